@@ -1,5 +1,5 @@
-/* Requests that are not for the daemon, since it opens no path that a user names: the user's name, and the output of
- * the user's job. The code of `carma logs` reads that with the user's rights. */
+/* Requests that are not for the daemon, since it opens no path that a user names. These ask for the user's name, and
+ * for the output of the user's job. The code of `carma logs` reads that with the user's rights. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -67,7 +67,7 @@ const struct estimator *estimator_find(const char *name);
 /* One per file.
  *
  * `auto` asks history, replay, gpumemnet and declared in this order and takes the first that does not answer -ENOTSUP;
- * `source` names it; where a size is declared, an answer with a confidence below 250 permille is passed over. Each
+ * `source` names it. Where a size is declared, an answer with a confidence below 250 permille is passed over. Each
  * answers at the quantile asked for. Where the confidence is below 800 permille, auto adds half a permille of the
  * answer for each permille that is missing (600: 10%). The quantiles were calibrated on models that were understood in
  * full. It adds nothing for a quantile of 500 or less, nor to a lower bound. Neither history (measured on just this

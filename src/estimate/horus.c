@@ -1,8 +1,8 @@
 /* Horus's formula (Yeung et al., IEEE TPDS 33(1), 2022; thesis section 5.3.1): M = (B*A + P) + B*G + d.
  *
  * The definitions of A, G and d are not printed. The `horus_mb` column published with the thesis's real models is
- * reproduced with 4 bytes an element, G = P (a sample's gradients as many as the parameters) and d = 800 MiB. A is the
- * outputs of convolutions, linear layers, normalisations and activations, neither of pooling and dropout nor of
+ * reproduced with 4 bytes an element. There G = P (a sample's gradients as many as the parameters) and d = 800 MiB. A
+ * is the outputs of convolutions, linear layers, normalisations and activations, neither of pooling and dropout nor of
  * containers. So it is met within 0.1% for 20 of the 21 CNNs with known layers. The other is met within 2%
  * (EfficientNet-B0 on CIFAR-100; its BatchNormAct2d is two layers in one). The thesis's remark is reproduced as well:
  * for large batches it is far too much. */

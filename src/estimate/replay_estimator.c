@@ -1,5 +1,5 @@
-/* The replay as an estimator: the training's effect on the caching allocator, corrected for cuDNN's choice of workspace
- * by trees trained on measured runs, and the machine's context. */
+/* The replay as an estimator: the training's effect on the caching allocator, and the machine's context. Trees trained
+ * on measured runs correct it for cuDNN's choice of workspace. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -37,8 +37,8 @@ static void fill_parts(struct estimate *estimate, const struct replay_result *re
     estimate->peak_event = replay->peak_event;
 }
 
-/* Its need on this GPU. Near its limit the allocator gives cached segments back and cuDNN does with less, so what fits
- * at all fits in the GPU's memory. */
+/* Its need on this GPU. Near its limit the allocator gives cached segments back and cuDNN does with less, so a job that
+ * fits at all fits in the GPU's memory. */
 static double median_of(const struct features *features, const struct correction *correction, double context_bytes,
                         double memory_bytes)
 {
@@ -106,8 +106,8 @@ static int answer_program(const struct estimate_question *question, const struct
     return 0;
 }
 
-/* Of a summary without shapes there are the parameters, and so what parameters, gradients and optimizer take: less than
- * the job needs. */
+/* Of a summary without shapes only the parameters are known, and so the memory of parameters, gradients and optimizer:
+ * less than the job needs. */
 static int answer_states(const struct estimate_question *question, struct estimate *estimate, struct error *err)
 {
     static const double states[OPTIMIZER_COUNT] = {

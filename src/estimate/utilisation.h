@@ -1,5 +1,5 @@
-/* SM activity of a training on the A100 that the published runs were measured on, from counts of its program, and its
- * activity on another GPU.
+/* SM activity of a training, from counts of its program: on the A100 that the published runs were measured on, and on
+ * another GPU.
  *
  * Scaling from one GPU model to another (thesis section 7.1 leaves it open; no second GPU was measured). Assumed:
  * - a step's time is that of its kernels, t, and of the GPU's waits (launches, data, Python), w; SM activity is

@@ -40,7 +40,7 @@ enum collected_column {
                [(FIRST) + COLLECTED_TF32_MATMUL] = {"tf32_matmul", false},                                             \
                [(FIRST) + COLLECTED_SEED] = {"seed", false}
 
-/* Changes what a row without these columns is taken for; the row is otherwise complete. Recomputed activations and
+/* Changes the assumed values of a row without these columns; the row is otherwise complete. Recomputed activations and
  * Conv1D blocks have no layer list here: such a row keeps its measurement and loses its layers. -EINVAL: the row then
  * owns nothing. */
 int dataset_collected(const struct csv *csv, size_t first, struct dataset_row *row, struct error *err);

@@ -46,8 +46,8 @@ static const struct csv_column columns[] = {COLUMNS(CSV_COLUMN_ROW) COLLECTED_CO
 #define GROWTH       32   /* channels that a convolution of a dense block adds ... */
 #define DENSE_CONVS  4    /* ... and how many it has */
 #define MAX_DEPTH    1000
-/* torchsummary's own: of the passes before the training that were tried (none, this, a whole batch), the only one with
- * which runs of one convolution come out as measured. */
+/* torchsummary's own. Of the passes before the training that were tried (none, this, a whole batch), only this one
+ * makes runs of one convolution come out as measured. */
 #define SUMMARY_BATCH 2
 #define MAX_SIZE      8192
 
@@ -142,8 +142,8 @@ static int32_t add_residual(struct network *network, const struct cnn *cnn)
     return at;
 }
 
-/* Blocks with convolutions that read all earlier outputs of the block; after some, a 1x1 convolution to half as many
- * channels and a pooling to half the size. */
+/* Blocks with convolutions that read all earlier outputs of the block. After some blocks come a 1x1 convolution to half
+ * as many channels and a pooling to half the size. */
 static int32_t add_dense(struct network *network, const struct cnn *cnn)
 {
     const struct network_activation *relu = network_activation_named("relu");

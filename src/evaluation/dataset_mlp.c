@@ -58,7 +58,7 @@ static int32_t add_hidden(struct network *network, const struct mlp *mlp, int32_
     return mlp->dropout ? network_dropout(network, from) : from;
 }
 
-/* Widths: "pyramid" halves from layer to layer but not below the output; "bottleneck" is the same with one layer more;
+/* Widths: "pyramid" halves from layer to layer but not below the output; "bottleneck" is the same with one layer more.
  * "uniform" keeps the input's; "gradual" goes down to the output in equal steps. */
 static int32_t add_all_hidden(struct network *network, const struct mlp *mlp, const char *arch, int32_t at)
 {

@@ -1,4 +1,4 @@
-/* Published models (thesis, Table 6.2): what was measured, and for some CNNs the lines of their torchsummary. */
+/* Published models (thesis, Table 6.2): their measurements, and for some CNNs the lines of their torchsummary. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

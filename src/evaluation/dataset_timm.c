@@ -78,19 +78,20 @@ static int read_capture(struct dataset_row *row, const char *folder, const char 
 }
 
 /* How the models were trained is not recorded. It was worked out from a quarter of the models (bench/timm has the
- * split, and the figures of every candidate): images of the model's own size, as the published fake tensors show; SGD
- * with momentum and weight decay, gradients set to none before the forward pass, more than one step (Adam's second
- * state would not have fitted in the measured memory of large models); cuDNN trying out its algorithms, and images
- * brought to the GPU ahead. These are the defaults of timm's own training script. */
+ * split, and the figures of every candidate). Images have the model's own size, as the published fake tensors show. The
+ * optimizer is SGD with momentum and weight decay; gradients are set to none before the forward pass. There is more
+ * than one step (Adam's second state would not have fitted in the measured memory of large models). cuDNN tries out its
+ * algorithms, and images are brought to the GPU ahead. These are the defaults of timm's own training script. */
 static void set_training(struct training *training)
 {
     training->optimizer = OPTIMIZER_MOMENTUM;
     training->weight_decay = true;
 }
 
-/* Nor is it recorded how a run ended; many show the same few GiB for every batch. A run with less memory than an empty
- * context and the tensors that the step's forward and backward pass have at once, as fake tensors count them, has not
- * gone through a step: out of memory where that is more than the GPU has, else broken off. */
+/* Nor is it recorded how a run ended; many show the same few GiB for every batch. A run may have less memory than an
+ * empty context and the tensors that the step's forward and backward pass have at once, as fake tensors count them.
+ * Such a run has not gone through a step: it ran out of memory where that is more than the GPU has, else it was broken
+ * off. */
 static bool is_complete(const struct dataset *dataset, struct dataset_row *row)
 {
     int64_t step_bytes = row->published[1] + dataset->profile->context_bytes;

@@ -61,7 +61,7 @@ static struct seen find_seen(const struct estimator *estimator, enum dataset_kin
     return seen;
 }
 
-/* SM activity has models of its own, beside any estimator of memory; a table without a list of its training rows was
+/* SM activity has models of its own, beside any estimator of memory. A table without a list of its training rows was
  * trained with that of the memory. */
 static struct seen find_activity_seen(enum dataset_kind kind)
 {

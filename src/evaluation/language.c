@@ -80,8 +80,8 @@ static int32_t add_activation(struct build *build, int32_t from, const char *nam
     return network_activation(&build->network, from, network_activation_named(name));
 }
 
-/* The outputs of all replicas that torch.nn.DataParallel gathers on the first GPU, `width` numbers for each word: kept
- * until the next step's is there, so for a whole step. */
+/* The outputs of all replicas that torch.nn.DataParallel gathers on the first GPU, `width` numbers for each word. They
+ * are kept until the next step's are there, so for a whole step. */
 static void add_gathered(struct build *build, int32_t from, int64_t width)
 {
     const int64_t shape[] = {build->language->gpus * build->language->length, width};

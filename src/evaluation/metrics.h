@@ -27,7 +27,7 @@ struct metrics {
     /* Of rows that were not out of memory. */
     double mae_mib;                     /* mean |best guess - measured| */
     double mape, median_ape, worst_ape; /* |best guess - measured| / measured */
-    double underestimate_rate;          /* answers at the quantile below what was measured */
+    double underestimate_rate;          /* answers at the quantile below the measurement */
     double mean_overestimate;           /* mean of max(0, answer - measured) / measured, over all of them */
 };
 

@@ -86,7 +86,7 @@ const char *network_next_type(const struct network *network, char type[static LA
     return type;
 }
 
-/* A number of the row's list: digits up to `end`. False: it is none, or too large. */
+/* A number of the row's list: digits up to `end`. False: not one, or too large. */
 static bool take_number(const char **text, int64_t *number)
 {
     const char *digits = *text;

@@ -22,7 +22,7 @@ struct gpu_backend {
     int (*open)(const struct gpu_backend_options *options, void **state, struct error *err);
 
     /* Fills *reading, at_ns being the node time at which it began. Failures are reported GPU by GPU, by `error` and by
-     * the bits that are absent from `valid`; a GPU with an unreadable identity has an empty uuid. 0, or a negative
+     * the bits that are absent from `valid`. A GPU with an unreadable identity has an empty uuid. 0, or a negative
      * errno where nothing can be read any more (the driver was unloaded): the program ends then, to be started anew. */
     int (*read)(void *state, struct gpu_node_reading *reading, struct error *err);
 

@@ -1,7 +1,7 @@
-/* A GPU's properties and the memory of an empty CUDA context on it, asked of the CUDA driver's library, loaded by
- * dlopen: the one that the environment variable CARMA_CUDA_LIBRARY names, else libcuda.so.1; and small kernels run on
- * it. For `carma calibrate` and `carma bench`, which measure once; the daemon never makes a context. Written against
- * NVIDIA's public driver API reference; declarations are our own. */
+/* A GPU's properties, the memory of an empty CUDA context on it, and small kernels that run on it. They go through the
+ * CUDA driver's library, loaded by dlopen: the one that the environment variable CARMA_CUDA_LIBRARY names, else
+ * libcuda.so.1. For `carma calibrate` and `carma bench`, which measure once; the daemon never makes a context. Written
+ * against NVIDIA's public driver API reference; declarations are our own. */
 #ifndef CARMA_GPU_CUDA_H
 #define CARMA_GPU_CUDA_H
 

@@ -19,12 +19,12 @@ struct driver_gpu_facts {
 struct driver_facts {
     char library[256], no_library[512], init_text[128], driver[80], nvml[80];
     int64_t init;  /* NVML's code; -1: it did not say */
-    int64_t gpus;  /* as NVML counts them, however many; -1: not told */
+    int64_t gpus;  /* as NVML counts them, any number; -1: not told */
     int64_t asked; /* the last that was touched, below GPU_MAX_DEVICES; -1: none */
     struct driver_gpu_facts gpu[GPU_MAX_DEVICES];
 };
 
-/* Takes the whole lines of the text (which it cuts up; may be NULL); what is not known is passed over. */
+/* Takes the whole lines of the text (which it cuts up; may be NULL); unknown facts are passed over. */
 void driver_facts_read(struct driver_facts *facts, char *text);
 
 #endif

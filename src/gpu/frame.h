@@ -5,8 +5,8 @@
  *     for each GPU: struct gpu_reading up to `processes`, then as many struct gpu_process as it lists
  *
  * A reading lists min(process_count, GPU_MAX_PROCESSES) processes; only those travel. Both ends run on one machine, so
- * numbers are in its own byte order; the version and the size in the header catch two ends of different releases. The
- * reader does not trust the writer, which runs a vendor's driver in its address space: every count, text and value is
+ * numbers are in its own byte order. The version and the size in the header catch two ends of different releases. The
+ * reader does not trust the writer, which runs a vendor's driver in its address space. Every count, text and value is
  * checked, and memory is bounded by GPU_FRAME_MAX for all input. */
 #ifndef CARMA_GPU_FRAME_H
 #define CARMA_GPU_FRAME_H

@@ -1,9 +1,9 @@
 /* One metric of one GPU over the last stretch of node time, and the statistics that the caps and people go by. Fixed
  * memory.
  *
- * Samples that lie closer together than window / GPU_WINDOW_SLOTS share a slot: their sum and number are kept, only
- * their times are thinned to that of the slot's first. So nothing is lost when the sampling is denser than the slots;
- * a slot just leaves the window as a whole, and counts as that many samples of its mean. Samples that lie further apart
+ * Samples that lie closer together than window / GPU_WINDOW_SLOTS share a slot. Their sum and number are kept; only
+ * their times are thinned to that of the slot's first. So nothing is lost when the sampling is denser than the slots. A
+ * slot just leaves the window as a whole, and counts as that many samples of its mean. Samples that lie further apart
  * (the default: 90 in 90 s) are kept, and leave, exactly. */
 #ifndef CARMA_GPU_WINDOW_H
 #define CARMA_GPU_WINDOW_H

@@ -2,15 +2,15 @@
  * a client. The API that is served is the caller's; requests and replies are JSON (docs/formats/http.md).
  *
  * The socket's peer credentials tell the caller's user; over TCP it is the owner of the token's file, for callers that
- * show the token. A client can hold no more than its share: connections are capped per uid and in all, users that open
- * them fast come after the others, a request's header and body are bounded, the bodies under way of one uid, and of
- * all, together as well; an idle connection is closed, and so is one that takes too long in all. Complete requests are
- * handed over one of each uid in turn. All that come by TCP share like one uid. Requests that could be read in two
- * ways, that come from web pages, or that name a host which a browser could have looked up, are refused; by TCP, where
+ * show the token. A client can hold no more than its share. Connections are capped per uid and in all, and users that
+ * open them fast come after the others. A request's header and body are bounded; so are the bodies under way of one
+ * uid, and of all, together. An idle connection is closed, and so is one that takes too long in all. Complete requests
+ * are handed over one of each uid in turn. All that come by TCP share like one uid. Requests are refused that could be
+ * read in two ways, that come from web pages, or that name a host which a browser could have looked up. By TCP, where
  * the token is asked for, the server's own pages may call.
  *
- * An answer may also be a stream: it goes on until one of the two has enough. Streams are few, per uid and in all; data
- * that was sent and not taken is bounded, and so is the time that it may stay there: a client that does not read is cut
+ * An answer may also be a stream: it goes on until one of the two has enough. Streams are few, per uid and in all. Data
+ * that was sent and not taken is bounded, and so is the time that it may stay there. A client that does not read is cut
  * off. */
 #ifndef CARMA_HTTP_HTTP_H
 #define CARMA_HTTP_HTTP_H
@@ -88,8 +88,8 @@ struct http_options {
  * socket, or it is TCP and there is no token. */
 int http_server_new(const struct http_options *options, struct http_server **server, struct error *err);
 
-/* Stops listening, removes the socket file, answers what is pending with 503, sends what can be sent within half a
- * second and closes. The memory goes when the loop has run its close callbacks: run it until then. Requests still
+/* Stops listening, removes the socket file, answers pending requests with 503, sends all data that goes within half a
+ * second, and closes. The memory goes when the loop has run its close callbacks: run it until then. Requests still
  * pending keep the right, and the duty, to one http_reply, which then does nothing but free them. Not to be called from
  * `handle`. */
 void http_server_free(struct http_server *server);
@@ -135,13 +135,13 @@ void http_reply_file(struct http_request *request, const struct http_file *file)
 /* Answers 200 with a text of that media type that http_stream_send adds to until the stream is closed; NULL: there are
  * too many streams, or the client has gone, and the request has been answered. Ends the request's life in any case.
  *
- * `closed` is called once on the loop when the client has gone, or did not read, or the server is freed: the stream is
+ * `closed` is called once on the loop when the client has gone, or did not read, or the server is freed. The stream is
  * no longer valid then. Not called after http_stream_close, nor from within the functions below. */
 struct http_stream *http_stream_begin(struct http_request *request, const char *type, void (*closed)(void *user),
                                       void *user);
 
-/* Adds to the text, never waiting. Data that would make more than HTTP_STREAM_LIMIT_BYTES untaken cuts the client off
- * instead, and so does data that stays untaken for the time limit of an answer: `closed` follows. */
+/* Adds to the text, never waiting. The client is cut off instead where data would make more than
+ * HTTP_STREAM_LIMIT_BYTES untaken, or stays untaken for the time limit of an answer. `closed` follows. */
 void http_stream_send(struct http_stream *stream, const char *text, size_t length);
 
 /* Whether all data has been handed to the socket: a sender that checks this waits for slow readers. */

@@ -11,8 +11,8 @@
 #include "base/token.h"
 #include "http/http.h"
 
-/* The clients of one share: a uid on the Unix socket, or all clients over TCP, since their user is not known before the
- * token is seen. There while it holds anything. */
+/* The clients of one share: a uid on the Unix socket, or all clients over TCP. Their user is not known before the token
+ * is read. There while it holds anything. */
 struct peer {
     bool tcp;
     uid_t uid;
@@ -126,8 +126,8 @@ void http_close_parked(struct http_server *server);
 void http_on_connection(void *server, struct MHD_Connection *connection, void **context,
                         enum MHD_ConnectionNotificationCode code);
 
-/* deadline.c: a client that has to do something - send a request, take an answer - has a limited time for all of it,
- * however lively it is. */
+/* deadline.c: a client that has to send a request or take an answer has a limited time for all of it, however lively it
+ * is. */
 void http_expect(struct connection *connection); /* from now on */
 void http_expect_nothing(struct connection *connection);
 void http_cut(struct connection *connection); /* libmicrohttpd will see it closed */
@@ -161,7 +161,7 @@ void http_resume(struct exchange *exchange); /* libmicrohttpd goes on with it, w
 void http_reply_with(struct http_request *request, unsigned status, struct MHD_Response *response);
 
 /* stream.c */
-void http_stream_finish(struct http_stream *stream); /* nothing follows what was sent */
+void http_stream_finish(struct http_stream *stream); /* nothing follows the sent data */
 void http_stream_over(struct http_stream *stream);   /* libmicrohttpd has done with it: tells the sender */
 void http_stream_free(struct http_stream *stream);
 

@@ -1,5 +1,5 @@
-/* Answers that go on. libmicrohttpd asks for more as the socket takes it; while there is nothing, the connection is
- * suspended, and then neither it nor our deadline counts the silence. */
+/* Answers that go on. libmicrohttpd asks for more as the socket takes it. While there is nothing, the connection is
+ * suspended: then neither it nor our deadline counts the silence. */
 #include <string.h>
 #include <utlist.h>
 
@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "http/http_internal.h"
 
-#define BLOCK_BYTES 16384 /* libmicrohttpd asks for so much at a time */
+#define BLOCK_BYTES 16384 /* libmicrohttpd asks for this much at a time */
 
 /* Owned by its exchange, which lasts until libmicrohttpd has done with it. */
 struct http_stream {

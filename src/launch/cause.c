@@ -11,7 +11,7 @@ static bool was_killed(const struct cause_evidence *evidence)
 }
 
 /* A fault of one client reaches all, and the text does not say which client caused it (NVIDIA, "Multi-Process Service",
- * error containment): the first that ends with it is taken for the cause. */
+ * error containment). The first that ends with it is taken for the cause. */
 static bool is_victim(const struct cause_evidence *evidence)
 {
     if (!evidence->mps)

@@ -10,7 +10,7 @@
 #include "core/record.h"
 #include "launch/classify.h"
 
-/* A library that could not be initialised is estimated to have lacked memory where less than this was free: a context
+/* A library that could not be initialised is assumed to have lacked memory where less than this was free. A context
  * with the handles and workspaces of cuBLAS and cuDNN takes some hundred MiB. */
 #define CAUSE_SHORT_BYTES (INT64_C(512) << 20)
 

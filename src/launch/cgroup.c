@@ -196,7 +196,7 @@ bool cgroup_has_word(const char *text, const char *word)
 }
 
 /* Lets the groups below this one have the controllers. The kernel refuses where it has none of a name (version 1 has
- * it), or where processes are in the group itself and it is not the root. */
+ * it). It also refuses where processes are in the group itself and it is not the root. */
 static void hand_down(const char *path)
 {
     for (size_t i = 0; i < array_size(controllers); i++) {

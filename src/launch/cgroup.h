@@ -1,6 +1,6 @@
 /* Control groups, version 2 (Linux Documentation/admin-guide/cgroup-v2.rst), alone or beside version 1 (the hybrid
- * layout): a process's group, whether the kernel killed a process there because memory ran out, and groups of our own,
- * one for each launch.
+ * layout). They tell a process's group, and whether the kernel killed a process there because memory ran out. Each
+ * launch has a group of our own.
  *
  * Groups are named by their paths below the root of the hierarchy, as /proc/PID/cgroup shows them. None is ever
  * required: where the daemon may not make any, jobs stay in its own. */
@@ -40,17 +40,17 @@ char *cgroup_locate(const char *mountinfo, const char *path);
 /* Whether `path` is the group `group` or one below it. */
 bool cgroup_is_within(const char *path, const char *group);
 
-/* Number of processes of the group and of those below it that the kernel has killed because memory ran out, at any
- * level's limit (memory.events, oom_kill). Where memory is not accounted to the group by itself, the count of the
- * nearest group above it that has one, which may tell of others. -1: not known. */
+/* Number of processes of the group and of those below it that the kernel has killed because memory ran out. Any level's
+ * limit counts (memory.events, oom_kill). Where memory is not accounted to the group by itself, the count of the
+ * nearest group above it that has one. That may include processes of others. -1: not known. */
 int64_t cgroup_oom_kills(const char *path);
 
 /* Below which group a daemon in the group `own` makes those of its jobs: CGROUP_OF_JOBS beside its own where the caller
  * may write there; else its own; "/carma" for the root group, which all share. Owned by the caller. */
 char *cgroup_base(const char *own);
 
-/* Makes the base of all launches' groups, and gives it what limits need. Once in a daemon's life. Returns whether all
- * of struct cgroup_limits can be had; where not, `why` says in one line which cannot. */
+/* Makes the base of all launches' groups, and gives it the controllers that limits need. Once in a daemon's life.
+ * Returns whether all of struct cgroup_limits can be had; where not, `why` says in one line which cannot. */
 bool cgroup_prepare(struct error *why);
 
 /* Whether the word is one of those in the text of such as cgroup.controllers; not so in NULL. */
@@ -79,7 +79,7 @@ bool cgroup_counts_memory(const char *path);
 /* The group's directory as a descriptor, or a negative errno; -ENOENT: the group does not exist. */
 int cgroup_open(const char *path);
 
-/* fork(), for a process of one thread, with the child in the group from its first instruction on: entering a group
+/* fork(), for a process of one thread, with the child in the group from its first instruction on. Entering a group
  * later waits for the whole machine (an RCU grace period, several ms). *entered: whether it is; not so on kernels
  * before 5.7. */
 pid_t cgroup_fork(const char *path, bool *entered);

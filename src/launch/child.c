@@ -93,8 +93,8 @@ int child_become_user(const struct request *request, struct error *err)
     return 0;
 }
 
-/* A process that inherits a session keyring may read its keys, also as another user: that of root's daemon must not be
- * shared by the jobs of its users (keyrings(7)). The user's own keys are found through the new one, as after a login. A
+/* A process that inherits a session keyring may read its keys, also as another user. So jobs of other users must not
+ * share that of root's daemon (keyrings(7)). The user's own keys are found through the new one, as after a login. A
  * kernel without keys has nothing to share; a user beyond the quota keeps a keyring that holds nothing of others. */
 static void leave_session_keyring(void)
 {
@@ -118,9 +118,9 @@ static const char *why_not_opened(int code)
                          : strerror(code);
 }
 
-/* Opens the file that `pattern` names onto descriptor `to`, and reports what it is. Always for appending: output and
- * error may be one file under two names, and a user may truncate a log that runs. The opening does not wait for a
- * FIFO's reader or for a line's carrier; the job's own writes do, as usual: it did not ask for O_NONBLOCK. */
+/* Opens the file that `pattern` names onto descriptor `to`, and reports it. Always for appending: output and error may
+ * be one file under two names, and a user may truncate a log that runs. The opening does not wait for a FIFO's reader
+ * or for a line's carrier. The job's own writes do, as usual: it did not ask for O_NONBLOCK. */
 static void open_output(const struct request *request, const char *pattern, const char *word, int to, int report_fd)
 {
     CLEANUP(free_ptr) char *path = launch_output_path(pattern, request->job);

@@ -1,9 +1,9 @@
 /* The job's side of the fork: from the shepherd's child to the user's command.
  *
- * It reports to the shepherd over a socket in lines: "output SIZE" and "error SIZE" (the files it opened, with their
- * sizes before the job; each comes with a descriptor that names the file and gives no access, O_PATH), "failed TEXT"
- * (the command cannot be run), "exec" (the last step: the socket closes with it, unless something that a login shell
- * started holds it open). */
+ * It reports to the shepherd over a socket in lines. "output SIZE" and "error SIZE" are the files it opened, with their
+ * sizes before the job; each comes with a descriptor that names the file and gives no access (O_PATH). "failed TEXT":
+ * the command cannot be run. "exec" is the last step: the socket closes with it, unless something that a login shell
+ * started holds it open. */
 #ifndef CARMA_LAUNCH_CHILD_H
 #define CARMA_LAUNCH_CHILD_H
 
@@ -25,13 +25,14 @@ enum child_stage {
 int child_become_user(const struct request *request, struct error *err);
 
 /* In the forked child: becomes the user, waits for a byte from `report_fd`, and becomes the job, or reports why not and
- * exits. `shepherd` is the path of this program, `parent` the process that runs it, `cgroup` the control group that it
- * still has to enter, if it can; NULL: none. `stage` is in memory that the shepherd shares. */
+ * exits. `shepherd` is the path of this program, `parent` the process that runs it. `cgroup` is the control group that
+ * it still has to enter, if it can; NULL: none. `stage` is in memory that the shepherd shares. */
 void child_run(const struct request *request, const char *shepherd, pid_t parent, const char *cgroup, int report_fd,
                volatile enum child_stage *stage) __attribute__((noreturn));
 
-/* The program's other face, `carma-shepherd exec REPORT_FD DIRECTORY COUNT NAME=VALUE... COMMAND...`: what the login
- * shell executes once the environment is active. Puts back what the profile may have changed, and runs the command. */
+/* The program's other face, `carma-shepherd exec REPORT_FD DIRECTORY COUNT NAME=VALUE... COMMAND...`: the command that
+ * the login shell executes once the environment is active. Restores the settings that the profile may have changed, and
+ * runs the command. */
 int child_exec_main(int argc, char **argv);
 
 #endif

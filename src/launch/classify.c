@@ -19,7 +19,7 @@
 /* A hedge this close before the words of a shortage concerns them. */
 #define HEDGE_BYTES 96
 
-/* An error that follows an out-of-memory message so soon may be what came of it. Lines, tracebacks not counted. */
+/* An error that follows an out-of-memory message this soon may be its consequence. Lines, tracebacks not counted. */
 #define NEAR_LINES 16
 
 #define RULES_MAX 192

@@ -1,12 +1,12 @@
-/* The device nodes that the processes of a control group may open: of NVIDIA's GPUs and MIG instances only those named,
- * and all others that are not NVIDIA's. The kernel asks a small program for each opening (BPF_PROG_TYPE_CGROUP_DEVICE,
+/* The device nodes that the processes of a control group may open. Of NVIDIA's GPUs and MIG instances these are only
+ * the named ones; of other devices, all. The kernel asks a small program for each opening (BPF_PROG_TYPE_CGROUP_DEVICE,
  * Linux 4.15, version 2 of control groups). It is put together here, without a library or a compiler, needs root, and
  * goes with the group.
  *
- * The nodes of NVIDIA's driver: major 195 has the GPUs by their minor numbers (nvidiaN), and from 254 on nodes that
+ * The nodes of NVIDIA's driver. Major 195 has the GPUs by their minor numbers (nvidiaN), and from 254 on nodes that
  * every process needs (nvidia-modeset, nvidiactl). Another major, which /proc/devices calls nvidia-caps, has one node
- * for each GPU instance and each compute instance (MIG User Guide, "Device Nodes and Capabilities"), and before those
- * the rights to configure and to monitor. nvidia-uvm, with a major of its own, names no GPU. */
+ * for each GPU instance and each compute instance (MIG User Guide, "Device Nodes and Capabilities"). Before those it
+ * has the rights to configure and to monitor. nvidia-uvm, with a major of its own, names no GPU. */
 #ifndef CARMA_LAUNCH_DEVICE_FILTER_H
 #define CARMA_LAUNCH_DEVICE_FILTER_H
 

@@ -1,5 +1,5 @@
-/* The errors that end a program, as far as its output shows them: the last line of a Python traceback, a panic, an
- * uncaught C++ exception, a crash. Pure. */
+/* The errors that end a program, as far as its output shows them. They are the last line of a Python traceback, a
+ * panic, an uncaught C++ exception, a crash. Pure. */
 #ifndef CARMA_LAUNCH_ENDS_H
 #define CARMA_LAUNCH_ENDS_H
 

@@ -1,11 +1,11 @@
 /* Starting jobs, and knowing how they ended.
  *
  * Every launch of a job has a shepherd: a small process (program carma-shepherd) in a session of its own that outlives
- * the daemon, forks the job, reaps its whole tree, classifies its failure and keeps RUN_DIRECTORY/status up to date
+ * the daemon. It forks the job, reaps its whole tree, classifies its failure and keeps RUN_DIRECTORY/status up to date
  * (docs/formats/launch-status.md). The daemon reads that file when it is woken, when it starts, and whenever it likes.
  *
- * A launch is identified by its run directory. The first status is created exclusively, so of a shepherd and a
- * restarted daemon that gives the launch up (launch_settle) exactly one wins: a job never runs unknown or twice. */
+ * A launch is identified by its run directory. The first status is created exclusively. So either the shepherd or a
+ * restarted daemon that gives the launch up (launch_settle) wins: a job never runs unknown or twice. */
 #ifndef CARMA_LAUNCH_LAUNCH_H
 #define CARMA_LAUNCH_LAUNCH_H
 
@@ -103,7 +103,7 @@ struct launch_begun {
     int fd; /* by which it is told to go on */
 };
 
-/* Makes the run directory and has a shepherd fork the job, which waits before it does anything that a user could see:
+/* Makes the run directory and has a shepherd fork the job. The job waits before it does anything that a user could see:
  * the launch has no status yet. */
 int launch_begin(const struct launch_request *request, struct launch_begun *begun, struct error *err);
 
@@ -120,7 +120,7 @@ int launch_start(const struct launch_request *request, pid_t *shepherd, uint64_t
  * was started anew no pid is told: they are others' now. */
 int launch_read_status(const char *run_directory, struct launch_status *status, struct error *err);
 
-/* For a daemon that starts, and for a shepherd that is gone: the launch's status; where there is none, makes it FAILED
+/* For a daemon that starts, and for a shepherd that is gone: the launch's status. Where there is none, makes it FAILED
  * for good, so that a shepherd which is only just beginning will refuse to run the job. */
 int launch_settle(const char *run_directory, struct launch_status *status, struct error *err);
 
@@ -131,9 +131,9 @@ int launch_stop(pid_t shepherd, uint64_t start_ticks, struct error *err);
 bool launch_alive(pid_t shepherd, uint64_t start_ticks);
 
 /* For a launch whose shepherd died without a last status (LOST): ends its control group, and sends SIGKILL to every
- * other process of the job that it finds: its session, the descendants, and the owner's processes that carry its
- * environment. Returns how many still ran (a control group counts as one), zombies not counted: call until 0, with a
- * pause between, before the job is retried. */
+ * other process of the job that it finds. These are its session, the descendants, and the owner's processes that carry
+ * its environment. Returns how many still ran (a control group counts as one), zombies not counted. Call it until 0,
+ * with a pause between, before the job is retried. */
 int launch_sweep(const char *run_directory, const struct launch_status *status, uid_t uid);
 
 /* The path that an output pattern names: %j is the job's number. Owned by the caller. */

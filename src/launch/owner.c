@@ -50,8 +50,8 @@ static bool descends(const struct owner_facts *facts, const struct owner_launch 
     return false;
 }
 
-/* The number of a session that has members is given to no new process, so it is ours as long as the main process has
- * not been seen to be another. */
+/* The number of a session that has members is given to no new process. So it is ours as long as the main process has
+ * not been observed to be another. */
 static bool in_session(const struct owner_facts *facts, const struct owner_launch *launch)
 {
     if (launch->process <= 0 || facts->session != launch->process)

@@ -1,9 +1,10 @@
 /* Finds a process's job: NVML names pids, carma knows launches.
  *
  * A process belongs to a launch when it is in the launch's own control group; else when it is the shepherd or descends
- * from it, which forks, executions and orphans do not change, since the shepherd is the subreaper of the job's tree;
- * else when it is of the session that the job's main process began. A process older than the shepherd is not its own:
- * pids come again, start times do not. Under MPS the driver lists the clients by their own pids, so nothing differs. */
+ * from it. Forks, executions and orphans do not change that, since the shepherd is the subreaper of the job's tree.
+ * Else it belongs when it is of the session that the job's main process began. A process older than the shepherd is not
+ * its own: pids come again, start times do not. Under MPS the driver lists the clients by their own pids, so nothing
+ * differs. */
 #ifndef CARMA_LAUNCH_OWNER_H
 #define CARMA_LAUNCH_OWNER_H
 

@@ -1,4 +1,4 @@
-/* The daemon's message to a shepherd, an unnamed file (memfd) that comes by the socket in descriptor REQUEST_FD:
+/* The daemon's message to a shepherd, an unnamed file (memfd) that comes by the socket in descriptor REQUEST_FD. So
  * nothing of the submitter's environment touches a disk, and a daemon that dies cannot leave half of it. */
 #ifndef CARMA_LAUNCH_REQUEST_H
 #define CARMA_LAUNCH_REQUEST_H
@@ -52,7 +52,7 @@ struct request {
 
 void request_print(const struct launch_request *launch, const char *mps_pipe_directory, struct strbuf *text);
 
-/* Parses what request_print() gave; the text (which ends with a NUL) must outlive the request. */
+/* Parses the text that request_print() gave; it ends with a NUL and must outlive the request. */
 int request_parse(char *text, size_t length, struct request *request, struct error *err);
 void request_release(struct request *request);
 

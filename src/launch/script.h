@@ -1,5 +1,5 @@
-/* The copy of its script that a job runs: SCRIPT_DIRECTORY/NAME, in a directory that only the daemon can write, in a
- * file that only the job's user can read. */
+/* The copy of its script that a job runs: SCRIPT_DIRECTORY/NAME. Only the daemon can write the directory, and only the
+ * job's user can read the file. */
 #ifndef CARMA_LAUNCH_SCRIPT_H
 #define CARMA_LAUNCH_SCRIPT_H
 

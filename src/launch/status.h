@@ -15,12 +15,12 @@ void status_init(struct launch_status *status); /* STARTING, everything unknown 
 /* The identity of this boot of the machine: a text that no other boot has; "": the kernel does not tell. */
 const char *status_boot(void);
 
-/* A launch that had not ended when the machine was started anew: its status now names processes of others, with the
+/* A launch that had not ended when the machine was started anew. Its status now names processes of others, with the
  * same pids and maybe the same start times, so it is forgotten. `boot` is the boot that is now. */
 void status_forget_other_boot(struct launch_status *status, const char *boot);
 
-/* The first status in three steps, so that little is left to do once there is a job: the file is made, then written and
- * given its name (-EEXIST where there is a status, as with EXCLUSIVE), then its other name goes. */
+/* The first status in three steps, so that little is left to do once there is a job. The file is made; then it is
+ * written and given its name (-EEXIST where there is a status, as with EXCLUSIVE); then its other name goes. */
 int status_open_first(const char *run_directory, struct error *err);
 int status_write_first(int fd, const char *run_directory, const struct launch_status *status, struct error *err);
 void status_close_first(int fd, const char *run_directory);

@@ -12,7 +12,7 @@ struct tail_origin {
 };
 
 /* The last MiB of each. Works in a child process that drops to the user, has TAIL_LIMIT_MS wall milliseconds, and may
- * crash: then the verdict is that the output says nothing. The error file goes before the output file. */
+ * crash. Then the verdict is that the output says nothing. The error file goes before the output file. */
 void tail_classify(const struct request *request, const struct tail_origin *output, const struct tail_origin *error,
                    struct classify_verdict *verdict);
 

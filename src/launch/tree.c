@@ -123,7 +123,7 @@ static void *read_memory(void *closure)
     return NULL;
 }
 
-/* By a thread, which is left to itself where it takes too long: the owner of the memory may have mapped it from a file
+/* By a thread, which is left to itself where it takes too long. The owner of the memory may have mapped it from a file
  * system that never answers, and a hanging reader cannot end a job. After the first, nobody's is read any more. */
 static bool read_set(pid_t pid, unsigned long address, uint64_t *set)
 {

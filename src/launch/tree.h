@@ -35,7 +35,7 @@ int tree_signal_one(pid_t pid, uint64_t start_ticks, int signal);
 int tree_signal(struct tree *tree, pid_t root, int signal);
 
 /* Sends a signal to those descendants of `root` that catch it, block it (to read it from a signalfd) or wait for it in
- * sigwait(): any other would be ended by it. Takes at most a second longer where one's memory cannot be read. Returns
+ * sigwait(). Any other would be ended by it. Takes at most a second longer where one's memory cannot be read. Returns
  * how many there were. */
 int tree_signal_who_heeds(struct tree *tree, pid_t root, int signal);
 

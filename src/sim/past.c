@@ -345,7 +345,7 @@ static void share(const struct past *past, struct past_gpu *gpu, enum share_mode
     }
 }
 
-/* Goes through the past once more, counting what each run did. */
+/* Goes through the past once more, counting each run's results. */
 static void count_work(struct past *past, enum share_mode mode, const struct contention_params *contention,
                        int64_t load_ns)
 {

@@ -1,5 +1,5 @@
 /* The jobs of a daemon's own past, as jobs of the simulator, from its records of arrivals, GPUs, memory and run times.
- * So a site sees what another policy would have made of its own days.
+ * So a site sees its own days under another policy.
  *
  * Facts that a record lacks are inferred. A job's SM activity: from samples of its GPUs while it had been alone there
  * for a whole window; else the mean of its workload's other runs; else of all; else ACTIVITY_ASSUMED. Its work: the

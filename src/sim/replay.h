@@ -1,4 +1,4 @@
-/* Deciding again as a daemon did: its stored inputs are fed to a core, and the core's decisions are compared with the
+/* Deciding again as a daemon did. Its stored inputs are fed to a core, and the core's decisions are compared with the
  * stored ones, byte for byte (api/record_json.h).
  *
  * A group is the inputs up to the next stored decision, and the decisions that follow. The time of a decision is that

@@ -52,7 +52,7 @@ static int feed(struct sim *sim, struct record *record, struct error *err)
     return rc;
 }
 
-/* Input from the simulated world about GPUs and their jobs: the core refuses it only where one of the two is wrong, and
+/* Input from the simulated world about GPUs and their jobs. The core refuses it only where one of the two is wrong, and
  * that ends the simulation. */
 static void tell(struct sim *sim, struct record *record)
 {
@@ -183,7 +183,7 @@ static int64_t room_for(const struct sim *sim, const struct sim_run *run, uint32
     return run->fence_bytes >= 0 && run->fence_bytes < free_bytes ? run->fence_bytes : free_bytes;
 }
 
-/* The job is not given what it needs: it held what it had climbed to, and asked for the next step. */
+/* The job does not get the memory that it needs: it held the steps so far, and asked for the next one. */
 static void crash(struct sim *sim, struct sim_run *run, uint32_t side)
 {
     const struct sim_use *use = sim_use_of(&sim->jobs[run->job], side);

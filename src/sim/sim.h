@@ -2,8 +2,8 @@
  * progress is computed with `contention` as the truth, on a virtual clock. No input or output, no global state.
  *
  * A job is launched, loads for load_ns holding nothing and using no SM, and then trains at the rate that contention
- * leaves it: on several GPUs at that of its slowest side. After climb_ns more its memory is there; it crashes where the
- * GPUs lack some of it (docs/simulator.md). Units: bytes, nanoseconds of virtual time, parts of one. */
+ * leaves it. On several GPUs that is the rate of its slowest side. After climb_ns more its memory is there; it crashes
+ * where the GPUs lack some of it (docs/simulator.md). Units: bytes, nanoseconds of virtual time, parts of one. */
 #ifndef CARMA_SIM_SIM_H
 #define CARMA_SIM_SIM_H
 

@@ -91,7 +91,7 @@ int store_sqlite_error(sqlite3 *db, const char *path, const char *doing, struct 
     int code = errno_of(db);
 
     error_set(err, code, "%s: cannot %s: %s%s", path, doing, sqlite3_errmsg(db), remedy(code));
-    error_make_printable(err); /* it quotes what is damaged */
+    error_make_printable(err); /* it quotes the damaged data */
     return -code;
 }
 
@@ -159,7 +159,7 @@ static int check_form(sqlite3 *db, const char *path, bool only_read, struct erro
     return migrate(db, path, version, err);
 }
 
-/* SQLite gives its log and its shared memory the mode of the database; so the database must have the right one before
+/* SQLite gives its log and its shared memory the mode of the database. So the database must have the right one before
  * SQLite first sees it. */
 static int make_file(const char *path, struct error *err)
 {

@@ -192,8 +192,8 @@ int store_read_history(const char *directory, const struct store_history_filter 
 /* ---- Verification ---- */
 
 /* The sums, one by one, that are less than those of their user's rows. SQLite fails where a sum does not fit an
- * integer, and two years of many jobs that wait come close: millions and the remainder are summed up apart, as a number
- * of two digits. A sum that is the largest number has stopped there. */
+ * integer, and two years of many jobs that wait come close. So millions and the remainder are summed up apart, as a
+ * number of two digits. A sum that is the largest number has stopped there. */
 #define LESS_THAN(column, of_rows)                                                                                     \
     "SELECT total.uid FROM total WHERE " column " < 9223372036854775807 AND (" column " / 1000000, " column            \
     " % 1000000) < (SELECT ifnull(sum(" of_rows " / 1000000) + sum(" of_rows " % 1000000) / 1000000, 0),"              \

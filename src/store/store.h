@@ -16,7 +16,7 @@ struct store_batch;
 
 /* Opens (or makes) the store in `directory`, made with mode 0700 where it is not there. Only one process at a time may
  * have it: -EBUSY, at once, names the directory and the pid that has it. -EPERM: the directory belongs to, or may be
- * written by, somebody else. -EBADMSG: the database is damaged, or is none. -ENOTSUP: a newer carma made it. */
+ * written by, somebody else. -EBADMSG: the file is damaged, or not a database. -ENOTSUP: a newer carma made it. */
 int store_open(const char *directory, struct store **store, struct error *err);
 
 /* The receiver of loaded data. Each may be NULL. A non-zero value from one ends the load and is returned, err then
@@ -24,20 +24,20 @@ int store_open(const char *directory, struct store **store, struct error *err);
 struct store_taker {
     int (*on_spec)(uint64_t job, const char *json, void *user);
     int (*on_job)(uint64_t job, const char *json, void *user); /* as store_batch_job had it last */
-    /* First those of a snapshot, where there is one, all with the seq of the last record that is in it; then the log
+    /* First those of a snapshot, where there is one, all with the seq of the last record that is in it. Then the log
      * from there on, seq by seq. */
     int (*on_record)(uint64_t seq, const struct record *record, void *user);
     void *user;
     uint64_t most_ended; /* specs and jobs: of ended ones, only this many, the latest */
 };
 
-/* Hands out what is needed to go on: submissions in the order of job numbers, then jobs, then the newest snapshot that
- * can be read and the records behind it. Must come before the first store_commit (-EBUSY). -EBADMSG names a row that
- * cannot be read. */
+/* Hands out the parts that are needed to go on: submissions in the order of job numbers, then jobs. Then come the
+ * newest snapshot that can be read and the records behind it. Must come before the first store_commit (-EBUSY).
+ * -EBADMSG names a row that cannot be read. */
 int store_load(struct store *store, const struct store_taker *taker, struct error *err);
 
 /* Hands out all records that the store in `directory` still has, behind its oldest snapshot where the log's beginning
- * was forgotten, for reading only: the store is not locked, made or upgraded, and a daemon may be using it
+ * was forgotten. It is for reading only: the store is not locked, made or upgraded, and a daemon may be using it
  * meanwhile. */
 int store_read(const char *directory, int (*on_record)(uint64_t seq, const struct record *record, void *user),
                void *user, struct error *err);
@@ -54,7 +54,7 @@ struct store_inspector {
 };
 
 /* Has SQLite check the database of `directory`, and hands out all that is in it. A daemon may be using it meanwhile.
- * -EBADMSG names what is damaged. */
+ * -EBADMSG names the damaged part. */
 int store_inspect(const char *directory, const struct store_inspector *inspector, struct error *err);
 
 /* Copies the database of `directory`, as it is at one moment, to the new file `to` of mode 0600. A daemon may be using
@@ -115,14 +115,14 @@ void store_batch_job(struct store_batch *batch, uint64_t job, int64_t ended_ns, 
 void store_batch_snapshot(struct store_batch *batch, int64_t at_ns, int64_t spacing_ns,
                           const struct record_list *snapshot);
 
-/* Forgets submissions and jobs that ended before before_ns, and the records up to the latest snapshot that is older;
- * and requests that are older than STORE_REQUEST_KEPT_S. */
+/* Forgets submissions and jobs that ended before before_ns, and the records up to the latest snapshot that is older. It
+ * also forgets requests that are older than STORE_REQUEST_KEPT_S. */
 void store_batch_forget(struct store_batch *batch, int64_t before_ns);
 
 /* Queues the batch (taken over); any number may be under way. All batches that are queued when the thread is free
- * become one transaction. `done` (may be NULL) is called from store_dispatch, in the order of the commits: status 0
- * means that the batch is on the disk; a negative errno, that nothing of it is or ever will be, error_text saying why
- * in one line.
+ * become one transaction. `done` (may be NULL) is called from store_dispatch, in the order of the commits. Status 0
+ * means that the batch is on the disk. A negative errno means that nothing of it is or ever will be; error_text says
+ * why in one line.
  *
  * A transaction that fails takes with it every batch that was queued before the failure was told: those may build on
  * lost data. Batches committed from the failed batch's `done` on are tried afresh. */
@@ -135,7 +135,8 @@ void store_dispatch(struct store *store);
 /* Transactions that were tried since store_open: commits divided by this is the gain of group commit. */
 uint64_t store_transactions(struct store *store);
 
-/* Commits what is queued, calls what is due, closes. A store_commit from a `done` called here fails (-ESHUTDOWN). */
+/* Commits the queued batches, calls the callbacks that are due, closes. A store_commit from a `done` called here fails
+ * (-ESHUTDOWN). */
 void store_close(struct store *store);
 
 #endif

@@ -83,7 +83,7 @@ struct store {
     bool thread_runs;
     bool committed;        /* owner: a batch was queued */
     uint64_t epoch;        /* owner: which failures it has been told of; stamped on batches */
-    pthread_mutex_t mutex; /* guards what follows */
+    pthread_mutex_t mutex; /* guards the members below */
     pthread_cond_t wake;
     struct batch_queue queued;
     struct batch_queue finished;

@@ -1,4 +1,4 @@
-/* The thesis's trace analyser and mapper (6.3.2): a piece of a published trace becomes one for a server, with workloads
+/* The thesis's trace analyser and mapper (6.3.2). A piece of a published trace becomes one for a server, with workloads
  * drawn by a mix of light, medium and heavy ones. The same source, plan and seed give the same trace. */
 #ifndef CARMA_TRACE_BUILD_H
 #define CARMA_TRACE_BUILD_H

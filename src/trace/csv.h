@@ -1,6 +1,6 @@
-/* Bounded reading of CSV files: lines of RFC 4180 fields (quotes, no line breaks inside them), `#` comment lines, blank
- * lines ignored, a header line of known columns; packed by gzip or not. A hostile file is refused in bounded time and
- * memory with one line "FILE:LINE: ...". */
+/* Bounded reading of CSV files, packed by gzip or not. They have lines of RFC 4180 fields (quotes, no line breaks
+ * inside them), `#` comment lines, ignored blank lines, and a header line of known columns. A hostile file is refused
+ * in bounded time and memory with one line "FILE:LINE: ...". */
 #ifndef CARMA_TRACE_CSV_H
 #define CARMA_TRACE_CSV_H
 

@@ -24,7 +24,7 @@ struct demand_width {
     size_t jobs;
 };
 
-/* GPUs wanted: how many would be busy if every job ran from its arrival on, alone, for its run time; a job that asked
+/* GPUs wanted: how many would be busy if every job ran from its arrival on, alone, for its run time. A job that asked
  * for a part of a GPU counts as that part. */
 struct trace_demand {
     size_t jobs;

@@ -45,11 +45,11 @@ struct trace_load_options {
     bool run_times;                    /* also take TRACE_RUN_TIMES; else it is refused */
 };
 
-/* Reads a file, or, where there is none, the trace of that name in share/carma/traces; of any format, told apart by its
- * columns, packed by gzip or not. Jobs come in the order of their arrival; formats that are published unordered are
- * sorted, in the others a row that goes back in time is refused.
- * Arrivals stay as they are in the file: the first need not be 0. On an error *trace is empty and the text says
- * FILE:LINE, the value and the remedy. options may be NULL. */
+/* Reads a file, or, where there is none, the trace of that name in share/carma/traces. It may have any format, told
+ * apart by its columns, packed by gzip or not. Jobs come in the order of their arrival. Formats that are published
+ * unordered are sorted; in the others a row that goes back in time is refused. Arrivals stay as they are in the file:
+ * the first need not be 0. On an error *trace is empty and the text says FILE:LINE, the value and the remedy. options
+ * may be NULL. */
 int trace_load(struct trace *trace, const char *path, const struct trace_load_options *options, struct error *err);
 
 /* The same on `length` bytes that the caller has; `path` is the name in messages. */

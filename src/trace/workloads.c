@@ -118,7 +118,7 @@ static int read_mib(const struct csv *csv, size_t column, int64_t missing, int64
     return csv_number(csv, column, 0, MAX_MIB, (double)MIB, missing, bytes, err);
 }
 
-/* The later stack's steady memory of the CIFAR-100 workloads is a third of the thesis's measurement: its own value is
+/* The later stack's steady memory of the CIFAR-100 workloads is a third of the thesis's measurement. Its own value is
  * the better match to its runs (docs/formats/workloads.md). */
 static void choose_resident(struct workload *workload)
 {

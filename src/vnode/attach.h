@@ -34,15 +34,15 @@ struct place {
     uint32_t instance;
 };
 
-/* The places that a process may use by CUDA's rules: `visible` (of CUDA_VISIBLE_DEVICES) is a list of indices or UUIDs
- * or unique beginnings of UUIDs, separated by commas; entries after the first invalid one do not count. NULL: all whole
+/* The places that a process may use by CUDA's rules. `visible` (of CUDA_VISIBLE_DEVICES) is a list of indices or UUIDs
+ * or unique beginnings of UUIDs, separated by commas. Entries after the first invalid one do not count. NULL: all whole
  * GPUs. MIG: an instance by its UUID; a GPU in MIG mode means its first one; a process can use one instance, and
  * nothing beside it. */
 uint32_t attach_visible(const struct node_file *file, const char *visible, struct place places[static NODE_MAX_GPUS]);
 
-/* The MPS control daemon that a CUDA process would come through: the identity of the `control` pipe in the directory
- * (of CUDA_MPS_PIPE_DIRECTORY), the same for every user and path. 0: NULL, empty, no such pipe there, or a socket
- * without a listener. */
+/* The MPS control daemon that a CUDA process would come through. It is the identity of the `control` pipe in the
+ * directory (of CUDA_MPS_PIPE_DIRECTORY), the same for every user and path. 0: NULL, empty, no such pipe there, or a
+ * socket without a listener. */
 uint64_t attach_mps_domain(const char *pipe_directory);
 
 /* The limit for a process's k-th GPU in the value of CUDA_MPS_PINNED_DEVICE_MEM_LIMIT ("0=12G,1=3073M"; may be NULL),

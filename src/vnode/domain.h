@@ -31,8 +31,8 @@ int domain_clients(struct node *node, uint64_t domain, struct domain_client *cli
 /* Makes `server_pid` the server of the domain's clients that have none. 0 or a negative errno. */
 int domain_serve(struct node *node, uint64_t domain, int32_t server_pid);
 
-/* Has the driver end the process with `fault`, at its next look. Where that is a fault of its own and it came through
- * MPS, all clients of its domain that share a GPU or MIG instance with it are victims. -ESRCH: it is not on the node.
+/* Has the driver end the process with `fault`, at its next look. Where it came through MPS and the fault is its own,
+ * its victims are all clients of its domain on the same GPU or MIG instance. -ESRCH: it is not on the node.
  */
 int domain_fail(struct node *node, int32_t pid, uint32_t fault);
 

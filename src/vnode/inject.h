@@ -17,7 +17,7 @@ int inject(struct node *node, const char *name, const struct strike *strike, str
 /* Ends all that last. Order of the indices and past events of processes stay. */
 void inject_clear(struct node *node);
 
-/* "  name  what it does", a line per fault; for --help. The caller frees it. */
+/* "  name description", a line per fault; for --help. The caller frees it. */
 char *inject_help(void);
 
 /* The name of a lasting fault. */

@@ -2,7 +2,7 @@
  * that uses the node. Host byte order; fixed sizes. Times are node time in ns, sizes bytes.
  *
  * Changing data lives in two banks. A writer holds the file's lock, works on the bank that is not active and then makes
- * it the active one by a single store: a writer that dies in the middle leaves the active bank as it was. */
+ * it the active one by a single store. A writer that dies in the middle leaves the active bank as it was. */
 #ifndef CARMA_VNODE_LAYOUT_H
 #define CARMA_VNODE_LAYOUT_H
 

@@ -158,7 +158,7 @@ static void list(struct mps_daemon *daemon, const struct node_slot *slot)
                             .served = slot->mps_server_pid != 0 && slot->mps_server_pid == daemon->server};
 }
 
-/* Brings the list up to date, and sends clients what they wait for. */
+/* Brings the list up to date, and sends clients the answers that they wait for. */
 static void look(struct mps_daemon *daemon)
 {
     bool changed = false, wake = false;

@@ -83,8 +83,8 @@ int nvmlDeviceGetMemoryInfo(struct nvml_device *device, struct nvml_memory *memo
     return NVML_SUCCESS;
 }
 
-/* The window through which the host sees the memory: the power of two that holds it, as on the real boards; of an
- * instance its part of that. Mapped memory is not modelled: nothing. */
+/* The window through which the host sees the memory: the power of two that holds it, as on the real boards. An instance
+ * has its part of that. Mapped memory is not modelled: nothing. */
 int nvmlDeviceGetBAR1MemoryInfo(struct nvml_device *device, struct nvml_bar1_memory *memory)
 {
     const struct node_gpu *gpu;

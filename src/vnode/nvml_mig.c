@@ -101,7 +101,7 @@ int nvmlDeviceGetComputeInstanceId(struct nvml_device *device, unsigned int *id)
     return NVML_SUCCESS;
 }
 
-/* An eighth of the GPU's SMs, in pairs, is a slice: 14 of the A100's 108 and 16 of the H100's 132, as they really are.
+/* An eighth of the GPU's SMs, in pairs, is a slice: 14 of the A100's 108 and 16 of the H100's 132, as in reality.
  */
 static unsigned int slice_multiprocessors(const struct node_gpu *gpu)
 {

@@ -12,7 +12,7 @@ struct nvml_device {
     uint32_t instance; /* as in struct node_use: 0: the whole GPU */
 };
 
-/* `rc`, or NVML_ERROR_INVALID_ARGUMENT where that is NVML_SUCCESS but the other arguments are no good. */
+/* `rc`, or NVML_ERROR_INVALID_ARGUMENT where that is NVML_SUCCESS but the other arguments are bad. */
 static inline int nvml_checked(int rc, bool arguments)
 {
     return rc == NVML_SUCCESS && !arguments ? NVML_ERROR_INVALID_ARGUMENT : rc;

@@ -60,8 +60,8 @@ double physics_busy_share(const struct node_slot *slot, const struct node_use *u
                                                : 0;
 }
 
-/* Lowers the rate of each process that trains at this place (`slices` of 7; 7: the whole GPU) to its share there: on an
- * instance no more than its slices give to one that is alone on it, less its neighbours' part. */
+/* Lowers the rate of each process that trains at this place (`slices` of 7; 7: the whole GPU) to its share there. On an
+ * instance that is no more than its slices give to one that is alone on it, less its neighbours' part. */
 static void share_place(struct node_bank *bank, uint32_t gpu, uint32_t instance, uint32_t slices)
 {
     double activities[NODE_MAX_SLOTS], alone[NODE_MAX_SLOTS], rates[NODE_MAX_SLOTS];
@@ -93,7 +93,7 @@ static void share_place(struct node_bank *bank, uint32_t gpu, uint32_t instance,
     }
 }
 
-/* Adds what a process does at one of its places. */
+/* Adds the activity of a process at one of its places. */
 static void add_activity(const struct node_file *file, struct node_bank *bank, const struct node_slot *slot,
                          const struct node_use *use)
 {

@@ -7,7 +7,7 @@
 #include "vnode/layout.h"
 
 /* Brings the bank to now_ns. Starts and ends of training in between take effect at their own moments, however late
- * somebody looks; so the result does not depend on how promptly the processes were scheduled. A clock that went
+ * somebody looks. So the result does not depend on how promptly the processes were scheduled. A clock that went
  * backwards adds nothing. */
 void physics_advance(const struct node_file *file, struct node_bank *bank, int64_t now_ns);
 
@@ -23,7 +23,7 @@ int64_t physics_instance_used_bytes(const struct node_bank *bank, uint32_t gpu, 
 /* Memory that processes can use there. */
 int64_t physics_usable_bytes(const struct node_file *file, uint32_t gpu, uint32_t instance);
 
-/* The process's share of time with a kernel running on a GPU (0..1); what its `busy` is the sum of. */
+/* The process's share of time with a kernel running on a GPU (0..1); its `busy` is the sum of these. */
 double physics_busy_share(const struct node_slot *slot, const struct node_use *use);
 
 #endif

@@ -6,7 +6,7 @@
 #include "vnode/layout.h"
 
 /* Fills the part of *file that is fixed when the node is made, by the profile's name or path as node_profile_read has
- * it; the rest is zero. */
+ * it. The rest is zero. */
 int profile_read(const char *name, struct node_file *file, struct error *err);
 
 #endif

@@ -31,7 +31,7 @@ struct train_failure {
 
 const struct train_failure *train_failure_find(const char *name); /* NULL: no such one */
 
-/* "  name  what it does", a line per failure; for --help. The caller frees it. */
+/* "  name description", a line per failure; for --help. The caller frees it. */
 char *train_failure_help(void);
 
 /* Reads the command line; exits with status 2 on one that is wrong, and for --help. */
@@ -43,8 +43,8 @@ void train_print_out_of_memory(const struct shortage *shortage);
 /* PyTorch's message for a CUDA error (enum cuda_fault), on stderr. */
 void train_print_cuda_error(uint32_t error);
 
-/* A checkpoint: how much of the work is done, in $CARMA_CHECKPOINT_DIR or the working directory; with CARMA_JOB_ID in
- * its name where that is set, so that jobs which share a directory keep apart. */
+/* A checkpoint: how much of the work is done, in $CARMA_CHECKPOINT_DIR or the working directory. Its name has
+ * CARMA_JOB_ID where that is set, so that jobs which share a directory keep apart. */
 int checkpoint_write(const struct train_plan *plan, double done_ns, struct error *err);
 
 /* A checkpoint's progress of the same work, 0 where there is none. */

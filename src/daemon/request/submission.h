@@ -1,5 +1,5 @@
 /* Taking jobs in: all of a request or none. Reading it and estimating its jobs' needs is work for a thread of libuv's
- * pool: a thousand summaries take longer than the loop may stand still. The result is judged on the loop. */
+ * pool: a thousand summaries would hold up the loop too long. The result is judged on the loop. */
 #ifndef CARMA_DAEMON_REQUEST_SUBMISSION_H
 #define CARMA_DAEMON_REQUEST_SUBMISSION_H
 

@@ -10,8 +10,8 @@
 int runs_new(struct daemon *daemon, struct runs **runs, struct error *err);
 void runs_free(struct runs *runs); /* jobs go on: they belong to their shepherds */
 
-/* After the stored records were applied: takes up the jobs that still run, learns how the rest ended, and starts those
- * that were placed and never started. The findings are inputs of the engine's current turn. */
+/* After the stored records were applied: takes up the jobs that still run, learns how the rest ended, and starts placed
+ * jobs that never started. The findings are inputs of the engine's current turn. */
 void runs_reconcile(struct runs *runs);
 
 /* While the placement is being stored: begins the launch, which does nothing that a user could see before runs_start().

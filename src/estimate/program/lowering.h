@@ -70,7 +70,7 @@ struct tape_value lowering_run_saving(struct lowering *lowering, struct tape_op 
 /* The type to which autocast casts an operator's input. */
 struct tape_value lowering_to_half(struct lowering *lowering, const struct tape_value *value);
 struct tape_value lowering_to_full(struct lowering *lowering, const struct tape_value *value);
-/* y = x W^T + b with parameters first to first + count - 1 of the tape; `apart`: the bias is added by an operator of
+/* y = x W^T + b with parameters first to first + count - 1 of the tape. `apart`: the bias is added by an operator of
  * its own, as torch.nn.functional.linear does where the input is not contiguous. */
 struct tape_value lowering_matmul(struct lowering *lowering, const struct tape_value *input, int32_t first,
                                   uint32_t count, int64_t elements, bool apart);

@@ -1,5 +1,5 @@
 /* Replays a program through PyTorch's caching allocator (CUDACachingAllocator). Sizes round up to 512 B. Requests up to
- * 1 MiB come from 2 MiB segments, under 10 MiB from 20 MiB segments; larger ones get a segment of their own, rounded up
+ * 1 MiB come from 2 MiB segments, under 10 MiB from 20 MiB segments. Larger ones get a segment of their own, rounded up
  * to 2 MiB. The best fit is by (size, address). A block splits when the rest is >= 512 B (small) or > 1 MiB (large);
  * neighbours merge. Where the GPU is full the free cached segments are released and the request retried. */
 #ifndef CARMA_ESTIMATE_REPLAY_H

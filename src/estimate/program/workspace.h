@@ -1,4 +1,4 @@
-/* The size of a convolution's cuDNN workspace, by rule of thumb: cuDNN's choice of the rule is not published, so
+/* The size of a convolution's cuDNN workspace, by rule of thumb. cuDNN's choice of the rule is not published, so
  * several are replayed and the trained correction weighs them (data/models/replay.md). */
 #ifndef CARMA_ESTIMATE_WORKSPACE_H
 #define CARMA_ESTIMATE_WORKSPACE_H
@@ -10,14 +10,15 @@
 enum workspace_algorithm {
     WORKSPACE_NONE,
     /* Winograd's F(4x4,3x3), Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016: tiles of 4 x 4
-     * outputs are 6 x 6 numbers once transformed, so e*36*(B*ceil(H/4)*ceil(W/4)*(Ci+Co) + Ci*Co) bytes with elements
-     * of e bytes and an output of H x W. Only two-dimensional 3x3 of stride 1 and one group; 0 otherwise. */
+     * outputs are 6 x 6 numbers once transformed. With elements of e bytes and an output of H x W that is
+     * e*36*(B*ceil(H/4)*ceil(W/4)*(Ci+Co) + Ci*Co) bytes. Only two-dimensional 3x3 of stride 1 and one group; 0
+     * otherwise. */
     WORKSPACE_WINOGRAD,
     WORKSPACE_WINOGRAD_SMALL, /* F(2x2,3x3): tiles of 2 x 2, 16 numbers */
     WORKSPACE_COPY, /* input, output and weights, for another layout; channels of the first two padded to a multiple of
                        4 */
     /* The same without the pass's output (output, gradient of the input), which is written in place where its channels
-     * are a multiple of 4: the one-convolution networks of the measured runs show this in forward passes. */
+     * are a multiple of 4. The one-convolution networks of the measured runs show this in forward passes. */
     WORKSPACE_COPY_READ,
     WORKSPACE_COPY_INPUT, /* the input (or its gradient) and the weights */
     WORKSPACE_ALGORITHM_COUNT

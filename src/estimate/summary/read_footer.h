@@ -20,7 +20,7 @@ struct footer {
 };
 
 /* Reads the line at hand where it is one of a footer's ("Total params: 9,408", "Input size (MB): 0.57"): 1; 0: it is
- * none; -EINVAL with err set. `megabyte`: what the format calls MB, 1e6 or 1048576 (kB and GB accordingly). */
+ * not; -EINVAL with err set. `megabyte`: the format's MB, 1e6 or 1048576 bytes (kB and GB accordingly). */
 int footer_read_line(struct footer *footer, const struct reader *reader, double megabyte);
 
 /* -EINVAL with err set where the footer contradicts itself. */
@@ -29,9 +29,9 @@ int footer_check(const struct footer *footer, const struct reader *reader);
 /* The same where `parameters`, the rows' sum, is not the total without the optimizer's. */
 int footer_check_rows(const struct footer *footer, const struct reader *reader, int64_t parameters);
 
-/* Its totals as the list's. Where only they say that some parameters are not trained, the layers from the first on are
- * frozen that have just that many (the usual way to freeze), else there is a warning. `buffers`: number of untrained
- * values that are not a layer's parameters here (Keras counts running statistics). */
+/* Its totals as the list's. Where only they say that some parameters are not trained, the first layers that have just
+ * that many are frozen (the usual way to freeze). Where no layers have, there is a warning. `buffers`: number of
+ * untrained values that are not a layer's parameters here (Keras counts running statistics). */
 void footer_apply(const struct footer *footer, struct reader *reader, int64_t buffers);
 
 #endif

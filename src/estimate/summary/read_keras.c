@@ -77,7 +77,7 @@ static int read_parameters(struct keras_table *table, struct layer *layer)
     return ret;
 }
 
-/* Takes the mark off what was cut. */
+/* Takes the mark off a cut text. */
 static bool take_cut(struct slice *text)
 {
     if (!slice_ends(*text, KERAS_CUT))

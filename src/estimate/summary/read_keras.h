@@ -1,5 +1,5 @@
-/* Common to the tables of Keras 2 and 3: rows of cells wrapped over several lines, shapes with the channels last,
- * connections by name, running statistics counted as parameters. Internal to read*.c. */
+/* Common to the tables of Keras 2 and 3: rows of cells wrapped over several lines, and shapes with the channels last.
+ * Connections are by name; running statistics count as parameters. Internal to read*.c. */
 #ifndef CARMA_ESTIMATE_READ_KERAS_H
 #define CARMA_ESTIMATE_READ_KERAS_H
 

@@ -1,5 +1,5 @@
-/* Keras 2 and tf_keras: columns at fixed places, the header's; cells cut (before 2.8) or wrapped; rows apart by a rule
- * or an empty line; nested models' layers between lines of '¯', with a '|' at either end for each level. */
+/* Keras 2 and tf_keras: columns at fixed places, the header's; cells cut (before 2.8) or wrapped. Rows stand apart by a
+ * rule or an empty line. Nested models' layers stand between lines of '¯', with a '|' at either end for each level. */
 #include <string.h>
 
 #include "estimate/summary/read_formats.h"

@@ -65,7 +65,7 @@ static struct slice positional(const struct arguments *arguments, int place)
     return (struct slice){0};
 }
 
-/* A number of at least 1, or 0 where it is none. */
+/* A number of at least 1, or 0 where it is not one. */
 static int64_t number(struct slice text)
 {
     int64_t value;

@@ -4,8 +4,8 @@
 
 #include "estimate/summary/read_text.h"
 
-/* Fills the layer (its kind is set) from the text between the brackets: kernel, stride, groups, input channels, bias,
- * in_place, parameters by PyTorch's definition of the layer, and the last dimension of its output as a shape [N] that
+/* Fills the layer (its kind is set) from the text between the brackets, by PyTorch's definition of the layer: kernel,
+ * stride, groups, input channels, bias, in_place, parameters. The last dimension of its output becomes a shape [N] that
  * is not known as a whole. *exact: the parameters follow from the text alone. -EINVAL with err set where a number is
  * out of range. */
 int read_repr(const struct reader *reader, struct layer *layer, struct slice arguments, bool *exact);

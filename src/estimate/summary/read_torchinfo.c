@@ -1,5 +1,5 @@
 /* torchinfo to 1.8, and torch-summary, from which it comes: a tree of modules in the first column (├─, │, └─ or +, |),
- * parents before their children, then any of seven columns in any order. A parent's parameters are those that its
+ * parents before their children. Any of seven columns follow in any order. A parent's parameters are those that its
  * children have not; at the depth where the tree is cut off, all that are below. Cells are as wide as they need to be:
  * told apart by blanks, not by their place.
  */

@@ -1,5 +1,5 @@
-/* The table of torchinfo: a tree of names in the first column, cells as wide as they need to be, so that only blanks
- * tell them apart. */
+/* The table of torchinfo: a tree of names in the first column. Cells are as wide as they need to be, so that only
+ * blanks tell them apart. */
 #include <string.h>
 
 #include "base/memory.h"

@@ -53,7 +53,7 @@ static void add_elements(struct table *table, struct slice shape_text, const str
     table->elements += elements;
 }
 
-/* The first row with a batch size says what it is for all. */
+/* The first row with a batch size gives it for all. */
 static void note_batch(struct reader *reader, struct slice shape_text, const struct shape *shape)
 {
     if (reader->list->batch_size < 1 && !slice_starts(shape_text, "[[") && shape->rank > 0 && shape->dims[0] > 0)

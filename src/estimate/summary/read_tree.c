@@ -1,5 +1,5 @@
-/* print(model) of PyTorch: "(name): Type(arguments)", children indented between "Type(" and ")", equal neighbours as
- * "(0-11): 12 x Type("; with ", N params" after a module's closing bracket where it is annotated: all that it holds. */
+/* print(model) of PyTorch: "(name): Type(arguments)", with children indented between "Type(" and ")". Equal neighbours
+ * are "(0-11): 12 x Type(". An annotated module has ", N params" after its closing bracket: all parameters in it. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* The part of DCGM's C ABI that carma uses (libdcgm.so.4 and .so.3), as declarations of our own: facts (names, layouts,
- * numbers) after NVIDIA's DCGM API reference. The prototypes are for `__typeof__`, and for the tests' fake to define;
- * they are never linked.
+/* The part of DCGM's C ABI that carma uses (libdcgm.so.4 and .so.3), as declarations of our own. The facts (names,
+ * layouts, numbers) are after NVIDIA's DCGM API reference. The prototypes are for `__typeof__`, and for the tests' fake
+ * to define; they are never linked.
  *
  * Functions return 0 or an enum dcgm_status as an int. Structures with a `version` member are filled in by the caller
  * with DCGM_VERSION(struct x, n), or are refused with DCGM_VERSION_MISMATCH. */

@@ -50,8 +50,8 @@ void dcgm_watches_begin(struct dcgm_watches *watches, const struct dcgm_calls *c
 /* Watches a GPU anew. */
 void dcgm_watch_again(struct dcgm_watches *watches, const struct dcgm_entities *entities, uint32_t gpu);
 
-/* Brings the latest values into `entities`, and tries again what had to wait. DCGM_OK, or the status with which the
- * connection failed. */
+/* Brings the latest values into `entities`, and tries again the calls that had to wait. DCGM_OK, or the status with
+ * which the connection failed. */
 int dcgm_watches_read(struct dcgm_watches *watches, struct dcgm_entities *entities);
 
 int64_t dcgm_epoch_us(void); /* now, as DCGM counts: microseconds since 1970 */

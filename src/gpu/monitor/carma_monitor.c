@@ -1,5 +1,5 @@
-/* carma-monitor: looks at the GPUs once a period and writes its readings to stdout, as frames (gpu/frame.h) for the
- * daemon or as a table for people. It is a program of its own because it runs the vendor's driver: a call that hangs or
+/* carma-monitor: looks at the GPUs once a period and writes its readings to stdout. They are frames (gpu/frame.h) for
+ * the daemon or a table for people. It is its own program because it runs the vendor's driver: a call that hangs or
  * corrupts memory takes this child, not the daemon. */
 #include <argp.h>
 #include <errno.h>

@@ -48,7 +48,7 @@ int gpu_chain_open(const struct gpu_backend *backend, const struct gpu_backend_o
     return 0;
 }
 
-/* A value that cannot be is none: the daemon would refuse the frame. */
+/* An impossible value is left out: the daemon would refuse the frame. */
 static void drop_impossible(struct gpu_node_reading *reading)
 {
     for (uint32_t i = 0; i < reading->count; i++)
@@ -98,8 +98,8 @@ static bool open_link(struct gpu_chain *chain, struct link *link, int64_t now_ns
     return link->open;
 }
 
-/* Puts utilisation in the place of SM activity, where there is one: it is never less, so that with it a GPU is rather
- * left alone than overloaded. Returns what is to be said of it, or NULL. */
+/* Puts utilisation in the place of SM activity, where there is one. It is never less, so with it a GPU is left alone
+ * rather than overloaded. Returns the message about it, or NULL. */
 static const char *stand_in(struct gpu_chain *chain, struct gpu_node_reading *reading)
 {
     bool missed = false, stood_in = false;

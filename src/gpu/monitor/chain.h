@@ -1,5 +1,5 @@
 /* One look at the node through all sources: the backend first, then, for missing values, each further source in the
- * order given, and at last NVML's utilisation in place of SM activity, marked as such (docs/metrics.md). Used within
+ * order given. At last NVML's utilisation comes in place of SM activity, marked as such (docs/metrics.md). Used within
  * carma-monitor only. */
 #ifndef CARMA_GPU_MONITOR_CHAIN_H
 #define CARMA_GPU_MONITOR_CHAIN_H
@@ -9,7 +9,7 @@
 
 #define GPU_CHAIN_LINKS 4
 
-/* How long a metric must have been missing, node time, before the next in the chain is asked for it: a measure over an
+/* How long a metric must have been missing, node time, before the next in the chain is asked for it. A measure over an
  * interval is not there at the first look. */
 #define GPU_CHAIN_TIMEOUT_NS INT64_C(100000000)
 /* Node time until a source that could not be opened is retried. */

@@ -34,9 +34,9 @@
  *        |                                            \--timeout over---> it is left behind
  *        +-- fewer than LEFT_MAX are left behind ---------------------------/
  *
- * A running child has ended once it is reaped and both its pipes are at their end: only then the line that says why it
- * died has surely been read. A killed child that does not end sits in a driver call that never returns: it is left
- * behind, to be reaped whenever it ends, and another one is started, which may have better luck. */
+ * A running child has ended once it is reaped and both its pipes are at their end. Only then has the line that says why
+ * it died surely been read. A killed child that does not end sits in a driver call that never returns. It is left
+ * behind, to be reaped when it ends; another one is started, which may have better luck. */
 enum phase { WAITING, RUNNING, KILLED };
 
 enum kind { ORDINARY, STUCK, KIND_COUNT }; /* of problems; of each the latest is remembered, so as not to be repeated */
@@ -265,7 +265,7 @@ static void on_child_exit(uv_process_t *process, int64_t status, int signal_numb
 }
 
 /* Half the allowed silence has passed. The loop runs timers before it reads, so after a stall of the daemon itself the
- * first of these must not be the last: the child's output of the meantime is read before the next. */
+ * first of these must not be the last. The child's output of the meantime is read before the next. */
 static void on_half_silence(uv_timer_t *timer)
 {
     struct gpu_monitor *monitor = timer->data;

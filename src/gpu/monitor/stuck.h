@@ -1,6 +1,6 @@
 /* Zeros that are not trusted. After a critical Xid some sources go on answering, with zero for ever (DCGM's profiling
- * does so until its host engine is restarted): a source that has shown nothing but zero on a GPU since its latest Xid,
- * while that GPU seems to work, is taken not to measure. Used within carma-monitor only. */
+ * does so until its host engine is restarted). So a source that has shown nothing but zero on a GPU since its latest
+ * Xid, while that GPU seems to work, is taken not to measure. Used within carma-monitor only. */
 #ifndef CARMA_GPU_MONITOR_STUCK_H
 #define CARMA_GPU_MONITOR_STUCK_H
 
@@ -18,10 +18,10 @@ struct gpu_stuck {
     } devices[GPU_MAX_DEVICES];
 };
 
-/* Sets GPU_SOURCE_NONE for the metrics that are stuck at zero. That a GPU works is said by its utilisation, or by
- * processes on it: one may idle, but then utilisation, which stands in, is zero as well. A metric counts as measured
- * once it, or the SM activity of its source, was above zero. Whether one was dropped. May be called more than once for
- * one look, as further sources fill it. */
+/* Sets GPU_SOURCE_NONE for the metrics that are stuck at zero. Utilisation, or processes on it, show that a GPU works.
+ * A process may idle, but then utilisation, which stands in, is zero as well. A metric counts as measured once it, or
+ * the SM activity of its source, was above zero. Whether one was dropped. May be called more than once for one look, as
+ * further sources fill it. */
 bool gpu_stuck_drop(struct gpu_stuck *stuck, struct gpu_node_reading *reading);
 
 #endif

@@ -160,7 +160,7 @@ static void on_written(uv_write_t *request, int status)
 {
     struct mps_call *call = request->data;
 
-    (void)status; /* it may have ended without reading: its status says what that means */
+    (void)status; /* it may have ended without reading: its status tells the reason */
     if (!uv_is_closing((uv_handle_t *)&call->input))
         uv_shutdown(&call->shutdown, (uv_stream_t *)&call->input, on_shut);
 }

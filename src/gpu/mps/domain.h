@@ -1,14 +1,14 @@
-/* An MPS domain: one control daemon for one GPU, or for the GPUs of one job of several, in a directory of its own, so
- * that a client's fault reaches no further than that. Brought up when a job joins, watched while jobs are in it,
- * stopped when none was for a while. It outlives the process that started it, as the jobs do: a process that opens its
- * directory again adopts it.
+/* An MPS domain: one control daemon for one GPU, or for the GPUs of one job of several, in a directory of its own. A
+ * client's fault reaches no further than that. Brought up when a job joins, watched while jobs are in it, stopped when
+ * none was for a while. It outlives the process that started it, as the jobs do: a process that opens its directory
+ * again adopts it.
  *
  *     DOWN --join--> STARTING --server ACTIVE--> SERVING --FAULT, or server gone--> FAULTED --ACTIVE again--> SERVING
  *       ^               |                           |                                  |
  *       +---it cannot---+                           +--no job for a while--> STOPPING <+ (not in time: started anew)
  *
  * One server at a time: it runs as the jobs' user, and another user's first job has it exchanged once no job is left
- * (docs.nvidia.com/deploy/mps, "Architecture"); a multi-user server is one for all.
+ * (docs.nvidia.com/deploy/mps, "Architecture"). A multi-user server is one for all.
  *
  * Never blocks: each step is a call of the control program (gpu/mps/call.h), one at a time. Times are wall times. */
 #ifndef CARMA_GPU_MPS_DOMAIN_H
@@ -44,11 +44,12 @@ struct mps_domain_options {
 /* -errno where the directory cannot be made. A daemon that runs in it already is adopted. */
 int mps_domain_new(const struct mps_domain_options *options, struct mps_domain **domain, struct error *err);
 
-/* Stops what has no job, and frees itself when that is done; `on_phase` and `ready` are called no more. */
+/* Stops the daemon once no job uses it, and frees itself when that is done; `on_phase` and `ready` are called no
+ * more. */
 void mps_domain_free(struct mps_domain *domain);
 
 /* The job uses the domain from now on. `ready` is called once, on the loop: with 0 when a server serves its user, with
- * a negative errno when none can (the job has then left again). NULL: it runs already, and was found again. */
+ * a negative errno when none can. The job has then left again. NULL: it runs already, and was found again. */
 typedef void mps_domain_ready(void *user, uint64_t job, int status, const struct error *err);
 void mps_domain_join(struct mps_domain *domain, uint64_t job, uid_t uid, mps_domain_ready *ready, void *user);
 void mps_domain_leave(struct mps_domain *domain, uint64_t job); /* nothing where it is not in it */

@@ -1,8 +1,8 @@
 /* The processes of MPS: a control daemon, which is found by the socket that it listens on, and its servers, its
  * children.
  *
- * Not by its pid file, which drivers before 550 do not write and which may be of another boot, nor by the socket's
- * being there, which stays when the daemon has gone. */
+ * Not by its pid file, which drivers before 550 do not write and which may be of another boot. Nor by the socket, which
+ * stays when the daemon has gone. */
 #ifndef CARMA_GPU_MPS_PROCESS_H
 #define CARMA_GPU_MPS_PROCESS_H
 
@@ -14,7 +14,7 @@ struct mps_process {
     uint64_t start_ticks;
 };
 
-/* The listener at the pipe directory's `control`; 0: none. `known` (at first zero) is the last result: while that
+/* The listener at the pipe directory's `control`; 0: none. `known` (at first zero) is the last result. While that
  * process lives it is the answer, as each connection is a line in the daemon's log. */
 pid_t mps_process_find(const char *pipe_directory, struct mps_process *known);
 

@@ -15,7 +15,7 @@ const char *mps_server_state_name(enum mps_server_state state)
     return (uint32_t)state < MPS_SERVER_STATE_COUNT ? names[state] : "?";
 }
 
-/* ---- What is said ---- */
+/* ---- Commands ---- */
 
 static void say_input(struct mps_command *command, const char *word, int64_t first, int64_t second)
 {
@@ -112,7 +112,7 @@ void mps_say_quit(enum mps_language language, struct mps_command *command)
         say_input(command, "quit", -1, -1);
 }
 
-/* ---- What is answered ---- */
+/* ---- Answers ---- */
 
 struct word {
     const char *text;

@@ -1,9 +1,9 @@
 /* The commands to an MPS control daemon and its answers, in both of its languages: pure text, no processes.
  *
  * Version 2, the default: commands on the standard input of nvidia-cuda-mps-control, answers as bare numbers and words
- * (docs.nvidia.com/deploy/mps, "Legacy MPS v2 Interface"); a refused command is answered by text, with the exit status
+ * (docs.nvidia.com/deploy/mps, "Legacy MPS v2 Interface"). A refused command is answered by text, with the exit status
  * 0 (tests/golden/mps has the answers of four drivers). Version 3, which an administrator opts into: a module and a
- * verb as arguments (the same, "MPS v3 Interface"). That page shows no answers: lists are taken to be tables with
+ * verb as arguments (the same, "MPS v3 Interface"). That page shows no answers. Lists are taken to be tables with
  * column names in the first line, as those of version 2's `ps` are, and are read by these names (docs/mps.md). The
  * program speaks the running daemon's language, so one probe tells which it is. */
 #ifndef CARMA_GPU_MPS_PROTOCOL_H

@@ -4,9 +4,9 @@
  * The prototypes serve both sides: the virtual library defines these functions, a user of the real one resolves them
  * with dlsym into `__typeof__(nvmlDeviceGetUUID) *uuid;`. They are never linked.
  *
- * Every function returns an enum nvml_return_code as an int. Strings are NUL-terminated in the caller's buffer.
- * Structures with a `version` member are filled in by the caller with NVML_VERSION(struct x, n) and are refused with
- * NVML_ERROR_ARGUMENT_VERSION_MISMATCH where the library does not know that version. */
+ * Every function returns an enum nvml_return_code as an int. Strings are NUL-terminated in the caller's buffer. The
+ * caller fills in the `version` member of a structure with NVML_VERSION(struct x, n). A library that does not know that
+ * version refuses it with NVML_ERROR_ARGUMENT_VERSION_MISMATCH. */
 #ifndef CARMA_GPU_NVML_ABI_H
 #define CARMA_GPU_NVML_ABI_H
 
@@ -164,7 +164,7 @@ struct nvml_pci_info_v2 {
     unsigned int reserved[4];
 };
 
-struct nvml_memory { /* bytes; `used` includes what the driver reserves */
+struct nvml_memory { /* bytes; `used` includes the driver's part */
     unsigned long long total;
     unsigned long long free;
     unsigned long long used;
@@ -291,8 +291,9 @@ struct nvml_gpm_metric {
     } info;
 };
 
-/* The real structure ends in NVML_GPM_METRIC_MAX metrics, a number that grew from 98 to 477 with the drivers: allocate
- * room for NVML_GPM_METRICS_ROOM, set `count` to those that are asked for; a library touches no more than `count`. */
+/* The real structure ends in NVML_GPM_METRIC_MAX metrics, a number that grew from 98 to 477 with the drivers. Allocate
+ * room for NVML_GPM_METRICS_ROOM, and set `count` to those that are asked for; a library touches no more than
+ * `count`. */
 #define NVML_GPM_METRICS_ROOM 512
 struct nvml_gpm_metrics_get {
     unsigned int version; /* NVML_GPM_METRICS_GET_VERSION */

@@ -1,5 +1,5 @@
-/* Which GPUs there are: known by UUID, found anew by index at each look, since a driver may renumber them, lose one and
- * get one back. Of this folder only. */
+/* Which GPUs there are. They are known by UUID and found anew by index at each look, since a driver may renumber them,
+ * lose one and get one back. Of this folder only. */
 #ifndef CARMA_GPU_NVML_DEVICES_H
 #define CARMA_GPU_NVML_DEVICES_H
 
@@ -35,8 +35,8 @@ struct nvml_devices {
 
 void nvml_devices_touch(const struct nvml_devices *devices, int index); /* says so */
 
-/* Finds the GPUs. One that was known and is no more is kept, with NVML_ERROR_GPU_NOT_FOUND; one that is there but does
- * not answer has its own code. Returns NVML's code of counting them; where that fails the last count is taken. */
+/* Finds the GPUs. One that is gone is kept, with NVML_ERROR_GPU_NOT_FOUND; one that is there but does not answer has
+ * its own code. Returns NVML's code of counting them; where that fails the last count is taken. */
 int nvml_devices_find(const struct nvml_calls *calls, struct nvml_devices *devices);
 
 /* Takes the Xids since the last look into the devices. Returns NVML's code of registering for them. */

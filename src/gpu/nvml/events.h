@@ -9,7 +9,7 @@ struct nvml_events {
     struct nvml_event_set *set; /* owned; NULL where the library has no events */
 };
 
-/* From now on the device's Xids are queued. Returns NVML's code; a device that has no such events is none that failed.
+/* From now on the device's Xids are queued. Returns NVML's code; a device without such events has not failed.
  */
 int nvml_events_register(const struct nvml_calls *calls, struct nvml_events *events, struct nvml_device *device);
 

@@ -13,7 +13,7 @@ struct nvml_gpm {
 };
 
 /* Samples `device` (of which `gpu_instance`, or NVML_NO_INSTANCE: all of it) at now_ns and compares with the sample of
- * an earlier look: sets the metrics that have a value. Without an earlier one, or where that is less than 100 ms old,
+ * an earlier look. Sets the metrics that have a value. Without an earlier one, or where that is less than 100 ms old,
  * as NVML asks, there is none yet. Returns NVML's code: of a device that failed, NVML_ERROR_NO_PERMISSION where
  * anything was denied, else NVML_SUCCESS, also where GPM or some metric is not supported. */
 int nvml_gpm_read(const struct nvml_calls *calls, struct nvml_gpm *gpm, struct nvml_device *device,

@@ -23,7 +23,7 @@ static struct nvml_instance *instance_of(struct nvml_mig *mig, const char *uuid)
     return instance;
 }
 
-/* Drivers name an instance "NVIDIA A100-SXM4-40GB MIG 1g.5gb"; where one does not, its profile is put together as
+/* Drivers name an instance "NVIDIA A100-SXM4-40GB MIG 1g.5gb". Where one does not, its profile is put together as
  * nvidia-smi does: slices of compute, of the GPU, and memory in GiB, rounded up. */
 static void name_instance(const struct nvml_calls *calls, struct nvml_instance *instance, const char *parent_name)
 {

@@ -29,7 +29,7 @@ struct nvml_mig {
 int nvml_mig_find(const struct nvml_calls *calls, struct nvml_mig *mig, struct nvml_device *parent,
                   const char *parent_name);
 
-/* Fills what can be read of an instance by itself: memory, processes, GPM. Codes as above. */
+/* Fills an instance's own readings: memory, processes, GPM. Codes as above. */
 int nvml_instance_read(const struct nvml_calls *calls, struct nvml_instance *instance, struct nvml_device *parent,
                        struct gpu_reading *reading);
 

@@ -60,7 +60,7 @@ static int nvml_open(const struct gpu_backend_options *options, void **state, st
     return 0;
 }
 
-/* Notes what was denied; whether the device failed. */
+/* Notes a denied query; returns whether the device failed. */
 static bool failed(struct nvml *nvml, enum denied what, int code)
 {
     if (code == NVML_ERROR_NO_PERMISSION)

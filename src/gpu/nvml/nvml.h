@@ -1,11 +1,11 @@
-/* NVML as a source of readings, loaded by dlopen. Nothing is assumed that NVML does not promise: every symbol may be
- * missing (the newest version of each is preferred, older ones are fallen back to), every query may be refused.
+/* NVML as a source of readings, loaded by dlopen. Nothing is assumed that NVML does not promise. Every symbol may be
+ * missing (the newest version of each is preferred, older ones are fallen back to), and every query may be refused.
  *
  * The library is the one that open() is given, else the one that the environment variable CARMA_NVML_LIBRARY names,
  * else libnvidia-ml.so.1, else libnvidia-ml.so.
  *
  * - memory: of nvmlDeviceGetMemoryInfo_v2, total_bytes = total - reserved, and used_bytes has no reserved part; of the
- *   older call, which does not tell them apart, used_bytes includes what the driver reserves and reserved_bytes is 0.
+ * older call, which does not tell them apart, used_bytes includes the driver's part and reserved_bytes is 0.
  * - processes: the compute and the MPS list, each process once, sorted by pid. A list with impossible entries (some
  *   drivers of the 535 series gave _v3 another layout without a new name) is read again by the older call.
  * - metrics: GPM's between two looks, where they are at least 100 ms of node time apart, as NVML asks. One that is
@@ -15,11 +15,11 @@
  * - Xids: the critical ones since open(), asked for without waiting.
  * - identity: at each look, by UUID. A GPU that NVML counts no more is read with the error NVML_ERROR_GPU_NOT_FOUND.
  * - a GPU that is to be skipped has the error NVML_ERROR_TIMEOUT.
- * - what the driver denies is named in `limits`.
- * - a value that cannot be (over its range, a code for "not available") is none.
+ * - denied queries are named in `limits`.
+ * - an impossible value (over its range, a code for "not available") counts as missing.
  *
- * read() fails where the driver was unloaded or replaced: no GPU answers any more, and only a new process is sure to
- * load the right library. */
+ * read() fails where the driver was unloaded or replaced. Then no GPU answers any more, and only a new process is sure
+ * to load the right library. */
 #ifndef CARMA_GPU_NVML_NVML_H
 #define CARMA_GPU_NVML_NVML_H
 
