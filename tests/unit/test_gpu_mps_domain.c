@@ -22,7 +22,7 @@
 
 #define GUARD_MS 20000
 
-static const char *driver = "555.58.02"; /* which the node caims to have */
+static const char *driver = "555.58.02"; /* which the node claims to have */
 
 /* Abilities of some drivers only. */
 static void needs_driver(int major)

@@ -33,7 +33,7 @@ struct group {
     int64_t jobs;
     struct history_sums sums;
     struct figures waits;  /* ns */
-    struct figures ratios; /* of the caim to the peak, in permille */
+    struct figures ratios; /* of the reservation to the peak, in permille */
     int64_t under;         /* of these, those with a smaller request */
     UT_hash_handle hh;
 };
