@@ -1,12 +1,12 @@
 """Usage: contain.py COMMAND [ARGUMENT...]
 
-Runs a test so that whatever it starts ends with it, however it ends. The exit status is the test's, or 1 where it leaves
-processes behind: these are named and killed.
+Runs a test so that all its processes end with it, in whichever way it ends. The exit status is the test's, or 1 where
+it leaves processes behind: these are named and killed.
 
 Two processes do this, an outer and an inner one. Both adopt orphans (child subreapers, prctl(2)), so a test's daemons
-cannot get away by forking twice. The inner one is in a session of its own, where a SIGKILL to the process group, as meson
-sends after a timeout, does not reach it; the kernel tells it when the outer one has died. When the inner one is killed,
-the outer one adopts what is left."""
+cannot get away by forking twice. The inner one is in a session of its own, where a SIGKILL to the process group, as
+meson sends after a timeout, does not reach it. The kernel tells it when the outer one has died. When the inner one is
+killed, the outer one adopts the rest."""
 
 import contextlib
 import ctypes
@@ -19,7 +19,7 @@ import time
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 ENDS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 WAITED_FOR = ENDS | {signal.SIGCHLD}
-MOMENT_SECONDS = 5  # for which a process may outlive its test: a busy machine takes its time to end what was killed
+MOMENT_SECONDS = 5  # for which a process may outlive its test: a busy machine takes its time to end killed processes
 LAST_WORDS_SECONDS = 5  # for which a test that is told to end may print what it knows
 KILL_SECONDS = 20  # after which a process that SIGKILL does not end is named and left
 
@@ -51,7 +51,7 @@ def command_of(pid):
 
 
 def reap(wanted=0):
-    """Reaps what has ended; the exit status of `wanted` (as a shell gives it) when that has, else None."""
+    """Reaps the ended processes; the exit status of `wanted` (as a shell gives it) when that has ended, else None."""
     status = None
     with contextlib.suppress(ChildProcessError):
         while (ended := os.waitpid(-1, os.WNOHANG))[0] != 0:

@@ -1,9 +1,10 @@
 """Usage: count.py RESULT... MESON_TREE...: adds up the RESULTs (passed, failed, skipped) and the test logs of the trees
        count.py --failed MESON_TREE: prints the names of the tests that failed
 
-Names each test that did not pass, and prints `N passed, N failed, N skipped, N flaky`. Exits 1 when something failed, or
-when a tree has run no tests at all: a run that broke before its first test must not look like a good one. A test that
-failed and then passed when it was run again (log `again`) is flaky. It fails nevertheless when tests/flaky lists it."""
+Names each test that did not pass, and prints `N passed, N failed, N skipped, N flaky`. Exits 1 when something failed,
+or when a tree has run no tests at all. A run that broke before its first test must not look like a good one. A test
+that failed and then passed when it was run again (log `again`) is flaky. It fails nevertheless when tests/flaky lists
+it."""
 
 import json
 import pathlib
@@ -37,7 +38,7 @@ def causes(text):
 
 
 def judge(name, first, again, listed):
-    """The kind of a test that gave `first`, and `again` (None: was not run again); what to say of it, or ''."""
+    """The kind of a test that gave `first`, and `again` (None: was not run again); the line about it, or ''."""
     if again != "passed":
         kind = "failed" if again else first
         return kind, "" if kind == "passed" else f"{kind}: {name}"

@@ -13,7 +13,7 @@ import time
 
 CONTAIN = [sys.executable, "-S", "-B", str(pathlib.Path(sys.argv[1]).resolve())]
 PATIENCE_SECONDS = 60
-# A daemon that is nobody's child, with its pid in a file that is complete as soon as it is there.
+# A daemon without a parent, with its pid in a file that is complete as soon as it is there.
 DAEMON = "setsid sh -c 'echo $$ >pid.new; mv pid.new pid; exec sleep 1000' & while [ ! -e pid ]; do sleep 0.02; done; "
 
 

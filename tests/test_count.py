@@ -1,4 +1,4 @@
-"""The closing counts of test logs: what failed, what was flaky, and what tests/flaky makes of it."""
+"""The closing counts of test logs: failed and flaky tests, and the verdict of tests/flaky."""
 
 import contextlib
 import io

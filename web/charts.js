@@ -1,5 +1,5 @@
-/* Pictures of figures over time: small ones drawn here, of which a page may hold a hundred, and large ones by dygraphs, which
- * is fetched when the first is wanted. Each has a text that says what it shows. */
+/* Pictures of figures over time. Small ones are drawn here, and a page may hold a hundred. Large ones are by dygraphs,
+ * which is fetched when the first is wanted. Each has a text that describes it. */
 import {h, set_attribute, set_text} from "/dom.js";
 
 export function colour(name) {

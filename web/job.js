@@ -10,7 +10,7 @@ const log_bytes = 32768;
 const refresh_ms = 3000;
 const gib = 2 ** 30;
 
-/* ---- What is known ---- */
+/* ---- Data ---- */
 
 function facts_of(job) {
     const facts = [["User", job.user], ["Submitted", moment(job.submitted_ns, now_ns())]];
@@ -94,7 +94,7 @@ function verdict_table(explained) {
                 h("td", {role: "cell", class: kind, "data-title": title}, text))))));
 }
 
-/* ---- What can be done with it ---- */
+/* ---- Actions ---- */
 
 const actions = {
     cancel: {title: "Cancel", ask: "Cancel", text: "Its processes are ended; what they have not saved is lost.", strong: true,

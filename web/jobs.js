@@ -1,4 +1,4 @@
-/* Lists of jobs: running ones, waiting ones and why they wait, ended ones. However many there are, only the first ones
+/* Lists of jobs: running ones, waiting ones and why they wait, ended ones. For any number of them, only the first ones
  * are in the page. */
 import {h, keyed, set_attribute, set_style, set_text} from "/dom.js";
 import {count, energy, gib, has_ended, is_running, is_waiting, job_colour, job_label, share_word, size, span, state_mood,

@@ -1,5 +1,5 @@
-/* The page's data of the node, and the connection to the daemon that keeps it current: GET /v1/events, read as a stream
- * by fetch, since EventSource could not show a token. */
+/* The page's data of the node, and the connection to the daemon that keeps it current. It is GET /v1/events, read as a
+ * stream by fetch, since EventSource could not show a token. */
 import {has_ended, is_running, is_waiting} from "/format.js";
 
 
@@ -83,7 +83,7 @@ export async function ask(path, body) {
     return answer;
 }
 
-/* ---- What comes ---- */
+/* ---- Events ---- */
 
 function keep_point(gpu, t) {
     const series = node.series.get(gpu.uuid);
@@ -144,7 +144,7 @@ function take(name, data) {
     tell(name, data);
 }
 
-/* Node time now: it goes on between what the daemon tells. */
+/* Node time now: it goes on between the daemon's answers. */
 export function now_ns() {
     const since_ms = node.heard_at ? performance.now() - node.heard_at : 0;
     return node.now_ns + (node.link.state === "live" ? since_ms * 1e6 * (node.status?.time_scale || 1) : 0);

@@ -2,8 +2,8 @@
 
 FEATURES.csv is the output of bench-features (README.md here). Trees learn ln(need / base) of CNN runs, for all rows and
 for each fold without its rows. A run out of memory needs more than the GPU has, and is taken to need OVER times as
-much.
-Second trees learn how large the error is. The quantiles are those of the errors on rows that the trees had not seen."""
+much. Second trees learn how large the error is. The quantiles are those of the errors on rows that the trees had not
+seen."""
 
 import argparse
 import sys

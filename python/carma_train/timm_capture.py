@@ -4,8 +4,7 @@ Records a training step of each timm model that the column `model` of MODELS.csv
 step has the model's own input size, any batch size, fp32, cross entropy and Adam. Models that cannot be recorded go to
 DIRECTORY/failed.csv with the reason. Models come in a random order that is always the same, so the models recorded
 until it is stopped are a fair sample. Started again, it goes on. Each model runs in a process of its own with a limit
-of time and
-of memory. Needs timm and a PyTorch that python/carma can record."""
+of time and of memory. Needs timm and a PyTorch that python/carma can record."""
 
 import argparse
 import csv

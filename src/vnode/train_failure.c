@@ -100,8 +100,8 @@ static int fail_handle(struct attachment *attachment, struct train_plan *plan, s
     return -EIO;
 }
 
-/* Takes host memory until it is refused (a limit of its own), is killed (its control group's), or has taken enough;
- * then does to itself what the kernel would do. */
+/* Takes host memory until it is refused (a limit of its own), is killed (its control group's), or has taken enough. In
+ * the last case it does to itself as the kernel would. */
 static int fail_host(struct attachment *attachment, struct train_plan *plan, struct error *err)
 {
     for (int64_t taken = 0; taken < HOST_BOUND_BYTES; taken += HOST_STEP_BYTES) {

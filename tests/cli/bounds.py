@@ -1,5 +1,6 @@
-"""What carmad takes, and what it does not: usage: bounds.py SOCKET queue|pages|share|sizes|slow|slow_user ..., for test_bounds.sh and test_slow_disk.sh.
-Each limit is met, which is taken, and then passed by one, which is refused in one line; the daemon answers after each."""
+"""The bounds of carmad's requests, at them and over them. Usage: bounds.py SOCKET
+queue|pages|share|sizes|slow|slow_user ..., for test_bounds.sh and test_slow_disk.sh. Each limit is met, which is taken,
+and then passed by one, which is refused in one line; the daemon answers after each."""
 
 import http.client
 import json

@@ -1,6 +1,6 @@
 """carma dashboard between a browser and a daemon, both played here. Usage: dashboard.py CARMA DIRECTORY
 
-The daemon shows what reached it, byte for byte, and answers as each check wants it."""
+The daemon shows the bytes that reached it, and answers as each check wants it."""
 
 import contextlib
 import os

@@ -1,8 +1,8 @@
-"""GET /v1/events. Usage: events.py follow UID SOCKET    each event as one line of JSON, until the stream ends; UID: who reads
+"""GET /v1/events. Usage: events.py follow UID SOCKET    each event as one line of JSON, until the stream ends; UID: the reader
                                                         (another than one's own: as root)
                        events.py many UID SOCKET      opens streams until one is refused: how many were not, and the refusal
                        events.py stall UID SOCKET     opens a stream and reads nothing, until it is cut off
-                       events.py job FILE ID NAME     of what was followed: what a job's member NAME ("reason.code") is now
+                       events.py job FILE ID NAME     of the followed events: the present value of a job's member NAME ("reason.code")
                        events.py last FILE EVENT      ... the last event of that name, its data
                        events.py names FILE           ... the names of all events, in their order"""
 

@@ -1,8 +1,8 @@
 """GET /metrics for tests.
 
 exposition.py fetch SOCKET              prints it
-exposition.py check FILE                whether it is Prometheus's text format as its description has it, strictly
-exposition.py grows BEFORE AFTER        whether no counter that carma keeps has fallen or gone
+exposition.py check FILE                whether it follows the description of Prometheus's text format strictly
+exposition.py grows BEFORE AFTER        whether every counter that carma keeps is there and has not fallen
 exposition.py value FILE NAME [L=V...]  the one sample of that name with (at least) these labels
 """
 

@@ -1,4 +1,4 @@
-# For tests of what happens to a GPU under the daemon: sourced after node.sh.
+# For tests of a GPU's faults under the daemon: sourced after node.sh.
 # shellcheck shell=sh
 VNODE=$PREFIX/bin/carma-vnode
 

@@ -1,7 +1,7 @@
 """Usage: grafana.py SOURCE METRICS RULES
 
-Looks at integrations/grafana/carma.json: that it is a dashboard which Grafana can take in, and that it, the alerts and the
-queries of docs/prometheus.md ask only for metrics and labels which METRICS (GET /metrics) has. Writes the queries as RULES,
+Looks at integrations/grafana/carma.json: it is a dashboard which Grafana can take in. It, the alerts and the queries of
+docs/prometheus.md ask only for metrics and labels which METRICS (GET /metrics) has. Writes the queries as RULES,
 for promtool to parse."""
 
 import json

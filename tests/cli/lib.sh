@@ -1,5 +1,5 @@
 # For tests of the program `carma`: sourced with CARMA (the program) and SOURCE (the source tree) as $1 and $2.
-# shellcheck shell=sh disable=SC2034 # what is set here is used by who sources this
+# shellcheck shell=sh disable=SC2034 # used by the scripts that source this
 set -u
 CARMA=$(realpath "$1") || exit 99 # tests change directories
 SOURCE=$2

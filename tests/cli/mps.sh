@@ -1,5 +1,5 @@
-# For system tests of MPS domains of carma's own: sourced after node.sh, on a node that was started, with the version of the
-# control program's protocol in $CUDA_MPS_PROTOCOL_VERSION.
+# For system tests of MPS domains of carma's own: sourced after node.sh, on a node that was started. The version of the
+# control program's protocol is in $CUDA_MPS_PROTOCOL_VERSION.
 # shellcheck shell=sh
 ln -s "$BUILD/src/vnode/nvidia-cuda-mps-control" "$PREFIX/lib/carma/vnode"
 CONTROL=$PREFIX/lib/carma/vnode/nvidia-cuda-mps-control

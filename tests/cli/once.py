@@ -3,7 +3,7 @@
   drop PROXY TIMES   listens on PROXY and passes on to SOCKET, but closes the first TIMES connections with a request on them
                      once the daemon has answered, without the answer; until its input ends
   same               the same submission, twice at once and once more, another under its id, and wrong ids
-  again FILE         sends what FILE has, a body and its answer, and expects that answer; where it is not there: makes it
+  again FILE         sends the body in FILE, and expects the answer beside it; where FILE is not there: makes it
 """
 
 import http.client

@@ -9,7 +9,7 @@ else
     unpacked=$BUILD/prometheus
     PROMETHEUS=$unpacked/usr/bin/prometheus
     PROMTOOL=$unpacked/usr/bin/promtool
-    # apt with lists and a cache of its own, which needs no root; the package's signature is checked as ever.
+    # apt with lists and a cache of its own, which needs no root; the package's signature is checked as usual.
     fetch_prometheus() {
         mkdir -p "$unpacked/state/lists/partial" "$unpacked/cache/archives/partial" && cd "$unpacked" || return 1
         set -- -q -o Dir::State="$unpacked/state" -o Dir::State::status=/var/lib/dpkg/status -o Dir::Cache="$unpacked/cache" \

@@ -14,7 +14,7 @@ KEPT = ['carma_jobs_submitted_total', 'carma_job_ends_total', 'carma_oom_total',
         'carma_queue_wait_seconds_count', 'carma_queue_wait_seconds_sum', 'carma_user_gpu_seconds_total',
         'carma_user_energy_joules_total', 'carma_user_job_ends_total', 'carma_gpu_idle_energy_joules_total',
         'carma_gpu_unmanaged_energy_joules_total']
-EXACTLY = 1e-12  # of it: what a double leaves of nanoseconds and millijoules
+EXACTLY = 1e-12  # of it: the precision that a double leaves nanoseconds and millijoules
 SPAN = '[6h]'    # of wall time: longer than any run
 
 

@@ -1,5 +1,6 @@
 """Usage: python_examples.py PAGE.md: runs the examples of docs/python.md, in their order: those that begin with `# file: NAME`
-as scripts of this name, where the modules that they need are there; the others in this process. Prints what it ran."""
+as scripts of this name, where the modules that they need are there; the others in this process. Prints the output of
+each."""
 
 import importlib.util
 import pathlib

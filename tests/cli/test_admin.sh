@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: test_admin.sh CARMA SOURCE BUILD
-# carma admin verify and backup, beside a daemon that is at work: a store that is whole, a copy that can be gone on
-# from, damage that is named.
+# carma admin verify and backup, beside a daemon that is at work. The store is whole, the copy can be gone on from, and
+# damage is named.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
@@ -39,7 +39,7 @@ run cancel 66
 until_field 66 state CANCELLED
 stop_daemon
 
-# The copy is gone on from: job 1 is held as it was; job 66, which ran then, is no longer there and so is lost.
+# The copy is gone on from. Job 1 is held as it was; job 66, which ran then, is no longer there and so is lost.
 mkdir -m 700 old
 mv "$STATE"/store.db* old
 cp copy.db "$STATE/store.db"

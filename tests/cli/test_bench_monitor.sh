@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: test_bench_monitor.sh CARMA SOURCE BUILD FAKE_CUDA FAKE_DCGM
-# carma bench monitor on a virtual node, with libraries of the tests' own for CUDA's driver and DCGM, a script for nsys
-# and a module for PyTorch's profiler. Its measurements are simulated, or made up by these.
+# carma bench monitor on a virtual node. The tests have their own libraries for CUDA's driver and DCGM, a script for
+# nsys and a module for PyTorch's profiler. Its measurements are simulated, or made up by these.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 FAKE_CUDA_LIBRARY=$(realpath "$4") || exit 99

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The archive of script/bundle, unpacked under another name: each file finds its libraries inside, and a job runs on a
-# virtual node. Arguments: what lib.sh and node.sh take, and what script/build made.
+# virtual node. Arguments: those of lib.sh and node.sh, and a build of script/build.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 

@@ -17,7 +17,7 @@ expect_output 2
 until_field 2 placements.0.observed_bytes $((6 << 30))
 expect_field 2 placements.0.index 1
 
-# A GPU falls off the bus: its job is told from one that failed by itself and runs elsewhere; nothing is placed there
+# A GPU falls off the bus: its job is told from one that failed by itself, and runs elsewhere. Nothing is placed there
 # until it is back.
 "$VNODE" inject gpu-lost --gpu 1
 until_gpu 1 lost True
@@ -49,7 +49,7 @@ said 1 "metrics: no permission for GPM metrics"
 until_gpu 0 metrics.sm_activity.source gpm
 until_gpu 0 metrics.sm_activity.value 300
 
-# Values that are none are not taken for values: too much, or nothing, or zeros that stay after an Xid.
+# Impossible values are not taken for values: too much, or nothing, or zeros that stay after an Xid.
 for fault in over-range blank-values stuck-zero; do
     "$VNODE" inject $fault --gpu 0
     sleep 0.5
@@ -72,8 +72,8 @@ expect_field 1 state RUNNING
 "$VNODE" clear
 until_gpu 3 power_mw 53800
 
-# A driver that hides what processes hold, or the processes themselves, as in a container: why is said, and the memory in
-# use counts all the same.
+# A driver that hides the processes, or their memory, as in a container: the reason is told, and the memory in use
+# counts all the same.
 "$VNODE" inject hide-memory
 run submit --parsable -J hidden -- "$TRAIN" --memory 7G --sm-activity 0.2 --seconds 100000
 expect_output 4

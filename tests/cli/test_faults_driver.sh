@@ -1,7 +1,8 @@
 #!/bin/sh
 # Usage: test_faults_driver.sh CARMA SOURCE BUILD
-# The driver under the daemon goes away, does not answer, or comes back with other indices: nothing is placed while GPUs
-# cannot be read, running jobs go on, the daemon answers and can be started again, and a GPU is known by its UUID.
+# The driver under the daemon goes away, does not answer, or comes back with other indices. Then nothing is placed while
+# GPUs cannot be read, and running jobs go on. The daemon answers and can be started again, and a GPU is known by its
+# UUID.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
@@ -32,7 +33,7 @@ expect_output 2
 until_field 2 placements.0.observed_bytes $((5 << 30))
 
 # Calls hang: the monitor is given up after ten seconds and replaced, the daemon answers, running jobs go on and new
-# ones wait; and it can be restarted meanwhile.
+# ones wait. The daemon can be restarted meanwhile.
 new_log
 "$VNODE" inject hang
 until_said "fell silent"

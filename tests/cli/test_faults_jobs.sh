@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: test_faults_jobs.sh CARMA SOURCE BUILD
-# Jobs that misbehave (carma-train --fail) beyond what test_failures.sh tells apart by its cause: real shortage of memory for
-# a library, hardware that goes on failing, jobs that do nothing, do not end, or leave processes behind.
+# Jobs that misbehave (carma-train --fail) beyond the causes of test_failures.sh. A library lacks memory, hardware goes
+# on failing, jobs do nothing, do not end, or leave processes behind.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"

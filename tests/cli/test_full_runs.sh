@@ -1,6 +1,6 @@
 #!/bin/sh
 # Usage: test_full_runs.sh CARMA SOURCE BUILD
-# The disk of the run directories is full, of blocks or of inodes: running jobs go on, jobs to be started wait, and all
+# The disk of the run directories is full, of blocks or of inodes. Running jobs go on, jobs to be started wait, and all
 # of them end as they should once there is space. Needs a mount namespace, so skips without root.
 if [ "${CARMA_TEST_MOUNTS-}" != own ]; then
     unshare -m --propagation private true 2>/dev/null || {
@@ -53,7 +53,7 @@ sleep 1
 expect_field 1 state RUNNING
 kill -0 "$daemon" || fail "carmad has ended"
 
-# A daemon that comes to a full disk takes up what it finds.
+# A daemon that comes to a full disk takes up the jobs that it finds.
 stop_daemon KILL
 start_daemon --set settle=0s
 expect_field 2 state PLACED

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: test_history.sh CARMA SOURCE BUILD
-# What ended jobs have used is known after a kill, after a restart, and after their details and then their rows are
-# forgotten: sums stay; tables, CSV and JSON say the same; hostile names stay in their place.
+# The usage of ended jobs is known after a kill, after a restart, and after their details and then their rows are
+# forgotten. Sums stay; tables, CSV and JSON say the same; hostile names stay in their place.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
@@ -128,7 +128,7 @@ churn_until() {
     done
 }
 
-# A store from before there was an accounting, of which only the records say what was: the sums are the same at once, also
+# A store from before there was an accounting: only the records tell of its jobs. The sums are the same at once, also
 # after a second start, and the rows come with the first snapshot.
 before=$(sums)
 stop_daemon

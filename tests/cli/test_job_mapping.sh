@@ -1,6 +1,7 @@
 #!/bin/sh
 # Usage: test_job_mapping.sh CARMA SOURCE BUILD
-# The files by which dcgm-exporter is told which jobs are on which GPU: while jobs come and go, over a restart and a kill.
+# The files by which dcgm-exporter is told which jobs are on which GPU. They are right while jobs come and go, over a
+# restart and a kill.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
@@ -49,7 +50,7 @@ until_mapped '0.2:3 1:1 '
 stop_daemon
 until_mapped ''
 
-# A directory that is none is said once, and used once it is one.
+# A path that is not a directory is reported once, and used once it is one.
 rmdir "$T/jobs"
 : >"$T/jobs"
 start_daemon --set hpc_job_mapping_dir="$T/jobs"

@@ -64,7 +64,7 @@ cat >jobs.json <<'JSON'
 JSON
 start_fake jobs.json
 
-# in_bash WORD...: what bash offers for the last word.
+# in_bash WORD...: bash's offers for the last word.
 in_bash() {
     bash --norc -c 'source ./carma.bash; compopt() { :; }; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _carma; echo "${COMPREPLY[*]}"' carma "$@"
 }

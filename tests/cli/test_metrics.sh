@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: test_metrics.sh CARMA SOURCE BUILD
-# GET /metrics on a virtual node: that it is the format, says what the API says, shows nothing that the queue does not, and
-# that its counters never fall: while jobs run and end, over a stop, a kill and the forgetting of jobs.
+# GET /metrics on a virtual node: it has the format, agrees with the API, and shows nothing that the queue does not. Its
+# counters never fall: while jobs run and end, over a stop, a kill and the forgetting of jobs.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
@@ -123,7 +123,7 @@ grows round6 ended
 expect ended 2 carma_job_ends_total state=COMPLETED
 expect ended 4 carma_job_ends_total state=CANCELLED
 
-# A carmad that is killed loses what it has not stored, and shows nothing less than it has shown.
+# A carmad that is killed loses the figures that it has not stored, and shows nothing less than it has shown.
 stop_daemon KILL
 start_daemon --set retention=1m
 scrape killed

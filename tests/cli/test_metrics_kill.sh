@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: test_metrics_kill.sh CARMA SOURCE BUILD
 # Counters of /metrics that a kill or a late insight could make fall: energy that is not stored yet, and the time of a
-# run with an end that is learned late.
+# run whose end is learned late.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
@@ -18,7 +18,7 @@ grows() {
     $exposition grows "$T/$1" "$T/$2" || fail "from $1 to $2 a counter falls"
 }
 
-# Energy is stored every 30 s: a carmad that is killed before has shared out what the next knows nothing of.
+# Energy is stored every 30 s: a carmad that is killed before has shared out energy that the next knows nothing of.
 run submit --parsable -- "$TRAIN" --memory 3G --sm-activity 0.9 --seconds 1000000
 until_field 1 state RUNNING
 patience

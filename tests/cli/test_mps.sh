@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: test_mps.sh CARMA SOURCE BUILD [VERSION]
 # Jobs under MPS with domains of carma's own on a virtual node with a control program that speaks the protocol VERSION
-# (2): each user has one on all GPUs, which comes up when jobs need it, survives the daemon, is adopted, faults and
+# (2). Each user has one on all GPUs. It comes up when jobs need it, survives the daemon, is adopted, faults and
 # recovers, and goes when nobody needs it.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: test_mps_sets.sh CARMA SOURCE BUILD
-# The MPS server that a job gets where these are of GPUs (mps:gpu): one for all GPUs of a job, one that is there
-# already, somebody else's, a MIG instance's; and the message where it gets none.
+# The MPS server that a job gets where each GPU has its own (mps:gpu): one for all GPUs of a job, one that is there
+# already, somebody else's, a MIG instance's. Also the message where it gets none.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
@@ -82,8 +82,8 @@ field 10 message | grep -qF "no control daemon has its pipe in '$T/theirs'" || f
 stop_daemon
 until_controls 0
 
-# Where the setting is another, a domain goes on for the job that began in it; the next jobs, of however many GPUs, are
-# clients of their user's server on all GPUs, also beside that one.
+# Where the setting is another, a domain goes on for the job that began in it. The next jobs, of one GPU or of several,
+# are clients of their user's server on all GPUs, also beside that one.
 start
 run submit --parsable -- "$TRAIN" --memory 1G --sm-activity 0.1 --seconds 1000000
 until_field 11 placements.0.observed_bytes $((1 << 30))
@@ -102,7 +102,7 @@ domain=$(cd "$DOMAINS" && echo uid-*)
 until_clients 2
 until_controls 4
 
-# The next daemon knows which of them a job can be in: one of a single GPU does not go on for a job of four.
+# The next daemon knows which of them a job can be in. One of a single GPU does not go on for a job of four.
 stop_daemon KILL
 start
 run cancel 11 12

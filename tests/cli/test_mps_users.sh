@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: test_mps_users.sh CARMA SOURCE BUILD
-# MPS for several users: each has a domain of his own and no other's job beside his, unless one server is for all; a domain
-# is of the GPUs that there are, and the one before goes on for its jobs.
+# MPS for several users: each has a domain of his own and no other's job beside his, unless one server is for all. A
+# domain is of the present GPUs, and the one before goes on for its jobs.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/users.sh"
 . "$(dirname "$0")/lib.sh"
@@ -69,7 +69,7 @@ for job in 2 3 4 5; do
     expect_field $job attempts 1
 done
 
-# The next daemon knows whose each is: his ends with his jobs, hers goes on.
+# The next daemon knows the user of each: his ends with his jobs, hers goes on.
 stop_daemon KILL
 start
 run cancel 1 3 5
@@ -81,7 +81,7 @@ start
 run cancel 2 4
 run wait 2 4
 
-# A GPU is lost beside a job of hers: the next job begins a domain of the other three; hers goes on in the one before.
+# A GPU is lost beside a job of hers. The next job begins a domain of the other three; hers goes on in the one before.
 train alice
 first=$job
 before=$(domain_of 12001)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: test_nvml_clients.sh PROGRAMS SOURCE VENV
-# Unmodified NVML clients on a virtual node with jobs on it: nvidia-ml-py, gpustat and nvitop from the package index (in
-# VENV, kept between runs), nvtop where it is installed. PROGRAMS has carma-vnode, carma-train and libnvidia-ml.so.1.
+# Unmodified NVML clients on a virtual node with jobs on it: nvidia-ml-py, gpustat and nvitop from the package index
+# (kept in VENV), and nvtop where it is installed. PROGRAMS has carma-vnode, carma-train and libnvidia-ml.so.1.
 set -u
 PROGRAMS=$1
 SOURCE=$2

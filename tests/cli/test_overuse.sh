@@ -1,6 +1,6 @@
 #!/bin/sh
 # Usage: test_overuse.sh CARMA SOURCE BUILD
-# A job that uses more than it asked for is shown so, its reservation grows, and a job that it runs out of memory is its
+# A job that uses more than it asked for is shown so, and its reservation grows. A job that it runs out of memory is its
 # victim.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"

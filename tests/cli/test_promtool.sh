@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: test_promtool.sh CARMA SOURCE BUILD
-# The judgement of promtool, of Debian's package prometheus, on /metrics with names that try to be more than names, and
-# on integrations/: the alerts, the dashboard's queries and the documentation's, which must ask for existing metrics.
+# The judgement of promtool, of Debian's package prometheus, on /metrics with names that try to be more than names. It
+# also judges integrations/: the alerts, the dashboard's queries and the documentation's must ask for existing metrics.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 hostile='e"} 1\n\{a='
 if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: test_submit_estimate.sh CARMA SOURCE BUILD
-# The use of a model's summary: the job's memory is estimated when it is submitted, told with its source, kept over a
-# restart, replaced by its runs' memory; an unreadable summary is refused.
+# The use of a model's summary: the job's memory is estimated when it is submitted, and told with its source. It is kept
+# over a restart, and replaced by its runs' memory. An unreadable summary is refused.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"

@@ -41,7 +41,7 @@ expect_golden cli-show-estimate.txt
 run explain 12
 expect_golden cli-explain-estimate.txt
 
-# Wherever it goes, nothing that a terminal would obey.
+# In no place does it have anything that a terminal would obey.
 run queue
 grep -q 'a-name-that-is-much-longer-than-any-table-would-like-it-to-be ' "$T/out" ||
     fail "a pipe does not get everything"

@@ -46,7 +46,7 @@ def row_of(text, name):
     return next((i for i, line in enumerate(text.split("\n")) if name in line), -1)
 
 
-# ---- What it shows ----
+# ---- Display ----
 
 small = [submit(f"small-{i}", "--gpu-memory", "12G") for i in range(5)]
 large = [submit(f"large-{i}", "--gpu-memory", f"{30 + i}G") for i in range(3)]
@@ -161,7 +161,7 @@ os.kill(DAEMON, signal.SIGKILL)
 t.sees("NO DAEMON for", "no daemon listens there", "small-0", "large-2")
 t.until("greyed", lambda text: t.style_of("█").fg == t.style_of("large-2").fg == "brightblack")
 t.sees("NO DAEMON for 2 s")  # it counts
-t.press("tab", "c", "y")  # what cannot be asked is said
+t.press("tab", "c", "y")  # a request that cannot be sent is told
 t.sees("no daemon listens there: start it")
 with open("daemon.log", "ab") as log:
     again = subprocess.Popen(command, stderr=log)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: test_users_jobs.sh CARMA SOURCE BUILD
-# Jobs of several users: each has its user's rights and no more, in every form, and no path that a user names is opened
-# with more rights than that user's.
+# Jobs of several users: each has its user's rights and no more, in every form. No path that a user names is opened with
+# more rights than that user's.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/users.sh"
 . "$(dirname "$0")/lib.sh"

@@ -74,7 +74,7 @@ python_as alice $python -c 'import carma; carma.FunctionJob(2, "open").result()'
 grep -q '^carma.errors.JobFailed: job 2: open/result.pickle: belongs to another user' "$T/err" || fail "$said: $(cat "$T/err")"
 [ ! -s "$T/out" ] || fail "what bob wrote ran: $(cat "$T/out")"
 
-# By TCP a client that shows the token is alice; one that shows none, or one that others can read, is nobody.
+# By TCP a client that shows the token is alice. One that shows none, or one that others can read, is refused.
 ask='import carma; print(carma.submit("true", hold=True).info["user"])'
 python_as alice env CARMA_SOCKET="tcp://127.0.0.1:$port" CARMA_TOKEN_FILE="$T/token" $python -c "$ask"
 expect_status 0

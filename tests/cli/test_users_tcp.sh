@@ -1,6 +1,6 @@
 #!/bin/sh
 # Usage: test_users_tcp.sh CARMA SOURCE BUILD
-# Access to the daemon: by TCP only where that is set and with the token; and to a user's own carmad for that user only.
+# Access to the daemon: by TCP only where that is set and with the token. A user's own carmad lets in that user only.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/users.sh"
 . "$(dirname "$0")/lib.sh"
@@ -119,7 +119,7 @@ grep -q "WARNING: 0.0.0.0:$port can be reached from other machines" "$T/daemon.l
 CARMA_TOKEN_FILE=$T/token CARMA_SOCKET=tcp://127.0.0.1:$port "$CARMA" cancel 1 2>"$T/err" || fail "root: $(cat "$T/err")"
 stop_daemon
 
-# alice's own carmad: her socket lets nobody else in, wherever it is.
+# alice's own carmad: her socket lets nobody else in, in any place.
 install -d -m 755 -o 12001 -g 12001 "$T/hers"
 as alice "$PREFIX/bin/carmad" --state "$T/alice/state" --socket "$T/hers/socket" \
     --set nvml_library="$PREFIX/lib/carma/vnode/libnvidia-ml.so.1" 2>>"$T/daemon.log" &

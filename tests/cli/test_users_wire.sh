@@ -1,6 +1,6 @@
 #!/bin/sh
 # Usage: test_users_wire.sh CARMA SOURCE BUILD
-# What another user sends to the daemon's socket: nothing of it changes or shows what is not his, or keeps others out.
+# Another user's requests to the daemon's socket: none of them changes or shows other users' data, or keeps others out.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/users.sh"
 . "$(dirname "$0")/lib.sh"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The whole thing on a virtual node: jobs through daemon, shepherd and GPUs, and a trace that is played while the daemon
-# is killed and started again. Usage: test_whole.sh CARMA SOURCE BUILD
+# The whole thing on a virtual node: jobs through daemon, shepherd and GPUs. A trace is played while the daemon is
+# killed and started again. Usage: test_whole.sh CARMA SOURCE BUILD
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
@@ -73,7 +73,7 @@ assert names == ["resnet"] * 8 + ["gpt2_large_2"] * 2, names
 assert all(job["attempts"] == 1 + job["crashes"] for job in jobs[4:]), jobs
 PYTHON
 
-# Stopped in the middle, it cancels what it has started, and only that.
+# Stopped in the middle, it cancels the jobs that it has started, and only those.
 run submit --parsable --hold -- true
 expect_status 0
 "$CARMA" play "$SOURCE/data/traces/thesis_90.csv" --output-dir stopped 2>messages &

@@ -1,12 +1,12 @@
 """Questions of what-if to a daemon. Usage: whatif.py SOCKET CHECK [ARGUMENT]
 
   fails TEXT      a question fails, and says why with this text
-  refused         questions that are none
-  answers JOBS    a question's answer is there, about so many jobs
+  refused         questions that are not valid
+  answers JOBS    a question's answer is there, about JOBS jobs
   waits           one is simulated (until killed), others wait, more are refused
-  kills TEXT      what is simulated is killed, and says so
+  kills TEXT      a simulation is killed, and says so
   begins          asks one
-  ends_with PID   ends carmad, and with it what it simulates
+  ends_with PID   ends carmad, and with it its simulations
 """
 
 import http.client

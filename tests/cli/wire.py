@@ -1,7 +1,7 @@
-"""Raw bytes to a daemon's Unix socket. Usage, as root: wire.py UID SOCKET CHECK [ARGUMENT...]; UID is who is to be the peer.
+"""Raw bytes to a daemon's Unix socket. Usage, as root: wire.py UID SOCKET CHECK [ARGUMENT...]; UID is the peer's.
 
-  requests ID     what no honest client sends; ID is another user's job
-  hold FILE       holds as many connections as it gets, some with half a request, until its input ends; FILE gets how many
+  requests ID     requests that no honest client sends; ID is another user's job
+  hold FILE       holds all connections that it gets, some with half a request, until its input ends; FILE gets how many
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The fenced blocks of the documents, and what each is for.
+"""The fenced blocks of the documents, and their purposes.
 
     ```sh                  commands: run one after another in the document's shell; each must succeed
     ```sh in: COMMAND      the same, as the input of COMMAND
@@ -25,7 +25,7 @@ COMMAND = re.compile(
 class Block:
     language: str
     why_not: str  # "": it is run
-    inside: str  # what takes it as its input; "": the document's shell
+    inside: str  # the command that takes it as its input; "": the document's shell
     line: int  # of its first line, in the document
     text: str
 

@@ -11,7 +11,7 @@ def prose(path):
 
 
 def anchors(path):
-    """What the headings of the document are called in links."""
+    """The names of the document's headings in links."""
     headings = re.findall(r"^#+ +(.*)$", prose(path), re.MULTILINE)
     texts = (re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).strip().lower() for heading in headings)
     return {re.sub(r"[^\w -]", "", text).replace(" ", "-") for text in texts}

@@ -1,17 +1,19 @@
-"""Usage: run.py PREFIX SOURCE DOCUMENT [--update]: runs the commands of a document, in a directory of their own, with the programs
-that are installed in PREFIX, and holds what they print against what the document shows.
+"""Usage: run.py PREFIX SOURCE DOCUMENT [--update]
 
-Numbers (known or not) with their units, bars, times, paths of the directory and the user's name count as alike, and a line `...` stands for any
-lines. A command that only looks is repeated until it shows what the document does, as people do. The commands find an empty
-directory, and by `<!-- test: ... -->`:
+Runs the commands of a document, in a directory of their own, with the programs that are installed in PREFIX. Compares
+their output with the document's.
+
+Numbers (known or not) with their units, bars, times, paths of the directory and the user's name count as alike. A line
+`...` stands for any lines. A command that only looks is repeated until it shows the document's text, as people do. The
+commands find an empty directory, and by `<!-- test: ... -->`:
     node=PROFILE    a virtual node, and a carmad on it
-    scale=N         whose time runs so many times faster (60)
-    source=yes      links to what the source tree has: data/, docs/, script/, ...; and build/, the installed programs
+    scale=N         the virtual node's time runs N times faster (60)
+    source=yes      links to the source tree's data/, docs/, script/, ...; and build/, the installed programs
     source=copy     a copy of it, without build/
     set=KEY=VALUE   a setting of the daemon's
     by=FILE         not this program, but a test of its own
 
---update writes what is printed into the document instead, where it stands no `...`."""
+--update writes the output into the document instead, where it has no `...`."""
 
 import getpass
 import os
@@ -29,7 +31,7 @@ import time
 import blocks
 
 PATIENCE_SECONDS = 600
-READER = "ada"  # who types, in the documents
+READER = "ada"  # the user that types, in the documents
 LOOKS = re.compile(r"carma (queue|show|explain|gpus|stats|history)\b[^;|&]*$")
 LOOK_SECONDS = 45
 # Each command of a block must succeed; bash itself is to go on.
@@ -39,12 +41,12 @@ trap - ERR; test $failed = 0"""
 
 
 def alike(text, home):
-    """What is left of a line when everything is gone that differs from run to run."""
+    """The part of a line that does not differ from run to run."""
     text = re.sub(rf"\b{re.escape(getpass.getuser())}\b", READER, text)
     text = re.sub(r"\x1b\[[0-9;]*m", "", text).replace(home, "~").replace(f"/home/{READER}", "~")
     text = re.sub(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "#", text)
     text = re.sub(r"[-+]?\d+([.,:/-]\d+)*%?", "#", text)
-    text = re.sub(r"(?<= )-(?= )", "#", text)  # what is not known yet
+    text = re.sub(r"(?<= )-(?= )", "#", text)  # not known yet
     text = re.sub(r"[\u2588-\u2593]+", "bar", text)
     text = re.sub(r"(?<=# )[kKMGT]i?(?=[BJW]\b)", "", text)  # a unit goes with its number
     return re.sub(r"[─━═-]{3,}", "---", re.sub(r"\s+", " ", text)).strip()
@@ -60,7 +62,7 @@ def matches(expected, got):
 
 
 class Shell:
-    """One bash for the whole document: what one command sets, the next finds."""
+    """One bash for the whole document: a later command finds the settings of an earlier one."""
 
     def __init__(self, directory, environment):
         self.directory, self.count = directory, 0
@@ -69,8 +71,8 @@ class Shell:
                                      start_new_session=True)
 
     def run(self, command):
-        """(exit status, what it printed); None for the status: it did not end."""
-        self.count += 1 # what still runs of an earlier command writes to a file of its own
+        """(exit status, its output); None for the status: it did not end."""
+        self.count += 1 # an earlier command that still runs writes to a file of its own
         output = self.directory / f"output{self.count}"
         quoted = shlex.quote(str(output))
         self.bash.stdin.write(f"{{ :\n{command}\n}} >{quoted} 2>&1 </dev/null; echo \"ended $?\"\n".encode())
@@ -117,7 +119,7 @@ def start_node(shell, chosen, prefix):
 
 
 def printed(command, shell, home):
-    """(exit status, output, its lines without what may differ)."""
+    """(exit status, output, its lines without the parts that may differ)."""
     status, said = shell.run(command)
     return status, said, [line for line in (alike(line, home) for line in said.splitlines()) if line]
 
@@ -137,7 +139,7 @@ def check(shell, command, expected, home):
 
 
 def update_block(shell, block, home):
-    """The block's text with what its commands print now."""
+    """The block's text with its commands' present output."""
     lines = []
     for command, expected in blocks.steps(block):
         if LOOKS.match(command):

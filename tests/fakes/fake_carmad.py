@@ -4,7 +4,7 @@
     fake_carmad.py SOCKET ANSWERS.json
 
 ANSWERS.json maps "METHOD /path" to [status, body], or to a list of such pairs, given one after the other (the last one
-for ever). body may be the word "close": the connection is closed without an answer. POSTed bodies are appended to
+for ever). body may be the word "close". Then the connection is closed without an answer. POSTed bodies are appended to
 ANSWERS.json.posts, one line of JSON each. Prints "ready" once it listens; ends when its standard input does.
 """
 import http.server

@@ -3,8 +3,8 @@
  * no GPU; FAKE_CUDA=broken: contexts cannot be made; FAKE_CUDA=unlaunchable: kernels cannot be started.
  *
  * No kernel is run: PTX is taken as text that has an entry of the name that is asked for. A launch of `spin` keeps as
- * much of the node's GPU busy as there are blocks for its 108 SMs, for the time that is its first parameter, while it
- * is waited for. One of `work` takes no time. Memory is taken of the node's first GPU. */
+ * much of the node's GPU busy as there are blocks for its 108 SMs, while it is waited for. Its first parameter is the
+ * time. One of `work` takes no time. Memory is taken of the node's first GPU. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

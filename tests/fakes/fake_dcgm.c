@@ -1,6 +1,6 @@
-/* A libdcgm of the tests' own: engines, connections, groups, field sets and watches with a state of their own, which
- * refuses what the real one refuses (another version of a structure, a handle or group that is not there, a field that
- * is not watched). GPUs 0 and 1 are those of fake_nvml.c; their values are numbers that no two metrics share. The
+/* A libdcgm of the tests' own: engines, connections, groups, field sets and watches with a state of their own. It
+ * refuses the same calls as the real one (another version of a structure, a handle or group that is not there, a field
+ * that is not watched). GPUs 0 and 1 are those of fake_nvml.c; their values are numbers that no two metrics share. The
  * environment variable FAKE_DCGM, a list of words with commas between them and read at each call, makes it fail:
  *
  *     init=N             dcgmInit returns N
@@ -13,8 +13,8 @@
  *     at-once=N          more than N fields in a set cannot be watched;  never=N: field N never can
  *     lost=N             the N-th time that values are asked for, the connection is lost
  *     refused=N          after that, N tries to connect fail
- *     status=N           every value has the status N;  blank=K: is a blank of kind K;  over: is above what can be
- *     nan                shares are no numbers
+ * status=N           every value has the status N;  blank=K: is a blank of kind K;  over: is impossibly large
+ * nan                shares are not numbers
  *     just-over          shares are 1.005
  *     old=S              values are S seconds old
  *     early              values have time stamps 10 s ahead

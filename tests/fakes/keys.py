@@ -1,7 +1,6 @@
-"""Usage: keys.py join COMMAND... | add NAME TEXT | read ID
-The kernel's keys, by its calls alone: runs the command in a session keyring of its own, as systemd runs services; adds a
-key to the session keyring and prints its id; prints a key's text. Status 77: this kernel has no keys, or this program
-does not know the calls here."""
+"""Usage: keys.py join COMMAND... | add NAME TEXT | read ID The kernel's keys, by its calls alone. join: runs the
+command in a session keyring of its own, as systemd runs services. add: adds a key to the session keyring and prints its
+id. read: prints a key's text. Status 77: this kernel has no keys, or this program does not know the calls here."""
 
 import ctypes
 import errno

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Usage: mps_listener.py SOCKET
 
-Listens as an MPS control daemon does, for as long as the program that started it lives: jobs are told of it, and it does
-nothing else."""
+Listens as an MPS control daemon does, for as long as the program that started it lives. Jobs are told of it, and it
+does nothing else."""
 import os
 import socket
 import sys

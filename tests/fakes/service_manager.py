@@ -1,10 +1,10 @@
 """Usage: service_manager.py LOG [--unix PATH] [--tcp HOST:PORT] [--notify PATH|@NAME] [--watchdog-us N] -- COMMAND...
 
-The part of systemd for a service of Type=notify with a socket unit: listens on the sockets (a Unix one with mode 0666,
-a user's with 0600), starts the command with them, with NOTIFY_SOCKET (default: LOG.notify) and perhaps a watchdog, and
-writes the notices to LOG, one assignment a line, with the sender's pid before it. SIGHUP stops the command, the command
-alone, and writes the
-line "ended STATUS"; the next SIGHUP starts it again with the same sockets. SIGTERM stops it, and ends with its status."""
+The part of systemd for a service of Type=notify with a socket unit. It listens on the sockets (a Unix one with mode
+0666, a user's with 0600). It starts the command with them, with NOTIFY_SOCKET (default: LOG.notify) and perhaps a
+watchdog. It writes the notices to LOG, one assignment a line, with the sender's pid before it. SIGHUP stops the
+command, the command alone, and writes the line "ended STATUS"; the next SIGHUP starts it again with the same sockets.
+SIGTERM stops it, and ends with its status."""
 
 import argparse
 import os

@@ -1,5 +1,5 @@
-/* Preloaded into carmad: the user database takes 4 s of the wall's clock for $SLOW_UID, named slow, and notes each
- * look-up of that user in $SLOW_LOG. */
+/* Preloaded into carmad: the user database takes 4 s of the wall's clock for $SLOW_UID, named slow. Each look-up of
+ * that user is noted in $SLOW_LOG. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
-/* A carma-monitor that hangs and that SIGKILL does not end, as one in a driver call that never returns: to its parent
- * it looks alive for as long as there is the directory that the environment variable STUCK_WHILE names. A process that
- * traces it sees to that: a killed process that is traced is its tracer's to reap first.
+/* A carma-monitor that hangs and that SIGKILL does not end, as one in a driver call that never returns. To its parent
+ * it looks alive while the directory exists that the environment variable STUCK_WHILE names. A process that traces it
+ * sees to that: a killed process that is traced is its tracer's to reap first.
  *
  * STUCK_TIMES says how many of those that are started with this directory get stuck, the later ones become the real
  * carma-monitor. Each leaves a file named by its number there. */

@@ -6,16 +6,16 @@ import signal
 import sqlite3
 import time
 
-# Where carmad and a shepherd act on the world, in the order of a job's life: program, call, part of the file's name, and
-# how many such calls to let pass. A kill comes before and after each.
+# Where carmad and a shepherd act on the world, in the order of a job's life: program, call, part of the file's name.
+# The last number is how many such calls to let pass. A kill comes before and after each.
 DAEMON_POINTS = [
     ("carmad", "pwrite64", "store.db-wal", 0),  # a transaction is written
     ("carmad", "fdatasync", "store.db-wal", 0),  # ... and on the disk
     ("carmad", "fdatasync", "store.db", 0),
-    ("carmad", "sendmsg", "", 0),  # a client is answered: what was stored is acknowledged
+    ("carmad", "sendmsg", "", 0),  # a client is answered: the stored request is acknowledged
     ("carmad", "mkdir", "/no-mps", 0),  # the directory of the shepherd that waits
     ("carmad", "rename", "/runs/", 0),  # ... becomes a launch's, which so begins to exist
-    ("carmad", "write", "carma-launch", 0),  # what its shepherd is to do
+    ("carmad", "write", "carma-launch", 0),  # the orders for its shepherd
     ("carmad", "posix_spawn", "", 0),  # the shepherd that waits for the next job
     ("carmad", "link", "/status", 0),  # a launch whose shepherd has not begun is given up
     ("carmad", "fork", "", 0),  # carma-monitor

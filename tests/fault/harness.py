@@ -17,7 +17,7 @@ from work import Clients
 
 # Kinds after which a job may be lost, or not have been started: its shepherd died, or could not be.
 LOSES_JOBS = {"shepherd", "reboot", "processes", "files", "memory", "mps"}
-KILLS_NOBODY = {"full", "busy"}  # the daemon goes on, and withdraws what it has refused
+KILLS_NOBODY = {"full", "busy"}  # the daemon goes on, and withdraws the jobs that it has refused
 KINDS = ["daemon", "points", "shepherd", "monitor", "reboot", "store", "full", "busy", "processes", "files", "memory", "mps", "clock"]
 SETTINGS = ["policy=magm", "memory_view=monitor"]
 MPS = ["share=mps", "mps_control={prefix}/lib/carma/vnode/nvidia-cuda-mps-control"]
@@ -33,7 +33,7 @@ def times(kind, options):
 
 
 def play(kind, options):
-    """Returns (injected, acknowledged, completed, [what is wrong])."""
+    """Returns (injected, acknowledged, completed, [errors])."""
     if kind == "clock": # the wall clock is the node's time where that is not scaled; jobs that train would take hours
         node = Node(options.source, options.build, SETTINGS, scale=1)
         clients = Clients(node, options.source, options.seed, trains=False, most=4)

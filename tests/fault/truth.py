@@ -17,7 +17,7 @@ class Launch:
 
 
 def read_book(path):
-    """([Launch], [what is wrong]) of a job's own book."""
+    """([Launch], [errors]) of a job's own book."""
     launches, wrong, pids = [], [], {}
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     for line in text.splitlines():

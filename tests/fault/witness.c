@@ -1,7 +1,7 @@
 /* Usage: witness FILE STATUS MILLISECONDS [--stray] [-- COMMAND ARGUMENT...]: a job of the fault tests, which keeps a
  * book of its own in FILE: a line when it starts and one when it ends.
  *
- * All its processes hold one lock on FILE, which the kernel takes away with the last of them: a launch that finds it
+ * All its processes hold one lock on FILE, which the kernel takes away with the last of them. A launch that finds it
  * taken runs at the same time as another, and says so. With a command, that is run and its status counts; --stray
  * leaves behind a process of a session of its own. */
 #include <errno.h>

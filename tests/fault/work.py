@@ -1,4 +1,4 @@
-"""Clients that submit, and remember what they were told."""
+"""Clients that submit, and remember the daemon's answers."""
 
 import csv
 import itertools
@@ -14,7 +14,7 @@ PAUSE_S = 0.03
 @dataclass
 class Submission:
     name: str
-    status: int  # which its command ends with; -1: that of its training, which recovers from want of memory
+    status: int  # which its command ends with; -1: that of its training, which recovers from a lack of memory
     endless: bool  # ends by being cancelled
     id: int = 0  # 0: not acknowledged
     refused: bool = False  # the daemon said that it could not store it

@@ -1,4 +1,4 @@
-/* A stored log, line by line into the core, which decides between them: every record is taken or refused in one line,
+/* A stored log, line by line into the core, which decides between them. Every record is taken or refused in one line,
  * and its snapshot gives back every state that they lead to. */
 #include <stdbool.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* The daemon's modules in this process, as main.c puts them together, except those that start processes: no
+/* The daemon's modules in this process, as main.c puts them together, except those that start processes. No
  * carma-monitor is watched, and no job is looked for. Its state is in a directory of its own that is emptied for each
  * input. */
 #ifndef CARMA_TESTS_FUZZ_DAEMON_H

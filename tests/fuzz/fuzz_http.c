@@ -1,5 +1,5 @@
 /* A client's bytes: bytes of a connection, or (with a first byte '{') the body of a submission. Through the HTTP server
- * and the daemon's requests into core and store; the daemon has a GPU that is lost, so that jobs are taken and none is
+ * and the daemon's requests into core and store. The daemon has a GPU that is lost, so that jobs are taken and none is
  * started. For all input, the first answer is one: an error's is one line. */
 #include <string.h>
 #include <sys/socket.h>

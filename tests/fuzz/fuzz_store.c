@@ -1,8 +1,15 @@
-/* A damaged store: the bytes of an SQLite file, or else lines that say what its rows are: "s JOB TEXT" (a submission),
- * "j JOB TEXT" (a job's state), "n TEXT" (a snapshot of the TEXT and the lines "+ TEXT" that follow), "m N N N" (a
- * meter), "e PARTY MJ" (energy), "h JOB N TEXT" (a row of the history, all of whose numbers are N and texts TEXT), "t
- * UID N" (a user's sums), "d JOB AT N" (memory held), anything else: a record. The daemon loads it or refuses it in one
- * line; it can show a loaded state, go on from it, and store it. */
+/* A damaged store: the bytes of an SQLite file, or else lines that name its rows:
+ *   s JOB TEXT    a submission
+ *   j JOB TEXT    a job's state
+ *   n TEXT        a snapshot of the TEXT and the lines "+ TEXT" that follow
+ *   m N N N       a meter
+ *   e PARTY MJ    energy
+ *   h JOB N TEXT  a row of the history: all its numbers are N, all its texts TEXT
+ *   t UID N       a user's sums
+ *   d JOB AT N    memory held
+ *   other lines   a record
+ *
+ * The daemon loads it or refuses it in one line; it can show a loaded state, go on from it, and store it. */
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -121,7 +128,7 @@ static void make_store(const char *directory, const uint8_t *bytes, size_t lengt
     write_rows(path, text);
 }
 
-/* ---- What is done with it ---- */
+/* ---- Its use ---- */
 
 static int see_text(uint64_t job, const char *json, void *user, struct error *err)
 {

@@ -1,5 +1,5 @@
 /* Model summaries of any format: refused in one line, or a list of layers that others can rely on. Compiled with
- * SUMMARY_BEGIN and SUMMARY_MARK, everything goes to one format's parser: the text then begins with the former, and an
+ * SUMMARY_BEGIN and SUMMARY_MARK, everything goes to one format's parser. The text then begins with the former, and an
  * input's own beginning, up to the latter, is left away. */
 #include <string.h>
 

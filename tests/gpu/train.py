@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""A small training for checks on a real GPU: random data, a line for each epoch ("epoch 2: 1.234 s"), and as much memory
-as is asked for, so that running out of it can be provoked.
+"""A small training for checks on a real GPU: random data, and a line for each epoch ("epoch 2: 1.234 s"). It takes the
+memory that is asked for, so that running out of it can be provoked.
 
-With PyTorch it trains a small convolutional or fully connected network. Without, it runs a kernel of its own through the
-CUDA driver's library, which keeps some of the SMs busy for a fixed amount of work: no training, but a load of known shape.
-Needs Python 3.8 and nothing else. Exit status: 0; 1 where something failed (out of memory, for one); 3 without a GPU
-that it can use."""
+With PyTorch it trains a small convolutional or fully connected network. Without, it runs a kernel of its own through
+the CUDA driver's library, which keeps some of the SMs busy for a fixed amount of work. That is not a training, but a
+load of known shape. Needs Python 3.8 and nothing else. Exit status: 0; 1 where something failed (out of memory, for
+one); 3 without a GPU that it can use."""
 
 import argparse
 import csv

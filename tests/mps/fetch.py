@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """Usage: fetch.py DIRECTORY
 
-Gets NVIDIA's MPS control programs of four drivers from Debian's non-free packages, where they are not in DIRECTORY yet, and prints a
-line for each: the driver's version and the program's path. A missing program is reported as an error; the exit status
-is 77 then.
-The programs are NVIDIA's and stay in DIRECTORY: they do not belong to carma."""
+Gets NVIDIA's MPS control programs of four drivers from Debian's non-free packages, where they are not in DIRECTORY yet.
+Prints a line for each: the driver's version and the program's path. A missing program is reported as an error; the exit
+status is 77 then. The programs are NVIDIA's and stay in DIRECTORY: they do not belong to carma."""
 import hashlib
 import pathlib
 import shutil

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Usage: record.py DRIVER PROGRAM [GOLDEN]
 
-Holds a dialogue with an MPS control program (NVIDIA's nvidia-cuda-mps-control, or the virtual node's) as far as it goes without
-a GPU, and prints it; with GOLDEN, says how it differs from that file. Needs root, as several users' server does.
+Holds a dialogue with an MPS control program (NVIDIA's nvidia-cuda-mps-control, or the virtual node's) as far as it goes
+without a GPU, and prints it. With GOLDEN, it says how the dialogue differs from that file. Needs root, as several
+users' server does.
 
 A recording is lines: `driver VERSION`; `$ ARGUMENTS`, the program was called with these; `> TEXT`, with that on its standard
 input; `| TEXT` and `! TEXT`, what it printed and said as an error; `status N`; `files`, what is then in the pipe directory

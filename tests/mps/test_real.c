@@ -1,6 +1,6 @@
 /* carma's own domains with NVIDIA's control program, as far as they go without a GPU. Its server is a program of the
- * test's, by the PATH, which says nothing to the control daemon: drivers that tell no state take it for one that
- * serves, others wait for it in vain, and neither can have it end by being told. All started processes are gone in the
+ * test's, by the PATH, which says nothing to the control daemon. Drivers that tell no state take it for one that
+ * serves, others wait for it in vain. Neither can have it end by being told. All started processes are gone in the
  * end. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,12 +1,12 @@
 """Usage: run.py [--tree DIR] [--jobs N] [--minutes N] [NAME...]: plants the faults of tests/mutants/list one by one in copies of the
 tree, N of them at once (default: as many as there are processors), and demands that a test fails for each.
 
-A fault that no test sees is a check that nobody would miss: the run fails then, as it does for a fault that cannot be
-planted (its old text is not there exactly once, or the changed tree does not compile) and for tests that fail without
-any fault. A test that does not end, within thrice the time that it takes without a fault or a minute, has not told what
-is wrong: that counts only for a fault of which the list says `hangs: yes`. The tree is the files that git knows or
-would add. With --minutes no fault is begun after that time; which come first is then drawn by the tree's commit, so that
-one run after the other sees them all."""
+A fault that no test sees is a check that nobody would miss: the run fails then. It also fails for a fault that cannot
+be planted (its old text is not there exactly once, or the changed tree does not compile). So it does for tests that
+fail without any fault. A test that does not end, within thrice the time that it takes without a fault or a minute, has
+not found the fault. That counts only for a fault of which the list says `hangs: yes`. The tree is the files that git
+knows or would add. With --minutes no fault is begun after that time. The tree's commit then draws which come first, so
+that one run after the other sees them all."""
 
 import argparse
 import concurrent.futures
@@ -26,7 +26,7 @@ KEYS = ["file", "old", "new", "tests"]
 CONTAIN = pathlib.Path(__file__).resolve().parent.parent / "contain.py"
 PATIENCE_SECONDS = 20  # for which tests/cli/lib.sh waits in vain, and
 LEAST_SECONDS = 60  # that a test is given, and
-SLOWNESS = 3  # times what it takes without a fault
+SLOWNESS = 3  # times its duration without a fault
 MOST_SECONDS = 600  # without a fault
 SKIPPED = 77
 RESULTS = ["caught", "survived", "hung", "unusable"]
@@ -111,7 +111,7 @@ class Build:
         return meson("introspect", what, str(self.dir))
 
     def make(self, names):
-        """Builds what the tests need."""
+        """Builds the programs that the tests need."""
         unknown = [name for name in names if name not in self.tests]
         if unknown:
             raise Unusable(f"there is no test '{unknown[0]}'")
@@ -168,7 +168,7 @@ class Build:
         return "survived", "no test of " + " ".join(names)
 
     def judge(self, mutant):
-        """Plants the fault; returns what became of it, in a word, and more."""
+        """Plants the fault; returns the result, in a word, and more."""
         path = self.copy / mutant["file"]
         try:
             text = path.read_text(encoding="utf-8")
@@ -203,7 +203,7 @@ def drawn(files, tree):
 
 
 def work(tree, copy, waiting, end):
-    """Takes faults until there are no more, or no time; returns what became of each, in a word."""
+    """Takes faults until none is left, or no time; returns the result of each, in a word."""
     build = Build(tree, copy)
     results = []
     with contextlib.suppress(queue.Empty):

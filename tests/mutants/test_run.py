@@ -1,5 +1,5 @@
-"""The runner of mutants, and the check of their list, on a project of one function: the one must tell a caught
-fault from all else, the other what cannot be planted."""
+"""The runner of mutants, and the check of their list, on a project of one function. The one must tell a caught fault
+from all else, the other find the mutants that cannot be planted."""
 
 import contextlib
 import io

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: test_packages.sh SOURCE
 # The Debian packages of script/deb in a root tree that debootstrap makes of the mirror that apt is configured with;
-# nothing of it is kept. First without a running systemd, whose part tests/packages/systemctl plays; then, where the
+# nothing of it is kept. First without a running systemd: tests/packages/systemctl plays its part. Then, where the
 # machine lets systemd-nspawn boot the tree, with it.
 set -u
 SOURCE=$1

@@ -132,7 +132,7 @@ static void counters_that_misbehave(void **state)
     energy_meter_set_residents(&meter, second(1), &one, 1);
     assert_int_equal(energy_meter_read(&meter, second(2), 7000, 100000), 7000); /* the driver was loaded anew */
     assert_int_equal(energy_meter_read(&meter, second(3), counter_mj, 100000),
-                     100000); /* beyond what a GPU draws: by power */
+                     100000); /* beyond the power of any GPU: by power */
     assert_int_equal(energy_meter_read(&meter, second(4), counter_mj + 200000, 100000), 200000);
     assert_int_equal(energy_meter_read(&meter, second(5), -1, 100000), 0); /* not to be had: waited for */
     assert_int_equal(energy_meter_read(&meter, second(9), counter_mj + 700000, 100000), 500000);
@@ -157,7 +157,7 @@ static void power_integrated(void **state)
     energy_meter_release(&meter);
 }
 
-/* A daemon that was away: the jobs that were there all along have used what the counter says. */
+/* A daemon that was away: the jobs that were there all along have used the counter's rise. */
 static void restored(void **state)
 {
     struct energy_resident one = resident(4, 1, 500);
@@ -198,8 +198,8 @@ static void long_absence(void **state)
 
 #define PARTIES 6
 
-/* The sum over jobs, idle and unmanaged is exactly the counter's rise (after a reset: its value), for all intervals,
- * comings, goings and accounts closed in between; and no party's energy shrinks. */
+/* The sum over jobs, idle and unmanaged is exactly the counter's rise (after a reset: its value). It is so for all
+ * intervals, comings, goings and accounts closed in between; and no party's energy shrinks. */
 static void sums_are_exact(void **state)
 {
     struct random random = {20240607};
@@ -231,7 +231,7 @@ static void sums_are_exact(void **state)
             }
             int64_t rise = random_range(&random, 0, 700000);
             if (random_range(&random, 0, 50) == 0)
-                wanted += counter_mj = random_range(&random, 0, rise); /* a reset, unless it is none */
+                wanted += counter_mj = random_range(&random, 0, rise); /* a reset, unless it is not one */
             else
                 wanted += rise, counter_mj += rise;
             if (counter_mj < meter.counter_mj || counter_mj == meter.counter_mj + rise)
@@ -257,9 +257,9 @@ static void sums_are_exact(void **state)
 
 /* ---- Against the virtual node ---- */
 
-/* The attribution of the virtual node's physics: at each moment, of its GPU's power above idle each process that trains
- * the part that it has in the GPU's SM activity, a_i r_i of sum(a r); of the idle power, all present processes (loading
- * too) equal parts. Integrated in steps of 10 ms. */
+/* The attribution of the virtual node's physics, at each moment. Of its GPU's power above idle, each process that
+ * trains has its part of the GPU's SM activity, a_i r_i of sum(a r). Of the idle power, all present processes (loading
+ * too) have equal parts. Integrated in steps of 10 ms. */
 struct truth {
     struct node_file file;
     struct node_bank bank;

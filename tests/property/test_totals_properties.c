@@ -1,5 +1,5 @@
-/* Random lives of jobs, folded as the daemon folds them and stored as it stores them: each user's totals are the sums
- * over that user's jobs' own accounts, kept here beside; they never fall; and a restart, at any moment, finds them
+/* Random lives of jobs, folded as the daemon folds them and stored as it stores them. Each user's totals are the sums
+ * over that user's jobs' own accounts, kept here beside. They never fall; and a restart, at any moment, finds them
  * again, with any rows forgotten. Usage: test_totals_properties [FIRST_SEED [SEEDS]] */
 #include <inttypes.h>
 #include <poll.h>
@@ -74,7 +74,7 @@ static void open_store(struct world *world)
     world->daemon.totals = totals_new();
 }
 
-/* ---- What happens ---- */
+/* ---- Events ---- */
 
 static struct job_view *fold(struct world *world, struct record record)
 {
@@ -190,7 +190,7 @@ static struct job_view *any_view(struct world *world, bool ended)
     return found;
 }
 
-/* ---- What must hold ---- */
+/* ---- Properties ---- */
 
 static void check_total(const struct total *total, void *user)
 {

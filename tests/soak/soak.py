@@ -1,10 +1,10 @@
 """Many short jobs of several users: nothing is lost, and nothing grows. Run by tests/soak/soak:
-soak.py PREFIX [--jobs N] [--scale X] [--flat]. Starts a virtual node and a carmad of its own under a temporary directory; CLIENTS processes, of three uids in
-turn, each submit their part of the jobs (each over a connection that is kept, every 20th by the program `carma`), and ask
-for each until it has ended. Every job adds a line to a file of its own, so that a second run would be seen, and ends with
-a status that its number gives; every 50th is cancelled at once. Meanwhile carmad's memory, descriptors, run directories
-and store are watched; data forgotten after the retention (a minute of node time, PREFIX's clock at X times the wall's)
-must not add up."""
+soak.py PREFIX [--jobs N] [--scale X] [--flat]. Starts a virtual node and a carmad of its own under a temporary
+directory. CLIENTS processes, of three uids in turn, each submit their part of the jobs, and ask for each until it has
+ended. Each has one connection that is kept; every 20th submission goes by the program `carma`. Every job adds a line to
+a file of its own, so that a second run would be seen, and ends with a status that its number gives. Every 50th is
+cancelled at once. Meanwhile carmad's memory, descriptors, run directories and store are watched. Data forgotten after
+the retention (a minute of node time, PREFIX's clock at X times the wall's) must not add up."""
 
 import argparse
 import http.client
@@ -162,7 +162,7 @@ class Watch:
         })
 
     def slope(self, figure):
-        """Least squares over the second half: by so much it grows with each job that ends."""
+        """Least squares over the second half: the growth with each job that ends."""
         rows = self.rows[len(self.rows) // 2:]
         x, y = [row["ended"] for row in rows], [row[figure] for row in rows]
         mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)

@@ -1,13 +1,12 @@
-/* A server of src/http on a thread of its own, for the tests of http and of client. What it answers:
- *   /echo          what it got, as JSON
+/* A server of src/http on a thread of its own, for the tests of http and of client. Its answers: /echo          the
+ * request, as JSON
  *   /later         the same, after 30 ms
  *   /never         only when the server stops
  *   /big?bytes=N   a text of N bytes
- *   /gate          what it got, but holds up the server until the test opens the gate
- *   /nap           what it got, but holds up the server for 10 ms
+ * /gate          the request, but holds up the server until the test opens the gate
+ * /nap           the request, but holds up the server for 10 ms
  *   /stream        a stream, of which `open` says how many there are
- *   /tell?bytes=N  what it got; all streams are sent so many bytes
- *   /end           what it got; all streams are closed
+ * /tell?bytes=N  the request; all streams are sent N bytes /end           the request; all streams are closed
  *   /fail?status=N an error with that status, naming the path */
 #ifndef CARMA_TESTS_HTTP_FIXTURE_H
 #define CARMA_TESTS_HTTP_FIXTURE_H

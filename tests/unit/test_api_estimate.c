@@ -14,7 +14,7 @@
 #include "base/memory.h"
 #include "base/units.h"
 
-/* ---- An estimator that says what it was asked ---- */
+/* ---- An estimator that repeats the question ---- */
 
 static struct estimate_question asked;
 static int answers_rc;

@@ -112,7 +112,7 @@ static void a_child_is_heard_and_not_waited_for(void **state)
     assert_true(WIFEXITED(answer.status) && WEXITSTATUS(answer.status) == 3);
     doctor_answer_release(&answer);
 
-    /* one that hangs says what it had said until then */
+    /* one that hangs says its lines until then */
     assert_int_equal(run("echo begun; exec sleep 1000", 300, NULL, &answer), 0);
     assert_true(answer.hung);
     assert_string_equal(answer.out.text, "begun\n");

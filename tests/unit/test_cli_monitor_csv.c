@@ -1,4 +1,4 @@
-/* The CSV of `carma monitor` (tests/golden/monitor.csv): what is not known is empty, never 0. GOLDEN=write makes it. */
+/* The CSV of `carma monitor` (tests/golden/monitor.csv): an unknown value is empty, never 0. GOLDEN=write makes it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

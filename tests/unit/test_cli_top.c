@@ -287,7 +287,7 @@ static void keys_ask_the_daemon(void **state)
     assert_int_equal(press(model, "\033q", &job), TOP_QUIT);
 }
 
-/* ---- What is wrong ---- */
+/* ---- Errors ---- */
 
 static void a_lost_daemon_is_said(void **state)
 {

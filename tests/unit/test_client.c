@@ -258,8 +258,8 @@ static void test_too_large(void **state)
     free(big);
 }
 
-/* A server of one listening socket that plays one line of `answers` per connection: answers to send in turn, each after
- * a request, then it closes. */
+/* A server of one listening socket that plays one line of `answers` per connection. It sends the answers in turn, each
+ * after a request, then it closes. */
 struct script {
     const char *answers[4][3];
     int connections;

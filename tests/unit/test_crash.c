@@ -1,7 +1,7 @@
 /* The consequences of a job's end (src/core/crash.h). */
 #include "core_fixture.h"
 
-/* On GPU 0, with so much memory observed of it, for so long. */
+/* On GPU 0, with this much memory observed of it, for this long. */
 static uint64_t running(struct fixture *f, int64_t seen_bytes, int64_t for_ns)
 {
     uint64_t job = submit(f, 1, 8 * GIB);
@@ -118,7 +118,7 @@ static void test_a_handle_needs_memory_to_speak_for_it(void **state)
     }
 }
 
-/* A job that crashed waits for more memory than any GPU has free now: smaller jobs go meanwhile, and it starts as soon
+/* A job that crashed waits for more memory than any GPU has free now. Smaller jobs go meanwhile, and it starts as soon
  * as one GPU has it. */
 static void test_others_go_on_around_a_retrying_job(void **state)
 {

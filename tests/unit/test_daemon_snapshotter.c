@@ -1,4 +1,4 @@
-/* Forgetting with a snapshot: not so much that the writer is held up, and more than can have come since the last. */
+/* Forgetting with a snapshot: little enough not to hold up the writer, and more than can have come since the last. */
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -283,7 +283,7 @@ static void test_longest_list(void **state)
     layer_list_release(&list);
 }
 
-/* --- What summaries leave out, in small ------------------------------------------------------------------------- */
+/* --- Gaps of summaries, in small -------- ------------------------------------------------------------------------- */
 
 static struct layer *add(struct layer_list *list, const char *type, const char *shape, int64_t parameters)
 {

@@ -32,8 +32,8 @@ static void finish(struct model *model)
     assert_int_equal(model_lower(model), 0);
 }
 
-/* Of one step's allocations for the layer in question: those that are freed while the layer runs, in forward's course
- * after it, or in backward only. */
+/* Of one step's allocations for the layer in question: those that are freed while the layer runs, after it in forward,
+ * or in backward only. */
 static int64_t saved_bytes(const struct model *model)
 {
     const struct program *program = &model->program;
@@ -52,7 +52,7 @@ static int64_t saved_bytes(const struct model *model)
     return saved;
 }
 
-/* Bytes kept from forward to backward: beyond those that the linear layers keep anyway, which are the input of the
+/* Bytes kept from forward to backward, beyond those that the linear layers keep anyway. These are the input of the
  * first, the layer's result (input of the second), the loss's logarithms and the sum of its weights. */
 static void layer_saves(enum layer_kind kind, enum activation activation, bool in_place, int64_t parameters,
                         int64_t more)

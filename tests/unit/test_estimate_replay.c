@@ -129,7 +129,7 @@ static void emptied_cache_gives_free_segments_back(void **state)
         take(&program, 80 * MIB, MEMORY_ACTIVATION);
         result = replay_with(&program, no_workspace, 0);
         assert_int_equal(result.peak_reserved_bytes, empties ? (60 + 70 + 80) * MIB : (100 + 60 + 80) * MIB);
-        assert_int_equal(result.segments_released, 0); /* which counts what was forced */
+        assert_int_equal(result.segments_released, 0); /* which counts only forced ones */
         program_release(&program);
     }
 }

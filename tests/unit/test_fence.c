@@ -44,7 +44,7 @@ static int64_t fence_of(struct fixture *f, uint64_t job)
     return decided(f, RECORD_PLACED, job)->placed.fence_bytes;
 }
 
-/* With so much memory observed of it, and so much in use on its GPU at the end. */
+/* With this much memory observed of it, and this much in use on its GPU at the end. */
 static const struct record *runs_out(struct fixture *f, uint64_t job, int64_t seen, int64_t requested, int64_t used)
 {
     struct record record = {.type = RECORD_EXITED, .job = job};

@@ -110,7 +110,7 @@ static void test_failures(void **state)
 
     support_code = NVML_ERROR_NO_PERMISSION;
     look(&gpm, 1000, NVML_ERROR_NO_PERMISSION, 0);
-    support_code = NVML_ERROR_NOT_SUPPORTED; /* is nothing to speak of */
+    support_code = NVML_ERROR_NOT_SUPPORTED; /* is not worth a mention */
     look(&gpm, 2000, NVML_SUCCESS, 0);
     support_code = NVML_ERROR_GPU_IS_LOST;
     look(&gpm, 3000, NVML_ERROR_GPU_IS_LOST, 0);

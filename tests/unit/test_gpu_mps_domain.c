@@ -1,5 +1,5 @@
 /* An MPS domain's life, against the virtual control program in one of its languages: up, adopted, faulted, drained,
- * taken over by another user, and down, with nothing left behind. */
+ * taken over by another user, and down. Nothing is left behind. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -388,8 +388,8 @@ static bool is_hit(void *user, uint64_t job, pid_t client)
     return client == world->meant;
 }
 
-/* A server that stays in FAULT is left alone as long as a client that was not hit goes on, and is started anew after
- * it. */
+/* A server that stays in FAULT is left alone as long as a client that was not hit goes on. It is started anew after
+ * that. */
 static void test_spared(void **state)
 {
     pid_t control, server, spared;

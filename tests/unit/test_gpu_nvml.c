@@ -36,7 +36,7 @@ static void look(const char *library, const char *words, int times)
     gpu_backend_nvml.close(looker);
 }
 
-/* A backend over more than one look, while what the library says changes. */
+/* A backend over more than one look, while the library's answers change. */
 static void *backend;
 static struct gpu_backend_options options = {.library = FAKE_NEW};
 
@@ -330,7 +330,7 @@ static void test_the_index_changes(void **state)
     /* the one that is lost is the one that was at the index that fails, not a new one */
     look_again("xid=48,swap,no-handle");
     assert_int_equal(reading.count, 2);
-    look_again("xid=48,twins"); /* one UUID twice: the second is nobody */
+    look_again("xid=48,twins"); /* one UUID twice: the second has no identity */
     assert_int_equal(reading.count, 3);
     assert_int_equal(reading.gpus[0].error, 0);
     assert_string_equal(reading.gpus[0].uuid, "GPU-00000000-0000-0000-0000-000000000000");
@@ -618,7 +618,7 @@ static void test_sm_activity(void **state)
     const struct gpu_reading *gpu = &reading.gpus[0];
     const char *impossible[] = {"gpm=102", "gpm=-1", "gpm=nan", "gpm-error"};
 
-    look(FAKE_NEW, "", 1); /* one sample is none yet */
+    look(FAKE_NEW, "", 1); /* one sample is not enough for a metric */
     assert_false(gpu->metrics[GPU_SM_ACTIVITY].source);
     look(FAKE_NEW, "no-gpm", 2);
     assert_false(gpu->metrics[GPU_SM_ACTIVITY].source);

@@ -107,7 +107,7 @@ static bool next_frame(const struct run *run, struct gpu_frame_decoder *decoder)
     }
 }
 
-/* Reads until SM activity of this GPU has the source: a busy machine delays looks, and a metric needs two at some
+/* Reads until SM activity of this GPU has the source. A busy machine delays looks, and a metric needs two at some
  * distance from each other. */
 static void await_source(const struct run *run, struct gpu_frame_decoder *decoder, uint32_t gpu, uint32_t source)
 {

@@ -109,8 +109,8 @@ static void test_sparse_samples_are_exact(void **state)
     free(model);
 }
 
-/* Samples of any density: a slot leaves as a whole, so what is counted is the samples of the window less at most those
- * of one slot's width at its old end; and none is lost otherwise. */
+/* Samples of any density. A slot leaves as a whole, so the count is the samples of the window less at most those of one
+ * slot's width at its old end. None is lost otherwise. */
 static void test_dense_samples_lose_one_slot_at_most(void **state)
 {
     struct random random = {123456};
@@ -190,8 +190,8 @@ static void test_statistics_by_hand(void **state)
     assert_int_equal(gpu_window_statistic(&window, STATISTIC_P95, 100 * NS_PER_SEC), -1); /* all have left */
 }
 
-/* A signal that changes at whole seconds, seen by the simulator as changes and by the daemon as a sample each second:
- * each statistic of a full window is the same, but for rounding. */
+/* A signal that changes at whole seconds, seen by the simulator as changes and by the daemon as a sample each second.
+ * Each statistic of a full window is the same, but for rounding. */
 static void test_agrees_with_the_simulator(void **state)
 {
     struct random random = {4711};

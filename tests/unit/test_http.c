@@ -249,7 +249,7 @@ static void test_caps(void **state)
     close(fds[0]);
 }
 
-/* A fast caller is served once nobody else waits: all of a few are, and of many at once those that cannot be parked are
+/* A fast caller is served once nobody else waits. All of a few are, and of many at once those that cannot be parked are
  * closed. One comes at a time here that holds up the server. */
 static void test_too_fast(void **state)
 {

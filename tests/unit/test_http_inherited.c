@@ -77,7 +77,7 @@ static int connect_to_path(const char *path)
     return fd;
 }
 
-/* A request that was sent before there was a server is answered, its sender is known, and the file outlives the server,
+/* A request that was sent before there was a server is answered, and its sender is known. The file outlives the server,
  * as does a request that comes when it has gone. */
 static void an_inherited_socket_is_served_and_left(void **state)
 {

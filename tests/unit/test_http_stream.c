@@ -1,5 +1,5 @@
-/* Answers that go on: they come as they are sent, last in silence, end on both sides, and cost a client that does not
- * read its place. */
+/* Answers that go on: they come as they are sent, last in silence, and end on both sides. A client that does not read
+ * loses its place. */
 #include "base/address.h"
 #include "base/nodetime.h"
 #include "base/units.h"
@@ -84,7 +84,7 @@ static void until_open(int wanted)
     assert_int_equal(fixture.open, wanted);
 }
 
-/* Reads until this many dots have come; false: the stream ended before. `last`: what was read at the end. */
+/* Reads until this many dots have come; false: the stream ended before. `last`: the text read at the end. */
 static bool read_dots(int fd, size_t wanted, char last[static 64])
 {
     static char bytes[65536];

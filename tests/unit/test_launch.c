@@ -226,7 +226,7 @@ static void test_environment(void **state)
     run(f, "pwd -P", LAUNCH_ENDED);
     snprintf(expected, sizeof expected, "%s\n", f->work);
     assert_string_equal(contents(f->output), expected);
-    f->argv[0] = mutable("env"); /* itself: a shell would tidy up what it was given */
+    f->argv[0] = mutable("env"); /* itself: a shell would tidy up the descriptors that it was given */
     f->spec.command.count = 1;
     f->launches = 2;
     start(f);

@@ -407,7 +407,7 @@ static void test_out_of_memory(void **state)
     assert_string_equal(contents(f->output), "100000 100000\n10\n");
 }
 
-/* A process reads of /proc/self/mountinfo what it needs once; a shepherd is told. */
+/* A process reads the facts it needs from /proc/self/mountinfo once; a shepherd is told. */
 static void test_place(void **state)
 {
     const struct cgroup_place *place = cgroup_place();
@@ -423,7 +423,8 @@ static void test_place(void **state)
     }
 }
 
-/* From here on clone3() is not there, as on a kernel or in a container that does not have it: so it has to be the last.
+/* From here on clone3() is not there, as on a kernel or in a container that does not have it. So this has to be the
+ * last.
  */
 static void test_group_is_entered_late(void **state)
 {

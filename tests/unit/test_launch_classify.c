@@ -104,7 +104,7 @@ static void test_goldens(void **state)
             fail_msg("no message of kind %s", output_kind_name((uint32_t)kind));
 }
 
-/* The text ends where its length says: no pattern is read on beyond, wherever it is cut. */
+/* The text ends where its length says: no pattern is read on beyond, in any place where it is cut. */
 static void test_cuts(void **state)
 {
     for (size_t i = 0; i < count; i++) {

@@ -1,5 +1,5 @@
-/* The device filter of a job's control group: its program by a small interpreter, on any machine; and by the kernel,
- * where this one lets us (root, version 2 of control groups, BPF). */
+/* The device filter of a job's control group. Its program is run by a small interpreter, on any machine; and by the
+ * kernel, where this one lets us (root, version 2 of control groups, BPF). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -154,7 +154,7 @@ static void test_text(void **state)
             fail_msg("'%s' was taken", bad[i]);
 }
 
-/* A process of the group opens the node, with a filter or without: no driver is behind it, so ENXIO or ENODEV where the
+/* A process of the group opens the node, with a filter or without. No driver is behind it, so ENXIO or ENODEV where the
  * kernel lets us come so far. */
 static bool is_denied(const char *cgroup, const char *directory, unsigned major, unsigned minor)
 {

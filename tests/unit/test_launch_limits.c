@@ -62,9 +62,9 @@ static void test_status_at_the_limit(void **state)
     assert_int_equal(f->status.cause, EXIT_TIMEOUT);
 }
 
-/* Runs a job that prints what it made of SIGUSR2, which comes as many seconds after its begin as it needs to be ready
- * for it: a signal that comes sooner is for nobody, and how soon a job is ready is the machine's affair. The script has
- * the seconds for which to wait in $patience. */
+/* Runs a job that prints its reaction to SIGUSR2. The signal comes as many seconds after its begin as it needs to be
+ * ready for it: one that comes sooner is lost, and how soon a job is ready is the machine's affair. The script has the
+ * seconds for which to wait in $patience. */
 static void expect_of_signal(struct fixture *f, const char *script, const char *expected)
 {
     static const int leads_s[] = {1, 5, 25};

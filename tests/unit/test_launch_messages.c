@@ -21,7 +21,7 @@
 
 static const char *path;
 
-/* Whether what is made of the text is expected; complains else. */
+/* Whether the verdict on the text is expected; complains else. */
 static bool is_expected(const json_t *message, const char *text, size_t length)
 {
     struct cause_evidence evidence = {.free_bytes = -1};
@@ -42,7 +42,8 @@ static bool is_expected(const json_t *message, const char *text, size_t length)
     return false;
 }
 
-/* The message that has no text of its own: behind 80 KiB of other ranks' lines, and in the middle of a line of 70 KiB.
+/* The message that has no text of its own. It stands behind 80 KiB of other ranks' lines, and in the middle of a line
+ * of 70 KiB.
  */
 static bool is_found_in_much_else(const json_t *message)
 {

@@ -143,8 +143,8 @@ static void strays(struct fixture *f, uint64_t job, uint32_t gpu, int64_t bytes)
     apply(f, (struct record){.type = RECORD_STRAYED, .job = job, .strayed = {gpu, bytes}});
 }
 
-/* A job that uses a GPU that it was not given was granted nothing there, and is farther beyond than one that was
- * granted a part. */
+/* A job that uses a GPU that it was not given was granted nothing there. It is farther beyond than one that was granted
+ * a part. */
 static void test_a_stray_is_the_culprit(void **state)
 {
     struct fixture *f = *state;
@@ -173,7 +173,7 @@ static void test_a_stray_is_the_culprit(void **state)
     assert_true(core_find_job(f->core, stray)->user->memory_bytes >= 35 * (uint64_t)GIB);
 }
 
-/* Nobody waits, so the core was not told what came since: a retry goes by how the GPUs are now. */
+/* Nobody waits, so the core was not told the changes since: a retry goes by how the GPUs are now. */
 static void test_a_crash_asks_for_samples(void **state)
 {
     struct fixture *f = *state;
@@ -219,7 +219,7 @@ static uint64_t submit_workload(struct fixture *f, const char *workload, int64_t
     return submit_record(f, record);
 }
 
-/* Runs to its end, and returns what was reserved for it. */
+/* Runs to its end, and returns its reservation. */
 static int64_t run_of(struct fixture *f, const char *workload, int64_t request, int64_t seen)
 {
     uint64_t job = submit_workload(f, workload, request);

@@ -144,7 +144,7 @@ static void jobs_share_as_they_were_placed(void **state)
     sim_result_release(&result);
 }
 
-/* One MPS server for all lets any job join any; one for each user, any of his own; those of GPUs are of one user, and
+/* One MPS server for all lets any job join any; one for each user, any of his own. Those of GPUs are of one user, and
  * of a job of several GPUs from its start. */
 static void mps_servers(void **state)
 {
@@ -525,7 +525,7 @@ static void keep_ledger(void *user, const struct record *record)
     }
 }
 
-/* Memory that is in use on a GPU never exceeds what it has. */
+/* Memory that is in use on a GPU never exceeds the GPU's. */
 static void never_too_much(void *user, int64_t at_ns, const struct sim_gpu_view *view)
 {
     const struct ledger *ledger = user;
@@ -555,7 +555,7 @@ static void check_world(const struct world *world, const struct sim_result *resu
     assert_true(result->activity_mean * result->makespan_s * world->node.gpu_count >= work_s * (1 - 1e-9));
 }
 
-/* Feeds what the simulation has told to a fresh core: returns whether that decides the same. */
+/* Feeds the simulation's records to a fresh core: returns whether that decides the same. */
 static bool same_again(const struct record_list *records)
 {
     struct replay *replay = replay_new();

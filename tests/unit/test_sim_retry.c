@@ -79,9 +79,9 @@ static int64_t all_gone_ns(const struct watch *watch, int64_t at_ns)
     return gone_ns;
 }
 
-/* A crashed job is ahead of the main queue. Others may be backfilled before it until its patience is over; then GPUs
- * are kept for it, and it starts when those that run by then have gone, at the latest; one after the other, where
- * several have crashed. And one look of the loop later, where that is paced; and while a GPU settles. */
+/* A crashed job is ahead of the main queue. Others may be backfilled before it until its starvation timeout. Then GPUs
+ * are kept for it, and it starts at the latest when the jobs that run by then have gone. Where several have crashed,
+ * this goes one after the other. And one look of the loop later, where that is paced; and while a GPU settles. */
 static int64_t latest_relaunch_ns(const struct watch *watch, const struct core_config *config,
                                   const struct stay *crashed)
 {

@@ -77,7 +77,7 @@ static void test_a_part_is_no_snapshot(void **state)
     make_state(f, &snapshot);
     for (size_t i = 0; i < array_size(types); i++) {
         assert_int_not_equal(restore_spoilt(&snapshot, types[i], true), 0);
-        if (types[i] != RECORD_STATE_GPU) /* the last GPU is nobody's */
+        if (types[i] != RECORD_STATE_GPU) /* no job has the last GPU */
             assert_int_not_equal(restore_spoilt(&snapshot, types[i], false), 0);
     }
     record_list_release(&snapshot);
@@ -119,7 +119,7 @@ static uint64_t submit_workload(struct fixture *f, unsigned number)
 }
 
 /* Where a job strayed to, and which workload outgrew its request. A stray that is there twice, or on a GPU of the job's
- * own, is no state. */
+ * own, is not a valid state. */
 static void test_strays_and_outgrown_requests_are_kept(void **state)
 {
     struct fixture *f = *state;

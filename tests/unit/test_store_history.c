@@ -1,5 +1,5 @@
-/* The store's accounting: each ended job counts once and for good, also when rows are put twice, renewed or forgotten;
- * and it has the ended jobs of a store of the form before. */
+/* The store's accounting: each ended job counts once and for good, also when rows are put twice, renewed or forgotten.
+ * It has the ended jobs of a store of the form before. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>

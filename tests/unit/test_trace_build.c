@@ -308,7 +308,7 @@ static void test_written_reads_back(void **state)
     }
 }
 
-/* Without drawing, jobs stay what they are. */
+/* Without drawing, jobs stay as they are. */
 static void test_cut_without_drawing(void **state)
 {
     static const char text[] = "arrival_s,workload,gpus,duration_s\n10,resnet,2,99\n20,vgg,,\n30,vgg,1,5\n";

@@ -28,7 +28,7 @@ static struct trace parse(const char *text)
     return trace;
 }
 
-/* Half of a GPU from 0 to 100 s, two from 10 to 30 s, one from 30 to 40 s: where one ends another begins. */
+/* Half of a GPU from 0 to 100 s, two from 10 to 30 s, one from 30 to 40 s. Where one ends another begins. */
 #define THREE_JOBS                                                                                                     \
     "submit_s,gpus,gpu_milli,duration_s\n"                                                                             \
     "0,1,500,100\n"                                                                                                    \

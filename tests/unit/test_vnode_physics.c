@@ -147,8 +147,8 @@ static void two_daemons_are_time_sharing(void **state)
     assert_near(bank.slots[1].rate, expected[1], 1e-12);
 }
 
-/* Two under MPS on 2 of 7 slices, and one on another instance: 0.5 asks more than the two slices have (0.286), 0.1 is
- * 0.35 of them; they share what there is as on a GPU of that size, and the third knows nothing of it. */
+/* Two under MPS on 2 of 7 slices, and one on another instance. 0.5 asks more than the two slices have (0.286), 0.1 is
+ * 0.35 of them. They share the slices as on a GPU of that size, and the third knows nothing of it. */
 static void an_instance_is_a_small_gpu(void **state)
 {
     double small[] = {1, 0.1 * 7 / 2}, shared[2], alone = 2.0 / 7 / 0.5;

@@ -75,7 +75,7 @@ static int finish(struct job *job, char **out, char **err)
     return status;
 }
 
-/* A busy machine starts processes late, and wakes this one late: an event to be observed lasts for a second, a thousand
+/* A busy machine starts processes late, and wakes this one late. An event to be observed lasts for a second, a thousand
  * seconds of node time, and is waited for with patience. */
 #define PATIENCE_MS 30000
 

@@ -3,8 +3,8 @@
 
     fake_node.py WEB_DIRECTORY GPUS JOBS
 
-A tenth of the jobs has ended, three jobs run on each GPU, the others wait; once a second the figures of all GPUs change, and one
-job ends. Prints its port; ends when its standard input does.
+A tenth of the jobs has ended, three jobs run on each GPU, the others wait. Once a second the figures of all GPUs
+change, and one job ends. Prints its port; ends when its standard input does.
 """
 import http.server
 import json

@@ -9,8 +9,8 @@ cd "$T" || exit 99
 start_node a100x4-40g 240
 start_daemon --set share=mps
 
-# Jobs that end, for what-if; one with a name that is not HTML; one that writes; one that waits for ever, and one that
-# is to be cancelled.
+# Jobs that end, for what-if; one with a name that is not HTML; one that writes. One waits for ever, and one is to be
+# cancelled.
 for workload in resnet18_cifar100_20e_1 resnet18_cifar100_20e_3 resnet34_cifar100_20e_1; do
     run submit --parsable -J "short-$workload" -- "$TRAIN" --workload "$workload"
     expect_status 0

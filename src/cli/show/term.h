@@ -18,7 +18,7 @@ bool term_colour(FILE *stream);
 /* Whether the locale's character set is UTF-8 (after setlocale). */
 bool term_utf8(void);
 
-/* Text from outside as it may be printed. Control characters (C0, DEL, C1), bytes that are not UTF-8, and characters
+/* Text from outside, made printable. Control characters (C0, DEL, C1), bytes that are not UTF-8, and characters
  * that reorder or hide text become \xNN. So does everything beyond ASCII where the locale is not UTF-8. Owned by the
  * caller; NULL gives "-". */
 char *term_escape(const char *text);

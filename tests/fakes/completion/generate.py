@@ -2,8 +2,9 @@
 show.
 
 A file for each model. First line: "MODEL CHANNELS HEIGHT WIDTH", its input. Then a line for each module when its forward
-ends, children before parents, but for Sequential and the model itself: type, output shape without the batch, parameters,
-then what is to be worked out: input channels (of a convolution or linear layer; else 0), kernel, stride, groups, bias.
+ends, children before parents, but for Sequential and the model itself. It has the type, the output shape without the
+batch, and the parameters. Then come the attributes to be worked out: input channels (of a convolution or linear layer;
+else 0), kernel, stride, groups, bias.
 
 Made with torch 1.13 and torchvision 0.14 (Debian 12's python3-torch and python3-torchvision)."""
 
