@@ -164,7 +164,7 @@ static inline int teardown(void **state)
     return 0;
 }
 
-/* Gives every GPU one resident with `claim`, SM activity and memory use as given, settled. */
+/* Gives every GPU one resident with reservation, memory use and SM activity as given, settled. */
 static inline void occupy(struct fixture *f, const int64_t used[GPUS], const int32_t smact[GPUS])
 {
     for (uint32_t i = 0; i < GPUS; i++) {
