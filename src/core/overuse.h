@@ -2,9 +2,9 @@
  * when another runs out of memory.
  *
  * A reservation grows to the job's observed use. A job is a victim where it ran out of GPU memory within its own grant,
- * while another exceeded its grant on one of the victim's GPUs. The cause is the job that exceeded its grant by the
- * most. A job that was not given the GPU was granted nothing there. Only the reserve view grants anything; under the
- * monitor view nobody is a victim. */
+ * while another exceeded its grant on the same GPU. The cause is the job that exceeded its grant by the most. A job
+ * that was not given the GPU was granted nothing there. Only the reserve view grants anything; under the monitor view
+ * nobody is a victim. */
 #ifndef CARMA_CORE_OVERUSE_H
 #define CARMA_CORE_OVERUSE_H
 

@@ -37,8 +37,8 @@ static void fill_parts(struct estimate *estimate, const struct replay_result *re
     estimate->peak_event = replay->peak_event;
 }
 
-/* Its need on this GPU. Near its limit the allocator gives cached segments back and cuDNN does with less, so a job that
- * fits at all fits in the GPU's memory. */
+/* Its need on this GPU. Near its limit the allocator gives cached segments back, and cuDNN does with less. So a job
+ * that fits at all fits in the GPU's memory. */
 static double median_of(const struct features *features, const struct correction *correction, double context_bytes,
                         double memory_bytes)
 {

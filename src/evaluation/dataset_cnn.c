@@ -46,8 +46,8 @@ static const struct csv_column columns[] = {COLUMNS(CSV_COLUMN_ROW) COLLECTED_CO
 #define GROWTH       32   /* channels that a convolution of a dense block adds ... */
 #define DENSE_CONVS  4    /* ... and how many it has */
 #define MAX_DEPTH    1000
-/* torchsummary's own. Of the passes before the training that were tried (none, this, a whole batch), only this one
- * makes runs of one convolution come out as measured. */
+/* torchsummary's own. Several passes before the training were tried (none, this, a whole batch). Only this one makes
+ * runs of one convolution come out as measured. */
 #define SUMMARY_BATCH 2
 #define MAX_SIZE      8192
 

@@ -124,8 +124,8 @@ static bool comes_too_fast(const struct http_server *server, struct caller *call
     return false;
 }
 
-/* Where all places are taken, the user with most connections loses the one that has been idle longest, unless the
- * newcomer would then have as many. So several users together cannot keep another out. */
+/* Where all places are taken, the user with most connections loses the one that has been idle longest. This is not done
+ * where the newcomer would then have as many. So several users together cannot keep another out. */
 static void make_room(struct http_server *server, const struct peer *newcomer)
 {
     struct peer *peer, *largest = NULL;

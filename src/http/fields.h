@@ -1,4 +1,4 @@
-/* A request's head as libmicrohttpd has read it. That is a lenient reader: it takes the first of two lengths, joins
+/* A request's head as libmicrohttpd has read it. That is a lenient reader. It takes the first of two lengths, joins
  * folded lines to the header's name, and ends a value at a NUL. Others may read such a head in another way. So a head
  * has to be in the one form that all parsers read alike. It has "Name: value" lines whose bytes add up to the received
  * ones. */

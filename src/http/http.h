@@ -6,8 +6,8 @@
  * open them fast come after the others. A request's header and body are bounded; so are the bodies under way of one
  * uid, and of all, together. An idle connection is closed, and so is one that takes too long in all. Complete requests
  * are handed over one of each uid in turn. All that come by TCP share like one uid. Requests are refused that could be
- * read in two ways, that come from web pages, or that name a host which a browser could have looked up. By TCP, where
- * the token is asked for, the server's own pages may call.
+ * read in two ways, that come from web pages, or that name a host from a browser's look-up. By TCP, where the token is
+ * asked for, the server's own pages may call.
  *
  * An answer may also be a stream: it goes on until one of the two has enough. Streams are few, per uid and in all. Data
  * that was sent and not taken is bounded, and so is the time that it may stay there. A client that does not read is cut

@@ -47,7 +47,7 @@ void classify_init(struct classify_verdict *verdict); /* says nothing */
 /* Any bytes are allowed, NULs included, and lines of any length; time is linear in `length`. The latest message counts,
  * but one that tells less does not displace one that tells more. "Maybe" displaces nothing else, and a library's handle
  * does not displace the framework's own error. A later error that ended the program (a traceback's last line, a panic,
- * an abort) shows that the program survived a message of memory: the verdict is NOTHING. The error may still be a
+ * an abort) shows that the program survived a message of memory. Then the verdict is NOTHING. The error may still be a
  * consequence: where it is chained to the message, or where it tells of other processes or of CUDA. The same holds
  * where it follows at once and is not a plain bug. */
 void classify_output(const char *text, size_t length, struct classify_verdict *verdict);

@@ -130,10 +130,10 @@ int launch_stop(pid_t shepherd, uint64_t start_ticks, struct error *err);
 /* Whether this shepherd still runs. Reaps it where it is the caller's child and has exited. */
 bool launch_alive(pid_t shepherd, uint64_t start_ticks);
 
-/* For a launch whose shepherd died without a last status (LOST): ends its control group, and sends SIGKILL to every
- * other process of the job that it finds. These are its session, the descendants, and the owner's processes that carry
- * its environment. Returns how many still ran (a control group counts as one), zombies not counted. Call it until 0,
- * with a pause between, before the job is retried. */
+/* For a launch whose shepherd died without a last status (LOST): ends its control group. Sends SIGKILL to every other
+ * process of the job that it finds. These are its session, the descendants, and the owner's processes that carry its
+ * environment. Returns how many still ran (a control group counts as one), zombies not counted. Call it until 0, with a
+ * pause between, before the job is retried. */
 int launch_sweep(const char *run_directory, const struct launch_status *status, uid_t uid);
 
 /* The path that an output pattern names: %j is the job's number. Owned by the caller. */

@@ -19,8 +19,8 @@ const char *status_boot(void);
  * same pids and maybe the same start times, so it is forgotten. `boot` is the boot that is now. */
 void status_forget_other_boot(struct launch_status *status, const char *boot);
 
-/* The first status in three steps, so that little is left to do once there is a job. The file is made; then it is
- * written and given its name (-EEXIST where there is a status, as with EXCLUSIVE); then its other name goes. */
+/* The first status in three steps, so that little is left to do once there is a job. The file is made. Then it is
+ * written and given its name (-EEXIST where there is a status, as with EXCLUSIVE). Then its other name goes. */
 int status_open_first(const char *run_directory, struct error *err);
 int status_write_first(int fd, const char *run_directory, const struct launch_status *status, struct error *err);
 void status_close_first(int fd, const char *run_directory);

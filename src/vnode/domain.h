@@ -32,7 +32,7 @@ int domain_clients(struct node *node, uint64_t domain, struct domain_client *cli
 int domain_serve(struct node *node, uint64_t domain, int32_t server_pid);
 
 /* Has the driver end the process with `fault`, at its next look. Where it came through MPS and the fault is its own,
- * its victims are all clients of its domain on the same GPU or MIG instance. -ESRCH: it is not on the node.
+ * its victims are all its domain's clients on the same GPU or MIG instance. -ESRCH: it is not on the node.
  */
 int domain_fail(struct node *node, int32_t pid, uint32_t fault);
 

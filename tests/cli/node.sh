@@ -41,7 +41,7 @@ start_node() {
     [ -n "$listener" ] || listen_for_mps "$T/mps"
 }
 
-# profile_of DRIVER: the file of a profile with a node that caims to have it.
+# profile_of DRIVER: the file of a profile with a node that claims to have it.
 profile_of() {
     sed "s/^driver_version = .*/driver_version = $1/" "$SOURCE/data/nodes/a100x4-40g.ini" >"$T/driver-$1.ini"
     echo "$T/driver-$1.ini"

@@ -72,7 +72,7 @@ expect_field 1 state RUNNING
 "$VNODE" clear
 until_gpu 3 power_mw 53800
 
-# A driver that hides the processes, or their memory, as in a container: the reason is told, and the memory in use
+# A driver that hides the processes, or their memory, as in a container. The reason is told, and the memory in use
 # counts all the same.
 "$VNODE" inject hide-memory
 run submit --parsable -J hidden -- "$TRAIN" --memory 7G --sm-activity 0.2 --seconds 100000

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Usage: test_mps_drivers.sh CARMA SOURCE BUILD
-# Jobs under MPS on nodes that caim to have drivers of four generations with different control programs: they run to
-# their end as clients of one server, nothing is left behind, and several users' server is refused where the driver has
-# none.
+# Jobs under MPS on nodes that claim to have drivers of four generations with different control programs. They run to
+# their end as clients of one server, and nothing is left behind. A server for several users is refused where the driver
+# has none.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"

@@ -1,5 +1,5 @@
-/* An NVML of the tests' own: two GPUs whose answers the environment variable FAKE_NVML chooses, a list of words with
- * commas between them, read at each call:
+/* An NVML of the tests' own: two GPUs whose answers the environment variable FAKE_NVML chooses. It is a list of words
+ * with commas between them, read at each call:
  *
  *     init=N                  nvmlInit returns N
  *     noisy                   nvmlInit prints to stdout

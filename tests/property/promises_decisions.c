@@ -1,4 +1,4 @@
-/* What must hold of each decision, by what the world knows of its job and of others. */
+/* The promises about each decision, by the world's knowledge of its job and of others. */
 #include <string.h>
 
 #include "promises.h"

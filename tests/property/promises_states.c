@@ -1,4 +1,4 @@
-/* What must hold of the core's state after its decisions. */
+/* The promises about the core's state after its decisions. */
 #include <string.h>
 
 #include "core/quantum.h"
@@ -115,8 +115,8 @@ static void check_jobs(struct world *world)
              core_waiting_count(world->core));
 }
 
-/* Work conservation: a job that is looked at is placed in the very decision in which enough GPUs are idle; and the
- * shortcut by which decisions skip jobs (decide.c, worth_another_look) never skips one that fits. */
+/* Work conservation: a job that is looked at is placed in the very decision in which enough GPUs are idle. The shortcut
+ * by which decisions skip jobs (decide.c, worth_another_look) never skips one that fits. */
 static void check_nobody_waits_in_vain(const struct world *world)
 {
     const struct core *core = world->core;
@@ -156,8 +156,8 @@ static void check_slowdowns(const struct world *world)
     }
 }
 
-/* The conditions of the promise to the head: a GPU that is there and measured, has no unmanaged memory, and has jobs
- * that hold no more than their reservations. */
+/* The conditions of the promise to the head: a GPU that is there and measured, and has no unmanaged memory. Its jobs
+ * hold no more than their reservations. */
 static bool keeps_its_word(const struct world *world, const struct gpu *gpu)
 {
     for (uint32_t i = 0; i < gpu->resident_count; i++) {

@@ -66,7 +66,7 @@ void check_limited(const struct world *world, const struct job *job, uint32_t co
              job->id, reason_name(code), has.running - 1, has.gpus - job->wants->gpus, has.memory_bytes);
 }
 
-/* How many of the user's jobs were put before the queue in the hour to which this one belongs: a new one begins with
+/* How many of the user's jobs were put before the queue in the hour to which this one belongs. A new hour begins with
  * the first after the last is over. */
 void count_retry(struct world *world, uint32_t uid, int64_t at_ns)
 {

@@ -1,5 +1,5 @@
-/* A random world that drives the core: it launches what is placed, sees memory, ends jobs in every way, restarts. What
- * it knows of each job is kept without asking the core, so that promises.h can hold one against the other. */
+/* A random world that drives the core: it launches placed jobs, observes memory, ends jobs in every way, restarts. Its
+ * knowledge of each job is kept without asking the core, so that promises.h can compare one with the other. */
 #ifndef CARMA_TESTS_WORLD_H
 #define CARMA_TESTS_WORLD_H
 

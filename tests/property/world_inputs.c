@@ -1,4 +1,4 @@
-/* The inputs of a random world: what users, jobs, GPUs and operators do, and garbage. */
+/* The inputs of a random world: the acts of users, jobs, GPUs and operators, and garbage. */
 #include <stdio.h>
 #include <string.h>
 
@@ -82,7 +82,7 @@ static struct record_failure *failure_of(struct world *world, struct world_job *
     return !*workload ? &job->failure : &world->failures[workload[1] ? workload[1] - '0' : WORKLOADS - 1];
 }
 
-/* Two GPUs, one after the other, and nothing that went well in between. The world counts GPUs from 1: 0 is none. */
+/* Two GPUs, one after the other, and nothing that went well in between. The world counts GPUs from 1: 0 is not one. */
 static void note_failed_gpu(struct world *world, struct world_job *job, const struct record_exited *exited)
 {
     struct record_failure *before = failure_of(world, job);

@@ -1,4 +1,4 @@
-/* For tests of the store: jobs committed, and what a load has of them. */
+/* For tests of the store: committed jobs, and their state after a load. */
 #ifndef CARMA_TESTS_STORE_JOBS_H
 #define CARMA_TESTS_STORE_JOBS_H
 

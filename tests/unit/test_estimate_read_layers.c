@@ -1,5 +1,4 @@
-/* What a summary's rows say of its layers: those that were not called, repeated, unknown or frozen; the batch and the
- * input. */
+/* The layers in a summary's rows: those that were not called, repeated, unknown or frozen; the batch and the input. */
 #include "base/strbuf.h"
 #include "summary_fixture.h"
 
@@ -14,7 +13,7 @@ static void test_warns_of_each_unknown_type_once(void **state)
     strbuf_puts(&text, ")\n");
     read_ok(&summary, "m.txt", text.text, text.length);
     assert_int_equal(summary.layers.unknown, 40);
-    assert_int_equal(summary.warning_count, 11); /* the first says what print() does not show */
+    assert_int_equal(summary.warning_count, 11); /* the first shows the parts that print() leaves out */
     assert_string_equal(summary.warnings[1],
                         "m.txt:2: layer type 'Odd0' is not known: only its shape and parameters count");
     assert_string_equal(summary.warnings[7],

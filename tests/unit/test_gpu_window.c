@@ -109,7 +109,7 @@ static void test_sparse_samples_are_exact(void **state)
     free(model);
 }
 
-/* Samples of any density. A slot leaves as a whole, so the count is the samples of the window less at most those of one
+/* Samples of any density. A slot leaves as a whole. So the count is the samples of the window less at most those of one
  * slot's width at its old end. None is lost otherwise. */
 static void test_dense_samples_lose_one_slot_at_most(void **state)
 {

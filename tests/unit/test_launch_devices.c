@@ -1,5 +1,5 @@
-/* The device filter of a job's control group. Its program is run by a small interpreter, on any machine; and by the
- * kernel, where this one lets us (root, version 2 of control groups, BPF). */
+/* The device filter of a job's control group. Its program is run by a small interpreter, on any machine. The kernel
+ * runs it too, where this one lets us (root, version 2 of control groups, BPF). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

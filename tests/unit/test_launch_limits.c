@@ -63,7 +63,7 @@ static void test_status_at_the_limit(void **state)
 }
 
 /* Runs a job that prints its reaction to SIGUSR2. The signal comes as many seconds after its begin as it needs to be
- * ready for it: one that comes sooner is lost, and how soon a job is ready is the machine's affair. The script has the
+ * ready for it. One that comes sooner is lost, and how soon a job is ready is the machine's affair. The script has the
  * seconds for which to wait in $patience. */
 static void expect_of_signal(struct fixture *f, const char *script, const char *expected)
 {

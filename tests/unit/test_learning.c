@@ -1,4 +1,4 @@
-/* What is learned of workloads: their memory, with a margin, and their activity. */
+/* The core's knowledge of workloads: their memory, with a margin, and their activity. */
 #include "placement_fixture.h"
 
 static void run_once(struct fixture *f, const char *workload, int64_t reservation, int64_t peak)
@@ -70,8 +70,8 @@ static void test_the_margin_falls_with_the_runs(void **state)
     assert_int_equal(f->decisions.items[0].placed.reserved_bytes, 24 * GIB); /* one of 31, but it was seen */
 }
 
-/* Normal runs of the assumed spread, and of three times as much: the estimate is enough for 98% (and not for nearly
- * all), and, of one to eight runs with the prior against them, for 88%. */
+/* Normal runs of the assumed spread, and of three times as much. The estimate is enough for 98% (and not for nearly
+ * all); of one to eight runs with the prior against them, for 88%. */
 static void test_the_learned_quantile_holds(void **state)
 {
     static const struct {

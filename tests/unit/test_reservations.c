@@ -1,4 +1,4 @@
-/* A reservation follows what is known of its job: shrunk to what was seen, raised when the job ran out of memory. */
+/* A reservation follows the knowledge of its job: shrunk to the observed use, raised when the job ran out of memory. */
 #include "placement_fixture.h"
 
 static void test_reservations_are_trimmed_to_what_was_seen(void **state)

@@ -197,7 +197,7 @@ static void commit_big(struct store *store, uint64_t job, struct outcome *outcom
     store_commit(store, batch, on_done, ticket);
 }
 
-/* A full disk: the batch, those in its transaction and those queued behind it all fail and leave nothing; once that was
+/* A full disk: the batch, those in its transaction and those queued behind it all fail and leave nothing. Once that was
  * told, and there is room, commits succeed again. */
 static void test_full_disk(void **state)
 {

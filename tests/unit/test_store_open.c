@@ -131,9 +131,9 @@ static void test_database_from_the_future(void **state)
     assert_refused(-ENOTSUP, "form 7, this carma knows up to 6");
 }
 
-/* Stores that earlier versions left behind: of the first form submissions have no estimate, of the second there is no
- * energy, up to the third there are no snapshots, up to the fourth no accounting (test_store_history.c), up to the
- * fifth no requests. */
+/* Stores that earlier versions left behind. Submissions of the first form have no estimate; the second has no energy.
+ * Up to the third there are no snapshots, up to the fourth no accounting (test_store_history.c), up to the fifth no
+ * requests. */
 static void test_earlier_forms_are_brought_up_to_date(void **state)
 {
     struct error err;

@@ -15,7 +15,7 @@ static int see_request(const struct store_request *request, void *user)
     return 0;
 }
 
-/* In the order of their jobs; one that comes anew takes the old one's place; those that are too old are not told of,
+/* In the order of their jobs. One that comes anew takes the old one's place; those that are too old are not told of,
  * and forgotten. */
 static void test_requests(void **state)
 {

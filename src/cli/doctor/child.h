@@ -17,7 +17,7 @@ struct doctor_answer {
 };
 
 /* Runs argv[0] and takes in its standard output and error. It goes on until the program ends, until `taken` (may be
- * NULL) says that the output is enough, or until time_ms of wall time have passed. A child that the driver holds in the
+ * NULL) calls the output enough, or until time_ms of wall time have passed. A child that the driver holds in the
  * kernel, so that it does not even die, is left behind. -errno where it cannot be started. */
 int doctor_child_run(const char *const *argv, int64_t time_ms, bool (*taken)(void *user, const struct strbuf *out),
                      void *user, struct doctor_answer *answer, struct error *err);

@@ -14,8 +14,8 @@ struct total {
     uint32_t uid;
     const char *user;  /* borrowed: as known of the latest job */
     int64_t submitted; /* jobs */
-    /* gpu_ns, memory_mib_ms, energy_mj (modelled), oom_crashes, handle_crashes and retries of unfinished jobs too, up
-     * to now; launched, wait_ns and wait_le of all that were launched; `ended` of ended ones. */
+    /* Of unfinished jobs too, up to now: gpu_ns, memory_mib_ms, energy_mj (modelled), oom_crashes, handle_crashes and
+     * retries. Of all that were launched: launched, wait_ns and wait_le. Of ended ones: `ended`. */
     struct history_sums sums;
 };
 

@@ -35,8 +35,8 @@ void prometheus_begin(struct strbuf *out, const char *name, enum prometheus_type
 void prometheus_sample(struct strbuf *out, const char *name, const struct prometheus_label *labels, int64_t value,
                        enum prometheus_unit unit);
 
-/* A histogram without labels: how many values there were in all, their sum, and how many were at most each of the
- * rising bounds (in seconds). */
+/* A histogram without labels: how many values there were in all, their sum, and how many were at most each rising bound
+ * (in seconds). */
 void prometheus_histogram(struct strbuf *out, const char *name, const int64_t *bounds_s, const int64_t *no_more,
                           size_t bound_count, int64_t count, int64_t sum_ns);
 

@@ -28,9 +28,9 @@ struct training {
     enum precision precision;
     int64_t samples; /* of the data set: the last batch of an epoch is samples % batch_size; <= 0: not known, no last
                         batch */
-    /* The model's summary was made on the GPU before the training: a forward pass over its own batch, whose blocks stay
-     * cached. torchsummary takes 2 samples, in training mode; torchinfo the whole batch, in evaluation mode without
-     * gradients. */
+    /* The model's summary was made on the GPU before the training: a forward pass over its own batch. Its blocks stay
+     * cached. With torchsummary it takes 2 samples, in training mode; torchinfo the whole batch, in evaluation mode
+     * without gradients. */
     bool summary_pass, summary_gradients;
     int64_t summary_batch;
     int64_t cublas_workspace_bytes; /* taken at the first matrix product, and at the first of a backward pass; kept */

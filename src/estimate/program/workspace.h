@@ -1,5 +1,5 @@
 /* The size of a convolution's cuDNN workspace, by rule of thumb. cuDNN's choice of the rule is not published, so
- * several are replayed and the trained correction weighs them (data/models/replay.md). */
+ * several are replayed. The trained correction weighs them (data/models/replay.md). */
 #ifndef CARMA_ESTIMATE_WORKSPACE_H
 #define CARMA_ESTIMATE_WORKSPACE_H
 

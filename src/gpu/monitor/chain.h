@@ -23,7 +23,7 @@ struct gpu_chain_link {
 };
 
 /* Opens the backend. The further sources are opened when they are first needed, so that a node that lacks nothing pays
- * nothing for them; `links` ends with a source NULL. `period_ns`: node time between two looks. 0 and *chain, or a
+ * nothing for them. `links` ends with a source NULL. `period_ns`: node time between two looks. 0 and *chain, or a
  * negative errno. */
 int gpu_chain_open(const struct gpu_backend *backend, const struct gpu_backend_options *options,
                    const struct gpu_chain_link *links, int64_t period_ns, struct gpu_chain **chain, struct error *err);

@@ -19,7 +19,7 @@ struct gpu_monitor_options {
     const char *dcgm_library; /* DCGM to load where NVML lacks a metric; likewise */
     int64_t period_ns;        /* node time between two looks, at least 1 ms */
 
-    /* Wall clock. A child that sends no frame for this time is killed; after its start it has six times as long, since
+    /* Wall clock. A child that sends no frame for this time is killed. After its start it has six times as long, since
      * a driver may have to wake its GPUs first. One that has not ended this long after that is left behind. 0: 10 s, or
      * three periods where that is more. */
     int64_t silence_wall_ns;

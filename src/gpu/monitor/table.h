@@ -5,9 +5,9 @@
 #include "base/strbuf.h"
 #include "gpu/reading.h"
 
-/* Appends a header and one line for each GPU ("-" for values that the driver does not tell; an instance's GPU as "0/3":
- * of GPU 0, GPU instance 3). Each is followed by a line with its metrics and their sources, and a line for each listed
- * process. At the end come the metrics that cannot be measured. */
+/* Appends a header and one line for each GPU. "-" stands for values that the driver does not tell; an instance's GPU is
+ * "0/3": of GPU 0, GPU instance 3. Each is followed by a line with its metrics and their sources, and a line for each
+ * listed process. At the end come the metrics that cannot be measured. */
 void gpu_table_format(const struct gpu_node_reading *reading, struct strbuf *out);
 
 #endif

@@ -7,8 +7,8 @@
  *       ^               |                           |                                  |
  *       +---it cannot---+                           +--no job for a while--> STOPPING <+ (not in time: started anew)
  *
- * One server at a time: it runs as the jobs' user, and another user's first job has it exchanged once no job is left
- * (docs.nvidia.com/deploy/mps, "Architecture"). A multi-user server is one for all.
+ * One server at a time: it runs as the jobs' user, and another user's first job has it exchanged once no job is left.
+ * See docs.nvidia.com/deploy/mps, "Architecture". A multi-user server is one for all.
  *
  * Never blocks: each step is a call of the control program (gpu/mps/call.h), one at a time. Times are wall times. */
 #ifndef CARMA_GPU_MPS_DOMAIN_H

@@ -4,8 +4,8 @@
  * (docs.nvidia.com/deploy/mps, "Legacy MPS v2 Interface"). A refused command is answered by text, with the exit status
  * 0 (tests/golden/mps has the answers of four drivers). Version 3, which an administrator opts into: a module and a
  * verb as arguments (the same, "MPS v3 Interface"). That page shows no answers. Lists are taken to be tables with
- * column names in the first line, as those of version 2's `ps` are, and are read by these names (docs/mps.md). The
- * program speaks the running daemon's language, so one probe tells which it is. */
+ * column names in the first line, as version 2's `ps` has them. They are read by these names (docs/mps.md). The program
+ * speaks the running daemon's language, so one probe tells which it is. */
 #ifndef CARMA_GPU_MPS_PROTOCOL_H
 #define CARMA_GPU_MPS_PROTOCOL_H
 

@@ -4,8 +4,8 @@
  * The library is the one that open() is given, else the one that the environment variable CARMA_NVML_LIBRARY names,
  * else libnvidia-ml.so.1, else libnvidia-ml.so.
  *
- * - memory: of nvmlDeviceGetMemoryInfo_v2, total_bytes = total - reserved, and used_bytes has no reserved part; of the
- * older call, which does not tell them apart, used_bytes includes the driver's part and reserved_bytes is 0.
+ * - memory: of nvmlDeviceGetMemoryInfo_v2, total_bytes = total - reserved, and used_bytes has no reserved part. The
+ *   older call does not tell them apart: used_bytes includes the driver's part and reserved_bytes is 0.
  * - processes: the compute and the MPS list, each process once, sorted by pid. A list with impossible entries (some
  *   drivers of the 535 series gave _v3 another layout without a new name) is read again by the older call.
  * - metrics: GPM's between two looks, where they are at least 100 ms of node time apart, as NVML asks. One that is
