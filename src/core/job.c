@@ -46,14 +46,19 @@ bool job_state_ended(uint32_t state)
     return state < JOB_STATE_COUNT && states[state].successors == 0;
 }
 
+bool job_state_has_gpus(uint32_t state)
+{
+    return state == JOB_PLACED || job_state_runs(state);
+}
+
+bool job_state_runs(uint32_t state)
+{
+    return state == JOB_RUNNING || state == JOB_STOPPING;
+}
+
 bool job_transition_allowed(uint32_t from, uint32_t to)
 {
     return from < JOB_STATE_COUNT && to < JOB_STATE_COUNT && (states[from].successors & BIT(to));
-}
-
-static bool has_gpus(uint32_t state)
-{
-    return state == JOB_PLACED || state == JOB_RUNNING || state == JOB_STOPPING;
 }
 
 static uint32_t after_exit(uint32_t from, uint32_t cause)
@@ -108,9 +113,9 @@ uint32_t job_state_after(uint32_t from, const struct record *record)
     case RECORD_STRAYED:
     case RECORD_SHRUNK:
     case RECORD_GROWN:
-        return has_gpus(from) ? from : JOB_STATE_COUNT;
+        return job_state_has_gpus(from) ? from : JOB_STATE_COUNT;
     case RECORD_EXITED:
-        to = has_gpus(from) ? after_exit(from, record->exited.cause) : JOB_STATE_COUNT;
+        to = job_state_has_gpus(from) ? after_exit(from, record->exited.cause) : JOB_STATE_COUNT;
         break;
     case RECORD_LAUNCH_FAILED:
         to = from == JOB_STOPPING                        ? JOB_CANCELLED

@@ -34,6 +34,8 @@ enum job_state {
 const char *job_state_name(uint32_t state);   /* "QUEUED", ... */
 const char *job_state_letter(uint32_t state); /* as squeue has them: "PD", "R", "CD", ... (docs/formats/cli.md) */
 bool job_state_ended(uint32_t state);
+bool job_state_has_gpus(uint32_t state);
+bool job_state_runs(uint32_t state);
 bool job_transition_allowed(uint32_t from, uint32_t to);
 
 /* The state to which `record` brings a job in state `from`. Only this function says so, for the core and for all code

@@ -252,11 +252,6 @@ static int restore_user(struct core *core, const struct record *record, struct e
     return 0;
 }
 
-static bool holds_gpus(uint32_t state)
-{
-    return state == JOB_PLACED || state == JOB_RUNNING || state == JOB_STOPPING;
-}
-
 static int restore_job(struct core *core, const struct record *record, struct error *err)
 {
     const struct record_state_job *state = &record->state_job;
@@ -266,9 +261,10 @@ static int restore_job(struct core *core, const struct record *record, struct er
     int rc;
 
     if (state->state >= JOB_STATE_COUNT || job_state_ended(state->state) || state->runs_by >= SHARE_MODE_COUNT ||
-        holds_gpus(state->state) != (state->runs_by != SHARE_ANY) || state->crash_cause >= EXIT_CAUSE_COUNT ||
-        state->counted_bytes < 0 || state->stray_bytes < 0 || (state->stray_bytes && !holds_gpus(state->state)) ||
-        state->reservation_source > SOURCE_COUNT || !failure_is_sane(core, &state->failure))
+        job_state_has_gpus(state->state) != (state->runs_by != SHARE_ANY) || state->crash_cause >= EXIT_CAUSE_COUNT ||
+        state->counted_bytes < 0 || state->stray_bytes < 0 ||
+        (state->stray_bytes && !job_state_has_gpus(state->state)) || state->reservation_source > SOURCE_COUNT ||
+        !failure_is_sane(core, &state->failure))
         return nonsense(record, err);
     submitted.submitted = state->wants;
     last_place = core->last_place;
@@ -304,7 +300,7 @@ static int restore_job(struct core *core, const struct record *record, struct er
     job->victims = state->victims;
     job->counted_bytes = state->counted_bytes;
     job->stray_bytes = state->stray_bytes;
-    if (holds_gpus(job->state))
+    if (job_state_has_gpus(job->state))
         user_counts(job);
     job->first_use_ns = state->first_use_ns;
     job->headed_ns = state->headed_ns;
@@ -318,7 +314,7 @@ static int restore_placement(struct core *core, struct job *job, const struct re
 
     if (state->gpu >= core->gpu_count || state->bytes < 0 || job_placement_on(job, state->gpu) ||
         job_stray_bytes_on(job, state->gpu) ||
-        (state->strayed ? !holds_gpus(job->state) : job->placement_count >= job->wants->gpus))
+        (state->strayed ? !job_state_has_gpus(job->state) : job->placement_count >= job->wants->gpus))
         return nonsense(record, err);
     if (state->strayed) {
         job_strays(job, state->gpu, state->bytes);
@@ -381,7 +377,7 @@ int core_check(const struct core *core, struct error *err)
     const struct job *job;
 
     for (job = core->jobs; job; job = job->hh.next) {
-        uint32_t expected = holds_gpus(job->state) ? job->wants->gpus : 0;
+        uint32_t expected = job_state_has_gpus(job->state) ? job->wants->gpus : 0;
 
         if (job->placement_count != expected)
             return error_set(err, EINVAL, "job %" PRIu64 ", which is %s, has %" PRIu32 " GPUs, not %" PRIu32, job->id,

@@ -84,7 +84,7 @@ static void take_out(struct daemon *daemon, struct job_view *view)
 void set_aside_from_queue(struct daemon *daemon)
 {
     for (struct job_view *view = daemon->views.jobs; view; view = view->hh.next) {
-        bool has_gpus = view->state == JOB_PLACED || view->state == JOB_RUNNING || view->state == JOB_STOPPING;
+        bool has_gpus = job_state_has_gpus(view->state);
         CLEANUP(free_ptr) char *message = NULL;
 
         if (!view->unreadable || (view->state < JOB_STATE_COUNT && job_state_ended(view->state)))

@@ -206,7 +206,7 @@ static void gather(struct metrics_scene *scene, const struct daemon *daemon)
         scene->counts[view->state]++;
         if (view->state == JOB_QUEUED && view->submitted_ns < scene->oldest_ns)
             scene->oldest_ns = view->submitted_ns;
-        if (view->state != JOB_PLACED && view->state != JOB_RUNNING && view->state != JOB_STOPPING)
+        if (!job_state_has_gpus(view->state))
             continue;
         array_reserve(scene->views, scene->view_capacity, scene->view_count + 1);
         scene->views[scene->view_count++] = view;

@@ -98,8 +98,7 @@ int node_load_memory(struct node *node, struct error *err)
     for (struct job_view *view = node->daemon->views.jobs; view; view = view->hh.next) {
         int64_t bytes = 0;
 
-        if ((view->state == JOB_RUNNING || view->state == JOB_STOPPING) && view->started_ns > 0 &&
-            view->held.at_ns <= 0)
+        if (job_state_runs(view->state) && view->started_ns > 0 && view->held.at_ns <= 0)
             memory_usage_begin(&view->held,
                                view->started_ns); /* an earlier carma, which did not count, has seen it start */
         for (uint32_t i = 0; i < view->placement_count && view->held.at_ns > 0; i++)

@@ -65,7 +65,7 @@ void node_series_add(const struct node *node, int64_t at_ns)
             add_gpu(node, gpu, entry, at_ns);
         for (uint32_t i = 0; i < gpu->resident_count; i++) {
             const struct job *job = gpu->residents[i];
-            if (job->placements[0].gpu == g && (job->state == JOB_RUNNING || job->state == JOB_STOPPING)) /* once */
+            if (job->placements[0].gpu == g && job_state_runs(job->state)) /* once */
                 add_job(node, job, at_ns);
         }
     }

@@ -1,0 +1,178 @@
+/* A job's view follows its records, and the core where a snapshot stands for them. */
+#include "base/memory.h"
+#include "daemon/view/view.h"
+
+static void set_state(struct views *views, struct job_view *view, uint32_t state)
+{
+    if (view->state < JOB_STATE_COUNT)
+        views->counts[view->state]--;
+    view->state = state;
+    views->counts[state]++;
+}
+
+void views_take_job(struct views *views, struct job_view *view, const struct job *job)
+{
+    const struct record_submitted wants = job_submitted(job);
+
+    set_state(views, view, job->state);
+    job_view_set_wants(view, &wants);
+    view->submitted_ns = job->submitted_ns;
+    view->retry = job->retry;
+    view->reserved_bytes = view->first_reserved_bytes = job->reserved_bytes;
+    view->reservation_source = view->first_reservation_source = job->reservation_source;
+    view->fence_bytes = view->process_limit_bytes = job->fence_bytes;
+    view->overuser = view->victim_of = job->overuser;
+    view->share = job->share;
+    view->started_ns = view->first_started_ns = job_state_runs(job->state) ? job->placed_ns : -1;
+    view->placement_count = job->placement_count;
+    free(view->placements);
+    view->placements = xcalloc(job->placement_count ? job->placement_count : 1, sizeof *view->placements);
+    for (uint32_t i = 0; i < job->placement_count; i++)
+        view->placements[i] =
+            (struct job_placement){.gpu = job->placements[i].gpu, .observed_bytes = job->placements[i].observed_bytes};
+    view->changed = true;
+    views_touch(views, view);
+}
+
+static void fold_memory(struct job_view *view, const struct record_memory *memory)
+{
+    for (uint32_t i = 0; i < view->placement_count; i++)
+        if (view->placements[i].gpu == memory->gpu && memory->bytes > view->placements[i].observed_bytes)
+            view->placements[i].observed_bytes = memory->bytes;
+    if (memory->bytes > view->peak_bytes)
+        view->peak_bytes = memory->bytes;
+}
+
+static void fold_placed(struct job_view *view, const struct record_placed *placed, int64_t at_ns)
+{
+    if (view->crashed_ns >= 0)
+        view->relaunch_ns = at_ns - view->crashed_ns;
+    view->crashed_ns = -1;
+    view->retry = placed->retry;
+    view->reserved_bytes = placed->reserved_bytes;
+    view->fence_bytes = view->process_limit_bytes = placed->fence_bytes;
+    view->reservation_source =
+        record_memory_source(placed->reservation_source, placed->reserved_bytes, view->wants, SOURCE_LEARNED);
+    if (view->attempts++ == 0) {
+        view->first_reserved_bytes = view->reserved_bytes;
+        view->first_reservation_source = view->reservation_source;
+    }
+    view->started_ns = -1;
+    view->share = placed->share;
+    view->placement_count = placed->count;
+    view->placements = xrealloc(view->placements, placed->count, sizeof *view->placements);
+    for (uint32_t i = 0; i < placed->count; i++)
+        view->placements[i] = (struct job_placement){.gpu = placed->gpus[i]};
+}
+
+static int64_t running_gpu_ns(const struct job_view *view, int64_t until_ns)
+{
+    return job_state_runs(view->state) && view->started_ns >= 0 && until_ns > view->started_ns
+               ? (int64_t)view->placement_count * (until_ns - view->started_ns)
+               : 0;
+}
+
+int64_t job_view_gpu_ns(const struct job_view *view, int64_t now_ns)
+{
+    return view->ran_gpu_ns + running_gpu_ns(view, view->seen_ns < now_ns ? view->seen_ns : now_ns);
+}
+
+/* The job was run out of memory by another: both are told of it. */
+static void fold_overuser(struct views *views, struct job_view *view, uint64_t overuser)
+{
+    struct job_view *other = overuser ? views_find(views, overuser) : NULL;
+
+    view->overuser = overuser;
+    view->harmed += overuser != 0;
+    if (overuser)
+        view->victim_of = overuser;
+    if (!other)
+        return;
+    other->victims++;
+    other->changed = true;
+    views_touch(views, other);
+}
+
+static void fold_reservation(struct job_view *view, const struct record_shrunk *reservation)
+{
+    view->reserved_bytes = reservation->reserved_bytes;
+    view->reservation_source = reservation->reservation_source;
+}
+
+struct job_view *views_fold(struct views *views, const struct record *record)
+{
+    struct job_view *view = record->job ? views_find(views, record->job) : NULL;
+    uint32_t state;
+
+    if (!view || (state = job_state_after(view->state, record)) == JOB_STATE_COUNT)
+        return NULL;
+    if (!job_state_runs(state)) {
+        view->ran_gpu_ns += running_gpu_ns(view, record->at_ns);
+        view->unused_since_ns = -1;
+        memory_usage_end(&view->held, record->at_ns);
+    }
+    switch (record->type) {
+    case RECORD_SUBMITTED:
+        job_view_set_wants(view, &record->submitted);
+        view->reserved_bytes = view->first_reserved_bytes = record->submitted.request_bytes;
+        view->reservation_source = view->first_reservation_source = record->submitted.request_source;
+        view->submitted_ns = record->at_ns;
+        break;
+    case RECORD_PLACED:
+        fold_placed(view, &record->placed, record->at_ns);
+        break;
+    case RECORD_STARTED:
+        view->started_ns = record->at_ns;
+        if (view->first_started_ns < 0)
+            view->first_started_ns = record->at_ns;
+        memory_usage_begin(&view->held, record->at_ns);
+        break;
+    case RECORD_FIRST_USE:
+    case RECORD_OBSERVED:
+        fold_memory(view, &record->memory);
+        break;
+    case RECORD_SHRUNK:
+        fold_reservation(view, &record->shrunk);
+        break;
+    case RECORD_GROWN:
+        fold_reservation(view, &record->grown);
+        break;
+    case RECORD_EXITED:
+        view->exited = true;
+        view->exit = record->exited;
+        view->overuser = 0;
+        view->unfenced = 0;
+        view->crashes +=
+            state == JOB_CRASHED && (view->exit.cause == EXIT_GPU_OOM || view->exit.cause == EXIT_GPU_HANDLE);
+        view->handle_crashes += state == JOB_CRASHED && view->exit.cause == EXIT_GPU_HANDLE;
+        break;
+    case RECORD_LOST: /* how it ended nobody knows */
+        view->exited = true;
+        view->exit = (struct record_exited){.cause = EXIT_LOST,
+                                            .status = -1,
+                                            .requested_bytes = -1,
+                                            .free_bytes = -1,
+                                            .used_bytes = -1,
+                                            .failed_gpu = RECORD_NO_GPU};
+        break;
+    case RECORD_REQUEUED:
+        view->retry = record->requeued.retry;
+        view->retries += view->retry;
+        fold_overuser(views, view, record->requeued.overuser);
+        view->unfenced = record->requeued.unfenced;
+        view->harmed += view->unfenced;
+        break;
+    default:
+        break;
+    }
+    if (state == JOB_CRASHED && view->state != JOB_CRASHED)
+        view->crashed_ns = record->at_ns;
+    if (state != view->state && job_state_ended(state)) {
+        view->ended_ns = record->at_ns;
+        job_view_forget_inputs(view);
+    }
+    set_state(views, view, state);
+    view->changed = true;
+    views_touch(views, view);
+    return view;
+}

@@ -1,0 +1,263 @@
+/* A job's view as people see it. */
+#include <inttypes.h>
+
+#include "api/job_field.h"
+#include "api/or_null.h"
+#include "base/memory.h"
+#include "base/strbuf.h"
+#include "base/units.h"
+#include "core/learn.h"
+#include "core/ledger.h"
+#include "core/overuse.h"
+#include "daemon/view/view.h"
+#include "launch/launch.h"
+
+static const char *end_in_words(const struct job_view *view, const struct core *core)
+{
+    const struct job *job = core_find_job(core, view->id);
+    bool is_oom = view->retry || (job && job->crash_is_oom); /* beyond its user's budget it waits in its place */
+
+    switch (view->exit.cause) {
+    case EXIT_GPU_OOM:
+        return view->state == JOB_FAILED || (!job_state_ended(view->state) && !is_oom)
+                   ? "it printed that GPU memory ran out, which the memory in use does not bear out"
+                   : "GPU memory ran out";
+    case EXIT_GPU_HANDLE:
+        return view->state == JOB_FAILED ? "a GPU library could not be set up, though GPU memory was free"
+                                         : "a GPU library could not allocate its memory";
+    case EXIT_HOST_OOM:
+        return "the host's memory ran out";
+    case EXIT_MPS_FAULT:
+        return "another client of its MPS server failed";
+    case EXIT_GPU_ERROR:
+        return "its GPU failed";
+    case EXIT_TIMEOUT:
+        return "its time limit had passed";
+    case EXIT_LOST:
+        return "it was lost";
+    default:
+        return NULL;
+    }
+}
+
+/* The known need of its last run on one of its GPUs that exceeds every GPU; 0: none. */
+static int64_t hopeless_bytes(const struct job_view *view, const struct core *core, int64_t *largest_bytes)
+{
+    int64_t peak = 0;
+
+    *largest_bytes = 0;
+    for (uint32_t i = 0; i < view->placement_count; i++)
+        if (view->placements[i].observed_bytes > peak)
+            peak = view->placements[i].observed_bytes;
+    for (uint32_t i = 0; i < core_gpu_count(core); i++)
+        if (core_gpu(core, i)->total_bytes > *largest_bytes)
+            *largest_bytes = core_gpu(core, i)->total_bytes;
+    if (view->state != JOB_GPU_OOM || view->exit.requested_bytes < 0 ||
+        view->exit.requested_bytes <= *largest_bytes - peak)
+        return 0;
+    return view->exit.requested_bytes > INT64_MAX - peak ? INT64_MAX : peak + view->exit.requested_bytes;
+}
+
+char *job_view_last_end(const struct job_view *view, const struct core *core)
+{
+    const char *words = view->exited ? end_in_words(view, core) : NULL;
+    char needed[UNITS_TEXT], largest[UNITS_TEXT];
+    int64_t largest_bytes, needed_bytes = hopeless_bytes(view, core, &largest_bytes);
+
+    if (!words)
+        return NULL;
+    if (view->overuser)
+        return xasprintf("job %" PRIu64 " used more GPU memory than was reserved for it, and this job ran out; it is "
+                         "retried %s",
+                         view->overuser, view->retry ? "before the queue" : "in its turn");
+    if (view->unfenced && !job_state_ended(view->state))
+        return xasprintf(
+            "GPU memory ran out at the limit that carma had guessed for it, not on the GPU; it is retried %s "
+            "without a limit",
+            view->retry ? "before the queue" : "in its turn");
+    if (needed_bytes)
+        return xasprintf("%s: it needs at least %s, the largest GPU has %s", words, format_bytes(needed_bytes, needed),
+                         format_bytes(largest_bytes, largest));
+    if (job_state_ended(view->state))
+        return xstrdup(words);
+    return xasprintf("%s; it is retried %s", words, view->retry ? "before the queue" : "in its turn");
+}
+
+json_t *reason_to_json(const struct reason *reason, int64_t now_ns)
+{
+    char text[REASON_TEXT];
+
+    if (reason->code == REASON_NONE)
+        return json_null();
+    return json_pack("{s:s, s:s}", "code", reason_name(reason->code), "text", reason_format(reason, now_ns, text));
+}
+
+int64_t job_view_reserved_bytes(const struct job_view *view, const struct core *core, uint32_t *source)
+{
+    const struct job *job = job_state_ended(view->state) ? NULL : core_find_job(core, view->id);
+
+    if (job && job->placement_count == 0)
+        return core_reservation(core, job, source);
+    *source = view->reservation_source;
+    return view->reserved_bytes;
+}
+
+int64_t job_view_over_bytes(const struct job_view *view, const struct core *core)
+{
+    const struct job *job = job_state_ended(view->state) ? NULL : core_find_job(core, view->id);
+
+    return job ? overuse_bytes(job) : 0;
+}
+
+char *job_view_memory_text(const struct job_view *view, const struct core *core, enum access_view access)
+{
+    static const char *const sources[SOURCE_COUNT] = {
+        [SOURCE_DECLARED] = ", declared",
+        [SOURCE_RECORDED] = ", recorded with it",
+        [SOURCE_LEARNED] = ", learned from earlier runs",
+        [SOURCE_OBSERVED] = ", as it was observed to need",
+        [SOURCE_RAISED] = ", raised after it ran out of memory",
+    };
+    CLEANUP(free_ptr) char *estimated = access == ACCESS_ALL ? job_estimate_text(&view->common->estimate) : NULL;
+    uint32_t source;
+    int64_t reserved_bytes = job_view_reserved_bytes(view, core, &source);
+    struct strbuf out = {0};
+    char bytes[UNITS_TEXT], request[UNITS_TEXT];
+
+    if (source == SOURCE_LEARNED && view->wants->request_source == SOURCE_DECLARED)
+        strbuf_printf(&out, "%s on each GPU, as the last run of this command used; that was more than the %s declared",
+                      format_bytes(reserved_bytes, bytes), format_bytes(view->wants->request_bytes, request));
+    else if (reserved_bytes >= 0)
+        strbuf_printf(&out, "%s on each GPU%s", format_bytes(reserved_bytes, bytes),
+                      source < SOURCE_COUNT && sources[source] ? sources[source] : "");
+    else
+        strbuf_puts(&out, "not known");
+    if (estimated)
+        strbuf_printf(&out, ": %s", estimated);
+    return strbuf_steal(&out);
+}
+
+json_t *job_view_estimate_to_json(const struct job_view *view)
+{
+    CLEANUP(free_ptr) char *text = job_estimate_text(&view->common->estimate);
+    json_t *json;
+
+    if (!text && view->common->estimate.warnings.count == 0)
+        return json_null();
+    json = job_estimate_to_json(&view->common->estimate);
+    json_object_set_new(json, "text", text_or_null(text));
+    return json;
+}
+
+static json_t *placements_to_json(const struct job_view *view, const struct core *core)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < view->placement_count; i++) {
+        const struct gpu *gpu = core_gpu(core, view->placements[i].gpu);
+        json_array_append_new(list, json_pack("{s:I, s:s, s:I}", "index", (json_int_t)view->placements[i].gpu, "uuid",
+                                              gpu ? gpu->uuid : "", "observed_bytes",
+                                              (json_int_t)view->placements[i].observed_bytes));
+    }
+    return list;
+}
+
+int32_t job_view_slowdown_permille(const struct job_view *view, const struct core *core)
+{
+    int32_t worst = 0;
+
+    for (uint32_t i = 0; job_state_runs(view->state) && i < view->placement_count; i++) {
+        const struct gpu *gpu = core_gpu(core, view->placements[i].gpu);
+        int32_t slowdown = gpu ? predicted_slowdown_permille(gpu, NULL) : 0;
+        if (slowdown > worst)
+            worst = slowdown;
+    }
+    return worst;
+}
+
+static void add_details(const struct job_view *view, json_t *json)
+{
+    const struct job_spec *spec = &view->common->spec;
+    const struct spec_strings words = common_text_list(view->command);
+    CLEANUP(free_ptr) char *output = spec->output ? launch_output_path(spec->output, view->id) : NULL;
+    CLEANUP(free_ptr) char *error = spec->error ? launch_output_path(spec->error, view->id) : NULL;
+    json_t *command = json_array();
+
+    for (size_t i = 0; i < words.count; i++)
+        json_array_append_new(command, json_string(words.items[i]));
+    json_object_set_new(json, "command", command);
+    json_object_set_new(json, "script", json_boolean(view->has_script));
+    json_object_set_new(json, "directory", text_or_null(spec->directory));
+    json_object_set_new(json, "output", text_or_null(output));
+    json_object_set_new(json, "error", text_or_null(error ? error : output));
+    for (size_t i = 0; i < job_field_count; i++)
+        if (job_fields[i].option && !job_fields[i].apart)
+            json_object_set_new(json, job_fields[i].name, job_field_to_json(&job_fields[i], spec));
+}
+
+json_t *job_view_to_json(const struct job_view *view, const struct core *core, int64_t now_ns, enum access_view access,
+                         bool detailed)
+{
+    struct reason reason = core_reason(core, view->id, now_ns);
+    const struct job_spec *spec = &view->common->spec;
+    uint32_t reservation_source;
+    int64_t reserved_bytes = job_view_reserved_bytes(view, core, &reservation_source);
+    CLEANUP(free_ptr) char *last_end = job_view_last_end(view, core);
+    int32_t slowdown = job_view_slowdown_permille(view, core);
+    int64_t over_bytes = job_view_over_bytes(view, core);
+    json_t *json = json_object();
+
+    json_object_set_new(json, "id", json_integer((json_int_t)view->id));
+    json_object_set_new(json, "name", text_or_null(common_text_first(view->name)));
+    json_object_set_new(json, "user", text_or_null(view->user));
+    json_object_set_new(json, "uid", json_integer(view->wants->uid));
+    json_object_set_new(json, "state", json_string(job_state_name(view->state)));
+    json_object_set_new(json, "letter", json_string(job_state_letter(view->state)));
+    json_object_set_new(json, "gpus", json_integer(view->wants->gpus));
+    json_object_set_new(json, "reserved_bytes", integer_or_null(reserved_bytes, reserved_bytes >= 0));
+    json_object_set_new(json, "reservation_source", json_string(memory_source_name(reservation_source)));
+    json_object_set_new(json, "request_bytes",
+                        integer_or_null(view->wants->request_bytes, view->wants->request_bytes >= 0));
+    json_object_set_new(json, "over_reservation_bytes", integer_or_null(over_bytes, over_bytes > 0));
+    json_object_set_new(json, "fence_bytes", integer_or_null(view->fence_bytes, view->fence_bytes >= 0));
+    json_object_set_new(json, "process_limit_bytes",
+                        integer_or_null(view->process_limit_bytes, view->process_limit_bytes >= 0));
+    json_object_set_new(json, "victim_of", integer_or_null((int64_t)view->victim_of, view->victim_of != 0));
+    json_object_set_new(json, "victims", json_integer(view->victims));
+    json_object_set_new(json, "share", json_string(share_mode_name(view->wants->share)));
+    json_object_set_new(json, "runs_by", view->share ? json_string(share_mode_name(view->share)) : json_null());
+    json_object_set_new(json, "exclusive", json_boolean(view->wants->exclusive));
+    json_object_set_new(json, "retry", json_boolean(view->retry));
+    json_object_set_new(json, "crashes", json_integer(view->crashes - view->harmed));
+    json_object_set_new(json, "attempts", json_integer(view->attempts));
+    json_object_set_new(json, "submitted_ns", json_integer(view->submitted_ns));
+    json_object_set_new(json, "first_started_ns", integer_or_null(view->first_started_ns, view->first_started_ns >= 0));
+    json_object_set_new(json, "started_ns", integer_or_null(view->started_ns, view->started_ns >= 0));
+    json_object_set_new(json, "time_limit_ns",
+                        integer_or_null(view->wants->time_limit_ns, view->wants->time_limit_ns > 0));
+    json_object_set_new(json, "signal", integer_or_null(view->wants->signal, view->wants->signal > 0));
+    json_object_set_new(json, "signal_before_ns",
+                        integer_or_null(view->wants->signal_before_ns, view->wants->signal > 0));
+    json_object_set_new(json, "requeue", json_boolean(view->wants->requeue));
+    json_object_set_new(json, "cpus", integer_or_null(spec->cpus, spec->cpus > 0));
+    json_object_set_new(json, "host_memory_bytes",
+                        integer_or_null(spec->host_memory_bytes, spec->host_memory_bytes > 0));
+    json_object_set_new(json, "crashed_ns", integer_or_null(view->crashed_ns, view->crashed_ns >= 0));
+    json_object_set_new(json, "relaunch_ns", integer_or_null(view->relaunch_ns, view->relaunch_ns >= 0));
+    json_object_set_new(json, "ended_ns", integer_or_null(view->ended_ns, view->ended_ns >= 0));
+    json_object_set_new(json, "exit_status",
+                        integer_or_null(view->exit.status, view->exited && view->exit.cause != EXIT_LOST));
+    json_object_set_new(json, "exit_cause",
+                        view->exited ? json_string(exit_cause_name(view->exit.cause)) : json_null());
+    json_object_set_new(json, "last_end", text_or_null(last_end));
+    json_object_set_new(json, "message", text_or_null(access == ACCESS_ALL ? view->message : NULL));
+    json_object_set_new(json, "gpu_ns", json_integer(job_view_gpu_ns(view, now_ns)));
+    json_object_set_new(json, "modelled_energy_mj", integer_or_null(view->energy_mj, view->attempts > 0));
+    json_object_set_new(json, "slowdown_permille", integer_or_null(slowdown, slowdown > 0));
+    json_object_set_new(json, "unused_since_ns", integer_or_null(view->unused_since_ns, view->unused_since_ns >= 0));
+    json_object_set_new(json, "placements", placements_to_json(view, core));
+    json_object_set_new(json, "reason", reason_to_json(&reason, now_ns));
+    if (detailed && access == ACCESS_ALL)
+        add_details(view, json);
+    return json;
+}
