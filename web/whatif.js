@@ -18,13 +18,17 @@ const poll_ms = 700;
 let kept = null; /* the last answer, while the page is open */
 
 const seconds = (value) => span(value * 1e9);
+const times = (value) => `${value.toFixed(2)}×`;
 const columns = [
-    ["Makespan", "makespan_s", seconds], ["Waiting, mean", "wait_s", seconds], ["Completion, mean", "jct_s", seconds],
+    ["Makespan", "makespan_s", seconds], ["Wait time, mean", "wait_s", seconds], ["Run time, mean", "run_time_s", seconds],
+    ["JCT, mean", "jct_s", seconds],
     ["Energy", "energy_j", (value) => `${(value / 3.6e6).toFixed(value < 3.6e7 ? 2 : 1)} kWh`],
-    ["Out of memory", "oom", (value) => value.toFixed(0)], ["Slowdown, worst", "slowdown_max", (value) => `${value.toFixed(2)}×`],
+    ["Out of memory", "oom", (value) => value.toFixed(0)], ["Sharing slowdown, p95", "sharing_slowdown_p95", times],
+    ["Worst", "sharing_slowdown_max", times], ["Bounded slowdown, p95", "bounded_slowdown_p95", times],
+    ["Worst", "bounded_slowdown_max", times], ["Jain's index", "jain_index", (value) => value.toFixed(2)],
     ["SM activity", "smact_mean", (value) => `${(value * 100).toFixed(0)}%`],
 ];
-const more_is_better = new Set(["smact_mean"]);
+const more_is_better = new Set(["smact_mean", "jain_index"]);
 
 const mean = (figure) => figure === null || figure === undefined ? null : typeof figure === "object" ? figure.mean : figure;
 
@@ -47,11 +51,12 @@ function table_of(policies) {
         h("thead", {role: "rowgroup"}, h("tr", {role: "row"}, h("th", {scope: "col", role: "columnheader"}, "Policy"),
             columns.map(([title]) => h("th", {scope: "col", role: "columnheader", class: "number"}, title)))),
         h("tbody", {role: "rowgroup"}, policies.map((policy, i) => h("tr", {role: "row"},
-            h("th", {scope: "row", role: "rowheader"}, policy.policy, i ? null : h("small", null, " now")),
+            h("th", {scope: "row", role: "rowheader"}, policy.policy, i ? null : h("small", null, " now"),
+                policy.incomplete ? h("small", null, " incomplete: some job did not complete") : null),
             columns.map(([title, name, text]) => {
                 const value = mean(policy[name]);
                 return h("td", {role: "cell", class: "number", "data-title": title}, value === null ? "–" : text(value),
-                    i ? change(name, mean(now[name]), value) : null);
+                    i && !policy.incomplete && !now.incomplete ? change(name, mean(now[name]), value) : null);
             })))));
 }
 

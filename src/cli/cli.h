@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "cli/ids.h"
 
-enum { CLI_OK = 0, CLI_FAILURE = 1, CLI_USAGE = 2 };
+enum { CLI_OK = 0, CLI_FAILURE = 1, CLI_USAGE = 2, CLI_INCOMPLETE = 3 /* some job of a trace did not complete */ };
 
 struct cli {
     const struct argp *argp; /* of the command that runs: its options */

@@ -70,7 +70,8 @@ void help_print(FILE *stream)
           "  --socket PATH   the daemon's socket (default: $CARMA_SOCKET, or the user's own)\n"
           "  --version       print the version\n"
           "  --help          print this help\n\n"
-          "'carma help COMMAND' explains a command. Exit status: 0 done, 1 failed, 2 wrong usage.\n",
+          "'carma help COMMAND' explains a command. Exit status: 0 done, 1 failed, 2 wrong usage,\n"
+          "3 a trace's run is incomplete.\n",
           stream);
 }
 

@@ -69,9 +69,9 @@ void pages_print(FILE *out)
     manual_item(out, "$XDG_RUNTIME_DIR/carma/carma.sock", "that of a user's own");
     manual_heading(out, "EXIT STATUS");
     manual_text(
-        out,
-        "0: done; 1: failed; 2: wrong usage. carma wait and carma submit --wait exit as the job did. Messages go to "
-        "standard error, one line each.");
+        out, "0: done; 1: failed; 2: wrong usage; 3: some job of a trace did not complete (carma simulate, play and "
+             "compare). "
+             "carma wait and carma submit --wait exit as the job did. Messages go to standard error, one line each.");
     manual_heading(out, "SEE ALSO");
     manual_text(out, "carmad(8), carma.conf(5), carma-vnode(1), carma-train(1)");
 }

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "base/memory.h"
-#include "base/stats.h"
+#include "base/stats/stats.h"
 #include "base/units.h"
 
 struct classes {

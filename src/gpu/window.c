@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/window_stats.h"
+#include "base/stats/window_stats.h"
 
 void gpu_window_init(struct gpu_window *window, int64_t length_ns, int64_t period_ns)
 {

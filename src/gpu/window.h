@@ -39,8 +39,8 @@ void gpu_window_push(struct gpu_window *window, int64_t at_ns, int32_t permille)
  * be NULL) gets how many they are. */
 int32_t gpu_window_mean(const struct gpu_window *window, int64_t now_ns, int64_t *count);
 
-/* Any statistic of the same samples, permille, rounded to nearest; -1 where there are none (base/window_stats.h). While
- * the window fills, it is that of the samples that there are. */
+/* Any statistic of the same samples, permille, rounded to nearest; -1 where there are none (base/stats/window_stats.h).
+ * While the window fills, it is that of the samples that there are. */
 int32_t gpu_window_statistic(const struct gpu_window *window, enum window_statistic statistic, int64_t now_ns);
 
 #endif

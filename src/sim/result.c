@@ -1,16 +1,16 @@
 #include <math.h>
+#include <string.h>
 
 #include "base/memory.h"
-#include "base/stats.h"
+#include "base/stats/stats.h"
 #include "core/job.h"
 #include "sim/sim_internal.h"
 
 static struct sim_times times_of(double *seconds, size_t count)
 {
-    struct sim_times times = {.mean_s = stats_mean(seconds, count)};
-
-    times.p95_s = stats_percentile(seconds, count, 95);
-    return times;
+    if (!count)
+        return (struct sim_times){NAN, NAN};
+    return (struct sim_times){.mean_s = stats_mean(seconds, count), .p95_s = stats_percentile(seconds, count, 95)};
 }
 
 static void fill_times(const struct sim *sim, struct sim_result *result)
@@ -22,7 +22,7 @@ static void fill_times(const struct sim *sim, struct sim_result *result)
 
     for (size_t i = 0; i < sim->count; i++) {
         const struct sim_row *row = &sim->rows[i];
-        if (row->first_launch_ns < 0)
+        if (row->first_launch_ns < 0 || row->ended_ns < 0)
             continue;
         wait[launched] = (double)(row->first_launch_ns - sim->jobs[i].arrival_ns) / 1e9;
         execution[launched] = (double)(row->ended_ns - row->last_launch_ns) / 1e9;
@@ -33,20 +33,37 @@ static void fill_times(const struct sim *sim, struct sim_result *result)
     result->completion = times_of(completion, launched);
 }
 
-static void fill_slowdowns(const struct sim *sim, struct sim_result *result)
+static void count_ends(const struct sim *sim, struct sim_result *result)
 {
-    double sum = 0;
+    int64_t last_ns = sim->begin_ns;
+
+    for (size_t i = 0; i < sim->count; i++) {
+        last_ns = sim->rows[i].ended_ns > last_ns ? sim->rows[i].ended_ns : last_ns;
+        result->completed += sim->rows[i].state == JOB_COMPLETED;
+        result->refused += sim->rows[i].state == JOB_REFUSED;
+        result->given_up += sim->rows[i].state == JOB_GPU_OOM;
+        result->never_ended += sim->rows[i].ended_ns < 0;
+    }
+    result->makespan_s = (double)(last_ns - sim->begin_ns) / 1e9;
+    memcpy(result->never_ended_why, sim->never_ended_why, sizeof result->never_ended_why);
+}
+
+static void fill_measures(const struct sim *sim, struct sim_result *result)
+{
+    CLEANUP(free_ptr) struct measured_job *jobs = xcalloc(sim->count, sizeof *jobs);
+    size_t count = 0;
 
     for (size_t i = 0; i < sim->count; i++) {
         const struct sim_row *row = &sim->rows[i];
-        double slowdown = (double)(row->ended_ns - row->last_launch_ns) / (double)row->work_ns;
-        if (row->state != JOB_COMPLETED)
-            continue;
-        result->completed++;
-        sum += slowdown;
-        result->slowdown_max = fmax(result->slowdown_max, slowdown);
+        if (row->state == JOB_COMPLETED)
+            jobs[count++] = (struct measured_job){
+                .uid = sim->jobs[i].uid,
+                .run_s = (double)(row->ended_ns - row->last_launch_ns) / 1e9,
+                .jct_s = (double)(row->ended_ns - sim->jobs[i].arrival_ns) / 1e9,
+                .alone_s = (double)row->work_ns / 1e9,
+            };
     }
-    result->slowdown_mean = result->completed ? sum / (double)result->completed : 0;
+    measures_of(jobs, count, &result->measures);
 }
 
 void result_fill(const struct sim *sim, struct sim_result *result)
@@ -58,10 +75,10 @@ void result_fill(const struct sim *sim, struct sim_result *result)
                                   .inputs = sim->inputs,
                                   .decisions = sim->decisions,
                                   .rows = sim->rows,
-                                  .predicted_slowdown_max = sim->predicted_permille / 1000.0,
-                                  .makespan_s = (double)(sim->now_ns - sim->begin_ns) / 1e9};
+                                  .predicted_slowdown_max = sim->predicted_permille / 1000.0};
     fill_times(sim, result);
-    fill_slowdowns(sim, result);
+    count_ends(sim, result);
+    fill_measures(sim, result);
     for (uint32_t i = 0; i < sim->node->gpu_count; i++) {
         result->energy_j += sim->boards[i].energy_j;
         result->activity_mean += sim->boards[i].activity_ns / 1e9;

@@ -244,11 +244,23 @@ static void pass_event(struct sim *sim, struct sim_run *run)
 
 /* ---- Turns ---- */
 
+/* As the daemon refuses what would be more than a user may have. */
+static bool is_one_too_many(const struct sim *sim, uint32_t uid)
+{
+    uint32_t most = core_configuration(sim->core)->per_user.max_queued;
+
+    return most && core_job_count_of(sim->core, uid) >= most;
+}
+
 static int submit(struct sim *sim, size_t job, struct error *err)
 {
     const struct sim_job *wanted = &sim->jobs[job];
     struct record record = {.type = RECORD_SUBMITTED, .job = job + 1};
 
+    if (is_one_too_many(sim, wanted->uid)) {
+        job_ended(sim, job, JOB_REFUSED);
+        return 0;
+    }
     record.submitted =
         (struct record_submitted){.gpus = wanted->gpus,
                                   .request_bytes = wanted->request_bytes,
@@ -351,17 +363,14 @@ static int64_t next_time(const struct sim *sim)
     return next_ns;
 }
 
-static int stuck(const struct sim *sim, struct error *err)
+/* The jobs that are left will never run: notes why the first of them will not. */
+static void note_why_stuck(struct sim *sim)
 {
-    char why[REASON_TEXT];
-
-    for (size_t i = 0; i < sim->count; i++) {
+    for (size_t i = 0; i < sim->count && !*sim->never_ended_why; i++) {
         struct reason reason = core_reason(sim->core, i + 1, sim->now_ns);
         if (core_find_job(sim->core, i + 1))
-            return error_set(err, EDEADLK, "job %zu would wait forever: %s", i + 1,
-                             reason_format(&reason, sim->now_ns, why));
+            reason_format(&reason, sim->now_ns, sim->never_ended_why);
     }
-    return error_set(err, EDEADLK, "the jobs would wait forever");
 }
 
 static int turns(struct sim *sim, struct error *err)
@@ -373,7 +382,7 @@ static int turns(struct sim *sim, struct error *err)
         struct sim_run *run;
         int64_t next_ns = next_time(sim);
         if (next_ns == INT64_MAX) {
-            rc = stuck(sim, err);
+            note_why_stuck(sim);
             break;
         }
         sim->now_ns = next_ns > sim->now_ns ? next_ns : sim->now_ns;
@@ -459,6 +468,8 @@ static void draw_jobs(struct sim *sim)
             factor = fmax(JITTER_LEAST, 1 + sim->options->jitter * random_normal(sim->options->seed, i));
         sim->rows[i] = (struct sim_row){.first_launch_ns = -1,
                                         .last_launch_ns = -1,
+                                        .ended_ns = -1,
+                                        .state = JOB_QUEUED,
                                         .work_ns = (int64_t)fmax(1, (double)sim->jobs[i].work_ns * factor)};
     }
 }

@@ -12,8 +12,10 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/stats/measures.h"
 #include "contention/contention.h"
 #include "core/config.h"
+#include "core/reason.h"
 #include "core/record.h"
 
 /* A job's effect on one of its GPUs. */
@@ -68,34 +70,37 @@ void sim_options_default(struct sim_options *options);
 struct sim_row {
     int64_t first_launch_ns; /* -1: it was never launched */
     int64_t last_launch_ns;
-    int64_t ended_ns;
-    int64_t work_ns; /* with jitter */
+    int64_t ended_ns; /* -1: it never ended */
+    int64_t work_ns;  /* with jitter */
     uint32_t crashes;
-    uint32_t state; /* enum job_state, ended */
+    uint32_t state; /* enum job_state, ended; JOB_QUEUED: it would wait for ever */
 };
 
-struct sim_times {
+struct sim_times { /* NAN where there are no such jobs */
     double mean_s;
     double p95_s;
 };
 
-/* As `carma play` reports them (thesis 6.3.4): times are of the jobs that were launched, from the first submission on.
- */
+/* As `carma play` reports them (thesis 6.3.4): times are of the jobs that were launched and ended, from the first
+ * submission on. */
 struct sim_result {
     size_t jobs;
     size_t completed;
-    double makespan_s;           /* last end - first submission */
-    struct sim_times wait;       /* first launch - submission */
-    struct sim_times execution;  /* end - last launch */
-    struct sim_times completion; /* end - submission */
-    double energy_j;             /* of all GPUs over the makespan */
-    uint64_t oom;                /* launches that ran out of memory */
-    double slowdown_mean;        /* (end - last launch) / work, of the jobs that completed; 0 of none */
-    double slowdown_max;
-    double predicted_slowdown_max; /* of the core's predictions at any placement */
-    double activity_mean;          /* SM activity, of a GPU, over the makespan */
-    double memory_mean_bytes;      /* in use, of a GPU, over the makespan */
-    uint64_t inputs;               /* records fed to the core */
+    size_t refused;
+    size_t given_up;                   /* out of GPU memory too often */
+    size_t never_ended;                /* they would wait for ever */
+    char never_ended_why[REASON_TEXT]; /* of the first of these */
+    double makespan_s;                 /* last end - first submission */
+    struct sim_times wait;             /* first launch - submission */
+    struct sim_times execution;        /* end - last launch */
+    struct sim_times completion;       /* end - submission */
+    double energy_j;                   /* of all GPUs over the makespan */
+    uint64_t oom;                      /* launches that ran out of memory */
+    struct measures measures;          /* of the jobs that completed; run time alone is the work, without loading */
+    double predicted_slowdown_max;     /* of the core's predictions at any placement */
+    double activity_mean;              /* SM activity, of a GPU, over the makespan */
+    double memory_mean_bytes;          /* in use, of a GPU, over the makespan */
+    uint64_t inputs;                   /* records fed to the core */
     uint64_t decisions;
     struct sim_row *rows; /* owned; one per job */
 };
@@ -120,8 +125,8 @@ struct sim_observer {
     void (*on_ended)(void *user, size_t ended, size_t count);                   /* a job has: progress */
 };
 
-/* Runs the jobs until all have ended. observer may be NULL. -EINVAL: names the wrong job or option and the fault;
- * -EDEADLK: some job would wait forever, and why. *result is filled only on success. */
+/* Runs the jobs until all have ended, or those that are left would wait for ever. observer may be NULL. -EINVAL: names
+ * the wrong job or option and the fault. *result is filled only on success. */
 int sim_run(const struct sim_job *jobs, size_t count, const struct sim_node *node, const struct sim_options *options,
             const struct sim_observer *observer, struct sim_result *result, struct error *err);
 

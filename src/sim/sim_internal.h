@@ -98,6 +98,7 @@ struct sim {
     struct sim_row *rows;
     size_t arrived;
     size_t ended;
+    char never_ended_why[REASON_TEXT];
     uint64_t oom;
     uint64_t inputs;
     uint64_t decided_inputs; /* those that the last decision knew of */

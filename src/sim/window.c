@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/window_stats.h"
+#include "base/stats/window_stats.h"
 #include "sim/sim_internal.h"
 
 static const struct sim_change *change_at(const struct sim_gpu *gpu, size_t i)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "base/stats.h"
+#include "base/stats/stats.h"
 #include "base/units.h"
 
 const double demand_percents[DEMAND_QUANTILES] = {0, 25, 50, 75, 90, 99, 100};

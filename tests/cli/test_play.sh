@@ -70,7 +70,7 @@ report = json.load(open(sys.argv[1]))
 expected = {"jobs": 2, "failed": 0, "makespan_s": 400, "wait_mean_s": 20, "run_time_mean_s": 200,
             "jct_mean_s": 265, "oom": 1, "energy_j": 60000, "memory_mean_bytes": 1e7, "sm_activity_mean": 0.5,
             "time_scale": 10000, "policy": "magm", "share": "mps", "memory_view": "reserve", "node": ["Virtual GPU"],
-            "trace": "two.csv", "estimates": True}
+            "trace": "two.csv", "estimates": True, "incomplete": False, "users": 1, "jain_index": 1}
 for name, value in expected.items():
     assert report[name] == value, (name, report[name], value)
 posts = [json.loads(line)[1]["jobs"] for line in open(sys.argv[2])]
@@ -92,6 +92,18 @@ for width in 80 120; do
     COLUMNS=$width run compare "$T/a.json" "$T/b.json"
     expect_status 0
     expect_golden "cli-compare-$width.txt"
+done
+
+# A play that is incomplete is compared with nothing.
+sed 's/"failed": 0/"failed": 1/' "$T/b.json" >"$T/c.json"
+for pair in "a c" "c a"; do
+    # shellcheck disable=SC2086 # two words
+    set -- $pair
+    run compare "$T/$1.json" "$T/$2.json"
+    expect_status 3
+    grep -q '[-+][0-9.]*%$' "$T/out" && fail "$said: changes: $(cat "$T/out")"
+    grep -q '^exclusive, mps: incomplete, not comparable: 1 of 2 jobs did not complete$' "$T/out" ||
+        fail "$said: $(cat "$T/out")"
 done
 
 # A refusal in the middle: the submitted jobs are cancelled, and it is reported.

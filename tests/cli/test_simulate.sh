@@ -29,7 +29,30 @@ expect_golden simulate-estimators.txt
 run simulate --trace thesis_60.csv --share time-slice --policy owf@oracle
 expect_golden simulate-time-slice.txt
 run simulate --trace thesis_60.csv --share mig:4 --policy exclusive --estimator oracle
+expect_status 3
 expect_golden simulate-mig.txt
+
+# A run in which some job was refused, given up or would wait for ever is incomplete: nothing is compared with it, on
+# either side.
+run simulate --trace thesis_60.csv --share mig:1 --compare exclusive@oracle,exclusive@declared,carma
+expect_status 3
+expect_golden simulate-incomplete.txt
+grep -q ' [-+][0-9.]*%' "$T/out" && fail "$said: a change of an incomplete run: $(cat "$T/out")"
+run simulate --trace thesis_60.csv --compare exclusive,exclusive/max_gpus_per_user=1,carma --json
+expect_status 3
+python3 - "$T/out" <<'PYTHON' || fail "$said: $(cat "$T/out")"
+import json, sys
+one, limited, carma = json.load(open(sys.argv[1]))
+assert [policy["incomplete"] for policy in (one, limited, carma)] == [False, True, False]
+assert [policy["never_ended"]["mean"] for policy in (one, limited, carma)] == [0, 3, 0]
+assert limited["refused"]["mean"] == limited["given_up"]["mean"] == 0
+PYTHON
+run simulate --trace thesis_60.csv --compare exclusive,exclusive/max_gpus_per_user=1,carma
+expect_status 3
+[ "$(grep -c '^exclusive.* [-+][0-9.]*%' "$T/out")" = 0 ] || fail "$said: $(cat "$T/out")"
+grep -q '^carma .* -[0-9.]*% ' "$T/out" || fail "$said: $(cat "$T/out")"
+grep -q '^exclusive/max_gpus_per_user=1: incomplete, not comparable: of 60 jobs 3 never ended (one wants 2 GPUs' "$T/out" ||
+    fail "$said: $(cat "$T/out")"
 
 # The formats.
 run simulate --trace four.csv --policy thesis --seeds 2 --jitter 0.01 --json --steps 4 --timeline four-timeline.csv
@@ -71,7 +94,9 @@ assert one["seeds"] == 1 and two["seeds"] == 2
 assert all(value["sd"] == 0 for value in one.values() if isinstance(value, dict) and "sd" in value)
 assert two["makespan_s"]["sd"] > 0 and two["makespan_s"]["mean"] != one["makespan_s"]["mean"]
 assert set(one) == set("policy jobs seeds makespan_s wait_s run_time_s jct_s jct_p95_s wait_p95_s energy_j oom "
-    "slowdown_mean slowdown_max predicted_slowdown_max smact_mean requests".split()), sorted(one)' "$T/out" first.json ||
+    "sharing_slowdown_mean sharing_slowdown_p95 sharing_slowdown_max bounded_slowdown_mean bounded_slowdown_p95 "
+    "bounded_slowdown_max jain_index users incomplete refused given_up never_ended predicted_slowdown_max smact_mean "
+    "requests".split()), sorted(one)' "$T/out" first.json ||
     fail "$said: seeds"
 
 # The jobs' requests by each estimator, compared with their needs: 44 of the trace's jobs have a workload with a
@@ -123,7 +148,7 @@ done
 
 # Jobs that are all refused make an empty picture.
 run simulate --trace four.csv --gpu-memory 1G --estimator oracle --plot pictures --json
-expect_status 0
+expect_status 3
 grep -q . pictures/timeline-default.svg || fail "$said: no picture"
 
 # Refusals: one line with the file, the line and the value where there are such.
@@ -172,6 +197,24 @@ makespan --trace users.csv --policy thesis@oracle --share mps:node
 [ "$seconds" = "$together" ] || fail "thesis has no server for all"
 makespan --trace users.csv --policy thesis@oracle --share mps
 [ "$seconds" != "$together" ] || fail "--share changed nothing of thesis"
+# Each user's mean bounded slowdown counts in Jain's index: equal here but for the second's waiting.
+run simulate --gpus 1 --policy exclusive --json --trace users.csv
+expect_status 0
+python3 - "$T/out" <<'PYTHON' || fail "$said: $(cat "$T/out")"
+import json, sys
+run, = json.load(open(sys.argv[1]))
+first = run["sharing_slowdown_max"]["mean"]  # neither shares: both run as long
+second = run["bounded_slowdown_max"]["mean"]
+assert run["users"] == 2 and first < 1.1 and second > 1.9, run
+assert abs(run["jain_index"]["mean"] - (first + second) ** 2 / (2 * (first**2 + second**2))) < 1e-9, run
+PYTHON
+run simulate --gpus 1 --policy exclusive --json --trace user.csv
+grep -A1 '"jain_index"' "$T/out" | grep -q '"mean": 1.0' || fail "$said: one user: $(cat "$T/out")"
+# A user's limits are each user's own.
+run simulate --gpus 1 --trace user.csv --set max_queued_per_user=1
+expect_status 3
+run simulate --gpus 1 --trace users.csv --set max_queued_per_user=1
+expect_status 0
 makespan --trace user.csv --share exclusive
 [ "$seconds" = "$apart" ] || fail "one after the other takes $seconds s, not $apart"
 

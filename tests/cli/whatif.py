@@ -112,7 +112,8 @@ def answers(jobs):
     assert [one["policy"] for one in answer["policies"]] == ["carma", "exclusive", "carma", "carma"]
     assert mps == again  # the same question, of the same past
     assert mps["makespan_s"] != now["makespan_s"]  # MPS, and not the streams that it is set to
-    assert exclusive["slowdown_max"]["mean"] < 1.1 < mps["slowdown_max"]["mean"], (exclusive, mps)
+    assert exclusive["sharing_slowdown_max"]["mean"] < 1.1 < mps["sharing_slowdown_max"]["mean"], (exclusive, mps)
+    assert not exclusive["incomplete"] and exclusive["jain_index"]["mean"] == 1, exclusive
     for one in answer["policies"]:
         line, makespan_s = one["timeline"], one["makespan_s"]["mean"]
         assert [len(line[name]) for name in ("sm_activity", "power_w", "jobs")] == [300] * 3
@@ -120,6 +121,8 @@ def answers(jobs):
         assert abs(sum(line["power_w"]) * line["step_s"] / one["energy_j"]["mean"] - 1) < 1e-3
         assert abs(sum(line["sm_activity"]) / 300 - one["smact_mean"]["mean"]) < 1e-3
         assert 0 < max(line["jobs"]) <= int(jobs)
+    limited = answer_of(ask(policies=["exclusive"], settings={"max_gpu_memory_per_user": "1M"}))
+    assert limited["state"] == "done" and [one["incomplete"] for one in limited["policies"]] == [False, True], limited
     for _ in range(9):  # the latest eight are kept
         last = answer_of(ask(policies=["lug"]))
     assert call("GET", f"/v1/whatif/{last['id'] - 7}")[0] == 200

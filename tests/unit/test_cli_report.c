@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "base/stats.h"
+#include "base/stats/stats.h"
 #include "base/strbuf.h"
 #include "cli/play/report.h"
 #include "cli/play/usage.h"
@@ -91,9 +91,10 @@ static void unknown_is_not_zero(void **state)
     close_to(usage_sm_activity_mean(&usage), -1);
 }
 
-static json_t *job(const char *state, int64_t submitted, int64_t first, int64_t launched, int64_t ended, int crashes)
+static json_t *job(int uid, const char *state, int64_t submitted, int64_t first, int64_t launched, int64_t ended,
+                   int crashes)
 {
-    return json_pack("{s:s,s:I,s:I,s:I,s:I,s:i}", "state", state, "submitted_ns", submitted * SECOND,
+    return json_pack("{s:i,s:s,s:I,s:I,s:I,s:I,s:i}", "uid", uid, "state", state, "submitted_ns", submitted * SECOND,
                      "first_started_ns", first * SECOND, "started_ns", launched * SECOND, "ended_ns", ended * SECOND,
                      "crashes", crashes);
 }
@@ -106,11 +107,13 @@ static void expect(const json_t *report, const char *member, double value)
 static void reports_follow_the_thesis(void **state)
 {
     CLEANUP(usage_release) struct usage usage;
-    json_t *jobs[] = {
-        job("COMPLETED", 1000, 1010, 1010, 1110, 0), /* waits 10, executes 100, completes in 110 */
-        job("COMPLETED", 1020, 1050, 1200, 1400,
-            2),                              /* launched three times: waits 30, executes 200, completes in 380 */
-        job("REFUSED", 1030, 0, 0, 1030, 0), /* never started: counts as failed, and in no time */
+    const struct report_job jobs[] = {
+        /* waits 10, executes 100, completes in 110 */
+        {job(1000, "COMPLETED", 1000, 1010, 1010, 1110, 0), 50},
+        /* launched three times: waits 30, executes 200, completes in 380 */
+        {job(1001, "COMPLETED", 1020, 1050, 1200, 1400, 2), 190},
+        /* never started: counts as failed, and in no time */
+        {job(1002, "REFUSED", 1030, 0, 0, 1030, 0), 100},
     };
 
     usage_init(&usage);
@@ -130,9 +133,17 @@ static void reports_follow_the_thesis(void **state)
     expect(report, "energy_j", 2);
     expect(report, "memory_mean_bytes", 8);
     expect(report, "sm_activity_mean", 0.5);
+    expect(report, "sharing_slowdown_max", 2); /* 100 / 50, and 200 / 190 */
+    expect(report, "sharing_slowdown_mean", (2 + 200.0 / 190) / 2);
+    expect(report, "bounded_slowdown_max", 2.2); /* 110 / 50, and 380 / 190 */
+    expect(report, "bounded_slowdown_p95", 2.19);
+    expect(report, "users", 2);
+    expect(report, "jain_index", 4.2 * 4.2 / (2 * (2.2 * 2.2 + 4)));
+    assert_true(report_is_incomplete(report));
+    assert_true(json_is_true(json_object_get(report, "incomplete")));
     json_decref(report);
     for (size_t i = 0; i < array_size(jobs); i++)
-        json_decref(jobs[i]);
+        json_decref((json_t *)jobs[i].job);
 }
 
 int main(void)

@@ -74,10 +74,18 @@ static void test_its_words(void **state)
 
 static void test_its_end(void **state)
 {
+    struct whatif_limits limits = PLENTY;
+
     run("echo one; echo carma: first >&2; printf 'carma: the\\tlast' >&2; exit 3", PLENTY);
     assert_failed("the?last");
     assert_memory_equal(seen.err.text, "the", 3);
     run("exit 3", PLENTY);
+    assert_failed("does not say why");
+    limits.status = 3; /* an answer, too */
+    run("echo one; exit 3", limits);
+    assert_int_equal(seen.rc, 0);
+    assert_string_equal(seen.output, "one\n");
+    run("exit 4", limits);
     assert_failed("does not say why");
     run("kill -SEGV $$", PLENTY);
     assert_failed("ended by signal 11");

@@ -76,7 +76,9 @@ static void one_job_alone(void **state)
     near(result.wait.mean_s, 0, 1e-9);
     near(result.execution.mean_s, 1012, 1e-6);
     near(result.completion.p95_s, 1012, 1e-6);
-    near(result.slowdown_max, 1.012, 1e-9);
+    near(result.measures.sharing.max, 1.012, 1e-9);
+    near(result.measures.bounded.p95, 1.012, 1e-9);
+    near(result.measures.jain, 1, 1e-9);
     near(result.energy_j, idle_j + busy_j, 1e-3);
     near(result.activity_mean, 0.5 * 1000 / 1012, 1e-9);
     near(result.memory_mean_bytes, 10.0 * GIB * (1012 - 27) / 1012, 1);
@@ -102,8 +104,8 @@ static void two_jobs_share(void **state)
     near(result.makespan_s, second_end, 1e-6);
     near(result.energy_j, 12 * 50 + 200 * contention_power_w(0.5, 50, 250) + 1200 * contention_power_w(0.75, 50, 250),
          1e-3);
-    near(result.slowdown_max, (first_end - 0) / 1000, 1e-9);
-    near(result.slowdown_mean, (first_end + second_end - 100) / 2000, 1e-9);
+    near(result.measures.sharing.max, (first_end - 0) / 1000, 1e-9);
+    near(result.measures.sharing.mean, (first_end + second_end - 100) / 2000, 1e-9);
     sim_result_release(&result);
 
     options.share = SHARE_TIME_SLICE;
@@ -265,12 +267,86 @@ static void what_never_fits_is_given_up(void **state)
     assert_int_equal(result.rows[0].state, JOB_GPU_OOM);
     assert_int_equal(result.oom, 1); /* it asked for more than the GPU has: no second try */
     near(result.makespan_s, 27, 1e-6);
-    near(result.slowdown_max, 0, 0);
+    assert_int_equal(result.given_up, 1);
+    assert_true(isnan(result.measures.sharing.max));
     sim_result_release(&result);
     job.request_bytes = 41 * GIB;
     result = simulate(&job, 1, &one_gpu, &options);
     assert_int_equal(result.rows[0].state, JOB_REFUSED);
     assert_int_equal(result.rows[0].first_launch_ns, -1);
+    assert_int_equal(result.refused, 1);
+    assert_int_equal(result.given_up, 0);
+    sim_result_release(&result);
+}
+
+/* Two users' jobs one after the other: run times are those alone, waiting counts against the second. */
+static void waiting_is_no_sharing(void **state)
+{
+    struct sim_job jobs[] = {job_of(&half, 0, 1000), job_of(&half, 0, 1000)};
+    struct sim_options options = eager("exclusive");
+    struct sim_result result;
+
+    jobs[1].uid = 7;
+    result = simulate(jobs, 2, &one_gpu, &options);
+    near(result.measures.sharing.max, 1.012, 1e-9);
+    near(result.measures.bounded.max, 2.024, 1e-9);
+    assert_int_equal(result.measures.users, 2);
+    near(result.measures.jain, 0.9, 1e-9); /* (1 + 2)^2 / (2 * (1 + 4)) */
+    sim_result_release(&result);
+}
+
+/* A crashed attempt is no part of the sharing slowdown: only the one that completed. */
+static void the_last_attempt_counts(void **state)
+{
+    static const struct sim_use most = {.activity = 0.5, .resident_bytes = 25 * GIB, .need_bytes = 25 * GIB};
+    struct sim_job jobs[] = {job_of(&most, 0, 1000), job_of(&most, 10, 1000)};
+    struct sim_options options = eager("magm");
+    struct sim_result result = simulate(jobs, 2, &one_gpu, &options);
+
+    assert_int_equal(result.rows[1].crashes, 1);
+    assert_int_equal(result.completed, 2);
+    near(result.measures.sharing.max, (double)(result.rows[0].ended_ns - result.rows[0].last_launch_ns) / 1e9 / 1000,
+         1e-9);
+    assert_true(result.measures.bounded.max > 1.9);
+    sim_result_release(&result);
+}
+
+/* A job that waits for ever ends nothing but itself. */
+static void what_never_runs_is_told(void **state)
+{
+    struct sim_job jobs[] = {job_of(&half, 0, 100), job_of(&half, 1, 100)};
+    struct sim_options options = eager("magm");
+    struct sim_result result;
+
+    jobs[1].gpus = 2;
+    options.core.per_user.max_gpus = 1;
+    result = simulate(jobs, 2, &two_gpus, &options);
+    assert_int_equal(result.completed, 1);
+    assert_int_equal(result.never_ended, 1);
+    assert_string_equal(result.never_ended_why, "wants 2 GPUs, a user may have 1");
+    assert_int_equal(result.rows[1].ended_ns, -1);
+    near(result.makespan_s, 112, 1e-6);
+    near(result.completion.mean_s, 112, 1e-6);
+    sim_result_release(&result);
+    result = simulate(jobs + 1, 1, &two_gpus, &options);
+    assert_true(isnan(result.wait.mean_s) && isnan(result.completion.p95_s));
+    sim_result_release(&result);
+}
+
+static void limits_of_users(void **state)
+{
+    struct sim_job jobs[] = {job_of(&half, 0, 100), job_of(&half, 1, 100), job_of(&half, 2, 100)};
+    struct sim_options options = eager("magm");
+    struct sim_result result;
+
+    options.core.per_user.max_queued = 2;
+    result = simulate(jobs, 3, &one_gpu, &options);
+    assert_int_equal(result.refused, 1);
+    assert_int_equal(result.rows[2].state, JOB_REFUSED);
+    sim_result_release(&result);
+    jobs[2].uid = 7;
+    result = simulate(jobs, 3, &one_gpu, &options);
+    assert_int_equal(result.completed, 3);
     sim_result_release(&result);
 }
 
@@ -726,6 +802,10 @@ int main(void)
         cmocka_unit_test(late_joiner_crashes_and_recovers),
         cmocka_unit_test(what_just_fits_runs),
         cmocka_unit_test(what_never_fits_is_given_up),
+        cmocka_unit_test(waiting_is_no_sharing),
+        cmocka_unit_test(the_last_attempt_counts),
+        cmocka_unit_test(what_never_runs_is_told),
+        cmocka_unit_test(limits_of_users),
         cmocka_unit_test(samples_reach_the_core),
         cmocka_unit_test(statistics_of_the_window),
         cmocka_unit_test(a_crash_says_what_it_asked_for),

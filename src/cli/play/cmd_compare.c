@@ -61,7 +61,9 @@ int cmd_compare(struct cli *cli, int argc, char **argv)
         report_format(reports, count, term_width(stdout), term_colour(stdout), &out);
         fputs(out.text, stdout);
     }
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        status = status == CLI_OK && report_is_incomplete(reports[i]) ? CLI_INCOMPLETE : status;
         json_decref(reports[i]);
+    }
     return status;
 }

@@ -225,14 +225,15 @@ static void release_items(struct play *play, size_t workload_count)
 
 static json_t *make_report(const struct play *play, const struct play_options *wanted, const json_t *status)
 {
-    CLEANUP(free_ptr) json_t **jobs = xcalloc(play->count, sizeof *jobs);
+    CLEANUP(free_ptr) struct report_job *jobs = xcalloc(play->count, sizeof *jobs);
     static const char *const copied[] = {"policy", "memory_view", "share", "time_scale"};
     const char *slash = strrchr(wanted->trace, '/');
     json_t *report, *node = json_array(), *gpu;
     size_t i;
 
     for (i = 0; i < play->count; i++)
-        jobs[i] = play->items[i].ended;
+        jobs[i] = (struct report_job){.job = play->items[i].ended,
+                                      .alone_s = (double)trace_job_duration_ns(play->items[i].job) / 1e9};
     report = report_compute(jobs, play->count, &play->usage);
     for (i = 0; i < array_size(copied); i++)
         json_object_set(report, copied[i], json_object_get(status, copied[i]));
@@ -248,7 +249,6 @@ static int finish(const struct play *play, const struct play_options *wanted, co
 {
     CLEANUP(json_release) json_t *report = make_report(play, wanted, status);
     CLEANUP(strbuf_release) struct strbuf out = {0};
-    int64_t failed = answer_integer(report, "failed", 0);
 
     if (wanted->json) {
         cli_print_json(report);
@@ -256,10 +256,11 @@ static int finish(const struct play *play, const struct play_options *wanted, co
         report_format(&report, 1, term_width(stdout), term_colour(stdout), &out);
         fputs(out.text, stdout);
     }
-    if (failed)
-        return cli_fail("%" PRId64 " of %zu jobs did not complete: see carma queue --all and %s", failed, play->count,
-                        play->directory);
-    return CLI_OK;
+    if (!report_is_incomplete(report))
+        return CLI_OK;
+    cli_fail("%" PRId64 " of %zu jobs did not complete: see carma queue --all and %s",
+             answer_integer(report, "failed", 0), play->count, play->directory);
+    return CLI_INCOMPLETE;
 }
 
 static int stop(struct play *play, int rc, const struct error *err)

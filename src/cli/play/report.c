@@ -8,15 +8,16 @@
 
 #include "api/or_null.h"
 #include "base/file.h"
+#include "base/stats/measures.h"
 #include "base/memory.h"
-#include "base/stats.h"
+#include "base/stats/stats.h"
 #include "base/units.h"
 #include "cli/show/table.h"
 #include "cli/show/answer.h"
 
 #define REPORT_MAX_BYTES ((size_t)4 << 20)
 
-enum figure_kind { FIGURE_SECONDS, FIGURE_JOULES, FIGURE_BYTES, FIGURE_RATIO, FIGURE_COUNT };
+enum figure_kind { FIGURE_SECONDS, FIGURE_JOULES, FIGURE_BYTES, FIGURE_RATIO, FIGURE_FACTOR, FIGURE_COUNT };
 
 /* The content of a report and of its table, in this order. */
 static const struct figure {
@@ -31,6 +32,13 @@ static const struct figure {
     {"run_time_p95_s", "run time, p95", FIGURE_SECONDS},
     {"jct_mean_s", "JCT, mean", FIGURE_SECONDS},
     {"jct_p95_s", "JCT, p95", FIGURE_SECONDS},
+    {"sharing_slowdown_mean", "sharing slowdown, mean", FIGURE_FACTOR},
+    {"sharing_slowdown_p95", "sharing slowdown, p95", FIGURE_FACTOR},
+    {"sharing_slowdown_max", "sharing slowdown, worst job", FIGURE_FACTOR},
+    {"bounded_slowdown_mean", "bounded slowdown, mean", FIGURE_FACTOR},
+    {"bounded_slowdown_p95", "bounded slowdown, p95", FIGURE_FACTOR},
+    {"bounded_slowdown_max", "bounded slowdown, worst job", FIGURE_FACTOR},
+    {"jain_index", "Jain's index of users", FIGURE_FACTOR},
     {"oom", "out-of-memory crashes", FIGURE_COUNT},
     {"energy_j", "energy", FIGURE_JOULES},
     {"memory_mean_bytes", "memory in use, mean of a GPU", FIGURE_BYTES},
@@ -56,42 +64,80 @@ static void set_times(json_t *report, const char *name, double *seconds, size_t 
     json_object_set_new(report, member, count ? json_real(stats_percentile(seconds, count, 95)) : json_null());
 }
 
-json_t *report_compute(json_t *const *jobs, size_t count, const struct usage *usage)
+static void set_slowdown(json_t *report, const char *name, const struct measures_slowdown *slowdown)
 {
+    const struct {
+        const char *statistic;
+        double value;
+    } members[] = {{"mean", slowdown->mean}, {"p95", slowdown->p95}, {"max", slowdown->max}};
+
+    for (size_t i = 0; i < array_size(members); i++) {
+        CLEANUP(free_ptr) char *member = xasprintf("%s_slowdown_%s", name, members[i].statistic);
+        json_object_set_new(report, member, real_or_null(members[i].value));
+    }
+}
+
+static void set_measures(json_t *report, struct measured_job *completed, size_t count)
+{
+    struct measures measures;
+
+    measures_of(completed, count, &measures);
+    set_slowdown(report, "sharing", &measures.sharing);
+    set_slowdown(report, "bounded", &measures.bounded);
+    json_object_set_new(report, "jain_index", real_or_null(measures.jain));
+    json_object_set_new(report, "users", json_integer((json_int_t)measures.users));
+}
+
+json_t *report_compute(const struct report_job *jobs, size_t count, const struct usage *usage)
+{
+    CLEANUP(free_ptr) struct measured_job *measured = xcalloc(count + 1, sizeof *measured);
     CLEANUP(free_ptr) double *waiting = xcalloc(count + 1, sizeof *waiting);
     CLEANUP(free_ptr) double *run_time = xcalloc(count + 1, sizeof *run_time);
     CLEANUP(free_ptr) double *jct = xcalloc(count + 1, sizeof *jct);
     int64_t first_submitted = INT64_MAX, last_ended = INT64_MIN, oom = 0;
-    size_t started = 0, failed = 0;
+    size_t started = 0, done = 0;
     json_t *report = json_object();
 
     for (size_t i = 0; i < count; i++) {
-        int64_t submitted_ns = answer_integer(jobs[i], "submitted_ns", 0);
-        int64_t first_ns = answer_integer(jobs[i], "first_started_ns", 0);
-        int64_t launched_ns = answer_integer(jobs[i], "started_ns", 0);
-        int64_t ended_ns = answer_integer(jobs[i], "ended_ns", 0);
+        const json_t *job = jobs[i].job;
+        int64_t submitted_ns = answer_integer(job, "submitted_ns", 0);
+        int64_t first_ns = answer_integer(job, "first_started_ns", 0);
+        int64_t launched_ns = answer_integer(job, "started_ns", 0);
+        int64_t ended_ns = answer_integer(job, "ended_ns", 0);
         first_submitted = submitted_ns < first_submitted ? submitted_ns : first_submitted;
         last_ended = ended_ns > last_ended ? ended_ns : last_ended;
-        oom += answer_integer(jobs[i], "crashes", 0);
-        failed += !completed(jobs[i]);
+        oom += answer_integer(job, "crashes", 0);
         if (first_ns <= 0 || launched_ns <= 0)
             continue;
         waiting[started] = (double)(first_ns - submitted_ns) / 1e9;
         run_time[started] = (double)(ended_ns - launched_ns) / 1e9;
-        jct[started++] = (double)(ended_ns - submitted_ns) / 1e9;
+        jct[started] = (double)(ended_ns - submitted_ns) / 1e9;
+        if (completed(job))
+            measured[done++] = (struct measured_job){.uid = (uint32_t)answer_integer(job, "uid", 0),
+                                                     .run_s = run_time[started],
+                                                     .jct_s = jct[started],
+                                                     .alone_s = jobs[i].alone_s};
+        started++;
     }
     json_object_set_new(report, "jobs", json_integer((json_int_t)count));
-    json_object_set_new(report, "failed", json_integer((json_int_t)failed));
+    json_object_set_new(report, "failed", json_integer((json_int_t)(count - done)));
+    json_object_set_new(report, "incomplete", json_boolean(done < count));
     json_object_set_new(report, "makespan_s",
                         count ? json_real((double)(last_ended - first_submitted) / 1e9) : json_null());
     set_times(report, "wait", waiting, started);
     set_times(report, "run_time", run_time, started);
     set_times(report, "jct", jct, started);
+    set_measures(report, measured, done);
     json_object_set_new(report, "oom", json_integer(oom));
     json_object_set_new(report, "energy_j", real_or_null(usage_energy_joules(usage)));
     json_object_set_new(report, "memory_mean_bytes", real_or_null(usage_memory_mean_bytes(usage)));
     json_object_set_new(report, "sm_activity_mean", real_or_null(usage_sm_activity_mean(usage)));
     return report;
+}
+
+bool report_is_incomplete(const json_t *report)
+{
+    return answer_integer(report, "failed", 0) > 0;
 }
 
 int report_read(const char *path, json_t **report, struct error *err)
@@ -135,6 +181,8 @@ static char *figure_text(const struct figure *figure, const json_t *report)
         return xstrdup(format_bytes((int64_t)value, text));
     case FIGURE_RATIO:
         return xasprintf("%.1f%%", value * 100);
+    case FIGURE_FACTOR:
+        return xasprintf("%.2f", value);
     default:
         return xasprintf("%.0f", value);
     }
@@ -144,7 +192,7 @@ static char *change_text(const struct figure *figure, const json_t *first, const
 {
     double from = answer_number(first, figure->member, NAN), to = answer_number(other, figure->member, NAN);
 
-    if (isnan(from) || isnan(to))
+    if (isnan(from) || isnan(to) || report_is_incomplete(first) || report_is_incomplete(other))
         return xstrdup("-");
     if (from == to)
         return xstrdup("=");
@@ -219,6 +267,10 @@ void report_format(json_t *const *reports, size_t count, int width, bool colour,
         add_figure(table, &figures[i], reports, count);
     table_format(table, width, colour, out);
     table_free(table);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        if (report_is_incomplete(reports[i]))
+            strbuf_printf(out, "%s: incomplete, not comparable: %.0f of %.0f jobs did not complete\n", titles[i],
+                          answer_number(reports[i], "failed", 0), answer_number(reports[i], "jobs", 0));
         free(titles[i]);
+    }
 }

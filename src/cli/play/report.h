@@ -3,6 +3,7 @@
 #define CARMA_CLI_PLAY_REPORT_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,7 +17,15 @@
  *   oom         launches that ran out of GPU memory
  *
  * Jobs that were never started count as failed, and in no time. Percentiles interpolate between the closest ranks. */
-json_t *report_compute(json_t *const *jobs, size_t count, const struct usage *usage);
+struct report_job {
+    const json_t *job; /* borrowed */
+    double alone_s;    /* how long it runs alone on its GPUs */
+};
+
+json_t *report_compute(const struct report_job *jobs, size_t count, const struct usage *usage);
+
+/* Whether some job did not complete: the report is not to be compared with others. */
+bool report_is_incomplete(const json_t *report);
 
 /* Reads a report that `carma play --json` has written. One line that names the file and its fault. */
 int report_read(const char *path, json_t **report, struct error *err);

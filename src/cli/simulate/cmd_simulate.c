@@ -224,6 +224,7 @@ static int simulate(const struct simulate_options *wanted)
     size_t count = wanted->policy_count ? wanted->policy_count : 1, ready = 0;
     struct simulate_outcome outcomes[SIMULATE_POLICIES_MAX];
     uint32_t instances = wanted->mig_slices ? sim_mig_instances((uint32_t)wanted->mig_slices) : 1;
+    int status = CLI_OK;
     struct error err;
     int rc = simulate_jobs_load(&simulation.jobs, &wanted->source, wanted->share, &wanted->contention, &err);
 
@@ -246,10 +247,12 @@ static int simulate(const struct simulate_options *wanted)
         rc = simulate_plot_outcomes(wanted->plot, outcomes, count, &err);
     if (rc == 0)
         print(wanted, outcomes, count);
-    for (size_t i = 0; i < ready; i++)
+    for (size_t i = 0; i < ready; i++) {
+        status = outcomes[i].incomplete ? CLI_INCOMPLETE : status;
         simulate_outcome_release(&outcomes[i]);
+    }
     simulate_jobs_release(&simulation.jobs);
-    return rc ? cli_fail("%s", err.text) : CLI_OK;
+    return rc ? cli_fail("%s", err.text) : status;
 }
 
 int cmd_simulate(struct cli *cli, int argc, char **argv)

@@ -318,8 +318,10 @@ const struct argp simulate_argp = {
     .parser = parse,
     .doc = "Run a trace's jobs on a virtual clock, decided by the core that carmad runs, and print makespan, wait "
            "times and "
-           "JCT, out-of-memory crashes, energy and slowdowns."
+           "JCT, out-of-memory crashes, energy, slowdowns and fairness between users."
            "\vJobs share GPUs as docs/contention.md models it: calibrated on published measurements, not validated. "
-           "Runs with the same seeds give the same figures.",
+           "Runs with the same seeds give the same figures. The exit status is 3 where some job was refused, was given "
+           "up or "
+           "would wait for ever: such a run is incomplete, and nothing is compared with it.",
     .help_filter = add_policies,
 };

@@ -40,6 +40,8 @@ static void draw_bars(struct svg *svg, const struct simulate_outcome *outcomes, 
     svg_axes(svg, &panel);
     for (size_t i = 0; i < count; i++) {
         double mean = simulate_mean(&outcomes[i], figure) / unit, sd = simulate_sd(&outcomes[i], figure) / unit;
+        if (isnan(mean))
+            continue;
         CLEANUP(free_ptr) char *tip = xasprintf("%s: %.3g %s, s.d. %.2g", outcomes[i].policy, mean, unit_name, sd);
         svg_box(svg, &panel, (double)i + 0.2, 0, (double)i + 0.8, mean, svg_colour(i), tip);
     }

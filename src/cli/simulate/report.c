@@ -5,7 +5,7 @@
 
 #include "api/or_null.h"
 #include "base/memory.h"
-#include "base/stats.h"
+#include "base/stats/stats.h"
 #include "base/units.h"
 #include "cli/show/table.h"
 #include "cli/simulate/simulate.h"
@@ -28,10 +28,18 @@ static const struct figure {
     [SIM_WAIT_P95] = {"wait_p95_s", "wait time, p95", NULL, KIND_SECONDS, false, 0},
     [SIM_ENERGY] = {"energy_j", "energy", "energy", KIND_JOULES, true, 2},
     [SIM_OOM] = {"oom", "out-of-memory crashes", "OOM", KIND_COUNT, false, 0},
-    [SIM_SLOWDOWN_MEAN] = {"slowdown_mean", "slowdown, mean", NULL, KIND_RATIO, false, 0},
-    [SIM_SLOWDOWN_MAX] = {"slowdown_max", "slowdown of the worst job", "worst job", KIND_RATIO, false, 3},
+    [SIM_SHARING_MEAN] = {"sharing_slowdown_mean", "sharing slowdown, mean", NULL, KIND_RATIO, false, 0},
+    [SIM_SHARING_P95] = {"sharing_slowdown_p95", "sharing slowdown, p95", "sharing p95", KIND_RATIO, false, 3},
+    [SIM_SHARING_MAX] = {"sharing_slowdown_max", "sharing slowdown, worst job", "worst", KIND_RATIO, false, 6},
+    [SIM_BOUNDED_MEAN] = {"bounded_slowdown_mean", "bounded slowdown, mean", NULL, KIND_RATIO, false, 0},
+    [SIM_BOUNDED_P95] = {"bounded_slowdown_p95", "bounded slowdown, p95", "bounded p95", KIND_RATIO, false, 7},
+    [SIM_BOUNDED_MAX] = {"bounded_slowdown_max", "bounded slowdown, worst job", "worst", KIND_RATIO, false, 8},
+    [SIM_JAIN] = {"jain_index", "Jain's index of users", "Jain", KIND_RATIO, false, 9},
     [SIM_PREDICTED_MAX] = {"predicted_slowdown_max", "slowdown predicted at most", NULL, KIND_RATIO, false, 0},
     [SIM_ACTIVITY] = {"smact_mean", "SM activity, mean of a GPU", "SM act.", KIND_SHARE, false, 5},
+    [SIM_REFUSED] = {"refused", "jobs refused", NULL, KIND_COUNT, false, 0},
+    [SIM_GIVEN_UP] = {"given_up", "jobs given up, out of memory", NULL, KIND_COUNT, false, 0},
+    [SIM_NEVER_ENDED] = {"never_ended", "jobs that never ended", NULL, KIND_COUNT, false, 0},
 };
 
 void simulate_outcome_init(struct simulate_outcome *outcome, const char *policy, size_t seeds)
@@ -52,16 +60,27 @@ void simulate_outcome_add(struct simulate_outcome *outcome, size_t seed, const s
         [SIM_WAIT_P95] = result->wait.p95_s,
         [SIM_ENERGY] = result->energy_j,
         [SIM_OOM] = (double)result->oom,
-        [SIM_SLOWDOWN_MEAN] = result->slowdown_mean,
-        [SIM_SLOWDOWN_MAX] = result->slowdown_max,
+        [SIM_SHARING_MEAN] = result->measures.sharing.mean,
+        [SIM_SHARING_P95] = result->measures.sharing.p95,
+        [SIM_SHARING_MAX] = result->measures.sharing.max,
+        [SIM_BOUNDED_MEAN] = result->measures.bounded.mean,
+        [SIM_BOUNDED_P95] = result->measures.bounded.p95,
+        [SIM_BOUNDED_MAX] = result->measures.bounded.max,
+        [SIM_JAIN] = result->measures.jain,
         [SIM_PREDICTED_MAX] = result->predicted_slowdown_max,
         [SIM_ACTIVITY] = result->activity_mean,
+        [SIM_REFUSED] = (double)result->refused,
+        [SIM_GIVEN_UP] = (double)result->given_up,
+        [SIM_NEVER_ENDED] = (double)result->never_ended,
     };
 
     for (size_t i = 0; i < SIM_FIGURE_COUNT; i++)
         outcome->values[i][seed] = values[i];
     outcome->jobs = result->jobs;
-    outcome->failed += (double)(result->jobs - result->completed) / (double)outcome->seeds;
+    outcome->users = result->measures.users > outcome->users ? result->measures.users : outcome->users;
+    outcome->incomplete |= result->completed < result->jobs;
+    if (result->never_ended)
+        memcpy(outcome->never_ended_why, result->never_ended_why, sizeof outcome->never_ended_why);
 }
 
 void simulate_outcome_release(struct simulate_outcome *outcome)
@@ -95,6 +114,8 @@ json_t *simulate_to_json(const struct simulate_outcome *outcomes, size_t count)
         json_object_set_new(object, "policy", json_string(outcomes[i].policy));
         json_object_set_new(object, "jobs", json_integer((json_int_t)outcomes[i].jobs));
         json_object_set_new(object, "seeds", json_integer((json_int_t)outcomes[i].seeds));
+        json_object_set_new(object, "users", json_integer((json_int_t)outcomes[i].users));
+        json_object_set_new(object, "incomplete", json_boolean(outcomes[i].incomplete));
         for (enum simulate_figure f = 0; f < SIM_FIGURE_COUNT; f++)
             json_object_set_new(object, figures[f].member,
                                 json_pack("{s:o, s:o}", "mean", real_or_null(simulate_mean(&outcomes[i], f)), "sd",
@@ -127,6 +148,12 @@ static char *value_text(enum figure_kind kind, double value)
     }
 }
 
+/* Figures that a complete run does not have. */
+static bool is_of_the_lost(enum simulate_figure figure)
+{
+    return figure >= SIM_REFUSED && figure <= SIM_NEVER_ENDED;
+}
+
 /* ---- One policy: a figure per line ---- */
 
 static void format_one(const struct simulate_outcome *outcome, int width, bool colour, struct strbuf *out)
@@ -140,8 +167,10 @@ static void format_one(const struct simulate_outcome *outcome, int width, bool c
     for (enum simulate_figure f = 0; f < SIM_FIGURE_COUNT; f++) {
         CLEANUP(free_ptr) char *mean = value_text(figures[f].kind, simulate_mean(outcome, f));
         CLEANUP(free_ptr) char *sd = value_text(figures[f].kind, simulate_sd(outcome, f));
+        if (is_of_the_lost(f) && simulate_mean(outcome, f) == 0)
+            continue;
         table_cell(table, STYLE_NONE, "%s", figures[f].title);
-        table_cell(table, STYLE_NONE, "%s", mean);
+        table_cell(table, is_of_the_lost(f) ? STYLE_RED : STYLE_NONE, "%s", mean);
         if (column_count > 2)
             table_cell(table, STYLE_NONE, "%s", sd);
     }
@@ -149,13 +178,6 @@ static void format_one(const struct simulate_outcome *outcome, int width, bool c
     table_cell(table, STYLE_NONE, "%zu", outcome->jobs);
     if (column_count > 2)
         table_cell(table, STYLE_NONE, "%s", "");
-    if (outcome->failed > 0) {
-        CLEANUP(free_ptr) char *failed = value_text(KIND_COUNT, outcome->failed);
-        table_cell(table, STYLE_NONE, "... that did not complete");
-        table_cell(table, STYLE_RED, "%s", failed);
-        if (column_count > 2)
-            table_cell(table, STYLE_NONE, "%s", "");
-    }
     table_format(table, width, colour, out);
     table_free(table);
 }
@@ -163,9 +185,9 @@ static void format_one(const struct simulate_outcome *outcome, int width, bool c
 /* ---- Several: a policy per line ---- */
 
 /* A figure that is better than the first's, where less is better. */
-static void change_cell(struct table *table, double first, double other)
+static void change_cell(struct table *table, bool comparable, double first, double other)
 {
-    if (isnan(first) || isnan(other) || first <= 0)
+    if (!comparable || isnan(first) || isnan(other) || first <= 0)
         table_cell(table, STYLE_NONE, "-");
     else if (first == other)
         table_cell(table, STYLE_NONE, "=");
@@ -176,6 +198,7 @@ static void change_cell(struct table *table, double first, double other)
 static void format_rows(const struct simulate_outcome *outcomes, size_t count, struct table *table)
 {
     for (size_t i = 0; i < count; i++) {
+        bool comparable = !outcomes[0].incomplete && !outcomes[i].incomplete;
         table_cell(table, STYLE_NONE, "%s", outcomes[i].policy);
         for (enum simulate_figure f = 0; f < SIM_FIGURE_COUNT; f++) {
             CLEANUP(free_ptr) char *mean = value_text(figures[f].kind, simulate_mean(&outcomes[i], f));
@@ -185,7 +208,7 @@ static void format_rows(const struct simulate_outcome *outcomes, size_t count, s
             if (figures[f].change && i == 0)
                 table_cell(table, STYLE_NONE, "%s", "");
             else if (figures[f].change)
-                change_cell(table, simulate_mean(&outcomes[0], f), simulate_mean(&outcomes[i], f));
+                change_cell(table, comparable, simulate_mean(&outcomes[0], f), simulate_mean(&outcomes[i], f));
         }
     }
 }
@@ -210,11 +233,27 @@ static void format_several(const struct simulate_outcome *outcomes, size_t count
     format_rows(outcomes, count, table);
     table_format(table, width, colour, out);
     table_free(table);
-    for (size_t i = 0; i < count; i++) {
-        CLEANUP(free_ptr) char *failed = value_text(KIND_COUNT, outcomes[i].failed);
-        if (outcomes[i].failed > 0)
-            strbuf_printf(out, "%s: %s of %zu jobs did not complete\n", outcomes[i].policy, failed, outcomes[i].jobs);
+}
+
+/* "carma: incomplete, not comparable: of 60 jobs 60 refused" */
+static void format_incomplete(const struct simulate_outcome *outcome, struct strbuf *out)
+{
+    const char *before = "";
+
+    if (!outcome->incomplete)
+        return;
+    strbuf_printf(out, "%s: incomplete, not comparable: of %zu jobs ", outcome->policy, outcome->jobs);
+    for (enum simulate_figure f = SIM_REFUSED; f <= SIM_NEVER_ENDED; f++) {
+        static const char *const words[] = {"refused", "given up, out of memory", "never ended"};
+        CLEANUP(free_ptr) char *mean = value_text(KIND_COUNT, simulate_mean(outcome, f));
+        if (simulate_mean(outcome, f) == 0)
+            continue;
+        strbuf_printf(out, "%s%s %s", before, mean, words[f - SIM_REFUSED]);
+        before = "; ";
     }
+    if (*outcome->never_ended_why)
+        strbuf_printf(out, " (one %s)", outcome->never_ended_why);
+    strbuf_puts(out, "\n");
 }
 
 /* A line for each source of requests, after the policies that have it. */
@@ -244,5 +283,7 @@ void simulate_format(const struct simulate_outcome *outcomes, size_t count, int 
         format_one(outcomes, width, colour, out);
     else
         format_several(outcomes, count, width, colour, out);
+    for (size_t i = 0; i < count; i++)
+        format_incomplete(&outcomes[i], out);
     format_requests(outcomes, count, out);
 }

@@ -147,10 +147,18 @@ enum simulate_figure {
     SIM_WAIT_P95,
     SIM_ENERGY,
     SIM_OOM,
-    SIM_SLOWDOWN_MEAN,
-    SIM_SLOWDOWN_MAX,
+    SIM_SHARING_MEAN,
+    SIM_SHARING_P95,
+    SIM_SHARING_MAX,
+    SIM_BOUNDED_MEAN,
+    SIM_BOUNDED_P95,
+    SIM_BOUNDED_MAX,
+    SIM_JAIN,
     SIM_PREDICTED_MAX,
     SIM_ACTIVITY,
+    SIM_REFUSED,
+    SIM_GIVEN_UP,
+    SIM_NEVER_ENDED,
     SIM_FIGURE_COUNT
 };
 
@@ -159,10 +167,12 @@ struct simulate_outcome {
     const char *policy; /* borrowed */
     size_t seeds;
     size_t jobs;
+    size_t users;     /* that had jobs which completed */
     json_t *timeline; /* owned; NULL: not asked for */
     struct simulate_requests requests;
-    double failed;                    /* mean number of jobs that did not complete */
-    double *values[SIM_FIGURE_COUNT]; /* owned: of each seed */
+    bool incomplete;                   /* some job of some run did not complete: nothing is compared with it */
+    char never_ended_why[REASON_TEXT]; /* of one that never ended; else "" */
+    double *values[SIM_FIGURE_COUNT];  /* owned: of each seed */
 };
 
 void simulate_outcome_init(struct simulate_outcome *outcome, const char *policy, size_t seeds);

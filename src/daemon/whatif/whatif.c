@@ -149,8 +149,10 @@ static void on_ended(int rc, const char *output, size_t length, const struct err
 
 static int start(struct whatif *whatif, struct question *question)
 {
-    static const struct whatif_limits limits = {
-        .time_s = WHATIF_TIME_LIMIT_S, .memory_bytes = WHATIF_MEMORY_LIMIT, .output_bytes = WHATIF_OUTPUT_LIMIT};
+    static const struct whatif_limits limits = {.time_s = WHATIF_TIME_LIMIT_S,
+                                                .memory_bytes = WHATIF_MEMORY_LIMIT,
+                                                .output_bytes = WHATIF_OUTPUT_LIMIT,
+                                                .status = WHATIF_INCOMPLETE};
     const struct config *config = &whatif->daemon->config;
     CLEANUP(words_release) struct words words = {0};
 

@@ -16,6 +16,7 @@
 #define WHATIF_TIME_LIMIT_S    300                /* wall time */
 #define WHATIF_MEMORY_LIMIT    (INT64_C(4) << 30) /* bytes of the child */
 #define WHATIF_OUTPUT_LIMIT    (1 << 20)
+#define WHATIF_INCOMPLETE      3 /* status of a simulation in which some job did not complete (docs/formats/cli.md) */
 
 struct whatif *whatif_new(struct daemon *daemon);
 

@@ -80,7 +80,7 @@ static void end_if_done(struct whatif_child *child)
 
     if (child->running || child->output_open || child->complaints_open || child->freed)
         return;
-    failed = child->status || child->signal || *child->why.text;
+    failed = (child->status && child->status != child->limits.status) || child->signal || *child->why.text;
     if (failed)
         say_why(child);
     close_all(child); /* freed later, on the loop */

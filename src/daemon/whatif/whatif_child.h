@@ -13,6 +13,7 @@ struct whatif_limits {
     unsigned time_s;      /* wall time */
     int64_t memory_bytes; /* resident, looked at once a second */
     size_t output_bytes;
+    int status; /* that it may exit with besides 0: its output counts then, too */
 };
 
 /* Starts argv[0] with the lowest priority for CPU and disk. `ended` is called once on the loop, unless the child was

@@ -1,6 +1,6 @@
 /* Means and percentiles of small samples. */
-#ifndef CARMA_BASE_STATS_H
-#define CARMA_BASE_STATS_H
+#ifndef CARMA_BASE_STATS_STATS_H
+#define CARMA_BASE_STATS_STATS_H
 
 #include <stddef.h>
 

@@ -1,4 +1,4 @@
-#include "base/window_stats.h"
+#include "base/stats/window_stats.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "base/stats.h"
+#include "base/stats/stats.h"
 
 #include <stdlib.h>
 

@@ -5,8 +5,8 @@
  * the newest weighs 2 / (n + 1) where the window holds n. A part of k samples' length counts as k equal samples. RISK
  * is the weighted sum of the thesis's public code, 0.2 mean + 0.2 median + 0.3 p95 + 0.1 p50 + 0.2 EMA (core/config.h).
  */
-#ifndef CARMA_BASE_WINDOW_STATS_H
-#define CARMA_BASE_WINDOW_STATS_H
+#ifndef CARMA_BASE_STATS_WINDOW_STATS_H
+#define CARMA_BASE_STATS_WINDOW_STATS_H
 
 #include <stddef.h>
 
