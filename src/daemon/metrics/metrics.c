@@ -62,7 +62,7 @@ static const struct metric metrics[] = {
     {"carma_gpu_memory_total_bytes", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_GPU, metric_gpu_total, 0,
      "Memory that jobs can use."},
     {"carma_gpu_memory_used_bytes", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_GPU, metric_gpu_used, 0,
-     "Memory in use, by anybody."},
+     "Memory in use, by all processes."},
     {"carma_gpu_memory_reserved_bytes", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_GPU, metric_gpu_reserved, 0,
      "Memory reserved for jobs: of each the larger of its reservation and its observed memory; all, where a need is "
      "unknown."},
@@ -89,7 +89,7 @@ static const struct metric metrics[] = {
     {"carma_gpu_power_watts", PROMETHEUS_GAUGE, PROMETHEUS_MILLI, METRIC_OF_GPU, metric_gpu_power, 0,
      "Power that the GPU draws."},
     {"carma_gpu_idle_power_watts", PROMETHEUS_GAUGE, PROMETHEUS_MILLI, METRIC_OF_GPU, metric_gpu_idle_power, 0,
-     "The lowest power observed with nobody on the GPU."},
+     "The lowest power observed on the empty GPU."},
     {"carma_gpu_energy_joules_total", PROMETHEUS_COUNTER, PROMETHEUS_MILLI, METRIC_OF_GPU, metric_gpu_energy, 0,
      "The GPU's own counter, which begins anew with its driver."},
     {"carma_gpu_idle_energy_joules_total", PROMETHEUS_COUNTER, PROMETHEUS_MILLI, METRIC_OF_GPU, metric_gpu_idle_energy,
@@ -111,8 +111,7 @@ static const struct metric metrics[] = {
     {"carma_job_gpu_memory_peak_bytes", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_SHARE, metric_job_peak, 0,
      "The most that the job was observed to hold on the GPU in this run."},
     {"carma_job_stray_memory_bytes", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_STRAY, metric_stray, 0,
-     "Memory that a process of the job holds on a GPU that the job was not given; 0 where the driver does not say how "
-     "much."},
+     "Memory of a process of the job on a GPU that the job was not given. 0: the driver does not tell it."},
     {"carma_job_gpu_memory_over_reservation_bytes", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_JOB, metric_job_over,
      0, "Memory that the job was observed to use on one of its GPUs beyond its reservation at its start; 0: none."},
     {"carma_job_victims_total", PROMETHEUS_COUNTER, PROMETHEUS_WHOLE, METRIC_OF_JOB, metric_job_victims, 0,

@@ -28,7 +28,7 @@ struct mps_domain_options {
     const char *program;   /* nvidia-cuda-mps-control, or its path */
     const char *directory; /* of this domain; made where it is not there, with pipe/ and log/ in it */
     const char *gpus;      /* UUIDs of GPUs, or of one MIG instance, joined by commas; NULL: as its directory says */
-    bool multiuser;        /* one server for all users, which keeps them apart no longer */
+    bool multiuser;        /* one server for all users, which no longer keeps them apart */
     uint64_t poll_ms;      /* between two looks at a server with jobs; 0: 2 s */
     uint64_t idle_ms;      /* without a job, until it is stopped; 0: 60 s */
     uint64_t
