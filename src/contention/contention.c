@@ -1,18 +1,22 @@
 #include "contention/contention.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 /* How quickly power saturates with SM activity: fitted to the published run (docs/contention.md). */
 #define POWER_CURVE 1.493
 
 #define MIG_SLICES 7.0
 
+/* How much of a kernel's speed on a MIG instance is its part of the memory, not of the SMs: fitted to Table 4.2. */
+#define MIG_MEMORY_WEIGHT 0.43
+
 const struct contention_params contention_default = {
     .capacity = 1.0,
     .union_exponent = 1.0,
     .share_weight = 1.0,
-    .time_slice_exponent = 0.4,
-    .time_slice_factor = 0.85,
+    .turn_width = 0.65,
+    .switch_cost = 0.1,
 };
 
 static double clamp01(double x)
@@ -20,70 +24,110 @@ static double clamp01(double x)
     return x > 0 ? (x < 1 ? x : 1) : 0; /* NaN becomes 0 */
 }
 
-/* A resident's demand on the GPU at full speed: SM activity under MPS, its share of time when time-sliced. */
-static double demand(const struct contention_params *params, enum share_mode mode, double a)
-{
-    a = clamp01(a);
-    return mode == SHARE_MPS ? a : pow(a, params->time_slice_exponent);
-}
-
 static double weight(const struct contention_params *params, double a)
 {
     return params->share_weight == 1.0 ? 1.0 : pow(clamp01(a), params->share_weight - 1.0);
 }
 
-void contention_rates(const struct contention_params *params, enum share_mode mode, size_t count, const double *a,
-                      double *rates)
+static bool together(const uint64_t *servers, size_t i, size_t k)
 {
-    double left, idle = 1.0;
+    return i == k || (servers[i] != 0 && servers[i] == servers[k]);
+}
 
-    if (count == 1) {
-        rates[0] = 1.0;
-        return;
-    }
-    for (size_t i = 0; i < count; i++) {
-        double d = demand(params, mode, a[i]);
+static bool is_first_of_server(const uint64_t *servers, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (together(servers, i, k))
+            return false;
+    return true;
+}
 
+/* Rates of the clients of first's server, as if it had the GPU for itself. Returns the SM activity that they deliver.
+ */
+static double share_server(const struct contention_params *params, size_t first, size_t count, const double *a,
+                           const uint64_t *servers, double *rates)
+{
+    double left, idle = 1.0, delivered = 0;
+    size_t clients = 0;
+
+    for (size_t i = first; i < count; i++) {
+        double d = clamp01(a[i]);
+
+        if (!together(servers, first, i))
+            continue;
+        clients++;
         idle *= 1.0 - d;
         rates[i] = d > 0 ? -1.0 : 1.0; /* negative: its share is still open */
     }
+    if (clients == 1) {
+        rates[first] = 1.0;
+        return clamp01(a[first]);
+    }
     left = params->capacity * (1.0 - pow(idle, params->union_exponent));
-    if (mode != SHARE_MPS)
-        left *= params->time_slice_factor;
 
-    /* Hand out `left` in proportion to the weights. A resident whose share exceeds full speed gets full speed; the rest
+    /* Hand out `left` in proportion to the weights. A client whose share exceeds full speed gets full speed; the rest
      * is handed out again among the others. With equal weights that ends in the first round. */
-    for (;;) {
+    for (bool capped = true; capped;) {
         double wanted = 0, level;
-        bool capped = false;
 
-        for (size_t i = 0; i < count; i++)
-            if (rates[i] < 0)
-                wanted += demand(params, mode, a[i]) * weight(params, a[i]);
-        if (wanted <= 0)
-            return;
-        level = left > 0 ? left / wanted : 0;
-        for (size_t i = 0; i < count; i++)
-            if (rates[i] < 0 && level * weight(params, a[i]) >= 1.0) {
+        capped = false;
+        for (size_t i = first; i < count; i++)
+            if (together(servers, first, i) && rates[i] < 0)
+                wanted += clamp01(a[i]) * weight(params, a[i]);
+        level = left > 0 && wanted > 0 ? left / wanted : 0;
+        for (size_t i = first; i < count; i++)
+            if (together(servers, first, i) && rates[i] < 0 && level * weight(params, a[i]) >= 1.0) {
                 rates[i] = 1.0;
-                left -= demand(params, mode, a[i]);
+                left -= clamp01(a[i]);
                 capped = true;
             }
-        if (capped)
-            continue;
-        for (size_t i = 0; i < count; i++)
-            if (rates[i] < 0)
+        for (size_t i = first; i < count && !capped; i++)
+            if (together(servers, first, i) && rates[i] < 0)
                 rates[i] = level * weight(params, a[i]);
-        return;
     }
+    for (size_t i = first; i < count; i++)
+        if (together(servers, first, i))
+            delivered += clamp01(a[i]) * rates[i];
+    return delivered;
 }
 
-double contention_mig_rate(double a, int slices)
+/* The part of its time in which a process of SM activity a wants the GPU, all of which it has while it has its turn. */
+static double time_share(const struct contention_params *params, double a)
 {
-    double share = slices / MIG_SLICES;
+    return fmin(1, clamp01(a) / params->turn_width);
+}
 
-    a = clamp01(a);
-    return a > share ? share / a : 1.0;
+void contention_rates(const struct contention_params *params, size_t count, const double *a, const uint64_t *servers,
+                      double *rates)
+{
+    /* Of those that take turns: how probable it is that none, or one, wants the GPU */
+    double none = 1, one = 0, delivered = 0, wanted = 0, speed;
+    size_t takers = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (is_first_of_server(servers, i)) {
+            double g = time_share(params, share_server(params, i, count, a, servers, rates));
+
+            delivered += g * (none - params->switch_cost * one);
+            one = one * (1 - g) + none * g;
+            none *= 1 - g;
+            wanted += g;
+            takers += g > 0;
+        }
+    if (takers < 2)
+        return;
+    speed = fmin(1, delivered / wanted);
+    for (size_t i = 0; i < count; i++)
+        if (a[i] > 0)
+            rates[i] *= speed;
+}
+
+double contention_mig_rate(const struct contention_params *params, double a, uint32_t slices, double memory)
+{
+    double share = pow(slices / MIG_SLICES, 1 - MIG_MEMORY_WEIGHT) * pow(clamp01(memory), MIG_MEMORY_WEIGHT);
+    double busy = time_share(params, a), width = fmax(clamp01(a), params->turn_width);
+
+    return width > share ? 1 / (1 - busy + busy * width / share) : 1;
 }
 
 double contention_power_w(double s, double idle_w, double full_w)

@@ -118,38 +118,59 @@ void gpus_sample(struct sim *sim, uint32_t gpu, struct record_sample *sample)
 
 /* ---- Rates ---- */
 
-/* An instance is to its job as a smaller GPU. */
-static double activity_on(const struct sim *sim, const struct sim_resident *resident)
+uint64_t sim_server(enum share_mode share, uint32_t uid, bool for_all_users)
 {
-    return fmin(1, sim_use_of(&sim->jobs[resident->run->job], resident->side)->activity / part(sim));
+    return share != SHARE_MPS ? 0 : for_all_users ? 1 : UINT64_C(1) + uid;
+}
+
+/* The rate of a resident that is alone on its GPU. */
+static double rate_alone(const struct sim *sim, double activity)
+{
+    const struct sim_options *options = sim->options;
+
+    if (options->mig_slices == 0)
+        return 1;
+    return contention_mig_rate(&options->contention, activity, options->mig_slices,
+                               (double)sim_mig_bytes(8, options->mig_slices) / 8);
+}
+
+static double resident_activity(const struct sim *sim, const struct sim_resident *resident)
+{
+    return sim_use_of(&sim->jobs[resident->run->job], resident->side)->activity;
 }
 
 /* The possible rate of each job that trains on the GPU; a job with a new rate touches all its GPUs. */
 static void share_gpu(struct sim *sim, uint32_t number)
 {
     struct sim_gpu *gpu = &sim->gpus[number];
+    const struct core_config *core = core_configuration(sim->core);
+    bool for_all_users = core->mps_multiuser || core->mps_domain == MPS_DOMAIN_NODE;
     size_t count = 0, next = 0;
 
     if (sim->scratch_capacity < gpu->resident_count) {
         size_t capacity = sim->scratch_capacity;
         array_reserve(sim->activities, capacity, gpu->resident_count);
+        capacity = sim->scratch_capacity;
+        array_reserve(sim->servers, capacity, gpu->resident_count);
         array_reserve(sim->rates, sim->scratch_capacity, gpu->resident_count);
     }
-    for (uint32_t i = 0; i < gpu->resident_count; i++)
-        if (gpu->residents[i].run->phase != SIM_LOADING)
-            sim->activities[count++] = activity_on(sim, &gpu->residents[i]);
-    contention_rates(&sim->options->contention, gpu->resident_count ? gpu->residents[0].run->share : SHARE_TIME_SLICE,
-                     count, sim->activities, sim->rates); /* the core lets all of a GPU share it in one mode */
+    for (uint32_t i = 0; i < gpu->resident_count; i++) {
+        const struct sim_run *run = gpu->residents[i].run;
+        double activity = resident_activity(sim, &gpu->residents[i]);
+        if (run->phase == SIM_LOADING)
+            continue;
+        sim->servers[count] = sim_server(run->share, sim->jobs[run->job].uid, for_all_users);
+        sim->activities[count++] = fmin(1, activity * rate_alone(sim, activity) / part(sim));
+    }
+    contention_rates(&sim->options->contention, count, sim->activities, sim->servers, sim->rates);
     touch(sim, number);
     for (uint32_t i = 0; i < gpu->resident_count; i++) {
         struct sim_run *run = gpu->residents[i].run;
-        const struct sim_use *use = sim_use_of(&sim->jobs[run->job], gpu->residents[i].side);
         double rate = 1;
         if (run->phase == SIM_LOADING)
             continue;
         run->sides[gpu->residents[i].side].rate =
-            sim->rates[next++] *
-            (sim->options->mig_slices ? contention_mig_rate(use->activity, (int)sim->options->mig_slices) : 1);
+            sim->rates[next++] * rate_alone(sim, resident_activity(sim, &gpu->residents[i]));
         for (uint32_t k = 0; k < run->gpu_count; k++)
             rate = fmin(rate, run->sides[k].rate);
         if (rate == run->rate)
@@ -288,6 +309,7 @@ void gpus_release(struct sim *sim)
     free(sim->is_touched);
     free(sim->activities);
     free(sim->rates);
+    free(sim->servers);
     free(sim->parts);
 }
 

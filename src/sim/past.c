@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/units.h"
+#include "sim/sim_internal.h"
 
 #define LEAST_WORK_NS NS_PER_MS /* of a job that ended before it trained */
 
@@ -31,6 +32,8 @@ struct past_run {
     int64_t begin_ns, end_ns;
     int64_t updated_ns;
     double done_ns, rate;
+    uint32_t share;     /* as it was placed; SHARE_ANY: not recorded */
+    bool for_all_users; /* an MPS server was */
     uint32_t gpu_count;
     struct past_side {
         uint32_t gpu;
@@ -55,6 +58,7 @@ struct past {
     struct past_gpu *gpus; /* owned */
     size_t gpu_count, gpu_capacity;
     int64_t window_ns;
+    bool for_all_users;    /* an MPS server is */
     int64_t last_ns;       /* of all records */
     struct sim_job *items; /* owned */
 };
@@ -135,6 +139,8 @@ static void take_placed(struct past *past, struct past_job *job, const struct re
 
     run->job = job;
     run->begin_ns = record->at_ns;
+    run->share = record->placed.share;
+    run->for_all_users = past->for_all_users;
     run->gpu_count = record->placed.count;
     for (uint32_t k = 0; k < run->gpu_count; k++) {
         struct past_gpu *gpu = gpu_at(past, record->placed.gpus[k]);
@@ -211,6 +217,7 @@ void past_record(struct past *past, const struct record *record)
     switch (record->type) {
     case RECORD_RECONFIGURED:
         past->window_ns = record->config.window_ns;
+        past->for_all_users = record->config.mps_multiuser || record->config.mps_domain == MPS_DOMAIN_NODE;
         break;
     case RECORD_GPU_BACK:
         gpu_at(past, record->gpu.gpu)->total_bytes = record->gpu.total_bytes;
@@ -335,10 +342,15 @@ static void share(const struct past *past, struct past_gpu *gpu, enum share_mode
 {
     CLEANUP(free_ptr) double *activities = xcalloc(gpu->count + 1, sizeof *activities);
     CLEANUP(free_ptr) double *rates = xcalloc(gpu->count + 1, sizeof *rates);
+    CLEANUP(free_ptr) uint64_t *servers = xcalloc(gpu->count + 1, sizeof *servers);
 
-    for (size_t i = 0; i < gpu->count; i++)
-        activities[i] = gpu->runs[i]->job->use.activity;
-    contention_rates(contention, mode, gpu->count, activities, rates);
+    for (size_t i = 0; i < gpu->count; i++) {
+        const struct past_run *run = gpu->runs[i];
+        activities[i] = run->job->use.activity;
+        servers[i] = sim_server(run->share == SHARE_ANY ? mode : (enum share_mode)run->share, run->job->wants.uid,
+                                run->for_all_users);
+    }
+    contention_rates(contention, gpu->count, activities, servers, rates);
     for (size_t i = 0; i < gpu->count; i++) {
         side_on(gpu->runs[i], past, gpu)->rate = rates[i];
         set_rate(gpu->runs[i], now_ns);

@@ -35,7 +35,8 @@ struct past_jobs {
     int64_t total_bytes; /* of its largest GPU */
 };
 
-/* After the last record: works the jobs out, as they shared GPUs by `share`. load_ns: as in sim_options. */
+/* After the last record: works the jobs out. `share`: how jobs shared GPUs of which no record says it. load_ns: as in
+ * sim_options. */
 void past_finish(struct past *past, enum share_mode share, const struct contention_params *contention, int64_t load_ns,
                  struct past_jobs *jobs);
 

@@ -85,6 +85,7 @@ struct sim {
     uint32_t touched_count;
     bool *is_touched;           /* owned */
     double *activities, *rates; /* owned, for contention_rates */
+    uint64_t *servers;          /* the same */
     size_t scratch_capacity;
     struct window_part *parts; /* owned, for percentiles */
     size_t part_capacity;
@@ -109,6 +110,9 @@ struct sim {
 };
 
 const struct sim_use *sim_use_of(const struct sim_job *job, uint32_t side);
+
+/* Which of the MPS servers of a GPU a job is a client of; 0: of none. */
+uint64_t sim_server(enum share_mode share, uint32_t uid, bool for_all_users);
 
 /* gpus.c: the truth of the GPUs. */
 void gpus_init(struct sim *sim);

@@ -1,8 +1,13 @@
 #include "vnode/physics.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 #include "contention/contention.h"
+
+/* NVML's utilization counts a moment with any kernel, however small: a job's time in it is taken as activity to this
+ * power (docs/contention.md). */
+#define BUSY_EXPONENT 0.4
 
 static uint32_t slot_count(const struct node_bank *bank)
 {
@@ -55,18 +60,36 @@ int64_t physics_usable_bytes(const struct node_file *file, uint32_t gpu, uint32_
 
 double physics_busy_share(const struct node_slot *slot, const struct node_use *use)
 {
-    /* A job's share of time in the model of time-slicing (docs/contention.md). */
-    return slot->rate > 0 && use->activity > 0 ? slot->rate * pow(use->activity, contention_default.time_slice_exponent)
-                                               : 0;
+    return slot->rate > 0 && use->activity > 0 ? slot->rate * pow(use->activity, BUSY_EXPONENT) : 0;
+}
+
+/* The clients of one control daemon are one server's. */
+static uint64_t server_of(const struct node_slot *slot)
+{
+    return slot->mps ? slot->mps_domain + 1 : 0;
+}
+
+/* The rate of a process that is alone on its GPU, or on an instance of it. */
+static double rate_alone(const struct node_file *file, const struct node_use *use)
+{
+    const struct node_gpu *gpu = &file->gpus[use->gpu];
+    const struct node_instance *instance;
+
+    if (use->instance == 0)
+        return 1;
+    instance = &gpu->instances[use->instance - 1];
+    return contention_mig_rate(&contention_default, use->activity, instance->slices,
+                               round(8.0 * (double)instance->total_bytes / (double)gpu->total_bytes) / 8);
 }
 
 /* Lowers the rate of each process that trains at this place (`slices` of 7; 7: the whole GPU) to its share there. On an
  * instance that is no more than its slices give to one that is alone on it, less its neighbours' part. */
-static void share_place(struct node_bank *bank, uint32_t gpu, uint32_t instance, uint32_t slices)
+static void share_place(const struct node_file *file, struct node_bank *bank, uint32_t gpu, uint32_t instance,
+                        uint32_t slices)
 {
     double activities[NODE_MAX_SLOTS], alone[NODE_MAX_SLOTS], rates[NODE_MAX_SLOTS];
     uint32_t residents[NODE_MAX_SLOTS], count = 0;
-    enum share_mode mode = SHARE_MPS;
+    uint64_t servers[NODE_MAX_SLOTS];
 
     for (uint32_t i = 0; i < slot_count(bank); i++) {
         const struct node_slot *slot = &bank->slots[i];
@@ -75,17 +98,14 @@ static void share_place(struct node_bank *bank, uint32_t gpu, uint32_t instance,
             continue;
         for (uint32_t k = 0; k < use_count(slot); k++)
             if (at_place(&slot->uses[k], gpu, instance)) {
-                if (!slot->mps || (count > 0 && slot->mps_domain != bank->slots[residents[0]].mps_domain))
-                    mode = SHARE_TIME_SLICE; /* the servers of two control daemons share as any two processes do */
-                alone[count] = slices < 7 ? contention_mig_rate(slot->uses[k].activity, (int)slices) : 1;
-                activities[count] = fmin(1, slot->uses[k].activity * 7 / slices);
+                servers[count] = server_of(slot);
+                alone[count] = rate_alone(file, &slot->uses[k]);
+                activities[count] = fmin(1, slot->uses[k].activity * alone[count] * 7 / slices);
                 residents[count++] = i;
                 break;
             }
     }
-    if (count == 0)
-        return;
-    contention_rates(&contention_default, mode, count, activities, rates);
+    contention_rates(&contention_default, count, activities, servers, rates);
     for (uint32_t i = 0; i < count; i++) {
         struct node_slot *slot = &bank->slots[residents[i]];
 
@@ -100,14 +120,17 @@ static void add_activity(const struct node_file *file, struct node_bank *bank, c
     struct node_gpu_now *gpu = &bank->gpus[use->gpu];
     double busy = physics_busy_share(slot, use);
 
-    gpu->sm_activity += use->activity * slot->rate;
     gpu->busy += busy;
     if (use->instance > 0 && use->instance <= file->gpus[use->gpu].instance_count) {
         struct node_instance_now *instance = &gpu->instances[use->instance - 1];
         uint32_t slices = file->gpus[use->gpu].instances[use->instance - 1].slices;
+        double before = instance->sm_activity;
 
-        instance->sm_activity = fmin(1, instance->sm_activity + use->activity * slot->rate * 7 / slices);
+        instance->sm_activity = fmin(1, before + use->activity * slot->rate * 7 / slices);
         instance->busy = fmin(1, instance->busy + busy);
+        gpu->sm_activity += (instance->sm_activity - before) * slices / 7; /* no more than the instance has */
+    } else {
+        gpu->sm_activity += use->activity * slot->rate;
     }
 }
 
@@ -117,11 +140,11 @@ static void recompute_gpu(const struct node_file *file, struct node_bank *bank, 
 
     bank->gpus[g].sm_activity = 0;
     bank->gpus[g].busy = 0;
-    share_place(bank, g, 0, 7);
+    share_place(file, bank, g, 0, 7);
     for (uint32_t i = 0; i < gpu->instance_count; i++) {
         bank->gpus[g].instances[i].sm_activity = 0;
         bank->gpus[g].instances[i].busy = 0;
-        share_place(bank, g, 1 + i, gpu->instances[i].slices);
+        share_place(file, bank, g, 1 + i, gpu->instances[i].slices);
     }
 }
 

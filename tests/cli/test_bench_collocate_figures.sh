@@ -28,9 +28,9 @@ activity, memory, work, load = {"small": 0.3, "large": 0.6}, {"small": 2, "large
 def rate(mode, names):
     if len(names) == 1:
         return 1
-    a = [activity[n] ** (1 if mode == "mps" else 0.4) for n in names]
-    busy = (1 if mode == "mps" else 0.85) * (1 - math.prod(1 - x for x in a))
-    return min(1, busy / sum(a))
+    a = [activity[n] / (1 if mode == "mps" else 0.65) for n in names]
+    both = math.prod(a)  # want the GPU at once
+    return (sum(a) - both - (0 if mode == "mps" else 0.1) * both) / sum(a)
 
 def near(what, value, wanted, tolerance):
     assert value is not None and abs(value - wanted) <= tolerance, f"{what}: {value}, not {wanted} +- {tolerance}"

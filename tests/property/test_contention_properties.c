@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <string.h>
 
 #include "contention/contention.h"
 #include "random.h"
@@ -15,17 +16,53 @@
 #define EPS    1e-9
 
 static const struct contention_params variants[] = {
-    {1.0, 1.0, 1.0, 0.4, 0.85}, {1.25, 1.0, 1.0, 0.4, 0.85}, {1.0, 0.8, 1.0, 0.4, 0.85},
-    {1.0, 1.2, 1.0, 0.4, 0.85}, {1.0, 1.0, 1.5, 0.4, 0.85},  {1.0, 1.0, 2.0, 0.4, 0.85},
+    {1.0, 1.0, 1.0, 0.65, 0.1}, {1.25, 1.0, 1.0, 0.65, 0.1}, {1.0, 0.8, 1.0, 0.65, 0.1},
+    {1.0, 1.2, 1.0, 0.65, 0.1}, {1.0, 1.0, 1.5, 0.65, 0.1},  {1.0, 1.0, 2.0, 0.65, 0.1},
 };
 
-static size_t draw(struct random *random, double *a)
+static const uint64_t one_server[MOST] = {5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5};
+
+static size_t draw(struct random *random, int64_t least, double *a)
 {
-    size_t count = (size_t)random_range(random, 2, MOST);
+    size_t count = (size_t)random_range(random, least, MOST);
 
     for (size_t i = 0; i < count; i++)
         a[i] = (double)random_range(random, 0, 1000) / 1000;
     return count;
+}
+
+/* Few servers, so that they have clients; 0: a process by itself. */
+static void draw_servers(struct random *random, uint64_t *servers)
+{
+    int64_t most = random_range(random, 0, 4);
+
+    for (size_t i = 0; i < MOST; i++)
+        servers[i] = (uint64_t)random_range(random, 0, most);
+}
+
+/* One server's clients: recorded before servers could take turns, and the same to the last bit since. */
+static void one_server_is_as_it_was(void **state)
+{
+    struct random random = {7};
+    double a[MOST], rates[MOST];
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+    for (int round = 0; round < ROUNDS; round++) {
+        size_t count = draw(&random, 1, a);
+
+        contention_rates(&contention_default, count, a, one_server, rates);
+        for (size_t i = 0; i < count; i++) {
+            uint64_t bits;
+
+            memcpy(&bits, &rates[i], sizeof bits);
+            hash = (hash ^ bits) * UINT64_C(0x100000001b3);
+        }
+        if (round == 10017) {
+            assert_true(count == 2 && a[0] == 0.677 && a[1] == 0.264);
+            assert_true(rates[0] == 0x1.9ec0f4bb948bep-1 && rates[1] == rates[0]);
+        }
+    }
+    assert_int_equal(hash, UINT64_C(0xb5bf7185e62d5aa0));
 }
 
 static void rates_are_shares(void **state)
@@ -35,10 +72,10 @@ static void rates_are_shares(void **state)
 
     for (int round = 0; round < ROUNDS; round++) {
         const struct contention_params *params = &variants[round % (sizeof variants / sizeof *variants)];
-        size_t count = draw(&random, a);
+        size_t count = draw(&random, 2, a);
         double delivered = 0, wanted = 0, idle = 1, most;
 
-        contention_rates(params, SHARE_MPS, count, a, rates);
+        contention_rates(params, count, a, one_server, rates);
         for (size_t i = 0; i < count; i++) {
             assert_true(rates[i] > 0 && rates[i] <= 1);
             delivered += a[i] * rates[i];
@@ -48,14 +85,59 @@ static void rates_are_shares(void **state)
         most = params->capacity * (1 - pow(idle, params->union_exponent));
         assert_true(delivered <= most + EPS);
         assert_true(delivered >= fmin(most, wanted) - EPS); /* and nothing is left over that somebody wants */
+    }
+}
 
-        contention_rates(params, SHARE_TIME_SLICE, count, a, rates);
-        delivered = 0;
+/* Servers and processes in any mixture have no more turns than there is time, and processes are never better off than
+ * under MPS. */
+static void turns_are_shares(void **state)
+{
+    struct random random = {3};
+    double a[MOST], rates[MOST], by_mps[MOST];
+    uint64_t servers[MOST];
+
+    for (int round = 0; round < ROUNDS; round++) {
+        const struct contention_params *params = &variants[round % (sizeof variants / sizeof *variants)];
+        size_t count = draw(&random, 2, a);
+        double in_turns = 0, activity = 0;
+
+        draw_servers(&random, servers);
+        contention_rates(params, count, a, servers, rates);
         for (size_t i = 0; i < count; i++) {
             assert_true(rates[i] > 0 && rates[i] <= 1);
-            delivered += pow(a[i], params->time_slice_exponent) * rates[i];
+            activity += a[i] * rates[i];
+            if (servers[i] == 0)
+                in_turns += fmin(1, a[i] / params->turn_width) * rates[i];
         }
-        assert_true(delivered <= params->capacity * params->time_slice_factor + EPS);
+        assert_true(activity <= params->capacity + EPS);
+        assert_true(in_turns <= 1 + EPS);
+        contention_rates(&contention_default, count, a, one_server, by_mps);
+        contention_rates(&contention_default, count, a, (const uint64_t[MOST]){0}, rates);
+        for (size_t i = 0; i < count; i++)
+            assert_true(rates[i] <= by_mps[i] + EPS);
+    }
+}
+
+/* The same residents in another order have the same rates. */
+static void order_does_not_matter(void **state)
+{
+    struct random random = {4};
+    double a[MOST], rates[MOST], turned_a[MOST], turned_rates[MOST];
+    uint64_t servers[MOST], turned[MOST];
+
+    for (int round = 0; round < ROUNDS; round++) {
+        const struct contention_params *params = &variants[round % (sizeof variants / sizeof *variants)];
+        size_t count = draw(&random, 2, a), by = (size_t)random_range(&random, 1, (int64_t)count - 1);
+
+        draw_servers(&random, servers);
+        for (size_t i = 0; i < count; i++) {
+            turned_a[(i + by) % count] = a[i];
+            turned[(i + by) % count] = servers[i];
+        }
+        contention_rates(params, count, a, servers, rates);
+        contention_rates(params, count, turned_a, turned, turned_rates);
+        for (size_t i = 0; i < count; i++)
+            assert_true(fabs(rates[i] - turned_rates[(i + by) % count]) <= EPS);
     }
 }
 
@@ -64,23 +146,39 @@ static void company_never_helps(void **state)
 {
     struct random random = {2};
     double a[MOST], rates[MOST], more[MOST];
+    uint64_t servers[MOST];
 
     for (int round = 0; round < ROUNDS; round++) {
-        enum share_mode mode = round % 2 ? SHARE_MPS : SHARE_TIME_SLICE;
-        size_t count = draw(&random, a), other;
+        size_t count = draw(&random, 2, a), other;
 
-        contention_rates(&contention_default, mode, count, a, more);
-        contention_rates(&contention_default, mode, count - 1, a, rates);
+        draw_servers(&random, servers);
+        contention_rates(&contention_default, count, a, servers, more);
+        contention_rates(&contention_default, count - 1, a, servers, rates);
         for (size_t i = 0; i + 1 < count; i++)
-            if (a[i] > 0)
-                assert_true(more[i] <= rates[i] + EPS);
+            assert_true(more[i] <= rates[i] + EPS);
         other = (size_t)random_range(&random, 0, (int64_t)count - 1);
         a[other] = fmin(1, a[other] + 0.1);
-        contention_rates(&contention_default, mode, count, a, rates);
+        contention_rates(&contention_default, count, a, servers, rates);
         for (size_t i = 0; i < count; i++)
-            if (i != other && a[i] > 0)
+            if (i != other)
                 assert_true(rates[i] <= more[i] + EPS);
     }
+}
+
+/* More slices, more memory, or less to do: never slower. */
+static void mig_rates_are_ordered(void **state)
+{
+    for (int i = 0; i <= 1000; i++)
+        for (uint32_t slices = 1; slices <= 7; slices++)
+            for (int eighths = 1; eighths <= 8; eighths++) {
+                double a = i / 1000.0, memory = eighths / 8.0,
+                       rate = contention_mig_rate(&contention_default, a, slices, memory);
+
+                assert_true(rate > 0 && rate <= 1);
+                assert_true(contention_mig_rate(&contention_default, fmin(1, a + 0.05), slices, memory) <= rate);
+                assert_true(contention_mig_rate(&contention_default, a, slices + 1, memory) >= rate);
+                assert_true(contention_mig_rate(&contention_default, a, slices, memory + 0.125) >= rate);
+            }
 }
 
 static void power_grows_with_activity(void **state)
@@ -95,8 +193,9 @@ static void power_grows_with_activity(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rates_are_shares),
-        cmocka_unit_test(company_never_helps),
+        cmocka_unit_test(one_server_is_as_it_was),   cmocka_unit_test(rates_are_shares),
+        cmocka_unit_test(turns_are_shares),          cmocka_unit_test(order_does_not_matter),
+        cmocka_unit_test(company_never_helps),       cmocka_unit_test(mig_rates_are_ordered),
         cmocka_unit_test(power_grows_with_activity),
     };
 

@@ -16,25 +16,40 @@
             fail_msg("%s is %.12g, not %.12g", #value, near_value, near_expected);                                     \
     } while (0)
 
-static void rates_are(const struct contention_params *params, enum share_mode mode, size_t count, const double *a,
+static const uint64_t processes[8] = {0}, one_server[8] = {5, 5, 5, 5, 5, 5, 5, 5};
+
+static void rates_are(const struct contention_params *params, const uint64_t *servers, size_t count, const double *a,
                       const double *expected)
 {
     double rates[8];
 
-    contention_rates(params, mode, count, a, rates);
+    contention_rates(params, count, a, servers, rates);
     for (size_t i = 0; i < count; i++)
         assert_near(rates[i], expected[i], 1e-9);
 }
 
-#define RATES(params, mode, a, ...) rates_are(params, mode, sizeof(a) / sizeof *(a), a, (const double[]){__VA_ARGS__})
+#define RATES(params, servers, a, ...)                                                                                 \
+    rates_are(params, servers, sizeof(a) / sizeof *(a), a, (const double[]){__VA_ARGS__})
+
+static double slowdown_together(const uint64_t *servers, size_t count, double a)
+{
+    double all[8], rates[8];
+
+    for (size_t i = 0; i < count; i++)
+        all[i] = a;
+    contention_rates(&contention_default, count, all, servers, rates);
+    for (size_t i = 1; i < count; i++)
+        assert_near(rates[i], rates[0], 1e-12);
+    return 1 / rates[0];
+}
 
 static void alone_runs_at_full_speed(void **state)
 {
     for (double a = 0; a <= 1; a += 0.125) {
-        rates_are(&contention_default, SHARE_MPS, 1, &a, (const double[]){1});
-        rates_are(&contention_default, SHARE_TIME_SLICE, 1, &a, (const double[]){1});
+        rates_are(&contention_default, one_server, 1, &a, (const double[]){1});
+        rates_are(&contention_default, processes, 1, &a, (const double[]){1});
     }
-    contention_rates(&contention_default, SHARE_MPS, 0, NULL, NULL);
+    contention_rates(&contention_default, 0, NULL, NULL, NULL);
 }
 
 /* Thesis, Table 4.2: a recommender (SM activity 0.05) beside a ResNet152 (0.82). */
@@ -43,67 +58,118 @@ static void table_4_2(void **state)
     static const double a[] = {0.05, 0.82};
     double rates[2];
 
-    contention_rates(&contention_default, SHARE_MPS, 2, a, rates);
-    assert_near(1 / rates[0], 1.0494571773, 1e-9); /* measured: 1.039 */
-    assert_near(1 / rates[1], 1.0494571773, 1e-9); /* measured: 1.048 */
-    contention_rates(&contention_default, SHARE_TIME_SLICE, 2, a, rates);
-    assert_near(1 / rates[0], 1.5227897889, 1e-9); /* measured: 1.136, badly met (docs/contention.md) */
+    contention_rates(&contention_default, 2, a, one_server, rates);
+    assert_near(1 / rates[0], 1.0494571773, 1e-9);
+    assert_near(1 / rates[0], 1.039, 0.02);
+    assert_near(1 / rates[1], 1.048, 0.02);
+    contention_rates(&contention_default, 2, a, processes, rates);
+    assert_near(1 / rates[0], 1.0852713178, 1e-9);
+    assert_near(1 / rates[0], 1.136, 0.06);
+    assert_near(1 / rates[1], 1.057, 0.06);
+    /* Two instances with 3 slices each shared all of the memory. */
+    assert_near(1 / contention_mig_rate(&contention_default, 0.82, 3, 1), 1.333, 0.005);
+    assert_near(1 / contention_mig_rate(&contention_default, 0.05, 3, 1), 1.045, 0.05);
 }
 
-static void many_small_ones(void **state)
+/* Thesis, 4.3.2: two large jobs take turns as if one came after the other, and MIG is a little better than that. */
+static void two_large_ones(void **state)
 {
-    static const double third[] = {0.3, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3};
-    static const double light[] = {0.08, 0.08, 0.08, 0.08, 0.08, 0.08, 0.08};
+    double turns = slowdown_together(processes, 2, 0.9),
+           mig = 1 / contention_mig_rate(&contention_default, 0.9, 3, 0.5);
 
-    RATES(&contention_default, SHARE_MPS, third, 0.436974142857, 0.436974142857, 0.436974142857, 0.436974142857,
-          0.436974142857, 0.436974142857, 0.436974142857);
-    RATES(&contention_default, SHARE_MPS, light, 0.789559640649, 0.789559640649, 0.789559640649, 0.789559640649,
-          0.789559640649, 0.789559640649, 0.789559640649);
+    assert_near(turns, 2, 0.25);
+    assert_true(mig < 2 && mig > 1.9);
+    assert_true(slowdown_together(one_server, 2, 0.9) < mig);
 }
 
-static void time_slices_deliver_less(void **state)
+/* Thesis, 4.3.2: seven small jobs are best under MPS, then MIG, then time-slicing; MPS and MIG slow them by 2 to 2.5.
+ */
+static void seven_small_ones(void **state)
 {
-    static const double a[] = {0.6, 0.6};
+    for (double a = 0.08; a <= 0.5; a += 0.01) {
+        double mps = slowdown_together(one_server, 7, a), turns = slowdown_together(processes, 7, a),
+               mig = 1 / contention_mig_rate(&contention_default, a, 1, 0.125);
 
-    RATES(&contention_default, SHARE_TIME_SLICE, a, 0.503542928417, 0.503542928417);
+        assert_true(mps < mig && mig < turns);
+    }
+    assert_near(slowdown_together(one_server, 7, 0.25), 2.0195, 1e-3);
+    assert_near(1 / contention_mig_rate(&contention_default, 0.25, 1, 0.125), 2.4688, 1e-3);
+    assert_near(slowdown_together(processes, 7, 0.25), 3.0437, 1e-3);
+    assert_near(slowdown_together(one_server, 7, 0.08), 1.2665, 1e-3);
+}
+
+static void processes_take_turns(void **state)
+{
+    static const double pair[] = {0.3, 0.5}, full[] = {0.65, 0.9}, three[] = {0.3, 0.5, 0.9}, idle[] = {0, 0.5, 0.5};
+
+    RATES(&contention_default, processes, pair, 0.682692307692, 0.682692307692);
+    RATES(&contention_default, processes, full, 0.45, 0.45);
+    RATES(&contention_default, processes, three, 0.409018567639, 0.409018567639, 0.409018567639);
+    RATES(&contention_default, processes, idle, 1, 0.576923076923, 0.576923076923);
+}
+
+/* A server takes its turns as one process that wants the GPU as its clients do together. */
+static void servers_take_turns(void **state)
+{
+    static const double a[] = {0.3, 0.5, 0.5}, four[] = {0.2, 0.9, 0.2, 0.2}, lone[] = {0.3, 0.5};
+    double turns = 0.521739130435, clients = turns * 0.65 / 0.8, together[2], rates[4];
+
+    RATES(&contention_default, ((const uint64_t[]){9, 9, 0}), a, clients, clients, turns);
+    contention_rates(&contention_default, 2, (const double[]){1 - 0.8 * 0.8, 1 - 0.1 * 0.8}, processes, together);
+    contention_rates(&contention_default, 4, four, (const uint64_t[]){3, 4, 3, 4}, rates);
+    assert_near(rates[0], together[0] * 0.36 / 0.4, 1e-12);
+    assert_near(rates[1], together[1] * 0.92 / 1.1, 1e-12);
+    assert_near(rates[2], rates[0], 0);
+    assert_near(rates[3], rates[1], 0);
+    /* One client more or less: as a process by itself. */
+    RATES(&contention_default, ((const uint64_t[]){1, 2}), lone, 0.682692307692, 0.682692307692);
 }
 
 static void variants(void **state)
 {
-    static const double a[] = {0.6, 0.7}, uneven[] = {0.2, 0.5, 0.9}, light[] = {0.2, 0.5};
+    static const double a[] = {0.6, 0.7}, uneven[] = {0.2, 0.5, 0.9}, light[] = {0.2, 0.5}, mixed[] = {0.2, 0.5, 0.9};
     struct contention_params params = contention_default;
 
     params.capacity = 1.25;
-    RATES(&params, SHARE_MPS, a, 0.846153846154, 0.846153846154);
-    RATES(&params, SHARE_MPS, light, 1, 1);
+    RATES(&params, one_server, a, 0.846153846154, 0.846153846154);
+    RATES(&params, one_server, light, 1, 1);
     params = contention_default;
     params.union_exponent = 0.8;
-    RATES(&params, SHARE_MPS, a, 0.628171495155, 0.628171495155);
+    RATES(&params, one_server, a, 0.628171495155, 0.628171495155);
     params.union_exponent = 1.2;
-    RATES(&params, SHARE_MPS, a, 0.708825594775, 0.708825594775);
+    RATES(&params, one_server, a, 0.708825594775, 0.708825594775);
     params = contention_default;
     params.share_weight = 2;
-    RATES(&params, SHARE_MPS, uneven, 0.174545454545, 0.436363636364, 0.785454545455);
+    RATES(&params, one_server, uneven, 0.174545454545, 0.436363636364, 0.785454545455);
     params.share_weight = 1.5;
-    RATES(&params, SHARE_MPS, uneven, 0.331062140803, 0.523455205995, 0.702288854269);
+    RATES(&params, one_server, uneven, 0.331062140803, 0.523455205995, 0.702288854269);
     params.share_weight = 2;
     /* the heavier one reaches full speed; the rest goes to the other: (0.6 - 0.5) / 0.2 */
-    RATES(&params, SHARE_MPS, light, 0.5, 1);
+    RATES(&params, one_server, light, 0.5, 1);
+    /* and so within its server's turns: 0.6 of 0.65 beside one that always wants the GPU */
+    RATES(&params, ((const uint64_t[]){1, 1, 2}), mixed, 0.5 * 0.472, 0.472, 0.472);
 }
 
 static void one_that_uses_nothing(void **state)
 {
     static const double a[] = {0, 0.5}, nothing[] = {0, 0, 0};
 
-    RATES(&contention_default, SHARE_MPS, a, 1, 1);
-    RATES(&contention_default, SHARE_MPS, nothing, 1, 1, 1);
+    RATES(&contention_default, one_server, a, 1, 1);
+    RATES(&contention_default, one_server, nothing, 1, 1, 1);
+    RATES(&contention_default, processes, a, 1, 1);
+    RATES(&contention_default, processes, nothing, 1, 1, 1);
 }
 
 static void mig(void **state)
 {
-    assert_near(contention_mig_rate(0.82, 3), 3 / 7.0 / 0.82, 1e-12);
-    assert_near(contention_mig_rate(0.3, 3), 1, 0);
-    assert_near(contention_mig_rate(0, 1), 1, 0);
+    /* Kernels of a width of 0.65 run during 0.3 / 0.65 of the time, on (3/7)^0.57 * (4/8)^0.43 of a GPU. */
+    double share = pow(3 / 7.0, 0.57) * pow(0.5, 0.43);
+
+    assert_near(contention_mig_rate(&contention_default, 0.3, 3, 0.5), 1 / (1 - 0.3 / 0.65 + 0.3 / share), 1e-12);
+    assert_near(contention_mig_rate(&contention_default, 0.9, 3, 0.5), share / 0.9, 1e-12);
+    assert_near(contention_mig_rate(&contention_default, 0.82, 7, 1), 1, 0);
+    assert_near(contention_mig_rate(&contention_default, 0.6, 6, 1), 1, 0);
+    assert_near(contention_mig_rate(&contention_default, 0, 1, 0.125), 1, 0);
 }
 
 static void power(void **state)
@@ -122,8 +188,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alone_runs_at_full_speed),
         cmocka_unit_test(table_4_2),
-        cmocka_unit_test(many_small_ones),
-        cmocka_unit_test(time_slices_deliver_less),
+        cmocka_unit_test(two_large_ones),
+        cmocka_unit_test(seven_small_ones),
+        cmocka_unit_test(processes_take_turns),
+        cmocka_unit_test(servers_take_turns),
         cmocka_unit_test(variants),
         cmocka_unit_test(one_that_uses_nothing),
         cmocka_unit_test(mig),

@@ -110,7 +110,7 @@ static void two_jobs_share(void **state)
 
     options.share = SHARE_TIME_SLICE;
     result = simulate(jobs, 2, &one_gpu, &options);
-    double g = pow(0.5, 0.4), rate = (1 - (1 - g) * (1 - g)) / (2 * g) * 0.85;
+    double g = 0.5 / 0.65, rate = (1 - (1 - g) * (1 - g) - 0.1 * g * g) / (2 * g);
     near((double)result.rows[0].ended_ns / 1e9, 112 + 900 / rate, 1e-6);
     sim_result_release(&result);
 
@@ -127,7 +127,7 @@ static void jobs_share_as_they_were_placed(void **state)
 {
     struct sim_job jobs[] = {job_of(&half, 0, 1000), job_of(&half, 100, 1000), job_of(&half, 200, 1000)};
     struct sim_options options = eager("magm");
-    double g = pow(0.5, 0.4), rate = (1 - (1 - g) * (1 - g)) / (2 * g) * 0.85;
+    double g = 0.5 / 0.65, rate = (1 - (1 - g) * (1 - g) - 0.1 * g * g) / (2 * g);
     struct sim_result result;
 
     (void)state;
@@ -460,6 +460,7 @@ static void mig_instances(void **state)
 {
     struct sim_job jobs[] = {job_of(&half, 0, 700), job_of(&half, 0, 700), job_of(&half, 0, 700)};
     struct sim_options options = eager("exclusive");
+    double rate = contention_mig_rate(&contention_default, 0.5, 3, 0.5);
     struct sim_result result;
 
     assert_int_equal(sim_mig_instances(3), 2);
@@ -467,10 +468,10 @@ static void mig_instances(void **state)
     assert_int_equal(sim_mig_bytes(40 * GIB, 3), 20 * GIB);
     options.mig_slices = 3;
     result = simulate(jobs, 3, &one_gpu, &options);
-    /* 3 of 7 slices for a job that keeps half of the GPU busy: 6/7 of its speed, and no further contention. */
-    near((double)result.rows[0].ended_ns / 1e9, 12 + 700 * 7 / 6.0, 1e-6);
-    near((double)result.rows[1].ended_ns / 1e9, 12 + 700 * 7 / 6.0, 1e-6);
-    near(result.makespan_s, 2 * (12 + 700 * 7 / 6.0), 1e-6);
+    /* Each for itself on 3 of 7 compute slices and 4 of 8 memory slices. */
+    near((double)result.rows[0].ended_ns / 1e9, 12 + 700 / rate, 1e-6);
+    near((double)result.rows[1].ended_ns / 1e9, 12 + 700 / rate, 1e-6);
+    near(result.makespan_s, 2 * (12 + 700 / rate), 1e-6);
     near(result.activity_mean * result.makespan_s, 3 * 0.5 * 700, 1e-3);
     sim_result_release(&result);
 }

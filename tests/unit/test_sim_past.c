@@ -165,6 +165,45 @@ static void what_is_left_out(void **state)
     past_free(recorded);
 }
 
+/* Two jobs of two users beside each other for 100 s after they loaded: the work that each did, in seconds. */
+static double work_of_two(enum share_mode share, struct core_config config)
+{
+    struct past *recorded = past_new();
+    struct past_jobs past;
+    struct record record = {.type = RECORD_RECONFIGURED, .config = config};
+    double work_s;
+
+    past_record(recorded, &record);
+    for (uint32_t user = 1; user <= 2; user++) {
+        record = (struct record){
+            .type = RECORD_SUBMITTED, .job = user, .submitted = {.gpus = 1, .request_bytes = -1, .uid = user}};
+        past_record(recorded, &record);
+        record = (struct record){.type = RECORD_PLACED, .job = user, .placed = {.count = 1, .share = share}};
+        past_record(recorded, &record);
+    }
+    for (uint64_t job = 1; job <= 2; job++)
+        past_record(recorded, &(struct record){.type = RECORD_EXITED, .at_ns = SECONDS(112), .job = job});
+    past_finish(recorded, SHARE_MPS, &contention_default, SECONDS(12), &past);
+    assert_int_equal(past.count, 2);
+    work_s = (double)past.items[0].work_ns / 1e9;
+    past_free(recorded);
+    return work_s;
+}
+
+/* Of activity 0.5 each: 0.75 of its speed under MPS, and by turns what docs/contention.md says. */
+static void jobs_shared_as_recorded(void **state)
+{
+    const struct core_config each = {.mps_domain = MPS_DOMAIN_USER}, node_wide = {.mps_domain = MPS_DOMAIN_NODE},
+                             all = {.mps_domain = MPS_DOMAIN_USER, .mps_multiuser = true};
+    double turns_s = 100 * 0.576923076923;
+
+    near(work_of_two(SHARE_MPS, all), 75, 1e-6);
+    near(work_of_two(SHARE_MPS, node_wide), 75, 1e-6);
+    near(work_of_two(SHARE_MPS, each), turns_s, 1e-6);
+    near(work_of_two(SHARE_TIME_SLICE, all), turns_s, 1e-6);
+    near(work_of_two(SHARE_ANY, all), 75, 1e-6);
+}
+
 static void sample(struct past *recorded, double at_s, int32_t permille)
 {
     past_record(recorded, &(struct record){.type = RECORD_SAMPLE,
@@ -209,8 +248,9 @@ static void samples_that_tell(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(jobs_come_back),   cmocka_unit_test(the_slowest_side_counts), cmocka_unit_test(crashed_runs),
-        cmocka_unit_test(what_is_left_out), cmocka_unit_test(samples_that_tell),
+        cmocka_unit_test(jobs_come_back),    cmocka_unit_test(the_slowest_side_counts),
+        cmocka_unit_test(crashed_runs),      cmocka_unit_test(what_is_left_out),
+        cmocka_unit_test(samples_that_tell), cmocka_unit_test(jobs_shared_as_recorded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@
 #include <signal.h>
 
 #include "gpu/nvml/abi.h"
+#include "contention/contention.h"
 #include "vnode/domain.h"
 #include "vnode/inject.h"
 #include "vnode_fixture.h"
@@ -179,10 +180,10 @@ static void a_job_on_an_instance(void **state)
     struct node_slot slot;
     unsigned int count = 4;
     int64_t now_ns;
-    double value;
+    double value, rate = contention_mig_rate(&contention_default, 0.5, 2, 0.25);
 
     assert_int_equal(attach_look(&mine, &slot, &now_ns, NULL), 0);
-    assert_near(slot.rate, 2.0 / 7 / 0.5, 1e-9);
+    assert_near(slot.rate, rate, 1e-9);
     assert_int_equal(attach_hold(&mine, &too_much, &shortage, NULL), -ENOMEM);
     assert_int_equal(shortage.total_bytes, f.node.file->gpus[0].instances[1].total_bytes);
 
@@ -205,13 +206,13 @@ static void a_job_on_an_instance(void **state)
     }
 
     assert_int_equal(gpm(gpu(0), 2, NVML_GPM_METRIC_SM_UTIL, &value), NVML_SUCCESS);
-    assert_near(value, 100, 1e-6); /* all of its slices */
+    assert_near(value, 100 * 0.5 * rate * 7 / 2, 1e-6); /* of its slices */
     assert_int_equal(gpm(gpu(0), 2, NVML_GPM_METRIC_SM_OCCUPANCY, &value), NVML_SUCCESS);
-    assert_near(value, 50, 1e-6);
+    assert_near(value, 50 * 0.5 * rate * 7 / 2, 1e-6);
     assert_int_equal(gpm(gpu(0), 1, NVML_GPM_METRIC_SM_UTIL, &value), NVML_SUCCESS);
     assert_near(value, 0, 0);
     assert_int_equal(gpm(gpu(0), NVML_NO_INSTANCE, NVML_GPM_METRIC_SM_UTIL, &value), NVML_SUCCESS);
-    assert_near(value, 100 * 2.0 / 7, 1e-6);
+    assert_near(value, 100 * 0.5 * rate, 1e-6);
     assert_int_equal(gpm(gpu(0), 9, NVML_GPM_METRIC_SM_UTIL, &value), NVML_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpm(gpu(1), 1, NVML_GPM_METRIC_SM_UTIL, &value), NVML_ERROR_NOT_SUPPORTED);
     attach_end(&mine);

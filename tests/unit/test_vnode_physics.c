@@ -120,7 +120,7 @@ static void several_gpus_run_at_the_slowest(void **state)
     assert_near(bank.gpus[1].sm_activity, 0.9, 1e-12);
 }
 
-/* One without MPS among them: all share by time-slicing. */
+/* One without MPS among them: it and the server take turns. */
 static void mixed_is_time_sharing(void **state)
 {
     double expected[2], a[] = {0.6, 0.5};
@@ -128,32 +128,41 @@ static void mixed_is_time_sharing(void **state)
     job(0, 0.6, 0, 100, true);
     job(0, 0.5, 0, 100, false);
     physics_advance(&file, &bank, at(1));
-    contention_rates(&contention_default, SHARE_TIME_SLICE, 2, a, expected);
+    contention_rates(&contention_default, 2, a, (const uint64_t[]){0, 0}, expected);
     assert_near(bank.slots[0].rate, expected[0], 1e-12);
     assert_near(bank.slots[1].rate, expected[1], 1e-12);
     assert_true(expected[0] < 0.8 / 1.1); /* and MPS would have given more */
 }
 
 /* Clients of two control daemons: each daemon's server has its own context, so they take turns. */
-static void two_daemons_are_time_sharing(void **state)
+static void two_daemons_take_turns(void **state)
 {
-    double expected[2], a[] = {0.6, 0.5};
+    double expected[4], a[] = {0.2, 0.5, 0.3, 0.4};
 
-    job(0, 0.6, 0, 100, true)->mps_domain = 1;
-    job(0, 0.5, 0, 100, true)->mps_domain = 2;
+    job(0, a[0], 0, 100, true)->mps_domain = 1;
+    job(0, a[1], 0, 100, true)->mps_domain = 2;
+    job(0, a[2], 0, 100, true)->mps_domain = 1;
+    job(0, a[3], 0, 100, false);
     physics_advance(&file, &bank, at(1));
-    contention_rates(&contention_default, SHARE_TIME_SLICE, 2, a, expected);
-    assert_near(bank.slots[0].rate, expected[0], 1e-12);
-    assert_near(bank.slots[1].rate, expected[1], 1e-12);
+    contention_rates(&contention_default, 4, a, (const uint64_t[]){1, 2, 1, 0}, expected);
+    for (int i = 0; i < 4; i++)
+        assert_near(bank.slots[i].rate, expected[i], 1e-12);
+    assert_true(expected[0] < expected[1]); /* the first and the third share one turn */
 }
 
-/* Two under MPS on 2 of 7 slices, and one on another instance. 0.5 asks more than the two slices have (0.286), 0.1 is
- * 0.35 of them. They share the slices as on a GPU of that size, and the third knows nothing of it. */
+/* Two under MPS on 2 of 7 slices, and one on another instance. Each is slowed as if it were alone there; they share the
+ * slices as on a GPU of that size, and the third knows nothing of it. */
 static void an_instance_is_a_small_gpu(void **state)
 {
-    double small[] = {1, 0.1 * 7 / 2}, shared[2], alone = 2.0 / 7 / 0.5;
+    double alone[] = {contention_mig_rate(&contention_default, 0.5, 2, 0.25),
+                      contention_mig_rate(&contention_default, 0.1, 2, 0.25)},
+           third = contention_mig_rate(&contention_default, 0.3, 3, 0.5),
+           small[] = {0.5 * alone[0] * 7 / 2, 0.1 * alone[1] * 7 / 2}, shared[2];
 
     file.gpus[0].mig = 1;
+    file.gpus[0].total_bytes = 40 * GIB;
+    file.gpus[0].instances[0].total_bytes = 39 * GIB / 4; /* a little less than a quarter, as real ones */
+    file.gpus[0].instances[1].total_bytes = 39 * GIB / 2;
     file.gpus[0].instance_count = 2;
     file.gpus[0].instances[0].slices = 2;
     file.gpus[0].instances[1].slices = 3;
@@ -161,15 +170,30 @@ static void an_instance_is_a_small_gpu(void **state)
     job(0, 0.1, 0, 1000, true)->uses[0].instance = 1;
     job(0, 0.3, 0, 1000, true)->uses[0].instance = 2;
     physics_advance(&file, &bank, at(10));
-    contention_rates(&contention_default, SHARE_MPS, 2, small, shared);
-    assert_near(bank.slots[0].rate, alone * shared[0], 1e-12);
-    assert_near(bank.slots[1].rate, shared[1], 1e-12);
-    assert_near(bank.slots[2].rate, 1, 1e-12);
-    assert_near(bank.gpus[0].instances[0].sm_activity, 1, 1e-12); /* one of them alone would fill it */
-    assert_near(bank.gpus[0].instances[1].sm_activity_ns, 0.3 * 7 / 3 * 10 * SEC, 1e3);
-    assert_near(bank.gpus[0].sm_activity, 2.0 / 7 + 0.3, 1e-12);
+    contention_rates(&contention_default, 2, small, (const uint64_t[]){1, 1}, shared);
+    assert_near(bank.slots[0].rate, alone[0] * shared[0], 1e-12);
+    assert_near(bank.slots[1].rate, alone[1] * shared[1], 1e-12);
+    assert_near(bank.slots[2].rate, third, 1e-12);
+    assert_near(bank.gpus[0].instances[0].sm_activity, small[0] * shared[0] + small[1] * shared[1], 1e-12);
+    assert_near(bank.gpus[0].instances[1].sm_activity_ns, 0.3 * third * 7 / 3 * 10 * SEC, 1e3);
+    assert_near(bank.gpus[0].sm_activity, (0.5 * alone[0] * shared[0] + 0.1 * alone[1] * shared[1]) + 0.3 * third,
+                1e-12);
     assert_int_equal(physics_instance_used_bytes(&bank, 0, 1), 2 * GIB);
     assert_int_equal(physics_used_bytes(&bank, 0), 3 * GIB);
+}
+
+/* Kernels that fill an instance's SMs better than they did the whole GPU's do not make it more than full. */
+static void an_instance_is_no_more_than_full(void **state)
+{
+    file.gpus[0].mig = 1;
+    file.gpus[0].total_bytes = 40 * GIB;
+    file.gpus[0].instance_count = 1;
+    file.gpus[0].instances[0] = (struct node_instance){.slices = 3, .total_bytes = 20 * GIB};
+    job(0, 0.9, 0, 1000, false)->uses[0].instance = 1;
+    physics_advance(&file, &bank, at(10));
+    assert_true(0.9 * bank.slots[0].rate > 3.0 / 7);
+    assert_near(bank.gpus[0].instances[0].sm_activity, 1, 1e-12);
+    assert_near(bank.gpus[0].sm_activity, 3.0 / 7, 1e-12);
 }
 
 static void clock_that_goes_back_adds_nothing(void **state)
@@ -206,8 +230,9 @@ int main(void)
         cmocka_unit_test_setup(looks_do_not_matter, setup),
         cmocka_unit_test_setup(several_gpus_run_at_the_slowest, setup),
         cmocka_unit_test_setup(mixed_is_time_sharing, setup),
-        cmocka_unit_test_setup(two_daemons_are_time_sharing, setup),
+        cmocka_unit_test_setup(two_daemons_take_turns, setup),
         cmocka_unit_test_setup(an_instance_is_a_small_gpu, setup),
+        cmocka_unit_test_setup(an_instance_is_no_more_than_full, setup),
         cmocka_unit_test_setup(clock_that_goes_back_adds_nothing, setup),
         cmocka_unit_test_setup(damage_does_not_hang, setup),
     };

@@ -117,7 +117,7 @@ static void alone_takes_its_time(void **state)
 /* Two that begin together slow each other down by A/U, on MPS and with time-slicing (docs/contention.md). */
 static void two_share(bool mps)
 {
-    double slowdown = mps ? 1.2 / (1 - 0.4 * 0.4) : 1 / 0.503542928417;
+    double slowdown = mps ? 1.2 / (1 - 0.4 * 0.4) : 1 / 0.492307692308;
     struct job jobs[2];
     char control[128];
     struct node_bank *bank;
@@ -178,7 +178,7 @@ static double run_together(int count, int seconds)
  * counts for little. */
 static void slowdown_is_seen_from_outside(void **state)
 {
-    double slowdown = 1 / 0.503542928417, measured = 0;
+    double slowdown = 1 / 0.492307692308, measured = 0;
 
     for (int seconds = 200; seconds <= 6400; seconds *= 2) {
         double alone = run_together(1, seconds), together = run_together(2, seconds);
