@@ -137,9 +137,8 @@ void doctor_check_mps(struct doctor *doctor)
     check_program(doctor);
     if (count && !doctor->config.mps_pipe_directory)
         doctor_find(doctor, "MPS daemons", DOCTOR_WARN,
-                    "end them (echo quit | nvidia-cuda-mps-control), or have carma use one by mps_pipe_directory: what "
-                    "is started "
-                    "outside carma attaches to them, and its memory is not told apart",
+                    "end them (echo quit | nvidia-cuda-mps-control), or have carma use one by mps_pipe_directory: "
+                    "programs started outside carma attach to them, and their memory is not told apart",
                     "%zu not of carma's: %s%s", count, list.text, count > LISTED_MOST ? ", ..." : "");
     else if (count || own)
         doctor_find(doctor, "MPS daemons", DOCTOR_OK, NULL, "%zu of carma's, %zu others%s%s", own, count,
