@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <locale.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -135,7 +134,6 @@ int cli_main(int argc, char **argv, int (*run)(struct cli *cli, int argc, char *
     struct error err;
     int status;
 
-    setlocale(LC_CTYPE, "");
     json_set_alloc_funcs(xmalloc, free); /* else jansson leaves out values that it has no memory for, and the rest would
                                             be submitted */
     signal(SIGPIPE, SIG_DFL); /* `carma queue | head` ends quietly, even where SIGPIPE was inherited as ignored */

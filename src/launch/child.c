@@ -300,7 +300,6 @@ void child_run(const struct request *request, const char *shepherd, pid_t parent
                volatile enum child_stage *stage)
 {
     const bool by_root = geteuid() == 0;
-    char *checkpoint;
     struct strbuf *own;
     size_t own_count;
     struct error err;
@@ -317,20 +316,20 @@ void child_run(const struct request *request, const char *shepherd, pid_t parent
     reset_signals();
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* after the change of user, which clears it: no shepherd, no job */
     if (getppid() != parent)
-        _exit(EXIT_NOT_RUN);               /* it was gone before we asked for that */
-    if (recv(report_fd, &word, 1, 0) != 1) /* all before this can be done for a job that is not to run yet */
-        _exit(EXIT_NOT_RUN);
+        _exit(EXIT_NOT_RUN); /* it was gone before we asked for that */
     *stage = CHILD_ENTERS_DIRECTORY;
     if (chdir(request->directory) < 0) {
         error_set(&err, errno, "cannot enter the directory '%s': %s: make it, or submit from another",
                   request->directory, strerror(errno));
         fail(report_fd, err.text);
     }
-    open_outputs(request, report_fd, stage);
     *stage = CHILD_MAKES_CHECKPOINTS;
-    checkpoint = make_checkpoint_directory(request, report_fd);
-    own = own_variables(request, checkpoint, &own_count);
+    own = own_variables(request, make_checkpoint_directory(request, report_fd), &own_count);
     environ = job_environment(request, own, own_count);
+    /* all before this can be done, and undone, for a job that is not to run yet */
+    if (recv(report_fd, &word, 1, 0) != 1)
+        _exit(EXIT_NOT_RUN);
+    open_outputs(request, report_fd, stage);
     *stage = request->conda_environment ? CHILD_RUNS_LOGIN_SHELL : CHILD_EXECUTES;
     if (request->conda_environment)
         execute_in_conda(request, shepherd, own, own_count, report_fd);

@@ -103,8 +103,8 @@ struct launch_begun {
     int fd; /* by which it is told to go on */
 };
 
-/* Makes the run directory and has a shepherd fork the job. The job waits before it does anything that a user could see:
- * the launch has no status yet. */
+/* Makes the run directory and has a shepherd fork the job. The job waits before it does anything that a user could see
+ * but the empty checkpoint directory: the launch has no status yet. */
 int launch_begin(const struct launch_request *request, struct launch_begun *begun, struct error *err);
 
 /* Lets the job run. A shepherd that was killed meanwhile is found dead. */

@@ -705,7 +705,7 @@ static void withdraw(struct shepherd *s)
     kill_job(s);
     if (s->process > 0)
         waitpid(s->process, NULL, 0);
-    remove_cgroup(s);
+    leave_nothing(s); /* neither of a launch that was given up */
     status_close_first(s->first_fd, s->request.run_directory);
 }
 
@@ -728,13 +728,13 @@ static int shepherd_run(struct shepherd *s, struct error *err)
     close(REQUEST_FD);
     if (failed == 0)
         failed = write_script(s, &why);
-    status_close_first(s->first_fd, s->request.run_directory);
     if (failed == 0) {
         release_job(s);
     } else {
         launch_failed(s, why.text);
         kill_job(s);
     }
+    status_close_first(s->first_fd, s->request.run_directory);
     if (s->process > 0)
         watch(s);
     conclude(s);

@@ -205,7 +205,10 @@ int main(void)
         cmocka_unit_test(tables_without_room_stay_whole_lines),
         cmocka_unit_test(colours_keep_the_alignment),
     };
-    int failed = cmocka_run_group_tests_name("C locale", tests, NULL, NULL);
+    int failed;
+
+    setenv("LC_ALL", "C", 1); /* read at the first character that needs it */
+    failed = cmocka_run_group_tests_name("C locale", tests, NULL, NULL);
 
     if (setlocale(LC_CTYPE, "C.UTF-8"))
         failed += cmocka_run_group_tests_name("UTF-8 locale", tests, NULL, NULL);

@@ -481,7 +481,8 @@ int main(void)
 
     json_set_alloc_funcs(xmalloc, free);
     setenv("TZ", "UTC", 1);
-    if (!setlocale(LC_CTYPE, "C.UTF-8"))
+    setenv("LC_ALL", "C.UTF-8", 1);
+    if (!setlocale(LC_CTYPE, ""))
         return 77;
     return cmocka_run_group_tests_name("cli-top", tests, NULL, NULL);
 }

@@ -139,10 +139,12 @@ static void test_prepared(void **state)
     assert_int_equal(access(next, F_OK), -1);
 }
 
-/* A launch that has begun shows nothing to its user before it is let go, and leaves nothing where it is dropped. */
+/* A launch that has begun shows its user nothing but the checkpoint directory before it is let go, and leaves nothing
+ * where it is dropped. */
 static void test_begun(void **state)
 {
     struct fixture *f = *state;
+    CLEANUP(free_ptr) char *checkpoints = xasprintf("%s/carma-%" PRIu64 ".ckpt", f->work, f->request.job);
     struct launch_begun begun;
     struct error err;
     pid_t job = 0;
@@ -159,11 +161,13 @@ static void test_begun(void **state)
             pause_ms(5);
         assert_int_equal(launch_read_status(f->run, &f->status, NULL), -ENOENT);
         assert_int_equal(access(f->output, F_OK), -1);
+        assert_int_equal(access(checkpoints, F_OK), 0);
         if (round == 1)
             break;
         launch_drop(&begun, f->run);
         assert_true(gone(begun.shepherd) && gone(job));
         assert_int_equal(access(f->run, F_OK), -1);
+        assert_int_equal(access(checkpoints, F_OK), -1);
     }
     launch_go(&begun);
     f->shepherd = begun.shepherd;

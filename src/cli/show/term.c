@@ -1,6 +1,7 @@
 #include "cli/show/term.h"
 
 #include <langinfo.h>
+#include <locale.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,9 +34,31 @@ bool term_colour(FILE *stream)
     return isatty(fileno(stream)) && !(no_colour && *no_colour) && terminal && strcmp(terminal, "dumb") != 0;
 }
 
+/* At the first character that needs it: reading the locale's files takes a tenth of a start's time. */
+static void know_locale(void)
+{
+    static bool known;
+
+    if (!known)
+        setlocale(LC_CTYPE, "");
+    known = true;
+}
+
 bool term_utf8(void)
 {
+    know_locale();
     return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+}
+
+static size_t columns_of(int32_t c)
+{
+    int columns;
+
+    if (c < 0x80)
+        return 1;
+    know_locale();
+    columns = wcwidth((wchar_t)c);
+    return columns < 0 ? 1 : (size_t)columns;
 }
 
 /* The character that starts at text, of *length bytes; -1 where the bytes are not (shortest-form) UTF-8. */
@@ -73,7 +96,6 @@ static bool deceives(int32_t c)
 
 char *term_escape(const char *text)
 {
-    bool utf8 = term_utf8();
     struct strbuf out = {0};
     size_t length;
 
@@ -81,7 +103,7 @@ char *term_escape(const char *text)
         return xstrdup("-");
     for (; *text; text += length) {
         int32_t c = decode(text, &length);
-        if (c >= 0 && !deceives(c) && (c < 0x80 || utf8)) {
+        if (c >= 0 && !deceives(c) && (c < 0x80 || term_utf8())) {
             strbuf_append(&out, text, length);
             continue;
         }
@@ -102,8 +124,7 @@ size_t term_text_width(const char *text)
             continue;
         }
         int32_t c = decode(text, &length);
-        int columns = c < 0x80 ? 1 : wcwidth((wchar_t)c);
-        width += columns < 0 ? 1 : (size_t)columns;
+        width += columns_of(c);
     }
     return width;
 }
@@ -115,8 +136,7 @@ size_t term_bytes_within(const char *text, size_t width)
     while (text[at]) {
         size_t length;
         int32_t c = decode(text + at, &length);
-        int columns = c < 0x80 ? 1 : wcwidth((wchar_t)c);
-        used += columns < 0 ? 1 : (size_t)columns;
+        used += columns_of(c);
         if (used > width)
             break;
         at += length;

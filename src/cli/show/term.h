@@ -15,7 +15,7 @@ int term_width(FILE *stream);
 /* Whether to colour: a terminal, no NO_COLOR, and not TERM=dumb. */
 bool term_colour(FILE *stream);
 
-/* Whether the locale's character set is UTF-8 (after setlocale). */
+/* Whether the locale's character set is UTF-8. */
 bool term_utf8(void);
 
 /* Text from outside, made printable. Control characters (C0, DEL, C1), bytes that are not UTF-8, and characters

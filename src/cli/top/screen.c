@@ -2,6 +2,7 @@
 
 #include <curses.h>
 #include <errno.h>
+#include <locale.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -182,6 +183,7 @@ int top_screen_open(int wake_fd, char note[sizeof(struct error)], struct error *
     handle_signals(); /* before ncurses, which leaves handlers alone that are there */
     use_env(FALSE);   /* the size is the terminal's, not that of COLUMNS */
     del_curterm(cur_term);
+    setlocale(LC_CTYPE, ""); /* ncurses draws the characters of the locale */
     terminal.screen = newterm(NULL, stdout, stdin);
     if (!terminal.screen)
         return error_set(err, ENOTTY, "ncurses cannot use a terminal of the type '%.60s' (TERM)", name);
