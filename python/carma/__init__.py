@@ -26,7 +26,7 @@ from carma.errors import (
 from carma.function import Function, FunctionJob, job
 from carma.handle import Explanation, Job, Jobs
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "CaptureError", "CarmaError", "Conflict", "Explanation", "Function", "FunctionJob", "Gpu", "Gpus", "Impossible",

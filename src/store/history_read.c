@@ -201,33 +201,15 @@ int store_read_history(const char *directory, const struct store_history_filter 
 
 int store_check_history(const char *directory, uint64_t *rows, struct error *err)
 {
+    /* clang-format off */
     static const char wrong[] =
-        LESS_THAN("(completed + failed + gpu_oom + cancelled + lost + refused + timeout)", "1") " UNION ALL " LESS_THAN("gpu_ns", "max(gpu_ns, 0)") " UNION ALL " LESS_THAN(
-            "memory_mib_ms",
-            "max(memory_mib_ms, 0)") " UNION ALL " LESS_THAN("energy_mj",
-                                                             "max(energy_mj, 0)") " UNION ALL " LESS_THAN("wait_ns",
-                                                                                                          "max(wait_ns,"
-                                                                                                          " 0)") " UNIO"
-                                                                                                                 "N "
-                                                                                                                 "ALL "
-                                                                                                                 "SELEC"
-                                                                                                                 "T "
-                                                                                                                 "uid "
-                                                                                                                 "FROM "
-                                                                                                                 "histo"
-                                                                                                                 "ry "
-                                                                                                                 "WHERE"
-                                                                                                                 " uid "
-                                                                                                                 "NOT "
-                                                                                                                 "IN "
-                                                                                                                 "(SELE"
-                                                                                                                 "CT "
-                                                                                                                 "uid "
-                                                                                                                 "FROM "
-                                                                                                                 "total"
-                                                                                                                 ") "
-                                                                                                                 "LIMIT"
-                                                                                                                 " 1";
+        LESS_THAN("(completed + failed + gpu_oom + cancelled + lost + refused + timeout)", "1")
+        " UNION ALL " LESS_THAN("gpu_ns", "max(gpu_ns, 0)")
+        " UNION ALL " LESS_THAN("memory_mib_ms", "max(memory_mib_ms, 0)")
+        " UNION ALL " LESS_THAN("energy_mj", "max(energy_mj, 0)")
+        " UNION ALL " LESS_THAN("wait_ns", "max(wait_ns, 0)")
+        " UNION ALL SELECT uid FROM history WHERE uid NOT IN (SELECT uid FROM total) LIMIT 1";
+    /* clang-format on */
     CLEANUP(free_ptr) char *path = xasprintf("%s/store.db", directory);
     struct question question = {.path = path};
     int64_t uid, count = 0;

@@ -72,7 +72,7 @@ def status():
     counts = {}
     for number in range(1, JOBS + 1):
         counts[state_of(number)] = counts.get(state_of(number), 0) + 1
-    return {"version": "0.1.0", "policy": "carma", "memory_view": "reserve", "share": "mps", "time_scale": 1.0,
+    return {"version": "0.2.0", "policy": "carma", "memory_view": "reserve", "share": "mps", "time_scale": 1.0,
             "now_ns": time.time_ns(), "gpus": GPUS, "counts": counts, "waiting": counts.get("QUEUED", 0),
             "unfinished": counts.get("QUEUED", 0) + counts.get("RUNNING", 0), "trouble": None}
 

@@ -21,19 +21,17 @@ struct ended_options {
 
 /* Lines of a command's table of options, and their parser: ARGP_ERR_UNKNOWN, where the key is not one of them. */
 enum { ENDED_KEY_SINCE = 0x200, ENDED_KEY_UNTIL, ENDED_KEY_CSV };
-#define ENDED_OPTIONS                                                                                                   \
-    {"since",                                                                                                           \
-     ENDED_KEY_SINCE,                                                                                                   \
-     "TIME",                                                                                                            \
-     0,                                                                                                                 \
-     "jobs that ended then or later: 2d (ago), yesterday, 2026-11-01, 2026-11-01T12:00",                                \
-     0},                                                                                                                \
-        {"until", ENDED_KEY_UNTIL, "TIME", 0, "jobs that ended before that; a day or a month is meant to its end", 0},  \
-        {"user", 'u', "USER", 0, "this user's jobs", 0},                                                                \
-        {"name", 'J', "PATTERN", 0, "jobs whose name matches, e.g. 'train*'", 0},                                       \
-        {"state", 's', "STATE", 0, "jobs that ended so: completed, failed, gpu_oom, cancelled, lost, refused, timeout", \
-         0},                                                                                                            \
-        {"csv", ENDED_KEY_CSV, NULL, 0, "print CSV", 0}, CLI_OPTION_JSON
+/* clang-format off */
+#define ENDED_OPTIONS                                                                                                  \
+    {"since", ENDED_KEY_SINCE, "TIME", 0,                                                                              \
+     "jobs that ended then or later: 2d (ago), yesterday, 2026-11-01, 2026-11-01T12:00", 0},                           \
+    {"until", ENDED_KEY_UNTIL, "TIME", 0, "jobs that ended before that; a day or a month is meant to its end", 0},     \
+    {"user", 'u', "USER", 0, "this user's jobs", 0},                                                                   \
+    {"name", 'J', "PATTERN", 0, "jobs whose name matches, e.g. 'train*'", 0},                                          \
+    {"state", 's', "STATE", 0,                                                                                         \
+     "jobs that ended so: completed, failed, gpu_oom, cancelled, lost, refused, timeout", 0},                          \
+    {"csv", ENDED_KEY_CSV, NULL, 0, "print CSV", 0}, CLI_OPTION_JSON
+/* clang-format on */
 
 error_t ended_parse(int key, char *arg, struct argp_state *state, struct ended_options *options);
 
