@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import os
 import pathlib
 import subprocess
@@ -9,6 +10,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TRACES = ROOT / "data" / "traces"
+INCOMPLETE = 3  # status of carma simulate when some job of a run did not complete
 SEEDS, JITTER = 20, 0.03  # of every simulated figure, unless a table says otherwise
 
 # The truth that the simulator is run under: its own, and variants that agree with published data as well.
@@ -48,15 +50,23 @@ def simulate(build, trace, policies, *options, seeds=SEEDS, jitter=JITTER):
     command = [build / "bin" / "carma", "simulate", "--json", "--trace", trace, "--seeds", seeds, "--jitter", jitter]
     command = [str(word) for word in (*command, *chosen, *options)]
     run = subprocess.run(command, stdout=subprocess.PIPE, check=False)
-    if run.returncode != 0:
+    if run.returncode not in (0, INCOMPLETE):
         sys.exit(f"{sys.argv[0]}: this failed: {' '.join(command)}")
-    return {result["policy"]: {name: value["mean"] if isinstance(value, dict) and "mean" in value else value
-                               for name, value in result.items()}
+    return {result["policy"]: {name: mean_of(value) for name, value in result.items()}
             for result in json.loads(run.stdout)}
 
 
+def mean_of(value):
+    """A figure's mean, not a number where a run has none; anything else as it is."""
+    if not isinstance(value, dict) or "mean" not in value:
+        return value
+    return math.nan if value["mean"] is None else value["mean"]
+
+
 def change(result, baseline, figure):
-    """In percent."""
+    """In percent; not a number where one of the two is incomplete: no target is met by that."""
+    if result["incomplete"] or baseline["incomplete"]:
+        return math.nan
     return (result[figure] / baseline[figure] - 1) * 100
 
 

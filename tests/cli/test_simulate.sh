@@ -80,6 +80,7 @@ import json, sys
 several, one, other = (json.load(open(name)) for name in sys.argv[1:])
 assert several[1].pop("policy") == "carma/settle=60s/share=exclusive" and other[0].pop("policy") == "carma"
 assert several[0] == one[0] and several[1] == other[0] and several[0] != several[1]
+assert several[0]["share"] == "mps" and several[1]["share"] == "exclusive"
 PYTHON
 
 # The same seeds give the same figures, others do not; one seed has no spread.
@@ -96,7 +97,7 @@ assert two["makespan_s"]["sd"] > 0 and two["makespan_s"]["mean"] != one["makespa
 assert set(one) == set("policy jobs seeds makespan_s wait_s run_time_s jct_s jct_p95_s wait_p95_s energy_j oom "
     "sharing_slowdown_mean sharing_slowdown_p95 sharing_slowdown_max bounded_slowdown_mean bounded_slowdown_p95 "
     "bounded_slowdown_max jain_index users incomplete refused given_up never_ended predicted_slowdown_max smact_mean "
-    "requests".split()), sorted(one)' "$T/out" first.json ||
+    "share requests".split()), sorted(one)' "$T/out" first.json ||
     fail "$said: seeds"
 
 # The jobs' requests by each estimator, compared with their needs: 44 of the trace's jobs have a workload with a

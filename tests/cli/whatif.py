@@ -100,7 +100,7 @@ def check_numbers(value, where=""):
         for one in value:
             check_numbers(one, where)
     else:
-        assert value is None or isinstance(value, (int, float)) or where in ("policy", "state", "power_of"), (where, value)
+        assert value is None or isinstance(value, (int, float)) or where in ("policy", "share", "state", "power_of"), (where, value)
 
 
 def answers(jobs):

@@ -1,4 +1,5 @@
 /* carma simulate: a trace under one policy or several, on a virtual clock, by the core that carmad runs. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,6 +145,14 @@ static void choose_share(const struct config *config, const struct simulate_opti
         chosen->share = share_name_find(of_preset, &chosen->core.mps_domain);
 }
 
+static void name_share(const struct sim_options *options, char *name, size_t size)
+{
+    if (options->mig_slices)
+        snprintf(name, size, "mig:%" PRIu32, options->mig_slices);
+    else
+        snprintf(name, size, "%s", share_name(options->share, options->core.mps_domain));
+}
+
 /* The run's settings under this policy: its meaning, then the settings for all, then those written with it. */
 static int choose_policy(struct simulation *simulation, struct simulate_outcome *outcome, struct error *err)
 {
@@ -176,6 +185,7 @@ static int choose_policy(struct simulation *simulation, struct simulate_outcome 
                                    &outcome->requests, err);
     simulation->options.core = config.core;
     choose_share(&config, wanted, &simulation->options);
+    name_share(&simulation->options, outcome->share, sizeof outcome->share);
     simulation->options.sample_period_ns = config.sample_period_ns;
     config_release(&config);
     return rc;

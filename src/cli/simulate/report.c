@@ -112,6 +112,7 @@ json_t *simulate_to_json(const struct simulate_outcome *outcomes, size_t count)
     for (size_t i = 0; i < count; i++) {
         json_t *object = json_object();
         json_object_set_new(object, "policy", json_string(outcomes[i].policy));
+        json_object_set_new(object, "share", json_string(outcomes[i].share));
         json_object_set_new(object, "jobs", json_integer((json_int_t)outcomes[i].jobs));
         json_object_set_new(object, "seeds", json_integer((json_int_t)outcomes[i].seeds));
         json_object_set_new(object, "users", json_integer((json_int_t)outcomes[i].users));

@@ -165,6 +165,7 @@ enum simulate_figure {
 /* One policy's runs. Figures are NAN where a run has none. */
 struct simulate_outcome {
     const char *policy; /* borrowed */
+    char share[24];     /* how its jobs share a GPU */
     size_t seeds;
     size_t jobs;
     size_t users;     /* that had jobs which completed */
