@@ -128,7 +128,7 @@ static int read_config(const struct options *options, struct config *config, str
 
 /* ---- Running ---- */
 
-/* A host without memory shall kill its jobs first, not root's daemon and its helpers (jobs: launch/inherit.h). Where it
+/* A host without memory shall kill its jobs first, not root's daemon and its helpers (jobs: launch/shepherd/inherit.h). Where it
  * may not ask for that, it has the same chance as others. */
 static void protect_from_oom_killer(void)
 {

@@ -44,6 +44,10 @@ INSIDE = {
         "request": ["", "account", "engine", "metrics", "node", "run", "view", "whatif"],
         "": ["account", "engine", "node", "request", "run", "view", "whatif"],
     },
+    "launch": {
+        "": [],
+        "shepherd": [""],
+    },
     "gpu": {
         "": [],
         "dcgm": [""],

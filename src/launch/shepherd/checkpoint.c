@@ -1,4 +1,4 @@
-#include "launch/checkpoint.h"
+#include "launch/shepherd/checkpoint.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "launch/child.h"
+#include "launch/shepherd/child.h"
 
 #define REMOVE_LIMIT_MS 10000 /* a network's file system may never answer */
 

@@ -1,4 +1,4 @@
-#include "launch/inherit.h"
+#include "launch/shepherd/inherit.h"
 
 #include <stdio.h>
 #include <sys/resource.h>

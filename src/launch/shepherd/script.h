@@ -1,7 +1,7 @@
 /* The copy of its script that a job runs: SCRIPT_DIRECTORY/NAME. Only the daemon can write the directory, and only the
  * job's user can read the file. */
-#ifndef CARMA_LAUNCH_SCRIPT_H
-#define CARMA_LAUNCH_SCRIPT_H
+#ifndef CARMA_LAUNCH_SHEPHERD_SCRIPT_H
+#define CARMA_LAUNCH_SHEPHERD_SCRIPT_H
 
 #include "launch/request.h"
 

@@ -4,8 +4,8 @@
  * sizes before the job. Each comes with a descriptor that names the file and gives no access (O_PATH). "failed TEXT":
  * the command cannot be run. "exec" is the last step: the socket closes with it, unless something that a login shell
  * started holds it open. */
-#ifndef CARMA_LAUNCH_CHILD_H
-#define CARMA_LAUNCH_CHILD_H
+#ifndef CARMA_LAUNCH_SHEPHERD_CHILD_H
+#define CARMA_LAUNCH_SHEPHERD_CHILD_H
 
 #include "base/error.h"
 #include "launch/request.h"

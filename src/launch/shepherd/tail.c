@@ -1,4 +1,4 @@
-#include "launch/tail.h"
+#include "launch/shepherd/tail.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "launch/child.h"
+#include "launch/shepherd/child.h"
 
 #define TAIL_BYTES (1 << 20)
 

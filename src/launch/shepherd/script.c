@@ -1,4 +1,4 @@
-#include "launch/script.h"
+#include "launch/shepherd/script.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* Reads the end of a job's output files, with its user's rights, and has it classified. */
-#ifndef CARMA_LAUNCH_TAIL_H
-#define CARMA_LAUNCH_TAIL_H
+#ifndef CARMA_LAUNCH_SHEPHERD_TAIL_H
+#define CARMA_LAUNCH_SHEPHERD_TAIL_H
 
 #include "launch/classify.h"
 #include "launch/request.h"

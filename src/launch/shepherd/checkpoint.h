@@ -1,8 +1,8 @@
 /* The directory for a job's checkpoints, $CARMA_CHECKPOINT_DIR: carma-JOB.ckpt in the job's directory, one for all
  * launches of the job. It is made and removed with the user's rights. A job's files in it are the user's, and are never
  * removed. */
-#ifndef CARMA_LAUNCH_CHECKPOINT_H
-#define CARMA_LAUNCH_CHECKPOINT_H
+#ifndef CARMA_LAUNCH_SHEPHERD_CHECKPOINT_H
+#define CARMA_LAUNCH_SHEPHERD_CHECKPOINT_H
 
 #include "base/error.h"
 #include "launch/request.h"

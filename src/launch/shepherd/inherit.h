@@ -1,7 +1,7 @@
 /* Attributes that a job would inherit from the daemon by accident: put right in its process, before it becomes its
  * user. */
-#ifndef CARMA_LAUNCH_INHERIT_H
-#define CARMA_LAUNCH_INHERIT_H
+#ifndef CARMA_LAUNCH_SHEPHERD_INHERIT_H
+#define CARMA_LAUNCH_SHEPHERD_INHERIT_H
 
 /* The order in which a host that is out of memory kills (proc(5), oom_score_adj): a job this much sooner than the
  * daemon. */

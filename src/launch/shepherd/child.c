@@ -1,4 +1,4 @@
-#include "launch/child.h"
+#include "launch/shepherd/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,8 +18,8 @@
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "launch/cgroup.h"
-#include "launch/checkpoint.h"
-#include "launch/inherit.h"
+#include "launch/shepherd/checkpoint.h"
+#include "launch/shepherd/inherit.h"
 
 #define CONDA_REPORT_FD 9 /* one digit: every shell can redirect to it; the shepherd uses fewer */
 #define EXIT_NOT_RUN    127

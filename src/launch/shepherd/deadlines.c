@@ -1,0 +1,72 @@
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/nodetime.h"
+#include "base/units.h"
+#include "launch/shepherd/shepherd.h"
+
+#define MPS_TIMEOUT_NS (5 * NS_PER_SEC) /* for the daemon, if there is one, to see to a job's MPS clients */
+
+void deadlines_set(struct shepherd *s)
+{
+    int64_t now_ns = nodetime_monotonic_wall_ns(), before_ns = s->request.time_limit_ns - s->request.signal_before_ns;
+
+    if (s->request.start_timeout_ns)
+        s->start_until_ns = now_ns + s->request.start_timeout_ns;
+    if (s->request.time_limit_ns == 0)
+        return;
+    s->limit_at_ns = now_ns + nodetime_to_wall_ns(s->request.time_limit_ns);
+    if (s->request.signal)
+        s->signal_at_ns = now_ns + (before_ns > 0 ? nodetime_to_wall_ns(before_ns) : 0);
+}
+
+/* Without MPS the job has an empty directory in that of its run. */
+static bool is_under_mps(const struct shepherd *s)
+{
+    return strncmp(s->request.mps_pipe_directory, s->request.run_directory, strlen(s->request.run_directory)) != 0;
+}
+
+void deadlines_tell(struct shepherd *s, int64_t now_ns)
+{
+    if (s->kill_at_ns)
+        return;
+    if (s->start_until_ns && now_ns >= s->start_until_ns) {
+        start_give_up(s);
+        return;
+    }
+    if (s->signal_at_ns && now_ns >= s->signal_at_ns) {
+        s->signal_at_ns = 0;
+        s->status.warned = tree_signal_who_heeds(&s->tree, getpid(), s->request.signal) > 0;
+    }
+    if (s->limit_at_ns && now_ns >= s->limit_at_ns) {
+        bool told = s->status.timed_out;
+        s->status.stopped = s->status.timed_out = true;
+        if (is_under_mps(s) && !told) /* the daemon ends its clients first, and then asks for the rest */
+            s->limit_at_ns = now_ns + MPS_TIMEOUT_NS;
+        else
+            ending_begin(s);
+        if (!told)
+            shepherd_write_status(s);
+    }
+}
+
+int deadlines_wait_ms(const struct shepherd *s)
+{
+    int64_t now_ns = nodetime_monotonic_wall_ns(), until_ns = INT64_MAX, ms;
+
+    if (s->running_at_ns)
+        until_ns = s->running_at_ns;
+    if (s->kill_at_ns && s->kill_at_ns < until_ns)
+        until_ns = s->kill_at_ns > now_ns ? s->kill_at_ns : now_ns + s->kill_pause_ms * NS_PER_MS;
+    if (s->start_until_ns && s->start_until_ns < until_ns && !s->kill_at_ns)
+        until_ns = s->start_until_ns;
+    if (s->limit_at_ns && s->limit_at_ns < until_ns && !s->kill_at_ns)
+        until_ns = s->limit_at_ns;
+    if (s->signal_at_ns && s->signal_at_ns < until_ns && !s->kill_at_ns)
+        until_ns = s->signal_at_ns;
+    if (until_ns == INT64_MAX)
+        return -1;
+    ms = until_ns <= now_ns ? 0 : (until_ns - now_ns) / NS_PER_MS + 1;
+    return ms < INT_MAX ? (int)ms : INT_MAX;
+}

@@ -1,0 +1,138 @@
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/nodetime.h"
+#include "base/units.h"
+#include "launch/cause.h"
+#include "launch/cgroup.h"
+#include "launch/shepherd/shepherd.h"
+
+#define ABANDON_NS (5 * NS_PER_SEC) /* after SIGKILL: a start that is still there hangs in the kernel */
+
+void ending_begin(struct shepherd *s)
+{
+    if (s->kill_at_ns)
+        return;
+    s->kill_at_ns = nodetime_monotonic_wall_ns() + s->request.grace_ns;
+    if (*s->status.cgroup)
+        cgroup_freeze(s->status.cgroup); /* else a child that is forked meanwhile misses the signal */
+    tree_signal(&s->tree, getpid(), SIGTERM);
+    tree_signal(&s->tree, getpid(), SIGCONT); /* a stopped process does not act on SIGTERM */
+    if (*s->status.cgroup)
+        cgroup_thaw(s->status.cgroup);
+}
+
+/* All at once by the control group, also those that fork; and one by one those that have left it, or where there is
+ * none. */
+void ending_kill(struct shepherd *s)
+{
+    /* A process that hangs in the kernel with SIGKILL pending runs no instruction of a program any more: a job with no
+     * other processes has ended, and its GPUs are free. */
+    if (s->status.phase == LAUNCH_STARTING && nodetime_monotonic_wall_ns() >= s->kill_at_ns + ABANDON_NS)
+        s->abandoned = true;
+    if (*s->status.cgroup)
+        cgroup_kill(s->status.cgroup);
+    tree_signal(&s->tree, getpid(), SIGKILL);
+    s->kill_pause_ms = s->kill_pause_ms < KILL_PAUSE_MAX_MS ? 2 * s->kill_pause_ms : KILL_PAUSE_MAX_MS;
+}
+
+bool ending_reap(struct shepherd *s)
+{
+    int status;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (pid == s->process) {
+            s->process_ended = true;
+            s->wait_status = status;
+        }
+    }
+    if (pid < 0 && errno == ECHILD)
+        return false;
+    if (s->process_ended)
+        ending_begin(s);
+    return true;
+}
+
+static void tell_host_oom(struct shepherd *s)
+{
+    CLEANUP(free_ptr) char *text = NULL;
+    char limit[UNITS_TEXT];
+
+    if (s->request.limits.memory_bytes)
+        text = xasprintf("out of host memory: the kernel killed it, its limit is %s (--memory, job_memory_max)",
+                         format_bytes(s->request.limits.memory_bytes, limit));
+    else
+        text = xstrdup("out of host memory: the kernel killed it, though it had no limit of its own (--memory)");
+    status_set_message(&s->status, text, strlen(text));
+}
+
+/* The facts to find out about a job that failed. */
+static void examine(struct shepherd *s)
+{
+    struct launch_status *status = &s->status;
+    struct classify_verdict verdict;
+
+    status->host_oom_kill = s->oom_kills >= 0 && cgroup_oom_kills(s->memory_group) > s->oom_kills;
+    status->host_oom_own = status->host_oom_kill && *status->cgroup && cgroup_counts_memory(status->cgroup);
+    tail_classify(&s->request, &s->output, &s->error, &verdict);
+    status->output = verdict.kind;
+    status->requested_bytes = verdict.requested_bytes;
+    status->free_bytes = verdict.free_bytes;
+    status->tenant_count = verdict.tenant_count;
+    memcpy(status->tenants, verdict.tenants, sizeof status->tenants);
+    status_set_message(status, verdict.line, strnlen(verdict.line, sizeof verdict.line));
+    if (status->host_oom_own)
+        tell_host_oom(s);
+}
+
+void ending_conclude(struct shepherd *s)
+{
+    struct launch_status *status = &s->status;
+    struct cause_evidence evidence;
+    static const char hangs[] = "; a process of the start hangs in the kernel, and is killed when it returns";
+    const char *who = s->request.conda_environment ? "conda: the login shell" : "the launch";
+    char text[128], duration[UNITS_TEXT];
+
+    status->ended_ns = nodetime_now_ns();
+    if (!s->not_run && status->phase == LAUNCH_STARTING && !status->timed_out && (!s->exec_said || s->abandoned)) {
+        if (status->stopped)
+            snprintf(text, sizeof text, "stopped before the command was run%s", s->abandoned ? hangs : "");
+        else if (WIFSIGNALED(s->wait_status))
+            snprintf(text, sizeof text, "%s was ended by signal %d before the command was run", who,
+                     WTERMSIG(s->wait_status));
+        else
+            snprintf(text, sizeof text, "%s ended with status %d before the command was run", who,
+                     WEXITSTATUS(s->wait_status));
+        shepherd_launch_failed(s, text);
+    }
+    if (s->not_run) {
+        status->phase = LAUNCH_FAILED;
+        return;
+    }
+    status->phase = LAUNCH_ENDED;
+    if (!s->process_ended)
+        status->signal = SIGKILL; /* which waits for it in the kernel */
+    else if (WIFSIGNALED(s->wait_status))
+        status->signal = WTERMSIG(s->wait_status);
+    else
+        status->exit_status = WEXITSTATUS(s->wait_status);
+    if (status->exit_status != 0 && !status->stopped)
+        examine(s);
+    evidence = launch_evidence(status);
+    evidence.requeue = s->request.requeue;
+    status->cause = cause_decide(&evidence);
+    if (status->cause == EXIT_TIMEOUT) {
+        snprintf(text, sizeof text,
+                 !status->timed_out ? "it ended after the signal before its time limit of %s"
+                 : s->exec_said     ? "time limit of %s reached"
+                                    : "time limit of %s reached before the command was run",
+                 format_duration(s->request.time_limit_ns, duration));
+        status_set_message(status, text, strlen(text));
+    }
+}

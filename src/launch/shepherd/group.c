@@ -1,0 +1,70 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "launch/cgroup.h"
+#include "launch/device_filter.h"
+#include "launch/shepherd/shepherd.h"
+
+#define GROUP_ROUNDS 100
+
+void group_make(struct shepherd *s)
+{
+    CLEANUP(free_ptr)
+    char *name = xasprintf("job-%" PRIu64 "-%" PRIu32 "-%d", s->request.job, s->request.launch, (int)getpid());
+    CLEANUP(free_ptr) char *path = cgroup_make(name);
+    struct error err;
+
+    if (!path)
+        return;
+    if (strlen(path) >= sizeof s->status.cgroup || strchr(path, '\n')) {
+        cgroup_remove(path);
+        return;
+    }
+    memcpy(s->status.cgroup, path, strlen(path) + 1);
+    if (cgroup_limit(path, &s->request.limits, &err) < 0)
+        shepherd_complain(&err);
+}
+
+/* The daemon has tried that it can be had: else the job goes on without, and the shepherd's log says why. */
+void group_filter_devices(const struct shepherd *s)
+{
+    struct device_filter filter;
+    struct error err;
+
+    if (!s->request.devices || !*s->status.cgroup)
+        return;
+    if (device_filter_parse(s->request.devices, &filter) < 0)
+        error_set(&err, EINVAL, "the launch request names devices that cannot be: '%.60s'", s->request.devices);
+    else if (device_filter_attach(&filter, s->status.cgroup, &err) == 0)
+        return;
+    shepherd_complain(&err);
+}
+
+/* Where a job has no group of its own, all that descends from the daemon shares one: that tells of the kernel's kills
+ * too, though maybe of others'. */
+void group_find(struct shepherd *s)
+{
+    CLEANUP(free_ptr) char *own = cgroup_of(getpid());
+    CLEANUP(free_ptr) char *jobs = cgroup_of(s->process);
+
+    if (jobs && strcmp(jobs, s->status.cgroup) != 0) /* it could not enter it */
+        *s->status.cgroup = '\0';
+    s->memory_group = jobs ? steal_ptr(&jobs) : steal_ptr(&own);
+    s->oom_kills = s->memory_group ? cgroup_oom_kills(s->memory_group) : -1;
+}
+
+/* Kills unmanaged processes left in the control group. */
+void group_remove(struct shepherd *s)
+{
+    if (!*s->status.cgroup)
+        return;
+    for (int round = 0; round < GROUP_ROUNDS && cgroup_is_populated(s->status.cgroup); round++) {
+        cgroup_kill(s->status.cgroup);
+        poll(NULL, 0, KILL_PAUSE_MS);
+    }
+    cgroup_remove(s->status.cgroup);
+}

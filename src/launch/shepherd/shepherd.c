@@ -1,0 +1,320 @@
+/* carma-shepherd: runs one launch of one job, and knows how it ended. See launch.h for its contract with the daemon.
+ *
+ * One thread and one loop (what may hang is done beside it: tree.c). Its life: read the request, fork the job, create
+ * the status once the daemon has stored the placement (or end: the launch was given up), let the job go, wait until its
+ * whole tree has ended, classify a failure, write the last status. Orphans of the tree come to it because it is their
+ * subreaper. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/nodetime.h"
+#include "base/proc.h"
+#include "launch/cgroup.h"
+#include "launch/shepherd/checkpoint.h"
+#include "launch/shepherd/script.h"
+#include "launch/shepherd/shepherd.h"
+#include "launch/spawn_shepherd.h"
+
+#define WAKE_WAIT_MS  1000 /* for a daemon with a full socket; after that it must look at the file itself */
+#define WRITE_PAUSE_S 1
+
+void shepherd_complain(const struct error *err)
+{
+    fprintf(stderr, "carma-shepherd: %s\n", err->text);
+}
+
+static void wake(const struct shepherd *s)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    CLEANUP(close_fd) int fd = -1;
+    struct pollfd ready;
+    char text[64];
+    int length;
+
+    if (!s->request.notify_socket)
+        return;
+    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", s->request.notify_socket);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) < 0)
+        return; /* no daemon at the moment: it will read the status when it starts */
+    length = snprintf(text, sizeof text, "%" PRIu64 " %" PRIu32 "\n", s->request.job, s->request.launch);
+    if (send(fd, text, (size_t)length, MSG_NOSIGNAL) >= 0 || errno != EAGAIN)
+        return;
+    ready = (struct pollfd){.fd = fd, .events = POLLOUT};
+    if (poll(&ready, 1, WAKE_WAIT_MS) > 0)
+        send(fd, text, (size_t)length, MSG_NOSIGNAL);
+}
+
+static bool stop_is_pending(const struct shepherd *s)
+{
+    struct signalfd_siginfo info;
+
+    while (read(s->signal_fd, &info, sizeof info) == sizeof info) {
+        if (info.ssi_signo == SIGTERM)
+            return true;
+    }
+    return false;
+}
+
+/* How a job ended is known to nobody else: a full disk is waited for, until it is not, or somebody asks us to go. */
+static void write_last_status(struct shepherd *s)
+{
+    struct error err;
+    bool said = false;
+
+    for (;;) {
+        int code = status_write(s->request.run_directory, &s->status, STATUS_LAST, &err);
+        if (code == 0)
+            return;
+        if (!said)
+            shepherd_complain(&err);
+        said = true;
+        if (code == -ENOENT || stop_is_pending(s)) /* ENOENT: the run directory was removed */
+            return;
+        sleep(WRITE_PAUSE_S);
+    }
+}
+
+static int setup_signals(struct shepherd *s)
+{
+    static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2};
+    sigset_t watched;
+
+    for (size_t i = 0; i < array_size(ignored); i++)
+        signal(ignored[i], SIG_IGN);
+    sigemptyset(&watched);
+    sigaddset(&watched, SIGCHLD);
+    sigaddset(&watched, SIGTERM);
+    sigprocmask(SIG_SETMASK, &watched, NULL);
+    s->signal_fd = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+    return s->signal_fd < 0 ? -errno : prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 ? -errno : 0;
+}
+
+/* The mapping stays for the program's life: the request's strings are in it. */
+static int read_request(struct shepherd *s, struct error *err)
+{
+    CLEANUP(close_fd) int fd = spawn_await(REQUEST_FD);
+    struct stat st;
+    char *text;
+
+    if (fd == -EPIPE)
+        exit(EXIT_SUCCESS);
+    if (fd < 0 || fstat(fd, &st) < 0 || st.st_size <= 0)
+        return error_set(err, EINVAL, "it is started by carmad, which sends a launch request to descriptor %d",
+                         REQUEST_FD);
+    text = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+    if (text == MAP_FAILED || text[st.st_size - 1] != '\0')
+        return error_set(err, EINVAL, "the launch request cannot be read");
+    if (request_parse(text, (size_t)st.st_size, &s->request, err) < 0)
+        return -EINVAL;
+    cgroup_place_is(s->request.cgroup_mounts, s->request.cgroup_base);
+    return 0;
+}
+
+/* Work that needs no job, in the directory that will be its run directory. */
+static int prepare(struct shepherd *s, struct error *err)
+{
+    ssize_t length = readlink("/proc/self/exe", s->program, sizeof s->program - 1);
+    struct proc_stat stat;
+    int code;
+
+    if (length <= 0 || proc_read_stat(getpid(), &stat) < 0)
+        return error_set(err, ENOENT, "cannot find its own program: is /proc mounted?");
+    status_init(&s->status);
+    snprintf(s->status.boot, sizeof s->status.boot, "%s", status_boot());
+    s->status.shepherd = getpid();
+    s->status.shepherd_start_ticks = stat.start_ticks;
+    close_range(REQUEST_FD + 1, ~0U, 0);
+    fcntl(REQUEST_FD, F_SETFD, FD_CLOEXEC);
+    if ((code = setup_signals(s)) < 0)
+        return error_set(err, code, "cannot watch its children: %s", strerror(-code));
+    s->first_fd = status_open_first(".", err);
+    if (s->first_fd < 0)
+        return s->first_fd;
+    if (chdir("/") < 0) /* hold no file system that somebody wants to unmount */
+        return error_set(err, errno, "cannot enter '/': %s", strerror(errno));
+    return 0;
+}
+
+static int create_status(struct shepherd *s, struct error *err)
+{
+    s->status.job = s->request.job;
+    s->status.launch = s->request.launch;
+    return status_write_first(s->first_fd, s->request.run_directory, &s->status, err);
+}
+
+void shepherd_launch_failed(struct shepherd *s, const char *text)
+{
+    s->not_run = true;
+    status_set_message(&s->status, text, strlen(text));
+}
+
+void shepherd_write_status(struct shepherd *s)
+{
+    struct error err;
+
+    if (status_write(s->request.run_directory, &s->status, STATUS_REPLACE, &err) < 0)
+        shepherd_complain(&err); /* the last status matters more, and is tried harder */
+    wake(s);
+}
+
+/* A job waits while its script cannot be written for lack of space, as with a full disk of the run directories. */
+static int write_script(struct shepherd *s, struct error *err)
+{
+    int code = script_write(&s->request, err);
+    struct error why;
+
+    if (!error_is_passing(code))
+        return code;
+    shepherd_complain(err);
+    error_set(&why, 0, "waits until it can be started: %s", err->text);
+    status_set_message(&s->status, why.text, strlen(why.text));
+    shepherd_write_status(s);
+    while (error_is_passing(code)) {
+        if (stop_is_pending(s))
+            return error_set(err, ECANCELED, "cancelled before it was started");
+        sleep(WRITE_PAUSE_S);
+        code = script_write(&s->request, err);
+    }
+    status_set_message(&s->status, "", 0);
+    return code;
+}
+
+/* The job counts from here on. */
+static void release_job(struct shepherd *s)
+{
+    s->status.started_ns = nodetime_now_ns();
+    deadlines_set(s);
+    send(s->report_fd, "g", 1, MSG_NOSIGNAL);
+}
+
+static void watch(struct shepherd *s)
+{
+    do {
+        struct pollfd ready[2] = {{.fd = s->signal_fd, .events = POLLIN}, {.fd = s->report_fd, .events = POLLIN}};
+
+        poll(ready, 2, deadlines_wait_ms(s));
+        start_read_report(s);
+        if (stop_is_pending(s)) {
+            s->status.stopped = true;
+            ending_begin(s);
+        }
+        deadlines_tell(s, nodetime_monotonic_wall_ns());
+        if (s->running_at_ns && nodetime_monotonic_wall_ns() >= s->running_at_ns)
+            start_see_execution(s);
+        if (s->kill_at_ns && nodetime_monotonic_wall_ns() >= s->kill_at_ns)
+            ending_kill(s);
+    } while (ending_reap(s) && !s->abandoned);
+    start_read_report(s); /* the child's last message */
+}
+
+/* Once no process of the job is left. */
+static void leave_nothing(struct shepherd *s)
+{
+    script_remove(&s->request);
+    group_remove(s);
+    checkpoint_remove_empty(&s->request);
+}
+
+/* The job is over to all others; we still have to reap hanging processes, and to remove the job's files. */
+static void outlive_abandoned(struct shepherd *s)
+{
+    while (ending_reap(s)) {
+        ending_kill(s);
+        poll(NULL, 0, KILL_PAUSE_MAX_MS);
+    }
+    leave_nothing(s);
+}
+
+/* Of a job that was forked and shall not run. */
+static void kill_job(const struct shepherd *s)
+{
+    if (s->process > 0)
+        kill(s->process, SIGKILL);
+}
+
+static void withdraw(struct shepherd *s)
+{
+    kill_job(s);
+    if (s->process > 0)
+        waitpid(s->process, NULL, 0);
+    leave_nothing(s); /* neither of a launch that was given up */
+    status_close_first(s->first_fd, s->request.run_directory);
+}
+
+static int shepherd_run(struct shepherd *s, struct error *err)
+{
+    struct error why;
+    int code, failed;
+
+    if ((code = prepare(s, err)) < 0 || (code = read_request(s, err)) < 0)
+        return code;
+    group_make(s);
+    failed = script_place(&s->request, &why);
+    if (failed == 0 && (failed = start_fork(s)) < 0)
+        error_set(&why, failed, "cannot fork the job: %s", strerror(-failed));
+    group_filter_devices(s); /* while the job's process becomes its user */
+    if (!spawn_await_go(REQUEST_FD) || (code = create_status(s, err)) < 0) {
+        withdraw(s);
+        return code;
+    }
+    close(REQUEST_FD);
+    if (failed == 0)
+        failed = write_script(s, &why);
+    if (failed == 0) {
+        release_job(s);
+    } else {
+        shepherd_launch_failed(s, why.text);
+        kill_job(s);
+    }
+    status_close_first(s->first_fd, s->request.run_directory);
+    if (s->process > 0)
+        watch(s);
+    ending_conclude(s);
+    if (!s->abandoned)
+        leave_nothing(s);
+    write_last_status(s);
+    wake(s);
+    if (s->abandoned)
+        outlive_abandoned(s);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static struct shepherd shepherd = {.report_fd = -1,
+                                       .handed_fd = -1,
+                                       .output = {.fd = -1},
+                                       .error = {.fd = -1},
+                                       .kill_pause_ms = KILL_PAUSE_MS,
+                                       .oom_kills = -1};
+    struct error err;
+    int code;
+
+    if (argc > 1)
+        return strcmp(argv[1], "exec") == 0 ? child_exec_main(argc, argv) : EXIT_FAILURE;
+    code = nodetime_init(&err);
+    if (code == 0)
+        code = shepherd_run(&shepherd, &err);
+    if (code < 0)
+        shepherd_complain(&err);
+    tree_release(&shepherd.tree);
+    free(shepherd.memory_group);
+    request_release(&shepherd.request);
+    return code < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,87 @@
+/* The parts of carma-shepherd: what it knows of its launch, and who does what with that. */
+#ifndef CARMA_LAUNCH_SHEPHERD_SHEPHERD_H
+#define CARMA_LAUNCH_SHEPHERD_SHEPHERD_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "launch/request.h"
+#include "launch/shepherd/child.h"
+#include "launch/shepherd/tail.h"
+#include "launch/status.h"
+#include "launch/tree.h"
+
+#define KILL_PAUSE_MS     20   /* between two rounds of SIGKILL, at first */
+#define KILL_PAUSE_MAX_MS 1000 /* ... and after some: a process may hang in a driver for hours */
+
+struct shepherd {
+    struct request request;
+    struct launch_status status;
+    char program[PATH_MAX];
+    int signal_fd;
+    int first_fd;  /* of the file that will be the first status */
+    int report_fd; /* -1: closed */
+    char report[1024];
+    size_t report_length;
+    int handed_fd; /* came with the line of the report that is being read; -1: none */
+    bool exec_said;
+    bool not_run; /* "failed" was said; the status has the message */
+    struct tail_origin output;
+    struct tail_origin error;
+    pid_t process;
+    bool process_ended;
+    int wait_status;
+    volatile enum child_stage *stage; /* of the child, in memory shared with it */
+    int64_t running_at_ns;            /* wall; when it is seen whether the command was executed; 0: not said, or seen */
+    int64_t start_until_ns;           /* wall; when the start has taken too long; 0: it may take any time, or is over */
+    bool abandoned;     /* the start's processes hang in the kernel; none of the job's resources wait for them */
+    int64_t kill_at_ns; /* wall; when SIGTERM's grace is over; 0: the tree was not asked to end */
+    int64_t kill_pause_ms;
+    int64_t limit_at_ns;  /* wall; when the job's time is up; 0: never */
+    int64_t signal_at_ns; /* wall; when it is told that its time will be up; 0: it is not, or was */
+    char *memory_group;   /* owned; the control group that the job's memory.events are read from; NULL: unknown */
+    int64_t oom_kills;    /* ... when the job began; -1: not known */
+    struct tree tree;
+};
+
+/* ---- shepherd.c ---- */
+
+void shepherd_complain(const struct error *err);
+void shepherd_write_status(struct shepherd *s);
+void shepherd_launch_failed(struct shepherd *s, const char *text);
+
+/* ---- group.c: the job's control group ---- */
+
+/* One for this launch alone, where one can be made; before the first status, which names it: a reader of that status
+ * after our death finds the job by its group. */
+void group_make(struct shepherd *s);
+void group_filter_devices(const struct shepherd *s);
+void group_find(struct shepherd *s);   /* the one to which the running job belongs */
+void group_remove(struct shepherd *s); /* with processes that are left in it */
+
+/* ---- start.c: the job's process, and its reports until it executes the command ---- */
+
+int start_fork(struct shepherd *s);
+void start_read_report(struct shepherd *s);
+void start_see_execution(struct shepherd *s); /* "exec" was said a while ago, and somebody still holds the pipe */
+void start_give_up(struct shepherd *s);
+
+/* ---- deadlines.c: of the start and of the job ---- */
+
+/* A job's time counts from here on, its user's login shell included. */
+void deadlines_set(struct shepherd *s);
+void deadlines_tell(struct shepherd *s, int64_t now_ns);
+
+/* How long poll() may sleep: until the next thing that nobody will wake us for; -1: there is none. */
+int deadlines_wait_ms(const struct shepherd *s);
+
+/* ---- ending.c: the end of the job's tree, and its cause ---- */
+
+void ending_begin(struct shepherd *s); /* SIGTERM, and time to act on it */
+void ending_kill(struct shepherd *s);
+bool ending_reap(struct shepherd *s); /* whether somebody is left */
+void ending_conclude(struct shepherd *s);
+
+#endif
