@@ -4,7 +4,7 @@
 
 #include "base/old_names.h"
 
-static const char *const names[SHARE_MODE_COUNT] = {"any", "time-slice", "mps", "exclusive"};
+static const char *const names[SHARE_MODE_COUNT] = {"any", "time-slice", "mps", "exclusive", "auto"};
 static const char *const domains[MPS_DOMAIN_COUNT] = {"mps", "mps:gpu", "mps:node"};
 
 enum share_mode share_mode_find(const char *name)

@@ -9,6 +9,7 @@ enum share_mode {
     SHARE_TIME_SLICE, /* each process has its own context; the GPU switches between them */
     SHARE_MPS,        /* clients of one MPS server: their kernels run at the same time */
     SHARE_EXCLUSIVE,  /* one job at a time */
+    SHARE_AUTO,       /* of a GPU: a user's jobs by MPS; those of several users take turns, where that pays */
     SHARE_MODE_COUNT
 };
 
@@ -21,7 +22,7 @@ enum share_domain {
 };
 
 enum share_mode share_mode_find(const char *name); /* SHARE_MODE_COUNT: no mode has this name */
-const char *share_mode_name(enum share_mode mode); /* "any", "time-slice", "mps", "exclusive"; "unknown" out of range */
+const char *share_mode_name(enum share_mode mode); /* "any", "time-slice", "mps", ...; "unknown" out of range */
 
 /* The same with the domain of MPS: "mps", "mps:gpu" and "mps:node" name one, other modes leave *domain as it is. */
 enum share_mode share_name_find(const char *name, uint32_t *domain);

@@ -124,7 +124,9 @@ static const struct key {
     {"history_retention", DURATION, offsetof(struct config, history_retention_ns), MINUTES(1), MINUTES(52560000), NULL,
      "how long `carma history` knows ended jobs (at least `retention`)"},
     {"share", SHARING, offsetof(struct config, share), 0, 0, NULL,
-     "how jobs share a GPU; mps: a user's jobs by one MPS server on all GPUs, mps:gpu: by one for each GPU"},
+     "how jobs share a GPU; auto: a user's by MPS, several users' in turns where that pays; mps: by a server of each "
+     "user "
+     "on all GPUs; mps:gpu: by one of each GPU"},
     {"mps_multiuser", SWITCH, offsetof(struct config, core.mps_multiuser), 0, 0, NULL,
      "jobs of several users may share a GPU's MPS server, which no longer keeps them apart"},
     {"mps_max_clients", COUNT, offsetof(struct config, core.mps_max_clients), 1, 60, NULL,
@@ -199,7 +201,7 @@ static int set_policy(struct config *config, const char *names);
 void config_init_default(struct config *config)
 {
     *config = (struct config){
-        .share = {.mode = SHARE_TIME_SLICE},
+        .share = {.mode = SHARE_AUTO},
         .estimate_quantile_permille = 980,
         .max_queued = 100000,
         .retention_ns = MINUTES(43200),
@@ -290,8 +292,9 @@ static void describe_allowed(const struct key *key, struct strbuf *out)
         break;
     case SHARING:
         strbuf_puts(
-            out, "time-slice, mps, mps:gpu or exclusive; then, by number or UUID, GPUs that differ: mps, 3=exclusive "
-                 "(mps and mps:gpu do not go together)");
+            out,
+            "auto, time-slice, mps, mps:gpu or exclusive; then, by number or UUID, GPUs that differ: mps, 3=exclusive "
+            "(mps and mps:gpu do not go together)");
         break;
     case PATH:
     case OPTIONAL_PATH:

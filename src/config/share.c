@@ -1,7 +1,6 @@
 #include "config/share.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -84,4 +83,12 @@ enum share_mode share_setting_of(const struct share_setting *setting, uint32_t n
             mode = override->mode;
     }
     return mode;
+}
+
+bool share_setting_names(const struct share_setting *setting, enum share_mode mode)
+{
+    for (size_t i = 0; i < setting->count; i++)
+        if (setting->overrides[i].mode == mode)
+            return true;
+    return setting->mode == mode;
 }

@@ -2,6 +2,7 @@
 #ifndef CARMA_CONFIG_SHARE_H
 #define CARMA_CONFIG_SHARE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,10 +23,12 @@ struct share_setting {
     size_t count;
 };
 
-/* "WAY", or "WAY, WHICH=WAY, ...": "mps, GPU-ab12=exclusive, 3=time-slice". WAY is one of time-slice, mps, mps:gpu,
- * mps:node and exclusive; WHICH is a number or the beginning of a UUID. All GPUs have the same MPS domain: *domain is
+/* "WAY", or "WAY, WHICH=WAY, ...": "mps, GPU-ab12=exclusive, 3=time-slice". WAY is one of auto, time-slice, mps,
+ * mps:gpu, mps:node and exclusive; WHICH is a number or the beginning of a UUID. All GPUs have the same MPS domain: *domain is
  * the named one, and stays unchanged where MPS is not named. -EINVAL for anything else; both are then unchanged. */
 int share_setting_parse(const char *text, struct share_setting *setting, uint32_t *domain);
+
+bool share_setting_names(const struct share_setting *setting, enum share_mode mode); /* of any GPU */
 
 /* The way of the GPU with that number and UUID: the last override that names it decides. */
 enum share_mode share_setting_of(const struct share_setting *setting, uint32_t number, const char *uuid);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/core_internal.h"
+#include "core/sharing.h"
 
 static int no_such_gpu(const struct core *core, uint32_t gpu, struct error *err)
 {
@@ -15,7 +16,7 @@ int core_apply_gpu_back(struct core *core, const struct record_gpu *record, stru
     struct gpu *gpu;
 
     if (record->gpu > core->gpu_count || record->total_bytes <= 0 || record->share >= SHARE_MODE_COUNT ||
-        !memchr(record->uuid, '\0', sizeof record->uuid))
+        record->part_permille < 0 || record->part_permille > 1000 || !memchr(record->uuid, '\0', sizeof record->uuid))
         return error_set(err, EINVAL, "GPU %" PRIu32 " with %" PRId64 " bytes cannot be taken up", record->gpu,
                          record->total_bytes);
     if (record->gpu == core->gpu_count) {
@@ -32,11 +33,12 @@ int core_apply_gpu_back(struct core *core, const struct record_gpu *record, stru
     gpu->total_bytes = record->total_bytes;
     gpu->share = record->share;
     gpu->instance = record->instance;
+    gpu->part_permille = record->part_permille ? record->part_permille : 1000;
     core->smallest_gpu_bytes = core->largest_gpu_bytes = record->total_bytes;
     core->instance_count = core->mps_count = 0;
     for (uint32_t i = 0; i < core->gpu_count; i++) {
         core->instance_count += core->gpus[i]->instance;
-        core->mps_count += core->gpus[i]->share == SHARE_MPS;
+        core->mps_count += sharing_serves(core->gpus[i]);
         if (core->gpus[i]->total_bytes < core->smallest_gpu_bytes)
             core->smallest_gpu_bytes = core->gpus[i]->total_bytes;
         if (core->gpus[i]->total_bytes > core->largest_gpu_bytes)

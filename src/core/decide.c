@@ -9,6 +9,7 @@
 #include "core/fence.h"
 #include "core/overuse.h"
 #include "core/sharing.h"
+#include "core/slowdown.h"
 
 /* ---- The order of jobs ---- */
 
@@ -70,7 +71,7 @@ static bool choose_shared(const struct core *core, const struct job *job, int64_
         int64_t rank;
         if (!may_qualify(core, core->gpus[i], needed_bytes))
             continue;
-        rank = core->policy->rank(core, core->gpus[i]); /* costs less than the verdict */
+        rank = core->policy->rank(core, job, core->gpus[i]); /* costs less than the verdict */
         if (placed->count == job->wants->gpus && rank >= ranks[placed->count - 1])
             continue;
         if (gpu_verdict(core, job, core->gpus[i], now_ns) != REASON_NONE)
@@ -161,7 +162,7 @@ static int32_t predicted_slowdown(const struct core *core, const struct job *job
     int32_t worst = 1000;
 
     for (uint32_t i = 0; i < placed->count; i++) {
-        int32_t slowdown = predicted_slowdown_permille(core->gpus[placed->gpus[i]], job);
+        int32_t slowdown = slowdown_predict(core, core->gpus[placed->gpus[i]], job).worst_permille;
         if (slowdown > worst)
             worst = slowdown;
     }

@@ -5,8 +5,7 @@
 #include "base/units.h"
 #include "core/core_internal.h"
 #include "core/quantum.h"
-
-#define PPM INT64_C(1000000)
+#include "core/slowdown.h"
 
 /* Variance of a first estimate, which may be anywhere; and the least variance that readings can reach, since runs
  * differ. */
@@ -161,38 +160,6 @@ int64_t learned_reservation(const struct core *core, const struct job *job, uint
     return profile->peak_bytes < core->largest_gpu_bytes ? profile->peak_bytes : core->largest_gpu_bytes;
 }
 
-/* The share of the GPU that the residents except `without` (may be NULL) leave idle: prod(1 - a_i). */
-static int64_t idle_ppm(const struct gpu *gpu, const struct job *without)
-{
-    int64_t idle = PPM;
-
-    for (uint32_t i = 0; i < gpu->resident_count; i++)
-        if (gpu->residents[i] != without)
-            idle = idle * (1000 - learned_activity(gpu->residents[i])) / 1000;
-    return idle;
-}
-
-int64_t predicted_delivered_ppm(const struct gpu *gpu)
-{
-    return PPM - idle_ppm(gpu, NULL);
-}
-
-int32_t predicted_slowdown_permille(const struct gpu *gpu, const struct job *joining)
-{
-    int64_t idle = idle_ppm(gpu, NULL), sum = 0, slowdown;
-
-    for (uint32_t i = 0; i < gpu->resident_count; i++)
-        sum += learned_activity(gpu->residents[i]);
-    if (joining) {
-        idle = idle * (1000 - learned_activity(joining)) / 1000;
-        sum += learned_activity(joining);
-    }
-    if (gpu->resident_count + (joining != NULL) < 2 || idle == PPM)
-        return 1000;
-    slowdown = sum * PPM / (PPM - idle);
-    return slowdown < 1000 ? 1000 : slowdown > INT32_MAX ? INT32_MAX : (int32_t)slowdown;
-}
-
 /* ---- Learning ---- */
 
 static bool alone_everywhere(const struct core *core, const struct job *job)
@@ -250,10 +217,10 @@ void learn_activity(struct core *core, struct gpu *gpu, const struct record *rec
 
     if (record->sample.smact_permille < 0 || !learn_sample_is_due(core, gpu, record->at_ns))
         return;
-    innovation = record->sample.smact_permille - predicted_delivered_ppm(gpu) / 1000;
+    innovation = record->sample.smact_permille - slowdown_predict(core, gpu, NULL).delivered_ppm / 1000;
     sensitivities = xcalloc(gpu->resident_count, sizeof *sensitivities);
     for (uint32_t i = 0; i < gpu->resident_count; i++) {
-        sensitivities[i] = idle_ppm(gpu, gpu->residents[i]) / 1000;
+        sensitivities[i] = slowdown_sensitivity(core, gpu, gpu->residents[i]);
         spread += gpu->residents[i]->profile->variance * sensitivities[i] / 1000 * sensitivities[i] / 1000;
     }
     core->openings++;

@@ -1,8 +1,4 @@
-/* The core's knowledge: how jobs slow one another, and the memory and activity of a workload's earlier runs. Integers
- * only.
- *
- * The model is fixed, and separate from the simulator's truth (src/contention). Residents with solo SM activities a_i
- * together deliver U = 1 - prod(1 - a_i), and each is slowed down by sum(a_i) / U. */
+/* The memory and SM activity of a workload's earlier runs, as far as the core has learned them. Integers only. */
 #ifndef CARMA_CORE_LEARN_H
 #define CARMA_CORE_LEARN_H
 
@@ -55,11 +51,6 @@ int32_t learned_activity(const struct job *job);
 
 /* The memory per GPU to reserve for the job, and where that figure comes from; -1: nobody knows. */
 int64_t learned_reservation(const struct core *core, const struct job *job, uint32_t *source);
-
-/* U of the residents in parts per million; how much each of them is slowed down, in permille, were `joining` (may be
- * NULL) there too. */
-int64_t predicted_delivered_ppm(const struct gpu *gpu);
-int32_t predicted_slowdown_permille(const struct gpu *gpu, const struct job *joining);
 
 /* Whether a sample of the GPU at at_ns would teach anything: not where residents came or went within the window. */
 bool learn_sample_is_due(const struct core *core, const struct gpu *gpu, int64_t at_ns);

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "core/core_internal.h"
 #include "core/sharing.h"
+#include "core/slowdown.h"
 
 bool job_wants_idle(const struct core *core, const struct job *job)
 {
@@ -38,7 +39,9 @@ static uint32_t prediction_verdict(const struct core *core, const struct job *jo
 {
     int32_t bound = gpu_slowdown_bound(core, job, gpu);
 
-    return bound && predicted_slowdown_permille(gpu, job) > bound ? REASON_SLOWDOWN : REASON_NONE;
+    if (bound && slowdown_predict(core, gpu, job).worst_permille > bound)
+        return REASON_SLOWDOWN;
+    return slowdown_pays(core, gpu, job) ? REASON_NONE : REASON_TURNS;
 }
 
 #define COMPANY_MAX 64
@@ -49,9 +52,12 @@ static uint32_t prediction_verdict(const struct core *core, const struct job *jo
 static bool fits_beside_reserved(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
     const struct job *head = core_find_job(core, gpu->reserved_for);
-    struct job *company[COMPANY_MAX];
-    struct gpu later = {
-        .residents = company, .total_bytes = gpu->total_bytes, .share = gpu->share, .instance = gpu->instance};
+    struct job *company[COMPANY_MAX], there;
+    struct gpu later = {.residents = company,
+                        .total_bytes = gpu->total_bytes,
+                        .share = gpu->share,
+                        .instance = gpu->instance,
+                        .part_permille = gpu->part_permille};
     int64_t residents_bytes = 0, reservation = learned_reservation(core, job, NULL),
             reserved = learned_reservation(core, head, NULL);
 
@@ -67,7 +73,9 @@ static bool fits_beside_reserved(const struct core *core, const struct job *job,
         }
     if (!sharing_lets_follow(core, job, head, &later))
         return false;
-    company[later.resident_count++] = (struct job *)head;
+    there = *head;
+    there.share = sharing_mode_of(core, head, &later);
+    company[later.resident_count++] = &there;
     return residents_bytes + reservation + reserved <= gpu_idle_bytes(gpu) - core->config.margin_bytes &&
            prediction_verdict(core, job, &later) == REASON_NONE;
 }
@@ -77,12 +85,25 @@ static bool kept_for_another(const struct core *core, const struct job *job, con
     return gpu->reserved_for && gpu->reserved_for != job->id && !fits_beside_reserved(core, job, gpu);
 }
 
+/* An instance that would slow the job beyond its bound is for others, where the node has a larger one. */
+static bool waits_for_larger(const struct core *core, const struct job *job, const struct gpu *gpu)
+{
+    bool larger = false;
+
+    if (gpu->part_permille == 1000 || !core->policy->predicts || prediction_verdict(core, job, gpu) == REASON_NONE)
+        return false;
+    for (uint32_t i = 0; i < core->gpu_count; i++)
+        larger |= !core->gpus[i]->lost && core->gpus[i]->part_permille > gpu->part_permille;
+    return larger;
+}
+
 bool gpu_fits_idle(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
     uint32_t source;
     int64_t reservation;
 
-    if (!gpu_idle(gpu) || sharing_verdict(core, job, gpu) != REASON_NONE || kept_for_another(core, job, gpu))
+    if (!gpu_idle(gpu) || sharing_verdict(core, job, gpu) != REASON_NONE || kept_for_another(core, job, gpu) ||
+        waits_for_larger(core, job, gpu))
         return false;
     reservation = learned_reservation(core, job, &source);
     /* Its margin may say more than the GPU has: the run itself fitted. */

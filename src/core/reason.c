@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "core/core_internal.h"
 #include "core/sharing.h"
+#include "core/slowdown.h"
 
 const char *reason_name(uint32_t code)
 {
@@ -31,6 +32,7 @@ const char *reason_name(uint32_t code)
         [REASON_OWN_SERVER] = "own-server",
         [REASON_CLIENTS] = "clients",
         [REASON_SHARE_FAULT] = "share-fault",
+        [REASON_TURNS] = "turns",
         [REASON_NO_MPS] = "no-mps",
         [REASON_INSTANCE] = "instance",
         [REASON_USER_JOBS] = "user-jobs",
@@ -130,6 +132,11 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
     case REASON_OTHER_MODE:
         snprintf(text, REASON_TEXT, "job %" PRIu64 " uses GPU %" PRIu32 " %s: all jobs of a GPU share it in one mode",
                  reason->other, reason->gpu, reason->share == SHARE_MPS ? "by MPS" : "by time-slicing");
+        break;
+    case REASON_TURNS:
+        snprintf(text, REASON_TEXT,
+                 "on GPU %" PRIu32 " it would take turns with job %" PRIu64 ", and too little would be gained by that",
+                 reason->gpu, reason->other);
         break;
     case REASON_OTHER_USER:
         snprintf(text, REASON_TEXT, "GPU %" PRIu32 "'s MPS server is user %" PRIu64 "'s", reason->gpu, reason->other);
@@ -249,7 +256,7 @@ static int nearness(uint32_t code)
     static const uint32_t order[] = {
         REASON_GPUS_LOST,  REASON_NOT_MEASURED, REASON_EXCLUSIVE,   REASON_SHARE_FAULT, REASON_OTHER_MODE,
         REASON_OTHER_USER, REASON_OWN_SERVER,   REASON_CLIENTS,     REASON_FULL,        REASON_RESERVED,
-        REASON_MEMORY,     REASON_SETTLING,     REASON_SM_ACTIVITY, REASON_SLOWDOWN,
+        REASON_MEMORY,     REASON_SETTLING,     REASON_SM_ACTIVITY, REASON_TURNS,       REASON_SLOWDOWN,
     };
 
     for (size_t i = 0; i < sizeof order / sizeof *order; i++)
@@ -290,10 +297,15 @@ static void note_gpu(const struct core *core, const struct job *job, const struc
         reason->best_permille = gpu->smact_permille;
         break;
     case REASON_SLOWDOWN:
-        if (!first && predicted_slowdown_permille(gpu, job) >= reason->best_permille)
+        if (!first && slowdown_predict(core, gpu, job).worst_permille >= reason->best_permille)
             return;
-        reason->best_permille = predicted_slowdown_permille(gpu, job);
+        reason->best_permille = slowdown_predict(core, gpu, job).worst_permille;
         reason->cap_permille = gpu_slowdown_bound(core, job, gpu);
+        break;
+    case REASON_TURNS:
+        if (!first)
+            return;
+        reason->other = gpu->residents[0]->id;
         break;
     case REASON_SETTLING:
         if (!first && gpu->closed_until_ns >= reason->until_ns)

@@ -31,6 +31,7 @@ enum reason_code {
     REASON_NO_MPS,      /* asks for MPS, which `qualified` of the node's GPUs are configured for, `wanted` are needed */
     REASON_INSTANCE,    /* wants several GPUs, but the `qualified` ones are MIG instances, of which a process can use
                            only one */
+    REASON_TURNS,       /* it would take turns with `other`, which gains too little (slowdown.h) */
     REASON_USER_JOBS,   /* its user runs `qualified` jobs, `allowed` at most */
     REASON_USER_GPUS,   /* its user has `qualified` GPUs and it wants `wanted` more, `allowed` at most */
     REASON_USER_MEMORY, /* its user's jobs request held_bytes and it needed_bytes more, best_bytes at most */

@@ -3,11 +3,16 @@
 #include "base/share.h"
 #include "core/core_internal.h"
 
+bool sharing_serves(const struct gpu *gpu)
+{
+    return gpu->share == SHARE_MPS || gpu->share == SHARE_AUTO;
+}
+
 uint32_t sharing_ever(const struct record_submitted *wants, const struct gpu *gpu)
 {
     if (gpu->instance && wants->gpus > 1)
         return REASON_INSTANCE;
-    if (wants->share == SHARE_MPS && !wants->exclusive && gpu->share != SHARE_MPS)
+    if (wants->share == SHARE_MPS && !wants->exclusive && !sharing_serves(gpu))
         return REASON_NO_MPS;
     return REASON_NONE;
 }
@@ -24,9 +29,10 @@ enum share_mode sharing_mode_of(const struct core *core, const struct job *job, 
 {
     if (job->wants->exclusive || gpu->share == SHARE_EXCLUSIVE)
         return SHARE_EXCLUSIVE;
-    if (gpu->share != SHARE_MPS || job->wants->share == SHARE_TIME_SLICE)
+    if (!sharing_serves(gpu) || job->wants->share == SHARE_TIME_SLICE)
         return SHARE_TIME_SLICE;
-    if (job->wants->share == SHARE_ANY && gpu->resident_count && (job->wants->gpus == 1 || !may_join(core, job)))
+    if (gpu->share == SHARE_MPS && job->wants->share == SHARE_ANY && gpu->resident_count &&
+        (job->wants->gpus == 1 || !may_join(core, job)))
         return gpu->residents[0]->share == SHARE_MPS ? SHARE_MPS : SHARE_TIME_SLICE;
     return SHARE_MPS;
 }
@@ -44,9 +50,9 @@ static uint32_t client_verdict(const struct core *core, const struct job *job, c
 {
     bool others = (gpu->server && gpu->server_uid != job->wants->uid) || !all_of_user(gpu, job->wants->uid);
 
-    if (!core->config.mps_multiuser && core->config.mps_domain != MPS_DOMAIN_NODE && others)
+    if (gpu->share != SHARE_AUTO && !core->config.mps_multiuser && core->config.mps_domain != MPS_DOMAIN_NODE && others)
         return REASON_OTHER_USER;
-    if (!may_join(core, job))
+    if (gpu->share != SHARE_AUTO && !may_join(core, job))
         return core->config.mps_domain == MPS_DOMAIN_GPU ? REASON_OWN_SERVER : REASON_OTHER_MODE;
     return gpu->resident_count >= core->config.mps_max_clients ? REASON_CLIENTS : REASON_NONE;
 }
@@ -59,14 +65,14 @@ uint32_t sharing_verdict(const struct core *core, const struct job *job, const s
         return ever;
     /* A job that leaves the choice to carma waits too: time-slicing it would keep others from the server once that
      * serves again. */
-    if ((gpu->share_faulted || (job->user->share_faulted && !gpu->instance)) && gpu->share == SHARE_MPS &&
+    if ((gpu->share_faulted || (job->user->share_faulted && !gpu->instance)) && sharing_serves(gpu) &&
         !job->wants->exclusive && job->wants->share != SHARE_TIME_SLICE)
         return REASON_SHARE_FAULT;
     if (gpu->resident_count == 0)
         return way == SHARE_MPS && gpu->server ? client_verdict(core, job, gpu) : REASON_NONE;
     if (way == SHARE_EXCLUSIVE)
         return REASON_NO_IDLE_GPU;
-    if (gpu->residents[0]->share != way)
+    if (gpu->share != SHARE_AUTO && gpu->residents[0]->share != way)
         return REASON_OTHER_MODE;
     return way == SHARE_MPS ? client_verdict(core, job, gpu) : REASON_NONE;
 }

@@ -1,6 +1,8 @@
-/* Sharing modes of a GPU: time-slicing, MPS, or exclusive; and the limits of MIG instances.
+/* Sharing modes of a GPU: auto, time-slicing, MPS, or exclusive; and the limits of MIG instances.
  *
- *   - all residents of a GPU use one mode
+ *   - auto: a user's jobs are clients of his MPS server. They take turns with other users' jobs, and with jobs that ask
+ *     for time-slicing, where that pays (slowdown.h)
+ *   - all residents of a GPU that is configured otherwise use one mode
  *   - a GPU configured for MPS may, while it is empty, take a job that wants time-slicing; then it takes only such
  *     jobs until it is empty again
  *   - a GPU configured for time-slicing, or for one job at a time, takes no job that asks for MPS
@@ -27,6 +29,9 @@ struct core;
 struct gpu;
 struct job;
 struct record_submitted;
+
+/* Whether jobs can be clients of an MPS server there. */
+bool sharing_serves(const struct gpu *gpu);
 
 /* The reason why the GPU, as it is configured, can never take such a job: REASON_NO_MPS, REASON_INSTANCE or
  * REASON_NONE. */

@@ -23,7 +23,11 @@ static void take_gpu(const struct gpu *gpu, int64_t at_ns, struct record_list *o
     struct record_state_gpu *state = &record.state_gpu;
 
     *state = (struct record_state_gpu){
-        .gpu = {.gpu = gpu->number, .total_bytes = gpu->total_bytes, .share = gpu->share, .instance = gpu->instance},
+        .gpu = {.gpu = gpu->number,
+                .total_bytes = gpu->total_bytes,
+                .share = gpu->share,
+                .instance = gpu->instance,
+                .part_permille = gpu->part_permille},
         .share_faulted = gpu->share_faulted,
         .server = gpu->server,
         .server_uid = gpu->server_uid,

@@ -94,7 +94,7 @@ int daemon_start(struct daemon *daemon, struct error *err)
                                 .inherited_count = daemon->service.sockets,
                                 .handle = requests_handle,
                                 .user = daemon};
-    int status = mps_jobs_check(&daemon->config, err);
+    int status = mps_jobs_check(&daemon->config, &daemon->no_mps, err);
 
     if (status != 0)
         return status;
@@ -166,6 +166,7 @@ void daemon_stop(struct daemon *daemon)
     totals_free(daemon->totals);
     repeats_free(daemon->repeats);
     views_release(&daemon->views);
+    free(daemon->no_mps);
     core_free(daemon->core);
     if (running)
         daemon_log("stopped; %" PRIu32 " job%s on and will be found again", running, running == 1 ? " goes" : "s go");

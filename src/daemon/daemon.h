@@ -57,6 +57,7 @@ struct daemon {
     struct runs *runs;
     struct series *series;
     struct mps_jobs *mps_jobs;
+    char *no_mps; /* owned: why jobs cannot share by MPS where `share` is auto; "": they can */
     struct whatif *whatif;
     struct http_server *http;
     struct submission *submissions; /* that are being read and estimated, or wait for that */

@@ -41,7 +41,7 @@ static const struct argp_option option_table[] = {
     {"set", 's', "KEY=VALUE", 0, "set one thing; may be given several times, and wins over the file", 0},
     {"state", 'S', "DIR", 0, "keep the store and the runs in DIR (the setting state_directory)", 0},
     {"socket", 'u', "PATH", 0, "listen on the Unix socket PATH (the setting socket)", 0},
-    {"settings", OPTION_SETTINGS, NULL, 0, "list the settings, and end", 0},
+    {"settings", OPTION_SETTINGS, NULL, 0, "list what can be set, and end", 0},
     {"settings-file", OPTION_SETTINGS_FILE, NULL, 0,
      "print a configuration file with every default as a comment, and end", 0},
     {"settings-man", OPTION_SETTINGS_MAN, NULL, OPTION_HIDDEN, "print the manual page carma.conf(5), and end", 0},
@@ -51,7 +51,7 @@ static const struct argp_option option_table[] = {
 static void print_settings(FILE *out)
 {
     config_help(out);
-    fprintf(out, "\nThe values of `policy` (NAME, or a preset and a plain policy: thesis+lug):\n");
+    fprintf(out, "\nWhat `policy` takes (NAME, or a preset and a plain policy: thesis+lug):\n");
     config_policies_help(out);
 }
 
@@ -165,7 +165,7 @@ static void tell_of_places(const struct daemon *daemon)
         const char *set = place.tcp ? daemon->config.listen : daemon->config.socket;
 
         if (place.tcp)
-            daemon_log("listening on %s%s, for clients that show the token in %s", place.name, whose,
+            daemon_log("listening on %s%s, for who shows the token in %s", place.name, whose,
                        daemon->config.token_file);
         else
             daemon_log("listening on %s%s", place.name, whose);
@@ -208,6 +208,8 @@ static int run(struct daemon *daemon, struct error *err)
         node_watch(daemon->node);
         daemon_log("policy %s, memory view %s", daemon->config.core.policy,
                    memory_view_name(daemon->config.core.memory_view));
+        if (*daemon->no_mps)
+            daemon_log("share = auto, and no job shares by MPS: %s", daemon->no_mps);
         tell_of_places(daemon);
         announcer = announce_ready(daemon);
         uv_run(&loop, UV_RUN_DEFAULT);

@@ -72,7 +72,9 @@ struct gpu_reading {
     uint32_t valid;            /* enum gpu_reading_bit */
     int32_t error;             /* NVML's return code where the device itself failed (e.g. 15 GPU_IS_LOST), else 0 */
     int32_t minor;             /* N of its node /dev/nvidiaN, of an instance its parent's; -1: not told */
-    uint32_t zero;             /* padding, 0 */
+    uint16_t compute_mode;     /* enum nvml_compute_mode */
+    uint16_t
+        part_permille; /* GPU_INSTANCE: of the parent's slices, those it computes on; 0: not told, or no instance */
     int32_t utilization_permille;
     uint32_t process_count;
     uint32_t xid;           /* the latest critical one since carma-monitor began, no consequence of another; 0: none */

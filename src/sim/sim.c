@@ -22,7 +22,7 @@
 void sim_options_default(struct sim_options *options)
 {
     *options = (struct sim_options){
-        .share = SHARE_MPS,
+        .share = SHARE_AUTO,
         .contention = contention_default,
         .load_ns = 12 * NS_PER_SEC,
         .climb_ns = 15 * NS_PER_SEC,
@@ -451,7 +451,10 @@ static int begin(struct sim *sim, struct error *err)
 
     for (uint32_t i = 0; rc == 0 && i < sim->gpu_count; i++) {
         struct record record = {.type = RECORD_GPU_BACK,
-                                .gpu = {.gpu = i, .total_bytes = sim->gpu_bytes, .share = sim->options->share}};
+                                .gpu = {.gpu = i,
+                                        .total_bytes = sim->gpu_bytes,
+                                        .share = sim->options->share,
+                                        .part_permille = sim->options->mig_slices * 1000 / 7}};
         snprintf(record.gpu.uuid, sizeof record.gpu.uuid, "GPU-simulated-%" PRIu32, i);
         rc = feed(sim, &record, err);
     }

@@ -56,6 +56,7 @@ listen_for_mps() {
 # start_daemon [ARGUMENT...]: and waits until it answers and sees its GPUs.
 start_daemon() {
     "$PREFIX/bin/carmad" --state "$STATE" --socket "$CARMA_SOCKET" --set mps_pipe_directory="$T/mps" --set grace=500ms \
+        --set share=time-slice \
         --set nvml_library="$PREFIX/lib/carma/vnode/libnvidia-ml.so.1" "$@" 2>>"$T/daemon.log" &
     daemon=$!
     patience

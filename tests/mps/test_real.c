@@ -20,7 +20,7 @@
 #include "base/memory.h"
 #include "base/proc.h"
 #include "gpu/mps/domain.h"
-#include "gpu/mps/multiuser.h"
+#include "gpu/mps/trial.h"
 #include "gpu/mps/process.h"
 
 #define GUARD_MS    40000
@@ -195,7 +195,7 @@ static void test_multiuser(void **state)
 {
     struct error err;
 
-    assert_int_equal(mps_multiuser_check(program, &err), geteuid() != 0 ? -EPERM : driver < 555 ? -ENOTSUP : 0);
+    assert_int_equal(mps_try_multiuser(program, &err), geteuid() != 0 ? -EPERM : driver < 555 ? -ENOTSUP : 0);
 }
 
 /* The arguments: the program, and its driver's version. */

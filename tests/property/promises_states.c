@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/quantum.h"
+#include "core/slowdown.h"
 #include "promises.h"
 
 /* No larger than a GPU of the job's, and no less than its observed memory, as far as a GPU has that. */
@@ -145,7 +146,7 @@ static void check_slowdowns(const struct world *world)
         const struct record *record = &world->decisions_of_step.items[i];
         for (uint32_t k = 0; record->type == RECORD_PLACED && k < record->placed.count; k++) {
             const struct gpu *gpu = core_gpu(core, record->placed.gpus[k]);
-            int32_t slowdown = predicted_slowdown_permille(gpu, NULL);
+            int32_t slowdown = slowdown_predict(core, gpu, NULL).worst_permille;
             for (uint32_t j = 0; j < gpu->resident_count && gpu->resident_count > 1; j++) {
                 int32_t own = gpu->residents[j]->wants->max_slowdown_permille;
                 int32_t bound = own ? own : core_configuration(core)->max_slowdown_permille;

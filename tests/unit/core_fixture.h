@@ -145,7 +145,7 @@ static inline int setup(void **state)
     configure(f, "magm", MEMORY_RESERVE);
     for (uint32_t i = 0; i < GPUS; i++) {
         struct record record = {.type = RECORD_GPU_BACK};
-        record.gpu = (struct record_gpu){.gpu = i, .total_bytes = TOTAL};
+        record.gpu = (struct record_gpu){.gpu = i, .total_bytes = TOTAL, .share = SHARE_AUTO};
         snprintf(record.gpu.uuid, sizeof record.gpu.uuid, "GPU-%u", i);
         apply(f, record);
         sample(f, i, 0, 0, 0);

@@ -134,7 +134,7 @@ static void test_defaults(void **state)
     config_init_default(&config);
     assert_string_equal(config.core.policy, "carma");
     assert_true(config.core.backfill > 0 && config.core.learn && config.core.oom_retry == OOM_RETRY_INFORMED);
-    assert_int_equal(config.share.mode, SHARE_TIME_SLICE);
+    assert_int_equal(config.share.mode, SHARE_AUTO);
     assert_int_equal(config.estimator, ESTIMATOR_AUTO);
     assert_int_equal(config.estimate_quantile_permille, 980);
     assert_null(config.machine_profile);
@@ -250,7 +250,7 @@ static void test_bad_files(void **state)
                               "lug, mug, first-fit, best-fit; joined by +");
     refuse("memory_view = both\n", "1: memory_view 'both' is not allowed: write monitor or reserve");
     refuse("share = mig\n",
-           "1: share 'mig' is not allowed: write time-slice, mps, mps:gpu or exclusive; then, by number or UUID, "
+           "1: share 'mig' is not allowed: write auto, time-slice, mps, mps:gpu or exclusive; then, by number or UUID, "
            "GPUs that differ: mps, 3=exclusive (mps and mps:gpu do not go together)");
     refuse("policy\n", "1: neither `key = value` nor a comment");
     refuse("share = mps\npolicy\npolicy = best\n", /* the first error is reported */

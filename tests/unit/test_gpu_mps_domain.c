@@ -16,7 +16,7 @@
 #include "base/memory.h"
 #include "base/proc.h"
 #include "gpu/mps/domain.h"
-#include "gpu/mps/multiuser.h"
+#include "gpu/mps/trial.h"
 #include "vnode/domain.h"
 #include "vnode_fixture.h"
 
@@ -695,16 +695,16 @@ static void test_multiuser_check(void **state)
 
     open_world(&world);
     if (geteuid() != 0) {
-        assert_int_equal(mps_multiuser_check(CARMA_MPS_CONTROL, &err), -EPERM);
+        assert_int_equal(mps_try_multiuser(CARMA_MPS_CONTROL, &err), -EPERM);
         assert_non_null(strstr(err.text, "only root's MPS server"));
     } else {
         bool can = atoi(driver) >= 555;
-        assert_int_equal(mps_multiuser_check(CARMA_MPS_CONTROL, &err), can ? 0 : -ENOTSUP);
+        assert_int_equal(mps_try_multiuser(CARMA_MPS_CONTROL, &err), can ? 0 : -ENOTSUP);
         if (!can)
             assert_non_null(
                 strstr(err.text, "has no MPS server for several users: install a driver from 555 on, or set"));
-        assert_int_equal(mps_multiuser_check("/no/such/program", &err), -ENOENT);
-        assert_int_equal(mps_multiuser_check("/bin/true", &err), -ENOTSUP); /* says that it started */
+        assert_int_equal(mps_try_multiuser("/no/such/program", &err), -ENOENT);
+        assert_int_equal(mps_try_multiuser("/bin/true", &err), -ENOTSUP); /* says that it started */
     }
     assert_int_equal(programs_left(&world), 0);
     fixture_close(&world.fixture);

@@ -1,5 +1,6 @@
 /* Where a job is placed: carma's own policy by predicted slowdown, and the variants that configuration makes of the
  * same code. */
+#include "core/slowdown.h"
 #include "placement_fixture.h"
 
 static void test_slowdown_is_sum_over_union(void **state)
@@ -14,7 +15,7 @@ static void test_slowdown_is_sum_over_union(void **state)
     assert_int_equal(f->decisions.count, 2);
     assert_int_equal(f->decisions.items[0].placed.slowdown_permille, 1000);
     assert_int_equal(f->decisions.items[1].placed.slowdown_permille, 1428);
-    assert_int_equal(predicted_delivered_ppm(core_gpu(f->core, 0)), 840000);
+    assert_int_equal(slowdown_predict(f->core, core_gpu(f->core, 0), NULL).delivered_ppm, 840000);
 }
 
 static void test_bound_is_that_of_whoever_accepts_least(void **state)

@@ -131,6 +131,7 @@ static void jobs_share_as_they_were_placed(void **state)
     struct sim_result result;
 
     (void)state;
+    options.share = SHARE_MPS;
     jobs[0].share = jobs[1].share = SHARE_TIME_SLICE;
     jobs[2].share = SHARE_MPS;
     result = simulate(jobs, 3, &one_gpu, &options);
@@ -155,6 +156,7 @@ static void mps_servers(void **state)
     struct sim_result result;
 
     (void)state;
+    options.share = SHARE_MPS;
     jobs[1].uid = 7;
     jobs[2].gpus = 2;
     for (options.core.mps_domain = 0; options.core.mps_domain < MPS_DOMAIN_COUNT; options.core.mps_domain++) {

@@ -82,7 +82,8 @@ static void check_cgroups(struct doctor *doctor)
     else if (!own)
         doctor_find(doctor, "cgroups", DOCTOR_WARN,
                     "boot with systemd.unified_cgroup_hierarchy=1: without version 2 a job out of host memory is not "
-                    "told from a killed one, and its detached processes may be missed",
+                    "told from a "
+                    "killed one, and what it forks away may be missed",
                     "version 1 only");
     else if (may_make_groups(doctor, own))
         doctor_find(doctor, "cgroups", DOCTOR_OK, NULL, "version 2%s; jobs can have groups of their own below %s",

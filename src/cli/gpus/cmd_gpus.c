@@ -40,10 +40,9 @@ const struct argp gpus_argp = {
     .options = options,
     .parser = parse,
     .doc = "List the GPUs: memory in use, SM activity (SM ACT: of the daemon's window), power, and the jobs on them. "
-           "With --watch, their present activity: SM activity, SM occupancy, DRAM and tensor activity, PCIe traffic to "
-           "and from the GPU. SRC is the source that measures it; AGE says how old it is."
-           "\vFREE is the memory that the policy counts as free: reservations that are not used yet are not free. An "
-           "activity "
+           "With --watch, what they do now: SM activity, SM occupancy, DRAM and tensor activity, PCIe traffic to and "
+           "from the GPU; which source measures it (SRC), and how old that is (AGE)."
+           "\vFREE is what the policy counts as free: reservations that are not used yet are not free. An activity "
            "with a ~ is "
            "NVML's utilisation, an upper bound that stands in where no SM activity can be measured.",
 };
@@ -256,8 +255,22 @@ static void print_unmanaged(const json_t *gpu)
     }
 }
 
+/* Why a GPU is not shared as `auto` would; once where it is the same of several. */
+static void print_share_why(const json_t *gpu, char **said)
+{
+    CLEANUP(free_ptr) char *why = answer_text(gpu, "share_why") ? answer_safe_text(gpu, "share_why") : NULL;
+
+    if (!why || (*said && strcmp(*said, why) == 0))
+        return;
+    printf("GPU %" PRId64 ": shared by %s although share = auto: %s\n", answer_integer(gpu, "index", -1),
+           answer_text(gpu, "share"), why);
+    free(*said);
+    *said = xstrdup(why);
+}
+
 static void print_notes(const json_t *reply)
 {
+    CLEANUP(free_ptr) char *said = NULL;
     bool coarse = false;
     json_t *gpu;
     size_t i;
@@ -270,6 +283,7 @@ static void print_notes(const json_t *reply)
             printf("GPU %" PRId64 ": memory is not told apart by job: %s\n", answer_integer(gpu, "index", -1), why);
         }
         print_unmanaged(gpu);
+        print_share_why(gpu, &said);
         if (json_is_object(xid)) {
             CLEANUP(free_ptr) char *at = answer_time(answer_integer(xid, "at_ns", 0));
             CLEANUP(free_ptr) char *uuid = answer_safe_text(gpu, "uuid");

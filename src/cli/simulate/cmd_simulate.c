@@ -269,7 +269,7 @@ int cmd_simulate(struct cli *cli, int argc, char **argv)
 {
     struct simulate_options wanted = {.profile = "a100x4-40g",
                                       .policy = "default",
-                                      .share = SHARE_MPS,
+                                      .share = SHARE_AUTO,
                                       .seeds = 1,
                                       .contention = contention_default,
                                       .estimator = {.column = -1}};

@@ -1,16 +1,18 @@
-/* carma's own placement policy. A job of SM activity a adds (1 - U) a to a GPU that is estimated to deliver U. So the
- * job goes where U is least: an idle GPU first, since U = 0 there. Of equals, the one with the most free memory. Which
- * GPUs qualify follows from reservations and the predicted slowdown (decide.c). */
+/* carma's own placement policy: a job goes where most is done in addition (slowdown.h), so to an idle GPU first; then
+ * beside jobs of its user by MPS, before it takes turns with others. Of equals, the GPU with the most free memory.
+ * Which GPUs qualify follows from reservations and the predicted slowdown (qualify.c). */
 #include "core/core_internal.h"
 #include "core/policy/policy.h"
+#include "core/slowdown.h"
 
 #define MEMORY_BITS 40 /* MiB of any GPU */
 
-static int64_t rank(const struct core *core, const struct gpu *gpu)
+static int64_t rank(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
     int64_t free_mib = gpu_free_bytes(core, gpu) >> 20;
+    int64_t added = slowdown_predict(core, gpu, job).delivered_ppm - slowdown_predict(core, gpu, NULL).delivered_ppm;
 
-    return (predicted_delivered_ppm(gpu) << MEMORY_BITS) - free_mib;
+    return -added * (INT64_C(1) << MEMORY_BITS) - free_mib;
 }
 
 const struct policy policy_carma = {

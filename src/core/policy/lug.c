@@ -2,8 +2,9 @@
 #include "core/core_internal.h"
 #include "core/policy/policy.h"
 
-static int64_t rank(const struct core *core, const struct gpu *gpu)
+static int64_t rank(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
+    (void)job;
     (void)core;
     return gpu->smact_permille;
 }

@@ -2,14 +2,15 @@
 #include "core/core_internal.h"
 #include "core/policy/policy.h"
 
-static int64_t rank(const struct core *core, const struct gpu *gpu)
+static int64_t rank(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
+    (void)job;
     return ((int64_t)gpu->number - core->round_robin_next + core->gpu_count) % core->gpu_count;
 }
 
 const struct policy policy_round_robin = {
     .name = "round-robin",
-    .summary = "the next GPU in cyclic order, for any load",
+    .summary = "the next GPU in cyclic order, whatever its load",
     .shares = true,
     .idle_first = true,
     .waives_load = true,

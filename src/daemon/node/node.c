@@ -196,16 +196,20 @@ static void gpu_comes_or_goes(struct node *node, uint32_t number, const struct g
 {
     struct daemon *daemon = node->daemon;
     const struct gpu *gpu = core_gpu(daemon->core, number);
-    enum share_mode share = config_share_of(&daemon->config, number, there ? reading->uuid : gpu ? gpu->uuid : "");
+    const char *why;
+    enum share_mode share = there ? node_share_of(node, number, reading, &why) : gpu ? gpu->share : SHARE_ANY;
+    int32_t part = there && reading->kind == GPU_INSTANCE ? reading->part_permille : 0;
     struct record input = {.type = there ? RECORD_GPU_BACK : RECORD_GPU_LOST, .at_ns = nodetime_now_ns()};
     struct error err;
 
-    if (gpu ? gpu->lost == !there && (!there || (gpu->total_bytes == reading->total_bytes && gpu->share == share))
+    if (gpu ? gpu->lost == !there && (!there || (gpu->total_bytes == reading->total_bytes && gpu->share == share &&
+                                                 gpu->part_permille == (part ? part : 1000)))
             : !there)
         return;
     input.gpu.gpu = number;
     input.gpu.total_bytes = there ? reading->total_bytes : gpu->total_bytes;
     input.gpu.share = share;
+    input.gpu.part_permille = part;
     input.gpu.instance = there && reading->kind == GPU_INSTANCE;
     memcpy(input.gpu.uuid, there ? reading->uuid : gpu->uuid, sizeof input.gpu.uuid);
     if (engine_input(daemon->engine, &input, &err) != 0)

@@ -4,6 +4,7 @@
 #ifndef CARMA_DAEMON_NODE_NODE_INTERNAL_H
 #define CARMA_DAEMON_NODE_NODE_INTERNAL_H
 
+#include "base/share.h"
 #include "daemon/node/attribution.h"
 #include "daemon/node/energy.h"
 #include "daemon/node/node.h"
@@ -64,6 +65,11 @@ struct node_gpu {
     double sm_activity_seconds;
     struct node_told told;
 };
+
+/* How the jobs of the GPU share it: as configured, or where that is `auto` as the node can. *why (static, or the
+ * daemon's): why it is not shared as `auto` would; "": it is, or something else is configured. */
+enum share_mode node_share_of(const struct node *node, uint32_t number, const struct gpu_reading *reading,
+                              const char **why);
 
 struct node {
     struct daemon *daemon;

@@ -134,6 +134,7 @@ static json_t *target_to_json(const struct node *node, const struct gpu *gpu, in
     static const struct node_gpu unread;
     const struct node_gpu *entry = node_gpu_numbered(node, gpu->number);
     json_t *jobs = json_array(), *json = json_object();
+    const char *why = "";
 
     entry = entry ? entry : &unread;
     for (uint32_t i = 0; i < gpu->resident_count; i++)
@@ -142,7 +143,10 @@ static json_t *target_to_json(const struct node *node, const struct gpu *gpu, in
     json_object_set_new(json, "uuid", json_string(gpu->uuid));
     json_object_set_new(json, "lost", json_boolean(gpu->lost));
     json_object_set_new(json, "share",
-                        json_string(share_mode_name(config_share_of(&node->daemon->config, gpu->number, gpu->uuid))));
+                        json_string(share_mode_name(gpu->share == SHARE_ANY ? SHARE_TIME_SLICE : gpu->share)));
+    if (entry->at_ns)
+        node_share_of(node, gpu->number, &entry->reading, &why);
+    json_object_set_new(json, "share_why", *why ? json_string(why) : json_null());
     set(json, "total_bytes", gpu->total_bytes, true);
     set(json, "free_bytes", node_free_bytes(node, gpu, entry), true);
     json_object_set_new(json, "jobs", jobs);

@@ -114,7 +114,7 @@ static void look_at(struct look *look, const struct node *node, const struct gpu
     row->total_bytes = gpu->total_bytes;
     row->free_bytes = node_free_bytes(node, gpu, entry ? entry : &unread);
     row->unmanaged_bytes = row->read ? entry->attribution.unmanaged_bytes : -1;
-    row->share = config_share_of(&node->daemon->config, gpu->number, gpu->uuid);
+    row->share = gpu->share == SHARE_ANY ? SHARE_TIME_SLICE : gpu->share;
     row->resident_count = gpu->resident_count;
     add_residents(look, gpu);
 }

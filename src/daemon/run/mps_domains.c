@@ -10,9 +10,10 @@
 #include "base/proc.h"
 #include "base/strbuf.h"
 #include "core/ledger.h"
+#include "core/sharing.h"
 #include "daemon/log.h"
 #include "daemon/run/mps_jobs_internal.h"
-#include "gpu/mps/multiuser.h"
+#include "gpu/mps/trial.h"
 
 #define USERS      "uid-" /* beginnings of directories' names */
 #define EVERYBODYS "all-"
@@ -58,7 +59,7 @@ static char *gpus_of(const struct mps_jobs *mps_jobs, const struct job_view *vie
 
     for (uint32_t i = 0; i < core_gpu_count(core); i++) {
         const struct gpu *gpu = core_gpu(core, i);
-        if (is_on(view, i) || (wide && gpu->share == SHARE_MPS && !gpu->instance && !gpu->lost))
+        if (is_on(view, i) || (wide && sharing_serves(gpu) && !gpu->instance && !gpu->lost))
             uuids[count++] = gpu->uuid;
     }
     qsort(uuids, count, sizeof *uuids, compare_texts);
@@ -114,12 +115,23 @@ static const char *control_program(const struct config *config)
     return config->mps_control ? config->mps_control : "nvidia-cuda-mps-control";
 }
 
-int mps_jobs_check(const struct config *config, struct error *err)
+int mps_jobs_check(const struct config *config, char **no_mps, struct error *err)
 {
-    int rc = config->core.mps_multiuser && !config->mps_pipe_directory
-                 ? mps_multiuser_check(control_program(config), err)
-                 : 0;
+    const char *program = control_program(config);
+    struct error why;
+    int rc = 0;
 
+    *no_mps = xstrdup("");
+    if (config->mps_pipe_directory)
+        return 0;
+    if (share_setting_names(&config->share, SHARE_AUTO) && mps_try(program, &why) != 0) {
+        free(*no_mps);
+        *no_mps = xasprintf("%s: install the driver's MPS (Debian: nvidia-cuda-mps), name its program by mps_control, "
+                            "or set share = time-slice (carma doctor)",
+                            why.text);
+    }
+    if (config->core.mps_multiuser)
+        rc = mps_try_multiuser(program, err);
     return rc == -ENOENT ? 0 : rc; /* a job that needs it is told so */
 }
 

@@ -6,9 +6,9 @@
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "base/units.h"
-#include "core/learn.h"
 #include "core/ledger.h"
 #include "core/overuse.h"
+#include "core/slowdown.h"
 #include "daemon/view/view.h"
 #include "launch/launch.h"
 
@@ -168,7 +168,7 @@ int32_t job_view_slowdown_permille(const struct job_view *view, const struct cor
 
     for (uint32_t i = 0; job_state_runs(view->state) && i < view->placement_count; i++) {
         const struct gpu *gpu = core_gpu(core, view->placements[i].gpu);
-        int32_t slowdown = gpu ? predicted_slowdown_permille(gpu, NULL) : 0;
+        int32_t slowdown = gpu ? slowdown_predict(core, gpu, NULL).worst_permille : 0;
         if (slowdown > worst)
             worst = slowdown;
     }

@@ -65,7 +65,7 @@ static void found(const struct nvml_calls *calls, struct nvml_devices *devices, 
 {
     struct nvml_known_device *device = by_uuid(devices, uuid);
     char name[NVML_NAME_ROOM] = "";
-    unsigned int minor;
+    unsigned int minor, mode;
 
     if (!device)
         device = add(calls, devices);
@@ -77,6 +77,9 @@ static void found(const struct nvml_calls *calls, struct nvml_devices *devices, 
     device->code = NVML_SUCCESS;
     device->index = index;
     device->handle = handle;
+    device->compute_mode = calls->compute_mode && calls->compute_mode(handle, &mode) == NVML_SUCCESS
+                               ? (uint16_t)mode
+                               : NVML_COMPUTEMODE_DEFAULT;
     if (device->uuid[0])
         return;
     device->minor = calls->minor && calls->minor(handle, &minor) == NVML_SUCCESS ? (int32_t)minor : -1;

@@ -11,7 +11,8 @@ struct nvml_known_device {
     char uuid[GPU_UUID_SIZE]; /* "" while NVML has not told it; then it is known for one look only */
     char name[GPU_NAME_SIZE];
     unsigned int index;
-    int32_t minor; /* N of its node /dev/nvidiaN; -1: not told */
+    int32_t minor;         /* N of its node /dev/nvidiaN; -1: not told */
+    uint16_t compute_mode; /* enum nvml_compute_mode; the default where it is not told */
     struct nvml_device *handle;
     int code;        /* NVML's, of the latest search: whether the GPU is there */
     bool seen;       /* by the search that runs */

@@ -48,9 +48,20 @@ static void name_instance(const struct nvml_calls *calls, struct nvml_instance *
              attributes.gpu_instance_slices, (attributes.memory_mib + 1023) / 1024);
 }
 
+/* A GPU has as many slices as it can have instances: 7, or 4 of an A30. */
+static void measure_part(const struct nvml_calls *calls, struct nvml_instance *instance, unsigned int slices)
+{
+    struct nvml_attributes attributes = {0};
+
+    instance->part_permille = 0;
+    if (calls->attributes && calls->attributes(instance->handle, &attributes) == NVML_SUCCESS && slices > 0 &&
+        attributes.compute_instance_slices <= slices)
+        instance->part_permille = (uint16_t)(attributes.compute_instance_slices * 1000 / slices);
+}
+
 /* Finds the identity of this handle's instance. */
 static int identify(const struct nvml_calls *calls, struct nvml_mig *mig, struct nvml_device *handle,
-                    const char *parent_name)
+                    const char *parent_name, unsigned int slices)
 {
     char uuid[NVML_UUID_ROOM] = "";
     struct nvml_instance *instance;
@@ -67,6 +78,7 @@ static int identify(const struct nvml_calls *calls, struct nvml_mig *mig, struct
         return NVML_SUCCESS;
     instance->handle = handle;
     name_instance(calls, instance, parent_name);
+    measure_part(calls, instance, slices);
     if (!calls->gpu_instance || calls->gpu_instance(handle, &instance->ids.gpu) != NVML_SUCCESS)
         instance->ids.gpu = NVML_NO_INSTANCE;
     if (!calls->compute_instance || calls->compute_instance(handle, &instance->ids.compute) != NVML_SUCCESS)
@@ -108,7 +120,7 @@ static int find_instances(const struct nvml_calls *calls, struct nvml_mig *mig, 
         if (rc == NVML_ERROR_NOT_FOUND || rc == NVML_ERROR_INVALID_ARGUMENT) /* a gap */
             continue;
         if (rc == NVML_SUCCESS)
-            rc = identify(calls, mig, handle, parent_name);
+            rc = identify(calls, mig, handle, parent_name, limit);
         complete &= rc == NVML_SUCCESS;
         result = nvml_worse(result, rc);
     }

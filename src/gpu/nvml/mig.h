@@ -12,6 +12,7 @@ struct nvml_instance {
     char uuid[GPU_UUID_SIZE];
     char name[GPU_NAME_SIZE];
     struct nvml_instance_ids ids;
+    uint16_t part_permille; /* of the parent's slices; 0: not told */
     struct nvml_gpm gpm;
     bool seen; /* by the search that runs */
 };

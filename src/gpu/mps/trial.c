@@ -1,4 +1,4 @@
-#include "gpu/mps/multiuser.h"
+#include "gpu/mps/trial.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -44,7 +44,7 @@ static void stop(const char *pipe_directory)
     kill(daemon.pid, SIGKILL);
 }
 
-static int try(const char *program, const char *directory, struct error *err)
+static int start_and_stop(const char *program, const char *directory, bool multiuser, struct error *err)
 {
     struct mps_process daemon = {0};
     struct trial trial = {0};
@@ -54,35 +54,52 @@ static int try(const char *program, const char *directory, struct error *err)
     int rc;
 
     uv_loop_init(&loop);
-    mps_call_daemon(&endpoint, true, TIMEOUT_MS, on_started, &trial);
+    mps_call_daemon(&endpoint, multiuser, TIMEOUT_MS, on_started, &trial);
     uv_run(&loop, UV_RUN_DEFAULT);
     uv_loop_close(&loop);
     rc = trial.status;
     if (rc == -ENOENT)
         *err = trial.err;
-    else if (rc < 0 || !mps_process_find(directory, &daemon))
-        rc = error_set(err, ENOTSUP,
-                       "mps_multiuser = yes, and %s has no MPS server for several users: install a driver from 555 "
-                       "on, or set mps_multiuser = no",
-                       program);
+    else if (rc < 0)
+        rc = error_set(err, ENOTSUP, "%s starts no control daemon: %s", program, trial.err.text);
+    else if (!mps_process_find(directory, &daemon))
+        rc = error_set(err, ENOTSUP, "%s starts no control daemon, and says nothing of it", program);
     stop(directory);
     return rc;
 }
 
-int mps_multiuser_check(const char *program, struct error *err)
+static int try(const char *program, bool multiuser, struct error *err)
 {
     const char *temporary = getenv("TMPDIR");
     CLEANUP(free_ptr)
     char *directory = xasprintf("%s/carma-mps-XXXXXX", temporary && *temporary == '/' ? temporary : "/tmp");
     int rc;
 
+    if (!mkdtemp(directory))
+        return error_set(err, errno, "%s: %s", directory, strerror(errno));
+    rc = start_and_stop(program, directory, multiuser, err);
+    file_remove_tree(directory);
+    return rc;
+}
+
+int mps_try(const char *program, struct error *err)
+{
+    return try(program, false, err);
+}
+
+int mps_try_multiuser(const char *program, struct error *err)
+{
+    int rc;
+
     if (geteuid() != 0)
         return error_set(err, EPERM,
                          "mps_multiuser = yes, and only root's MPS server takes several users: run carmad as root, "
                          "or set mps_multiuser = no");
-    if (!mkdtemp(directory))
-        return error_set(err, errno, "%s: %s", directory, strerror(errno));
-    rc = try(program, directory, err);
-    file_remove_tree(directory);
+    rc = try(program, true, err);
+    if (rc == -ENOTSUP)
+        error_set(err, ENOTSUP,
+                  "mps_multiuser = yes, and %s has no MPS server for several users: install a driver from 555 on, or "
+                  "set mps_multiuser = no",
+                  program);
     return rc;
 }

@@ -1,0 +1,37 @@
+/* How much jobs on one GPU are expected to slow one another, by the modes in which they share it. Integers only; a
+ * model of the core's own, apart from the simulator's truth (src/contention).
+ *
+ * Clients of one MPS server with solo SM activities a_i deliver U = 1 - prod(1 - a_i) together, and each is slowed down
+ * by sum(a_i) / U. Processes without MPS, and the servers of several users, take turns. Where one has the turn, it
+ * keeps w of the SMs busy; so with the activity u (of a server: its U) it wants the turn for g = min(1, u / w) of the
+ * time. All run at (P(at least one wants it) - k P(several do)) / sum(g); w = 0.65 and k = 0.1 are the fit of
+ * docs/contention.md. A job alone on a MIG instance with the part p of the SMs is slowed by 1 - g + g max(1, w / p),
+ * and several share the instance as a GPU of its own. */
+#ifndef CARMA_CORE_SLOWDOWN_H
+#define CARMA_CORE_SLOWDOWN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct core;
+struct gpu;
+struct job;
+
+struct slowdown {
+    int32_t worst_permille; /* of the job that is slowed most; 1000: not at all */
+    int64_t delivered_ppm;  /* of the GPU's SMs: its expected SM activity */
+    int64_t progress_ppm;   /* sum of the jobs' rates, each in parts of its rate alone */
+    uint32_t turns;         /* how many take turns; 1 where MPS serves all of them */
+};
+
+/* Of the GPU's residents, were `joining` (may be NULL) there too. */
+struct slowdown slowdown_predict(const struct core *core, const struct gpu *gpu, const struct job *joining);
+
+/* How much the expected SM activity changes with that of the resident's job, in permille. */
+int64_t slowdown_sensitivity(const struct core *core, const struct gpu *gpu, const struct job *resident);
+
+/* Whether it pays that `joining` comes: always where nobody takes turns; else where more is done with it than without,
+ * by TURNS_LEAST_GAIN at least. */
+bool slowdown_pays(const struct core *core, const struct gpu *gpu, const struct job *joining);
+
+#endif

@@ -1,0 +1,210 @@
+/* Predictions by sharing mode (src/core/slowdown.h), against values worked out by hand. */
+#include "core/slowdown.h"
+
+#include <inttypes.h>
+
+#include "core_fixture.h"
+
+static const uint32_t ADA = 7, BOB = 8;
+
+/* GPU 0, shared like this, with the part of a GPU's SMs; the others are away. */
+static void only_gpu(struct fixture *f, uint32_t share, int32_t part_permille)
+{
+    for (uint32_t i = 0; i < GPUS; i++) {
+        struct record record = {.type = i ? RECORD_GPU_LOST : RECORD_GPU_BACK};
+        record.gpu = (struct record_gpu){
+            .gpu = i, .total_bytes = TOTAL, .share = share, .instance = part_permille, .part_permille = part_permille};
+        snprintf(record.gpu.uuid, sizeof record.gpu.uuid, "GPU-%u", i);
+        apply(f, record);
+    }
+    sample(f, 0, 0, 0, 0);
+}
+
+static void bound(struct fixture *f, int32_t permille)
+{
+    struct core_config config = *core_configuration(f->core);
+
+    snprintf(config.policy, sizeof config.policy, "carma");
+    config.max_slowdown_permille = permille;
+    config.backfill = GPUS;
+    reconfigure(f, &config);
+}
+
+static uint64_t submit_active(struct fixture *f, uint32_t uid, int32_t permille)
+{
+    struct record record = wants(1, GIB);
+
+    record.submitted.uid = uid;
+    record.submitted.smact_permille = permille;
+    return submit_record(f, record);
+}
+
+/* It is there, though the core would not have placed it. */
+static void place_beside(struct fixture *f, uint32_t uid, uint32_t share, int32_t permille)
+{
+    struct record placed = {.type = RECORD_PLACED, .job = submit_active(f, uid, permille)};
+
+    placed.placed = (struct record_placed){.count = 1, .reserved_bytes = GIB, .share = share, .fence_bytes = -1};
+    apply(f, placed);
+}
+
+static bool runs(const struct fixture *f, uint64_t job)
+{
+    return core_find_job(f->core, job)->placement_count > 0;
+}
+
+static void done(struct fixture *f, uint64_t job)
+{
+    exits(f, job, EXIT_COMPLETED, -1);
+    decide(f);
+}
+
+static struct slowdown there(const struct fixture *f)
+{
+    return slowdown_predict(f->core, core_gpu(f->core, 0), NULL);
+}
+
+static void near(int64_t value, int64_t expected, int64_t tolerance)
+{
+    if (value < expected - tolerance || value > expected + tolerance)
+        fail_msg("%" PRId64 " instead of %" PRId64, value, expected);
+}
+
+static void test_a_users_jobs_are_clients_of_one_server(void **state)
+{
+    struct fixture *f = *state;
+
+    only_gpu(f, SHARE_AUTO, 0);
+    bound(f, 0);
+    submit_active(f, ADA, 500);
+    submit_active(f, ADA, 400);
+    decide(f);
+    near(there(f).worst_permille, 900 * 1000 / 700, 1); /* (0.5 + 0.4) / (1 - 0.5 x 0.6) */
+    near(there(f).delivered_ppm, 700000, 10);
+    near(there(f).progress_ppm, 2 * 700000 / 900 * 1000, 3000);
+    assert_int_equal(there(f).turns, 1);
+}
+
+/* Two processes that keep the GPU busy all the time gain nothing by turns; of two that hardly use it, both gain. */
+static void test_turns_are_taken_where_that_pays(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t jobs[4];
+
+    only_gpu(f, SHARE_AUTO, 0);
+    bound(f, 0);
+    jobs[0] = submit_active(f, ADA, 900);
+    jobs[1] = submit_active(f, BOB, 900);
+    decide(f);
+    assert_true(runs(f, jobs[0]));
+    assert_false(runs(f, jobs[1]));
+    assert_int_equal(core_reason(f->core, jobs[1], f->now_ns).code, REASON_TURNS);
+    jobs[2] = submit_active(f, ADA, 300); /* but a client of the same server gains */
+    decide(f);
+    assert_true(runs(f, jobs[2]));
+    done(f, jobs[0]);
+    done(f, jobs[2]);
+    decide(f);
+    assert_true(runs(f, jobs[1]));
+    done(f, jobs[1]);
+
+    jobs[0] = submit_active(f, ADA, 20);
+    jobs[3] = submit_active(f, BOB, 20);
+    decide(f);
+    assert_true(runs(f, jobs[0]) && runs(f, jobs[3]));
+    assert_int_equal(there(f).turns, 2);
+}
+
+/* Activities of ADA's processes, then of BOB's; 0 ends each. The reference is the formula in floating point. */
+static void test_processes_take_turns(void **state)
+{
+    static const struct {
+        int32_t activities[3];
+        int64_t slowdown;
+    } cases[] = {{{300, 300}, 1340}, {{300, 500}, 1465},      {{500, 500}, 1733},     {{50, 820}, 1085},
+                 {{900, 900}, 2222}, {{200, 200, 200}, 1430}, {{300, 500, 900}, 2445}};
+
+    for (size_t i = 0; i < array_size(cases); i++) {
+        struct fixture *f;
+        setup((void **)&f);
+        only_gpu(f, SHARE_TIME_SLICE, 0);
+        for (size_t k = 0; k < 3 && cases[i].activities[k]; k++)
+            place_beside(f, ADA, SHARE_TIME_SLICE, cases[i].activities[k]);
+        near(there(f).worst_permille, cases[i].slowdown, 2);
+        teardown((void **)&f);
+    }
+    (void)state;
+}
+
+/* Each user's clients share his turns by MPS. */
+static void test_servers_take_turns_and_clients_share_them(void **state)
+{
+    struct fixture *f = *state;
+
+    only_gpu(f, SHARE_AUTO, 0);
+    place_beside(f, ADA, SHARE_MPS, 300);
+    place_beside(f, ADA, SHARE_MPS, 500);
+    place_beside(f, BOB, SHARE_TIME_SLICE, 50);
+    assert_int_equal(there(f).turns, 2);
+    near(there(f).worst_permille, 1336, 2); /* 1 / 0.748661, of a client */
+    near(there(f).progress_ppm, 2 * 748661 + 921429, 2000);
+    near(there(f).delivered_ppm, 650000 * 0.921429 + 50000 * 0.921429, 1000);
+}
+
+static void test_an_instance_slows_by_its_part(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t light, heavy;
+
+    only_gpu(f, SHARE_MPS, 250);
+    bound(f, 2000);
+    heavy = submit_active(f, ADA, 750);
+    decide(f);
+    assert_true(runs(f, heavy)); /* there is none that is larger */
+    near(there(f).worst_permille, 3000, 10);
+    near(there(f).delivered_ppm, 1000000, 10);
+    done(f, heavy);
+
+    apply(f, (struct record){.type = RECORD_GPU_BACK,
+                             .gpu = {.gpu = 1, .uuid = "GPU-1", .total_bytes = TOTAL, .share = SHARE_EXCLUSIVE}});
+    heavy = submit_active(f, ADA, 750); /* GPU 1 has not been read: it waits for it */
+    light = submit_active(f, ADA, 200);
+    decide(f);
+    assert_false(runs(f, heavy));
+    sample(f, 1, 0, 0, 0);
+    decide(f);
+    assert_int_equal(core_find_job(f->core, heavy)->placements[0].gpu, 1);
+    assert_int_equal(core_find_job(f->core, light)->placements[0].gpu, 0);
+}
+
+/* The clients of a server that all users share take no turns, whoever they belong to. */
+static void test_one_server_for_all_has_no_turns(void **state)
+{
+    struct fixture *f = *state;
+    struct core_config config;
+
+    only_gpu(f, SHARE_AUTO, 0);
+    bound(f, 0);
+    config = *core_configuration(f->core);
+    config.mps_multiuser = true;
+    reconfigure(f, &config);
+    submit_active(f, ADA, 900);
+    submit_active(f, BOB, 900);
+    decide(f);
+    assert_int_equal(there(f).turns, 1);
+    near(there(f).worst_permille, 1800 * 1000 / 990, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_users_jobs_are_clients_of_one_server, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_turns_are_taken_where_that_pays, setup, teardown),
+        cmocka_unit_test(test_processes_take_turns),
+        cmocka_unit_test_setup_teardown(test_servers_take_turns_and_clients_share_them, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_an_instance_slows_by_its_part, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_one_server_for_all_has_no_turns, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
