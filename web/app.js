@@ -136,7 +136,7 @@ function token_form() {
         set_token(input.value.trim());
     }}, h("label", {for: "token"}, node.link.refused ? "The daemon does not take that token. The token of carmad's token_file"
         : "This daemon asks for the token of its token_file"), input, h("button", {class: "strong"}, "Show it"),
-    h("p", null, "It is kept until this tab is closed, and sent to nobody else."));
+    h("p", null, "It is kept until this tab is closed, and sent only to this server."));
 }
 
 function update_link() {
@@ -174,7 +174,7 @@ function update_facts() {
         return;
     const facts = [`policy ${status.policy}`, `${status.memory_view} view`, `shares by ${share_word(status.share)}`];
     if (status.time_scale !== 1)
-        facts.push(`virtual, ${count(status.time_scale, "time", "times")} faster than life`);
+        facts.push(`virtual, ${count(status.time_scale, "time", "times")} faster than the wall clock`);
     set_text(document.getElementById("facts"), facts.join(" · "));
     set_attribute(document.getElementById("facts"), "title", `carma ${status.version}`);
     if (status.trouble) {

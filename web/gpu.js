@@ -9,7 +9,7 @@ function facts_of(gpu) {
     const facts = [["Model", gpu.name || "–"], ["UUID", gpu.uuid], ["Jobs share it by", share_word(gpu.share)],
         ["Memory", `${size(gpu.used_bytes)} of ${size(gpu.total_bytes)} used, ${size(gpu.free_bytes)} free by the ledger`],
         ["Unmanaged processes", gpu.unmanaged_why || size(gpu.unmanaged_bytes)],
-        ["Power", `${watts(gpu.power_mw)}${gpu.idle_power_mw ? `, ${watts(gpu.idle_power_mw)} with nobody there` : ""}`]];
+        ["Power", `${watts(gpu.power_mw)}${gpu.idle_power_mw ? `, ${watts(gpu.idle_power_mw)} when empty` : ""}`]];
     for (const [name, metric] of Object.entries(gpu.metrics || {}))
         if (metric.source !== "none")
             facts.push([name.replaceAll("_", " ").replace(/^sm/, "SM").replace(/^dram/, "DRAM").replace(/^pcie/, "PCIe"),
@@ -57,7 +57,7 @@ export async function gpu_view(uuid) {
     const jobs = h("ul", {class: "plain"});
     const root = h("div", {class: "page"}, h("p", {class: "back"}, h("a", {href: "#/"}, "Overview")), title, warning,
         h("div", {class: "split"}, h("div", null, memory.root, activity.root, power.root),
-            h("div", null, h("h2", null, "Jobs there"), jobs, h("h2", null, "What is known"), facts)), others);
+            h("div", null, h("h2", null, "Jobs there"), jobs, h("h2", null, "Facts"), facts)), others);
 
     function draw() {
         const series = node.series.get(uuid);

@@ -42,7 +42,7 @@ class Bar {
         const whole = Math.max(gpu.total_bytes || 1, sum);
         set_attribute(this.root, "aria-label", parts.length
             ? `Memory of ${size(gpu.total_bytes)}: ${parts.map(part_in_words).join("; ")}; free ${size(gpu.free_bytes)}`
-            : `Memory of ${size(gpu.total_bytes)}: nobody is there`);
+            : `Memory of ${size(gpu.total_bytes)}: not in use`);
         this.root.classList.toggle("over", sum > gpu.total_bytes);
         keyed(this.root, parts, (part) => part.key, (part) => {
             const fill = h("i");

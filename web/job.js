@@ -23,8 +23,7 @@ function facts_of(job) {
     facts.push(["GPUs", job.placements.length ? job.placements.map((one) => `GPU ${one.index}`).join(", ") : String(job.gpus)]);
     facts.push(["Shares by", job.runs_by ? share_word(job.runs_by) : `${share_word(job.share)} (as it asks)`]);
     if (job.attempts)
-        facts.push(["Starts", job.crashes ? `${count(job.attempts, "launch", "attempts")}, ${count(job.crashes, "crash", "crashes")}`
-            : count(job.attempts, "launch", "attempts")]);
+        facts.push(["Attempts", job.crashes ? `${job.attempts}, ${count(job.crashes, "crash", "crashes")}` : String(job.attempts)]);
     if (job.slowdown_permille)
         facts.push(["Slowdown, estimated", job.slowdown_permille > 1000 ? times(job.slowdown_permille) : "none"]);
     if (job.process_limit_bytes)
@@ -38,7 +37,7 @@ function facts_of(job) {
     if (job.attempts)
         facts.push(["GPU time", span(job.gpu_ns)], ["Energy, modelled", energy(job.modelled_energy_mj)]);
     if (job.exit_cause)
-        facts.push(["How it ended", `${job.exit_cause.replaceAll("_", " ").toLowerCase()}, status ${job.exit_status}`]);
+        facts.push(["End", `${job.exit_cause.replaceAll("_", " ").toLowerCase()}, status ${job.exit_status}`]);
     if (job.command)
         facts.push(["Command", h("code", null, Array.isArray(job.command) ? job.command.join(" ") : String(job.command))]);
     if (job.directory)
@@ -118,7 +117,7 @@ class JobView {
                 h("div", null, this.verdicts, h("h2", null, "Memory"), this.estimate, this.memory.root, this.activity.root,
                     h("section", {"aria-labelledby": "log-title"}, h("div", {class: "log-head"}, h("h2", {id: "log-title"}, "Output"),
                         this.following), this.log)),
-                h("div", null, this.beside, this.neighbours, h("h2", null, "What is known"), this.facts)));
+                h("div", null, this.beside, this.neighbours, h("h2", null, "Facts"), this.facts)));
     }
 
     parts() {
@@ -131,7 +130,7 @@ class JobView {
         this.verdicts = h("div");
         this.estimate = h("div", {class: "estimate"});
         this.reserved = h("p");
-        this.beside = h("h2", null, "With it on its GPUs");
+        this.beside = h("h2", null, "Neighbours on its GPUs");
         this.neighbours = h("ul", {class: "plain"});
         this.facts = h("dl", {class: "facts-list"});
         this.log = h("pre", {class: "log", tabindex: "0", "aria-label": "The end of what the job wrote"});
@@ -196,7 +195,7 @@ class JobView {
             ...warnings.map((text) => h("p", {class: "warning"}, text)));
         const others = neighbours_of(job);
         this.neighbours.replaceChildren(...others.length ? others.map(neighbour)
-            : [h("li", null, "nobody: it is alone there")]);
+            : [h("li", null, "none: it is alone there")]);
         this.beside.hidden = this.neighbours.hidden = !is_running(job.state);
         this.following.hidden = has_ended(job.state);
     }

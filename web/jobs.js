@@ -115,7 +115,7 @@ const kinds = [
         columns: [job_column, user_column, {title: "End", show: show_state},
             {title: "Ago", show: show_text((job) => span(now_ns() - job.ended_ns)), class: "number"},
             {title: "Ran", show: show_text((job) => job.started_ns ? span(job.ended_ns - job.started_ns) : "–"), class: "number"},
-            {title: "What happened", show: show_text(how_it_ended), class: "text"}],
+            {title: "End", show: show_text(how_it_ended), class: "text"}],
     },
 ];
 

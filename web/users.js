@@ -53,7 +53,7 @@ export async function users_view() {
             columns.map(({title}) => h("th", {scope: "col", role: "columnheader", class: "number"}, title)))), body);
     const rest = h("p", {class: "aside"});
     const fault = h("p", {class: "warning", hidden: true});
-    const root = h("div", {class: "page"}, h("h1", {id: "users-title"}, "Who used what"),
+    const root = h("div", {class: "page"}, h("h1", {id: "users-title"}, "Use by user"),
         h("p", {class: "lead"}, "Sums over all jobs of a user, up to now for those that run. GPU hours: GPUs times how long a job ran " +
             "on them, in all its launches. Energy: the part of the GPUs' counted energy that is a job's by the model of its SM activity."),
         fault, h("section", {class: "list"}, table), rest);
@@ -64,7 +64,7 @@ export async function users_view() {
             const most = columns.map(({bar}) => bar ? Math.max(...stats.users.map(bar)) : 0);
             const users = stats.users.sort((a, b) => b.gpu_ns - a.gpu_ns).map((user) => ({user, most}));
             keyed(body, users, ({user}) => user.uid, user_row);
-            set_text(rest, `Besides, ${energy(stats.modelled_idle_mj)} went where nobody was on the GPU, and ` +
+            set_text(rest, `Besides, ${energy(stats.modelled_idle_mj)} went to GPUs without a job, and ` +
                 `${energy(stats.modelled_unmanaged_mj)} to unmanaged processes.`);
             fault.hidden = true;
         } catch (error) {

@@ -6,7 +6,7 @@ import {ask, node} from "/live.js";
 import {announce} from "/say.js";
 
 const offered = [
-    ["carma", "carma's own: books memory, predicts slowdown, fills gaps"], ["exclusive", "each job alone on its GPUs"],
+    ["carma", "carma's own: reserves memory, predicts slowdown, fills gaps"], ["exclusive", "each job alone on its GPUs"],
     ["first-fit", "the first GPU with room"], ["best-fit", "the GPU with the least room that suffices"],
     ["round-robin", "one GPU after the other"], ["magm", "the GPU with most free memory"],
     ["lug", "the GPU with the least SM activity"], ["mug", "the GPU with the most SM activity that is allowed"],

@@ -24,7 +24,7 @@ async function picture(hash, name, size, colours, clip = sizes[size][1]) {
 await page.goto(address);
 await until(page, "live", () => document.getElementById("link-text").textContent === "live");
 if (kind === "trace") {
-    const second = await page.evaluate(() => document.querySelector(".running tbody tr:nth-child(2) a").hash);
+    const second = await page.evaluate(() => document.querySelector(".running tbody tr:nth-child(4) a").hash);
     await picture(second, "job", "laptop", "light");
     await picture(second, "job", "phone", "dark");
     for (const colours of ["light", "dark"])
