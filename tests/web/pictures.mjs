@@ -18,6 +18,8 @@ async function picture(hash, name, size, colours, clip = sizes[size][1]) {
     await page.emulateMedia({colorScheme: colours, reducedMotion: "reduce"});
     await page.goto(base + hash);
     await page.waitForTimeout(1800);
+    if (name === "job")
+        await until(page, "its charts are drawn", () => document.querySelectorAll(".plot canvas").length);
     await page.screenshot({path: file(name, width, colours), clip: {x: 0, y: 0, width, height: clip}});
 }
 
