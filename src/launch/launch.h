@@ -25,8 +25,8 @@ struct launch_request {
     const char *shepherd;         /* path of the program */
     const char *run_directory;    /* absolute; made here with mode 0700; must not exist yet */
     const struct job_spec *spec;  /* src/api/spec.h */
-    const char *script_directory; /* where the shepherd keeps the copy of its script (launch/shepherd/script.h); made, and
-                                   * removed at the end, by the shepherd */
+    const char *script_directory; /* where the shepherd keeps the copy of its script (launch/shepherd/script.h); made,
+                                   * and removed at the end, by the shepherd */
     uint64_t job;
     uint32_t launch; /* 1, 2, ...: counts launches of this job; output is truncated by the first only */
     uid_t uid;       /* the job's user; must be the daemon's own unless that is root */
