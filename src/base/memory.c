@@ -47,16 +47,22 @@ char *xstrndup(const char *text, size_t length)
     return checked(strndup(text, length));
 }
 
+char *xvasprintf(const char *format, va_list args)
+{
+    char *text = NULL;
+
+    return checked(vasprintf(&text, format, args) < 0 ? NULL : text);
+}
+
 char *xasprintf(const char *format, ...)
 {
     va_list args;
-    char *text = NULL;
-    int length;
+    char *text;
 
     va_start(args, format);
-    length = vasprintf(&text, format, args);
+    text = xvasprintf(format, args);
     va_end(args);
-    return checked(length < 0 ? NULL : text);
+    return text;
 }
 
 void free_ptr(void *pointer_to_pointer)

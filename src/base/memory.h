@@ -3,6 +3,7 @@
 #ifndef CARMA_BASE_MEMORY_H
 #define CARMA_BASE_MEMORY_H
 
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -12,6 +13,7 @@ void *xrealloc(void *old, size_t count, size_t size); /* checks count * size for
 char *xstrdup(const char *text);                      /* NULL gives NULL */
 char *xstrndup(const char *text, size_t length);
 char *xasprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+char *xvasprintf(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
 
 /* `CLEANUP(free_ptr) char *s = ...;` calls free_ptr(&s) at the end of the scope. */
 #define CLEANUP(function) __attribute__((cleanup(function)))

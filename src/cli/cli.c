@@ -22,12 +22,9 @@ bool cli_progress_shown;
 
 static __attribute__((format(printf, 1, 0))) void print_error_line(const char *format, va_list args)
 {
-    CLEANUP(free_ptr) char *text = NULL;
-    CLEANUP(free_ptr) char *safe = NULL;
+    CLEANUP(free_ptr) char *text = xvasprintf(format, args);
+    CLEANUP(free_ptr) char *safe = term_escape(text);
 
-    if (vasprintf(&text, format, args) < 0)
-        abort();
-    safe = term_escape(text);
     fflush(stdout);
     fprintf(stderr, "%scarma: %s\n", cli_progress_shown ? TERM_LINE_CLEAR : "", safe);
     cli_progress_shown = false;

@@ -67,8 +67,7 @@ error_t cli_bad_usage(const struct argp_state *state, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    if (vasprintf(&text, format, args) < 0)
-        abort();
+    text = xvasprintf(format, args);
     va_end(args);
     usage_problem(state->argv[0], text);
     return ECANCELED;

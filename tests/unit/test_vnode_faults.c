@@ -1,56 +1,18 @@
 /* The view of NVML's clients of a node with faults, and of MIG instances. Time runs 1000 times faster. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 
-#include "gpu/nvml/abi.h"
 #include "contention/contention.h"
 #include "vnode/domain.h"
 #include "vnode/inject.h"
-#include "vnode_fixture.h"
-
-static struct fixture f;
-static void *library;
-
-/* The function of that name, with its type from the ABI's header. */
-#define NVML(name) ((__typeof__(&name))find(#name))
-
-static void *find(const char *name)
-{
-    void *function = dlsym(library, name);
-
-    if (!function)
-        fail_msg("the library has no %s", name);
-    return function;
-}
+#include "vnode_library.h"
 
 static int setup(void **state)
 {
     fixture_open(&f, "h100x2-mig");
     assert_int_equal(NVML(nvmlInit_v2)(), NVML_SUCCESS);
     return 0;
-}
-
-static int teardown(void **state)
-{
-    assert_int_equal(NVML(nvmlShutdown)(), NVML_SUCCESS);
-    fixture_close(&f);
-    return 0;
-}
-
-static struct nvml_device *gpu(unsigned int index)
-{
-    struct nvml_device *device = NULL;
-
-    assert_int_equal(NVML(nvmlDeviceGetHandleByIndex_v2)(index, &device), NVML_SUCCESS);
-    return device;
 }
 
 static struct nvml_device *instance(unsigned int index)

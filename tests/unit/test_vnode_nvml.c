@@ -1,53 +1,15 @@
 /* The virtual libnvidia-ml.so.1 through dlopen, as its clients see it. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 
 #include "contention/contention.h"
-#include "gpu/nvml/abi.h"
-#include "vnode_fixture.h"
-
-static struct fixture f;
-static void *library;
-
-/* The function of that name, with its type from the ABI's header. */
-#define NVML(name) ((__typeof__(&name))find(#name))
-
-static void *find(const char *name)
-{
-    void *function = dlsym(library, name);
-
-    if (!function)
-        fail_msg("the library has no %s", name);
-    return function;
-}
+#include "vnode_library.h"
 
 static int setup(void **state)
 {
     fixture_open(&f, "a100x4-40g");
     assert_int_equal(NVML(nvmlInit_v2)(), NVML_SUCCESS);
     return 0;
-}
-
-static int teardown(void **state)
-{
-    assert_int_equal(NVML(nvmlShutdown)(), NVML_SUCCESS);
-    fixture_close(&f);
-    return 0;
-}
-
-static struct nvml_device *gpu(unsigned int index)
-{
-    struct nvml_device *device = NULL;
-
-    assert_int_equal(NVML(nvmlDeviceGetHandleByIndex_v2)(index, &device), NVML_SUCCESS);
-    return device;
 }
 
 /* Puts this process on GPU `index`, training from now on, with `bytes` of memory. */

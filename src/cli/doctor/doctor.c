@@ -37,8 +37,7 @@ void doctor_find(struct doctor *doctor, const char *check, enum doctor_mark mark
     va_list args;
 
     va_start(args, format);
-    if (vasprintf(&text, format, args) < 0)
-        abort();
+    text = xvasprintf(format, args);
     va_end(args);
     array_reserve(doctor->findings, doctor->capacity, doctor->count + 1);
     doctor->findings[doctor->count++] = (struct doctor_finding){

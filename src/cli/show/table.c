@@ -50,8 +50,7 @@ void table_cell(struct table *table, enum term_style style, const char *format, 
     char *text;
 
     va_start(args, format);
-    if (vasprintf(&text, format, args) < 0)
-        abort();
+    text = xvasprintf(format, args);
     va_end(args);
     array_reserve(table->cells, table->capacity, table->cell_count + 1);
     cell = &table->cells[table->cell_count++];

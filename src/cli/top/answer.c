@@ -53,8 +53,7 @@ static void put_part(struct top_line *line, const struct top_screen *screen, enu
     size_t gap = line->width ? 2 : 0;
 
     va_start(args, format);
-    if (vasprintf(&text, format, args) < 0)
-        abort();
+    text = xvasprintf(format, args);
     va_end(args);
     if (line->width + gap + term_text_width(text) > screen->width)
         return;

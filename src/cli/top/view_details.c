@@ -18,8 +18,7 @@ static void say(struct top_text *text, const char *title, const char *format, ..
     va_list args;
 
     va_start(args, format);
-    if (vasprintf(&what, format, args) < 0)
-        abort();
+    what = xvasprintf(format, args);
     va_end(args);
     CLEANUP(free_ptr) char *line = xasprintf("%-9s %s", title, what);
     top_text_line(text, line);

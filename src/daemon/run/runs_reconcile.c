@@ -87,6 +87,6 @@ void runs_reconcile(struct runs *runs)
     try_device_filters(runs);
     run_directories_sweep(runs->directory, is_known_launch, &runs->daemon->views);
     for (struct job_view *view = runs->daemon->views.jobs; view; view = view->hh.next)
-        if (view->state == JOB_PLACED || view->state == JOB_RUNNING || view->state == JOB_STOPPING)
+        if (job_state_has_gpus(view->state))
             reconcile(runs, view);
 }
