@@ -1,11 +1,11 @@
 """Usage: contain.py COMMAND [ARGUMENT...]
 
-Runs a test so that all its processes end with it, in whichever way it ends. The exit status is the test's, or 1 where
+Runs a test so that all its processes end with it, in any way that it ends. The exit status is the test's, or 1 where
 it leaves processes behind: these are named and killed.
 
 Two processes do this, an outer and an inner one. Both adopt orphans (child subreapers, prctl(2)), so a test's daemons
-cannot get away by forking twice. The inner one is in a session of its own, where a SIGKILL to the process group, as
-meson sends after a timeout, does not reach it. The kernel tells it when the outer one has died. When the inner one is
+cannot get away by forking twice. The inner one is in a session of its own, where a SIGKILL to the process group (as
+meson sends after a timeout) does not reach it. The kernel tells it when the outer one has died. When the inner one is
 killed, the outer one adopts the rest."""
 
 import contextlib

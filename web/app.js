@@ -221,7 +221,7 @@ function help() {
     const dialog = h("dialog", {class: "ask", "aria-labelledby": "help-title"}, h("h2", {id: "help-title"}, "Keys"),
         h("dl", {class: "keys"}, keys.map(([key, what]) => h("div", null, h("dt", null, key.split(" ").map((one) => h("kbd", null, one))),
             h("dd", null, what)))),
-        h("p", null, "A memory bar shows a GPU's memory: what a job reserved is outlined, what it uses is filled; unmanaged processes are ",
+        h("p", null, "A memory bar shows a GPU's memory: a job's reservation is outlined, its use is filled; unmanaged processes are ",
             "hatched. A job has the same colour everywhere. Power is measured; a job's energy is modelled, since no counter tells ",
             "jobs on a GPU apart."),
         h("form", {method: "dialog", class: "buttons"}, h("button", {class: "strong"}, "Close")));

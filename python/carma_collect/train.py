@@ -1,5 +1,5 @@
 """One run, in its own process so that it has its own CUDA context. It trains a configuration for a while and prints one
-line of JSON: the caching allocator's peaks and the software's versions, or that memory ran out.
+line of JSON: the caching allocator's peaks and the software's versions, or an out-of-memory error.
 
 Run by collect.py as `python3 -m carma_collect.train FAMILY CONFIGURATION-AS-JSON SECONDS`."""
 

@@ -91,7 +91,7 @@ static double share_server(const struct contention_params *params, size_t first,
     return delivered;
 }
 
-/* The part of its time in which a process of SM activity a wants the GPU, all of which it has while it has its turn. */
+/* A process of SM activity a wants the GPU for this part of its time, and has all of it while it has its turn. */
 static double time_share(const struct contention_params *params, double a)
 {
     return fmin(1, clamp01(a) / params->turn_width);

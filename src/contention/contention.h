@@ -1,6 +1,6 @@
-/* How jobs that share GPUs really slow one another, and the power that a GPU draws: the truth of the virtual node and
- * of the simulator (the core estimates both separately). Pure functions on doubles, no allocation: safe inside a
- * unmanaged process.
+/* How jobs that share GPUs really slow one another, and the power that a GPU draws. This is the truth of the virtual
+ * node and of the simulator; the core estimates both separately. Pure functions on doubles, no allocation: safe in any
+ * process that loads the virtual libnvidia-ml.
  *
  * Source: thesis chapters 4 and 6 as calibrated in docs/contention.md; calibrated, not validated. */
 #ifndef CARMA_CONTENTION_CONTENTION_H
@@ -27,8 +27,8 @@ extern const struct contention_params contention_default;
 void contention_rates(const struct contention_params *params, size_t count, const double *a, const uint64_t *servers,
                       double *rates);
 
-/* The rate of a job with solo SM activity a that is alone on a MIG instance of `slices` of 7 compute slices with
- * `memory` (0..1) of the GPU's memory slices: an eighth of 1g.5gb, a half of 3g.20gb. */
+/* The rate of a job with solo SM activity a that is alone on a MIG instance. The instance has `slices` of 7 compute
+ * slices and `memory` (0..1) of the GPU's memory slices: an eighth for 1g.5gb, a half for 3g.20gb. */
 double contention_mig_rate(const struct contention_params *params, double a, uint32_t slices, double memory);
 
 /* Power draw in watts at total SM activity s (0..1) of a GPU with the given idle and full power. The thesis's A100:

@@ -173,11 +173,9 @@ static void tell_of_places(const struct daemon *daemon)
             daemon_log("the setting %s = %s is not used then: ListenStream= of the socket unit says where",
                        place.tcp ? "listen" : "socket", set);
         if (place.exposed)
-            daemon_log(
-                "WARNING: %s can be reached from other machines, and nothing that goes over it is encrypted, the token "
-                "neither: listen on 127.0.0.1 and let clients come through ssh -L, or put an encrypting proxy before "
-                "it",
-                place.name);
+            daemon_log("WARNING: %s can be reached from other machines without encryption, even of the token: listen "
+                       "on 127.0.0.1 and use ssh -L, or put an encrypting proxy before it",
+                       place.name);
     }
 }
 

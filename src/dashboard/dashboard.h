@@ -22,8 +22,8 @@ struct dashboard_place {
 
 struct dashboard_server;
 
-/* Listens on 127.0.0.1, and answers on its own threads; port 0: a free one. *address is to be opened in a browser,
- * owned by the caller. */
+/* Listens on 127.0.0.1, and answers on its own threads; port 0: a free one. *address is for a browser, owned by the
+ * caller. */
 int dashboard_server_new(const struct dashboard_place *place, unsigned port, struct dashboard_server **server,
                          char **address, struct error *err);
 unsigned dashboard_server_port(const struct dashboard_server *server);

@@ -2,10 +2,10 @@
  *
  * Runs of one job are exchangeable: the k-th smallest of n peaks is enough for the next with probability k / (n + 1),
  * for any distribution. So with k = ceil(q (n + 1)) <= n that peak is the answer, and no assumption is made. With fewer
- * runs (49 for q = 0.98) it cannot be. Then the peaks are taken for normal, and the answer is their predictive
- * quantile, mean + t s sqrt(1 + 1/n), but never less than the largest peak. Here t is of Student's distribution with
- * PRIOR_RUNS + n - 1 degrees of freedom. s starts from PRIOR_SPREAD, as if PRIOR_RUNS runs had shown it, and soon
- * follows the runs themselves.
+ * runs (49 for q = 0.98) it cannot be. Then the peaks are taken for normal. The answer is their predictive quantile,
+ * mean + t s sqrt(1 + 1/n), but never less than the largest peak. Here t is of Student's distribution with PRIOR_RUNS +
+ * n - 1 degrees of freedom. s starts from PRIOR_SPREAD, as if PRIOR_RUNS runs had shown it, and soon follows the runs
+ * themselves.
  *
  * PRIOR_SPREAD is an assumption: no published data set repeats a run. With it two runs differ by 6% at the 98th
  * percentile, which leaves room for another choice of cuDNN's algorithms and for fragmentation.

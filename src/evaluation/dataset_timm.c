@@ -89,9 +89,8 @@ static void set_training(struct training *training)
 }
 
 /* Nor is it recorded how a run ended; many show the same few GiB for every batch. A run may have less memory than an
- * empty context and the tensors that the step's forward and backward pass have at once (counted as fake tensors are).
- * Such a run has not gone through a step. It ran out of memory where that is more than the GPU has, else it was broken
- * off. */
+ * empty context and the tensors of the step's forward and backward pass (counted as fake tensors are). Such a run has
+ * not gone through a step. It ran out of memory where that is more than the GPU has, else it was broken off. */
 static bool is_complete(const struct dataset *dataset, struct dataset_row *row)
 {
     int64_t step_bytes = row->published[1] + dataset->profile->context_bytes;

@@ -244,7 +244,7 @@ static void pass_event(struct sim *sim, struct sim_run *run)
 
 /* ---- Turns ---- */
 
-/* As the daemon refuses what would be more than a user may have. */
+/* As the daemon refuses jobs beyond a user's limit. */
 static bool is_one_too_many(const struct sim *sim, uint32_t uid)
 {
     uint32_t most = core_configuration(sim->core)->per_user.max_queued;

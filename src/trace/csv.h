@@ -1,5 +1,5 @@
 /* Bounded reading of CSV files, packed by gzip or not. They have lines of RFC 4180 fields (quotes, no line breaks
- * inside them) under a header line of known columns; `#` comment lines and blank lines are ignored. A hostile file is
+ * inside them) under a header line of known columns. `#` comment lines and blank lines are ignored. A hostile file is
  * refused in bounded time and memory with one line "FILE:LINE: ...". */
 #ifndef CARMA_TRACE_CSV_H
 #define CARMA_TRACE_CSV_H

@@ -259,8 +259,8 @@ int main(int argc, char **argv)
         .options = option_table,
         .parser = on_option,
         .args_doc = "create STATE\nshow [STATE]\ninject [STATE] FAULT\nclear [STATE]",
-        .doc = "Makes a virtual GPU node in the file STATE, shows one (of $CARMA_VNODE), injects a fault of the driver "
-               "into one, or clears all faults that last.\v"
+        .doc = "Makes a virtual GPU node in the file STATE, or shows one (of $CARMA_VNODE). Also injects a fault of "
+               "the driver into one, or clears all faults that last.\v"
                "CARMA_TIME_SCALE=N when the node is made: its clock, and all that runs on it, is N times faster.",
         .help_filter = help_filter,
     };

@@ -196,10 +196,10 @@ int train_options(int argc, char **argv, struct train_plan *plan, struct error *
     static const struct argp argp = {
         .options = option_table,
         .parser = on_option,
-        .doc = "Behaves like a training job on a virtual GPU node: loads, takes GPU memory, trains at the speed that "
-               "its neighbours on the GPUs leave it, runs out of memory as PyTorch does.\v"
-               "Uses the GPUs of CUDA_VISIBLE_DEVICES on the node of CARMA_VNODE; through MPS where "
-               "CUDA_MPS_PIPE_DIRECTORY has an MPS daemon's control pipe in it. See docs/vnode.md.",
+        .doc = "Behaves like a training job on a virtual GPU node: loads, takes GPU memory, and trains at the speed "
+               "that its neighbours leave it. Runs out of memory as PyTorch does.\vUses the GPUs of "
+               "CUDA_VISIBLE_DEVICES on the node of CARMA_VNODE. It goes through MPS where CUDA_MPS_PIPE_DIRECTORY has "
+               "an MPS daemon's control pipe in it. See docs/vnode.md.",
         .help_filter = help_filter,
     };
     static const struct manual program = {

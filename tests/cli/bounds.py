@@ -59,15 +59,15 @@ def queue():
 
 def share():
     """max_queued is 200: the last 20 are for users with at most 2."""
-    expect("what anybody may have", submit([job()] * 180), 201)
-    expect("more of him who has much", submit([job()]), 503, "the last 20 of max_queued 200 are for users with at most 2 (you have 180")
+    expect("the jobs that anybody may have", submit([job()] * 180), 201)
+    expect("more of a user with many", submit([job()]), 503, "the last 20 of max_queued 200 are for users with at most 2 (you have 180")
     if os.geteuid() != 0:
         return
     other = os.fork()
     if other == 0:
         os.setuid(12345)
-        expect("of who has nothing", submit([job()] * 2), 201)
-        expect("of who then has not little", submit([job()]), 503, "the queue is nearly full: 182 jobs have not ended")
+        expect("of a user with none", submit([job()] * 2), 201)
+        expect("more of that user", submit([job()]), 503, "the queue is nearly full: 182 jobs have not ended")
         os._exit(0)
     if os.waitpid(other, 0)[1] != 0:
         sys.exit("another user has no share")

@@ -1,4 +1,4 @@
-"""Usage: complete_zsh.py DIRECTORY TYPED...: what an interactive zsh makes of each TYPED and a tab, a line each, with the
+"""Usage: complete_zsh.py DIRECTORY TYPED...: the completion by an interactive zsh of each TYPED and a tab, a line each, with the
 completion functions of DIRECTORY."""
 
 import os

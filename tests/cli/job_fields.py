@@ -87,7 +87,7 @@ def check_told():
 
 def main():
     os.mkdir("runs")
-    pathlib.Path("net.txt").write_text("no summary: what is declared counts\n")
+    pathlib.Path("net.txt").write_text("no summary: the declared request counts\n")
     samples = {name: OF_FIELD.get(name, KINDS.get(kind)) for name, _, kind in FIELDS}
     missing = [name for name, value in samples.items() if value is None]
     assert not missing, f"{missing}: add a word that each takes to OF_FIELD"

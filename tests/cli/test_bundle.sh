@@ -11,7 +11,7 @@ if ! command -v patchelf >/dev/null; then
 fi
 
 archive=$("$SOURCE/script/bundle" "$T/made" "$4" 2>"$T/err") || fail "script/bundle: $(cat "$T/err")"
-[ -f "$archive" ] || fail "script/bundle printed '$archive', which is no file"
+[ -f "$archive" ] || fail "script/bundle printed '$archive', which is not a file"
 mkdir "$T/unpacked"
 tar -C "$T/unpacked" -xzf "$archive"
 mv "$T"/unpacked/carma-* "$T/elsewhere"

@@ -79,8 +79,8 @@ check 'said["rows"] == 5 and said["unanswered"] == 1 and said["left_out"] == 1' 
 run evaluate --dataset "$REAL" --estimator horus
 expect_status 0
 grep -q "^mape  .*%" "$T/out" || fail "$said: no figures: $(cat "$T/out")"
-grep -q "^Left out: 1 " "$T/out" || fail "$said: does not tell what was left out"
-grep -q "^Without an answer: 1 .*othernet" "$T/out" || fail "$said: does not tell what had no answer"
+grep -q "^Left out: 1 " "$T/out" || fail "$said: does not name the rows left out"
+grep -q "^Without an answer: 1 .*othernet" "$T/out" || fail "$said: does not name the rows without an answer"
 [ -s "$T/err" ] && fail "$said: a progress bar where there is no terminal"
 
 # The rows themselves; a model's figure is in its row, for every order of the file.

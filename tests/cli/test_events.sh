@@ -82,7 +82,7 @@ if [ "$(id -u)" -eq 0 ]; then
     until_seen "$T/other" 5 state FAILED
     grep -q secret "$T/own" || fail "its owner is not told the message"
     [ "$(python3 "$EVENTS" job "$T/other" 5 message)" = None ] || fail "others are told the message"
-    ! grep -qE 'secret|"command"' "$T/other" || fail "others are told what is not theirs to know"
+    ! grep -qE 'secret|"command"' "$T/other" || fail "others are told of private data"
     kill "$other"
     wait "$other" 2>/dev/null
 else

@@ -57,7 +57,7 @@ run wait 1
 "$PREFIX/bin/carma-vnode" inject xid --xid 31 --gpu 2
 until_said 'GPU 2 (GPU-.*): the driver reports Xid 31; no job was there'
 run gpus
-grep -q '^GPU-.*: Xid 31, GPU memory page fault at ' "$T/out" || fail "gpus does not say what Xid 31 means: $(cat "$T/out")"
+grep -q '^GPU-.*: Xid 31, GPU memory page fault at ' "$T/out" || fail "gpus does not explain Xid 31: $(cat "$T/out")"
 "$PREFIX/bin/carma-vnode" inject gpu-lost --gpu 5
 until_said 'GPU 5 (GPU-.*) is lost'
 until_gpu 5 'g["lost"]'

@@ -56,7 +56,7 @@ until "$CARMA" gpus --json | grep -q '"source": "dcgm"'; do
     patient || { fail "DCGM measures nothing: $("$CARMA" gpus)"; break; }
 done
 run gpus
-grep -q '^~' "$T/out" && fail "what DCGM measures is called coarse"
+grep -q '^~' "$T/out" && fail "DCGM's measurement is called coarse"
 "$CARMA" gpus --watch=0.05 | head -n 2 >"$T/out"
 tail -n 1 "$T/out" | grep -q ' dcgm ' || fail "gpus --watch does not name DCGM: $(cat "$T/out")"
 finish_node

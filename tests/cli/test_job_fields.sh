@@ -9,7 +9,7 @@ cd "$T" || exit 99
 
 for file in python:python/carma/fields.py markdown:docs/formats/job.md; do
     "$BUILD/src/api/print-job-fields" "${file%%:*}" >printed || fail "print-job-fields ${file%%:*}"
-    diff -u "$SOURCE/${file#*:}" printed || fail "${file#*:} is not what the table says: run script/job-fields"
+    diff -u "$SOURCE/${file#*:}" printed || fail "${file#*:} does not match the table: run script/job-fields"
 done
 start_node a100x4-40g 100
 start_daemon

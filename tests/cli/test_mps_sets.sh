@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: test_mps_sets.sh CARMA SOURCE BUILD
-# The MPS server that a job gets where each GPU has its own (mps:gpu): one for all GPUs of a job, one that is there
-# already, another user's, a MIG instance's. Also the message where it gets none.
+# The MPS server that a job gets where each GPU has its own (mps:gpu): one for all its GPUs, one that is there, another
+# user's, a MIG instance's. Also the message where it gets none.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"

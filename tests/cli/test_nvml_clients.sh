@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: test_nvml_clients.sh PROGRAMS SOURCE VENV
 # Unmodified NVML clients on a virtual node with jobs on it: nvidia-ml-py, gpustat and nvitop from the package index
-# (kept in VENV), and nvtop where it is installed. PROGRAMS has carma-vnode, carma-train and libnvidia-ml.so.1.
+# (kept in VENV), and an installed nvtop. PROGRAMS has carma-vnode, carma-train and libnvidia-ml.so.1.
 set -u
 PROGRAMS=$1
 SOURCE=$2
@@ -135,7 +135,8 @@ for text in "A100-SXM4-40GB" "00000000:01:00.0" "13312MiB / 40.00GiB" "54W / 400
     grep -qF -- "$text" "$T/nvitop" || fail "nvitop does not show '$text': $(cat "$T/nvitop")"
 done
 
-# A node with one GPU in MIG mode: a job on an instance, one on the other GPU, one under MPS inside an instance; and GPM.
+# A node with one GPU in MIG mode: a job on an instance, one on the other GPU, one under MPS inside an instance. Also
+# GPM.
 # shellcheck disable=SC2086 # several
 kill $jobs
 # shellcheck disable=SC2086 # several

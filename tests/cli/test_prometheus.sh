@@ -1,9 +1,9 @@
 #!/bin/sh
 # Usage: test_prometheus.sh CARMA SOURCE BUILD [HOURS [SCALE]]
-# A real Prometheus scrapes a virtual node each second, by TCP with a token, for HOURS (3) of node time at SCALE (720)
-# times the clock's pace. Meanwhile two users' training jobs run, crash and are retried, and carmad is stopped and
-# killed. By its counters the GPU hours and the energy are those of carma stats, and the dashboard has something to
-# draw.
+# A real Prometheus scrapes a virtual node each second, by TCP with a token. It does so for HOURS (3) of node time at
+# SCALE (720) times the clock's pace. Meanwhile two users' training jobs run, crash and are retried, and carmad is
+# stopped and killed. By its counters the GPU hours and the energy are those of carma stats, and the dashboard has
+# something to draw.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 hours=${4:-3}
 scale=${5:-720}
@@ -53,7 +53,7 @@ until $query up 'up{job="carma"} == 1'; do
     }
 done
 
-python3 - "$port" <<'PYTHON' || fail "/metrics is shown to who has no token"
+python3 - "$port" <<'PYTHON' || fail "/metrics is shown without a token"
 import sys, urllib.error, urllib.request
 try:
     urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/metrics", timeout=10)

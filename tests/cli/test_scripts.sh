@@ -29,7 +29,7 @@ until_field 1 attempts 2
 until_field 1 state COMPLETED
 expect_field 1 attempts 2
 expect_field 1 command "['jobs/train.sh', 'two words', '2']"
-[ ! -e elsewhere/edited ] || fail "what was edited after submission has run"
+[ ! -e elsewhere/edited ] || fail "the script edited after submission has run"
 for launch in 1 2; do
     echo "one $CARMA_SOCKET.scripts/1-$launch-1/train.sh two words 2 $T/jobs"
 done >wanted
@@ -53,7 +53,7 @@ printf '#!/usr/bin/env python3\nimport neighbour\nprint(neighbour.value)\n' >job
 run submit --parsable -o python jobs/train.py
 rm jobs/train.py
 run wait 3
-[ "$(cat python)" = 7 ] || fail "what is beside a Python script is not found: $(cat python)"
+[ "$(cat python)" = 7 ] || fail "the module beside a Python script is not found: $(cat python)"
 
 # A shepherd that is killed leaves nothing either.
 printf '#!/bin/sh\nexec sleep 1000\n' >sleep.sh

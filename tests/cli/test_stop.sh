@@ -60,7 +60,7 @@ until_gone "$(cat stray.pid)" "$(cat deaf.pid)"
 run submit --parsable --time 0:30 --signal USR1@20 -o told.out -- sh -c 'trap "echo told" USR1; while :; do sleep 0.02; done'
 expect_status 0
 until_field 2 exit_cause timeout
-[ "$(cat told.out)" = told ] || fail "what was told before the time was up: $(cat told.out)"
+[ "$(cat told.out)" = told ] || fail "told before the time was up: $(cat told.out)"
 run show 2
 grep -q 'time limit of 0:30 reached' "$T/out" || fail "$said: $(cat "$T/out")"
 
@@ -140,7 +140,7 @@ until_field 7 state RUNNING
 shepherd=$(status_of 7 shepherd)
 kill -KILL "${shepherd% *}"
 until_field 7 state LOST
-[ -n "$(status_of 7 cgroup)" ] || echo "no control groups here: who left session, parents and environment is not found"
+[ -n "$(status_of 7 cgroup)" ] || echo "no control groups here: a process that left session, parents and environment is not found"
 [ -z "$(status_of 7 cgroup)" ] || until_gone "$(cat orphan.pid)"
 kill -KILL "$(cat orphan.pid)" 2>/dev/null
 finish_node

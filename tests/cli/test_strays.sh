@@ -15,7 +15,7 @@ until_field 1 placements.0.index 0
 
 # The first to ask is told the user's name: carmad knows its jobs' users.
 until_said "of job 1 of $(id -un) holds"
-[ "$(gpu 2 unmanaged.0.user)" = "$(id -un)" ] || fail "whose it is, at first: $(gpu 2 unmanaged)"
+[ "$(gpu 2 unmanaged.0.user)" = "$(id -un)" ] || fail "its job, at first: $(gpu 2 unmanaged)"
 
 until_gpu 2 unmanaged_bytes $((8 << 30))
 pid=$(gpu 2 unmanaged.0.pid)

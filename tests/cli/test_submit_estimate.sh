@@ -131,7 +131,7 @@ grep -q "on each GPU, learned from earlier runs: estimated " "$T/out" || fail "$
 run release 9
 run wait 9
 expect_field 9 reservation_source learned # as it was placed
-[ "$(field 9 reserved_bytes)" -lt "$(field 1 reserved_bytes)" ] || fail "what was learned is not less than what was estimated"
+[ "$(field 9 reserved_bytes)" -lt "$(field 1 reserved_bytes)" ] || fail "the learned memory is not less than the estimate"
 run submit --parsable --hold --summary quark.summary --batch-size 32 -- "$TRAIN" --workload resnet --seconds 240
 expect_field 10 reservation_source estimated # another model: not the same job
 

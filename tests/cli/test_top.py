@@ -133,7 +133,7 @@ until("it writes", lambda: job(writer)["state"] == "RUNNING" and os.path.exists(
 t.press("tab", "tab", "/writer", "enter")
 t.until("it is selected", lambda text: f"{writer} writer " in text and t.style_of(f"{writer} writer ").reverse)
 t.press("l")
-t.sees(f"WHAT JOB {writer} HAS WRITTEN", "first line", "\\x1b]0;owned\\x07red")
+t.sees(f"OUTPUT OF JOB {writer}", "first line", "\\x1b]0;owned\\x07red")
 assert "second line" not in t.text()
 pathlib.Path("go").touch()
 t.sees("second line")

@@ -40,7 +40,7 @@ for user in bob carol; do
         run_as $user $what
         expect_status 0
         if grep -e hunter2 -e "$T/alice" -e private "$T/out"; then
-            fail "$said: shows what is alice's alone"
+            fail "$said: shows alice's private data"
         fi
     done
     run_as $user show --json 1
@@ -68,7 +68,7 @@ until_field 2 state FAILED # its output's directory is not there
 run_as carol cancel 1
 expect_status 0
 until_field 1 state CANCELLED
-grep -q 'job 1 of alice: cancelled by uid 12003' "$T/daemon.log" || fail "the log does not tell who cancelled"
+grep -q 'job 1 of alice: cancelled by uid 12003' "$T/daemon.log" || fail "the log does not name the user that cancelled"
 run_as alice submit --parsable --hold -- true
 run_as alice cancel 5
 expect_status 0

@@ -21,7 +21,7 @@ run_as alice submit --parsable -o who -- sh -c 'id; grep ^Cap /proc/self/status
     i=3; while [ $i -lt 64 ]; do [ ! -e /proc/$$/fd/$i ] || echo "descriptor $i: $(readlink /proc/$$/fd/$i)"; i=$((i + 1)); done'
 wait_for alice 1
 as alice id >"$T/wanted"
-head -1 "$T/alice/who" | diff -u "$T/wanted" - >&2 || fail "the job is not who alice is"
+head -1 "$T/alice/who" | diff -u "$T/wanted" - >&2 || fail "the job does not have alice's identity"
 grep -q 'groups=12001(alice),12050(team)$' "$T/alice/who" || fail "the job's groups: $(cat "$T/alice/who")"
 [ "$(grep -cE '^Cap(Inh|Prm|Eff|Amb).*0000000000000000$' "$T/alice/who")" -eq 4 ] || fail "the job has privileges: $(cat "$T/alice/who")"
 grep '^descriptor' "$T/alice/who" && fail "the job has descriptors that are not its own"
@@ -42,7 +42,7 @@ run_as alice submit --parsable -o preload -- sh -c 'echo "preload $LD_PRELOAD"'
 unset LD_PRELOAD
 wait_for alice 3
 grep -q "preload $T/alice/no.so" "$T/alice/preload" || fail "the job's environment is not alice's: $(cat "$T/alice/preload")"
-grep -q 'no.so' "$T/daemon.log" && fail "the daemon's own processes loaded what alice named"
+grep -q 'no.so' "$T/daemon.log" && fail "the daemon's own processes loaded alice's library"
 
 # A log that is a symbolic link to a file that she may not write or read.
 (umask 077 && echo 'CUDA out of memory. root-secret' >"$T/secret")

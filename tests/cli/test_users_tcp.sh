@@ -47,7 +47,7 @@ refuses_to_start 'is not allowed' --set listen=localhost:80 --set token_file="$T
 # The token is alice's: a client that shows it is alice, to a daemon that is root.
 chown 12001 "$T/token"
 start_daemon --set listen="127.0.0.1:$port" --set token_file="$T/token"
-grep -q WARNING "$T/daemon.log" && fail "a warning of what only this machine can reach"
+grep -q WARNING "$T/daemon.log" && fail "a warning of an address that only this machine can reach"
 [ "$(listeners "$daemon" | wc -l)" -eq 1 ] || fail "carmad listens on: $(listeners "$daemon")"
 by_tcp="env CARMA_SOCKET=tcp://127.0.0.1:$port"
 refused_by_tcp() {
@@ -73,7 +73,7 @@ try bob CARMA_TOKEN_FILE="$T/bob/wrong" "$CARMA" queue
 refused_by_tcp 'chmod 600'
 try alice CARMA_TOKEN_FILE="$T/token" "$CARMA" submit --parsable --hold -- true
 [ "$status" -eq 0 ] || fail "alice's token: $(cat "$T/err")"
-[ "$(field 2 uid)" = 12001 ] || fail "who shows alice's token is $(field 2 uid)"
+[ "$(field 2 uid)" = 12001 ] || fail "a client with alice's token is $(field 2 uid)"
 try alice CARMA_TOKEN_FILE="$T/token" "$CARMA" cancel 1
 refused_by_tcp 'belongs to bob'
 try alice CARMA_TOKEN_FILE="$T/token" "$CARMA" cancel 2
@@ -135,7 +135,7 @@ expect_status 0
 [ "$(stat -c %a "$CARMA_SOCKET")" = 600 ] || fail "the socket's mode is $(stat -c %a "$CARMA_SOCKET")"
 refused bob 'Permission denied' queue
 refused bob 'Permission denied' submit -- true
-as bob ls "$T/alice/state" >/dev/null 2>&1 && fail "bob sees what alice's carmad stores"
+as bob ls "$T/alice/state" >/dev/null 2>&1 && fail "bob sees the store of alice's carmad"
 run_as alice submit --parsable -o own -- id -u
 run_as alice wait 1
 [ "$(cat "$T/alice/own")" = 12001 ] || fail "alice's job ran as $(cat "$T/alice/own")"

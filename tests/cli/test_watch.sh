@@ -12,7 +12,7 @@ start_fake "$T/answers.json"
 [ "$(sed -n 2p "$T/out" | awk '{ print $NF }')" = 7 ] && [ "$(sed -n 5p "$T/out" | awk '{ print $NF }')" = 8 ] ||
     fail "not job 7 and then job 8: $(cat "$T/out")"
 [ -z "$(sed -n 3p "$T/out")" ] || fail "no empty line between blocks: $(cat "$T/out")"
-grep -q 'not now' "$T/err" || fail "what went wrong meanwhile was not said: $(cat "$T/err")"
+grep -q 'not now' "$T/err" || fail "the error meanwhile was not told: $(cat "$T/err")"
 [ "$(wc -l <"$T/err")" -ge 2 ] || fail "a lost answer was not said: $(cat "$T/err")"
 
 # One that never was there is not waited for.

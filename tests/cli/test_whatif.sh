@@ -34,8 +34,8 @@ expect_status 0
 jobs=$(($(grep -c '^[0-9]' trace.csv)))
 : >"$T/calls"
 whatif answers "$jobs"
-grep -q -- '--set=max_gpus_per_user=7' "$T/calls" || fail "what is set is not kept: $(cat "$T/calls")"
-grep -q -- '--set=settle=20' "$T/calls" || fail "what is set is not kept: $(cat "$T/calls")"
+grep -q -- '--set=max_gpus_per_user=7' "$T/calls" || fail "the setting is not kept: $(cat "$T/calls")"
+grep -q -- '--set=settle=20' "$T/calls" || fail "the setting is not kept: $(cat "$T/calls")"
 
 # While one is simulated, the next wait, up to a number; everything else goes on.
 echo hold >"$T/how"

@@ -3,12 +3,12 @@
     ```sh                  commands: run one after another in the document's shell; each must succeed
     ```sh in: COMMAND      the same, as the input of COMMAND
     ```sh not here: WHY    commands that no test can run, and why
-    ```console             `$ command` lines with what they print: run, and compared with it
+    ```console             `$ command` lines with their output: run, and compared with it
     ```python              Python: run by itself
     ```python not here: WHY
     ```text, ```ini, ...   no commands
 
-A block without a word behind its fence is no command either. A comment `<!-- test: NAME=VALUE ... -->` says what a document's
+A block without a word behind its fence is not a command either. A comment `<!-- test: NAME=VALUE ... -->` names the things that a document's
 commands find there (run.py)."""
 
 import dataclasses
@@ -36,7 +36,7 @@ def settings(text):
 
 
 def read(text):
-    """The blocks, in order. ValueError: a fence that does not say what it is, or a block that lies about it."""
+    """The blocks, in order. ValueError: a fence without a kind, or a block of another kind."""
     blocks, fence = [], None
     for number, line in enumerate(text.splitlines(), 1):
         mark = re.match(r"^\s*(```+)(.*)$", line)

@@ -1,6 +1,6 @@
 /* A libdcgm of the tests' own: engines, connections, groups, field sets and watches with a state of their own. It
- * refuses the same calls as the real one: another version of a structure, a handle or group that is not there, a field
- * that is not watched. GPUs 0 and 1 are those of fake_nvml.c; their values are numbers that no two metrics share. The
+ * refuses the same calls as the real one: another version of a structure, a missing handle or group, a field that is
+ * not watched. GPUs 0 and 1 are those of fake_nvml.c; their values are numbers that no two metrics share. The
  * environment variable FAKE_DCGM, a list of words with commas between them and read at each call, makes it fail:
  *
  *     init=N             dcgmInit returns N

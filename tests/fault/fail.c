@@ -1,5 +1,5 @@
-/* Preloaded into carma's programs by the fault tests. It acts as the file $CARMA_FAULT says at that moment: kills the
- * process before or after a call to the C library, makes it wait or fail, or shifts the clock.
+/* Preloaded into carma's programs by the fault tests. It acts as the file $CARMA_FAULT says at that moment. It kills
+ * the process before or after a call to the C library, makes it wait or fail, or shifts the clock.
  *
  * A process changes the world only by such calls, so between two of them nothing can be lost or done twice. The points
  * before and after each are the only ones to be killed at. The programs have nothing of this in them. */

@@ -80,7 +80,7 @@ def main(arguments):
     parser.add_argument("--source", type=pathlib.Path, required=True)
     parser.add_argument("--build", type=pathlib.Path, required=True)
     parser.add_argument("--kills", type=int, default=25, help="of carmad, at random times")
-    parser.add_argument("--faults", type=int, default=10, help="of every other kind, or about so many")
+    parser.add_argument("--faults", type=int, default=10, help="of every other kind, or about this number")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", action="store_true", help="leave the node's directory, to look at")
     parser.add_argument("kind", nargs="*", metavar="KIND", help=" ".join(KINDS))

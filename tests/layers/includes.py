@@ -85,7 +85,7 @@ def violations(src):
             seen = header.split("/")[0]
             where = f"{name}:{number}: \"{header}\""
             if seen not in LEVEL_OF or "/" not in header or not (src / header).is_file():
-                yield f"{where} is no header of a known module: write it as \"module/file.h\""
+                yield f"{where} is not a header of a known module: write it as \"module/file.h\""
             elif seen == module:
                 yield from inside(where, module, *("/".join(file.split("/")[1:-1]) for file in (str(name), header)))
             elif LEVEL_OF[seen] >= LEVEL_OF[module]:

@@ -22,9 +22,9 @@ files() {
 # ---- A fresh install ----
 # Everything that the packages need comes first, so that the lists of files tell of the packages alone.
 needed=$(apt-get -s install "$tools/$old"/*.deb 2>apt.log | sed -n 's/^Inst \([^ ]*\) .*/\1/p' | grep -vE '^(carma|carma-vnode|python3-carma)$')
-[ -n "$needed" ] || give_up "apt does not find what the packages need"
+[ -n "$needed" ] || give_up "apt does not find the packages' dependencies"
 # shellcheck disable=SC2086 # a list
-get install --no-install-recommends $needed || give_up "apt cannot install what the packages need"
+get install --no-install-recommends $needed || give_up "apt cannot install the packages' dependencies"
 useradd --create-home alice
 files >before
 mkdir -p /run/systemd/system # from now on the packages' scripts believe that systemd runs

@@ -65,7 +65,7 @@ static void check_requeued_for_memory(struct world *world, const struct record *
         for (uint32_t i = 0; i < job->gpu_count; i++)
             there |= is_on(overuser, job->gpus[i]) || overuser->stray_bytes[job->gpus[i]];
         if (!oom || !there || record->requeued.overuser == record->job)
-            fail(world, "job %" PRIu64 " is no victim of job %" PRIu64, record->job, record->requeued.overuser);
+            fail(world, "job %" PRIu64 " is not a victim of job %" PRIu64, record->job, record->requeued.overuser);
         if (++job->harmed > core_configuration(world->core)->max_retries && !world->reconfigured)
             fail(world, "job %" PRIu64 " is a victim for the %" PRIu32 "th time", record->job, job->harmed);
         if (record->requeued.reserved_bytes < job->wants.request_bytes &&
@@ -96,7 +96,7 @@ static void check_fence(const struct world *world, uint64_t id, const struct rec
         placed->reserved_bytes < 0)
         fail(world, "job %" PRIu64 " is not to be fenced", id);
     if (placed->fence_bytes <= job->wants.request_bytes || placed->fence_bytes <= placed->reserved_bytes)
-        fail(world, "the fence of job %" PRIu64 " is %" PRId64 ", below what it was promised", id, placed->fence_bytes);
+        fail(world, "the fence of job %" PRIu64 " is %" PRId64 ", below its promise", id, placed->fence_bytes);
 }
 
 void on_decision(struct world *world, const struct record *record)
@@ -166,7 +166,7 @@ void on_decision(struct world *world, const struct record *record)
     case RECORD_SHRUNK:
         for (uint32_t i = 0; i < job->gpu_count; i++)
             if (!job->running || record->shrunk.reserved_bytes < job->seen_bytes[i])
-                fail(world, "job %" PRIu64 " was shrunk below what it holds", record->job);
+                fail(world, "job %" PRIu64 " was shrunk below its use", record->job);
         job->reserved_bytes = job->counted_bytes = record->shrunk.reserved_bytes;
         break;
     case RECORD_GROWN:
@@ -187,6 +187,6 @@ void on_decision(struct world *world, const struct record *record)
             fail(world, "a wait that is over");
         break;
     default:
-        fail(world, "'%s' is no decision", record_type_name(record->type));
+        fail(world, "'%s' is not a decision", record_type_name(record->type));
     }
 }

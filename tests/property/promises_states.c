@@ -192,7 +192,7 @@ static void check_reserved_head_starts(const struct world *world)
         if (gpu->resident_count && !core->policy->waives_load && !core->policy->predicts)
             return; /* by measured load the GPU may be closed to anybody */
     }
-    fail(world, "the GPUs reserved for job %" PRIu64 " at %" PRId64 " are free of those who were there, and it waits",
+    fail(world, "the GPUs reserved for job %" PRIu64 " at %" PRId64 " are free of the earlier jobs, and it waits",
          head->id, reservation->at_ns);
 }
 

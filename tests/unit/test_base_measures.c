@@ -18,7 +18,7 @@ static void near(double value, double wanted)
 static void sharing_slowdown(void **state)
 {
     near(measures_sharing_slowdown(300, 100), 3);
-    near(measures_sharing_slowdown(90, 100), 0.9); /* run times vary: it is what was measured */
+    near(measures_sharing_slowdown(90, 100), 0.9); /* run times vary: it is as measured */
     near(measures_sharing_slowdown(13, 1), 1.3);   /* both at least 10 s */
     near(measures_sharing_slowdown(4, 1), 1);
     near(measures_sharing_slowdown(4, 20), 0.5);

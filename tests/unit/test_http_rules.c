@@ -319,7 +319,7 @@ static void test_files(void **state)
     close(fd);
     fd = connect_by_tcp(); /* it would have to be kept until it is there */
     send_text(fd, "POST /file HTTP/1.1\r\n" HOST "Content-Length: 10\r\n\r\n");
-    expect_refused(fd, "HTTP/1.1 401 ", "a body to what is public");
+    expect_refused(fd, "HTTP/1.1 401 ", "a body to a public address");
     fd = connect_by_tcp(); /* and nothing else is public */
     send_text(fd, GET_ECHO);
     expect_refused(fd, "HTTP/1.1 401 ", "another path");

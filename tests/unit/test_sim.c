@@ -297,7 +297,7 @@ static void waiting_is_no_sharing(void **state)
     sim_result_release(&result);
 }
 
-/* A crashed attempt is no part of the sharing slowdown: only the one that completed. */
+/* A crashed attempt does not count for the sharing slowdown: only the one that completed does. */
 static void the_last_attempt_counts(void **state)
 {
     static const struct sim_use most = {.activity = 0.5, .resident_bytes = 25 * GIB, .need_bytes = 25 * GIB};

@@ -150,7 +150,7 @@ static void two_daemons_take_turns(void **state)
     assert_true(expected[0] < expected[1]); /* the first and the third share one turn */
 }
 
-/* Two under MPS on 2 of 7 slices, and one on another instance. Each is slowed as if it were alone there; they share the
+/* Two under MPS on 2 of 7 slices, and one on another instance. Each is slowed as if it were alone there. They share the
  * slices as on a GPU of that size, and the third knows nothing of it. */
 static void an_instance_is_a_small_gpu(void **state)
 {

@@ -1,4 +1,4 @@
-/* How a trace's jobs and users fared, of the jobs that completed: docs/simulator.md says what the figures mean. */
+/* The results of a trace's jobs and users, of the jobs that completed: docs/simulator.md explains the figures. */
 #ifndef CARMA_BASE_STATS_MEASURES_H
 #define CARMA_BASE_STATS_MEASURES_H
 

@@ -18,7 +18,7 @@ const struct argp admin_argp = {
     .parser = cli_parse_group,
     .args_doc = "backup FILE|verify",
     .doc = "Look after the daemon's store: 'carma admin backup' copies it, 'carma admin verify' checks it."
-           "\v'carma help admin backup' and 'carma help admin verify' explain them. What is in a store: "
+           "\v'carma help admin backup' and 'carma help admin verify' explain them. The content of a store: "
            "docs/formats/store.md.",
 };
 
@@ -133,10 +133,9 @@ const struct argp admin_verify_argp = {
     .options = options,
     .parser = parse_verify,
     .doc =
-        "Check the daemon's store: that SQLite finds it whole, that every record follows from the one before, "
-        "that each snapshot is the state which the records before it lead to, that the submission of each job can be "
-        "read; and that no user's sums are less than the "
-        "rows of his jobs. It only reads; the daemon may go on "
+        "Check the daemon's store. SQLite must find it whole, and every record must follow from the one before. Each "
+        "snapshot must be the state to which the records before it lead. The submission of each job must be readable, "
+        "and no user's sums may be less than the rows of the user's jobs. It only reads; the daemon may go on "
         "meanwhile.\v'carma simulate --replay DIR' proves further that the stored decisions are those of this carma.",
 };
 

@@ -81,9 +81,8 @@ static void check_cgroups(struct doctor *doctor)
                     "jobs are told by their processes alone; one that forks away may be missed", "the kernel has none");
     else if (!own)
         doctor_find(doctor, "cgroups", DOCTOR_WARN,
-                    "boot with systemd.unified_cgroup_hierarchy=1: without version 2 a job out of host memory is not "
-                    "told from a "
-                    "killed one, and what it forks away may be missed",
+                    "boot with systemd.unified_cgroup_hierarchy=1: without it a job out of host memory looks like a "
+                    "killed one, and its detached processes may be missed",
                     "version 1 only");
     else if (may_make_groups(doctor, own))
         doctor_find(doctor, "cgroups", DOCTOR_OK, NULL, "version 2%s; jobs can have groups of their own below %s",

@@ -65,7 +65,7 @@ const struct argp calibrate_argp = {
     .parser = parse,
     .doc = "Measure what this machine adds to what a job's tensors take: CUDA's context, the framework's libraries, "
            "cuDNN. It takes an empty context and one tiny training step of PyTorch's (that of python3 on the PATH) on "
-           "CUDA's first GPU, on which nothing else may run."
+           "CUDA's first GPU. Nothing else may run there."
            "\vThe profile is for carma estimate --profile and for carmad's machine_profile (docs/formats/profile.md). "
            "Exit status: 69 where there is no GPU.",
 };

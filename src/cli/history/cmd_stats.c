@@ -31,9 +31,7 @@ struct stats_options {
 
 static const struct argp_option options[] = {
     {"by", 'b', "WHAT", 0,
-     "what to sum up by: user (the default), name, day, month, state, or reservation (where memory requests "
-     "come from)",
-     0},
+     "sum up by user (the default), name, day, month, state, or reservation (the source of memory requests)", 0},
     ENDED_OPTIONS,
     {0},
 };
@@ -59,15 +57,14 @@ const struct argp stats_argp = {
     .options = options,
     .parser = parse,
     .doc =
-        "Sum up what jobs have used: GPU hours, memory over time, energy, wait times, and how well their memory was "
+        "Sum up the usage of jobs: GPU hours, memory over time, energy, wait times, and how well their memory was "
         "reserved."
-        "\vBy user alone, all jobs count that there ever were, with what those have used that still run. Asked for a "
-        "span, a name or a state, or by something else, the jobs that have ended count, each whole in the day in which "
-        "it ended. RSVD/PEAK is the median of what was reserved over what was observed to be used; UNDER, the share of "
-        "jobs "
-        "that used more than was reserved. Energy is modelled: no counter tells the jobs on a GPU apart "
-        "(docs/metrics.md). What GPUs drew with nobody on them, or for unmanaged processes, is below the "
-        "users; all rows sum up to the GPUs' counters.",
+        "\vBy user alone, all jobs count that there ever were, running ones with their usage so far. With a span, a "
+        "name or a state, or by something else, only ended jobs count, each whole in the day in which it ended. "
+        "RSVD/PEAK is the median of reserved over observed memory. UNDER is the share of jobs that used more "
+        "than their reservation. Energy is modelled: no counter tells the jobs on a GPU apart "
+        "(docs/metrics.md). The energy of GPUs without jobs, or for unmanaged processes, is below the users; all rows "
+        "sum up to the GPUs' counters.",
 };
 
 /* ---- The table ---- */

@@ -246,7 +246,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         if (parse_size(arg, &wanted->gpu_memory_bytes, &err))
             return cli_bad_usage(state, "--gpu-memory: %s", err.text);
         if (wanted->gpu_memory_bytes == 0)
-            return cli_bad_usage(state, "--gpu-memory '%.40s' is not a size of a GPU: say what one has, e.g. 40G", arg);
+            return cli_bad_usage(state, "--gpu-memory '%.40s' is not a size of a GPU: give its memory, e.g. 40G", arg);
         return 0;
     case KEY_POLICY:
         wanted->policy = arg;
@@ -316,12 +316,10 @@ static char *add_policies(int key, const char *text, void *input)
 const struct argp simulate_argp = {
     .options = options,
     .parser = parse,
-    .doc = "Run a trace's jobs on a virtual clock, decided by the core that carmad runs, and print makespan, wait "
-           "times and "
-           "JCT, out-of-memory crashes, energy, slowdowns and fairness between users."
+    .doc = "Run a trace's jobs on a virtual clock, decided by the core that carmad runs. Print makespan, wait times "
+           "and JCT, out-of-memory crashes, energy, slowdowns and fairness between users."
            "\vJobs share GPUs as docs/contention.md models it: calibrated on published measurements, not validated. "
            "Runs with the same seeds give the same figures. The exit status is 3 where some job was refused, was given "
-           "up or "
-           "would wait for ever: such a run is incomplete, and nothing is compared with it.",
+           "up or would wait for ever. Such a run is incomplete, and nothing is compared with it.",
     .help_filter = add_policies,
 };

@@ -252,7 +252,7 @@ static void put_text(struct top_model *model, struct top_screen *screen, size_t 
     size_t wants[2] = {1 + model->gpu_count, available}, rows[2] = {0, available};
     CLEANUP(free_ptr)
     char *title = model->mode == TOP_HELP  ? xstrdup("KEYS")
-                  : model->mode == TOP_LOG ? xasprintf("WHAT JOB %" PRId64 " HAS WRITTEN", model->shown_job)
+                  : model->mode == TOP_LOG ? xasprintf("OUTPUT OF JOB %" PRId64, model->shown_job)
                                            : xasprintf("JOB %" PRId64, model->shown_job);
 
     if (model->mode != TOP_HELP && screen->height >= GPUS_BESIDE_TEXT) {

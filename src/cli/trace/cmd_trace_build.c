@@ -71,9 +71,10 @@ static const struct argp_option options[] = {
     {"workloads", KEY_WORKLOADS, "FILE", 0, "the workloads (default: the installed ones)", 2},
     {NULL, 0, NULL, 0, "When they arrive:", 3},
     {"stretch", KEY_STRETCH, "F", 0, "times between arrivals are F times as long", 3},
-    {"load", KEY_LOAD, "F", 0, "stretch so that what arrives keeps the GPUs of --gpus busy F of the time, e.g. 0.9", 3},
+    {"load", KEY_LOAD, "F", 0, "stretch so that the arriving jobs keep the GPUs of --gpus busy F of the time, e.g. 0.9",
+     3},
     {"gpus", KEY_GPUS, "N", 0, "GPUs that --load means (default 4)", 3},
-    {"seed", KEY_SEED, "N", 0, "of what is drawn (default 1): the same seed gives the same trace", 4},
+    {"seed", KEY_SEED, "N", 0, "of the random choices (default 1): the same seed gives the same trace", 4},
     {"output", 'o', "FILE", 0, "write there (default: standard output)", 4},
     {0},
 };
@@ -245,8 +246,8 @@ const struct argp trace_build_argp = {
     .parser = parse,
     .args_doc = "FILE",
     .doc =
-        "Make a trace for a server from a published one: cut a window out of it, trim it to so many jobs, draw "
-        "workloads by a mix, scale the times between arrivals. The result is in carma's format and says in its "
+        "Make a trace for a server from a published one: cut a window out, take N of its jobs, draw workloads by a "
+        "mix, scale the arrivals. The result is in carma's format and says in its "
         "comments how it was made."
         "\vFILE is in one of the formats of docs/formats/trace.md, gzip-packed or not. Which workload is light, medium "
         "or heavy: docs/formats/workloads.md.",

@@ -68,7 +68,7 @@ static char *gpus_of(const struct mps_jobs *mps_jobs, const struct job_view *vie
     return strbuf_steal(&text);
 }
 
-/* The name of several GPUs is a hash of their UUIDs (FNV-1a, 64 bits): all of them would be longer than a socket's path
+/* The name of several GPUs is a hash of their UUIDs (FNV-1a, 64 bits): all UUIDs would be longer than a socket's path
  * may be. */
 static char *directory_of(const struct mps_jobs *mps_jobs, const struct job_view *view, const char *gpus)
 {

@@ -63,8 +63,8 @@ bool mps_client_is_listed(const struct mps_jobs *mps_jobs, const struct mps_clie
 /* A process can use one MIG instance, and so can a server. */
 bool mps_jobs_has_wide(const struct mps_jobs *mps_jobs, const struct job_view *view);
 
-/* Two servers on a GPU take turns: idle domains make room, used ones are joined or in the way. Those of another setting
- * or user, and of this user on GPUs as they were before, are left alone: they last as long as their jobs. */
+/* Two servers on a GPU take turns: idle domains make room, used ones are joined or in the way. Domains of another
+ * setting or user, and of this user on GPUs as they were before, are left alone. They last as long as their jobs. */
 int mps_jobs_find_domain(struct mps_jobs *mps_jobs, const struct job_view *view, struct domain **found,
                          struct error *err);
 

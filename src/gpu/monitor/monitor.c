@@ -237,8 +237,8 @@ static void leave_behind(uv_timer_t *timer)
                  monitor->program);
     else
         snprintf(text, sizeof text,
-                 "%s: %u of them hang in driver calls and cannot be killed; the next is started when one has ended: "
-                 "reset the GPUs, or restart the machine",
+                 "%s: %u of them hang in driver calls and cannot be killed, so no other is started: reset the GPUs, or "
+                 "restart the machine",
                  monitor->program, monitor->left_count);
     tell(monitor, STUCK, text);
 }

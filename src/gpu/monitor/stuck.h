@@ -1,6 +1,6 @@
 /* Zeros that are not trusted. After a critical Xid some sources go on answering, with zero for ever (DCGM's profiling
  * does so until its host engine is restarted). So a source is taken not to measure where it has shown only zero on a
- * GPU since its latest Xid, while that GPU seems to work. Used within carma-monitor only. */
+ * GPU since its latest Xid, though that GPU works. Used within carma-monitor only. */
 #ifndef CARMA_GPU_MONITOR_STUCK_H
 #define CARMA_GPU_MONITOR_STUCK_H
 

@@ -92,7 +92,7 @@ static void on_server_asked(void *user, int status, const char *answer, const st
 
     domain->server_asked = true;
     domain->listed = false;
-    if (status == -EIO) /* NVIDIA's ends with 1 at times: the list tells what came of it */
+    if (status == -EIO) /* NVIDIA's ends with 1 at times: the list tells the result */
         status = 0;
     if (mps_domain_answered(domain, status, err))
         mps_domain_step(domain);

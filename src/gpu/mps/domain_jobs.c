@@ -108,7 +108,7 @@ static void on_terminated(void *user, int status, const char *answer, const stru
 {
     struct mps_domain *domain = user;
 
-    domain->call = NULL; /* whatever came of it: it may have left by itself */
+    domain->call = NULL; /* for any result: it may have left by itself */
     mps_domain_step(domain);
 }
 
