@@ -157,7 +157,7 @@ function update_link() {
         const sentence = why.charAt(0).toUpperCase() + why.slice(1);
         set_text(link_text, "not connected");
         notice.hidden = false;
-        notice.replaceChildren(h("strong", null, `${sentence}. `), node.now_ns ? "What you see is as it was. " : "",
+        notice.replaceChildren(h("strong", null, `${sentence}. `), node.now_ns ? "This is the last known state. " : "",
             seconds ? `Trying again in ${seconds} s. ` : "Trying again. ", h("button", {type: "button", onclick: reconnect}, "Now"));
         if (!was_down)
             announce(`${sentence}.`);

@@ -82,7 +82,7 @@ function memory_verdict(job) {
 function verdict_table(explained) {
     if (!explained.gpus.length)
         return null;
-    return h("table", {role: "table", class: "verdicts", "aria-label": "What each GPU says to it"},
+    return h("table", {role: "table", class: "verdicts", "aria-label": "Each GPU's reason"},
         h("thead", {role: "rowgroup"}, h("tr", {role: "row"}, [["GPU", "number"], ["Free", "number"], ["SM activity", "number"],
             ["Jobs there", "number"], ["Verdict", "text"]].map(([title, kind]) =>
             h("th", {scope: "col", role: "columnheader", class: kind}, title)))),
@@ -96,7 +96,7 @@ function verdict_table(explained) {
 /* ---- Actions ---- */
 
 const actions = {
-    cancel: {title: "Cancel", ask: "Cancel", text: "Its processes are ended; what they have not saved is lost.", strong: true,
+    cancel: {title: "Cancel", ask: "Cancel", text: "Its processes are ended; unsaved data is lost.", strong: true,
         can: (state) => !has_ended(state)},
     hold: {title: "Hold", ask: "Hold", text: "It stays in the queue and is not started until it is released.",
         can: (state) => state === "QUEUED" || state === "CRASHED"},
@@ -133,7 +133,7 @@ class JobView {
         this.beside = h("h2", null, "Neighbours on its GPUs");
         this.neighbours = h("ul", {class: "plain"});
         this.facts = h("dl", {class: "facts-list"});
-        this.log = h("pre", {class: "log", tabindex: "0", "aria-label": "The end of what the job wrote"});
+        this.log = h("pre", {class: "log", tabindex: "0", "aria-label": "The end of the job's output"});
         this.follow = h("input", {type: "checkbox", id: "follow", checked: true, onchange: () => this.load_log()});
         this.following = h("label", {for: "follow"}, this.follow, " follow");
         for (const [name, action] of Object.entries(actions)) {
@@ -208,7 +208,7 @@ class JobView {
         set_text(this.sentence, /[.!]$/.test(text) ? text : `${text}.`);
         set_text(this.reserved, this.job.reserved_bytes || this.job.estimate
             ? explained.memory.charAt(0).toUpperCase() + explained.memory.slice(1)
-            : "Nobody has said what it needs, and nothing was there to estimate it from.");
+            : "It declares no memory, and there was nothing to estimate it from.");
         this.verdicts.replaceChildren(...[verdict_table(explained)].filter(Boolean));
     }
 

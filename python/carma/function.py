@@ -185,7 +185,7 @@ def _check_found(function: types.FunctionType, module: Optional[types.ModuleType
         found = getattr(found, part, None)
     if getattr(found, "__carma_function__", found) is not function:
         raise Invalid(
-            f"{function.__module__}.{function.__qualname__} is not what this name stands for there: a job can only find a "
+            f"{function.__module__}.{function.__qualname__} is not the value of its name there: a job can only find a "
             f"function at the top of its module"
         )
 

@@ -54,7 +54,7 @@ def gather(function: types.FunctionType, others: List[Any], ours: object) -> Tup
     gathered = _Gathered(function.__globals__, ours)
     for each in [function, *others]:
         if each.__qualname__ != each.__name__:
-            raise Invalid(f"{each.__qualname__} is defined inside another: a job can only find what is at the top")
+            raise Invalid(f"{each.__qualname__} is defined inside another: a job can only find names at the top")
         gathered.define(each.__name__, each)
     values = pickle.dumps(gathered.values)
     if len(values) > MOST_VALUE_BYTES:
@@ -121,7 +121,7 @@ class _Gathered:
             self.values[name], of_main = pickled(value)
         except Exception as error:
             raise Invalid(
-                f"the global {name!r} cannot go along ({error}): make it in the function, or hand over what it is made of"
+                f"the global {name!r} cannot go along ({error}): make it in the function, or hand over its parts"
             ) from None
         for each in of_main:
             self.define(each.__name__, each)

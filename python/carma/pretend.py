@@ -1,7 +1,7 @@
 """Makes PyTorch train on a GPU that is not there, with fake tensors: their allocations are recorded, none is made.
 
 Where fake tensors may request a CUDA device, the operators are CUDA's (mapping "cuda"). On 1.13 they are the CPU's, and
-where CUDA's allocate otherwise they are replaced (mapping "cpu"). MAPPINGS says what is replaced on which."""
+where CUDA's allocate otherwise they are replaced (mapping "cpu"). MAPPINGS names the replacements for each."""
 
 import contextlib
 import functools

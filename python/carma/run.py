@@ -54,7 +54,7 @@ def _write_result(folder: pathlib.Path, kind: str, value: Any) -> None:
     try:
         answer = pickle.dumps((kind, value))
     except Exception as error:
-        text = f"what it returned cannot be pickled: {error}"
+        text = f"its result cannot be pickled: {error}"
         print(f"carma.run: {text}", file=sys.stderr)
         answer = pickle.dumps(("no value", text))
     part = folder / (function.RESULT + ".part")

@@ -121,7 +121,7 @@ def _file(what: str, path: str) -> Tuple[str, str]:
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:
-        raise Invalid(f"{what} '{path[:200]}' is not text: give what printed or recorded the model")
+        raise Invalid(f"{what} '{path[:200]}' is not text: give the output of the framework or of carma.capture")
     return _base_name(path), text
 
 

@@ -99,7 +99,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=300, help="for one model")
     parser.add_argument("--memory", type=int, default=8, help="GiB of address space for one model")
     parser.add_argument("--model", action="append", help="this one alone")
-    parser.add_argument("--again", action="store_true", help="also what failed before")
+    parser.add_argument("--again", action="store_true", help="also the models that failed before")
     arguments = parser.parse_args()
 
     try:

@@ -19,7 +19,7 @@ def _append(node, nodes, scale):
         nodes.append([LEAF, numpy.float32(node["leaf_value"] * scale), 0])
         return
     if node["decision_type"] != "<=":
-        raise ValueError(f"a decision '{node['decision_type']}' is none that carma evaluates")
+        raise ValueError(f"carma does not evaluate a decision '{node['decision_type']}'")
     here = len(nodes)
     nodes.append([node["split_feature"], float32_at_most(node["threshold"]), 0])
     _append(node["left_child"], nodes, scale)

@@ -35,7 +35,8 @@ static int take_sockets(struct service *service, struct error *err)
     if (!text || !is_for_us(getenv("LISTEN_PID")))
         return 0;
     if (parse_integer(text, 0, PID_MOST, &count, NULL) < 0)
-        return error_set(err, EINVAL, "LISTEN_FDS '%.40s' is not a number of sockets: check what starts carmad", text);
+        return error_set(err, EINVAL,
+                         "LISTEN_FDS '%.40s' is not a number of sockets: check the program that starts carmad", text);
     if (count > SERVICE_MAX_SOCKETS)
         return error_set(err, E2BIG,
                          "LISTEN_FDS %.40s: carmad takes at most %d sockets: check the ListenStream= lines of its "

@@ -19,7 +19,7 @@ struct help {
 };
 
 static const struct argp_option options[] = {
-    {"completion", KEY_COMPLETION, "SHELL", 0, "print what bash, zsh or fish complete carma by", 0},
+    {"completion", KEY_COMPLETION, "SHELL", 0, "print the completion of carma for bash, zsh or fish", 0},
     {"man", KEY_MAN, "DIR", OPTION_ARG_OPTIONAL, "print the source of the manual page, or write all of them to DIR", 0},
     {0},
 };

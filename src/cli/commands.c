@@ -9,17 +9,17 @@ static const struct command other_commands[] = {
     {"top", "watch GPUs, jobs and the queue on one screen, and act on them", &top_argp, cmd_top},
     {"monitor", "log the GPUs' metrics as CSV, without a daemon", &monitor_argp, cmd_monitor},
     {"history", "list jobs that have ended, years back", &history_argp, cmd_history},
-    {"stats", "sum up what jobs have used: by user, name, time", &stats_argp, cmd_stats},
+    {"stats", "sum up the usage of jobs: by user, name, time", &stats_argp, cmd_stats},
     {"dashboard", "show the GPUs and the queue in a browser", &dashboard_argp, cmd_program},
     {"play", "submit a trace's jobs at their times and report on them", &play_argp, cmd_play},
     {"compare", "print the reports of several plays side by side", &compare_argp, cmd_compare},
     {"simulate", "run a trace on a virtual clock under one policy or several", &simulate_argp, cmd_simulate},
     {"estimate", "say how much GPU memory a job will need, before it starts", &estimate_argp, cmd_estimate},
-    {"calibrate", "measure what this machine adds to a job's memory", &calibrate_argp, cmd_calibrate},
-    {"evaluate", "hold an estimator against measured runs", &evaluate_argp, cmd_evaluate},
-    {"trace", "build workload traces from published ones; show what is in one", &trace_argp, cli_run_group},
-    {"bench", "measure what metrics cost and say, and what sharing a GPU does", &bench_argp, cli_run_group},
-    {"doctor", "find out what keeps carma from working here", &doctor_argp, cmd_doctor},
+    {"calibrate", "measure this machine's addition to a job's memory", &calibrate_argp, cmd_calibrate},
+    {"evaluate", "compare an estimator with measured runs", &evaluate_argp, cmd_evaluate},
+    {"trace", "build workload traces from published ones; show the content of one", &trace_argp, cli_run_group},
+    {"bench", "measure the cost of metrics, and the effects of sharing a GPU", &bench_argp, cli_run_group},
+    {"doctor", "find out why carma does not work here", &doctor_argp, cmd_doctor},
     {"admin", "check the daemon's store, copy it", &admin_argp, cli_run_group},
     {"help", "explain a command", &help_argp, cmd_help},
 };
@@ -28,10 +28,10 @@ static const struct command other_commands[] = {
 const struct command subcommands[] = {
     {"admin backup", "copy the store of a daemon, which may be running", &admin_backup_argp, cmd_admin_backup},
     {"admin verify", "check a store for damage, record by record", &admin_verify_argp, cmd_admin_verify},
-    {"bench collocate", "measure what sharing a GPU does to training jobs", &bench_collocate_argp, cmd_program},
-    {"bench monitor", "measure what watching a GPU costs, and what the metrics say", &bench_monitor_argp, cmd_program},
+    {"bench collocate", "measure the effects of sharing a GPU on training jobs", &bench_collocate_argp, cmd_program},
+    {"bench monitor", "measure the cost of watching a GPU, and its metrics", &bench_monitor_argp, cmd_program},
     {"trace build", "make a trace for a server from a published one", &trace_build_argp, cmd_trace_build},
-    {"trace show", "show what a trace asks for", &trace_show_argp, cmd_trace_show},
+    {"trace show", "show the demand of a trace", &trace_show_argp, cmd_trace_show},
 };
 const size_t subcommand_count = sizeof subcommands / sizeof *subcommands;
 

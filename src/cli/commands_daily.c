@@ -10,7 +10,7 @@ const struct command daily_commands[] = {
     {"cancel", "stop jobs, or take them out of the queue", &cancel_argp, cli_post_each},
     {"hold", "keep waiting jobs from being started", &hold_argp, cli_post_each},
     {"release", "let held jobs be started", &release_argp, cli_post_each},
-    {"logs", "print what a job has written", &logs_argp, cmd_logs},
+    {"logs", "print the output of a job", &logs_argp, cmd_logs},
     {"wait", "wait until jobs have ended; exit as they did", &wait_argp, cmd_wait},
     {"gpus", "list the GPUs: memory, activity, power, jobs", &gpus_argp, cmd_gpus},
 };

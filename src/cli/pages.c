@@ -46,16 +46,14 @@ void pages_print(FILE *out)
     manual_heading(out, "SYNOPSIS");
     manual_text(out, " carma [--socket PATH] COMMAND [OPTION...] [ARGUMENT...]");
     manual_heading(out, "DESCRIPTION");
-    manual_text(
-        out,
-        "carma is the command line of carmad(8), which runs the jobs that users submit on the GPUs of its machine, "
-        "several on one GPU where that pays: it estimates each job's GPU memory before it starts, watches what the "
-        "GPUs do, and starts jobs again that ran out of memory.\n\n"
-        " carma submit --gpu-memory 12G -- python3 train.py\n"
-        " carma queue\n"
-        " carma explain 7\n"
-        " carma logs --follow 7\n\n"
-        "Jobs are named by their ids: 7, 3-5, or @ for one's own latest.");
+    manual_text(out, "carma is the command line of carmad(8), which runs the jobs that users submit on the GPUs of its "
+                     "machine. Where that pays, several jobs share a GPU. carmad estimates each job's GPU memory "
+                     "before it starts, watches the GPUs, and starts jobs again that ran out of memory.\n\n"
+                     " carma submit --gpu-memory 12G -- python3 train.py\n"
+                     " carma queue\n"
+                     " carma explain 7\n"
+                     " carma logs --follow 7\n\n"
+                     "Jobs are named by their ids: 7, 3-5, or @ for one's own latest.");
     manual_heading(out, "COMMANDS");
     completion_each_command(command_item, out);
     manual_heading(out, "ENVIRONMENT");

@@ -120,7 +120,7 @@ void config_manual(FILE *out)
     manual_heading(out, "SETTINGS");
     config_each_system_key(key_item, out);
     manual_heading(out, "POLICIES");
-    manual_text(out, "What the setting policy takes: a name, or a preset and a plain policy, as in thesis+lug.");
+    manual_text(out, "The values of the setting policy: a name, or a preset and a plain policy, as in thesis+lug.");
     config_each_policy(policy_item, out);
     manual_heading(out, "EXAMPLE");
     manual_text(out, " policy = carma\n sm_activity_cap = 85%\n share = mps, 3=exclusive\n retention = 90d");

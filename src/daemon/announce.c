@@ -77,7 +77,7 @@ static uint64_t period_ms(const struct service *service)
 
 void announce_loading(const struct daemon *daemon)
 {
-    service_tell(&daemon->service, "STATUS=loading what is stored"); /* where it fails, announce_ready will say so */
+    service_tell(&daemon->service, "STATUS=loading the store"); /* where it fails, announce_ready will say so */
 }
 
 struct announcer *announce_ready(struct daemon *daemon)

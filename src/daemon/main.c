@@ -41,7 +41,7 @@ static const struct argp_option option_table[] = {
     {"set", 's', "KEY=VALUE", 0, "set one thing; may be given several times, and wins over the file", 0},
     {"state", 'S', "DIR", 0, "keep the store and the runs in DIR (the setting state_directory)", 0},
     {"socket", 'u', "PATH", 0, "listen on the Unix socket PATH (the setting socket)", 0},
-    {"settings", OPTION_SETTINGS, NULL, 0, "list what can be set, and end", 0},
+    {"settings", OPTION_SETTINGS, NULL, 0, "list the settings, and end", 0},
     {"settings-file", OPTION_SETTINGS_FILE, NULL, 0,
      "print a configuration file with every default as a comment, and end", 0},
     {"settings-man", OPTION_SETTINGS_MAN, NULL, OPTION_HIDDEN, "print the manual page carma.conf(5), and end", 0},
@@ -51,7 +51,7 @@ static const struct argp_option option_table[] = {
 static void print_settings(FILE *out)
 {
     config_help(out);
-    fprintf(out, "\nWhat `policy` takes (NAME, or a preset and a plain policy: thesis+lug):\n");
+    fprintf(out, "\nThe values of `policy` (NAME, or a preset and a plain policy: thesis+lug):\n");
     config_policies_help(out);
 }
 
@@ -128,8 +128,8 @@ static int read_config(const struct options *options, struct config *config, str
 
 /* ---- Running ---- */
 
-/* A host without memory shall kill its jobs first, not root's daemon and its helpers (jobs: launch/shepherd/inherit.h). Where it
- * may not ask for that, it has the same chance as others. */
+/* A host without memory shall kill its jobs first, not root's daemon and its helpers (jobs: launch/shepherd/inherit.h).
+ * Where it may not ask for that, it has the same chance as others. */
 static void protect_from_oom_killer(void)
 {
     FILE *file = geteuid() == 0 ? fopen("/proc/self/oom_score_adj", "we") : NULL;
@@ -165,7 +165,7 @@ static void tell_of_places(const struct daemon *daemon)
         const char *set = place.tcp ? daemon->config.listen : daemon->config.socket;
 
         if (place.tcp)
-            daemon_log("listening on %s%s, for who shows the token in %s", place.name, whose,
+            daemon_log("listening on %s%s, for clients that show the token in %s", place.name, whose,
                        daemon->config.token_file);
         else
             daemon_log("listening on %s%s", place.name, whose);

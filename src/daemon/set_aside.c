@@ -11,7 +11,7 @@
 #include "daemon/run/run_directories.h"
 #include "daemon/view/view.h"
 
-#define REMEDY "submit it again, or restore the store from a backup; carma admin verify names what is damaged"
+#define REMEDY "submit it again, or restore the store from a backup; carma admin verify names the damaged parts"
 
 void set_aside(struct job_view *view, const char *format, ...)
 {
@@ -64,7 +64,7 @@ void set_aside_what_disagrees(struct daemon *daemon)
 
         if (agrees(view, job))
             continue;
-        set_aside(view, "what is stored of it is not what its records lead to");
+        set_aside(view, "its stored state does not follow from its records");
         if (job)
             take_from_core(daemon, view, job);
         else

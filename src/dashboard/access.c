@@ -92,13 +92,14 @@ static enum dashboard_verdict judge_token(struct dashboard_access *access, const
     if (has_cookie(access, request->fields[FIELD_COOKIE].value))
         return DASHBOARD_WELCOME;
     if (!token_matches(&access->token, request->target + strlen(TOKEN_QUERY)))
-        return refuse(403, "the address has a wrong token: run 'carma dashboard' again and open what it prints", status,
-                      why);
+        return refuse(403,
+                      "the address has a wrong token: run 'carma dashboard' again and open the address that it prints",
+                      status, why);
     if (atomic_exchange(&access->used, true))
-        return refuse(
-            403,
-            "the address has been used, and is good only once: run 'carma dashboard' again and open what it prints",
-            status, why);
+        return refuse(403,
+                      "the address has been used, and is good only once: run 'carma dashboard' again and open the "
+                      "address that it prints",
+                      status, why);
     return DASHBOARD_ENTER;
 }
 

@@ -124,7 +124,7 @@ static enum MHD_Result answer_local(struct MHD_Connection *connection, const str
 
     if (strcmp(exchange->request.method, "GET") != 0)
         return answer_error(connection, exchange, MHD_HTTP_METHOD_NOT_ALLOWED,
-                            "what is answered here can only be asked for: use GET");
+                            "this address can only be read: use GET");
     dashboard_local_answer(place, exchange->target, &own);
     return send_response(connection, own.status, response_of(&own));
 }

@@ -67,5 +67,5 @@ static int answer(const struct estimate_question *question, struct estimate *est
 }
 
 const struct estimator estimator_auto = {
-    "auto", "history, else replay, else gpumemnet, else what is declared; with a margin where they know little",
+    "auto", "history, else replay, else gpumemnet, else the declared request; with a margin where they know little",
     answer};

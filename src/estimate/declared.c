@@ -14,4 +14,4 @@ static int answer(const struct estimate_question *question, struct estimate *est
     return 0;
 }
 
-const struct estimator estimator_declared = {"declared", "what the job itself declares", answer};
+const struct estimator estimator_declared = {"declared", "the job's own request", answer};

@@ -95,7 +95,7 @@ static int answer(const struct estimate_question *question, struct estimate *est
     memcpy(peaks, history->peak_bytes, count * sizeof *peaks);
     qsort(peaks, count, sizeof *peaks, compare);
     if (peaks[0] <= 0)
-        return error_set(err, EINVAL, "an earlier run needed %lld bytes: give what it was observed to hold",
+        return error_set(err, EINVAL, "an earlier run needed %lld bytes: give its observed memory",
                          (long long)peaks[0]);
     rank = (size_t)ceil(probability * ((double)count + 1) - 1e-9);
     if (rank <= count) {
@@ -115,4 +115,4 @@ static int answer(const struct estimate_question *question, struct estimate *est
 }
 
 const struct estimator estimator_history = {
-    "history", "what earlier finished runs of the same job needed, at a quantile that their number allows", answer};
+    "history", "the need of earlier finished runs of the same job, at a quantile that their number allows", answer};

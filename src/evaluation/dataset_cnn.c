@@ -189,8 +189,7 @@ static int build(const struct csv *csv, const struct cnn *cnn, struct layer_list
     while (arch < array_size(archs) && strcmp(archs[arch].arch, csv->values[ARCH]) != 0)
         arch++;
     if (arch == array_size(archs))
-        return csv_error(csv, err, "arch '%.40s' is none that is known: pyramid, residual, dense, ...",
-                         csv->values[ARCH]);
+        return csv_error(csv, err, "arch '%.40s' is not known: pyramid, residual, dense, ...", csv->values[ARCH]);
     if (archs[arch].add == add_dense && cnn->pool_interval < 1)
         return csv_error(csv, err, "no dense_pool_interval: a dense network needs it");
     if (csv_integer(csv, TOTAL_PARAMS, 1, LAYER_MAX_PARAMETERS, 0, &parameters, err))

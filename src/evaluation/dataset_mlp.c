@@ -94,7 +94,7 @@ static int build(const struct csv *csv, const struct mlp *mlp, struct layer_list
     while (known < array_size(archs) && strcmp(archs[known], arch) != 0)
         known++;
     if (known == array_size(archs))
-        return csv_error(csv, err, "arch '%.40s' is none that is known: pyramid, bottleneck, uniform, gradual", arch);
+        return csv_error(csv, err, "arch '%.40s' is not known: pyramid, bottleneck, uniform, gradual", arch);
     if (csv_integer(csv, TOTAL_PARAMS, 1, LAYER_MAX_PARAMETERS, 0, &parameters, err))
         return -EINVAL;
     network_begin(&network, list, csv, csv->values[LAYERS], input, 1, err);

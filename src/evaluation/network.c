@@ -48,7 +48,7 @@ int network_activation_find(const struct csv *csv, size_t column, const struct n
     *activation = network_activation_named(csv->values[column]);
     if (*activation)
         return 0;
-    return csv_error(csv, err, "%s '%.40s' is none that is known: relu, gelu, ... (docs/formats/datasets.md)",
+    return csv_error(csv, err, "%s '%.40s' is not known: relu, gelu, ... (docs/formats/datasets.md)",
                      csv->columns[column].name, csv->values[column]);
 }
 

@@ -79,9 +79,8 @@ unsigned http_refuse_head(struct connection *connection, struct MHD_Connection *
     }
     if (connection->peer->tcp && !is_public(connection->server, path, &fields[LENGTH]) &&
         !shows_token(connection->server, &fields[AUTHORIZATION])) {
-        *why = "show the token: 'Authorization: Bearer TOKEN', with what carmad's token_file holds (carma reads it "
-               "from the "
-               "file that CARMA_TOKEN_FILE names)";
+        *why = "show the token: 'Authorization: Bearer TOKEN', with the token in carmad's token_file (carma reads it "
+               "from the file that CARMA_TOKEN_FILE names)";
         return MHD_HTTP_UNAUTHORIZED;
     }
     return 0;

@@ -74,7 +74,7 @@ static int refuse_options(const struct options *options)
 {
     if (!options->refused && !(options->multiuser && geteuid() != 0))
         return 0;
-    printf("CUDA MPS Control, virtual: what it takes is in docs/mps.md.\n");
+    printf("CUDA MPS Control, virtual: docs/mps.md has its commands.\n");
     if (!options->refused)
         printf("Only root user may enable -multiuser-server!\n");
     return 1;

@@ -28,7 +28,7 @@ enum { OPT_MODE = 256, OPT_GPU, OPT_FOR, OPT_XID, OPT_PID };
 
 static const struct argp_option option_table[] = {
     {"profile", 'p', "NAME", 0, "of the node to create: a name of share/carma/nodes, or a file (a100x4-40g)", 0},
-    {"mode", OPT_MODE, "OCTAL", 0, "who may use the node: its file's permissions (0666, as of /dev/nvidia0)", 0},
+    {"mode", OPT_MODE, "OCTAL", 0, "the users of the node: its file's permissions (0666, as of /dev/nvidia0)", 0},
     {"gpu", OPT_GPU, "N", 0, "that the fault is on: an index or a UUID (all GPUs)", 1},
     {"for", OPT_FOR, "SECONDS", 0, "of node time that the fault lasts (until it is cleared)", 1},
     {"xid", OPT_XID, "N", 0, "to tell", 1},

@@ -207,7 +207,7 @@ class Functions(unittest.TestCase):
                 job = fails.submit()
                 expect(carma.JobFailed, f"job {job.id} is FAILED: ValueError: no such loss (see", job.result)
                 assert "ValueError: no such loss" in job.logs(), job.logs()
-                expect(carma.JobFailed, "what it returned cannot be pickled", gives_a_lambda.submit().result)
+                expect(carma.JobFailed, "its result cannot be pickled", gives_a_lambda.submit().result)
                 expect(TypeError, "unexpected keyword argument", lambda: fails.submit(lr=1))
                 expect(carma.Invalid, "cannot be pickled", lambda: takes.submit(lambda: 0))
                 expect(carma.Invalid, "at the top of its module", outer().submit)

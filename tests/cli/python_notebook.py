@@ -76,7 +76,7 @@ assert cell("train.submit(Point(3.0)).result()")[0] == ["anew"]
 cell("@carma.job\ndef uses_file():\n    return model.name")
 refused("uses_file.submit()", "'model' cannot go along")
 cell("def outer():\n    @carma.job\n    def inner(): pass\n    return inner")
-refused("outer().submit()", "can only find what is at the top")
+refused("outer().submit()", "can only find names at the top")
 cell("@carma.job\ndef uses_magic():\n    %time pass")
 refused("uses_magic.submit()", "uses a magic of IPython")
 cell("big = bytes(70 << 20)\n@carma.job\ndef uses_big():\n    return len(big)")

@@ -28,7 +28,7 @@ daemon=$!
 until_told ' READY=1$'
 main=$(sed -n 's/ READY=1$//p' "$TOLD")
 [ "$(readlink "/proc/$main/exe")" = "$(realpath "$BUILD/src/daemon/carmad")" ] || fail "READY=1 comes from $main, which is not carmad"
-[ "$(sed -n '1s/^[0-9]* //p' "$TOLD")" = 'STATUS=loading what is stored' ] || fail "told at first: $(head -1 "$TOLD")"
+[ "$(sed -n '1s/^[0-9]* //p' "$TOLD")" = 'STATUS=loading the store' ] || fail "told at first: $(head -1 "$TOLD")"
 [ ! -e "$T/never.sock" ] || fail "carmad listens on a socket of its own beside the manager's"
 grep -q 'the setting socket = .*/never.sock is not used then' "$T/daemon.log" || fail "nothing is said of the socket that is not used"
 until_told ' WATCHDOG=1$' 3

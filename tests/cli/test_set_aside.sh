@@ -61,7 +61,7 @@ grep -q "job 1 is set aside: its submission cannot be read: not JSON" daemon.log
 grep -q "job 2 is set aside: its submission cannot be read: .*colour" daemon.log || fail "of job 2 not why"
 grep -q "job 3 is set aside: its submission is missing" daemon.log || fail "of job 3 not why"
 grep -q "job 4 is set aside: its state cannot be read" daemon.log || fail "of job 4 not why"
-grep -q "job 5 is set aside: what is stored of it is not what its records lead to" daemon.log || fail "of job 5 not why"
+grep -q "job 5 is set aside: its stored state does not follow from its records" daemon.log || fail "of job 5 not why"
 grep -q "job 8 has ended and is not shown: its state cannot be read" daemon.log || fail "of job 8 not a word"
 for job in 6 7; do
     expect_field "$job" state RUNNING

@@ -144,7 +144,7 @@ expect_error 1 "$T/none.rad: no such file" submit "$T/none.rad"
 expect_error 1 "model summary 'empty.txt' is empty" submit --model-summary empty.txt -- true # the option's former name
 expect_error 1 "capture 'empty.txt' is empty" submit --capture empty.txt -- true
 printf 'a\0b' >zero.txt
-expect_error 1 "capture 'zero.txt' is not text: give what carma.capture has written" submit --capture zero.txt -- true
+expect_error 1 "capture 'zero.txt' is not text: give the file of carma.capture" submit --capture zero.txt -- true
 expect_error 1 "capture" submit --capture nowhere.capture -- true
 head -c 8388609 /dev/zero | tr '\0' x >large.txt
 expect_error 1 "model summary 'large.txt' is too large: at most 8 MiB" submit --summary large.txt -- true
@@ -180,7 +180,7 @@ expect_error 1 "bad.sh:2" submit bad.sh
 printf 'echo hello\n' >bad.sh
 expect_error 1 "bad.sh:1: a script begins with" submit bad.sh
 expect_error 1 "-:1: a script begins with" submit - # an empty standard input
-expect_error 2 "what stands after '--' goes to one script: 'bad.sh' is a second file" submit jobs/run.sh bad.sh -- x
+expect_error 2 "the words after '--' go to one script: 'bad.sh' is a second file" submit jobs/run.sh bad.sh -- x
 expect_error 1 "jobs/small.rad: a job file takes no arguments" submit jobs/small.rad -- x
 printf '#!/bin/sh\n# caf\351\n' >latin.sh
 expect_error 1 "latin.sh: script is not UTF-8 text: convert it" submit latin.sh

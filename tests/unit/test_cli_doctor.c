@@ -35,8 +35,8 @@ static void fill(struct doctor *doctor)
     doctor_init(doctor, NULL);
     doctor_find(doctor, "settings", DOCTOR_OK, NULL, "%s", "/etc/carma/carma.conf");
     doctor_find(doctor, "driver", DOCTOR_FAIL,
-                "the driver was updated under a running module: reboot, or end what uses the GPUs, then rmmod and "
-                "modprobe nvidia",
+                "the driver was updated under a running module: reboot, or end the programs that use the GPUs, then "
+                "rmmod and modprobe nvidia",
                 "NVML (%s) does not start: %s; kernel module %s", "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
                 "Driver/library version mismatch", "535.183.01");
     doctor_find(doctor, "MPS daemons", DOCTOR_WARN, "end it", "pid 7 (%s)",

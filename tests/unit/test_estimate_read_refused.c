@@ -94,7 +94,7 @@ static void test_contradictions(void **state)
         {"keras2-functional.txt", "9000", "9001", "the rows have 9281 parameters in all, the total says 9280"},
         {"keras2-old-functional.txt", "9,232", "9,231", "the totals contradict"},
         {"tree-annotated.txt", "), 608 params", "), 607 params",
-         "m.txt:23: Sequential has 607 params, but what is in it has 608"},
+         "m.txt:23: Sequential has 607 params, but the layers in it have 608"},
         {"tree-annotated.txt", "2,368 params", "2,369 params",
          "m.txt:2: Conv2d has 2369 params, but by its arguments 2368"},
         {"tree-bert.txt", "(0-1): 2 x", "(0-2): 2 x", "2 modules, numbered 0 to 2"},

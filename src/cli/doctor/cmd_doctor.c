@@ -46,12 +46,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 const struct argp doctor_argp = {
     .options = options,
     .parser = parse,
-    .doc = "Look for what keeps carma from working here: driver, GPUs, metrics, MPS, cgroups, permissions, disk, "
+    .doc = "Find out why carma does not work here: driver, GPUs, metrics, MPS, cgroups, permissions, disk, "
            "settings, the "
            "daemon. It changes nothing, and needs neither a daemon nor a GPU."
-           "\vAs root, or as the user that runs carmad, it sees more. The exit status is 1 where a check fails; one "
-           "that warns is "
-           "no failure. Each finding is explained in docs/doctor.md.",
+           "\vAs root, or as the user that runs carmad, it sees more. The exit status is 1 where a check fails; a "
+           "warning is not a failure. Each finding is explained in docs/doctor.md.",
 };
 
 static void print(const struct doctor *doctor, bool json)

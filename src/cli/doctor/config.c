@@ -36,11 +36,11 @@ void doctor_check_config(struct doctor *doctor)
     if (rc == -ENOENT && !doctor->config_file)
         doctor_find(doctor, "settings", DOCTOR_OK, NULL, "%s is not there: the built-in ones", path);
     else if (rc == -EACCES)
-        doctor_find(doctor, "settings", DOCTOR_SKIP, "run carma doctor as root: what follows goes by the built-in ones",
+        doctor_find(doctor, "settings", DOCTOR_SKIP, "run carma doctor as root: the other checks use the built-in ones",
                     "%s", err.text);
     else if (rc)
         doctor_find(doctor, "settings", DOCTOR_FAIL,
-                    "carmad does not start with it; `carmad --settings` lists what can be set", "%s", err.text);
+                    "carmad does not start with it; `carmad --settings` lists the settings", "%s", err.text);
     else if (config_check(&doctor->config, &err))
         doctor_find(doctor, "settings", DOCTOR_FAIL, "carmad does not start with it", "%s: %s", path, err.text);
     else

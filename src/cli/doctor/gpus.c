@@ -48,9 +48,8 @@ static void find_init(struct doctor *doctor, const struct driver_facts *facts, c
     const char *remedy = "look at nvidia-smi and at dmesg | grep NVRM";
 
     if (facts->init == NVML_ERROR_LIB_RM_VERSION_MISMATCH)
-        remedy =
-            "the driver was updated under a running module: reboot, or end what uses the GPUs, then rmmod and modprobe "
-            "nvidia";
+        remedy = "the driver was updated under a running module: reboot, or end the programs that use the GPUs, then "
+                 "rmmod and modprobe nvidia";
     else if (facts->init == NVML_ERROR_DRIVER_NOT_LOADED)
         remedy = "modprobe nvidia; after an update of the kernel, build the module anew (dkms), and look at dmesg";
     else if (facts->init == NVML_ERROR_NO_PERMISSION)
@@ -229,7 +228,7 @@ static void check_xids(struct doctor *doctor)
     json_array_foreach (json_object_get(reply, "gpus"), i, gpu) {
         const json_t *xid = json_object_get(gpu, "xid");
         if (json_is_object(xid))
-            doctor_find(doctor, "Xid", DOCTOR_WARN, "NVIDIA's list of Xids says what it means; dmesg has the line",
+            doctor_find(doctor, "Xid", DOCTOR_WARN, "NVIDIA's list of Xids explains it; dmesg has the line",
                         "GPU %" PRId64 ": Xid %" PRId64 ", %" PRId64 " since carmad began",
                         answer_integer(gpu, "index", -1), answer_integer(xid, "code", 0),
                         answer_integer(xid, "count", 0));

@@ -60,8 +60,8 @@ static void check_file_system(struct doctor *doctor, const char *directory)
     char point[256] = "/", type[64] = "";
 
     if (!find_mount(doctor, directory, point, type))
-        doctor_find(doctor, "file system", DOCTOR_SKIP, NULL, "/proc/self/mountinfo does not tell what %s is on",
-                    directory);
+        doctor_find(doctor, "file system", DOCTOR_SKIP, NULL,
+                    "/proc/self/mountinfo does not tell the file system of %s", directory);
     else if (is_network(type))
         doctor_find(
             doctor, "file system", DOCTOR_FAIL,
@@ -121,7 +121,7 @@ static bool check_directory(struct doctor *doctor, const char *directory)
                     "%s, of %s, mode %04o: others may write it", directory, name, (unsigned)st.st_mode & 07777);
     else if (geteuid() != 0 && st.st_uid != geteuid())
         doctor_find(doctor, "state", DOCTOR_SKIP, "run carma doctor as that user, or as root",
-                    "%s is of %s: what is in it is not for this user", directory, name);
+                    "%s is of %s: this user may not read it", directory, name);
     else if (access(directory, W_OK | X_OK) != 0)
         doctor_find(doctor, "state", DOCTOR_FAIL, "mount it read-write, or chmod u+rwx it", "%s, of %s: %s", directory,
                     name, strerror(errno));
@@ -158,8 +158,8 @@ static void check_store(struct doctor *doctor, const char *directory)
         doctor_find(doctor, "store", DOCTOR_WARN, NULL, "%s", err.text);
     else if (rc)
         doctor_find(doctor, "store", DOCTOR_FAIL,
-                    "stop carmad, keep a copy of what is there, and put a backup in its place (carma admin backup)",
-                    "%s", err.text);
+                    "stop carmad, keep a copy of the store, and put a backup in its place (carma admin backup)", "%s",
+                    err.text);
     else
         doctor_find(doctor, "store", DOCTOR_OK, NULL, "%s, %s, %" PRIu64 " %s", path, size, counts.records,
                     counts.records == 1 ? "record" : "records");

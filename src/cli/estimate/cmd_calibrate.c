@@ -63,7 +63,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 const struct argp calibrate_argp = {
     .options = options,
     .parser = parse,
-    .doc = "Measure what this machine adds to what a job's tensors take: CUDA's context, the framework's libraries, "
+    .doc = "Measure the memory that this machine adds to a job's tensors: CUDA's context, the framework's libraries, "
            "cuDNN. It takes an empty context and one tiny training step of PyTorch's (that of python3 on the PATH) on "
            "CUDA's first GPU. Nothing else may run there."
            "\vThe profile is for carma estimate --profile and for carmad's machine_profile (docs/formats/profile.md). "

@@ -29,7 +29,7 @@ static const struct argp_option options[] = {
     {"profile", KEY_PROFILE, "FILE", 0, "the machine it is to run on, as carma calibrate has measured it", 3},
     {"estimator", KEY_ESTIMATOR, "NAME", 0, "one of those below, or all (default: auto)", 4},
     {"quantile", KEY_QUANTILE, "Q", 0, "the probability with which it is to be enough, e.g. 0.5 (default: 0.98)", 4},
-    {"explain", KEY_EXPLAIN, NULL, 0, "say what the bytes are", 5},
+    {"explain", KEY_EXPLAIN, NULL, 0, "list the parts of the bytes", 5},
     {"json", CLI_JSON_KEY, NULL, 0, "print JSON (docs/formats/cli.md)", 5},
     {0},
 };
@@ -159,7 +159,7 @@ static int answer_one(const struct estimate_input *input, const struct estimate_
         return estimate_print_stages(input, &answer.why_not) ? cli_fail("%s", answer.why_not.text) : CLI_OK;
     estimate_parts_of(&parts, input, &answer);
     if (parts.count == 0)
-        return cli_fail("%s gives one figure and does not say what the bytes are", answer.estimate.source);
+        return cli_fail("%s gives one figure without its parts", answer.estimate.source);
     estimate_print_parts(&parts);
     return CLI_OK;
 }
@@ -177,7 +177,7 @@ static int answer_all(const struct estimate_input *input, const struct estimate_
         estimate_print_json(input, answers, count, true, false);
     else
         estimate_print_all(input, answers, count);
-    return known ? CLI_OK : cli_fail("no estimator has what it needs");
+    return known ? CLI_OK : cli_fail("no estimator has the input that it needs");
 }
 
 static void options_release(struct estimate_options *wanted)

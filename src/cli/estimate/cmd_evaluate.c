@@ -98,9 +98,9 @@ const struct argp evaluate_argp = {
     .options = options,
     .parser = parse,
     .doc =
-        "Hold an estimator against measured training runs. The files have the columns of docs/formats/datasets.md."
-        "\vBins and errors are about the best guess; how often an answer is too low, and by how much it is too high, "
-        "about the answer at the quantile. Runs out of memory are a bin of their own and stay out of the errors.",
+        "Compare an estimator with measured training runs. The files have the columns of docs/formats/datasets.md."
+        "\vBins and errors are about the best guess. How often an answer is too low, and by how much it is too high, "
+        "is about the answer at the quantile. Runs out of memory are a bin of their own and stay out of the errors.",
 };
 
 struct progress {

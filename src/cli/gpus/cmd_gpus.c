@@ -40,9 +40,10 @@ const struct argp gpus_argp = {
     .options = options,
     .parser = parse,
     .doc = "List the GPUs: memory in use, SM activity (SM ACT: of the daemon's window), power, and the jobs on them. "
-           "With --watch, what they do now: SM activity, SM occupancy, DRAM and tensor activity, PCIe traffic to and "
-           "from the GPU; which source measures it (SRC), and how old that is (AGE)."
-           "\vFREE is what the policy counts as free: reservations that are not used yet are not free. An activity "
+           "With --watch, their present activity: SM activity, SM occupancy, DRAM and tensor activity, PCIe traffic to "
+           "and from the GPU. SRC is the source that measures it; AGE says how old it is."
+           "\vFREE is the memory that the policy counts as free: reservations that are not used yet are not free. An "
+           "activity "
            "with a ~ is "
            "NVML's utilisation, an upper bound that stands in where no SM activity can be measured.",
 };

@@ -46,11 +46,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 const struct argp history_argp = {
     .options = options,
     .parser = parse,
-    .doc =
-        "List jobs that have ended, the latest first: how long they waited, what they used, how they ended. It knows "
-        "them for as long as the setting history_retention says, by default two years."
-        "\vPEAK is the most GPU memory that was observed of a job on one GPU. Energy is modelled (docs/metrics.md). "
-        "'carma stats' sums up. What the columns of --csv mean: docs/formats/cli.md.",
+    .doc = "List jobs that have ended, the latest first: their wait time, their usage, their end. It knows "
+           "them for as long as the setting history_retention says, by default two years."
+           "\vPEAK is the most GPU memory that was observed of a job on one GPU. Energy is modelled (docs/metrics.md). "
+           "'carma stats' sums up. The columns of --csv: docs/formats/cli.md.",
 };
 
 /* ---- The table ---- */

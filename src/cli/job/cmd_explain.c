@@ -13,7 +13,7 @@ const struct argp explain_argp = {
     .options = cli_jobs_options,
     .parser = cli_parse_one_job,
     .args_doc = "ID",
-    .doc = "Say why a job waits, and what stands against it on each GPU.\vID is like 7, or @ for your last job.",
+    .doc = "Say why a job waits, with the reason on each GPU.\vID is like 7, or @ for your last job.",
 };
 
 static const struct table_column columns[] = {

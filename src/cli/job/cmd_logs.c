@@ -21,7 +21,7 @@ struct logs_options {
 
 static const struct argp_option options[] = {
     {"follow", 'f', NULL, 0, "go on printing until the job has ended", 0},
-    {"error", 'e', NULL, 0, "what it wrote to standard error, where that is another file", 0},
+    {"error", 'e', NULL, 0, "its standard error, where that is another file", 0},
     {0},
 };
 
@@ -45,7 +45,7 @@ const struct argp logs_argp = {
     .options = options,
     .parser = parse,
     .args_doc = "ID",
-    .doc = "Print what a job has written to its output file.\vID is like 7, or @ for your last job.",
+    .doc = "Print the output file of a job.\vID is like 7, or @ for your last job.",
 };
 
 /* Prints the text that is there from here on. */
@@ -56,7 +56,7 @@ static int copy_rest(int fd, struct error *err)
 
     while ((count = log_file_read(fd, block, sizeof block, err)) > 0) {
         if (fwrite(block, 1, (size_t)count, stdout) != (size_t)count)
-            return error_set(err, EIO, "cannot write what the job has written: %s", strerror(errno));
+            return error_set(err, EIO, "cannot write the job's output: %s", strerror(errno));
     }
     fflush(stdout);
     return (int)count;

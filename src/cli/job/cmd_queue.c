@@ -45,10 +45,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 const struct argp queue_argp = {
     .options = options,
     .parser = parse,
-    .doc =
-        "List the jobs that wait or run: who, what, since when; on which GPUs, or why not yet."
-        "\vTIME is how long a job runs or ran, or how long it waits. MEMORY is what is reserved for "
-        "it on each of its GPUs; with a ! it has used more than that since its start, and its reservation has grown.",
+    .doc = "List the jobs that wait or run: user, name, time; the GPUs, or why the job waits."
+           "\vTIME is how long a job runs or ran, or how long it waits. MEMORY is its reservation on each of its GPUs. "
+           "With a ! it has used more than its first reservation, and the reservation has grown.",
 };
 
 static const struct table_column columns[] = {

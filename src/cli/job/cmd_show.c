@@ -44,7 +44,7 @@ const struct argp show_argp = {
     .options = options,
     .parser = parse,
     .args_doc = "ID",
-    .doc = "Show everything about a job; of one whose details are forgotten, what carma history has."
+    .doc = "Show everything about a job; of one whose details are forgotten, the row of carma history."
            "\vID is like 7, or @ for your last job.",
 };
 
@@ -275,7 +275,7 @@ static void print_overuse(const json_t *job)
         line("Victim of", "job %" PRId64 ", which used more GPU memory than was reserved for it",
              answer_integer(job, "victim_of", 0));
     if (victims)
-        line("Victims", "%" PRId64 " job%s ran out of memory by what it used beyond: its next start is alone", victims,
+        line("Victims", "%" PRId64 " job%s ran out of memory by its use beyond that: its next start is alone", victims,
              victims == 1 ? "" : "s");
 }
 

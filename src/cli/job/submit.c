@@ -89,9 +89,9 @@ int submit_complete(struct job_spec *spec, const char *default_name, const struc
     if (!spec->name)
         spec->name = xstrndup(default_name, SPEC_MAX_NAME);
     if ((rc = complete_directory(spec, err)) ||
-        (rc = take_file("model summary", &spec->summary_name, SPEC_MAX_SUMMARY, "give what the framework has printed",
+        (rc = take_file("model summary", &spec->summary_name, SPEC_MAX_SUMMARY, "give the framework's output",
                         &spec->summary, err)) ||
-        (rc = take_file("capture", &spec->capture_name, SPEC_MAX_CAPTURE, "give what carma.capture has written",
+        (rc = take_file("capture", &spec->capture_name, SPEC_MAX_CAPTURE, "give the file of carma.capture",
                         &spec->capture, err)))
         return rc;
     complete_outputs(spec);

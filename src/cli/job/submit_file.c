@@ -58,7 +58,7 @@ int submit_from_file(struct job_spec *spec, const char *path, char **argv, size_
 
     job_spec_init(spec);
     if (job_file && argc)
-        return error_set(err, EINVAL, "%s: a job file takes no arguments: leave out what stands after '--'", path);
+        return error_set(err, EINVAL, "%s: a job file takes no arguments: leave out the words after '--'", path);
     rc = by_pipe ? file_read_fd(STDIN_FILENO, "standard input", most, &text, &length, err)
                  : file_read(path, most, &text, &length, err);
     if (rc == -ENOENT)

@@ -66,7 +66,7 @@ static error_t take_argument(struct submit_command *submit, struct argp_state *s
 static error_t check_usage(const struct submit_command *submit, struct argp_state *state)
 {
     if (submit->command_count && submit->file_count > 1)
-        return cli_bad_usage(state, "what stands after '--' goes to one script: '%.40s' is a second file",
+        return cli_bad_usage(state, "the words after '--' go to one script: '%.40s' is a second file",
                              submit->files[1]);
     if (!submit->command_count && !submit->file_count)
         return cli_bad_usage(state, "what? name a job file or a script, or a command after '--'");
@@ -112,10 +112,8 @@ const struct argp submit_argp = {
            "files are "
            "all accepted, or none is."
            "\vA script is copied now: later changes of the file do not reach the job. '-' is a script on standard "
-           "input. It says "
-           "what it needs in comment lines, in the words of these options: '#CARMA --gpus 2'; '#SBATCH' lines are read "
-           "where "
-           "they have a meaning here. What the command line says goes before what a file says. A job gets the "
+           "input. It says its needs in comment lines, in the words of these options: '#CARMA --gpus 2'. '#SBATCH' "
+           "lines are read where they have a meaning here. The command line goes before a file. A job gets the "
            "environment of "
            "the shell that submits it.",
 };

@@ -36,8 +36,7 @@ const struct argp compare_argp = {
     .parser = parse,
     .args_doc = "A.json B.json...",
     .doc = "Print the reports of several plays side by side, with the change in percent against "
-           "the first.\vThe files are what "
-           "'carma play --json' has written.",
+           "the first.\vThe files are the output of 'carma play --json'.",
 };
 
 int cmd_compare(struct cli *cli, int argc, char **argv)

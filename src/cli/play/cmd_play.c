@@ -46,7 +46,7 @@ static const struct argp_option options[] = {
     {"jitter", KEY_JITTER, "F", 0, "vary run times by a normal factor with this standard deviation, e.g. 0.03", 0},
     {"seed", KEY_SEED, "N", 0, "of the jitter (default 1): the same seed gives the same run times", 0},
     {"output-dir", KEY_OUTPUT_DIR, "DIR", 0, "where the jobs run and write; new or empty (default: a new one)", 0},
-    {"program", KEY_PROGRAM, "FILE", 0, "what each job runs, with carma-train's options (default: carma-train)", 0},
+    {"program", KEY_PROGRAM, "FILE", 0, "each job's program, with carma-train's options (default: carma-train)", 0},
     {"json", CLI_JSON_KEY, NULL, 0, "print the report as JSON, for carma compare", 0},
     {0},
 };
@@ -102,10 +102,10 @@ const struct argp play_argp = {
     .options = options,
     .parser = parse,
     .args_doc = "TRACE.csv",
-    .doc = "Submit a trace's jobs at their arrival times (in node time), wait until all have ended, and print total, "
-           "wait time, run time and JCT, out-of-memory crashes, energy, memory and SM activity."
+    .doc = "Submit a trace's jobs at their arrival times (in node time), and wait until all have ended. Then print "
+           "makespan, wait time, run time and JCT, out-of-memory crashes, energy, memory and SM activity."
            "\vThe whole trace is checked before anything is submitted. Each job is a carma-train that behaves like its "
-           "workload. Ctrl-C cancels what has not ended.",
+           "workload. Ctrl-C cancels the jobs that have not ended.",
 };
 
 static void on_interrupt(int number)

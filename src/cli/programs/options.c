@@ -26,12 +26,12 @@ static const struct argp_option collocate_options[] = {
 const struct argp bench_collocate_argp = {
     .options = collocate_options,
     .args_doc = "-- COMMAND...\n--commands FILE",
-    .doc = "Measure what sharing a GPU does to training jobs: each command alone, then several at once by time-slicing "
-           "(no "
-           "MPS), under an MPS daemon of its own, and on the MIG instances that there are. Prints time per epoch, "
+    .doc = "Measure the effects of sharing a GPU on training jobs: each command alone, then several at once. They "
+           "share by time-slicing (no MPS), under an MPS daemon of its own, and on the MIG instances that there are. "
+           "Prints time per epoch, "
            "throughput (1: as fast as one after another), SM activity, memory, PCIe traffic, power and energy."
            "\vNothing else should run on the GPU. A run whose jobs fail, for lack of memory say, is reported and the "
-           "others go on; the exit status is then 1. What the figures mean: docs/bench.md.",
+           "others go on; the exit status is then 1. docs/bench.md explains the figures.",
 };
 
 static const struct argp_option monitor_options[] = {
@@ -39,25 +39,26 @@ static const struct argp_option monitor_options[] = {
     {"heavy", BENCH_KEY_HEAVY, "COMMAND", 0, "one epoch of a heavy load (default: --load heavy)", 0},
     {"repeat", BENCH_KEY_REPEAT, "N", 0, "run each load beside each source so often (default: 3)", 0},
     {"period", BENCH_KEY_PERIOD, "TIME", 0, "time between two looks at the GPU (default: 1s)", 0},
-    {"kernel", BENCH_KEY_KERNEL, NULL, 0, "instead: what the metrics say as a kernel's blocks and threads grow", 1},
+    {"kernel", BENCH_KEY_KERNEL, NULL, 0, "instead: the metrics as a kernel's blocks and threads grow", 1},
     {"point", BENCH_KEY_POINT, "TIME", 0, "with --kernel: how long each size runs (default: 3s)", 1},
     {"load", BENCH_KEY_LOAD, "light|heavy", 0, "instead: only run one epoch of this built-in load on the GPU", 1},
     {"gpu", BENCH_KEY_GPU, "GPU", 0, "index or UUID (default: the first one)", 2},
     {"nvml", BENCH_KEY_NVML, "FILE", 0, "the NVML library (default: $CARMA_NVML_LIBRARY, else libnvidia-ml.so.1)", 2},
     {"dcgm", BENCH_KEY_DCGM, "FILE", 0, "the DCGM library (default: $CARMA_DCGM_LIBRARY, else libdcgm.so.4, else .3)",
      2},
-    {"output", BENCH_KEY_OUTPUT, "DIR", 0, "keep what the runs wrote and the results as JSON there", 3},
+    {"output", BENCH_KEY_OUTPUT, "DIR", 0, "keep the runs' output and the results as JSON there", 3},
     {"json", CLI_JSON_KEY, NULL, 0, "print the results as JSON (docs/formats/cli.md)", 3},
     {0},
 };
 
 const struct argp bench_monitor_argp = {
     .options = monitor_options,
-    .doc = "Measure what it costs to watch a GPU: epoch time of a light and a heavy load, processor time, memory and "
-           "bytes logged, beside no tool, NVML's utilisation, GPM, DCGM, Nsight Systems and PyTorch's profiler, as far "
-           "as they are present. Or, with --kernel, what the metrics say of kernels that fill more and more of the GPU."
+    .doc = "Measure the cost of watching a GPU: epoch time of a light and a heavy load, processor time, memory and "
+           "bytes logged. The loads run beside no tool, NVML's utilisation, GPM, DCGM, Nsight Systems and PyTorch's "
+           "profiler, as far as they are present. Or, with --kernel, measure the metrics of kernels that fill more and "
+           "more of the GPU."
            "\vNothing else should run on the GPU. On a virtual node (CARMA_VNODE) the loads are carma-train's, and "
-           "what is measured is simulated. Exit status: 69 where there is no GPU.",
+           "the measurements are simulated. Exit status: 69 where there is no GPU.",
 };
 
 static const struct argp_option dashboard_options[] = {
@@ -68,8 +69,7 @@ static const struct argp_option dashboard_options[] = {
 
 const struct argp dashboard_argp = {
     .options = dashboard_options,
-    .doc =
-        "Show the GPUs and the queue in a browser.\vPrints an address that lets one browser in, once, and passes on to "
-        "the "
-        "daemon what the page asks, as yours, until Ctrl-C. Only this machine can reach it, and of its users only you.",
+    .doc = "Show the GPUs and the queue in a browser.\vPrints an address that lets one browser in, once. Until Ctrl-C "
+           "it passes the page's requests on to the daemon, as yours. Only this machine can reach it, and of its users "
+           "only you.",
 };

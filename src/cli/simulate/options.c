@@ -45,11 +45,11 @@ static const struct argp_option options[] = {
      "the jobs: of carma's format, of a published one, an installed trace (thesis_90), or a carmad's state directory: "
      "its own past",
      1},
-    {"workloads", KEY_WORKLOADS, "FILE", 0, "what the trace's workloads need (default: the installed ones)", 1},
+    {"workloads", KEY_WORKLOADS, "FILE", 0, "the needs of the trace's workloads (default: the installed ones)", 1},
     {"vc", KEY_VC, "NAME", 0, "only this virtual cluster of a trace that has several", 1},
     {"node", KEY_NODE, "PROFILE", 0, "the server: a name of share/carma/nodes, or a file (default: a100x4-40g)", 1},
-    {"gpus", KEY_GPUS, "N", 0, "so many GPUs instead of the profile's", 1},
-    {"gpu-memory", KEY_GPU_MEMORY, "SIZE", 0, "so much usable memory of each instead of the profile's", 1},
+    {"gpus", KEY_GPUS, "N", 0, "this number of GPUs instead of the profile's", 1},
+    {"gpu-memory", KEY_GPU_MEMORY, "SIZE", 0, "this usable memory of each instead of the profile's", 1},
     {NULL, 0, NULL, 0, "How it is decided:", 2},
     {"policy", KEY_POLICY, "NAME", 0,
      "a policy or preset, as the setting `policy`; NAME@ESTIMATOR gives it an estimator of its own, NAME/KEY=VALUE "
@@ -59,33 +59,32 @@ static const struct argp_option options[] = {
     {"set", KEY_SET, "KEY=VALUE", 0, "a setting of carmad, on top of each policy's own (carmad --settings lists them)",
      2},
     {"estimator", KEY_ESTIMATOR, "NAME", 0,
-     "what a job says it needs: oracle, declared (nothing), recorded:COLUMN (measured, horus, faketensor, gpumemnet), "
-     "or what is estimated from its workload's summary: auto, replay, gpumemnet, horus, faketensor, deepspeed "
+     "a job's request: oracle, declared (nothing), recorded:COLUMN (measured, horus, faketensor, gpumemnet), or an "
+     "estimate from its workload's summary: auto, replay, gpumemnet, horus, faketensor, deepspeed "
      "(default: as the policy's setting `estimator`)",
      2},
     {"oom-retry", KEY_OOM_RETRY, "MODE", 0, "as the setting `oom_retry`", 2},
     {"recovery", 0, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 2}, /* its name in 0.1 */
     {"max-slowdown", KEY_MAX_SLOWDOWN, "F", 0, "as the setting `max_slowdown`", 2},
-    {NULL, 0, NULL, 0, "What the world is like:", 3},
+    {NULL, 0, NULL, 0, "The simulated world:", 3},
     {"share", KEY_SHARE, "MODE", 0,
-     "how jobs share a GPU: auto (default: a user's by MPS, those of several users in turns where that pays), time-slice, mps (each user's by one server on all GPUs), mps:gpu (one server for "
+     "how jobs share a GPU: auto (default: a user's by MPS, those of several users in turns where that pays), "
+     "time-slice, mps (each user's by one server on all GPUs), mps:gpu (one server for "
      "each "
      "GPU), mps:node (one for all; default of the presets of the thesis), exclusive, mig or mig:SLICES of 7",
      3},
-    {"seeds", KEY_SEEDS, "N", 0, "run so many times, with seeds 1 to N (default 1)", 3},
+    {"seeds", KEY_SEEDS, "N", 0, "run N times, with seeds 1 to N (default 1)", 3},
     {"jitter", KEY_JITTER, "F", 0, "vary run times by a normal factor with this standard deviation, e.g. 0.03", 3},
-    {"capacity", KEY_CAPACITY, "F", 0, "what a GPU delivers when shared, in saturated GPUs (default 1)", 3},
+    {"capacity", KEY_CAPACITY, "F", 0, "the throughput of a shared GPU, in saturated GPUs (default 1)", 3},
     {"u-exponent", KEY_U_EXPONENT, "F", 0, "exponent of the shared utilisation (default 1)", 3},
     {"share-weight", KEY_SHARE_WEIGHT, "F", 0, "above 1, busier jobs are slowed less (default 1)", 3},
     {NULL, 0, NULL, 0, "What is told:", 4},
     {"json", CLI_JSON_KEY, NULL, 0, "print the figures as JSON (docs/formats/simulate.md)", 4},
-    {"timeline", KEY_TIMELINE, "FILE", 0, "write what each GPU did over time, under the first seed, as CSV", 4},
-    {"steps", KEY_STEPS, "N", 0, "with --json: also what the GPUs did over time, as means over N steps", 4},
+    {"timeline", KEY_TIMELINE, "FILE", 0, "write each GPU's state over time, under the first seed, as CSV", 4},
+    {"steps", KEY_STEPS, "N", 0, "with --json: also the GPUs over time, as means over N steps", 4},
     {"plot", KEY_PLOT, "DIR", 0, "draw the comparison and each policy's time line as SVG", 4},
     {"replay", KEY_REPLAY, "DIR", 0,
-     "instead: decide afresh what the carmad with this state directory has decided, "
-     "and compare",
-     4},
+     "instead: decide the past of the carmad with this state directory afresh, and compare", 4},
     {0},
 };
 
@@ -143,8 +142,8 @@ static error_t take_share(struct simulate_options *wanted, const char *arg, stru
         return 0;
     if (strcmp(arg, "mig") != 0 && strncmp(arg, "mig:", 4) != 0)
         return cli_bad_usage(
-            state, "share '%.40s' is not one of auto, time-slice, mps, mps:gpu, mps:node, exclusive, mig and mig:SLICES",
-            arg);
+            state,
+            "share '%.40s' is not one of auto, time-slice, mps, mps:gpu, mps:node, exclusive, mig and mig:SLICES", arg);
     wanted->mig_slices = 3;
     if (arg[3] &&
         (parse_integer(arg + 4, 1, 7, &wanted->mig_slices, NULL) || !sim_mig_instances((uint32_t)wanted->mig_slices)))

@@ -25,7 +25,7 @@ static int tell(const char *directory, const struct replay *replay)
 {
     if (replay_difference(replay)) {
         printf("%s\n", replay_difference(replay));
-        return cli_fail("%s: the stored decisions are not what this core decides", directory);
+        return cli_fail("%s: the stored decisions are not those of this core", directory);
     }
     printf("%" PRIu64 " records, %" PRIu64 " decisions: every decision reproduced\n", replay_records(replay),
            replay_decisions(replay));

@@ -119,7 +119,7 @@ void top_view_help(struct top_text *text)
         "Up Down k j     select a row; PgUp PgDn Home End: further",
         "Tab             the next pane (Shift-Tab: the one before)",
         "Enter e         the selected job: why it waits, GPU by GPU",
-        "l               follow what the job writes",
+        "l               follow the job's output",
         "c               cancel it (asks first)",
         "h               hold it, or release it where it is held",
         "> < s           sort by the next column, the one before",
@@ -129,7 +129,7 @@ void top_view_help(struct top_text *text)
         "Esc             back; show all jobs again",
         "q               quit",
         "",
-        "Title with *    what the jobs are sorted by",
+        "Title with *    the jobs are sorted by it",
         "TAKEN           memory of a GPU that is not free for more jobs",
         "USED RSVD       of a job: observed in use, and reserved, on each GPU",
         "BY              where the reservation is from",
@@ -137,7 +137,7 @@ void top_view_help(struct top_text *text)
         "                NVML's utilisation stands in, an upper bound",
         "SLOW            how much longer than alone it is estimated to take",
         "ENERGY          the job's modelled part of its GPUs' energy",
-        "... so far      what the GPUs' energy counters show",
+        "... so far      from the GPUs' energy counters",
     };
 
     top_text_release(text);

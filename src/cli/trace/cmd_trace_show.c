@@ -85,8 +85,8 @@ const struct argp trace_show_argp = {
     .options = options,
     .parser = parse,
     .args_doc = "FILE",
-    .doc = "Show what a trace asks for: when its jobs arrive, how long they run, how many GPUs they take, and how many "
-           "would be busy if no job ever waited."
+    .doc = "Show the demand of a trace: when its jobs arrive, how long they run, and how many GPUs they take. Also how "
+           "many GPUs would be busy if no job ever waited."
            "\vFILE is in one of the formats of docs/formats/trace.md, gzip-packed or not.",
 };
 

@@ -10,7 +10,7 @@ static int64_t rank(const struct core *core, const struct job *job, const struct
 
 const struct policy policy_round_robin = {
     .name = "round-robin",
-    .summary = "the next GPU in cyclic order, whatever its load",
+    .summary = "the next GPU in cyclic order, for any load",
     .shares = true,
     .idle_first = true,
     .waives_load = true,

@@ -51,7 +51,7 @@ int owner_look_up(uid_t uid, struct owner *owner, struct error *err)
         code = getpwuid_r(uid, &entry, buffer, size, &found);
     }
     if (!found && !means_none(code))
-        return error_set(err, code, "the user database cannot say who uid %u is: %s", (unsigned)uid, strerror(code));
+        return error_set(err, code, "the user database cannot look up uid %u: %s", (unsigned)uid, strerror(code));
     *owner = (struct owner){.user = found ? xstrdup(found->pw_name) : xasprintf("%u", (unsigned)uid),
                             .gid = found ? (int64_t)found->pw_gid : OWNER_NO_GID};
     return 0;

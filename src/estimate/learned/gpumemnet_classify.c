@@ -304,7 +304,7 @@ int gpumemnet_classify(const struct gpumemnet_input *input, enum gpumemnet_kind 
     size_t wanted;
 
     if (fold < -1 || fold >= FOLDS)
-        return error_set(err, EINVAL, "fold %" PRId32 " is none: 0 to %d, or -1 for the model of all rows", fold,
+        return error_set(err, EINVAL, "fold %" PRId32 " does not exist: 0 to %d, or -1 for the model of all rows", fold,
                          FOLDS - 1);
     if (kind == GPUMEMNET_ENCODER && (input->count < 1 || input->count > GPUMEMNET_MAX_TUPLES))
         return error_set(err, ENOTSUP, "gpumemnet's transformer takes 1 to %d layers, and the summary has %zu",

@@ -156,7 +156,7 @@ int gpumemnet_input_read(struct gpumemnet_input *input, const struct layer_list 
 
     *input = (struct gpumemnet_input){0};
     if (batch_size < 1)
-        return error_set(err, EINVAL, "batch size %" PRId64 " is none: give one of at least 1", batch_size);
+        return error_set(err, EINVAL, "batch size %" PRId64 " is not valid: give one of at least 1", batch_size);
     rc = find_family(layers, &input->family, err);
     if (rc)
         return rc;

@@ -130,7 +130,7 @@ static void warn_recurrent(struct reader *reader)
         const struct layer *layer = &reader->list->items[i];
         if (layer->kind != LAYER_RECURRENT || layer->parameters > 0)
             continue;
-        reader_warn(reader, reader->lines[i], "torchsummary does not count what %s has: its parameters are missing",
+        reader_warn(reader, reader->lines[i], "torchsummary does not count the parameters of %s: they are missing",
                     layer->type);
         return;
     }

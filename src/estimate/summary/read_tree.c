@@ -166,7 +166,7 @@ static int close_module(struct tree *tree, int64_t annotated)
     int ret = 0;
 
     if (annotated >= 0 && annotated < below)
-        return reader_error(tree->reader, "%s has %lld params, but what is in it has %lld", layer->type,
+        return reader_error(tree->reader, "%s has %lld params, but the layers in it have %lld", layer->type,
                             (long long)annotated, (long long)below);
     if (annotated >= 0 && module->exact && annotated - below != own)
         return reader_error(tree->reader, "%s has %lld params, but by its arguments %lld", layer->type,

@@ -47,7 +47,7 @@ enum { OPTION_SKIP = 256, OPTION_PROGRESS, OPTION_INSPECT };
 static const struct argp_option options[] = {
     {"library", 'l', "PATH", 0, "The NVML library (default: $CARMA_NVML_LIBRARY, else libnvidia-ml.so.1)", 0},
     {"dcgm", 'd', "PATH", 0, "The DCGM library (default: $CARMA_DCGM_LIBRARY, else libdcgm.so.4, else .3)", 0},
-    {"only", 'O', "SOURCE", 0, "Ask for activity there alone: utilization, gpm or dcgm (default: whoever has it)", 0},
+    {"only", 'O', "SOURCE", 0, "Ask for activity there alone: utilization, gpm or dcgm (default: any that has it)", 0},
     {"period-ms", 'p', "N", 0, "Milliseconds of node time between two looks (default: 1000)", 0},
     {"skip", OPTION_SKIP, "MASK", 0, "GPUs not to touch: a bit for each NVML index (default: 0)", 0},
     {"progress-fd", OPTION_PROGRESS, "FD", OPTION_HIDDEN, "carmad's: shared memory for the index that is touched", 0},
