@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "cli/doctor/doctor.h"
-#include "gpu/mps/multiuser.h"
+#include "gpu/mps/trial.h"
 
 #define CONTROL     "nvidia-cuda-mps-control"
 #define LISTED_MOST 8
@@ -89,9 +89,21 @@ static size_t list_unmanaged(const struct doctor *doctor, struct strbuf *list, s
     return count;
 }
 
-static bool is_wanted(const struct config *config)
+/* A job that is to run by MPS fails without it; where `share` is auto, jobs take turns instead. */
+static void find_missing(struct doctor *doctor, const char *what)
 {
-    return config_share_of(config, 0, "") == SHARE_MPS;
+    const char *remedy = "install the driver's MPS (Debian: nvidia-cuda-mps), name its program by mps_control, or set "
+                         "share = time-slice";
+
+    if (doctor->config.mps_pipe_directory)
+        doctor_find(doctor, "MPS", DOCTOR_SKIP, NULL, "%s; mps_pipe_directory names a daemon", what);
+    else if (share_setting_names(&doctor->config.share, SHARE_MPS))
+        doctor_find(doctor, "MPS", DOCTOR_FAIL, remedy, "share = mps, and %s", what);
+    else if (share_setting_names(&doctor->config.share, SHARE_AUTO))
+        doctor_find(doctor, "MPS", DOCTOR_WARN, remedy, "share = auto, and %s: jobs take turns, none shares by MPS",
+                    what);
+    else
+        doctor_find(doctor, "MPS", DOCTOR_SKIP, NULL, "%s: jobs cannot share by MPS", what);
 }
 
 /* The line is the daemon's at its start. */
@@ -104,7 +116,7 @@ static void check_multiuser(struct doctor *doctor, const char *program)
     if (geteuid() != 0)
         doctor_find(doctor, "MPS users", DOCTOR_SKIP, "run carma doctor as root",
                     "mps_multiuser = yes: only root can try whether the driver has an MPS server for several users");
-    else if (mps_multiuser_check(program, &err) < 0)
+    else if (mps_try_multiuser(program, &err) < 0)
         doctor_find(doctor, "MPS users", DOCTOR_FAIL, "install a driver from 555 on, or set mps_multiuser = no",
                     "mps_multiuser = yes, and %s has no MPS server for several users: carmad does not start", program);
     else
@@ -115,17 +127,16 @@ static void check_program(struct doctor *doctor)
 {
     const char *name = doctor->config.mps_control ? doctor->config.mps_control : CONTROL;
     CLEANUP(free_ptr) char *program = find_program(name);
+    CLEANUP(free_ptr) char *missing = program ? NULL : xasprintf("there is no %s", name);
+    struct error why;
 
-    if (program) {
-        doctor_find(doctor, "MPS", DOCTOR_OK, NULL, "%s", program);
-        check_multiuser(doctor, program);
-    } else if (is_wanted(&doctor->config) && !doctor->config.mps_pipe_directory) {
-        doctor_find(
-            doctor, "MPS", DOCTOR_FAIL,
-            "install the driver's MPS (it comes with its utilities), name it by mps_control, or set share = time-slice",
-            "share = mps, and there is no %s", name);
+    if (!program) {
+        find_missing(doctor, missing);
+    } else if (mps_try(program, &why) != 0) {
+        find_missing(doctor, why.text);
     } else {
-        doctor_find(doctor, "MPS", DOCTOR_SKIP, NULL, "there is no %s: jobs cannot share by MPS", name);
+        doctor_find(doctor, "MPS", DOCTOR_OK, NULL, "%s starts a control daemon", program);
+        check_multiuser(doctor, program);
     }
 }
 

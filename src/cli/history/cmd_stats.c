@@ -56,15 +56,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 const struct argp stats_argp = {
     .options = options,
     .parser = parse,
-    .doc =
-        "Sum up the usage of jobs: GPU hours, memory over time, energy, wait times, and how well their memory was "
-        "reserved."
-        "\vBy user alone, all jobs count that there ever were, running ones with their usage so far. With a span, a "
-        "name or a state, or by something else, only ended jobs count, each whole in the day in which it ended. "
-        "RSVD/PEAK is the median of reserved over observed memory. UNDER is the share of jobs that used more "
-        "than their reservation. Energy is modelled: no counter tells the jobs on a GPU apart "
-        "(docs/metrics.md). The energy of GPUs without jobs, or for unmanaged processes, is below the users; all rows "
-        "sum up to the GPUs' counters.",
+    .doc = "Sum up the usage of jobs: GPU hours, memory over time, energy, wait times, and how well their memory was "
+           "reserved."
+           "\vBy user alone, all jobs count that there ever were, running ones with their usage so far. With a span, a "
+           "name or a state, or by something else, only ended jobs count, each whole in the day in which it ended. "
+           "RSVD/PEAK is the median of reserved over observed memory. UNDER is the share of jobs that used more than "
+           "their reservation. Energy is modelled: no counter tells the jobs on a GPU apart "
+           "(docs/metrics.md). The energy of GPUs without jobs, or for unmanaged processes, is below the users; all "
+           "rows sum up to the GPUs' counters.",
 };
 
 /* ---- The table ---- */
