@@ -15,6 +15,8 @@
 #include "daemon/engine/repeats.h"
 #include "daemon/node/node.h"
 
+#define QUICK_BYTES 16384
+
 /* A job of a request. */
 struct applicant {
     struct job_spec spec;
@@ -40,7 +42,8 @@ struct submission {
     size_t count;                      /* of those that are to be released */
     struct spec_strings *environments; /* owned; most jobs of a request have the same */
     size_t environment_count, environment_capacity;
-    struct owner owner;                  /* its text is owned */
+    struct owner owner;                  /* its text is owned; NULL: not known yet */
+    bool looked_up;                      /* by this submission */
     char request_id[REPEATS_ID_MAX + 1]; /* "": none */
     uint64_t digest;                     /* of the body */
     int status;
@@ -252,7 +255,8 @@ static void work(uv_work_t *work)
     const char *id = NULL;
 
     submission->status = 400;
-    if (owner_look_up(submission->uid, &submission->owner, &submission->err) != 0)
+    submission->looked_up = !submission->owner.user;
+    if (submission->looked_up && owner_look_up(submission->uid, &submission->owner, &submission->err) != 0)
         submission->status = 503;
     else if (!request)
         error_set(&submission->err, EINVAL, "the request is not JSON: %s (line %d)", at.text, at.line);
@@ -458,6 +462,8 @@ static void finish(struct submission *submission)
     else
         decide(submission, &jobs);
     submission->done(submission->user, submission->status, jobs, &submission->err);
+    if (submission->looked_up)
+        owners_keep(submission->daemon->owners, submission->uid, &submission->owner);
     for (size_t i = 0; i < submission->count; i++) {
         job_spec_release(&submission->applicants[i].spec);
         job_estimate_release(&submission->applicants[i].estimate);
@@ -500,6 +506,20 @@ static void after(uv_work_t *done, int canceled)
         uv_queue_work(daemon->loop, &(*at)->work, work, after);
 }
 
+/* Reading it takes less than waking a thread, and nothing is to be estimated. carma itself writes all keys. */
+static bool is_quick(const struct submission *submission)
+{
+    static const char *const models[] = {"\"summary\"", "\"capture\""};
+
+    if (submission->length > QUICK_BYTES)
+        return false;
+    for (size_t i = 0; i < array_size(models); i++)
+        for (const char *at = submission->body; (at = strstr(at, models[i])); at++)
+            if (strncmp(at + strlen(models[i]), ":null", 5) != 0)
+                return false;
+    return true;
+}
+
 void submission_start(struct daemon *daemon, uid_t uid, const char *body, size_t length, submission_done *done,
                       void *user)
 {
@@ -518,8 +538,14 @@ void submission_start(struct daemon *daemon, uid_t uid, const char *body, size_t
     while (*at)
         at = &(*at)->next;
     *at = submission;
-    if (alone)
+    if (!alone)
+        return;
+    if (is_quick(submission) && owners_find(daemon->owners, uid, &submission->owner)) {
+        work(&submission->work);
+        after(&submission->work, 0);
+    } else {
         uv_queue_work(daemon->loop, &submission->work, work, after);
+    }
 }
 
 /* ---- As it is stored ---- */

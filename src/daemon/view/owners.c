@@ -17,6 +17,7 @@
 struct name {
     uid_t uid;
     char *text;       /* owned; the number until it is known */
+    int64_t gid;      /* as in struct owner */
     int64_t until_ns; /* monotonic wall time; 0: it is to be looked up */
     UT_hash_handle hh;
 };
@@ -83,6 +84,17 @@ static struct name *find(const struct owners *owners, uid_t uid)
     return name;
 }
 
+/* For a while, also that nothing could be found: then what was known before stays. */
+static void keep(struct name *name, const struct owner *found)
+{
+    name->until_ns = nodetime_monotonic_wall_ns() + NAME_LIFE_NS;
+    if (!found->user)
+        return;
+    free(name->text);
+    name->text = xstrdup(found->user);
+    name->gid = found->gid;
+}
+
 static void drop(struct owners *owners)
 {
     struct name *name, *next;
@@ -101,13 +113,8 @@ static void on_looked_up(uv_work_t *work, int canceled)
 
     (void)canceled; /* nobody does */
     owners->looking = false;
-    if (name) {
-        name->until_ns = nodetime_monotonic_wall_ns() + NAME_LIFE_NS;
-        if (owners->found.user) {
-            free(name->text);
-            name->text = steal_ptr(&owners->found.user);
-        }
-    }
+    if (name)
+        keep(name, &owners->found);
     free_ptr(&owners->found.user);
     if (owners->closing)
         drop(owners);
@@ -126,22 +133,43 @@ static void look_up_next(struct owners *owners)
     }
 }
 
-const char *owners_name(struct owners *owners, uid_t uid)
+static struct name *find_or_add(struct owners *owners, uid_t uid)
 {
     struct name *name = find(owners, uid);
 
-    if (!name) {
-        if (HASH_COUNT(owners->names) >= NAMES_MAX)
-            forget(owners, owners->names);
-        name = xcalloc(1, sizeof *name);
-        name->uid = uid;
-        name->text = xasprintf("%u", (unsigned)uid);
-        HASH_ADD(hh, owners->names, uid, sizeof name->uid, name);
-    } else if (name->until_ns < nodetime_monotonic_wall_ns()) {
+    if (name)
+        return name;
+    if (HASH_COUNT(owners->names) >= NAMES_MAX)
+        forget(owners, owners->names);
+    name = xmalloc(sizeof *name);
+    *name = (struct name){.uid = uid, .text = xasprintf("%u", (unsigned)uid), .gid = OWNER_UNKNOWN};
+    HASH_ADD(hh, owners->names, uid, sizeof name->uid, name);
+    return name;
+}
+
+const char *owners_name(struct owners *owners, uid_t uid)
+{
+    struct name *name = find_or_add(owners, uid);
+
+    if (name->until_ns < nodetime_monotonic_wall_ns())
         name->until_ns = 0;
-    }
     look_up_next(owners);
     return name->text;
+}
+
+bool owners_find(const struct owners *owners, uid_t uid, struct owner *owner)
+{
+    const struct name *name = find(owners, uid);
+
+    if (!name || name->gid < 0 || name->until_ns < nodetime_monotonic_wall_ns())
+        return false;
+    *owner = (struct owner){.user = xstrdup(name->text), .gid = name->gid};
+    return true;
+}
+
+void owners_keep(struct owners *owners, uid_t uid, const struct owner *found)
+{
+    keep(find_or_add(owners, uid), found);
 }
 
 struct owners *owners_new(struct daemon *daemon)

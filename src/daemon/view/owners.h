@@ -3,6 +3,7 @@
 #ifndef CARMA_DAEMON_VIEW_OWNERS_H
 #define CARMA_DAEMON_VIEW_OWNERS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -17,6 +18,12 @@ int owner_look_up(uid_t uid, struct owner *owner, struct error *err);
 
 struct owners *owners_new(struct daemon *daemon);
 void owners_free(struct owners *owners); /* run the loop until a lookup under way has ended */
+
+/* Whether the user has an entry, seen within the last ten minutes: *owner is then the caller's. */
+bool owners_find(const struct owners *owners, uid_t uid, struct owner *owner);
+
+/* Keeps what a submission's own lookup found. */
+void owners_keep(struct owners *owners, uid_t uid, const struct owner *found);
 
 /* The user's name; its number while it is not known, which has it looked up. Valid until the next call. */
 const char *owners_name(struct owners *owners, uid_t uid);
