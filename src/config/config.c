@@ -97,9 +97,8 @@ static const struct key {
     {"max_gpus_per_user", COUNT, offsetof(struct config, core.per_user.max_gpus), 0, 100000, NULL,
      "GPUs that these may have, a shared one counted for each of them (0: any)"},
     {"max_gpu_memory_per_user", SIZE, offsetof(struct config, core.per_user.max_memory_bytes), 0, 1024 * TIB, NULL,
-     "GPU memory reserved for these in all, grown with use; a declared request counts in whole, an unknown need as "
-     "whole "
-     "GPUs (0: any)"},
+     "GPU memory reserved for these in all, grown with use; a declared request counts in whole, a job without any as "
+     "whole GPUs (0: any)"},
     {"max_retries_per_user", COUNT, offsetof(struct config, core.per_user.max_retries), 0, 100000, NULL,
      "jobs of a user that may go before the queue in an hour, after a crash (0: any)"},
     {"max_jobs_per_gpu", COUNT, offsetof(struct config, core.max_jobs_per_gpu), 1, 48, NULL,
@@ -114,6 +113,8 @@ static const struct key {
      "whether the driver gives a job under MPS no more memory than its request or estimate and some headroom"},
     {"learn", SWITCH, offsetof(struct config, core.learn), 0, 0, NULL,
      "take memory and SM activity from earlier runs of the same command"},
+    {"prior_quantile", SHARE, offsetof(struct config, core.prior_quantile_permille), 0, 999, NULL,
+     "a job of unknown need requests as much memory as is enough for this part of workloads (0%: whole GPUs)"},
     {"shrink_after", DURATION, offsetof(struct config, core.shrink_after_ns), 0, MINUTES(1440), NULL,
      "when a reservation shrinks to the job's observed memory and a tenth more (0s: never)"},
     {"max_queued", COUNT, offsetof(struct config, max_queued), 1, 1000000, NULL,

@@ -45,6 +45,7 @@ int core_apply_gpu_back(struct core *core, const struct record_gpu *record, stru
             core->largest_gpu_bytes = core->gpus[i]->total_bytes;
     }
     gpu->lost = false;
+    prior_refresh(core);
     gpu_opens(core, gpu);
     return 0;
 }

@@ -64,6 +64,8 @@ struct core_config {
     uint32_t
         memory_fence; /* 1: jobs under MPS are given no more memory than core/fence.h says; 0: as much as there is */
     bool learn;       /* reservations and activities from earlier runs of the same workload */
+    int32_t prior_quantile_permille; /* of the distribution that a job of unknown need goes by (core/prior.h); 0: it
+                                        gets whole GPUs */
     int64_t shrink_after_ns; /* time after which a reservation shrinks to the observed memory and a tenth more (a
                         quarter, where there was no request), counted from when the memory appeared; 0:
                         never */

@@ -15,6 +15,7 @@ struct core *core_new(void)
 
     core_config_default(&core->config);
     core->policy = policy_find(core->config.policy);
+    prior_init(&core->prior);
     core->asked = xcalloc(1, sizeof *core->asked);
     return core;
 }
@@ -179,11 +180,13 @@ static int apply_reconfigured(struct core *core, const struct core_config *confi
         config->oom_retry > OOM_RETRY_INFORMED || config->memory_fence > 1 || config->max_jobs_per_gpu == 0 ||
         config->per_user.max_memory_bytes < 0 || config->mps_domain >= MPS_DOMAIN_COUNT ||
         config->mps_max_clients == 0 || !is_interval(config->starvation_timeout_ns) ||
-        !is_slowdown(config->max_slowdown_permille) || !is_interval(config->shrink_after_ns))
+        !is_slowdown(config->max_slowdown_permille) || !is_interval(config->shrink_after_ns) ||
+        !is_permille(config->prior_quantile_permille))
         return error_set(err, EINVAL, "a value of the configuration is out of range");
     core->config = *config;
     core->policy = policy;
     sharing_reconfigured(core);
+    prior_refresh(core);
     for (uint32_t i = 0; i < core->gpu_count; i++)
         gpu_opens(core, core->gpus[i]);
     return 0;
@@ -284,12 +287,13 @@ static void apply_reserved(struct core *core, struct job *job, const struct reco
     core->reserved_job = job->id;
 }
 
-/* The monitor would offer the GPU again until the new job's memory shows; and a crashed job that runs alone must first
- * have settled. */
+/* The monitor would offer the GPU again until the new job's memory shows; a job of unknown need may use more than it
+ * requested; and a crashed job that runs alone must first have settled. */
 static bool closes_gpu(const struct core *core, const struct job *job, const struct record_placed *placed)
 {
     return core->config.settle_ns > 0 &&
-           (core->config.memory_view == MEMORY_MONITOR || (placed->retry && job->oom_crashes && !placed->shared));
+           (core->config.memory_view == MEMORY_MONITOR || placed->reservation_source == SOURCE_PRIOR ||
+            (placed->retry && job->oom_crashes && !placed->shared));
 }
 
 static void apply_placed(struct core *core, struct job *job, const struct record *record)
@@ -491,6 +495,7 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         if (state == JOB_CRASHED) {
             crash_note(core, job, record);
         } else if (state == JOB_COMPLETED) {
+            prior_completed(core, job, job_peak_bytes(job));
             learn_memory(core, job, job_peak_bytes(job), true);
             crash_forgive(job);
         }

@@ -7,6 +7,7 @@
 #include "core/core.h"
 #include "core/ledger.h"
 #include "core/policy/policy.h"
+#include "core/prior.h"
 #include "core/queue.h"
 #include "core/user.h"
 
@@ -27,14 +28,15 @@ struct core {
     struct job *jobs;           /* uthash by id, owned: all that have not ended */
     struct common_wants *wants; /* the jobs' */
     struct profile *profiles;   /* uthash by workload, owned */
-    struct user *users;         /* uthash by uid, owned: all that ever had a job */
-    uint64_t last_place;        /* the largest place in the main queue that was given to a job */
-    struct queue waiting;       /* QUEUED, in the order of places */
-    struct queue retrying;      /* QUEUED after a crash, in the order of crashes */
-    struct queue held;          /* HELD, in the order of places */
-    struct queue undecided;     /* CRASHED, or STOPPING and not signalled yet */
-    struct queue shrinking;     /* RUNNING with a reservation that may be shrunk, in the order of first use */
-    int64_t next_decision_ns;   /* no placement before */
+    struct prior prior;
+    struct user *users;       /* uthash by uid, owned: all that ever had a job */
+    uint64_t last_place;      /* the largest place in the main queue that was given to a job */
+    struct queue waiting;     /* QUEUED, in the order of places */
+    struct queue retrying;    /* QUEUED after a crash, in the order of crashes */
+    struct queue held;        /* HELD, in the order of places */
+    struct queue undecided;   /* CRASHED, or STOPPING and not signalled yet */
+    struct queue shrinking;   /* RUNNING with a reservation that may be shrunk, in the order of first use */
+    int64_t next_decision_ns; /* no placement before */
     uint32_t round_robin_next;
     uint64_t reserved_job;         /* the one that has GPUs reserved; 0: none */
     uint32_t settling_count;       /* of the GPUs with a settling_job */
@@ -84,8 +86,10 @@ int core_add_job(struct core *core, const struct record *submitted, struct job *
 /* Whether the job wants GPUs without residents. */
 bool job_wants_idle(const struct core *core, const struct job *job);
 
-/* Free memory that a GPU must have to take the job beside others. */
+/* Free memory that a GPU, or this GPU, must have to take the job beside others: on one GPU it may be more, never less.
+ */
 int64_t job_needed_bytes(const struct core *core, const struct job *job);
+int64_t job_needed_bytes_on(const struct core *core, const struct job *job, const struct gpu *gpu);
 
 /* Why the GPU cannot take the job at now_ns beside its residents: REASON_NONE if it can. */
 uint32_t gpu_verdict(const struct core *core, const struct job *job, const struct gpu *gpu, int64_t now_ns);

@@ -172,7 +172,8 @@ void crash_note(struct core *core, struct job *job, const struct record *record)
 /* The reservation for the next attempt: a crash proves that the last one was too small. */
 static int64_t reservation_after_crash(const struct core *core, const struct job *job)
 {
-    int64_t reservation = job->reserved_bytes, largest = user_most_bytes(core, job), learned = job->crash_needed_bytes;
+    int64_t reservation = job->reserved_bytes, largest = user_most_bytes(core, job->wants),
+            learned = job->crash_needed_bytes;
 
     if (core->config.oom_retry == OOM_RETRY_STEP || (core->config.oom_retry == OOM_RETRY_INFORMED && learned < 0))
         learned = job->crash_available_bytes + OOM_RETRY_STEP_BYTES;
@@ -209,7 +210,7 @@ static void give_up(bool memory, struct record *verdict)
  * job may have been on its way out. */
 static bool hopeless(const struct core *core, const struct job *job)
 {
-    return job->crash_needed_bytes > user_most_bytes(core, job) ||
+    return job->crash_needed_bytes > user_most_bytes(core, job->wants) ||
            (job->crashed_alone && job->retry && job->oom_crashes > job->crash_is_oom);
 }
 
@@ -273,8 +274,8 @@ void crash_judge(const struct core *core, const struct job *job, int64_t now_ns,
         break;
     }
     /* A reservation may have grown beyond its user's limit; with it the job would wait for ever. */
-    if (verdict->type == RECORD_REQUEUED && verdict->requeued.reserved_bytes > user_most_bytes(core, job))
-        verdict->requeued.reserved_bytes = user_most_bytes(core, job);
+    if (verdict->type == RECORD_REQUEUED && verdict->requeued.reserved_bytes > user_most_bytes(core, job->wants))
+        verdict->requeued.reserved_bytes = user_most_bytes(core, job->wants);
     if (verdict->type == RECORD_REQUEUED && !user_may_retry(core, job, now_ns))
         verdict->requeued.retry = false;
     if (verdict->type == RECORD_GAVE_UP)

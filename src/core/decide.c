@@ -103,7 +103,8 @@ static bool worth_another_look(const struct core *core, const struct job *job, i
 {
     int64_t needed_bytes;
 
-    if (job->examined == 0 || (job->profile && job->profile->changed > job->examined))
+    if (job->examined == 0 || (job->profile && job->profile->changed > job->examined) ||
+        core->prior.changed > job->examined)
         return true;
     needed_bytes = job_needed_bytes(core, job);
     for (const struct gpu *gpu = core->last_opened; gpu && gpu->opened > job->examined; gpu = gpu->opened_before)
@@ -138,6 +139,11 @@ static void decide_undecided(struct core *core, int64_t now_ns, struct record_li
     }
 }
 
+static bool is_unknown(const struct job *job)
+{
+    return job->reserved_bytes < 0 || job->reservation_source == SOURCE_PRIOR;
+}
+
 static void shrink_reservations(struct core *core, int64_t now_ns, struct record_list *out)
 {
     struct job *job;
@@ -148,7 +154,7 @@ static void shrink_reservations(struct core *core, int64_t now_ns, struct record
         int64_t peak = job_peak_bytes(job);
         /* Where no request was given, there is less to go by. */
         shrunk.shrunk.reserved_bytes =
-            overuse_within_gpus(core, job, job->reserved_bytes < 0 ? peak + peak / 4 : peak + peak / 10);
+            overuse_within_gpus(core, job, is_unknown(job) ? peak + peak / 4 : peak + peak / 10);
         if ((job->reserved_bytes >= 0 && shrunk.shrunk.reserved_bytes >= job->reserved_bytes) ||
             core->config.shrink_after_ns == 0)
             queue_remove(job);

@@ -69,19 +69,23 @@ char *core_dump(const struct core *core)
                   "/%" PRId32 "/%d"
                   " statistic=%" PRIu32 " window=%" PRId64 " extra=%" PRId64 " paced=%d oom_retry=%" PRIu32
                   " fence=%" PRIu32 " backfill=%" PRIu32 " starvation_timeout=%" PRId64 " slowdown=%" PRId32
-                  " learn=%d shrink_after=%" PRId64 " multiuser=%d domain=%" PRIu32 " clients=%" PRIu32
-                  " per_user=%" PRIu32 "/%" PRIu32 "/%" PRIu32 "/%" PRId64 "/%" PRIu32 "\n",
+                  " learn=%d prior=%" PRId32 " shrink_after=%" PRId64 " multiuser=%d domain=%" PRIu32
+                  " clients=%" PRIu32 " per_user=%" PRIu32 "/%" PRIu32 "/%" PRIu32 "/%" PRId64 "/%" PRIu32 "\n",
                   config->policy, memory_view_name(config->memory_view), config->floor_bytes, config->margin_bytes,
                   config->smact_cap_permille, config->decide_period_ns, config->settle_ns, config->max_retries,
                   config->max_requeues, config->requeue_lost, config->max_jobs_per_gpu, config->smocc_cap_permille,
                   config->dram_cap_permille, config->caps_together, config->statistic, config->window_ns,
                   config->collocate_extra_ns, config->paced, config->oom_retry, config->memory_fence, config->backfill,
-                  config->starvation_timeout_ns, config->max_slowdown_permille, config->learn, config->shrink_after_ns,
-                  config->mps_multiuser, config->mps_domain, config->mps_max_clients, config->per_user.max_queued,
-                  config->per_user.max_running, config->per_user.max_gpus, config->per_user.max_memory_bytes,
-                  config->per_user.max_retries);
+                  config->starvation_timeout_ns, config->max_slowdown_permille, config->learn,
+                  config->prior_quantile_permille, config->shrink_after_ns, config->mps_multiuser, config->mps_domain,
+                  config->mps_max_clients, config->per_user.max_queued, config->per_user.max_running,
+                  config->per_user.max_gpus, config->per_user.max_memory_bytes, config->per_user.max_retries);
     strbuf_printf(&text, "next_decision=%" PRId64 " round_robin_next=%" PRIu32 "\n", core->next_decision_ns,
                   core->round_robin_next);
+    strbuf_puts(&text, "prior:");
+    for (uint32_t bin = 0; bin < PRIOR_BINS; bin++)
+        strbuf_printf(&text, " %" PRIu32, core->prior.parts[bin]);
+    strbuf_puts(&text, "\n");
     for (uint32_t i = 0; i < core->gpu_count; i++)
         dump_gpu(&text, core->gpus[i]);
     dump_queue(&text, "waiting", &core->waiting);

@@ -20,6 +20,11 @@ static int64_t needed_bytes(const struct job *job, const struct record_placed *p
     return needed;
 }
 
+int64_t fence_around(int64_t bytes)
+{
+    return bytes + FENCE_HEADROOM_BYTES + bytes / FENCE_HEADROOM_PART;
+}
+
 int64_t fence_for(const struct core *core, const struct job *job, const struct record_placed *placed)
 {
     bool last_try =
@@ -29,8 +34,9 @@ int64_t fence_for(const struct core *core, const struct job *job, const struct r
     if (!core->config.memory_fence || placed->share != SHARE_MPS || placed->reserved_bytes < 0 || job->unfenced ||
         last_try)
         return -1;
-    fence = needed_bytes(job, placed);
-    fence += FENCE_HEADROOM_BYTES + fence / FENCE_HEADROOM_PART;
+    fence = fence_around(needed_bytes(job, placed));
+    if (placed->reservation_source == SOURCE_PRIOR && prior_fence_bytes(core, job, placed) > fence)
+        fence = prior_fence_bytes(core, job, placed);
     for (uint32_t i = 0; i < placed->count; i++)
         if (fence >= core->gpus[placed->gpus[i]]->total_bytes)
             return -1;

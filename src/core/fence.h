@@ -22,6 +22,9 @@ struct record_placed;
 #define FENCE_HEADROOM_BYTES (512 * MIB)
 #define FENCE_HEADROOM_PART  16
 
+/* A figure with the headroom. */
+int64_t fence_around(int64_t bytes);
+
 /* The fence for each process of the job on each of its GPUs; -1: none. */
 int64_t fence_for(const struct core *core, const struct job *job, const struct record_placed *placed);
 

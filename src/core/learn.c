@@ -128,7 +128,7 @@ static void note_run(struct profile *profile, int64_t bytes)
  * small. A job's own observed need says more than that. */
 static int64_t declared_claim(const struct core *core, const struct job *job, uint32_t *source)
 {
-    int64_t outgrown = job->profile->outgrown_bytes, most = user_most_bytes(core, job);
+    int64_t outgrown = job->profile->outgrown_bytes, most = user_most_bytes(core, job->wants);
 
     if (outgrown > most)
         outgrown = most;
@@ -138,12 +138,10 @@ static int64_t declared_claim(const struct core *core, const struct job *job, ui
     return outgrown;
 }
 
-int64_t learned_reservation(const struct core *core, const struct job *job, uint32_t *source)
+static int64_t known_reservation(const struct core *core, const struct job *job, uint32_t *source)
 {
     const struct profile *profile = job->profile;
-    uint32_t ignored;
 
-    source = source ? source : &ignored;
     *source = job->reservation_source;
     if (!core->config.learn || !profile)
         return job->reserved_bytes;
@@ -158,6 +156,20 @@ int64_t learned_reservation(const struct core *core, const struct job *job, uint
     *source = SOURCE_LEARNED;
     /* It is known from a crash alone. More than any GPU has would mean to wait for ever: let it be seen. */
     return profile->peak_bytes < core->largest_gpu_bytes ? profile->peak_bytes : core->largest_gpu_bytes;
+}
+
+int64_t learned_reservation(const struct core *core, const struct job *job, uint32_t *source)
+{
+    uint32_t ignored;
+    int64_t bytes;
+
+    source = source ? source : &ignored;
+    bytes = known_reservation(core, job, source);
+    if (bytes >= 0 && (*source != SOURCE_PRIOR || job->crashes)) /* that of an earlier start may have changed since */
+        return bytes;
+    bytes = prior_request(core, job->wants);
+    *source = bytes < 0 ? SOURCE_UNKNOWN : SOURCE_PRIOR;
+    return bytes;
 }
 
 /* ---- Learning ---- */

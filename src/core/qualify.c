@@ -8,7 +8,7 @@
 
 bool job_wants_idle(const struct core *core, const struct job *job)
 {
-    /* Under reservations a job of unknown need can only get a whole GPU. */
+    /* Under reservations a job without any request can only get a whole GPU. */
     bool unknown = core->config.memory_view == MEMORY_RESERVE && learned_reservation(core, job, NULL) < 0;
     /* The thesis recovers on idle GPUs; the other ways come to that when another guess was wrong too. The same holds
      * for a job that should be retried, but whose user had no budget left to go before others. */
@@ -61,6 +61,8 @@ static bool fits_beside_reserved(const struct core *core, const struct job *job,
     int64_t residents_bytes = 0, reservation = learned_reservation(core, job, NULL),
             reserved = learned_reservation(core, head, NULL);
 
+    if (prior_speaks_for(core, job))
+        reservation = core->prior.careful_bytes; /* the head must not wait for a wrong guess */
     if (reservation < 0 || reserved < 0 || job->wants->exclusive || job_wants_idle(core, head) ||
         !core->policy->predicts)
         return false;
@@ -109,7 +111,7 @@ bool gpu_fits_idle(const struct core *core, const struct job *job, const struct 
     /* Its margin may say more than the GPU has: the run itself fitted. */
     if (source == SOURCE_LEARNED && job->profile->peak_bytes < reservation)
         reservation = job->profile->peak_bytes;
-    return reservation <= gpu_idle_bytes(gpu);
+    return source == SOURCE_PRIOR || reservation <= gpu_idle_bytes(gpu);
 }
 
 int64_t job_needed_bytes(const struct core *core, const struct job *job)
@@ -122,6 +124,18 @@ int64_t job_needed_bytes(const struct core *core, const struct job *job)
         return core->config.floor_bytes;
     /* gpu_free_bytes has taken the margin off already under reservations */
     return reservation + (core->config.memory_view == MEMORY_MONITOR ? core->config.margin_bytes : 0);
+}
+
+/* Without a fence, only the job itself keeps to its guessed request. */
+static bool is_unfenced_guess(const struct core *core, const struct job *job, const struct gpu *gpu)
+{
+    return prior_speaks_for(core, job) &&
+           (!core->config.memory_fence || job->unfenced || sharing_mode_of(core, job, gpu) != SHARE_MPS);
+}
+
+int64_t job_needed_bytes_on(const struct core *core, const struct job *job, const struct gpu *gpu)
+{
+    return is_unfenced_guess(core, job, gpu) ? core->prior.careful_bytes : job_needed_bytes(core, job);
 }
 
 static bool over(int32_t reading_permille, int32_t cap_permille)
@@ -166,7 +180,7 @@ uint32_t gpu_verdict(const struct core *core, const struct job *job, const struc
         return REASON_FULL;
     if (gpu_settling(core, gpu, now_ns))
         return REASON_SETTLING;
-    if (gpu_free_bytes(core, gpu) < job_needed_bytes(core, job))
+    if (gpu_free_bytes(core, gpu) < job_needed_bytes_on(core, job, gpu))
         return REASON_MEMORY;
     if (core->policy->waives_load)
         return REASON_NONE;

@@ -290,6 +290,7 @@ static void note_gpu(const struct core *core, const struct job *job, const struc
         if (!first && free_bytes <= reason->best_bytes)
             return;
         reason->best_bytes = free_bytes;
+        reason->needed_bytes = job_needed_bytes_on(core, job, gpu);
         break;
     case REASON_SM_ACTIVITY:
         if (!first && gpu->smact_permille >= reason->best_permille)

@@ -52,6 +52,7 @@ const struct record_field record_fields[] = {
     LATER(RECORD_RECONFIGURED, "memory_fence", FIELD_U32, config.memory_fence, 0),
     MEMBER(RECORD_RECONFIGURED, "learn", FIELD_BOOL, config.learn),
     MEMBER(RECORD_RECONFIGURED, "trim_ns", FIELD_I64, config.shrink_after_ns),
+    LATER(RECORD_RECONFIGURED, "prior_quantile_permille", FIELD_I32, config.prior_quantile_permille, 0),
     MEMBER(RECORD_GPU_BACK, "gpu", FIELD_U32, gpu.gpu),
     TEXT(RECORD_GPU_BACK, "uuid", gpu.uuid),
     MEMBER(RECORD_GPU_BACK, "total_bytes", FIELD_I64, gpu.total_bytes),
@@ -126,6 +127,8 @@ const struct record_field record_fields[] = {
     LATER(RECORD_STATE_CORE, "last_place", FIELD_U64, state_core.last_place, 0),
     MEMBER(RECORD_STATE_CORE, "round_robin_next", FIELD_U32, state_core.round_robin_next),
     MEMBER(RECORD_STATE_CORE, "reserved_job", FIELD_U64, state_core.reserved_job),
+    LATER(RECORD_STATE_CORE, "prior_count", FIELD_U32, state_core.prior_count, 0),
+    {RECORD_STATE_CORE, "prior", FIELD_U32_ARRAY, offsetof(struct record, state_core.prior), PRIOR_BINS, true, 0},
     MEMBER(RECORD_STATE_GPU, "gpu", FIELD_U32, state_gpu.gpu.gpu),
     TEXT(RECORD_STATE_GPU, "uuid", state_gpu.gpu.uuid),
     MEMBER(RECORD_STATE_GPU, "total_bytes", FIELD_I64, state_gpu.gpu.total_bytes),
@@ -280,7 +283,7 @@ const char *exit_cause_name(uint32_t cause)
 const char *memory_source_name(uint32_t source)
 {
     static const char *const names[SOURCE_COUNT] = {"unknown", "declared", "recorded", "estimated",
-                                                    "learned", "observed", "raised"};
+                                                    "learned", "observed", "raised",   "prior"};
 
     return source < SOURCE_COUNT ? names[source] : "unknown";
 }

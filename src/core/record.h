@@ -14,6 +14,7 @@
 
 #include "base/share.h"
 #include "core/config.h"
+#include "core/prior.h"
 
 #define RECORD_MAX_GPUS      64 /* GPUs of one job: the most of any in the public traces */
 #define RECORD_UUID_SIZE     48 /* "GPU-" or "MIG-" and a UUID, NUL included */
@@ -90,6 +91,7 @@ enum memory_source {
     SOURCE_LEARNED,  /* earlier runs of the same workload (decided at placement, never submitted) */
     SOURCE_OBSERVED, /* it runs, and was observed to need this (decided then, never submitted) */
     SOURCE_RAISED,   /* it ran out of GPU memory with less (decided at its retry, never submitted) */
+    SOURCE_PRIOR,    /* nobody knows: a quantile over other workloads (decided at placement, never submitted) */
     SOURCE_COUNT     /* in a record of an earlier carma: not said (record_memory_source) */
 };
 
@@ -208,6 +210,8 @@ struct record_state_core {
     uint64_t last_place;
     uint32_t round_robin_next;
     uint64_t reserved_job;
+    uint32_t prior_count; /* 0: an earlier carma wrote it */
+    uint32_t prior[PRIOR_BINS];
 };
 
 struct record_state_gpu {

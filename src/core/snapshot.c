@@ -17,6 +17,19 @@ static struct queue *queue_numbered(struct core *core, uint32_t number)
     return number < RECORD_QUEUES ? queues[number] : NULL;
 }
 
+static void take_core(const struct core *core, int64_t at_ns, struct record_list *out)
+{
+    struct record record = {.type = RECORD_STATE_CORE, .at_ns = at_ns};
+
+    record.state_core = (struct record_state_core){.next_decision_ns = core->next_decision_ns,
+                                                   .last_place = core->last_place,
+                                                   .round_robin_next = core->round_robin_next,
+                                                   .reserved_job = core->reserved_job,
+                                                   .prior_count = PRIOR_BINS};
+    memcpy(record.state_core.prior, core->prior.parts, sizeof record.state_core.prior);
+    record_list_add(out, &record);
+}
+
 static void take_gpu(const struct gpu *gpu, int64_t at_ns, struct record_list *out)
 {
     struct record record = {.type = RECORD_STATE_GPU, .at_ns = at_ns};
@@ -136,12 +149,7 @@ static void take_job(const struct job *job, int64_t at_ns, struct record_list *o
 void core_snapshot(const struct core *core, int64_t at_ns, struct record_list *out)
 {
     record_list_add(out, &(struct record){.type = RECORD_RECONFIGURED, .at_ns = at_ns, .config = core->config});
-    record_list_add(out, &(struct record){.type = RECORD_STATE_CORE,
-                                          .at_ns = at_ns,
-                                          .state_core = {.next_decision_ns = core->next_decision_ns,
-                                                         .last_place = core->last_place,
-                                                         .round_robin_next = core->round_robin_next,
-                                                         .reserved_job = core->reserved_job}});
+    take_core(core, at_ns, out);
     for (uint32_t i = 0; i < core->gpu_count; i++)
         take_gpu(core->gpus[i], at_ns, out);
     for (const struct profile *profile = core->profiles; profile; profile = profile->hh.next)
@@ -175,10 +183,14 @@ static int restore_core(struct core *core, const struct record *record, struct e
 {
     if (core->gpu_count || core->jobs || core->profiles)
         return error_set(err, EPERM, "a snapshot cannot be applied to a core that has a state");
+    if (record->state_core.prior_count && !prior_is_sane(record->state_core.prior, record->state_core.prior_count))
+        return nonsense(record, err);
     core->next_decision_ns = record->state_core.next_decision_ns;
     core->last_place = record->state_core.last_place;
     core->round_robin_next = record->state_core.round_robin_next;
     core->reserved_job = record->state_core.reserved_job;
+    if (record->state_core.prior_count)
+        memcpy(core->prior.parts, record->state_core.prior, sizeof core->prior.parts);
     core->restoring = core->outgrown = true;
     return 0;
 }

@@ -116,9 +116,9 @@ static bool beyond(const struct core *core, const struct user *user, const struc
     return why->code != REASON_NONE;
 }
 
-int64_t user_most_bytes(const struct core *core, const struct job *job)
+int64_t user_most_bytes(const struct core *core, const struct record_submitted *wants)
 {
-    int64_t allowed = core->config.per_user.max_memory_bytes / job->wants->gpus;
+    int64_t allowed = core->config.per_user.max_memory_bytes / wants->gpus;
 
     return allowed && allowed < core->largest_gpu_bytes ? allowed : core->largest_gpu_bytes;
 }
@@ -141,7 +141,9 @@ bool user_is_limited(const struct core *core, const struct job *job, struct reas
 
 bool user_is_limited_ever(const struct core *core, const struct record_submitted *wants, struct reason *why)
 {
-    return beyond(core, &(struct user){0}, wants, wants->request_bytes, why);
+    int64_t request = wants->request_bytes < 0 ? prior_request(core, wants) : wants->request_bytes;
+
+    return beyond(core, &(struct user){0}, wants, request, why);
 }
 
 /* ---- Retries ---- */

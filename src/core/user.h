@@ -43,7 +43,7 @@ void user_counts(struct job *job);
 bool users_are_limited(const struct core *core);
 
 /* The most that the job can ever have on one of its GPUs. */
-int64_t user_most_bytes(const struct core *core, const struct job *job);
+int64_t user_most_bytes(const struct core *core, const struct record_submitted *wants);
 
 /* Whether launching the job now would be beyond a limit of its user's; *why (may be NULL) then says beyond which. A job
  * without a reservation counts with the memory of the largest GPU on each of its own. */

@@ -1,6 +1,7 @@
 /* The promises about each decision, by the world's knowledge of its job and of others. */
 #include <string.h>
 
+#include "core/fence.h"
 #include "promises.h"
 
 /* The rules of src/core/sharing.h, from the world's knowledge of residents. */
@@ -99,6 +100,33 @@ static void check_fence(const struct world *world, uint64_t id, const struct rec
         fail(world, "the fence of job %" PRIu64 " is %" PRId64 ", below its promise", id, placed->fence_bytes);
 }
 
+/* A job of unknown need may use what nobody else has reserved, and its guessed request; without a fence it joins others
+ * only where nearly every job would fit. */
+static void check_guess(const struct world *world, uint64_t id, const struct record_placed *placed)
+{
+    const struct core_config *config = core_configuration(world->core);
+    const struct world_job *job = &world->jobs[id];
+
+    if (placed->reservation_source != SOURCE_PRIOR)
+        return;
+    if (job->wants.request_bytes >= 0 || job->wants.exclusive || config->memory_view != MEMORY_RESERVE ||
+        (!job->oom_charged && (!config->learn || !config->prior_quantile_permille)))
+        fail(world, "the need of job %" PRIu64 " is not to be guessed", id);
+    for (uint32_t i = 0; i < placed->count; i++) {
+        int64_t total = core_gpu(world->core, placed->gpus[i])->total_bytes, room = total;
+        for (uint64_t other = 1; other < world->next_job; other++)
+            if (other != id && is_on(&world->jobs[other], placed->gpus[i]))
+                room -= world->jobs[other].counted_bytes;
+        if (placed->fence_bytes > room && placed->fence_bytes > fence_around(placed->reserved_bytes) &&
+            !job->oom_charged)
+            fail(world, "job %" PRIu64 " may use %" PRId64 " of the %" PRId64 " that others leave", id,
+                 placed->fence_bytes, room);
+        if (placed->fence_bytes < 0 && room < total && room < world->core->prior.careful_bytes &&
+            fence_around(placed->reserved_bytes) < total)
+            fail(world, "job %" PRIu64 " has no fence, and joins others where %" PRId64 " are free", id, room);
+    }
+}
+
 void on_decision(struct world *world, const struct record *record)
 {
     struct world_job *job = &world->jobs[record->job];
@@ -114,6 +142,7 @@ void on_decision(struct world *world, const struct record *record)
         for (uint32_t i = 0; i < record->placed.count; i++)
             check_sharing(world, record->job, &record->placed, record->placed.gpus[i]);
         check_fence(world, record->job, &record->placed);
+        check_guess(world, record->job, &record->placed);
         job->fence_bytes = record->placed.fence_bytes;
         job->running = true;
         memset(job->stray_bytes, 0, sizeof job->stray_bytes);

@@ -14,6 +14,8 @@
  *   - who was run out of memory by a neighbour is not charged with it, keeps its request, and is not a victim for ever
  *   - a fence is for MPS alone, and never below the request; a job runs out at a guessed one once, and is not charged
  *     with it
+ *   - a job of unknown need has no fence that takes what others have reserved, and without a fence it joins them only
+ *     where nearly every job would fit
  *   - every waiting job has a reason with a sentence; no other job has one
  *   - a head for which GPUs are reserved starts at the latest when those have ended who ran there at that moment
  *   - the same inputs give the same decisions, and applying the stored records gives the same state

@@ -280,6 +280,7 @@ static struct core_config random_config(struct random *r)
     config.max_slowdown_permille = random_range(r, 0, 1) ? 0 : (int32_t)random_range(r, 1000, 4000);
     config.learn = random_range(r, 0, 1);
     config.memory_fence = (uint32_t)random_range(r, 0, 1);
+    config.prior_quantile_permille = random_range(r, 0, 1) ? (int32_t)random_range(r, 1, 999) : 0;
     config.shrink_after_ns = random_range(r, 0, 1) * random_range(r, 1, 100) * NS_PER_SEC;
     return config;
 }

@@ -117,6 +117,7 @@ char *job_view_memory_text(const struct job_view *view, const struct core *core,
         [SOURCE_LEARNED] = ", learned from earlier runs",
         [SOURCE_OBSERVED] = ", as it was observed to need",
         [SOURCE_RAISED] = ", raised after it ran out of memory",
+        [SOURCE_PRIOR] = ", which is enough for most workloads: its own need is not known yet",
     };
     CLEANUP(free_ptr) char *estimated = access == ACCESS_ALL ? job_estimate_text(&view->common->estimate) : NULL;
     uint32_t source;

@@ -1,0 +1,376 @@
+/* Jobs of unknown need: what they request, what they may use, and who may join them (src/core/prior.h). */
+#include "core_fixture.h"
+#include "core/fence.h"
+#include "core/snapshot.h"
+
+#define LIKELY (22 * GIB) /* 85% of the published workloads that a GPU of 40 GiB can hold */
+
+static void share_by(struct fixture *f, uint32_t share, int64_t total)
+{
+    struct core_config config = *core_configuration(f->core);
+
+    snprintf(config.policy, sizeof config.policy, "carma");
+    config.margin_bytes = 0;
+    config.oom_retry = OOM_RETRY_INFORMED;
+    config.memory_fence = 1;
+    config.learn = true;
+    config.shrink_after_ns = SECONDS(300);
+    config.prior_quantile_permille = 850;
+    reconfigure(f, &config);
+    for (uint32_t g = 0; g < GPUS; g++)
+        apply(f, (struct record){.type = RECORD_GPU_BACK, .gpu = {.gpu = g, .total_bytes = total, .share = share}});
+    for (uint32_t g = 1; g < GPUS; g++) /* one is enough here */
+        apply(f, (struct record){.type = RECORD_GPU_LOST, .gpu = {.gpu = g}});
+}
+
+static void set_quantile(struct fixture *f, int32_t permille)
+{
+    struct core_config config = *core_configuration(f->core);
+
+    config.prior_quantile_permille = permille;
+    reconfigure(f, &config);
+}
+
+static uint64_t submit_of(struct fixture *f, const char *workload, int64_t request)
+{
+    struct record record = wants(1, request);
+
+    record.submitted.smact_permille = 200; /* so that turns pay */
+    snprintf(record.submitted.workload, sizeof record.submitted.workload, "%s", workload);
+    return submit_record(f, record);
+}
+
+static int64_t request_of(struct fixture *f, uint64_t job, uint32_t *source)
+{
+    return core_reservation(f->core, core_find_job(f->core, job), source);
+}
+
+static const struct record *placed(struct fixture *f, uint64_t job)
+{
+    decide(f);
+    for (size_t i = 0; i < f->decisions.count; i++)
+        if (f->decisions.items[i].type == RECORD_PLACED && f->decisions.items[i].job == job)
+            return &f->decisions.items[i];
+    return NULL;
+}
+
+static void settle(struct fixture *f, uint64_t job, int64_t bytes)
+{
+    memory_observed(f, job, 0, bytes);
+    f->now_ns += SECONDS(31);
+}
+
+/* A run by itself; leaves nobody. */
+static void runs_once(struct fixture *f, const char *workload, int64_t bytes)
+{
+    uint64_t job = submit_of(f, workload, 30 * GIB);
+
+    assert_non_null(placed(f, job));
+    memory_observed(f, job, 0, bytes);
+    exits(f, job, EXIT_COMPLETED, -1);
+}
+
+static void run_workloads(struct fixture *f, uint32_t first, uint32_t count, int64_t bytes)
+{
+    for (uint32_t i = first; i < first + count; i++) {
+        char workload[16];
+        snprintf(workload, sizeof workload, "n%u", i);
+        runs_once(f, workload, bytes);
+    }
+}
+
+static void test_a_job_of_unknown_need_requests_a_quantile(void **state)
+{
+    struct fixture *f = *state;
+    struct record exclusive = wants(1, -1);
+    const struct record *first;
+    uint32_t source;
+    uint64_t job;
+
+    share_by(f, SHARE_MPS, TOTAL);
+    job = submit_of(f, "new", -1);
+    assert_int_equal(request_of(f, job, &source), LIKELY);
+    assert_int_equal(source, SOURCE_PRIOR);
+    set_quantile(f, 500);
+    assert_int_equal(request_of(f, job, NULL), 7 * GIB);
+    set_quantile(f, 0);
+    assert_int_equal(request_of(f, job, &source), -1);
+    assert_int_equal(source, SOURCE_UNKNOWN);
+    set_quantile(f, 850);
+    first = placed(f, job);
+    assert_non_null(first);
+    assert_int_equal(first->placed.reserved_bytes, LIKELY);
+    assert_int_equal(first->placed.reservation_source, SOURCE_PRIOR);
+    exclusive.submitted.exclusive = true;
+    assert_int_equal(request_of(f, submit_record(f, exclusive), NULL), -1);
+    assert_int_equal(request_of(f, submit_of(f, "", 3 * GIB), &source), 3 * GIB);
+    assert_int_equal(source, SOURCE_DECLARED);
+}
+
+/* A job that is larger than every GPU could not run here: it does not count. */
+static void test_gpus_bound_the_distribution(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t job;
+
+    share_by(f, SHARE_MPS, 16 * GIB);
+    job = submit_of(f, "", -1);
+    assert_int_equal(request_of(f, job, NULL), 11 * GIB);
+    share_by(f, SHARE_MPS, 80 * GIB);
+    assert_int_equal(request_of(f, job, NULL), 26 * GIB);
+    share_by(f, SHARE_MPS, 10 * GIB + GIB / 2);
+    set_quantile(f, 999);
+    assert_int_equal(request_of(f, job, NULL), 10 * GIB + GIB / 2); /* the bin reaches beyond the GPU */
+    assert_non_null(placed(f, job));
+}
+
+/* Whoever comes next finds the job's memory observed and settled. */
+static void test_nobody_follows_before_the_memory_has_settled(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t job, next;
+
+    share_by(f, SHARE_MPS, TOTAL);
+    job = submit_of(f, "new", -1);
+    assert_non_null(placed(f, job));
+    next = submit(f, 1, 2 * GIB);
+    assert_null(placed(f, next));
+    assert_reason(f, next, "the memory of job 1 on GPU 0 has still to settle (at most 5:00 more)");
+    memory_observed(f, job, 0, 6 * GIB);
+    f->now_ns += SECONDS(29);
+    assert_null(placed(f, next));
+    f->now_ns += SECONDS(2);
+    assert_non_null(placed(f, next));
+}
+
+static void test_a_guess_may_use_what_nobody_has_reserved(void **state)
+{
+    struct fixture *f = *state;
+    const struct record *second;
+
+    share_by(f, SHARE_MPS, TOTAL);
+    submit(f, 1, 12 * GIB);
+    assert_non_null(placed(f, 1));
+    submit_of(f, "new", -1);
+    second = placed(f, 2);
+    assert_non_null(second);
+    assert_int_equal(second->placed.reserved_bytes, LIKELY);
+    assert_int_equal(second->placed.fence_bytes, 28 * GIB);
+    settle(f, 2, 6 * GIB);
+    submit_of(f, "newer", -1);
+    assert_null(placed(f, 3)); /* 6 GiB are free */
+    assert_reason(f, 3, "needs 22.0 GiB, the best open GPU (0) has 6.0 GiB free");
+    f->now_ns += SECONDS(300);
+    decide(f); /* shrunk to 7.5 GiB */
+    assert_reason(f, 3, "needs 22.0 GiB, the best open GPU (0) has 20.5 GiB free");
+    exits(f, 1, EXIT_COMPLETED, -1);
+    second = placed(f, 3);
+    assert_int_equal(second->placed.fence_bytes, 65 * GIB / 2);
+}
+
+/* The request and its headroom are the guess's own, even where that is all that was free. What nearly no job needs is
+ * not the guess's. */
+static void test_the_fence_has_headroom_and_an_end(void **state)
+{
+    struct fixture *f = *state;
+
+    share_by(f, SHARE_MPS, TOTAL);
+    submit(f, 1, 18 * GIB);
+    assert_non_null(placed(f, 1));
+    submit_of(f, "new", -1);
+    assert_int_equal(placed(f, 2)->placed.fence_bytes, fence_around(LIKELY));
+    exits(f, 1, EXIT_COMPLETED, -1);
+    exits(f, 2, EXIT_FAILED, -1);
+    run_workloads(f, 0, 200, 2 * GIB);
+    submit_of(f, "", -1);
+    assert_int_equal(placed(f, f->last_job)->placed.fence_bytes, fence_around(32 * GIB));
+}
+
+static void test_without_a_fence_more_must_be_free(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t job, there;
+
+    share_by(f, SHARE_TIME_SLICE, TOTAL);
+    run_workloads(f, 0, 200, 2 * GIB);
+    there = submit_of(f, "", 9 * GIB);
+    assert_non_null(placed(f, there));
+    job = submit_of(f, "new", -1);
+    assert_null(placed(f, job));
+    assert_reason(f, job, "needs 32.0 GiB, the best open GPU (0) has 31.0 GiB free");
+    exits(f, there, EXIT_COMPLETED, -1);
+    there = submit_of(f, "", 8 * GIB);
+    assert_non_null(placed(f, job));
+    assert_int_equal(f->decisions.items[0].placed.reserved_bytes, 8 * GIB);
+    assert_int_equal(f->decisions.items[0].placed.fence_bytes, -1);
+    assert_int_equal(core_find_job(f->core, there)->state, JOB_QUEUED); /* until that has settled */
+    settle(f, job, 6 * GIB);
+    assert_non_null(placed(f, there));
+    exits(f, job, EXIT_COMPLETED, -1);
+    job = submit_of(f, "newer", -1);
+    assert_non_null(placed(f, job)); /* beside 8 GiB */
+}
+
+/* One end at the fence teaches: it is not charged, and the job and its like have a figure of their own. */
+static void test_an_end_at_the_fence_teaches(void **state)
+{
+    struct fixture *f = *state;
+    struct record out = {.type = RECORD_EXITED};
+    uint32_t source;
+    uint64_t job;
+
+    share_by(f, SHARE_MPS, TOTAL);
+    submit(f, 1, 12 * GIB);
+    assert_non_null(placed(f, 1));
+    job = submit_of(f, "new", -1);
+    assert_non_null(placed(f, job));
+    settle(f, job, 27 * GIB);
+    f->now_ns += SECONDS(600);
+    out.job = job;
+    out.exited = (struct record_exited){EXIT_GPU_OOM, 1, 2 * GIB, -1, 27 * GIB, RECORD_NO_GPU};
+    apply(f, out);
+    assert_null(placed(f, job)); /* 28 GiB are free */
+    assert_int_equal(f->decisions.items[0].type, RECORD_REQUEUED);
+    assert_int_equal(f->decisions.items[0].requeued.crashes, 0);
+    assert_true(f->decisions.items[0].requeued.unfenced);
+    assert_true(request_of(f, job, &source) >= 29 * GIB);
+    assert_int_not_equal(source, SOURCE_PRIOR);
+    job = submit_of(f, "new", -1);
+    assert_true(request_of(f, job, &source) >= 29 * GIB);
+    assert_int_equal(source, SOURCE_LEARNED);
+}
+
+/* Each workload counts once, whatever a user repeats. */
+static void test_the_server_s_own_workloads_move_it(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t job;
+
+    share_by(f, SHARE_MPS, TOTAL);
+    for (int i = 0; i < 100; i++)
+        runs_once(f, "always", 38 * GIB);
+    job = submit_of(f, "", -1);
+    assert_int_equal(request_of(f, job, NULL), LIKELY);
+    apply(f, (struct record){.type = RECORD_CANCELLED, .job = job});
+    run_workloads(f, 0, 60, 2 * GIB);
+    job = submit_of(f, "", -1);
+    assert_int_equal(request_of(f, job, NULL), 16 * GIB);
+    apply(f, (struct record){.type = RECORD_CANCELLED, .job = job});
+    run_workloads(f, 60, 1000, 3 * GIB);
+    job = submit_of(f, "", -1);
+    assert_int_equal(request_of(f, job, NULL), 3 * GIB);
+    assert_true(prior_is_sane(f->core->prior.parts, PRIOR_BINS)); /* the old fade: the sum is bounded */
+    assert_true(f->core->prior.parts[16] > 0 && f->core->prior.parts[16] < 1000);
+    apply(f, (struct record){.type = RECORD_CANCELLED, .job = job});
+    run_workloads(f, 1060, 120, 30 * GIB);
+    job = submit_of(f, "", -1);
+    assert_int_equal(request_of(f, job, NULL), 30 * GIB);
+}
+
+/* A waiting job asks again when the distribution has moved. */
+static void test_a_smaller_request_starts_who_waits(void **state)
+{
+    struct fixture *f = *state;
+    struct core_config config;
+    uint64_t waits;
+
+    share_by(f, SHARE_MPS, TOTAL);
+    config = *core_configuration(f->core);
+    config.backfill = 8;
+    reconfigure(f, &config);
+    submit(f, 1, 19 * GIB);
+    assert_non_null(placed(f, 1));
+    waits = submit_of(f, "new", -1);
+    assert_null(placed(f, waits));
+    for (int i = 0; i < 200; i++) {
+        uint64_t job = submit(f, 1, 2 * GIB);
+        if (core_find_job(f->core, waits)->state == JOB_QUEUED)
+            decide(f);
+        if (core_find_job(f->core, job)->state != JOB_PLACED)
+            break;
+        memory_observed(f, job, 0, 2 * GIB);
+        exits(f, job, EXIT_COMPLETED, -1);
+    }
+    assert_int_equal(core_find_job(f->core, waits)->state, JOB_PLACED);
+}
+
+static void test_a_user_s_limit_is_kept(void **state)
+{
+    struct fixture *f = *state;
+    struct core_config config;
+    struct reason why;
+    uint64_t job;
+
+    share_by(f, SHARE_MPS, TOTAL);
+    config = *core_configuration(f->core);
+    config.per_user.max_memory_bytes = 12 * GIB;
+    reconfigure(f, &config);
+    job = submit_of(f, "", -1);
+    assert_int_equal(request_of(f, job, NULL), 12 * GIB);
+    assert_non_null(placed(f, job));
+    assert_int_equal(f->decisions.items[0].placed.fence_bytes, fence_around(12 * GIB));
+    submit_of(f, "", -1);
+    assert_null(placed(f, 2));
+    assert_reason(f, 2,
+                  "its user's jobs request 12.0 GiB of GPU memory and it 12.0 GiB more, a user may have 12.0 GiB");
+    assert_true(core_could_ever_run(f->core, core_find_job(f->core, 2)->wants, &why));
+    set_quantile(f, 0);
+    assert_false(core_could_ever_run(f->core, core_find_job(f->core, 2)->wants, &why)); /* with whole GPUs */
+}
+
+static void test_snapshots_hold_it(void **state)
+{
+    struct fixture *f = *state;
+    CLEANUP(free_ptr) char *before = NULL, *after = NULL;
+    struct record_list taken = {0};
+    struct core *core = core_new(), *old = core_new(), *broken = core_new();
+    struct record state_core;
+
+    share_by(f, SHARE_MPS, TOTAL);
+    run_workloads(f, 0, 90, 2 * GIB);
+    core_snapshot(f->core, f->now_ns, &taken);
+    for (size_t i = 0; i < taken.count; i++)
+        assert_int_equal(core_apply(core, &taken.items[i], NULL), 0);
+    before = core_dump(f->core);
+    after = core_dump(core);
+    assert_string_equal(before, after);
+    assert_int_equal(core->prior.likely_bytes, f->core->prior.likely_bytes);
+    /* One of an earlier carma: begins with what is published. */
+    assert_int_equal(core_apply(old, &taken.items[0], NULL), 0);
+    state_core = taken.items[1];
+    state_core.state_core.prior_count = 0;
+    assert_int_equal(core_apply(old, &state_core, NULL), 0);
+    for (size_t i = 2; i < taken.count; i++)
+        assert_int_equal(core_apply(old, &taken.items[i], NULL), 0);
+    assert_int_equal(old->prior.likely_bytes, LIKELY);
+    /* One that nobody took. */
+    assert_int_equal(core_apply(broken, &taken.items[0], NULL), 0);
+    state_core.state_core.prior_count = PRIOR_BINS - 1;
+    assert_int_not_equal(core_apply(broken, &state_core, NULL), 0);
+    state_core.state_core.prior_count = PRIOR_BINS;
+    memset(state_core.state_core.prior, 0, sizeof state_core.state_core.prior);
+    assert_int_not_equal(core_apply(broken, &state_core, NULL), 0);
+    core_free(core);
+    core_free(old);
+    core_free(broken);
+    record_list_release(&taken);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(test_a_job_of_unknown_need_requests_a_quantile),
+        CASE(test_gpus_bound_the_distribution),
+        CASE(test_nobody_follows_before_the_memory_has_settled),
+        CASE(test_a_guess_may_use_what_nobody_has_reserved),
+        CASE(test_the_fence_has_headroom_and_an_end),
+        CASE(test_without_a_fence_more_must_be_free),
+        CASE(test_an_end_at_the_fence_teaches),
+        CASE(test_the_server_s_own_workloads_move_it),
+        CASE(test_a_smaller_request_starts_who_waits),
+        CASE(test_a_user_s_limit_is_kept),
+        CASE(test_snapshots_hold_it),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
