@@ -96,7 +96,7 @@ class Table:
 
 
 class Verdicts:
-    """Counts what meets its target; a benchmark reports misses, it does not fail on them."""
+    """Counts the figures that meet their targets; a benchmark reports misses, it does not fail on them."""
 
     def __init__(self):
         self.met = self.missed = 0

@@ -20,7 +20,7 @@ PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 ENDS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 WAITED_FOR = ENDS | {signal.SIGCHLD}
 MOMENT_SECONDS = 5  # for which a process may outlive its test: a busy machine takes its time to end killed processes
-LAST_WORDS_SECONDS = 5  # for which a test that is told to end may print what it knows
+LAST_WORDS_SECONDS = 5  # for which a test that is told to end may print its findings
 KILL_SECONDS = 20  # after which a process that SIGKILL does not end is named and left
 
 

@@ -5,15 +5,16 @@
 
 #define PPM INT64_C(1000000)
 
-/* A job with the turn keeps so much of the SMs busy, in permille, or its activity where that is more; and the part of
- * the time in which several want the turn that goes to switching. */
-#define TURN_WIDTH  650
+/* A job with the turn keeps this part of the SMs busy, in permille, or its activity where that is more. */
+#define TURN_WIDTH 650
+
+/* The part of the time in which several want the turn that goes to switching, in permille. */
 #define SWITCH_COST 100
 
-/* Two jobs that take turns leave users with longer runs for little: at least so much more has to be done by it. */
+/* Two jobs that take turns leave users with longer runs for little. They must get at least this much more done. */
 #define TURNS_LEAST_GAIN_PPM (PPM / 10)
 
-/* Step by which an activity is moved to see what follows. */
+/* Step by which an activity is moved to see the effect. */
 #define STEP_PERMILLE 10
 
 /* The jobs together on a GPU, one of them with another activity than is known of it. */
@@ -121,8 +122,8 @@ static int64_t slowed_inside(const struct taker *taker)
     return slowed < 1000 ? 1000 : slowed;
 }
 
-/* The rate of all that take turns, in parts per million: the time in which at least one wants the turn, less the cost
- * of switching while several do, in parts of all that is wanted. */
+/* The rate of all that take turns, in parts per million of the time that they want. It is the time in which at least
+ * one wants the turn, less the cost of switching while several do. */
 static int64_t rate_of_turns(const struct company *company, uint32_t *turns)
 {
     int64_t nobody = PPM, one = 0, delivered = 0, wanted = 0, rate;

@@ -1,26 +1,26 @@
 /* Random worlds drive the core through its contract, and its promises are checked after every step:
  *
  *   - under `reserve` no GPU is over-committed by reservations
- *   - no job is lost or run twice: what the world knows of each job and what the core knows agree
+ *   - no job is lost or run twice: the world and the core agree on each job
  *   - an exclusive job is alone on its GPUs until it ends, under every policy
  *   - the residents of a GPU use it in one way, its MPS clients are one user's and as few as allowed, a job of several
  *     GPUs begins its MPS server where nobody is, nobody is put on a server that has failed, a MIG instance gets no
  *     part of a job of several GPUs
- *   - who was the victim of a fault goes before the main queue, as long as its user has a budget for it
- *   - no user is given more GPUs, GPU memory or running jobs than allowed, and nobody else waits for whom that keeps
- *     waiting
- *   - a lost job, or one that its time limit ended, is retried where that was asked for, and only so many times
- *   - a reservation covers what was observed of its job, and is never larger than its GPUs
- *   - who was run out of memory by a neighbour is not charged with it, keeps its request, and is not a victim for ever
+ *   - the victim of a fault goes before the main queue, as long as its user has a budget for it
+ *   - no user is given more GPUs, GPU memory or running jobs than allowed; a user who waits for that holds up nobody
+ * else
+ *   - a lost job, or one that its time limit ended, is retried where that was asked for, at most as often as allowed
+ *   - a reservation covers the observed memory of its job, and is never larger than its GPUs
+ *   - a job run out of memory by a neighbour is not charged with it, keeps its request, and is not a victim for ever
  *   - a fence is for MPS alone, and never below the request; a job runs out at a guessed one once, and is not charged
  *     with it
  *   - a job of unknown need has no fence that takes what others have reserved, and without a fence it joins them only
  *     where nearly every job would fit
  *   - every waiting job has a reason with a sentence; no other job has one
- *   - a head for which GPUs are reserved starts at the latest when those have ended who ran there at that moment
+ *   - a head for which GPUs are reserved starts at the latest when the jobs have ended that ran there at that moment
  *   - the same inputs give the same decisions, and applying the stored records gives the same state
  *
- * The seed of a failing run is printed; give it as an argument to repeat that run alone, and a number as the second to
+ * The seed of a failing run is printed. Give it as an argument to repeat that run alone, and a number as the second to
  * try that many from there on. */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Summaries of every format, read as tests/golden/summaries says. `test_estimate_read print FILE` prints what
- * NAME.layers of a new fixture has to say: read it before use. */
+/* Summaries of every format, read as tests/golden/summaries says. `test_estimate_read print FILE` prints
+ * NAME.layers for a new fixture: read it before use. */
 #include "summary_fixture.h"
 #include "summary_text.h"
 

@@ -190,7 +190,7 @@ static double work_of_two(enum share_mode share, struct core_config config)
     return work_s;
 }
 
-/* Of activity 0.5 each: 0.75 of its speed under MPS, and by turns what docs/contention.md says. */
+/* Of activity 0.5 each: 0.75 of its speed under MPS, and by turns the speed of docs/contention.md. */
 static void jobs_shared_as_recorded(void **state)
 {
     const struct core_config each = {.mps_domain = MPS_DOMAIN_USER}, node_wide = {.mps_domain = MPS_DOMAIN_NODE},

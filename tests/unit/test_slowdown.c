@@ -177,7 +177,7 @@ static void test_an_instance_slows_by_its_part(void **state)
     assert_int_equal(core_find_job(f->core, light)->placements[0].gpu, 0);
 }
 
-/* The clients of a server that all users share take no turns, whoever they belong to. */
+/* The clients of a server that all users share take no turns, of any user. */
 static void test_one_server_for_all_has_no_turns(void **state)
 {
     struct fixture *f = *state;

@@ -190,7 +190,7 @@ static bool climb(struct mps_domain *domain)
     return true;
 }
 
-/* FAULT: the clients leave by themselves, or are terminated, or the daemon is started anew; while some go on, these are
+/* FAULT: the clients leave by themselves, or are terminated, or the daemon is started anew. While some go on, they are
  * looked for again and again. */
 static void drain(struct mps_domain *domain)
 {
@@ -205,7 +205,7 @@ static void drain(struct mps_domain *domain)
         mps_domain_step(domain);
     } else if (has_lasted(domain, domain->timeout_ms) && !domain->told_to_go) {
         domain->told_to_go = true;
-        mps_domain_terminate(domain, 0, domain->is_hit, NULL, domain->user); /* who has not left by himself */
+        mps_domain_terminate(domain, 0, domain->is_hit, NULL, domain->user); /* those that have not left */
     } else {
         domain->look_wanted = true;
         mps_domain_again_in(domain, AGAIN_MS);

@@ -24,9 +24,9 @@ enum child_stage {
 /* Becomes the request's user for good, where root does a job of another user; does nothing else. */
 int child_become_user(const struct request *request, struct error *err);
 
-/* In the forked child: becomes the user, makes the checkpoint directory, waits for a byte from `report_fd`, and becomes
- * the job, or reports why not and exits. `shepherd` is the path of this program, `parent` the process that runs it.
- * `cgroup` is the control group that it still has to enter, if it can; NULL: none. `stage` is in memory that the
+/* In the forked child: becomes the user, makes the checkpoint directory, and waits for a byte from `report_fd`. Then it
+ * becomes the job, or reports why not and exits. `shepherd` is the path of this program, `parent` the process that runs
+ * it. `cgroup` is the control group that it still has to enter, if it can; NULL: none. `stage` is in memory that the
  * shepherd shares. */
 void child_run(const struct request *request, const char *shepherd, pid_t parent, const char *cgroup, int report_fd,
                volatile enum child_stage *stage) __attribute__((noreturn));

@@ -31,7 +31,7 @@ void ending_begin(struct shepherd *s)
  * none. */
 void ending_kill(struct shepherd *s)
 {
-    /* A process that hangs in the kernel with SIGKILL pending runs no instruction of a program any more: a job with no
+    /* A process that hangs in the kernel with SIGKILL pending runs no instruction of a program any more. A job with no
      * other processes has ended, and its GPUs are free. */
     if (s->status.phase == LAUNCH_STARTING && nodetime_monotonic_wall_ns() >= s->kill_at_ns + ABANDON_NS)
         s->abandoned = true;

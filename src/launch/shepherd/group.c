@@ -44,7 +44,7 @@ void group_filter_devices(const struct shepherd *s)
     shepherd_complain(&err);
 }
 
-/* Where a job has no group of its own, all that descends from the daemon shares one: that tells of the kernel's kills
+/* Where a job has no group of its own, all that descends from the daemon shares one. That tells of the kernel's kills
  * too, though maybe of others'. */
 void group_find(struct shepherd *s)
 {

@@ -1,9 +1,9 @@
 /* carma-shepherd: runs one launch of one job, and knows how it ended. See launch.h for its contract with the daemon.
  *
- * One thread and one loop (what may hang is done beside it: tree.c). Its life: read the request, fork the job, create
- * the status once the daemon has stored the placement (or end: the launch was given up), let the job go, wait until its
- * whole tree has ended, classify a failure, write the last status. Orphans of the tree come to it because it is their
- * subreaper. */
+ * One thread and one loop (calls that may hang are made beside it: tree.c). It reads the request and forks the job.
+ * Once the daemon has stored the placement, it creates the status and lets the job go; or it ends where the launch was
+ * given up. It waits until the job's whole tree has ended, classifies a failure, and writes the last status. Orphans of
+ * the tree come to it because it is their subreaper. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* The parts of carma-shepherd: what it knows of its launch, and who does what with that. */
+/* The parts of carma-shepherd: its knowledge of its launch, and the files that use it. */
 #ifndef CARMA_LAUNCH_SHEPHERD_SHEPHERD_H
 #define CARMA_LAUNCH_SHEPHERD_SHEPHERD_H
 
@@ -54,7 +54,7 @@ void shepherd_launch_failed(struct shepherd *s, const char *text);
 
 /* ---- group.c: the job's control group ---- */
 
-/* One for this launch alone, where one can be made; before the first status, which names it: a reader of that status
+/* One for this launch alone, where one can be made; before the first status, which names it. A reader of that status
  * after our death finds the job by its group. */
 void group_make(struct shepherd *s);
 void group_filter_devices(const struct shepherd *s);
