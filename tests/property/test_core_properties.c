@@ -7,8 +7,7 @@
  *     GPUs begins its MPS server where nobody is, nobody is put on a server that has failed, a MIG instance gets no
  *     part of a job of several GPUs
  *   - the victim of a fault goes before the main queue, as long as its user has a budget for it
- *   - no user is given more GPUs, GPU memory or running jobs than allowed; a user who waits for that holds up nobody
- * else
+ *   - no user is given more GPUs, GPU memory or running jobs than allowed; a user who waits for that delays nobody else
  *   - a lost job, or one that its time limit ended, is retried where that was asked for, at most as often as allowed
  *   - a reservation covers the observed memory of its job, and is never larger than its GPUs
  *   - a job run out of memory by a neighbour is not charged with it, keeps its request, and is not a victim for ever
