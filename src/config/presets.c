@@ -9,7 +9,7 @@
 /* The loop of the thesis's system (6.2) as its first public code runs it: a decision every 30 s, and 30 s more before
  * collocating. It has the monitor's readings, 2000 MB beyond an estimate, and 5 GB without one. */
 #define THESIS                                                                                                         \
-    "memory_view=monitor memory_floor=5G memory_margin=0 sm_activity_cap=80% statistic=mean window=50s "               \
+    "memory_view=monitor memory_floor=5G memory_margin=0 sm_activity_cap=80% statistic=mean window=90s "               \
     "decide_period=30s collocate_extra=30s paced=yes settle=0s max_jobs_per_gpu=48 "                                   \
     "estimator=declared" NOTHING_OF_CARMA
 

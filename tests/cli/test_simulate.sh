@@ -80,7 +80,7 @@ import json, sys
 several, one, other = (json.load(open(name)) for name in sys.argv[1:])
 assert several[1].pop("policy") == "carma/settle=60s/share=exclusive" and other[0].pop("policy") == "carma"
 assert several[0] == one[0] and several[1] == other[0] and several[0] != several[1]
-assert several[0]["share"] == "mps" and several[1]["share"] == "exclusive"
+assert several[0]["share"] == "auto" and several[1]["share"] == "exclusive"
 PYTHON
 
 # The same seeds give the same figures, others do not; one seed has no spread.
