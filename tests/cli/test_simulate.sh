@@ -53,6 +53,9 @@ expect_status 3
 grep -q '^carma .* -[0-9.]*% ' "$T/out" || fail "$said: $(cat "$T/out")"
 grep -q '^exclusive/max_gpus_per_user=1: incomplete, not comparable: of 60 jobs 3 never ended (one wants 2 GPUs' "$T/out" ||
     fail "$said: $(cat "$T/out")"
+run simulate --trace thesis_60.csv --compare exclusive/max_gpus_per_user=1,exclusive,carma
+expect_status 3
+grep -q ' [-+][0-9.]*%' "$T/out" && fail "$said: a change against an incomplete run: $(cat "$T/out")"
 
 # The formats.
 run simulate --trace four.csv --policy thesis --seeds 2 --jitter 0.01 --json --steps 4 --timeline four-timeline.csv
