@@ -116,4 +116,20 @@ tail -n 1 "$T/answers.json.posts" | grep -qF "\"command\": [\"$T/train.sh\", \"-
     fail "$said: another program: $(tail -n 1 "$T/answers.json.posts")"
 grep -q '^carma: no more of that$' "$T/err" || fail "$said: $(cat "$T/err")"
 grep -q '^carma: stopped after 0 of 2 jobs' "$T/err" || fail "$said: $(cat "$T/err")"
+
+# A job that fails makes the play incomplete: the report is printed, and the status says so.
+python3 - "$T/answers.json" "$T/failed.json" <<'PYTHON'
+import json, sys
+answers = json.load(open(sys.argv[1]))
+answers["POST /v1/jobs"] = [[201, {"jobs": [{"id": number}]}] for number in (5, 6)]
+answers["GET /v1/jobs/6"][1]["state"] = "FAILED"
+json.dump(answers, open(sys.argv[2], "w"))
+PYTHON
+rm "$T/input" "$T/ready"
+CARMA_SOCKET=$T/failed.sock
+start_fake "$T/failed.json"
+run play --output-dir "$T/out3" --json "$T/two.csv"
+expect_status 3
+grep -q '"incomplete": true' "$T/out" || fail "$said: $(cat "$T/out")"
+grep -q '^carma: 1 of 2 jobs did not complete' "$T/err" || fail "$said: $(cat "$T/err")"
 finish
