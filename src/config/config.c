@@ -106,7 +106,7 @@ static const struct key {
     {"backfill", COUNT, offsetof(struct config, core.backfill), 0, 100000, NULL,
      "number of jobs behind a waiting one that may go before it"},
     {"starvation_timeout", DURATION, offsetof(struct config, core.starvation_timeout_ns), 0, MINUTES(43200), NULL,
-     "with backfill: when GPUs are reserved for the first of the queue"},
+     "with backfill: a job that has waited so long since its submission is not delayed by later ones"},
     {"max_slowdown", RATIO, offsetof(struct config, core.max_slowdown_permille), 0, 1000000, NULL,
      "highest slowdown by sharing that may be predicted for a job (0: any)"},
     {"memory_fence", CHOICE, offsetof(struct config, core.memory_fence), 0, 0, fences,

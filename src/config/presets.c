@@ -20,7 +20,7 @@
 #define CARMA                                                                                                          \
     "memory_view=reserve memory_margin=256M decide_period=0s collocate_extra=0s paced=no settle=30s "                  \
     "oom_retry=informed "                                                                                              \
-    "max_jobs_per_gpu=16 backfill=64 starvation_timeout=30m max_slowdown=2.3 learn=yes shrink_after=5m "               \
+    "max_jobs_per_gpu=16 backfill=64 starvation_timeout=6h max_slowdown=2.1 learn=yes shrink_after=5m "                \
     "memory_fence=auto prior_quantile=85% estimator=auto"
 
 const struct preset presets[] = {

@@ -312,7 +312,6 @@ static void apply_placed(struct core *core, struct job *job, const struct record
     job->granted_bytes = placed->reserved_bytes;
     job->fence_bytes = placed->fence_bytes;
     job->first_use_ns = 0;
-    job->headed_ns = 0;
     job->placement_count = placed->count;
     job->placements = xcalloc(placed->count, sizeof *job->placements);
     for (uint32_t i = 0; i < placed->count; i++) {
@@ -569,35 +568,24 @@ static int apply(struct core *core, const struct record *record, struct error *e
     }
 }
 
-/* A job that its user's limit keeps waiting reserves no GPUs meanwhile, and its time at the head of the queue starts
- * anew. */
+/* A job that its user's limit keeps waiting reserves no GPUs meanwhile. */
 static void step_aside(struct core *core, uint64_t id)
 {
     struct job *job = id ? find(core, id) : NULL;
 
-    if (!job || job->state != JOB_QUEUED || !user_is_limited(core, job, NULL))
-        return;
-    end_reservation(core, job);
-    job->headed_ns = 0;
+    if (job && job->state == JOB_QUEUED && user_is_limited(core, job, NULL))
+        end_reservation(core, job);
 }
 
 int core_apply(struct core *core, const struct record *record, struct error *err)
 {
-    struct job *head = core_head(core);
-    uint64_t first = head ? head->id : 0;
     int status = apply(core, record, err);
 
     core->applied++;
-    if (status == 0 && !record_is_state(record->type)) {
-        step_aside(core, first);
-        step_aside(core, core->reserved_job);
-    }
-    head = core_head(core);
-
     if (status == 0 && record_is_state(record->type))
-        return 0; /* a snapshot holds the head of the queue and the time since when it has been the head */
+        return 0;
     core->restoring &= status != 0;
-    if (status == 0 && head && head->headed_ns == 0)
-        head->headed_ns = record->at_ns;
+    if (status == 0)
+        step_aside(core, core->reserved_job);
     return status;
 }

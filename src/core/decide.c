@@ -246,16 +246,20 @@ static bool choose_reserved(const struct core *core, const struct job *job, stru
     return reserved->count == job->wants->gpus;
 }
 
-/* With backfill a head that needs much could wait for ever. Once a job's starvation timeout has passed, only jobs that
- * fit beside it start on the GPUs reserved for it. So it starts at the latest when the jobs that run there now have
- * ended. True where it starts at once. */
+static bool is_starved(const struct core *core, const struct job *job, int64_t now_ns)
+{
+    return core->config.backfill && now_ns - job->submitted_ns >= core->config.starvation_timeout_ns;
+}
+
+/* With backfill a head that needs much could wait for ever. Once it has waited for the starvation timeout, only jobs
+ * that fit beside it start on the GPUs reserved for it. So it starts at the latest when the jobs that run there now
+ * have ended. True where it starts at once. */
 static bool reserve_for_head(struct core *core, int64_t now_ns, struct record_list *out)
 {
     struct job *head = core_head(core);
     struct record decision = {.type = RECORD_RESERVED, .at_ns = now_ns};
 
-    if (!head || core->reserved_job == head->id || !core->config.backfill ||
-        now_ns - head->headed_ns < core->config.starvation_timeout_ns)
+    if (!head || core->reserved_job == head->id || !is_starved(core, head, now_ns))
         return false;
     decision.job = head->id;
     return choose_reserved(core, head, &decision.reserved) && core_decided(core, out, &decision) &&
@@ -282,6 +286,8 @@ static bool place_jobs(struct core *core, int64_t now_ns, struct record_list *ou
         next = core_behind(core, job);
         if (!place(core, job, now_ns, out)) {
             looked++;
+            if (looked > 1 && is_starved(core, job, now_ns))
+                return moved; /* jobs behind it were submitted later */
         } else if (users_are_limited(core)) {
             moved = true;
             if (next && user_is_limited(core, next, NULL)) /* it was not, before */
@@ -342,7 +348,7 @@ int64_t core_next_wake_ns(const struct core *core, int64_t now_ns)
         return wake_ns;
     earlier(&wake_ns, core->next_decision_ns, now_ns);
     if (core->config.backfill && core->reserved_job != core_head(core)->id)
-        earlier(&wake_ns, core_head(core)->headed_ns + core->config.starvation_timeout_ns, now_ns);
+        earlier(&wake_ns, core_head(core)->submitted_ns + core->config.starvation_timeout_ns, now_ns);
     if (core->shrinking.head)
         earlier(&wake_ns, core->shrinking.head->first_use_ns + core->config.shrink_after_ns, now_ns);
     for (uint32_t i = 0; i < core->gpu_count && core->settling_count; i++)

@@ -82,7 +82,6 @@ struct job {
     int64_t counted_bytes;         /* of its user's limit, in all, while it has GPUs (core/user.h) */
     int64_t stray_bytes;  /* the most that it was observed to hold on GPUs that it was not given, in this run, in all */
     int64_t first_use_ns; /* its memory was observed on all its GPUs then; 0: not yet */
-    int64_t headed_ns;    /* since when it has been the first to be placed; 0: never */
     uint32_t placement_count;         /* GPUs held now */
     struct job_placement *placements; /* owned; NULL while it holds none */
     uint32_t stray_count;             /* GPUs that it was not given, and was observed on in this run */

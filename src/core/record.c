@@ -209,7 +209,6 @@ const struct record_field record_fields[] = {
     LATER(RECORD_STATE_JOB, "counted_bytes", FIELD_I64, state_job.counted_bytes, 0),
     LATER(RECORD_STATE_JOB, "stray_bytes", FIELD_I64, state_job.stray_bytes, 0),
     MEMBER(RECORD_STATE_JOB, "first_use_ns", FIELD_I64, state_job.first_use_ns),
-    MEMBER(RECORD_STATE_JOB, "headed_ns", FIELD_I64, state_job.headed_ns),
     LATER(RECORD_STATE_JOB, "failed_gpu", FIELD_U32, state_job.failure.gpu, RECORD_NO_GPU),
     LATER(RECORD_STATE_JOB, "failed_ns", FIELD_I64, state_job.failure.at_ns, 0),
     MEMBER(RECORD_STATE_PLACEMENT, "gpu", FIELD_U32, state_placement.gpu),
@@ -222,8 +221,8 @@ const size_t record_field_count = array_size(record_fields);
 
 bool record_member_is_gone(uint32_t type, const char *name)
 {
-    return type == RECORD_RECONFIGURED &&
-           strcmp(name, "mps_one_server") == 0; /* false in every store: mps_domain now */
+    return (type == RECORD_RECONFIGURED && strcmp(name, "mps_one_server") == 0) || /* false always: mps_domain now */
+           (type == RECORD_STATE_JOB && strcmp(name, "headed_ns") == 0);           /* submitted_ns counts now */
 }
 
 const char *record_type_name(uint32_t type)

@@ -281,7 +281,6 @@ struct record_state_job {
     int64_t counted_bytes;
     int64_t stray_bytes;
     int64_t first_use_ns;
-    int64_t headed_ns;
     struct record_failure failure;
 };
 

@@ -12,7 +12,7 @@
 #define SWITCH_COST 100
 
 /* Two jobs that take turns leave users with longer runs for little. They must get at least this much more done. */
-#define TURNS_LEAST_GAIN_PPM (PPM / 10)
+#define TURNS_LEAST_GAIN_PPM (PPM / 5)
 
 /* Step by which an activity is moved to see the effect. */
 #define STEP_PERMILLE 10

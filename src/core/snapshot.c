@@ -127,7 +127,6 @@ static void take_job(const struct job *job, int64_t at_ns, struct record_list *o
         .counted_bytes = job->counted_bytes,
         .stray_bytes = job->stray_bytes,
         .first_use_ns = job->first_use_ns,
-        .headed_ns = job->headed_ns,
         .failure = job->failure,
     };
     record_list_add(out, &record);
@@ -319,7 +318,6 @@ static int restore_job(struct core *core, const struct record *record, struct er
     if (job_state_has_gpus(job->state))
         user_counts(job);
     job->first_use_ns = state->first_use_ns;
-    job->headed_ns = state->headed_ns;
     job->failure = state->failure;
     return 0;
 }

@@ -73,6 +73,32 @@ static void test_the_head_has_gpus_reserved_in_the_end(void **state)
     assert_int_equal(core_gpu(f->core, 1)->reserved_for, 0);
 }
 
+/* The head has its GPUs reserved; of the others, a starved one is not passed either. */
+static void test_later_jobs_do_not_pass_a_starved_one(void **state)
+{
+    struct fixture *f = *state;
+
+    use_carma(f);
+    keep_gpus(f, 1);
+    submit_workload(f, "", 1, 30 * GIB, 100);
+    decide(f);
+    submit_workload(f, "", 1, 39 * GIB, 100); /* the head */
+    submit_workload(f, "", 1, 20 * GIB, 100);
+    decide(f);
+    f->now_ns += SECONDS(3600) - 1;
+    submit_workload(f, "", 1, GIB, 100);
+    decide(f);
+    assert_string_equal(placed_on(f, 4), "0");
+    f->now_ns += 1;
+    submit_workload(f, "", 1, GIB, 100);
+    decide(f);
+    assert_string_equal(placed_on(f, 5), "");
+    job_event(f, RECORD_CANCELLED, 3);
+    job_event(f, RECORD_CANCELLED, 2);
+    decide(f);
+    assert_string_equal(placed_on(f, 5), "0");
+}
+
 static void test_a_reservation_ends_with_its_job(void **state)
 {
     struct fixture *f = *state;
@@ -140,9 +166,10 @@ static void test_an_idle_gpu_that_is_reserved_stays_idle(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_backfill_passes_a_blocked_head),        CASE(test_backfill_window_ends),
-        CASE(test_the_head_has_gpus_reserved_in_the_end), CASE(test_a_reservation_ends_with_its_job),
-        CASE(test_others_use_what_a_reservation_leaves),  CASE(test_an_idle_gpu_that_is_reserved_stays_idle),
+        CASE(test_backfill_passes_a_blocked_head),          CASE(test_backfill_window_ends),
+        CASE(test_the_head_has_gpus_reserved_in_the_end),   CASE(test_later_jobs_do_not_pass_a_starved_one),
+        CASE(test_a_reservation_ends_with_its_job),         CASE(test_others_use_what_a_reservation_leaves),
+        CASE(test_an_idle_gpu_that_is_reserved_stays_idle),
     };
 
     return cmocka_run_group_tests_name("backfill", tests, NULL, NULL);

@@ -183,7 +183,6 @@ static void test_who_is_over_a_limit_keeps_no_gpus_for_himself(void **state)
     decide(f);
     assert_string_not_equal(placed_on(f, small), "");
     assert_int_equal(f->core->reserved_job, 0);
-    assert_int_equal(core_find_job(f->core, wide)->headed_ns, 0);
     assert_int_equal(reason_code(f, wide), REASON_USER_GPUS);
 }
 
