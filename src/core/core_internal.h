@@ -75,6 +75,10 @@ bool core_decision_due(const struct core *core, int64_t now_ns);
 /* A decision is a record like any other: it changes the state only by being applied. False: it does not apply. */
 bool core_decided(struct core *core, struct record_list *out, const struct record *decision);
 
+/* Whether decisions look behind the waiting job, too: not where it is starved, unless it is the head, for which GPUs are
+ * reserved. */
+bool core_lets_pass(const struct core *core, const struct job *job, int64_t now_ns);
+
 /* How many jobs are looked at: the head, and the backfill window behind it. */
 uint64_t core_reach(const struct core *core);
 

@@ -251,6 +251,11 @@ static bool is_starved(const struct core *core, const struct job *job, int64_t n
     return core->config.backfill && now_ns - job->submitted_ns >= core->config.starvation_timeout_ns;
 }
 
+bool core_lets_pass(const struct core *core, const struct job *job, int64_t now_ns)
+{
+    return job == core_head(core) || !is_starved(core, job, now_ns);
+}
+
 /* With backfill a head that needs much could wait for ever. Once it has waited for the starvation timeout, only jobs
  * that fit beside it start on the GPUs reserved for it. So it starts at the latest when the jobs that run there now
  * have ended. True where it starts at once. */
@@ -286,8 +291,8 @@ static bool place_jobs(struct core *core, int64_t now_ns, struct record_list *ou
         next = core_behind(core, job);
         if (!place(core, job, now_ns, out)) {
             looked++;
-            if (looked > 1 && is_starved(core, job, now_ns))
-                return moved; /* jobs behind it were submitted later */
+            if (!core_lets_pass(core, job, now_ns))
+                return moved;
         } else if (users_are_limited(core)) {
             moved = true;
             if (next && user_is_limited(core, next, NULL)) /* it was not, before */

@@ -441,14 +441,13 @@ static uint64_t ahead_of(const struct core *core, const struct job *job)
 }
 
 /* Whether decisions look at the job: it is the head, or in the backfill window behind it. */
-static bool within_reach(const struct core *core, const struct job *job)
+static bool within_reach(const struct core *core, const struct job *job, int64_t now_ns)
 {
     const struct job *at = core_head(core);
 
-    for (uint64_t i = core_reach(core); i && at; i--, at = core_behind(core, at))
-        if (at == job)
-            return true;
-    return false;
+    for (uint64_t i = core_reach(core); i && at && at != job; i--)
+        at = i > 1 && core_lets_pass(core, at, now_ns) ? core_behind(core, at) : NULL;
+    return at == job;
 }
 
 struct reason core_reason(const struct core *core, uint64_t id, int64_t now_ns)
@@ -465,7 +464,7 @@ struct reason core_reason(const struct core *core, uint64_t id, int64_t now_ns)
         return (struct reason){.code = REASON_NONE};
     if (user_is_limited(core, job, &limited))
         return limited;
-    if (!within_reach(core, job)) {
+    if (!within_reach(core, job, now_ns)) {
         if (!job->retry && head->retry)
             return (struct reason){.code = REASON_RETRY_FIRST, .other = head->id};
         return (struct reason){.code = REASON_BEHIND, .ahead = ahead_of(core, job), .other = head->id};
