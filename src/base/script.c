@@ -21,8 +21,7 @@ int script_interpreter(const char *text, char **interpreter, char **argument, st
     if (strncmp(text, "#!", 2) != 0)
         return error_set(
             err, EINVAL,
-            "a script begins with '#!' and its interpreter; a job file's name ends in .rad; a program goes "
-            "after '--'");
+            "a script begins with '#!' and its interpreter; a job file's name ends in .rad; a program goes after '--'");
     begin = text + 2 + strspn(text + 2, BLANK);
     if (*begin != '/')
         return error_set(err, EINVAL, "'#!' needs the whole path of an interpreter, e.g. #!/bin/sh");

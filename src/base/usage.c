@@ -7,7 +7,6 @@
 
 static error_t no_second_line(int key, char *argument, struct argp_state *state)
 {
-    (void)argument;
     if (key != ARGP_KEY_INIT)
         return ARGP_ERR_UNKNOWN;
     state->child_inputs[0] = state->input;

@@ -18,7 +18,6 @@
 #include "cli/commands.h"
 #include "cli/programs/programs.h"
 #include "cli/show/term.h"
-#include "cli/show/answer.h"
 
 #define STATUS_NO_GPU   69 /* EX_UNAVAILABLE of sysexits */
 #define DEFAULT_REPEATS 3
@@ -124,9 +123,6 @@ static void show_progress(enum bench_load load, enum bench_source source, size_t
 
 static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *where)
 {
-    (void)info;
-    (void)kind;
-    (void)where;
     return remove(path);
 }
 

@@ -102,7 +102,6 @@ static void add_setting(const struct config_key *key, void *words)
 
 static void add_policy(const char *name, const char *summary, void *words)
 {
-    (void)summary;
     add_word(words, name);
 }
 

@@ -5,7 +5,6 @@
 
 #include "base/manual/manual.h"
 #include "base/memory.h"
-#include "base/strbuf.h"
 #include "cli/cli.h"
 #include "cli/completion.h"
 

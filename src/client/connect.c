@@ -10,7 +10,6 @@
 #include "base/address.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
-#include "base/units.h"
 
 #define TCP_PREFIX      "tcp://"
 #define CONNECT_STEP_MS 1

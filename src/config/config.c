@@ -126,8 +126,7 @@ static const struct key {
      "how long `carma history` knows ended jobs (at least `retention`)"},
     {"share", SHARING, offsetof(struct config, share), 0, 0, NULL,
      "how jobs share a GPU; auto: a user's by MPS, several users' in turns where that pays; mps: by a server of each "
-     "user "
-     "on all GPUs; mps:gpu: by one of each GPU"},
+     "user on all GPUs; mps:gpu: by one of each GPU"},
     {"mps_multiuser", SWITCH, offsetof(struct config, core.mps_multiuser), 0, 0, NULL,
      "jobs of several users may share a GPU's MPS server, which no longer keeps them apart"},
     {"mps_max_clients", COUNT, offsetof(struct config, core.mps_max_clients), 1, 60, NULL,

@@ -1,7 +1,6 @@
 #include "core/common_wants.h"
 
 #include <string.h>
-
 #include "base/hash.h"
 
 struct common_wants {

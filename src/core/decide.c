@@ -3,7 +3,6 @@
  * in qualify.c. */
 #include <string.h>
 
-#include "base/units.h"
 #include "core/core_internal.h"
 #include "core/crash.h"
 #include "core/fence.h"

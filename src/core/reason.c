@@ -161,8 +161,7 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
         else
             snprintf(text, REASON_TEXT,
                      "asks for MPS on %" PRIu32 " GPU%s, %" PRIu32
-                     " %s configured for it: leave --share mps out, or set "
-                     "share = mps for carmad",
+                     " %s configured for it: leave --share mps out, or set share = mps for carmad",
                      reason->wanted, plural(reason->wanted), reason->qualified, reason->qualified == 1 ? "is" : "are");
         break;
     case REASON_INSTANCE:

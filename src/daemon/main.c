@@ -1,7 +1,6 @@
 /* carmad: reads its configuration, its store and its GPUs, in this order, and runs until it is told to stop. */
 #include <argp.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <jansson.h>
 #include <malloc.h>
 #include <signal.h>
@@ -142,8 +141,6 @@ static void protect_from_oom_killer(void)
 
 static void on_store(uv_poll_t *poll, int status, int events)
 {
-    (void)status;
-    (void)events;
     store_dispatch(poll->data);
 }
 
@@ -151,7 +148,6 @@ static void on_signal(uv_signal_t *signal, int number)
 {
     struct daemon *daemon = signal->data;
 
-    (void)number;
     daemon->stopping = true;
     uv_stop(daemon->loop);
 }

@@ -168,7 +168,6 @@ static ssize_t read_body(void *closure, uint64_t position, char *bytes, size_t s
     struct exchange *exchange = closure;
     ssize_t count = upstream_read(&exchange->upstream, bytes, size);
 
-    (void)position;
     return count > 0 ? count : count == 0 ? MHD_CONTENT_READER_END_OF_STREAM : MHD_CONTENT_READER_END_WITH_ERROR;
 }
 

@@ -1,7 +1,5 @@
 #include "estimate/deepspeed.h"
 
-#include <errno.h>
-
 #include "estimate/counts.h"
 
 int deepspeed_stages(const struct estimate_question *question, int64_t bytes[DEEPSPEED_STAGE_COUNT], struct error *err)

@@ -4,7 +4,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/units.h"
 #include "estimate/profile.h"
 

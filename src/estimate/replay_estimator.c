@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/units.h"
 #include "estimate/learned/correction.h"
 #include "estimate/counts.h"
 

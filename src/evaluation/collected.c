@@ -1,6 +1,5 @@
 #include "evaluation/collected.h"
 
-#include <errno.h>
 #include <string.h>
 
 #define SAMPLES 4096 /* of an epoch, where no column says (python/carma_collect/train.py) */

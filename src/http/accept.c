@@ -272,8 +272,6 @@ static void on_connect(uv_poll_t *poll, int status, int events)
 {
     struct listener *listener = poll->data;
 
-    (void)status;
-    (void)events;
     for (int i = 0; i < ACCEPTS_PER_WAKE; i++) {
         struct sockaddr_storage address = {0};
         socklen_t size = sizeof address;

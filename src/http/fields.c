@@ -40,7 +40,6 @@ static enum MHD_Result on_field(void *closure, enum MHD_ValueKind kind, const ch
 {
     struct reading *reading = closure;
 
-    (void)kind;
     value = value ? value : "";
     reading->bytes += name_length + strlen(": ") + value_length + strlen("\r\n");
     reading->odd |= !is_token(name, name_length) || has_control(value, value_length) ||

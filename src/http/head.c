@@ -65,8 +65,7 @@ unsigned http_refuse_head(struct connection *connection, struct MHD_Connection *
     if (!plain || fields[HOST].count != 1 || fields[LENGTH].count > 1 ||
         (fields[LENGTH].count && !http_is_length(fields[LENGTH].value))) {
         *why = "the request's head can be read in two ways: write each line as 'Name: value' and an end of CR LF, with "
-               "one "
-               "Host and at most one Content-Length";
+               "one Host and at most one Content-Length";
         return MHD_HTTP_BAD_REQUEST;
     }
     if (!is_safe_host(fields[HOST].value)) {
@@ -91,7 +90,6 @@ void *http_on_uri(void *closure, const char *uri, struct MHD_Connection *mhd_con
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd_connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     struct connection *connection = info->socket_context;
 
-    (void)closure;
     connection->uri_length = strlen(uri);
     return NULL; /* the context that http_on_request finds */
 }
@@ -106,8 +104,6 @@ size_t http_unescape(void *closure, struct MHD_Connection *connection, char *tex
 {
     char *to = text;
 
-    (void)closure;
-    (void)connection;
     for (const char *from = text; *from; from++) {
         int value =
             from[0] == '%' && digit(from[1]) >= 0 && digit(from[2]) >= 0 ? digit(from[1]) * 16 + digit(from[2]) : 0;

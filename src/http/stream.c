@@ -50,7 +50,6 @@ static ssize_t on_read(void *closure, uint64_t position, char *bytes, size_t mos
     struct http_stream *stream = closure;
     size_t left = stream->text.length - stream->taken;
 
-    (void)position;
     if (stream->cut)
         return MHD_CONTENT_READER_END_WITH_ERROR;
     if (!left && stream->ended)
@@ -72,8 +71,6 @@ static ssize_t on_read(void *closure, uint64_t position, char *bytes, size_t mos
 
 static void on_hangup(uv_poll_t *poll, int status, int events)
 {
-    (void)status;
-    (void)events;
     uv_poll_stop(poll);
     cut(poll->data);
 }

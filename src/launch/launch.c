@@ -61,8 +61,7 @@ static int check_request(const struct launch_request *request, struct error *err
                          request->job, request->time_limit_ns, request->signal, request->signal_before_ns);
     if (request->notify_socket && strlen(request->notify_socket) >= sizeof address.sun_path)
         return error_set(err, ENAMETOOLONG,
-                         "the socket path '%s' is longer than %zu bytes: choose a shorter state "
-                         "directory",
+                         "the socket path '%s' is longer than %zu bytes: choose a shorter state directory",
                          request->notify_socket, sizeof address.sun_path - 1);
     return 0;
 }

@@ -200,8 +200,7 @@ int request_parse(char *text, size_t length, struct request *request, struct err
     if (!request->run_directory || !request->gpu_uuids || !request->mps_pipe_directory || !request->name ||
         !request->cgroup_mounts || !request->directory || !request->output || !request->argument_count)
         return error_set(err, EINVAL,
-                         "the launch request is not complete: daemon and shepherd are not of one "
-                         "installation");
+                         "the launch request is not complete: daemon and shepherd are not of one installation");
     return 0;
 }
 

@@ -3,11 +3,9 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "base/units.h"
 #include "store/store_internal.h"
 
 #define APPLICATION_ID 0x6361726d /* "carm" */

@@ -1,7 +1,5 @@
 #include "trace/rows.h"
 
-#include <errno.h>
-
 #include "base/memory.h"
 
 #define MAX_ARRIVAL_S  1e9 /* thirty years: keeps sums of nanoseconds far from 2^63 */

@@ -139,7 +139,6 @@ static volatile sig_atomic_t told_to_stop;
 
 static void on_signal(int number)
 {
-    (void)number;
     told_to_stop = 1;
 }
 

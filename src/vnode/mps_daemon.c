@@ -42,7 +42,6 @@ void mps_daemon_close(struct mps_daemon *daemon)
 
 static void on_fault(int number)
 {
-    (void)number;
 }
 
 static void be_server(uid_t uid, int faults) __attribute__((noreturn));

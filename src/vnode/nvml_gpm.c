@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/units.h"
 #include "vnode/nvml_node.h"
 
 #define OCCUPANCY_SHARE 0.5 /* of the SM activity, as the three below */

@@ -1,7 +1,6 @@
 /* The processes on a device. A process shows from the moment it holds memory there, as one does with its CUDA
  * context. */
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/units.h"

@@ -46,9 +46,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 const struct argp doctor_argp = {
     .options = options,
     .parser = parse,
-    .doc = "Find out why carma does not work here: driver, GPUs, metrics, MPS, cgroups, permissions, disk, "
-           "settings, the "
-           "daemon. It changes nothing, and needs neither a daemon nor a GPU."
+    .doc = "Find out why carma does not work here: driver, GPUs, metrics, MPS, cgroups, permissions, disk, settings, "
+           "the daemon. It changes nothing, and needs neither a daemon nor a GPU."
            "\vAs root, or as the user that runs carmad, it sees more. The exit status is 1 where a check fails; a "
            "warning is not a failure. Each finding is explained in docs/doctor.md.",
 };

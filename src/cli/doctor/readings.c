@@ -47,8 +47,7 @@ static void check_stand_in(struct doctor *doctor, const struct gpu_node_reading 
 {
     doctor_find(doctor, "metrics", DOCTOR_WARN,
                 "run carmad as root, or have the driver let all users profile; GPUs before Hopper need DCGM. Without "
-                "SM activity "
-                "policies take a GPU for busy as soon as any kernel runs",
+                "SM activity policies take a GPU for busy as soon as any kernel runs",
                 "sm_activity is NVML's utilisation, an upper bound, on %zu of %zu%s%s", count, all,
                 *reading->limits ? ": " : "", reading->limits);
 }

@@ -61,8 +61,7 @@ static void check_limits_of_jobs(struct doctor *doctor, const char *own)
     if (missing)
         doctor_find(doctor, "job limits", DOCTOR_WARN,
                     "boot with systemd.unified_cgroup_hierarchy=1 cgroup_no_v1=all: without them --memory, --cpus and "
-                    "job_* limit "
-                    "no job",
+                    "job_* limit no job",
                     "version 2 of control groups has no controller here for: %s", missing);
     else
         doctor_find(doctor, "job limits", DOCTOR_OK, NULL,
@@ -141,8 +140,7 @@ static void check_processes(struct doctor *doctor)
     if (length > 0 && strcmp(name, INITIAL_PID_NS) != 0)
         doctor_find(doctor, "processes", DOCTOR_WARN,
                     "share the host's (docker run --pid=host, hostPID): NVML's processes have other numbers here, so "
-                    "that a job's "
-                    "memory is not told from others'",
+                    "that a job's memory is not told from others'",
                     "a PID namespace of its own: a container");
     else if (hides && geteuid() != 0)
         doctor_find(doctor, "processes", DOCTOR_WARN,

@@ -109,7 +109,6 @@ static char *list_estimators(int key, const char *text, void *input)
     struct table *table;
     struct strbuf out = {0};
 
-    (void)input;
     if (key != ARGP_KEY_HELP_POST_DOC)
         return (char *)(uintptr_t)text;
     table = table_new(columns, array_size(columns));

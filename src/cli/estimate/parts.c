@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/units.h"
 #include "cli/estimate/estimate.h"
 #include "estimate/program/lower.h"
 

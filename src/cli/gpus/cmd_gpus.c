@@ -43,8 +43,7 @@ const struct argp gpus_argp = {
            "With --watch, their present activity: SM activity, SM occupancy, DRAM and tensor activity, PCIe traffic to "
            "and from the GPU. SRC is the source that measures it; AGE says how old it is."
            "\vFREE is the memory that the policy counts as free: reservations that are not used yet are not free. An "
-           "activity "
-           "with a ~ is "
+           "activity with a ~ is "
            "NVML's utilisation, an upper bound that stands in where no SM activity can be measured.",
 };
 

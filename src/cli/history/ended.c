@@ -7,7 +7,6 @@
 #include <strings.h>
 
 #include "base/nodetime.h"
-#include "base/units.h"
 #include "cli/cli.h"
 #include "cli/history/span.h"
 #include "core/job.h"

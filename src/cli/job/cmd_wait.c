@@ -15,9 +15,7 @@ const struct argp wait_argp = {
     .args_doc = "IDS...",
     .doc = "Wait until all these jobs have ended.\vThe exit status is that of the first of them (in the order named) "
            "that did not end with 0. It is the job's own exit status, 128+N if signal N ended it, or 1 if it never "
-           "ran. IDS are like 7, "
-           "1,3-5 or "
-           "@ (your last job).",
+           "ran. IDS are like 7, 1,3-5 or @ (your last job).",
 };
 
 static int job_status(const json_t *job)

@@ -27,7 +27,6 @@ static void ignore(struct spec_strings *ignored, char *what)
 
 static char *as_it_is(const char *value, struct spec_strings *ignored)
 {
-    (void)ignored;
     return xstrdup(value);
 }
 
@@ -36,7 +35,6 @@ static char *time_limit(const char *value, struct spec_strings *ignored)
 {
     bool none = strcmp(value, "0") == 0 || strcasecmp(value, "UNLIMITED") == 0 || strcasecmp(value, "INFINITE") == 0;
 
-    (void)ignored;
     return xstrdup(none ? "" : value);
 }
 
@@ -45,7 +43,6 @@ static char *signal_before(const char *value, struct spec_strings *ignored)
 {
     size_t prefix = strspn(value, "BR");
 
-    (void)ignored;
     return xstrdup(prefix && value[prefix] == ':' ? value + prefix + 1 : value);
 }
 
@@ -54,7 +51,6 @@ static char *host_memory(const char *value, struct spec_strings *ignored)
 {
     size_t digits = strspn(value, "0123456789");
 
-    (void)ignored;
     if (strcmp(value, "0") == 0)
         return xstrdup("");
     return xasprintf("%s%s", value, digits && !value[digits] ? "M" : "");

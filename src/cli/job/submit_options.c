@@ -109,11 +109,9 @@ const struct argp submit_argp = {
     .parser = parse,
     .args_doc = "FILE...\nSCRIPT [-- ARGUMENT...]\n- [-- ARGUMENT...]\n-- COMMAND [ARGUMENT...]",
     .doc = "Submit jobs: job files (.rad), scripts with #CARMA or #SBATCH lines, or a command after '--'. Several "
-           "files are "
-           "all accepted, or none is."
+           "files are all accepted, or none is."
            "\vA script is copied now: later changes of the file do not reach the job. '-' is a script on standard "
            "input. It says its needs in comment lines, in the words of these options: '#CARMA --gpus 2'. '#SBATCH' "
            "lines are read where they have a meaning here. The command line goes before a file. A job gets the "
-           "environment of "
-           "the shell that submits it.",
+           "environment of the shell that submits it.",
 };

@@ -1,5 +1,4 @@
 /* Scripts: the text that is sent, and the options in their #CARMA and #SBATCH lines. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -12,8 +12,7 @@ const struct argp bench_argp = {
     .doc = "Measure this machine's GPUs as the thesis did: 'carma bench monitor' measures the cost of each source of "
            "metrics, and its values. 'carma bench collocate' measures how jobs that share a GPU slow one another."
            "\v'carma help bench monitor' and 'carma help bench collocate' explain them. Both ask for GPUs on which "
-           "nothing "
-           "else runs.",
+           "nothing else runs.",
 };
 
 /* "bench monitor" is carma-bench monitor. */

@@ -1,6 +1,5 @@
 #include "cli/show/svg.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>

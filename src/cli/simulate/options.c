@@ -303,7 +303,6 @@ static char *add_policies(int key, const char *text, void *input)
     size_t length;
     FILE *out;
 
-    (void)input;
     if (key != ARGP_KEY_HELP_POST_DOC || !(out = open_memstream(&help, &length)))
         return (char *)text;
     fprintf(out, "%s\n\nPolicies, and presets (to which a policy may be added: thesis+lug):\n", text);

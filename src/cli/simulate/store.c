@@ -10,7 +10,6 @@
 
 static int feed(uint64_t seq, const struct record *record, void *past)
 {
-    (void)seq;
     past_record(past, record);
     return 0;
 }

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "base/units.h"
 #include "cli/show/answer.h"
 #include "cli/top/answer.h"
 

@@ -247,8 +247,7 @@ const struct argp trace_build_argp = {
     .args_doc = "FILE",
     .doc =
         "Make a trace for a server from a published one: cut a window out, take N of its jobs, draw workloads by a "
-        "mix, scale the arrivals. The result is in carma's format and says in its "
-        "comments how it was made."
+        "mix, scale the arrivals. The result is in carma's format and says in its comments how it was made."
         "\vFILE is in one of the formats of docs/formats/trace.md, gzip-packed or not. Which workload is light, medium "
         "or heavy: docs/formats/workloads.md.",
 };

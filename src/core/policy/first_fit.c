@@ -4,8 +4,6 @@
 
 static int64_t rank(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
-    (void)job;
-    (void)core;
     return gpu->number;
 }
 

@@ -4,7 +4,6 @@
 
 static int64_t rank(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
-    (void)job;
     return -gpu_free_bytes(core, gpu);
 }
 

@@ -4,8 +4,6 @@
 
 static int64_t rank(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
-    (void)job;
-    (void)core;
     /* Every GPU with residents comes before every idle one; among them the busier first. */
     return gpu->resident_count ? -(int64_t)gpu->smact_permille - 1 : 1;
 }

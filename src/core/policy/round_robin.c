@@ -4,7 +4,6 @@
 
 static int64_t rank(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
-    (void)job;
     return ((int64_t)gpu->number - core->round_robin_next + core->gpu_count) % core->gpu_count;
 }
 

@@ -227,8 +227,7 @@ int groups_add(struct groups *groups, const struct store_history *row, struct er
 
     if (!group || groups->bytes > GROUPS_MOST_BYTES)
         return error_set(err, E2BIG,
-                         "too many %s (%u) to sum up at once: ask for a shorter span, or for a name such as "
-                         "'train*'",
+                         "too many %s (%u) to sum up at once: ask for a shorter span, or for a name such as 'train*'",
                          keys[groups->key].list, HASH_COUNT(groups->groups));
     group->jobs++;
     history_sums_add(&group->sums, row);

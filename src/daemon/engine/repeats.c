@@ -4,7 +4,6 @@
 #include <string.h>
 #include <time.h>
 #include <utlist.h>
-
 #include "base/hash.h"
 
 #define KEY_TEXT (REPEATS_ID_MAX + 16)

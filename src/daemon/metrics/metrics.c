@@ -16,8 +16,7 @@ static const struct metric metrics[] = {
     {"carma_build_info", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_BUILD, metric_one, 0, "1; which carma this is."},
     {"carma_node_time_seconds", PROMETHEUS_GAUGE, PROMETHEUS_NANO, METRIC_OF_NODE, metric_node_time, 0,
      "The node's time, since 1970 or, on a virtual node, since the machine's start. All seconds and rates of jobs and "
-     "GPUs "
-     "are of this time."},
+     "GPUs are of this time."},
     {"carma_node_time_scale", PROMETHEUS_GAUGE, PROMETHEUS_MILLI, METRIC_OF_NODE, metric_time_scale, 0,
      "Seconds of the node's time in a second: 1, but on a virtual node."},
     {"carma_store_trouble", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_NODE, metric_store_trouble, 0,

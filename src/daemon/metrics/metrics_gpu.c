@@ -25,31 +25,26 @@ static bool tell(int64_t *value, int64_t known, bool is_known)
 
 bool metric_gpu_lost(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
 {
-    (void)scene;
     return tell(value, gpu->gpu ? gpu->gpu->lost : !gpu->entry->there, true);
 }
 
 bool metric_gpu_jobs(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
 {
-    (void)scene;
     return tell(value, gpu->gpu ? gpu->gpu->resident_count : 0, gpu->gpu);
 }
 
 bool metric_gpu_total(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
 {
-    (void)scene;
     return tell(value, gpu->gpu ? gpu->gpu->total_bytes : 0, gpu->gpu);
 }
 
 bool metric_gpu_used(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
 {
-    (void)scene;
     return tell(value, gpu->entry->reading.used_bytes, gpu->gpu && has(gpu, GPU_HAS_MEMORY));
 }
 
 bool metric_gpu_reserved(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
 {
-    (void)scene;
     return tell(value, gpu->gpu ? gpu_reserved_bytes(gpu->gpu) : 0, gpu->gpu);
 }
 
@@ -57,7 +52,6 @@ bool metric_gpu_unmanaged(const struct metrics_scene *scene, const struct metric
 {
     int64_t unmanaged_bytes = gpu->entry->attribution.unmanaged_bytes;
 
-    (void)scene;
     return tell(value, unmanaged_bytes, gpu->gpu && has(gpu, GPU_HAS_MEMORY) && unmanaged_bytes >= 0);
 }
 
@@ -72,31 +66,26 @@ bool metric_gpu_measure(const struct metrics_scene *scene, const struct metric_s
 {
     const struct gpu_measure *measure = &gpu->entry->reading.metrics[gpu->number];
 
-    (void)scene;
     return tell(value, measure->value, gpu->gpu && gpu->entry->there && measure->source != GPU_SOURCE_NONE);
 }
 
 bool metric_gpu_active_time(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
 {
-    (void)scene;
     return tell(value, (int64_t)(gpu->entry->sm_activity_seconds * 1e9), gpu->gpu && gpu->entry->at_ns);
 }
 
 bool metric_gpu_read_time(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
 {
-    (void)scene;
     return tell(value, gpu->entry->at_ns, gpu->entry->at_ns);
 }
 
 bool metric_gpu_power(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
 {
-    (void)scene;
     return tell(value, gpu->entry->reading.power_mw, has(gpu, GPU_HAS_POWER));
 }
 
 bool metric_gpu_energy(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
 {
-    (void)scene;
     return tell(value, gpu->entry->reading.energy_mj, has(gpu, GPU_HAS_ENERGY));
 }
 
@@ -131,13 +120,11 @@ bool metric_gpu_unmanaged_energy(const struct metrics_scene *scene, const struct
 
 bool metric_gpu_xid(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
 {
-    (void)scene;
     return tell(value, gpu->entry->reading.xid, is_physical(gpu));
 }
 
 bool metric_gpu_xids(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
 {
-    (void)scene;
     return tell(value, gpu->entry->reading.xid_count, is_physical(gpu));
 }
 
@@ -152,7 +139,6 @@ bool metric_job_reserved(const struct metrics_scene *scene, const struct metric_
 
 bool metric_job_used(const struct metrics_scene *scene, const struct metric_subject *share, int64_t *value)
 {
-    (void)scene;
     *value = share->entry->there ? attribution_of(&share->entry->attribution, share->view->id) : -1;
     return *value >= 0;
 }
@@ -161,7 +147,6 @@ bool metric_job_peak(const struct metrics_scene *scene, const struct metric_subj
 {
     const struct job_view *view = share->view;
 
-    (void)scene;
     *value = 0;
     for (uint32_t i = 0; i < view->placement_count; i++)
         if (view->placements[i].gpu == share->gpu->number)
@@ -171,7 +156,6 @@ bool metric_job_peak(const struct metrics_scene *scene, const struct metric_subj
 
 bool metric_stray(const struct metrics_scene *scene, const struct metric_subject *stray, int64_t *value)
 {
-    (void)scene;
     return tell(value, stray->process->used_bytes > 0 ? stray->process->used_bytes : 0, true);
 }
 
@@ -182,7 +166,6 @@ bool metric_job_over(const struct metrics_scene *scene, const struct metric_subj
 
 bool metric_job_victims(const struct metrics_scene *scene, const struct metric_subject *job, int64_t *value)
 {
-    (void)scene;
     return tell(value, job->view->victims, true);
 }
 

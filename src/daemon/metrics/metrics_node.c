@@ -14,30 +14,24 @@
 
 bool metric_one(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
 {
-    (void)scene;
-    (void)subject;
     *value = 1;
     return true;
 }
 
 bool metric_node_time(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
 {
-    (void)subject;
     *value = scene->now_ns;
     return true;
 }
 
 bool metric_time_scale(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
 {
-    (void)scene;
-    (void)subject;
     *value = (int64_t)(nodetime_scale() * 1e3 + 0.5);
     return true;
 }
 
 bool metric_store_trouble(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
 {
-    (void)subject;
     *value = engine_trouble(scene->daemon->engine) != NULL;
     return true;
 }
@@ -50,7 +44,6 @@ bool metric_jobs(const struct metrics_scene *scene, const struct metric_subject 
 
 bool metric_oldest_wait(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
 {
-    (void)subject;
     *value = scene->now_ns - scene->oldest_ns;
     return true;
 }
@@ -65,7 +58,6 @@ bool metric_decisions(const struct metrics_scene *scene, const struct metric_sub
 
 bool metric_submitted(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
 {
-    (void)subject;
     *value = scene->submitted;
     return true;
 }
@@ -84,28 +76,24 @@ bool metric_oom(const struct metrics_scene *scene, const struct metric_subject *
 
 bool metric_retries(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
 {
-    (void)subject;
     *value = scene->sums.retries;
     return true;
 }
 
 bool metric_user_gpu_time(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
 {
-    (void)scene;
     *value = subject->user->sums.gpu_ns;
     return true;
 }
 
 bool metric_user_energy(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
 {
-    (void)scene;
     *value = subject->user->sums.energy_mj - subject->user->unstored_mj;
     return true;
 }
 
 bool metric_user_ends(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
 {
-    (void)scene;
     *value = 0;
     for (uint32_t state = 0; state < JOB_STATE_COUNT; state++)
         *value += subject->user->sums.ended[state];
@@ -114,14 +102,12 @@ bool metric_user_ends(const struct metrics_scene *scene, const struct metric_sub
 
 bool metric_user_oom(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
 {
-    (void)scene;
     *value = subject->user->sums.oom_crashes + subject->user->sums.handle_crashes;
     return true;
 }
 
 bool metric_user_retries(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
 {
-    (void)scene;
     *value = subject->user->sums.retries;
     return true;
 }
@@ -133,8 +119,6 @@ bool metric_resident_memory(const struct metrics_scene *scene, const struct metr
     FILE *file = fopen("/proc/self/statm", "re");
     bool known = file && fscanf(file, "%*d %" SCNd64, value) == 1;
 
-    (void)scene;
-    (void)subject;
     *value = known ? *value * sysconf(_SC_PAGESIZE) : 0;
     if (file)
         fclose(file);
@@ -146,8 +130,6 @@ bool metric_open_files(const struct metrics_scene *scene, const struct metric_su
     DIR *entries = opendir("/proc/self/fd");
     const struct dirent *entry;
 
-    (void)scene;
-    (void)subject;
     *value = -1; /* that of `entries` */
     while (entries && (entry = readdir(entries)))
         *value += *entry->d_name != '.';
@@ -160,8 +142,6 @@ bool metric_most_files(const struct metrics_scene *scene, const struct metric_su
 {
     struct rlimit limit;
 
-    (void)scene;
-    (void)subject;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
         return false;
     *value = (int64_t)limit.rlim_cur;
@@ -172,8 +152,6 @@ bool metric_processor_time(const struct metrics_scene *scene, const struct metri
 {
     struct timespec used;
 
-    (void)scene;
-    (void)subject;
     if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) != 0)
         return false;
     *value = (int64_t)used.tv_sec * NS_PER_SEC + used.tv_nsec;
@@ -186,8 +164,6 @@ bool metric_start_time(const struct metrics_scene *scene, const struct metric_su
     struct timespec wall, since_boot;
     struct proc_stat stat;
 
-    (void)scene;
-    (void)subject;
     if (proc_read_stat(getpid(), &stat) != 0)
         return false;
     clock_gettime(CLOCK_REALTIME, &wall);

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "api/or_null.h"
-#include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/share.h"
 #include "core/ledger.h"

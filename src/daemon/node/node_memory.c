@@ -2,7 +2,6 @@
  * the store along with the energy (node_energy.c). */
 #include <inttypes.h>
 
-#include "base/nodetime.h"
 #include "daemon/node/node_internal.h"
 #include "store/history.h"
 

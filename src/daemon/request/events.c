@@ -10,7 +10,6 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/strbuf.h"
-#include "base/units.h"
 #include "core/ledger.h"
 #include "daemon/node/node_live.h"
 #include "daemon/request/status.h"

@@ -111,7 +111,6 @@ static int take_row(const struct store_history *row, void *user, struct error *e
 {
     struct rows *rows = user;
 
-    (void)err;
     if (json_array_size(rows->list) >= rows->most)
         rows->more = true;
     else

@@ -7,7 +7,6 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "daemon/daemon.h"
 #include "daemon/log.h"
 #include "launch/launch.h"
 

@@ -246,8 +246,6 @@ void runs_on_notified(uv_poll_t *poll, int status, int events)
     struct runs *runs = poll->data;
     int64_t job;
 
-    (void)status;
-    (void)events;
     for (int i = 0; i < WAKES_MAX && (job = take_wake(runs)) >= 0; i++) {
         struct run *run = job ? runs_run_of(runs, (uint64_t)job) : NULL;
         if (run)

@@ -1,5 +1,4 @@
 /* Attention as summaries show it: projections as layers, the operations between them not at all. */
-#include "base/memory.h"
 #include "estimate/connect/connecting.h"
 
 /* Word, position and segment embeddings are added up. */

@@ -1,4 +1,3 @@
-#include "base/memory.h"
 #include "estimate/program/lowering.h"
 
 void lowering_save(struct tape_op *op, uint32_t tensor)

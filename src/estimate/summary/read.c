@@ -1,6 +1,5 @@
 #include "estimate/summary/read.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/memory.h"

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "base/memory.h"
-
 #define MAX_ARGUMENTS 24
 
 struct arguments {

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "estimate/summary/read_footer.h"
 #include "estimate/summary/read_formats.h"
 #include "estimate/summary/read_input.h"

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "base/units.h"
 
 #define ROUNDING       0.01 /* a share this much above 1 is still taken for 1 */
 #define TRAFFIC_MOST   1e12 /* bytes a second: more than any link has */

@@ -133,7 +133,6 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
 {
     struct mps_call *call = handle->data;
 
-    (void)suggested;
     *buffer = uv_buf_init(call->room, sizeof call->room);
 }
 
@@ -151,7 +150,6 @@ static void on_shut(uv_shutdown_t *request, int status)
 {
     struct mps_call *call = request->data;
 
-    (void)status;
     if (!uv_is_closing((uv_handle_t *)&call->input))
         uv_close((uv_handle_t *)&call->input, on_closed);
 }

@@ -24,7 +24,6 @@ static void on_started(void *user, int status, const char *answer, const struct 
 {
     struct trial *trial = user;
 
-    (void)answer;
     trial->status = status;
     trial->err = *err;
 }

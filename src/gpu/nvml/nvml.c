@@ -158,8 +158,7 @@ static void explain_denied(unsigned denied, struct gpu_node_reading *out)
             used +=
                 (size_t)snprintf(out->limits + used, sizeof out->limits - used, "%s%s", named++ ? ", " : "", names[i]);
     snprintf(out->limits + used, sizeof out->limits - used,
-             ": run as root, or set the driver's "
-             "NVreg_RestrictProfilingToAdminUsers=0");
+             ": run as root, or set the driver's NVreg_RestrictProfilingToAdminUsers=0");
 }
 
 /* Whether no GPU answers because the driver was unloaded or replaced. */
@@ -195,9 +194,8 @@ static int nvml_read(void *state, struct gpu_node_reading *out, struct error *er
         return cannot_serve(nvml, "lost its driver", out->gpus[0].error, err);
     if (wanted > GPU_MAX_DEVICES)
         snprintf(out->limits, sizeof out->limits,
-                 "%zu GPUs and MIG instances are more than the %d that carma can use: "
-                 "the last are left out",
-                 wanted, GPU_MAX_DEVICES);
+                 "%zu GPUs and MIG instances are more than the %d that carma can use: the last are left out", wanted,
+                 GPU_MAX_DEVICES);
     else
         explain_denied(nvml->denied, out);
     return 0;

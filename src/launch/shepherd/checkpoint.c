@@ -29,8 +29,7 @@ int checkpoint_make(const struct request *request, struct error *err)
     if (code == 0 || (code == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode)))
         return 0;
     return error_set(err, code,
-                     "cannot make the checkpoint directory '%s': %s: submit from a directory in which you may "
-                     "write",
+                     "cannot make the checkpoint directory '%s': %s: submit from a directory in which you may write",
                      path, code == EEXIST ? "a file of that name is there" : strerror(code));
 }
 
