@@ -9,8 +9,11 @@ start_node h200x1 300
 start_daemon --config /dev/null
 
 run submit -- "$TRAIN" --memory 4G --seconds 100000
-expect_field 1 reservation_source unknown
-expect_field 1 reserved_bytes None
+expect_field 1 reservation_source prior
+expect_field 1 reserved_bytes $((26 << 30))
+run explain 1
+grep -q "26.0 GiB on each GPU, which is enough for most workloads: its own need is not known yet" "$T/out" ||
+    fail "explain says: $(cat "$T/out")"
 until_field 1 reservation_source observed
 expect_field 1 reserved_bytes 5368709120 # a quarter more than it holds
 run explain 1
@@ -34,7 +37,7 @@ first, last = (job["reservation_source"], job["reserved_bytes"]), (job["last_res
 assert first == ("declared", 20 << 30), first
 assert last == ("observed", 4724464025), last' || fail "the accounting of a request that was shrunk"
 
-# Its frameworks' limit: its reservation, or the whole GPU where its need is unknown or it has no neighbour.
+# Its frameworks' limit: its reservation, or the whole GPU where it has no neighbour.
 told() {
     number=$1 expected=$2
     shift 2
@@ -48,6 +51,9 @@ assert told == [str(expected), f"{expected * 10000 // total / 10000:.4f}"], (tol
         "$(cat told.out)" || fail "$said: told $(cat told.out)"
 }
 told 3 21474836480 --gpu-memory 20G
-told 4 all
+told 4 $((26 << 30))
 told 5 all --gpu-memory 20G --exclusive
+stop_daemon
+start_daemon --config /dev/null --set prior_quantile=0%
+told 6 all
 finish_node

@@ -55,12 +55,12 @@ expect_field 4 estimate.source replay
 run explain 4
 grep -q "^memory: 2.0 GiB on each GPU, declared: estimated " "$T/out" || fail "$said: $(cat "$T/out")"
 
-# An unknown figure is not guessed; unknown layers are reported, and the job is taken.
+# An unknown figure is not estimated; unknown layers are reported, and the job is taken.
 run submit --parsable --hold --summary resnet50.summary -- true
 expect_status 0
 grep -q "warning: resnet50.summary: no batch size, so nothing is estimated: give --batch-size$" "$T/err" ||
     fail "$said: $(cat "$T/err")"
-expect_field 5 reservation_source unknown
+expect_field 5 reservation_source prior
 sed 's/ Linear-/  Quark-/' resnet50.summary >quark.summary
 run submit --parsable --hold --summary quark.summary --batch-size 32 -- true
 expect_status 0
