@@ -138,6 +138,12 @@ static int64_t declared_claim(const struct core *core, const struct job *job, ui
     return outgrown;
 }
 
+/* More than any GPU has would mean to wait for ever: let it be seen that it does not fit. */
+static int64_t on_any_gpu(const struct core *core, int64_t bytes)
+{
+    return bytes < core->largest_gpu_bytes ? bytes : core->largest_gpu_bytes;
+}
+
 static int64_t known_reservation(const struct core *core, const struct job *job, uint32_t *source)
 {
     const struct profile *profile = job->profile;
@@ -149,13 +155,12 @@ static int64_t known_reservation(const struct core *core, const struct job *job,
         return declared_claim(core, job, source);
     if (job->crashes == 0 && (profile->runs || (profile->peak_bytes && job->wants->request_bytes < 0))) {
         *source = SOURCE_LEARNED;
-        return with_learned_margin(profile);
+        return on_any_gpu(core, with_learned_margin(profile));
     }
     if (job->reserved_bytes < 0 || profile->peak_bytes <= job->reserved_bytes)
         return job->reserved_bytes;
     *source = SOURCE_LEARNED;
-    /* It is known from a crash alone. More than any GPU has would mean to wait for ever: let it be seen. */
-    return profile->peak_bytes < core->largest_gpu_bytes ? profile->peak_bytes : core->largest_gpu_bytes;
+    return on_any_gpu(core, profile->peak_bytes);
 }
 
 int64_t learned_reservation(const struct core *core, const struct job *job, uint32_t *source)

@@ -89,6 +89,7 @@ static void test_the_learned_quantile_holds(void **state)
             struct profile *profile = learn_profile(core, "w");
             struct job job = {.profile = profile, .wants = &guessed};
             core->config.learn = true;
+            core->largest_gpu_bytes = 40 * GIB;
             for (size_t run = 0; run < 1 + trial % 8; run++)
                 learn_memory(core, &job, normal_bytes(&random, cases[i].spread), true);
             enough += normal_bytes(&random, cases[i].spread) <= learned_reservation(core, &job, NULL);
@@ -110,6 +111,22 @@ static void test_what_is_declared_is_believed(void **state)
     submit_record(f, record);
     decide(f);
     assert_int_equal(f->decisions.items[0].placed.reserved_bytes, 20 * GIB);
+}
+
+/* A workload that a crash has shown to need more than any GPU has waits for none: its jobs run, and are given up. */
+static void test_what_fits_nowhere_does_not_wait_for_ever(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t job;
+
+    use_carma(f);
+    job = submit_workload(f, "w", 1, -1, -1);
+    decide(f);
+    memory_observed(f, job, 0, 39 * GIB);
+    exits(f, job, EXIT_GPU_OOM, 8 * GIB);
+    job = submit_workload(f, "w", 1, -1, -1);
+    decide(f);
+    assert_string_not_equal(placed_on(f, job), "");
 }
 
 static void test_nothing_is_learned_where_that_is_off(void **state)
@@ -203,10 +220,15 @@ static void test_a_sample_is_due_when_it_can_teach(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_memory_is_learned_with_a_margin),      CASE(test_the_margin_falls_with_the_runs),
-        CASE(test_the_learned_quantile_holds),           CASE(test_what_is_declared_is_believed),
-        CASE(test_nothing_is_learned_where_that_is_off), CASE(test_activity_is_learned_alone),
-        CASE(test_activity_is_learned_by_regression),    CASE(test_what_is_learned_on_one_gpu_opens_another),
+        CASE(test_memory_is_learned_with_a_margin),
+        CASE(test_the_margin_falls_with_the_runs),
+        CASE(test_the_learned_quantile_holds),
+        CASE(test_what_is_declared_is_believed),
+        CASE(test_what_fits_nowhere_does_not_wait_for_ever),
+        CASE(test_nothing_is_learned_where_that_is_off),
+        CASE(test_activity_is_learned_alone),
+        CASE(test_activity_is_learned_by_regression),
+        CASE(test_what_is_learned_on_one_gpu_opens_another),
         CASE(test_a_sample_is_due_when_it_can_teach),
     };
 

@@ -462,7 +462,7 @@ static void finish(struct submission *submission)
     else
         decide(submission, &jobs);
     submission->done(submission->user, submission->status, jobs, &submission->err);
-    if (submission->looked_up)
+    if (submission->looked_up && !submission->daemon->stopping) /* they are gone then */
         owners_keep(submission->daemon->owners, submission->uid, &submission->owner);
     for (size_t i = 0; i < submission->count; i++) {
         job_spec_release(&submission->applicants[i].spec);
