@@ -23,44 +23,15 @@ static bool tell(int64_t *value, int64_t known, bool is_known)
 
 /* ---- GPUs ---- */
 
-bool metric_gpu_lost(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
-{
-    return tell(value, gpu->gpu ? gpu->gpu->lost : !gpu->entry->there, true);
-}
-
-bool metric_gpu_jobs(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
-{
-    return tell(value, gpu->gpu ? gpu->gpu->resident_count : 0, gpu->gpu);
-}
-
-bool metric_gpu_total(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
-{
-    return tell(value, gpu->gpu ? gpu->gpu->total_bytes : 0, gpu->gpu);
-}
-
-bool metric_gpu_used(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
-{
-    return tell(value, gpu->entry->reading.used_bytes, gpu->gpu && has(gpu, GPU_HAS_MEMORY));
-}
-
-bool metric_gpu_reserved(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
-{
-    return tell(value, gpu->gpu ? gpu_reserved_bytes(gpu->gpu) : 0, gpu->gpu);
-}
-
-bool metric_gpu_unmanaged(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
-{
-    int64_t unmanaged_bytes = gpu->entry->attribution.unmanaged_bytes;
-
-    return tell(value, unmanaged_bytes, gpu->gpu && has(gpu, GPU_HAS_MEMORY) && unmanaged_bytes >= 0);
-}
-
-bool metric_gpu_free(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
-{
-    bool known = gpu->gpu && has(gpu, GPU_HAS_MEMORY);
-
-    return tell(value, known ? node_free_bytes(scene->daemon->node, gpu->gpu, gpu->entry) : 0, known);
-}
+METRIC(metric_gpu_lost, gpu, true, gpu->gpu ? gpu->gpu->lost : !gpu->entry->there)
+METRIC(metric_gpu_jobs, gpu, gpu->gpu, gpu->gpu->resident_count)
+METRIC(metric_gpu_total, gpu, gpu->gpu, gpu->gpu->total_bytes)
+METRIC(metric_gpu_used, gpu, has(gpu, GPU_HAS_MEMORY) && gpu->gpu, gpu->entry->reading.used_bytes)
+METRIC(metric_gpu_reserved, gpu, gpu->gpu, gpu_reserved_bytes(gpu->gpu))
+METRIC(metric_gpu_unmanaged, gpu, has(gpu, GPU_HAS_MEMORY) && gpu->gpu && gpu->entry->attribution.unmanaged_bytes >= 0,
+       gpu->entry->attribution.unmanaged_bytes)
+METRIC(metric_gpu_free, gpu, has(gpu, GPU_HAS_MEMORY) && gpu->gpu,
+       node_free_bytes(scene->daemon->node, gpu->gpu, gpu->entry))
 
 bool metric_gpu_measure(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
 {
@@ -69,25 +40,10 @@ bool metric_gpu_measure(const struct metrics_scene *scene, const struct metric_s
     return tell(value, measure->value, gpu->gpu && gpu->entry->there && measure->source != GPU_SOURCE_NONE);
 }
 
-bool metric_gpu_active_time(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
-{
-    return tell(value, (int64_t)(gpu->entry->sm_activity_seconds * 1e9), gpu->gpu && gpu->entry->at_ns);
-}
-
-bool metric_gpu_read_time(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
-{
-    return tell(value, gpu->entry->at_ns, gpu->entry->at_ns);
-}
-
-bool metric_gpu_power(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
-{
-    return tell(value, gpu->entry->reading.power_mw, has(gpu, GPU_HAS_POWER));
-}
-
-bool metric_gpu_energy(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
-{
-    return tell(value, gpu->entry->reading.energy_mj, has(gpu, GPU_HAS_ENERGY));
-}
+METRIC(metric_gpu_active_time, gpu, gpu->gpu && gpu->entry->at_ns, (int64_t)(gpu->entry->sm_activity_seconds * 1e9))
+METRIC(metric_gpu_read_time, gpu, gpu->entry->at_ns, gpu->entry->at_ns)
+METRIC(metric_gpu_power, gpu, has(gpu, GPU_HAS_POWER), gpu->entry->reading.power_mw)
+METRIC(metric_gpu_energy, gpu, has(gpu, GPU_HAS_ENERGY), gpu->entry->reading.energy_mj)
 
 bool metric_gpu_idle_power(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
 {
@@ -118,15 +74,8 @@ bool metric_gpu_unmanaged_energy(const struct metrics_scene *scene, const struct
     return tell_account(scene, gpu, ENERGY_UNMANAGED, value);
 }
 
-bool metric_gpu_xid(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
-{
-    return tell(value, gpu->entry->reading.xid, is_physical(gpu));
-}
-
-bool metric_gpu_xids(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
-{
-    return tell(value, gpu->entry->reading.xid_count, is_physical(gpu));
-}
+METRIC(metric_gpu_xid, gpu, is_physical(gpu), gpu->entry->reading.xid)
+METRIC(metric_gpu_xids, gpu, is_physical(gpu), gpu->entry->reading.xid_count)
 
 /* ---- Jobs ---- */
 
@@ -154,20 +103,9 @@ bool metric_job_peak(const struct metrics_scene *scene, const struct metric_subj
     return true;
 }
 
-bool metric_stray(const struct metrics_scene *scene, const struct metric_subject *stray, int64_t *value)
-{
-    return tell(value, stray->process->used_bytes > 0 ? stray->process->used_bytes : 0, true);
-}
-
-bool metric_job_over(const struct metrics_scene *scene, const struct metric_subject *job, int64_t *value)
-{
-    return tell(value, job_view_over_bytes(job->view, scene->daemon->core), true);
-}
-
-bool metric_job_victims(const struct metrics_scene *scene, const struct metric_subject *job, int64_t *value)
-{
-    return tell(value, job->view->victims, true);
-}
+METRIC(metric_stray, stray, true, stray->process->used_bytes > 0 ? stray->process->used_bytes : 0)
+METRIC(metric_job_over, job, true, job_view_over_bytes(job->view, scene->daemon->core))
+METRIC(metric_job_victims, job, true, job->view->victims)
 
 bool metric_job_slowdown(const struct metrics_scene *scene, const struct metric_subject *job, int64_t *value)
 {
@@ -175,10 +113,7 @@ bool metric_job_slowdown(const struct metrics_scene *scene, const struct metric_
     return *value > 0;
 }
 
-bool metric_job_gpu_time(const struct metrics_scene *scene, const struct metric_subject *job, int64_t *value)
-{
-    return tell(value, job_view_gpu_ns(job->view, scene->now_ns), true);
-}
+METRIC(metric_job_gpu_time, job, true, job_view_gpu_ns(job->view, scene->now_ns))
 
 bool metric_job_energy(const struct metrics_scene *scene, const struct metric_subject *job, int64_t *value)
 {

@@ -80,6 +80,16 @@ struct metrics_scene {
 /* False: it is not known. The value is in the metric's unit. */
 typedef bool metric_value(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value);
 
+/* Defines a metric_value by two expressions of `scene` and of the subject: whether the value is known, and what it is.
+ */
+#define METRIC(name, subject, known, told)                                                                             \
+    bool name(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)                 \
+    {                                                                                                                  \
+        bool is_known = (known);                                                                                       \
+        *value = is_known ? (told) : 0;                                                                                \
+        return is_known;                                                                                               \
+    }
+
 struct metric {
     const char *name;
     enum prometheus_type type;

@@ -12,85 +12,22 @@
 #include "daemon/engine/engine.h"
 #include "daemon/metrics/metrics_internal.h"
 
-bool metric_one(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
-{
-    *value = 1;
-    return true;
-}
-
-bool metric_node_time(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
-{
-    *value = scene->now_ns;
-    return true;
-}
-
-bool metric_time_scale(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
-{
-    *value = (int64_t)(nodetime_scale() * 1e3 + 0.5);
-    return true;
-}
-
-bool metric_store_trouble(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
-{
-    *value = engine_trouble(scene->daemon->engine) != NULL;
-    return true;
-}
-
-bool metric_jobs(const struct metrics_scene *scene, const struct metric_subject *state, int64_t *value)
-{
-    *value = (int64_t)scene->counts[state->number];
-    return true;
-}
-
-bool metric_oldest_wait(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
-{
-    *value = scene->now_ns - scene->oldest_ns;
-    return true;
-}
-
-bool metric_decisions(const struct metrics_scene *scene, const struct metric_subject *decision, int64_t *value)
-{
-    *value = (int64_t)engine_decisions(scene->daemon->engine, decision->number);
-    return true;
-}
+METRIC(metric_one, subject, true, 1)
+METRIC(metric_node_time, subject, true, scene->now_ns)
+METRIC(metric_time_scale, subject, true, (int64_t)(nodetime_scale() * 1e3 + 0.5))
+METRIC(metric_store_trouble, subject, true, engine_trouble(scene->daemon->engine) != NULL)
+METRIC(metric_jobs, state, true, (int64_t)scene->counts[state->number])
+METRIC(metric_oldest_wait, subject, true, scene->now_ns - scene->oldest_ns)
+METRIC(metric_decisions, decision, true, (int64_t)engine_decisions(scene->daemon->engine, decision->number))
 
 /* ---- Results of jobs ---- */
 
-bool metric_submitted(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
-{
-    *value = scene->submitted;
-    return true;
-}
-
-bool metric_ends(const struct metrics_scene *scene, const struct metric_subject *state, int64_t *value)
-{
-    *value = scene->sums.ended[state->number];
-    return true;
-}
-
-bool metric_oom(const struct metrics_scene *scene, const struct metric_subject *cause, int64_t *value)
-{
-    *value = cause->number == EXIT_GPU_HANDLE ? scene->sums.handle_crashes : scene->sums.oom_crashes;
-    return true;
-}
-
-bool metric_retries(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
-{
-    *value = scene->sums.retries;
-    return true;
-}
-
-bool metric_user_gpu_time(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
-{
-    *value = subject->user->sums.gpu_ns;
-    return true;
-}
-
-bool metric_user_energy(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
-{
-    *value = subject->user->sums.energy_mj - subject->user->unstored_mj;
-    return true;
-}
+METRIC(metric_submitted, subject, true, scene->submitted)
+METRIC(metric_ends, state, true, scene->sums.ended[state->number])
+METRIC(metric_oom, cause, true, cause->number == EXIT_GPU_HANDLE ? scene->sums.handle_crashes : scene->sums.oom_crashes)
+METRIC(metric_retries, subject, true, scene->sums.retries)
+METRIC(metric_user_gpu_time, subject, true, subject->user->sums.gpu_ns)
+METRIC(metric_user_energy, subject, true, subject->user->sums.energy_mj - subject->user->unstored_mj)
 
 bool metric_user_ends(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
 {
@@ -100,17 +37,8 @@ bool metric_user_ends(const struct metrics_scene *scene, const struct metric_sub
     return true;
 }
 
-bool metric_user_oom(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
-{
-    *value = subject->user->sums.oom_crashes + subject->user->sums.handle_crashes;
-    return true;
-}
-
-bool metric_user_retries(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)
-{
-    *value = subject->user->sums.retries;
-    return true;
-}
+METRIC(metric_user_oom, subject, true, subject->user->sums.oom_crashes + subject->user->sums.handle_crashes)
+METRIC(metric_user_retries, subject, true, subject->user->sums.retries)
 
 /* ---- The process ---- */
 
