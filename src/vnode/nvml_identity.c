@@ -7,50 +7,26 @@
 #define PCI_VENDOR_NVIDIA 0x10deu
 #define PCIE_LANES        16
 
-/* Defines a query of one fixed number. */
-#define FIXED(function, expression)                                                                                    \
-    int function(struct nvml_device *device, unsigned int *value)                                                      \
-    {                                                                                                                  \
-        const struct node_gpu *gpu;                                                                                    \
-        int rc = nvml_gpu(device, &gpu);                                                                               \
-                                                                                                                       \
-        if (rc != NVML_SUCCESS)                                                                                        \
-            return rc;                                                                                                 \
-        if (!value)                                                                                                    \
-            return NVML_ERROR_INVALID_ARGUMENT;                                                                        \
-        *value = (expression);                                                                                         \
-        return NVML_SUCCESS;                                                                                           \
-    }
+NVML_NUMBER(nvmlDeviceGetMinorNumber, nvml_gpu, device->gpu)
+NVML_NUMBER(nvmlDeviceGetArchitecture, nvml_gpu, gpu->architecture)
+NVML_NUMBER(nvmlDeviceGetBrand, nvml_gpu, NVML_BRAND_NVIDIA)
+NVML_NUMBER(nvmlDeviceGetBusType, nvml_gpu, NVML_BUS_TYPE_PCIE)
+NVML_NUMBER(nvmlDeviceGetNumGpuCores, nvml_gpu, gpu->cores)
+NVML_NUMBER(nvmlDeviceGetComputeMode, nvml_gpu, NVML_COMPUTEMODE_DEFAULT)
+NVML_NUMBER(nvmlDeviceGetPersistenceMode, nvml_gpu, NVML_FEATURE_ENABLED)
+NVML_NUMBER(nvmlDeviceGetDisplayMode, nvml_gpu, NVML_FEATURE_DISABLED)
+NVML_NUMBER(nvmlDeviceGetDisplayActive, nvml_gpu, NVML_FEATURE_DISABLED)
+NVML_NUMBER(nvmlDeviceGetPerformanceState, nvml_gpu, 0)
+NVML_NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, nvml_gpu, gpu->pcie_generation)
+NVML_NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, nvml_gpu, gpu->pcie_generation)
+NVML_NUMBER(nvmlDeviceGetMaxPcieLinkWidth, nvml_gpu, PCIE_LANES)
+NVML_NUMBER(nvmlDeviceGetCurrPcieLinkWidth, nvml_gpu, PCIE_LANES)
+NVML_NUMBER(nvmlDeviceGetPowerManagementMode, nvml_gpu, NVML_FEATURE_ENABLED)
+NVML_NUMBER(nvmlDeviceGetPowerManagementLimit, nvml_gpu, gpu->power_limit_mw)
+NVML_NUMBER(nvmlDeviceGetPowerManagementDefaultLimit, nvml_gpu, gpu->power_limit_mw)
+NVML_NUMBER(nvmlDeviceGetEnforcedPowerLimit, nvml_gpu, gpu->power_limit_mw)
 
-FIXED(nvmlDeviceGetMinorNumber, device->gpu)
-FIXED(nvmlDeviceGetArchitecture, gpu->architecture)
-FIXED(nvmlDeviceGetBrand, NVML_BRAND_NVIDIA)
-FIXED(nvmlDeviceGetBusType, NVML_BUS_TYPE_PCIE)
-FIXED(nvmlDeviceGetNumGpuCores, gpu->cores)
-FIXED(nvmlDeviceGetComputeMode, NVML_COMPUTEMODE_DEFAULT)
-FIXED(nvmlDeviceGetPersistenceMode, NVML_FEATURE_ENABLED)
-FIXED(nvmlDeviceGetDisplayMode, NVML_FEATURE_DISABLED)
-FIXED(nvmlDeviceGetDisplayActive, NVML_FEATURE_DISABLED)
-FIXED(nvmlDeviceGetPerformanceState, 0)
-FIXED(nvmlDeviceGetMaxPcieLinkGeneration, gpu->pcie_generation)
-FIXED(nvmlDeviceGetCurrPcieLinkGeneration, gpu->pcie_generation)
-FIXED(nvmlDeviceGetMaxPcieLinkWidth, PCIE_LANES)
-FIXED(nvmlDeviceGetCurrPcieLinkWidth, PCIE_LANES)
-FIXED(nvmlDeviceGetPowerManagementMode, NVML_FEATURE_ENABLED)
-FIXED(nvmlDeviceGetPowerManagementLimit, gpu->power_limit_mw)
-FIXED(nvmlDeviceGetPowerManagementDefaultLimit, gpu->power_limit_mw)
-FIXED(nvmlDeviceGetEnforcedPowerLimit, gpu->power_limit_mw)
-
-int nvmlDeviceGetIndex(struct nvml_device *device, unsigned int *index)
-{
-    const struct node_gpu *gpu;
-    int rc = nvml_checked(nvml_whole_gpu(device, &gpu), index);
-
-    if (rc != NVML_SUCCESS)
-        return rc;
-    *index = nvml_index(device->gpu);
-    return NVML_SUCCESS;
-}
+NVML_NUMBER(nvmlDeviceGetIndex, nvml_whole_gpu, nvml_index(device->gpu))
 
 int nvmlDeviceGetUUID(struct nvml_device *device, char *text, unsigned int room)
 {

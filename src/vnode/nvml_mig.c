@@ -17,27 +17,8 @@ int nvmlDeviceGetMigMode(struct nvml_device *device, unsigned int *current, unsi
     return NVML_SUCCESS;
 }
 
-int nvmlDeviceIsMigDeviceHandle(struct nvml_device *device, unsigned int *is_mig)
-{
-    const struct node_gpu *gpu;
-    int rc = nvml_checked(nvml_gpu(device, &gpu), is_mig);
-
-    if (rc != NVML_SUCCESS)
-        return rc;
-    *is_mig = device->instance > 0;
-    return NVML_SUCCESS;
-}
-
-int nvmlDeviceGetMaxMigDeviceCount(struct nvml_device *device, unsigned int *count)
-{
-    const struct node_gpu *gpu;
-    int rc = nvml_checked(nvml_whole_gpu(device, &gpu), count);
-
-    if (rc != NVML_SUCCESS)
-        return rc;
-    *count = gpu->mig ? MIG_DEVICES : 0;
-    return NVML_SUCCESS;
-}
+NVML_NUMBER(nvmlDeviceIsMigDeviceHandle, nvml_gpu, device->instance > 0)
+NVML_NUMBER(nvmlDeviceGetMaxMigDeviceCount, nvml_whole_gpu, gpu->mig ? MIG_DEVICES : 0)
 
 int nvmlDeviceGetMigDeviceHandleByIndex(struct nvml_device *device, unsigned int index, struct nvml_device **mig)
 {
@@ -65,41 +46,16 @@ int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(struct nvml_device *mig, struct
     return NVML_SUCCESS;
 }
 
-/* The instance behind a MIG handle. */
-static int find_instance(struct nvml_device *device, const struct node_instance **instance)
+/* The GPU of a MIG handle. */
+static int gpu_of_instance(struct nvml_device *device, const struct node_gpu **gpu)
 {
-    const struct node_gpu *gpu;
-    int rc = nvml_gpu(device, &gpu);
+    int rc = nvml_gpu(device, gpu);
 
-    if (rc != NVML_SUCCESS)
-        return rc;
-    if (device->instance == 0)
-        return NVML_ERROR_NOT_SUPPORTED;
-    *instance = &gpu->instances[device->instance - 1];
-    return NVML_SUCCESS;
+    return rc == NVML_SUCCESS && device->instance == 0 ? NVML_ERROR_NOT_SUPPORTED : rc;
 }
 
-int nvmlDeviceGetGpuInstanceId(struct nvml_device *device, unsigned int *id)
-{
-    const struct node_instance *instance;
-    int rc = nvml_checked(find_instance(device, &instance), id);
-
-    if (rc != NVML_SUCCESS)
-        return rc;
-    *id = instance->gpu_instance;
-    return NVML_SUCCESS;
-}
-
-int nvmlDeviceGetComputeInstanceId(struct nvml_device *device, unsigned int *id)
-{
-    const struct node_instance *instance;
-    int rc = nvml_checked(find_instance(device, &instance), id);
-
-    if (rc != NVML_SUCCESS)
-        return rc;
-    *id = instance->compute_instance;
-    return NVML_SUCCESS;
-}
+NVML_NUMBER(nvmlDeviceGetGpuInstanceId, gpu_of_instance, gpu->instances[device->instance - 1].gpu_instance)
+NVML_NUMBER(nvmlDeviceGetComputeInstanceId, gpu_of_instance, gpu->instances[device->instance - 1].compute_instance)
 
 /* An eighth of the GPU's SMs, in pairs, is a slice: 14 of the A100's 108 and 16 of the H100's 132, as in reality.
  */
@@ -114,14 +70,11 @@ int nvmlDeviceGetAttributes_v2(struct nvml_device *device, struct nvml_attribute
 {
     const struct node_instance *instance;
     const struct node_gpu *gpu;
-    int rc = find_instance(device, &instance);
+    int rc = nvml_checked(gpu_of_instance(device, &gpu), attributes);
 
-    if (rc == NVML_SUCCESS)
-        rc = nvml_gpu(device, &gpu);
     if (rc != NVML_SUCCESS)
         return rc;
-    if (!attributes)
-        return NVML_ERROR_INVALID_ARGUMENT;
+    instance = &gpu->instances[device->instance - 1];
     *attributes = (struct nvml_attributes){
         .multiprocessor_count = instance->slices * slice_multiprocessors(gpu),
         .copy_engines = instance->slices,

@@ -47,4 +47,16 @@ struct node *nvml_node(void);
 /* NVML_ERROR_INSUFFICIENT_SIZE where it does not fit. */
 int nvml_copy_text(const char *text, char *to, unsigned int room);
 
+/* Defines a query of one number: an expression of `device` and of the `gpu` that `find` (as nvml_gpu) finds for it. */
+#define NVML_NUMBER(function, find, expression)                                                                        \
+    int function(struct nvml_device *device, unsigned int *value)                                                      \
+    {                                                                                                                  \
+        const struct node_gpu *gpu;                                                                                    \
+        int rc = nvml_checked(find(device, &gpu), value);                                                              \
+                                                                                                                       \
+        if (rc == NVML_SUCCESS)                                                                                        \
+            *value = (expression);                                                                                     \
+        return rc;                                                                                                     \
+    }
+
 #endif
