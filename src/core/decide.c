@@ -103,7 +103,7 @@ static bool worth_another_look(const struct core *core, const struct job *job, i
     int64_t needed_bytes;
 
     if (job->examined == 0 || (job->profile && job->profile->changed > job->examined) ||
-        core->prior.changed > job->examined)
+        (core->prior.changed > job->examined && prior_speaks_for(core, job)))
         return true;
     needed_bytes = job_needed_bytes(core, job);
     for (const struct gpu *gpu = core->last_opened; gpu && gpu->opened > job->examined; gpu = gpu->opened_before)
