@@ -13,8 +13,6 @@ from carma.versions import tensors_in, torch_version
 CUBLAS_WORKSPACE_BYTES = (2 * 4096 + 8 * 16) * 1024
 
 GEMMS = frozenset(["mm", "addmm", "bmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "_addmm_activation"])
-CONVOLUTIONS = frozenset(["convolution"])
-CONVOLUTION_BACKWARDS = frozenset(["convolution_backward"])
 NORMS = frozenset([
     "native_batch_norm", "_native_batch_norm_legit", "cudnn_batch_norm", "miopen_batch_norm", "_batch_norm_with_update",
     "native_layer_norm", "native_group_norm", "_fused_rms_norm",
@@ -92,10 +90,6 @@ def is_no_copy(args, kwargs):
 # Convolutions
 
 FORWARD, BACKWARD_DATA, BACKWARD_WEIGHT = "f", "d", "w"
-
-
-def _argument(func_args, kwargs, index, name, default=None):
-    return func_args[index] if len(func_args) > index else kwargs.get(name, default)
 
 
 def _spread(values, rank):

@@ -108,7 +108,6 @@ void layer_add_input(struct layer *layer, int32_t from);
 
 int64_t layer_elements(const struct layer *layer); /* of its output, per sample; 0 where its shape is not known */
 const char *layer_kind_name(enum layer_kind kind); /* "conv", "linear", ... */
-const char *activation_name(enum activation activation);
 
 /* The kind (and activation) that a type name of PyTorch or Keras stands for: "Conv2d", "BatchNormalization", "GELU".
  * LAYER_UNKNOWN where there is none. */

@@ -9,44 +9,6 @@ static bool in_domain(const struct node_slot *slot, uint64_t domain)
     return slot->phase != NODE_SLOT_FREE && slot->mps && slot->mps_domain == domain;
 }
 
-int domain_clients(struct node *node, uint64_t domain, struct domain_client *clients, uint32_t *count)
-{
-    struct node_bank *bank;
-    int rc = node_begin(node, &bank);
-
-    if (rc < 0)
-        return rc;
-    *count = 0;
-    for (uint32_t i = 0; i < bank->slot_high; i++) {
-        const struct node_slot *slot = &bank->slots[i];
-        struct domain_client *client = &clients[*count];
-
-        if (!in_domain(slot, domain))
-            continue;
-        *client = (struct domain_client){
-            .pid = slot->pid, .uid = slot->uid, .server_pid = slot->mps_server_pid, .fault = slot->fault};
-        for (uint32_t k = 0; k < slot->use_count && k < NODE_MAX_GPUS; k++)
-            client->gpus |= 1u << slot->uses[k].gpu % 32;
-        (*count)++;
-    }
-    node_commit(node);
-    return 0;
-}
-
-int domain_serve(struct node *node, uint64_t domain, int32_t server_pid)
-{
-    struct node_bank *bank;
-    int rc = node_begin(node, &bank);
-
-    if (rc < 0)
-        return rc;
-    for (uint32_t i = 0; i < bank->slot_high; i++)
-        if (in_domain(&bank->slots[i], domain) && bank->slots[i].mps_server_pid == 0)
-            bank->slots[i].mps_server_pid = server_pid;
-    node_commit(node);
-    return 0;
-}
-
 static bool share_a_place(const struct node_slot *a, const struct node_slot *b)
 {
     for (uint32_t i = 0; i < a->use_count && i < NODE_MAX_GPUS; i++)

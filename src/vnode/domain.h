@@ -16,21 +16,6 @@ enum cuda_fault {
     CUDA_FAULT_UNKNOWN = 999, /* the driver went away */
 };
 
-struct domain_client {
-    int32_t pid;
-    uint32_t uid;
-    int32_t server_pid; /* 0: not yet served */
-    uint32_t gpus;      /* bit g: GPU g of the node */
-    uint32_t fault;     /* enum cuda_fault with which it has to end; 0: none */
-};
-
-/* The domain's clients in *clients (room for NODE_MAX_SLOTS), *count of them; 0 or a negative errno. A client with a
- * fault has not ended yet: the server is in FAULT while there is one. */
-int domain_clients(struct node *node, uint64_t domain, struct domain_client *clients, uint32_t *count);
-
-/* Makes `server_pid` the server of the domain's clients that have none. 0 or a negative errno. */
-int domain_serve(struct node *node, uint64_t domain, int32_t server_pid);
-
 /* Has the driver end the process with `fault`, at its next look. Where it came through MPS and the fault is its own,
  * its victims are all its domain's clients on the same GPU or MIG instance. -ESRCH: it is not on the node.
  */

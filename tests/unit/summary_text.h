@@ -4,6 +4,7 @@
 
 #include "base/strbuf.h"
 #include "estimate/summary/read.h"
+#include "activation_name.h"
 
 static void put_dims(struct strbuf *out, const char *before, const int64_t *dims, int rank)
 {

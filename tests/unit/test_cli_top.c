@@ -50,6 +50,17 @@ static int tear_down(void **state)
     return 0;
 }
 
+static void screen_text(const struct top_screen *screen, struct strbuf *out)
+{
+    for (size_t i = 0; i < screen->height; i++) {
+        for (size_t k = 0; k < screen->lines[i].count; k++)
+            strbuf_puts(out, screen->lines[i].spans[k].text);
+        while (out->length && out->text[out->length - 1] == ' ')
+            out->text[--out->length] = '\0';
+        strbuf_puts(out, "\n");
+    }
+}
+
 /* As text, owned by the caller; no line may be wider than the screen. */
 static char *show(struct top_model *model, size_t width, size_t height)
 {
@@ -60,7 +71,7 @@ static char *show(struct top_model *model, size_t width, size_t height)
     top_view(model, &screen);
     for (size_t i = 0; i < height; i++)
         assert_true(screen.lines[i].width <= width);
-    top_screen_text(&screen, &out);
+    screen_text(&screen, &out);
     top_screen_release(&screen);
     return strbuf_steal(&out);
 }

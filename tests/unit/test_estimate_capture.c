@@ -176,20 +176,6 @@ static void its_trainings_are_named(void **state)
     capture_release(&capture);
 }
 
-static void cublas_takes_what_the_machine_says(void **state)
-{
-    struct capture capture;
-    char text[sizeof GOOD];
-
-    strcpy(text, GOOD);
-    *strstr(text, "t10x") = 'w';
-    assert_int_equal(read_text(&capture, text, 0, NULL), 0);
-    capture_set_cublas_workspace(&capture, 32 << 20);
-    assert_int_equal(capture.program.events[3].bytes, 32 << 20);
-    assert_int_equal(capture.program.events[1].bytes, 8512);
-    capture_release(&capture);
-}
-
 /* GOOD with its first `old` replaced by `new` is refused on that line with that text. */
 static void refused(const char *old, const char *new, unsigned line, const char *expected)
 {
@@ -285,7 +271,6 @@ int main(void)
         cmocka_unit_test(convolutions_have_their_geometry),
         cmocka_unit_test(any_batch_size_where_it_scales),
         cmocka_unit_test(its_trainings_are_named),
-        cmocka_unit_test(cublas_takes_what_the_machine_says),
         cmocka_unit_test(contradictions_are_refused),
         cmocka_unit_test(broken_files_are_refused),
         cmocka_unit_test(sizes_do_not_overflow),

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "activation_name.h"
 #include "base/memory.h"
 #include "base/units.h"
 #include "estimate/estimate.h"

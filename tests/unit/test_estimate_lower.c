@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "activation_name.h"
 #include "estimate_fixture.h"
 
 #define WIDTH 1000

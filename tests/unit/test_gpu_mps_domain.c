@@ -18,6 +18,7 @@
 #include "gpu/mps/domain.h"
 #include "gpu/mps/trial.h"
 #include "vnode/domain.h"
+#include "domain_clients.h"
 #include "vnode_fixture.h"
 
 #define GUARD_MS 20000
@@ -47,6 +48,13 @@ struct world {
     pid_t meant;
 };
 
+static const char *phase_name(enum mps_phase phase)
+{
+    static const char *const names[] = {"down", "starting", "serving", "faulted", "stopping"};
+
+    return (uint32_t)phase < MPS_PHASE_COUNT ? names[phase] : "?";
+}
+
 static void on_phase(void *user, struct mps_domain *domain, enum mps_phase phase, const char *why)
 {
     struct world *world = user;
@@ -54,7 +62,7 @@ static void on_phase(void *user, struct mps_domain *domain, enum mps_phase phase
 
     (void)domain;
     assert_non_null(why);
-    snprintf(world->phases + length, sizeof world->phases - length, "%s ", mps_phase_name(phase));
+    snprintf(world->phases + length, sizeof world->phases - length, "%s ", phase_name(phase));
 }
 
 static void on_ready(void *user, uint64_t job, int status, const struct error *err)

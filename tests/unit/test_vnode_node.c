@@ -13,6 +13,7 @@
 #include "base/nodetime.h"
 #include "base/proc.h"
 #include "vnode/domain.h"
+#include "domain_clients.h"
 #include "vnode_fixture.h"
 
 static struct fixture f;

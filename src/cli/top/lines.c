@@ -83,17 +83,6 @@ void top_put_text(struct top_line *line, enum term_style style, size_t most, con
     top_put(line, style, width < most ? width : most, false, safe);
 }
 
-void top_screen_text(const struct top_screen *screen, struct strbuf *out)
-{
-    for (size_t i = 0; i < screen->height; i++) {
-        for (size_t k = 0; k < screen->lines[i].count; k++)
-            strbuf_puts(out, screen->lines[i].spans[k].text);
-        while (out->length && out->text[out->length - 1] == ' ')
-            out->text[--out->length] = '\0';
-        strbuf_puts(out, "\n");
-    }
-}
-
 static bool grows_before(const struct top_column *columns, const size_t *widths, size_t a, size_t b)
 {
     return (widths[a] - columns[a].least) * (columns[b].most - columns[b].least) <

@@ -42,9 +42,6 @@ void top_put(struct top_line *line, enum term_style style, size_t columns, bool 
 /* The same in as many columns as it takes, but no more than `most`. */
 void top_put_text(struct top_line *line, enum term_style style, size_t most, const char *text);
 
-/* The screen's text, without styles and without blanks at the ends of lines. */
-void top_screen_text(const struct top_screen *screen, struct strbuf *out);
-
 /* Columns of a table. */
 struct top_column {
     const char *title;

@@ -420,12 +420,3 @@ void capture_release(struct capture *capture)
 {
     program_release(&capture->program);
 }
-
-void capture_set_cublas_workspace(struct capture *capture, int64_t bytes)
-{
-    for (size_t i = 0; i < capture->program.event_count; i++) {
-        struct program_event *event = &capture->program.events[i];
-        if (event->op == PROGRAM_ALLOC && event->category == MEMORY_WORKSPACE)
-            event->bytes = bytes < 0 ? 0 : bytes > PROGRAM_MAX_BYTES ? PROGRAM_MAX_BYTES : bytes;
-    }
-}

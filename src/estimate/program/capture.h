@@ -44,8 +44,4 @@ struct capture_changes {
  * -EINVAL where it becomes too large. To be called once, after capture_read(). */
 int capture_change(struct capture *capture, const struct capture_changes *changes, struct error *err);
 
-/* cuBLAS takes another workspace on this GPU than the recording says (a machine profile's; 0: none). One of that size
- * for each thread that calls it, the script's and autograd's. */
-void capture_set_cublas_workspace(struct capture *capture, int64_t bytes);
-
 #endif

@@ -14,13 +14,6 @@
 #define IDLE_MS    60000
 #define TIMEOUT_MS 15000
 
-const char *mps_phase_name(enum mps_phase phase)
-{
-    static const char *const names[] = {"down", "starting", "serving", "faulted", "stopping"};
-
-    return (uint32_t)phase < MPS_PHASE_COUNT ? names[phase] : "?";
-}
-
 pid_t mps_domain_daemon(const struct mps_domain *domain)
 {
     return domain->process.pid;

@@ -76,6 +76,5 @@ enum mps_phase mps_domain_phase(const struct mps_domain *domain);
 const char *mps_domain_pipe_directory(const struct mps_domain *domain);
 const char *mps_domain_gpus(const struct mps_domain *domain);
 uint32_t mps_domain_jobs(const struct mps_domain *domain);
-const char *mps_phase_name(enum mps_phase phase); /* "down", "starting", "serving", "faulted", "stopping" */
 
 #endif

@@ -59,7 +59,6 @@ enum nvml_return_code {
 #define NVML_PCI_BUS_ID_ROOM     32
 #define NVML_PCI_BUS_ID_OLD_ROOM 16
 #define NVML_SYSTEM_VERSION_ROOM 80
-#define NVML_SERIAL_ROOM         30
 
 #define NVML_FEATURE_DISABLED 0
 #define NVML_FEATURE_ENABLED  1
@@ -69,8 +68,6 @@ enum nvml_return_code {
 enum nvml_temperature_threshold {
     NVML_TEMPERATURE_THRESHOLD_SHUTDOWN = 0,
     NVML_TEMPERATURE_THRESHOLD_SLOWDOWN = 1,
-    NVML_TEMPERATURE_THRESHOLD_MEM_MAX = 2,
-    NVML_TEMPERATURE_THRESHOLD_GPU_MAX = 3,
 };
 
 enum nvml_clock { NVML_CLOCK_GRAPHICS = 0, NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2, NVML_CLOCK_VIDEO = 3 };
@@ -83,16 +80,9 @@ enum nvml_compute_mode {
 };
 
 enum nvml_architecture {
-    NVML_DEVICE_ARCH_VOLTA = 5,
-    NVML_DEVICE_ARCH_TURING = 6,
-    NVML_DEVICE_ARCH_AMPERE = 7,
-    NVML_DEVICE_ARCH_ADA = 8,
     NVML_DEVICE_ARCH_HOPPER = 9,
-    NVML_DEVICE_ARCH_BLACKWELL = 10,
-    NVML_DEVICE_ARCH_UNKNOWN = -1,
 };
 
-#define NVML_BRAND_TESLA   2
 #define NVML_BRAND_NVIDIA  14
 #define NVML_BUS_TYPE_PCIE 2
 
@@ -103,20 +93,14 @@ enum nvml_process_mode {
 };
 
 enum nvml_value_type {
-    NVML_VALUE_TYPE_DOUBLE = 0,
     NVML_VALUE_TYPE_UNSIGNED_INT = 1,
-    NVML_VALUE_TYPE_UNSIGNED_LONG = 2,
     NVML_VALUE_TYPE_UNSIGNED_LONG_LONG = 3,
-    NVML_VALUE_TYPE_SIGNED_LONG_LONG = 4,
-    NVML_VALUE_TYPE_SIGNED_INT = 5,
-    NVML_VALUE_TYPE_UNSIGNED_SHORT = 6,
 };
 
 /* Fields of nvmlDeviceGetFieldValues. */
 enum nvml_field {
     NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION = 83, /* mJ, unsigned long long */
-    NVML_FI_DEV_NVLINK_LINK_COUNT = 91,
-    NVML_FI_DEV_POWER_AVERAGE = 185, /* mW, unsigned int */
+    NVML_FI_DEV_POWER_AVERAGE = 185,           /* mW, unsigned int */
     NVML_FI_DEV_POWER_INSTANT = 186,
     NVML_FI_DEV_POWER_MIN_LIMIT = 187,
     NVML_FI_DEV_POWER_MAX_LIMIT = 188,
