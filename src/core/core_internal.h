@@ -38,13 +38,13 @@ struct core {
     struct queue shrinking;   /* RUNNING with a reservation that may be shrunk, in the order of first use */
     int64_t next_decision_ns; /* no placement before */
     uint32_t round_robin_next;
-    uint64_t reserved_job;         /* the one that has GPUs reserved; 0: none */
-    uint32_t settling_count;       /* of the GPUs with a settling_job */
-    int64_t smallest_gpu_bytes;    /* total, of the GPUs: a cache */
-    uint32_t instance_count;       /* of the GPUs, those that are MIG instances: the same */
-    uint32_t mps_count;            /* of the GPUs, those on which MPS serves: the same */
-    bool outgrown;                 /* a job may have outgrown its reservation: a cache */
-    bool restoring;                /* a snapshot is being applied: until the first record of another kind */
+    uint64_t reserved_job;      /* the one that has GPUs reserved; 0: none */
+    uint32_t settling_count;    /* of the GPUs with a settling_job */
+    int64_t smallest_gpu_bytes; /* total, of the GPUs: a cache */
+    uint32_t instance_count;    /* of the GPUs, those that are MIG instances: the same */
+    uint32_t mps_count;         /* of the GPUs, those on which MPS serves: the same */
+    bool outgrown;              /* a job may have outgrown its reservation: a cache */
+    bool restoring;             /* a snapshot is being applied: until the first record of another kind */
     /* Caches, not state: a job is examined again only when something has opened since its last examination. */
     uint64_t applied;         /* records so far */
     struct core_asked *asked; /* owned; by itself, since looking at a const core fills it */
@@ -75,8 +75,8 @@ bool core_decision_due(const struct core *core, int64_t now_ns);
 /* A decision is a record like any other: it changes the state only by being applied. False: it does not apply. */
 bool core_decided(struct core *core, struct record_list *out, const struct record *decision);
 
-/* Whether decisions look behind the waiting job, too: not where it is starved, unless it is the head, for which GPUs are
- * reserved. */
+/* Whether decisions look behind the waiting job, too: not where it is starved, unless it is the head, for which GPUs
+ * are reserved. */
 bool core_lets_pass(const struct core *core, const struct job *job, int64_t now_ns);
 
 /* How many jobs are looked at: the head, and the backfill window behind it. */

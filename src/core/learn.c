@@ -59,6 +59,11 @@ void learn_submitted(struct core *core, const struct job *job)
     }
 }
 
+bool learned_activity_is_known(const struct job *job)
+{
+    return job->wants->smact_permille >= 0 || (job->profile && job->profile->variance < PRIOR_VARIANCE);
+}
+
 int32_t learned_activity(const struct job *job)
 {
     const struct profile *profile = job->profile;

@@ -46,6 +46,8 @@ struct profile *learn_profile(struct core *core, const char *workload);
 /* The job was submitted: its workload is the latest, and the oldest may be forgotten for it. */
 void learn_submitted(struct core *core, const struct job *job);
 
+bool learned_activity_is_known(const struct job *job); /* by an estimate, or by readings */
+
 /* Solo SM activity that the job is estimated to have. */
 int32_t learned_activity(const struct job *job);
 

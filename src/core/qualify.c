@@ -87,12 +87,15 @@ static bool kept_for_another(const struct core *core, const struct job *job, con
     return gpu->reserved_for && gpu->reserved_for != job->id && !fits_beside_reserved(core, job, gpu);
 }
 
-/* An instance that would slow the job beyond its bound is for others, where the node has a larger one. */
+/* An instance that would slow the job beyond its bound is for others, where the node has a larger one. A job that
+ * neither says its bound nor has a known activity takes what there is. */
 static bool waits_for_larger(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
     bool larger = false;
 
-    if (gpu->part_permille == 1000 || !core->policy->predicts || prediction_verdict(core, job, gpu) == REASON_NONE)
+    if (gpu->part_permille == 1000 || !core->policy->predicts ||
+        !(job->wants->max_slowdown_permille || learned_activity_is_known(job)) ||
+        prediction_verdict(core, job, gpu) == REASON_NONE)
         return false;
     for (uint32_t i = 0; i < core->gpu_count; i++)
         larger |= !core->gpus[i]->lost && core->gpus[i]->part_permille > gpu->part_permille;

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99
 start_node h200x1 300
-start_daemon --config /dev/null
+start_daemon --config /dev/null --set shrink_after=20m # time to look at it before
 
 run submit -- "$TRAIN" --memory 4G --seconds 100000
 expect_field 1 reservation_source prior

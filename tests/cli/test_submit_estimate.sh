@@ -108,7 +108,7 @@ expect_field 8 estimate.bytes None
 
 # A restart keeps it to the letter, and makes nothing anew.
 stop_daemon
-start_daemon --config /dev/null
+start_daemon --config /dev/null --set share=mps
 "$CARMA" show --json 1 >again.json
 cmp -s first.json again.json || fail "a restart changed it: $(diff first.json again.json)"
 # The texts themselves are not kept.

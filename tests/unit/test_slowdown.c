@@ -175,6 +175,10 @@ static void test_an_instance_slows_by_its_part(void **state)
     decide(f);
     assert_int_equal(core_find_job(f->core, heavy)->placements[0].gpu, 1);
     assert_int_equal(core_find_job(f->core, light)->placements[0].gpu, 0);
+    done(f, light);
+    light = submit_active(f, ADA, -1); /* of unknown activity, and without a bound of its own */
+    decide(f);
+    assert_int_equal(core_find_job(f->core, light)->placements[0].gpu, 0);
 }
 
 /* The clients of a server that all users share take no turns, of any user. */
