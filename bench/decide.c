@@ -110,7 +110,7 @@ static void begin(struct bench *bench, const char *policy, uint32_t gpus)
     feed(bench, (struct record){.type = RECORD_RECONFIGURED, .config = config.core});
     config_release(&config);
     for (uint32_t i = 0; i < gpus; i++) {
-        struct record record = {.type = RECORD_GPU_BACK, .gpu = {.gpu = i, .total_bytes = TOTAL}};
+        struct record record = {.type = RECORD_GPU_BACK, .gpu = {.gpu = i, .total_bytes = TOTAL, .share = SHARE_AUTO}};
         snprintf(record.gpu.uuid, sizeof record.gpu.uuid, "GPU-%" PRIu32, i);
         feed(bench, record);
         feed(bench, (struct record){.type = RECORD_SAMPLE, .sample = {.gpu = i}});

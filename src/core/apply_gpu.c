@@ -5,6 +5,7 @@
 
 #include "core/core_internal.h"
 #include "core/sharing.h"
+#include "core/slowdown.h"
 
 static int no_such_gpu(const struct core *core, uint32_t gpu, struct error *err)
 {
@@ -23,6 +24,7 @@ int core_apply_gpu_back(struct core *core, const struct record_gpu *record, stru
         array_reserve(core->gpus, core->gpu_capacity, core->gpu_count + 1);
         core->gpus[core->gpu_count] = xcalloc(1, sizeof *gpu);
         *core->gpus[core->gpu_count++] = (struct gpu){.number = record->gpu,
+                                                      .takers = slowdown_takers_new(),
                                                       .unmanaged_bytes = -1,
                                                       .smact_permille = -1,
                                                       .smocc_permille = -1,
@@ -34,6 +36,7 @@ int core_apply_gpu_back(struct core *core, const struct record_gpu *record, stru
     gpu->share = record->share;
     gpu->instance = record->instance;
     gpu->part_permille = record->part_permille ? record->part_permille : 1000;
+    slowdown_residents_changed(gpu);
     core->smallest_gpu_bytes = core->largest_gpu_bytes = record->total_bytes;
     core->instance_count = core->mps_count = 0;
     for (uint32_t i = 0; i < core->gpu_count; i++) {

@@ -16,6 +16,7 @@ struct core *core_new(void)
     core_config_default(&core->config);
     core->policy = policy_find(core->config.policy);
     prior_init(&core->prior);
+    core->activity_version = 1;
     core->asked = xcalloc(1, sizeof *core->asked);
     return core;
 }
@@ -41,6 +42,7 @@ void core_free(struct core *core)
     }
     for (uint32_t i = 0; i < core->gpu_count; i++) {
         free(core->gpus[i]->residents);
+        free(core->gpus[i]->takers);
         free(core->gpus[i]);
     }
     HASH_ITER (hh, core->profiles, profile, other) {
@@ -582,6 +584,8 @@ int core_apply(struct core *core, const struct record *record, struct error *err
     int status = apply(core, record, err);
 
     core->applied++;
+    if (record->type == RECORD_RECONFIGURED || record_is_state(record->type))
+        core->activity_version++;
     if (status == 0 && record_is_state(record->type))
         return 0;
     core->restoring &= status != 0;

@@ -46,8 +46,9 @@ struct core {
     bool outgrown;              /* a job may have outgrown its reservation: a cache */
     bool restoring;             /* a snapshot is being applied: until the first record of another kind */
     /* Caches, not state: a job is examined again only when something has opened since its last examination. */
-    uint64_t applied;         /* records so far */
-    struct core_asked *asked; /* owned; by itself, since looking at a const core fills it */
+    uint64_t applied;          /* records so far */
+    uint64_t activity_version; /* of the jobs' activities, and of the settings by which they share */
+    struct core_asked *asked;  /* owned; by itself, since looking at a const core fills it */
     uint64_t openings;
     struct gpu *last_opened;
 };

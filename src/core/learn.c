@@ -257,6 +257,7 @@ void learn_activity(struct core *core, struct gpu *gpu, const struct record *rec
         profile->changed = core->openings;
     }
     gpu->learned_ns = record->at_ns;
+    core->activity_version++;
     open_where_predicted(core, core->openings);
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "core/core_internal.h"
+#include "core/slowdown.h"
 
 static struct job_placement *find_gpu(struct job_placement *list, uint32_t count, uint32_t gpu)
 {
@@ -147,6 +148,7 @@ void gpu_add_resident(struct gpu *gpu, struct job *job, int64_t at_ns)
     gpu->changed_ns = at_ns;
     array_reserve(gpu->residents, gpu->resident_capacity, gpu->resident_count + 1);
     gpu->residents[gpu->resident_count++] = job;
+    slowdown_residents_changed(gpu);
     if (holds_alone(job) && !gpu->exclusive_job)
         gpu->exclusive_job = job;
     gpu_rebook(gpu);
@@ -166,6 +168,7 @@ void gpu_remove_resident(struct core *core, struct gpu *gpu, struct job *job, in
         gpu->residents[kept++] = gpu->residents[i];
     }
     gpu->resident_count = kept;
+    slowdown_residents_changed(gpu);
     gpu_rebook(gpu);
     gpu->changed_ns = at_ns;
     gpu_opens(core, gpu);

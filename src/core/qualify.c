@@ -38,10 +38,11 @@ int32_t gpu_slowdown_bound(const struct core *core, const struct job *job, const
 static uint32_t prediction_verdict(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
     int32_t bound = gpu_slowdown_bound(core, job, gpu);
+    struct slowdown with = slowdown_predict(core, gpu, job);
 
-    if (bound && slowdown_predict(core, gpu, job).worst_permille > bound)
+    if (bound && with.worst_permille > bound)
         return REASON_SLOWDOWN;
-    return slowdown_pays(core, gpu, job) ? REASON_NONE : REASON_TURNS;
+    return slowdown_pays(core, gpu, &with) ? REASON_NONE : REASON_TURNS;
 }
 
 #define COMPANY_MAX 64

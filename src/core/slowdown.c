@@ -1,5 +1,8 @@
 #include "core/slowdown.h"
 
+#include <string.h>
+
+#include "base/memory.h"
 #include "core/core_internal.h"
 #include "core/sharing.h"
 
@@ -17,101 +20,66 @@
 /* Step by which an activity is moved to see the effect. */
 #define STEP_PERMILLE 10
 
-/* The jobs together on a GPU, one of them with another activity than is known of it. */
-struct company {
-    const struct core *core;
-    const struct gpu *gpu;
-    const struct job *joining, *moved;
-    enum share_mode joins_by;
-};
-
-static uint32_t company_size(const struct company *company)
-{
-    return company->gpu->resident_count + (company->joining != NULL);
-}
-
-static const struct job *member(const struct company *company, uint32_t i)
-{
-    return i < company->gpu->resident_count ? company->gpu->residents[i] : company->joining;
-}
-
-static int32_t solo_activity(const struct company *company, const struct job *job)
-{
-    int32_t activity = learned_activity(job);
-
-    if (job != company->moved)
-        return activity;
-    return activity + STEP_PERMILLE <= 1000 ? activity + STEP_PERMILLE : activity - STEP_PERMILLE;
-}
-
-/* How much an instance slows the job alone: in the turns that it wants, its kernels find fewer SMs. */
-static int64_t slowed_by_part(const struct company *company, const struct job *job)
-{
-    int64_t activity = solo_activity(company, job), part = company->gpu->part_permille;
-    int64_t width = activity > TURN_WIDTH ? activity : TURN_WIDTH, wanted = activity * 1000 / width;
-
-    return part >= width ? 1000 : 1000 - wanted + wanted * width / part;
-}
-
-/* Of the instance's SMs, where it is one. */
-static int32_t activity_there(const struct company *company, const struct job *job)
-{
-    int64_t activity =
-        solo_activity(company, job) * INT64_C(1000) / company->gpu->part_permille * 1000 / slowed_by_part(company, job);
-
-    return activity > 1000 ? 1000 : (int32_t)activity;
-}
-
-/* Members with the same number are clients of one server; 0: none. */
-static uint64_t server_of(const struct company *company, uint32_t i)
-{
-    const struct job *job = member(company, i);
-    const struct core_config *config = &company->core->config;
-
-    if ((i < company->gpu->resident_count ? job->share : company->joins_by) != SHARE_MPS)
-        return 0;
-    return config->mps_multiuser || config->mps_domain == MPS_DOMAIN_NODE ? 1 : UINT64_C(2) + job->wants->uid;
-}
-
-static bool is_first_of(const struct company *company, uint64_t server, uint32_t i)
-{
-    for (uint32_t k = 0; server && k < i; k++)
-        if (server_of(company, k) == server)
-            return false;
-    return true;
-}
-
-/* The part of the time in which it wants the turn. */
-static int64_t turn_demand_ppm(int64_t activity_ppm)
-{
-    return activity_ppm >= TURN_WIDTH * 1000 ? PPM : activity_ppm * 1000 / TURN_WIDTH;
-}
-
 /* One that takes turns: a process, or all clients of a server. */
 struct taker {
+    uint64_t server;  /* 0: it is a process by itself */
     int64_t idle_ppm; /* the share of its turns in which it would leave the SMs idle */
     int64_t sum;      /* of activities, in permille */
     int64_t worst;    /* by the part of the GPU that it has, in permille */
     int64_t rates;    /* the sum of the clients' rates without others, relative to `sum` / U, in permille */
 };
 
-static struct taker taker_of(const struct company *company, uint32_t first)
-{
-    uint64_t server = server_of(company, first);
-    struct taker taker = {.idle_ppm = PPM};
+#define TAKERS_MOST 64 /* more jobs than a GPU may have */
 
-    for (uint32_t i = first; i < company_size(company); i++) {
-        const struct job *job = member(company, i);
-        int64_t by_part = slowed_by_part(company, job);
-        int32_t activity = activity_there(company, job);
-        if (i != first && (!server || server_of(company, i) != server))
-            continue;
-        taker.idle_ppm = taker.idle_ppm * (1000 - activity) / 1000;
-        taker.sum += activity;
-        taker.rates += PPM / by_part;
-        taker.worst = by_part > taker.worst ? by_part : taker.worst;
-    }
-    return taker;
+struct slowdown_takers {
+    uint64_t version; /* core.activity_version then; 0: something has changed since */
+    uint32_t count;
+    struct slowdown together;
+    struct taker list[TAKERS_MOST];
+};
+
+/* How much an instance slows a job alone: in the turns that it wants, its kernels find fewer SMs. */
+static int64_t slowed_by_part(int64_t activity, int64_t part)
+{
+    int64_t width = activity > TURN_WIDTH ? activity : TURN_WIDTH, wanted = activity * 1000 / width;
+
+    return part >= width ? 1000 : 1000 - wanted + wanted * width / part;
+}
+
+/* Jobs with the same number are clients of one server; 0: none. */
+static uint64_t server_of(const struct core *core, const struct job *job, uint32_t share)
+{
+    const struct core_config *config = &core->config;
+
+    if (share != SHARE_MPS)
+        return 0;
+    return config->mps_multiuser || config->mps_domain == MPS_DOMAIN_NODE ? 1 : UINT64_C(2) + job->wants->uid;
+}
+
+static void add(struct slowdown_takers *takers, const struct gpu *gpu, uint64_t server, int64_t activity)
+{
+    int64_t part = gpu->part_permille, by_part = slowed_by_part(activity, part);
+    int64_t there = activity * 1000 / part * 1000 / by_part; /* of the instance's SMs, where it is one */
+    uint32_t i = 0;
+
+    while (i < takers->count && (!server || takers->list[i].server != server))
+        i++;
+    if (i == TAKERS_MOST)
+        return;
+    if (i == takers->count)
+        takers->list[takers->count++] = (struct taker){.server = server, .idle_ppm = PPM};
+    there = there > 1000 ? 1000 : there;
+    takers->list[i].idle_ppm = takers->list[i].idle_ppm * (1000 - there) / 1000;
+    takers->list[i].sum += there;
+    takers->list[i].rates += PPM / by_part;
+    if (by_part > takers->list[i].worst)
+        takers->list[i].worst = by_part;
+}
+
+/* The part of the time in which it wants the turn. */
+static int64_t turn_demand_ppm(int64_t activity_ppm)
+{
+    return activity_ppm >= TURN_WIDTH * 1000 ? PPM : activity_ppm * 1000 / TURN_WIDTH;
 }
 
 /* How much its clients slow one another, in permille. */
@@ -122,75 +90,102 @@ static int64_t slowed_inside(const struct taker *taker)
     return slowed < 1000 ? 1000 : slowed;
 }
 
-/* The rate of all that take turns, in parts per million of the time that they want. It is the time in which at least
- * one wants the turn, less the cost of switching while several do. */
-static int64_t rate_of_turns(const struct company *company, uint32_t *turns)
+/* The rate of all that take turns, in parts per million: the time in which at least one wants the turn, less the cost
+ * of switching while several do, in parts of all the wanted time. */
+static int64_t rate_of_turns(const struct slowdown_takers *takers)
 {
     int64_t nobody = PPM, one = 0, delivered = 0, wanted = 0, rate;
 
-    *turns = 0;
-    for (uint32_t i = 0; i < company_size(company); i++)
-        if (is_first_of(company, server_of(company, i), i)) {
-            struct taker taker = taker_of(company, i);
-            int64_t demand = turn_demand_ppm(PPM - taker.idle_ppm);
-            delivered += demand * (nobody - one * SWITCH_COST / 1000) / PPM;
-            one = (one * (PPM - demand) + nobody * demand) / PPM;
-            nobody = nobody * (PPM - demand) / PPM;
-            wanted += demand;
-            ++*turns;
-        }
-    if (*turns < 2 || wanted == 0)
+    if (takers->count < 2)
         return PPM;
-    rate = delivered * PPM / wanted;
+    for (uint32_t i = 0; i < takers->count; i++) {
+        int64_t demand = turn_demand_ppm(PPM - takers->list[i].idle_ppm);
+        delivered += demand * (nobody - one * SWITCH_COST / 1000) / PPM;
+        one = (one * (PPM - demand) + nobody * demand) / PPM;
+        nobody = nobody * (PPM - demand) / PPM;
+        wanted += demand;
+    }
+    rate = wanted ? delivered * PPM / wanted : PPM;
     return rate < PPM ? rate : PPM;
 }
 
-static struct slowdown predict(const struct company *company)
+static struct slowdown together(const struct slowdown_takers *takers)
 {
-    struct slowdown slowdown = {.worst_permille = 1000};
-    int64_t rate = rate_of_turns(company, &slowdown.turns);
+    struct slowdown slowdown = {.worst_permille = 1000, .turns = takers->count};
+    int64_t rate = rate_of_turns(takers);
 
-    for (uint32_t i = 0; i < company_size(company); i++)
-        if (is_first_of(company, server_of(company, i), i)) {
-            struct taker taker = taker_of(company, i);
-            int64_t inside = slowed_inside(&taker), worst = inside * taker.worst / 1000 * PPM / (rate ? rate : 1);
-            slowdown.delivered_ppm += (PPM - taker.idle_ppm) * rate / PPM;
-            slowdown.progress_ppm += taker.rates * rate / inside;
-            if (worst > slowdown.worst_permille)
-                slowdown.worst_permille = worst > INT32_MAX ? INT32_MAX : (int32_t)worst;
-        }
+    for (uint32_t i = 0; i < takers->count; i++) {
+        const struct taker *taker = &takers->list[i];
+        int64_t inside = slowed_inside(taker), worst = inside * taker->worst / 1000 * PPM / (rate ? rate : 1);
+        slowdown.delivered_ppm += (PPM - taker->idle_ppm) * rate / PPM;
+        slowdown.progress_ppm += taker->rates * rate / inside;
+        if (worst > slowdown.worst_permille)
+            slowdown.worst_permille = worst > INT32_MAX ? INT32_MAX : (int32_t)worst;
+    }
     return slowdown;
 }
 
-static struct company company_of(const struct core *core, const struct gpu *gpu, const struct job *joining)
+/* The residents; `moved` (may be NULL) with another activity than is known of it. */
+static void gather(const struct core *core, const struct gpu *gpu, const struct job *moved, int32_t moved_permille,
+                   struct slowdown_takers *takers)
 {
-    return (struct company){.core = core,
-                            .gpu = gpu,
-                            .joining = joining,
-                            .joins_by = joining ? sharing_mode_of(core, joining, gpu) : SHARE_ANY};
+    takers->count = 0;
+    for (uint32_t i = 0; i < gpu->resident_count; i++) {
+        const struct job *job = gpu->residents[i];
+        add(takers, gpu, server_of(core, job, job->share), job == moved ? moved_permille : learned_activity(job));
+    }
+    takers->together = together(takers);
+}
+
+struct slowdown_takers *slowdown_takers_new(void)
+{
+    return xcalloc(1, sizeof(struct slowdown_takers));
+}
+
+void slowdown_residents_changed(struct gpu *gpu)
+{
+    if (gpu->takers)
+        gpu->takers->version = 0;
+}
+
+/* Of a GPU that is only imagined, in *room. */
+static const struct slowdown_takers *takers_of(const struct core *core, const struct gpu *gpu,
+                                               struct slowdown_takers *room)
+{
+    struct slowdown_takers *takers = gpu->takers ? gpu->takers : room;
+
+    if (takers == room || takers->version != core->activity_version) {
+        gather(core, gpu, NULL, 0, takers);
+        takers->version = core->activity_version;
+    }
+    return takers;
 }
 
 struct slowdown slowdown_predict(const struct core *core, const struct gpu *gpu, const struct job *joining)
 {
-    struct company company = company_of(core, gpu, joining);
+    struct slowdown_takers room, with;
+    const struct slowdown_takers *takers = takers_of(core, gpu, &room);
 
-    return predict(&company);
+    if (!joining)
+        return takers->together;
+    with.count = takers->count;
+    memcpy(with.list, takers->list, takers->count * sizeof *with.list);
+    add(&with, gpu, server_of(core, joining, sharing_mode_of(core, joining, gpu)), learned_activity(joining));
+    return together(&with);
 }
 
 int64_t slowdown_sensitivity(const struct core *core, const struct gpu *gpu, const struct job *resident)
 {
-    struct company company = company_of(core, gpu, NULL);
-    int64_t before = predict(&company).delivered_ppm, change;
+    int32_t activity = learned_activity(resident);
+    int32_t step = activity + STEP_PERMILLE <= 1000 ? STEP_PERMILLE : -STEP_PERMILLE;
+    struct slowdown_takers moved;
 
-    company.moved = resident;
-    change = predict(&company).delivered_ppm - before;
-    return (learned_activity(resident) + STEP_PERMILLE <= 1000 ? change : -change) / STEP_PERMILLE;
+    gather(core, gpu, resident, activity + step, &moved);
+    return (moved.together.delivered_ppm - slowdown_predict(core, gpu, NULL).delivered_ppm) / step;
 }
 
-bool slowdown_pays(const struct core *core, const struct gpu *gpu, const struct job *joining)
+bool slowdown_pays(const struct core *core, const struct gpu *gpu, const struct slowdown *with)
 {
-    struct slowdown with = slowdown_predict(core, gpu, joining);
-
-    return with.turns < 2 || gpu->resident_count == 0 ||
-           with.progress_ppm >= slowdown_predict(core, gpu, NULL).progress_ppm + TURNS_LEAST_GAIN_PPM;
+    return with->turns < 2 || gpu->resident_count == 0 ||
+           with->progress_ppm >= slowdown_predict(core, gpu, NULL).progress_ppm + TURNS_LEAST_GAIN_PPM;
 }

@@ -27,11 +27,16 @@ struct slowdown {
 /* Of the GPU's residents, were `joining` (may be NULL) there too. */
 struct slowdown slowdown_predict(const struct core *core, const struct gpu *gpu, const struct job *joining);
 
+/* A GPU keeps what its residents come to until one of them, or its activity, changes. Owned by the caller, by free().
+ */
+struct slowdown_takers *slowdown_takers_new(void);
+void slowdown_residents_changed(struct gpu *gpu);
+
 /* How much the expected SM activity changes with that of the resident's job, in permille. */
 int64_t slowdown_sensitivity(const struct core *core, const struct gpu *gpu, const struct job *resident);
 
-/* Whether it pays that `joining` comes: always where nobody takes turns; else where more is done with it than without,
- * by TURNS_LEAST_GAIN at least. */
-bool slowdown_pays(const struct core *core, const struct gpu *gpu, const struct job *joining);
+/* Whether that pays which was predicted for the GPU with another job: always where nobody takes turns; else where more
+ * is done with the job than without it, by TURNS_LEAST_GAIN at least. */
+bool slowdown_pays(const struct core *core, const struct gpu *gpu, const struct slowdown *with);
 
 #endif
