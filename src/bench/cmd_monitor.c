@@ -1,6 +1,5 @@
 /* carma bench monitor: the cost of watching a GPU, and the metrics' readings. */
 #include <errno.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,8 +95,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case CLI_JSON_KEY:
         wanted->json = true;
         return 0;
-    case ARGP_KEY_ARG:
-        return cli_bad_usage(state, "it takes no arguments: '%.40s' is too much", arg);
     case ARGP_KEY_END:
         return check(wanted, state);
     default:
@@ -119,11 +116,6 @@ static void show_progress(enum bench_load load, enum bench_source source, size_t
     fprintf(stderr, TERM_LINE_CLEAR "repeat %zu of %zu: %s load, %s", repeat, repeats, bench_load_name(load),
             bench_source_name(source));
     cli_progress_shown = true;
-}
-
-static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *where)
-{
-    return remove(path);
 }
 
 /* On a virtual node a program that behaves like training, else a kernel of our own; owned by the caller. */
@@ -227,11 +219,8 @@ int cmd_bench_monitor(struct cli *cli, int argc, char **argv)
     sigaction(SIGINT, &on_signal, NULL);
     sigaction(SIGTERM, &on_signal, NULL);
     rc = wanted.kernel ? measure_kernel(&wanted, &setup, &err) : measure_costs(&wanted, &setup, &err);
-    if (rc < 0)
-        status = explain_failure(rc, &err);
-    else
-        status = rc;
+    status = rc < 0 ? explain_failure(rc, &err) : rc;
     if (!wanted.output && rc != -ECHILD) /* its error has the reason */
-        nftw(temporary, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+        file_remove_tree(temporary);
     return status;
 }

@@ -11,7 +11,8 @@
 struct common {
     struct cli *cli;
     void *input;
-    int error_at; /* index after the argument that argp stumbled over */
+    int error_at;    /* index after the option, or of the argument, that argp stumbled over */
+    int argument_at; /* of the latest argument, which the command may not take */
     bool help;
 };
 
@@ -41,6 +42,9 @@ static error_t parse_common(int key, char *arg, struct argp_state *state)
         common->help = true;
         state->next = state->argc;
         return ECANCELED;
+    case ARGP_KEY_ARGS:
+        common->argument_at = state->next;
+        return ARGP_ERR_UNKNOWN;
     case ARGP_KEY_ERROR:
         common->error_at = state->next;
         return 0;
@@ -85,8 +89,9 @@ static const struct argp_option *find_option(const struct argp_option *options, 
 }
 
 /* argp reports nothing by itself (it would take two lines): find the word that it stumbled over. */
-static void report_bad_option(const struct argp *argp, int argc, char **argv, int error_at)
+static void report_bad_word(const struct argp *argp, int argc, char **argv, const struct common *common)
 {
+    int error_at = common->error_at;
     const char *argument = error_at > 1 ? argv[error_at - 1] : argv[1];
     const struct argp_option *option;
 
@@ -96,8 +101,10 @@ static void report_bad_option(const struct argp *argp, int argc, char **argv, in
     if (!option && !words_error)
         option = find_option(cli_common_options, argument);
     CLEANUP(free_ptr)
-    char *text = option && option->arg ? xasprintf("option '%s' needs an argument, %s", argument, option->arg)
-                                       : xasprintf("unknown option '%.200s'", argument);
+    char *text = common->argument_at == error_at
+                     ? xasprintf("it takes no arguments: '%.40s' is too much", argv[error_at])
+                 : option && option->arg ? xasprintf("option '%s' needs an argument, %s", argument, option->arg)
+                                         : xasprintf("unknown option '%.200s'", argument);
     usage_problem(argv[0], text);
 }
 
@@ -116,7 +123,7 @@ int cli_parse_words(const char *command, const struct argp *argp, const char *wh
     words_error = err;
     int rc = argp_parse(&whole, (int)count + 1, argv, PARSE_FLAGS, NULL, &common);
     if (rc == EINVAL)
-        report_bad_option(argp, (int)count + 1, argv, common.error_at);
+        report_bad_word(argp, (int)count + 1, argv, &common);
     words_error = NULL;
     return rc ? -EINVAL : 0;
 }
@@ -136,7 +143,7 @@ bool cli_parse(struct cli *cli, int argc, char **argv, void *input, int *status)
         return false;
     }
     if (rc == EINVAL)
-        report_bad_option(cli->argp, argc, argv, common.error_at);
+        report_bad_word(cli->argp, argc, argv, &common);
     *status = rc ? CLI_USAGE : CLI_OK;
     return rc == 0;
 }

@@ -36,8 +36,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case DASHBOARD_KEY_NO_OPEN:
         wanted->stay = true;
         return 0;
-    case ARGP_KEY_ARG:
-        return cli_bad_usage(state, "takes no arguments, but there is '%.40s'", arg);
     default:
         return ARGP_ERR_UNKNOWN;
     }

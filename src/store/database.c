@@ -168,28 +168,35 @@ static int make_file(const char *path, struct error *err)
     return 0;
 }
 
-int store_database_open(const char *path, sqlite3 **opened, struct error *err)
+static int open_database(const char *path, int access, const char *settings, sqlite3 **opened, struct error *err)
 {
     sqlite3 *db = NULL;
-    int rc = make_file(path, err);
+    int rc;
 
-    if (rc)
-        return rc;
-    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_FULLMUTEX, NULL) != SQLITE_OK) {
+    if (sqlite3_open_v2(path, &db, access, NULL) != SQLITE_OK) {
         rc = db ? store_sqlite_error(db, path, "be opened", err) : error_set(err, ENOMEM, "%s: out of memory", path);
     } else {
         sqlite3_busy_timeout(db, BUSY_TIMEOUT_MS);
-        rc = execute(db, path, "be opened",
-                     "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF;", err);
+        rc = execute(db, path, "be opened", settings, err);
     }
     if (!rc)
-        rc = check_form(db, path, false, err);
+        rc = check_form(db, path, access & SQLITE_OPEN_READONLY, err);
     if (rc) {
         sqlite3_close(db);
         return rc;
     }
     *opened = db;
     return 0;
+}
+
+int store_database_open(const char *path, sqlite3 **opened, struct error *err)
+{
+    int rc = make_file(path, err);
+
+    return rc ? rc
+              : open_database(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_FULLMUTEX,
+                              "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF;",
+                              opened, err);
 }
 
 int store_database_hold(sqlite3 *db, const char *path, struct error *err)
@@ -199,21 +206,5 @@ int store_database_hold(sqlite3 *db, const char *path, struct error *err)
 
 int store_database_open_to_read(const char *path, sqlite3 **opened, struct error *err)
 {
-    sqlite3 *db = NULL;
-    int rc;
-
-    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
-        rc = db ? store_sqlite_error(db, path, "be opened", err) : error_set(err, ENOMEM, "%s: out of memory", path);
-    } else {
-        sqlite3_busy_timeout(db, BUSY_TIMEOUT_MS);
-        rc = execute(db, path, "be opened", "PRAGMA trusted_schema = OFF;", err);
-    }
-    if (!rc)
-        rc = check_form(db, path, true, err);
-    if (rc) {
-        sqlite3_close(db);
-        return rc;
-    }
-    *opened = db;
-    return 0;
+    return open_database(path, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, "PRAGMA trusted_schema = OFF;", opened, err);
 }

@@ -122,8 +122,6 @@ static error_t parse_verify(int key, char *arg, struct argp_state *state)
     case KEY_STATE:
         wanted->state = arg;
         return 0;
-    case ARGP_KEY_ARG:
-        return cli_bad_usage(state, "it takes no arguments ('%.40s')", arg);
     default:
         return ARGP_ERR_UNKNOWN;
     }

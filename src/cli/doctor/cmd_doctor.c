@@ -36,8 +36,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case CLI_JSON_KEY:
         wanted->json = true;
         return 0;
-    case ARGP_KEY_ARG:
-        return cli_bad_usage(state, "it takes no arguments ('%.40s')", arg);
     default:
         return ARGP_ERR_UNKNOWN;
     }

@@ -49,8 +49,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_LIST:
         wanted->list = true;
         return 0;
-    case ARGP_KEY_ARG:
-        return cli_bad_usage(state, "it takes no arguments: '%.40s' is too much", arg);
     case ARGP_KEY_END:
         if (wanted->list && (wanted->output || wanted->file_count))
             return cli_bad_usage(state, "--list goes alone");

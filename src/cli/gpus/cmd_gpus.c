@@ -29,8 +29,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case CLI_WATCH_KEY:
         return cli_parse_watch(state, arg, &gpus->period_ns);
-    case ARGP_KEY_ARG:
-        return cli_bad_usage(state, "'%.40s' is too much: it takes no arguments", arg);
     default:
         return ARGP_ERR_UNKNOWN;
     }

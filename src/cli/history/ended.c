@@ -60,8 +60,6 @@ error_t ended_parse(int key, char *arg, struct argp_state *state, struct ended_o
     case CLI_JSON_KEY:
         options->json = true;
         return 0;
-    case ARGP_KEY_ARG:
-        return cli_bad_usage(state, "'%.40s' is too much: it takes no arguments", arg);
     default:
         return ARGP_ERR_UNKNOWN;
     }

@@ -39,8 +39,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             return cli_bad_usage(state, "--delay: '%.40s' is not a number of seconds from 0.1 to 3600", arg);
         return 0;
     }
-    case ARGP_KEY_ARG:
-        return cli_bad_usage(state, "'%.40s' is too much: it takes no arguments", arg);
     default:
         return ARGP_ERR_UNKNOWN;
     }
