@@ -172,9 +172,8 @@ static int measure_kernel(const struct monitor_options *wanted, const struct ben
     struct bench_kernel bench = {.setup = *setup,
                                  .point_ns = wanted->point_ns ? wanted->point_ns : DEFAULT_POINT_S * NS_PER_SEC};
     CLEANUP(strbuf_release) struct strbuf table = {0};
-    int rc;
+    int rc = bench_kernel_measure(&bench, err);
 
-    rc = bench_kernel_measure(&bench, err);
     if (rc < 0)
         return rc;
     bench_kernel_table(&bench, term_width(stdout), term_colour(stdout), &table);

@@ -349,10 +349,7 @@ static int measure(const struct collocate_options *wanted, struct collocate_plan
         rc = set_up_gpu(&setup, wanted->gpu, &err);
     if (rc == 0)
         rc = run_all(&setup, plan, &err);
-    if (rc == 0)
-        status = tell(wanted, &setup, plan);
-    else
-        status = cli_fail("%s", err.text);
+    status = rc == 0 ? tell(wanted, &setup, plan) : cli_fail("%s", err.text);
     if (rc == -EINTR)
         status = 128 + setup.interrupted;
     *keep = rc == 0 && status != CLI_OK;

@@ -141,9 +141,8 @@ static int take_spec(struct estimate_input *input, const struct job_spec *spec, 
 static int read_job(struct estimate_input *input, const struct estimate_options *options, struct error *err)
 {
     CLEANUP(job_spec_release) struct job_spec spec;
-    int rc;
+    int rc = submit_from_file(&spec, options->job_file, NULL, 0, &options->said, err);
 
-    rc = submit_from_file(&spec, options->job_file, NULL, 0, &options->said, err);
     if (rc)
         return rc;
     rc = take_spec(input, &spec, err);

@@ -370,9 +370,8 @@ static void take_in(struct submission *submission, struct applicant *applicant)
 {
     struct daemon *daemon = submission->daemon;
     struct record input = {.type = RECORD_SUBMITTED, .at_ns = nodetime_now_ns(), .job = daemon->views.last_id + 1};
-    struct job_view *view;
+    struct job_view *view = views_add(&daemon->views, input.job, &applicant->spec, &applicant->estimate);
 
-    view = views_add(&daemon->views, input.job, &applicant->spec, &applicant->estimate);
     job_view_set_environment(view, &submission->environments[applicant->environment]);
     job_view_set_user(view, submission->owner.user);
     view->gid = submission->owner.gid;
