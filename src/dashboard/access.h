@@ -4,7 +4,6 @@
 #define CARMA_DASHBOARD_ACCESS_H
 
 #include <stdatomic.h>
-#include <stdbool.h>
 
 #include "base/token.h"
 #include "dashboard/request.h"

@@ -4,7 +4,6 @@
 
 #include <sys/types.h>
 
-#include "base/strbuf.h"
 #include "client/http1.h"
 
 struct upstream {

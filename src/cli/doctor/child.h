@@ -3,7 +3,6 @@
 #define CARMA_CLI_DOCTOR_CHILD_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"

@@ -5,7 +5,6 @@
 
 #include <jansson.h>
 #include <stdbool.h>
-#include <stdint.h>
 
 struct usage {
     json_t *first; /* owned: the first and the latest answer */

@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #include "core/ledger.h"
-#include "daemon/metrics/metrics.h"
 #include "daemon/metrics/prometheus.h"
 #include "daemon/node/node_internal.h"
 #include "store/history.h"

@@ -10,10 +10,7 @@
 #ifndef CARMA_DAEMON_VIEW_ACCESS_H
 #define CARMA_DAEMON_VIEW_ACCESS_H
 
-#include <stdbool.h>
 #include <sys/types.h>
-
-#include "base/error.h"
 
 struct access;
 struct daemon;
