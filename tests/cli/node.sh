@@ -51,6 +51,7 @@ profile_of() {
 listen_for_mps() {
     python3 "$SOURCE/tests/fakes/mps_listener.py" "$1/control" >/dev/null 2>&1 &
     listener="$listener $!"
+    until [ -S "$1/control" ]; do sleep 0.02; done
 }
 
 # start_daemon [ARGUMENT...]: and waits until it answers and sees its GPUs.

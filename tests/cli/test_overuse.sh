@@ -7,7 +7,7 @@
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99
 start_node h200x1 5
-start_daemon --config /dev/null --set shrink_after=0s
+start_daemon --config /dev/null --set share=mps --set memory_fence=off --set shrink_after=0s
 
 run submit --gpu-memory 10G -- "$TRAIN" --memory 100G --sm-activity 0.3 --seconds 100000
 sleep 1 # five seconds of node time: it climbs behind the first, and fails before its last step
@@ -31,7 +31,7 @@ run explain 2
 grep -q "job 1 used more GPU memory than was reserved for it, and this job ran out; it is retried before the queue" \
     "$T/out" || fail "explain 2: $(cat "$T/out")"
 stop_daemon
-start_daemon --config /dev/null --set shrink_after=0s
+start_daemon --config /dev/null --set share=mps --set memory_fence=off --set shrink_after=0s
 expect_field 2 victim_of 1
 expect_field 1 victims 1
 run cancel 1

@@ -56,7 +56,7 @@ until("all small jobs run", lambda: all(job(n)["state"] == "RUNNING" and job(n)[
 
 t = top()
 t.sees("4 GPUs", "small-4", "large-2", "needs 30.0 GiB", "held: ")
-t.until("GPUs in use", lambda text: re.search(r"^ +0 A100\S* +█+▒+░+ +18\.0G +2[0-4]\.\dG +39\.6G +\d+% gpm +\d+ W time-sli… +1,5$",
+t.until("GPUs in use", lambda text: re.search(r"^ +0 A100\S* +█+▒+░+ +18\.0G +2[0-4]\.\dG +39\.6G +\d+% gpm +\d+ W mps +1,5$",
                                               text, re.M))
 line = t.until("job 1's line", lambda text: re.search(r"^ +1 small-0 .* 9\.0G +12\.0G +\d+% 1\.[1-9]x +\d.* k?J$", text, re.M))
 assert re.search(r"5 running +3 waiting +1 held", t.text())
