@@ -58,6 +58,8 @@ expect_error 1 "philly.csv: its jobs have no workloads: give them some with carm
 expect_error 1 "is not empty" play --output-dir "$T" "$T/two.csv"
 expect_error 1 "--program $T/none: No such file" play --program "$T/none" "$T/two.csv"
 expect_error 1 "--program $T/two.csv: Permission denied" play --program "$T/two.csv" "$T/two.csv"
+printf '%s,uid\n0,gpt2_large_2,4294900000\n' "$header" >"$T/users.csv"
+[ "$(id -u)" -ne 0 ] || expect_error 1 "users.csv:2: uid 4294900000 has no account here" play "$T/users.csv"
 [ -e "$T/answers.json.posts" ] && fail "something was submitted before all was checked"
 
 run play --estimates --jitter 0.03 --seed 2 --output-dir "$T/out1" --json "$T/two.csv"

@@ -108,6 +108,12 @@ run_as alice show --script "$id"
 cmp -s "$T/out" "$T/alice/own.sh" || fail "$said: printed $(cat "$T/out")"
 refused bob "job $id belongs to alice" show --script "$id"
 
+# Root's play of a trace with users: each job is its user's.
+printf 'arrival_s,workload,duration_s,uid\n0,resnet18_cifar100_20e_3,30,12001\n0,resnet18_cifar100_20e_3,30,12002\n' >"$T/two.csv"
+"$CARMA" play --json --output-dir "$T/play" "$T/two.csv" >"$T/report" 2>"$T/err" || fail "play as root: $(cat "$T/err")"
+[ "$(stat -c %u "$T"/play/*.out | tr '\n' ' ')" = '12001 12002 ' ] || fail "the jobs are not their users': $(ls -l "$T/play")"
+grep -q '"users": 2' "$T/report" || fail "the report: $(cat "$T/report")"
+
 # The daemon's own files: its store and its runs.
 for path in "$STATE" "$STATE"/*; do
     as alice test -r "$path" && fail "alice can read $path"

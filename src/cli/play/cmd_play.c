@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,7 +105,8 @@ const struct argp play_argp = {
     .doc = "Submit a trace's jobs at their arrival times (in node time), and wait until all have ended. Then print "
            "makespan, wait time, run time and JCT, out-of-memory crashes, energy, memory and SM activity."
            "\vThe whole trace is checked before anything is submitted. Each job is a carma-train that behaves like its "
-           "workload. Ctrl-C cancels the jobs that have not ended.",
+           "workload. As root, it is submitted by the user that the trace names, if any. Ctrl-C cancels the jobs that "
+           "have not ended.",
 };
 
 static void on_interrupt(int number)
@@ -158,6 +160,27 @@ static int make_directory(const char *given, char **directory, struct error *err
         return rc;
     *directory = realpath(given, NULL);
     return *directory ? 0 : error_set(err, errno, "%s: %s", given, strerror(errno));
+}
+
+/* Root's jobs are those of the trace's users: each needs an account, since jobs run with its groups. */
+static int check_users(const char *path, const struct trace *trace, bool *several, struct error *err)
+{
+    for (size_t i = 0; i < trace->count && getuid() == 0; i++) {
+        const struct trace_job *job = &trace->items[i];
+        if (job->uid && !getpwuid(job->uid))
+            return error_set(err, ENOENT,
+                             "%s:%u: uid %u has no account here, so its job cannot run: make one, or play the trace as "
+                             "a user other than root, who then has all jobs",
+                             path, job->line, job->uid);
+        *several |= job->uid != 0;
+    }
+    return 0;
+}
+
+/* They all write into it. */
+static int open_to_users(const char *directory, struct error *err)
+{
+    return chmod(directory, 01777) == 0 ? 0 : error_set(err, errno, "%s: %s", directory, strerror(errno));
 }
 
 static int read_trace(const struct play_options *wanted, const char *path, struct workloads *workloads,
@@ -292,6 +315,7 @@ static int play_trace(struct cli *cli, const struct play_options *wanted, const 
     CLEANUP(free_ptr) char *workloads = wanted->workloads ? realpath(wanted->workloads, NULL) : NULL;
     CLEANUP(free_ptr) char *train = NULL;
     struct play play = {.cli = cli, .interactive = isatty(STDERR_FILENO)};
+    bool several = false;
     struct error err;
     int result;
 
@@ -299,8 +323,9 @@ static int play_trace(struct cli *cli, const struct play_options *wanted, const 
         return cli_fail("%s", err.text);
     if (cli_call(cli, "GET", "/v1/status", NULL, &status, &err))
         return cli_fail("%s", err.text);
-    if (check_gpus(wanted->trace, trace, answer_integer(status, "gpus", 0), &err) ||
-        make_directory(wanted->output_dir, &directory, &err))
+    if (check_users(wanted->trace, trace, &several, &err) ||
+        check_gpus(wanted->trace, trace, answer_integer(status, "gpus", 0), &err) ||
+        make_directory(wanted->output_dir, &directory, &err) || (several && open_to_users(directory, &err)))
         return cli_fail("%s", err.text);
     play.train = train;
     play.directory = directory;

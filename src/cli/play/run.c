@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "cli/session.h"
 #include "cli/show/answer.h"
+#include "client/client.h"
 
 #define BATCH_MAX   6 /* jobs of one request: even with an environment of 1 MiB each the daemon takes it */
 #define POLL_MS     200
@@ -33,6 +34,32 @@ static int interrupted(struct error *err)
 }
 
 /* ---- submitting ---- */
+
+/* The daemon takes a job's user from the connection, and root's can be that of any user. */
+static uid_t user_of(const struct play *play, size_t item)
+{
+    uid_t wanted = play->items[item].job->uid;
+
+    return wanted && getuid() == 0 ? wanted : getuid();
+}
+
+/* A connection stays that of the user who made it: others have their own, for one request. */
+static int call_as(uid_t user, struct cli *cli, const json_t *request, json_t **reply, struct error *err)
+{
+    struct client *callers = cli->client;
+
+    if (user == getuid())
+        return session_call(cli, "POST", "/v1/jobs", request, reply, err);
+    if (seteuid(user) != 0)
+        return error_set(err, errno, "cannot submit as uid %u: %s", (unsigned)user, strerror(errno));
+    cli->client = NULL;
+    int rc = session_call(cli, "POST", "/v1/jobs", request, reply, err);
+    client_free(cli->client);
+    cli->client = callers;
+    if (seteuid(getuid()) != 0)
+        return error_set(err, errno, "cannot be uid %u again: %s", (unsigned)getuid(), strerror(errno));
+    return rc;
+}
 
 static void take_id(struct play *play, size_t item, uint64_t id)
 {
@@ -87,7 +114,7 @@ static int find_batch(struct play *play, size_t from, size_t to, bool *accepted,
 
     json_array_foreach (json_object_get(reply, "jobs"), at, job) {
         int64_t id = answer_integer(job, "id", 0);
-        if (!rc && id > 0 && (uint64_t)id > after && answer_integer(job, "uid", -1) == (int64_t)getuid())
+        if (!rc && id > 0 && (uint64_t)id > after && answer_integer(job, "uid", -1) == (int64_t)user_of(play, from))
             rc = match_job(play, from, to, (uint64_t)id, &found, err);
     }
     if (rc)
@@ -110,7 +137,7 @@ static int submit_batch(struct play *play, size_t from, size_t to, struct error 
 
     for (;;) {
         CLEANUP(json_release) json_t *reply = NULL;
-        int rc = session_call(play->cli, "POST", "/v1/jobs", request, &reply, err);
+        int rc = call_as(user_of(play, from), play->cli, request, &reply, err);
         if (rc == 0)
             return take_ids(play, from, to, reply, err);
         if (rc != -CLI_NO_ANSWER)
@@ -128,7 +155,8 @@ static int submit_due(struct play *play, struct error *err)
 
     while (play->submitted < play->count && arrival_wall_ns(play, play->submitted) <= now && !play_interrupted) {
         size_t from = play->submitted, to = from;
-        while (to < play->count && to - from < BATCH_MAX && arrival_wall_ns(play, to) <= now)
+        while (to < play->count && to - from < BATCH_MAX && arrival_wall_ns(play, to) <= now &&
+               user_of(play, to) == user_of(play, from))
             to++;
         int rc = submit_batch(play, from, to, err);
         if (rc)
