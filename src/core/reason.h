@@ -58,7 +58,7 @@ struct reason {
     bool request_unknown; /* it counts with whole GPUs, since its need is unknown */
 };
 
-#define REASON_TEXT 192
+#define REASON_TEXT 256
 
 const char *reason_name(uint32_t code); /* "memory", "sm-activity", ... */
 char *reason_format(const struct reason *reason, int64_t now_ns, char text[static REASON_TEXT]);

@@ -121,15 +121,12 @@ int mps_jobs_check(const struct config *config, char **no_mps, struct error *err
     struct error why;
     int rc = 0;
 
-    *no_mps = xstrdup("");
+    if (config->mps_pipe_directory || !share_setting_names(&config->share, SHARE_AUTO) || mps_try(program, &why) == 0)
+        *no_mps = xstrdup("");
+    else
+        *no_mps = xasprintf("%s (carma doctor says more)", why.text);
     if (config->mps_pipe_directory)
         return 0;
-    if (share_setting_names(&config->share, SHARE_AUTO) && mps_try(program, &why) != 0) {
-        free(*no_mps);
-        *no_mps = xasprintf("%s: install the driver's MPS (Debian: nvidia-cuda-mps), name its program by mps_control, "
-                            "or set share = time-slice (carma doctor)",
-                            why.text);
-    }
     if (config->core.mps_multiuser)
         rc = mps_try_multiuser(program, err);
     return rc == -ENOENT ? 0 : rc; /* a job that needs it is told so */

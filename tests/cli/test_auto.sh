@@ -1,0 +1,57 @@
+#!/bin/sh
+# Usage: test_auto.sh CARMA SOURCE BUILD
+# The default sharing mode: a user's jobs share by MPS, several users' take turns where that pays, and all take turns where
+# MPS cannot be had.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/users.sh"
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+CUDA_MPS_PROTOCOL_VERSION=2
+start_node h200x1 100
+chmod 666 "$CARMA_VNODE"
+# shellcheck source=tests/cli/mps.sh
+. "$SOURCE/tests/cli/mps.sh"
+homes
+SHARE=auto
+
+# train USER SM_ACTIVITY: submits a job without end.
+train() {
+    run_as "$1" submit --parsable --gpu-memory 5G -- "$TRAIN" --memory 4G --sm-activity "$2" --seconds 1000000
+    expect_status 0
+}
+
+start --set policy=carma
+run gpus --json
+grep -q '"share": "auto"' "$T/out" || fail "gpus --json: $(cat "$T/out")"
+grep -q '"share_why": null' "$T/out" || fail "gpus --json: $(cat "$T/out")"
+train alice 0.3
+until_field 1 state RUNNING
+# A job of another user, of which nothing is known, would gain little by turns; one of the same user shares by MPS.
+train bob 0.3
+run explain 2
+grep -q 'it would take turns with job 1, and too little would be gained by that' "$T/out" || fail "explain: $(cat "$T/out")"
+train alice 0.3
+until_field 3 state RUNNING
+run explain 3
+grep -q 'runs.* by MPS' "$T/out" || fail "explain: $(cat "$T/out")"
+run cancel 1 3
+until_field 2 state RUNNING
+run cancel 2
+run wait 1-3
+stop_daemon
+
+# Without MPS: jobs take turns, and everybody who looks is told why.
+start --set policy=carma --set mps_control="$T/no-mps"
+grep -q "share = auto, and no job shares by MPS: there is no MPS control program '$T/no-mps'" "$T/daemon.log" ||
+    fail "the log does not say that there is no MPS"
+run gpus
+grep -q "GPU 0: shared by time-slice although share = auto: there is no MPS control program" "$T/out" ||
+    fail "gpus: $(cat "$T/out")"
+train alice 0.3
+until_field 4 state RUNNING
+run explain 4
+grep -q 'runs.* by time-slicing' "$T/out" || fail "explain: $(cat "$T/out")"
+run cancel 4
+run wait 4
+finish_node
