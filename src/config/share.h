@@ -24,8 +24,9 @@ struct share_setting {
 };
 
 /* "WAY", or "WAY, WHICH=WAY, ...": "mps, GPU-ab12=exclusive, 3=time-slice". WAY is one of auto, time-slice, mps,
- * mps:gpu, mps:node and exclusive; WHICH is a number or the beginning of a UUID. All GPUs have the same MPS domain: *domain is
- * the named one, and stays unchanged where MPS is not named. -EINVAL for anything else; both are then unchanged. */
+ * mps:gpu, mps:node and exclusive; WHICH is a number or the beginning of a UUID. All GPUs have the same MPS domain:
+ * *domain is the named one, and stays unchanged where MPS is not named. -EINVAL for anything else; both are then
+ * unchanged. */
 int share_setting_parse(const char *text, struct share_setting *setting, uint32_t *domain);
 
 bool share_setting_names(const struct share_setting *setting, enum share_mode mode); /* of any GPU */

@@ -21,8 +21,8 @@
 struct mps_jobs;
 
 /* Whether the MPS that the settings ask for can be had here: a server for several users needs a driver that has it.
- * Asked before anything is begun; the error names the remedy. And where `share` is auto, whether there is any MPS: *no_mps
- * (owned by the caller) says why not, with the remedy; "": there is. */
+ * Asked before anything is begun; the error names the remedy. And where `share` is auto, whether there is any MPS:
+ * *no_mps (owned by the caller) says why not, with the remedy; "": there is. */
 int mps_jobs_check(const struct config *config, char **no_mps, struct error *err);
 
 /* The job that the process belongs to; 0: none of ours. */
