@@ -74,7 +74,7 @@ def _words(command: Command) -> List[str]:
     """A text is a line for the shell, as the command line of a job file is."""
     words = ["/bin/sh", "-c", command] if isinstance(command, str) else [os.fspath(word) for word in command]
     if not words or not all(isinstance(word, str) for word in words) or not words[-1 if len(words) == 3 else 0]:
-        raise Invalid("command is empty: say what to run, as ['python3', 'train.py'] or 'python3 train.py'")
+        raise Invalid("command is empty: name a program, as ['python3', 'train.py'] or 'python3 train.py'")
     return words
 
 

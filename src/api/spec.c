@@ -168,7 +168,7 @@ static int check_text(const struct job_field *field, const char *text, struct er
 {
     if (!text) {
         if (field->required)
-            return error_set(err, EINVAL, "%s is missing: say what it is", field->name);
+            return error_set(err, EINVAL, "%s is missing: give one", field->name);
         return 0;
     }
     if (!*text)
@@ -192,7 +192,7 @@ static int check_strings(const struct job_field *field, const struct spec_string
     size_t total = 0;
 
     if (strings->count < (size_t)field->low)
-        return error_set(err, EINVAL, "%s is missing: say what to run", field->name);
+        return error_set(err, EINVAL, "%s is missing: name a program", field->name);
     if (strings->count > (size_t)field->high)
         return error_set(err, EINVAL, "%s has too many entries: %zu, at most %" PRId64, field->name, strings->count,
                          field->high);
@@ -306,7 +306,7 @@ int job_spec_check(const struct job_spec *spec, struct error *err)
         (rc = check_script(spec, err)))
         return rc;
     if (!*spec->command.items[0])
-        return error_set(err, EINVAL, "command is empty: say what to run");
+        return error_set(err, EINVAL, "command is empty: name a program");
     for (size_t i = 0; i < spec->environment.count; i++) {
         const char *entry = spec->environment.items[i];
         if (!strchr(entry, '=') || *entry == '=')

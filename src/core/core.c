@@ -289,8 +289,8 @@ static void apply_reserved(struct core *core, struct job *job, const struct reco
     core->reserved_job = job->id;
 }
 
-/* The monitor would offer the GPU again until the new job's memory shows; a job of unknown need may use more than it
- * requested; and a crashed job that runs alone must first have settled. */
+/* The monitor would offer the GPU again until the new job's memory shows. A job of unknown need may use more than it
+ * requested. And a crashed job that runs alone must first have settled. */
 static bool closes_gpu(const struct core *core, const struct job *job, const struct record_placed *placed)
 {
     return core->config.settle_ns > 0 &&

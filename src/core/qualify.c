@@ -88,8 +88,8 @@ static bool kept_for_another(const struct core *core, const struct job *job, con
     return gpu->reserved_for && gpu->reserved_for != job->id && !fits_beside_reserved(core, job, gpu);
 }
 
-/* An instance that would slow the job beyond its bound is for others, where the node has a larger one. A job that
- * neither says its bound nor has a known activity takes what there is. */
+/* An instance that would slow the job beyond its bound is for others, where the node has a larger one. A job without a
+ * bound of its own and without a known activity takes any. */
 static bool waits_for_larger(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
     bool larger = false;

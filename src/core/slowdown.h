@@ -3,10 +3,10 @@
  *
  * Clients of one MPS server with solo SM activities a_i deliver U = 1 - prod(1 - a_i) together, and each is slowed down
  * by sum(a_i) / U. Processes without MPS, and the servers of several users, take turns. Where one has the turn, it
- * keeps w of the SMs busy; so with the activity u (of a server: its U) it wants the turn for g = min(1, u / w) of the
+ * keeps w of the SMs busy. So with the activity u (of a server: its U) it wants the turn for g = min(1, u / w) of the
  * time. All run at (P(at least one wants it) - k P(several do)) / sum(g); w = 0.65 and k = 0.1 are the fit of
- * docs/contention.md. A job alone on a MIG instance with the part p of the SMs is slowed by 1 - g + g max(1, w / p),
- * and several share the instance as a GPU of its own. */
+ * docs/contention.md. A job alone on a MIG instance with the part p of the SMs is slowed by 1 - g + g max(1, w / p).
+ * Several jobs share the instance as a GPU of its own. */
 #ifndef CARMA_CORE_SLOWDOWN_H
 #define CARMA_CORE_SLOWDOWN_H
 
@@ -27,7 +27,7 @@ struct slowdown {
 /* Of the GPU's residents, were `joining` (may be NULL) there too. */
 struct slowdown slowdown_predict(const struct core *core, const struct gpu *gpu, const struct job *joining);
 
-/* A GPU keeps what its residents come to until one of them, or its activity, changes. Owned by the caller, by free().
+/* The residents' sums, which a GPU keeps until one of them, or its activity, changes. Owned by the caller, by free().
  */
 struct slowdown_takers *slowdown_takers_new(void);
 void slowdown_residents_changed(struct gpu *gpu);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: test_auto.sh CARMA SOURCE BUILD
-# The default sharing mode: a user's jobs share by MPS, several users' take turns where that pays, and all take turns where
-# MPS cannot be had.
+# The default sharing mode: a user's jobs share by MPS, and several users' take turns where that pays. Where MPS cannot be
+# had, all take turns.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/users.sh"
 . "$(dirname "$0")/lib.sh"
@@ -41,7 +41,7 @@ run cancel 2
 run wait 1-3
 stop_daemon
 
-# Without MPS: jobs take turns, and everybody who looks is told why.
+# Without MPS jobs take turns, and the log and carma gpus tell why.
 start --set policy=carma --set mps_control="$T/no-mps"
 grep -q "share = auto, and no job shares by MPS: there is no MPS control program '$T/no-mps'" "$T/daemon.log" ||
     fail "the log does not say that there is no MPS"

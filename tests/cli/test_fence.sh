@@ -24,7 +24,7 @@ expect_field 1 attempts 1 # its neighbour noticed nothing
 expect_field 1 victim_of None
 
 run submit --parsable -W -- sh -c 'echo "$CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"'
-# What 98% of workloads need, and the headroom: less than the two jobs have left.
+# The need of 98% of workloads, and the headroom: less than the two jobs have left.
 [ "$(cat carma-3.out)" = "0=65792M" ] || fail "the fence of a job whose need nobody knows: $(cat carma-3.out)"
 run cancel 1
 

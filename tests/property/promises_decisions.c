@@ -100,7 +100,7 @@ static void check_fence(const struct world *world, uint64_t id, const struct rec
         fail(world, "the fence of job %" PRIu64 " is %" PRId64 ", below its promise", id, placed->fence_bytes);
 }
 
-/* A job of unknown need may use what nobody else has reserved, and its guessed request; without a fence it joins others
+/* A job of unknown need may use unreserved memory and its guessed request. Without a fence it joins others
  * only where nearly every job would fit. */
 static void check_guess(const struct world *world, uint64_t id, const struct record_placed *placed)
 {

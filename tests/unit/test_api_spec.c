@@ -136,8 +136,8 @@ static void test_defaults(void **state)
 static void test_refused(void **state)
 {
     refuse("[]", "the job is not a JSON object");
-    refuse("{}", "name is missing: say what it is");
-    refuse("{\"name\":\"n\"}", "command is missing: say what to run");
+    refuse("{}", "name is missing: give one");
+    refuse("{\"name\":\"n\"}", "command is missing: name a program");
     refuse("{" MINIMAL ",\"color\":1}", "unknown member 'color' of the job: remove it or correct its name");
     refuse("{\"a\\u001b[2Jb\":1}", "unknown member 'a?[2Jb' of the job: remove it or correct its name");
     refuse("{\"name\":7}", "name is not a string");
@@ -147,11 +147,11 @@ static void test_refused(void **state)
            "name is empty: fill it in or leave it out");
     refuse("{\"name\":\"a\\nb\"}", "name holds the control character 0x0a: remove it");
     refuse("{\"name\":\"n\",\"command\":\"true\"}", "command is not an array of strings");
-    refuse("{\"name\":\"n\",\"command\":[]}", "command is missing: say what to run");
+    refuse("{\"name\":\"n\",\"command\":[]}", "command is missing: name a program");
     refuse("{\"name\":\"n\",\"command\":[\"a\",1]}", "command is not a string");
     refuse("{\"name\":\"n\",\"command\":[\"a\\u0000\"]}", "command holds a NUL character: remove it");
     refuse("{\"name\":\"n\",\"command\":[\"\"],\"directory\":\"/\",\"output\":\"/o\"}",
-           "command is empty: say what to run");
+           "command is empty: name a program");
     refuse("{\"name\":\"n\",\"command\":[\"a\"],\"directory\":\"runs\",\"output\":\"/o\"}",
            "directory 'runs' is a relative path: write it from / on");
     refuse("{" MINIMAL ",\"environment\":[\"A=1\",\"B\"]}",
@@ -266,7 +266,7 @@ static void test_limits(void **state)
     assert_non_null(strstr(err.text, "at most 8388608 in all: send a smaller capture"));
     strbuf_release(&text);
     job_spec_release(&spec);
-    refuse_spec(&spec, "name is missing: say what it is");
+    refuse_spec(&spec, "name is missing: give one");
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-/* Jobs of unknown need: what they request, what they may use, and who may join them (src/core/prior.h). */
+/* Jobs of unknown need: their request, their fence, and the jobs beside them (src/core/prior.h). */
 #include "core_fixture.h"
 #include "core/fence.h"
 #include "core/snapshot.h"
@@ -124,7 +124,7 @@ static void test_gpus_bound_the_distribution(void **state)
     assert_non_null(placed(f, job));
 }
 
-/* Whoever comes next finds the job's memory observed and settled. */
+/* The next job finds this one's memory observed and settled. */
 static void test_nobody_follows_before_the_memory_has_settled(void **state)
 {
     struct fixture *f = *state;
@@ -240,7 +240,7 @@ static void test_an_end_at_the_fence_teaches(void **state)
     assert_int_equal(source, SOURCE_LEARNED);
 }
 
-/* Each workload counts once, whatever a user repeats. */
+/* Each workload counts once, however often it is repeated. */
 static void test_the_server_s_own_workloads_move_it(void **state)
 {
     struct fixture *f = *state;
@@ -347,7 +347,7 @@ static void test_snapshots_hold_it(void **state)
     after = core_dump(core);
     assert_string_equal(before, after);
     assert_int_equal(core->prior.likely_bytes, f->core->prior.likely_bytes);
-    /* One of an earlier carma: begins with what is published. */
+    /* One of an earlier carma: begins with the published one. */
     assert_int_equal(core_apply(old, &taken.items[0], NULL), 0);
     state_core = taken.items[1];
     state_core.state_core.prior_count = 0;

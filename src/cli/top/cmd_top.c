@@ -48,7 +48,7 @@ const struct argp top_argp = {
     .options = options,
     .parser = parse,
     .doc = "Show GPUs, running jobs and the head of the queue on one screen, and act on them: ? shows the keys."
-           "\vWhat it shows is explained in docs/top.md. Colours are left out where NO_COLOR is set.",
+           "\vdocs/top.md explains the screen. Colours are left out where NO_COLOR is set.",
 };
 
 struct top {

@@ -79,7 +79,7 @@ struct metrics_scene {
 /* False: it is not known. The value is in the metric's unit. */
 typedef bool metric_value(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value);
 
-/* Defines a metric_value by two expressions of `scene` and of the subject: whether the value is known, and what it is.
+/* Defines a metric_value by two expressions of `scene` and of the subject: whether the value is known, and the value.
  */
 #define METRIC(name, subject, known, told)                                                                             \
     bool name(const struct metrics_scene *scene, const struct metric_subject *subject, int64_t *value)                 \

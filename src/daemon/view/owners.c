@@ -84,7 +84,7 @@ static struct name *find(const struct owners *owners, uid_t uid)
     return name;
 }
 
-/* For a while, also that nothing could be found: then what was known before stays. */
+/* For a while, also that nothing could be found: then the former answer stays. */
 static void keep(struct name *name, const struct owner *found)
 {
     name->until_ns = nodetime_monotonic_wall_ns() + NAME_LIFE_NS;

@@ -22,7 +22,7 @@ void owners_free(struct owners *owners); /* run the loop until a lookup under wa
 /* Whether the user has an entry, seen within the last ten minutes: *owner is then the caller's. */
 bool owners_find(const struct owners *owners, uid_t uid, struct owner *owner);
 
-/* Keeps what a submission's own lookup found. */
+/* Keeps the result of a submission's own lookup. */
 void owners_keep(struct owners *owners, uid_t uid, const struct owner *found);
 
 /* The user's name; its number while it is not known, which has it looked up. Valid until the next call. */
