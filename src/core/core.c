@@ -287,6 +287,7 @@ static void apply_reserved(struct core *core, struct job *job, const struct reco
         gpu->reserved_ns = at_ns;
     }
     core->reserved_job = job->id;
+    job->examined = 0; /* its gain there counts no more */
 }
 
 /* The monitor would offer the GPU again until the new job's memory shows. A job of unknown need may use more than it

@@ -42,7 +42,8 @@ static uint32_t prediction_verdict(const struct core *core, const struct job *jo
 
     if (bound && with.worst_permille > bound)
         return REASON_SLOWDOWN;
-    return slowdown_pays(core, gpu, &with) ? REASON_NONE : REASON_TURNS;
+    /* GPUs are reserved for a starved job, whether it gains much there or not. */
+    return job->id == core->reserved_job || slowdown_pays(core, gpu, &with) ? REASON_NONE : REASON_TURNS;
 }
 
 #define COMPANY_MAX 64

@@ -8,6 +8,13 @@ bool sharing_serves(const struct gpu *gpu)
     return gpu->share == SHARE_MPS || gpu->share == SHARE_AUTO;
 }
 
+/* Jobs share it in several modes at once, and clients of several servers. Where each GPU has its own server, it is one
+ * user's. */
+static bool mixes(const struct core *core, const struct gpu *gpu)
+{
+    return gpu->share == SHARE_AUTO && core->config.mps_domain != MPS_DOMAIN_GPU;
+}
+
 uint32_t sharing_ever(const struct record_submitted *wants, const struct gpu *gpu)
 {
     if (gpu->instance && wants->gpus > 1)
@@ -31,8 +38,9 @@ enum share_mode sharing_mode_of(const struct core *core, const struct job *job, 
         return SHARE_EXCLUSIVE;
     if (!sharing_serves(gpu) || job->wants->share == SHARE_TIME_SLICE)
         return SHARE_TIME_SLICE;
-    if (gpu->share == SHARE_MPS && job->wants->share == SHARE_ANY && gpu->resident_count &&
-        (job->wants->gpus == 1 || !may_join(core, job)))
+    if (mixes(core, gpu))
+        return may_join(core, job) ? SHARE_MPS : SHARE_TIME_SLICE;
+    if (job->wants->share == SHARE_ANY && gpu->resident_count && (job->wants->gpus == 1 || !may_join(core, job)))
         return gpu->residents[0]->share == SHARE_MPS ? SHARE_MPS : SHARE_TIME_SLICE;
     return SHARE_MPS;
 }
@@ -50,9 +58,9 @@ static uint32_t client_verdict(const struct core *core, const struct job *job, c
 {
     bool others = (gpu->server && gpu->server_uid != job->wants->uid) || !all_of_user(gpu, job->wants->uid);
 
-    if (gpu->share != SHARE_AUTO && !core->config.mps_multiuser && core->config.mps_domain != MPS_DOMAIN_NODE && others)
+    if (!mixes(core, gpu) && !core->config.mps_multiuser && core->config.mps_domain != MPS_DOMAIN_NODE && others)
         return REASON_OTHER_USER;
-    if (gpu->share != SHARE_AUTO && !may_join(core, job))
+    if (!mixes(core, gpu) && !may_join(core, job))
         return core->config.mps_domain == MPS_DOMAIN_GPU ? REASON_OWN_SERVER : REASON_OTHER_MODE;
     return gpu->resident_count >= core->config.mps_max_clients ? REASON_CLIENTS : REASON_NONE;
 }
@@ -72,7 +80,7 @@ uint32_t sharing_verdict(const struct core *core, const struct job *job, const s
         return way == SHARE_MPS && gpu->server ? client_verdict(core, job, gpu) : REASON_NONE;
     if (way == SHARE_EXCLUSIVE)
         return REASON_NO_IDLE_GPU;
-    if (gpu->share != SHARE_AUTO && gpu->residents[0]->share != way)
+    if (!mixes(core, gpu) && gpu->residents[0]->share != way)
         return REASON_OTHER_MODE;
     return way == SHARE_MPS ? client_verdict(core, job, gpu) : REASON_NONE;
 }

@@ -10,13 +10,14 @@ static void check_sharing(const struct world *world, uint64_t id, const struct r
     const struct world_job *job = &world->jobs[id];
     const struct core_config *config = core_configuration(world->core);
     const struct gpu *gpu = core_gpu(world->core, number);
-    bool all_by_mps = true, joins;
+    bool all_by_mps = true, joins, serves = gpu->share == SHARE_MPS || gpu->share == SHARE_AUTO;
+    bool mixes = gpu->share == SHARE_AUTO && config->mps_domain != MPS_DOMAIN_GPU;
     uint32_t residents = 0;
 
     for (uint32_t g = 0; g < core_gpu_count(world->core); g++)
-        all_by_mps &= core_gpu(world->core, g)->share == SHARE_MPS;
+        all_by_mps &= core_gpu(world->core, g)->share == SHARE_MPS || core_gpu(world->core, g)->share == SHARE_AUTO;
     joins = config->mps_domain != MPS_DOMAIN_GPU && (all_by_mps || job->wants.share == SHARE_MPS);
-    if (placed->share == SHARE_MPS && (gpu->share != SHARE_MPS || gpu->share_faulted || job->wants.exclusive ||
+    if (placed->share == SHARE_MPS && (!serves || gpu->share_faulted || job->wants.exclusive ||
                                        (world->users[job->wants.uid - 1000].share_faulted && !gpu->instance)))
         fail(world, "job %" PRIu64 " cannot use MPS on GPU %" PRIu32, id, number);
     if (job->wants.share != SHARE_ANY && placed->share != job->wants.share && placed->share != SHARE_EXCLUSIVE)
@@ -32,13 +33,15 @@ static void check_sharing(const struct world *world, uint64_t id, const struct r
         if (!is_on(there, number))
             continue;
         residents++;
-        if (there->share != placed->share || placed->share == SHARE_EXCLUSIVE)
+        if ((there->share != placed->share && !mixes) || placed->share == SHARE_EXCLUSIVE ||
+            there->share == SHARE_EXCLUSIVE)
             fail(world, "jobs %" PRIu64 " and %" PRIu64 " use GPU %" PRIu32 " in different ways", other, id, number);
-        if (placed->share == SHARE_MPS && there->wants.uid != job->wants.uid && !config->mps_multiuser &&
+        if (placed->share == SHARE_MPS && there->wants.uid != job->wants.uid && !mixes && !config->mps_multiuser &&
             config->mps_domain != MPS_DOMAIN_NODE)
             fail(world, "jobs %" PRIu64 " and %" PRIu64 " of two users share an MPS server", other, id);
     }
-    if (residents && (gpu->share == SHARE_EXCLUSIVE || (placed->share == SHARE_MPS && placed->count > 1 && !joins)))
+    if (residents &&
+        (gpu->share == SHARE_EXCLUSIVE || (placed->share == SHARE_MPS && placed->count > 1 && !joins && !mixes)))
         fail(world, "job %" PRIu64 " was to be the first on GPU %" PRIu32, id, number);
     if (placed->share == SHARE_MPS && residents >= config->mps_max_clients)
         fail(world, "GPU %" PRIu32 " has too many MPS clients", number);

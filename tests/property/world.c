@@ -66,10 +66,12 @@ struct world *world_new(uint64_t seed)
     for (uint32_t g = 0; g < gpus; g++) {
         struct record input = {.type = RECORD_GPU_BACK};
         input.gpu = (struct record_gpu){.gpu = g, .total_bytes = random_range(&world->random, 1, 2) * 40 * GIB};
-        input.gpu.share = (uint32_t)random_range(&world->random, SHARE_ANY, SHARE_EXCLUSIVE);
+        input.gpu.share = (uint32_t)random_range(&world->random, SHARE_ANY, SHARE_AUTO);
         if (by_mps || random_range(&world->random, 0, 2))
             input.gpu.share = SHARE_MPS;
         input.gpu.instance = random_range(&world->random, 0, 5) == 0;
+        if (input.gpu.instance)
+            input.gpu.part_permille = (int32_t)random_range(&world->random, 1, 4) * 1000 / 7;
         snprintf(input.gpu.uuid, sizeof input.gpu.uuid, "GPU-%u", g);
         feed(world, &input);
     }

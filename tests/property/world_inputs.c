@@ -193,9 +193,10 @@ static void gpu_comes_or_goes(struct world *world)
     input.gpu.total_bytes = gpu->total_bytes;
     input.gpu.share = gpu->share;
     input.gpu.instance = gpu->instance;
+    input.gpu.part_permille = gpu->part_permille;
     if (input.type == RECORD_GPU_BACK && !world->core->reserved_job) /* the job with a promise that goes by the present
                                                                         state */
-        input.gpu.share = (uint32_t)random_range(&world->random, SHARE_ANY, SHARE_EXCLUSIVE);
+        input.gpu.share = (uint32_t)random_range(&world->random, SHARE_ANY, SHARE_AUTO);
     memcpy(input.gpu.uuid, gpu->uuid, sizeof input.gpu.uuid);
     if (!feed(world, &input))
         fail(world, "a GPU could not come or go");
