@@ -215,7 +215,8 @@ def gpm(sample, device, *instance):
 
 
 assert gpm(n.nvmlGpmSampleGet, gpus[1]) == [50, 25, 20, 30, 30, 300]
-assert gpm(n.nvmlGpmMigSampleGet, gpus[0], 1)[0] == round(30 * 7 / 3, 6)
+# Its instance slows the job, whose solo activity is 30%, to 0.837825 (docs/contention.md).
+assert abs(gpm(n.nvmlGpmMigSampleGet, gpus[0], 1)[0] - 30 * 7 / 3 * 0.837825) < 0.001
 assert gpm(n.nvmlGpmMigSampleGet, gpus[0], 3)[0] == 0
 n.nvmlShutdown()
 END
