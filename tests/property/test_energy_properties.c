@@ -301,13 +301,15 @@ struct world {
     double worst, mean;     /* relative errors of jobs */
 };
 
-/* Jobs come to one GPU, up to four at a time; the daemon reads once a second, and knows the residents. */
+/* Jobs come to one GPU, up to four at a time, and share it in one mode, so that all are slowed alike. The daemon reads
+ * once a second, and knows the residents. */
 static void compare_with_truth(struct random *random, struct world *world)
 {
     static struct truth truth;
     struct energy_meter meter;
     int64_t now_ns = 1, activities[40], load_until[40], starts[40], learned[40];
     int jobs = 40, next = 0;
+    bool by_mps = random_range(random, 0, 1);
     double errors = 0;
 
     memset(&truth, 0, sizeof truth);
@@ -334,7 +336,7 @@ static void compare_with_truth(struct random *random, struct world *world)
             *slot = (struct node_slot){.phase = NODE_SLOT_LOADING,
                                        .pid = 1,
                                        .use_count = 1,
-                                       .mps = next % 2,
+                                       .mps = by_mps,
                                        .train_from_ns = load_until[next] * NS_PER_SEC,
                                        .work_ns = (double)random_range(random, 60, 900) * 1e9};
             slot->uses[0] = (struct node_use){.gpu = 0, .activity = (double)activities[next] / 1000};
