@@ -95,14 +95,15 @@ static void print_range(const struct job_field *field)
 
 static void print_markdown(void)
 {
-    puts("# The fields of a job\n"
-         "`script/job-fields` writes this page from `src/api/job_fields.def`.\n\n"
-         "This page lists the fields of a submission by the names of each interface. An option is for the command line\n"
-         "of `carma submit` and the `#CARMA` lines of a script. A `.rad` file ([rad.md](rad.md)) and the Python client\n"
-         "([python](../python.md)) have the same names with `_` for `-`. For an option without a value they have `yes`\n"
-         "and `True`. The HTTP API ([http.md](http.md)) and the store ([store.md](store.md)) have the member in their\n"
-         "JSON.\n\n"
-         "| option | member | range | |\n|---|---|---|---|");
+    puts(
+        "# The fields of a job\n"
+        "`script/job-fields` writes this page from `src/api/job_fields.def`.\n\n"
+        "This page lists the fields of a submission by the names of each interface. An option is for the command line\n"
+        "of `carma submit` and the `#CARMA` lines of a script. A `.rad` file ([rad.md](rad.md)) and the Python client\n"
+        "([python](../python.md)) have the same names with `_` for `-`. For an option without a value they have `yes`\n"
+        "and `True`. The HTTP API ([http.md](http.md)) and the store ([store.md](store.md)) have the member in their\n"
+        "JSON.\n\n"
+        "| option | member | range | |\n|---|---|---|---|");
     for (size_t i = 0; i < job_field_count; i++) {
         const struct job_field *field = &job_fields[i];
         fputs("| ", stdout);
