@@ -3,6 +3,11 @@
 #include "base/share.h"
 #include "core/core_internal.h"
 
+enum share_mode sharing_configured(const struct gpu *gpu)
+{
+    return gpu->share == SHARE_ANY ? SHARE_TIME_SLICE : gpu->share;
+}
+
 bool sharing_serves(const struct gpu *gpu)
 {
     return gpu->share == SHARE_MPS || gpu->share == SHARE_AUTO;

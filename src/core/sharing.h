@@ -30,6 +30,9 @@ struct gpu;
 struct job;
 struct record_submitted;
 
+/* How the GPU is configured; never SHARE_ANY. */
+enum share_mode sharing_configured(const struct gpu *gpu);
+
 /* Whether jobs can be clients of an MPS server there. */
 bool sharing_serves(const struct gpu *gpu);
 

@@ -31,7 +31,7 @@ class Blocks(unittest.TestCase):
         self.assertEqual(blocks.steps(block), [("one \\\ntwo", ["out"]), ("three", [])])
 
     def test_alike(self):
-        self.assertEqual(run.alike("job  12  1:02:03 /tmp/x/work/log", "/tmp/x/work"), "job # # ~/log")
+        self.assertEqual(run.alike("job  12  1:02:03 /tmp/x/here/log", "/tmp/x/here"), "job # # ~/log")
         self.assertEqual(run.alike("  0 ██▎░░ 15.0 GiB 2.00 MJ x", "/h"), run.alike("  1 ██████ 900.0 MiB 275.7 kJ x", "/h"))
         self.assertNotEqual(run.alike("job 1 QUEUED", "/h"), run.alike("job 1 RUNNING", "/h"))
         self.assertTrue(run.matches(["a", "...", "d"], ["a", "b", "c", "d"]))

@@ -5,6 +5,7 @@
 #include "api/or_null.h"
 #include "base/nodetime.h"
 #include "base/share.h"
+#include "core/sharing.h"
 #include "core/ledger.h"
 #include "daemon/node/node_internal.h"
 #include "daemon/view/owners.h"
@@ -141,8 +142,7 @@ static json_t *target_to_json(const struct node *node, const struct gpu *gpu, in
     set(json, "index", gpu->number, true);
     json_object_set_new(json, "uuid", json_string(gpu->uuid));
     json_object_set_new(json, "lost", json_boolean(gpu->lost));
-    json_object_set_new(json, "share",
-                        json_string(share_mode_name(gpu->share == SHARE_ANY ? SHARE_TIME_SLICE : gpu->share)));
+    json_object_set_new(json, "share", json_string(share_mode_name(sharing_configured(gpu))));
     if (entry->at_ns)
         node_share_of(node, gpu->number, &entry->reading, &why);
     json_object_set_new(json, "share_why", *why ? json_string(why) : json_null());

@@ -5,6 +5,7 @@
 #include "api/or_null.h"
 #include "base/memory.h"
 #include "base/share.h"
+#include "core/sharing.h"
 #include "core/ledger.h"
 #include "daemon/node/node_internal.h"
 
@@ -114,7 +115,7 @@ static void look_at(struct look *look, const struct node *node, const struct gpu
     row->total_bytes = gpu->total_bytes;
     row->free_bytes = node_free_bytes(node, gpu, entry ? entry : &unread);
     row->unmanaged_bytes = row->read ? entry->attribution.unmanaged_bytes : -1;
-    row->share = gpu->share == SHARE_ANY ? SHARE_TIME_SLICE : gpu->share;
+    row->share = sharing_configured(gpu);
     row->resident_count = gpu->resident_count;
     add_residents(look, gpu);
 }

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/nodetime.h"
+#include "core/sharing.h"
 #include "core/ledger.h"
 #include "daemon/metrics/metrics.h"
 #include "daemon/metrics/prometheus.h"
@@ -76,7 +77,7 @@ static json_t *explain_gpu(const struct daemon *daemon, const struct job_view *v
         json_array_append_new(jobs, json_integer((json_int_t)gpu->residents[i]->id));
     return json_pack("{s:I, s:s, s:I, s:s, s:o, s:o, s:s}", "index", (json_int_t)number, "uuid", gpu->uuid,
                      "free_bytes", (json_int_t)gpu_free_bytes(daemon->core, gpu), "share",
-                     share_mode_name(gpu->share == SHARE_ANY ? SHARE_TIME_SLICE : gpu->share), "sm_activity_permille",
+                     share_mode_name(sharing_configured(gpu)), "sm_activity_permille",
                      gpu->smact_permille >= 0 ? json_integer(gpu->smact_permille) : json_null(), "jobs", jobs,
                      "verdict", doubted ? doubted : verdict);
 }
