@@ -10,10 +10,14 @@ exposition="python3 -B $SOURCE/tests/cli/exposition.py"
 start_node a100x4-40g 100
 start_daemon --set max_gpu_memory_per_user=30G --set settle=0s
 
-run submit --gpu-memory 9G -- sh -c 'CUDA_VISIBLE_DEVICES=2 exec "$0" --memory 8G --seconds 100000' "$TRAIN"
+run submit --gpu-memory 9G -- sh -c 'until [ -e astray ]; do sleep 0.05; done
+    CUDA_VISIBLE_DEVICES=2 exec "$0" --memory 8G --seconds 100000' "$TRAIN"
 until_field 1 placements.0.index 0
 
-# The first to ask is told the user's name: carmad knows its jobs' users.
+# The first to ask is told the user's name, though this carmad has taken no submission of his: its jobs name their users.
+stop_daemon
+start_daemon --set max_gpu_memory_per_user=30G --set settle=0s
+touch astray
 until_said "of job 1 of $(id -un) holds"
 [ "$(gpu 2 unmanaged.0.user)" = "$(id -un)" ] || fail "its job, at first: $(gpu 2 unmanaged)"
 
