@@ -49,7 +49,7 @@ int core_apply_gpu_back(struct core *core, const struct record_gpu *record, stru
     }
     gpu->lost = false;
     prior_refresh(core);
-    gpu_opens(core, gpu);
+    gpus_open(core); /* it may take jobs of several GPUs, or from a smaller instance */
     return 0;
 }
 
@@ -119,6 +119,7 @@ int apply_gpu(struct core *core, const struct record *record, struct error *err)
         if (rc == 0) {
             core->gpus[record->gpu.gpu]->lost = true;
             core->gpus[record->gpu.gpu]->measured = false;
+            gpus_open(core); /* a job that waited for it may take a smaller instance */
         }
         return rc;
     }

@@ -189,8 +189,7 @@ static int apply_reconfigured(struct core *core, const struct core_config *confi
     core->policy = policy;
     sharing_reconfigured(core);
     prior_refresh(core);
-    for (uint32_t i = 0; i < core->gpu_count; i++)
-        gpu_opens(core, core->gpus[i]);
+    gpus_open(core);
     return 0;
 }
 

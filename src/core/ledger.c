@@ -137,6 +137,12 @@ void gpu_opens(struct core *core, struct gpu *gpu)
     core->last_opened = gpu;
 }
 
+void gpus_open(struct core *core)
+{
+    for (uint32_t i = 0; i < core->gpu_count; i++)
+        gpu_opens(core, core->gpus[i]);
+}
+
 void gpu_set_settling(struct core *core, struct gpu *gpu, uint64_t job)
 {
     core->settling_count += (job != 0) - (gpu->settling_job != 0);

@@ -84,6 +84,7 @@ void gpu_set_settling(struct core *core, struct gpu *gpu, uint64_t job);
 
 /* Notes that the GPU may now take a job that it could not take before. */
 void gpu_opens(struct core *core, struct gpu *gpu);
+void gpus_open(struct core *core); /* each of them */
 
 struct job_placement *job_placement_on(const struct job *job, uint32_t gpu); /* NULL: it is not there */
 

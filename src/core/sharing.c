@@ -100,13 +100,24 @@ enum share_mode sharing_together(const struct core *core, const struct job *job,
     return way;
 }
 
+/* The jobs that it was begun for, or that joined it. A client from a time when servers were not of GPUs is none of
+ * these: such a job of several GPUs may be on this GPU, but this server does not serve all of its GPUs. */
+static bool is_client(const struct core *core, const struct job *job, uint64_t server)
+{
+    bool client = job->share == SHARE_MPS;
+
+    for (uint32_t i = 0; i < job->placement_count; i++)
+        client &= core->gpus[job->placements[i].gpu]->server == server;
+    return client;
+}
+
 const struct job *sharing_client(const struct core *core, const struct gpu *gpu)
 {
-    for (uint32_t i = 0; i < core->gpu_count; i++) {
+    for (uint32_t i = 0; gpu->server && i < core->gpu_count; i++) {
         const struct gpu *other = core->gpus[i];
-        bool served = other == gpu || (gpu->server && other->server == gpu->server);
-        if (served && other->resident_count && other->residents[0]->share == SHARE_MPS)
-            return other->residents[0];
+        for (uint32_t k = 0; other->server == gpu->server && k < other->resident_count; k++)
+            if (is_client(core, other->residents[k], gpu->server))
+                return other->residents[k];
     }
     return NULL;
 }

@@ -57,7 +57,7 @@ void sharing_ends(struct core *core, const struct job *job);
 /* The configuration is another: where servers are not of GPUs, none is remembered as one. */
 void sharing_reconfigured(struct core *core);
 
-/* A client of the MPS server that serves the GPU, here or on another of its GPUs; NULL: there is none. */
+/* A client of the MPS server that is remembered as the GPU's, here or on another of its GPUs; NULL: there is none. */
 const struct job *sharing_client(const struct core *core, const struct gpu *gpu);
 
 /* Whether `next` could follow onto the GPU while `guest` is there, in any mode. */

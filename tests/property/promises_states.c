@@ -63,7 +63,10 @@ static void check_servers(const struct world *world)
         uint32_t clients = 0;
         for (uint64_t id = 1; id < world->next_job && gpu->server; id++) {
             const struct world_job *job = &world->jobs[id];
-            if (!job->running || job->share != SHARE_MPS || core_gpu(core, job->gpus[0])->server != gpu->server)
+            bool client = job->running && job->share == SHARE_MPS;
+            for (uint32_t i = 0; i < job->gpu_count; i++)
+                client &= core_gpu(core, job->gpus[i])->server == gpu->server;
+            if (!client)
                 continue;
             clients++;
             if (!world->lax && job->wants.uid != gpu->server_uid)

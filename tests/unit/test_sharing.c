@@ -330,6 +330,29 @@ static void test_a_server_of_a_gpu_is_forgotten_where_there_are_none(void **stat
     assert_int_equal(core_gpu(f->core, 0)->server, 0);
 }
 
+/* A client of its user's server, which is on several GPUs, is not one of the server that a later job has on one of
+ * them. */
+static void test_a_server_of_a_gpu_ends_beside_a_client_of_the_users(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t pair, alone;
+
+    all_by_mps(f);
+    for (uint32_t g = 2; g < GPUS; g++)
+        apply(f, (struct record){.type = RECORD_GPU_LOST, .gpu = {.gpu = g, .total_bytes = TOTAL}});
+    pair = ask(f, 2, 1, SHARE_ANY);
+    decide(f);
+    assert_int_equal(mode_of(f, pair), SHARE_MPS);
+    set_domain(f, MPS_DOMAIN_GPU);
+    alone = ask(f, 1, 1, SHARE_ANY);
+    decide(f);
+    assert_string_equal(placed_on(f, alone), "0");
+    assert_int_equal(core_gpu(f->core, 0)->server, alone);
+    assert_int_equal(core_gpu(f->core, 1)->server, 0);
+    exits(f, alone, EXIT_COMPLETED, -1);
+    assert_int_equal(core_gpu(f->core, 0)->server, 0);
+}
+
 static void test_a_users_failed_server_keeps_nobody_else_waiting(void **state)
 {
     struct fixture *f = *state;
@@ -514,6 +537,7 @@ int main(void)
         CASE(test_one_server_takes_everybodys_jobs),
         CASE(test_several_gpus_join_where_time_slices_cannot),
         CASE(test_a_server_of_a_gpu_is_forgotten_where_there_are_none),
+        CASE(test_a_server_of_a_gpu_ends_beside_a_client_of_the_users),
         CASE(test_a_users_failed_server_keeps_nobody_else_waiting),
         CASE(test_an_instance_has_a_server_of_its_own),
         CASE(test_several_gpus_run_by_mps_only_where_all_can),

@@ -181,6 +181,23 @@ static void test_an_instance_slows_by_its_part(void **state)
     assert_int_equal(core_find_job(f->core, light)->placements[0].gpu, 0);
 }
 
+static void test_a_job_takes_an_instance_once_the_larger_one_is_lost(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t heavy;
+
+    only_gpu(f, SHARE_MPS, 250);
+    bound(f, 2000);
+    apply(f, (struct record){.type = RECORD_GPU_BACK,
+                             .gpu = {.gpu = 1, .uuid = "GPU-1", .total_bytes = TOTAL, .share = SHARE_EXCLUSIVE}});
+    heavy = submit_active(f, ADA, 750);
+    decide(f);
+    assert_false(runs(f, heavy));
+    apply(f, (struct record){.type = RECORD_GPU_LOST, .gpu = {.gpu = 1}});
+    decide(f);
+    assert_true(runs(f, heavy));
+}
+
 /* The clients of a server that all users share take no turns, of any user. */
 static void test_one_server_for_all_has_no_turns(void **state)
 {
@@ -207,6 +224,7 @@ int main(void)
         cmocka_unit_test(test_processes_take_turns),
         cmocka_unit_test_setup_teardown(test_servers_take_turns_and_clients_share_them, setup, teardown),
         cmocka_unit_test_setup_teardown(test_an_instance_slows_by_its_part, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_job_takes_an_instance_once_the_larger_one_is_lost, setup, teardown),
         cmocka_unit_test_setup_teardown(test_one_server_for_all_has_no_turns, setup, teardown),
     };
 
