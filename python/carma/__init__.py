@@ -1,6 +1,6 @@
-"""Jobs on GPUs that are shared by carma: carma.submit(), carma.job(), carma.jobs(), carma.gpus() (docs/python.md). Also
-a training step's GPU allocations, recorded without a GPU: carma.capture(), and `python -m carma.capture SCRIPT`
-(docs/capture.md)."""
+"""Jobs on GPUs that are shared by carma: carma.submit(), carma.job(), carma.jobs(), carma.gpus(). A job
+tells how far it has come: carma.progress() (docs/python.md). Also a training step's GPU allocations, recorded without a
+GPU: carma.capture(), and `python -m carma.capture SCRIPT` (docs/capture.md)."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ from carma.errors import (
 )
 from carma.function import Function, FunctionJob, job
 from carma.handle import Explanation, Job, Jobs
+from carma.progress import progress
 
 __version__ = "0.2.0"
 
 __all__ = [
     "CaptureError", "CarmaError", "Conflict", "Explanation", "Function", "FunctionJob", "Gpu", "Gpus", "Impossible",
     "Invalid", "Job", "JobFailed", "Jobs", "NoAnswer", "NoDaemon", "NotAllowed", "NotFound", "NotStarted", "Refused",
-    "Unavailable", "capture", "gpus", "job", "jobs", "status", "submit", "submit_all",
+    "Unavailable", "capture", "gpus", "job", "jobs", "progress", "status", "submit", "submit_all",
 ]  # fmt: skip
 
 

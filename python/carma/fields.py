@@ -32,6 +32,7 @@ class JobFields(TypedDict, total=False):
     time: units.Time
     signal: Union[int, str]
     requeue: bool
+    no_progress: bool
     summary: PathLike
     capture: PathLike
     batch_size: int
@@ -59,6 +60,7 @@ FIELDS: Tuple[Tuple[str, str, str], ...] = (
     ("time", "time_limit_ns", "time"),
     ("signal", "signal", "signal"),
     ("requeue", "requeue", "switch"),
+    ("no_progress", "no_progress", "switch"),
     ("summary", "summary_name", "file"),
     ("capture", "capture_name", "file"),
     ("batch_size", "batch_size", "number"),

@@ -241,6 +241,11 @@ int launch_sweep(const char *run_directory, const struct launch_status *status, 
     return count;
 }
 
+char *launch_progress_file(const char *script_directory)
+{
+    return script_directory ? xasprintf("%s.progress", script_directory) : NULL;
+}
+
 char *launch_output_path(const char *pattern, uint64_t job)
 {
     struct strbuf path = {0};

@@ -17,6 +17,7 @@
 #include "core/record.h"
 #include "launch/cgroup.h"
 #include "launch/classify.h"
+#include "launch/progress.h"
 
 struct cause_evidence;
 struct job_spec;
@@ -25,8 +26,9 @@ struct launch_request {
     const char *shepherd;         /* path of the program */
     const char *run_directory;    /* absolute; made here with mode 0700; must not exist yet */
     const struct job_spec *spec;  /* src/api/spec.h */
-    const char *script_directory; /* where the shepherd keeps the copy of its script (launch/shepherd/script.h); made,
-                                   * and removed at the end, by the shepherd */
+    const char *script_directory; /* where the shepherd keeps the copy of its script (launch/shepherd/script.h), and
+                                   * beside it launch_progress_file(); made, and removed at the end, by the shepherd;
+                                   * NULL: neither is wanted */
     uint64_t job;
     uint32_t launch; /* 1, 2, ...: counts launches of this job; output is truncated by the first only */
     uid_t uid;       /* the job's user; must be the daemon's own unless that is root */
@@ -83,11 +85,12 @@ struct launch_status {
     int64_t free_bytes;      /* memory free at that time; -1: unknown */
     uint32_t tenant_count;   /* other processes that held memory then */
     struct classify_tenant tenants[CLASSIFY_MAX_TENANTS];
-    bool warned;       /* some of its processes were given the signal that comes before its time is up */
-    bool timed_out;    /* it was stopped because of time_limit_ns */
-    bool stopped;      /* a stop was requested, or the time was up, before the tree had ended */
-    char cgroup[256];  /* the launch's own control group (launch/cgroup.h); "": it has none */
-    char message[256]; /* one line without control characters, or "" */
+    struct progress_count progress; /* while it runs, as far as it says */
+    bool warned;                    /* some of its processes were given the signal that comes before its time is up */
+    bool timed_out;                 /* it was stopped because of time_limit_ns */
+    bool stopped;                   /* a stop was requested, or the time was up, before the tree had ended */
+    char cgroup[256];               /* the launch's own control group (launch/cgroup.h); "": it has none */
+    char message[256];              /* one line without control characters, or "" */
 };
 
 /* The facts of a launch's end in its status, for cause_decide() (launch/cause.h). */
@@ -135,6 +138,9 @@ bool launch_alive(pid_t shepherd, uint64_t start_ticks);
  * environment. Returns how many still ran (a control group counts as one), zombies not counted. Call it until 0, with a
  * pause between, before the job is retried. */
 int launch_sweep(const char *run_directory, const struct launch_status *status, uid_t uid);
+
+/* The FIFO that a job may write its progress to, beside the directory; NULL without one. Owned by the caller. */
+char *launch_progress_file(const char *script_directory);
 
 /* The path that an output pattern names: %j is the job's number. Owned by the caller. */
 char *launch_output_path(const char *pattern, uint64_t job);

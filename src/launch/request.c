@@ -47,6 +47,7 @@ static void put_mps(struct strbuf *text, const struct launch_request *launch)
 void request_print(const struct launch_request *launch, const char *mps_pipe_directory, struct strbuf *text)
 {
     const struct job_spec *spec = launch->spec;
+    CLEANUP(free_ptr) char *progress = spec->no_progress ? NULL : launch_progress_file(launch->script_directory);
 
     put(text, "run_directory", launch->run_directory);
     put_number(text, "job", (int64_t)launch->job);
@@ -61,6 +62,7 @@ void request_print(const struct launch_request *launch, const char *mps_pipe_dir
     put(text, "mps_pipe_directory", mps_pipe_directory);
     if (launch->mps_pipe_directory)
         put_mps(text, launch);
+    put(text, "progress_file", progress);
     put(text, "notify_socket", launch->notify_socket);
     put(text, "cgroup_mounts", cgroup_place()->mounts);
     put(text, "cgroup_base", cgroup_place()->base);
@@ -115,6 +117,7 @@ static bool take(struct parser *parser, const char *key, char *value)
         {"mps_log_directory", &request->mps_log_directory},
         {"mps_threads", &request->mps_threads},
         {"mps_memory_limit", &request->mps_memory_limit},
+        {"progress_file", &request->progress_file},
         {"notify_socket", &request->notify_socket},
         {"cgroup_mounts", &request->cgroup_mounts},
         {"cgroup_base", &request->cgroup_base},

@@ -26,6 +26,7 @@ struct request {
     const char *mps_log_directory; /* may be NULL, as the next two */
     const char *mps_threads;       /* value of CUDA_MPS_ACTIVE_THREAD_PERCENTAGE */
     const char *mps_memory_limit;  /* value of CUDA_MPS_PINNED_DEVICE_MEM_LIMIT */
+    const char *progress_file;     /* the FIFO that the job may write its progress to; NULL: it is not looked at */
     const char *notify_socket;     /* may be NULL */
     const char *cgroup_mounts;     /* struct cgroup_place */
     const char *cgroup_base;       /* may be NULL */

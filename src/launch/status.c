@@ -102,6 +102,9 @@ static void status_print(const struct launch_status *status, struct strbuf *text
                   status->free_bytes);
     for (uint32_t i = 0; i < status->tenant_count; i++)
         strbuf_printf(text, "tenant %" PRId32 " %" PRId64 "\n", status->tenants[i].pid, status->tenants[i].used_bytes);
+    if (status->progress.at_ns)
+        strbuf_printf(text, "progress %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 "\n", status->progress.step,
+                      status->progress.total, status->progress.done, status->progress.at_ns);
     strbuf_printf(text, "host_oom_kill %d\nhost_oom_own %d\n", status->host_oom_kill, status->host_oom_own);
     strbuf_printf(text, "warned %d\nstopped %d\ntimed_out %d\n", status->warned, status->stopped, status->timed_out);
     strbuf_printf(text, "cgroup %s\n", status->cgroup);
@@ -223,6 +226,13 @@ static bool parse_tenant(const char *value, struct launch_status *status)
     return true;
 }
 
+static bool parse_progress(const char *value, struct progress_count *count)
+{
+    return sscanf(value, "%" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64, &count->step, &count->total, &count->done,
+                  &count->at_ns) == 4 &&
+           count->step >= 0 && count->total >= 0 && count->done >= 0 && count->at_ns > 0;
+}
+
 static bool parse_bool(const char *value, bool *result)
 {
     int number;
@@ -273,6 +283,8 @@ static bool parse_line(const char *key, const char *value, struct launch_status 
         return parse_output(value, status);
     if (strcmp(key, "tenant") == 0)
         return parse_tenant(value, status);
+    if (strcmp(key, "progress") == 0)
+        return parse_progress(value, &status->progress);
     if (strcmp(key, "host_oom_kill") == 0)
         return parse_bool(value, &status->host_oom_kill);
     if (strcmp(key, "warned") == 0)

@@ -2,6 +2,8 @@
 #include "vnode/train.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -107,7 +109,19 @@ static int hold_level(struct attachment *attachment, const struct train_plan *pl
     return rc;
 }
 
-static void report(const struct node_slot *slot)
+/* Like any other job's: nobody may read it. */
+static void tell_progress(const struct node_slot *slot)
+{
+    const char *path = getenv("CARMA_PROGRESS_FILE");
+    int fd = path ? open(path, O_WRONLY | O_NONBLOCK | O_APPEND | O_CLOEXEC) : -1;
+
+    if (fd < 0)
+        return;
+    dprintf(fd, "%.0f/%.0f\n", floor(slot->done_ns / NS_PER_SEC), ceil(slot->work_ns / NS_PER_SEC));
+    close(fd);
+}
+
+static void report(const struct train_plan *plan, const struct node_slot *slot)
 {
     static int64_t next_wall_ns;
     int64_t wall_ns = nodetime_monotonic_wall_ns();
@@ -116,6 +130,8 @@ static void report(const struct node_slot *slot)
     if (wall_ns < next_wall_ns || slot->phase != NODE_SLOT_TRAINING)
         return;
     next_wall_ns = wall_ns + REPORT_WALL_NS;
+    if (plan->progress)
+        tell_progress(slot);
     printf("carma-train: %.1f%% done, %s of %s, at %.2f of solo speed\n", 100 * slot->done_ns / slot->work_ns,
            format_duration((int64_t)slot->done_ns, done), format_duration((int64_t)slot->work_ns, work), slot->rate);
     fflush(stdout);
@@ -176,7 +192,7 @@ static int train(struct attachment *attachment, struct train_plan *plan, struct 
         }
         if (slot.phase == NODE_SLOT_FINISHED)
             return 0;
-        report(&slot);
+        report(plan, &slot);
         if (slot.rate > 0) {
             double left_ns = (slot.work_ns - slot.done_ns) / slot.rate + 1;
 

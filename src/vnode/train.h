@@ -16,6 +16,7 @@ struct train_plan {
     double activity[NODE_MAX_GPUS];
     double work_ns; /* solo run time, jitter included */
     bool checkpoint;
+    bool progress; /* it tells its steps, each a second of its work alone, to CARMA_PROGRESS_FILE */
     const struct train_failure *failure; /* NULL: none but those that happen to it */
     int64_t fail_at_ns;                  /* node time after the start at which it strikes */
 };

@@ -22,6 +22,7 @@ enum {
     OPT_JITTER,
     OPT_SEED,
     OPT_CKPT,
+    OPT_PROGRESS,
     OPT_FAIL,
     OPT_FAIL_AT,
 };
@@ -30,7 +31,7 @@ struct options {
     const char *workload, *workloads;
     int64_t memory_bytes, peak_bytes, gpus, seed; /* -1: not said */
     double activity, seconds, jitter, fail_at;    /* seconds -1: not said */
-    bool checkpoint;
+    bool checkpoint, progress;
     const struct train_failure *failure;
 };
 
@@ -45,6 +46,7 @@ static const struct argp_option option_table[] = {
     {"jitter", OPT_JITTER, "FRACTION", 0, "Standard deviation of the training time, 0 to 0.3 (0)", 2},
     {"seed", OPT_SEED, "N", 0, "Of the jitter: the same seed gives the same time (1)", 2},
     {"checkpoint", OPT_CKPT, NULL, 0, "Write a checkpoint on SIGUSR1; go on from one that is there", 2},
+    {"progress", OPT_PROGRESS, NULL, 0, "Tell CARMA_PROGRESS_FILE the seconds of work that are done", 2},
     {"fail", OPT_FAIL, "KIND", 0, "Fail in this way", 3},
     {"fail-at", OPT_FAIL_AT, "SECONDS", 0, "So long after the start, in node time (30: its memory is held)", 3},
     {0},
@@ -114,6 +116,9 @@ static error_t on_option(int key, char *arg, struct argp_state *state)
         return 0;
     case OPT_CKPT:
         o->checkpoint = true;
+        return 0;
+    case OPT_PROGRESS:
+        o->progress = true;
         return 0;
     case OPT_FAIL:
         o->failure = train_failure_find(arg);
@@ -214,8 +219,10 @@ int train_options(int argc, char **argv, struct train_plan *plan, struct error *
         .memory_bytes = -1, .peak_bytes = -1, .gpus = -1, .seed = 1, .activity = 0.5, .seconds = -1, .fail_at = 30};
 
     usage_parse(&program, argc, argv, &o);
-    *plan =
-        (struct train_plan){.checkpoint = o.checkpoint, .failure = o.failure, .fail_at_ns = (int64_t)(o.fail_at * 1e9)};
+    *plan = (struct train_plan){.checkpoint = o.checkpoint,
+                                .progress = o.progress,
+                                .failure = o.failure,
+                                .fail_at_ns = (int64_t)(o.fail_at * 1e9)};
     if (o.workload) {
         int rc = plan_workload(&o, plan, err);
 

@@ -449,9 +449,10 @@ static void texts_scroll_and_are_bounded(void **state)
 static void details_are_lines(void **state)
 {
     CLEANUP(json_release)
-    json_t *job = json_pack("{s:s, s:s, s:s, s:i, s:I, s:s}", "name", "a\033[31mb", "user", "ada", "state", "QUEUED",
-                            "gpus", 2, "slowdown_permille", (json_int_t)1250, "last_end",
-                            "GPU memory ran out; it is retried before the queue");
+    json_t *job = json_pack("{s:s, s:s, s:s, s:i, s:I, s:s, s:{s:i, s:i, s:f}}", "name", "a\033[31mb", "user", "ada",
+                            "state", "QUEUED", "gpus", 2, "slowdown_permille", (json_int_t)1250, "last_end",
+                            "GPU memory ran out; it is retried before the queue", "progress", "step", 370, "total",
+                            1000, "steps_per_s", 0.4);
     CLEANUP(json_release)
     json_t *explanation = json_pack("{s:s, s:s, s:[{s:i, s:I, s:s}]}", "text", "needs an idle GPU", "memory",
                                     "12.4 GiB on each GPU, declared", "gpus", "index", 3, "free_bytes",
@@ -463,6 +464,7 @@ static void details_are_lines(void **state)
                 "Name      a\\x1b[31mb|User      ada|State     QUEUED: needs an idle GPU|"
                 "Last run  GPU memory ran out; it is retried before the queue|GPUs      2|"
                 "Memory    12.4 GiB on each GPU, declared|Slowdown  1.25, as estimated for those on its GPUs|"
+                "Progress  370 of 1000 steps, one in 2.5 s|"
                 "GPU 3     1.0 GiB free: is busy|");
     top_text_release(&text);
     top_view_details(NULL, NULL, &text);

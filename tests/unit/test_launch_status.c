@@ -34,6 +34,7 @@ static const struct launch_status sample = {
     .tenant_count = 2,
     .tenants = {{4711, 1073741824}, {4712, INT64_C(5368709120)}},
     .cgroup = "/carma.slice/job-12",
+    .progress = {.step = 370, .total = 1000, .done = 3370, .at_ns = INT64_C(1700000050000000000)},
     .message = "CUDA out of memory. Tried to allocate 2.00 GiB.",
 };
 
@@ -46,6 +47,8 @@ static void assert_same(const struct launch_status *a, const struct launch_statu
     assert_true(a->started_ns == b->started_ns && a->ended_ns == b->ended_ns);
     assert_true(a->exit_status == b->exit_status && a->signal == b->signal && a->cause == b->cause);
     assert_true(a->requested_bytes == b->requested_bytes && a->free_bytes == b->free_bytes);
+    assert_true(a->progress.step == b->progress.step && a->progress.total == b->progress.total &&
+                a->progress.done == b->progress.done && a->progress.at_ns == b->progress.at_ns);
     assert_int_equal(a->stopped, b->stopped);
     assert_int_equal(a->timed_out, b->timed_out);
     assert_int_equal(a->host_oom_kill, b->host_oom_kill);

@@ -294,6 +294,7 @@ static void print_job(const json_t *job)
 {
     CLEANUP(free_ptr) char *memory = answer_bytes(job, "reserved_bytes");
     CLEANUP(free_ptr) char *source = answer_safe_text(job, "reservation_source");
+    CLEANUP(free_ptr) char *progress = answer_job_progress(job);
     int64_t crashes = answer_integer(job, "crashes", 0), attempts = answer_integer(job, "attempts", 0);
     int64_t started = answer_integer(job, "started_ns", 0), ended = answer_integer(job, "ended_ns", 0);
     char text[UNITS_TEXT];
@@ -316,6 +317,8 @@ static void print_job(const json_t *job)
     print_estimate(json_object_get(job, "estimate"));
     print_placements(job);
     print_strays(job);
+    if (progress)
+        line("Progress", "%s", progress);
     line_of_time(job, "Submitted", "submitted_ns");
     if (answer_integer(job, "first_started_ns", 0) != started)
         line_of_time(job, "First run", "first_started_ns");

@@ -167,6 +167,26 @@ static char *ending(const json_t *job)
     return status > 0 ? xasprintf("exit status %" PRId64, status) : xstrdup("");
 }
 
+char *answer_job_progress(const json_t *job)
+{
+    const json_t *progress = json_object_get(job, "progress");
+    int64_t step = answer_integer(progress, "step", -1), total = answer_integer(progress, "total", 0);
+    double speed = json_number_value(json_object_get(progress, "steps_per_s"));
+    struct strbuf out = {0};
+
+    if (step < 0)
+        return NULL;
+    strbuf_printf(&out, "%" PRId64, step);
+    if (total > 0)
+        strbuf_printf(&out, " of %" PRId64, total);
+    strbuf_puts(&out, step == 1 && total <= 0 ? " step" : " steps");
+    if (speed >= 1)
+        strbuf_printf(&out, ", %.1f a second", speed);
+    else if (speed > 0)
+        strbuf_printf(&out, ", one in %.1f s", 1 / speed);
+    return strbuf_steal(&out);
+}
+
 char *answer_job_where(const json_t *job)
 {
     const json_t *reason = json_object_get(job, "reason");

@@ -75,6 +75,13 @@ static void read_placements(struct top_job *job, const json_t *gpus)
     job->sm_permille = known ? sum / known : -1;
 }
 
+static int64_t read_done(const json_t *progress)
+{
+    int64_t total = answer_integer(progress, "total", 0);
+
+    return total > 0 ? (int64_t)(1000.0 * (double)answer_integer(progress, "step", 0) / (double)total) : -1;
+}
+
 static struct top_job read_job(const json_t *json, const json_t *gpus, bool waits, size_t order)
 {
     struct top_job job = {.json = json,
@@ -83,6 +90,7 @@ static struct top_job read_job(const json_t *json, const json_t *gpus, bool wait
                           .reserved_bytes = answer_integer(json, "reserved_bytes", -1),
                           .sm_permille = -1,
                           .slowdown_permille = answer_integer(json, "slowdown_permille", -1),
+                          .done_permille = read_done(json_object_get(json, "progress")),
                           .time_ns = answer_integer(json, "started_ns", -1),
                           .energy_mj = answer_integer(json, "modelled_energy_mj", -1),
                           .order = order};
@@ -156,6 +164,7 @@ static const struct {
     [TOP_BY_RESERVED] = {"by memory reserved", true, true},
     [TOP_BY_SM] = {"by SM activity", false, true},
     [TOP_BY_SLOWDOWN] = {"by slowdown", false, true},
+    [TOP_BY_DONE] = {"by steps done", false, true},
     [TOP_BY_TIME] = {"by time", true, true},
     [TOP_BY_ENERGY] = {"by energy", false, true},
 };
@@ -197,6 +206,8 @@ static int compare_by(const struct top_job *a, const struct top_job *b, enum top
         return compare_numbers(a->sm_permille, b->sm_permille);
     case TOP_BY_SLOWDOWN:
         return compare_numbers(a->slowdown_permille, b->slowdown_permille);
+    case TOP_BY_DONE:
+        return compare_numbers(a->done_permille, b->done_permille);
     case TOP_BY_TIME:
         return compare_numbers(b->time_ns, a->time_ns); /* the earlier, the longer */
     case TOP_BY_ENERGY:

@@ -37,7 +37,8 @@ struct top_job {
     int64_t sm_permille;    /* mean SM activity of its GPUs; -1: not known */
     bool sm_coarse;         /* NVML's utilisation in its place, on one of them at least */
     int64_t slowdown_permille;
-    int64_t time_ns; /* it runs or waits since then */
+    int64_t done_permille; /* of its steps, by its own words; -1: not known */
+    int64_t time_ns;       /* it runs or waits since then */
     int64_t energy_mj;
     size_t order; /* as the daemon lists it, those first that are retried before the queue */
 };
@@ -50,6 +51,7 @@ enum top_sort {
     TOP_BY_RESERVED,
     TOP_BY_SM,
     TOP_BY_SLOWDOWN,
+    TOP_BY_DONE,
     TOP_BY_TIME,
     TOP_BY_ENERGY,
     TOP_SORTS

@@ -80,6 +80,7 @@ void top_view_details(const json_t *job, const json_t *explanation, struct top_t
     int64_t slowdown = answer_integer(job, "slowdown_permille", -1),
             energy = answer_integer(job, "modelled_energy_mj", -1);
     int64_t above = text->count ? text->above : INT64_MAX; /* its beginning, until somebody scrolls */
+    CLEANUP(free_ptr) char *progress = answer_job_progress(job);
     char joules[ANSWER_ENERGY];
 
     top_text_release(text);
@@ -99,6 +100,8 @@ void top_view_details(const json_t *job, const json_t *explanation, struct top_t
     say_placements(text, job);
     if (slowdown >= 0)
         say(text, "Slowdown", "%.2f, as estimated for those on its GPUs", (double)slowdown / 1000);
+    if (progress)
+        say(text, "Progress", "%s", progress);
     if (energy >= 0)
         say(text, "Energy", "%s (modelled)", answer_energy(energy, joules));
     if (answer_integer(job, "unused_since_ns", -1) >= 0)

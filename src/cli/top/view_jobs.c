@@ -8,7 +8,7 @@
 #include "cli/show/answer.h"
 #include "cli/top/answer.h"
 
-enum { ID, NAME, USER, GPUS, USED, CLAIM, SOURCE, SM, SLOWDOWN, TIME, ENERGY, REASON, CELLS };
+enum { ID, NAME, USER, GPUS, USED, CLAIM, SOURCE, SM, SLOWDOWN, DONE, TIME, ENERGY, REASON, CELLS };
 
 struct pane_columns {
     const char *empty; /* the text where there is no job */
@@ -17,12 +17,12 @@ struct pane_columns {
         int cell;
         struct top_column column;
         enum top_sort sort; /* by which it is sorted; TOP_SORTS: by none */
-    } items[12];
+    } items[CELLS];
 };
 
 static const struct pane_columns running = {
     "no job runs",
-    11,
+    12,
     {
         {ID, {"RUNNING", true, 7, 7, 0}, TOP_BY_ORDER},
         {NAME, {"NAME", false, 8, 40, 0}, TOP_BY_NAME},
@@ -33,6 +33,7 @@ static const struct pane_columns running = {
         {SOURCE, {"BY", false, 11, 11, 7}, TOP_SORTS},
         {SM, {"SM", true, 4, 4, 1}, TOP_BY_SM},
         {SLOWDOWN, {"SLOW", true, 4, 4, 3}, TOP_BY_SLOWDOWN},
+        {DONE, {"DONE", true, 4, 4, 8}, TOP_BY_DONE},
         {TIME, {"TIME", true, 8, 10, 2}, TOP_BY_TIME},
         {ENERGY, {"ENERGY", true, 8, 8, 6}, TOP_BY_ENERGY},
     },
@@ -69,6 +70,15 @@ static void put_slowdown(struct top_line *line, const struct top_job *job, size_
     if (job->slowdown_permille >= 0)
         snprintf(text, sizeof text, "%" PRId64 ".%" PRId64 "x", tenths / 10, tenths % 10);
     top_put(line, job->slowdown_permille >= 2000 ? STYLE_YELLOW : STYLE_NONE, width, true, text);
+}
+
+static void put_done(struct top_line *line, const struct top_job *job, size_t width)
+{
+    char text[32] = "-";
+
+    if (job->done_permille >= 0)
+        snprintf(text, sizeof text, "%" PRId64 "%%", job->done_permille / 10);
+    top_put(line, STYLE_NONE, width, true, text);
 }
 
 /* The GPUs that it is on, or how many it wants. */
@@ -161,6 +171,9 @@ static void put_cell(struct top_line *line, const struct top_model *model, const
         break;
     case SLOWDOWN:
         put_slowdown(line, job, width);
+        break;
+    case DONE:
+        put_done(line, job, width);
         break;
     case TIME:
         put_time(line, model, job, waits, width);

@@ -115,10 +115,16 @@ static uint64_t waits_as(const struct events *events, const struct job_view *vie
     return hash ? hash : 1;
 }
 
-/* How much its neighbours are estimated to slow it, which changes as they come and go. */
+/* How much its neighbours are estimated to slow it, which changes as they come and go; and how far it has come. Never
+ * 0. */
 static uint64_t runs_as(const struct events *events, const struct job_view *view)
 {
-    return 1 + (uint64_t)(int64_t)job_view_slowdown_permille(view, events->daemon->core);
+    int64_t slowdown = job_view_slowdown_permille(view, events->daemon->core);
+    int64_t at_ns = view->progress ? view->progress->count.at_ns : 0;
+    uint64_t hash = digest_add(DIGEST_EMPTY, &slowdown, sizeof slowdown);
+
+    hash = digest_add(hash, &at_ns, sizeof at_ns);
+    return hash ? hash : 1;
 }
 
 static void look_at(struct events *events, struct job_view *view, uint64_t as)

@@ -1,5 +1,6 @@
 /* Shared by the files of the runs. runs.c has the table of launches under way; runs_start.c starts and stops jobs.
- * runs_status.c follows the status files; runs_reconcile.c takes up the runs that an earlier daemon left. */
+ * runs_status.c follows the status files, run_progress.c
+ * what they say of the job's progress; runs_reconcile.c takes up the runs that an earlier daemon left. */
 #ifndef CARMA_DAEMON_RUN_RUNS_INTERNAL_H
 #define CARMA_DAEMON_RUN_RUNS_INTERNAL_H
 
@@ -17,12 +18,13 @@ struct run {
     struct launch_status status; /* as last read: where its processes are, how it ended */
     int64_t ended_wall_ns;       /* monotonic; when it was first seen to have ended; 0: it has not */
     uint32_t uid;
-    bool started;   /* the core knows that it runs */
-    bool doubted;   /* it was said that there is a status which is not its shepherd's */
-    bool waits;     /* its shepherd waits for space, and says so */
-    bool timed_out; /* its time is up, and its MPS clients were seen to */
-    bool put_off;   /* it could not begin for lack of space or the like, and has no shepherd */
-    bool over;      /* the core knows that it has ended; the shepherd has still to be reaped */
+    struct progress_count counted_from; /* its speed is measured since then; at_ns 0: since nothing */
+    bool started;                       /* the core knows that it runs */
+    bool doubted;                       /* it was said that there is a status which is not its shepherd's */
+    bool waits;                         /* its shepherd waits for space, and says so */
+    bool timed_out;                     /* its time is up, and its MPS clients were seen to */
+    bool put_off;                       /* it could not begin for lack of space or the like, and has no shepherd */
+    bool over;                          /* the core knows that it has ended; the shepherd has still to be reaped */
     struct run *next;
 };
 
@@ -70,6 +72,9 @@ void runs_start_unless_cancelled(struct runs *runs, const struct job_view *view)
 void runs_stop_shepherd(struct daemon *daemon, uint64_t job);
 void runs_on_prepare(uv_timer_t *timer);
 void runs_drop_early(struct runs *runs);
+
+/* run_progress.c: takes in how far the running job has come, by its status. */
+void runs_take_progress(struct runs *runs, struct run *run);
 
 /* runs_status.c: runs_take_status() is true when the launch is over, or will be without a shepherd. */
 bool runs_take_status(struct runs *runs, struct run *run, const struct launch_status *status);

@@ -106,6 +106,7 @@ bool runs_take_status(struct runs *runs, struct run *run, const struct launch_st
             runs_set_message(runs, run->job, NULL);
         run->waits = false;
         see(runs, run);
+        runs_take_progress(runs, run);
         if (status->timed_out && !run->timed_out)
             end_mps_clients(runs, run);
         return false;
@@ -177,7 +178,9 @@ void runs_handle_dead_shepherd(struct runs *runs, struct run *run)
     if (launch_sweep(run->directory, &status, run->uid) > 0)
         return; /* looked at again */
     CLEANUP(free_ptr) char *script = runs_script_directory_of(runs, run->directory);
+    CLEANUP(free_ptr) char *progress = launch_progress_file(script);
     file_remove_tree(script);
+    unlink(progress);
     runs_feed_lost(runs, run->job,
                    run->status.rebooted ? "the machine was started anew while it ran"
                                         : "its shepherd died, so its processes were killed");

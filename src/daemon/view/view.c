@@ -17,6 +17,7 @@ static void job_view_free(struct job_view *view)
     free(view->placements);
     free(view->message);
     free(view->unreadable);
+    free(view->progress);
     free(view);
 }
 

@@ -16,6 +16,13 @@
 #include "daemon/view/common_specs.h"
 #include "daemon/view/common_texts.h"
 #include "daemon/view/memory_usage.h"
+#include "launch/progress.h"
+
+/* How far a running job says it has come (daemon/run/run_progress.c). */
+struct job_progress {
+    struct progress_count count;
+    int64_t micro_steps_per_s; /* -1: not known yet */
+};
 
 struct job_view {
     uint64_t id;
@@ -67,8 +74,9 @@ struct job_view {
     int64_t energy_mj;        /* modelled (daemon/node/energy.h): not folded from records, but kept by the node */
     int64_t unused_since_ns; /* it runs, and has not used its GPUs since, for long enough to be told; -1: no. The node's
                                 too */
-    bool changed;            /* since the store was last told (daemon/engine/snapshotter.h) */
-    uint64_t version;        /* views.version when the shown data last changed */
+    struct job_progress *progress;    /* owned; while it runs, not folded from records; NULL: it says nothing */
+    bool changed;                     /* since the store was last told (daemon/engine/snapshotter.h) */
+    uint64_t version;                 /* views.version when the shown data last changed */
     struct job_view *earlier, *later; /* by version */
     uint64_t shown_as; /* the values that change without a record, as last shown (daemon/request/events.c); 0: never
                           looked at */

@@ -110,6 +110,8 @@ struct job_view *views_fold(struct views *views, const struct record *record)
         view->ran_gpu_ns += running_gpu_ns(view, record->at_ns);
         view->unused_since_ns = -1;
         memory_usage_end(&view->held, record->at_ns);
+        free(view->progress);
+        view->progress = NULL;
     }
     switch (record->type) {
     case RECORD_SUBMITTED:

@@ -176,6 +176,16 @@ int32_t job_view_slowdown_permille(const struct job_view *view, const struct cor
     return worst;
 }
 
+static json_t *progress_to_json(const struct job_progress *progress)
+{
+    int64_t total = progress->count.total, speed = progress->micro_steps_per_s;
+
+    return json_pack("{s:I, s:o, s:o, s:I}", "step", (json_int_t)progress->count.step, "total",
+                     integer_or_null(total, total > 0), "steps_per_s",
+                     speed >= 0 ? json_real((double)speed / 1e6) : json_null(), "at_ns",
+                     (json_int_t)progress->count.at_ns);
+}
+
 static void add_details(const struct job_view *view, json_t *json)
 {
     const struct job_spec *spec = &view->common->spec;
@@ -254,6 +264,7 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "message", text_or_null(access == ACCESS_ALL ? view->message : NULL));
     json_object_set_new(json, "gpu_ns", json_integer(job_view_gpu_ns(view, now_ns)));
     json_object_set_new(json, "modelled_energy_mj", integer_or_null(view->energy_mj, view->attempts > 0));
+    json_object_set_new(json, "progress", view->progress ? progress_to_json(view->progress) : json_null());
     json_object_set_new(json, "slowdown_permille", integer_or_null(slowdown, slowdown > 0));
     json_object_set_new(json, "unused_since_ns", integer_or_null(view->unused_since_ns, view->unused_since_ns >= 0));
     json_object_set_new(json, "placements", placements_to_json(view, core));

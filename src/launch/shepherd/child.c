@@ -25,6 +25,7 @@
 #define EXIT_NOT_RUN    127
 
 #define CHECKPOINT_VARIABLE "CARMA_CHECKPOINT_DIR="
+#define PROGRESS_VARIABLE   "CARMA_PROGRESS_FILE="
 
 /* $1 report descriptor, $2 environment, then the command. The message of a failed activation costs a second try, so
  * that a successful one is made once. */
@@ -191,7 +192,7 @@ static void put_fraction(struct strbuf *variable, const struct request *request)
 static struct strbuf *own_variables(const struct request *request, const char *checkpoint, size_t *count)
 {
     const char *scale = getenv("CARMA_TIME_SCALE");
-    struct strbuf *own = xcalloc(17, sizeof *own);
+    struct strbuf *own = xcalloc(18, sizeof *own);
 
     strbuf_printf(&own[0], "CUDA_VISIBLE_DEVICES=%s", request->gpu_uuids);
     strbuf_puts(&own[1], "CUDA_DEVICE_ORDER=PCI_BUS_ID");
@@ -205,6 +206,8 @@ static struct strbuf *own_variables(const struct request *request, const char *c
     strbuf_printf(&own[9], "CARMA_GPU_MEMORY_BYTES=%" PRId64, request->gpu_memory_bytes);
     put_fraction(&own[10], request);
     *count = 11;
+    if (request->progress_file)
+        strbuf_printf(&own[(*count)++], PROGRESS_VARIABLE "%s", request->progress_file);
     if (checkpoint)
         strbuf_printf(&own[(*count)++], CHECKPOINT_VARIABLE "%s", checkpoint);
     if (request->mps_log_directory)
@@ -239,8 +242,9 @@ static char **job_environment(const struct request *request, const struct strbuf
             result[count++] = xstrdup(preallocation[i]);
 
     for (size_t i = 0; i < request->environment_count; i++) {
-        /* a job that submits another has one of its own in its environment */
-        bool replaced = strncmp(request->environment[i], CHECKPOINT_VARIABLE, sizeof CHECKPOINT_VARIABLE - 1) == 0;
+        /* a job that submits another has those of its own in its environment */
+        bool replaced = same_name(CHECKPOINT_VARIABLE, request->environment[i]) ||
+                        same_name(PROGRESS_VARIABLE, request->environment[i]);
         for (size_t j = 0; j < own_count; j++)
             replaced |= same_name(own[j].text, request->environment[i]);
         if (!replaced)

@@ -53,9 +53,9 @@ void deadlines_tell(struct shepherd *s, int64_t now_ns)
 
 int deadlines_wait_ms(const struct shepherd *s)
 {
-    int64_t now_ns = nodetime_monotonic_wall_ns(), until_ns = INT64_MAX, ms;
+    int64_t now_ns = nodetime_monotonic_wall_ns(), until_ns = progress_next_ns(s), ms;
 
-    if (s->running_at_ns)
+    if (s->running_at_ns && s->running_at_ns < until_ns)
         until_ns = s->running_at_ns;
     if (s->kill_at_ns && s->kill_at_ns < until_ns)
         until_ns = s->kill_at_ns > now_ns ? s->kill_at_ns : now_ns + s->kill_pause_ms * NS_PER_MS;

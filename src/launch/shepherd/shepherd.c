@@ -164,12 +164,17 @@ void shepherd_launch_failed(struct shepherd *s, const char *text)
     status_set_message(&s->status, text, strlen(text));
 }
 
-void shepherd_write_status(struct shepherd *s)
+void shepherd_publish_status(struct shepherd *s)
 {
     struct error err;
 
     if (status_write(s->request.run_directory, &s->status, STATUS_REPLACE, &err) < 0)
         shepherd_complain(&err); /* the last status matters more, and is tried harder */
+}
+
+void shepherd_write_status(struct shepherd *s)
+{
+    shepherd_publish_status(s);
     wake(s);
 }
 
@@ -206,10 +211,12 @@ static void release_job(struct shepherd *s)
 static void watch(struct shepherd *s)
 {
     do {
-        struct pollfd ready[2] = {{.fd = s->signal_fd, .events = POLLIN}, {.fd = s->report_fd, .events = POLLIN}};
+        struct pollfd ready[4] = {{.fd = s->signal_fd, .events = POLLIN}, {.fd = s->report_fd, .events = POLLIN}};
 
-        poll(ready, 2, deadlines_wait_ms(s));
+        progress_poll(s, ready + 2);
+        poll(ready, 4, deadlines_wait_ms(s));
         start_read_report(s);
+        progress_turn(s);
         if (stop_is_pending(s)) {
             s->status.stopped = true;
             ending_begin(s);
@@ -227,6 +234,7 @@ static void watch(struct shepherd *s)
 static void leave_nothing(struct shepherd *s)
 {
     script_remove(&s->request);
+    progress_remove(&s->request);
     group_remove(s);
     checkpoint_remove_empty(&s->request);
 }
@@ -277,6 +285,7 @@ static int shepherd_run(struct shepherd *s, struct error *err)
     if (failed == 0)
         failed = write_script(s, &why);
     if (failed == 0) {
+        progress_begin(s);
         release_job(s);
     } else {
         shepherd_launch_failed(s, why.text);
@@ -299,6 +308,7 @@ int main(int argc, char **argv)
 {
     static struct shepherd shepherd = {.report_fd = -1,
                                        .handed_fd = -1,
+                                       .progress = {.fifo = -1, .reader = -1},
                                        .output = {.fd = -1},
                                        .error = {.fd = -1},
                                        .kill_pause_ms = KILL_PAUSE_MS,

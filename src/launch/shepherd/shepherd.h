@@ -9,6 +9,7 @@
 
 #include "launch/request.h"
 #include "launch/shepherd/child.h"
+#include "launch/shepherd/progress.h"
 #include "launch/shepherd/tail.h"
 #include "launch/status.h"
 #include "launch/tree.h"
@@ -43,13 +44,15 @@ struct shepherd {
     int64_t signal_at_ns; /* wall; when it is told that its time will be up; 0: it is not, or was */
     char *memory_group;   /* owned; the control group that the job's memory.events are read from; NULL: unknown */
     int64_t oom_kills;    /* ... when the job began; -1: not known */
+    struct watched_progress progress;
     struct tree tree;
 };
 
 /* ---- shepherd.c ---- */
 
 void shepherd_complain(const struct error *err);
-void shepherd_write_status(struct shepherd *s);
+void shepherd_write_status(struct shepherd *s);   /* and has the daemon look at it */
+void shepherd_publish_status(struct shepherd *s); /* which may wait until it looks by itself */
 void shepherd_launch_failed(struct shepherd *s, const char *text);
 
 /* ---- group.c: the job's control group ---- */

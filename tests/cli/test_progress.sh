@@ -1,0 +1,70 @@
+#!/bin/sh
+# Usage: test_progress.sh CARMA SOURCE BUILD
+# How far jobs say they have come: by a progress bar in their output, or by lines in their progress file.
+# shellcheck source-path=SCRIPTDIR disable=SC1091,SC2016
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+start_node a100x4-40g 60
+start_daemon --config /dev/null
+
+# progress ID MEMBER: null as None.
+progress() {
+    "$CARMA" show --json "$1" | python3 -c 'import json, sys; print((json.load(sys.stdin)["progress"] or {}).get(sys.argv[1]))' "$2"
+}
+
+# until_progress ID STEP TOTAL
+until_progress() {
+    patience
+    until [ "$(progress "$1" step)/$(progress "$1" total)" = "$2/$3" ]; do
+        patience || {
+            fail "job $1 has come to $(progress "$1" step)/$(progress "$1" total), expected $2/$3"
+            return
+        }
+    done
+}
+
+bar='printf "\rEpoch 3:  %d%%|###7      | %d/1000 [00:12<00:21, 29.9it/s]" '
+run submit --exclusive --no-progress -- sh -c "$bar 37 370"' >&2; echo "${CARMA_PROGRESS_FILE-none}"; sleep 1000'
+run submit --exclusive -- sh -c "$bar 37 370"' >&2; while [ ! -e on ]; do sleep 0.1; done; '"$bar 50 500"' >&2; sleep 1000'
+run submit --exclusive -- sh -c 'echo 12/100 >"$CARMA_PROGRESS_FILE"; echo 13 >>"$CARMA_PROGRESS_FILE"; '"$bar 37 370"'; sleep 1000'
+run submit --exclusive -- "$TRAIN" --memory 1G --seconds 100000 --progress
+expect_status 0
+until_progress 2 370 1000
+until_progress 3 13 None
+expect_field 1 progress None # it is not looked at
+run show 2
+expect_out 'Progress   370 of 1000 steps'
+
+# What comes later in the same file is read, also by a shepherd whose daemon is another by now.
+stop_daemon KILL
+start_daemon --config /dev/null
+touch on
+until_progress 2 500 1000
+
+# A step of carma-train is a second of its work, and it is alone.
+patience
+until [ "$(progress 4 steps_per_s)" != None ]; do
+    patience || {
+        fail 'no speed is known of job 4'
+        break
+    }
+done
+python3 -c 'import sys; sys.exit(not 0.9 < float(sys.argv[1]) < 1.1)' "$(progress 4 steps_per_s)" ||
+    fail "job 4 does $(progress 4 steps_per_s) steps a second, not 1"
+run show 4
+expect_out ' of 100000 steps, '
+
+run logs 1
+expect_out none
+run cancel 1-4
+run wait 1-4
+expect_field 2 progress None # it has ended
+patience
+until [ -z "$(ls "$CARMA_SOCKET.scripts")" ]; do
+    patience || {
+        fail "something is left: $(ls "$CARMA_SOCKET.scripts")"
+        break
+    }
+done
+finish_node
