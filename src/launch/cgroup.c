@@ -379,7 +379,7 @@ void cgroup_remove_left(void)
 
     while (entries && (entry = readdir(entries))) {
         CLEANUP(free_ptr) char *path = xasprintf("%s/%s", base, entry->d_name);
-        if (sscanf(entry->d_name, "job-%*u-%*u-%d", &shepherd) == 1 && kill(shepherd, 0) < 0 && errno == ESRCH &&
+        if (sscanf(entry->d_name, CGROUP_PREFIX "%d", &shepherd) == 1 && kill(shepherd, 0) < 0 && errno == ESRCH &&
             !cgroup_is_populated(path))
             cgroup_remove(path);
     }

@@ -59,7 +59,9 @@ bool cgroup_has_word(const char *text, const char *word);
 /* Makes the group `name` for a launch; its path, owned by the caller. NULL: it cannot be made here. */
 char *cgroup_make(const char *name);
 
-/* Removes the empty groups job-JOB-LAUNCH-PID of shepherds that were killed before they could. */
+#define CGROUP_PREFIX "shepherd-"
+
+/* Removes the empty groups shepherd-PID-... of shepherds that were killed before they could. */
 void cgroup_remove_left(void);
 
 /* Limits of all processes of a group together; 0: none. */

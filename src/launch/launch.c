@@ -30,7 +30,6 @@
 #define GRACE_MAX_NS      (365 * 24 * 3600 * NS_PER_SEC)
 #define TIME_LIMIT_MAX_NS (100 * GRACE_MAX_NS)
 #define PROC_STATUS_LIMIT (1 << 20)
-#define DROP_WAIT_MS      1000
 
 static int check_request(const struct launch_request *request, struct error *err)
 {
@@ -107,13 +106,7 @@ void launch_go(struct launch_begun *begun)
 
 void launch_drop(struct launch_begun *begun, const char *run_directory)
 {
-    close_fd(&begun->fd);
-    for (int ms = 0; ms < DROP_WAIT_MS && launch_alive(begun->shepherd, begun->start_ticks); ms++)
-        poll(NULL, 0, 1);
-    if (launch_alive(begun->shepherd, begun->start_ticks)) {
-        kill(begun->shepherd, SIGKILL); /* it was stopped; the job, which waits, goes with it */
-        waitpid(begun->shepherd, NULL, 0);
-    }
+    spawn_end(begun);
     file_remove_tree(run_directory);
 }
 

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "api/spec.h"
 #include "base/memory.h"
@@ -64,8 +66,6 @@ void request_print(const struct launch_request *launch, const char *mps_pipe_dir
         put_mps(text, launch);
     put(text, "progress_file", progress);
     put(text, "notify_socket", launch->notify_socket);
-    put(text, "cgroup_mounts", cgroup_place()->mounts);
-    put(text, "cgroup_base", cgroup_place()->base);
     put_number(text, "memory_max", launch->limits.memory_bytes);
     put_number(text, "pids_max", launch->limits.pids);
     put_number(text, "cpus", launch->limits.cpus);
@@ -119,8 +119,6 @@ static bool take(struct parser *parser, const char *key, char *value)
         {"mps_memory_limit", &request->mps_memory_limit},
         {"progress_file", &request->progress_file},
         {"notify_socket", &request->notify_socket},
-        {"cgroup_mounts", &request->cgroup_mounts},
-        {"cgroup_base", &request->cgroup_base},
         {"name", &request->name},
         {"directory", &request->directory},
         {"output", &request->output},
@@ -201,10 +199,23 @@ int request_parse(char *text, size_t length, struct request *request, struct err
         *equals = '=';
     }
     if (!request->run_directory || !request->gpu_uuids || !request->mps_pipe_directory || !request->name ||
-        !request->cgroup_mounts || !request->directory || !request->output || !request->argument_count)
+        !request->directory || !request->output || !request->argument_count)
         return error_set(err, EINVAL,
                          "the launch request is not complete: daemon and shepherd are not of one installation");
     return 0;
+}
+
+int request_map(int fd, struct request *request, struct error *err)
+{
+    struct stat st;
+    char *text;
+
+    if (fstat(fd, &st) < 0 || st.st_size <= 0)
+        return error_set(err, EINVAL, "the launch request is empty: it is carmad that sends it");
+    text = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+    if (text == MAP_FAILED || text[st.st_size - 1] != '\0')
+        return error_set(err, EINVAL, "the launch request cannot be read");
+    return request_parse(text, (size_t)st.st_size, request, err);
 }
 
 void request_release(struct request *request)

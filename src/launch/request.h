@@ -28,8 +28,6 @@ struct request {
     const char *mps_memory_limit;  /* value of CUDA_MPS_PINNED_DEVICE_MEM_LIMIT */
     const char *progress_file;     /* the FIFO that the job may write its progress to; NULL: it is not looked at */
     const char *notify_socket;     /* may be NULL */
-    const char *cgroup_mounts;     /* struct cgroup_place */
-    const char *cgroup_base;       /* may be NULL */
     struct cgroup_limits limits;
     int64_t grace_ns;
     int64_t start_timeout_ns; /* 0: none */
@@ -55,6 +53,9 @@ void request_print(const struct launch_request *launch, const char *mps_pipe_dir
 
 /* Parses the text that request_print() gave; it ends with a NUL and must outlive the request. */
 int request_parse(char *text, size_t length, struct request *request, struct error *err);
+
+/* The same of a file with that text. Its mapping stays for the program's life: the request's strings are in it. */
+int request_map(int fd, struct request *request, struct error *err);
 void request_release(struct request *request);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -15,7 +16,11 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/proc.h"
+#include "base/strbuf.h"
+#include "launch/cgroup.h"
 #include "launch/request.h"
+
+#define END_WAIT_MS 1000
 
 static struct launch_begun waiting = {.fd = -1}; /* shepherd 0: none waits */
 static char *directory_waiting;                  /* owned; where it does */
@@ -61,6 +66,32 @@ static int make_directory(const char *runs, const char *directory, struct error 
     return 0;
 }
 
+/* The base, which may be empty, and the mounts, each with its NUL. */
+static int send_place(int fd)
+{
+    const struct cgroup_place *place = cgroup_place();
+    CLEANUP(strbuf_release) struct strbuf text = {0};
+
+    strbuf_append(&text, place->base ? place->base : "", place->base ? strlen(place->base) + 1 : 1);
+    strbuf_append(&text, place->mounts, strlen(place->mounts) + 1);
+    return send(fd, text.text, text.length, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+int spawn_await_place(int fd)
+{
+    ssize_t length = recv(fd, NULL, 0, MSG_PEEK | MSG_TRUNC);
+    CLEANUP(free_ptr) char *text = length > 0 ? xcalloc(1, (size_t)length + 2) : NULL;
+    const char *mounts;
+
+    if (!text)
+        return length < 0 ? -errno : -EPIPE;
+    if (recv(fd, text, (size_t)length, 0) < 0)
+        return -errno;
+    mounts = text + strlen(text) + 1;
+    cgroup_place_is(mounts, *text ? text : NULL);
+    return 0;
+}
+
 static int start_waiting(const char *program, const char *runs, struct error *err)
 {
     CLEANUP(close_fd) int theirs = -1;
@@ -76,7 +107,9 @@ static int start_waiting(const char *program, const char *runs, struct error *er
     waiting.fd = fds[0];
     theirs = fds[1];
     high = fcntl(theirs, F_DUPFD_CLOEXEC, REQUEST_FD + 1); /* above those that the shepherd's own take */
-    code = high < 0 ? errno : spawn(program, high, directory_waiting, &waiting.shepherd);
+    code = high < 0 ? errno : -send_place(waiting.fd);
+    if (code == 0)
+        code = spawn(program, high, directory_waiting, &waiting.shepherd);
     if (code) {
         waiting.shepherd = 0;
         return error_set(err, code, "cannot start the shepherd '%s': %s", program, strerror(code));
@@ -106,18 +139,28 @@ pid_t spawn_waiting(void)
 
 void spawn_unprepare(void)
 {
-    if (waiting.shepherd) {
-        kill(waiting.shepherd, SIGKILL); /* it has nothing */
-        waitpid(waiting.shepherd, NULL, 0);
-        waiting.shepherd = 0;
-    }
+    if (waiting.shepherd)
+        spawn_end(&waiting);
+    waiting.shepherd = 0;
     if (directory_waiting)
         file_remove_tree(directory_waiting);
     free_ptr(&directory_waiting);
     close_fd(&waiting.fd);
 }
 
-static int send_request(int request_fd)
+void spawn_end(struct launch_begun *begun)
+{
+    close_fd(&begun->fd);
+    begun->fd = -1;
+    for (int ms = 0; ms < END_WAIT_MS && launch_alive(begun->shepherd, begun->start_ticks); ms++)
+        poll(NULL, 0, 1);
+    if (launch_alive(begun->shepherd, begun->start_ticks)) {
+        kill(begun->shepherd, SIGKILL); /* it was stopped; the job, which waits, goes with it */
+        waitpid(begun->shepherd, NULL, 0);
+    }
+}
+
+int spawn_hand(int fd, int request_fd)
 {
     union {
         struct cmsghdr head;
@@ -128,7 +171,7 @@ static int send_request(int request_fd)
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
 
     memcpy(CMSG_DATA(&control.head), &request_fd, sizeof request_fd);
-    return sendmsg(waiting.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+    return sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
 static int hand_over(const char *run_directory, int request_fd, struct error *err)
@@ -137,7 +180,7 @@ static int hand_over(const char *run_directory, int request_fd, struct error *er
 
     if (rename(directory_waiting, run_directory) < 0)
         return error_set(err, errno, "cannot make the run directory '%s': %s", run_directory, strerror(errno));
-    code = send_request(request_fd);
+    code = spawn_hand(waiting.fd, request_fd);
     if (code < 0)
         file_remove_tree(run_directory); /* a launch that failed leaves nothing that looks like one */
     return code < 0 ? error_set(err, code, "cannot hand a job to its shepherd: %s", strerror(-code)) : 0;

@@ -42,7 +42,7 @@ shepherd=$(shepherd_of 1)
 [ "$(sed -n 's/^0:://p' "/proc/${shepherd%% *}/cgroup")" = /system.slice/carmad.service ] ||
     fail "the shepherd is in $(cat "/proc/${shepherd%% *}/cgroup")"
 case $(sed -n 's/^cgroup //p' /var/lib/carma/runs/1-*/status) in
-/system.slice/carma-jobs.service/job-1-*) ;;
+/system.slice/carma-jobs.service/shepherd-*) ;;
 *) fail "the job has no control group of its own: $(cat /var/lib/carma/runs/1-*/status)" ;;
 esac
 

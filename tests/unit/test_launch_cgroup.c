@@ -191,7 +191,7 @@ static void test_files(void **state)
     put(f, "cgroup.kill", ""); /* its own, and those above that, would end the caller */
     assert_int_equal(cgroup_kill("/"), -EPERM);
     assert_int_equal(cgroup_kill(own), -EPERM);
-    made = cgroup_make("job-1-1-1"); /* a directory made here has no cgroup.procs: it is not a group */
+    made = cgroup_make("shepherd-1-1"); /* a directory made here has no cgroup.procs: it is not a group */
     assert_null(made);
     unsetenv("CARMA_CGROUP_ROOT");
 }
@@ -284,7 +284,7 @@ static pid_t ended_child(void)
 
 static char *make_group_of(int job, pid_t shepherd)
 {
-    CLEANUP(free_ptr) char *name = xasprintf("job-%d-1-%d", job, (int)shepherd);
+    CLEANUP(free_ptr) char *name = xasprintf("shepherd-%d-%d", (int)shepherd, job);
     char *group = cgroup_make(name);
 
     assert_non_null(group);

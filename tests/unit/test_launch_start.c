@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <sys/mount.h>
 
+#include "launch/cgroup.h"
 #include "launch/spawn_shepherd.h"
 
 static void test_profile_counts(void **state)
@@ -104,6 +105,21 @@ static pid_t wait_for_a_job(const struct fixture *f)
     return spawn_waiting();
 }
 
+/* The process of the next job, once it can be given it. */
+static pid_t job_that_waits(pid_t shepherd)
+{
+    pid_t job;
+
+    while ((job = child_of(shepherd)) == 0 || !sleeps(job))
+        pause_ms(5);
+    return job;
+}
+
+static bool is_own_group(const char *group)
+{
+    return group && strstr(group, "/" CGROUP_PREFIX);
+}
+
 /* A shepherd that waits takes the next job; one that was killed meanwhile is not missed, and none outlives its
  * parent. */
 static void test_prepared(void **state)
@@ -112,7 +128,8 @@ static void test_prepared(void **state)
     CLEANUP(free_ptr) char *next = xasprintf("%s/runs/next", f->root);
     CLEANUP(free_ptr) char *runs = xasprintf("%s/runs", f->root);
     CLEANUP(free_ptr) char *left = xasprintf("%s/left", next);
-    pid_t first, second;
+    CLEANUP(free_ptr) char *group = NULL;
+    pid_t first, second, job;
 
     assert_true(mkdir(runs, 0700) == 0 && mkdir(next, 0700) == 0 &&
                 mkdir(left, 0700) == 0); /* by a daemon that was killed */
@@ -127,16 +144,38 @@ static void test_prepared(void **state)
     run(f, "echo again", LAUNCH_ENDED);
     assert_int_not_equal(f->shepherd, first);
     second = wait_for_a_job(f);
+    job = job_that_waits(second);
     assert_int_equal(kill(second, SIGKILL), 0);
-    while (!gone(second))
+    while (!gone(second) || !gone(job))
         pause_ms(5);
     run(f, "exit 7", LAUNCH_ENDED);
     assert_int_not_equal(f->shepherd, second);
     assert_int_equal(f->status.exit_status, 7);
     first = wait_for_a_job(f);
+    job = job_that_waits(first);
+    group = cgroup_of(job);
     spawn_unprepare();
-    assert_int_equal(kill(first, 0), -1);
+    assert_true(kill(first, 0) < 0 && kill(job, 0) < 0);
+    assert_true(!is_own_group(group) || cgroup_open(group) == -ENOENT);
     assert_int_equal(access(next, F_OK), -1);
+}
+
+/* The process of the next job is replaced where it is killed while it waits. */
+static void test_prepared_job_is_killed(void **state)
+{
+    struct fixture *f = *state;
+    CLEANUP(free_ptr) char *group = NULL;
+    pid_t shepherd = wait_for_a_job(f), job = job_that_waits(shepherd);
+
+    group = cgroup_of(job);
+    assert_int_equal(kill(job, SIGKILL), 0);
+    while (!gone(job))
+        pause_ms(5);
+    run(f, "echo done", LAUNCH_ENDED);
+    assert_int_equal(f->shepherd, shepherd);
+    assert_int_not_equal(f->status.process, job);
+    assert_string_equal(contents(f->output), "done\n");
+    assert_int_equal(is_own_group(group), *f->status.cgroup != '\0');
 }
 
 /* A launch that has begun shows its user nothing but the checkpoint directory before it is let go, and leaves nothing
@@ -157,11 +196,10 @@ static void test_begun(void **state)
             fail_msg("%s", err.text);
         while ((job = child_of(begun.shepherd)) == 0 && !gone(begun.shepherd))
             pause_ms(5);
-        while (!sleeps(job) && !gone(job)) /* until it has gone as far as it may */
+        while (access(checkpoints, F_OK) < 0 || (!sleeps(job) && !gone(job))) /* until it has gone as far as it may */
             pause_ms(5);
         assert_int_equal(launch_read_status(f->run, &f->status, NULL), -ENOENT);
         assert_int_equal(access(f->output, F_OK), -1);
-        assert_int_equal(access(checkpoints, F_OK), 0);
         if (round == 1)
             break;
         launch_drop(&begun, f->run);
@@ -180,7 +218,8 @@ static void test_begun(void **state)
 static void test_prepared_ends_with_the_daemon(void **state)
 {
     struct fixture *f = *state;
-    pid_t shepherd, daemon;
+    CLEANUP(free_ptr) char *group = NULL;
+    pid_t shepherd, daemon, job;
     int fds[2];
 
     prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -188,11 +227,18 @@ static void test_prepared_ends_with_the_daemon(void **state)
     daemon = fork();
     if (daemon == 0) {
         shepherd = wait_for_a_job(f);
-        _exit(write(fds[1], &shepherd, sizeof shepherd) != sizeof shepherd);
+        if (write(fds[1], &shepherd, sizeof shepherd) == sizeof shepherd)
+            pause();
+        _exit(1);
     }
     assert_int_equal(read(fds[0], &shepherd, sizeof shepherd), sizeof shepherd);
+    job = job_that_waits(shepherd);
+    group = cgroup_of(job);
+    assert_int_equal(kill(daemon, SIGKILL), 0);
     assert_int_equal(waitpid(daemon, NULL, 0), daemon);
     assert_int_equal(waitpid(shepherd, NULL, 0), shepherd); /* ours now */
+    assert_true(gone(job));
+    assert_true(!is_own_group(group) || cgroup_open(group) == -ENOENT);
     close(fds[0]);
     close(fds[1]);
     prctl(PR_SET_CHILD_SUBREAPER, 0);
@@ -273,6 +319,7 @@ int main(void)
         LAUNCH_TEST(test_start_timeout),
         LAUNCH_TEST(test_fifo),
         LAUNCH_TEST(test_prepared),
+        LAUNCH_TEST(test_prepared_job_is_killed),
         LAUNCH_TEST(test_begun),
         LAUNCH_TEST(test_prepared_ends_with_the_daemon),
         LAUNCH_TEST(test_start_that_hangs_in_the_kernel),

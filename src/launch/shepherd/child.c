@@ -20,6 +20,8 @@
 #include "launch/cgroup.h"
 #include "launch/shepherd/checkpoint.h"
 #include "launch/shepherd/inherit.h"
+#include "launch/shepherd/script.h"
+#include "launch/spawn_shepherd.h"
 
 #define CONDA_REPORT_FD 9 /* one digit: every shell can redirect to it; the shepherd uses fewer */
 #define EXIT_NOT_RUN    127
@@ -300,10 +302,30 @@ static void execute_in_conda(const struct request *request, const char *shepherd
                                     : "conda: cannot run bash");
 }
 
-void child_run(const struct request *request, const char *shepherd, pid_t parent, const char *cgroup, int report_fd,
-               volatile enum child_stage *stage)
+/* No shepherd, no job. A change of user clears it. */
+static void end_with(pid_t parent)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(EXIT_NOT_RUN); /* it was gone before we asked for that */
+}
+
+static void await_request(int report_fd, struct request *request)
+{
+    int fd = spawn_await(report_fd);
+    struct error err;
+
+    if (fd < 0)
+        _exit(EXIT_NOT_RUN);
+    if (request_map(fd, request, &err) < 0 || script_place(request, &err) < 0)
+        fail(report_fd, err.text);
+    close(fd);
+}
+
+void child_run(const char *shepherd, pid_t parent, const char *cgroup, int report_fd, volatile enum child_stage *stage)
 {
     const bool by_root = geteuid() == 0;
+    struct request of_job, *request = &of_job;
     struct strbuf *own;
     size_t own_count;
     struct error err;
@@ -313,14 +335,14 @@ void child_run(const struct request *request, const char *shepherd, pid_t parent
     if (cgroup)
         cgroup_enter(cgroup);
     inherit_reset();
+    reset_signals();
+    end_with(parent);
+    await_request(report_fd, request);
     if (child_become_user(request, &err) < 0)
         fail(report_fd, err.text);
     if (by_root)
         leave_session_keyring();
-    reset_signals();
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* after the change of user, which clears it: no shepherd, no job */
-    if (getppid() != parent)
-        _exit(EXIT_NOT_RUN); /* it was gone before we asked for that */
+    end_with(parent);
     *stage = CHILD_ENTERS_DIRECTORY;
     if (chdir(request->directory) < 0) {
         error_set(&err, errno, "cannot enter the directory '%s': %s: make it, or submit from another",

@@ -24,12 +24,12 @@ enum child_stage {
 /* Becomes the request's user for good, where root does a job of another user; does nothing else. */
 int child_become_user(const struct request *request, struct error *err);
 
-/* In the forked child: becomes the user, makes the checkpoint directory, and waits for a byte from `report_fd`. Then it
- * becomes the job, or reports why not and exits. `shepherd` is the path of this program, `parent` the process that runs
- * it. `cgroup` is the control group that it still has to enter, if it can; NULL: none. `stage` is in memory that the
- * shepherd shares. */
-void child_run(const struct request *request, const char *shepherd, pid_t parent, const char *cgroup, int report_fd,
-               volatile enum child_stage *stage) __attribute__((noreturn));
+/* In the forked child: waits at `report_fd` for the job's request, becomes the user, makes the checkpoint directory,
+ * and waits there for a byte. Then it becomes the job, or reports why not and exits. `shepherd` is the path of this
+ * program, `parent` the process that runs it. `cgroup` is the control group that it still has to enter, if it can;
+ * NULL: none. `stage` is in memory that the shepherd shares. */
+void child_run(const char *shepherd, pid_t parent, const char *cgroup, int report_fd, volatile enum child_stage *stage)
+    __attribute__((noreturn));
 
 /* The program's other face, `carma-shepherd exec REPORT_FD DIRECTORY COUNT NAME=VALUE... COMMAND...`: the command that
  * the login shell executes once the environment is active. Restores the settings that the profile may have changed, and

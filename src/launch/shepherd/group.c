@@ -14,9 +14,8 @@
 void group_make(struct shepherd *s)
 {
     CLEANUP(free_ptr)
-    char *name = xasprintf("job-%" PRIu64 "-%" PRIu32 "-%d", s->request.job, s->request.launch, (int)getpid());
+    char *name = xasprintf(CGROUP_PREFIX "%d-%" PRIu64, (int)s->status.shepherd, s->status.shepherd_start_ticks);
     CLEANUP(free_ptr) char *path = cgroup_make(name);
-    struct error err;
 
     if (!path)
         return;
@@ -25,7 +24,13 @@ void group_make(struct shepherd *s)
         return;
     }
     memcpy(s->status.cgroup, path, strlen(path) + 1);
-    if (cgroup_limit(path, &s->request.limits, &err) < 0)
+}
+
+void group_limit(const struct shepherd *s)
+{
+    struct error err;
+
+    if (*s->status.cgroup && cgroup_limit(s->status.cgroup, &s->request.limits, &err) < 0)
         shepherd_complain(&err);
 }
 

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -105,28 +104,7 @@ static int setup_signals(struct shepherd *s)
     return s->signal_fd < 0 ? -errno : prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 ? -errno : 0;
 }
 
-/* The mapping stays for the program's life: the request's strings are in it. */
-static int read_request(struct shepherd *s, struct error *err)
-{
-    CLEANUP(close_fd) int fd = spawn_await(REQUEST_FD);
-    struct stat st;
-    char *text;
-
-    if (fd == -EPIPE)
-        exit(EXIT_SUCCESS);
-    if (fd < 0 || fstat(fd, &st) < 0 || st.st_size <= 0)
-        return error_set(err, EINVAL, "it is started by carmad, which sends a launch request to descriptor %d",
-                         REQUEST_FD);
-    text = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
-    if (text == MAP_FAILED || text[st.st_size - 1] != '\0')
-        return error_set(err, EINVAL, "the launch request cannot be read");
-    if (request_parse(text, (size_t)st.st_size, &s->request, err) < 0)
-        return -EINVAL;
-    cgroup_place_is(s->request.cgroup_mounts, s->request.cgroup_base);
-    return 0;
-}
-
-/* Work that needs no job, in the directory that will be its run directory. */
+/* Work that needs no job, in the directory that will be its run directory. -EPIPE: the daemon has ended. */
 static int prepare(struct shepherd *s, struct error *err)
 {
     ssize_t length = readlink("/proc/self/exe", s->program, sizeof s->program - 1);
@@ -148,6 +126,13 @@ static int prepare(struct shepherd *s, struct error *err)
         return s->first_fd;
     if (chdir("/") < 0) /* hold no file system that somebody wants to unmount */
         return error_set(err, errno, "cannot enter '/': %s", strerror(errno));
+    code = spawn_await_place(REQUEST_FD);
+    if (code < 0)
+        return code == -EPIPE
+                   ? code
+                   : error_set(err, code, "it is started by carmad, which speaks to it at descriptor %d", REQUEST_FD);
+    group_make(s);
+    start_fork(s); /* one that fails is tried again for the request */
     return 0;
 }
 
@@ -265,17 +250,33 @@ static void withdraw(struct shepherd *s)
     status_close_first(s->first_fd, s->request.run_directory);
 }
 
+/* -EPIPE: the daemon has ended. A job that cannot be started for another reason than the request is `failed`. */
+static int read_request(struct shepherd *s, int *failed, struct error *why, struct error *err)
+{
+    CLEANUP(close_fd) int fd = spawn_await(REQUEST_FD);
+    int code;
+
+    if (fd < 0)
+        return fd == -EPIPE ? fd : error_set(err, fd, "the launch request cannot be had: %s", strerror(-fd));
+    *failed = start_hand(s, fd); /* the job's process reads it, too, meanwhile */
+    if (*failed < 0)
+        error_set(why, *failed, "cannot fork the job: %s", strerror(-*failed));
+    code = request_map(fd, &s->request, err);
+    if (code == 0 && *failed == 0)
+        *failed = script_place(&s->request, why);
+    return code;
+}
+
 static int shepherd_run(struct shepherd *s, struct error *err)
 {
     struct error why;
     int code, failed;
 
-    if ((code = prepare(s, err)) < 0 || (code = read_request(s, err)) < 0)
-        return code;
-    group_make(s);
-    failed = script_place(&s->request, &why);
-    if (failed == 0 && (failed = start_fork(s)) < 0)
-        error_set(&why, failed, "cannot fork the job: %s", strerror(-failed));
+    if ((code = prepare(s, err)) < 0 || (code = read_request(s, &failed, &why, err)) < 0) {
+        start_withdraw(s);
+        return code == -EPIPE ? 0 : code;
+    }
+    group_limit(s);
     group_filter_devices(s); /* while the job's process becomes its user */
     if (!spawn_await_go(REQUEST_FD) || (code = create_status(s, err)) < 0) {
         withdraw(s);

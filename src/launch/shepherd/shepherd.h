@@ -58,15 +58,19 @@ void shepherd_launch_failed(struct shepherd *s, const char *text);
 /* ---- group.c: the job's control group ---- */
 
 /* One for this launch alone, where one can be made; before the first status, which names it. A reader of that status
- * after our death finds the job by its group. */
+ * after our death finds the job by its group. The job is not known yet. */
 void group_make(struct shepherd *s);
+void group_limit(const struct shepherd *s);
 void group_filter_devices(const struct shepherd *s);
 void group_find(struct shepherd *s);   /* the one to which the running job belongs */
 void group_remove(struct shepherd *s); /* with processes that are left in it */
 
 /* ---- start.c: the job's process, and its reports until it executes the command ---- */
 
+/* Forks the job's process, which waits for its request; gives it that; or ends it, while it waits. */
 int start_fork(struct shepherd *s);
+int start_hand(struct shepherd *s, int request_fd);
+void start_withdraw(struct shepherd *s);
 void start_read_report(struct shepherd *s);
 void start_see_execution(struct shepherd *s); /* "exec" was said a while ago, and somebody still holds the pipe */
 void start_give_up(struct shepherd *s);

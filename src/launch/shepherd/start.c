@@ -1,10 +1,12 @@
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -13,6 +15,7 @@
 #include "base/units.h"
 #include "launch/cgroup.h"
 #include "launch/shepherd/shepherd.h"
+#include "launch/spawn_shepherd.h"
 
 /* "exec" was said, but the report pipe is open: it hangs, or somebody else holds the pipe */
 #define EXEC_SETTLE_MS 200
@@ -27,9 +30,12 @@ int start_fork(struct shepherd *s)
     if (s->stage == MAP_FAILED || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
         return -errno;
     s->process = cgroup_fork(s->status.cgroup, &entered);
-    if (s->process == 0)
-        child_run(&s->request, s->program, s->status.shepherd, entered || !*s->status.cgroup ? NULL : s->status.cgroup,
-                  fds[1], s->stage);
+    if (s->process == 0) {
+        close(fds[0]);
+        close(REQUEST_FD); /* whose other end is to see that the shepherd is gone */
+        child_run(s->program, s->status.shepherd, entered || !*s->status.cgroup ? NULL : s->status.cgroup, fds[1],
+                  s->stage);
+    }
     close(fds[1]);
     if (s->process < 0) {
         close(fds[0]);
@@ -40,6 +46,31 @@ int start_fork(struct shepherd *s)
     if (proc_read_stat(s->process, &stat) == 0) /* our child, not reaped: it is there */
         s->status.process_start_ticks = stat.start_ticks;
     return 0;
+}
+
+void start_withdraw(struct shepherd *s)
+{
+    if (s->process > 0) {
+        kill(s->process, SIGKILL);
+        waitpid(s->process, NULL, 0);
+        close_fd(&s->report_fd);
+        s->report_fd = -1;
+    }
+    s->process = s->status.process = 0;
+    group_remove(s);
+    *s->status.cgroup = '\0';
+}
+
+int start_hand(struct shepherd *s, int request_fd)
+{
+    int code = s->process > 0 ? spawn_hand(s->report_fd, request_fd) : -ESRCH;
+
+    if (code == 0)
+        return 0;
+    start_withdraw(s); /* it was killed while it waited, or could not be forked */
+    group_make(s);
+    code = start_fork(s);
+    return code < 0 ? code : spawn_hand(s->report_fd, request_fd);
 }
 
 static void now_running(struct shepherd *s)
