@@ -226,7 +226,7 @@ static bool choose_reserved(const struct core *core, const struct job *job, stru
     for (uint32_t i = 0; i < core->gpu_count; i++) {
         const struct gpu *gpu = core->gpus[i];
         uint32_t at;
-        if (gpu->lost || gpu->total_bytes < job->wants->request_bytes || sharing_ever(job->wants, gpu) != REASON_NONE)
+        if (!gpu_is_for(core, job, gpu))
             continue;
         for (at = reserved->count; at > 0; at--) {
             const struct gpu *other = chosen[at - 1];

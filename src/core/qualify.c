@@ -89,19 +89,31 @@ static bool kept_for_another(const struct core *core, const struct job *job, con
     return gpu->reserved_for && gpu->reserved_for != job->id && !fits_beside_reserved(core, job, gpu);
 }
 
-/* An instance that would slow the job beyond its bound is for others, where the node has a larger one. A job without a
- * bound of its own and without a known activity takes any. */
+/* Whether it could have the GPU by itself, if not for its slowdown. */
+static bool could_have(const struct job *job, const struct gpu *gpu)
+{
+    return !gpu->lost && gpu->total_bytes >= job->wants->request_bytes && sharing_ever(job->wants, gpu) == REASON_NONE;
+}
+
+/* An instance that would slow the job beyond its bound is for others, where the node has a larger one for it. A job
+ * without a bound of its own and without a known activity takes any. */
 static bool waits_for_larger(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
+    const struct gpu alone = {.share = gpu->share, .instance = gpu->instance, .part_permille = gpu->part_permille};
     bool larger = false;
 
     if (gpu->part_permille == 1000 || !core->policy->predicts ||
         !(job->wants->max_slowdown_permille || learned_activity_is_known(job)) ||
-        prediction_verdict(core, job, gpu) == REASON_NONE)
+        prediction_verdict(core, job, &alone) == REASON_NONE)
         return false;
     for (uint32_t i = 0; i < core->gpu_count; i++)
-        larger |= !core->gpus[i]->lost && core->gpus[i]->part_permille > gpu->part_permille;
+        larger |= could_have(job, core->gpus[i]) && core->gpus[i]->part_permille > gpu->part_permille;
     return larger;
+}
+
+bool gpu_is_for(const struct core *core, const struct job *job, const struct gpu *gpu)
+{
+    return could_have(job, gpu) && !waits_for_larger(core, job, gpu);
 }
 
 bool gpu_fits_idle(const struct core *core, const struct job *job, const struct gpu *gpu)

@@ -198,6 +198,47 @@ static void test_a_job_takes_an_instance_once_the_larger_one_is_lost(void **stat
     assert_true(runs(f, heavy));
 }
 
+static void test_a_job_takes_an_instance_where_the_larger_gpu_never_takes_it(void **state)
+{
+    struct fixture *f = *state;
+    struct record heavy = wants(1, GIB);
+    uint64_t job;
+
+    only_gpu(f, SHARE_MPS, 250);
+    bound(f, 2000);
+    apply(f, (struct record){.type = RECORD_GPU_BACK,
+                             .gpu = {.gpu = 1, .uuid = "GPU-1", .total_bytes = TOTAL, .share = SHARE_EXCLUSIVE}});
+    heavy.submitted.smact_permille = 750;
+    heavy.submitted.share = SHARE_MPS;
+    job = submit_record(f, heavy);
+    decide(f);
+    assert_true(runs(f, job));
+}
+
+/* GPUs are reserved for a starved job where it would start, and others use the instance meanwhile. */
+static void test_a_starved_job_reserves_no_instance_that_is_too_small(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t there, heavy, light;
+
+    only_gpu(f, SHARE_TIME_SLICE, 250);
+    bound(f, 2000);
+    apply(f, (struct record){.type = RECORD_GPU_BACK,
+                             .gpu = {.gpu = 1, .uuid = "GPU-1", .total_bytes = TOTAL, .share = SHARE_EXCLUSIVE}});
+    sample(f, 1, 0, 0, 0);
+    there = submit_active(f, ADA, 750);
+    decide(f);
+    assert_int_equal(core_find_job(f->core, there)->placements[0].gpu, 1);
+    heavy = submit_active(f, ADA, 750);
+    f->now_ns += core_configuration(f->core)->starvation_timeout_ns;
+    decide(f);
+    assert_int_equal(core_gpu(f->core, 1)->reserved_for, heavy);
+    assert_int_equal(core_gpu(f->core, 0)->reserved_for, 0);
+    light = submit_active(f, ADA, 200);
+    decide(f);
+    assert_int_equal(core_find_job(f->core, light)->placements[0].gpu, 0);
+}
+
 /* The clients of a server that all users share take no turns, of any user. */
 static void test_one_server_for_all_has_no_turns(void **state)
 {
@@ -225,6 +266,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_servers_take_turns_and_clients_share_them, setup, teardown),
         cmocka_unit_test_setup_teardown(test_an_instance_slows_by_its_part, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_job_takes_an_instance_once_the_larger_one_is_lost, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_job_takes_an_instance_where_the_larger_gpu_never_takes_it, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_a_starved_job_reserves_no_instance_that_is_too_small, setup, teardown),
         cmocka_unit_test_setup_teardown(test_one_server_for_all_has_no_turns, setup, teardown),
     };
 
