@@ -49,7 +49,8 @@ int core_apply_gpu_back(struct core *core, const struct record_gpu *record, stru
     }
     gpu->lost = false;
     prior_refresh(core);
-    gpus_open(core); /* it may take jobs of several GPUs, or from a smaller instance */
+    alike_all_changed(core); /* no request is larger than the largest GPU */
+    gpus_open(core);         /* it may take jobs of several GPUs, or from a smaller instance */
     return 0;
 }
 

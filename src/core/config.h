@@ -58,7 +58,7 @@ struct core_config {
     bool mps_multiuser;            /* an MPS server takes clients of several users */
     uint32_t mps_domain;           /* enum share_domain */
     uint32_t mps_max_clients;      /* residents of a GPU that is shared by MPS */
-    uint32_t backfill;             /* how many jobs behind a blocked head are looked at; 0: none (FIFO) */
+    uint32_t backfill;             /* whether jobs behind a blocked head are looked at; 0: no (FIFO) */
     int64_t starvation_timeout_ns; /* with backfill: GPUs are reserved for a head that has waited for so long */
     int32_t max_slowdown_permille; /* predicted slowdown that a placement may cause, e.g. 2500; 0: any */
     uint32_t

@@ -32,10 +32,15 @@ static void job_free(struct core *core, struct job *job)
 void core_free(struct core *core)
 {
     struct profile *profile, *other;
+    struct alike *alike, *another;
     struct job *job, *next;
 
     if (!core)
         return;
+    HASH_ITER (hh, core->alikes, alike, another) {
+        HASH_DEL(core->alikes, alike);
+        free(alike);
+    }
     HASH_ITER (hh, core->jobs, job, next) {
         HASH_DEL(core->jobs, job);
         job_free(core, job);
@@ -50,6 +55,8 @@ void core_free(struct core *core)
         free(profile);
     }
     users_free(core);
+    free(core->widths);
+    free(core->rooms);
     free(core->gpus);
     free(core->asked);
     free(core);
@@ -189,6 +196,7 @@ static int apply_reconfigured(struct core *core, const struct core_config *confi
     core->policy = policy;
     sharing_reconfigured(core);
     prior_refresh(core);
+    alike_all_changed(core);
     gpus_open(core);
     return 0;
 }
@@ -231,6 +239,19 @@ int core_add_job(struct core *core, const struct record *record, struct job **ad
     return 0;
 }
 
+/* Where the job waits. */
+static void enter_queue(struct core *core, struct job *job)
+{
+    if (job->state == JOB_HELD) {
+        queue_insert(&core->held, job);
+    } else if (job->retry) {
+        queue_push(&core->retrying, job);
+    } else {
+        queue_insert(&core->waiting, job);
+        alike_join(core, job);
+    }
+}
+
 static int apply_submitted(struct core *core, const struct record *record, struct error *err)
 {
     struct job *job;
@@ -242,7 +263,7 @@ static int apply_submitted(struct core *core, const struct record *record, struc
         core->next_decision_ns < record->at_ns + core->config.decide_period_ns)
         core->next_decision_ns = record->at_ns + core->config.decide_period_ns;
     job->state = job_state_after(JOB_STATE_COUNT, record);
-    queue_insert(job->state == JOB_HELD ? &core->held : &core->waiting, job);
+    enter_queue(core, job);
     learn_submitted(core, job);
     return 0;
 }
@@ -286,7 +307,7 @@ static void apply_reserved(struct core *core, struct job *job, const struct reco
         gpu->reserved_ns = at_ns;
     }
     core->reserved_job = job->id;
-    job->examined = 0; /* its gain there counts no more */
+    core_examined(core, job, 0); /* its gain there counts no more */
 }
 
 /* The monitor would offer the GPU again until the new job's memory shows. A job of unknown need may use more than it
@@ -414,18 +435,15 @@ static void enter_state(struct core *core, struct job *job, uint32_t state, int6
 {
     if (state != JOB_QUEUED)
         end_reservation(core, job);
+    if (job->alike)
+        alike_leave(core, job);
     if (state != JOB_RUNNING) /* which may be known only after its memory, for which it waits to be shrunk */
         queue_remove(job);
     job->state = state;
     switch (state) {
     case JOB_HELD:
-        queue_insert(&core->held, job);
-        break;
     case JOB_QUEUED:
-        if (job->retry)
-            queue_push(&core->retrying, job);
-        else
-            queue_insert(&core->waiting, job);
+        enter_queue(core, job);
         break;
     case JOB_CRASHED:
         queue_push(&core->undecided, job);

@@ -2,6 +2,7 @@
 #ifndef CARMA_CORE_CORE_INTERNAL_H
 #define CARMA_CORE_CORE_INTERNAL_H
 
+#include "core/alike.h"
 #include "core/learn.h"
 #include "core/common_wants.h"
 #include "core/core.h"
@@ -51,6 +52,13 @@ struct core {
     struct core_asked *asked;  /* owned; by itself, since looking at a const core fills it */
     uint64_t openings;
     struct gpu *last_opened;
+    uint64_t searched;    /* core.openings when all waiting jobs had been looked at: those that are not unexamined */
+    struct alike *alikes; /* uthash, owned */
+    struct alikes_of_width *widths; /* owned array: their trees */
+    uint32_t width_count;
+    size_t width_capacity;
+    struct room *rooms; /* owned array: of each GPU, while waiting jobs are looked at */
+    size_t room_capacity;
 };
 
 /* Range of the fractions that a sample or a job may carry. */
@@ -66,8 +74,7 @@ int apply_gpu(struct core *core, const struct record *record, struct error *err)
  * keeps waiting: nobody waits for them. */
 struct job *core_head(const struct core *core);
 
-/* The job that decisions examine after this one: the next of its queue, or the first of the main queue. NULL after the
- * last. */
+/* The next behind it that no limit keeps waiting: of its queue, or the first of the main queue. NULL after the last. */
 struct job *core_behind(const struct core *core, const struct job *job);
 
 /* Whether something may be placed already. */
@@ -76,12 +83,11 @@ bool core_decision_due(const struct core *core, int64_t now_ns);
 /* A decision is a record like any other: it changes the state only by being applied. False: it does not apply. */
 bool core_decided(struct core *core, struct record_list *out, const struct record *decision);
 
-/* Whether decisions look behind the waiting job, too: not where it is starved, unless it is the head, for which GPUs
- * are reserved. */
-bool core_lets_pass(const struct core *core, const struct job *job, int64_t now_ns);
+/* A waiting job was found to fit nowhere at core.openings `examined`. 0: it has to be looked at again, on every GPU. */
+void core_examined(struct core *core, struct job *job, uint64_t examined);
 
-/* How many jobs are looked at: the head, and the backfill window behind it. */
-uint64_t core_reach(const struct core *core);
+/* Places the job if it fits. False: it does not. */
+bool core_place(struct core *core, struct job *job, int64_t now_ns, struct record_list *out);
 
 /* Shared by applying records and restoring a snapshot. */
 int core_apply_gpu_back(struct core *core, const struct record_gpu *record, struct error *err);
@@ -95,6 +101,9 @@ bool job_wants_idle(const struct core *core, const struct job *job);
  */
 int64_t job_needed_bytes(const struct core *core, const struct job *job);
 int64_t job_needed_bytes_on(const struct core *core, const struct job *job, const struct gpu *gpu);
+
+/* The memory that an idle GPU must have for it, and where that figure is from. */
+int64_t job_idle_bytes(const struct core *core, const struct job *job, uint32_t *source);
 
 /* Why the GPU cannot take the job at now_ns beside its residents: REASON_NONE if it can. */
 uint32_t gpu_verdict(const struct core *core, const struct job *job, const struct gpu *gpu, int64_t now_ns);

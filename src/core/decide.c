@@ -1,8 +1,8 @@
 /* The decisions that follow from the state: verdicts on crashed jobs, signals, shrunk reservations, and placements.
- * Placements are in FIFO order, with backfill where the policy is configured for it. Which GPU qualifies at all is said
- * in qualify.c. */
+ * Which GPU qualifies at all is said in qualify.c; which jobs are looked at, in backfill.c. */
 #include <string.h>
 
+#include "core/backfill.h"
 #include "core/core_internal.h"
 #include "core/crash.h"
 #include "core/fence.h"
@@ -19,26 +19,30 @@ static struct job *first_within_limits(const struct core *core, struct job *job)
     return job;
 }
 
+/* The first of the main queue: of jobs that are alike all are limited, or none. */
+static struct job *first_waiting(const struct core *core)
+{
+    const struct search any = {.submitted_ns = INT64_MAX};
+    const struct alike *alike = alike_next(core, 0, &any);
+
+    while (alike && user_is_limited(core, alike->first, NULL))
+        alike = alike_next(core, alike->place, &any);
+    return alike ? alike->first : NULL;
+}
+
 struct job *core_head(const struct core *core)
 {
     struct job *head = first_within_limits(core, core->retrying.head);
 
     /* Thesis 6.2.3: a waiting retry job goes before the main queue, and blocks it unless there is backfill. */
-    return head ? head : first_within_limits(core, core->waiting.head);
+    return head ? head : first_waiting(core);
 }
 
 struct job *core_behind(const struct core *core, const struct job *job)
 {
     struct job *next = first_within_limits(core, job->next);
 
-    return next || job->queue == &core->waiting ? next : first_within_limits(core, core->waiting.head);
-}
-
-uint64_t core_reach(const struct core *core)
-{
-    const struct job *head = core_head(core);
-
-    return head ? 1 + (uint64_t)core->config.backfill : 0;
+    return next || job->queue == &core->waiting ? next : first_waiting(core);
 }
 
 /* ---- Choosing GPUs ---- */
@@ -53,10 +57,13 @@ static bool choose_idle(const struct core *core, const struct job *job, struct r
     return placed->count == job->wants->gpus;
 }
 
-/* A GPU with residents and less memory cannot qualify: the full verdict would refuse it too, at greater cost. */
-static bool may_qualify(const struct core *core, const struct gpu *gpu, int64_t needed_bytes)
+/* A GPU whose residents leave less memory or less of the SMs cannot qualify: the full verdict would refuse it too, at
+ * greater cost. */
+static bool may_qualify(const struct core *core, const struct job *job, const struct gpu *gpu, int64_t needed_bytes)
 {
-    return gpu->resident_count == 0 || gpu_free_bytes(core, gpu) >= needed_bytes;
+    return gpu->resident_count == 0 ||
+           (gpu_free_bytes(core, gpu) >= needed_bytes && (!core->policy->predicts || job->id == core->reserved_job ||
+                                                          learned_activity(job) <= slowdown_room(core, gpu)));
 }
 
 /* The best `wanted` of the GPUs that qualify, best first: all must qualify at once. */
@@ -68,7 +75,7 @@ static bool choose_shared(const struct core *core, const struct job *job, int64_
     for (uint32_t i = 0; i < core->gpu_count; i++) {
         uint32_t at;
         int64_t rank;
-        if (!may_qualify(core, core->gpus[i], needed_bytes))
+        if (!may_qualify(core, job, core->gpus[i], needed_bytes))
             continue;
         rank = core->policy->rank(core, job, core->gpus[i]); /* costs less than the verdict */
         if (placed->count == job->wants->gpus && rank >= ranks[placed->count - 1])
@@ -96,18 +103,34 @@ static bool choose_gpus(const struct core *core, const struct job *job, int64_t 
     return !idle_only && choose_shared(core, job, now_ns, placed);
 }
 
+void core_examined(struct core *core, struct job *job, uint64_t examined)
+{
+    if (job->alike)
+        alike_set_examined(core, job->alike, examined);
+    else
+        job->examined = examined;
+}
+
+static uint64_t last_look(const struct core *core, const struct job *job)
+{
+    if (!job->alike)
+        return job->examined;
+    return job->alike->examined && core->searched > job->alike->examined ? core->searched : job->alike->examined;
+}
+
 /* Whether anything has changed for the better since the job was last found not to fit: without that, looking again is
  * in vain. This keeps decisions cheap with a long queue and many GPUs. */
 static bool worth_another_look(const struct core *core, const struct job *job, int64_t now_ns)
 {
+    uint64_t since = last_look(core, job);
     int64_t needed_bytes;
 
-    if (job->examined == 0 || (job->profile && job->profile->changed > job->examined) ||
-        (core->prior.changed > job->examined && prior_speaks_for(core, job)))
+    if (since == 0 || (!job->alike && ((job->profile && job->profile->changed > since) ||
+                                       (core->prior.changed > since && prior_speaks_for(core, job)))))
         return true;
     needed_bytes = job_needed_bytes(core, job);
-    for (const struct gpu *gpu = core->last_opened; gpu && gpu->opened > job->examined; gpu = gpu->opened_before)
-        if (may_qualify(core, gpu, needed_bytes) && gpu_verdict(core, job, gpu, now_ns) == REASON_NONE)
+    for (const struct gpu *gpu = core->last_opened; gpu && gpu->opened > since; gpu = gpu->opened_before)
+        if (may_qualify(core, job, gpu, needed_bytes) && gpu_verdict(core, job, gpu, now_ns) == REASON_NONE)
             return true;
     return false;
 }
@@ -174,7 +197,7 @@ static int32_t predicted_slowdown(const struct core *core, const struct job *job
     return worst;
 }
 
-static bool place(struct core *core, struct job *job, int64_t now_ns, struct record_list *out)
+bool core_place(struct core *core, struct job *job, int64_t now_ns, struct record_list *out)
 {
     struct record decision = {.type = RECORD_PLACED, .at_ns = now_ns, .job = job->id};
     struct record_placed *placed = &decision.placed;
@@ -187,7 +210,7 @@ static bool place(struct core *core, struct job *job, int64_t now_ns, struct rec
     if (!worth_another_look(core, job, now_ns))
         return false;
     if (!choose_gpus(core, job, now_ns, placed)) {
-        job->examined = core->openings;
+        core_examined(core, job, core->openings);
         return false;
     }
     job->examined = 0;
@@ -217,90 +240,12 @@ static void open_settled(struct core *core, int64_t now_ns)
     }
 }
 
-/* The GPUs that are likely to have room for the job first: those with the most free memory. False when the node has too
- * few that could ever take it. */
-static bool choose_reserved(const struct core *core, const struct job *job, struct record_reserved *reserved)
-{
-    const struct gpu *chosen[RECORD_MAX_GPUS];
-
-    for (uint32_t i = 0; i < core->gpu_count; i++) {
-        const struct gpu *gpu = core->gpus[i];
-        uint32_t at;
-        if (!gpu_is_for(core, job, gpu))
-            continue;
-        for (at = reserved->count; at > 0; at--) {
-            const struct gpu *other = chosen[at - 1];
-            if (gpu_free_bytes(core, other) >= gpu_free_bytes(core, gpu))
-                break;
-            if (at < job->wants->gpus)
-                chosen[at] = other;
-        }
-        if (at < job->wants->gpus)
-            chosen[at] = gpu;
-        if (reserved->count < job->wants->gpus)
-            reserved->count++;
-    }
-    for (uint32_t i = 0; i < reserved->count; i++)
-        reserved->gpus[i] = chosen[i]->number;
-    return reserved->count == job->wants->gpus;
-}
-
-static bool is_starved(const struct core *core, const struct job *job, int64_t now_ns)
-{
-    return core->config.backfill && now_ns - job->submitted_ns >= core->config.starvation_timeout_ns;
-}
-
-bool core_lets_pass(const struct core *core, const struct job *job, int64_t now_ns)
-{
-    return job == core_head(core) || !is_starved(core, job, now_ns);
-}
-
-/* With backfill a head that needs much could wait for ever. Once it has waited for the starvation timeout, only jobs
- * that fit beside it start on the GPUs reserved for it. So it starts at the latest when the jobs that run there now
- * have ended. True where it starts at once. */
-static bool reserve_for_head(struct core *core, int64_t now_ns, struct record_list *out)
-{
-    struct job *head = core_head(core);
-    struct record decision = {.type = RECORD_RESERVED, .at_ns = now_ns};
-
-    if (!head || core->reserved_job == head->id || !is_starved(core, head, now_ns))
-        return false;
-    decision.job = head->id;
-    return choose_reserved(core, head, &decision.reserved) && core_decided(core, out, &decision) &&
-           place(core, head, now_ns, out); /* a GPU that was reserved for another job may be free */
-}
-
 bool core_decision_due(const struct core *core, int64_t now_ns)
 {
     /* Further off than any decision puts the next one: the clock was set back since. */
     int64_t off_ns = core->next_decision_ns - now_ns;
 
     return off_ns <= 0 || off_ns > core->config.decide_period_ns + core->config.collocate_extra_ns;
-}
-
-/* One pass over the head and its backfill window. True where a placement has moved the window's end: examined jobs of a
- * user who is now at a limit no longer count in it. */
-static bool place_jobs(struct core *core, int64_t now_ns, struct record_list *out)
-{
-    struct job *job = core_head(core), *next;
-    uint64_t reach = core_reach(core);
-    bool moved = false;
-
-    for (uint64_t looked = 0; job && looked < reach && core_decision_due(core, now_ns); job = next) {
-        next = core_behind(core, job);
-        if (!place(core, job, now_ns, out)) {
-            looked++;
-            if (!core_lets_pass(core, job, now_ns))
-                return moved;
-        } else if (users_are_limited(core)) {
-            moved = true;
-            if (next && user_is_limited(core, next, NULL)) /* it was not, before */
-                next = core_behind(core, next);
-        }
-        if (looked == 1 && reserve_for_head(core, now_ns, out))
-            return true; /* `next` may now be beyond its user's limits, or may be the job that has started */
-    }
-    return moved;
 }
 
 /* The thesis's loop takes its time over a decision that places nothing, too. */
@@ -331,7 +276,7 @@ void core_decide(struct core *core, int64_t now_ns, struct record_list *out)
         open_settled(core, now_ns);
     do { /* a placement that ends a reservation makes room for jobs examined before */
         openings = core->openings;
-        moved = place_jobs(core, now_ns, out);
+        moved = backfill_pass(core, now_ns, out);
     } while (moved || core->openings != openings);
     wait_for_next(core, now_ns, out);
 }

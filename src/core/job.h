@@ -9,6 +9,7 @@
 
 #include "core/record.h"
 
+struct alike;
 struct profile;
 struct queue;
 struct user;
@@ -88,11 +89,13 @@ struct job {
     struct job_placement *strays;     /* owned; these */
     struct user *user;                /* the job's user; borrowed */
     struct profile *profile;          /* of its workload; borrowed; NULL: it has no key */
-    uint64_t examined;                /* core.openings when it was last found not to fit anywhere: a cache, not state */
-    struct queue *queue;              /* the one it stands in, or NULL */
+    uint64_t examined;   /* in the retry queue: core.openings when it was last found not to fit anywhere: a cache */
+    struct queue *queue; /* the one it stands in, or NULL */
     struct job *previous;
     struct job *next;
-    UT_hash_handle hh; /* core.jobs, by id */
+    struct alike *alike; /* in the main queue: the jobs that nothing tells from it (alike.h): a cache, and so are */
+    struct job *alike_previous, *alike_next; /* its neighbours among them */
+    UT_hash_handle hh;                       /* core.jobs, by id */
 };
 
 /* The content of the job's SUBMITTED record. */

@@ -255,6 +255,7 @@ void learn_activity(struct core *core, struct gpu *gpu, const struct record *rec
         if (profile->variance < LEAST_VARIANCE)
             profile->variance = LEAST_VARIANCE;
         profile->changed = core->openings;
+        alike_workload_changed(core, profile);
     }
     gpu->learned_ns = record->at_ns;
     core->activity_version++;
@@ -275,6 +276,7 @@ void learn_memory(struct core *core, struct job *job, int64_t bytes, bool comple
     if (bytes > profile->peak_bytes)
         profile->peak_bytes = bytes;
     profile->changed = ++core->openings;
+    alike_workload_changed(core, profile);
     /* The need of the job for which GPUs are reserved tells how much of them is left for others. */
     if (core->reserved_job && core_find_job(core, core->reserved_job)->profile == profile)
         for (uint32_t i = 0; i < core->gpu_count; i++)

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "core/record.h"
 
+struct alike;
 struct core;
 struct gpu;
 struct job;
@@ -31,8 +32,9 @@ struct profile {
     int32_t activity_permille; /* solo SM activity */
     int64_t variance;          /* of that estimate, permille squared */
     struct record_failure failure;
-    uint64_t changed; /* core.openings when it last changed: not part of the state */
-    uint32_t jobs;    /* that have not ended */
+    uint64_t changed;     /* core.openings when it last changed: not part of the state */
+    uint32_t jobs;        /* that have not ended */
+    struct alike *alikes; /* a list of those that wait in the main queue: not part of the state either */
     UT_hash_handle hh;
     char workload[]; /* as long as it is: many have been submitted once */
 };

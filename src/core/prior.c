@@ -62,10 +62,13 @@ void prior_refresh(struct core *core)
     int64_t likely = quantile(prior, core->config.prior_quantile_permille, core->largest_gpu_bytes);
     int64_t careful = quantile(prior, PRIOR_CAREFUL_PERMILLE, core->largest_gpu_bytes);
 
-    if (likely != prior->likely_bytes || careful != prior->careful_bytes)
-        prior->changed = ++core->openings;
+    careful = careful > likely ? careful : likely;
+    if (likely == prior->likely_bytes && careful == prior->careful_bytes)
+        return;
+    prior->changed = ++core->openings;
     prior->likely_bytes = likely;
-    prior->careful_bytes = careful > likely ? careful : likely;
+    prior->careful_bytes = careful;
+    alike_guesses_changed(core);
 }
 
 void prior_completed(struct core *core, const struct job *job, int64_t bytes)

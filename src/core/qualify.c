@@ -25,7 +25,7 @@ static int32_t bound_of(const struct core *core, const struct job *job)
 
 int32_t gpu_slowdown_bound(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
-    int32_t least = bound_of(core, job);
+    int32_t least = job ? bound_of(core, job) : 0;
 
     for (uint32_t i = 0; i < gpu->resident_count; i++) {
         int32_t bound = bound_of(core, gpu->residents[i]);
@@ -116,19 +116,22 @@ bool gpu_is_for(const struct core *core, const struct job *job, const struct gpu
     return could_have(job, gpu) && !waits_for_larger(core, job, gpu);
 }
 
+int64_t job_idle_bytes(const struct core *core, const struct job *job, uint32_t *source)
+{
+    int64_t reservation = learned_reservation(core, job, source);
+
+    if (*source == SOURCE_PRIOR)
+        return 0; /* a guess keeps it from no GPU */
+    /* Its margin may say more than the GPU has: the run itself fitted. */
+    return *source == SOURCE_LEARNED && job->profile->peak_bytes < reservation ? job->profile->peak_bytes : reservation;
+}
+
 bool gpu_fits_idle(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
     uint32_t source;
-    int64_t reservation;
 
-    if (!gpu_idle(gpu) || sharing_verdict(core, job, gpu) != REASON_NONE || kept_for_another(core, job, gpu) ||
-        waits_for_larger(core, job, gpu))
-        return false;
-    reservation = learned_reservation(core, job, &source);
-    /* Its margin may say more than the GPU has: the run itself fitted. */
-    if (source == SOURCE_LEARNED && job->profile->peak_bytes < reservation)
-        reservation = job->profile->peak_bytes;
-    return source == SOURCE_PRIOR || reservation <= gpu_idle_bytes(gpu);
+    return gpu_idle(gpu) && sharing_verdict(core, job, gpu) == REASON_NONE && !kept_for_another(core, job, gpu) &&
+           !waits_for_larger(core, job, gpu) && job_idle_bytes(core, job, &source) <= gpu_idle_bytes(gpu);
 }
 
 int64_t job_needed_bytes(const struct core *core, const struct job *job)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "core/backfill.h"
 #include "core/core_internal.h"
 #include "core/sharing.h"
 #include "core/slowdown.h"
@@ -439,16 +440,6 @@ static uint64_t ahead_of(const struct core *core, const struct job *job)
     return ahead;
 }
 
-/* Whether decisions look at the job: it is the head, or in the backfill window behind it. */
-static bool within_reach(const struct core *core, const struct job *job, int64_t now_ns)
-{
-    const struct job *at = core_head(core);
-
-    for (uint64_t i = core_reach(core); i && at && at != job; i--)
-        at = i > 1 && core_lets_pass(core, at, now_ns) ? core_behind(core, at) : NULL;
-    return at == job;
-}
-
 struct reason core_reason(const struct core *core, uint64_t id, int64_t now_ns)
 {
     const struct job *job = core_find_job(core, id);
@@ -463,7 +454,7 @@ struct reason core_reason(const struct core *core, uint64_t id, int64_t now_ns)
         return (struct reason){.code = REASON_NONE};
     if (user_is_limited(core, job, &limited))
         return limited;
-    if (!within_reach(core, job, now_ns)) {
+    if (!backfill_reaches(core, job, now_ns)) {
         if (!job->retry && head->retry)
             return (struct reason){.code = REASON_RETRY_FIRST, .other = head->id};
         return (struct reason){.code = REASON_BEHIND, .ahead = ahead_of(core, job), .other = head->id};

@@ -34,6 +34,7 @@ struct taker {
 struct slowdown_takers {
     uint64_t version; /* core.activity_version then; 0: something has changed since */
     uint32_t count;
+    int32_t room_permille; /* slowdown_room; -1: not asked for yet */
     struct slowdown together;
     struct taker list[TAKERS_MOST];
 };
@@ -135,6 +136,7 @@ static void gather(const struct core *core, const struct gpu *gpu, const struct 
         add(takers, gpu, server_of(core, job, job->share), job == moved ? moved_permille : learned_activity(job));
     }
     takers->together = together(takers);
+    takers->room_permille = -1;
 }
 
 struct slowdown_takers *slowdown_takers_new(void)
@@ -184,8 +186,60 @@ int64_t slowdown_sensitivity(const struct core *core, const struct gpu *gpu, con
     return (moved.together.delivered_ppm - slowdown_predict(core, gpu, NULL).delivered_ppm) / step;
 }
 
+static bool pays(const struct slowdown *with, const struct slowdown *before)
+{
+    return with->turns < 2 || before->turns == 0 || with->progress_ppm >= before->progress_ppm + TURNS_LEAST_GAIN_PPM;
+}
+
 bool slowdown_pays(const struct core *core, const struct gpu *gpu, const struct slowdown *with)
 {
-    return with->turns < 2 || gpu->resident_count == 0 ||
-           with->progress_ppm >= slowdown_predict(core, gpu, NULL).progress_ppm + TURNS_LEAST_GAIN_PPM;
+    struct slowdown before;
+
+    if (with->turns < 2)
+        return true;
+    before = slowdown_predict(core, gpu, NULL);
+    return pays(with, &before);
+}
+
+/* Whether any job of this activity may come, as a client of a server that is there or with turns of its own. */
+static bool takes(const struct slowdown_takers *takers, const struct gpu *gpu, int32_t activity, int32_t bound)
+{
+    struct slowdown_takers with;
+
+    for (uint32_t i = 0; i <= takers->count; i++) {
+        struct slowdown there;
+        if (i < takers->count && !takers->list[i].server)
+            continue;
+        with.count = takers->count;
+        memcpy(with.list, takers->list, takers->count * sizeof *with.list);
+        add(&with, gpu, i < takers->count ? takers->list[i].server : 0, activity);
+        there = together(&with);
+        if ((!bound || there.worst_permille <= bound) && pays(&there, &takers->together))
+            return true;
+    }
+    return false;
+}
+
+/* Steps in which the greatest activity is looked for: to 16 permille. */
+#define ROOM_STEPS 6
+
+int32_t slowdown_room(const struct core *core, const struct gpu *gpu)
+{
+    struct slowdown_takers *takers = gpu->takers;
+    int32_t bound = gpu_slowdown_bound(core, NULL, gpu), below = 0, above = 1000;
+
+    takers_of(core, gpu, NULL);
+    if (takers->room_permille >= 0)
+        return takers->room_permille;
+    if (takes(takers, gpu, above, bound))
+        below = above;
+    for (int step = 0; step < ROOM_STEPS && below < above; step++) {
+        int32_t middle = (below + above) / 2;
+        if (takes(takers, gpu, middle, bound))
+            below = middle;
+        else
+            above = middle;
+    }
+    takers->room_permille = above;
+    return above;
 }

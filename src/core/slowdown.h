@@ -39,4 +39,8 @@ int64_t slowdown_sensitivity(const struct core *core, const struct gpu *gpu, con
  * is done with the job than without it, by TURNS_LEAST_GAIN at least. */
 bool slowdown_pays(const struct core *core, const struct gpu *gpu, const struct slowdown *with);
 
+/* For a GPU of the core's. An activity beyond which no job, whoever's it is, can come to the GPU's residents: it would
+ * slow one of them beyond its bound, or would not pay. Up to 16 permille more than the least such activity. */
+int32_t slowdown_room(const struct core *core, const struct gpu *gpu);
+
 #endif

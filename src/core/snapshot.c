@@ -363,9 +363,11 @@ static int restore_queued(struct core *core, struct job *job, const struct recor
 {
     struct queue *queue = queue_numbered(core, record->state_queued.queue);
 
-    if (!queue || job->queue)
+    if (!queue || job->queue || (queue == &core->waiting && queue->tail && queue->tail->place >= job->place))
         return nonsense(record, err);
     queue_push(queue, job);
+    if (queue == &core->waiting)
+        alike_join(core, job);
     return 0;
 }
 

@@ -114,7 +114,7 @@ print(*sqlite3.connect(sys.argv[1]).execute("SELECT count(*) FROM record WHERE t
 ' "$STATE/store.db"
 }
 [ "$(reconfigured)" -eq 1 ] || fail "the same settings were stored $(reconfigured) times"
-for setting in backfill=3 oom_retry=step learn=yes max_slowdown=2.5; do
+for setting in backfill=yes oom_retry=step learn=yes max_slowdown=2.5; do
     set -- "$@" --set "$setting"
     before=$(reconfigured)
     start_daemon "$@"

@@ -1,6 +1,7 @@
 /* The promises about the core's state after its decisions. */
 #include <string.h>
 
+#include "core/backfill.h"
 #include "core/quantum.h"
 #include "core/slowdown.h"
 #include "promises.h"
@@ -119,8 +120,8 @@ static void check_jobs(struct world *world)
              core_waiting_count(world->core));
 }
 
-/* Work conservation: a job that is looked at is placed in the very decision in which enough GPUs are idle. The shortcut
- * by which decisions skip jobs (decide.c, worth_another_look) never skips one that fits. */
+/* Work conservation: a job that others do not keep waiting is placed in the very decision in which it fits. The
+ * shortcuts by which decisions skip jobs (decide.c, worth_another_look; alike.c) never skip one that fits. */
 static void check_nobody_waits_in_vain(const struct world *world)
 {
     const struct core *core = world->core;
@@ -128,7 +129,7 @@ static void check_nobody_waits_in_vain(const struct world *world)
 
     if (!job || world->now_ns < core->next_decision_ns)
         return;
-    for (uint64_t reach = core_reach(core); reach && job; reach--) {
+    for (; job && backfill_reaches(core, job, world->now_ns); job = core_behind(core, job)) {
         uint32_t idle = 0, open = 0;
         for (uint32_t g = 0; g < core_gpu_count(core); g++) {
             idle += gpu_fits_idle(core, job, core_gpu(core, g));
@@ -137,7 +138,6 @@ static void check_nobody_waits_in_vain(const struct world *world)
         if (idle >= job->wants->gpus || (!job_wants_idle(core, job) && open >= job->wants->gpus))
             fail(world, "job %" PRIu64 " waits though %" PRIu32 " GPUs are idle and %" PRIu32 " open", job->id, idle,
                  open);
-        job = core_lets_pass(core, job, world->now_ns) ? core_behind(core, job) : NULL;
     }
 }
 

@@ -33,6 +33,8 @@ static void submit(struct world *world)
         wants->signal_before_ns = wants->signal ? random_range(r, 0, wants->time_limit_ns - 1) : 0;
     }
     wants->requeue = random_range(r, 0, 1);
+    if (random_range(r, 0, 3) == 0 && world->next_job > 1) /* like another */
+        *wants = world->jobs[random_range(r, 1, (int64_t)world->next_job - 1)].wants;
     if (!feed(world, &input))
         fail(world, "a good submission was refused");
     world->jobs[world->next_job++] = (struct world_job){.submitted = true, .wants = *wants};

@@ -10,7 +10,7 @@ static void test_backfill_passes_a_blocked_head(void **state)
     submit_workload(f, "", 1, 10 * GIB, 100);
     decide(f);
     jobs[0] = submit_workload(f, "", 4, 35 * GIB, 100);
-    for (int i = 1; i < 6; i++) /* the window is 4: those behind it do not come to be looked at */
+    for (int i = 1; i < 6; i++)
         jobs[i] = submit_workload(f, "", 1, i == 5 ? GIB : 40 * GIB, 100);
     decide(f);
     for (int i = 1; i < 4; i++)
@@ -20,23 +20,53 @@ static void test_backfill_passes_a_blocked_head(void **state)
     assert_string_equal(placed_on(f, jobs[5]), "0");
 }
 
-static void test_backfill_window_ends(void **state)
+/* However many wait before it, alike or not. */
+static void test_backfill_reaches_the_last(void **state)
 {
     struct fixture *f = *state;
+    uint64_t job;
 
     use_carma(f);
     keep_gpus(f, 1);
     submit_workload(f, "", 1, 30 * GIB, 100);
     decide(f);
-    for (int i = 0; i < 5; i++) /* the head and four behind it do not fit */
-        submit_workload(f, "", 1, 35 * GIB, 100);
-    submit_workload(f, "", 1, GIB, 100);
+    for (int i = 0; i < 500; i++)
+        submit_workload(f, i % 2 ? "w" : "", 1, 35 * GIB + i / 5 * MIB, 100 + i);
+    job = submit_workload(f, "", 1, GIB, 100);
+    decide(f);
+    assert_int_equal(f->decisions.count, 1);
+    assert_string_equal(placed_on(f, job), "0");
+}
+
+/* Jobs that are alike are looked at once: the first says for all that they do not fit, and comes before the others. */
+static void test_jobs_that_are_alike_keep_their_order(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t jobs[3], other;
+
+    use_carma(f);
+    keep_gpus(f, 1);
+    submit_workload(f, "", 1, 20 * GIB, 100);
+    decide(f);
+    submit_workload(f, "", 1, 35 * GIB, 100);
+    jobs[0] = submit_workload(f, "w", 1, 25 * GIB, 100);
+    other = submit_workload(f, "w", 1, 24 * GIB, 100);
+    jobs[1] = submit_workload(f, "w", 1, 25 * GIB, 100);
+    jobs[2] = submit_workload(f, "w", 1, 25 * GIB, 100);
     decide(f);
     assert_int_equal(f->decisions.count, 0);
-    assert_reason(f, 7, "5 jobs before it in the queue, first of them job 2");
-    job_event(f, RECORD_CANCELLED, 3);
+    assert_ptr_equal(core_find_job(f->core, jobs[2])->alike, core_find_job(f->core, jobs[0])->alike);
+    job_event(f, RECORD_HELD, jobs[0]); /* to come back to its place */
+    job_event(f, RECORD_RELEASED, jobs[0]);
+    job_event(f, RECORD_CANCELLED, jobs[1]);
+    job_event(f, RECORD_CANCELLED, 2);
+    exits(f, 1, EXIT_COMPLETED, -1);
     decide(f);
-    assert_string_equal(placed_on(f, 7), "0");
+    assert_string_equal(placed_on(f, jobs[0]), "0");
+    exits(f, jobs[0], EXIT_COMPLETED, -1);
+    decide(f);
+    assert_string_equal(placed_on(f, other), "0");
+    assert_string_equal(placed_on(f, jobs[2]), "");
 }
 
 static void test_the_head_has_gpus_reserved_in_the_end(void **state)
@@ -82,7 +112,7 @@ static void test_later_jobs_do_not_pass_a_starved_one(void **state)
     keep_gpus(f, 1);
     submit_workload(f, "", 1, 30 * GIB, 100);
     decide(f);
-    submit_workload(f, "", 1, 39 * GIB, 100); /* the head */
+    submit_workload(f, "", 1, 35 * GIB, 100); /* the head: a small job fits beside it */
     submit_workload(f, "", 1, 20 * GIB, 100);
     decide(f);
     f->now_ns += SECONDS(3600) - 1;
@@ -95,6 +125,29 @@ static void test_later_jobs_do_not_pass_a_starved_one(void **state)
     assert_string_equal(placed_on(f, 5), "");
     job_event(f, RECORD_CANCELLED, 3);
     job_event(f, RECORD_CANCELLED, 2);
+    decide(f);
+    assert_string_equal(placed_on(f, 5), "0");
+}
+
+static void test_a_starved_twin_of_the_head_is_not_passed(void **state)
+{
+    struct fixture *f = *state;
+
+    use_carma(f);
+    keep_gpus(f, 1);
+    submit_workload(f, "", 1, 30 * GIB, 100);
+    decide(f);
+    submit_workload(f, "", 1, 35 * GIB, 100); /* the head */
+    submit_workload(f, "", 1, GIB, 100);
+    submit_workload(f, "", 1, 35 * GIB, 100);
+    decide(f);
+    assert_string_equal(placed_on(f, 3), "0"); /* before it, so that it passes nobody but the head */
+    f->now_ns += SECONDS(3600);
+    submit_workload(f, "", 1, GIB, 100);
+    decide(f);
+    assert_string_equal(placed_on(f, 5), "");
+    assert_reason(f, 5, "2 jobs before it in the queue, first of them job 2");
+    job_event(f, RECORD_CANCELLED, 4);
     decide(f);
     assert_string_equal(placed_on(f, 5), "0");
 }
@@ -166,7 +219,8 @@ static void test_an_idle_gpu_that_is_reserved_stays_idle(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_backfill_passes_a_blocked_head),          CASE(test_backfill_window_ends),
+        CASE(test_backfill_passes_a_blocked_head),          CASE(test_backfill_reaches_the_last),
+        CASE(test_jobs_that_are_alike_keep_their_order),    CASE(test_a_starved_twin_of_the_head_is_not_passed),
         CASE(test_the_head_has_gpus_reserved_in_the_end),   CASE(test_later_jobs_do_not_pass_a_starved_one),
         CASE(test_a_reservation_ends_with_its_job),         CASE(test_others_use_what_a_reservation_leaves),
         CASE(test_an_idle_gpu_that_is_reserved_stays_idle),

@@ -102,6 +102,37 @@ static void test_a_server_without_clients_is_no_state(void **state)
     record_list_release(&snapshot);
 }
 
+static void test_a_queue_out_of_order_is_no_state(void **state)
+{
+    struct fixture *f = *state;
+    struct record_list snapshot = {0};
+    struct record *last = NULL, swapped;
+    struct core *core = core_new();
+    struct error err;
+    int rc = 0;
+
+    configure(f, "magm", MEMORY_RESERVE);
+    for (int i = 0; i < 2; i++)
+        submit_record(f, wants(1, GIB));
+    core_snapshot(f->core, f->now_ns, &snapshot);
+    for (size_t i = 0; i < snapshot.count; i++) {
+        struct record *record = &snapshot.items[i];
+        if (record->type != RECORD_STATE_QUEUED)
+            continue;
+        if (last) {
+            swapped = *last;
+            *last = *record;
+            *record = swapped;
+        }
+        last = record;
+    }
+    for (size_t i = 0; i < snapshot.count && rc == 0; i++)
+        rc = core_apply(core, &snapshot.items[i], &err);
+    assert_int_equal(rc, -EINVAL);
+    core_free(core);
+    record_list_release(&snapshot);
+}
+
 static struct profile *find_profile(struct core *core, const char *workload)
 {
     struct profile *profile;
@@ -208,6 +239,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_living_core_takes_none, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_part_is_no_snapshot, setup, teardown),
         CASE(test_a_server_without_clients_is_no_state),
+        CASE(test_a_queue_out_of_order_is_no_state),
         CASE(test_strays_and_outgrown_requests_are_kept),
         CASE(test_workloads_are_bounded),
     };

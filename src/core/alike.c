@@ -1,0 +1,340 @@
+#include "core/alike.h"
+
+#include <string.h>
+
+#include "core/core_internal.h"
+
+/* ---- The tree: a treap by place ---- */
+
+static void lower(struct needs *least, const struct needs *other)
+{
+    if (other->bytes < least->bytes)
+        least->bytes = other->bytes;
+    if (other->activity_permille < least->activity_permille)
+        least->activity_permille = other->activity_permille;
+    if (other->submitted_ns < least->submitted_ns)
+        least->submitted_ns = other->submitted_ns;
+    least->unexamined |= other->unexamined;
+}
+
+static void gather(struct alike *top)
+{
+    top->least = top->needs;
+    if (top->before)
+        lower(&top->least, &top->before->least);
+    if (top->behind)
+        lower(&top->least, &top->behind->least);
+}
+
+/* Of two trees, all of the first before all of the second. */
+static struct alike *merged(struct alike *first, struct alike *second)
+{
+    if (!first || !second)
+        return first ? first : second;
+    if (first->priority > second->priority) {
+        first->behind = merged(first->behind, second);
+        gather(first);
+        return first;
+    }
+    second->before = merged(first, second->before);
+    gather(second);
+    return second;
+}
+
+/* Parts a tree in what is before the place, and the rest. */
+static void part(struct alike *tree, uint64_t place, struct alike **before, struct alike **rest)
+{
+    if (!tree) {
+        *before = *rest = NULL;
+    } else if (tree->place < place) {
+        *before = tree;
+        part(tree->behind, place, &tree->behind, rest);
+        gather(tree);
+    } else {
+        *rest = tree;
+        part(tree->before, place, before, &tree->before);
+        gather(tree);
+    }
+}
+
+static struct alike *with(struct alike *tree, struct alike *alike)
+{
+    struct alike *before, *rest;
+
+    alike->before = alike->behind = NULL;
+    gather(alike);
+    part(tree, alike->place, &before, &rest);
+    return merged(merged(before, alike), rest);
+}
+
+static struct alike *without(struct alike *tree, const struct alike *alike)
+{
+    if (tree == alike)
+        return merged(tree->before, tree->behind);
+    if (alike->place < tree->place)
+        tree->before = without(tree->before, alike);
+    else
+        tree->behind = without(tree->behind, alike);
+    gather(tree);
+    return tree;
+}
+
+/* The needs of one have changed. */
+static void gather_towards(struct alike *tree, const struct alike *alike)
+{
+    if (tree != alike)
+        gather_towards(alike->place < tree->place ? tree->before : tree->behind, alike);
+    gather(tree);
+}
+
+static bool is_within(const struct needs *needs, const struct room *room)
+{
+    return needs->bytes <= room->bytes && needs->activity_permille <= room->activity_permille;
+}
+
+static bool stops_at(const struct needs *needs, const struct search *search, const struct room *most)
+{
+    if (needs->unexamined || needs->submitted_ns <= search->submitted_ns)
+        return true;
+    for (uint32_t i = 0; i < search->count; i++)
+        if (is_within(needs, &search->rooms[i]))
+            return is_within(needs, most);
+    return false;
+}
+
+static struct alike *next_of(struct alike *tree, uint64_t place, const struct search *search, const struct room *most)
+{
+    struct alike *found = NULL;
+
+    if (!tree || !stops_at(&tree->least, search, most))
+        return NULL;
+    if (tree->place > place) {
+        found = next_of(tree->before, place, search, most);
+        if (!found && stops_at(&tree->needs, search, most))
+            found = tree;
+    }
+    return found ? found : next_of(tree->behind, place, search, most);
+}
+
+struct alike *alike_next(const struct core *core, uint64_t place, const struct search *search)
+{
+    struct alike *first = NULL;
+
+    for (uint32_t i = 0; i < core->width_count; i++) {
+        struct alike *next = next_of(core->widths[i].tree, place, search, &core->widths[i].most);
+        if (next && (!first || next->place < first->place))
+            first = next;
+    }
+    return first;
+}
+
+/* ---- The jobs in it ---- */
+
+static struct alike **tree_of(struct core *core, uint32_t gpus)
+{
+    for (uint32_t i = 0; i < core->width_count; i++)
+        if (core->widths[i].gpus == gpus)
+            return &core->widths[i].tree;
+    array_reserve(core->widths, core->width_capacity, core->width_count + 1);
+    core->widths[core->width_count] = (struct alikes_of_width){.gpus = gpus};
+    return &core->widths[core->width_count++].tree;
+}
+
+static struct expectation expectation_of(const struct core *core, const struct job *job)
+{
+    struct expectation expected = {.bytes = job_wants_idle(core, job) ? INT64_MAX : job_needed_bytes(core, job),
+                                   .activity_permille = learned_activity(job),
+                                   .activity_is_known = learned_activity_is_known(job)};
+
+    expected.idle_bytes = job_idle_bytes(core, job, &expected.source);
+    return expected;
+}
+
+static void set_needs(const struct core *core, struct alike *alike)
+{
+    const struct job *job = alike->first;
+
+    alike->expected = expectation_of(core, job);
+    alike->needs = (struct needs){.bytes = alike->expected.bytes,
+                                  .activity_permille = alike->expected.activity_permille,
+                                  .submitted_ns = job->submitted_ns,
+                                  .unexamined = alike->examined == 0};
+    if (job->id == core->reserved_job) /* it is placed whether that pays or not (qualify.c) */
+        alike->needs.activity_permille = 0;
+}
+
+static void enter_tree(struct core *core, struct alike *alike)
+{
+    struct alike **tree = tree_of(core, alike->key.wants->gpus);
+
+    alike->place = alike->first->place;
+    set_needs(core, alike);
+    *tree = with(*tree, alike);
+}
+
+static void leave_tree(struct core *core, struct alike *alike)
+{
+    struct alike **tree = tree_of(core, alike->key.wants->gpus);
+
+    *tree = without(*tree, alike);
+}
+
+/* Any numbers do that are not in the order of places: the tree's depth is their doing. */
+static uint64_t scattered(uint64_t number)
+{
+    number = (number ^ number >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    number = (number ^ number >> 27) * UINT64_C(0x94d049bb133111eb);
+    return number ^ number >> 31;
+}
+
+static struct alike *find_or_add(struct core *core, const struct job *job)
+{
+    struct alike *alike;
+    struct alike_key key;
+
+    memset(&key, 0, sizeof key); /* hashed with what is between its members */
+    key.wants = job->wants;
+    key.profile = job->profile;
+    key.job = job->placed_ns ? job->id : 0;
+    HASH_FIND(hh, core->alikes, &key, sizeof key, alike);
+    if (alike)
+        return alike;
+    alike = xcalloc(1, sizeof *alike);
+    memcpy(&alike->key, &key, sizeof key);
+    alike->priority = scattered(job->id);
+    HASH_ADD(hh, core->alikes, key, sizeof key, alike);
+    if (job->profile) {
+        alike->profile_next = job->profile->alikes;
+        if (alike->profile_next)
+            alike->profile_next->profile_previous = alike;
+        job->profile->alikes = alike;
+    }
+    return alike;
+}
+
+static void drop(struct core *core, struct alike *alike, struct profile *profile)
+{
+    if (alike->profile_next)
+        alike->profile_next->profile_previous = alike->profile_previous;
+    if (alike->profile_previous)
+        alike->profile_previous->profile_next = alike->profile_next;
+    else if (profile)
+        profile->alikes = alike->profile_next;
+    HASH_DEL(core->alikes, alike);
+    free(alike);
+}
+
+static void insert_behind(struct alike *alike, struct job *job, struct job *previous)
+{
+    struct job *next = previous ? previous->alike_next : alike->first;
+
+    job->alike = alike;
+    job->alike_previous = previous;
+    job->alike_next = next;
+    if (previous)
+        previous->alike_next = job;
+    else
+        alike->first = job;
+    if (next)
+        next->alike_previous = job;
+    else
+        alike->last = job;
+}
+
+void alike_join(struct core *core, struct job *job)
+{
+    struct alike *alike = find_or_add(core, job);
+    struct job *previous = alike->last;
+
+    while (previous && previous->place > job->place) /* from the last: returning jobs are mostly young */
+        previous = previous->alike_previous;
+    if (!previous && alike->first)
+        leave_tree(core, alike);
+    insert_behind(alike, job, previous);
+    if (!previous)
+        enter_tree(core, alike);
+}
+
+void alike_leave(struct core *core, struct job *job)
+{
+    struct alike *alike = job->alike;
+    bool was_first = alike->first == job;
+
+    if (was_first)
+        leave_tree(core, alike);
+    if (job->alike_next)
+        job->alike_next->alike_previous = job->alike_previous;
+    else
+        alike->last = job->alike_previous;
+    if (job->alike_previous)
+        job->alike_previous->alike_next = job->alike_next;
+    else
+        alike->first = job->alike_next;
+    job->alike = NULL;
+    job->alike_previous = job->alike_next = NULL;
+    if (!alike->first)
+        drop(core, alike, job->profile);
+    else if (was_first)
+        enter_tree(core, alike);
+}
+
+void alike_set_examined(struct core *core, struct alike *alike, uint64_t examined)
+{
+    alike->examined = examined;
+    if (alike->needs.unexamined == (examined == 0))
+        return;
+    set_needs(core, alike);
+    gather_towards(*tree_of(core, alike->key.wants->gpus), alike);
+}
+
+static bool is_same(const struct expectation *expected, const struct expectation *before)
+{
+    return expected->bytes == before->bytes && expected->idle_bytes == before->idle_bytes &&
+           expected->activity_permille == before->activity_permille &&
+           expected->activity_is_known == before->activity_is_known && expected->source == before->source;
+}
+
+static bool may_fit_now(const struct expectation *expected, const struct expectation *before)
+{
+    return expected->bytes < before->bytes || expected->idle_bytes < before->idle_bytes ||
+           expected->activity_permille < before->activity_permille ||
+           expected->activity_is_known != before->activity_is_known || expected->source != before->source;
+}
+
+void alike_workload_changed(struct core *core, struct profile *profile)
+{
+    for (struct alike *alike = profile->alikes; alike; alike = alike->profile_next) {
+        struct expectation before = alike->expected, now = expectation_of(core, alike->first);
+        if (is_same(&now, &before))
+            continue;
+        if (may_fit_now(&now, &before))
+            alike->examined = 0;
+        set_needs(core, alike);
+        gather_towards(*tree_of(core, alike->key.wants->gpus), alike);
+    }
+}
+
+static void ask_branch_again(const struct core *core, struct alike *top, bool guesses_only)
+{
+    if (!top)
+        return;
+    if (!guesses_only || prior_speaks_for(core, top->first)) {
+        top->examined = 0;
+        set_needs(core, top);
+    }
+    ask_branch_again(core, top->before, guesses_only);
+    ask_branch_again(core, top->behind, guesses_only);
+    gather(top);
+}
+
+void alike_all_changed(struct core *core)
+{
+    for (uint32_t i = 0; i < core->width_count; i++)
+        ask_branch_again(core, core->widths[i].tree, false);
+}
+
+void alike_guesses_changed(struct core *core)
+{
+    for (uint32_t i = 0; i < core->width_count; i++)
+        ask_branch_again(core, core->widths[i].tree, true);
+}

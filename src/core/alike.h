@@ -1,0 +1,99 @@
+/* Waiting jobs that no rule of placement tells apart: they want the same, are of the same workload, and never had GPUs.
+ * What holds for the first of them, the one with the smallest place, holds for all. So a decision looks at the first
+ * alone.
+ *
+ * There is a tree of them for each number of GPUs, in the order of the first jobs' places. Each branch knows the least
+ * that anything in it needs. So a search for jobs for which there may be room passes over all others, however long the
+ * queue. Retry jobs, which are few, stand in no tree. */
+#ifndef CARMA_CORE_ALIKE_H
+#define CARMA_CORE_ALIKE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+
+struct core;
+struct job;
+struct profile;
+struct record_submitted;
+
+/* What a GPU could take beside its residents at the most. */
+struct room {
+    int64_t bytes; /* INT64_MAX: it is idle; -1: it takes nobody */
+    int32_t activity_permille;
+};
+
+struct needs {
+    int64_t bytes; /* on each GPU, at least; INT64_MAX: idle GPUs */
+    int32_t activity_permille;
+    int64_t submitted_ns;
+    bool unexamined; /* nothing is known of the GPUs that it fits */
+};
+
+/* What of a workload's history counts for its waiting jobs. */
+struct expectation {
+    int64_t bytes;      /* beside others */
+    int64_t idle_bytes; /* on an idle GPU */
+    int32_t activity_permille;
+    bool activity_is_known;
+    uint32_t source; /* of the memory */
+};
+
+struct alike_key {
+    const struct record_submitted *wants;
+    const struct profile *profile;
+    uint64_t job; /* one that had GPUs before, and so is alike nobody; else 0 */
+};
+
+struct alike {
+    struct alike_key key;
+    struct job *first, *last; /* borrowed: in the order of places, by job.alike_next */
+    uint64_t place;           /* the first's */
+    uint64_t examined;        /* core.openings when it was last found not to fit anywhere; 0: unexamined */
+    struct needs needs;
+    struct expectation expected;
+    /* In its tree: */
+    struct needs least; /* of this branch */
+    uint64_t priority;  /* above those below it: drawn by the job's number */
+    struct alike *before, *behind;
+    /* Of its workload: */
+    struct alike *profile_previous, *profile_next;
+    UT_hash_handle hh; /* core.alikes, by key */
+};
+
+/* Those that want so many GPUs. */
+struct alikes_of_width {
+    uint32_t gpus;
+    struct room most; /* on each of these, beside residents: a search leaves those alone that need more */
+    struct alike *tree;
+};
+
+/* The job has come into the main queue, with its place; it leaves it. */
+void alike_join(struct core *core, struct job *job);
+void alike_leave(struct core *core, struct job *job);
+
+/* It was found to fit nowhere at core.openings `examined`. 0: it has to be looked at again, on every GPU. */
+void alike_set_examined(struct core *core, struct alike *alike, uint64_t examined);
+
+/* What is known of the workload has changed: its waiting jobs may need less. */
+void alike_workload_changed(struct core *core, struct profile *profile);
+
+/* The settings or the GPUs have: any job may need less, or can never run any more. */
+void alike_all_changed(struct core *core);
+
+/* The distribution of needs has: the same of jobs of unknown need. */
+void alike_guesses_changed(struct core *core);
+
+/* Which of them a search stops at: those for which one of the rooms may do, those that are unexamined, and those
+ * submitted no later than `submitted_ns`. */
+struct search {
+    const struct room *rooms;
+    uint32_t count;
+    int64_t submitted_ns;
+};
+
+/* The first of them behind a place; NULL: there is none. */
+struct alike *alike_next(const struct core *core, uint64_t place, const struct search *search);
+
+#endif

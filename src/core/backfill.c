@@ -1,0 +1,278 @@
+#include "core/backfill.h"
+
+#include "core/core_internal.h"
+#include "core/sharing.h"
+#include "core/slowdown.h"
+
+/* ---- Jobs that have waited too long ---- */
+
+/* The GPUs that are likely to have room for the job first: those with the most free memory. False when the node has too
+ * few that could ever take it. */
+static bool choose_reserved(const struct core *core, const struct job *job, struct record_reserved *reserved)
+{
+    const struct gpu *chosen[RECORD_MAX_GPUS];
+
+    for (uint32_t i = 0; i < core->gpu_count; i++) {
+        const struct gpu *gpu = core->gpus[i];
+        uint32_t at;
+        if (!gpu_is_for(core, job, gpu))
+            continue;
+        for (at = reserved->count; at > 0; at--) {
+            const struct gpu *other = chosen[at - 1];
+            if (gpu_free_bytes(core, other) >= gpu_free_bytes(core, gpu))
+                break;
+            if (at < job->wants->gpus)
+                chosen[at] = other;
+        }
+        if (at < job->wants->gpus)
+            chosen[at] = gpu;
+        if (reserved->count < job->wants->gpus)
+            reserved->count++;
+    }
+    for (uint32_t i = 0; i < reserved->count; i++)
+        reserved->gpus[i] = chosen[i]->number;
+    return reserved->count == job->wants->gpus;
+}
+
+/* Jobs submitted until then are starved. */
+static int64_t starved_ns(const struct core *core, int64_t now_ns)
+{
+    return now_ns - core->config.starvation_timeout_ns;
+}
+
+static bool is_starved(const struct core *core, const struct job *job, int64_t now_ns)
+{
+    return core->config.backfill && job->submitted_ns <= starved_ns(core, now_ns);
+}
+
+/* With backfill a head that needs much could wait for ever. Once it has waited for the starvation timeout, only jobs
+ * that fit beside it start on the GPUs reserved for it. So it starts at the latest when the jobs that run there now
+ * have ended. True where it starts at once. */
+static bool reserve_for_head(struct core *core, int64_t now_ns, struct record_list *out)
+{
+    struct job *head = core_head(core);
+    struct record decision = {.type = RECORD_RESERVED, .at_ns = now_ns};
+
+    if (!head || core->reserved_job == head->id || !is_starved(core, head, now_ns))
+        return false;
+    decision.job = head->id;
+    return choose_reserved(core, head, &decision.reserved) && core_decided(core, out, &decision) &&
+           core_place(core, head, now_ns, out); /* a GPU that was reserved for another job may be free */
+}
+
+/* Nothing behind a job that is alike the head, and starved too, passes it. */
+static uint64_t place_of_starved_twin(const struct core *core, const struct job *head, int64_t now_ns)
+{
+    const struct job *twin = head->alike_next;
+
+    return twin && is_starved(core, twin, now_ns) ? twin->place : UINT64_MAX;
+}
+
+bool backfill_reaches(const struct core *core, const struct job *job, int64_t now_ns)
+{
+    const struct search starved = {.submitted_ns = starved_ns(core, now_ns)};
+    const struct job *head = core_head(core);
+    const struct alike *alike;
+
+    if (job == head || !core->config.backfill)
+        return job == head;
+    for (const struct job *retry = core->retrying.head; retry; retry = retry->next) {
+        if (retry == job)
+            return true;
+        if (retry != head && is_starved(core, retry, now_ns) && !user_is_limited(core, retry, NULL))
+            return false;
+    }
+    if (job->place > place_of_starved_twin(core, head, now_ns))
+        return false;
+    alike = alike_next(core, head->alike ? head->place : 0, &starved);
+    while (alike && (!is_starved(core, alike->first, now_ns) || user_is_limited(core, alike->first, NULL)))
+        alike = alike_next(core, alike->place, &starved);
+    return !alike || job->place <= alike->place;
+}
+
+/* ---- Where there may be room ---- */
+
+#define ROOMS_MOST 16
+
+struct pass {
+    struct core *core;
+    int64_t now_ns;
+    struct record_list *out;
+    bool moved;                    /* a limit may keep others now than at its beginning */
+    struct room rooms[ROOMS_MOST]; /* of the GPUs that have opened: none of them within another */
+    struct search search;          /* for jobs that may have become placeable */
+    bool knows_most;               /* what jobs of several GPUs find (alikes_of_width.most) */
+};
+
+static const struct room none = {.bytes = -1, .activity_permille = -1};
+static const struct room whole = {.bytes = INT64_MAX, .activity_permille = 1000};
+
+static struct room room_of(const struct core *core, const struct gpu *gpu, int64_t now_ns)
+{
+    struct room room = {.activity_permille = 1000};
+
+    if (gpu_idle(gpu))
+        return whole;
+    if (gpu->lost || !gpu->measured || gpu_exclusive_resident(gpu) ||
+        gpu->resident_count >= core->config.max_jobs_per_gpu || gpu_settling(core, gpu, now_ns))
+        return none;
+    room.bytes = gpu_free_bytes(core, gpu);
+    if (core->policy->predicts)
+        room.activity_permille = slowdown_room(core, gpu);
+    return room;
+}
+
+static bool is_within(const struct room *room, const struct room *other)
+{
+    return room->bytes <= other->bytes && room->activity_permille <= other->activity_permille;
+}
+
+static void widen(struct room *room, const struct room *by)
+{
+    if (by->bytes > room->bytes)
+        room->bytes = by->bytes;
+    if (by->activity_permille > room->activity_permille)
+        room->activity_permille = by->activity_permille;
+}
+
+static void add_room(struct pass *pass, const struct room *room)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < pass->search.count; i++) {
+        if (is_within(room, &pass->rooms[i]))
+            return;
+        if (!is_within(&pass->rooms[i], room))
+            pass->rooms[kept++] = pass->rooms[i];
+    }
+    if (kept == ROOMS_MOST)
+        widen(&pass->rooms[--kept], room);
+    else
+        pass->rooms[kept] = *room;
+    pass->search.count = kept + 1;
+}
+
+/* What a job of several GPUs may find on each of them: so much memory have that many GPUs at least, and so much of the
+ * SMs. */
+static void find_most(struct core *core, struct alikes_of_width *width)
+{
+    struct room best[RECORD_MAX_GPUS]; /* in each respect, descending */
+
+    for (uint32_t k = 0; k < width->gpus; k++)
+        best[k] = none;
+    for (uint32_t i = 0; i < core->gpu_count; i++) {
+        struct room room = core->rooms[i];
+        for (uint32_t k = 0; k < width->gpus; k++) {
+            struct room less = best[k];
+            if (room.bytes > less.bytes) {
+                best[k].bytes = room.bytes;
+                room.bytes = less.bytes;
+            }
+            if (room.activity_permille > less.activity_permille) {
+                best[k].activity_permille = room.activity_permille;
+                room.activity_permille = less.activity_permille;
+            }
+        }
+    }
+    width->most = best[width->gpus - 1];
+}
+
+/* Costs a look at every GPU: only where jobs of several GPUs come to be looked at. */
+static void find_all_most(struct pass *pass)
+{
+    struct core *core = pass->core;
+
+    array_reserve(core->rooms, core->room_capacity, core->gpu_count);
+    for (uint32_t i = 0; i < core->gpu_count; i++)
+        core->rooms[i] = room_of(core, core->gpus[i], pass->now_ns);
+    for (uint32_t i = 0; i < core->width_count; i++)
+        if (core->widths[i].gpus > 1)
+            find_most(core, &core->widths[i]);
+    pass->knows_most = true;
+}
+
+static void find_rooms(struct pass *pass)
+{
+    struct core *core = pass->core;
+
+    pass->search.count = 0;
+    for (const struct gpu *gpu = core->last_opened; gpu && gpu->opened > core->searched; gpu = gpu->opened_before) {
+        struct room room = room_of(core, gpu, pass->now_ns);
+        if (room.bytes >= 0)
+            add_room(pass, &room);
+    }
+    for (uint32_t i = 0; i < core->width_count; i++)
+        core->widths[i].most = whole;
+    pass->knows_most = false;
+}
+
+/* ---- The passes ---- */
+
+/* Looks at a job behind the head. False: nobody passes it. */
+static bool look(struct pass *pass, struct job *job)
+{
+    struct core *core = pass->core;
+
+    if (!core_place(core, job, pass->now_ns, pass->out))
+        return !is_starved(core, job, pass->now_ns);
+    pass->moved |= users_are_limited(core);
+    find_rooms(pass);
+    return true;
+}
+
+/* The main queue, but for its head. False: the pass did not come to its end. */
+static bool look_at_waiting(struct pass *pass, const struct job *head, uint64_t stop)
+{
+    struct core *core = pass->core;
+    struct alike *alike;
+
+    find_rooms(pass);
+    for (uint64_t place = 0; (alike = alike_next(core, place, &pass->search));) {
+        struct job *job = alike->first;
+        if (job->wants->gpus > 1 && !pass->knows_most) {
+            find_all_most(pass);
+            continue;
+        }
+        place = alike->place;
+        if (place > stop || !core_decision_due(core, pass->now_ns))
+            return false;
+        if (user_is_limited(core, job, NULL))
+            alike_set_examined(core, alike, 0); /* not even where it would find room */
+        else if (job != head && !look(pass, job))
+            return false;
+    }
+    return true;
+}
+
+static bool look_at_retrying(struct pass *pass, const struct job *head)
+{
+    struct core *core = pass->core;
+    struct job *next;
+
+    for (struct job *job = core->retrying.head; job; job = next) {
+        next = job->next;
+        if (job == head || user_is_limited(core, job, NULL))
+            continue;
+        if (!core_decision_due(core, pass->now_ns) || !look(pass, job))
+            return false;
+    }
+    return true;
+}
+
+bool backfill_pass(struct core *core, int64_t now_ns, struct record_list *out)
+{
+    struct pass pass = {.core = core, .now_ns = now_ns, .out = out};
+    uint64_t openings = core->openings;
+    struct job *head;
+
+    while ((head = core_head(core)) && core_decision_due(core, now_ns) && core_place(core, head, now_ns, out))
+        ;
+    if (!head || !core_decision_due(core, now_ns) || !core->config.backfill)
+        return false;
+    if (reserve_for_head(core, now_ns, out))
+        return true;
+    pass.search = (struct search){.rooms = pass.rooms, .submitted_ns = starved_ns(core, now_ns)};
+    if (look_at_retrying(&pass, head) && look_at_waiting(&pass, head, place_of_starved_twin(core, head, now_ns)))
+        core->searched = openings;
+    return pass.moved;
+}
