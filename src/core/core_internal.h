@@ -2,14 +2,14 @@
 #ifndef CARMA_CORE_CORE_INTERNAL_H
 #define CARMA_CORE_CORE_INTERNAL_H
 
-#include "core/alike.h"
+#include "core/waiting/alike.h"
 #include "core/learn.h"
 #include "core/common_wants.h"
 #include "core/core.h"
 #include "core/ledger.h"
 #include "core/policy/policy.h"
 #include "core/prior.h"
-#include "core/queue.h"
+#include "core/waiting/queue.h"
 #include "core/user.h"
 
 /* How many stand before the waiting job that was asked about last. */

@@ -2,7 +2,7 @@
  * Which GPU qualifies at all is said in qualify.c; which jobs are looked at, in backfill.c. */
 #include <string.h>
 
-#include "core/backfill.h"
+#include "core/waiting/backfill.h"
 #include "core/core_internal.h"
 #include "core/crash.h"
 #include "core/fence.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "core/backfill.h"
+#include "core/waiting/backfill.h"
 #include "core/core_internal.h"
 #include "core/sharing.h"
 #include "core/slowdown.h"

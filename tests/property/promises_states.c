@@ -1,7 +1,7 @@
 /* The promises about the core's state after its decisions. */
 #include <string.h>
 
-#include "core/backfill.h"
+#include "core/waiting/backfill.h"
 #include "core/quantum.h"
 #include "core/slowdown.h"
 #include "promises.h"

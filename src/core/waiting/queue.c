@@ -1,4 +1,4 @@
-#include "core/queue.h"
+#include "core/waiting/queue.h"
 
 #include <stddef.h>
 

@@ -1,4 +1,4 @@
-#include "core/alike.h"
+#include "core/waiting/alike.h"
 
 #include <string.h>
 

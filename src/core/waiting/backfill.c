@@ -1,4 +1,4 @@
-#include "core/backfill.h"
+#include "core/waiting/backfill.h"
 
 #include "core/core_internal.h"
 #include "core/sharing.h"
