@@ -57,10 +57,17 @@ static uint64_t server_of(const struct core *core, const struct job *job, uint32
     return config->mps_multiuser || config->mps_domain == MPS_DOMAIN_NODE ? 1 : UINT64_C(2) + job->wants->uid;
 }
 
-static void add(struct slowdown_takers *takers, const struct gpu *gpu, uint64_t server, int64_t activity)
+/* The part of the instance's SMs that a job alone there keeps busy, in permille. */
+static int64_t activity_there(int64_t activity, int64_t part)
 {
-    int64_t part = gpu->part_permille, by_part = slowed_by_part(activity, part);
-    int64_t there = activity * 1000 / part * 1000 / by_part; /* of the instance's SMs, where it is one */
+    int64_t there = activity * 1000 / part * 1000 / slowed_by_part(activity, part);
+
+    return there > 1000 ? 1000 : there;
+}
+
+static void add(struct slowdown_takers *takers, int64_t part, uint64_t server, int64_t activity)
+{
+    int64_t by_part = slowed_by_part(activity, part), there = activity_there(activity, part);
     uint32_t i = 0;
 
     while (i < takers->count && (!server || takers->list[i].server != server))
@@ -69,7 +76,6 @@ static void add(struct slowdown_takers *takers, const struct gpu *gpu, uint64_t 
         return;
     if (i == takers->count)
         takers->list[takers->count++] = (struct taker){.server = server, .idle_ppm = PPM};
-    there = there > 1000 ? 1000 : there;
     takers->list[i].idle_ppm = takers->list[i].idle_ppm * (1000 - there) / 1000;
     takers->list[i].sum += there;
     takers->list[i].rates += PPM / by_part;
@@ -133,7 +139,8 @@ static void gather(const struct core *core, const struct gpu *gpu, const struct 
     takers->count = 0;
     for (uint32_t i = 0; i < gpu->resident_count; i++) {
         const struct job *job = gpu->residents[i];
-        add(takers, gpu, server_of(core, job, job->share), job == moved ? moved_permille : learned_activity(job));
+        add(takers, gpu->part_permille, server_of(core, job, job->share),
+            job == moved ? moved_permille : learned_activity(job));
     }
     takers->together = together(takers);
     takers->room_permille = -1;
@@ -172,7 +179,8 @@ struct slowdown slowdown_predict(const struct core *core, const struct gpu *gpu,
         return takers->together;
     with.count = takers->count;
     memcpy(with.list, takers->list, takers->count * sizeof *with.list);
-    add(&with, gpu, server_of(core, joining, sharing_mode_of(core, joining, gpu)), learned_activity(joining));
+    add(&with, gpu->part_permille, server_of(core, joining, sharing_mode_of(core, joining, gpu)),
+        learned_activity(joining));
     return together(&with);
 }
 
@@ -212,7 +220,7 @@ static bool takes(const struct slowdown_takers *takers, const struct gpu *gpu, i
             continue;
         with.count = takers->count;
         memcpy(with.list, takers->list, takers->count * sizeof *with.list);
-        add(&with, gpu, i < takers->count ? takers->list[i].server : 0, activity);
+        add(&with, gpu->part_permille, i < takers->count ? takers->list[i].server : 0, activity);
         there = together(&with);
         if ((!bound || there.worst_permille <= bound) && pays(&there, &takers->together))
             return true;
@@ -242,4 +250,33 @@ int32_t slowdown_room(const struct core *core, const struct gpu *gpu)
     }
     takers->room_permille = above;
     return above;
+}
+
+uint64_t slowdown_server(const struct core *core, const struct job *job)
+{
+    return server_of(core, job, job->share);
+}
+
+static const struct taker *taker_of(const struct slowdown_takers *takers, uint64_t server)
+{
+    for (uint32_t i = 0; i < takers->count; i++)
+        if (takers->list[i].server == server)
+            return &takers->list[i];
+    return NULL;
+}
+
+void slowdown_busy(const struct slowdown_party *parties, size_t count, int32_t part_permille, int32_t *busy_permille)
+{
+    struct slowdown_takers takers = {.count = 0};
+    int64_t rate;
+
+    for (size_t i = 0; i < count; i++)
+        if (parties[i].activity_permille)
+            add(&takers, part_permille, parties[i].server, parties[i].activity_permille);
+    rate = rate_of_turns(&takers);
+    for (size_t i = 0; i < count; i++) {
+        const struct taker *server = parties[i].server ? taker_of(&takers, parties[i].server) : NULL;
+        int64_t there = activity_there(parties[i].activity_permille, part_permille);
+        busy_permille[i] = (int32_t)(there * rate / PPM * 1000 / (server ? slowed_inside(server) : 1000));
+    }
 }

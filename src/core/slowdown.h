@@ -11,6 +11,7 @@
 #define CARMA_CORE_SLOWDOWN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct core;
@@ -42,5 +43,18 @@ bool slowdown_pays(const struct core *core, const struct gpu *gpu, const struct 
 /* For a GPU of the core's. An activity beyond which no job, whoever's it is, can come to the GPU's residents: it would
  * slow one of them beyond its bound, or would not pay. Up to 16 permille more than the least such activity. */
 int32_t slowdown_room(const struct core *core, const struct gpu *gpu);
+
+/* One that shares a GPU. */
+struct slowdown_party {
+    uint64_t server;           /* whose client it is; 0: a process by itself */
+    int32_t activity_permille; /* alone on a whole GPU; 0: it runs nothing */
+};
+
+/* The server whose client the job is where it runs; 0: none. */
+uint64_t slowdown_server(const struct core *core, const struct job *job);
+
+/* How much of the SMs each of the parties is expected to keep busy, in permille, while they share the GPU, or an
+ * instance with that part of it. */
+void slowdown_busy(const struct slowdown_party *parties, size_t count, int32_t part_permille, int32_t *busy_permille);
 
 #endif

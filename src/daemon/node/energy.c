@@ -97,7 +97,7 @@ static void advance(struct energy_meter *meter, int64_t at_ns)
     for (size_t i = 0; i < meter->resident_count; i++) {
         const struct energy_resident *resident = &meter->residents[i];
         struct energy_account *account = energy_meter_account(meter, resident->party);
-        int64_t present = resident->target_permille * us / resident->mps_clients;
+        int64_t present = resident->target_permille * us / resident->residents;
         account->present += present;
         account->active += (int64_t)resident->target_permille * resident->activity_permille / PERMILLE * us;
         nobody -= present;

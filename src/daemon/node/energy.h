@@ -4,8 +4,9 @@
  *   - the idle part, the GPU's idle power for as long as the interval lasts, is shared by presence. The parties on a
  *     target (the GPU; in MIG mode each of its instances, with its share of the GPU) have equal parts of it, moment by
  *     moment. The part of an empty target is ENERGY_IDLE's
- *   - the rest is shared by SM activity: in proportion to each party's learned activity, times its target's share of
- *     the GPU, times how long it was there. Where all of these are 0, it is shared by presence
+ *   - the rest is shared by SM activity: in proportion to what each party is expected to keep busy beside the others
+ *     (core/slowdown.h), times its target's share of the GPU, times how long it was there. Where all of these are 0, it
+ *     is shared by presence
  *
  * For all input, the accounts sum up exactly to the counted energy: no millijoule is lost or counted twice.
  *
@@ -29,8 +30,8 @@
 struct energy_resident {
     uint64_t party;            /* a job's id, or ENERGY_UNMANAGED; at most once per target */
     int32_t target_permille;   /* of the GPU: 1000, or its MIG instance's part of it */
-    uint32_t mps_clients;      /* how many are on that target, itself included; >= 1 */
-    int32_t activity_permille; /* of the target's SMs, as learned; 0: it runs nothing */
+    uint32_t residents;        /* how many are on that target, itself included; >= 1 */
+    int32_t activity_permille; /* how much of the target's SMs it is expected to keep busy beside the others */
 };
 
 struct energy_account {

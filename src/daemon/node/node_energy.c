@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "core/learn.h"
 #include "core/ledger.h"
+#include "core/slowdown.h"
 #include "daemon/account/totals.h"
 #include "daemon/node/job_mapping.h"
 #include "daemon/node/node_internal.h"
@@ -82,47 +83,43 @@ static int32_t permille_of_gpu(const struct node *node, const struct node_gpu *t
     return all_mib ? (int32_t)(target->reading.total_bytes / MIB * 1000 / all_mib) : 1000;
 }
 
-/* A job runs nothing before its memory is seen, where it can be seen. */
+/* A job runs nothing before its memory is seen, where it can be seen. `target` NULL: nothing has been read yet. */
 static int32_t activity_of(const struct node_gpu *target, const struct job *job)
 {
-    return job->first_use_ns == 0 && !*target->attribution.why ? 0 : learned_activity(job);
+    return target && job->first_use_ns == 0 && !*target->attribution.why ? 0 : learned_activity(job);
 }
 
 /* Displays and monitors hold a little memory and run nothing. */
 static bool unmanaged_works(const struct node_gpu *target, uint32_t residents)
 {
-    const struct attribution *attribution = &target->attribution;
+    const struct attribution *attribution = target ? &target->attribution : NULL;
 
-    if (!target->there || attribution->unmanaged_count == 0)
+    if (!target || !target->there || attribution->unmanaged_count == 0)
         return false;
     return attribution->unmanaged_bytes < 0 ? residents == 0 /* else they may well be the residents' */
                                             : attribution->unmanaged_bytes > GPU_IDLE_UNMANAGED_BYTES;
 }
 
-static void add(struct residents *residents, struct energy_resident resident)
+/* Each with the SM activity that it is expected to cause beside the others: those that take turns cause less. */
+static void add_those_on(const struct node *node, const struct gpu *gpu, const struct node_gpu *target,
+                         struct residents *residents)
 {
-    if (residents->count < array_size(residents->items))
-        residents->items[residents->count++] = resident;
-}
+    uint32_t jobs = gpu ? gpu->resident_count : 0, count = jobs;
+    CLEANUP(free_ptr) struct slowdown_party *parties = xcalloc(jobs + 1, sizeof *parties);
+    CLEANUP(free_ptr) int32_t *busy = xcalloc(jobs + 1, sizeof *busy);
 
-static void add_those_on(const struct node *node, const struct node_gpu *target, struct residents *residents)
-{
-    const struct gpu *gpu = core_gpu(node->daemon->core, target->number);
-    uint32_t count = gpu ? gpu->resident_count : 0;
-    bool unmanaged = unmanaged_works(target, count);
-    struct energy_resident resident = {.target_permille = permille_of_gpu(node, target),
-                                       .mps_clients = count + unmanaged};
-
-    for (uint32_t i = 0; i < count; i++) {
-        resident.party = gpu->residents[i]->id;
-        resident.activity_permille = activity_of(target, gpu->residents[i]);
-        add(residents, resident);
-    }
-    if (unmanaged) {
-        resident.party = ENERGY_UNMANAGED;
-        resident.activity_permille = LEARN_PRIOR_PERMILLE;
-        add(residents, resident);
-    }
+    for (uint32_t i = 0; i < jobs; i++)
+        parties[i] = (struct slowdown_party){.server = slowdown_server(node->daemon->core, gpu->residents[i]),
+                                             .activity_permille = activity_of(target, gpu->residents[i])};
+    if (unmanaged_works(target, jobs))
+        parties[count++].activity_permille = LEARN_PRIOR_PERMILLE;
+    slowdown_busy(parties, count, gpu ? gpu->part_permille : 1000, busy);
+    for (uint32_t i = 0; i < count && residents->count < array_size(residents->items); i++)
+        residents->items[residents->count++] =
+            (struct energy_resident){.party = i < jobs ? gpu->residents[i]->id : ENERGY_UNMANAGED,
+                                     .target_permille = target ? permille_of_gpu(node, target) : 1000,
+                                     .residents = count,
+                                     .activity_permille = busy[i]};
 }
 
 static void set_residents(struct node_meter *meter, int64_t at_ns, const struct residents *residents)
@@ -147,7 +144,7 @@ static void follow(struct node *node, int64_t at_ns)
         for (uint32_t i = 0; i < node->count; i++) {
             const struct node_gpu *physical = node_physical(node, node->gpus[i]);
             if (physical && node->gpus[i]->reading.kind != GPU_PARTITIONED && strcmp(physical->uuid, meter->uuid) == 0)
-                add_those_on(node, node->gpus[i], &residents);
+                add_those_on(node, core_gpu(node->daemon->core, node->gpus[i]->number), node->gpus[i], &residents);
         }
         set_residents(meter, at_ns, &residents);
     }
@@ -371,12 +368,8 @@ int node_load_energy(struct node *node, struct error *err)
         residents.count = 0;
         memset(residents.items, 0, sizeof residents.items);
         for (uint32_t g = 0; g < core_gpu_count(core); g++) {
-            const struct gpu *gpu = core_gpu(core, g);
-            for (uint32_t i = 0; i < gpu->resident_count && strcmp(gpu->uuid, meter->uuid) == 0; i++)
-                add(&residents, (struct energy_resident){.party = gpu->residents[i]->id,
-                                                         .target_permille = 1000,
-                                                         .mps_clients = gpu->resident_count,
-                                                         .activity_permille = learned_activity(gpu->residents[i])});
+            if (strcmp(core_gpu(core, g)->uuid, meter->uuid) == 0)
+                add_those_on(node, core_gpu(core, g), NULL, &residents);
         }
         if (meter->meter.at_ns)
             set_residents(meter, meter->meter.at_ns, &residents);
