@@ -49,6 +49,7 @@ static uint64_t ask(struct fixture *f, uint32_t gpus, uint32_t uid, uint32_t way
     struct record record = wants(gpus, GIB);
 
     record.submitted.uid = uid;
+    record.submitted.smact_permille = 50; /* so that turns pay */
     record.submitted.share = way;
     record.submitted.exclusive = way == SHARE_EXCLUSIVE;
     record.submitted.share = way == SHARE_EXCLUSIVE ? SHARE_ANY : way;
