@@ -278,6 +278,8 @@ static int shepherd_run(struct shepherd *s, struct error *err)
     }
     group_limit(s);
     group_filter_devices(s); /* while the job's process becomes its user */
+    if (failed == 0)
+        progress_begin(s);
     if (!spawn_await_go(REQUEST_FD) || (code = create_status(s, err)) < 0) {
         withdraw(s);
         return code;
@@ -286,7 +288,6 @@ static int shepherd_run(struct shepherd *s, struct error *err)
     if (failed == 0)
         failed = write_script(s, &why);
     if (failed == 0) {
-        progress_begin(s);
         release_job(s);
     } else {
         shepherd_launch_failed(s, why.text);
