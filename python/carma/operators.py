@@ -185,16 +185,24 @@ class Counts:
 
     def __init__(self):
         self.convolutions = self.linears = self.norms = self.dropouts = self.activations = self.attentions = 0
-        self.layers = self.activation_elements = self.flops = 0
+        self.layers = self.activation_elements = 0
+        self.work = {}  # multiply-adds times two, by type
+
+    @property
+    def flops(self):
+        return sum(self.work.values())
+
+    def add_work(self, dtype, flops):
+        self.work[dtype] = self.work.get(dtype, 0) + flops
 
     def operator(self, name, args, kwargs, outputs):
         if name in GEMMS:
-            self.flops += _gemm_flops(name, tensors_in(args), outputs[0])
+            self.add_work(outputs[0].dtype, _gemm_flops(name, tensors_in(args), outputs[0]))
             self.linears += name in ("mm", "addmm", "mv", "addmv", "_addmm_activation")
         elif name == "convolution":
             source, weight, transposed = args[0], args[1], args[6]
             over = source if transposed else outputs[0]
-            self.flops += 2 * over.numel() * math.prod(weight.shape[1:])
+            self.add_work(outputs[0].dtype, 2 * over.numel() * math.prod(weight.shape[1:]))
             self.convolutions += 1
         elif name in NORMS:
             self.norms += 1
@@ -206,7 +214,7 @@ class Counts:
             self.attentions += 1
             if name not in ("_softmax", "_safe_softmax"):
                 query, key = args[0], args[1]
-                self.flops += 4 * query.numel() * key.shape[-2]
+                self.add_work(query.dtype, 4 * query.numel() * key.shape[-2])
 
     def layer(self, outputs):
         """A module without children has run."""

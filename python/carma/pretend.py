@@ -11,9 +11,11 @@ import types
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.overrides import TorchFunctionMode
 from torch.utils import _python_dispatch as python_dispatch
 
-from carma import attention
+from carma import attention, recurrent
+from carma.divided import INITIALISED
 from carma.errors import CaptureError
 from carma.versions import CURRENT, torch_version
 
@@ -93,10 +95,12 @@ def _refused(name):
 
 
 def _initialisation(original):
-    """It draws until all values lie within the bounds: values that fakes do not have."""
+    """It draws until all values lie within the bounds: values that fakes do not have, and large tensors do not need."""
 
     def initialise(tensor, *args, **kwargs):
-        return tensor if isinstance(tensor, FakeTensor) else original(tensor, *args, **kwargs)
+        if isinstance(tensor, FakeTensor) or tensor.numel() > INITIALISED:
+            return tensor
+        return original(tensor, *args, **kwargs)
 
     return initialise
 
@@ -104,9 +108,10 @@ def _initialisation(original):
 # (purpose, mappings, modules and names that are replaced, replacement of the original).
 MAPPINGS = (
     ("dropout", ("cpu",), ((torch._VF, "dropout"), (torch, "dropout")), _dropout),
-    *((name, ("cpu", "cuda"), ((torch._VF, name), (torch, name)), _refused(name))
+    *((name, ("cpu",), ((torch._VF, name), (torch, name)), _refused(name))
       for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")),
-    ("trunc_normal_", ("cuda",), ((torch.nn.init, "_no_grad_trunc_normal_"),), _initialisation),
+    ("initialisation", ("cuda",), ((torch.nn.init, "_no_grad_trunc_normal_"), (torch.nn.init, "orthogonal_")),
+     _initialisation),
     ("attention", ("cuda",), ((torch.nn.functional, "scaled_dot_product_attention"),
                               (torch._C._nn, "scaled_dot_product_attention")), attention.as_on_cuda),
 )  # fmt: skip
@@ -248,9 +253,99 @@ def really():
             yield
 
 
+# Tensors of the host that move to the device
+
+
+def become(tensor, other):
+    """Gives a tensor that others hold the contents of another one, real or fake."""
+    for name in ("__class__", "__dict__"):
+        first, second = getattr(tensor, name), getattr(other, name)
+        setattr(tensor, name, second)
+        setattr(other, name, first)
+    torch._C._swap_tensor_impl(tensor, other)
+
+
+def _swapped(parameter, other):
+    if parameter is other:
+        return
+    if isinstance(parameter, FakeTensor) and isinstance(other, FakeTensor):
+        other._is_param = True
+    become(parameter, other)
+
+
+def _set_data(tensor, value):
+    if isinstance(tensor, FakeTensor) is isinstance(value, FakeTensor):
+        torch._C.TensorBase.data.__set__(tensor, value)
+        if isinstance(value, FakeTensor):
+            tensor.fake_device = value.fake_device
+            tensor.carma_value = getattr(value, "carma_value", None)
+        return
+    is_parameter, gradient = isinstance(tensor, torch.nn.Parameter), tensor.requires_grad
+    value = value.detach()
+    if is_parameter and isinstance(value, FakeTensor):
+        value._is_param = True
+    elif is_parameter:
+        value = torch.nn.Parameter(value)
+    become(tensor, value.requires_grad_(gradient))
+
+
+def _deep_copy(tensor, memo):
+    if id(tensor) in memo:
+        return memo[id(tensor)]
+    with torch.no_grad():
+        made = tensor.detach().clone().requires_grad_(tensor.requires_grad)
+        if tensor.grad is not None:
+            made.grad = tensor.grad.clone()
+    if getattr(tensor, "_is_param", False):
+        made._is_param = True
+    memo[id(tensor)] = made
+    return made
+
+
+class _Made(TorchFunctionMode):
+    """Tensors from Python's numbers come to a device without an operator that a recorder sees: they are made on the
+    host, and copied."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func not in MAKERS:
+            return func(*args, **kwargs)
+        device = kwargs.get("device")
+        if device is None and isinstance(args[0], torch.Tensor):
+            device = args[0].device
+        if device is None or torch.device(device).type != "cuda":
+            return func(*args, **kwargs)
+        kwargs = {**kwargs, "device": "cpu"}
+        gradient = kwargs.pop("requires_grad", False)
+        if func is torch.Tensor.new_tensor:
+            kwargs.setdefault("dtype", args[0].dtype)
+            func, args = torch.tensor, args[1:]
+        if isinstance(args[0], torch.Tensor):
+            made = args[0].detach() if func is torch.tensor else args[0]
+            made = made.to(device, kwargs.get("dtype"), copy=func is torch.tensor or bool(kwargs.get("copy")))
+        else:
+            made = func(*args, **kwargs).to(device)
+        return made.requires_grad_() if gradient else made
+
+
+MAKERS = frozenset(getattr(torch, name) for name in ("tensor", "as_tensor", "asarray") if hasattr(torch, name)) | {
+    torch.Tensor.new_tensor
+}
+
+
+def _let_tensors_move(stack):
+    was = torch.__future__.get_swap_module_params_on_conversion()
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    stack.callback(torch.__future__.set_swap_module_params_on_conversion, was)
+    replace(stack, torch.utils, "swap_tensors", _swapped)
+    replace(stack, torch.Tensor, "data", property(torch._C.TensorBase.data.__get__, _set_data))
+    replace(stack, FakeTensor, "__deepcopy__", _deep_copy)
+
+
 @contextlib.contextmanager
-def gpu(make_recorder):
-    """Within it tensors are fake and watched by make_recorder(mapping, fake_mode), which is given."""
+def gpu(make_recorder, divided=False):
+    """Within it tensors are fake and watched by make_recorder(mapping, fake_mode), which is given. divided: those of
+    CUDA alone, where this PyTorch can pretend that device."""
     device = mapping()
     with contextlib.ExitStack() as stack:
         _collect_by_hand(stack)
@@ -268,6 +363,14 @@ def gpu(make_recorder):
         _follow_backward(stack, recorder)
         _follow_modules(stack, recorder, names)
         _mapped(stack, device)
-        stack.enter_context(fake_mode)
+        if device == "cuda":
+            for name in recurrent.GATES:
+                for module in (torch._VF, torch):
+                    replace(stack, module, name, recurrent.as_cudnn(name, getattr(module, name), recorder))
+        if divided:
+            _let_tensors_move(stack)
+            stack.enter_context(_Made())
+        else:
+            stack.enter_context(fake_mode)
         stack.enter_context(recorder)
         yield recorder

@@ -7,6 +7,8 @@ gives its block back before the next block is taken, as the caching allocator se
 """
 
 import contextlib
+import os
+import sys
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -18,11 +20,13 @@ from carma.versions import storage_of, tensors_in
 ALLOC, FREE, CONV = "alloc", "free", "conv"
 SETUP, FORWARD, BACKWARD, OPTIMIZER = "setup", "forward", "backward", "optimizer"
 
+OWN = frozenset(os.path.join(os.path.dirname(__file__), name) for name in ("recorder.py", "divided.py"))
+
 
 class Block:
     """One piece of the allocator's memory, from its allocation to its free."""
 
-    __slots__ = ("bytes", "category", "kept", "holders", "label", "phase", "passes", "cancelled")
+    __slots__ = ("bytes", "category", "kept", "holders", "label", "phase", "passes", "cancelled", "valid")
 
     def __init__(self, size, label, phase, passes, category=None):
         self.bytes = size
@@ -33,6 +37,7 @@ class Block:
         self.category = category  # None: decided when it is written
         self.holders = 1  # storages that live in it: 2 while a gradient is added to in place
         self.cancelled = False
+        self.valid = True  # the values that its tensors are known to have
 
 
 class Event:
@@ -63,6 +68,10 @@ class Recorder(TorchDispatchMode):
         self.follower = None  # of a script
         self.watching = True
         self.engine = False  # inside autograd's engine, not yet at its first node
+        self.allocated = self.most_allocated = 0
+        self.stopped = False
+        self.worst_cases = set()  # operators of which the result's size was guessed
+        self.doubts = {}  # sentence -> permille of confidence that it takes
         self._addition = None  # (old storage, new storage, event): a sum of gradients that may have been made in place
         self._gemm_phases = set()
 
@@ -111,12 +120,18 @@ class Recorder(TorchDispatchMode):
         if block.holders == 0:
             self._free(block)
 
+    def doubt(self, sentence, permille):
+        self.doubts[sentence] = permille
+
     def _free(self, block):
+        self.allocated -= block.bytes
         block.kept = self.passes > block.passes
         self.events.append(Event(FREE, self.step, self.phase, block.label, block))
 
     def _alloc(self, size, category=None):
         block = Block(size, self.label, self.phase, self.passes, category)
+        self.allocated += size
+        self.most_allocated = max(self.most_allocated, self.allocated)
         self.events.append(Event(ALLOC, self.step, self.phase, block.label, block))
         return block
 
@@ -177,7 +192,7 @@ class Recorder(TorchDispatchMode):
 
     # Operators
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    def _dispatch(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         if func is torch.ops.prim.device.default:
             return self._device(args[0])
@@ -213,9 +228,14 @@ class Recorder(TorchDispatchMode):
         return torch.device("cpu") if self._engine_asks() else tensor.fake_device
 
     def _engine_asks(self):
-        return self.device == "cuda" and (
+        if self.device != "cuda" or not (
             self.engine or torch._C._current_graph_task_id() != -1 and not torch.is_grad_enabled()
-        )
+        ):
+            return False
+        frame = sys._getframe(1)
+        while frame.f_code.co_filename in OWN:
+            frame = frame.f_back
+        return frame.f_code.co_name == "_engine_run_backward"  # and not a hook, or a backward in Python
 
     def _fake_inputs(self, inputs, args, kwargs):
         """Real tensors among the arguments (a batch that was loaded) become fakes; None: there are none."""
@@ -276,8 +296,10 @@ class Recorder(TorchDispatchMode):
             if made[0] is not None and old in self.live:
                 self._addition = (old, new, self.events[-1])
             return
-        scratch = [self._alloc(size, "temporary") for size in operators.scratch(name, args, kwargs, outputs)]
-        for block in scratch:
+        self.taken_and_given_back(*operators.scratch(name, args, kwargs, outputs))
+
+    def taken_and_given_back(self, *sizes):
+        for block in [self._alloc(size, "temporary") for size in sizes]:
             self._free(block)
 
     def _is_engine_addition(self, name, args):
@@ -298,3 +320,7 @@ class Recorder(TorchDispatchMode):
         self.settled.clear()
         if not any(event.kind == ALLOC for event in self.events):
             raise CaptureError("nothing was allocated on a GPU: the step has to train a model on a CUDA device")
+
+
+# Set afterwards: a class that has it when it is made gets it wrapped for torch.compile, which takes time at each operator.
+Recorder.__torch_dispatch__ = Recorder._dispatch

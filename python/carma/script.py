@@ -1,5 +1,6 @@
 """Runs a training script as it is, with fake tensors, until its optimizer has made a number of steps."""
 
+import concurrent.futures
 import contextlib
 import functools
 import importlib
@@ -8,113 +9,17 @@ import pickle
 import runpy
 import sys
 import traceback
-import types
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
-from carma import pretend, values, writer
+from carma import cuda, distributed, imports, missing, pretend, values, writer
+from carma.divided import DividedRecorder
 from carma.errors import CaptureError
-from carma.optimizers import any_norm_will_do, name_of_optimizer, states_of
-from carma.recorder import FORWARD, OPTIMIZER, SETUP, Recorder
-from carma.versions import tensors_in
+from carma.follower import Enough, Follower, follow_optimizers
+from carma.recorder import Recorder
 
 
-class _Enough(BaseException):
-    """The last step is done. No Exception: scripts catch those."""
-
-
-class Follower:
-    """Knows where the script is: set-up until the first module runs with gradients, then steps of its optimizers."""
-
-    def __init__(self, recorder, steps):
-        self.recorder, self.steps = recorder, steps
-        self.batch = None
-        self.model = ""
-        self.optimizer = "none"
-        self.precision = "fp32"
-        self.parameters = {}  # id -> parameter, of the modules that ran
-
-    def before_module(self, module, args, kwargs):
-        recorder = self.recorder
-        if self.batch is None and torch.is_grad_enabled() and module.training:
-            self._begin(module, args, kwargs)
-        if self.batch is not None and self.recorder.device == "cuda" and torch.is_autocast_enabled("cuda"):
-            self.precision = "amp"
-        if recorder.device == "cpu":
-            for tensor in tensors_in(kwargs, tensors_in(args)):
-                if isinstance(tensor, FakeTensor):  # a real one is when an operator takes it
-                    recorder.adopt(tensor, "input")
-
-    def _begin(self, module, args, kwargs):
-        recorder = self.recorder
-        inputs = [tensor for tensor in tensors_in(kwargs, tensors_in(args)) if tensor.dim() > 0]
-        if not inputs:
-            return
-        self.batch, self.model = inputs[0].shape[0], type(module).__name__
-        with recorder.during(SETUP):
-            for path, child in module.named_modules():
-                for tensor, kind in [(value, "parameter") for value in child._parameters.values()] + [
-                    (value, "buffer") for value in child._buffers.values()
-                ]:
-                    if tensor is None:
-                        continue
-                    if recorder.device == "cpu":
-                        recorder.adopt(tensor)
-                    recorder.name(tensor, kind, path)
-                    if kind == "parameter":
-                        self.parameters[id(tensor)] = tensor
-        if not any(recorder.block_of(value) for value in self.parameters.values()):
-            raise CaptureError("the model is not on a GPU: its script has to move it there (model.to('cuda'))")
-        if all(value.dtype in (torch.float16, torch.bfloat16) for value in self.parameters.values()):
-            self.precision = "half"
-        recorder.phase, recorder.step, recorder.counting = FORWARD, 1, True
-
-    def before_backward(self):
-        self.recorder.counting = False
-
-    @contextlib.contextmanager
-    def step(self, optimizer):
-        recorder = self.recorder
-        if self.batch is None:
-            raise CaptureError("an optimizer makes a step before any module has run: nothing is known of the model")
-        recorder.counting = False
-        self.optimizer = name_of_optimizer(optimizer)
-        parameters = [value for group in optimizer.param_groups for value in group["params"]]
-        recorder.name_gradients([value.grad for value in parameters if value.grad is not None])
-        with recorder.during(OPTIMIZER), any_norm_will_do(optimizer):
-            yield
-        for state in states_of(optimizer):
-            recorder.name(state, "optimizer")
-        if recorder.step >= self.steps:
-            raise _Enough
-        recorder.step += 1
-
-    @property
-    def parameter_bytes(self):
-        return sum(value.numel() * value.element_size() for value in self.parameters.values())
-
-
-def _follow_optimizers(stack, follower):
-    base = torch.optim.Optimizer
-    init = base.__init__
-
-    @functools.wraps(init)
-    def made(optimizer, *args, **kwargs):
-        init(optimizer, *args, **kwargs)
-        step = type(optimizer).step
-
-        @functools.wraps(step)
-        def followed(self, *args, **kwargs):
-            with follower.step(self):
-                return step(self, *args, **kwargs)
-
-        optimizer.step = types.MethodType(followed, optimizer)
-
-    pretend.replace(stack, base, "__init__", made)
-
-
-def _load_in_this_process(stack):
+def _load_in_this_process(stack, divided):
     """Data are loaded as always, by real operators, but without worker processes, which would inherit the fakes."""
     data = importlib.import_module("torch.utils.data.dataloader")
     init, loader_iter = data.DataLoader.__init__, data.DataLoader.__iter__
@@ -135,88 +40,137 @@ def _load_in_this_process(stack):
         return call
 
     pretend.replace(stack, data.DataLoader, "__init__", made)
-    pretend.replace(stack, data.DataLoader, "__iter__", really(loader_iter))
-    pretend.replace(stack, data._BaseDataLoaderIter, "__next__", really(next_batch))
+    if not divided:
+        pretend.replace(stack, data.DataLoader, "__iter__", really(loader_iter))
+        pretend.replace(stack, data._BaseDataLoaderIter, "__next__", really(next_batch))
 
 
-def _let_modules_move(stack, fake_mode):
-    """module.to() swaps a fake parameter with its copy, which fails where the fake mode remembers either."""
-    memo = fake_mode.fake_tensor_converter.meta_converter.tensor_memo
-    swap = torch.utils.swap_tensors
+def _compile_nothing(stack, recorder):
+    """A compiled model is recorded as it is: its kernels are fused, and keep other tensors."""
 
-    def swap_tensors(first, second):
-        known = [key for key, value in memo.items() if value is first or value is second]
-        for key in known:
-            del memo[key]
-        swap(first, second)
+    def doubt():
+        recorder.doubt("torch.compile: recorded as the eager model, whose tensors differ", 100)
 
-    pretend.replace(stack, torch.utils, "swap_tensors", swap_tensors)
+    def compiled(model=None, *args, **options):
+        if model is None:
+            return compiled
+        if isinstance(model, torch.nn.Module):
+            doubt()
+            return model
 
+        @functools.wraps(model)
+        def call(*args, **kwargs):  # libraries compile more than they call
+            doubt()
+            return model(*args, **kwargs)
 
-def _refuse(what, instead):
-    def call(*args, **kwargs):
-        raise CaptureError(f"{what} cannot be recorded: {instead}")
+        return call
 
-    return call
-
-
-def _claim_gpu(stack):
-    """One GPU, as far as scripts ask. Calls that would start CUDA do nothing."""
-    properties = types.SimpleNamespace(
-        name="carma",
-        major=8,
-        minor=0,
-        total_memory=80 << 30,
-        multi_processor_count=108,
-        max_threads_per_multi_processor=2048,
-    )
-    answers = {
-        "is_available": True, "device_count": 1, "current_device": 0, "is_initialized": True, "_lazy_init": None,
-        "set_device": None, "synchronize": None, "empty_cache": None, "reset_peak_memory_stats": None,
-        "memory_allocated": 0, "max_memory_allocated": 0, "memory_reserved": 0, "max_memory_reserved": 0,
-        "manual_seed": None, "manual_seed_all": None, "get_device_name": "carma", "get_device_capability": (8, 0),
-        "get_device_properties": properties, "is_bf16_supported": True, "mem_get_info": (80 << 30, 80 << 30),
-    }  # fmt: skip
-    for name, answer in answers.items():
-        pretend.replace(stack, torch.cuda, name, lambda *args, answer=answer, **kwargs: answer)
-    pretend.replace(stack, torch.cuda, "CUDAGraph", _refuse("a CUDA graph", "train without it"))
-    pretend.replace(stack, FakeTensorMode, "avoid_device_init", property(lambda mode: True))
+    if hasattr(torch, "compile"):
+        pretend.replace(stack, torch, "compile", compiled)
+        pretend.replace(stack, torch.nn.Module, "compile", lambda module, *args, **kwargs: compiled(module) and None)
 
 
-def _watched(path, arguments, steps):
-    """Runs the script in this process; (trace, header)."""
+class _Saved:
+    """What a script saves has no values: a file that names it, and the object itself for the script that loads it."""
+
+    def __init__(self, stack):
+        self.objects = {}
+        self.load_original = torch.load
+        pretend.replace(stack, torch, "save", self.save)
+        pretend.replace(stack, torch, "load", self.load)
+
+    def save(self, value, file, *args, **kwargs):
+        if isinstance(file, (str, os.PathLike)):
+            with open(file, "wb"):
+                pass
+            self.objects[os.path.abspath(file)] = value
+
+    def load(self, file, *args, **kwargs):
+        if isinstance(file, (str, os.PathLike)) and os.path.abspath(file) in self.objects:
+            return self.objects[os.path.abspath(file)]
+        return self.load_original(file, *args, **kwargs)
+
+
+def _save_no_tensors(module, stack):
+    def save_file(tensors, filename, *args, **kwargs):
+        with open(filename, "wb"):
+            pass
+
+    pretend.replace(stack, module, "save_file", save_file)
+
+
+def _submit(executor, function, *args, **kwargs):
+    """At once: other threads would not see what is pretended."""
+    future = concurrent.futures.Future()
+    try:
+        future.set_result(function(*args, **kwargs))
+    except Exception as error:
+        future.set_exception(error)
+    return future
+
+
+def _pretend_machine(stack, recorder):
+    pretend.replace(stack, concurrent.futures.ThreadPoolExecutor, "submit", _submit)
+    cuda.replace(stack, pretend.replace, recorder)
+    distributed.replace(stack, pretend.replace, recorder)
+    values.replace_lists(stack, pretend.replace)
+    _Saved(stack)
+    imports.change(stack, {
+        **missing.changes(stack, pretend.replace, recorder),
+        "safetensors.torch": lambda module: _save_no_tensors(module, stack),
+    })  # fmt: skip
+
+
+def _watched(path, arguments, steps, hand_over):
+    """Runs the script in this process. hand_over(trace, header) is called when its last step is done."""
+    divided = pretend.mapping() == "cuda"
     with contextlib.ExitStack() as stack:
-        recorder = stack.enter_context(pretend.gpu(Recorder))
-        follower = Follower(recorder, steps)
+        recorder = stack.enter_context(pretend.gpu(DividedRecorder if divided else Recorder, divided))
+
+        def finish():
+            header = {
+                "torch": torch.__version__.split("+")[0],
+                "mapping": recorder.device,
+                "model": follower.model,
+                "optimizer": follower.optimizer,
+                "precision": follower.precision,
+                "parameters": follower.parameter_bytes,
+                "doubts": _doubts(recorder, follower),
+            }
+            recorder.stopped = True
+            recorder.finish()
+            hand_over(writer.Trace(recorder, follower.batch or 1), header)
+
+        follower = Follower(recorder, steps, finish)
         recorder.follower = follower
-        values.replace(stack, pretend.replace)
-        _follow_optimizers(stack, follower)
-        _load_in_this_process(stack)
-        if hasattr(torch, "compile"):
-            pretend.replace(stack, torch, "compile", _refuse("torch.compile", "train without it"))
-        if recorder.device == "cuda":
-            _claim_gpu(stack)
-            _let_modules_move(stack, recorder.fake_mode)
+        follow_optimizers(stack, follower, pretend.replace)
+        _load_in_this_process(stack, divided)
+        _compile_nothing(stack, recorder)
+        if divided:
+            _pretend_machine(stack, recorder)
+        else:
+            values.replace(stack, pretend.replace)
         pretend.replace(stack, sys, "argv", [path, *arguments])
         pretend.replace(stack, sys, "path", [os.path.dirname(os.path.abspath(path)), *sys.path])
         try:
             runpy.run_path(path, run_name="__main__")
-        except _Enough:
-            pass
+        except Enough:
+            return
         except SystemExit as error:
-            raise _too_few(path, recorder, steps, f" (it ended with exit status {error.code or 0})") from None
-        else:
+            if not recorder.stopped:
+                raise _too_few(path, recorder, steps, f" (it ended with exit status {error.code or 0})") from None
+        if not recorder.stopped:
             raise _too_few(path, recorder, steps, "")
-        header = {
-            "torch": torch.__version__.split("+")[0],
-            "mapping": recorder.device,
-            "model": follower.model,
-            "optimizer": follower.optimizer,
-            "precision": follower.precision,
-            "parameters": follower.parameter_bytes,
-        }
-        recorder.finish()
-        return writer.Trace(recorder, follower.batch), header
+
+
+def _doubts(recorder, follower):
+    doubts = dict(recorder.doubts)
+    if recorder.worst_cases:
+        names = ", ".join(sorted(recorder.worst_cases))
+        doubts[f"sizes that depend on values are the largest that they can be ({names})"] = 150
+    if follower.steps_differ:
+        doubts["steps differ in shape: the longest of those recorded counts, and later ones may be longer"] = 200
+    return doubts
 
 
 def _too_few(path, recorder, steps, why):
@@ -227,8 +181,11 @@ def _too_few(path, recorder, steps, why):
 
 
 def _one_line(path, error):
-    if isinstance(error, CaptureError):
-        return str(error)
+    known = error
+    while known is not None:  # libraries wrap errors in theirs
+        if isinstance(known, CaptureError):
+            return str(known)
+        known = known.__cause__ or known.__context__
     place = path
     for frame in traceback.extract_tb(error.__traceback__):
         if os.path.abspath(frame.filename) == os.path.abspath(path):
@@ -244,13 +201,17 @@ def record(path, arguments, steps):
     child = os.fork()
     if child == 0:
         os.close(source)
+        answer = []
         try:
-            answer = ("done", *_watched(path, arguments, steps))
+            _watched(path, arguments, steps, lambda *found: answer.append(("done", *found)))
         except BaseException as error:
-            answer = ("failed", _one_line(path, error))
+            if not answer:  # what fails after the last step does not matter
+                if os.environ.get("CARMA_CAPTURE_TRACEBACK"):
+                    traceback.print_exc()
+                answer.append(("failed", _one_line(path, error)))
         sys.stdout.flush()
         with os.fdopen(sink, "wb") as file:
-            pickle.dump(answer, file)
+            pickle.dump(answer[0], file)
         os._exit(0)
     os.close(sink)
     with os.fdopen(source, "rb") as file:

@@ -1,44 +1,57 @@
-"""The answer to a script that asks a fake tensor for its value."""
-
-import traceback
+"""Values of tensors that are not there. Small tensors keep theirs: each operator on them runs on the CPU as well, so
+that lengths, masks, labels and the losses of small models are right. For the others there are stand-ins: see STAND_INS
+below and docs/capture.md."""
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from carma.errors import CaptureError
+FLOATS = 1 << 14  # elements of a tensor that keeps its values
+INTEGERS = 1 << 20
+
+# A number that a script asks for without anybody knowing it: 1 of a floating-point tensor (a loss, a norm), as many as
+# one of a sum of integers, else 0 and False: the first class, the first token, not yet.
+COUNTING = ("sum", "count_nonzero", "all")
 
 
-def _where():
-    """FILE:LINE of the script's own code that asked."""
-    for frame in reversed(traceback.extract_stack()):
-        if "/carma/" not in frame.filename and "/torch/" not in frame.filename:
-            return f"{frame.filename}:{frame.lineno}"
-    return "the script"
+def stand_in(dtype, name=""):
+    return dtype.is_floating_point or dtype.is_complex or name in COUNTING
 
 
-class Unknown(float):
-    """A number that may be added up, divided and printed, but not decided by."""
+def is_small(tensor):
+    return tensor.numel() <= (FLOATS if tensor.dtype.is_floating_point or tensor.dtype.is_complex else INTEGERS)
 
-    def __new__(cls, *_):
-        return super().__new__(cls, "nan")
 
-    def _decided(self, *_):
-        raise CaptureError(
-            f"{_where()}: decides by the value of a tensor, which a capture does not have: "
-            "record a script whose training step does not depend on it"
-        )
+def value_of(tensor):
+    """What is known of a fake tensor's values: a tensor of the CPU, or None."""
+    return getattr(tensor, "carma_value", None)
 
-    def _unknown(self, *_):
-        return Unknown()
 
-    __bool__ = __int__ = __index__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = __hash__ = _decided
-    __round__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _unknown
-    __floordiv__ = __rfloordiv__ = __mod__ = __pow__ = __rpow__ = __neg__ = __pos__ = __abs__ = _unknown
+def number_of(tensor):
+    """Of a tensor with one element: known, or a stand-in. An all() is True and an any() is False, so that checks of
+    the data pass."""
+    value = value_of(tensor)
+    if value is None:
+        value = torch.full((), stand_in(tensor.dtype, getattr(tensor, "carma_made_by", "")), dtype=tensor.dtype)
+    return value.reshape(tensor.shape)
+
+
+def on_host(tensor):
+    """A fake tensor's copy in the host's memory, from no known values: ones or zeros."""
+    value = value_of(tensor)
+    if value is not None:
+        return value.clone()
+    made_by = getattr(tensor, "carma_made_by", "")
+    return torch.full(tensor.shape, stand_in(tensor.dtype, made_by), dtype=tensor.dtype)
+
+
+# For releases that have no other way: methods of fake tensors while a script runs.
 
 
 def _item(tensor):
     constant = getattr(tensor, "constant", None)
-    return Unknown() if constant is None else constant.item()
+    if constant is not None:
+        return constant.item()
+    return torch.tensor(stand_in(tensor.dtype)).to(tensor.dtype).item()
 
 
 def _tolist(tensor):
@@ -48,22 +61,16 @@ def _tolist(tensor):
 
 
 def _format(tensor, how):
-    return format(_item(tensor), how) if tensor.dim() == 0 else object.__format__(tensor, how)
+    return format(tensor.item(), how) if tensor.dim() == 0 else object.__format__(tensor, how)
 
 
-def _refuse_bool(tensor):
-    constant = getattr(tensor, "constant", None)
-    return Unknown().__bool__() if constant is None else bool(constant)
-
-
-# Methods of fake tensors while a script runs.
 METHODS = {
     "item": _item,
     "tolist": _tolist,
     "__float__": lambda tensor: float(_item(tensor)),
     "__int__": lambda tensor: int(_item(tensor)),
     "__index__": lambda tensor: int(_item(tensor)),
-    "__bool__": _refuse_bool,
+    "__bool__": lambda tensor: bool(_item(tensor)),
     "__format__": _format,
 }
 
@@ -72,4 +79,14 @@ def replace(stack, put):
     """put(stack, owner, name, value) sets an attribute until the stack is left."""
     for name, method in METHODS.items():
         put(stack, FakeTensor, name, method)
-    put(stack, torch, "is_nonzero", _refuse_bool)
+    put(stack, torch, "is_nonzero", lambda tensor: bool(_item(tensor)))
+
+
+def replace_lists(stack, put):
+    """Where operators are asked for single values, these are what is left."""
+
+    def tolist(tensor):
+        return on_host(tensor).tolist()
+
+    put(stack, FakeTensor, "tolist", tolist)
+    put(stack, FakeTensor, "__format__", _format)

@@ -22,7 +22,7 @@ def tensors_in(value, found=None):
 if hasattr(torch.Tensor, "untyped_storage"):
 
     def storage_of(tensor):
-        return tensor.untyped_storage()
+        return getattr(tensor, "_local_tensor", tensor).untyped_storage()  # of a DTensor: this process's part
 
 else:
 

@@ -137,6 +137,7 @@ def text(trace, other, header):
         f"flops {sizes[-1]}",
         f"elements {trace.elements // trace.batch}",
         "counts " + " ".join(map(str, trace.counts)),
+        *_doubts(header.get("doubts")),
         f"labels {len(labels) - 1}",
         *list(labels)[1:],
         f"convs {len(convs)}",
@@ -144,6 +145,13 @@ def text(trace, other, header):
         f"events {len(trace.events)} {trace.tensors}",
     ]
     return "\n".join(head + lines + ["end", ""]), reason
+
+
+def _doubts(doubts):
+    if not doubts:
+        return []
+    sentences = "; ".join(doubts).encode("ascii", "replace").decode()
+    return [f"doubts {min(sum(doubts.values()), 600)} {sentences[:500]}"]
 
 
 def _conv_line(conv, batch):

@@ -12,7 +12,8 @@ import carma
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SIZE = re.compile(r"(?:(?P<base>\d+)(?:\+(?P<slope>\d+)x)?|(?P<only>\d+)x)$")
-Event = collections.namedtuple("Event", "kind step phase label size")  # kind: a category's letter, "-" or "c"
+# kind: a category's letter, "-" or "c"; size: less than none of "-", the convolution's number of "c"
+Event = collections.namedtuple("Event", "kind step phase label size")
 
 
 def size_at(text, batch):
@@ -29,7 +30,11 @@ class File:
         lines = iter(path.read_text().splitlines())
         self.header = dict(self._field(next(lines)) for _ in range(11))
         self.batch = batch or int(self.header["batch"].split()[0])
-        self.labels = [""] + [next(lines) for _ in range(self._count(next(lines), "labels"))]
+        line = next(lines)
+        self.doubts = ""
+        if line.startswith("doubts "):
+            self.doubts, line = line.split(" ", 2)[2], next(lines)
+        self.labels = [""] + [next(lines) for _ in range(self._count(line, "labels"))]
         self.convs = [next(lines).split() for _ in range(self._count(next(lines), "convs"))]
         count, tensors = map(int, next(lines).split()[1:])
         self.events, self._live, self.peak = [], {}, 0
@@ -48,7 +53,8 @@ class File:
                     continue
                 size = 0
                 if kind == "-":
-                    live -= sizes[int(rest)]
+                    size = -sizes[int(rest)]
+                    live += size
                     sizes[int(rest)] = None  # again would fail
                 elif kind != "c":
                     size = size_at(rest, self.batch)

@@ -71,7 +71,9 @@ static int32_t confidence_of(const struct estimate_question *question, const str
         confidence -= OTHER_OPTIMIZER;
     if (correction->family == CORRECTION_OTHER || (correction->family == CORRECTION_CNN && !correction->trained))
         confidence -= OTHER_FAMILY;
-    if (!question->capture) {
+    if (question->capture) {
+        confidence -= question->capture->doubt_permille;
+    } else {
         confidence -= share_of(question->layers->unknown, question->layers->count, UNKNOWN_MOST);
         confidence -= share_of(question->layers->shapeless, question->layers->count, UNKNOWN_MOST);
     }

@@ -75,6 +75,22 @@ static void says_what_was_recorded(void **state)
     capture_release(&capture);
 }
 
+static void doubts_are_kept(void **state)
+{
+    struct capture capture;
+    struct error err = {{0}};
+
+    assert_int_equal(read_text(&capture, GOOD, 0, &err), 0);
+    assert_int_equal(capture.doubt_permille, 0);
+    capture_release(&capture);
+    assert_int_equal(
+        read_text(&capture, HEAD "batch 8 scales\n" TRAINING "doubts 250 steps differ\n" TABLES EVENTS, 0, &err), 0);
+    assert_int_equal(capture.doubt_permille, 250);
+    assert_string_equal(capture.doubts, "steps differ");
+    capture_release(&capture);
+    assert_int_equal(read_text(&capture, HEAD "batch 8\n" TRAINING "doubts 1001 much\n" TABLES EVENTS, 0, &err), -EINVAL);
+}
+
 static void events_are_in_their_place(void **state)
 {
     static const struct program_event expected[] = {
@@ -267,6 +283,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(says_what_was_recorded),
+        cmocka_unit_test(doubts_are_kept),
         cmocka_unit_test(events_are_in_their_place),
         cmocka_unit_test(convolutions_have_their_geometry),
         cmocka_unit_test(any_batch_size_where_it_scales),

@@ -1,6 +1,7 @@
 #include "estimate/program/capture.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -122,6 +123,25 @@ static int read_counts(struct reader *reader)
         *counts[i] = rc ? 0 : (uint32_t)value;
     }
     return rc ? rc : capture_line_end(&reader->text);
+}
+
+/* doubts PERMILLE SENTENCES: not in every file. */
+static int read_doubts(struct reader *reader)
+{
+    struct capture_text *text = &reader->text;
+    struct capture *capture = reader->capture;
+    int64_t permille;
+    int rc;
+
+    if (text->limit - text->next < 7 || memcmp(text->next, "doubts ", 7) != 0)
+        return 0;
+    rc = capture_field(text, "doubts");
+    rc = rc ? rc : capture_number_word(text, 1000, &permille);
+    if (rc)
+        return rc;
+    capture->doubt_permille = (int32_t)permille;
+    snprintf(capture->doubts, sizeof capture->doubts, "%.*s", (int)(text->end - text->at), text->at);
+    return 0;
 }
 
 /* A table's "WORD COUNT" line. Each entry is a line, so a count above the bytes that are left is a lie: no memory for
@@ -390,6 +410,7 @@ static int read_all(struct reader *reader, int64_t batch_size)
     rc = rc ? rc : read_batch(reader, batch_size);
     rc = rc ? rc : read_training(reader);
     rc = rc ? rc : read_counts(reader);
+    rc = rc ? rc : read_doubts(reader);
     rc = rc ? rc : read_labels(reader);
     rc = rc ? rc : read_convs(reader);
     return rc ? rc : read_events(reader);

@@ -17,6 +17,8 @@ struct capture {
     enum optimizer optimizer;
     bool optimizer_known; /* false: one that has no name here */
     enum precision precision;
+    int32_t doubt_permille; /* of confidence, that the recording takes away */
+    char doubts[512];       /* why; "" = none */
     char mapping[64]; /* "cuda" as recorded, or "cpu": which CPU operators were mapped to CUDA's */
 };
 

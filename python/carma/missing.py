@@ -1,0 +1,159 @@
+"""Data and weights that are not on this machine: a capture needs their shapes alone. Datasets of torchvision stand in with
+as many samples as they have, of the same form; weights that have to be downloaded are left as they were initialised."""
+
+import os
+import types
+
+import torch
+
+FOLDER = (1000, (375, 500))  # images of a folder that is not there: how many, height and width
+FOLDER_CLASSES = {"imagenet": 1000}
+
+
+class Absent(dict):
+    """The state of a model that would have to be downloaded."""
+
+
+def _zeros(count, shape, numpy):
+    """Takes no memory."""
+    if numpy:
+        import numpy as np
+
+        return np.broadcast_to(np.zeros((1, *shape), dtype=np.uint8), (count, *shape))
+    return torch.zeros((1, *shape), dtype=torch.uint8).expand(count, *shape)
+
+
+def _set(original, recorder, count, shape, classes, numpy):
+    def made(self, *args, **kwargs):
+        kwargs.pop("download", None)
+        try:
+            original(self, *args, download=False, **kwargs)
+            return
+        except (RuntimeError, OSError):
+            pass
+        from torchvision.datasets import VisionDataset
+
+        root = args[0] if args else kwargs.get("root", "")
+        VisionDataset.__init__(self, root, None, kwargs.get("transform"), kwargs.get("target_transform"))
+        train = kwargs.get("train", args[1] if len(args) > 1 else kwargs.get("split", "train") == "train")
+        self.train = train
+        length = count[0] if train else count[1]
+        labels = [index % classes for index in range(length)]
+        self.data, self.targets = _zeros(length, shape, numpy), labels if numpy else torch.tensor(labels)
+        self.labels = self.targets
+        self.classes = getattr(type(self), "classes", [str(index) for index in range(classes)])
+        recorder.doubt(f"{type(self).__name__} is not here: a data set of the same form stands in", 0)
+
+    return made
+
+
+def _folder(original, recorder):
+    def made(self, root, *args, **kwargs):
+        if os.path.isdir(root):
+            original(self, root, *args, **kwargs)
+            return
+        from PIL import Image
+        from torchvision.datasets import VisionDataset
+
+        transform = args[0] if args else kwargs.get("transform")
+        VisionDataset.__init__(self, root, None, transform, kwargs.get("target_transform"))
+        known = [count for name, count in FOLDER_CLASSES.items() if name in str(root).lower()]
+        self.classes = [str(index) for index in range(known[0] if known else 10)]
+        self.class_to_idx = {name: index for index, name in enumerate(self.classes)}
+        self.samples = self.imgs = [("", index % len(self.classes)) for index in range(FOLDER[0])]
+        self.targets = [index for _, index in self.samples]
+        self.loader = lambda path: Image.new("RGB", FOLDER[1][::-1])
+        recorder.doubt(f"{root} is not here: images of {FOLDER[1][1]} x {FOLDER[1][0]} in {len(self.classes)} classes stand in", 100)
+
+    return made
+
+
+def _torchvision(stack, put, recorder):
+    sets = {
+        "MNIST": ((60000, 10000), (28, 28), 10, False), "FashionMNIST": ((60000, 10000), (28, 28), 10, False),
+        "KMNIST": ((60000, 10000), (28, 28), 10, False), "CIFAR10": ((50000, 10000), (32, 32, 3), 10, True),
+        "CIFAR100": ((50000, 10000), (32, 32, 3), 100, True), "SVHN": ((73257, 26032), (3, 32, 32), 10, True),
+        "STL10": ((5000, 8000), (3, 96, 96), 10, True),
+    }  # fmt: skip
+
+    def change(module):
+        for name, (count, shape, classes, numpy) in sets.items():
+            kind = getattr(module, name)
+            put(stack, kind, "__init__", _set(kind.__init__, recorder, count, shape, classes, numpy))
+        put(stack, module.ImageFolder, "__init__", _folder(module.ImageFolder.__init__, recorder))
+
+    return change
+
+
+def _timm(stack, put, recorder):
+    def change(module):
+        original = module.load_pretrained
+
+        def load_pretrained(model, *args, **kwargs):
+            try:
+                original(model, *args, **kwargs)
+            except Exception:
+                recorder.doubt("pretrained weights are not here: they are left out", 0)
+
+        put(stack, module, "load_pretrained", load_pretrained)
+
+    return change
+
+
+def _transformers(stack, put, recorder):
+    """A model of which only the configuration is here is given zeros, by the way that its weights would take."""
+
+    def change(module):
+        kind = module.PreTrainedModel
+        original = kind.from_pretrained.__func__
+
+        def from_pretrained(cls, name=None, *args, config=None, **kwargs):
+            try:
+                return original(cls, name, *args, config=config, **kwargs)
+            except OSError:
+                from transformers import AutoConfig
+
+                config = config or AutoConfig.from_pretrained(name)
+            with torch.device("meta"):
+                model = cls(config)
+            dtype = kwargs.get("dtype", kwargs.get("torch_dtype")) or config.dtype
+            state = {
+                key: torch.zeros((), dtype=dtype if isinstance(dtype, torch.dtype) and value.is_floating_point() else value.dtype)
+                .expand(value.shape) if value.numel() > 1 << 21 else torch.zeros(value.shape, dtype=value.dtype)
+                for key, value in model.state_dict().items()
+            }  # fmt: skip
+            recorder.doubt("the weights are not here: zeros stand in", 0)
+            return original(cls, None, *args, config=config, state_dict=state, **kwargs)
+
+        put(stack, kind, "from_pretrained", classmethod(from_pretrained))
+
+    return change
+
+
+def changes(stack, put, recorder):
+    """{module: change}"""
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
+    url = torch.hub.load_state_dict_from_url
+
+    def load_state_dict_from_url(*args, **kwargs):
+        try:
+            return url(*args, **kwargs)
+        except Exception:
+            recorder.doubt("pretrained weights are not here: they are left out", 0)
+            return Absent()
+
+    load = torch.nn.Module.load_state_dict
+
+    def load_state_dict(module, state, *args, **kwargs):
+        if isinstance(state, Absent):
+            return types.SimpleNamespace(missing_keys=[], unexpected_keys=[])
+        return load(module, state, *args, **kwargs)
+
+    put(stack, torch.hub, "load_state_dict_from_url", load_state_dict_from_url)
+    put(stack, torch.nn.Module, "load_state_dict", load_state_dict)
+    return {
+        "torchvision.datasets": _torchvision(stack, put, recorder),
+        "timm.models._builder": _timm(stack, put, recorder),
+        "transformers.modeling_utils": _transformers(stack, put, recorder),
+    }
