@@ -85,6 +85,7 @@ static int apply_sample(struct core *core, const struct record *record, struct e
     gpu->dram_permille = sample->dram_permille;
     if (opens)
         gpu_opens(core, gpu);
+    company_forget_old(core, record->at_ns);
     learn_activity(core, gpu, record);
     return 0;
 }

@@ -33,6 +33,7 @@ void core_free(struct core *core)
 {
     struct profile *profile, *other;
     struct alike *alike, *another;
+    struct measure *measure, *next_measure;
     struct job *job, *next;
 
     if (!core)
@@ -49,6 +50,10 @@ void core_free(struct core *core)
         free(core->gpus[i]->residents);
         free(core->gpus[i]->takers);
         free(core->gpus[i]);
+    }
+    HASH_ITER (hh, core->measures, measure, next_measure) {
+        HASH_DEL(core->measures, measure);
+        free(measure);
     }
     HASH_ITER (hh, core->profiles, profile, other) {
         HASH_DEL(core->profiles, profile);
@@ -403,6 +408,14 @@ static int apply_strayed(const struct core *core, struct job *job, const struct 
     return 0;
 }
 
+static int check_progressed(const struct record_progressed *progressed, struct error *err)
+{
+    return progressed->micro_steps_per_s > 0 && progressed->span_ns > 0 && progressed->total >= 0
+               ? 0
+               : error_set(err, EINVAL, "a job cannot do %" PRId64 " steps in a million seconds",
+                           progressed->micro_steps_per_s);
+}
+
 /* Of a job that has GPUs. A job that had its GPUs whole is granted its first figure. */
 static void set_reservation(struct core *core, struct job *job, const struct record_shrunk *reservation)
 {
@@ -504,6 +517,11 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         break;
     case RECORD_STRAYED:
         status = apply_strayed(core, job, &record->strayed, err);
+        break;
+    case RECORD_PROGRESSED:
+        status = check_progressed(&record->progressed, err);
+        if (status == 0)
+            company_learn_speed(core, job, record);
         break;
     case RECORD_EXITED:
         if (record->exited.cause >= EXIT_CAUSE_COUNT)

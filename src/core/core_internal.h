@@ -5,6 +5,7 @@
 #include "core/waiting/alike.h"
 #include "core/learn.h"
 #include "core/common_wants.h"
+#include "core/company.h"
 #include "core/core.h"
 #include "core/ledger.h"
 #include "core/policy/policy.h"
@@ -29,6 +30,7 @@ struct core {
     struct job *jobs;           /* uthash by id, owned: all that have not ended */
     struct common_wants *wants; /* the jobs' */
     struct profile *profiles;   /* uthash by workload, owned */
+    struct measure *measures;   /* uthash by key, owned, in the order of their latest readings */
     struct prior prior;
     struct user *users;       /* uthash by uid, owned: all that ever had a job */
     uint64_t last_place;      /* the largest place in the main queue that was given to a job */

@@ -99,6 +99,13 @@ char *core_dump(const struct core *core)
                       profile->workload, profile->runs, profile->first_bytes, profile->distance_sum,
                       profile->distance_squares, profile->outgrown_bytes, profile->peak_bytes,
                       profile->activity_permille, profile->variance, profile->failure.gpu, profile->failure.at_ns);
+    for (const struct measure *measure = core->measures; measure; measure = measure->hh.next)
+        strbuf_printf(&text,
+                      "measure %s beside=%s by=%s kind=%" PRIu32 " value=%" PRId64 "/%" PRId64 " gpu=%" PRId64
+                      " readings=%" PRIu32 "@%" PRId64 "\n",
+                      measure->key.of->workload, measure->key.beside ? measure->key.beside->workload : "",
+                      share_mode_name(measure->key.share), measure->key.kind, measure->value, measure->unit,
+                      measure->gpu_bytes, measure->readings, measure->at_ns);
     for (const struct user *user = core->users; user; user = user->hh.next)
         if (user->unfinished || user->retries || user->share_faulted)
             strbuf_printf(&text,

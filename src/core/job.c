@@ -111,6 +111,7 @@ uint32_t job_state_after(uint32_t from, const struct record *record)
     case RECORD_FIRST_USE:
     case RECORD_OBSERVED:
     case RECORD_STRAYED:
+    case RECORD_PROGRESSED:
     case RECORD_SHRUNK:
     case RECORD_GROWN:
         return job_state_has_gpus(from) ? from : JOB_STATE_COUNT;

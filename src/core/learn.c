@@ -54,6 +54,7 @@ void learn_submitted(struct core *core, const struct job *job)
             make_latest(core, oldest);
             continue;
         }
+        company_forget_profile(core, oldest);
         HASH_DEL(core->profiles, oldest);
         free(oldest);
     }
@@ -220,7 +221,7 @@ bool learn_sample_is_due(const struct core *core, const struct gpu *gpu, int64_t
 }
 
 /* The estimate holds for every GPU on which such a job runs. */
-static void open_where_predicted(struct core *core, uint64_t changed)
+void learn_open_where_predicted(struct core *core, uint64_t changed)
 {
     for (uint32_t i = 0; i < core->gpu_count; i++)
         for (uint32_t k = 0; k < core->gpus[i]->resident_count; k++) {
@@ -259,7 +260,8 @@ void learn_activity(struct core *core, struct gpu *gpu, const struct record *rec
     }
     gpu->learned_ns = record->at_ns;
     core->activity_version++;
-    open_where_predicted(core, core->openings);
+    learn_open_where_predicted(core, core->openings);
+    company_learn_activity(core, gpu, record);
 }
 
 void learn_memory(struct core *core, struct job *job, int64_t bytes, bool completed)

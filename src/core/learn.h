@@ -35,6 +35,8 @@ struct profile {
     uint64_t changed;     /* core.openings when it last changed: not part of the state */
     uint32_t jobs;        /* that have not ended */
     struct alike *alikes; /* a list of those that wait in the main queue: not part of the state either */
+    uint32_t measures;    /* in which it is named (company.h): a cache, as is the next */
+    uint32_t met;         /* of them, the speeds of it and another in company */
     UT_hash_handle hh;
     char workload[]; /* as long as it is: many have been submitted once */
 };
@@ -47,6 +49,9 @@ struct profile *learn_profile(struct core *core, const char *workload);
 
 /* The job was submitted: its workload is the latest, and the oldest may be forgotten for it. */
 void learn_submitted(struct core *core, const struct job *job);
+
+/* What is known of profiles has changed (profile.changed is at least that): GPUs where they run may take other jobs. */
+void learn_open_where_predicted(struct core *core, uint64_t changed);
 
 bool learned_activity_is_known(const struct job *job); /* by an estimate, or by readings */
 

@@ -41,9 +41,11 @@ static uint32_t prediction_verdict(const struct core *core, const struct job *jo
     struct slowdown with = slowdown_predict(core, gpu, job);
 
     if (bound && with.worst_permille > bound)
-        return REASON_SLOWDOWN;
+        return with.measured ? REASON_PAIR : REASON_SLOWDOWN;
     /* GPUs are reserved for a starved job, whether it gains much there or not. */
-    return job->id == core->reserved_job || slowdown_pays(core, gpu, &with) ? REASON_NONE : REASON_TURNS;
+    if (job->id == core->reserved_job || slowdown_pays(core, gpu, &with))
+        return REASON_NONE;
+    return with.measured ? REASON_PAIR : REASON_TURNS;
 }
 
 #define COMPANY_MAX 64

@@ -34,6 +34,7 @@ const char *reason_name(uint32_t code)
         [REASON_CLIENTS] = "clients",
         [REASON_SHARE_FAULT] = "share-fault",
         [REASON_TURNS] = "turns",
+        [REASON_PAIR] = "pair",
         [REASON_NO_MPS] = "no-mps",
         [REASON_INSTANCE] = "instance",
         [REASON_USER_JOBS] = "user-jobs",
@@ -138,6 +139,20 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
         snprintf(text, REASON_TEXT,
                  "on GPU %" PRIu32 " it would take turns with job %" PRIu64 ", and too little would be gained by that",
                  reason->gpu, reason->other);
+        break;
+    case REASON_PAIR:
+        if (reason->cap_permille)
+            snprintf(
+                text, REASON_TEXT,
+                "beside job %" PRIu64 " on GPU %" PRIu32
+                ": such jobs ran together before and one was slowed down %d.%02d times, at most %d.%02d is allowed",
+                reason->other, reason->gpu, reason->best_permille / 1000, reason->best_permille % 1000 / 10,
+                reason->cap_permille / 1000, reason->cap_permille % 1000 / 10);
+        else
+            snprintf(text, REASON_TEXT,
+                     "beside job %" PRIu64 " on GPU %" PRIu32 ": such jobs ran together before and did %" PRId64
+                     "%% of what one does alone, %" PRId64 "%% is asked for",
+                     reason->other, reason->gpu, reason->best_ppm / 10000, reason->least_ppm / 10000);
         break;
     case REASON_OTHER_USER:
         snprintf(text, REASON_TEXT, "GPU %" PRIu32 "'s MPS server is user %" PRIu64 "'s", reason->gpu, reason->other);
@@ -254,9 +269,10 @@ bool core_could_ever_run(const struct core *core, const struct record_submitted 
 static int nearness(uint32_t code)
 {
     static const uint32_t order[] = {
-        REASON_GPUS_LOST,  REASON_NOT_MEASURED, REASON_EXCLUSIVE,   REASON_SHARE_FAULT, REASON_OTHER_MODE,
-        REASON_OTHER_USER, REASON_OWN_SERVER,   REASON_CLIENTS,     REASON_FULL,        REASON_RESERVED,
-        REASON_MEMORY,     REASON_SETTLING,     REASON_SM_ACTIVITY, REASON_TURNS,       REASON_SLOWDOWN,
+        REASON_GPUS_LOST,   REASON_NOT_MEASURED, REASON_EXCLUSIVE,  REASON_SHARE_FAULT,
+        REASON_OTHER_MODE,  REASON_OTHER_USER,   REASON_OWN_SERVER, REASON_CLIENTS,
+        REASON_FULL,        REASON_RESERVED,     REASON_MEMORY,     REASON_SETTLING,
+        REASON_SM_ACTIVITY, REASON_TURNS,        REASON_PAIR,       REASON_SLOWDOWN,
     };
 
     for (size_t i = 0; i < sizeof order / sizeof *order; i++)
@@ -283,6 +299,7 @@ static void note_residents(const struct core *core, const struct job *job, const
 static void note_gpu(const struct core *core, const struct job *job, const struct gpu *gpu, struct reason *reason)
 {
     int64_t free_bytes = gpu_free_bytes(core, gpu);
+    struct slowdown with;
     bool first = reason->gpu == UINT32_MAX;
 
     switch (reason->code) {
@@ -302,6 +319,18 @@ static void note_gpu(const struct core *core, const struct job *job, const struc
             return;
         reason->best_permille = slowdown_predict(core, gpu, job).worst_permille;
         reason->cap_permille = gpu_slowdown_bound(core, job, gpu);
+        break;
+    case REASON_PAIR:
+        if (!first)
+            return;
+        with = slowdown_predict(core, gpu, job);
+        reason->other = gpu->residents[0]->id;
+        reason->cap_permille = gpu_slowdown_bound(core, job, gpu);
+        reason->best_permille = with.worst_permille;
+        reason->best_ppm = with.progress_ppm;
+        reason->least_ppm = slowdown_least_progress_ppm(core, gpu, &with);
+        if (with.worst_permille <= reason->cap_permille)
+            reason->cap_permille = 0;
         break;
     case REASON_TURNS:
         if (!first)

@@ -28,13 +28,15 @@ enum reason_code {
     REASON_OWN_SERVER,   /* of several GPUs, it begins an MPS server of its own: this one's has a client, `other` */
     REASON_CLIENTS,      /* the GPU's MPS server has `qualified` clients, as many as allowed */
     REASON_SHARE_FAULT,  /* the GPU's MPS server does not serve */
-    REASON_NO_MPS,      /* asks for MPS, which `qualified` of the node's GPUs are configured for, `wanted` are needed */
-    REASON_INSTANCE,    /* wants several GPUs, but the `qualified` ones are MIG instances, of which a process can use
-                           only one */
-    REASON_TURNS,       /* it would take turns with `other`, which gains too little (slowdown.h) */
-    REASON_USER_JOBS,   /* its user runs `qualified` jobs, `allowed` at most */
-    REASON_USER_GPUS,   /* its user has `qualified` GPUs and it wants `wanted` more, `allowed` at most */
-    REASON_USER_MEMORY, /* its user's jobs request held_bytes and it needed_bytes more, best_bytes at most */
+    REASON_NO_MPS,   /* asks for MPS, which `qualified` of the node's GPUs are configured for, `wanted` are needed */
+    REASON_INSTANCE, /* wants several GPUs, but the `qualified` ones are MIG instances, of which a process can use
+                        only one */
+    REASON_TURNS,    /* it would take turns with `other`, which gains too little (slowdown.h) */
+    REASON_PAIR,     /* it has run beside `other`'s workload: at worst slowed by best_permille, of cap_permille allowed;
+                        or, cap_permille 0, done were best_ppm of least_ppm, in rates alone */
+    REASON_USER_JOBS,     /* its user runs `qualified` jobs, `allowed` at most */
+    REASON_USER_GPUS,     /* its user has `qualified` GPUs and it wants `wanted` more, `allowed` at most */
+    REASON_USER_MEMORY,   /* its user's jobs request held_bytes and it needed_bytes more, best_bytes at most */
     REASON_TOO_MANY_GPUS, /* never: wants `wanted` GPUs, the node has `qualified` */
     REASON_NEVER_FITS,    /* never: needs needed_bytes on a GPU, the largest has best_bytes */
     REASON_CODE_COUNT
@@ -55,6 +57,7 @@ struct reason {
     int64_t until_ns;
     int32_t best_permille;
     int32_t cap_permille;
+    int64_t best_ppm, least_ppm;
     bool request_unknown; /* it counts with whole GPUs, since its need is unknown */
 };
 

@@ -36,6 +36,7 @@ enum record_type {
     RECORD_FIRST_USE,     /* the job's memory is seen on a GPU for the first time in this run */
     RECORD_OBSERVED,      /* the job's memory on a GPU has grown to this */
     RECORD_STRAYED,       /* the job holds memory on a GPU that it was not given */
+    RECORD_PROGRESSED,    /* the speed of the running job, by its own count of steps */
     RECORD_EXITED,        /* the job's whole process tree has ended, with the classified cause */
     RECORD_LAUNCH_FAILED, /* the command of the placed job was never run */
     RECORD_SIGNAL_FAILED, /* a decided signal could not be delivered */
@@ -58,6 +59,7 @@ enum record_type {
     RECORD_STATE_CORE, /* state that belongs to no GPU and no job */
     RECORD_STATE_GPU,
     RECORD_STATE_PROFILE, /* the knowledge of a workload */
+    RECORD_STATE_MEASURE, /* of a workload, alone or beside another */
     RECORD_STATE_USER,    /* the user whose retries are counted */
     RECORD_STATE_JOB,     /* one that has not ended, followed by its placements */
     RECORD_STATE_PLACEMENT,
@@ -163,6 +165,12 @@ struct record_memory {
     int64_t bytes;
 };
 
+struct record_progressed {
+    int64_t micro_steps_per_s; /* the mean over the last span_ns */
+    int64_t span_ns;
+    int64_t total; /* steps of a pass, which says what a step is; 0: not said */
+};
+
 struct record_placed {
     uint32_t count;
     uint32_t gpus[RECORD_MAX_GPUS];
@@ -243,6 +251,18 @@ struct record_state_profile {
     struct record_failure failure;
 };
 
+struct record_state_measure { /* core/company.h */
+    char workload[RECORD_WORKLOAD_SIZE];
+    char beside[RECORD_WORKLOAD_SIZE]; /* "": alone */
+    uint32_t share;
+    uint32_t kind;
+    int64_t value;
+    int64_t unit;
+    int64_t gpu_bytes;
+    uint32_t readings;
+    int64_t measured_ns;
+};
+
 struct record_state_user {
     uint32_t uid;
     int64_t retries_ns;
@@ -313,6 +333,7 @@ struct record {
         struct record_memory memory;  /* FIRST_USE, OBSERVED */
         struct record_memory strayed; /* the most so far in this run; RECORD_NO_GPU: on all such GPUs together, as an
                                          earlier carma wrote it */
+        struct record_progressed progressed;
         struct record_exited exited;
         struct record_lost lost;
         struct record_share_fault share_fault;
@@ -326,6 +347,7 @@ struct record {
         struct record_state_core state_core;
         struct record_state_gpu state_gpu;
         struct record_state_profile state_profile;
+        struct record_state_measure state_measure;
         struct record_state_user state_user;
         struct record_state_job state_job;
         struct record_state_placement state_placement;

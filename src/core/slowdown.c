@@ -17,6 +17,13 @@
 /* Two jobs that take turns leave users with longer runs for little. They must get at least this much more done. */
 #define TURNS_LEAST_GAIN_PPM (PPM / 5)
 
+/* Clients of a server that were measured to get less done than the others without one of them, by more than two
+ * readings differ: in permille. They start earlier by sharing, so they need not get more done. */
+#define MPS_MOST_LOSS 50
+
+/* How far a slowdown by three readings of SM activity may be off, in permille. */
+#define ACTIVITY_ERROR 100
+
 /* Step by which an activity is moved to see the effect. */
 #define STEP_PERMILLE 10
 
@@ -34,8 +41,9 @@ struct taker {
 struct slowdown_takers {
     uint64_t version; /* core.activity_version then; 0: something has changed since */
     uint32_t count;
-    int32_t room_permille; /* slowdown_room; -1: not asked for yet */
-    struct slowdown together;
+    int32_t room_permille;     /* slowdown_room; -1: not asked for yet */
+    struct slowdown together;  /* as predicted */
+    struct slowdown corrected; /* by what was measured */
     struct taker list[TAKERS_MOST];
 };
 
@@ -132,6 +140,54 @@ static struct slowdown together(const struct slowdown_takers *takers)
     return slowdown;
 }
 
+/* Of two jobs, how they ran together before: by their speeds, else by the GPU's activity. The latter says that it was
+ * clearly worse than predicted, and never that it was better: SMs that wait for memory are active, too. */
+static void correct_pair(const struct core *core, const struct gpu *gpu, const struct job *one, const struct job *other,
+                         uint32_t share, bool only_they, struct slowdown *slowdown)
+{
+    int64_t first, second, worst, rates;
+
+    if (!one->profile || !other->profile || !one->profile->measures || !other->profile->measures)
+        return;
+    first = company_slowdown(core, gpu, one->profile, other->profile, share);
+    second = company_slowdown(core, gpu, other->profile, one->profile, share);
+    rates = (first ? PPM * 1000 / first : slowdown->progress_ppm / 2) +
+            (second ? PPM * 1000 / second : slowdown->progress_ppm / 2);
+    worst = first > second ? first : second;
+    if (!first && !second) {
+        worst = company_slowdown_by_activity(core, gpu, one->profile, other->profile, share);
+        if (worst <= slowdown->worst_permille + slowdown->worst_permille * ACTIVITY_ERROR / 1000)
+            return;
+        rates = 2 * PPM * 1000 / worst;
+    }
+    if (only_they && first && second)
+        slowdown->worst_permille = (int32_t)worst;
+    else if (worst > slowdown->worst_permille)
+        slowdown->worst_permille = (int32_t)worst;
+    else if (!only_they || !(first || second))
+        return;
+    slowdown->measured = true;
+    if (only_they)
+        slowdown->progress_ppm = rates;
+}
+
+/* The residents, or `joining` (may be NULL) with them. */
+static void correct(const struct core *core, const struct gpu *gpu, const struct job *joining, uint32_t share,
+                    struct slowdown *slowdown)
+{
+    bool only_they = gpu->resident_count + (joining ? 1 : 0) == 2;
+
+    if (!core->measures || !core->config.learn || gpu->part_permille < 1000)
+        return;
+    for (uint32_t i = 0; i < gpu->resident_count; i++) {
+        const struct job *resident = gpu->residents[i];
+        for (uint32_t k = 0; k < i && !joining; k++)
+            correct_pair(core, gpu, resident, gpu->residents[k], resident->share, only_they, slowdown);
+        if (joining)
+            correct_pair(core, gpu, joining, resident, share, only_they, slowdown);
+    }
+}
+
 /* The residents; `moved` (may be NULL) with another activity than is known of it. */
 static void gather(const struct core *core, const struct gpu *gpu, const struct job *moved, int32_t moved_permille,
                    struct slowdown_takers *takers)
@@ -144,6 +200,9 @@ static void gather(const struct core *core, const struct gpu *gpu, const struct 
     }
     takers->together = together(takers);
     takers->room_permille = -1;
+    takers->corrected = takers->together;
+    if (!moved)
+        correct(core, gpu, NULL, SHARE_ANY, &takers->corrected);
 }
 
 struct slowdown_takers *slowdown_takers_new(void)
@@ -174,14 +233,22 @@ struct slowdown slowdown_predict(const struct core *core, const struct gpu *gpu,
 {
     struct slowdown_takers room, with;
     const struct slowdown_takers *takers = takers_of(core, gpu, &room);
+    struct slowdown slowdown;
+    uint32_t share;
 
     if (!joining)
-        return takers->together;
+        return takers->corrected;
     with.count = takers->count;
     memcpy(with.list, takers->list, takers->count * sizeof *with.list);
-    add(&with, gpu->part_permille, server_of(core, joining, sharing_mode_of(core, joining, gpu)),
-        learned_activity(joining));
-    return together(&with);
+    share = sharing_mode_of(core, joining, gpu);
+    add(&with, gpu->part_permille, server_of(core, joining, share), learned_activity(joining));
+    slowdown = together(&with);
+    if (takers->corrected.measured && takers->corrected.worst_permille > slowdown.worst_permille) {
+        slowdown.worst_permille = takers->corrected.worst_permille;
+        slowdown.measured = true;
+    }
+    correct(core, gpu, joining, share, &slowdown);
+    return slowdown;
 }
 
 int64_t slowdown_sensitivity(const struct core *core, const struct gpu *gpu, const struct job *resident)
@@ -194,19 +261,26 @@ int64_t slowdown_sensitivity(const struct core *core, const struct gpu *gpu, con
     return (moved.together.delivered_ppm - slowdown_predict(core, gpu, NULL).delivered_ppm) / step;
 }
 
-static bool pays(const struct slowdown *with, const struct slowdown *before)
+/* Of more than two jobs, both are predictions. */
+static int64_t least_progress_ppm(const struct slowdown *with, const struct slowdown *before)
 {
-    return with->turns < 2 || before->turns == 0 || with->progress_ppm >= before->progress_ppm + TURNS_LEAST_GAIN_PPM;
+    if (before->turns == 0)
+        return 0;
+    if (with->turns > 1)
+        return before->progress_ppm + TURNS_LEAST_GAIN_PPM;
+    return with->measured ? before->progress_ppm - before->progress_ppm * MPS_MOST_LOSS / 1000 : 0;
+}
+
+int64_t slowdown_least_progress_ppm(const struct core *core, const struct gpu *gpu, const struct slowdown *with)
+{
+    struct slowdown_takers room;
+
+    return least_progress_ppm(with, &takers_of(core, gpu, &room)->together);
 }
 
 bool slowdown_pays(const struct core *core, const struct gpu *gpu, const struct slowdown *with)
 {
-    struct slowdown before;
-
-    if (with->turns < 2)
-        return true;
-    before = slowdown_predict(core, gpu, NULL);
-    return pays(with, &before);
+    return (with->turns < 2 && !with->measured) || with->progress_ppm >= slowdown_least_progress_ppm(core, gpu, with);
 }
 
 /* Whether any job of this activity may come, as a client of a server that is there or with turns of its own. */
@@ -222,7 +296,8 @@ static bool takes(const struct slowdown_takers *takers, const struct gpu *gpu, i
         memcpy(with.list, takers->list, takers->count * sizeof *with.list);
         add(&with, gpu->part_permille, i < takers->count ? takers->list[i].server : 0, activity);
         there = together(&with);
-        if ((!bound || there.worst_permille <= bound) && pays(&there, &takers->together))
+        if ((!bound || there.worst_permille <= bound) &&
+            there.progress_ppm >= least_progress_ppm(&there, &takers->together))
             return true;
     }
     return false;

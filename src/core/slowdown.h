@@ -22,10 +22,13 @@ struct slowdown {
     int32_t worst_permille; /* of the job that is slowed most; 1000: not at all */
     int64_t delivered_ppm;  /* of the GPU's SMs: its expected SM activity */
     int64_t progress_ppm;   /* sum of the jobs' rates, each in parts of its rate alone */
-    uint32_t turns;         /* how many take turns; 1 where MPS serves all of them */
+    bool measured;  /* the first or the third is not predicted: the jobs' workloads have met before (company.h) */
+    uint32_t turns; /* how many take turns; 1 where MPS serves all of them */
 };
 
-/* Of the GPU's residents, were `joining` (may be NULL) there too. */
+/* Of the GPU's residents, were `joining` (may be NULL) there too. Where two workloads have met before, what was
+ * measured then goes before the prediction: of two jobs alone it replaces it; of more the worst pair is what it is at
+ * least. */
 struct slowdown slowdown_predict(const struct core *core, const struct gpu *gpu, const struct job *joining);
 
 /* The residents' sums, which a GPU keeps until one of them, or its activity, changes. Owned by the caller, by free().
@@ -36,12 +39,17 @@ void slowdown_residents_changed(struct gpu *gpu);
 /* How much the expected SM activity changes with that of the resident's job, in permille. */
 int64_t slowdown_sensitivity(const struct core *core, const struct gpu *gpu, const struct job *resident);
 
-/* Whether that pays which was predicted for the GPU with another job: always where nobody takes turns; else where more
- * is done with the job than without it, by TURNS_LEAST_GAIN at least. */
+/* The least that must be done with a job on the GPU, in rates alone: where several take turns, TURNS_LEAST_GAIN more
+ * than without it. Where nobody does, the prediction always pays; what was measured must not be less than without it,
+ * beyond what readings differ by. 0: any. */
+int64_t slowdown_least_progress_ppm(const struct core *core, const struct gpu *gpu, const struct slowdown *with);
+
+/* Whether that pays which was predicted for the GPU with another job. */
 bool slowdown_pays(const struct core *core, const struct gpu *gpu, const struct slowdown *with);
 
-/* For a GPU of the core's. An activity beyond which no job, whoever's it is, can come to the GPU's residents: it would
- * slow one of them beyond its bound, or would not pay. Up to 16 permille more than the least such activity. */
+/* For a GPU of the core's. An activity beyond which no job, whoever's it is, by prediction, can come to the GPU's
+ * residents: it would slow one of them beyond its bound, or would not pay. Up to 16 permille more than the least such
+ * activity. */
 int32_t slowdown_room(const struct core *core, const struct gpu *gpu);
 
 /* One that shares a GPU. */

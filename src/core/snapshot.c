@@ -81,6 +81,24 @@ static void take_profile(const struct profile *profile, int64_t at_ns, struct re
     record_list_add(out, &record);
 }
 
+static void take_measure(const struct measure *measure, int64_t at_ns, struct record_list *out)
+{
+    const struct company_key *key = &measure->key;
+    struct record record = {.type = RECORD_STATE_MEASURE, .at_ns = at_ns};
+
+    record.state_measure = (struct record_state_measure){.share = key->share,
+                                                         .kind = key->kind,
+                                                         .value = measure->value,
+                                                         .unit = measure->unit,
+                                                         .gpu_bytes = measure->gpu_bytes,
+                                                         .readings = measure->readings,
+                                                         .measured_ns = measure->at_ns};
+    memcpy(record.state_measure.workload, key->of->workload, strlen(key->of->workload) + 1);
+    if (key->beside)
+        memcpy(record.state_measure.beside, key->beside->workload, strlen(key->beside->workload) + 1);
+    record_list_add(out, &record);
+}
+
 static void take_user(const struct user *user, int64_t at_ns, struct record_list *out)
 {
     if (user->retries || user->share_faulted)
@@ -153,6 +171,8 @@ void core_snapshot(const struct core *core, int64_t at_ns, struct record_list *o
         take_gpu(core->gpus[i], at_ns, out);
     for (const struct profile *profile = core->profiles; profile; profile = profile->hh.next)
         take_profile(profile, at_ns, out);
+    for (const struct measure *measure = core->measures; measure; measure = measure->hh.next)
+        take_measure(measure, at_ns, out);
     for (const struct user *user = core->users; user; user = user->hh.next)
         take_user(user, at_ns, out);
     for (const struct job *job = core->jobs; job; job = job->hh.next)
@@ -251,6 +271,27 @@ static int restore_profile(struct core *core, const struct record *record, struc
     profile->activity_permille = state->activity_permille;
     profile->variance = state->variance;
     profile->failure = state->failure;
+    return 0;
+}
+
+static int restore_measure(struct core *core, const struct record *record, struct error *err)
+{
+    const struct record_state_measure *state = &record->state_measure;
+    struct measure measure = {.value = state->value,
+                              .unit = state->unit,
+                              .gpu_bytes = state->gpu_bytes,
+                              .readings = state->readings,
+                              .at_ns = state->measured_ns};
+    struct profile *of = NULL, *beside = NULL;
+
+    if (memchr(state->workload, '\0', sizeof state->workload) && memchr(state->beside, '\0', sizeof state->beside)) {
+        HASH_FIND_STR(core->profiles, state->workload, of);
+        HASH_FIND_STR(core->profiles, state->beside, beside);
+    }
+    measure.key = (struct company_key){.of = of, .beside = beside, .share = state->share, .kind = state->kind};
+    if (core->jobs || !of || (!beside && *state->beside) || state->share >= SHARE_MODE_COUNT ||
+        state->kind >= COMPANY_KINDS || !company_note(core, &measure))
+        return nonsense(record, err);
     return 0;
 }
 
@@ -436,6 +477,8 @@ int snapshot_apply(struct core *core, const struct record *record, struct error 
         return restore_gpu(core, record, err);
     case RECORD_STATE_PROFILE:
         return restore_profile(core, record, err);
+    case RECORD_STATE_MEASURE:
+        return restore_measure(core, record, err);
     case RECORD_STATE_USER:
         return restore_user(core, record, err);
     case RECORD_STATE_JOB:

@@ -156,6 +156,11 @@ static void job_moves(struct world *world)
         job->stray_bytes[at] += random_range(r, 0, 2) * GIB;
         input.type = RECORD_STRAYED;
         input.strayed = (struct record_memory){.gpu = at, .bytes = job->stray_bytes[at]};
+    } else if (random_range(r, 0, 3) == 0) {
+        input.type = RECORD_PROGRESSED;
+        input.progressed = (struct record_progressed){.micro_steps_per_s = random_range(r, 1, 4) * 1000000,
+                                                      .span_ns = random_range(r, 1, 300) * NS_PER_SEC,
+                                                      .total = random_range(r, 0, 9) ? 100 : 0};
     } else {
         at = (uint32_t)random_range(r, 0, job->gpu_count - 1);
         job->seen_bytes[at] += random_range(r, 0, 2) * GIB / 2;

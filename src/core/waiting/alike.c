@@ -143,7 +143,7 @@ static struct alike **tree_of(struct core *core, uint32_t gpus)
 static struct expectation expectation_of(const struct core *core, const struct job *job)
 {
     struct expectation expected = {.bytes = job_wants_idle(core, job) ? INT64_MAX : job_needed_bytes(core, job),
-                                   .activity_permille = learned_activity(job),
+                                   .activity_permille = company_activity(job),
                                    .activity_is_known = learned_activity_is_known(job)};
 
     expected.idle_bytes = job_idle_bytes(core, job, &expected.source);
@@ -309,6 +309,15 @@ void alike_workload_changed(struct core *core, struct profile *profile)
             continue;
         if (may_fit_now(&now, &before))
             alike->examined = 0;
+        set_needs(core, alike);
+        gather_towards(*tree_of(core, alike->key.wants->gpus), alike);
+    }
+}
+
+void alike_company_changed(struct core *core, struct profile *profile)
+{
+    for (struct alike *alike = profile->alikes; alike; alike = alike->profile_next) {
+        alike->examined = 0;
         set_needs(core, alike);
         gather_towards(*tree_of(core, alike->key.wants->gpus), alike);
     }

@@ -79,6 +79,9 @@ void alike_set_examined(struct core *core, struct alike *alike, uint64_t examine
 /* What is known of the workload has changed: its waiting jobs may need less. */
 void alike_workload_changed(struct core *core, struct profile *profile);
 
+/* What is known of it in company has: they may fit where they did not. */
+void alike_company_changed(struct core *core, struct profile *profile);
+
 /* The settings or the GPUs have: any job may need less, or can never run any more. */
 void alike_all_changed(struct core *core);
 

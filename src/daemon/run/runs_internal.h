@@ -19,12 +19,14 @@ struct run {
     int64_t ended_wall_ns;       /* monotonic; when it was first seen to have ended; 0: it has not */
     uint32_t uid;
     struct progress_count counted_from; /* its speed is measured since then; at_ns 0: since nothing */
-    bool started;                       /* the core knows that it runs */
-    bool doubted;                       /* it was said that there is a status which is not its shepherd's */
-    bool waits;                         /* its shepherd waits for space, and says so */
-    bool timed_out;                     /* its time is up, and its MPS clients were seen to */
-    bool put_off;                       /* it could not begin for lack of space or the like, and has no shepherd */
-    bool over;                          /* the core knows that it has ended; the shepherd has still to be reaped */
+    int64_t taught_ns,
+        taught_settled_ns; /* when its speed was last an input, and since when its company was settled then */
+    bool started;          /* the core knows that it runs */
+    bool doubted;          /* it was said that there is a status which is not its shepherd's */
+    bool waits;            /* its shepherd waits for space, and says so */
+    bool timed_out;        /* its time is up, and its MPS clients were seen to */
+    bool put_off;          /* it could not begin for lack of space or the like, and has no shepherd */
+    bool over;             /* the core knows that it has ended; the shepherd has still to be reaped */
     struct run *next;
 };
 

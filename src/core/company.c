@@ -1,0 +1,241 @@
+#include "core/company.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "core/core_internal.h"
+
+/* ---- The table ---- */
+
+static struct measure *find(const struct core *core, const struct profile *of, const struct profile *beside,
+                            uint32_t share, uint32_t kind)
+{
+    const struct company_key key = {.of = of, .beside = beside, .share = share, .kind = kind};
+    struct measure *measure;
+
+    HASH_FIND(hh, core->measures, &key, sizeof key, measure);
+    return measure;
+}
+
+static struct profile *named(const struct measure *measure)
+{
+    return (struct profile *)measure->key.of;
+}
+
+static struct profile *neighbour(const struct measure *measure)
+{
+    return (struct profile *)measure->key.beside;
+}
+
+/* Verdicts on jobs of both workloads, and on any beside them, may change by it. */
+static void changes(struct core *core, const struct measure *measure)
+{
+    core->activity_version++;
+    core->openings++;
+    named(measure)->changed = core->openings;
+    alike_company_changed(core, named(measure));
+    if (neighbour(measure)) {
+        neighbour(measure)->changed = core->openings;
+        alike_company_changed(core, neighbour(measure));
+    }
+    learn_open_where_predicted(core, core->openings);
+}
+
+/* By 1 or -1. */
+static void count(const struct measure *measure, int by)
+{
+    bool met = neighbour(measure) && measure->key.kind == COMPANY_SPEED;
+
+    named(measure)->measures += (uint32_t)by;
+    named(measure)->met += met ? (uint32_t)by : 0;
+    if (neighbour(measure)) {
+        neighbour(measure)->measures += (uint32_t)by;
+        neighbour(measure)->met += met ? (uint32_t)by : 0;
+    }
+}
+
+static void forget(struct core *core, struct measure *measure)
+{
+    HASH_DEL(core->measures, measure);
+    count(measure, -1);
+    changes(core, measure);
+    free(measure);
+}
+
+static struct measure *add(const struct company_key *key)
+{
+    struct measure *measure = xcalloc(1, sizeof *measure);
+
+    measure->key = *key;
+    count(measure, 1);
+    return measure;
+}
+
+bool company_note(struct core *core, const struct measure *reading)
+{
+    const struct company_key *key = &reading->key;
+    struct measure *measure = find(core, key->of, key->beside, key->share, key->kind);
+
+    if (reading->value <= 0 || reading->unit < 0 || reading->gpu_bytes <= 0 || !reading->readings)
+        return false;
+    if (measure)
+        HASH_DEL(core->measures, measure); /* it becomes the latest */
+    else
+        measure = add(key);
+    if (measure->readings && measure->unit == reading->unit && measure->gpu_bytes == reading->gpu_bytes) {
+        measure->value += (reading->value - measure->value) / 2;
+        measure->readings += measure->readings < UINT32_MAX;
+    } else {
+        measure->value = reading->value;
+        measure->readings = reading->readings;
+    }
+    measure->unit = reading->unit;
+    measure->gpu_bytes = reading->gpu_bytes;
+    measure->at_ns = reading->at_ns;
+    HASH_ADD(hh, core->measures, key, sizeof measure->key, measure);
+    if (HASH_COUNT(core->measures) > COMPANY_MOST)
+        forget(core, core->measures);
+    changes(core, measure);
+    return true;
+}
+
+void company_forget_old(struct core *core, int64_t now_ns)
+{
+    while (core->measures && now_ns - core->measures->at_ns > COMPANY_VALID_NS)
+        forget(core, core->measures);
+}
+
+void company_forget_profile(struct core *core, const struct profile *profile)
+{
+    struct measure *measure, *next;
+
+    if (!profile->measures)
+        return;
+    HASH_ITER (hh, core->measures, measure, next)
+        if (measure->key.of == profile || measure->key.beside == profile)
+            forget(core, measure);
+}
+
+/* ---- Readings ---- */
+
+/* An instance's part of the GPU, and foreign processes, slow a job as well. */
+static bool can_tell(const struct gpu *gpu)
+{
+    return gpu->part_permille == 1000 && gpu->unmanaged_bytes <= GPU_IDLE_UNMANAGED_BYTES;
+}
+
+/* The only other job on the job's GPUs, or NULL where it is alone. False: there are more, or its readings tell
+ * nothing. */
+static bool find_neighbour(const struct core *core, const struct job *job, int64_t since_ns, const struct job **other)
+{
+    *other = NULL;
+    for (uint32_t i = 0; i < job->placement_count; i++) {
+        const struct gpu *gpu = core->gpus[job->placements[i].gpu];
+        if (!can_tell(gpu) || gpu->changed_ns + LEARN_LOADING_NS > since_ns)
+            return false;
+        for (uint32_t k = 0; k < gpu->resident_count; k++) {
+            const struct job *resident = gpu->residents[k];
+            if (resident == job || resident == *other)
+                continue;
+            if (*other)
+                return false;
+            *other = resident;
+        }
+    }
+    return job->placement_count && (!*other || ((*other)->profile && (*other)->share == job->share));
+}
+
+void company_learn_speed(struct core *core, const struct job *job, const struct record *record)
+{
+    const struct job *other;
+    struct measure reading = {.readings = 1,
+                              .value = record->progressed.micro_steps_per_s,
+                              .unit = record->progressed.total,
+                              .at_ns = record->at_ns};
+
+    if (!core->config.learn || !job->profile ||
+        !find_neighbour(core, job, record->at_ns - record->progressed.span_ns, &other))
+        return;
+    reading.gpu_bytes = core->gpus[job->placements[0].gpu]->total_bytes;
+    reading.key = (struct company_key){.of = job->profile,
+                                       .beside = other ? other->profile : NULL,
+                                       .share = other ? job->share : SHARE_ANY,
+                                       .kind = COMPANY_SPEED};
+    company_note(core, &reading);
+}
+
+void company_learn_activity(struct core *core, const struct gpu *gpu, const struct record *record)
+{
+    struct measure reading = {.key = {.kind = COMPANY_ACTIVITY},
+                              .readings = 1,
+                              .value = record->sample.smact_permille,
+                              .gpu_bytes = gpu->total_bytes,
+                              .at_ns = record->at_ns};
+    const struct job *first = gpu->residents[0], *second = gpu->resident_count > 1 ? gpu->residents[1] : NULL;
+
+    if (gpu->resident_count > 2 || !can_tell(gpu) || first->placement_count > 1 ||
+        (second && (second->placement_count > 1 || second->share != first->share)))
+        return;
+    if (second && strcmp(first->profile->workload, second->profile->workload) > 0) {
+        const struct job *swapped = first;
+        first = second;
+        second = swapped;
+    }
+    reading.key.of = first->profile;
+    if (second) {
+        reading.key.beside = second->profile;
+        reading.key.share = second->share;
+    }
+    company_note(core, &reading);
+}
+
+/* ---- What they say ---- */
+
+static const struct measure *known(const struct core *core, const struct gpu *gpu, const struct company_key *key)
+{
+    const struct measure *measure = find(core, key->of, key->beside, key->share, key->kind);
+
+    return measure && measure->gpu_bytes == gpu->total_bytes &&
+                   measure->readings >= (key->beside ? COMPANY_READINGS : 1)
+               ? measure
+               : NULL;
+}
+
+static int32_t ratio(int64_t alone, int64_t in_company)
+{
+    int64_t permille = alone / in_company >= 1000 ? 1000000 : alone * 1000 / in_company;
+
+    return permille < 1000 ? 1000 : (int32_t)permille;
+}
+
+int32_t company_slowdown(const struct core *core, const struct gpu *gpu, const struct profile *of,
+                         const struct profile *beside, uint32_t share)
+{
+    const struct measure *there =
+        known(core, gpu, &(struct company_key){.of = of, .beside = beside, .share = share, .kind = COMPANY_SPEED});
+    const struct measure *alone =
+        there ? known(core, gpu, &(struct company_key){.of = of, .kind = COMPANY_SPEED}) : NULL;
+
+    return alone && alone->unit == there->unit ? ratio(alone->value, there->value) : 0;
+}
+
+int32_t company_slowdown_by_activity(const struct core *core, const struct gpu *gpu, const struct profile *of,
+                                     const struct profile *beside, uint32_t share)
+{
+    bool swaps = strcmp(of->workload, beside->workload) > 0;
+    const struct measure *there =
+        known(core, gpu,
+              &(struct company_key){
+                  .of = swaps ? beside : of, .beside = swaps ? of : beside, .share = share, .kind = COMPANY_ACTIVITY});
+    const struct measure *one =
+        there ? known(core, gpu, &(struct company_key){.of = of, .kind = COMPANY_ACTIVITY}) : NULL;
+    const struct measure *other =
+        one ? known(core, gpu, &(struct company_key){.of = beside, .kind = COMPANY_ACTIVITY}) : NULL;
+
+    return other ? ratio(one->value + other->value, there->value) : 0;
+}
+
+int32_t company_activity(const struct job *job)
+{
+    return job->profile && job->profile->met ? 0 : learned_activity(job);
+}

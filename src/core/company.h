@@ -1,0 +1,70 @@
+/* Measures of workloads alone and in company: how fast their jobs say they are, and how busy the GPU is. What two of
+ * them cost each other is known from that, where it has been seen, and the prediction (slowdown.h) only where it has
+ * not.
+ *
+ * A measure in company counts from the second reading on: one may have met a data set that was read for the first time.
+ * Each reading counts as much as all before it together. A measure without a reading for COMPANY_VALID_NS is forgotten:
+ * programs, data and drivers change, and a pair that turned out bad is tried again. */
+#ifndef CARMA_CORE_COMPANY_H
+#define CARMA_CORE_COMPANY_H
+
+#include <stdint.h>
+
+#include "base/hash.h"
+#include "core/record.h"
+
+struct core;
+struct gpu;
+struct job;
+struct profile;
+
+#define COMPANY_READINGS 2
+#define COMPANY_VALID_NS (30 * 24 * INT64_C(3600000000000))
+#define COMPANY_MOST     4096 /* measures that are remembered: those with the latest readings */
+
+enum company_kind {
+    COMPANY_SPEED,    /* of `of` beside `beside`, in millionths of a step in a second */
+    COMPANY_ACTIVITY, /* the GPU's, with both, in permille; `of` is the first by name */
+    COMPANY_KINDS
+};
+
+struct company_key {                   /* hashed as it is: no padding */
+    const struct profile *of, *beside; /* NULL: alone */
+    uint32_t share;                    /* enum share_mode; 0: alone */
+    uint32_t kind;                     /* enum company_kind */
+};
+
+struct measure {
+    struct company_key key;
+    int64_t value;
+    int64_t unit; /* of a speed: the steps of a pass, since bars of different loops count different steps; else 0 */
+    int64_t gpu_bytes; /* memory of the GPU: tells models apart */
+    uint32_t readings;
+    int64_t at_ns; /* of the latest */
+    UT_hash_handle hh;
+};
+
+/* A reading. False: one of its members is out of range. */
+bool company_note(struct core *core, const struct measure *reading);
+
+/* Learns from a running job's speed: alone, or beside one other job. */
+void company_learn_speed(struct core *core, const struct job *job, const struct record *progressed);
+
+/* Learns from a sample of the GPU that is due (learn.h). */
+void company_learn_activity(struct core *core, const struct gpu *gpu, const struct record *sample);
+
+/* How much slower than alone `of` was beside `beside` by its speed; by the GPU's activity: how much slower both were,
+ * if they were slowed alike, as prediction has it. In permille, at least 1000; 0: not known. */
+int32_t company_slowdown(const struct core *core, const struct gpu *gpu, const struct profile *of,
+                         const struct profile *beside, uint32_t share);
+int32_t company_slowdown_by_activity(const struct core *core, const struct gpu *gpu, const struct profile *of,
+                                     const struct profile *beside, uint32_t share);
+
+/* Its SM activity, by which it is predicted not to fit beside others; 0 where it may be known to get on with them
+ * better than predicted. */
+int32_t company_activity(const struct job *job);
+
+void company_forget_old(struct core *core, int64_t now_ns);
+void company_forget_profile(struct core *core, const struct profile *profile); /* it is about to go */
+
+#endif

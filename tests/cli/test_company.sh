@@ -1,0 +1,83 @@
+#!/bin/sh
+# Usage: test_company.sh CARMA SOURCE BUILD
+# Two workloads that slowed each other, by their own count of steps, are not placed on one GPU again.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+start_node h200x1 100
+CUDA_MPS_PROTOCOL_VERSION=2
+# shellcheck source=tests/cli/mps.sh
+. "$SOURCE/tests/cli/mps.sh"
+begin() {
+    start_daemon --config /dev/null --set mps_pipe_directory= --set mps_control="$CONTROL" --set share=mps --set settle=0s
+}
+begin
+
+# A job does a third of the steps while there is the file `slow`.
+cat >steps <<'JOB'
+done=0
+while sleep 0.1; do
+    if [ -e slow ]; then done=$((done + 10)); else done=$((done + 30)); fi
+    echo $done >"$CARMA_PROGRESS_FILE"
+done
+JOB
+
+submit() {
+    run submit --parsable --gpu-memory 5G -- sh steps "$1"
+    expect_status 0
+    job=$(cat "$T/out")
+}
+
+# speeds JOB: how often its speed was an input of the core.
+speeds() {
+    python3 -c 'import sqlite3, sys
+store = sqlite3.connect("file:" + sys.argv[1] + "/store.db?mode=ro", uri=True)
+print(store.execute("SELECT count(*) FROM record WHERE type = ? AND job = ?", ("progressed", int(sys.argv[2]))).fetchone()[0])' "$STATE" "$1"
+}
+
+# until_speeds JOB COUNT
+until_speeds() {
+    patience
+    until [ "$(speeds "$1")" -ge "$2" ]; do
+        patience || {
+            fail "the speed of job $1 was taught $(speeds "$1") times, not $2"
+            return
+        }
+    done
+}
+
+for workload in a b; do
+    submit $workload
+    until_speeds "$job" 1
+    run cancel "$job"
+    run wait "$job"
+done
+
+touch slow
+submit a
+submit b
+until_field 3 state RUNNING
+until_field 4 state RUNNING # as predicted, it pays
+until_speeds 3 2
+until_speeds 4 2
+run cancel 3-4
+run wait 3-4
+rm slow
+
+stop_daemon # what was learned is kept
+begin
+submit a
+until_field 5 state RUNNING
+submit b
+run explain 6
+grep -q 'beside job 5 on GPU 0: such jobs ran together before and one was slowed down [234]\.[0-9]* times, at most 2.10 is allowed' \
+    "$T/out" || fail "explain: $(cat "$T/out")"
+expect_field 6 state QUEUED
+submit c
+until_field 7 state RUNNING # of which nothing is known
+run cancel 5
+until_field 6 state RUNNING
+run cancel 6-7
+run wait 6-7
+finish_node

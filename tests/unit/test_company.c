@@ -1,0 +1,398 @@
+/* What the core learns of workloads that run beside one another, and how that changes its verdicts (core/company.h). */
+#include "placement_fixture.h"
+
+#include "core/slowdown.h"
+#include "core/snapshot.h"
+
+#define ALONE 10000000 /* millionths of a step in a second */
+
+static void setup_node(struct fixture *f, uint32_t share, int32_t bound)
+{
+    struct core_config config = carma_config();
+
+    config.max_slowdown_permille = bound;
+    reconfigure(f, &config);
+    for (uint32_t g = 0; g < GPUS; g++) {
+        struct record back = {.type = RECORD_GPU_BACK, .gpu = {.gpu = g, .total_bytes = TOTAL, .share = share}};
+        apply(f, back);
+        sample(f, g, 0, 0, 0);
+    }
+    keep_gpus(f, 1);
+}
+
+static void later(struct fixture *f, int64_t s)
+{
+    f->now_ns += SECONDS(s);
+}
+
+static uint64_t starts(struct fixture *f, const char *workload)
+{
+    uint64_t job = submit_workload(f, workload, 1, GIB, 500);
+
+    decide(f);
+    if (*placed_on(f, job)) {
+        job_event(f, RECORD_STARTED, job);
+        memory_observed(f, job, 0, GIB);
+    }
+    later(f, 3600);
+    return job;
+}
+
+/* As another policy would have placed it, or a person. */
+static uint64_t is_put(struct fixture *f, const char *workload, uint32_t share)
+{
+    struct record placed = {.type = RECORD_PLACED, .job = submit_workload(f, workload, 1, GIB, 500)};
+
+    placed.placed = (struct record_placed){.count = 1, .reserved_bytes = GIB, .share = share, .fence_bytes = -1};
+    apply(f, placed);
+    job_event(f, RECORD_STARTED, placed.job);
+    memory_observed(f, placed.job, 0, GIB);
+    later(f, 3600);
+    return placed.job;
+}
+
+static void progresses(struct fixture *f, uint64_t job, int64_t speed, int64_t total)
+{
+    struct record record = {.type = RECORD_PROGRESSED, .job = job};
+
+    later(f, 600);
+    record.progressed = (struct record_progressed){speed, SECONDS(300), total};
+    apply(f, record);
+}
+
+static void is_active(struct fixture *f, int32_t permille)
+{
+    later(f, 900);
+    sample(f, 0, GIB, 0, permille);
+}
+
+static void ends(struct fixture *f, uint64_t job)
+{
+    exits(f, job, EXIT_COMPLETED, -1);
+    later(f, 3600);
+}
+
+static bool runs(const struct fixture *f, uint64_t job)
+{
+    return core_find_job(f->core, job)->placement_count > 0;
+}
+
+/* Each alone, then both together, so much slower: `readings` times. */
+static void meet(struct fixture *f, uint32_t share, int32_t a_permille, int32_t b_permille, int readings)
+{
+    uint64_t a = starts(f, "a"), b;
+
+    progresses(f, a, ALONE, 100);
+    ends(f, a);
+    b = starts(f, "b");
+    progresses(f, b, ALONE, 200);
+    ends(f, b);
+    a = is_put(f, "a", share);
+    b = is_put(f, "b", share);
+    for (int i = 0; i < readings; i++) {
+        progresses(f, a, (int64_t)ALONE * 1000 / a_permille, 100);
+        progresses(f, b, (int64_t)ALONE * 1000 / b_permille, 200);
+    }
+    ends(f, a);
+    ends(f, b);
+}
+
+/* By the prediction two jobs of 50% SM activity pay as clients of a server. These two did not. */
+static void test_a_bad_pair_is_not_placed_again(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t job;
+
+    setup_node(f, SHARE_MPS, 2000);
+    meet(f, SHARE_MPS, 1900, 2410, 2);
+    starts(f, "a");
+    job = starts(f, "b");
+    assert_false(runs(f, job));
+    assert_reason(
+        f, job,
+        "beside job 5 on GPU 0: such jobs ran together before and one was slowed down 2.41 times, at most 2.00 "
+        "is allowed");
+    assert_int_equal(core_reason(f->core, job, f->now_ns).code, REASON_PAIR);
+    assert_true(runs(f, starts(f, "c")) && !runs(f, job)); /* with others both go on */
+}
+
+static void test_one_reading_condemns_nobody(void **state)
+{
+    struct fixture *f = *state;
+
+    setup_node(f, SHARE_MPS, 2000);
+    meet(f, SHARE_MPS, 1900, 2410, 1);
+    starts(f, "a");
+    assert_true(runs(f, starts(f, "b")));
+}
+
+/* The second reading was good: half of each counts. */
+static void test_readings_are_balanced(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t a, b;
+
+    setup_node(f, SHARE_MPS, 2000);
+    meet(f, SHARE_MPS, 3000, 3000, 1);
+    a = starts(f, "a");
+    b = starts(f, "b");
+    assert_true(runs(f, b));
+    progresses(f, a, ALONE, 100);
+    progresses(f, b, ALONE, 200);
+    assert_int_equal(slowdown_predict(f->core, core_gpu(f->core, 0), NULL).worst_permille, 1500);
+}
+
+/* The prediction for turns of such jobs is beyond the bound; they got on well. */
+static void test_a_good_pair_is_placed_again(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t job;
+
+    setup_node(f, SHARE_TIME_SLICE, 1300);
+    meet(f, SHARE_TIME_SLICE, 1200, 1250, 2);
+    starts(f, "a");
+    job = starts(f, "b");
+    assert_true(runs(f, job));
+    assert_int_equal(slowdown_predict(f->core, core_gpu(f->core, 0), NULL).worst_permille, 1250);
+    assert_false(runs(f, starts(f, "c"))); /* of which nothing is known but the prediction */
+}
+
+static void test_turns_that_gained_too_little(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t job;
+
+    setup_node(f, SHARE_TIME_SLICE, 0);
+    meet(f, SHARE_TIME_SLICE, 1750, 1750, 2);
+    starts(f, "a");
+    job = starts(f, "b");
+    assert_reason(f, job,
+                  "beside job 5 on GPU 0: such jobs ran together before and did 114% of what one does alone, 120% is "
+                  "asked for");
+}
+
+static void test_clients_that_lost_by_it(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t job;
+
+    setup_node(f, SHARE_MPS, 0);
+    meet(f, SHARE_MPS, 2050, 2050, 2); /* no more than readings differ by: it started earlier */
+    starts(f, "a");
+    job = starts(f, "b");
+    assert_true(runs(f, job));
+    for (int i = 0; i < 12; i++) {
+        progresses(f, job, (int64_t)ALONE * 1000 / 2400, 200);
+        progresses(f, job - 1, (int64_t)ALONE * 1000 / 2400, 100);
+    }
+    ends(f, job);
+    assert_false(runs(f, job = starts(f, "b")));
+    assert_reason(
+        f, job,
+        "beside job 5 on GPU 0: such jobs ran together before and did 83% of what one does alone, 95% is asked "
+        "for");
+}
+
+/* After a month nobody knows whether the program, its data or the driver is the same. */
+static void test_a_bad_pair_is_forgotten(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t job;
+
+    setup_node(f, SHARE_MPS, 2000);
+    meet(f, SHARE_MPS, 1900, 2410, 2);
+    starts(f, "a");
+    job = starts(f, "b");
+    assert_false(runs(f, job));
+    later(f, 29 * 86400);
+    sample(f, 0, GIB, 0, -1);
+    decide(f);
+    assert_false(runs(f, job));
+    later(f, 2 * 86400);
+    sample(f, 0, GIB, 0, -1);
+    decide(f);
+    assert_true(runs(f, job));
+}
+
+/* Of three, what two of them did to each other is the least that is to be expected. */
+static void test_a_bad_pair_in_larger_company(void **state)
+{
+    struct fixture *f = *state;
+
+    setup_node(f, SHARE_MPS, 2000);
+    meet(f, SHARE_MPS, 1900, 2410, 2);
+    starts(f, "c");
+    starts(f, "a");
+    assert_int_equal(core_gpu(f->core, 0)->resident_count, 2);
+    assert_false(runs(f, starts(f, "b")));
+}
+
+/* What counts other steps, runs by another mode, has company that came a moment ago, or shares with two tells nothing
+ * of the pair. */
+static void test_what_tells_nothing(void **state)
+{
+    struct fixture *f = *state;
+    struct record record = {.type = RECORD_PROGRESSED};
+    uint64_t a, b;
+
+    setup_node(f, SHARE_MPS, 0);
+    meet(f, SHARE_MPS, 1500, 1500, 2);
+    a = is_put(f, "a", SHARE_MPS);
+    b = is_put(f, "b", SHARE_MPS);
+    assert_int_equal(slowdown_predict(f->core, core_gpu(f->core, 0), NULL).worst_permille, 1500);
+    is_put(f, "c", SHARE_MPS);
+    progresses(f, a, ALONE / 9, 100);
+    ends(f, b + 1);
+    f->now_ns -= SECONDS(3600);
+    record.job = a;
+    record.progressed = (struct record_progressed){ALONE / 9, SECONDS(300), 100};
+    apply(f, record);
+    assert_int_equal(slowdown_predict(f->core, core_gpu(f->core, 0), NULL).worst_permille, 1500);
+    later(f, 3600);
+    progresses(f, a, ALONE, 7); /* steps of another loop */
+    progresses(f, a, ALONE, 7);
+    assert_int_not_equal(company_slowdown(f->core, core_gpu(f->core, 0), core_find_job(f->core, b)->profile,
+                                          core_find_job(f->core, a)->profile, SHARE_MPS),
+                         0);
+    assert_int_equal(company_slowdown(f->core, core_gpu(f->core, 0), core_find_job(f->core, a)->profile,
+                                      core_find_job(f->core, b)->profile, SHARE_MPS),
+                     0);
+    assert_int_equal(company_slowdown(f->core, core_gpu(f->core, 0), core_find_job(f->core, b)->profile,
+                                      core_find_job(f->core, a)->profile, SHARE_TIME_SLICE),
+                     0);
+}
+
+/* Jobs that say nothing of their progress: the GPU was not busier with both than with one. */
+static void test_activity_tells_as_well(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t a, b;
+
+    setup_node(f, SHARE_MPS, 2000);
+    a = starts(f, "a");
+    is_active(f, 500);
+    ends(f, a);
+    a = is_put(f, "a", SHARE_MPS);
+    b = is_put(f, "b", SHARE_MPS);
+    is_active(f, 480);
+    is_active(f, 480);
+    ends(f, a);
+    is_active(f, 500); /* b alone, which was not known before */
+    ends(f, b);
+    starts(f, "b");
+    b = starts(f, "a");
+    assert_reason(
+        f, b,
+        "beside job 4 on GPU 0: such jobs ran together before and one was slowed down 2.08 times, at most 2.00 "
+        "is allowed");
+}
+
+/* Three readings say no more than a tenth beyond the prediction (1.33 for two of 50%). */
+static void test_activity_is_not_exact(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t a, b;
+
+    setup_node(f, SHARE_MPS, 1400);
+    for (int i = 0; i < 2; i++) {
+        a = starts(f, i ? "a" : "b");
+        is_active(f, 500);
+        ends(f, a);
+    }
+    a = is_put(f, "a", SHARE_MPS);
+    b = is_put(f, "b", SHARE_MPS);
+    is_active(f, 700);
+    is_active(f, 700);
+    assert_int_equal(company_slowdown_by_activity(f->core, core_gpu(f->core, 0), core_find_job(f->core, a)->profile,
+                                                  core_find_job(f->core, b)->profile, SHARE_MPS),
+                     1428);
+    assert_false(slowdown_predict(f->core, core_gpu(f->core, 0), NULL).measured);
+}
+
+/* The records say as much as a snapshot of what they made. */
+static void test_it_is_kept(void **state)
+{
+    struct fixture *f = *state;
+    struct record_list records = {0};
+    struct core *again = core_new();
+    struct error err = {{0}};
+    char *then, *now;
+
+    setup_node(f, SHARE_MPS, 2000);
+    meet(f, SHARE_MPS, 1900, 2410, 2);
+    core_snapshot(f->core, f->now_ns, &records);
+    for (size_t i = 0; i < records.count; i++)
+        if (core_apply(again, &records.items[i], &err) != 0)
+            fail_msg("%s", err.text);
+    then = core_dump(f->core);
+    now = core_dump(again);
+    assert_string_equal(now, then);
+    assert_non_null(strstr(now, "measure b beside=a by=mps kind=0 value=4149377/200"));
+    free(then);
+    free(now);
+    for (size_t i = 0; i < records.count; i++) {
+        struct record bad = records.items[i];
+        if (bad.type != RECORD_STATE_MEASURE)
+            continue;
+        core_free(again);
+        again = core_new();
+        for (size_t k = 0; k < i; k++)
+            core_apply(again, &records.items[k], NULL);
+        bad.state_measure.kind = COMPANY_KINDS;
+        assert_int_not_equal(core_apply(again, &bad, NULL), 0);
+        bad = records.items[i];
+        bad.state_measure.beside[0] = '?'; /* which has no history */
+        assert_int_not_equal(core_apply(again, &bad, NULL), 0);
+        bad = records.items[i];
+        bad.state_measure.value = 0;
+        assert_int_not_equal(core_apply(again, &bad, NULL), 0);
+        break;
+    }
+    core_free(again);
+    record_list_release(&records);
+}
+
+/* The measures with the oldest readings go first, and all of a workload that is forgotten. */
+static void test_their_number_is_bounded(void **state)
+{
+    struct fixture *f = *state;
+    struct measure reading = {.readings = 1, .value = 1, .gpu_bytes = TOTAL};
+    char name[32];
+
+    (void)f;
+    for (int i = 0; i < COMPANY_MOST + 10; i++) {
+        snprintf(name, sizeof name, "w%d", i);
+        reading.key = (struct company_key){.of = learn_profile(f->core, name)};
+        assert_true(company_note(f->core, &reading));
+        assert_true(HASH_COUNT(f->core->measures) <= COMPANY_MOST);
+    }
+    assert_string_equal(f->core->measures->key.of->workload, "w10");
+    assert_int_equal(learn_profile(f->core, "w9")->measures, 0);
+    reading.key.beside = learn_profile(f->core, "w10");
+    assert_true(company_note(f->core, &reading));
+    assert_int_equal(learn_profile(f->core, "w10")->measures, 1); /* its own has gone for it */
+    company_forget_profile(f->core, reading.key.of);
+    assert_int_equal(learn_profile(f->core, "w10")->measures, 0);
+    assert_int_equal(HASH_COUNT(f->core->measures), COMPANY_MOST - 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_bad_pair_is_not_placed_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_one_reading_condemns_nobody, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_readings_are_balanced, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_good_pair_is_placed_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_turns_that_gained_too_little, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_clients_that_lost_by_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_bad_pair_is_forgotten, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_bad_pair_in_larger_company, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_what_tells_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_activity_tells_as_well, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_activity_is_not_exact, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_it_is_kept, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_their_number_is_bounded, setup, teardown),
+    };
+
+    return cmocka_run_group_tests_name("company", tests, NULL, NULL);
+}
