@@ -233,7 +233,9 @@ static void open_settled(struct core *core, int64_t now_ns)
 {
     for (uint32_t i = 0; i < core->gpu_count; i++) {
         struct gpu *gpu = core->gpus[i];
-        if (gpu->settling_job && !gpu_settling(core, gpu, now_ns) && gpu->opened_settled_ns != gpu->closed_until_ns) {
+        if (gpu_settling(core, gpu, now_ns)) {
+            gpu->opened_settled_ns = 0; /* with another clock or setting it was open before */
+        } else if (gpu->settling_job && gpu->opened_settled_ns != gpu->closed_until_ns) {
             gpu->opened_settled_ns = gpu->closed_until_ns;
             gpu_opens(core, gpu);
         }

@@ -217,6 +217,40 @@ static void test_a_clock_set_back_settles_nothing_for_hours(void **state)
     assert_string_equal(placed_on(f, second), "0");
 }
 
+static void settle_for(struct fixture *f, int64_t settle_ns)
+{
+    struct core_config config = *core_configuration(f->core);
+
+    config.settle_ns = settle_ns;
+    reconfigure(f, &config);
+}
+
+/* A GPU that was open under a shorter setting opens once more. */
+static void test_a_gpu_that_settles_again_opens_again(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t second, wide;
+
+    configure(f, "magm", MEMORY_MONITOR);
+    for (uint32_t g = 1; g < GPUS; g++)
+        apply(f, (struct record){.type = RECORD_GPU_LOST, .gpu.gpu = g});
+    submit(f, 1, -1);
+    decide(f);
+    second = submit(f, 1, -1);
+    job_event(f, RECORD_HELD, second);
+    wide = submit(f, 2, -1);
+    settle_for(f, SECONDS(1));
+    decide(f);
+    settle_for(f, SECONDS(30));
+    job_event(f, RECORD_HELD, wide);
+    job_event(f, RECORD_RELEASED, second);
+    decide(f);
+    assert_string_equal(placed_on(f, second), "");
+    f->now_ns += GPU_SETTLE_LIMIT * SECONDS(30);
+    decide(f);
+    assert_string_equal(placed_on(f, second), "0");
+}
+
 static void test_memory_never_seen_closes_a_gpu_not_for_ever(void **state)
 {
     struct fixture *f = *state;
@@ -663,6 +697,7 @@ int main(void)
         CASE(test_reservation_and_margin_in_the_monitor_view),
         CASE(test_monitor_closes_a_gpu_until_memory_settles),
         CASE(test_a_clock_set_back_settles_nothing_for_hours),
+        CASE(test_a_gpu_that_settles_again_opens_again),
         CASE(test_memory_never_seen_closes_a_gpu_not_for_ever),
         CASE(test_decision_period),
         CASE(test_reservations_do_not_race),
