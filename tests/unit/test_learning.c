@@ -188,6 +188,7 @@ static void test_what_is_learned_on_one_gpu_opens_another(void **state)
     struct core_config config = carma_config();
 
     config.max_slowdown_permille = 1500;
+    config.starvation_timeout_ns = SECONDS(36000); /* else GPUs are reserved for the job that waits */
     reconfigure(f, &config);
     keep_gpus(f, 2);
     submit_workload(f, "w", 1, 39 * GIB, -1);
