@@ -23,6 +23,10 @@ def _arguments():
         help="run the script once with {batch} in its arguments replaced by N and once by M: the capture holds for "
         "every batch size",
     )  # fmt: skip
+    parser.add_argument(
+        "--longest", type=int, metavar="N",
+        help="a last step with batches of which each dimension that differs between steps (sentences' length) is N",
+    )  # fmt: skip
     parser.add_argument("--name", help="of the model; default: its class")
     parser.add_argument("script", metavar="SCRIPT")
     parser.add_argument("arguments", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="the script's own")
@@ -50,8 +54,9 @@ def _batches(arguments):
 def main():
     arguments = _arguments()
     runs = _batches(arguments)
-    if arguments.steps < 1:
-        sys.exit(f"carma.capture: --steps {arguments.steps}: at least 1")
+    for option, value in (("steps", arguments.steps), ("longest", arguments.longest)):
+        if value is not None and value < 1:
+            sys.exit(f"carma.capture: --{option} {value}: at least 1")
     os.environ["CUDA_VISIBLE_DEVICES"] = ""  # before PyTorch looks
     try:
         import torch  # noqa: F401
@@ -61,7 +66,7 @@ def main():
     from carma.errors import CaptureError
 
     try:
-        recorded = [script.record(arguments.script, run, arguments.steps) for run in runs]
+        recorded = [script.record(arguments.script, run, arguments.steps, arguments.longest) for run in runs]
         (trace, header), other = recorded[0], recorded[1][0] if len(recorded) > 1 else None
         if other is not None and other.batch == trace.batch:
             raise CaptureError(f"--batch {arguments.batch}: the script trained with {trace.batch} both times")
@@ -74,6 +79,8 @@ def main():
     scale = "for any batch size" if not reason else f"for this batch size alone ({reason})"
     training = f"batch size {trace.batch}, {header['optimizer']}, {header['precision']}"
     print(f"{arguments.output}: {header['model']}, {training}, {len(trace.events)} events; {scale}", file=sys.stderr)
+    for doubt in header["doubts"]:
+        print(f"{arguments.output}: {doubt}", file=sys.stderr)
 
 
 class _Callable(types.ModuleType):

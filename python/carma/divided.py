@@ -75,6 +75,9 @@ class DividedRecorder(Recorder):
             return all(values.value_of(v) is not None for v in args) and torch.equal(*map(values.value_of, args))
         if name == "copy_" and not isinstance(args[0], FakeTensor):
             return args[0].copy_(values.on_host(args[1]))
+        if name == "_to_copy" and not fake and type(args[0]) is torch.Tensor and self.follower is not None:
+            inputs = [self.follower.lengthened(args[0])]
+            args = (*inputs, *args[1:])
         if name in ("is_pinned", "_pin_memory"):
             return False if name == "is_pinned" else args[0]
         self.reap()
@@ -117,10 +120,16 @@ class DividedRecorder(Recorder):
         if name in MASKED:
             args = self._without_masks(name, args)
             inputs = tensors_in(kwargs, tensors_in(args))
+        special = [(value, type(value)) for value in inputs if type(value) is not FakeTensor]
+        for value, _ in special:  # parameters of a kind of their own: to operators they are plain
+            value.__class__ = FakeTensor
         try:
             out = self.fake_mode.dispatch(func, types, args, kwargs)
         except Exception as error:
             out = self._sized_by_values(func, name, args, kwargs, error)
+        finally:
+            for value, kind in special:
+                value.__class__ = kind
         outputs = tensors_in(out)
         self._follow_values(func, name, args, kwargs, inputs, out, outputs)
         outputs = [value for value in outputs if isinstance(value, FakeTensor)]

@@ -13,6 +13,7 @@ from carma.optimizers import any_norm_will_do, name_of_optimizer, states_of
 from carma.recorder import FORWARD, OPTIMIZER, SETUP
 from carma.versions import tensors_in
 
+SEEN = 3  # steps that show which dimensions differ; the first one's batch comes among the set-up
 HALF = (torch.float16, torch.bfloat16)
 
 
@@ -23,8 +24,12 @@ class Enough(BaseException):
 class Follower:
     """finish(): called once, when the last step is done."""
 
-    def __init__(self, recorder, steps, finish):
+    def __init__(self, recorder, steps, finish, longest=None):
         self.recorder, self.steps, self.finish = recorder, steps, finish
+        self.longest = longest
+        if longest is not None:
+            self.steps = max(steps, SEEN) + 1
+        self.moved = [[]]  # shapes of the tensors that were copied to the device, of each step
         self.batch = None
         self.model = ""
         self.optimizer = "none"
@@ -109,7 +114,27 @@ class Follower:
         self.passed_back = False
         self._step_is_done()
 
+    def lengthened(self, tensor):
+        """What is copied to the device in the last step: each dimension that differed between steps is as long as the
+        user says. The rest is zeros."""
+        self.moved[-1].append(tuple(tensor.shape))
+        if self.longest is None or len(self.moved) < self.steps:
+            return tensor
+        index = len(self.moved[-1]) - 1
+        seen = [shapes[index] for shapes in self.moved[1:-1] if index < len(shapes)]
+        if {len(shape) for shape in seen} != {tensor.dim()}:
+            return tensor
+        shape = [self.longest if len({*sizes, size}) > 1 else size for size, *sizes in zip(tensor.shape, *seen)]
+        if shape == list(tensor.shape):
+            return tensor
+        self.recorder.doubt(f"batches of length {self.longest} were made from shorter ones", 150)
+        made = tensor.new_zeros(shape)
+        part = tuple(slice(0, min(new, old)) for new, old in zip(shape, tensor.shape))
+        made[part] = tensor[part]
+        return made
+
     def _step_is_done(self):
+        self.moved.append([])
         if self.recorder.step >= self.steps:
             self.recorder.reap()
             self.finish()

@@ -273,6 +273,24 @@ def _swapped(parameter, other):
     become(parameter, other)
 
 
+@functools.lru_cache(maxsize=None)
+def _fake_kind(kind):
+    """Of a library's own parameters (in 4 bits, say): a kind of both."""
+    return type(kind.__name__, (kind, FakeTensor), {"__module__": kind.__module__})
+
+
+def _made_subclass(original):
+    def make(kind, data, *args, **kwargs):
+        if not isinstance(data, FakeTensor) or kind in (torch.Tensor, torch.nn.Parameter) or issubclass(kind, FakeTensor):
+            return original(kind, data, *args, **kwargs)
+        made = data.detach().requires_grad_(bool(args and args[0]) or kwargs.get("require_grad", False))
+        made._is_param = issubclass(kind, torch.nn.Parameter)
+        made.__class__ = _fake_kind(kind)
+        return made
+
+    return make
+
+
 def _set_data(tensor, value):
     if isinstance(tensor, FakeTensor) is isinstance(value, FakeTensor):
         torch._C.TensorBase.data.__set__(tensor, value)
@@ -281,12 +299,16 @@ def _set_data(tensor, value):
             tensor.carma_value = getattr(value, "carma_value", None)
         return
     is_parameter, gradient = isinstance(tensor, torch.nn.Parameter), tensor.requires_grad
+    kind, own = type(tensor), dict(vars(tensor))
     value = value.detach()
     if is_parameter and isinstance(value, FakeTensor):
         value._is_param = True
     elif is_parameter:
         value = torch.nn.Parameter(value)
     become(tensor, value.requires_grad_(gradient))
+    if isinstance(tensor, FakeTensor) and kind not in (torch.Tensor, torch.nn.Parameter):
+        tensor.__class__ = _fake_kind(kind)
+        vars(tensor).update(own)
 
 
 def _deep_copy(tensor, memo):
@@ -340,6 +362,7 @@ def _let_tensors_move(stack):
     replace(stack, torch.utils, "swap_tensors", _swapped)
     replace(stack, torch.Tensor, "data", property(torch._C.TensorBase.data.__get__, _set_data))
     replace(stack, FakeTensor, "__deepcopy__", _deep_copy)
+    replace(stack, torch.Tensor, "_make_subclass", staticmethod(_made_subclass(torch.Tensor._make_subclass)))
 
 
 @contextlib.contextmanager

@@ -121,7 +121,7 @@ def _pretend_machine(stack, recorder):
     })  # fmt: skip
 
 
-def _watched(path, arguments, steps, hand_over):
+def _watched(path, arguments, steps, longest, hand_over):
     """Runs the script in this process. hand_over(trace, header) is called when its last step is done."""
     divided = pretend.mapping() == "cuda"
     with contextlib.ExitStack() as stack:
@@ -141,7 +141,7 @@ def _watched(path, arguments, steps, hand_over):
             recorder.finish()
             hand_over(writer.Trace(recorder, follower.batch or 1), header)
 
-        follower = Follower(recorder, steps, finish)
+        follower = Follower(recorder, steps, finish, longest)
         recorder.follower = follower
         follow_optimizers(stack, follower, pretend.replace)
         _load_in_this_process(stack, divided)
@@ -194,7 +194,7 @@ def _one_line(path, error):
     return f"{place}: {type(error).__name__}: {first[:300]}"
 
 
-def record(path, arguments, steps):
+def record(path, arguments, steps, longest=None):
     """In a process of its own, so that nothing of one run is left for the next."""
     source, sink = os.pipe()
     sys.stdout.flush()
@@ -203,7 +203,7 @@ def record(path, arguments, steps):
         os.close(source)
         answer = []
         try:
-            _watched(path, arguments, steps, lambda *found: answer.append(("done", *found)))
+            _watched(path, arguments, steps, longest, lambda *found: answer.append(("done", *found)))
         except BaseException as error:
             if not answer:  # what fails after the last step does not matter
                 if os.environ.get("CARMA_CAPTURE_TRACEBACK"):

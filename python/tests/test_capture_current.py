@@ -370,6 +370,23 @@ class Script(Case):
         self.assertEqual(file.total("o"), 2 * file.total("p"))
         self.assertEqual(file.total("p"), (64 * 256 + 256 + 2560 + 10) * 4)
 
+    def test_the_longest_batch_is_made_from_shorter_ones(self):
+        text = """
+import itertools, torch
+model = torch.nn.Sequential(torch.nn.Embedding(10, 8), torch.nn.Linear(8, 8)).cuda()
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for length in itertools.count(5):
+    model(torch.ones(4, length, dtype=torch.long).to("cuda")).sum().backward()
+    optimizer.step()
+"""
+        for options, steps, length, doubt in (
+            ((), 2, 6, "steps differ"), (("--longest", "300"), 4, 300, "length 300 were made"),
+        ):  # fmt: skip
+            done, _ = self.script(text, *options)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(doubt, self.file().doubts)
+            self.assertIn(4 * length * 8 * 4, self.file().sizes("a", steps, "forward"))
+
     def test_precision_is_that_of_the_products(self):
         half = self.recorded(**{"torch.zeros(99, 64)": "torch.zeros(99, 64).bfloat16()",
                                 "model.to(device)": "model.to(device).bfloat16()"})  # fmt: skip
