@@ -92,6 +92,8 @@ static void advance(struct progress *progress, struct progress_bar *bar, const s
     } else {
         return;
     }
+    if (count->done > PROGRESS_DONE_MOST)
+        count->done = count->step;
     bar->moved = progress->reading;
 }
 

@@ -10,6 +10,8 @@
 
 #define PROGRESS_BARS 4 /* that are told apart, by their totals: of training, of validation, of epochs */
 
+#define PROGRESS_DONE_MOST INT64_C(1000000000000000) /* beyond that the count of all passes begins anew */
+
 struct progress_count {
     int64_t step;  /* of this pass */
     int64_t total; /* steps of a pass; 0: not said */

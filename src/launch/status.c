@@ -230,7 +230,8 @@ static bool parse_progress(const char *value, struct progress_count *count)
 {
     return sscanf(value, "%" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64, &count->step, &count->total, &count->done,
                   &count->at_ns) == 4 &&
-           count->step >= 0 && count->total >= 0 && count->done >= 0 && count->at_ns > 0;
+           count->step >= 0 && count->total >= 0 && count->done >= 0 && count->done <= PROGRESS_DONE_MOST &&
+           count->at_ns > 0;
 }
 
 static bool parse_bool(const char *value, bool *result)

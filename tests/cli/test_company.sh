@@ -42,7 +42,7 @@ until_speeds() {
     until [ "$(speeds "$1")" -ge "$2" ]; do
         patience || {
             fail "the speed of job $1 was taught $(speeds "$1") times, not $2"
-            return
+            finish_node
         }
     done
 }

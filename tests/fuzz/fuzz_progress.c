@@ -9,8 +9,8 @@ static void check(const struct progress *progress)
 {
     const struct progress_count *count = progress_newest(progress);
 
-    require(!count || (count->step >= 0 && count->total >= 0 && count->done >= 0 && count->at_ns == 0 &&
-                       (!count->total || count->step <= count->total)));
+    require(!count || (count->step >= 0 && count->total >= 0 && count->done >= 0 && count->done <= PROGRESS_DONE_MOST &&
+                       count->at_ns == 0 && (!count->total || count->step <= count->total)));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)

@@ -233,6 +233,7 @@ static void test_what_tells_nothing(void **state)
 {
     struct fixture *f = *state;
     struct record record = {.type = RECORD_PROGRESSED};
+    uint32_t measures;
     uint64_t a, b;
 
     setup_node(f, SHARE_MPS, 0);
@@ -241,7 +242,9 @@ static void test_what_tells_nothing(void **state)
     b = is_put(f, "b", SHARE_MPS);
     assert_int_equal(slowdown_predict(f->core, core_gpu(f->core, 0), NULL).worst_permille, 1500);
     is_put(f, "c", SHARE_MPS);
+    measures = HASH_COUNT(f->core->measures);
     progresses(f, a, ALONE / 9, 100);
+    assert_int_equal(HASH_COUNT(f->core->measures), measures);
     ends(f, b + 1);
     f->now_ns -= SECONDS(3600);
     record.job = a;

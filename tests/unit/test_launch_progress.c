@@ -143,11 +143,24 @@ static void test_lines(void **state)
     expect(&progress, 3, 100, 103);
 }
 
+/* A job that counts without end does not make a status that nobody can read. */
+static void test_the_sum_is_bounded(void **state)
+{
+    static const char pass[] = "999999999999/999999999999\n0/999999999999\n";
+    struct progress progress = {0};
+
+    (void)state;
+    for (int i = 0; i < 2500; i++) {
+        progress_read_lines(&progress, pass, sizeof pass - 1);
+        assert_true(progress_newest(&progress)->done >= 0 && progress_newest(&progress)->done <= PROGRESS_DONE_MOST);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lightning), cmocka_unit_test(test_tqdm),  cmocka_unit_test(test_bars),
-        cmocka_unit_test(test_pieces),    cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_pieces),    cmocka_unit_test(test_lines), cmocka_unit_test(test_the_sum_is_bounded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,13 +36,14 @@ static bool goes_on_from(const struct progress_count *count, const struct progre
 static void teach(struct runs *runs, struct run *run, int64_t speed, int64_t settled, int64_t from_ns)
 {
     const struct progress_count *count = &run->status.progress;
+    int64_t now_ns = nodetime_now_ns(); /* the clock may have been set back */
 
     if (speed <= 0 || (run->taught_settled_ns == settled && count->at_ns - run->taught_ns < TEACH_PAUSE_NS))
         return;
     run->taught_settled_ns = settled;
     run->taught_ns = count->at_ns;
     runs_input(runs, &(struct record){.type = RECORD_PROGRESSED,
-                                      .at_ns = count->at_ns,
+                                      .at_ns = count->at_ns < now_ns ? count->at_ns : now_ns,
                                       .job = run->job,
                                       .progressed = {.micro_steps_per_s = speed,
                                                      .span_ns = count->at_ns - from_ns,
