@@ -40,7 +40,7 @@ print(store.execute("SELECT count(*) FROM record WHERE type = ? AND job = ?", ("
 until_speeds() {
     patience
     until [ "$(speeds "$1")" -ge "$2" ]; do
-        patience || {
+        patient || {
             fail "the speed of job $1 was taught $(speeds "$1") times, not $2"
             finish_node
         }

@@ -17,9 +17,9 @@ progress() {
 until_progress() {
     patience
     until [ "$(progress "$1" step)/$(progress "$1" total)" = "$2/$3" ]; do
-        patience || {
+        patient || {
             fail "job $1 has come to $(progress "$1" step)/$(progress "$1" total), expected $2/$3"
-            return
+            finish_node
         }
     done
 }
@@ -45,7 +45,7 @@ until_progress 2 500 1000
 # A step of carma-train is a second of its work, and it is alone.
 patience
 until [ "$(progress 4 steps_per_s)" != None ]; do
-    patience || {
+    patient || {
         fail 'no speed is known of job 4'
         break
     }
@@ -60,11 +60,5 @@ expect_out none
 run cancel 1-4
 run wait 1-4
 expect_field 2 progress None # it has ended
-patience
-until [ -z "$(ls "$CARMA_SOCKET.scripts")" ]; do
-    patience || {
-        fail "something is left: $(ls "$CARMA_SOCKET.scripts")"
-        break
-    }
-done
+[ -z "$(ls "$CARMA_SOCKET.scripts")" ] || fail "something is left: $(ls "$CARMA_SOCKET.scripts")"
 finish_node
