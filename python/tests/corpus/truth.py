@@ -24,6 +24,7 @@ def stand_in_for_missing_data():
 
 def record(out, steps, script, arguments):
     import runpy
+    import types
 
     import torch
     from torch.profiler import ProfilerActivity, profile
@@ -55,18 +56,22 @@ def record(out, steps, script, arguments):
 
     def made(optimizer, *args, **kwargs):
         init(optimizer, *args, **kwargs)
-        step = optimizer.step
+        step = type(optimizer).step
 
-        def followed(*args, **kwargs):
-            result = step(*args, **kwargs)
+        def followed(optimizer, *args, **kwargs):
+            result = step(optimizer, *args, **kwargs)
             state["steps"] += 1
             if state["profile"] is not None:
                 end()
             return result
 
-        optimizer.step = followed
+        optimizer.step = types.MethodType(followed, optimizer)
 
     stand_in_for_missing_data()
+    dropout = torch.dropout  # a mask of a byte for each element, as CUDA's
+    torch.dropout = torch._VF.dropout = lambda source, p, train: (
+        torch.native_dropout(source, p, True)[0] if train and 0 < p < 1 else dropout(source, p, train)
+    )
     for name, module in list(sys.modules.items()):
         if name.startswith("torch.optim.") and hasattr(module, "_default_to_fused_or_foreach"):
             module._default_to_fused_or_foreach = lambda *_, **__: (False, True)  # as on CUDA
