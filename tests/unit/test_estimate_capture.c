@@ -88,7 +88,8 @@ static void doubts_are_kept(void **state)
     assert_int_equal(capture.doubt_permille, 250);
     assert_string_equal(capture.doubts, "steps differ");
     capture_release(&capture);
-    assert_int_equal(read_text(&capture, HEAD "batch 8\n" TRAINING "doubts 1001 much\n" TABLES EVENTS, 0, &err), -EINVAL);
+    assert_int_equal(read_text(&capture, HEAD "batch 8\n" TRAINING "doubts 1001 much\n" TABLES EVENTS, 0, &err),
+                     -EINVAL);
 }
 
 static void events_are_in_their_place(void **state)
@@ -282,16 +283,11 @@ static void golden_is_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(says_what_was_recorded),
-        cmocka_unit_test(doubts_are_kept),
-        cmocka_unit_test(events_are_in_their_place),
-        cmocka_unit_test(convolutions_have_their_geometry),
-        cmocka_unit_test(any_batch_size_where_it_scales),
-        cmocka_unit_test(its_trainings_are_named),
-        cmocka_unit_test(contradictions_are_refused),
-        cmocka_unit_test(broken_files_are_refused),
-        cmocka_unit_test(sizes_do_not_overflow),
-        cmocka_unit_test(golden_is_read),
+        cmocka_unit_test(says_what_was_recorded),         cmocka_unit_test(doubts_are_kept),
+        cmocka_unit_test(events_are_in_their_place),      cmocka_unit_test(convolutions_have_their_geometry),
+        cmocka_unit_test(any_batch_size_where_it_scales), cmocka_unit_test(its_trainings_are_named),
+        cmocka_unit_test(contradictions_are_refused),     cmocka_unit_test(broken_files_are_refused),
+        cmocka_unit_test(sizes_do_not_overflow),          cmocka_unit_test(golden_is_read),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -672,6 +672,23 @@ static void remove_program(char *path)
     free(path);
 }
 
+/* On PATH there is nothing of the name that may be executed. execvp() says the same where a folder of PATH cannot be
+ * read. */
+static void test_not_on_the_path(void **state)
+{
+    struct world world;
+    CLEANUP(free_ptr) char *path = xstrdup(getenv("PATH"));
+    CLEANUP(free_ptr) char *with = NULL;
+    char *program = write_program(""), *slash = strrchr(program, '/');
+
+    assert_int_equal(chmod(program, 0644), 0);
+    with = xasprintf("%s:%.*s", path, (int)(slash - program), program);
+    setenv("PATH", with, 1);
+    fails(&world, slash + 1, 300, -ENOENT, "there is no MPS control program 'nvidia-cuda-mps-test': install");
+    setenv("PATH", path, 1);
+    remove_program(program);
+}
+
 /* A daemon that came up and has no server is stopped, whether it writes a pid file or not. */
 static void test_no_server(void **state)
 {
@@ -723,11 +740,11 @@ static void test_multiuser_check(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_up_and_down),     cmocka_unit_test(test_adoption),   cmocka_unit_test(test_fault),
-        cmocka_unit_test(test_drain),           cmocka_unit_test(test_killed),     cmocka_unit_test(test_termination),
-        cmocka_unit_test(test_other_user),      cmocka_unit_test(test_many_users), cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_failures),        cmocka_unit_test(test_no_server),  cmocka_unit_test(test_late),
-        cmocka_unit_test(test_multiuser_check), cmocka_unit_test(test_spared),
+        cmocka_unit_test(test_up_and_down), cmocka_unit_test(test_adoption),        cmocka_unit_test(test_fault),
+        cmocka_unit_test(test_drain),       cmocka_unit_test(test_killed),          cmocka_unit_test(test_termination),
+        cmocka_unit_test(test_other_user),  cmocka_unit_test(test_many_users),      cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_failures),    cmocka_unit_test(test_not_on_the_path), cmocka_unit_test(test_no_server),
+        cmocka_unit_test(test_late),        cmocka_unit_test(test_multiuser_check), cmocka_unit_test(test_spared),
     };
 
     setenv("CUDA_MPS_PROTOCOL_VERSION", argc > 1 ? argv[1] : "2", 1);

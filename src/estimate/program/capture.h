@@ -19,7 +19,7 @@ struct capture {
     enum precision precision;
     int32_t doubt_permille; /* of confidence, that the recording takes away */
     char doubts[512];       /* why; "" = none */
-    char mapping[64]; /* "cuda" as recorded, or "cpu": which CPU operators were mapped to CUDA's */
+    char mapping[64];       /* "cuda" as recorded, or "cpu": which CPU operators were mapped to CUDA's */
 };
 
 /* Inits *capture, which capture_release() ends. batch_size <= 0: the recorded one. -EINVAL with one line

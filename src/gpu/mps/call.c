@@ -235,6 +235,9 @@ static void on_not_spawned(uv_timer_t *timer)
     struct error err;
     int status;
 
+    /* execvp() says so, too, where a folder of PATH cannot be read. */
+    if (code == -EACCES && !strchr(call->program, '/'))
+        code = -ENOENT;
     if (code == -ENOENT)
         status = error_set(&err, ENOENT,
                            "there is no MPS control program '%s': install the NVIDIA driver's, or name it by "
