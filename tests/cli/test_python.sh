@@ -24,7 +24,7 @@ mkdir examples
 echo 'print("epoch 1")' >examples/train.py
 (cd examples && $python "$SOURCE/tests/cli/python_examples.py" "$SOURCE/docs/python.md") >"$T/out" 2>"$T/err" ||
     fail "docs/python.md: $(cat "$T/err")"
-[ "$(grep -c '^ran lines$' "$T/out")" -eq 3 ] || fail "docs/python.md: $(cat "$T/out")"
+[ "$(grep -c '^ran lines$' "$T/out")" -eq 4 ] || fail "docs/python.md: $(cat "$T/out")"
 grep -q '^ran sweep.py$' "$T/out" || fail "docs/python.md: $(cat "$T/out")"
 grep -qF '[0.01, 0.01]' "$T/out" || fail "sweep.py: $(cat "$T/out")"
 if grep -q '^ran captured.py$' "$T/out"; then
