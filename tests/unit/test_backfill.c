@@ -129,6 +129,67 @@ static void test_later_jobs_do_not_pass_a_starved_one(void **state)
     assert_string_equal(placed_on(f, 5), "0");
 }
 
+/* With the second idle GPU, and not with the first. */
+static void test_a_job_of_several_gpus_is_found(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t pair;
+
+    use_carma(f);
+    keep_gpus(f, 3);
+    for (int i = 0; i < 3; i++)
+        submit_workload(f, "", 1, 30 * GIB, 100);
+    decide(f);
+    submit_workload(f, "", 3, 35 * GIB, 100); /* the head */
+    pair = submit_workload(f, "", 2, 20 * GIB, 100);
+    decide(f);
+    exits(f, 1, EXIT_COMPLETED, -1);
+    decide(f);
+    assert_string_equal(placed_on(f, pair), "");
+    exits(f, 2, EXIT_COMPLETED, -1);
+    decide(f);
+    assert_string_equal(placed_on(f, pair), "0,1");
+}
+
+/* On a GPU that has not opened since. */
+static void test_a_job_that_needs_less_than_was_thought_is_found(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t run, waiting;
+
+    use_carma(f);
+    keep_gpus(f, 2);
+    submit_workload(f, "", 1, 20 * GIB, 100);
+    run = submit_workload(f, "w", 1, 30 * GIB, 100);
+    decide(f);
+    submit_workload(f, "", 1, 39 * GIB, 100); /* the head, which takes the GPU that comes free */
+    waiting = submit_workload(f, "w", 1, 30 * GIB, 100);
+    decide(f);
+    memory_observed(f, run, 1, 8 * GIB);
+    exits(f, run, EXIT_COMPLETED, -1);
+    decide(f);
+    assert_string_equal(placed_on(f, waiting), "0");
+}
+
+/* It may need more than was thought, or GPUs to itself. */
+static void test_who_had_gpus_is_alike_nobody(void **state)
+{
+    struct fixture *f = *state;
+    struct record record = wants(1, 30 * GIB);
+
+    record.submitted.requeue = true;
+    use_carma(f);
+    keep_gpus(f, 1);
+    for (int i = 0; i < 3; i++)
+        submit_record(f, record);
+    decide(f);
+    exits(f, 1, EXIT_TIMEOUT, -1);
+    decide(f);
+    assert_string_equal(placed_on(f, 2), "0");
+    assert_int_equal(core_find_job(f->core, 1)->state, JOB_QUEUED);
+    assert_ptr_not_equal(core_find_job(f->core, 1)->alike, core_find_job(f->core, 3)->alike);
+}
+
 static void test_a_starved_twin_of_the_head_is_not_passed(void **state)
 {
     struct fixture *f = *state;
@@ -219,10 +280,17 @@ static void test_an_idle_gpu_that_is_reserved_stays_idle(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_backfill_passes_a_blocked_head),          CASE(test_backfill_reaches_the_last),
-        CASE(test_jobs_that_are_alike_keep_their_order),    CASE(test_a_starved_twin_of_the_head_is_not_passed),
-        CASE(test_the_head_has_gpus_reserved_in_the_end),   CASE(test_later_jobs_do_not_pass_a_starved_one),
-        CASE(test_a_reservation_ends_with_its_job),         CASE(test_others_use_what_a_reservation_leaves),
+        CASE(test_backfill_passes_a_blocked_head),
+        CASE(test_backfill_reaches_the_last),
+        CASE(test_jobs_that_are_alike_keep_their_order),
+        CASE(test_a_starved_twin_of_the_head_is_not_passed),
+        CASE(test_who_had_gpus_is_alike_nobody),
+        CASE(test_a_job_of_several_gpus_is_found),
+        CASE(test_a_job_that_needs_less_than_was_thought_is_found),
+        CASE(test_the_head_has_gpus_reserved_in_the_end),
+        CASE(test_later_jobs_do_not_pass_a_starved_one),
+        CASE(test_a_reservation_ends_with_its_job),
+        CASE(test_others_use_what_a_reservation_leaves),
         CASE(test_an_idle_gpu_that_is_reserved_stays_idle),
     };
 
