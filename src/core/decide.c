@@ -57,8 +57,8 @@ static bool choose_idle(const struct core *core, const struct job *job, struct r
     return placed->count == job->wants->gpus;
 }
 
-/* A GPU whose residents leave less memory or less of the SMs cannot qualify: the full verdict would refuse it too, at
- * greater cost. */
+/* The residents of the GPU may leave too little memory, or too little of the SMs. The full verdict would refuse the
+ * GPU, too, but costs more. */
 static bool may_qualify(const struct core *core, const struct job *job, const struct gpu *gpu, int64_t needed_bytes)
 {
     return gpu->resident_count == 0 ||

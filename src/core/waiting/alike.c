@@ -163,6 +163,12 @@ static void set_needs(const struct core *core, struct alike *alike)
         alike->needs.activity_permille = 0;
 }
 
+static void refresh(struct core *core, struct alike *alike)
+{
+    set_needs(core, alike);
+    gather_towards(*tree_of(core, alike->key.wants->gpus), alike);
+}
+
 static void enter_tree(struct core *core, struct alike *alike)
 {
     struct alike **tree = tree_of(core, alike->key.wants->gpus);
@@ -281,10 +287,8 @@ void alike_leave(struct core *core, struct job *job)
 void alike_set_examined(struct core *core, struct alike *alike, uint64_t examined)
 {
     alike->examined = examined;
-    if (alike->needs.unexamined == (examined == 0))
-        return;
-    set_needs(core, alike);
-    gather_towards(*tree_of(core, alike->key.wants->gpus), alike);
+    if (alike->needs.unexamined != (examined == 0))
+        refresh(core, alike);
 }
 
 static bool is_same(const struct expectation *expected, const struct expectation *before)
@@ -309,8 +313,7 @@ void alike_workload_changed(struct core *core, struct profile *profile)
             continue;
         if (may_fit_now(&now, &before))
             alike->examined = 0;
-        set_needs(core, alike);
-        gather_towards(*tree_of(core, alike->key.wants->gpus), alike);
+        refresh(core, alike);
     }
 }
 
@@ -318,8 +321,7 @@ void alike_company_changed(struct core *core, struct profile *profile)
 {
     for (struct alike *alike = profile->alikes; alike; alike = alike->profile_next) {
         alike->examined = 0;
-        set_needs(core, alike);
-        gather_towards(*tree_of(core, alike->key.wants->gpus), alike);
+        refresh(core, alike);
     }
 }
 

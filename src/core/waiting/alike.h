@@ -62,7 +62,7 @@ struct alike {
     UT_hash_handle hh; /* core.alikes, by key */
 };
 
-/* Those that want so many GPUs. */
+/* The jobs that want this number of GPUs. */
 struct alikes_of_width {
     uint32_t gpus;
     struct room most; /* on each of these, beside residents: a search leaves those alone that need more */

@@ -1,7 +1,6 @@
 #include "core/waiting/backfill.h"
 
 #include "core/core_internal.h"
-#include "core/sharing.h"
 #include "core/slowdown.h"
 
 /* ---- Jobs that have waited too long ---- */

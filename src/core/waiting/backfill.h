@@ -9,8 +9,8 @@ struct core;
 struct job;
 struct record_list;
 
-/* Places what fits, in the order of the queue. True where that has changed who is to be looked at: another pass is due.
- */
+/* Places the jobs that fit, in the order of the queue. True: another pass is due, since a placement has changed which
+ * jobs a decision looks at. */
 bool backfill_pass(struct core *core, int64_t now_ns, struct record_list *out);
 
 /* Whether a pass may come to a waiting job that no limit of its user's keeps: it is the head, or there is backfill and
