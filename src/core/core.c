@@ -380,7 +380,7 @@ static int apply_memory(struct core *core, struct job *job, const struct record 
     if (record->memory.bytes > placement->observed_bytes) {
         placement->observed_bytes = record->memory.bytes;
         gpu_rebook(gpu);
-        core->outgrown |= job->reserved_bytes >= 0 && record->memory.bytes > job->reserved_bytes;
+        core->corrections_due |= job->reserved_bytes >= 0 && record->memory.bytes > job->reserved_bytes;
     }
     if (record->type == RECORD_FIRST_USE && gpu->settling_job == job->id)
         gpu->closed_until_ns = record->at_ns + core->config.settle_ns;
@@ -416,6 +416,39 @@ static int check_progressed(const struct record_progressed *progressed, struct e
                            progressed->micro_steps_per_s);
 }
 
+/* Of a job whose need nobody knew. It is in no queue of the alike while its wants change. */
+static int apply_estimated(struct core *core, struct job *job, const struct record_estimated *estimated,
+                           struct error *err)
+{
+    const struct record_submitted *before = job->wants;
+    struct record_submitted wants = *before;
+    bool in_main_queue = job->alike;
+
+    if (estimated->request_bytes <= 0 || !is_reading(estimated->smact_permille) || wants.request_bytes >= 0)
+        return error_set(err, EINVAL, "job %" PRIu64 " cannot be estimated at %" PRId64 " bytes", job->id,
+                         estimated->request_bytes);
+    wants.request_bytes = estimated->request_bytes;
+    wants.request_source = SOURCE_ESTIMATED;
+    if (estimated->smact_permille >= 0)
+        wants.smact_permille = estimated->smact_permille;
+    end_reservation(core, job); /* for another need */
+    if (in_main_queue)
+        alike_leave(core, job);
+    job->wants = common_wants_join(&core->wants, &wants);
+    common_wants_leave(&core->wants, before);
+    if (!job_state_has_gpus(job->state) && job_need_is_unknown(job)) {
+        job->reserved_bytes = wants.request_bytes;
+        job->reservation_source = SOURCE_ESTIMATED;
+    }
+    if (in_main_queue)
+        alike_join(core, job);
+    job->examined = 0;
+    core->corrections_due = true; /* of one that runs, at the next decision */
+    core->activity_version++;
+    learn_estimate(core, job, wants.request_bytes);
+    return 0;
+}
+
 /* Of a job that has GPUs. A job that had its GPUs whole is granted its first figure. */
 static void set_reservation(struct core *core, struct job *job, const struct record_shrunk *reservation)
 {
@@ -426,6 +459,26 @@ static void set_reservation(struct core *core, struct job *job, const struct rec
     user_recounts(core, job);
     for (uint32_t i = 0; i < job->placement_count; i++)
         gpu_rebook(core->gpus[job->placements[i].gpu]);
+}
+
+/* Where only its unknown need kept others away until its memory was seen, they may come now. */
+static void end_settling(struct core *core, const struct job *job)
+{
+    for (uint32_t i = 0; i < job->placement_count; i++) {
+        struct gpu *gpu = core->gpus[job->placements[i].gpu];
+        if (gpu->settling_job != job->id || core->config.memory_view == MEMORY_MONITOR ||
+            (job->retry && job->oom_crashes))
+            continue;
+        gpu_set_settling(core, gpu, 0);
+        gpu_opens(core, gpu);
+    }
+}
+
+static void apply_reservation(struct core *core, struct job *job, const struct record_shrunk *reservation)
+{
+    set_reservation(core, job, reservation);
+    if (reservation->reservation_source == SOURCE_ESTIMATED)
+        end_settling(core, job);
 }
 
 static void leave_gpus(struct core *core, struct job *job, int64_t at_ns)
@@ -552,15 +605,20 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         if (job->retry)
             user_retries(job, record->at_ns);
         break;
+    case RECORD_ESTIMATED:
+        status = apply_estimated(core, job, &record->estimated, err);
+        break;
     case RECORD_SHRUNK:
-        set_reservation(core, job, &record->shrunk);
-        learn_memory(core, job, job_peak_bytes(job), false);
-        queue_remove(job);
+        apply_reservation(core, job, &record->shrunk);
+        if (record->shrunk.reservation_source == SOURCE_OBSERVED) { /* an estimate may still prove too large */
+            learn_memory(core, job, job_peak_bytes(job), false);
+            queue_remove(job);
+        }
         for (uint32_t i = 0; i < job->placement_count; i++)
             gpu_opens(core, core->gpus[job->placements[i].gpu]);
         break;
     case RECORD_GROWN:
-        set_reservation(core, job, &record->grown);
+        apply_reservation(core, job, &record->grown);
         break;
     case RECORD_SIGNALLED:
         job->signalled = true;

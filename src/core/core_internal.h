@@ -46,7 +46,7 @@ struct core {
     int64_t smallest_gpu_bytes; /* total, of the GPUs: a cache */
     uint32_t instance_count;    /* of the GPUs, those that are MIG instances: the same */
     uint32_t mps_count;         /* of the GPUs, those on which MPS serves: the same */
-    bool outgrown;              /* a job may have outgrown its reservation: a cache */
+    bool corrections_due;       /* a job may have outgrown its reservation, or have an estimate now: a cache */
     bool restoring;             /* a snapshot is being applied: until the first record of another kind */
     /* Caches, not state: a job is examined again only when something has opened since its last examination. */
     uint64_t applied;          /* records so far */

@@ -161,11 +161,6 @@ static void decide_undecided(struct core *core, int64_t now_ns, struct record_li
     }
 }
 
-static bool is_unknown(const struct job *job)
-{
-    return job->reserved_bytes < 0 || job->reservation_source == SOURCE_PRIOR;
-}
-
 static void shrink_reservations(struct core *core, int64_t now_ns, struct record_list *out)
 {
     struct job *job;
@@ -176,7 +171,7 @@ static void shrink_reservations(struct core *core, int64_t now_ns, struct record
         int64_t peak = job_peak_bytes(job);
         /* Where no request was given, there is less to go by. */
         shrunk.shrunk.reserved_bytes =
-            overuse_within_gpus(core, job, is_unknown(job) ? peak + peak / 4 : peak + peak / 10);
+            overuse_within_gpus(core, job, job_need_is_unknown(job) ? peak + peak / 4 : peak + peak / 10);
         if ((job->reserved_bytes >= 0 && shrunk.shrunk.reserved_bytes >= job->reserved_bytes) ||
             core->config.shrink_after_ns == 0)
             queue_remove(job);
@@ -270,7 +265,7 @@ void core_decide(struct core *core, int64_t now_ns, struct record_list *out)
     bool moved;
 
     decide_undecided(core, now_ns, out);
-    overuse_grow(core, now_ns, out);
+    overuse_correct(core, now_ns, out);
     shrink_reservations(core, now_ns, out);
     if (!core_head(core))
         return;

@@ -94,10 +94,10 @@ char *core_dump(const struct core *core)
     for (const struct profile *profile = core->profiles; profile; profile = profile->hh.next)
         strbuf_printf(&text,
                       "history %s runs=%" PRIu32 " first=%" PRId64 " sum=%" PRId64 " squares=%" PRId64
-                      " outgrown=%" PRId64 " peak=%" PRId64 " activity=%" PRId32 " variance=%" PRId64 " failed=%" PRIu32
-                      "@%" PRId64 "\n",
+                      " outgrown=%" PRId64 " peak=%" PRId64 " estimated=%" PRId64 " activity=%" PRId32
+                      " variance=%" PRId64 " failed=%" PRIu32 "@%" PRId64 "\n",
                       profile->workload, profile->runs, profile->first_bytes, profile->distance_sum,
-                      profile->distance_squares, profile->outgrown_bytes, profile->peak_bytes,
+                      profile->distance_squares, profile->outgrown_bytes, profile->peak_bytes, profile->estimated_bytes,
                       profile->activity_permille, profile->variance, profile->failure.gpu, profile->failure.at_ns);
     for (const struct measure *measure = core->measures; measure; measure = measure->hh.next)
         strbuf_printf(&text,

@@ -87,6 +87,8 @@ uint32_t job_state_after(uint32_t from, const struct record *record)
     switch (record->type) {
     case RECORD_SUBMITTED:
         return from == JOB_STATE_COUNT ? (record->submitted.held ? JOB_HELD : JOB_QUEUED) : JOB_STATE_COUNT;
+    case RECORD_ESTIMATED:
+        return from == JOB_HELD || from == JOB_QUEUED || job_state_has_gpus(from) ? from : JOB_STATE_COUNT;
     case RECORD_CANCELLED:
         to = from == JOB_PLACED || from == JOB_RUNNING ? JOB_STOPPING : JOB_CANCELLED;
         if (from == JOB_STOPPING)

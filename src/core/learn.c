@@ -163,6 +163,11 @@ static int64_t known_reservation(const struct core *core, const struct job *job,
         *source = SOURCE_LEARNED;
         return on_any_gpu(core, with_learned_margin(profile));
     }
+    if (profile->estimated_bytes && job->crashes == 0 && job_need_is_unknown(job)) {
+        int64_t most = user_most_bytes(core, job->wants);
+        *source = SOURCE_ESTIMATED;
+        return profile->estimated_bytes < most ? profile->estimated_bytes : most;
+    }
     if (job->reserved_bytes < 0 || profile->peak_bytes <= job->reserved_bytes)
         return job->reserved_bytes;
     *source = SOURCE_LEARNED;
@@ -264,6 +269,17 @@ void learn_activity(struct core *core, struct gpu *gpu, const struct record *rec
     company_learn_activity(core, gpu, record);
 }
 
+static void memory_is_learned(struct core *core, struct profile *profile)
+{
+    profile->changed = ++core->openings;
+    alike_workload_changed(core, profile);
+    /* The need of the job for which GPUs are reserved tells how much of them is left for others. */
+    if (core->reserved_job && core_find_job(core, core->reserved_job)->profile == profile)
+        for (uint32_t i = 0; i < core->gpu_count; i++)
+            if (core->gpus[i]->reserved_for)
+                gpu_opens(core, core->gpus[i]);
+}
+
 void learn_memory(struct core *core, struct job *job, int64_t bytes, bool completed)
 {
     struct profile *profile = job->profile;
@@ -277,11 +293,13 @@ void learn_memory(struct core *core, struct job *job, int64_t bytes, bool comple
     }
     if (bytes > profile->peak_bytes)
         profile->peak_bytes = bytes;
-    profile->changed = ++core->openings;
-    alike_workload_changed(core, profile);
-    /* The need of the job for which GPUs are reserved tells how much of them is left for others. */
-    if (core->reserved_job && core_find_job(core, core->reserved_job)->profile == profile)
-        for (uint32_t i = 0; i < core->gpu_count; i++)
-            if (core->gpus[i]->reserved_for)
-                gpu_opens(core, core->gpus[i]);
+    memory_is_learned(core, profile);
+}
+
+void learn_estimate(struct core *core, struct job *job, int64_t bytes)
+{
+    if (!core->config.learn || !job->profile)
+        return;
+    job->profile->estimated_bytes = bytes;
+    memory_is_learned(core, job->profile);
 }

@@ -6,12 +6,12 @@
 #include <stdint.h>
 
 #include "base/hash.h"
+#include "core/job.h"
 #include "core/record.h"
 
 struct alike;
 struct core;
 struct gpu;
-struct job;
 
 #define LEARN_PRIOR_PERMILLE 600 /* of a workload never seen: about the mean of the thesis's workloads */
 
@@ -29,6 +29,7 @@ struct profile {
                                0 */
     int64_t
         peak_bytes; /* the most that any of them was observed to hold on a GPU, or needed at least when it crashed */
+    int64_t estimated_bytes;   /* by the last estimate of a run that was submitted without; 0: none */
     int32_t activity_permille; /* solo SM activity */
     int64_t variance;          /* of that estimate, permille squared */
     struct record_failure failure;
@@ -58,6 +59,12 @@ bool learned_activity_is_known(const struct job *job); /* by an estimate, or by 
 /* Solo SM activity that the job is estimated to have. */
 int32_t learned_activity(const struct job *job);
 
+/* Nobody knows it, or it is guessed. */
+static inline bool job_need_is_unknown(const struct job *job)
+{
+    return job->reserved_bytes < 0 || job->reservation_source == SOURCE_PRIOR;
+}
+
 /* The memory per GPU to reserve for the job, and where that figure comes from; -1: nobody knows. */
 int64_t learned_reservation(const struct core *core, const struct job *job, uint32_t *source);
 
@@ -67,6 +74,9 @@ bool learn_sample_is_due(const struct core *core, const struct gpu *gpu, int64_t
 /* Learns the residents' activities from a sample of a GPU. The activity of a job that was alone is measured directly;
  * else it comes from regression (one step of a Kalman filter with independent estimates). */
 void learn_activity(struct core *core, struct gpu *gpu, const struct record *sample);
+
+/* The job was estimated after its submission: until a run shows more, that holds for its workload. */
+void learn_estimate(struct core *core, struct job *job, int64_t bytes);
 
 /* Learns memory from a completed run, from a run whose memory has settled, or from a crash that needed at least that
  * much. */

@@ -79,15 +79,30 @@ int64_t overuse_within_gpus(const struct core *core, const struct job *job, int6
     return bytes;
 }
 
-void overuse_grow(struct core *core, int64_t now_ns, struct record_list *out)
+/* It was started by a guess, and has an estimate now. */
+static void correct_guess(struct core *core, const struct job *job, int64_t now_ns, struct record_list *out)
 {
-    if (!core->outgrown)
+    struct record corrected = {.type = RECORD_SHRUNK, .at_ns = now_ns, .job = job->id};
+    int64_t peak = job_peak_bytes(job), request = job->wants->request_bytes;
+
+    corrected.shrunk.reservation_source = SOURCE_ESTIMATED;
+    corrected.shrunk.reserved_bytes = overuse_within_gpus(core, job, request > peak ? request : peak);
+    if (job->reserved_bytes >= 0 && corrected.shrunk.reserved_bytes > job->reserved_bytes)
+        corrected.type = RECORD_GROWN; /* of the same members */
+    core_decided(core, out, &corrected);
+}
+
+void overuse_correct(struct core *core, int64_t now_ns, struct record_list *out)
+{
+    if (!core->corrections_due)
         return;
-    core->outgrown = false;
+    core->corrections_due = false;
     for (uint32_t i = 0; i < core->gpu_count; i++)
         for (uint32_t k = 0; k < core->gpus[i]->resident_count; k++) {
             const struct job *job = core->gpus[i]->residents[k];
             struct record grown = {.type = RECORD_GROWN, .at_ns = now_ns, .job = job->id};
+            if (job->wants->request_bytes >= 0 && job_need_is_unknown(job))
+                correct_guess(core, job, now_ns, out);
             grown.grown.reservation_source = SOURCE_OBSERVED;
             grown.grown.reserved_bytes = overuse_within_gpus(core, job, job_peak_bytes(job));
             if (job->reserved_bytes >= 0 && is_beyond(grown.grown.reserved_bytes, job->reserved_bytes))

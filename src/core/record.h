@@ -28,6 +28,7 @@ enum record_type {
     RECORD_GPU_BACK,      /* a GPU is there (first seen, or again) */
     RECORD_GPU_LOST,      /* a GPU is gone or unusable: nothing is placed on it */
     RECORD_SUBMITTED,     /* a new job, with its static estimate */
+    RECORD_ESTIMATED,     /* the memory of a job of unknown need was estimated after its submission */
     RECORD_CANCELLED,     /* a person wants the job gone */
     RECORD_HELD,          /* a person wants a waiting job to stay waiting */
     RECORD_RELEASED,      /* ... and no longer */
@@ -51,8 +52,10 @@ enum record_type {
     RECORD_GAVE_UP,   /* the crashed job is not retried */
     RECORD_REFUSED,   /* the waiting job can never run here */
     RECORD_SIGNALLED, /* ask the job's process tree to stop */
-    RECORD_SHRUNK,    /* the running job's reservation is now this: it was observed to need less than was reserved */
-    RECORD_GROWN,     /* the running job's reservation is now this: it was observed to use more than was reserved */
+    RECORD_SHRUNK,    /* the running job's reservation is now this: it was observed, or estimated, to need less than was
+                         reserved */
+    RECORD_GROWN,     /* the running job's reservation is now this: it was observed to use more than was reserved, or
+                         estimated to need more */
     RECORD_RESERVED,  /* these GPUs are kept for the job, which has let others pass for too long */
     RECORD_WAITED,    /* nothing could be placed; the next attempt is not before then (paced loops) */
     /* a state at one moment: only core_snapshot makes them, after a RECONFIGURED and in this order */
@@ -121,6 +124,11 @@ struct record_submitted {
     int64_t signal_before_ns; /* so long before */
     bool requeue;             /* retried after its time limit, a lost shepherd, a reboot */
     char workload[RECORD_WORKLOAD_SIZE];
+};
+
+struct record_estimated {
+    int64_t request_bytes;  /* memory per GPU */
+    int32_t smact_permille; /* expected solo SM activity, or -1 */
 };
 
 struct record_sample {
@@ -246,6 +254,7 @@ struct record_state_profile {
     int64_t distance_squares;
     int64_t outgrown_bytes;
     int64_t peak_bytes;
+    int64_t estimated_bytes;
     int32_t activity_permille;
     int64_t variance;
     struct record_failure failure;
@@ -329,6 +338,7 @@ struct record {
         struct core_config config; /* RECONFIGURED */
         struct record_gpu gpu;     /* GPU_BACK, GPU_LOST */
         struct record_submitted submitted;
+        struct record_estimated estimated;
         struct record_sample sample;
         struct record_memory memory;  /* FIRST_USE, OBSERVED */
         struct record_memory strayed; /* the most so far in this run; RECORD_NO_GPU: on all such GPUs together, as an

@@ -73,6 +73,7 @@ static void take_profile(const struct profile *profile, int64_t at_ns, struct re
         .distance_squares = profile->distance_squares,
         .outgrown_bytes = profile->outgrown_bytes,
         .peak_bytes = profile->peak_bytes,
+        .estimated_bytes = profile->estimated_bytes,
         .activity_permille = profile->activity_permille,
         .variance = profile->variance,
         .failure = profile->failure,
@@ -210,7 +211,7 @@ static int restore_core(struct core *core, const struct record *record, struct e
     core->reserved_job = record->state_core.reserved_job;
     if (record->state_core.prior_count)
         memcpy(core->prior.parts, record->state_core.prior, sizeof core->prior.parts);
-    core->restoring = core->outgrown = true;
+    core->restoring = core->corrections_due = true;
     return 0;
 }
 
@@ -268,6 +269,7 @@ static int restore_profile(struct core *core, const struct record *record, struc
     profile->distance_squares = state->distance_squares;
     profile->outgrown_bytes = state->outgrown_bytes;
     profile->peak_bytes = state->peak_bytes;
+    profile->estimated_bytes = state->estimated_bytes;
     profile->activity_permille = state->activity_permille;
     profile->variance = state->variance;
     profile->failure = state->failure;

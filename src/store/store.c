@@ -77,7 +77,7 @@ static int open_all(struct store *store, struct error *err)
         rc = store_prepare(store, "INSERT INTO record (seq, at_ns, type, job, body) VALUES (?, ?, ?, ?, ?)",
                            &store->insert_record, err);
     if (!rc)
-        rc = store_prepare(store, "INSERT INTO spec (job, body) VALUES (?, ?)", &store->insert_spec, err);
+        rc = store_prepare(store, "INSERT OR REPLACE INTO spec (job, body) VALUES (?, ?)", &store->insert_spec, err);
     if (!rc)
         rc = store_prepare(store, "REPLACE INTO meter (gpu, at_ns, counter_mj, idle_mw) VALUES (?, ?, ?, ?)",
                            &store->put_meter, err);

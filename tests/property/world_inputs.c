@@ -57,6 +57,25 @@ static uint64_t any_running(struct world *world)
     return 0;
 }
 
+/* Later than it was submitted; refused where it has a request, or has ended. */
+static void job_is_estimated(struct world *world)
+{
+    struct random *r = &world->random;
+    struct record input = {.type = RECORD_ESTIMATED, .job = any_job(world)};
+    struct world_job *job = &world->jobs[input.job];
+
+    input.estimated.request_bytes = random_range(r, 1, 44) * GIB;
+    input.estimated.smact_permille = random_range(r, 0, 1) ? -1 : (int32_t)random_range(r, 0, 1000);
+    if (feed(world, &input) != (input.job && !job->ended && job->wants.request_bytes < 0))
+        fail(world, "job %" PRIu64 " was to be estimated, or not", input.job);
+    if (!input.job || job->ended || job->wants.request_bytes >= 0)
+        return;
+    job->wants.request_bytes = input.estimated.request_bytes;
+    job->wants.request_source = SOURCE_ESTIMATED;
+    if (input.estimated.smact_permille >= 0)
+        job->wants.smact_permille = input.estimated.smact_permille;
+}
+
 static void person_acts(struct world *world)
 {
     static const uint32_t types[] = {RECORD_CANCELLED, RECORD_HELD, RECORD_RELEASED};
@@ -348,6 +367,8 @@ void random_input(struct world *world)
             gpu_comes_or_goes(world);
         else if (random_range(r, 0, 4) == 0)
             mps_fails_or_serves(world);
+        else if (random_range(r, 0, 1))
+            job_is_estimated(world);
         else
             wake_up(world);
         break;

@@ -208,10 +208,12 @@ static void withdraw_submissions(struct engine *engine, struct turn *turn)
         repeats_drop(engine->daemon->repeats, turn->request.uid, turn->request.id);
     free((char *)turn->request.id);
     turn->request.id = NULL;
-    for (size_t i = 0; i < turn->spec_count; i++)
-        engine_input(engine,
-                     &(struct record){.type = RECORD_CANCELLED, .at_ns = nodetime_now_ns(), .job = turn->specs[i].job},
-                     NULL);
+    for (size_t i = 0; i < turn->input_count; i++) {
+        struct record cancelled = {
+            .type = RECORD_CANCELLED, .at_ns = nodetime_now_ns(), .job = turn->records.items[i].job};
+        if (turn->records.items[i].type == RECORD_SUBMITTED)
+            engine_input(engine, &cancelled, NULL);
+    }
 }
 
 /* Nobody is kept waiting until the disk has space. */

@@ -99,6 +99,22 @@ static void fold_reservation(struct job_view *view, const struct record_shrunk *
     view->reservation_source = reservation->reservation_source;
 }
 
+/* Of one that waits; the reservation of one that runs follows in a record of its own. */
+static void fold_estimated(struct job_view *view, const struct record_estimated *estimated)
+{
+    struct record_submitted wants = job_view_wants(view);
+
+    wants.request_bytes = estimated->request_bytes;
+    wants.request_source = SOURCE_ESTIMATED;
+    if (estimated->smact_permille >= 0)
+        wants.smact_permille = estimated->smact_permille;
+    job_view_set_wants(view, &wants);
+    if (view->attempts)
+        return;
+    view->reserved_bytes = view->first_reserved_bytes = estimated->request_bytes;
+    view->reservation_source = view->first_reservation_source = SOURCE_ESTIMATED;
+}
+
 struct job_view *views_fold(struct views *views, const struct record *record)
 {
     struct job_view *view = record->job ? views_find(views, record->job) : NULL;
@@ -119,6 +135,9 @@ struct job_view *views_fold(struct views *views, const struct record *record)
         view->reserved_bytes = view->first_reserved_bytes = record->submitted.request_bytes;
         view->reservation_source = view->first_reservation_source = record->submitted.request_source;
         view->submitted_ns = record->at_ns;
+        break;
+    case RECORD_ESTIMATED:
+        fold_estimated(view, &record->estimated);
         break;
     case RECORD_PLACED:
         fold_placed(view, &record->placed, record->at_ns);

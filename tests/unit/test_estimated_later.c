@@ -1,0 +1,232 @@
+/* Jobs of unknown need that are estimated after their submission: RECORD_ESTIMATED. */
+#include "core_fixture.h"
+
+#define GUESS (22 * GIB) /* tests/unit/test_prior.c */
+
+/* One GPU of 40 GiB, on which jobs of unknown need are guessed. */
+static void guess(struct fixture *f)
+{
+    struct core_config config = *core_configuration(f->core);
+
+    snprintf(config.policy, sizeof config.policy, "carma");
+    config.margin_bytes = 0;
+    config.memory_fence = 1;
+    config.learn = true;
+    config.shrink_after_ns = SECONDS(300);
+    config.prior_quantile_permille = 850;
+    reconfigure(f, &config);
+    for (uint32_t g = 0; g < GPUS; g++)
+        apply(f, (struct record){.type = RECORD_GPU_BACK, .gpu = {.gpu = g, .total_bytes = TOTAL, .share = SHARE_MPS}});
+    for (uint32_t g = 1; g < GPUS; g++)
+        apply(f, (struct record){.type = RECORD_GPU_LOST, .gpu = {.gpu = g}});
+}
+
+static uint64_t submit_of(struct fixture *f, const char *workload, int64_t request)
+{
+    struct record record = wants(1, request);
+
+    record.submitted.smact_permille = 200; /* so that turns pay */
+    snprintf(record.submitted.workload, sizeof record.submitted.workload, "%s", workload);
+    return submit_record(f, record);
+}
+
+static void is_estimated(struct fixture *f, uint64_t job, int64_t bytes)
+{
+    apply(f, (struct record){.type = RECORD_ESTIMATED, .job = job, .estimated = {bytes, -1}});
+}
+
+static bool is_refused(struct fixture *f, uint64_t job, int64_t bytes, int32_t smact)
+{
+    struct error err;
+
+    return core_apply(f->core, &(struct record){.type = RECORD_ESTIMATED, .job = job, .estimated = {bytes, smact}},
+                      &err) != 0;
+}
+
+static const struct record *decided(struct fixture *f, uint32_t type, uint64_t job)
+{
+    decide(f);
+    for (size_t i = 0; i < f->decisions.count; i++)
+        if (f->decisions.items[i].type == type && f->decisions.items[i].job == job)
+            return &f->decisions.items[i];
+    return NULL;
+}
+
+static void assert_reserved(const struct fixture *f, uint64_t job, int64_t bytes, uint32_t source)
+{
+    uint32_t from;
+
+    assert_int_equal(core_reservation(f->core, core_find_job(f->core, job), &from), bytes);
+    assert_int_equal(from, source);
+}
+
+/* It would wait by the guess, and starts by the estimate. */
+static void test_a_waiting_job_goes_by_it(void **state)
+{
+    struct fixture *f = *state;
+    const struct record *placed;
+    uint64_t job;
+
+    guess(f);
+    assert_non_null(decided(f, RECORD_PLACED, submit_of(f, "other", 30 * GIB)));
+    job = submit_of(f, "new", -1);
+    assert_null(decided(f, RECORD_PLACED, job));
+    assert_reserved(f, job, GUESS, SOURCE_PRIOR);
+    is_estimated(f, job, 8 * GIB);
+    placed = decided(f, RECORD_PLACED, job);
+    assert_non_null(placed);
+    assert_int_equal(placed->placed.reserved_bytes, 8 * GIB);
+    assert_int_equal(placed->placed.reservation_source, SOURCE_ESTIMATED);
+}
+
+static void test_a_held_job_is_estimated_too(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t job;
+
+    guess(f);
+    job = submit_of(f, "new", -1);
+    job_event(f, RECORD_HELD, job);
+    is_estimated(f, job, 8 * GIB);
+    assert_reserved(f, job, 8 * GIB, SOURCE_ESTIMATED);
+}
+
+/* Others come into the room that the guess kept, without waiting until its memory was seen. */
+static void test_it_corrects_the_reservation_of_a_running_job(void **state)
+{
+    struct fixture *f = *state;
+    const struct record *shrunk;
+    uint64_t job, next;
+
+    guess(f);
+    job = submit_of(f, "new", -1);
+    assert_non_null(decided(f, RECORD_PLACED, job));
+    next = submit_of(f, "other", 30 * GIB);
+    assert_null(decided(f, RECORD_PLACED, next));
+    is_estimated(f, job, 8 * GIB);
+    shrunk = decided(f, RECORD_SHRUNK, job);
+    assert_non_null(shrunk);
+    assert_int_equal(shrunk->shrunk.reserved_bytes, 8 * GIB);
+    assert_int_equal(shrunk->shrunk.reservation_source, SOURCE_ESTIMATED);
+    assert_int_equal(core_gpu(f->core, 0)->resident_count, 2);
+    assert_null(decided(f, RECORD_SHRUNK, job));
+}
+
+static void test_it_never_undercuts_what_was_observed(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t job;
+
+    guess(f);
+    job = submit_of(f, "new", -1);
+    assert_non_null(decided(f, RECORD_PLACED, job));
+    memory_observed(f, job, 0, 10 * GIB);
+    is_estimated(f, job, 8 * GIB);
+    assert_int_equal(decided(f, RECORD_SHRUNK, job)->shrunk.reserved_bytes, 10 * GIB);
+}
+
+static void test_it_may_exceed_the_guess(void **state)
+{
+    struct fixture *f = *state;
+    const struct record *grown;
+    uint64_t job;
+
+    guess(f);
+    job = submit_of(f, "new", -1);
+    assert_non_null(decided(f, RECORD_PLACED, job));
+    is_estimated(f, job, 50 * GIB);
+    grown = decided(f, RECORD_GROWN, job);
+    assert_non_null(grown);
+    assert_int_equal(grown->grown.reserved_bytes, TOTAL); /* no more than there is */
+    assert_int_equal(grown->grown.reservation_source, SOURCE_ESTIMATED);
+}
+
+/* What was observed after it had settled says more. */
+static void test_an_observed_reservation_stays(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t job;
+
+    guess(f);
+    job = submit_of(f, "new", -1);
+    assert_non_null(decided(f, RECORD_PLACED, job));
+    memory_observed(f, job, 0, 4 * GIB);
+    f->now_ns += SECONDS(301);
+    assert_int_equal(decided(f, RECORD_SHRUNK, job)->shrunk.reserved_bytes, 5 * GIB);
+    is_estimated(f, job, 8 * GIB);
+    assert_null(decided(f, RECORD_GROWN, job));
+    assert_int_equal(core_find_job(f->core, job)->reserved_bytes, 5 * GIB);
+}
+
+/* Where an estimate was too large, observation shrinks the reservation as any other. */
+static void test_observation_shrinks_it_later(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t job;
+
+    guess(f);
+    job = submit_of(f, "new", -1);
+    assert_non_null(decided(f, RECORD_PLACED, job));
+    is_estimated(f, job, 20 * GIB);
+    assert_int_equal(decided(f, RECORD_SHRUNK, job)->shrunk.reserved_bytes, 20 * GIB);
+    memory_observed(f, job, 0, 10 * GIB);
+    f->now_ns += SECONDS(301);
+    assert_int_equal(decided(f, RECORD_SHRUNK, job)->shrunk.reserved_bytes, 11 * GIB);
+}
+
+static void test_later_runs_of_the_workload_go_by_it(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t job, later;
+    uint32_t source;
+
+    guess(f);
+    job = submit_of(f, "new", -1);
+    is_estimated(f, job, 8 * GIB);
+    later = submit_of(f, "new", -1);
+    assert_reserved(f, later, 8 * GIB, SOURCE_ESTIMATED);
+    assert_reserved(f, submit_of(f, "newer", -1), GUESS, SOURCE_PRIOR);
+    is_estimated(f, later, 9 * GIB); /* its script has changed since */
+    assert_reserved(f, later, 9 * GIB, SOURCE_ESTIMATED);
+    /* Until a run shows more. */
+    assert_non_null(decided(f, RECORD_PLACED, job));
+    memory_observed(f, job, 0, 6 * GIB);
+    exits(f, job, EXIT_COMPLETED, -1);
+    core_reservation(f->core, core_find_job(f->core, submit_of(f, "new", -1)), &source);
+    assert_int_equal(source, SOURCE_LEARNED);
+}
+
+static void test_others_are_not_estimated(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t job;
+
+    guess(f);
+    job = submit_of(f, "declared", 4 * GIB);
+    assert_true(is_refused(f, job, 8 * GIB, -1));
+    job = submit_of(f, "new", -1);
+    assert_true(is_refused(f, job, 0, -1));
+    assert_true(is_refused(f, job, 8 * GIB, 1001));
+    is_estimated(f, job, 8 * GIB);
+    assert_true(is_refused(f, job, 9 * GIB, -1));
+    job = submit_of(f, "newer", -1);
+    job_event(f, RECORD_CANCELLED, job);
+    assert_true(is_refused(f, job, 8 * GIB, -1));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(test_a_waiting_job_goes_by_it),
+        CASE(test_a_held_job_is_estimated_too),
+        CASE(test_it_corrects_the_reservation_of_a_running_job),
+        CASE(test_it_never_undercuts_what_was_observed),
+        CASE(test_it_may_exceed_the_guess),
+        CASE(test_an_observed_reservation_stays),
+        CASE(test_observation_shrinks_it_later),
+        CASE(test_later_runs_of_the_workload_go_by_it),
+        CASE(test_others_are_not_estimated),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
