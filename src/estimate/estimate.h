@@ -48,6 +48,7 @@ struct estimate {
     bool has_parts;
     int64_t parts[MEMORY_CATEGORY_COUNT]; /* bytes allocated after event peak_event of the program */
     uint32_t peak_event;
+    int64_t allocated_bytes; /* as torch.cuda.max_memory_allocated counts; without the correction */
     int64_t fragmentation_bytes, context_bytes;
     int64_t correction_bytes; /* the trained model's, may be negative */
     char warning[160];        /* "" = none */

@@ -30,6 +30,7 @@ static void fill_parts(struct estimate *estimate, const struct replay_result *re
         estimate->parts[i] = replay->at_peak[i];
         known += replay->at_peak[i];
     }
+    estimate->allocated_bytes = replay->peak_allocated_bytes;
     estimate->fragmentation_bytes = replay->peak_reserved_bytes - known;
     estimate->context_bytes = context_bytes;
     estimate->correction_bytes = estimate->median_bytes - replay->peak_reserved_bytes - context_bytes;

@@ -108,6 +108,8 @@ check 'sum(p["bytes"] for p in said["parts"] if not p["layer"]) == said["memory_
     'sum(p["bytes"] for p in said["parts"] if p["layer"]) ==
     [p["bytes"] for p in said["parts"] if p["what"] == "saved activations"][0]' \
     '[p["bytes"] for p in said["parts"] if p["what"] == "context and libraries"][0] == (1429 + 258) << 20' \
+    '0 <= said["allocated_bytes"] - sum(p["bytes"] for p in said["parts"][:said["parts"].index(
+    next(p for p in said["parts"] if p["what"] == "fragmentation"))] if not p["layer"]) < 64 << 10' \
     '[p["what"] for p in said["parts"] if not p["layer"]] == ["parameters", "gradients", "optimizer",
     "saved activations", "input", "buffers", "temporary", "workspace", "fragmentation", "context and libraries",
     "correction", "margin"]'

@@ -19,6 +19,12 @@ static json_t *safe(const char *text)
     return escaped ? json_string(escaped) : json_null();
 }
 
+/* Of a replay alone. */
+static json_t *allocated(const struct estimate *estimate)
+{
+    return estimate->has_parts ? json_integer(estimate->allocated_bytes) : json_null();
+}
+
 static json_t *parts_json(const struct estimate_input *input, const struct estimate_answer *answer)
 {
     CLEANUP(estimate_parts_release) struct estimate_parts parts;
@@ -48,12 +54,12 @@ static json_t *answer_json(const struct estimate_input *input, const struct esti
         json_array_append_new(warnings, safe(input->warnings.items[i]));
     if (*e->warning)
         json_array_append_new(warnings, safe(e->warning));
-    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:b, s:o, s:o, s:f, s:b, s:o}", "estimator", answer->estimator->name,
-                     "source", e->source, "memory_bytes", (json_int_t)e->bytes, "median_bytes",
-                     (json_int_t)e->median_bytes, "low_bytes", (json_int_t)answer->low_bytes, "lower_bound",
-                     (int)e->lower_bound, "sm_activity", known_share(e->smact_permille), "sm_occupancy",
-                     known_share(e->smocc_permille), "confidence", e->confidence_permille / 1000.0, "exceeds_gpu",
-                     (int)e->exceeds_gpu, "warnings", warnings);
+    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:o, s:b, s:o, s:o, s:f, s:b, s:o}", "estimator",
+                     answer->estimator->name, "source", e->source, "memory_bytes", (json_int_t)e->bytes, "median_bytes",
+                     (json_int_t)e->median_bytes, "low_bytes", (json_int_t)answer->low_bytes, "allocated_bytes",
+                     allocated(e), "lower_bound", (int)e->lower_bound, "sm_activity", known_share(e->smact_permille),
+                     "sm_occupancy", known_share(e->smocc_permille), "confidence", e->confidence_permille / 1000.0,
+                     "exceeds_gpu", (int)e->exceeds_gpu, "warnings", warnings);
 }
 
 /* The question. */
