@@ -12,7 +12,7 @@ LEVELS = [
     ["base"],
     ["core", "contention", "estimate"],
     ["api", "config", "trace"],
-    ["gpu", "launch", "store", "http", "client", "evaluation", "sim"],
+    ["gpu", "launch", "sandbox", "store", "http", "client", "evaluation", "sim"],
     ["daemon", "cli", "vnode"],
     ["bench", "dashboard"],
 ]

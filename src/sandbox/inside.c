@@ -1,0 +1,224 @@
+#include "sandbox/inside.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "sandbox/filter.h"
+#include "sandbox/limits.h"
+#include "sandbox/tree.h"
+
+#define RESULT_FD       3
+#define LOWEST_PRIORITY 19
+#define IDLE_DISK_CLASS (3 << 13) /* ioprio_set(2) */
+#define ONE_PROCESS     1
+
+static void report(const struct inside *inside, char kind, const char *text)
+{
+    CLEANUP(free_ptr) char *line = xasprintf("%c%s", kind, text);
+    ssize_t ignored = send(inside->report, line, strlen(line), MSG_NOSIGNAL); /* nobody to tell: we end anyway */
+
+    (void)ignored;
+}
+
+static void give_up(const struct inside *inside, char kind, const struct error *err) __attribute__((noreturn));
+static void give_up(const struct inside *inside, char kind, const struct error *err)
+{
+    report(inside, kind, err->text);
+    _exit(1);
+}
+
+static void report_ready(const struct inside *inside, const struct tree_ends *ends)
+{
+    const int handed[] = {ends->proc, ends->scratch};
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(sizeof handed)];
+    } control = {.head = {.cmsg_len = CMSG_LEN(sizeof handed), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+    char kind = REPORT_READY;
+    struct iovec part = {.iov_base = &kind, .iov_len = 1};
+    const struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+
+    memcpy(CMSG_DATA(&control.head), handed, sizeof handed);
+    sendmsg(inside->report, &message, MSG_NOSIGNAL);
+}
+
+/* ---- Setting up ---- */
+
+static int write_text(const char *path, const char *text)
+{
+    CLEANUP(close_fd) int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+    return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -errno;
+}
+
+static int map_user(const struct account *account, struct error *err)
+{
+    CLEANUP(free_ptr) char *users = xasprintf("%u %u 1", account->uid, account->uid);
+    CLEANUP(free_ptr) char *groups = xasprintf("%u %u 1", account->gid, account->gid);
+    int rc;
+
+    if ((rc = write_text("/proc/self/setgroups", "deny")) < 0 || (rc = write_text("/proc/self/uid_map", users)) < 0 ||
+        (rc = write_text("/proc/self/gid_map", groups)) < 0)
+        return error_set(err, rc, "the user namespace gets no users: %s", strerror(-rc));
+    return 0;
+}
+
+/* Rendezvous of processes of one training go by it; it reaches nobody outside. */
+static int raise_loopback(struct error *err)
+{
+    CLEANUP(close_fd) int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct ifreq interface = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+
+    return fd < 0 || ioctl(fd, SIOCSIFFLAGS, &interface) < 0
+               ? error_set(err, errno, "the loopback interface cannot be used: %s", strerror(errno))
+               : 0;
+}
+
+static int limit(int resource, rlim_t most, struct error *err)
+{
+    struct rlimit value;
+
+    if (getrlimit((__rlimit_resource_t)resource, &value) < 0)
+        return error_set(err, errno, "a limit cannot be read: %s", strerror(errno));
+    value.rlim_max = value.rlim_max < most ? value.rlim_max : most;
+    value.rlim_cur = value.rlim_max;
+    return setrlimit((__rlimit_resource_t)resource, &value) < 0
+               ? error_set(err, errno, "a limit cannot be set: %s", strerror(errno))
+               : 0;
+}
+
+/* So many of the processors that the caller may use; others for other runs. */
+static void pin(int64_t cores)
+{
+    cpu_set_t allowed, chosen;
+    int first = 0;
+
+    CPU_ZERO(&chosen);
+    if (sched_getaffinity(0, sizeof allowed, &allowed) < 0)
+        return;
+    first = (int)(syscall(SYS_gettid) % CPU_SETSIZE);
+    for (int i = 0; i < CPU_SETSIZE && cores > 0; i++) {
+        int cpu = (first + i) % CPU_SETSIZE;
+        if (CPU_ISSET(cpu, &allowed)) {
+            CPU_SET(cpu, &chosen);
+            cores--;
+        }
+    }
+    sched_setaffinity(0, sizeof chosen, &chosen);
+}
+
+static int put_last(const struct inside *inside, struct error *err)
+{
+    const struct sched_param none = {0};
+    int rc;
+
+    if (setpriority(PRIO_PROCESS, 0, LOWEST_PRIORITY) < 0 || sched_setscheduler(0, SCHED_IDLE, &none) < 0 ||
+        syscall(SYS_ioprio_set, ONE_PROCESS, 0, IDLE_DISK_CLASS) < 0)
+        return error_set(err, errno, "the lowest priority cannot be had: %s", strerror(errno));
+    if ((rc = write_text("/proc/self/oom_score_adj", "1000")) < 0)
+        return error_set(err, rc, "it cannot be the first to be killed for memory: %s", strerror(-rc));
+    if (inside->pinned)
+        pin(inside->request->cores);
+    /* A dump of 1 byte: a handler of dumps, which runs outside, is not called then (core(5)). Without rights to raise
+     * its niceness it cannot leave the idle class. */
+    if ((rc = limit(RLIMIT_CORE, 1, err)) < 0 || (rc = limit(RLIMIT_NICE, 0, err)) < 0 ||
+        (rc = limit(RLIMIT_RTPRIO, 0, err)) < 0 || (rc = limit(RLIMIT_NOFILE, LIMIT_FILES, err)) < 0)
+        return rc;
+    return limit(RLIMIT_MEMLOCK, LIMIT_LOCKED, err);
+}
+
+static void set_up(const struct inside *inside, struct tree_ends *ends)
+{
+    struct error err;
+
+    if ((inside->own_users && map_user(inside->account, &err) < 0) || put_last(inside, &err) < 0 ||
+        rights_become_user(inside->account, !inside->own_users, &err) < 0 || raise_loopback(&err) < 0 ||
+        tree_build(inside->request, inside->account, inside->own_users, ends, &err) < 0 || rights_give_up(&err) < 0 ||
+        filter_install(inside->watched, &err) < 0)
+        give_up(inside, REPORT_MISSING, &err);
+    prctl(PR_SET_DUMPABLE, 0); /* the command shall not look into this process */
+}
+
+/* ---- The command ---- */
+
+static void execute(const struct inside *inside) __attribute__((noreturn));
+static void execute(const struct inside *inside)
+{
+    const struct sandbox_request *request = inside->request;
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    struct error err;
+
+    setsid();
+    if (chdir(request->directory) < 0) {
+        error_set(&err, errno, "cannot enter the directory '%s': %s", request->directory, strerror(errno));
+        give_up(inside, REPORT_FAILED, &err);
+    }
+    if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0 ||
+        (inside->result == RESULT_FD ? fcntl(RESULT_FD, F_SETFD, 0) : dup2(inside->result, RESULT_FD)) < 0 ||
+        syscall(SYS_close_range, RESULT_FD + 1, ~0u, 4 /* CLOSE_RANGE_CLOEXEC */) < 0) {
+        error_set(&err, errno, "the command's files cannot be opened: %s", strerror(errno));
+        give_up(inside, REPORT_FAILED, &err);
+    }
+    environ = request->environment;
+    execvp(request->command[0], request->command);
+    error_set(&err, errno, "cannot run '%.200s': %s", request->command[0], strerror(errno));
+    give_up(inside, REPORT_FAILED, &err);
+}
+
+static void report_end(const struct inside *inside, int status)
+{
+    struct error err;
+
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        report(inside, REPORT_ENDED, "");
+    else if (WIFEXITED(status))
+        error_set(&err, EIO, "ended with exit status %d", WEXITSTATUS(status));
+    else
+        error_set(&err, EIO, "killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        report(inside, REPORT_FAILED, err.text);
+}
+
+void inside_run(const struct inside *inside)
+{
+    struct tree_ends ends;
+    pid_t command, ended;
+    char word;
+    int status;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (recv(inside->report, &word, 1, 0) != 1)
+        _exit(1); /* the parent was gone before we asked for that */
+    set_up(inside, &ends);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of user has cleared it */
+    report_ready(inside, &ends);
+    if (recv(inside->report, &word, 1, 0) != 1)
+        _exit(1);
+    close(ends.proc);
+    close(ends.scratch);
+    command = fork();
+    if (command == 0)
+        execute(inside);
+    close(inside->result);
+    do
+        ended = waitpid(-1, &status, 0);
+    while (ended != command && (ended >= 0 || errno == EINTR));
+    if (ended == command)
+        report_end(inside, status);
+    _exit(0);
+}

@@ -1,0 +1,297 @@
+#include "sandbox/keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/units.h"
+#include "sandbox/group.h"
+#include "sandbox/inside.h"
+#include "sandbox/limits.h"
+#include "sandbox/missing.h"
+#include "sandbox/watch.h"
+
+#define GRACE_MS 10000 /* for the kernel to kill everything: a process may hang in it */
+
+struct keeper {
+    const struct sandbox_request *request;
+    struct strbuf *result;
+    struct error *err;
+    struct group group;
+    struct tree_ends ends;
+    pid_t pid; /* the sandbox's first process */
+    int pidfd;
+    int report;
+    int result_fd; /* -1: its end was read */
+    int64_t until_ms;
+    bool ready;
+    bool judged;
+    bool killed;
+    enum verdict verdict;
+};
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000) + now.tv_nsec / NS_PER_MS;
+}
+
+/* The first judgement stands: what follows a kill is its consequence. */
+static void judge(struct keeper *k, enum verdict verdict, int code, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+static void judge(struct keeper *k, enum verdict verdict, int code, const char *format, ...)
+{
+    va_list args;
+
+    if (k->judged)
+        return;
+    k->judged = true;
+    k->verdict = verdict;
+    va_start(args, format);
+    CLEANUP(free_ptr) char *text = xvasprintf(format, args);
+    va_end(args);
+    error_set(k->err, code, "%s", text);
+    error_make_printable(k->err);
+}
+
+static void end_all(struct keeper *k)
+{
+    if (!k->killed)
+        kill(k->pid, SIGKILL); /* the kernel kills the others of its namespace */
+    if (!k->killed)
+        k->until_ms = now_ms() + GRACE_MS;
+    k->killed = true;
+}
+
+/* ---- What the inside says ---- */
+
+static void take_ends(struct keeper *k, const struct msghdr *message)
+{
+    const struct cmsghdr *control = CMSG_FIRSTHDR(message);
+    int handed[2] = {-1, -1};
+
+    if (control && control->cmsg_type == SCM_RIGHTS && control->cmsg_len == CMSG_LEN(sizeof handed))
+        memcpy(handed, CMSG_DATA(control), sizeof handed);
+    k->ends = (struct tree_ends){.proc = handed[0], .scratch = handed[1]};
+    k->ready = true;
+    send(k->report, "g", 1, MSG_NOSIGNAL);
+}
+
+static void judge_failure(struct keeper *k, const char *text)
+{
+    char most[UNITS_TEXT];
+
+    if (group_ran_out_of_memory(&k->group))
+        judge(k, VERDICT_FAILED, ENOMEM, "needed more than %s", format_bytes(k->request->memory_bytes, most));
+    else if (group_ran_out_of_processes(&k->group))
+        judge(k, VERDICT_FAILED, EAGAIN, "needed more than %d processes: %s", LIMIT_PROCESSES, text);
+    else
+        judge(k, VERDICT_FAILED, EIO, "%s", text);
+}
+
+static void read_report(struct keeper *k)
+{
+    char text[sizeof k->err->text + 2], control[CMSG_SPACE(2 * sizeof(int))];
+    struct iovec part = {.iov_base = text, .iov_len = sizeof text - 1};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    ssize_t length = recvmsg(k->report, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+    if (length <= 0)
+        return;
+    text[length] = '\0';
+    if (text[0] == REPORT_READY)
+        take_ends(k, &message);
+    else if (text[0] == REPORT_ENDED)
+        judge(k, VERDICT_ENDED, 0, "%s", "");
+    else if (text[0] == REPORT_MISSING)
+        judge(k, VERDICT_MISSING, ENOTSUP, "%s%s", text + 1, missing_hint());
+    else
+        judge_failure(k, text + 1);
+}
+
+static void read_result(struct keeper *k)
+{
+    char block[64 << 10];
+    ssize_t count = read(k->result_fd, block, sizeof block);
+    char most[UNITS_TEXT];
+
+    if (count > 0 && (int64_t)k->result->length + count > k->request->result_bytes_max) {
+        judge(k, VERDICT_FAILED, EFBIG, "wrote more than %s of result",
+              format_bytes(k->request->result_bytes_max, most));
+        end_all(k);
+    }
+    if (count > 0 && !k->killed)
+        strbuf_append(k->result, block, (size_t)count);
+    if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR) || k->killed)
+        close_fd(&k->result_fd), k->result_fd = -1;
+}
+
+/* ---- Limits ---- */
+
+static void watch(struct keeper *k)
+{
+    struct watch_sums sums;
+    char most[UNITS_TEXT];
+
+    watch_look(&k->ends, k->request->memory_bytes, &sums);
+    if (sums.memory_bytes > k->request->memory_bytes)
+        judge(k, VERDICT_FAILED, ENOMEM, "needed more than %s", format_bytes(k->request->memory_bytes, most));
+    else if (sums.threads > LIMIT_PROCESSES)
+        judge(k, VERDICT_FAILED, EAGAIN, "needed more than %d processes", LIMIT_PROCESSES);
+    else
+        return;
+    end_all(k);
+}
+
+static bool is_watched(const struct keeper *k)
+{
+    return k->ready && !k->group.counts && !k->killed;
+}
+
+static void look_at_time(struct keeper *k)
+{
+    if (now_ms() < k->until_ms || k->killed)
+        return;
+    judge(k, VERDICT_FAILED, ETIMEDOUT, "took longer than %" PRId64 " s", k->request->time_s);
+    end_all(k);
+}
+
+/* Until the first process, and with it every other, has ended. */
+static void follow(struct keeper *k)
+{
+    for (;;) {
+        int64_t left_ms = k->until_ms - now_ms();
+        struct pollfd polled[] = {
+            {.fd = k->pidfd, .events = POLLIN},
+            {.fd = k->report, .events = POLLIN},
+            {.fd = k->result_fd, .events = POLLIN},
+            {.fd = STDOUT_FILENO}, /* its reader has gone: nobody wants the result */
+        };
+        left_ms = left_ms < 0 ? 0 : left_ms;
+        poll(polled, array_size(polled), (int)(is_watched(k) && left_ms > WATCH_MS ? WATCH_MS : left_ms));
+        if (polled[2].revents)
+            read_result(k);
+        if (polled[1].revents)
+            read_report(k);
+        if (polled[0].revents)
+            return;
+        if (polled[3].revents & (POLLERR | POLLNVAL))
+            end_all(k);
+        look_at_time(k);
+        if (k->killed && now_ms() >= k->until_ms)
+            return;
+        if (is_watched(k))
+            watch(k);
+    }
+}
+
+/* ---- From the start to the end ---- */
+
+static int start(struct keeper *k, const struct account *account, int report, int result)
+{
+    const bool own_users = geteuid() != 0;
+    struct clone_args arguments = {
+        .flags = CLONE_PIDFD | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |
+                 (own_users ? CLONE_NEWUSER : 0) | (k->group.path ? CLONE_INTO_CGROUP : 0),
+        .pidfd = (uint64_t)(uintptr_t)&k->pidfd,
+        .exit_signal = SIGCHLD,
+        .cgroup = k->group.path ? (uint64_t)k->group.fd : 0,
+    };
+    const struct inside inside = {.request = k->request,
+                                  .account = account,
+                                  .own_users = own_users,
+                                  .watched = !k->group.counts,
+                                  .pinned = !k->group.divides_cpus,
+                                  .report = report,
+                                  .result = result};
+
+    k->pid = (pid_t)syscall(SYS_clone3, &arguments, sizeof arguments);
+    if (k->pid == 0)
+        inside_run(&inside);
+    return k->pid < 0 ? -errno : 0;
+}
+
+static int begin(struct keeper *k, const struct account *account)
+{
+    int report[2], result[2], rc;
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, report) < 0)
+        return -errno;
+    if (pipe2(result, O_CLOEXEC) < 0)
+        return -errno;
+    rc = start(k, account, report[1], result[1]);
+    close(report[1]);
+    close(result[1]);
+    k->report = report[0];
+    k->result_fd = result[0];
+    fcntl(k->result_fd, F_SETFL, O_NONBLOCK);
+    if (rc == 0)
+        send(k->report, "g", 1, MSG_NOSIGNAL);
+    return rc;
+}
+
+static void finish(struct keeper *k)
+{
+    if (waitpid(k->pid, NULL, WNOHANG) != k->pid)
+        judge(k, VERDICT_FAILED, EBUSY, "its processes hang in the kernel and cannot be ended");
+    while (k->result_fd >= 0 && !k->killed) /* all writers have gone */
+        read_result(k);
+    while (!k->judged) {
+        struct pollfd polled = {.fd = k->report, .events = POLLIN};
+        if (poll(&polled, 1, 0) != 1 || !(polled.revents & POLLIN))
+            break;
+        read_report(k);
+    }
+    judge_failure(k, "was ended from outside");
+}
+
+enum verdict keeper_run(const struct sandbox_request *request, struct strbuf *result, struct error *err)
+{
+    struct keeper k = {.request = request,
+                       .result = result,
+                       .err = err,
+                       .ends = {.proc = -1, .scratch = -1},
+                       .pidfd = -1,
+                       .report = -1,
+                       .result_fd = -1,
+                       .until_ms = now_ms() + request->time_s * 1000};
+    struct account account;
+    int rc;
+
+    if (geteuid() != 0 && (request->uid != geteuid() || request->gid != getegid())) {
+        error_set(err, EPERM, "only root can run a command as another user (uid %u)", request->uid);
+        return VERDICT_MISSING;
+    }
+    account_find(request, &account);
+    group_make(request, &k.group);
+    rc = begin(&k, &account);
+    if (rc < 0) {
+        judge(&k, VERDICT_MISSING, -rc, "no namespaces can be made: %s%s", strerror(-rc), missing_hint());
+    } else {
+        follow(&k);
+        finish(&k);
+    }
+    close_fd(&k.pidfd);
+    close_fd(&k.report);
+    close_fd(&k.result_fd);
+    close_fd(&k.ends.proc);
+    close_fd(&k.ends.scratch);
+    group_remove(&k.group);
+    account_release(&account);
+    return k.verdict;
+}

@@ -1,0 +1,17 @@
+/* The side of a sandbox that stays outside: starts it, ends it when a limit is passed, takes its result. */
+#ifndef CARMA_SANDBOX_KEEPER_H
+#define CARMA_SANDBOX_KEEPER_H
+
+#include "base/strbuf.h"
+#include "sandbox/request.h"
+
+enum verdict {
+    VERDICT_ENDED = 0,   /* the result is all that the command wrote */
+    VERDICT_FAILED = 1,  /* err says why, of the command */
+    VERDICT_MISSING = 2, /* err says what a sandbox lacks here; nothing was run */
+};
+
+/* Returns when no process is left inside. */
+enum verdict keeper_run(const struct sandbox_request *request, struct strbuf *result, struct error *err);
+
+#endif

@@ -1,0 +1,33 @@
+/* What the sandbox's processes may do. The process that sets it up has the job's user, and of root's rights only those
+ * for mounts and the network; the command has none at all. */
+#ifndef CARMA_SANDBOX_RIGHTS_H
+#define CARMA_SANDBOX_RIGHTS_H
+
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "sandbox/request.h"
+
+/* As root the account is asked for before any namespace is made: the answer may come by the network. */
+struct account {
+    uid_t uid;
+    gid_t gid;
+    gid_t *groups; /* owned */
+    int group_count;
+    char *home; /* owned; NULL: it has none */
+};
+
+void account_find(const struct sandbox_request *request, struct account *account);
+void account_release(struct account *account);
+
+/* As root: becomes the user. In both modes it keeps what setting up needs. */
+int rights_become_user(const struct account *account, bool by_root, struct error *err);
+
+/* The rights with which the kernel reaches the layers of an overlay: to its work directory, which nobody else may
+ * enter, and to keep owners of files that are written. Path names are never looked up with them. */
+int rights_of_layers(bool had, struct error *err);
+
+/* Gives all up for good, for what is executed later, too. */
+int rights_give_up(struct error *err);
+
+#endif

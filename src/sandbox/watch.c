@@ -1,0 +1,78 @@
+#include "sandbox/watch.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/units.h"
+
+#define TEXT_LIMIT 16384
+
+static char *read_from(int directory, const char *pid, const char *file)
+{
+    CLEANUP(free_ptr) char *name = xasprintf("%s/%s", pid, file);
+    CLEANUP(close_fd) int fd = openat(directory, name, O_RDONLY | O_CLOEXEC);
+    char *text = NULL;
+    size_t length;
+
+    return fd >= 0 && file_read_fd(fd, name, TEXT_LIMIT, &text, &length, NULL) == 0 ? text : NULL;
+}
+
+static int64_t number_behind(const char *text, const char *key)
+{
+    const char *found = text ? strstr(text, key) : NULL;
+    int64_t number = 0;
+
+    if (found)
+        sscanf(found + strlen(key), " %" SCNd64, &number);
+    return number;
+}
+
+/* Anonymous pages, and shared ones without a file outside. */
+static void add_process(int proc, const char *pid, bool exactly, struct watch_sums *sums, int64_t *shared)
+{
+    CLEANUP(free_ptr) char *status = read_from(proc, pid, "status");
+    CLEANUP(free_ptr) char *rollup = exactly ? read_from(proc, pid, "smaps_rollup") : NULL;
+
+    sums->threads += number_behind(status, "\nThreads:");
+    sums->memory_bytes += KIB * (rollup ? number_behind(rollup, "\nPss_Anon:") : number_behind(status, "\nRssAnon:"));
+    *shared += KIB * (rollup ? number_behind(rollup, "\nPss_Shmem:") : number_behind(status, "\nRssShmem:"));
+}
+
+static int64_t written_bytes(int scratch)
+{
+    struct statfs fs;
+
+    return fstatfs(scratch, &fs) < 0 ? 0 : (int64_t)(fs.f_blocks - fs.f_bfree) * fs.f_bsize;
+}
+
+static void add_all(const struct tree_ends *ends, bool exactly, struct watch_sums *sums)
+{
+    int own = openat(ends->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *entries = own >= 0 ? fdopendir(own) : NULL;
+    const struct dirent *entry;
+    int64_t shared = 0, written = written_bytes(ends->scratch);
+
+    *sums = (struct watch_sums){0};
+    while (entries && (entry = readdir(entries)))
+        if (isdigit((unsigned char)entry->d_name[0]))
+            add_process(ends->proc, entry->d_name, exactly, sums, &shared);
+    if (entries)
+        closedir(entries);
+    sums->memory_bytes += shared > written ? shared : written; /* a mapped file of /dev/shm is in both */
+}
+
+void watch_look(const struct tree_ends *ends, int64_t memory_limit, struct watch_sums *sums)
+{
+    add_all(ends, false, sums);
+    if (sums->memory_bytes > memory_limit)
+        add_all(ends, true, sums);
+}
