@@ -74,7 +74,7 @@ function show_reason(cell) {
         set_text(state, job.state === "QUEUED" ? "" : state_word(job.state));
         state.hidden = job.state === "QUEUED";
         set_attribute(state, "class", `state ${state_mood(job.state)}`);
-        set_text(text, job.reason ? job.reason.text : "");
+        set_text(text, `${job.estimating ? "estimating; " : ""}${job.reason ? job.reason.text : ""}`);
     };
 }
 

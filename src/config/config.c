@@ -41,6 +41,7 @@ static const char *const statistics[] = {"mean", "median", "p95", "ema", "risk",
 static const char *const retries[] = {"exclusive", "step", "informed", NULL};
 static const char *const device_cgroups[] = {"auto", "off", NULL};
 static const char *const switches[] = {"no", "yes", NULL};
+static const char *const off_or_on[] = {"off", "on", NULL};
 static const char *const estimator_names[] = {"auto",      "declared", "measured",  "horus",   "faketensor",
                                               "gpumemnet", "replay",   "deepspeed", "history", NULL};
 
@@ -143,6 +144,8 @@ static const struct key {
      "source of a job's memory when it declares none: a figure recorded by that name, else an estimate"},
     {"estimate_quantile", SHARE, offsetof(struct config, estimate_quantile_permille), 500, 999, NULL,
      "probability that an estimate is enough"},
+    {"auto_capture", CHOICE, offsetof(struct config, auto_capture), 0, 0, off_or_on,
+     "whether a job of unknown need that starts Python is tried in a sandbox, without a GPU, to estimate its memory"},
     {"machine_profile", PROFILE, offsetof(struct config, machine_profile), 0, 4000, NULL,
      "the machine's addition to a job's memory, e.g. a file of carma calibrate (none: by its GPUs)"},
     {"sample_period", DURATION, offsetof(struct config, sample_period_ns), 10 * NS_PER_MS, MINUTES(1), NULL,
@@ -203,6 +206,7 @@ void config_init_default(struct config *config)
     *config = (struct config){
         .share = {.mode = SHARE_AUTO},
         .estimate_quantile_permille = 980,
+        .auto_capture = AUTO_CAPTURE_ON,
         .max_queued = 100000,
         .retention_ns = MINUTES(43200),
         .history_retention_ns = MINUTES(1051200),

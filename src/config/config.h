@@ -31,12 +31,15 @@ enum estimator_choice {
 
 enum device_cgroup { DEVICE_CGROUP_AUTO, DEVICE_CGROUP_OFF };
 
+enum auto_capture { AUTO_CAPTURE_OFF, AUTO_CAPTURE_ON };
+
 struct config {
     struct core_config core;
     char policy[128]; /* the name as given; core.policy is its meaning to the core */
     struct share_setting share;
     enum estimator_choice estimator;
     int32_t estimate_quantile_permille;
+    uint32_t auto_capture;          /* enum auto_capture */
     char *machine_profile;          /* owned; a built-in name or an absolute path; NULL: that of the node's GPUs */
     uint32_t max_queued;            /* jobs that have not ended */
     int64_t retention_ns;           /* node time */

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "daemon/account/totals.h"
+#include "daemon/capture/captures.h"
 #include "daemon/engine/snapshotter.h"
 #include "daemon/engine/repeats.h"
 #include "daemon/engine_calls.h"
@@ -122,6 +123,7 @@ int daemon_start(struct daemon *daemon, struct error *err)
     daemon->job_mapping = job_mapping_new(daemon);
     daemon->mps_jobs = mps_jobs_new(daemon, job_of_process);
     daemon->whatif = whatif_new(daemon);
+    daemon->captures = captures_new(daemon);
     daemon->events = events_new(daemon);
     status = runs_new(daemon, &daemon->runs, err);
     if (status == 0)
@@ -158,6 +160,7 @@ void daemon_stop(struct daemon *daemon)
     runs_free(daemon->runs);
     mps_jobs_free(daemon->mps_jobs);
     whatif_free(daemon->whatif);
+    captures_free(daemon->captures);
     job_mapping_free(daemon->job_mapping);
     node_free(daemon->node);
     series_free(daemon->series);

@@ -17,6 +17,7 @@
 #include "estimate/profile.h"
 
 struct access;
+struct captures;
 struct engine;
 struct history_queries;
 struct events;
@@ -59,6 +60,7 @@ struct daemon {
     struct mps_jobs *mps_jobs;
     char *no_mps; /* owned: why jobs cannot share by MPS where `share` is auto; "": they can */
     struct whatif *whatif;
+    struct captures *captures;
     struct http_server *http;
     struct submission *submissions; /* that are being read and estimated, or wait for that */
     int64_t stored_ns;              /* node time of the latest record that was loaded */

@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "daemon/account/totals.h"
+#include "daemon/capture/captures.h"
 #include "daemon/engine/snapshotter.h"
 #include "daemon/node/node.h"
 #include "daemon/run/runs.h"
@@ -18,8 +19,11 @@ static bool fold(struct daemon *daemon, const struct record *record)
 {
     const struct job_view *view = views_fold(&daemon->views, record);
 
+    if (record->type == RECORD_SUBMITTED)
+        captures_consider(daemon->captures, record->job);
     if (!view || !job_state_ended(view->state))
         return false;
+    captures_drop(daemon->captures, record->job);
     totals_end(daemon->totals, view);
     return true;
 }

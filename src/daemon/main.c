@@ -13,6 +13,7 @@
 #include "base/nodetime.h"
 #include "base/usage.h"
 #include "daemon/announce.h"
+#include "daemon/capture/captures.h"
 #include "daemon/daemon.h"
 #include "daemon/engine/engine.h"
 #include "daemon/log.h"
@@ -198,6 +199,7 @@ static int run(struct daemon *daemon, struct error *err)
         }
         mps_jobs_reconcile(daemon->mps_jobs);
         runs_reconcile(daemon->runs);
+        captures_resume(daemon->captures);
         engine_turn(daemon->engine);
         node_watch(daemon->node);
         daemon_log("policy %s, memory view %s", daemon->config.core.policy,

@@ -39,10 +39,11 @@ INSIDE = {
         "engine": [""],  # tells the others by the calls that daemon.c gives it; they report records to it
         "node": ["", "account", "engine", "view"],
         "run": ["", "engine", "node"],
-        "metrics": ["", "account", "engine", "node", "view"],
+        "capture": ["", "engine", "node", "view"],
+        "metrics": ["", "account", "capture", "engine", "node", "view"],
         "whatif": ["", "node"],
         "request": ["", "account", "engine", "metrics", "node", "run", "view", "whatif"],
-        "": ["account", "engine", "node", "request", "run", "view", "whatif"],
+        "": ["account", "capture", "engine", "node", "request", "run", "view", "whatif"],
     },
     "launch": {
         "": [],

@@ -198,7 +198,8 @@ char *answer_job_where(const json_t *job)
         return xasprintf("%s%s", gpus, answer_integer(job, "unused_since_ns", -1) >= 0 ? ", unused" : "");
     }
     CLEANUP(free_ptr) char *text = answer_text(reason, "text") ? answer_safe_text(reason, "text") : xstrdup("");
-    return xasprintf("%s%s", answer_true(job, "retry") ? "retry: " : "", text);
+    return xasprintf("%s%s%s", answer_true(job, "estimating") ? "estimating; " : "",
+                     answer_true(job, "retry") ? "retry: " : "", text);
 }
 
 char *answer_job_time(const json_t *job, int64_t now_ns)

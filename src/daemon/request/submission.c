@@ -10,9 +10,9 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
-#include "core/ledger.h"
 #include "daemon/engine/engine.h"
 #include "daemon/engine/repeats.h"
+#include "daemon/fit.h"
 #include "daemon/node/node.h"
 
 #define QUICK_BYTES 16384
@@ -270,37 +270,6 @@ static void work(uv_work_t *work)
 
 /* ---- On the loop ---- */
 
-/* The most memory that this many GPUs of the node have; 0: fewer GPUs. */
-static int64_t memory_of_gpus(const struct core *core, uint32_t wanted)
-{
-    int64_t most = 0;
-
-    for (uint32_t i = 0; i < core_gpu_count(core); i++) {
-        int64_t total = core_gpu(core, i)->total_bytes;
-        uint32_t as_large = 0;
-        for (uint32_t k = 0; k < core_gpu_count(core); k++)
-            as_large += core_gpu(core, k)->total_bytes >= total;
-        if (as_large >= wanted && total > most)
-            most = total;
-    }
-    return most;
-}
-
-/* More than the GPUs have then means all of their memory. The recorded figure 40000 MiB means "fills the GPU", and an
- * estimate with its margin is not a reason to refuse a job. A person's declaration is. */
-static void fit_request(const struct daemon *daemon, struct record_submitted *wants)
-{
-    struct reason why;
-    int64_t most;
-
-    if ((wants->request_source != SOURCE_RECORDED && wants->request_source != SOURCE_ESTIMATED) ||
-        core_could_ever_run(daemon->core, wants, &why))
-        return;
-    most = memory_of_gpus(daemon->core, wants->gpus);
-    if (most > 0 && wants->request_bytes > most)
-        wants->request_bytes = most;
-}
-
 /* The last tenth of the queue is for users with few jobs: a user that fills it leaves the others room. */
 #define KEPT_PART   10
 #define LITTLE_PART 100 /* of the queue, or one job */
@@ -356,7 +325,7 @@ static int check_applicants(struct submission *submission)
         return status;
     for (size_t i = 0; i < submission->count; i++) {
         struct applicant *applicant = &submission->applicants[i];
-        fit_request(submission->daemon, &applicant->wants);
+        fit_request(submission->daemon->core, &applicant->wants);
         if (!core_could_ever_run(submission->daemon->core, &applicant->wants, &why)) {
             error_set(&submission->err, EINVAL, "job '%s' can never run here: it %s", applicant->spec.name,
                       reason_format(&why, nodetime_now_ns(), text));

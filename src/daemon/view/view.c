@@ -1,6 +1,7 @@
 #include "daemon/view/view.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "daemon/view/owners.h"
@@ -166,6 +167,21 @@ void job_view_set_message(struct job_view *view, const char *message)
 void job_view_set_environment(struct job_view *view, const struct spec_strings *environment)
 {
     view->environment = common_texts_join(&view->views->texts, environment);
+}
+
+void job_view_set_estimate(struct job_view *view, struct job_estimate *estimate)
+{
+    const struct job_spec *before = &view->common->spec;
+    struct common_spec *common;
+    struct job_spec spec;
+
+    job_spec_init(&spec);
+    job_spec_overlay(&spec, before);
+    memcpy(spec.recorded_bytes, before->recorded_bytes, sizeof spec.recorded_bytes);
+    common = common_specs_join(&view->views->specs, &spec, estimate);
+    common_specs_leave(&view->views->specs, view->common);
+    view->common = common;
+    views_touch(view->views, view);
 }
 
 void job_view_set_wants(struct job_view *view, const struct record_submitted *wants)

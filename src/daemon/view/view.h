@@ -74,6 +74,7 @@ struct job_view {
     int64_t energy_mj;        /* modelled (daemon/node/energy.h): not folded from records, but kept by the node */
     int64_t unused_since_ns; /* it runs, and has not used its GPUs since, for long enough to be told; -1: no. The node's
                                 too */
+    bool estimating;         /* its capture is under way (daemon/capture/captures.h): not folded from records either */
     struct job_progress *progress;    /* owned; while it runs, not folded from records; NULL: it says nothing */
     bool changed;                     /* since the store was last told (daemon/engine/snapshotter.h) */
     uint64_t version;                 /* views.version when the shown data last changed */
@@ -136,6 +137,9 @@ struct job_spec job_view_spec(const struct job_view *view);
 
 /* Of one whose spec came without: the list stays the caller's. */
 void job_view_set_environment(struct job_view *view, const struct spec_strings *environment);
+
+/* One that was made later than its submission; taken over. */
+void job_view_set_estimate(struct job_view *view, struct job_estimate *estimate);
 
 void job_view_set_wants(struct job_view *view, const struct record_submitted *wants);
 void job_view_set_user(struct job_view *view, const char *user);

@@ -229,6 +229,7 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "reservation_source", json_string(memory_source_name(reservation_source)));
     json_object_set_new(json, "request_bytes",
                         integer_or_null(view->wants->request_bytes, view->wants->request_bytes >= 0));
+    json_object_set_new(json, "estimating", json_boolean(view->estimating));
     json_object_set_new(json, "over_reservation_bytes", integer_or_null(over_bytes, over_bytes > 0));
     json_object_set_new(json, "fence_bytes", integer_or_null(view->fence_bytes, view->fence_bytes >= 0));
     json_object_set_new(json, "process_limit_bytes",

@@ -12,7 +12,7 @@
 #include "base/strbuf.h"
 #include "config/config.h"
 #include "daemon/node/node.h"
-#include "daemon/whatif/whatif_child.h"
+#include "daemon/low_child.h"
 #include "trace/profile.h"
 
 #define PROFILES_MAX    32
@@ -36,7 +36,7 @@ struct whatif {
     struct daemon *daemon;
     struct question *questions; /* in the order in which they were asked */
     struct question *current;
-    struct whatif_child *child; /* of the current one */
+    struct low_child *child; /* of the current one */
     uint64_t last_id;
     struct {
         char gpu_name[96];
@@ -149,10 +149,13 @@ static void on_ended(int rc, const char *output, size_t length, const struct err
 
 static int start(struct whatif *whatif, struct question *question)
 {
-    static const struct whatif_limits limits = {.time_s = WHATIF_TIME_LIMIT_S,
-                                                .memory_bytes = WHATIF_MEMORY_LIMIT,
-                                                .output_bytes = WHATIF_OUTPUT_LIMIT,
-                                                .status = WHATIF_INCOMPLETE};
+    static const struct low_child_limits limits = {.what = "simulation",
+                                                   .too_long = "ask about fewer policies",
+                                                   .too_large = "this node's past is too long for it",
+                                                   .time_s = WHATIF_TIME_LIMIT_S,
+                                                   .memory_bytes = WHATIF_MEMORY_LIMIT,
+                                                   .output_bytes = WHATIF_OUTPUT_LIMIT,
+                                                   .status = WHATIF_INCOMPLETE};
     const struct config *config = &whatif->daemon->config;
     CLEANUP(words_release) struct words words = {0};
 
@@ -166,8 +169,8 @@ static int start(struct whatif *whatif, struct question *question)
     add_word(&words, xstrdup("--json"));
     add_word(&words, xasprintf("--steps=%d", WHATIF_STEPS));
     add_settings(config, &words);
-    return whatif_child_start(whatif->daemon->loop, words.items, &limits, on_ended, whatif, &whatif->child,
-                              &question->err);
+    return low_child_start(whatif->daemon->loop, words.items, NULL, &limits, on_ended, whatif, &whatif->child,
+                           &question->err);
 }
 
 /* Forgets answers that are too many, and begins with the next question. */
@@ -375,7 +378,7 @@ void whatif_free(struct whatif *whatif)
 
     if (!whatif)
         return;
-    whatif_child_free(whatif->child);
+    low_child_free(whatif->child);
     DL_FOREACH_SAFE (whatif->questions, question, next)
         question_free(question);
     for (size_t i = 0; i < whatif->profile_count; i++)

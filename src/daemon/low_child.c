@@ -1,4 +1,4 @@
-#include "daemon/whatif/whatif_child.h"
+#include "daemon/low_child.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -19,12 +19,14 @@
 #define IDLE_DISK_CLASS (3 << 13) /* ioprio_set(2) */
 #define ONE_PROCESS     1
 
-struct whatif_child {
-    struct whatif_limits limits;
+struct low_child {
+    struct low_child_limits limits;
     void (*ended)(int rc, const char *output, size_t length, const struct error *err, void *user);
     void *user;
     uv_process_t process;
-    uv_pipe_t output, complaints;
+    uv_pipe_t input, output, complaints;
+    uv_write_t writing;
+    char *input_text; /* owned */
     uv_timer_t timer;
     unsigned open; /* handles */
     bool running, output_open, complaints_open, freed;
@@ -41,40 +43,60 @@ struct whatif_child {
 
 static void on_closed(uv_handle_t *handle)
 {
-    struct whatif_child *child = handle->data;
+    struct low_child *child = handle->data;
 
     if (--child->open)
         return;
     strbuf_release(&child->text);
+    free(child->input_text);
     free(child);
 }
 
-static void close_all(struct whatif_child *child)
+static void close_input(struct low_child *child)
+{
+    if (!uv_is_closing((uv_handle_t *)&child->input))
+        uv_close((uv_handle_t *)&child->input, on_closed);
+}
+
+/* All of it, or the child reads no more of it. */
+static void on_written(uv_write_t *writing, int status)
+{
+    (void)status;
+    close_input(writing->data);
+}
+
+/* The process only once it has ended: nobody else reaps it. */
+static void close_all(struct low_child *child)
 {
     child->freed = true;
-    uv_close((uv_handle_t *)&child->process, on_closed);
+    if (!child->running)
+        uv_close((uv_handle_t *)&child->process, on_closed);
+    close_input(child);
     uv_close((uv_handle_t *)&child->output, on_closed);
     uv_close((uv_handle_t *)&child->complaints, on_closed);
     uv_close((uv_handle_t *)&child->timer, on_closed);
 }
 
-static void say_why(struct whatif_child *child)
+static void say_why(struct low_child *child)
 {
     const char *line = child->line;
 
     if (*child->why.text)
         return;
     if (child->signal) {
-        error_set(&child->why, EIO, "the simulation was ended by signal %d (%s): try again", child->signal,
+        error_set(&child->why, EIO, "the %s was ended by signal %d (%s): try again", child->limits.what, child->signal,
                   strsignal(child->signal));
         return;
     }
     line += strncmp(line, "carma: ", 7) == 0 ? 7 : 0;
-    error_set(&child->why, EIO, "%s", *line ? line : "the simulation failed and does not say why");
+    if (*line)
+        error_set(&child->why, EIO, "%s", line);
+    else
+        error_set(&child->why, EIO, "the %s failed and does not say why", child->limits.what);
     error_make_printable(&child->why);
 }
 
-static void end_if_done(struct whatif_child *child)
+static void end_if_done(struct low_child *child)
 {
     bool failed;
 
@@ -88,7 +110,7 @@ static void end_if_done(struct whatif_child *child)
                  child->user);
 }
 
-static void kill_child(struct whatif_child *child)
+static void kill_child(struct low_child *child)
 {
     if (child->running)
         kill(-child->process.pid, SIGKILL); /* its group */
@@ -111,47 +133,50 @@ static int64_t resident_bytes(int pid)
 
 static void on_look(uv_timer_t *timer)
 {
-    struct whatif_child *child = timer->data;
+    struct low_child *child = timer->data;
     char most[UNITS_TEXT];
 
     if (!child->running || *child->why.text)
         return;
     if (++child->seconds > child->limits.time_s)
-        error_set(&child->why, ETIMEDOUT, "the simulation took longer than %u s: ask about fewer policies",
-                  child->limits.time_s);
+        error_set(&child->why, ETIMEDOUT, "the %s took longer than %u s: %s", child->limits.what, child->limits.time_s,
+                  child->limits.too_long);
     else if (resident_bytes(child->process.pid) > child->limits.memory_bytes)
-        error_set(&child->why, ENOMEM,
-                  "the simulation needs more than %s of memory: this node's past is too long for it",
-                  format_bytes(child->limits.memory_bytes, most));
+        error_set(&child->why, ENOMEM, "the %s needs more than %s of memory: %s", child->limits.what,
+                  format_bytes(child->limits.memory_bytes, most), child->limits.too_large);
     if (*child->why.text)
         kill_child(child);
 }
 
 static void on_exit_of_child(uv_process_t *process, int64_t status, int signal)
 {
-    struct whatif_child *child = process->data;
+    struct low_child *child = process->data;
 
     child->running = false;
     child->status = status;
     child->signal = signal;
-    end_if_done(child);
+    if (child->freed)
+        uv_close((uv_handle_t *)&child->process, on_closed);
+    else
+        end_if_done(child);
 }
 
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
 {
-    struct whatif_child *child = handle->data;
+    struct low_child *child = handle->data;
 
     *buffer = uv_buf_init(child->block, sizeof child->block);
 }
 
 static void on_output(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
 {
-    struct whatif_child *child = stream->data;
+    struct low_child *child = stream->data;
 
     if (count > 0 && child->text.length + (size_t)count <= child->limits.output_bytes) {
         strbuf_append(&child->text, buffer->base, (size_t)count);
     } else if (count > 0 && !*child->why.text) {
-        error_set(&child->why, EFBIG, "the simulation says more than %zu bytes", child->limits.output_bytes);
+        error_set(&child->why, EFBIG, "the %s says more than %zu bytes", child->limits.what,
+                  child->limits.output_bytes);
         kill_child(child);
     } else if (count < 0) {
         child->output_open = false;
@@ -162,7 +187,7 @@ static void on_output(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer
 
 static void on_complaint(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
 {
-    struct whatif_child *child = stream->data;
+    struct low_child *child = stream->data;
 
     for (ssize_t i = 0; i < count; i++) {
         if (buffer->base[i] == '\n') {
@@ -186,7 +211,7 @@ static void on_complaint(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf
 /* Limits for the sake of others: it is the last to get the CPU and the disk. It is also the first to be killed for
  * memory, from which the daemon's own setting would protect it. Where the daemon dies, it ends by itself after as much
  * CPU time. */
-static void put_last(int pid, const struct whatif_limits *limits)
+static void put_last(int pid, const struct low_child_limits *limits)
 {
     const struct rlimit cpu = {limits->time_s, limits->time_s}, none = {0, 0};
     char path[64];
@@ -204,13 +229,13 @@ static void put_last(int pid, const struct whatif_limits *limits)
     }
 }
 
-int whatif_child_start(uv_loop_t *loop, char **argv, const struct whatif_limits *limits,
-                       void (*ended)(int rc, const char *output, size_t length, const struct error *err, void *user),
-                       void *user, struct whatif_child **started, struct error *err)
+int low_child_start(uv_loop_t *loop, char **argv, const char *input, const struct low_child_limits *limits,
+                    void (*ended)(int rc, const char *output, size_t length, const struct error *err, void *user),
+                    void *user, struct low_child **started, struct error *err)
 {
-    struct whatif_child *child = xcalloc(1, sizeof *child);
+    struct low_child *child = xcalloc(1, sizeof *child);
     uv_stdio_container_t stdio[] = {
-        {.flags = UV_IGNORE},
+        {.flags = input ? UV_CREATE_PIPE | UV_READABLE_PIPE : UV_IGNORE, .data.stream = (uv_stream_t *)&child->input},
         {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&child->output},
         {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&child->complaints},
     };
@@ -225,17 +250,23 @@ int whatif_child_start(uv_loop_t *loop, char **argv, const struct whatif_limits 
     child->limits = *limits;
     child->ended = ended;
     child->user = user;
-    child->open = 4;
+    child->input_text = xstrdup(input);
+    child->open = 5;
+    uv_pipe_init(loop, &child->input, 0);
     uv_pipe_init(loop, &child->output, 0);
     uv_pipe_init(loop, &child->complaints, 0);
     uv_timer_init(loop, &child->timer);
+    child->writing.data = child->input.data = child;
     child->process.data = child->output.data = child->complaints.data = child->timer.data = child;
     rc = uv_spawn(loop, &child->process, &options);
     if (rc < 0) {
         close_all(child);
         return error_set(err, rc, "cannot start %s (%s): check the installation", argv[0], uv_strerror(rc));
     }
-    put_last(child->process.pid, limits);
+    put_last(child->process.pid, limits); /* before it has its input */
+    if (input)
+        uv_write(&child->writing, (uv_stream_t *)&child->input,
+                 &(uv_buf_t){.base = child->input_text, .len = strlen(input)}, 1, on_written);
     child->running = child->output_open = child->complaints_open = true;
     uv_read_start((uv_stream_t *)&child->output, on_alloc, on_output);
     uv_read_start((uv_stream_t *)&child->complaints, on_alloc, on_complaint);
@@ -244,7 +275,7 @@ int whatif_child_start(uv_loop_t *loop, char **argv, const struct whatif_limits 
     return 0;
 }
 
-void whatif_child_free(struct whatif_child *child)
+void low_child_free(struct low_child *child)
 {
     if (!child)
         return;

@@ -1,14 +1,17 @@
-/* A simulation's limits, and the reports of its end. */
+/* A child of lowest priority: its limits, and the reports of its end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <signal.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "base/memory.h"
-#include "daemon/whatif/whatif_child.h"
+#include "daemon/low_child.h"
 
 static struct {
     bool ended;
@@ -28,18 +31,18 @@ static void on_ended(int rc, const char *output, size_t length, const struct err
     assert_string_equal(user, "user");
 }
 
-static void run(const char *script, struct whatif_limits limits)
+static void run_with(const char *script, const char *input, struct low_child_limits limits)
 {
     char shell[] = "/bin/sh", option[] = "-c", user[] = "user";
     CLEANUP(free_ptr) char *text = xstrdup(script);
     char *argv[] = {shell, option, text, NULL};
-    struct whatif_child *child;
+    struct low_child *child;
     struct error err = {{0}};
     uv_loop_t loop;
 
     memset(&seen, 0, sizeof seen);
     uv_loop_init(&loop);
-    if (whatif_child_start(&loop, argv, &limits, on_ended, user, &child, &err))
+    if (low_child_start(&loop, argv, input, &limits, on_ended, user, &child, &err))
         fail_msg("%s", err.text);
     uv_run(&loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&loop), 0);
@@ -47,10 +50,16 @@ static void run(const char *script, struct whatif_limits limits)
 }
 
 #define PLENTY                                                                                                         \
-    (struct whatif_limits)                                                                                             \
+    (struct low_child_limits)                                                                                          \
     {                                                                                                                  \
-        .time_s = 600, .memory_bytes = INT64_C(1) << 40, .output_bytes = 40                                            \
+        .what = "simulation", .too_long = "ask about less", .too_large = "try again", .time_s = 600,                   \
+        .memory_bytes = INT64_C(1) << 40, .output_bytes = 40                                                           \
     }
+
+static void run(const char *script, struct low_child_limits limits)
+{
+    run_with(script, NULL, limits);
+}
 
 static void assert_failed(const char *words)
 {
@@ -72,9 +81,25 @@ static void test_its_words(void **state)
     assert_failed("more than 40 bytes");
 }
 
+/* More than a pipe holds, too; and nobody has to read it. */
+static void test_its_input(void **state)
+{
+    char large[200001];
+
+    memset(large, 'x', sizeof large - 1);
+    large[sizeof large - 1] = '\0';
+    run_with("cat", "a request", PLENTY);
+    assert_int_equal(seen.rc, 0);
+    assert_string_equal(seen.output, "a request");
+    run_with("wc -c", large, PLENTY);
+    assert_int_equal(atoi(seen.output), 200000);
+    run_with("exec <&-; echo one", large, PLENTY);
+    assert_string_equal(seen.output, "one\n");
+}
+
 static void test_its_end(void **state)
 {
-    struct whatif_limits limits = PLENTY;
+    struct low_child_limits limits = PLENTY;
 
     run("echo one; echo carma: first >&2; printf 'carma: the\\tlast' >&2; exit 3", PLENTY);
     assert_failed("the?last");
@@ -93,7 +118,7 @@ static void test_its_end(void **state)
 
 static void test_its_limits(void **state)
 {
-    struct whatif_limits limits = PLENTY;
+    struct low_child_limits limits = PLENTY;
 
     limits.time_s = 1;
     run("exec sleep 1000", limits);
@@ -108,16 +133,17 @@ static void test_it_is_left(void **state)
 {
     char sleep[] = "/bin/sleep", long_time[] = "1000", none[] = "/nonexistent/program";
     char *argv[] = {sleep, long_time, NULL}, *missing[] = {none, NULL};
-    struct whatif_child *child;
+    struct low_child *child;
     struct error err = {{0}};
     uv_loop_t loop;
 
     memset(&seen, 0, sizeof seen);
     uv_loop_init(&loop);
-    assert_int_equal(whatif_child_start(&loop, argv, &PLENTY, on_ended, NULL, &child, &err), 0);
-    whatif_child_free(child);
+    assert_int_equal(low_child_start(&loop, argv, NULL, &PLENTY, on_ended, NULL, &child, &err), 0);
+    low_child_free(child);
     uv_run(&loop, UV_RUN_DEFAULT);
-    assert_true(whatif_child_start(&loop, missing, &PLENTY, on_ended, NULL, &child, &err) < 0);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* it has been reaped */
+    assert_true(low_child_start(&loop, missing, NULL, &PLENTY, on_ended, NULL, &child, &err) < 0);
     assert_non_null(strstr(err.text, none));
     uv_run(&loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&loop), 0);
@@ -126,8 +152,10 @@ static void test_it_is_left(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_its_words), cmocka_unit_test(test_its_end),
-                                       cmocka_unit_test(test_its_limits), cmocka_unit_test(test_it_is_left)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_its_words), cmocka_unit_test(test_its_input),
+                                       cmocka_unit_test(test_its_end), cmocka_unit_test(test_its_limits),
+                                       cmocka_unit_test(test_it_is_left)};
 
+    signal(SIGPIPE, SIG_IGN); /* as in the daemon */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,69 @@
+#include "daemon/capture/answer.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+void capture_answer_release(struct capture_answer *answer)
+{
+    free_ptr(&answer->text);
+    free_ptr(&answer->from);
+}
+
+static void take(struct capture_answer *answer, const json_t *header, const char *text, size_t length)
+{
+    const char *script = json_string_value(json_object_get(header, "script"));
+    double seconds = json_number_value(json_object_get(header, "seconds"));
+    const char *slash = script ? strrchr(script, '/') : NULL;
+    struct error name; /* for people */
+
+    error_set(&name, EINVAL, "%s", slash ? slash + 1 : script ? script : "its command");
+    error_make_printable(&name);
+    answer->from = xasprintf("an automatic capture of %s, %.0f s", name.text, fmin(fmax(ceil(seconds), 1), 1e6));
+    answer->text = xstrndup(text, length);
+}
+
+/* A process that came nearer to a training step says more about why there is no capture. */
+static void take_reason(const json_t *header, json_int_t *closest, struct error *err)
+{
+    const char *reason = json_string_value(json_object_get(header, "reason"));
+    json_int_t closeness = json_integer_value(json_object_get(header, "closeness"));
+
+    if (!reason || closeness < *closest)
+        return;
+    *closest = closeness;
+    error_set(err, ENODATA, "%s", reason);
+    error_make_printable(err);
+}
+
+int capture_answer_read(const char *output, size_t length, struct capture_answer *answer, struct error *err)
+{
+    const char *end = output + length;
+    json_int_t closest = 0;
+
+    *answer = (struct capture_answer){0};
+    error_set(err, ENODATA, "no Python process of the command imported torch");
+    while (output < end) {
+        const char *line_end = memchr(output, '\n', (size_t)(end - output));
+        json_t *header = line_end ? json_loadb(output, (size_t)(line_end - output), 0, NULL) : NULL;
+        json_int_t bytes = json_integer_value(json_object_get(header, "bytes"));
+        bool recorded = json_is_true(json_object_get(header, "capture"));
+
+        if (!json_is_object(header) || bytes < 0 || bytes > end - line_end - 1) {
+            json_decref(header);
+            return error_set(err, EPROTO, "what it recorded cannot be read: it was written by something else, or cut");
+        }
+        if (recorded)
+            take(answer, header, line_end + 1, (size_t)bytes);
+        else
+            take_reason(header, &closest, err);
+        json_decref(header);
+        if (recorded)
+            return 0;
+        output = line_end + 1 + bytes;
+    }
+    return -ENODATA;
+}

@@ -1,0 +1,39 @@
+/* Automatic captures: where nothing is known of a job's memory, its training is recorded without a GPU while it waits
+ * or begins (docs/automatic-capture.md). The job waits for none of it: the estimate is an input of its own, ESTIMATED.
+ *
+ * carma-sandbox runs the job's command as its user. One at a time of each user, in turns, and CAPTURES_MOST in all. */
+#ifndef CARMA_DAEMON_CAPTURE_CAPTURES_H
+#define CARMA_DAEMON_CAPTURE_CAPTURES_H
+
+#include "daemon/daemon.h"
+
+#define CAPTURES_MOST 2
+
+enum capture_outcome {
+    CAPTURE_ESTIMATED,
+    CAPTURE_NOTHING, /* it ran, and no training step was recorded that an estimate could be made of */
+    CAPTURE_FAILED,  /* it did not run to its end */
+    CAPTURE_DROPPED, /* the job ended before */
+    CAPTURE_OUTCOMES
+};
+
+const char *capture_outcome_name(uint32_t outcome); /* "estimated", ... */
+
+/* Finds out, beside the loop, whether the sandbox can be had; where not, the log says why and nothing is captured. */
+struct captures *captures_new(struct daemon *daemon);
+void captures_free(struct captures *captures); /* ends those that run; run the loop until all is freed */
+
+/* The job was submitted: it is captured soon, if it is one to be captured. */
+void captures_consider(struct captures *captures, uint64_t job);
+
+/* After the stored jobs were loaded: the same of those that wait, and have neither an estimate nor a reason for none.
+ */
+void captures_resume(struct captures *captures);
+
+/* Nobody needs it any more. */
+void captures_drop(struct captures *captures, uint64_t job);
+
+/* How many have ended so since carmad began. */
+uint64_t captures_count(const struct captures *captures, uint32_t outcome);
+
+#endif

@@ -1,0 +1,13 @@
+/* A cheap look at a job's command: whether a capture could find a training script in it. */
+#ifndef CARMA_DAEMON_CAPTURE_LOOKS_H
+#define CARMA_DAEMON_CAPTURE_LOOKS_H
+
+#include <stdbool.h>
+
+#include "api/spec.h"
+
+/* Whether some word of the command, or of its script, starts Python, or a file that may: `.../python3.11`, `torchrun`,
+ * `uv`, `train.sh`. It may be wrong either way: what the command really starts shows when it is tried. */
+bool looks_like_python(const struct job_spec *spec);
+
+#endif

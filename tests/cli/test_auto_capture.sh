@@ -1,0 +1,129 @@
+#!/bin/sh
+# Usage: test_auto_capture.sh CARMA SOURCE BUILD
+# Jobs of unknown need are captured without being asked, by a stand-in for carma-sandbox: before their start on a full node,
+# soon after it on an idle one. Nothing that a capture does keeps a job waiting, and it goes with its job and its daemon.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+. "$(dirname "$0")/auto_capture.sh"
+cd "$T" || exit 99
+start_node a100x4-40g 120
+start_daemon --config /dev/null
+fill_node
+
+# Before its start: the queue says that it is under way, and the job then waits with its own need.
+run submit --parsable -- python3 later.py --epochs 3 later.py
+expect_output 5
+until_field 5 estimating True
+run queue
+grep -q '^ *5 .*estimating; ' "$T/out" || fail "the queue does not say it: $(cat "$T/out")"
+expect_field 5 reservation_source prior
+touch "$FAKE/go"
+until_field 5 reservation_source estimated
+expect_field 5 estimating False
+expect_field 5 estimate.source replay
+sentence=$(field 5 estimate.text)
+case $sentence in
+"estimated "*"iB by replay (confidence "*") from an automatic capture of train.py, 5 s") ;;
+*) fail "the sentence is: $sentence" ;;
+esac
+run explain 5
+grep -qF "on each GPU: $sentence" "$T/out" || fail "$said: $(cat "$T/out")"
+grep -qF "job 5: $sentence" "$T/daemon.log" || fail "the log does not tell it"
+
+# What was asked for: the job's command, its directory, and its environment with carma's folder before its own.
+python3 - "$FAKE"/request-* <<'PYTHON' || fail "the request is not as it should be"
+import json, os, sys
+request = json.load(open(sys.argv[1]))
+assert request["command"] == ["python3", "later.py", "--epochs", "3", "later.py"], request["command"]
+assert request["directory"] == os.getcwd() and request["uid"] == os.getuid(), request
+environment = dict(item.split("=", 1) for item in request["environment"])
+assert environment["PYTHONPATH"].split(":")[0].endswith("share/carma/python/carma_auto"), environment["PYTHONPATH"]
+assert environment["CARMA_AUTO_CAPTURE_FD"] == "3" and environment["HOME"] == os.environ["HOME"]
+assert (request["time_s"], request["cores"], request["memory_bytes"]) == (120, 1, 8 << 30)
+assert len(request["hidden"]) == 2 and all(path.startswith("/") for path in request["hidden"])
+PYTHON
+
+# A later run of it goes by that at once, and is captured again: its script may have changed.
+before=$(requests)
+run submit --parsable --hold -- python3 later.py --epochs 3 later.py
+expect_field 6 reservation_source estimated
+until_requests $((before + 1))
+
+# Nobody captures what has a figure, or starts no Python.
+before=$(requests)
+run submit --parsable --hold --gpu-memory 3G -- python3 train.py
+run submit --parsable --hold -- "$TRAIN" --workload resnet --seconds 9
+run submit --parsable --hold -- python3 ranks.py
+until_field 9 reservation_source estimated
+[ "$(requests)" -eq $((before + 1)) ] || fail "others were captured, too: $(requests)"
+
+# Why there is none, in one line; such jobs keep their guess.
+job=9
+while read -r script line; do
+    job=$((job + 1))
+    run submit --parsable --hold -- python3 "$script.py"
+    until_field $job estimate.warnings.0 "no automatic capture: $line"
+    expect_field $job reservation_source prior
+done <<'LINES'
+network network.py needs the network: line 3:?URLError
+fails carma-sandbox: it took longer than 120 s
+garbage what it recorded cannot be read: it was written by something else, or cut
+cut what it recorded cannot be read: it was written by something else, or cut
+nothing no Python process of the command imported torch
+LINES
+run show 10
+grep -qF 'Warning    no automatic capture: network.py needs the network' "$T/out" || fail "$said: $(cat "$T/out")"
+run submit --parsable --hold -- python3 bad.py
+until_field 15 estimating False
+patience
+until field 15 estimate.warnings.0 2>/dev/null | grep -q '^no automatic capture: an automatic capture of train.py, 5 s'; do
+    patient || { fail "a capture that cannot be read: $(field 15 estimate)"; break; }
+done
+
+# A script of the user's is run from a copy of its own, by its interpreter.
+before=$(requests)
+printf '#!/bin/bash -e\n#CARMA --hold\npython3 train.py\n' >job.sh
+run submit --parsable job.sh -- one
+expect_output 16
+until_field 16 reservation_source estimated
+until_requests $((before + 1))
+grep -l '"one"\]' "$FAKE"/request-* | xargs python3 -c 'import json, sys
+command = json.load(open(sys.argv[1]))["command"]
+assert command[:2] == ["/bin/sh", "-c"] and command[4:] == ["/tmp/carma-capture-16", "job.sh", open("job.sh").read(), "/bin/bash", "-e",
+    "/tmp/carma-capture-16/job.sh", "one"], command' || fail "the script is not run as a job's"
+
+# One at a time of a user; it ends with its job, and the next has its turn.
+before=$(requests)
+run submit --parsable --hold -- python3 loop.py
+run submit --parsable --hold -- python3 loop.py 2 loop.py
+until_requests $((before + 1))
+until_field 17 estimating True
+expect_field 18 estimating False
+[ "$(runs_now)" -eq 1 ] || fail "$(runs_now) captures of one user run"
+run cancel 17
+until_requests $((before + 2))
+until_field 18 estimating True
+until_runs 1
+
+# The daemon is killed: nothing of the capture is left, and the next daemon captures those that wait without an estimate.
+stop_daemon KILL
+until_runs 0
+before=$(requests)
+start_daemon --config /dev/null
+until_field 18 estimating True
+[ "$(requests)" -eq $((before + 1)) ] || fail "others were tried again: $(requests)"
+expect_field 5 reservation_source estimated
+expect_field 5 estimate.text "$sentence"
+expect_field 10 estimate.warnings.0 "no automatic capture: network.py needs the network: line 3:?URLError"
+stop_daemon
+until_runs 0
+
+# Off means off.
+before=$(requests)
+start_daemon --config /dev/null --set auto_capture=off
+run submit --parsable --hold -- python3 train.py --other
+sleep 0.5 # of nothing there is nothing to wait for
+[ "$(requests)" -eq "$before" ] || fail "it was captured all the same"
+stop_daemon
+finish_node

@@ -1,0 +1,63 @@
+"""Usage: sandbox.py DIRECTORY [--check]: plays carma-sandbox. It captures nothing: the last word of the job's command says what
+comes of it. DIRECTORY has its answers and a file for each request, by the process's number; the file `refuse` makes that the
+sandbox cannot be had. Ends with its parent, as carma-sandbox does."""
+
+import ctypes
+import json
+import os
+import pathlib
+import signal
+import sys
+import time
+
+PR_SET_PDEATHSIG = 1
+
+
+def answer(capture, text="", **more):
+    header = {"capture": capture, "script": "/home/u/train.py", "seconds": 4.2, "bytes": len(text), **more}
+    sys.stdout.write(f"{json.dumps(header)}\n{text}")
+
+
+def wait_for(path):
+    while not path.exists():
+        time.sleep(0.02)
+
+
+def main():
+    directory = pathlib.Path(sys.argv[1])
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if sys.argv[2:] == ["--check"]:
+        if (directory / "refuse").exists():
+            sys.exit("carma-sandbox: user namespaces are off")
+        return
+    request = json.load(sys.stdin)
+    started = directory / f"request-{os.getpid()}"
+    part = started.with_suffix(".part")
+    part.write_text(json.dumps(request))
+    part.rename(started)
+    capture = (directory / "capture").read_text()
+    what = os.path.basename(request["command"][-1])
+    if what == "loop.py":
+        wait_for(directory / "never")
+    elif what == "later.py":
+        wait_for(directory / "go")
+        answer(True, capture)
+    elif what == "ranks.py":  # as torchrun's processes write
+        answer(False, reason="the launcher", closeness=0)
+        answer(True, capture)
+    elif what == "network.py":
+        answer(False, reason="network.py needs the network: line 3:\tURLError", closeness=1)
+        answer(False, reason="helper.py: its optimizers made 0 steps", closeness=0)
+    elif what == "fails.py":
+        sys.exit("carma-sandbox: it took longer than 120 s")
+    elif what == "garbage.py":
+        sys.stdout.write("\x00\xff not an answer\n")
+    elif what == "cut.py":
+        sys.stdout.write('{"capture": true, "bytes": 1000}\nless')
+    elif what == "bad.py":
+        answer(True, "carma-capture 1\nnonsense\n")
+    elif what != "nothing.py":
+        answer(True, capture)
+
+
+main()
