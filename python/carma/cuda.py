@@ -8,6 +8,8 @@ import types
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
+from carma.devices import device_count
+
 MEMORY = 80 << 30
 PROPERTIES = types.SimpleNamespace(
     name="carma", major=8, minor=0, total_memory=MEMORY, multi_processor_count=108, max_threads_per_multi_processor=2048,
@@ -78,10 +80,6 @@ class CUDAGraph:
 
     def pool(self):
         return (0, 0)
-
-
-def device_count():
-    return max(1, int(os.environ.get("LOCAL_WORLD_SIZE") or os.environ.get("WORLD_SIZE") or 1))
 
 
 def _generator(original):

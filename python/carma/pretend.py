@@ -330,6 +330,10 @@ class _Made(TorchFunctionMode):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        if func is torch.Tensor.cuda:  # a number would be one of the absent accelerator's
+            args = [torch.device("cuda", value) if isinstance(value, int) else value for value in args]
+            kwargs = {key: torch.device("cuda", value) if key == "device" and isinstance(value, int) else value
+                      for key, value in kwargs.items()}  # fmt: skip
         if func not in MAKERS:
             return func(*args, **kwargs)
         device = kwargs.get("device")

@@ -4,6 +4,7 @@ import concurrent.futures
 import contextlib
 import functools
 import importlib
+import io
 import os
 import pickle
 import runpy
@@ -11,6 +12,7 @@ import sys
 import traceback
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 
 from carma import cuda, distributed, imports, missing, pretend, values, writer
 from carma.divided import DividedRecorder
@@ -70,25 +72,47 @@ def _compile_nothing(stack, recorder):
         pretend.replace(stack, torch.nn.Module, "compile", lambda module, *args, **kwargs: compiled(module) and None)
 
 
+class _NoValuesError(Exception):
+    pass
+
+
 class _Saved:
-    """What a script saves has no values: a file that names it, and the object itself for the script that loads it."""
+    """What a script saves without values becomes an empty file, and the object itself for the script that loads it. What
+    has values is saved: another process may load it."""
 
     def __init__(self, stack):
         self.objects = {}
-        self.load_original = torch.load
+        self.load_original, self.save_original = torch.load, torch.save
         pretend.replace(stack, torch, "save", self.save)
         pretend.replace(stack, torch, "load", self.load)
 
     def save(self, value, file, *args, **kwargs):
-        if isinstance(file, (str, os.PathLike)):
-            with open(file, "wb"):
-                pass
-            self.objects[os.path.abspath(file)] = value
+        named = isinstance(file, (str, os.PathLike))
+        buffer = io.BytesIO()
+        try:
+            with contextlib.ExitStack() as stack, pretend.really():
+                pretend.replace(stack, FakeTensor, "__reduce_ex__", _cannot_be_saved)
+                self.save_original(value, buffer, *args, **kwargs)
+        except _NoValuesError:
+            buffer = io.BytesIO()
+            if named:
+                self.objects[os.path.abspath(file)] = value
+        else:
+            self.objects.pop(os.path.abspath(file) if named else None, None)
+        if named:
+            with open(file, "wb") as out:
+                out.write(buffer.getbuffer())
+        else:
+            file.write(buffer.getbuffer())
 
     def load(self, file, *args, **kwargs):
         if isinstance(file, (str, os.PathLike)) and os.path.abspath(file) in self.objects:
             return self.objects[os.path.abspath(file)]
         return self.load_original(file, *args, **kwargs)
+
+
+def _cannot_be_saved(tensor, protocol):
+    raise _NoValuesError
 
 
 def _save_no_tensors(module, stack):
@@ -121,35 +145,42 @@ def _pretend_machine(stack, recorder):
     })  # fmt: skip
 
 
-def _watched(path, arguments, steps, longest, hand_over):
-    """Runs the script in this process. hand_over(trace, header) is called when its last step is done."""
+def watch(stack, steps, longest, hand_over):
+    """From here on, until the stack is left, training in this process is recorded. Returns the recorder.
+    hand_over(trace, header) is called when the last step is done."""
     divided = pretend.mapping() == "cuda"
+    recorder = stack.enter_context(pretend.gpu(DividedRecorder if divided else Recorder, divided))
+
+    def finish():
+        header = {
+            "torch": torch.__version__.split("+")[0],
+            "mapping": recorder.device,
+            "model": follower.model,
+            "optimizer": follower.optimizer,
+            "precision": follower.precision,
+            "parameters": follower.parameter_bytes,
+            "doubts": _doubts(recorder, follower),
+        }
+        recorder.stopped = True
+        recorder.finish()
+        hand_over(writer.Trace(recorder, follower.batch or 1), header)
+
+    follower = Follower(recorder, steps, finish, longest)
+    recorder.follower = follower
+    follow_optimizers(stack, follower, pretend.replace)
+    _load_in_this_process(stack, divided)
+    _compile_nothing(stack, recorder)
+    if divided:
+        _pretend_machine(stack, recorder)
+    else:
+        values.replace(stack, pretend.replace)
+    return recorder
+
+
+def _watched(path, arguments, steps, longest, hand_over):
+    """Runs the script in this process."""
     with contextlib.ExitStack() as stack:
-        recorder = stack.enter_context(pretend.gpu(DividedRecorder if divided else Recorder, divided))
-
-        def finish():
-            header = {
-                "torch": torch.__version__.split("+")[0],
-                "mapping": recorder.device,
-                "model": follower.model,
-                "optimizer": follower.optimizer,
-                "precision": follower.precision,
-                "parameters": follower.parameter_bytes,
-                "doubts": _doubts(recorder, follower),
-            }
-            recorder.stopped = True
-            recorder.finish()
-            hand_over(writer.Trace(recorder, follower.batch or 1), header)
-
-        follower = Follower(recorder, steps, finish, longest)
-        recorder.follower = follower
-        follow_optimizers(stack, follower, pretend.replace)
-        _load_in_this_process(stack, divided)
-        _compile_nothing(stack, recorder)
-        if divided:
-            _pretend_machine(stack, recorder)
-        else:
-            values.replace(stack, pretend.replace)
+        recorder = watch(stack, steps, longest, hand_over)
         pretend.replace(stack, sys, "argv", [path, *arguments])
         pretend.replace(stack, sys, "path", [os.path.dirname(os.path.abspath(path)), *sys.path])
         try:
@@ -180,7 +211,7 @@ def _too_few(path, recorder, steps, why):
     )
 
 
-def _one_line(path, error):
+def one_line(path, error):
     known = error
     while known is not None:  # libraries wrap errors in theirs
         if isinstance(known, CaptureError):
@@ -208,7 +239,7 @@ def record(path, arguments, steps, longest=None):
             if not answer:  # what fails after the last step does not matter
                 if os.environ.get("CARMA_CAPTURE_TRACEBACK"):
                     traceback.print_exc()
-                answer.append(("failed", _one_line(path, error)))
+                answer.append(("failed", one_line(path, error)))
         sys.stdout.flush()
         with os.fdopen(sink, "wb") as file:
             pickle.dump(answer[0], file)

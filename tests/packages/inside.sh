@@ -64,6 +64,7 @@ finish_job 1 first.log go "$shepherd"
 # The Python package, as the user.
 as_alice python3 -c 'import carma; gpus = carma.gpus(); assert len(gpus) == 4, gpus' || fail "python3-carma"
 [ -f /usr/share/carma/python/carma/tiny_step.py ] || fail "carma calibrate does not find its Python modules"
+[ -f /usr/share/carma/python/carma_auto/sitecustomize.py ] || fail "carmad does not find what follows a command"
 
 # ---- An older carmad does not touch a newer store ----
 systemctl stop carmad.service

@@ -1,0 +1,211 @@
+"""Records the training step of whatever Python process of a command trains: carma_auto/sitecustomize.py starts it when
+PyTorch has been imported. The answer goes to a pipe (docs/automatic-capture.md): a line of JSON, and after it the
+capture, where there is one."""
+
+import atexit
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import sys
+import sysconfig
+import time
+
+from carma.devices import device_count
+from carma.errors import CaptureError
+
+STEPS = 2
+LAUNCHERS = frozenset(["torchrun", "accelerate", "accelerate-launch", "deepspeed", "horovodrun", "fabric", "lightning"])
+LAUNCHING_PACKAGES = ("torch.distributed.run", "torch.distributed.launch", "accelerate", "deepspeed", "carma")
+LIBRARIES = ("torch", "torchvision", "transformers", "accelerate", "lightning", "pytorch_lightning", "timm", "peft",
+             "diffusers", "torch_geometric", "bitsandbytes", "deepspeed", "datasets")  # fmt: skip
+SETTINGS = (".py", ".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf")  # ends of files that say what to train
+SETTINGS_SIZE = 1 << 20
+OF_THE_NETWORK = frozenset([
+    "gaierror", "URLError", "ConnectionError", "ConnectError", "ConnectTimeout", "MaxRetryError", "NewConnectionError",
+    "OfflineModeIsEnabled", "LocalEntryNotFoundError", "ConnectionRefusedError", "CommError",
+])  # fmt: skip
+_forever = contextlib.ExitStack()  # of what is pretended
+# How far a process without a capture came: the farthest one's reason is the command's.
+IMPORTED, FAILED, TRAINED = 0, 1, 2
+
+
+def _command():
+    """The words of this interpreter's command."""
+    if hasattr(sys, "orig_argv"):
+        return sys.orig_argv
+    with open("/proc/self/cmdline", "rb") as file:  # Python 3.9
+        return file.read().decode(errors="surrogateescape").split("\0")[:-1]
+
+
+def _program():
+    """("m", module), ("c", text), ("file", path): what the interpreter was told to run."""
+    words = iter(_command()[1:])
+    for word in words:
+        if not word.startswith("-") or word == "-":
+            return "file", word
+        if word.startswith("--"):
+            if word == "--check-hash-based-pycs":
+                next(words, None)
+            continue
+        for at, letter in enumerate(word[1:], 2):
+            if letter in "mc":
+                return letter, word[at:] or next(words, "")
+            if letter in "WX":
+                if not word[at:]:
+                    next(words, None)
+                break
+    return "file", "-"
+
+
+def _is_launcher():
+    kind, what = _program()
+    if kind == "m":
+        return any(what == name or what.startswith(name + ".") for name in LAUNCHING_PACKAGES)
+    return kind == "file" and os.path.basename(what) in LAUNCHERS
+
+
+def _pretend_devices():
+    """A launcher asks for no more than how many there are."""
+    import torch
+
+    for module in (torch.cuda, getattr(torch, "accelerator", torch.cuda)):
+        module.is_available, module.device_count = lambda: True, device_count
+
+
+class _Answer:
+    def __init__(self, descriptor, start):
+        self.descriptor, self.start, self.process = descriptor, start, os.getpid()
+        self.read = set()  # settings
+        self.status = None  # of sys.exit()
+        self.closeness = IMPORTED
+        sys.addaudithook(self._look)
+        self.exit, sys.exit = sys.exit, self._leave
+        self.main = None
+
+    def _look(self, event, args):
+        if event == "open" and isinstance(args[0], str) and args[0].endswith(SETTINGS) and args[1] in ("r", "rb", None):
+            self.read.add(os.path.abspath(args[0]))
+
+    def _leave(self, status=None, /):
+        self.status = status
+        self.exit(status)
+
+    def script(self):
+        """The file of the script, or None."""
+        for name in ("__mp_main__", "__main__"):
+            path = getattr(sys.modules.get(name), "__file__", None)
+            if path and os.path.isfile(path):
+                return os.path.abspath(path)
+        kind, what = _program()
+        return os.path.abspath(what) if kind == "file" and os.path.isfile(what) else None
+
+    def name(self):
+        """Of the script, for people."""
+        kind, what = _program()
+        if kind == "m":
+            return f"python -m {what}"
+        path = self.script()
+        return os.path.basename(path) if path else "the script of python " + ("-c" if kind == "c" else "-")
+
+    def _files(self):
+        """The user's own: neither Python's nor a library's."""
+        places = sysconfig.get_paths()
+        foreign = [os.path.realpath(places[name]) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+        own = os.path.dirname(os.path.realpath(__file__))
+        foreign += [own + os.sep, own + "_auto" + os.sep]
+        found = {getattr(module, "__file__", None) for module in list(sys.modules.values())} | self.read | {self.script()}
+        answer = []
+        for path in sorted(os.path.abspath(path) for path in found if path):
+            real = os.path.realpath(path)
+            if real.startswith(tuple(foreign)) or "/site-packages/" in real or "/dist-packages/" in real:
+                continue
+            with contextlib.suppress(OSError):
+                if os.path.isfile(path) and (path.endswith(".py") or os.path.getsize(path) <= SETTINGS_SIZE):
+                    with open(path, "rb") as file:
+                        answer.append([path, hashlib.sha256(file.read()).hexdigest()])
+        return answer
+
+    def write(self, capture, text="", **more):
+        versions = {name: str(sys.modules[name].__version__) for name in LIBRARIES
+                    if hasattr(sys.modules.get(name), "__version__")}  # fmt: skip
+        line = json.dumps({
+            "capture": capture, **more, "script": self.script(), "files": self._files(), "versions": versions,
+            "python": sys.executable, "seconds": round(os.times().elapsed - self.start, 2), "bytes": len(text),
+        })  # fmt: skip
+        data = memoryview(f"{line}\n{text}".encode())
+        with contextlib.suppress(OSError):
+            fcntl.lockf(self.descriptor, fcntl.LOCK_EX)  # other processes of the command write, too
+        with contextlib.suppress(OSError):
+            while data:
+                data = data[os.write(self.descriptor, data) :]
+
+    def found(self, trace, header):
+        from carma import writer
+
+        try:
+            text, _ = writer.text(trace, None, header)
+        except CaptureError as error:
+            self.write(False, reason=f"{self.name()}: {error}", closeness=TRAINED)
+            os._exit(1)
+        self.write(True, text)
+        os._exit(0)  # nothing that the script would do matters
+
+    def ended(self, recorder):
+        """At the exit of a process without a capture."""
+        if os.getpid() != self.process:
+            return
+        error = getattr(sys, "last_value", None)
+        if error is not None:
+            self.write(False, reason=self._reason(error), closeness=max(FAILED, self.reached(recorder)))
+            return
+        steps = max(recorder.step - 1, 0)
+        reason = f"{self.name()}: its optimizers made {steps} of the {STEPS} steps that a capture needs"
+        if self.status:
+            what = "with exit status " if isinstance(self.status, int) else "itself: "
+            reason = f"{self.name()} ended {what}{self.status}, after {steps} steps of its optimizers"
+        self.write(False, reason=" ".join(reason.split())[:400],
+                   closeness=max(FAILED if self.status else IMPORTED, self.reached(recorder)))  # fmt: skip
+
+    def reached(self, recorder):
+        return TRAINED if recorder.follower.optimizers or recorder.follower.batch is not None else IMPORTED
+
+    def _reason(self, error):
+        from carma import script
+
+        path = self.script()
+        line = script.one_line(path or self.name(), error)
+        line = line.replace(path, self.name(), 1) if path else line
+        known, network = error, False
+        while known is not None:
+            network = network or not OF_THE_NETWORK.isdisjoint(kind.__name__ for kind in type(known).__mro__)
+            known = known.__cause__ or known.__context__
+        return f"{self.name()} needs the network: {line.partition(': ')[2] or line}" if network else line
+
+
+def _this_process_records():
+    return int(os.environ.get("LOCAL_RANK") or 0) == 0
+
+
+def begin(descriptor, start):
+    """After `import torch`, before whoever imported it goes on."""
+    if _is_launcher():
+        _pretend_devices()
+        return
+    if not _this_process_records():
+        os.close(descriptor)
+        launcher = os.getppid()
+        while os.getppid() == launcher:  # which would end all ranks with this one
+            time.sleep(0.2)
+        os._exit(1)
+    answer = _Answer(descriptor, start)
+    os.environ["WANDB_MODE"] = "disabled"
+    from carma import script
+
+    try:
+        recorder = script.watch(_forever, STEPS, None, answer.found)
+    except CaptureError as error:
+        answer.write(False, reason=str(error), closeness=FAILED)
+        os._exit(1)
+    atexit.register(answer.ended, recorder)

@@ -1,0 +1,95 @@
+"""Loaded by every Python interpreter of a command that carmad runs to know its memory (docs/automatic-capture.md): this
+folder comes first in PYTHONPATH then. Where PyTorch is imported, carma.automatic records the training. Everything else
+is as without it, and an interpreter without PyTorch pays a few file operations."""
+
+import os
+import sys
+
+
+class _Torch:
+    """Finds torch as without it, and has carma.automatic look on once torch is loaded."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "torch":
+            return None
+        sys.meta_path.remove(self)
+        for finder in sys.meta_path:
+            spec = finder.find_spec(name, path, target) if hasattr(finder, "find_spec") else None
+            if spec is not None:
+                break
+        else:
+            return None
+        if not hasattr(spec.loader, "exec_module"):
+            return spec
+        load = spec.loader.exec_module
+
+        def exec_module(module):
+            os.environ["CUDA_VISIBLE_DEVICES"] = ""  # before PyTorch looks
+            load(module)
+            _carma().begin(_descriptor, _start)
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+
+def _carma():
+    """carma.automatic of carma's own folder, wherever the script's carma would come from. That folder may hold all of a
+    system's modules: it does not enter sys.path."""
+    import importlib.util
+
+    folder = os.path.join(os.path.dirname(_folder), "carma")
+    found = getattr(sys.modules.get("carma"), "__path__", None)
+    if found is None or os.path.realpath(folder) not in [os.path.realpath(entry) for entry in found]:
+        for name in [name for name in sys.modules if name == "carma" or name.startswith("carma.")]:
+            del sys.modules[name]
+        spec = importlib.util.spec_from_file_location(
+            "carma", os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
+        )
+        sys.modules["carma"] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules["carma"])
+    return importlib.import_module("carma.automatic")
+
+
+def _is_pipe(descriptor):
+    try:
+        return descriptor >= 0 and (os.fstat(descriptor).st_mode & 0o170000) == 0o010000
+    except OSError:
+        return False
+
+
+def _keep_for_children(descriptor):
+    """Python closes it for the programs that it starts."""
+    import _posixsubprocess
+
+    original = _posixsubprocess.fork_exec
+
+    def fork_exec(args, executables, close, keep, *rest):
+        if _is_pipe(descriptor):
+            keep = tuple(sorted({*keep, descriptor}))
+        return original(args, executables, close, keep, *rest)
+
+    _posixsubprocess.fork_exec = fork_exec
+
+
+def _chain():
+    """The sitecustomize that this one hides."""
+    own = sys.modules.pop(__name__, None)
+    try:
+        import sitecustomize  # noqa: F401
+    except ImportError as error:
+        if error.name != "sitecustomize":
+            raise
+    finally:
+        sys.modules.setdefault(__name__, own)
+
+
+_folder = os.path.dirname(os.path.abspath(__file__))
+_start = os.times().elapsed
+_number = os.environ.get("CARMA_AUTO_CAPTURE_FD", "")
+_descriptor = int(_number) if _number.isdigit() else -1
+sys.path[:] = [_entry for _entry in sys.path if os.path.abspath(_entry) != _folder]
+sys.path_importer_cache.pop(_folder, None)
+if _is_pipe(_descriptor):
+    sys.meta_path.insert(0, _Torch())
+    _keep_for_children(_descriptor)
+_chain()
