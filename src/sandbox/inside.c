@@ -122,34 +122,39 @@ static void pin(int64_t cores)
     sched_setaffinity(0, sizeof chosen, &chosen);
 }
 
+/* Of the command, not of this process: it has to be quick to end a command that has taken the CPU. Without rights to
+ * raise its niceness the command cannot leave the last place. */
 static int put_last(const struct inside *inside, struct error *err)
 {
-    const struct sched_param none = {0};
     int rc;
 
-    if (setpriority(PRIO_PROCESS, 0, LOWEST_PRIORITY) < 0 || sched_setscheduler(0, SCHED_IDLE, &none) < 0 ||
+    if (setpriority(PRIO_PROCESS, 0, LOWEST_PRIORITY) < 0 ||
         syscall(SYS_ioprio_set, ONE_PROCESS, 0, IDLE_DISK_CLASS) < 0)
         return error_set(err, errno, "the lowest priority cannot be had: %s", strerror(errno));
-    if ((rc = write_text("/proc/self/oom_score_adj", "1000")) < 0)
-        return error_set(err, rc, "it cannot be the first to be killed for memory: %s", strerror(-rc));
     if (inside->pinned)
         pin(inside->request->cores);
-    /* A dump of 1 byte: a handler of dumps, which runs outside, is not called then (core(5)). Without rights to raise
-     * its niceness it cannot leave the idle class. */
+    /* A dump of 1 byte: a handler of dumps, which runs outside, is not called then (core(5)). */
     if ((rc = limit(RLIMIT_CORE, 1, err)) < 0 || (rc = limit(RLIMIT_NICE, 0, err)) < 0 ||
-        (rc = limit(RLIMIT_RTPRIO, 0, err)) < 0 || (rc = limit(RLIMIT_NOFILE, LIMIT_FILES, err)) < 0)
+        (rc = limit(RLIMIT_RTPRIO, 0, err)) < 0 || (rc = limit(RLIMIT_NOFILE, LIMIT_FILES, err)) < 0 ||
+        (rc = limit(RLIMIT_MEMLOCK, LIMIT_LOCKED, err)) < 0)
         return rc;
-    return limit(RLIMIT_MEMLOCK, LIMIT_LOCKED, err);
+    return inside->watched ? limit(RLIMIT_NPROC, (rlim_t)inside->threads + LIMIT_PROCESSES, err) : 0;
+}
+
+static int be_first_killed(struct error *err)
+{
+    int rc = write_text("/proc/self/oom_score_adj", "1000");
+
+    return rc < 0 ? error_set(err, rc, "it cannot be the first to be killed for memory: %s", strerror(-rc)) : 0;
 }
 
 static void set_up(const struct inside *inside, struct tree_ends *ends)
 {
     struct error err;
 
-    if ((inside->own_users && map_user(inside->account, &err) < 0) || put_last(inside, &err) < 0 ||
+    if ((inside->own_users && map_user(inside->account, &err) < 0) || be_first_killed(&err) < 0 ||
         rights_become_user(inside->account, !inside->own_users, &err) < 0 || raise_loopback(&err) < 0 ||
-        tree_build(inside->request, inside->account, inside->own_users, ends, &err) < 0 || rights_give_up(&err) < 0 ||
-        filter_install(inside->watched, &err) < 0)
+        tree_build(inside->request, inside->account, inside->own_users, ends, &err) < 0 || rights_give_up(&err) < 0)
         give_up(inside, REPORT_MISSING, &err);
     prctl(PR_SET_DUMPABLE, 0); /* the command shall not look into this process */
 }
@@ -164,6 +169,8 @@ static void execute(const struct inside *inside)
     struct error err;
 
     setsid();
+    if (put_last(inside, &err) < 0)
+        give_up(inside, REPORT_MISSING, &err);
     if (chdir(request->directory) < 0) {
         error_set(&err, errno, "cannot enter the directory '%s': %s", request->directory, strerror(errno));
         give_up(inside, REPORT_FAILED, &err);
@@ -174,6 +181,8 @@ static void execute(const struct inside *inside)
         error_set(&err, errno, "the command's files cannot be opened: %s", strerror(errno));
         give_up(inside, REPORT_FAILED, &err);
     }
+    if (filter_install(inside->watched, &err) < 0) /* which refuses some of the above */
+        give_up(inside, REPORT_MISSING, &err);
     environ = request->environment;
     execvp(request->command[0], request->command);
     error_set(&err, errno, "cannot run '%.200s': %s", request->command[0], strerror(errno));

@@ -18,11 +18,12 @@
 struct inside {
     const struct sandbox_request *request;
     const struct account *account;
-    bool own_users; /* in a user namespace, where the caller is not root */
-    bool watched;   /* no control group counts */
-    bool pinned;    /* nor divides CPU time */
-    int report;     /* its end of the socket; a byte comes there from the parent first */
-    int result;     /* descriptor 3 of the command */
+    bool own_users;  /* in a user namespace, where the caller is not root */
+    bool watched;    /* no control group counts */
+    bool pinned;     /* nor divides CPU time */
+    int64_t threads; /* that the user has outside and that count for his limit of processes, too */
+    int report;      /* its end of the socket; a byte comes there from the parent first */
+    int result;      /* descriptor 3 of the command */
 };
 
 void inside_run(const struct inside *inside) __attribute__((noreturn));

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -23,7 +24,9 @@
 #include "sandbox/missing.h"
 #include "sandbox/watch.h"
 
-#define GRACE_MS 10000 /* for the kernel to kill everything: a process may hang in it */
+#define GRACE_MS 60000 /* for the kernel to kill everything: a process may hang in it */
+
+#define MEASURE_MS 500 /* it costs time on every page */
 
 struct keeper {
     const struct sandbox_request *request;
@@ -31,11 +34,12 @@ struct keeper {
     struct error *err;
     struct group group;
     struct tree_ends ends;
-    pid_t pid; /* the sandbox's first process */
+    pid_t pid;      /* the sandbox's first process */
+    pid_t measurer; /* 0: none */
     int pidfd;
     int report;
     int result_fd; /* -1: its end was read */
-    int64_t until_ms;
+    int64_t until_ms, measure_at_ms;
     bool ready;
     bool judged;
     bool killed;
@@ -143,16 +147,35 @@ static void read_result(struct keeper *k)
 
 /* ---- Limits ---- */
 
+/* By a process of its own, while the number of threads is watched on. Whether the last one has found too much. */
+static bool exceeds_memory(struct keeper *k, bool maybe)
+{
+    int status;
+
+    if (k->measurer <= 0 && maybe && now_ms() >= k->measure_at_ms) {
+        k->measure_at_ms = now_ms() + MEASURE_MS;
+        k->measurer = fork();
+        if (k->measurer == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            _exit(watch_memory_exactly(&k->ends) > k->request->memory_bytes);
+        }
+    }
+    if (k->measurer <= 0 || waitpid(k->measurer, &status, WNOHANG) != k->measurer)
+        return false;
+    k->measurer = 0;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 1;
+}
+
 static void watch(struct keeper *k)
 {
     struct watch_sums sums;
     char most[UNITS_TEXT];
 
-    watch_look(&k->ends, k->request->memory_bytes, &sums);
-    if (sums.memory_bytes > k->request->memory_bytes)
-        judge(k, VERDICT_FAILED, ENOMEM, "needed more than %s", format_bytes(k->request->memory_bytes, most));
-    else if (sums.threads > LIMIT_PROCESSES)
+    watch_look(&k->ends, LIMIT_PROCESSES, &sums);
+    if (sums.threads > LIMIT_PROCESSES)
         judge(k, VERDICT_FAILED, EAGAIN, "needed more than %d processes", LIMIT_PROCESSES);
+    else if (exceeds_memory(k, sums.memory_bytes > k->request->memory_bytes))
+        judge(k, VERDICT_FAILED, ENOMEM, "needed more than %s", format_bytes(k->request->memory_bytes, most));
     else
         return;
     end_all(k);
@@ -217,6 +240,7 @@ static int start(struct keeper *k, const struct account *account, int report, in
                                   .own_users = own_users,
                                   .watched = !k->group.counts,
                                   .pinned = !k->group.divides_cpus,
+                                  .threads = k->group.counts || own_users ? 0 : watch_threads_of(account->uid),
                                   .report = report,
                                   .result = result};
 
@@ -285,6 +309,10 @@ enum verdict keeper_run(const struct sandbox_request *request, struct strbuf *re
     } else {
         follow(&k);
         finish(&k);
+    }
+    if (k.measurer > 0) {
+        kill(k.measurer, SIGKILL);
+        waitpid(k.measurer, NULL, 0);
     }
     close_fd(&k.pidfd);
     close_fd(&k.report);

@@ -62,7 +62,7 @@ static int overlay(struct tree *tree, const char *path, bool writable, struct er
 {
     CLEANUP(free_ptr) char *target = new_path(path), *upper = NULL, *work = NULL, *options = NULL;
     CLEANUP(close_fd) int original = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    const char *more = tree->own_users ? ",userxattr" : "";
+    const char *more = tree->own_users ? ",userxattr" : ",redirect_dir=on"; /* a directory of outside can be renamed */
     unsigned long flags = MS_NOSUID | MS_NODEV | (writable ? 0 : MS_RDONLY);
     int rc;
 
@@ -82,8 +82,12 @@ static int hide(const char *path)
 {
     CLEANUP(free_ptr) char *target = new_path(path);
     struct stat st;
+    int rc;
 
-    return stat(path, &st) < 0 ? 0 : bind_to(S_ISDIR(st.st_mode) ? EMPTY : NOTHING, target);
+    if (stat(path, &st) < 0)
+        return 0; /* the user cannot reach it */
+    rc = bind_to(S_ISDIR(st.st_mode) ? EMPTY : NOTHING, target);
+    return rc < 0 ? rc : kernel_close_mount(target, false);
 }
 
 static int place_below(struct tree *tree, const char *path, bool writable, struct error *err)

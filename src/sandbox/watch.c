@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -54,7 +55,7 @@ static int64_t written_bytes(int scratch)
     return fstatfs(scratch, &fs) < 0 ? 0 : (int64_t)(fs.f_blocks - fs.f_bfree) * fs.f_bsize;
 }
 
-static void add_all(const struct tree_ends *ends, bool exactly, struct watch_sums *sums)
+static void add_all(const struct tree_ends *ends, int64_t thread_limit, bool exactly, struct watch_sums *sums)
 {
     int own = openat(ends->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *entries = own >= 0 ? fdopendir(own) : NULL;
@@ -62,7 +63,7 @@ static void add_all(const struct tree_ends *ends, bool exactly, struct watch_sum
     int64_t shared = 0, written = written_bytes(ends->scratch);
 
     *sums = (struct watch_sums){0};
-    while (entries && (entry = readdir(entries)))
+    while (entries && sums->threads <= thread_limit && (entry = readdir(entries)))
         if (isdigit((unsigned char)entry->d_name[0]))
             add_process(ends->proc, entry->d_name, exactly, sums, &shared);
     if (entries)
@@ -70,9 +71,34 @@ static void add_all(const struct tree_ends *ends, bool exactly, struct watch_sum
     sums->memory_bytes += shared > written ? shared : written; /* a mapped file of /dev/shm is in both */
 }
 
-void watch_look(const struct tree_ends *ends, int64_t memory_limit, struct watch_sums *sums)
+void watch_look(const struct tree_ends *ends, int64_t thread_limit, struct watch_sums *sums)
 {
-    add_all(ends, false, sums);
-    if (sums->memory_bytes > memory_limit)
-        add_all(ends, true, sums);
+    add_all(ends, thread_limit, false, sums);
+}
+
+int64_t watch_memory_exactly(const struct tree_ends *ends)
+{
+    struct watch_sums sums;
+
+    add_all(ends, INT64_MAX, true, &sums);
+    return sums.memory_bytes;
+}
+
+int64_t watch_threads_of(uid_t uid)
+{
+    CLEANUP(close_fd) int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *entries = opendir("/proc");
+    const struct dirent *entry;
+    int64_t threads = 0;
+
+    while (proc >= 0 && entries && (entry = readdir(entries))) {
+        struct stat st;
+        if (isdigit((unsigned char)entry->d_name[0]) && fstatat(proc, entry->d_name, &st, 0) == 0 && st.st_uid == uid) {
+            CLEANUP(free_ptr) char *status = read_from(proc, entry->d_name, "status");
+            threads += number_behind(status, "\nThreads:");
+        }
+    }
+    if (entries)
+        closedir(entries);
+    return threads;
 }

@@ -14,7 +14,14 @@ struct watch_sums {
     int64_t threads;
 };
 
-/* `memory_limit`: pages that processes share are counted to each of them unless the sum is above it. */
-void watch_look(const struct tree_ends *ends, int64_t memory_limit, struct watch_sums *sums);
+/* Quick, and waits for nobody. Pages that processes share are counted to each of them. Of more threads than the limit
+ * no more is looked at: they become more meanwhile. */
+void watch_look(const struct tree_ends *ends, int64_t thread_limit, struct watch_sums *sums);
+
+/* Counts shared pages once. That may wait for the processes: a forking one holds the lock on its memory. */
+int64_t watch_memory_exactly(const struct tree_ends *ends);
+
+/* Threads of all processes of the user on this machine. */
+int64_t watch_threads_of(uid_t uid);
 
 #endif

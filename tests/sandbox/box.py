@@ -3,6 +3,7 @@
 Where the test runs as root, each test is done by root for another user, and by that user alone. A user's test is done
 by himself."""
 
+import copy
 import json
 import os
 import pathlib
@@ -38,9 +39,14 @@ class Case(unittest.TestCase):
     """Each test runs in every mode. self.top is a directory of the user, with a home and a working directory in it."""
 
     def run(self, result=None):
-        for self.mode in MODES:
-            super().run(result)
+        for mode in MODES:
+            one = copy.copy(self)
+            one.mode = mode
+            super(Case, one).run(result)
         return result
+
+    def __str__(self):
+        return f"{self.id()} [{self.mode.name}]" if hasattr(self, "mode") else self.id()
 
     def setUp(self):
         self.top = pathlib.Path(tempfile.mkdtemp(prefix="carma-sandbox-"))
@@ -50,9 +56,6 @@ class Case(unittest.TestCase):
             if os.geteuid() == 0:
                 os.chown(directory, self.mode.uid, self.mode.uid)
         self.addCleanup(shutil.rmtree, self.top, ignore_errors=True)
-
-    def shortDescription(self):
-        return f"{self.id()} [{self.mode.name}]"
 
     def request(self, *command, environment=(), **changes):
         return {"uid": self.mode.uid, "gid": self.mode.uid if os.geteuid() == 0 else os.getegid(), "user": "nobody",

@@ -62,5 +62,361 @@ class Result(Case):
             self.assertEqual((process.returncode, result, message.count("\n")), (2, "", 1), text)
 
 
+class Files(Case):
+    def setUp(self):
+        super().setUp()
+        for directory in (self.home, self.work, self.top):
+            (directory / "kept").write_text("old")
+            (directory / "deep" / "er").mkdir(parents=True)
+            (directory / "deep" / "er" / "kept").write_text("old")
+        if os.geteuid() == 0:
+            for path in (self.top, *self.top.rglob("*")):
+                os.chown(path, self.mode.uid, self.mode.uid)
+
+    def outside(self):
+        return {str(path): (path.stat().st_mtime_ns, path.read_text() if path.is_file() else "")
+                for path in (self.top, *self.top.rglob("*"))}
+
+    def test_written_and_deleted_inside_are_as_before_outside(self):
+        before = self.outside()
+        result = self.inside(f"""
+for place in ({str(self.home)!r}, '.', '/tmp', '/var/tmp', '/dev/shm', {str(self.top)!r}):
+    open(place + '/carma-sandbox-new', 'w').write('new')
+    if place[0] != '/' or place.startswith('/tmp/'):
+        open(place + '/kept', 'a').write('new')
+        assert open(place + '/kept').read() == 'oldnew'
+os.chmod('kept', 0)
+import shutil
+shutil.move('deep', 'moved')
+os.symlink('/etc', 'link')
+subprocess.check_call('rm -rf ~/* ~/deep ./* /tmp/carma-sandbox-new', shell=True)
+os.mkdir('deep')
+say(os.listdir('.'), os.listdir(os.path.expanduser('~')))
+""")
+        self.assertEqual(result, "['deep'] []\n")
+        self.assertEqual(self.outside(), before)
+        for place in ("/tmp", "/var/tmp", "/dev/shm"):
+            self.assertFalse(os.path.exists(place + "/carma-sandbox-new"))
+
+    def test_the_rest_is_read_only(self):
+        with tempfile.TemporaryDirectory(dir="/var") if os.geteuid() == 0 else tempfile.TemporaryDirectory() as other:
+            os.chmod(other, 0o777)
+            if os.geteuid() != 0:
+                self.skipTest("a user has no directory beside these")
+            self.assertEqual(self.inside(f"say(attempt(lambda: open({other!r} + '/x', 'w')))"), "OSError\n")
+            self.assertEqual(os.listdir(other), [])
+
+    def test_can_be_read(self):
+        """Modules from the home, data by a relative path, a large file that is not copied: it exceeds the memory."""
+        module = self.home / "venv" / "things.py"
+        module.parent.mkdir()
+        module.write_text("VALUE = 42")
+        with open(self.work / "large", "wb") as large:
+            large.truncate(3 << 30)
+            large.seek(2 << 30)
+            large.write(b"here")
+        for path in (module.parent, module, self.work / "large"):
+            os.chmod(path, 0o755)
+        self.assertEqual(self.inside("""
+sys.path.insert(0, os.path.expanduser('~/venv'))
+import things
+reading = open('large', 'rb')
+reading.seek(2 << 30)
+say(things.VALUE, reading.read(4), open('deep/er/kept').read(), os.getcwd() == os.path.realpath('.'))
+"""), "42 b'here' old True\n")
+
+    def test_of_others_cannot_be_read(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root has files that the user cannot read")
+        secret = self.top / "secret"
+        secret.write_text("of root")
+        os.chown(secret, 0, 0)
+        secret.chmod(0o600)
+        self.assertEqual(self.inside(f"say(attempt(lambda: open({str(secret)!r})))"), "PermissionError\n")
+
+    def test_hidden_ones_are_masked(self):
+        self.assertEqual(self.inside(f"say(os.listdir('{self.top}/deep'), open('{self.top}/kept').read() == '')",
+                                     hidden=[f"{self.top}/deep", f"{self.top}/kept", "/no/such/path"]), "[] True\n")
+
+    def test_nothing_is_uncovered(self):
+        """/run is masked, and the tree below the overlays is gone."""
+        self.assertEqual(self.inside(f"""
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+say(os.listdir('/run'), os.path.exists('/var/run/docker.sock'))
+say([libc.umount2(path, flags) for path in (b'/run', b'/tmp', b'/', b'{self.home}') for flags in (0, 2)])
+say(libc.mount(b'x', b'/tmp', b'tmpfs', 0, b''), libc.chroot(b'/tmp'), libc.unshare(0x10000000))
+say([word for word in open('/proc/self/mounts').read().split() if word == 'shadow'])
+"""), "[] False\n[-1, -1, -1, -1, -1, -1, -1, -1]\n-1 -1 -1\n[]\n")
+
+    def test_that_are_many_have_an_end(self):
+        self.assertIn(self.fails("""
+try:
+    for i in range(4096):
+        open(f'/tmp/{i}', 'wb').write(b'x' * (1 << 20))
+except OSError:
+    sys.exit(7)
+""", memory_bytes=256 << 20), ("ended with exit status 7", "needed more than 256 MiB"))
+
+    def test_a_directory_in_a_mount_of_its_own(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can mount")
+        if self.mode.drop:
+            self.skipTest("the mount namespace of the test would be the user's")
+        mounted = self.home / "data"
+        mounted.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=777", "carma-test", mounted], check=True)
+        self.addCleanup(subprocess.run, ["umount", mounted], check=True)
+        (mounted / "kept").write_text("old")
+        script = "say(open('{0}/kept').read(), attempt(lambda: open('{0}/kept', 'w')), attempt(lambda: open('x', 'w')))"
+        self.assertEqual(self.inside(script.format(mounted)), "old OSError done\n")
+        os.chmod(mounted / "kept", 0o666)
+        self.assertEqual(self.inside(script.format(mounted), directory=str(mounted)), "old done done\n")
+        self.assertEqual((mounted / "kept").read_text(), "old")
+
+
+class Sockets(Case):
+    def test_of_outside_are_not_reached(self):
+        run = pathlib.Path("/run" if os.geteuid() == 0 else tempfile.mkdtemp(dir=f"/run/user/{os.geteuid()}"
+                           if os.access(f"/run/user/{os.geteuid()}", os.W_OK) else None))
+        for path in (self.home / "socket", self.work / "socket", self.top / "socket", run / "carma-sandbox-test",
+                     pathlib.Path("/var/carma-sandbox-test" if os.geteuid() == 0 else self.top / "other"),
+                     f"\0carma-sandbox-{os.getpid()}"):
+            server, heard = listener(path)
+            try:
+                said = self.inside(f"say(attempt(lambda: socket.socket(socket.AF_UNIX).connect({str(path)!r})))",
+                                   environment=[f"SSH_AUTH_SOCK={path}"] if "home" in str(path) else [])
+                self.assertIn(said, ("ConnectionRefusedError\n", "FileNotFoundError\n", "PermissionError\n"), path)
+                self.assertEqual(heard, [], path)
+                self.assertEqual(self.mode.as_user("/usr/bin/python3", "-c", "import socket; "
+                                 f"socket.socket(socket.AF_UNIX).connect({str(path)!r})").wait(), 0, "not even outside")
+            finally:
+                server.shutdown(socket.SHUT_RDWR)
+                server.close()
+                for connection, _ in heard:
+                    connection.close()
+                if not str(path).startswith("\0"):
+                    os.unlink(path)
+
+    def test_fifos_of_outside_are_not_reached(self):
+        fifo = self.home / "fifo"
+        os.mkfifo(fifo)
+        fifo.chmod(0o666)
+        reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, reader)
+        self.assertEqual(self.inside(f"say(attempt(lambda: os.open({str(fifo)!r}, os.O_WRONLY | os.O_NONBLOCK)))"),
+                         "OSError\n")
+        os.close(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))  # outside there is a reader
+
+    def test_of_inside_work(self):
+        """As multiprocessing and torch.distributed need them."""
+        self.assertEqual(self.inside("""
+import multiprocessing
+server = socket.create_server(('127.0.0.1', 0))
+client = socket.create_connection(server.getsockname())
+own = socket.socket(socket.AF_UNIX)
+own.bind('/tmp/own')
+own.listen()
+socket.socket(socket.AF_UNIX).connect('/tmp/own')
+def work(queue):
+    queue.put(6 * 7)
+context = multiprocessing.get_context('fork')
+queue = context.Queue()
+context.Process(target=work, args=(queue,)).start()
+say(queue.get())
+"""), "42\n")
+
+    def test_the_network_is_not_there(self):
+        server = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(server.close)
+        self.assertEqual(self.inside(f"""
+say(attempt(lambda: socket.create_connection(('127.0.0.1', {server.getsockname()[1]}), 5)))
+say(attempt(lambda: socket.create_connection(('192.0.2.1', 80), 5)))
+say(attempt(lambda: socket.socket(socket.AF_VSOCK)), sorted(name for _, name in socket.if_nameindex())[:1])
+"""), "ConnectionRefusedError\nOSError\nOSError ['lo']\n")
+
+    def test_variables_that_lead_outside_are_dropped(self):
+        environment = ["CARMA_SOCKET=/x", "SSH_AUTH_SOCK=/x", "DBUS_SESSION_BUS_ADDRESS=/x", "XDG_RUNTIME_DIR=/x",
+                       "DISPLAY=:0", "CUDA_HOME=/kept"]
+        self.assertEqual(self.inside("say(sorted(set(os.environ) - {'LC_CTYPE'}))", environment=environment),
+                         "['CUDA_HOME', 'HOME', 'PATH']\n")
+
+
+class Processes(Case):
+    def bystander(self):
+        """A process of the same user outside, with something to steal."""
+        process = self.mode.as_user("/bin/sleep", "1000")
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def test_of_outside_are_not_seen(self):
+        process = self.bystander()
+        self.assertEqual(self.inside(f"""
+import ctypes
+ptrace = ctypes.CDLL(None).ptrace
+say(sorted(int(name) for name in os.listdir('/proc') if name.isdigit()))
+say(ptrace(16, {process.pid}, 0, 0), attempt(lambda: open('/proc/{process.pid}/mem')))
+say(attempt(lambda: open('/proc/1/mem', 'rb')), attempt(lambda: os.listdir('/proc/1/fd')), ptrace(16, 1, 0, 0))
+say(attempt(lambda: os.kill(1, 0)) and attempt(lambda: os.listdir('/proc/1/root')))
+"""), "[1, 2]\n-1 FileNotFoundError\nPermissionError PermissionError -1\nPermissionError\n")
+
+    def test_signals_reach_nobody_outside(self):
+        process = self.bystander()
+        self.inside(f"""
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+attempt(lambda: os.kill({process.pid}, signal.SIGKILL))
+attempt(lambda: os.kill(-1, signal.SIGTERM))  # nobody else is there
+os.kill(1, signal.SIGKILL)
+say('alive')
+""")
+        self.assertIn("killed by signal 9", self.fails("os.kill(0, signal.SIGKILL)"))
+        self.assertIsNone(process.poll())
+
+    def test_that_stay_behind_are_ended(self):
+        mark = f"77{os.getpid()}"
+        self.inside(f"""
+for _ in range(3):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))
+            os.closerange(0, 100)
+            os.execv('/bin/sleep', ['sleep', '{mark}'])
+        os._exit(0)
+time.sleep(0.2)
+""")
+        self.assertEqual(subprocess.run(["pgrep", "-f", f"sleep {mark}"], capture_output=True, check=False).stdout, b"")
+
+    def test_without_end_are_ended(self):
+        self.assertRegex(self.fails("""
+while True:
+    try:
+        os.fork()
+    except OSError:
+        pass
+""", time_s=5), "needed more than 512 processes|took longer than 5 s")
+
+    def test_of_root_have_an_end_too(self):
+        """The kernel's own limit does not hold root's processes. (They are not endless here, should ours not hold.)"""
+        if os.geteuid() != 0 or self.mode.drop:
+            self.skipTest("only root runs root's jobs")
+        self.assertEqual(self.fails("for _ in range(11): attempt(os.fork)\ntime.sleep(60)", uid=0, gid=0,
+                                    directory="/usr"), "needed more than 512 processes")
+
+    def test_that_never_end_are_ended_in_time(self):
+        began = time.monotonic()
+        self.assertEqual(self.fails("while True: pass", time_s=2), "took longer than 2 s")
+        self.assertGreaterEqual(time.monotonic() - began, 2)
+
+    def test_that_take_memory_are_ended(self):
+        for script in ("taken = b'x' * (1 << 34)",
+                       "import mmap\ntaken = mmap.mmap(-1, 1 << 33)\nwhile True: taken.write(b'x' * (1 << 20))"):
+            self.assertIn(self.fails(script, memory_bytes=256 << 20),
+                          ("needed more than 256 MiB", "ended with exit status 1"))
+
+    def test_shared_pages_count_once(self):
+        """A loader's workers share what their parent has read."""
+        self.assertEqual(self.inside("""
+taken = b'x' * (150 << 20)
+for _ in range(4):
+    if os.fork() == 0:
+        time.sleep(1)
+        os._exit(0)
+for _ in range(4):
+    os.wait()
+say('done')""", memory_bytes=400 << 20), "done\n")
+
+    def test_end_with_the_one_that_asked(self):
+        """carmad is killed while a capture runs."""
+        process = self.start(self.request("/bin/sh", "-c", "echo x >&3; exec sleep 4711"))
+        pattern = ["pgrep", "-f", "^sleep 4711$"]
+        while subprocess.run(pattern, capture_output=True, check=False).returncode:
+            time.sleep(0.02)
+        process.kill()
+        process.wait()
+        ends = time.monotonic() + 60
+        while not subprocess.run(pattern, capture_output=True, check=False).returncode:
+            self.assertLess(time.monotonic(), ends, "the command outlived carma-sandbox")
+            time.sleep(0.02)
+        process.stdout.close()
+        process.stderr.close()
+
+    def test_have_the_lowest_priority(self):
+        self.assertEqual(self.inside("""
+import resource
+say(os.nice(0), resource.getrlimit(resource.RLIMIT_CORE))
+say(attempt(lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))), attempt(lambda: os.nice(-1)))
+"""), "19 (1, 1)\nPermissionError PermissionError\n")
+
+
+class Rights(Case):
+    def test_are_those_of_the_user_and_no_more(self):
+        self.assertEqual(self.inside("""
+status = open('/proc/self/status').read()
+fields = dict(line.split(':', 1) for line in status.splitlines())
+say(os.getresuid(), [fields[name].strip().strip('0') for name in
+    ('CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb')], fields['NoNewPrivs'].strip(), fields['Seccomp'].strip())
+"""), f"({self.mode.uid}, {self.mode.uid}, {self.mode.uid}) "
+            "['', '', '', '', ''] 1 2\n")
+
+    def test_set_user_id_programs_gain_nothing(self):
+        program = self.top / "setuid"
+        program.write_bytes(pathlib.Path("/usr/bin/id").read_bytes())
+        if os.geteuid() == 0:
+            os.chown(program, 0, 0)
+        program.chmod(0o4755)
+        self.assertEqual(self.inside(f"say(subprocess.check_output([{str(program)!r}, '-u'], text=True).strip())"),
+                         f"{self.mode.uid}\n")
+
+    def test_no_namespace_brings_them_back(self):
+        self.assertEqual(self.inside("""
+import ctypes, platform
+libc = ctypes.CDLL(None, use_errno=True)
+clone = 56 if platform.machine() == 'x86_64' else 220
+say(libc.unshare(0x10000000), libc.syscall(clone, 0x10000000 | 17, 0, 0, 0, 0), libc.syscall(435, 0, 0))
+"""), "-1 -1 -1\n")
+
+    def test_keys_and_rings_are_not_there(self):
+        self.assertEqual(self.inside("""
+import ctypes, errno, platform
+libc = ctypes.CDLL(None, use_errno=True)
+calls = (248, 249, 250, 425) if platform.machine() == 'x86_64' else (217, 218, 219, 425)
+def why(call):
+    libc.syscall(call, 0, 0, 0, 0, 0)
+    return errno.errorcode[ctypes.get_errno()]
+say([why(call) for call in calls])
+"""), "['ENOSYS', 'ENOSYS', 'ENOSYS', 'ENOSYS']\n")
+
+    def test_descriptors_are_three_and_the_result(self):
+        self.assertEqual(self.inside("""
+say({name: os.readlink('/proc/self/fd/' + name).split(':')[0] for name in ('0', '1', '2', '3')},
+    sum(1 for number in range(64) if attempt(lambda: os.fstat(number)) == 'done'))
+"""), "{'0': '/dev/null', '1': '/dev/null', '2': '/dev/null', '3': 'pipe'} 4\n")
+
+    def test_devices_are_harmless(self):
+        self.assertEqual(self.inside("""
+say(sorted(os.listdir('/dev')), open('/dev/zero', 'rb').read(1), attempt(lambda: os.openpty()))
+open('/dev/null', 'w').write('x')
+say(attempt(lambda: open('/dev/new', 'w')), attempt(lambda: os.mknod('/tmp/null', 0o20666, os.makedev(1, 3))))
+"""), "['fd', 'full', 'null', 'ptmx', 'pts', 'random', 'shm', 'stderr', 'stdin', 'stdout', 'urandom', 'zero'] "
+            "b'\\x00' done\nOSError PermissionError\n")
+
+    def test_of_root_are_none_either(self):
+        """Root's own job: settings of the kernel belong to root, whatever its capabilities."""
+        if os.geteuid() != 0 or self.mode.drop:
+            self.skipTest("only root runs root's jobs")
+        self.assertEqual(self.inside("""
+say(os.getuid(), attempt(lambda: open('/etc/passwd', 'a')),
+    attempt(lambda: open('/proc/sys/kernel/core_pattern', 'r+')), attempt(lambda: os.setuid(1)))
+""", uid=0, gid=0, user="root", directory="/usr"), "0 OSError OSError PermissionError\n")
+
+    def test_of_another_user_are_not_to_be_had(self):
+        if os.geteuid() == 0 and not self.mode.drop:
+            self.skipTest("root may")
+        self.assertEqual(self.done(TRUE, uid=self.mode.uid + 1)[::2],
+                         (2, f"only root can run a command as another user (uid {self.mode.uid + 1})\n"))
+
+
 if __name__ == "__main__":
     box.main(sys.argv[1])
