@@ -66,8 +66,8 @@ static int read_texts(json_t *json, const char *key, char ***texts, struct error
 
 static int check(const struct sandbox_request *request, struct error *err)
 {
-    if (!request->user || !request->directory || request->directory[0] != '/' || !request->command[0])
-        return error_set(err, EINVAL, "the request lacks 'user', 'command' or an absolute 'directory'");
+    if (!request->directory || request->directory[0] != '/' || !request->command[0])
+        return error_set(err, EINVAL, "the request lacks a 'command' or an absolute 'directory'");
     if (request->time_s <= 0 || request->memory_bytes <= 0 || request->cores <= 0 || request->result_bytes_max <= 0)
         return error_set(err, EINVAL,
                          "the request's limits are not all above 0: time_s, memory_bytes, cores, "
@@ -81,17 +81,19 @@ static int check(const struct sandbox_request *request, struct error *err)
 int sandbox_request_read(const char *text, size_t length, struct sandbox_request *request, struct error *err)
 {
     json_error_t why;
+    json_t *user = NULL;
     json_int_t uid = -1, gid = -1, time_s = 0, memory = 0, cores = 0, result = 0;
     int rc;
 
     *request = (struct sandbox_request){.json = json_loadb(text, length, 0, &why)};
     if (!request->json)
         return error_set(err, EINVAL, "the request is not JSON: line %d: %s", why.line, why.text);
-    if (json_unpack(request->json, "{s:I, s:I, s?s, s?s, s?I, s?I, s?I, s?I, s?s}", "uid", &uid, "gid", &gid, "user",
-                    &request->user, "directory", &request->directory, "time_s", &time_s, "memory_bytes", &memory,
-                    "cores", &cores, "result_bytes_max", &result, "cgroup", &request->cgroup) < 0 ||
+    if (json_unpack(request->json, "{s:I, s:I, s?o, s?s, s?I, s?I, s?I, s?I, s?s}", "uid", &uid, "gid", &gid, "user",
+                    &user, "directory", &request->directory, "time_s", &time_s, "memory_bytes", &memory, "cores",
+                    &cores, "result_bytes_max", &result, "cgroup", &request->cgroup) < 0 ||
         uid < 0 || gid < 0 || uid >= UINT32_MAX || gid >= UINT32_MAX)
         return error_set(err, EINVAL, "the request lacks 'uid' or 'gid', or one of its values has a wrong type");
+    request->user = json_string_value(user);
     request->uid = (uid_t)uid;
     request->gid = (gid_t)gid;
     request->time_s = time_s;

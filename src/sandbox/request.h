@@ -13,7 +13,7 @@ struct sandbox_request {
     json_t *json; /* owned; has the texts below */
     uid_t uid;
     gid_t gid;
-    const char *user;
+    const char *user;      /* whose groups it gets, from root; NULL: none but gid */
     const char *directory; /* absolute */
     char **environment;    /* owned array, NULL at its end; without the variables that lead to services outside */
     char **command;        /* the same */

@@ -23,7 +23,7 @@ void account_find(const struct sandbox_request *request, struct account *account
 
     *account = (struct account){.uid = request->uid, .gid = request->gid};
     account->home = entry && entry->pw_dir ? xstrdup(entry->pw_dir) : NULL;
-    if (geteuid() != 0)
+    if (geteuid() != 0 || !request->user)
         return;
     getgrouplist(request->user, request->gid, NULL, &room);
     account->groups = xcalloc((size_t)room, sizeof *account->groups);

@@ -266,6 +266,17 @@ if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
     found 'MiB free' 'make room' 'Read-only file system'
 fi
 
+# The sandbox of automatic captures: this machine's, which may have one or not, and what the program says.
+run doctor --config carma.conf --json
+python3 -c 'import json, sys
+marks = [check["mark"] for check in json.load(open(sys.argv[1]))["checks"] if check["check"] == "automatic capture"]
+sys.exit(marks not in (["ok"], ["warn"]))' "$T/out" || fail "$said: $(cat "$T/out")"
+rm "$PREFIX/lib/carma/carma-sandbox"
+printf '#!/bin/sh\n[ "$1" = --check ] && echo "no mounts: allow them" >&2\nexit 2\n' >"$PREFIX/lib/carma/carma-sandbox"
+chmod 755 "$PREFIX/lib/carma/carma-sandbox"
+COLUMNS=400 run doctor --config carma.conf
+grep -q 'automatic capture.*no sandbox: no mounts: allow them' "$T/out" || fail "$said: $(cat "$T/out")"
+
 # Names of others are escaped.
 mkdir "$ROOT/proc/92"
 printf 'nvidia-cuda-mps-control\0' >"$ROOT/proc/92/cmdline"

@@ -58,7 +58,7 @@ class Case(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.top, ignore_errors=True)
 
     def request(self, *command, environment=(), **changes):
-        return {"uid": self.mode.uid, "gid": self.mode.uid if os.geteuid() == 0 else os.getegid(), "user": "nobody",
+        return {"uid": self.mode.uid, "gid": self.mode.uid if os.geteuid() == 0 else os.getegid(), "user": None,
                 "directory": str(self.work),
                 "environment": [f"HOME={self.home}", "PATH=/usr/local/bin:/usr/bin:/bin", *environment],
                 "command": list(command), "time_s": 60, "memory_bytes": 1 << 30, "cores": 1,

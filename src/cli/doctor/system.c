@@ -9,13 +9,16 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/install.h"
 #include "base/memory.h"
+#include "cli/doctor/child.h"
 #include "cli/doctor/doctor.h"
 #include "launch/cgroup.h"
 #include "launch/device_filter.h"
 
 #define FILES_ENOUGH                                                                                                   \
     4096 /* 512 connections, the log's and the shepherds' files of some hundred jobs (docs/limits.md) */
+#define SANDBOX_MS     30000
 #define YEAR_2024      INT64_C(1704067200)
 #define INITIAL_PID_NS "pid:[4026531836]" /* Linux numbers the first namespaces so */
 
@@ -111,6 +114,36 @@ static void check_devices(struct doctor *doctor)
                     "use a kernel with CONFIG_CGROUP_BPF: without it a job can open every GPU", "%s", err.text);
     else
         doctor_find(doctor, "device filter", DOCTOR_OK, NULL, "a job can be kept from the GPUs that it was not given");
+}
+
+/* carmad asks the same once, at its start. */
+static void check_automatic_capture(struct doctor *doctor)
+{
+    CLEANUP(free_ptr) char *program = install_path("lib/carma/carma-sandbox");
+    const char *argv[] = {program, "--check", NULL};
+    struct doctor_answer answer;
+    struct error err;
+
+    if (*doctor->root)
+        return;
+    if (doctor->config.auto_capture == AUTO_CAPTURE_OFF) {
+        doctor_find(doctor, "automatic capture", DOCTOR_OK, NULL, "auto_capture is off");
+        return;
+    }
+    if (doctor_child_run(argv, SANDBOX_MS, NULL, NULL, &answer, &err)) {
+        doctor_find(doctor, "automatic capture", DOCTOR_FAIL, "install carma anew: this is one of its own programs",
+                    "%s", err.text);
+        return;
+    }
+    if (answer.hung || answer.status)
+        doctor_find(doctor, "automatic capture", DOCTOR_WARN,
+                    "without it carma records no capture by itself; users can record one (docs/capture.md)",
+                    "no sandbox: %.*s", answer.errors.text ? (int)strcspn(answer.errors.text, "\n") : 18,
+                    answer.errors.text ? answer.errors.text : "it does not answer");
+    else
+        doctor_find(doctor, "automatic capture", DOCTOR_OK, NULL,
+                    "a job's command can be tried in a sandbox, before the job starts");
+    doctor_answer_release(&answer);
 }
 
 /* ---- Processes ---- */
@@ -249,6 +282,7 @@ void doctor_check_system(struct doctor *doctor)
 {
     check_cgroups(doctor);
     check_devices(doctor);
+    check_automatic_capture(doctor);
     check_processes(doctor);
     check_clock(doctor);
     check_limits(doctor);
