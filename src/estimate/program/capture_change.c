@@ -67,7 +67,9 @@ static void add_parameter(struct tape *tape, const struct program_event *event)
 {
     array_reserve(tape->parameters, tape->parameter_capacity, tape->parameter_count + 1);
     tape->parameters[tape->parameter_count++] =
-        (struct tape_parameter){.label = event->label, .elements = (event->bytes + FULL_BYTES - 1) / FULL_BYTES};
+        (struct tape_parameter){.label = event->label,
+                                .element_bytes = FULL_BYTES,
+                                .elements = (event->bytes + FULL_BYTES - 1) / FULL_BYTES};
 }
 
 /* Parameters in their order, as far as there are gradients of their size. A recording does not say which of several of

@@ -322,6 +322,8 @@ int program_lower(struct program *program, const struct layer_list *list, const 
     if (training->batch_size < 1 || training->batch_size > LAYER_MAX_DIMENSION)
         return error_set(err, EINVAL, "a batch size of %lld cannot be: give one of 1 or more",
                          (long long)training->batch_size);
+    if (training->precision == PRECISION_BF16)
+        return error_set(err, EINVAL, "precision bf16 is known of --hf-config alone: give a capture, or amp");
     program_init(program);
     lowering.layers = xcalloc(list->count, sizeof *lowering.layers);
     program->batch_size = training->batch_size;

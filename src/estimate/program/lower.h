@@ -13,11 +13,15 @@ enum optimizer {
     OPTIMIZER_ADAM,
     OPTIMIZER_ADAMW,
     OPTIMIZER_ADAFACTOR,
+    OPTIMIZER_ADAMW_FUSED, /* one kernel for each tensor: no temporaries */
+    OPTIMIZER_ADAMW_8BIT,  /* bitsandbytes */
     OPTIMIZER_COUNT
 };
-enum precision { PRECISION_FP32, PRECISION_TF32, PRECISION_AMP, PRECISION_COUNT };
-const char *optimizer_name(enum optimizer optimizer); /* "sgd", "momentum", "adam", "adamw", "adafactor" */
-const char *precision_name(enum precision precision); /* "fp32", "tf32", "amp" */
+/* AMP: autocast, with parameters in fp32. BF16: all tensors in it, without autocast; for transformers by configuration
+ * (transformer.h) alone. */
+enum precision { PRECISION_FP32, PRECISION_TF32, PRECISION_AMP, PRECISION_BF16, PRECISION_COUNT };
+const char *optimizer_name(enum optimizer optimizer); /* "sgd", "adamw_8bit", ... */
+const char *precision_name(enum precision precision); /* "fp32", "tf32", "amp", "bf16" */
 int optimizer_parse(const char *text, enum optimizer *optimizer, struct error *err);
 int precision_parse(const char *text, enum precision *precision, struct error *err);
 

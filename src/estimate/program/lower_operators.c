@@ -60,7 +60,7 @@ static struct tape_value cast(struct lowering *lowering, const struct tape_value
 
 struct tape_value lowering_to_half(struct lowering *lowering, const struct tape_value *value)
 {
-    return cast(lowering, value, lowering->autocast ? HALF_BYTES : FULL_BYTES);
+    return cast(lowering, value, lowering->autocast ? HALF_BYTES : value->element_bytes);
 }
 
 struct tape_value lowering_to_full(struct lowering *lowering, const struct tape_value *value)
@@ -79,7 +79,10 @@ void lowering_cast_parameters(struct lowering *lowering, struct tape_op *op)
     if (!lowering->autocast)
         return;
     for (uint32_t i = op->parameter_count; i-- > 0;) {
-        uint32_t half = tape_cast_parameter(&lowering->tape, op->parameters[i]);
+        uint32_t half;
+        if (lowering->tape.parameters[op->parameters[i]].element_bytes != FULL_BYTES)
+            continue;
+        half = tape_cast_parameter(&lowering->tape, op->parameters[i]);
         if (i == 0 && op->inputs->node != TAPE_NONE)
             lowering_save(op, half);
     }
@@ -109,8 +112,9 @@ struct tape_value lowering_matmul(struct lowering *lowering, const struct tape_v
         op.parameters[i] = first + (int32_t)(count - 1 - i);
     from = lowering_to_half(lowering, input);
     op.inputs = &from;
-    lowering_save(&op, from.tensor);
-    result = lowering_run(lowering, &op, elements, lowering->autocast ? HALF_BYTES : FULL_BYTES);
+    if (!lowering->tape.parameters[first].frozen)
+        lowering_save(&op, from.tensor);
+    result = lowering_run(lowering, &op, elements, from.element_bytes);
     tape_take_cublas(&lowering->tape);
     if (!apart)
         take_cublaslt(lowering, first, count);

@@ -11,6 +11,7 @@ static void add(struct lowering *lowering, size_t layer, int64_t elements, int64
         tape_add_parameter(&lowering->tape, (struct tape_parameter){.elements = elements,
                                                                     .last = last,
                                                                     .second_last = second_last,
+                                                                    .element_bytes = FULL_BYTES,
                                                                     .frozen = lowering->list->items[layer].frozen});
     if (!lowered->parameter_count++)
         lowered->first_parameter = number;

@@ -3,13 +3,21 @@
 
 #include "estimate/program/lowering.h"
 
+#define EIGHT_BIT_LEAST 4096 /* elements */
+#define EIGHT_BIT_BLOCK 256
+
 static const char *const optimizers[OPTIMIZER_COUNT] = {
-    [OPTIMIZER_SGD] = "sgd",     [OPTIMIZER_MOMENTUM] = "momentum",   [OPTIMIZER_ADAM] = "adam",
-    [OPTIMIZER_ADAMW] = "adamw", [OPTIMIZER_ADAFACTOR] = "adafactor",
+    [OPTIMIZER_SGD] = "sgd",
+    [OPTIMIZER_MOMENTUM] = "momentum",
+    [OPTIMIZER_ADAM] = "adam",
+    [OPTIMIZER_ADAMW] = "adamw",
+    [OPTIMIZER_ADAFACTOR] = "adafactor",
+    [OPTIMIZER_ADAMW_FUSED] = "adamw_fused",
+    [OPTIMIZER_ADAMW_8BIT] = "adamw_8bit",
 };
 
 static const char *const precisions[PRECISION_COUNT] = {
-    [PRECISION_FP32] = "fp32", [PRECISION_TF32] = "tf32", [PRECISION_AMP] = "amp"};
+    [PRECISION_FP32] = "fp32", [PRECISION_TF32] = "tf32", [PRECISION_AMP] = "amp", [PRECISION_BF16] = "bf16"};
 
 const char *optimizer_name(enum optimizer optimizer)
 {
@@ -29,7 +37,9 @@ int optimizer_parse(const char *text, enum optimizer *optimizer, struct error *e
             return 0;
         }
     }
-    return error_set(err, EINVAL, "optimizer '%s' is not known: sgd, momentum, adam, adamw or adafactor", text);
+    return error_set(err, EINVAL, 
+                     "optimizer '%s' is not known: sgd, momentum, adam, adamw, adafactor, adamw_fused or adamw_8bit",
+                     text);
 }
 
 int precision_parse(const char *text, enum precision *precision, struct error *err)
@@ -40,22 +50,42 @@ int precision_parse(const char *text, enum precision *precision, struct error *e
             return 0;
         }
     }
-    return error_set(err, EINVAL, "precision '%s' is not known: fp32, tf32 or amp", text);
+    return error_set(err, EINVAL, "precision '%s' is not known: fp32, tf32, amp or bf16", text);
 }
 
-static void take_state(struct tape *tape, int64_t elements)
+static int64_t state_bytes(const struct tape *tape, const struct tape_parameter *parameter, int64_t elements)
 {
-    tape_alloc(tape, elements * FULL_BYTES, MEMORY_OPTIMIZER);
+    return elements * (tape->state_bytes ? tape->state_bytes : parameter->element_bytes) /
+           tape_shards(tape->state_shards);
+}
+
+static void take_state(struct tape *tape, const struct tape_parameter *parameter, int64_t elements)
+{
+    tape_alloc(tape, state_bytes(tape, parameter, elements), MEMORY_OPTIMIZER);
+}
+
+/* bitsandbytes: two states of a byte for each element, each with a scale for every 256 of them; those of small tensors
+ * stay in full precision. */
+static void eight_bit_state(struct tape *tape, const struct tape_parameter *parameter)
+{
+    int64_t elements = parameter->elements / tape_shards(tape->state_shards);
+    bool small = parameter->elements < EIGHT_BIT_LEAST;
+
+    for (int i = 0; i < 2; i++) {
+        tape_alloc(tape, small ? elements * FULL_BYTES : elements, MEMORY_OPTIMIZER);
+        if (!small)
+            tape_alloc(tape, (elements + EIGHT_BIT_BLOCK - 1) / EIGHT_BIT_BLOCK * FULL_BYTES, MEMORY_OPTIMIZER);
+    }
 }
 
 /* torch/optim/_adafactor.py: of a matrix, the row and column sums of the squares; else all of them. */
 static void adafactor_state(struct tape *tape, const struct tape_parameter *parameter)
 {
     if (parameter->last > 0 && parameter->second_last > 0) {
-        take_state(tape, parameter->elements / parameter->last);
-        take_state(tape, parameter->elements / parameter->second_last);
+        take_state(tape, parameter, parameter->elements / parameter->last);
+        take_state(tape, parameter, parameter->elements / parameter->second_last);
     } else {
-        take_state(tape, parameter->elements);
+        take_state(tape, parameter, parameter->elements);
     }
 }
 
@@ -66,12 +96,16 @@ static void make_state(struct tape *tape, enum optimizer optimizer, const struct
 {
     switch (optimizer) {
     case OPTIMIZER_MOMENTUM:
-        take_state(tape, parameter->elements);
+        take_state(tape, parameter, parameter->elements);
         break;
     case OPTIMIZER_ADAM:
     case OPTIMIZER_ADAMW:
-        take_state(tape, parameter->elements);
-        take_state(tape, parameter->elements);
+    case OPTIMIZER_ADAMW_FUSED:
+        take_state(tape, parameter, parameter->elements);
+        take_state(tape, parameter, parameter->elements);
+        break;
+    case OPTIMIZER_ADAMW_8BIT:
+        eight_bit_state(tape, parameter);
         break;
     case OPTIMIZER_ADAFACTOR:
         adafactor_state(tape, parameter);
@@ -96,7 +130,7 @@ static void work(struct tape *tape, enum optimizer optimizer)
             continue;
         if (optimizer != OPTIMIZER_ADAM && optimizer != OPTIMIZER_ADAMW && optimizer != OPTIMIZER_ADAFACTOR)
             continue;
-        scratch = tape_alloc(tape, parameter->elements * FULL_BYTES, MEMORY_TEMPORARY);
+        scratch = tape_alloc(tape, state_bytes(tape, parameter, parameter->elements), MEMORY_TEMPORARY);
         if (optimizer == OPTIMIZER_ADAFACTOR)
             tape_drop(tape, scratch);
     }
@@ -114,7 +148,7 @@ static void decay(struct tape *tape, enum optimizer optimizer)
     for (size_t i = 0; i < tape->parameter_count; i++) {
         const struct tape_parameter *parameter = &tape->parameters[i];
         if (parameter->gradient != TAPE_NONE)
-            tape_alloc(tape, parameter->elements * FULL_BYTES, MEMORY_TEMPORARY);
+            tape_alloc(tape, parameter->elements * parameter->element_bytes, MEMORY_TEMPORARY);
     }
 }
 

@@ -22,7 +22,8 @@ struct tape_node {
     int64_t late_scratch;
     uint32_t first_edge, edge_count;
     uint32_t first_number, saved_count, parameter_count, scratch_count;
-    int32_t conv; /* TAPE_CONV: which of the program's convs its forward pass was */
+    int32_t conv; /* TAPE_CONV: which of the program's convs its forward pass was; TAPE_SEGMENT: which segment */
+    struct tape_value input; /* TAPE_SEGMENT */
 };
 
 void tape_init(struct tape *tape, struct program *program)
@@ -68,7 +69,8 @@ int32_t tape_add_parameter(struct tape *tape, struct tape_parameter parameter)
 {
     parameter.label = tape->at.label;
     parameter.gradient = parameter.half = parameter.cast = TAPE_NONE;
-    parameter.tensor = tape_alloc(tape, parameter.elements * FULL_BYTES, MEMORY_PARAMETER);
+    parameter.tensor = tape_alloc(
+        tape, parameter.elements * parameter.element_bytes / tape_shards(tape->parameter_shards), MEMORY_PARAMETER);
     array_reserve(tape->parameters, tape->parameter_capacity, tape->parameter_count + 1);
     tape->parameters[tape->parameter_count] = parameter;
     return (int32_t)tape->parameter_count++;
@@ -126,7 +128,7 @@ int32_t tape_record(struct tape *tape, const struct tape_op *op, const struct ta
                              .late_scratch = op->late_scratch,
                              .conv = TAPE_NONE};
 
-    if (!tape_needs_gradient(tape, op))
+    if (op->kind != TAPE_SEGMENT && !tape_needs_gradient(tape, op))
         return TAPE_NONE;
     array_reserve(tape->edges, tape->edge_capacity, tape->edge_count + op->input_count);
     for (uint32_t i = 0; i < op->input_count; i++) {
@@ -208,8 +210,9 @@ static void make_parameter_gradients(struct tape *tape, const struct tape_node *
     for (uint32_t i = 0; i < node->parameter_count; i++) {
         struct tape_parameter *parameter = parameter_of(tape, node, i);
         bool half = parameter->cast != TAPE_NONE && node->kind != TAPE_CAST;
-        uint32_t gradient = tape_alloc(tape, parameter->elements * (half ? HALF_BYTES : FULL_BYTES),
-                                       half ? MEMORY_TEMPORARY : MEMORY_GRADIENT);
+        int64_t bytes = half ? parameter->elements * HALF_BYTES
+                             : parameter->elements * parameter->element_bytes / tape_shards(tape->gradient_shards);
+        uint32_t gradient = tape_alloc(tape, bytes, half ? MEMORY_TEMPORARY : MEMORY_GRADIENT);
         if (i == 0 && node->kind == TAPE_CONV)
             convolve(tape, node, CONV_BACKWARD_WEIGHT);
         if (node->kind == TAPE_PRODUCT)
@@ -309,6 +312,33 @@ static void run_node(struct tape *tape, struct tape_node *node)
     tape->number_count = scratch;
 }
 
+int32_t tape_record_segment(struct tape *tape, size_t segment, const struct tape_value *input,
+                            const struct tape_value *result)
+{
+    struct tape_op op = {.kind = TAPE_SEGMENT, .inputs = input, .input_count = 1, .saved_count = 1};
+    int32_t number;
+
+    op.saved[0] = input->tensor;
+    number = tape_record(tape, &op, result);
+    tape->nodes[number].conv = (int32_t)segment;
+    tape->nodes[number].input = *input;
+    return number;
+}
+
+/* The last node's operators take its place, with its gradient; its input is held until they have run. */
+static void unfold(struct tape *tape)
+{
+    struct tape_node node = tape->nodes[--tape->node_count];
+    struct tape_value result = tape->run_segment(tape->segment_context, (size_t)node.conv, &node.input);
+
+    if (result.node != TAPE_NONE)
+        tape->nodes[result.node].gradient = node.gradient;
+    else
+        tape_drop(tape, (uint32_t)node.gradient);
+    tape_drop(tape, result.tensor);
+    drop_saved(tape, &node);
+}
+
 static void empty(struct tape *tape)
 {
     for (size_t i = 0; i < tape->parameter_count; i++)
@@ -321,10 +351,15 @@ void tape_backward(struct tape *tape, int32_t node, int64_t gradient_bytes)
     if (node != TAPE_NONE)
         tape->nodes[node].gradient = (int32_t)tape_alloc(tape, gradient_bytes, MEMORY_TEMPORARY);
     for (size_t i = tape->node_count; i-- > 0;) {
-        if (tape->nodes[i].gradient != TAPE_NONE)
-            run_node(tape, &tape->nodes[i]);
-        else
+        tape->node_count = i + 1;
+        if (tape->nodes[i].gradient == TAPE_NONE) {
             drop_saved(tape, &tape->nodes[i]); /* nothing of the loss comes from there */
+        } else if (tape->nodes[i].kind == TAPE_SEGMENT) {
+            unfold(tape);
+            i = tape->node_count;
+        } else {
+            run_node(tape, &tape->nodes[i]);
+        }
     }
     empty(tape);
 }

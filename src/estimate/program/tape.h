@@ -29,6 +29,7 @@ struct tape_parameter {
     int32_t cast;     /* the node that made the copy, with a gradient in half precision; or TAPE_NONE */
     int64_t elements;
     int64_t last, second_last; /* its last two dimensions; 0 where it has fewer than two */
+    uint8_t element_bytes;
     bool frozen;
 };
 
@@ -38,7 +39,8 @@ enum tape_kind {
     TAPE_JOIN,    /* of its inputs: each gets a part of the gradient, which is not a tensor of its own */
     TAPE_CONV,    /* the program's last convolution is its forward pass */
     TAPE_PRODUCT, /* of matrices */
-    TAPE_CAST     /* of a parameter, by autocast; the tape's own */
+    TAPE_CAST,    /* of a parameter, by autocast; the tape's own */
+    TAPE_SEGMENT  /* of a checkpointed model: only its input was kept, and backward runs it again */
 };
 
 struct tape_op {
@@ -60,6 +62,11 @@ struct tape {
     struct program *program; /* borrowed */
     struct program_event at; /* step, phase and label of the next events */
     bool recording;          /* gradients are wanted: training mode */
+    /* Runs a segment again, recorded: a result with a reference of its own. */
+    struct tape_value (*run_segment)(void *context, size_t segment, const struct tape_value *input);
+    void *segment_context;
+    int64_t parameter_shards, gradient_shards, state_shards; /* how many GPUs share these; 0 = 1 */
+    uint8_t state_bytes; /* of an element of the optimizer's states; 0 = as the parameter's */
     int64_t cublas_bytes;    /* of a workspace */
     bool
         cublas_taken[2]; /* by the program's own thread, by autograd's: each has a handle with a workspace of its own */
@@ -86,6 +93,11 @@ void tape_drop(struct tape *tape, uint32_t tensor);
 int32_t tape_add_parameter(struct tape *tape, struct tape_parameter parameter); /* fills tensor and the members after
                                                                                    it */
 
+static inline int64_t tape_shards(int64_t shards)
+{
+    return shards > 1 ? shards : 1;
+}
+
 static inline int64_t tape_bytes(const struct tape_value *value)
 {
     return value->elements * value->element_bytes;
@@ -99,6 +111,10 @@ bool tape_needs_gradient(const struct tape *tape, const struct tape_op *op);
 
 /* Records it, if it needs a gradient, and returns its result's node. */
 int32_t tape_record(struct tape *tape, const struct tape_op *op, const struct tape_value *result);
+
+/* One segment as one operator: its input is kept, and run_segment() makes the rest again. */
+int32_t tape_record_segment(struct tape *tape, size_t segment, const struct tape_value *input,
+                            const struct tape_value *result);
 
 /* Runs the tape backwards from `node`, with a gradient of this many bytes, and empties it. */
 void tape_backward(struct tape *tape, int32_t node, int64_t gradient_bytes);

@@ -1,0 +1,355 @@
+/* The training steps: embeddings, stacks of blocks, head and loss; the shares of several GPUs. */
+#include <errno.h>
+
+#include "base/memory.h"
+#include "estimate/transformer/model.h"
+
+#define LOSS_BYTES      4
+#define SHARD_BUCKET    INT64_C(500000000) /* elements that DeepSpeed reduces at once (reduce_bucket_size) */
+#define GATHERED_BLOCKS 2                  /* that are whole at a time: the one at work and the next */
+
+static bool has(const struct model *model, uint32_t trait)
+{
+    return model->transformer->traits & trait;
+}
+
+static struct tape_value embed(struct model *model, int32_t parameter, const struct tape_value *tokens, int64_t width)
+{
+    struct tape_op op = {.inputs = tokens, .input_count = 1, .parameters = {parameter}, .parameter_count = 1};
+
+    lowering_save(&op, tokens->tensor);
+    for (int i = 0; i < 2; i++) /* sorted, and where they stood */
+        op.scratch[op.scratch_count++] = tokens->elements * INDEX_BYTES;
+    return lowering_run(&model->lowering, &op, tokens->elements * width, model->plain_bytes);
+}
+
+/* A place for every token of a sample, the same for all samples. */
+static struct tape_value add_places(struct model *model, struct tape_value input)
+{
+    struct tape_value place = lowering_value(0, model->length, INDEX_BYTES), places;
+
+    place.tensor = tape_alloc(&model->lowering.tape, tape_bytes(&place), MEMORY_TEMPORARY);
+    places = embed(model, model->places, &place, model->transformer->width);
+    tape_drop(&model->lowering.tape, place.tensor);
+    return model_add(model, input, places);
+}
+
+static struct tape_value embed_words(struct model *model)
+{
+    const struct transformer *t = model->transformer;
+    const struct tape_value *tokens = &model->lowering.input;
+    struct tape_value result = embed(model, model->words, tokens, t->embedding_width);
+
+    if (t->embedding_width != t->width)
+        result = model_linear(model, result, &model->embed_in);
+    if (t->types)
+        result = model_add(model, result, embed(model, model->types, tokens, t->width));
+    return result;
+}
+
+static struct tape_value embed_patches(struct model *model)
+{
+    const struct transformer *t = model->transformer;
+    struct tape *tape = &model->lowering.tape;
+    int64_t side = t->image / t->patch, elements = model->lowering.batch * side * side * t->width;
+    struct program_conv conv = {.pass = CONV_FORWARD, .rank = 2, .batch = model->lowering.batch, .groups = 1,
+                                .in_channels = t->channels, .out_channels = t->width};
+    struct tape_value from = lowering_to_half(&model->lowering, &model->lowering.input), result;
+    struct tape_op op = {.kind = TAPE_CONV, .inputs = &from, .input_count = 1, .parameter_count = 2};
+
+    if (model->half)
+        from = model_cast(model, from, HALF_BYTES);
+    for (int i = 0; i < 2; i++) {
+        op.parameters[i] = model->patches.first + i;
+        conv.in[i] = (int32_t)t->image;
+        conv.out[i] = (int32_t)side;
+        conv.kernel[i] = conv.stride[i] = (int32_t)t->patch;
+        conv.dilation[i] = 1;
+    }
+    lowering_cast_parameters(&model->lowering, &op);
+    lowering_save(&op, from.tensor);
+    conv.element_bytes = from.element_bytes;
+    result = lowering_value(tape_alloc(tape, elements * from.element_bytes, MEMORY_ACTIVATION), elements,
+                            from.element_bytes);
+    program_conv(tape->program, &conv, tape->at);
+    result.node = tape_record(tape, &op, &result);
+    tape_drop(tape, from.tensor);
+    op = (struct tape_op){.kind = TAPE_JOIN, .inputs = &result, .input_count = 1, .parameters = {model->specials},
+                          .parameter_count = 1};
+    from = lowering_run(&model->lowering, &op, model->tokens * t->width, model->plain_bytes);
+    tape_drop(tape, result.tensor);
+    return from;
+}
+
+static struct tape_value embed_input(struct model *model)
+{
+    const struct transformer *t = model->transformer;
+    struct tape_value result = t->kind == TRANSFORMER_VISION ? embed_patches(model) : embed_words(model);
+
+    if (t->positions)
+        result = add_places(model, result);
+    result = model_normalise(model, result, &model->embed_norm);
+    return model_dropout(model, result, t->dropout);
+}
+
+static struct tape_value run_segment(void *context, size_t segment, const struct tape_value *input)
+{
+    struct model *model = context;
+    struct tape_value result;
+
+    model->lowering.autocast = model->lowering.training->precision == PRECISION_AMP && !model->half;
+    result = model_block(model, model_keep(model, input), &model->blocks[segment]);
+    tape_end_autocast(&model->lowering.tape);
+    return result;
+}
+
+static struct tape_value run_stack(struct model *model, struct tape_value input, size_t first, size_t end)
+{
+    struct tape *tape = &model->lowering.tape;
+
+    for (size_t i = first; i < end; i++) {
+        struct tape_value result;
+        if (!model->method->checkpointing) {
+            input = model_block(model, input, &model->blocks[i]);
+            continue;
+        }
+        tape->recording = false;
+        result = model_block(model, model_keep(model, &input), &model->blocks[i]);
+        tape->recording = true;
+        result.node = tape_record_segment(tape, i, &input, &result);
+        tape_drop(tape, input.tensor);
+        input = result;
+    }
+    return input;
+}
+
+/* T5's: a number for each head and pair of tokens, from the first block of the stack; the same for all of it. */
+static void make_bias(struct model *model, int decoder)
+{
+    struct tape_value place = lowering_value(0, model->length * model->length, INDEX_BYTES);
+
+    if (!has(model, TRAIT_RELATIVE))
+        return;
+    place.tensor = tape_alloc(&model->lowering.tape, tape_bytes(&place), MEMORY_TEMPORARY);
+    model->bias = embed(model, model->relative[decoder], &place, model->transformer->heads);
+    tape_drop(&model->lowering.tape, place.tensor);
+}
+
+static void drop_bias(struct model *model)
+{
+    if (model->bias.elements)
+        tape_drop(&model->lowering.tape, model->bias.tensor);
+    model->bias.elements = 0;
+}
+
+static struct tape_value run_blocks(struct model *model)
+{
+    size_t encoder = (size_t)model->transformer->layers;
+    struct tape_value result;
+
+    make_bias(model, 0);
+    result = run_stack(model, embed_input(model), 0, encoder);
+    result = model_normalise(model, result, &model->final_norms[0]);
+    if (encoder == model->block_count)
+        return result;
+    model->memory = model_dropout(model, result, model->transformer->dropout);
+    if (!model->method->checkpointing) /* else it is there until the decoder has run again */
+        drop_bias(model);
+    make_bias(model, 1);
+    result = run_stack(model, embed_input(model), encoder, model->block_count);
+    return model_normalise(model, result, &model->final_norms[1]);
+}
+
+static struct tape_value run_head(struct model *model, struct tape_value input)
+{
+    const struct transformer *t = model->transformer;
+
+    if (t->head == HEAD_NONE)
+        return input;
+    if (t->head == HEAD_CLASSES && t->kind != TRANSFORMER_DECODER) /* the first token's */
+        input = model_unary(model, input, 0, model->lowering.batch * t->width);
+    if (model->dense.out) {
+        input = model_activate(model, model_linear(model, input, &model->dense));
+        input = t->head == HEAD_LANGUAGE ? model_normalise(model, input, &model->head_norm)
+                                         : model_dropout(model, input, t->dropout);
+    }
+    if (t->head == HEAD_LANGUAGE && t->embedding_width != t->width)
+        input = model_linear(model, input, &model->embed_out);
+    return model_linear(model, input, &model->head);
+}
+
+/* Cross entropy, of a decoder always in full precision. Without a head, a sum. The logits stay until the loss is there. */
+static void learn(struct model *model, struct tape_value logits)
+{
+    struct tape *tape = &model->lowering.tape;
+    bool full = model->lowering.autocast || model->transformer->kind == TRANSFORMER_DECODER;
+    struct tape_value loss = model_keep(model, &logits), held = loss;
+
+    if (model->transformer->head != HEAD_NONE) {
+        loss = model_cast(model, loss, full ? FULL_BYTES : loss.element_bytes);
+        loss = model_unary(model, loss, KEEPS_OUTPUT, loss.elements);
+    }
+    loss = model_unary(model, loss, KEEPS_INPUT, 1);
+    tape_drop(tape, held.tensor);
+    tape_end_autocast(tape);
+    tape->at.phase = PHASE_BACKWARD;
+    tape_drop(tape, loss.tensor);
+    tape_backward(tape, loss.node, LOSS_BYTES);
+}
+
+static void take_input(struct model *model)
+{
+    const struct transformer *t = model->transformer;
+    bool vision = t->kind == TRANSFORMER_VISION;
+    int64_t batch = model->lowering.batch, elements = vision ? batch * t->channels * t->image * t->image : model->tokens;
+    uint8_t bytes = vision ? FULL_BYTES : INDEX_BYTES;
+
+    model->lowering.input =
+        lowering_value(tape_alloc(&model->lowering.tape, elements * bytes, MEMORY_INPUT), elements, bytes);
+    model->lowering.targets = tape_alloc(
+        &model->lowering.tape, (t->head == HEAD_CLASSES ? batch : model->tokens) * INDEX_BYTES, MEMORY_INPUT);
+}
+
+static void train_batch(struct model *model)
+{
+    struct tape *tape = &model->lowering.tape;
+
+    tape->at.phase = PHASE_FORWARD;
+    model->lowering.autocast = model->lowering.training->precision == PRECISION_AMP && !model->half;
+    learn(model, run_head(model, run_blocks(model)));
+    drop_bias(model);
+    if (model->transformer->decoder_layers)
+        tape_drop(tape, model->memory.tensor);
+    tape->at.label = 0;
+}
+
+static int train(struct model *model, struct error *err)
+{
+    struct tape *tape = &model->lowering.tape;
+    const struct training *training = model->lowering.training;
+
+    for (int step = 0; step < 2; step++) {
+        tape->at = (struct program_event){.step = (uint8_t)(step + 1), .phase = PHASE_FORWARD};
+        for (int i = 0; i < (model->method->accumulation > 1 ? 2 : 1); i++) {
+            if (step || i) {
+                tape_drop(tape, model->lowering.input.tensor);
+                tape_drop(tape, model->lowering.targets);
+            }
+            take_input(model);
+            if (i == 0)
+                tape_zero_gradients(tape);
+            train_batch(model);
+        }
+        optimizer_step(tape, training->optimizer, training->weight_decay, step == 0);
+        if (tape->program->event_count > PROGRAM_MAX_EVENTS)
+            return error_set(err, EINVAL, "the model's training step has more than %d events: too large a model",
+                             PROGRAM_MAX_EVENTS);
+    }
+    return 0;
+}
+
+static void take_static(struct model *model, int64_t bytes, enum memory_category category)
+{
+    if (bytes > 0)
+        tape_alloc(&model->lowering.tape, bytes < PROGRAM_MAX_BYTES ? bytes : PROGRAM_MAX_BYTES, category);
+}
+
+/* The memory of one of several GPUs, beside the parameters' and gradients' own (docs/estimation.md has the rules). */
+static void take_shares(struct model *model, int64_t trained, int64_t largest)
+{
+    const struct method *method = model->method;
+    int64_t world = method->world, bytes = model->half ? HALF_BYTES : FULL_BYTES;
+    bool deepspeed = method->sharding >= SHARDING_ZERO1 && method->sharding <= SHARDING_ZERO3;
+
+    if (method->sharding == SHARDING_NONE && world > 1) /* DistributedDataParallel's buckets */
+        take_static(model, trained * FULL_BYTES, MEMORY_GRADIENT);
+    if (method->sharding != SHARDING_NONE && model->half) /* the parameters in full precision; FSDP's gradients, too */
+        take_static(model, trained / world * FULL_BYTES, MEMORY_OPTIMIZER);
+    if (deepspeed)
+        take_static(model, (trained < SHARD_BUCKET ? trained : SHARD_BUCKET) * bytes, MEMORY_GRADIENT);
+    if (method->sharding >= SHARDING_ZERO3)
+        take_static(model, GATHERED_BLOCKS * largest * bytes, MEMORY_PARAMETER);
+}
+
+static void prepare_sharding(struct model *model)
+{
+    uint8_t sharding = model->method->sharding;
+    struct tape *tape = &model->lowering.tape;
+
+    tape->state_shards = sharding >= SHARDING_ZERO1 ? model->method->world : 1;
+    tape->gradient_shards = sharding >= SHARDING_ZERO2 ? model->method->world : 1;
+    tape->parameter_shards = sharding >= SHARDING_ZERO3 ? model->method->world : 1;
+    tape->state_bytes = sharding == SHARDING_NONE ? 0 : FULL_BYTES;
+}
+
+/* Elements of trained parameters, and the most of any block's. */
+static void sum_parameters(const struct model *model, int64_t *trained, int64_t *largest)
+{
+    const struct tape *tape = &model->lowering.tape;
+    int64_t all = 0, outside;
+
+    *trained = 0;
+    for (size_t i = 0; i < tape->parameter_count; i++) {
+        all += tape->parameters[i].elements;
+        *trained += tape->parameters[i].frozen ? 0 : tape->parameters[i].elements;
+    }
+    outside = model->transformer->vocabulary * model->transformer->embedding_width;
+    *largest = all > outside ? (all - outside) / (int64_t)model->block_count : 0;
+    if (outside > *largest)
+        *largest = outside;
+}
+
+static void count(const struct model *model, int64_t parameters)
+{
+    const struct transformer *t = model->transformer;
+    struct program *program = model->lowering.tape.program;
+    uint32_t blocks = (uint32_t)model->block_count;
+    double inner = (double)parameters - (has(model, TRAIT_TIED) ? 0 : (double)(t->vocabulary * t->embedding_width));
+    double flops = 2 * (double)model->tokens * (inner + 2 * (double)model->length * (double)t->width * blocks);
+    double elements = (double)model->length * (double)(6 * t->width + 3 * t->inner) * blocks;
+
+    program->layers = 12 * blocks + 3;
+    program->linears = 6 * blocks;
+    program->norms = 2 * blocks + 1;
+    program->attentions = program->activations = blocks;
+    program->dropouts = t->dropout ? 2 * blocks : 0;
+    program->convolutions = t->kind == TRANSFORMER_VISION;
+    program->flops = flops < 9e18 ? (uint64_t)flops : UINT64_MAX;
+    program->activation_elements = elements < 9e18 ? (int64_t)elements : INT64_MAX;
+    program->parameter_bytes = parameters * FULL_BYTES;
+    program->batch_size = model->lowering.training->batch_size;
+}
+
+int transformer_lower(struct program *program, const struct transformer *transformer, const struct training *training,
+                      const struct method *method, struct error *err)
+{
+    bool half = training->precision == PRECISION_BF16 ||
+                (training->precision == PRECISION_AMP && method->sharding != SHARDING_NONE);
+    bool narrow = half || (method->tuning == TUNING_LORA && training->precision == PRECISION_AMP);
+    int64_t patches = transformer->patch ? transformer->image / transformer->patch : 0, trained, largest;
+    struct model model = {.transformer = transformer, .method = method, .half = half,
+                          .plain_bytes = narrow && method->tuning != TUNING_QLORA ? HALF_BYTES : FULL_BYTES,
+                          .frozen = method->tuning != TUNING_FULL};
+    int rc;
+
+    program_init(program);
+    tape_init(&model.lowering.tape, program);
+    model.lowering.training = training;
+    model.lowering.batch = training->batch_size;
+    model.length = patches ? patches * patches + transformer->specials : method->sequence;
+    model.tokens = model.length * training->batch_size;
+    model.lowering.tape.cublas_bytes = training->cublas_workspace_bytes;
+    model.lowering.tape.run_segment = run_segment;
+    model.lowering.tape.segment_context = &model;
+    prepare_sharding(&model);
+    model_add_modules(&model);
+    sum_parameters(&model, &trained, &largest);
+    take_shares(&model, trained, largest);
+    count(&model, transformer_parameters(transformer));
+    rc = train(&model, err);
+    if (rc)
+        program_release(program);
+    tape_release(&model.lowering.tape);
+    free(model.blocks);
+    return rc;
+}

@@ -1,0 +1,107 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <stddef.h>
+
+#include "base/memory.h"
+#include "estimate/transformer/transformer.h"
+
+#define RANK_DEFAULT     8 /* of PEFT's LoraConfig */
+#define SEQUENCE_DEFAULT 512
+#define NUMBER_MAX       1000000
+
+void method_default(struct method *method)
+{
+    *method = (struct method){.rank = RANK_DEFAULT, .accumulation = 1, .sequence = SEQUENCE_DEFAULT, .world = 1};
+}
+
+static bool take_number(const char *word, const char *name, int64_t *number)
+{
+    size_t length = strlen(name);
+    char *end;
+    long long value;
+
+    if (strncmp(word, name, length) != 0 || word[length] < '0' || word[length] > '9')
+        return false;
+    value = strtoll(word + length, &end, 10);
+    if (*end || value < 1 || value > NUMBER_MAX)
+        return false;
+    *number = value;
+    return true;
+}
+
+static bool take_word(const char *word, struct method *method)
+{
+    static const struct {
+        const char *name;
+        size_t offset;
+        uint8_t value;
+    } words[] = {
+        {"full", offsetof(struct method, tuning), TUNING_FULL},
+        {"lora", offsetof(struct method, tuning), TUNING_LORA},
+        {"qlora", offsetof(struct method, tuning), TUNING_QLORA},
+        {"checkpointing", offsetof(struct method, checkpointing), true},
+        {"eager", offsetof(struct method, eager), true},
+        {"classify", offsetof(struct method, classify), true},
+        {"adapter_dropout", offsetof(struct method, adapter_dropout), true},
+        {"targets=qv", offsetof(struct method, targets), TARGETS_QV},
+        {"targets=attention", offsetof(struct method, targets), TARGETS_ATTENTION},
+        {"targets=all", offsetof(struct method, targets), TARGETS_ALL},
+        {"zero1", offsetof(struct method, sharding), SHARDING_ZERO1},
+        {"zero2", offsetof(struct method, sharding), SHARDING_ZERO2},
+        {"zero3", offsetof(struct method, sharding), SHARDING_ZERO3},
+        {"fsdp", offsetof(struct method, sharding), SHARDING_FSDP},
+    };
+
+    for (size_t i = 0; i < array_size(words); i++) {
+        if (strcmp(word, words[i].name) != 0)
+            continue;
+        memcpy((char *)method + words[i].offset, &words[i].value, 1);
+        return true;
+    }
+    return take_number(word, "rank=", &method->rank) || take_number(word, "accumulation=", &method->accumulation);
+}
+
+int method_parse(const char *text, struct method *method, struct error *err)
+{
+    CLEANUP(free_ptr) char *words = xstrdup(text);
+    char *rest = NULL;
+
+    for (char *word = strtok_r(words, ",", &rest); word; word = strtok_r(NULL, ",", &rest))
+        if (!take_word(word, method))
+            return error_set(err, EINVAL, "training method '%.40s' is not known: " METHOD_TEXT, word);
+    return 0;
+}
+
+static int too_large(const char *what, struct error *err)
+{
+    return error_set(err, EINVAL, "%s would take more than %" PRId64 " GiB: check the configuration and the batch size",
+                     what, PROGRAM_MAX_BYTES >> 30);
+}
+
+int transformer_check(const struct transformer *t, const struct training *training, const struct method *method,
+                      struct error *err)
+{
+    double length = t->kind == TRANSFORMER_VISION
+                        ? (double)(t->image / t->patch) * (double)(t->image / t->patch) + (double)t->specials
+                        : (double)method->sequence;
+    double tokens = length * (double)training->batch_size, heads = (double)t->heads * (double)t->head_width;
+    double widest = (double)t->vocabulary;
+    const double widths[] = {(double)t->width, (double)t->inner, 3 * heads, (double)t->embedding_width};
+    double most = (double)PROGRAM_MAX_BYTES / 8;
+
+    if (t->kind != TRANSFORMER_VISION && t->positions && method->sequence > t->positions)
+        return error_set(err, EINVAL, "a sequence of %" PRId64 " tokens is more than the model's %" PRId64 " positions",
+                         method->sequence, t->positions);
+    for (size_t i = 0; i < array_size(widths); i++)
+        widest = widths[i] > widest ? widths[i] : widest;
+    for (size_t i = 0; i < array_size(widths); i++)
+        if (widths[i] * (double)t->width > most || widths[i] * (double)t->vocabulary > most)
+            return too_large("a matrix of the model", err);
+    if (tokens * widest > most || tokens * (double)t->heads * length > most || length * length > most ||
+        (double)training->batch_size * (double)t->channels * (double)t->image * (double)t->image > most)
+        return too_large("an activation", err);
+    return 0;
+}
