@@ -287,6 +287,7 @@ static int read_object(struct reading *reading, struct error *err)
             reading->family = &families[i];
     if (!reading->family)
         return unknown(reading->name, type, err);
+    reading->to->family = reading->family->type;
     reading->to->kind = reading->family->kind;
     reading->to->traits = reading->family->traits;
     rc = take_sizes(reading, err);

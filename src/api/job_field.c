@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "core/record.h"
 #include "estimate/program/lower.h"
+#include "estimate/transformer/transformer.h"
 
 static int check_optimizer(const char *text, struct error *err)
 {
@@ -23,6 +24,14 @@ static int check_precision(const char *text, struct error *err)
     enum precision ignored;
 
     return precision_parse(text, &ignored, err);
+}
+
+static int check_method(const char *text, struct error *err)
+{
+    struct method ignored;
+
+    method_default(&ignored);
+    return method_parse(text, &ignored, err);
 }
 
 static int check_share(const char *text, struct error *err)

@@ -27,7 +27,7 @@ void job_estimate_release(struct job_estimate *estimate);
 
 bool job_estimate_equal(const struct job_estimate *a, const struct job_estimate *b);
 
-/* The estimate from the job's capture, else from its summary (from the capture first where both are there); inits
+/* The estimate from the first of these that the job has and that suffices: capture, configuration, summary; inits
  * *estimate. Never looks at declared or recorded figures of the job. 0 also where the estimator lacks its input: bytes
  * is then -1 and a warning names the missing input. -EINVAL: the summary or the capture is malformed, with the parser's
  * line. Touches nothing but its arguments: may run on any thread. */

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/hf_training.h"
 #include "api/spec_estimate.h"
 #include "base/memory.h"
 #include "base/units.h"
@@ -115,6 +116,27 @@ static int ask_capture(struct asking *asking, struct error *err)
     return rc;
 }
 
+static int ask_configuration(struct asking *asking, struct error *err)
+{
+    const struct job_spec *spec = asking->spec;
+    const char *name = spec->hf_config_name ? spec->hf_config_name : "the configuration";
+    struct training *training = &asking->question.training;
+    struct capture capture;
+    int rc = hf_training_capture(&capture, spec, err);
+
+    if (rc)
+        return rc;
+    training_default(training);
+    training->batch_size = capture.batch_size;
+    training->optimizer = capture.optimizer;
+    training->precision = capture.precision;
+    asking->question.capture = &capture;
+    rc = ask(asking, name, err);
+    asking->question.capture = NULL;
+    capture_release(&capture);
+    return rc;
+}
+
 static int ask_summary(struct asking *asking, struct error *err)
 {
     const struct job_spec *spec = asking->spec;
@@ -152,17 +174,23 @@ int job_estimate_make(struct job_estimate *estimate, const struct job_spec *spec
         .question = {.profile = profile, .declared_bytes = -1, .quantile_permille = quantile_permille, .fold = -1},
         .to = estimate,
     };
+    const struct {
+        const char *text;
+        int (*ask)(struct asking *, struct error *);
+    } sources[] = {{spec->capture, ask_capture}, {spec->hf_config, ask_configuration}, {spec->summary, ask_summary}};
     struct error why = {{0}};
     int rc = 0;
 
     job_estimate_init(estimate);
     estimate->quantile_permille = quantile_permille;
-    if (spec->capture)
-        rc = ask_capture(&asking, &why);
-    if (rc == -ENOTSUP && spec->summary)
-        spec_strings_release(&estimate->warnings); /* they were about the capture */
-    if (spec->summary && (!spec->capture || rc == -ENOTSUP))
-        rc = ask_summary(&asking, &why);
+    for (size_t i = 0; i < array_size(sources); i++) {
+        if (!sources[i].text)
+            continue;
+        spec_strings_release(&estimate->warnings); /* they were about the source before */
+        rc = sources[i].ask(&asking, &why);
+        if (rc != -ENOTSUP)
+            break;
+    }
     if (rc == -ENOTSUP) {
         warn(estimate, why.text);
         rc = 0;

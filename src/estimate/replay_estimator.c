@@ -117,6 +117,8 @@ static int answer_states(const struct estimate_question *question, struct estima
         [OPTIMIZER_MOMENTUM] = 1,
         [OPTIMIZER_ADAM] = 3,
         [OPTIMIZER_ADAMW] = 3,
+        [OPTIMIZER_ADAMW_FUSED] = 2,
+        [OPTIMIZER_ADAMW_8BIT] = 0.5,
     };
     struct layer_counts counts;
     double bytes;

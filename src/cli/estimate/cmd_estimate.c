@@ -56,12 +56,13 @@ static error_t take_estimator(struct estimate_options *wanted, const char *arg, 
 
 static error_t check_usage(const struct estimate_options *wanted, struct argp_state *state)
 {
-    int sources = !!wanted->job_file + !!wanted->said.summary_name + !!wanted->said.capture_name;
+    int sources = !!wanted->job_file + !!wanted->said.summary_name + !!wanted->said.capture_name +
+                  !!wanted->said.hf_config_name;
 
     if (sources == 0)
-        return cli_bad_usage(state, "of what? name a job file, or give --summary or --capture");
+        return cli_bad_usage(state, "of what? name a job file, or give --summary, --capture or --hf-config");
     if (sources > 1)
-        return cli_bad_usage(state, "one of a job file, --summary and --capture");
+        return cli_bad_usage(state, "one of a job file, --summary, --capture and --hf-config");
     if (wanted->gpu && wanted->profile)
         return cli_bad_usage(state, "either --gpu or --profile, not both");
     if (wanted->explain && !wanted->estimator)
@@ -124,7 +125,7 @@ static char *list_estimators(int key, const char *text, void *input)
 const struct argp estimate_argp = {
     .options = options,
     .parser = parse,
-    .args_doc = "JOBFILE\n--summary FILE\n--capture FILE",
+    .args_doc = "JOBFILE\n--summary FILE\n--capture FILE\n--hf-config FILE --batch-size N",
     .doc = "Estimate how much GPU memory a job will need on each of its GPUs, context included, and how busy it will "
            "keep the SMs. JOBFILE is a .rad file or a script with #CARMA lines, read as carma submit reads it."
            "\v",

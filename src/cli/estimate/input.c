@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/hf_training.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "cli/estimate/estimate.h"
@@ -68,6 +69,17 @@ static int take_capture(struct estimate_input *input, const char *name, const ch
     return 0;
 }
 
+static int take_configuration(struct estimate_input *input, const struct job_spec *spec, struct error *err)
+{
+    int rc = hf_training_capture(&input->capture, spec, err);
+
+    if (rc)
+        return rc;
+    input->has_capture = input->configured = true;
+    input->question.capture = &input->capture;
+    return 0;
+}
+
 /* How it is trained: the options go before the summary or the capture. Another optimizer's step can stand in a capture;
  * with another precision every operator would have been another. */
 static int take_training(struct estimate_input *input, const struct job_spec *said, struct error *err)
@@ -82,7 +94,7 @@ static int take_training(struct estimate_input *input, const struct job_spec *sa
     if (precision && (rc = precision_parse(precision, &training->precision, err)))
         return rc;
     if (capture) {
-        if (optimizer &&
+        if (optimizer && !input->configured &&
             (rc = capture_change(capture, &(struct capture_changes){.optimizer = training->optimizer}, err)))
             return error_prefix(err, "%s", input->from), rc;
         if (precision && capture->precision != training->precision)
@@ -105,14 +117,20 @@ static int take_training(struct estimate_input *input, const struct job_spec *sa
     return 0;
 }
 
-static int read_files(struct estimate_input *input, const struct job_spec *said, struct error *err)
+static int read_files(struct estimate_input *input, struct job_spec *said, struct error *err)
 {
     CLEANUP(free_ptr) char *summary = NULL, *capture = NULL;
     size_t length;
     int rc;
 
-    input->from = xstrdup(said->capture_name ? said->capture_name : said->summary_name);
-    if (said->capture_name) {
+    input->from = xstrdup(said->hf_config_name ? said->hf_config_name
+                          : said->capture_name ? said->capture_name
+                                               : said->summary_name);
+    if (said->hf_config_name) {
+        rc = read_text("model configuration", said->hf_config_name, SPEC_MAX_SUMMARY, &said->hf_config, &length, err);
+        if (rc == 0)
+            rc = take_configuration(input, said, err);
+    } else if (said->capture_name) {
         rc = read_text("capture", said->capture_name, CAPTURE_MAX_BYTES, &capture, &length, err);
         if (rc == 0)
             rc = take_capture(input, said->capture_name, capture, length, said->batch_size, err);
@@ -129,11 +147,15 @@ static int take_spec(struct estimate_input *input, const struct job_spec *spec, 
     int rc = 0;
 
     input->question.declared_bytes = spec->gpu_memory_bytes;
-    input->from = xstrdup(spec->capture ? spec->capture_name : spec->summary_name);
+    input->from = xstrdup(spec->capture     ? spec->capture_name
+                          : spec->hf_config ? spec->hf_config_name
+                                            : spec->summary_name);
     if (spec->summary)
         rc = take_summary(input, spec->summary_name, spec->summary, strlen(spec->summary), err);
     if (rc == 0 && spec->capture)
         rc = take_capture(input, spec->capture_name, spec->capture, strlen(spec->capture), spec->batch_size, err);
+    else if (rc == 0 && spec->hf_config)
+        rc = take_configuration(input, spec, err);
     return rc ? rc : take_training(input, spec, err);
 }
 
@@ -174,7 +196,7 @@ static int find_profile(struct estimate_input *input, const struct estimate_opti
     return 0;
 }
 
-int estimate_input_read(struct estimate_input *input, const struct estimate_options *options, struct error *err)
+int estimate_input_read(struct estimate_input *input, struct estimate_options *options, struct error *err)
 {
     struct estimate_question *question = &input->question;
     int rc;

@@ -70,7 +70,8 @@ static void add_question(json_t *json, const struct estimate_input *input)
 
     json_object_set_new(json, "from", safe(input->from));
     json_object_set_new(json, "format",
-                        json_string(input->has_capture   ? "capture"
+                        json_string(input->configured    ? "hf-config"
+                                    : input->has_capture ? "capture"
                                     : input->has_summary ? summary_format_name(input->summary.format)
                                                          : "declared"));
     json_object_set_new(json, "batch_size", input->from ? json_integer(q->training.batch_size) : json_null());

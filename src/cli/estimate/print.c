@@ -43,7 +43,9 @@ static void print_model(const struct estimate_input *input)
     if (!input->from)
         return;
     printf("Model        %s", from);
-    if (input->has_capture)
+    if (input->configured)
+        printf(", %s", input->capture.model);
+    else if (input->has_capture)
         printf(", captured with PyTorch %s", input->capture.torch);
     else
         printf(", %s", summary_format_name(input->summary.format));

@@ -92,7 +92,9 @@ int submit_complete(struct job_spec *spec, const char *default_name, const struc
         (rc = take_file("model summary", &spec->summary_name, SPEC_MAX_SUMMARY, "give the framework's output",
                         &spec->summary, err)) ||
         (rc = take_file("capture", &spec->capture_name, SPEC_MAX_CAPTURE, "give the file of carma.capture",
-                        &spec->capture, err)))
+                        &spec->capture, err)) ||
+        (rc = take_file("model configuration", &spec->hf_config_name, SPEC_MAX_SUMMARY, "give a config.json",
+                        &spec->hf_config, err)))
         return rc;
     complete_outputs(spec);
     complete_environment(spec);

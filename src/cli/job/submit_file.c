@@ -35,6 +35,8 @@ static int from_rad(struct job_spec *spec, const char *path, const char *text, s
         join(directory, &spec->summary_name);
     if (spec->capture_name)
         join(directory, &spec->capture_name);
+    if (spec->hf_config_name)
+        join(directory, &spec->hf_config_name);
     rc = submit_complete(spec, file_base_name(path), options, err);
     if (rc)
         error_prefix(err, "%s", path);

@@ -91,9 +91,12 @@ static uint64_t mix(uint64_t digest, const char *text)
  * a script it is the text with its arguments, and not its path. */
 static void set_workload(const struct job_spec *spec, uid_t uid, char workload[static RECORD_WORKLOAD_SIZE])
 {
-    const char *const model[] = {spec->summary, spec->capture, spec->optimizer, spec->precision};
+    const char *const model[] = {spec->summary,   spec->capture,   spec->optimizer,
+                                 spec->precision, spec->hf_config, spec->method};
     uint64_t hash = DIGEST_EMPTY ^ uid ^ ((uint64_t)spec->batch_size << 32);
 
+    if (spec->sequence_length > 0)
+        hash = digest_add(hash, &spec->sequence_length, sizeof spec->sequence_length);
     if (spec->script)
         hash = mix(hash, spec->script);
     for (size_t i = spec->script ? 1 : 0; i < spec->command.count; i++)
@@ -128,6 +131,7 @@ static void drop_texts(struct job_spec *spec)
 {
     free_ptr(&spec->summary);
     free_ptr(&spec->capture);
+    free_ptr(&spec->hf_config);
 }
 
 /* ---- On a thread of the pool ---- */

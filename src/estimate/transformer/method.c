@@ -9,12 +9,11 @@
 #include "estimate/transformer/transformer.h"
 
 #define RANK_DEFAULT     8 /* of PEFT's LoraConfig */
-#define SEQUENCE_DEFAULT 512
 #define NUMBER_MAX       1000000
 
 void method_default(struct method *method)
 {
-    *method = (struct method){.rank = RANK_DEFAULT, .accumulation = 1, .sequence = SEQUENCE_DEFAULT, .world = 1};
+    *method = (struct method){.rank = RANK_DEFAULT, .accumulation = 1, .sequence = SEQUENCE_DEFAULT};
 }
 
 static bool take_number(const char *word, const char *name, int64_t *number)
@@ -44,7 +43,6 @@ static bool take_word(const char *word, struct method *method)
         {"qlora", offsetof(struct method, tuning), TUNING_QLORA},
         {"checkpointing", offsetof(struct method, checkpointing), true},
         {"eager", offsetof(struct method, eager), true},
-        {"classify", offsetof(struct method, classify), true},
         {"adapter_dropout", offsetof(struct method, adapter_dropout), true},
         {"targets=qv", offsetof(struct method, targets), TARGETS_QV},
         {"targets=attention", offsetof(struct method, targets), TARGETS_ATTENTION},
@@ -61,7 +59,8 @@ static bool take_word(const char *word, struct method *method)
         memcpy((char *)method + words[i].offset, &words[i].value, 1);
         return true;
     }
-    return take_number(word, "rank=", &method->rank) || take_number(word, "accumulation=", &method->accumulation);
+    return take_number(word, "rank=", &method->rank) || take_number(word, "accumulate=", &method->accumulation) ||
+           take_number(word, "world=", &method->world);
 }
 
 int method_parse(const char *text, struct method *method, struct error *err)

@@ -50,6 +50,7 @@ enum transformer_trait {
 #define TRANSFORMER_GELU_NEW ACTIVATION_COUNT
 
 struct transformer {
+    const char *family; /* borrowed: a constant */
     uint8_t kind, head, activation; /* enum activation, or TRANSFORMER_GELU_NEW */
     uint32_t traits;
     bool dropout, attention_dropout;
@@ -70,18 +71,20 @@ struct method {
     uint8_t tuning, targets, sharding;
     bool checkpointing; /* of each layer's activations */
     bool eager;         /* attention with a matrix of scores */
-    bool classify;      /* a head for classes takes the place of the configuration's */
     bool adapter_dropout;
     int64_t rank;
     int64_t accumulation; /* batches for each step of the optimizer */
     int64_t sequence;     /* tokens; not of TRANSFORMER_VISION */
-    int64_t world;        /* GPUs */
+    int64_t world;        /* GPUs; 0: as many as the job has */
 };
 
-#define METHOD_TEXT "full, lora, qlora, checkpointing, eager, zero1, zero2, zero3, fsdp, accumulate=N, rank=N, " \
-                    "targets=qv|attention|all, adapter_dropout, classify"
+#define METHOD_TEXT                                                                                                    \
+    "full, lora, qlora, rank=N, targets=qv|attention|all, adapter_dropout, checkpointing, eager, accumulate=N, "       \
+    "zero1, zero2, zero3, fsdp, world=N"
 
-void method_default(struct method *method); /* full, one GPU, sequences of 512 tokens */
+#define SEQUENCE_DEFAULT 512 /* tokens */
+
+void method_default(struct method *method);
 /* Words with commas between them ("qlora,rank=64,targets=all,checkpointing"), over what *method holds; -EINVAL. */
 int method_parse(const char *text, struct method *method, struct error *err);
 

@@ -1,0 +1,69 @@
+#include "api/hf_training.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/hf_config.h"
+
+#define SHARDED_DOUBT 150 /* permille: which library shards, and its settings, are assumed */
+#define PACKED_DOUBT  100 /* the kernels of 4-bit weights are assumed */
+
+static int take_training(const struct job_spec *spec, const char *name, struct training *training,
+                         struct method *method, struct error *err)
+{
+    int rc;
+
+    training_default(training);
+    training->optimizer = OPTIMIZER_ADAMW;
+    training->batch_size = spec->batch_size;
+    method_default(method);
+    if (spec->batch_size < 1) /* any guess would be wrong by factors */
+        return error_set(err, ENOTSUP, "%s does not say the batch size: give it with --batch-size", name);
+    if ((spec->optimizer && (rc = optimizer_parse(spec->optimizer, &training->optimizer, err))) ||
+        (spec->precision && (rc = precision_parse(spec->precision, &training->precision, err))) ||
+        (spec->method && (rc = method_parse(spec->method, method, err))))
+        return rc;
+    if (!method->world)
+        method->world = spec->gpus ? spec->gpus : 1;
+    return 0;
+}
+
+static void describe(struct capture *capture, const struct training *training, const struct transformer *transformer,
+                     const struct method *method)
+{
+    double parameters = (double)transformer_parameters(transformer);
+
+    snprintf(capture->model, sizeof capture->model, "%s of %.4g million parameters", transformer->family,
+             parameters / 1e6);
+    capture->batch_size = training->batch_size;
+    capture->optimizer = training->optimizer;
+    capture->optimizer_known = true;
+    capture->precision = training->precision;
+    capture->doubt_permille = (method->world > 1 ? SHARDED_DOUBT : 0) + (method->tuning == TUNING_QLORA ? PACKED_DOUBT : 0);
+}
+
+int hf_training_capture(struct capture *capture, const struct job_spec *spec, struct error *err)
+{
+    const char *name = spec->hf_config_name ? spec->hf_config_name : "the configuration";
+    struct transformer transformer;
+    struct training training;
+    struct method method;
+    int rc;
+
+    *capture = (struct capture){0};
+    if ((rc = take_training(spec, name, &training, &method, err)) ||
+        (rc = hf_config_read(&transformer, name, spec->hf_config, strlen(spec->hf_config), err)))
+        return rc;
+    method.sequence = spec->sequence_length > 0 ? spec->sequence_length : SEQUENCE_DEFAULT;
+    if (spec->sequence_length <= 0 && transformer.positions && transformer.positions < SEQUENCE_DEFAULT)
+        method.sequence = transformer.positions;
+    if ((rc = transformer_check(&transformer, &training, &method, err)) ||
+        (rc = transformer_lower(&capture->program, &transformer, &training, &method, err))) {
+        error_prefix(err, "%s", name);
+        *capture = (struct capture){0};
+        return rc;
+    }
+    describe(capture, &training, &transformer, &method);
+    return 0;
+}
