@@ -35,6 +35,9 @@ class JobFields(TypedDict, total=False):
     no_progress: bool
     summary: PathLike
     capture: PathLike
+    hf_config: PathLike
+    sequence_length: int
+    method: str
     batch_size: int
     optimizer: str
     precision: str
@@ -63,6 +66,9 @@ FIELDS: Tuple[Tuple[str, str, str], ...] = (
     ("no_progress", "no_progress", "switch"),
     ("summary", "summary_name", "file"),
     ("capture", "capture_name", "file"),
+    ("hf_config", "hf_config_name", "file"),
+    ("sequence_length", "sequence_length", "number"),
+    ("method", "method", "word"),
     ("batch_size", "batch_size", "number"),
     ("optimizer", "optimizer", "word"),
     ("precision", "precision", "word"),

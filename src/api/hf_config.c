@@ -317,6 +317,8 @@ int hf_config_read(struct transformer *transformer, const char *name, const char
         reading.config = config;
         rc = read_object(&reading, err);
     }
+    if (rc)
+        error_make_printable(err);
     json_decref(config);
     return rc;
 }

@@ -25,7 +25,7 @@ print(eval(sys.argv[1]))' "$1"
 
 # Wrong usage.
 expect_error 2 "of what?" estimate
-expect_error 2 "one of a job file, --summary and --capture" estimate a.rad --summary net.txt
+expect_error 2 "one of a job file, --summary, --capture and --hf-config" estimate a.rad --summary net.txt
 expect_error 2 "one job at a time" estimate a.rad b.rad
 expect_error 2 "no 'oracle'" estimate a.rad --estimator oracle
 expect_error 2 "not a probability from 0.001 to 0.999" estimate a.rad --quantile 98%
@@ -139,6 +139,23 @@ run estimate --summary tree-bert.txt --batch-size 8
 expect_status 0
 grep -q "^carma: warning: .*no shapes" err || fail "$said: says '$(cat err)'"
 grep -q "^Memory       at least .*iB$" out && grep -q "may or may not fit" out || fail "$said: $(cat out)"
+
+# A model's config.json: the same by options and by a job file.
+G=$SOURCE/data/configs/llama-1.1b.json
+set -- --batch-size 4 --sequence-length 1024 --method lora,rank=16 --precision bf16
+run estimate --hf-config "$G" "$@" --json
+expect_status 0
+check "said['format'] == 'hf-config' and said['source'] == 'replay' and said['optimizer'] == 'adamw'" \
+    "said['precision'] == 'bf16' and said['batch_size'] == 4"
+bytes=$(value "said['memory_bytes']")
+printf 'python train.py\nhf_config: %s\nbatch_size: 4\nsequence_length: 1024\nmethod: lora,rank=16\nprecision: bf16\n' \
+    "$G" >hf.rad
+run estimate hf.rad --json
+check "said['memory_bytes'] == $bytes"
+run estimate --hf-config "$G" "$@"
+grep -q "llama of 1100 million parameters; batch size 4, adamw, bf16" out || fail "$said: $(cat out)"
+expect_error 1 "llama-1.1b.json does not say the batch size: give it with --batch-size" estimate --hf-config "$G"
+expect_error 2 "training method 'magic' is not known: full, lora" estimate --hf-config "$G" --method magic
 
 # A capture: recorded with its precision; another optimizer's step can stand in it.
 C=$SOURCE/tests/golden/model.capture

@@ -351,7 +351,7 @@ static void random_models_hold_what_a_loop_holds(void **state)
         training.batch_size = random_range(&random, 1, 80);
         training.samples = random_range(&random, 0, 200);
         training.optimizer = (enum optimizer)random_range(&random, 0, OPTIMIZER_COUNT - 1);
-        training.precision = (enum precision)random_range(&random, 0, PRECISION_COUNT - 1);
+        training.precision = (enum precision)random_range(&random, 0, PRECISION_AMP);
         training.summary_pass = random_range(&random, 0, 1);
         training.summary_gradients = random_range(&random, 0, 1);
         training.summary_batch = random_range(&random, 0, 2);

@@ -97,7 +97,7 @@ static void test_keyed_training(void **state)
     assert_null(spec.summary_name);
     job_spec_release(&spec);
     refuse("./a\ncapture:\n", "j.rad:2: capture: nothing stands behind it: fill it in or leave it out");
-    refuse("./a\n\nprecision: fp8\n", "j.rad:3: precision 'fp8' is not known: fp32, tf32 or amp");
+    refuse("./a\n\nprecision: fp8\n", "j.rad:3: precision 'fp8' is not known: fp32, tf32, amp or bf16");
     refuse("./a\noptimizer: adam\noptimizer: sgd\n", "j.rad:3: optimizer is already given on line 2: remove one");
 }
 

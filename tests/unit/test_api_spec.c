@@ -68,6 +68,10 @@ static void fill(struct job_spec *spec)
     spec->summary = xstrdup("Layer (type)\n");
     spec->capture_name = xstrdup("resnet.capture");
     spec->capture = xstrdup("{\"carma-capture\": 1}\n");
+    spec->hf_config_name = xstrdup("config.json");
+    spec->hf_config = xstrdup("{\"model_type\": \"gpt2\"}\n");
+    spec->sequence_length = 1024;
+    spec->method = xstrdup("lora,rank=16");
     spec->optimizer = xstrdup("momentum");
     spec->precision = xstrdup("amp");
     spec->dataset = xstrdup("imagenet");
@@ -195,9 +199,9 @@ static void test_refused(void **state)
            "a signal 1:00 before a time limit of 1:00 would come before the job begins: lengthen --time or shorten "
            "--signal");
     refuse("{" MINIMAL ",\"batch_size\":0}", "batch_size 0 is out of range: 1 to 1099511627776");
-    refuse("{" MINIMAL ",\"precision\":\"fp8\"}", "precision 'fp8' is not known: fp32, tf32 or amp");
+    refuse("{" MINIMAL ",\"precision\":\"fp8\"}", "precision 'fp8' is not known: fp32, tf32, amp or bf16");
     refuse("{" MINIMAL ",\"optimizer\":\"lion\"}",
-           "optimizer 'lion' is not known: sgd, momentum, adam, adamw or adafactor");
+           "optimizer 'lion' is not known: sgd, momentum, adam, adamw, adafactor, adamw_fused or adamw_8bit");
     refuse("{" MINIMAL ",\"exclusive\":1}", "exclusive is neither true nor false");
     refuse("{" MINIMAL ",\"recorded_bytes\":[]}", "recorded_bytes is not an object");
     refuse("{" MINIMAL ",\"recorded_bytes\":{\"guess\":1}}",

@@ -112,7 +112,7 @@ struct tape_value lowering_matmul(struct lowering *lowering, const struct tape_v
         op.parameters[i] = first + (int32_t)(count - 1 - i);
     from = lowering_to_half(lowering, input);
     op.inputs = &from;
-    if (!lowering->tape.parameters[first].frozen)
+    if (!count || !lowering->tape.parameters[first].frozen)
         lowering_save(&op, from.tensor);
     result = lowering_run(lowering, &op, elements, from.element_bytes);
     tape_take_cublas(&lowering->tape);
