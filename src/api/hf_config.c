@@ -29,7 +29,8 @@ static const struct family {
     int64_t inner_factor;       /* of the width, where no inner width is given; 0 = it must be */
     int64_t vocabulary, labels; /* the latter 0 = 2 */
 } families[] = {
-    {"gpt2", TRANSFORMER_DECODER, BIASES | TRAIT_FUSED_QKV | TRAIT_FINAL_NORM | TRAIT_TIED, "gelu_new", true, 1024, 0, 4},
+    {"gpt2", TRANSFORMER_DECODER, BIASES | TRAIT_FUSED_QKV | TRAIT_FINAL_NORM | TRAIT_TIED, "gelu_new", true, 1024, 0,
+     4},
     {"gpt_neo", TRANSFORMER_DECODER, TRAIT_OUT_BIAS | TRAIT_MLP_BIAS | TRAIT_FINAL_NORM | TRAIT_TIED, "gelu_new", false,
      2048, 0, 4},
     {"gpt_neox", TRANSFORMER_DECODER, NEOX | TRAIT_FUSED_QKV, "gelu", false, 0, 0, 0},
@@ -137,8 +138,8 @@ static int take_sizes(const struct reading *reading, struct error *err)
     if (t->head_width < 1 || t->heads % t->kv_heads)
         return error_set(err, EINVAL, "%s: %lld heads do not fit a width of %lld with %lld heads of keys",
                          reading->name, (long long)t->heads, (long long)t->width, (long long)t->kv_heads);
-    if (!vision &&
-        (rc = take(reading, "vocab_size", SIZE_LIMIT, family->vocabulary ? family->vocabulary : -1, &t->vocabulary, err)))
+    if (!vision && (rc = take(reading, "vocab_size", SIZE_LIMIT, family->vocabulary ? family->vocabulary : -1,
+                              &t->vocabulary, err)))
         return rc;
     if (!vision && family->positions &&
         (rc = take(reading, "max_position_embeddings n_positions n_ctx", SIZE_LIMIT, family->positions, &t->positions,
@@ -182,7 +183,8 @@ static int take_activation(const struct reading *reading, struct error *err)
                  {"silu", ACTIVATION_SILU},
                  {"swish", ACTIVATION_SILU},
                  {"relu", ACTIVATION_RELU}};
-    const json_t *value = find(reading, "hidden_activation hidden_act activation_function activation feed_forward_proj");
+    const json_t *value =
+        find(reading, "hidden_activation hidden_act activation_function activation feed_forward_proj");
     const char *name = value && json_is_string(value) ? json_string_value(value) : reading->family->activation;
 
     if (strncmp(name, "gated-", 6) == 0) { /* T5 1.1: "gated-gelu" is what others call gelu_new */
@@ -195,7 +197,8 @@ static int take_activation(const struct reading *reading, struct error *err)
             reading->to->activation = names[i].kind;
             return 0;
         }
-    return error_set(err, EINVAL, "%s: activation '%.40s' is not known: gelu, gelu_new, gelu_pytorch_tanh, silu or relu",
+    return error_set(err, EINVAL,
+                     "%s: activation '%.40s' is not known: gelu, gelu_new, gelu_pytorch_tanh, silu or relu",
                      reading->name, name);
 }
 
@@ -235,9 +238,11 @@ static int take_head(const struct reading *reading, struct error *err)
         return rc;
     }
     if (name)
-        return error_set(err, EINVAL, "%s: architecture '%.60s' is not known: give one that ends in ForCausalLM, "
-                         "ForMaskedLM, ForSequenceClassification, ForTokenClassification, ForQuestionAnswering or Model",
-                         reading->name, name);
+        return error_set(
+            err, EINVAL,
+            "%s: architecture '%.60s' is not known: give one that ends in ForCausalLM, "
+            "ForMaskedLM, ForSequenceClassification, ForTokenClassification, ForQuestionAnswering or Model",
+            reading->name, name);
     return rc;
 }
 
@@ -257,10 +262,10 @@ static void take_traits(const struct reading *reading)
         t->traits |= TRAIT_POST_NORM;
         t->traits &= ~(uint32_t)TRAIT_FINAL_NORM;
     }
-    t->dropout = flag(reading, "resid_pdrop hidden_dropout_prob dropout_rate hidden_dropout dropout",
-                      reading->family->dropout);
-    t->attention_dropout =
-        flag(reading, "attn_pdrop attention_probs_dropout_prob attention_dropout dropout_rate", reading->family->dropout);
+    t->dropout =
+        flag(reading, "resid_pdrop hidden_dropout_prob dropout_rate hidden_dropout dropout", reading->family->dropout);
+    t->attention_dropout = flag(reading, "attn_pdrop attention_probs_dropout_prob attention_dropout dropout_rate",
+                                reading->family->dropout);
     if (strcmp(reading->family->type, "opt") == 0)
         t->positions += 2; /* its table has two more rows */
 }

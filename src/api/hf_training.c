@@ -40,7 +40,8 @@ static void describe(struct capture *capture, const struct training *training, c
     capture->optimizer = training->optimizer;
     capture->optimizer_known = true;
     capture->precision = training->precision;
-    capture->doubt_permille = (method->world > 1 ? SHARDED_DOUBT : 0) + (method->tuning == TUNING_QLORA ? PACKED_DOUBT : 0);
+    capture->doubt_permille =
+        (method->world > 1 ? SHARDED_DOUBT : 0) + (method->tuning == TUNING_QLORA ? PACKED_DOUBT : 0);
 }
 
 int hf_training_capture(struct capture *capture, const struct job_spec *spec, struct error *err)

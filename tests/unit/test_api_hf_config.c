@@ -18,7 +18,7 @@
 #define BERT_SIZES                                                                                                     \
     "\"hidden_size\": 768, \"num_hidden_layers\": 12, \"num_attention_heads\": 12, \"intermediate_size\": 3072"
 #define SMALL                                                                                                          \
-    "\"hidden_size\": 256, \"num_hidden_layers\": 4, \"num_attention_heads\": 8, \"intermediate_size\": 1024, "         \
+    "\"hidden_size\": 256, \"num_hidden_layers\": 4, \"num_attention_heads\": 8, \"intermediate_size\": 1024, "        \
     "\"vocab_size\": 1000"
 
 static const struct {
@@ -29,7 +29,8 @@ static const struct {
     {"bert", BERT_SIZES ", \"architectures\": [\"BertModel\"]", 109482240},
     {"bert", BERT_SIZES ", \"architectures\": [\"BertForMaskedLM\"]", 109514298},
     {"roberta",
-     BERT_SIZES ", \"max_position_embeddings\": 514, \"type_vocab_size\": 1, \"architectures\": [\"RobertaForMaskedLM\"]",
+     BERT_SIZES
+     ", \"max_position_embeddings\": 514, \"type_vocab_size\": 1, \"architectures\": [\"RobertaForMaskedLM\"]",
      124697433},
     {"distilbert",
      "\"dim\": 768, \"n_layers\": 6, \"n_heads\": 12, \"hidden_dim\": 3072, \"architectures\": "
@@ -88,8 +89,8 @@ static void test_parameters(void **state)
 {
     (void)state;
     for (size_t i = 0; i < array_size(published); i++) {
-        CLEANUP(free_ptr) char *text =
-            xasprintf("{\"model_type\": \"%s\", %s}", published[i].type, published[i].members);
+        CLEANUP(free_ptr)
+        char *text = xasprintf("{\"model_type\": \"%s\", %s}", published[i].type, published[i].members);
         struct transformer transformer;
         struct error err;
         if (hf_config_read(&transformer, published[i].type, text, strlen(text), &err))
@@ -169,8 +170,7 @@ static void test_methods(void **state)
                 train_batch(1, "full", "fp32", "adamw").peak_allocated_bytes);
     assert_true(train("full", "fp32", "adamw_8bit").at_peak[MEMORY_OPTIMIZER] < PARAMETERS * 3);
     assert_true(train("eager", "fp32", "sgd").peak_allocated_bytes > full.peak_allocated_bytes);
-    assert_true(train("checkpointing", "fp32", "sgd").at_peak[MEMORY_ACTIVATION] <
-                full.at_peak[MEMORY_ACTIVATION] / 2);
+    assert_true(train("checkpointing", "fp32", "sgd").at_peak[MEMORY_ACTIVATION] < full.at_peak[MEMORY_ACTIVATION] / 2);
 
     other = train("lora,rank=8", "fp32", "sgd"); /* two matrices beside the queries' and the values' in each layer */
     assert_true(other.at_peak[MEMORY_PARAMETER] == (PARAMETERS + 4 * 2 * 2 * 8 * 256) * 4);

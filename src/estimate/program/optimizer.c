@@ -37,7 +37,7 @@ int optimizer_parse(const char *text, enum optimizer *optimizer, struct error *e
             return 0;
         }
     }
-    return error_set(err, EINVAL, 
+    return error_set(err, EINVAL,
                      "optimizer '%s' is not known: sgd, momentum, adam, adamw, adafactor, adamw_fused or adamw_8bit",
                      text);
 }

@@ -66,8 +66,8 @@ struct tape {
     struct tape_value (*run_segment)(void *context, size_t segment, const struct tape_value *input);
     void *segment_context;
     int64_t parameter_shards, gradient_shards, state_shards; /* how many GPUs share these; 0 = 1 */
-    uint8_t state_bytes; /* of an element of the optimizer's states; 0 = as the parameter's */
-    int64_t cublas_bytes;    /* of a workspace */
+    uint8_t state_bytes;  /* of an element of the optimizer's states; 0 = as the parameter's */
+    int64_t cublas_bytes; /* of a workspace */
     bool
         cublas_taken[2]; /* by the program's own thread, by autograd's: each has a handle with a workspace of its own */
     uint32_t *references; /* owned; by tensor */

@@ -52,8 +52,12 @@ static struct tape_value embed_patches(struct model *model)
     const struct transformer *t = model->transformer;
     struct tape *tape = &model->lowering.tape;
     int64_t side = t->image / t->patch, elements = model->lowering.batch * side * side * t->width;
-    struct program_conv conv = {.pass = CONV_FORWARD, .rank = 2, .batch = model->lowering.batch, .groups = 1,
-                                .in_channels = t->channels, .out_channels = t->width};
+    struct program_conv conv = {.pass = CONV_FORWARD,
+                                .rank = 2,
+                                .batch = model->lowering.batch,
+                                .groups = 1,
+                                .in_channels = t->channels,
+                                .out_channels = t->width};
     struct tape_value from = lowering_to_half(&model->lowering, &model->lowering.input), result;
     struct tape_op op = {.kind = TAPE_CONV, .inputs = &from, .input_count = 1, .parameter_count = 2};
 
@@ -74,8 +78,8 @@ static struct tape_value embed_patches(struct model *model)
     program_conv(tape->program, &conv, tape->at);
     result.node = tape_record(tape, &op, &result);
     tape_drop(tape, from.tensor);
-    op = (struct tape_op){.kind = TAPE_JOIN, .inputs = &result, .input_count = 1, .parameters = {model->specials},
-                          .parameter_count = 1};
+    op = (struct tape_op){
+        .kind = TAPE_JOIN, .inputs = &result, .input_count = 1, .parameters = {model->specials}, .parameter_count = 1};
     from = lowering_run(&model->lowering, &op, model->tokens * t->width, model->plain_bytes);
     tape_drop(tape, result.tensor);
     return from;
@@ -178,7 +182,8 @@ static struct tape_value run_head(struct model *model, struct tape_value input)
     return model_linear(model, input, &model->head);
 }
 
-/* Cross entropy, of a decoder always in full precision. Without a head, a sum. The logits stay until the loss is there. */
+/* Cross entropy, of a decoder always in full precision. Without a head, a sum. The logits stay until the loss is there.
+ */
 static void learn(struct model *model, struct tape_value logits)
 {
     struct tape *tape = &model->lowering.tape;
@@ -201,13 +206,14 @@ static void take_input(struct model *model)
 {
     const struct transformer *t = model->transformer;
     bool vision = t->kind == TRANSFORMER_VISION;
-    int64_t batch = model->lowering.batch, elements = vision ? batch * t->channels * t->image * t->image : model->tokens;
+    int64_t batch = model->lowering.batch,
+            elements = vision ? batch * t->channels * t->image * t->image : model->tokens;
     uint8_t bytes = vision ? FULL_BYTES : INDEX_BYTES;
 
     model->lowering.input =
         lowering_value(tape_alloc(&model->lowering.tape, elements * bytes, MEMORY_INPUT), elements, bytes);
-    model->lowering.targets = tape_alloc(
-        &model->lowering.tape, (t->head == HEAD_CLASSES ? batch : model->tokens) * INDEX_BYTES, MEMORY_INPUT);
+    model->lowering.targets = tape_alloc(&model->lowering.tape,
+                                         (t->head == HEAD_CLASSES ? batch : model->tokens) * INDEX_BYTES, MEMORY_INPUT);
 }
 
 static void train_batch(struct model *model)
@@ -327,7 +333,9 @@ int transformer_lower(struct program *program, const struct transformer *transfo
                 (training->precision == PRECISION_AMP && method->sharding != SHARDING_NONE);
     bool narrow = half || (method->tuning == TUNING_LORA && training->precision == PRECISION_AMP);
     int64_t patches = transformer->patch ? transformer->image / transformer->patch : 0, trained, largest;
-    struct model model = {.transformer = transformer, .method = method, .half = half,
+    struct model model = {.transformer = transformer,
+                          .method = method,
+                          .half = half,
                           .plain_bytes = narrow && method->tuning != TUNING_QLORA ? HALF_BYTES : FULL_BYTES,
                           .frozen = method->tuning != TUNING_FULL};
     int rc;

@@ -8,8 +8,8 @@
 #include "base/memory.h"
 #include "estimate/transformer/transformer.h"
 
-#define RANK_DEFAULT     8 /* of PEFT's LoraConfig */
-#define NUMBER_MAX       1000000
+#define RANK_DEFAULT 8 /* of PEFT's LoraConfig */
+#define NUMBER_MAX   1000000
 
 void method_default(struct method *method)
 {

@@ -35,9 +35,9 @@ struct model {
     struct lowering lowering;
     const struct transformer *transformer;
     const struct method *method;
-    bool half;           /* computes in bf16 without autocast */
-    uint8_t plain_bytes; /* an element of a parameter that is not a block's matrix */
-    bool frozen;         /* adapters alone are trained */
+    bool half;            /* computes in bf16 without autocast */
+    uint8_t plain_bytes;  /* an element of a parameter that is not a block's matrix */
+    bool frozen;          /* adapters alone are trained */
     struct block *blocks; /* owned; the encoder's first */
     size_t block_count;
     int32_t words, places, types, relative[2], specials; /* parameters of embeddings */

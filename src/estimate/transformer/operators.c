@@ -82,7 +82,8 @@ static struct tape_value multiply_packed(struct model *model, struct tape_value 
     uint8_t bytes = input.element_bytes;
     int64_t elements = input.elements / linear->in * linear->out, weight = linear->in * linear->out * HALF_BYTES;
     struct tape_value from = model_cast(model, input, HALF_BYTES), result;
-    struct tape_op op = {.kind = TAPE_PRODUCT, .inputs = &from, .input_count = 1, .scratch = {weight}, .scratch_count = 1};
+    struct tape_op op = {
+        .kind = TAPE_PRODUCT, .inputs = &from, .input_count = 1, .scratch = {weight}, .scratch_count = 1};
     uint32_t unpacked = tape_alloc(tape, weight, MEMORY_TEMPORARY);
 
     result = lowering_run(&model->lowering, &op, elements, HALF_BYTES);
@@ -134,7 +135,9 @@ static struct tape_value normalise_layer(struct model *model, struct tape_value 
 {
     int64_t rows = input.elements / norm->width * FULL_BYTES;
     struct tape_value from = model->lowering.autocast ? model_cast(model, input, FULL_BYTES) : input, result;
-    struct tape_op op = {.inputs = &from, .input_count = 1, .parameters = {norm->first, norm->first + 1},
+    struct tape_op op = {.inputs = &from,
+                         .input_count = 1,
+                         .parameters = {norm->first, norm->first + 1},
                          .parameter_count = norm->count};
 
     lowering_save(&op, from.tensor);

@@ -1,5 +1,6 @@
 /* A transformer by its sizes, as the config.json of Hugging Face's Transformers gives them, and the way in which it is
- * trained: lowered to the program of a few training steps, operator by operator as that library's PyTorch models run. */
+ * trained: lowered to the program of a few training steps, operator by operator as that library's PyTorch models run.
+ */
 #ifndef CARMA_ESTIMATE_TRANSFORMER_H
 #define CARMA_ESTIMATE_TRANSFORMER_H
 
@@ -32,25 +33,25 @@ enum transformer_trait {
     TRAIT_QKV_BIAS = 1 << 4,
     TRAIT_OUT_BIAS = 1 << 5, /* of the attention's output */
     TRAIT_MLP_BIAS = 1 << 6,
-    TRAIT_FUSED_QKV = 1 << 7, /* one projection to queries, keys and values */
-    TRAIT_POST_NORM = 1 << 8, /* normalises behind the addition, not before the layer */
-    TRAIT_PARALLEL = 1 << 9,  /* attention and MLP of the same input */
-    TRAIT_ONE_NORM = 1 << 10, /* and behind the same normalisation */
-    TRAIT_QK_NORM = 1 << 11,  /* of every head's queries and keys */
+    TRAIT_FUSED_QKV = 1 << 7,   /* one projection to queries, keys and values */
+    TRAIT_POST_NORM = 1 << 8,   /* normalises behind the addition, not before the layer */
+    TRAIT_PARALLEL = 1 << 9,    /* attention and MLP of the same input */
+    TRAIT_ONE_NORM = 1 << 10,   /* and behind the same normalisation */
+    TRAIT_QK_NORM = 1 << 11,    /* of every head's queries and keys */
     TRAIT_FOUR_NORMS = 1 << 12, /* also behind attention and MLP, before the addition */
     TRAIT_EMBED_NORM = 1 << 13,
     TRAIT_FINAL_NORM = 1 << 14,
     TRAIT_HEAD_BIAS = 1 << 15,
     TRAIT_HEAD_DENSE = 1 << 16, /* dense layers before the heads, as BERT's; a pooler where there is no head */
     TRAIT_POOLER = 1 << 17,
-    TRAIT_RELATIVE = 1 << 18  /* T5's positions: a bias on the scores; no scaling */
+    TRAIT_RELATIVE = 1 << 18 /* T5's positions: a bias on the scores; no scaling */
 };
 
 /* Composed in Python, not a kernel of PyTorch: keeps three more tensors (gelu_new). */
 #define TRANSFORMER_GELU_NEW ACTIVATION_COUNT
 
 struct transformer {
-    const char *family; /* borrowed: a constant */
+    const char *family;             /* borrowed: a constant */
     uint8_t kind, head, activation; /* enum activation, or TRANSFORMER_GELU_NEW */
     uint32_t traits;
     bool dropout, attention_dropout;
