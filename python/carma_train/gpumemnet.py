@@ -79,11 +79,12 @@ def train_kind(kind, family, rows, fold, names):
     held, mine = mine[:len(mine) // 10], mine[len(mine) // 10:]
     columns = [data.FEATURES.index(name) for name in names]
     scale = nets.Scale.fitted(rows.features[mine][:, columns], [rows.tuples[row] for row in mine])
-    batch = nets.Batch.of(names, scale, rows.features, rows.tuples)
+    batch = nets.Batch.of(family, kind, scale, rows.features, rows.tuples)
     torch.manual_seed(int(random.integers(1 << 31)))
     net = nets.build(kind, family)
     for part in [Member(member) for member in net.members] if kind == "ensemble" else [net]:
-        train(part, batch, rows.classes, mine, held, RECIPES[kind], random)
+        epochs, *rest = RECIPES[kind]
+        train(part, batch, rows.classes, mine, held, (epochs * family.passes, *rest), random)
     return net, scale
 
 
@@ -108,7 +109,7 @@ def train_family(family, rows):
             if fold == ALL:
                 break
             tested = numpy.flatnonzero(rows.folds == fold)
-            batch = nets.Batch.of(names, scale, rows.features, rows.tuples)
+            batch = nets.Batch.of(family, kind, scale, rows.features, rows.tuples)
             logits = nets.logits_of(nets.unpack(net, weights[-1]), batch, tested)
             right = int((logits.argmax(1) == rows.classes[tested]).sum())
             hits += right
@@ -132,7 +133,7 @@ def leave_out_shapes(family, rows):
             net, scale = train_kind(kind, family, rows, number, names)
             tested = numpy.flatnonzero(rows.folds == number)
             net = nets.unpack(net, nets.pack(net))
-            logits = nets.logits_of(net, nets.Batch.of(names, scale, rows.features, rows.tuples), tested)
+            logits = nets.logits_of(net, nets.Batch.of(family, kind, scale, rows.features, rows.tuples), tested)
             right = int((logits.argmax(1) == rows.classes[tested]).sum())
             hits += right
             print(f"{family.name} {kind} without {shape}: {right / len(tested):.4f} of {len(tested)}", flush=True)

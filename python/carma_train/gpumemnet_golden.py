@@ -28,6 +28,9 @@ LAYERS = {"linear": "linear", "conv": "conv", "batch_norm": "norm", "dropout": "
           "activation:softplus": "softplus", "activation:tanh": "tanh", "activation:sigmoid": "tanh",
           "activation:hardswish": "silu", "activation:hardsigmoid": "tanh"}
 ACTIVATIONS = [name for name in LAYERS if name.startswith("activation") or name == "identity"]
+# ... in a transformer, beside attention: its activations are all taken for ReLUs
+OF_TRANSFORMERS = {"linear": "linear", "conv1d_linear": "linear", "layer_norm": "norm", "dropout": "dropout",
+                   "embedding": "embedding", "softmax": None, **{name: "relu" for name in ACTIVATIONS}}
 
 
 def draw_mlp(draw):
@@ -55,14 +58,44 @@ def draw_cnn(draw):
     return layers + [("linear", 1000, (inputs + 1) * 1000), ("softmax", 1000, 0)]
 
 
+def draw_transformer(draw):
+    width, length, inner = 64 * draw.randint(1, 16), draw.randint(8, 1024), draw.randint(128, 4096)
+    activation, linear, apart = draw.choice(ACTIVATIONS), draw.choice(["linear", "conv1d_linear"]), draw.random() < 0.3
+    layers = [("embedding", length * width, draw.randint(1000, 900000) * width)]
+    for _ in range(draw.randint(1, 30)):
+        if apart:
+            layers += [(linear, length * width, width * (width + 1))] * 4 + [("softmax", length * length, 0)]
+        else:
+            layers.append(("attention", length * width, 4 * width * (width + 1)))
+        layers += [("dropout", length * width, 0), ("layer_norm", length * width, 2 * width),
+                   (linear, length * inner, inner * (width + 1)), (activation, length * inner, 0),
+                   (linear, length * width, width * (inner + 1)), ("layer_norm", length * width, 2 * width)]
+    return layers + [("linear", 10, 10 * (width + 1))]
+
+
+def tuples_of(family, layers):
+    if family.name != "transformer":
+        return [(data.TYPES.index(LAYERS[kind]), *sizes) for kind, *sizes in layers]
+    tuples = []
+    for kind, activations, parameters in layers:
+        if kind == "attention":  # as its two linear layers
+            tuples += [(0, 3 * activations, parameters * 3 // 4), (0, activations, parameters // 4)]
+        elif OF_TRANSFORMERS[kind]:
+            tuples.append((data.TYPES.index(OF_TRANSFORMERS[kind]), activations, parameters))
+    return tuples
+
+
+DRAWN = {"mlp": draw_mlp, "cnn": draw_cnn, "transformer": draw_transformer}
+
+
 def write(file, tables):
     draw = random.Random(1)
     file.write(HEADER)
     for name, family in data.FAMILIES.items():
         for number in range(NETWORKS):
-            layers = (draw_mlp if name == "mlp" else draw_cnn)(draw)
+            layers = DRAWN[name](draw)
             batch = draw.choice([1, 2, 7, 16, 32, 64, 128, 500]) if name == "mlp" else draw.randint(1, 64)
-            tuples = [(data.TYPES.index(LAYERS[kind]), *sizes) for kind, *sizes in layers]
+            tuples = tuples_of(family, layers)
             file.write(f"network {name} {batch}\n")
             for kind, activations, parameters in layers:
                 file.write(f"layer {kind} {activations} {parameters}\n")

@@ -23,7 +23,7 @@ class Models:
             net = nets.Ensemble(len(family.ensemble), family.count, members)
         else:
             shape = [int(number) for number in self.arrays[f"{family.name}/encoder/shape"]]
-            net = nets.Encoder(len(family.encoder), family.count, *shape)
+            net = nets.Encoder(family.types, len(family.encoder), family.count, *shape)
         return nets.unpack(net, self.arrays[f"{family.name}/{kind}/weights"][index])
 
     def logits(self, family, kind, index, features, tuples):
@@ -32,7 +32,7 @@ class Models:
         if place not in self._built:
             self._built[place] = self._net(family, kind, index)
         scale = nets.Scale(self.arrays[f"{family.name}/{kind}/scale"][index])
-        batch = nets.Batch.of(getattr(family, kind), scale, features, tuples)
+        batch = nets.Batch.of(family, kind, scale, features, tuples)
         return nets.logits_of(self._built[place], batch, numpy.arange(len(tuples)))
 
     def probabilities(self, logits):

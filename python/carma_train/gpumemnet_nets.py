@@ -4,6 +4,7 @@ Weights are half-precision numbers in the order of weights_of(); a dense layer's
 bias. src/estimate/learned/gpumemnet_classify.c reads them in the same order.
 """
 
+import collections
 import math
 
 import numpy
@@ -40,11 +41,12 @@ class Ensemble(nn.Module):
 
 class Encoder(nn.Module):
     """A transformer encoder over the layer tuples, which it takes as a set: no position is added, since summaries list
-    branches in different orders. Every tuple also carries the summary features."""
+    branches in different orders. Every tuple also carries the summary features. A tuple that counts n times is n equal
+    ones: attention to it is n times as much, which is the logarithm of n added to its score."""
 
-    def __init__(self, inputs, outputs, width=WIDTH, heads=HEADS, forward=FORWARD, layers=LAYERS, head=HEAD):
+    def __init__(self, types, inputs, outputs, width=WIDTH, heads=HEADS, forward=FORWARD, layers=LAYERS, head=HEAD):
         super().__init__()
-        self.kinds = nn.Embedding(len(data.TYPES), width)
+        self.kinds = nn.Embedding(types, width)
         self.sizes = nn.Linear(2, width)
         self.summary = nn.Linear(inputs, width)
         self.layers = nn.ModuleList(nn.TransformerEncoderLayer(width, heads, forward, 0.0, batch_first=True)
@@ -53,19 +55,20 @@ class Encoder(nn.Module):
         self.out = nn.Linear(head, outputs)
 
     def forward(self, batch):
-        real = torch.arange(batch.types.shape[1])[None] < batch.lengths[:, None]
+        mask = batch.counts.log()  # -inf beyond a row's end
         x = self.kinds(batch.types) + self.sizes(batch.sizes) + self.summary(batch.features)[:, None]
         for layer in self.layers:
-            x = layer(x, src_key_padding_mask=~real)
-        mean = x.masked_fill(~real[..., None], 0).sum(1) / batch.lengths[:, None]
-        most = x.masked_fill(~real[..., None], -torch.inf).max(1)[0]
+            x = layer(x, src_key_padding_mask=mask)
+        missing = (batch.counts == 0)[..., None]
+        mean = (x.masked_fill(missing, 0) * batch.counts[..., None]).sum(1) / batch.counts.sum(1)[:, None]
+        most = x.masked_fill(missing, -torch.inf).max(1)[0]
         return self.out(torch.relu(self.hidden(torch.cat([mean, most, batch.features], 1))))
 
 
 def build(kind, family):
     if kind == "ensemble":
         return Ensemble(len(family.ensemble), family.count)
-    return Encoder(len(family.encoder), family.count)
+    return Encoder(family.types, len(family.encoder), family.count)
 
 
 def _dense(layer):
@@ -131,34 +134,43 @@ class Scale:
 class Batch:
     """Rows as a net takes them; pick() makes smaller ones, no longer than their longest row."""
 
-    def __init__(self, features, types, sizes, lengths):
-        self.features, self.types, self.sizes, self.lengths = features, types, sizes, lengths
+    def __init__(self, features, types, sizes, counts, lengths):
+        self.features, self.types, self.sizes, self.counts, self.lengths = features, types, sizes, counts, lengths
 
     @classmethod
-    def of(cls, names, scale, features, tuples):
-        lengths = [len(row) for row in tuples]
-        types = numpy.zeros((len(tuples), max(lengths)), dtype=numpy.int64)
-        sizes = numpy.zeros((len(tuples), max(lengths), 2), dtype=numpy.float32)
-        for index, row in enumerate(tuples):
-            types[index, :len(row)] = [layer[0] for layer in row]
-            sizes[index, :len(row)] = scale.sizes(row)
-        columns = [data.FEATURES.index(name) for name in names]
+    def of(cls, family, kind, scale, features, tuples):
+        """Where networks repeat their blocks, equal tuples of a row are taken once, with their count: fast, and the
+        same to the encoder but for rounding."""
+        if family.repeats:
+            rows = [list(collections.Counter(row).items()) for row in tuples]
+        else:
+            rows = [[(layer, 1) for layer in row] for row in tuples]
+        lengths = [len(row) for row in rows]
+        types = numpy.zeros((len(rows), max(lengths)), dtype=numpy.int64)
+        sizes = numpy.zeros((len(rows), max(lengths), 2), dtype=numpy.float32)
+        counts = numpy.zeros((len(rows), max(lengths)), dtype=numpy.float32)
+        for index, row in enumerate(rows):
+            types[index, :len(row)] = [layer[0] for layer, _count in row]
+            sizes[index, :len(row)] = scale.sizes([layer for layer, _count in row])
+            counts[index, :len(row)] = [count for _layer, count in row]
+        columns = [data.FEATURES.index(name) for name in getattr(family, kind)]
         return cls(torch.from_numpy(scale.features(features[:, columns])), torch.from_numpy(types),
-                   torch.from_numpy(sizes), torch.tensor(lengths))
+                   torch.from_numpy(sizes), torch.from_numpy(counts), torch.tensor(lengths))
 
     def pick(self, rows):
         lengths = self.lengths[rows]
         longest = int(lengths.max())
-        return Batch(self.features[rows], self.types[rows, :longest], self.sizes[rows, :longest], lengths)
+        return Batch(self.features[rows], self.types[rows, :longest], self.sizes[rows, :longest],
+                     self.counts[rows, :longest], lengths)
 
 
 def logits_of(net, batch, rows):
-    """[row][class]; rows of like length together."""
+    """[row][class]; rows of like length together. Gradients stay on: without them PyTorch takes a fused path, which
+    takes counts in the mask for absences."""
     net.eval()
     order = rows[numpy.argsort(batch.lengths[rows].numpy(), kind="stable")]
     found = {}
-    with torch.no_grad():
-        for part in numpy.array_split(order, max(1, math.ceil(len(order) / 64))):
-            for row, logits in zip(part, net(batch.pick(part)).numpy()):
-                found[row] = logits
+    for part in numpy.array_split(order, max(1, math.ceil(len(order) / 64))):
+        for row, logits in zip(part, net(batch.pick(part)).detach().numpy()):
+            found[row] = logits
     return numpy.stack([found[row] for row in rows])

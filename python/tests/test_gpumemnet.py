@@ -89,7 +89,7 @@ class Networks(unittest.TestCase):
     def batch(self, family, kind, tuples):
         names = getattr(family, kind)
         scale = nets.Scale([[0.1] * (len(names) + 2), [0.2] * (len(names) + 2)])
-        return nets.Batch.of(names, scale, numpy.array([data.features_of(row, 4) for row in tuples]), tuples)
+        return nets.Batch.of(family, kind, scale, numpy.array([data.features_of(row, 4) for row in tuples]), tuples)
 
     def test_packing_keeps_what_half_precision_holds(self):
         for family, kind, net in self.nets():

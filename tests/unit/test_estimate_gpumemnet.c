@@ -56,6 +56,24 @@ static void fill_cnn(struct layer_list *list, int convolutions, int64_t elements
     add(list, LAYER_LINEAR, 10, 650);
 }
 
+/* Embedding, and blocks of attention and two linear layers, each with its layer norm, like the training data's. */
+static void fill_transformer(struct layer_list *list, int blocks)
+{
+    layer_list_release(list);
+    layer_list_init(list);
+    add(list, LAYER_EMBEDDING, 65536, 100000 * 512);
+    for (int i = 0; i < blocks; i++) {
+        add(list, LAYER_ATTENTION, 65536, 4 * 512 * 513);
+        add(list, LAYER_DROPOUT, 65536, 0);
+        add(list, LAYER_LAYER_NORM, 65536, 1024);
+        add(list, LAYER_LINEAR, 196608, 1536 * 513);
+        add_activation(list, ACTIVATION_GELU, 196608);
+        add(list, LAYER_CONV1D_LINEAR, 65536, 512 * 1537);
+        add(list, LAYER_LAYER_NORM, 65536, 1024);
+    }
+    add(list, LAYER_LINEAR, 10, 5130);
+}
+
 static struct estimate_question question_of(const struct layer_list *layers, int64_t batch_size)
 {
     struct estimate_question question = {
@@ -133,7 +151,7 @@ static void logits_are_those_of_pytorch(void **state)
             compared += compare_logits(&list, batch_size, line);
     }
     fclose(file);
-    assert_int_equal(networks, 36);
+    assert_int_equal(networks, 54);
     assert_int_equal(compared, 4 * networks);
 }
 
@@ -208,6 +226,36 @@ static void inputs_are_tuples_of_some_layers(void **state)
     /* PReLU is the fourth of eleven on the circle, identity the first. */
     assert_true(fabs(input.features[GPUMEMNET_COS] - cos(2 * M_PI * 3 / 11)) < 1e-6);
     assert_true(fabs(input.features[GPUMEMNET_SIN] - sin(2 * M_PI * 3 / 11)) < 1e-6);
+}
+
+/* Attention is its two linear layers, or what a summary shows of its parts; all activations count as the data's. */
+static void transformers_are_taken_as_their_linear_layers(void **state)
+{
+    CLEANUP(layer_list_release) struct layer_list list = {0};
+    CLEANUP(gpumemnet_input_release) struct gpumemnet_input input = {0}, more = {0};
+    struct gpumemnet_classes classes;
+    struct error err;
+
+    (void)state;
+    fill_transformer(&list, 2);
+    assert_int_equal(gpumemnet_input_read(&input, &list, 4, &err), 0);
+    assert_int_equal(input.family, GPUMEMNET_TRANSFORMER);
+    assert_int_equal(input.count, 1 + 2 * 8 + 1);
+    assert_int_equal(input.unmanaged, 0);
+    assert_true(input.features[GPUMEMNET_LINEAR] == 9 && input.features[GPUMEMNET_NORM] == 4);
+    assert_true(input.tuples[1].activations == 3 * 65536.0 && input.tuples[1].parameters == 3 * 512 * 513.0);
+    assert_true(input.tuples[2].activations == 65536 && input.tuples[2].parameters == 512 * 513.0);
+    assert_true(input.features[GPUMEMNET_ACTIVATIONS] == log(65536.0 * (1 + 2 * 13) + 10));
+    assert_int_equal(gpumemnet_classify(&input, GPUMEMNET_ENCODER, -1, &classes, &err), 0);
+    assert_false(classes.outside);
+
+    add(&list, LAYER_ATTENTION, 65536, 0); /* its projections are layers of their own */
+    add(&list, LAYER_SOFTMAX, 65536, 0);
+    add(&list, LAYER_CONV, 65536, 99);
+    add(&list, LAYER_BATCH_NORM, 65536, 99);
+    assert_int_equal(gpumemnet_input_read(&more, &list, 4, &err), 0);
+    assert_int_equal(more.count, input.count + 2);
+    assert_int_equal(more.unmanaged, 2);
 }
 
 static void layers_outside_the_data_are_counted(void **state)
@@ -417,10 +465,14 @@ static void refusals_say_why(void **state)
     add(&list, LAYER_EMBEDDING, 10, 110);
     for (size_t i = 0; i < array_size(others); i++) {
         list.items[1].kind = (uint8_t)others[i];
-        refuse(&question, -ENOTSUP, "not enough data");
+        refuse(&question, -ENOTSUP, layer_kind_name(others[i]));
     }
     list.items[1].container = true;
     refuse(&question, 0, "");
+    fill_transformer(&list, 4);
+    refuse(&question, 0, "");
+    add(&list, LAYER_RECURRENT, 10, 110);
+    refuse(&question, -ENOTSUP, "recurrent");
 }
 
 /* The largest numbers that a summary may hold. */
@@ -456,6 +508,7 @@ int main(void)
         cmocka_unit_test(dense_layers_multiply_and_add),
         cmocka_unit_test(softmax_stands_large_numbers),
         cmocka_unit_test(inputs_are_tuples_of_some_layers),
+        cmocka_unit_test(transformers_are_taken_as_their_linear_layers),
         cmocka_unit_test(layers_outside_the_data_are_counted),
         cmocka_unit_test(order_of_layers_does_not_matter),
         cmocka_unit_test(smoothing_is_taken_off_probabilities),

@@ -105,4 +105,5 @@ static int answer(const struct estimate_question *question, struct estimate *est
 }
 
 const struct estimator estimator_gpumemnet = {
-    "gpumemnet", "classes of memory by small neural networks (thesis 5.4.4): MLPs and CNNs, Adam, fp32", answer};
+    "gpumemnet", "classes of memory by small neural networks (thesis 5.4.4): MLPs, CNNs and transformers, Adam, fp32",
+    answer};

@@ -11,9 +11,9 @@
 #include "base/error.h"
 #include "estimate/layers.h"
 
-enum gpumemnet_family { GPUMEMNET_MLP, GPUMEMNET_CNN, GPUMEMNET_FAMILY_COUNT };
+enum gpumemnet_family { GPUMEMNET_MLP, GPUMEMNET_CNN, GPUMEMNET_TRANSFORMER, GPUMEMNET_FAMILY_COUNT };
 enum gpumemnet_kind { GPUMEMNET_ENSEMBLE, GPUMEMNET_ENCODER, GPUMEMNET_KIND_COUNT };
-extern const char *const gpumemnet_family_names[GPUMEMNET_FAMILY_COUNT]; /* "mlp", "cnn" */
+extern const char *const gpumemnet_family_names[GPUMEMNET_FAMILY_COUNT]; /* "mlp", "cnn", "transformer" */
 extern const char *const gpumemnet_kind_names[GPUMEMNET_KIND_COUNT];     /* "ensemble", "encoder" */
 
 enum gpumemnet_feature {
@@ -31,7 +31,10 @@ enum gpumemnet_feature {
     GPUMEMNET_FEATURE_COUNT
 };
 
-#define GPUMEMNET_TYPE_COUNT 16 /* of a tuple; gpumemnet_input.c lists them */
+#define GPUMEMNET_TYPE_COUNT 17 /* of a tuple; gpumemnet_input.c lists them */
+
+/* How many of them networks of this family can have: the first ones. */
+size_t gpumemnet_type_count(enum gpumemnet_family family);
 
 struct gpumemnet_tuple {
     double activations, parameters; /* elements, activations per sample */
@@ -55,7 +58,7 @@ void gpumemnet_input_release(struct gpumemnet_input *input);
 
 #define GPUMEMNET_MAX_CLASSES 16
 #define GPUMEMNET_MAX_TUPLES                                                                                           \
-    512 /* of the encoder, because its time grows with their square; the data have 119 at                              \
+    512 /* of the encoder, because its time grows with their square; the data have 392 at                              \
            most */
 
 struct gpumemnet_classes {

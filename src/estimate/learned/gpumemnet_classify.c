@@ -1,4 +1,5 @@
-/* The classifiers on their tables. Arrays of data/models/gpumemnet.bin, F being "mlp" or "cnn", K a kind:
+/* The classifiers on their tables. Arrays of data/models/gpumemnet.bin, F being "mlp", "cnn" or
+ * "transformer", K a kind:
  *   F/classes           i32: first, count, width in MiB, 1 where the last is out of memory
  *   F/kind              i32: the kind that answers
  *   F/ensemble/members  i32 [member]: hidden layers, neurons in each
@@ -183,7 +184,7 @@ static bool encoder_shape(const struct tables *tables, struct encoder_shape *sha
     return true;
 }
 
-static size_t encoder_weights(const struct tables *tables, size_t outputs)
+static size_t encoder_weights(const struct tables *tables, enum gpumemnet_family family, size_t outputs)
 {
     struct encoder_shape shape;
     size_t width;
@@ -191,7 +192,7 @@ static size_t encoder_weights(const struct tables *tables, size_t outputs)
     if (!encoder_shape(tables, &shape))
         return 0;
     width = shape.layer.width;
-    return GPUMEMNET_TYPE_COUNT * width + neural_dense_weights(SIZES, width) +
+    return gpumemnet_type_count(family) * width + neural_dense_weights(SIZES, width) +
            neural_dense_weights(tables->feature_count, width) + shape.layers * neural_encoder_weights(&shape.layer) +
            neural_dense_weights(2 * width + tables->feature_count, shape.hidden) +
            neural_dense_weights(shape.hidden, outputs);
@@ -203,7 +204,7 @@ static void make_tokens(const struct tables *tables, const struct gpumemnet_inpu
 {
     const float *types = *weights, *at;
     float sizes[SIZES], summary[MAX_WIDTH], mapped[MAX_WIDTH];
-    const float *size_weights = types + GPUMEMNET_TYPE_COUNT * width;
+    const float *size_weights = types + gpumemnet_type_count(input->family) * width;
 
     *weights = size_weights + neural_dense_weights(SIZES, width);
     neural_dense(weights, 1, tables->feature_count, width, features, summary);
@@ -314,7 +315,7 @@ int gpumemnet_classify(const struct gpumemnet_input *input, enum gpumemnet_kind 
         wanted = 0;
     else
         wanted = kind == GPUMEMNET_ENSEMBLE ? ensemble_weights(&tables, classes->count)
-                                            : encoder_weights(&tables, classes->count);
+                                            : encoder_weights(&tables, input->family, classes->count);
     if (wanted == 0 || wanted != tables.weight_count)
         return refuse_tables(input->family, err);
     weights = xmalloc(wanted * sizeof *weights);

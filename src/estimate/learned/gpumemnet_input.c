@@ -25,12 +25,14 @@ enum type {
     TYPE_SILU,
     TYPE_MISH,
     TYPE_SOFTPLUS,
-    TYPE_TANH
+    TYPE_TANH,
+    TYPE_EMBEDDING /* of transformers only: the encoders of the others were trained without it */
 };
-_Static_assert(TYPE_TANH + 1 == GPUMEMNET_TYPE_COUNT, "one number for each type");
-#define ACTIVATION_TYPES (GPUMEMNET_TYPE_COUNT - TYPE_IDENTITY)
+_Static_assert(TYPE_EMBEDDING + 1 == GPUMEMNET_TYPE_COUNT, "one number for each type");
+#define ACTIVATION_TYPES (TYPE_EMBEDDING - TYPE_IDENTITY)
 
-const char *const gpumemnet_family_names[] = {[GPUMEMNET_MLP] = "mlp", [GPUMEMNET_CNN] = "cnn"};
+const char *const gpumemnet_family_names[] = {
+    [GPUMEMNET_MLP] = "mlp", [GPUMEMNET_CNN] = "cnn", [GPUMEMNET_TRANSFORMER] = "transformer"};
 const char *const gpumemnet_kind_names[] = {[GPUMEMNET_ENSEMBLE] = "ensemble", [GPUMEMNET_ENCODER] = "encoder"};
 
 /* Activations that the training data do not have (or hardly) stand with the nearest that they have. */
@@ -45,17 +47,36 @@ static const uint8_t activation_types[ACTIVATION_COUNT] = {
     [ACTIVATION_HARDSIGMOID] = TYPE_TANH,
 };
 
+size_t gpumemnet_type_count(enum gpumemnet_family family)
+{
+    return family == GPUMEMNET_TRANSFORMER ? GPUMEMNET_TYPE_COUNT : TYPE_EMBEDDING;
+}
+
+/* The measured transformers have ReLU alone, and no softmax of their own: it is in their attention. */
+static int type_in_transformer(int type)
+{
+    if (type == TYPE_SOFTMAX)
+        return -1;
+    return type >= TYPE_IDENTITY && type < TYPE_EMBEDDING ? TYPE_RELU : type;
+}
+
 /* The tuple's type, or -1: a layer that is not a tuple. */
 static int type_of(const struct layer *layer)
 {
     switch ((enum layer_kind)layer->kind) {
     case LAYER_LINEAR:
+    case LAYER_CONV1D_LINEAR:
         return TYPE_LINEAR;
+    case LAYER_ATTENTION: /* two linear layers, or what its parts in the summary are */
+        return layer->parameters > 0 ? TYPE_LINEAR : -1;
+    case LAYER_EMBEDDING:
+        return TYPE_EMBEDDING;
     case LAYER_CONV:
     case LAYER_CONV_TRANSPOSE:
         return TYPE_CONV;
     case LAYER_BATCH_NORM:
     case LAYER_GROUP_NORM:
+    case LAYER_LAYER_NORM:
         return TYPE_NORM;
     case LAYER_DROPOUT:
         return TYPE_DROPOUT;
@@ -71,49 +92,66 @@ static int type_of(const struct layer *layer)
     }
 }
 
-static bool is_unmanaged(const struct layer *layer)
+static bool is_unmanaged(const struct layer *layer, enum gpumemnet_family family)
 {
-    return layer->kind == LAYER_UNKNOWN || layer->kind == LAYER_GROUP_NORM || layer->kind == LAYER_CONV_TRANSPOSE ||
-           (layer->kind == LAYER_CONV && layer->groups > 1) || !layer->shape_known;
+    enum layer_kind kind = layer->kind;
+
+    if (family == GPUMEMNET_TRANSFORMER && (kind == LAYER_CONV || kind == LAYER_BATCH_NORM))
+        return true;
+    return kind == LAYER_UNKNOWN || kind == LAYER_GROUP_NORM || kind == LAYER_CONV_TRANSPOSE ||
+           (kind == LAYER_CONV && layer->groups > 1) || !layer->shape_known;
 }
 
-/* Which family's classifiers answer for these layers. */
+/* Which family's classifiers answer for these layers: layer norms around attention, which a summary may show as its
+ * linear layers between embeddings, make a transformer. */
 static int find_family(const struct layer_list *layers, enum gpumemnet_family *family, struct error *err)
 {
-    bool conv = false, linear = false;
+    bool has[LAYER_KIND_COUNT] = {false};
+    enum layer_kind odd = LAYER_INPUT;
 
-    for (size_t i = 0; i < layers->count; i++) {
-        const struct layer *layer = &layers->items[i];
-        enum layer_kind kind = layer->kind;
-
-        if (layer->container)
-            continue;
-        if (kind == LAYER_ATTENTION || kind == LAYER_EMBEDDING || kind == LAYER_LAYER_NORM ||
-            kind == LAYER_CONV1D_LINEAR || kind == LAYER_RECURRENT)
-            return error_set(err, ENOTSUP,
-                             "gpumemnet has not enough data for networks with %s layers: the 45 measured transformers "
-                             "cannot train a classifier; use --estimator replay",
-                             layer_kind_name(kind));
-        conv |= kind == LAYER_CONV || kind == LAYER_CONV_TRANSPOSE;
-        linear |= kind == LAYER_LINEAR;
+    for (size_t i = 0; i < layers->count; i++)
+        if (!layers->items[i].container)
+            has[layers->items[i].kind] = true;
+    if (has[LAYER_LAYER_NORM] && (has[LAYER_ATTENTION] || has[LAYER_EMBEDDING] || has[LAYER_CONV1D_LINEAR])) {
+        *family = GPUMEMNET_TRANSFORMER;
+    } else {
+        static const enum layer_kind others[] = {LAYER_ATTENTION, LAYER_EMBEDDING, LAYER_LAYER_NORM,
+                                                 LAYER_CONV1D_LINEAR};
+        for (size_t i = 0; i < array_size(others); i++)
+            odd = has[others[i]] ? others[i] : odd;
+        *family = has[LAYER_CONV] || has[LAYER_CONV_TRANSPOSE] ? GPUMEMNET_CNN : GPUMEMNET_MLP;
     }
-    if (!conv && !linear)
+    if (has[LAYER_RECURRENT])
+        odd = LAYER_RECURRENT;
+    if (odd != LAYER_INPUT)
         return error_set(err, ENOTSUP,
-                         "gpumemnet knows MLPs and CNNs, and the summary has neither a linear layer nor a convolution");
-    *family = conv ? GPUMEMNET_CNN : GPUMEMNET_MLP;
+                         "gpumemnet has no data for networks with %s layers that are not transformers with layer "
+                         "norms: use --estimator replay",
+                         layer_kind_name(odd));
+    if (*family == GPUMEMNET_MLP && !has[LAYER_LINEAR])
+        return error_set(err, ENOTSUP,
+                         "gpumemnet knows MLPs, CNNs and transformers, and the summary has neither a linear layer nor "
+                         "a convolution");
     return 0;
 }
 
 /* As in the training data an activation has no parameters: a PReLU's one is not counted there. */
 static void add_tuple(struct gpumemnet_input *input, const struct layer *layer, int type)
 {
-    array_reserve(input->tuples, input->capacity, input->count + 1);
-    input->tuples[input->count++] = (struct gpumemnet_tuple){
+    struct gpumemnet_tuple tuple = {
         .type = (uint8_t)type,
         .activations = (double)layer_elements(layer),
         .parameters = layer->kind == LAYER_ACTIVATION ? 0 : (double)layer->parameters,
     };
-    input->unmanaged += is_unmanaged(layer);
+
+    array_reserve(input->tuples, input->capacity, input->count + 2);
+    if (layer->kind == LAYER_ATTENTION) { /* query, key and value, of as many parameters as the output has, in one */
+        tuple.parameters /= 4;
+        input->tuples[input->count++] =
+            (struct gpumemnet_tuple){3 * tuple.activations, 3 * tuple.parameters, tuple.type};
+    }
+    input->tuples[input->count++] = tuple;
+    input->unmanaged += is_unmanaged(layer, input->family);
 }
 
 static int fill_features(struct gpumemnet_input *input, int64_t batch_size, struct error *err)
@@ -131,7 +169,7 @@ static int fill_features(struct gpumemnet_input *input, int64_t batch_size, stru
         activations += input->tuples[i].activations;
         parameters += input->tuples[i].parameters;
     }
-    for (int type = TYPE_IDENTITY; type < GPUMEMNET_TYPE_COUNT; type++)
+    for (int type = TYPE_IDENTITY; type < TYPE_EMBEDDING; type++)
         if (counts[type] > counts[most])
             most = type;
     activations = fmax(activations, 1);
@@ -162,6 +200,8 @@ int gpumemnet_input_read(struct gpumemnet_input *input, const struct layer_list 
         return rc;
     for (size_t i = 0; i < layers->count; i++) {
         int type = layers->items[i].container ? -1 : type_of(&layers->items[i]);
+        if (input->family == GPUMEMNET_TRANSFORMER)
+            type = type_in_transformer(type);
         if (type >= 0)
             add_tuple(input, &layers->items[i], type);
     }
