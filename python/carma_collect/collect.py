@@ -18,7 +18,7 @@ REGULARISATION = ["activation", "dropout_rate", "use_dropout", "use_batchnorm"]
 LISTED = {
     "mlp": REGULARISATION + ["linear_layers", "batchnorm_layers", "dropout_layers", "total_activations", "total_params",
                              "layers"],
-    "cnn": REGULARISATION + ["dense_pool_interval", "conv_layers", "batchnorm_layers", "dropout_layers",
+    "cnn": REGULARISATION + ["dense_pool_interval", "kernel_size", "conv_layers", "batchnorm_layers", "dropout_layers",
                              "total_activations", "total_params", "layers"],
     "transformer": [],
 }

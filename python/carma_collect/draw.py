@@ -7,6 +7,7 @@ import random
 
 MLP_SHAPES = ("pyramid", "uniform", "bottleneck", "gradual")
 CNN_SHAPES = ("pyramid", "uniform", "bottleneck", "gradual", "hourglass", "residual", "dense")
+LEAST_DEPTH = {"residual": 2, "dense": 4}  # for one convolution: other shapes have one at depth 1
 ACTIVATIONS = ("relu", "leaky_relu", "prelu", "elu", "selu", "gelu", "swish", "mish", "softplus", "tanh")
 
 # The published sets' contents; `beyond` draws from the wider lists.
@@ -46,13 +47,14 @@ def mlp(rng):
 
 
 def cnn(rng):
-    depth = rng.randint(1, 29)
+    shape = rng.choice(CNN_SHAPES)
     return {
-        "arch": rng.choice(CNN_SHAPES),
+        "arch": shape,
         "input_channels": rng.choice((1, 3)),
         "num_classes": _log_integer(rng, 2, 22000),
-        "depth_arg": depth,
-        "base_filters": rng.randint(16, 128),
+        "depth_arg": rng.randint(LEAST_DEPTH.get(shape, 1), 29),
+        "base_filters": rng.randint(16, 512),
+        "kernel_size": rng.choice((3, 5, 7)),
         "batch_size": 2 * rng.randint(1, 31),
         "input_size": 2 * rng.randint(4, 112),
         "dense_pool_interval": rng.randint(1, 5),
@@ -66,7 +68,7 @@ def transformer(rng):
         "num_classes": rng.randint(2, 1000),
         "embedding_size": embedding,
         "num_layers": rng.randint(2, 39),
-        "num_heads": rng.choice((2, 4, 8, 16)),
+        "num_heads": rng.choice([heads for heads in (2, 4, 8, 12, 16) if embedding % heads == 0]),
         "ff_hidden_size": rng.randint(2 * embedding, 4 * embedding),
         "dropout_rate": round(rng.uniform(0.1, 0.5), 4),
         "seq_length": rng.choice((128, 256, 512, 1024)),

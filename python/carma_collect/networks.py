@@ -8,6 +8,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 MOST_CHANNELS = 2048
+PUBLISHED_KERNEL = 3  # of all published rows; the thesis's table 5.4 has three sizes
 SMALLEST_IMAGE = 7  # a residual network stops to shrink here
 DENSE_GROWTH = 32
 DENSE_LAYERS = 4
@@ -75,7 +76,8 @@ def _dressed(config, layer, width, norm):
 
 
 def _convolution(config, inputs, outputs, stride=1):
-    return _dressed(config, nn.Conv2d(inputs, outputs, 3, stride, padding=1), outputs, nn.BatchNorm2d)
+    size = config.get("kernel_size", PUBLISHED_KERNEL)
+    return _dressed(config, nn.Conv2d(inputs, outputs, size, stride, padding=size // 2), outputs, nn.BatchNorm2d)
 
 
 class Residual(nn.Module):

@@ -3,8 +3,8 @@
     python3 -m carma_train.gpumemnet --data DIR --out FILE
 
 Of every family and kind six models are trained from scratch: one for each fold, on the other four folds, and one on all
-rows. A tenth of a model's rows is held back to stop early and is not trained on. DIR has mlp.csv and cnn.csv; families
-are trained side by side with --family into files of their own, which --join puts together.
+rows. A tenth of a model's rows is held back to stop early and is not trained on. DIR has mlp.csv, cnn.csv and
+transformer.csv; families are trained side by side with --family into files of their own, which --join puts together.
 """
 
 import argparse
@@ -142,7 +142,7 @@ def leave_out_shapes(family, rows):
 
 def main(arguments):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=pathlib.Path, help="directory with mlp.csv and cnn.csv")
+    parser.add_argument("--data", type=pathlib.Path, help="directory with mlp.csv, cnn.csv and transformer.csv")
     parser.add_argument("--family", choices=tuple(data.FAMILIES), help="train this one only")
     parser.add_argument("--join", type=pathlib.Path, nargs="+", help="files of families trained before")
     parser.add_argument("--leave-out-shapes", action="store_true",

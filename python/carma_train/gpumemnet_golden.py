@@ -62,7 +62,7 @@ def draw_transformer(draw):
     width, length, inner = 64 * draw.randint(1, 16), draw.randint(8, 1024), draw.randint(128, 4096)
     activation, linear, apart = draw.choice(ACTIVATIONS), draw.choice(["linear", "conv1d_linear"]), draw.random() < 0.3
     layers = [("embedding", length * width, draw.randint(1000, 900000) * width)]
-    for _ in range(draw.randint(1, 30)):
+    for _ in range(draw.randint(1, 12)):
         if apart:
             layers += [(linear, length * width, width * (width + 1))] * 4 + [("softmax", length * length, 0)]
         else:

@@ -89,7 +89,8 @@ def compare(family, rows, tables, found):
 
 def main(arguments):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=pathlib.Path, required=True, help="directory with mlp.csv and cnn.csv")
+    parser.add_argument("--data", type=pathlib.Path, required=True,
+                        help="directory with mlp.csv, cnn.csv and transformer.csv")
     parser.add_argument("--model", type=pathlib.Path, required=True, help="data/models/gpumemnet.bin")
     parser.add_argument("--classes", type=pathlib.Path)
     options = parser.parse_args(arguments)

@@ -63,9 +63,45 @@ class Draw(unittest.TestCase):
             self.assertTrue(1 <= mlp["output_size"] <= max(1, mlp["input_size"] // 4) and 4 <= mlp["batch_size"] <= 1024)
             self.assertTrue(1 <= cnn["depth_arg"] <= 29 and 2 <= cnn["batch_size"] <= 62 and cnn["batch_size"] % 2 == 0)
             self.assertTrue(16 <= cnn["base_filters"] <= 512 and 2 <= cnn["num_classes"] <= 22000)
-            self.assertTrue(2 <= transformer["num_heads"] <= 16 and transformer["embedding_size"] % transformer["num_heads"] == 0)
+            self.assertEqual(transformer["embedding_size"] % transformer["num_heads"], 0)
+            self.assertTrue(2 <= transformer["ff_hidden_size"] / transformer["embedding_size"] <= 4)
             self.assertTrue(50000 <= transformer["vocab_size"] <= 1000000 and 1 <= transformer["batch_size"] <= 128)
             self.assertEqual([mlp[key] for key in PLAIN], list(PLAIN.values()))
+
+    def test_the_tables_ranges_are_drawn_to_their_ends(self):
+        drawn = {family: [draw.configuration(family, 7, i) for i in range(600)] for family in draw.FAMILIES}
+
+        def values(family, key):
+            return {config[key] for config in drawn[family]}
+
+        self.assertEqual(values("mlp", "hidden_depth"), set(range(1, 11)))
+        self.assertEqual(values("cnn", "depth_arg"), set(range(1, 30)))
+        self.assertEqual(values("cnn", "kernel_size"), {3, 5, 7})
+        self.assertEqual(values("cnn", "input_channels"), {1, 3})
+        self.assertEqual(values("cnn", "batch_size"), set(range(2, 63, 2)))
+        self.assertEqual(values("transformer", "num_layers"), set(range(2, 40)))
+        self.assertEqual(values("transformer", "num_heads"), {2, 4, 8, 12, 16})
+        self.assertEqual(values("transformer", "seq_length"), {128, 256, 512, 1024})
+        for family, key, low, high in (
+            ("mlp", "input_size", 4, 4096), ("mlp", "output_size", 1, 1024), ("mlp", "batch_size", 4, 1024),
+            ("cnn", "base_filters", 16, 512), ("cnn", "num_classes", 2, 22000), ("transformer", "num_classes", 2, 1000),
+            ("transformer", "embedding_size", 128, 2048), ("transformer", "vocab_size", 50000, 1000000),
+            ("transformer", "batch_size", 1, 128), ("transformer", "dropout_rate", 0.1, 0.5),
+        ):  # fmt: skip
+            found = values(family, key)
+            self.assertTrue(low <= min(found) < low + 0.05 * (high - low), f"{family} {key} from {min(found)}")
+            self.assertTrue(high - 0.1 * (high - low) < max(found) <= high, f"{family} {key} to {max(found)}")
+
+    def test_every_cnn_has_a_convolution(self):
+        for shape in draw.CNN_SHAPES:
+            least = draw.LEAST_DEPTH.get(shape, 1)
+            drawn = [draw.configuration("cnn", 7, i) for i in range(900)]
+            self.assertEqual(min(config["depth_arg"] for config in drawn if config["arch"] == shape), least)
+            config = {**SMALL["cnn"], "arch": shape, "depth_arg": least, "kernel_size": 5}
+            sizes = [module.kernel_size for module in networks.build("cnn", config).modules()
+                     if isinstance(module, torch.nn.Conv2d)]
+            self.assertIn((5, 5), sizes)
+            self.assertLessEqual(set(sizes), {(5, 5), (1, 1)})
 
     def test_beyond_draws_each_of_the_new_kinds(self):
         drawn = [draw.configuration("transformer", 3, i, beyond=True) for i in range(200)]

@@ -1,5 +1,5 @@
-/* Convolutional networks (thesis 5.4.2): seven architectures of 3x3 convolutions with bias, then a global average pool,
- * a linear layer and a softmax. The growth of channels follows the published rows' parameter counts. */
+/* Convolutional networks (thesis 5.4.2): seven architectures of convolutions with bias, then a global average pool, a
+ * linear layer and a softmax. The growth of channels follows the published rows' parameter counts. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -23,6 +23,7 @@
     COLUMN(USE_DROPOUT, "use_dropout", true)                                                                           \
     COLUMN(USE_BATCHNORM, "use_batchnorm", true)                                                                       \
     COLUMN(DENSE_POOL_INTERVAL, "dense_pool_interval", false)                                                          \
+    COLUMN(KERNEL_SIZE, "kernel_size", false)                                                                          \
     COLUMN(CONV_LAYERS, "conv_layers", false)                                                                          \
     COLUMN(BATCHNORM_LAYERS, "batchnorm_layers", false)                                                                \
     COLUMN(DROPOUT_LAYERS, "dropout_layers", false)                                                                    \
@@ -45,14 +46,17 @@ static const struct csv_column columns[] = {COLUMNS(CSV_COLUMN_ROW) COLLECTED_CO
 #define SMALLEST     7    /* pixels: a residual network ends at this size */
 #define GROWTH       32   /* channels that a convolution of a dense block adds ... */
 #define DENSE_CONVS  4    /* ... and how many it has */
+#define KERNEL       3    /* where no column says, as in all published rows */
 #define MAX_DEPTH    1000
 /* torchsummary's own. Several passes before the training were tried (none, this, a whole batch). Only this one makes
  * runs of one convolution come out as measured. */
 #define SUMMARY_BATCH 2
 #define MAX_SIZE      8192
+#define MAX_KERNEL    15
 
 struct cnn {
     int64_t channels, classes, depth, base, batch, size, pool_interval;
+    int32_t kernel;
     const struct network_activation *activation;
     bool dropout, batch_norm;
 };
@@ -75,7 +79,7 @@ static int32_t add_normed(struct network *network, const struct cnn *cnn, int32_
 
 static int32_t add_conv(struct network *network, const struct cnn *cnn, int32_t from, int64_t out, int32_t stride)
 {
-    from = add_normed(network, cnn, from, out, 3, stride);
+    from = add_normed(network, cnn, from, out, cnn->kernel, stride);
     from = network_activation(network, from, cnn->activation);
     return cnn->dropout ? network_dropout(network, from) : from;
 }
@@ -209,7 +213,7 @@ static int build(const struct csv *csv, const struct cnn *cnn, struct layer_list
 
 static int read_row(const struct csv *csv, struct dataset_row *row, struct error *err)
 {
-    int64_t use_dropout, use_batch_norm;
+    int64_t use_dropout, use_batch_norm, kernel;
     struct cnn cnn;
 
     if (csv_integer(csv, INPUT_CHANNELS, 1, MAX_CHANNELS, 0, &cnn.channels, err) ||
@@ -219,12 +223,14 @@ static int read_row(const struct csv *csv, struct dataset_row *row, struct error
         csv_integer(csv, BATCH_SIZE, 1, DATASET_MAX_BATCH, 0, &cnn.batch, err) ||
         csv_integer(csv, INPUT_SIZE, 1, MAX_SIZE, 0, &cnn.size, err) ||
         csv_integer(csv, DENSE_POOL_INTERVAL, 0, MAX_DEPTH, 0, &cnn.pool_interval, err) ||
+        csv_integer(csv, KERNEL_SIZE, 1, MAX_KERNEL, KERNEL, &kernel, err) ||
         csv_integer(csv, USE_DROPOUT, 0, 1, 0, &use_dropout, err) ||
         csv_integer(csv, USE_BATCHNORM, 0, 1, 0, &use_batch_norm, err) ||
         network_activation_find(csv, ACTIVATION, &cnn.activation, err) || dataset_measured(csv, row, MEASURED, err) ||
         dataset_permille(csv, SMACT, &row->smact_permille, err) ||
         dataset_permille(csv, SMOCC, &row->smocc_permille, err) || dataset_status(csv, STATUS, row, err))
         return -EINVAL;
+    cnn.kernel = (int32_t)kernel;
     cnn.dropout = use_dropout;
     cnn.batch_norm = use_batch_norm;
     row->training.batch_size = cnn.batch;

@@ -237,15 +237,15 @@ static void transformers_are_taken_as_their_linear_layers(void **state)
     struct error err;
 
     (void)state;
-    fill_transformer(&list, 2);
+    fill_transformer(&list, 6);
     assert_int_equal(gpumemnet_input_read(&input, &list, 4, &err), 0);
     assert_int_equal(input.family, GPUMEMNET_TRANSFORMER);
-    assert_int_equal(input.count, 1 + 2 * 8 + 1);
+    assert_int_equal(input.count, 1 + 6 * 8 + 1);
     assert_int_equal(input.unmanaged, 0);
-    assert_true(input.features[GPUMEMNET_LINEAR] == 9 && input.features[GPUMEMNET_NORM] == 4);
+    assert_true(input.features[GPUMEMNET_LINEAR] == 25 && input.features[GPUMEMNET_NORM] == 12);
     assert_true(input.tuples[1].activations == 3 * 65536.0 && input.tuples[1].parameters == 3 * 512 * 513.0);
     assert_true(input.tuples[2].activations == 65536 && input.tuples[2].parameters == 512 * 513.0);
-    assert_true(input.features[GPUMEMNET_ACTIVATIONS] == log(65536.0 * (1 + 2 * 13) + 10));
+    assert_true(input.features[GPUMEMNET_ACTIVATIONS] == log(65536.0 * (1 + 6 * 14) + 10));
     assert_int_equal(gpumemnet_classify(&input, GPUMEMNET_ENCODER, -1, &classes, &err), 0);
     assert_false(classes.outside);
 
