@@ -57,9 +57,7 @@ int gpumemnet_input_read(struct gpumemnet_input *input, const struct layer_list 
 void gpumemnet_input_release(struct gpumemnet_input *input);
 
 #define GPUMEMNET_MAX_CLASSES 16
-#define GPUMEMNET_MAX_TUPLES                                                                                           \
-    512 /* of the encoder, because its time grows with their square; the data have 392 at                              \
-           most */
+#define GPUMEMNET_MAX_TUPLES  512 /* the encoder's time grows with their square; the data have 392 at most */
 
 struct gpumemnet_classes {
     uint32_t count, best; /* best: the most probable one */
