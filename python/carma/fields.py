@@ -38,6 +38,7 @@ class JobFields(TypedDict, total=False):
     hf_config: PathLike
     sequence_length: int
     method: str
+    no_capture: bool
     batch_size: int
     optimizer: str
     precision: str
@@ -69,6 +70,7 @@ FIELDS: Tuple[Tuple[str, str, str], ...] = (
     ("hf_config", "hf_config_name", "file"),
     ("sequence_length", "sequence_length", "number"),
     ("method", "method", "word"),
+    ("no_capture", "no_capture", "switch"),
     ("batch_size", "batch_size", "number"),
     ("optimizer", "optimizer", "word"),
     ("precision", "precision", "word"),

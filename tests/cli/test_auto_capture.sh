@@ -81,6 +81,11 @@ until field 15 estimate.warnings.0 2>/dev/null | grep -q '^no automatic capture:
     patient || { fail "a capture that cannot be read: $(field 15 estimate)"; break; }
 done
 
+python3 "$SOURCE/tests/cli/exposition.py" fetch "$CARMA_SOCKET" >metrics
+for outcome in 'estimated"} 3' 'nothing"} 5' 'failed"} 1' 'dropped"} 0'; do
+    grep -qF "carma_captures_total{outcome=\"$outcome" metrics || fail "not counted: $outcome: $(grep captures metrics)"
+done
+
 # A script of the user's is run from a copy of its own, by its interpreter.
 before=$(requests)
 printf '#!/bin/bash -e\n#CARMA --hold\npython3 train.py\n' >job.sh
@@ -93,17 +98,25 @@ command = json.load(open(sys.argv[1]))["command"]
 assert command[:2] == ["/bin/sh", "-c"] and command[4:] == ["/tmp/carma-capture-16", "job.sh", open("job.sh").read(), "/bin/bash", "-e",
     "/tmp/carma-capture-16/job.sh", "one"], command' || fail "the script is not run as a job's"
 
+# Who asks for none gets none.
+before=$(requests)
+run submit --parsable --hold --no-capture -- python3 train.py --quiet
+run submit --parsable --hold -- python3 train.py --loud
+until_field 18 reservation_source estimated
+expect_field 17 reservation_source prior
+[ "$(requests)" -eq $((before + 1)) ] || fail "a job with --no-capture was captured"
+
 # One at a time of a user; it ends with its job, and the next has its turn.
 before=$(requests)
 run submit --parsable --hold -- python3 loop.py
 run submit --parsable --hold -- python3 loop.py 2 loop.py
 until_requests $((before + 1))
-until_field 17 estimating True
-expect_field 18 estimating False
+until_field 19 estimating True
+expect_field 20 estimating False
 [ "$(runs_now)" -eq 1 ] || fail "$(runs_now) captures of one user run"
-run cancel 17
+run cancel 19
 until_requests $((before + 2))
-until_field 18 estimating True
+until_field 20 estimating True
 until_runs 1
 
 # The daemon is killed: nothing of the capture is left, and the next daemon captures those that wait without an estimate.
@@ -111,7 +124,7 @@ stop_daemon KILL
 until_runs 0
 before=$(requests)
 start_daemon --config /dev/null
-until_field 18 estimating True
+until_field 20 estimating True
 [ "$(requests)" -eq $((before + 1)) ] || fail "others were tried again: $(requests)"
 expect_field 5 reservation_source estimated
 expect_field 5 estimate.text "$sentence"

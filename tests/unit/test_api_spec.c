@@ -63,6 +63,7 @@ static void fill(struct job_spec *spec)
     spec->signal_before_ns = 120 * NS_PER_SEC;
     spec->requeue = true;
     spec->no_progress = true;
+    spec->no_capture = true;
     spec->policy_word = xstrdup("exclusive");
     spec->summary_name = xstrdup("resnet.txt");
     spec->summary = xstrdup("Layer (type)\n");
@@ -130,7 +131,7 @@ static void test_defaults(void **state)
                 spec.mps_memory_limit_bytes == -1 && spec.cpus == -1 && spec.host_memory_bytes == -1 &&
                 spec.batch_size == -1 && spec.recorded_bytes[SPEC_MEASURED] == -1);
     assert_true(spec.time_limit_ns == -1 && spec.signal == 0 && spec.signal_before_ns == -1);
-    assert_false(spec.exclusive || spec.held || spec.requeue || spec.no_progress);
+    assert_false(spec.exclusive || spec.held || spec.requeue || spec.no_progress || spec.no_capture);
     assert_null(spec.error);
     assert_null(spec.share);
     assert_null(spec.summary);

@@ -272,7 +272,7 @@ static bool is_wanted(const struct captures *captures, const struct job_view *vi
     const struct job_spec spec = job ? job_view_spec(view) : (struct job_spec){0};
     uint32_t source;
 
-    if (!job || view->unreadable || job->wants->request_bytes >= 0 || !looks_like_python(&spec))
+    if (!job || view->unreadable || spec.no_capture || job->wants->request_bytes >= 0 || !looks_like_python(&spec))
         return false;
     core_reservation(daemon->core, job, &source);
     return source != SOURCE_LEARNED && source != SOURCE_OBSERVED && source != SOURCE_RAISED;

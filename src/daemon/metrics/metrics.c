@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "daemon/account/totals.h"
+#include "daemon/capture/captures.h"
 #include "daemon/metrics/metrics_internal.h"
 
 /* In the order in which they are shown. A counter begins anew with carmad where its text says so; all others are kept
@@ -37,6 +38,10 @@ static const struct metric metrics[] = {
      "up."},
     {"carma_retries_total", PROMETHEUS_COUNTER, PROMETHEUS_WHOLE, METRIC_OF_NODE, metric_retries, 0,
      "Times that a job was put before the queue to be retried."},
+    {"carma_captures_total", PROMETHEUS_COUNTER, PROMETHEUS_WHOLE, METRIC_OF_CAPTURE, metric_captures, 0,
+     "Automatic captures by outcome, since carmad began: the job was estimated, nothing was recorded to estimate it "
+     "from, "
+     "the capture failed, or it was dropped since the job had ended."},
     {"carma_queue_wait_seconds", PROMETHEUS_HISTOGRAM, PROMETHEUS_NANO, METRIC_OF_WAIT, NULL, 0,
      "How long jobs waited from their submission to their first start."},
 
@@ -444,6 +449,9 @@ static void tell_all(struct telling *telling)
         tell_numbered(telling, "cause", EXIT_GPU_OOM, EXIT_GPU_OOM, exit_cause_name);
         tell_numbered(telling, "cause", EXIT_GPU_HANDLE, EXIT_GPU_HANDLE, exit_cause_name);
         break;
+    case METRIC_OF_CAPTURE:
+        tell_numbered(telling, "outcome", 0, CAPTURE_OUTCOMES - 1, capture_outcome_name);
+        break;
     case METRIC_OF_WAIT:
         tell_waits(telling);
         break;
@@ -501,6 +509,7 @@ static const char *labels_of(const struct metric *metric)
         [METRIC_OF_NAME] = "hpc_job, user, uid, name, state, share",
         [METRIC_OF_END] = "state",
         [METRIC_OF_OOM] = "cause",
+        [METRIC_OF_CAPTURE] = "outcome",
         [METRIC_OF_WAIT] = "",
         [METRIC_OF_USER] = "user, uid",
         [METRIC_OF_SHARE] = "hpc_job, user, GPU",

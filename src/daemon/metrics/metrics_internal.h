@@ -26,6 +26,7 @@ enum metric_of {
     METRIC_OF_STRAY,    /* each process of a job on a GPU that this was not given */
     METRIC_OF_END,      /* each state in which a job can have ended */
     METRIC_OF_OOM,      /* each cause of a crash out of GPU memory */
+    METRIC_OF_CAPTURE,  /* each outcome of an automatic capture */
     METRIC_OF_WAIT,     /* a histogram of waiting times */
     METRIC_OF_USER,     /* each user that ever had a job */
     METRIC_OF_COUNT
@@ -101,7 +102,7 @@ struct metric {
 
 /* metrics_node.c */
 metric_value metric_one, metric_node_time, metric_time_scale, metric_store_trouble, metric_jobs, metric_oldest_wait,
-    metric_decisions, metric_submitted, metric_ends, metric_oom, metric_retries;
+    metric_decisions, metric_submitted, metric_ends, metric_oom, metric_retries, metric_captures;
 metric_value metric_user_gpu_time, metric_user_energy, metric_user_ends, metric_user_oom, metric_user_retries;
 metric_value metric_resident_memory, metric_open_files, metric_most_files, metric_processor_time, metric_start_time;
 

@@ -9,6 +9,7 @@
 #include "base/nodetime.h"
 #include "base/proc.h"
 #include "base/units.h"
+#include "daemon/capture/captures.h"
 #include "daemon/engine/engine.h"
 #include "daemon/metrics/metrics_internal.h"
 
@@ -26,6 +27,7 @@ METRIC(metric_submitted, subject, true, scene->submitted)
 METRIC(metric_ends, state, true, scene->sums.ended[state->number])
 METRIC(metric_oom, cause, true, cause->number == EXIT_GPU_HANDLE ? scene->sums.handle_crashes : scene->sums.oom_crashes)
 METRIC(metric_retries, subject, true, scene->sums.retries)
+METRIC(metric_captures, outcome, true, (int64_t)captures_count(scene->daemon->captures, outcome->number))
 METRIC(metric_user_gpu_time, subject, true, subject->user->sums.gpu_ns)
 METRIC(metric_user_energy, subject, true, subject->user->sums.energy_mj - subject->user->unstored_mj)
 
