@@ -374,7 +374,7 @@ static struct capturing_user *user_of(struct captures *captures, uid_t uid)
             return user;
     user = xcalloc(1, sizeof *user);
     user->uid = uid;
-    DL_APPEND(captures->users, user);
+    DL_PREPEND(captures->users, user); /* it never had a turn */
     return user;
 }
 

@@ -1,0 +1,51 @@
+#!/bin/sh
+# Usage: test_auto_capture_users.sh CARMA SOURCE BUILD
+# A capture that never ends delays nobody but its own user's: others' jobs start, and their captures have their turn. There are
+# two at a time in all.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/users.sh"
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+homes
+. "$SOURCE/tests/cli/auto_capture.sh"
+start_node a100x4-40g 100
+start_daemon
+
+# Of alice's three one runs. Bob's job is captured, and another of his starts and ends meanwhile.
+for number in 1 2 3; do
+    run_as alice submit --parsable --hold -- python3 loop.py $number loop.py
+done
+until_requests 1
+run_as bob submit --parsable --hold -- python3 train.py
+until_field 4 reservation_source estimated
+run_as bob submit --parsable -- true
+until_field 5 state COMPLETED
+[ "$(runs_now)" -eq 1 ] || fail "$(runs_now) captures of alice's run"
+python3 - "$FAKE"/request-* <<'PYTHON' || fail "they are not asked for as their users"
+import json, sys
+asked = [json.load(open(name)) for name in sys.argv[1:]]
+assert sorted((one["uid"], one["gid"], one["user"]) for one in asked) == [(12001, 12001, "alice"), (12002, 12002, "bob")], asked
+PYTHON
+
+# Both places are taken: carol's wait. The first has its turn before alice's second, which has its turn before carol's.
+run_as bob submit --parsable --hold -- python3 loop.py
+until_requests 3
+run_as carol submit --parsable --hold -- python3 train.py
+run_as carol submit --parsable --hold -- python3 train.py --again
+until_field 6 estimating True
+expect_field 7 estimating False
+[ "$(runs_now)" -eq 2 ] || fail "$(runs_now) captures run at a time"
+expect_field 7 reservation_source prior
+run_as alice cancel 1
+until_field 7 reservation_source estimated
+until_requests 5
+until_field 2 estimating True
+python3 - "$FAKE"/request-* <<'PYTHON' || fail "carol did not have her turn first"
+import json, os, sys
+asked = [json.load(open(name))["user"] for name in sorted(sys.argv[1:], key=os.path.getmtime)]
+assert asked[3:] == ["carol", "alice"], asked
+PYTHON
+stop_daemon
+until_runs 0
+finish_node
