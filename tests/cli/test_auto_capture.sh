@@ -39,7 +39,7 @@ assert request["command"] == ["python3", "later.py", "--epochs", "3", "later.py"
 assert request["directory"] == os.getcwd() and request["uid"] == os.getuid(), request
 environment = dict(item.split("=", 1) for item in request["environment"])
 assert environment["PYTHONPATH"].split(":")[0].endswith("share/carma/python/carma_auto"), environment["PYTHONPATH"]
-assert environment["CARMA_AUTO_CAPTURE_FD"] == "3" and environment["HOME"] == os.environ["HOME"]
+assert environment["CARMA_AUTO_CAPTURE_FD"] == "3" and environment["CARMA_AUTO_CAPTURE_GPUS"] == "1" and environment["HOME"] == os.environ["HOME"]
 assert (request["time_s"], request["cores"], request["memory_bytes"]) == (120, 1, 8 << 30)
 assert len(request["hidden"]) == 2 and all(path.startswith("/") for path in request["hidden"])
 PYTHON
@@ -129,8 +129,24 @@ until_field 20 estimating True
 expect_field 5 reservation_source estimated
 expect_field 5 estimate.text "$sentence"
 expect_field 10 estimate.warnings.0 "no automatic capture: network.py needs the network: line 3:?URLError"
-stop_daemon
+
+# On an idle node a job starts by the guess, before its capture ends; the estimate then corrects its reservation.
+run cancel 20
 until_runs 0
+run cancel 1-4
+rm "$FAKE/go"
+"$CARMA" submit --wait -- python3 later.py >waited 2>&1 &
+waits=$!
+until_field 21 state RUNNING
+until_field 21 estimating True
+expect_field 21 reservation_source prior
+touch "$FAKE/go"
+until_field 21 reservation_source estimated
+expect_field 21 reserved_bytes "$(field 21 estimate.bytes)"
+touch "$T/stop"
+wait $waits || fail "the job has failed: $(cat waited)"
+printf 'submitted job 21 (python3)\njob 21: %s\n' "$sentence" | diff - waited >&2 || fail "submit --wait does not tell the estimate"
+stop_daemon
 
 # Off means off.
 before=$(requests)

@@ -81,7 +81,7 @@ static void print_submitted(const struct submit_command *submit, const json_t *r
     }
 }
 
-static int wait_for_submitted(struct cli *cli, const json_t *reply)
+static int wait_for_submitted(struct cli *cli, const struct submit_command *submit, const json_t *reply)
 {
     CLEANUP(id_list_release) struct id_list list = {0};
     json_t *job;
@@ -90,7 +90,7 @@ static int wait_for_submitted(struct cli *cli, const json_t *reply)
     fflush(stdout);
     json_array_foreach (json_object_get(reply, "jobs"), i, job)
         id_list_add(&list, (uint64_t)answer_integer(job, "id", 0));
-    return wait_for_jobs(cli, &list, NULL);
+    return wait_for_jobs(cli, &list, submit->json || submit->parsable, NULL);
 }
 
 static int submit_all(struct cli *cli, const struct submit_command *submit)
@@ -109,7 +109,7 @@ static int submit_all(struct cli *cli, const struct submit_command *submit)
     if (rc)
         return cli_fail("%s", err.text);
     print_submitted(submit, request, reply);
-    return submit->wait ? wait_for_submitted(cli, reply) : CLI_OK;
+    return submit->wait ? wait_for_submitted(cli, submit, reply) : CLI_OK;
 }
 
 int cmd_submit(struct cli *cli, int argc, char **argv)

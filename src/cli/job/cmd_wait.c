@@ -28,8 +28,21 @@ static int job_status(const json_t *job)
     return status > 0 && status < 256 ? (int)status : CLI_FAILURE;
 }
 
+/* An estimate that was made after the submission, once. */
+static void tell_estimate(uint64_t id, const json_t *job, bool *told)
+{
+    const json_t *estimate = json_object_get(job, "estimate");
+
+    if (*told || !answer_text(estimate, "text"))
+        return;
+    CLEANUP(free_ptr) char *text = answer_safe_text(estimate, "text");
+    printf("job %" PRIu64 ": %s\n", id, text);
+    fflush(stdout);
+    *told = true;
+}
+
 /* Polls often at first, so that short jobs are not waited for longer than they take, then once a second. */
-static int wait_for_one(struct cli *cli, uint64_t id, int *status, json_t *ended)
+static int wait_for_one(struct cli *cli, uint64_t id, bool told, int *status, json_t *ended)
 {
     CLEANUP(free_ptr) char *path = xasprintf("/v1/jobs/%" PRIu64, id);
     int64_t pause_ms = 50;
@@ -41,6 +54,7 @@ static int wait_for_one(struct cli *cli, uint64_t id, int *status, json_t *ended
             cli_fail("%s", err.text);
             return -1;
         }
+        tell_estimate(id, job, &told);
         if (answer_job_ended(job)) {
             *status = job_status(job);
             if (ended)
@@ -52,13 +66,13 @@ static int wait_for_one(struct cli *cli, uint64_t id, int *status, json_t *ended
     }
 }
 
-int wait_for_jobs(struct cli *cli, const struct id_list *list, json_t *ended)
+int wait_for_jobs(struct cli *cli, const struct id_list *list, bool told, json_t *ended)
 {
     int result = CLI_OK;
 
     for (size_t i = 0; i < list->count; i++) {
         int status;
-        if (wait_for_one(cli, list->items[i], &status, ended))
+        if (wait_for_one(cli, list->items[i], told, &status, ended))
             return CLI_FAILURE;
         if (result == CLI_OK)
             result = status;
@@ -77,7 +91,7 @@ int cmd_wait(struct cli *cli, int argc, char **argv)
         return status;
     if (cli_resolve_ids(cli, &jobs.list, &err))
         return cli_fail("%s", err.text);
-    status = wait_for_jobs(cli, &jobs.list, ended);
+    status = wait_for_jobs(cli, &jobs.list, true, ended);
     if (jobs.json)
         cli_print_jobs(ended);
     return status;

@@ -93,6 +93,9 @@ static json_t *environment_of(const struct job_spec *spec)
     }
     add(list, variable);
     add(list, "CARMA_AUTO_CAPTURE_FD=" RESULT_FD);
+    free(variable);
+    variable = xasprintf("CARMA_AUTO_CAPTURE_GPUS=%" PRIu32, spec->gpus);
+    add(list, variable);
     return list;
 }
 
