@@ -100,4 +100,5 @@ void group_remove(struct group *group)
     if (group->path)
         rmdir(group->path);
     free_ptr(&group->path);
+    group->counts = group->divides_cpus = false;
 }

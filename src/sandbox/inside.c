@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/keyctl.h>
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>
@@ -11,6 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -141,6 +143,13 @@ static int put_last(const struct inside *inside, struct error *err)
     return inside->watched ? limit(RLIMIT_NPROC, (rlim_t)inside->threads + LIMIT_PROCESSES, err) : 0;
 }
 
+/* Whoever inherits a session keyring may read its keys: the command must not have that of root's daemon (keyrings(7)).
+ * A kernel without keys has nothing to share. */
+static void leave_session_keyring(void)
+{
+    syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
+}
+
 static int be_first_killed(struct error *err)
 {
     int rc = write_text("/proc/self/oom_score_adj", "1000");
@@ -152,6 +161,7 @@ static void set_up(const struct inside *inside, struct tree_ends *ends)
 {
     struct error err;
 
+    leave_session_keyring();
     if ((inside->own_users && map_user(inside->account, &err) < 0) || be_first_killed(&err) < 0 ||
         rights_become_user(inside->account, !inside->own_users, &err) < 0 || raise_loopback(&err) < 0 ||
         tree_build(inside->request, inside->account, inside->own_users, ends, &err) < 0 || rights_give_up(&err) < 0)
@@ -161,6 +171,17 @@ static void set_up(const struct inside *inside, struct tree_ends *ends)
 
 /* ---- The command ---- */
 
+/* Not those of the daemon, which a program inherits. */
+static void reset_signals(void)
+{
+    sigset_t none;
+
+    for (int i = 1; i <= SIGRTMAX; i++)
+        signal(i, SIG_DFL); /* fails for SIGKILL, SIGSTOP and the C library's own: nothing to reset there */
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 static void execute(const struct inside *inside) __attribute__((noreturn));
 static void execute(const struct inside *inside)
 {
@@ -169,6 +190,8 @@ static void execute(const struct inside *inside)
     struct error err;
 
     setsid();
+    reset_signals();
+    umask(022);
     if (put_last(inside, &err) < 0)
         give_up(inside, REPORT_MISSING, &err);
     if (chdir(request->directory) < 0) {

@@ -107,7 +107,8 @@ static void judge_failure(struct keeper *k, const char *text)
         judge(k, VERDICT_FAILED, EIO, "%s", text);
 }
 
-static void read_report(struct keeper *k)
+/* Whether there was one. */
+static bool read_report(struct keeper *k)
 {
     char text[sizeof k->err->text + 2], control[CMSG_SPACE(2 * sizeof(int))];
     struct iovec part = {.iov_base = text, .iov_len = sizeof text - 1};
@@ -116,7 +117,7 @@ static void read_report(struct keeper *k)
     ssize_t length = recvmsg(k->report, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
     if (length <= 0)
-        return;
+        return false;
     text[length] = '\0';
     if (text[0] == REPORT_READY)
         take_ends(k, &message);
@@ -126,6 +127,7 @@ static void read_report(struct keeper *k)
         judge(k, VERDICT_MISSING, ENOTSUP, "%s%s", text + 1, missing_hint());
     else
         judge_failure(k, text + 1);
+    return true;
 }
 
 static void read_result(struct keeper *k)
@@ -213,7 +215,7 @@ static void follow(struct keeper *k)
             read_report(k);
         if (polled[0].revents)
             return;
-        if (polled[3].revents & (POLLERR | POLLNVAL))
+        if (polled[3].revents & (POLLERR | POLLHUP | POLLNVAL))
             end_all(k);
         look_at_time(k);
         if (k->killed && now_ms() >= k->until_ms)
@@ -250,6 +252,17 @@ static int start(struct keeper *k, const struct account *account, int report, in
     return k->pid < 0 ? -errno : 0;
 }
 
+/* A user may divide a group and yet not move a process there from his own (cgroup-v2.rst, Delegation Containment). */
+static int start_in_group_or_not(struct keeper *k, const struct account *account, int report, int result)
+{
+    int rc = start(k, account, report, result);
+
+    if (rc == 0 || !k->group.path)
+        return rc;
+    group_remove(&k->group);
+    return start(k, account, report, result);
+}
+
 static int begin(struct keeper *k, const struct account *account)
 {
     int report[2], result[2], rc;
@@ -258,7 +271,7 @@ static int begin(struct keeper *k, const struct account *account)
         return -errno;
     if (pipe2(result, O_CLOEXEC) < 0)
         return -errno;
-    rc = start(k, account, report[1], result[1]);
+    rc = start_in_group_or_not(k, account, report[1], result[1]);
     close(report[1]);
     close(result[1]);
     k->report = report[0];
@@ -275,12 +288,8 @@ static void finish(struct keeper *k)
         judge(k, VERDICT_FAILED, EBUSY, "its processes hang in the kernel and cannot be ended");
     while (k->result_fd >= 0 && !k->killed) /* all writers have gone */
         read_result(k);
-    while (!k->judged) {
-        struct pollfd polled = {.fd = k->report, .events = POLLIN};
-        if (poll(&polled, 1, 0) != 1 || !(polled.revents & POLLIN))
-            break;
-        read_report(k);
-    }
+    while (!k->judged && read_report(k))
+        ;
     judge_failure(k, "was ended from outside");
 }
 

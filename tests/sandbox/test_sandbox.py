@@ -55,6 +55,18 @@ class Result(Case):
     def test_without_end_is_cut_off(self):
         self.assertIn("wrote more than 1 MiB of result", self.fails("while True: os.write(3, b'x' * 65536)"))
 
+    def test_that_nobody_takes_is_not_waited_for(self):
+        process = self.start(self.request("/bin/sh", "-c", "exec sleep 4712"))
+        while subprocess.run(["pgrep", "-f", "^sleep 4712$"], capture_output=True, check=False).returncode:
+            time.sleep(0.02)
+        process.stdout.close()
+        self.assertEqual(process.wait(), 1)
+        process.stderr.close()
+
+    def test_the_environment_does_not_reach_the_program_that_sets_it_up(self):
+        """The dynamic linker would complain of it there."""
+        self.assertEqual(self.done(TRUE, environment=["LD_PRELOAD=/no/such/library", "ASAN_OPTIONS=help=1"]), (0, "", ""))
+
     def test_requests_that_are_none(self):
         for text in ("", "[]", "{", '{"uid": 1}', '{"uid": 1, "gid": 1, "user": "x", "directory": "x"}'):
             process = self.mode.sandbox(stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -348,6 +360,33 @@ import resource
 say(os.nice(0), resource.getrlimit(resource.RLIMIT_CORE))
 say(attempt(lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))), attempt(lambda: os.nice(-1)))
 """), "19 (1, 1)\nPermissionError PermissionError\n")
+
+
+class Groups(Case):
+    """Its own control group. The limits themselves need a machine whose controllers are of version 2."""
+
+    def setUp(self):
+        super().setUp()
+        mounts = [line.split()[4] for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines()
+                  if " - cgroup2 " in line]
+        if os.geteuid() != 0 or not mounts or not os.access(mounts[0], os.W_OK):
+            self.skipTest("only root can make a control group of version 2, where there is one")
+        self.group = pathlib.Path(tempfile.mkdtemp(prefix="carma-test-", dir=mounts[0]))
+        self.addCleanup(self.group.rmdir)
+
+    def test_of_its_own_is_gone_with_it(self):
+        if self.mode.drop:
+            self.skipTest("the group is not the user's: see below")
+        left = self.group / "sandbox-999999"
+        left.mkdir()
+        said = self.inside("say(open('/proc/self/cgroup').read())", cgroup=str(self.group))
+        self.assertRegex(said, f"0::.*/{self.group.name}/sandbox-[0-9]+\n")
+        self.assertEqual([path.name for path in self.group.iterdir() if path.is_dir()], [])
+
+    def test_that_cannot_be_had_is_done_without(self):
+        for group in (str(self.group) if self.mode.drop else str(self.top), "/no/such/group"):
+            self.assertEqual(self.inside("say('well')", cgroup=group), "well\n")
+            self.assertEqual(list(self.top.glob("sandbox-*")), [])
 
 
 class Rights(Case):
