@@ -13,7 +13,8 @@
 
 #define BIASES (TRAIT_QKV_BIAS | TRAIT_OUT_BIAS | TRAIT_MLP_BIAS)
 #define LLAMA  (TRAIT_ROTARY | TRAIT_RMS | TRAIT_GATED | TRAIT_FINAL_NORM)
-#define GEMMA  (LLAMA | TRAIT_TIED)
+#define GEMMA  (LLAMA | TRAIT_TIED | TRAIT_RMS_FULL)
+#define T5     (TRAIT_RMS | TRAIT_FINAL_NORM | TRAIT_RELATIVE | TRAIT_INNER_DROPOUT)
 #define BERT   (BIASES | TRAIT_POST_NORM | TRAIT_EMBED_NORM | TRAIT_TIED | TRAIT_HEAD_BIAS | TRAIT_HEAD_DENSE)
 #define NEOX   (BIASES | TRAIT_ROTARY | TRAIT_PARALLEL | TRAIT_FINAL_NORM)
 
@@ -41,7 +42,7 @@ static const struct family {
     {"mistral", TRANSFORMER_DECODER, LLAMA, "silu", false, 0, 0, 0},
     {"qwen2", TRANSFORMER_DECODER, LLAMA | TRAIT_QKV_BIAS, "silu", false, 0, 0, 0},
     {"qwen3", TRANSFORMER_DECODER, LLAMA | TRAIT_QK_NORM, "silu", false, 0, 0, 0},
-    {"smollm3", TRANSFORMER_DECODER, GEMMA, "silu", false, 0, 0, 0},
+    {"smollm3", TRANSFORMER_DECODER, LLAMA | TRAIT_TIED, "silu", false, 0, 0, 0},
     {"gemma", TRANSFORMER_DECODER, GEMMA, "gelu_pytorch_tanh", false, 0, 0, 0, 256000},
     {"gemma2", TRANSFORMER_DECODER, GEMMA | TRAIT_FOUR_NORMS, "gelu_pytorch_tanh", false, 0, 0, 0, 256000},
     {"gemma3_text", TRANSFORMER_DECODER, GEMMA | TRAIT_FOUR_NORMS | TRAIT_QK_NORM, "gelu_pytorch_tanh", false, 0, 0, 0,
@@ -51,10 +52,8 @@ static const struct family {
     {"xlm-roberta", TRANSFORMER_ENCODER, BERT | TRAIT_POOLER, "gelu", true, 512, 2, 0, 30522},
     {"camembert", TRANSFORMER_ENCODER, BERT | TRAIT_POOLER, "gelu", true, 512, 2, 0, 30522},
     {"distilbert", TRANSFORMER_ENCODER, BERT, "gelu", true, 512, 0, 0, 30522},
-    {"t5", TRANSFORMER_ENCODER_DECODER, TRAIT_RMS | TRAIT_FINAL_NORM | TRAIT_TIED | TRAIT_RELATIVE, "relu", true, 0, 0,
-     0, 32128},
-    {"mt5", TRANSFORMER_ENCODER_DECODER, TRAIT_RMS | TRAIT_FINAL_NORM | TRAIT_GATED | TRAIT_RELATIVE, "gelu_new", true,
-     0, 0, 0, 250112},
+    {"t5", TRANSFORMER_ENCODER_DECODER, T5 | TRAIT_TIED, "relu", true, 0, 0, 0, 32128},
+    {"mt5", TRANSFORMER_ENCODER_DECODER, T5 | TRAIT_GATED, "gelu_new", true, 0, 0, 0, 250112},
     {"vit", TRANSFORMER_VISION, BIASES | TRAIT_FINAL_NORM | TRAIT_POOLER, "gelu", false, 1, 0, 0, 0, 1000},
 };
 

@@ -62,8 +62,6 @@ static struct tape_value attend_fused(struct model *model, struct tape_value inp
     struct tape_value result;
     uint32_t sums;
 
-    for (int i = 1; i < 3 && !flash; i++)
-        inputs[i] = repeat(model, inputs[i], inputs[i].elements / t->kv_heads * t->heads);
     if (flash) {
         int64_t wide = batch * t->heads * padded(length, FLASH_ROWS);
         op.scratch[op.scratch_count++] = wide * padded(t->head_width, FLASH_WIDTH) * FULL_BYTES;
@@ -105,9 +103,10 @@ static struct tape_value product(struct model *model, struct tape_value a, struc
     return result;
 }
 
-/* In Python: scores, scaled, with the mask or bias, their softmax in full precision. */
+/* Scores, scaled, with the mask or bias, their softmax; in Python in full precision. `math`: by PyTorch, which scales
+ * queries and keys instead. */
 static struct tape_value attend_eager(struct model *model, struct tape_value inputs[3], int64_t rows, int64_t keys,
-                                      bool causal)
+                                      bool causal, bool math)
 {
     const struct transformer *t = model->transformer;
     int64_t elements = inputs[0].elements;
@@ -116,14 +115,17 @@ static struct tape_value attend_eager(struct model *model, struct tape_value inp
 
     for (int i = 1; i < 3; i++)
         inputs[i] = repeat(model, inputs[i], inputs[i].elements / t->kv_heads * t->heads);
+    for (int i = 0; i < 2 && math; i++)
+        inputs[i] = model_unary(model, inputs[i], 0, inputs[i].elements);
     scores = product(model, inputs[0], inputs[1], rows * keys);
     if (model->bias.elements)
         scores = model_add(model, scores, model_keep(model, &model->bias));
-    else
+    else if (!math)
         scores = model_unary(model, scores, 0, scores.elements);
     if (causal)
         scores = model_unary(model, scores, 0, scores.elements);
-    scores = model_unary(model, model_cast(model, scores, FULL_BYTES), KEEPS_OUTPUT, scores.elements);
+    scores = model_cast(model, scores, math ? bytes : FULL_BYTES);
+    scores = model_unary(model, scores, KEEPS_OUTPUT, scores.elements);
     scores = model_dropout(model, model_cast(model, scores, bytes), t->attention_dropout);
     return model_unary(model, product(model, scores, inputs[2], elements), 0, elements);
 }
@@ -154,6 +156,7 @@ struct tape_value model_attend(struct model *model, struct tape_value input, str
     const struct transformer *t = model->transformer;
     int64_t rows = input.elements / t->width * t->heads, keys = of.elements / t->width / model->lowering.batch;
     struct tape_value parts[3], result;
+    bool math; /* no fused kernel takes groups of heads in full precision */
 
     project(model, input, of, attention, parts);
     for (int i = 0; i < 2; i++) {
@@ -163,6 +166,10 @@ struct tape_value model_attend(struct model *model, struct tape_value input, str
     if (model->lowering.autocast)
         for (int i = 0; i < 3; i++)
             parts[i] = model_cast(model, parts[i], HALF_BYTES);
-    result = model->method->eager ? attend_eager(model, parts, rows, keys, causal) : attend_fused(model, parts, rows);
+    math = !model->method->eager && t->kv_heads != t->heads && parts->element_bytes == FULL_BYTES;
+    if (model->method->eager || math)
+        result = attend_eager(model, parts, rows, keys, causal, math);
+    else
+        result = attend_fused(model, parts, rows);
     return model_linear(model, result, &attention->out);
 }

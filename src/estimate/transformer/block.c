@@ -16,6 +16,7 @@ static struct tape_value mlp(struct model *model, struct tape_value input, const
         gate = model_activate(model, gate);
         up = model_multiply(model, gate, model_linear(model, input, &block->up));
     }
+    up = model_dropout(model, up, has(model, TRAIT_INNER_DROPOUT) && model->transformer->dropout);
     return model_linear(model, up, &block->down);
 }
 

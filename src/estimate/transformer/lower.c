@@ -182,18 +182,29 @@ static struct tape_value run_head(struct model *model, struct tape_value input)
     return model_linear(model, input, &model->head);
 }
 
-/* Cross entropy, of a decoder always in full precision. Without a head, a sum. The logits stay until the loss is there.
- */
+/* In full precision of a decoder, whose model casts the logits, and under autocast, whose log softmax reads them as
+ * they are. */
+static struct tape_value log_softmax(struct model *model, struct tape_value logits)
+{
+    struct tape_op op = {.inputs = &logits, .input_count = 1};
+    struct tape_value result;
+
+    if (model->transformer->kind == TRANSFORMER_DECODER)
+        logits = model_cast(model, logits, FULL_BYTES);
+    result = lowering_run_saving(&model->lowering, &op, logits.elements,
+                                 model->lowering.autocast ? FULL_BYTES : logits.element_bytes, true, NULL, 0);
+    tape_drop(&model->lowering.tape, logits.tensor);
+    return result;
+}
+
+/* Cross entropy; without a head, a sum. The logits stay until the loss is there. */
 static void learn(struct model *model, struct tape_value logits)
 {
     struct tape *tape = &model->lowering.tape;
-    bool full = model->lowering.autocast || model->transformer->kind == TRANSFORMER_DECODER;
     struct tape_value loss = model_keep(model, &logits), held = loss;
 
-    if (model->transformer->head != HEAD_NONE) {
-        loss = model_cast(model, loss, full ? FULL_BYTES : loss.element_bytes);
-        loss = model_unary(model, loss, KEEPS_OUTPUT, loss.elements);
-    }
+    if (model->transformer->head != HEAD_NONE)
+        loss = log_softmax(model, loss);
     loss = model_unary(model, loss, KEEPS_INPUT, 1);
     tape_drop(tape, held.tensor);
     tape_end_autocast(tape);

@@ -172,7 +172,10 @@ static struct tape_value normalise_rms(struct model *model, struct tape_value in
     scale = model_unary(model, model_keep(model, &full), KEEPS_INPUT, full.elements);
     scale = model_unary(model, scale, 0, rows);
     scale = model_unary(model, scale, KEEPS_OUTPUT, rows);
-    return weigh(model, model_cast(model, model_multiply(model, full, scale), bytes), norm);
+    full = model_multiply(model, full, scale);
+    if (model->transformer->traits & TRAIT_RMS_FULL)
+        return model_cast(model, weigh(model, full, norm), bytes);
+    return weigh(model, model_cast(model, full, bytes), norm);
 }
 
 struct tape_value model_normalise(struct model *model, struct tape_value input, const struct norm *norm)

@@ -44,6 +44,8 @@ enum transformer_trait {
     TRAIT_HEAD_BIAS = 1 << 15,
     TRAIT_HEAD_DENSE = 1 << 16, /* dense layers before the heads, as BERT's; a pooler where there is no head */
     TRAIT_POOLER = 1 << 17,
+    TRAIT_RMS_FULL = 1 << 19, /* Gemma: the weight is added to one and multiplied in full precision */
+    TRAIT_INNER_DROPOUT = 1 << 20,
     TRAIT_RELATIVE = 1 << 18 /* T5's positions: a bias on the scores; no scaling */
 };
 
