@@ -115,9 +115,9 @@ class _Answer:
         foreign = [os.path.realpath(places[name]) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")]
         own = os.path.dirname(os.path.realpath(__file__))
         foreign += [own + os.sep, own + "_auto" + os.sep]
-        found = {getattr(module, "__file__", None) for module in list(sys.modules.values())} | self.read | {self.script()}
+        imported = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
         answer = []
-        for path in sorted(os.path.abspath(path) for path in found if path):
+        for path in sorted(os.path.abspath(path) for path in imported | self.read | {self.script()} if path):
             real = os.path.realpath(path)
             if real.startswith(tuple(foreign)) or "/site-packages/" in real or "/dist-packages/" in real:
                 continue
@@ -204,7 +204,7 @@ def begin(descriptor, start):
     from carma import script
 
     try:
-        recorder = script.watch(_forever, STEPS, None, answer.found)
+        recorder = script.watch(_forever, STEPS, answer.found)
     except CaptureError as error:
         answer.write(False, reason=str(error), closeness=FAILED)
         os._exit(1)

@@ -27,6 +27,10 @@ def _arguments():
         "--longest", type=int, metavar="N",
         help="a last step with batches of which each dimension that differs between steps (sentences' length) is N",
     )  # fmt: skip
+    parser.add_argument(
+        "--example-batch", metavar="FILE",
+        help="of torch.save() or a .npz: every data loader gives this batch, where the data are not here",
+    )  # fmt: skip
     parser.add_argument("--name", help="of the model; default: its class")
     parser.add_argument("script", metavar="SCRIPT")
     parser.add_argument("arguments", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="the script's own")
@@ -62,11 +66,12 @@ def main():
         import torch  # noqa: F401
     except ImportError as error:
         sys.exit(f"carma.capture: {error}: install PyTorch for {sys.executable}")
-    from carma import script, step, writer
+    from carma import example, script, step, writer
     from carma.errors import CaptureError
 
     try:
-        recorded = [script.record(arguments.script, run, arguments.steps, arguments.longest) for run in runs]
+        batch = example.load(arguments.example_batch) if arguments.example_batch is not None else None
+        recorded = [script.record(arguments.script, run, arguments.steps, arguments.longest, batch) for run in runs]
         (trace, header), other = recorded[0], recorded[1][0] if len(recorded) > 1 else None
         if other is not None and other.batch == trace.batch:
             raise CaptureError(f"--batch {arguments.batch}: the script trained with {trace.batch} both times")

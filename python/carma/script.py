@@ -14,7 +14,7 @@ import traceback
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from carma import cuda, distributed, imports, missing, pretend, values, writer
+from carma import cuda, distributed, example, imports, missing, pretend, values, writer
 from carma.divided import DividedRecorder
 from carma.errors import CaptureError
 from carma.follower import Enough, Follower, follow_optimizers
@@ -145,9 +145,9 @@ def _pretend_machine(stack, recorder):
     })  # fmt: skip
 
 
-def watch(stack, steps, longest, hand_over):
+def watch(stack, steps, hand_over, longest=None, batch=None):
     """From here on, until the stack is left, training in this process is recorded. Returns the recorder.
-    hand_over(trace, header) is called when the last step is done."""
+    hand_over(trace, header) is called when the last step is done. batch: what all data loaders give."""
     divided = pretend.mapping() == "cuda"
     recorder = stack.enter_context(pretend.gpu(DividedRecorder if divided else Recorder, divided))
 
@@ -169,6 +169,8 @@ def watch(stack, steps, longest, hand_over):
     recorder.follower = follower
     follow_optimizers(stack, follower, pretend.replace)
     _load_in_this_process(stack, divided)
+    if batch is not None:
+        example.replace(stack, pretend.replace, recorder, batch)
     _compile_nothing(stack, recorder)
     if divided:
         _pretend_machine(stack, recorder)
@@ -177,10 +179,10 @@ def watch(stack, steps, longest, hand_over):
     return recorder
 
 
-def _watched(path, arguments, steps, longest, hand_over):
+def _watched(path, arguments, steps, hand_over, longest, batch):
     """Runs the script in this process."""
     with contextlib.ExitStack() as stack:
-        recorder = watch(stack, steps, longest, hand_over)
+        recorder = watch(stack, steps, hand_over, longest, batch)
         pretend.replace(stack, sys, "argv", [path, *arguments])
         pretend.replace(stack, sys, "path", [os.path.dirname(os.path.abspath(path)), *sys.path])
         try:
@@ -225,7 +227,7 @@ def one_line(path, error):
     return f"{place}: {type(error).__name__}: {first[:300]}"
 
 
-def record(path, arguments, steps, longest=None):
+def record(path, arguments, steps, longest=None, batch=None):
     """In a process of its own, so that nothing of one run is left for the next."""
     source, sink = os.pipe()
     sys.stdout.flush()
@@ -234,7 +236,7 @@ def record(path, arguments, steps, longest=None):
         os.close(source)
         answer = []
         try:
-            _watched(path, arguments, steps, longest, lambda *found: answer.append(("done", *found)))
+            _watched(path, arguments, steps, lambda *found: answer.append(("done", *found)), longest, batch)
         except BaseException as error:
             if not answer:  # what fails after the last step does not matter
                 if os.environ.get("CARMA_CAPTURE_TRACEBACK"):

@@ -387,6 +387,43 @@ for length in itertools.count(5):
             self.assertIn(doubt, self.file().doubts)
             self.assertIn(4 * length * 8 * 4, self.file().sizes("a", steps, "forward"))
 
+    def test_an_example_batch_stands_in_for_data_that_are_not_here(self):
+        import numpy
+
+        text = """
+import sys, torch
+class Words(torch.utils.data.Dataset):
+    def __init__(self, path):
+        self.lines = open(path).readlines()
+    def __len__(self):
+        return len(self.lines)
+    def __getitem__(self, index):
+        return self.lines[index]
+loader = torch.utils.data.DataLoader(Words("/nonexistent/words.txt"), batch_size=int(sys.argv[1]), shuffle=True)
+model = torch.nn.Linear(30, 8).cuda()
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for batch in loader:
+    torch.nn.functional.cross_entropy(model(batch[X].cuda()), batch[Y].cuda()).backward()
+    optimizer.step()
+"""
+        pair, named = self.folder / "pair.pt", self.folder / "named.npz"
+        torch.save((torch.ones(4, 30), torch.ones(4, dtype=torch.long)), pair)
+        numpy.savez(named, words=numpy.ones((4, 30), "float32"), classes=numpy.ones(4, "int64"))
+        for path, words, classes in ((pair, "0", "1"), (named, "'words'", "'classes'")):
+            script = text.replace("X", words).replace("Y", classes)
+            for size in (3, 8):  # it is cut, or repeated
+                done, _ = self.script(script, "--example-batch", path, arguments=(str(size),))
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn(size * 30 * 4, self.file().sizes("a", 2, "forward"))
+                self.assertIn("the example batch stands in", self.file().doubts)
+        done, _ = self.script(text, arguments=("3",))
+        self.assertIn("FileNotFoundError: [Errno 2] No such file or directory: '/nonexistent/words.txt'", done.stderr)
+        for path, reason in ((self.folder / "absent.pt", "No such file"), (self.folder / "empty.pt", "no tensor in it")):
+            if path.stem == "empty":
+                torch.save([], path)
+            done, _ = self.script(text, "--example-batch", path, arguments=("3",))
+            self.assertRegex(done.stderr, f"^carma.capture: --example-batch {path}: .*{reason}")
+
     def test_precision_is_that_of_the_products(self):
         half = self.recorded(**{"torch.zeros(99, 64)": "torch.zeros(99, 64).bfloat16()",
                                 "model.to(device)": "model.to(device).bfloat16()"})  # fmt: skip
