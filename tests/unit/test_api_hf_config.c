@@ -180,6 +180,14 @@ static void test_methods(void **state)
     /* 4 bits and a byte for every 64 of them */
     other = train("qlora", "bf16", "adamw");
     assert_true(other.at_peak[MEMORY_PARAMETER] < train("lora", "bf16", "adamw").at_peak[MEMORY_PARAMETER]);
+    /* bf16 is every tensor's that is not packed; under autocast the plain ones are in full precision */
+    assert_true(other.at_peak[MEMORY_PARAMETER] < train("qlora", "amp", "adamw").at_peak[MEMORY_PARAMETER]);
+    other = train("lora,rank=8,adapter_bf16,adapter_dropout", "bf16", "sgd");
+    assert_true(other.at_peak[MEMORY_PARAMETER] == (PARAMETERS + 4 * 2 * 2 * 8 * 256) * 2);
+    assert_true(other.at_peak[MEMORY_ACTIVATION] <
+                train("lora,rank=8,adapter_dropout", "bf16", "sgd").at_peak[MEMORY_ACTIVATION]);
+    assert_true(train("lora,chunked_loss", "bf16", "sgd").peak_allocated_bytes <
+                train("lora", "bf16", "sgd").peak_allocated_bytes);
 }
 
 /* Of each GPU's share: ZeRO 1 the optimizer's states, 2 the gradients as well, 3 the parameters as well. */
@@ -197,6 +205,10 @@ static void test_shares(void **state)
     assert_true(stage[2].at_peak[MEMORY_GRADIENT] < stage[1].at_peak[MEMORY_GRADIENT]);
     assert_true(stage[3].at_peak[MEMORY_PARAMETER] < stage[2].at_peak[MEMORY_PARAMETER]);
     assert_true(stage[4].peak_allocated_bytes < stage[0].peak_allocated_bytes);
+    /* FSDP's own mixed precision has parameters in full precision, as DeepSpeed has; FSDP of a bf16 model has not */
+    assert_true(train_batch(1, "fsdp,world=4", "bf16", "adamw_fused").at_peak[MEMORY_OPTIMIZER] == PARAMETERS);
+    assert_true(train_batch(1, "fsdp,world=4", "amp", "adamw_fused").at_peak[MEMORY_OPTIMIZER] == PARAMETERS * 3);
+    assert_true(train_batch(1, "zero3,world=4", "bf16", "adamw_fused").at_peak[MEMORY_OPTIMIZER] == PARAMETERS * 3);
 }
 
 static void refuse_training(const char *method, int64_t batch_size, int64_t sequence_length, int rc,

@@ -197,13 +197,27 @@ static struct tape_value log_softmax(struct model *model, struct tape_value logi
     return result;
 }
 
+/* Of words, part by part: a part's gradient is gone when the next one's is made, and its logarithms alone stay. */
+static struct tape_value lose_by_parts(struct model *model, struct tape_value logits)
+{
+    struct tape_op op = {.inputs = &logits, .input_count = 1};
+    int64_t logarithms = tape_bytes(&logits);
+    struct tape_value result = lowering_run_saving(&model->lowering, &op, model->tokens, logits.element_bytes, false,
+                                                   &logarithms, 1);
+
+    tape_drop(&model->lowering.tape, logits.tensor);
+    return result;
+}
+
 /* Cross entropy; without a head, a sum. The logits stay until the loss is there. */
 static void learn(struct model *model, struct tape_value logits)
 {
     struct tape *tape = &model->lowering.tape;
     struct tape_value loss = model_keep(model, &logits), held = loss;
 
-    if (model->transformer->head != HEAD_NONE)
+    if (model->transformer->head == HEAD_LANGUAGE && model->method->chunked_loss)
+        loss = lose_by_parts(model, loss);
+    else if (model->transformer->head != HEAD_NONE)
         loss = log_softmax(model, loss);
     loss = model_unary(model, loss, KEEPS_INPUT, 1);
     tape_drop(tape, held.tensor);
@@ -271,6 +285,15 @@ static void take_static(struct model *model, int64_t bytes, enum memory_category
         tape_alloc(&model->lowering.tape, bytes < PROGRAM_MAX_BYTES ? bytes : PROGRAM_MAX_BYTES, category);
 }
 
+/* FSDP holds the parameters as they are made: in full precision where it computes by its own mixed precision alone. */
+static bool keeps_masters(const struct model *model)
+{
+    uint8_t sharding = model->method->sharding;
+
+    return sharding != SHARDING_NONE &&
+           !(sharding == SHARDING_FSDP && model->lowering.training->precision == PRECISION_BF16);
+}
+
 /* The memory of one of several GPUs, beside the parameters' and gradients' own (docs/estimation.md has the rules). */
 static void take_shares(struct model *model, int64_t trained, int64_t largest)
 {
@@ -280,7 +303,7 @@ static void take_shares(struct model *model, int64_t trained, int64_t largest)
 
     if (method->sharding == SHARDING_NONE && world > 1) /* DistributedDataParallel's buckets */
         take_static(model, trained * FULL_BYTES, MEMORY_GRADIENT);
-    if (method->sharding != SHARDING_NONE && model->half) /* the parameters in full precision; FSDP's gradients, too */
+    if (keeps_masters(model) && model->half) /* the parameters in full precision; FSDP's gradients, too */
         take_static(model, trained / world * FULL_BYTES, MEMORY_OPTIMIZER);
     if (deepspeed)
         take_static(model, (trained < SHARD_BUCKET ? trained : SHARD_BUCKET) * bytes, MEMORY_GRADIENT);
@@ -296,7 +319,7 @@ static void prepare_sharding(struct model *model)
     tape->state_shards = sharding >= SHARDING_ZERO1 ? model->method->world : 1;
     tape->gradient_shards = sharding >= SHARDING_ZERO2 ? model->method->world : 1;
     tape->parameter_shards = sharding >= SHARDING_ZERO3 ? model->method->world : 1;
-    tape->state_bytes = sharding == SHARDING_NONE ? 0 : FULL_BYTES;
+    tape->state_bytes = keeps_masters(model) ? FULL_BYTES : 0;
 }
 
 /* Elements of trained parameters, and the most of any block's. */
@@ -340,14 +363,14 @@ static void count(const struct model *model, int64_t parameters)
 int transformer_lower(struct program *program, const struct transformer *transformer, const struct training *training,
                       const struct method *method, struct error *err)
 {
-    bool half = training->precision == PRECISION_BF16 ||
-                (training->precision == PRECISION_AMP && method->sharding != SHARDING_NONE);
-    bool narrow = half || (method->tuning == TUNING_LORA && training->precision == PRECISION_AMP);
+    bool amp = training->precision == PRECISION_AMP, plain = training->precision == PRECISION_BF16;
+    bool half = plain || (amp && method->sharding != SHARDING_NONE);
+    bool narrow = half || (amp && method->tuning == TUNING_LORA);
     int64_t patches = transformer->patch ? transformer->image / transformer->patch : 0, trained, largest;
     struct model model = {.transformer = transformer,
                           .method = method,
                           .half = half,
-                          .plain_bytes = narrow && method->tuning != TUNING_QLORA ? HALF_BYTES : FULL_BYTES,
+                          .plain_bytes = plain || (narrow && method->tuning != TUNING_QLORA) ? HALF_BYTES : FULL_BYTES,
                           .frozen = method->tuning != TUNING_FULL};
     int rc;
 

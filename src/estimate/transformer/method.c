@@ -43,6 +43,8 @@ static bool take_word(const char *word, struct method *method)
         {"qlora", offsetof(struct method, tuning), TUNING_QLORA},
         {"checkpointing", offsetof(struct method, checkpointing), true},
         {"eager", offsetof(struct method, eager), true},
+        {"adapter_bf16", offsetof(struct method, adapter_bf16), true},
+        {"chunked_loss", offsetof(struct method, chunked_loss), true},
         {"adapter_dropout", offsetof(struct method, adapter_dropout), true},
         {"targets=qv", offsetof(struct method, targets), TARGETS_QV},
         {"targets=attention", offsetof(struct method, targets), TARGETS_ATTENTION},

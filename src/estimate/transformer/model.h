@@ -48,6 +48,12 @@ struct model {
     int64_t length, tokens;   /* of a sample, of the batch */
 };
 
+/* Of an element of an adapter and of what goes into it. */
+static inline uint8_t adapter_bytes(const struct model *model)
+{
+    return model->method->adapter_bf16 ? HALF_BYTES : FULL_BYTES;
+}
+
 /* Parameters in the order in which the modules are made (modules.c). */
 void model_add_modules(struct model *model);
 int64_t model_parameters(const struct transformer *transformer);

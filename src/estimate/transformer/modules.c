@@ -52,7 +52,7 @@ static struct linear make_linear(struct model *model, const char *name, int64_t 
 static struct linear make_inner(struct model *model, const char *name, int64_t in, int64_t out, bool bias, bool adapted)
 {
     struct linear linear = {.in = in, .out = out, .count = bias ? 2 : 1, .adapter = TAPE_NONE};
-    struct tape_parameter adapter = {.element_bytes = FULL_BYTES};
+    struct tape_parameter adapter = {.element_bytes = adapter_bytes(model)};
 
     if (model->method->tuning != TUNING_QLORA) {
         linear = make_linear(model, name, in, out, bias);

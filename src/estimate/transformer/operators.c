@@ -109,7 +109,7 @@ static struct tape_value adapt(struct model *model, struct tape_value base, stru
 {
     uint8_t bytes = base.element_bytes;
     int64_t rank = model->method->rank;
-    struct tape_value part = model_cast(model, input, FULL_BYTES);
+    struct tape_value part = model_cast(model, input, adapter_bytes(model));
 
     part = model_dropout(model, part, model->method->adapter_dropout);
     part = multiply(model, part, linear->adapter, 1, linear->in, rank);

@@ -75,6 +75,8 @@ struct method {
     bool checkpointing; /* of each layer's activations */
     bool eager;         /* attention with a matrix of scores */
     bool adapter_dropout;
+    bool adapter_bf16; /* the adapters' own precision; else full, as PEFT makes it */
+    bool chunked_loss; /* cross entropy by parts of the batch, in the logits' precision */
     int64_t rank;
     int64_t accumulation; /* batches for each step of the optimizer */
     int64_t sequence;     /* tokens; not of TRANSFORMER_VISION */
@@ -82,8 +84,8 @@ struct method {
 };
 
 #define METHOD_TEXT                                                                                                    \
-    "full, lora, qlora, rank=N, targets=qv|attention|all, adapter_dropout, checkpointing, eager, accumulate=N, "       \
-    "zero1, zero2, zero3, fsdp, world=N"
+    "full, lora, qlora, rank=N, targets=qv|attention|all, adapter_dropout, adapter_bf16, checkpointing, eager, "       \
+    "chunked_loss, accumulate=N, zero1, zero2, zero3, fsdp, world=N"
 
 #define SEQUENCE_DEFAULT 512 /* tokens */
 
