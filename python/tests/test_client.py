@@ -74,7 +74,8 @@ class Specification(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder, "resnet.txt")
             file.write_text("Layer\n")
-            made = submission.specification(["a/train", "x"], dict(
+            pathlib.Path(folder, "x.py").write_text("foobar")
+            made = submission.specification(["a/train", "x.py", "none.py"], dict(
                 gpus=2, gpu_memory="12G", max_slowdown=1.5, exclusive=True, mps_threads=50, mps_memory_limit="12G",
                 cpus=8, memory="64G", share="time-slice", time="90", signal="USR1@120", requeue=True, hold=True, chdir=folder, output="o", error="/e",
                 conda="tf", summary=file, capture=file, batch_size=128, optimizer="momentum", precision="amp",
@@ -83,7 +84,7 @@ class Specification(unittest.TestCase):
             self.assertLessEqual(set(made), set(golden))
             for member in ("gpus", "gpu_memory_bytes", "max_slowdown_permille", "mps_threads_percent", "mps_memory_limit_bytes",
                            "cpus", "host_memory_bytes", "share", "exclusive", "held", "time_limit_ns", "signal", "signal_before_ns", "requeue",
-                           "summary_name", "batch_size", "optimizer", "precision", "conda_environment"):  # fmt: skip
+                           "summary_name", "batch_size", "optimizer", "precision", "conda_environment", "code"):  # fmt: skip
                 self.assertEqual(made[member], golden[member], member)
             self.assertEqual((made["name"], made["environment"], made["error"]), ("train", ["A=b"], "/e"))
             self.assertEqual(made["output"], os.path.realpath(folder) + "/o")

@@ -1,15 +1,18 @@
 #include "cli/job/submit.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/digest.h"
 #include "base/file.h"
 #include "base/memory.h"
 
 #define DEFAULT_OUTPUT "carma-%j.out"
+#define CODE_MOST      (1 << 20) /* bytes of a program file; a larger one is data */
 
 static void replace(char **member, char *value)
 {
@@ -81,6 +84,32 @@ static void complete_environment(struct job_spec *spec)
     }
 }
 
+static bool is_program_file(const char *word)
+{
+    const char *end = strrchr(word, '.');
+
+    return end && (strcmp(end, ".py") == 0 || strcmp(end, ".sh") == 0);
+}
+
+/* What the command will run counts, not only its name. One that cannot be read is told by the job itself. */
+static void complete_code(struct job_spec *spec)
+{
+    uint64_t digest = DIGEST_EMPTY;
+
+    for (size_t i = 0; i < spec->command.count; i++) {
+        CLEANUP(free_ptr) char *path = NULL;
+        CLEANUP(free_ptr) char *text = NULL;
+        size_t length;
+        if (!is_program_file(spec->command.items[i]))
+            continue;
+        path = submit_join(spec->directory, spec->command.items[i]);
+        if (file_read(path, CODE_MOST, &text, &length, NULL) == 0)
+            digest = digest_add(digest, text, length);
+    }
+    if (digest != DIGEST_EMPTY)
+        replace(&spec->code, xasprintf("%016" PRIx64, digest));
+}
+
 int submit_complete(struct job_spec *spec, const char *default_name, const struct job_spec *options, struct error *err)
 {
     int rc;
@@ -102,6 +131,7 @@ int submit_complete(struct job_spec *spec, const char *default_name, const struc
         return rc;
     complete_outputs(spec);
     complete_environment(spec);
+    complete_code(spec);
     return job_spec_check(spec, err);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "api/workload_key.h"
 #include "base/digest.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
@@ -81,32 +82,6 @@ static void set_request(const struct config *config, const struct job_spec *spec
     }
 }
 
-/* The text's end included. */
-static uint64_t mix(uint64_t digest, const char *text)
-{
-    return digest_add(digest, text, strlen(text) + 1);
-}
-
-/* Two submissions with the same key are runs of the same thing: same user, command, batch size, model and training. Of
- * a script it is the text with its arguments, and not its path. */
-static void set_workload(const struct job_spec *spec, uid_t uid, char workload[static RECORD_WORKLOAD_SIZE])
-{
-    const char *const model[] = {spec->summary,   spec->capture,   spec->optimizer,
-                                 spec->precision, spec->hf_config, spec->method};
-    uint64_t hash = DIGEST_EMPTY ^ uid ^ ((uint64_t)spec->batch_size << 32);
-
-    if (spec->sequence_length > 0)
-        hash = digest_add(hash, &spec->sequence_length, sizeof spec->sequence_length);
-    if (spec->script)
-        hash = mix(hash, spec->script);
-    for (size_t i = spec->script ? 1 : 0; i < spec->command.count; i++)
-        hash = mix(hash, spec->command.items[i]);
-    for (size_t i = 0; i < array_size(model); i++)
-        if (model[i])
-            hash = mix(hash ^ (i + 1), model[i]);
-    snprintf(workload, RECORD_WORKLOAD_SIZE, "%016" PRIx64, hash);
-}
-
 static void set_wants(const struct config *config, const struct job_spec *spec, const struct job_estimate *estimate,
                       uid_t uid, struct record_submitted *wants)
 {
@@ -123,7 +98,7 @@ static void set_wants(const struct config *config, const struct job_spec *spec, 
                                        .signal_before_ns = spec->signal_before_ns < 0 ? 0 : spec->signal_before_ns,
                                        .requeue = spec->requeue};
     set_request(config, spec, estimate, wants);
-    set_workload(spec, uid, wants->workload);
+    workload_key(spec, uid, wants->workload);
 }
 
 /* Their content is in the estimate and the key: nothing needs them again. */
@@ -247,7 +222,7 @@ static int take_request_id(struct submission *submission, const char *id)
         return 400;
     }
     snprintf(submission->request_id, sizeof submission->request_id, "%s", id);
-    submission->digest = mix(DIGEST_EMPTY, submission->body);
+    submission->digest = digest_of_text(submission->body);
     return 201;
 }
 

@@ -1,0 +1,120 @@
+/* Which jobs are runs of the same thing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "api/workload_key.h"
+#include "base/memory.h"
+
+enum key { SAME_KEY, OTHER_KEY };
+enum kin { SAME_KIN, OTHER_KIN };
+
+struct variant {
+    const char *command; /* words parted by spaces */
+    enum key key;
+    enum kin kin;
+    const char *environment; /* NULL: the first's */
+    const char *directory;
+    const char *code;
+    const char *script;
+    uid_t uid;
+};
+
+static const struct variant first = {.command = "python3 -u train.py --batch-size 32 --lr 0.1 --seed 1 -v --out a",
+                                     .environment = "BATCH_SIZE=8 LANG=C",
+                                     .directory = "/home/u",
+                                     .code = "0123456789abcdef",
+                                     .uid = 1000};
+
+/* Members that are not there are the first's. */
+static const struct variant variants[] = {
+    {"python3 -u train.py --batch-size 32 --lr 0.1 --seed 1 -v --out a", SAME_KEY, SAME_KIN},
+    {"python3 -u train.py --batch-size 32 --lr 3e-4 --seed 2 -v --out b", SAME_KEY, SAME_KIN},
+    {"python3 -u train.py --batch-size 32 --learning_rate=-1 --random-seed=2 -v", SAME_KEY, SAME_KIN},
+    {"python3 -u train.py --batch-size 32 --lr -1 -v", SAME_KEY, SAME_KIN},
+    {"python3 -u train.py --batch-size 32 +run.seed=4 optimizer.lr=1 -v", SAME_KEY, SAME_KIN},
+    {"python3 -u train.py --batch-size 32 --seed -v", SAME_KEY, SAME_KIN}, /* -v is no value */
+    {"python3 -u train.py --batch-size 64 --lr 0.1 --seed 1 -v --out a", OTHER_KEY, SAME_KIN},
+    {"python3 -u train.py --batch-size 32 --lr 0.1 --seed 1 --out a", OTHER_KEY, SAME_KIN},
+    {"python3 -u train.py --batch-size 32 --lr 0.1 --seeds 1 -v --out a", OTHER_KEY, SAME_KIN},
+    {"python3 -u train.py --batch-size 32 --seed 1 2 -v", OTHER_KEY, SAME_KIN},
+    {"python3 -u other.py --batch-size 32 --lr 0.1 --seed 1 -v --out a", OTHER_KEY, OTHER_KIN},
+    {"python3 -m train --batch-size 32 --lr 0.1 --seed 1 -v --out a", OTHER_KEY, OTHER_KIN},
+    {.command = NULL, OTHER_KEY, SAME_KIN, .environment = "BATCH_SIZE=16 LANG=C"},
+    {.command = NULL, SAME_KEY, SAME_KIN, .environment = "LANG=en BATCH_SIZE=8"},
+    {.command = NULL, OTHER_KEY, SAME_KIN, .environment = "MODEL_NAME=x BATCH_SIZE=8"},
+    {.command = NULL, SAME_KEY, SAME_KIN, .environment = "BATCH_SIZE=8 SEED=BATCH"},
+    {.command = NULL, OTHER_KEY, OTHER_KIN, .directory = "/home/u/v"},
+    {.command = NULL, OTHER_KEY, SAME_KIN, .code = "0123456789abcde0"},
+    {.command = NULL, OTHER_KEY, OTHER_KIN, .uid = 1001},
+    {.command = NULL, OTHER_KEY, OTHER_KIN, .script = "python3 train.py"},
+};
+
+static void add_words(struct spec_strings *strings, const char *words)
+{
+    CLEANUP(free_ptr) char *copy = xstrdup(words);
+    char *rest = copy;
+
+    for (char *word = strsep(&rest, " "); word; word = strsep(&rest, " "))
+        spec_strings_add(strings, word);
+}
+
+static void keys_of(const struct variant *variant, char key[static RECORD_WORKLOAD_SIZE],
+                    char kin[static RECORD_WORKLOAD_SIZE])
+{
+    struct job_spec spec;
+    const char *code = variant->code ? variant->code : first.code;
+
+    job_spec_init(&spec);
+    add_words(&spec.command, variant->command ? variant->command : first.command);
+    add_words(&spec.environment, variant->environment ? variant->environment : first.environment);
+    spec.directory = xstrdup(variant->directory ? variant->directory : first.directory);
+    spec.code = xstrdup(code);
+    spec.script = variant->script ? xstrdup(variant->script) : NULL;
+    workload_key(&spec, variant->uid ? variant->uid : first.uid, key);
+    workload_kin(&spec, variant->uid ? variant->uid : first.uid, kin);
+    job_spec_release(&spec);
+}
+
+static void test_variants(void **state)
+{
+    char key[RECORD_WORKLOAD_SIZE], kin[RECORD_WORKLOAD_SIZE], first_key[RECORD_WORKLOAD_SIZE],
+        first_kin[RECORD_WORKLOAD_SIZE];
+
+    (void)state;
+    keys_of(&first, first_key, first_kin);
+    for (size_t i = 0; i < array_size(variants); i++) {
+        keys_of(&variants[i], key, kin);
+        if ((strcmp(key, first_key) == 0) != (variants[i].key == SAME_KEY))
+            fail_msg("variant %zu: the key is %s, the first's %s", i, key, first_key);
+        if ((strcmp(kin, first_kin) == 0) != (variants[i].kin == SAME_KIN))
+            fail_msg("variant %zu: the kin is %s, the first's %s", i, kin, first_kin);
+    }
+}
+
+/* Of a script only the text counts, under whatever name it is submitted; its arguments do as a command's. */
+static void test_scripts(void **state)
+{
+    char key[RECORD_WORKLOAD_SIZE], same[RECORD_WORKLOAD_SIZE], kin[RECORD_WORKLOAD_SIZE];
+    const struct variant script = {.command = "a.sh 32 --seed 1", .script = "python3 train.py \"$@\""},
+                         renamed = {.command = "b.sh 32 --seed 2", .script = "python3 train.py \"$@\""},
+                         larger = {.command = "a.sh 64 --seed 1", .script = "python3 train.py \"$@\""};
+
+    (void)state;
+    keys_of(&script, key, kin);
+    keys_of(&renamed, same, kin);
+    assert_string_equal(key, same);
+    keys_of(&larger, same, kin);
+    assert_string_not_equal(key, same);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_variants), cmocka_unit_test(test_scripts)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
