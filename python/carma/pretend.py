@@ -10,6 +10,7 @@ import importlib
 import types
 
 import torch
+from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.overrides import TorchFunctionMode
 from torch.utils import _python_dispatch as python_dispatch
@@ -17,7 +18,7 @@ from torch.utils import _python_dispatch as python_dispatch
 from carma import attention, recurrent
 from carma.divided import INITIALISED
 from carma.errors import CaptureError
-from carma.versions import CURRENT, torch_version
+from carma.versions import CURRENT, OLDEST, torch_version
 
 _registered = False
 
@@ -33,7 +34,7 @@ def mapping():
             )
         return "cuda"
     raise CaptureError(
-        f"torch {torch.__version__} cannot be recorded: 1.13 can, and {CURRENT}, whose fake tensors may request a CUDA "
+        f"torch {torch.__version__} cannot be recorded: 1.13 can, and {OLDEST} to {CURRENT}, whose fake tensors may request a CUDA "
         "device where there is none"
     )
 
@@ -198,6 +199,7 @@ def _as_if_cuda(stack):
         lambda scaler, optimizer, state, *args, **kwargs: optimizer.step(*args, **kwargs),
     )
     replace(stack, torch.cuda.amp.common, "amp_definitely_not_available", lambda: False)
+    replace(stack, fake_tensor, "init_gpu_context", lambda device: None)  # 2.10 would take a real one
     optimizers = importlib.import_module("torch.optim.optimizer")  # torch.optim hides it
     for types_ in (optimizers._foreach_supported_types, _foreach_utils._foreach_supported_types):
         types_.append(FakeTensor)

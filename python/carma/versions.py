@@ -2,7 +2,7 @@
 
 import torch
 
-CURRENT = "2.15"  # tested; others of about its age may do
+OLDEST, CURRENT = "2.10", "2.15"  # that are tested; those between may do
 
 
 def tensors_in(value, found=None):
