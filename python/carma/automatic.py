@@ -112,14 +112,13 @@ class _Answer:
     def _files(self):
         """The user's own: neither Python's nor a library's."""
         places = sysconfig.get_paths()
-        foreign = [os.path.realpath(places[name]) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-        own = os.path.dirname(os.path.realpath(__file__))
-        foreign += [own + os.sep, own + "_auto" + os.sep]
+        own = os.path.dirname(os.path.abspath(__file__))
+        foreign = [own, own + "_auto", *(places[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))]
+        foreign = tuple(root + os.sep for path in foreign for root in (os.path.abspath(path), os.path.realpath(path)))
         imported = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
         answer = []
-        for path in sorted(os.path.abspath(path) for path in imported | self.read | {self.script()} if path):
-            real = os.path.realpath(path)
-            if real.startswith(tuple(foreign)) or "/site-packages/" in real or "/dist-packages/" in real:
+        for path in sorted({os.path.abspath(path) for path in imported | self.read | {self.script()} if path}):
+            if path.startswith(foreign) or "/site-packages/" in path or "/dist-packages/" in path:
                 continue
             with contextlib.suppress(OSError):
                 if os.path.isfile(path) and (path.endswith(".py") or os.path.getsize(path) <= SETTINGS_SIZE):

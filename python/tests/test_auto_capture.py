@@ -157,6 +157,18 @@ class Untouched(Case):
         self.assertEqual(self.output, "True 4\n")
 
 
+@unittest.skipUnless(TORCH and torch.__version__.startswith("1.13"), "needs PyTorch 1.13")
+class Old(Case):
+    def test_a_script_that_takes_the_cpu_where_there_is_no_gpu(self):
+        self.file("settings.json", "{}")
+        path = self.file("train.py", f"import torch; open('settings.json').read(); batch = 6\n{LOOP.replace('.cuda()', '')}"
+                         .replace("\nwhile", "\nmodel = torch.nn.Linear(10, 5)\n"
+                                  "optimizer = torch.optim.Adam(model.parameters())\nwhile"))  # fmt: skip
+        header, text = self.captured(sys.executable, "train.py")
+        self.assertIn("\nmapping cpu\nmodel Linear\nbatch 6\n", text)
+        self.assertEqual([name for name, _ in header["files"]], [str(self.folder / "settings.json"), str(path)])
+
+
 @unittest.skipUnless(CURRENT, "needs a current PyTorch")
 class Commands(Case):
     def setUp(self):
