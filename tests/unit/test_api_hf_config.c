@@ -157,6 +157,7 @@ static struct replay_result train(const char *method, const char *precision, con
 }
 
 #define PARAMETERS INT64_C(4708608) /* of that Llama */
+#define ROOT       ((2 * 1000 + 1) * INT64_C(256))
 
 static void test_methods(void **state)
 {
@@ -208,6 +209,9 @@ static void test_shares(void **state)
     /* FSDP's own mixed precision has parameters in full precision, as DeepSpeed has; FSDP of a bf16 model has not */
     assert_true(train_batch(1, "fsdp,world=4", "bf16", "adamw_fused").at_peak[MEMORY_OPTIMIZER] == PARAMETERS);
     assert_true(train_batch(1, "fsdp,world=4", "amp", "adamw_fused").at_peak[MEMORY_OPTIMIZER] == PARAMETERS * 3);
+    /* two blocks are whole, and the root: the embedding, the head and the norm before it */
+    assert_true(train_batch(1, "fsdp,world=4", "bf16", "adamw_fused").at_peak[MEMORY_PARAMETER] ==
+                PARAMETERS / 4 * 2 + ROOT * 2 + 2 * (PARAMETERS - ROOT) / 4 * 2);
     assert_true(train_batch(1, "zero3,world=4", "bf16", "adamw_fused").at_peak[MEMORY_OPTIMIZER] == PARAMETERS * 3);
 }
 

@@ -294,11 +294,32 @@ static bool keeps_masters(const struct model *model)
            !(sharding == SHARDING_FSDP && model->lowering.training->precision == PRECISION_BF16);
 }
 
+/* Elements of trained parameters; bytes of a block's, of those outside of blocks and of the words' among them. */
+struct sums {
+    int64_t trained, block, root, words;
+};
+
+static struct sums sum_parameters(const struct model *model)
+{
+    const struct tape *tape = &model->lowering.tape;
+    const struct transformer *t = model->transformer;
+    struct sums sums = {.words = t->vocabulary * t->embedding_width * model->plain_bytes};
+
+    for (int32_t i = 0; i < (int32_t)tape->parameter_count; i++) {
+        const struct tape_parameter *parameter = &tape->parameters[i];
+        bool inner = i >= model->first_inner && i < model->end_inner;
+        *(inner ? &sums.block : &sums.root) += parameter->elements * parameter->element_bytes;
+        sums.trained += parameter->frozen ? 0 : parameter->elements;
+    }
+    sums.block /= (int64_t)model->block_count;
+    return sums;
+}
+
 /* The memory of one of several GPUs, beside the parameters' and gradients' own (docs/estimation.md has the rules). */
-static void take_shares(struct model *model, int64_t trained, int64_t largest)
+static void take_shares(struct model *model, const struct sums *sums)
 {
     const struct method *method = model->method;
-    int64_t world = method->world, bytes = model->half ? HALF_BYTES : FULL_BYTES;
+    int64_t world = method->world, bytes = model->half ? HALF_BYTES : FULL_BYTES, trained = sums->trained;
     bool deepspeed = method->sharding >= SHARDING_ZERO1 && method->sharding <= SHARDING_ZERO3;
 
     if (method->sharding == SHARDING_NONE && world > 1) /* DistributedDataParallel's buckets */
@@ -307,8 +328,10 @@ static void take_shares(struct model *model, int64_t trained, int64_t largest)
         take_static(model, trained / world * FULL_BYTES, MEMORY_OPTIMIZER);
     if (deepspeed)
         take_static(model, (trained < SHARD_BUCKET ? trained : SHARD_BUCKET) * bytes, MEMORY_GRADIENT);
-    if (method->sharding >= SHARDING_ZERO3)
-        take_static(model, GATHERED_BLOCKS * largest * bytes, MEMORY_PARAMETER);
+    if (method->sharding == SHARDING_ZERO3)
+        take_static(model, GATHERED_BLOCKS * (sums->words > sums->block ? sums->words : sums->block), MEMORY_PARAMETER);
+    if (method->sharding == SHARDING_FSDP) /* its root stays whole from the forward pass to the backward pass */
+        take_static(model, sums->root + GATHERED_BLOCKS * sums->block, MEMORY_PARAMETER);
 }
 
 static void prepare_sharding(struct model *model)
@@ -320,23 +343,6 @@ static void prepare_sharding(struct model *model)
     tape->gradient_shards = sharding >= SHARDING_ZERO2 ? model->method->world : 1;
     tape->parameter_shards = sharding >= SHARDING_ZERO3 ? model->method->world : 1;
     tape->state_bytes = keeps_masters(model) ? FULL_BYTES : 0;
-}
-
-/* Elements of trained parameters, and the most of any block's. */
-static void sum_parameters(const struct model *model, int64_t *trained, int64_t *largest)
-{
-    const struct tape *tape = &model->lowering.tape;
-    int64_t all = 0, outside;
-
-    *trained = 0;
-    for (size_t i = 0; i < tape->parameter_count; i++) {
-        all += tape->parameters[i].elements;
-        *trained += tape->parameters[i].frozen ? 0 : tape->parameters[i].elements;
-    }
-    outside = model->transformer->vocabulary * model->transformer->embedding_width;
-    *largest = all > outside ? (all - outside) / (int64_t)model->block_count : 0;
-    if (outside > *largest)
-        *largest = outside;
 }
 
 static void count(const struct model *model, int64_t parameters)
@@ -366,12 +372,13 @@ int transformer_lower(struct program *program, const struct transformer *transfo
     bool amp = training->precision == PRECISION_AMP, plain = training->precision == PRECISION_BF16;
     bool half = plain || (amp && method->sharding != SHARDING_NONE);
     bool narrow = half || (amp && method->tuning == TUNING_LORA);
-    int64_t patches = transformer->patch ? transformer->image / transformer->patch : 0, trained, largest;
+    int64_t patches = transformer->patch ? transformer->image / transformer->patch : 0;
     struct model model = {.transformer = transformer,
                           .method = method,
                           .half = half,
                           .plain_bytes = plain || (narrow && method->tuning != TUNING_QLORA) ? HALF_BYTES : FULL_BYTES,
                           .frozen = method->tuning != TUNING_FULL};
+    struct sums sums;
     int rc;
 
     program_init(program);
@@ -385,8 +392,8 @@ int transformer_lower(struct program *program, const struct transformer *transfo
     model.lowering.tape.segment_context = &model;
     prepare_sharding(&model);
     model_add_modules(&model);
-    sum_parameters(&model, &trained, &largest);
-    take_shares(&model, trained, largest);
+    sums = sum_parameters(&model);
+    take_shares(&model, &sums);
     count(&model, transformer_parameters(transformer));
     rc = train(&model, err);
     if (rc)

@@ -189,8 +189,10 @@ void model_add_modules(struct model *model)
     make_embeddings(model);
     for (int i = 0; i < 2 && has(model, TRAIT_RELATIVE); i++)
         model->relative[i] = add(model, t->buckets * t->heads, t->heads, t->buckets);
+    model->first_inner = (int32_t)model->lowering.tape.parameter_count;
     for (size_t i = 0; i < model->block_count; i++)
         make_block(model, &model->blocks[i], (int64_t)i >= t->layers);
+    model->end_inner = (int32_t)model->lowering.tape.parameter_count;
     for (int i = 0; i < 1 + (t->decoder_layers > 0) && has(model, TRAIT_FINAL_NORM); i++)
         model->final_norms[i] = make_norm(model, "final_norm", t->width);
     make_head(model);
