@@ -128,29 +128,3 @@ void workload_key(const struct job_spec *spec, uid_t uid, char key[static RECORD
             digest = mix(digest ^ (i + 1), texts[i]);
     snprintf(key, RECORD_WORKLOAD_SIZE, "%016" PRIx64, digest + digest_of_sizes(&spec->environment));
 }
-
-/* The program is what names a file or a module: `python3 -u train.py`, `torchrun --nproc-per-node 2 train.py`. */
-static bool names_a_program(const char *word)
-{
-    const char *end = strrchr(word, '.');
-
-    return word[0] != '-' && (strchr(word, '/') || (end && (strcmp(end, ".py") == 0 || strcmp(end, ".sh") == 0)));
-}
-
-void workload_kin(const struct job_spec *spec, uid_t uid, char kin[static RECORD_WORKLOAD_SIZE])
-{
-    const struct spec_strings *command = &spec->command;
-    uint64_t digest = DIGEST_EMPTY ^ uid;
-    bool named = false;
-
-    if (spec->directory)
-        digest = mix(digest, spec->directory);
-    if (command->count)
-        digest = mix(digest, command->items[0]);
-    for (size_t i = 1; i < command->count && !spec->script && !named; i++) {
-        named = names_a_program(command->items[i]) || strcmp(command->items[i - 1], "-m") == 0;
-        if (named)
-            digest = mix(digest, command->items[i]);
-    }
-    snprintf(kin, RECORD_WORKLOAD_SIZE, "kin-%016" PRIx64, digest);
-}

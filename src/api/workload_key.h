@@ -1,4 +1,4 @@
-/* Names under which the memory of earlier runs is kept: of the same thing, and of the same program. */
+/* The name under which the memory of earlier runs is kept. */
 #ifndef CARMA_API_WORKLOAD_KEY_H
 #define CARMA_API_WORKLOAD_KEY_H
 
@@ -12,8 +12,5 @@
  * script it is the text with its arguments, and not its path; of a command, its `code`. Arguments that choose a seed, a
  * learning rate or the name of an output are left out (docs/estimation.md). */
 void workload_key(const struct job_spec *spec, uid_t uid, char key[static RECORD_WORKLOAD_SIZE]);
-
-/* Those with the same kin are the same user's runs of one program, however it has changed, with any arguments. */
-void workload_kin(const struct job_spec *spec, uid_t uid, char kin[static RECORD_WORKLOAD_SIZE]);
 
 #endif

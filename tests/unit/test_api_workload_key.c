@@ -11,12 +11,10 @@
 #include "base/memory.h"
 
 enum key { SAME_KEY, OTHER_KEY };
-enum kin { SAME_KIN, OTHER_KIN };
 
 struct variant {
     const char *command; /* words parted by spaces */
     enum key key;
-    enum kin kin;
     const char *environment; /* NULL: the first's */
     const char *directory;
     const char *code;
@@ -32,26 +30,26 @@ static const struct variant first = {.command = "python3 -u train.py --batch-siz
 
 /* Members that are not there are the first's. */
 static const struct variant variants[] = {
-    {"python3 -u train.py --batch-size 32 --lr 0.1 --seed 1 -v --out a", SAME_KEY, SAME_KIN},
-    {"python3 -u train.py --batch-size 32 --lr 3e-4 --seed 2 -v --out b", SAME_KEY, SAME_KIN},
-    {"python3 -u train.py --batch-size 32 --learning_rate=-1 --random-seed=2 -v", SAME_KEY, SAME_KIN},
-    {"python3 -u train.py --batch-size 32 --lr -1 -v", SAME_KEY, SAME_KIN},
-    {"python3 -u train.py --batch-size 32 +run.seed=4 optimizer.lr=1 -v", SAME_KEY, SAME_KIN},
-    {"python3 -u train.py --batch-size 32 --seed -v", SAME_KEY, SAME_KIN}, /* -v is no value */
-    {"python3 -u train.py --batch-size 64 --lr 0.1 --seed 1 -v --out a", OTHER_KEY, SAME_KIN},
-    {"python3 -u train.py --batch-size 32 --lr 0.1 --seed 1 --out a", OTHER_KEY, SAME_KIN},
-    {"python3 -u train.py --batch-size 32 --lr 0.1 --seeds 1 -v --out a", OTHER_KEY, SAME_KIN},
-    {"python3 -u train.py --batch-size 32 --seed 1 2 -v", OTHER_KEY, SAME_KIN},
-    {"python3 -u other.py --batch-size 32 --lr 0.1 --seed 1 -v --out a", OTHER_KEY, OTHER_KIN},
-    {"python3 -m train --batch-size 32 --lr 0.1 --seed 1 -v --out a", OTHER_KEY, OTHER_KIN},
-    {.command = NULL, OTHER_KEY, SAME_KIN, .environment = "BATCH_SIZE=16 LANG=C"},
-    {.command = NULL, SAME_KEY, SAME_KIN, .environment = "LANG=en BATCH_SIZE=8"},
-    {.command = NULL, OTHER_KEY, SAME_KIN, .environment = "MODEL_NAME=x BATCH_SIZE=8"},
-    {.command = NULL, SAME_KEY, SAME_KIN, .environment = "BATCH_SIZE=8 SEED=BATCH"},
-    {.command = NULL, OTHER_KEY, OTHER_KIN, .directory = "/home/u/v"},
-    {.command = NULL, OTHER_KEY, SAME_KIN, .code = "0123456789abcde0"},
-    {.command = NULL, OTHER_KEY, OTHER_KIN, .uid = 1001},
-    {.command = NULL, OTHER_KEY, OTHER_KIN, .script = "python3 train.py"},
+    {"python3 -u train.py --batch-size 32 --lr 0.1 --seed 1 -v --out a", SAME_KEY},
+    {"python3 -u train.py --batch-size 32 --lr 3e-4 --seed 2 -v --out b", SAME_KEY},
+    {"python3 -u train.py --batch-size 32 --learning_rate=-1 --random-seed=2 -v", SAME_KEY},
+    {"python3 -u train.py --batch-size 32 --lr -1 -v", SAME_KEY},
+    {"python3 -u train.py --batch-size 32 +run.seed=4 optimizer.lr=1 -v", SAME_KEY},
+    {"python3 -u train.py --batch-size 32 --seed -v", SAME_KEY}, /* -v is no value */
+    {"python3 -u train.py --batch-size 64 --lr 0.1 --seed 1 -v --out a", OTHER_KEY},
+    {"python3 -u train.py --batch-size 32 --lr 0.1 --seed 1 --out a", OTHER_KEY},
+    {"python3 -u train.py --batch-size 32 --lr 0.1 --seeds 1 -v --out a", OTHER_KEY},
+    {"python3 -u train.py --batch-size 32 --seed 1 2 -v", OTHER_KEY},
+    {"python3 -u other.py --batch-size 32 --lr 0.1 --seed 1 -v --out a", OTHER_KEY},
+    {"python3 -m train --batch-size 32 --lr 0.1 --seed 1 -v --out a", OTHER_KEY},
+    {.command = NULL, OTHER_KEY, .environment = "BATCH_SIZE=16 LANG=C"},
+    {.command = NULL, SAME_KEY, .environment = "LANG=en BATCH_SIZE=8"},
+    {.command = NULL, OTHER_KEY, .environment = "MODEL_NAME=x BATCH_SIZE=8"},
+    {.command = NULL, SAME_KEY, .environment = "BATCH_SIZE=8 SEED=BATCH"},
+    {.command = NULL, OTHER_KEY, .directory = "/home/u/v"},
+    {.command = NULL, OTHER_KEY, .code = "0123456789abcde0"},
+    {.command = NULL, OTHER_KEY, .uid = 1001},
+    {.command = NULL, OTHER_KEY, .script = "python3 train.py"},
 };
 
 static void add_words(struct spec_strings *strings, const char *words)
@@ -63,8 +61,7 @@ static void add_words(struct spec_strings *strings, const char *words)
         spec_strings_add(strings, word);
 }
 
-static void keys_of(const struct variant *variant, char key[static RECORD_WORKLOAD_SIZE],
-                    char kin[static RECORD_WORKLOAD_SIZE])
+static void key_of(const struct variant *variant, char key[static RECORD_WORKLOAD_SIZE])
 {
     struct job_spec spec;
     const char *code = variant->code ? variant->code : first.code;
@@ -76,39 +73,35 @@ static void keys_of(const struct variant *variant, char key[static RECORD_WORKLO
     spec.code = xstrdup(code);
     spec.script = variant->script ? xstrdup(variant->script) : NULL;
     workload_key(&spec, variant->uid ? variant->uid : first.uid, key);
-    workload_kin(&spec, variant->uid ? variant->uid : first.uid, kin);
     job_spec_release(&spec);
 }
 
 static void test_variants(void **state)
 {
-    char key[RECORD_WORKLOAD_SIZE], kin[RECORD_WORKLOAD_SIZE], first_key[RECORD_WORKLOAD_SIZE],
-        first_kin[RECORD_WORKLOAD_SIZE];
+    char key[RECORD_WORKLOAD_SIZE], first_key[RECORD_WORKLOAD_SIZE];
 
     (void)state;
-    keys_of(&first, first_key, first_kin);
+    key_of(&first, first_key);
     for (size_t i = 0; i < array_size(variants); i++) {
-        keys_of(&variants[i], key, kin);
+        key_of(&variants[i], key);
         if ((strcmp(key, first_key) == 0) != (variants[i].key == SAME_KEY))
             fail_msg("variant %zu: the key is %s, the first's %s", i, key, first_key);
-        if ((strcmp(kin, first_kin) == 0) != (variants[i].kin == SAME_KIN))
-            fail_msg("variant %zu: the kin is %s, the first's %s", i, kin, first_kin);
     }
 }
 
 /* Of a script only the text counts, under whatever name it is submitted; its arguments do as a command's. */
 static void test_scripts(void **state)
 {
-    char key[RECORD_WORKLOAD_SIZE], same[RECORD_WORKLOAD_SIZE], kin[RECORD_WORKLOAD_SIZE];
+    char key[RECORD_WORKLOAD_SIZE], same[RECORD_WORKLOAD_SIZE];
     const struct variant script = {.command = "a.sh 32 --seed 1", .script = "python3 train.py \"$@\""},
                          renamed = {.command = "b.sh 32 --seed 2", .script = "python3 train.py \"$@\""},
                          larger = {.command = "a.sh 64 --seed 1", .script = "python3 train.py \"$@\""};
 
     (void)state;
-    keys_of(&script, key, kin);
-    keys_of(&renamed, same, kin);
+    key_of(&script, key);
+    key_of(&renamed, same);
     assert_string_equal(key, same);
-    keys_of(&larger, same, kin);
+    key_of(&larger, same);
     assert_string_not_equal(key, same);
 }
 
