@@ -269,7 +269,7 @@ fi
 # The sandbox of automatic captures: this machine's, which may have one or not, and what the program says.
 run doctor --config carma.conf --json
 python3 -c 'import json, sys
-marks = [check["mark"] for check in json.load(open(sys.argv[1]))["checks"] if check["check"] == "automatic capture"]
+marks = [check["mark"] for check in json.load(open(sys.argv[1]))["checks"] if check["check"] == "auto capture"]
 sys.exit(marks not in (["ok"], ["warn"]))' "$T/out" || fail "$said: $(cat "$T/out")"
 rm "$PREFIX/lib/carma/carma-sandbox"
 printf '#!/bin/sh\n[ "$1" = --check ] && echo "no mounts: allow them" >&2\nexit 2\n' >"$PREFIX/lib/carma/carma-sandbox"

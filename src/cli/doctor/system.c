@@ -127,21 +127,21 @@ static void check_automatic_capture(struct doctor *doctor)
     if (*doctor->root)
         return;
     if (doctor->config.auto_capture == AUTO_CAPTURE_OFF) {
-        doctor_find(doctor, "automatic capture", DOCTOR_OK, NULL, "auto_capture is off");
+        doctor_find(doctor, "auto capture", DOCTOR_OK, NULL, "auto_capture is off");
         return;
     }
     if (doctor_child_run(argv, SANDBOX_MS, NULL, NULL, &answer, &err)) {
-        doctor_find(doctor, "automatic capture", DOCTOR_FAIL, "install carma anew: this is one of its own programs",
+        doctor_find(doctor, "auto capture", DOCTOR_FAIL, "install carma anew: this is one of its own programs",
                     "%s", err.text);
         return;
     }
     if (answer.hung || answer.status)
-        doctor_find(doctor, "automatic capture", DOCTOR_WARN,
+        doctor_find(doctor, "auto capture", DOCTOR_WARN,
                     "without it carma records no capture by itself; users can record one (docs/capture.md)",
                     "no sandbox: %.*s", answer.errors.text ? (int)strcspn(answer.errors.text, "\n") : 18,
                     answer.errors.text ? answer.errors.text : "it does not answer");
     else
-        doctor_find(doctor, "automatic capture", DOCTOR_OK, NULL,
+        doctor_find(doctor, "auto capture", DOCTOR_OK, NULL,
                     "a job's command can be tried in a sandbox, before the job starts");
     doctor_answer_release(&answer);
 }
