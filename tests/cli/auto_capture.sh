@@ -4,6 +4,7 @@
 FAKE=$T/sandbox
 mkdir "$FAKE"
 cp "$SOURCE/tests/golden/model.capture" "$FAKE/capture"
+rm -f "$PREFIX/lib/carma/carma-sandbox" # a link to the real one
 printf '#!/bin/sh\nexec python3 "%s" "%s" "$@"\n' "$SOURCE/tests/fakes/sandbox.py" "$FAKE" >"$PREFIX/lib/carma/carma-sandbox"
 chmod 755 "$PREFIX/lib/carma/carma-sandbox"
 

@@ -1,0 +1,64 @@
+#!/bin/sh
+# Usage: test_auto_capture_torch.sh CARMA SOURCE BUILD
+# The real thing, where the distribution's Python has PyTorch and the sandbox can be had: examples/train_mlp.py is estimated
+# without being asked, before its start on a full node and soon after it on an idle one. What a script does in its capture harms
+# nobody.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+ln -s "$SOURCE/python" "$PREFIX/share/carma/python"
+cd "$T" || exit 99
+/usr/bin/python3 -c 'import torch' 2>/dev/null || {
+    echo "skipped: /usr/bin/python3 has no PyTorch (Debian: python3-torch)"
+    exit 77
+}
+"$PREFIX/lib/carma/carma-sandbox" --check 2>why || {
+    echo "skipped: $(cat why)"
+    exit 77
+}
+start_node a100x4-40g 60
+start_daemon --config /dev/null
+
+# On an idle node: the guess first, then the estimate.
+run submit --parsable -- env OMP_NUM_THREADS=1 /usr/bin/python3 "$SOURCE/examples/train_mlp.py" --epochs 1000000
+until_field 1 reservation_source estimated
+expect_field 1 state RUNNING
+run explain 1
+grep -q '^memory: .* on each GPU: estimated .* by replay .* from an automatic capture of train_mlp.py, [0-9]* s$' "$T/out" ||
+    fail "$said: $(cat "$T/out")"
+run cancel 1
+until_field 1 state CANCELLED
+
+# On a full node, before it starts: as a line of a script, by a module, and with arguments that need more.
+for _ in 1 2 3 4; do
+    run submit --exclusive --gpu-memory 10G -- "$TRAIN" --workload resnet --seconds 1000000
+done
+printf '#!/bin/sh\nset -e\ncd "%s"\n/usr/bin/python3 examples/train_mlp.py "$@"\n' "$SOURCE" >job.sh
+run submit --parsable job.sh -- --hidden 8192
+run submit --parsable -D "$SOURCE/examples" -o "$T/out-%j" -- env PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -m train_mlp
+expect_output 7
+until_field 6 reservation_source estimated
+until_field 7 reservation_source estimated
+expect_field 6 state QUEUED
+[ "$(field 6 reserved_bytes)" -gt "$(($(field 7 reserved_bytes) + 1000000000))" ] || fail "a larger model does not need more"
+
+# A script that does harm outside does none here (tests/sandbox has more of them).
+cat >hostile.py <<'PYTHON'
+import contextlib, os, pathlib, subprocess, torch
+for act in (lambda: pathlib.Path("harm").write_text("x"),
+            lambda: subprocess.run([os.environ["CARMA"], "submit", "--", "true"], check=True)):
+    with contextlib.suppress(Exception):
+        act()
+while True:
+    pass
+PYTHON
+run submit --parsable --hold -- env CARMA="$CARMA" /usr/bin/python3 hostile.py
+until_field 8 estimating True
+run cancel 8
+until_field 8 estimating False
+[ ! -e harm ] || fail "a capture wrote a file"
+run submit --parsable -- true
+expect_output 9 # nobody else submitted a job
+run show 9
+expect_status 0
+finish_node
