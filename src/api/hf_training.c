@@ -44,27 +44,26 @@ static void describe(struct capture *capture, const struct training *training, c
         (method->world > 1 ? SHARDED_DOUBT : 0) + (method->tuning == TUNING_QLORA ? PACKED_DOUBT : 0);
 }
 
-int hf_training_capture(struct capture *capture, const struct job_spec *spec, struct error *err)
+int hf_training_capture(struct capture *capture, struct transformer *transformer, struct method *method,
+                        const struct job_spec *spec, struct error *err)
 {
     const char *name = spec->hf_config_name ? spec->hf_config_name : "the configuration";
-    struct transformer transformer;
     struct training training;
-    struct method method;
     int rc;
 
     *capture = (struct capture){0};
-    if ((rc = take_training(spec, name, &training, &method, err)) ||
-        (rc = hf_config_read(&transformer, name, spec->hf_config, strlen(spec->hf_config), err)))
+    if ((rc = take_training(spec, name, &training, method, err)) ||
+        (rc = hf_config_read(transformer, name, spec->hf_config, strlen(spec->hf_config), err)))
         return rc;
-    method.sequence = spec->sequence_length > 0 ? spec->sequence_length : SEQUENCE_DEFAULT;
-    if (spec->sequence_length <= 0 && transformer.positions && transformer.positions < SEQUENCE_DEFAULT)
-        method.sequence = transformer.positions;
-    if ((rc = transformer_check(&transformer, &training, &method, err)) ||
-        (rc = transformer_lower(&capture->program, &transformer, &training, &method, err))) {
+    method->sequence = spec->sequence_length > 0 ? spec->sequence_length : SEQUENCE_DEFAULT;
+    if (spec->sequence_length <= 0 && transformer->positions && transformer->positions < SEQUENCE_DEFAULT)
+        method->sequence = transformer->positions;
+    if ((rc = transformer_check(transformer, &training, method, err)) ||
+        (rc = transformer_lower(&capture->program, transformer, &training, method, err))) {
         error_prefix(err, "%s", name);
         *capture = (struct capture){0};
         return rc;
     }
-    describe(capture, &training, &transformer, &method);
+    describe(capture, &training, transformer, method);
     return 0;
 }

@@ -121,8 +121,10 @@ static int ask_configuration(struct asking *asking, struct error *err)
     const struct job_spec *spec = asking->spec;
     const char *name = spec->hf_config_name ? spec->hf_config_name : "the configuration";
     struct training *training = &asking->question.training;
+    struct transformer transformer;
+    struct method method;
     struct capture capture;
-    int rc = hf_training_capture(&capture, spec, err);
+    int rc = hf_training_capture(&capture, &transformer, &method, spec, err);
 
     if (rc)
         return rc;
@@ -131,8 +133,11 @@ static int ask_configuration(struct asking *asking, struct error *err)
     training->optimizer = capture.optimizer;
     training->precision = capture.precision;
     asking->question.capture = &capture;
+    asking->question.transformer = &transformer;
+    asking->question.method = &method;
     rc = ask(asking, name, err);
     asking->question.capture = NULL;
+    asking->question.transformer = NULL;
     capture_release(&capture);
     return rc;
 }

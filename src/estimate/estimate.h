@@ -11,6 +11,7 @@
 #include "estimate/program/lower.h"
 #include "estimate/profile.h"
 #include "estimate/program/replay.h"
+#include "estimate/transformer/transformer.h"
 
 #define ESTIMATE_QUANTILE_PERMILLE 980 /* asked for where nobody says otherwise: too little for one job in fifty */
 
@@ -23,8 +24,10 @@ struct estimate_history {
 
 /* The input of an estimate; any part may be missing. */
 struct estimate_question {
-    const struct layer_list *layers; /* complete (layers_complete) or NULL */
-    const struct capture *capture;   /* or NULL */
+    const struct layer_list *layers;       /* complete (layers_complete) or NULL */
+    const struct capture *capture;         /* or NULL */
+    const struct transformer *transformer; /* of which the capture was made, or NULL; then method, too */
+    const struct method *method;
     struct training training;
     const struct machine_profile *profile; /* never NULL */
     int64_t declared_bytes;                /* -1 = not */
@@ -62,7 +65,7 @@ struct estimator {
 };
 
 extern const struct estimator *const estimators[]; /* NULL last; auto history replay gpumemnet horus faketensor
-                                                    deepspeed declared */
+                                                    deepspeed dnnmem llmem declared */
 const struct estimator *estimator_find(const char *name);
 
 /* One per file.
@@ -74,7 +77,7 @@ const struct estimator *estimator_find(const char *name);
  * full. It adds nothing for a quantile of 500 or less, nor to a lower bound. Neither history (measured on just this
  * job) nor a declared size (the user's word) gets any. */
 extern const struct estimator estimator_auto, estimator_history, estimator_replay, estimator_gpumemnet, estimator_horus,
-    estimator_faketensor, estimator_deepspeed, estimator_declared;
+    estimator_faketensor, estimator_deepspeed, estimator_dnnmem, estimator_llmem, estimator_declared;
 
 /* With memory allocated inside and given back before the return: pure. */
 int estimate(const struct estimator *estimator, const struct estimate_question *question, struct estimate *result,

@@ -129,7 +129,7 @@ expect_status 0
 run estimate --summary net.txt --batch-size 8 --estimator all --json
 expect_status 0
 check '[e["estimator"] for e in said["estimates"]] == ["auto", "history", "replay", "gpumemnet", "horus", "faketensor",
-    "deepspeed", "declared"]' \
+    "deepspeed", "dnnmem", "llmem", "declared"]' \
     'set(said["estimates"][1]) == {"estimator", "error"} and said["estimates"][0]["source"] == "replay"' \
     '[e["memory_bytes"] for e in said["estimates"] if e["estimator"] == "deepspeed"][0] % 20 == 0'
 run estimate --summary net.txt --batch-size 8 --estimator all

@@ -10,6 +10,8 @@ static void train(const char *text, int64_t batch_size, const char *method, cons
 {
     struct replay_options options = {.limit_bytes = INT64_C(40) << 30};
     struct job_spec spec;
+    struct transformer transformer;
+    struct method how;
     struct capture capture;
     struct replay_result result;
     struct error err = {{0}};
@@ -20,7 +22,7 @@ static void train(const char *text, int64_t batch_size, const char *method, cons
     spec.sequence_length = 8;
     spec.method = xstrdup(method);
     spec.precision = xstrdup(precision);
-    if (hf_training_capture(&capture, &spec, &err)) {
+    if (hf_training_capture(&capture, &transformer, &how, &spec, &err)) {
         require_message(&err);
         require(!capture.program.events && !capture.program.labels);
     } else {

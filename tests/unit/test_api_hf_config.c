@@ -131,6 +131,8 @@ static struct replay_result train_batch(int64_t batch_size, const char *method, 
                                         const char *optimizer)
 {
     struct job_spec spec;
+    struct transformer transformer;
+    struct method how;
     struct capture capture;
     struct replay_options options = {.rule = workspace_rule_default()};
     struct replay_result result;
@@ -143,7 +145,7 @@ static struct replay_result train_batch(int64_t batch_size, const char *method, 
     spec.method = xstrdup(method);
     spec.precision = xstrdup(precision);
     spec.optimizer = xstrdup(optimizer);
-    if (hf_training_capture(&capture, &spec, &err))
+    if (hf_training_capture(&capture, &transformer, &how, &spec, &err))
         fail_msg("%s", err.text);
     program_replay(&capture.program, &options, &result);
     capture_release(&capture);
@@ -176,6 +178,7 @@ static void test_methods(void **state)
     other = train("lora,rank=8", "fp32", "sgd"); /* two matrices beside the queries' and the values' in each layer */
     assert_true(other.at_peak[MEMORY_PARAMETER] == (PARAMETERS + 4 * 2 * 2 * 8 * 256) * 4);
     assert_true(other.at_peak[MEMORY_GRADIENT] <= 4 * 2 * 2 * 8 * 256 * 4);
+    assert_true(train_batch(1, "lora,rank=8", "fp32", "adamw").at_peak[MEMORY_OPTIMIZER] <= 4 * 2 * 2 * 8 * 256 * 8);
     other = train("lora,rank=16,targets=all", "fp32", "adamw");
     assert_true(other.at_peak[MEMORY_PARAMETER] == (PARAMETERS + 4 * 16 * (4 * 512 + 3 * 1280)) * 4);
     /* 4 bits and a byte for every 64 of them */
@@ -219,6 +222,8 @@ static void refuse_training(const char *method, int64_t batch_size, int64_t sequ
                             const char *expected)
 {
     struct job_spec spec;
+    struct transformer transformer;
+    struct method how;
     struct capture capture;
     struct error err;
 
@@ -228,7 +233,7 @@ static void refuse_training(const char *method, int64_t batch_size, int64_t sequ
     spec.batch_size = batch_size;
     spec.sequence_length = sequence_length;
     spec.method = xstrdup(method);
-    assert_int_equal(hf_training_capture(&capture, &spec, &err), rc);
+    assert_int_equal(hf_training_capture(&capture, &transformer, &how, &spec, &err), rc);
     if (!strstr(err.text, expected))
         fail_msg("not '%s': %s", expected, err.text);
     job_spec_release(&spec);

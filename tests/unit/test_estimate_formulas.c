@@ -161,6 +161,76 @@ static void deepspeed_gives_what_was_published(void **state)
     layer_list_release(&list);
 }
 
+/* Two layers of 4 Mi weights with outputs of 16 MiB, so that every tensor has 16 MiB, and a segment of its own: most
+ * are there in the second step's backward pass, two weights, two of their gradients, the input, two outputs and theirs.
+ */
+static void dnnmem_replays_static_sizes(void **state)
+{
+    struct layer_list list;
+    struct estimate_question question;
+    struct estimate result;
+    struct error err;
+
+    (void)state;
+    layer_list_init(&list);
+    list.input_rank = 1;
+    list.input[0] = 1024;
+    for (int i = 0; i < 2; i++) {
+        add_layer(&list, LAYER_LINEAR, 1024, 0, 0, 4 << 20);
+        layer_add_input(&list.items[i], i - 1);
+        add_layer(&list, LAYER_RESHAPE, 1024, 0, 0, 0)->container = i == 0; /* neither has memory */
+    }
+    list.items[2].inputs[0] = 0;
+    question = question_of(&list, 4096);
+    question.training.optimizer = OPTIMIZER_SGD;
+    if (estimate(estimator_find("dnnmem"), &question, &result, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(result.bytes - question.profile->context_bytes, 9 * 16 * MIB);
+    question.training.optimizer = OPTIMIZER_ADAM; /* two states of each weight */
+    assert_int_equal(estimate(&estimator_dnnmem, &question, &result, &err), 0);
+    assert_int_equal(result.bytes - question.profile->context_bytes, 13 * 16 * MIB);
+    layer_list_release(&list);
+    question.layers = NULL;
+    assert_int_equal(estimate(&estimator_dnnmem, &question, &result, &err), -ENOTSUP);
+}
+
+/* Blocks of 12 Mi weights over a tied embedding of 1 Mi: 25 Mi, and 8192 of normalisations. In MiB of 2048 tokens:
+ * outputs of 2 * 4 and of 4 + 8 + 12 + 16 for each block, and 3 * 4 of logits. */
+static void llmem_adds_up_its_terms(void **state)
+{
+    struct transformer transformer = {.kind = TRANSFORMER_DECODER,
+                                      .head = HEAD_LANGUAGE,
+                                      .traits = TRAIT_TIED,
+                                      .vocabulary = 1024,
+                                      .width = 1024,
+                                      .embedding_width = 1024,
+                                      .layers = 2,
+                                      .heads = 16,
+                                      .kv_heads = 16,
+                                      .head_width = 64,
+                                      .inner = 4096};
+    struct estimate_question question = question_of(NULL, 2);
+    struct method method;
+    struct estimate result;
+    struct error err;
+
+    (void)state;
+    method_default(&method);
+    method.sequence = 1024;
+    method.world = 1;
+    assert_int_equal(estimate(&estimator_llmem, &question, &result, &err), -ENOTSUP);
+    question.transformer = &transformer;
+    question.method = &method;
+    if (estimate(estimator_find("llmem"), &question, &result, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(result.bytes - question.profile->context_bytes, (352 + 88 + 12) * MIB);
+    method.world = 2; /* 7 bytes of each parameter, and the other's half of 2 */
+    assert_int_equal(estimate(&estimator_llmem, &question, &result, &err), 0);
+    assert_int_equal(result.bytes - question.profile->context_bytes, (202 + 88 + 12) * MIB);
+    transformer.kind = TRANSFORMER_ENCODER;
+    assert_int_equal(estimate(&estimator_llmem, &question, &result, &err), -ENOTSUP);
+}
+
 static void deepspeed_counts_parameters_alone(void **state)
 {
     struct layer_list list;
@@ -382,6 +452,8 @@ int main(void)
         cmocka_unit_test(faketensor_gives_what_was_published),
         cmocka_unit_test(containers_are_not_counted_twice),
         cmocka_unit_test(deepspeed_gives_what_was_published),
+        cmocka_unit_test(dnnmem_replays_static_sizes),
+        cmocka_unit_test(llmem_adds_up_its_terms),
         cmocka_unit_test(deepspeed_counts_parameters_alone),
         cmocka_unit_test(absurd_models_are_refused),
         cmocka_unit_test(a_declared_size_is_taken_at_its_word),

@@ -29,6 +29,8 @@ struct estimate_input {
     struct capture capture; /* where has_capture */
     bool has_summary, has_capture;
     bool configured; /* the capture is no recording: it was made of a model's config.json */
+    struct transformer transformer; /* where configured */
+    struct method method;
     char *from; /* owned: the file it used; NULL: only declared facts */
     struct machine_profile profile;
     struct spec_strings warnings;      /* of the summary */

@@ -71,11 +71,13 @@ static int take_capture(struct estimate_input *input, const char *name, const ch
 
 static int take_configuration(struct estimate_input *input, const struct job_spec *spec, struct error *err)
 {
-    int rc = hf_training_capture(&input->capture, spec, err);
+    int rc = hf_training_capture(&input->capture, &input->transformer, &input->method, spec, err);
 
     if (rc)
         return rc;
     input->has_capture = input->configured = true;
+    input->question.transformer = &input->transformer;
+    input->question.method = &input->method;
     input->question.capture = &input->capture;
     return 0;
 }
