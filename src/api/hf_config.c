@@ -184,7 +184,7 @@ static int take_activation(const struct reading *reading, struct error *err)
                  {"relu", ACTIVATION_RELU}};
     const json_t *value =
         find(reading, "hidden_activation hidden_act activation_function activation feed_forward_proj");
-    const char *name = value && json_is_string(value) ? json_string_value(value) : reading->family->activation;
+    const char *name = json_is_string(value) ? json_string_value(value) : reading->family->activation;
 
     if (strncmp(name, "gated-", 6) == 0) { /* T5 1.1: "gated-gelu" is what others call gelu_new */
         reading->to->traits |= TRAIT_GATED;

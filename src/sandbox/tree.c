@@ -253,9 +253,9 @@ static void wake_automounts(const struct sandbox_request *request, const struct 
     CLEANUP(free_ptr) char *home = account->home ? realpath(account->home, NULL) : NULL;
 
     if (directory)
-        access(directory, R_OK);
+        (void)access(directory, R_OK);
     if (home)
-        access(home, R_OK);
+        (void)access(home, R_OK);
 }
 
 static int build(struct tree *tree, const struct sandbox_request *request, struct tree_ends *ends, struct error *err)
