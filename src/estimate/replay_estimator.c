@@ -51,7 +51,7 @@ static double median_of(const struct features *features, const struct correction
     }
     corrected_bytes = features->base_bytes * exp(correction->ln_ratio) - (double)FEATURES_CONTEXT_BYTES + context_bytes;
     if (corrected_bytes > memory_bytes)
-        return fmax(corrected_bytes, reserved_bytes + context_bytes);
+        return features->out_of_memory ? fmax(corrected_bytes, reserved_bytes + context_bytes) : memory_bytes;
     return fmax(corrected_bytes, context_bytes);
 }
 

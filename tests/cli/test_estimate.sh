@@ -157,6 +157,12 @@ grep -q "llama of 1100 million parameters; batch size 4, adamw, bf16" out || fai
 expect_error 1 "llama-1.1b.json does not say the batch size: give it with --batch-size" estimate --hf-config "$G"
 expect_error 2 "training method 'magic' is not known: full, lora" estimate --hf-config "$G" --method magic
 
+# Trees that correct a replay do not take a job off a GPU that the replay does not leave.
+run estimate --summary "$SOURCE/data/summaries/efficientnet_b0-224.txt" --batch-size 431 --json
+check "not said['exceeds_gpu'] and said['median_bytes'] == said['gpu']['memory_bytes']"
+run estimate --summary "$SOURCE/data/summaries/efficientnet_b0-224.txt" --batch-size 463 --json
+check "said['exceeds_gpu']"
+
 # A capture: recorded with its precision; another optimizer's step can stand in it.
 C=$SOURCE/tests/golden/model.capture
 recorded=$(sed -n 's/^optimizer //p' "$C")
