@@ -30,7 +30,7 @@ LAYERS = {"linear": "linear", "conv": "conv", "batch_norm": "norm", "dropout": "
 ACTIVATIONS = [name for name in LAYERS if name.startswith("activation") or name == "identity"]
 # ... in a transformer, beside attention: its activations are all taken for ReLUs
 OF_TRANSFORMERS = {"linear": "linear", "conv1d_linear": "linear", "layer_norm": "norm", "dropout": "dropout",
-                   "embedding": "embedding", "softmax": None, **{name: "relu" for name in ACTIVATIONS}}
+                   "embedding": "embedding", "softmax": None, **dict.fromkeys(ACTIVATIONS, "relu")}
 
 
 def draw_mlp(draw):

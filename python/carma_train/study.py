@@ -190,7 +190,8 @@ def write(out, families, steps, folder):
         "in [estimation.md](estimation.md).")
     out += ["```sh not here: needs the published data",
             "python3 -m pip install -r python/requirements-replay.txt",
-            "cd python && python3 -m carma_train study --data DIR --output ../docs/gpumemnet.md --carma ../build/bin/carma",
+            "cd python",
+            "python3 -m carma_train study --data DIR --output ../docs/gpumemnet.md --carma ../build/bin/carma",
             "```", "",
             "## A number or a class?"]
     say(out, "Each learner was trained on GPUMemNet's features (thesis 5.4.4), once for the memory in MiB and once for",
