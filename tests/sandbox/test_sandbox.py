@@ -56,8 +56,9 @@ class Result(Case):
         self.assertIn("wrote more than 1 MiB of result", self.fails("for _ in range(32): os.write(3, b'x' * 65536)"))
 
     def test_that_nobody_takes_is_not_waited_for(self):
-        process = self.start(self.request("/bin/sh", "-c", "exec sleep 4712"))
-        while subprocess.run(["pgrep", "-f", "^sleep 4712$"], capture_output=True, check=False).returncode:
+        mark = f"79{os.getpid()}"
+        process = self.start(self.request("/bin/sh", "-c", f"exec sleep {mark}"))
+        while subprocess.run(["pgrep", "-f", f"^sleep {mark}$"], capture_output=True, check=False).returncode:
             time.sleep(0.02)
         process.stdout.close()
         self.assertEqual(process.wait(), 1)
@@ -359,8 +360,9 @@ say('done')""", memory_bytes=400 << 20), "done\n")
 
     def test_end_with_the_one_that_asked(self):
         """carmad is killed while a capture runs."""
-        process = self.start(self.request("/bin/sh", "-c", "echo x >&3; exec sleep 4711"))
-        pattern = ["pgrep", "-f", "^sleep 4711$"]
+        mark = f"78{os.getpid()}"
+        process = self.start(self.request("/bin/sh", "-c", f"exec sleep {mark}"))
+        pattern = ["pgrep", "-f", f"^sleep {mark}$"]
         while subprocess.run(pattern, capture_output=True, check=False).returncode:
             time.sleep(0.02)
         process.kill()
