@@ -114,11 +114,8 @@ static int answer_states(const struct estimate_question *question, struct estima
 {
     static const double states[OPTIMIZER_COUNT] = {
         /* states and foreach's temporaries, in copies of the parameters (optimizer.c) */
-        [OPTIMIZER_MOMENTUM] = 1,
-        [OPTIMIZER_ADAM] = 3,
-        [OPTIMIZER_ADAMW] = 3,
-        [OPTIMIZER_ADAMW_FUSED] = 2,
-        [OPTIMIZER_ADAMW_8BIT] = 0.5,
+        [OPTIMIZER_MOMENTUM] = 1,    [OPTIMIZER_ADAM] = 3,         [OPTIMIZER_ADAMW] = 3,
+        [OPTIMIZER_ADAMW_FUSED] = 2, [OPTIMIZER_ADAMW_8BIT] = 0.5,
     };
     struct layer_counts counts;
     double bytes;

@@ -131,8 +131,8 @@ static void check_automatic_capture(struct doctor *doctor)
         return;
     }
     if (doctor_child_run(argv, SANDBOX_MS, NULL, NULL, &answer, &err)) {
-        doctor_find(doctor, "auto capture", DOCTOR_FAIL, "install carma anew: this is one of its own programs",
-                    "%s", err.text);
+        doctor_find(doctor, "auto capture", DOCTOR_FAIL, "install carma anew: this is one of its own programs", "%s",
+                    err.text);
         return;
     }
     if (answer.hung || answer.status)

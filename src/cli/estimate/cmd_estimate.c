@@ -56,8 +56,8 @@ static error_t take_estimator(struct estimate_options *wanted, const char *arg, 
 
 static error_t check_usage(const struct estimate_options *wanted, struct argp_state *state)
 {
-    int sources = !!wanted->job_file + !!wanted->said.summary_name + !!wanted->said.capture_name +
-                  !!wanted->said.hf_config_name;
+    int sources =
+        !!wanted->job_file + !!wanted->said.summary_name + !!wanted->said.capture_name + !!wanted->said.hf_config_name;
 
     if (sources == 0)
         return cli_bad_usage(state, "of what? name a job file, or give --summary, --capture or --hf-config");

@@ -28,7 +28,7 @@ struct estimate_input {
     struct summary summary; /* where has_summary */
     struct capture capture; /* where has_capture */
     bool has_summary, has_capture;
-    bool configured; /* the capture is no recording: it was made of a model's config.json */
+    bool configured;                /* the capture is no recording: it was made of a model's config.json */
     struct transformer transformer; /* where configured */
     struct method method;
     char *from; /* owned: the file it used; NULL: only declared facts */
@@ -40,8 +40,8 @@ struct estimate_input {
 void estimate_input_init(struct estimate_input *input);
 void estimate_input_release(struct estimate_input *input);
 
-/* Reads the files that the options name, a configuration into options->said. A negative errno with one line, that names the file (and line) where it is a
- * file's. */
+/* Reads the files that the options name, a configuration into options->said. A negative errno with one line, that names
+ * the file (and line) where it is a file's. */
 int estimate_input_read(struct estimate_input *input, struct estimate_options *options, struct error *err);
 
 /* One estimator's answer, and the same at the other end of the range. */

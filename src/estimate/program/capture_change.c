@@ -66,10 +66,8 @@ static size_t find(const int64_t *bytes, size_t count, int64_t wanted)
 static void add_parameter(struct tape *tape, const struct program_event *event)
 {
     array_reserve(tape->parameters, tape->parameter_capacity, tape->parameter_count + 1);
-    tape->parameters[tape->parameter_count++] =
-        (struct tape_parameter){.label = event->label,
-                                .element_bytes = FULL_BYTES,
-                                .elements = (event->bytes + FULL_BYTES - 1) / FULL_BYTES};
+    tape->parameters[tape->parameter_count++] = (struct tape_parameter){
+        .label = event->label, .element_bytes = FULL_BYTES, .elements = (event->bytes + FULL_BYTES - 1) / FULL_BYTES};
 }
 
 /* Parameters in their order, as far as there are gradients of their size. A recording does not say which of several of

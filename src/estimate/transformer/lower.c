@@ -202,8 +202,8 @@ static struct tape_value lose_by_parts(struct model *model, struct tape_value lo
 {
     struct tape_op op = {.inputs = &logits, .input_count = 1};
     int64_t logarithms = tape_bytes(&logits);
-    struct tape_value result = lowering_run_saving(&model->lowering, &op, model->tokens, logits.element_bytes, false,
-                                                   &logarithms, 1);
+    struct tape_value result =
+        lowering_run_saving(&model->lowering, &op, model->tokens, logits.element_bytes, false, &logarithms, 1);
 
     tape_drop(&model->lowering.tape, logits.tensor);
     return result;

@@ -40,7 +40,7 @@ struct model {
     bool frozen;          /* adapters alone are trained */
     struct block *blocks; /* owned; the encoder's first */
     size_t block_count;
-    int32_t first_inner, end_inner; /* the blocks' parameters */
+    int32_t first_inner, end_inner;                      /* the blocks' parameters */
     int32_t words, places, types, relative[2], specials; /* parameters of embeddings */
     struct linear embed_in, embed_out, patches, dense, head;
     struct norm embed_norm, final_norms[2], head_norm;
