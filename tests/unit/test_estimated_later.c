@@ -167,9 +167,9 @@ static void test_observation_shrinks_it_later(void **state)
     guess(f);
     job = submit_of(f, "new", -1);
     assert_non_null(decided(f, RECORD_PLACED, job));
+    memory_observed(f, job, 0, 10 * GIB); /* from now on it waits to be shrunk */
     is_estimated(f, job, 20 * GIB);
     assert_int_equal(decided(f, RECORD_SHRUNK, job)->shrunk.reserved_bytes, 20 * GIB);
-    memory_observed(f, job, 0, 10 * GIB);
     f->now_ns += SECONDS(301);
     assert_int_equal(decided(f, RECORD_SHRUNK, job)->shrunk.reserved_bytes, 11 * GIB);
 }
