@@ -275,7 +275,7 @@ rm "$PREFIX/lib/carma/carma-sandbox"
 printf '#!/bin/sh\n[ "$1" = --check ] && echo "no mounts: allow them" >&2\nexit 2\n' >"$PREFIX/lib/carma/carma-sandbox"
 chmod 755 "$PREFIX/lib/carma/carma-sandbox"
 COLUMNS=400 run doctor --config carma.conf
-grep -q 'automatic capture.*no sandbox: no mounts: allow them' "$T/out" || fail "$said: $(cat "$T/out")"
+grep -q 'auto capture.*no sandbox: no mounts: allow them' "$T/out" || fail "$said: $(cat "$T/out")"
 
 # Names of others are escaped.
 mkdir "$ROOT/proc/92"
