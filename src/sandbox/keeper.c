@@ -247,8 +247,11 @@ static int start(struct keeper *k, const struct account *account, int report, in
                                   .result = result};
 
     k->pid = (pid_t)syscall(SYS_clone3, &arguments, sizeof arguments);
-    if (k->pid == 0)
+    if (k->pid == 0) {
+        close(k->report); /* else it would not see that its parent is gone */
+        close(k->result_fd);
         inside_run(&inside);
+    }
     return k->pid < 0 ? -errno : 0;
 }
 
@@ -271,11 +274,11 @@ static int begin(struct keeper *k, const struct account *account)
         return -errno;
     if (pipe2(result, O_CLOEXEC) < 0)
         return -errno;
+    k->report = report[0];
+    k->result_fd = result[0];
     rc = start_in_group_or_not(k, account, report[1], result[1]);
     close(report[1]);
     close(result[1]);
-    k->report = report[0];
-    k->result_fd = result[0];
     fcntl(k->result_fd, F_SETFL, O_NONBLOCK);
     if (rc == 0)
         send(k->report, "g", 1, MSG_NOSIGNAL);
