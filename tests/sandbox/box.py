@@ -15,12 +15,13 @@ import unittest
 
 SKIPPED = 77
 NOBODY = 65534
-PROGRAM = None  # set by main
 MODES = []
 
 
 class Mode:
     """Who runs carma-sandbox: root for a user, or the user."""
+
+    program = None  # main's copy of it
 
     def __init__(self, name, uid, drop):
         self.name, self.uid, self.drop = name, uid, drop
@@ -32,7 +33,7 @@ class Mode:
 
     def sandbox(self, *arguments, **options):
         extra = {"user": self.uid, "group": self.uid, "extra_groups": []} if self.drop else {}
-        return subprocess.Popen([PROGRAM, *arguments], **extra, **options)
+        return subprocess.Popen([self.program, *arguments], **extra, **options)
 
 
 class Case(unittest.TestCase):
@@ -105,10 +106,9 @@ def attempt(what):
 
 
 def main(program):
-    global PROGRAM
     private = tempfile.mkdtemp(prefix="carma-sandbox-program-")
     os.chmod(private, 0o755)
-    PROGRAM = shutil.copy(program, private)  # the tree may lie where the user cannot go
+    Mode.program = shutil.copy(program, private)  # the tree may lie where the user cannot go
     try:
         wanted = [Mode("root for a user", NOBODY, False), Mode("the user", NOBODY, True)] if os.geteuid() == 0 \
             else [Mode("the user", os.geteuid(), False)]
