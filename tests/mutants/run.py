@@ -233,6 +233,7 @@ def run(tree, jobs, chosen, minutes):
     end = float("inf") if minutes is None else time.monotonic() + 60 * minutes
     with tempfile.TemporaryDirectory(prefix="carma-mutants.") as folder, \
             concurrent.futures.ThreadPoolExecutor() as pool:
+        os.chmod(folder, 0o755)  # other users' jobs run programs of it
         workers = [pool.submit(work, tree, pathlib.Path(folder) / str(number), waiting, end)
                    for number in range(min(jobs, waiting.qsize()))]
         for worker in workers:
