@@ -1,0 +1,59 @@
+/* What a job's processes say of their capture. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "daemon/capture/answer.h"
+
+#define FAR    "{\"capture\": false, \"reason\": \"train.py needs the network\", \"closeness\": 2, \"bytes\": 0}\n"
+#define NEAR   "{\"capture\": false, \"reason\": \"prepare.py ended\", \"closeness\": 0, \"bytes\": 0}\n"
+#define TAKEN  "{\"capture\": true, \"script\": \"/home/ada/train.py\", \"seconds\": 4.1, \"bytes\": 5}\nhello"
+#define LONGER "{\"capture\": true, \"script\": \"/home/ada/train.py\", \"seconds\": 4.1, \"bytes\": 6}\nhello"
+
+static const struct {
+    const char *output;
+    int rc;
+    const char *said; /* of the origin, or of the error */
+} answers[] = {
+    {"", -ENODATA, "no Python process of the command imported torch"},
+    {NEAR FAR NEAR, -ENODATA, "train.py needs the network"},
+    {NEAR TAKEN, 0, "an automatic capture of train.py, 5 s"},
+    {TAKEN FAR, 0, "an automatic capture of train.py, 5 s"},
+    {LONGER, -EPROTO, "what it recorded cannot be read"},
+    {NEAR "no JSON\n", -EPROTO, "what it recorded cannot be read"},
+    {"{\"capture\": true, \"bytes\": -1}\nhello", -EPROTO, "what it recorded cannot be read"},
+    {"{\"capture\": true, \"bytes\": 0}", -EPROTO, "what it recorded cannot be read"},
+};
+
+/* There is more behind the output: it is another's. */
+static void test_answers(void **state)
+{
+    struct capture_answer answer;
+    struct error err;
+
+    (void)state;
+    for (size_t i = 0; i < array_size(answers); i++) {
+        size_t length = strlen(answers[i].output);
+        CLEANUP(free_ptr) char *output = xasprintf("%s!!", answers[i].output);
+        int rc = capture_answer_read(output, length, &answer, &err);
+        if (rc != answers[i].rc || !strstr(rc ? err.text : answer.from, answers[i].said))
+            fail_msg("answer %zu: %d, %s", i, rc, rc ? err.text : answer.from);
+        if (rc == 0)
+            assert_string_equal(answer.text, "hello");
+        capture_answer_release(&answer);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_answers)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
