@@ -11,6 +11,7 @@ import sys
 PURE = """
     _GLOBAL_OFFSET_TABLE_ __stack_chk_fail __assert_fail abort
     memchr memcmp memcpy memmove memset strchr strcmp strlen strncmp strnlen strrchr strspn strstr
+    strtok_r
     __memcpy_chk __memmove_chk __memset_chk
 """
 # Text and memory of base.

@@ -1,11 +1,11 @@
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <stddef.h>
 
 #include "base/memory.h"
+#include "base/units.h"
 #include "estimate/transformer/transformer.h"
 
 #define RANK_DEFAULT 8 /* of PEFT's LoraConfig */
@@ -19,16 +19,8 @@ void method_default(struct method *method)
 static bool take_number(const char *word, const char *name, int64_t *number)
 {
     size_t length = strlen(name);
-    char *end;
-    long long value;
 
-    if (strncmp(word, name, length) != 0 || word[length] < '0' || word[length] > '9')
-        return false;
-    value = strtoll(word + length, &end, 10);
-    if (*end || value < 1 || value > NUMBER_MAX)
-        return false;
-    *number = value;
-    return true;
+    return strncmp(word, name, length) == 0 && parse_integer(word + length, 1, NUMBER_MAX, number, NULL) == 0;
 }
 
 static bool take_word(const char *word, struct method *method)
