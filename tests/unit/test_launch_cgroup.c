@@ -272,6 +272,19 @@ static void test_none_forks_meanwhile(void **state)
     assert_int_equal(f->status.signal, SIGTERM);
 }
 
+/* A signal that kills reaches a frozen process; one that it handles does not. */
+static void test_handlers_run(void **state)
+{
+    struct fixture *f = *state;
+
+    f->request.grace_ns = 600 * NS_PER_SEC;
+    start_in_cgroup(f, "trap 'exit 7' TERM; echo ready; while :; do sleep 0.1; done");
+    await_line(f->output);
+    assert_int_equal(launch_stop(f->shepherd, f->ticks, NULL), 0);
+    await_end(f, LAUNCH_ENDED);
+    assert_int_equal(f->status.exit_status, 7);
+}
+
 static pid_t ended_child(void)
 {
     pid_t pid = fork();
@@ -459,6 +472,7 @@ int main(void)
         LAUNCH_TEST(test_locate),
         LAUNCH_TEST(test_base),
         LAUNCH_TEST(test_none_forks_meanwhile),
+        LAUNCH_TEST(test_handlers_run),
         LAUNCH_TEST(test_left_groups),
         LAUNCH_TEST(test_oom_kills_above),
         LAUNCH_TEST(test_place),
