@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the shipped distribution of GPU memory over workloads (src/core/prior.c), in ten thousandths.
+"""Prints the shipped distribution of GPU memory over workloads (src/core/guess/prior.c), in ten thousandths.
 
 Usage: python/make_memory_prior.py timm_faketensor.csv
 
@@ -11,7 +11,7 @@ import csv
 import math
 import sys
 
-BINS = 81  # PRIOR_BINS, and the edges of src/core/prior.c
+BINS = 81  # PRIOR_BINS, and the edges of src/core/guess/prior.c
 CLIPPED_MIB, TAIL_MIB = 38 * 1024, 20 * 1024
 
 

@@ -83,6 +83,7 @@ const views = [
     [/^#\/job\/(\d+)$/, "job", async (id) => (await import("/job.js")).job_view(Number(id))],
     [/^#\/gpu\/(.+)$/, "gpu", async (uuid) => (await import("/gpu.js")).gpu_view(decodeURIComponent(uuid))],
     [/^#\/users$/, "users", async () => (await import("/users.js")).users_view()],
+    [/^#\/cluster$/, "cluster", async () => (await import("/cluster.js")).cluster_view()],
     [/^#\/what-if$/, "what-if", async () => (await import("/whatif.js")).whatif_view()],
 ];
 
@@ -103,6 +104,8 @@ function not_to_be_had() {
 
 async function show(first) {
     const mine = ++turn;
+    if (location.hash === "#/cluster") /* `carma dashboard --cluster` begins there; others have no such view */
+        document.querySelector("nav [data-view=cluster]").hidden = false;
     const [match, name, make] = views.map(([pattern, ...rest]) => [location.hash.match(pattern), ...rest]).find(([found]) => found) ||
         [[], "none", nothing_there];
     const view = await Promise.resolve(make(...match.slice(1))).catch(not_to_be_had);

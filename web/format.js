@@ -76,7 +76,7 @@ export function count(n, one, many = `${one}s`) {
 const words = {
     HELD: "held", QUEUED: "queued", PLACED: "starting", RUNNING: "running", STOPPING: "stopping", CRASHED: "to be retried",
     COMPLETED: "completed", FAILED: "failed", GPU_OOM: "out of GPU memory", CANCELLED: "cancelled", LOST: "lost",
-    REFUSED: "refused", TIMEOUT: "time limit",
+    REFUSED: "refused", TIMEOUT: "time limit", RETURNED: "returned", EXPIRED: "expired",
 };
 
 export function state_word(state) {
@@ -101,7 +101,7 @@ export function state_mood(state) {
         return "busy";
     if (state === "COMPLETED")
         return "good";
-    return ["FAILED", "GPU_OOM", "LOST", "REFUSED", "TIMEOUT", "CRASHED"].includes(state) ? "bad" : "idle";
+    return ["FAILED", "GPU_OOM", "LOST", "REFUSED", "TIMEOUT", "CRASHED", "RETURNED", "EXPIRED"].includes(state) ? "bad" : "idle";
 }
 
 const ways = {streams: "time-slice", mps: "MPS", exclusive: "alone", any: "any way"};

@@ -22,6 +22,8 @@ LIBRARIES = ("torch", "torchvision", "transformers", "accelerate", "lightning", 
              "diffusers", "torch_geometric", "bitsandbytes", "deepspeed", "datasets")  # fmt: skip
 SETTINGS = (".py", ".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf")  # ends of files that say what to train
 SETTINGS_SIZE = 1 << 20
+SHELLS = frozenset(["sh", "bash", "dash", "ksh", "zsh"])
+SHELL_WORDS = 10  # of a shell's command, its script among them
 OF_THE_NETWORK = frozenset([
     "gaierror", "URLError", "ConnectionError", "ConnectError", "ConnectTimeout", "MaxRetryError", "NewConnectionError",
     "OfflineModeIsEnabled", "LocalEntryNotFoundError", "ConnectionRefusedError", "CommError",
@@ -109,6 +111,28 @@ class _Answer:
         path = self.script()
         return os.path.basename(path) if path else "the script of python " + ("-c" if kind == "c" else "-")
 
+    def _shell_scripts(self):
+        """Of the shells that wait for this process."""
+        process = os.getppid()
+        with contextlib.suppress(OSError):
+            while process > 1:
+                with open(f"/proc/{process}/cmdline", "rb") as file:
+                    words = file.read().decode(errors="replace").split("\0")
+                if os.path.basename(words[0]) in SHELLS:
+                    directory = os.readlink(f"/proc/{process}/cwd")
+                    words = [word for word in words[1:SHELL_WORDS] if word[:1] not in ("", "-")]
+                    yield from (os.path.join(directory, word) for word in words)
+                with open(f"/proc/{process}/stat") as file:
+                    process = int(file.read().rpartition(")")[2].split()[1])
+
+    def _packages(self):
+        """Which ones are installed where modules may come from: the names have their versions."""
+        for path in sorted({os.path.abspath(path) for path in sys.path if path.endswith("-packages")}):
+            with contextlib.suppress(OSError):
+                names = [name for name in os.listdir(path) if name.endswith("-info") and name[0] != "."]
+                lines = b"".join(os.fsencode(name) + b"\n" for name in sorted(names, key=os.fsencode) or ["*-info"])
+                yield [path, hashlib.sha256(lines).hexdigest()]
+
     def _files(self):
         """The user's own: neither Python's nor a library's."""
         places = sysconfig.get_paths()
@@ -116,8 +140,9 @@ class _Answer:
         foreign = [own, own + "_auto", *(places[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))]
         foreign = tuple(root + os.sep for path in foreign for root in (os.path.abspath(path), os.path.realpath(path)))
         imported = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+        read = {*imported, *self.read, self.script(), *self._shell_scripts()}
         answer = []
-        for path in sorted({os.path.abspath(path) for path in imported | self.read | {self.script()} if path}):
+        for path in sorted({os.path.abspath(path) for path in read if path}):
             if path.startswith(foreign) or "/site-packages/" in path or "/dist-packages/" in path:
                 continue
             with contextlib.suppress(OSError):
@@ -130,8 +155,9 @@ class _Answer:
         versions = {name: str(sys.modules[name].__version__) for name in LIBRARIES
                     if hasattr(sys.modules.get(name), "__version__")}  # fmt: skip
         line = json.dumps({
-            "capture": capture, **more, "script": self.script(), "files": self._files(), "versions": versions,
-            "python": sys.executable, "seconds": round(os.times().elapsed - self.start, 2), "bytes": len(text),
+            "capture": capture, **more, "script": self.script(), "files": self._files(),
+            "packages": [*self._packages()], "versions": versions, "python": sys.executable,
+            "seconds": round(os.times().elapsed - self.start, 2), "bytes": len(text),
         })  # fmt: skip
         data = memoryview(f"{line}\n{text}".encode())
         with contextlib.suppress(OSError):

@@ -9,7 +9,8 @@ from typing import Any, Dict, Iterator, List, Literal, Optional, Type, TypeVar, 
 from carma import daemon, output, text, units
 from carma.errors import CarmaError, Conflict, NotStarted
 
-ENDED = frozenset(("COMPLETED", "FAILED", "GPU_OOM", "CANCELLED", "LOST", "REFUSED", "TIMEOUT"))
+ENDED = frozenset(("COMPLETED", "FAILED", "GPU_OOM", "CANCELLED", "LOST", "REFUSED", "TIMEOUT", "RETURNED",
+                   "EXPIRED"))
 FOLLOW_S = 0.25
 
 Self = TypeVar("Self", bound="Job")

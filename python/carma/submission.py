@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     PathLike = Union[str, os.PathLike[str]]
 
 MOST_TEXT = 8 << 20  # bytes of a summary, of a capture
+CAPTURE_AUTO = "auto"  # carma is to record it; a file of that name is ./auto
 MOST_CODE = 1 << 20  # bytes of a program file; a larger one is data
 MOST_NAME = 128
 
@@ -59,6 +60,8 @@ def specification(command: Command, options: Options) -> Specification:
             continue
         if kind == "signal":
             spec["signal"], spec["signal_before_ns"] = units.signal_and_before(given[name])
+        elif name == "capture" and given[name] == CAPTURE_AUTO:
+            spec[member] = CAPTURE_AUTO
         elif kind == "file":
             spec[member], spec[member[: -len("_name")]] = _file(name, os.fspath(given[name]))
         else:

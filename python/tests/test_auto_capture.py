@@ -1,5 +1,6 @@
-"""What follows a job's command into its Python processes: carma_auto/sitecustomize.py and carma.automatic. With a stub of
-PyTorch: chaining, and that nothing changes without the pipe. With a current one: commands as people write them."""
+"""What follows a job's command into its Python processes: carma_auto/sitecustomize.py and carma.automatic. With
+a stand-in for PyTorch: chaining, and that nothing changes without the pipe. With a current PyTorch: commands as people
+write them."""
 
 import importlib.util
 import json
@@ -46,6 +47,10 @@ class Case(unittest.TestCase):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         return path
+
+    def own(self, header):
+        """The files of this test; one of a shell that runs the tests may be there, too."""
+        return [path for path, _ in header["files"] if path.startswith(str(self.folder))]
 
     def start(self, command, pipe, **variables):
         environment = {
@@ -164,9 +169,11 @@ class Old(Case):
         path = self.file("train.py", f"import torch; open('settings.json').read(); batch = 6\n{LOOP.replace('.cuda()', '')}"
                          .replace("\nwhile", "\nmodel = torch.nn.Linear(10, 5)\n"
                                   "optimizer = torch.optim.Adam(model.parameters())\nwhile"))  # fmt: skip
-        header, text = self.captured(sys.executable, "train.py")
+        script = self.file("job.sh", f"{sys.executable} train.py; true\n")
+        header, text = self.captured("sh", "job.sh")
         self.assertIn("\nmapping cpu\nmodel Linear\nbatch 6\n", text)
-        self.assertEqual([name for name, _ in header["files"]], [str(self.folder / "settings.json"), str(path)])
+        self.assertEqual(self.own(header), [str(script), str(self.folder / "settings.json"), str(path)])
+        self.assertIn(os.path.dirname(os.path.dirname(os.path.abspath(torch.__file__))), [path for path, _ in header["packages"]])
 
 
 @unittest.skipUnless(CURRENT, "needs a current PyTorch")
@@ -180,7 +187,7 @@ class Commands(Case):
         header, text = self.captured(sys.executable, "-u", "-X", "utf8", "train.py", "--batch-size", "6")
         self.assertIn("\nbatch 6\n", text)
         self.assertEqual(header["script"], str(self.train))
-        self.assertEqual([path for path, _ in header["files"]], [str(self.folder / "shapes.py"), str(self.train)])
+        self.assertEqual(self.own(header), [str(self.folder / "shapes.py"), str(self.train)])
         self.assertEqual(header["versions"]["torch"], torch.__version__)
         self.assertEqual(header["python"], sys.executable)
 

@@ -34,6 +34,11 @@ static int check_method(const char *text, struct error *err)
     return method_parse(text, &ignored, err);
 }
 
+static int check_engine(const char *text, struct error *err)
+{
+    return strcmp(text, "slurm") == 0 ? 0 : error_set(err, EINVAL, "engine '%.40s' is not known: slurm", text);
+}
+
 static int check_share(const char *text, struct error *err)
 {
     enum share_mode way = share_mode_find(text);

@@ -295,6 +295,11 @@ static int check_script(const struct job_spec *spec, struct error *err)
     return rc;
 }
 
+bool job_spec_asks_for_capture(const struct job_spec *spec)
+{
+    return spec->capture_name && !spec->capture && strcmp(spec->capture_name, SPEC_CAPTURE_AUTO) == 0;
+}
+
 int job_spec_check(const struct job_spec *spec, struct error *err)
 {
     int rc;
@@ -305,6 +310,8 @@ int job_spec_check(const struct job_spec *spec, struct error *err)
     if ((rc = check_packed(spec, err)) || (rc = check_share(spec, err)) || (rc = check_time(spec, err)) ||
         (rc = check_script(spec, err)))
         return rc;
+    if (spec->no_capture && job_spec_asks_for_capture(spec))
+        return error_set(err, EINVAL, "--capture auto and --no-capture contradict each other: leave one out");
     if (!*spec->command.items[0])
         return error_set(err, EINVAL, "command is empty: name a program");
     for (size_t i = 0; i < spec->environment.count; i++) {

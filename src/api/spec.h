@@ -56,6 +56,11 @@ uint64_t job_spec_digest(const struct job_spec *spec);
 /* The fields of `over` replace those of *spec. */
 void job_spec_overlay(struct job_spec *spec, const struct job_spec *over);
 
+#define SPEC_CAPTURE_AUTO "auto"
+
+/* `--capture auto`: carma is to record it, also where no sandbox can be had for its command. */
+bool job_spec_asks_for_capture(const struct job_spec *spec);
+
 void spec_strings_add(struct spec_strings *strings, const char *text);
 bool spec_strings_equal(const struct spec_strings *a, const struct spec_strings *b);
 void spec_strings_release(struct spec_strings *strings);

@@ -16,8 +16,11 @@ struct job_estimate {
     int32_t quantile_permille;    /* the probability with which `bytes` is to be enough */
     int32_t confidence_permille;  /* of the estimator in itself: estimate/estimate.h */
     int32_t smact_permille;       /* expected SM activity alone on the GPU; -1: not known */
-    char *source;                 /* owned: the estimator that answered; NULL: none */
-    char *from;                   /* owned: the file that it went by; NULL: none */
+    int32_t uncorrected_permille; /* the same by the estimator, before runs corrected it; -1: it said nothing */
+    struct step_time step;        /* by a roofline (estimate/step_time.h); not corrected */
+    char *model;                  /* owned: "cnn 102228128", family and bytes of parameters; NULL: not known */
+    char *source;                 /* owned: the estimators that counted, as "history+replay"; NULL: none */
+    char *from;                   /* owned: the files that it went by, with ", " between them; NULL: none */
     char *profile;                /* owned: the machine profile that it was made for; NULL: none */
     struct spec_strings warnings; /* one line each */
 };
@@ -27,10 +30,10 @@ void job_estimate_release(struct job_estimate *estimate);
 
 bool job_estimate_equal(const struct job_estimate *a, const struct job_estimate *b);
 
-/* The estimate from the first of these that the job has and that suffices: capture, configuration, summary; inits
- * *estimate. Never looks at declared or recorded figures of the job. 0 also where the estimator lacks its input: bytes
- * is then -1 and a warning names the missing input. -EINVAL: the summary or the capture is malformed, with the parser's
- * line. Touches nothing but its arguments: may run on any thread. */
+/* The estimate from those of these that the job has: capture, configuration, summary, combined (estimate/combine.h);
+ * inits *estimate. Where one gives none, a warning says why. Never looks at declared or recorded figures of the job. 0
+ * also where the estimator lacks its input: bytes is then -1 and a warning names the missing input. -EINVAL: the best
+ * of them is malformed, with the parser's line. Touches nothing but its arguments: may run on any thread. */
 int job_estimate_make(struct job_estimate *estimate, const struct job_spec *spec, const struct estimator *estimator,
                       const struct machine_profile *profile, int32_t quantile_permille, struct error *err);
 

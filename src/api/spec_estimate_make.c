@@ -6,14 +6,21 @@
 #include "api/hf_training.h"
 #include "api/spec_estimate.h"
 #include "base/memory.h"
+#include "base/strbuf.h"
 #include "base/units.h"
+#include "estimate/combine.h"
 #include "estimate/summary/read.h"
+
+#define SOURCES 3 /* capture, configuration, summary */
 
 struct asking {
     const struct job_spec *spec;
     const struct estimator *estimator;
     struct estimate_question question;
     struct job_estimate *to;
+    struct estimate answers[SOURCES];
+    const char *from[SOURCES]; /* borrowed: the files that they went by */
+    size_t count;
 };
 
 static void warn(struct job_estimate *estimate, const char *text)
@@ -22,19 +29,40 @@ static void warn(struct job_estimate *estimate, const char *text)
         spec_strings_add(&estimate->warnings, text);
 }
 
-static void fill(struct asking *asking, const struct estimate *answer, const char *from)
+/* "a.capture, b.txt" */
+static char *files_that_counted(const struct asking *asking, const bool *counted)
+{
+    struct strbuf text = {0};
+
+    for (size_t i = 0; i < asking->count; i++)
+        if (counted[i])
+            strbuf_printf(&text, "%s%s", text.length ? ", " : "", asking->from[i]);
+    return strbuf_steal(&text);
+}
+
+static void fill(struct asking *asking)
 {
     struct job_estimate *to = asking->to;
     char bytes[UNITS_TEXT], most[UNITS_TEXT];
+    struct estimate combined, *answer = &combined;
+    bool counted[SOURCES];
 
+    combine(asking->answers, asking->count, to->quantile_permille, answer, counted);
+    answer->exceeds_gpu = answer->bytes > asking->question.profile->memory_bytes;
     to->bytes = answer->bytes;
     to->median_bytes = answer->median_bytes;
     to->confidence_permille = answer->confidence_permille;
     to->smact_permille = answer->smact_permille == 0 ? 1 : answer->smact_permille; /* a training job is not idle */
+    to->uncorrected_permille = to->smact_permille;
+    to->step = answer->step;
+    if (answer->family)
+        to->model = xasprintf("%s %" PRId64, answer->family, answer->parameter_bytes);
     to->source = xstrdup(answer->source);
-    to->from = xstrdup(from);
+    to->from = files_that_counted(asking, counted);
     to->profile = xstrdup(asking->question.profile->name);
-    warn(to, answer->warning);
+    for (size_t i = 0; i < asking->count; i++)
+        if (counted[i])
+            warn(to, asking->answers[i].warning);
     if (answer->exceeds_gpu) {
         CLEANUP(free_ptr)
         char *text =
@@ -56,7 +84,8 @@ static int ask(struct asking *asking, const char *from, struct error *err)
         return error_set(err, ENOTSUP,
                          "%s: no output shapes, so nothing is estimated: print a summary with them, or give a capture",
                          from);
-    fill(asking, &answer, from);
+    asking->from[asking->count] = from;
+    asking->answers[asking->count++] = answer;
     return 0;
 }
 
@@ -170,6 +199,13 @@ static int ask_summary(struct asking *asking, struct error *err)
     return rc;
 }
 
+/* What was said of a source before it failed is about nothing. */
+static void forget_warnings(struct job_estimate *estimate, size_t kept)
+{
+    while (estimate->warnings.count > kept)
+        free(estimate->warnings.items[--estimate->warnings.count]);
+}
+
 int job_estimate_make(struct job_estimate *estimate, const struct job_spec *spec, const struct estimator *estimator,
                       const struct machine_profile *profile, int32_t quantile_permille, struct error *err)
 {
@@ -183,26 +219,26 @@ int job_estimate_make(struct job_estimate *estimate, const struct job_spec *spec
         const char *text;
         int (*ask)(struct asking *, struct error *);
     } sources[] = {{spec->capture, ask_capture}, {spec->hf_config, ask_configuration}, {spec->summary, ask_summary}};
-    struct error why = {{0}};
-    int rc = 0;
+    struct error why;
+    int rc;
 
     job_estimate_init(estimate);
     estimate->quantile_permille = quantile_permille;
     for (size_t i = 0; i < array_size(sources); i++) {
+        size_t before = asking.count, warnings = estimate->warnings.count;
         if (!sources[i].text)
             continue;
-        spec_strings_release(&estimate->warnings); /* they were about the source before */
         rc = sources[i].ask(&asking, &why);
-        if (rc != -ENOTSUP)
-            break;
+        if (rc && rc != -ENOTSUP && before == 0) {
+            job_estimate_release(estimate);
+            return error_set(err, -rc, "%s", why.text);
+        }
+        if (rc) {
+            forget_warnings(estimate, warnings);
+            warn(estimate, why.text);
+        }
     }
-    if (rc == -ENOTSUP) {
-        warn(estimate, why.text);
-        rc = 0;
-    }
-    if (rc) {
-        job_estimate_release(estimate);
-        error_set(err, -rc, "%s", why.text);
-    }
-    return rc;
+    if (asking.count)
+        fill(&asking);
+    return 0;
 }

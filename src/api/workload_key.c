@@ -112,6 +112,32 @@ static uint64_t digest_of_sizes(const struct spec_strings *environment)
     return sum;
 }
 
+static bool is_script(const char *word)
+{
+    const char *dot = strrchr(word, '.');
+
+    return word[0] != '-' && dot && (strcmp(dot, ".py") == 0 || strcmp(dot, ".sh") == 0);
+}
+
+/* Launchers and interpreters have options of their own, which differ: the first word that is a script, or a module. */
+static const char *program_of(const struct spec_strings *command)
+{
+    for (size_t i = 0; i < command->count; i++) {
+        if (is_script(command->items[i]))
+            return command->items[i];
+        if (strcmp(command->items[i], "-m") == 0 && i + 1 < command->count)
+            return command->items[i + 1];
+    }
+    return command->count ? command->items[0] : "";
+}
+
+static uint64_t digest_of_program(const struct job_spec *spec, uid_t uid)
+{
+    uint64_t digest = mix(DIGEST_EMPTY ^ uid, spec->directory ? spec->directory : "");
+
+    return mix(digest, spec->script ? spec->script : program_of(&spec->command));
+}
+
 void workload_key(const struct job_spec *spec, uid_t uid, char key[static RECORD_WORKLOAD_SIZE])
 {
     const char *const texts[] = {spec->summary,   spec->capture, spec->optimizer, spec->precision,
@@ -126,5 +152,6 @@ void workload_key(const struct job_spec *spec, uid_t uid, char key[static RECORD
     for (size_t i = 0; i < array_size(texts); i++)
         if (texts[i])
             digest = mix(digest ^ (i + 1), texts[i]);
-    snprintf(key, RECORD_WORKLOAD_SIZE, "%016" PRIx64, digest + digest_of_sizes(&spec->environment));
+    snprintf(key, RECORD_WORKLOAD_SIZE, "%016" PRIx64 ":%016" PRIx64, digest_of_program(spec, uid),
+             digest + digest_of_sizes(&spec->environment));
 }

@@ -41,6 +41,8 @@ static const char *const statistics[] = {"mean", "median", "p95", "ema", "risk",
 static const char *const retries[] = {"exclusive", "step", "informed", NULL};
 static const char *const device_cgroups[] = {"auto", "off", NULL};
 static const char *const switches[] = {"no", "yes", NULL};
+static const char *const engines[] = {"local", "slurm", NULL};
+static const char *const gates[] = {"all", "memory", NULL};
 static const char *const off_or_on[] = {"off", "on", NULL};
 static const char *const estimator_names[] = {"auto",      "declared", "measured",  "horus",   "faketensor",
                                               "gpumemnet", "replay",   "deepspeed", "history", NULL};
@@ -118,6 +120,8 @@ static const struct key {
      "a job of unknown need requests as much memory as is enough for this part of workloads (0%: whole GPUs)"},
     {"shrink_after", DURATION, offsetof(struct config, core.shrink_after_ns), 0, MINUTES(1440), NULL,
      "when a reservation shrinks to the job's observed memory and a tenth more (0s: never)"},
+    {"gate", CHOICE, offsetof(struct config, core.gate), 0, 0, gates,
+     "what closes a GPU to a job: all that is known; or memory alone, and SM activity and slowdown only rank GPUs"},
     {"max_queued", COUNT, offsetof(struct config, max_queued), 1, 1000000, NULL,
      "most jobs that have not ended, of all users together: further ones are refused; the last tenth is for users with "
      "few jobs"},
@@ -172,6 +176,8 @@ static const struct key {
     {"state_directory", PATH, offsetof(struct config, state_directory), 0, 4000, NULL,
      "where the daemon keeps its store"},
     {"socket", PATH, offsetof(struct config, socket), 0, MAX_SOCKET, NULL, "where the daemon listens"},
+    {"engine", CHOICE, offsetof(struct config, engine), 0, 0, engines,
+     "who has the queue of this node: carma; or Slurm, which asks for leases, and users submit with sbatch"},
     {"listen", ADDRESS, offsetof(struct config, listen), 0, 60, NULL,
      "where the daemon listens for TCP too, for clients that show the token (none: nowhere)"},
     {"token_file", OPTIONAL_PATH, offsetof(struct config, token_file), 0, 4000, NULL,
@@ -390,6 +396,7 @@ static void set_plain(struct config *config)
     config->core.mps_domain = was.mps_domain;
     config->core.mps_multiuser = was.mps_multiuser;
     config->core.mps_max_clients = was.mps_max_clients;
+    config->core.gate = was.gate;
     config->estimator = ESTIMATOR_DECLARED;
 }
 

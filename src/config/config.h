@@ -31,6 +31,8 @@ enum estimator_choice {
 
 enum device_cgroup { DEVICE_CGROUP_AUTO, DEVICE_CGROUP_OFF };
 
+enum engine_choice { ENGINE_LOCAL, ENGINE_SLURM };
+
 enum auto_capture { AUTO_CAPTURE_OFF, AUTO_CAPTURE_ON };
 
 struct config {
@@ -39,6 +41,7 @@ struct config {
     struct share_setting share;
     enum estimator_choice estimator;
     int32_t estimate_quantile_permille;
+    uint32_t engine;                /* enum engine_choice */
     uint32_t auto_capture;          /* enum auto_capture */
     char *machine_profile;          /* owned; a built-in name or an absolute path; NULL: that of the node's GPUs */
     uint32_t max_queued;            /* jobs that have not ended */

@@ -212,7 +212,9 @@ int32_t company_slowdown(const struct core *core, const struct gpu *gpu, const s
                          const struct profile *beside, uint32_t share)
 {
     const struct measure *there =
-        known(core, gpu, &(struct company_key){.of = of, .beside = beside, .share = share, .kind = COMPANY_SPEED});
+        of->met
+            ? known(core, gpu, &(struct company_key){.of = of, .beside = beside, .share = share, .kind = COMPANY_SPEED})
+            : NULL; /* most have not, and the look-up is what costs */
     const struct measure *alone =
         there ? known(core, gpu, &(struct company_key){.of = of, .kind = COMPANY_SPEED}) : NULL;
 

@@ -21,6 +21,10 @@ enum window_statistic { STATISTIC_MEAN, STATISTIC_MEDIAN, STATISTIC_P95, STATIST
  * memory plus the size of the allocation that failed. The last two end with an idle GPU too. */
 enum oom_retry_mode { OOM_RETRY_EXCLUSIVE, OOM_RETRY_STEP, OOM_RETRY_INFORMED };
 
+/* What closes a GPU to a job: everything that is known of it; or its memory alone, so that SM activity and slowdown
+ * only rank GPUs. For jobs that a cluster's scheduler has counted by memory, and would only send again. */
+enum gate { GATE_ALL, GATE_MEMORY };
+
 /* Limits of one user at a time; 0: no limit. */
 struct core_limits {
     uint32_t max_queued;      /* unfinished jobs; drivers refuse jobs beyond it */
@@ -58,14 +62,15 @@ struct core_config {
     bool mps_multiuser;            /* an MPS server takes clients of several users */
     uint32_t mps_domain;           /* enum share_domain */
     uint32_t mps_max_clients;      /* residents of a GPU that is shared by MPS */
+    uint32_t gate;                 /* enum gate */
     uint32_t backfill;             /* whether jobs behind a blocked head are looked at; 0: no (FIFO) */
     int64_t starvation_timeout_ns; /* with backfill: GPUs are reserved for a head that has waited for so long */
     int32_t max_slowdown_permille; /* predicted slowdown that a placement may cause, e.g. 2500; 0: any */
     uint32_t
         memory_fence; /* 1: jobs under MPS are given no more memory than core/fence.h says; 0: as much as there is */
     bool learn;       /* reservations and activities from earlier runs of the same workload */
-    int32_t prior_quantile_permille; /* of the distribution that a job of unknown need goes by (core/prior.h); 0: it
-                                        gets whole GPUs */
+    int32_t prior_quantile_permille; /* of the distribution that a job of unknown need goes by (core/guess/prior.h); 0:
+                                        it gets whole GPUs */
     int64_t shrink_after_ns; /* time after which a reservation shrinks to the observed memory and a tenth more (a
                         quarter, where there was no request), counted from when the memory appeared; 0:
                         never */

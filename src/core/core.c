@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "core/core_internal.h"
 #include "core/crash.h"
+#include "core/overuse.h"
 #include "core/sharing.h"
 #include "core/snapshot.h"
 
@@ -55,6 +56,7 @@ void core_free(struct core *core)
         HASH_DEL(core->measures, measure);
         free(measure);
     }
+    kins_free(core);
     HASH_ITER (hh, core->profiles, profile, other) {
         HASH_DEL(core->profiles, profile);
         free(profile);
@@ -193,7 +195,7 @@ static int apply_reconfigured(struct core *core, const struct core_config *confi
         !is_interval(config->collocate_extra_ns) || !is_interval(config->settle_ns) ||
         config->oom_retry > OOM_RETRY_INFORMED || config->memory_fence > 1 || config->max_jobs_per_gpu == 0 ||
         config->per_user.max_memory_bytes < 0 || config->mps_domain >= MPS_DOMAIN_COUNT ||
-        config->mps_max_clients == 0 || !is_interval(config->starvation_timeout_ns) ||
+        config->mps_max_clients == 0 || config->gate > GATE_MEMORY || !is_interval(config->starvation_timeout_ns) ||
         !is_slowdown(config->max_slowdown_permille) || !is_interval(config->shrink_after_ns) ||
         !is_permille(config->prior_quantile_permille))
         return error_set(err, EINVAL, "a value of the configuration is out of range");
@@ -213,6 +215,12 @@ static bool is_time_limit(const struct record_submitted *wants)
            (wants->signal ? wants->signal_before_ns < wants->time_limit_ns : wants->signal_before_ns == 0);
 }
 
+/* Only a lease has a time to wait; it is never held. */
+static bool is_lease_or_local(const struct record_submitted *wants)
+{
+    return is_interval(wants->max_wait_ns) && (wants->external ? !wants->held : wants->max_wait_ns == 0);
+}
+
 int core_add_job(struct core *core, const struct record *record, struct job **added, struct error *err)
 {
     const struct record_submitted *wants = &record->submitted;
@@ -221,7 +229,7 @@ int core_add_job(struct core *core, const struct record *record, struct job **ad
     if (record->job == 0 || wants->gpus == 0 || wants->gpus > RECORD_MAX_GPUS || wants->request_bytes < -1 ||
         !is_reading(wants->smact_permille) || !is_slowdown(wants->max_slowdown_permille) ||
         wants->request_source >= SOURCE_LEARNED || wants->share > SHARE_MPS || !is_time_limit(wants) ||
-        !memchr(wants->workload, '\0', sizeof wants->workload))
+        !memchr(wants->workload, '\0', sizeof wants->workload) || !is_lease_or_local(wants))
         return error_set(err, EINVAL, "job %" PRIu64 " asks for something that does not exist", record->job);
     if (find(core, record->job))
         return error_set(err, EEXIST, "job %" PRIu64 " is already there", record->job);
@@ -244,13 +252,23 @@ int core_add_job(struct core *core, const struct record *record, struct job **ad
     return 0;
 }
 
+/* Leases wait before local jobs: a cluster's scheduler holds resources for them meanwhile. */
+static void enter_retry_queue(struct core *core, struct job *job)
+{
+    struct job *next = job->wants->external ? core->retrying.head : NULL;
+
+    while (next && next->wants->external)
+        next = next->next;
+    queue_insert_before(&core->retrying, job, next);
+}
+
 /* Where the job waits. */
 static void enter_queue(struct core *core, struct job *job)
 {
     if (job->state == JOB_HELD) {
         queue_insert(&core->held, job);
-    } else if (job->retry) {
-        queue_push(&core->retrying, job);
+    } else if (job_waits_apart(job)) {
+        enter_retry_queue(core, job);
     } else {
         queue_insert(&core->waiting, job);
         alike_join(core, job);
@@ -380,7 +398,8 @@ static int apply_memory(struct core *core, struct job *job, const struct record 
     if (record->memory.bytes > placement->observed_bytes) {
         placement->observed_bytes = record->memory.bytes;
         gpu_rebook(gpu);
-        core->corrections_due |= job->reserved_bytes >= 0 && record->memory.bytes > job->reserved_bytes;
+        core->corrections_due |=
+            job->reserved_bytes >= 0 && overuse_is_beyond(record->memory.bytes, job->reserved_bytes);
     }
     if (record->type == RECORD_FIRST_USE && gpu->settling_job == job->id)
         gpu->closed_until_ns = record->at_ns + core->config.settle_ns;
@@ -416,7 +435,7 @@ static int check_progressed(const struct record_progressed *progressed, struct e
                            progressed->micro_steps_per_s);
 }
 
-/* Of a job whose need nobody knew. It is in no queue of the alike while its wants change. */
+/* An estimate for a job of unknown need. The job leaves its queue of alike jobs while its wants change. */
 static int apply_estimated(struct core *core, struct job *job, const struct record_estimated *estimated,
                            struct error *err)
 {
@@ -532,6 +551,37 @@ static void enter_state(struct core *core, struct job *job, uint32_t state, int6
     }
 }
 
+/* Its processes keep their memory, and leave the SMs to others. */
+static void set_suspended(struct core *core, struct job *job, bool suspended, int64_t at_ns)
+{
+    if (job->suspended == suspended)
+        return;
+    job->suspended = suspended;
+    core->activity_version++;
+    for (uint32_t i = 0; i < job->placement_count; i++) {
+        struct gpu *gpu = core->gpus[job->placements[i].gpu];
+        gpu->changed_ns = at_ns; /* the readings before say nothing of what follows */
+        gpu_opens(core, gpu);
+    }
+}
+
+/* Records that only a lease, or only a local job, can have. */
+static bool suits(const struct job *job, uint32_t type)
+{
+    switch (type) {
+    case RECORD_SUSPENDED:
+    case RECORD_RESUMED:
+    case RECORD_RETURNED:
+    case RECORD_EXPIRED:
+        return job->wants->external;
+    case RECORD_HELD:
+    case RECORD_REQUEUED:
+        return !job->wants->external;
+    default:
+        return true;
+    }
+}
+
 /* A signal that could not be delivered is not worth trying again at once. */
 #define SIGNAL_RETRY_NS (5 * NS_PER_SEC)
 
@@ -544,7 +594,7 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
     if (!job)
         return error_set(err, ENOENT, "there is no unfinished job %" PRIu64, record->job);
     state = job_state_after(job->state, record);
-    if (state == JOB_STATE_COUNT)
+    if (state == JOB_STATE_COUNT || !suits(job, record->type))
         return error_set(err, EPERM, "job %" PRIu64 " is %s: '%s' does not apply", job->id, job_state_name(job->state),
                          record_type_name(record->type));
 
@@ -619,6 +669,10 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         break;
     case RECORD_GROWN:
         apply_reservation(core, job, &record->grown);
+        break;
+    case RECORD_SUSPENDED:
+    case RECORD_RESUMED:
+        set_suspended(core, job, record->type == RECORD_SUSPENDED, record->at_ns);
         break;
     case RECORD_SIGNALLED:
         job->signalled = true;

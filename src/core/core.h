@@ -64,6 +64,9 @@ uint32_t core_gpu_mode(const struct core *core, uint64_t job, uint32_t gpu);
  * source of that figure (enum memory_source; may be NULL). */
 int64_t core_reservation(const struct core *core, const struct job *job, uint32_t *source);
 
+/* The workload's SM activity alone on a GPU, in permille, as readings have taught; 0: none has. */
+int32_t core_observed_activity(const struct core *core, const char *workload);
+
 /* Looking at the state. Ended jobs are forgotten: find gives NULL for them. */
 const struct job *core_find_job(const struct core *core, uint64_t id);
 const struct gpu *core_gpu(const struct core *core, uint32_t gpu); /* NULL out of range; see core/ledger.h */

@@ -3,13 +3,14 @@
 #define CARMA_CORE_CORE_INTERNAL_H
 
 #include "core/waiting/alike.h"
+#include "core/guess/kin.h"
+#include "core/guess/prior.h"
 #include "core/learn.h"
 #include "core/common_wants.h"
 #include "core/company.h"
 #include "core/core.h"
 #include "core/ledger.h"
 #include "core/policy/policy.h"
-#include "core/prior.h"
 #include "core/waiting/queue.h"
 #include "core/user.h"
 
@@ -30,12 +31,13 @@ struct core {
     struct job *jobs;           /* uthash by id, owned: all that have not ended */
     struct common_wants *wants; /* the jobs' */
     struct profile *profiles;   /* uthash by workload, owned */
+    struct kin *kins;           /* uthash by program, owned */
     struct measure *measures;   /* uthash by key, owned, in the order of their latest readings */
     struct prior prior;
     struct user *users;       /* uthash by uid, owned: all that ever had a job */
     uint64_t last_place;      /* the largest place in the main queue that was given to a job */
     struct queue waiting;     /* QUEUED, in the order of places */
-    struct queue retrying;    /* QUEUED after a crash, in the order of crashes */
+    struct queue retrying;    /* QUEUED leases, in the order of arrival, then jobs after a crash, in that of crashes */
     struct queue held;        /* HELD, in the order of places */
     struct queue undecided;   /* CRASHED, or STOPPING and not signalled yet */
     struct queue shrinking;   /* RUNNING with a reservation that may be shrunk, in the order of first use */
@@ -98,6 +100,12 @@ int core_add_job(struct core *core, const struct record *submitted, struct job *
 
 /* Whether the job wants GPUs without residents. */
 bool job_wants_idle(const struct core *core, const struct job *job);
+
+/* Whether the predicted slowdown closes GPUs, as far as the policy predicts it. */
+static inline bool core_gates_slowdown(const struct core *core)
+{
+    return core->policy->predicts && core->config.gate == GATE_ALL;
+}
 
 /* Free memory that a GPU, or this GPU, must have to take the job beside others: on one GPU it may be more, never less.
  */

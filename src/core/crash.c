@@ -199,6 +199,18 @@ static void requeue(const struct job *job, bool retry, int64_t reserved_bytes, s
     };
 }
 
+/* The retry of a lease is somebody else's to start. */
+static void hand_back(struct record *verdict)
+{
+    const struct record_requeued requeued = verdict->requeued;
+
+    verdict->type = RECORD_RETURNED;
+    verdict->returned = (struct record_returned){.crashes = requeued.crashes,
+                                                 .reserved_bytes = requeued.reserved_bytes,
+                                                 .reservation_source = requeued.reservation_source,
+                                                 .overuser = requeued.overuser};
+}
+
 static void give_up(bool memory, struct record *verdict)
 {
     verdict->type = RECORD_GAVE_UP;
@@ -280,4 +292,6 @@ void crash_judge(const struct core *core, const struct job *job, int64_t now_ns,
         verdict->requeued.retry = false;
     if (verdict->type == RECORD_GAVE_UP)
         verdict->gave_up.cause = job->crash_cause;
+    if (verdict->type == RECORD_REQUEUED && job->wants->external)
+        hand_back(verdict);
 }

@@ -62,7 +62,7 @@ static bool choose_idle(const struct core *core, const struct job *job, struct r
 static bool may_qualify(const struct core *core, const struct job *job, const struct gpu *gpu, int64_t needed_bytes)
 {
     return gpu->resident_count == 0 ||
-           (gpu_free_bytes(core, gpu) >= needed_bytes && (!core->policy->predicts || job->id == core->reserved_job ||
+           (gpu_free_bytes(core, gpu) >= needed_bytes && (!core_gates_slowdown(core) || job->id == core->reserved_job ||
                                                           company_activity(job) <= slowdown_room(core, gpu)));
 }
 
@@ -158,6 +158,24 @@ static void decide_undecided(struct core *core, int64_t now_ns, struct record_li
         } else if (now_ns >= job->signal_retry_ns) {
             core_decided(core, out, &(struct record){.type = RECORD_SIGNALLED, .at_ns = now_ns, .job = job->id});
         }
+    }
+}
+
+/* INT64_MAX: never. */
+static int64_t expires_ns(const struct job *job)
+{
+    return job->wants->max_wait_ns ? job->submitted_ns + job->wants->max_wait_ns : INT64_MAX;
+}
+
+/* The one who asked for the lease has given it up by then. */
+static void expire_leases(struct core *core, int64_t now_ns, struct record_list *out)
+{
+    struct job *next;
+
+    for (struct job *job = core->retrying.head; job && job->wants->external; job = next) {
+        next = job->next;
+        if (now_ns >= expires_ns(job))
+            core_decided(core, out, &(struct record){.type = RECORD_EXPIRED, .at_ns = now_ns, .job = job->id});
     }
 }
 
@@ -264,6 +282,7 @@ void core_decide(struct core *core, int64_t now_ns, struct record_list *out)
     uint64_t openings;
     bool moved;
 
+    expire_leases(core, now_ns, out);
     decide_undecided(core, now_ns, out);
     overuse_correct(core, now_ns, out);
     shrink_reservations(core, now_ns, out);
@@ -290,6 +309,8 @@ int64_t core_next_wake_ns(const struct core *core, int64_t now_ns)
 
     for (const struct job *job = core->undecided.head; job; job = job->next)
         earlier(&wake_ns, job->signal_retry_ns, now_ns);
+    for (const struct job *job = core->retrying.head; job && job->wants->external; job = job->next)
+        earlier(&wake_ns, expires_ns(job), now_ns);
     if (!core_head(core))
         return wake_ns;
     earlier(&wake_ns, core->next_decision_ns, now_ns);

@@ -5,26 +5,27 @@
 
 static void dump_job(struct strbuf *text, const struct job *job)
 {
-    strbuf_printf(
-        text,
-        "job %" PRIu64 " %s uid=%" PRIu32 " gpus=%" PRIu32 " wants=%" PRId64 "/%s/%" PRId32
-        " share=%s exclusive=%d workload=%s submitted=%" PRId64 " place=%" PRIu64 " placed=%" PRId64
-        " retried=%d signalled=%d"
-        " crashes=%" PRIu32 "/%" PRIu32 "/%" PRIu32 "/%" PRIu32 " cause=%s/%d alone=%d needed=%" PRId64
-        " available=%" PRId64 " retry=%" PRId64 " reserved=%" PRId64 "/%s"
-        " granted=%" PRId64 " fence=%" PRId64 "/%d/%d victim=%" PRIu64 "/%" PRIu32 "/%" PRIu32 " counted=%" PRId64
-        "+%" PRId64 " used=%" PRId64 " bound=%" PRId32 " by=%s"
-        " limit=%" PRId64 " signal=%" PRIu32 "@%" PRId64 " requeue=%d failed=%" PRIu32 "@%" PRId64,
-        job->id, job_state_name(job->state), job->wants->uid, job->wants->gpus, job->wants->request_bytes,
-        memory_source_name(job->wants->request_source), job->wants->smact_permille, share_mode_name(job->wants->share),
-        job->wants->exclusive, job->profile ? job->profile->workload : "", job->submitted_ns, job->place,
-        job->placed_ns, job->retry, job->signalled, job->crashes, job->oom_crashes, job->external_failures,
-        job->timeouts, exit_cause_name(job->crash_cause), job->crash_is_oom, job->crashed_alone,
-        job->crash_needed_bytes, job->crash_available_bytes, job->signal_retry_ns, job->reserved_bytes,
-        memory_source_name(job->reservation_source), job->granted_bytes, job->fence_bytes, job->unfenced,
-        job->crash_fenced, job->overuser, job->harmed, job->victims, job->counted_bytes, job->stray_bytes,
-        job->first_use_ns, job->wants->max_slowdown_permille, share_mode_name(job->share), job->wants->time_limit_ns,
-        job->wants->signal, job->wants->signal_before_ns, job->wants->requeue, job->failure.gpu, job->failure.at_ns);
+    strbuf_printf(text,
+                  "job %" PRIu64 " %s uid=%" PRIu32 " gpus=%" PRIu32 " wants=%" PRId64 "/%s/%" PRId32
+                  " share=%s exclusive=%d workload=%s submitted=%" PRId64 " place=%" PRIu64 " placed=%" PRId64
+                  " retried=%d signalled=%d lease=%d/%" PRId64 " suspended=%d"
+                  " crashes=%" PRIu32 "/%" PRIu32 "/%" PRIu32 "/%" PRIu32 " cause=%s/%d alone=%d needed=%" PRId64
+                  " available=%" PRId64 " retry=%" PRId64 " reserved=%" PRId64 "/%s"
+                  " granted=%" PRId64 " fence=%" PRId64 "/%d/%d victim=%" PRIu64 "/%" PRIu32 "/%" PRIu32
+                  " counted=%" PRId64 "+%" PRId64 " used=%" PRId64 " bound=%" PRId32 " by=%s"
+                  " limit=%" PRId64 " signal=%" PRIu32 "@%" PRId64 " requeue=%d failed=%" PRIu32 "@%" PRId64,
+                  job->id, job_state_name(job->state), job->wants->uid, job->wants->gpus, job->wants->request_bytes,
+                  memory_source_name(job->wants->request_source), job->wants->smact_permille,
+                  share_mode_name(job->wants->share), job->wants->exclusive, job->profile ? job->profile->workload : "",
+                  job->submitted_ns, job->place, job->placed_ns, job->retry, job->signalled, job->wants->external,
+                  job->wants->max_wait_ns, job->suspended, job->crashes, job->oom_crashes, job->external_failures,
+                  job->timeouts, exit_cause_name(job->crash_cause), job->crash_is_oom, job->crashed_alone,
+                  job->crash_needed_bytes, job->crash_available_bytes, job->signal_retry_ns, job->reserved_bytes,
+                  memory_source_name(job->reservation_source), job->granted_bytes, job->fence_bytes, job->unfenced,
+                  job->crash_fenced, job->overuser, job->harmed, job->victims, job->counted_bytes, job->stray_bytes,
+                  job->first_use_ns, job->wants->max_slowdown_permille, share_mode_name(job->share),
+                  job->wants->time_limit_ns, job->wants->signal, job->wants->signal_before_ns, job->wants->requeue,
+                  job->failure.gpu, job->failure.at_ns);
     for (uint32_t i = 0; i < job->placement_count; i++)
         strbuf_printf(text, " on=%" PRIu32 ":%" PRId64, job->placements[i].gpu, job->placements[i].observed_bytes);
     for (uint32_t i = 0; i < job->stray_count; i++)
@@ -69,7 +70,8 @@ char *core_dump(const struct core *core)
                   " statistic=%" PRIu32 " window=%" PRId64 " extra=%" PRId64 " paced=%d oom_retry=%" PRIu32
                   " fence=%" PRIu32 " backfill=%" PRIu32 " starvation_timeout=%" PRId64 " slowdown=%" PRId32
                   " learn=%d prior=%" PRId32 " shrink_after=%" PRId64 " multiuser=%d domain=%" PRIu32
-                  " clients=%" PRIu32 " per_user=%" PRIu32 "/%" PRIu32 "/%" PRIu32 "/%" PRId64 "/%" PRIu32 "\n",
+                  " clients=%" PRIu32 " gate=%" PRIu32 " per_user=%" PRIu32 "/%" PRIu32 "/%" PRIu32 "/%" PRId64
+                  "/%" PRIu32 "\n",
                   config->policy, memory_view_name(config->memory_view), config->floor_bytes, config->margin_bytes,
                   config->smact_cap_permille, config->decide_period_ns, config->settle_ns, config->max_retries,
                   config->max_requeues, config->requeue_lost, config->max_jobs_per_gpu, config->smocc_cap_permille,
@@ -77,7 +79,7 @@ char *core_dump(const struct core *core)
                   config->collocate_extra_ns, config->paced, config->oom_retry, config->memory_fence, config->backfill,
                   config->starvation_timeout_ns, config->max_slowdown_permille, config->learn,
                   config->prior_quantile_permille, config->shrink_after_ns, config->mps_multiuser, config->mps_domain,
-                  config->mps_max_clients, config->per_user.max_queued, config->per_user.max_running,
+                  config->mps_max_clients, config->gate, config->per_user.max_queued, config->per_user.max_running,
                   config->per_user.max_gpus, config->per_user.max_memory_bytes, config->per_user.max_retries);
     strbuf_printf(&text, "next_decision=%" PRId64 " round_robin_next=%" PRIu32 "\n", core->next_decision_ns,
                   core->round_robin_next);
@@ -91,7 +93,7 @@ char *core_dump(const struct core *core)
     dump_queue(&text, "retrying", &core->retrying);
     dump_queue(&text, "held", &core->held);
     dump_queue(&text, "undecided", &core->undecided);
-    for (const struct profile *profile = core->profiles; profile; profile = profile->hh.next)
+    for (const struct profile *profile = core->profiles; profile; profile = profile->hh.next) {
         strbuf_printf(&text,
                       "history %s runs=%" PRIu32 " first=%" PRId64 " sum=%" PRId64 " squares=%" PRId64
                       " outgrown=%" PRId64 " peak=%" PRId64 " estimated=%" PRId64 " activity=%" PRId32
@@ -99,6 +101,10 @@ char *core_dump(const struct core *core)
                       profile->workload, profile->runs, profile->first_bytes, profile->distance_sum,
                       profile->distance_squares, profile->outgrown_bytes, profile->peak_bytes, profile->estimated_bytes,
                       profile->activity_permille, profile->variance, profile->failure.gpu, profile->failure.at_ns);
+        if (profile->kin)
+            strbuf_printf(&text, "kin %" PRIu32 "/%" PRIu32 " likely=%" PRId64 "\n", profile->kin->completed,
+                          profile->kin->profiles, profile->kin->likely_bytes);
+    }
     for (const struct measure *measure = core->measures; measure; measure = measure->hh.next)
         strbuf_printf(&text,
                       "measure %s beside=%s by=%s kind=%" PRIu32 " value=%" PRId64 "/%" PRId64 " gpu=%" PRId64

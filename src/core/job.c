@@ -12,16 +12,18 @@ static const struct {
     uint32_t successors;
 } states[JOB_STATE_COUNT] = {
     [JOB_HELD] = {"HELD", "H", BIT(JOB_QUEUED) | BIT(JOB_CANCELLED)},
-    [JOB_QUEUED] = {"QUEUED", "PD", BIT(JOB_HELD) | BIT(JOB_PLACED) | BIT(JOB_CANCELLED) | BIT(JOB_REFUSED)},
+    [JOB_QUEUED] = {"QUEUED", "PD",
+                    BIT(JOB_HELD) | BIT(JOB_PLACED) | BIT(JOB_CANCELLED) | BIT(JOB_REFUSED) | BIT(JOB_EXPIRED)},
     [JOB_PLACED] = {"PLACED", "CF",
                     BIT(JOB_RUNNING) | BIT(JOB_STOPPING) | BIT(JOB_CRASHED) | BIT(JOB_COMPLETED) | BIT(JOB_FAILED) |
-                        BIT(JOB_LOST)},
+                        BIT(JOB_LOST) | BIT(JOB_EXPIRED)},
     [JOB_RUNNING] = {"RUNNING", "R",
-                     BIT(JOB_STOPPING) | BIT(JOB_CRASHED) | BIT(JOB_COMPLETED) | BIT(JOB_FAILED) | BIT(JOB_LOST)},
+                     BIT(JOB_STOPPING) | BIT(JOB_CRASHED) | BIT(JOB_COMPLETED) | BIT(JOB_FAILED) | BIT(JOB_LOST) |
+                         BIT(JOB_EXPIRED)},
     [JOB_STOPPING] = {"STOPPING", "CG", BIT(JOB_CANCELLED) | BIT(JOB_LOST)},
     [JOB_CRASHED] = {"CRASHED", "RQ",
                      BIT(JOB_QUEUED) | BIT(JOB_GPU_OOM) | BIT(JOB_FAILED) | BIT(JOB_CANCELLED) | BIT(JOB_LOST) |
-                         BIT(JOB_TIMEOUT)},
+                         BIT(JOB_TIMEOUT) | BIT(JOB_RETURNED)},
     [JOB_COMPLETED] = {"COMPLETED", "CD", 0},
     [JOB_FAILED] = {"FAILED", "F", 0},
     [JOB_GPU_OOM] = {"GPU_OOM", "OOM", 0},
@@ -29,6 +31,8 @@ static const struct {
     [JOB_LOST] = {"LOST", "NF", 0},
     [JOB_REFUSED] = {"REFUSED", "RF", 0},
     [JOB_TIMEOUT] = {"TIMEOUT", "TO", 0},
+    [JOB_RETURNED] = {"RETURNED", "RT", 0},
+    [JOB_EXPIRED] = {"EXPIRED", "EX", 0},
 };
 
 const char *job_state_name(uint32_t state)
@@ -75,6 +79,10 @@ static uint32_t after_exit(uint32_t from, uint32_t cause)
     case EXIT_TIMEOUT:
     case EXIT_LOST:
         return JOB_CRASHED;
+    case EXIT_ORPHAN:
+        return JOB_LOST;
+    case EXIT_EXPIRED:
+        return JOB_EXPIRED;
     default:
         return JOB_FAILED;
     }
@@ -116,6 +124,8 @@ uint32_t job_state_after(uint32_t from, const struct record *record)
     case RECORD_PROGRESSED:
     case RECORD_SHRUNK:
     case RECORD_GROWN:
+    case RECORD_SUSPENDED:
+    case RECORD_RESUMED:
         return job_state_has_gpus(from) ? from : JOB_STATE_COUNT;
     case RECORD_EXITED:
         to = job_state_has_gpus(from) ? after_exit(from, record->exited.cause) : JOB_STATE_COUNT;
@@ -145,13 +155,24 @@ uint32_t job_state_after(uint32_t from, const struct record *record)
         break;
     case RECORD_RESERVED:
         return from == JOB_QUEUED ? from : JOB_STATE_COUNT;
+    case RECORD_RETURNED:
+        to = JOB_RETURNED;
+        break;
     case RECORD_REFUSED:
         to = JOB_REFUSED;
+        break;
+    case RECORD_EXPIRED:
+        to = from == JOB_QUEUED ? JOB_EXPIRED : JOB_STATE_COUNT;
         break;
     default:
         break;
     }
     return job_transition_allowed(from, to) ? to : JOB_STATE_COUNT;
+}
+
+bool job_waits_apart(const struct job *job)
+{
+    return job->retry || job->wants->external;
 }
 
 struct record_submitted job_submitted(const struct job *job)

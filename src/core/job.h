@@ -28,7 +28,9 @@ enum job_state {
     JOB_CANCELLED,
     JOB_LOST,
     JOB_REFUSED,
-    JOB_TIMEOUT, /* its time limit had passed */
+    JOB_TIMEOUT,  /* its time limit had passed */
+    JOB_RETURNED, /* a lease that crashed: the next attempt is another lease */
+    JOB_EXPIRED,  /* a lease that was not placed in time, or that no process used */
     JOB_STATE_COUNT
 };
 
@@ -58,6 +60,7 @@ struct job {
     uint32_t share;             /* enum share_mode: how it uses its GPUs; SHARE_ANY while it has none */
     bool retry;                 /* QUEUED: in the retry queue. PLACED and RUNNING: came from it */
     bool signalled;             /* STOPPING: the signal was decided */
+    bool suspended;             /* its processes stand still, and keep their memory */
     uint32_t crashes;           /* crashes out of GPU memory, as its output says */
     uint32_t oom_crashes;       /* those of them that the observed memory confirms */
     uint32_t external_failures; /* ends that were not its doing: a fault of the GPU, of another client under MPS, a lost
@@ -97,6 +100,9 @@ struct job {
     struct job *alike_previous, *alike_next; /* its neighbours among them */
     UT_hash_handle hh;                       /* core.jobs, by id */
 };
+
+/* Whether it waits before the main queue: a retry job, or a lease. */
+bool job_waits_apart(const struct job *job);
 
 /* The content of the job's SUBMITTED record. */
 struct record_submitted job_submitted(const struct job *job);

@@ -33,6 +33,7 @@ struct profile *learn_profile(struct core *core, const char *workload)
         profile->variance = PRIOR_VARIANCE;
         profile->failure.gpu = RECORD_NO_GPU;
         HASH_ADD_STR(core->profiles, workload, profile);
+        profile->kin = kin_of_new(core, workload);
     }
     return profile;
 }
@@ -55,6 +56,7 @@ void learn_submitted(struct core *core, const struct job *job)
             continue;
         }
         company_forget_profile(core, oldest);
+        kin_forget_profile(core, oldest);
         HASH_DEL(core->profiles, oldest);
         free(oldest);
     }
@@ -65,10 +67,20 @@ bool learned_activity_is_known(const struct job *job)
     return job->wants->smact_permille >= 0 || (job->profile && job->profile->variance < PRIOR_VARIANCE);
 }
 
+int32_t core_observed_activity(const struct core *core, const char *workload)
+{
+    const struct profile *profile;
+
+    HASH_FIND_STR(core->profiles, workload, profile);
+    return profile && profile->variance < PRIOR_VARIANCE ? profile->activity_permille : 0;
+}
+
 int32_t learned_activity(const struct job *job)
 {
     const struct profile *profile = job->profile;
 
+    if (job->suspended)
+        return 0;
     if (profile && profile->variance < PRIOR_VARIANCE)
         return profile->activity_permille;
     return job->wants->smact_permille >= 0 ? job->wants->smact_permille : LEARN_PRIOR_PERMILLE;
@@ -183,7 +195,7 @@ int64_t learned_reservation(const struct core *core, const struct job *job, uint
     bytes = known_reservation(core, job, source);
     if (bytes >= 0 && (*source != SOURCE_PRIOR || job->crashes)) /* that of an earlier start may have changed since */
         return bytes;
-    bytes = prior_request(core, job->wants);
+    bytes = prior_request(core, job->wants, kin_likely_bytes(core, job));
     *source = bytes < 0 ? SOURCE_UNKNOWN : SOURCE_PRIOR;
     return bytes;
 }
@@ -204,7 +216,7 @@ static bool can_tell(const struct core *core, const struct gpu *gpu)
 {
     for (uint32_t i = 0; i < gpu->resident_count; i++) {
         const struct job *job = gpu->residents[i];
-        if (!job->profile || (job->placement_count > 1 && !alone_everywhere(core, job)))
+        if (job->suspended || !job->profile || (job->placement_count > 1 && !alone_everywhere(core, job)))
             return false;
         for (uint32_t k = 0; k < i; k++)
             if (gpu->residents[k]->profile == job->profile)

@@ -12,6 +12,7 @@
 struct alike;
 struct core;
 struct gpu;
+struct kin;
 
 #define LEARN_PRIOR_PERMILLE 600 /* of a workload never seen: about the mean of the thesis's workloads */
 
@@ -33,6 +34,7 @@ struct profile {
     int32_t activity_permille; /* solo SM activity */
     int64_t variance;          /* of that estimate, permille squared */
     struct record_failure failure;
+    struct kin *kin;      /* the workloads of its program; borrowed; NULL: its name tells none */
     uint64_t changed;     /* core.openings when it last changed: not part of the state */
     uint32_t jobs;        /* that have not ended */
     struct alike *alikes; /* a list of those that wait in the main queue: not part of the state either */

@@ -10,8 +10,7 @@ int64_t overuse_granted_bytes(const struct job *job)
     return declared && job->granted_bytes >= 0 ? job->wants->request_bytes : job->granted_bytes;
 }
 
-/* The measurement was rounded up: a difference below a quantum may come from that. */
-static bool is_beyond(int64_t bytes, int64_t most)
+bool overuse_is_beyond(int64_t bytes, int64_t most)
 {
     return bytes - most >= QUANTUM_MEMORY_BYTES;
 }
@@ -20,7 +19,7 @@ static int64_t beyond_granted(const struct job *job, int64_t bytes)
 {
     int64_t granted = overuse_granted_bytes(job);
 
-    return granted >= 0 && is_beyond(bytes, granted) ? bytes - granted : 0;
+    return granted >= 0 && overuse_is_beyond(bytes, granted) ? bytes - granted : 0;
 }
 
 int64_t overuse_bytes(const struct job *job)
@@ -34,7 +33,7 @@ static int64_t beyond_on(const struct job *job, uint32_t gpu)
     const struct job_placement *given = job_placement_on(job, gpu);
     int64_t stray = job_stray_bytes_on(job, gpu);
 
-    return given ? beyond_granted(job, given->observed_bytes) : is_beyond(stray, 0) ? stray : 0;
+    return given ? beyond_granted(job, given->observed_bytes) : overuse_is_beyond(stray, 0) ? stray : 0;
 }
 
 /* The most of it on any of the GPUs of the job. */
@@ -105,7 +104,7 @@ void overuse_correct(struct core *core, int64_t now_ns, struct record_list *out)
                 correct_guess(core, job, now_ns, out);
             grown.grown.reservation_source = SOURCE_OBSERVED;
             grown.grown.reserved_bytes = overuse_within_gpus(core, job, job_peak_bytes(job));
-            if (job->reserved_bytes >= 0 && is_beyond(grown.grown.reserved_bytes, job->reserved_bytes))
+            if (job->reserved_bytes >= 0 && overuse_is_beyond(grown.grown.reserved_bytes, job->reserved_bytes))
                 core_decided(core, out, &grown);
         }
 }

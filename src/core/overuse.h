@@ -8,6 +8,7 @@
 #ifndef CARMA_CORE_OVERUSE_H
 #define CARMA_CORE_OVERUSE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct core;
@@ -17,6 +18,10 @@ struct record_list;
 /* The memory that the job may use on each GPU without fault: its reservation when it started, and at least its declared
  * request. -1: all of the GPU, since its need was unknown. */
 int64_t overuse_granted_bytes(const struct job *job);
+
+/* Whether it is more than `most`: the measurement was rounded up, and a difference below a quantum may come from that.
+ */
+bool overuse_is_beyond(int64_t bytes, int64_t most);
 
 /* How much more the job was observed to use on one of its GPUs; 0: no more. */
 int64_t overuse_bytes(const struct job *job);

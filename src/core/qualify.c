@@ -38,8 +38,11 @@ int32_t gpu_slowdown_bound(const struct core *core, const struct job *job, const
 static uint32_t prediction_verdict(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
     int32_t bound = gpu_slowdown_bound(core, job, gpu);
-    struct slowdown with = slowdown_predict(core, gpu, job);
+    struct slowdown with;
 
+    if (core->config.gate == GATE_MEMORY)
+        return REASON_NONE;
+    with = slowdown_predict(core, gpu, job);
     if (bound && with.worst_permille > bound)
         return with.measured ? REASON_PAIR : REASON_SLOWDOWN;
     /* GPUs are reserved for a starved job, whether it gains much there or not. */
@@ -66,7 +69,7 @@ static bool fits_beside_reserved(const struct core *core, const struct job *job,
             reserved = learned_reservation(core, head, NULL);
 
     if (prior_speaks_for(core, job))
-        reservation = core->prior.careful_bytes; /* the head must not wait for a wrong guess */
+        reservation = kin_careful_bytes(core, job); /* the head must not wait for a wrong guess */
     if (reservation < 0 || reserved < 0 || job->wants->exclusive || job_wants_idle(core, head) ||
         !core->policy->predicts)
         return false;
@@ -157,7 +160,7 @@ static bool is_unfenced_guess(const struct core *core, const struct job *job, co
 
 int64_t job_needed_bytes_on(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
-    return is_unfenced_guess(core, job, gpu) ? core->prior.careful_bytes : job_needed_bytes(core, job);
+    return is_unfenced_guess(core, job, gpu) ? kin_careful_bytes(core, job) : job_needed_bytes(core, job);
 }
 
 static bool over(int32_t reading_permille, int32_t cap_permille)
@@ -204,7 +207,7 @@ uint32_t gpu_verdict(const struct core *core, const struct job *job, const struc
         return REASON_SETTLING;
     if (gpu_free_bytes(core, gpu) < job_needed_bytes_on(core, job, gpu))
         return REASON_MEMORY;
-    if (core->policy->waives_load)
+    if (core->policy->waives_load || core->config.gate == GATE_MEMORY)
         return REASON_NONE;
     return core->policy->predicts ? prediction_verdict(core, job, gpu) : load_verdict(core, gpu);
 }

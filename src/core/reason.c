@@ -285,7 +285,10 @@ static int nearness(uint32_t code)
 static void note_residents(const struct core *core, const struct job *job, const struct gpu *gpu, struct reason *reason)
 {
     const struct job *there = gpu->resident_count ? gpu->residents[0] : sharing_client(core, gpu), *other = there;
+    enum share_mode way = sharing_mode_of(core, job, gpu);
 
+    for (uint32_t i = 1; i < gpu->resident_count && there->share == way; i++)
+        there = gpu->residents[i]->share == way ? there : gpu->residents[i];
     for (uint32_t i = 1; i < gpu->resident_count && other->wants->uid == job->wants->uid; i++)
         other = gpu->residents[i];
     reason->other = reason->code != REASON_OTHER_USER                   ? there->id

@@ -14,7 +14,7 @@
 
 #include "base/share.h"
 #include "core/config.h"
-#include "core/prior.h"
+#include "core/guess/prior.h"
 
 #define RECORD_MAX_GPUS      64 /* GPUs of one job: the most of any in the public traces */
 #define RECORD_UUID_SIZE     48 /* "GPU-" or "MIG-" and a UUID, NUL included */
@@ -45,12 +45,16 @@ enum record_type {
     RECORD_LOST,          /* the job's shepherd died; its tree was killed and seen empty */
     RECORD_SHARE_FAULT, /* the MPS server of a GPU, or of a user, failed, or serves again: no client is placed there in
                            between */
+    RECORD_SUSPENDED,   /* the processes of a lease were stopped for now: they keep their memory */
+    RECORD_RESUMED,     /* ... and go on */
     RECORD_TIMER,       /* the time that core_next_wake_ns named has come */
     /* decisions */
     RECORD_PLACED,    /* start the job on these GPUs */
     RECORD_REQUEUED,  /* the crashed job waits again (retry: ahead of the main queue, else in its place there) */
     RECORD_GAVE_UP,   /* the crashed job is not retried */
+    RECORD_RETURNED,  /* the crashed lease goes back to the one who asked for it, with its next request */
     RECORD_REFUSED,   /* the waiting job can never run here */
+    RECORD_EXPIRED,   /* the lease was not placed within its max_wait_ns */
     RECORD_SIGNALLED, /* ask the job's process tree to stop */
     RECORD_SHRUNK,    /* the running job's reservation is now this: it was observed, or estimated, to need less than was
                          reserved */
@@ -84,6 +88,8 @@ enum exit_cause {
     EXIT_GPU_ERROR,  /* the GPU failed under it: a hardware Xid, fallen off the bus */
     EXIT_TIMEOUT,    /* its time limit; it ended by itself once it was warned of that, but had not done */
     EXIT_LOST,       /* nobody knows: its shepherd died, with the machine or by itself */
+    EXIT_ORPHAN,     /* a lease: its processes are gone, and nobody said how they ended */
+    EXIT_EXPIRED,    /* a lease: no process came to use it */
     EXIT_CAUSE_COUNT
 };
 
@@ -123,6 +129,8 @@ struct record_submitted {
     uint32_t signal;          /* its processes get this before the limit; 0: none */
     int64_t signal_before_ns; /* so long before */
     bool requeue;             /* retried after its time limit, a lost shepherd, a reboot */
+    bool external;            /* a lease: somebody else starts its processes, and starts them again where that is due */
+    int64_t max_wait_ns;      /* of a lease: it is over when it has waited for so long; 0: it may wait for ever */
     char workload[RECORD_WORKLOAD_SIZE];
 };
 
@@ -210,6 +218,14 @@ struct record_gave_up {
     uint32_t cause; /* enum exit_cause of its last end: EXIT_TIMEOUT and EXIT_LOST have states of their own */
 };
 
+/* The request for the next attempt, which will be a lease of its own. */
+struct record_returned {
+    uint32_t crashes;
+    int64_t reserved_bytes;
+    uint32_t reservation_source;
+    uint64_t overuser; /* as in record_requeued */
+};
+
 struct record_shrunk {
     int64_t reserved_bytes;
     uint32_t reservation_source;
@@ -288,6 +304,7 @@ struct record_state_job {
     uint32_t runs_by; /* enum share_mode */
     bool retry;
     bool signalled;
+    bool suspended;
     uint32_t crashes;
     uint32_t oom_crashes;
     uint32_t external_failures;
@@ -350,6 +367,7 @@ struct record {
         struct record_placed placed;
         struct record_requeued requeued;
         struct record_gave_up gave_up;
+        struct record_returned returned;
         struct record_reserved reserved;
         struct record_shrunk shrunk;
         struct record_shrunk grown;

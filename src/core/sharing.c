@@ -50,6 +50,15 @@ enum share_mode sharing_mode_of(const struct core *core, const struct job *job, 
     return SHARE_MPS;
 }
 
+/* Residents of several modes are there only where they came before a change of the settings: nobody joins these. */
+static bool all_share_by(const struct gpu *gpu, enum share_mode way)
+{
+    for (uint32_t i = 0; i < gpu->resident_count; i++)
+        if (gpu->residents[i]->share != way)
+            return false;
+    return true;
+}
+
 static bool all_of_user(const struct gpu *gpu, uint32_t uid)
 {
     for (uint32_t i = 0; i < gpu->resident_count; i++)
@@ -85,7 +94,7 @@ uint32_t sharing_verdict(const struct core *core, const struct job *job, const s
         return way == SHARE_MPS && gpu->server ? client_verdict(core, job, gpu) : REASON_NONE;
     if (way == SHARE_EXCLUSIVE)
         return REASON_NO_IDLE_GPU;
-    if (!mixes(core, gpu) && gpu->residents[0]->share != way)
+    if (!mixes(core, gpu) && !all_share_by(gpu, way))
         return REASON_OTHER_MODE;
     return way == SHARE_MPS ? client_verdict(core, job, gpu) : REASON_NONE;
 }

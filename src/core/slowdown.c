@@ -309,11 +309,12 @@ static bool takes(const struct slowdown_takers *takers, const struct gpu *gpu, i
 int32_t slowdown_room(const struct core *core, const struct gpu *gpu)
 {
     struct slowdown_takers *takers = gpu->takers;
-    int32_t bound = gpu_slowdown_bound(core, NULL, gpu), below = 0, above = 1000;
+    int32_t bound, below = 0, above = 1000;
 
     takers_of(core, gpu, NULL);
     if (takers->room_permille >= 0)
         return takers->room_permille;
+    bound = gpu_slowdown_bound(core, NULL, gpu);
     if (takes(takers, gpu, above, bound))
         below = above;
     for (int step = 0; step < ROOM_STEPS && below < above; step++) {

@@ -124,6 +124,7 @@ static void take_job(const struct job *job, int64_t at_ns, struct record_list *o
         .runs_by = job->share,
         .retry = job->retry,
         .signalled = job->signalled,
+        .suspended = job->suspended,
         .crashes = job->crashes,
         .oom_crashes = job->oom_crashes,
         .external_failures = job->external_failures,
@@ -273,6 +274,8 @@ static int restore_profile(struct core *core, const struct record *record, struc
     profile->activity_permille = state->activity_permille;
     profile->variance = state->variance;
     profile->failure = state->failure;
+    if (profile->runs)
+        kin_completed(core, profile, profile->first_bytes);
     return 0;
 }
 
@@ -336,6 +339,7 @@ static int restore_job(struct core *core, const struct record *record, struct er
     job->share = state->runs_by;
     job->retry = state->retry;
     job->signalled = state->signalled;
+    job->suspended = state->suspended;
     job->crashes = state->crashes;
     job->oom_crashes = state->oom_crashes;
     job->external_failures = state->external_failures;
@@ -421,7 +425,7 @@ static bool queue_suits(const struct core *core, const struct job *job)
     case JOB_HELD:
         return job->queue == &core->held;
     case JOB_QUEUED:
-        return job->queue == (job->retry ? &core->retrying : &core->waiting);
+        return job->queue == (job_waits_apart(job) ? &core->retrying : &core->waiting);
     case JOB_CRASHED:
         return job->queue == &core->undecided;
     case JOB_STOPPING:

@@ -141,7 +141,8 @@ bool user_is_limited(const struct core *core, const struct job *job, struct reas
 
 bool user_is_limited_ever(const struct core *core, const struct record_submitted *wants, struct reason *why)
 {
-    int64_t request = wants->request_bytes < 0 ? prior_request(core, wants) : wants->request_bytes;
+    int64_t request =
+        wants->request_bytes < 0 ? prior_request(core, wants, core->prior.likely_bytes) : wants->request_bytes;
 
     return beyond(core, &(struct user){0}, wants, request, why);
 }

@@ -6,11 +6,13 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "daemon/account/past_runs.h"
 #include "daemon/account/totals.h"
 #include "daemon/capture/captures.h"
 #include "daemon/engine/snapshotter.h"
 #include "daemon/engine/repeats.h"
 #include "daemon/engine_calls.h"
+#include "daemon/lease/leases.h"
 #include "daemon/load.h"
 #include "daemon/log.h"
 #include "daemon/node/attribution.h"
@@ -84,6 +86,15 @@ static void judge_ended(struct daemon *daemon)
 
 static const struct node_calls node_calls = {.owner_of = owner_of_memory, .was_read = judge_ended};
 
+/* Only estimates are the worse without it: a damaged accounting keeps nobody from work. */
+static void load_past_runs(struct daemon *daemon)
+{
+    struct error err;
+
+    if (past_runs_load(daemon->past_runs, daemon->config.state_directory, &err) != 0)
+        daemon_log("run times and SM activities of earlier jobs are not known: %s", err.text);
+}
+
 int daemon_start(struct daemon *daemon, struct error *err)
 {
     struct http_options http = {.loop = daemon->loop,
@@ -113,7 +124,9 @@ int daemon_start(struct daemon *daemon, struct error *err)
     daemon->engine = engine_new(daemon, &engine_calls);
     daemon->snapshotter = snapshotter_new(daemon, &engine_calls);
     daemon->totals = totals_new();
+    daemon->past_runs = past_runs_new();
     daemon->listings = listings_new(daemon);
+    daemon->leases = leases_new(daemon);
     daemon->owners = owners_new(daemon);
     daemon->repeats = repeats_new();
     daemon->history = history_new(daemon);
@@ -132,6 +145,8 @@ int daemon_start(struct daemon *daemon, struct error *err)
         status = node_load_energy(daemon->node, err);
     if (status == 0)
         status = totals_load(daemon, err);
+    if (status == 0)
+        load_past_runs(daemon);
     if (status == 0)
         set_aside_from_queue(daemon);
     daemon->loaded = status == 0;
@@ -155,6 +170,7 @@ void daemon_stop(struct daemon *daemon)
     history_close(daemon->history);
     listings_free(daemon->listings);
     http_server_free(daemon->http);
+    leases_free(daemon->leases);
     access_free(daemon->access);
     owners_free(daemon->owners);
     runs_free(daemon->runs);
@@ -167,6 +183,7 @@ void daemon_stop(struct daemon *daemon)
     engine_free(daemon->engine);
     snapshotter_free(daemon->snapshotter);
     totals_free(daemon->totals);
+    past_runs_free(daemon->past_runs);
     repeats_free(daemon->repeats);
     views_release(&daemon->views);
     free(daemon->no_mps);

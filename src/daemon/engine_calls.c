@@ -1,9 +1,11 @@
 #include "daemon/engine_calls.h"
 
 #include "base/memory.h"
+#include "daemon/account/past_runs.h"
 #include "daemon/account/totals.h"
 #include "daemon/capture/captures.h"
 #include "daemon/engine/snapshotter.h"
+#include "daemon/lease/leases.h"
 #include "daemon/node/node.h"
 #include "daemon/run/runs.h"
 #include "daemon/view/view_store.h"
@@ -17,7 +19,8 @@ static void feed_samples(struct daemon *daemon)
 
 static bool fold(struct daemon *daemon, const struct record *record)
 {
-    const struct job_view *view = views_fold(&daemon->views, record);
+    struct job_view *view = views_fold(&daemon->views, record);
+    struct store_history row;
 
     if (record->type == RECORD_SUBMITTED)
         captures_consider(daemon->captures, record->job);
@@ -25,12 +28,16 @@ static bool fold(struct daemon *daemon, const struct record *record)
         return false;
     captures_drop(daemon->captures, record->job);
     totals_end(daemon->totals, view);
+    view->activity_permille = core_observed_activity(daemon->core, view->workload);
+    row = history_row_of(view);
+    past_runs_end(daemon->past_runs, &row);
     return true;
 }
 
 static void follow_residents(struct daemon *daemon)
 {
     node_follow_residents(daemon->node);
+    leases_look(daemon->leases);
 }
 
 static void begin_early(struct daemon *daemon, const struct record *placed)

@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/last_line.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "base/units.h"
@@ -32,9 +33,7 @@ struct low_child {
     bool running, output_open, complaints_open, freed;
     unsigned seconds;
     struct strbuf text;
-    char line[400]; /* the last on standard error */
-    size_t line_length;
-    bool line_ended;
+    struct last_line complaint; /* on standard error */
     char block[16 << 10];
     struct error why; /* it is being killed; "": it is not */
     int64_t status;
@@ -79,7 +78,7 @@ static void close_all(struct low_child *child)
 
 static void say_why(struct low_child *child)
 {
-    const char *line = child->line;
+    const char *line = child->complaint.text;
 
     if (*child->why.text)
         return;
@@ -93,7 +92,6 @@ static void say_why(struct low_child *child)
         error_set(&child->why, EIO, "%s", line);
     else
         error_set(&child->why, EIO, "the %s failed and does not say why", child->limits.what);
-    error_make_printable(&child->why);
 }
 
 static void end_if_done(struct low_child *child)
@@ -189,19 +187,9 @@ static void on_complaint(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf
 {
     struct low_child *child = stream->data;
 
-    for (ssize_t i = 0; i < count; i++) {
-        if (buffer->base[i] == '\n') {
-            child->line_ended = true;
-            continue;
-        }
-        if (child->line_ended)
-            child->line_length = 0;
-        child->line_ended = false;
-        if (child->line_length + 1 < sizeof child->line)
-            child->line[child->line_length++] = buffer->base[i];
-        child->line[child->line_length] = '\0';
-    }
-    if (count < 0) {
+    if (count > 0) {
+        last_line_add(&child->complaint, buffer->base, (size_t)count);
+    } else if (count < 0) {
         child->complaints_open = false;
         uv_read_stop(stream);
         end_if_done(child);

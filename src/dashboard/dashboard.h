@@ -7,12 +7,14 @@
 
 #include "base/error.h"
 #include "base/token.h"
+#include "cli/cluster/cluster.h"
 
 /* Where the daemon is. */
 struct dashboard_place {
     const char *name;   /* a socket's path, or tcp://ADDRESS:PORT */
     const char *tcp;    /* ADDRESS:PORT; NULL: a Unix socket */
     struct token token; /* by TCP */
+    struct cluster cluster;
 };
 
 /* ---- The server (dashboard/server.c) ---- */

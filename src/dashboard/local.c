@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <pthread.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,8 @@
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "base/units.h"
+#include "cli/cluster/cluster.h"
+#include "cli/cluster/slurm.h"
 #include "cli/job/log_file.h"
 #include "cli/show/markup.h"
 #include "cli/show/answer.h"
@@ -166,6 +169,32 @@ static void show_log(const struct dashboard_place *place, uint64_t id, int64_t b
         dashboard_answer_error(answer, status_of(rc), NULL, err.text);
 }
 
+/* ---- All nodes ---- */
+
+/* One page at a time: each asks all nodes. */
+static void show_cluster(const struct cluster *cluster, struct dashboard_answer *answer)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    CLEANUP(json_release) json_t *json = NULL;
+    struct error err;
+    int rc;
+
+    if (!cluster->wanted) {
+        dashboard_answer_error(answer, 404, NULL, "this is of one node: start carma dashboard --cluster");
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    rc = cluster_ask_all(cluster, &json, &err);
+    pthread_mutex_unlock(&lock);
+    if (rc) {
+        dashboard_answer_error(answer, 502, NULL, err.text);
+        return;
+    }
+    *answer = (struct dashboard_answer){
+        .status = 200, .type = JSON_TYPE, .body = json_dumps(json, JSON_COMPACT | JSON_ENSURE_ASCII)};
+    answer->length = strlen(answer->body);
+}
+
 void dashboard_local_answer(const struct dashboard_place *place, const char *target, struct dashboard_answer *answer)
 {
     const char *what = target + strlen(DASHBOARD_LOCAL_PREFIX);
@@ -174,9 +203,12 @@ void dashboard_local_answer(const struct dashboard_place *place, const char *tar
 
     if (strcmp(what, "whoami") == 0)
         say_who(place, answer);
+    else if (strcmp(what, "cluster") == 0)
+        show_cluster(&place->cluster, answer);
     else if (read_log_target(what, &id, &bytes))
         show_log(place, id, bytes, answer);
     else
-        dashboard_answer_error(answer, 404, NULL,
-                               "there is nothing of that name: it is /local/whoami or /local/jobs/ID/log?bytes=N");
+        dashboard_answer_error(
+            answer, 404, NULL,
+            "there is nothing of that name: it is /local/whoami, /local/cluster or /local/jobs/ID/log?bytes=N");
 }

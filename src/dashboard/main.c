@@ -20,6 +20,7 @@
 struct dashboard_options {
     unsigned port; /* 0: any */
     bool stay;     /* open no browser */
+    struct cluster cluster;
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -37,7 +38,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         wanted->stay = true;
         return 0;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return cluster_parse(key, arg, state, &wanted->cluster);
     }
 }
 
@@ -120,8 +121,10 @@ static int run(struct cli *cli, int argc, char **argv)
     argv[0] = command;
     argp.parser = parse;
     cli->argp = &argp;
+    cluster_init(&wanted.cluster);
     if (!cli_parse(cli, argc, argv, &wanted, &status))
         return status;
+    place.cluster = wanted.cluster;
     sigemptyset(&ends);
     sigaddset(&ends, SIGINT);
     sigaddset(&ends, SIGTERM);

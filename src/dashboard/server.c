@@ -97,21 +97,21 @@ static enum MHD_Result answer_error(struct MHD_Connection *connection, const str
 /* Lets the browser in. Where the address was followed from another site's page, a redirection would still count as that
  * site's, and the cookie would not be sent. Then a page of our own goes on to the dashboard. */
 static enum MHD_Result answer_token(struct MHD_Connection *connection, const struct exchange *exchange,
-                                    const struct dashboard_access *access, bool with_cookie)
+                                    const struct dashboard_access *access, const char *to, bool with_cookie)
 {
-    static const char onward[] = "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
-                                 "<meta http-equiv=\"refresh\" content=\"0; url=/\">\n<title>carma</title>\n"
-                                 "<p><a href=\"/\">To the dashboard</a></p>\n</html>\n";
+    char *onward = xasprintf("<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
+                             "<meta http-equiv=\"refresh\" content=\"0; url=%s\">\n<title>carma</title>\n"
+                             "<p><a href=\"%s\">To the dashboard</a></p>\n</html>\n",
+                             to, to);
     const char *site = exchange->request.fields[FIELD_FETCH_SITE].value;
     bool unmanaged = site && strcmp(site, "none") != 0 && strcmp(site, "same-origin") != 0;
-    struct dashboard_answer own = {
-        .type = "text/html; charset=utf-8", .body = xstrdup(onward), .length = strlen(onward)};
+    struct dashboard_answer own = {.type = "text/html; charset=utf-8", .body = onward, .length = strlen(onward)};
     struct MHD_Response *response = response_of(&own);
     CLEANUP(free_ptr)
     char *cookie = xasprintf("carma-%u=%s; Path=/; HttpOnly; SameSite=Strict", access->port, access->cookie.text);
 
     if (!unmanaged)
-        MHD_add_response_header(response, MHD_HTTP_HEADER_LOCATION, "/");
+        MHD_add_response_header(response, MHD_HTTP_HEADER_LOCATION, to);
     if (with_cookie)
         MHD_add_response_header(response, MHD_HTTP_HEADER_SET_COOKIE, cookie);
     return send_response(connection, unmanaged ? MHD_HTTP_OK : MHD_HTTP_SEE_OTHER, response);
@@ -232,7 +232,8 @@ static enum MHD_Result begin(struct dashboard_server *server, struct MHD_Connect
     if (verdict == DASHBOARD_REFUSED)
         return answer_error(connection, exchange, status, why);
     if (verdict != DASHBOARD_GRANTED)
-        return answer_token(connection, exchange, &server->access, verdict == DASHBOARD_ENTER);
+        return answer_token(connection, exchange, &server->access, server->place->cluster.wanted ? "/#/cluster" : "/",
+                            verdict == DASHBOARD_ENTER);
     if (strncmp(exchange->target, DASHBOARD_LOCAL_PREFIX, strlen(DASHBOARD_LOCAL_PREFIX)) == 0)
         return answer_local(connection, exchange, server->place);
     return ask_daemon(server, connection, exchange);

@@ -1,14 +1,9 @@
-/* The default: the estimator that knows most. The rule is in estimate.h. */
+/* The default: what the estimators know together. The rules are in estimate.h and combine.h. */
 #include <errno.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "estimate/estimate.h"
-
-static const struct {
-    const char *name;
-    bool margin;
-} order[] = {{"history", false}, {"replay", true}, {"gpumemnet", true}, {"declared", false}};
+#include "estimate/combine.h"
 
 /* No margin from this confidence on; below, half a permille of the answer for each permille that is missing. Nor where
  * the median or less is asked for. */
@@ -34,38 +29,77 @@ static int no_answer(const struct estimate_question *question, const struct erro
                      "nothing to estimate from: give the model's summary, a capture, or how much memory it needs");
 }
 
-static void clear(struct estimate *estimate)
+/* Does not change *answer where there is none, or where the user's word is better. */
+static int ask(const struct estimator *estimator, const struct estimate_question *question, struct estimate *answer,
+               struct error *err)
 {
-    *estimate = (struct estimate){.smact_permille = -1, .smocc_permille = -1};
+    struct estimate said = {.smact_permille = -1, .smocc_permille = -1};
+    int rc;
+
+    estimate_name_source(&said, estimator->name);
+    rc = estimator->answer(question, &said, err);
+    if (rc)
+        return rc;
+    if (estimator != &estimator_history) {
+        if (question->declared_bytes >= 0 && said.confidence_permille < GUESS_PERMILLE)
+            return error_set(err, ENOTSUP, "%s: less sure than what is declared", estimator->name);
+        if (!said.lower_bound)
+            said.bytes = with_margin(&said, question->quantile_permille);
+    }
+    said.error_permille = combine_error_permille(estimator, question, said.confidence_permille);
+    *answer = said;
+    return 0;
+}
+
+static int64_t most_observed(const struct estimate_history *history)
+{
+    int64_t most = 0;
+
+    for (size_t i = 0; i < history->count; i++)
+        most = history->peak_bytes[i] > most ? history->peak_bytes[i] : most;
+    return most;
 }
 
 static int answer(const struct estimate_question *question, struct estimate *estimate, struct error *err)
 {
-    struct error why = {"no estimator for models is linked in"};
+    struct estimate_question of_summary = *question;
+    const struct {
+        const struct estimator *estimator;
+        const struct estimate_question *question; /* NULL: not asked */
+    } asked[] = {
+        {&estimator_history, question},
+        {&estimator_replay, question},
+        {&estimator_replay, question->capture && question->layers ? &of_summary : NULL}, /* beside the capture */
+        {&estimator_gpumemnet, question},
+    };
+    struct estimate answers[array_size(asked)];
+    struct error why = {{0}};
+    size_t count = 0;
 
-    for (size_t i = 0; i < array_size(order); i++) {
-        const struct estimator *estimator = estimator_find(order[i].name);
-        struct error inner;
+    of_summary.capture = NULL;
+    of_summary.transformer = NULL;
+    for (size_t i = 0; i < array_size(asked); i++) {
         int rc;
-        if (!estimator)
+        if (!asked[i].question || (count && !combine_may_count(asked[i].estimator, asked[i].question, answers, count)))
             continue;
-        rc = estimator->answer(question, estimate, &inner);
-        if (rc == 0 && order[i].margin && question->declared_bytes >= 0 &&
-            estimate->confidence_permille < GUESS_PERMILLE) {
-            clear(estimate);
-            continue;
-        }
-        estimate->source = estimator->name;
-        if (rc == 0 && order[i].margin && !estimate->lower_bound)
-            estimate->bytes = with_margin(estimate, question->quantile_permille);
-        if (rc != -ENOTSUP)
-            return rc ? error_set(err, -rc, "%s", inner.text) : 0;
-        if (order[i].margin)
-            why = inner;
+        rc = ask(asked[i].estimator, asked[i].question, &answers[count], &why);
+        if (rc == 0)
+            count++;
+        else if (rc != -ENOTSUP && count == 0)
+            return error_set(err, -rc, "%s", why.text);
     }
-    return no_answer(question, &why, err);
+    if (count) {
+        combine(answers, count, question->quantile_permille, estimate, NULL);
+        if (question->quantile_permille > MEDIAN_PERMILLE && estimate->bytes < most_observed(&question->history))
+            estimate->bytes = most_observed(&question->history);
+        return 0;
+    }
+    if (question->declared_bytes < 0)
+        return no_answer(question, &why, err);
+    estimate_name_source(estimate, estimator_declared.name);
+    return estimator_declared.answer(question, estimate, err);
 }
 
 const struct estimator estimator_auto = {
-    "auto", "history, else replay, else gpumemnet, else the declared request; with a margin where they know little",
+    "auto", "history, replay and gpumemnet by their errors, else the declared request; more where they know little",
     answer};

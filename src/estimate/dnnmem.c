@@ -42,7 +42,7 @@ static void give(struct graph *graph, uint32_t *tensor)
     *tensor = NONE;
 }
 
-/* For each trained parameter, so many elements. */
+/* `copies` elements for each trained parameter. */
 static void take_for_parameters(struct graph *graph, int copies, enum memory_category category)
 {
     for (size_t i = 0; i < graph->list->count; i++)

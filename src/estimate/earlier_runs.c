@@ -19,25 +19,11 @@
 
 #include "base/memory.h"
 #include "estimate/estimate.h"
+#include "estimate/normal.h"
 
 #define PRIOR_SPREAD      0.016
 #define PRIOR_RUNS        5
 #define CONFIDENCE_OF_ONE 900 /* permille: from there to 1000 as runs come in */
-
-/* The point below which the normal distribution has this share, by bisection: erfc is all the C library has. */
-static double normal_quantile(double probability)
-{
-    double low = -8, high = 8;
-
-    for (int i = 0; i < 60; i++) {
-        double middle = (low + high) / 2;
-        if (0.5 * erfc(-middle / sqrt(2)) < probability)
-            low = middle;
-        else
-            high = middle;
-    }
-    return (low + high) / 2;
-}
 
 /* Student's quantile from the normal one: Cornish and Fisher's expansion (Abramowitz and Stegun 26.7.5). */
 static double student_quantile(double probability, double freedom)

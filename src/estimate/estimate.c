@@ -1,20 +1,15 @@
 #include "estimate/estimate.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "estimate/combine.h"
+
 const struct estimator *const estimators[] = {
-    &estimator_auto,
-    &estimator_history,
-    &estimator_replay,
-    &estimator_gpumemnet,
-    &estimator_horus,
-    &estimator_faketensor,
-    &estimator_deepspeed,
-    &estimator_dnnmem,
-    &estimator_llmem,
-    &estimator_declared,
-    NULL,
+    &estimator_auto,  &estimator_history,    &estimator_replay,    &estimator_gpumemnet,
+    &estimator_horus, &estimator_faketensor, &estimator_deepspeed, &estimator_dnnmem,
+    &estimator_llmem, &estimator_schedtune,  &estimator_declared,  NULL,
 };
 
 const struct estimator *estimator_find(const char *name)
@@ -39,13 +34,19 @@ static void add_utilisation(const struct estimate_question *question, struct est
     program_release(&program);
 }
 
+void estimate_name_source(struct estimate *estimate, const char *name)
+{
+    snprintf(estimate->source, sizeof estimate->source, "%s", name);
+}
+
 int estimate(const struct estimator *estimator, const struct estimate_question *question, struct estimate *result,
              struct error *err)
 {
     struct estimate_question asked = *question;
     int rc;
 
-    *result = (struct estimate){.smact_permille = -1, .smocc_permille = -1, .source = estimator->name};
+    *result = (struct estimate){.smact_permille = -1, .smocc_permille = -1};
+    estimate_name_source(result, estimator->name);
     if (question->quantile_permille < 1 || question->quantile_permille > 999)
         return error_set(err, EINVAL, "quantile %d permille is out of range: 1 to 999", question->quantile_permille);
     /* the job decides how it is trained, the machine decides the memory of cuBLAS */
@@ -53,6 +54,8 @@ int estimate(const struct estimator *estimator, const struct estimate_question *
     rc = estimator->answer(&asked, result, err);
     if (rc)
         return rc;
+    if (!result->error_permille)
+        result->error_permille = combine_error_permille(estimator, question, result->confidence_permille);
     if (result->smact_permille < 0 && (question->capture || question->layers))
         add_utilisation(&asked, result);
     result->exceeds_gpu = result->bytes > question->profile->memory_bytes;

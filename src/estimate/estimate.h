@@ -11,6 +11,7 @@
 #include "estimate/program/lower.h"
 #include "estimate/profile.h"
 #include "estimate/program/replay.h"
+#include "estimate/step_time.h"
 #include "estimate/transformer/transformer.h"
 
 #define ESTIMATE_QUANTILE_PERMILLE 980 /* asked for where nobody says otherwise: too little for one job in fifty */
@@ -37,16 +38,20 @@ struct estimate_question {
 };
 
 struct estimate {
-    int64_t bytes;          /* per GPU, as nvidia-smi would show it: context included; at the quantile asked for */
-    int64_t median_bytes;   /* the best guess without margin */
-    int64_t low_bytes;      /* the same at the quantile 1000 - that; 0: ask for that to know */
-    int32_t smact_permille; /* SM activity while it runs alone, on the profile's GPU; -1: not known */
-    int32_t smocc_permille; /* SM occupancy; -1: not known */
+    int64_t bytes;           /* per GPU, as nvidia-smi would show it: context included; at the quantile asked for */
+    int64_t median_bytes;    /* the best guess without margin */
+    int64_t low_bytes;       /* the same at the quantile 1000 - that; 0: ask for that to know */
+    int32_t smact_permille;  /* SM activity while it runs alone, on the profile's GPU; -1: not known */
+    int32_t smocc_permille;  /* SM occupancy; -1: not known */
+    const char *family;      /* of networks: "mlp", "cnn", "transformer", "other"; NULL: not known */
+    int64_t parameter_bytes; /* with that, they name the model whatever its batch size */
+    struct step_time step;   /* by a roofline, on the profile's GPU */
     /* 1000: measured on just this. Low: unknown layers, missing shapes, an untested kind. */
     int32_t confidence_permille;
-    const char *source; /* the estimator's name; of `auto` the one that answered */
-    bool exceeds_gpu;   /* more than the profile's GPU has */
-    bool lower_bound;   /* a part of the input is missing: the job needs more, by an unknown amount */
+    int32_t error_permille; /* its usual error, by which it is combined with others: combine.h */
+    char source[40];  /* the estimator's name; of `auto` those that counted, the most precise first: "history+replay" */
+    bool exceeds_gpu; /* more than the profile's GPU has */
+    bool lower_bound; /* a part of the input is missing: the job needs more, by an unknown amount */
     /* The parts of the bytes (replay only; has_parts). Sum = median_bytes. */
     bool has_parts;
     int64_t parts[MEMORY_CATEGORY_COUNT]; /* bytes allocated after event peak_event of the program */
@@ -65,19 +70,23 @@ struct estimator {
 };
 
 extern const struct estimator *const estimators[]; /* NULL last; auto history replay gpumemnet horus faketensor
-                                                    deepspeed dnnmem llmem declared */
+                                                    deepspeed dnnmem llmem schedtune declared */
 const struct estimator *estimator_find(const char *name);
 
 /* One per file.
  *
- * `auto` asks history, replay, gpumemnet and declared in this order and takes the first that does not answer -ENOTSUP;
- * `source` names it. Where a size is declared, an answer with a confidence below 250 permille is passed over. Each
- * answers at the quantile asked for. Where the confidence is below 800 permille, auto adds half a permille of the
+ * `auto` combines the answers of history, replay (of the capture, and of the summary) and gpumemnet (combine.h). Above
+ * the median it is never less than a run of the history needed. Where a size is declared, an answer with a confidence
+ * below 250 permille is passed over; without any other answer the declared size is it. Each answers at the quantile
+ * asked for. Where the confidence is below 800 permille, auto adds half a permille of the
  * answer for each permille that is missing (600: 10%). The quantiles were calibrated on models that were understood in
  * full. It adds nothing for a quantile of 500 or less, nor to a lower bound. Neither history (measured on just this
  * job) nor a declared size (the user's word) gets any. */
 extern const struct estimator estimator_auto, estimator_history, estimator_replay, estimator_gpumemnet, estimator_horus,
-    estimator_faketensor, estimator_deepspeed, estimator_dnnmem, estimator_llmem, estimator_declared;
+    estimator_faketensor, estimator_deepspeed, estimator_dnnmem, estimator_llmem, estimator_schedtune,
+    estimator_declared;
+
+void estimate_name_source(struct estimate *estimate, const char *name);
 
 /* With memory allocated inside and given back before the return: pure. */
 int estimate(const struct estimator *estimator, const struct estimate_question *question, struct estimate *result,

@@ -155,25 +155,25 @@ static int32_t permille_of(struct model model, const char *family, const char *w
     return (int32_t)(1000 * activity + 0.5);
 }
 
+/* No run with attention has its SM activity recorded: there are no trees for the last two. */
+static const char *const families[CORRECTION_FAMILY_COUNT] = {
+    [CORRECTION_MLP] = "mlp",
+    [CORRECTION_CNN] = "cnn",
+    [CORRECTION_TRANSFORMER] = "transformer",
+    [CORRECTION_OTHER] = "other",
+};
+
 void estimate_utilisation(const struct estimate_question *question, const struct program *program,
                           struct estimate *result)
 {
     struct model model = model_find("utilisation");
     float values[UTILISATION_COUNT];
-    const char *family;
+    const char *family = families[correction_family_of(program)];
     double slower;
 
-    /* No run with attention has its SM activity recorded. */
-    switch (correction_family_of(program)) {
-    case CORRECTION_CNN:
-        family = "cnn";
-        break;
-    case CORRECTION_MLP:
-        family = "mlp";
-        break;
-    default:
-        return;
-    }
+    result->family = family;
+    result->parameter_bytes = program->parameter_bytes;
+    result->step = step_time_of(program, &question->training, question->profile);
     if (!trees_are_of(model, utilisation_feature_names, UTILISATION_COUNT))
         return;
     utilisation_features_compute(values, program);

@@ -320,6 +320,12 @@ void http_reply(struct http_request *request, int status, json_t *body)
     http_reply_with(request, (unsigned)status, response_of(body));
 }
 
+void http_reply_empty(struct http_request *request)
+{
+    http_reply_with(request, MHD_HTTP_NO_CONTENT,
+                    MHD_create_response_from_buffer(0, (char[]){""}, MHD_RESPMEM_PERSISTENT));
+}
+
 void http_reply_stopping(struct http_request *request)
 {
     http_reply_with(request, MHD_HTTP_SERVICE_UNAVAILABLE, stopping_response());

@@ -110,6 +110,9 @@ const char *http_query(const struct http_request *request, const char *name);
 /* Answers, and with that ends the request's life. `body` is taken over. Harmless where the client has gone. */
 void http_reply(struct http_request *request, int status, json_t *body);
 
+/* Answers 204: it was done, and there is nothing to say. */
+void http_reply_empty(struct http_request *request);
+
 /* Answers 200 with a text of that media type. `text` is taken over. */
 void http_reply_text(struct http_request *request, const char *type, char *text);
 

@@ -21,6 +21,10 @@ static bool is_victim(const struct cause_evidence *evidence)
 
 enum exit_cause cause_decide(const struct cause_evidence *evidence)
 {
+    if (evidence->expired)
+        return EXIT_EXPIRED;
+    if (evidence->orphan)
+        return EXIT_ORPHAN;
     if (evidence->timed_out)
         return EXIT_TIMEOUT; /* also where it ended in order when it was asked to: it had not done */
     if (evidence->exit_status == 0)

@@ -20,6 +20,8 @@ struct cause_evidence {
     int32_t signal;      /* 0: none */
     bool stopped;        /* carma had asked it to end */
     bool timed_out;      /* ... because its time was up */
+    bool orphan;         /* a lease: its processes are gone without a word */
+    bool expired;        /* a lease: nobody came to use it */
     bool warned;         /* it was given the signal that comes before its time is up */
     bool requeue;        /* it asks to be started again after its time limit */
     bool host_oom_kill;  /* processes in its control group that the kernel killed because memory ran out while it ran */

@@ -23,8 +23,9 @@ struct cause_evidence;
 struct job_spec;
 
 struct launch_request {
-    const char *shepherd;         /* path of the program */
-    const char *run_directory;    /* absolute; made here with mode 0700; must not exist yet */
+    const char *shepherd;      /* path of the program */
+    const char *run_directory; /* absolute; made here with mode 0700; must not exist yet */
+    bool lease; /* no process is started (launch/lease.h); start_timeout_ns: the first one comes by then */
     const struct job_spec *spec;  /* src/api/spec.h */
     const char *script_directory; /* where the shepherd keeps the copy of its script (launch/shepherd/script.h), and
                                    * beside it launch_progress_file(); made, and removed at the end, by the shepherd;

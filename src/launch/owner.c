@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/proc.h"
 #include "launch/cgroup.h"
+#include "launch/lease.h"
 
 #define DEPTH_MAX 4096 /* of a process tree; pids that change while we walk must not keep us here */
 
@@ -37,9 +38,36 @@ static bool facts_read(pid_t pid, struct owner_facts *facts)
     return true;
 }
 
+static bool is_in(const struct owner_facts *facts, const char *cgroup)
+{
+    return cgroup && *cgroup && facts->cgroup && cgroup_is_within(facts->cgroup, cgroup);
+}
+
+/* Nobody but the launch's processes is in its groups, however old they are. */
 static bool in_cgroup(const struct owner_facts *facts, const struct owner_launch *launch)
 {
-    return launch->cgroup && *launch->cgroup && facts->cgroup && cgroup_is_within(facts->cgroup, launch->cgroup);
+    bool found = is_in(facts, launch->cgroup);
+
+    for (size_t i = 0; launch->lease && i < launch->lease->count; i++)
+        found |= is_in(facts, launch->lease->steps[i].cgroup);
+    return found;
+}
+
+static bool is_task(const struct owner_link *link, const struct lease_step *step)
+{
+    for (size_t i = 0; i < step->task_count; i++)
+        if (link->pid == step->tasks[i].pid && link->start_ticks == step->tasks[i].start_ticks)
+            return true;
+    return false;
+}
+
+static bool of_task(const struct owner_facts *facts, const struct owner_launch *launch)
+{
+    for (size_t i = 0; launch->lease && i < launch->lease->count; i++)
+        for (size_t k = 0; k < facts->count; k++)
+            if (is_task(&facts->chain[k], &launch->lease->steps[i]))
+                return true;
+    return false;
 }
 
 static bool descends(const struct owner_facts *facts, const struct owner_launch *launch)
@@ -65,12 +93,12 @@ static bool in_session(const struct owner_facts *facts, const struct owner_launc
 const struct owner_launch *owner_judge(const struct owner_facts *facts, const struct owner_launch *launches,
                                        size_t count)
 {
-    static bool (*const ways[])(const struct owner_facts *, const struct owner_launch *) = {in_cgroup, descends,
-                                                                                            in_session};
+    static bool (*const ways[])(const struct owner_facts *, const struct owner_launch *) = {in_cgroup, of_task,
+                                                                                            descends, in_session};
 
     for (size_t way = 0; way < array_size(ways); way++)
         for (size_t i = 0; i < count; i++)
-            if (facts->chain[0].start_ticks >= launches[i].shepherd_start_ticks && ways[way](facts, &launches[i]))
+            if (ways[way](facts, &launches[i]))
                 return &launches[i];
     return NULL;
 }

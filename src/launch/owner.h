@@ -2,9 +2,12 @@
  *
  * A process belongs to a launch when it is in the launch's own control group; else when it is the shepherd or descends
  * from it. Forks, executions and orphans do not change that, since the shepherd is the subreaper of the job's tree.
- * Else it belongs when it is of the session that the job's main process began. A process older than the shepherd is not
- * its own: pids come again, start times do not. Under MPS the driver lists the clients by their own pids, so nothing
- * differs. */
+ * Else it belongs when it is of the session that the job's main process began. Start times
+ * tell a process from a later one with its pid. Under MPS the driver lists the clients by their own pids, so nothing
+ * differs.
+ *
+ * A lease's processes were begun by others, and may be older than it: they are in a group that was named for it, or
+ * descend from a process that was. */
 #ifndef CARMA_LAUNCH_OWNER_H
 #define CARMA_LAUNCH_OWNER_H
 
@@ -12,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+struct lease;
 
 #define OWNER_COMMAND_SIZE 64
 
@@ -22,7 +27,8 @@ struct owner_launch {
     uint64_t shepherd_start_ticks;
     pid_t process; /* the job's main process; its pid is its session's number; 0: unknown */
     uint64_t process_start_ticks;
-    const char *cgroup; /* of this launch alone; "" or NULL: it has none */
+    const char *cgroup;        /* of this launch alone; "" or NULL: it has none */
+    const struct lease *lease; /* NULL: it is none */
 };
 
 /* A process as /proc shows it. */

@@ -54,6 +54,7 @@ void request_print(const struct launch_request *launch, const char *mps_pipe_dir
     put(text, "run_directory", launch->run_directory);
     put_number(text, "job", (int64_t)launch->job);
     put_number(text, "launch", launch->launch);
+    put_number(text, "lease", launch->lease);
     put_number(text, "uid", launch->uid);
     put_number(text, "gid", launch->gid);
     put(text, "user", launch->user);
@@ -172,6 +173,8 @@ static bool take(struct parser *parser, const char *key, char *value)
         request->signal = (int)strtol(value, NULL, 10);
     else if (strcmp(key, "signal_before_ns") == 0)
         request->signal_before_ns = strtoll(value, NULL, 10);
+    else if (strcmp(key, "lease") == 0)
+        request->lease = strcmp(value, "0") != 0;
     else if (strcmp(key, "requeue") == 0)
         request->requeue = strcmp(value, "0") != 0;
     else

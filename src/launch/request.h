@@ -13,6 +13,7 @@
 /* The shepherd's view. All pointers lead into the text that was parsed, but for those that are owned. */
 struct request {
     const char *run_directory;
+    bool lease;
     uint64_t job;
     uint32_t launch;
     uid_t uid;

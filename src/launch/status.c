@@ -58,6 +58,8 @@ struct cause_evidence launch_evidence(const struct launch_status *status)
     return (struct cause_evidence){.exit_status = status->exit_status,
                                    .signal = status->signal,
                                    .warned = status->warned,
+                                   .orphan = status->cause == EXIT_ORPHAN,
+                                   .expired = status->cause == EXIT_EXPIRED,
                                    .stopped = status->stopped,
                                    .timed_out = status->timed_out,
                                    .host_oom_kill = status->host_oom_kill,

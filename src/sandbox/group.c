@@ -32,7 +32,7 @@ static bool set_number(const struct group *group, const char *file, int64_t valu
     return set(group, file, text);
 }
 
-/* Groups of runs whose process was killed before it could remove its own. */
+/* Groups left by runs that were killed before they could remove their own. */
 static void remove_left(const char *parent)
 {
     DIR *entries = opendir(parent);
@@ -92,6 +92,12 @@ bool group_ran_out_of_memory(const struct group *group)
 bool group_ran_out_of_processes(const struct group *group)
 {
     return has_event(group, "pids.events", "max");
+}
+
+void group_enter(struct group *group, pid_t pid)
+{
+    if (group->path && !set_number(group, "cgroup.procs", pid))
+        group_remove(group);
 }
 
 void group_remove(struct group *group)

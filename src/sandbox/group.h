@@ -16,6 +16,9 @@ struct group {
 /* Without a parent in the request, or where none can be made, there is none. */
 void group_make(const struct sandbox_request *request, struct group *group);
 
+/* For a process that was not made in it; where it may not be moved, the group is removed. */
+void group_enter(struct group *group, pid_t pid);
+
 /* Whether a process was killed there because memory ran out, or was not made because there were too many. */
 bool group_ran_out_of_memory(const struct group *group);
 bool group_ran_out_of_processes(const struct group *group);

@@ -19,8 +19,10 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/signals.h"
 #include "sandbox/filter.h"
 #include "sandbox/limits.h"
+#include "sandbox/orphans.h"
 #include "sandbox/tree.h"
 
 #define RESULT_FD       3
@@ -104,7 +106,7 @@ static int limit(int resource, rlim_t most, struct error *err)
                : 0;
 }
 
-/* So many of the processors that the caller may use; others for other runs. */
+/* Limits it to `cores` of the processors that the caller may use; other runs get others. */
 static void pin(int64_t cores)
 {
     cpu_set_t allowed, chosen;
@@ -140,7 +142,14 @@ static int put_last(const struct inside *inside, struct error *err)
         (rc = limit(RLIMIT_RTPRIO, 0, err)) < 0 || (rc = limit(RLIMIT_NOFILE, LIMIT_FILES, err)) < 0 ||
         (rc = limit(RLIMIT_MEMLOCK, LIMIT_LOCKED, err)) < 0)
         return rc;
-    return inside->watched ? limit(RLIMIT_NPROC, (rlim_t)inside->threads + LIMIT_PROCESSES, err) : 0;
+    if (inside->watched && (rc = limit(RLIMIT_NPROC, (rlim_t)inside->threads + LIMIT_PROCESSES, err)) < 0)
+        return rc;
+    if (!inside->request->bare)
+        return 0;
+    /* Nobody adds up what its processes have, nor what they write. */
+    if ((rc = limit(RLIMIT_DATA, (rlim_t)inside->request->memory_bytes, err)) < 0)
+        return rc;
+    return limit(RLIMIT_FSIZE, (rlim_t)inside->request->memory_bytes, err);
 }
 
 /* Whoever inherits a session keyring may read its keys: the command must not have that of root's daemon (keyrings(7)).
@@ -157,6 +166,16 @@ static int be_first_killed(struct error *err)
     return rc < 0 ? error_set(err, rc, "it cannot be the first to be killed for memory: %s", strerror(-rc)) : 0;
 }
 
+/* What is left of it where no sandbox can be had. */
+static void set_up_bare(const struct inside *inside)
+{
+    struct error err;
+
+    leave_session_keyring();
+    if (be_first_killed(&err) < 0 || rights_of_user_alone(inside->account, &err) < 0)
+        give_up(inside, REPORT_MISSING, &err);
+}
+
 static void set_up(const struct inside *inside, struct tree_ends *ends)
 {
     struct error err;
@@ -166,21 +185,9 @@ static void set_up(const struct inside *inside, struct tree_ends *ends)
         rights_become_user(inside->account, !inside->own_users, &err) < 0 || raise_loopback(&err) < 0 ||
         tree_build(inside->request, inside->account, inside->own_users, ends, &err) < 0 || rights_give_up(&err) < 0)
         give_up(inside, REPORT_MISSING, &err);
-    prctl(PR_SET_DUMPABLE, 0); /* the command shall not look into this process */
 }
 
 /* ---- The command ---- */
-
-/* Not those of the daemon, which a program inherits. */
-static void reset_signals(void)
-{
-    sigset_t none;
-
-    for (int i = 1; i <= SIGRTMAX; i++)
-        signal(i, SIG_DFL); /* fails for SIGKILL, SIGSTOP and the C library's own: nothing to reset there */
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-}
 
 static void execute(const struct inside *inside) __attribute__((noreturn));
 static void execute(const struct inside *inside)
@@ -189,8 +196,10 @@ static void execute(const struct inside *inside)
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     struct error err;
 
+    if (inside->request->bare)
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* no namespace ends with its first process */
     setsid();
-    reset_signals();
+    signals_reset();
     umask(022);
     if (put_last(inside, &err) < 0)
         give_up(inside, REPORT_MISSING, &err);
@@ -212,6 +221,18 @@ static void execute(const struct inside *inside)
     give_up(inside, REPORT_FAILED, &err);
 }
 
+/* To the parent, who watches by them. */
+static void hand_over(const struct inside *inside, const struct tree_ends *ends)
+{
+    char word;
+
+    report_ready(inside, ends);
+    if (recv(inside->report, &word, 1, 0) != 1)
+        _exit(1);
+    close(ends->proc);
+    close(ends->scratch);
+}
+
 static void report_end(const struct inside *inside, int status)
 {
     struct error err;
@@ -226,29 +247,64 @@ static void report_end(const struct inside *inside, int status)
         report(inside, REPORT_FAILED, err.text);
 }
 
+/* Without a namespace nothing ends with this process: it ends the others when its parent is gone, of which SIGTERM
+ * tells. In a session of its own it is not killed with its parent. */
+static void watch_parent(const struct inside *inside, sigset_t *watched)
+{
+    char word;
+
+    setsid();
+    orphans_adopt();
+    sigemptyset(watched);
+    sigaddset(watched, SIGTERM);
+    sigaddset(watched, SIGCHLD);
+    sigprocmask(SIG_BLOCK, watched, NULL);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (recv(inside->report, &word, 1, MSG_DONTWAIT) == 0)
+        _exit(1); /* gone before that */
+}
+
+static pid_t wait_or_end_all(const sigset_t *watched, int *status)
+{
+    pid_t ended;
+    int number = 0;
+
+    while ((ended = waitpid(-1, status, WNOHANG)) == 0)
+        if (sigwait(watched, &number) == 0 && number == SIGTERM) {
+            orphans_end();
+            _exit(1);
+        }
+    return ended;
+}
+
 void inside_run(const struct inside *inside)
 {
+    const bool bare = inside->request->bare;
     struct tree_ends ends;
     pid_t command, ended;
+    sigset_t watched;
     char word;
     int status;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (recv(inside->report, &word, 1, 0) != 1)
         _exit(1); /* the parent was gone before we asked for that */
-    set_up(inside, &ends);
+    if (bare)
+        set_up_bare(inside);
+    else
+        set_up(inside, &ends);
+    prctl(PR_SET_DUMPABLE, 0);        /* the command shall not look into this process */
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of user has cleared it */
-    report_ready(inside, &ends);
-    if (recv(inside->report, &word, 1, 0) != 1)
-        _exit(1);
-    close(ends.proc);
-    close(ends.scratch);
+    if (bare)
+        watch_parent(inside, &watched);
+    else
+        hand_over(inside, &ends);
     command = fork();
     if (command == 0)
         execute(inside);
     close(inside->result);
     do
-        ended = waitpid(-1, &status, 0);
+        ended = bare ? wait_or_end_all(&watched, &status) : waitpid(-1, &status, 0);
     while (ended != command && (ended >= 0 || errno == EINTR));
     if (ended == command)
         report_end(inside, status);

@@ -22,6 +22,7 @@
 #include "sandbox/inside.h"
 #include "sandbox/limits.h"
 #include "sandbox/missing.h"
+#include "sandbox/orphans.h"
 #include "sandbox/watch.h"
 
 #define GRACE_MS 60000 /* for the kernel to kill everything: a process may hang in it */
@@ -124,7 +125,7 @@ static bool read_report(struct keeper *k)
     else if (text[0] == REPORT_ENDED)
         judge(k, VERDICT_ENDED, 0, "%s", "");
     else if (text[0] == REPORT_MISSING)
-        judge(k, VERDICT_MISSING, ENOTSUP, "%s%s", text + 1, missing_hint());
+        judge(k, VERDICT_MISSING, ENOTSUP, "%s%s", text + 1, k->request->bare ? "" : missing_hint());
     else
         judge_failure(k, text + 1);
     return true;
@@ -229,7 +230,7 @@ static void follow(struct keeper *k)
 
 static int start(struct keeper *k, const struct account *account, int report, int result)
 {
-    const bool own_users = geteuid() != 0;
+    const bool bare = k->request->bare, own_users = geteuid() != 0 && !bare, counted = k->group.counts && !bare;
     struct clone_args arguments = {
         .flags = CLONE_PIDFD | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |
                  (own_users ? CLONE_NEWUSER : 0) | (k->group.path ? CLONE_INTO_CGROUP : 0),
@@ -240,19 +241,26 @@ static int start(struct keeper *k, const struct account *account, int report, in
     const struct inside inside = {.request = k->request,
                                   .account = account,
                                   .own_users = own_users,
-                                  .watched = !k->group.counts,
-                                  .pinned = !k->group.divides_cpus,
-                                  .threads = k->group.counts || own_users ? 0 : watch_threads_of(account->uid),
+                                  .watched = !counted,
+                                  .pinned = bare || !k->group.divides_cpus,
+                                  .threads = counted || own_users ? 0 : watch_threads_of(account->uid),
                                   .report = report,
                                   .result = result};
 
-    k->pid = (pid_t)syscall(SYS_clone3, &arguments, sizeof arguments);
+    if (bare)
+        k->pid = fork(); /* a container may refuse clone3() */
+    else
+        k->pid = (pid_t)syscall(SYS_clone3, &arguments, sizeof arguments);
     if (k->pid == 0) {
         close(k->report); /* else it would not see that its parent is gone */
         close(k->result_fd);
         inside_run(&inside);
     }
-    return k->pid < 0 ? -errno : 0;
+    if (k->pid > 0 && bare) {
+        k->pidfd = (int)syscall(SYS_pidfd_open, k->pid, 0);
+        group_enter(&k->group, k->pid);
+    }
+    return k->pid < 0 || k->pidfd < 0 ? -errno : 0;
 }
 
 /* A user may divide a group and yet not move a process there from his own (cgroup-v2.rst, Delegation Containment). */
@@ -289,6 +297,8 @@ static void finish(struct keeper *k)
 {
     if (waitpid(k->pid, NULL, WNOHANG) != k->pid)
         judge(k, VERDICT_FAILED, EBUSY, "its processes hang in the kernel and cannot be ended");
+    if (k->request->bare)
+        orphans_end();
     while (k->result_fd >= 0 && !k->killed) /* all writers have gone */
         read_result(k);
     while (!k->judged && read_report(k))
@@ -313,6 +323,8 @@ enum verdict keeper_run(const struct sandbox_request *request, struct strbuf *re
         error_set(err, EPERM, "only root can run a command as another user (uid %u)", request->uid);
         return VERDICT_MISSING;
     }
+    if (request->bare)
+        orphans_adopt();
     account_find(request, &account);
     group_make(request, &k.group);
     rc = begin(&k, &account);

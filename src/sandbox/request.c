@@ -83,14 +83,15 @@ int sandbox_request_read(const char *text, size_t length, struct sandbox_request
     json_error_t why;
     json_t *user = NULL;
     json_int_t uid = -1, gid = -1, time_s = 0, memory = 0, cores = 0, result = 0;
-    int rc;
+    int rc, bare = 0;
 
     *request = (struct sandbox_request){.json = json_loadb(text, length, 0, &why)};
     if (!request->json)
         return error_set(err, EINVAL, "the request is not JSON: line %d: %s", why.line, why.text);
-    if (json_unpack(request->json, "{s:I, s:I, s?o, s?s, s?I, s?I, s?I, s?I, s?s}", "uid", &uid, "gid", &gid, "user",
-                    &user, "directory", &request->directory, "time_s", &time_s, "memory_bytes", &memory, "cores",
-                    &cores, "result_bytes_max", &result, "cgroup", &request->cgroup) < 0 ||
+    if (json_unpack(request->json, "{s:I, s:I, s?o, s?s, s?I, s?I, s?I, s?I, s?s, s?b}", "uid", &uid, "gid", &gid,
+                    "user", &user, "directory", &request->directory, "time_s", &time_s, "memory_bytes", &memory,
+                    "cores", &cores, "result_bytes_max", &result, "cgroup", &request->cgroup, "without_sandbox",
+                    &bare) < 0 ||
         uid < 0 || gid < 0 || uid >= UINT32_MAX || gid >= UINT32_MAX)
         return error_set(err, EINVAL, "the request lacks 'uid' or 'gid', or one of its values has a wrong type");
     request->user = json_string_value(user);
@@ -100,6 +101,7 @@ int sandbox_request_read(const char *text, size_t length, struct sandbox_request
     request->memory_bytes = memory;
     request->cores = cores;
     request->result_bytes_max = result;
+    request->bare = bare;
     if ((rc = read_texts(request->json, "environment", &request->environment, err)) < 0 ||
         (rc = read_texts(request->json, "command", &request->command, err)) < 0 ||
         (rc = read_texts(request->json, "hidden", &request->hidden, err)) < 0)

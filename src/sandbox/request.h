@@ -4,6 +4,7 @@
 #define CARMA_SANDBOX_REQUEST_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -13,7 +14,7 @@ struct sandbox_request {
     json_t *json; /* owned; has the texts below */
     uid_t uid;
     gid_t gid;
-    const char *user;      /* whose groups it gets, from root; NULL: none but gid */
+    const char *user;      /* root gives the command this user's groups; NULL: only gid */
     const char *directory; /* absolute */
     char **environment;    /* owned array, NULL at its end; without the variables that lead to services outside */
     char **command;        /* the same */
@@ -22,6 +23,7 @@ struct sandbox_request {
     int64_t memory_bytes;  /* of all processes and all files that they write */
     int64_t cores;
     int64_t result_bytes_max;
+    bool bare;          /* the user accepted that it is no sandbox: his command runs as he, and its effects are real */
     const char *cgroup; /* directory of a control group (version 2), below which it makes one of its own; NULL: none */
     const char *ssh_agent; /* SSH_AUTH_SOCK of the job; NULL: not set */
     const char *home;      /* HOME of the job; NULL: not set */

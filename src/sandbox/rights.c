@@ -45,14 +45,23 @@ static int set_capabilities(unsigned permitted, unsigned effective)
     return syscall(SYS_capset, &head, sets) < 0 ? -errno : 0;
 }
 
+static int become(const struct account *account, struct error *err)
+{
+    return setgroups((size_t)account->group_count, account->groups) < 0 ||
+                   setresgid(account->gid, account->gid, account->gid) < 0 ||
+                   setresuid(account->uid, account->uid, account->uid) < 0
+               ? error_set(err, errno, "cannot become uid %u, gid %u: %s", account->uid, account->gid, strerror(errno))
+               : 0;
+}
+
 int rights_become_user(const struct account *account, bool by_root, struct error *err)
 {
     int rc;
 
-    if (by_root && (prctl(PR_SET_KEEPCAPS, 1) < 0 || setgroups((size_t)account->group_count, account->groups) < 0 ||
-                    setresgid(account->gid, account->gid, account->gid) < 0 ||
-                    setresuid(account->uid, account->uid, account->uid) < 0))
-        return error_set(err, errno, "cannot become uid %u, gid %u: %s", account->uid, account->gid, strerror(errno));
+    if (by_root && prctl(PR_SET_KEEPCAPS, 1) < 0)
+        return error_set(err, errno, "cannot keep the rights to set up a sandbox: %s", strerror(errno));
+    if (by_root && (rc = become(account, err)) < 0)
+        return rc;
     rc = set_capabilities(OF_SETUP | OF_LAYERS, OF_SETUP);
     return rc < 0 ? error_set(err, rc, "lacks the rights to set up a sandbox: %s", strerror(-rc)) : 0;
 }
@@ -62,6 +71,19 @@ int rights_of_layers(bool had, struct error *err)
     int rc = set_capabilities(OF_SETUP | OF_LAYERS, had ? OF_SETUP | OF_LAYERS : OF_SETUP);
 
     return rc < 0 ? error_set(err, rc, "lacks the rights to set up an overlay: %s", strerror(-rc)) : 0;
+}
+
+int rights_of_user_alone(const struct account *account, struct error *err)
+{
+    int rc = geteuid() == 0 ? become(account, err) : 0;
+
+    if (account->uid == 0)
+        return error_set(err, EPERM, "root's commands are not run without a sandbox");
+    if (rc < 0)
+        return rc;
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0
+               ? error_set(err, errno, "cannot give up its rights: %s", strerror(errno))
+               : 0;
 }
 
 int rights_give_up(struct error *err)

@@ -23,6 +23,9 @@ void account_release(struct account *account);
 /* As root: becomes the user. In both modes it keeps what setting up needs. */
 int rights_become_user(const struct account *account, bool by_root, struct error *err);
 
+/* Without a sandbox: becomes the user, for good. Refused for root, who would have all rights of the machine. */
+int rights_of_user_alone(const struct account *account, struct error *err);
+
 /* The rights with which the kernel reaches the layers of an overlay: to its work directory, which nobody else may
  * enter, and to keep owners of files that are written. Path names are never looked up with them. */
 int rights_of_layers(bool had, struct error *err);

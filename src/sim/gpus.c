@@ -143,7 +143,7 @@ static double resident_activity(const struct sim *sim, const struct sim_resident
 static void share_gpu(struct sim *sim, uint32_t number)
 {
     struct sim_gpu *gpu = &sim->gpus[number];
-    const struct core_config *core = core_configuration(sim->core);
+    const struct core_config *core = sim_config(sim);
     bool for_all_users = core->mps_multiuser || core->mps_domain == MPS_DOMAIN_NODE;
     size_t count = 0, next = 0;
 

@@ -72,8 +72,10 @@ void result_fill(const struct sim *sim, struct sim_result *result)
 
     *result = (struct sim_result){.jobs = sim->count,
                                   .oom = sim->oom,
+                                  .refusals = sim->refusals,
+                                  .spread = sim->spread,
                                   .inputs = sim->inputs,
-                                  .decisions = sim->decisions,
+                                  .decisions = sim->decision_count,
                                   .rows = sim->rows,
                                   .predicted_slowdown_max = sim->predicted_permille / 1000.0};
     fill_times(sim, result);

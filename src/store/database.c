@@ -39,6 +39,17 @@ static const char *const migrations[] = {
     /* The accounting has the first reservation; the last one is kept beside it. Of earlier jobs nobody knows it. */
     "ALTER TABLE history ADD COLUMN last_claim_bytes INTEGER NOT NULL DEFAULT -1;"
     "ALTER TABLE history ADD COLUMN last_claim_source TEXT NOT NULL DEFAULT 'unknown';",
+    /* How good the estimates of SM activity were. */
+    "ALTER TABLE history ADD COLUMN model TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE history ADD COLUMN estimated_permille INTEGER NOT NULL DEFAULT -1;"
+    "ALTER TABLE history ADD COLUMN activity_permille INTEGER NOT NULL DEFAULT 0;"
+    /* Leases end in two states of their own. SQLite does not say which of two triggers is first: both add the user. */
+    "ALTER TABLE total ADD COLUMN returned INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE total ADD COLUMN expired INTEGER NOT NULL DEFAULT 0;"
+    "CREATE TRIGGER history_counted_leases AFTER INSERT ON history WHEN new.state IN ('RETURNED', 'EXPIRED') BEGIN"
+    " INSERT OR IGNORE INTO total (uid, user) VALUES (new.uid, new.user);"
+    " UPDATE total SET returned = returned + (new.state = 'RETURNED'), expired = expired + (new.state = 'EXPIRED')"
+    " WHERE uid = new.uid; END;",
 };
 
 static int errno_of(sqlite3 *db)

@@ -108,6 +108,9 @@ static const struct column {
     TEXT(workload),
     NAMED("last_claim_bytes", INTEGER, last_reserved_bytes),
     NAMED("last_claim_source", TEXT, last_reservation_source),
+    TEXT(model),
+    INTEGER(estimated_permille),
+    INTEGER(activity_permille),
 };
 
 void store_history_want(struct history_want *want, bool sums, const char *text)
@@ -251,7 +254,7 @@ int store_prepare_history(struct store *store, struct error *err)
     int rc = store_prepare(
         store,
         "INSERT INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-        " ?, ?, ?, ?) ON CONFLICT (job) DO NOTHING",
+        " ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job) DO NOTHING",
         &store->put_history, err);
     if (!rc)
         rc = store_prepare(store, "UPDATE history SET energy_mj = ?2 WHERE job = ?1", &store->put_history_energy, err);
@@ -314,12 +317,20 @@ static void read_sums(sqlite3_stmt *row, struct history_sums *sums)
     sums->retries = next_sum(row, &column);
 }
 
+/* As read_sums reads them. */
+static const char select_sums[] =
+    "SELECT uid, user, completed, failed, gpu_oom, cancelled, lost, refused, timeout, returned, expired, launched,"
+    " wait_ns, wait_1s, wait_10s, wait_1m, wait_5m, wait_15m, wait_30m, wait_1h, wait_2h, wait_4h, wait_8h, wait_1d,"
+    " wait_3d, wait_7d, gpu_ns, memory_mib_ms, energy_mj, oom_crashes, handle_crashes, recoveries"
+    " FROM total ORDER BY uid";
+_Static_assert(JOB_STATE_COUNT - JOB_COMPLETED == 9, "a state in which jobs end has a column in `total`");
+
 int store_load_sums(struct store *store,
                     int (*take)(uint32_t uid, const char *user, const struct history_sums *sums, void *user_data),
                     void *user_data, struct error *err)
 {
     sqlite3_stmt *row = NULL;
-    int code, rc = begin_load(store, "SELECT * FROM total ORDER BY uid", &row, err);
+    int code, rc = begin_load(store, select_sums, &row, err);
 
     while (!rc && (code = sqlite3_step(row)) != SQLITE_DONE) {
         struct history_sums sums;

@@ -47,6 +47,9 @@ struct store_history {
     const char *workload;        /* the same for runs of the same thing; "" not known */
     int64_t last_reserved_bytes; /* per GPU, as last reserved; -1: not known */
     const char *last_reservation_source;
+    const char *model;          /* family and size of the network, as its estimate has it; "": not known */
+    int64_t estimated_permille; /* its SM activity by the estimator alone, uncorrected; -1: it said nothing */
+    int64_t activity_permille;  /* its workload's SM activity alone on a GPU, as observed; 0: never was */
 };
 
 /* Waiting times, as a histogram is to show them: bounds in seconds, and as the columns are named. */

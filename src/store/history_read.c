@@ -135,7 +135,7 @@ static int hand_out(const struct question *question,
 {
     CLEANUP(strbuf_release) struct strbuf sql = {0};
     struct store_history history = {
-        .reservation_source = "", .last_reservation_source = "", .user = "", .name = "", .workload = ""};
+        .reservation_source = "", .last_reservation_source = "", .user = "", .name = "", .workload = "", .model = ""};
     struct history_want want;
     sqlite3_stmt *row = NULL;
     int code = SQLITE_DONE, rc = 0;
@@ -203,7 +203,8 @@ int store_check_history(const char *directory, uint64_t *rows, struct error *err
 {
     /* clang-format off */
     static const char wrong[] =
-        LESS_THAN("(completed + failed + gpu_oom + cancelled + lost + refused + timeout)", "1")
+        LESS_THAN("(completed + failed + gpu_oom + cancelled + lost + refused + timeout"
+                  " + returned + expired)", "1")
         " UNION ALL " LESS_THAN("gpu_ns", "max(gpu_ns, 0)")
         " UNION ALL " LESS_THAN("memory_mib_ms", "max(memory_mib_ms, 0)")
         " UNION ALL " LESS_THAN("energy_mj", "max(energy_mj, 0)")

@@ -27,7 +27,7 @@ runs_now() {
     echo "$running"
 }
 
-# until_requests N; until_runs N: waits until there are so many.
+# until_requests N; until_runs N: waits until there are N.
 until_requests() {
     patience
     until [ "$(requests)" -eq "$1" ]; do

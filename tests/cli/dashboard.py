@@ -3,6 +3,7 @@
 The daemon shows the bytes that reached it, and answers as each check wants it."""
 
 import contextlib
+import json
 import os
 import pathlib
 import pty
@@ -106,10 +107,10 @@ class Browser:
     def head(self, line=STATUS, more=b"", host=None):
         return line + (host if host is not None else self.own) + self.cookie + more + b"\r\n"
 
-    def enter(self):
+    def enter(self, to=b"/"):
         answer = self.raw(self.head(b"GET /?token=%s HTTP/1.1\r\n" % self.token.encode()))
         self.cookie = b"Cookie: %s\r\n" % re.search(rb"Set-Cookie: ([^;]+); Path=/; HttpOnly; SameSite=Strict\r\n", answer)[1]
-        assert status(answer) == 303 and b"\r\nLocation: /\r\n" in answer, answer
+        assert status(answer) == 303 and b"\r\nLocation: %s\r\n" % to in answer, answer
 
     def end(self, number=2):
         self.process.send_signal(number)
@@ -413,7 +414,7 @@ def check_local(browser, daemon, directory):
     """Answers without the daemon, and the parts of a job's output that are read."""
     answer = browser.raw(browser.head(b"GET /local/whoami HTTP/1.1\r\n"))
     assert status(answer) == 200 and b'"uid":%d,' % os.getuid() in answer, answer
-    for target in [b"/local/", b"/local/x", b"/local/jobs/1", b"/local/jobs/x/log", b"/local/jobs/1/log/x", b"/local/jobs/-1/log",
+    for target in [b"/local/", b"/local/x", b"/local/cluster", b"/local/clusters", b"/local/jobs/1", b"/local/jobs/x/log", b"/local/jobs/1/log/x", b"/local/jobs/-1/log",
                    b"/local/jobs/1/log?bytes=", b"/local/jobs/1/log?bytes=-1", b"/local/jobs/1/log?path=/etc/passwd",
                    b"/local/jobs/1/log?bytes=1&bytes=2", b"/local/../v1/status", b"/local/jobs/9999999999999999999/log"]:
         assert status(browser.raw(browser.head(b"GET " + target + b" HTTP/1.1\r\n"))) == 404, target
@@ -460,6 +461,24 @@ def check_tcp(carma, directory):
             place.encode(), b"t" * 32)
         assert status(stream.recv(4096)) == 200
     browser.end(15)
+
+
+def check_cluster(carma, directory):
+    """Nodes are asked where the user wants that, and the page of them comes first."""
+    programs = directory / "nodes"
+    programs.mkdir()
+    for name, text in [("ssh", """case $* in *n1*) echo '{"gpus": [], "jobs": []}' ;; *) echo "$*" >&2; exit 255 ;; esac"""),
+                       ("squeue", "echo '7|1|0|ada|gres|Priority|name'")]:
+        (programs / name).write_text(f"#!/bin/sh\n{text}\n", encoding="ascii")
+        (programs / name).chmod(0o755)
+    path = f"{programs}:{os.environ['PATH']}"
+    browser = Browser(carma, str(directory / "daemon.sock"), "--nodes", "n1,n2", "--node-timeout", "60", PATH=path)
+    browser.enter(b"/#/cluster")
+    head, _, body = browser.raw(browser.head(b"GET /local/cluster HTTP/1.1\r\n")).partition(b"\r\n\r\n")
+    answer = json.loads(body)
+    assert status(head) == 200 and answer["nodes"][0] == {"name": "n1", "gpus": [], "jobs": []}, answer
+    assert "-- n2 carma" in answer["nodes"][1]["error"] and answer["slurm"]["waiting"][0]["job"] == "7", answer
+    browser.end()
 
 
 def check_terminal(carma, directory):
@@ -523,6 +542,7 @@ def main():
     assert hesitant.recv(1) == b"" and time.monotonic() - hesitant_since > 14  # its time for a whole head
     browser.end()
     check_terminal(carma, directory)
+    check_cluster(carma, directory)
     check_tcp(carma, directory)
 
 

@@ -42,6 +42,26 @@ until_field 7 reservation_source estimated
 expect_field 6 state QUEUED
 [ "$(field 6 reserved_bytes)" -gt "$(($(field 7 reserved_bytes) + 1000000000))" ] || fail "a larger model does not need more"
 
+# A kept capture is used while the script and the packages are as they were.
+cp "$SOURCE/examples/train_mlp.py" kept.py
+origin='an automatic capture of kept.py'
+run submit --parsable --hold -- /usr/bin/python3 kept.py
+patience
+until field 8 estimate.from 2>/dev/null | grep -q "^$origin, [0-9]* s$"; do
+    patience || { fail "not captured: $(field 8 estimate)"; break; }
+done
+run submit --parsable --hold -- /usr/bin/python3 kept.py
+patience
+until field 9 estimate.from 2>/dev/null | grep -q "^$origin, [0-9]* s, made for job 8$"; do
+    patience || { fail "the kept capture is not used: $(field 9 estimate)"; break; }
+done
+echo '# edited' >>kept.py
+run submit --parsable --hold -- /usr/bin/python3 kept.py
+patience
+until field 10 estimate.from 2>/dev/null | grep -q "^$origin, [0-9]* s$"; do
+    patience || { fail "an edited script is not captured anew: $(field 10 estimate)"; break; }
+done
+
 # A script that does harm outside does none here (tests/sandbox has more of them).
 cat >hostile.py <<'PYTHON'
 import contextlib, os, pathlib, subprocess, torch
@@ -53,12 +73,12 @@ while True:
     pass
 PYTHON
 run submit --parsable --hold -- env CARMA="$CARMA" /usr/bin/python3 hostile.py
-until_field 8 estimating True
-run cancel 8
-until_field 8 estimating False
+until_field 11 estimating True
+run cancel 11
+until_field 11 estimating False
 [ ! -e harm ] || fail "a capture wrote a file"
 run submit --parsable -- true
-expect_output 9 # nobody else submitted a job
-run show 9
+expect_output 12 # nobody else submitted a job
+run show 12
 expect_status 0
 finish_node

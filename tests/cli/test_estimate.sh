@@ -129,7 +129,7 @@ expect_status 0
 run estimate --summary net.txt --batch-size 8 --estimator all --json
 expect_status 0
 check '[e["estimator"] for e in said["estimates"]] == ["auto", "history", "replay", "gpumemnet", "horus", "faketensor",
-    "deepspeed", "dnnmem", "llmem", "declared"]' \
+    "deepspeed", "dnnmem", "llmem", "schedtune", "declared"]' \
     'set(said["estimates"][1]) == {"estimator", "error"} and said["estimates"][0]["source"] == "replay"' \
     '[e["memory_bytes"] for e in said["estimates"] if e["estimator"] == "deepspeed"][0] % 20 == 0'
 run estimate --summary net.txt --batch-size 8 --estimator all
@@ -148,6 +148,11 @@ expect_status 0
 check "said['format'] == 'hf-config' and said['source'] == 'replay' and said['optimizer'] == 'adamw'" \
     "said['precision'] == 'bf16' and said['batch_size'] == 4"
 bytes=$(value "said['memory_bytes']")
+# 22 layers of 4096 tokens: keys and values of 32 heads for 4, of 64 halves.
+run estimate --hf-config "$G" --batch-size 4 --sequence-length 1024 --method lora --precision bf16 --json
+allocated=$(value "said['allocated_bytes']")
+run estimate --hf-config "$G" --batch-size 4 --sequence-length 1024 --method lora,repeated_heads --precision bf16 --json
+check "said['allocated_bytes'] - $allocated == 22 * 4096 * 2 * (32 - 4) * 64 * 2"
 printf 'python train.py\nhf_config: %s\nbatch_size: 4\nsequence_length: 1024\nmethod: lora,rank=16\nprecision: bf16\n' \
     "$G" >hf.rad
 run estimate hf.rad --json

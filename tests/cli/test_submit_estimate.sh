@@ -130,7 +130,11 @@ run explain 9
 grep -q "on each GPU, learned from earlier runs: estimated " "$T/out" || fail "$said: $(cat "$T/out")"
 run release 9
 run wait 9
-expect_field 9 reservation_source learned # as it was placed
+# What it was seen to use may go before what was learned: its memory is read at moments.
+case $(field 9 reservation_source) in
+learned | observed) ;;
+*) fail "job 9: reservation_source is '$(field 9 reservation_source)'" ;;
+esac
 [ "$(field 9 reserved_bytes)" -lt "$(field 1 reserved_bytes)" ] || fail "the learned memory is not less than the estimate"
 run submit --parsable --hold --summary quark.summary --batch-size 32 -- "$TRAIN" --workload resnet --seconds 240
 expect_field 10 reservation_source estimated # another model: not the same job

@@ -1,20 +1,40 @@
 """Usage: sandbox.py DIRECTORY [--check]: plays carma-sandbox. It captures nothing: the last word of the job's command says what
 comes of it. DIRECTORY has its answers and a file for each request, by the process's number; the file `refuse` makes that the
-sandbox cannot be had. Ends with its parent, as carma-sandbox does."""
+sandbox cannot be had. Where it shall only look at files, it does so, and keeps a file for each look. Ends with its parent, as
+carma-sandbox does."""
 
 import ctypes
+import hashlib
 import json
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 import time
 
 PR_SET_PDEATHSIG = 1
 
 
+request = {}
+
+
+def files():
+    """The job's script, and a module of its directory."""
+    for name in (request["command"][-1], "module.py"):
+        path = pathlib.Path(request["directory"], name)
+        if path.exists():
+            yield [str(path), hashlib.sha256(path.read_bytes()).hexdigest()]
+
+
+def packages():
+    names = sorted(path.name for path in pathlib.Path(request["directory"]).glob("*-info")) or ["*-info"]
+    yield [request["directory"], hashlib.sha256("".join(f"{name}\n" for name in names).encode()).hexdigest()]
+
+
 def answer(capture, text="", **more):
-    header = {"capture": capture, "script": "/home/u/train.py", "seconds": 4.2, "bytes": len(text), **more}
+    header = {"capture": capture, "script": "/home/u/train.py", "seconds": 4.2, "bytes": len(text), "files": [*files()],
+              "packages": [*packages()], **more}  # fmt: skip
     sys.stdout.write(f"{json.dumps(header)}\n{text}")
 
 
@@ -30,7 +50,13 @@ def main():
         if (directory / "refuse").exists():
             sys.exit("carma-sandbox: user namespaces are off")
         return
-    request = json.load(sys.stdin)
+    request.update(json.load(sys.stdin))
+    if any("sha256sum" in word for word in request["command"]):
+        (directory / f"look-{os.getpid()}").touch()
+        os.dup2(1, 3)
+        subprocess.run(request["command"], env=dict(item.split("=", 1) for item in request["environment"]), pass_fds=[3],
+                       check=True)  # fmt: skip
+        return
     started = directory / f"request-{os.getpid()}"
     part = started.with_suffix(".part")
     part.write_text(json.dumps(request))

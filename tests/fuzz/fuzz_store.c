@@ -90,7 +90,7 @@ static void write_rows(const char *path, const char *text)
             insert(db,
                    "INSERT OR IGNORE INTO history VALUES (?1, abs(?2 % 4), ?4, ?4, ?2, ?2, ?2, ?2 + 0 * ?3, ?2, ?2, "
                    "?2, ?2,"
-                   " ?2, ?2, ?2, ?2, ?2, ?2, ?2, ?4, ?2, ?4, ?2, ?4, ?4, ?4, ?2, ?4)",
+                   " ?2, ?2, ?2, ?2, ?2, ?2, ?2, ?4, ?2, ?4, ?2, ?4, ?4, ?4, ?2, ?4, ?4, ?2, ?2)",
                    a, b, 0, line + used);
         else if (sscanf(line, "t %lld %lld", &a, &b) == 2)
             insert(db,

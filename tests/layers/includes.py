@@ -14,7 +14,7 @@ LEVELS = [
     ["api", "config", "trace"],
     ["gpu", "launch", "sandbox", "store", "http", "client", "evaluation", "sim"],
     ["daemon", "cli", "vnode"],
-    ["bench", "dashboard"],
+    ["bench", "dashboard", "slurm"],
 ]
 # Which folders of a module see which others of it; "" is the module's own.
 INSIDE = {
@@ -22,15 +22,16 @@ INSIDE = {
         "show": [],
         "": ["show"],
         "admin": ["", "show"],
+        "cluster": ["", "show"],
         "doctor": ["", "show", "admin"],
         "estimate": ["", "show", "job"],
-        "gpus": ["", "show"],
-        "history": ["", "show"],
-        "job": ["", "show", "history"],
-        "programs": ["", "show"],
+        "gpus": ["", "show", "cluster"],
+        "history": ["", "show", "cluster"],
+        "job": ["", "show", "cluster", "history"],
+        "programs": ["", "show", "cluster"],
         "play": ["", "show"],
         "simulate": ["", "show"],
-        "top": ["", "show", "job"],
+        "top": ["", "show", "cluster", "job"],
         "trace": ["", "show"],
     },
     "daemon": {
@@ -39,11 +40,12 @@ INSIDE = {
         "engine": [""],  # tells the others by the calls that daemon.c gives it; they report records to it
         "node": ["", "account", "engine", "view"],
         "run": ["", "engine", "node"],
-        "capture": ["", "engine", "node", "view"],
+        "capture": ["", "account", "engine", "node", "view"],
+        "lease": ["", "engine", "run", "view"],
         "metrics": ["", "account", "capture", "engine", "node", "view"],
         "whatif": ["", "node"],
-        "request": ["", "account", "engine", "metrics", "node", "run", "view", "whatif"],
-        "": ["account", "capture", "engine", "node", "request", "run", "view", "whatif"],
+        "request": ["", "account", "engine", "lease", "metrics", "node", "run", "view", "whatif"],
+        "": ["account", "capture", "engine", "lease", "node", "request", "run", "view", "whatif"],
     },
     "launch": {
         "": [],
@@ -55,6 +57,10 @@ INSIDE = {
         "mps": [""],
         "nvml": [""],
         "monitor": ["", "dcgm", "nvml"],
+    },
+    "slurm": {
+        "plugin": [],
+        "agent": ["plugin"],
     },
 }
 LEVEL_OF = {module: level for level, modules in enumerate(LEVELS) for module in modules}

@@ -124,7 +124,8 @@ static void check_guess(const struct world *world, uint64_t id, const struct rec
             !job->oom_charged)
             fail(world, "job %" PRIu64 " may use %" PRId64 " of the %" PRId64 " that others leave", id,
                  placed->fence_bytes, room);
-        if (placed->fence_bytes < 0 && room < total && room < world->core->prior.careful_bytes &&
+        if (placed->fence_bytes < 0 && room < total &&
+            room < kin_careful_bytes(world->core, core_find_job(world->core, id)) &&
             fence_around(placed->reserved_bytes) < total)
             fail(world, "job %" PRIu64 " has no fence, and joins others where %" PRId64 " are free", id, room);
     }
@@ -172,7 +173,22 @@ void on_decision(struct world *world, const struct record *record)
             fail(world, "job %" PRIu64 " is not charged with the GPUs that it failed", record->job);
         job->ended = true;
         break;
+    case RECORD_EXPIRED:
+        if (job->ended || job->running || !job->wants.external || !job->wants.max_wait_ns ||
+            core_find_job(world->core, record->job))
+            fail(world, "job %" PRIu64 " had no time to expire", record->job);
+        job->ended = true;
+        break;
+    case RECORD_RETURNED:
+        if (job->ended || job->running || !job->wants.external || !may_be_tried_again(job->cause))
+            fail(world, "job %" PRIu64 " was handed back", record->job);
+        if (record->returned.reserved_bytes < 0 && job->wants.request_bytes >= 0)
+            fail(world, "job %" PRIu64 " lost its request on its way back", record->job);
+        job->ended = true;
+        break;
     case RECORD_REQUEUED:
+        if (job->wants.external)
+            fail(world, "lease %" PRIu64 " was started again here", record->job);
         if (job->charged)
             fail(world, "job %" PRIu64 " may fail a third GPU", record->job);
         if ((job->cause == EXIT_MPS_FAULT || job->cause == EXIT_GPU_ERROR) &&

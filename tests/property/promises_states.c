@@ -146,7 +146,7 @@ static void check_slowdowns(const struct world *world)
 {
     const struct core *core = world->core;
 
-    for (size_t i = 0; i < world->decisions_of_step.count && core->policy->predicts; i++) {
+    for (size_t i = 0; i < world->decisions_of_step.count && core_gates_slowdown(core); i++) {
         const struct record *record = &world->decisions_of_step.items[i];
         for (uint32_t k = 0; record->type == RECORD_PLACED && k < record->placed.count; k++) {
             const struct gpu *gpu = core_gpu(core, record->placed.gpus[k]);

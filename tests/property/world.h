@@ -55,7 +55,7 @@ struct reservation {
     int64_t at_ns;
 };
 
-#define WORKLOADS 7 /* "w0" to "w5", and "w" */
+#define WORKLOADS 7 /* "w0" to "w5", and "w"; behind them "p:0" to "p:5", of one program */
 
 struct world {
     struct reservation reservation;
@@ -70,7 +70,7 @@ struct world {
     uint64_t next_job;
     struct world_user users[2]; /* 1000 and 1001 */
     struct world_job jobs[MAX_JOBS];
-    struct record_failure failures[WORKLOADS];
+    struct record_failure failures[2 * WORKLOADS];
 };
 
 /* Ends the program with the seed, the message and the core's state. */
@@ -78,6 +78,7 @@ void fail(const struct world *world, const char *format, ...) __attribute__((for
 
 struct world *world_new(uint64_t seed);
 void world_free(struct world *world);
+bool may_be_tried_again(uint32_t cause);
 bool is_on(const struct world_job *job, uint32_t gpu);
 
 /* Feeds one input; a refused input must change nothing. Returns whether it was taken. */

@@ -22,7 +22,8 @@ static void submit(struct world *world)
     wants->max_slowdown_permille = random_range(r, 0, 3) ? 0 : (int32_t)random_range(r, 1000, 3000);
     snprintf(wants->workload, sizeof wants->workload, "%s", random_range(r, 0, 4) ? "" : "w");
     if (random_range(r, 0, 3))
-        snprintf(wants->workload, sizeof wants->workload, "w%d", (int)random_range(r, 0, 5));
+        snprintf(wants->workload, sizeof wants->workload, "%s%d",
+                 random_range(r, 0, 1) ? "w" : "p:", (int)random_range(r, 0, 5));
     wants->exclusive = random_range(r, 0, 5) == 0;
     wants->uid = (uint32_t)random_range(r, 1000, 1001);
     wants->share = (uint32_t)random_range(r, SHARE_ANY, SHARE_MPS);
@@ -33,6 +34,9 @@ static void submit(struct world *world)
         wants->signal_before_ns = wants->signal ? random_range(r, 0, wants->time_limit_ns - 1) : 0;
     }
     wants->requeue = random_range(r, 0, 1);
+    wants->external = random_range(r, 0, 5) == 0;
+    wants->held &= !wants->external;
+    wants->max_wait_ns = wants->external ? random_range(r, 0, 60) * NS_PER_SEC : 0;
     if (random_range(r, 0, 3) == 0 && world->next_job > 1) /* like another */
         *wants = world->jobs[random_range(r, 1, (int64_t)world->next_job - 1)].wants;
     if (!feed(world, &input))
@@ -78,8 +82,8 @@ static void job_is_estimated(struct world *world)
 
 static void person_acts(struct world *world)
 {
-    static const uint32_t types[] = {RECORD_CANCELLED, RECORD_HELD, RECORD_RELEASED};
-    struct record input = {.type = types[random_range(&world->random, 0, 2)], .job = any_job(world)};
+    static const uint32_t types[] = {RECORD_CANCELLED, RECORD_HELD, RECORD_RELEASED, RECORD_SUSPENDED, RECORD_RESUMED};
+    struct record input = {.type = types[random_range(&world->random, 0, 4)], .job = any_job(world)};
     struct world_job *job = &world->jobs[input.job];
 
     if (!feed(world, &input) || input.type != RECORD_CANCELLED)
@@ -90,7 +94,7 @@ static void person_acts(struct world *world)
         job->ended = true;
 }
 
-static bool may_be_tried_again(uint32_t cause)
+bool may_be_tried_again(uint32_t cause)
 {
     return cause == EXIT_GPU_OOM || cause == EXIT_GPU_HANDLE || cause == EXIT_MPS_FAULT || cause == EXIT_GPU_ERROR ||
            cause == EXIT_TIMEOUT || cause == EXIT_LOST;
@@ -99,8 +103,11 @@ static bool may_be_tried_again(uint32_t cause)
 static struct record_failure *failure_of(struct world *world, struct world_job *job)
 {
     const char *workload = job->wants.workload;
+    size_t length = strlen(workload);
 
-    return !*workload ? &job->failure : &world->failures[workload[1] ? workload[1] - '0' : WORKLOADS - 1];
+    if (length == 0)
+        return &job->failure;
+    return &world->failures[length == 1 ? WORKLOADS - 1 : workload[length - 1] - '0' + (length == 3 ? WORKLOADS : 0)];
 }
 
 /* Two GPUs, one after the other, and nothing that went well in between. The world counts GPUs from 1: 0 is not one. */
@@ -307,6 +314,7 @@ static struct core_config random_config(struct random *r)
     config.max_slowdown_permille = random_range(r, 0, 1) ? 0 : (int32_t)random_range(r, 1000, 4000);
     config.learn = random_range(r, 0, 1);
     config.memory_fence = (uint32_t)random_range(r, 0, 1);
+    config.gate = random_range(r, 0, 4) ? GATE_ALL : GATE_MEMORY;
     config.prior_quantile_permille = random_range(r, 0, 1) ? (int32_t)random_range(r, 1, 999) : 0;
     config.shrink_after_ns = random_range(r, 0, 1) * random_range(r, 1, 100) * NS_PER_SEC;
     return config;

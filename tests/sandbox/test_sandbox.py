@@ -1,8 +1,10 @@
 """Usage: test_sandbox.py CARMA-SANDBOX [TEST...]: commands in the sandbox that mean harm, and some that do not."""
 
 import ctypes
+import json
 import os
 import pathlib
+import signal
 import socket
 import subprocess
 import sys
@@ -72,6 +74,66 @@ class Result(Case):
             process = self.mode.sandbox(stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             result, message = process.communicate(text)
             self.assertEqual((process.returncode, result, message.count("\n")), (2, "", 1), text)
+
+
+class Bare(Case):
+    """Where no sandbox can be had and the user wants it all the same."""
+
+    def request(self, *command, **changes):
+        return super().request(*command, **changes) | {"without_sandbox": True}
+
+    def alive(self, mark):
+        return subprocess.run(["pgrep", "-f", f"^sleep {mark}$"], capture_output=True, check=False).returncode == 0
+
+    def test_is_the_user_without_rights(self):
+        gid = self.request()["gid"]
+        groups = "[]" if os.geteuid() == 0 else str(os.getgroups())
+        self.assertEqual(self.inside("""
+status = dict(line.split(":\\t") for line in open("/proc/self/status") if ":\\t" in line)
+say(os.getresuid(), os.getresgid(), os.getgroups())
+say(status["CapEff"].strip(), status["CapPrm"].strip(), status["NoNewPrivs"].strip())
+"""), f"{(self.mode.uid,) * 3} {(gid,) * 3} {groups}\n{0:016x} {0:016x} 1\n")
+
+    def test_its_files_are_real(self):
+        self.inside("open('made', 'w').write('x')")
+        self.assertEqual((self.work / "made").read_text(), "x")
+
+    def test_ends_with_all_that_it_has_started(self):
+        mark = f"78{os.getpid()}"
+        self.inside(f"""
+subprocess.Popen(['setsid', 'sh', '-c', 'setsid sleep {mark} & exec setsid sleep {mark}'], start_new_session=True)
+while subprocess.run(['pgrep', '-f', '^sleep {mark}$'], capture_output=True).stdout.count(b'\\n') < 2:
+    time.sleep(0.02)
+""")
+        self.assertFalse(self.alive(mark))
+
+    def test_limits(self):
+        mark = f"77{os.getpid()}"
+        self.assertEqual(self.fails(f"subprocess.run(['setsid', '-w', 'sleep', '{mark}'])", time_s=2), "took longer than 2 s")
+        self.assertFalse(self.alive(mark))
+        self.assertEqual(self.inside("say(attempt(lambda: bytearray(2 << 30)))"), "MemoryError\n")
+
+    def test_ends_with_who_has_asked(self):
+        """As carmad's low_child ends it: its group is killed. A process in a session of its own must not go on."""
+        mark = f"76{os.getpid()}"
+        process = subprocess.Popen([self.mode.program], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True,
+                                   **({"user": self.mode.uid, "group": self.mode.uid, "extra_groups": []} if self.mode.drop else {}))
+        process.stdin.write(json.dumps(self.request("/bin/sh", "-c", f"setsid sh -c 'sleep {mark}; true'; true")).encode())
+        process.stdin.close()
+        while not self.alive(mark):
+            time.sleep(0.02)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        while self.alive(mark):
+            time.sleep(0.02)
+
+    def test_variables_that_lead_outside_are_gone(self):
+        self.assertEqual(self.inside("say('SSH_AUTH_SOCK' in os.environ)", environment=["SSH_AUTH_SOCK=/x"]), "False\n")
+
+    def test_roots_command_is_not_run(self):
+        if os.geteuid() != 0 or self.mode.drop:
+            self.skipTest("only root can ask for it")
+        self.assertEqual(self.done(TRUE, uid=0, gid=0), (2, "", "root's commands are not run without a sandbox\n"))
 
 
 class Files(Case):

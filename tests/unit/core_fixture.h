@@ -41,6 +41,16 @@ static inline void decide(struct fixture *f)
     core_decide(f->core, f->now_ns, &f->decisions);
 }
 
+/* Decides; NULL: not that. */
+static inline const struct record *decided(struct fixture *f, uint32_t type, uint64_t job)
+{
+    decide(f);
+    for (size_t i = 0; i < f->decisions.count; i++)
+        if (f->decisions.items[i].type == type && f->decisions.items[i].job == job)
+            return &f->decisions.items[i];
+    return NULL;
+}
+
 static inline void configure(struct fixture *f, const char *policy, uint32_t view)
 {
     struct record record = {.type = RECORD_RECONFIGURED};
@@ -177,6 +187,37 @@ static inline void occupy(struct fixture *f, const int64_t used[GPUS], const int
         sample(f, i, used[i], 0, smact[i]);
     }
     f->now_ns += SECONDS(31);
+}
+
+/* 85% of the published workloads that a GPU of 40 GiB can hold: the request of a job of unknown need. */
+#define LIKELY (22 * GIB)
+
+/* One GPU, on which jobs of unknown need start by that guess. */
+static inline void share_by_guess(struct fixture *f, uint32_t share, int64_t total)
+{
+    struct core_config config = *core_configuration(f->core);
+
+    snprintf(config.policy, sizeof config.policy, "carma");
+    config.margin_bytes = 0;
+    config.oom_retry = OOM_RETRY_INFORMED;
+    config.memory_fence = 1;
+    config.learn = true;
+    config.shrink_after_ns = SECONDS(300);
+    config.prior_quantile_permille = 850;
+    reconfigure(f, &config);
+    for (uint32_t g = 0; g < GPUS; g++)
+        apply(f, (struct record){.type = RECORD_GPU_BACK, .gpu = {.gpu = g, .total_bytes = total, .share = share}});
+    for (uint32_t g = 1; g < GPUS; g++)
+        apply(f, (struct record){.type = RECORD_GPU_LOST, .gpu = {.gpu = g}});
+}
+
+static inline uint64_t submit_of(struct fixture *f, const char *workload, int64_t request)
+{
+    struct record record = wants(1, request);
+
+    record.submitted.smact_permille = 200; /* so that turns pay */
+    snprintf(record.submitted.workload, sizeof record.submitted.workload, "%s", workload);
+    return submit_record(f, record);
 }
 
 #define CASE(function) cmocka_unit_test_setup_teardown(function, setup, teardown)

@@ -217,17 +217,18 @@ static void test_a_capture(void **state)
     take_capture(&spec);
     if (make(&estimate, &spec, &err))
         fail_msg("%s", err.text);
-    assert_string_equal(estimate.from, "mlp.capture"); /* before the summary */
+    assert_string_equal(estimate.from, "mlp.capture");
     assert_null(asked.layers);
     assert_true(asked.training.batch_size == 16 && asked.training.optimizer == OPTIMIZER_ADAM);
-    assert_int_equal(estimate.warnings.count, 1);
-    assert_string_equal(estimate.warnings.items[0], "a capture");
+    assert_int_equal(estimate.warnings.count, 2); /* and why the summary gives none: it does not say its batch size */
+    assert_string_equal(estimate.warnings.items[1], "a capture");
     job_estimate_release(&estimate);
 
     /* Another batch size and optimizer are the job's to choose; the precision it was recorded with is not. */
     spec.batch_size = 64;
     spec.optimizer = xstrdup("sgd");
     spec.precision = xstrdup("amp");
+    free_ptr(&spec.summary);
     assert_int_equal(make(&estimate, &spec, NULL), 0);
     assert_true(asked.training.batch_size == 64 && asked.training.optimizer == OPTIMIZER_SGD &&
                 asked.training.precision == PRECISION_FP32);
@@ -247,18 +248,47 @@ static void test_a_capture(void **state)
     free(spec.optimizer);
     spec.optimizer = xstrdup("sgd");
 
+    spec.summary = xstrdup(summary_text);
     takes_captures = false;
     assert_int_equal(make(&estimate, &spec, NULL), 0);
     assert_string_equal(estimate.from, "r18.txt");
     assert_true(asked.layers && !asked.capture && asked.training.optimizer == OPTIMIZER_SGD);
-    assert_int_equal(estimate.warnings.count, 1);
-    assert_string_equal(estimate.warnings.items[0], "a summary");
+    assert_int_equal(estimate.warnings.count, 2);
+    assert_string_equal(estimate.warnings.items[0], "needs a summary"); /* why the better source failed */
+    assert_string_equal(estimate.warnings.items[1], "a summary");
     job_estimate_release(&estimate);
 
     strcpy(strstr(spec.capture, "\nend"), "\n");
     takes_captures = true;
     assert_int_equal(make(&estimate, &spec, &err), -EINVAL);
     assert_memory_equal(err.text, "mlp.capture:", 12);
+    job_spec_release(&spec);
+}
+
+/* Both count where neither is known to be the better one; a summary that cannot be read does not cost the capture. */
+static void test_two_inputs(void **state)
+{
+    struct job_estimate estimate;
+    struct job_spec spec;
+
+    (void)state;
+    fill(&spec, true);
+    take_capture(&spec);
+    spec.batch_size = 64;
+    assert_int_equal(make(&estimate, &spec, NULL), 0);
+    assert_string_equal(estimate.from, "mlp.capture, r18.txt");
+    assert_string_equal(estimate.source, "parrot");
+    assert_true(estimate.median_bytes > 4 * GIB - MIB && estimate.median_bytes < 4 * GIB + MIB);
+    assert_true(estimate.bytes > 5 * GIB - MIB && estimate.bytes < 5 * GIB + MIB);
+    assert_int_equal(estimate.warnings.count, 2);
+    job_estimate_release(&estimate);
+    strcpy(spec.summary, "no summary");
+    assert_int_equal(make(&estimate, &spec, NULL), 0);
+    assert_string_equal(estimate.from, "mlp.capture");
+    assert_int_equal(estimate.bytes, 5 * GIB);
+    assert_int_equal(estimate.warnings.count, 2);
+    assert_memory_equal(estimate.warnings.items[0], "r18.txt:", 8);
+    job_estimate_release(&estimate);
     job_spec_release(&spec);
 }
 
@@ -286,6 +316,12 @@ static void test_json(void **state)
                                     .quantile_permille = 980,
                                     .confidence_permille = 875,
                                     .smact_permille = 620,
+                                    .uncorrected_permille = 700,
+                                    .model = (char *)"cnn 102228128",
+                                    .step = {.known = true,
+                                             .step_ns = {.low = 1, .median = 2, .high = 3},
+                                             .smact_permille = {.low = 4, .median = 5, .high = 6},
+                                             .dram_permille = {.low = 7, .median = 8, .high = 9}},
                                     .source = (char *)"replay",
                                     .from = (char *)"a.txt",
                                     .profile = (char *)"p"};
@@ -314,6 +350,14 @@ static void test_json(void **state)
     free(text);
     job_estimate_release(&again);
     json_decref(json_again);
+    json_object_del(json, "model"); /* as an earlier carma stored it */
+    json_object_del(json, "uncorrected_sm_activity_permille");
+    json_object_del(json, "step");
+    assert_int_equal(job_estimate_from_json(json, &again, &err), 0);
+    assert_null(again.model);
+    assert_false(again.step.known);
+    assert_int_equal(again.uncorrected_permille, -1);
+    job_estimate_release(&again);
     json_object_set_new(json, "colour", json_true());
     assert_int_equal(job_estimate_from_json(json, &again, &err), -EINVAL);
     json_decref(json);
@@ -332,8 +376,15 @@ static void test_json(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_nothing_to_go_by),      CASE(test_a_summary), CASE(test_no_batch_size), CASE(test_no_answer),
-        CASE(test_more_than_the_gpu_has), CASE(test_json),      CASE(test_a_capture),     CASE(test_a_lower_bound),
+        CASE(test_nothing_to_go_by),
+        CASE(test_a_summary),
+        CASE(test_no_batch_size),
+        CASE(test_no_answer),
+        CASE(test_more_than_the_gpu_has),
+        CASE(test_json),
+        CASE(test_a_capture),
+        CASE(test_a_lower_bound),
+        CASE(test_two_inputs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

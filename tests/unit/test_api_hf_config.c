@@ -159,6 +159,7 @@ static struct replay_result train(const char *method, const char *precision, con
 }
 
 #define PARAMETERS INT64_C(4708608) /* of that Llama */
+#define LOGITS     INT64_C(1024000)
 #define ROOT       ((2 * 1000 + 1) * INT64_C(256))
 
 static void test_methods(void **state)
@@ -190,8 +191,24 @@ static void test_methods(void **state)
     assert_true(other.at_peak[MEMORY_PARAMETER] == (PARAMETERS + 4 * 2 * 2 * 8 * 256) * 2);
     assert_true(other.at_peak[MEMORY_ACTIVATION] <
                 train("lora,rank=8,adapter_dropout", "bf16", "sgd").at_peak[MEMORY_ACTIVATION]);
-    assert_true(train("lora,chunked_loss", "bf16", "sgd").peak_allocated_bytes <
-                train("lora", "bf16", "sgd").peak_allocated_bytes);
+}
+
+static int64_t peak_of(const char *method)
+{
+    return train(method, "bf16", "sgd").peak_allocated_bytes;
+}
+
+/* Logits that the loop holds are beside the loss's two tensors of their size in the backward pass. By parts there is
+ * one, in full precision as well, and the logits in the precision in which they are handed out. */
+static void test_logits(void **state)
+{
+    (void)state;
+    /* three of the logits' size in full precision; or one, two eighths of it, their gradient in half and the tokens'
+     * losses */
+    assert_int_equal(peak_of("lora") - peak_of("lora,chunked_loss"),
+                     LOGITS * (3 * 4 - 4 - 2 * 4 / 8 - 2) - 8 * 128 * 4);
+    assert_int_equal(peak_of("lora,held_logits") - peak_of("lora"), LOGITS * 4);
+    assert_int_equal(peak_of("lora,chunked_loss,held_logits") - peak_of("lora,chunked_loss"), LOGITS * 2);
 }
 
 /* Of each GPU's share: ZeRO 1 the optimizer's states, 2 the gradients as well, 3 the parameters as well. */
@@ -252,8 +269,8 @@ static void test_refused_training(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parameters), cmocka_unit_test(test_refused),          cmocka_unit_test(test_methods),
-        cmocka_unit_test(test_shares),     cmocka_unit_test(test_refused_training),
+        cmocka_unit_test(test_parameters), cmocka_unit_test(test_refused), cmocka_unit_test(test_methods),
+        cmocka_unit_test(test_logits),     cmocka_unit_test(test_shares),  cmocka_unit_test(test_refused_training),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -76,6 +76,11 @@ static void fill(struct job_spec *spec)
     spec->method = xstrdup("lora,rank=16");
     spec->optimizer = xstrdup("momentum");
     spec->precision = xstrdup("amp");
+    spec->engine = xstrdup("slurm");
+    spec->cluster = xstrdup("east");
+    spec->slurm_job = 4711;
+    spec->slurm_restart = 2;
+    spec->slurm_node = xstrdup("n17");
     spec->dataset = xstrdup("imagenet");
     spec->max_slowdown_permille = 1500;
     spec->mps_threads_percent = 50;

@@ -105,9 +105,38 @@ static void test_scripts(void **state)
     assert_string_not_equal(key, same);
 }
 
+/* Runs with other arguments have the program in common. */
+static void test_programs(void **state)
+{
+    static const struct {
+        struct variant variant;
+        bool same;
+    } cases[] = {
+        {{"python3 -u train.py --batch-size 64"}, true},
+        {{"torchrun --nproc-per-node 2 train.py", .code = "1", .environment = "BATCH_SIZE=1"}, true},
+        {{"python3 -u other.py --batch-size 32"}, false},
+        {{"python3 -m train"}, false},
+        {{"python3"}, false},
+        {{NULL, .directory = "/home/u/v"}, false},
+        {{NULL, .uid = 1001}, false},
+        {{NULL, .script = "python3 train.py"}, false},
+    };
+    char key[RECORD_WORKLOAD_SIZE], first_key[RECORD_WORKLOAD_SIZE];
+
+    (void)state;
+    key_of(&first, first_key);
+    for (size_t i = 0; i < array_size(cases); i++) {
+        size_t program = strcspn(first_key, ":");
+        key_of(&cases[i].variant, key);
+        if ((strncmp(key, first_key, program + 1) == 0) != cases[i].same)
+            fail_msg("case %zu: the key is %s, the first's %s", i, key, first_key);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_variants), cmocka_unit_test(test_scripts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_variants), cmocka_unit_test(test_scripts),
+                                       cmocka_unit_test(test_programs)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Files, processes, node time, installed files: base's questions to the system. */
+/* Files, processes, signals, node time, installed files: base's questions to the system. */
 #include <dirent.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -22,6 +22,7 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/proc.h"
+#include "base/signals.h"
 #include "base/units.h"
 
 static char folder[] = "/tmp/carma-base.XXXXXX";
@@ -247,6 +248,26 @@ static void a_process_is_known_by_its_start(void **state)
     assert_false(proc_alive(pid, child.start_ticks));
 }
 
+/* In a child, which ends by the first signal that it lets through. */
+static void signals_are_reset(void **state)
+{
+    int status;
+    pid_t child = fork();
+
+    if (child == 0) {
+        sigset_t all;
+        signal(SIGUSR1, SIG_IGN);
+        sigfillset(&all);
+        sigprocmask(SIG_SETMASK, &all, NULL);
+        signals_reset();
+        raise(SIGUSR1);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGUSR1);
+}
+
 static void node_time_is_wall_time_without_a_scale(void **state)
 {
     struct timespec before, after; /* not time()'s: its clock goes by ticks, and is late */
@@ -332,6 +353,7 @@ int main(void)
         cmocka_unit_test(a_failed_write_leaves_nothing),
         cmocka_unit_test(directories_are_made_with_their_parents),
         cmocka_unit_test(a_process_is_known_by_its_start),
+        cmocka_unit_test(signals_are_reset),
         cmocka_unit_test(node_time_is_wall_time_without_a_scale),
         cmocka_unit_test(node_time_runs_at_its_scale),
         cmocka_unit_test(a_bad_scale_is_refused),

@@ -1,4 +1,4 @@
-/* Errors, growable strings and memory. */
+/* Errors, growable strings, the last line of a stream, and memory. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/error.h"
+#include "base/last_line.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
 
@@ -168,6 +169,38 @@ static void an_overflowing_size_aborts(void **state)
     assert_string_equal(text, "carma: out of memory\n");
 }
 
+static void add(struct last_line *line, const char *text)
+{
+    last_line_add(line, text, strlen(text));
+}
+
+static void the_last_line_of_a_stream_is_kept(void **state)
+{
+    struct last_line line = {0};
+
+    assert_string_equal(line.text, "");
+    add(&line, "first\nsec");
+    assert_string_equal(line.text, "sec");
+    add(&line, "ond\t\033[1m\177");
+    assert_string_equal(line.text, "second??[1m?");
+    add(&line, "\n\n");
+    assert_string_equal(line.text, "second??[1m?"); /* until another begins */
+    add(&line, "third");
+    assert_string_equal(line.text, "third");
+}
+
+static void a_long_last_line_is_cut(void **state)
+{
+    struct last_line line = {0};
+
+    for (int i = 0; i < 100; i++)
+        add(&line, "0123456789");
+    assert_int_equal(strlen(line.text), sizeof line.text - 1);
+    assert_int_equal(strncmp(line.text, "01234567890", 11), 0);
+    add(&line, "\nnext");
+    assert_string_equal(line.text, "next");
+}
+
 static void closing_keeps_errno(void **state)
 {
     int fd = open("/dev/null", O_RDONLY), copy = fd;
@@ -193,6 +226,8 @@ int main(void)
         cmocka_unit_test(ownership_leaves_a_scope),
         cmocka_unit_test(arrays_grow_by_doubling),
         cmocka_unit_test(an_overflowing_size_aborts),
+        cmocka_unit_test(the_last_line_of_a_stream_is_kept),
+        cmocka_unit_test(a_long_last_line_is_cut),
         cmocka_unit_test(closing_keeps_errno),
     };
 

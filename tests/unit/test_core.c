@@ -1,110 +1,6 @@
-/* The core's rules one by one. Properties of every world are in tests/property; carma's own placement policy in
- * test_placement.c. */
+/* The core's rules one by one. Properties of every world are in tests/property; placement policies in
+ * test_policies.c, carma's own in test_placement.c. */
 #include "core_fixture.h"
-
-/* ---- Policies ---- */
-
-static void test_idle_gpus_first_in_index_order(void **state)
-{
-    static const char *const names[] = {"exclusive", "round-robin", "magm", "lug", "mug"};
-
-    for (size_t i = 0; i < array_size(names); i++) {
-        struct fixture *f = *state;
-        configure(f, names[i], MEMORY_MONITOR);
-        sample(f, 0, 0, 0, 700);
-        decide(f);
-        for (uint32_t g = 0; g < GPUS; g++) {
-            char expected[8];
-            uint64_t job = submit(f, 1, -1);
-            decide(f);
-            snprintf(expected, sizeof expected, "%u", g);
-            assert_string_equal(placed_on(f, job), expected);
-        }
-        teardown(state);
-        setup(state);
-    }
-}
-
-static void test_exclusive_never_shares(void **state)
-{
-    struct fixture *f = *state;
-    uint64_t job;
-
-    configure(f, "exclusive", MEMORY_MONITOR);
-    occupy(f, (int64_t[]){GIB, GIB, GIB, GIB}, (int32_t[]){0, 0, 0, 0});
-    job = submit(f, 1, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, job), "");
-    assert_reason(f, job, "needs 1 GPU to itself, 0 are idle");
-    exits(f, 3, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, job), "2");
-}
-
-static void choose(struct fixture *f, const char *policy, uint32_t gpus, const char *expected)
-{
-    uint64_t job;
-
-    configure(f, policy, MEMORY_MONITOR);
-    occupy(f, (int64_t[]){20 * GIB, 10 * GIB, 30 * GIB, 5 * GIB}, (int32_t[]){100, 500, 300, 700});
-    job = submit(f, gpus, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, job), expected);
-}
-
-static void test_magm_takes_most_free_memory(void **state)
-{
-    choose(*state, "magm", 1, "3");
-}
-
-static void test_lug_takes_lowest_activity(void **state)
-{
-    choose(*state, "lug", 1, "0");
-}
-
-static void test_mug_takes_highest_activity(void **state)
-{
-    choose(*state, "mug", 1, "3");
-}
-
-static void test_several_gpus_come_best_first(void **state)
-{
-    choose(*state, "magm", 3, "3,1,0");
-}
-
-static void test_mug_leaves_idle_gpus_alone(void **state)
-{
-    struct fixture *f = *state;
-    uint64_t first, second;
-
-    configure(f, "mug", MEMORY_MONITOR);
-    first = submit(f, 1, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, first), "0");
-    memory_observed(f, first, 0, 5 * GIB);
-    sample(f, 0, 5 * GIB, 0, 0);
-    f->now_ns += SECONDS(31);
-    second = submit(f, 1, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, second), "0");
-}
-
-static void test_round_robin_goes_round(void **state)
-{
-    struct fixture *f = *state;
-
-    configure(f, "round-robin", MEMORY_MONITOR);
-    occupy(f, (int64_t[]){39 * GIB, 39 * GIB, 39 * GIB, 39 * GIB}, (int32_t[]){1000, 1000, 1000, 1000});
-    for (uint32_t g = 0; g < 2 * GPUS; g++) { /* at any load */
-        uint64_t job = submit(f, 1, -1);
-        char expected[8];
-        decide(f);
-        snprintf(expected, sizeof expected, "%u", g % GPUS);
-        assert_string_equal(placed_on(f, job), expected);
-        memory_observed(f, job, g % GPUS, GIB);
-        f->now_ns += SECONDS(31);
-    }
-}
 
 /* ---- Preconditions: exactly at the limit is enough ---- */
 
@@ -638,11 +534,11 @@ static void test_transitions_are_those_of_a_jobs_life(void **state)
         const char *to; /* letters of the states it may lead to, in the order of enum job_state */
     } life[] = {
         {JOB_HELD, "PD CA "},
-        {JOB_QUEUED, "H CF CA RF "},
-        {JOB_PLACED, "R CG RQ CD F NF "},
-        {JOB_RUNNING, "CG RQ CD F NF "},
+        {JOB_QUEUED, "H CF CA RF EX "},
+        {JOB_PLACED, "R CG RQ CD F NF EX "},
+        {JOB_RUNNING, "CG RQ CD F NF EX "},
         {JOB_STOPPING, "CA NF "},
-        {JOB_CRASHED, "PD F OOM CA NF TO "},
+        {JOB_CRASHED, "PD F OOM CA NF TO RT "},
         {JOB_COMPLETED, ""},
         {JOB_FAILED, ""},
         {JOB_GPU_OOM, ""},
@@ -650,6 +546,8 @@ static void test_transitions_are_those_of_a_jobs_life(void **state)
         {JOB_LOST, ""},
         {JOB_REFUSED, ""},
         {JOB_TIMEOUT, ""},
+        {JOB_RETURNED, ""},
+        {JOB_EXPIRED, ""},
     };
     struct record exited = {.type = RECORD_EXITED}, placed = {.type = RECORD_PLACED};
 
@@ -681,14 +579,6 @@ static void test_every_record_field_is_in_its_union(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_idle_gpus_first_in_index_order),
-        CASE(test_exclusive_never_shares),
-        CASE(test_magm_takes_most_free_memory),
-        CASE(test_lug_takes_lowest_activity),
-        CASE(test_mug_takes_highest_activity),
-        CASE(test_several_gpus_come_best_first),
-        CASE(test_mug_leaves_idle_gpus_alone),
-        CASE(test_round_robin_goes_round),
         CASE(test_floor_is_met_at_five_gib),
         CASE(test_floor_is_missed_below),
         CASE(test_cap_is_met_at_800),

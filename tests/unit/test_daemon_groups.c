@@ -79,6 +79,7 @@ static struct store_history row_of(uint64_t job)
                                   .reserved_bytes = -1,
                                   .reservation_source = "unknown",
                                   .last_reservation_source = "unknown",
+                                  .model = "",
                                   .user = "ana",
                                   .name = "train",
                                   .workload = ""};

@@ -65,6 +65,7 @@ static void add_rows(struct store *store, uint64_t count, int64_t youngest_ns)
                                            .ended_ns = nodetime_now_ns() - youngest_ns - (int64_t)(count - job),
                                            .reservation_source = "",
                                            .last_reservation_source = "",
+                                           .model = "",
                                            .user = "",
                                            .name = "",
                                            .workload = ""});

@@ -230,6 +230,37 @@ static void llmem_adds_up_its_terms(void **state)
     assert_int_equal(estimate(&estimator_llmem, &question, &result, &err), -ENOTSUP);
 }
 
+/* A table that knows one GPU: another's context is the only difference. */
+static void schedtune_moves_with_the_context(void **state)
+{
+    struct layer_list list;
+    struct machine_profile other = *machine_profile_builtin(0);
+    struct estimate_question question;
+    struct estimate here, there;
+    struct error err;
+
+    (void)state;
+    layer_list_init(&list);
+    list.input_rank = 1;
+    list.input[0] = 1024;
+    layer_add_input(add_layer(&list, LAYER_LINEAR, 1024, 0, 0, 1 << 20), -1);
+    question = question_of(&list, 64);
+    if (estimate(estimator_find("schedtune"), &question, &here, &err))
+        fail_msg("%s", err.text);
+    question.fold = 0; /* by models that have seen other rows */
+    assert_int_equal(estimate(&estimator_schedtune, &question, &there, &err), 0);
+    assert_int_not_equal(there.bytes, here.bytes);
+    question.fold = -1;
+    other.context_bytes += 100 * MIB;
+    question.profile = &other;
+    assert_int_equal(estimate(&estimator_schedtune, &question, &there, &err), 0);
+    assert_int_equal(there.bytes - here.bytes, 100 * MIB);
+    assert_true(here.bytes > question.profile->context_bytes / 2 && here.bytes < 4096 * MIB);
+    layer_list_release(&list);
+    question.layers = NULL;
+    assert_int_equal(estimate(&estimator_schedtune, &question, &there, &err), -ENOTSUP);
+}
+
 static void deepspeed_counts_parameters_alone(void **state)
 {
     struct layer_list list;
@@ -317,6 +348,7 @@ static struct estimate ask(const struct estimator *estimator, const struct estim
 static void auto_prefers_what_was_measured_to_what_is_computed(void **state)
 {
     static const int64_t peaks[] = {9 * GIB, 9 * GIB, 9 * GIB, 9 * GIB, 9 * GIB, 9 * GIB};
+    int64_t many[100];
     struct estimate_question question;
     struct layer_list list;
 
@@ -328,6 +360,11 @@ static void auto_prefers_what_was_measured_to_what_is_computed(void **state)
     assert_string_equal(ask(&estimator_auto, &question).source, "replay");
     question.history = (struct estimate_history){.peak_bytes = peaks, .count = array_size(peaks)};
     assert_string_equal(ask(&estimator_auto, &question).source, "history");
+    for (size_t i = 0; i < array_size(many); i++)
+        many[i] = i ? GIB : 9 * GIB;
+    question.history = (struct estimate_history){.peak_bytes = many, .count = array_size(many)};
+    assert_int_equal(ask(&estimator_history, &question).bytes, GIB);
+    assert_int_equal(ask(&estimator_auto, &question).bytes, 9 * GIB); /* never below what was observed */
     question.layers = NULL;
     question.history.count = 0;
     assert_string_equal(ask(&estimator_auto, &question).source, "declared");
@@ -438,7 +475,7 @@ static void every_estimator_has_its_name(void **state)
         assert_ptr_equal(estimator_find((*e)->name), *e);
         assert_true(strlen((*e)->text) > 10);
     }
-    assert_int_equal(count, 10);
+    assert_int_equal(count, 11);
     assert_ptr_equal(estimators[0], &estimator_auto);
     assert_null(estimator_find("oracle"));
     assert_null(estimator_find(""));
@@ -453,6 +490,7 @@ int main(void)
         cmocka_unit_test(deepspeed_gives_what_was_published),
         cmocka_unit_test(dnnmem_replays_static_sizes),
         cmocka_unit_test(llmem_adds_up_its_terms),
+        cmocka_unit_test(schedtune_moves_with_the_context),
         cmocka_unit_test(deepspeed_counts_parameters_alone),
         cmocka_unit_test(absurd_models_are_refused),
         cmocka_unit_test(a_declared_size_is_taken_at_its_word),

@@ -1,33 +1,15 @@
 /* Jobs of unknown need that are estimated after their submission: RECORD_ESTIMATED. */
 #include "core_fixture.h"
 
-#define GUESS (22 * GIB) /* tests/unit/test_prior.c */
-
-/* One GPU of 40 GiB, on which jobs of unknown need are guessed. */
-static void guess(struct fixture *f)
+/* By the guess. */
+static uint64_t start(struct fixture *f)
 {
-    struct core_config config = *core_configuration(f->core);
+    uint64_t job;
 
-    snprintf(config.policy, sizeof config.policy, "carma");
-    config.margin_bytes = 0;
-    config.memory_fence = 1;
-    config.learn = true;
-    config.shrink_after_ns = SECONDS(300);
-    config.prior_quantile_permille = 850;
-    reconfigure(f, &config);
-    for (uint32_t g = 0; g < GPUS; g++)
-        apply(f, (struct record){.type = RECORD_GPU_BACK, .gpu = {.gpu = g, .total_bytes = TOTAL, .share = SHARE_MPS}});
-    for (uint32_t g = 1; g < GPUS; g++)
-        apply(f, (struct record){.type = RECORD_GPU_LOST, .gpu = {.gpu = g}});
-}
-
-static uint64_t submit_of(struct fixture *f, const char *workload, int64_t request)
-{
-    struct record record = wants(1, request);
-
-    record.submitted.smact_permille = 200; /* so that turns pay */
-    snprintf(record.submitted.workload, sizeof record.submitted.workload, "%s", workload);
-    return submit_record(f, record);
+    share_by_guess(f, SHARE_MPS, TOTAL);
+    job = submit_of(f, "new", -1);
+    assert_non_null(decided(f, RECORD_PLACED, job));
+    return job;
 }
 
 static void is_estimated(struct fixture *f, uint64_t job, int64_t bytes)
@@ -41,15 +23,6 @@ static bool is_refused(struct fixture *f, uint64_t job, int64_t bytes, int32_t s
 
     return core_apply(f->core, &(struct record){.type = RECORD_ESTIMATED, .job = job, .estimated = {bytes, smact}},
                       &err) != 0;
-}
-
-static const struct record *decided(struct fixture *f, uint32_t type, uint64_t job)
-{
-    decide(f);
-    for (size_t i = 0; i < f->decisions.count; i++)
-        if (f->decisions.items[i].type == type && f->decisions.items[i].job == job)
-            return &f->decisions.items[i];
-    return NULL;
 }
 
 static void assert_reserved(const struct fixture *f, uint64_t job, int64_t bytes, uint32_t source)
@@ -67,11 +40,11 @@ static void test_a_waiting_job_goes_by_it(void **state)
     const struct record *placed;
     uint64_t job;
 
-    guess(f);
+    share_by_guess(f, SHARE_MPS, TOTAL);
     assert_non_null(decided(f, RECORD_PLACED, submit_of(f, "other", 30 * GIB)));
     job = submit_of(f, "new", -1);
     assert_null(decided(f, RECORD_PLACED, job));
-    assert_reserved(f, job, GUESS, SOURCE_PRIOR);
+    assert_reserved(f, job, LIKELY, SOURCE_PRIOR);
     is_estimated(f, job, 8 * GIB);
     placed = decided(f, RECORD_PLACED, job);
     assert_non_null(placed);
@@ -84,7 +57,7 @@ static void test_a_held_job_is_estimated_too(void **state)
     struct fixture *f = *state;
     uint64_t job;
 
-    guess(f);
+    share_by_guess(f, SHARE_MPS, TOTAL);
     job = submit_of(f, "new", -1);
     job_event(f, RECORD_HELD, job);
     is_estimated(f, job, 8 * GIB);
@@ -96,11 +69,8 @@ static void test_it_corrects_the_reservation_of_a_running_job(void **state)
 {
     struct fixture *f = *state;
     const struct record *shrunk;
-    uint64_t job, next;
+    uint64_t job = start(f), next;
 
-    guess(f);
-    job = submit_of(f, "new", -1);
-    assert_non_null(decided(f, RECORD_PLACED, job));
     next = submit_of(f, "other", 30 * GIB);
     assert_null(decided(f, RECORD_PLACED, next));
     is_estimated(f, job, 8 * GIB);
@@ -115,11 +85,8 @@ static void test_it_corrects_the_reservation_of_a_running_job(void **state)
 static void test_it_never_undercuts_what_was_observed(void **state)
 {
     struct fixture *f = *state;
-    uint64_t job;
+    uint64_t job = start(f);
 
-    guess(f);
-    job = submit_of(f, "new", -1);
-    assert_non_null(decided(f, RECORD_PLACED, job));
     memory_observed(f, job, 0, 10 * GIB);
     is_estimated(f, job, 8 * GIB);
     assert_int_equal(decided(f, RECORD_SHRUNK, job)->shrunk.reserved_bytes, 10 * GIB);
@@ -129,11 +96,8 @@ static void test_it_may_exceed_the_guess(void **state)
 {
     struct fixture *f = *state;
     const struct record *grown;
-    uint64_t job;
+    uint64_t job = start(f);
 
-    guess(f);
-    job = submit_of(f, "new", -1);
-    assert_non_null(decided(f, RECORD_PLACED, job));
     is_estimated(f, job, 50 * GIB);
     grown = decided(f, RECORD_GROWN, job);
     assert_non_null(grown);
@@ -145,11 +109,8 @@ static void test_it_may_exceed_the_guess(void **state)
 static void test_an_observed_reservation_stays(void **state)
 {
     struct fixture *f = *state;
-    uint64_t job;
+    uint64_t job = start(f);
 
-    guess(f);
-    job = submit_of(f, "new", -1);
-    assert_non_null(decided(f, RECORD_PLACED, job));
     memory_observed(f, job, 0, 4 * GIB);
     f->now_ns += SECONDS(301);
     assert_int_equal(decided(f, RECORD_SHRUNK, job)->shrunk.reserved_bytes, 5 * GIB);
@@ -162,11 +123,8 @@ static void test_an_observed_reservation_stays(void **state)
 static void test_observation_shrinks_it_later(void **state)
 {
     struct fixture *f = *state;
-    uint64_t job;
+    uint64_t job = start(f);
 
-    guess(f);
-    job = submit_of(f, "new", -1);
-    assert_non_null(decided(f, RECORD_PLACED, job));
     memory_observed(f, job, 0, 10 * GIB); /* from now on it waits to be shrunk */
     is_estimated(f, job, 20 * GIB);
     assert_int_equal(decided(f, RECORD_SHRUNK, job)->shrunk.reserved_bytes, 20 * GIB);
@@ -180,12 +138,12 @@ static void test_later_runs_of_the_workload_go_by_it(void **state)
     uint64_t job, later;
     uint32_t source;
 
-    guess(f);
+    share_by_guess(f, SHARE_MPS, TOTAL);
     job = submit_of(f, "new", -1);
     is_estimated(f, job, 8 * GIB);
     later = submit_of(f, "new", -1);
     assert_reserved(f, later, 8 * GIB, SOURCE_ESTIMATED);
-    assert_reserved(f, submit_of(f, "newer", -1), GUESS, SOURCE_PRIOR);
+    assert_reserved(f, submit_of(f, "newer", -1), LIKELY, SOURCE_PRIOR);
     is_estimated(f, later, 9 * GIB); /* its script has changed since */
     assert_reserved(f, later, 9 * GIB, SOURCE_ESTIMATED);
     /* Until a run shows more. */
@@ -201,7 +159,7 @@ static void test_others_are_not_estimated(void **state)
     struct fixture *f = *state;
     uint64_t job;
 
-    guess(f);
+    share_by_guess(f, SHARE_MPS, TOTAL);
     job = submit_of(f, "declared", 4 * GIB);
     assert_true(is_refused(f, job, 8 * GIB, -1));
     job = submit_of(f, "new", -1);

@@ -29,7 +29,8 @@ static uint64_t submit_from(struct fixture *f, uint32_t source, int64_t bytes, c
     return submit_record(f, record);
 }
 
-static const struct record *decided(struct fixture *f, uint32_t type, uint64_t job)
+/* Of the decisions just made. */
+static const struct record *must_decide(struct fixture *f, uint32_t type, uint64_t job)
 {
     for (size_t i = 0; i < f->decisions.count; i++)
         if (f->decisions.items[i].type == type && f->decisions.items[i].job == job)
@@ -41,7 +42,7 @@ static const struct record *decided(struct fixture *f, uint32_t type, uint64_t j
 static int64_t fence_of(struct fixture *f, uint64_t job)
 {
     decide(f);
-    return decided(f, RECORD_PLACED, job)->placed.fence_bytes;
+    return must_decide(f, RECORD_PLACED, job)->placed.fence_bytes;
 }
 
 /* With this much memory observed of it, and this much in use on its GPU at the end. */
@@ -54,7 +55,7 @@ static const struct record *runs_out(struct fixture *f, uint64_t job, int64_t se
     record.exited = (struct record_exited){EXIT_GPU_OOM, 1, requested, -1, used};
     apply(f, record);
     decide(f);
-    return decided(f, RECORD_REQUEUED, job);
+    return must_decide(f, RECORD_REQUEUED, job);
 }
 
 static void test_a_fence_is_the_request_and_some_headroom(void **state)
@@ -111,8 +112,8 @@ static void test_a_guess_that_was_wrong_is_not_charged(void **state)
     assert_int_equal(requeued->requeued.crashes, 0);
     assert_int_equal(requeued->requeued.reserved_bytes, 10 * GIB);
     assert_int_equal(requeued->requeued.reservation_source, SOURCE_RAISED);
-    assert_int_equal(decided(f, RECORD_PLACED, job)->placed.fence_bytes, -1); /* at once */
-    requeued = runs_out(f, job, 36 * GIB, 3 * GIB, 38 * GIB);                 /* the GPU itself is full now */
+    assert_int_equal(must_decide(f, RECORD_PLACED, job)->placed.fence_bytes, -1); /* at once */
+    requeued = runs_out(f, job, 36 * GIB, 3 * GIB, 38 * GIB);                     /* the GPU itself is full now */
     assert_false(requeued->requeued.unfenced);
     assert_int_equal(requeued->requeued.crashes, 1);
 }
@@ -145,10 +146,10 @@ static void test_a_declared_fence_is_the_jobs_own(void **state)
     assert_true(requeued->requeued.retry); /* its message is trusted, though the GPU had room */
     assert_int_equal(requeued->requeued.crashes, 1);
     assert_int_equal(requeued->requeued.reserved_bytes, 10 * GIB);
-    assert_int_equal(decided(f, RECORD_PLACED, job)->placed.fence_bytes, FENCE_OF(10 * GIB));
+    assert_int_equal(must_decide(f, RECORD_PLACED, job)->placed.fence_bytes, FENCE_OF(10 * GIB));
     requeued = runs_out(f, job, 10 * GIB, 3 * GIB, 11 * GIB); /* alone, and yet no proof that it fits nowhere */
     assert_int_equal(requeued->requeued.crashes, 2);
-    assert_int_equal(decided(f, RECORD_PLACED, job)->placed.fence_bytes, -1); /* alone on its GPU: let it be seen */
+    assert_int_equal(must_decide(f, RECORD_PLACED, job)->placed.fence_bytes, -1); /* alone on its GPU: let it be seen */
 }
 
 int main(void)

@@ -2,6 +2,7 @@
 #include "launch_fixture.h"
 
 #include "launch/cgroup.h"
+#include "launch/lease.h"
 #include "launch/owner.h"
 
 static struct owner_launch launch_of(const struct fixture *f)
@@ -138,7 +139,7 @@ static void test_judge(void **state)
         {"its control group", {{900, 99}, {1, 0}}, 900, "/carma/job-2", 2},
         {"one below it", {{900, 99}, {1, 0}}, 900, "/carma/job-2/worker", 2},
         {"another's, whose name begins the same", {{900, 99}, {1, 0}}, 900, "/carma/job-22", 0},
-        {"in its control group, but older", {{900, 59}, {1, 0}}, 900, "/carma/job-2", 0},
+        {"in its control group, however old", {{900, 59}, {1, 0}}, 900, "/carma/job-2", 2},
         {"the control group says more than the tree", {{900, 99}, {100, 50}, {1, 0}}, 101, "/carma/job-2", 2},
         {"a descendant", {{900, 99}, {800, 98}, {100, 50}, {1, 0}}, 900, NULL, 1},
         {"a launch without control group does not have all", {{900, 99}, {1, 0}}, 900, "/", 0},
@@ -156,6 +157,45 @@ static void test_judge(void **state)
         const struct owner_launch *found;
         memcpy(chain, rows[i].chain, sizeof chain);
         while (facts.count < 4 && chain[facts.count].pid)
+            facts.count++;
+        found = owner_judge(&facts, launches, array_size(launches));
+        if ((found ? found->job : 0) != rows[i].job)
+            fail_msg("%s: job %d", rows[i].what, found ? (int)found->job : 0);
+    }
+}
+
+/* Slurm forks a step's task before its plugin asks for the lease. */
+static void test_lease(void **state)
+{
+    struct lease_task tasks[] = {{500, 7000}};
+    char cgroup_of_step[] = "/slurm/job_9";
+    struct lease_step steps[] = {{.name = "batch", .cgroup = cgroup_of_step},
+                                 {.name = "0", .tasks = tasks, .task_count = 1}};
+    const struct lease lease = {.steps = steps, .count = 2};
+    const struct owner_launch launches[] = {
+        {.job = 1, .shepherd = 300, .shepherd_start_ticks = 9000, .cgroup = "/carma/1", .lease = &lease}};
+    static const struct {
+        const char *what, *cgroup;
+        struct owner_link chain[3];
+        uint64_t job;
+    } rows[] = {
+        {"older, in its own group", "/carma/1", {{600, 100}, {1, 1}}, 1},
+        {"older, in a group that was named for it", "/slurm/job_9/step_0", {{600, 100}, {1, 1}}, 1},
+        {"in another job's group", "/slurm/job_90", {{600, 100}, {1, 1}}, 0},
+        {"a task", "/", {{500, 7000}, {1, 1}}, 1},
+        {"a child of a task", "/", {{601, 9500}, {500, 7000}, {1, 1}}, 1},
+        {"a later process with a task's pid", "/", {{500, 9500}, {1, 1}}, 0},
+        {"its shepherd's parent", "/", {{1, 1}}, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < array_size(rows); i++) {
+        struct owner_link chain[3];
+        CLEANUP(free_ptr) char *cgroup = xstrdup(rows[i].cgroup);
+        struct owner_facts facts = {.chain = chain, .cgroup = cgroup};
+        const struct owner_launch *found;
+        memcpy(chain, rows[i].chain, sizeof chain);
+        while (facts.count < 3 && chain[facts.count].pid)
             facts.count++;
         found = owner_judge(&facts, launches, array_size(launches));
         if ((found ? found->job : 0) != rows[i].job)
@@ -202,7 +242,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         LAUNCH_TEST(test_family), LAUNCH_TEST(test_shepherd_killed), LAUNCH_TEST(test_gone),
-        LAUNCH_TEST(test_judge),  LAUNCH_TEST(test_cgroup),
+        LAUNCH_TEST(test_judge),  LAUNCH_TEST(test_lease),           LAUNCH_TEST(test_cgroup),
     };
 
     return run_launch_tests(tests);

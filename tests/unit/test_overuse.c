@@ -32,15 +32,6 @@ static uint64_t running(struct fixture *f, int64_t request, int64_t seen)
     return job;
 }
 
-static const struct record *decided(struct fixture *f, uint32_t type, uint64_t job)
-{
-    decide(f);
-    for (size_t i = 0; i < f->decisions.count; i++)
-        if (f->decisions.items[i].type == type && f->decisions.items[i].job == job)
-            return &f->decisions.items[i];
-    return NULL;
-}
-
 static const struct record *runs_out(struct fixture *f, uint64_t job, int64_t requested)
 {
     exits(f, job, EXIT_GPU_OOM, requested);

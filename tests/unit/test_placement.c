@@ -140,45 +140,16 @@ static void test_paced_loop_takes_its_time(void **state)
     assert_int_equal(f->core->next_decision_ns, f->now_ns + SECONDS(60));
 }
 
-static void fit(struct fixture *f, const char *policy, const char *expected)
-{
-    uint64_t job;
-
-    configure(f, policy, MEMORY_MONITOR);
-    occupy(f, (int64_t[]){39 * GIB, 10 * GIB, 30 * GIB, 5 * GIB}, (int32_t[]){0, 0, 0, 0});
-    job = submit(f, 1, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, job), expected);
-}
-
-static void test_first_fit(void **state)
-{
-    fit(*state, "first-fit", "1");
-}
-
-static void test_best_fit(void **state)
-{
-    fit(*state, "best-fit", "2");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(test_slowdown_is_sum_over_union),
-        CASE(test_bound_is_that_of_whoever_accepts_least),
-        CASE(test_goes_where_least_is_delivered),
-        CASE(test_of_equals_the_one_with_most_memory),
-        CASE(test_each_cap_alone_occupancy),
-        CASE(test_each_cap_alone_dram),
-        CASE(test_each_cap_alone_all_at_the_cap),
-        CASE(test_together_busy_but_light),
-        CASE(test_together_busy_and_occupied),
-        CASE(test_together_busy_and_memory_bound),
-        CASE(test_together_idle_but_occupied),
-        CASE(test_together_nothing_else_measured),
+        CASE(test_slowdown_is_sum_over_union),    CASE(test_bound_is_that_of_whoever_accepts_least),
+        CASE(test_goes_where_least_is_delivered), CASE(test_of_equals_the_one_with_most_memory),
+        CASE(test_each_cap_alone_occupancy),      CASE(test_each_cap_alone_dram),
+        CASE(test_each_cap_alone_all_at_the_cap), CASE(test_together_busy_but_light),
+        CASE(test_together_busy_and_occupied),    CASE(test_together_busy_and_memory_bound),
+        CASE(test_together_idle_but_occupied),    CASE(test_together_nothing_else_measured),
         CASE(test_paced_loop_takes_its_time),
-        CASE(test_first_fit),
-        CASE(test_best_fit),
     };
 
     return cmocka_run_group_tests_name("placement", tests, NULL, NULL);

@@ -1,27 +1,7 @@
-/* Jobs of unknown need: their request, their fence, and the jobs beside them (src/core/prior.h). */
+/* Jobs of unknown need: their request, their fence, and the jobs beside them (src/core/guess/prior.h). */
 #include "core_fixture.h"
 #include "core/fence.h"
 #include "core/snapshot.h"
-
-#define LIKELY (22 * GIB) /* 85% of the published workloads that a GPU of 40 GiB can hold */
-
-static void share_by(struct fixture *f, uint32_t share, int64_t total)
-{
-    struct core_config config = *core_configuration(f->core);
-
-    snprintf(config.policy, sizeof config.policy, "carma");
-    config.margin_bytes = 0;
-    config.oom_retry = OOM_RETRY_INFORMED;
-    config.memory_fence = 1;
-    config.learn = true;
-    config.shrink_after_ns = SECONDS(300);
-    config.prior_quantile_permille = 850;
-    reconfigure(f, &config);
-    for (uint32_t g = 0; g < GPUS; g++)
-        apply(f, (struct record){.type = RECORD_GPU_BACK, .gpu = {.gpu = g, .total_bytes = total, .share = share}});
-    for (uint32_t g = 1; g < GPUS; g++) /* one is enough here */
-        apply(f, (struct record){.type = RECORD_GPU_LOST, .gpu = {.gpu = g}});
-}
 
 static void set_quantile(struct fixture *f, int32_t permille)
 {
@@ -31,15 +11,6 @@ static void set_quantile(struct fixture *f, int32_t permille)
     reconfigure(f, &config);
 }
 
-static uint64_t submit_of(struct fixture *f, const char *workload, int64_t request)
-{
-    struct record record = wants(1, request);
-
-    record.submitted.smact_permille = 200; /* so that turns pay */
-    snprintf(record.submitted.workload, sizeof record.submitted.workload, "%s", workload);
-    return submit_record(f, record);
-}
-
 static int64_t request_of(struct fixture *f, uint64_t job, uint32_t *source)
 {
     return core_reservation(f->core, core_find_job(f->core, job), source);
@@ -47,11 +18,7 @@ static int64_t request_of(struct fixture *f, uint64_t job, uint32_t *source)
 
 static const struct record *placed(struct fixture *f, uint64_t job)
 {
-    decide(f);
-    for (size_t i = 0; i < f->decisions.count; i++)
-        if (f->decisions.items[i].type == RECORD_PLACED && f->decisions.items[i].job == job)
-            return &f->decisions.items[i];
-    return NULL;
+    return decided(f, RECORD_PLACED, job);
 }
 
 static void settle(struct fixture *f, uint64_t job, int64_t bytes)
@@ -87,7 +54,7 @@ static void test_a_job_of_unknown_need_requests_a_quantile(void **state)
     uint32_t source;
     uint64_t job;
 
-    share_by(f, SHARE_MPS, TOTAL);
+    share_by_guess(f, SHARE_MPS, TOTAL);
     job = submit_of(f, "new", -1);
     assert_int_equal(request_of(f, job, &source), LIKELY);
     assert_int_equal(source, SOURCE_PRIOR);
@@ -113,12 +80,12 @@ static void test_gpus_bound_the_distribution(void **state)
     struct fixture *f = *state;
     uint64_t job;
 
-    share_by(f, SHARE_MPS, 16 * GIB);
+    share_by_guess(f, SHARE_MPS, 16 * GIB);
     job = submit_of(f, "", -1);
     assert_int_equal(request_of(f, job, NULL), 11 * GIB);
-    share_by(f, SHARE_MPS, 80 * GIB);
+    share_by_guess(f, SHARE_MPS, 80 * GIB);
     assert_int_equal(request_of(f, job, NULL), 26 * GIB);
-    share_by(f, SHARE_MPS, 10 * GIB + GIB / 2);
+    share_by_guess(f, SHARE_MPS, 10 * GIB + GIB / 2);
     set_quantile(f, 999);
     assert_int_equal(request_of(f, job, NULL), 10 * GIB + GIB / 2); /* the bin reaches beyond the GPU */
     assert_non_null(placed(f, job));
@@ -130,7 +97,7 @@ static void test_nobody_follows_before_the_memory_has_settled(void **state)
     struct fixture *f = *state;
     uint64_t job, next;
 
-    share_by(f, SHARE_MPS, TOTAL);
+    share_by_guess(f, SHARE_MPS, TOTAL);
     job = submit_of(f, "new", -1);
     assert_non_null(placed(f, job));
     next = submit(f, 1, 2 * GIB);
@@ -148,7 +115,7 @@ static void test_a_guess_may_use_what_nobody_has_reserved(void **state)
     struct fixture *f = *state;
     const struct record *second;
 
-    share_by(f, SHARE_MPS, TOTAL);
+    share_by_guess(f, SHARE_MPS, TOTAL);
     submit(f, 1, 12 * GIB);
     assert_non_null(placed(f, 1));
     submit_of(f, "new", -1);
@@ -174,7 +141,7 @@ static void test_the_fence_has_headroom_and_an_end(void **state)
 {
     struct fixture *f = *state;
 
-    share_by(f, SHARE_MPS, TOTAL);
+    share_by_guess(f, SHARE_MPS, TOTAL);
     submit(f, 1, 18 * GIB);
     assert_non_null(placed(f, 1));
     submit_of(f, "new", -1);
@@ -191,7 +158,7 @@ static void test_without_a_fence_more_must_be_free(void **state)
     struct fixture *f = *state;
     uint64_t job, there;
 
-    share_by(f, SHARE_TIME_SLICE, TOTAL);
+    share_by_guess(f, SHARE_TIME_SLICE, TOTAL);
     run_workloads(f, 0, 200, 2 * GIB);
     there = submit_of(f, "", 9 * GIB);
     assert_non_null(placed(f, there));
@@ -219,7 +186,7 @@ static void test_an_end_at_the_fence_teaches(void **state)
     uint32_t source;
     uint64_t job;
 
-    share_by(f, SHARE_MPS, TOTAL);
+    share_by_guess(f, SHARE_MPS, TOTAL);
     submit(f, 1, 12 * GIB);
     assert_non_null(placed(f, 1));
     job = submit_of(f, "new", -1);
@@ -246,7 +213,7 @@ static void test_the_server_s_own_workloads_move_it(void **state)
     struct fixture *f = *state;
     uint64_t job;
 
-    share_by(f, SHARE_MPS, TOTAL);
+    share_by_guess(f, SHARE_MPS, TOTAL);
     for (int i = 0; i < 100; i++)
         runs_once(f, "always", 38 * GIB);
     job = submit_of(f, "", -1);
@@ -273,7 +240,7 @@ static void test_a_smaller_request_starts_who_waits(void **state)
     struct fixture *f = *state;
     uint64_t other, last, waits;
 
-    share_by(f, SHARE_MPS, TOTAL);
+    share_by_guess(f, SHARE_MPS, TOTAL);
     run_workloads(f, 0, 9, 2 * GIB);
     apply(f, (struct record){.type = RECORD_GPU_BACK, .gpu = {.gpu = 1, .total_bytes = TOTAL, .share = SHARE_MPS}});
     sample(f, 1, 0, 0, 0);
@@ -298,7 +265,7 @@ static void test_an_idle_gpu_takes_any_guess(void **state)
     struct fixture *f = *state;
     uint64_t job;
 
-    share_by(f, SHARE_MPS, TOTAL);
+    share_by_guess(f, SHARE_MPS, TOTAL);
     apply(f, (struct record){.type = RECORD_GPU_BACK, .gpu = {.total_bytes = 16 * GIB, .share = SHARE_MPS}});
     job = submit_of(f, "new", -1);
     assert_int_equal(request_of(f, job, NULL), LIKELY); /* the larger ones may come back */
@@ -313,7 +280,7 @@ static void test_a_user_s_limit_is_kept(void **state)
     struct reason why;
     uint64_t job;
 
-    share_by(f, SHARE_MPS, TOTAL);
+    share_by_guess(f, SHARE_MPS, TOTAL);
     config = *core_configuration(f->core);
     config.per_user.max_memory_bytes = 12 * GIB;
     reconfigure(f, &config);
@@ -330,6 +297,129 @@ static void test_a_user_s_limit_is_kept(void **state)
     assert_false(core_could_ever_run(f->core, core_find_job(f->core, 2)->wants, &why)); /* with whole GPUs */
 }
 
+static void ask_for_program(struct fixture *f, int64_t expected)
+{
+    uint64_t job = submit_of(f, "p:new", -1);
+    uint32_t source;
+
+    assert_int_equal(request_of(f, job, &source), expected);
+    assert_int_equal(source, SOURCE_PRIOR);
+    apply(f, (struct record){.type = RECORD_CANCELLED, .job = job});
+}
+
+static void run_of_program(struct fixture *f, int first, int count, int64_t bytes)
+{
+    for (int i = first; i < first + count; i++) {
+        char workload[16];
+        snprintf(workload, sizeof workload, "p:%d", i);
+        runs_once(f, workload, bytes);
+    }
+}
+
+/* Half of them count as twice their memory; the node's distribution as one of them. */
+static void test_a_program_s_own_workloads_count_more(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t job, other;
+
+    share_by_guess(f, SHARE_MPS, TOTAL);
+    ask_for_program(f, LIKELY);
+    run_of_program(f, 0, 2, 3 * GIB);
+    run_of_program(f, 0, 2, 3 * GIB); /* each counts once, and two are too few */
+    ask_for_program(f, f->core->prior.likely_bytes);
+    run_of_program(f, 2, 4, 3 * GIB);
+    ask_for_program(f, 6 * GIB);
+    job = submit_of(f, "p:new", -1);
+    assert_int_equal(kin_careful_bytes(f->core, core_find_job(f->core, job)), f->core->prior.careful_bytes);
+    other = submit_of(f, "q:new", -1); /* of another program; so is one whose name says none */
+    assert_int_equal(request_of(f, other, NULL), LIKELY);
+    assert_int_equal(request_of(f, submit_of(f, "p", -1), NULL), LIKELY);
+    assert_int_equal(kin_careful_bytes(f->core, core_find_job(f->core, other)), f->core->prior.careful_bytes);
+    assert_non_null(placed(f, job));
+    assert_int_equal(f->decisions.items[0].placed.reserved_bytes, 6 * GIB);
+}
+
+static void test_a_program_whose_workloads_differ(void **state)
+{
+    struct fixture *f = *state;
+
+    share_by_guess(f, SHARE_MPS, TOTAL);
+    run_of_program(f, 0, 4, 3 * GIB);
+    run_of_program(f, 4, 1, 4 * GIB);
+    ask_for_program(f, f->core->prior.likely_bytes);
+    assert_int_equal(kin_careful_bytes(f->core, core_find_job(f->core, submit_of(f, "p:new", -1))),
+                     f->core->prior.careful_bytes);
+}
+
+/* What a program's workloads were found to need may be more than nearly all others need. */
+static void test_a_program_of_large_workloads(void **state)
+{
+    struct fixture *f = *state;
+
+    share_by_guess(f, SHARE_MPS, TOTAL);
+    run_of_program(f, 0, 4, 30 * GIB);
+    ask_for_program(f, TOTAL);
+    assert_int_equal(kin_careful_bytes(f->core, core_find_job(f->core, submit_of(f, "p:new", -1))), TOTAL);
+}
+
+static void test_a_known_program_starts_who_waits(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t other, last, waits;
+
+    share_by_guess(f, SHARE_MPS, TOTAL);
+    apply(f, (struct record){.type = RECORD_GPU_BACK, .gpu = {.gpu = 1, .total_bytes = TOTAL, .share = SHARE_MPS}});
+    sample(f, 1, 0, 0, 0);
+    run_of_program(f, 2, 2, 2 * GIB);
+    submit(f, 1, 19 * GIB);
+    submit(f, 1, 36 * GIB);
+    other = submit(f, 1, 20 * GIB);
+    last = submit_of(f, "p:1", 2 * GIB);
+    assert_non_null(placed(f, last));
+    memory_observed(f, last, 1, 2 * GIB);
+    exits(f, other, EXIT_FAILED, -1);
+    waits = submit_of(f, "p:new", -1);
+    assert_null(placed(f, waits));
+    exits(f, last, EXIT_COMPLETED, -1);
+    assert_non_null(placed(f, waits));
+    assert_true(f->decisions.items[0].placed.reserved_bytes < 21 * GIB);
+}
+
+static void test_a_forgotten_workload_s_program(void **state)
+{
+    struct fixture *f = *state;
+
+    share_by_guess(f, SHARE_MPS, TOTAL);
+    run_of_program(f, 0, 1, 30 * GIB);
+    run_of_program(f, 1, 3, 3 * GIB);
+    for (int i = 0; i < LEARN_MOST_PROFILES - 4; i++) {
+        char workload[16];
+        snprintf(workload, sizeof workload, "n%d", i);
+        apply(f, (struct record){.type = RECORD_CANCELLED, .job = submit_of(f, workload, GIB)});
+    }
+    ask_for_program(f, 6 * GIB); /* "p:0" is forgotten for it, "p:1" is not yet */
+}
+
+static void test_snapshots_hold_programs(void **state)
+{
+    struct fixture *f = *state;
+    CLEANUP(free_ptr) char *before = NULL, *after = NULL;
+    struct record_list taken = {0};
+    struct core *core = core_new();
+
+    share_by_guess(f, SHARE_MPS, TOTAL);
+    run_of_program(f, 0, 6, 3 * GIB);
+    submit_of(f, "p:new", -1);
+    core_snapshot(f->core, f->now_ns, &taken);
+    for (size_t i = 0; i < taken.count; i++)
+        assert_int_equal(core_apply(core, &taken.items[i], NULL), 0);
+    before = core_dump(f->core);
+    after = core_dump(core);
+    assert_string_equal(before, after);
+    core_free(core);
+    record_list_release(&taken);
+}
+
 static void test_snapshots_hold_it(void **state)
 {
     struct fixture *f = *state;
@@ -338,7 +428,7 @@ static void test_snapshots_hold_it(void **state)
     struct core *core = core_new(), *old = core_new(), *broken = core_new();
     struct record state_core;
 
-    share_by(f, SHARE_MPS, TOTAL);
+    share_by_guess(f, SHARE_MPS, TOTAL);
     run_workloads(f, 0, 90, 2 * GIB);
     core_snapshot(f->core, f->now_ns, &taken);
     for (size_t i = 0; i < taken.count; i++)
@@ -383,6 +473,12 @@ int main(void)
         CASE(test_an_idle_gpu_takes_any_guess),
         CASE(test_a_user_s_limit_is_kept),
         CASE(test_snapshots_hold_it),
+        CASE(test_a_program_s_own_workloads_count_more),
+        CASE(test_a_program_whose_workloads_differ),
+        CASE(test_a_program_of_large_workloads),
+        CASE(test_snapshots_hold_programs),
+        CASE(test_a_known_program_starts_who_waits),
+        CASE(test_a_forgotten_workload_s_program),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

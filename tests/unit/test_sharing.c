@@ -291,6 +291,31 @@ static void test_one_server_takes_everybodys_jobs(void **state)
     assert_int_equal(mode_of(f, pair), SHARE_MPS);
 }
 
+static void test_nobody_joins_jobs_that_mixed_before(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t sliced, mps, asks[2];
+
+    one_gpu(f, SHARE_AUTO);
+    sliced = ask(f, 1, 1, SHARE_TIME_SLICE);
+    mps = ask(f, 1, 1, SHARE_MPS);
+    decide(f);
+    assert_int_equal(mode_of(f, sliced), SHARE_TIME_SLICE);
+    assert_int_equal(mode_of(f, mps), SHARE_MPS);
+    set_domain(f, MPS_DOMAIN_GPU);
+    asks[0] = ask(f, 1, 1, SHARE_TIME_SLICE);
+    asks[1] = ask(f, 1, 1, SHARE_MPS);
+    ask(f, 1, 1, SHARE_ANY);
+    decide(f);
+    assert_int_equal(f->decisions.count, 0);
+    assert_gpu_reason(f, asks[0], 0, "job 2 uses GPU 0 by MPS: all jobs of a GPU share it in one mode");
+    assert_gpu_reason(f, asks[1], 0, "job 1 uses GPU 0 by time-slicing: all jobs of a GPU share it in one mode");
+    exits(f, mps, EXIT_COMPLETED, -1);
+    decide(f);
+    assert_int_equal(mode_of(f, asks[0]), SHARE_TIME_SLICE);
+    assert_int_equal(mode_of(f, asks[1]), SHARE_ANY);
+}
+
 /* Beside MPS clients it must not come by time-slicing, as a GPU that is shared so would have it do. */
 static void test_several_gpus_join_where_time_slices_cannot(void **state)
 {
@@ -536,6 +561,7 @@ int main(void)
         CASE(test_a_server_serves_all_its_gpus_to_the_end),
         CASE(test_a_users_jobs_are_clients_of_one_server),
         CASE(test_one_server_takes_everybodys_jobs),
+        CASE(test_nobody_joins_jobs_that_mixed_before),
         CASE(test_several_gpus_join_where_time_slices_cannot),
         CASE(test_a_server_of_a_gpu_is_forgotten_where_there_are_none),
         CASE(test_a_server_of_a_gpu_ends_beside_a_client_of_the_users),

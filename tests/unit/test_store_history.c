@@ -90,7 +90,8 @@ static struct store_history row_of(uint64_t job)
                                   .name = "résumé, \"x\"",
                                   .workload = "",
                                   .last_reserved_bytes = 9 * GIB,
-                                  .last_reservation_source = "raised"};
+                                  .last_reservation_source = "raised",
+                                  .model = ""};
 }
 
 static void test_a_row_is_put_once_and_its_energy_renewed(void **state)
@@ -114,9 +115,9 @@ static void test_a_row_is_put_once_and_its_energy_renewed(void **state)
     assert_rows(
         "SELECT * FROM history",
         "7|1000|COMPLETED|completed|5000000000|65000000000|65000000000|700000000000|60000000000|2|70000000000|"
-        "1048576|524288|1250|2|1|2|3|8589934592|declared|-1|-|7516192768|ana|résumé, \"x\"||9663676416|raised\n");
+        "1048576|524288|1250|2|1|2|3|8589934592|declared|-1|-|7516192768|ana|résumé, \"x\"||9663676416|raised||0|0\n");
     assert_rows("SELECT * FROM total", "1000|ana|1|0|0|0|0|0|0|1|60000000000|0|0|1|1|1|1|1|1|1|1|1|1|1|70000000000|"
-                                       "1048576|1250|1|2|3\n");
+                                       "1048576|1250|1|2|3|0|0\n");
     assert_rows("SELECT * FROM held", "8|1|2|0|3|0\n");
 }
 
@@ -189,7 +190,7 @@ static void test_sums_are_those_of_the_rows(void **state)
         for (uint64_t i = next_random(&random) % 20; i-- && job <= 400; job++) {
             struct store_history row = row_of(job);
             row.uid = next_random(&random) % 4;
-            row.state = job_state_name(JOB_COMPLETED + (uint32_t)(next_random(&random) % 7));
+            row.state = job_state_name(JOB_COMPLETED + (uint32_t)(next_random(&random) % (JOB_STATE_COUNT - JOB_COMPLETED)));
             row.wait_ns = (INT64_C(1) << next_random(&random) % 22) * NS_PER_SEC - 3 * NS_PER_SEC / 2;
             row.gpu_ns = (int64_t)next_random(&random) * 1000;
             row.memory_mib_ms = (int64_t)(next_random(&random) % 1000000) - 1;
@@ -419,7 +420,7 @@ static void test_questions_end(void **state)
     run_sql("WITH RECURSIVE n(i) AS (VALUES (1000) UNION ALL SELECT i + 1 FROM n WHERE i < 9000)"
             " INSERT INTO history SELECT i, uid, state, cause, 1, 1, 1, i, 0, 1, 1, 1, 1, 1, 1, 0, 0, 0, -1, "
             "claim_source, -1,"
-            " NULL, 0, user, name, '', -1, 'unknown' FROM n, history WHERE job = 1");
+            " NULL, 0, user, name, '', -1, 'unknown', '', -1, 0 FROM n, history WHERE job = 1");
     assert_int_equal(store_read_history(directory, ASK(.name = "*no", .most = 9999), &none, take_job, &answer, &err),
                      -ETIMEDOUT);
     assert_non_null(strstr(err.text, "shorter span"));

@@ -137,7 +137,7 @@ static void check_automatic_capture(struct doctor *doctor)
     }
     if (answer.hung || answer.status)
         doctor_find(doctor, "auto capture", DOCTOR_WARN,
-                    "without it carma records no capture by itself; users can record one (docs/capture.md)",
+                    "without it carma records no capture by itself; users can ask for one (--capture auto)",
                     "no sandbox: %.*s", answer.errors.text ? (int)strcspn(answer.errors.text, "\n") : 18,
                     answer.errors.text ? answer.errors.text : "it does not answer");
     else

@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "base/xid.h"
 #include "cli/cli.h"
+#include "cli/cluster/cluster.h"
 #include "cli/commands.h"
 #include "cli/show/table.h"
 #include "cli/show/answer.h"
@@ -15,9 +16,10 @@
 struct gpus_options {
     bool json;
     int64_t period_ns; /* of --watch; 0: once */
+    struct cluster cluster;
 };
 
-static const struct argp_option options[] = {CLI_OPTION_JSON, CLI_OPTION_WATCH, {0}};
+static const struct argp_option options[] = {CLUSTER_OPTIONS, CLI_OPTION_JSON, CLI_OPTION_WATCH, {0}};
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -30,7 +32,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case CLI_WATCH_KEY:
         return cli_parse_watch(state, arg, &gpus->period_ns);
     default:
-        return ARGP_ERR_UNKNOWN;
+        return cluster_parse(key, arg, state, &gpus->cluster);
     }
 }
 
@@ -298,16 +300,65 @@ static void print_notes(const json_t *reply)
     }
 }
 
+static void print_table(struct table *table)
+{
+    CLEANUP(strbuf_release) struct strbuf out = {0};
+
+    table_format(table, term_width(stdout), term_colour(stdout), &out);
+    table_free(table);
+    fputs(out.text, stdout);
+}
+
+/* ---- Over all nodes ---- */
+
+#define NODE_ROWS 256 /* of one node: sixteen GPUs in seven instances each are fewer */
+
+static int draw_cluster(const struct gpus_options *gpus)
+{
+    static const char *const words[] = {"gpus", "--json", NULL};
+    static const char *const *const commands[] = {words};
+    struct table_column shown[1 + array_size(watch_columns)] = {{"NODE", false, 6, 0, false}};
+    CLEANUP(json_release) json_t *reply = NULL;
+    bool watch = gpus->period_ns > 0;
+    size_t i, k, count = watch ? array_size(watch_columns) : array_size(columns);
+    struct error err;
+    json_t *node, *gpu;
+
+    if (cluster_ask(&gpus->cluster, commands, array_size(commands), NULL, &reply, &err))
+        return cli_fail("%s", err.text);
+    if (gpus->json) {
+        cluster_print_json(reply);
+        return cluster_status(reply);
+    }
+    memcpy(shown + 1, watch ? watch_columns : columns, count * sizeof *shown);
+    struct table *table = table_new(shown, 1 + count);
+    json_array_foreach (json_object_get(reply, "nodes"), i, node) {
+        json_array_foreach (json_object_get(node, "gpus"), k, gpu) {
+            if (k == NODE_ROWS)
+                break;
+            table_cell(table, STYLE_NONE, "%s", answer_text(node, "name"));
+            if (watch)
+                add_watch_row(table, gpu);
+            else
+                add_row(table, gpu);
+        }
+    }
+    print_table(table);
+    cluster_print_silent(reply);
+    return cluster_status(reply);
+}
+
 static int draw(struct cli *cli, void *input)
 {
     const struct gpus_options *gpus = input;
     CLEANUP(json_release) json_t *reply = NULL;
-    CLEANUP(strbuf_release) struct strbuf out = {0};
     bool watch = gpus->period_ns > 0;
     struct error err;
     json_t *gpu;
     size_t i;
 
+    if (gpus->cluster.wanted)
+        return draw_cluster(gpus);
     if (cli_call(cli, "GET", "/v1/gpus", NULL, &reply, &err))
         return cli_fail("%s", err.text);
     if (gpus->json) {
@@ -322,9 +373,7 @@ static int draw(struct cli *cli, void *input)
         else
             add_row(table, gpu);
     }
-    table_format(table, term_width(stdout), term_colour(stdout), &out);
-    table_free(table);
-    fputs(out.text, stdout);
+    print_table(table);
     print_notes(reply);
     return CLI_OK;
 }
@@ -334,6 +383,7 @@ int cmd_gpus(struct cli *cli, int argc, char **argv)
     struct gpus_options gpus = {0};
     int status;
 
+    cluster_init(&gpus.cluster);
     if (!cli_parse(cli, argc, argv, &gpus, &status))
         return status;
     return cli_watch(cli, gpus.period_ns, draw, &gpus);

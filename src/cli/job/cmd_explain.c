@@ -64,6 +64,10 @@ static void print_explanation(const json_t *reply)
         CLEANUP(free_ptr) char *memory = answer_safe_text(reply, "memory");
         printf("memory: %s\n", memory);
     }
+    if (json_is_object(json_object_get(reply, "run_times"))) {
+        CLEANUP(free_ptr) char *times = answer_run_times(reply);
+        printf("run time: %s\n", times);
+    }
     json_array_foreach (json_object_get(json_object_get(reply, "estimate"), "warnings"), i, warning) {
         CLEANUP(free_ptr) char *safe = term_escape(json_string_value(warning));
         printf("warning: %s\n", safe);

@@ -2,9 +2,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 #include "base/memory.h"
+#include "base/units.h"
 #include "cli/cli.h"
+#include "cli/cluster/cluster.h"
+#include "cli/cluster/slurm.h"
 #include "cli/commands.h"
 #include "cli/show/table.h"
 #include "cli/show/answer.h"
@@ -13,13 +18,11 @@ struct queue_options {
     bool all;
     bool json;
     int64_t period_ns; /* of --watch; 0: once */
+    struct cluster cluster;
 };
 
 static const struct argp_option options[] = {
-    {"all", 'a', NULL, 0, "ended jobs too", 0},
-    CLI_OPTION_JSON,
-    CLI_OPTION_WATCH,
-    {0},
+    {"all", 'a', NULL, 0, "ended jobs too", 0}, CLUSTER_OPTIONS, CLI_OPTION_JSON, CLI_OPTION_WATCH, {0},
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -36,16 +39,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case CLI_WATCH_KEY:
         return cli_parse_watch(state, arg, &queue->period_ns);
     default:
-        return ARGP_ERR_UNKNOWN;
+        return cluster_parse(key, arg, state, &queue->cluster);
     }
 }
 
 const struct argp queue_argp = {
     .options = options,
     .parser = parse,
-    .doc = "List the jobs that wait or run: user, name, time; the GPUs, or why the job waits."
-           "\vTIME is how long a job runs or ran, or how long it waits. MEMORY is its reservation on each of its GPUs. "
-           "With a ! it has used more than its first reservation, and the reservation has grown.",
+    .doc =
+        "List the jobs that wait or run: user, name, time; the GPUs, or why the job waits."
+        "\vTIME is how long a job runs or ran, or how long it waits. MEMORY is its reservation on each of its GPUs. "
+        "With a ! it has used more than its first reservation, and the reservation has grown. With --cluster, SLURM is "
+        "Slurm's number of a job; jobs without a NODE wait at Slurm (ST is PD).",
 };
 
 static const struct table_column columns[] = {
@@ -53,7 +58,8 @@ static const struct table_column columns[] = {
     {"GPUS", true, 0, 2}, {"MEMORY", true, 0, 1}, {"TIME", true, 0, 0},  {"WHERE OR WHY NOT", false, 22, 0},
 };
 
-static void add_row(struct table *table, const json_t *job, int64_t now_ns)
+/* The cells behind the job's number. */
+static void add_cells(struct table *table, const json_t *job, int64_t now_ns)
 {
     CLEANUP(free_ptr) char *name = answer_safe_text(job, "name");
     CLEANUP(free_ptr) char *user = answer_safe_text(job, "user");
@@ -63,7 +69,6 @@ static void add_row(struct table *table, const json_t *job, int64_t now_ns)
     CLEANUP(free_ptr) char *where = answer_job_where(job);
     bool over = answer_integer(job, "over_reservation_bytes", 0) > 0;
 
-    table_cell(table, STYLE_NONE, "%" PRId64, answer_integer(job, "id", 0));
     table_cell(table, STYLE_NONE, "%s", name);
     table_cell(table, STYLE_NONE, "%s", user);
     table_cell(table, answer_state_style(job), "%s", letter);
@@ -106,15 +111,161 @@ static int ask_for_rows(struct cli *cli, const struct queue_options *queue, json
     return rc == 0 && answer_integer(*reply, "left_out", 0) > 0 ? add_running(cli, *reply, err) : rc;
 }
 
+static void print_table(struct table *table)
+{
+    CLEANUP(strbuf_release) struct strbuf out = {0};
+
+    table_format(table, term_width(stdout), term_colour(stdout), &out);
+    table_free(table);
+    fputs(out.text, stdout);
+}
+
+/* ---- Over all nodes: what waits is Slurm's, what runs is the leases of each node ---- */
+
+/* A job of a node. */
+struct found {
+    const char *node;
+    const json_t *job;
+    int64_t slurm, now_ns; /* Slurm's number; 0: it is not Slurm's */
+    size_t order;
+};
+
+/* The leases of one job stand together, whatever their nodes; jobs that are not Slurm's come after them. */
+static int compare_found(const void *a, const void *b)
+{
+    const struct found *x = a, *y = b;
+    uint64_t first = (uint64_t)x->slurm - 1, second = (uint64_t)y->slurm - 1;
+
+    if (first != second)
+        return first < second ? -1 : 1;
+    return x->order < y->order ? -1 : 1;
+}
+
+/* The jobs of all nodes, the first ROWS of each; owned by the caller. */
+static struct found *find_jobs(const json_t *reply, size_t *count)
+{
+    struct found *found = NULL;
+    size_t capacity = 0, i, k;
+    json_t *node, *job;
+
+    *count = 0;
+    json_array_foreach (json_object_get(reply, "nodes"), i, node) {
+        json_array_foreach (json_object_get(node, "jobs"), k, job) {
+            if (k == ROWS)
+                break;
+            array_reserve(found, capacity, *count + 1);
+            int64_t slurm = answer_integer(job, "slurm_job", 0);
+            found[*count] = (struct found){answer_text(node, "name"), job, slurm > 0 ? slurm : 0,
+                                           answer_integer(node, "now_ns", 0), *count};
+            ++*count;
+        }
+    }
+    if (*count)
+        qsort(found, *count, sizeof *found, compare_found);
+    return found;
+}
+
+static void add_found(struct table *table, const struct found *found)
+{
+    table_cell(table, STYLE_NONE, "%s", found->node);
+    if (found->slurm)
+        table_cell(table, STYLE_NONE, "%" PRId64, found->slurm);
+    else
+        table_cell(table, STYLE_NONE, "-");
+    table_cell(table, STYLE_NONE, "%" PRId64, answer_integer(found->job, "id", 0));
+    add_cells(table, found->job, found->now_ns);
+}
+
+static void add_waiting(struct table *table, const json_t *job)
+{
+    CLEANUP(free_ptr) char *id = answer_safe_text(job, "job");
+    CLEANUP(free_ptr) char *name = answer_safe_text(job, "name");
+    CLEANUP(free_ptr) char *user = answer_safe_text(job, "user");
+    CLEANUP(free_ptr) char *why = slurm_why(job);
+    CLEANUP(free_ptr) char *safe = term_escape(why);
+    int64_t waited_s = (int64_t)time(NULL) - answer_integer(job, "submitted_s", 0);
+    char text[UNITS_TEXT];
+
+    table_cell(table, STYLE_DIM, "-");
+    table_cell(table, STYLE_NONE, "%s", id);
+    table_cell(table, STYLE_NONE, "-");
+    table_cell(table, STYLE_NONE, "%s", name);
+    table_cell(table, STYLE_NONE, "%s", user);
+    table_cell(table, STYLE_NONE, "PD");
+    table_cell(table, STYLE_NONE, "-");
+    table_cell(table, STYLE_NONE, "-");
+    table_cell(table, STYLE_NONE, "%s", format_duration((waited_s > 0 ? waited_s : 0) * NS_PER_SEC, text));
+    table_cell(table, STYLE_NONE, "%s", safe);
+}
+
+static void print_cluster(const json_t *reply)
+{
+    struct table_column shown[2 + array_size(columns)] = {{"NODE", false, 6, 0, false}, {"SLURM", true, 0, 0, false}};
+    const json_t *slurm = json_object_get(reply, "slurm"), *waiting = json_object_get(slurm, "waiting");
+    size_t count, i, left_out = 0;
+    CLEANUP(free_ptr) struct found *found = find_jobs(reply, &count);
+    struct table *table;
+    json_t *job, *node;
+
+    memcpy(shown + 2, columns, sizeof columns);
+    shown[2].optional = 4;
+    table = table_new(shown, array_size(shown));
+    for (i = 0; i < count; i++)
+        add_found(table, &found[i]);
+    json_array_foreach (waiting, i, job) {
+        if (i == ROWS)
+            break;
+        add_waiting(table, job);
+    }
+    print_table(table);
+    left_out = json_array_size(waiting) > ROWS ? json_array_size(waiting) - ROWS : 0;
+    json_array_foreach (json_object_get(reply, "nodes"), i, node) {
+        size_t jobs = json_array_size(json_object_get(node, "jobs"));
+        left_out += jobs > ROWS ? jobs - ROWS : 0;
+    }
+    if (left_out)
+        printf("and %zu more: carma queue --cluster --json has them all\n", left_out);
+    if (answer_text(slurm, "error")) {
+        CLEANUP(free_ptr) char *why = answer_safe_text(slurm, "error");
+        printf("jobs that wait at Slurm: squeue: %s\n", why);
+    }
+}
+
+static int draw_cluster(const struct queue_options *queue)
+{
+    const char *const words[] = {"queue", "--json", queue->all ? "--all" : NULL, NULL};
+    const char *const *const commands[] = {words};
+    CLEANUP(child_release) struct child squeue = {.argv = slurm_waiting_argv};
+    CLEANUP(json_release) json_t *reply = NULL;
+    struct error err;
+    json_t *slurm;
+
+    if (cluster_ask(&queue->cluster, commands, array_size(commands), &squeue, &reply, &err))
+        return cli_fail("%s", err.text);
+    slurm = slurm_waiting(&squeue, queue->cluster.timeout_ms);
+    if (slurm)
+        json_object_set_new(reply, "slurm", slurm);
+    if (queue->json) {
+        cluster_print_json(reply);
+    } else {
+        print_cluster(reply);
+        cluster_print_silent(reply);
+    }
+    return cluster_status(reply);
+}
+
+/* ---- Of one node ---- */
+
 static int draw(struct cli *cli, void *input)
 {
     const struct queue_options *queue = input;
     CLEANUP(json_release) json_t *reply = NULL;
-    CLEANUP(strbuf_release) struct strbuf out = {0};
     struct error err;
     json_t *job;
     size_t i;
 
+    if (queue->cluster.wanted)
+        return draw_cluster(queue);
     if (queue->json ? cli_list_jobs(cli, queue->all ? "/v1/jobs?state=all" : "/v1/jobs", cli_call, &reply, &err)
                     : ask_for_rows(cli, queue, &reply, &err))
         return cli_fail("%s", err.text);
@@ -123,11 +274,11 @@ static int draw(struct cli *cli, void *input)
         return CLI_OK;
     }
     struct table *table = table_new(columns, array_size(columns));
-    json_array_foreach (json_object_get(reply, "jobs"), i, job)
-        add_row(table, job, answer_integer(reply, "now_ns", 0));
-    table_format(table, term_width(stdout), term_colour(stdout), &out);
-    table_free(table);
-    fputs(out.text, stdout);
+    json_array_foreach (json_object_get(reply, "jobs"), i, job) {
+        table_cell(table, STYLE_NONE, "%" PRId64, answer_integer(job, "id", 0));
+        add_cells(table, job, answer_integer(reply, "now_ns", 0));
+    }
+    print_table(table);
     if (answer_integer(reply, "left_out", 0) > 0)
         printf("and %" PRId64 " more: carma queue --json has them all\n", answer_integer(reply, "left_out", 0));
     return CLI_OK;
@@ -138,6 +289,7 @@ int cmd_queue(struct cli *cli, int argc, char **argv)
     struct queue_options queue = {0};
     int status;
 
+    cluster_init(&queue.cluster);
     if (!cli_parse(cli, argc, argv, &queue, &status))
         return status;
     return cli_watch(cli, queue.period_ns, draw, &queue);

@@ -228,12 +228,34 @@ static void print_host_limits(const json_t *job)
              processors);
 }
 
+static double of_step(const json_t *step, const char *member, size_t quantile)
+{
+    return json_number_value(json_array_get(json_object_get(step, member), quantile));
+}
+
+static void print_step(const json_t *step)
+{
+    if (json_is_object(step))
+        line("Step", "%.0f ms by a roofline (%.0f to %.0f ms in 8 of 10 trainings), DRAM activity %.0f%%",
+             of_step(step, "time_ns", 1) / 1e6, of_step(step, "time_ns", 0) / 1e6, of_step(step, "time_ns", 2) / 1e6,
+             of_step(step, "dram_activity_permille", 1) / 10);
+}
+
 static void print_estimate(const json_t *estimate)
 {
+    CLEANUP(free_ptr) char *activity = answer_permille(estimate, "sm_activity_permille");
+    CLEANUP(free_ptr) char *before = answer_permille(estimate, "uncorrected_sm_activity_permille");
+    int64_t permille = answer_integer(estimate, "sm_activity_permille", -1);
+    int64_t uncorrected = answer_integer(estimate, "uncorrected_sm_activity_permille", -1);
     json_t *warning;
     size_t i;
 
     line_of(estimate, "Estimate", "text");
+    if (uncorrected >= 0 && uncorrected != permille)
+        line("Activity", "%s of the SMs, estimated (%s before runs like it were seen)", activity, before);
+    else if (permille >= 0)
+        line("Activity", "%s of the SMs, estimated", activity);
+    print_step(json_object_get(estimate, "step"));
     json_array_foreach (json_object_get(estimate, "warnings"), i, warning) {
         CLEANUP(free_ptr) char *safe = term_escape(json_string_value(warning));
         line("Warning", "%s", safe);
@@ -295,6 +317,7 @@ static void print_job(const json_t *job)
     CLEANUP(free_ptr) char *memory = answer_bytes(job, "reserved_bytes");
     CLEANUP(free_ptr) char *source = answer_safe_text(job, "reservation_source");
     CLEANUP(free_ptr) char *progress = answer_job_progress(job);
+    CLEANUP(free_ptr) char *times = answer_run_times(job);
     int64_t crashes = answer_integer(job, "crashes", 0), attempts = answer_integer(job, "attempts", 0);
     int64_t started = answer_integer(job, "started_ns", 0), ended = answer_integer(job, "ended_ns", 0);
     char text[UNITS_TEXT];
@@ -326,6 +349,8 @@ static void print_job(const json_t *job)
     line_of_time(job, "Ended", "ended_ns");
     if (started > 0 && ended > 0)
         line("Ran", "%s", format_duration(ended - started, text));
+    if (times)
+        line("Run times", "%s", times);
     if (answer_integer(job, "modelled_energy_mj", -1) >= 0)
         line("Energy", "%s (modelled)", answer_energy(answer_integer(job, "modelled_energy_mj", 0), text));
     if (answer_integer(job, "unused_since_ns", -1) >= 0) {

@@ -75,6 +75,15 @@ static int take_file(const char *what, char **name, size_t limit, const char *re
     return 0;
 }
 
+static int take_capture(struct job_spec *spec, struct error *err)
+{
+    if (!spec->capture_name || strcmp(spec->capture_name, SPEC_CAPTURE_AUTO) != 0)
+        return take_file("capture", &spec->capture_name, SPEC_MAX_CAPTURE, "give the file of carma.capture",
+                         &spec->capture, err);
+    free_ptr(&spec->capture);
+    return 0;
+}
+
 static void complete_environment(struct job_spec *spec)
 {
     spec_strings_release(&spec->environment);
@@ -120,12 +129,7 @@ int submit_complete(struct job_spec *spec, const char *default_name, const struc
     if ((rc = complete_directory(spec, err)) ||
         (rc = take_file("model summary", &spec->summary_name, SPEC_MAX_SUMMARY, "give the framework's output",
                         &spec->summary, err)) ||
-        (rc = take_file("capture", &spec->capture_name, SPEC_MAX_CAPTURE,
-                        spec->capture_name && strcmp(spec->capture_name, "auto") == 0
-                            ? "carma records by itself where it has a sandbox (carma doctor); give the file of "
-                              "carma.capture"
-                            : "give the file of carma.capture",
-                        &spec->capture, err)) ||
+        (rc = take_capture(spec, err)) ||
         (rc = take_file("model configuration", &spec->hf_config_name, SPEC_MAX_SUMMARY, "give a config.json",
                         &spec->hf_config, err)))
         return rc;

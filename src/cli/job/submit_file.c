@@ -33,7 +33,7 @@ static int from_rad(struct job_spec *spec, const char *path, const char *text, s
     join(directory, &spec->directory);
     if (spec->summary_name)
         join(directory, &spec->summary_name);
-    if (spec->capture_name)
+    if (spec->capture_name && strcmp(spec->capture_name, SPEC_CAPTURE_AUTO) != 0)
         join(directory, &spec->capture_name);
     if (spec->hf_config_name)
         join(directory, &spec->hf_config_name);

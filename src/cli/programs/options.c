@@ -1,6 +1,7 @@
 #include "cli/programs/programs.h"
 
 #include "cli/cli.h"
+#include "cli/cluster/cluster.h"
 #include "cli/commands.h"
 
 static const struct argp_option collocate_options[] = {
@@ -64,6 +65,7 @@ const struct argp bench_monitor_argp = {
 static const struct argp_option dashboard_options[] = {
     {"port", DASHBOARD_KEY_PORT, "N", 0, "listen on port N of 127.0.0.1 (default: one that is free)", 0},
     {"no-open", DASHBOARD_KEY_NO_OPEN, NULL, 0, "open no browser", 0},
+    CLUSTER_OPTIONS,
     {0},
 };
 
@@ -71,5 +73,5 @@ const struct argp dashboard_argp = {
     .options = dashboard_options,
     .doc = "Show the GPUs and the queue in a browser.\vPrints an address that lets one browser in, once. Until Ctrl-C "
            "it passes the page's requests on to the daemon, as yours. Only this machine can reach it, and of its users "
-           "only you.",
+           "only you. With --cluster it begins with a page of all nodes, which it asks itself.",
 };

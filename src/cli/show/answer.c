@@ -113,7 +113,8 @@ static bool state_is(const json_t *job, const char *state)
 
 bool answer_job_ended(const json_t *job)
 {
-    static const char *const ended[] = {"COMPLETED", "FAILED", "GPU_OOM", "CANCELLED", "LOST", "REFUSED", "TIMEOUT"};
+    static const char *const ended[] = {"COMPLETED", "FAILED",  "GPU_OOM",  "CANCELLED", "LOST",
+                                        "REFUSED",   "TIMEOUT", "RETURNED", "EXPIRED"};
 
     for (size_t i = 0; i < array_size(ended); i++) {
         if (state_is(job, ended[i]))
@@ -131,7 +132,7 @@ enum term_style answer_state_style(const json_t *job)
         {"RUNNING", STYLE_GREEN}, {"PLACED", STYLE_GREEN}, {"STOPPING", STYLE_YELLOW}, {"CRASHED", STYLE_YELLOW},
         {"QUEUED", STYLE_NONE},   {"HELD", STYLE_DIM},     {"COMPLETED", STYLE_DIM},   {"CANCELLED", STYLE_DIM},
         {"FAILED", STYLE_RED},    {"GPU_OOM", STYLE_RED},  {"LOST", STYLE_RED},        {"REFUSED", STYLE_RED},
-        {"TIMEOUT", STYLE_RED},
+        {"TIMEOUT", STYLE_RED},   {"RETURNED", STYLE_RED}, {"EXPIRED", STYLE_RED},
     };
 
     for (size_t i = 0; i < array_size(styles); i++) {
@@ -185,6 +186,22 @@ char *answer_job_progress(const json_t *job)
     else if (speed > 0)
         strbuf_printf(&out, ", one in %.1f s", 1 / speed);
     return strbuf_steal(&out);
+}
+
+char *answer_run_times(const json_t *job)
+{
+    const json_t *times = json_object_get(job, "run_times");
+    int64_t runs = answer_integer(times, "runs", 0);
+    char median[UNITS_TEXT], low[UNITS_TEXT], high[UNITS_TEXT];
+
+    if (runs <= 0)
+        return NULL;
+    format_duration(answer_integer(times, "median_ns", 0), median);
+    if (runs == 1)
+        return xasprintf("%s, the one completed run of this workload", median);
+    return xasprintf("%s, the median of %" PRId64 " completed runs of this workload (%s to %s)", median, runs,
+                     format_duration(answer_integer(times, "low_ns", 0), low),
+                     format_duration(answer_integer(times, "high_ns", 0), high));
 }
 
 char *answer_job_where(const json_t *job)

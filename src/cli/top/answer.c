@@ -82,6 +82,15 @@ static char *node_time(const json_t *status)
     return xasprintf("node time %s (x%g)", format_duration(now_ns, text), scale);
 }
 
+static void put_nodes(struct top_line *line, const struct top_screen *screen, const json_t *status)
+{
+    int64_t nodes = answer_integer(status, "nodes", 0), silent = answer_integer(status, "nodes_silent", 0);
+
+    put_part(line, screen, STYLE_NONE, "%" PRId64 " node%s", nodes, nodes == 1 ? "" : "s");
+    if (silent)
+        put_part(line, screen, STYLE_RED, "%" PRId64 " SILENT", silent);
+}
+
 static void put_jobs_line(const struct top_model *model, struct top_screen *screen)
 {
     static const char *const running[] = {"PLACED", "RUNNING", "STOPPING", NULL};
@@ -102,7 +111,10 @@ static void put_jobs_line(const struct top_model *model, struct top_screen *scre
         put_part(line, screen, STYLE_YELLOW, "only mine");
     if (on_hold)
         put_part(line, screen, STYLE_DIM, "%" PRId64 " held", on_hold);
-    put_part(line, screen, STYLE_NONE, "policy %s", policy ? policy : "-");
+    if (model->cluster)
+        put_nodes(line, screen, status);
+    else
+        put_part(line, screen, STYLE_NONE, "policy %s", policy ? policy : "-");
     put_part(line, screen, STYLE_NONE, "%s", clock);
 }
 
@@ -112,8 +124,8 @@ struct totals {
 
 static void add_known(int64_t *sum, int64_t value)
 {
-    if (value >= 0)
-        *sum = (*sum < 0 ? 0 : *sum) + value;
+    if (value >= 0 && __builtin_add_overflow(*sum < 0 ? 0 : *sum, value, sum))
+        *sum = INT64_MAX; /* a hostile node's */
 }
 
 /* Of a GPU in MIG mode its instances have the jobs and the memory, and itself power and energy. */
@@ -198,10 +210,12 @@ static void put_status(const struct top_model *model, struct top_screen *screen)
         put_part(line, screen, STYLE_DIM, "? help");
         put_part(line, screen, STYLE_DIM, "q quit");
         put_part(line, screen, STYLE_DIM, "Tab pane");
-        put_part(line, screen, STYLE_DIM, "e why");
-        put_part(line, screen, STYLE_DIM, "l log");
-        put_part(line, screen, STYLE_DIM, "c cancel");
-        put_part(line, screen, STYLE_DIM, "h hold");
+        if (!model->cluster) {
+            put_part(line, screen, STYLE_DIM, "e why");
+            put_part(line, screen, STYLE_DIM, "l log");
+            put_part(line, screen, STYLE_DIM, "c cancel");
+            put_part(line, screen, STYLE_DIM, "h hold");
+        }
         put_part(line, screen, STYLE_DIM, "< > sort");
         put_part(line, screen, STYLE_DIM, "/ filter");
         put_part(line, screen, STYLE_DIM, "u mine");

@@ -7,6 +7,8 @@
 
 #define TOP_LEAST_WIDTH  40
 #define TOP_LEAST_HEIGHT 10
+#define TOP_NODE_LEAST   6 /* the column of the nodes, where there are many */
+#define TOP_NODE_MOST    16
 
 /* Fills the screen (of top_screen_init). Moves the cursors' offsets so that the selection is in sight, and tells the
  * model how long its pages are. */

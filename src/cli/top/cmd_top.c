@@ -10,6 +10,7 @@
 #include "base/nodetime.h"
 #include "base/units.h"
 #include "cli/cli.h"
+#include "cli/cluster/cluster.h"
 #include "cli/commands.h"
 #include "cli/top/fetch.h"
 #include "cli/top/keys.h"
@@ -17,13 +18,15 @@
 #include "cli/top/answer.h"
 
 struct top_options {
-    int64_t period_ns;
+    int64_t period_ns; /* 0: by default */
+    struct cluster cluster;
 };
 
 enum { KEY_DELAY = 'd' };
 
 static const struct argp_option options[] = {
-    {"delay", KEY_DELAY, "SECONDS", 0, "look again every SECONDS (default: 2)", 0},
+    {"delay", KEY_DELAY, "SECONDS", 0, "look again every SECONDS (default: 2, with --cluster 10)", 0},
+    CLUSTER_OPTIONS,
     {0},
 };
 
@@ -40,7 +43,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     }
     default:
-        return ARGP_ERR_UNKNOWN;
+        return cluster_parse(key, arg, state, &top->cluster);
     }
 }
 
@@ -224,12 +227,15 @@ static int run_on_terminal(struct top *top)
 
 int cmd_top(struct cli *cli, int argc, char **argv)
 {
-    struct top_options chosen = {.period_ns = 2 * NS_PER_SEC};
+    struct top_options chosen = {0};
     struct top top = {.wake = {-1, -1}};
     int status;
 
+    cluster_init(&chosen.cluster);
     if (!cli_parse(cli, argc, argv, &chosen, &status))
         return status;
+    if (!chosen.period_ns)
+        chosen.period_ns = (chosen.cluster.wanted ? 10 : 2) * NS_PER_SEC;
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
         cli_fail("top: standard input and output must be a terminal: elsewhere use carma gpus and carma queue, with "
                  "--watch");
@@ -238,8 +244,9 @@ int cmd_top(struct cli *cli, int argc, char **argv)
     if (pipe2(top.wake, O_CLOEXEC | O_NONBLOCK))
         return cli_fail("top: cannot make a pipe: %s", strerror(errno));
     top_model_init(&top.model, (int64_t)getuid());
+    top.model.cluster = chosen.cluster.wanted;
     const struct top_wish wish = wish_of(&top.model);
-    top.fetch = top_fetch_start(cli->socket, chosen.period_ns, top.wake[1], &wish);
+    top.fetch = top_fetch_start(cli->socket, &chosen.cluster, chosen.period_ns, top.wake[1], &wish);
     status = wait_for_first(&top);
     if (status == CLI_OK)
         status = run_on_terminal(&top);

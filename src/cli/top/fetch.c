@@ -15,6 +15,7 @@
 #include "cli/cli.h"
 #include "cli/job/log_file.h"
 #include "cli/show/answer.h"
+#include "cli/top/cluster.h"
 #include "client/client.h"
 
 #define ANSWER_MS      5000 /* so long a call may take: then the daemon counts as lost */
@@ -30,6 +31,7 @@ struct top_fetch {
     pthread_cond_t wanted; /* there is something to do */
     int64_t period_ns;
     int wake_fd;
+    struct cluster cluster;
 
     /* Under the lock. */
     bool stop;
@@ -66,20 +68,29 @@ static int ask(struct top_fetch *fetch, const char *method, const char *path, js
     return cli_call(&fetch->cli, method, path, NULL, reply, err);
 }
 
-static void fetch_picture(struct top_fetch *fetch, const struct top_wish *wish)
+static int ask_daemon(struct top_fetch *fetch, const struct top_wish *wish, struct top_picture *picture,
+                      struct error *err)
 {
     CLEANUP(free_ptr) char *whose = wish->uid >= 0 ? xasprintf("&uid=%" PRId64, wish->uid) : xstrdup("");
     CLEANUP(free_ptr) char *waiting = xasprintf("/v1/jobs?state=waiting&limit=%zu%s", wish->waiting, whose);
-    struct top_picture picture = {0};
-    struct error err;
-    int rc = ask(fetch, "GET", "/v1/status", &picture.status, &err);
+    int rc = ask(fetch, "GET", "/v1/status", &picture->status, err);
 
     if (!rc)
-        rc = ask(fetch, "GET", "/v1/gpus", &picture.gpus, &err);
+        rc = ask(fetch, "GET", "/v1/gpus", &picture->gpus, err);
     if (!rc)
-        rc = ask(fetch, "GET", "/v1/jobs?state=running", &picture.running, &err);
+        rc = ask(fetch, "GET", "/v1/jobs?state=running", &picture->running, err);
     if (!rc)
-        rc = ask(fetch, "GET", waiting, &picture.waiting, &err);
+        rc = ask(fetch, "GET", waiting, &picture->waiting, err);
+    return rc;
+}
+
+static void fetch_picture(struct top_fetch *fetch, const struct top_wish *wish)
+{
+    struct top_picture picture = {0};
+    struct error err;
+    int rc = fetch->cluster.wanted ? top_cluster_picture(&fetch->cluster, &picture, &err)
+                                   : ask_daemon(fetch, wish, &picture, &err);
+
     pthread_mutex_lock(&fetch->lock);
     fetch->news.is_lost = rc != 0;
     if (rc) {
@@ -287,13 +298,15 @@ static void *run(void *user)
 
 /* ---- The screen's side ---- */
 
-struct top_fetch *top_fetch_start(const char *socket, int64_t period_ns, int wake_fd, const struct top_wish *wish)
+struct top_fetch *top_fetch_start(const char *socket, const struct cluster *cluster, int64_t period_ns, int wake_fd,
+                                  const struct top_wish *wish)
 {
     struct top_fetch *fetch = xcalloc(1, sizeof *fetch);
     pthread_condattr_t monotonic;
     sigset_t all, old;
 
     fetch->cli.socket = socket;
+    fetch->cluster = *cluster;
     fetch->period_ns = period_ns;
     fetch->wake_fd = wake_fd;
     fetch->wish = *wish;

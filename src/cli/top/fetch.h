@@ -4,6 +4,7 @@
 #define CARMA_CLI_TOP_FETCH_H
 
 #include "base/strbuf.h"
+#include "cli/cluster/cluster.h"
 #include "cli/top/model.h"
 
 struct top_fetch;
@@ -32,8 +33,10 @@ struct top_news {
     char answer[sizeof(struct error)];
 };
 
-/* `socket` as of struct cli. wake_fd is written to, one byte, when there are news. period_ns: wall time. */
-struct top_fetch *top_fetch_start(const char *socket, int64_t period_ns, int wake_fd, const struct top_wish *wish);
+/* `socket` as of struct cli; where `cluster` is wanted, its nodes are asked instead. wake_fd is written to, one byte,
+ * when there are news. period_ns: wall time. */
+struct top_fetch *top_fetch_start(const char *socket, const struct cluster *cluster, int64_t period_ns, int wake_fd,
+                                  const struct top_wish *wish);
 
 /* Ends the thread, unless it waits for a daemon that does not answer: then it is left to the end of the process. */
 void top_fetch_stop(struct top_fetch *fetch);

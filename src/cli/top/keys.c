@@ -126,6 +126,10 @@ static enum top_request on_job(struct top_model *model, uint32_t key, int64_t *j
         say(model, "no job is selected: Tab goes to the jobs");
         return TOP_NOTHING;
     }
+    if (model->cluster) {
+        say(model, "the view over all nodes only reads: use carma on the job's node, or Slurm's commands");
+        return TOP_NOTHING;
+    }
     *job = selected->id;
     if (key == 'h')
         return has_state(selected, "HELD") ? TOP_RELEASE : TOP_HOLD;

@@ -78,7 +78,8 @@ struct top_model {
     struct top_job *jobs[TOP_PANES]; /* of TOP_RUNNING and TOP_QUEUE */
     size_t job_count[TOP_PANES], job_capacity[TOP_PANES];
 
-    int64_t uid; /* the user of the jobs that are "mine" */
+    int64_t uid;  /* the user of the jobs that are "mine" */
+    bool cluster; /* of all nodes, which are only looked at */
     enum top_pane focus;
     struct top_cursor cursors[TOP_PANES];
     size_t page[TOP_PANES]; /* rows of each pane on the screen, as last drawn */

@@ -8,13 +8,13 @@
 #include "cli/show/answer.h"
 #include "cli/top/answer.h"
 
-enum { GPU, NAME, BAR, USED, TAKEN, TOTAL, SM, SOURCE, POWER, SHARE, JOBS, COLUMNS };
+enum { GPU, NODE, NAME, BAR, USED, TAKEN, TOTAL, SM, SOURCE, POWER, SHARE, JOBS, COLUMNS };
 
 static const struct top_column columns[COLUMNS] = {
-    [GPU] = {"GPU", true, 3, 3, 0},      [NAME] = {"NAME", false, 10, 22, 7}, [BAR] = {"MEMORY", false, 8, 32, 0},
-    [USED] = {"USED", true, 6, 6, 0},    [TAKEN] = {"TAKEN", true, 6, 6, 4},  [TOTAL] = {"TOTAL", true, 6, 6, 0},
-    [SM] = {"SM", true, 4, 4, 0},        [SOURCE] = {"SRC", false, 4, 4, 8},  [POWER] = {"POWER", true, 5, 5, 5},
-    [SHARE] = {"SHARE", false, 9, 9, 6}, [JOBS] = {"JOBS", false, 6, 30, 0},
+    [GPU] = {"GPU", true, 3, 3, 0},      [NODE] = {"NODE", false, 0, 0, 0},   [NAME] = {"NAME", false, 10, 22, 7},
+    [BAR] = {"MEMORY", false, 8, 32, 0}, [USED] = {"USED", true, 6, 6, 0},    [TAKEN] = {"TAKEN", true, 6, 6, 4},
+    [TOTAL] = {"TOTAL", true, 6, 6, 0},  [SM] = {"SM", true, 4, 4, 0},        [SOURCE] = {"SRC", false, 4, 4, 8},
+    [POWER] = {"POWER", true, 5, 5, 5},  [SHARE] = {"SHARE", false, 9, 9, 6}, [JOBS] = {"JOBS", false, 6, 30, 0},
 };
 
 static const char *source_of(const json_t *gpu)
@@ -140,6 +140,9 @@ static void put_cell(struct top_line *line, const struct top_gpu *gpu, int colum
     case GPU:
         put_number(line, "", answer_integer(json, "index", -1), width);
         break;
+    case NODE:
+        top_put(line, STYLE_NONE, width, false, answer_text(json, "node"));
+        break;
     case NAME:
         put_name(line, gpu, width);
         break;
@@ -173,21 +176,37 @@ static void put_cell(struct top_line *line, const struct top_gpu *gpu, int colum
     }
 }
 
+/* A node of many, which does not answer: why, over all columns behind its name. */
+static void put_silent(struct top_line *line, const json_t *json, const size_t *widths, size_t width)
+{
+    top_put(line, STYLE_NONE, widths[GPU] + 1, false, "");
+    top_put(line, STYLE_NONE, widths[NODE] + 1, false, answer_text(json, "node"));
+    top_put_text(line, STYLE_RED, width - line->width, answer_text(json, "error"));
+}
+
 void top_view_gpus(const struct top_model *model, struct top_screen *screen, size_t rows)
 {
     const struct top_cursor *cursor = &model->cursors[TOP_GPUS];
     bool focused = model->focus == TOP_GPUS;
+    struct top_column shown[COLUMNS];
     struct top_line *line;
     size_t widths[COLUMNS];
 
     if (!rows)
         return;
-    top_fit(columns, COLUMNS, screen->width, widths);
+    memcpy(shown, columns, sizeof shown);
+    if (model->cluster)
+        shown[NODE].least = TOP_NODE_LEAST, shown[NODE].most = TOP_NODE_MOST;
+    top_fit(shown, COLUMNS, screen->width, widths);
     line = top_screen_line(screen, focused ? TOP_TITLE_FOCUSED : TOP_TITLE);
-    top_view_titles(line, columns, widths, COLUMNS, COLUMNS);
+    top_view_titles(line, shown, widths, COLUMNS, COLUMNS);
     for (size_t row = 0; row + 1 < rows; row++) {
         size_t at = cursor->offset + row;
         line = top_screen_line(screen, focused && at == cursor->selected ? TOP_SELECTED : TOP_PLAIN);
+        if (at < model->gpu_count && answer_text(model->gpus[at].json, "error")) {
+            put_silent(line, model->gpus[at].json, widths, screen->width);
+            continue;
+        }
         for (int i = 0; at < model->gpu_count && i < COLUMNS; i++) {
             if (!widths[i])
                 continue;

@@ -8,7 +8,7 @@
 #include "cli/show/answer.h"
 #include "cli/top/answer.h"
 
-enum { ID, NAME, USER, GPUS, USED, CLAIM, SOURCE, SM, SLOWDOWN, DONE, TIME, ENERGY, REASON, CELLS };
+enum { ID, NODE, NAME, USER, GPUS, USED, CLAIM, SOURCE, SM, SLOWDOWN, DONE, TIME, ENERGY, REASON, CELLS };
 
 struct pane_columns {
     const char *empty; /* the text where there is no job */
@@ -22,9 +22,10 @@ struct pane_columns {
 
 static const struct pane_columns running = {
     "no job runs",
-    12,
+    13,
     {
         {ID, {"RUNNING", true, 7, 7, 0}, TOP_BY_ORDER},
+        {NODE, {"NODE", false, 0, 0, 0}, TOP_SORTS},
         {NAME, {"NAME", false, 8, 40, 0}, TOP_BY_NAME},
         {USER, {"USER", false, 6, 8, 4}, TOP_BY_USER},
         {GPUS, {"GPUS", false, 4, 11, 0}, TOP_SORTS},
@@ -41,9 +42,10 @@ static const struct pane_columns running = {
 
 static const struct pane_columns waiting = {
     "no job waits",
-    7,
+    8,
     {
         {ID, {"QUEUE", true, 6, 7, 0}, TOP_BY_ORDER},
+        {NODE, {"NODE", false, 0, 0, 0}, TOP_SORTS},
         {NAME, {"NAME", false, 10, 24, 0}, TOP_BY_NAME},
         {USER, {"USER", false, 6, 10, 3}, TOP_BY_USER},
         {GPUS, {"GPUS", true, 4, 4, 4}, TOP_SORTS},
@@ -88,7 +90,9 @@ static void put_gpus(struct top_line *line, const struct top_job *job, bool wait
     json_t *placement;
     size_t i;
 
-    if (waits)
+    if (waits && !json_object_get(job->json, "gpus")) /* at Slurm */
+        strbuf_puts(&out, "-");
+    else if (waits)
         strbuf_printf(&out, "%" PRId64 "%s", answer_integer(job->json, "gpus", 0),
                       answer_true(job->json, "exclusive") ? "x" : "");
     else
@@ -102,7 +106,7 @@ static void put_id(struct top_line *line, const struct top_job *job, size_t widt
 {
     char text[32];
 
-    snprintf(text, sizeof text, "%" PRId64, job->id);
+    snprintf(text, sizeof text, "%" PRId64, answer_integer(job->json, "shown_id", job->id));
     top_put(line, answer_state_style(job->json), width, true, text);
 }
 
@@ -145,6 +149,9 @@ static void put_cell(struct top_line *line, const struct top_model *model, const
     switch (cell) {
     case ID:
         put_id(line, job, width);
+        break;
+    case NODE:
+        put_text(line, job->json, "node", width);
         break;
     case NAME:
         put_text(line, job->json, "name", width);
@@ -193,10 +200,13 @@ static const char *nothing_text(const struct top_model *model, const struct pane
     return *model->filter || model->mine ? "none of them (Esc: show all again)" : pane->empty;
 }
 
-static void fit(const struct pane_columns *pane, size_t width, struct top_column *columns, size_t *widths)
+static void fit(const struct pane_columns *pane, bool cluster, size_t width, struct top_column *columns, size_t *widths)
 {
-    for (size_t i = 0; i < pane->count; i++)
+    for (size_t i = 0; i < pane->count; i++) {
         columns[i] = pane->items[i].column;
+        if (cluster && pane->items[i].cell == NODE)
+            columns[i].least = TOP_NODE_LEAST, columns[i].most = TOP_NODE_MOST;
+    }
     top_fit(columns, pane->count, width, widths);
 }
 
@@ -211,7 +221,7 @@ void top_view_jobs(const struct top_model *model, enum top_pane which, struct to
 
     if (!rows)
         return;
-    fit(pane, screen->width, columns, widths);
+    fit(pane, model->cluster, screen->width, columns, widths);
     for (size_t i = 0; i < pane->count; i++)
         if (pane->items[i].sort == model->sort[which])
             sorted = i;

@@ -116,7 +116,7 @@ static struct room room_of(const struct core *core, const struct gpu *gpu, int64
         gpu->resident_count >= core->config.max_jobs_per_gpu || gpu_settling(core, gpu, now_ns))
         return none;
     room.bytes = gpu_free_bytes(core, gpu);
-    if (core->policy->predicts)
+    if (core_gates_slowdown(core))
         room.activity_permille = slowdown_room(core, gpu);
     return room;
 }

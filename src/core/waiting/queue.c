@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-static void insert_before(struct queue *queue, struct job *job, struct job *next)
+void queue_insert_before(struct queue *queue, struct job *job, struct job *next)
 {
     struct job *previous = next ? next->previous : queue->tail;
 
@@ -22,7 +22,7 @@ static void insert_before(struct queue *queue, struct job *job, struct job *next
 
 void queue_push(struct queue *queue, struct job *job)
 {
-    insert_before(queue, job, NULL);
+    queue_insert_before(queue, job, NULL);
 }
 
 void queue_insert(struct queue *queue, struct job *job)
@@ -32,7 +32,7 @@ void queue_insert(struct queue *queue, struct job *job)
     /* From the tail: returning jobs are mostly young. */
     for (struct job *at = queue->tail; at && at->place > job->place; at = at->previous)
         next = at;
-    insert_before(queue, job, next);
+    queue_insert_before(queue, job, next);
 }
 
 void queue_remove(struct job *job)

@@ -14,6 +14,7 @@ struct queue {
 
 void queue_push(struct queue *queue, struct job *job);   /* at the tail */
 void queue_insert(struct queue *queue, struct job *job); /* by its place: behind all jobs with a smaller place */
-void queue_remove(struct job *job);                      /* from the queue it stands in, if any */
+void queue_insert_before(struct queue *queue, struct job *job, struct job *next); /* NULL: at the end */
+void queue_remove(struct job *job); /* from the queue it stands in, if any */
 
 #endif

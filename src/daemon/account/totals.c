@@ -110,6 +110,9 @@ struct store_history history_row_of(const struct job_view *view)
         .workload = view->workload,
         .last_reserved_bytes = view->reserved_bytes,
         .last_reservation_source = memory_source_name(view->reservation_source),
+        .model = view->common->estimate.model ? view->common->estimate.model : "",
+        .estimated_permille = view->common->estimate.uncorrected_permille,
+        .activity_permille = view->activity_permille,
     };
 }
 

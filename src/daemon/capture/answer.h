@@ -3,6 +3,7 @@
 #ifndef CARMA_DAEMON_CAPTURE_ANSWER_H
 #define CARMA_DAEMON_CAPTURE_ANSWER_H
 
+#include <jansson.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -10,9 +11,11 @@
 struct capture_answer {
     char *text; /* owned: the capture */
     char *from; /* owned: "an automatic capture of train.py, 5 s" */
+    json_t
+        *marks; /* owned: what the process says that it read (daemon/capture/marks.h); NULL: nothing is known of it */
 };
 
-/* 0; else *answer is empty, and err says why there is no capture. */
+/* 0; else *answer has no capture, and err says why. The caller releases it in either case. */
 int capture_answer_read(const char *output, size_t length, struct capture_answer *answer, struct error *err);
 void capture_answer_release(struct capture_answer *answer);
 

@@ -8,14 +8,20 @@
 #include "base/install.h"
 #include "base/memory.h"
 #include "base/script.h"
+#include "daemon/capture/marks.h"
 #include "launch/cgroup.h"
 
 #define RESULT_FD    "3"
 #define ARGUMENT_MAX (128 << 10) /* of the kernel's, for one argument: MAX_ARG_STRLEN */
 
-/* $1 directory, $2 name, $3 text of the script; then the command that runs the copy. In the sandbox /tmp is its own. */
-static const char with_script[] = "umask 077 && mkdir \"$1\" && printf '%s' \"$3\" >\"$1/$2\" && chmod 500 \"$1/$2\" &&"
-                                  " shift 3 && exec \"$@\"";
+/* $1 directory, $2 name, $3 text of the script; then the command that runs the copy. In the sandbox
+ * /tmp is its own; else the copy must go. */
+static const char with_script[] =
+    "umask 077 && mkdir \"$1\" && printf '%s' \"$3\" >\"$1/$2\" && chmod 500 \"$1/$2\" && directory=$1 && shift 3 &&"
+    " \"$@\"\n"
+    "status=$?\n"
+    "rm -rf \"$directory\"\n"
+    "exit $status";
 
 /* $1 the environment; then the command. As a login shell finds conda (launch/shepherd/child.c). */
 static const char with_conda[] =
@@ -39,7 +45,7 @@ static int add_script(json_t *command, const struct job_view *view, const struct
 {
     CLEANUP(free_ptr) char *interpreter = NULL;
     CLEANUP(free_ptr) char *argument = NULL;
-    CLEANUP(free_ptr) char *directory = xasprintf("/tmp/carma-capture-%" PRIu64, view->id);
+    CLEANUP(free_ptr) char *directory = xasprintf(COPY_OF_SCRIPT "%" PRIu64, view->id);
     CLEANUP(free_ptr) char *copy = NULL;
     const char *typed = spec->command.items[0], *slash = strrchr(typed, '/'), *name = slash ? slash + 1 : typed;
 
@@ -75,8 +81,9 @@ static int add_command(json_t *command, const struct job_view *view, const struc
     return rc;
 }
 
-static json_t *environment_of(const struct job_spec *spec)
+static json_t *environment_of(const struct job_spec *spec, bool bare)
 {
+    static const char gpus[] = "CUDA_VISIBLE_DEVICES=";
     static const char path[] = "PYTHONPATH=";
     CLEANUP(free_ptr) char *ours = install_path("share/carma/python/carma_auto");
     CLEANUP(free_ptr) char *variable = xasprintf("%s%s", path, ours);
@@ -84,6 +91,8 @@ static json_t *environment_of(const struct job_spec *spec)
 
     for (size_t i = 0; i < spec->environment.count; i++) {
         const char *item = spec->environment.items[i];
+        if (bare && strncmp(item, gpus, strlen(gpus)) == 0)
+            continue;
         if (strncmp(item, path, strlen(path)) != 0) {
             add(list, item);
         } else if (item[strlen(path)]) {
@@ -92,6 +101,8 @@ static json_t *environment_of(const struct job_spec *spec)
         }
     }
     add(list, variable);
+    if (bare)
+        add(list, gpus); /* they are there */
     add(list, "CARMA_AUTO_CAPTURE_FD=" RESULT_FD);
     free(variable);
     variable = xasprintf("CARMA_AUTO_CAPTURE_GPUS=%" PRIu32, spec->gpus);
@@ -99,23 +110,50 @@ static json_t *environment_of(const struct job_spec *spec)
     return list;
 }
 
-int capture_ask(const struct daemon *daemon, const struct job_view *view, char **text, struct error *err)
+/* What is common to both requests. Takes over the two lists. */
+static char *request_text(const struct daemon *daemon, const struct job_view *view, json_t *environment,
+                          json_t *command, unsigned time_s, size_t result_bytes, bool bare)
 {
     const struct job_spec spec = job_view_spec(view);
     const struct cgroup_place *place = cgroup_place();
     CLEANUP(free_ptr) char *group = place->base ? cgroup_locate(place->mounts, place->base) : NULL;
-    json_t *command = json_array(), *request;
-    int rc = add_command(command, view, &spec, err);
-
-    request = json_pack(
+    json_t *request = json_pack(
         "{s:I, s:I, s:s?, s:s, s:o, s:o, s:i, s:I, s:i, s:[s, s], s:I}", "uid", (json_int_t)view->wants->uid, "gid",
         (json_int_t)(view->gid >= 0 ? view->gid : view->wants->uid), "user", view->gid >= 0 ? view->user : NULL,
-        "directory", spec.directory, "environment", environment_of(&spec), "command", command, "time_s", CAPTURE_TIME_S,
+        "directory", spec.directory, "environment", environment, "command", command, "time_s", (int)time_s,
         "memory_bytes", (json_int_t)CAPTURE_MEMORY_BYTES, "cores", CAPTURE_CORES, "hidden",
-        daemon->config.state_directory, daemon->config.socket, "result_bytes_max", (json_int_t)CAPTURE_OUTPUT_BYTES);
+        daemon->config.state_directory, daemon->config.socket, "result_bytes_max", (json_int_t)result_bytes);
+    char *text;
+
+    if (bare)
+        json_object_set_new(request, "without_sandbox", json_true());
     if (group)
         json_object_set_new(request, "cgroup", json_string(group));
-    *text = rc == 0 ? json_dumps(request, JSON_COMPACT) : NULL;
+    text = json_dumps(request, JSON_COMPACT);
     json_decref(request);
+    return text;
+}
+
+int capture_ask(const struct daemon *daemon, const struct job_view *view, bool bare, char **text, struct error *err)
+{
+    const struct job_spec spec = job_view_spec(view);
+    json_t *command = json_array();
+    int rc = add_command(command, view, &spec, err);
+
+    *text = NULL;
+    if (rc == 0)
+        *text = request_text(daemon, view, environment_of(&spec, bare), json_incref(command), CAPTURE_TIME_S,
+                             CAPTURE_OUTPUT_BYTES, bare);
+    json_decref(command);
     return rc;
+}
+
+char *capture_ask_look(const struct daemon *daemon, const struct job_view *view, bool bare, const json_t *marks)
+{
+    json_t *command = json_array(), *environment = json_pack("[s, s]", "PATH=/usr/bin:/bin", "LC_ALL=C");
+
+    add_shell(command, "/bin/sh", "-c", look_script());
+    for (size_t i = 0; i < json_array_size(marks); i++)
+        add(command, marks_path(marks, i));
+    return request_text(daemon, view, environment, command, LOOK_TIME_S, LOOK_OUTPUT_BYTES, bare);
 }

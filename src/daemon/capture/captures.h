@@ -5,21 +5,14 @@
 #ifndef CARMA_DAEMON_CAPTURE_CAPTURES_H
 #define CARMA_DAEMON_CAPTURE_CAPTURES_H
 
-#include "daemon/daemon.h"
+#include "daemon/capture/recording.h"
 
 #define CAPTURES_MOST 2
 
-enum capture_outcome {
-    CAPTURE_ESTIMATED,
-    CAPTURE_NOTHING, /* it ran, and no training step was recorded that an estimate could be made of */
-    CAPTURE_FAILED,  /* it did not run to its end */
-    CAPTURE_DROPPED, /* the job ended before */
-    CAPTURE_OUTCOMES
-};
-
 const char *capture_outcome_name(uint32_t outcome); /* "estimated", ... */
 
-/* Finds out, beside the loop, whether the sandbox can be had; where not, the log says why and nothing is captured. */
+/* Finds out, beside the loop, whether the sandbox can be had; where not, the log says why, and only those are captured
+ * that ask for it. */
 struct captures *captures_new(struct daemon *daemon);
 void captures_free(struct captures *captures); /* ends those that run; run the loop until all is freed */
 

@@ -41,7 +41,7 @@ static const struct metric metrics[] = {
     {"carma_captures_total", PROMETHEUS_COUNTER, PROMETHEUS_WHOLE, METRIC_OF_CAPTURE, metric_captures, 0,
      "Automatic captures by outcome, since carmad began: the job was estimated, nothing was recorded to estimate it "
      "from, "
-     "the capture failed, or it was dropped since the job had ended."},
+     "the capture failed, it was dropped since the job had ended, or a kept one was used."},
     {"carma_queue_wait_seconds", PROMETHEUS_HISTOGRAM, PROMETHEUS_NANO, METRIC_OF_WAIT, NULL, 0,
      "How long jobs waited from their submission to their first start."},
 

@@ -178,7 +178,9 @@ static int64_t unused_since(const struct node *node, const struct job_view *view
 
 static void judge(struct node *node, struct job_view *view, int64_t now_ns)
 {
-    int64_t since_ns = view->state == JOB_RUNNING ? unused_since(node, view) : -1;
+    const struct job *job = core_find_job(node->daemon->core, view->id);
+    bool runs = view->state == JOB_RUNNING && !(job && job->suspended);
+    int64_t since_ns = runs ? unused_since(node, view) : -1;
     bool unused = now_ns - since_ns >= node->daemon->config.idle_report_ns;
     char text[UNITS_TEXT];
 

@@ -68,6 +68,10 @@ void actions_submit(struct daemon *daemon, struct http_request *request)
 {
     struct submitting *submitting;
 
+    if (daemon->config.engine == ENGINE_SLURM && request->uid != 0) {
+        http_reply_error(request, 403, "this node is Slurm's: submit with sbatch");
+        return;
+    }
     if (engine_trouble(daemon->engine)) {
         http_reply_error(request, 503, "cannot store jobs now: %s; try again later", engine_trouble(daemon->engine));
         return;
@@ -89,6 +93,11 @@ static void change(struct daemon *daemon, struct http_request *request, const st
     struct record input = {.type = type, .at_ns = nodetime_now_ns(), .job = view->id};
     struct error err;
 
+    if (view->wants->external) {
+        http_reply_error(request, 409, "job %" PRIu64 " is Slurm's job %" PRId64 ": use scancel or scontrol", view->id,
+                         view->common->spec.slurm_job);
+        return;
+    }
     if (job_state_ended(view->state)) {
         http_reply_error(request, 409, "job %" PRIu64 " has already ended: it is %s", view->id,
                          job_state_name(view->state));

@@ -10,6 +10,8 @@
 #include "base/nodetime.h"
 #include "core/sharing.h"
 #include "core/ledger.h"
+#include "daemon/account/past_runs.h"
+#include "daemon/lease/leases.h"
 #include "daemon/metrics/metrics.h"
 #include "daemon/metrics/prometheus.h"
 #include "daemon/node/node.h"
@@ -38,6 +40,12 @@ bool requests_read_number(const char *text, size_t digits, uint64_t otherwise, u
     return true;
 }
 
+/* They are of its user's own jobs. */
+static json_t *run_times_of(const struct daemon *daemon, const struct job_view *view, enum access_view access)
+{
+    return access == ACCESS_ALL ? past_runs_times(daemon->past_runs, view->workload) : json_null();
+}
+
 static void get_job(struct daemon *daemon, struct http_request *request, const struct job_view *view)
 {
     enum access_view access = access_view_of(request->uid, view->wants->uid);
@@ -48,6 +56,7 @@ static void get_job(struct daemon *daemon, struct http_request *request, const s
     json_object_set_new(json, "strays", node_strays_to_json(daemon->node, view->id));
     json_object_set_new(json, "failure", has_failure ? ending_to_json(view, &status) : json_null());
     json_object_set_new(json, "estimate", access == ACCESS_ALL ? job_view_estimate_to_json(view) : json_null());
+    json_object_set_new(json, "run_times", run_times_of(daemon, view, access));
     http_reply(request, 200, json);
 }
 
@@ -101,9 +110,14 @@ static char *sentence_of(const struct job_view *view, enum access_view access)
     case JOB_REFUSED:
         return xstrdup("can never run on this node");
     case JOB_LOST:
-        return xstrdup("its shepherd died, and its processes were killed");
+        return xstrdup(view->exit.cause == EXIT_ORPHAN ? "its processes have gone, and nobody said how they ended"
+                                                       : "its shepherd died, and its processes were killed");
     case JOB_TIMEOUT:
         return xstrdup("was ended by its time limit");
+    case JOB_RETURNED:
+        return xstrdup("crashed, and went back to the one who had asked for the lease");
+    case JOB_EXPIRED:
+        return xstrdup(view->exited ? "was placed, and no process came to use it" : "was not placed in time");
     case JOB_CANCELLED:
         return xstrdup("was cancelled");
     case JOB_COMPLETED:
@@ -130,11 +144,11 @@ static void get_explanation(struct daemon *daemon, struct http_request *request,
     for (uint32_t i = 0; reason.code != REASON_NONE && i < core_gpu_count(daemon->core); i++)
         json_array_append_new(gpus, explain_gpu(daemon, view, i, now_ns));
     http_reply(request, 200,
-               json_pack("{s:I, s:s, s:o, s:s, s:s?, s:s, s:o, s:o}", "id", (json_int_t)view->id, "state",
+               json_pack("{s:I, s:s, s:o, s:s, s:s?, s:s, s:o, s:o, s:o}", "id", (json_int_t)view->id, "state",
                          job_state_name(view->state), "reason", reason_to_json(&reason, now_ns), "text",
                          sentence ? sentence : reason_format(&reason, now_ns, text), "last_end", last_end, "memory",
                          memory, "estimate", access == ACCESS_ALL ? job_view_estimate_to_json(view) : json_null(),
-                         "gpus", gpus));
+                         "run_times", run_times_of(daemon, view, access), "gpus", gpus));
 }
 
 #define DEFAULT_SPAN_S 3600
@@ -248,6 +262,10 @@ void requests_handle(struct http_request *request, void *user)
     path += strlen(API_PREFIX);
     if (strcmp(path, "jobs") == 0 && strcmp(request->method, "POST") == 0)
         actions_submit(daemon, request);
+    else if (strcmp(path, "leases") == 0 || strncmp(path, "leases/", 7) == 0)
+        leases_handle(daemon->leases, request, path + 6);
+    else if (strcmp(path, "capacity") == 0)
+        leases_get_capacity(daemon->leases, request);
     else if (strncmp(path, "jobs/", 5) == 0)
         handle_job(daemon, request, path + 5);
     else if (strcmp(path, "whatif") == 0 || strncmp(path, "whatif/", 7) == 0)

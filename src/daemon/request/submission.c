@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
+#include "daemon/account/past_runs.h"
 #include "daemon/engine/engine.h"
 #include "daemon/engine/repeats.h"
 #include "daemon/fit.h"
@@ -104,6 +105,10 @@ static void set_wants(const struct config *config, const struct job_spec *spec, 
 /* Their content is in the estimate and the key: nothing needs them again. */
 static void drop_texts(struct job_spec *spec)
 {
+    if (spec->capture && spec->capture_name && strcmp(spec->capture_name, SPEC_CAPTURE_AUTO) == 0) {
+        free(spec->capture_name); /* a file of that name is not the wish */
+        spec->capture_name = xstrdup("./" SPEC_CAPTURE_AUTO);
+    }
     free_ptr(&spec->summary);
     free_ptr(&spec->capture);
     free_ptr(&spec->hf_config);
@@ -178,6 +183,10 @@ static int read_applicant(struct submission *submission, const json_t *json, str
 
     if (job_spec_from_json(json, spec, err) != 0 || check_host_memory(config, spec, err) != 0)
         return 400;
+    if (spec->engine || spec->cluster || spec->slurm_job >= 0 || spec->slurm_restart >= 0 || spec->slurm_node) {
+        error_set(err, EINVAL, "engine, cluster and slurm_... are what carma says of a lease: leave them out");
+        return 400;
+    }
     if (estimator_computes(config->estimator) && estimate_applicant(submission, applicant) != 0)
         return 400;
     set_wants(config, spec, &applicant->estimate, submission->uid, &applicant->wants);
@@ -305,6 +314,13 @@ static int check_applicants(struct submission *submission)
     for (size_t i = 0; i < submission->count; i++) {
         struct applicant *applicant = &submission->applicants[i];
         fit_request(submission->daemon->core, &applicant->wants);
+        if (job_spec_asks_for_capture(&applicant->spec) &&
+            submission->daemon->config.auto_capture == AUTO_CAPTURE_OFF) {
+            error_set(&submission->err, EINVAL,
+                      "job '%s': the setting auto_capture is off here: give the file of carma.capture, not 'auto'",
+                      applicant->spec.name);
+            return 422;
+        }
         if (!core_could_ever_run(submission->daemon->core, &applicant->wants, &why)) {
             error_set(&submission->err, EINVAL, "job '%s' can never run here: it %s", applicant->spec.name,
                       reason_format(&why, nodetime_now_ns(), text));
@@ -318,7 +334,11 @@ static void take_in(struct submission *submission, struct applicant *applicant)
 {
     struct daemon *daemon = submission->daemon;
     struct record input = {.type = RECORD_SUBMITTED, .at_ns = nodetime_now_ns(), .job = daemon->views.last_id + 1};
-    struct job_view *view = views_add(&daemon->views, input.job, &applicant->spec, &applicant->estimate);
+    struct job_view *view;
+
+    past_runs_correct(daemon->past_runs, &applicant->estimate);
+    applicant->wants.smact_permille = applicant->estimate.smact_permille;
+    view = views_add(&daemon->views, input.job, &applicant->spec, &applicant->estimate);
 
     job_view_set_environment(view, &submission->environments[applicant->environment]);
     job_view_set_user(view, submission->owner.user);

@@ -5,10 +5,12 @@
 
 #include "base/memory.h"
 #include "base/strbuf.h"
+#include "base/units.h"
 #include "core/ledger.h"
 #include "daemon/log.h"
 #include "daemon/node/node.h"
 #include "launch/device_filter.h"
+#include "launch/lease.h"
 
 static char *gpu_uuids(const struct daemon *daemon, const struct job_view *view)
 {
@@ -86,12 +88,24 @@ static void tell_user(struct launch_request *request, const struct job_view *vie
         request->gid = getegid();
 }
 
+/* Whoever starts its processes also limits them. The script is known for learning alone. */
+static void ask_for_lease(struct launch_request *request, struct job_spec *spec)
+{
+    request->lease = true;
+    request->limits = (struct cgroup_limits){0};
+    request->start_timeout_ns = LEASE_EXPIRES_MS * NS_PER_MS;
+    request->time_limit_ns = request->signal_before_ns = 0;
+    request->signal = 0;
+    request->script_directory = NULL;
+    spec->script = NULL;
+}
+
 int run_request_begin(const struct daemon *daemon, const struct job_view *view, bool filters_devices,
                       struct launch_request *request, struct launch_begun *begun, struct error *err)
 {
     CLEANUP(free_ptr) char *uuids = gpu_uuids(daemon, view);
     CLEANUP(free_ptr) char *devices = filters_devices ? devices_of(daemon, view) : NULL;
-    const struct job_spec spec = job_view_spec(view);
+    struct job_spec spec = job_view_spec(view);
 
     request->spec = &spec;
     request->job = view->id;
@@ -104,6 +118,8 @@ int run_request_begin(const struct daemon *daemon, const struct job_view *view, 
     request->time_limit_ns = spec.time_limit_ns > 0 ? spec.time_limit_ns : 0;
     request->signal = spec.signal_before_ns >= 0 ? (int)spec.signal : 0;
     request->signal_before_ns = spec.signal_before_ns >= 0 ? spec.signal_before_ns : 0;
+    if (view->wants->external)
+        ask_for_lease(request, &spec);
     tell_user(request, view);
     tell_memory(request, daemon, view);
     limit_mps(request, &daemon->config, view);

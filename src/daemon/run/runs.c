@@ -42,6 +42,7 @@ char *runs_script_directory_of(const struct runs *runs, const char *run_director
 static void run_free(struct run *run)
 {
     free(run->directory);
+    lease_release(&run->lease);
     free(run);
 }
 
@@ -49,13 +50,17 @@ struct run *runs_add(struct runs *runs, const struct job_view *view, const char 
                      uint64_t start_ticks)
 {
     struct run *run = xcalloc(1, sizeof *run);
+    struct error err;
 
     *run = (struct run){.job = view->id,
                         .directory = xstrdup(directory),
                         .shepherd = shepherd,
                         .start_ticks = start_ticks,
                         .uid = view->wants->uid,
+                        .is_lease = view->wants->external,
                         .next = runs->first};
+    if (run->is_lease && lease_read(directory, &run->lease, &err) < 0)
+        daemon_log("job %" PRIu64 ": %s", view->id, err.text);
     runs->first = run;
     return run;
 }
@@ -122,7 +127,8 @@ uint64_t runs_owner_of(const struct runs *runs, pid_t pid)
                                                   .shepherd_start_ticks = run->start_ticks,
                                                   .process = run->status.process,
                                                   .process_start_ticks = run->status.process_start_ticks,
-                                                  .cgroup = run->status.cgroup};
+                                                  .cgroup = run->status.cgroup,
+                                                  .lease = run->is_lease ? &run->lease : NULL};
     }
     found = owner_find(pid, attempts, count);
     return found ? found->job : 0;

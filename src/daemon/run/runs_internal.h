@@ -7,6 +7,7 @@
 #include "daemon/run/runs.h"
 #include "daemon/run/mps_jobs.h"
 #include "launch/launch.h"
+#include "launch/lease.h"
 
 #define PREPARE_WALL_MS 10
 
@@ -15,6 +16,8 @@ struct run {
     char *directory; /* owned */
     pid_t shepherd;
     uint64_t start_ticks;
+    struct lease lease; /* of one that is a lease */
+    bool is_lease;
     struct launch_status status; /* as last read: where its processes are, how it ended */
     int64_t ended_wall_ns;       /* monotonic; when it was first seen to have ended; 0: it has not */
     uint32_t uid;

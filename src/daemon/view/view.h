@@ -74,7 +74,8 @@ struct job_view {
     int64_t energy_mj;        /* modelled (daemon/node/energy.h): not folded from records, but kept by the node */
     int64_t unused_since_ns; /* it runs, and has not used its GPUs since, for long enough to be told; -1: no. The node's
                                 too */
-    bool estimating;         /* its capture is under way (daemon/capture/captures.h): not folded from records either */
+    int32_t activity_permille; /* of an ended one, its workload's as observed; 0: never was. For its row of history */
+    bool estimating; /* its capture is under way (daemon/capture/captures.h): not folded from records either */
     struct job_progress *progress;    /* owned; while it runs, not folded from records; NULL: it says nothing */
     bool changed;                     /* since the store was last told (daemon/engine/snapshotter.h) */
     uint64_t version;                 /* views.version when the shown data last changed */

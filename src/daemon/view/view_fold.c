@@ -183,6 +183,11 @@ struct job_view *views_fold(struct views *views, const struct record *record)
         view->unfenced = record->requeued.unfenced;
         view->harmed += view->unfenced;
         break;
+    case RECORD_RETURNED:
+        view->reserved_bytes = record->returned.reserved_bytes;
+        view->reservation_source = record->returned.reservation_source;
+        fold_overuser(views, view, record->returned.overuser);
+        break;
     default:
         break;
     }

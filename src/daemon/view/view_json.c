@@ -35,6 +35,10 @@ static const char *end_in_words(const struct job_view *view, const struct core *
         return "its time limit had passed";
     case EXIT_LOST:
         return "it was lost";
+    case EXIT_ORPHAN:
+        return "its processes had gone, and nobody said how they ended";
+    case EXIT_EXPIRED:
+        return "no process came to use it";
     default:
         return NULL;
     }
@@ -222,6 +226,9 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "name", text_or_null(common_text_first(view->name)));
     json_object_set_new(json, "user", text_or_null(view->user));
     json_object_set_new(json, "uid", json_integer(view->wants->uid));
+    json_object_set_new(json, "engine", json_string(spec->engine ? spec->engine : "local"));
+    json_object_set_new(json, "cluster", text_or_null(spec->cluster));
+    json_object_set_new(json, "slurm_job", integer_or_null(spec->slurm_job, spec->slurm_job > 0));
     json_object_set_new(json, "state", json_string(job_state_name(view->state)));
     json_object_set_new(json, "letter", json_string(job_state_letter(view->state)));
     json_object_set_new(json, "gpus", json_integer(view->wants->gpus));

@@ -94,7 +94,6 @@ static int answer(const struct estimate_question *question, struct estimate *est
     rc = gpumemnet_classify(&input, gpumemnet_answering_kind(input.family), question->fold, &classes, err);
     if (rc)
         return rc;
-    estimate->source = "gpumemnet";
     estimate->median_bytes = gpumemnet_class_centre_bytes(&classes, classes.best);
     estimate->bytes = gpumemnet_class_upper_bytes(&classes, class_at(&classes, question->quantile_permille));
     /* not a class's lower edge, which is 0 for the first */

@@ -22,7 +22,7 @@ static struct tape_value part_of(struct model *model, struct tape_value whole, i
     return whole;
 }
 
-/* The tensor whose parts are taken: their gradients are put together into one of its size. */
+/* Views of parts of a tensor. Backward, their gradients are copied into one tensor of the whole size. */
 static struct tape_value split(struct model *model, struct tape_value whole)
 {
     struct tape_op op = {.inputs = &whole, .input_count = 1};
@@ -66,7 +66,8 @@ static struct tape_value attend_fused(struct model *model, struct tape_value inp
         int64_t wide = batch * t->heads * padded(length, FLASH_ROWS);
         op.scratch[op.scratch_count++] = wide * padded(t->head_width, FLASH_WIDTH) * FULL_BYTES;
         op.scratch[op.scratch_count++] = wide * FULL_BYTES;
-        for (int i = 1; i < 3 && t->kv_heads != t->heads; i++) /* gradients for each head, before they are summed up */
+        for (int i = 1; i < 3 && inputs[i].elements != elements;
+             i++) /* gradients for each head, before they are summed up */
             op.scratch[op.scratch_count++] = inputs[i].elements / t->kv_heads * t->heads * HALF_BYTES;
     } else {
         op.scratch[op.scratch_count++] = elements * FULL_BYTES;
@@ -166,7 +167,9 @@ struct tape_value model_attend(struct model *model, struct tape_value input, str
     if (model->lowering.autocast)
         for (int i = 0; i < 3; i++)
             parts[i] = model_cast(model, parts[i], HALF_BYTES);
-    math = !model->method->eager && t->kv_heads != t->heads && parts->element_bytes == FULL_BYTES;
+    for (int i = 1; i < 3 && model->method->repeated_heads; i++)
+        parts[i] = repeat(model, parts[i], parts[i].elements / t->kv_heads * t->heads);
+    math = !model->method->eager && parts[1].elements != parts[0].elements && parts->element_bytes == FULL_BYTES;
     if (model->method->eager || math)
         result = attend_eager(model, parts, rows, keys, causal, math);
     else

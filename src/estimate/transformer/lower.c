@@ -5,6 +5,7 @@
 #include "estimate/transformer/model.h"
 
 #define LOSS_BYTES      4
+#define LOSS_PARTS      8 /* torchtune's default; LitGPT's have 128 tokens: a quarter of 512, a tenth of 1304 */
 #define SHARD_BUCKET    INT64_C(500000000) /* elements that DeepSpeed reduces at once (reduce_bucket_size) */
 #define GATHERED_BLOCKS 2                  /* that are whole at a time: the one at work and the next */
 
@@ -182,14 +183,17 @@ static struct tape_value run_head(struct model *model, struct tape_value input)
     return model_linear(model, input, &model->head);
 }
 
-/* In full precision of a decoder, whose model casts the logits, and under autocast, whose log softmax reads them as
- * they are. */
+/* In full precision for a decoder: its model casts the logits. One that hands them out so shifts them by a copy, as
+ * those of Transformers before 4.46. Under autocast also, but without a copy: log softmax reads the logits as they are.
+ */
 static struct tape_value log_softmax(struct model *model, struct tape_value logits)
 {
     struct tape_op op = {.inputs = &logits, .input_count = 1};
     struct tape_value result;
 
-    if (model->transformer->kind == TRANSFORMER_DECODER)
+    if (model->method->held_logits)
+        logits = model_unary(model, logits, 0, logits.elements);
+    else if (model->transformer->kind == TRANSFORMER_DECODER)
         logits = model_cast(model, logits, FULL_BYTES);
     result = lowering_run_saving(&model->lowering, &op, logits.elements,
                                  model->lowering.autocast ? FULL_BYTES : logits.element_bytes, true, NULL, 0);
@@ -197,34 +201,43 @@ static struct tape_value log_softmax(struct model *model, struct tape_value logi
     return result;
 }
 
-/* Of words, part by part: a part's gradient is gone when the next one's is made, and its logarithms alone stay. */
+/* Of words, part by part, each in full precision: a part's logarithms alone stay. Its gradients, of the logarithms and
+ * of the logits, are gone when the next part's are made. */
 static struct tape_value lose_by_parts(struct model *model, struct tape_value logits)
 {
-    struct tape_op op = {.inputs = &logits, .input_count = 1};
-    int64_t logarithms = tape_bytes(&logits);
+    int64_t logarithms = logits.elements * FULL_BYTES, part = logarithms / LOSS_PARTS;
+    struct tape_op op = {.inputs = &logits, .input_count = 1, .scratch = {part, part}, .scratch_count = 2};
     struct tape_value result =
-        lowering_run_saving(&model->lowering, &op, model->tokens, logits.element_bytes, false, &logarithms, 1);
+        lowering_run_saving(&model->lowering, &op, model->tokens, FULL_BYTES, false, &logarithms, 1);
 
     tape_drop(&model->lowering.tape, logits.tensor);
     return result;
 }
 
-/* Cross entropy; without a head, a sum. The logits stay until the loss is there. */
+/* Cross entropy; without a head, a sum. The logits stay until the loss is there, or as long as the training loop has
+ * them. It has them in full precision where Lightning runs in half (convert_output of its HalfPrecision) or the model
+ * casts them, as Transformers' did before 4.46. By parts, a part's gradient takes the place of its logarithms: the
+ * program has the gradient beside all of these, and lets the logits go for it. */
 static void learn(struct model *model, struct tape_value logits)
 {
     struct tape *tape = &model->lowering.tape;
-    struct tape_value loss = model_keep(model, &logits), held = loss;
+    struct tape_value held = model->method->held_logits ? model_cast(model, logits, FULL_BYTES) : logits;
+    struct tape_value loss = model_keep(model, &held);
+    bool holds = model->method->held_logits && !model->method->chunked_loss;
 
     if (model->transformer->head == HEAD_LANGUAGE && model->method->chunked_loss)
         loss = lose_by_parts(model, loss);
     else if (model->transformer->head != HEAD_NONE)
         loss = log_softmax(model, loss);
     loss = model_unary(model, loss, KEEPS_INPUT, 1);
-    tape_drop(tape, held.tensor);
+    if (!holds)
+        tape_drop(tape, held.tensor);
     tape_end_autocast(tape);
     tape->at.phase = PHASE_BACKWARD;
     tape_drop(tape, loss.tensor);
     tape_backward(tape, loss.node, LOSS_BYTES);
+    if (holds)
+        tape_drop(tape, held.tensor);
 }
 
 static void take_input(struct model *model)

@@ -37,6 +37,8 @@ static bool take_word(const char *word, struct method *method)
         {"eager", offsetof(struct method, eager), true},
         {"adapter_bf16", offsetof(struct method, adapter_bf16), true},
         {"chunked_loss", offsetof(struct method, chunked_loss), true},
+        {"held_logits", offsetof(struct method, held_logits), true},
+        {"repeated_heads", offsetof(struct method, repeated_heads), true},
         {"adapter_dropout", offsetof(struct method, adapter_dropout), true},
         {"targets=qv", offsetof(struct method, targets), TARGETS_QV},
         {"targets=attention", offsetof(struct method, targets), TARGETS_ATTENTION},

@@ -72,11 +72,13 @@ enum sharding { SHARDING_NONE, SHARDING_ZERO1, SHARDING_ZERO2, SHARDING_ZERO3, S
 /* How it is trained, beyond `struct training`. Of several GPUs: the memory of one. */
 struct method {
     uint8_t tuning, targets, sharding;
-    bool checkpointing; /* of each layer's activations */
-    bool eager;         /* attention with a matrix of scores */
+    bool checkpointing;  /* of each layer's activations */
+    bool eager;          /* attention with a matrix of scores */
+    bool repeated_heads; /* the model copies keys and values for each head of a group before a fused kernel */
     bool adapter_dropout;
     bool adapter_bf16; /* the adapters' own precision; else full, as PEFT makes it */
-    bool chunked_loss; /* cross entropy by parts of the batch, in the logits' precision */
+    bool chunked_loss; /* cross entropy by parts of the batch */
+    bool held_logits;  /* in full precision, by the training loop until the step ends */
     int64_t rank;
     int64_t accumulation; /* batches for each step of the optimizer */
     int64_t sequence;     /* tokens; not of TRANSFORMER_VISION */
@@ -85,7 +87,8 @@ struct method {
 
 #define METHOD_TEXT                                                                                                    \
     "full, lora, qlora, rank=N, targets=qv|attention|all, adapter_dropout, adapter_bf16, checkpointing, eager, "       \
-    "chunked_loss, accumulate=N, zero1, zero2, zero3, fsdp, world=N"
+    "repeated_heads, "                                                                                                 \
+    "chunked_loss, held_logits, accumulate=N, zero1, zero2, zero3, fsdp, world=N"
 
 #define SEQUENCE_DEFAULT 512 /* tokens */
 

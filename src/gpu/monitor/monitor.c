@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/install.h"
+#include "base/last_line.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
@@ -24,7 +25,6 @@
 #define LEFT_MAX        3    /* children that are left behind at a time; more would not get further either */
 #define FREE_TIMEOUT_MS 2000 /* ms */
 #define READ_ROOM       65536
-#define LINE_ROOM       320
 #define TEXT_ROOM       640
 
 /* The life of the child that is looked after:
@@ -52,10 +52,8 @@ struct child {
     uv_pipe_t frames;
     uv_pipe_t complaints;
     struct gpu_frame_decoder decoder;
-    char line[LINE_ROOM]; /* its last output on stderr */
-    size_t line_length;
-    bool line_ended;
-    struct child *next; /* of those left behind */
+    struct last_line complaint; /* on stderr */
+    struct child *next;         /* of those left behind */
 };
 
 struct gpu_monitor {
@@ -207,7 +205,7 @@ static void take_end(struct gpu_monitor *monitor)
                  child->exit_signal, strsignal(child->exit_signal));
     else
         snprintf(text, sizeof text, "%s ended with status %" PRId64 "%s%s; trying again", monitor->program,
-                 child->exit_status, child->line_length ? ": " : "", child->line);
+                 child->exit_status, child->complaint.length ? ": " : "", child->complaint.text);
     monitor->child = NULL;
     close_child(child);
     start_later(monitor);
@@ -341,25 +339,13 @@ static void on_frames(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer
         on_pipe_end(child, stream);
 }
 
-/* Keeps the last line. */
 static void on_complaints(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
 {
     struct child *child = stream->data;
 
-    for (ssize_t i = 0; i < count; i++) {
-        char c = buffer->base[i];
-        if (c == '\n') {
-            child->line_ended = true;
-            continue;
-        }
-        if (child->line_ended)
-            child->line_length = 0;
-        child->line_ended = false;
-        if (child->line_length + 1 < sizeof child->line)
-            child->line[child->line_length++] = (unsigned char)c < ' ' || c == 0x7f ? '?' : c;
-        child->line[child->line_length] = '\0';
-    }
-    if (count < 0)
+    if (count > 0)
+        last_line_add(&child->complaint, buffer->base, (size_t)count);
+    else if (count < 0)
         on_pipe_end(child, stream);
 }
 

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/signals.h"
 #include "base/strbuf.h"
 #include "launch/cgroup.h"
 #include "launch/shepherd/checkpoint.h"
@@ -103,16 +104,6 @@ static void leave_session_keyring(void)
 {
     if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) >= 0)
         syscall(SYS_keyctl, KEYCTL_LINK, KEY_SPEC_USER_KEYRING, KEY_SPEC_SESSION_KEYRING);
-}
-
-static void reset_signals(void)
-{
-    sigset_t none;
-
-    for (int i = 1; i <= SIGRTMAX; i++)
-        signal(i, SIG_DFL); /* fails for SIGKILL, SIGSTOP and the C library's own: nothing to reset there */
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
 static const char *why_not_opened(int code)
@@ -234,6 +225,20 @@ static bool is_set(const struct request *request, const char *variable)
 /* JAX takes three quarters of a GPU's memory at its start, and TensorFlow all of it, for any model. */
 static const char *const preallocation[] = {"XLA_PYTHON_CLIENT_PREALLOCATE=false", "TF_FORCE_GPU_ALLOW_GROWTH=true"};
 
+void child_print_variables(const struct request *request, struct strbuf *text)
+{
+    size_t count;
+    struct strbuf *own = own_variables(request, NULL, &count);
+
+    for (size_t i = 0; i < array_size(preallocation); i++)
+        strbuf_append(text, preallocation[i], strlen(preallocation[i]) + 1);
+    for (size_t i = 0; i < count; i++) {
+        strbuf_append(text, own[i].text, own[i].length + 1);
+        strbuf_release(&own[i]);
+    }
+    free(own);
+}
+
 static char **job_environment(const struct request *request, const struct strbuf *own, size_t own_count)
 {
     char **result = xcalloc(request->environment_count + own_count + array_size(preallocation) + 1, sizeof *result);
@@ -319,6 +324,8 @@ static void await_request(int report_fd, struct request *request)
         _exit(EXIT_NOT_RUN);
     if (request_map(fd, request, &err) < 0 || script_place(request, &err) < 0)
         fail(report_fd, err.text);
+    if (request->lease)
+        _exit(EXIT_NOT_RUN);
     close(fd);
 }
 
@@ -335,7 +342,7 @@ void child_run(const char *shepherd, pid_t parent, const char *cgroup, int repor
     if (cgroup)
         cgroup_enter(cgroup);
     inherit_reset();
-    reset_signals();
+    signals_reset();
     end_with(parent);
     await_request(report_fd, request);
     if (child_become_user(request, &err) < 0)

@@ -73,7 +73,7 @@ static void tell_host_oom(struct shepherd *s)
 }
 
 /* The facts to find out about a job that failed. */
-static void examine(struct shepherd *s)
+void ending_examine(struct shepherd *s)
 {
     struct launch_status *status = &s->status;
     struct classify_verdict verdict;
@@ -123,7 +123,7 @@ void ending_conclude(struct shepherd *s)
     else
         status->exit_status = WEXITSTATUS(s->wait_status);
     if (status->exit_status != 0 && !status->stopped)
-        examine(s);
+        ending_examine(s);
     evidence = launch_evidence(status);
     evidence.requeue = s->request.requeue;
     status->cause = cause_decide(&evidence);

@@ -59,7 +59,7 @@ static void wake(const struct shepherd *s)
         send(fd, text, (size_t)length, MSG_NOSIGNAL);
 }
 
-static bool stop_is_pending(const struct shepherd *s)
+bool shepherd_stop_is_pending(const struct shepherd *s)
 {
     struct signalfd_siginfo info;
 
@@ -83,7 +83,7 @@ static void write_last_status(struct shepherd *s)
         if (!said)
             shepherd_complain(&err);
         said = true;
-        if (code == -ENOENT || stop_is_pending(s)) /* ENOENT: the run directory was removed */
+        if (code == -ENOENT || shepherd_stop_is_pending(s)) /* ENOENT: the run directory was removed */
             return;
         sleep(WRITE_PAUSE_S);
     }
@@ -176,7 +176,7 @@ static int write_script(struct shepherd *s, struct error *err)
     status_set_message(&s->status, why.text, strlen(why.text));
     shepherd_write_status(s);
     while (error_is_passing(code)) {
-        if (stop_is_pending(s))
+        if (shepherd_stop_is_pending(s))
             return error_set(err, ECANCELED, "cancelled before it was started");
         sleep(WRITE_PAUSE_S);
         code = script_write(&s->request, err);
@@ -202,7 +202,7 @@ static void watch(struct shepherd *s)
         poll(ready, 4, deadlines_wait_ms(s));
         start_read_report(s);
         progress_turn(s);
-        if (stop_is_pending(s)) {
+        if (shepherd_stop_is_pending(s)) {
             s->status.stopped = true;
             ending_begin(s);
         }
@@ -278,25 +278,30 @@ static int shepherd_run(struct shepherd *s, struct error *err)
     }
     group_limit(s);
     group_filter_devices(s); /* while the job's process becomes its user */
-    if (failed == 0)
+    if (s->request.lease)
+        failed = lease_prepare(s, &why);
+    else if (failed == 0)
         progress_begin(s);
     if (!spawn_await_go(REQUEST_FD) || (code = create_status(s, err)) < 0) {
         withdraw(s);
         return code;
     }
     close(REQUEST_FD);
-    if (failed == 0)
+    if (failed == 0 && !s->request.lease)
         failed = write_script(s, &why);
-    if (failed == 0) {
+    if (failed == 0 && !s->request.lease) {
         release_job(s);
-    } else {
+    } else if (failed != 0) {
         shepherd_launch_failed(s, why.text);
         kill_job(s);
     }
     status_close_first(s->first_fd, s->request.run_directory);
     if (s->process > 0)
         watch(s);
-    ending_conclude(s);
+    if (s->request.lease && failed == 0)
+        lease_watch(s);
+    else
+        ending_conclude(s);
     if (!s->abandoned)
         leave_nothing(s);
     write_last_status(s);

@@ -54,6 +54,7 @@ void shepherd_complain(const struct error *err);
 void shepherd_write_status(struct shepherd *s);   /* and has the daemon look at it */
 void shepherd_publish_status(struct shepherd *s); /* which may wait until it looks by itself */
 void shepherd_launch_failed(struct shepherd *s, const char *text);
+bool shepherd_stop_is_pending(const struct shepherd *s);
 
 /* ---- group.c: the job's control group ---- */
 
@@ -88,7 +89,14 @@ int deadlines_wait_ms(const struct shepherd *s);
 
 void ending_begin(struct shepherd *s); /* SIGTERM, and time to act on it */
 void ending_kill(struct shepherd *s);
-bool ending_reap(struct shepherd *s); /* whether somebody is left */
+bool ending_reap(struct shepherd *s);    /* whether somebody is left */
+void ending_examine(struct shepherd *s); /* why it failed, as far as its output and the kernel say */
 void ending_conclude(struct shepherd *s);
+
+/* ---- lease.c: instead of a process ---- */
+
+/* Before the first status: ends the process that was forked, and writes the variables down. */
+int lease_prepare(struct shepherd *s, struct error *err);
+void lease_watch(struct shepherd *s); /* to its end, with the cause */
 
 #endif

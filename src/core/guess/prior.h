@@ -1,5 +1,5 @@
 /* The likely GPU memory of a job of unknown need: the distribution over this server's completed workloads. It begins
- * with a published one. Integers only.
+ * with a published one. What is known of other workloads of its program comes on top (kin.h). Integers only.
  *
  * Each workload counts once, with the memory of its first completed run. A job of a workload with history never asks,
  * so the question is always about a new one. The published distribution counts as a hundred workloads. Once two hundred
@@ -43,8 +43,15 @@ void prior_refresh(struct core *core);
 /* A run of the job has completed, with so much memory on a GPU: before the workload learns of it. */
 void prior_completed(struct core *core, const struct job *job, int64_t bytes);
 
-/* The request of a job of unknown need on each GPU; -1: whole GPUs. Never more than a GPU has, or its user may have. */
-int64_t prior_request(const struct core *core, const struct record_submitted *wants);
+/* Bins that a workload on a GPU of this size can be in, the bin of a need, and the quantile of needs with such weights.
+ */
+uint32_t prior_bins(int64_t largest_bytes);
+uint32_t prior_bin(int64_t bytes);
+int64_t prior_weighted_quantile(const int64_t *weights, int64_t permille, int64_t largest_bytes);
+
+/* A request of a job of unknown need on each GPU, of which likely_bytes are enough; -1: whole GPUs. Never more than a
+ * GPU has, or its user may have. */
+int64_t prior_request(const struct core *core, const struct record_submitted *wants, int64_t likely_bytes);
 
 /* Whether that is the job's request. */
 bool prior_speaks_for(const struct core *core, const struct job *job);

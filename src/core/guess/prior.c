@@ -1,4 +1,4 @@
-#include "core/prior.h"
+#include "core/guess/prior.h"
 
 #include <string.h>
 
@@ -40,16 +40,34 @@ void prior_init(struct prior *prior)
     memcpy(prior->parts, shipped_parts, sizeof shipped_parts);
 }
 
-/* The upper edge of the bin in which the quantile lies: nobody knows where within it. */
-static int64_t quantile(const struct prior *prior, int64_t permille, int64_t largest_bytes)
+uint32_t prior_bins(int64_t largest_bytes)
 {
-    int64_t sum = 0, below = 0;
-    uint32_t count = 0;
+    uint32_t count = 1;
 
-    while (count < PRIOR_BINS && (count == 0 || upper_edge(count - 1) < largest_bytes))
-        sum += prior->parts[count++];
+    while (count < PRIOR_BINS && upper_edge(count - 1) < largest_bytes)
+        count++;
+    return count;
+}
+
+uint32_t prior_bin(int64_t bytes)
+{
+    uint32_t bin = 0;
+
+    while (bin < PRIOR_BINS - 1 && upper_edge(bin) < bytes)
+        bin++;
+    return bin;
+}
+
+/* The upper edge of the bin in which the quantile lies: nobody knows where within it. */
+int64_t prior_weighted_quantile(const int64_t *weights, int64_t permille, int64_t largest_bytes)
+{
+    uint32_t count = prior_bins(largest_bytes);
+    int64_t sum = 0, below = 0;
+
+    for (uint32_t bin = 0; bin < count; bin++)
+        sum += weights[bin];
     for (uint32_t bin = 0; sum && bin < count; bin++) {
-        below += prior->parts[bin];
+        below += weights[bin];
         if (below * 1000 >= sum * permille)
             return upper_edge(bin) < largest_bytes ? upper_edge(bin) : largest_bytes;
     }
@@ -59,11 +77,15 @@ static int64_t quantile(const struct prior *prior, int64_t permille, int64_t lar
 void prior_refresh(struct core *core)
 {
     struct prior *prior = &core->prior;
-    int64_t likely = quantile(prior, core->config.prior_quantile_permille, core->largest_gpu_bytes);
-    int64_t careful = quantile(prior, PRIOR_CAREFUL_PERMILLE, core->largest_gpu_bytes);
+    int64_t weights[PRIOR_BINS], likely, careful;
+    bool changed = kins_refresh(core);
 
+    for (uint32_t bin = 0; bin < PRIOR_BINS; bin++)
+        weights[bin] = prior->parts[bin];
+    likely = prior_weighted_quantile(weights, core->config.prior_quantile_permille, core->largest_gpu_bytes);
+    careful = prior_weighted_quantile(weights, PRIOR_CAREFUL_PERMILLE, core->largest_gpu_bytes);
     careful = careful > likely ? careful : likely;
-    if (likely == prior->likely_bytes && careful == prior->careful_bytes)
+    if (likely == prior->likely_bytes && careful == prior->careful_bytes && !changed)
         return;
     prior->changed = ++core->openings;
     prior->likely_bytes = likely;
@@ -74,17 +96,17 @@ void prior_refresh(struct core *core)
 void prior_completed(struct core *core, const struct job *job, int64_t bytes)
 {
     struct prior *prior = &core->prior;
-    uint32_t bin = 0, sum = 0;
+    uint32_t sum = 0;
 
     if (!core->config.learn || bytes <= 0 || (job->profile && job->profile->runs))
         return;
-    while (bin < PRIOR_BINS - 1 && upper_edge(bin) < bytes)
-        bin++;
-    prior->parts[bin] += PRIOR_WORKLOAD_PARTS;
-    for (bin = 0; bin < PRIOR_BINS; bin++)
+    prior->parts[prior_bin(bytes)] += PRIOR_WORKLOAD_PARTS;
+    for (uint32_t bin = 0; bin < PRIOR_BINS; bin++)
         sum += prior->parts[bin];
-    for (bin = 0; sum > MOST_PARTS && bin < PRIOR_BINS; bin++)
+    for (uint32_t bin = 0; sum > MOST_PARTS && bin < PRIOR_BINS; bin++)
         prior->parts[bin] -= prior->parts[bin] / 2;
+    if (job->profile)
+        kin_completed(core, job->profile, bytes);
     prior_refresh(core);
 }
 
@@ -95,14 +117,14 @@ static int64_t within_limits(const struct core *core, const struct record_submit
     return bytes < most ? bytes : most;
 }
 
-int64_t prior_request(const struct core *core, const struct record_submitted *wants)
+int64_t prior_request(const struct core *core, const struct record_submitted *wants, int64_t likely_bytes)
 {
     const struct core_config *config = &core->config;
 
     if (!config->learn || config->memory_view != MEMORY_RESERVE || config->prior_quantile_permille == 0 ||
         wants->exclusive)
         return -1;
-    return within_limits(core, wants, core->prior.likely_bytes);
+    return within_limits(core, wants, likely_bytes);
 }
 
 bool prior_speaks_for(const struct core *core, const struct job *job)
@@ -115,7 +137,7 @@ bool prior_speaks_for(const struct core *core, const struct job *job)
 
 int64_t prior_fence_bytes(const struct core *core, const struct job *job, const struct record_placed *placed)
 {
-    int64_t fence = fence_around(within_limits(core, job->wants, core->prior.careful_bytes));
+    int64_t fence = fence_around(within_limits(core, job->wants, kin_careful_bytes(core, job)));
 
     for (uint32_t i = 0; i < placed->count; i++) {
         int64_t free_bytes = gpu_free_bytes(core, core->gpus[placed->gpus[i]]);

@@ -1,0 +1,63 @@
+-- For sbatch, srun and salloc, as the user: a job that names its model and not its memory is estimated before it is queued.
+-- Copy it to the folder of slurm.conf, or join it with the cli_filter.lua that is there: the functions carma_* stand alone.
+local CARMA = "/usr/bin/carma"
+-- Whether nodes count gpusm, 1000 for each GPU: the SM activity of a job beside its memory.
+local COUNT_SM = false
+
+local function quoted(word)
+  return "'" .. tostring(word):gsub("'", "'\\''") .. "'"
+end
+
+-- The command that estimates by these options; nil where they name no model.
+function carma_estimate_command(options)
+  local words = { quoted(CARMA), "estimate", "--json" }
+  for _, name in ipairs({ "summary", "capture", "hf-config", "batch-size" }) do
+    if options["carma-" .. name] then
+      words[#words + 1] = "--" .. name .. "=" .. quoted(options["carma-" .. name])
+    end
+  end
+  local model = options["carma-summary"] or options["carma-capture"] or options["carma-hf-config"]
+  return model and table.concat(words, " ") .. " 2>&1"
+end
+
+-- MiB of GPU memory and permille of SM activity of carma's answer; nil where it has none.
+function carma_read_estimate(answer)
+  local bytes = answer:match('"memory_bytes"%s*:%s*(%d+)')
+  local activity = tonumber(answer:match('"sm_activity"%s*:%s*([%d.]+)') or "")
+  return bytes and math.ceil(tonumber(bytes) / 2 ^ 20), activity and math.ceil(activity * 1000)
+end
+
+function slurm_cli_setup_defaults(options, early)
+  return slurm.SUCCESS
+end
+
+function slurm_cli_pre_submit(options, offset)
+  local given = options["spank"] and options["spank"]["carma"]
+  local command = given and given["carma-mem"] == nil and carma_estimate_command(given)
+  if not command then
+    return slurm.SUCCESS
+  end
+  local pipe = io.popen(command)
+  local answer = pipe and pipe:read("*a") or ""
+  if pipe then
+    pipe:close()
+  end
+  local mib, activity = carma_read_estimate(answer)
+  if not mib then
+    slurm.log_error("carma: the model's need of GPU memory cannot be estimated: %s Name it: --carma-mem=12G", answer)
+    return slurm.ERROR
+  end
+  local gpus = tonumber(given["carma-gpus"] or "1") or 1
+  local gres = string.format("gpumem:%dM", mib * gpus)
+  if COUNT_SM and activity then
+    gres = gres .. string.format(",gpusm:%d", activity * gpus)
+  end
+  options["gres"] = options["gres"] and options["gres"] .. "," .. gres or gres
+  return slurm.SUCCESS
+end
+
+function slurm_cli_post_submit(offset, job, step)
+  return slurm.SUCCESS
+end
+
+return slurm.SUCCESS

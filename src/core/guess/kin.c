@@ -1,0 +1,127 @@
+#include "core/guess/kin.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "core/core_internal.h"
+
+#define OCTAVE     8 /* bins */
+#define KIN_ENOUGH 3
+
+struct kin *kin_of_new(struct core *core, const char *workload)
+{
+    const char *end = strchr(workload, ':');
+    size_t length = end ? (size_t)(end - workload) : 0;
+    struct kin *kin;
+
+    if (length == 0)
+        return NULL;
+    HASH_FIND(hh, core->kins, workload, length, kin);
+    if (!kin) {
+        kin = xcalloc(1, sizeof *kin + length + 1);
+        memcpy(kin->program, workload, length);
+        HASH_ADD_KEYPTR(hh, core->kins, kin->program, length, kin);
+    }
+    kin->profiles++;
+    return kin;
+}
+
+static bool agree(const struct kin *kin)
+{
+    uint32_t first = 0, last = PRIOR_BINS - 1;
+
+    while (first < last && !kin->counts[first])
+        first++;
+    while (last > first && !kin->counts[last])
+        last--;
+    return kin->completed >= KIN_ENOUGH && last - first <= 1;
+}
+
+static bool set_likely(const struct core *core, struct kin *kin)
+{
+    uint32_t count = prior_bins(core->largest_gpu_bytes);
+    int64_t weights[PRIOR_BINS] = {0}, sum = 0, likely = 0;
+
+    for (uint32_t bin = 0; bin < count; bin++)
+        sum += core->prior.parts[bin];
+    for (uint32_t bin = 0; bin < count; bin++) {
+        uint32_t twice = bin + OCTAVE < count ? bin + OCTAVE : count - 1;
+        weights[bin] += 2 * (int64_t)core->prior.parts[bin] + sum * kin->counts[bin];
+        weights[twice] += sum * kin->counts[bin];
+    }
+    if (agree(kin))
+        likely = prior_weighted_quantile(weights, core->config.prior_quantile_permille, core->largest_gpu_bytes);
+    if (likely == kin->likely_bytes)
+        return false;
+    kin->likely_bytes = likely;
+    return true;
+}
+
+static void refresh(struct core *core, struct kin *kin)
+{
+    if (!set_likely(core, kin))
+        return;
+    core->prior.changed = ++core->openings;
+    alike_guesses_changed(core);
+}
+
+bool kins_refresh(struct core *core)
+{
+    bool changed = false;
+
+    for (struct kin *kin = core->kins; kin; kin = kin->hh.next)
+        if (kin->completed)
+            changed |= set_likely(core, kin);
+    return changed;
+}
+
+void kin_completed(struct core *core, const struct profile *profile, int64_t bytes)
+{
+    struct kin *kin = profile->kin;
+
+    if (!kin)
+        return;
+    kin->completed++;
+    kin->counts[prior_bin(bytes)]++;
+    refresh(core, kin);
+}
+
+void kin_forget_profile(struct core *core, const struct profile *profile)
+{
+    struct kin *kin = profile->kin;
+
+    if (!kin)
+        return;
+    if (--kin->profiles == 0) {
+        HASH_DEL(core->kins, kin);
+        free(kin);
+    } else if (profile->runs) {
+        kin->completed--;
+        kin->counts[prior_bin(profile->first_bytes)]--;
+        refresh(core, kin);
+    }
+}
+
+int64_t kin_likely_bytes(const struct core *core, const struct job *job)
+{
+    const struct kin *kin = job->profile ? job->profile->kin : NULL;
+
+    return kin && kin->likely_bytes ? kin->likely_bytes : core->prior.likely_bytes;
+}
+
+int64_t kin_careful_bytes(const struct core *core, const struct job *job)
+{
+    int64_t likely = kin_likely_bytes(core, job);
+
+    return core->prior.careful_bytes > likely ? core->prior.careful_bytes : likely;
+}
+
+void kins_free(struct core *core)
+{
+    struct kin *kin, *next;
+
+    HASH_ITER (hh, core->kins, kin, next) {
+        HASH_DEL(core->kins, kin);
+        free(kin);
+    }
+}

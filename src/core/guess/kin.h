@@ -1,0 +1,45 @@
+/* Workloads of one program: its runs with other arguments. Where three of them or more needed the same, as far as the
+ * bins of the distribution tell (two neighbours at most), their arguments do not matter to memory. What they needed
+ * then says more of a job of unknown need than what all other workloads of the node did. Others are not gone by: a
+ * request that is lowered for two runs, or for runs that differ, runs jobs out of memory (docs/estimation.md).
+ *
+ * The program is the part of a workload's name before ':'. Its distribution is a Pólya urn: the node's distribution
+ * (prior.h) counts as much as one workload of the program, and each of these counts with the memory of its first
+ * completed run. Half of each counts as twice that memory: the next argument may matter. */
+#ifndef CARMA_CORE_KIN_H
+#define CARMA_CORE_KIN_H
+
+#include "base/hash.h"
+#include "core/guess/prior.h"
+
+struct profile;
+
+struct kin {
+    uint32_t profiles;           /* of the program */
+    uint32_t completed;          /* of them, those with a completed run */
+    uint32_t counts[PRIOR_BINS]; /* of these */
+    int64_t likely_bytes;        /* a cache, as of struct prior; 0: they needed unlike memory, or are too few */
+    UT_hash_handle hh;
+    char program[];
+};
+
+/* The workload's program; one more of its profiles is there. NULL: the name has none. */
+struct kin *kin_of_new(struct core *core, const char *workload);
+
+/* The profile is about to go. */
+void kin_forget_profile(struct core *core, const struct profile *profile);
+
+/* The first run of the profile has completed. */
+void kin_completed(struct core *core, const struct profile *profile, int64_t bytes);
+
+/* The distribution of the node, the configuration or the largest GPU is another. True: a likely need is, too. */
+bool kins_refresh(struct core *core);
+
+/* The likely need of a job of unknown need, by its program where its arguments do not matter; the careful one is the
+ * node's in any case: the next argument may be the one that does. */
+int64_t kin_likely_bytes(const struct core *core, const struct job *job);
+int64_t kin_careful_bytes(const struct core *core, const struct job *job);
+
+void kins_free(struct core *core);
+
+#endif

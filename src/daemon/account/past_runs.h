@@ -1,0 +1,38 @@
+/* What ended jobs tell of the next ones: how long runs of a workload took, and by how much the estimates of SM activity
+ * were off, by model and family. In memory, filled from the accounting when the daemon starts.
+ *
+ * A model is the family of networks and the bytes of its parameters (estimate/estimate.h): another batch size, another
+ * directory or another user is the same model. */
+#ifndef CARMA_DAEMON_ACCOUNT_PAST_RUNS_H
+#define CARMA_DAEMON_ACCOUNT_PAST_RUNS_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "api/spec_estimate.h"
+#include "base/error.h"
+#include "store/history.h"
+
+#define PAST_RUNS_KEPT   64    /* run times of a workload: the latest */
+#define PAST_RUNS_MOST   10000 /* workloads, and models: the latest; and rows that are read at the start */
+#define PAST_RUNS_FAMILY 16    /* bytes of a family's name, its NUL included */
+
+struct past_runs;
+
+struct past_runs *past_runs_new(void);
+void past_runs_free(struct past_runs *runs);
+
+/* The latest rows of the accounting. Before the first job ends. */
+int past_runs_load(struct past_runs *runs, const char *directory, struct error *err);
+
+/* A job has ended. Only completed ones count. */
+void past_runs_end(struct past_runs *runs, const struct store_history *row);
+
+/* Corrects the estimate's SM activity by what was observed (estimate/shrinkage.h). */
+void past_runs_correct(const struct past_runs *runs, struct job_estimate *estimate);
+
+/* {"runs", "median_ns", "low_ns", "high_ns"}: the completed runs that are kept; of their times the median, and the
+ * quantiles 0.1 and 0.9 by the nearest rank. A new reference; null: none. */
+json_t *past_runs_times(const struct past_runs *runs, const char *workload);
+
+#endif

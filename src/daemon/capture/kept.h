@@ -1,0 +1,44 @@
+/* Captures that are kept for later submissions, and the reasons why there are none: files of the state directory, a
+ * folder for each user. A user's job is never answered from another's folder.
+ *
+ * All but kept_key() reads and writes files: call it beside the loop. */
+#ifndef CARMA_DAEMON_CAPTURE_KEPT_H
+#define CARMA_DAEMON_CAPTURE_KEPT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "api/spec.h"
+#include "base/error.h"
+
+#define KEPT_AGE_S         (30 * 24 * 3600)
+#define KEPT_FAILURE_AGE_S 1800 /* what it lacked may be there by then: a data set, memory */
+#define KEPT_MOST          100  /* of a user */
+#define KEPT_BYTES         (32 << 20)
+
+struct kept_capture {
+    uint64_t job;  /* that it was made for */
+    json_t *marks; /* owned (daemon/capture/marks.h); NULL: not known, so that it is not kept */
+    char *text;    /* owned: the capture; NULL: none could be recorded */
+    char *said;    /* owned: where it is from, or why there is none */
+};
+
+void kept_release(struct kept_capture *kept);
+
+/* Of equal commands, arguments, scripts, directories and environments, without variables that differ from shell to
+ * shell. A name, no proof: it is looked for in the user's own folder only. */
+uint64_t kept_key(const struct job_spec *spec);
+
+/* Whether there is one that is not too old. It is the latest used then. */
+bool kept_load(const char *state_directory, uid_t uid, uint64_t key, struct kept_capture *kept);
+
+/* In place of an older one. Removes those of the user that are too many then. */
+int kept_store(const char *state_directory, uid_t uid, uint64_t key, const struct kept_capture *kept,
+               struct error *err);
+
+/* Removes what nobody has used for long. */
+void kept_prune(const char *state_directory);
+
+#endif

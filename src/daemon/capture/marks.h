@@ -1,0 +1,31 @@
+/* Marks of a capture: the files that decide what it records, each with a digest, as a JSON list of pairs. A capture is
+ * used again where all digests are as they were (docs/automatic-capture.md).
+ *
+ * The daemon never opens these files: their paths are a user's words. A shell in the sandbox prints the digests as that
+ * user, who can so deceive nobody but himself. */
+#ifndef CARMA_DAEMON_CAPTURE_MARKS_H
+#define CARMA_DAEMON_CAPTURE_MARKS_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+#include "api/spec.h"
+
+#define COPY_OF_SCRIPT "/tmp/carma-capture-" /* inside a sandbox only; a job's script is in the key */
+
+/* Words of the command that may be names of files, without digests. A new reference, as all here. */
+json_t *marks_of_words(const struct job_spec *spec);
+
+/* What a process says that it read: `files` and `packages` of its line. NULL: no list of a sensible size. */
+json_t *marks_of_answer(const json_t *header);
+
+const char *marks_path(const json_t *marks, size_t i);
+
+/* For `sh -c`: prints a line for each path, the SHA-256 of its first 4 MiB; of a directory that of the names of the
+ * packages installed there, sorted; "-" where there is neither. */
+const char *look_script(void);
+
+/* The same paths with the digests that it printed; NULL: it did not print them all. */
+json_t *marks_read(const json_t *marks, const char *output, size_t length);
+
+#endif

@@ -1,0 +1,302 @@
+#include "daemon/capture/recording.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "daemon/capture/answer.h"
+#include "daemon/capture/ask.h"
+#include "daemon/capture/kept.h"
+#include "daemon/capture/marks.h"
+#include "daemon/capture/result.h"
+#include "daemon/log.h"
+#include "daemon/low_child.h"
+#include "daemon/node/node.h"
+
+#define BACKSTOP_S 30 /* for the sandbox itself, which has limits of its own */
+
+struct recording {
+    struct daemon *daemon;
+    char *program;       /* borrowed */
+    const char *missing; /* borrowed: why it runs without a sandbox; NULL: it has one */
+    void (*ended)(uint32_t outcome, void *user);
+    void *user;
+    uint64_t job, key;
+    uid_t uid;
+    bool fresh, dropped;
+    bool reused;             /* `kept` holds */
+    bool failed;             /* it did not run to its end */
+    struct low_child *child; /* NULL: none runs */
+    uv_work_t work;
+    json_t *words; /* owned: marks of the command's words; with digests once they were looked at */
+    bool looked;
+    /* A thread's input and result. */
+    struct job_spec spec; /* what an estimate needs of it: owned */
+    const struct estimator *estimator;
+    struct machine_profile profile;
+    int32_t quantile_permille;
+    char *output; /* owned */
+    size_t length;
+    struct kept_capture kept; /* `said` is NULL: there is none */
+    struct job_estimate estimate;
+    struct error err, store_err; /* the latter "": it is kept */
+    int rc;
+};
+
+static void end(struct recording *recording, uint32_t outcome)
+{
+    recording->ended(outcome, recording->user);
+    json_decref(recording->words);
+    job_spec_release(&recording->spec);
+    job_estimate_release(&recording->estimate);
+    kept_release(&recording->kept);
+    free(recording->output);
+    free(recording);
+}
+
+/* The job and its view where it still wants an estimate. */
+static const struct job *job_of(const struct recording *recording, struct job_view **view)
+{
+    const struct daemon *daemon = recording->daemon;
+    const struct job *job = recording->dropped ? NULL : core_find_job(daemon->core, recording->job);
+
+    *view = job ? views_find(&daemon->views, recording->job) : NULL;
+    return *view ? job : NULL;
+}
+
+/* ---- The end, on a thread of the pool: a capture is as large as a file that is submitted ---- */
+
+static void keep(struct recording *recording, struct capture_answer *answer)
+{
+    json_t *marks = recording->looked ? recording->words : NULL;
+    struct kept_capture *kept = &recording->kept;
+
+    if (marks && answer->marks)
+        json_array_extend(marks, answer->marks);
+    kept_release(kept);
+    *kept = (struct kept_capture){.job = recording->job,
+                                  .marks = json_incref(marks),
+                                  .text = steal_ptr(&answer->text),
+                                  .said = recording->rc == 0 ? steal_ptr(&answer->from) : xstrdup(recording->err.text)};
+    if (kept_store(recording->daemon->config.state_directory, recording->uid, recording->key, kept,
+                   &recording->store_err) == 0)
+        recording->store_err.text[0] = '\0';
+}
+
+static void take_new(struct recording *recording)
+{
+    struct capture_answer answer = {0};
+
+    if (!recording->failed)
+        recording->rc = capture_answer_read(recording->output, recording->length, &answer, &recording->err);
+    keep(recording, &answer);
+    capture_answer_release(&answer);
+}
+
+static void take_kept(struct recording *recording)
+{
+    const struct kept_capture *kept = &recording->kept;
+
+    if (!kept->text)
+        recording->rc = error_set(&recording->err, ENODATA, "%s (tried for job %" PRIu64 ")", kept->said, kept->job);
+}
+
+static void conclude(uv_work_t *work)
+{
+    struct recording *recording = work->data;
+    struct kept_capture *kept = &recording->kept;
+
+    if (recording->reused)
+        take_kept(recording);
+    else
+        take_new(recording);
+    if (recording->rc != 0)
+        return;
+    recording->spec.capture = steal_ptr(&kept->text);
+    recording->spec.capture_name =
+        recording->reused ? xasprintf("%s, made for job %" PRIu64, kept->said, kept->job) : xstrdup(kept->said);
+    recording->rc = job_estimate_make(&recording->estimate, &recording->spec, recording->estimator, &recording->profile,
+                                      recording->quantile_permille, &recording->err);
+    if (recording->missing && !recording->reused) {
+        CLEANUP(free_ptr) char *line = xasprintf("captured without a sandbox, as asked: %s", recording->missing);
+        spec_strings_add(&recording->estimate.warnings, line);
+    }
+}
+
+static void after_conclusion(uv_work_t *work, int canceled)
+{
+    struct recording *recording = work->data;
+    uint32_t outcome = recording->failed ? CAPTURE_FAILED : CAPTURE_NOTHING;
+    struct job_view *view;
+    const struct job *job = job_of(recording, &view);
+
+    (void)canceled; /* nobody does */
+    if (*recording->store_err.text)
+        daemon_log("the capture of job %" PRIu64 " is not kept: %s", recording->job, recording->store_err.text);
+    if (!job)
+        outcome = CAPTURE_DROPPED;
+    else if (recording->rc != 0)
+        result_say_why_not(recording->daemon, view, &recording->err);
+    else if (result_use(recording->daemon, view, job, &recording->estimate))
+        outcome = CAPTURE_ESTIMATED;
+    end(recording, job && recording->reused ? CAPTURE_REUSED : outcome);
+}
+
+/* ---- A new one ---- */
+
+static void on_captured(int rc, const char *output, size_t length, const struct error *err, void *user)
+{
+    struct recording *recording = user;
+
+    recording->child = NULL;
+    recording->failed = rc != 0;
+    recording->rc = rc;
+    recording->err = *err;
+    recording->output = xmalloc(length + 1);
+    memcpy(recording->output, output, length);
+    recording->length = length;
+    uv_queue_work(recording->daemon->loop, &recording->work, conclude, after_conclusion);
+}
+
+static void capture(struct recording *recording)
+{
+    static const struct low_child_limits limits = {.what = "capture",
+                                                   .too_long = "give --capture or --gpu-memory",
+                                                   .too_large = "give --capture or --gpu-memory",
+                                                   .time_s = CAPTURE_TIME_S + BACKSTOP_S,
+                                                   .memory_bytes = CAPTURE_MEMORY_BYTES,
+                                                   .output_bytes = CAPTURE_OUTPUT_BYTES};
+    struct daemon *daemon = recording->daemon;
+    char *argv[] = {recording->program, NULL};
+    CLEANUP(free_ptr) char *request = NULL;
+    struct job_view *view;
+
+    if (!job_of(recording, &view)) {
+        end(recording, CAPTURE_DROPPED);
+        return;
+    }
+    recording->rc = capture_ask(daemon, view, recording->missing != NULL, &request, &recording->err);
+    if (recording->rc == 0)
+        recording->rc = low_child_start(daemon->loop, argv, request, &limits, on_captured, recording, &recording->child,
+                                        &recording->err);
+    if (recording->rc != 0) {
+        result_say_why_not(daemon, view, &recording->err);
+        end(recording, CAPTURE_FAILED);
+    }
+}
+
+/* ---- A kept one ---- */
+
+static void on_looked(int rc, const char *output, size_t length, const struct error *err, void *user)
+{
+    struct recording *recording = user;
+    const json_t *asked = recording->kept.said ? recording->kept.marks : recording->words;
+    json_t *seen = rc == 0 ? marks_read(asked, output, length) : NULL;
+
+    (void)err; /* the capture says the same of the directory, or of the sandbox */
+    recording->child = NULL;
+    recording->reused = recording->kept.said && seen && json_equal(seen, recording->kept.marks);
+    recording->looked = seen != NULL;
+    for (size_t i = 0; seen && i < json_array_size(recording->words); i++)
+        json_array_set(recording->words, i, json_array_get(seen, i));
+    json_decref(seen);
+    if (recording->reused)
+        uv_queue_work(recording->daemon->loop, &recording->work, conclude, after_conclusion);
+    else
+        capture(recording);
+}
+
+static void look(struct recording *recording)
+{
+    static const struct low_child_limits limits = {.what = "look at its files",
+                                                   .too_long = "it is captured anew",
+                                                   .too_large = "it is captured anew",
+                                                   .time_s = LOOK_TIME_S + BACKSTOP_S,
+                                                   .memory_bytes = CAPTURE_MEMORY_BYTES,
+                                                   .output_bytes = LOOK_OUTPUT_BYTES};
+    char *argv[] = {recording->program, NULL};
+    CLEANUP(free_ptr) char *request = NULL;
+    struct job_view *view;
+    struct job_spec spec;
+
+    if (!job_of(recording, &view)) {
+        end(recording, CAPTURE_DROPPED);
+        return;
+    }
+    spec = job_view_spec(view);
+    recording->words = marks_of_words(&spec);
+    request = capture_ask_look(recording->daemon, view, recording->missing != NULL,
+                               recording->kept.said ? recording->kept.marks : recording->words);
+    if (low_child_start(recording->daemon->loop, argv, request, &limits, on_looked, recording, &recording->child,
+                        NULL) != 0)
+        capture(recording);
+}
+
+static void load(uv_work_t *work)
+{
+    struct recording *recording = work->data;
+
+    if (kept_load(recording->daemon->config.state_directory, recording->uid, recording->key, &recording->kept))
+        recording->reused = recording->fresh;
+    if (recording->reused)
+        conclude(work);
+}
+
+static void after_load(uv_work_t *work, int canceled)
+{
+    struct recording *recording = work->data;
+
+    if (recording->reused)
+        after_conclusion(work, canceled);
+    else
+        look(recording);
+}
+
+/* ---- From begin to end ---- */
+
+static void set_inputs(struct recording *recording, const struct job_view *view)
+{
+    const struct daemon *daemon = recording->daemon;
+    const struct job_spec *spec = &view->common->spec;
+
+    job_spec_init(&recording->spec);
+    recording->spec.batch_size = spec->batch_size;
+    recording->spec.optimizer = xstrdup(spec->optimizer);
+    recording->spec.precision = xstrdup(spec->precision);
+    recording->estimator = estimator_find(estimator_name(daemon->config.estimator));
+    recording->quantile_permille = daemon->config.estimate_quantile_permille;
+    node_machine_profile(daemon->node, &recording->profile);
+}
+
+struct recording *recording_new(struct daemon *daemon, char *program, const char *missing, const struct job_view *view,
+                                uint64_t key, bool fresh, void (*ended)(uint32_t outcome, void *user), void *user)
+{
+    struct recording *recording = xcalloc(1, sizeof *recording);
+
+    *recording = (struct recording){.daemon = daemon,
+                                    .program = program,
+                                    .missing = missing,
+                                    .ended = ended,
+                                    .user = user,
+                                    .job = view->id,
+                                    .key = key,
+                                    .uid = view->wants->uid,
+                                    .fresh = fresh,
+                                    .work.data = recording};
+    job_estimate_init(&recording->estimate);
+    set_inputs(recording, view);
+    uv_queue_work(daemon->loop, &recording->work, load, after_load);
+    return recording;
+}
+
+void recording_drop(struct recording *recording)
+{
+    if (recording->dropped)
+        return;
+    recording->dropped = true;
+    if (recording->child) {
+        low_child_free(steal_ptr(&recording->child));
+        end(recording, CAPTURE_DROPPED);
+    } /* else its thread ends soon */
+}

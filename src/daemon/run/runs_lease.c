@@ -1,0 +1,121 @@
+#include "daemon/run/runs_lease.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/proc.h"
+#include "daemon/run/runs_internal.h"
+#include "launch/cgroup.h"
+
+bool runs_is_lease(const struct job_view *view)
+{
+    return view->common->spec.engine;
+}
+
+static struct run *find(const struct runs *runs, uint64_t job)
+{
+    struct run *run = runs_run_of(runs, job);
+
+    return run && run->status.shepherd && (run->status.phase == LAUNCH_STARTING || run->status.phase == LAUNCH_RUNNING)
+               ? run
+               : NULL;
+}
+
+const struct lease *runs_lease_of(const struct runs *runs, uint64_t job, struct launch_status *status)
+{
+    const struct run *run = find(runs, job);
+
+    if (run)
+        *status = run->status;
+    return run ? &run->lease : NULL;
+}
+
+/* The group must hold nobody but the lease's processes: not carma's own. */
+static int check_group(const char *cgroup, struct error *err)
+{
+    CLEANUP(free_ptr) char *own = cgroup_of(getpid());
+    CLEANUP(close_fd) int fd = cgroup_open(cgroup);
+
+    if (fd < 0)
+        return error_set(err, ENOENT, "there is no control group '%.200s' of version 2: leave cgroup out", cgroup);
+    if (own && cgroup_is_within(own, cgroup))
+        return error_set(err, EINVAL, "control group '%.200s' has carmad in it: name the step's own", cgroup);
+    return 0;
+}
+
+static int take(struct lease *lease, const char *name, const struct lease_attach *attach, struct error *err)
+{
+    struct lease_step *step;
+    struct proc_stat stat;
+
+    for (size_t i = 0; i < attach->count; i++)
+        if (proc_read_stat(attach->pids[i], &stat) < 0)
+            return error_set(err, ENOENT, "there is no process %d", (int)attach->pids[i]);
+    if (!(step = lease_step(lease, name)))
+        return error_set(err, ENOSPC, "the lease has %d steps, which is the most", LEASE_MAX_STEPS);
+    for (size_t i = 0; i < attach->count; i++)
+        if (proc_read_stat(attach->pids[i], &stat) == 0 &&
+            !lease_add_task(lease, step, (struct lease_task){attach->pids[i], stat.start_ticks}))
+            return error_set(err, ENOSPC, "the lease has %d processes, which is the most", LEASE_MAX_TASKS);
+    if (attach->cgroup) {
+        free(step->cgroup);
+        step->cgroup = xstrdup(attach->cgroup);
+    }
+    return 0;
+}
+
+static int tell(const struct run *run, struct error *err)
+{
+    int code = lease_write(run->directory, &run->lease, err);
+
+    if (code == 0)
+        lease_wake(run->status.shepherd, run->status.shepherd_start_ticks);
+    return code;
+}
+
+int runs_lease_attach(struct runs *runs, uint64_t job, const char *step, const struct lease_attach *attach,
+                      struct error *err)
+{
+    struct run *run = find(runs, job);
+    int code;
+
+    if (!run || run->lease.ended)
+        return error_set(err, ENOENT, "lease %" PRIu64 " is not under way", job);
+    /* its own group is watched by itself */
+    if (attach->cgroup && strcmp(attach->cgroup, run->status.cgroup) != 0 &&
+        (code = check_group(attach->cgroup, err)) < 0)
+        return code;
+    code = take(&run->lease, step, attach, err);
+    return code < 0 ? code : tell(run, err);
+}
+
+int runs_lease_end(struct runs *runs, uint64_t job, const struct lease_end *end, struct error *err)
+{
+    struct run *run = find(runs, job);
+    int code;
+
+    if (!run)
+        return error_set(err, ENOENT, "lease %" PRIu64 " is not under way", job);
+    if (run->lease.ended)
+        return 0;
+    run->lease.ended = true;
+    run->lease.stopped = end->stopped;
+    run->lease.exit_status = end->exit_status;
+    run->lease.signal = end->signal;
+    free(run->lease.output);
+    run->lease.output = end->output ? xstrdup(end->output) : NULL;
+    code = tell(run, err);
+    run->lease.ended = code == 0; /* else it is said again */
+    return code;
+}
+
+int runs_lease_environment(const struct runs *runs, uint64_t job, char **text, size_t *length, struct error *err)
+{
+    const struct run *run = find(runs, job);
+
+    return run ? lease_read_environment(run->directory, text, length, err)
+               : error_set(err, ENOENT, "lease %" PRIu64 " is not under way", job);
+}

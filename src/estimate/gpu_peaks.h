@@ -1,0 +1,16 @@
+/* Arithmetic peaks of GPUs, dense, from the makers' data sheets (NVIDIA: V100, T4, A100, A10, A30, L4, L40S, H100,
+ * H200; Ampere and Ada architecture papers for GeForce), in tenths of TFLOP/s. GeForce: with sums in fp32, as PyTorch
+ * has them. */
+#ifndef CARMA_ESTIMATE_GPU_PEAKS_H
+#define CARMA_ESTIMATE_GPU_PEAKS_H
+
+#include <stdint.h>
+
+struct gpu_peaks {
+    const char *gpu;          /* as NVML names it */
+    int32_t fp32, tf32, half; /* tf32 0: it has none */
+};
+
+const struct gpu_peaks *gpu_peaks_find(const char *gpu); /* NULL: not known */
+
+#endif

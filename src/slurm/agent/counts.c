@@ -1,0 +1,96 @@
+#include "slurm/agent/counts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "slurm/plugin/size.h"
+
+bool counts_property(const char *line, const char *name, char *value, size_t size)
+{
+    size_t length = strlen(name);
+
+    for (const char *at = strstr(line, name); at; at = strstr(at + 1, name)) {
+        size_t wide;
+
+        if ((at > line && at[-1] != ' ') || at[length] != '=')
+            continue;
+        wide = strcspn(at + length + 1, " \n");
+        if (wide >= size)
+            return false;
+        snprintf(value, size, "%.*s", (int)wide, at + length + 1);
+        return true;
+    }
+    return false;
+}
+
+bool counts_read_node(const char *list, int64_t gpus, struct counts_node *node)
+{
+    int64_t memory, big;
+
+    if (gpus < 1 || !size_of_gres(list, "gpumem", &memory))
+        return false;
+    *node =
+        (struct counts_node){.gpus = gpus, .whole_bytes = memory / gpus, .has_big = size_of_gres(list, "gpubig", &big)};
+    return true;
+}
+
+/* The next entry of a list, without "gres:"; its length in *wide. NULL at the end. */
+static const char *next_entry(const char **at, size_t *wide)
+{
+    const char *entry = *at;
+
+    if (!entry || !*entry)
+        return NULL;
+    *wide = strcspn(entry, ",");
+    *at = entry[*wide] ? entry + *wide + 1 : NULL;
+    if (strncmp(entry, "gres:", 5) == 0) {
+        entry += 5;
+        *wide -= 5;
+    }
+    return entry;
+}
+
+static bool is_named(const char *entry, size_t wide, const char *name)
+{
+    size_t length = strlen(name);
+
+    return wide >= length && strncmp(entry, name, length) == 0 && (wide == length || entry[length] == ':');
+}
+
+void counts_request(const char *old, const struct counts_node *node, int64_t gpus, int64_t bytes, struct text *list)
+{
+    const char *entry;
+    size_t wide = 0;
+
+    if (bytes > node->whole_bytes)
+        bytes = node->whole_bytes;
+    text_printf(list, "gpumem:%lldM", (long long)((bytes + MIB - 1) / MIB * gpus));
+    if (node->has_big && bytes > node->whole_bytes / 2)
+        text_printf(list, ",gpubig:%lld", (long long)gpus);
+    while ((entry = next_entry(&old, &wide)))
+        if (!is_named(entry, wide, "gpumem") && !is_named(entry, wide, "gpubig"))
+            text_printf(list, ",%.*s", (int)wide, entry);
+}
+
+void counts_lower(const char *list, int64_t gpus, int64_t usable, struct text *lowered)
+{
+    const char *entry;
+    size_t wide = 0;
+
+    while ((entry = next_entry(&list, &wide))) {
+        int64_t count;
+        const char *name = is_named(entry, wide, "gpumem")   ? "gpumem"
+                           : is_named(entry, wide, "gpubig") ? "gpubig"
+                           : is_named(entry, wide, "gpusm")  ? "gpusm"
+                                                             : NULL;
+
+        text_printf(lowered, "%s", lowered->length > 0 ? "," : "");
+        if (!name || !size_of_gres(entry, name, &count))
+            text_add(lowered, entry, wide);
+        else if (strcmp(name, "gpumem") == 0)
+            text_printf(lowered, "gpumem:%lldM", (long long)(count / gpus * usable / MIB));
+        else
+            text_printf(lowered, "%s:%lld", name, (long long)(count / gpus * usable));
+    }
+}

@@ -1,0 +1,29 @@
+/* Requests as Slurm counts them: lists of GRES. */
+#ifndef CARMA_SLURM_AGENT_COUNTS_H
+#define CARMA_SLURM_AGENT_COUNTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "slurm/plugin/text.h"
+
+/* The value of " NAME=value" in a line of scontrol's, up to the next blank. false: not there, or too long. */
+bool counts_property(const char *line, const char *name, char *value, size_t size);
+
+/* A node's counts for whole GPUs. */
+struct counts_node {
+    int64_t gpus;
+    int64_t whole_bytes; /* gpumem of one GPU */
+    bool has_big;
+};
+
+/* Of a node's list "gpumem:160G,gpubig:4". false: it counts no gpumem. */
+bool counts_read_node(const char *list, int64_t gpus, struct counts_node *node);
+
+/* A job's list with another request of memory on each of its GPUs; other GRES of `old` stay. */
+void counts_request(const char *old, const struct counts_node *node, int64_t gpus, int64_t bytes, struct text *list);
+
+/* A node's list with gpumem, gpubig and gpusm lowered to `usable` of its GPUs. */
+void counts_lower(const char *list, int64_t gpus, int64_t usable, struct text *lowered);
+
+#endif

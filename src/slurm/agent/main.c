@@ -1,0 +1,148 @@
+/* carma-slurm-agent, one on each node of a Slurm cluster that shares its GPUs by carma. It schedules nothing. */
+#include <argp.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/units.h"
+#include "base/usage.h"
+#include "slurm/agent/node.h"
+#include "slurm/agent/orders.h"
+#include "slurm/plugin/http.h"
+
+enum { SOON_MS = 100, CARMAD_MS = 3000 };
+
+static volatile sig_atomic_t stopping;
+
+static void on_signal(int number)
+{
+    stopping = 1;
+}
+
+void agent_say(const char *format, ...)
+{
+    va_list list;
+    char text[1024];
+
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    fprintf(stderr, "carma-slurm-agent: %s\n", text);
+}
+
+int agent_ask(const struct agent *agent, const char *method, const char *path, const json_t *body, json_t **reply,
+              struct error *err)
+{
+    struct client *client = NULL;
+    int status = 0, rc = client_open(agent->socket, &client, err);
+
+    if (rc)
+        return rc;
+    client_set_timeout(client, CARMAD_MS);
+    rc = client_call(client, method, path, body, &status, reply, err);
+    if (!rc)
+        rc = client_check(status, *reply, err);
+    client_free(client);
+    return rc;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct agent *agent = state->input;
+    struct error err;
+    int64_t seconds;
+
+    switch (key) {
+    case 's':
+        agent->socket = arg;
+        return 0;
+    case 'd':
+        agent->spool = arg;
+        return 0;
+    case 'n':
+        agent->node = arg;
+        return 0;
+    case 'p':
+        if (parse_integer(arg, 1, 3600, &seconds, &err))
+            usage_error(state, "--period: %s", err.text);
+        agent->period_ms = seconds * 1000;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp_option table[] = {
+    {"socket", 's', "PATH", 0, "carmad's socket (default: /run/carma/carma.sock)"},
+    {"spool", 'd', "FOLDER", 0, "where libcarma_spank.so leaves its orders (default: /var/lib/carma-slurm)"},
+    {"node", 'n', "NAME", 0, "Slurm's name of this node (default: the host's, up to the first dot)"},
+    {"period", 'p', "SECONDS", 0, "between looks at the GPUs and leases (default: 5)"},
+    {0}};
+
+static const struct argp argp = {
+    table, parse, NULL,
+    "Puts jobs of Slurm back into its queue whose GPU memory did not suffice or was not free, "
+    "lowers a node's counts while GPUs are lost, and notes on each job what it used."};
+
+static const struct manual manual = {
+    .name = "carma-slurm-agent",
+    .section = 8,
+    .summary = "takes care of Slurm's jobs that share GPUs by carma",
+    .invocation = "carma-slurm-agent",
+    .argp = &argp,
+    .see_also = "carma(1), carmad(8)",
+};
+
+/* Until an order comes, or the time is over. */
+static void wait_for_order(int watch, int64_t ms)
+{
+    struct pollfd one = {.fd = watch, .events = POLLIN};
+    char events[4096];
+
+    if (ms > 0 && poll(&one, 1, (int)ms) > 0 && read(watch, events, sizeof events) < 0 && errno != EAGAIN)
+        agent_say("inotify: %s", strerror(errno));
+}
+
+int main(int argc, char **argv)
+{
+    static char host[64];
+    struct agent agent = {
+        .socket = "/run/carma/carma.sock", .spool = "/var/lib/carma-slurm", .node = host, .period_ms = 5000};
+    struct sigaction action = {.sa_handler = on_signal};
+    struct node_watch watch = {0};
+    struct error err;
+    int64_t next_look_ms = 0;
+    int orders = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+
+    gethostname(host, sizeof host - 1);
+    host[strcspn(host, ".")] = '\0';
+    usage_parse(&manual, argc, argv, &agent);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    if (file_make_dirs(agent.spool, 0700, &err) || orders < 0 ||
+        inotify_add_watch(orders, agent.spool, IN_MOVED_TO) < 0) {
+        agent_say("--spool=%s cannot be watched: %s", agent.spool, strerror(errno));
+        return 1;
+    }
+    while (!stopping) {
+        bool waiting = orders_carry_out(&agent);
+        int64_t left;
+
+        if (http_now_ms() >= next_look_ms) {
+            node_look(&agent, &watch);
+            next_look_ms = http_now_ms() + agent.period_ms;
+        }
+        left = next_look_ms - http_now_ms();
+        wait_for_order(orders, waiting && left > SOON_MS ? SOON_MS : left);
+    }
+    node_watch_release(&watch);
+    close(orders);
+    return 0;
+}

@@ -1,0 +1,515 @@
+/* libcarma_spank.so: the GPUs of a Slurm job on this node are a lease of its carmad. No callback fails but
+ * task_init_privileged, where a failure ends the task alone: anywhere else Slurm would drain the node. Slurm does the
+ * counting of memory; this asks for what has been counted, and hands a job that carmad cannot hold back to
+ * carma-slurm-agent. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#pragma GCC visibility push(default) /* Slurm looks these names up */
+#include <slurm/spank.h>
+SPANK_PLUGIN(carma, 1)
+#pragma GCC visibility pop
+
+#include "slurm/plugin/http.h"
+#include "slurm/plugin/json.h"
+#include "slurm/plugin/lease.h"
+#include "slurm/plugin/plugin.h"
+#include "slurm/plugin/run.h"
+#include "slurm/plugin/size.h"
+#include "slurm/plugin/spool.h"
+
+enum {
+    AGENT_WAIT_MS = 5000, /* for the agent to order a requeue while Slurm still holds the job running */
+    NOTE_WAIT_MS = 1000,  /* for it to note what a job used: Slurm takes no note of an ended job */
+    END_WAIT_MS = 5000,
+    QUERY_WAIT_MS = 3000,
+    SCRIPT_BYTES = 64 << 10,
+};
+#define STEP_BATCH       UINT32_C(0xfffffffb)
+#define STEP_EXTERN      UINT32_C(0xfffffffc)
+#define STEP_INTERACTIVE UINT32_C(0xfffffffa)
+
+static struct settings settings;
+static struct options options = {.gpus = 1};
+static int stderr_note = -1; /* a file without a name: the batch task writes there where its standard error goes */
+
+static int on_option(int value, const char *argument, int remote)
+{
+    if (options_set(&options, (enum option)value, argument))
+        return 0;
+    slurm_error("carma: '%s' is not a value of this option: see --help", argument);
+    return -1;
+}
+
+/* The last ones are read by cli_filter.lua at submission. */
+static struct spank_option table[] = {
+    {"carma-mem", "SIZE", "GPU memory that the job needs on each GPU, such as 12G", 1, OPTION_MEMORY, on_option},
+    {"carma-gpus", "N", "GPUs on each node (default: 1)", 1, OPTION_GPUS, on_option},
+    {"carma-share", "MODE", "how the GPUs are shared: mps or time-slice", 1, OPTION_SHARE, on_option},
+    {"carma-exclusive", NULL, "share the GPUs with no other job", 0, OPTION_EXCLUSIVE, on_option},
+    {"carma-summary", "FILE", "estimate the memory by this summary of the model", 1, OPTION_ESTIMATE, on_option},
+    {"carma-capture", "FILE", "estimate the memory by this capture of a training step", 1, OPTION_ESTIMATE, on_option},
+    {"carma-hf-config", "FILE", "estimate the memory by this Hugging Face configuration", 1, OPTION_ESTIMATE,
+     on_option},
+    {"carma-batch-size", "N", "with one of the last three: samples in a step on each GPU", 1, OPTION_ESTIMATE,
+     on_option},
+    SPANK_OPTIONS_TABLE_END,
+};
+
+/* What identifies a step; `cluster` and `node` by Slurm's environment, where callbacks have it. */
+struct step {
+    uint32_t job, step, restart;
+    char cluster[64], node[64], name[128], directory[512];
+};
+
+static void read_variable(spank_t spank, const char *name, char *value, size_t size, const char *otherwise)
+{
+    const char *own = getenv(name); /* slurmstepd's, or that of a prolog or epilog */
+    if (spank_getenv(spank, name, value, (int)size) != ESPANK_SUCCESS)
+        snprintf(value, size, "%s", own != NULL ? own : otherwise);
+}
+
+static void read_node(spank_t spank, char node[static 64])
+{
+    char host[64] = "localhost";
+    gethostname(host, sizeof(host) - 1);
+    host[strcspn(host, ".")] = '\0';
+    read_variable(spank, "SLURMD_NODENAME", node, 64, host);
+}
+
+static void read_settings(spank_t spank, int count, char **arguments)
+{
+    char node[64];
+    read_node(spank, node);
+    const char *wrong = settings_read(&settings, count, arguments, node);
+    if (wrong != NULL)
+        slurm_error("carma: plugstack.conf: '%s' is not an argument of libcarma_spank.so: socket=PATH spool=PATH "
+                    "scontrol=PATH wait=SECONDS(1-60)",
+                    wrong);
+}
+
+static void read_step(spank_t spank, struct step *step)
+{
+    *step = (struct step){0};
+    spank_get_item(spank, S_JOB_ID, &step->job);
+    spank_get_item(spank, S_JOB_STEPID, &step->step);
+    read_node(spank, step->node);
+    read_variable(spank, "SLURM_CLUSTER_NAME", step->cluster, sizeof(step->cluster), "slurm");
+    read_variable(spank, "SLURM_JOB_NAME", step->name, sizeof(step->name), "slurm");
+    read_variable(spank, "SLURM_SUBMIT_DIR", step->directory, sizeof(step->directory), "/");
+    int64_t restart = 0; /* Slurm tells its batch steps 0 always: the prolog has written it down */
+    if (spool_get(settings.spool, step->job, "restart", &restart))
+        step->restart = (uint32_t)restart;
+}
+
+static void name_step(const struct step *step, char text[static 16])
+{
+    if (step->step == STEP_BATCH)
+        strcpy(text, "batch");
+    else if (step->step == STEP_EXTERN)
+        strcpy(text, "extern");
+    else if (step->step == STEP_INTERACTIVE)
+        strcpy(text, "interactive");
+    else
+        snprintf(text, 16, "%u", step->step);
+}
+
+int slurm_spank_init(spank_t spank, int count, char **arguments)
+{
+    read_settings(spank, count, arguments);
+    spank_context_t context = spank_context();
+    if (context == S_CTX_SLURMD || context == S_CTX_JOB_SCRIPT)
+        return 0;
+    for (struct spank_option *option = table; option->name != NULL; option++)
+        if (spank_option_register(spank, option) != ESPANK_SUCCESS)
+            slurm_error("carma: Slurm does not take the option --%s", option->name);
+    return 0;
+}
+
+int slurm_spank_init_post_opt(spank_t spank, int count, char **arguments)
+{
+    uint32_t step = 0;
+    if (options.asked && spank_remote(spank) == 1 && spank_get_item(spank, S_JOB_STEPID, &step) == ESPANK_SUCCESS &&
+        step == STEP_BATCH)
+        stderr_note = memfd_create("carma-stderr", MFD_CLOEXEC);
+    return 0;
+}
+
+/* The value behind "NAME=" in a line of scontrol's; false where it is not there. */
+static bool read_property(const char *line, const char *name, char *value, size_t size)
+{
+    size_t length = strlen(name);
+    for (const char *at = strstr(line, name); at != NULL; at = strstr(at + 1, name)) {
+        if ((at > line && at[-1] != ' ') || at[length] != '=')
+            continue;
+        size_t wide = strcspn(at + length + 1, " \n");
+        if (wide >= size)
+            return false;
+        memcpy(value, at + length + 1, wide);
+        value[wide] = '\0';
+        return true;
+    }
+    return false;
+}
+
+/* Slurm's count is what the job has: the option still says the first request after a requeue with more, and says none
+ * where the request was estimated at submission. */
+static void write_down_count(uint32_t job)
+{
+    char id[16], list[512];
+    snprintf(id, sizeof(id), "%u", job);
+    char *argv[] = {settings.scontrol, (char *)"show", (char *)"job", (char *)"-o", id, NULL};
+    struct text said = {0};
+    int64_t count;
+    int code = run_output(argv, http_now_ms() + QUERY_WAIT_MS, &said);
+    if (code != 0 || said.bytes == NULL)
+        slurm_error("carma: %s does not tell job %u's GRES (%s): its option is taken", settings.scontrol, job,
+                    strerror(-code));
+    else if (read_property(said.bytes, "TresPerNode", list, sizeof(list)) && size_of_gres(list, "gpumem", &count))
+        spool_put(settings.spool, job, "gpumem", count);
+    text_release(&said);
+}
+
+/* true where the job was submitted with one of carma's options. */
+static bool read_job_options(spank_t spank)
+{
+    for (struct spank_option *option = table; option->name != NULL; option++) {
+        char *value = NULL;
+        if (spank_option_getopt(spank, option, option->has_arg ? &value : NULL) == ESPANK_SUCCESS)
+            options_set(&options, (enum option)option->val, value);
+    }
+    return options.asked;
+}
+
+int slurm_spank_job_prolog(spank_t spank, int count, char **arguments)
+{
+    read_settings(spank, count, arguments);
+    uint32_t job = 0;
+    if (!read_job_options(spank) || spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS)
+        return 0;
+    const char *restart = getenv("SLURM_JOB_RESTART_COUNT");
+    int64_t times = restart != NULL ? strtol(restart, NULL, 10) : 0;
+    spool_forget(settings.spool, job, "gpumem");
+    spool_forget(settings.spool, job, "status");
+    if (times > 0)
+        spool_put(settings.spool, job, "restart", times);
+    else
+        spool_forget(settings.spool, job, "restart");
+    if (times > 0 || options.memory_bytes == 0)
+        write_down_count(job);
+    return 0;
+}
+
+/* The smallest GPU of this node; 0: carmad does not tell. */
+static int64_t smallest_gpu(int64_t deadline_ms)
+{
+    struct text answer = {0};
+    int status = 0;
+    int64_t least = 0, size;
+    if (http_ask(settings.socket, "GET", "/v1/capacity", NULL, deadline_ms, &status, &answer) == 0 && status == 200) {
+        struct json walk = {0}, name, item;
+        struct json sizes = json_member(json_of(answer.bytes, answer.length), "memory_bytes");
+        while (json_next(sizes, &walk, &name, &item))
+            if (json_integer(item, &size) && (least == 0 || size < least))
+                least = size;
+    }
+    text_release(&answer);
+    return least;
+}
+
+/* A count of whole GPUs is no request of memory but one of the GPUs. */
+static void take_count(struct lease_request *request, int64_t deadline_ms)
+{
+    int64_t count = 0;
+    if (!spool_get(settings.spool, request->job, "gpumem", &count))
+        return;
+    int64_t each = count / request->gpus, least = smallest_gpu(deadline_ms);
+    bool whole = least > 0 && each >= least;
+    request->exclusive = request->exclusive || whole;
+    request->memory_bytes = whole ? 0 : each;
+}
+
+/* What carmad learns the job by: a batch script's text, a step's words. */
+static void read_command(spank_t spank, const struct step *step, struct text *command)
+{
+    int count = 0;
+    char **words = NULL;
+    if (spank_get_item(spank, S_JOB_ARGV, &count, &words) != ESPANK_SUCCESS || count < 1)
+        return;
+    if (step->step == STEP_BATCH) {
+        int fd = open(words[0], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        char part[4096];
+        ssize_t got;
+        while (fd >= 0 && command->length < SCRIPT_BYTES && (got = read(fd, part, sizeof(part))) > 0)
+            text_add(command, part, (size_t)got);
+        if (fd >= 0)
+            close(fd);
+        if (command->length > 0)
+            return;
+    }
+    for (int i = 0; i < count && command->length < SCRIPT_BYTES; i++)
+        text_printf(command, "%s%s", i > 0 ? " " : "", words[i]);
+}
+
+static void set_environment(spank_t spank, struct json environment)
+{
+    struct json walk = {0}, name, value;
+    char key[128], text[4096];
+    while (json_next(environment, &walk, &name, &value))
+        if (json_string(name, key, sizeof(key)) && json_string(value, text, sizeof(text)))
+            spank_setenv(spank, key, text, 1);
+}
+
+/* Slurm's own group of this job, where it has one in the unified hierarchy. */
+static bool read_own_group(char *path, size_t size)
+{
+    char text[1024];
+    int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+    if (fd >= 0)
+        close(fd);
+    if (length <= 0)
+        return false;
+    text[length] = '\0';
+    char *line = strstr(text, "0::/"), *job = line != NULL ? strstr(line, "/job_") : NULL;
+    if (job == NULL || strstr(line, "slurmstepd") == NULL)
+        return false;
+    job[1 + strcspn(job + 1, "/\n")] = '\0';
+    snprintf(path, size, "%s", line + 3);
+    return true;
+}
+
+/* From now on all that the task starts belongs to the lease. */
+static void enter_group(const char *group)
+{
+    char path[1024];
+    snprintf(path, sizeof(path), "%s/cgroup.procs", group);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || write(fd, "0", 1) != 1)
+        slurm_error("carma: %s cannot be entered: %s", path, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+}
+
+static int join(spank_t spank, const struct step *step, struct json lease, int64_t deadline_ms)
+{
+    int64_t id;
+    char name[16], group[512], own[512];
+    if (!json_integer(json_member(lease, "id"), &id))
+        return -EPROTO;
+    if (json_string(json_member(lease, "cgroup"), group, sizeof(group)))
+        enter_group(group);
+    name_step(step, name);
+    int code =
+        lease_attach(settings.socket, id, name, getpid(), read_own_group(own, sizeof(own)) ? own : NULL, deadline_ms);
+    if (code == 0)
+        set_environment(spank, json_member(lease, "environment"));
+    return code;
+}
+
+/* Hands the job to the agent, which puts it back into the queue. */
+static void hand_back(const struct step *step, const struct lease_request *request, int code, struct json answer)
+{
+    char error[384];
+    if (!json_string(json_member(answer, "error"), error, sizeof(error)))
+        snprintf(error, sizeof(error), "carmad at %s: %s", settings.socket, strerror(-code));
+    slurm_error("carma: %s has no GPU for job %u now (%s): it goes back to the queue where it may be requeued",
+                step->node, step->job, error);
+    char lines[640];
+    snprintf(lines, sizeof(lines), "never %d\nreason %s\n", code == -ERANGE, error);
+    code = spool_order(settings.spool, step->job, step->restart, "refused", lines);
+    if (code != 0)
+        slurm_error("carma: %s cannot be written: %s", settings.spool, strerror(-code));
+    else if (!spool_await(settings.spool, step->job, step->restart, "refused", http_now_ms() + AGENT_WAIT_MS))
+        slurm_error("carma: carma-slurm-agent does not answer: job %u waits for it in %s", step->job, settings.spool);
+}
+
+int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments)
+{
+    if (!options.asked)
+        return 0;
+    int64_t deadline_ms = http_now_ms() + settings.wait_ms;
+    read_settings(spank, count, arguments); /* now the node's name is known */
+    struct step step;
+    read_step(spank, &step);
+    spank_setenv(spank, "CUDA_VISIBLE_DEVICES", "", 1); /* whatever happens: no GPU that carmad has not given */
+    struct text command = {0}, answer = {0};
+    read_command(spank, &step, &command);
+    struct lease_request request = {
+        .cluster = step.cluster,
+        .node = step.node,
+        .name = step.name,
+        .directory = step.directory,
+        .command = command.bytes != NULL ? command.bytes : "",
+        .command_length = command.length,
+        .job = step.job,
+        .restart = step.restart,
+        .gpus = options.gpus,
+        .memory_bytes = options.memory_bytes,
+        .exclusive = options.exclusive,
+        .share = options.share[0] != '\0' ? options.share : NULL,
+    };
+    spank_get_item(spank, S_JOB_UID, &request.uid);
+    spank_get_item(spank, S_JOB_GID, &request.gid);
+    take_count(&request, deadline_ms);
+    int code = lease_take(settings.socket, &request, deadline_ms, &answer);
+    struct json lease = json_of(answer.bytes, answer.length);
+    if (code == 0)
+        code = join(spank, &step, lease, http_now_ms() + END_WAIT_MS);
+    if (code != 0)
+        hand_back(&step, &request, code, lease);
+    text_release(&command);
+    text_release(&answer);
+    return code == 0 ? 0 : -1;
+}
+
+/* As the user, after the redirections: slurmstepd will look there when the script has failed. */
+int slurm_spank_task_init(spank_t spank, int count, char **arguments)
+{
+    char path[4096];
+    ssize_t length = stderr_note >= 0 ? readlink("/proc/self/fd/2", path, sizeof(path)) : -1;
+    if (length > 0 && pwrite(stderr_note, path, (size_t)length, 0) != length)
+        slurm_error("carma: the place of the standard error cannot be noted: %s", strerror(errno));
+    return 0;
+}
+
+static void read_output(spank_t spank, struct text *output)
+{
+    char path[4097];
+    ssize_t length = stderr_note >= 0 ? pread(stderr_note, path, sizeof(path) - 1, 0) : -1;
+    if (length <= 0 || path[0] != '/')
+        return;
+    path[length] = '\0';
+    struct run_user user = {0};
+    gid_t *groups = NULL;
+    if (spank_get_item(spank, S_JOB_UID, &user.uid) != ESPANK_SUCCESS ||
+        spank_get_item(spank, S_JOB_GID, &user.gid) != ESPANK_SUCCESS ||
+        spank_get_item(spank, S_JOB_SUPPLEMENTARY_GIDS, &groups, &user.group_count) != ESPANK_SUCCESS)
+        return;
+    user.groups = groups;
+    int code = run_tail(path, &user, http_now_ms() + QUERY_WAIT_MS, output);
+    if (code != 0)
+        slurm_error("carma: the end of %s cannot be read: %s", path, strerror(-code));
+}
+
+/* Ended by the batch step already, or by carmad. */
+static bool is_over(struct json lease)
+{
+    static const char *const live[] = {"QUEUED", "SUBMITTED", "PLACED", "STARTING", "RUNNING"};
+    char state[24];
+
+    for (size_t i = 0; json_string(json_member(lease, "state"), state, sizeof state) && i < 5; i++)
+        if (strcmp(state, live[i]) == 0)
+            return false;
+    return true;
+}
+
+/* The lease of the step's job and restart on this node that has not ended; 0: there is none. */
+static int64_t find_lease(const struct step *step, int64_t deadline_ms)
+{
+    struct text answer = {0};
+    struct json walk = {0}, name, lease;
+    int64_t found = 0, id, restart;
+    char node[64];
+
+    if (lease_list(settings.socket, step->cluster, step->job, deadline_ms, &answer) == 0)
+        while (json_next(json_member(json_of(answer.bytes, answer.length), "leases"), &walk, &name, &lease))
+            if (json_integer(json_member(lease, "id"), &id) && !is_over(lease) &&
+                json_integer(json_member(lease, "restart"), &restart) && restart == step->restart &&
+                json_string(json_member(lease, "node"), node, sizeof node) && strcmp(node, step->node) == 0)
+                found = id;
+    text_release(&answer);
+    return found;
+}
+
+/* Leaves carmad's answer to the agent, and waits until Slurm has been told. */
+static void leave_to_agent(const struct step *step, bool stopped, const struct text *answer)
+{
+    char verdict[16] = "";
+    bool retry = json_string(json_member(json_of(answer->bytes, answer->length), "verdict"), verdict, sizeof verdict) &&
+                 strcmp(verdict, "retry") == 0 && !stopped;
+    const char *what = retry ? "retry" : "ended";
+    struct text lines = {0};
+    int code;
+
+    text_printf(&lines, "gpus %lld\nanswer ", (long long)options.gpus);
+    for (size_t i = 0; i < answer->length; i++)
+        text_add(&lines, answer->bytes[i] == '\n' ? " " : answer->bytes + i, 1);
+    text_add(&lines, "\n", 1);
+    code = lines.failed ? -ENOMEM : spool_order(settings.spool, step->job, step->restart, what, lines.bytes);
+    if (code != 0)
+        slurm_error("carma: %s cannot be written: %s", settings.spool, strerror(-code));
+    else if (!spool_await(settings.spool, step->job, step->restart, what,
+                          http_now_ms() + (retry ? AGENT_WAIT_MS : NOTE_WAIT_MS)))
+        slurm_error("carma: carma-slurm-agent does not answer: job %u waits for it in %s", step->job, settings.spool);
+    text_release(&lines);
+}
+
+static void end_lease(const struct step *step, int status, bool stopped, const struct text *output)
+{
+    int64_t deadline_ms = http_now_ms() + END_WAIT_MS;
+    int64_t id = find_lease(step, deadline_ms);
+    struct text answer = {0};
+    int code;
+
+    if (id == 0)
+        return;
+    code = lease_end(settings.socket, id, status, stopped, output, deadline_ms, &answer);
+    if (code == 0)
+        leave_to_agent(step, stopped, &answer);
+    else
+        slurm_error("carma: job %u's lease %lld cannot be ended (%s): carmad ends it when its processes have",
+                    step->job, (long long)id, strerror(-code));
+    text_release(&answer);
+}
+
+int slurm_spank_task_exit(spank_t spank, int count, char **arguments)
+{
+    struct step step;
+    struct text output = {0};
+    int64_t before = 0;
+    int status = 0;
+
+    if (!options.asked)
+        return 0;
+    read_settings(spank, count, arguments);
+    read_step(spank, &step);
+    spank_get_item(spank, S_TASK_EXIT_STATUS, &status);
+    if (step.step != STEP_BATCH) {
+        /* The lease is the allocation's, which may have more steps. Where there is no batch script, the epilog tells
+         * carmad the first failure. */
+        if (!spool_get(settings.spool, step.job, "status", &before) || before == 0)
+            spool_put(settings.spool, step.job, "status", status);
+        return 0;
+    }
+    if (status != 0)
+        read_output(spank, &output);
+    end_lease(&step, status, false, &output);
+    text_release(&output);
+    return 0;
+}
+
+/* The last word on a job on this node, also after a slurmstepd that was killed. */
+int slurm_spank_job_epilog(spank_t spank, int count, char **arguments)
+{
+    read_settings(spank, count, arguments);
+    if (!read_job_options(spank))
+        return 0;
+    struct step step;
+    read_step(spank, &step);
+    int64_t status = 0;
+    bool told = spool_get(settings.spool, step.job, "status", &status);
+    end_lease(&step, told ? (int)status : SIGTERM, !told, NULL);
+    spool_forget(settings.spool, step.job, "status");
+    spool_forget(settings.spool, step.job, "gpumem");
+    spool_forget(settings.spool, step.job, "restart");
+    return 0;
+}

@@ -1,0 +1,113 @@
+#include "slurm/plugin/lease.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "slurm/plugin/http.h"
+
+enum { ANSWER_MS = 500 }; /* between carmad's own deadline and ours */
+
+static void write_request(struct text *body, const struct lease_request *request, int64_t wait_ms)
+{
+    text_printf(body, "{\"engine\":\"slurm\",\"cluster\":");
+    text_json_string(body, request->cluster);
+    text_printf(body, ",\"job\":%u,\"restart\":%u,\"node\":", request->job, request->restart);
+    text_json_string(body, request->node);
+    text_printf(body, ",\"uid\":%u,\"gid\":%u,\"name\":", request->uid, request->gid);
+    text_json_string(body, request->name);
+    text_printf(body, ",\"command\":");
+    text_json(body, request->command, request->command_length);
+    if (request->directory != NULL) {
+        text_printf(body, ",\"directory\":");
+        text_json_string(body, request->directory);
+    }
+    text_printf(body, ",\"gpus\":%lld,\"gpu_memory\":", (long long)request->gpus);
+    if (request->memory_bytes > 0)
+        text_printf(body, "%lld", (long long)request->memory_bytes);
+    else
+        text_printf(body, "null");
+    text_printf(body, ",\"exclusive\":%s,\"share\":", request->exclusive ? "true" : "false");
+    text_json_string(body, request->share);
+    text_printf(body, ",\"wait_ms\":%lld}", (long long)wait_ms);
+}
+
+/* No carmad: one is being started again, or the socket's queue is full. */
+static bool may_come_back(int code)
+{
+    return code == -ECONNREFUSED || code == -ENOENT || code == -ECONNRESET || code == -EPIPE;
+}
+
+int lease_take(const char *socket_path, const struct lease_request *request, int64_t deadline_ms, struct text *answer)
+{
+    for (;;) {
+        int64_t left = deadline_ms - http_now_ms();
+        struct text body = {0};
+        write_request(&body, request, left > 2 * ANSWER_MS ? left - ANSWER_MS : left / 2);
+        int status = 0;
+        answer->length = 0;
+        int code = http_ask(socket_path, "POST", "/v1/leases", &body, deadline_ms, &status, answer);
+        text_release(&body);
+        /* The key makes asking again harmless: a lease that was granted and not heard of is granted again. 503: it is
+         * stopping or has no room for requests. */
+        if ((may_come_back(code) || (code == 0 && status == 503)) && http_now_ms() + 100 < deadline_ms) {
+            nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+            continue;
+        }
+        if (code != 0)
+            return code;
+        return status == 201 ? 0 : status == 409 ? -EBUSY : status == 422 ? -ERANGE : -EIO;
+    }
+}
+
+int lease_attach(const char *socket_path, int64_t lease, const char *step, pid_t pid, const char *cgroup,
+                 int64_t deadline_ms)
+{
+    char path[96];
+    snprintf(path, sizeof(path), "/v1/leases/%lld/steps/%s", (long long)lease, step);
+    struct text body = {0}, answer = {0};
+    text_printf(&body, "{\"cgroup\":");
+    text_json_string(&body, cgroup);
+    text_printf(&body, ",\"pids\":[%d]}", (int)pid);
+    int status = 0;
+    int code = http_ask(socket_path, "PUT", path, &body, deadline_ms, &status, &answer);
+    text_release(&body);
+    text_release(&answer);
+    return code != 0 ? code : status == 204 ? 0 : -EIO;
+}
+
+int lease_end(const char *socket_path, int64_t lease, int status, bool stopped, const struct text *output,
+              int64_t deadline_ms, struct text *answer)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/v1/leases/%lld/end", (long long)lease);
+    struct text body = {0};
+    if (WIFSIGNALED(status))
+        text_printf(&body, "{\"signal\":%d", WTERMSIG(status));
+    else
+        text_printf(&body, "{\"exit_status\":%d", WEXITSTATUS(status));
+    text_printf(&body, ",\"stopped\":%s,\"output\":", stopped ? "true" : "false");
+    if (output != NULL && output->length > 0)
+        text_json(&body, output->bytes, output->length);
+    else
+        text_printf(&body, "null");
+    text_printf(&body, "}");
+    int answered = 0;
+    int code = http_ask(socket_path, "POST", path, &body, deadline_ms, &answered, answer);
+    text_release(&body);
+    return code != 0 ? code : answered == 200 ? 0 : -EIO;
+}
+
+int lease_list(const char *socket_path, const char *cluster, uint32_t job, int64_t deadline_ms, struct text *answer)
+{
+    struct text path = {0};
+    text_printf(&path, "/v1/leases/by-key?cluster=");
+    for (const char *at = cluster; *at != '\0'; at++)
+        text_printf(&path, "%%%02x", (unsigned char)*at);
+    text_printf(&path, "&job=%u", job);
+    int status = 0;
+    int code = path.failed ? -ENOMEM : http_ask(socket_path, "GET", path.bytes, NULL, deadline_ms, &status, answer);
+    text_release(&path);
+    return code != 0 ? code : status == 200 ? 0 : -EIO;
+}

@@ -1,0 +1,43 @@
+/* A lease of this node's carmad (docs/formats/http.md): asked for, joined by tasks, ended. */
+#ifndef CARMA_SLURM_PLUGIN_LEASE_H
+#define CARMA_SLURM_PLUGIN_LEASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "slurm/plugin/json.h"
+#include "slurm/plugin/text.h"
+
+struct lease_request {
+    const char *cluster, *node, *name, *directory;
+    const char *command; /* what carmad learns by */
+    size_t command_length;
+    uint32_t job, restart;
+    uid_t uid;
+    gid_t gid;
+    int64_t gpus;
+    int64_t memory_bytes; /* on each GPU; 0: not said */
+    bool exclusive;
+    const char *share; /* NULL: not said */
+};
+
+/* Asks until `deadline_ms`, also while no carmad listens: it may be starting again. 0: *answer has the lease's JSON.
+ * -EBUSY: not now, -ERANGE: never on this node, and *answer has the reason; another negative errno: carmad did not
+ * answer. */
+int lease_take(const char *socket_path, const struct lease_request *request, int64_t deadline_ms, struct text *answer);
+
+/* Names the process as one of the lease's. `cgroup`: the step's group, NULL for none. 0 or a negative errno. */
+int lease_attach(const char *socket_path, int64_t lease, const char *step, pid_t pid, const char *cgroup,
+                 int64_t deadline_ms);
+
+/* What became of the job: `status` as of waitpid(2); `stopped`: it was ended from outside. *answer has carmad's
+ * verdict. */
+int lease_end(const char *socket_path, int64_t lease, int status, bool stopped, const struct text *output,
+              int64_t deadline_ms, struct text *answer);
+
+/* {"leases": [...]} of a job on this node. */
+int lease_list(const char *socket_path, const char *cluster, uint32_t job, int64_t deadline_ms, struct text *answer);
+
+#endif

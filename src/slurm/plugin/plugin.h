@@ -1,0 +1,38 @@
+/* What the callbacks share: the options that a user gave, and the arguments of plugstack.conf. */
+#ifndef CARMA_SLURM_PLUGIN_PLUGIN_H
+#define CARMA_SLURM_PLUGIN_PLUGIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct settings {
+    char socket[108];   /* carmad's */
+    char spool[200];    /* shared with carma-slurm-agent */
+    char scontrol[200]; /* the program */
+    int64_t wait_ms;    /* for a lease, in all */
+};
+
+struct options {
+    bool asked; /* any of carma's options was given */
+    bool exclusive;
+    int64_t memory_bytes; /* on each GPU; 0: not given */
+    int64_t gpus;         /* on each node */
+    char share[16];
+};
+
+/* Reads plugstack.conf's arguments. "%n" in a path is replaced by the node's name (several slurmd on one host). Returns
+ * the first argument that it does not know or whose value is wrong; NULL: all are right. */
+const char *settings_read(struct settings *settings, int count, char *const arguments[], const char *node);
+
+enum option {
+    OPTION_MEMORY = 1,
+    OPTION_GPUS,
+    OPTION_SHARE,
+    OPTION_EXCLUSIVE,
+    OPTION_ESTIMATE, /* --carma-summary and its like: cli_filter.lua makes a request of them */
+};
+
+/* false: the value is not one of the option. */
+bool options_set(struct options *options, enum option option, const char *value);
+
+#endif

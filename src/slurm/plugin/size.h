@@ -1,0 +1,16 @@
+/* Sizes as options and Slurm write them. */
+#ifndef CARMA_SLURM_PLUGIN_SIZE_H
+#define CARMA_SLURM_PLUGIN_SIZE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* "12G", "1.5G", "12288M": K, M, G and T are powers of 1024. With `bare`, a number alone is bytes, as Slurm's counts of
+ * a GRES are; otherwise a unit is required. `end` (may be NULL) is set behind it; without `end` nothing may follow. */
+bool size_parse(const char *text, bool bare, int64_t *bytes, const char **end);
+
+/* The count of one GRES in Slurm's list "gres:gpumem:12288M,gres:gpubig:1"; a name without a count has 1. false: not
+ * there. */
+bool size_of_gres(const char *list, const char *name, int64_t *count);
+
+#endif

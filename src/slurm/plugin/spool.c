@@ -1,0 +1,97 @@
+#include "slurm/plugin/spool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "slurm/plugin/http.h"
+
+static int open_folder(const char *folder)
+{
+    if (mkdir(folder, 0700) != 0 && errno != EEXIST)
+        return -errno;
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    return fd < 0 ? -errno : fd;
+}
+
+/* Whole or not at all: the agent sees names without a leading dot only. */
+static int write_file(const char *folder, const char *name, const char *bytes)
+{
+    int dir = open_folder(folder);
+    if (dir < 0)
+        return dir;
+    char draft[80];
+    snprintf(draft, sizeof(draft), ".%s.%d", name, (int)getpid());
+    int fd = openat(dir, draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int code = fd < 0 ? -errno : 0;
+    if (fd >= 0) {
+        size_t length = strlen(bytes);
+        if (write(fd, bytes, length) != (ssize_t)length || fsync(fd) != 0)
+            code = errno != 0 ? -errno : -EIO;
+        close(fd);
+    }
+    if (code == 0 && renameat(dir, draft, dir, name) != 0)
+        code = -errno;
+    if (code == 0 && fsync(dir) != 0)
+        code = -errno;
+    if (code != 0)
+        unlinkat(dir, draft, 0);
+    close(dir);
+    return code;
+}
+
+int spool_order(const char *folder, uint32_t job, uint32_t restart, const char *what, const char *lines)
+{
+    char name[64];
+    snprintf(name, sizeof(name), "%u.%u.%s", job, restart, what);
+    return write_file(folder, name, lines);
+}
+
+bool spool_await(const char *folder, uint32_t job, uint32_t restart, const char *what, int64_t deadline_ms)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s/%u.%u.%s", folder, job, restart, what);
+    while (access(path, F_OK) == 0) {
+        if (http_now_ms() >= deadline_ms)
+            return false;
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    return true;
+}
+
+int spool_put(const char *folder, uint32_t job, const char *name, int64_t value)
+{
+    char file[64], text[32];
+    snprintf(file, sizeof(file), "%u.%s", job, name);
+    snprintf(text, sizeof(text), "%lld\n", (long long)value);
+    return write_file(folder, file, text);
+}
+
+bool spool_get(const char *folder, uint32_t job, const char *name, int64_t *value)
+{
+    char path[512], text[32];
+    snprintf(path, sizeof(path), "%s/%u.%s", folder, job, name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return false;
+    ssize_t length = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    if (length <= 0)
+        return false;
+    text[length] = '\0';
+    char *end;
+    *value = strtoll(text, &end, 10);
+    return end > text;
+}
+
+void spool_forget(const char *folder, uint32_t job, const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s/%u.%s", folder, job, name);
+    unlink(path);
+}

@@ -1,0 +1,24 @@
+/* The folder by which the plugin tells carma-slurm-agent what must outlive a step, and the processes of one job tell
+ * one another what they know. Root's alone. Orders are files JOB.RESTART.WHAT of lines "key value"; the agent takes an
+ * order away when Slurm has been told. Facts are files JOB.NAME.
+ *
+ * Orders: `refused` (the job did not get its GPUs), `retry` (it ran out of GPU memory, or met another's fault),
+ * `ended`. */
+#ifndef CARMA_SLURM_PLUGIN_SPOOL_H
+#define CARMA_SLURM_PLUGIN_SPOOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* On disk when it returns 0. */
+int spool_order(const char *folder, uint32_t job, uint32_t restart, const char *what, const char *lines);
+
+/* Waits until the agent has taken the order; false at the deadline. */
+bool spool_await(const char *folder, uint32_t job, uint32_t restart, const char *what, int64_t deadline_ms);
+
+int spool_put(const char *folder, uint32_t job, const char *name, int64_t value);
+bool spool_get(const char *folder, uint32_t job, const char *name, int64_t *value);
+void spool_forget(const char *folder, uint32_t job, const char *name);
+
+#endif

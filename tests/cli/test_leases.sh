@@ -1,0 +1,195 @@
+#!/bin/sh
+# Usage: test_leases.sh CARMA SOURCE BUILD
+# Leases: GPUs for processes that somebody else starts.
+# shellcheck source-path=SCRIPTDIR disable=SC1091,SC2154
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+. "$(dirname "$0")/leases.sh"
+cd "$T" || exit 99
+start_node a100x4-40g 20
+start_daemon
+
+# Only root may name a user; anybody may ask how much room there is.
+ask GET /v1/capacity
+expect 200 "capacity"
+[ "$(said gpus) $(said lost)" = "4 0" ] || fail "capacity: $answer"
+[ "$(said fits_bytes.3)" -gt $((30 << 30)) ] || fail "capacity of an idle node: $answer"
+if [ "$(id -u)" -ne 0 ]; then
+    lease 1 0 5
+    expect 403 "a lease for a user"
+    stop_daemon
+    [ "$failures" -eq 0 ] || finish_node
+    (finish_node)
+    echo "skipped: only root can be given leases"
+    exit 77
+fi
+
+# The same key gives the same lease, and what a job of carma would find in its environment.
+lease 100 0 12
+expect 201 "a lease"
+first=$id
+[ "$(said environment.CUDA_VISIBLE_DEVICES)" = "$(said gpus.0)" ] || fail "its environment: $answer"
+[ "$(said environment.CARMA_JOB_ID)" = "$first" ] || fail "its environment: $answer"
+[ "$(said request_bytes)" = $((12 << 30)) ] || fail "its request: $answer"
+lease 100 0 12
+[ "$id" = "$first" ] || fail "the same key gave lease $id, not $first"
+task "$first" batch 10
+until_field "$first" state RUNNING
+
+# Its task is older than its lease, and known as its own all the same.
+patience
+until [ "$(field "$first" placements.0.observed_bytes)" -ge $((10 << 30)) ] || ! patience; do :; done
+[ "$(field "$first" placements.0.observed_bytes)" -ge $((10 << 30)) ] || fail "its memory is not seen: $("$CARMA" gpus)"
+"$CARMA" gpus | grep -q unmanaged && fail "a task of the lease is unmanaged: $("$CARMA" gpus)"
+[ "$(field "$first" engine) $(field "$first" cluster) $(field "$first" slurm_job)" = "slurm c 100" ] ||
+    fail "the job does not say whose it is: $("$CARMA" show --json "$first")"
+
+# carmad is killed; the next one knows it and its task, by the same key.
+stop_daemon KILL
+start_daemon
+until_field "$first" state RUNNING
+lease 100 0 12
+[ "$id" = "$first" ] || fail "after a kill the key gave lease $id, not $first"
+ask GET "/v1/leases/by-key?cluster=c&job=100"
+[ "$(said leases.0.steps.0)" = batch ] || fail "the steps after a kill: $answer"
+"$CARMA" gpus | grep -q unmanaged && fail "after a kill a task of the lease is unmanaged: $("$CARMA" gpus)"
+
+# Nobody but Slurm ends its jobs.
+run cancel "$first"
+grep -q "Slurm's job 100" "$T/err" || fail "carma cancel of a lease: $(cat "$T/err")"
+
+# Its end is told, twice.
+kill "$pid"
+wait "$pid" 2>/dev/null
+ask POST "/v1/leases/$first/end" '{"exit_status": 0}'
+expect 200 "the end"
+[ "$(said cause) $(said verdict)" = "completed done" ] || fail "the end: $answer"
+[ "$(said peak_bytes)" -ge $((10 << 30)) ] || fail "the peak at its end: $answer"
+[ "$(said gpu_ns)" -gt 0 ] || fail "the time at its end: $answer"
+before=$(printf '%s' "$answer" | sed 's/"energy_mj":[0-9]*//') # which one more reading of its GPU may raise
+ask POST "/v1/leases/$first/end" '{"signal": 9}'
+[ "$(printf '%s' "$answer" | sed 's/"energy_mj":[0-9]*//')" = "$before" ] ||
+    fail "the second end says $answer, the first said $before"
+expect_field "$first" state COMPLETED
+
+# Out of memory: the lease goes back with a larger request; the next start is a lease of its own.
+lease 101 0 5
+task "$id" 0 7
+ask POST "/v1/leases/$id/end" '{"exit_status": 1, "output": "RuntimeError: x\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 30.00 GiB. GPU 0 has a total capacity of 39.39 GiB of which 1.00 GiB is free.\n"}'
+expect 200 "the end of one without memory"
+[ "$(said cause) $(said verdict)" = "gpu_oom retry" ] || fail "out of memory: $answer"
+[ "$(said request_bytes)" -gt $((5 << 30)) ] || fail "the next request: $answer"
+expect_field "$id" state RETURNED
+kill "$pid"
+wait "$pid" 2>/dev/null
+
+# A larger restart ends the lease of the start before.
+lease 102 0 5
+older=$id
+lease 102 1 6
+expect 201 "the next start"
+[ "$id" != "$older" ] || fail "another start has the same lease"
+until_field "$older" state CANCELLED
+newer=$id
+lease 102 0 5
+expect 422 "the start before"
+ask POST "/v1/leases/$newer/end" '{"signal": 15, "stopped": true}'
+[ "$(said cause) $(said verdict)" = "stopped done" ] || fail "a stopped one: $answer"
+
+# Never, and not now.
+lease 103 0 500
+expect 422 "more than any GPU has"
+[ "$(said when)" = never ] || fail "more than any GPU has: $answer"
+lease 104 0 5 ', "gpus": 4, "exclusive": true'
+whole=$id
+lease 105 0 5 ', "wait_ms": 300'
+expect 409 "no GPU is free"
+[ "$(said when)" = later ] || fail "no GPU is free: $answer"
+[ -n "$(said code)" ] || fail "no GPU is free: $answer"
+ask GET "/v1/leases/by-key?cluster=c&job=105"
+[ "$(said leases.0.state)" = EXPIRED ] || fail "one that was not placed: $answer"
+
+# Processes that go without a word: an orphan.
+id=$whole
+ask GET "/v1/leases/by-key?job=104"
+answer=$(printf '%s' "$answer" | python3 -c 'import json, sys; print(json.dumps(json.load(sys.stdin)["leases"][0]))')
+task "$whole" 0 4
+until_field "$whole" state RUNNING
+kill "$pid"
+wait "$pid" 2>/dev/null
+until_field "$whole" state LOST
+expect_field "$whole" exit_cause orphan
+
+# Suspended: its memory stays reserved.
+lease 106 0 20
+task "$id" 0 18
+until_field "$id" state RUNNING
+ask POST "/v1/leases/$id/suspend"
+expect 204 "suspend"
+ask GET /v1/leases
+[ "$(said leases.0.suspended)" = True ] || fail "a suspended lease: $answer"
+expect_field "$id" reserved_bytes $((20 << 30))
+ask POST "/v1/leases/$id/resume"
+expect 204 "resume"
+ask GET /v1/leases
+[ "$(said leases.0.suspended)" = False ] || fail "a resumed lease: $answer"
+kill "$pid"
+wait "$pid" 2>/dev/null
+ask POST "/v1/leases/$id/end" '{"exit_status": 3}'
+[ "$(said cause) $(said verdict)" = "failed done" ] || fail "its own failure: $answer"
+
+# A task that enters the group that carma made: it is the lease's, and is ended with it; the group goes, too.
+lease 107 0 9
+group=$(said cgroup)
+if [ "$group" != None ]; then
+    task "$id" batch 8
+    echo "$pid" >"$group/cgroup.procs" || fail "a task cannot enter $group"
+    until_field "$id" placements.0.observed_bytes $((8 << 30))
+    ask POST "/v1/leases/$id/end" '{"exit_status": 0}'
+    expect 200 "the end of one whose task goes on"
+    patience
+    while [ -d "$group" ] && patient; do :; done
+    [ ! -d "$group" ] || fail "$group is left"
+    wait "$pid" 2>/dev/null
+    [ $? -eq 137 ] || fail "a task in the lease's own group outlives it"
+else
+    echo "no control groups of version 2 here: a lease has none of its own"
+    ask POST "/v1/leases/$id/end" '{"exit_status": 0}'
+fi
+
+# A group that carma did not make is looked into, and left alone.
+theirs=/sys/fs/cgroup/unified/carma-test-$$
+[ -d /sys/fs/cgroup/unified ] || theirs=/sys/fs/cgroup/carma-test-$$
+if mkdir "$theirs" 2>/dev/null; then
+    lease 108 0 9
+    CUDA_VISIBLE_DEVICES=$(said gpus.0) "$TRAIN" --memory 8G --seconds 100000 >/dev/null 2>&1 &
+    pid=$!
+    echo "$pid" >"$theirs/cgroup.procs"
+    path=$(sed -n 's/^0:://p' "/proc/$pid/cgroup")
+    ask PUT "/v1/leases/$id/steps/0" "{\"cgroup\": \"$path\"}"
+    expect 204 "a step by its group"
+    until_field "$id" placements.0.observed_bytes $((8 << 30))
+    ask POST "/v1/leases/$id/end" '{"exit_status": 0}'
+    expect 200 "the end of one in a group of others"
+    kill -0 "$pid" || fail "a process in a group of others was ended"
+    kill "$pid"
+    wait "$pid" 2>/dev/null
+    [ -d "$theirs" ] || fail "a group of others was removed"
+    rmdir "$theirs"
+    ask PUT "/v1/leases/$id/steps/0" '{"cgroup": "/"}'
+    expect 400 "the root group"
+else
+    echo "no control group can be made here: none of others is tried"
+fi
+
+# What is wrong is said in one line.
+ask POST /v1/leases '{"engine": "slurm"}'
+expect 400 "half a request"
+ask PUT "/v1/leases/$id/steps/x.y" '{"pids": [1]}'
+expect 400 "no step"
+ask POST /v1/leases/99999/end '{}'
+expect 404 "no lease"
+ask POST /v1/jobs '{"jobs": [{"name": "a", "command": ["true"], "directory": "/", "output": "/dev/null", "engine": "slurm"}]}'
+expect 400 "a job that says it is Slurm's"
+stop_daemon
+finish_node

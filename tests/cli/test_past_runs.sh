@@ -1,0 +1,59 @@
+#!/bin/sh
+# Usage: test_past_runs.sh CARMA SOURCE BUILD
+# What ended jobs tell of the next: run times of a workload, and the SM activity of a model, over a restart as well.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+start_node a100x4-40g 200
+start_daemon --config /dev/null
+cp "$SOURCE/data/summaries/resnet50-224.txt" resnet50.summary
+cp "$SOURCE/data/summaries/vgg16-224.txt" vgg16.summary
+busy="$TRAIN --memory 4G --sm-activity 0.3 --seconds 900"
+
+# shellcheck disable=SC2086
+run submit --wait --summary resnet50.summary --batch-size 32 -- $busy
+expect_status 0
+run show 1
+grep -q "^Run times  [0-9:]*, the one completed run of this workload$" "$T/out" || fail "$said: $(cat "$T/out")"
+
+# Another batch size is the same model; another model is of the same family; nothing is known of its run times.
+check() {
+    # shellcheck disable=SC2086
+    run submit --parsable --hold --summary resnet50.summary --batch-size 64 -- $busy
+    expect_status 0
+    same=$(cat "$T/out")
+    run submit --parsable --hold --summary vgg16.summary --batch-size 32 -- true
+    other=$(cat "$T/out")
+    "$CARMA" show --json "$same" >same.json
+    "$CARMA" show --json "$other" >other.json
+    python3 - same.json other.json <<'PYTHON' || fail "not corrected: $(cat same.json other.json)"
+import json, sys
+same, other = (json.load(open(name)) for name in sys.argv[1:])
+for job, least in ((same, 250), (other, 100)):
+    estimate = job["estimate"]
+    lower = estimate["uncorrected_sm_activity_permille"] - estimate["sm_activity_permille"]
+    assert lower >= least, (least, estimate)
+assert same["estimate"]["model"].split()[0] == "cnn" and same["estimate"]["model"] != other["estimate"]["model"]
+assert other["run_times"] is None, other
+PYTHON
+    run show "$same"
+    grep -q "^Step       [0-9]* ms by a roofline ([0-9]* to [0-9]* ms in 8 of 10 trainings), DRAM activity [0-9]*%$" "$T/out" ||
+        fail "$said: $(cat "$T/out")"
+    grep -q "^Activity   [0-9]*% of the SMs, estimated ([0-9]*% before runs like it were seen)$" "$T/out" ||
+        fail "$said: $(cat "$T/out")"
+}
+check
+stop_daemon
+start_daemon --config /dev/null
+check
+
+# shellcheck disable=SC2086
+run submit --wait --summary resnet50.summary --batch-size 32 -- $busy
+expect_status 0
+# shellcheck disable=SC2086
+run submit --parsable --hold --summary resnet50.summary --batch-size 32 -- $busy
+run explain "$(cat "$T/out")"
+grep -q "^run time: [0-9:]*, the median of 2 completed runs of this workload ([0-9:]* to [0-9:]*)$" "$T/out" ||
+    fail "$said: $(cat "$T/out")"
+finish_node

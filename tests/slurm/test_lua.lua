@@ -1,0 +1,101 @@
+-- Usage: lua5.1 test_lua.lua INTEGRATIONS: the functions of job_submit.lua and cli_filter.lua, without a Slurm.
+local folder = arg[1]
+local said
+slurm = {
+  SUCCESS = 0,
+  ERROR = -1,
+  log_user = function(text) said = text end,
+  log_error = function(text, ...) said = string.format(text, ...) end,
+}
+dofile(folder .. "/job_submit.lua")
+dofile(folder .. "/cli_filter.lua")
+
+local function expect(got, wanted, what)
+  assert(got == wanted, string.format("%s: %s, not %s", what, tostring(got), tostring(wanted)))
+end
+
+local sizes = { ["12G"] = 12288, ["1.5G"] = 1536, ["100M"] = 100, ["1025K"] = 2, ["1T"] = 1048576, ["1048577"] = 2 }
+for text, mib in pairs(sizes) do
+  expect(carma_mib(text), mib, text)
+end
+expect(carma_mib("much"), nil, "much")
+expect(carma_mib("12GB"), nil, "12GB")
+
+-- A job as slurmctld shows it: the options' environment counts from 0.
+local function submit(options, gres, nodes, partition)
+  local job = { spank_job_env_size = 0, spank_job_env = {}, tres_per_node = gres, min_nodes = nodes, partition = partition }
+  for name, value in pairs(options) do
+    job.spank_job_env[job.spank_job_env_size] = "_SLURM_SPANK_OPTION_carma_carma_" .. name .. "=" .. value
+    job.spank_job_env_size = job.spank_job_env_size + 1
+  end
+  said = nil
+  return slurm_job_submit(job, {}, 1000), job.tres_per_node
+end
+
+local accepted = {
+  { { mem = "12G" }, nil, "gres:gpumem:12288M" },
+  { { mem = "20G" }, nil, "gres:gpumem:20480M" },
+  { { mem = "25G" }, nil, "gres:gpumem:25600M,gres:gpubig:1" },
+  { { mem = "25G", gpus = "2" }, nil, "gres:gpumem:51200M,gres:gpubig:2" },
+  { { mem = "5G", exclusive = "(null)" }, nil, "gres:gpumem:40960M,gres:gpubig:1" },
+  { { gpus = "2" }, nil, "gres:gpumem:81920M,gres:gpubig:2" },
+  { { mem = "5G" }, nil, "gres:gpumem:40960M,gres:gpubig:1", 2 },
+  { { mem = "5G", share = "mps" }, nil, "gres:gpumem:5120M", 2 },
+  { { mem = "5G" }, nil, "gres:gpumem:5120M", 4294967294 },
+  { { summary = "/m", gpus = "2" }, "gres:gpumem:11154M,gres:gpusm:1110", "gres:gpumem:11154M,gres:gpusm:1110" },
+  { { summary = "/m" }, "gres:nic:1,gres:gpumem:30G", "gres:gpumem:30720M,gres:gpubig:1,gres:nic:1" },
+  { {}, "gres:gpu:1", "gres:gpu:1" },
+  { {}, nil, nil },
+}
+for number, case in ipairs(accepted) do
+  local code, list = submit(case[1], case[2], case[4])
+  expect(code, slurm.SUCCESS, "case " .. number .. ": " .. tostring(said))
+  expect(list, case[3], "case " .. number)
+end
+local refused = {
+  { { mem = "41G" }, nil, "one has 40960 MiB" },
+  { { mem = "12" }, nil, "not a size with a unit" },
+  { { mem = "5G", gpus = "0" }, nil, "not a number of GPUs" },
+  { { mem = "5G", gpus = "1.5" }, nil, "not a number of GPUs" },
+  { {}, "gres:gpumem:1G", "--carma-mem" },
+  { {}, "gres:gpubig:1", "--carma-mem" },
+}
+for number, case in ipairs(refused) do
+  expect(submit(case[1], case[2]), slurm.ERROR, "refused " .. number)
+  assert(said:find(case[3], 1, true), said)
+end
+
+-- The estimate at submission, by programs that stand in for carma.
+expect(carma_estimate_command({ ["carma-mem"] = "5G" }), nil, "no model")
+expect(carma_estimate_command({ ["carma-summary"] = "it's", ["carma-batch-size"] = "32" }),
+  "'/usr/bin/carma' estimate --json --summary='it'\\''s' --batch-size='32' 2>&1", "command")
+local mib, activity = carma_read_estimate('{\n "memory_bytes": 5847722682,\n "sm_activity": 0.555,\n "gpu": {"memory_bytes": 1}}')
+expect(mib, 5577, "estimate")
+expect(activity, 555, "activity")
+
+local popen = io.popen
+local function filter(answer, options)
+  io.popen = function() return { read = function() return answer end, close = function() end } end
+  said = nil
+  local code = slurm_cli_pre_submit(options, 0)
+  io.popen = popen
+  return code, options.gres
+end
+local function model(more)
+  local given = { ["carma-summary"] = "/m" }
+  for name, value in pairs(more or {}) do
+    given[name] = value
+  end
+  return { spank = { carma = given } }
+end
+local good = '{"memory_bytes": 5847722682, "sm_activity": 0.5}'
+local code, gres = filter(good, model())
+expect(code, slurm.SUCCESS, "estimated")
+expect(gres, "gpumem:5577M", "estimated")
+_, gres = filter(good, model({ ["carma-gpus"] = "2" }))
+expect(gres, "gpumem:11154M", "two GPUs")
+_, gres = filter(good, model({ ["carma-mem"] = "7G" }))
+expect(gres, nil, "a request goes before an estimate")
+expect(filter("carma: /m: no such file", model()), slurm.ERROR, "not estimated")
+assert(said:find("no such file", 1, true) and said:find("--carma-mem", 1, true), said)
+expect(filter(good, { spank = {} }), slurm.SUCCESS, "none of carma's options")

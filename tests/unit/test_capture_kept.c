@@ -1,0 +1,284 @@
+/* Captures that are kept: for which jobs, for how long, how many; and the marks of the files that they went by. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "daemon/capture/kept.h"
+#include "daemon/capture/marks.h"
+
+#define DIGEST "9b140b47773e945cffa3cefff7340604cd822d20811158b78b44825f51fe76b9"
+
+static char directory[] = "/tmp/carma-kept-XXXXXX";
+
+static int make_directory(void **state)
+{
+    (void)state;
+    return mkdtemp(directory) ? 0 : -1;
+}
+
+static int remove_directory(void **state)
+{
+    (void)state;
+    file_remove_tree(directory);
+    return 0;
+}
+
+static bool has(uid_t uid, uint64_t key)
+{
+    struct kept_capture kept;
+    bool found = kept_load(directory, uid, key, &kept);
+
+    kept_release(&kept);
+    return found;
+}
+
+static void store(uid_t uid, uint64_t key, const char *text, bool marked)
+{
+    struct kept_capture kept = {.job = 7,
+                                .text = xstrdup(text),
+                                .said = xstrdup("an automatic capture"),
+                                .marks = marked ? json_pack("[[s, s]]", "/home/ada/train.py", DIGEST) : NULL};
+    struct error err = {0};
+
+    if (kept_store(directory, uid, key, &kept, &err) != 0)
+        fail_msg("%s", err.text);
+    kept_release(&kept);
+}
+
+static void test_is_the_users_own(void **state)
+{
+    struct kept_capture kept;
+
+    (void)state;
+    store(1, 2, "a capture\n", true);
+    assert_true(kept_load(directory, 1, 2, &kept));
+    assert_int_equal(kept.job, 7);
+    assert_string_equal(kept.text, "a capture\n");
+    assert_string_equal(kept.said, "an automatic capture");
+    assert_string_equal(marks_path(kept.marks, 0), "/home/ada/train.py");
+    kept_release(&kept);
+    assert_false(has(3, 2));
+    assert_false(has(1, 3));
+}
+
+/* It is in nobody's way, and the older one is gone: a job's result stands for equal jobs that waited for it. */
+static void test_without_marks_is_not_kept(void **state)
+{
+    (void)state;
+    store(1, 4, "a capture\n", true);
+    store(1, 4, "another\n", false);
+    assert_false(has(1, 4));
+}
+
+static void make_older(uid_t uid, uint64_t key, int64_t by_s)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("%s/captures/%u/%016lx", directory, uid, (unsigned long)key);
+    CLEANUP(free_ptr) char *text = NULL, *changed = NULL;
+    size_t length;
+    struct error err;
+
+    assert_int_equal(file_read(path, 1 << 20, &text, &length, &err), 0);
+    CLEANUP(free_ptr) char *line = xstrndup(text, (size_t)(strchr(text, '\n') - text));
+    json_t *header = json_loads(line, 0, NULL);
+    json_object_set_new(header, "made_s", json_integer(time(NULL) - by_s));
+    free(line);
+    line = json_dumps(header, 0);
+    json_decref(header);
+    changed = xasprintf("%s\n%s", line, strchr(text, '\n') + 1);
+    assert_int_equal(file_write_atomic(path, changed, strlen(changed), 0600, &err), 0);
+}
+
+static void test_does_not_last(void **state)
+{
+    (void)state;
+    store(1, 5, "a capture\n", true);
+    make_older(1, 5, KEPT_AGE_S - 60);
+    assert_true(has(1, 5));
+    make_older(1, 5, KEPT_AGE_S);
+    assert_false(has(1, 5));
+    make_older(1, 5, -60);
+    assert_false(has(1, 5));
+    store(1, 6, NULL, true);
+    make_older(1, 6, KEPT_FAILURE_AGE_S - 60);
+    assert_true(has(1, 6));
+    make_older(1, 6, KEPT_FAILURE_AGE_S);
+    assert_false(has(1, 6));
+}
+
+static size_t count_of(uid_t uid, uint64_t from, uint64_t count)
+{
+    size_t kept = 0;
+
+    for (uint64_t key = from; key < from + count; key++)
+        kept += has(uid, key);
+    return kept;
+}
+
+static void test_are_not_too_many(void **state)
+{
+    CLEANUP(free_ptr) char *large = xcalloc(1, KEPT_BYTES / 4 + 1);
+
+    (void)state;
+    for (uint64_t key = 0; key < KEPT_MOST + 5; key++)
+        store(8, key, "a capture\n", true);
+    assert_int_equal(count_of(8, 0, KEPT_MOST + 5), KEPT_MOST);
+    memset(large, 'x', KEPT_BYTES / 4);
+    for (uint64_t key = 0; key < 6; key++)
+        store(9, key, large, true);
+    assert_int_equal(count_of(9, 0, 6), 3); /* four would exceed it by their lines */
+    assert_int_equal(count_of(8, 0, KEPT_MOST + 5), KEPT_MOST);
+}
+
+static void test_unused_ones_go(void **state)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("%s/captures/10", directory);
+    const struct timespec old[2] = {{.tv_sec = time(NULL) - KEPT_AGE_S - 60}, {.tv_sec = time(NULL) - KEPT_AGE_S - 60}};
+    struct stat st;
+
+    (void)state;
+    store(10, 1, "a capture\n", true);
+    kept_prune(directory);
+    assert_true(has(10, 1));
+    CLEANUP(free_ptr) char *file = xasprintf("%s/0000000000000001", path);
+    assert_int_equal(utimensat(-1, file, old, 0), 0);
+    kept_prune(directory);
+    assert_int_not_equal(stat(path, &st), 0);
+}
+
+/* ---- Keys ---- */
+
+static uint64_t key_of(const char *directory_of_job, const char *argument, const char *variable)
+{
+    struct job_spec spec;
+    uint64_t key;
+
+    job_spec_init(&spec);
+    spec.directory = xstrdup(directory_of_job);
+    spec_strings_add(&spec.command, "python3");
+    spec_strings_add(&spec.command, argument);
+    spec_strings_add(&spec.environment, "HOME=/home/ada");
+    spec_strings_add(&spec.environment, variable);
+    key = kept_key(&spec);
+    job_spec_release(&spec);
+    return key;
+}
+
+static void test_keys(void **state)
+{
+    uint64_t key = key_of("/home/ada", "train.py", "SHLVL=1");
+
+    (void)state;
+    assert_int_equal(key_of("/home/ada", "train.py", "SHLVL=2"), key);
+    assert_int_equal(key_of("/home/ada", "train.py", "SSH_TTY=/dev/pts/3"), key);
+    assert_int_not_equal(key_of("/home/ada", "train.py", "BATCH=2"), key);
+    assert_int_not_equal(key_of("/home/ada", "other.py", "SHLVL=1"), key);
+    assert_int_not_equal(key_of("/home/bob", "train.py", "SHLVL=1"), key);
+}
+
+/* ---- Marks ---- */
+
+static void test_words(void **state)
+{
+    struct job_spec spec;
+    json_t *marks;
+
+    (void)state;
+    job_spec_init(&spec);
+    spec.directory = xstrdup("/home/ada");
+    for (size_t i = 0; i < 4; i++)
+        spec_strings_add(&spec.command, (const char *const[]){"python3", "-u", "train.py", "/data/x"}[i]);
+    marks = marks_of_words(&spec);
+    assert_int_equal(json_array_size(marks), 3);
+    assert_string_equal(marks_path(marks, 1), "/home/ada/train.py");
+    assert_string_equal(marks_path(marks, 2), "/data/x");
+    json_decref(marks);
+    job_spec_release(&spec);
+}
+
+/* The job's user wrote it. */
+static const struct {
+    const char *header;
+    int count; /* -1: is not taken */
+} answers[] = {
+    {"{}", 0},
+    {"{\"files\": [[\"/a.py\", \"" DIGEST "\"]], \"packages\": [[\"/p\", \"" DIGEST "\"]]}", 2},
+    {"{\"files\": [[\"/tmp/carma-capture-7/job.py\", \"" DIGEST "\"]]}", 0}, /* inside only: it is in the key */
+    {"{\"files\": [[\"a.py\", \"" DIGEST "\"]]}", -1},
+    {"{\"files\": [[\"/a.py\", \"" DIGEST "0\"]]}", -1},
+    {"{\"files\": [[\"/a.py\", \"x\"]]}", -1},
+    {"{\"files\": [[\"/a.py\"]]}", -1},
+    {"{\"files\": [7, {}]}", -1},
+    {"{\"files\": 7}", 0},
+};
+
+static void test_answers(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < array_size(answers); i++) {
+        json_t *header = json_loads(answers[i].header, 0, NULL), *marks = marks_of_answer(header);
+        int count = marks ? (int)json_array_size(marks) : -1;
+        if (count != answers[i].count)
+            fail_msg("answer %zu: %d marks", i, count);
+        json_decref(marks);
+        json_decref(header);
+    }
+}
+
+static void test_too_many_files(void **state)
+{
+    json_t *header = json_pack("{s:[]}", "files"), *files = json_object_get(header, "files");
+
+    (void)state;
+    for (size_t i = 0; i < 1001; i++)
+        json_array_append_new(files, json_pack("[s, s]", "/a", DIGEST));
+    assert_null(marks_of_answer(header));
+    json_array_remove(files, 0);
+    json_t *marks = marks_of_answer(header);
+    assert_int_equal(json_array_size(marks), 1000);
+    json_decref(marks);
+    json_decref(header);
+}
+
+static void test_read(void **state)
+{
+    static const char good[] = DIGEST "\n-\n";
+    json_t *asked = json_pack("[[s, s], [s, s]]", "/a", "-", "/b", "-");
+    json_t *seen = marks_read(asked, good, strlen(good)),
+           *wanted = json_pack("[[s, s], [s, s]]", "/a", DIGEST, "/b", "-");
+
+    (void)state;
+    assert_true(json_equal(seen, wanted));
+    assert_null(marks_read(asked, good, strlen(good) - 1));
+    assert_null(marks_read(asked, DIGEST "\n", sizeof DIGEST));
+    assert_null(marks_read(asked, "x\n-\n", 4));
+    json_decref(asked);
+    json_decref(seen);
+    json_decref(wanted);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_is_the_users_own),
+        cmocka_unit_test(test_without_marks_is_not_kept),
+        cmocka_unit_test(test_does_not_last),
+        cmocka_unit_test(test_are_not_too_many),
+        cmocka_unit_test(test_unused_ones_go),
+        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_too_many_files),
+        cmocka_unit_test(test_read),
+    };
+
+    return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}

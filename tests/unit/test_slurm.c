@@ -1,0 +1,328 @@
+/* Slurm's plugin and agent without a Slurm: sizes, JSON, HTTP, lists of GRES, options, the spool. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "base/units.h"
+#include "slurm/agent/counts.h"
+#include "slurm/plugin/http.h"
+#include "slurm/plugin/json.h"
+#include "slurm/plugin/plugin.h"
+#include "slurm/plugin/run.h"
+#include "slurm/plugin/size.h"
+#include "slurm/plugin/spool.h"
+
+static void test_sizes(void **state)
+{
+    int64_t bytes = 0;
+    const char *end;
+
+    assert_true(size_parse("12G", false, &bytes, NULL) && bytes == 12 * GIB);
+    assert_true(size_parse("1.5g", false, &bytes, NULL) && bytes == 3 * GIB / 2);
+    assert_true(size_parse("12288M", false, &bytes, NULL) && bytes == 12 * GIB);
+    assert_true(size_parse("171798691840", true, &bytes, NULL) && bytes == 160 * GIB);
+    assert_true(size_parse("4T,gpubig", false, &bytes, &end) && bytes == 4 * TIB && strcmp(end, ",gpubig") == 0);
+    assert_false(size_parse("12", false, &bytes, NULL));
+    assert_false(size_parse("12GB", false, &bytes, NULL));
+    assert_false(size_parse("-1G", false, &bytes, NULL));
+    assert_false(size_parse("0x10G", false, &bytes, NULL));
+    assert_false(size_parse("1e3G", false, &bytes, NULL));
+    assert_false(size_parse("9999999999T", false, &bytes, NULL));
+    assert_false(size_parse("", true, &bytes, NULL));
+}
+
+static void test_counts_of_a_list(void **state)
+{
+    int64_t count = 0;
+
+    assert_true(size_of_gres("gres:gpumem:12288M,gres:gpubig:1", "gpumem", &count) && count == 12 * GIB);
+    assert_true(size_of_gres("gres:gpumem:12288M,gres:gpubig", "gpubig", &count) && count == 1);
+    assert_true(size_of_gres("gpumemory:1G,gpumem:2G", "gpumem", &count) && count == 2 * GIB);
+    assert_false(size_of_gres("gres:gpubig:1", "gpumem", &count));
+    assert_false(size_of_gres("gpumem:x", "gpumem", &count));
+    assert_false(size_of_gres("", "gpumem", &count));
+}
+
+static struct json of(const char *text)
+{
+    return json_of(text, strlen(text));
+}
+
+static void test_json_is_read(void **state)
+{
+    struct json answer =
+        of(" {\"id\": 12, \"id2\":-3, \"on\":true, \"text\":\"a\\n\\\"b\\u001b\", \"list\":[1,[2,{}],\"]\"],"
+           " \"in\":{\"id\":7}} ");
+    struct json walk = {0}, name, item;
+    int64_t number = 0;
+    char text[16];
+    int items = 0;
+
+    assert_true(json_integer(json_member(answer, "id"), &number) && number == 12);
+    assert_true(json_integer(json_member(answer, "id2"), &number) && number == -3);
+    assert_true(json_true(json_member(answer, "on")));
+    assert_false(json_true(json_member(answer, "id")));
+    assert_true(json_string(json_member(answer, "text"), text, sizeof text));
+    assert_string_equal(text, "a\n\"b\033");
+    assert_false(json_string(json_member(answer, "text"), text, 5));
+    assert_false(json_string(json_member(answer, "id"), text, sizeof text));
+    assert_true(json_integer(json_member(json_member(answer, "in"), "id"), &number) && number == 7);
+    assert_null(json_member(answer, "absent").at);
+    while (json_next(json_member(answer, "list"), &walk, &name, &item))
+        items++;
+    assert_int_equal(items, 3);
+}
+
+static void test_json_that_is_none(void **state)
+{
+    static const char *const bad[] = {"",      "{",         "{\"a\"}",    "{\"a\":}",
+                                      "[1,",   "\"a",       "{\"a\":1}x", "[1 2]",
+                                      "{a:1}", "{\"a\":1,", "\"a\\",      "[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]"};
+    int64_t number;
+    char text[8];
+
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_null(of(bad[i]).at);
+    assert_false(json_integer(of("1.5"), &number));
+    assert_false(json_integer(of("9999999999999999999"), &number));
+    assert_false(json_string(of("\"\\u0000\""), text, sizeof text));
+    assert_false(json_string(of("\"\\q\""), text, sizeof text));
+}
+
+static void expect_written(const char *bytes, size_t length, const char *wanted)
+{
+    struct text text = {0};
+
+    text_json(&text, bytes, length);
+    assert_string_equal(text.bytes, wanted);
+    text_release(&text);
+}
+
+static void test_json_is_written(void **state)
+{
+    expect_written("a\"\\\n\t\033", 6, "\"a\\\"\\\\\\n\\u0009\\u001b\"");
+    expect_written("\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80", 11, "\"\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80\"");
+    expect_written("\xc3", 1, "\"?\"");
+    expect_written("\xc0\x80", 2, "\"??\"");      /* overlong */
+    expect_written("\xed\xa0\x80", 3, "\"???\""); /* a surrogate */
+    expect_written("a\0b", 3, "\"a?b\"");
+}
+
+static int read_answer(const char *text, const char **body, size_t *length)
+{
+    int status = 0, code = http_read_answer(text, strlen(text), &status, body, length);
+
+    return code ? code : status;
+}
+
+static void test_answers(void **state)
+{
+    const char *body = NULL;
+    size_t length = 0;
+
+    assert_int_equal(read_answer("HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}", &body, &length), 201);
+    assert_int_equal(length, 2);
+    assert_memory_equal(body, "{}", 2);
+    assert_int_equal(read_answer("HTTP/1.1 204 No Content\r\n\r\n", &body, &length), 204);
+    assert_int_equal(read_answer("HTTP/1.1 201 Created\r\ncontent-length: 3\r\n\r\n{}", &body, &length), -EAGAIN);
+    assert_int_equal(read_answer("HTTP/1.1 201 Cre", &body, &length), -EAGAIN);
+    assert_int_equal(read_answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}", &body, &length),
+                     -EPROTO);
+    assert_int_equal(read_answer("HTTP/1.1 200 OK\r\nContent-Length: 2x\r\n\r\n{}", &body, &length), -EPROTO);
+    assert_int_equal(read_answer("SSH-2.0-OpenSSH\r\n\r\n", &body, &length), -EPROTO);
+    assert_int_equal(read_answer("HTTP/1.1 2x1 Created\r\nContent-Length: 0\r\n\r\n", &body, &length), -EPROTO);
+}
+
+static void test_settings(void **state)
+{
+    char *good[] = {(char *)"socket=/run/%n/sock", (char *)"wait=3", (char *)"spool=/var/x"};
+    char *bad[] = {(char *)"wait=0", (char *)"wait=61", (char *)"socket=relative", (char *)"colour=red",
+                   (char *)"wait"};
+    struct settings settings;
+
+    assert_null(settings_read(&settings, 3, good, "n7"));
+    assert_string_equal(settings.socket, "/run/n7/sock");
+    assert_string_equal(settings.spool, "/var/x");
+    assert_int_equal(settings.wait_ms, 3000);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_ptr_equal(settings_read(&settings, 1, &bad[i], "n7"), bad[i]);
+}
+
+static void test_options(void **state)
+{
+    struct options options = {.gpus = 1};
+
+    assert_true(options_set(&options, OPTION_MEMORY, "12G") && options.memory_bytes == 12 * GIB && options.asked);
+    assert_true(options_set(&options, OPTION_GPUS, "2") && options.gpus == 2);
+    assert_true(options_set(&options, OPTION_SHARE, "mps"));
+    assert_true(options_set(&options, OPTION_EXCLUSIVE, NULL) && options.exclusive);
+    assert_false(options_set(&options, OPTION_MEMORY, "0G"));
+    assert_false(options_set(&options, OPTION_MEMORY, "much"));
+    assert_false(options_set(&options, OPTION_GPUS, "0"));
+    assert_false(options_set(&options, OPTION_GPUS, "2x"));
+    assert_false(options_set(&options, OPTION_GPUS, "65"));
+    assert_false(options_set(&options, OPTION_SHARE, "streams"));
+}
+
+static void expect_request(const char *old, int64_t gpus, int64_t bytes, bool big, const char *wanted)
+{
+    struct counts_node node = {.gpus = 4, .whole_bytes = 40 * GIB, .has_big = big};
+    struct text list = {0};
+
+    counts_request(old, &node, gpus, bytes, &list);
+    assert_string_equal(list.bytes, wanted);
+    text_release(&list);
+}
+
+static void test_raised_requests(void **state)
+{
+    expect_request("gres:gpumem:10G", 1, 12 * GIB, true, "gpumem:12288M");
+    expect_request("gres:gpumem:10G", 1, 12 * GIB + 1, true, "gpumem:12289M");
+    expect_request("gres:gpumem:10G", 1, 20 * GIB, true, "gpumem:20480M");
+    expect_request("gres:gpumem:10G", 2, 20 * GIB + 1, true, "gpumem:40962M,gpubig:2");
+    expect_request("gres:gpumem:10G", 2, 30 * GIB, false, "gpumem:61440M");
+    expect_request("gres:gpumem:10G", 1, 90 * GIB, true, "gpumem:40960M,gpubig:1");
+    expect_request("gres:gpubig:1,gres:gpusm:300,gres:gpumem:30G", 1, 32 * GIB, true,
+                   "gpumem:32768M,gpubig:1,gpusm:300");
+}
+
+static void expect_lowered(const char *list, int64_t usable, const char *wanted)
+{
+    struct text lowered = {0};
+
+    counts_lower(list, 4, usable, &lowered);
+    assert_string_equal(lowered.bytes, wanted);
+    text_release(&lowered);
+}
+
+static void test_lowered_counts(void **state)
+{
+    expect_lowered("gpumem:160G,gpubig:4", 3, "gpumem:122880M,gpubig:3");
+    expect_lowered("gpumem:160G,gpusm:4000,nic:2", 1, "gpumem:40960M,gpusm:1000,nic:2");
+    expect_lowered("gpumem:160G,gpubig:4", 0, "gpumem:0M,gpubig:0");
+}
+
+static void test_properties(void **state)
+{
+    const char *line = "JobId=12 JobState=RUNNING Comment=a JobState=FAILED TresPerNode=gres:gpumem:1G \n";
+    char value[32];
+
+    assert_true(counts_property(line, "JobState", value, sizeof value));
+    assert_string_equal(value, "RUNNING");
+    assert_true(counts_property(line, "TresPerNode", value, sizeof value));
+    assert_string_equal(value, "gres:gpumem:1G");
+    assert_false(counts_property(line, "State", value, sizeof value));
+    assert_false(counts_property(line, "TresPerNode", value, 5));
+}
+
+static char folder[] = "/tmp/test_slurm.XXXXXX", spool[64];
+
+static int make_folder(void **state)
+{
+    if (!mkdtemp(folder))
+        return -1;
+    snprintf(spool, sizeof spool, "%s/spool", folder);
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    file_remove_tree(folder);
+    return 0;
+}
+
+static void test_spool(void **state)
+{
+    int64_t value = 0;
+    struct stat info;
+    char path[128];
+
+    assert_false(spool_get(spool, 12, "status", &value));
+    assert_int_equal(spool_put(spool, 12, "status", 256), 0);
+    assert_true(spool_get(spool, 12, "status", &value));
+    assert_int_equal(value, 256);
+    assert_false(spool_get(spool, 1, "status", &value));
+    spool_forget(spool, 12, "status");
+    assert_false(spool_get(spool, 12, "status", &value));
+    assert_int_equal(spool_order(spool, 12, 3, "retry", "gpus 1\n"), 0);
+    assert_false(spool_await(spool, 12, 3, "retry", http_now_ms() + 20));
+    assert_true(spool_await(spool, 12, 4, "retry", http_now_ms()));
+    snprintf(path, sizeof path, "%s/12.3.retry", spool);
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0600);
+    assert_int_equal(stat(spool, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0700);
+    assert_int_equal(unlink(path), 0);
+    assert_true(spool_await(spool, 12, 3, "retry", http_now_ms() + 1000));
+    assert_int_equal(spool_order("/proc/none", 12, 3, "retry", ""), -ENOENT);
+}
+
+static void test_output_of_programs(void **state)
+{
+    char *echo[] = {(char *)"/bin/sh", (char *)"-c", (char *)"echo out; echo err >&2", NULL};
+    char *fails[] = {(char *)"/bin/sh", (char *)"-c", (char *)"exit 3", NULL};
+    char *hangs[] = {(char *)"/bin/sleep", (char *)"1000", NULL};
+    struct text text = {0};
+
+    assert_int_equal(run_output(echo, http_now_ms() + 60000, &text), 0);
+    assert_string_equal(text.bytes, "out\nerr\n");
+    assert_int_equal(run_output(fails, http_now_ms() + 60000, &text), -EIO);
+    assert_int_equal(run_output(hangs, http_now_ms() + 50, &text), -ETIMEDOUT);
+    text_release(&text);
+}
+
+/* With the rights of another user, who may not read it, there is nothing; nor of what is not a file. */
+static void test_tail_of_a_file(void **state)
+{
+    static char bytes[(64 << 10) + 100];
+    struct run_user self = {.uid = getuid(), .gid = getgid()}, nobody = {.uid = 65534, .gid = 65534};
+    struct text text = {0};
+    char path[128];
+
+    if (getuid() != 0)
+        skip(); /* only root may set groups */
+    memset(bytes, 'a', sizeof bytes);
+    bytes[sizeof bytes - 1] = 'z';
+    snprintf(path, sizeof path, "%s/stderr", folder);
+    assert_int_equal(file_write_atomic(path, bytes, sizeof bytes, 0600, NULL), 0);
+    assert_int_equal(run_tail(path, &self, http_now_ms() + 60000, &text), 0);
+    assert_int_equal(text.length, 64 << 10);
+    assert_int_equal(text.bytes[text.length - 1], 'z');
+    text.length = 0;
+    assert_int_equal(run_tail(path, &nobody, http_now_ms() + 60000, &text), -EIO);
+    assert_int_equal(run_tail("/dev/zero", &self, http_now_ms() + 60000, &text), -EIO);
+    assert_int_equal(text.length, 0);
+    text_release(&text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_counts_of_a_list),
+        cmocka_unit_test(test_json_is_read),
+        cmocka_unit_test(test_json_that_is_none),
+        cmocka_unit_test(test_json_is_written),
+        cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_raised_requests),
+        cmocka_unit_test(test_lowered_counts),
+        cmocka_unit_test(test_properties),
+        cmocka_unit_test(test_spool),
+        cmocka_unit_test(test_output_of_programs),
+        cmocka_unit_test(test_tail_of_a_file),
+    };
+
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
