@@ -55,7 +55,7 @@ export async function users_view() {
     const fault = h("p", {class: "warning", hidden: true});
     const root = h("div", {class: "page"}, h("h1", {id: "users-title"}, "Use by user"),
         h("p", {class: "lead"}, "Sums over all jobs of a user, up to now for those that run. GPU hours: GPUs times how long a job ran " +
-            "on them, in all its launches. Energy: the part of the GPUs' counted energy that is a job's by the model of its SM activity."),
+            "on them, in all its attempts. Energy: the part of the GPUs' counted energy that is a job's by the model of its SM activity."),
         fault, h("section", {class: "list"}, table), rest);
 
     async function load() {

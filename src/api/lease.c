@@ -20,7 +20,7 @@ static json_t *load(const char *text, size_t length, struct error *err)
         return NULL;
     }
     json = json_loadb(text, length, JSON_REJECT_DUPLICATES, &at);
-    if (json && json_is_object(json))
+    if (json_is_object(json))
         return json;
     error_set(err, EINVAL, "the request is not a JSON object (line %d)", json ? 1 : at.line);
     json_decref(json);

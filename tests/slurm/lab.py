@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 
-PATIENCE_S = float(os.environ.get("PATIENCE_S", 90))
+PATIENCE_S = float(os.environ.get("PATIENCE_S", "90"))
 GPU_GIB, GPUS = 40, 4
 NODES = ["n1", "n2", "n3"]
 SKIPPED = 77

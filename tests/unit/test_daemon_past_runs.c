@@ -120,7 +120,7 @@ static void test_activity_moves_towards_what_was_observed(void **state)
     assert_int_equal(corrected(runs, "mlp 100", 700), 700);
     assert_int_equal(corrected(runs, NULL, 700), 700);
     end_model(runs, "cnn 200", 500, 500);
-    end_model(runs, "cnn 200", 500, 0); /* never observed */
+    end_model(runs, "cnn 200", 500, 0);                     /* never observed */
     assert_int_equal(corrected(runs, "cnn 200", 700), 650); /* its own runs take back what the family said */
     assert_int_equal(corrected(runs, "cnn 300", 700), 600);
     assert_int_equal(corrected(runs, "cnn 300", 50), 10);

@@ -1,5 +1,6 @@
 /* The core's knowledge of workloads: their memory, with a margin, and their activity. */
 #include "placement_fixture.h"
+#include "core/slowdown.h"
 
 static void run_once(struct fixture *f, const char *workload, int64_t reservation, int64_t peak)
 {
@@ -203,6 +204,27 @@ static void test_what_is_learned_on_one_gpu_opens_another(void **state)
     assert_string_equal(placed_on(f, 3), "1");
 }
 
+/* Predictions for a GPU are kept until something changes. That of one whose three jobs have taught something is new. */
+static void test_a_prediction_follows_what_is_learned(void **state)
+{
+    struct fixture *f = *state;
+    struct slowdown before, after;
+
+    use_carma(f);
+    keep_gpus(f, 1);
+    for (uint64_t job = 0; job < 3; job++)
+        submit_workload(f, (char[]){'a' + (char)job, '\0'}, 1, GIB, -1);
+    for (int i = 0; i < 8; i++) {
+        decide(f);
+        settle_and_sample(f, 300);
+    }
+    assert_int_equal(f->core->gpus[0]->resident_count, 3);
+    before = slowdown_predict(f->core, f->core->gpus[0], NULL);
+    settle_and_sample(f, 900);
+    after = slowdown_predict(f->core, f->core->gpus[0], NULL);
+    assert_true(after.worst_permille > before.worst_permille);
+}
+
 static void test_a_sample_is_due_when_it_can_teach(void **state)
 {
     struct fixture *f = *state;
@@ -230,6 +252,7 @@ int main(void)
         CASE(test_activity_is_learned_alone),
         CASE(test_activity_is_learned_by_regression),
         CASE(test_what_is_learned_on_one_gpu_opens_another),
+        CASE(test_a_prediction_follows_what_is_learned),
         CASE(test_a_sample_is_due_when_it_can_teach),
     };
 

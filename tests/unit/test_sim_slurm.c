@@ -329,13 +329,15 @@ static void one_scheduler_may_spread_nothing_of_one_gpu(void **state)
     sim_result_release(&result);
 }
 
-/* It asks for 10 and needs 25 beside others that do the same. */
+/* It asks for 10 and needs 25 beside others that do the same. With what it asks for next it runs. */
 static void out_of_memory_is_requeued_with_more(void **state)
 {
     struct sim_result result = simulate(SIM_SLURM_GPUBIG, &large, 10 * GIB);
 
     assert_true(result.oom > 0);
     assert_int_equal(result.completed, LARGE_JOBS);
+    for (size_t i = 0; i < LARGE_JOBS; i++)
+        assert_true(result.rows[i].crashes <= 1);
     sim_result_release(&result);
 }
 

@@ -314,6 +314,33 @@ static void test_bad_batch(void **state)
     assert_int_equal(reopen_and_load().specs, 2);
 }
 
+/* A statement that fails ends no transaction by itself: what came before it is taken back. */
+static void test_part_of_a_batch(void **state)
+{
+    struct store *store = open_store();
+    struct outcome outcome = {0};
+    struct loaded loaded;
+
+    commit_job(store, 1, &outcome);
+    wait_for(store, &outcome, 1);
+    assert_int_equal(sqlite3_exec(store->db,
+                                  "CREATE TEMP TRIGGER refuse BEFORE INSERT ON record WHEN new.seq = 4"
+                                  " BEGIN SELECT RAISE(ABORT, 'refused'); END",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    commit_job(store, 2, &outcome);
+    wait_for(store, &outcome, 2);
+    assert_true(outcome.status[1] < 0);
+    assert_int_equal(sqlite3_exec(store->db, "DROP TRIGGER refuse", NULL, NULL, NULL), SQLITE_OK);
+    commit_job(store, 3, &outcome);
+    wait_for(store, &outcome, 3);
+    assert_int_equal(outcome.status[2], 0);
+    store_close(store);
+    loaded = reopen_and_load();
+    assert_int_equal(loaded.specs, 2);
+    assert_int_equal(loaded.jobs[1], 3);
+}
+
 /* A job that is estimated later has another spec then. */
 static void test_spec_anew(void **state)
 {
@@ -377,6 +404,7 @@ int main(void)
         store_test(test_full_disk),
         store_test(test_write_error),
         store_test(test_bad_batch),
+        store_test(test_part_of_a_batch),
         store_test(test_spec_anew),
         store_test(test_commit_while_closing),
         store_test(test_load_comes_first),

@@ -174,7 +174,7 @@ void node_look(const struct agent *agent, struct node_watch *watch)
         const char *state = json_string_value(json_object_get(lease, "state"));
         const char *node = json_string_value(json_object_get(lease, "node"));
 
-        if (!state || strcmp(state, "RUNNING") || !node || strcmp(node, agent->node))
+        if (!state || strcmp(state, "RUNNING") != 0 || !node || strcmp(node, agent->node) != 0)
             continue;
         look_at_orphan(agent, watch, &now, (uint32_t)json_integer_value(json_object_get(lease, "job")));
         if (!asked) {

@@ -167,7 +167,7 @@ static bool order_back(struct order *order, const char *line)
     variant(order, "begun", begun);
     if (strcmp(state, "COMPLETING") == 0 && access(begun, F_OK))
         return false; /* its end is not told yet */
-    if (strcmp(state, "COMPLETING") && !(strcmp(state, "SPECIAL_EXIT") == 0 && access(begun, F_OK) == 0)) {
+    if (strcmp(state, "COMPLETING") != 0 && !(strcmp(state, "SPECIAL_EXIT") == 0 && access(begun, F_OK) == 0)) {
         if (!may_go_back(order, state, line)) {
             finish(order);
             return true;
