@@ -395,18 +395,12 @@ static void test_load_comes_first(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        store_test(test_round_trip_in_order),
-        store_test(test_close_commits_what_is_queued),
-        store_test(test_done_is_durable),
-        store_test(test_killed_while_committing),
-        store_test(test_group_commit),
-        store_test(test_synced),
-        store_test(test_full_disk),
-        store_test(test_write_error),
-        store_test(test_bad_batch),
-        store_test(test_part_of_a_batch),
-        store_test(test_spec_anew),
-        store_test(test_commit_while_closing),
+        store_test(test_round_trip_in_order), store_test(test_close_commits_what_is_queued),
+        store_test(test_done_is_durable),     store_test(test_killed_while_committing),
+        store_test(test_group_commit),        store_test(test_synced),
+        store_test(test_full_disk),           store_test(test_write_error),
+        store_test(test_bad_batch),           store_test(test_part_of_a_batch),
+        store_test(test_spec_anew),           store_test(test_commit_while_closing),
         store_test(test_load_comes_first),
     };
 
