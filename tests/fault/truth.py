@@ -58,8 +58,10 @@ def check_job(node, submission, job, may_be_lost):
             wrong.append("is LOST, and nobody killed its shepherd")
     elif state == "FAILED" and str(job["message"]).startswith("given up"):
         wrong.append("is FAILED because its shepherd died: that is LOST")
-    elif state == "FAILED" and may_be_lost and last is None and job["exit_status"] in (None, -1, KILLED):
-        pass  # it could not be started, or was killed as it was
+    elif state == "FAILED" and may_be_lost and last is None and job["exit_status"] in (None, -1):
+        pass  # it could not be started
+    elif state == "FAILED" and may_be_lost and job["exit_status"] == KILLED:
+        pass  # its process is chosen as a shepherd before it executes the job, and the kill may come as late as its end
     elif state == "CANCELLED":
         if submission.id and not submission.endless: # a client that was refused is withdrawn that way
             wrong.append("is CANCELLED, and nobody asked for that")
