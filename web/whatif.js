@@ -1,4 +1,4 @@
-/* What if: the node's own past, simulated under other policies, beside its present settings. */
+/* The view What-if: the node's own past, simulated under other policies, beside its present settings. */
 import {Chart} from "/charts.js";
 import {h, set_text} from "/dom.js";
 import {count, span} from "/format.js";

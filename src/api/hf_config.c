@@ -64,7 +64,7 @@ struct reading {
     struct transformer *to;
 };
 
-/* What the families call a size, one name after the other; the most specific first. */
+/* The families' names for a size, one name after the other; the most specific first. */
 static const json_t *find(const struct reading *reading, const char *names)
 {
     char name[64];

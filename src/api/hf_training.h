@@ -8,8 +8,8 @@
 #include "estimate/transformer/transformer.h"
 
 /* Fills *transformer and *method, inits *capture, which capture_release() ends; empty where it fails. -EINVAL with one
- * line: a configuration that is not one, of a family that is not known, or too large; -ENOTSUP: no batch size. What is
- * not said: AdamW, fp32, the job's GPUs. */
+ * line: a configuration that is not one, of a family that is not known, or too large; -ENOTSUP: no batch size.
+ * Defaults: AdamW, fp32, the job's GPUs. */
 int hf_training_capture(struct capture *capture, struct transformer *transformer, struct method *method,
                         const struct job_spec *spec, struct error *err);
 

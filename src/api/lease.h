@@ -16,7 +16,7 @@
 #define LEASE_WAIT_MAX_MS       600000
 #define LEASE_PIDS_MAX          1024 /* of one request */
 
-/* What a lease is asked for. The rest of its key, cluster, job, restart and node, is in the spec. */
+/* A request for a lease. The rest of its key, cluster, job, restart and node, is in the spec. */
 struct lease_request {
     struct job_spec spec; /* owned */
     uint32_t uid;

@@ -199,7 +199,7 @@ static int ask_summary(struct asking *asking, struct error *err)
     return rc;
 }
 
-/* What was said of a source before it failed is about nothing. */
+/* Warnings about a source that failed afterwards are about nothing. */
 static void forget_warnings(struct job_estimate *estimate, size_t kept)
 {
     while (estimate->warnings.count > kept)

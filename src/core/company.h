@@ -1,5 +1,5 @@
-/* Measures of workloads alone and in company: how fast their jobs say they are, and how busy the GPU is. What two of
- * them cost each other is known from that, where it has been seen, and the prediction (slowdown.h) only where it has
+/* Measures of workloads alone and in company: how fast their jobs say they are, and how busy the GPU is. The cost of
+ * two for each other is known from that, where it has been seen, and the prediction (slowdown.h) only where it has
  * not.
  *
  * A measure in company counts from the second reading on: one may have met a data set that was read for the first time.

@@ -21,8 +21,8 @@ enum window_statistic { STATISTIC_MEAN, STATISTIC_MEDIAN, STATISTIC_P95, STATIST
  * memory plus the size of the allocation that failed. The last two end with an idle GPU too. */
 enum oom_retry_mode { OOM_RETRY_EXCLUSIVE, OOM_RETRY_STEP, OOM_RETRY_INFORMED };
 
-/* What closes a GPU to a job: everything that is known of it; or its memory alone, so that SM activity and slowdown
- * only rank GPUs. For jobs that a cluster's scheduler has counted by memory, and would only send again. */
+/* The reasons that close a GPU to a job: everything that is known of it; or its memory alone, so that SM activity and
+ * slowdown only rank GPUs. For jobs that a cluster's scheduler has counted by memory, and would only send again. */
 enum gate { GATE_ALL, GATE_MEMORY };
 
 /* Limits of one user at a time; 0: no limit. */

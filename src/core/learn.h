@@ -53,7 +53,7 @@ struct profile *learn_profile(struct core *core, const char *workload);
 /* The job was submitted: its workload is the latest, and the oldest may be forgotten for it. */
 void learn_submitted(struct core *core, const struct job *job);
 
-/* What is known of profiles has changed (profile.changed is at least that): GPUs where they run may take other jobs. */
+/* Profiles have other figures now (profile.changed is at least that): GPUs where they run may take other jobs. */
 void learn_open_where_predicted(struct core *core, uint64_t changed);
 
 bool learned_activity_is_known(const struct job *job); /* by an estimate, or by readings */

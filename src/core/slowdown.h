@@ -40,8 +40,8 @@ void slowdown_residents_changed(struct gpu *gpu);
 int64_t slowdown_sensitivity(const struct core *core, const struct gpu *gpu, const struct job *resident);
 
 /* The least that must be done with a job on the GPU, in rates alone: where several take turns, TURNS_LEAST_GAIN more
- * than without it. Where nobody does, the prediction always pays; what was measured must not be less than without it,
- * beyond what readings differ by. 0: any. */
+ * than without it. Where nobody does, the prediction always pays; the measured gain must not be less than without it,
+ * beyond the spread of readings. 0: any. */
 int64_t slowdown_least_progress_ppm(const struct core *core, const struct gpu *gpu, const struct slowdown *with);
 
 /* Whether that pays which was predicted for the GPU with another job. */

@@ -1,7 +1,7 @@
 /* DNNMem (Gao et al., "Estimating GPU Memory Consumption of Deep Learning Models", ESEC/FSE 2020): the operators of the
  * model's graph in their order, forward and then backward, each with the static sizes of its tensors: weights and their
  * gradients, outputs and their gradients. A tensor takes memory from its operator until the last that reads it; for a
- * trained model that is the operator's own backward pass. What is alive goes through the framework's allocator, and the
+ * trained model that is the operator's own backward pass. Living tensors go through the framework's allocator, and the
  * most that this reserves is added to the CUDA context.
  *
  * In ours each layer of a summary is an operator, a tensor has 4 bytes for each element, and the allocator is the

@@ -166,7 +166,7 @@ static int be_first_killed(struct error *err)
     return rc < 0 ? error_set(err, rc, "it cannot be the first to be killed for memory: %s", strerror(-rc)) : 0;
 }
 
-/* What is left of it where no sandbox can be had. */
+/* The rest of it, where no sandbox can be had. */
 static void set_up_bare(const struct inside *inside)
 {
     struct error err;

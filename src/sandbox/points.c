@@ -24,7 +24,7 @@ bool points_is_made_anew(const char *path)
     return false;
 }
 
-/* '/' goes before all other characters: what is in a directory follows it without a gap. */
+/* '/' goes before all other characters: the entries of a directory follow it without a gap. */
 static int compare(const char *left, const char *right)
 {
     for (; *left == *right && *left; left++, right++)

@@ -1,4 +1,4 @@
-/* What carma-sandbox is asked to run: one JSON object (docs/automatic-capture.md). Everything in it that a user chose
+/* A request to carma-sandbox: one JSON object (docs/automatic-capture.md). Everything in it that a user chose
  * is used with that user's rights only, inside the sandbox. */
 #ifndef CARMA_SANDBOX_REQUEST_H
 #define CARMA_SANDBOX_REQUEST_H

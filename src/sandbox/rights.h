@@ -1,5 +1,5 @@
-/* What the sandbox's processes may do. The process that sets it up has the job's user, and of root's rights only those
- * for mounts and the network; the command has none at all. */
+/* The rights of the sandbox's processes. The process that sets it up has the job's user, and of root's rights only
+ * those for mounts and the network; the command has none at all. */
 #ifndef CARMA_SANDBOX_RIGHTS_H
 #define CARMA_SANDBOX_RIGHTS_H
 

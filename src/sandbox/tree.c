@@ -145,7 +145,7 @@ static int place_entries(struct tree *tree, const char *path, bool writable, str
     return rc == 0 && !writable ? kernel_close_mount(target, false) : rc;
 }
 
-/* What cannot be placed is empty inside, unless the command is to work there. */
+/* A path that cannot be placed is empty inside, unless the command is to work there. */
 static int left_out(const char *path, unsigned kinds, int rc, struct error *err)
 {
     return kinds & POINT_WRITABLE || strcmp(path, "/") == 0

@@ -1,5 +1,5 @@
-/* Memory and processes of a sandbox without a control group that counts them, from outside. What a command takes
- * between two looks is found at the second only. */
+/* Memory and processes of a sandbox without a control group that counts them, from outside. Memory that a command
+ * takes between two looks is found at the second only. */
 #ifndef CARMA_SANDBOX_WATCH_H
 #define CARMA_SANDBOX_WATCH_H
 

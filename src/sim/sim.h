@@ -50,8 +50,8 @@ struct sim_node {
     double full_w;
 };
 
-/* Who places the jobs of a cluster. Under Slurm, its count of these GRES for each node; then the node's own core, which
- * takes a job at once or refuses it (sim/slurm.h). */
+/* The ways to place the jobs of a cluster. Under Slurm, its count of these GRES for each node; then the node's own
+ * core, which takes a job at once or refuses it (sim/slurm.h). */
 enum sim_scheme {
     SIM_ONE_CORE,     /* one core that sees all GPUs of all nodes, which a job of several GPUs may have on several */
     SIM_SLURM,        /* gpumem: the sum of the GPUs' memory */

@@ -149,7 +149,7 @@ bool window_settled(const struct sim *sim, const struct sim_gpu *gpu); /* nothin
 void run_schedule(struct sim *sim, struct sim_run *run);
 void run_set_rate(struct sim *sim, struct sim_run *run, double rate);
 
-/* sim.c: what the schemes share. Cores number their own GPUs. */
+/* sim.c, for all schemes. Cores number their own GPUs. */
 int sim_feed(struct sim *sim, uint32_t core, struct record *record, struct error *err);
 void sim_tell(struct sim *sim, uint32_t core, struct record *record);
 void sim_sample(struct sim *sim, uint32_t gpu);

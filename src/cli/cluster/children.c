@@ -75,7 +75,7 @@ static bool start(struct child *child, int64_t time_ms)
     return false;
 }
 
-/* Takes what is in the pipe now; what is over the limit is dropped. */
+/* Takes all that is in the pipe now; bytes over the limit are dropped. */
 static void take(int *fd, struct strbuf *into, size_t limit)
 {
     char block[65536];

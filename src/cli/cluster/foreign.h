@@ -1,4 +1,4 @@
-/* JSON of another machine, which may be broken or hostile: what is shown of it is bounded. */
+/* JSON of another machine, which may be broken or hostile: all that is shown is bounded. */
 #ifndef CARMA_CLI_CLUSTER_FOREIGN_H
 #define CARMA_CLI_CLUSTER_FOREIGN_H
 

@@ -120,7 +120,7 @@ static void print_table(struct table *table)
     fputs(out.text, stdout);
 }
 
-/* ---- Over all nodes: what waits is Slurm's, what runs is the leases of each node ---- */
+/* ---- Over all nodes: Slurm's waiting jobs, and the leases that run on each node ---- */
 
 /* A job of a node. */
 struct found {

@@ -100,7 +100,7 @@ static bool is_program_file(const char *word)
     return end && (strcmp(end, ".py") == 0 || strcmp(end, ".sh") == 0);
 }
 
-/* What the command will run counts, not only its name. One that cannot be read is told by the job itself. */
+/* The command's program counts, not only its name. One that cannot be read is told by the job itself. */
 static void complete_code(struct job_spec *spec)
 {
     uint64_t digest = DIGEST_EMPTY;

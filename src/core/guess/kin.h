@@ -1,6 +1,6 @@
 /* Workloads of one program: its runs with other arguments. Where three of them or more needed the same, as far as the
- * bins of the distribution tell (two neighbours at most), their arguments do not matter to memory. What they needed
- * then says more of a job of unknown need than what all other workloads of the node did. Others are not gone by: a
+ * bins of the distribution tell (two neighbours at most), their arguments do not matter to memory. Their need
+ * then says more of a job of unknown need than that of all other workloads of the node. Others are not gone by: a
  * request that is lowered for two runs, or for runs that differ, runs jobs out of memory (docs/estimation.md).
  *
  * The program is the part of a workload's name before ':'. Its distribution is a Pólya urn: the node's distribution

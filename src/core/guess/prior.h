@@ -1,5 +1,5 @@
 /* The likely GPU memory of a job of unknown need: the distribution over this server's completed workloads. It begins
- * with a published one. What is known of other workloads of its program comes on top (kin.h). Integers only.
+ * with a published one. Other workloads of its program come on top (kin.h). Integers only.
  *
  * Each workload counts once, with the memory of its first completed run. A job of a workload with history never asks,
  * so the question is always about a new one. The published distribution counts as a hundred workloads. Once two hundred

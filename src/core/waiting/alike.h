@@ -18,7 +18,7 @@ struct job;
 struct profile;
 struct record_submitted;
 
-/* What a GPU could take beside its residents at the most. */
+/* The most that a GPU could take beside its residents. */
 struct room {
     int64_t bytes; /* INT64_MAX: it is idle; -1: it takes nobody */
     int32_t activity_permille;
@@ -31,7 +31,7 @@ struct needs {
     bool unexamined; /* nothing is known of the GPUs that it fits */
 };
 
-/* What of a workload's history counts for its waiting jobs. */
+/* The part of a workload's history that counts for its waiting jobs. */
 struct expectation {
     int64_t bytes;      /* beside others */
     int64_t idle_bytes; /* on an idle GPU */
@@ -76,10 +76,10 @@ void alike_leave(struct core *core, struct job *job);
 /* It was found to fit nowhere at core.openings `examined`. 0: it has to be looked at again, on every GPU. */
 void alike_set_examined(struct core *core, struct alike *alike, uint64_t examined);
 
-/* What is known of the workload has changed: its waiting jobs may need less. */
+/* The core knows other figures of the workload: its waiting jobs may need less. */
 void alike_workload_changed(struct core *core, struct profile *profile);
 
-/* What is known of it in company has: they may fit where they did not. */
+/* It knows other figures of it in company: they may fit where they did not. */
 void alike_company_changed(struct core *core, struct profile *profile);
 
 /* The settings or the GPUs have: any job may need less, or can never run any more. */

@@ -151,8 +151,8 @@ static void add_room(struct pass *pass, const struct room *room)
     pass->search.count = kept + 1;
 }
 
-/* What a job of several GPUs may find on each of them: so much memory have that many GPUs at least, and so much of the
- * SMs. */
+/* The room that a job of several GPUs may find on each of them: so much memory have that many GPUs at least, and so
+ * much of the SMs. */
 static void find_most(struct core *core, struct alikes_of_width *width)
 {
     struct room best[RECORD_MAX_GPUS]; /* in each respect, descending */

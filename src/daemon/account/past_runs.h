@@ -1,4 +1,4 @@
-/* What ended jobs tell of the next ones: how long runs of a workload took, and by how much the estimates of SM activity
+/* Ended jobs tell of the next ones: how long runs of a workload took, and by how much the estimates of SM activity
  * were off, by model and family. In memory, filled from the accounting when the daemon starts.
  *
  * A model is the family of networks and the bytes of its parameters (estimate/estimate.h): another batch size, another

@@ -110,7 +110,7 @@ static json_t *environment_of(const struct job_spec *spec, bool bare)
     return list;
 }
 
-/* What is common to both requests. Takes over the two lists. */
+/* The common part of both requests. Takes over the two lists. */
 static char *request_text(const struct daemon *daemon, const struct job_view *view, json_t *environment,
                           json_t *command, unsigned time_s, size_t result_bytes, bool bare)
 {

@@ -7,7 +7,7 @@
 #include "api/spec.h"
 
 /* Whether some word of the command, or of its script, starts Python, or a file that may: `.../python3.11`, `torchrun`,
- * `uv`, `train.sh`. It may be wrong either way: what the command really starts shows when it is tried. */
+ * `uv`, `train.sh`. It may be wrong either way: its real program shows when it is tried. */
 bool looks_like_python(const struct job_spec *spec);
 
 #endif

@@ -16,7 +16,8 @@
 /* Words of the command that may be names of files, without digests. A new reference, as all here. */
 json_t *marks_of_words(const struct job_spec *spec);
 
-/* What a process says that it read: `files` and `packages` of its line. NULL: no list of a sensible size. */
+/* The list of the files that a process read, as it says: `files` and `packages` of its line. NULL: no list of a
+ * sensible size. */
 json_t *marks_of_answer(const json_t *header);
 
 const char *marks_path(const json_t *marks, size_t i);

@@ -1,4 +1,4 @@
-/* What comes of a capture for its job: the estimate, or a line that says why there is none. Both are shown and stored.
+/* The result of a capture for its job: the estimate, or a line that says why there is none. Both are shown and stored.
  */
 #ifndef CARMA_DAEMON_CAPTURE_RESULT_H
 #define CARMA_DAEMON_CAPTURE_RESULT_H

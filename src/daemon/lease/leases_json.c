@@ -65,7 +65,7 @@ static const char *cause_of(const struct job_view *view)
                                         : exit_cause_name(EXIT_FAILED);
 }
 
-/* What is asked for next fills the largest GPU: nobody else fits beside it. */
+/* The next request fills the largest GPU: nobody else fits beside it. */
 static bool next_is_exclusive(const struct daemon *daemon, const struct job_view *view)
 {
     int64_t largest = 0;

@@ -1,4 +1,4 @@
-/* What if this node had run its own past under other policies: `carma simulate`, as a child of low priority. It works
+/* The node's own past as if it had run under other policies: `carma simulate`, as a child of low priority. It works
  * on the daemon's own store, which it only reads. Its answers are sums and means over all jobs: anybody may ask.
  * Formats: docs/formats/http.md. */
 #ifndef CARMA_DAEMON_WHATIF_WHATIF_H

@@ -22,7 +22,7 @@
 #define READ_BYTES   (256 << 10) /* of what an output has got since; bars of ten seconds are some 10 KiB */
 #define READER_LIMIT 10          /* seconds, wall */
 
-/* What the child answers. */
+/* The child's answer. */
 struct answer {
     struct progress progress;
     intmax_t read_bytes[2];
@@ -98,7 +98,7 @@ int64_t progress_next_ns(const struct shepherd *s)
 
 /* ---- In the child ---- */
 
-/* What the file has got since; the last part of it, where that is much. */
+/* The new part of the file; the last part of it, where that is much. */
 static void read_file(const struct tail_origin *origin, struct progress *progress, intmax_t *read_bytes)
 {
     CLEANUP(free_ptr) char *path = xasprintf("/proc/self/fd/%d", origin->fd);

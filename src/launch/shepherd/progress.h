@@ -1,5 +1,5 @@
-/* Follows the job's own words on how far it has come, and publishes them in the status. What it writes to its FIFO is
- * read here. Its output is read by a child with its user's rights, now and then: opening or reading a user's file may
+/* Follows the job's own words on how far it has come, and publishes them in the status. Its FIFO is read
+ * here. Its output is read by a child with its user's rights, now and then: opening or reading a user's file may
  * hang, and a parser of a user's bytes may have faults. */
 #ifndef CARMA_LAUNCH_SHEPHERD_PROGRESS_H
 #define CARMA_LAUNCH_SHEPHERD_PROGRESS_H
@@ -27,7 +27,7 @@ struct watched_progress {
 void progress_begin(struct shepherd *s);
 void progress_remove(const struct request *request);
 
-/* What to poll: two of them. */
+/* The descriptors to poll: two of them. */
 void progress_poll(const struct shepherd *s, struct pollfd polled[static 2]);
 
 /* When to look again, unless one of these has something; INT64_MAX: never. */
