@@ -27,6 +27,12 @@ for unit in carmad.service carmad.socket; do
     systemctl --quiet is-active "$unit" || give_up "$unit: $(systemctl --no-pager status "$unit")"
     systemctl --quiet is-enabled "$unit" || fail "$unit is not enabled"
 done
+unit=carma-slurm-agent.service
+systemctl --quiet is-enabled "$unit" && fail "$unit is enabled without an administrator's word"
+systemctl --quiet is-active "$unit" && fail "$unit is active without an administrator's word"
+systemctl --quiet enable --now "$unit" || fail "$unit: $(systemctl --no-pager status "$unit")"
+systemctl --quiet is-active "$unit" || fail "$unit: $(systemctl --no-pager status "$unit")"
+[ "$(stat -c '%a %U' /var/lib/carma-slurm)" = '700 root' ] || fail "/var/lib/carma-slurm: $(stat -c '%a %U' /var/lib/carma-slurm)"
 as_alice carma queue >/dev/null || fail "an ordinary user cannot ask a fresh installation"
 
 make_node
@@ -51,6 +57,7 @@ dpkg -i "$tools/$new"/*.deb >>apt.log 2>&1 || give_up "the upgrade fails"
 until_another "$before"
 [ "$(carma --version)" = "carma $old" ] || fail "carma --version: $(carma --version)"
 expect_running 1
+systemctl --quiet is-active carma-slurm-agent.service || fail "the upgrade leaves no agent: $(systemctl --no-pager status carma-slurm-agent.service)"
 
 # Stopped: a client that asks starts it again by its socket.
 systemctl stop carmad.service
@@ -66,10 +73,10 @@ done
 finish_job 1 first.log go "$shepherd"
 
 submit_job second.log never
-dpkg --remove carma-vnode carma >>apt.log 2>&1 || give_up "the packages cannot be removed"
+dpkg --remove carma-slurm carma-vnode carma >>apt.log 2>&1 || give_up "the packages cannot be removed"
 [ -d "/proc/$(shepherd_of 2 | cut -d ' ' -f 1)" ] || fail "removing ends a job"
-dpkg --purge carma carma-vnode python3-carma >>apt.log 2>&1 || give_up "the packages cannot be purged"
-for unit in carmad.socket carma-jobs.service; do
+dpkg --purge carma-slurm carma carma-vnode python3-carma >>apt.log 2>&1 || give_up "the packages cannot be purged"
+for unit in carmad.socket carma-jobs.service carma-slurm-agent.service; do
     systemctl --quiet is-active "$unit" && fail "$unit outlives its package"
 done
 expect_nothing_runs

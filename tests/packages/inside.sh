@@ -7,6 +7,8 @@ new=$2
 . /opt/test/lib.sh
 # shellcheck source=job.sh
 . /opt/test/job.sh
+# shellcheck source=slurm.sh
+. /opt/test/slurm.sh
 
 get() {
     apt-get -q -y -o DPkg::Use-Pty=0 "$@" >>apt.log 2>&1
@@ -21,11 +23,15 @@ files() {
 
 # ---- A fresh install ----
 # Everything that the packages need comes first, so that the lists of files tell of the packages alone.
-needed=$(apt-get -s install "$tools/$old"/*.deb 2>apt.log | sed -n 's/^Inst \([^ ]*\) .*/\1/p' | grep -vE '^(carma|carma-vnode|python3-carma)$')
+needed=$(apt-get -s install "$tools/$old"/*.deb 2>apt.log | sed -n 's/^Inst \([^ ]*\) .*/\1/p' | grep -vE '^(carma|carma-vnode|python3-carma|carma-slurm)$')
 [ -n "$needed" ] || give_up "apt does not find the packages' dependencies"
+printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d # nothing of theirs is started
+chmod 755 /usr/sbin/policy-rc.d
 # shellcheck disable=SC2086 # a list
-get install --no-install-recommends $needed || give_up "apt cannot install the packages' dependencies"
+get install --no-install-recommends $needed slurm-client || give_up "apt cannot install the packages' dependencies"
+rm /usr/sbin/policy-rc.d
 useradd --create-home alice
+make_cluster
 files >before
 mkdir -p /run/systemd/system # from now on the packages' scripts believe that systemd runs
 dpkg-divert --local --quiet --rename --add /bin/systemctl
@@ -37,11 +43,16 @@ grep -q '^--quiet --system start carmad.service$' systemctl.log || fail "carmad 
 [ "$(stat -c '%a %U' /var/lib/carma)" = '700 root' ] || fail "/var/lib/carma: $(stat -c '%a %U' /var/lib/carma)"
 [ "$(stat -c '%a' /run/carma/carma.sock)" = 666 ] || fail "the socket: $(stat -c '%a' /run/carma/carma.sock)"
 getent group carma-admin >/dev/null || fail "no group carma-admin"
-for unit in carmad.service carma-jobs.service carmad.socket; do
+for unit in carmad.service carma-jobs.service carmad.socket carma-slurm-agent.service; do
     systemd-analyze verify --man=no "/lib/systemd/system/$unit" >verify.log 2>&1 || fail "$unit: $(cat verify.log)"
     [ ! -s verify.log ] || fail "$unit: $(cat verify.log)"
 done
 as_alice carma queue >/dev/null || fail "an ordinary user cannot ask a fresh installation"
+
+grep -q ' start.*carma-slurm-agent' systemctl.log && fail "the agent is started without an administrator's word"
+expect_slurm_package
+expect_slurm_as_before "installing carma-slurm"
+use_plugin
 
 # ---- Used, and upgraded under a running job ----
 make_node
@@ -55,6 +66,8 @@ shepherd=$(shepherd_of 1)
 dpkg -i "$tools/$new"/*.deb >>apt.log 2>&1 || give_up "the upgrade fails"
 [ "$(grep -c '^--quiet --system restart carmad.service$' systemctl.log)" -eq 1 ] || fail "carmad was not restarted once: $(cat systemctl.log)"
 grep -q 'restart.*carmad.socket' systemctl.log && fail "the socket was restarted, which turns clients away"
+[ "$(grep -c 'restart carma-slurm-agent.service$' systemctl.log)" -eq 1 ] || fail "the agent that ran was not restarted once: $(cat systemctl.log)"
+expect_slurm_as_before "upgrading carma-slurm"
 dpkg-query -W -f '${Version}' carma | grep -qx "$new" || fail "not upgraded: $(dpkg-query -W carma)"
 grep -q '^nvml_library' /etc/carma/carma.conf || fail "the upgrade has taken the administrator's settings"
 [ "$(grep -c 'READY=1$' told)" -eq 3 ] || fail "carmad was started other than three times: $(cat told)"
@@ -82,17 +95,24 @@ systemctl start carmad.service
 
 # ---- Removed while a job runs, and installed again ----
 submit_job second.log never
-get remove carma carma-vnode python3-carma || give_up "the packages cannot be removed"
+mkdir -p /var/lib/carma-slurm
+touch /var/lib/carma-slurm/order
+get remove carma carma-vnode python3-carma carma-slurm || give_up "the packages cannot be removed"
 grep -q '1 job(s) go on without carmad' apt.log || fail "removing says nothing of the job that runs"
 [ ! -e /usr/bin/carmad ] && [ ! -e /run/carma/carma.sock ] || fail "carmad or its socket is still there"
+expect_slurm_as_before "removing carma-slurm"
+grep -q 'stop carma-slurm-agent.service$' systemctl.log || fail "the agent was not stopped: $(cat systemctl.log)"
+[ -f /var/lib/carma-slurm/order ] || fail "removing loses an order that was not carried out"
 get install "$tools/$new"/*.deb || give_up "the packages cannot be installed again"
 until_says RUNNING carma show 2
 [ "$(grep -c begins /home/alice/second.log)" -eq 1 ] || fail "the job was started again: $(cat /home/alice/second.log)"
 
 # ---- Purged while it runs ----
-get purge carma carma-vnode python3-carma || give_up "the packages cannot be purged"
+get purge carma carma-vnode python3-carma carma-slurm || give_up "the packages cannot be purged"
 grep -q 'ending the jobs that still run' apt.log || fail "purging says nothing of the job that runs"
 expect_nothing_runs
+expect_slurm_as_before "purging carma-slurm"
+rm /etc/slurm/plugstack.conf.d/carma.conf # as docs/slurm.md says: the administrator's own doing
 rm /bin/systemctl
 dpkg-divert --local --quiet --rename --remove /bin/systemctl
 rmdir /run/systemd/system

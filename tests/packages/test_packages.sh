@@ -15,6 +15,7 @@ skip() {
 for program in debootstrap lintian dh dpkg-buildpackage apt-get unshare setpriv; do
     command -v "$program" >/dev/null || skip "no $program here: script/packages test installs it"
 done
+[ -e /usr/include/slurm/spank.h ] || skip "no libslurm-dev here: script/packages test installs it"
 release=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
 [ -n "$release" ] && [ -e "/usr/share/debootstrap/scripts/$release" ] || skip "debootstrap does not know '$release'"
 # shellcheck disable=SC2016 # apt's own variables
@@ -50,12 +51,12 @@ wait "$building" || {
     exit 1
 }
 
-# Three packages, each in a higher version too: the same but for its number.
+# The packages, each in a higher version too: the same but for its number.
 old=$(sed -n "s/^ *version: '\(.*\)',$/\1/p" "$SOURCE/meson.build")
 new=$old+upgrade
 tools=$T/root/opt/test
 mkdir -p "$tools/$old" "$tools/$new"
-for package in carma carma-vnode python3-carma; do
+for package in carma carma-vnode python3-carma carma-slurm; do
     set -- "$T/made/${package}_${old}"_*.deb
     [ -f "$1" ] || {
         echo "script/deb makes no package $package: $(ls "$T/made")" >&2
