@@ -191,5 +191,24 @@ ask POST /v1/leases/99999/end '{}'
 expect 404 "no lease"
 ask POST /v1/jobs '{"jobs": [{"name": "a", "command": ["true"], "directory": "/", "output": "/dev/null", "engine": "slurm"}]}'
 expect 400 "a job that says it is Slurm's"
+
+# Both ends of leases are in the sums, those of the store among them.
+ends_counted() {
+    said="stats --csv"
+    "$CARMA" stats --csv | python3 -c 'import csv, sys
+row, = csv.DictReader(sys.stdin)
+counts = [int(row[name]) for name in ["returned", "expired"]]
+states = ["completed", "failed", "gpu_oom", "cancelled", "lost", "refused", "timeout", "returned", "expired"]
+sys.exit(counts != [1, 1] or sum(int(row[name]) for name in states) != int(row["ended"]))' ||
+        fail "$1: $("$CARMA" stats --csv)"
+    ask GET /metrics
+    for state in RETURNED EXPIRED; do
+        printf "%s\n" "$answer" | grep -q "^carma_job_ends_total{state=\"$state\"} 1$" || fail "$1: not 1 $state in Prometheus metrics: $answer"
+    done
+}
+ends_counted "after the ends"
+stop_daemon
+start_daemon
+ends_counted "after a restart"
 stop_daemon
 finish_node

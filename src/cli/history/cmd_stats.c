@@ -165,12 +165,14 @@ static void put_number(struct strbuf *out, const json_t *group, const char *memb
 
 static void print_csv(const struct stats_options *stats, const json_t *reply)
 {
-    static const char *const states[] = {"COMPLETED", "FAILED", "GPU_OOM", "CANCELLED", "LOST", "REFUSED", "TIMEOUT"};
+    static const char *const states[] = {"COMPLETED", "FAILED",  "GPU_OOM",  "CANCELLED", "LOST",
+                                         "REFUSED",   "TIMEOUT", "RETURNED", "EXPIRED"};
     json_t *group;
     size_t i;
 
-    printf("%s,jobs,ended,completed,failed,gpu_oom,cancelled,lost,refused,timeout,gpu_s,memory_gib_h,modelled_energy_j,"
-           "launched,wait_s,wait_p95_s,oom_crashes,handle_crashes,retries,compared,reserved_to_peak,under\n",
+    printf("%s,jobs,ended,completed,failed,gpu_oom,cancelled,lost,refused,timeout,returned,expired,gpu_s,memory_gib_h,"
+           "modelled_energy_j,launched,wait_s,wait_p95_s,oom_crashes,handle_crashes,retries,compared,reserved_to_peak,"
+           "under\n",
            stats->grouping->by);
     json_array_foreach (json_object_get(reply, stats->grouping->list), i, group) {
         CLEANUP(strbuf_release) struct strbuf out = {0};
