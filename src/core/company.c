@@ -30,7 +30,6 @@ static struct profile *neighbour(const struct measure *measure)
 /* Verdicts on jobs of both workloads, and on any beside them, may change by it. */
 static void changes(struct core *core, const struct measure *measure)
 {
-    core->activity_version++;
     core->openings++;
     named(measure)->changed = core->openings;
     alike_company_changed(core, named(measure));

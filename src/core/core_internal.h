@@ -52,7 +52,7 @@ struct core {
     bool restoring;             /* a snapshot is being applied: until the first record of another kind */
     /* Caches, not state: a job is examined again only when something has opened since its last examination. */
     uint64_t applied;          /* records so far */
-    uint64_t activity_version; /* of the jobs' activities, and of the settings by which they share */
+    uint64_t activity_version; /* of pauses, estimates and settings: predictions for all GPUs are made anew */
     struct core_asked *asked;  /* owned; by itself, since looking at a const core fills it */
     uint64_t openings;
     struct gpu *last_opened;

@@ -244,6 +244,7 @@ void learn_open_where_predicted(struct core *core, uint64_t changed)
         for (uint32_t k = 0; k < core->gpus[i]->resident_count; k++) {
             const struct profile *profile = core->gpus[i]->residents[k]->profile;
             if (profile && profile->changed >= changed) {
+                slowdown_residents_changed(core->gpus[i]);
                 gpu_opens(core, core->gpus[i]);
                 break;
             }
@@ -276,7 +277,6 @@ void learn_activity(struct core *core, struct gpu *gpu, const struct record *rec
         alike_workload_changed(core, profile);
     }
     gpu->learned_ns = record->at_ns;
-    core->activity_version++;
     learn_open_where_predicted(core, core->openings);
     company_learn_activity(core, gpu, record);
 }

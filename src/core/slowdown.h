@@ -31,7 +31,8 @@ struct slowdown {
  * least. */
 struct slowdown slowdown_predict(const struct core *core, const struct gpu *gpu, const struct job *joining);
 
-/* The residents' sums, which a GPU keeps until one of them, or its activity, changes. Owned by the caller, by free().
+/* The residents' sums, which a GPU keeps until one of them, or figures of its workload, change. Owned by the caller, by
+ * free().
  */
 struct slowdown_takers *slowdown_takers_new(void);
 void slowdown_residents_changed(struct gpu *gpu);
