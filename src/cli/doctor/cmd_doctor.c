@@ -10,14 +10,17 @@
 struct doctor_options {
     const char *config;
     const char *root;
+    const char *slurm_node; /* NULL: without Slurm's checks; "": this host's name */
     bool json;
 };
 
-enum { KEY_ROOT = 0x100 };
+enum { KEY_ROOT = 0x100, KEY_SLURM };
 
 static const struct argp_option options[] = {
     {"config", 'c', "FILE", 0, "the daemon's settings (default: where carmad looks for them)", 0},
     {"root", KEY_ROOT, "DIR", OPTION_HIDDEN, "look for /proc, /sys, /run and /etc below DIR", 0}, /* for tests */
+    {"slurm", KEY_SLURM, "NODE", OPTION_ARG_OPTIONAL,
+     "look at Slurm's plugin, configuration and agent, too; NODE is Slurm's name of this one (default: the host's)", 0},
     {"json", CLI_JSON_KEY, NULL, 0, "print JSON", 0},
     {0},
 };
@@ -32,6 +35,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_ROOT:
         wanted->root = arg;
+        return 0;
+    case KEY_SLURM:
+        wanted->slurm_node = arg ? arg : "";
         return 0;
     case CLI_JSON_KEY:
         wanted->json = true;
@@ -81,6 +87,8 @@ int cmd_doctor(struct cli *cli, int argc, char **argv)
     doctor_check_mps(&doctor);
     doctor_check_store(&doctor);
     doctor_check_system(&doctor);
+    if (wanted.slurm_node)
+        doctor_check_slurm(&doctor, wanted.slurm_node);
     print(&doctor, wanted.json);
     return doctor_count(&doctor, DOCTOR_FAIL) ? CLI_FAILURE : CLI_OK;
 }

@@ -65,23 +65,41 @@ static const char *place_of(const struct doctor *doctor)
     return doctor->config.socket;
 }
 
+static int ask(struct client *client, const char *path, json_t **reply, struct error *err)
+{
+    int status;
+    int rc;
+
+    client_set_timeout(client, ANSWER_MS);
+    rc = client_call(client, "GET", path, NULL, &status, reply, err);
+    if (!rc && (rc = client_check(status, *reply, err))) {
+        json_decref(*reply);
+        *reply = NULL;
+    }
+    return rc;
+}
+
+int doctor_ask(const struct doctor *doctor, const char *path, json_t **reply, struct error *err)
+{
+    struct client *client = NULL;
+    int rc = client_open(place_of(doctor), &client, err);
+
+    if (!rc)
+        rc = ask(client, path, reply, err);
+    client_free(client);
+    return rc;
+}
+
 void doctor_check_daemon(struct doctor *doctor)
 {
     const char *wanted = place_of(doctor);
     struct client *client = NULL;
     struct error err;
-    int status;
     int rc = client_open(wanted, &client, &err);
     CLEANUP(free_ptr) char *place = xstrdup(client ? client_socket(client) : wanted ? wanted : doctor->config.socket);
 
-    if (!rc) {
-        client_set_timeout(client, ANSWER_MS);
-        rc = client_call(client, "GET", "/v1/status", NULL, &status, &doctor->status, &err);
-    }
-    if (!rc && (rc = client_check(status, doctor->status, &err))) {
-        json_decref(doctor->status);
-        doctor->status = NULL;
-    }
+    if (!rc)
+        rc = ask(client, "/v1/status", &doctor->status, &err);
     client_free(client);
     if (!rc)
         check_status(doctor, place);

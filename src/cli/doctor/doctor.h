@@ -57,5 +57,12 @@ void doctor_check_readings(struct doctor *doctor, const char *monitor); /* the p
 void doctor_check_mps(struct doctor *doctor);
 void doctor_check_store(struct doctor *doctor);
 void doctor_check_system(struct doctor *doctor);
+void doctor_check_slurm(struct doctor *doctor, const char *node); /* Slurm's name of it; "": the host's */
+
+/* The daemon's answer to GET; *reply is a new reference. */
+int doctor_ask(const struct doctor *doctor, const char *path, json_t **reply, struct error *err);
+
+/* Whether a process has a name that begins so; the kernel cuts names to 15 bytes. */
+bool doctor_runs(const struct doctor *doctor, const char *name);
 
 #endif

@@ -246,7 +246,7 @@ static void check_service(struct doctor *doctor)
                 "systemd has no carmad.service");
 }
 
-static bool runs(const struct doctor *doctor, const char *program)
+bool doctor_runs(const struct doctor *doctor, const char *name)
 {
     CLEANUP(free_ptr) char *proc = doctor_path(doctor, "/proc");
     DIR *directory = opendir(proc);
@@ -257,7 +257,7 @@ static bool runs(const struct doctor *doctor, const char *program)
         CLEANUP(free_ptr) char *path = xasprintf("/proc/%s/comm", entry->d_name);
         CLEANUP(free_ptr)
         char *comm = entry->d_name[strspn(entry->d_name, "0123456789")] ? NULL : doctor_read(doctor, path, NULL);
-        found = comm && strncmp(comm, program, strlen(program)) == 0;
+        found = comm && strncmp(comm, name, strlen(name)) == 0;
     }
     if (directory)
         closedir(directory);
@@ -269,7 +269,7 @@ static void check_persistenced(struct doctor *doctor)
 {
     if (!is_there(doctor, "/proc/driver/nvidia/version"))
         return;
-    if (runs(doctor, "nvidia-persiste")) /* the kernel cuts names to 15 bytes */
+    if (doctor_runs(doctor, "nvidia-persiste"))
         doctor_find(doctor, "persistenced", DOCTOR_OK, NULL, "nvidia-persistenced runs");
     else
         doctor_find(doctor, "persistenced", DOCTOR_WARN,

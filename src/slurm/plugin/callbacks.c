@@ -26,6 +26,12 @@ SPANK_PLUGIN(carma, 1)
 #include "slurm/plugin/size.h"
 #include "slurm/plugin/spool.h"
 
+/* Which Slurm the file fits, for `carma doctor --slurm`, which looks for these bytes and does not load it. */
+static const struct {
+    char mark[16];
+    uint32_t version;
+} built __attribute__((used)) = {"carma_spank_for", SLURM_VERSION_NUMBER};
+
 enum {
     AGENT_WAIT_MS = 5000, /* for the agent to order a requeue while Slurm still holds the job running */
     NOTE_WAIT_MS = 1000,  /* for it to note what a job used: Slurm takes no note of an ended job */

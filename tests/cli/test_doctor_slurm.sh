@@ -1,0 +1,179 @@
+#!/bin/sh
+# Usage: test_doctor_slurm.sh CARMA SOURCE BUILD
+# carma doctor --slurm beside a Slurm that is files below a root of the test's own, and a scontrol that prints others.
+# shellcheck source-path=SCRIPTDIR disable=SC1091,SC2154
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+cd "$T" || exit 99
+ROOT=$T/root
+host=$(hostname)
+host=${host%%.*}
+
+# A Slurm on which all is well.
+sane_slurm() {
+    rm -rf "$ROOT"
+    mkdir -p "$ROOT/proc/70" "$ROOT/etc/slurm/plugstack.conf.d" "$ROOT/lib/slurm" "$T/fake"
+    echo carma-slurm-age >"$ROOT/proc/70/comm"
+    echo 'include /etc/slurm/plugstack.conf.d/*.conf' >"$ROOT/etc/slurm/plugstack.conf"
+    echo 'optional other.so' >"$ROOT/etc/slurm/plugstack.conf.d/a.conf"
+    cp "$SOURCE/integrations/slurm/plugstack.conf.d/carma.conf" "$ROOT/etc/slurm/plugstack.conf.d/"
+    printf 'code carma_spank_for\0\10\5\26\0 code' >"$ROOT/lib/slurm/libcarma_spank.so" # 22.05.8, as slurm_version.h has it
+    cp "$SOURCE/integrations/slurm/gres.conf" "$ROOT/etc/slurm/"
+    echo 'ConstrainDevices=yes' >"$ROOT/etc/slurm/cgroup.conf"
+    cat >"$T/fake/config" <<END
+Configuration data as of 2026-01-01T00:00:00
+JobSubmitPlugins        = lua
+PluginDir               = /no/such:/lib/slurm
+PlugStackConfig         = /etc/slurm/plugstack.conf
+SLURM_CONF              = /etc/slurm/slurm.conf
+SLURM_VERSION           = 22.05.8
+TaskPlugin              = task/affinity,task/cgroup
+END
+    echo "NodeName=$host Arch=x86_64 Gres=gpumem:160G,gpubig:4(S:0-1) NodeAddr=$host State=IDLE" >"$T/fake/node"
+}
+mkdir -p "$T/fake/bin"
+cat >"$T/fake/bin/scontrol" <<END
+#!/bin/sh
+[ -f "$T/fake/\$2" ] && { [ "\$2" = config ] || grep -q "^NodeName=\$3 " "$T/fake/\$2"; } && exec cat "$T/fake/\$2"
+echo "slurm_load error: none of that" >&2
+exit 1
+END
+chmod 755 "$T/fake/bin/scontrol"
+PATH=$T/fake/bin:$PATH
+
+settings() {
+    printf '%s\n' "state_directory = $STATE" "socket = $CARMA_SOCKET" "nvml_library = $PREFIX/lib/carma/vnode/libnvidia-ml.so.1" "$@" >carma.conf
+}
+
+# doctor [NODE]: what it finds of Slurm, one finding a line: "MARK CHECK: FOUND -> REMEDY".
+doctor() {
+    run doctor --root "$ROOT" --config carma.conf --json "--slurm${1:+=$1}"
+    python3 -c 'import json, sys
+for one in json.load(sys.stdin)["checks"]:
+    print(one["mark"], one["check"] + ":", one["found"], "->", one["remedy"])' <"$T/out" |
+        grep -E '^[a-z]+ (Slurm|plugstack|job_submit|gpumem|gpubig)' >"$T/findings" || fail "$said: $(cat "$T/out" "$T/err")"
+}
+found() {
+    for text in "$@"; do
+        grep -qF -- "$text" "$T/findings" || fail "not found: '$text' in: $(cat "$T/findings")"
+    done
+}
+# only TEXT...: these, and all else is well.
+only() {
+    found "$@"
+    [ "$(grep -cv '^ok ' "$T/findings")" -eq $# ] || fail "more than $*: $(cat "$T/findings")"
+}
+
+start_node a100x4-40g 20
+sane_slurm
+settings 'engine = slurm' 'gate = memory'
+start_daemon --config carma.conf
+run doctor --root "$ROOT" --config carma.conf
+grep -qE 'plugstack|gpumem' "$T/out" && fail "without --slurm it looks at Slurm: $(cat "$T/out")"
+doctor
+only
+found 'ok Slurm engine: engine = slurm' 'ok Slurm gate: ' 'ok plugstack: /etc/slurm/plugstack.conf names libcarma_spank.so' \
+    'ok Slurm plugin: /lib/slurm/libcarma_spank.so, for Slurm 22.05' 'ok job_submit: ' 'ok Slurm devices: ' 'ok Slurm agent: ' \
+    "ok gpumem: Slurm counts 160.0 GiB on $host" 'ok gpubig: Slurm counts 4'
+
+# ---- Settings, the agent ----
+settings 'engine = local'
+doctor
+only 'fail Slurm engine: engine = local' 'warn Slurm gate: gate = all'
+found '-> write engine = slurm into carma.conf' '-> write gate = memory into carma.conf'
+expect_status 1
+settings 'engine = slurm' 'gate = memory'
+echo carma-slurmd >"$ROOT/proc/70/comm"
+doctor
+only 'fail Slurm agent: carma-slurm-agent does not run'
+
+# ---- The plugin ----
+sane_slurm
+sed -i 's/^required/# required/' "$ROOT/etc/slurm/plugstack.conf.d/carma.conf"
+doctor
+only 'fail plugstack: /etc/slurm/plugstack.conf does not name libcarma_spank.so'
+echo 'required /opt/carma/libcarma_spank.so wait=8' >"$ROOT/etc/slurm/plugstack.conf"
+doctor
+only 'fail Slurm plugin: /opt/carma/libcarma_spank.so is not in '
+# One that includes itself ends.
+echo 'include plugstack.conf' >"$ROOT/etc/slurm/plugstack.conf"
+doctor
+only 'fail plugstack: '
+echo 'include plugstack.conf.d/c*.conf' >"$ROOT/etc/slurm/plugstack.conf" # beside the file that names it
+cp "$SOURCE/integrations/slurm/plugstack.conf.d/carma.conf" "$ROOT/etc/slurm/plugstack.conf.d/"
+doctor
+only
+for version in 23.02.1 22.11.0; do
+    sed -i "s/^SLURM_VERSION .*/SLURM_VERSION           = $version/" "$T/fake/config"
+    doctor
+    only "fail Slurm plugin: /lib/slurm/libcarma_spank.so was built with Slurm 22.05; $version is installed"
+done
+sed -i "s/^SLURM_VERSION .*/SLURM_VERSION           = 22.05.11/" "$T/fake/config"
+doctor
+only
+printf 'carma_spank_for\0\10\5' >"$ROOT/lib/slurm/libcarma_spank.so"
+doctor
+only 'fail Slurm plugin: /lib/slurm/libcarma_spank.so does not say which Slurm'
+rm "$ROOT/lib/slurm/libcarma_spank.so"
+doctor
+only 'fail Slurm plugin: libcarma_spank.so is not in /no/such:/lib/slurm'
+
+# ---- The configuration ----
+sane_slurm
+sed -i 's/^JobSubmitPlugins .*/JobSubmitPlugins        = (null)/' "$T/fake/config"
+doctor
+only 'warn job_submit: JobSubmitPlugins has no lua'
+sane_slurm
+echo 'NodeName=x Name=gpu Type=a100 File=/dev/nvidia[0-3]' >>"$ROOT/etc/slurm/gres.conf"
+doctor
+only 'warn Slurm devices: ConstrainDevices=yes, and /etc/slurm/gres.conf gives gres/gpu files'
+for file in 'ConstrainDevices=no' '# ConstrainDevices=yes'; do
+    echo "$file" >"$ROOT/etc/slurm/cgroup.conf"
+    doctor
+    only
+done
+echo 'constraindevices = Yes' >"$ROOT/etc/slurm/cgroup.conf"
+doctor
+only 'warn Slurm devices: '
+sed -i 's/,task.cgroup//' "$T/fake/config"
+doctor
+only
+
+# ---- Counts ----
+sane_slurm
+sed -i 's/gpumem:160G,gpubig:4/gpumem:320G,gpubig:8/' "$T/fake/node"
+doctor
+only 'warn gpumem: Slurm counts 320.0 GiB' 'warn gpubig: Slurm counts 8'
+sed -i 's/gpumem:320G,gpubig:8/gpubig:4,gpumem:163840M/' "$T/fake/node"
+doctor
+only
+sed -i 's/gpubig:4,gpumem:163840M/gpubig:4,gpumem:120G/' "$T/fake/node"
+doctor
+only 'warn gpumem: Slurm counts 120.0 GiB'
+sed -i 's/Gres=[^ ]*/Gres=gpu:4/' "$T/fake/node"
+doctor
+only 'fail gpumem: Slurm counts no gpumem' 'warn gpubig: Slurm counts 0'
+sane_slurm
+sed -i "s/NodeName=$host/NodeName=gpu1/" "$T/fake/node"
+doctor
+only "fail Slurm: scontrol show node $host: slurm_load error: none of that -> name the node as Slurm does"
+doctor gpu1
+only
+# Slurm counts what is left of the GPUs.
+"$PREFIX/bin/carma-vnode" inject gpu-lost --gpu 2
+patience
+until "$CARMA" gpus | grep -q lost; do
+    patient || break
+done
+doctor gpu1
+found 'warn gpumem: ' 'warn gpubig: Slurm counts 4 on gpu1, which has 3 GPUs'
+sed -i 's/Gres=[^ ]*/Gres=gpumem:120G,gpubig:3/' "$T/fake/node"
+doctor gpu1
+only
+stop_daemon
+doctor gpu1
+only 'skip gpumem: '
+rm "$T/fake/config"
+doctor gpu1
+only 'fail Slurm: scontrol show config: slurm_load error: none of that -> '
+finish_node

@@ -1,0 +1,34 @@
+"""Usage: test_doctor.py CARMA SOURCE BUILD: carma doctor --slurm beside a real Slurm: its answers, its plugin, its files."""
+
+import json
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from lab import Lab, skip_where_impossible  # noqa: E402
+
+CHECKS = ["Slurm engine", "Slurm gate", "Slurm agent", "plugstack", "Slurm plugin", "job_submit", "Slurm devices", "gpumem", "gpubig"]
+
+
+def marks(lab, node):
+    settings = lab.dir / "carma.conf"
+    settings.write_text("engine = slurm\ngate = memory\n")
+    answer = json.loads(lab.carma(node, "doctor", "--json", f"--slurm={node}", "--config", settings))
+    return {one["check"]: (one["mark"], one["found"]) for one in answer["checks"]}
+
+
+def main():
+    skip_where_impossible()
+    with Lab(*sys.argv[1:4]) as lab:
+        found = marks(lab, "n2")
+        for check in CHECKS:
+            assert found[check][0] == "ok", (check, found)
+        assert str(lab.plugin) in found["Slurm plugin"][1], found
+        lab.run(["scontrol", "update", "NodeName=n2", "Gres=gpumem:80G,gpubig:2"])
+        found = marks(lab, "n2")
+        assert found["gpumem"][0] == found["gpubig"][0] == "warn", found
+        lab.kill("slurmctld")
+        assert marks(lab, "n2")["Slurm"][0] == "fail", found
+
+
+main()
