@@ -17,7 +17,11 @@
 #include "slurm/agent/orders.h"
 #include "slurm/plugin/http.h"
 
-enum { SOON_MS = 100, CARMAD_MS = 3000 };
+enum {
+    SOON_MS = 100,
+    CARMAD_MS = 3000,
+    AGAIN_MS = 1000, /* to be sure of an orphan before its lease has ended */
+};
 
 static volatile sig_atomic_t stopping;
 
@@ -137,7 +141,7 @@ int main(int argc, char **argv)
 
         if (http_now_ms() >= next_look_ms) {
             node_look(&agent, &watch);
-            next_look_ms = http_now_ms() + agent.period_ms;
+            next_look_ms = http_now_ms() + (watch.count && agent.period_ms > AGAIN_MS ? AGAIN_MS : agent.period_ms);
         }
         left = next_look_ms - http_now_ms();
         wait_for_order(orders, waiting && left > SOON_MS ? SOON_MS : left);

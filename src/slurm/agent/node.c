@@ -12,6 +12,10 @@
 #include "base/memory.h"
 #include "slurm/agent/counts.h"
 #include "slurm/agent/slurm.h"
+#include "slurm/plugin/http.h"
+
+/* A lease without processes ends within 6 s. */
+enum { BATCH_SURE_MS = 500, STEP_SURE_MS = 15000 };
 
 static int set_counts(const struct agent *agent, const char *list, struct error *err)
 {
@@ -28,52 +32,114 @@ static int set_counts(const struct agent *agent, const char *list, struct error 
     return rc;
 }
 
-/* The node's full list is kept in the file `counts` of the spool while GPUs are lost. */
+/* Files of the spool while GPUs are lost: the node's list before, and the one that was set. */
+static const char FULL[] = "counts", LOWERED[] = "counts.set";
+
+static void path_of(const struct agent *agent, const char *name, char path[static 512])
+{
+    snprintf(path, 512, "%s/%s", agent->spool, name);
+}
+
+static bool read_list(const struct agent *agent, const char *name, char list[static NODE_LIST_BYTES])
+{
+    CLEANUP(free_ptr) char *text = NULL;
+    struct error err;
+    char path[512];
+    size_t length;
+
+    path_of(agent, name, path);
+    if (file_read(path, NODE_LIST_BYTES - 1, &text, &length, &err))
+        return false;
+    snprintf(list, NODE_LIST_BYTES, "%s", text);
+    return true;
+}
+
+static int write_list(const struct agent *agent, const char *name, const char *list, struct error *err)
+{
+    char path[512];
+
+    path_of(agent, name, path);
+    return file_write_atomic(path, list, strlen(list), 0600, err);
+}
+
+static int read_present(const struct agent *agent, char list[static NODE_LIST_BYTES], struct error *err)
+{
+    struct text line = {0};
+    int rc = slurm_show_node(agent->node, &line, err);
+
+    if (!rc && !counts_property(line.bytes, "Gres", list, NODE_LIST_BYTES))
+        rc = error_set(err, EINVAL, "Slurm's node %s has no GRES", agent->node);
+    text_release(&line);
+    return rc;
+}
+
+int node_full_list(const struct agent *agent, char list[static NODE_LIST_BYTES], struct error *err)
+{
+    return read_list(agent, FULL, list) ? 0 : read_present(agent, list, err);
+}
+
+static int lower(const struct agent *agent, int64_t gpus, int64_t lost, struct error *err)
+{
+    char full[NODE_LIST_BYTES], present[NODE_LIST_BYTES], set[NODE_LIST_BYTES] = "";
+    struct text lowered = {0};
+    int rc = read_present(agent, present, err);
+
+    if (!rc && !read_list(agent, FULL, full)) {
+        snprintf(full, sizeof full, "%s", present);
+        rc = write_list(agent, FULL, full, err);
+    }
+    if (!rc) {
+        counts_lower(full, gpus, gpus - lost, &lowered);
+        read_list(agent, LOWERED, set);
+        /* Slurm writes a list in its own way, so that only what was set can be compared; it is whole again after a
+         * start of slurmctld that reads its configuration anew. */
+        if (lowered.failed)
+            rc = error_set(err, ENOMEM, "no memory");
+        else if (strcmp(lowered.bytes, set) != 0 || strcmp(present, full) == 0)
+            rc = set_counts(agent, lowered.bytes, err);
+        if (!rc && strcmp(lowered.bytes, set) != 0)
+            rc = write_list(agent, LOWERED, lowered.bytes, err);
+    }
+    text_release(&lowered);
+    return rc;
+}
+
+static int set_back(const struct agent *agent, struct error *err)
+{
+    char full[NODE_LIST_BYTES], path[512];
+    int rc;
+
+    if (!read_list(agent, FULL, full))
+        return 0;
+    rc = set_counts(agent, full, err);
+    if (rc)
+        return rc;
+    path_of(agent, LOWERED, path);
+    unlink(path);
+    path_of(agent, FULL, path);
+    unlink(path);
+    return 0;
+}
+
 static void look_at_counts(const struct agent *agent)
 {
-    char list[512] = "", path[512], *full = NULL;
-    struct text line = {0}, lowered = {0};
     json_t *capacity = NULL;
     struct error err;
-    size_t length;
     int64_t gpus, lost;
-    bool was_lowered;
-    int rc = agent_ask(agent, "GET", "/v1/capacity", NULL, &capacity, &err);
 
-    if (rc)
+    if (agent_ask(agent, "GET", "/v1/capacity", NULL, &capacity, &err))
         return; /* an absent carmad refuses leases: nothing is started meanwhile */
     gpus = json_integer_value(json_object_get(capacity, "gpus"));
     lost = json_integer_value(json_object_get(capacity, "lost"));
     json_decref(capacity);
-    snprintf(path, sizeof path, "%s/counts", agent->spool);
-    was_lowered = access(path, F_OK) == 0;
-    if (gpus < 1 || lost < 0 || lost > gpus || (lost == 0 && !was_lowered))
+    if (gpus < 1 || lost < 0 || lost > gpus)
         return;
-    rc = slurm_show_node(agent->node, &line, &err);
-    if (!rc && !counts_property(line.bytes, "Gres", list, sizeof list))
-        rc = error_set(&err, EINVAL, "Slurm's node %s has no GRES", agent->node);
-    if (!rc && !was_lowered)
-        rc = file_write_atomic(path, list, strlen(list), 0600, &err);
-    if (!rc)
-        rc = file_read(path, sizeof list - 1, &full, &length, &err);
-    if (!rc)
-        counts_lower(full, gpus, gpus - lost, &lowered);
-    if (!rc && lost > 0 && strcmp(lowered.bytes, list) != 0)
-        rc = set_counts(agent, lowered.bytes, &err);
-    if (!rc && lost == 0) {
-        rc = set_counts(agent, full, &err);
-        if (!rc)
-            unlink(path);
-    }
-    if (rc)
+    if (lost > 0 ? lower(agent, gpus, lost, &err) : set_back(agent, &err))
         agent_say("%s: counts: %s", agent->node, err.text);
-    free(full);
-    text_release(&lowered);
-    text_release(&line);
 }
 
-/* The jobs that a slurmstepd on this machine calls its own: "slurmstepd: [12.batch]". */
-static bool has_stepd(uint32_t job)
+/* Whether a slurmstepd on this machine calls a step of the job its own: "slurmstepd: [12.batch]". `step` "": any. */
+static bool has_stepd(uint32_t job, const char *step)
 {
     char wanted[64], path[300], *text;
     bool found = false;
@@ -84,7 +150,7 @@ static bool has_stepd(uint32_t job)
 
     if (!proc)
         return true;
-    snprintf(wanted, sizeof wanted, "slurmstepd: [%u.", job);
+    snprintf(wanted, sizeof wanted, "slurmstepd: [%u.%s", job, step);
     while (!found && (entry = readdir(proc))) {
         if (!isdigit((unsigned char)entry->d_name[0]))
             continue;
@@ -98,28 +164,43 @@ static bool has_stepd(uint32_t job)
     return found;
 }
 
-static bool was_orphan(const struct node_watch *watch, uint32_t job)
+static bool has_batch_step(const json_t *lease)
 {
-    for (size_t i = 0; i < watch->count; i++)
-        if (watch->orphans[i] == job)
+    const json_t *step;
+    size_t i;
+
+    json_array_foreach (json_object_get(lease, "steps"), i, step)
+        if (strcmp(json_string_value(step), "batch") == 0)
             return true;
     return false;
 }
 
-/* Slurm believes for ever that a job runs whose slurmstepd was killed: nobody tells it. Found twice, it is cancelled.
- */
-static void look_at_orphan(const struct agent *agent, const struct node_watch *before, struct node_watch *now,
-                           uint32_t job)
+static int64_t orphan_since_ms(const struct node_watch *watch, uint32_t job)
 {
+    for (size_t i = 0; i < watch->count; i++)
+        if (watch->orphans[i].job == job)
+            return watch->orphans[i].since_ms;
+    return http_now_ms();
+}
+
+/* Slurm believes for ever that a job runs whose slurmstepd was killed: nobody tells it. A batch script's slurmstepd is
+ * there as long as the job, but for the moment of its end. Between the steps of a job without one (salloc's, or a node
+ * beside the script's) there is none, rightly; but then its lease ends, too. */
+static void look_at_orphan(const struct agent *agent, const struct node_watch *before, struct node_watch *now,
+                           const json_t *lease)
+{
+    uint32_t job = (uint32_t)json_integer_value(json_object_get(lease, "job"));
+    bool batch = has_batch_step(lease);
+    int64_t since_ms = orphan_since_ms(before, job);
     struct text said = {0};
     struct error err;
     char id[16];
 
-    if (has_stepd(job))
+    if (has_stepd(job, batch ? "batch]" : ""))
         return;
     now->orphans = xrealloc(now->orphans, now->count + 1, sizeof *now->orphans);
-    now->orphans[now->count++] = job;
-    if (!was_orphan(before, job))
+    now->orphans[now->count++] = (struct orphan){.job = job, .since_ms = since_ms};
+    if (http_now_ms() - since_ms < (batch ? BATCH_SURE_MS : STEP_SURE_MS))
         return;
     snprintf(id, sizeof id, "%u", job);
     agent_say("job %u has no slurmstepd any more: cancelled", job);
@@ -176,7 +257,7 @@ void node_look(const struct agent *agent, struct node_watch *watch)
 
         if (!state || strcmp(state, "RUNNING") != 0 || !node || strcmp(node, agent->node) != 0)
             continue;
-        look_at_orphan(agent, watch, &now, (uint32_t)json_integer_value(json_object_get(lease, "job")));
+        look_at_orphan(agent, watch, &now, lease);
         if (!asked) {
             known = !slurm_run("squeue", (const char *[]){"-h", "-t", "S", "-o", "%A", "-w", agent->node, NULL},
                                &suspended, &err);

@@ -5,11 +5,21 @@
 
 #include "slurm/agent/agent.h"
 
+enum { NODE_LIST_BYTES = 512 };
+
+struct orphan {
+    uint32_t job;
+    int64_t since_ms; /* by http_now_ms: the first look at which it was one */
+};
+
 /* Jobs that had no slurmstepd at the last look. Zero-initialise. */
 struct node_watch {
-    uint32_t *orphans; /* owned */
+    struct orphan *orphans; /* owned */
     size_t count;
 };
+
+/* The node's list of GRES as it is while no GPU is lost. */
+int node_full_list(const struct agent *agent, char list[static NODE_LIST_BYTES], struct error *err);
 
 void node_look(const struct agent *agent, struct node_watch *watch);
 void node_watch_release(struct node_watch *watch);

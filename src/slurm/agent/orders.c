@@ -1,5 +1,6 @@
 #include "slurm/agent/orders.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +14,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "slurm/agent/counts.h"
+#include "slurm/agent/node.h"
 #include "slurm/agent/slurm.h"
 #include "slurm/plugin/size.h"
 #include "slurm/plugin/spool.h"
@@ -194,17 +196,14 @@ static bool order_back(struct order *order, const char *line)
 
 static int read_node(const struct order *order, struct counts_node *node, struct error *err)
 {
-    char list[512];
-    struct text line = {0};
+    char list[NODE_LIST_BYTES];
     json_t *capacity = NULL;
     int rc = agent_ask(order->agent, "GET", "/v1/capacity", NULL, &capacity, err);
 
     if (!rc)
-        rc = slurm_show_node(order->agent->node, &line, err);
-    if (!rc && !(counts_property(line.bytes, "Gres", list, sizeof list) &&
-                 counts_read_node(list, json_integer_value(json_object_get(capacity, "gpus")), node)))
+        rc = node_full_list(order->agent, list, err);
+    if (!rc && !counts_read_node(list, json_integer_value(json_object_get(capacity, "gpus")), node))
         rc = error_set(err, EINVAL, "Slurm's node %s counts no gpumem: see docs/slurm.md", order->agent->node);
-    text_release(&line);
     json_decref(capacity);
     return rc;
 }
@@ -351,14 +350,15 @@ static bool carry_out(struct order *order)
     return done;
 }
 
-/* Facts about jobs whose end nobody told. */
+/* Facts about jobs whose end nobody told; those about the node stay. */
 static void forget_old(const struct agent *agent, const char *name)
 {
     char path[512];
     struct stat info;
 
     snprintf(path, sizeof path, "%s/%s", agent->spool, name);
-    if (stat(path, &info) == 0 && S_ISREG(info.st_mode) && time(NULL) - info.st_mtime > FORGET_AFTER_S)
+    if (isdigit((unsigned char)name[0]) && stat(path, &info) == 0 && S_ISREG(info.st_mode) &&
+        time(NULL) - info.st_mtime > FORGET_AFTER_S)
         unlink(path);
 }
 
