@@ -171,7 +171,8 @@ NodeName=DEFAULT CPUs=64 Boards=1 SocketsPerBoard=1 CoresPerSocket=64 ThreadsPer
                                             f"spool={self.dir}/agent/%n scontrol={shutil.which('scontrol')} wait=8\n")
         # A real GPU needs no more than carmad's environment; a virtual one is a file.
         (etc / "task_prolog").write_text(f"#!/bin/sh\necho export CARMA_VNODE={self.dir}/$SLURMD_NODENAME/node\n"
-                                         f"echo export CARMA_TIME_SCALE={self.scale} CARMA_PREFIX={self.prefix}\n")
+                                         f"echo export CARMA_TIME_SCALE={self.scale}\n"
+                                        f"echo export CARMA_PREFIX={self.prefix}\n")
         (etc / "task_prolog").chmod(0o755)
         integrations = self.source / "integrations/slurm"
         submit = (integrations / "job_submit.lua").read_text()
