@@ -70,7 +70,7 @@ static struct spank_option table[] = {
     SPANK_OPTIONS_TABLE_END,
 };
 
-/* What identifies a step; `cluster` and `node` by Slurm's environment, where callbacks have it. */
+/* What identifies a step. */
 struct step {
     uint32_t job, step, restart;
     char cluster[64], node[64], name[128], directory[512];
@@ -111,6 +111,9 @@ static void read_step(spank_t spank, struct step *step)
     read_variable(spank, "SLURM_CLUSTER_NAME", step->cluster, sizeof(step->cluster), "slurm");
     read_variable(spank, "SLURM_JOB_NAME", step->name, sizeof(step->name), "slurm");
     read_variable(spank, "SLURM_SUBMIT_DIR", step->directory, sizeof(step->directory), "/");
+    /* A step of srun has these variables from the user; the prolog has them from Slurm, and has written them down. */
+    spool_get_text(settings.spool, step->job, "cluster", step->cluster, sizeof(step->cluster));
+    spool_get_text(settings.spool, step->job, "node", step->node, sizeof(step->node));
     int64_t restart = 0; /* Slurm tells its batch steps 0 always: the prolog has written it down */
     if (spool_get(settings.spool, step->job, "restart", &restart))
         step->restart = (uint32_t)restart;
@@ -201,6 +204,11 @@ int slurm_spank_job_prolog(spank_t spank, int count, char **arguments)
     uint32_t job = 0;
     if (!read_job_options(spank) || spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS)
         return 0;
+    const char *cluster = getenv("SLURM_CLUSTER_NAME"), *node = getenv("SLURMD_NODENAME");
+    if (cluster != NULL)
+        spool_put_text(settings.spool, job, "cluster", cluster);
+    if (node != NULL)
+        spool_put_text(settings.spool, job, "node", node);
     const char *restart = getenv("SLURM_JOB_RESTART_COUNT");
     int64_t times = restart != NULL ? strtol(restart, NULL, 10) : 0;
     spool_forget(settings.spool, job, "gpumem");
@@ -418,22 +426,27 @@ static bool is_over(struct json lease)
     return true;
 }
 
-/* The lease of the step's job and restart on this node that has not ended; 0: there is none. */
-static int64_t find_lease(const struct step *step, int64_t deadline_ms)
+/* The lease of the step's job and restart on this node; with `over` also one that carmad has ended, where none lives.
+ * 0: there is none. */
+static int64_t find_lease(const struct step *step, bool over, int64_t deadline_ms)
 {
     struct text answer = {0};
     struct json walk = {0}, name, lease;
-    int64_t found = 0, id, restart;
+    int64_t live = 0, ended = 0, id, restart;
     char node[64];
 
     if (lease_list(settings.socket, step->cluster, step->job, deadline_ms, &answer) == 0)
         while (json_next(json_member(json_of(answer.bytes, answer.length), "leases"), &walk, &name, &lease))
-            if (json_integer(json_member(lease, "id"), &id) && !is_over(lease) &&
-                json_integer(json_member(lease, "restart"), &restart) && restart == step->restart &&
-                json_string(json_member(lease, "node"), node, sizeof node) && strcmp(node, step->node) == 0)
-                found = id;
+            if (json_integer(json_member(lease, "id"), &id) && json_integer(json_member(lease, "restart"), &restart) &&
+                restart == step->restart && json_string(json_member(lease, "node"), node, sizeof node) &&
+                strcmp(node, step->node) == 0) {
+                if (!is_over(lease))
+                    live = id;
+                else if (id > ended)
+                    ended = id;
+            }
     text_release(&answer);
-    return found;
+    return live != 0 || !over ? live : ended;
 }
 
 /* Leaves carmad's answer to the agent, and waits until Slurm has been told. */
@@ -459,10 +472,11 @@ static void leave_to_agent(const struct step *step, bool stopped, const struct t
     text_release(&lines);
 }
 
-static void end_lease(const struct step *step, int status, bool stopped, const struct text *output)
+/* With `over`, carmad's verdict on a lease counts that ended before its task did: its shepherd was killed. */
+static void end_lease(const struct step *step, int status, bool stopped, bool over, const struct text *output)
 {
     int64_t deadline_ms = http_now_ms() + END_WAIT_MS;
-    int64_t id = find_lease(step, deadline_ms);
+    int64_t id = find_lease(step, over, deadline_ms);
     struct text answer = {0};
     int code;
 
@@ -498,7 +512,7 @@ int slurm_spank_task_exit(spank_t spank, int count, char **arguments)
     }
     if (status != 0)
         read_output(spank, &output);
-    end_lease(&step, status, false, &output);
+    end_lease(&step, status, false, true, &output);
     text_release(&output);
     return 0;
 }
@@ -513,9 +527,11 @@ int slurm_spank_job_epilog(spank_t spank, int count, char **arguments)
     read_step(spank, &step);
     int64_t status = 0;
     bool told = spool_get(settings.spool, step.job, "status", &status);
-    end_lease(&step, told ? (int)status : SIGTERM, !told, NULL);
+    end_lease(&step, told ? (int)status : SIGTERM, !told, false, NULL);
     spool_forget(settings.spool, step.job, "status");
     spool_forget(settings.spool, step.job, "gpumem");
     spool_forget(settings.spool, step.job, "restart");
+    spool_forget(settings.spool, step.job, "cluster");
+    spool_forget(settings.spool, step.job, "node");
     return 0;
 }

@@ -72,19 +72,33 @@ int spool_put(const char *folder, uint32_t job, const char *name, int64_t value)
     return write_file(folder, file, text);
 }
 
-bool spool_get(const char *folder, uint32_t job, const char *name, int64_t *value)
+bool spool_put_text(const char *folder, uint32_t job, const char *name, const char *text)
 {
-    char path[512], text[32];
+    char file[64];
+    snprintf(file, sizeof(file), "%u.%s", job, name);
+    return write_file(folder, file, text) == 0;
+}
+
+bool spool_get_text(const char *folder, uint32_t job, const char *name, char *text, size_t size)
+{
+    char path[512];
     snprintf(path, sizeof(path), "%s/%u.%s", folder, job, name);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
         return false;
-    ssize_t length = read(fd, text, sizeof(text) - 1);
+    ssize_t length = read(fd, text, size - 1);
     close(fd);
     if (length <= 0)
         return false;
     text[length] = '\0';
-    char *end;
+    return true;
+}
+
+bool spool_get(const char *folder, uint32_t job, const char *name, int64_t *value)
+{
+    char text[32], *end;
+    if (!spool_get_text(folder, job, name, text, sizeof(text)))
+        return false;
     *value = strtoll(text, &end, 10);
     return end > text;
 }

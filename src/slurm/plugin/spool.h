@@ -19,6 +19,8 @@ bool spool_await(const char *folder, uint32_t job, uint32_t restart, const char 
 
 int spool_put(const char *folder, uint32_t job, const char *name, int64_t value);
 bool spool_get(const char *folder, uint32_t job, const char *name, int64_t *value);
+bool spool_put_text(const char *folder, uint32_t job, const char *name, const char *text);
+bool spool_get_text(const char *folder, uint32_t job, const char *name, char *text, size_t size);
 void spool_forget(const char *folder, uint32_t job, const char *name);
 
 #endif
