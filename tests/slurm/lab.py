@@ -58,14 +58,14 @@ def free_ports(count):
 
 
 class Lab:
-    def __init__(self, carma, source, build, scale=60, gpubig=True):
+    def __init__(self, carma, source, build, scale=60, gpubig=True, wait_s=8):
         self.source, self.build = pathlib.Path(source), pathlib.Path(build)
         self.plugin = self.build / "src/slurm/plugin/libcarma_spank.so"
         if not self.plugin.exists():
             print("skipped: libcarma_spank.so was not built: script/packages test installs libslurm-dev")
             sys.exit(SKIPPED)
         self.carma_program = pathlib.Path(carma)
-        self.scale, self.gpubig = scale, gpubig
+        self.scale, self.gpubig, self.wait_s = scale, gpubig, wait_s
         self.running = {}
 
     def __enter__(self):
@@ -133,8 +133,9 @@ class Lab:
         nodes = "".join(f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} Gres={gres}\n"
                         for node, port in zip(NODES, ports[1:]))
         etc = self.dir / "etc"
-        (etc / "slurm.conf").write_text(f"""\
+        text = f"""\
 ClusterName=lab
+DebugFlags=NO_CONF_HASH
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={ports[0]}
 SlurmUser=root
@@ -164,14 +165,20 @@ CliFilterPlugins=lua
 JobSubmitPlugins=lua
 NodeName=DEFAULT CPUs=64 Boards=1 SocketsPerBoard=1 CoresPerSocket=64 ThreadsPerCore=1 RealMemory=4000 State=UNKNOWN
 {nodes}PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
-""")
+"""
         # Newer Slurms look for control groups even where nothing uses them; 22.05 does not know this word.
         if slurm_release() >= (23, 11):
             (etc / "cgroup.conf").write_text("CgroupPlugin=disabled\n")
         (etc / "gres.conf").write_text(f"AutoDetect=off\nName=gpumem Count={GPU_GIB * GPUS}G Flags=CountOnly\n"
                                        f"Name=gpubig Count={GPUS} Flags=CountOnly\n")
-        (etc / "plugstack.conf").write_text(f"required {self.plugin} socket={self.dir}/%n/carma.sock "
-                                            f"spool={self.dir}/agent/%n scontrol={shutil.which('scontrol')} wait=8\n")
+        (etc / "slurm.conf").write_text(text)
+        (etc / "plugstack.conf").write_text(f"required {self.plugin}\n")
+        # Each slurmd as on a machine of its own: its plugin's socket and folder are other ones.
+        for node in NODES:
+            (etc / f"plugstack-{node}.conf").write_text(
+                f"required {self.plugin} socket={self.socket(node)} spool={self.dir}/agent/{node} "
+                f"scontrol={shutil.which('scontrol')} wait={self.wait_s}\n")
+            (etc / f"{node}.conf").write_text(text.replace("plugstack.conf", f"plugstack-{node}.conf"))
         # A real GPU needs no more than carmad's environment; a virtual one is a file.
         (etc / "task_prolog").write_text(f"#!/bin/sh\necho export CARMA_VNODE={self.dir}/$SLURMD_NODENAME/node\n"
                                          f"echo export CARMA_TIME_SCALE={self.scale}\n"
@@ -210,8 +217,8 @@ NodeName=DEFAULT CPUs=64 Boards=1 SocketsPerBoard=1 CoresPerSocket=64 ThreadsPer
     def start_slurmctld(self, *arguments):
         self.start("slurmctld", ["slurmctld", "-D", "-i", *arguments])
 
-    def start_slurmd(self, node):
-        self.start("slurmd-" + node, ["slurmd", "-D", "-N", node])
+    def start_slurmd(self, node, *arguments):
+        self.start("slurmd-" + node, ["slurmd", "-D", "-f", self.dir / "etc" / f"{node}.conf", "-N", node, *arguments])
 
     def start_agent(self, node):
         self.start("agent-" + node, [self.build / "src/slurm/agent/carma-slurm-agent", "--socket", self.socket(node),

@@ -227,7 +227,7 @@ def a_node(lab):
     tasks, stepds = processes(lab, job)
     kill_all(shepherds(lab, "n1") + stepds + tasks)
     lab.start_carmad("n1")
-    lab.start("slurmd-n1", ["slurmd", "-D", "-b", "-N", "n1"])
+    lab.start_slurmd("n1", "-b")
     lab.start_agent("n1")
     # slurmctld asks for a young job only 20 s after its start.
     until(lambda: lab.run(["scontrol", "reconfigure"]) or lab.job(job).get("Restarts") == "1" or time.sleep(1), "a requeue")

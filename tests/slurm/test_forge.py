@@ -27,10 +27,9 @@ def main():
             lab.run(words, user=user, check=False)
             assert "denied" in lab.errors, lab.errors
 
-        # A step's environment is the user's; its lease is still that of his job, and in his name. SLURMD_NODENAME chooses the
-        # socket in this lab alone, whose nodes share a machine (%n of plugstack.conf).
+        # A step's environment is the user's; its lease is still that of his job, and in his name.
         job = lab.sbatch("-w", "n1", "--carma-mem=5G", user=user,
-                         wrap="SLURM_CLUSTER_NAME=other SLURM_JOB_UID=0 SLURM_RESTART_COUNT=7 "
+                         wrap="SLURM_CLUSTER_NAME=other SLURM_JOB_UID=0 SLURM_RESTART_COUNT=7 SLURMD_NODENAME=n2 "
                               f"srun sh -c 'echo began; until [ -e {lab.dir}/out/go ]; do sleep 0.05; done'")
         until(lambda: "began" in lab.output(job), "the step")
         found = [(one["cluster"], one["job"], one["restart"], one["uid"]) for one in lab.leases("n1")]

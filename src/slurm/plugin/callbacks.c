@@ -91,11 +91,9 @@ static void read_node(spank_t spank, char node[static 64])
     read_variable(spank, "SLURMD_NODENAME", node, 64, host);
 }
 
-static void read_settings(spank_t spank, int count, char **arguments)
+static void read_settings(int count, char **arguments)
 {
-    char node[64];
-    read_node(spank, node);
-    const char *wrong = settings_read(&settings, count, arguments, node);
+    const char *wrong = settings_read(&settings, count, arguments);
     if (wrong != NULL)
         slurm_error("carma: plugstack.conf: '%s' is not an argument of libcarma_spank.so: socket=PATH spool=PATH "
                     "scontrol=PATH wait=SECONDS(1-60)",
@@ -133,7 +131,7 @@ static void name_step(const struct step *step, char text[static 16])
 
 int slurm_spank_init(spank_t spank, int count, char **arguments)
 {
-    read_settings(spank, count, arguments);
+    read_settings(count, arguments);
     spank_context_t context = spank_context();
     if (context == S_CTX_SLURMD || context == S_CTX_JOB_SCRIPT)
         return 0;
@@ -169,22 +167,41 @@ static bool read_property(const char *line, const char *name, char *value, size_
     return false;
 }
 
-/* Slurm's count is what the job has: the option still says the first request after a requeue with more, and says none
+/* The job's line of scontrol's, in *said. */
+static int ask_slurm(uint32_t job, struct text *said)
+{
+    char id[16];
+    snprintf(id, sizeof(id), "%u", job);
+    char *argv[] = {settings.scontrol, (char *)"show", (char *)"job", (char *)"-o", id, NULL};
+    int code = run_output(argv, http_now_ms() + QUERY_WAIT_MS, said);
+    return code == 0 && said->bytes == NULL ? -ENODATA : code;
+}
+
+/* The job has Slurm's count: the option still says the first request after a requeue with more, and says none
  * where the request was estimated at submission. */
 static void write_down_count(uint32_t job)
 {
-    char id[16], list[512];
-    snprintf(id, sizeof(id), "%u", job);
-    char *argv[] = {settings.scontrol, (char *)"show", (char *)"job", (char *)"-o", id, NULL};
+    char list[512];
     struct text said = {0};
     int64_t count;
-    int code = run_output(argv, http_now_ms() + QUERY_WAIT_MS, &said);
-    if (code != 0 || said.bytes == NULL)
+    int code = ask_slurm(job, &said);
+    if (code != 0)
         slurm_error("carma: %s does not tell job %u's GRES (%s): its option is taken", settings.scontrol, job,
                     strerror(-code));
     else if (read_property(said.bytes, "TresPerNode", list, sizeof(list)) && size_of_gres(list, "gpumem", &count))
         spool_put(settings.spool, job, "gpumem", count);
     text_release(&said);
+}
+
+/* Slurm has a job that it ends, by scancel or its time limit, in another state than running while its processes end. */
+static bool slurm_ends(uint32_t job)
+{
+    char state[32];
+    struct text said = {0};
+    bool ends = ask_slurm(job, &said) == 0 && read_property(said.bytes, "JobState", state, sizeof(state)) &&
+                strcmp(state, "RUNNING") != 0;
+    text_release(&said);
+    return ends;
 }
 
 /* true where the job was submitted with one of carma's options. */
@@ -200,7 +217,7 @@ static bool read_job_options(spank_t spank)
 
 int slurm_spank_job_prolog(spank_t spank, int count, char **arguments)
 {
-    read_settings(spank, count, arguments);
+    read_settings(count, arguments);
     uint32_t job = 0;
     if (!read_job_options(spank) || spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS)
         return 0;
@@ -351,7 +368,6 @@ int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments)
     if (!options.asked)
         return 0;
     int64_t deadline_ms = http_now_ms() + settings.wait_ms;
-    read_settings(spank, count, arguments); /* now the node's name is known */
     struct step step;
     read_step(spank, &step);
     spank_setenv(spank, "CUDA_VISIBLE_DEVICES", "", 1); /* whatever happens: no GPU that carmad has not given */
@@ -500,7 +516,7 @@ int slurm_spank_task_exit(spank_t spank, int count, char **arguments)
 
     if (!options.asked)
         return 0;
-    read_settings(spank, count, arguments);
+    read_settings(count, arguments);
     read_step(spank, &step);
     spank_get_item(spank, S_TASK_EXIT_STATUS, &status);
     if (step.step != STEP_BATCH) {
@@ -512,7 +528,7 @@ int slurm_spank_task_exit(spank_t spank, int count, char **arguments)
     }
     if (status != 0)
         read_output(spank, &output);
-    end_lease(&step, status, false, true, &output);
+    end_lease(&step, status, WIFSIGNALED(status) && slurm_ends(step.job), true, &output);
     text_release(&output);
     return 0;
 }
@@ -520,7 +536,7 @@ int slurm_spank_task_exit(spank_t spank, int count, char **arguments)
 /* The last word on a job on this node, also after a slurmstepd that was killed. */
 int slurm_spank_job_epilog(spank_t spank, int count, char **arguments)
 {
-    read_settings(spank, count, arguments);
+    read_settings(count, arguments);
     if (!read_job_options(spank))
         return 0;
     struct step step;

@@ -7,29 +7,27 @@
 
 enum { MOST_GPUS = 64, MOST_WAIT_S = 60 };
 
-static bool set_path(char *to, size_t size, const char *value, const char *node)
+static bool set_path(char *to, size_t size, const char *value)
 {
-    const char *mark = strstr(value, "%n");
-    int length = mark != NULL ? snprintf(to, size, "%.*s%s%s", (int)(mark - value), value, node, mark + 2)
-                              : snprintf(to, size, "%s", value);
+    int length = snprintf(to, size, "%s", value);
     return *value == '/' && length > 0 && (size_t)length < size;
 }
 
-const char *settings_read(struct settings *settings, int count, char *const arguments[], const char *node)
+const char *settings_read(struct settings *settings, int count, char *const arguments[])
 {
-    set_path(settings->socket, sizeof(settings->socket), "/run/carma/carma.sock", node);
-    set_path(settings->spool, sizeof(settings->spool), "/var/lib/carma-slurm", node);
-    set_path(settings->scontrol, sizeof(settings->scontrol), "/usr/bin/scontrol", node);
+    set_path(settings->socket, sizeof(settings->socket), "/run/carma/carma.sock");
+    set_path(settings->spool, sizeof(settings->spool), "/var/lib/carma-slurm");
+    set_path(settings->scontrol, sizeof(settings->scontrol), "/usr/bin/scontrol");
     settings->wait_ms = 8000;
     for (int i = 0; i < count; i++) {
         const char *argument = arguments[i], *value = strchr(argument, '=');
         bool known = value != NULL;
         if (known && strncmp(argument, "socket=", 7) == 0) {
-            known = set_path(settings->socket, sizeof(settings->socket), value + 1, node);
+            known = set_path(settings->socket, sizeof(settings->socket), value + 1);
         } else if (known && strncmp(argument, "spool=", 6) == 0) {
-            known = set_path(settings->spool, sizeof(settings->spool), value + 1, node);
+            known = set_path(settings->spool, sizeof(settings->spool), value + 1);
         } else if (known && strncmp(argument, "scontrol=", 9) == 0) {
-            known = set_path(settings->scontrol, sizeof(settings->scontrol), value + 1, node);
+            known = set_path(settings->scontrol, sizeof(settings->scontrol), value + 1);
         } else if (known && strncmp(argument, "wait=", 5) == 0) {
             char *end;
             long seconds = strtol(value + 1, &end, 10);

@@ -20,9 +20,9 @@ struct options {
     char share[16];
 };
 
-/* Reads plugstack.conf's arguments. "%n" in a path is replaced by the node's name (several slurmd on one host). Returns
- * the first argument that it does not know or whose value is wrong; NULL: all are right. */
-const char *settings_read(struct settings *settings, int count, char *const arguments[], const char *node);
+/* Reads plugstack.conf's arguments. Returns the first that it does not know or whose value is wrong; NULL: all are
+ * right. */
+const char *settings_read(struct settings *settings, int count, char *const arguments[]);
 
 enum option {
     OPTION_MEMORY = 1,

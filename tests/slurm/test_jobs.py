@@ -1,0 +1,145 @@
+"""Usage: test_jobs.py CARMA SOURCE BUILD [ROW...]: the kinds of Slurm's jobs on a cluster whose GPUs carma gives. Each row leaves the
+cluster idle."""
+
+import json
+import pwd
+import sys
+import time
+
+from lab import GPUS, NODES, Lab, skip_where_impossible, until
+
+SAY = 'echo "$SLURM_JOB_ID.$SLURM_STEP_ID.$SLURM_PROCID $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES"'
+
+
+def said(lab, job):
+    """(step and rank, node, GPUs) of each line that SAY wrote."""
+    return [line.split(" ") for line in lab.output(job).splitlines()]
+
+
+def ended(lab, job, state="COMPLETED"):
+    found = lab.until_end(job)
+    assert found["JobState"] == state, f"job {job}: {found}: {lab.output(job)}"
+    return found
+
+
+def all_leases(lab, job):
+    return [lease for node in NODES for lease in lab.ask(node, "GET", f"/v1/leases/by-key?cluster=lab&job={job}")[1]["leases"]]
+
+
+def all_idle(lab):
+    until(lambda: lab.node_states() == {"idle"}, "idle nodes: " + lab.run(["sinfo", "-R"]))
+    for node in NODES:
+        until(lambda node=node: not lab.leases(node), f"no lease left on {node}")
+
+
+def a_script_and_its_steps(lab):
+    """All see the one GPU of one lease, whose processes carma finds."""
+    job = lab.sbatch("--carma-mem=12G", wrap=f"{SAY}; srun sh -c '{SAY}'; srun {lab.train} --memory=10G --seconds=120; srun sh -c '{SAY}'")
+    until(lambda: any(lease["peak_bytes"] >= 10 << 30 for lease in all_leases(lab, job)), "memory of the step's process")
+    found = ended(lab, job)
+    lines, (lease,) = said(lab, job), all_leases(lab, job)
+    lines = [line for line in lines if line[0].startswith(job + ".")]
+    assert len(lines) == 3 and len({gpus for _, _, gpus in lines}) == 1, lines
+    assert lines[0][2] == ",".join(lease["gpus"]) and len(lease["gpus"]) == 1, (lines, lease)
+    assert lease["state"] == "COMPLETED", lease
+    noted = json.loads(until(lambda: "{" in (note := admin_comment(lab, job)) and note, f"AdminComment of {job}: {found}"))
+    assert noted["peak_bytes"] == lease["peak_bytes"], (noted, lease)
+    assert noted["energy_mj"] > 0, noted
+
+
+def admin_comment(lab, job):
+    line = lab.run(["scontrol", "show", "job", "-o", job], check=False)
+    _, found, rest = line.partition("AdminComment=")
+    return rest[: rest.rfind("}") + 1] if found else ""
+
+
+def an_array_of_an_ordinary_user(lab):
+    user = pwd.getpwnam("nobody").pw_uid
+    job = lab.sbatch("--array=0-5", "--carma-mem=12G", "-o", f"{lab.dir}/out/%A_%a", wrap=SAY + "; id -u", user=user)
+    until(lambda: lab.run(["squeue", "-h", "-j", job], check=False).strip() == "", "the end of the array")
+    for task in range(6):
+        lines = lab.output(f"{job}_{task}").splitlines()
+        assert len(lines) == 2 and lines[0].split(" ")[2].startswith("GPU-") and lines[1] == str(user), (task, lines)
+    ids = [line.split()[0].split(".")[0] for line in (lab.output(f"{job}_{task}") for task in range(6))]
+    for one in ids:
+        (lease,) = all_leases(lab, one)
+        assert lease["uid"] == user and lease["state"] == "COMPLETED", lease
+
+
+def ranks_over_two_nodes(lab):
+    """Without a word about sharing, whole GPUs: nobody else is on them."""
+    lab.gate = lab.dir / "out/ranks"
+    job = lab.sbatch("-N2", "--ntasks-per-node=2", "--carma-mem=12G", "--carma-gpus=2",
+                     wrap=f"srun sh -c '{SAY}; until [ -e {lab.gate} ]; do sleep 0.05; done'")
+    until(lambda: len(said(lab, job)) == 4, "four ranks")
+    leases = all_leases(lab, job)
+    assert len(leases) == 2 and len({lease["node"] for lease in leases}) == 2, (leases, said(lab, job))
+    for lease in leases:
+        assert len(set(lease["gpus"])) == 2, lease
+        seen = [gpus for _, node, gpus in said(lab, job) if node == lease["node"]]
+        assert seen == [",".join(lease["gpus"])] * 2, (seen, lease)
+    # The rest of such a node has two GPUs, and no job comes to the others.
+    others = [lab.sbatch("-w", leases[0]["node"], "--carma-mem=2G", wrap=SAY) for _ in range(3)]
+    for other in others:
+        ended(lab, other)
+        assert said(lab, other)[0][2] not in leases[0]["gpus"], (said(lab, other), leases)
+    lab.gate.touch()
+    ended(lab, job)
+
+
+def srun_and_salloc(lab):
+    word = lab.run(["srun", "--carma-mem=12G", "sh", "-c", SAY])
+    assert word.split(" ")[2].startswith("GPU-"), word
+    word = lab.run(["salloc", "--carma-mem=12G", "srun", "sh", "-c", SAY])
+    assert "GPU-" in word, word
+
+
+def a_job_that_is_cancelled(lab):
+    job = lab.sbatch("--carma-mem=12G", wrap=f"srun --overlap {lab.train} --memory=10G --seconds=36000 & srun --overlap sleep 36000; wait")
+    until(lambda: any({"0", "1"} <= set(lease["steps"]) for lease in all_leases(lab, job)), "both steps")
+    lab.run(["scancel", job])
+    ended(lab, job, "CANCELLED")
+    states = [lease["state"] for lease in all_leases(lab, job)]
+    assert states == ["CANCELLED"], states
+
+
+def a_job_that_is_suspended(lab):
+    """Its memory stays booked: nobody else gets it."""
+    gate = lab.dir / "out/suspended"
+    job = lab.sbatch("-w", "n1", "--carma-mem=12G", wrap=f"until [ -e {gate} ]; do sleep 0.05; done")
+    until(lambda: any("batch" in lease["steps"] for lease in lab.leases("n1")), "its step")
+    free = lab.ask("n1", "GET", "/v1/capacity")[1]["fits_bytes"]
+    lab.run(["scontrol", "suspend", job])
+    until(lambda: lab.leases("n1")[0]["suspended"], "a lease that is suspended")
+    assert lab.ask("n1", "GET", "/v1/capacity")[1]["fits_bytes"][GPUS - 1] <= free[GPUS - 1], free
+    lab.run(["scontrol", "resume", job])
+    until(lambda: not lab.leases("n1")[0]["suspended"], "a lease that has resumed")
+    gate.touch()
+    ended(lab, job)
+
+
+def a_job_that_asks_for_nothing(lab):
+    """Without an option of carma's it has no GPU and no lease."""
+    job = lab.sbatch(wrap=SAY)
+    ended(lab, job)
+    assert all_leases(lab, job) == [] or said(lab, job)[0][2], said(lab, job)
+
+
+ROWS = [a_script_and_its_steps, an_array_of_an_ordinary_user, ranks_over_two_nodes, srun_and_salloc, a_job_that_is_cancelled,
+        a_job_that_is_suspended, a_job_that_asks_for_nothing]
+
+
+def main():
+    skip_where_impossible()
+    rows = [row for row in ROWS if not sys.argv[4:] or row.__name__ in sys.argv[4:]]
+    with Lab(*sys.argv[1:4]) as lab:
+        for row in rows:
+            began = time.monotonic()
+            print(row.__name__, flush=True)
+            row(lab)
+            all_idle(lab)
+            print(f"  {time.monotonic() - began:.1f} s", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
