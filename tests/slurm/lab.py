@@ -84,7 +84,7 @@ class Lab:
                 self.start_slurmd(node)
                 self.start_agent(node)
             for node in NODES:
-                until(lambda node=node: '"observed_ns": ' in self.carma(node, "gpus", "--json"), f"carmad of {node}")
+                self.until_carmad(node)
             until(lambda: set(self.run(["sinfo", "-h", "-N", "-o", "%T"]).split()) == {"idle"}, "idle nodes")
             until(lambda: "SchedulerParameters=" in self.log("slurmctld"), "Slurm's scheduler")
         except BaseException:
@@ -182,7 +182,7 @@ NodeName=DEFAULT CPUs=64 Boards=1 SocketsPerBoard=1 CoresPerSocket=64 ThreadsPer
         # A real GPU needs no more than carmad's environment; a virtual one is a file.
         (etc / "task_prolog").write_text(f"#!/bin/sh\necho export CARMA_VNODE={self.dir}/$SLURMD_NODENAME/node\n"
                                          f"echo export CARMA_TIME_SCALE={self.scale}\n"
-                                        f"echo export CARMA_PREFIX={self.prefix}\n")
+                                         f"echo export CARMA_PREFIX={self.prefix}\n")
         (etc / "task_prolog").chmod(0o755)
         integrations = self.source / "integrations/slurm"
         submit = (integrations / "job_submit.lua").read_text()
@@ -213,6 +213,9 @@ NodeName=DEFAULT CPUs=64 Boards=1 SocketsPerBoard=1 CoresPerSocket=64 ThreadsPer
             "--config", "/dev/null", "--set", f"nvml_library={self.prefix}/lib/carma/vnode/libnvidia-ml.so.1",
             "--set", "share=time-slice", "--set", "grace=500ms", "--set", f"mps_pipe_directory={self.dir}/{node}/mps",
             "--set", "engine=slurm", "--set", "gate=memory"], CARMA_VNODE=str(self.vnode(node)))
+
+    def until_carmad(self, node):
+        until(lambda: '"observed_ns": ' in self.carma(node, "gpus", "--json"), f"carmad of {node}")
 
     def start_slurmctld(self, *arguments):
         self.start("slurmctld", ["slurmctld", "-D", "-i", *arguments])

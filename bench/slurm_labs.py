@@ -1,0 +1,173 @@
+"""The loopback clusters of bench/slurm: tests/slurm/lab.py's, with one way or another to give jobs their GPUs."""
+
+import os
+import pathlib
+import re
+import stat
+import sys
+
+import common
+
+sys.path.insert(0, str(common.ROOT / "tests" / "slurm"))
+import lab  # noqa: E402
+
+
+def replaced(path, old, new):
+    text = path.read_text()
+    if old not in text:
+        raise AssertionError(f"{path} has no {old!r}")
+    path.write_text(text.replace(old, new))
+
+
+class Cluster(lab.Lab):
+    """Jobs of the trace by sbatch, each with times of its own in the folder `out`."""
+
+    name, user = None, "65534"  # nobody, an ordinary user, submits all jobs
+
+    def __init__(self, build, scale):
+        super().__init__(build / "bin" / "carma", common.ROOT, build / "meson", scale)
+        self.stamp = build / "meson" / "bench" / "bench-stamp"
+
+    def write_slurm(self):
+        super().write_slurm()
+        # Slurm shall still know at the end how the first job ended.
+        replaced(self.dir / "etc/slurm.conf", "JobRequeue=1\n", "JobRequeue=1\nMinJobAge=86400\n")
+
+    def request(self, workload, number):
+        """sbatch's options for the number-th job of the trace; None: it cannot be expressed."""
+        raise NotImplementedError
+
+    def refusals(self):
+        return []
+
+    def hand_shakes_ms(self):
+        return []
+
+    def energy_j(self):
+        """Of all GPUs since the lab began, by the virtual NVML's counters."""
+        shown = [self.run([self.prefix / "bin/carma-vnode", "show", self.vnode(node)]) for node in lab.NODES]
+        return sum(1000 * float(kilo) for text in shown for kilo in re.findall(r"energy ([\d.]+) kJ", text))
+
+
+class Alone(Cluster):
+    """Slurm without carma: no daemon, no plugin, no filter."""
+
+    types, count, lines = None, None, ()
+
+    def write_slurm(self):
+        super().write_slurm()
+        etc = self.dir / "etc"
+        for number in range(lab.GPUS):
+            os.mknod(etc / f"gpu{number}", stat.S_IFCHR | 0o666, os.makedev(195, number))
+        conf = etc / "slurm.conf"
+        conf.write_text(re.sub(r"Gres=gpumem\S*", f"Gres={self.count}", conf.read_text()))
+        replaced(conf, "GresTypes=gpumem,gpubig", f"GresTypes={self.types}")
+        for line in (f"PlugStackConfig={etc}/plugstack.conf\n", "CliFilterPlugins=lua\n", "JobSubmitPlugins=lua\n"):
+            replaced(conf, line, "")
+        (etc / "gres.conf").write_text("\n".join(["AutoDetect=off", f"Name=gpu File={etc}/gpu[0-{lab.GPUS - 1}]",
+                                                  *self.lines, ""]))
+
+    def start_carmad(self, node):
+        pass
+
+    def start_agent(self, node):
+        pass
+
+    def until_carmad(self, node):
+        pass
+
+
+class Whole(Alone):
+    """gres/gpu: a job has its GPUs for itself."""
+
+    name, types, count = "gres/gpu", "gpu", f"gpu:{lab.GPUS}"
+
+    def request(self, workload, number):
+        return [f"--gres=gpu:{workload['gpus']}"]
+
+
+class Shard(Alone):
+    """gres/shard, one for each GiB: Slurm finds a GPU with so many left. No job has shards of two GPUs."""
+
+    name, types, count = "shard", "gpu,shard", f"gpu:{lab.GPUS},shard:{lab.GPUS * lab.GPU_GIB}"
+    lines = (f"Name=shard Count={lab.GPUS * lab.GPU_GIB}",)
+
+    def request(self, workload, number):
+        return [f"--gres=shard:{needed_gib(workload)}"] if workload["gpus"] == "1" else None
+
+
+class Carma(Cluster):
+    """carmad with default settings but those that docs/slurm.md asks for; the plugin between two stamps."""
+
+    def write_slurm(self):
+        super().write_slurm()
+        plugstack = self.dir / "etc/plugstack.conf"
+        self.stamps = self.dir / "stamps"
+        stamp = f"required {self.build}/bench/bench_spank_stamp.so {self.stamps}"
+        plugstack.write_text(f"{stamp} before\n{plugstack.read_text()}{stamp} after\n")
+
+    def start_carmad(self, node):
+        vnode = self.build / "src/vnode"
+        self.start("carmad-" + node, [
+            self.prefix / "bin/carmad", "--state", self.dir / node / "state", "--socket", self.socket(node),
+            "--config", "/dev/null", "--set", f"nvml_library={vnode}/libnvidia-ml.so.1",
+            "--set", f"mps_control={vnode}/nvidia-cuda-mps-control", "--set", "engine=slurm", "--set", "gate=memory"],
+            CARMA_VNODE=str(self.vnode(node)))
+
+    def hand_shakes_ms(self):
+        """Of the tasks that got their GPUs."""
+        before, found = {}, []
+        for line in self.stamps.read_text().splitlines() if self.stamps.exists() else []:
+            job, word, time_ns = line.split()
+            if word == "before":
+                before[job] = int(time_ns)
+            else:
+                found.append((int(time_ns) - before[job]) / 1e6)
+        return found
+
+    def refusals(self):
+        """carmad's reasons, one for each start that it refused."""
+        return [found for node in lab.NODES
+                for found in re.findall(r"carma: \S+ has no GPU for job \d+ now \((.*)\): it goes back", self.log("slurmd-" + node))]
+
+
+class Declared(Carma):
+    """Each job says what it needs; every twelfth says 30% too little."""
+
+    name = "carma, declared"
+
+    def request(self, workload, number):
+        gib = needed_gib(workload)
+        said = max(1, int(gib * 0.7)) if number % 12 == 11 else gib
+        return [f"--carma-gpus={workload['gpus']}", f"--carma-mem={said}G"]
+
+
+class Estimated(Carma):
+    """No job says what it needs: carma estimates by the model's summary. A job without one gets whole GPUs."""
+
+    name = "carma, estimated"
+
+    def request(self, workload, number):
+        gpus = f"--carma-gpus={workload['gpus']}"
+        if not workload["summary"]:
+            return [gpus]
+        return [gpus, f"--carma-summary={common.ROOT / 'data' / workload['summary']}",
+                f"--carma-batch-size={workload['batch_size']}"]
+
+
+def needed_gib(workload):
+    """The published peak, or the resident memory where that is more, in whole GiB."""
+    mib = max(int(workload["peak_mib"]), int(workload["resident_mib"]))
+    return min(-(-mib // 1024), lab.GPU_GIB)
+
+
+CLUSTERS = (Whole, Shard, Declared, Estimated)
+
+
+def build_dir(path):
+    build = pathlib.Path(path).resolve()
+    for needed in ("bin/carma", "meson/bench/bench_spank_stamp.so", "meson/src/slurm/plugin/libcarma_spank.so"):
+        if not (build / needed).exists():
+            sys.exit(f"{sys.argv[0]}: {build}/{needed} is not there: script/packages test installs libslurm-dev, "
+                     f"script/build {build} builds it")
+    return build
