@@ -126,9 +126,10 @@ class Carma(Cluster):
         return found
 
     def refusals(self):
-        """carmad's reasons, one for each start that it refused."""
-        return [found for node in lab.NODES
-                for found in re.findall(r"carma: \S+ has no GPU for job \d+ now \((.*)\): it goes back", self.log("slurmd-" + node))]
+        """carmad's reasons, one for each start that it refused: the plugin tells the job's standard error."""
+        return [found for path in (self.dir / "out").iterdir()
+                for found in re.findall(r"carma: \S+ has no GPU for job \d+ now \((.*)\): it goes back",
+                                        path.read_text(errors="replace"))]
 
 
 class Declared(Carma):

@@ -23,6 +23,7 @@ class Job:
     restarts: int = 0
     ended_ns: int = 0
     oom: int = 0
+    comment: str = ""
 
     def turnaround_s(self):
         return (self.ended_ns - self.submitted_ns) / 1e9 * self.scale
@@ -96,6 +97,7 @@ def await_all(cluster, jobs):
 def look_at(cluster, job):
     said = cluster.job(job.slurm)
     job.state, job.restarts = said.get("JobState", "unknown"), int(said.get("Restarts", 0))
+    job.comment = said.get("Comment", "")
     stamp = cluster.dir / "out" / f"{job.slurm}.ended"
     job.ended_ns = int(stamp.read_text() or 0) if stamp.exists() else 0
     job.oom = cluster.output(job.slurm).count("OutOfMemoryError")
