@@ -1,5 +1,5 @@
-/* A SPANK plugin that measures another: plugstack.conf names it before and after that one, each time with a file and a word.
- * When a task starts, it adds a line to the file: job, word, nanoseconds of the monotonic clock. */
+/* A SPANK plugin that measures another: plugstack.conf names it before and after that one, each time with a file and a
+ * word. When a task starts, it adds a line to the file: job, word, nanoseconds of the monotonic clock. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
