@@ -179,9 +179,9 @@ static int ask_slurm(uint32_t job, struct text *said)
 
 /* The job has Slurm's count: the option still says the first request after a requeue with more, and says none
  * where the request was estimated at submission. */
-static void write_down_count(uint32_t job)
+static void write_down_job(uint32_t job)
 {
-    char list[512];
+    char list[512], restarts[16];
     struct text said = {0};
     int64_t count;
     int code = ask_slurm(job, &said);
@@ -190,6 +190,8 @@ static void write_down_count(uint32_t job)
                     strerror(-code));
     else if (read_property(said.bytes, "TresPerNode", list, sizeof(list)) && size_of_gres(list, "gpumem", &count))
         spool_put(settings.spool, job, "gpumem", count);
+    if (code == 0 && read_property(said.bytes, "Restarts", restarts, sizeof(restarts)))
+        spool_put(settings.spool, job, "restart", strtol(restarts, NULL, 10));
     text_release(&said);
 }
 
@@ -235,7 +237,7 @@ int slurm_spank_job_prolog(spank_t spank, int count, char **arguments)
     else
         spool_forget(settings.spool, job, "restart");
     if (times > 0 || options.memory_bytes == 0)
-        write_down_count(job);
+        write_down_job(job);
     return 0;
 }
 
@@ -254,6 +256,23 @@ static int64_t smallest_gpu(int64_t deadline_ms)
     }
     text_release(&answer);
     return least;
+}
+
+/* Slurm runs no prolog where a job starts again on a node that had it within two minutes: a credential's life. The
+ * epilog has removed the first prolog's notes. */
+static void make_up_for_prolog(spank_t spank)
+{
+    struct step step;
+    char node[64];
+
+    read_step(spank, &step);
+    if (spool_get_text(settings.spool, step.job, "node", node, sizeof(node)))
+        return;
+    write_down_job(step.job);
+    if (step.step != STEP_BATCH) /* its environment is the user's word */
+        return;
+    spool_put_text(settings.spool, step.job, "cluster", step.cluster);
+    spool_put_text(settings.spool, step.job, "node", step.node);
 }
 
 /* A count of whole GPUs is no request of memory but one of the GPUs. */
@@ -369,6 +388,7 @@ int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments)
         return 0;
     int64_t deadline_ms = http_now_ms() + settings.wait_ms;
     struct step step;
+    make_up_for_prolog(spank);
     read_step(spank, &step);
     spank_setenv(spank, "CUDA_VISIBLE_DEVICES", "", 1); /* whatever happens: no GPU that carmad has not given */
     struct text command = {0}, answer = {0};
