@@ -12,13 +12,6 @@ sys.path.insert(0, str(common.ROOT / "tests" / "slurm"))
 import lab  # noqa: E402
 
 
-def replaced(path, old, new):
-    text = path.read_text()
-    if old not in text:
-        raise AssertionError(f"{path} has no {old!r}")
-    path.write_text(text.replace(old, new))
-
-
 class Cluster(lab.Lab):
     """Jobs of the trace by sbatch, each with times of its own in the folder `out`."""
 
@@ -31,7 +24,16 @@ class Cluster(lab.Lab):
     def write_slurm(self):
         super().write_slurm()
         # Slurm shall still know at the end how the first job ended.
-        replaced(self.dir / "etc/slurm.conf", "JobRequeue=1\n", "JobRequeue=1\nMinJobAge=86400\n")
+        self.edit("JobRequeue=1\n", "JobRequeue=1\nMinJobAge=86400\n")
+
+    def edit(self, pattern, new):
+        """slurmctld's configuration, and each node's."""
+        for name in ["slurm", *lab.NODES]:
+            path = self.dir / "etc" / f"{name}.conf"
+            text, count = re.subn(pattern, new, path.read_text())
+            if count == 0:
+                raise AssertionError(f"{path} has no {pattern!r}")
+            path.write_text(text)
 
     def request(self, workload, number):
         """sbatch's options for the number-th job of the trace; None: it cannot be expressed."""
@@ -59,11 +61,10 @@ class Alone(Cluster):
         etc = self.dir / "etc"
         for number in range(lab.GPUS):
             os.mknod(etc / f"gpu{number}", stat.S_IFCHR | 0o666, os.makedev(195, number))
-        conf = etc / "slurm.conf"
-        conf.write_text(re.sub(r"Gres=gpumem\S*", f"Gres={self.count}", conf.read_text()))
-        replaced(conf, "GresTypes=gpumem,gpubig", f"GresTypes={self.types}")
-        for line in (f"PlugStackConfig={etc}/plugstack.conf\n", "CliFilterPlugins=lua\n", "JobSubmitPlugins=lua\n"):
-            replaced(conf, line, "")
+        self.edit(r"Gres=gpumem\S*", f"Gres={self.count}")
+        self.edit("GresTypes=gpumem,gpubig", f"GresTypes={self.types}")
+        for setting in ("PlugStackConfig", "CliFilterPlugins", "JobSubmitPlugins"):
+            self.edit(f"{setting}=.*\n", "")
         (etc / "gres.conf").write_text("\n".join(["AutoDetect=off", f"Name=gpu File={etc}/gpu[0-{lab.GPUS - 1}]",
                                                   *self.lines, ""]))
 
@@ -101,10 +102,11 @@ class Carma(Cluster):
 
     def write_slurm(self):
         super().write_slurm()
-        plugstack = self.dir / "etc/plugstack.conf"
         self.stamps = self.dir / "stamps"
         stamp = f"required {self.build}/bench/bench_spank_stamp.so {self.stamps}"
-        plugstack.write_text(f"{stamp} before\n{plugstack.read_text()}{stamp} after\n")
+        for node in lab.NODES:
+            plugstack = self.dir / f"etc/plugstack-{node}.conf"
+            plugstack.write_text(f"{stamp} before\n{plugstack.read_text()}{stamp} after\n")
 
     def start_carmad(self, node):
         vnode = self.build / "src/vnode"
