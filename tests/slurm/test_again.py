@@ -1,17 +1,31 @@
-"""Usage: test_again.py CARMA SOURCE BUILD: a job that goes back to the queue twice from the same node. Slurm runs no prolog
-there while the first start's credential lives, which is two minutes: the plugin must know the restart all the same."""
+"""Usage: test_again.py CARMA SOURCE BUILD: a job that goes back to the queue twice from the same node, where slurmd now and
+then runs no prolog for the next start. Here the node's own prolog takes away all that the plugin's has written."""
 
 import sys
 
 from lab import Lab, skip_where_impossible, until
 
+
+class NoProlog(Lab):
+    def write_slurm(self):
+        super().write_slurm()
+        prolog = self.dir / "etc/prolog"
+        prolog.write_text(f'#!/bin/sh\ntouch "{self.dir}/out/prolog"\nrm -f "{self.dir}/agent/n1/$SLURM_JOB_ID".[a-z]*\n')
+        prolog.chmod(0o755)
+        with open(self.dir / "etc/n1.conf", "a", encoding="utf-8") as conf:
+            conf.write(f"Prolog={prolog}\n")
+
+
 skip_where_impossible()
-with Lab(*sys.argv[1:4]) as lab:
+with NoProlog(*sys.argv[1:4], wait_s=2) as lab:
     lab.kill("carmad-n1")  # refuses every start
     job = lab.sbatch("-w", "n1", "--carma-mem=2G", wrap="true")
-    until(lambda: lab.job(job).get("Restarts") == "2", f"the second refusal of job {job}: {lab.job(job)}")
+    # Slurm may call it FAILED for a moment, until the agent has put it back.
+    until(lambda: lab.job(job).get("Restarts") == "2", f"the second refusal of job {job}")
     lab.start_carmad("n1")
     found = lab.until_end(job)
     assert found["JobState"] == "COMPLETED", found
-    restarts = {lease["restart"] for lease in lab.ask("n1", "GET", f"/v1/leases/by-key?cluster=lab&job={job}")[1]["leases"]}
+    assert (lab.dir / "out/prolog").exists()
+    leases = lab.ask("n1", "GET", f"/v1/leases/by-key?cluster=lab&job={job}")[1]["leases"]
+    restarts = {lease["restart"] for lease in leases}
     assert restarts == {int(found["Restarts"])}, f"{restarts}: {found}"

@@ -258,8 +258,8 @@ static int64_t smallest_gpu(int64_t deadline_ms)
     return least;
 }
 
-/* Slurm runs no prolog where a job starts again on a node that had it within two minutes: a credential's life. The
- * epilog has removed the first prolog's notes. */
+/* Now and then slurmd runs no prolog for a job that starts again on a node that it had. The epilog has removed what
+ * the first one wrote. */
 static void make_up_for_prolog(spank_t spank)
 {
     struct step step;
