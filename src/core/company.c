@@ -31,13 +31,12 @@ static struct profile *neighbour(const struct measure *measure)
 static void changes(struct core *core, const struct measure *measure)
 {
     core->openings++;
-    named(measure)->changed = core->openings;
     alike_company_changed(core, named(measure));
+    learn_open_where_placed(core, named(measure));
     if (neighbour(measure)) {
-        neighbour(measure)->changed = core->openings;
         alike_company_changed(core, neighbour(measure));
+        learn_open_where_placed(core, neighbour(measure));
     }
-    learn_open_where_predicted(core, core->openings);
 }
 
 /* By 1 or -1. */

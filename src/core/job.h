@@ -86,12 +86,13 @@ struct job {
     int64_t counted_bytes;         /* of its user's limit, in all, while it has GPUs (core/user.h) */
     int64_t stray_bytes;  /* the most that it was observed to hold on GPUs that it was not given, in this run, in all */
     int64_t first_use_ns; /* its memory was observed on all its GPUs then; 0: not yet */
-    uint32_t placement_count;         /* GPUs held now */
-    struct job_placement *placements; /* owned; NULL while it holds none */
-    uint32_t stray_count;             /* GPUs that it was not given, and was observed on in this run */
-    struct job_placement *strays;     /* owned; these */
-    struct user *user;                /* the job's user; borrowed */
-    struct profile *profile;          /* of its workload; borrowed; NULL: it has no key */
+    uint32_t placement_count;                  /* GPUs held now */
+    struct job_placement *placements;          /* owned; NULL while it holds none */
+    uint32_t stray_count;                      /* GPUs that it was not given, and was observed on in this run */
+    struct job_placement *strays;              /* owned; these */
+    struct user *user;                         /* the job's user; borrowed */
+    struct profile *profile;                   /* of its workload; borrowed; NULL: it has no key */
+    struct job *placed_previous, *placed_next; /* its neighbours in profile.placed */
     uint64_t examined;   /* in the retry queue: core.openings when it was last found not to fit anywhere: a cache */
     struct queue *queue; /* the one it stands in, or NULL */
     struct job *previous;

@@ -1,6 +1,7 @@
 #include "core/learn.h"
 
 #include <string.h>
+#include <utlist.h>
 
 #include "base/units.h"
 #include "core/core_internal.h"
@@ -237,17 +238,30 @@ bool learn_sample_is_due(const struct core *core, const struct gpu *gpu, int64_t
            at_ns - gpu->learned_ns >= core->config.window_ns + LEARNING_PAUSE_NS && can_tell(core, gpu);
 }
 
-/* The estimate holds for every GPU on which such a job runs. */
-void learn_open_where_predicted(struct core *core, uint64_t changed)
+/* The list's head has a predecessor, too: the last. */
+void learn_placed(struct job *job)
 {
-    for (uint32_t i = 0; i < core->gpu_count; i++)
-        for (uint32_t k = 0; k < core->gpus[i]->resident_count; k++) {
-            const struct profile *profile = core->gpus[i]->residents[k]->profile;
-            if (profile && profile->changed >= changed) {
-                slowdown_residents_changed(core->gpus[i]);
-                gpu_opens(core, core->gpus[i]);
-                break;
-            }
+    if (job->profile && !job->placed_previous)
+        DL_APPEND2(job->profile->placed, job, placed_previous, placed_next);
+}
+
+void learn_left(struct job *job)
+{
+    if (!job->placed_previous)
+        return;
+    DL_DELETE2(job->profile->placed, job, placed_previous, placed_next);
+    job->placed_previous = job->placed_next = NULL;
+}
+
+/* The estimate holds for every GPU on which such a job runs. */
+void learn_open_where_placed(struct core *core, struct profile *profile)
+{
+    profile->changed = core->openings;
+    for (const struct job *job = profile->placed; job; job = job->placed_next)
+        for (uint32_t i = 0; i < job->placement_count; i++) {
+            struct gpu *gpu = core->gpus[job->placements[i].gpu];
+            slowdown_residents_changed(gpu);
+            gpu_opens(core, gpu);
         }
 }
 
@@ -273,11 +287,11 @@ void learn_activity(struct core *core, struct gpu *gpu, const struct record *rec
         profile->variance -= covariance * covariance / spread;
         if (profile->variance < LEAST_VARIANCE)
             profile->variance = LEAST_VARIANCE;
-        profile->changed = core->openings;
         alike_workload_changed(core, profile);
     }
+    for (uint32_t i = 0; i < gpu->resident_count; i++)
+        learn_open_where_placed(core, gpu->residents[i]->profile);
     gpu->learned_ns = record->at_ns;
-    learn_open_where_predicted(core, core->openings);
     company_learn_activity(core, gpu, record);
 }
 

@@ -37,6 +37,7 @@ struct profile {
     struct kin *kin;      /* the workloads of its program; borrowed; NULL: its name tells none */
     uint64_t changed;     /* core.openings when it last changed: not part of the state */
     uint32_t jobs;        /* that have not ended */
+    struct job *placed;   /* a list of those that have GPUs: not part of the state */
     struct alike *alikes; /* a list of those that wait in the main queue: not part of the state either */
     uint32_t measures;    /* in which it is named (company.h): a cache, as is the next */
     uint32_t met;         /* of them, the speeds of it and another in company */
@@ -53,8 +54,12 @@ struct profile *learn_profile(struct core *core, const char *workload);
 /* The job was submitted: its workload is the latest, and the oldest may be forgotten for it. */
 void learn_submitted(struct core *core, const struct job *job);
 
-/* Profiles have other figures now (profile.changed is at least that): GPUs where they run may take other jobs. */
-void learn_open_where_predicted(struct core *core, uint64_t changed);
+/* The profile has other figures now: GPUs where its jobs are may take other jobs. */
+void learn_open_where_placed(struct core *core, struct profile *profile);
+
+/* The job has come to a GPU, or leaves its GPUs: once or for each of them. */
+void learn_placed(struct job *job);
+void learn_left(struct job *job);
 
 bool learned_activity_is_known(const struct job *job); /* by an estimate, or by readings */
 

@@ -154,6 +154,7 @@ void gpu_add_resident(struct gpu *gpu, struct job *job, int64_t at_ns)
     gpu->changed_ns = at_ns;
     array_reserve(gpu->residents, gpu->resident_capacity, gpu->resident_count + 1);
     gpu->residents[gpu->resident_count++] = job;
+    learn_placed(job);
     slowdown_residents_changed(gpu);
     if (holds_alone(job) && !gpu->exclusive_job)
         gpu->exclusive_job = job;
@@ -174,6 +175,7 @@ void gpu_remove_resident(struct core *core, struct gpu *gpu, struct job *job, in
         gpu->residents[kept++] = gpu->residents[i];
     }
     gpu->resident_count = kept;
+    learn_left(job);
     slowdown_residents_changed(gpu);
     gpu_rebook(gpu);
     gpu->changed_ns = at_ns;

@@ -124,15 +124,24 @@ static int64_t rate_of_turns(const struct slowdown_takers *takers)
     return rate < PPM ? rate : PPM;
 }
 
+static int64_t delivered_ppm(const struct slowdown_takers *takers, int64_t rate)
+{
+    int64_t delivered = 0;
+
+    for (uint32_t i = 0; i < takers->count; i++)
+        delivered += (PPM - takers->list[i].idle_ppm) * rate / PPM;
+    return delivered;
+}
+
 static struct slowdown together(const struct slowdown_takers *takers)
 {
-    struct slowdown slowdown = {.worst_permille = 1000, .turns = takers->count};
     int64_t rate = rate_of_turns(takers);
+    struct slowdown slowdown = {
+        .worst_permille = 1000, .delivered_ppm = delivered_ppm(takers, rate), .turns = takers->count};
 
     for (uint32_t i = 0; i < takers->count; i++) {
         const struct taker *taker = &takers->list[i];
         int64_t inside = slowed_inside(taker), worst = inside * taker->worst / 1000 * PPM / (rate ? rate : 1);
-        slowdown.delivered_ppm += (PPM - taker->idle_ppm) * rate / PPM;
         slowdown.progress_ppm += taker->rates * rate / inside;
         if (worst > slowdown.worst_permille)
             slowdown.worst_permille = worst > INT32_MAX ? INT32_MAX : (int32_t)worst;
@@ -229,19 +238,28 @@ static const struct slowdown_takers *takers_of(const struct core *core, const st
     return takers;
 }
 
+/* The residents and the joining job, by the mode in which it would share the GPU. */
+static enum share_mode join(const struct core *core, const struct gpu *gpu, const struct slowdown_takers *takers,
+                            const struct job *joining, struct slowdown_takers *with)
+{
+    enum share_mode share = sharing_mode_of(core, joining, gpu);
+
+    with->count = takers->count;
+    memcpy(with->list, takers->list, takers->count * sizeof *with->list);
+    add(with, gpu->part_permille, server_of(core, joining, share), learned_activity(joining));
+    return share;
+}
+
 struct slowdown slowdown_predict(const struct core *core, const struct gpu *gpu, const struct job *joining)
 {
     struct slowdown_takers room, with;
     const struct slowdown_takers *takers = takers_of(core, gpu, &room);
     struct slowdown slowdown;
-    uint32_t share;
+    enum share_mode share;
 
     if (!joining)
         return takers->corrected;
-    with.count = takers->count;
-    memcpy(with.list, takers->list, takers->count * sizeof *with.list);
-    share = sharing_mode_of(core, joining, gpu);
-    add(&with, gpu->part_permille, server_of(core, joining, share), learned_activity(joining));
+    share = join(core, gpu, takers, joining, &with);
     slowdown = together(&with);
     if (takers->corrected.measured && takers->corrected.worst_permille > slowdown.worst_permille) {
         slowdown.worst_permille = takers->corrected.worst_permille;
@@ -249,6 +267,15 @@ struct slowdown slowdown_predict(const struct core *core, const struct gpu *gpu,
     }
     correct(core, gpu, joining, share, &slowdown);
     return slowdown;
+}
+
+int64_t slowdown_added_ppm(const struct core *core, const struct gpu *gpu, const struct job *joining)
+{
+    struct slowdown_takers room, with;
+    const struct slowdown_takers *takers = takers_of(core, gpu, &room);
+
+    join(core, gpu, takers, joining, &with);
+    return delivered_ppm(&with, rate_of_turns(&with)) - takers->together.delivered_ppm;
 }
 
 int64_t slowdown_sensitivity(const struct core *core, const struct gpu *gpu, const struct job *resident)

@@ -10,9 +10,8 @@
 static int64_t rank(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
     int64_t free_mib = gpu_free_bytes(core, gpu) >> 20;
-    int64_t added = slowdown_predict(core, gpu, job).delivered_ppm - slowdown_predict(core, gpu, NULL).delivered_ppm;
 
-    return -added * (INT64_C(1) << MEMORY_BITS) - free_mib;
+    return -slowdown_added_ppm(core, gpu, job) * (INT64_C(1) << MEMORY_BITS) - free_mib;
 }
 
 const struct policy policy_carma = {
