@@ -136,6 +136,23 @@ static void test_processes_take_turns(void **state)
     (void)state;
 }
 
+/* The next job's prediction, and how much it adds, are of one model. */
+static void test_a_job_adds_the_difference_of_two_predictions(void **state)
+{
+    struct fixture *f = *state;
+    const struct gpu *gpu = core_gpu(f->core, 0);
+    const struct job *next;
+
+    only_gpu(f, SHARE_AUTO, 0);
+    next = core_find_job(f->core, submit_active(f, ADA, 400));
+    assert_int_equal(slowdown_added_ppm(f->core, gpu, next), 400000);
+    place_beside(f, ADA, SHARE_MPS, 300);
+    assert_int_equal(slowdown_added_ppm(f->core, gpu, next), 280000); /* what two clients deliver: 0.58 */
+    place_beside(f, BOB, SHARE_TIME_SLICE, 50);
+    assert_int_equal(slowdown_added_ppm(f->core, gpu, next),
+                     slowdown_predict(f->core, gpu, next).delivered_ppm - there(f).delivered_ppm);
+}
+
 /* Each user's clients share his turns by MPS. */
 static void test_servers_take_turns_and_clients_share_them(void **state)
 {
@@ -263,6 +280,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_users_jobs_are_clients_of_one_server, setup, teardown),
         cmocka_unit_test_setup_teardown(test_turns_are_taken_where_that_pays, setup, teardown),
         cmocka_unit_test(test_processes_take_turns),
+        cmocka_unit_test_setup_teardown(test_a_job_adds_the_difference_of_two_predictions, setup, teardown),
         cmocka_unit_test_setup_teardown(test_servers_take_turns_and_clients_share_them, setup, teardown),
         cmocka_unit_test_setup_teardown(test_an_instance_slows_by_its_part, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_job_takes_an_instance_once_the_larger_one_is_lost, setup, teardown),
