@@ -71,6 +71,9 @@ int fuzz_daemon_start(struct daemon *daemon, struct error *err)
     free(daemon->config.socket);
     daemon->config.state_directory = xstrdup(directory);
     daemon->config.socket = xasprintf("%s/socket", directory);
+    /* A start needs no process: an MPS daemon would be the machine's, and forks take long with a sanitizer's memory. */
+    daemon->config.share.mode = SHARE_TIME_SLICE;
+    daemon->config.auto_capture = AUTO_CAPTURE_OFF;
     rc = daemon_start(daemon, err);
     if (rc == 0) {
         uv_poll_init(&loop, &stored, store_event_fd(daemon->store));
