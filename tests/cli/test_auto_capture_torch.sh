@@ -19,6 +19,11 @@ cd "$T" || exit 99
 start_node a100x4-40g 60
 start_daemon --config /dev/null
 
+# Of a command, without a daemon: as its user, in the sandbox.
+run estimate -- /usr/bin/python3 "$SOURCE/examples/train_mlp.py"
+expect_status 0
+grep -q '^Model  *an automatic capture of train_mlp.py, [0-9]* s, captured with PyTorch' "$T/out" || fail "$said: $(cat "$T/out")"
+
 # On an idle node: the guess first, then the estimate.
 run submit --parsable -- env OMP_NUM_THREADS=1 /usr/bin/python3 "$SOURCE/examples/train_mlp.py" --epochs 1000000
 until_field 1 reservation_source estimated

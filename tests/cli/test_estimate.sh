@@ -25,7 +25,7 @@ print(eval(sys.argv[1]))' "$1"
 
 # Wrong usage.
 expect_error 2 "of what?" estimate
-expect_error 2 "one of a job file, --summary, --capture and --hf-config" estimate a.rad --summary net.txt
+expect_error 2 "one of a job, --summary, --capture and --hf-config" estimate a.rad --summary net.txt
 expect_error 2 "one job at a time" estimate a.rad b.rad
 expect_error 2 "no 'oracle'" estimate a.rad --estimator oracle
 expect_error 2 "not a probability from 0.001 to 0.999" estimate a.rad --quantile 98%
@@ -68,7 +68,7 @@ sed -i 's/12G/22G/' job.sh
 run estimate job.sh --gpu l4
 expect_status 0
 grep -q "does not fit into the 21.9 GiB" out || fail "$said: $(cat out)"
-printf '#!/bin/sh\ntrue\n' >job.sh
+printf '#!/bin/sh\n#CARMA --no-capture\ntrue\n' >job.sh
 expect_error 1 "nothing to estimate from" estimate job.sh
 mkdir -p jobs
 cp net.txt jobs/net.model

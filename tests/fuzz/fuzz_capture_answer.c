@@ -1,6 +1,6 @@
 /* What a job's processes say of their capture: refused in one line, or a text of the capture and its origin. */
 #include "base/memory.h"
-#include "daemon/capture/answer.h"
+#include "api/capture_answer.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "daemon/capture/answer.h"
+#include "api/capture_answer.h"
 
 #define FAR    "{\"capture\": false, \"reason\": \"train.py needs the network\", \"closeness\": 2, \"bytes\": 0}\n"
 #define NEAR   "{\"capture\": false, \"reason\": \"prepare.py ended\", \"closeness\": 0, \"bytes\": 0}\n"

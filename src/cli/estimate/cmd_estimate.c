@@ -56,17 +56,35 @@ static error_t take_estimator(struct estimate_options *wanted, const char *arg, 
 
 static error_t check_usage(const struct estimate_options *wanted, struct argp_state *state)
 {
+    bool job = wanted->job_file || wanted->command_count;
+    bool asks = job && job_spec_asks_for_capture(&wanted->said);
     int sources =
-        !!wanted->job_file + !!wanted->said.summary_name + !!wanted->said.capture_name + !!wanted->said.hf_config_name;
+        job + !!wanted->said.summary_name + (wanted->said.capture_name && !asks) + !!wanted->said.hf_config_name;
 
     if (sources == 0)
-        return cli_bad_usage(state, "of what? name a job file, or give --summary, --capture or --hf-config");
+        return cli_bad_usage(state,
+                             "of what? name a job file, a command after '--', or --summary, --capture or --hf-config");
     if (sources > 1)
-        return cli_bad_usage(state, "one of a job file, --summary, --capture and --hf-config");
+        return cli_bad_usage(state, "one of a job, --summary, --capture and --hf-config");
     if (wanted->gpu && wanted->profile)
         return cli_bad_usage(state, "either --gpu or --profile, not both");
     if (wanted->explain && !wanted->estimator)
         return cli_bad_usage(state, "--explain takes one estimator, not all");
+    return 0;
+}
+
+/* As of carma submit. */
+static error_t take_argument(struct estimate_options *wanted, const char *arg, struct argp_state *state)
+{
+    if (state->quoted && state->next - 1 >= state->quoted) {
+        wanted->command = state->argv + state->next - 1;
+        wanted->command_count = (size_t)(state->argc - state->next + 1);
+        state->next = state->argc;
+        return 0;
+    }
+    if (wanted->job_file)
+        return cli_bad_usage(state, "one job at a time: '%.40s' is too much", arg);
+    wanted->job_file = arg;
     return 0;
 }
 
@@ -92,10 +110,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         wanted->json = true;
         return 0;
     case ARGP_KEY_ARG:
-        if (wanted->job_file)
-            return cli_bad_usage(state, "one job at a time: '%.40s' is too much", arg);
-        wanted->job_file = arg;
-        return 0;
+        return take_argument(wanted, arg, state);
     case ARGP_KEY_END:
         return check_usage(wanted, state);
     default:
@@ -125,9 +140,13 @@ static char *list_estimators(int key, const char *text, void *input)
 const struct argp estimate_argp = {
     .options = options,
     .parser = parse,
-    .args_doc = "JOBFILE\n--summary FILE\n--capture FILE\n--hf-config FILE --batch-size N",
+    .args_doc = "JOBFILE [-- ARGUMENT...]\n-- COMMAND [ARGUMENT...]\n--summary FILE\n--capture FILE\n--hf-config FILE "
+                "--batch-size N",
     .doc = "Estimate how much GPU memory a job will need on each of its GPUs, context included, and how busy it will "
-           "keep the SMs. JOBFILE is a .rad file or a script with #CARMA lines, read as carma submit reads it."
+           "keep the SMs. JOBFILE is a .rad file or a script with #CARMA lines, read as carma submit reads it. Where "
+           "nothing "
+           "tells of its memory, the command runs in a sandbox without a GPU until it has trained a step "
+           "(docs/automatic-capture.md)."
            "\v",
     .help_filter = list_estimators,
 };

@@ -13,6 +13,8 @@
 /* The command line; NULL, -1 and false: not said. */
 struct estimate_options {
     const char *job_file;
+    char **command; /* in argv, after "--" */
+    size_t command_count;
     struct job_spec said; /* owned; as the options of carma submit */
     const char *gpu, *profile;
     const struct estimator *estimator; /* NULL: all */
@@ -40,9 +42,15 @@ struct estimate_input {
 void estimate_input_init(struct estimate_input *input);
 void estimate_input_release(struct estimate_input *input);
 
-/* Reads the files that the options name, a configuration into options->said. A negative errno with one line, that names
- * the file (and line) where it is a file's. */
+/* Reads the files that the options name, a configuration into options->said. Where nothing tells of a job's memory, its
+ * command is recorded. A negative errno with one line, that names the file (and line) where it is a file's. */
 int estimate_input_read(struct estimate_input *input, struct estimate_options *options, struct error *err);
+
+/* Runs the job's command in the sandbox until it has trained a step (docs/automatic-capture.md). The text of the
+ * capture and its origin are the caller's. Where no sandbox can be had, it runs without one for a job that asks for a
+ * capture, and that is a warning. A negative errno with one line that says why there is none. */
+int estimate_record(const struct job_spec *spec, struct spec_strings *warnings, char **capture, char **from,
+                    struct error *err);
 
 /* One estimator's answer, and the same at the other end of the range. */
 struct estimate_answer {

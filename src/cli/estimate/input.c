@@ -1,4 +1,4 @@
-/* The input of `carma estimate`: a summary, a capture, or a job file that names them; the machine. */
+/* The input of `carma estimate`: a summary, a capture, a job that names them or is recorded; the machine. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -161,16 +161,34 @@ static int take_spec(struct estimate_input *input, const struct job_spec *spec, 
     return rc ? rc : take_training(input, spec, err);
 }
 
-/* A job file is read as `carma submit` reads it. */
+/* The daemon would record it, too. */
+static bool must_be_recorded(const struct job_spec *spec)
+{
+    bool told = spec->summary || spec->capture || spec->hf_config || spec->gpu_memory_bytes >= 0;
+
+    return job_spec_asks_for_capture(spec) || (!told && !spec->no_capture);
+}
+
+/* A job is read as `carma submit` reads it. */
 static int read_job(struct estimate_input *input, const struct estimate_options *options, struct error *err)
 {
     CLEANUP(job_spec_release) struct job_spec spec;
-    int rc = submit_from_file(&spec, options->job_file, NULL, 0, &options->said, err);
+    int rc =
+        options->job_file
+            ? submit_from_file(&spec, options->job_file, options->command, options->command_count, &options->said, err)
+            : submit_from_command(&spec, options->command, options->command_count, &options->said, err);
 
     if (rc)
         return rc;
-    rc = take_spec(input, &spec, err);
-    if (rc)
+    if (must_be_recorded(&spec)) {
+        char *from = NULL;
+        rc = estimate_record(&spec, &input->warnings, &spec.capture, &from, err);
+        free(spec.capture_name);
+        spec.capture_name = from;
+    }
+    if (rc == 0)
+        rc = take_spec(input, &spec, err);
+    if (rc && options->job_file)
         error_prefix(err, "%s", options->job_file);
     return rc;
 }
@@ -211,7 +229,8 @@ int estimate_input_read(struct estimate_input *input, struct estimate_options *o
     rc = find_profile(input, options, err);
     if (rc)
         return rc;
-    return options->job_file ? read_job(input, options, err) : read_files(input, &options->said, err);
+    return options->job_file || options->command_count ? read_job(input, options, err)
+                                                       : read_files(input, &options->said, err);
 }
 
 int estimate_ask(const struct estimate_input *input, const struct estimator *estimator, struct estimate_answer *answer)

@@ -5,14 +5,11 @@
 
 #include <jansson.h>
 
+#include "api/capture_request.h"
 #include "daemon/daemon.h"
 
-#define CAPTURE_TIME_S       120
-#define CAPTURE_MEMORY_BYTES (INT64_C(8) << 30)
-#define CAPTURE_CORES        1
-#define LOOK_TIME_S          20
-#define LOOK_OUTPUT_BYTES    (256 << 10)
-#define CAPTURE_OUTPUT_BYTES (SPEC_MAX_CAPTURE + (1 << 20)) /* with the lines of JSON */
+#define LOOK_TIME_S       20
+#define LOOK_OUTPUT_BYTES (256 << 10)
 
 /* The job's own command, in its directory and environment, with carma_auto before all other modules. The text is the
  * caller's to free. `bare`: no sandbox can be had, and the user wants it all the same. -EINVAL: it cannot be run so,

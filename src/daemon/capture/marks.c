@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "api/capture_request.h"
 #include "base/memory.h"
 
 #define WORDS_MOST 100
@@ -62,7 +63,7 @@ static bool add_pairs(json_t *marks, const json_t *pairs, size_t *bytes)
         if (!path || *path != '/' || strlen(path) >= PATH_MAX || !digest || !is_digest(digest, strlen(digest)))
             return false;
         *bytes += strlen(path);
-        if (strncmp(path, COPY_OF_SCRIPT, strlen(COPY_OF_SCRIPT)) != 0)
+        if (strncmp(path, CAPTURE_COPY_OF_SCRIPT, strlen(CAPTURE_COPY_OF_SCRIPT)) != 0)
             add(marks, path, digest);
     }
     return *bytes <= PATH_BYTES && json_array_size(marks) <= FILES_MOST;

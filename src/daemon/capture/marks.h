@@ -11,8 +11,6 @@
 
 #include "api/spec.h"
 
-#define COPY_OF_SCRIPT "/tmp/carma-capture-" /* inside a sandbox only; a job's script is in the key */
-
 /* Words of the command that may be names of files, without digests. A new reference, as all here. */
 json_t *marks_of_words(const struct job_spec *spec);
 

@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/capture_answer.h"
 #include "base/memory.h"
-#include "daemon/capture/answer.h"
 #include "daemon/capture/ask.h"
 #include "daemon/capture/kept.h"
 #include "daemon/capture/marks.h"
@@ -69,11 +69,11 @@ static const struct job *job_of(const struct recording *recording, struct job_vi
 
 static void keep(struct recording *recording, struct capture_answer *answer)
 {
-    json_t *marks = recording->looked ? recording->words : NULL;
+    json_t *marks = recording->looked ? recording->words : NULL, *read = marks_of_answer(answer->header);
     struct kept_capture *kept = &recording->kept;
 
-    if (marks && answer->marks)
-        json_array_extend(marks, answer->marks);
+    if (marks && read)
+        json_array_extend(marks, read);
     kept_release(kept);
     *kept = (struct kept_capture){.job = recording->job,
                                   .marks = json_incref(marks),
@@ -82,6 +82,7 @@ static void keep(struct recording *recording, struct capture_answer *answer)
     if (kept_store(recording->daemon->config.state_directory, recording->uid, recording->key, kept,
                    &recording->store_err) == 0)
         recording->store_err.text[0] = '\0';
+    json_decref(read);
 }
 
 static void take_new(struct recording *recording)

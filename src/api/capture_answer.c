@@ -1,4 +1,4 @@
-#include "daemon/capture/answer.h"
+#include "api/capture_answer.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -6,23 +6,22 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "daemon/capture/marks.h"
 
 void capture_answer_release(struct capture_answer *answer)
 {
     free_ptr(&answer->text);
     free_ptr(&answer->from);
-    json_decref(answer->marks);
-    answer->marks = NULL;
+    json_decref(answer->header);
+    answer->header = NULL;
 }
 
-static void take_marks(struct capture_answer *answer, const json_t *header)
+static void keep_header(struct capture_answer *answer, json_t *header)
 {
-    json_decref(answer->marks);
-    answer->marks = marks_of_answer(header);
+    json_decref(answer->header);
+    answer->header = json_incref(header);
 }
 
-static void take(struct capture_answer *answer, const json_t *header, const char *text, size_t length)
+static void take(struct capture_answer *answer, json_t *header, const char *text, size_t length)
 {
     const char *script = json_string_value(json_object_get(header, "script"));
     double seconds = json_number_value(json_object_get(header, "seconds"));
@@ -33,11 +32,11 @@ static void take(struct capture_answer *answer, const json_t *header, const char
     error_make_printable(&name);
     answer->from = xasprintf("an automatic capture of %s, %.0f s", name.text, fmin(fmax(ceil(seconds), 1), 1e6));
     answer->text = xstrndup(text, length);
-    take_marks(answer, header);
+    keep_header(answer, header);
 }
 
 /* A process that came nearer to a training step says more about why there is no capture. */
-static void take_reason(struct capture_answer *answer, const json_t *header, json_int_t *closest, struct error *err)
+static void take_reason(struct capture_answer *answer, json_t *header, json_int_t *closest, struct error *err)
 {
     const char *reason = json_string_value(json_object_get(header, "reason"));
     json_int_t closeness = json_integer_value(json_object_get(header, "closeness"));
@@ -47,7 +46,7 @@ static void take_reason(struct capture_answer *answer, const json_t *header, jso
     *closest = closeness;
     error_set(err, ENODATA, "%s", reason);
     error_make_printable(err);
-    take_marks(answer, header);
+    keep_header(answer, header);
 }
 
 int capture_answer_read(const char *output, size_t length, struct capture_answer *answer, struct error *err)

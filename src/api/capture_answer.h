@@ -1,8 +1,8 @@
 /* The answer of a capture's run: for each Python process that imported PyTorch a line of JSON and, where it recorded
  * its training, the text of the capture (docs/automatic-capture.md). The job's user wrote it: nothing in it is trusted.
  */
-#ifndef CARMA_DAEMON_CAPTURE_ANSWER_H
-#define CARMA_DAEMON_CAPTURE_ANSWER_H
+#ifndef CARMA_API_CAPTURE_ANSWER_H
+#define CARMA_API_CAPTURE_ANSWER_H
 
 #include <jansson.h>
 #include <stddef.h>
@@ -10,9 +10,9 @@
 #include "base/error.h"
 
 struct capture_answer {
-    char *text;    /* owned: the capture */
-    char *from;    /* owned: "an automatic capture of train.py, 5 s" */
-    json_t *marks; /* owned: the files that it says it read (daemon/capture/marks.h); NULL: nothing is known of it */
+    char *text;     /* owned: the capture */
+    char *from;     /* owned: "an automatic capture of train.py, 5 s" */
+    json_t *header; /* owned: the line of the process that recorded it, or came nearest; NULL: there is none */
 };
 
 /* 0; else *answer has no capture, and err says why. The caller releases it in either case. */

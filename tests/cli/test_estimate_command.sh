@@ -1,0 +1,70 @@
+#!/bin/sh
+# Usage: test_estimate_command.sh CARMA SOURCE BUILD
+# carma estimate of a job that says nothing of its memory: its command is recorded, as the daemon would, by a stand-in for
+# carma-sandbox. What is asked of it, what comes of it, and why there may be nothing.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+. "$(dirname "$0")/auto_capture.sh"
+cd "$T" || exit 99
+
+run estimate --json -- python3 train.py --epochs 3 train.py
+expect_status 0
+by_hand=$(python3 -c 'import json; print(json.load(open("out"))["memory_bytes"])')
+run estimate --json --capture "$FAKE/capture"
+[ "$(python3 -c 'import json; print(json.load(open("out"))["memory_bytes"])')" = "$by_hand" ] ||
+    fail "its command is estimated otherwise than its capture"
+python3 - "$FAKE"/request-* <<'PYTHON' || fail "the request is not as it should be"
+import json, os, sys
+request = json.load(open(sys.argv[1]))
+assert request["command"] == ["python3", "train.py", "--epochs", "3", "train.py"], request["command"]
+assert request["directory"] == os.getcwd() and request["uid"] == os.getuid() and request["gid"] == os.getgid(), request
+assert "without_sandbox" not in request and (request["time_s"], request["memory_bytes"]) == (120, 8 << 30), request
+environment = dict(item.split("=", 1) for item in request["environment"])
+assert environment["PYTHONPATH"].split(":")[0].endswith("share/carma/python/carma_auto"), environment["PYTHONPATH"]
+PYTHON
+
+# A script with its directives and arguments; text for people.
+printf '#!/bin/sh\n#CARMA --gpus 1\nexec python3 "$@"\n' >job.sh
+run estimate job.sh -- train.py
+expect_status 0
+grep -q '^Model  *an automatic capture of train.py, 5 s, captured with PyTorch 1.13' "$T/out" || fail "$said: $(cat "$T/out")"
+
+# What is told goes before; only what may be tried is tried.
+before=$(requests)
+expect_error 2 "unknown option" estimate --gpu-memory 3G -- python3 train.py
+printf '#!/bin/sh\n#CARMA --gpu-memory 3G\nexec python3 train.py\n' >told.sh
+run estimate told.sh
+expect_status 0
+printf '#!/bin/sh\n#CARMA --no-capture\nexec python3 train.py\n' >untried.sh
+run estimate untried.sh
+expect_status 1
+[ "$(requests)" -eq "$before" ] || fail "others were recorded, too"
+
+# Why there is nothing.
+while read -r script line; do
+    expect_error 1 "no capture of its command: $line" estimate -- python3 "$script.py"
+done <<'LINES'
+network network.py needs the network: line 3:?URLError
+fails carma-sandbox: it took longer than 120 s
+garbage what it recorded cannot be read: it was written by something else, or cut
+nothing no Python process of the command imported torch
+LINES
+expect_error 1 "is expected here" estimate -- python3 bad.py
+
+# Without a sandbox nothing is run, unless that is asked for.
+mv "$PREFIX/lib/carma/carma-sandbox" with-all
+cat >"$PREFIX/lib/carma/carma-sandbox" <<SH
+#!/bin/sh
+cat >"$T/asked"
+grep -q without_sandbox "$T/asked" || { echo "user namespaces are off" >&2; exit 2; }
+exec "$T/with-all" <"$T/asked"
+SH
+chmod 755 "$PREFIX/lib/carma/carma-sandbox"
+expect_error 1 "its command is not tried without a sandbox: user namespaces are off" estimate -- python3 train.py
+run estimate --capture auto -- python3 train.py
+expect_status 0
+grep -q '^carma: warning: captured without a sandbox, as asked: user namespaces are off$' "$T/err" || fail "$said: $(cat "$T/err")"
+rm "$PREFIX/lib/carma/carma-sandbox"
+expect_error 1 "carma-sandbox cannot be started" estimate -- python3 train.py
+finish
