@@ -8,9 +8,31 @@ local function quoted(word)
   return "'" .. tostring(word):gsub("'", "'\\''") .. "'"
 end
 
--- The command that estimates by these options; nil where they name no model.
-function carma_estimate_command(options)
+-- The words of the job's own command: a script comes first under sbatch. Slurm counts them from 0.
+function carma_job_words(job)
+  local words, argv = {}, job["argv"] or {}
+  for i = 0, #argv do
+    words[#words + 1] = argv[i]
+  end
+  if job["type"] == "sbatch" and job["wrap"] then -- srun would say invalid-context
+    words = { "--", "/bin/sh", "-c", job["wrap"] }
+  elseif job["type"] ~= "sbatch" then
+    table.insert(words, 1, "--")
+  elseif #words > 1 then
+    table.insert(words, 2, "--")
+  end
+  return words
+end
+
+-- The command that estimates by these options; nil where they name no model. `own` is the job's own command.
+function carma_estimate_command(options, own)
   local words = { quoted(CARMA), "estimate", "--json" }
+  if options["carma-capture"] == "auto" then
+    for _, word in ipairs(own) do
+      words[#words + 1] = quoted(word)
+    end
+    return table.concat(words, " ") .. " 2>&1"
+  end
   for _, name in ipairs({ "summary", "capture", "hf-config", "batch-size" }) do
     if options["carma-" .. name] then
       words[#words + 1] = "--" .. name .. "=" .. quoted(options["carma-" .. name])
@@ -33,7 +55,7 @@ end
 
 function slurm_cli_pre_submit(options, offset)
   local given = options["spank"] and options["spank"]["carma"]
-  local command = given and given["carma-mem"] == nil and carma_estimate_command(given)
+  local command = given and given["carma-mem"] == nil and carma_estimate_command(given, carma_job_words(options))
   if not command then
     return slurm.SUCCESS
   end

@@ -2,7 +2,9 @@
 cluster idle."""
 
 import json
+import math
 import pwd
+import shutil
 import sys
 import time
 
@@ -125,8 +127,33 @@ def a_job_that_asks_for_nothing(lab):
     assert all_leases(lab, job) == [] or said(lab, job)[0][2], said(lab, job)
 
 
+def scripts_and_commands_that_are_tried(lab):
+    """A stand-in for carma-sandbox records each before it is queued. The request is that of the same capture by hand."""
+    sandbox, fake = lab.prefix / "lib/carma/carma-sandbox", lab.dir / "out/sandbox"
+    fake.mkdir()
+    shutil.copy(lab.source / "tests/golden/model.capture", fake / "capture")
+    sandbox.unlink()
+    sandbox.write_text(f"#!/bin/sh\nexec python3 {lab.source}/tests/fakes/sandbox.py {fake} \"$@\"\n")
+    sandbox.chmod(0o755)
+    by_hand = json.loads(lab.carma("n1", "estimate", "--json", "--capture", fake / "capture", check=True))["memory_bytes"]
+    script = lab.dir / "out/tried.sh"
+    script.write_text(f"#!/bin/sh\n#SBATCH -J tried\n{SAY}\n")
+    for words, wrap in (([script, "train.py"], None), ([script], None), ([], f"{SAY} # train.py")):
+        job = lab.sbatch("--carma-capture=auto", *words, wrap=wrap)
+        assert f"gpumem:{math.ceil(by_hand / 2**20)}M" in lab.job(job)["TresPerNode"], lab.job(job)
+        ended(lab, job)
+    assert "GPU-" in lab.run(["srun", "--carma-capture=auto", "sh", "-c", SAY])
+    commands = [json.loads(file.read_text())["command"] for file in sorted(fake.glob("request-*"), key=lambda f: f.stat().st_mtime)]
+    assert len(commands) == 4 and commands[0][-2:] == ["/tmp/carma-capture-0/tried.sh", "train.py"] and commands[3] == ["sh", "-c", SAY], commands
+    try:
+        lab.run(["srun", "--carma-capture=auto", "network.py"])
+        raise SystemExit("a command that cannot be recorded was queued")
+    except AssertionError as error:
+        assert "network.py needs the network" in str(error) and "--carma-mem" in str(error), error
+
+
 ROWS = [a_script_and_its_steps, an_array_of_an_ordinary_user, ranks_over_two_nodes, srun_and_salloc, a_job_that_is_cancelled,
-        a_job_that_is_suspended, a_job_that_asks_for_nothing]
+        a_job_that_is_suspended, a_job_that_asks_for_nothing, scripts_and_commands_that_are_tried]
 
 
 def main():

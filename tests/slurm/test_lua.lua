@@ -66,9 +66,19 @@ for number, case in ipairs(refused) do
 end
 
 -- The estimate at submission, by programs that stand in for carma.
-expect(carma_estimate_command({ ["carma-mem"] = "5G" }), nil, "no model")
+expect(carma_estimate_command({ ["carma-mem"] = "5G" }, {}), nil, "no model")
 expect(carma_estimate_command({ ["carma-summary"] = "it's", ["carma-batch-size"] = "32" }),
   "'/usr/bin/carma' estimate --json --summary='it'\\''s' --batch-size='32' 2>&1", "command")
+local function tried(job)
+  return carma_estimate_command({ ["carma-capture"] = "auto" }, carma_job_words(job))
+end
+expect(tried({ type = "sbatch", argv = { [0] = "/a b.sh" } }), "'/usr/bin/carma' estimate --json '/a b.sh' 2>&1", "a script")
+expect(tried({ type = "sbatch", argv = { [0] = "a.sh", "--", "x" } }), "'/usr/bin/carma' estimate --json 'a.sh' '--' '--' 'x' 2>&1",
+  "a script's words")
+expect(tried({ type = "srun", wrap = "invalid-context", argv = { [0] = "python3", "t.py" } }), "'/usr/bin/carma' estimate --json '--' 'python3' 't.py' 2>&1",
+  "a command")
+expect(tried({ type = "sbatch", argv = {}, wrap = "python3 t.py" }),
+  "'/usr/bin/carma' estimate --json '--' '/bin/sh' '-c' 'python3 t.py' 2>&1", "--wrap")
 local mib, activity = carma_read_estimate('{\n "memory_bytes": 5847722682,\n "sm_activity": 0.555,\n "gpu": {"memory_bytes": 1}}')
 expect(mib, 5577, "estimate")
 expect(activity, 555, "activity")
