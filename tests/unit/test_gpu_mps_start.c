@@ -1,4 +1,4 @@
-/* MPS control programs that cannot be started: what is said of them, and that nothing of them is left. */
+/* MPS control programs that cannot be started: their errors, and that nothing of them is left. */
 #include "mps_domain_fixture.h"
 
 static void fails(struct world *world, const char *program, uint64_t timeout_ms, int status, const char *text)

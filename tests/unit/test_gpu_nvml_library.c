@@ -1,4 +1,4 @@
-/* Which NVML libraries serve the backend, by their generation; and what is said of those that cannot. */
+/* NVML libraries of all generations under the backend, and the errors of those that cannot serve it. */
 #include "nvml_fixture.h"
 
 static void refused(const char *library, const char *words, int code, const char *why)
