@@ -1,4 +1,4 @@
-/* Reads lines `MODEL ESTIMATED OBSERVED` (the first without spaces, the others in permille) and prints for each the
+/* Reads lines `MODEL ESTIMATED OBSERVED` (the first without spaces, the others in permille). Prints for each the
  * estimate corrected by all lines of other models, and by all other lines. bench/activity asks it. */
 #include <stdbool.h>
 #include <stdio.h>

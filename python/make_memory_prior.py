@@ -4,8 +4,8 @@
 Usage: python/make_memory_prior.py timm_faketensor.csv
 
 The file holds measured training runs of public vision models on GPUs of 40 GB, as published with GPUMemNet
-(docs/formats/datasets.md). Runs at the GPU's end may have needed more: they are spread beyond it, as the tail that begins
-at half of the GPU goes on (a power law)."""
+(docs/formats/datasets.md). Runs at the GPU's end may have needed more. They are spread beyond it by a power law, as the
+tail that begins at half of the GPU goes on."""
 
 import csv
 import math

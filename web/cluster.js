@@ -1,4 +1,5 @@
-/* All nodes of a cluster: their GPUs, what runs on them, and what waits at Slurm. Answered by `carma dashboard --cluster`. */
+/* All nodes of a cluster: their GPUs, the jobs on them, and the jobs that wait at Slurm. Answered by `carma dashboard
+ * --cluster`. */
 import {h} from "/dom.js";
 import {count, gib, percent, span, watts} from "/format.js";
 import {ask} from "/live.js";

@@ -42,7 +42,7 @@ def _command():
 
 
 def _program():
-    """("m", module), ("c", text), ("file", path): what the interpreter was told to run."""
+    """("m", module), ("c", text), ("file", path): the program that the interpreter was told to run."""
     words = iter(_command()[1:])
     for word in words:
         if not word.startswith("-") or word == "-":

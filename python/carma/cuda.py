@@ -1,5 +1,5 @@
-"""torch.cuda and torch.accelerator as a script sees them on a machine with GPUs of 80 GiB: questions are answered, and
-streams, events and graphs do nothing but exist."""
+"""torch.cuda and torch.accelerator as on a machine with GPUs of 80 GiB. Questions of the script are answered. Streams,
+events and graphs do nothing but exist."""
 
 import contextlib
 import os

@@ -1,5 +1,6 @@
-"""The recorder of a script, which pretends nothing but CUDA: an operator runs on fake tensors where one of its arguments,
-or its result, lives on a CUDA device; else it runs as it is. What is copied from there to the host is real again."""
+"""The recorder of a script, which pretends nothing but CUDA. An operator runs on fake tensors where one of its
+arguments, or its result, lives on a CUDA device. Else it runs as it is. Data copied from there to the host is real
+again."""
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor

@@ -1,5 +1,5 @@
-"""A user's example batch stands in for the data: every data loader gives it, and datasets that cannot be made have as
-many samples as a training needs."""
+"""A user's example batch stands in for the data: every data loader gives it. Datasets that cannot be made have as many
+samples as a training needs."""
 
 import functools
 

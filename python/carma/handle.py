@@ -183,7 +183,7 @@ class Job:
         return hash(("carma.Job", self.id))
 
     def _shown(self) -> Dict[str, Any]:
-        """As it is, or was when it was last seen: showing it never fails."""
+        """As it is, or was when it was last asked for: showing it never fails."""
         try:
             return self.info
         except CarmaError:
@@ -242,7 +242,7 @@ def _seen(entry: Dict[str, Any]) -> Job:
 
 
 def remember(job: Self, entry: Dict[str, Any]) -> Self:
-    """An entry of a list lacks the fields that only GET /v1/jobs/ID has: it is shown, but does not replace the whole
+    """An entry of a list lacks the fields that only GET /v1/jobs/ID has. It is shown, but does not replace the whole
     where the job has ended."""
     if entry.get("state") not in ENDED:
         job._last = entry

@@ -1,5 +1,6 @@
-"""Data and weights that are not on this machine: a capture needs their shapes alone. Datasets of torchvision stand in with
-as many samples as they have, of the same form; weights that have to be downloaded are left as they were initialised."""
+"""Data and weights that are not on this machine: a capture needs their shapes alone. Datasets of torchvision stand in
+with as many samples as they have, of the same form. Weights that have to be downloaded are left as they were
+initialised."""
 
 import os
 import types

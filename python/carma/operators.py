@@ -143,8 +143,8 @@ def _round_up(value, multiple):
 
 
 def _embedding_backward(args, kwargs, outputs):
-    """embedding_dense_backward_cuda sorts the indices when there are more than 3072: the sorted ones, where they were,
-    and the sort's own copies of both (8 bytes each), then the bounds of the segments."""
+    """embedding_dense_backward_cuda sorts the indices when there are more than 3072. That takes the sorted indices,
+    their old places, and the sort's own copies of both (8 bytes each). Then come the bounds of the segments."""
     indices = args[1]
     return [8 * indices.numel()] * 5 if indices.numel() > 3072 else []
 

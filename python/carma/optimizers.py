@@ -27,8 +27,8 @@ def states_of(optimizer):
 
 @contextlib.contextmanager
 def any_norm_will_do(optimizer):
-    """torch.optim.Adafactor scales each update by norms that it asks for as numbers, and takes the same memory for all
-    of them: while it steps, every tensor is 1."""
+    """torch.optim.Adafactor scales each update by norms that it asks for as numbers. Their values do not change its
+    memory. So while it steps, every tensor is 1."""
     if type(optimizer) is not getattr(torch.optim, "Adafactor", None):
         yield
         return

@@ -15,7 +15,7 @@ def progress(step: int, total: Optional[int] = None) -> None:
     """Tells carma that `step` steps are done, of `total`. To be called at the end of a step.
 
     Outside a job of carma, and where nobody listens, it does nothing. At most once a second it writes a line; else it
-    looks at a clock. It never waits and never raises for want of a listener."""
+    looks at a clock. It never waits, and a missing listener raises nothing."""
     path = os.environ.get("CARMA_PROGRESS_FILE")
     if not path:
         return

@@ -48,9 +48,9 @@ class Event:
 
 
 class Recorder(TorchDispatchMode):
-    """device: "cuda", then a tensor counts where it lives on a CUDA device; "cpu", then every tensor counts that the
-    model, its gradients or its optimizer touch, since on a GPU it would have to be there (0-dimensional counters of
-    optimizers stay on the host, as they do there)."""
+    """device: with "cuda" a tensor counts where it lives on a CUDA device. With "cpu" every tensor counts that the
+    model, its gradients or its optimizer touch, since on a GPU it would have to be there. 0-dimensional counters of
+    optimizers stay on the host, as they do there."""
 
     def __init__(self, device, fake_mode):
         super().__init__()
@@ -151,8 +151,8 @@ class Recorder(TorchDispatchMode):
         return block
 
     def _settle_addition(self):
-        """Autograd's engine adds a gradient to one that nobody else holds in place, but not while a mode watches: then
-        it makes a new tensor and drops the old one. Where the old one has died, the new one has taken its block."""
+        """Autograd's engine adds in place to a gradient that nobody else holds. While a mode watches, it makes a new
+        tensor instead and drops the old one. Where the old one has died, the new one has taken its block."""
         if self._addition is None:
             return
         old, new, event = self._addition
@@ -252,8 +252,8 @@ class Recorder(TorchDispatchMode):
         )
 
     def _label_of(self, inputs):
-        """In the backward pass no module runs: the label is that of the operator's input from the forward pass, the
-        parameter or the saved tensor that comes last. None: the running module's."""
+        """In the backward pass no module runs. The label is then that of the operator's last input from the forward
+        pass, a parameter or a saved tensor. None: the running module's."""
         if self.phase != BACKWARD or torch.is_grad_enabled():
             return None
         for tensor in reversed(inputs):

@@ -1,5 +1,5 @@
-"""LSTM, GRU and RNN as cuDNN runs them: one operator over all steps and layers. It keeps a reserve for the backward pass,
-of which the size is only known to cuDNN: here it is the gates and states of each step."""
+"""LSTM, GRU and RNN as cuDNN runs them: one operator over all steps and layers. It keeps a reserve for the backward
+pass, and only cuDNN knows its size. Here it is the gates and states of each step."""
 
 import torch
 

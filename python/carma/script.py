@@ -147,7 +147,7 @@ def _pretend_machine(stack, recorder):
 
 def watch(stack, steps, hand_over, longest=None, batch=None):
     """From here on, until the stack is left, training in this process is recorded. Returns the recorder.
-    hand_over(trace, header) is called when the last step is done. batch: what all data loaders give."""
+    hand_over(trace, header) is called when the last step is done. batch: all data loaders give this."""
     divided = pretend.mapping() == "cuda"
     recorder = stack.enter_context(pretend.gpu(DividedRecorder if divided else Recorder, divided))
 

@@ -31,11 +31,11 @@ def capture(model, example_inputs, loss, optimizer, path, *, targets=None, batch
     model: a Module, left as it was, or a function without arguments that makes one, which is then never allocated.
     example_inputs: a tensor, or a tuple or dict of tensors: the model's arguments, in shape and type. Their first
         dimension is the batch, where it is as long as the first tensor's.
-    loss: a function of the model's output, or of the output and `targets` where these are given (tensors of which the
-        first dimension is the batch); or "cross_entropy", with class indices made for the output's shape.
+    loss: a function of the model's output, or of the output and `targets` where these are given. Targets are tensors
+        whose first dimension is the batch. Or "cross_entropy", with class indices made for the output's shape.
     optimizer: "sgd", "momentum", "adam", "adamw", "adafactor", None, or a function of the model's parameters.
     batch_size: to record with; the inputs' own when not given. other_batch_size: the step is recorded with this one as
-        well, so that the capture holds for every batch size; half as much again when not given; 0: do not.
+        well, so that the capture holds for every batch size. When not given, it is half as much again. 0: do not.
     precision: "fp32", "amp" (autocast to float16 with a gradient scaler) or "half" (the whole model in float16).
     accumulate: backward passes for each step of the optimizer.
     """

@@ -1,6 +1,6 @@
-"""Values of tensors that are not there. Small tensors keep theirs: each operator on them runs on the CPU as well, so
-that lengths, masks, labels and the losses of small models are right. For the others there are stand-ins: see STAND_INS
-below and docs/capture.md."""
+"""Values of tensors that are not there. Small tensors keep theirs: each operator on them also runs on the CPU. So
+lengths, masks, labels and the losses of small models are right. For the others there are stand-ins: see STAND_INS below
+and docs/capture.md."""
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -8,8 +8,8 @@ from torch._subclasses.fake_tensor import FakeTensor
 FLOATS = 1 << 14  # elements of a tensor that keeps its values
 INTEGERS = 1 << 20
 
-# A number that a script asks for without anybody knowing it: 1 of a floating-point tensor (a loss, a norm), as many as
-# one of a sum of integers, else 0 and False: the first class, the first token, not yet.
+# A number that a script asks for, and nobody knows. It is 1 of a floating-point tensor (a loss, a norm) and of a sum or
+# count of integers. Else it is 0 or False: the first class, the first token, not yet.
 COUNTING = ("sum", "count_nonzero", "all")
 
 
@@ -83,7 +83,7 @@ def replace(stack, put):
 
 
 def replace_lists(stack, put):
-    """Where operators are asked for single values, these are what is left."""
+    """Operators are asked for single values; this function replaces the others."""
 
     def tolist(tensor):
         return on_host(tensor).tolist()

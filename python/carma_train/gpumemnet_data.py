@@ -81,8 +81,8 @@ def tuples_of(layers):
 
 
 def tuples_of_encoder(row):
-    """The tuples of a row of transformer.csv, which has no `layers`: as src/evaluation/dataset_transformer.c builds the
-    network, with attention as its two linear layers: query, key and value in one, and the output's."""
+    """The tuples of a row of transformer.csv, which has no `layers`. They are as src/evaluation/dataset_transformer.c
+    builds the network. Attention is two linear layers: query, key and value in one, and the output's."""
     classes, width, inner, length = (int(row[name]) for name in (
         "num_classes", "embedding_size", "ff_hidden_size", "seq_length"))
     linear, norm, dropout, relu = (TYPES.index(name) for name in ("linear", "norm", "dropout", "relu"))

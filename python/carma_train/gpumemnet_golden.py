@@ -1,6 +1,7 @@
 """Writes tests/golden/estimate-gpumemnet.txt: python3 -m carma_train.gpumemnet_golden --model FILE --out FILE
 
-Networks of carma's own making, drawn at random, with PyTorch's results for the tables: C must come to the same."""
+Networks of carma's own making, drawn at random, with PyTorch's results for the tables: C must come to the same
+results."""
 
 import argparse
 import pathlib

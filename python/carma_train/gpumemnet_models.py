@@ -63,7 +63,7 @@ Scores = collections.namedtuple("Scores", "rows accuracy precision recall f1 bel
 
 
 def scores(predicted, actual):
-    """Precision, recall and F1 as means over the classes weighted by their rows, as the thesis's tables have them;
+    """Precision, recall and F1 as means over the classes weighted by their rows, as the thesis's tables have them.
     below: the part of rows with too low a class."""
     total = {"precision": 0.0, "recall": 0.0, "f1": 0.0}
     for one in numpy.unique(actual):

@@ -42,7 +42,7 @@ class Ensemble(nn.Module):
 class Encoder(nn.Module):
     """A transformer encoder over the layer tuples, which it takes as a set: no position is added, since summaries list
     branches in different orders. Every tuple also carries the summary features. A tuple that counts n times is n equal
-    ones: attention to it is n times as much, which is the logarithm of n added to its score."""
+    ones. Attention to it is n times as much: the logarithm of n is added to its score."""
 
     def __init__(self, types, inputs, outputs, width=WIDTH, heads=HEADS, forward=FORWARD, layers=LAYERS, head=HEAD):
         super().__init__()
@@ -139,8 +139,8 @@ class Batch:
 
     @classmethod
     def of(cls, family, kind, scale, features, tuples):
-        """Where networks repeat their blocks, equal tuples of a row are taken once, with their count: fast, and the
-        same to the encoder but for rounding."""
+        """Where networks repeat their blocks, equal tuples of a row are taken once, with their count. That is fast, and
+        changes the encoder's result by rounding alone."""
         if family.repeats:
             rows = [list(collections.Counter(row).items()) for row in tuples]
         else:

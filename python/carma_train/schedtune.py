@@ -30,7 +30,7 @@ def needs(rows):
 
 
 def without(part, counts, target, table=None):
-    """The answers of models that have not seen the row's part; these go to the table as folds."""
+    """The answers of models that were trained without the row's part; these go to the table as folds."""
     said = numpy.zeros(len(target))
     for k in numpy.unique(part):
         model = fit(counts[part != k], target[part != k])

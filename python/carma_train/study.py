@@ -1,5 +1,5 @@
-"""The study of chapter 5 of the thesis on the measured runs: is a network's memory better estimated as a number or as
-a class, which features tell it, do the classes lie apart, and in which steps does memory grow? Writes a page with its
+"""The study of chapter 5 of the thesis on the measured runs. Is a network's memory better estimated as a number or as a
+class? Which features tell it, do the classes lie apart, and in which steps does memory grow? Writes a page with its
 plots, in `images` beside it.
 
     python3 -m carma_train study --data DIR --output docs/gpumemnet.md

@@ -1,4 +1,4 @@
-"""carma.progress(): what it writes, how often, and that it never is in the way."""
+"""carma.progress(): its lines, how often it writes them, and that it never is in the way."""
 
 import os
 import pathlib

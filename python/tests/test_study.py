@@ -1,4 +1,4 @@
-"""The study's command on a small made data set: its page, its plots, and what it refuses. Usage: test_study.py CARMA"""
+"""The study's command on a small made data set: its page, its plots, and its refusals. Usage: test_study.py CARMA"""
 
 import json
 import os

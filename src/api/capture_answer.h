@@ -1,5 +1,6 @@
-/* The answer of a capture's run: for each Python process that imported PyTorch a line of JSON and, where it recorded
- * its training, the text of the capture (docs/automatic-capture.md). The job's user wrote it: nothing in it is trusted.
+/* The answer of a capture's run (docs/automatic-capture.md). It has a line of JSON for each Python process that
+ * imported PyTorch. Where the process recorded its training, the text of the capture follows. The job's user wrote it:
+ * nothing in it is trusted.
  */
 #ifndef CARMA_API_CAPTURE_ANSWER_H
 #define CARMA_API_CAPTURE_ANSWER_H

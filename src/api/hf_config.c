@@ -18,8 +18,8 @@
 #define BERT   (BIASES | TRAIT_POST_NORM | TRAIT_EMBED_NORM | TRAIT_TIED | TRAIT_HEAD_BIAS | TRAIT_HEAD_DENSE)
 #define NEOX   (BIASES | TRAIT_ROTARY | TRAIT_PARALLEL | TRAIT_FINAL_NORM)
 
-/* The published model types, with what their configurations do not say. Sizes are the defaults of the library's
- * classes, as far as published configurations leave them out. */
+/* The published model types, with the facts that their configurations leave out. Sizes are the defaults of the
+ * library's classes, as far as published configurations leave them out. */
 static const struct family {
     const char *type;
     uint8_t kind;
@@ -186,7 +186,7 @@ static int take_activation(const struct reading *reading, struct error *err)
         find(reading, "hidden_activation hidden_act activation_function activation feed_forward_proj");
     const char *name = json_is_string(value) ? json_string_value(value) : reading->family->activation;
 
-    if (strncmp(name, "gated-", 6) == 0) { /* T5 1.1: "gated-gelu" is what others call gelu_new */
+    if (strncmp(name, "gated-", 6) == 0) { /* T5 1.1: "gated-gelu" is others' gelu_new */
         reading->to->traits |= TRAIT_GATED;
         name = strcmp(name, "gated-gelu") == 0 ? "gelu_new" : name + 6;
     }

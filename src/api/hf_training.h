@@ -1,4 +1,4 @@
-/* A submission's config.json, with what it says of the training, as if a step had been recorded. */
+/* A submission's config.json and its words on the training, as if a step had been recorded. */
 #ifndef CARMA_API_HF_TRAINING_H
 #define CARMA_API_HF_TRAINING_H
 

@@ -14,8 +14,8 @@
  * with one line. */
 int job_time_parse(const char *text, int64_t *limit_ns, struct error *err);
 
-/* "USR1@120", "SIGTERM@2m", "10": a name or number, and how long before the time limit, in seconds unless it has a
- * unit; 60 seconds where it is not said. -EINVAL with one line. */
+/* "USR1@120", "SIGTERM@2m", "10": a name or number, and the time before the time limit. The time is in seconds unless
+ * it has a unit. Where it is not said it is 60 seconds. -EINVAL with one line. */
 int job_signal_parse(const char *text, uint32_t *signal, int64_t *before_ns, struct error *err);
 
 bool job_signal_can_be_caught(uint32_t signal); /* it exists, and is neither KILL nor STOP */

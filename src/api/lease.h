@@ -12,7 +12,7 @@
 #include "api/spec.h"
 #include "base/error.h"
 
-#define LEASE_REQUEST_MAX_BYTES (2 << 20) /* of a body: a script, and room for its escapes */
+#define LEASE_REQUEST_MAX_BYTES (2 << 20) /* of a body: a script, and space for its escapes */
 #define LEASE_WAIT_MAX_MS       600000
 #define LEASE_PIDS_MAX          1024 /* of one request */
 

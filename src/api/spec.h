@@ -49,7 +49,7 @@ int job_spec_check(const struct job_spec *spec, struct error *err);
 json_t *job_spec_to_json(const struct job_spec *spec);                                /* a new reference */
 int job_spec_from_json(const json_t *json, struct job_spec *spec, struct error *err); /* inits; checks too */
 
-/* Whether both say the same in every member, and a figure by which one that may be equal is found. */
+/* Whether all members of both are equal, and a figure by which a possibly equal one is found. */
 bool job_spec_equal(const struct job_spec *a, const struct job_spec *b);
 uint64_t job_spec_digest(const struct job_spec *spec);
 

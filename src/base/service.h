@@ -18,7 +18,7 @@ struct service {
 };
 
 /* The environment's offers to this very process, which must not have threads yet. The variables are removed, so that no
- * child takes them for its own. -EINVAL, -E2BIG, -EBADF: the offer cannot be taken; release *service all the same. */
+ * child takes them for its own. -EINVAL, -E2BIG, -EBADF: the offer cannot be taken. Release *service in any case. */
 int service_take(struct service *service, struct error *err);
 void service_release(struct service *service); /* leaves the sockets alone */
 

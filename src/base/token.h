@@ -16,7 +16,7 @@ struct token {
 };
 
 /* The file's one line: visible ASCII characters without blanks. -EPERM: others may read or write the file, or it
- * belongs to neither the caller nor root (root may read any user's); -EINVAL: the content is not a token. */
+ * belongs to neither the caller nor root; root may read any user's. -EINVAL: the content is not a token. */
 int token_read(const char *path, struct token *token, struct error *err);
 
 /* Takes equally long for every `text`, right or wrong. */

@@ -37,7 +37,7 @@ struct collocate_job {
     size_t command;               /* index into the plan's */
     char instance[GPU_UUID_SIZE]; /* the MIG instance that it ran on; else "" */
     int64_t ns;                   /* from its start to its end */
-    uint32_t epochs;              /* that were seen, or that it was said to have */
+    uint32_t epochs;              /* that were observed, or that it was said to have */
     double epoch_s;               /* mean time of an epoch, as docs/bench.md says; 0: none was observed */
 };
 
@@ -49,7 +49,7 @@ struct collocate_figures {
     int64_t memory_before_bytes;        /* when nothing of ours ran */
     double power_w;                     /* mean, as the metrics */
     double energy_j;                    /* of the whole run: its mean power times its length */
-    bool mps_observed;                  /* an MPS client was seen on the GPU */
+    bool mps_observed;                  /* an MPS client was observed on the GPU */
 };
 
 struct collocate_run {

@@ -1,4 +1,4 @@
-/* One run: its jobs started at once, each line of their output seen as it comes, all of them ended. */
+/* One run: its jobs started at once, each line of their output read as it comes, all of them ended. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

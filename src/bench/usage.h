@@ -16,7 +16,7 @@ struct bench_usage {
     struct bench_process {
         pid_t pid;
         uint64_t start_ticks, first_ticks, last_ticks;
-    } * processes; /* owned: those seen so far */
+    } * processes; /* owned: those found so far */
     size_t count, capacity;
 };
 

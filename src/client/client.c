@@ -153,7 +153,7 @@ static int send_request(struct client *client, const struct strbuf *request, int
         if (count >= 0)
             *sent += (size_t)count;
         else if (errno == EPIPE || errno == ECONNRESET)
-            return 0; /* whether it said why is seen by reading */
+            return 0; /* reading shows whether it said why */
         else if (errno != EAGAIN && errno != EINTR)
             return error_set(err, errno, "%s: cannot send: %s", client->socket_path, strerror(errno));
     }

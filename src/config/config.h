@@ -46,7 +46,7 @@ struct config {
     char *machine_profile;          /* owned; a built-in name or an absolute path; NULL: that of the node's GPUs */
     uint32_t max_queued;            /* jobs that have not ended */
     int64_t retention_ns;           /* node time */
-    int64_t history_retention_ns;   /* the same, of the accounting; less than retention_ns counts as that */
+    int64_t history_retention_ns;   /* as above, of the accounting; less than retention_ns counts as that */
     int64_t sample_period_ns;       /* node time */
     int64_t job_memory_max_bytes;   /* of the host, for each job; 0: any */
     uint32_t job_pids_max;          /* processes and threads of a job; 0: any */

@@ -116,7 +116,7 @@ void company_forget_profile(struct core *core, const struct profile *profile)
 
 /* ---- Readings ---- */
 
-/* An instance's part of the GPU, and foreign processes, slow a job as well. */
+/* An instance's part of the GPU, and unmanaged processes, slow a job as well. */
 static bool can_tell(const struct gpu *gpu)
 {
     return gpu->part_permille == 1000 && gpu->unmanaged_bytes <= GPU_IDLE_UNMANAGED_BYTES;
@@ -212,7 +212,7 @@ int32_t company_slowdown(const struct core *core, const struct gpu *gpu, const s
     const struct measure *there =
         of->met
             ? known(core, gpu, &(struct company_key){.of = of, .beside = beside, .share = share, .kind = COMPANY_SPEED})
-            : NULL; /* most have not, and the look-up is what costs */
+            : NULL; /* most have not, and the look-up takes the time */
     const struct measure *alone =
         there ? known(core, gpu, &(struct company_key){.of = of, .kind = COMPANY_SPEED}) : NULL;
 

@@ -1,6 +1,5 @@
-/* Measures of workloads alone and in company: how fast their jobs say they are, and how busy the GPU is. The cost of
- * two for each other is known from that, where it has been seen, and the prediction (slowdown.h) only where it has
- * not.
+/* Measures of workloads alone and in company: how fast their jobs say they are, and how busy the GPU is. They tell the
+ * cost of two workloads for each other. Where there is no measure, the prediction (slowdown.h) does.
  *
  * A measure in company counts from the second reading on: one may have met a data set that was read for the first time.
  * Each reading counts as much as all before it together. A measure without a reading for COMPANY_VALID_NS is forgotten:
@@ -53,15 +52,15 @@ void company_learn_speed(struct core *core, const struct job *job, const struct 
 /* Learns from a sample of the GPU that is due (learn.h). */
 void company_learn_activity(struct core *core, const struct gpu *gpu, const struct record *sample);
 
-/* How much slower than alone `of` was beside `beside` by its speed; by the GPU's activity: how much slower both were,
- * if they were slowed alike, as prediction has it. In permille, at least 1000; 0: not known. */
+/* By speed: how much slower than alone `of` was beside `beside`. By the GPU's activity: how much slower both were, if
+ * they were slowed alike, as the prediction assumes. In permille, at least 1000; 0: not known. */
 int32_t company_slowdown(const struct core *core, const struct gpu *gpu, const struct profile *of,
                          const struct profile *beside, uint32_t share);
 int32_t company_slowdown_by_activity(const struct core *core, const struct gpu *gpu, const struct profile *of,
                                      const struct profile *beside, uint32_t share);
 
-/* Its SM activity, by which it is predicted not to fit beside others; 0 where it may be known to get on with them
- * better than predicted. */
+/* The SM activity by which the job is predicted not to fit beside others. 0: measures may say that it fits better than
+ * predicted. */
 int32_t company_activity(const struct job *job);
 
 void company_forget_old(struct core *core, int64_t now_ns);

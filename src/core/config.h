@@ -21,7 +21,7 @@ enum window_statistic { STATISTIC_MEAN, STATISTIC_MEDIAN, STATISTIC_P95, STATIST
  * memory plus the size of the allocation that failed. The last two end with an idle GPU too. */
 enum oom_retry_mode { OOM_RETRY_EXCLUSIVE, OOM_RETRY_STEP, OOM_RETRY_INFORMED };
 
-/* The reasons that close a GPU to a job: everything that is known of it; or its memory alone, so that SM activity and
+/* The reasons that close a GPU to a job. ALL: all known figures. MEMORY: its memory alone, so that SM activity and
  * slowdown only rank GPUs. For jobs that a cluster's scheduler has counted by memory, and would only send again. */
 enum gate { GATE_ALL, GATE_MEMORY };
 
@@ -50,8 +50,8 @@ struct core_config {
     int64_t decide_period_ns;   /* at least this long between two placements */
     int64_t collocate_extra_ns; /* and this much longer after one beside residents */
     bool paced;                 /* decisions that place nothing take their period too (the thesis's loop) */
-    int64_t settle_ns;  /* a GPU stays closed until a new job's memory has been seen for this long (monitor view,
-                           and after a retried job alone on it under both) */
+    int64_t settle_ns;  /* a GPU stays closed until a new job's memory has been observed for this long (monitor view;
+                           after a retried job alone on it, both views) */
     uint32_t oom_retry; /* enum oom_retry_mode */
     uint32_t
         max_retries; /* out-of-memory crashes after which a job is given up; and, counted apart, faults not its own */
@@ -71,9 +71,8 @@ struct core_config {
     bool learn;       /* reservations and activities from earlier runs of the same workload */
     int32_t prior_quantile_permille; /* of the distribution that a job of unknown need goes by (core/guess/prior.h); 0:
                                         it gets whole GPUs */
-    int64_t shrink_after_ns; /* time after which a reservation shrinks to the observed memory and a tenth more (a
-                        quarter, where there was no request), counted from when the memory appeared; 0:
-                        never */
+    int64_t shrink_after_ns; /* time after the memory appeared until a reservation shrinks to it and a tenth more (a
+                                quarter, where there was no request); 0: never */
 };
 
 /* The defaults: MAGM with the thesis's preconditions on reservations. */

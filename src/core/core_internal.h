@@ -93,6 +93,9 @@ void core_examined(struct core *core, struct job *job, uint64_t examined);
 /* Places the job if it fits. False: it does not. */
 bool core_place(struct core *core, struct job *job, int64_t now_ns, struct record_list *out);
 
+struct job *core_job_by_id(const struct core *core, uint64_t id); /* NULL: there is none */
+void core_free_job(struct core *core, struct job *job);           /* that is in no list any more */
+
 /* Shared by applying records and restoring a snapshot. */
 int core_apply_gpu_back(struct core *core, const struct record_gpu *record, struct error *err);
 int core_check_sample(const struct core *core, const struct record_sample *sample, struct error *err);

@@ -47,7 +47,7 @@ static bool was_full(const struct core *core, const struct job *job, const struc
     return asked_bytes(record) > total || used >= total - total / UNSEEN_PART - asked_bytes(record);
 }
 
-/* It may have needed more than its fence, as far as that was seen. */
+/* It may have needed more than its fence, as far as that was observed. */
 static bool was_at_fence(const struct job *job, const struct record *record)
 {
     return job->fence_bytes >= 0 &&

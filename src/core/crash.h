@@ -1,7 +1,7 @@
 /* How the end of a job that may be retried is judged: the evidence, and the consequences.
  *
  *   GPU_OOM     retried; ahead of the main queue where the observed memory confirms it, else in its place
- *   GPU_HANDLE  a library could not allocate: the same where memory confirms it, else the job has failed
+ *   GPU_HANDLE a library could not allocate: as GPU_OOM where memory confirms it, else the job has failed
  *   MPS_FAULT, GPU_ERROR  not the job's fault: retried ahead of the main queue, with the same request; but
  *               where two GPUs failed under its workload, the job has failed
  *   LOST        its shepherd died, or the machine: retried in its place where the job or the configuration asks for it

@@ -290,7 +290,7 @@ void core_decide(struct core *core, int64_t now_ns, struct record_list *out)
         return;
     if (core->settling_count)
         open_settled(core, now_ns);
-    do { /* a placement that ends a reservation makes room for jobs examined before */
+    do { /* a placement that ends a reservation frees memory for jobs examined before */
         openings = core->openings;
         moved = backfill_pass(core, now_ns, out);
     } while (moved || core->openings != openings);

@@ -28,7 +28,7 @@ int64_t fence_around(int64_t bytes)
 int64_t fence_for(const struct core *core, const struct job *job, const struct record_placed *placed)
 {
     bool last_try =
-        job->oom_crashes && job_wants_idle(core, job); /* that it does not fit is to be seen, not to be caused */
+        job->oom_crashes && job_wants_idle(core, job); /* whether it fits must be observed, not decided here */
     int64_t fence;
 
     if (!core->config.memory_fence || placed->share != SHARE_MPS || placed->reserved_bytes < 0 || job->unfenced ||

@@ -3,8 +3,8 @@
  *
  * NVIDIA's limit (CUDA_MPS_PINNED_DEVICE_MEM_LIMIT) counts the allocations of one process on one device, CUDA's own
  * included. A request that was declared is fenced as such: an out-of-memory error there is the job's own. Any other
- * figure is carma's guess. A job that runs out at a guessed fence while the GPU has room is retried once without a
- * fence, and is not charged. */
+ * figure is carma's guess. A job that runs out at a guessed fence while the GPU has free memory is retried once without
+ * a fence, and is not charged. */
 #ifndef CARMA_CORE_FENCE_H
 #define CARMA_CORE_FENCE_H
 

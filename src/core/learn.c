@@ -157,7 +157,7 @@ static int64_t declared_claim(const struct core *core, const struct job *job, ui
     return outgrown;
 }
 
-/* More than any GPU has would mean to wait for ever: let it be seen that it does not fit. */
+/* More than any GPU has would mean to wait for ever. So the job runs, and its failure shows that it does not fit. */
 static int64_t on_any_gpu(const struct core *core, int64_t bytes)
 {
     return bytes < core->largest_gpu_bytes ? bytes : core->largest_gpu_bytes;

@@ -14,7 +14,7 @@ struct core;
 struct gpu;
 struct kin;
 
-#define LEARN_PRIOR_PERMILLE 600 /* of a workload never seen: about the mean of the thesis's workloads */
+#define LEARN_PRIOR_PERMILLE 600 /* of a workload never observed: about the mean of the thesis's workloads */
 
 /* Loading jobs use no SM: a reading tells of a resident only this long after it came. */
 #define LEARN_LOADING_NS (60 * INT64_C(1000000000))

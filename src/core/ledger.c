@@ -182,7 +182,7 @@ void gpu_remove_resident(struct core *core, struct gpu *gpu, struct job *job, in
     gpu_opens(core, gpu);
     if (gpu->settling_job == job->id)
         gpu_set_settling(core, gpu, 0);
-    /* Its tree has ended, so its memory is free; the next sample will say the same. */
+    /* Its tree has ended, so its memory is free; the next sample will say so, too. */
     if (gpu->resident_count == 0)
         gpu->used_bytes = at_least_zero(gpu->unmanaged_bytes);
     else

@@ -39,7 +39,7 @@ struct gpu {
     int64_t closed_until_ns;
     int64_t changed_ns; /* when a resident last came or went */
     int64_t learned_ns; /* when a sample last taught something about the residents */
-    /* Caches, not state: a list by `opened`, latest first, of GPUs that may have more room than before. */
+    /* Caches, not state: a list by `opened`, latest first, of GPUs that may have more free memory than before. */
     uint64_t opened;           /* core.openings then */
     int64_t opened_settled_ns; /* the closed_until_ns that has passed and was noted */
     struct gpu *opened_before, *opened_after;
@@ -69,8 +69,8 @@ bool gpu_idle(const struct gpu *gpu);
 /* The job that holds it alone, since it is exclusive or the GPU is configured so; or NULL. */
 const struct job *gpu_exclusive_resident(const struct gpu *gpu);
 
-/* A new job's memory is still to be seen or to settle at now_ns. Not for longer than that can take: the clock may have
- * been set back since. */
+/* A new job's memory is still to be observed or to settle at now_ns. Not for longer than that can take: the clock may
+ * have been set back since. */
 bool gpu_settling(const struct core *core, const struct gpu *gpu, int64_t now_ns);
 
 void gpu_add_resident(struct gpu *gpu, struct job *job, int64_t at_ns);

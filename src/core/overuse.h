@@ -33,8 +33,8 @@ struct job *overusing_job(const struct core *core, const struct job *job, int64_
 /* The bytes, but no more than a GPU of the job's has. */
 int64_t overuse_within_gpus(const struct core *core, const struct job *job, int64_t bytes);
 
-/* Decides GROWN for each job that has outgrown its reservation, and GROWN or SHRUNK for each that was started by a
- * guess and has been estimated since. */
+/* Decides GROWN for each job that has outgrown its reservation. Decides GROWN or SHRUNK for each job that was started
+ * by a guess and has been estimated since. */
 void overuse_correct(struct core *core, int64_t now_ns, struct record_list *out);
 
 #endif

@@ -25,7 +25,7 @@ enum record_type {
     RECORD_NONE,
     /* inputs */
     RECORD_RECONFIGURED,  /* the configuration is now this; the first record of every store */
-    RECORD_GPU_BACK,      /* a GPU is there (first seen, or again) */
+    RECORD_GPU_BACK,      /* a GPU is there (for the first time, or again) */
     RECORD_GPU_LOST,      /* a GPU is gone or unusable: nothing is placed on it */
     RECORD_SUBMITTED,     /* a new job, with its static estimate */
     RECORD_ESTIMATED,     /* the memory of a job of unknown need was estimated after its submission */
@@ -34,7 +34,7 @@ enum record_type {
     RECORD_RELEASED,      /* ... and no longer */
     RECORD_SAMPLE,        /* a GPU's quantised window statistics */
     RECORD_STARTED,       /* the placed job's process runs */
-    RECORD_FIRST_USE,     /* the job's memory is seen on a GPU for the first time in this run */
+    RECORD_FIRST_USE,     /* the job's memory is observed on a GPU for the first time in this run */
     RECORD_OBSERVED,      /* the job's memory on a GPU has grown to this */
     RECORD_STRAYED,       /* the job holds memory on a GPU that it was not given */
     RECORD_PROGRESSED,    /* the speed of the running job, by its own count of steps */
@@ -42,7 +42,7 @@ enum record_type {
     RECORD_LAUNCH_FAILED, /* the command of the placed job was never run */
     RECORD_SIGNAL_FAILED, /* a decided signal could not be delivered */
     RECORD_ADOPTED,       /* after a restart of the driver the job was found running */
-    RECORD_LOST,          /* the job's shepherd died; its tree was killed and seen empty */
+    RECORD_LOST,          /* the job's shepherd died; its tree was killed, and is empty */
     RECORD_SHARE_FAULT, /* the MPS server of a GPU, or of a user, failed, or serves again: no client is placed there in
                            between */
     RECORD_SUSPENDED,   /* the processes of a lease were stopped for now: they keep their memory */
@@ -153,8 +153,8 @@ struct record_exited {
     int32_t status;          /* exit status, or 128 + signal */
     int64_t requested_bytes; /* GPU_OOM: size of the failed allocation; -1: unknown */
     int64_t free_bytes;      /* GPU_OOM: memory free at that time; -1: unknown */
-    int64_t used_bytes;  /* the most that was seen in use, by anybody, on one of its GPUs in the run's last samples; -1:
-                            none was observed. The evidence for an out-of-memory message */
+    int64_t used_bytes;  /* the most that was in use, by anybody, on one of its GPUs in the run's last samples; -1: none
+                            was observed. The evidence for an out-of-memory message */
     uint32_t failed_gpu; /* GPU_ERROR: which of them failed, as the driver reports; of one GPU's instances, the
                             first; RECORD_NO_GPU: it did not say */
 };
@@ -184,7 +184,7 @@ struct record_memory {
 struct record_progressed {
     int64_t micro_steps_per_s; /* the mean over the last span_ns */
     int64_t span_ns;
-    int64_t total; /* steps of a pass, which says what a step is; 0: not said */
+    int64_t total; /* steps of a pass, which tells the kind of step; 0: not said */
 };
 
 struct record_placed {

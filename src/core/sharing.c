@@ -109,8 +109,8 @@ enum share_mode sharing_together(const struct core *core, const struct job *job,
     return way;
 }
 
-/* The jobs that it was begun for, or that joined it. A client from a time when servers were not of GPUs is none of
- * these: such a job of several GPUs may be on this GPU, but this server does not serve all of its GPUs. */
+/* The jobs that it was begun for, or that joined it. A client from a time when servers did not belong to GPUs does not
+ * count. Such a job of several GPUs may be on this GPU, but this server does not serve all of its GPUs. */
 static bool is_client(const struct core *core, const struct job *job, uint64_t server)
 {
     bool client = job->share == SHARE_MPS;

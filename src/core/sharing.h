@@ -3,19 +3,19 @@
  *   - auto: a user's jobs are clients of his MPS server. They take turns with other users' jobs, and with jobs that ask
  *     for time-slicing, where that pays (slowdown.h)
  *   - all residents of a GPU that is configured otherwise use one mode
- *   - a GPU configured for MPS may, while it is empty, take a job that wants time-slicing; then it takes only such
- *     jobs until it is empty again
+ *   - a GPU configured for MPS may, while it is empty, take a job that wants time-slicing. Then it takes only such jobs
+ *     until it is empty again
  *   - a GPU configured for time-slicing, or for one job at a time, takes no job that asks for MPS
  *   - the clients of an MPS server are one user's, unless mps_multiuser says otherwise, and at most mps_max_clients
  *   - the setting mps_domain says which jobs are clients of one server:
  *     USER: a user's jobs on all GPUs; each MIG instance has its own server. A job of several GPUs joins the user's
  *     other jobs only where all its GPUs are configured for MPS, or where it asks for MPS: then it cannot come to share
  *     by time-slicing.
- *     NODE: the same, for all users.
+ *     NODE: as USER, for all users.
  *     GPU: a job of several GPUs begins on GPUs without clients, with one server for all of them. Jobs of one GPU may
  *     join it there. It is the server of all these GPUs until its last client has gone
- *   - while an MPS server does not serve, no job is placed that would be its client: not on the server's GPU, and
- *     nowhere where it serves a user on all GPUs. Other users' servers serve meanwhile
+ *   - while an MPS server does not serve, jobs that would be its clients are not placed on its GPU. Where it serves a
+ *     user on all GPUs, they are not placed at all. Other users' servers serve meanwhile
  *   - a process can use one MIG instance: a job of several GPUs gets none */
 #ifndef CARMA_CORE_SHARING_H
 #define CARMA_CORE_SHARING_H

@@ -17,8 +17,8 @@
 /* Two jobs that take turns leave users with longer runs for little. They must get at least this much more done. */
 #define TURNS_LEAST_GAIN_PPM (PPM / 5)
 
-/* Clients of a server that were measured to get less done than the others without one of them, by more than two
- * readings differ: in permille. They start earlier by sharing, so they need not get more done. */
+/* In permille, beyond the spread of two readings: clients of a server got less done than the others would without one
+ * of them. They start earlier by sharing, so they need not get more done. */
 #define MPS_MOST_LOSS 50
 
 /* How far a slowdown by three readings of SM activity may be off, in permille. */
@@ -43,7 +43,7 @@ struct slowdown_takers {
     uint32_t count;
     int32_t room_permille;     /* slowdown_room; -1: not asked for yet */
     struct slowdown together;  /* as predicted */
-    struct slowdown corrected; /* by what was measured */
+    struct slowdown corrected; /* by measurements */
     struct taker list[TAKERS_MOST];
 };
 

@@ -26,9 +26,9 @@ struct slowdown {
     uint32_t turns; /* how many take turns; 1 where MPS serves all of them */
 };
 
-/* Of the GPU's residents, were `joining` (may be NULL) there too. Where two workloads have met before, what was
- * measured then goes before the prediction: of two jobs alone it replaces it; of more the worst pair is what it is at
- * least. */
+/* Of the GPU's residents, were `joining` (may be NULL) there too. Where two workloads have met before, that measurement
+ * goes before the prediction. For two jobs alone it replaces the prediction. For more jobs the worst pair is the least
+ * that is predicted. */
 struct slowdown slowdown_predict(const struct core *core, const struct gpu *gpu, const struct job *joining);
 
 /* How much more of the GPU's SMs is expected to be active with it: the difference of delivered_ppm, at a lower cost. */
@@ -51,22 +51,22 @@ int64_t slowdown_least_progress_ppm(const struct core *core, const struct gpu *g
 /* Whether that pays which was predicted for the GPU with another job. */
 bool slowdown_pays(const struct core *core, const struct gpu *gpu, const struct slowdown *with);
 
-/* For a GPU of the core's. An activity beyond which no job, whoever's it is, by prediction, can come to the GPU's
- * residents: it would slow one of them beyond its bound, or would not pay. Up to 16 permille more than the least such
+/* For a GPU of the core's. By prediction, a job of any user with more activity than this cannot come to the GPU's
+ * residents. It would slow one of them beyond its bound, or would not pay. Up to 16 permille more than the least such
  * activity. */
 int32_t slowdown_room(const struct core *core, const struct gpu *gpu);
 
 /* One that shares a GPU. */
 struct slowdown_party {
-    uint64_t server;           /* whose client it is; 0: a process by itself */
+    uint64_t server;           /* the one that serves it; 0: a process by itself */
     int32_t activity_permille; /* alone on a whole GPU; 0: it runs nothing */
 };
 
-/* The server whose client the job is where it runs; 0: none. */
+/* The server that serves the job where it runs; 0: none. */
 uint64_t slowdown_server(const struct core *core, const struct job *job);
 
-/* How much of the SMs each of the parties is expected to keep busy, in permille, while they share the GPU, or an
- * instance with that part of it. */
+/* The part of the SMs, in permille, that each party is expected to keep busy while they share the GPU, or an instance
+ * with that part of it. */
 void slowdown_busy(const struct slowdown_party *parties, size_t count, int32_t part_permille, int32_t *busy_permille);
 
 #endif

@@ -21,7 +21,7 @@ struct announcer {
     bool complained;
 };
 
-/* False: nobody has heard it. A manager that is behind, as while a machine boots, has no room for more. */
+/* False: nobody has heard it. The queue of a manager that is behind, as while a machine boots, is full. */
 static bool tell(struct announcer *announcer, const char *lines)
 {
     const struct service *service = &announcer->daemon->service;

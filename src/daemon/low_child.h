@@ -20,9 +20,9 @@ struct low_child_limits {
 };
 
 /* Starts argv[0] with the lowest priority for CPU and disk, and `input` on its standard input (NULL: none; copied).
- * `ended` is called once on the loop, unless the child was freed before: rc 0 with all of its standard output (valid
- * during the call); else err says in words why there is none, by its last line on standard error or by the limit that
- * it has exceeded. Where it cannot be started, `ended` is not called. */
+ * `ended` is called once on the loop, unless the child was freed before: rc 0 comes with all of its standard output
+ * (valid during the call). Else err says why there is none: the last line on standard error, or the limit that was
+ * exceeded. Where it cannot be started, `ended` is not called. */
 int low_child_start(uv_loop_t *loop, char **argv, const char *input, const struct low_child_limits *limits,
                     void (*ended)(int rc, const char *output, size_t length, const struct error *err, void *user),
                     void *user, struct low_child **child, struct error *err);

@@ -226,7 +226,7 @@ static int run(struct daemon *daemon, struct error *err)
 static void give_memory_back(void)
 {
     mallopt(M_MMAP_THRESHOLD, 256 << 10);
-    mallopt(M_ARENA_MAX, 8); /* this thread, the store's, libuv's four, and room for the rest */
+    mallopt(M_ARENA_MAX, 8); /* this thread, the store's, libuv's four, and some for the rest */
 }
 
 int main(int argc, char **argv)

@@ -33,7 +33,7 @@ int dashboard_access_init(struct dashboard_access *access, unsigned port, struct
     return rc ? rc : draw(&access->cookie, err);
 }
 
-/* A foreign name that resolves to this address is not one of these, and neither is another port's page. */
+/* Another name that resolves to this address is not one of these, and neither is another port's page. */
 static bool is_own_host(const struct dashboard_access *access, const char *host)
 {
     static const char *const names[] = {"127.0.0.1", "localhost"};

@@ -24,7 +24,7 @@ int upstream_connect(struct upstream *upstream, const char *place, struct error 
 int upstream_send(struct upstream *upstream, const char *bytes, size_t length, struct error *err);
 
 /* Waits for the whole head of the answer. -EPIPE: the browser has gone; -ETIMEDOUT: both sides were silent for too
- * long; -EPROTO: it is no answer of a daemon's. */
+ * long; -EPROTO: the answer is not a daemon's. */
 int upstream_answer(struct upstream *upstream, struct error *err);
 
 /* The next bytes of the answer's body, as they come: how many, 0 at its end, or negative as above. */

@@ -1,4 +1,4 @@
-/* The default: what the estimators know together. The rules are in estimate.h and combine.h. */
+/* The default: the combined answer of the estimators. The rules are in estimate.h and combine.h. */
 #include <errno.h>
 #include <string.h>
 

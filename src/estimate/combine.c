@@ -8,8 +8,8 @@
 #include "estimate/normal.h"
 
 /* Median errors that were measured (docs/estimation.md), divided by 0.6745: that makes them standard deviations. Runs
- * of one job differ by 1.6%, as earlier_runs.c assumes. Captures: 2.0% on timm's models. Configurations: 4.0% on what
- * others published. A summary says no more than these do about how the model is trained. gpumemnet: 17.6%, of
+ * of one job differ by 1.6%, as earlier_runs.c assumes. Captures: 2.0% on timm's models. Configurations: 4.0% on
+ * published figures. A summary says no more than these do about how the model is trained. gpumemnet: 17.6%, of
  * transformers. For the others, which answer alone, it only matters that it is always the same. */
 #define ERROR_OF_RUNS          16
 #define ERROR_OF_CAPTURE       30
@@ -17,7 +17,7 @@
 #define ERROR_OF_GPUMEMNET     260
 #define ERROR_OF_OTHERS        200
 
-/* Below this confidence, a quarter of what is missing is added: auto's margin there is half of it, at twice the
+/* Below this confidence, a quarter of the missing confidence is added. auto's margin there is half of it, at twice the
  * standard deviation. */
 #define SURE_PERMILLE 800
 

@@ -18,8 +18,8 @@
 int32_t combine_error_permille(const struct estimator *estimator, const struct estimate_question *question,
                                int32_t confidence_permille);
 
-/* Whether its answer could count beside these, however sure it is: not beside a lower bound, since what a model lacks
- * there is lacking for all. */
+/* Whether its answer could count beside these, however sure it is. It cannot beside a lower bound: parts that the bound
+ * leaves out are missing for all. */
 bool combine_may_count(const struct estimator *estimator, const struct estimate_question *question,
                        const struct estimate *estimates, size_t count);
 

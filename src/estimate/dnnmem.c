@@ -1,13 +1,13 @@
-/* DNNMem (Gao et al., "Estimating GPU Memory Consumption of Deep Learning Models", ESEC/FSE 2020): the operators of the
- * model's graph in their order, forward and then backward, each with the static sizes of its tensors: weights and their
- * gradients, outputs and their gradients. A tensor takes memory from its operator until the last that reads it; for a
- * trained model that is the operator's own backward pass. Living tensors go through the framework's allocator, and the
- * most that this reserves is added to the CUDA context.
+/* DNNMem (Gao et al., "Estimating GPU Memory Consumption of Deep Learning Models", ESEC/FSE 2020). It goes through the
+ * operators of the model's graph in their order, forward and then backward. Each has the static sizes of its tensors:
+ * weights and their gradients, outputs and their gradients. A tensor takes memory from its operator until the last that
+ * reads it; for a trained model that is the operator's own backward pass. Living tensors go through the framework's
+ * allocator, and the most that this reserves is added to the CUDA context.
  *
  * In ours each layer of a summary is an operator, a tensor has 4 bytes for each element, and the allocator is the
- * replay's. The paper asks cuDNN for the workspace of each convolution; before a GPU is there it is left out. The
- * difference from `replay` is what that knows of PyTorch: which tensors autograd really keeps, its temporaries,
- * autocast, the optimizer's, cuDNN's workspace by what was measured. */
+ * replay's. The paper asks cuDNN for the workspace of each convolution; before a GPU is there it is left out. `replay`
+ * knows more of PyTorch: the tensors that autograd really keeps, its temporaries, autocast, the optimizer's states, and
+ * cuDNN's workspace by measurements. */
 #include <errno.h>
 
 #include "base/memory.h"

@@ -8,7 +8,7 @@
  * themselves.
  *
  * PRIOR_SPREAD is an assumption: no published data set repeats a run. With it two runs differ by 6% at the 98th
- * percentile, which leaves room for another choice of cuDNN's algorithms and for fragmentation.
+ * percentile, which allows for another choice of cuDNN's algorithms and for fragmentation.
  *
  * The daemon does not ask this: its core learns the same way, in integers, for each workload key (src/core/learn.c).
  */

@@ -1,6 +1,6 @@
-/* Arithmetic peaks of GPUs, dense, from the makers' data sheets (NVIDIA: V100, T4, A100, A10, A30, L4, L40S, H100,
- * H200; Ampere and Ada architecture papers for GeForce), in tenths of TFLOP/s. GeForce: with sums in fp32, as PyTorch
- * has them. */
+/* Arithmetic peaks of GPUs, dense, in tenths of TFLOP/s. V100, T4, A100, A10, A30, L4, L40S, H100 and H200 are from
+ * NVIDIA's data sheets, GeForce from the Ampere and Ada architecture papers. GeForce: with sums in fp32, as PyTorch has
+ * them. */
 #ifndef CARMA_ESTIMATE_GPU_PEAKS_H
 #define CARMA_ESTIMATE_GPU_PEAKS_H
 

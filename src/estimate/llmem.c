@@ -1,18 +1,18 @@
-/* LLMem (Kim et al., "LLMem: Estimating GPU Memory Usage for Fine-Tuning Pre-Trained LLMs", IJCAI 2024), for a decoder
- * that is fine-tuned whole in mixed precision, by one GPU or by n that share as ZeRO 3 does (the paper trains by
- * Colossal-AI's chunks). The peak is a sum, read off the paper and its authors' program (taehokim20/LLMem,
+/* LLMem (Kim et al., "LLMem: Estimating GPU Memory Usage for Fine-Tuning Pre-Trained LLMs", IJCAI 2024). It is for a
+ * decoder that is fine-tuned whole in mixed precision, by one GPU or by n GPUs. These share as ZeRO 3 does; the paper
+ * trains by Colossal-AI's chunks. The peak is a sum, read off the paper and its authors' program (taehokim20/LLMem,
  * size_estimator.py):
  *
- *     base    what is there once the model is: CUDA context, fp16 parameters (shared with their gradients) and an fp32
+ *     base all that is loaded with the model: CUDA context, fp16 parameters (shared with their gradients) and an fp32
  *             copy, P of them over n GPUs: context + (2 + 4) P / n
  *     states  two fp32 numbers for each parameter of embeddings and linear layers: 8 P / n; of n > 1 GPUs the fp16
  *             parameters that are gathered from the others: 2 P (n - 1) / n
  *     out     fp16 outputs of the embeddings (words and positions), of every linear layer, and of every block
  *     head    the logits in fp16, and two more of these that the loss makes of them
  *
- * Each tensor is rounded up to 2 MiB. There base is measured with the model loaded; here it is what it has to hold. It
- * knows neither attention's scores, nor what normalisations and activations keep, nor checkpointing, LoRA or other
- * optimizers.
+ * Each tensor is rounded up to 2 MiB. There base is measured with the model loaded; here it is computed. LLMem leaves
+ * out attention's scores and the tensors that normalisations and activations keep. It knows neither checkpointing, LoRA
+ * nor other optimizers.
  */
 #include <errno.h>
 #include <math.h>

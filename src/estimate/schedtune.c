@@ -1,7 +1,7 @@
-/* SchedTune's idea (Albahar et al., "SchedTune: A Heterogeneity-Aware GPU Scheduler for Deep Learning", CCGrid 2022):
- * a regression, learned from profiled jobs, from counts of the model to the memory of its training. Its authors'
- * program asks a random forest; the counts are the sizes of activations, parameters and input, beside figures of the
- * GPU (CUDA cores, SMs, bandwidth).
+/* SchedTune's idea (Albahar et al., "SchedTune: A Heterogeneity-Aware GPU Scheduler for Deep Learning", CCGrid 2022).
+ * It learns a regression from profiled jobs: from counts of the model to the memory of its training. Its authors'
+ * program asks a random forest. The counts are the sizes of activations, parameters and input; figures of the GPU (CUDA
+ * cores, SMs, bandwidth) come with them.
  *
  * Ours are boosted trees over the counts of utilisation.h, those three among them (data/models/schedtune.md). Their sum
  * is ln of the bytes that nvidia-smi shows, with FEATURES_CONTEXT_BYTES as context. All measured runs are of one GPU:

@@ -12,7 +12,7 @@ struct dataset_row {
     char name[96];      /* for people: "mlp row 17", "resnet50 imagenet 128" */
     char group[32];     /* the architecture, for leave-one-out; "" where there is none */
     uint64_t key;       /* of the row's question and measurement: FNV-1a of the row's text; the fold comes from it */
-    bool out_of_memory; /* then `measured_bytes` is no need */
+    bool out_of_memory; /* then `measured_bytes` is not the need */
     int64_t measured_bytes;
     int32_t smact_permille, smocc_permille; /* -1 = not recorded */
     int64_t published[3];                   /* horus, faketensor, gpumemnet, as the file has them; bytes; -1 = none */

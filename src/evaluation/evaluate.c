@@ -112,7 +112,7 @@ static int ask_all(struct evaluation *evaluation, const struct dataset *dataset,
         asked->row = &dataset->rows[i];
         asked->seen = has_seen(&seen, asked->row->key);
         asked->activity_seen = has_seen(&activity_seen, asked->row->key);
-        /* a formula has not seen anything: then it is about SM activity alone */
+        /* a formula was not trained: then it is about SM activity alone */
         asked->fold =
             options->folds && (seen.count ? asked->seen : asked->activity_seen) ? dataset_fold(asked->row) : -1;
         rc = ask(evaluation, asked, dataset, options, err);

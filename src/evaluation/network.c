@@ -24,7 +24,7 @@ static const struct network_activation activations[] = {
     {"identity", "Identity", LAYER_IDENTITY, ACTIVATION_NONE},
 };
 
-/* The rows' lists and torchsummary's names for one and the same. */
+/* The rows' lists and torchsummary's names for the same thing. */
 static const struct {
     const char *listed, *type;
 } listed_names[] = {

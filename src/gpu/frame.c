@@ -60,7 +60,7 @@ static bool take(const unsigned char **from, size_t *left, void *to, size_t coun
     return true;
 }
 
-/* Whether the values that claim to be valid can be. */
+/* Whether the values that are marked as valid can be. */
 static bool plausible(const struct gpu_reading *gpu)
 {
     if (!memchr(gpu->uuid, '\0', sizeof gpu->uuid) || !memchr(gpu->name, '\0', sizeof gpu->name) ||

@@ -24,7 +24,7 @@ static bool is_safe_host(const char *host)
     return address_is_literal(host);
 }
 
-/* A body would be kept, and take the room of clients that have the token. */
+/* A body would be kept, and take the space of clients that have the token. */
 static bool is_public(const struct http_server *server, const char *path, const struct http_field *length)
 {
     return server->options.is_public && server->options.is_public(path) &&

@@ -50,7 +50,7 @@ struct http_request {
 #define HTTP_MAX_PARKED          64  /* connections that wait so, */
 #define HTTP_MAX_PARKED_PER_UID  32  /* of one uid */
 #define HTTP_MAX_INHERITED       4   /* listening sockets */
-#define HTTP_PLACE_TEXT          112 /* room for the name of one */
+#define HTTP_PLACE_TEXT          112 /* enough for the name of one */
 #define HTTP_BODIES_PER_UID      4   /* full-sized bodies that one uid may have under way */
 #define HTTP_BODIES_IN_ALL       16  /* and all uids */
 #define HTTP_MAX_STREAMS         32
@@ -84,7 +84,7 @@ struct http_options {
 
 /* Listens. The socket has mode 0666 where the caller is root (anybody may submit), else 0600. A socket file without a
  * listener is replaced; -EADDRINUSE where there is one. -EPERM: others could read the token, or the caller is not root
- * and others could connect to an inherited socket; -EINVAL, -ENOTSOCK: an inherited descriptor is not a listening
+ * and others could connect to an inherited socket. -EINVAL, -ENOTSOCK: an inherited descriptor is not a listening
  * socket, or it is TCP and there is no token. */
 int http_server_new(const struct http_options *options, struct http_server **server, struct error *err);
 
@@ -135,7 +135,7 @@ struct http_file {
  * to ask each time whether it is still the same. */
 void http_reply_file(struct http_request *request, const struct http_file *file);
 
-/* Answers 200 with a text of that media type that http_stream_send adds to until the stream is closed; NULL: there are
+/* Answers 200 with a text of that media type. http_stream_send adds to it until the stream is closed. NULL: there are
  * too many streams, or the client has gone, and the request has been answered. Ends the request's life in any case.
  *
  * `closed` is called once on the loop when the client has gone, or did not read, or the server is freed. The stream is

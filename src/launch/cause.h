@@ -27,12 +27,12 @@ struct cause_evidence {
     bool host_oom_kill;  /* processes in its control group that the kernel killed because memory ran out while it ran */
     bool host_oom_own;   /* ... and that group is its alone */
     uint32_t output;     /* enum output_kind */
-    int64_t free_bytes;  /* the least that was seen free on one of its GPUs shortly before its end; -1: not seen */
-    uint32_t xid;        /* reported by one of its GPUs shortly before its end: a GPU's own failure if any; 0: none */
-    bool gpu_lost;       /* one of its GPUs is gone */
-    bool mps;            /* its processes were MPS clients */
-    bool mps_fault;      /* their MPS domain faulted shortly before its end */
-    bool first_fault;    /* of the domain's clients that ended so, the first whose output tells of a kernel's fault */
+    int64_t free_bytes; /* the least observed free memory on one of its GPUs shortly before its end; -1: not observed */
+    uint32_t xid;       /* reported by one of its GPUs shortly before its end: a GPU's own failure if any; 0: none */
+    bool gpu_lost;      /* one of its GPUs is gone */
+    bool mps;           /* its processes were MPS clients */
+    bool mps_fault;     /* their MPS domain faulted shortly before its end */
+    bool first_fault;   /* of the domain's clients that ended so, the first whose output tells of a kernel's fault */
 };
 
 enum exit_cause cause_decide(const struct cause_evidence *evidence);

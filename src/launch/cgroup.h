@@ -45,8 +45,9 @@ bool cgroup_is_within(const char *path, const char *group);
  * nearest group above it that has one. That may include processes of others. -1: not known. */
 int64_t cgroup_oom_kills(const char *path);
 
-/* Below which group a daemon in the group `own` makes those of its jobs: CGROUP_OF_JOBS beside its own where the caller
- * may write there; else its own; "/carma" for the root group, which all share. Owned by the caller. */
+/* The group below which a daemon in the group `own` makes those of its jobs. It is CGROUP_OF_JOBS beside its own, where
+ * the caller may write there; else its own. For the root group, which all share, it is "/carma". Owned by the caller.
+ */
 char *cgroup_base(const char *own);
 
 /* Makes the base of all launches' groups, and gives it the controllers that limits need. Once in a daemon's life.

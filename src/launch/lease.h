@@ -38,7 +38,7 @@ struct lease {
     bool stopped;        /* somebody wanted it to end */
     int32_t exit_status; /* -1: ended by `signal` */
     int32_t signal;
-    char *output; /* owned; the end of what it wrote; NULL: not said */
+    char *output; /* owned; the end of its output; NULL: not said */
 };
 
 void lease_release(struct lease *lease);

@@ -6,8 +6,8 @@
  * tell a process from a later one with its pid. Under MPS the driver lists the clients by their own pids, so nothing
  * differs.
  *
- * A lease's processes were begun by others, and may be older than it: they are in a group that was named for it, or
- * descend from a process that was. */
+ * A lease's processes were begun by others, and may be older than it. They are in a group that was named for it, or
+ * descend from a process that was named for it. */
 #ifndef CARMA_LAUNCH_OWNER_H
 #define CARMA_LAUNCH_OWNER_H
 

@@ -7,7 +7,7 @@
 #define LINE_MOST   1024 /* bytes; a longer line without an end is not waited for */
 #define DIGITS_MOST 12
 
-/* A bar that was not seen to move in so many readings has been left, full or not. */
+/* A bar that has not moved in as many readings has been left, full or not. */
 #define LEFT_AFTER 60
 
 static bool is_digit(char c)
@@ -74,7 +74,7 @@ static bool parse_endless(const char *line, const char *end, struct progress_cou
     return mark && end - mark > 4 && is_digit(mark[4]) && number_before(line, mark, &count->step) && count->step > 0;
 }
 
-/* A new pass begins below half of where the last one was seen: several processes that print the same bar are not quite
+/* A new pass begins below half of the last step that was read. Several processes that print the same bar are not quite
  * at one step. Its rest is taken as done: a full bar is often not printed. */
 static void advance(struct progress *progress, struct progress_bar *bar, const struct progress_count *to)
 {

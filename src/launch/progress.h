@@ -1,6 +1,6 @@
-/* How far a job has come, by its own words: the progress bars of tqdm (which Lightning, transformers and others use) in
- * its output, or lines "STEP" or "STEP/TOTAL" that it writes to $CARMA_PROGRESS_FILE (docs/formats/progress.md). The
- * bytes are a job's: anything may be in them. */
+/* How far a job has come, by its own words. These are the progress bars of tqdm in its output (Lightning, transformers
+ * and others use it). Or they are lines "STEP" or "STEP/TOTAL" that it writes to $CARMA_PROGRESS_FILE
+ * (docs/formats/progress.md). The bytes are a job's: anything may be in them. */
 #ifndef CARMA_LAUNCH_PROGRESS_H
 #define CARMA_LAUNCH_PROGRESS_H
 
@@ -15,8 +15,8 @@
 struct progress_count {
     int64_t step;  /* of this pass */
     int64_t total; /* steps of a pass; 0: not said */
-    int64_t done;  /* steps of all passes that were seen */
-    int64_t at_ns; /* node time at which this was first seen; 0: never. Not the parser's */
+    int64_t done;  /* steps of all passes that were read */
+    int64_t at_ns; /* node time at which this was first read; 0: never. Not the parser's */
 };
 
 struct progress_bar {
@@ -42,8 +42,8 @@ void progress_read_lines(struct progress *progress, const char *text, size_t len
 /* A part of the output was not read: counts from before say nothing of how much was done since. */
 void progress_forget_bars(struct progress *progress);
 
-/* The count to go by: that of the job's lines; else of the bar with the largest total among those that have moved of
- * late and are not full, if there are such. NULL: there is none. */
+/* The count to go by: that of the job's lines. Else it is that of a bar that has moved of late and is not full, if
+ * there is one, with the largest total. NULL: there is none. */
 const struct progress_count *progress_newest(const struct progress *progress);
 
 #endif

@@ -1,5 +1,5 @@
-/* The shepherd's process. One waits for the next job: it is executed and linked, its directory is made, and the job's
- * process is forked into its control group before the job comes. The directory is then renamed to that of the launch.
+/* The shepherd's process. One waits for the next job. Before the job comes, it is executed and linked, its directory is
+ * made, and the job's process is forked into its control group. The directory is then renamed to that of the launch.
  */
 #ifndef CARMA_LAUNCH_SPAWN_SHEPHERD_H
 #define CARMA_LAUNCH_SPAWN_SHEPHERD_H
@@ -26,7 +26,7 @@ void spawn_unprepare(void);
  * killed, as it was stopped, may leave its control group (cgroup_remove_left). */
 void spawn_end(struct launch_begun *begun);
 
-/* The shepherd's side: waits at the socket `fd` for what the daemon knows of control groups, and tells cgroup.c.
+/* The shepherd's side: waits at the socket `fd` for the daemon's knowledge of control groups, and tells cgroup.c.
  * -EPIPE: the daemon has ended. */
 int spawn_await_place(int fd);
 

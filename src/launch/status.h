@@ -31,8 +31,8 @@ int status_write(const char *run_directory, const struct launch_status *status, 
 /* The text of a file; `name` is for messages. Keys that this version does not know are skipped. */
 int status_parse(const char *name, const char *text, size_t length, struct launch_status *status, struct error *err);
 
-/* Copies text of unknown origin to a status message: its first line, control characters as '?', cut to the room
- * there. */
+/* Copies text of unknown origin to a status message: its first line, control characters as '?', cut to the size there.
+ * */
 void status_set_message(struct launch_status *status, const char *text, size_t length);
 
 #endif

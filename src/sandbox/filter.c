@@ -39,7 +39,7 @@ static const struct rule always[] = {
     {SYS_ioprio_set, EPERM}, /* it could leave the lowest class */
     {SYS_setns, EPERM},
     {SYS_unshare, EPERM}, /* in a user namespace of its own it would have rights again */
-    {SYS_clone3, ENOSYS}, /* its flags cannot be seen here; C libraries use clone() then */
+    {SYS_clone3, ENOSYS}, /* its flags cannot be read here; C libraries use clone() then */
 };
 
 static const struct rule where_watched[] = {

@@ -221,7 +221,7 @@ static void execute(const struct inside *inside)
     give_up(inside, REPORT_FAILED, &err);
 }
 
-/* To the parent, who watches by them. */
+/* To the parent, which watches by them. */
 static void hand_over(const struct inside *inside, const struct tree_ends *ends)
 {
     char word;

@@ -8,8 +8,8 @@
 #include "sandbox/request.h"
 #include "sandbox/rights.h"
 
-/* It reports by messages on its socket: REPORT_READY with the two descriptors of struct tree_ends once everything is
- * set up, and one of the others, with a line of text behind the letter. */
+/* It reports by messages on its socket. Once everything is set up comes REPORT_READY, with the two descriptors of
+ * struct tree_ends. Then comes one of the others, with a line of text behind the letter. */
 #define REPORT_READY   'r'
 #define REPORT_ENDED   'e' /* the command, with status 0 */
 #define REPORT_FAILED  'f' /* the command */

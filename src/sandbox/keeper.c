@@ -55,7 +55,7 @@ static int64_t now_ms(void)
     return now.tv_sec * INT64_C(1000) + now.tv_nsec / NS_PER_MS;
 }
 
-/* The first judgement stands: what follows a kill is its consequence. */
+/* The first judgement stands: later ends are consequences of the kill. */
 static void judge(struct keeper *k, enum verdict verdict, int code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 static void judge(struct keeper *k, enum verdict verdict, int code, const char *format, ...)

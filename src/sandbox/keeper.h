@@ -8,7 +8,7 @@
 enum verdict {
     VERDICT_ENDED = 0,   /* the result is all that the command wrote */
     VERDICT_FAILED = 1,  /* err says why, of the command */
-    VERDICT_MISSING = 2, /* err says what a sandbox lacks here; nothing was run */
+    VERDICT_MISSING = 2, /* err names the missing part of a sandbox; nothing was run */
 };
 
 /* Returns when no process is left inside. */

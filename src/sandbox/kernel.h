@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-/* Nothing on these mounts can be written, has a set-user-ID bit that counts, or is a device: on that of `path`, or also
- * on all below it. */
+/* Nothing on these mounts can be written, has a set-user-ID bit that counts, or is a device. They are the mount of
+ * `path`, or also all below it. */
 int kernel_close_mount(const char *path, bool and_below);
 
 /* A copy of the mount at `path` as a descriptor, with all that is mounted below it; or a negative errno. */

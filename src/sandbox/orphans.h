@@ -5,7 +5,7 @@
 /* From now on the descendants whose own parent ends become children of this process. */
 void orphans_adopt(void);
 
-/* Kills all children and what they have started, until none is left; gives up after a minute. */
+/* Kills all children and their children, until none is left; gives up after a minute. */
 void orphans_end(void);
 
 #endif

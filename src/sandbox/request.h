@@ -23,7 +23,7 @@ struct sandbox_request {
     int64_t memory_bytes;  /* of all processes and all files that they write */
     int64_t cores;
     int64_t result_bytes_max;
-    bool bare;          /* the user accepted that it is no sandbox: his command runs as he, and its effects are real */
+    bool bare; /* the user accepted that there is no sandbox: his command runs as he, and its effects are real */
     const char *cgroup; /* directory of a control group (version 2), below which it makes one of its own; NULL: none */
     const char *ssh_agent; /* SSH_AUTH_SOCK of the job; NULL: not set */
     const char *home;      /* HOME of the job; NULL: not set */

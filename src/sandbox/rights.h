@@ -1,5 +1,5 @@
-/* The rights of the sandbox's processes. The process that sets it up has the job's user, and of root's rights only
- * those for mounts and the network; the command has none at all. */
+/* The rights of the sandbox's processes. The process that sets it up runs as the job's user. Of root's rights it has
+ * only those for mounts and the network. The command has none of them. */
 #ifndef CARMA_SANDBOX_RIGHTS_H
 #define CARMA_SANDBOX_RIGHTS_H
 
@@ -23,14 +23,15 @@ void account_release(struct account *account);
 /* As root: becomes the user. In both modes it keeps what setting up needs. */
 int rights_become_user(const struct account *account, bool by_root, struct error *err);
 
-/* Without a sandbox: becomes the user, for good. Refused for root, who would have all rights of the machine. */
+/* Without a sandbox: becomes the user, for good. Refused for root, since the command would have all rights of the
+ * machine. */
 int rights_of_user_alone(const struct account *account, struct error *err);
 
-/* The rights with which the kernel reaches the layers of an overlay: to its work directory, which nobody else may
- * enter, and to keep owners of files that are written. Path names are never looked up with them. */
+/* The rights with which the kernel reaches the layers of an overlay. They are for its work directory, which nobody else
+ * may enter, and for keeping the owners of files that are written. Path names are never looked up with them. */
 int rights_of_layers(bool had, struct error *err);
 
-/* Gives all up for good, for what is executed later, too. */
+/* Gives all up for good, for programs executed later, too. */
 int rights_give_up(struct error *err);
 
 #endif

@@ -44,7 +44,7 @@ static int bind_to(const char *from, const char *target)
     return mount(from, target, NULL, MS_BIND, NULL) < 0 ? -errno : 0;
 }
 
-/* As the original has them; the owner is the user, who could not give it to others. */
+/* As the original has them. The owner is the user, since a user cannot give files to others. */
 static int make_layer(struct tree *tree, int original, char **upper, char **work)
 {
     struct stat st;

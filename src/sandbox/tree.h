@@ -1,6 +1,6 @@
 /* The file tree that the command sees. Each file system of the machine stands in it under an overlay: the files are the
- * same, but sockets and FIFOs are new ones, which nobody outside listens at. (A socket on a mount that is only
- * read-only still connects.) */
+ * same, but sockets and FIFOs are new ones, without a listener outside. (A socket on a mount that is only read-only
+ * still connects.) */
 #ifndef CARMA_SANDBOX_TREE_H
 #define CARMA_SANDBOX_TREE_H
 

@@ -292,7 +292,7 @@ void gpus_init(struct sim *sim)
     sim->touched = xcalloc(sim->gpu_count, sizeof *sim->touched);
     sim->is_touched = xcalloc(sim->gpu_count, sizeof *sim->is_touched);
     for (uint32_t i = 0; i < sim->gpu_count; i++)
-        unsettle(sim, i); /* the core has not seen it yet */
+        unsettle(sim, i); /* the core has no sample of it yet */
 }
 
 void gpus_release(struct sim *sim)

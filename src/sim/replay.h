@@ -19,7 +19,7 @@ struct replay *replay_new(void);
 void replay_free(struct replay *replay);
 
 /* The next stored record. 0, also where decisions differ (see replay_difference); -EPROTO: the core does not take the
- * input, so that the store cannot be of a daemon that ran, or the core is another. */
+ * input. Then the store is not of a daemon that ran, or the core is another. */
 int replay_record(struct replay *replay, uint64_t seq, const struct record *record, struct error *err);
 
 /* After the last record. */

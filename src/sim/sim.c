@@ -184,7 +184,7 @@ static void complete(struct sim *sim, struct sim_run *run)
     sim_job_ended(sim, job, JOB_COMPLETED);
 }
 
-/* As the monitor would tell it: memory that is seen for the first time, or that has grown. */
+/* As the monitor would tell it: memory that is observed for the first time, or that has grown. */
 static void tell_memory(struct sim *sim, const struct sim_run *run, uint32_t side, int64_t *observed_bytes,
                         int64_t bytes)
 {

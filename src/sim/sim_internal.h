@@ -18,7 +18,7 @@ struct sim_run {
     double done_ns;
     double rate;           /* of its solo speed; 0 while it loads */
     enum share_mode share; /* as it was placed */
-    int64_t fence_bytes;   /* the same; -1: none */
+    int64_t fence_bytes;   /* as above; -1: none */
     enum sim_phase phase;
     uint32_t gpu_count;
     struct sim_side {

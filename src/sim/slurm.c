@@ -202,7 +202,7 @@ static bool begins_before(const struct slurm *slurm, size_t a, size_t b)
     return first != second ? first < second : a < b;
 }
 
-/* Puts the job into the heap of the delayed, whose place `at` is empty. */
+/* Puts the job into the heap of the delayed. Its place `at` is empty. */
 static void put_delayed(struct slurm *slurm, size_t at, size_t job)
 {
     for (; at > 0 && begins_before(slurm, job, slurm->delayed[(at - 1) / 2]); at = (at - 1) / 2)
@@ -324,7 +324,7 @@ void slurm_refused(struct slurm *slurm, size_t job, int64_t now_ns)
 
 /* ---- The passes ---- */
 
-/* Whether this pass has found that nothing has room for as much. */
+/* Whether this pass has found that nothing can hold as much. */
 static bool known_to_fail(const struct slurm *slurm, const struct task *task)
 {
     const struct counts counts = {{task->ask.counts[0], task->ask.counts[1], task->ask.counts[2]}};

@@ -1,13 +1,13 @@
-/* A model of Slurm's side of the two-level scheme, for one partition of equal nodes: a queue in the order of
+/* A model of Slurm's side of the two-level scheme, for one partition of equal nodes. It has a queue in the order of
  * submission, and a count of GRES for each node. Slurm sees no GPU.
  *
  * Two passes, as Slurm 22.05 has them. The main one starts jobs from the head of the queue until one fits no node's
- * counts. Every 30 s sched/backfill looks at up to 500 jobs: at the first of them that fits nowhere, it keeps for it
- * the node that can take it soonest, by the limits of the jobs there. Behind that one, jobs start which do not delay
- * it. A job gets the first node, in the order of numbers, that has the counts (select/cons_tres with equal weights).
+ * counts. Every 30 s sched/backfill looks at up to 500 jobs. For the first of them that fits nowhere it keeps the node
+ * that can take it soonest, by the limits of the jobs there. Behind that one, jobs start which do not delay it. A job
+ * gets the first node, in the order of numbers, that has the counts (select/cons_tres with equal weights).
  *
- * A job that the node refused keeps its counts for 5 s: until its step has failed, its epilog has run and slurmctld has
- * requeued it. It keeps its place, and waits: 5 s, then twice as long each time, at most 5 minutes. A node that refused
+ * A job that the node refused keeps its counts for 5 s. In that time its step fails, its epilog runs and slurmctld
+ * requeues it. It keeps its place, and waits: 5 s, then twice as long each time, at most 5 minutes. A node that refused
  * it three times is excluded for it, until all nodes are. Pure. */
 #ifndef CARMA_SIM_SLURM_H
 #define CARMA_SIM_SLURM_H

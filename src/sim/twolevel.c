@@ -1,5 +1,5 @@
-/* Slurm above one core for each node: it counts GRES, chooses the node and starts a job there; the node's core places
- * it at once or refuses it (gate = memory: SM activity and slowdown only rank the GPUs that have the memory). */
+/* Slurm above one core for each node. Slurm counts GRES, chooses the node and starts a job there. The node's core
+ * places it at once or refuses it (gate = memory: SM activity and slowdown only rank the GPUs that have the memory). */
 #include "base/memory.h"
 #include "base/units.h"
 #include "core/crash.h"
@@ -88,7 +88,7 @@ void twolevel_ended(struct sim *sim, size_t job)
     slurm_ended(sim->slurm, job);
 }
 
-/* The node's core says what the job needs at least; the rest is Slurm's. */
+/* The node's core says the job's least need; the rest is Slurm's. */
 void twolevel_crashed(struct sim *sim, size_t job, uint32_t core)
 {
     const struct job *crashed = core_find_job(sim->cores[core], job + 1);

@@ -1,5 +1,5 @@
-/* Workload traces: jobs, when they arrive, how many GPUs they take and for how long. Our own format and the foreign
- * ones that are read as they were published: docs/formats/trace.md. */
+/* Workload traces: jobs, when they arrive, how many GPUs they take and for how long. Our own format and the published
+ * ones that are read as they are: docs/formats/trace.md. */
 #ifndef CARMA_TRACE_TRACE_H
 #define CARMA_TRACE_TRACE_H
 

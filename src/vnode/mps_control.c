@@ -1,5 +1,5 @@
 /* A virtual nvidia-cuda-mps-control, for virtual nodes (docs/mps.md): its daemon, and the program that talks to it. It
- * answers as NVIDIA's of the driver that the node claims to have (tests/golden/mps). */
+ * answers as NVIDIA's program of the driver that the node's profile names (tests/golden/mps). */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -28,7 +28,7 @@ struct mps_daemon {
     pid_t server; /* our child: it has a pid in the lists, and hears of faults (vnode/domain.c) */
     int faults;   /* a byte from it for each */
     uid_t server_uid;
-    int64_t since_ms; /* of the state; in FAULT: when the last that failed was seen */
+    int64_t since_ms; /* of the state; in FAULT: when the last that failed was observed */
     double thread_percentage;
     char pinned_limit[NODE_MAX_GPUS][16];
     int priority; /* of clients */
@@ -40,7 +40,7 @@ struct mps_daemon {
 int mps_daemon_open(struct mps_daemon *daemon, const char *pipe_directory, struct error *err);
 void mps_daemon_close(struct mps_daemon *daemon); /* and ends the server */
 
-/* Events until now: clients come, fail and go, a server becomes ready, fails, recovers, or makes room. */
+/* Events until now: clients come, fail and go, a server becomes ready, fails, recovers, or ends for another. */
 void mps_daemon_advance(struct mps_daemon *daemon, int64_t now_ms);
 
 /* -EEXIST: there is one; -EPERM: of another user, which only root's daemon can start. */

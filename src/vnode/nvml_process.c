@@ -94,7 +94,7 @@ static int list(struct nvml_device *device, enum nvml_process_mode mode, unsigne
 }
 
 /* The _v3 functions. Some drivers of the 535 series wrote the larger layout of the detail list here, into the caller's
- * smaller structures. This writes as much of it as fits, so that a caller with room for few is not overrun. */
+ * smaller structures. This writes as much of it as fits, so that a caller with a small array is not overrun. */
 static int list_v3(struct nvml_device *device, enum nvml_process_mode mode, unsigned int *count,
                    struct nvml_process_info *infos)
 {

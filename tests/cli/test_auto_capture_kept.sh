@@ -74,7 +74,7 @@ captured 'train.py, 5 s' python3 train.py data train.py
 rmdir torch-2.9.dist-info
 captured 'train.py, 5 s' python3 train.py data train.py
 
-# A FIFO or a link in the place of a file keeps nobody waiting; what the user cannot read is not read for him.
+# A FIFO or a link in the place of a file keeps nobody waiting; a file that the user cannot read is not read for him.
 rm data
 mkfifo data
 captured 'train.py, 5 s' python3 train.py data train.py

@@ -266,7 +266,7 @@ if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
     found 'MiB free' 'make room' 'Read-only file system'
 fi
 
-# The sandbox of automatic captures: this machine's, which may have one or not, and what the program says.
+# The sandbox of automatic captures: this machine's, which may have one or not, and the program's answer.
 run doctor --config carma.conf --json
 python3 -c 'import json, sys
 marks = [check["mark"] for check in json.load(open(sys.argv[1]))["checks"] if check["check"] == "auto capture"]

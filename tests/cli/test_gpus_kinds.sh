@@ -41,7 +41,7 @@ where = {job["placements"][0]["uuid"][:3]: job["modelled_energy_mj"] for job in 
 assert set(where) == {"MIG", "GPU"}, where
 assert all(job["modelled_energy_mj"] > 100000 for job in jobs), jobs
 on_instances = [job["modelled_energy_mj"] for job in jobs if job["placements"][0]["uuid"].startswith("MIG")]
-# The jobs keep as many SMs busy; what differs is the instance's part of the idle power.
+# The jobs keep as many SMs busy; only the instance's part of the idle power differs.
 assert 2 * max(on_instances) > 3 * min(on_instances), "half of the GPU and an eighth are the same: %s" % on_instances
 PYTHON
 stop_daemon

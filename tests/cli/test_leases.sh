@@ -24,7 +24,7 @@ if [ "$(id -u)" -ne 0 ]; then
     exit 77
 fi
 
-# The same key gives the same lease, and what a job of carma would find in its environment.
+# The same key gives the same lease, and the environment that a job of carma would have.
 lease 100 0 12
 expect 201 "a lease"
 first=$id

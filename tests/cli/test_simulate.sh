@@ -234,7 +234,7 @@ expect_error 2 "by --policy or --compare" simulate --trace four.csv --policy car
 expect_error 2 "say so by --share" simulate --trace four.csv --set share=mps
 expect_error 2 "share 'mps:user'" simulate --trace four.csv --share mps:user
 expect_error 1 "store.db" simulate --replay "$T"
-# A cluster: the schemes of who places jobs. The same seeds give the same bytes.
+# A cluster: the schemes that place jobs. The same seeds give the same bytes.
 run simulate --trace thesis_90.csv --nodes 2x2 --seeds 2 --jitter 0.03 --estimator recorded:gpumemnet
 expect_status 0
 expect_golden simulate-cluster.txt

@@ -1,4 +1,4 @@
-"""For tests of carma-sandbox: runs commands in it as a user, and looks at what they have changed outside.
+"""For tests of carma-sandbox: runs commands in it as a user, and looks for their changes outside.
 
 Where the test runs as root, each test is done by root for another user, and by that user alone. A user's test is done
 by himself."""

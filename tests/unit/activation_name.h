@@ -1,4 +1,4 @@
-/* Activations as words, in what tests read and print. */
+/* Activations as words, for tests to read and print. */
 #ifndef CARMA_TESTS_ACTIVATION_NAME_H
 #define CARMA_TESTS_ACTIVATION_NAME_H
 

@@ -214,7 +214,7 @@ static void test_a_bad_pair_is_forgotten(void **state)
     assert_true(runs(f, job));
 }
 
-/* Of three, what two of them did to each other is the least that is to be expected. */
+/* Of three, the effect of two on each other is the least that is to be expected. */
 static void test_a_bad_pair_in_larger_company(void **state)
 {
     struct fixture *f = *state;
@@ -312,7 +312,7 @@ static void test_activity_is_not_exact(void **state)
     assert_false(slowdown_predict(f->core, core_gpu(f->core, 0), NULL).measured);
 }
 
-/* The records say as much as a snapshot of what they made. */
+/* The records say as much as a snapshot of the state that they made. */
 static void test_it_is_kept(void **state)
 {
     struct fixture *f = *state;

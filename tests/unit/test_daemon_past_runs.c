@@ -1,4 +1,4 @@
-/* Run times by workload, and estimates of SM activity corrected by what runs showed. */
+/* Run times by workload, and estimates of SM activity corrected by observed runs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

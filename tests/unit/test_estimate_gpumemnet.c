@@ -228,7 +228,7 @@ static void inputs_are_tuples_of_some_layers(void **state)
     assert_true(fabs(input.features[GPUMEMNET_SIN] - sin(2 * M_PI * 3 / 11)) < 1e-6);
 }
 
-/* Attention is its two linear layers, or what a summary shows of its parts; all activations count as the data's. */
+/* Attention is its two linear layers, or its parts in the summary; all activations count as the data's. */
 static void transformers_are_taken_as_their_linear_layers(void **state)
 {
     CLEANUP(layer_list_release) struct layer_list list = {0};

@@ -36,7 +36,7 @@ static char *golden(const char *name, size_t *length)
     return text;
 }
 
-/* The file in pieces of this size, as an output that grows is read: what is not done with comes again. */
+/* The file in pieces of this size, as an output that grows is read: the unread rest comes again. */
 static void read_golden(struct progress *progress, const char *name, size_t piece)
 {
     size_t length, done = 0, end = 0;

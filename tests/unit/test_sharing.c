@@ -356,8 +356,7 @@ static void test_a_server_of_a_gpu_is_forgotten_where_there_are_none(void **stat
     assert_int_equal(core_gpu(f->core, 0)->server, 0);
 }
 
-/* A client of its user's server, which is on several GPUs, is not one of the server that a later job has on one of
- * them. */
+/* A client of its user's server on several GPUs is not a client of the server that a later job has on one of them. */
 static void test_a_server_of_a_gpu_ends_beside_a_client_of_the_users(void **state)
 {
     struct fixture *f = *state;

@@ -314,7 +314,7 @@ static void test_bad_batch(void **state)
     assert_int_equal(reopen_and_load().specs, 2);
 }
 
-/* A statement that fails ends no transaction by itself: what came before it is taken back. */
+/* A statement that fails ends no transaction by itself: the statements before it are taken back. */
 static void test_part_of_a_batch(void **state)
 {
     struct store *store = open_store();

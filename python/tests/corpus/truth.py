@@ -1,5 +1,5 @@
-"""A run of the corpus's scripts on the CPU, as the truth: PyTorch's own allocator says what it gave and took back. Run as
-`truth.py OUT STEPS SCRIPT ARGUMENT...` it trains that many steps and writes the events of the last one: a line a
+"""A run of the corpus's scripts on the CPU, as the truth: PyTorch's own allocator says what it gave and took back. Run
+as `truth.py OUT STEPS SCRIPT ARGUMENT...` it trains that many steps. It writes the events of the last one: each line a
 number of bytes, negative where they are given back."""
 
 import difflib
@@ -113,8 +113,8 @@ def _recorded(path):
 
 
 def compare(entry, folder, run):
-    """Of a step: the share of the CPU's bytes that the capture has in the same order, and the error of its peak; as
-    texts, "" where the script does not run here on the CPU."""
+    """Two texts of a step: the share of the CPU's bytes that the capture has in the same order, and the error of its
+    peak. Both are "" where the script does not run here on the CPU."""
     out = pathlib.Path(folder, "truth")
     done = run([sys.executable, "-B", pathlib.Path(__file__), out, str(STEPS),
                 pathlib.Path(__file__).parent / f"{entry.name}.py", *entry.arguments], entry, folder)  # fmt: skip

@@ -1,4 +1,4 @@
-/* Programs that run side by side, each for a limited time, with limited output: a view of many nodes waits for none of
+/* Programs that run side by side, each for a limited time, with limited output. A view of many nodes waits for none of
  * them longer than for its time-out. By poll(2): libuv would lengthen each start of the daily commands. */
 #ifndef CARMA_CLI_CLUSTER_CHILDREN_H
 #define CARMA_CLI_CLUSTER_CHILDREN_H
@@ -9,7 +9,7 @@
 
 #include "base/strbuf.h"
 
-#define CHILD_OUT_LIMIT    ((size_t)8 << 20) /* a node's thousands of jobs; more is no answer of carma's */
+#define CHILD_OUT_LIMIT    ((size_t)8 << 20) /* a node's thousands of jobs; carma does not answer more */
 #define CHILD_ERRORS_LIMIT ((size_t)4 << 10)
 #define CHILDREN_AT_ONCE   128
 

@@ -35,8 +35,8 @@ error_t cluster_parse(int key, char *arg, const struct argp_state *state, struct
 
 /* Runs each command (its words behind `carma`, the last NULL; they have to print JSON) on each node. *reply becomes
  * {"nodes": [{"name": N, "error": why} or {"name": N, and the members of the answers}]}, in the order of the list.
- * `beside` (may be NULL), a program of Slurm's, runs meanwhile. A node that fails is no error; -errno where the nodes
- * are not known. */
+ * `beside` (may be NULL), a program of Slurm's, runs meanwhile. A node that fails is not an error of the call; -errno
+ * where the nodes are not known. */
 int cluster_ask(const struct cluster *cluster, const char *const *const *commands, size_t count, struct child *beside,
                 json_t **reply, struct error *err);
 

@@ -7,9 +7,9 @@
 
 #define FOREIGN_TEXT_LIMIT 500 /* bytes of a string; the rest is cut off */
 
-/* NULL: the text is not one JSON object. Its numbers are cut to ranges in which sums of thousands of them cannot
- * overflow: times and energies (_ns, _ms, _mj) to 2^61, all others to 2^43. Its strings may hold control characters:
- * they are for term_escape or for JSON that is ASCII. */
+/* NULL: the text is not one JSON object. Its numbers are cut, so that sums of thousands of them cannot overflow. Times
+ * and energies (_ns, _ms, _mj) are cut to 2^61, all others to 2^43. Its strings may hold control characters: they are
+ * for term_escape or for JSON that is ASCII. */
 json_t *foreign_json(const char *text, size_t length);
 
 /* The last line that says something, printable, at most FOREIGN_TEXT_LIMIT bytes; owned by the caller. NULL: there is

@@ -14,7 +14,7 @@ const char *const slurm_waiting_argv[] = {
 };
 enum { JOB, NODES, SUBMITTED, USER, GRES, REASON, NAME, FIELDS };
 
-/* Of bytes that are no UTF-8, their escapes. */
+/* Bytes that are not UTF-8 become their escapes. */
 static json_t *text_of(const char *text)
 {
     json_t *json = json_string(text);

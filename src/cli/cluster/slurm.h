@@ -18,7 +18,8 @@ json_t *slurm_waiting(const struct child *squeue, int64_t timeout_ms);
 /* The GPUs and jobs of all nodes, as cluster_ask, with "slurm" as above where there is one. */
 int cluster_ask_all(const struct cluster *cluster, json_t **reply, struct error *err);
 
-/* Why such a job waits, and what for: "Resources (gres:gpumem:5G on 2 nodes)"; owned by the caller, not escaped. */
+/* Why such a job waits, and for which resources: "Resources (gres:gpumem:5G on 2 nodes)"; owned by the caller, not
+ * escaped. */
 char *slurm_why(const json_t *job);
 
 #endif

@@ -1,4 +1,4 @@
-/* The daemon's state directory: its owner, its file system, its room, and whether the store can be read. */
+/* The daemon's state directory: its owner, its file system, its free space, and whether the store can be read. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pwd.h>

@@ -30,7 +30,7 @@ struct estimate_input {
     struct summary summary; /* where has_summary */
     struct capture capture; /* where has_capture */
     bool has_summary, has_capture;
-    bool configured;                /* the capture is no recording: it was made of a model's config.json */
+    bool configured;                /* the capture was not recorded: it was made of a model's config.json */
     struct transformer transformer; /* where configured */
     struct method method;
     char *from; /* owned: the file it used; NULL: only declared facts */

@@ -96,7 +96,7 @@ static enum term_style activity_style(int64_t permille)
     return permille >= 800 ? STYLE_RED : permille >= 400 ? STYLE_YELLOW : permille > 0 ? STYLE_GREEN : STYLE_DIM;
 }
 
-/* "A100-SXM4-40GB": the maker's name would only take room. */
+/* "A100-SXM4-40GB": the maker's name would only take space. */
 static char *short_name(const json_t *gpu)
 {
     const char *name = answer_text(gpu, "name");
@@ -238,7 +238,7 @@ static void add_watch_row(struct table *table, const json_t *gpu)
     jobs_cell(table, gpu);
 }
 
-/* ---- Below the table: facts that its cells have no room for ---- */
+/* ---- Below the table: facts that do not fit into its cells ---- */
 
 static void print_unmanaged(const json_t *gpu)
 {

@@ -48,7 +48,7 @@ static json_t *make_request(const struct submit_command *submit)
     return specs ? json_pack("{s:o, s:s*}", "jobs", specs, "request_id", submit->no_retry ? NULL : id) : NULL;
 }
 
-/* The daemon's doubts about the model; on stderr, as the job was accepted all the same. */
+/* The daemon's doubts about the model. They go to stderr, because the job was accepted. */
 static void warn_of(const char *name, const json_t *estimate)
 {
     const json_t *warnings = json_object_get(estimate, "warnings");

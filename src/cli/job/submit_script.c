@@ -137,7 +137,7 @@ static int find_options(struct found *found, const char *marker, const char *pat
     return rc;
 }
 
-/* On stderr, as the script is accepted all the same. */
+/* On stderr, because the script is accepted. */
 static void warn_of_ignored(const char *path, const struct spec_strings *ignored)
 {
     CLEANUP(strbuf_release) struct strbuf list = {0};

@@ -18,7 +18,7 @@ struct play_item {
     char *output;    /* path of its output file: no other job has it */
     uint64_t id;     /* 0: not submitted yet */
     int64_t crashes; /* as last seen */
-    bool running;    /* as last seen: it has GPUs */
+    bool running;    /* as last observed: it has GPUs */
     bool listed;     /* in the latest list of unfinished jobs */
     json_t *ended;   /* owned: the job as the daemon shows it once it has ended; NULL until then */
 };

@@ -63,7 +63,8 @@ static const struct argp_option options[] = {
      2},
     {"compare", KEY_COMPARE, "P1,P2,...", 0, "these policies in one table, with the change against the first", 2},
     {"scheme", KEY_SCHEME, "S1,S2,...", 0,
-     "with --nodes: who places jobs. global (one carma that sees all GPUs), or Slurm's count for each node, then the "
+     "with --nodes: the scheme that places jobs. global (one carma that sees all GPUs), or Slurm's count for each "
+     "node, then the "
      "node's carma: gpumem, gpubig (and gpubig), gpusm (and gpusm) (default: all four)",
      2},
     {"set", KEY_SET, "KEY=VALUE", 0, "a setting of carmad, on top of each policy's own (carmad --settings lists them)",

@@ -73,7 +73,7 @@ static void add_slurm(struct top_picture *picture, const json_t *slurm)
     int64_t now_ns = nodetime_now_ns();
     size_t i;
 
-    if (answer_text(slurm, "error")) /* in the place of what it does not say */
+    if (answer_text(slurm, "error")) /* in the place of missing values */
         json_array_append_new(jobs, json_pack("{s:s, s:s, s:{s:s}, s:I}", "name", "squeue", "state", "QUEUED", "reason",
                                               "text", answer_text(slurm, "error"), "submitted_ns", (json_int_t)now_ns));
     json_array_foreach (json_object_get(slurm, "waiting"), i, job) {

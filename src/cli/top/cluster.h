@@ -5,7 +5,7 @@
 #include "cli/cluster/cluster.h"
 #include "cli/top/model.h"
 
-/* As the answers of one daemon would be, each GPU and job with its "node"; a node that does not answer is a row of the
+/* As the answers of one daemon would be, each GPU and job with its "node". A node that does not answer is a row of the
  * GPUs with its "error". -errno where the nodes are not known. */
 int top_cluster_picture(const struct cluster *cluster, struct top_picture *picture, struct error *err);
 

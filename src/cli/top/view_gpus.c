@@ -24,7 +24,7 @@ static const char *source_of(const json_t *gpu)
     return !source || strcmp(source, "none") == 0 ? "-" : strcmp(source, "utilization") == 0 ? "util" : source;
 }
 
-/* The maker's name would only take room, and of an instance the name of the whole GPU. */
+/* The maker's name would only take space; so would the whole GPU's name for an instance. */
 static const char *short_name(const json_t *gpu, bool instance)
 {
     const char *name = answer_text(gpu, "name"), *profile = name && instance ? strstr(name, "MIG ") : NULL;

@@ -1,11 +1,11 @@
-/* Workloads of one program: its runs with other arguments. Where three of them or more needed the same, as far as the
- * bins of the distribution tell (two neighbours at most), their arguments do not matter to memory. Their need
- * then says more of a job of unknown need than that of all other workloads of the node. Others are not gone by: a
- * request that is lowered for two runs, or for runs that differ, runs jobs out of memory (docs/estimation.md).
+/* Workloads of one program: its runs with other arguments. Where three of them or more needed equal memory, their
+ * arguments do not matter to it. Equal is the same bin of the distribution, or its neighbour. Their need then says more
+ * of a job of unknown need than that of all other workloads of the node. Others are not gone by: a request that is
+ * lowered for two runs, or for runs that differ, runs jobs out of memory (docs/estimation.md).
  *
- * The program is the part of a workload's name before ':'. Its distribution is a Pólya urn: the node's distribution
- * (prior.h) counts as much as one workload of the program, and each of these counts with the memory of its first
- * completed run. Half of each counts as twice that memory: the next argument may matter. */
+ * The program is the part of a workload's name before ':'. Its distribution is a Pólya urn. The node's distribution
+ * (prior.h) counts as much as one workload of the program. Each workload counts with the memory of its first completed
+ * run. Half of each counts as twice that memory: the next argument may matter. */
 #ifndef CARMA_CORE_KIN_H
 #define CARMA_CORE_KIN_H
 
@@ -35,8 +35,8 @@ void kin_completed(struct core *core, const struct profile *profile, int64_t byt
 /* The distribution of the node, the configuration or the largest GPU is another. True: a likely need is, too. */
 bool kins_refresh(struct core *core);
 
-/* The likely need of a job of unknown need, by its program where its arguments do not matter; the careful one is the
- * node's in any case: the next argument may be the one that does. */
+/* The likely need of a job of unknown need: its program's, where the arguments do not matter. The careful need is the
+ * node's in any case, because the next argument may matter. */
 int64_t kin_likely_bytes(const struct core *core, const struct job *job);
 int64_t kin_careful_bytes(const struct core *core, const struct job *job);
 

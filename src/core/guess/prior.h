@@ -7,10 +7,10 @@
  * no larger one: such a job could not run here.
  *
  * A job of unknown need requests the quantile `prior_quantile`. It may use more or less than that:
- *   - by MPS it may use all unreserved memory of its GPU, up to the careful quantile: its fence (core/fence.h). A job
- * that needs more runs itself out of memory, at no charge, and its need is then known
+ *   - by MPS it may use all unreserved memory of its GPU, up to the careful quantile, its fence (core/fence.h). A job
+ *     that needs more runs itself out of memory. That is not charged, and its need is then known
  *   - without a fence it starts beside others only where the careful quantile is free
- *   - where it started, nobody follows until its memory was seen and has settled */
+ *   - where it started, nobody follows until its memory was observed and has settled */
 #ifndef CARMA_CORE_PRIOR_H
 #define CARMA_CORE_PRIOR_H
 
@@ -43,7 +43,7 @@ void prior_refresh(struct core *core);
 /* A run of the job has completed, with so much memory on a GPU: before the workload learns of it. */
 void prior_completed(struct core *core, const struct job *job, int64_t bytes);
 
-/* Bins that a workload on a GPU of this size can be in, the bin of a need, and the quantile of needs with such weights.
+/* The number of bins for workloads on a GPU of this size; the bin of a need; the quantile of needs with such weights.
  */
 uint32_t prior_bins(int64_t largest_bytes);
 uint32_t prior_bin(int64_t bytes);

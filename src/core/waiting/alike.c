@@ -41,7 +41,7 @@ static struct alike *merged(struct alike *first, struct alike *second)
     return second;
 }
 
-/* Parts a tree in what is before the place, and the rest. */
+/* Parts a tree in the jobs before the place, and the rest. */
 static void part(struct alike *tree, uint64_t place, struct alike **before, struct alike **rest)
 {
     if (!tree) {
@@ -198,7 +198,7 @@ static struct alike *find_or_add(struct core *core, const struct job *job)
     struct alike *alike;
     struct alike_key key;
 
-    memset(&key, 0, sizeof key); /* hashed with what is between its members */
+    memset(&key, 0, sizeof key); /* hashed with the bytes between its members */
     key.wants = job->wants;
     key.profile = job->profile;
     key.job = job->placed_ns ? job->id : 0;

@@ -3,8 +3,8 @@
  * alone.
  *
  * There is a tree of them for each number of GPUs, in the order of the first jobs' places. Each branch knows the least
- * that anything in it needs. So a search for jobs for which there may be room passes over all others, however long the
- * queue. Retry jobs, which are few, stand in no tree. */
+ * that anything in it needs. So a search for jobs that may fit passes over all others, however long the queue. Retry
+ * jobs, which are few, stand in no tree. */
 #ifndef CARMA_CORE_ALIKE_H
 #define CARMA_CORE_ALIKE_H
 
@@ -88,8 +88,8 @@ void alike_all_changed(struct core *core);
 /* The distribution of needs has: the same of jobs of unknown need. */
 void alike_guesses_changed(struct core *core);
 
-/* Which of them a search stops at: those for which one of the rooms may do, those that are unexamined, and those
- * submitted no later than `submitted_ns`. */
+/* A search stops at those that one of the rooms may hold, those that are unexamined, and those submitted no later than
+ * `submitted_ns`. */
 struct search {
     const struct room *rooms;
     uint32_t count;

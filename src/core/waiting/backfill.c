@@ -5,8 +5,8 @@
 
 /* ---- Jobs that have waited too long ---- */
 
-/* The GPUs that are likely to have room for the job first: those with the most free memory. False when the node has too
- * few that could ever take it. */
+/* The GPUs that are likely to have enough memory for the job first: those with the most free memory. False when the
+ * node has too few that could ever take it. */
 static bool choose_reserved(const struct core *core, const struct job *job, struct record_reserved *reserved)
 {
     const struct gpu *chosen[RECORD_MAX_GPUS];
@@ -100,7 +100,7 @@ struct pass {
     bool moved;                    /* a limit may keep others now than at its beginning */
     struct room rooms[ROOMS_MOST]; /* of the GPUs that have opened: none of them within another */
     struct search search;          /* for jobs that may have become placeable */
-    bool knows_most;               /* what jobs of several GPUs find (alikes_of_width.most) */
+    bool knows_most;               /* the most that jobs of several GPUs find (alikes_of_width.most) */
 };
 
 static const struct room none = {.bytes = -1, .activity_permille = -1};
@@ -151,8 +151,8 @@ static void add_room(struct pass *pass, const struct room *room)
     pass->search.count = kept + 1;
 }
 
-/* The room that a job of several GPUs may find on each of them: so much memory have that many GPUs at least, and so
- * much of the SMs. */
+/* The memory and the part of the SMs that a job of several GPUs may find on each of them: at least that many GPUs have
+ * as much. */
 static void find_most(struct core *core, struct alikes_of_width *width)
 {
     struct room best[RECORD_MAX_GPUS]; /* in each respect, descending */
@@ -236,7 +236,7 @@ static bool look_at_waiting(struct pass *pass, const struct job *head, uint64_t 
         if (place > stop || !core_decision_due(core, pass->now_ns))
             return false;
         if (user_is_limited(core, job, NULL))
-            alike_set_examined(core, alike, 0); /* not even where it would find room */
+            alike_set_examined(core, alike, 0); /* not even where it would fit */
         else if (job != head && !look(pass, job))
             return false;
     }

@@ -1,8 +1,8 @@
-/* Ended jobs tell of the next ones: how long runs of a workload took, and by how much the estimates of SM activity
- * were off, by model and family. In memory, filled from the accounting when the daemon starts.
+/* Ended jobs tell of the next ones. They tell how long runs of a workload took, and the errors of the estimates of SM
+ * activity, by model and family. In memory, filled from the accounting when the daemon starts.
  *
- * A model is the family of networks and the bytes of its parameters (estimate/estimate.h): another batch size, another
- * directory or another user is the same model. */
+ * A model is the family of networks and the bytes of its parameters (estimate/estimate.h). Another batch size,
+ * directory or user does not make it another model. */
 #ifndef CARMA_DAEMON_ACCOUNT_PAST_RUNS_H
 #define CARMA_DAEMON_ACCOUNT_PAST_RUNS_H
 
@@ -28,7 +28,7 @@ int past_runs_load(struct past_runs *runs, const char *directory, struct error *
 /* A job has ended. Only completed ones count. */
 void past_runs_end(struct past_runs *runs, const struct store_history *row);
 
-/* Corrects the estimate's SM activity by what was observed (estimate/shrinkage.h). */
+/* Corrects the estimate's SM activity by observed runs (estimate/shrinkage.h). */
 void past_runs_correct(const struct past_runs *runs, struct job_estimate *estimate);
 
 /* {"runs", "median_ns", "low_ns", "high_ns"}: the completed runs that are kept; of their times the median, and the

@@ -11,7 +11,7 @@
 
 const char *capture_outcome_name(uint32_t outcome); /* "estimated", ... */
 
-/* Finds out, beside the loop, whether the sandbox can be had; where not, the log says why, and only those are captured
+/* Finds out, beside the loop, whether the sandbox can be had. Where not, the log says why, and carma captures only jobs
  * that ask for it. */
 struct captures *captures_new(struct daemon *daemon);
 void captures_free(struct captures *captures); /* ends those that run; run the loop until all is freed */

@@ -14,7 +14,7 @@
 #include "base/error.h"
 
 #define KEPT_AGE_S         (30 * 24 * 3600)
-#define KEPT_FAILURE_AGE_S 1800 /* what it lacked may be there by then: a data set, memory */
+#define KEPT_FAILURE_AGE_S 1800 /* the missing thing may be there by then: a data set, memory */
 #define KEPT_MOST          100  /* of a user */
 #define KEPT_BYTES         (32 << 20)
 

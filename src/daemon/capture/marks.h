@@ -2,7 +2,7 @@
  * used again where all digests are as they were (docs/automatic-capture.md).
  *
  * The daemon never opens these files: their paths are a user's words. A shell in the sandbox prints the digests as that
- * user, who can so deceive nobody but himself. */
+ * user, so that he can deceive nobody but himself. */
 #ifndef CARMA_DAEMON_CAPTURE_MARKS_H
 #define CARMA_DAEMON_CAPTURE_MARKS_H
 
@@ -20,8 +20,8 @@ json_t *marks_of_answer(const json_t *header);
 
 const char *marks_path(const json_t *marks, size_t i);
 
-/* For `sh -c`: prints a line for each path, the SHA-256 of its first 4 MiB; of a directory that of the names of the
- * packages installed there, sorted; "-" where there is neither. */
+/* For `sh -c`: prints a line for each path. It is the SHA-256 of the file's first 4 MiB, or of the sorted names of the
+ * packages installed in the directory; "-" where there is neither. */
 const char *look_script(void);
 
 /* The same paths with the digests that it printed; NULL: it did not print them all. */

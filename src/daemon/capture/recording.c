@@ -32,7 +32,7 @@ struct recording {
     json_t *words; /* owned: marks of the command's words; with digests once they were looked at */
     bool looked;
     /* A thread's input and result. */
-    struct job_spec spec; /* what an estimate needs of it: owned */
+    struct job_spec spec; /* the part that an estimate needs: owned */
     const struct estimator *estimator;
     struct machine_profile profile;
     int32_t quantile_permille;

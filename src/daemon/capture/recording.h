@@ -18,8 +18,8 @@ enum capture_outcome {
 struct recording;
 
 /* `fresh`: nobody has to look whether a kept one still holds. `ended` is called once on the loop, after this has
- * returned; the recording is freed then. The program is borrowed until then, and so is `missing`: why there is no
- * sandbox, which the user accepts; NULL: there is one. */
+ * returned; the recording is freed then. The program is borrowed until then. So is `missing`: the reason, accepted by
+ * the user, why there is no sandbox; NULL: there is one. */
 struct recording *recording_new(struct daemon *daemon, char *program, const char *missing, const struct job_view *view,
                                 uint64_t key, bool fresh, void (*ended)(uint32_t outcome, void *user), void *user);
 

@@ -1,5 +1,5 @@
-/* Leases: GPUs for processes that somebody else starts, Slurm, whose plugin asks for them (docs/formats/http.md). A
- * lease is a job of the core. Its key is (cluster, job, restart, node): whoever asks again gets the same lease.
+/* Leases: GPUs for processes that Slurm starts. Its plugin asks for them (docs/formats/http.md). A lease is a job of
+ * the core. Its key is (cluster, job, restart, node): whoever asks again gets the same lease.
  *
  * Only uid 0 on the Unix socket may ask: a lease names a user, and the kernel vouches for nobody but the caller. */
 #ifndef CARMA_DAEMON_LEASE_LEASES_H
@@ -19,7 +19,7 @@ void leases_handle(struct leases *leases, struct http_request *request, const ch
 /* Largest requests that fit now: of any local user. */
 void leases_get_capacity(struct leases *leases, struct http_request *request);
 
-/* Answers those whose leases have come to what they wait for. Called at the end of each turn. */
+/* Answers the requests whose leases have come to the awaited state. Called at the end of each turn. */
 void leases_look(struct leases *leases);
 
 #endif

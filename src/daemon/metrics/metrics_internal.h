@@ -14,14 +14,14 @@
 /* A metric's subject, which decides its labels. */
 enum metric_of {
     METRIC_OF_NODE,     /* one sample */
-    METRIC_OF_BUILD,    /* the same, with the version */
+    METRIC_OF_BUILD,    /* as above, with the version */
     METRIC_OF_STATE,    /* each state in which a job has not ended */
     METRIC_OF_DECISION, /* each kind of decision */
     METRIC_OF_GPU,      /* each GPU and MIG instance; one in MIG mode, too */
-    METRIC_OF_KIND,     /* the same, with its name and kind */
-    METRIC_OF_SOURCE,   /* the same, with where the figure is from */
+    METRIC_OF_KIND,     /* as above, with its name and kind */
+    METRIC_OF_SOURCE,   /* as above, with the source of the figure */
     METRIC_OF_JOB,      /* each job that has GPUs */
-    METRIC_OF_NAME,     /* the same, with its description */
+    METRIC_OF_NAME,     /* as above, with its description */
     METRIC_OF_SHARE,    /* each job on each of its GPUs */
     METRIC_OF_STRAY,    /* each process of a job on a GPU that this was not given */
     METRIC_OF_END,      /* each state in which a job can have ended */

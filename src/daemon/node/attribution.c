@@ -60,7 +60,7 @@ void attributor_begin(struct attributor *attributor)
     attributor->reading++;
 }
 
-/* A process that ends stays listed for a moment after it has left /proc: its owner is then still the same. */
+/* A process that ends stays listed for a moment after it has left /proc. It keeps its owner for that time. */
 static struct seen_process *look_at(struct attributor *attributor, int32_t pid)
 {
     struct seen_process *process;
@@ -84,7 +84,7 @@ static struct seen_process *look_at(struct attributor *attributor, int32_t pid)
     return process;
 }
 
-/* Listed again, though nobody here has its pid: it has not just ended, but cannot be seen from here. */
+/* Listed again, though nobody here has its pid: it has not just ended, but cannot be found from here. */
 static bool is_hidden(const struct seen_process *process)
 {
     return !process->there && process->first != process->last;

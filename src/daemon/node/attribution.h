@@ -42,7 +42,7 @@ struct attribution {
     struct attribution_unmanaged unmanaged[GPU_MAX_PROCESSES];
 };
 
-struct attributor; /* remembers the processes that it has seen */
+struct attributor; /* remembers the processes that it has found */
 
 #define ATTRIBUTION_MPS_SERVER UINT64_MAX
 

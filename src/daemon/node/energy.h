@@ -4,8 +4,9 @@
  *   - the idle part, the GPU's idle power for as long as the interval lasts, is shared by presence. The parties on a
  *     target (the GPU; in MIG mode each of its instances, with its share of the GPU) have equal parts of it, moment by
  *     moment. The part of an empty target is ENERGY_IDLE's
- *   - the rest is shared by SM activity: in proportion to what each party is expected to keep busy beside the others
- *     (core/slowdown.h), times its target's share of the GPU, times how long it was there. Where all of these are 0, it
+ *   - the rest is shared by SM activity: each party counts by the SMs that it is expected to keep busy beside the
+ *     others (core/slowdown.h), times its target's share of the GPU, times how long it was there. Where all of these
+ *     are 0, it
  *     is shared by presence
  *
  * For all input, the accounts sum up exactly to the counted energy: no millijoule is lost or counted twice.
@@ -72,8 +73,8 @@ void energy_meter_set_residents(struct energy_meter *meter, int64_t at_ns, const
 
 /* A reading: the driver's energy counter, and its power (-1: not to be had). Ends the interval and shares its energy
  * out: the rise of the counter. Where the counter started again (a driver that was loaded anew), its value. Where it
- * rose beyond the most that a GPU draws, or the GPU has none, the power over the interval. A counter that is not to be
- * had for a while is waited for: its next value covers the time in between. Returns the millijoules shared out. */
+ * rose beyond the most that a GPU draws, or the GPU has none, the power over the interval. A counter may be missing for
+ * a while: its next value covers the time in between. Returns the millijoules shared out. */
 int64_t energy_meter_read(struct energy_meter *meter, int64_t at_ns, int64_t counter_mj, int64_t power_mw);
 
 /* The party's account, opened where there is none; valid until the next one is opened or closed. */

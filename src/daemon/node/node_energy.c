@@ -83,7 +83,8 @@ static int32_t permille_of_gpu(const struct node *node, const struct node_gpu *t
     return all_mib ? (int32_t)(target->reading.total_bytes / MIB * 1000 / all_mib) : 1000;
 }
 
-/* A job runs nothing before its memory is seen, where it can be seen. `target` NULL: nothing has been read yet. */
+/* A job runs nothing before its memory is observed, where it can be observed. `target` NULL: nothing has been read yet.
+ * */
 static int32_t activity_of(const struct node_gpu *target, const struct job *job)
 {
     return target && job->first_use_ns == 0 && !*target->attribution.why ? 0 : learned_activity(job);

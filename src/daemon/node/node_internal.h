@@ -60,7 +60,7 @@ struct node_gpu {
     uint64_t recent_count;                  /* ever */
     struct attribution attribution;
     int32_t statistics[NODE_WINDOWS]; /* the configured one; -1: not measured */
-    int64_t active_ns;                /* when its SMs were last seen busy, or it was first read */
+    int64_t active_ns;                /* when its SMs were last observed busy, or it was first read */
     double memory_byte_seconds;
     double sm_activity_seconds;
     struct node_told told;

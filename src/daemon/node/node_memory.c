@@ -99,7 +99,7 @@ int node_load_memory(struct node *node, struct error *err)
 
         if (job_state_runs(view->state) && view->started_ns > 0 && view->held.at_ns <= 0)
             memory_usage_begin(&view->held,
-                               view->started_ns); /* an earlier carma, which did not count, has seen it start */
+                               view->started_ns); /* it started under an earlier carma, which did not count */
         for (uint32_t i = 0; i < view->placement_count && view->held.at_ns > 0; i++)
             history_add(&bytes, view->placements[i].observed_bytes);
         if (view->held.at_ns > 0 && view->held.bytes == 0)

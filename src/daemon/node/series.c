@@ -50,7 +50,7 @@ struct series {
     struct gpu_series **gpus; /* owned array of owned, by number; NULL: none yet */
     size_t gpu_count, gpu_capacity;
     struct job_series *jobs;    /* by id */
-    struct job_series *by_time; /* the same, the one read longest ago first */
+    struct job_series *by_time; /* as a list, the one read longest ago first */
     int64_t at_ns;              /* of the latest reading of a job */
     uint32_t running;           /* jobs with a reading then */
 };

@@ -49,8 +49,8 @@ void series_free(struct series *series);
 void series_add_gpu(struct series *series, uint32_t gpu, int64_t at_ns, const int64_t values[static SERIES_GPU_VALUES]);
 void series_add_job(struct series *series, uint64_t job, int64_t at_ns, const int64_t values[static SERIES_JOB_VALUES]);
 
-/* The mean over the step that begins at from_ns, a multiple of step_ns, which is one of the two; -1: nothing was read,
- * or it is forgotten. */
+/* The mean over the step that begins at from_ns. from_ns is a multiple of step_ns, which is one of the two lengths. -1:
+ * nothing was read, or it is forgotten. */
 int64_t series_gpu_mean(const struct series *series, uint32_t gpu, int64_t step_ns, int64_t from_ns,
                         enum series_gpu_value value);
 

@@ -276,7 +276,7 @@ static void tell_changed(struct events *events, struct job_view *view, int64_t n
         free(texts.of[i]);
 }
 
-/* Each job that somebody has not seen as it is, the one that changed longest ago first. */
+/* Each job whose present form some client lacks, the one that changed longest ago first. */
 static void tell_jobs(struct events *events, int64_t now_ns)
 {
     uint64_t seen_by_all = UINT64_MAX;

@@ -258,7 +258,7 @@ static void work(uv_work_t *work)
 
 /* ---- On the loop ---- */
 
-/* The last tenth of the queue is for users with few jobs: a user that fills it leaves the others room. */
+/* The last tenth of the queue is for users with few jobs: a user that fills it leaves this part to the others. */
 #define KEPT_PART   10
 #define LITTLE_PART 100 /* of the queue, or one job */
 

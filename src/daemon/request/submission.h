@@ -1,7 +1,7 @@
 /* Taking jobs in: all of a request or none. Reading it and estimating its jobs' needs is work for a thread of libuv's
  * pool: a thousand summaries would hold up the loop too long. The result is judged on the loop.
- * A small one without a summary, of a user that was looked up lately, is read on the loop: that takes less than waking
- * a thread. */
+ * A small one without a summary, of a user that was looked up lately, is read on the loop. That is faster than waking a
+ * thread. */
 #ifndef CARMA_DAEMON_REQUEST_SUBMISSION_H
 #define CARMA_DAEMON_REQUEST_SUBMISSION_H
 
@@ -20,8 +20,8 @@
  */
 typedef void submission_done(void *user, int status, json_t *jobs, const struct error *err);
 
-/* Body: {"jobs": [spec, ...], "request_id": id (may be left out)}, the caller's until `done`, which comes exactly once,
- * at once or in a later turn of the loop. Of one uid's submissions one is worked on at a time, in their order. */
+/* Body: {"jobs": [spec, ...], "request_id": id (may be left out)}, the caller's until `done`. `done` comes exactly
+ * once, at once or in a later turn of the loop. Of one uid's submissions one is worked on at a time, in their order. */
 void submission_start(struct daemon *daemon, uid_t uid, const char *body, size_t length, submission_done *done,
                       void *user);
 

@@ -12,9 +12,11 @@
 #include "daemon/log.h"
 #include "daemon/run/mps_jobs_internal.h"
 
-#define CHECK_MS       1000
-#define ATTACH_WALL_NS (10 * NS_PER_SEC) /* from a job's memory being seen to its being an MPS client, or never */
-#define TERMINATE_MS   3000
+#define CHECK_MS 1000
+#define ATTACH_WALL_NS                                                                                                 \
+    (10 * NS_PER_SEC) /* from the first observation of a job's memory until it is an MPS client, or                    \
+#never */
+#define TERMINATE_MS 3000
 
 struct mps_client *mps_client_of(const struct mps_jobs *mps_jobs, uint64_t job)
 {

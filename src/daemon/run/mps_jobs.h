@@ -31,7 +31,7 @@ typedef uint64_t mps_job_of_process(const struct daemon *daemon, pid_t pid);
 struct mps_jobs *mps_jobs_new(struct daemon *daemon, mps_job_of_process *job_of);
 void mps_jobs_free(struct mps_jobs *mps_jobs); /* domains with running jobs go on, all others are stopped */
 
-/* After the stored records were applied: a fault that was noted there is none any more, unless it is seen again. Inputs
+/* After the stored records were applied: faults noted there are over, unless they are observed again. Inputs
  * of the engine's current turn. Takes up the domains that an earlier daemon left, and stops those without a job. No
  * daemon may do so before it is sure that it is the only one. */
 void mps_jobs_reconcile(struct mps_jobs *mps_jobs);
@@ -66,7 +66,8 @@ void mps_jobs_terminate(struct mps_jobs *mps_jobs, uint64_t job, void (*done)(st
  * again. True after a few seconds in any case, and for a job that is in no domain. */
 bool mps_jobs_has_looked(struct mps_jobs *mps_jobs, uint64_t job);
 
-/* Whether the job was a client of a domain that has faulted since then (node time), itself the culprit or not. */
+/* Whether the job was a client of a domain that has faulted since then (node time), whether it caused the fault or not.
+ * */
 bool mps_jobs_faulted_since(const struct mps_jobs *mps_jobs, uint64_t job, int64_t since_ns);
 
 /* Tells that a job of a faulted domain wrote of a kernel's fault. True for the first that does in this fault: it is

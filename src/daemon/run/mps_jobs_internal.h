@@ -17,10 +17,10 @@ struct mps_client {
     uint32_t gpu_count;
     struct domain *domain;  /* NULL: the administrator's */
     mps_jobs_ready *ready;  /* while it waits */
-    bool attached;          /* seen among the clients, or said that it is not */
-    int64_t memory_wall_ns; /* when its memory was first seen; 0: not yet */
+    bool attached;          /* found among the clients, or said that it is not */
+    int64_t memory_wall_ns; /* when its memory was first observed; 0: not yet */
     uint64_t lists;         /* lists of clients there were by then */
-    int64_t faulted_ns;     /* node time; 0: never, or it was seen to be spared */
+    int64_t faulted_ns;     /* node time; 0: never, or it was spared */
     uint64_t served_lists;  /* lists of clients there were when its server served again after that */
     int64_t look_wall_ns;   /* when its end was first asked about; 0: not yet */
     uint64_t looks;         /* at its domain there were by then */
@@ -49,7 +49,7 @@ struct mps_jobs {
     char *directory; /* of all domains; owned */
     struct domain *domains;
     struct mps_client *mps_clients;
-    struct mps_process unmanaged; /* the administrator's control daemon, as last seen */
+    struct mps_process unmanaged; /* the administrator's control daemon, as last observed */
     uv_timer_t *check;
 };
 
@@ -63,8 +63,9 @@ bool mps_client_is_listed(const struct mps_jobs *mps_jobs, const struct mps_clie
 /* A process can use one MIG instance, and so can a server. */
 bool mps_jobs_has_wide(const struct mps_jobs *mps_jobs, const struct job_view *view);
 
-/* Two servers on a GPU take turns: idle domains make room, used ones are joined or in the way. Domains of another
- * setting or user, and of this user on GPUs as they were before, are left alone. They last as long as their jobs. */
+/* Two servers on a GPU take turns: idle domains are ended for others, used ones are joined or in the way. Domains of
+ * another setting or user, and of this user on GPUs as they were before, are left alone. They last as long as their
+ * jobs. */
 int mps_jobs_find_domain(struct mps_jobs *mps_jobs, const struct job_view *view, struct domain **found,
                          struct error *err);
 

@@ -7,15 +7,15 @@
 #include "core/ledger.h"
 #include "daemon/run/runs_internal.h"
 
-/* A count is seen up to 10 s late: over this time that makes a twentieth, as does a step too few or too many. */
+/* A count is read up to 10 s late: over this time that makes a twentieth, as does a step too few or too many. */
 #define SPEED_SPAN_NS (200 * NS_PER_SEC)
 #define SPEED_STEPS   20
 
-/* Speeds in the same company say much the same. */
+/* Speeds in the same company say nearly nothing new. */
 #define TEACH_PAUSE_NS (600 * NS_PER_SEC)
 
-/* When the last resident that came to or left one of its GPUs had loaded; while a job or a neighbour loads, its speed
- * is not what it will be. */
+/* When the last resident that came to or left one of its GPUs had loaded. While a job or a neighbour loads, the job has
+ * another speed than later. */
 static int64_t settled_ns(const struct core *core, const struct job_view *view)
 {
     int64_t changed_ns = 0;

@@ -19,7 +19,7 @@ struct run {
     struct lease lease; /* of one that is a lease */
     bool is_lease;
     struct launch_status status; /* as last read: where its processes are, how it ended */
-    int64_t ended_wall_ns;       /* monotonic; when it was first seen to have ended; 0: it has not */
+    int64_t ended_wall_ns;       /* monotonic; when its end was first observed; 0: it has not ended */
     uint32_t uid;
     struct progress_count counted_from; /* its speed is measured since then; at_ns 0: since nothing */
     int64_t taught_ns,

@@ -1,4 +1,4 @@
-/* Leases under way (launch/lease.h): who uses one, and how it ended, is told to its shepherd. */
+/* Leases under way (launch/lease.h): the shepherd of one is told its processes, and its end. */
 #ifndef CARMA_DAEMON_RUN_RUNS_LEASE_H
 #define CARMA_DAEMON_RUN_RUNS_LEASE_H
 

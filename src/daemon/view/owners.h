@@ -19,7 +19,7 @@ int owner_look_up(uid_t uid, struct owner *owner, struct error *err);
 struct owners *owners_new(struct daemon *daemon);
 void owners_free(struct owners *owners); /* run the loop until a lookup under way has ended */
 
-/* Whether the user has an entry, seen within the last ten minutes: *owner is then the caller's. */
+/* Whether the user has an entry, looked up within the last ten minutes: *owner is then the caller's. */
 bool owners_find(const struct owners *owners, uid_t uid, struct owner *owner);
 
 /* Keeps the result of a submission's own lookup. */

@@ -36,7 +36,7 @@ struct job_view {
     struct views *views; /* which has those */
     struct common_text *user_text;
     const char *user; /* of user_text; as the user database said when it was submitted (daemon/view/owners.h) */
-    int64_t gid;      /* the same; OWNER_NO_GID; OWNER_UNKNOWN: an earlier carma took it in */
+    int64_t gid;      /* as above; OWNER_NO_GID; OWNER_UNKNOWN: an earlier carma took it in */
     bool retry;
     uint32_t crashes;
     uint32_t handle_crashes; /* of `crashes`, those of a GPU library that could not be set up */

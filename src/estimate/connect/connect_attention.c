@@ -79,7 +79,7 @@ bool connect_is_inside(struct connect *c, const struct layer *layer)
     return true;
 }
 
-/* Query, key and value are made from the same. */
+/* Query, key and value are made from one tensor. */
 bool connect_is_projection(struct connect *c, const struct layer *layer)
 {
     const struct layer *before = connect_layer(c, c->prev);

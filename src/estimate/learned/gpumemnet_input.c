@@ -67,7 +67,7 @@ static int type_of(const struct layer *layer)
     case LAYER_LINEAR:
     case LAYER_CONV1D_LINEAR:
         return TYPE_LINEAR;
-    case LAYER_ATTENTION: /* two linear layers, or what its parts in the summary are */
+    case LAYER_ATTENTION: /* two linear layers, or its parts in the summary */
         return layer->parameters > 0 ? TYPE_LINEAR : -1;
     case LAYER_EMBEDDING:
         return TYPE_EMBEDDING;

@@ -1,4 +1,4 @@
-/* Shared by lower.c and its helpers: a layer list on its way to a program. Private to this room. */
+/* Shared by lower.c and its helpers: a layer list on its way to a program. Private to this module. */
 #ifndef CARMA_ESTIMATE_LOWERING_H
 #define CARMA_ESTIMATE_LOWERING_H
 
@@ -63,7 +63,7 @@ void lowering_cast_parameters(struct lowering *lowering, struct tape_op *op);
 
 /* Runs an operator with a new tensor of `elements` as its result; inputs and saved tensors as op says. */
 struct tape_value lowering_run(struct lowering *lowering, struct tape_op *op, int64_t elements, uint8_t element_bytes);
-/* The same, saving the result and further tensors of these sizes, which are made after it. */
+/* Also saves the result and further tensors of these sizes, which are made after it. */
 struct tape_value lowering_run_saving(struct lowering *lowering, struct tape_op *op, int64_t elements,
                                       uint8_t element_bytes, bool save_result, const int64_t *more_bytes,
                                       uint32_t more);

@@ -64,7 +64,7 @@ static void take_state(struct tape *tape, const struct tape_parameter *parameter
     tape_alloc(tape, state_bytes(tape, parameter, elements), MEMORY_OPTIMIZER);
 }
 
-/* bitsandbytes: two states of a byte for each element, each with a scale for every 256 of them; those of small tensors
+/* bitsandbytes: two states of a byte for each element, each with a scale for every 256 of them. States of small tensors
  * stay in full precision. */
 static void eight_bit_state(struct tape *tape, const struct tape_parameter *parameter)
 {

@@ -71,8 +71,8 @@ struct program {
     (INT64_C(1) << 40) /* of a tensor; program_alloc() makes larger ones this large, negative ones 0 */
 
 /* A program is built with the functions below alone. They never fail, and every program built with them can be
- * replayed: references to a missing tensor or convolution are left out. A builder that uses foreign data compares
- * event_count with PROGRAM_MAX_EVENTS. */
+ * replayed: references to a missing tensor or convolution are left out. A builder that uses data of unknown origin
+ * compares event_count with PROGRAM_MAX_EVENTS. */
 void program_init(struct program *program);
 void program_release(struct program *program);
 uint32_t program_label(struct program *program, const char *text); /* the same number for the same text */

@@ -17,7 +17,7 @@ struct replay {
     struct replay_result *result;
 };
 
-/* PyTorch asks cuDNN for another plan where a workspace does not fit: that is no reason to stop. */
+/* PyTorch asks cuDNN for another plan where a workspace does not fit: so the replay goes on. */
 static uint32_t take(struct replay *replay, const struct program_event *event, int64_t bytes, size_t number)
 {
     uint32_t block = NO_BLOCK;

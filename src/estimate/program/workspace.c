@@ -15,8 +15,8 @@ static const double class_limits[] = {84, 130, 275, 420, 700};
 #define WIDE_CHANNELS  700
 #define LARGE_BATCH    40
 
-/* The figures are products of foreign numbers: worked out in floating point, which does not overflow, and cut at a size
- * that no GPU has. Up to 2^53 they are exact. */
+/* The figures are products of numbers of unknown origin. They are worked out in floating point, which does not
+ * overflow, and cut at a size that no GPU has. Up to 2^53 they are exact. */
 static int64_t bounded(double bytes)
 {
     return bytes < (double)PROGRAM_MAX_BYTES ? (int64_t)bytes : PROGRAM_MAX_BYTES;

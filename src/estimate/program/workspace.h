@@ -24,7 +24,7 @@ enum workspace_algorithm {
     WORKSPACE_ALGORITHM_COUNT
 };
 
-/* Classes of convolutions, where cuDNN's choice was seen to change in the measured runs. From WORKSPACE_BY_CHANNELS on:
+/* Classes of convolutions, where cuDNN's choice changes in the measured runs. From WORKSPACE_BY_CHANNELS on:
  * 3x3 ones of stride 1, by the sum of their input and output channels (workspace.c has the limits). */
 enum workspace_class {
     WORKSPACE_POINTWISE, /* 1x1 of stride 1: a matrix product */

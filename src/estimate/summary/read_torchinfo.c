@@ -109,7 +109,7 @@ static struct slice row_name(struct table *table, const struct torchinfo_row *ro
 }
 
 /* The layer before turns out to have children. A layer keeps the kind of its type, if it has parameters of its own or
- * they are only its projection; else it is a container, and the remainder is a bare parameter. */
+ * they are only its projection. Else it is a container, and the remainder is a bare parameter. */
 static int become_parent(struct reader *reader, struct table *table, size_t parent, const struct torchinfo_row *child)
 {
     struct layer *layer = &reader->list->items[parent], *rest;

@@ -1,8 +1,8 @@
 #include "base/memory.h"
 #include "estimate/transformer/model.h"
 
-/* Rows of the kernels' results and scratch are padded: the memory-efficient kernel's log-sum-exp, and flash attention's
- * gradient of the queries, which it sums up in full precision (flash_api.cpp, attention_backward.cu). */
+/* Rows of the kernels' results and scratch are padded. These are the memory-efficient kernel's log-sum-exp, and flash
+ * attention's gradient of the queries, which is summed up in full precision (flash_api.cpp, attention_backward.cu). */
 #define EFFICIENT_ROWS 32
 #define FLASH_ROWS     128
 #define FLASH_WIDTH    32

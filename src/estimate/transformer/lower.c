@@ -216,7 +216,7 @@ static struct tape_value lose_by_parts(struct model *model, struct tape_value lo
 
 /* Cross entropy; without a head, a sum. The logits stay until the loss is there, or as long as the training loop has
  * them. It has them in full precision where Lightning runs in half (convert_output of its HalfPrecision) or the model
- * casts them, as Transformers' did before 4.46. By parts, a part's gradient takes the place of its logarithms: the
+ * casts them, as Transformers' did before 4.46. By parts, a part's gradient takes the place of its logarithms. The
  * program has the gradient beside all of these, and lets the logits go for it. */
 static void learn(struct model *model, struct tape_value logits)
 {

@@ -49,7 +49,7 @@ struct model {
     int64_t length, tokens;   /* of a sample, of the batch */
 };
 
-/* Of an element of an adapter and of what goes into it. */
+/* Of an element of an adapter and of its input. */
 static inline uint8_t adapter_bytes(const struct model *model)
 {
     return model->method->adapter_bf16 ? HALF_BYTES : FULL_BYTES;
@@ -71,7 +71,7 @@ enum { KEEPS_INPUT = 1, KEEPS_OUTPUT = 2 };
 struct tape_value model_unary(struct model *model, struct tape_value input, int keeps, int64_t elements);
 struct tape_value model_multiply(struct model *model, struct tape_value a, struct tape_value b);
 
-/* attention.c; `of`: what keys and values are made of. */
+/* attention.c; `of`: the source of keys and values. */
 struct tape_value model_attend(struct model *model, struct tape_value input, struct tape_value of,
                                const struct attention_module *attention, bool causal);
 

@@ -103,7 +103,8 @@ static struct tape_value multiply(struct model *model, struct tape_value input, 
     return result;
 }
 
-/* LoRA: what two thin matrices make of the input in their own precision, scaled, is added to the frozen layer's. */
+/* LoRA: two thin matrices multiply the input in their own precision. Their scaled result is added to the frozen
+ * layer's. */
 static struct tape_value adapt(struct model *model, struct tape_value base, struct tape_value input,
                                const struct linear *linear)
 {

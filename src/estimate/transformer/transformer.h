@@ -1,5 +1,6 @@
 /* A transformer by its sizes, as the config.json of Hugging Face's Transformers gives them, and the way in which it is
- * trained: lowered to the program of a few training steps, operator by operator as that library's PyTorch models run.
+ * trained. It is lowered to the program of a few training steps, operator by operator, as that library's PyTorch models
+ * run.
  */
 #ifndef CARMA_ESTIMATE_TRANSFORMER_H
 #define CARMA_ESTIMATE_TRANSFORMER_H

@@ -2,12 +2,12 @@
  * by dlopen: the library that open() is given, else the one that CARMA_DCGM_LIBRARY names, else libdcgm.so.4, else
  * .so.3.
  *
- * - An engine that runs (nv-hostengine on localhost, or on its usual Unix socket) is asked first; else one is started
+ * - An engine that runs (nv-hostengine on localhost, or on its usual Unix socket) is asked first. Else one is started
  *   within this process, which as a rule must be root's to profile. CARMA_DCGM_ENGINE names the one engine to ask
  *   instead: HOST, HOST:PORT, or the path of a Unix socket.
  * - All fields of a GPU are watched together; where the GPU cannot measure them at once, in smaller groups, the more
  *   important fields first.
- * - A MIG instance is found by its parent's UUID and NVML's two instance ids, its values are those of the compute
+ * - A MIG instance is found by its parent's UUID and NVML's two instance ids. Its values are those of the compute
  *   instance, else of the GPU instance.
  * - Blanks, impossible values, values that are too old, and zeros that stay after an Xid while NVML sees kernels
  *   run are not values.

@@ -77,7 +77,7 @@ static int find_set(struct dcgm_watches *watches, const unsigned short *fields, 
         if (set->count == count && memcmp(set->fields, fields, (size_t)count * sizeof *fields) == 0)
             return DCGM_OK;
     }
-    set = &watches->sets[*index]; /* there is room for every half of every half */
+    set = &watches->sets[*index]; /* every half of every half fits */
     status = make_field_group(watches, fields, count, &set->id);
     if (status != DCGM_OK)
         return status;

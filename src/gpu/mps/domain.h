@@ -71,7 +71,7 @@ void mps_domain_list_clients(struct mps_domain *domain, bool wanted);
 const struct mps_pids *mps_domain_clients(const struct mps_domain *domain,
                                           uint64_t *lists); /* *lists: how often listed */
 
-pid_t mps_domain_daemon(const struct mps_domain *domain); /* the control daemon, as last seen; 0: none */
+pid_t mps_domain_daemon(const struct mps_domain *domain); /* the control daemon, as last observed; 0: none */
 enum mps_phase mps_domain_phase(const struct mps_domain *domain);
 const char *mps_domain_pipe_directory(const struct mps_domain *domain);
 const char *mps_domain_gpus(const struct mps_domain *domain);

@@ -190,7 +190,7 @@ struct nvml_process_detail {
 struct nvml_process_detail_list { /* version 1 */
     unsigned int version;
     unsigned int mode;  /* enum nvml_process_mode */
-    unsigned int count; /* in: room in the array; out: processes */
+    unsigned int count; /* in: size of the array; out: processes */
     struct nvml_process_detail *processes;
 };
 
@@ -276,8 +276,8 @@ struct nvml_gpm_metric {
 };
 
 /* The real structure ends in NVML_GPM_METRIC_MAX metrics, a number that grew from 98 to 477 with the drivers. Allocate
- * room for NVML_GPM_METRICS_ROOM, and set `count` to those that are asked for; a library touches no more than
- * `count`. */
+ * NVML_GPM_METRICS_ROOM metrics, and set `count` to those that are asked for; a library touches no more than `count`.
+ * */
 #define NVML_GPM_METRICS_ROOM 512
 struct nvml_gpm_metrics_get {
     unsigned int version; /* NVML_GPM_METRICS_GET_VERSION */

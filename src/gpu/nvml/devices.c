@@ -90,7 +90,7 @@ static void found(const struct nvml_calls *calls, struct nvml_devices *devices, 
     snprintf(device->name, sizeof device->name, "%s", name);
 }
 
-/* A device at this index does not tell its identity: the one that was there, if that was not seen elsewhere. */
+/* A device at this index does not tell its identity: the one that was there, if that was not found elsewhere. */
 static void failed(const struct nvml_calls *calls, struct nvml_devices *devices, unsigned int index,
                    struct nvml_device *handle, int code)
 {

@@ -124,7 +124,7 @@ static int find_instances(const struct nvml_calls *calls, struct nvml_mig *mig, 
         complete &= rc == NVML_SUCCESS;
         result = nvml_worse(result, rc);
     }
-    if (complete) /* else one that is not seen may still be there */
+    if (complete) /* else one that is not found may still be there */
         forget_unseen(calls, mig);
     return result;
 }

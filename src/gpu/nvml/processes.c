@@ -12,8 +12,8 @@
 #define ENTRY_ROOM     64
 #define GROWTH_RETRIES 8
 
-/* Some drivers wrote 32 bytes for each 24-byte entry of _v3, some 16. So the buffer has more room than the layout asks
- * for. It is zeroed, so that unwritten entries are recognised. */
+/* Some drivers wrote 32 bytes for each 24-byte entry of _v3, some 16. So the buffer is larger than the layout asks for.
+ * It is zeroed, so that unwritten entries are recognised. */
 _Static_assert(ENTRY_ROOM >= 2 * sizeof(struct nvml_process_info), "no slack for a driver's longer entries");
 
 struct list {

@@ -58,7 +58,7 @@ static void report(int fd, const char *text)
     (void)ignored;
 }
 
-/* The same, with a descriptor for the shepherd to keep. */
+/* As above, with a descriptor for the shepherd to keep. */
 static void report_with(int fd, const char *text, int handed)
 {
     union {

@@ -132,7 +132,7 @@ void lease_watch(struct shepherd *s)
         bool stop;
 
         poll(&ready, 1, LOOK_MS);
-        stop = shepherd_stop_is_pending(s); /* before the file: who sends the signal has written that */
+        stop = shepherd_stop_is_pending(s); /* before the file: the sender of the signal has written that */
         lease_release(&lease);
         if (lease_read(s->request.run_directory, &lease, NULL) == -ENOENT)
             break;

@@ -11,15 +11,15 @@
 #include "base/units.h"
 #include "launch/shepherd/shepherd.h"
 
-/* The output is read, and the status written, at most this often: in node time, but not more often than once in so much
- * wall time. */
+/* The output is read, and the status written, at most this often: once in this node time, and once in this wall time.
+ * */
 #define PERIOD_NS       (10 * NS_PER_SEC)
 #define LEAST_PERIOD_NS NS_PER_SEC
 
 /* A pipe holds 64 KiB, some 6000 lines: a job that writes more than that in this time is slowed by it. */
 #define LISTEN_PAUSE_NS NS_PER_SEC
 
-#define READ_BYTES   (256 << 10) /* of what an output has got since; bars of ten seconds are some 10 KiB */
+#define READ_BYTES   (256 << 10) /* of the new part of an output; bars of ten seconds are some 10 KiB */
 #define READER_LIMIT 10          /* seconds, wall */
 
 /* The child's answer. */

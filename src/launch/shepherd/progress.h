@@ -1,6 +1,6 @@
 /* Follows the job's own words on how far it has come, and publishes them in the status. Its FIFO is read
- * here. Its output is read by a child with its user's rights, now and then: opening or reading a user's file may
- * hang, and a parser of a user's bytes may have faults. */
+ * here. Its output is read by a child with its user's rights, now and then. Opening or reading a user's file may hang,
+ * and a parser of a user's bytes may have faults. */
 #ifndef CARMA_LAUNCH_SHEPHERD_PROGRESS_H
 #define CARMA_LAUNCH_SHEPHERD_PROGRESS_H
 

@@ -35,10 +35,10 @@ struct shepherd {
     bool process_ended;
     int wait_status;
     volatile enum child_stage *stage; /* of the child, in memory shared with it */
-    int64_t running_at_ns;            /* wall; when it is seen whether the command was executed; 0: not said, or seen */
-    int64_t start_until_ns;           /* wall; when the start has taken too long; 0: it may take any time, or is over */
-    bool abandoned;     /* the start's processes hang in the kernel; none of the job's resources wait for them */
-    int64_t kill_at_ns; /* wall; when SIGTERM's grace is over; 0: the tree was not asked to end */
+    int64_t running_at_ns;  /* wall; when it is looked whether the command was executed; 0: not said, or known */
+    int64_t start_until_ns; /* wall; when the start has taken too long; 0: it may take any time, or is over */
+    bool abandoned;         /* the start's processes hang in the kernel; none of the job's resources wait for them */
+    int64_t kill_at_ns;     /* wall; when SIGTERM's grace is over; 0: the tree was not asked to end */
     int64_t kill_pause_ms;
     int64_t limit_at_ns;  /* wall; when the job's time is up; 0: never */
     int64_t signal_at_ns; /* wall; when it is told that its time will be up; 0: it is not, or was */

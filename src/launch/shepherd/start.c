@@ -32,7 +32,7 @@ int start_fork(struct shepherd *s)
     s->process = cgroup_fork(s->status.cgroup, &entered);
     if (s->process == 0) {
         close(fds[0]);
-        close(REQUEST_FD); /* whose other end is to see that the shepherd is gone */
+        close(REQUEST_FD); /* its other end shows that the shepherd is gone */
         child_run(s->program, s->status.shepherd, entered || !*s->status.cgroup ? NULL : s->status.cgroup, fds[1],
                   s->stage);
     }

@@ -1,4 +1,4 @@
-/* carma-slurm-agent: what must outlive a step of Slurm's, or stay out of it, on one node. */
+/* carma-slurm-agent: the work on one node that must outlive a step of Slurm's, or stay out of it. */
 #ifndef CARMA_SLURM_AGENT_AGENT_H
 #define CARMA_SLURM_AGENT_AGENT_H
 

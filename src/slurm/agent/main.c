@@ -90,10 +90,9 @@ static const struct argp_option table[] = {
     {"period", 'p', "SECONDS", 0, "between looks at the GPUs and leases (default: 5)"},
     {0}};
 
-static const struct argp argp = {
-    table, parse, NULL,
-    "Puts jobs of Slurm back into its queue whose GPU memory did not suffice or was not free, "
-    "lowers a node's counts while GPUs are lost, and notes on each job what it used."};
+static const struct argp argp = {table, parse, NULL,
+                                 "Puts jobs of Slurm back into its queue whose GPU memory did not suffice or was not "
+                                 "free. Lowers a node's counts while GPUs are lost. Notes each job's use of the GPUs."};
 
 static const struct manual manual = {
     .name = "carma-slurm-agent",

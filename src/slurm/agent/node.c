@@ -91,8 +91,8 @@ static int lower(const struct agent *agent, int64_t gpus, int64_t lost, struct e
     if (!rc) {
         counts_lower(full, gpus, gpus - lost, &lowered);
         read_list(agent, LOWERED, set);
-        /* Slurm writes a list in its own way, so that only what was set can be compared; it is whole again after a
-         * start of slurmctld that reads its configuration anew. */
+        /* Slurm writes a list in its own way, so that only the counts that were set can be compared. The list is whole
+         * again after a start of slurmctld, which reads its configuration anew. */
         if (lowered.failed)
             rc = error_set(err, ENOMEM, "no memory");
         else if (strcmp(lowered.bytes, set) != 0 || strcmp(present, full) == 0)
@@ -183,7 +183,7 @@ static int64_t orphan_since_ms(const struct node_watch *watch, uint32_t job)
     return http_now_ms();
 }
 
-/* Slurm believes for ever that a job runs whose slurmstepd was killed: nobody tells it. A batch script's slurmstepd is
+/* A job whose slurmstepd was killed runs for ever in Slurm's view: nobody tells it. A batch script's slurmstepd is
  * there as long as the job, but for the moment of its end. Between the steps of a job without one (salloc's, or a node
  * beside the script's) there is none, rightly; but then its lease ends, too. */
 static void look_at_orphan(const struct agent *agent, const struct node_watch *before, struct node_watch *now,

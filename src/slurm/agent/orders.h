@@ -1,6 +1,6 @@
 /* The plugin's orders (slurm/plugin/spool.h) carried out: jobs go back into Slurm's queue with a raised request or
- * later, and what carmad made of an end becomes the job's AdminComment. An order is taken from the spool when Slurm has
- * been told, so that an agent that is killed carries it out when it is started again. */
+ * later, and carmad's answer to an end becomes the job's AdminComment. An order is taken from the spool after Slurm has
+ * been told. So an agent that is killed carries it out when it is started again. */
 #ifndef CARMA_SLURM_AGENT_ORDERS_H
 #define CARMA_SLURM_AGENT_ORDERS_H
 

@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "slurm/plugin/text.h"
 
-/* Runs a program of Slurm's, named in $PATH, with at most 8 arguments up to a NULL. 0, or a negative errno and what it
- * said: -ENOENT where Slurm does not know the job, -EAGAIN where slurmctld does not answer, -EIO otherwise. */
+/* Runs a program of Slurm's, named in $PATH, with at most 8 arguments up to a NULL. 0, or a negative errno and Slurm's
+ * words: -ENOENT where Slurm does not know the job, -EAGAIN where slurmctld does not answer, -EIO otherwise. */
 int slurm_run(const char *program, const char *const arguments[], struct text *output, struct error *err);
 
 /* One line of "NAME=value" words. */

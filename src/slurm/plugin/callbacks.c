@@ -1,6 +1,6 @@
 /* libcarma_spank.so: the GPUs of a Slurm job on this node are a lease of its carmad. No callback fails but
  * task_init_privileged, where a failure ends the task alone: anywhere else Slurm would drain the node. Slurm does the
- * counting of memory; this asks for what has been counted, and hands a job that carmad cannot hold back to
+ * counting of memory; this asks for the counted memory, and hands a job that carmad cannot hold back to
  * carma-slurm-agent. */
 #include <errno.h>
 #include <fcntl.h>
@@ -179,8 +179,8 @@ static int ask_slurm(uint32_t job, struct text *said)
     return code == 0 && said->bytes == NULL ? -ENODATA : code;
 }
 
-/* The job has Slurm's count: the option still says the first request after a requeue with more, and says none
- * where the request was estimated at submission. */
+/* The job has Slurm's count. The option still says the first request after a requeue with more. It says none where the
+ * request was estimated at submission. */
 static void write_down_job(uint32_t job)
 {
     char list[512], restarts[16];
@@ -277,7 +277,7 @@ static void make_up_for_prolog(spank_t spank)
     spool_put_text(settings.spool, step.job, "node", step.node);
 }
 
-/* A count of whole GPUs is no request of memory but one of the GPUs. */
+/* A count of whole GPUs is a request of GPUs, not of memory. */
 static void take_count(struct lease_request *request, int64_t deadline_ms)
 {
     int64_t count = 0;

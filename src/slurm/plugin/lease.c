@@ -50,7 +50,7 @@ int lease_take(const char *socket_path, const struct lease_request *request, int
         int code = http_ask(socket_path, "POST", "/v1/leases", &body, deadline_ms, &status, answer);
         text_release(&body);
         /* The key makes asking again harmless: a lease that was granted and not heard of is granted again. 503: it is
-         * stopping or has no room for requests. */
+         * stopping, or has too many requests. */
         if ((may_come_back(code) || (code == 0 && status == 503)) && http_now_ms() + 100 < deadline_ms) {
             nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
             continue;

@@ -12,7 +12,7 @@
 
 struct lease_request {
     const char *cluster, *node, *name, *directory;
-    const char *command; /* what carmad learns by */
+    const char *command; /* for carmad to learn from */
     size_t command_length;
     uint32_t job, restart;
     uid_t uid;

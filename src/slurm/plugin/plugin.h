@@ -20,8 +20,7 @@ struct options {
     char share[16];
 };
 
-/* Reads plugstack.conf's arguments. Returns the first that it does not know or whose value is wrong; NULL: all are
- * right. */
+/* Reads plugstack.conf's arguments. Returns the first that is unknown or has a wrong value; NULL: all are right. */
 const char *settings_read(struct settings *settings, int count, char *const arguments[]);
 
 enum option {

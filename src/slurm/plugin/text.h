@@ -1,5 +1,5 @@
 /* Text that grows, and JSON written into it: for code that lives in Slurm's processes, which must not end them. A lack
- * of memory is remembered in `failed`; what is added after it is dropped. */
+ * of memory is remembered in `failed`; text added after it is dropped. */
 #ifndef CARMA_SLURM_PLUGIN_TEXT_H
 #define CARMA_SLURM_PLUGIN_TEXT_H
 

@@ -1,0 +1,589 @@
+/* Records applied: each one's changes of the configuration, the queues and the jobs. Those of GPUs are in apply_gpu.c.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/share.h"
+#include "base/units.h"
+#include "core/core_internal.h"
+#include "core/crash.h"
+#include "core/overuse.h"
+#include "core/sharing.h"
+#include "core/snapshot.h"
+
+static bool is_permille(int32_t value)
+{
+    return value >= 0 && value <= 1000;
+}
+
+/* 0: no bound. A bound of 1 or less would forbid every placement. */
+static bool is_slowdown(int32_t permille)
+{
+    return permille == 0 || permille >= 1000;
+}
+
+static bool is_interval(int64_t ns)
+{
+    return ns >= 0 && ns <= INT64_C(30) * 86400 * NS_PER_SEC;
+}
+
+static int apply_reconfigured(struct core *core, const struct core_config *config, struct error *err)
+{
+    const struct policy *policy;
+
+    if (!memchr(config->policy, '\0', sizeof config->policy) || !(policy = policy_find(config->policy)))
+        return error_set(err, EINVAL, "there is no policy '%.*s'", CORE_POLICY_NAME_SIZE, config->policy);
+    if (config->memory_view > MEMORY_RESERVE || config->floor_bytes < 0 || config->margin_bytes < 0 ||
+        !is_permille(config->smact_cap_permille) || !is_permille(config->smocc_cap_permille) ||
+        !is_permille(config->dram_cap_permille) || config->statistic > STATISTIC_RISK ||
+        !is_interval(config->window_ns) || !is_interval(config->decide_period_ns) ||
+        !is_interval(config->collocate_extra_ns) || !is_interval(config->settle_ns) ||
+        config->oom_retry > OOM_RETRY_INFORMED || config->memory_fence > 1 || config->max_jobs_per_gpu == 0 ||
+        config->per_user.max_memory_bytes < 0 || config->mps_domain >= MPS_DOMAIN_COUNT ||
+        config->mps_max_clients == 0 || config->gate > GATE_MEMORY || !is_interval(config->starvation_timeout_ns) ||
+        !is_slowdown(config->max_slowdown_permille) || !is_interval(config->shrink_after_ns) ||
+        !is_permille(config->prior_quantile_permille))
+        return error_set(err, EINVAL, "a value of the configuration is out of range");
+    core->config = *config;
+    core->policy = policy;
+    sharing_reconfigured(core);
+    prior_refresh(core);
+    alike_all_changed(core);
+    gpus_open(core);
+    return 0;
+}
+
+/* A signal comes before the limit that it warns of. */
+static bool is_time_limit(const struct record_submitted *wants)
+{
+    return wants->time_limit_ns >= 0 && wants->signal_before_ns >= 0 &&
+           (wants->signal ? wants->signal_before_ns < wants->time_limit_ns : wants->signal_before_ns == 0);
+}
+
+/* Only a lease has a time to wait; it is never held. */
+static bool is_lease_or_local(const struct record_submitted *wants)
+{
+    return is_interval(wants->max_wait_ns) && (wants->external ? !wants->held : wants->max_wait_ns == 0);
+}
+
+int core_add_job(struct core *core, const struct record *record, struct job **added, struct error *err)
+{
+    const struct record_submitted *wants = &record->submitted;
+    struct job *job;
+
+    if (record->job == 0 || wants->gpus == 0 || wants->gpus > RECORD_MAX_GPUS || wants->request_bytes < -1 ||
+        !is_reading(wants->smact_permille) || !is_slowdown(wants->max_slowdown_permille) ||
+        wants->request_source >= SOURCE_LEARNED || wants->share > SHARE_MPS || !is_time_limit(wants) ||
+        !memchr(wants->workload, '\0', sizeof wants->workload) || !is_lease_or_local(wants))
+        return error_set(err, EINVAL, "job %" PRIu64 " asks for something that does not exist", record->job);
+    if (core_job_by_id(core, record->job))
+        return error_set(err, EEXIST, "job %" PRIu64 " is already there", record->job);
+    job = xcalloc(1, sizeof *job);
+    job->id = record->job;
+    job->wants = common_wants_join(&core->wants, wants);
+    job->reserved_bytes = wants->request_bytes;
+    job->reservation_source = wants->request_source;
+    job->failure.gpu = RECORD_NO_GPU;
+    job->fence_bytes = -1;
+    job->submitted_ns = record->at_ns;
+    job->place = ++core->last_place;
+    job->user = user_of(core, wants->uid);
+    job->user->unfinished++;
+    job->profile = learn_profile(core, wants->workload);
+    if (job->profile)
+        job->profile->jobs++;
+    HASH_ADD(hh, core->jobs, id, sizeof job->id, job);
+    *added = job;
+    return 0;
+}
+
+/* Leases wait before local jobs: a cluster's scheduler holds resources for them meanwhile. */
+static void enter_retry_queue(struct core *core, struct job *job)
+{
+    struct job *next = job->wants->external ? core->retrying.head : NULL;
+
+    while (next && next->wants->external)
+        next = next->next;
+    queue_insert_before(&core->retrying, job, next);
+}
+
+/* Where the job waits. */
+static void enter_queue(struct core *core, struct job *job)
+{
+    if (job->state == JOB_HELD) {
+        queue_insert(&core->held, job);
+    } else if (job_waits_apart(job)) {
+        enter_retry_queue(core, job);
+    } else {
+        queue_insert(&core->waiting, job);
+        alike_join(core, job);
+    }
+}
+
+static int apply_submitted(struct core *core, const struct record *record, struct error *err)
+{
+    struct job *job;
+    int status = core_add_job(core, record, &job, err);
+
+    if (status != 0)
+        return status;
+    if (core->config.paced && !core_head(core) &&
+        core->next_decision_ns < record->at_ns + core->config.decide_period_ns)
+        core->next_decision_ns = record->at_ns + core->config.decide_period_ns;
+    job->state = job_state_after(JOB_STATE_COUNT, record);
+    enter_queue(core, job);
+    learn_submitted(core, job);
+    return 0;
+}
+
+static int check_gpus(const struct core *core, const struct job *job, uint32_t count, const uint32_t *gpus,
+                      struct error *err)
+{
+    if (count != job->wants->gpus)
+        return error_set(err, EINVAL, "job %" PRIu64 " wants %" PRIu32 " GPUs, not %" PRIu32, job->id, job->wants->gpus,
+                         count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (gpus[i] >= core->gpu_count)
+            return error_set(err, ENOENT, "there is no GPU %" PRIu32, gpus[i]);
+        for (uint32_t k = 0; k < i; k++)
+            if (gpus[k] == gpus[i])
+                return error_set(err, EINVAL, "GPU %" PRIu32 " is named twice", gpus[i]);
+    }
+    return 0;
+}
+
+static void end_reservation(struct core *core, struct job *job)
+{
+    if (core->reserved_job != job->id)
+        return;
+    for (uint32_t i = 0; i < core->gpu_count; i++)
+        if (core->gpus[i]->reserved_for == job->id) {
+            core->gpus[i]->reserved_for = 0;
+            gpu_opens(core, core->gpus[i]);
+        }
+    core->reserved_job = 0;
+}
+
+/* One job at a time has GPUs reserved: the head of the moment. */
+static void apply_reserved(struct core *core, struct job *job, const struct record_reserved *reserved, int64_t at_ns)
+{
+    if (core->reserved_job)
+        end_reservation(core, core_job_by_id(core, core->reserved_job));
+    for (uint32_t i = 0; i < reserved->count; i++) {
+        struct gpu *gpu = core->gpus[reserved->gpus[i]];
+        gpu->reserved_for = job->id;
+        gpu->reserved_ns = at_ns;
+    }
+    core->reserved_job = job->id;
+    core_examined(core, job, 0); /* its gain there counts no more */
+}
+
+/* The monitor would offer the GPU again until the new job's memory shows. A job of unknown need may use more than it
+ * requested. And a crashed job that runs alone must first have settled. */
+static bool closes_gpu(const struct core *core, const struct job *job, const struct record_placed *placed)
+{
+    return core->config.settle_ns > 0 &&
+           (core->config.memory_view == MEMORY_MONITOR || placed->reservation_source == SOURCE_PRIOR ||
+            (placed->retry && job->oom_crashes && !placed->shared));
+}
+
+static void apply_placed(struct core *core, struct job *job, const struct record *record)
+{
+    const struct record_placed *placed = &record->placed;
+
+    job->placed_ns = record->at_ns;
+    job->share = placed->share;
+    if (job->share == SHARE_ANY)
+        job->share = job->wants->exclusive ? SHARE_EXCLUSIVE : SHARE_TIME_SLICE;
+    job->retry = placed->retry;
+    job->overuser = 0;
+    job->reserved_bytes = placed->reserved_bytes;
+    job->reservation_source =
+        record_memory_source(placed->reservation_source, placed->reserved_bytes, job->wants, SOURCE_LEARNED);
+    job->granted_bytes = placed->reserved_bytes;
+    job->fence_bytes = placed->fence_bytes;
+    job->first_use_ns = 0;
+    job->placement_count = placed->count;
+    job->placements = xcalloc(placed->count, sizeof *job->placements);
+    for (uint32_t i = 0; i < placed->count; i++) {
+        struct gpu *gpu = core->gpus[placed->gpus[i]];
+        job->placements[i] = (struct job_placement){.gpu = placed->gpus[i]};
+        gpu_add_resident(gpu, job, record->at_ns);
+        if (closes_gpu(core, job, placed)) {
+            gpu_set_settling(core, gpu, job->id);
+            gpu->closed_until_ns = record->at_ns + GPU_SETTLE_LIMIT * core->config.settle_ns;
+        }
+    }
+    user_takes(core, job);
+    sharing_begins(core, job);
+    core->next_decision_ns = record->at_ns + core->config.decide_period_ns;
+    if (placed->shared) {
+        core->next_decision_ns += core->config.collocate_extra_ns;
+        /* the cycle is that of collocations (thesis 6.2.2) */
+        core->round_robin_next = (placed->gpus[placed->count - 1] + 1) % core->gpu_count;
+    }
+}
+
+static bool seen_everywhere(const struct job *job)
+{
+    for (uint32_t i = 0; i < job->placement_count; i++)
+        if (job->placements[i].observed_bytes == 0)
+            return false;
+    return true;
+}
+
+static int apply_memory(struct core *core, struct job *job, const struct record *record, struct error *err)
+{
+    struct job_placement *placement = job_placement_on(job, record->memory.gpu);
+    struct gpu *gpu;
+
+    if (!placement || record->memory.bytes < 0)
+        return error_set(err, EINVAL, "job %" PRIu64 " holds no memory on GPU %" PRIu32, job->id, record->memory.gpu);
+    gpu = core->gpus[record->memory.gpu];
+    if (record->memory.bytes > placement->observed_bytes) {
+        placement->observed_bytes = record->memory.bytes;
+        gpu_rebook(gpu);
+        core->corrections_due |=
+            job->reserved_bytes >= 0 && overuse_is_beyond(record->memory.bytes, job->reserved_bytes);
+    }
+    if (record->type == RECORD_FIRST_USE && gpu->settling_job == job->id)
+        gpu->closed_until_ns = record->at_ns + core->config.settle_ns;
+    if (job->first_use_ns == 0 && seen_everywhere(job)) {
+        job->first_use_ns = record->at_ns;
+        if (core->config.shrink_after_ns > 0 && !job->wants->exclusive && !job->queue)
+            queue_push(&core->shrinking, job);
+    }
+    return 0;
+}
+
+static int apply_strayed(const struct core *core, struct job *job, const struct record_memory *strayed,
+                         struct error *err)
+{
+    int64_t in_all = strayed->bytes;
+
+    if (strayed->bytes < 0)
+        return error_set(err, EINVAL, "job %" PRIu64 " cannot hold %" PRId64 " bytes", job->id, strayed->bytes);
+    if (strayed->gpu != RECORD_NO_GPU && (strayed->gpu >= core->gpu_count || job_placement_on(job, strayed->gpu)))
+        return error_set(err, EINVAL, "job %" PRIu64 " cannot stray to GPU %" PRIu32, job->id, strayed->gpu);
+    if (strayed->gpu != RECORD_NO_GPU)
+        in_all = job_strays(job, strayed->gpu, strayed->bytes);
+    if (in_all > job->stray_bytes)
+        user_strays(job, in_all);
+    return 0;
+}
+
+static int check_progressed(const struct record_progressed *progressed, struct error *err)
+{
+    return progressed->micro_steps_per_s > 0 && progressed->span_ns > 0 && progressed->total >= 0
+               ? 0
+               : error_set(err, EINVAL, "a job cannot do %" PRId64 " steps in a million seconds",
+                           progressed->micro_steps_per_s);
+}
+
+/* An estimate for a job of unknown need. The job leaves its queue of alike jobs while its wants change. */
+static int apply_estimated(struct core *core, struct job *job, const struct record_estimated *estimated,
+                           struct error *err)
+{
+    const struct record_submitted *before = job->wants;
+    struct record_submitted wants = *before;
+    bool in_main_queue = job->alike;
+
+    if (estimated->request_bytes <= 0 || !is_reading(estimated->smact_permille) || wants.request_bytes >= 0)
+        return error_set(err, EINVAL, "job %" PRIu64 " cannot be estimated at %" PRId64 " bytes", job->id,
+                         estimated->request_bytes);
+    wants.request_bytes = estimated->request_bytes;
+    wants.request_source = SOURCE_ESTIMATED;
+    if (estimated->smact_permille >= 0)
+        wants.smact_permille = estimated->smact_permille;
+    end_reservation(core, job); /* for another need */
+    if (in_main_queue)
+        alike_leave(core, job);
+    job->wants = common_wants_join(&core->wants, &wants);
+    common_wants_leave(&core->wants, before);
+    if (!job_state_has_gpus(job->state) && job_need_is_unknown(job)) {
+        job->reserved_bytes = wants.request_bytes;
+        job->reservation_source = SOURCE_ESTIMATED;
+    }
+    if (in_main_queue)
+        alike_join(core, job);
+    job->examined = 0;
+    core->corrections_due = true; /* of one that runs, at the next decision */
+    core->activity_version++;
+    learn_estimate(core, job, wants.request_bytes);
+    return 0;
+}
+
+/* Of a job that has GPUs. A job that had its GPUs whole is granted its first figure. */
+static void set_reservation(struct core *core, struct job *job, const struct record_shrunk *reservation)
+{
+    job->reserved_bytes = reservation->reserved_bytes;
+    job->reservation_source = reservation->reservation_source;
+    if (job->granted_bytes < 0)
+        job->granted_bytes = job->reserved_bytes;
+    user_recounts(core, job);
+    for (uint32_t i = 0; i < job->placement_count; i++)
+        gpu_rebook(core->gpus[job->placements[i].gpu]);
+}
+
+/* Where only its unknown need kept others away until its memory was observed, they may come now. */
+static void end_settling(struct core *core, const struct job *job)
+{
+    for (uint32_t i = 0; i < job->placement_count; i++) {
+        struct gpu *gpu = core->gpus[job->placements[i].gpu];
+        if (gpu->settling_job != job->id || core->config.memory_view == MEMORY_MONITOR ||
+            (job->retry && job->oom_crashes))
+            continue;
+        gpu_set_settling(core, gpu, 0);
+        gpu_opens(core, gpu);
+    }
+}
+
+static void apply_reservation(struct core *core, struct job *job, const struct record_shrunk *reservation)
+{
+    set_reservation(core, job, reservation);
+    if (reservation->reservation_source == SOURCE_ESTIMATED)
+        end_settling(core, job);
+}
+
+static void leave_gpus(struct core *core, struct job *job, int64_t at_ns)
+{
+    for (uint32_t i = 0; i < job->placement_count; i++)
+        gpu_remove_resident(core, core->gpus[job->placements[i].gpu], job, at_ns);
+    sharing_ends(core, job);
+    if (job->placement_count)
+        user_leaves(job);
+    job->placement_count = 0;
+    job->stray_bytes = 0;
+    job->stray_count = 0;
+    job->share = SHARE_ANY;
+    free_ptr(&job->placements);
+    free_ptr(&job->strays);
+}
+
+/* Puts the job where its new state belongs. */
+static void enter_state(struct core *core, struct job *job, uint32_t state, int64_t at_ns)
+{
+    if (state != JOB_QUEUED)
+        end_reservation(core, job);
+    if (job->alike)
+        alike_leave(core, job);
+    if (state != JOB_RUNNING) /* which may be known only after its memory, for which it waits to be shrunk */
+        queue_remove(job);
+    job->state = state;
+    switch (state) {
+    case JOB_HELD:
+    case JOB_QUEUED:
+        enter_queue(core, job);
+        break;
+    case JOB_CRASHED:
+        queue_push(&core->undecided, job);
+        break;
+    case JOB_STOPPING:
+        if (!job->signalled)
+            queue_push(&core->undecided, job);
+        break;
+    default:
+        break;
+    }
+    if (state == JOB_CRASHED || job_state_ended(state))
+        leave_gpus(core, job, at_ns);
+    if (job_state_ended(state)) {
+        if (job->profile)
+            job->profile->jobs--;
+        job->user->unfinished--;
+        HASH_DEL(core->jobs, job);
+        core_free_job(core, job);
+    }
+}
+
+/* Its processes keep their memory, and leave the SMs to others. */
+static void set_suspended(struct core *core, struct job *job, bool suspended, int64_t at_ns)
+{
+    if (job->suspended == suspended)
+        return;
+    job->suspended = suspended;
+    core->activity_version++;
+    for (uint32_t i = 0; i < job->placement_count; i++) {
+        struct gpu *gpu = core->gpus[job->placements[i].gpu];
+        gpu->changed_ns = at_ns; /* the readings before say nothing of the time after */
+        gpu_opens(core, gpu);
+    }
+}
+
+/* Records that only a lease, or only a local job, can have. */
+static bool suits(const struct job *job, uint32_t type)
+{
+    switch (type) {
+    case RECORD_SUSPENDED:
+    case RECORD_RESUMED:
+    case RECORD_RETURNED:
+    case RECORD_EXPIRED:
+        return job->wants->external;
+    case RECORD_HELD:
+    case RECORD_REQUEUED:
+        return !job->wants->external;
+    default:
+        return true;
+    }
+}
+
+/* A signal that could not be delivered is not worth trying again at once. */
+#define SIGNAL_RETRY_NS (5 * NS_PER_SEC)
+
+static int apply_to_job(struct core *core, const struct record *record, struct error *err)
+{
+    struct job *job = core_job_by_id(core, record->job);
+    uint32_t state;
+    int status = 0;
+
+    if (!job)
+        return error_set(err, ENOENT, "there is no unfinished job %" PRIu64, record->job);
+    state = job_state_after(job->state, record);
+    if (state == JOB_STATE_COUNT || !suits(job, record->type))
+        return error_set(err, EPERM, "job %" PRIu64 " is %s: '%s' does not apply", job->id, job_state_name(job->state),
+                         record_type_name(record->type));
+
+    switch (record->type) {
+    case RECORD_PLACED:
+        status = check_gpus(core, job, record->placed.count, record->placed.gpus, err);
+        if (status == 0 && record->placed.share >= SHARE_MODE_COUNT)
+            status =
+                error_set(err, EINVAL, "job %" PRIu64 " cannot run by way %" PRIu32, job->id, record->placed.share);
+        if (status == 0 && record->placed.reservation_source > SOURCE_COUNT)
+            status = error_set(err, EINVAL, "job %" PRIu64 " has a reservation from nowhere", job->id);
+        if (status == 0)
+            apply_placed(core, job, record);
+        break;
+    case RECORD_RESERVED:
+        status = check_gpus(core, job, record->reserved.count, record->reserved.gpus, err);
+        if (status == 0)
+            apply_reserved(core, job, &record->reserved, record->at_ns);
+        break;
+    case RECORD_FIRST_USE:
+    case RECORD_OBSERVED:
+        status = apply_memory(core, job, record, err);
+        break;
+    case RECORD_STRAYED:
+        status = apply_strayed(core, job, &record->strayed, err);
+        break;
+    case RECORD_PROGRESSED:
+        status = check_progressed(&record->progressed, err);
+        if (status == 0)
+            company_learn_speed(core, job, record);
+        break;
+    case RECORD_EXITED:
+        if (record->exited.cause >= EXIT_CAUSE_COUNT)
+            return error_set(err, EINVAL, "exit cause %" PRIu32 " does not exist", record->exited.cause);
+        if (record->exited.cause == EXIT_GPU_ERROR && record->exited.failed_gpu != RECORD_NO_GPU &&
+            record->exited.failed_gpu >= core->gpu_count)
+            return error_set(err, EINVAL, "there is no GPU %" PRIu32 " that failed", record->exited.failed_gpu);
+        if (state == JOB_CRASHED) {
+            crash_note(core, job, record);
+        } else if (state == JOB_COMPLETED) {
+            prior_completed(core, job, job_peak_bytes(job));
+            learn_memory(core, job, job_peak_bytes(job), true);
+            crash_forgive(job);
+        }
+        break;
+    case RECORD_LOST:
+        if (state == JOB_CRASHED)
+            crash_note(core, job, record);
+        break;
+    case RECORD_REQUEUED:
+        job->retry = record->requeued.retry;
+        job->unfenced |= record->requeued.unfenced;
+        job->reserved_bytes = record->requeued.reserved_bytes;
+        job->reservation_source =
+            record_memory_source(record->requeued.reservation_source, job->reserved_bytes, job->wants, SOURCE_RAISED);
+        if (job->crash_cause == EXIT_TIMEOUT) /* its turn is over: the others have theirs first */
+            job->place = ++core->last_place;
+        if (job->retry)
+            user_retries(job, record->at_ns);
+        break;
+    case RECORD_ESTIMATED:
+        status = apply_estimated(core, job, &record->estimated, err);
+        break;
+    case RECORD_SHRUNK:
+        apply_reservation(core, job, &record->shrunk);
+        if (record->shrunk.reservation_source == SOURCE_OBSERVED) { /* an estimate may still prove too large */
+            learn_memory(core, job, job_peak_bytes(job), false);
+            queue_remove(job);
+        }
+        for (uint32_t i = 0; i < job->placement_count; i++)
+            gpu_opens(core, core->gpus[job->placements[i].gpu]);
+        break;
+    case RECORD_GROWN:
+        apply_reservation(core, job, &record->grown);
+        break;
+    case RECORD_SUSPENDED:
+    case RECORD_RESUMED:
+        set_suspended(core, job, record->type == RECORD_SUSPENDED, record->at_ns);
+        break;
+    case RECORD_SIGNALLED:
+        job->signalled = true;
+        queue_remove(job);
+        break;
+    case RECORD_SIGNAL_FAILED:
+        job->signalled = false;
+        job->signal_retry_ns = record->at_ns + SIGNAL_RETRY_NS;
+        queue_remove(job);
+        queue_push(&core->undecided, job);
+        break;
+    default:
+        break;
+    }
+    if (status == 0 && state != job->state)
+        enter_state(core, job, state, record->at_ns);
+    return status;
+}
+
+static int apply(struct core *core, const struct record *record, struct error *err)
+{
+    switch (record->type) {
+    case RECORD_RECONFIGURED:
+        return apply_reconfigured(core, &record->config, err);
+    case RECORD_GPU_BACK:
+    case RECORD_GPU_LOST:
+    case RECORD_SAMPLE:
+    case RECORD_SHARE_FAULT:
+        return apply_gpu(core, record, err);
+    case RECORD_SUBMITTED:
+        return apply_submitted(core, record, err);
+    case RECORD_TIMER:
+        return 0;
+    case RECORD_WAITED:
+        core->next_decision_ns = record->waited.until_ns;
+        return 0;
+    default:
+        if (record->type == RECORD_NONE || record->type >= RECORD_TYPE_COUNT)
+            return error_set(err, EINVAL, "record type %" PRIu32 " does not exist", record->type);
+        if (record_is_state(record->type))
+            return snapshot_apply(core, record, err);
+        return apply_to_job(core, record, err);
+    }
+}
+
+/* A job that its user's limit keeps waiting reserves no GPUs meanwhile. */
+static void step_aside(struct core *core, uint64_t id)
+{
+    struct job *job = id ? core_job_by_id(core, id) : NULL;
+
+    if (job && job->state == JOB_QUEUED && user_is_limited(core, job, NULL))
+        end_reservation(core, job);
+}
+
+int core_apply(struct core *core, const struct record *record, struct error *err)
+{
+    int status = apply(core, record, err);
+
+    core->applied++;
+    if (record->type == RECORD_RECONFIGURED || record_is_state(record->type))
+        core->activity_version++;
+    if (status == 0 && record_is_state(record->type))
+        return 0;
+    core->restoring &= status != 0;
+    if (status == 0)
+        step_aside(core, core->reserved_job);
+    return status;
+}
