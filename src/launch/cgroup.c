@@ -24,7 +24,6 @@
 #define CGROUP_BASE_IN_ROOT "/carma"
 #define CGROUP2_MARK        " - cgroup2 "
 #define FREEZE_WAIT_MS      100
-#define HASTEN_PAUSE_MS     5  /* less than a grace period */
 #define DEPTH_MAX           32 /* of the groups that a job may have made below its own */
 
 static struct cgroup_place place; /* as long as the process; read at the first question, or told */
@@ -315,13 +314,13 @@ int cgroup_enter(const char *path)
     return write_to(path, "cgroup.procs", "0");
 }
 
-/* An entry into the own group waits as any other. The kernel forgets that it has waited a grace period later. */
-void cgroup_hasten(int ms)
+/* An entry into the own group waits as any other. */
+void cgroup_hasten(void)
 {
     CLEANUP(free_ptr) char *own = cgroup_of(getpid());
 
-    for (int passed = 0; own && cgroup_enter(own) == 0 && passed < ms; passed += HASTEN_PAUSE_MS)
-        poll(NULL, 0, HASTEN_PAUSE_MS);
+    if (own)
+        cgroup_enter(own);
 }
 
 int cgroup_kill(const char *path)

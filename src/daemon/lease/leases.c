@@ -328,8 +328,6 @@ static void on_looked_up(uv_work_t *work, int cancelled)
     free(looked_up);
 }
 
-#define HASTEN_MS 50 /* until the process has come, on a machine that is not overloaded */
-
 struct hastening {
     uv_work_t work;
     struct daemon *daemon;
@@ -338,7 +336,7 @@ struct hastening {
 static void hasten_entry(uv_work_t *work)
 {
     (void)work;
-    cgroup_hasten(HASTEN_MS);
+    cgroup_hasten();
 }
 
 static void on_hastened(uv_work_t *work, int cancelled)
