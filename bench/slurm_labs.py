@@ -62,7 +62,8 @@ class Alone(Cluster):
         for number in range(lab.GPUS):
             os.mknod(etc / f"gpu{number}", stat.S_IFCHR | 0o666, os.makedev(195, number))
         self.edit(r"Gres=gpumem\S*", f"Gres={self.count}")
-        self.edit("GresTypes=gpumem,gpubig", f"GresTypes={self.types}")
+        self.edit("GresTypes=gpumem,gpubig,gpusm", f"GresTypes={self.types}")
+        self.edit(" LLN=YES", "")
         for setting in ("PlugStackConfig", "CliFilterPlugins", "JobSubmitPlugins"):
             self.edit(f"{setting}=.*\n", "")
         (etc / "gres.conf").write_text("\n".join(["AutoDetect=off", f"Name=gpu File={etc}/gpu[0-{lab.GPUS - 1}]",

@@ -6,6 +6,11 @@ local GPU_GIB = { default = 40 }
 -- Whether nodes count gpubig, one for each GPU: requests for more than half a GPU never share one, which a sum of memory
 -- cannot tell.
 local COUNT_BIG = true
+-- What a GPU holds of gpusm, the SM activity that its jobs expect, in permille: more than its SMs, since jobs that are busy half of
+-- the time slow one another little. nil: nodes count no gpusm. Then jobs crowd where memory alone has room.
+local GPU_SM = 1500
+-- The gpusm of a job for which nothing tells its activity.
+local JOB_SM = 600
 
 -- "12G", "1.5G" or "12288M" in MiB, rounded up; a number alone is bytes, as Slurm's counts are. nil: not a size.
 function carma_mib(text)
@@ -45,8 +50,8 @@ end
 function carma_counts(options, given, partition, nodes)
   local counts, order = carma_gres(given)
   if not options then
-    if counts.gpumem or counts.gpubig then
-      return nil, "gpumem and gpubig are counted by --carma-mem: ask by that"
+    if counts.gpumem or counts.gpubig or counts.gpusm then
+      return nil, "gpumem, gpubig and gpusm are counted by --carma-mem: ask by that"
     end
     return given
   end
@@ -73,8 +78,12 @@ function carma_counts(options, given, partition, nodes)
   if COUNT_BIG and each * 2 > whole then
     list[#list + 1] = string.format("gres:gpubig:%d", gpus)
   end
+  if GPU_SM then
+    local said = tonumber(counts.gpusm) or JOB_SM * gpus
+    list[#list + 1] = string.format("gres:gpusm:%d", each == whole and GPU_SM * gpus or math.min(said, GPU_SM * gpus))
+  end
   for _, name in ipairs(order) do
-    if name ~= "gpumem" and name ~= "gpubig" then
+    if name ~= "gpumem" and name ~= "gpubig" and name ~= "gpusm" then
       list[#list + 1] = string.format("gres:%s:%s", name, counts[name])
     end
   end

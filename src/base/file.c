@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -53,7 +54,7 @@ int file_read_fd(int fd, const char *name, size_t limit, char **text, size_t *le
     return 0;
 }
 
-int file_write_atomic(const char *path, const void *bytes, size_t length, int mode, struct error *err)
+static int replace(const char *path, const void *bytes, size_t length, int mode, bool sync, struct error *err)
 {
     CLEANUP(free_ptr) char *temporary = xasprintf("%s.%d.tmp", path, (int)getpid());
     CLEANUP(close_fd) int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
@@ -71,7 +72,7 @@ int file_write_atomic(const char *path, const void *bytes, size_t length, int mo
         next += count;
         left -= (size_t)count;
     }
-    if (fsync(fd) < 0 || rename(temporary, path) < 0)
+    if ((sync && fsync(fd) < 0) || rename(temporary, path) < 0)
         goto failed;
     return 0;
 failed : {
@@ -79,6 +80,16 @@ failed : {
     unlink(temporary);
     return error_set(err, code, "cannot write '%s': %s", path, strerror(code));
 }
+}
+
+int file_write_atomic(const char *path, const void *bytes, size_t length, int mode, struct error *err)
+{
+    return replace(path, bytes, length, mode, true, err);
+}
+
+int file_replace(const char *path, const void *bytes, size_t length, int mode, struct error *err)
+{
+    return replace(path, bytes, length, mode, false, err);
 }
 
 int file_make_dirs(const char *path, int mode, struct error *err)

@@ -17,6 +17,9 @@ int file_read_fd(int fd, const char *name, size_t limit, char **text, size_t *le
 /* Writes via a temporary file beside it, fsync and rename: a reader sees the old or the new content, never a part. */
 int file_write_atomic(const char *path, const void *bytes, size_t length, int mode, struct error *err);
 
+/* The same without the fsync, for what is worth nothing after the machine has lost its power: it may be empty then. */
+int file_replace(const char *path, const void *bytes, size_t length, int mode, struct error *err);
+
 /* mkdir -p with `mode` for the directories that it makes. */
 int file_make_dirs(const char *path, int mode, struct error *err);
 

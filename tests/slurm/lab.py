@@ -14,7 +14,7 @@ import tempfile
 import time
 
 PATIENCE_S = float(os.environ.get("PATIENCE_S", "90"))
-GPU_GIB, GPUS = 40, 4
+GPU_GIB, GPUS, GPU_SM = 40, 4, 1500
 NODES = ["n1", "n2", "n3"]
 SKIPPED = 77
 
@@ -129,7 +129,7 @@ class Lab:
         (self.dir / "out").chmod(0o1777)
         host = socket.gethostname().split(".")[0]
         ports = free_ports(1 + len(NODES))
-        gres = f"gpumem:{GPU_GIB * GPUS}G,gpubig:{GPUS}"
+        gres = f"gpumem:{GPU_GIB * GPUS}G,gpubig:{GPUS},gpusm:{GPU_SM * GPUS}"
         nodes = "".join(f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} Gres={gres}\n"
                         for node, port in zip(NODES, ports[1:]))
         etc = self.dir / "etc"
@@ -159,18 +159,19 @@ PropagateResourceLimits=NONE
 ReturnToService=2
 JobRequeue=1
 KillWait=5
-GresTypes=gpumem,gpubig
+GresTypes=gpumem,gpubig,gpusm
 PlugStackConfig={etc}/plugstack.conf
 CliFilterPlugins=lua
 JobSubmitPlugins=lua
 NodeName=DEFAULT CPUs=64 Boards=1 SocketsPerBoard=1 CoresPerSocket=64 ThreadsPerCore=1 RealMemory=4000 State=UNKNOWN
-{nodes}PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+{nodes}PartitionName=main Nodes=ALL LLN=YES Default=YES MaxTime=INFINITE State=UP
 """
         # Newer Slurms look for control groups even where nothing uses them; 22.05 does not know this word.
         if slurm_release() >= (23, 11):
             (etc / "cgroup.conf").write_text("CgroupPlugin=disabled\n")
         (etc / "gres.conf").write_text(f"AutoDetect=off\nName=gpumem Count={GPU_GIB * GPUS}G Flags=CountOnly\n"
-                                       f"Name=gpubig Count={GPUS} Flags=CountOnly\n")
+                                       f"Name=gpubig Count={GPUS} Flags=CountOnly\n"
+                                       f"Name=gpusm Count={GPU_SM * GPUS} Flags=CountOnly\n")
         (etc / "slurm.conf").write_text(text)
         (etc / "plugstack.conf").write_text(f"required {self.plugin}\n")
         # Each slurmd as on a machine of its own: its plugin's socket and folder are other ones.

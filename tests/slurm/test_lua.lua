@@ -33,17 +33,21 @@ local function submit(options, gres, nodes, partition)
 end
 
 local accepted = {
-  { { mem = "12G" }, nil, "gres:gpumem:12288M" },
-  { { mem = "20G" }, nil, "gres:gpumem:20480M" },
-  { { mem = "25G" }, nil, "gres:gpumem:25600M,gres:gpubig:1" },
-  { { mem = "25G", gpus = "2" }, nil, "gres:gpumem:51200M,gres:gpubig:2" },
-  { { mem = "5G", exclusive = "(null)" }, nil, "gres:gpumem:40960M,gres:gpubig:1" },
-  { { gpus = "2" }, nil, "gres:gpumem:81920M,gres:gpubig:2" },
-  { { mem = "5G" }, nil, "gres:gpumem:40960M,gres:gpubig:1", 2 },
-  { { mem = "5G", share = "mps" }, nil, "gres:gpumem:5120M", 2 },
-  { { mem = "5G" }, nil, "gres:gpumem:5120M", 4294967294 },
+  { { mem = "12G" }, nil, "gres:gpumem:12288M,gres:gpusm:600" },
+  { { mem = "20G" }, nil, "gres:gpumem:20480M,gres:gpusm:600" },
+  { { mem = "25G" }, nil, "gres:gpumem:25600M,gres:gpubig:1,gres:gpusm:600" },
+  { { mem = "25G", gpus = "2" }, nil, "gres:gpumem:51200M,gres:gpubig:2,gres:gpusm:1200" },
+  { { mem = "40G" }, nil, "gres:gpumem:40960M,gres:gpubig:1,gres:gpusm:1500" },
+  { { mem = "5G", exclusive = "(null)" }, nil, "gres:gpumem:40960M,gres:gpubig:1,gres:gpusm:1500" },
+  { { gpus = "2" }, nil, "gres:gpumem:81920M,gres:gpubig:2,gres:gpusm:3000" },
+  { { mem = "5G" }, nil, "gres:gpumem:40960M,gres:gpubig:1,gres:gpusm:1500", 2 },
+  { { mem = "5G", share = "mps" }, nil, "gres:gpumem:5120M,gres:gpusm:600", 2 },
+  { { mem = "5G" }, nil, "gres:gpumem:5120M,gres:gpusm:600", 4294967294 },
   { { summary = "/m", gpus = "2" }, "gres:gpumem:11154M,gres:gpusm:1110", "gres:gpumem:11154M,gres:gpusm:1110" },
-  { { summary = "/m" }, "gres:nic:1,gres:gpumem:30G", "gres:gpumem:30720M,gres:gpubig:1,gres:nic:1" },
+  { { summary = "/m" }, "gres:gpumem:5G,gres:gpusm:9000", "gres:gpumem:5120M,gres:gpusm:1500" },
+  { { summary = "/m", exclusive = "(null)" }, "gres:gpumem:5G,gres:gpusm:555",
+    "gres:gpumem:40960M,gres:gpubig:1,gres:gpusm:1500" },
+  { { summary = "/m" }, "gres:nic:1,gres:gpumem:30G", "gres:gpumem:30720M,gres:gpubig:1,gres:gpusm:600,gres:nic:1" },
   { {}, "gres:gpu:1", "gres:gpu:1" },
   { {}, nil, nil },
 }
@@ -59,6 +63,7 @@ local refused = {
   { { mem = "5G", gpus = "1.5" }, nil, "not a number of GPUs" },
   { {}, "gres:gpumem:1G", "--carma-mem" },
   { {}, "gres:gpubig:1", "--carma-mem" },
+  { {}, "gres:gpusm:1", "--carma-mem" },
 }
 for number, case in ipairs(refused) do
   expect(submit(case[1], case[2]), slurm.ERROR, "refused " .. number)
@@ -101,9 +106,9 @@ end
 local good = '{"memory_bytes": 5847722682, "sm_activity": 0.5}'
 local code, gres = filter(good, model())
 expect(code, slurm.SUCCESS, "estimated")
-expect(gres, "gpumem:5577M", "estimated")
+expect(gres, "gpumem:5577M,gpusm:500", "estimated")
 _, gres = filter(good, model({ ["carma-gpus"] = "2" }))
-expect(gres, "gpumem:11154M", "two GPUs")
+expect(gres, "gpumem:11154M,gpusm:1000", "two GPUs")
 _, gres = filter(good, model({ ["carma-mem"] = "7G" }))
 expect(gres, nil, "a request goes before an estimate")
 expect(filter("carma: /m: no such file", model()), slurm.ERROR, "not estimated")

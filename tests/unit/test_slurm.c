@@ -176,7 +176,7 @@ static void test_options(void **state)
 
 static void expect_request(const char *old, int64_t gpus, int64_t bytes, bool big, const char *wanted)
 {
-    struct counts_node node = {.gpus = 4, .whole_bytes = 40 * GIB, .has_big = big};
+    struct counts_node node = {.gpus = 4, .whole_bytes = 40 * GIB, .has_big = big, .sm = 1500};
     struct text list = {0};
 
     counts_request(old, &node, gpus, bytes, &list);
@@ -191,7 +191,9 @@ static void test_raised_requests(void **state)
     expect_request("gres:gpumem:10G", 1, 20 * GIB, true, "gpumem:20480M");
     expect_request("gres:gpumem:10G", 2, 20 * GIB + 1, true, "gpumem:40962M,gpubig:2");
     expect_request("gres:gpumem:10G", 2, 30 * GIB, false, "gpumem:61440M");
-    expect_request("gres:gpumem:10G", 1, 90 * GIB, true, "gpumem:40960M,gpubig:1");
+    expect_request("gres:gpumem:10G", 1, 90 * GIB, true, "gpumem:40960M,gpubig:1,gpusm:1500");
+    expect_request("gres:gpumem:20G,gres:gpusm:600,nic:1", 2, 40 * GIB, true,
+                   "gpumem:81920M,gpubig:2,gpusm:3000,nic:1");
     expect_request("gres:gpubig:1,gres:gpusm:300,gres:gpumem:30G", 1, 32 * GIB, true,
                    "gpumem:32768M,gpubig:1,gpusm:300");
 }

@@ -56,7 +56,7 @@ int lease_prepare(struct shepherd *s, struct error *err)
         s->oom_kills = cgroup_oom_kills(s->memory_group);
     }
     child_print_variables(&s->request, &text);
-    return file_write_atomic(path, text.text, text.length, 0600, err);
+    return file_replace(path, text.text, text.length, 0600, err);
 }
 
 static bool step_lives(const struct lease_step *step)

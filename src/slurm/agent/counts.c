@@ -26,12 +26,13 @@ bool counts_property(const char *line, const char *name, char *value, size_t siz
 
 bool counts_read_node(const char *list, int64_t gpus, struct counts_node *node)
 {
-    int64_t memory, big;
+    int64_t memory, big, sm = 0;
 
     if (gpus < 1 || !size_of_gres(list, "gpumem", &memory))
         return false;
-    *node =
-        (struct counts_node){.gpus = gpus, .whole_bytes = memory / gpus, .has_big = size_of_gres(list, "gpubig", &big)};
+    size_of_gres(list, "gpusm", &sm);
+    *node = (struct counts_node){
+        .gpus = gpus, .whole_bytes = memory / gpus, .has_big = size_of_gres(list, "gpubig", &big), .sm = sm / gpus};
     return true;
 }
 
@@ -60,16 +61,20 @@ static bool is_named(const char *entry, size_t wide, const char *name)
 
 void counts_request(const char *old, const struct counts_node *node, int64_t gpus, int64_t bytes, struct text *list)
 {
+    bool whole = bytes >= node->whole_bytes;
     const char *entry;
     size_t wide = 0;
 
-    if (bytes > node->whole_bytes)
+    if (whole)
         bytes = node->whole_bytes;
     text_printf(list, "gpumem:%lldM", (long long)((bytes + MIB - 1) / MIB * gpus));
     if (node->has_big && bytes > node->whole_bytes / 2)
         text_printf(list, ",gpubig:%lld", (long long)gpus);
+    if (whole && node->sm > 0)
+        text_printf(list, ",gpusm:%lld", (long long)(node->sm * gpus));
     while ((entry = next_entry(&old, &wide)))
-        if (!is_named(entry, wide, "gpumem") && !is_named(entry, wide, "gpubig"))
+        if (!is_named(entry, wide, "gpumem") && !is_named(entry, wide, "gpubig") &&
+            !(whole && node->sm > 0 && is_named(entry, wide, "gpusm")))
             text_printf(list, ",%.*s", (int)wide, entry);
 }
 

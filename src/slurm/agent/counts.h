@@ -15,12 +15,14 @@ struct counts_node {
     int64_t gpus;
     int64_t whole_bytes; /* gpumem of one GPU */
     bool has_big;
+    int64_t sm; /* gpusm of one GPU; 0: it counts none */
 };
 
 /* Of a node's list "gpumem:160G,gpubig:4". false: it counts no gpumem. */
 bool counts_read_node(const char *list, int64_t gpus, struct counts_node *node);
 
-/* A job's list with another request of memory on each of its GPUs; other GRES of `old` stay. */
+/* A job's list with another request of memory on each of its GPUs. Whole GPUs take all of their gpusm, since nobody
+ * comes beside the job; other GRES of `old` stay. */
 void counts_request(const char *old, const struct counts_node *node, int64_t gpus, int64_t bytes, struct text *list);
 
 /* A node's list with gpumem, gpubig and gpusm lowered to `usable` of its GPUs. */

@@ -37,6 +37,7 @@ enum {
     NOTE_WAIT_MS = 1000,  /* for it to note what a job used: Slurm takes no note of an ended job */
     END_WAIT_MS = 5000,
     QUERY_WAIT_MS = 3000,
+    AHEAD_MS = 200, /* slurmstepd waits no longer for a carmad that hangs: its task asks again */
     SCRIPT_BYTES = 64 << 10,
 };
 #define STEP_BATCH       UINT32_C(0xfffffffb)
@@ -46,6 +47,7 @@ enum {
 static struct settings settings;
 static struct options options = {.gpus = 1};
 static int stderr_note = -1; /* a file without a name: the batch task writes there where its standard error goes */
+static int asked_ahead = -1; /* where carmad answers the request that slurmstepd sent before it had a task */
 
 static int on_option(int value, const char *argument, int remote)
 {
@@ -140,15 +142,6 @@ int slurm_spank_init(spank_t spank, int count, char **arguments)
     for (struct spank_option *option = table; option->name != NULL; option++)
         if (spank_option_register(spank, option) != ESPANK_SUCCESS)
             slurm_error("carma: Slurm does not take the option --%s", option->name);
-    return 0;
-}
-
-int slurm_spank_init_post_opt(spank_t spank, int count, char **arguments)
-{
-    uint32_t step = 0;
-    if (options.asked && spank_remote(spank) == 1 && spank_get_item(spank, S_JOB_STEPID, &step) == ESPANK_SUCCESS &&
-        step == STEP_BATCH)
-        stderr_note = memfd_create("carma-stderr", MFD_CLOEXEC);
     return 0;
 }
 
@@ -277,16 +270,17 @@ static void make_up_for_prolog(spank_t spank)
     spool_put_text(settings.spool, step.job, "node", step.node);
 }
 
-/* A count of whole GPUs is a request of GPUs, not of memory. */
-static void take_count(struct lease_request *request, int64_t deadline_ms)
+/* A count of whole GPUs is a request of GPUs, not of memory. false: carmad does not tell how large they are. */
+static bool take_count(struct lease_request *request, int64_t deadline_ms)
 {
     int64_t count = 0;
     if (!spool_get(settings.spool, request->job, "gpumem", &count))
-        return;
+        return true;
     int64_t each = count / request->gpus, least = smallest_gpu(deadline_ms);
     bool whole = least > 0 && each >= least;
     request->exclusive = request->exclusive || whole;
     request->memory_bytes = whole ? 0 : each;
+    return least > 0;
 }
 
 /* What carmad learns the job by: a batch script's text, a step's words. */
@@ -384,6 +378,79 @@ static void hand_back(const struct step *step, const struct lease_request *reque
         slurm_error("carma: carma-slurm-agent does not answer: job %u waits for it in %s", step->job, settings.spool);
 }
 
+/* What the step asks for, but for Slurm's count: borrowed from it and from `command`. */
+static struct lease_request request_of(spank_t spank, const struct step *step, struct text *command)
+{
+    read_command(spank, step, command);
+    struct lease_request request = {
+        .cluster = step->cluster,
+        .node = step->node,
+        .name = step->name,
+        .directory = step->directory,
+        .command = command->bytes != NULL ? command->bytes : "",
+        .command_length = command->length,
+        .job = step->job,
+        .restart = step->restart,
+        .gpus = options.gpus,
+        .memory_bytes = options.memory_bytes,
+        .exclusive = options.exclusive,
+        .share = options.share[0] != '\0' ? options.share : NULL,
+    };
+    spank_get_item(spank, S_JOB_UID, &request.uid);
+    spank_get_item(spank, S_JOB_GID, &request.gid);
+    return request;
+}
+
+/* carmad stores and places the lease while slurmstepd sets the step up. A step without a prolog's word waits for its
+ * task, and the extern step has none. */
+static void ask_ahead(spank_t spank)
+{
+    int64_t deadline_ms = http_now_ms() + AHEAD_MS;
+    struct step step;
+    struct text command = {0};
+    char node[64];
+
+    read_step(spank, &step);
+    if (step.step == STEP_EXTERN || !spool_get_text(settings.spool, step.job, "node", node, sizeof(node)))
+        return;
+    struct lease_request request = request_of(spank, &step, &command);
+    if (take_count(&request, deadline_ms))
+        asked_ahead = lease_ask(settings.socket, &request, settings.wait_ms, deadline_ms);
+    text_release(&command);
+}
+
+int slurm_spank_init_post_opt(spank_t spank, int count, char **arguments)
+{
+    uint32_t step = 0;
+    if (!options.asked || spank_remote(spank) != 1)
+        return 0;
+    if (spank_get_item(spank, S_JOB_STEPID, &step) == ESPANK_SUCCESS && step == STEP_BATCH)
+        stderr_note = memfd_create("carma-stderr", MFD_CLOEXEC);
+    ask_ahead(spank);
+    return 0;
+}
+
+/* The answer is heard by the step's first task here; the others ask for the same lease by themselves. */
+static int take_asked_ahead(spank_t spank)
+{
+    int asked = asked_ahead, task = 0;
+
+    asked_ahead = -1;
+    if (asked >= 0 && (spank_get_item(spank, S_TASK_ID, &task) != ESPANK_SUCCESS || task != 0)) {
+        close(asked);
+        asked = -1;
+    }
+    return asked;
+}
+
+int slurm_spank_task_post_fork(spank_t spank, int count, char **arguments)
+{
+    if (asked_ahead >= 0)
+        close(asked_ahead);
+    asked_ahead = -1;
+    return 0;
+}
+
 int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments)
 {
     if (!options.asked)
@@ -394,25 +461,9 @@ int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments)
     read_step(spank, &step);
     spank_setenv(spank, "CUDA_VISIBLE_DEVICES", "", 1); /* whatever happens: no GPU that carmad has not given */
     struct text command = {0}, answer = {0};
-    read_command(spank, &step, &command);
-    struct lease_request request = {
-        .cluster = step.cluster,
-        .node = step.node,
-        .name = step.name,
-        .directory = step.directory,
-        .command = command.bytes != NULL ? command.bytes : "",
-        .command_length = command.length,
-        .job = step.job,
-        .restart = step.restart,
-        .gpus = options.gpus,
-        .memory_bytes = options.memory_bytes,
-        .exclusive = options.exclusive,
-        .share = options.share[0] != '\0' ? options.share : NULL,
-    };
-    spank_get_item(spank, S_JOB_UID, &request.uid);
-    spank_get_item(spank, S_JOB_GID, &request.gid);
+    struct lease_request request = request_of(spank, &step, &command);
     take_count(&request, deadline_ms);
-    int code = lease_take(settings.socket, &request, deadline_ms, &answer);
+    int code = lease_take(settings.socket, &request, take_asked_ahead(spank), deadline_ms, &answer);
     struct json lease = json_of(answer.bytes, answer.length);
     if (code == 0)
         code = join(spank, &step, lease, http_now_ms() + END_WAIT_MS);

@@ -156,8 +156,8 @@ static int receive(int fd, int64_t deadline_ms, int *status, struct text *answer
     return code;
 }
 
-int http_ask(const char *socket_path, const char *method, const char *path, const struct text *body,
-             int64_t deadline_ms, int *status, struct text *answer)
+int http_send(const char *socket_path, const char *method, const char *path, const struct text *body,
+              int64_t deadline_ms)
 {
     struct text request = {0};
     text_printf(&request, "%s %s HTTP/1.1\r\nHost: carma\r\nConnection: close\r\n", method, path);
@@ -168,14 +168,24 @@ int http_ask(const char *socket_path, const char *method, const char *path, cons
         text_add(&request, body->bytes, body->length);
     int code = request.failed || (body != NULL && body->failed) ? -ENOMEM : 0;
     int fd = code == 0 ? open_socket(socket_path, deadline_ms) : code;
-    if (fd >= 0) {
-        code = send_all(fd, request.bytes, request.length, deadline_ms);
-        if (code == 0)
-            code = receive(fd, deadline_ms, status, answer);
+    if (fd >= 0 && (code = send_all(fd, request.bytes, request.length, deadline_ms)) != 0) {
         close(fd);
-    } else {
-        code = fd;
+        fd = code;
     }
     text_release(&request);
+    return fd;
+}
+
+int http_hear(int fd, int64_t deadline_ms, int *status, struct text *answer)
+{
+    int code = receive(fd, deadline_ms, status, answer);
+    close(fd);
     return code;
+}
+
+int http_ask(const char *socket_path, const char *method, const char *path, const struct text *body,
+             int64_t deadline_ms, int *status, struct text *answer)
+{
+    int fd = http_send(socket_path, method, path, body, deadline_ms);
+    return fd < 0 ? fd : http_hear(fd, deadline_ms, status, answer);
 }

@@ -17,6 +17,12 @@ int64_t http_now_ms(void); /* monotonic */
 int http_ask(const char *socket_path, const char *method, const char *path, const struct text *body,
              int64_t deadline_ms, int *status, struct text *answer);
 
+/* The same in two parts. http_send(): a descriptor that http_hear() waits for the answer on, and closes; or a negative
+ * errno. */
+int http_send(const char *socket_path, const char *method, const char *path, const struct text *body,
+              int64_t deadline_ms);
+int http_hear(int fd, int64_t deadline_ms, int *status, struct text *answer);
+
 /* Takes an answer apart: 0 and the body's place, or -EPROTO; -EAGAIN while it is not complete. */
 int http_read_answer(const char *bytes, size_t length, int *status, const char **body, size_t *body_length);
 

@@ -39,16 +39,32 @@ static bool may_come_back(int code)
     return code == -ECONNREFUSED || code == -ENOENT || code == -ECONNRESET || code == -EPIPE;
 }
 
-int lease_take(const char *socket_path, const struct lease_request *request, int64_t deadline_ms, struct text *answer)
+/* carmad answers before the deadline, `left_ms` from now. */
+static int send_request(const char *socket_path, const struct lease_request *request, int64_t left_ms,
+                        int64_t deadline_ms)
 {
-    for (;;) {
-        int64_t left = deadline_ms - http_now_ms();
-        struct text body = {0};
-        write_request(&body, request, left > 2 * ANSWER_MS ? left - ANSWER_MS : left / 2);
+    struct text body = {0};
+    write_request(&body, request, left_ms > 2 * ANSWER_MS ? left_ms - ANSWER_MS : left_ms / 2);
+    int fd = http_send(socket_path, "POST", "/v1/leases", &body, deadline_ms);
+    text_release(&body);
+    return fd;
+}
+
+int lease_ask(const char *socket_path, const struct lease_request *request, int64_t wait_ms, int64_t deadline_ms)
+{
+    int fd = send_request(socket_path, request, wait_ms, deadline_ms);
+    return fd < 0 ? -1 : fd;
+}
+
+int lease_take(const char *socket_path, const struct lease_request *request, int asked, int64_t deadline_ms,
+               struct text *answer)
+{
+    for (int fd = asked;; fd = -1) {
         int status = 0;
         answer->length = 0;
-        int code = http_ask(socket_path, "POST", "/v1/leases", &body, deadline_ms, &status, answer);
-        text_release(&body);
+        if (fd < 0)
+            fd = send_request(socket_path, request, deadline_ms - http_now_ms(), deadline_ms);
+        int code = fd < 0 ? fd : http_hear(fd, deadline_ms, &status, answer);
         /* The key makes asking again harmless: a lease that was granted and not heard of is granted again. 503: it is
          * stopping, or has too many requests. */
         if ((may_come_back(code) || (code == 0 && status == 503)) && http_now_ms() + 100 < deadline_ms) {

@@ -23,10 +23,15 @@ struct lease_request {
     const char *share; /* NULL: not said */
 };
 
-/* Asks until `deadline_ms`, also while no carmad listens: it may be starting again. 0: *answer has the lease's JSON.
- * -EBUSY: not now, -ERANGE: never on this node, and *answer has the reason; another negative errno: carmad did not
- * answer. */
-int lease_take(const char *socket_path, const struct lease_request *request, int64_t deadline_ms, struct text *answer);
+/* Sends the request, which carmad answers within wait_ms, and does not wait for that: a descriptor for lease_take(), or
+ * -1. */
+int lease_ask(const char *socket_path, const struct lease_request *request, int64_t wait_ms, int64_t deadline_ms);
+
+/* Asks until `deadline_ms`, also while no carmad listens: it may be starting again. `asked`, lease_ask()'s or -1, is
+ * heard first and closed. 0: *answer has the lease's JSON. -EBUSY: not now, -ERANGE: never on this node, and *answer
+ * has the reason; another negative errno: carmad did not answer. */
+int lease_take(const char *socket_path, const struct lease_request *request, int asked, int64_t deadline_ms,
+               struct text *answer);
 
 /* Names the process as one of the lease's. `cgroup`: the step's group, NULL for none. 0 or a negative errno. */
 int lease_attach(const char *socket_path, int64_t lease, const char *step, pid_t pid, const char *cgroup,

@@ -20,7 +20,7 @@ static int open_folder(const char *folder)
 }
 
 /* Whole or not at all: the agent sees names without a leading dot only. */
-static int write_file(const char *folder, const char *name, const char *bytes)
+static int write_file(const char *folder, const char *name, const char *bytes, bool sync)
 {
     int dir = open_folder(folder);
     if (dir < 0)
@@ -31,13 +31,13 @@ static int write_file(const char *folder, const char *name, const char *bytes)
     int code = fd < 0 ? -errno : 0;
     if (fd >= 0) {
         size_t length = strlen(bytes);
-        if (write(fd, bytes, length) != (ssize_t)length || fsync(fd) != 0)
+        if (write(fd, bytes, length) != (ssize_t)length || (sync && fsync(fd) != 0))
             code = errno != 0 ? -errno : -EIO;
         close(fd);
     }
     if (code == 0 && renameat(dir, draft, dir, name) != 0)
         code = -errno;
-    if (code == 0 && fsync(dir) != 0)
+    if (code == 0 && sync && fsync(dir) != 0)
         code = -errno;
     if (code != 0)
         unlinkat(dir, draft, 0);
@@ -49,7 +49,7 @@ int spool_order(const char *folder, uint32_t job, uint32_t restart, const char *
 {
     char name[64];
     snprintf(name, sizeof(name), "%u.%u.%s", job, restart, what);
-    return write_file(folder, name, lines);
+    return write_file(folder, name, lines, true);
 }
 
 bool spool_await(const char *folder, uint32_t job, uint32_t restart, const char *what, int64_t deadline_ms)
@@ -69,14 +69,14 @@ int spool_put(const char *folder, uint32_t job, const char *name, int64_t value)
     char file[64], text[32];
     snprintf(file, sizeof(file), "%u.%s", job, name);
     snprintf(text, sizeof(text), "%lld\n", (long long)value);
-    return write_file(folder, file, text);
+    return write_file(folder, file, text, false);
 }
 
 bool spool_put_text(const char *folder, uint32_t job, const char *name, const char *text)
 {
     char file[64];
     snprintf(file, sizeof(file), "%u.%s", job, name);
-    return write_file(folder, file, text) == 0;
+    return write_file(folder, file, text, false) == 0;
 }
 
 bool spool_get_text(const char *folder, uint32_t job, const char *name, char *text, size_t size)

@@ -17,6 +17,7 @@ int spool_order(const char *folder, uint32_t job, uint32_t restart, const char *
 /* Waits until the agent has taken the order; false at the deadline. */
 bool spool_await(const char *folder, uint32_t job, uint32_t restart, const char *what, int64_t deadline_ms);
 
+/* Not synced, since a job whose machine has lost its power starts anew. */
 int spool_put(const char *folder, uint32_t job, const char *name, int64_t value);
 bool spool_get(const char *folder, uint32_t job, const char *name, int64_t *value);
 bool spool_put_text(const char *folder, uint32_t job, const char *name, const char *text);
