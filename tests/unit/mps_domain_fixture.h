@@ -247,7 +247,7 @@ static inline void end_client(pid_t pid)
 static inline struct domain_client client_of(struct world *world, pid_t pid)
 {
     static struct domain_client clients[NODE_MAX_SLOTS];
-    uint32_t count;
+    uint32_t count = 0;
 
     domain_clients(&world->fixture.node, attach_mps_domain(mps_domain_pipe_directory(world->domain)), clients, &count);
     for (uint32_t i = 0; i < count; i++)

@@ -270,7 +270,7 @@ static int read_request(struct shepherd *s, int *failed, struct error *why, stru
 static int shepherd_run(struct shepherd *s, struct error *err)
 {
     struct error why;
-    int code, failed;
+    int code, failed = 0;
 
     if ((code = prepare(s, err)) < 0 || (code = read_request(s, &failed, &why, err)) < 0) {
         start_withdraw(s);
