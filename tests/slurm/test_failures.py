@@ -37,8 +37,8 @@ def open_gate(lab, name):
     (lab.dir / "out" / ("gate-" + name)).touch()
 
 
-def running(lab, name, *options, node="n1"):
-    job = lab.sbatch("-w", node, "--carma-mem=12G", *options, wrap=f"echo began; {gate(lab, name)}; echo ended")
+def running(lab, name, *options, node="n1", then="echo ended"):
+    job = lab.sbatch("-w", node, "--carma-mem=12G", *options, wrap=f"echo began; {gate(lab, name)}; {then}")
     lab.until_state(job, "RUNNING")
     until_lease(lab, node, job, "RUNNING")
     until(lambda: "began" in lab.output(job), f"the output of {job}")
@@ -124,6 +124,17 @@ def a_carmad_with_a_job_starting(lab):
     found = ends(lab, job, "COMPLETED", restarts=1)
     assert found["Comment"].startswith("carma:refused:n1:"), (back, found)
     assert lab.output(job).count("done") == 1
+
+
+def a_carmad_with_a_job_ending(lab):
+    message = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.80 GiB."
+    again = f"[ $(grep -c began {lab.dir}/out/$SLURM_JOB_ID) = 2 ]"
+    job = running(lab, "ending", then=f"{again} || {{ echo '{message}' >&2; exit 1; }}")
+    lab.kill("carmad-n1")
+    open_gate(lab, "ending")
+    until(lambda: message in lab.output(job), "the job's end")
+    lab.start_carmad("n1")
+    ends(lab, job, "COMPLETED", restarts=1)
 
 
 def a_slurmd(lab):
@@ -266,9 +277,8 @@ def a_plugin(lab):
     ends(lab, job, "COMPLETED")
 
 
-ROWS = [a_carmad_with_a_step_running, a_carmad_with_a_job_starting, a_slurmd, a_slurmstepd, a_shepherd, a_slurmctld, a_agent,
-        a_gpu, a_node,
-        a_second_carmad, a_plugin]
+ROWS = [a_carmad_with_a_step_running, a_carmad_with_a_job_starting, a_carmad_with_a_job_ending, a_slurmd, a_slurmstepd,
+        a_shepherd, a_slurmctld, a_agent, a_gpu, a_node, a_second_carmad, a_plugin]
 
 
 def main():

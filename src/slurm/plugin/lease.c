@@ -39,6 +39,24 @@ static bool may_come_back(int code)
     return code == -ECONNREFUSED || code == -ENOENT || code == -ECONNRESET || code == -EPIPE;
 }
 
+static void pause_before_again(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+}
+
+/* For requests that do no more when they are made again. */
+static int ask_until(const char *socket_path, const char *method, const char *path, const struct text *body,
+                     int64_t deadline_ms, int *status, struct text *answer)
+{
+    for (;;) {
+        answer->length = 0;
+        int code = http_ask(socket_path, method, path, body, deadline_ms, status, answer);
+        if (!may_come_back(code) || http_now_ms() + 100 >= deadline_ms)
+            return code;
+        pause_before_again();
+    }
+}
+
 /* carmad answers before the deadline, `left_ms` from now. */
 static int send_request(const char *socket_path, const struct lease_request *request, int64_t left_ms,
                         int64_t deadline_ms)
@@ -68,7 +86,7 @@ int lease_take(const char *socket_path, const struct lease_request *request, int
         /* The key makes asking again harmless: a lease that was granted and not heard of is granted again. 503: it is
          * stopping, or has too many requests. */
         if ((may_come_back(code) || (code == 0 && status == 503)) && http_now_ms() + 100 < deadline_ms) {
-            nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+            pause_before_again();
             continue;
         }
         if (code != 0)
@@ -87,7 +105,7 @@ int lease_attach(const char *socket_path, int64_t lease, const char *step, pid_t
     text_json_string(&body, cgroup);
     text_printf(&body, ",\"pids\":[%d]}", (int)pid);
     int status = 0;
-    int code = http_ask(socket_path, "PUT", path, &body, deadline_ms, &status, &answer);
+    int code = ask_until(socket_path, "PUT", path, &body, deadline_ms, &status, &answer);
     text_release(&body);
     text_release(&answer);
     return code != 0 ? code : status == 204 ? 0 : -EIO;
@@ -110,7 +128,7 @@ int lease_end(const char *socket_path, int64_t lease, int status, bool stopped, 
         text_printf(&body, "null");
     text_printf(&body, "}");
     int answered = 0;
-    int code = http_ask(socket_path, "POST", path, &body, deadline_ms, &answered, answer);
+    int code = ask_until(socket_path, "POST", path, &body, deadline_ms, &answered, answer);
     text_release(&body);
     return code != 0 ? code : answered == 200 ? 0 : -EIO;
 }
@@ -123,7 +141,7 @@ int lease_list(const char *socket_path, const char *cluster, uint32_t job, int64
         text_printf(&path, "%%%02x", (unsigned char)*at);
     text_printf(&path, "&job=%u", job);
     int status = 0;
-    int code = path.failed ? -ENOMEM : http_ask(socket_path, "GET", path.bytes, NULL, deadline_ms, &status, answer);
+    int code = path.failed ? -ENOMEM : ask_until(socket_path, "GET", path.bytes, NULL, deadline_ms, &status, answer);
     text_release(&path);
     return code != 0 ? code : status == 200 ? 0 : -EIO;
 }

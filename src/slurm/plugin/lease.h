@@ -33,6 +33,8 @@ int lease_ask(const char *socket_path, const struct lease_request *request, int6
 int lease_take(const char *socket_path, const struct lease_request *request, int asked, int64_t deadline_ms,
                struct text *answer);
 
+/* The others ask again, too, while no carmad listens. */
+
 /* Names the process as one of the lease's. `cgroup`: the step's group, NULL for none. 0 or a negative errno. */
 int lease_attach(const char *socket_path, int64_t lease, const char *step, pid_t pid, const char *cgroup,
                  int64_t deadline_ms);
