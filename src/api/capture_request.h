@@ -17,7 +17,7 @@
 #define CAPTURE_OUTPUT_BYTES   (SPEC_MAX_CAPTURE + (1 << 20)) /* with the lines of JSON */
 #define CAPTURE_COPY_OF_SCRIPT "/tmp/carma-capture-"          /* and the job's number: the folder with its script */
 
-/* As whom and where the command runs; all texts are borrowed. */
+/* The user and the place of the run. All texts are borrowed. */
 struct capture_request {
     uid_t uid;
     gid_t gid;
@@ -33,7 +33,8 @@ struct capture_request {
 int capture_request_make(const struct capture_request *request, uint64_t job, const struct job_spec *spec, char **text,
                          struct error *err);
 
-/* Any command, with a result of at most so many bytes. Takes over both lists of texts; the text is the caller's. */
+/* The request for any command. `result_bytes` limits the result. Both lists of texts are taken over; the returned text
+ * is the caller's. */
 char *capture_request_text(const struct capture_request *request, json_t *environment, json_t *command, int time_s,
                            size_t result_bytes);
 

@@ -65,6 +65,8 @@ expect_error 1 "its command is not tried without a sandbox: user namespaces are 
 run estimate --capture auto -- python3 train.py
 expect_status 0
 grep -q '^carma: warning: captured without a sandbox, as asked: user namespaces are off$' "$T/err" || fail "$said: $(cat "$T/err")"
+printf '#!/bin/sh\nexit 1\n' >"$PREFIX/lib/carma/carma-sandbox"
+expect_error 1 "no capture of its command: the sandbox was ended" estimate -- python3 train.py
 rm "$PREFIX/lib/carma/carma-sandbox"
 expect_error 1 "carma-sandbox cannot be started" estimate -- python3 train.py
 finish

@@ -9,26 +9,13 @@
 
 #include "api/capture_answer.h"
 #include "api/capture_request.h"
+#include "base/file.h"
 #include "base/install.h"
 #include "base/memory.h"
 #include "cli/estimate/estimate.h"
 #include "sandbox/keeper.h"
 
-#define ANSWER_MAX    ((size_t)CAPTURE_OUTPUT_BYTES)
-#define COMPLAINT_MAX 4096
-
-/* What was written to a file in memory; at most so many bytes. The text is the caller's. */
-static char *read_all(int fd, size_t most, size_t *length)
-{
-    char *text = xmalloc(most + 1);
-    ssize_t count;
-
-    *length = 0;
-    while (*length < most && (count = pread(fd, text + *length, most - *length, (off_t)*length)) > 0)
-        *length += (size_t)count;
-    text[*length] = '\0';
-    return text;
-}
+#define COMPLAINT_MAX (64 << 10)
 
 /* Waits for the program's end; its exit status, or a negative errno. */
 static int run(const char *program, const int fds[3], struct error *err)
@@ -51,36 +38,51 @@ static int run(const char *program, const int fds[3], struct error *err)
     return WIFEXITED(status) ? WEXITSTATUS(status) : VERDICT_FAILED;
 }
 
-/* The program's verdict and result, which is the caller's; its complaint in err. A negative errno: it did not run. */
-static int ask_sandbox(const struct capture_request *request, const struct job_spec *spec, char **result,
-                       size_t *length, struct error *err)
+/* Reads a file in memory from its start. The text is the caller's. */
+static int read_back(int fd, const char *name, size_t most, char **text, size_t *length, struct error *err)
+{
+    lseek(fd, 0, SEEK_SET);
+    return file_read_fd(fd, name, most, text, length, err);
+}
+
+/* The first line that the program wrote. */
+static int take_complaint(int fd, struct error *err)
 {
     CLEANUP(free_ptr) char *text = NULL;
-    CLEANUP(free_ptr) char *program = install_path("lib/carma/carma-sandbox");
-    CLEANUP(free_ptr) char *complaint = NULL;
-    static const char *const names[3] = {"request", "result", "complaint"};
-    int fds[3], rc = capture_request_make(request, 0, spec, &text, err);
-    size_t complained = 0;
+    size_t length;
+    int rc = read_back(fd, "the sandbox's complaint", COMPLAINT_MAX, &text, &length, err);
 
     if (rc)
         return rc;
-    free_ptr(result);
-    for (int i = 0; i < 3; i++)
+    text[strcspn(text, "\n")] = '\0';
+    error_set(err, ECHILD, "%s", *text ? text : "the sandbox was ended");
+    error_make_printable(err);
+    return 0;
+}
+
+/* The program's verdict and its result, which is the caller's. A negative errno: there is none. */
+static int ask_sandbox(const struct capture_request *request, const struct job_spec *spec, char **result,
+                       size_t *length, struct error *err)
+{
+    static const char *const names[3] = {"request", "result", "complaint"};
+    CLEANUP(free_ptr) char *program = install_path("lib/carma/carma-sandbox");
+    CLEANUP(free_ptr) char *text = NULL;
+    int fds[3] = {-1, -1, -1}, verdict = VERDICT_FAILED, rc = capture_request_make(request, 0, spec, &text, err);
+
+    for (int i = 0; i < 3 && rc == 0; i++)
         if ((fds[i] = memfd_create(names[i], MFD_CLOEXEC)) < 0)
             rc = error_set(err, errno, "no file in memory can be made: %s", strerror(errno));
     if (rc == 0 && pwrite(fds[0], text, strlen(text), 0) != (ssize_t)strlen(text))
-        rc = error_set(err, ENOSPC, "there is no memory for the command's environment");
-    if (rc == 0)
-        rc = run(program, fds, err);
-    if (rc >= 0) {
-        *result = read_all(fds[1], ANSWER_MAX, length);
-        complaint = read_all(fds[2], COMPLAINT_MAX, &complained);
-        if (rc > 0)
-            error_set(err, ECHILD, "%.*s", (int)strcspn(complaint, "\n"), complained ? complaint : "it was ended");
-    }
+        rc = error_set(err, ENOSPC, "the command's environment does not fit into memory");
+    if (rc == 0 && (verdict = run(program, fds, err)) < 0)
+        rc = verdict;
+    if (rc == 0 && verdict == VERDICT_ENDED)
+        rc = read_back(fds[1], "the recorded step", CAPTURE_OUTPUT_BYTES, result, length, err);
+    else if (rc == 0)
+        rc = take_complaint(fds[2], err);
     for (int i = 0; i < 3; i++)
         close_fd(&fds[i]);
-    return rc;
+    return rc ? rc : verdict;
 }
 
 int estimate_record(const struct job_spec *spec, struct spec_strings *warnings, char **capture, char **from,
@@ -100,13 +102,13 @@ int estimate_record(const struct job_spec *spec, struct spec_strings *warnings, 
         request.bare = true;
         rc = ask_sandbox(&request, spec, &result, &length, err);
     }
-    if (rc == VERDICT_MISSING)
+    if (rc == VERDICT_MISSING) {
         error_prefix(err, "its command is not tried without a sandbox");
-    else if (rc > 0)
-        error_prefix(err, "no capture of its command");
-    if (rc)
-        return rc < 0 ? rc : -ECHILD;
-    rc = capture_answer_read(result, length, &answer, err);
+        return -ENOTSUP;
+    }
+    if (rc < 0)
+        return rc;
+    rc = rc == VERDICT_ENDED ? capture_answer_read(result, length, &answer, err) : -ECHILD;
     if (rc)
         error_prefix(err, "no capture of its command");
     *capture = steal_ptr(&answer.text);
