@@ -6,8 +6,8 @@ local GPU_GIB = { default = 40 }
 -- Whether nodes count gpubig, one for each GPU: requests for more than half a GPU never share one, which a sum of memory
 -- cannot tell.
 local COUNT_BIG = true
--- What a GPU holds of gpusm, the SM activity that its jobs expect, in permille: more than its SMs, since jobs that are busy half of
--- the time slow one another little. nil: nodes count no gpusm. Then jobs crowd where memory alone has room.
+-- The gpusm of a GPU: the SM activity that its jobs may expect together, in permille. It is more than 1000, since jobs that
+-- are busy half of the time slow one another little. nil: nodes count no gpusm. Then jobs crowd where memory alone has room.
 local GPU_SM = 1500
 -- The gpusm of a job for which nothing tells its activity.
 local JOB_SM = 600

@@ -32,7 +32,7 @@ struct cause_evidence {
     bool gpu_lost;      /* one of its GPUs is gone */
     bool mps;           /* its processes were MPS clients */
     bool mps_fault;     /* their MPS domain faulted shortly before its end */
-    bool first_fault;   /* of the domain's clients that ended so, the first whose output tells of a kernel's fault */
+    bool first_fault;   /* of the clients that ended by that fault, its output is the first to tell of it */
 };
 
 enum exit_cause cause_decide(const struct cause_evidence *evidence);

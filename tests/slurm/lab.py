@@ -13,7 +13,8 @@ import sys
 import tempfile
 import time
 
-PATIENCE_S = max(60.0, float(os.environ.get("PATIENCE_S", "90")))  # a cluster is many programs, and slow on a busy machine
+# A cluster is many programs, and slow on a busy machine.
+PATIENCE_S = max(60.0, float(os.environ.get("PATIENCE_S", "90")))
 GPU_GIB, GPUS, GPU_SM = 40, 4, 1500
 NODES = ["n1", "n2", "n3"]
 SKIPPED = 77

@@ -19,7 +19,7 @@ void leases_handle(struct leases *leases, struct http_request *request, const ch
 /* Largest requests that fit now: of any local user. */
 void leases_get_capacity(struct leases *leases, struct http_request *request);
 
-/* Answers the requests whose leases have come to the awaited state. Called at the end of each turn. */
+/* Answers each request that waits for a lease, once the lease has the awaited state. Called at the end of each turn. */
 void leases_look(struct leases *leases);
 
 #endif

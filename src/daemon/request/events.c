@@ -276,7 +276,7 @@ static void tell_changed(struct events *events, struct job_view *view, int64_t n
         free(texts.of[i]);
 }
 
-/* Each job whose present form some client lacks, the one that changed longest ago first. */
+/* The jobs that a client has not been told of in their present form; the oldest change comes first. */
 static void tell_jobs(struct events *events, int64_t now_ns)
 {
     uint64_t seen_by_all = UINT64_MAX;

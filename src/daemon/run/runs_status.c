@@ -66,7 +66,7 @@ static void end_mps_clients(struct runs *runs, struct run *run)
     mps_jobs_terminate(runs->daemon->mps_jobs, run->job, runs_stop_shepherd);
 }
 
-/* A shepherd whose job has ended takes a moment to write that down. */
+/* After its job's end, a shepherd takes a moment to write that down. */
 #define SEEN_BEHIND_WALL_NS NS_PER_SEC
 
 /* A running job's sums must not exceed those at its end: they are counted until shortly before its status was read, and
