@@ -131,6 +131,8 @@ start_daemon --config /dev/null
 until_runs 1
 expect_field 20 estimating True
 [ "$(requests)" -eq $((before + 1)) ] || fail "others were tried again: $(requests)"
+python3 "$SOURCE/tests/cli/exposition.py" fetch "$CARMA_SOCKET" >metrics
+! grep '^carma_captures_total.* [1-9]' metrics || fail "others were considered again, and answered by what is kept"
 expect_field 5 reservation_source estimated
 expect_field 5 estimate.text "$sentence"
 expect_field 10 estimate.warnings.0 "no automatic capture: network.py needs the network: line 3:?URLError"
