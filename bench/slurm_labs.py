@@ -147,7 +147,7 @@ class Declared(Carma):
 
 
 class Estimated(Carma):
-    """No job says what it needs: carma estimates by the model's summary. A job without one gets whole GPUs."""
+    """No job says what it needs: carma estimates by the model's summary. Of a job without one nothing is known."""
 
     name = "carma, estimated"
 

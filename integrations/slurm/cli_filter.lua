@@ -1,8 +1,9 @@
 -- For sbatch, srun and salloc, as the user: a job that names its model and not its memory is estimated before it is queued.
 -- Copy it to the folder of slurm.conf, or join it with the cli_filter.lua that is there: the functions carma_* stand alone.
 local CARMA = "/usr/bin/carma"
--- Whether nodes count gpusm (job_submit.lua): the SM activity of a job beside its memory.
-local COUNT_SM = true
+-- Whether a job takes its estimated SM activity of gpusm, and not what job_submit.lua gives any other. By today's estimates
+-- of activity jobs wait longer (docs/slurm.md).
+local COUNT_SM = false
 
 local function quoted(word)
   return "'" .. tostring(word):gsub("'", "'\\''") .. "'"

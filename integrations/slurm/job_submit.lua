@@ -11,6 +11,10 @@ local COUNT_BIG = true
 local GPU_SM = 1500
 -- The gpusm of a job for which nothing tells its activity.
 local JOB_SM = 600
+-- GPU memory in GiB of a job for which nothing tells its need: what 85% of workloads need. carmad goes by what it has seen of
+-- the job's script, or guesses. A job that needs more goes back to the queue, which only a batch job can. Others have whole
+-- GPUs. nil: so have all.
+local JOB_GIB = 22
 
 -- "12G", "1.5G" or "12288M" in MiB, rounded up; a number alone is bytes, as Slurm's counts are. nil: not a size.
 function carma_mib(text)
@@ -46,8 +50,8 @@ function carma_options(job)
 end
 
 -- The list of GRES for these options; or nil and what is wrong. `given` is what the job asks for already, by --gres or
--- from cli_filter.lua's estimate.
-function carma_counts(options, given, partition, nodes)
+-- from cli_filter.lua's estimate. `again`: the job may go back to the queue.
+function carma_counts(options, given, partition, nodes, again)
   local counts, order = carma_gres(given)
   if not options then
     if counts.gpumem or counts.gpubig or counts.gpusm then
@@ -66,6 +70,8 @@ function carma_counts(options, given, partition, nodes)
   end
   if not each and counts.gpumem then
     each = math.ceil(carma_mib(counts.gpumem) / gpus)
+  elseif not each and again and JOB_GIB then
+    each = math.min(JOB_GIB * 1024, whole)
   end
   if each and each > whole then
     return nil, string.format("%d MiB of GPU memory are asked for on each GPU; one has %d MiB", each, whole)
@@ -91,7 +97,8 @@ function carma_counts(options, given, partition, nodes)
 end
 
 function slurm_job_submit(job, partitions, uid)
-  local list, wrong = carma_counts(carma_options(job), job.tres_per_node, job.partition, job.min_nodes)
+  local again = job.script ~= nil and job.requeue ~= 0
+  local list, wrong = carma_counts(carma_options(job), job.tres_per_node, job.partition, job.min_nodes, again)
   if wrong then
     slurm.log_user("carma: " .. wrong)
     return slurm.ERROR

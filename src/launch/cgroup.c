@@ -314,15 +314,6 @@ int cgroup_enter(const char *path)
     return write_to(path, "cgroup.procs", "0");
 }
 
-/* An entry into the own group waits as any other. */
-void cgroup_hasten(void)
-{
-    CLEANUP(free_ptr) char *own = cgroup_of(getpid());
-
-    if (own)
-        cgroup_enter(own);
-}
-
 int cgroup_kill(const char *path)
 {
     CLEANUP(free_ptr) char *own = cgroup_of(getpid());

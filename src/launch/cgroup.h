@@ -90,10 +90,6 @@ pid_t cgroup_fork(const char *path, bool *entered);
 /* Puts the calling process, which has to have one thread, into the group. 0 or a negative errno. */
 int cgroup_enter(const char *path);
 
-/* Begins the grace period that a process which enters a group waits for, and spares it one that enters soon. It lasts
- * as long, and moves nobody. The kernel forgets it a grace period later. */
-void cgroup_hasten(void);
-
 /* Ends every process of the group and of those below it at once, also those that fork (cgroup.kill, Linux 5.14). 0;
  * -ENOENT: the group does not exist, or the kernel is older; -EPERM: the caller is in it; other negative errnos. */
 int cgroup_kill(const char *path);

@@ -67,7 +67,7 @@ class Lab:
             sys.exit(SKIPPED)
         self.carma_program = pathlib.Path(carma)
         self.scale, self.gpubig, self.wait_s = scale, gpubig, wait_s
-        self.running = {}
+        self.running, self.groups = {}, []
 
     def __enter__(self):
         # The users' jobs and output files are below it.
@@ -225,6 +225,26 @@ NodeName=DEFAULT CPUs=64 Boards=1 SocketsPerBoard=1 CoresPerSocket=64 ThreadsPer
     def start_slurmd(self, node, *arguments):
         self.start("slurmd-" + node, ["slurmd", "-D", "-f", self.dir / "etc" / f"{node}.conf", "-N", node, *arguments])
 
+    def enter_own_group(self, node):
+        """From now on the node's steps are born in a control group of the name that Slurm's own have. Returns the group, or
+        None where there is no unified hierarchy to write to."""
+        mounts = [line.split() for line in pathlib.Path("/proc/mounts").read_text().splitlines()]
+        root = next((pathlib.Path(words[1]) for words in mounts if words[2] == "cgroup2"), None)
+        if root is None or not os.access(root / "cgroup.procs", os.W_OK):
+            return None
+        group = root / self.dir.name / node / "slurmstepd.scope/job_1/step_batch/task_0"
+        group.mkdir(parents=True)
+        self.groups.append((root, group))
+        (group / "cgroup.procs").write_text(str(self.running[f"slurmd-{node}"].pid))
+        return f"/{group.relative_to(root)}"
+
+    def remove_groups(self):
+        for root, group in self.groups:
+            for folder in [group, *group.parents]:
+                if folder == root or any(one.is_dir() for one in folder.iterdir()): # another node has one below it
+                    break
+                folder.rmdir()
+
     def start_agent(self, node):
         self.start("agent-" + node, [self.build / "src/slurm/agent/carma-slurm-agent", "--socket", self.socket(node),
                                      "--spool", self.dir / "agent" / node, "--node", node, "--period", "1"])
@@ -251,6 +271,7 @@ NodeName=DEFAULT CPUs=64 Boards=1 SocketsPerBoard=1 CoresPerSocket=64 ThreadsPer
                 process.kill()
                 process.wait()
         self.end_strays()
+        self.remove_groups()
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def end_strays(self):

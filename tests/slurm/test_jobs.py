@@ -3,8 +3,11 @@ cluster idle."""
 
 import json
 import math
+import os
 import pwd
+import re
 import shutil
+import stat
 import sys
 import time
 
@@ -120,6 +123,58 @@ def a_job_that_is_suspended(lab):
     ended(lab, job)
 
 
+def a_job_of_unknown_need(lab):
+    """Slurm counts what most jobs need, and carmad guesses by itself. A job that starts again has its count. What cannot start
+    again has whole GPUs."""
+    def now():
+        return [lease for lease in all_leases(lab, job) if lease["state"] in ("RUNNING", "STARTING")]
+
+    job = lab.sbatch("--carma-gpus=1", wrap=f"{lab.train} --memory=10G --seconds=36000")
+    assert re.search(r"gpumem:(22G|22528M),(gres:)?gpubig:1,(gres:)?gpusm:600$", lab.job(job)["TresPerNode"]), lab.job(job)
+    for source, restart in (("prior", 0), ("declared", 1)):
+        lease, = until(lambda restart=restart: [one for one in now() if one["restart"] == restart], f"start {restart}")
+        shown = json.loads(lab.carma(lease["node"], "show", "--json", lease["id"], check=True))
+        assert (shown["reservation_source"], shown["exclusive"]) == (source, False), shown
+        if restart == 0:
+            lab.run(["scontrol", "requeue", job])
+            lab.until_state(job, "PENDING")
+            lab.run(["scontrol", "update", f"JobId={job}", "StartTime=now"]) # and not in two minutes
+    lab.run(["scancel", job])
+    ended(lab, job, "CANCELLED")
+    assert "GPU-" in lab.run(["srun", "--carma-gpus=1", "sh", "-c", f"{SAY}; sleep 1"])
+    job = lab.sbatch("--carma-gpus=1", "--no-requeue", wrap=SAY)
+    assert re.search("gpumem:(40G|40960M)", lab.job(job)["TresPerNode"]), lab.job(job)
+    ended(lab, job)
+
+
+def a_job_in_slurms_own_group(lab):
+    """It stays there, where Slurm's limits hold, and can open its GPU's device node alone. The processes in the group are the
+    lease's. The last row: slurmd stays there, too."""
+    group = lab.enter_own_group("n1")
+    if group is None:
+        print("  skipped: there is no unified hierarchy of control groups to write to")
+        return
+    nodes = [lab.dir / f"out/gpu{number}" for number in range(GPUS)]
+    for number, node in enumerate(nodes):
+        os.mknod(node, stat.S_IFCHR | 0o666, os.makedev(195, number))
+    opens = lab.dir / "out/opens.py" # no driver is behind a node: to open it says so, where it is allowed
+    opens.write_text("import errno, sys\n"
+                     "for name in sys.argv[1:]:\n"
+                     "    try:\n        open(name)\n"
+                     "    except OSError as error:\n        print(error.errno == errno.EPERM)\n")
+    job = lab.sbatch("-w", "n1", "--carma-mem=12G",
+                     wrap=f"grep ^0:: /proc/self/cgroup; {lab.train} --memory=10G --seconds=120; "
+                          f"python3 {opens} {' '.join(map(str, nodes))}")
+    until(lambda: any(lease["peak_bytes"] >= 10 << 30 for lease in all_leases(lab, job)), "memory of the job's process")
+    ended(lab, job)
+    where, *denied = lab.output(job).splitlines()
+    assert where == f"0::{group}", lab.output(job)
+    if "device nodes of all GPUs" not in lab.log("carmad-n1"): # here carmad can have filters
+        assert [denied.count("True"), denied.count("False")] == [GPUS - 1, 1], lab.output(job)
+    (lease,) = all_leases(lab, job)
+    assert lease["state"] == "COMPLETED", lease
+
+
 def a_job_that_asks_for_nothing(lab):
     """Without an option of carma's it has no GPU and no lease."""
     job = lab.sbatch(wrap=SAY)
@@ -153,7 +208,7 @@ def scripts_and_commands_that_are_tried(lab):
 
 
 ROWS = [a_script_and_its_steps, an_array_of_an_ordinary_user, ranks_over_two_nodes, srun_and_salloc, a_job_that_is_cancelled,
-        a_job_that_is_suspended, a_job_that_asks_for_nothing, scripts_and_commands_that_are_tried]
+        a_job_that_is_suspended, a_job_of_unknown_need, a_job_that_asks_for_nothing, scripts_and_commands_that_are_tried, a_job_in_slurms_own_group]
 
 
 def main():

@@ -22,8 +22,11 @@ expect(carma_mib("much"), nil, "much")
 expect(carma_mib("12GB"), nil, "12GB")
 
 -- A job as slurmctld shows it: the options' environment counts from 0.
-local function submit(options, gres, nodes, partition)
-  local job = { spank_job_env_size = 0, spank_job_env = {}, tres_per_node = gres, min_nodes = nodes, partition = partition }
+local function submit(options, gres, nodes, more)
+  local job = { spank_job_env_size = 0, spank_job_env = {}, tres_per_node = gres, min_nodes = nodes }
+  for name, value in pairs(more or {}) do
+    job[name] = value
+  end
   for name, value in pairs(options) do
     job.spank_job_env[job.spank_job_env_size] = "_SLURM_SPANK_OPTION_carma_carma_" .. name .. "=" .. value
     job.spank_job_env_size = job.spank_job_env_size + 1
@@ -32,6 +35,7 @@ local function submit(options, gres, nodes, partition)
   return slurm_job_submit(job, {}, 1000), job.tres_per_node
 end
 
+local batch, never_again = { script = "#!/bin/sh", requeue = 65534 }, { script = "#!/bin/sh", requeue = 0 }
 local accepted = {
   { { mem = "12G" }, nil, "gres:gpumem:12288M,gres:gpusm:600" },
   { { mem = "20G" }, nil, "gres:gpumem:20480M,gres:gpusm:600" },
@@ -40,6 +44,12 @@ local accepted = {
   { { mem = "40G" }, nil, "gres:gpumem:40960M,gres:gpubig:1,gres:gpusm:1500" },
   { { mem = "5G", exclusive = "(null)" }, nil, "gres:gpumem:40960M,gres:gpubig:1,gres:gpusm:1500" },
   { { gpus = "2" }, nil, "gres:gpumem:81920M,gres:gpubig:2,gres:gpusm:3000" },
+  { { gpus = "2" }, nil, "gres:gpumem:81920M,gres:gpubig:2,gres:gpusm:3000", nil, never_again },
+  { { gpus = "2" }, nil, "gres:gpumem:45056M,gres:gpubig:2,gres:gpusm:1200", nil, batch },
+  { { gpus = "1" }, nil, "gres:gpumem:40960M,gres:gpubig:1,gres:gpusm:1500", 2, batch },
+  { { gpus = "1", exclusive = "(null)" }, nil, "gres:gpumem:40960M,gres:gpubig:1,gres:gpusm:1500", nil, batch },
+  { { mem = "5G" }, nil, "gres:gpumem:5120M,gres:gpusm:600", nil, batch },
+  { { summary = "/m" }, "gres:gpumem:30G", "gres:gpumem:30720M,gres:gpubig:1,gres:gpusm:600", nil, batch },
   { { mem = "5G" }, nil, "gres:gpumem:40960M,gres:gpubig:1,gres:gpusm:1500", 2 },
   { { mem = "5G", share = "mps" }, nil, "gres:gpumem:5120M,gres:gpusm:600", 2 },
   { { mem = "5G" }, nil, "gres:gpumem:5120M,gres:gpusm:600", 4294967294 },
@@ -52,7 +62,7 @@ local accepted = {
   { {}, nil, nil },
 }
 for number, case in ipairs(accepted) do
-  local code, list = submit(case[1], case[2], case[4])
+  local code, list = submit(case[1], case[2], case[4], case[5])
   expect(code, slurm.SUCCESS, "case " .. number .. ": " .. tostring(said))
   expect(list, case[3], "case " .. number)
 end
@@ -106,11 +116,20 @@ end
 local good = '{"memory_bytes": 5847722682, "sm_activity": 0.5}'
 local code, gres = filter(good, model())
 expect(code, slurm.SUCCESS, "estimated")
-expect(gres, "gpumem:5577M,gpusm:500", "estimated")
+expect(gres, "gpumem:5577M", "estimated")
 _, gres = filter(good, model({ ["carma-gpus"] = "2" }))
-expect(gres, "gpumem:11154M,gpusm:1000", "two GPUs")
+expect(gres, "gpumem:11154M", "two GPUs")
 _, gres = filter(good, model({ ["carma-mem"] = "7G" }))
 expect(gres, nil, "a request goes before an estimate")
 expect(filter("carma: /m: no such file", model()), slurm.ERROR, "not estimated")
 assert(said:find("no such file", 1, true) and said:find("--carma-mem", 1, true), said)
 expect(filter(good, { spank = {} }), slurm.SUCCESS, "none of carma's options")
+
+-- A site that counts estimated activities.
+local file = assert(io.open(folder .. "/cli_filter.lua"))
+local text, count = file:read("*a"):gsub("local COUNT_SM = false", "local COUNT_SM = true")
+file:close()
+expect(count, 1, "COUNT_SM")
+assert((loadstring or load)(text))()
+_, gres = filter(good, model({ ["carma-gpus"] = "2" }))
+expect(gres, "gpumem:11154M,gpusm:1000", "activities")

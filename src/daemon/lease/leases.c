@@ -15,7 +15,6 @@
 #include "daemon/log.h"
 #include "daemon/run/runs_lease.h"
 #include "daemon/view/owners.h"
-#include "launch/cgroup.h"
 
 /* A client that waits for its lease to be placed, or to end. */
 struct waiter {
@@ -30,7 +29,6 @@ struct waiter {
 struct leases {
     struct daemon *daemon;
     struct waiter *waiters;
-    bool hastening;
 };
 
 struct leases *leases_new(struct daemon *daemon)
@@ -328,47 +326,10 @@ static void on_looked_up(uv_work_t *work, int cancelled)
     free(looked_up);
 }
 
-struct hastening {
-    uv_work_t work;
-    struct daemon *daemon;
-};
-
-static void hasten_entry(uv_work_t *work)
-{
-    (void)work;
-    cgroup_hasten();
-}
-
-static void on_hastened(uv_work_t *work, int cancelled)
-{
-    struct hastening *hastening = work->data;
-
-    (void)cancelled; /* nobody does */
-    if (!hastening->daemon->stopping)
-        hastening->daemon->leases->hastening = false;
-    free(hastening);
-}
-
-/* The process that the lease is for enters its group once the lease is stored: the kernel's wait for that and the
- * disk's run side by side. */
-static void hasten(struct leases *leases)
-{
-    struct hastening *hastening;
-
-    if (leases->hastening)
-        return;
-    hastening = xmalloc(sizeof *hastening);
-    *hastening = (struct hastening){.work.data = hastening, .daemon = leases->daemon};
-    leases->hastening = uv_queue_work(leases->daemon->loop, &hastening->work, hasten_entry, on_hastened) == 0;
-    if (!leases->hastening)
-        free(hastening);
-}
-
 static void ask(struct leases *leases, struct http_request *request)
 {
     struct looked_up *asking = xcalloc(1, sizeof *asking);
 
-    hasten(leases);
     *asking = (struct looked_up){.work.data = asking, .daemon = leases->daemon, .request = request};
     if (lease_request_parse(request->body, request->body_length, &asking->asked, &asking->err) < 0) {
         http_reply_error(request, 400, "%s", asking->err.text);

@@ -121,9 +121,29 @@ static void take_end(struct shepherd *s, const struct lease *lease)
     status->cause = cause_decide(&evidence);
 }
 
+static bool is_of_an_earlier_step(const struct lease *lease, size_t number, const char *cgroup)
+{
+    for (size_t i = 0; i < number; i++)
+        if (lease->steps[i].cgroup && strcmp(lease->steps[i].cgroup, cgroup) == 0)
+            return true;
+    return false;
+}
+
+/* A step may have come with a group of its own: the lease's own group, which has the filter, is then empty. */
+static void filter_devices(const struct shepherd *s, const struct lease *lease, size_t *filtered)
+{
+    for (; *filtered < lease->count; ++*filtered) {
+        const char *cgroup = lease->steps[*filtered].cgroup;
+
+        if (cgroup && strcmp(cgroup, s->status.cgroup) != 0 && !is_of_an_earlier_step(lease, *filtered, cgroup))
+            group_filter_devices(s, cgroup);
+    }
+}
+
 void lease_watch(struct shepherd *s)
 {
     CLEANUP(lease_release) struct lease lease = {0};
+    size_t filtered = 0;
     int64_t now_ns = nodetime_monotonic_wall_ns(), expires_ns = now_ns + s->request.start_timeout_ns, seen_ns = now_ns;
 
     shepherd_write_status(s); /* its user waits for that */
@@ -137,6 +157,7 @@ void lease_watch(struct shepherd *s)
         if (lease_read(s->request.run_directory, &lease, NULL) == -ENOENT)
             break;
         now_ns = nodetime_monotonic_wall_ns();
+        filter_devices(s, &lease, &filtered);
         if (lease.count && s->status.phase == LAUNCH_STARTING) {
             begin(s);
             seen_ns = now_ns;

@@ -277,7 +277,7 @@ static int shepherd_run(struct shepherd *s, struct error *err)
         return code == -EPIPE ? 0 : code;
     }
     group_limit(s);
-    group_filter_devices(s); /* while the job's process becomes its user */
+    group_filter_devices(s, s->status.cgroup); /* while the job's process becomes its user */
     if (s->request.lease)
         failed = lease_prepare(s, &why);
     else if (failed == 0)

@@ -236,13 +236,15 @@ int slurm_spank_job_prolog(spank_t spank, int count, char **arguments)
     return 0;
 }
 
-/* The smallest GPU of this node; 0: carmad does not tell. */
+/* The smallest GPU of this node; 0: carmad does not tell. A task need not ask again what its slurmstepd has heard. */
 static int64_t smallest_gpu(int64_t deadline_ms)
 {
+    static int64_t least;
     struct text answer = {0};
     int status = 0;
-    int64_t least = 0, size;
-    if (http_ask(settings.socket, "GET", "/v1/capacity", NULL, deadline_ms, &status, &answer) == 0 && status == 200) {
+    int64_t size;
+    if (least == 0 && http_ask(settings.socket, "GET", "/v1/capacity", NULL, deadline_ms, &status, &answer) == 0 &&
+        status == 200) {
         struct json walk = {0}, name, item;
         struct json sizes = json_member(json_of(answer.bytes, answer.length), "memory_bytes");
         while (json_next(sizes, &walk, &name, &item))
@@ -279,7 +281,8 @@ static bool take_count(struct lease_request *request, int64_t deadline_ms)
     int64_t each = count / request->gpus, least = smallest_gpu(deadline_ms);
     bool whole = least > 0 && each >= least;
     request->exclusive = request->exclusive || whole;
-    request->memory_bytes = whole ? 0 : each;
+    bool guess = options.memory_bytes == 0 && !options.estimated && request->restart == 0;
+    request->memory_bytes = whole || guess ? 0 : each;
     return least > 0;
 }
 
@@ -351,11 +354,12 @@ static int join(spank_t spank, const struct step *step, struct json lease, int64
     char name[16], group[512], own[512];
     if (!json_integer(json_member(lease, "id"), &id))
         return -EPROTO;
-    if (json_string(json_member(lease, "cgroup"), group, sizeof(group)))
+    /* A task stays in Slurm's own group, whose limits hold for it and by which Slurm ends it. */
+    bool slurms = read_own_group(own, sizeof(own));
+    if (!slurms && json_string(json_member(lease, "cgroup"), group, sizeof(group)))
         enter_group(group);
     name_step(step, name);
-    int code =
-        lease_attach(settings.socket, id, name, getpid(), read_own_group(own, sizeof(own)) ? own : NULL, deadline_ms);
+    int code = lease_attach(settings.socket, id, name, getpid(), slurms ? own : NULL, deadline_ms);
     if (code == 0)
         set_environment(spank, json_member(lease, "environment"));
     return code;

@@ -60,6 +60,7 @@ bool options_set(struct options *options, enum option option, const char *value)
         options->exclusive = true;
         return true;
     case OPTION_ESTIMATE:
+        options->estimated = true;
         return *value != '\0';
     }
     return false;

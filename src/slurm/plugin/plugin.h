@@ -15,6 +15,7 @@ struct settings {
 struct options {
     bool asked; /* any of carma's options was given */
     bool exclusive;
+    bool estimated;       /* cli_filter.lua has estimated the memory */
     int64_t memory_bytes; /* on each GPU; 0: not given */
     int64_t gpus;         /* on each node */
     char share[16];
