@@ -277,8 +277,18 @@ def a_plugin(lab):
     ends(lab, job, "COMPLETED")
 
 
+def a_shepherd_and_slurms_own_group(lab):
+    """The last row: n1's slurmd stays in that group. carmad ends the lease's processes alone, and not slurmd there."""
+    if lab.enter_own_group("n1") is None:
+        print("  skipped: there is no unified hierarchy of control groups to write to")
+        return
+    a_shepherd(lab)
+    assert lab.running["slurmd-n1"].poll() is None, "slurmd was ended"
+
+
 ROWS = [a_carmad_with_a_step_running, a_carmad_with_a_job_starting, a_carmad_with_a_job_ending, a_slurmd, a_slurmstepd,
-        a_shepherd, a_slurmctld, a_agent, a_gpu, a_node, a_second_carmad, a_plugin]
+        a_shepherd, a_slurmctld, a_agent, a_gpu, a_node, a_second_carmad, a_plugin,
+        a_shepherd_and_slurms_own_group]
 
 
 def main():
