@@ -126,19 +126,19 @@ def a_job_that_is_suspended(lab):
 def a_job_of_unknown_need(lab):
     """Slurm counts what most jobs need, and carmad guesses by itself. A job that starts again has its count. What cannot start
     again has whole GPUs."""
-    def now():
-        return [lease for lease in all_leases(lab, job) if lease["state"] in ("RUNNING", "STARTING")]
+    def started(restart):
+        # Slurm lets a job that goes back wait for two minutes, from some time after its end on.
+        lab.run(["scontrol", "update", f"JobId={job}", "StartTime=now"], check=False)
+        return [lease for lease in all_leases(lab, job) if lease["state"] == "RUNNING" and lease["restart"] == restart]
 
     job = lab.sbatch("--carma-gpus=1", wrap=f"{lab.train} --memory=10G --seconds=36000")
     assert re.search(r"gpumem:(22G|22528M),(gres:)?gpubig:1,(gres:)?gpusm:600$", lab.job(job)["TresPerNode"]), lab.job(job)
     for source, restart in (("prior", 0), ("declared", 1)):
-        lease, = until(lambda restart=restart: [one for one in now() if one["restart"] == restart], f"start {restart}")
+        lease, = until(lambda restart=restart: started(restart), f"start {restart}")
         shown = json.loads(lab.carma(lease["node"], "show", "--json", lease["id"], check=True))
         assert (shown["reservation_source"], shown["exclusive"]) == (source, False), shown
         if restart == 0:
             lab.run(["scontrol", "requeue", job])
-            lab.until_state(job, "PENDING")
-            lab.run(["scontrol", "update", f"JobId={job}", "StartTime=now"]) # and not in two minutes
     lab.run(["scancel", job])
     ended(lab, job, "CANCELLED")
     assert "GPU-" in lab.run(["srun", "--carma-gpus=1", "sh", "-c", f"{SAY}; sleep 1"])
