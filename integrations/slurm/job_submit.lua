@@ -49,8 +49,9 @@ function carma_options(job)
   return found
 end
 
--- The list of GRES for these options; or nil and what is wrong. `given` is what the job asks for already, by --gres or
--- from cli_filter.lua's estimate. `again`: the job may go back to the queue.
+-- The list of GRES for these options, without Slurm's prefix; or nil and what is wrong. `given` is what the job asks for
+-- already, by --gres or from cli_filter.lua's estimate; it is the list where there are no options. `again`: the job may go
+-- back to the queue.
 function carma_counts(options, given, partition, nodes, again)
   local counts, order = carma_gres(given)
   if not options then
@@ -80,17 +81,17 @@ function carma_counts(options, given, partition, nodes, again)
   if not each or options.exclusive or ((nodes or 1) > 1 and nodes < 4294967294 and not options.share) then
     each = whole
   end
-  local list = { string.format("gres:gpumem:%dM", each * gpus) }
+  local list = { string.format("gpumem:%dM", each * gpus) }
   if COUNT_BIG and each * 2 > whole then
-    list[#list + 1] = string.format("gres:gpubig:%d", gpus)
+    list[#list + 1] = string.format("gpubig:%d", gpus)
   end
   if GPU_SM then
     local said = tonumber(counts.gpusm) or JOB_SM * gpus
-    list[#list + 1] = string.format("gres:gpusm:%d", each == whole and GPU_SM * gpus or math.min(said, GPU_SM * gpus))
+    list[#list + 1] = string.format("gpusm:%d", each == whole and GPU_SM * gpus or math.min(said, GPU_SM * gpus))
   end
   for _, name in ipairs(order) do
     if name ~= "gpumem" and name ~= "gpubig" and name ~= "gpusm" then
-      list[#list + 1] = string.format("gres:%s:%s", name, counts[name])
+      list[#list + 1] = string.format("%s:%s", name, counts[name])
     end
   end
   return table.concat(list, ",")
@@ -104,7 +105,7 @@ function slurm_job_submit(job, partitions, uid)
     return slurm.ERROR
   end
   if list and list ~= job.tres_per_node then
-    job.tres_per_node = list
+    job.gres = list -- Slurm adds its release's prefix, which is "gres:" or "gres/"; not so to tres_per_node
   end
   return slurm.SUCCESS
 end

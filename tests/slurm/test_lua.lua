@@ -32,33 +32,34 @@ local function submit(options, gres, nodes, more)
     job.spank_job_env_size = job.spank_job_env_size + 1
   end
   said = nil
-  return slurm_job_submit(job, {}, 1000), job.tres_per_node
+  return slurm_job_submit(job, {}, 1000), job.gres
 end
 
 local batch, never_again = { script = "#!/bin/sh", requeue = 65534 }, { script = "#!/bin/sh", requeue = 0 }
 local accepted = {
-  { { mem = "12G" }, nil, "gres:gpumem:12288M,gres:gpusm:600" },
-  { { mem = "20G" }, nil, "gres:gpumem:20480M,gres:gpusm:600" },
-  { { mem = "25G" }, nil, "gres:gpumem:25600M,gres:gpubig:1,gres:gpusm:600" },
-  { { mem = "25G", gpus = "2" }, nil, "gres:gpumem:51200M,gres:gpubig:2,gres:gpusm:1200" },
-  { { mem = "40G" }, nil, "gres:gpumem:40960M,gres:gpubig:1,gres:gpusm:1500" },
-  { { mem = "5G", exclusive = "(null)" }, nil, "gres:gpumem:40960M,gres:gpubig:1,gres:gpusm:1500" },
-  { { gpus = "2" }, nil, "gres:gpumem:81920M,gres:gpubig:2,gres:gpusm:3000" },
-  { { gpus = "2" }, nil, "gres:gpumem:81920M,gres:gpubig:2,gres:gpusm:3000", nil, never_again },
-  { { gpus = "2" }, nil, "gres:gpumem:45056M,gres:gpubig:2,gres:gpusm:1200", nil, batch },
-  { { gpus = "1" }, nil, "gres:gpumem:40960M,gres:gpubig:1,gres:gpusm:1500", 2, batch },
-  { { gpus = "1", exclusive = "(null)" }, nil, "gres:gpumem:40960M,gres:gpubig:1,gres:gpusm:1500", nil, batch },
-  { { mem = "5G" }, nil, "gres:gpumem:5120M,gres:gpusm:600", nil, batch },
-  { { summary = "/m" }, "gres:gpumem:30G", "gres:gpumem:30720M,gres:gpubig:1,gres:gpusm:600", nil, batch },
-  { { mem = "5G" }, nil, "gres:gpumem:40960M,gres:gpubig:1,gres:gpusm:1500", 2 },
-  { { mem = "5G", share = "mps" }, nil, "gres:gpumem:5120M,gres:gpusm:600", 2 },
-  { { mem = "5G" }, nil, "gres:gpumem:5120M,gres:gpusm:600", 4294967294 },
-  { { summary = "/m", gpus = "2" }, "gres:gpumem:11154M,gres:gpusm:1110", "gres:gpumem:11154M,gres:gpusm:1110" },
-  { { summary = "/m" }, "gres:gpumem:5G,gres:gpusm:9000", "gres:gpumem:5120M,gres:gpusm:1500" },
+  { { mem = "12G" }, nil, "gpumem:12288M,gpusm:600" },
+  { { mem = "20G" }, nil, "gpumem:20480M,gpusm:600" },
+  { { mem = "25G" }, nil, "gpumem:25600M,gpubig:1,gpusm:600" },
+  { { mem = "25G", gpus = "2" }, nil, "gpumem:51200M,gpubig:2,gpusm:1200" },
+  { { mem = "40G" }, nil, "gpumem:40960M,gpubig:1,gpusm:1500" },
+  { { mem = "5G", exclusive = "(null)" }, nil, "gpumem:40960M,gpubig:1,gpusm:1500" },
+  { { gpus = "2" }, nil, "gpumem:81920M,gpubig:2,gpusm:3000" },
+  { { gpus = "2" }, nil, "gpumem:81920M,gpubig:2,gpusm:3000", nil, never_again },
+  { { gpus = "2" }, nil, "gpumem:45056M,gpubig:2,gpusm:1200", nil, batch },
+  { { gpus = "1" }, nil, "gpumem:40960M,gpubig:1,gpusm:1500", 2, batch },
+  { { gpus = "1", exclusive = "(null)" }, nil, "gpumem:40960M,gpubig:1,gpusm:1500", nil, batch },
+  { { mem = "5G" }, nil, "gpumem:5120M,gpusm:600", nil, batch },
+  { { summary = "/m" }, "gres:gpumem:30G", "gpumem:30720M,gpubig:1,gpusm:600", nil, batch },
+  { { mem = "5G" }, nil, "gpumem:40960M,gpubig:1,gpusm:1500", 2 },
+  { { mem = "5G", share = "mps" }, nil, "gpumem:5120M,gpusm:600", 2 },
+  { { mem = "5G" }, nil, "gpumem:5120M,gpusm:600", 4294967294 },
+  { { summary = "/m", gpus = "2" }, "gres:gpumem:11154M,gres:gpusm:1110", "gpumem:11154M,gpusm:1110" },
+  { { summary = "/m" }, "gres:gpumem:5G,gres:gpusm:9000", "gpumem:5120M,gpusm:1500" },
   { { summary = "/m", exclusive = "(null)" }, "gres:gpumem:5G,gres:gpusm:555",
-    "gres:gpumem:40960M,gres:gpubig:1,gres:gpusm:1500" },
-  { { summary = "/m" }, "gres:nic:1,gres:gpumem:30G", "gres:gpumem:30720M,gres:gpubig:1,gres:gpusm:600,gres:nic:1" },
-  { {}, "gres:gpu:1", "gres:gpu:1" },
+    "gpumem:40960M,gpubig:1,gpusm:1500" },
+  { { summary = "/m" }, "gres:nic:1,gres:gpumem:30G", "gpumem:30720M,gpubig:1,gpusm:600,nic:1" },
+  { { summary = "/m" }, "gres/nic:1,gres/gpumem:30G", "gpumem:30720M,gpubig:1,gpusm:600,nic:1" },
+  { {}, "gres:gpu:1", nil },
   { {}, nil, nil },
 }
 for number, case in ipairs(accepted) do
@@ -72,6 +73,7 @@ local refused = {
   { { mem = "5G", gpus = "0" }, nil, "not a number of GPUs" },
   { { mem = "5G", gpus = "1.5" }, nil, "not a number of GPUs" },
   { {}, "gres:gpumem:1G", "--carma-mem" },
+  { {}, "gres/gpumem:1G", "--carma-mem" },
   { {}, "gres:gpubig:1", "--carma-mem" },
   { {}, "gres:gpusm:1", "--carma-mem" },
 }

@@ -47,6 +47,7 @@ static void test_counts_of_a_list(void **state)
 
     assert_true(size_of_gres("gres:gpumem:12288M,gres:gpubig:1", "gpumem", &count) && count == 12 * GIB);
     assert_true(size_of_gres("gres:gpumem:12288M,gres:gpubig", "gpubig", &count) && count == 1);
+    assert_true(size_of_gres("gres/gpubig:1,gres/gpumem:1G", "gpumem", &count) && count == GIB);
     assert_true(size_of_gres("gpumemory:1G,gpumem:2G", "gpumem", &count) && count == 2 * GIB);
     assert_false(size_of_gres("gres:gpubig:1", "gpumem", &count));
     assert_false(size_of_gres("gpumem:x", "gpumem", &count));
@@ -193,6 +194,8 @@ static void test_raised_requests(void **state)
     expect_request("gres:gpumem:10G", 2, 30 * GIB, false, "gpumem:61440M");
     expect_request("gres:gpumem:10G", 1, 90 * GIB, true, "gpumem:40960M,gpubig:1,gpusm:1500");
     expect_request("gres:gpumem:20G,gres:gpusm:600,nic:1", 2, 40 * GIB, true,
+                   "gpumem:81920M,gpubig:2,gpusm:3000,nic:1");
+    expect_request("gres/gpumem:20G,gres/gpusm:600,gres/nic:1", 2, 40 * GIB, true,
                    "gpumem:81920M,gpubig:2,gpusm:3000,nic:1");
     expect_request("gres:gpubig:1,gres:gpusm:300,gres:gpumem:30G", 1, 32 * GIB, true,
                    "gpumem:32768M,gpubig:1,gpusm:300");

@@ -36,7 +36,7 @@ bool counts_read_node(const char *list, int64_t gpus, struct counts_node *node)
     return true;
 }
 
-/* The next entry of a list, without "gres:"; its length in *wide. NULL at the end. */
+/* The next entry of a list, without its prefix; its length in *wide. NULL at the end. */
 static const char *next_entry(const char **at, size_t *wide)
 {
     const char *entry = *at;
@@ -45,11 +45,9 @@ static const char *next_entry(const char **at, size_t *wide)
         return NULL;
     *wide = strcspn(entry, ",");
     *at = entry[*wide] ? entry + *wide + 1 : NULL;
-    if (strncmp(entry, "gres:", 5) == 0) {
-        entry += 5;
-        *wide -= 5;
-    }
-    return entry;
+    size_t prefix = size_gres_prefix(entry);
+    *wide -= prefix;
+    return entry + prefix;
 }
 
 static bool is_named(const char *entry, size_t wide, const char *name)

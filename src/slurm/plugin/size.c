@@ -28,12 +28,17 @@ bool size_parse(const char *text, bool bare, int64_t *bytes, const char **end)
     return true;
 }
 
+size_t size_gres_prefix(const char *entry)
+{
+    return strncmp(entry, "gres", 4) == 0 && (entry[4] == ':' || entry[4] == '/') ? 5 : 0;
+}
+
 bool size_of_gres(const char *list, const char *name, int64_t *count)
 {
     size_t length = strlen(name);
     for (const char *at = list; at != NULL; at = strchr(at, ',')) {
         at += *at == ',';
-        const char *entry = strncmp(at, "gres:", 5) == 0 ? at + 5 : at;
+        const char *entry = at + size_gres_prefix(at);
         if (strncmp(entry, name, length) != 0)
             continue;
         const char *end = entry + length;

@@ -3,11 +3,15 @@
 #define CARMA_SLURM_PLUGIN_SIZE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* "12G", "1.5G", "12288M": K, M, G and T are powers of 1024. With `bare`, a number alone is bytes, as Slurm's counts of
  * a GRES are; otherwise a unit is required. `end` (may be NULL) is set behind it; without `end` nothing may follow. */
 bool size_parse(const char *text, bool bare, int64_t *bytes, const char **end);
+
+/* The bytes of "gres:", or of "gres/" as newer releases of Slurm write it, before this entry of a list; or 0. */
+size_t size_gres_prefix(const char *entry);
 
 /* The count of one GRES in Slurm's list "gres:gpumem:12288M,gres:gpubig:1"; a name without a count has 1. false: not
  * there. */
