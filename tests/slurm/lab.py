@@ -2,6 +2,7 @@
 carma-slurm-agent. All of it lies below one temporary folder, listens on free ports, and ends with the `with` block. It needs root:
 slurmstepd becomes the users."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -275,13 +276,23 @@ NodeName=DEFAULT CPUs=64 Boards=1 SocketsPerBoard=1 CoresPerSocket=64 ThreadsPer
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def end_strays(self):
-        """Steps and shepherds whose daemons are gone: only those of this lab have its folder in their environment."""
-        for environ in pathlib.Path("/proc").glob("[0-9]*/environ"):
-            try:
-                if str(self.dir).encode() in environ.read_bytes() and int(environ.parent.name) != os.getpid():
-                    os.kill(int(environ.parent.name), signal.SIGKILL)
-            except OSError:
-                pass
+        """Steps and shepherds whose daemons are gone."""
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            if int(process.name) != os.getpid() and self.owns(process):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(process.name), signal.SIGKILL)
+
+    def owns(self, process):
+        """Whether this folder of /proc is a process of this lab: by its environment, which newer slurmstepds wipe, or by a file
+        that it has open."""
+        with contextlib.suppress(OSError): # it has ended
+            if str(self.dir).encode() in (process / "environ").read_bytes():
+                return True
+            for file in (process / "fd").iterdir():
+                with contextlib.suppress(OSError): # it was closed
+                    if os.readlink(file).startswith(f"{self.dir}/"):
+                        return True
+        return False
 
     def run(self, command, check=True, user=None, cwd=None, env=None):
         command = [str(word) for word in command]
