@@ -49,16 +49,15 @@ function carma_options(job)
   return found
 end
 
--- The list of GRES for these options, without Slurm's prefix; or nil and what is wrong. `given` is what the job asks for
--- already, by --gres or from cli_filter.lua's estimate; it is the list where there are no options. `again`: the job may go
--- back to the queue.
+-- The list of GRES for these options, without Slurm's prefix; nil without options; or nil and what is wrong. `given` is
+-- what the job asks for already, by --gres or from cli_filter.lua's estimate. `again`: the job may go back to the queue.
 function carma_counts(options, given, partition, nodes, again)
   local counts, order = carma_gres(given)
   if not options then
     if counts.gpumem or counts.gpubig or counts.gpusm then
       return nil, "gpumem, gpubig and gpusm are counted by --carma-mem: ask by that"
     end
-    return given
+    return nil
   end
   local gpus = tonumber(options.gpus or "1")
   local whole = (GPU_GIB[partition or "default"] or GPU_GIB.default) * 1024
@@ -104,7 +103,7 @@ function slurm_job_submit(job, partitions, uid)
     slurm.log_user("carma: " .. wrong)
     return slurm.ERROR
   end
-  if list and list ~= job.tres_per_node then
+  if list then
     job.gres = list -- Slurm adds its release's prefix, which is "gres:" or "gres/"; not so to tres_per_node
   end
   return slurm.SUCCESS

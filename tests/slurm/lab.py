@@ -283,8 +283,8 @@ NodeName=DEFAULT CPUs=64 Boards=1 SocketsPerBoard=1 CoresPerSocket=64 ThreadsPer
                     os.kill(int(process.name), signal.SIGKILL)
 
     def owns(self, process):
-        """Whether this folder of /proc is a process of this lab: by its environment, which newer slurmstepds wipe, or by a file
-        that it has open."""
+        """Whether this folder of /proc is a process of this lab: by its environment, which newer slurmstepds wipe, or by a
+        file that it has open."""
         with contextlib.suppress(OSError): # it has ended
             if str(self.dir).encode() in (process / "environ").read_bytes():
                 return True

@@ -217,7 +217,7 @@ def a_gpu(lab):
     # The same request, on another GPU.
     found = until(lambda: (found := lab.job(job)).get("Restarts") == "1" and found["JobState"] == "RUNNING" and found,
                   "a requeue")
-    assert re.search(r"gpumem:(35G|35840M),(gres.)?gpubig:1,(gres.)?gpusm:600$", found["TresPerNode"]), found
+    assert re.search(r"gpumem:(35G|35840M),(gres[:/])?gpubig:1,(gres[:/])?gpusm:600$", found["TresPerNode"]), found
     assert until_lease(lab, "n1", job, "RUNNING")["indexes"] != lease["indexes"]
     ends(lab, job, "COMPLETED", restarts=1)
     # Told once, in all these looks.

@@ -127,14 +127,16 @@ def a_job_of_unknown_need(lab):
     """Slurm counts what most jobs need, and carmad guesses by itself. A job that starts again has its count. What cannot start
     again has whole GPUs."""
     def started(restart):
-        # Slurm lets a job that goes back wait for two minutes. Not in the second of its end: slurmd would refuse to start it.
+        # Slurm lets a job that goes back wait for two minutes. Not in the second of its end: slurmd would refuse to
+        # start it.
         eligible = lab.job(job).get("EligibleTime", "Unknown")
         if eligible > time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() + 10)) and eligible != "Unknown":
             lab.run(["scontrol", "update", f"JobId={job}", "StartTime=now+2"], check=False)
         return [lease for lease in all_leases(lab, job) if lease["state"] == "RUNNING" and lease["restart"] == restart]
 
     job = lab.sbatch("--carma-gpus=1", wrap=f"{lab.train} --memory=10G --seconds=36000")
-    assert re.search(r"gpumem:(22G|22528M),(gres.)?gpubig:1,(gres.)?gpusm:600$", lab.job(job)["TresPerNode"]), lab.job(job)
+    counted = lab.job(job)["TresPerNode"]
+    assert re.search(r"gpumem:(22G|22528M),(gres[:/])?gpubig:1,(gres[:/])?gpusm:600$", counted), counted
     for source, restart in (("prior", 0), ("declared", 1)):
         lease, = until(lambda restart=restart: started(restart), f"start {restart}")
         shown = json.loads(lab.carma(lease["node"], "show", "--json", lease["id"], check=True))

@@ -32,7 +32,7 @@ local function submit(options, gres, nodes, more)
     job.spank_job_env_size = job.spank_job_env_size + 1
   end
   said = nil
-  return slurm_job_submit(job, {}, 1000), job.gres
+  return slurm_job_submit(job, {}, 1000), job.gres or job.tres_per_node
 end
 
 local batch, never_again = { script = "#!/bin/sh", requeue = 65534 }, { script = "#!/bin/sh", requeue = 0 }
@@ -59,7 +59,7 @@ local accepted = {
     "gpumem:40960M,gpubig:1,gpusm:1500" },
   { { summary = "/m" }, "gres:nic:1,gres:gpumem:30G", "gpumem:30720M,gpubig:1,gpusm:600,nic:1" },
   { { summary = "/m" }, "gres/nic:1,gres/gpumem:30G", "gpumem:30720M,gpubig:1,gpusm:600,nic:1" },
-  { {}, "gres:gpu:1", nil },
+  { {}, "gres:gpu:1", "gres:gpu:1" },
   { {}, nil, nil },
 }
 for number, case in ipairs(accepted) do
