@@ -11,7 +11,7 @@ const struct command daily_commands[] = {
     {"hold", "keep waiting jobs from being started", &hold_argp, cli_post_each},
     {"release", "let held jobs be started", &release_argp, cli_post_each},
     {"logs", "print the output of a job", &logs_argp, cmd_logs},
-    {"wait", "wait until jobs have ended; exit as they did", &wait_argp, cmd_wait},
+    {"wait", "wait until jobs have ended, and exit as they did; or until they have come so far", &wait_argp, cmd_wait},
     {"gpus", "list the GPUs: memory, activity, power, jobs", &gpus_argp, cmd_gpus},
 };
 const size_t daily_command_count = array_size(daily_commands);

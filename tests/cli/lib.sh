@@ -12,6 +12,7 @@ CARMA_SOCKET=$T/socket
 export CARMA_SOCKET
 failures=0
 fake=
+end_test=finish
 
 finish() {
     exec 9>&- # the fake daemon ends with its input
@@ -35,7 +36,7 @@ start_fake() {
 }
 
 # How long a test waits for an event that has to come: a busy machine is slow. Waits after one in vain are short.
-PATIENCE_S=${PATIENCE_S:-90}
+PATIENCE_S=${PATIENCE_S:-300}
 
 # patience: begins to wait; patient: whether to go on, after a moment.
 patience() {
@@ -50,9 +51,11 @@ patient() {
     sleep 0.1
 }
 
+# fail TEXT: the test goes on to its other findings; with FAIL_FAST it ends here.
 fail() {
     echo "FAILED: $*" >&2
     failures=$((failures + 1))
+    [ -z "${FAIL_FAST-}" ] || $end_test
 }
 
 # run ARGUMENT...: runs carma; its status, output and messages are in $status, $T/out and $T/err.

@@ -16,6 +16,7 @@ TRAIN=$PREFIX/bin/carma-train
 export CARMA_PREFIX CARMA_VNODE
 daemon=
 listener=
+end_test=finish_node
 
 # expect_picture RESULTS TEXT...: integrations/bench_plot.py draws the results, with these texts, where there is matplotlib.
 expect_picture() {
@@ -77,13 +78,13 @@ stop_daemon() {
     daemon=
 }
 
-# field ID NAME: of a job, by the daemon's JSON.
+# field ID NAME: of a job, in the words of `carma wait --until`.
 field() {
-    "$CARMA" show --json "$1" | python3 -c 'import json, sys
+    "$CARMA" show --json "$1" | python3 -S -E -c 'import json, sys
 value = json.load(sys.stdin)
 for key in sys.argv[1].split("."):
     value = value[int(key)] if key.isdigit() else value[key]
-print(value)' "$2"
+print(value if isinstance(value, str) else json.dumps(value))' "$2"
 }
 
 expect_field() {
@@ -91,15 +92,12 @@ expect_field() {
     [ "$value" = "$3" ] || fail "job $1: $2 is '$value', not '$3'"
 }
 
-# until_field ID NAME VALUE: waits for it.
+# until_field ID NAME VALUE: waits for it. A daemon may be started again meanwhile.
 until_field() {
-    patience
-    while value=$(field "$1" "$2") && [ "$value" != "$3" ]; do
-        patient || {
-            fail "job $1: $2 stays '$value', never '$3'"
-            return 1
-        }
-    done
+    timeout "$PATIENCE_S" "$CARMA" wait --until "$2=$3" "$1" 2>"$T/until.err" && return
+    PATIENCE_S=2
+    fail "job $1: $2 stays '$(field "$1" "$2")', never '$3'$(sed 's/^carma: /: /' "$T/until.err")"
+    return 1
 }
 
 # until_crashed ID: waits for its first crash; by then it may have begun again and crashed more often.

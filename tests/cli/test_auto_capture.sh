@@ -14,13 +14,13 @@ fill_node
 # Before its start: the queue says that it is under way, and the job then waits with its own need.
 run submit --parsable -- python3 later.py --epochs 3 later.py
 expect_output 5
-until_field 5 estimating True
+until_field 5 estimating true
 run queue
 grep -q '^ *5 .*estimating; ' "$T/out" || fail "the queue does not say it: $(cat "$T/out")"
 expect_field 5 reservation_source prior
 touch "$FAKE/go"
 until_field 5 reservation_source estimated
-expect_field 5 estimating False
+expect_field 5 estimating false
 expect_field 5 estimate.source replay
 sentence=$(field 5 estimate.text)
 case $sentence in
@@ -79,7 +79,7 @@ LINES
 run show 10
 grep -qF 'Warning    no automatic capture: network.py needs the network' "$T/out" || fail "$said: $(cat "$T/out")"
 run submit --parsable --hold -- python3 bad.py
-until_field 15 estimating False
+until_field 15 estimating false
 patience
 until field 15 estimate.warnings.0 2>/dev/null | grep -q '^no automatic capture: an automatic capture of train.py, 5 s'; do
     patient || { fail "a capture that cannot be read: $(field 15 estimate)"; break; }
@@ -115,12 +115,12 @@ before=$(requests)
 run submit --parsable --hold -- python3 loop.py
 run submit --parsable --hold -- python3 loop.py 2 loop.py
 until_requests $((before + 1))
-until_field 19 estimating True
-expect_field 20 estimating False
+until_field 19 estimating true
+expect_field 20 estimating false
 [ "$(runs_now)" -eq 1 ] || fail "$(runs_now) captures of one user run"
 run cancel 19
 until_requests $((before + 2))
-until_field 20 estimating True
+until_field 20 estimating true
 until_runs 1
 
 # The daemon is killed: nothing of the capture is left, and the next daemon captures those that wait without an estimate.
@@ -129,7 +129,7 @@ until_runs 0
 before=$(requests)
 start_daemon --config /dev/null
 until_runs 1
-expect_field 20 estimating True
+expect_field 20 estimating true
 [ "$(requests)" -eq $((before + 1)) ] || fail "others were tried again: $(requests)"
 python3 "$SOURCE/tests/cli/exposition.py" fetch "$CARMA_SOCKET" >metrics
 ! grep '^carma_captures_total.* [1-9]' metrics || fail "others were considered again, and answered by what is kept"
@@ -145,7 +145,7 @@ rm "$FAKE/go"
 "$CARMA" submit --wait -- python3 later.py >waited 2>&1 &
 waits=$!
 until_field 21 state RUNNING
-until_field 21 estimating True
+until_field 21 estimating true
 expect_field 21 reservation_source prior
 touch "$FAKE/go"
 until_field 21 reservation_source estimated

@@ -23,7 +23,7 @@ submit() {
     until field $job estimate.text >/dev/null 2>&1 || field $job estimate.warnings.0 >/dev/null 2>&1; do
         patience || { fail "job $job is not captured"; return; }
     done
-    until_field $job estimating False
+    until_field $job estimating false
 }
 
 # captured TEXT ARGUMENT...: it is captured. reused NUMBER TEXT ARGUMENT...: it goes by the capture of the job NUMBER.

@@ -78,9 +78,9 @@ while True:
     pass
 PYTHON
 run submit --parsable --hold -- env CARMA="$CARMA" /usr/bin/python3 hostile.py
-until_field 11 estimating True
+until_field 11 estimating true
 run cancel 11
-until_field 11 estimating False
+until_field 11 estimating false
 [ ! -e harm ] || fail "a capture wrote a file"
 run submit --parsable -- true
 expect_output 12 # nobody else submitted a job

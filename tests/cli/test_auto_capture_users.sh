@@ -33,14 +33,14 @@ run_as bob submit --parsable --hold -- python3 loop.py
 until_requests 3
 run_as carol submit --parsable --hold -- python3 train.py
 run_as carol submit --parsable --hold -- python3 train.py --again
-until_field 6 estimating True
-expect_field 7 estimating False
+until_field 6 estimating true
+expect_field 7 estimating false
 [ "$(runs_now)" -eq 2 ] || fail "$(runs_now) captures run at a time"
 expect_field 7 reservation_source prior
 run_as alice cancel 1
 until_field 7 reservation_source estimated
 until_requests 5
-until_field 2 estimating True
+until_field 2 estimating true
 python3 - "$FAKE"/request-* <<'PYTHON' || fail "carol did not have her turn first"
 import json, os, sys
 asked = [json.load(open(name))["user"] for name in sorted(sys.argv[1:], key=os.path.getmtime)]

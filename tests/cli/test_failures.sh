@@ -63,7 +63,7 @@ run submit --parsable -- sh -c 'echo "RuntimeError: CUDA error: CUBLAS_STATUS_NO
 maybe=$(cat "$T/out")
 until_crashed "$maybe"
 expect_field "$maybe" exit_cause gpu_handle
-expect_field "$maybe" retry True
+expect_field "$maybe" retry true
 says "$maybe" '100 MiB were free'
 run cancel "$maybe" "$full"
 run wait "$maybe" "$full"
@@ -76,7 +76,7 @@ run show "$job"
 grep -qF 'Asked for  200.0 GiB of GPU memory; 1.0 GiB were free, it said;' "$T/out" || fail "show: $(cat "$T/out")"
 grep -qF 'Beside it  process 4711 held 20.0 GiB' "$T/out" || fail "show: $(cat "$T/out")"
 ends completed -- "$TRAIN" --memory 1G --seconds 30
-expect_field "$job" failure None
+expect_field "$job" failure null
 run submit --parsable -- "$TRAIN" --memory 1G --seconds 100 --fail false-oom
 until_crashed "$(cat "$T/out")"
 expect_field "$(cat "$T/out")" failure.requested_bytes $((512 * 1048576))

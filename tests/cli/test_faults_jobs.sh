@@ -31,7 +31,7 @@ train handle --memory 40600M --seconds 100 --fail library-handle
 handle=$job
 until_field "$handle" crashes 1
 expect_field "$handle" exit_cause gpu_handle
-expect_field "$handle" retry True
+expect_field "$handle" retry true
 grep -q 'CUBLAS_STATUS_ALLOC_FAILED' "carma-$handle.out" || fail "$(cat "carma-$handle.out")"
 expect_field "$filler" attempts 1
 run cancel "$filler"

@@ -21,7 +21,7 @@ run wait 2
 expect_field 2 state COMPLETED # by retries with a raised request
 [ "$(field 2 crashes)" -ge 1 ] || fail "a declared fence is not charged"
 expect_field 1 attempts 1 # its neighbour noticed nothing
-expect_field 1 victim_of None
+expect_field 1 victim_of null
 
 run submit --parsable -W -- sh -c 'echo "$CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"'
 # The need of 98% of workloads, and the headroom: less than the two jobs have left.
@@ -47,7 +47,7 @@ before=$(ooms)
 echo 20G >need
 second=$(guessed)
 until_field "$second" attempts 2
-expect_field "$second" fence_bytes None
+expect_field "$second" fence_bytes null
 field "$second" last_end | grep -qF 'at the limit that carma had guessed for it, not on the GPU; it is retried before the queue' ||
     fail "why it was retried: $(field "$second" last_end)"
 run wait "$second"
@@ -74,7 +74,7 @@ start_daemon --set mps_pipe_directory= --set mps_control="$CONTROL" --set share=
 run submit --parsable --gpu-memory 5G -- "$TRAIN" --memory 9G --sm-activity 0.3 --seconds 60
 free=$(cat "$T/out")
 run wait "$free"
-expect_field "$free" fence_bytes None
-expect_field "$free" process_limit_bytes None
+expect_field "$free" fence_bytes null
+expect_field "$free" process_limit_bytes null
 expect_field "$free" attempts 1
 finish_node

@@ -98,7 +98,7 @@ run wait 5
 expect_status 0
 [ "$(cat fifth)" = ran ] || fail "job 5 ran not once, or job 6 did: $(cat fifth)"
 expect_field 5 attempts 1
-expect_field 5 message None
+expect_field 5 message null
 stop_daemon
 umount "$CARMA_SOCKET.scripts" "$STATE/runs"
 finish_node

@@ -26,6 +26,8 @@ cat >"$T/answers.json" <<JSON
     [200, {"id": 5, "state": "RUNNING", "output": "$T/growing"}],
     [200, {"id": 5, "state": "RUNNING", "output": "$T/growing"}],
     [200, {"id": 5, "state": "COMPLETED", "exit_status": 0, "output": "$T/growing"}]],
+ "GET /v1/jobs/12": [[200, {"id": 12, "state": "QUEUED", "retry": false, "placements": []}],
+    [200, {"id": 12, "state": "RUNNING", "retry": true, "placements": [{"gpu": 2, "why": null}]}]],
  "GET /v1/jobs/6": [[200, {"id": 6, "state": "QUEUED"}], [200, "close"], [200, {"id": 6, "state": "GPU_OOM",
     "exit_status": 1}]],
  "GET /v1/jobs/8": [200, {"id": 8, "state": "QUEUED", "output": "$T/not-yet", "started_ns": null}]}
@@ -67,6 +69,19 @@ for pair in 1:0 2:7 3:137 4:1 1,3,2:137 1-2:7 6:1; do
     expect_status "${pair#*:}"
 done
 expect_error 1 "/v1/jobs/99" wait 99
+
+# Until a field has a value: of any type, in an array, absent; a job that has ended without it will not have it.
+for wish in state=RUNNING retry=true placements.0.gpu=2 placements.0.why=null placements.1.gpu=null; do
+    run wait --until "$wish" 12
+    expect_status 0
+done
+run wait --json --until exit_status=0 1
+expect_status 0
+grep -q '"id": 1' "$T/out" || fail "$said: printed $(cat "$T/out")"
+expect_error 1 "state is 'COMPLETED' at the end of job 1 (COMPLETED), not 'RUNNING'" wait --until state=RUNNING 1,12
+expect_error 1 "exit_status is 'null' at the end of job 4 (CANCELLED), not '0'" wait --until exit_status=0 4
+expect_error 2 "--until 'RUNNING' is not FIELD=VALUE: write for example state=RUNNING" wait --until RUNNING 1
+expect_error 2 "--until '=1' is not FIELD=VALUE" wait --until =1 1
 
 run logs 1
 expect_status 0

@@ -19,8 +19,8 @@ run submit --exclusive -- true
 run submit --exclusive -- true
 until_field 4 state RUNNING
 expect_field 4 slowdown_permille 1000 # alone
-expect_field 5 slowdown_permille None
-expect_field 1 slowdown_permille None # it has ended
+expect_field 5 slowdown_permille null
+expect_field 1 slowdown_permille null # it has ended
 
 python3 - "$CARMA_SOCKET" <<'PYTHON' || fail "the lists are wrong"
 import http.client, json, os, socket, sys

@@ -41,7 +41,7 @@ for driver in 470.256.02 535.261.03 550.163.01 555.58.02; do
     expect_status 0
     for job in 2 3; do
         expect_field $job state COMPLETED
-        expect_field $job message None
+        expect_field $job message null
         grep -q MPS carma-$job.out || fail "driver $driver: job $job shared otherwise: $(cat carma-$job.out)"
     done
     run cancel 1

@@ -48,7 +48,7 @@ until field 5 message | grep -q '^MPS requested but not attached: '; do
     patient || { fail "job 5 is not told of: $(field 5 message)"; break; }
 done
 [ "$(grep -c 'MPS requested but not attached' "$T/daemon.log")" -eq 1 ] || fail "jobs that are not attached: $(cat "$T/daemon.log")"
-expect_field 2 message None
+expect_field 2 message null
 run cancel 1 2 3 4 5
 run wait 1 2 3 4 5
 stop_daemon

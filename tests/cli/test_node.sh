@@ -48,7 +48,7 @@ run submit --parsable -J second -- "$TRAIN" --memory 70G --sm-activity 0.3 --sec
 run submit --parsable -J third -- "$TRAIN" --memory 1G --sm-activity 0.3 --seconds 10
 until_field 7 crashes 1
 expect_field 7 state QUEUED
-expect_field 7 retry True
+expect_field 7 retry true
 run explain 7
 grep -qF 'needs 1 GPU to itself, 0 are idle' "$T/out" || fail "explain 7: $(cat "$T/out")"
 run gpus

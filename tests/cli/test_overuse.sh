@@ -39,7 +39,7 @@ run wait 2
 expect_field 2 state COMPLETED
 expect_field 2 attempts 2
 expect_field 2 victim_of 1 # it was, however it ended since
-expect_field 2 last_end None
+expect_field 2 last_end null
 run show 2
 grep -q "^Victim of  *job 1, which used more GPU memory than was reserved for it" "$T/out" || fail "show 2: $(cat "$T/out")"
 
@@ -59,5 +59,5 @@ run explain "$next"
 grep -q "12.0 GiB on each GPU, as the last run of this command used; that was more than the 4.0 GiB declared" "$T/out" ||
     fail "explain: $(cat "$T/out")"
 run wait "$next"
-expect_field "$next" over_reservation_bytes None
+expect_field "$next" over_reservation_bytes null
 finish_node

@@ -32,7 +32,7 @@ run submit --exclusive -- "$TRAIN" --memory 1G --seconds 100000 --progress
 expect_status 0
 until_progress 2 370 1000
 until_progress 3 13 None
-expect_field 1 progress None # it is not looked at
+expect_field 1 progress null # it is not looked at
 run show 2
 expect_out 'Progress   370 of 1000 steps'
 
@@ -59,6 +59,6 @@ run logs 1
 expect_out none
 run cancel 1-4
 run wait 1-4
-expect_field 2 progress None # it has ended
+expect_field 2 progress null # it has ended
 [ -z "$(ls "$CARMA_SOCKET.scripts")" ] || fail "something is left: $(ls "$CARMA_SOCKET.scripts")"
 finish_node

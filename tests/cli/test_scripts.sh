@@ -87,7 +87,7 @@ start_daemon
 run show --json --script 1 # of a job that had ended before
 python3 -c 'import json, sys
 assert json.load(open(sys.argv[1])) == {"id": 1, "script": open("original.sh").read()}' "$T/out" || fail "$said: $(cat "$T/out")"
-expect_field 1 script True
-expect_field 5 script False
+expect_field 1 script true
+expect_field 5 script false
 stop_daemon
 finish_node

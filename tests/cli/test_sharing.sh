@@ -37,6 +37,6 @@ until_field "$second" crashes 1
 run show "$second"
 grep -q '^Last run   it printed that GPU memory ran out, which the memory in use does not bear out' "$T/out" ||
     fail "show: $(cat "$T/out")"
-expect_field "$second" retry False
+expect_field "$second" retry false
 run cancel "$second"
 finish_node

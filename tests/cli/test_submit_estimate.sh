@@ -104,7 +104,7 @@ run submit --parsable --hold --gpu-memory 3G --summary nonsense.txt --batch-size
 expect_status 0
 grep -q "warning: nonsense.txt:1: " "$T/err" || fail "$said: $(cat "$T/err")"
 expect_field 8 reserved_bytes 3221225472
-expect_field 8 estimate.bytes None
+expect_field 8 estimate.bytes null
 
 # A restart keeps it to the letter, and makes nothing anew.
 stop_daemon
@@ -197,7 +197,7 @@ start_daemon --config /dev/null --set policy=thesis
 run submit --parsable --hold --summary nonsense.txt --batch-size 8 -- true
 expect_status 0
 expect_field 34 reservation_source unknown
-expect_field 34 estimate None
+expect_field 34 estimate null
 
 # The decisions follow from the stored input.
 stop_daemon

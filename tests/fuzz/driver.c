@@ -1,7 +1,10 @@
-/* Usage: TARGET ROUNDS SEED...: feeds a fuzz target each seed file, then ROUNDS random changes of them. For compilers
- * without libFuzzer: no coverage feedback, but the same inputs every time. */
+/* Usage: TARGET ROUNDS SEED... [CORPUS.tar.gz]: feeds a fuzz target each seed file, each file of the corpus, then
+ * ROUNDS random changes of the seeds. For compilers without libFuzzer: no coverage feedback, but the same inputs every
+ * time. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -61,15 +64,59 @@ static size_t change(uint8_t *input, size_t length, const struct seed *other)
     }
 }
 
+/* In a block of its own: a read past the end shows under ASan. */
+static void feed(const uint8_t *input, size_t length)
+{
+    uint8_t *exact = xmalloc(length);
+
+    memcpy(exact, input, length);
+    LLVMFuzzerTestOneInput(exact, length);
+    free(exact);
+}
+
+/* The files of a compressed tar archive, as script/fuzz makes it; how many. -1: it is damaged. */
+static long feed_archive(const char *path)
+{
+    gzFile archive = gzopen(path, "rb");
+    char header[512];
+    long files = 0;
+
+    while (archive && gzread(archive, header, sizeof header) == sizeof header && header[0]) {
+        size_t length = strtoul(header + 124, NULL, 8), padded = (length + 511) / 512 * 512;
+        uint8_t *block = xmalloc(padded + 1);
+
+        if (gzread(archive, block, (unsigned)padded) != (int)padded) {
+            free(block);
+            gzclose(archive);
+            return -1;
+        }
+        if (header[156] == '0') {
+            feed(block, length);
+            files++;
+        }
+        free(block);
+    }
+    return archive && gzclose(archive) == Z_OK ? files : -1;
+}
+
 int main(int argc, char **argv)
 {
     struct seed seeds[MAX_SEEDS];
-    size_t count = argc > 2 ? (size_t)argc - 2 : 0;
+    bool with_corpus = argc > 3 && strstr(argv[argc - 1], ".tar.gz");
+    size_t count = argc > 2 ? (size_t)(argc - 2 - with_corpus) : 0;
     long rounds = argc > 1 ? atol(argv[1]) : 0;
 
     if (count < 1 || count > MAX_SEEDS || rounds < 1) {
-        fprintf(stderr, "usage: %s ROUNDS SEED...\n", argv[0]);
+        fprintf(stderr, "usage: %s ROUNDS SEED... [CORPUS.tar.gz]\n", argv[0]);
         return 2;
+    }
+    if (with_corpus) {
+        long files = feed_archive(argv[argc - 1]);
+        if (files < 1) {
+            fprintf(stderr, "%s: not a whole archive with files in it\n", argv[argc - 1]);
+            return 1;
+        }
+        printf("%ld inputs of the corpus\n", files);
     }
     for (size_t i = 0; i < count; i++) {
         struct error err;
@@ -77,20 +124,17 @@ int main(int argc, char **argv)
             fprintf(stderr, "%s\n", err.text);
             return 1;
         }
-        LLVMFuzzerTestOneInput((const uint8_t *)seeds[i].text, seeds[i].length);
+        feed((const uint8_t *)seeds[i].text, seeds[i].length);
     }
     for (long round = 0; round < rounds; round++) {
         const struct seed *seed = &seeds[random_below(count)];
-        uint8_t input[MAX_INPUT], *exact;
+        uint8_t input[MAX_INPUT];
         size_t length = seed->length;
 
         memcpy(input, seed->text, length);
         for (size_t changes = 1 + random_below(4); changes; changes--)
             length = change(input, length, &seeds[random_below(count)]);
-        exact = xmalloc(length); /* its own block: a read past the end shows under ASan */
-        memcpy(exact, input, length);
-        LLVMFuzzerTestOneInput(exact, length);
-        free(exact);
+        feed(input, length);
     }
     for (size_t i = 0; i < count; i++)
         free(seeds[i].text);

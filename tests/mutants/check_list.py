@@ -1,7 +1,7 @@
-"""Usage: check_list.py TREE BUILD: every mutant can be planted, and the files that decide have one each. In a build
-without sanitizers, which has all tests: every mutant compiles, and its tests are tests of the build.
+"""Usage: check_list.py TREE BUILD [compile]: every mutant can be planted, and the files that decide have one each. In a build
+without sanitizers, which has all tests: its tests are tests of the build. With `compile`: every mutant compiles.
 
-The faults themselves are planted once, after all tests; this reports a moved line or test at once."""
+The mutants themselves are planted after all tests; this reports a moved line or test at once."""
 
 import concurrent.futures
 import json
@@ -11,7 +11,7 @@ import shlex
 import subprocess
 import sys
 
-import run
+import listed
 
 # Where a lost rule costs a job or its record.
 NEEDED = ["src/core/**/*.c", "src/store/**/*.c", "src/launch/**/*.c", "src/**/engine.c", "src/**/record.c"]
@@ -49,10 +49,10 @@ def compiles(text, path, commands):
     return (errors or [f"exit status {done.returncode}"])[0] if done.returncode else None
 
 
-def check(tree, build):
+def check(tree, build, compile_each):
     tests = {test["name"] for test in info(build, "tests")}
     options = {option["name"]: option["value"] for option in info(build, "buildoptions")}
-    mutants = run.read_list(tree / "tests" / "mutants" / "list")
+    mutants = listed.read_list((tree / "tests" / "mutants" / "list").read_text(encoding="utf-8"))
     with_mutants = {mutant["file"] for mutant in mutants}
     for path in sorted(str(path.relative_to(tree)) for pattern in NEEDED for path in tree.glob(pattern)):
         if path not in with_mutants:
@@ -60,13 +60,13 @@ def check(tree, build):
     planted = {}
     for mutant in mutants:
         try:
-            planted[mutant["name"]] = run.plant(mutant, (tree / mutant["file"]).read_text(encoding="utf-8"))
-        except (OSError, run.Unusable) as reason:
+            planted[mutant["name"]] = listed.plant(mutant, (tree / mutant["file"]).read_text(encoding="utf-8"))
+        except (OSError, listed.Unusable) as reason:
             yield f"{mutant['name']}: {reason}"
         for name in mutant["tests"]:
             if name not in tests and options["b_sanitize"] == "none":
                 yield f"{mutant['name']}: there is no test '{name}'"
-    if options["b_sanitize"] != "none":
+    if not compile_each:
         return
     commands = dict(compilations(build))
     usable = [mutant for mutant in mutants if mutant["name"] in planted]
@@ -77,8 +77,8 @@ def check(tree, build):
                 yield f"{mutant['name']}: does not compile: {error}"
 
 
-def main(tree, build):
-    faults = list(check(pathlib.Path(tree), pathlib.Path(build)))
+def main(tree, build, *words):
+    faults = list(check(pathlib.Path(tree), pathlib.Path(build), "compile" in words))
     for fault in faults:
         print(f"tests/mutants/list: {fault}", file=sys.stderr)
     return 1 if faults else 0

@@ -1,258 +1,219 @@
-"""Usage: run.py [--tree DIR] [--jobs N] [--minutes N] [NAME...]: plants the faults of tests/mutants/list one by one in copies of the
-tree, N of them at once (default: as many as there are processors), and demands that a test fails for each.
+"""Usage: run.py [--tree DIR] [--jobs N] [--changed | --shard N/M | NAME...]: plants the mutants of tests/mutants/list one by one in copies
+of the tree, N of them at once, and demands that a test fails for each.
 
-A fault that no test sees is a check that nobody would miss: the run fails then. It also fails for a fault that cannot
-be planted (its old text is not there exactly once, or the changed tree does not compile). So it does for tests that
-fail without any fault. A test that does not end, within thrice the time that it takes without a fault or a minute, has
-not found the fault. That counts only for a fault of which the list says `hangs: yes`. The tree is the files that git
-knows or would add. With --minutes no fault is begun after that time. The tree's commit then draws which come first, so
-that one run after the other sees them all."""
+A mutant that no test sees is a check that nobody would miss. It is
+    caught    if one of its tests passes without it, and fails with it twice
+    survived  if none does; a test that fails and then passes is flaky, and has caught nothing
+    hung      if a test does not end, and the list does not say `hangs: yes`
+    unusable  if it cannot be planted, or does not compile, or its tests fail without it.
+All but the first fail the run. --changed takes the mutants that the change must answer for (listed.py). If these are
+more than 150, it takes the first ones by a hash of their names, and lists the others. One that hangs or is unusable is
+tried on the commit where the change begins: if it is not caught there either, it is named and does not fail the run.
+--shard takes the mutants of one part, by the same hash. Nothing here depends on the time but the end of a test that
+hangs."""
 
 import argparse
 import concurrent.futures
 import contextlib
-import json
 import os
 import pathlib
 import queue
-import random
-import shutil
-import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 
-KEYS = ["file", "old", "new", "tests"]
-CONTAIN = pathlib.Path(__file__).resolve().parent.parent / "contain.py"
-PATIENCE_SECONDS = 20  # for which tests/cli/lib.sh waits in vain, and
-LEAST_SECONDS = 60  # that a test is given, and
-SLOWNESS = 3  # times its duration without a fault
-MOST_SECONDS = 600  # without a fault
-SKIPPED = 77
+import listed
+from build import Build, copy_commit, copy_working_tree
+from listed import Unusable
+
+MOST_AT_LANDING = 150
+PATIENCE = 20, 2  # seconds that a test waits in vain at least, and how often its own duration
+HANGING = 40, 5  # the same for its end, where the list says that it may hang
+NOT_HANGING = 300, 20  # and where it does not
 RESULTS = ["caught", "survived", "hung", "unusable"]
 
 
-class Unusable(Exception):
-    """A fault, or the tree, that cannot be judged."""
+def at_least(bound, seconds):
+    return max(bound[0], bound[1] * seconds)
 
 
-def read_list(path):
-    """Blocks of `name:`, `file:`, `old:`, `new:`, `tests:` lines, and perhaps `hangs: yes`, separated by empty lines;
-    # starts a comment line."""
-    mutants = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        key, colon, value = line.partition(":")
-        value = value.strip()
-        if key == "name":
-            mutants.append({"name": value})
-        elif mutants and (key, value) == ("hangs", "yes"):
-            mutants[-1]["hangs"] = True
-        elif not colon or not mutants or key not in KEYS or key in mutants[-1]:
-            raise Unusable(f"{path}:{number}: unexpected line '{line}'")
-        else:
-            mutants[-1][key] = value
-    for mutant in mutants:
-        missing = [key for key in KEYS if key not in mutant]
-        if missing:
-            raise Unusable(f"{path}: {mutant['name']}: no {missing[0]}")
-        mutant["tests"] = mutant["tests"].split()
-    names = [mutant["name"] for mutant in mutants]
-    twice = {name for name in names if names.count(name) > 1}
-    if twice:
-        raise Unusable(f"{path}: {min(twice)} is there twice")
-    return mutants
+def try_test(build, name, may_hang):
+    """caught, passed, flaky or hung."""
+    seconds = build.seconds_without_fault(name)
+    limit, patience = at_least(HANGING if may_hang else NOT_HANGING, seconds), round(at_least(PATIENCE, seconds))
+    passed = build.passes(name, limit, patience)
+    if passed is False:  # it would be flaky if it passed now
+        return "flaky" if build.passes(name, limit, patience) else "caught"
+    if passed is None:
+        return "caught" if may_hang else "hung"
+    return "passed"
 
 
-def plant(mutant, text):
-    """The text of the fault's file with the fault in it."""
-    count = text.count(mutant["old"])
-    if count != 1:
-        raise Unusable(f"its old text is in {mutant['file']} {count} times")
-    if mutant["new"] == mutant["old"]:
-        raise Unusable("its new text is its old text")
-    return text.replace(mutant["old"], mutant["new"])
+def try_tests(build, mutant, usable):
+    """The verdict of the tests that pass without the mutant, and which test gave it."""
+    results = {}
+    for name in usable:
+        results[name] = try_test(build, name, mutant.get("hangs", False))
+        if results[name] == "caught":
+            return "caught", f"by {name}"
+    detail = ", ".join(f"{name} {result}" for name, result in results.items())
+    return ("hung" if "hung" in results.values() else "survived"), detail
 
 
-def copy_tree(tree, copy):
-    files = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=tree, check=True,
-                           capture_output=True, text=True).stdout
-    for name in filter(None, files.split("\0")):
-        if (tree / name).is_file():  # not one that was deleted and is still in the index
-            (copy / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(tree / name, copy / name)
+def judge(build, mutant):
+    """Plants the mutant; returns the result, in a word, and more."""
+    path = build.copy / mutant["file"]
+    try:
+        text = path.read_text(encoding="utf-8")
+        changed = listed.plant(mutant, text)
+        build.make(mutant["tests"])
+    except (OSError, Unusable) as reason:
+        return "unusable", str(reason)
+    usable = [name for name in mutant["tests"] if build.seconds_without_fault(name) is not None]
+    if not usable:
+        return "unusable", "without any fault, " + ", ".join(mutant["tests"]) + " fails"
+    path.write_text(changed, encoding="utf-8")
+    try:
+        build.make(usable)
+        return try_tests(build, mutant, usable)
+    except Unusable as reason:
+        return "unusable", str(reason)
+    finally:
+        path.write_text(text, encoding="utf-8")
 
 
-def meson(*args):
-    program = "/usr/bin/meson" if os.access("/usr/bin/meson", os.X_OK) else "meson"
-    done = subprocess.run([program, *args], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise Unusable(f"meson {args[0]} fails:\n{done.stdout}{done.stderr}")
-    return done.stdout
+def report(mutant, result, start, detail):
+    print(f"{mutant['name']:<44} {result:<9} {time.monotonic() - start:5.1f} s  {detail}", flush=True)
 
 
-class Build:
-    """One quick build of a copy of the tree, and the tests in it."""
-
-    def __init__(self, tree, copy):
-        copy_tree(tree, copy)
-        self.copy = copy
-        self.dir = copy / "build-mutants"
-        self.seconds = {}  # that tests take without a fault
-        meson("setup", "--buildtype=plain", "-Doptimization=0", str(self.dir), str(copy))
-        outputs = {target["id"]: target["filename"] for target in json.loads(self.introspect("--targets"))}
-        self.tests = {}
-        for test in json.loads(self.introspect("--tests")):
-            test["outputs"] = [name for target in test["depends"] for name in outputs[target]]
-            self.tests[test["name"]] = test
-
-    def introspect(self, what):
-        return meson("introspect", what, str(self.dir))
-
-    def make(self, names):
-        """Builds the programs that the tests need."""
-        unknown = [name for name in names if name not in self.tests]
-        if unknown:
-            raise Unusable(f"there is no test '{unknown[0]}'")
-        outputs = {os.path.relpath(output, self.dir) for name in names for output in self.tests[name]["outputs"]}
-        if not outputs:
-            return
-        done = subprocess.run(["ninja", "-C", self.dir, *sorted(outputs)], capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise Unusable(f"the tree does not compile:\n{done.stdout}{done.stderr}")
-
-    def status(self, name, seconds):
-        """A test's exit status, or None where it has not ended after this many seconds."""
-        test = self.tests[name]
-        env = {**os.environ, "PATIENCE_S": str(PATIENCE_SECONDS), **test["env"]}
-        contained = [sys.executable, "-S", "-B", str(CONTAIN), *test["cmd"]]
-        process = subprocess.Popen(contained, cwd=test["workdir"] or self.dir, env=env, stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-        try:
-            return process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            process.terminate()
-            process.wait()
-            return None
-
-    def passes(self, name):
-        return self.status(name, MOST_SECONDS) in (0, SKIPPED)
-
-    def measure(self, names):
-        """The tests must pass, once, without a fault."""
-        new = [name for name in names if name not in self.seconds]
-        self.make(new)
-        for name in new:
-            start = time.monotonic()
-            if not self.passes(name):
+def work(build, waiting):
+    """Takes mutants, a file's after one another, until none is left; returns [(mutant, result)]."""
+    judged = []
+    with contextlib.suppress(queue.Empty):
+        while True:
+            for mutant in waiting.get_nowait():
                 start = time.monotonic()
-                if not self.passes(name): # once may have been the company of the others on a busy machine
-                    raise Unusable(f"without any fault, {name} fails")
-            self.seconds[name] = time.monotonic() - start
-
-    def try_tests(self, names, may_hang):
-        """The tests' verdict on the mutant, and which of them."""
-        hanging = None
-        # Twice, since a test that tells a fault by the time it costs may miss it once on a busy machine.
-        for name in 2 * names:
-            if name == hanging:
-                continue
-            status = self.status(name, max(LEAST_SECONDS, SLOWNESS * self.seconds[name]))
-            if status not in (0, SKIPPED, None) or (status is None and may_hang):
-                return "caught", f"by {name}"
-            if status is None:
-                hanging = name
-        if hanging:
-            return "hung", f"in {hanging}, and there is no 'hangs: yes'"
-        return "survived", "no test of " + " ".join(names)
-
-    def judge(self, mutant):
-        """Plants the fault; returns the result, in a word, and more."""
-        path = self.copy / mutant["file"]
-        try:
-            text = path.read_text(encoding="utf-8")
-            changed = plant(mutant, text)
-            self.measure(mutant["tests"])
-        except (OSError, Unusable) as reason:
-            return "unusable", str(reason)
-        path.write_text(changed, encoding="utf-8")
-        try:
-            self.make(mutant["tests"])
-            return self.try_tests(mutant["tests"], mutant.get("hangs", False))
-        except Unusable as reason:
-            return "unusable", str(reason)
-        finally:
-            path.write_text(text, encoding="utf-8")
+                result, detail = judge(build, mutant)
+                judged.append((mutant, result))
+                report(mutant, result, start, detail)
+    return judged
 
 
 def in_files(mutants):
-    """The faults by file, so that a build has little to compile between them; most first."""
+    """The mutants by file, so that a build has little to compile between them; most first."""
     files = {}
     for mutant in mutants:
         files.setdefault(mutant["file"], []).append(mutant)
     return sorted(files.values(), key=len, reverse=True)
 
 
-def drawn(files, tree):
-    """The same in an order that is the commit's own."""
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=tree, capture_output=True, text=True, check=False).stdout
-    files = sorted(files, key=lambda mutants: mutants[0]["file"])
-    random.Random(commit).shuffle(files)
-    return files
+def broken_before(tree, base, folder, suspects):
+    """Those of the mutants that hang or are unusable at the base, too."""
+    before = listed.at_base(tree, base)
+    known = [mutant for mutant in suspects if before.get(mutant["name"]) == mutant]
+    if not known:
+        return []
+    print(f"on {base[:8]}, where the change begins:")
+    copy_commit(tree, base, folder / "base")
+    build = Build(folder / "base", {})
+    broken = []
+    for mutant in known:
+        start = time.monotonic()
+        result, detail = judge(build, mutant)
+        report(mutant, result, start, detail)
+        if result in ("hung", "unusable"):
+            broken.append(mutant)
+    return broken
 
 
-def work(tree, copy, waiting, end):
-    """Takes faults until none is left, or no time; returns the result of each, in a word."""
-    build = Build(tree, copy)
-    results = []
-    with contextlib.suppress(queue.Empty):
-        while True:
-            for mutant in waiting.get_nowait():
-                start = time.monotonic()
-                if start >= end:
-                    return results
-                result, detail = build.judge(mutant)
-                results.append(result)
-                print(f"{mutant['name']:<34} {result:<9} {time.monotonic() - start:5.1f} s  {detail}", flush=True)
-    return results
+def first_of(mutants):
+    """The mutants of a landing; lists those that are left to `script/test --all`."""
+    ordered = sorted(mutants, key=listed.number_of)
+    left = ordered[MOST_AT_LANDING:]
+    if left:
+        print(f"{len(left)} of {len(ordered)} mutants of this change are owed to script/test --all:")
+        print(textwrap.fill(" ".join(sorted(mutant["name"] for mutant in left)), 118, initial_indent="  ",
+                            subsequent_indent="  ", break_on_hyphens=False))
+    return ordered[:MOST_AT_LANDING]
 
 
-def run(tree, jobs, chosen, minutes):
-    mutants = read_list(tree / "tests" / "mutants" / "list")
-    if chosen:
-        unknown = set(chosen) - {mutant["name"] for mutant in mutants}
+def select(options, mutants, build, base):
+    if options.name:
+        unknown = set(options.name) - {mutant["name"] for mutant in mutants}
         if unknown:
-            raise Unusable(f"there is no fault '{min(unknown)}'")
-        mutants = [mutant for mutant in mutants if mutant["name"] in chosen]
+            raise Unusable(f"there is no mutant '{min(unknown)}'")
+        return [mutant for mutant in mutants if mutant["name"] in options.name]
+    if options.shard:
+        return listed.shard(mutants, *options.shard)
+    if base:
+        files = {name: test["files"] for name, test in build.tests.items()}
+        return first_of(listed.touched(mutants, options.tree, base, files))
+    return mutants
+
+
+def more_builds(first, chosen, jobs, tree, folder):
+    """A build for each worker. The first compiles all that the others then take from it, before anything is planted."""
+    names = {name for mutant in chosen for name in mutant["tests"] if name in first.tests}
+    with contextlib.suppress(Unusable):  # each mutant will tell
+        first.make(sorted(names))
+    builds = [first]
+    while len(builds) < min(jobs, len(in_files(chosen))):
+        copy = folder / str(len(builds))
+        copy_working_tree(tree, copy)
+        builds.append(Build(copy, first.verdicts))
+        builds[-1].take_objects(first)
+    return builds
+
+
+def run(options, folder):
+    tree = options.tree
+    mutants = listed.read_list((tree / "tests" / "mutants" / "list").read_text(encoding="utf-8"))
+    base = listed.base_of(tree) if options.changed else None
+    copy_working_tree(tree, folder / "0")
+    first = Build(folder / "0", {})
+    chosen = select(options, mutants, first, base)
+    if base:
+        print(f"{len(chosen)} mutants for the change since {base[:8]}", flush=True)
     waiting = queue.SimpleQueue()
-    files = in_files(mutants)
-    for faults in files if minutes is None else drawn(files, tree):
-        waiting.put(faults)
-    results = []
-    end = float("inf") if minutes is None else time.monotonic() + 60 * minutes
-    with tempfile.TemporaryDirectory(prefix="carma-mutants.") as folder, \
-            concurrent.futures.ThreadPoolExecutor() as pool:
-        os.chmod(folder, 0o755)  # other users' jobs run programs of it
-        workers = [pool.submit(work, tree, pathlib.Path(folder) / str(number), waiting, end)
-                   for number in range(min(jobs, waiting.qsize()))]
+    for group in in_files(chosen):
+        waiting.put(group)
+    judged = []
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        workers = [pool.submit(work, build, waiting) for build in more_builds(first, chosen, options.jobs, tree, folder)]
         for worker in workers:
-            results += worker.result()
-    left = len(mutants) - len(results)
-    print(f"{len(mutants)} mutants: " + ", ".join(f"{results.count(result)} {result}" for result in RESULTS) +
-          (f", {left} not tried in {minutes:g} minutes" if left else ""))
-    return 0 if results and results.count("caught") == len(results) else 1
+            judged += worker.result()
+    wrong = [mutant for mutant, result in judged if result != "caught"]
+    if base:
+        suspects = [mutant for mutant, result in judged if result in ("hung", "unusable")]
+        broken = broken_before(tree, base, folder, suspects)
+        wrong = [mutant for mutant in wrong if mutant not in broken]
+        for mutant in broken:
+            print(f"{mutant['name']} was broken before this change: mend it, or take it off the list")
+    results = [result for _, result in judged]
+    print(f"{len(judged)} mutants: " + ", ".join(f"{results.count(result)} {result}" for result in RESULTS))
+    return 1 if wrong or not (judged or base) else 0
+
+
+def part_of(text):
+    part, _, parts = text.partition("/")
+    if not (part.isdigit() and parts.isdigit() and 1 <= int(part) <= int(parts)):
+        raise argparse.ArgumentTypeError(f"'{text}' is not like 1/8")
+    return int(part), int(parts)
 
 
 def main(args):
     parser = argparse.ArgumentParser(description="Plants faults and demands that tests fail.")
     parser.add_argument("--tree", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2])
-    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="faults at once")
-    parser.add_argument("--minutes", type=float, help="begin no fault after so long")
-    parser.add_argument("name", nargs="*", help="only these faults")
+    parser.add_argument("--jobs", type=int, default=2 * len(os.sched_getaffinity(0)), help="mutants at once")
+    parser.add_argument("--changed", action="store_true", help="those that the change must answer for")
+    parser.add_argument("--shard", type=part_of, metavar="N/M", help="those of part N of M")
+    parser.add_argument("name", nargs="*", help="only these mutants")
     options = parser.parse_args(args)
     try:
-        return run(options.tree, options.jobs, options.name, options.minutes)
+        with tempfile.TemporaryDirectory(prefix="carma-mutants.") as folder:
+            os.chmod(folder, 0o755)  # other users' jobs run programs of it
+            return run(options, pathlib.Path(folder))
     except Unusable as reason:
         print(f"tests/mutants: {reason}", file=sys.stderr)
         return 1

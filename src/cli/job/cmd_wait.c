@@ -1,4 +1,4 @@
-/* carma wait: until jobs have ended; then exits as they did. */
+/* carma wait: until jobs have ended, and then exits as they did; or until they have come so far. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -6,16 +6,48 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/job/wait.h"
+#include "cli/job/wait_until.h"
 #include "cli/session.h"
 #include "cli/show/answer.h"
 
+struct wait_request {
+    struct cli_jobs jobs;    /* first: cli_parse_jobs takes the request for it */
+    struct wait_until until; /* .field NULL: until they have ended */
+};
+
+static void release(struct wait_request *request)
+{
+    cli_jobs_release(&request->jobs);
+}
+
+#define KEY_UNTIL 0x100
+static const struct argp_option options[] = {
+    CLI_OPTION_JSON,
+    {"until", KEY_UNTIL, "FIELD=VALUE", 0,
+     "wait until a field of each job has this value, e.g. state=RUNNING or placements.0.gpu=2; fields and values are "
+     "those that carma show --json prints",
+     0},
+    {0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct wait_request *request = state->input;
+    struct error err;
+
+    if (key != KEY_UNTIL)
+        return cli_parse_jobs(key, arg, state);
+    return wait_until_parse(&request->until, arg, &err) ? cli_bad_usage(state, "%s", err.text) : 0;
+}
+
 const struct argp wait_argp = {
-    .options = cli_jobs_options,
-    .parser = cli_parse_jobs,
+    .options = options,
+    .parser = parse,
     .args_doc = "IDS...",
     .doc = "Wait until all these jobs have ended.\vThe exit status is that of the first of them (in the order named) "
            "that did not end with 0. It is the job's own exit status, 128+N if signal N ended it, or 1 if it never "
-           "ran. IDS are like 7, 1,3-5 or @ (your last job).",
+           "ran. With --until it is 0 once each job has had the value, and 1 if one ended without it. IDS are like 7, "
+           "1,3-5 or @ (your last job).",
 };
 
 static int job_status(const json_t *job)
@@ -41,11 +73,16 @@ static void tell_estimate(uint64_t id, const json_t *job, bool *told)
     *told = true;
 }
 
-/* Polls often at first, so that short jobs are not waited for longer than they take, then once a second. */
+void wait_pause(int64_t *pause_ms)
+{
+    session_sleep_ms(*pause_ms);
+    *pause_ms = *pause_ms * 5 / 4 < 1000 ? *pause_ms * 5 / 4 : 1000;
+}
+
 static int wait_for_one(struct cli *cli, uint64_t id, bool told, int *status, json_t *ended)
 {
     CLEANUP(free_ptr) char *path = xasprintf("/v1/jobs/%" PRIu64, id);
-    int64_t pause_ms = 50;
+    int64_t pause_ms = WAIT_FIRST_PAUSE_MS;
     struct error err;
 
     for (;;) {
@@ -61,8 +98,7 @@ static int wait_for_one(struct cli *cli, uint64_t id, bool told, int *status, js
                 json_array_append(ended, job);
             return 0;
         }
-        session_sleep_ms(pause_ms);
-        pause_ms = pause_ms * 5 / 4 < 1000 ? pause_ms * 5 / 4 : 1000;
+        wait_pause(&pause_ms);
     }
 }
 
@@ -82,17 +118,19 @@ int wait_for_jobs(struct cli *cli, const struct id_list *list, bool told, json_t
 
 int cmd_wait(struct cli *cli, int argc, char **argv)
 {
-    CLEANUP(cli_jobs_release) struct cli_jobs jobs = {0};
-    CLEANUP(json_release) json_t *ended = json_array();
+    CLEANUP(release) struct wait_request request = {0};
+    const struct cli_jobs *jobs = &request.jobs;
+    CLEANUP(json_release) json_t *found = json_array();
     struct error err;
     int status;
 
-    if (!cli_parse(cli, argc, argv, &jobs, &status))
+    if (!cli_parse(cli, argc, argv, &request, &status))
         return status;
-    if (cli_resolve_ids(cli, &jobs.list, &err))
+    if (cli_resolve_ids(cli, &request.jobs.list, &err))
         return cli_fail("%s", err.text);
-    status = wait_for_jobs(cli, &jobs.list, true, ended);
-    if (jobs.json)
-        cli_print_jobs(ended);
+    status = request.until.field ? wait_until_jobs(cli, &jobs->list, &request.until, found)
+                                 : wait_for_jobs(cli, &jobs->list, true, found);
+    if (jobs->json)
+        cli_print_jobs(found);
     return status;
 }

@@ -8,4 +8,9 @@
  * unless that is NULL. Without `told` a line on standard output tells of each estimate of theirs. */
 int wait_for_jobs(struct cli *cli, const struct id_list *list, bool told, json_t *ended);
 
+/* Sleeps between two looks at a job, and makes the next pause longer: short at first, so that nobody waits much longer
+ * for a short job than it takes, a second at most. */
+#define WAIT_FIRST_PAUSE_MS 50
+void wait_pause(int64_t *pause_ms);
+
 #endif

@@ -1,0 +1,84 @@
+/* Looks at each job again and again: often at first, then once a second. A job that has ended keeps its fields, so the
+ * wait for another value is over then. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "cli/job/wait.h"
+#include "cli/job/wait_until.h"
+#include "cli/session.h"
+#include "cli/show/answer.h"
+
+int wait_until_parse(struct wait_until *until, char *text, struct error *err)
+{
+    char *equals = strchr(text, '=');
+
+    if (!equals || equals == text)
+        return error_set(err, -EINVAL, "--until '%.80s' is not FIELD=VALUE: write for example state=RUNNING", text);
+    *equals = '\0';
+    *until = (struct wait_until){text, equals + 1};
+    return 0;
+}
+
+/* The member that the field names, borrowed; NULL: the job has none. */
+static const json_t *find_member(const json_t *value, const char *field)
+{
+    while (value && *field) {
+        size_t length = strcspn(field, ".");
+        CLEANUP(free_ptr) char *name = xstrndup(field, length);
+
+        value = json_is_array(value) ? json_array_get(value, strtoul(name, NULL, 10)) : json_object_get(value, name);
+        field += length + (field[length] == '.');
+    }
+    return value;
+}
+
+/* A field's value in the words of the option; owned by the caller. */
+static char *value_text(const json_t *value)
+{
+    if (!value)
+        return xstrdup("null");
+    if (json_is_string(value))
+        return xstrdup(json_string_value(value));
+    return json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS);
+}
+
+/* One look at a job. 1: it has the value; 0: it may come to have it; negative: complained. */
+static int look(struct cli *cli, uint64_t id, const struct wait_until *until, json_t *found)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("/v1/jobs/%" PRIu64, id);
+    CLEANUP(json_release) json_t *job = NULL;
+    struct error err;
+
+    if (session_call(cli, "GET", path, NULL, &job, &err)) {
+        cli_fail("%s", err.text);
+        return -1;
+    }
+    CLEANUP(free_ptr) char *value = value_text(find_member(job, until->field));
+    if (strcmp(value, until->value) == 0) {
+        if (found)
+            json_array_append(found, job);
+        return 1;
+    }
+    if (!answer_job_ended(job))
+        return 0;
+    cli_fail("%s is '%.80s' at the end of job %" PRIu64 " (%s), not '%.80s'", until->field, value, id,
+             answer_text(job, "state"), until->value);
+    return -1;
+}
+
+int wait_until_jobs(struct cli *cli, const struct id_list *list, const struct wait_until *until, json_t *found)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        int64_t pause_ms = WAIT_FIRST_PAUSE_MS;
+        int looked;
+
+        while ((looked = look(cli, list->items[i], until, found)) == 0)
+            wait_pause(&pause_ms);
+        if (looked < 0)
+            return CLI_FAILURE;
+    }
+    return CLI_OK;
+}

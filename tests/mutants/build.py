@@ -1,0 +1,109 @@
+"""A quick build of a copy of the tree, for planting mutants in it, and its tests."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+
+from listed import Unusable
+
+CONTAIN = pathlib.Path(__file__).resolve().parent.parent / "contain.py"
+MOST_SECONDS = 1800  # that a test has, without a fault
+SKIPPED = 77
+
+
+def copy_working_tree(tree, copy):
+    """The files that git knows or would add."""
+    files = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=tree, check=True,
+                           capture_output=True, text=True).stdout
+    for name in filter(None, files.split("\0")):
+        if (tree / name).is_file():  # not one that was deleted and is still in the index
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(tree / name, copy / name)
+
+
+def copy_commit(tree, commit, copy):
+    copy.mkdir(parents=True)
+    packed = subprocess.run(["git", "archive", commit], cwd=tree, check=True, capture_output=True).stdout
+    subprocess.run(["tar", "-x", "-C", copy], input=packed, check=True)
+
+
+def meson(*args):
+    program = "/usr/bin/meson" if os.access("/usr/bin/meson", os.X_OK) else "meson"
+    done = subprocess.run([program, *args], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Unusable(f"meson {args[0]} fails:\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+class Build:
+    """The build of a copy that is there already. `verdicts` is shared by the builds of equal copies: how long each test
+    takes without a fault, or None where it fails."""
+
+    def __init__(self, copy, verdicts):
+        self.copy = copy
+        self.dir = copy / "build-mutants"
+        self.verdicts = verdicts
+        meson("setup", "--buildtype=plain", "-Doptimization=0", str(self.dir), str(copy))
+        targets = json.loads(self.introspect("--targets"))
+        outputs = {target["id"]: target["filename"] for target in targets}
+        self.tests = {}
+        for test in json.loads(self.introspect("--tests")):
+            test["outputs"] = [name for target in test["depends"] for name in outputs[target]]
+            test["files"] = self.files_of(test, targets)
+            self.tests[test["name"]] = test
+
+    def introspect(self, what):
+        return meson("introspect", what, str(self.dir))
+
+    def files_of(self, test, targets):
+        """A test's own files: its script, or the sources of its program."""
+        names = [word for word in test["cmd"] if not word.startswith("-")]
+        for target in targets:
+            if test["cmd"][0] in target["filename"]:
+                names += [name for group in target["target_sources"] for name in group.get("sources", [])]
+        tests = str(self.copy / "tests") + "/"
+        return {os.path.relpath(name, self.copy) for name in names if name.startswith(tests)}
+
+    def take_objects(self, other):
+        """What another build of an equal copy has compiled; ninja looks at times and commands, which are the same."""
+        shutil.copytree(other.dir, self.dir, dirs_exist_ok=True, symlinks=True, copy_function=shutil.copy2,
+                        ignore=lambda folder, names: {name for name in names if name.startswith("meson-") or
+                                                      name in ("build.ninja", "compile_commands.json")})
+
+    def make(self, names):
+        """Builds the programs that the tests need."""
+        unknown = [name for name in names if name not in self.tests]
+        if unknown:
+            raise Unusable(f"there is no test '{unknown[0]}'")
+        outputs = {os.path.relpath(output, self.dir) for name in names for output in self.tests[name]["outputs"]}
+        if not outputs:
+            return
+        done = subprocess.run(["ninja", "-C", self.dir, *sorted(outputs)], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise Unusable(f"the tree does not compile:\n{done.stdout}{done.stderr}")
+
+    def passes(self, name, seconds, patience):
+        """Whether a test passes; None where it has not ended after so many seconds."""
+        test = self.tests[name]
+        env = {**os.environ, "FAIL_FAST": "yes", "PATIENCE_S": str(patience), **test["env"]}
+        contained = [sys.executable, "-S", "-B", str(CONTAIN), *test["cmd"]]
+        process = subprocess.Popen(contained, cwd=test["workdir"] or self.dir, env=env, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        try:
+            return process.wait(seconds) in (0, SKIPPED)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            process.wait()
+            return None
+
+    def seconds_without_fault(self, name):
+        """How long the test takes to pass; None: it fails twice."""
+        if name not in self.verdicts:
+            start = time.monotonic()
+            passed = any(self.passes(name, MOST_SECONDS, MOST_SECONDS) for _ in range(2))
+            self.verdicts[name] = time.monotonic() - start if passed else None
+        return self.verdicts[name]
