@@ -15,9 +15,9 @@ LIST = pathlib.Path(__file__).with_name("flaky")
 
 def results(tree, log):
     """The kind of each test of the log, by its name; {} where the log is missing."""
-    # Meson adds the name of the test setup to that of the log.
-    paths = pathlib.Path(tree, "meson-logs").glob(f"{log}-contained.json")
-    tests = [json.loads(line) for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
+    # Some versions of meson add the name of the test setup to that of the log.
+    paths = [pathlib.Path(tree, "meson-logs", f"{log}{setup}.json") for setup in ("", "-contained")]
+    tests = [json.loads(line) for path in paths if path.exists() for line in path.read_text(encoding="utf-8").splitlines()]
     return {test["name"].rpartition(" / ")[2]: KINDS.get(test["result"], "failed") for test in tests}
 
 

@@ -22,7 +22,7 @@ class Counts(unittest.TestCase):
 
     def log(self, name, **tests):
         lines = [json.dumps({"name": f"carma:cli / {test}", "result": result}) for test, result in tests.items()]
-        (self.tree / "meson-logs" / f"{name}-contained.json").write_text("\n".join(lines), encoding="utf-8")
+        (self.tree / "meson-logs" / f"{name}.json").write_text("\n".join(lines), encoding="utf-8")
 
     def list(self, text):
         count.LIST = self.tree / "flaky"

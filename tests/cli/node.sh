@@ -92,12 +92,15 @@ expect_field() {
     [ "$value" = "$3" ] || fail "job $1: $2 is '$value', not '$3'"
 }
 
-# until_field ID NAME VALUE: waits for it. A daemon may be started again meanwhile.
+# until_field ID NAME VALUE: waits for it. The job may not be there yet, and the daemon may be started again meanwhile.
 until_field() {
-    timeout "$PATIENCE_S" "$CARMA" wait --until "$2=$3" "$1" 2>"$T/until.err" && return
-    PATIENCE_S=2
-    fail "job $1: $2 stays '$(field "$1" "$2")', never '$3'$(sed 's/^carma: /: /' "$T/until.err")"
-    return 1
+    patience
+    until timeout "$PATIENCE_S" "$CARMA" wait --until "$2=$3" "$1" 2>"$T/until.err"; do
+        patient || {
+            fail "job $1: $2 never is '$3': $(cat "$T/until.err")"
+            return 1
+        }
+    done
 }
 
 # until_crashed ID: waits for its first crash; by then it may have begun again and crashed more often.

@@ -36,6 +36,11 @@ done
 (cd / && "$T/elsewhere/share/carma/gpu/accept" --bundle /nonexistent "$T/report") >"$T/out" 2>&1 && fail "accept takes any bundle"
 grep -q 'has no bin/carma' "$T/out" || fail "accept: $(cat "$T/out")"
 
+# It can be tried as it is.
+(unset CARMA_VNODE CARMA_PREFIX CARMA_SOCKET; "$T/elsewhere/script/try" sh -c 'carma submit --wait --gpu-memory 2G -- carma-train --memory 1G --seconds 60 && ls examples') \
+    >"$T/out" 2>"$T/err" || fail "script/try of the archive: $(cat "$T/err")"
+grep -q train_mlp.py "$T/out" || fail "script/try of the archive has no examples: $(cat "$T/out")"
+
 unset CARMA_PREFIX
 PREFIX=$T/elsewhere
 CARMA=$PREFIX/bin/carma

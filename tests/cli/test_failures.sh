@@ -71,7 +71,7 @@ run wait "$maybe" "$full"
 # Its message's facts about others; the observed use.
 ends gpu_oom -- sh -c 'echo "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 200.00 GiB. GPU 0 has a total" \
     "capacity of 139.00 GiB of which 1.00 GiB is free. Process 4711 has 20.00 GiB memory in use."; exit 1'
-expect_field "$job" failure.tenants "[{'pid': 4711, 'used_bytes': 21474836480}]"
+expect_field "$job" failure.tenants '[{"pid": 4711, "used_bytes": 21474836480}]'
 run show "$job"
 grep -qF 'Asked for  200.0 GiB of GPU memory; 1.0 GiB were free, it said;' "$T/out" || fail "show: $(cat "$T/out")"
 grep -qF 'Beside it  process 4711 held 20.0 GiB' "$T/out" || fail "show: $(cat "$T/out")"

@@ -10,8 +10,8 @@
 #include "base/memory.h"
 #include "fuzz.h"
 
-#define MAX_INPUT 16384
-#define MAX_SEEDS 16
+#define MOST_BYTES 16384
+#define MOST_SEEDS 16
 
 struct seed {
     char *text;
@@ -33,7 +33,7 @@ static size_t splice(uint8_t *input, size_t length, size_t at, size_t removed, c
 {
     if (at + removed > length)
         removed = length - at;
-    if (length - removed + added > MAX_INPUT)
+    if (length - removed + added > MOST_BYTES)
         return length;
     memmove(input + at + added, input + at + removed, length - at - removed);
     memcpy(input + at, bytes, added);
@@ -101,12 +101,12 @@ static long feed_archive(const char *path)
 
 int main(int argc, char **argv)
 {
-    struct seed seeds[MAX_SEEDS];
+    struct seed seeds[MOST_SEEDS];
     bool with_corpus = argc > 3 && strstr(argv[argc - 1], ".tar.gz");
     size_t count = argc > 2 ? (size_t)(argc - 2 - with_corpus) : 0;
     long rounds = argc > 1 ? atol(argv[1]) : 0;
 
-    if (count < 1 || count > MAX_SEEDS || rounds < 1) {
+    if (count < 1 || count > MOST_SEEDS || rounds < 1) {
         fprintf(stderr, "usage: %s ROUNDS SEED... [CORPUS.tar.gz]\n", argv[0]);
         return 2;
     }
@@ -120,7 +120,7 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; i < count; i++) {
         struct error err;
-        if (file_read(argv[i + 2], MAX_INPUT, &seeds[i].text, &seeds[i].length, &err)) {
+        if (file_read(argv[i + 2], MOST_BYTES, &seeds[i].text, &seeds[i].length, &err)) {
             fprintf(stderr, "%s\n", err.text);
             return 1;
         }
@@ -128,7 +128,7 @@ int main(int argc, char **argv)
     }
     for (long round = 0; round < rounds; round++) {
         const struct seed *seed = &seeds[random_below(count)];
-        uint8_t input[MAX_INPUT];
+        uint8_t input[MOST_BYTES];
         size_t length = seed->length;
 
         memcpy(input, seed->text, length);

@@ -40,13 +40,17 @@ def meson(*args):
 
 
 class Build:
-    """The build of a copy that is there already. `verdicts` is shared by the builds of equal copies: how long each test
-    takes without a fault, or None where it fails."""
+    """The build of a copy that is there already. `like` is the build of an equal copy: what it has compiled is taken, since
+    ninja looks at times and commands, which are the same, and so are its verdicts: how long each test takes without a
+    fault, or None where it fails."""
 
-    def __init__(self, copy, verdicts):
+    def __init__(self, copy, like=None):
         self.copy = copy
         self.dir = copy / "build-mutants"
-        self.verdicts = verdicts
+        self.verdicts = like.verdicts if like else {}
+        if like:
+            shutil.copytree(like.dir, self.dir, symlinks=True, ignore=lambda _, names: {
+                name for name in names if name.startswith("meson-") or name == "build.ninja"})
         meson("setup", "--buildtype=plain", "-Doptimization=0", str(self.dir), str(copy))
         targets = json.loads(self.introspect("--targets"))
         outputs = {target["id"]: target["filename"] for target in targets}
@@ -67,12 +71,6 @@ class Build:
                 names += [name for group in target["target_sources"] for name in group.get("sources", [])]
         tests = str(self.copy / "tests") + "/"
         return {os.path.relpath(name, self.copy) for name in names if name.startswith(tests)}
-
-    def take_objects(self, other):
-        """What another build of an equal copy has compiled; ninja looks at times and commands, which are the same."""
-        shutil.copytree(other.dir, self.dir, dirs_exist_ok=True, symlinks=True, copy_function=shutil.copy2,
-                        ignore=lambda folder, names: {name for name in names if name.startswith("meson-") or
-                                                      name in ("build.ninja", "compile_commands.json")})
 
     def make(self, names):
         """Builds the programs that the tests need."""

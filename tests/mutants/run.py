@@ -116,7 +116,7 @@ def broken_before(tree, base, folder, suspects):
         return []
     print(f"on {base[:8]}, where the change begins:")
     copy_commit(tree, base, folder / "base")
-    build = Build(folder / "base", {})
+    build = Build(folder / "base")
     broken = []
     for mutant in known:
         start = time.monotonic()
@@ -161,8 +161,7 @@ def more_builds(first, chosen, jobs, tree, folder):
     while len(builds) < min(jobs, len(in_files(chosen))):
         copy = folder / str(len(builds))
         copy_working_tree(tree, copy)
-        builds.append(Build(copy, first.verdicts))
-        builds[-1].take_objects(first)
+        builds.append(Build(copy, first))
     return builds
 
 
@@ -171,7 +170,7 @@ def run(options, folder):
     mutants = listed.read_list((tree / "tests" / "mutants" / "list").read_text(encoding="utf-8"))
     base = listed.base_of(tree) if options.changed else None
     copy_working_tree(tree, folder / "0")
-    first = Build(folder / "0", {})
+    first = Build(folder / "0")
     chosen = select(options, mutants, first, base)
     if base:
         print(f"{len(chosen)} mutants for the change since {base[:8]}", flush=True)
