@@ -21,6 +21,7 @@ ENDS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 WAITED_FOR = ENDS | {signal.SIGCHLD}
 MOMENT_SECONDS = 5  # for which a process may outlive its test: a busy machine takes its time to end killed processes
 LAST_WORDS_SECONDS = 5  # for which a test that is told to end may print its findings
+LONGEST_TMPDIR = 30
 KILL_SECONDS = 20  # after which a process that SIGKILL does not end is named and left
 
 
@@ -102,10 +103,19 @@ def fork(body):
     return pid
 
 
+def settle_environment():
+    """The same for all who run the tests."""
+    os.environ.pop("PYTHONUNBUFFERED", None)
+    # A python3 that is a shell script of a version manager starts six times slower, and scripts start hundreds.
+    os.environ["PATH"] = os.path.dirname(os.path.realpath(sys.executable)) + ":" + os.environ.get("PATH", "")
+    # Tests put sockets some folders below it, and a socket's path has at most 107 bytes.
+    if len(os.environ.get("TMPDIR", "")) > LONGEST_TMPDIR:
+        os.environ["TMPDIR"] = "/tmp"
+
+
 def run_test(command):
     signal.pthread_sigmask(signal.SIG_UNBLOCK, WAITED_FOR)
-    # A python3 that is a shell script of a version manager starts six times slower, and scripts start hundreds.
-    os.environ["PATH"] = os.path.dirname(os.path.realpath(sys.executable)) + ":" + os.environ["PATH"]
+    settle_environment()
     try:
         os.execvp(command[0], command)
     except OSError as reason:

@@ -58,6 +58,8 @@ def expect(name, script, status, ends=lambda outer: None, message=""):
 expect("passes", "true", 0)
 expect("fails", "exit 7", 7)
 expect("is skipped", "exit 77", 77)
+os.environ |= {"TMPDIR": "/tmp" + 20 * "/.", "PYTHONUNBUFFERED": "1"}
+expect("has the same environment everywhere", 'test "$TMPDIR" = /tmp -a -z "${PYTHONUNBUFFERED-}"', 0)
 expect("is killed", "kill -KILL $$", 128 + signal.SIGKILL)
 expect("leaves a daemon", DAEMON, 1, message="the test has left processes behind:")
 expect("leaves a daemon and fails", DAEMON + "exit 7", 1, message="sleep 1000")

@@ -9,6 +9,10 @@ mkdir pages bin zsh
 ln -s "$CARMA" bin/carma
 PATH=$T/bin:$PATH
 
+has() {
+    command -v "$1" >/dev/null
+}
+
 run help "--man=$T/pages"
 expect_status 0
 "$BUILD/src/daemon/carmad" --man >pages/carmad.8 || fail "carmad --man"
@@ -21,10 +25,11 @@ for page in pages/*; do
 done
 expect_error 1 "No such file or directory" help --man=nowhere
 for shell in bash zsh fish; do
+    has $shell || echo "skipped: $shell is not here (script/packages test installs it), so its completion is not tried"
     run help --completion "$shell"
     expect_status 0
     cp "$T/out" "carma.$shell"
-    "$shell" -n "carma.$shell" || fail "$shell cannot read it"
+    ! has "$shell" || "$shell" -n "carma.$shell" || fail "$shell cannot read it"
 done
 cp carma.zsh zsh/_carma
 expect_error 2 "no completion for 'csh'" help --completion csh
@@ -88,15 +93,18 @@ offers "memory_view= memory_floor= memory_margin= memory_fence=" "$(in_bash carm
 offers "carma.bash" "$(in_bash carma submit --gpus 2 carma.b)" bash
 offers "" "$(in_bash carma submit --gpus '')" bash
 offers "bash zsh fish" "$(in_bash carma help --completion '')" bash
-offers submit "$(in_fish 'carma subm')" fish
-offers "--gpu-memory" "$(in_fish 'carma submit --gpu-')" fish
-offers "build show" "$(in_fish 'carma trace ')" fish
-offers "--load" "$(in_fish 'carma trace build --lo')" fish
-offers "1041 1052" "$(in_fish 'carma cancel 10')" fish
-offers "thesis" "$(in_fish 'carma simulate --policy th')" fish
-python3 "$SOURCE/tests/cli/complete_zsh.py" "$T/zsh" 'carma subm' 'carma submit --gpu-m' 'carma trace bui' 'carma trace build --loa' \
-    'carma cancel 105' 'carma simulate --policy=thes' >zsh.got || fail "zsh: $(cat zsh.got)"
-cat >zsh.wanted <<'WANTED'
+if has fish; then
+    offers submit "$(in_fish 'carma subm')" fish
+    offers "--gpu-memory" "$(in_fish 'carma submit --gpu-')" fish
+    offers "build show" "$(in_fish 'carma trace ')" fish
+    offers "--load" "$(in_fish 'carma trace build --lo')" fish
+    offers "1041 1052" "$(in_fish 'carma cancel 10')" fish
+    offers "thesis" "$(in_fish 'carma simulate --policy th')" fish
+fi
+if has zsh; then
+    python3 "$SOURCE/tests/cli/complete_zsh.py" "$T/zsh" 'carma subm' 'carma submit --gpu-m' 'carma trace bui' 'carma trace build --loa' \
+        'carma cancel 105' 'carma simulate --policy=thes' >zsh.got || fail "zsh: $(cat zsh.got)"
+    cat >zsh.wanted <<'WANTED'
 carma submit
 carma submit --gpu-memory
 carma trace build
@@ -104,5 +112,6 @@ carma trace build --load
 carma cancel 1052
 carma simulate --policy=thesis
 WANTED
-cmp -s zsh.wanted zsh.got || fail "zsh: $(diff zsh.wanted zsh.got)"
+    cmp -s zsh.wanted zsh.got || fail "zsh: $(diff zsh.wanted zsh.got)"
+fi
 finish
