@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/job_spec.h"
 #include "base/memory.h"
 
 #define NSIG_MOST 128

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "api/job_spec.h"
 #include "api/spec.h"
 #include "base/file.h"
 #include "base/memory.h"

@@ -121,6 +121,6 @@ def main(program):
                 MODES.append(mode)
         if not MODES:
             sys.exit(SKIPPED)
-        unittest.main(module="__main__", argv=[sys.argv[0], *sys.argv[2:]])
+        unittest.main(module="__main__", argv=[sys.argv[0], *sys.argv[2:]], failfast="FAIL_FAST" in os.environ)
     finally:
         shutil.rmtree(private)

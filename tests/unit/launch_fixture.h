@@ -26,6 +26,7 @@
 
 #include <cmocka.h>
 
+#include "api/job_spec.h"
 #include "api/spec.h"
 #include "base/file.h"
 #include "base/memory.h"

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "api/directives.h"
+#include "api/job_spec.h"
 #include "api/rad.h"
 #include "base/memory.h"
 #include "base/strbuf.h"

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/job_spec.h"
 #include "api/spec.h"
 #include "base/file.h"
 #include "base/memory.h"

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "api/job_spec.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "daemon/capture/kept.h"

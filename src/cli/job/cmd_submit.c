@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/job_spec.h"
 #include "base/memory.h"
 #include "cli/cli.h"
 #include "cli/commands.h"

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "api/job_spec.h"
 #include "api/spec.h"
 #include "base/error.h"
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/job_spec.h"
 #include "api/rad.h"
 #include "base/file.h"
 #include "base/memory.h"

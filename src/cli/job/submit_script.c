@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/directives.h"
+#include "api/job_spec.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/script.h"

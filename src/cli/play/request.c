@@ -1,3 +1,4 @@
+#include "api/job_spec.h"
 #include "cli/play/play.h"
 
 #include <inttypes.h>

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <unistd.h>
 
+#include "api/job_spec.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "base/units.h"
