@@ -11,7 +11,7 @@ import time
 from listed import Unusable
 
 CONTAIN = pathlib.Path(__file__).resolve().parent.parent / "contain.py"
-MOST_SECONDS = 1800  # that a test has, without a fault
+MOST_SECONDS, PATIENCE_SECONDS = 1800, 300  # that a test has, and waits in vain, without a fault
 SKIPPED = 77
 
 
@@ -102,6 +102,6 @@ class Build:
         """How long the test takes to pass; None: it fails twice."""
         if name not in self.verdicts:
             start = time.monotonic()
-            passed = any(self.passes(name, MOST_SECONDS, MOST_SECONDS) for _ in range(2))
+            passed = any(self.passes(name, MOST_SECONDS, PATIENCE_SECONDS) for _ in range(2))
             self.verdicts[name] = time.monotonic() - start if passed else None
         return self.verdicts[name]
