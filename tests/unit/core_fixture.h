@@ -2,16 +2,8 @@
 #ifndef CARMA_TESTS_CORE_FIXTURE_H
 #define CARMA_TESTS_CORE_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
+#include "unit.h"
 
-#include "base/memory.h"
 #include "base/units.h"
 #include "core/core_internal.h"
 
@@ -220,6 +212,7 @@ static inline uint64_t submit_of(struct fixture *f, const char *workload, int64_
     return submit_record(f, record);
 }
 
-#define CASE(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+/* CORE_TEST(name) { ... }: a test with `struct fixture *f`. */
+#define CORE_TEST(name) TEST_ON(name, struct fixture *f, setup, teardown)
 
 #endif

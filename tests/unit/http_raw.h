@@ -2,15 +2,11 @@
 #ifndef CARMA_TESTS_HTTP_RAW_H
 #define CARMA_TESTS_HTTP_RAW_H
 
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
-#include <cmocka.h>
 
 #include "base/strbuf.h"
 #include "http_fixture.h"

@@ -2,33 +2,23 @@
 #ifndef CARMA_TESTS_LAUNCH_FIXTURE_H
 #define CARMA_TESTS_LAUNCH_FIXTURE_H
 
+#include "unit.h"
+
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 #include "api/spec.h"
 #include "base/file.h"
-#include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/proc.h"
 #include "base/units.h"
@@ -254,10 +244,17 @@ static inline void assert_has(const char *text, const char *what)
         fail_msg("no '%s' in: %s", what, text);
 }
 
+/* LAUNCH_TEST(name) { ... }: a test with `struct fixture *f`. */
+#define LAUNCH_TEST(name) TEST_ON(name, struct fixture *f, setup, teardown)
+
 /* All the tests of a file, where there is a shepherd to test. */
-#define LAUNCH_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-#define run_launch_tests(tests)                                                                                        \
-    (getenv("CARMA_SHEPHERD") ? cmocka_run_group_tests(tests, NULL, NULL)                                              \
-                              : (fputs("CARMA_SHEPHERD names no shepherd to test\n", stderr), 1))
+#define RUN_LAUNCH_TESTS                                                                                               \
+    int main(void)                                                                                                     \
+    {                                                                                                                  \
+        if (getenv("CARMA_SHEPHERD"))                                                                                  \
+            return unit_tests_run("tests", NULL, NULL);                                                                \
+        fputs("CARMA_SHEPHERD names no shepherd to test\n", stderr);                                                   \
+        return 1;                                                                                                      \
+    }
 
 #endif

@@ -2,19 +2,8 @@
 #ifndef CARMA_TESTS_NVML_FIXTURE_H
 #define CARMA_TESTS_NVML_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 
-#include <cmocka.h>
-#include <errno.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "base/memory.h"
 #include "base/units.h"
 #include "gpu/frame.h"
 #include "gpu/nvml/abi.h"

@@ -2,17 +2,10 @@
 #ifndef CARMA_TESTS_STORE_FIXTURE_H
 #define CARMA_TESTS_STORE_FIXTURE_H
 
-#include <setjmp.h>
-#include <sqlite3.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-#include <cmocka.h>
+#include "unit.h"
 
-#include "base/memory.h"
+#include <sqlite3.h>
+
 #include "store/store.h"
 
 static char directory[64];
@@ -60,6 +53,7 @@ static inline void run_sql(const char *sql)
     sqlite3_close(db);
 }
 
-#define store_test(name) cmocka_unit_test_setup_teardown(name, make_directory, remove_directory)
+/* STORE_TEST(name) { ... }: a test with a directory. */
+#define STORE_TEST(name) TEST_BETWEEN(name, make_directory, remove_directory)
 
 #endif

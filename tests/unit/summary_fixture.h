@@ -2,18 +2,11 @@
 #ifndef CARMA_TESTS_SUMMARY_FIXTURE_H
 #define CARMA_TESTS_SUMMARY_FIXTURE_H
 
-#include <errno.h>
+#include "unit.h"
+
 #include <glob.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "estimate/summary/read.h"
 
 #define MAX_FILE ((size_t)1 << 20)

@@ -1,17 +1,8 @@
 /* From a submission to its estimate: the file used, messages, refusals; and as JSON. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
+#include "unit.h"
 
 #include "api/spec_estimate.h"
 #include "base/file.h"
-#include "base/memory.h"
 #include "base/units.h"
 
 /* ---- An estimator that repeats the question ---- */
@@ -73,12 +64,11 @@ static int make(struct job_estimate *estimate, const struct job_spec *spec, stru
     return job_estimate_make(estimate, spec, &parrot, &machine, 980, err);
 }
 
-static void test_nothing_to_go_by(void **state)
+TEST_BETWEEN(test_nothing_to_go_by, setup, teardown)
 {
     struct job_estimate estimate;
     struct job_spec spec;
 
-    (void)state;
     fill(&spec, false);
     spec.batch_size = 8;
     assert_int_equal(make(&estimate, &spec, NULL), 0);
@@ -87,14 +77,13 @@ static void test_nothing_to_go_by(void **state)
     job_estimate_release(&estimate);
 }
 
-static void test_a_summary(void **state)
+TEST_BETWEEN(test_a_summary, setup, teardown)
 {
     struct job_estimate estimate;
     struct job_spec spec;
     struct error err;
     char *text;
 
-    (void)state;
     fill(&spec, true);
     spec.batch_size = 48;
     spec.optimizer = xstrdup("sgd");
@@ -124,12 +113,11 @@ static void test_a_summary(void **state)
     job_spec_release(&spec);
 }
 
-static void test_no_batch_size(void **state)
+TEST_BETWEEN(test_no_batch_size, setup, teardown)
 {
     struct job_estimate estimate;
     struct job_spec spec;
 
-    (void)state;
     fill(&spec, true);
     assert_int_equal(make(&estimate, &spec, NULL), 0);
     assert_true(estimate.bytes == -1);
@@ -142,13 +130,12 @@ static void test_no_batch_size(void **state)
 }
 
 /* A missing input is reported and not a reason to refuse; a wrong one is refused. */
-static void test_no_answer(void **state)
+TEST_BETWEEN(test_no_answer, setup, teardown)
 {
     struct job_estimate estimate;
     struct job_spec spec;
     struct error err;
 
-    (void)state;
     fill(&spec, true);
     spec.batch_size = 8;
     answers_rc = -ENOTSUP;
@@ -171,12 +158,11 @@ static void test_no_answer(void **state)
 }
 
 /* A figure that is known to be too low places no job; but it tells that a GPU, or the declared figure, is too small. */
-static void test_a_lower_bound(void **state)
+TEST_BETWEEN(test_a_lower_bound, setup, teardown)
 {
     struct job_estimate estimate;
     struct job_spec spec;
 
-    (void)state;
     fill(&spec, true);
     spec.batch_size = 8;
     lower_bound = true;
@@ -206,13 +192,12 @@ static void take_capture(struct job_spec *spec)
     spec->capture_name = xstrdup("mlp.capture");
 }
 
-static void test_a_capture(void **state)
+TEST_BETWEEN(test_a_capture, setup, teardown)
 {
     struct job_estimate estimate;
     struct job_spec spec;
     struct error err;
 
-    (void)state;
     fill(&spec, true);
     take_capture(&spec);
     if (make(&estimate, &spec, &err))
@@ -266,12 +251,11 @@ static void test_a_capture(void **state)
 }
 
 /* Both count where neither is known to be the better one; a summary that cannot be read does not cost the capture. */
-static void test_two_inputs(void **state)
+TEST_BETWEEN(test_two_inputs, setup, teardown)
 {
     struct job_estimate estimate;
     struct job_spec spec;
 
-    (void)state;
     fill(&spec, true);
     take_capture(&spec);
     spec.batch_size = 64;
@@ -292,13 +276,12 @@ static void test_two_inputs(void **state)
     job_spec_release(&spec);
 }
 
-static void test_more_than_the_gpu_has(void **state)
+TEST_BETWEEN(test_more_than_the_gpu_has, setup, teardown)
 {
     static const struct machine_profile small = {.name = "small", .memory_bytes = 2 * GIB};
     struct job_estimate estimate;
     struct job_spec spec;
 
-    (void)state;
     fill(&spec, true);
     spec.batch_size = 8;
     assert_int_equal(job_estimate_make(&estimate, &spec, &parrot, &small, 980, NULL), 0);
@@ -309,7 +292,7 @@ static void test_more_than_the_gpu_has(void **state)
     job_spec_release(&spec);
 }
 
-static void test_json(void **state)
+TEST_BETWEEN(test_json, setup, teardown)
 {
     struct job_estimate estimate = {.bytes = 5,
                                     .median_bytes = 4,
@@ -331,7 +314,6 @@ static void test_json(void **state)
     char *text, *golden;
     size_t length;
 
-    (void)state;
     spec_strings_add(&estimate.warnings, "one");
     spec_strings_add(&estimate.warnings, "two");
     json = job_estimate_to_json(&estimate);
@@ -371,21 +353,4 @@ static void test_json(void **state)
     job_estimate_release(&again);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_nothing_to_go_by),
-        CASE(test_a_summary),
-        CASE(test_no_batch_size),
-        CASE(test_no_answer),
-        CASE(test_more_than_the_gpu_has),
-        CASE(test_json),
-        CASE(test_a_capture),
-        CASE(test_a_lower_bound),
-        CASE(test_two_inputs),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

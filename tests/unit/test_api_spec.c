@@ -1,18 +1,8 @@
 /* The job's JSON: both ways by the golden file, and any deviation is refused by name. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "unit.h"
 
 #include "api/spec.h"
 #include "base/file.h"
-#include "base/memory.h"
 #include "base/strbuf.h"
 #include "base/units.h"
 
@@ -93,7 +83,7 @@ static void fill(struct job_spec *spec)
     spec->recorded_bytes[SPEC_GPUMEMNET] = 24000 * MIB;
 }
 
-static void test_golden(void **state)
+TEST(test_golden)
 {
     struct job_spec spec, again;
     struct error err = {{0}};
@@ -125,7 +115,7 @@ static void test_golden(void **state)
     job_spec_release(&again);
 }
 
-static void test_defaults(void **state)
+TEST(test_defaults)
 {
     struct job_spec spec;
     struct error err = {{0}};
@@ -145,7 +135,7 @@ static void test_defaults(void **state)
     job_spec_release(&spec);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
     refuse("[]", "the job is not a JSON object");
     refuse("{}", "name is missing: give one");
@@ -225,7 +215,7 @@ static void refuse_spec(const struct job_spec *spec, const char *expected)
     assert_string_equal(err.text, expected);
 }
 
-static void test_limits(void **state)
+TEST(test_limits)
 {
     struct job_spec spec;
     struct strbuf text = {0};
@@ -281,14 +271,4 @@ static void test_limits(void **state)
     refuse_spec(&spec, "name is missing: give one");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden),
-        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_limits),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,14 +1,7 @@
 /* Which jobs are runs of the same thing. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "api/workload_key.h"
-#include "base/memory.h"
 
 enum key { SAME_KEY, OTHER_KEY };
 
@@ -76,11 +69,10 @@ static void key_of(const struct variant *variant, char key[static RECORD_WORKLOA
     job_spec_release(&spec);
 }
 
-static void test_variants(void **state)
+TEST(test_variants)
 {
     char key[RECORD_WORKLOAD_SIZE], first_key[RECORD_WORKLOAD_SIZE];
 
-    (void)state;
     key_of(&first, first_key);
     for (size_t i = 0; i < array_size(variants); i++) {
         key_of(&variants[i], key);
@@ -90,14 +82,13 @@ static void test_variants(void **state)
 }
 
 /* Of a script only the text counts, under whatever name it is submitted; its arguments do as a command's. */
-static void test_scripts(void **state)
+TEST(test_scripts)
 {
     char key[RECORD_WORKLOAD_SIZE], same[RECORD_WORKLOAD_SIZE];
     const struct variant script = {.command = "a.sh 32 --seed 1", .script = "python3 train.py \"$@\""},
                          renamed = {.command = "b.sh 32 --seed 2", .script = "python3 train.py \"$@\""},
                          larger = {.command = "a.sh 64 --seed 1", .script = "python3 train.py \"$@\""};
 
-    (void)state;
     key_of(&script, key);
     key_of(&renamed, same);
     assert_string_equal(key, same);
@@ -106,7 +97,7 @@ static void test_scripts(void **state)
 }
 
 /* Runs with other arguments have the program in common. */
-static void test_programs(void **state)
+TEST(test_programs)
 {
     static const struct {
         struct variant variant;
@@ -123,7 +114,6 @@ static void test_programs(void **state)
     };
     char key[RECORD_WORKLOAD_SIZE], first_key[RECORD_WORKLOAD_SIZE];
 
-    (void)state;
     key_of(&first, first_key);
     for (size_t i = 0; i < array_size(cases); i++) {
         size_t program = strcspn(first_key, ":");
@@ -133,10 +123,4 @@ static void test_programs(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_variants), cmocka_unit_test(test_scripts),
-                                       cmocka_unit_test(test_programs)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,9 +1,8 @@
 /* Jobs behind a head that cannot be placed: backfill with a bounded delay of the head, and the GPUs reserved for it. */
 #include "placement_fixture.h"
 
-static void test_backfill_passes_a_blocked_head(void **state)
+CORE_TEST(test_backfill_passes_a_blocked_head)
 {
-    struct fixture *f = *state;
     uint64_t jobs[6];
 
     use_carma(f);
@@ -21,9 +20,8 @@ static void test_backfill_passes_a_blocked_head(void **state)
 }
 
 /* However many wait before it, alike or not. */
-static void test_backfill_reaches_the_last(void **state)
+CORE_TEST(test_backfill_reaches_the_last)
 {
-    struct fixture *f = *state;
     uint64_t job;
 
     use_carma(f);
@@ -39,9 +37,8 @@ static void test_backfill_reaches_the_last(void **state)
 }
 
 /* Jobs that are alike are looked at once: the first says for all that they do not fit, and comes before the others. */
-static void test_jobs_that_are_alike_keep_their_order(void **state)
+CORE_TEST(test_jobs_that_are_alike_keep_their_order)
 {
-    struct fixture *f = *state;
     uint64_t jobs[3], other;
 
     use_carma(f);
@@ -69,10 +66,8 @@ static void test_jobs_that_are_alike_keep_their_order(void **state)
     assert_string_equal(placed_on(f, jobs[2]), "");
 }
 
-static void test_the_head_has_gpus_reserved_in_the_end(void **state)
+CORE_TEST(test_the_head_has_gpus_reserved_in_the_end)
 {
-    struct fixture *f = *state;
-
     use_carma(f);
     keep_gpus(f, 2);
     submit_workload(f, "", 1, 10 * GIB, 100);
@@ -104,10 +99,8 @@ static void test_the_head_has_gpus_reserved_in_the_end(void **state)
 }
 
 /* The head has its GPUs reserved; of the others, a starved one is not passed either. */
-static void test_later_jobs_do_not_pass_a_starved_one(void **state)
+CORE_TEST(test_later_jobs_do_not_pass_a_starved_one)
 {
-    struct fixture *f = *state;
-
     use_carma(f);
     keep_gpus(f, 1);
     submit_workload(f, "", 1, 30 * GIB, 100);
@@ -130,9 +123,8 @@ static void test_later_jobs_do_not_pass_a_starved_one(void **state)
 }
 
 /* With the second idle GPU, and not with the first. */
-static void test_a_job_of_several_gpus_is_found(void **state)
+CORE_TEST(test_a_job_of_several_gpus_is_found)
 {
-    struct fixture *f = *state;
     uint64_t pair;
 
     use_carma(f);
@@ -152,9 +144,8 @@ static void test_a_job_of_several_gpus_is_found(void **state)
 }
 
 /* On a GPU that has not opened since. */
-static void test_a_job_that_needs_less_than_was_thought_is_found(void **state)
+CORE_TEST(test_a_job_that_needs_less_than_was_thought_is_found)
 {
-    struct fixture *f = *state;
     uint64_t run, waiting;
 
     use_carma(f);
@@ -172,9 +163,8 @@ static void test_a_job_that_needs_less_than_was_thought_is_found(void **state)
 }
 
 /* It may need more than was thought, or GPUs to itself. */
-static void test_who_had_gpus_is_alike_nobody(void **state)
+CORE_TEST(test_who_had_gpus_is_alike_nobody)
 {
-    struct fixture *f = *state;
     struct record record = wants(1, 30 * GIB);
 
     record.submitted.requeue = true;
@@ -190,10 +180,8 @@ static void test_who_had_gpus_is_alike_nobody(void **state)
     assert_ptr_not_equal(core_find_job(f->core, 1)->alike, core_find_job(f->core, 3)->alike);
 }
 
-static void test_a_starved_twin_of_the_head_is_not_passed(void **state)
+CORE_TEST(test_a_starved_twin_of_the_head_is_not_passed)
 {
-    struct fixture *f = *state;
-
     use_carma(f);
     keep_gpus(f, 1);
     submit_workload(f, "", 1, 30 * GIB, 100);
@@ -213,10 +201,8 @@ static void test_a_starved_twin_of_the_head_is_not_passed(void **state)
     assert_string_equal(placed_on(f, 5), "0");
 }
 
-static void test_a_reservation_ends_with_its_job(void **state)
+CORE_TEST(test_a_reservation_ends_with_its_job)
 {
-    struct fixture *f = *state;
-
     use_carma(f);
     keep_gpus(f, 1);
     submit_workload(f, "", 1, 10 * GIB, 100);
@@ -232,10 +218,8 @@ static void test_a_reservation_ends_with_its_job(void **state)
     assert_int_equal(core_gpu(f->core, 0)->reserved_for, 0);
 }
 
-static void test_others_use_what_a_reservation_leaves(void **state)
+CORE_TEST(test_others_use_what_a_reservation_leaves)
 {
-    struct fixture *f = *state;
-
     use_carma(f);
     keep_gpus(f, 1);
     submit_workload(f, "", 1, 10 * GIB, 100);
@@ -256,10 +240,8 @@ static void test_others_use_what_a_reservation_leaves(void **state)
     assert_string_equal(placed_on(f, 2), "0");
 }
 
-static void test_an_idle_gpu_that_is_reserved_stays_idle(void **state)
+CORE_TEST(test_an_idle_gpu_that_is_reserved_stays_idle)
 {
-    struct fixture *f = *state;
-
     use_carma(f);
     keep_gpus(f, 2);
     submit_workload(f, "", 1, 10 * GIB, 100);
@@ -277,22 +259,4 @@ static void test_an_idle_gpu_that_is_reserved_stays_idle(void **state)
     assert_string_equal(placed_on(f, 2), "0,1");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_backfill_passes_a_blocked_head),
-        CASE(test_backfill_reaches_the_last),
-        CASE(test_jobs_that_are_alike_keep_their_order),
-        CASE(test_a_starved_twin_of_the_head_is_not_passed),
-        CASE(test_who_had_gpus_is_alike_nobody),
-        CASE(test_a_job_of_several_gpus_is_found),
-        CASE(test_a_job_that_needs_less_than_was_thought_is_found),
-        CASE(test_the_head_has_gpus_reserved_in_the_end),
-        CASE(test_later_jobs_do_not_pass_a_starved_one),
-        CASE(test_a_reservation_ends_with_its_job),
-        CASE(test_others_use_what_a_reservation_leaves),
-        CASE(test_an_idle_gpu_that_is_reserved_stays_idle),
-    };
-
-    return cmocka_run_group_tests_name("backfill", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,18 +1,10 @@
 /* The screen of `carma top` and its keys, without a terminal: tests/fakes/top.json at three sizes as
  * tests/golden/top-COLUMNSxROWS.txt (GOLDEN=write makes them), order, filter, selection, texts. */
-#include <locale.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <locale.h>
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "cli/show/answer.h"
 #include "cli/top/keys.h"
 #include "cli/top/answer.h"
@@ -89,7 +81,7 @@ static void expect_golden(const char *name, const char *text)
     assert_string_equal(text, golden);
 }
 
-static void screens_are_as_kept(void **state)
+TEST_BETWEEN(screens_are_as_kept, set_up, tear_down)
 {
     static const size_t sizes[][2] = {{80, 24}, {40, 10}, {200, 60}};
 
@@ -101,7 +93,7 @@ static void screens_are_as_kept(void **state)
     }
 }
 
-static void no_size_is_too_odd(void **state)
+TEST_BETWEEN(no_size_is_too_odd, set_up, tear_down)
 {
     for (size_t width = 1; width < 140; width += 3)
         for (size_t height = 1; height < 50; height += 2)
@@ -135,7 +127,7 @@ static void expect_ids(const struct top_model *model, enum top_pane pane, const 
     strbuf_release(&ids);
 }
 
-static void jobs_are_sorted(void **state)
+TEST_BETWEEN(jobs_are_sorted, set_up, tear_down)
 {
     struct top_model *model = *state;
     int64_t job;
@@ -175,7 +167,7 @@ static void jobs_are_sorted(void **state)
     expect_ids(model, TOP_QUEUE, "9 10 100 101 102");
 }
 
-static void jobs_are_filtered(void **state)
+TEST_BETWEEN(jobs_are_filtered, set_up, tear_down)
 {
     struct top_model *model = *state;
     int64_t job;
@@ -193,7 +185,7 @@ static void jobs_are_filtered(void **state)
     assert_string_equal(model->filter, "SWEEP-23 ");
 }
 
-static void filter_ends(void **state)
+TEST_BETWEEN(filter_ends, set_up, tear_down)
 {
     struct top_model *model = *state;
     int64_t job;
@@ -215,7 +207,7 @@ static void filter_ends(void **state)
     assert_int_equal(strlen(model->filter), TOP_FILTER - 1);
 }
 
-static void selection_follows_its_job(void **state)
+TEST_BETWEEN(selection_follows_its_job, set_up, tear_down)
 {
     struct top_model *model = *state;
     struct top_picture picture = read_picture();
@@ -255,7 +247,7 @@ static void selection_follows_its_job(void **state)
 }
 
 /* More of the queue is asked for where somebody scrolls, and no end of it is. */
-static void more_of_the_queue_is_wanted(void **state)
+TEST_BETWEEN(more_of_the_queue_is_wanted, set_up, tear_down)
 {
     struct top_model *model = *state;
 
@@ -267,7 +259,7 @@ static void more_of_the_queue_is_wanted(void **state)
     assert_int_equal(top_model_wanted(model), TOP_MOST_JOBS);
 }
 
-static void keys_ask_the_daemon(void **state)
+TEST_BETWEEN(keys_ask_the_daemon, set_up, tear_down)
 {
     struct top_model *model = *state;
     int64_t job = -1;
@@ -300,7 +292,7 @@ static void keys_ask_the_daemon(void **state)
 
 /* ---- Errors ---- */
 
-static void a_lost_daemon_is_said(void **state)
+TEST_BETWEEN(a_lost_daemon_is_said, set_up, tear_down)
 {
     struct top_model *model = *state;
     struct top_screen screen;
@@ -317,7 +309,7 @@ static void a_lost_daemon_is_said(void **state)
     top_screen_release(&screen);
 }
 
-static void nothing_is_obeyed(void **state)
+TEST_BETWEEN(nothing_is_obeyed, set_up, tear_down)
 {
     struct top_model *model = *state;
     struct top_line line = {0};
@@ -342,7 +334,7 @@ static void nothing_is_obeyed(void **state)
 
 /* ---- Layout ---- */
 
-static void rows_are_shared(void **state)
+TEST(rows_are_shared)
 {
     static const struct {
         size_t wants[3], focus, available, rows[3];
@@ -361,7 +353,7 @@ static void rows_are_shared(void **state)
     }
 }
 
-static void columns_fit(void **state)
+TEST(columns_fit)
 {
     static const struct top_column columns[] = {
         {"A", false, 4, 4, 0}, {"B", false, 4, 14, 0}, {"C", false, 4, 24, 2}, {"D", false, 4, 4, 1}};
@@ -402,7 +394,7 @@ static void expect_text(struct top_text *text, size_t width, size_t height, cons
     strbuf_release(&out);
 }
 
-static void output_becomes_lines(void **state)
+TEST(output_becomes_lines)
 {
     static const char output[] = "one\n\033[1;31mtwo\033[0m\r\nold\rnew  \rnewest\n\ttab\n\033]0;title\007\nopen";
     static const char lines[] = "one|two|newest|        tab|\\x1b]0;title\\x07|open|";
@@ -419,7 +411,7 @@ static void output_becomes_lines(void **state)
     top_text_release(&text);
 }
 
-static void texts_scroll_and_are_bounded(void **state)
+TEST(texts_scroll_and_are_bounded)
 {
     CLEANUP(free_ptr) char *long_line = xcalloc(5 * TOP_TEXT_LINE_BYTES, 1);
     struct top_text text = {0};
@@ -446,7 +438,7 @@ static void texts_scroll_and_are_bounded(void **state)
     top_text_release(&text);
 }
 
-static void details_are_lines(void **state)
+TEST(details_are_lines)
 {
     CLEANUP(json_release)
     json_t *job = json_pack("{s:s, s:s, s:s, s:i, s:I, s:s, s:{s:i, s:i, s:f}}", "name", "a\033[31mb", "user", "ada",
@@ -474,28 +466,10 @@ static void details_are_lines(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(screens_are_as_kept, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(no_size_is_too_odd, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(jobs_are_sorted, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(jobs_are_filtered, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(filter_ends, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(selection_follows_its_job, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(more_of_the_queue_is_wanted, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(keys_ask_the_daemon, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_lost_daemon_is_said, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(nothing_is_obeyed, set_up, tear_down),
-        cmocka_unit_test(rows_are_shared),
-        cmocka_unit_test(columns_fit),
-        cmocka_unit_test(output_becomes_lines),
-        cmocka_unit_test(texts_scroll_and_are_bounded),
-        cmocka_unit_test(details_are_lines),
-    };
-
     json_set_alloc_funcs(xmalloc, free);
     setenv("TZ", "UTC", 1);
     setenv("LC_ALL", "C.UTF-8", 1);
     if (!setlocale(LC_CTYPE, ""))
         return 77;
-    return cmocka_run_group_tests_name("cli-top", tests, NULL, NULL);
+    return unit_tests_run("tests", NULL, NULL);
 }

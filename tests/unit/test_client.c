@@ -1,14 +1,10 @@
 /* The client library against src/http, and against servers that answer oddly. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <cmocka.h>
 
 #include "client/client.h"
 #include "client/http1.h"
@@ -58,7 +54,7 @@ static json_t *call(struct client *client, const char *method, const char *path,
     return reply;
 }
 
-static void test_calls(void **state)
+TEST_BETWEEN(test_calls, setup, teardown)
 {
     struct client *client;
     json_t *reply, *sent = json_pack("{s:s, s:[i, n]}", "text", "é\"\n", "list", 7);
@@ -95,7 +91,7 @@ static void assert_not_opened(const char *place, int code, const char *says)
         fail_msg("no '%s' in: %s", says, err.text);
 }
 
-static void test_tcp(void **state)
+TEST_BETWEEN(test_tcp, setup, teardown)
 {
     struct client *client;
     struct error err = {{0}};
@@ -123,7 +119,7 @@ static void test_tcp(void **state)
     unsetenv("CARMA_TOKEN_FILE");
 }
 
-static void test_check(void **state)
+TEST_BETWEEN(test_check, setup, teardown)
 {
     static const struct {
         int status;
@@ -151,7 +147,7 @@ static void test_check(void **state)
     client_free(client);
 }
 
-static void test_no_daemon(void **state)
+TEST_BETWEEN(test_no_daemon, setup, teardown)
 {
     struct client *client = NULL;
     struct error err = {{0}};
@@ -170,7 +166,7 @@ static void test_no_daemon(void **state)
 }
 
 /* Where $CARMA_SOCKET does not say: in a child, so that root can become somebody with a runtime directory. */
-static void test_default_socket(void **state)
+TEST_BETWEEN(test_default_socket, setup, teardown)
 {
     char *expected = xasprintf("%s/carma/carma.sock", fixture.directory);
     char *link = xasprintf("%s/carma", fixture.directory);
@@ -200,7 +196,7 @@ static void test_default_socket(void **state)
 }
 
 /* The daemon was started anew between two calls: the second does not notice, a POST included. */
-static void test_reconnects(void **state)
+TEST_BETWEEN(test_reconnects, setup, teardown)
 {
     struct client *client;
 
@@ -214,7 +210,7 @@ static void test_reconnects(void **state)
     client_free(client);
 }
 
-static void test_stopped_while_waiting(void **state)
+TEST_BETWEEN(test_stopped_while_waiting, setup, teardown)
 {
     struct client *client;
     struct error err = {{0}};
@@ -235,7 +231,7 @@ static void test_stopped_while_waiting(void **state)
 }
 
 /* The server refuses before it has read all: its word is heard all the same. */
-static void test_too_large(void **state)
+TEST_BETWEEN(test_too_large, setup, teardown)
 {
     size_t length = HTTP_BODY_LIMIT_BYTES + 1000000;
     char *big = xmalloc(length + 1);
@@ -311,7 +307,7 @@ static void end_script(struct script *script)
 #define OK(body) "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n" body
 
 /* The connection dies just as the second request is read: a GET is sent again, a POST never. */
-static void test_never_twice(void **state)
+TEST_BETWEEN(test_never_twice, setup, teardown)
 {
     struct script get = {.answers = {{OK("[]"), ""}, {OK("{}")}}};
     struct script post = {.answers = {{OK("[]"), ""}}};
@@ -349,7 +345,7 @@ static void test_never_twice(void **state)
     json_decref(body);
 }
 
-static void test_answers(void **state)
+TEST_BETWEEN(test_answers, setup, teardown)
 {
     static const struct {
         const char *answer;
@@ -407,7 +403,7 @@ static void test_answers(void **state)
 }
 
 /* An endless header is given up; bytes of any kind never crash the parser. */
-static void test_hostile_answers(void **state)
+TEST(test_hostile_answers)
 {
     struct http1_reply reply;
     struct error err;
@@ -449,23 +445,4 @@ static void test_hostile_answers(void **state)
     }
 }
 
-#define client_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        client_test(test_calls),
-        client_test(test_check),
-        client_test(test_tcp),
-        client_test(test_no_daemon),
-        client_test(test_default_socket),
-        client_test(test_reconnects),
-        client_test(test_stopped_while_waiting),
-        client_test(test_too_large),
-        client_test(test_never_twice),
-        client_test(test_answers),
-        cmocka_unit_test(test_hostile_answers),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -98,9 +98,8 @@ static void meet(struct fixture *f, uint32_t share, int32_t a_permille, int32_t 
 }
 
 /* By the prediction two jobs of 50% SM activity pay as clients of a server. These two did not. */
-static void test_a_bad_pair_is_not_placed_again(void **state)
+CORE_TEST(test_a_bad_pair_is_not_placed_again)
 {
-    struct fixture *f = *state;
     uint64_t job;
 
     setup_node(f, SHARE_MPS, 2000);
@@ -116,10 +115,8 @@ static void test_a_bad_pair_is_not_placed_again(void **state)
     assert_true(runs(f, starts(f, "c")) && !runs(f, job)); /* with others both go on */
 }
 
-static void test_one_reading_condemns_nobody(void **state)
+CORE_TEST(test_one_reading_condemns_nobody)
 {
-    struct fixture *f = *state;
-
     setup_node(f, SHARE_MPS, 2000);
     meet(f, SHARE_MPS, 1900, 2410, 1);
     starts(f, "a");
@@ -127,9 +124,8 @@ static void test_one_reading_condemns_nobody(void **state)
 }
 
 /* The second reading was good: half of each counts. */
-static void test_readings_are_balanced(void **state)
+CORE_TEST(test_readings_are_balanced)
 {
-    struct fixture *f = *state;
     uint64_t a, b;
 
     setup_node(f, SHARE_MPS, 2000);
@@ -143,9 +139,8 @@ static void test_readings_are_balanced(void **state)
 }
 
 /* The prediction for turns of such jobs is beyond the bound; they got on well. */
-static void test_a_good_pair_is_placed_again(void **state)
+CORE_TEST(test_a_good_pair_is_placed_again)
 {
-    struct fixture *f = *state;
     uint64_t job;
 
     setup_node(f, SHARE_TIME_SLICE, 1300);
@@ -157,9 +152,8 @@ static void test_a_good_pair_is_placed_again(void **state)
     assert_false(runs(f, starts(f, "c"))); /* of which nothing is known but the prediction */
 }
 
-static void test_turns_that_gained_too_little(void **state)
+CORE_TEST(test_turns_that_gained_too_little)
 {
-    struct fixture *f = *state;
     uint64_t job;
 
     setup_node(f, SHARE_TIME_SLICE, 0);
@@ -171,9 +165,8 @@ static void test_turns_that_gained_too_little(void **state)
                   "asked for");
 }
 
-static void test_clients_that_lost_by_it(void **state)
+CORE_TEST(test_clients_that_lost_by_it)
 {
-    struct fixture *f = *state;
     uint64_t job;
 
     setup_node(f, SHARE_MPS, 0);
@@ -194,9 +187,8 @@ static void test_clients_that_lost_by_it(void **state)
 }
 
 /* After a month nobody knows whether the program, its data or the driver is the same. */
-static void test_a_bad_pair_is_forgotten(void **state)
+CORE_TEST(test_a_bad_pair_is_forgotten)
 {
-    struct fixture *f = *state;
     uint64_t job;
 
     setup_node(f, SHARE_MPS, 2000);
@@ -215,10 +207,8 @@ static void test_a_bad_pair_is_forgotten(void **state)
 }
 
 /* Of three, the effect of two on each other is the least that is to be expected. */
-static void test_a_bad_pair_in_larger_company(void **state)
+CORE_TEST(test_a_bad_pair_in_larger_company)
 {
-    struct fixture *f = *state;
-
     setup_node(f, SHARE_MPS, 2000);
     meet(f, SHARE_MPS, 1900, 2410, 2);
     starts(f, "c");
@@ -229,9 +219,8 @@ static void test_a_bad_pair_in_larger_company(void **state)
 
 /* What counts other steps, runs by another mode, has company that came a moment ago, or shares with two tells nothing
  * of the pair. */
-static void test_what_tells_nothing(void **state)
+CORE_TEST(test_what_tells_nothing)
 {
-    struct fixture *f = *state;
     struct record record = {.type = RECORD_PROGRESSED};
     uint32_t measures;
     uint64_t a, b;
@@ -266,9 +255,8 @@ static void test_what_tells_nothing(void **state)
 }
 
 /* Jobs that say nothing of their progress: the GPU was not busier with both than with one. */
-static void test_activity_tells_as_well(void **state)
+CORE_TEST(test_activity_tells_as_well)
 {
-    struct fixture *f = *state;
     uint64_t a, b;
 
     setup_node(f, SHARE_MPS, 2000);
@@ -291,9 +279,8 @@ static void test_activity_tells_as_well(void **state)
 }
 
 /* Three readings say no more than a tenth beyond the prediction (1.33 for two of 50%). */
-static void test_activity_is_not_exact(void **state)
+CORE_TEST(test_activity_is_not_exact)
 {
-    struct fixture *f = *state;
     uint64_t a, b;
 
     setup_node(f, SHARE_MPS, 1400);
@@ -313,9 +300,8 @@ static void test_activity_is_not_exact(void **state)
 }
 
 /* The records say as much as a snapshot of the state that they made. */
-static void test_it_is_kept(void **state)
+CORE_TEST(test_it_is_kept)
 {
-    struct fixture *f = *state;
     struct record_list records = {0};
     struct core *again = core_new();
     struct error err = {{0}};
@@ -356,13 +342,11 @@ static void test_it_is_kept(void **state)
 }
 
 /* The measures with the oldest readings go first, and all of a workload that is forgotten. */
-static void test_their_number_is_bounded(void **state)
+CORE_TEST(test_their_number_is_bounded)
 {
-    struct fixture *f = *state;
     struct measure reading = {.readings = 1, .value = 1, .gpu_bytes = TOTAL};
     char name[32];
 
-    (void)f;
     for (int i = 0; i < COMPANY_MOST + 10; i++) {
         snprintf(name, sizeof name, "w%d", i);
         reading.key = (struct company_key){.of = learn_profile(f->core, name)};
@@ -379,23 +363,4 @@ static void test_their_number_is_bounded(void **state)
     assert_int_equal(HASH_COUNT(f->core->measures), COMPANY_MOST - 2);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_a_bad_pair_is_not_placed_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_one_reading_condemns_nobody, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_readings_are_balanced, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_good_pair_is_placed_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_turns_that_gained_too_little, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_clients_that_lost_by_it, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_bad_pair_is_forgotten, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_bad_pair_in_larger_company, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_what_tells_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_activity_tells_as_well, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_activity_is_not_exact, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_it_is_kept, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_their_number_is_bounded, setup, teardown),
-    };
-
-    return cmocka_run_group_tests_name("company", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,19 +1,7 @@
 /* Configuration: defaults, the file, single settings, and one line for every fault. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "unit.h"
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "config/config.h"
@@ -61,12 +49,11 @@ static void refuse(const char *text, const char *expected)
     refuse_bytes(text, strlen(text), expected);
 }
 
-static void test_gpus_that_are_shared_otherwise(void **state)
+TEST(test_gpus_that_are_shared_otherwise)
 {
     struct config config;
     struct error err;
 
-    (void)state;
     config_init_default(&config);
     assert_int_equal(config_set(&config, "share", "mps", NULL), 0);
     assert_int_equal(config_share_of(&config, 3, "GPU-ab12"), SHARE_MPS);
@@ -109,7 +96,7 @@ static void test_gpus_that_are_shared_otherwise(void **state)
 }
 
 /* A job cannot ask for so little either. */
-static void test_a_limit_of_host_memory_lets_programs_begin(void **state)
+TEST(test_a_limit_of_host_memory_lets_programs_begin)
 {
     struct config config;
     struct error err;
@@ -127,7 +114,7 @@ static void test_a_limit_of_host_memory_lets_programs_begin(void **state)
     config_release(&config);
 }
 
-static void test_defaults(void **state)
+TEST(test_defaults)
 {
     struct config config;
 
@@ -146,7 +133,7 @@ static void test_defaults(void **state)
 }
 
 /* A plain policy is the thesis's, without carma's own additions; upon a preset it only ranks. */
-static void test_policies(void **state)
+TEST(test_policies)
 {
     struct core_config plain;
     struct config config;
@@ -188,7 +175,7 @@ static void test_policies(void **state)
     config_release(&config);
 }
 
-static void test_file(void **state)
+TEST(test_file)
 {
     static const char text[] = "# carma\n"
                                "; another comment\n"
@@ -238,7 +225,7 @@ static void test_file(void **state)
     config_release(&config);
 }
 
-static void test_bad_files(void **state)
+TEST(test_bad_files)
 {
     struct strbuf text = {0};
     struct config config;
@@ -290,7 +277,7 @@ static void refuse_set(const char *key, const char *value, const char *allowed)
     config_release(&config);
 }
 
-static void test_ranges(void **state)
+TEST(test_ranges)
 {
     static const char *const activities[] = {"-1", "1.1", "101%", "80", "nan", "%", "", "8e-1", "0.8 %", "80%%"};
     static const char *const durations[] = {"5", "90", "-1s", "61m", "1d", "soon", "", "1.5"};
@@ -320,7 +307,7 @@ static void test_ranges(void **state)
                "auto, declared, measured, horus, faketensor, gpumemnet, replay, deepspeed or history");
 }
 
-static void test_forms(void **state)
+TEST(test_forms)
 {
     struct config config;
     struct error err = {{0}};
@@ -347,7 +334,7 @@ static void test_forms(void **state)
 }
 
 /* Built in, from a file, or none: then the GPUs say. */
-static void test_machine_profile(void **state)
+TEST(test_machine_profile)
 {
     static const char text[] = "gpu = Card\ncontext = 300M\ncudnn = 20M\nmemory = 16G\n";
     struct machine_profile profile;
@@ -377,7 +364,7 @@ static void test_machine_profile(void **state)
     config_release(&config);
 }
 
-static void test_directories(void **state)
+TEST(test_directories)
 {
     struct config config;
     char *file;
@@ -409,7 +396,7 @@ static void test_directories(void **state)
 }
 
 /* Every default that the help prints is one that config_set takes back. */
-static void test_help(void **state)
+TEST(test_help)
 {
     char *text = NULL, *line, *rest, key[32] = "";
     size_t length;
@@ -446,7 +433,7 @@ static void test_help(void **state)
 }
 
 /* The file that is printed changes nothing, and neither does it with every # before a key taken away. */
-static void test_printed_file(void **state)
+TEST(test_printed_file)
 {
     CLEANUP(free_ptr) char *text = NULL;
     char name[] = "/tmp/carma-config-XXXXXX";
@@ -486,7 +473,7 @@ static void test_printed_file(void **state)
 }
 
 /* docs/formats/config.md has a row for every key, with the help's text. */
-static void test_page(void **state)
+TEST(test_page)
 {
     char *help = NULL, *page, *line, *rest;
     size_t length, page_length;
@@ -536,7 +523,7 @@ static void take_difference(const char *key, const char *value, void *user)
 }
 
 /* The text of a difference restores it, to the last digit; a setting without effect on decisions is left out. */
-static void test_differences(void **state)
+TEST(test_differences)
 {
     static const char *const pairs[] = {"memory_margin=1234567891B",
                                         "settle=61.123456789s",
@@ -578,7 +565,7 @@ static void test_differences(void **state)
     config_release(&rebuilt);
 }
 
-static void test_policy_as_it_was_named(void **state)
+TEST(test_policy_as_it_was_named)
 {
     struct config config;
     CLEANUP(strbuf_release) struct strbuf many = {0};
@@ -596,7 +583,7 @@ static void test_policy_as_it_was_named(void **state)
     config_release(&config);
 }
 
-static void test_keys_that_decide(void **state)
+TEST(test_keys_that_decide)
 {
     assert_true(config_key_decides("settle"));
     assert_true(config_key_decides("estimator"));
@@ -606,26 +593,4 @@ static void test_keys_that_decide(void **state)
     assert_false(config_key_decides("none"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_limit_of_host_memory_lets_programs_begin),
-        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_gpus_that_are_shared_otherwise),
-        cmocka_unit_test(test_policies),
-        cmocka_unit_test(test_file),
-        cmocka_unit_test(test_bad_files),
-        cmocka_unit_test(test_ranges),
-        cmocka_unit_test(test_forms),
-        cmocka_unit_test(test_machine_profile),
-        cmocka_unit_test(test_directories),
-        cmocka_unit_test(test_help),
-        cmocka_unit_test(test_printed_file),
-        cmocka_unit_test(test_page),
-        cmocka_unit_test(test_differences),
-        cmocka_unit_test(test_policy_as_it_was_named),
-        cmocka_unit_test(test_keys_that_decide),
-    };
-
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+RUN_TESTS(set_up, tear_down)

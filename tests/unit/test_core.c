@@ -15,41 +15,36 @@ static void one_gpu_left(struct fixture *f, int64_t used, int32_t smact, const c
     assert_string_equal(placed_on(f, job), expected);
 }
 
-static void test_floor_is_met_at_five_gib(void **state)
+CORE_TEST(test_floor_is_met_at_five_gib)
 {
-    one_gpu_left(*state, 35 * GIB, 0, "2");
+    one_gpu_left(f, 35 * GIB, 0, "2");
 }
 
-static void test_floor_is_missed_below(void **state)
+CORE_TEST(test_floor_is_missed_below)
 {
-    struct fixture *f = *state;
-
     one_gpu_left(f, 35 * GIB + 1, 0, "");
     assert_reason(f, f->last_job, "needs 5.0 GiB, the best open GPU (2) has 5.0 GiB free");
 }
 
-static void test_cap_is_met_at_800(void **state)
+CORE_TEST(test_cap_is_met_at_800)
 {
-    one_gpu_left(*state, GIB, 800, "2");
+    one_gpu_left(f, GIB, 800, "2");
 }
 
-static void test_cap_is_missed_above(void **state)
+CORE_TEST(test_cap_is_missed_above)
 {
-    struct fixture *f = *state;
-
     one_gpu_left(f, GIB, 801, "");
     assert_reason(f, f->last_job,
                   "GPUs with enough memory are too busy: SM activity 80.1% on GPU 2, at most 80.0% is shared");
 }
 
-static void test_unmeasured_activity_is_not_shared(void **state)
+CORE_TEST(test_unmeasured_activity_is_not_shared)
 {
-    one_gpu_left(*state, GIB, -1, "");
+    one_gpu_left(f, GIB, -1, "");
 }
 
-static void test_reservation_and_margin_in_the_monitor_view(void **state)
+CORE_TEST(test_reservation_and_margin_in_the_monitor_view)
 {
-    struct fixture *f = *state;
     uint64_t job;
 
     configure(f, "magm", MEMORY_MONITOR);
@@ -63,9 +58,8 @@ static void test_reservation_and_margin_in_the_monitor_view(void **state)
     assert_string_equal(placed_on(f, job), "2");
 }
 
-static void test_monitor_closes_a_gpu_until_memory_settles(void **state)
+CORE_TEST(test_monitor_closes_a_gpu_until_memory_settles)
 {
-    struct fixture *f = *state;
     uint64_t first, second;
 
     configure(f, "magm", MEMORY_MONITOR);
@@ -93,9 +87,8 @@ static void test_monitor_closes_a_gpu_until_memory_settles(void **state)
     assert_string_equal(placed_on(f, second), "0");
 }
 
-static void test_a_clock_set_back_settles_nothing_for_hours(void **state)
+CORE_TEST(test_a_clock_set_back_settles_nothing_for_hours)
 {
-    struct fixture *f = *state;
     uint64_t second;
 
     configure(f, "magm", MEMORY_MONITOR);
@@ -122,9 +115,8 @@ static void settle_for(struct fixture *f, int64_t settle_ns)
 }
 
 /* A GPU that was open under a shorter setting opens once more. */
-static void test_a_gpu_that_settles_again_opens_again(void **state)
+CORE_TEST(test_a_gpu_that_settles_again_opens_again)
 {
-    struct fixture *f = *state;
     uint64_t second, wide;
 
     configure(f, "magm", MEMORY_MONITOR);
@@ -147,10 +139,8 @@ static void test_a_gpu_that_settles_again_opens_again(void **state)
     assert_string_equal(placed_on(f, second), "0");
 }
 
-static void test_memory_never_seen_closes_a_gpu_not_for_ever(void **state)
+CORE_TEST(test_memory_never_seen_closes_a_gpu_not_for_ever)
 {
-    struct fixture *f = *state;
-
     configure(f, "magm", MEMORY_MONITOR);
     for (uint32_t g = 0; g <= GPUS; g++)
         submit(f, 1, -1);
@@ -163,9 +153,8 @@ static void test_memory_never_seen_closes_a_gpu_not_for_ever(void **state)
     assert_string_equal(placed_on(f, 5), "0");
 }
 
-static void test_decision_period(void **state)
+CORE_TEST(test_decision_period)
 {
-    struct fixture *f = *state;
     struct core_config config = *core_configuration(f->core);
 
     config.decide_period_ns = SECONDS(30);
@@ -194,10 +183,8 @@ static void test_decision_period(void **state)
 
 /* ---- Reservations ---- */
 
-static void test_reservations_do_not_race(void **state)
+CORE_TEST(test_reservations_do_not_race)
 {
-    struct fixture *f = *state;
-
     for (uint32_t i = 0; i < GPUS; i++)
         submit(f, 1, 20 * GIB);
     submit(f, 1, 19 * GIB); /* 40 - 20 - margin 1 */
@@ -208,10 +195,8 @@ static void test_reservations_do_not_race(void **state)
     assert_reason(f, 6, "needs 20.0 GiB, the best open GPU (1) has 19.0 GiB free");
 }
 
-static void test_observed_memory_beyond_the_reservation_counts(void **state)
+CORE_TEST(test_observed_memory_beyond_the_reservation_counts)
 {
-    struct fixture *f = *state;
-
     for (uint32_t i = 0; i < GPUS; i++)
         submit(f, 1, i == 1 ? 10 * GIB : 39 * GIB);
     decide(f);
@@ -225,10 +210,8 @@ static void test_observed_memory_beyond_the_reservation_counts(void **state)
     assert_int_equal(gpu_free_bytes(f->core, core_gpu(f->core, 1)), 24 * GIB);
 }
 
-static void test_unknown_memory_reserves_a_whole_gpu(void **state)
+CORE_TEST(test_unknown_memory_reserves_a_whole_gpu)
 {
-    struct fixture *f = *state;
-
     for (uint32_t i = 0; i < GPUS; i++)
         submit(f, 1, i ? GIB : -1);
     submit(f, 1, GIB);
@@ -240,9 +223,8 @@ static void test_unknown_memory_reserves_a_whole_gpu(void **state)
     assert_reason(f, 6, "needs 1 GPU to itself, 0 are idle");
 }
 
-static void test_unmanaged_memory_keeps_a_gpu_from_being_idle(void **state)
+CORE_TEST(test_unmanaged_memory_keeps_a_gpu_from_being_idle)
 {
-    struct fixture *f = *state;
     uint64_t job;
 
     sample(f, 0, GPU_IDLE_UNMANAGED_BYTES + 1, GPU_IDLE_UNMANAGED_BYTES + 1, 0);
@@ -252,9 +234,8 @@ static void test_unmanaged_memory_keeps_a_gpu_from_being_idle(void **state)
     assert_string_equal(placed_on(f, job), "1");
 }
 
-static void test_jobs_per_gpu_are_limited(void **state)
+CORE_TEST(test_jobs_per_gpu_are_limited)
 {
-    struct fixture *f = *state;
     struct core_config config = *core_configuration(f->core);
 
     config.max_jobs_per_gpu = 2;
@@ -268,9 +249,8 @@ static void test_jobs_per_gpu_are_limited(void **state)
 
 /* ---- Exclusive jobs, queue order, several GPUs ---- */
 
-static void test_exclusive_job_is_alone(void **state)
+CORE_TEST(test_exclusive_job_is_alone)
 {
-    struct fixture *f = *state;
     struct record record = wants(1, GIB);
 
     for (uint32_t i = 1; i < GPUS; i++) {
@@ -292,9 +272,8 @@ static void test_exclusive_job_is_alone(void **state)
     assert_reason(f, 3, "needs 1 GPU to itself, 0 are idle");
 }
 
-static void test_fifo_blocks_behind_the_head(void **state)
+CORE_TEST(test_fifo_blocks_behind_the_head)
 {
-    struct fixture *f = *state;
     uint64_t big, small, later;
 
     submit(f, 1, 30 * GIB);
@@ -321,9 +300,8 @@ static uint64_t ahead(const struct fixture *f, uint64_t job)
 }
 
 /* In any order of questions, and after any events in between. */
-static void test_how_many_are_ahead(void **state)
+CORE_TEST(test_how_many_are_ahead)
 {
-    struct fixture *f = *state;
     uint64_t first;
 
     configure(f, "exclusive", MEMORY_MONITOR);
@@ -347,9 +325,8 @@ static void test_how_many_are_ahead(void **state)
     assert_int_equal(ahead(f, first + 10), 10);
 }
 
-static void test_hold_and_release(void **state)
+CORE_TEST(test_hold_and_release)
 {
-    struct fixture *f = *state;
     struct error err;
 
     submit(f, 4, -1);
@@ -367,9 +344,8 @@ static void test_hold_and_release(void **state)
     assert_string_equal(err.text, "job 2 is PLACED: 'held' does not apply");
 }
 
-static void test_what_can_never_run(void **state)
+CORE_TEST(test_what_can_never_run)
 {
-    struct fixture *f = *state;
     struct record_submitted five_gpus = wants(5, -1).submitted, too_large = wants(2, TOTAL + 1).submitted;
     struct record_submitted whole = wants(4, TOTAL).submitted;
     struct reason why;
@@ -389,10 +365,8 @@ static void test_what_can_never_run(void **state)
 
 /* ---- Retry (thesis 6.2.3) ---- */
 
-static void test_crash_goes_to_the_retry_queue_and_starts_alone(void **state)
+CORE_TEST(test_crash_goes_to_the_retry_queue_and_starts_alone)
 {
-    struct fixture *f = *state;
-
     configure(f, "magm", MEMORY_MONITOR);
     occupy(f, (int64_t[]){GIB, GIB, GIB, GIB}, (int32_t[]){0, 0, 0, 0});
     submit(f, 1, -1); /* joins GPU 0 */
@@ -425,10 +399,8 @@ static void test_crash_goes_to_the_retry_queue_and_starts_alone(void **state)
     assert_string_equal(placed_on(f, 7), "3"); /* joined */
 }
 
-static void test_other_failures_are_not_retried(void **state)
+CORE_TEST(test_other_failures_are_not_retried)
 {
-    struct fixture *f = *state;
-
     submit(f, 1, GIB);
     submit(f, 1, GIB);
     decide(f);
@@ -439,10 +411,8 @@ static void test_other_failures_are_not_retried(void **state)
     assert_int_equal(core_job_count(f->core), 0);
 }
 
-static void test_a_crash_alone_is_retried_once(void **state)
+CORE_TEST(test_a_crash_alone_is_retried_once)
 {
-    struct fixture *f = *state;
-
     submit(f, 1, GIB);
     decide(f);
     exits(f, 1, EXIT_GPU_OOM, -1);
@@ -456,9 +426,8 @@ static void test_a_crash_alone_is_retried_once(void **state)
     assert_int_equal(core_job_count(f->core), 0);
 }
 
-static void test_retries_are_limited(void **state)
+CORE_TEST(test_retries_are_limited)
 {
-    struct fixture *f = *state;
     struct core_config config = *core_configuration(f->core);
 
     config.max_retries = 2;
@@ -483,10 +452,8 @@ static void test_retries_are_limited(void **state)
     }
 }
 
-static void test_a_crash_raises_the_reservation(void **state)
+CORE_TEST(test_a_crash_raises_the_reservation)
 {
-    struct fixture *f = *state;
-
     submit(f, 1, 2 * GIB);
     decide(f);
     memory_observed(f, 1, 0, 3 * GIB);
@@ -497,10 +464,8 @@ static void test_a_crash_raises_the_reservation(void **state)
 
 /* ---- Stopping ---- */
 
-static void test_cancel(void **state)
+CORE_TEST(test_cancel)
 {
-    struct fixture *f = *state;
-
     submit(f, 1, GIB);
     submit(f, 4, -1);
     decide(f);
@@ -527,7 +492,7 @@ static void test_cancel(void **state)
     assert_true(gpu_idle(core_gpu(f->core, 0)));
 }
 
-static void test_transitions_are_those_of_a_jobs_life(void **state)
+CORE_TEST(test_transitions_are_those_of_a_jobs_life)
 {
     static const struct {
         uint32_t from;
@@ -551,7 +516,6 @@ static void test_transitions_are_those_of_a_jobs_life(void **state)
     };
     struct record exited = {.type = RECORD_EXITED}, placed = {.type = RECORD_PLACED};
 
-    (void)state;
     assert_int_equal(array_size(life), JOB_STATE_COUNT);
     for (size_t i = 0; i < array_size(life); i++) {
         char allowed[64] = "";
@@ -566,9 +530,8 @@ static void test_transitions_are_those_of_a_jobs_life(void **state)
     assert_int_equal(job_state_after(JOB_QUEUED, &exited), JOB_STATE_COUNT);
 }
 
-static void test_every_record_field_is_in_its_union(void **state)
+CORE_TEST(test_every_record_field_is_in_its_union)
 {
-    (void)state;
     for (size_t i = 0; i < record_field_count; i++) {
         assert_true(record_fields[i].type < RECORD_TYPE_COUNT);
         assert_true(record_fields[i].offset >= offsetof(struct record, config));
@@ -576,39 +539,4 @@ static void test_every_record_field_is_in_its_union(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_floor_is_met_at_five_gib),
-        CASE(test_floor_is_missed_below),
-        CASE(test_cap_is_met_at_800),
-        CASE(test_cap_is_missed_above),
-        CASE(test_unmeasured_activity_is_not_shared),
-        CASE(test_reservation_and_margin_in_the_monitor_view),
-        CASE(test_monitor_closes_a_gpu_until_memory_settles),
-        CASE(test_a_clock_set_back_settles_nothing_for_hours),
-        CASE(test_a_gpu_that_settles_again_opens_again),
-        CASE(test_memory_never_seen_closes_a_gpu_not_for_ever),
-        CASE(test_decision_period),
-        CASE(test_reservations_do_not_race),
-        CASE(test_observed_memory_beyond_the_reservation_counts),
-        CASE(test_unknown_memory_reserves_a_whole_gpu),
-        CASE(test_unmanaged_memory_keeps_a_gpu_from_being_idle),
-        CASE(test_jobs_per_gpu_are_limited),
-        CASE(test_exclusive_job_is_alone),
-        CASE(test_fifo_blocks_behind_the_head),
-        CASE(test_how_many_are_ahead),
-        CASE(test_hold_and_release),
-        CASE(test_what_can_never_run),
-        CASE(test_crash_goes_to_the_retry_queue_and_starts_alone),
-        CASE(test_other_failures_are_not_retried),
-        CASE(test_a_crash_alone_is_retried_once),
-        CASE(test_retries_are_limited),
-        CASE(test_a_crash_raises_the_reservation),
-        CASE(test_cancel),
-        CASE(test_transitions_are_those_of_a_jobs_life),
-        CASE(test_every_record_field_is_in_its_union),
-    };
-
-    return cmocka_run_group_tests_name("core", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -23,9 +23,8 @@ static void refused(struct fixture *f, struct record record)
 }
 
 /* A lease goes before local jobs, and behind the leases before it. */
-static void test_order(void **state)
+CORE_TEST(test_order)
 {
-    struct fixture *f = *state;
     uint64_t whole = submit(f, GPUS, 30 * GIB), local, first, second;
 
     decide(f);
@@ -47,9 +46,8 @@ static void test_order(void **state)
 }
 
 /* Also before a job that was there first, and waits for its retry. */
-static void test_before_retries(void **state)
+CORE_TEST(test_before_retries)
 {
-    struct fixture *f = *state;
     uint64_t wide = submit(f, GPUS - 1, 30 * GIB), local, first, second;
 
     decide(f);
@@ -67,9 +65,8 @@ static void test_before_retries(void **state)
     assert_ptr_equal(core_head(f->core), core_find_job(f->core, second));
 }
 
-static void test_deadline(void **state)
+CORE_TEST(test_deadline)
 {
-    struct fixture *f = *state;
     uint64_t whole = submit(f, GPUS, 30 * GIB), patient, hasty;
 
     decide(f);
@@ -87,9 +84,8 @@ static void test_deadline(void **state)
 }
 
 /* The next attempt is somebody else's to begin. */
-static void test_returned(void **state)
+CORE_TEST(test_returned)
 {
-    struct fixture *f = *state;
     uint64_t job = lease(f, 1, 5 * GIB, 0);
     const struct record *returned;
 
@@ -113,14 +109,13 @@ static void test_returned(void **state)
     assert_int_equal(returned->returned.reserved_bytes, 5 * GIB);
 }
 
-static void test_ends_without_a_word(void **state)
+TEST(test_ends_without_a_word)
 {
     static const struct {
         uint32_t cause, to;
     } rows[] = {{EXIT_ORPHAN, JOB_LOST}, {EXIT_EXPIRED, JOB_EXPIRED}};
     struct record exited = {.type = RECORD_EXITED};
 
-    (void)state;
     for (size_t i = 0; i < array_size(rows); i++) {
         exited.exited.cause = rows[i].cause;
         assert_int_equal(job_state_after(JOB_RUNNING, &exited), rows[i].to);
@@ -129,9 +124,8 @@ static void test_ends_without_a_word(void **state)
 }
 
 /* It leaves the SMs to others, and keeps its memory. */
-static void test_suspended(void **state)
+CORE_TEST(test_suspended)
 {
-    struct fixture *f = *state;
     struct record record = wants(1, 10 * GIB);
     CLEANUP(free_ptr) char *before = NULL, *after = NULL;
     int64_t free_bytes;
@@ -154,9 +148,8 @@ static void test_suspended(void **state)
     assert_string_equal(before, after);
 }
 
-static void test_what_does_not_apply(void **state)
+CORE_TEST(test_what_does_not_apply)
 {
-    struct fixture *f = *state;
     uint64_t whole = submit(f, GPUS, 30 * GIB), local, waiting;
     struct record record = wants(1, GIB);
 
@@ -176,9 +169,8 @@ static void test_what_does_not_apply(void **state)
 }
 
 /* Its place, its time and its kind outlive a restart. */
-static void test_snapshot(void **state)
+CORE_TEST(test_snapshot)
 {
-    struct fixture *f = *state;
     uint64_t whole = lease(f, GPUS, 30 * GIB, 0);
     struct record_list records = {0};
     struct core *restored = core_new();
@@ -200,9 +192,8 @@ static void test_snapshot(void **state)
 }
 
 /* With gate = memory the prediction ranks GPUs, and closes none. */
-static void test_gate(void **state)
+CORE_TEST(test_gate)
 {
-    struct fixture *f = *state;
     struct record busy = wants(GPUS, 5 * GIB);
     struct core_config config;
     uint64_t job;
@@ -226,19 +217,4 @@ static void test_gate(void **state)
     assert_string_equal(placed_on(f, job), "");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_order, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_before_retries, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_deadline, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_returned, setup, teardown),
-        cmocka_unit_test(test_ends_without_a_word),
-        cmocka_unit_test_setup_teardown(test_suspended, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_what_does_not_apply, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_snapshot, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_gate, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

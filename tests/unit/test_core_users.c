@@ -26,9 +26,8 @@ static uint32_t reason_code(const struct fixture *f, uint64_t job)
     return core_reason(f->core, job, f->now_ns).code;
 }
 
-static void test_who_has_as_many_jobs_as_allowed_is_passed_over(void **state)
+CORE_TEST(test_who_has_as_many_jobs_as_allowed_is_passed_over)
 {
-    struct fixture *f = *state;
     uint64_t first, second, third, other;
 
     limited(f, (struct core_limits){.max_running = 1});
@@ -50,9 +49,8 @@ static void test_who_has_as_many_jobs_as_allowed_is_passed_over(void **state)
     assert_int_equal(f->decisions.count, 1);
 }
 
-static void test_gpus_are_counted_for_each_job_that_has_them(void **state)
+CORE_TEST(test_gpus_are_counted_for_each_job_that_has_them)
 {
-    struct fixture *f = *state;
     uint64_t two, wide, one;
 
     limited(f, (struct core_limits){.max_gpus = 3});
@@ -67,9 +65,8 @@ static void test_gpus_are_counted_for_each_job_that_has_them(void **state)
 }
 
 /* Also on GPUs that a job was not given; with its end that is over. */
-static void test_memory_elsewhere_is_charged(void **state)
+CORE_TEST(test_memory_elsewhere_is_charged)
 {
-    struct fixture *f = *state;
     uint64_t first, second;
 
     limited(f, (struct core_limits){.max_memory_bytes = 50 * GIB});
@@ -88,9 +85,8 @@ static void test_memory_elsewhere_is_charged(void **state)
     assert_true(core_find_job(f->core, second)->user->memory_bytes == 21 * (uint64_t)GIB);
 }
 
-static void test_memory_is_what_jobs_reservation_on_all_their_gpus(void **state)
+CORE_TEST(test_memory_is_what_jobs_reservation_on_all_their_gpus)
 {
-    struct fixture *f = *state;
     uint64_t first, second, unknown;
 
     limited(f, (struct core_limits){.max_memory_bytes = 50 * GIB});
@@ -115,9 +111,8 @@ static void test_memory_is_what_jobs_reservation_on_all_their_gpus(void **state)
 
 /* Even where the job was observed to use little: its user could exceed the limit as soon as it uses its request. A
  * guess of carma's counts with its later correction. */
-static void test_a_request_counts_in_whole_after_it_was_shrunk(void **state)
+CORE_TEST(test_a_request_counts_in_whole_after_it_was_shrunk)
 {
-    struct fixture *f = *state;
     struct record guessed = wants(1, 30 * GIB);
     uint64_t declared, second;
 
@@ -140,9 +135,8 @@ static void test_a_request_counts_in_whole_after_it_was_shrunk(void **state)
     assert_true(core_find_job(f->core, declared)->user->memory_bytes == 35 * (uint64_t)GIB);
 }
 
-static void test_what_one_job_may_never_have_is_refused(void **state)
+CORE_TEST(test_what_one_job_may_never_have_is_refused)
 {
-    struct fixture *f = *state;
     struct record record = wants(4, 8 * GIB);
     struct reason why;
     char text[REASON_TEXT];
@@ -162,9 +156,8 @@ static void test_what_one_job_may_never_have_is_refused(void **state)
 }
 
 /* With backfill another user's smaller job can take the GPU meant for the first of the queue: the reservation ends. */
-static void test_who_is_over_a_limit_keeps_no_gpus_for_himself(void **state)
+CORE_TEST(test_who_is_over_a_limit_keeps_no_gpus_for_himself)
 {
-    struct fixture *f = *state;
     struct core_config config = limited(f, (struct core_limits){.max_gpus = 4});
     uint64_t running, wide, small;
 
@@ -187,9 +180,8 @@ static void test_who_is_over_a_limit_keeps_no_gpus_for_himself(void **state)
 }
 
 /* A user that is given GPUs reserved for another may have reached its limit by that: the next job is looked at anew. */
-static void test_a_start_on_reserved_gpus_counts_for_who_comes_next(void **state)
+CORE_TEST(test_a_start_on_reserved_gpus_counts_for_who_comes_next)
 {
-    struct fixture *f = *state;
     struct core_config config = limited(f, (struct core_limits){.max_running = 2});
     uint64_t first, second, wide;
 
@@ -215,9 +207,8 @@ static void test_a_start_on_reserved_gpus_counts_for_who_comes_next(void **state
 }
 
 /* Beyond the budget a crashed job is retried all the same, alone, but not before others. */
-static void test_a_user_has_so_many_retries_within_an_hour(void **state)
+CORE_TEST(test_a_user_has_so_many_retries_within_an_hour)
 {
-    struct fixture *f = *state;
     uint64_t jobs[4];
 
     limited(f, (struct core_limits){.max_retries = 2});
@@ -242,19 +233,4 @@ static void test_a_user_has_so_many_retries_within_an_hour(void **state)
     assert_true(f->decisions.items[0].requeued.retry);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_who_has_as_many_jobs_as_allowed_is_passed_over),
-        CASE(test_gpus_are_counted_for_each_job_that_has_them),
-        CASE(test_memory_elsewhere_is_charged),
-        CASE(test_memory_is_what_jobs_reservation_on_all_their_gpus),
-        CASE(test_a_request_counts_in_whole_after_it_was_shrunk),
-        CASE(test_what_one_job_may_never_have_is_refused),
-        CASE(test_who_is_over_a_limit_keeps_no_gpus_for_himself),
-        CASE(test_a_start_on_reserved_gpus_counts_for_who_comes_next),
-        CASE(test_a_user_has_so_many_retries_within_an_hour),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

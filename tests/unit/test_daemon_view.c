@@ -1,12 +1,6 @@
 /* Data that jobs have in common is kept once, and each job still has all of its submission. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <cmocka.h>
+#include "unit.h"
 
-#include "base/memory.h"
 #include "daemon/daemon.h"
 #include "daemon/log.h"
 #include "daemon/view/view_store.h"
@@ -70,12 +64,11 @@ static void assert_is_whole(const struct job_view *view, const char *seed)
     job_spec_release(&expected);
 }
 
-static void test_a_sweep_shares_all_but_what_differs(void **state)
+TEST(test_a_sweep_shares_all_but_what_differs)
 {
     struct views views = {0};
     struct job_view *one = add_like(&views, 1, "1"), *two = add_like(&views, 2, "2");
 
-    (void)state;
     assert_ptr_equal(one->common, two->common);
     assert_ptr_equal(one->environment, two->environment);
     assert_ptr_equal(one->script, two->script);
@@ -96,12 +89,11 @@ static void test_a_sweep_shares_all_but_what_differs(void **state)
     assert_null(views.wants);
 }
 
-static void test_whatever_differs_is_not_shared(void **state)
+TEST(test_whatever_differs_is_not_shared)
 {
     struct views views = {0};
     struct job_view *first = add_like(&views, 1, "1");
 
-    (void)state;
     for (uint64_t i = 0; i < 8; i++) {
         struct job_spec spec, kept;
         struct job_view *view;
@@ -144,13 +136,12 @@ static void test_whatever_differs_is_not_shared(void **state)
 }
 
 /* The digest does not look at the estimator's warnings: these two have the same one. */
-static void test_one_digest_is_not_one_spec(void **state)
+TEST(test_one_digest_is_not_one_spec)
 {
     struct views views = {0};
     struct job_view *first = add_like(&views, 1, "1"), *second, *third;
     struct job_spec spec;
 
-    (void)state;
     make_spec(&spec, "1");
     second = add(&views, 2, &spec, "its summary is not whole");
     assert_int_equal(first->common->digest, second->common->digest);
@@ -166,7 +157,7 @@ static void test_one_digest_is_not_one_spec(void **state)
 
 /* A job's state that an earlier carma stored names the culprit of its last end only, and knows no limit but the
  * fence. */
-static void test_a_victim_of_an_earlier_carma(void **state)
+TEST(test_a_victim_of_an_earlier_carma)
 {
     struct views views = {0};
     struct job_view *view = add_like(&views, 1, "1");
@@ -174,7 +165,6 @@ static void test_a_victim_of_an_earlier_carma(void **state)
     struct error err;
     json_t *json;
 
-    (void)state;
     view->overuser = 7;
     view->victim_of = 8;
     view->fence_bytes = 5;
@@ -218,13 +208,12 @@ static struct job_view *add_submitted(struct views *views, uint64_t id, const ch
     return view;
 }
 
-static void test_what_is_wanted_is_shared_but_the_workload(void **state)
+TEST(test_what_is_wanted_is_shared_but_the_workload)
 {
     struct views views = {0};
     struct job_view *one = add_submitted(&views, 1, "one", 1), *two = add_submitted(&views, 2, "two", 1);
     struct job_view *wide = add_submitted(&views, 3, "two", 2);
 
-    (void)state;
     assert_ptr_equal(one->wants, two->wants);
     assert_ptr_not_equal(two->wants, wide->wants);
     assert_int_equal(wide->wants->gpus, 2);
@@ -241,13 +230,12 @@ static void test_what_is_wanted_is_shared_but_the_workload(void **state)
 
 #define MANY 1000
 
-static void test_many_texts_are_found_and_left(void **state)
+TEST(test_many_texts_are_found_and_left)
 {
     struct common_texts texts = {0};
     struct common_text *kept[MANY];
     char text[16];
 
-    (void)state;
     for (int i = 0; i < MANY; i++) {
         snprintf(text, sizeof text, "%d", i);
         kept[i] = common_texts_join_one(&texts, text);
@@ -264,16 +252,4 @@ static void test_many_texts_are_found_and_left(void **state)
     assert_null(texts.chains);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_sweep_shares_all_but_what_differs),
-        cmocka_unit_test(test_whatever_differs_is_not_shared),
-        cmocka_unit_test(test_one_digest_is_not_one_spec),
-        cmocka_unit_test(test_a_victim_of_an_earlier_carma),
-        cmocka_unit_test(test_what_is_wanted_is_shared_but_the_workload),
-        cmocka_unit_test(test_many_texts_are_found_and_left),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,16 +1,8 @@
 /* A recording changed to another training: its optimizer's allocations, when the cache is emptied, the images there;
  * and that the rest stays as it was. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
+#include "unit.h"
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "estimate/program/capture.h"
 
 /* Parameters of 4000, 800 (frozen), 800 and 40 bytes; recorded with Adam, which leaves `-20` for the second step. */
@@ -78,7 +70,7 @@ static struct sums sums_of(const struct program *program, uint8_t step)
     return sums;
 }
 
-static void each_optimizer_has_its_states(void **state)
+TEST(each_optimizer_has_its_states)
 {
     static const struct {
         enum optimizer optimizer;
@@ -118,7 +110,7 @@ static void each_optimizer_has_its_states(void **state)
 }
 
 /* Momentum's first buffers are copies of the gradients that have been decayed: both are there before them. */
-static void momentum_copies_what_has_decayed(void **state)
+TEST(momentum_copies_what_has_decayed)
 {
     struct capture capture;
     const struct program_event *event;
@@ -140,7 +132,7 @@ static void momentum_copies_what_has_decayed(void **state)
 }
 
 /* The recorded one stays as it was recorded; and a changed one can be changed again. */
-static void recorded_optimizer_stays(void **state)
+TEST(recorded_optimizer_stays)
 {
     struct capture capture;
     struct sums adam;
@@ -157,7 +149,7 @@ static void recorded_optimizer_stays(void **state)
     capture_release(&capture);
 }
 
-static void says_why_not(void **state)
+TEST(says_why_not)
 {
     static const char untrained[] = HEAD "events 2 1\nstep 1 forward\n@1 p4000 c0\nend\n";
     struct capture capture;
@@ -186,7 +178,7 @@ static size_t emptied(const struct program *program, size_t end)
     return count;
 }
 
-static void cache_is_emptied_at_each_new_kind(void **state)
+TEST(cache_is_emptied_at_each_new_kind)
 {
     static const char text[] = "carma-capture 1\ntorch 2.10.0\nmapping cuda\nmodel Net\nbatch 8 scales\n"
                                "optimizer adam\nprecision fp32\nparameters 40\nflops 7\nelements 77\n"
@@ -216,7 +208,7 @@ static void cache_is_emptied_at_each_new_kind(void **state)
 }
 
 /* Two batches of images more, and one of bytes, from before the first step to the end. */
-static void loader_brings_images_ahead(void **state)
+TEST(loader_brings_images_ahead)
 {
     const struct capture_changes changes = {.optimizer = OPTIMIZER_ADAM, .prefetch = true};
     static const int64_t bytes[] = {16000, 16000, 4000};
@@ -241,7 +233,7 @@ static void loader_brings_images_ahead(void **state)
 }
 
 /* As many steps as a file can have, with as many parameters as fit: it ends in time, and says so. */
-static void hostile_steps_end(void **state)
+TEST(hostile_steps_end)
 {
     struct capture capture;
     struct error err = {{0}};
@@ -264,7 +256,7 @@ static void hostile_steps_end(void **state)
     capture_release(&capture);
 }
 
-static void golden_takes_another(void **state)
+TEST(golden_takes_another)
 {
     struct capture capture;
     struct error err = {{0}};
@@ -280,18 +272,4 @@ static void golden_takes_another(void **state)
     capture_release(&capture);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_optimizer_has_its_states),
-        cmocka_unit_test(momentum_copies_what_has_decayed),
-        cmocka_unit_test(recorded_optimizer_stays),
-        cmocka_unit_test(says_why_not),
-        cmocka_unit_test(cache_is_emptied_at_each_new_kind),
-        cmocka_unit_test(loader_brings_images_ahead),
-        cmocka_unit_test(hostile_steps_end),
-        cmocka_unit_test(golden_takes_another),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

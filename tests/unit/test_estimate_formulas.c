@@ -1,15 +1,8 @@
 /* The estimators that are formulas, and the choice among all. */
-#include <errno.h>
+#include "unit.h"
+
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
-#include <cmocka.h>
-
-#include "base/memory.h"
 #include "base/units.h"
 #include "estimate/deepspeed.h"
 #include "estimate/estimate.h"
@@ -70,7 +63,7 @@ static void build_vgg16(struct layer_list *list)
 }
 
 /* `horus_mb` of real_models.csv for vgg16 on ImageNet. */
-static void horus_gives_what_was_published(void **state)
+TEST(horus_gives_what_was_published)
 {
     static const struct {
         int64_t batch_size;
@@ -78,7 +71,6 @@ static void horus_gives_what_was_published(void **state)
     } cases[] = {{32, 21525.8}, {64, 41700.0}, {128, 82120.0}};
     struct layer_list list;
 
-    (void)state;
     build_vgg16(&list);
     for (size_t i = 0; i < array_size(cases); i++) {
         struct estimate_question question = question_of(&list, cases[i].batch_size);
@@ -95,7 +87,7 @@ static void horus_gives_what_was_published(void **state)
 }
 
 /* `faketensor_mb` of the same. ReLUs are in place, the largest gradient is copied once. */
-static void faketensor_gives_what_was_published(void **state)
+TEST(faketensor_gives_what_was_published)
 {
     static const struct {
         int64_t batch_size;
@@ -103,7 +95,6 @@ static void faketensor_gives_what_was_published(void **state)
     } cases[] = {{32, 3121}, {64, 5379}, {128, 9894}};
     struct layer_list list;
 
-    (void)state;
     build_vgg16(&list);
     for (size_t i = 0; i < list.count; i++)
         list.items[i].in_place = list.items[i].kind == LAYER_ACTIVATION;
@@ -118,14 +109,13 @@ static void faketensor_gives_what_was_published(void **state)
     layer_list_release(&list);
 }
 
-static void containers_are_not_counted_twice(void **state)
+TEST(containers_are_not_counted_twice)
 {
     struct layer_list list;
     struct estimate before, after;
     struct estimate_question question;
     struct error err;
 
-    (void)state;
     build_vgg16(&list);
     question = question_of(&list, 32);
     assert_int_equal(estimate(&estimator_horus, &question, &before, &err), 0);
@@ -138,14 +128,13 @@ static void containers_are_not_counted_twice(void **state)
 
 /* Transformers' documentation prints DeepSpeed's own answer for bigscience/T0_3B on one GPU without offloading: 2783M
  * parameters, 65M in the largest layer, 46.91 GB (of 2^30). The ZeRO paper: 120 GB for 7.5G parameters. */
-static void deepspeed_gives_what_was_published(void **state)
+TEST(deepspeed_gives_what_was_published)
 {
     struct layer_list list;
     int64_t bytes[DEEPSPEED_STAGE_COUNT];
     struct estimate_question question;
     struct error err;
 
-    (void)state;
     layer_list_init(&list);
     add_layer(&list, LAYER_LINEAR, 1, 0, 0, 65000000);
     for (int i = 0; i < 100; i++)
@@ -164,14 +153,13 @@ static void deepspeed_gives_what_was_published(void **state)
 /* Two layers of 4 Mi weights with outputs of 16 MiB, so that every tensor has 16 MiB, and a segment of its own: most
  * are there in the second step's backward pass, two weights, two of their gradients, the input, two outputs and theirs.
  */
-static void dnnmem_replays_static_sizes(void **state)
+TEST(dnnmem_replays_static_sizes)
 {
     struct layer_list list;
     struct estimate_question question;
     struct estimate result;
     struct error err;
 
-    (void)state;
     layer_list_init(&list);
     list.input_rank = 1;
     list.input[0] = 1024;
@@ -195,7 +183,7 @@ static void dnnmem_replays_static_sizes(void **state)
 
 /* Blocks of 12 Mi weights over a tied embedding of 1 Mi: 25 Mi, and 8192 of normalisations. In MiB of 2048 tokens:
  * outputs of 2 * 4 and of 4 + 8 + 12 + 16 for each block, and 3 * 4 of logits. */
-static void llmem_adds_up_its_terms(void **state)
+TEST(llmem_adds_up_its_terms)
 {
     struct transformer transformer = {.kind = TRANSFORMER_DECODER,
                                       .head = HEAD_LANGUAGE,
@@ -213,7 +201,6 @@ static void llmem_adds_up_its_terms(void **state)
     struct estimate result;
     struct error err;
 
-    (void)state;
     method_default(&method);
     method.sequence = 1024;
     method.world = 1;
@@ -231,7 +218,7 @@ static void llmem_adds_up_its_terms(void **state)
 }
 
 /* A table that knows one GPU: another's context is the only difference. */
-static void schedtune_moves_with_the_context(void **state)
+TEST(schedtune_moves_with_the_context)
 {
     struct layer_list list;
     struct machine_profile other = *machine_profile_builtin(0);
@@ -239,7 +226,6 @@ static void schedtune_moves_with_the_context(void **state)
     struct estimate here, there;
     struct error err;
 
-    (void)state;
     layer_list_init(&list);
     list.input_rank = 1;
     list.input[0] = 1024;
@@ -261,14 +247,13 @@ static void schedtune_moves_with_the_context(void **state)
     assert_int_equal(estimate(&estimator_schedtune, &question, &there, &err), -ENOTSUP);
 }
 
-static void deepspeed_counts_parameters_alone(void **state)
+TEST(deepspeed_counts_parameters_alone)
 {
     struct layer_list list;
     struct estimate_question question;
     struct estimate result;
     struct error err;
 
-    (void)state;
     build_vgg16(&list);
     question = question_of(&list, 1000000);
     assert_int_equal(estimate(estimator_find("deepspeed"), &question, &result, &err), 0);
@@ -279,14 +264,13 @@ static void deepspeed_counts_parameters_alone(void **state)
     assert_int_equal(estimate(&estimator_horus, &question, &result, &err), -ENOTSUP);
 }
 
-static void absurd_models_are_refused(void **state)
+TEST(absurd_models_are_refused)
 {
     struct layer_list list;
     struct estimate_question question;
     struct estimate result;
     struct error err;
 
-    (void)state;
     layer_list_init(&list);
     add_layer(&list, LAYER_CONV, LAYER_MAX_DIMENSION, LAYER_MAX_DIMENSION, LAYER_MAX_DIMENSION, 0);
     question = question_of(&list, INT32_MAX);
@@ -295,13 +279,12 @@ static void absurd_models_are_refused(void **state)
     layer_list_release(&list);
 }
 
-static void a_declared_size_is_taken_at_its_word(void **state)
+TEST(a_declared_size_is_taken_at_its_word)
 {
     struct estimate_question question = question_of(NULL, 1);
     struct estimate result;
     struct error err;
 
-    (void)state;
     assert_int_equal(estimate(&estimator_declared, &question, &result, &err), -ENOTSUP);
     assert_int_equal(estimate(&estimator_auto, &question, &result, &err), -ENOTSUP);
     assert_non_null(strstr(err.text, "nothing to estimate from"));
@@ -320,14 +303,13 @@ static void a_declared_size_is_taken_at_its_word(void **state)
     assert_false(result.exceeds_gpu);
 }
 
-static void a_quantile_is_between_0_and_1(void **state)
+TEST(a_quantile_is_between_0_and_1)
 {
     static const int32_t wrong[] = {-1, 0, 1000, 1001};
     struct estimate_question question = question_of(NULL, 1);
     struct estimate result;
     struct error err;
 
-    (void)state;
     question.declared_bytes = GIB;
     for (size_t i = 0; i < array_size(wrong); i++) {
         question.quantile_permille = wrong[i];
@@ -345,14 +327,13 @@ static struct estimate ask(const struct estimator *estimator, const struct estim
     return result;
 }
 
-static void auto_prefers_what_was_measured_to_what_is_computed(void **state)
+TEST(auto_prefers_what_was_measured_to_what_is_computed)
 {
     static const int64_t peaks[] = {9 * GIB, 9 * GIB, 9 * GIB, 9 * GIB, 9 * GIB, 9 * GIB};
     int64_t many[100];
     struct estimate_question question;
     struct layer_list list;
 
-    (void)state;
     build_vgg16(&list);
     layers_complete(&list);
     question = question_of(&list, 32);
@@ -372,13 +353,12 @@ static void auto_prefers_what_was_measured_to_what_is_computed(void **state)
 }
 
 /* Half a permille for each that is missing of 800. */
-static void auto_adds_a_margin_where_little_is_understood(void **state)
+TEST(auto_adds_a_margin_where_little_is_understood)
 {
     struct estimate_question question;
     struct estimate bare, with;
     struct layer_list list;
 
-    (void)state;
     build_vgg16(&list);
     layers_complete(&list);
     question = question_of(&list, 32);
@@ -400,14 +380,13 @@ static void auto_adds_a_margin_where_little_is_understood(void **state)
     layer_list_release(&list);
 }
 
-static void the_machine_adds_its_own(void **state)
+TEST(the_machine_adds_its_own)
 {
     struct machine_profile profile = *machine_profile_builtin(0);
     struct estimate_question question;
     struct layer_list list;
     int64_t before, more;
 
-    (void)state;
     layer_list_init(&list);
     add_layer(&list, LAYER_LINEAR, 512, 0, 0, 512 * 512 + 512);
     add_layer(&list, LAYER_LINEAR, 512, 0, 0, 512 * 512 + 512);
@@ -427,13 +406,12 @@ static void the_machine_adds_its_own(void **state)
 }
 
 /* Parameters without shapes: the replay knows a part of the need only, and says so. */
-static void a_guess_gives_way_to_what_is_declared(void **state)
+TEST(a_guess_gives_way_to_what_is_declared)
 {
     struct estimate_question question;
     struct layer_list list;
     struct estimate guess;
 
-    (void)state;
     layer_list_init(&list);
     layer_list_add(&list, LAYER_LINEAR)->parameters = 1000000;
     list.shapeless = 1;
@@ -452,12 +430,11 @@ static void a_guess_gives_way_to_what_is_declared(void **state)
 }
 
 /* SM activity follows from the model, for every estimator; and without one it is unknown. */
-static void the_activity_is_the_models(void **state)
+TEST(the_activity_is_the_models)
 {
     struct estimate_question question;
     struct layer_list list;
 
-    (void)state;
     build_vgg16(&list);
     layers_complete(&list);
     question = question_of(&list, 32);
@@ -466,11 +443,10 @@ static void the_activity_is_the_models(void **state)
     layer_list_release(&list);
 }
 
-static void every_estimator_has_its_name(void **state)
+TEST(every_estimator_has_its_name)
 {
     size_t count = 0;
 
-    (void)state;
     for (const struct estimator *const *e = estimators; *e; e++, count++) {
         assert_ptr_equal(estimator_find((*e)->name), *e);
         assert_true(strlen((*e)->text) > 10);
@@ -481,27 +457,4 @@ static void every_estimator_has_its_name(void **state)
     assert_null(estimator_find(""));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(horus_gives_what_was_published),
-        cmocka_unit_test(faketensor_gives_what_was_published),
-        cmocka_unit_test(containers_are_not_counted_twice),
-        cmocka_unit_test(deepspeed_gives_what_was_published),
-        cmocka_unit_test(dnnmem_replays_static_sizes),
-        cmocka_unit_test(llmem_adds_up_its_terms),
-        cmocka_unit_test(schedtune_moves_with_the_context),
-        cmocka_unit_test(deepspeed_counts_parameters_alone),
-        cmocka_unit_test(absurd_models_are_refused),
-        cmocka_unit_test(a_declared_size_is_taken_at_its_word),
-        cmocka_unit_test(auto_prefers_what_was_measured_to_what_is_computed),
-        cmocka_unit_test(auto_adds_a_margin_where_little_is_understood),
-        cmocka_unit_test(a_guess_gives_way_to_what_is_declared),
-        cmocka_unit_test(the_machine_adds_its_own),
-        cmocka_unit_test(the_activity_is_the_models),
-        cmocka_unit_test(a_quantile_is_between_0_and_1),
-        cmocka_unit_test(every_estimator_has_its_name),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,11 +1,5 @@
 /* From a layer list to a program: each layer's saved tensors, and when they come and go. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <errno.h>
+#include "unit.h"
 
 #include "estimate_fixture.h"
 
@@ -67,7 +61,7 @@ static void layer_saves(enum layer_kind kind, enum activation activation, bool i
     model_release(&model);
 }
 
-static void layers_save_what_their_derivatives_need(void **state)
+TEST(layers_save_what_their_derivatives_need)
 {
     layer_saves(LAYER_IDENTITY, ACTIVATION_NONE, false, 0, 0);
     layer_saves(LAYER_RESHAPE, ACTIVATION_NONE, false, 0, 0);
@@ -93,7 +87,7 @@ static void layers_save_what_their_derivatives_need(void **state)
     layer_saves(LAYER_UNKNOWN, ACTIVATION_NONE, false, 0, 0);
 }
 
-static void in_place_takes_nothing(void **state)
+TEST(in_place_takes_nothing)
 {
     struct model model;
 
@@ -110,7 +104,7 @@ static void in_place_takes_nothing(void **state)
 
 /* A shortcut over a linear layer: an addition hands its gradient to both, and where they meet it is summed up in place.
  */
-static void addition_passes_its_gradient_on(void **state)
+TEST(addition_passes_its_gradient_on)
 {
     struct model model;
 
@@ -130,7 +124,7 @@ static void addition_passes_its_gradient_on(void **state)
 }
 
 /* Both branches' gradients are needed when they meet: a third tensor. */
-static void meeting_gradients_that_are_shared_take_a_new_tensor(void **state)
+TEST(meeting_gradients_that_are_shared_take_a_new_tensor)
 {
     struct model model;
 
@@ -142,7 +136,7 @@ static void meeting_gradients_that_are_shared_take_a_new_tensor(void **state)
     model_release(&model);
 }
 
-static void parameters_and_buffers_come_first(void **state)
+TEST(parameters_and_buffers_come_first)
 {
     struct model model;
 
@@ -157,7 +151,7 @@ static void parameters_and_buffers_come_first(void **state)
     model_release(&model);
 }
 
-static void frozen_layers_have_neither_gradients_nor_state(void **state)
+TEST(frozen_layers_have_neither_gradients_nor_state)
 {
     struct model model;
 
@@ -177,7 +171,7 @@ static void frozen_layers_have_neither_gradients_nor_state(void **state)
     model_release(&model);
 }
 
-static void optimizers_keep_what_they_keep(void **state)
+TEST(optimizers_keep_what_they_keep)
 {
     static const struct {
         enum optimizer optimizer;
@@ -206,7 +200,7 @@ static void optimizers_keep_what_they_keep(void **state)
     }
 }
 
-static void adafactor_factors_convolutions_by_their_kernels(void **state)
+TEST(adafactor_factors_convolutions_by_their_kernels)
 {
     struct model model;
     struct layer *layer;
@@ -230,7 +224,7 @@ static void adafactor_factors_convolutions_by_their_kernels(void **state)
     model_release(&model);
 }
 
-static void steps_are_those_of_an_epoch(void **state)
+TEST(steps_are_those_of_an_epoch)
 {
     static const struct {
         int64_t samples;
@@ -254,7 +248,7 @@ static void steps_are_those_of_an_epoch(void **state)
 }
 
 /* An input goes before the next comes, then the gradients; an output after the next forward pass. */
-static void what_is_kept_between_steps(void **state)
+TEST(what_is_kept_between_steps)
 {
     struct model model;
     const struct program *program = &model.program;
@@ -288,7 +282,7 @@ static void what_is_kept_between_steps(void **state)
     model_release(&model);
 }
 
-static void summary_runs_before_the_training(void **state)
+TEST(summary_runs_before_the_training)
 {
     struct model model;
 
@@ -309,7 +303,7 @@ static void summary_runs_before_the_training(void **state)
 }
 
 /* Autograd's thread has a handle of its own; a product with a bias takes and gives back another workspace. */
-static void cublas_takes_a_workspace_in_each_thread(void **state)
+TEST(cublas_takes_a_workspace_in_each_thread)
 {
     struct model model;
 
@@ -329,7 +323,7 @@ static void cublas_takes_a_workspace_in_each_thread(void **state)
 }
 
 /* Autocast: halves of inputs, weights and results of a product; norms, softmax and loss in full; gradients in full. */
-static void amp_halves_matrix_products(void **state)
+TEST(amp_halves_matrix_products)
 {
     struct model model;
 
@@ -355,7 +349,7 @@ static void amp_halves_matrix_products(void **state)
 }
 
 /* A sum of half and full precision is in full; the half's gradient is converted. */
-static void amp_converts_where_widths_meet(void **state)
+TEST(amp_converts_where_widths_meet)
 {
     struct model model;
 
@@ -370,7 +364,7 @@ static void amp_converts_where_widths_meet(void **state)
 }
 
 /* Every tensor is freed, and once, except parameters, buffers, state, gradients and those that the last step holds. */
-static void nothing_leaks(void **state)
+TEST(nothing_leaks)
 {
     for (int precision = 0; precision < PRECISION_BF16; precision++) {
         for (int kind = 1; kind < LAYER_KIND_COUNT; kind++) {
@@ -406,7 +400,7 @@ static void nothing_leaks(void **state)
 }
 
 /* Backward of many tokens needs room to sort them and to sum up. */
-static void embedding_sorts_many_tokens(void **state)
+TEST(embedding_sorts_many_tokens)
 {
     const int64_t words = 500, width = 40, length = 80;
 
@@ -427,7 +421,7 @@ static void embedding_sorts_many_tokens(void **state)
 }
 
 /* A concatenation gives parts of its gradient: a convolution copies one, and it cannot be added to in place. */
-static void concatenation_gives_parts_of_its_gradient(void **state)
+TEST(concatenation_gives_parts_of_its_gradient)
 {
     struct model model;
 
@@ -448,7 +442,7 @@ static void concatenation_gives_parts_of_its_gradient(void **state)
 }
 
 /* scaled_dot_product_attention of three tensors, and of one that holds all three. */
-static void attention_keeps_no_scores(void **state)
+TEST(attention_keeps_no_scores)
 {
     const int64_t length = 50, width = 64, batch = 3, heads = 4, part = 4 * batch * length * width;
     const int64_t log_sums = 4 * batch * heads * 64; /* rows in multiples of 32 */
@@ -481,7 +475,7 @@ static void attention_keeps_no_scores(void **state)
 }
 
 /* A container that stands before its children holds its input while they run. */
-static void containers_hold_their_input(void **state)
+TEST(containers_hold_their_input)
 {
     struct model model;
     const struct program *program = &model.program;
@@ -511,7 +505,7 @@ static void containers_hold_their_input(void **state)
     }
 }
 
-static void figures_of_the_model(void **state)
+TEST(figures_of_the_model)
 {
     struct model model;
     struct layer *layer;
@@ -544,7 +538,7 @@ static void figures_of_the_model(void **state)
     model_release(&model);
 }
 
-static void impossible_lists_are_refused_or_survived(void **state)
+TEST(impossible_lists_are_refused_or_survived)
 {
     struct model model;
     struct error err;
@@ -577,31 +571,4 @@ static void impossible_lists_are_refused_or_survived(void **state)
     model_release(&model);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layers_save_what_their_derivatives_need),
-        cmocka_unit_test(in_place_takes_nothing),
-        cmocka_unit_test(addition_passes_its_gradient_on),
-        cmocka_unit_test(meeting_gradients_that_are_shared_take_a_new_tensor),
-        cmocka_unit_test(parameters_and_buffers_come_first),
-        cmocka_unit_test(frozen_layers_have_neither_gradients_nor_state),
-        cmocka_unit_test(optimizers_keep_what_they_keep),
-        cmocka_unit_test(adafactor_factors_convolutions_by_their_kernels),
-        cmocka_unit_test(steps_are_those_of_an_epoch),
-        cmocka_unit_test(what_is_kept_between_steps),
-        cmocka_unit_test(summary_runs_before_the_training),
-        cmocka_unit_test(cublas_takes_a_workspace_in_each_thread),
-        cmocka_unit_test(amp_halves_matrix_products),
-        cmocka_unit_test(amp_converts_where_widths_meet),
-        cmocka_unit_test(nothing_leaks),
-        cmocka_unit_test(embedding_sorts_many_tokens),
-        cmocka_unit_test(concatenation_gives_parts_of_its_gradient),
-        cmocka_unit_test(attention_keeps_no_scores),
-        cmocka_unit_test(containers_hold_their_input),
-        cmocka_unit_test(figures_of_the_model),
-        cmocka_unit_test(impossible_lists_are_refused_or_survived),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -2,7 +2,7 @@
 #include "base/strbuf.h"
 #include "summary_fixture.h"
 
-static void test_warns_of_each_unknown_type_once(void **state)
+TEST(test_warns_of_each_unknown_type_once)
 {
     struct strbuf text = {0};
     struct summary summary;
@@ -22,7 +22,7 @@ static void test_warns_of_each_unknown_type_once(void **state)
     strbuf_release(&text);
 }
 
-static void test_long_names_keep_their_end(void **state)
+TEST(test_long_names_keep_their_end)
 {
     struct strbuf text = {0};
     struct summary summary;
@@ -53,7 +53,7 @@ static const char uncalled[] = "================================================
                                "Params size (MB): 0.00\nEstimated Total Size (MB): 0.00\n";
 
 /* A module that was not called with the rest has no output: only its parameters are there. */
-static void test_uncalled_modules(void **state)
+TEST(test_uncalled_modules)
 {
     char *text =
              replaced("torchinfo-1.8.0-plain.txt", "[4, 10]                   330", "--                        330"),
@@ -82,7 +82,7 @@ static void test_uncalled_modules(void **state)
 }
 
 /* torch's attention where its parameters are not shown has those of four projections; once, if it is called twice. */
-static void test_attention_without_parameters(void **state)
+TEST(test_attention_without_parameters)
 {
     char *text =
         replaced("torchinfo-1.6.6-attentive.txt", "├─Sequential (mlp)",
@@ -101,7 +101,7 @@ static void test_attention_without_parameters(void **state)
 }
 
 /* Of 4 samples: behind the steps of a series, times 16 windows, not there at all, alone. */
-static void test_where_the_batch_is(void **state)
+TEST(test_where_the_batch_is)
 {
     static const struct {
         const char *shape;
@@ -138,7 +138,7 @@ static void test_where_the_batch_is(void **state)
     }
 }
 
-static void test_small_trees(void **state)
+TEST(test_small_trees)
 {
     static const char one[] = "Linear(in_features=3, out_features=4, bias=True)\n",
                       bare[] = "Model(\n  (prompts): ParameterList(\n"
@@ -166,7 +166,7 @@ static void test_small_trees(void **state)
 }
 
 /* Modules used twice below the depth shown: the rows say more than the total. */
-static void test_more_rows_than_total(void **state)
+TEST(test_more_rows_than_total)
 {
     char *text =
         replaced("torchinfo-1.8.0-depth.txt", "13,290\nTrainable params: 13,290", "13,000\nTrainable params: 13,000");
@@ -182,7 +182,7 @@ static void test_more_rows_than_total(void **state)
     free(text);
 }
 
-static void test_no_rows(void **state)
+TEST(test_no_rows)
 {
     static const char text[] =
         "----------------\n Layer (type) Output Shape Param #\n================\n================\n"
@@ -194,7 +194,7 @@ static void test_no_rows(void **state)
 }
 
 /* Freezing from the first layer on is found by the count; anything else is told. */
-static void test_frozen_by_the_totals(void **state)
+TEST(test_frozen_by_the_totals)
 {
     char *text = replaced("torchsummary-perceptron.txt", "Trainable params: 4,643\nNon-trainable params: 0",
                           "Trainable params: 1,427\nNon-trainable params: 3,216");
@@ -217,7 +217,7 @@ static void test_frozen_by_the_totals(void **state)
 }
 
 /* The input's shape where only its size in MB is printed. */
-static void test_input_by_its_size(void **state)
+TEST(test_input_by_its_size)
 {
     static const struct {
         const char *name;
@@ -242,20 +242,4 @@ static void test_input_by_its_size(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_warns_of_each_unknown_type_once),
-        cmocka_unit_test(test_long_names_keep_their_end),
-        cmocka_unit_test(test_uncalled_modules),
-        cmocka_unit_test(test_attention_without_parameters),
-        cmocka_unit_test(test_where_the_batch_is),
-        cmocka_unit_test(test_small_trees),
-        cmocka_unit_test(test_more_rows_than_total),
-        cmocka_unit_test(test_no_rows),
-        cmocka_unit_test(test_frozen_by_the_totals),
-        cmocka_unit_test(test_input_by_its_size),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,9 +1,5 @@
 /* Programs, their replay and the rules for workspaces. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "estimate_fixture.h"
 
@@ -19,7 +15,7 @@ static void give(struct program *program, uint32_t tensor)
     program_free(program, tensor, (struct program_event){0});
 }
 
-static void labels_have_one_number_each(void **state)
+TEST(labels_have_one_number_each)
 {
     struct program program;
     char text[16];
@@ -38,7 +34,7 @@ static void labels_have_one_number_each(void **state)
     program_release(&program);
 }
 
-static void peak_names_what_was_there_when_most_was_allocated(void **state)
+TEST(peak_names_what_was_there_when_most_was_allocated)
 {
     struct program program;
     struct replay_result result;
@@ -70,7 +66,7 @@ static void peak_names_what_was_there_when_most_was_allocated(void **state)
     program_release(&program);
 }
 
-static void full_gpu_gives_cached_segments_back(void **state)
+TEST(full_gpu_gives_cached_segments_back)
 {
     struct program program;
     struct replay_result result;
@@ -109,7 +105,7 @@ static struct program_conv conv_of(int64_t batch, int64_t in, int64_t out, int32
 }
 
 /* Free segments go back, those with a block in use stay; the peak is the reserve before that. */
-static void emptied_cache_gives_free_segments_back(void **state)
+TEST(emptied_cache_gives_free_segments_back)
 {
     for (int empties = 0; empties < 2; empties++) {
         struct program program;
@@ -134,7 +130,7 @@ static void emptied_cache_gives_free_segments_back(void **state)
     }
 }
 
-static void winograd_follows_its_formula(void **state)
+TEST(winograd_follows_its_formula)
 {
     struct program_conv conv = conv_of(8, 3, 10, 15);
 
@@ -153,7 +149,7 @@ static void winograd_follows_its_formula(void **state)
     assert_int_equal(conv_workspace_bytes(&conv, WORKSPACE_COPY), 0);
 }
 
-static void workspace_comes_and_goes(void **state)
+TEST(workspace_comes_and_goes)
 {
     struct program program;
     struct program_conv conv = conv_of(16, 64, 64, 32);
@@ -177,7 +173,7 @@ static void workspace_comes_and_goes(void **state)
 }
 
 /* Possible contents of another program's capture. */
-static void nonsense_is_left_out(void **state)
+TEST(nonsense_is_left_out)
 {
     struct program program;
     struct program_conv conv = conv_of(INT64_MAX, INT64_MAX, INT64_MAX, INT32_MAX);
@@ -210,7 +206,7 @@ static void nonsense_is_left_out(void **state)
     program_release(&program);
 }
 
-static void largest_tensor_takes_no_small_block(void **state)
+TEST(largest_tensor_takes_no_small_block)
 {
     struct program program;
     struct replay_result result;
@@ -225,7 +221,7 @@ static void largest_tensor_takes_no_small_block(void **state)
     program_release(&program);
 }
 
-static void empty_program_needs_nothing(void **state)
+TEST(empty_program_needs_nothing)
 {
     struct program program;
     struct replay_result result;
@@ -239,19 +235,4 @@ static void empty_program_needs_nothing(void **state)
     program_release(&program);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(labels_have_one_number_each),
-        cmocka_unit_test(peak_names_what_was_there_when_most_was_allocated),
-        cmocka_unit_test(full_gpu_gives_cached_segments_back),
-        cmocka_unit_test(emptied_cache_gives_free_segments_back),
-        cmocka_unit_test(winograd_follows_its_formula),
-        cmocka_unit_test(workspace_comes_and_goes),
-        cmocka_unit_test(nonsense_is_left_out),
-        cmocka_unit_test(largest_tensor_takes_no_small_block),
-        cmocka_unit_test(empty_program_needs_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

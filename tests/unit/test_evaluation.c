@@ -1,19 +1,10 @@
 /* Data sets become questions that agree with the files; hostile files are refused by line; the figures of estimates.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <math.h>
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "base/units.h"
 #include "evaluation/evaluate.h"
 
@@ -55,7 +46,7 @@ static const struct layer *first_of(const struct layer_list *list, enum layer_ki
     return NULL;
 }
 
-static void test_mlp(void **state)
+TEST(test_mlp)
 {
     struct dataset dataset;
     const struct dataset_row *row;
@@ -90,7 +81,7 @@ static void test_mlp(void **state)
     dataset_release(&dataset);
 }
 
-static void test_cnn(void **state)
+TEST(test_cnn)
 {
     struct dataset dataset;
     const struct dataset_row *row;
@@ -130,7 +121,7 @@ static void test_cnn(void **state)
     dataset_release(&dataset);
 }
 
-static void test_transformer(void **state)
+TEST(test_transformer)
 {
     struct dataset dataset;
     const struct dataset_row *row;
@@ -153,7 +144,7 @@ static void test_transformer(void **state)
     dataset_release(&dataset);
 }
 
-static void test_real(void **state)
+TEST(test_real)
 {
     struct dataset dataset;
     const struct dataset_row *row;
@@ -187,7 +178,7 @@ static void test_real(void **state)
 }
 
 /* The published sizes: 110 million (bert-base-cased with its head 108.3), 1558, 117 million parameters. */
-static void test_published_sizes(void **state)
+TEST(test_published_sizes)
 {
     static const struct {
         const char *row;
@@ -217,7 +208,7 @@ static void test_published_sizes(void **state)
     unlink(path);
 }
 
-static void test_timm(void **state)
+TEST(test_timm)
 {
     struct dataset dataset;
 
@@ -237,7 +228,7 @@ static void test_timm(void **state)
 }
 
 /* Less than a context and the tensors that fake tensors counted: out of memory, or broken off and left out. */
-static void test_timm_ends(void **state)
+TEST(test_timm_ends)
 {
     const char *text = "model,batch_size,max_gpu_memory_mib,ft_last_mb\n"
                        "a,8,2429,1000\nb,8,2428,1000\nc,8,40399,38971\nd,8,40399,38972\ne,8,2000,\n";
@@ -265,7 +256,7 @@ static void test_timm_ends(void **state)
 }
 
 /* FNV-1a of the row's bytes, with neither line end. */
-static void test_keys(void **state)
+TEST(test_keys)
 {
     const char *text = "model,batch_size,max_gpu_memory_mib\nab,1,2\r\nab,1,2\ncd,1,2";
     char path[] = "/tmp/carma-test-XXXXXX";
@@ -289,7 +280,7 @@ static void test_keys(void **state)
 }
 
 /* Each is the file of its kind with one row changed: the error names line and both figures. */
-static void test_contradictions(void **state)
+TEST(test_contradictions)
 {
     static const struct {
         const char *kind, *from, *to, *line, *says;
@@ -347,7 +338,7 @@ static void test_contradictions(void **state)
     unlink(path);
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
     static const char *const which[] = {
         "mlp",
@@ -373,7 +364,7 @@ static void test_refusals(void **state)
 }
 
 /* A byte changed, a piece left out or doubled: read or refused, never anything else (the sanitizers watch). */
-static void test_damage(void **state)
+TEST(test_damage)
 {
     static const char *const kinds[] = {"mlp", "cnn", "transformer", "timm"};
     char path[] = "/tmp/carma-test-XXXXXX";
@@ -411,7 +402,7 @@ static void test_damage(void **state)
     unlink(path);
 }
 
-static void test_metrics(void **state)
+TEST(test_metrics)
 {
     /* Bins of 10 MiB below 35 MiB: 0, 1, 2, 3, and out of memory. */
     const struct metrics_row rows[] = {
@@ -472,7 +463,7 @@ static void count_progress(size_t done, size_t rows, void *context)
     *(size_t *)context += done == rows ? 100 : 1;
 }
 
-static void test_evaluate(void **state)
+TEST(test_evaluate)
 {
     static const struct estimator never = {"never", "a fake", refuse};
     size_t calls = 0;
@@ -507,7 +498,7 @@ static void test_evaluate(void **state)
 
 /* The published files, where they lie beside the repository: every row agrees with its own list of layers. Rows are
  * added to them over time. */
-static void test_published_files(void **state)
+TEST(test_published_files)
 {
     static const struct {
         const char *which;
@@ -542,7 +533,7 @@ static void test_published_files(void **state)
 }
 
 /* Rows that the tables in data/models have seen: told, or asked of the fold's models. */
-static void test_seen_rows(void **state)
+TEST(test_seen_rows)
 {
     char path[] = "/tmp/carma-test-XXXXXX";
     struct evaluation_options options = {.quantile_permille = 900, .bin_bytes = METRICS_BIN_GB_BYTES};
@@ -589,24 +580,4 @@ static void test_seen_rows(void **state)
     dataset_release(&dataset);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mlp),
-        cmocka_unit_test(test_cnn),
-        cmocka_unit_test(test_transformer),
-        cmocka_unit_test(test_real),
-        cmocka_unit_test(test_published_sizes),
-        cmocka_unit_test(test_timm),
-        cmocka_unit_test(test_timm_ends),
-        cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_contradictions),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_metrics),
-        cmocka_unit_test(test_evaluate),
-        cmocka_unit_test(test_published_files),
-        cmocka_unit_test(test_seen_rows),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

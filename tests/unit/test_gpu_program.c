@@ -1,23 +1,12 @@
 /* carma-monitor as the program that it is. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 
-#include <cmocka.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
 #include "gpu/frame.h"
@@ -119,7 +108,7 @@ static void await_source(const struct run *run, struct gpu_frame_decoder *decode
     fail_msg("the source of SM activity is %u, not %u", reading.gpus[gpu].metrics[GPU_SM_ACTIVITY].source, source);
 }
 
-static void test_frames_decode_and_the_end_of_the_reader_ends_it(void **state)
+TEST(test_frames_decode_and_the_end_of_the_reader_ends_it)
 {
     const char *args[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "20", NULL};
     struct run run = start("noisy", args); /* a driver's prints must not get between the frames */
@@ -144,7 +133,7 @@ static void test_frames_decode_and_the_end_of_the_reader_ends_it(void **state)
 }
 
 /* Without a next frame to write it still sees that nobody reads. */
-static void test_the_end_of_the_reader_wakes_it(void **state)
+TEST(test_the_end_of_the_reader_wakes_it)
 {
     const char *args[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "3600000", NULL};
     struct run run = start("", args);
@@ -156,7 +145,7 @@ static void test_the_end_of_the_reader_wakes_it(void **state)
     assert_int_equal(finish(&run), 0);
 }
 
-static void test_the_end_of_the_parent_ends_it(void **state)
+TEST(test_the_end_of_the_parent_ends_it)
 {
     const char *args[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "20", NULL};
     int out[2], status;
@@ -198,7 +187,7 @@ static void test_the_end_of_the_parent_ends_it(void **state)
     fail_msg("carma-monitor outlived its parent");
 }
 
-static void test_once_and_text(void **state)
+TEST(test_once_and_text)
 {
     const char *once[] = {"carma-monitor", "--library", FAKE_NEW, "--once", NULL};
     const char *text[] = {"carma-monitor", "--library", FAKE_NEW, "--once", "--text", NULL};
@@ -257,7 +246,7 @@ static void expect_source(const char *only, const char *words, uint32_t source)
     assert_int_equal(finish(&run), 0);
 }
 
-static void test_one_source_alone(void **state)
+TEST(test_one_source_alone)
 {
     expect_source("gpm", "busy=80", GPU_SOURCE_GPM);
     expect_source("gpm", "busy=80,no-gpm", GPU_SOURCE_UTILIZATION);
@@ -266,7 +255,7 @@ static void test_one_source_alone(void **state)
 }
 
 /* Without GPM the metrics are DCGM's; without DCGM utilisation stands in for one of them, and it is said. */
-static void test_dcgm_measures_what_nvml_cannot(void **state)
+TEST(test_dcgm_measures_what_nvml_cannot)
 {
     const char *args[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "60", "--dcgm", FAKE_DCGM, NULL};
     const char *none[] = {"carma-monitor", "--library",      FAKE_NEW, "--period-ms", "60",
@@ -306,7 +295,7 @@ static void test_dcgm_measures_what_nvml_cannot(void **state)
 }
 
 /* Nothing is sent of a node with a missing driver; the supervisor starts the program anew. */
-static void test_a_driver_that_is_gone_ends_it(void **state)
+TEST(test_a_driver_that_is_gone_ends_it)
 {
     const char *args[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "20", NULL};
     struct run run = start("gone-later=18", args);
@@ -332,7 +321,7 @@ static void complains(const char *const args[], int status, const char *why)
     assert_true(length > 0 && strchr(text, '\n') == text + length - 1); /* one line */
 }
 
-static void test_complaints(void **state)
+TEST(test_complaints)
 {
     complains((const char *[]){"carma-monitor", "--library", "/nonexistent/nvml.so", NULL}, 1, "/nonexistent/nvml.so");
     complains((const char *[]){"carma-monitor", "--library", FAKE_EMPTY, NULL}, 1, "lacks NVML's basic functions");
@@ -345,7 +334,7 @@ static void test_complaints(void **state)
 }
 
 /* The period is node time: ten seconds of it take far less on the wall, and no period is cut short. */
-static void test_the_period_is_node_time(void **state)
+TEST(test_the_period_is_node_time)
 {
     const char *args[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "1000", NULL};
     struct gpu_frame_decoder decoder = {0};
@@ -369,19 +358,7 @@ static void test_the_period_is_node_time(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_frames_decode_and_the_end_of_the_reader_ends_it),
-        cmocka_unit_test(test_the_end_of_the_reader_wakes_it),
-        cmocka_unit_test(test_the_end_of_the_parent_ends_it),
-        cmocka_unit_test(test_once_and_text),
-        cmocka_unit_test(test_dcgm_measures_what_nvml_cannot),
-        cmocka_unit_test(test_one_source_alone),
-        cmocka_unit_test(test_a_driver_that_is_gone_ends_it),
-        cmocka_unit_test(test_complaints),
-        cmocka_unit_test(test_the_period_is_node_time),
-    };
-
     unsetenv("CARMA_TIME_SCALE");
     unsetenv(GPU_NVML_LIBRARY_ENV);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run("tests", NULL, NULL);
 }

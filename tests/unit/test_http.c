@@ -1,17 +1,11 @@
 /* The HTTP server as raw sockets see it: pieces, sizes, many at once, slow, rude and gone clients, and its own end. */
-#include <errno.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <cmocka.h>
 
 #include "base/strbuf.h"
 #include "base/units.h"
@@ -85,7 +79,7 @@ static void expect_refusal(int fd, const char *status_line)
 
 #define GET_ECHO "GET /echo HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
-static void test_pieces(void **state)
+TEST_BETWEEN(test_pieces, setup, teardown)
 {
     static const char request[] =
         "POST /echo?state=all HTTP/1.1\r\nHost: localhost\r\nContent-Length: 13\r\n\r\n{\"a\": \"b\xc3\xa9\"} ";
@@ -115,7 +109,7 @@ static void test_pieces(void **state)
 }
 
 /* Two requests in one write, and one that is answered later, on one connection. */
-static void test_keep_alive_and_later(void **state)
+TEST_BETWEEN(test_keep_alive_and_later, setup, teardown)
 {
     int fd = connect_raw();
 
@@ -128,7 +122,7 @@ static void test_keep_alive_and_later(void **state)
     expect_closed(fd);
 }
 
-static void test_errors(void **state)
+TEST_BETWEEN(test_errors, setup, teardown)
 {
     int fd = connect_raw();
 
@@ -153,7 +147,7 @@ static void test_errors(void **state)
     assert_int_equal(fixture.handled, 2);
 }
 
-static void test_sizes(void **state)
+TEST_BETWEEN(test_sizes, setup, teardown)
 {
     struct strbuf request = {0};
     char *body = xmalloc(BODY_LIMIT + 1);
@@ -183,7 +177,7 @@ static void test_sizes(void **state)
 }
 
 /* The bodies that one uid has under way are bounded together; one that is given up counts no more. */
-static void test_bodies_of_one_uid(void **state)
+TEST_BETWEEN(test_bodies_of_one_uid, setup, teardown)
 {
     static const char request[] = "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n"
                                   "Expect: 100-continue\r\n\r\n";
@@ -205,7 +199,7 @@ static void test_bodies_of_one_uid(void **state)
     close(connect_until_ok("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\nx"));
 }
 
-static void test_many_at_once(void **state)
+TEST_BETWEEN(test_many_at_once, setup, teardown)
 {
     int fds[MANY];
 
@@ -220,7 +214,7 @@ static void test_many_at_once(void **state)
     assert_int_equal(fixture.handled, MANY);
 }
 
-static void test_caps(void **state)
+TEST_BETWEEN(test_caps, setup, teardown)
 {
     int fds[3], fd;
 
@@ -251,7 +245,7 @@ static void test_caps(void **state)
 
 /* A fast caller is served once nobody else waits. All of a few are, and of many at once those that cannot be parked are
  * closed. One comes at a time here that holds up the server. */
-static void test_too_fast(void **state)
+TEST_BETWEEN(test_too_fast, setup, teardown)
 {
     enum { CALLERS = HTTP_MAX_PARKED_PER_UID + 10 };
     int gate, fds[CALLERS], answered = 0;
@@ -294,7 +288,7 @@ static void connect_slow(int *silent, int *half, int *unread)
 }
 
 /* Others do not notice them (their time-out is longer than our patience) ... */
-static void test_slow_clients(void **state)
+TEST_BETWEEN(test_slow_clients, setup, teardown)
 {
     int silent, half, unread, fd;
 
@@ -314,7 +308,7 @@ static void test_slow_clients(void **state)
 }
 
 /* ... and they are let go. */
-static void test_idle_clients(void **state)
+TEST_BETWEEN(test_idle_clients, setup, teardown)
 {
     struct strbuf answer = {0};
     int silent, half, unread;
@@ -333,7 +327,7 @@ static void test_idle_clients(void **state)
     strbuf_release(&answer);
 }
 
-static void test_client_gone(void **state)
+TEST_BETWEEN(test_client_gone, setup, teardown)
 {
     int fd;
 
@@ -351,7 +345,7 @@ static void test_client_gone(void **state)
     close(fd);
 }
 
-static void test_stop_with_pending(void **state)
+TEST_BETWEEN(test_stop_with_pending, setup, teardown)
 {
     int waiting = connect_raw(), idle = connect_raw(), gone = connect_raw();
 
@@ -382,7 +376,7 @@ static void assert_cannot_listen(const char *path, int code, const char *says)
         fail_msg("\"%s\" does not say \"%s\"", err.text, says);
 }
 
-static void test_socket_file(void **state)
+TEST_BETWEEN(test_socket_file, setup, teardown)
 {
     struct stat st;
     char path[256];
@@ -420,7 +414,7 @@ static void test_socket_file(void **state)
 }
 
 /* Another server has taken the place of a removed file: stopping must not take it away. */
-static void test_stop_leaves_others_file(void **state)
+TEST_BETWEEN(test_stop_leaves_others_file, setup, teardown)
 {
     FILE *file;
 
@@ -433,7 +427,7 @@ static void test_stop_leaves_others_file(void **state)
 }
 
 /* No descriptors left: the server pauses, neither spinning nor dying, and goes on when there are some. */
-static void test_out_of_descriptors(void **state)
+TEST_BETWEEN(test_out_of_descriptors, setup, teardown)
 {
     struct rlimit before, now;
     struct timespec start, end;
@@ -463,27 +457,4 @@ static void test_out_of_descriptors(void **state)
     close(fd);
 }
 
-#define http_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        http_test(test_pieces),
-        http_test(test_keep_alive_and_later),
-        http_test(test_errors),
-        http_test(test_sizes),
-        http_test(test_bodies_of_one_uid),
-        http_test(test_many_at_once),
-        http_test(test_caps),
-        http_test(test_too_fast),
-        http_test(test_slow_clients),
-        http_test(test_idle_clients),
-        http_test(test_client_gone),
-        http_test(test_stop_with_pending),
-        http_test(test_socket_file),
-        http_test(test_stop_leaves_others_file),
-        http_test(test_out_of_descriptors),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -79,7 +79,7 @@ static int connect_to_path(const char *path)
 
 /* A request that was sent before there was a server is answered, and its sender is known. The file outlives the server,
  * as does a request that comes when it has gone. */
-static void an_inherited_socket_is_served_and_left(void **state)
+TEST_BETWEEN(an_inherited_socket_is_served_and_left, setup, teardown)
 {
     char who[64];
     struct strbuf answer = {0};
@@ -107,7 +107,7 @@ static void an_inherited_socket_is_served_and_left(void **state)
 }
 
 /* The usual case: the socket unit and the setting name the same path. */
-static void the_named_path_may_be_inherited(void **state)
+TEST_BETWEEN(the_named_path_may_be_inherited, setup, teardown)
 {
     int listening = listening_unix(fixture.path, 0600);
 
@@ -119,7 +119,7 @@ static void the_named_path_may_be_inherited(void **state)
 }
 
 /* TCP by inheritance does not replace the Unix socket, and asks for the token. */
-static void an_inherited_tcp_socket_asks_for_the_token(void **state)
+TEST_BETWEEN(an_inherited_tcp_socket_asks_for_the_token, setup, teardown)
 {
     struct strbuf answer = {0};
     struct address address;
@@ -167,7 +167,7 @@ static void expect_refused(int code, const char *says)
         assert_int_equal(fcntl(fixture.options.inherited + (int)i, F_GETFD), -1); /* closed */
 }
 
-static void what_cannot_be_listened_on_is_refused(void **state)
+TEST_BETWEEN(what_cannot_be_listened_on_is_refused, setup, teardown)
 {
     int made[4];
 
@@ -193,7 +193,7 @@ static void what_cannot_be_listened_on_is_refused(void **state)
 }
 
 /* Only root serves others. */
-static void a_user_shares_his_socket_with_nobody(void **state)
+TEST_BETWEEN(a_user_shares_his_socket_with_nobody, setup, teardown)
 {
     int listening = listening_unix(other_path, 0666);
 
@@ -215,15 +215,4 @@ static void a_user_shares_his_socket_with_nobody(void **state)
     close(listening);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(an_inherited_socket_is_served_and_left, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_named_path_may_be_inherited, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_inherited_tcp_socket_asks_for_the_token, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_cannot_be_listened_on_is_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_user_shares_his_socket_with_nobody, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -79,7 +79,7 @@ static void expect_refused(int fd, const char *status_line, const char *what)
 }
 
 /* Each would be read by somebody as another request, or as two. */
-static void test_heads_that_can_be_read_in_two_ways(void **state)
+TEST_BETWEEN(test_heads_that_can_be_read_in_two_ways, setup, teardown)
 {
 #define SMUGGLED "GET /echo?state=smuggled HTTP/1.1\r\n" HOST "\r\n"
 #define POST     "POST /echo HTTP/1.1\r\n" HOST
@@ -133,7 +133,7 @@ static void test_heads_that_can_be_read_in_two_ways(void **state)
 }
 
 /* A body that looks like a request is not one; the bytes after it are judged by themselves, as the same peer's. */
-static void test_requests_in_a_row(void **state)
+TEST_BETWEEN(test_requests_in_a_row, setup, teardown)
 {
     struct strbuf text = {0};
     char peer[64];
@@ -151,7 +151,7 @@ static void test_requests_in_a_row(void **state)
     strbuf_release(&text);
 }
 
-static void test_paths_are_decoded_once(void **state)
+TEST_BETWEEN(test_paths_are_decoded_once, setup, teardown)
 {
     static const char *const cases[][2] = {
         {"/a%2fb", "/a/b: no such"},        {"/%2e%2e/%2E%2e/etc/passwd", "/../../etc/passwd: no such"},
@@ -173,7 +173,7 @@ static void test_paths_are_decoded_once(void **state)
     close(fd);
 }
 
-static void test_hosts_and_origins(void **state)
+TEST_BETWEEN(test_hosts_and_origins, setup, teardown)
 {
     static const char *const good[] = {"carma",       "localhost", "LocalHost:9000", "127.0.0.1",
                                        "10.1.2.3:80", "[::1]",     "[::1]:8471"};
@@ -209,7 +209,7 @@ static void test_hosts_and_origins(void **state)
     assert_int_equal(fixture.handled, array_size(good));
 }
 
-static void test_tcp_needs_the_token(void **state)
+TEST_BETWEEN(test_tcp_needs_the_token, setup, teardown)
 {
     static const char *const bad[] = {
         "",
@@ -251,7 +251,7 @@ static void test_tcp_needs_the_token(void **state)
 }
 
 /* The server's own page may call it: by TCP, where it shows the token. */
-static void test_own_pages(void **state)
+TEST_BETWEEN(test_own_pages, setup, teardown)
 {
     CLEANUP(free_ptr)
     char *own = xasprintf("Host: %s\r\nOrigin: http://%s\r\n", fixture.tcp_address, fixture.tcp_address);
@@ -280,7 +280,7 @@ static void test_own_pages(void **state)
     }
 }
 
-static void test_files(void **state)
+TEST_BETWEEN(test_files, setup, teardown)
 {
     static const char *const known[] = {FIXTURE_ETAG, "\"1\", W/" FIXTURE_ETAG, "W/" FIXTURE_ETAG};
     char text[1024] = "";
@@ -325,7 +325,7 @@ static void test_files(void **state)
     expect_refused(fd, "HTTP/1.1 401 ", "another path");
 }
 
-static void test_nothing_listens_on_tcp_unless_asked(void **state)
+TEST_BETWEEN(test_nothing_listens_on_tcp_unless_asked, setup, teardown)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -337,7 +337,7 @@ static void test_nothing_listens_on_tcp_unless_asked(void **state)
 }
 
 /* The token that a client over TCP shows acts for its file's owner, so nobody else may have it. */
-static void test_token_files(void **state)
+TEST_BETWEEN(test_token_files, setup, teardown)
 {
     static const struct {
         const char *text;
@@ -414,7 +414,7 @@ static bool is_cut(int fd)
 }
 
 /* A byte now and then keeps a connection lively, and yet it is not waited for longer than the limit. */
-static void test_trickling_clients(void **state)
+TEST_BETWEEN(test_trickling_clients, setup, teardown)
 {
     static const char *const beginnings[] = {
         "GET /echo HTTP/1.1\r\n" HOST "X: ", "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 10000\r\n\r\n", ""};
@@ -450,7 +450,7 @@ static void test_trickling_clients(void **state)
 }
 
 /* All places are taken: a client with fewer than the others gets one of theirs, one with as many is turned away. */
-static void test_places_are_shared(void **state)
+TEST_BETWEEN(test_places_are_shared, setup, teardown)
 {
     static const char request[] = "GET /echo HTTP/1.1\r\n" HOST BEARER "\r\n";
     int fds[4], others[3];
@@ -480,7 +480,7 @@ static void test_places_are_shared(void **state)
 }
 
 /* Many requests of one do not hold up the other's by more than one. */
-static void test_turns(void **state)
+TEST_BETWEEN(test_turns, setup, teardown)
 {
     static const char by_tcp[] = "GET /echo HTTP/1.1\r\n" HOST BEARER "\r\n";
     enum { MANY = 20 };
@@ -513,7 +513,7 @@ static void test_turns(void **state)
     close(other);
 }
 
-static void test_addresses(void **state)
+TEST(test_addresses)
 {
     static const char *const good[] = {"127.0.0.1:1", "127.9.9.9:8471", "[::1]:65535"};
     static const char *const wide[] = {"0.0.0.0:80", "10.0.0.1:8471", "[::]:8471", "[fe80::1]:1"};
@@ -531,25 +531,4 @@ static void test_addresses(void **state)
             fail_msg("%s: taken", bad[i]);
 }
 
-#define http_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        http_test(test_heads_that_can_be_read_in_two_ways),
-        http_test(test_requests_in_a_row),
-        http_test(test_paths_are_decoded_once),
-        http_test(test_hosts_and_origins),
-        http_test(test_tcp_needs_the_token),
-        http_test(test_own_pages),
-        http_test(test_files),
-        http_test(test_nothing_listens_on_tcp_unless_asked),
-        http_test(test_token_files),
-        http_test(test_trickling_clients),
-        http_test(test_places_are_shared),
-        http_test(test_turns),
-        cmocka_unit_test(test_addresses),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

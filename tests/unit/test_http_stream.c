@@ -128,7 +128,7 @@ static void expect_end(int fd, const char *rest)
     assert_non_null(strstr(end, rest));
 }
 
-static void test_comes_as_it_is_sent(void **state)
+TEST_BETWEEN(test_comes_as_it_is_sent, afresh, NULL)
 {
     int fd = open_stream();
     struct strbuf answer = {0};
@@ -147,7 +147,7 @@ static void test_comes_as_it_is_sent(void **state)
     close(fd);
 }
 
-static void test_by_tcp(void **state)
+TEST_BETWEEN(test_by_tcp, afresh, NULL)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -161,7 +161,7 @@ static void test_by_tcp(void **state)
 }
 
 /* Two connections that say nothing are closed, one after the other; the stream, as silent, is not. */
-static void test_lasts_while_nothing_is_said(void **state)
+TEST_BETWEEN(test_lasts_while_nothing_is_said, afresh, NULL)
 {
     int fd;
 
@@ -181,7 +181,7 @@ static void test_lasts_while_nothing_is_said(void **state)
     close(fd);
 }
 
-static void test_who_does_not_read_is_cut_off(void **state)
+TEST_BETWEEN(test_who_does_not_read_is_cut_off, afresh, NULL)
 {
     int reads, sleeps;
 
@@ -199,7 +199,7 @@ static void test_who_does_not_read_is_cut_off(void **state)
     close(sleeps);
 }
 
-static void test_no_more_is_kept_than_the_limit(void **state)
+TEST_BETWEEN(test_no_more_is_kept_than_the_limit, afresh, NULL)
 {
     char last[64];
     int fd = open_stream();
@@ -213,7 +213,7 @@ static void test_no_more_is_kept_than_the_limit(void **state)
     close(fd);
 }
 
-static void test_are_few(void **state)
+TEST_BETWEEN(test_are_few, afresh, NULL)
 {
     const char *bearer = "GET /stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " FIXTURE_TOKEN "\r\n\r\n";
     int first, second, refused, by_tcp[2];
@@ -245,7 +245,7 @@ static void test_are_few(void **state)
 }
 
 /* A client that has them all gives one up for one that has none, and not one more. */
-static void test_one_cannot_have_all(void **state)
+TEST_BETWEEN(test_one_cannot_have_all, afresh, NULL)
 {
     const char *bearer = "GET /stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " FIXTURE_TOKEN "\r\n\r\n";
     char last[64];
@@ -276,7 +276,7 @@ static void test_one_cannot_have_all(void **state)
 }
 
 /* A client that leaves in the middle of its data, too. */
-static void test_who_leaves_is_missed(void **state)
+TEST_BETWEEN(test_who_leaves_is_missed, afresh, NULL)
 {
     int fds[4];
 
@@ -289,7 +289,7 @@ static void test_who_leaves_is_missed(void **state)
     assert_int_equal(fixture.closed, 4);
 }
 
-static void test_ends_with_the_server(void **state)
+TEST_BETWEEN(test_ends_with_the_server, afresh, NULL)
 {
     int fd = open_stream(), full = open_stream();
 
@@ -302,19 +302,4 @@ static void test_ends_with_the_server(void **state)
     close(full);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_comes_as_it_is_sent, afresh),
-        cmocka_unit_test_setup(test_by_tcp, afresh),
-        cmocka_unit_test_setup(test_lasts_while_nothing_is_said, afresh),
-        cmocka_unit_test_setup(test_who_does_not_read_is_cut_off, afresh),
-        cmocka_unit_test_setup(test_no_more_is_kept_than_the_limit, afresh),
-        cmocka_unit_test_setup(test_are_few, afresh),
-        cmocka_unit_test_setup(test_one_cannot_have_all, afresh),
-        cmocka_unit_test_setup(test_who_leaves_is_missed, afresh),
-        cmocka_unit_test_setup(test_ends_with_the_server, afresh),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+RUN_TESTS(setup, teardown)

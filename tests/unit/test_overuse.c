@@ -38,9 +38,8 @@ static const struct record *runs_out(struct fixture *f, uint64_t job, int64_t re
     return decided(f, RECORD_REQUEUED, job);
 }
 
-static void test_a_reservation_grows_with_what_is_observed(void **state)
+CORE_TEST(test_a_reservation_grows_with_what_is_observed)
 {
-    struct fixture *f = *state;
     struct core_config config;
     const struct record *grown;
     uint64_t job, other;
@@ -66,9 +65,8 @@ static void test_a_reservation_grows_with_what_is_observed(void **state)
 }
 
 /* A reservation that carma shrank may grow again to the request: that is not a fault of the job's. */
-static void test_a_job_within_its_request_is_not_over(void **state)
+CORE_TEST(test_a_job_within_its_request_is_not_over)
 {
-    struct fixture *f = *state;
     struct core_config config;
     struct record record = wants(1, 20 * GIB);
     uint64_t job = 1;
@@ -90,9 +88,8 @@ static void test_a_job_within_its_request_is_not_over(void **state)
     assert_int_equal(overuse_bytes(core_find_job(f->core, job)), 0);
 }
 
-static void test_the_victim_is_not_charged_and_the_overuser_goes_alone(void **state)
+CORE_TEST(test_the_victim_is_not_charged_and_the_overuser_goes_alone)
 {
-    struct fixture *f = *state;
     uint64_t overuser, worse, victim, waiting;
     const struct record *requeued;
 
@@ -136,9 +133,8 @@ static void strays(struct fixture *f, uint64_t job, uint32_t gpu, int64_t bytes)
 
 /* A job that uses a GPU that it was not given was granted nothing there. It is farther beyond than one that was granted
  * a part. */
-static void test_a_stray_is_the_culprit(void **state)
+CORE_TEST(test_a_stray_is_the_culprit)
 {
-    struct fixture *f = *state;
     uint64_t beside, stray, victim;
     const struct record *requeued;
 
@@ -165,9 +161,8 @@ static void test_a_stray_is_the_culprit(void **state)
 }
 
 /* Nobody waits, so the core was not told the changes since: a retry goes by how the GPUs are now. */
-static void test_a_crash_asks_for_samples(void **state)
+CORE_TEST(test_a_crash_asks_for_samples)
 {
-    struct fixture *f = *state;
     struct record seen = {.type = RECORD_SAMPLE, .at_ns = f->now_ns, .sample = {0, 30 * GIB, 30 * GIB, 0, -1, -1}};
     uint64_t job;
 
@@ -183,9 +178,8 @@ static void test_a_crash_asks_for_samples(void **state)
 }
 
 /* An earlier carma did not say where. */
-static void test_strays_of_an_earlier_carma_are_charged(void **state)
+CORE_TEST(test_strays_of_an_earlier_carma_are_charged)
 {
-    struct fixture *f = *state;
     uint64_t stray, victim;
 
     use_one_gpu(f);
@@ -225,9 +219,8 @@ static int64_t run_of(struct fixture *f, const char *workload, int64_t request, 
     return reserved;
 }
 
-static void test_a_request_that_was_too_small_is_remembered(void **state)
+CORE_TEST(test_a_request_that_was_too_small_is_remembered)
 {
-    struct fixture *f = *state;
     struct core_config config;
 
     use_one_gpu(f);
@@ -250,9 +243,8 @@ static void test_a_request_that_was_too_small_is_remembered(void **state)
     assert_int_equal(run_of(f, "w", 10 * GIB, GIB), 10 * GIB);
 }
 
-static void test_who_is_over_itself_is_no_victim(void **state)
+CORE_TEST(test_who_is_over_itself_is_no_victim)
 {
-    struct fixture *f = *state;
     const struct record *requeued;
     uint64_t job;
 
@@ -265,9 +257,8 @@ static void test_who_is_over_itself_is_no_victim(void **state)
 }
 
 /* A job that prints "out of memory" beside such a neighbour would otherwise be started again for ever. */
-static void test_victims_are_bounded(void **state)
+CORE_TEST(test_victims_are_bounded)
 {
-    struct fixture *f = *state;
     uint32_t most = core_configuration(f->core)->max_retries;
     const struct record *requeued;
     uint64_t victim;
@@ -286,9 +277,8 @@ static void test_victims_are_bounded(void **state)
     }
 }
 
-static void test_the_monitor_view_promises_nothing(void **state)
+CORE_TEST(test_the_monitor_view_promises_nothing)
 {
-    struct fixture *f = *state;
     struct core_config config;
     uint64_t job;
 
@@ -301,20 +291,4 @@ static void test_the_monitor_view_promises_nothing(void **state)
     assert_int_equal(runs_out(f, job, GIB)->requeued.overuser, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_a_reservation_grows_with_what_is_observed),
-        CASE(test_a_job_within_its_request_is_not_over),
-        CASE(test_the_victim_is_not_charged_and_the_overuser_goes_alone),
-        CASE(test_a_stray_is_the_culprit),
-        CASE(test_a_crash_asks_for_samples),
-        CASE(test_strays_of_an_earlier_carma_are_charged),
-        CASE(test_a_request_that_was_too_small_is_remembered),
-        CASE(test_who_is_over_itself_is_no_victim),
-        CASE(test_victims_are_bounded),
-        CASE(test_the_monitor_view_promises_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

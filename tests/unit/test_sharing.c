@@ -73,7 +73,7 @@ static void assert_gpu_reason(const struct fixture *f, uint64_t job, uint32_t gp
     assert_string_equal(reason_format(&reason, f->now_ns, text), expected);
 }
 
-static void test_jobs_run_as_the_gpu_is_configured(void **state)
+TEST_BETWEEN(test_jobs_run_as_the_gpu_is_configured, setup, teardown)
 {
     static const uint32_t as_configured[][2] = {{SHARE_ANY, SHARE_TIME_SLICE},
                                                 {SHARE_TIME_SLICE, SHARE_TIME_SLICE},
@@ -104,9 +104,8 @@ static void test_jobs_run_as_the_gpu_is_configured(void **state)
     }
 }
 
-static void test_an_empty_mps_gpu_takes_time_slices_and_then_only_such(void **state)
+CORE_TEST(test_an_empty_mps_gpu_takes_time_slices_and_then_only_such)
 {
-    struct fixture *f = *state;
     uint64_t sliced, mps, any;
 
     one_gpu(f, SHARE_MPS);
@@ -133,9 +132,8 @@ static void test_an_empty_mps_gpu_takes_time_slices_and_then_only_such(void **st
     assert_reason(f, sliced, "job 2 uses GPU 0 by MPS: all jobs of a GPU share it in one mode");
 }
 
-static void test_mps_is_refused_at_once_where_there_is_none(void **state)
+CORE_TEST(test_mps_is_refused_at_once_where_there_is_none)
 {
-    struct fixture *f = *state;
     struct record_submitted submitted = {.gpus = 2, .request_bytes = GIB, .share = SHARE_MPS};
     struct reason why;
     char text[REASON_TEXT];
@@ -155,9 +153,8 @@ static void test_mps_is_refused_at_once_where_there_is_none(void **state)
     assert_gpu_reason(f, 2, 1, "GPU 1's MPS server is user 1's");
 }
 
-static void test_an_mps_server_is_one_users(void **state)
+CORE_TEST(test_an_mps_server_is_one_users)
 {
-    struct fixture *f = *state;
     uint64_t other;
 
     one_gpu(f, SHARE_MPS);
@@ -176,9 +173,8 @@ static void test_an_mps_server_is_one_users(void **state)
     assert_int_equal(f->decisions.count, 0);
 }
 
-static void test_an_mps_server_has_so_many_clients(void **state)
+CORE_TEST(test_an_mps_server_has_so_many_clients)
 {
-    struct fixture *f = *state;
     uint64_t last;
 
     one_gpu(f, SHARE_MPS);
@@ -194,9 +190,8 @@ static void test_an_mps_server_has_so_many_clients(void **state)
     assert_int_equal(mode_of(f, last), SHARE_MPS);
 }
 
-static void test_a_job_of_several_gpus_begins_its_own_server(void **state)
+CORE_TEST(test_a_job_of_several_gpus_begins_its_own_server)
 {
-    struct fixture *f = *state;
     uint64_t pair, joins;
 
     set_domain(f, MPS_DOMAIN_GPU);
@@ -219,9 +214,8 @@ static void test_a_job_of_several_gpus_begins_its_own_server(void **state)
     assert_string_equal(placed_on(f, joins), "1"); /* of one GPU, it may */
 }
 
-static void test_a_server_serves_all_its_gpus_to_the_end(void **state)
+CORE_TEST(test_a_server_serves_all_its_gpus_to_the_end)
 {
-    struct fixture *f = *state;
     uint64_t pair, joins, other, pair_after;
 
     set_domain(f, MPS_DOMAIN_GPU);
@@ -246,9 +240,8 @@ static void test_a_server_serves_all_its_gpus_to_the_end(void **state)
     assert_string_equal(placed_on(f, other), "0");
 }
 
-static void test_a_users_jobs_are_clients_of_one_server(void **state)
+CORE_TEST(test_a_users_jobs_are_clients_of_one_server)
 {
-    struct fixture *f = *state;
     uint64_t pair, joins, other;
 
     all_by_mps(f);
@@ -277,9 +270,8 @@ static void test_a_users_jobs_are_clients_of_one_server(void **state)
     assert_int_equal(core_gpu(f->core, 0)->server, 0);
 }
 
-static void test_one_server_takes_everybodys_jobs(void **state)
+CORE_TEST(test_one_server_takes_everybodys_jobs)
 {
-    struct fixture *f = *state;
     uint64_t pair;
 
     set_domain(f, MPS_DOMAIN_NODE);
@@ -291,9 +283,8 @@ static void test_one_server_takes_everybodys_jobs(void **state)
     assert_int_equal(mode_of(f, pair), SHARE_MPS);
 }
 
-static void test_nobody_joins_jobs_that_mixed_before(void **state)
+CORE_TEST(test_nobody_joins_jobs_that_mixed_before)
 {
-    struct fixture *f = *state;
     uint64_t sliced, mps, asks[2];
 
     one_gpu(f, SHARE_AUTO);
@@ -317,9 +308,8 @@ static void test_nobody_joins_jobs_that_mixed_before(void **state)
 }
 
 /* Beside MPS clients it must not come by time-slicing, as a GPU that is shared so would have it do. */
-static void test_several_gpus_join_where_time_slices_cannot(void **state)
+CORE_TEST(test_several_gpus_join_where_time_slices_cannot)
 {
-    struct fixture *f = *state;
     uint64_t any, mps;
 
     share(f, (uint32_t[]){SHARE_MPS, SHARE_MPS, SHARE_TIME_SLICE, SHARE_TIME_SLICE});
@@ -337,9 +327,8 @@ static void test_several_gpus_join_where_time_slices_cannot(void **state)
     assert_int_equal(mode_of(f, mps), SHARE_MPS);
 }
 
-static void test_a_server_of_a_gpu_is_forgotten_where_there_are_none(void **state)
+CORE_TEST(test_a_server_of_a_gpu_is_forgotten_where_there_are_none)
 {
-    struct fixture *f = *state;
     uint64_t pair;
 
     set_domain(f, MPS_DOMAIN_GPU);
@@ -357,9 +346,8 @@ static void test_a_server_of_a_gpu_is_forgotten_where_there_are_none(void **stat
 }
 
 /* A client of its user's server on several GPUs is not a client of the server that a later job has on one of them. */
-static void test_a_server_of_a_gpu_ends_beside_a_client_of_the_users(void **state)
+CORE_TEST(test_a_server_of_a_gpu_ends_beside_a_client_of_the_users)
 {
-    struct fixture *f = *state;
     uint64_t pair, alone;
 
     all_by_mps(f);
@@ -378,9 +366,8 @@ static void test_a_server_of_a_gpu_ends_beside_a_client_of_the_users(void **stat
     assert_int_equal(core_gpu(f->core, 0)->server, 0);
 }
 
-static void test_a_users_failed_server_keeps_nobody_else_waiting(void **state)
+CORE_TEST(test_a_users_failed_server_keeps_nobody_else_waiting)
 {
-    struct fixture *f = *state;
     struct record fault = {.type = RECORD_SHARE_FAULT, .share_fault = {.faulted = true, .of_user = true, .uid = 1}};
     uint64_t his, in_slices, another;
     uint32_t uid;
@@ -411,9 +398,8 @@ static void test_a_users_failed_server_keeps_nobody_else_waiting(void **state)
     assert_int_equal(mode_of(f, his), SHARE_MPS);
 }
 
-static void test_an_instance_has_a_server_of_its_own(void **state)
+CORE_TEST(test_an_instance_has_a_server_of_its_own)
 {
-    struct fixture *f = *state;
     struct record record = {.type = RECORD_GPU_BACK,
                             .gpu = {.total_bytes = TOTAL, .share = SHARE_MPS, .instance = true}};
     uint64_t job;
@@ -427,9 +413,8 @@ static void test_an_instance_has_a_server_of_its_own(void **state)
     assert_int_equal(mode_of(f, job), SHARE_MPS);
 }
 
-static void test_several_gpus_run_by_mps_only_where_all_can(void **state)
+CORE_TEST(test_several_gpus_run_by_mps_only_where_all_can)
 {
-    struct fixture *f = *state;
     uint64_t all;
 
     share(f, (uint32_t[]){SHARE_MPS, SHARE_TIME_SLICE, SHARE_EXCLUSIVE, SHARE_MPS});
@@ -447,9 +432,8 @@ static void test_several_gpus_run_by_mps_only_where_all_can(void **state)
     assert_int_equal(mode_of(f, all), SHARE_MPS);
 }
 
-static void test_nobody_becomes_a_client_of_a_failed_server(void **state)
+CORE_TEST(test_nobody_becomes_a_client_of_a_failed_server)
 {
-    struct fixture *f = *state;
     struct record fault = {.type = RECORD_SHARE_FAULT, .share_fault = {.faulted = true}};
     uint64_t any, sliced;
 
@@ -476,9 +460,8 @@ static void test_nobody_becomes_a_client_of_a_failed_server(void **state)
     assert_int_equal(core_apply(f->core, &fault, NULL), -ENOENT);
 }
 
-static void test_who_follows_the_head_shares_in_its_mode(void **state)
+CORE_TEST(test_who_follows_the_head_shares_in_its_mode)
 {
-    struct fixture *f = *state;
     struct core_config config = *core_configuration(f->core);
     uint64_t head, other;
 
@@ -503,9 +486,8 @@ static void test_who_follows_the_head_shares_in_its_mode(void **state)
     assert_string_equal(placed_on(f, head), "0");
 }
 
-static void test_an_instance_is_no_part_of_several_gpus(void **state)
+CORE_TEST(test_an_instance_is_no_part_of_several_gpus)
 {
-    struct fixture *f = *state;
     struct record_submitted submitted = {.gpus = 2, .request_bytes = GIB};
     struct reason why;
     char text[REASON_TEXT];
@@ -534,9 +516,8 @@ static void test_an_instance_is_no_part_of_several_gpus(void **state)
     assert_string_equal(placed_on(f, 3), "1");
 }
 
-static void test_a_placement_says_its_mode(void **state)
+CORE_TEST(test_a_placement_says_its_mode)
 {
-    struct fixture *f = *state;
     struct record placed = {.type = RECORD_PLACED, .job = 1, .at_ns = f->now_ns};
 
     submit(f, 1, GIB);
@@ -548,30 +529,4 @@ static void test_a_placement_says_its_mode(void **state)
     assert_int_equal(core_find_job(f->core, 1)->share, SHARE_TIME_SLICE);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_jobs_run_as_the_gpu_is_configured),
-        CASE(test_an_empty_mps_gpu_takes_time_slices_and_then_only_such),
-        CASE(test_mps_is_refused_at_once_where_there_is_none),
-        CASE(test_an_mps_server_is_one_users),
-        CASE(test_an_mps_server_has_so_many_clients),
-        CASE(test_a_job_of_several_gpus_begins_its_own_server),
-        CASE(test_a_server_serves_all_its_gpus_to_the_end),
-        CASE(test_a_users_jobs_are_clients_of_one_server),
-        CASE(test_one_server_takes_everybodys_jobs),
-        CASE(test_nobody_joins_jobs_that_mixed_before),
-        CASE(test_several_gpus_join_where_time_slices_cannot),
-        CASE(test_a_server_of_a_gpu_is_forgotten_where_there_are_none),
-        CASE(test_a_server_of_a_gpu_ends_beside_a_client_of_the_users),
-        CASE(test_a_users_failed_server_keeps_nobody_else_waiting),
-        CASE(test_an_instance_has_a_server_of_its_own),
-        CASE(test_several_gpus_run_by_mps_only_where_all_can),
-        CASE(test_nobody_becomes_a_client_of_a_failed_server),
-        CASE(test_who_follows_the_head_shares_in_its_mode),
-        CASE(test_an_instance_is_no_part_of_several_gpus),
-        CASE(test_a_placement_says_its_mode),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,15 +1,8 @@
 /* How long a job that ran out of GPU memory waits for its next run: on the thesis's traces, recorded and bounded. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "unit.h"
 
-#include "base/memory.h"
+#include <inttypes.h>
+
 #include "base/units.h"
 #include "cli/simulate/simulate.h"
 
@@ -152,7 +145,7 @@ static size_t check_trace(const char *trace, const char *policy, const char *con
     return crashes;
 }
 
-static void test_relaunch_is_bounded(void **state)
+TEST(test_relaunch_is_bounded)
 {
     static const char *const traces[] = {CARMA_DATA "/traces/thesis_60.csv", CARMA_DATA "/traces/thesis_90.csv"};
     static const char *const as_it_is[] = {NULL}, *const open[] = {"sm_activity_cap=100%", "memory_floor=0B", NULL};
@@ -167,9 +160,4 @@ static void test_relaunch_is_bounded(void **state)
     assert_true(crashes > 20); /* else the bound was hardly tried */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_relaunch_is_bounded)};
-
-    return cmocka_run_group_tests_name("sim-retry", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

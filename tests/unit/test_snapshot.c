@@ -16,9 +16,8 @@ static void make_state(struct fixture *f, struct record_list *snapshot)
     core_snapshot(f->core, f->now_ns, snapshot);
 }
 
-static void test_a_living_core_takes_none(void **state)
+CORE_TEST(test_a_living_core_takes_none)
 {
-    struct fixture *f = *state;
     struct record_list snapshot = {0};
 
     configure(f, "magm", MEMORY_RESERVE);
@@ -66,11 +65,10 @@ static int restore_spoilt(const struct record_list *snapshot, uint32_t type, boo
     return rc;
 }
 
-static void test_a_part_is_no_snapshot(void **state)
+CORE_TEST(test_a_part_is_no_snapshot)
 {
     static const uint32_t types[] = {RECORD_STATE_GPU, RECORD_STATE_JOB, RECORD_STATE_PLACEMENT, RECORD_STATE_RESIDENT,
                                      RECORD_STATE_QUEUED};
-    struct fixture *f = *state;
     struct record_list snapshot = {0};
 
     configure(f, "magm", MEMORY_RESERVE);
@@ -83,9 +81,8 @@ static void test_a_part_is_no_snapshot(void **state)
     record_list_release(&snapshot);
 }
 
-static void test_a_server_without_clients_is_no_state(void **state)
+CORE_TEST(test_a_server_without_clients_is_no_state)
 {
-    struct fixture *f = *state;
     struct record_list snapshot = {0};
     struct core *core = core_new();
     struct error err;
@@ -102,9 +99,8 @@ static void test_a_server_without_clients_is_no_state(void **state)
     record_list_release(&snapshot);
 }
 
-static void test_a_queue_out_of_order_is_no_state(void **state)
+CORE_TEST(test_a_queue_out_of_order_is_no_state)
 {
-    struct fixture *f = *state;
     struct record_list snapshot = {0};
     struct record *last = NULL, swapped;
     struct core *core = core_new();
@@ -151,9 +147,8 @@ static uint64_t submit_workload(struct fixture *f, unsigned number)
 
 /* Where a job strayed to, and which workload outgrew its request. A stray that is there twice, or on a GPU of the job's
  * own, is not a valid state. */
-static void test_strays_and_outgrown_requests_are_kept(void **state)
+CORE_TEST(test_strays_and_outgrown_requests_are_kept)
 {
-    struct fixture *f = *state;
     struct record_list snapshot = {0};
     struct core *restored = core_new();
     CLEANUP(free_ptr) char *before = NULL;
@@ -190,10 +185,9 @@ static void test_strays_and_outgrown_requests_are_kept(void **state)
 
 /* Of the workloads that were submitted, the latest are remembered, and those that have jobs; a snapshot keeps which
  * they are and their order. */
-static void test_workloads_are_bounded(void **state)
+CORE_TEST(test_workloads_are_bounded)
 {
     enum { SURPLUS = 50, WITH_JOBS = 20, AGAIN = 30 };
-    struct fixture *f = *state;
     struct record_list snapshot = {0};
     struct core *restored = core_new();
     struct error err;
@@ -233,16 +227,4 @@ static void test_workloads_are_bounded(void **state)
     record_list_release(&snapshot);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_a_living_core_takes_none, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_part_is_no_snapshot, setup, teardown),
-        CASE(test_a_server_without_clients_is_no_state),
-        CASE(test_a_queue_out_of_order_is_no_state),
-        CASE(test_strays_and_outgrown_requests_are_kept),
-        CASE(test_workloads_are_bounded),
-    };
-
-    return cmocka_run_group_tests_name("snapshot", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,19 +1,9 @@
 /* The store's accounting: each ended job counts once and for good, also when rows are put twice, renewed or forgotten.
  * It has the ended jobs of a store of the form before. */
-#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-#include <cmocka.h>
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "store/history.h"
@@ -94,7 +84,7 @@ static struct store_history row_of(uint64_t job)
                                   .model = ""};
 }
 
-static void test_a_row_is_put_once_and_its_energy_renewed(void **state)
+TEST_BETWEEN(test_a_row_is_put_once_and_its_energy_renewed, make_directory, remove_directory)
 {
     struct store *store = open_store();
     struct store_batch *batch = store_batch_new();
@@ -143,7 +133,7 @@ static void load_sums(struct history_sums all[static 4])
 }
 
 /* Forgotten rows stay in the sums; the oldest go first, and not more than asked for. */
-static void test_rows_are_forgotten_and_sums_stay(void **state)
+TEST_BETWEEN(test_rows_are_forgotten_and_sums_stay, make_directory, remove_directory)
 {
     struct store *store = open_store();
     struct store_batch *batch = store_batch_new();
@@ -178,7 +168,7 @@ static uint64_t next_random(uint64_t *state)
 }
 
 /* For all jobs, the stored sums are those of the rows, added here. */
-static void test_sums_are_those_of_the_rows(void **state)
+TEST_BETWEEN(test_sums_are_those_of_the_rows, make_directory, remove_directory)
 {
     struct store *store = open_store();
     struct history_sums expected[4] = {0}, stored[4];
@@ -213,7 +203,7 @@ static void test_sums_are_those_of_the_rows(void **state)
 }
 
 /* A sum that a damaged row makes too large stays at the largest number, and later jobs are stored all the same. */
-static void test_sums_do_not_overflow(void **state)
+TEST_BETWEEN(test_sums_do_not_overflow, make_directory, remove_directory)
 {
     struct store *store = open_store();
     struct store_batch *batch = store_batch_new();
@@ -235,7 +225,7 @@ static void test_sums_do_not_overflow(void **state)
 
 /* A store that a daemon of form 4 wrote, on a virtual node: its five ended jobs are in the accounting, the sixth runs
  * on. */
-static void test_form_4_is_brought_up_to_date(void **state)
+TEST_BETWEEN(test_form_4_is_brought_up_to_date, make_directory, remove_directory)
 {
     char *sql;
     size_t length;
@@ -262,7 +252,7 @@ static void test_form_4_is_brought_up_to_date(void **state)
 }
 
 /* Damage is the load's to tell of: it does not stand in the way of the new form. */
-static void test_damage_of_form_4_stops_nothing(void **state)
+TEST_BETWEEN(test_damage_of_form_4_stops_nothing, make_directory, remove_directory)
 {
     char *sql;
     size_t length;
@@ -353,7 +343,7 @@ static const struct store_history_filter *asked(struct store_history_filter filt
 
 #define ASK(...) asked((struct store_history_filter){__VA_ARGS__})
 
-static void test_rows_are_found(void **state)
+TEST_BETWEEN(test_rows_are_found, make_directory, remove_directory)
 {
     fill();
     assert_found(&everything, "5 4 3 2 1 6 ");
@@ -371,7 +361,7 @@ static void test_rows_are_found(void **state)
 }
 
 /* Page by page nothing is left out or told twice, also where jobs ended at the same time. */
-static void test_pages_go_on_where_the_last_ended(void **state)
+TEST_BETWEEN(test_pages_go_on_where_the_last_ended, make_directory, remove_directory)
 {
     fill();
     assert_found(ASK(.most = 3), "5 4 3 ");
@@ -393,7 +383,7 @@ static int take_sum(const struct store_history *row, void *user, struct error *e
 }
 
 /* Columns that sums do not need are not read. */
-static void test_rows_for_sums(void **state)
+TEST_BETWEEN(test_rows_for_sums, make_directory, remove_directory)
 {
     struct history_sums sums = {0};
     struct error err = {{0}};
@@ -410,7 +400,7 @@ static void test_rows_for_sums(void **state)
 }
 
 /* A question that takes too long, that nobody waits for any more, or that the caller has stopped, ends. */
-static void test_questions_end(void **state)
+TEST_BETWEEN(test_questions_end, make_directory, remove_directory)
 {
     struct store_deadline none = {.deadline_ns = 0}, closing = {.deadline_ns = FAR};
     struct answer answer = {{0}}, two = {.stop_at = 2};
@@ -436,7 +426,7 @@ static void test_questions_end(void **state)
 }
 
 /* Jobs that waited 400 years in all, which their user's sum has stopped at: nothing is wrong with that. */
-static void test_verification_of_sums_that_do_not_fit(void **state)
+TEST_BETWEEN(test_verification_of_sums_that_do_not_fit, make_directory, remove_directory)
 {
     struct store *store = open_store();
     struct store_batch *batch = store_batch_new();
@@ -459,7 +449,7 @@ static void test_verification_of_sums_that_do_not_fit(void **state)
 }
 
 /* By one, and by a little more than a million, of numbers in between. */
-static void test_verification_is_exact(void **state)
+TEST_BETWEEN(test_verification_is_exact, make_directory, remove_directory)
 {
     struct error err = {{0}};
     uint64_t rows;
@@ -475,7 +465,7 @@ static void test_verification_is_exact(void **state)
     assert_int_equal(store_check_history(directory, &rows, &err), -EBADMSG);
 }
 
-static void test_verification_sees_sums_that_are_too_small(void **state)
+TEST_BETWEEN(test_verification_sees_sums_that_are_too_small, make_directory, remove_directory)
 {
     struct error err = {{0}};
     uint64_t rows;
@@ -492,25 +482,4 @@ static void test_verification_sees_sums_that_are_too_small(void **state)
     assert_int_equal(store_check_history(directory, &rows, &err), -EBADMSG);
 }
 
-#define history_test(name) cmocka_unit_test_setup_teardown(name, make_directory, remove_directory)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        history_test(test_a_row_is_put_once_and_its_energy_renewed),
-        history_test(test_rows_are_forgotten_and_sums_stay),
-        history_test(test_sums_are_those_of_the_rows),
-        history_test(test_sums_do_not_overflow),
-        history_test(test_form_4_is_brought_up_to_date),
-        history_test(test_damage_of_form_4_stops_nothing),
-        history_test(test_rows_are_found),
-        history_test(test_pages_go_on_where_the_last_ended),
-        history_test(test_rows_for_sums),
-        history_test(test_questions_end),
-        history_test(test_verification_of_sums_that_do_not_fit),
-        history_test(test_verification_is_exact),
-        history_test(test_verification_sees_sums_that_are_too_small),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

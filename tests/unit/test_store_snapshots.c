@@ -1,17 +1,7 @@
 /* The part that a snapshot lets the store forget, and the rest when one is damaged. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <sqlite3.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/memory.h"
 #include "base/strbuf.h"
 #include "store/store.h"
 #include "store_fixture.h"
@@ -117,7 +107,7 @@ static void fill(void)
     store_close(store);
 }
 
-static void test_the_newest_is_gone_on_from(void **state)
+STORE_TEST(test_the_newest_is_gone_on_from)
 {
     fill();
     assert_loads(9, "spec 1,spec 2,job 1,=40,@5,");
@@ -125,7 +115,7 @@ static void test_the_newest_is_gone_on_from(void **state)
     assert_reads("@1,@2,@3,@4,@5,");
 }
 
-static void test_a_damaged_one_is_passed_over(void **state)
+STORE_TEST(test_a_damaged_one_is_passed_over)
 {
     fill();
     run_sql("UPDATE snapshot SET body = substr(body, 1, length(body) - 5) WHERE seq = 4");
@@ -152,7 +142,7 @@ static void assert_energy_mj(int64_t expected)
     store_close(store);
 }
 
-static void test_what_is_old_is_forgotten(void **state)
+STORE_TEST(test_what_is_old_is_forgotten)
 {
     struct store *store;
 
@@ -180,7 +170,7 @@ static int forget_and_take(uint64_t seq, const struct record *record, void *user
     return on_record(seq, record, user);
 }
 
-static void test_a_reader_sees_one_moment(void **state)
+STORE_TEST(test_a_reader_sees_one_moment)
 {
     CLEANUP(strbuf_release) struct strbuf text = {0};
     struct store *store;
@@ -197,7 +187,7 @@ static void test_a_reader_sees_one_moment(void **state)
 }
 
 /* Numbers go on where everything was forgotten. */
-static void test_numbers_are_not_given_again(void **state)
+STORE_TEST(test_numbers_are_not_given_again)
 {
     struct store *store;
 
@@ -216,7 +206,7 @@ static void test_numbers_are_not_given_again(void **state)
     assert_reads("=60,@6,");
 }
 
-static void test_few_are_kept(void **state)
+STORE_TEST(test_few_are_kept)
 {
     struct store *store = open_store();
 
@@ -232,13 +222,4 @@ static void test_few_are_kept(void **state)
             "INSERT INTO seen VALUES ('')");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        store_test(test_the_newest_is_gone_on_from), store_test(test_a_damaged_one_is_passed_over),
-        store_test(test_what_is_old_is_forgotten),   store_test(test_numbers_are_not_given_again),
-        store_test(test_a_reader_sees_one_moment),   store_test(test_few_are_kept),
-    };
-
-    return cmocka_run_group_tests_name("store-snapshots", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,19 +1,7 @@
 /* Workloads and traces: the data that ships is read as published; malformed data is refused in one line. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "unit.h"
 
 #include "api/spec.h"
-#include "base/memory.h"
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "core/record.h"
@@ -67,7 +55,7 @@ static void refuse_trace(const char *text, const char *expected)
     refuse_trace_bytes(text, strlen(text), expected);
 }
 
-static void test_shipped_workloads(void **state)
+TEST(test_shipped_workloads)
 {
     struct workloads workloads;
     struct error err = {{0}};
@@ -116,7 +104,7 @@ static void test_shipped_workloads(void **state)
 }
 
 /* Solo work and span of the published traces: a changed, lost or repeated row shows. */
-static void test_shipped_traces(void **state)
+TEST(test_shipped_traces)
 {
     static const struct {
         const char *path;
@@ -148,7 +136,7 @@ static void test_shipped_traces(void **state)
     workloads_release(&workloads);
 }
 
-static void test_csv_forms(void **state)
+TEST(test_csv_forms)
 {
     struct workloads workloads = parse_workloads("\xef\xbb\xbf# a comment\r\n\r\n"
                                                  "sm_activity,model,id,gpus,peak_mib,resident_mib,solo_runtime_s\r\n"
@@ -168,7 +156,7 @@ static void test_csv_forms(void **state)
     workloads_release(&workloads);
 }
 
-static void test_bad_workloads(void **state)
+TEST(test_bad_workloads)
 {
     refuse_workloads("", "w.csv: no header line: the first line names the columns, e.g. id");
     refuse_workloads("# only\n\n", "w.csv: no header line: the first line names the columns, e.g. id");
@@ -199,7 +187,7 @@ static void test_bad_workloads(void **state)
     refuse_workloads(WORKLOADS_HEADER "\"a\"b,1,1,1,1,1\n", "w.csv:2: field 1 goes on after its closing quote");
 }
 
-static void test_bad_traces(void **state)
+TEST(test_bad_traces)
 {
     refuse_trace("arrival_s,workload\n", "t.csv: no jobs: add a row after the header");
     refuse_trace("arrival_s,workload\n0,huge\n",
@@ -218,7 +206,7 @@ static void test_bad_traces(void **state)
                  "t.csv:1: byte 0x7f at column 1: this is not a text file");
 }
 
-static void test_equal_times(void **state)
+TEST(test_equal_times)
 {
     static const char text[] = "workload,arrival_s\nsmall,1.5\nsmall,1.5\n";
     struct workloads workloads = parse_workloads(WORKLOADS);
@@ -234,7 +222,7 @@ static void test_equal_times(void **state)
     workloads_release(&workloads);
 }
 
-static void test_limits(void **state)
+TEST(test_limits)
 {
     struct strbuf text = {0};
 
@@ -261,7 +249,7 @@ static void test_limits(void **state)
     strbuf_release(&text);
 }
 
-static void test_files(void **state)
+TEST(test_files)
 {
     char path[] = "/tmp/carma-trace-XXXXXX";
     CLEANUP(close_fd) int fd = mkstemp(path);
@@ -279,18 +267,4 @@ static void test_files(void **state)
     assert_true(workloads_read(&workloads, "/", &err) < 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shipped_workloads),
-        cmocka_unit_test(test_shipped_traces),
-        cmocka_unit_test(test_csv_forms),
-        cmocka_unit_test(test_bad_workloads),
-        cmocka_unit_test(test_bad_traces),
-        cmocka_unit_test(test_equal_times),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_files),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

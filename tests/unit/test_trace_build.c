@@ -1,14 +1,8 @@
 /* Building traces: the window, the shrinking, the mix, the kept part, the load; and that a seed says all. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include <math.h>
-#include <string.h>
 
-#include "base/memory.h"
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "trace/build.h"
@@ -77,7 +71,7 @@ static void refuse(const struct trace_build *plan, const char *expected)
     assert_null(built.items);
 }
 
-static void test_mix_is_met(void **state)
+TEST(test_mix_is_met)
 {
     static const struct {
         size_t jobs;
@@ -108,7 +102,7 @@ static void test_mix_is_met(void **state)
 }
 
 /* In random order, and within a class evenly: 26 light workloads on 1000 jobs are 38.5 each, s.d. 6.1. */
-static void test_draws_are_even(void **state)
+TEST(test_draws_are_even)
 {
     struct trace_build plan = thesis_mix;
     struct trace built;
@@ -134,7 +128,7 @@ static void test_draws_are_even(void **state)
     trace_release(&built);
 }
 
-static void test_seed_says_all(void **state)
+TEST(test_seed_says_all)
 {
     struct trace_build plan = thesis_mix;
 
@@ -147,7 +141,7 @@ static void test_seed_says_all(void **state)
     assert_string_not_equal(once, other);
 }
 
-static void test_window(void **state)
+TEST(test_window)
 {
     struct trace_build plan = thesis_mix;
     struct trace_build_report report;
@@ -180,7 +174,7 @@ static void test_window(void **state)
 }
 
 /* Each job is as likely to stay as any other, and they stay in order. */
-static void test_shrinking_is_even(void **state)
+TEST(test_shrinking_is_even)
 {
     struct trace_build plan = thesis_mix;
     size_t kept[10] = {0};
@@ -198,7 +192,7 @@ static void test_shrinking_is_even(void **state)
         assert_in_range(kept[tenth], 420, 580); /* 500, s.d. 20 */
 }
 
-static void test_what_is_kept(void **state)
+TEST(test_what_is_kept)
 {
     struct trace_build plan = thesis_mix;
     struct trace built = build(&plan, NULL);
@@ -228,7 +222,7 @@ static void test_what_is_kept(void **state)
     trace_release(&built);
 }
 
-static void test_load(void **state)
+TEST(test_load)
 {
     struct trace_build plan = thesis_mix;
     struct trace_build_report report;
@@ -259,7 +253,7 @@ static void test_load(void **state)
     refuse(&plan, "all jobs arrive at once: no times between them make a load of 0.5");
 }
 
-static void test_no_workload_of_a_class(void **state)
+TEST(test_no_workload_of_a_class)
 {
     static const char text[] = "id,gpus,peak_mib,resident_mib,solo_runtime_s,sm_activity\n"
                                "a,1,100,100,60,0.1\n"
@@ -277,7 +271,7 @@ static void test_no_workload_of_a_class(void **state)
 }
 
 /* A written trace reads back as the same jobs, and without its own GPUs and run times it has no columns for them. */
-static void test_written_reads_back(void **state)
+TEST(test_written_reads_back)
 {
     struct trace_load_options options = {.workloads = &workloads};
     struct trace_build plan = thesis_mix;
@@ -309,7 +303,7 @@ static void test_written_reads_back(void **state)
 }
 
 /* Without drawing, jobs stay as they are. */
-static void test_cut_without_drawing(void **state)
+TEST(test_cut_without_drawing)
 {
     static const char text[] = "arrival_s,workload,gpus,duration_s\n10,resnet,2,99\n20,vgg,,\n30,vgg,1,5\n";
     struct trace_load_options options = {.workloads = &workloads};
@@ -327,20 +321,4 @@ static void test_cut_without_drawing(void **state)
     trace_release(&own);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mix_is_met),
-        cmocka_unit_test(test_draws_are_even),
-        cmocka_unit_test(test_seed_says_all),
-        cmocka_unit_test(test_window),
-        cmocka_unit_test(test_shrinking_is_even),
-        cmocka_unit_test(test_what_is_kept),
-        cmocka_unit_test(test_load),
-        cmocka_unit_test(test_no_workload_of_a_class),
-        cmocka_unit_test(test_written_reads_back),
-        cmocka_unit_test(test_cut_without_drawing),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+RUN_TESTS(setup, teardown)

@@ -1,13 +1,7 @@
 /* A trace's demand, against figures worked out by hand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/units.h"
 #include "trace/demand.h"
@@ -35,7 +29,7 @@ static struct trace parse(const char *text)
     "10,2,1000,20\n"                                                                                                   \
     "30,1,1000,10\n"
 
-static void test_by_hand(void **state)
+TEST(test_by_hand)
 {
     struct trace trace = parse(THREE_JOBS);
     struct trace_demand demand;
@@ -65,7 +59,7 @@ static void test_by_hand(void **state)
 }
 
 /* The last arrival is the first moment of its bin: the bin is the demand then. */
-static void test_last_moment(void **state)
+TEST(test_last_moment)
 {
     struct trace trace = parse(THREE_JOBS);
     struct trace_demand demand;
@@ -78,7 +72,7 @@ static void test_last_moment(void **state)
     trace_release(&trace);
 }
 
-static void test_bins_by_themselves(void **state)
+TEST(test_bins_by_themselves)
 {
     static const struct {
         const char *last;
@@ -102,7 +96,7 @@ static void test_bins_by_themselves(void **state)
     }
 }
 
-static void test_too_many_bins(void **state)
+TEST(test_too_many_bins)
 {
     struct trace trace = parse("submit_s,gpus,gpu_milli,duration_s\n0,1,1000,5\n10000,1,1000,5\n");
     struct trace_demand demand;
@@ -114,7 +108,7 @@ static void test_too_many_bins(void **state)
 }
 
 /* One job: no time between arrivals, and no division by it. */
-static void test_one_job(void **state)
+TEST(test_one_job)
 {
     struct trace trace = parse("submit_s,gpus,gpu_milli,duration_s\n7,3,1000,0.5\n");
     struct trace_demand demand;
@@ -128,15 +122,4 @@ static void test_one_job(void **state)
     trace_release(&trace);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_by_hand),
-        cmocka_unit_test(test_last_moment),
-        cmocka_unit_test(test_bins_by_themselves),
-        cmocka_unit_test(test_too_many_bins),
-        cmocka_unit_test(test_one_job),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

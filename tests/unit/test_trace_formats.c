@@ -1,16 +1,9 @@
 /* Traces as others have published them: each format's rows become the jobs they mean; malformed, badly packed or insane
  * data is refused in one line. The files are made for this test, with numbers of its own. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
-#include <errno.h>
-#include <string.h>
 #include <zlib.h>
 
-#include "base/memory.h"
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "trace/csv.h"
@@ -55,7 +48,7 @@ static void check_job(const struct trace_job *job, double arrival_s, uint32_t gp
     assert_int_equal(job->line, line);
 }
 
-static void test_philly(void **state)
+TEST(test_philly)
 {
     struct trace trace = load(FILES "philly_vc.csv", &options);
 
@@ -71,7 +64,7 @@ static void test_philly(void **state)
     trace_release(&trace);
 }
 
-static void test_virtual_cluster(void **state)
+TEST(test_virtual_cluster)
 {
     struct trace trace = load(FILES "philly_vc.csv", &(struct trace_load_options){.vc = "ab12"});
     struct error err;
@@ -87,7 +80,7 @@ static void test_virtual_cluster(void **state)
     assert_non_null(strstr(err.text, "pods.csv: it has no virtual clusters: leave out the choice of 'ab12'"));
 }
 
-static void test_pods(void **state)
+TEST(test_pods)
 {
     struct trace trace = load(FILES "pods.csv", NULL);
 
@@ -102,7 +95,7 @@ static void test_pods(void **state)
     trace_release(&trace);
 }
 
-static void test_thesis(void **state)
+TEST(test_thesis)
 {
     struct trace trace = load(FILES "thesis.csv", &options);
 
@@ -115,7 +108,7 @@ static void test_thesis(void **state)
     trace_release(&trace);
 }
 
-static void test_tiresias(void **state)
+TEST(test_tiresias)
 {
     struct trace trace = load(FILES "tiresias.csv", NULL); /* with carriage returns inside its quotes */
 
@@ -126,7 +119,7 @@ static void test_tiresias(void **state)
     trace_release(&trace);
 }
 
-static void test_run_times(void **state)
+TEST(test_run_times)
 {
     struct trace trace = load(FILES "run_times.csv", &(struct trace_load_options){.run_times = true});
     struct error err;
@@ -141,7 +134,7 @@ static void test_run_times(void **state)
         strstr(err.text, "run_times.csv:2: runtime_s alone: these are run times without arrivals, no trace"));
 }
 
-static void test_own_columns(void **state)
+TEST(test_own_columns)
 {
     static const char text[] = "duration_s,arrival_s,gpus,workload\n"
                                ",0,,gpt2_large_2\n"
@@ -158,7 +151,7 @@ static void test_own_columns(void **state)
     trace_release(&trace);
 }
 
-static void test_insane_rows(void **state)
+TEST(test_insane_rows)
 {
 #define OWN    "arrival_s,workload,gpus,duration_s\n"
 #define PHILLY "vc,submit_s,gpus,duration_s_v100\n"
@@ -204,7 +197,7 @@ static char *pack(const char *text, size_t length, size_t *packed_length)
     return packed;
 }
 
-static void test_packed(void **state)
+TEST(test_packed)
 {
     struct trace plain = load(FILES "philly_vc.csv", NULL), packed = load(FILES "philly_vc.csv.gz", NULL);
 
@@ -215,7 +208,7 @@ static void test_packed(void **state)
     trace_release(&packed);
 }
 
-static void test_members_are_one_text(void **state)
+TEST(test_members_are_one_text)
 {
     static const char first[] = "arrival_s,workload\n0,res", second[] = "net\n1,vgg\n";
     size_t first_length, second_length;
@@ -242,7 +235,7 @@ static void refuse_packed(const char *bytes, size_t length, const char *expected
     assert_null(trace.items);
 }
 
-static void test_damaged_gzip(void **state)
+TEST(test_damaged_gzip)
 {
     static const char text[] = "arrival_s,workload\n0,resnet\n1,resnet\n2,resnet\n";
     size_t length;
@@ -264,7 +257,7 @@ static void test_damaged_gzip(void **state)
     }
 }
 
-static void test_gunzip_limit(void **state)
+TEST(test_gunzip_limit)
 {
     CLEANUP(free_ptr) char *zeros = xcalloc(1, 1 << 20);
     size_t length, text_length;
@@ -280,7 +273,7 @@ static void test_gunzip_limit(void **state)
 }
 
 /* A few hundred KiB, member after member, that would unpack to more than memory is meant for. */
-static void test_gzip_bomb(void **state)
+TEST(test_gzip_bomb)
 {
     CLEANUP(free_ptr) char *zeros = xcalloc(1, 1 << 20);
     CLEANUP(strbuf_release) struct strbuf bomb = {0};
@@ -293,7 +286,7 @@ static void test_gzip_bomb(void **state)
     refuse_packed(bomb.text, bomb.length, "it unpacks to more than 256 MiB: split the file");
 }
 
-static void test_collected_workloads(void **state)
+TEST(test_collected_workloads)
 {
     struct workloads collected;
     struct error err = {{0}};
@@ -330,7 +323,7 @@ static void check_class(const char *figures, enum workload_class expected)
     workloads_release(&one);
 }
 
-static void test_classes(void **state)
+TEST(test_classes)
 {
     size_t counts[WORKLOAD_CLASS_COUNT] = {0};
 
@@ -359,18 +352,4 @@ static int teardown(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_philly),       cmocka_unit_test(test_virtual_cluster),
-        cmocka_unit_test(test_pods),         cmocka_unit_test(test_thesis),
-        cmocka_unit_test(test_tiresias),     cmocka_unit_test(test_run_times),
-        cmocka_unit_test(test_own_columns),  cmocka_unit_test(test_insane_rows),
-        cmocka_unit_test(test_packed),       cmocka_unit_test(test_members_are_one_text),
-        cmocka_unit_test(test_damaged_gzip), cmocka_unit_test(test_gunzip_limit),
-        cmocka_unit_test(test_gzip_bomb),    cmocka_unit_test(test_collected_workloads),
-        cmocka_unit_test(test_classes),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+RUN_TESTS(setup, teardown)

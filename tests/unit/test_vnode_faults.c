@@ -1,5 +1,4 @@
 /* The view of NVML's clients of a node with faults, and of MIG instances. Time runs 1000 times faster. */
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 
@@ -74,7 +73,7 @@ static int gpm(struct nvml_device *device, unsigned int gpu_instance, unsigned i
     return rc;
 }
 
-static void instances_are_devices(void **state)
+TEST_BETWEEN(instances_are_devices, setup, teardown)
 {
     const struct node_gpu *whole = &f.node.file->gpus[0];
     struct nvml_memory_v2 memory = {.version = NVML_VERSION(struct nvml_memory_v2, 2)};
@@ -132,7 +131,7 @@ static void instances_are_devices(void **state)
 }
 
 /* A job on 2 of 7 slices: slowed to their share, seen where it is, and only there. */
-static void a_job_on_an_instance(void **state)
+TEST_BETWEEN(a_job_on_an_instance, setup, teardown)
 {
     struct nvml_memory_v2 memory = {.version = NVML_VERSION(struct nvml_memory_v2, 2)};
     struct attachment mine = train((struct place){.gpu = 0, .instance = 2}, 0.5, 5 * GIB);
@@ -180,7 +179,7 @@ static void a_job_on_an_instance(void **state)
     attach_end(&mine);
 }
 
-static void other_gpm_metrics_follow(void **state)
+TEST_BETWEEN(other_gpm_metrics_follow, setup, teardown)
 {
     static const struct {
         unsigned int id;
@@ -198,7 +197,7 @@ static void other_gpm_metrics_follow(void **state)
     attach_end(&mine);
 }
 
-static void a_node_without_gpm(void **state)
+TEST_BETWEEN(a_node_without_gpm, setup, teardown)
 {
     struct nvml_gpm_support support = {.version = NVML_GPM_SUPPORT_VERSION};
     double value;
@@ -212,7 +211,7 @@ static void a_node_without_gpm(void **state)
     assert_int_equal(gpm(gpu(0), NVML_NO_INSTANCE, NVML_GPM_METRIC_SM_UTIL, &value), NVML_ERROR_NOT_SUPPORTED);
 }
 
-static void a_lost_gpu(void **state)
+TEST_BETWEEN(a_lost_gpu, setup, teardown)
 {
     struct attachment mine = train((struct place){.gpu = 1}, 0.4, GIB);
     struct nvml_device *lost = gpu(1), *device = NULL;
@@ -242,7 +241,7 @@ static void *ask_power(void *device)
     return (void *)(intptr_t)NVML(nvmlDeviceGetPowerUsage)(device, &mw);
 }
 
-static void hung_calls(void **state)
+TEST_BETWEEN(hung_calls, setup, teardown)
 {
     struct nvml_device *hung = gpu(1);
     struct strike until = {.gpus = 2};
@@ -267,7 +266,7 @@ static void hung_calls(void **state)
 }
 
 /* A process in a hanging call can be killed. */
-static void a_hung_process_dies(void **state)
+TEST_BETWEEN(a_hung_process_dies, setup, teardown)
 {
     int status;
     pid_t pid;
@@ -286,7 +285,7 @@ static void a_hung_process_dies(void **state)
     inject_clear(&f.node);
 }
 
-static void a_reloaded_driver(void **state)
+TEST_BETWEEN(a_reloaded_driver, setup, teardown)
 {
     struct attachment mine = train((struct place){.gpu = 1}, 1, GIB);
     struct nvml_device *device = gpu(1);
@@ -312,7 +311,7 @@ static void a_reloaded_driver(void **state)
     assert_true(after_mj < before_mj);
 }
 
-static void indices_change(void **state)
+TEST_BETWEEN(indices_change, setup, teardown)
 {
     struct place places[NODE_MAX_GPUS];
     unsigned int index;
@@ -331,7 +330,7 @@ static void indices_change(void **state)
     assert_int_equal(index, 0);
 }
 
-static void what_is_refused_or_hidden(void **state)
+TEST_BETWEEN(what_is_refused_or_hidden, setup, teardown)
 {
     struct attachment mine = train((struct place){.gpu = 1}, 0.4, GIB);
     struct nvml_device *device = gpu(1);
@@ -361,7 +360,7 @@ static void what_is_refused_or_hidden(void **state)
     attach_end(&mine);
 }
 
-static void values_that_are_none(void **state)
+TEST_BETWEEN(values_that_are_none, setup, teardown)
 {
     struct attachment mine = train((struct place){.gpu = 1}, 0.4, GIB);
     struct nvml_memory_v2 memory = {.version = NVML_VERSION(struct nvml_memory_v2, 2)};
@@ -397,7 +396,7 @@ static void values_that_are_none(void **state)
 }
 
 /* Two processes in the list of the driver that has the other layout: the second one's entry is elsewhere. */
-static void another_layout(void **state)
+TEST_BETWEEN(another_layout, setup, teardown)
 {
     unsigned char buffer[4 * sizeof(struct nvml_process_detail)] = {0};
     struct attachment mine = train((struct place){.gpu = 1}, 0.1, GIB);
@@ -426,7 +425,7 @@ static void *tell_later(void *xid)
     return NULL;
 }
 
-static void xids_are_events(void **state)
+TEST_BETWEEN(xids_are_events, setup, teardown)
 {
     struct nvml_event_set *set = NULL;
     struct nvml_event_data data;
@@ -457,7 +456,7 @@ static void xids_are_events(void **state)
     assert_int_equal(NVML(nvmlEventSetFree)(set), NVML_SUCCESS);
 }
 
-static void bad_injections(void **state)
+TEST_BETWEEN(bad_injections, setup, teardown)
 {
     struct strike strike = {.gpus = 1, .until_ns = INT64_MAX, .pid = getpid()};
     struct error err;
@@ -472,20 +471,11 @@ static void bad_injections(void **state)
 
 int main(void)
 {
-#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(instances_are_devices),     TEST(a_job_on_an_instance), TEST(other_gpm_metrics_follow),
-        TEST(a_node_without_gpm),        TEST(a_lost_gpu),           TEST(hung_calls),
-        TEST(a_hung_process_dies),       TEST(a_reloaded_driver),    TEST(indices_change),
-        TEST(what_is_refused_or_hidden), TEST(values_that_are_none), TEST(another_layout),
-        TEST(xids_are_events),           TEST(bad_injections),
-    };
-
     setenv("CARMA_TIME_SCALE", "1000", 1);
     library = dlopen(CARMA_NVML, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         fprintf(stderr, "%s\n", dlerror());
         return 1;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run("tests", NULL, NULL);
 }

@@ -1,12 +1,7 @@
 /* The layout of the state file is held by a golden file: a change of it needs a new version. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "base/strbuf.h"
 #include "vnode/layout.h"
 
@@ -14,7 +9,7 @@
     strbuf_printf(&text, "  %zu %s %zu\n", offsetof(struct type, member), #member, sizeof((struct type *)NULL)->member)
 #define TYPE(type) strbuf_printf(&text, "%s %zu\n", #type, sizeof(struct type))
 
-static void layout_is_golden(void **state)
+TEST(layout_is_golden)
 {
     CLEANUP(strbuf_release) struct strbuf text = {0};
     CLEANUP(free_ptr) char *golden = NULL;
@@ -132,9 +127,4 @@ static void layout_is_golden(void **state)
     assert_string_equal(text.text, golden);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(layout_is_golden)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -28,7 +28,7 @@ static struct attachment train(uint32_t index, double activity, int64_t bytes, b
     return attachment;
 }
 
-static void without_a_node(void **state)
+TEST(without_a_node)
 {
     unsigned int count;
 
@@ -45,7 +45,7 @@ static void without_a_node(void **state)
     assert_non_null(NVML(nvmlErrorString)(12345));
 }
 
-static void identity(void **state)
+TEST_BETWEEN(identity, setup, teardown)
 {
     struct nvml_device *device = gpu(2), *same = NULL;
     struct nvml_pci_info pci;
@@ -81,7 +81,7 @@ static void identity(void **state)
     assert_int_equal(NVML(nvmlDeviceGetFanSpeed)(device, &value), NVML_ERROR_NOT_SUPPORTED);
 }
 
-static void memory_and_processes(void **state)
+TEST_BETWEEN(memory_and_processes, setup, teardown)
 {
     struct nvml_memory_v2 v2 = {.version = NVML_VERSION(struct nvml_memory_v2, 2)};
     struct nvml_memory v1;
@@ -133,7 +133,7 @@ static void memory_and_processes(void **state)
     attach_end(&mine);
 }
 
-static void activity(void **state)
+TEST_BETWEEN(activity, setup, teardown)
 {
     struct nvml_gpm_metrics_get *get = calloc(1, sizeof *get + 3 * sizeof get->metrics[0]);
     struct nvml_gpm_support support = {.version = NVML_GPM_SUPPORT_VERSION};
@@ -192,7 +192,7 @@ static void activity(void **state)
 }
 
 /* A job that was killed vanishes from the next readings, with its memory. */
-static void killed_job_vanishes(void **state)
+TEST_BETWEEN(killed_job_vanishes, setup, teardown)
 {
     struct nvml_memory_v2 memory = {.version = NVML_VERSION(struct nvml_memory_v2, 2)};
     pid_t pid = fork();
@@ -228,7 +228,7 @@ static void *poll_energy(void *failed)
     return NULL;
 }
 
-static void threads_and_forks(void **state)
+TEST_BETWEEN(threads_and_forks, setup, teardown)
 {
     pthread_t threads[3];
     bool failed[3] = {false};
@@ -252,7 +252,7 @@ static void threads_and_forks(void **state)
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-static void init_counts_its_users(void **state)
+TEST_BETWEEN(init_counts_its_users, setup, teardown)
 {
     unsigned int count;
 
@@ -262,7 +262,7 @@ static void init_counts_its_users(void **state)
 }
 
 /* Everything that the ABI's header declares is there, and nothing else of ours is to be seen. */
-static void symbols(void **state)
+TEST(symbols)
 {
     FILE *header = fopen(CARMA_SOURCE "/src/gpu/nvml/abi.h", "r"), *nm;
     char line[512], name[128];
@@ -290,23 +290,11 @@ static void symbols(void **state)
 
 int main(void)
 {
-#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_a_node),
-        cmocka_unit_test(symbols),
-        TEST(identity),
-        TEST(memory_and_processes),
-        TEST(activity),
-        TEST(killed_job_vanishes),
-        TEST(threads_and_forks),
-        TEST(init_counts_its_users),
-    };
-
     setenv("CARMA_TIME_SCALE", "1000", 1);
     library = dlopen(CARMA_NVML, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         fprintf(stderr, "%s\n", dlerror());
         return 1;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run("tests", NULL, NULL);
 }

@@ -2,11 +2,8 @@
 #ifndef CARMA_TESTS_VNODE_LIBRARY_H
 #define CARMA_TESTS_VNODE_LIBRARY_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
+
 #include <dlfcn.h>
 
 #include "gpu/nvml/abi.h"
