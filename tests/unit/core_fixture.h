@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "core/core_internal.h"
+#include "core/snapshot.h"
 
 #define GPUS       4
 #define TOTAL      (40 * GIB)
@@ -60,6 +61,21 @@ static inline void reconfigure(struct fixture *f, const struct core_config *conf
 
     record.config = *config;
     apply(f, record);
+}
+
+/* One setting is another from now on. */
+#define change(f, setting, value)                                                                                      \
+    do {                                                                                                               \
+        struct core_config changed = *core_configuration((f)->core);                                                   \
+        changed.setting = value;                                                                                       \
+        reconfigure(f, &changed);                                                                                      \
+    } while (0)
+
+/* The others are away. */
+static inline void keep_gpus(struct fixture *f, uint32_t count)
+{
+    for (uint32_t g = count; g < GPUS; g++)
+        apply(f, (struct record){.type = RECORD_GPU_LOST, .gpu.gpu = g});
 }
 
 static inline void sample(struct fixture *f, uint32_t gpu, int64_t used, int64_t unmanaged, int32_t smact)
@@ -130,6 +146,27 @@ static inline const char *placed_on(const struct fixture *f, uint64_t job)
     return text;
 }
 
+/* Decides: the job goes to these GPUs, as placed_on says it. */
+#define assert_goes_to(f, job, gpus)                                                                                   \
+    do {                                                                                                               \
+        decide(f);                                                                                                     \
+        assert_string_equal(placed_on(f, job), gpus);                                                                  \
+    } while (0)
+#define assert_waits(f, job) assert_goes_to(f, job, "")
+
+/* Decides: the job goes somewhere. */
+#define assert_starts(f, job)                                                                                          \
+    do {                                                                                                               \
+        decide(f);                                                                                                     \
+        assert_string_not_equal(placed_on(f, job), "");                                                                \
+    } while (0)
+
+#define assert_nothing_decided(f)                                                                                      \
+    do {                                                                                                               \
+        decide(f);                                                                                                     \
+        assert_int_equal((f)->decisions.count, 0);                                                                     \
+    } while (0)
+
 static inline void assert_reason(const struct fixture *f, uint64_t job, const char *expected)
 {
     struct reason reason = core_reason(f->core, job, f->now_ns);
@@ -199,8 +236,7 @@ static inline void share_by_guess(struct fixture *f, uint32_t share, int64_t tot
     reconfigure(f, &config);
     for (uint32_t g = 0; g < GPUS; g++)
         apply(f, (struct record){.type = RECORD_GPU_BACK, .gpu = {.gpu = g, .total_bytes = total, .share = share}});
-    for (uint32_t g = 1; g < GPUS; g++)
-        apply(f, (struct record){.type = RECORD_GPU_LOST, .gpu = {.gpu = g}});
+    keep_gpus(f, 1);
 }
 
 static inline uint64_t submit_of(struct fixture *f, const char *workload, int64_t request)
@@ -210,6 +246,22 @@ static inline uint64_t submit_of(struct fixture *f, const char *workload, int64_
     record.submitted.smact_permille = 200; /* so that turns pay */
     snprintf(record.submitted.workload, sizeof record.submitted.workload, "%s", workload);
     return submit_record(f, record);
+}
+
+/* A core made of a snapshot of this one, whose records go to `taken`: in the same state. */
+static inline struct core *restored(const struct fixture *f, struct record_list *taken)
+{
+    struct core *core = core_new();
+    CLEANUP(free_ptr) char *before = core_dump(f->core);
+    CLEANUP(free_ptr) char *after = NULL;
+    struct error err = {{0}};
+
+    core_snapshot(f->core, f->now_ns, taken);
+    for (size_t i = 0; i < taken->count; i++)
+        fail_if(core_apply(core, &taken->items[i], &err) != 0, err);
+    after = core_dump(core);
+    assert_string_equal(before, after);
+    return core;
 }
 
 /* CORE_TEST(name) { ... }: a test with `struct fixture *f`. */

@@ -154,8 +154,7 @@ static inline void start(struct fixture *f)
         drain(f);
     f->request.launch = ++f->launches;
     snprintf(f->run, sizeof f->run, "%s/runs/42.%u", f->root, f->launches);
-    if (launch_start(&f->request, &f->shepherd, &f->ticks, &err) < 0)
-        fail_msg("%s", err.text);
+    fail_if(launch_start(&f->request, &f->shepherd, &f->ticks, &err) < 0, err);
 }
 
 /* Waits until the launch has this phase, or is over. */
@@ -164,8 +163,7 @@ static inline void await_phase(struct fixture *f, enum launch_phase phase)
     for (int i = 0; i < PATIENCE_MS / 5; i++) {
         struct error err;
         int code = launch_read_status(f->run, &f->status, &err);
-        if (code < 0 && code != -ENOENT)
-            fail_msg("%s", err.text);
+        fail_if(code < 0 && code != -ENOENT, err);
         if (code == 0 &&
             (f->status.phase == phase || f->status.phase == LAUNCH_ENDED || f->status.phase == LAUNCH_FAILED)) {
             if (f->status.phase != phase)
@@ -210,6 +208,13 @@ static inline void run(struct fixture *f, const char *script, enum launch_phase 
     start(f);
     await_end(f, phase);
 }
+
+/* Runs the script, of which the end has this cause. */
+#define assert_ends(f, script, end)                                                                                    \
+    do {                                                                                                               \
+        run(f, script, LAUNCH_ENDED);                                                                                  \
+        assert_int_equal((f)->status.cause, end);                                                                      \
+    } while (0)
 
 static inline pid_t pid_in(const char *path)
 {

@@ -95,8 +95,7 @@ static inline void open_domain(struct world *world)
 {
     struct error err;
 
-    if (mps_domain_new(&world->options, &world->domain, &err) < 0)
-        fail_msg("%s", err.text);
+    fail_if(mps_domain_new(&world->options, &world->domain, &err) < 0, err);
 }
 
 static inline void on_guard(uv_timer_t *timer)

@@ -18,8 +18,7 @@ static inline void look(const char *library, const char *words, int times)
     void *looker = NULL;
 
     setenv("FAKE_NVML", words, 1);
-    if (gpu_backend_nvml.open(&(struct gpu_backend_options){.library = library}, &looker, &err) < 0)
-        fail_msg("%s", err.text);
+    fail_if(gpu_backend_nvml.open(&(struct gpu_backend_options){.library = library}, &looker, &err) < 0, err);
     while (times--) {
         assert_int_equal(gpu_backend_nvml.read(looker, &reading, &err), 0);
         if (times)
@@ -37,8 +36,7 @@ static inline void begin(const char *words)
     struct error err = {""};
 
     setenv("FAKE_NVML", words, 1);
-    if (gpu_backend_nvml.open(&options, &backend, &err) < 0)
-        fail_msg("%s", err.text);
+    fail_if(gpu_backend_nvml.open(&options, &backend, &err) < 0, err);
 }
 
 static inline void look_again(const char *words)
@@ -46,8 +44,7 @@ static inline void look_again(const char *words)
     struct error err = {""};
 
     setenv("FAKE_NVML", words, 1);
-    if (gpu_backend_nvml.read(backend, &reading, &err) < 0)
-        fail_msg("%s", err.text);
+    fail_if(gpu_backend_nvml.read(backend, &reading, &err) < 0, err);
 }
 
 static inline void end(void)

@@ -29,15 +29,6 @@ static inline void use_carma(struct fixture *f)
     reconfigure(f, &config);
 }
 
-static inline void keep_gpus(struct fixture *f, uint32_t count)
-{
-    for (uint32_t g = count; g < GPUS; g++) {
-        struct record lost = {.type = RECORD_GPU_LOST};
-        lost.gpu.gpu = g;
-        apply(f, lost);
-    }
-}
-
 static inline uint64_t submit_workload(struct fixture *f, const char *workload, uint32_t gpus, int64_t reservation,
                                        int32_t activity)
 {

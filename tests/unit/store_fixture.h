@@ -38,8 +38,7 @@ static struct store *open_store(void)
     struct store *store = NULL;
     struct error err = {{0}};
 
-    if (store_open(directory, &store, &err))
-        fail_msg("%s", err.text);
+    fail_if(store_open(directory, &store, &err), err);
     return store;
 }
 

@@ -88,8 +88,7 @@ TEST_BETWEEN(test_a_summary, setup, teardown)
     spec.batch_size = 48;
     spec.optimizer = xstrdup("sgd");
     spec.precision = xstrdup("amp");
-    if (make(&estimate, &spec, &err))
-        fail_msg("%s", err.text);
+    fail_if(make(&estimate, &spec, &err), err);
     assert_true(asked.training.batch_size == 48 && asked.training.optimizer == OPTIMIZER_SGD &&
                 asked.training.precision == PRECISION_AMP);
     assert_true(asked.declared_bytes == -1 && asked.fold == -1 && asked.quantile_permille == 980 &&
@@ -200,8 +199,7 @@ TEST_BETWEEN(test_a_capture, setup, teardown)
 
     fill(&spec, true);
     take_capture(&spec);
-    if (make(&estimate, &spec, &err))
-        fail_msg("%s", err.text);
+    fail_if(make(&estimate, &spec, &err), err);
     assert_string_equal(estimate.from, "mlp.capture");
     assert_null(asked.layers);
     assert_true(asked.training.batch_size == 16 && asked.training.optimizer == OPTIMIZER_ADAM);
@@ -323,8 +321,7 @@ TEST_BETWEEN(test_json, setup, teardown)
     assert_string_equal(text, golden);
     free(text);
     free(golden);
-    if (job_estimate_from_json(json, &again, &err))
-        fail_msg("%s", err.text);
+    fail_if(job_estimate_from_json(json, &again, &err), err);
     json_again = job_estimate_to_json(&again);
     assert_true(json_equal(json, json_again));
     text = job_estimate_text(&again);

@@ -13,8 +13,7 @@ static struct job_spec parse(const char *text)
     struct job_spec spec;
     struct error err = {{0}};
 
-    if (rad_parse("jobs/vgg2.rad", text, strlen(text), &spec, &err))
-        fail_msg("%s", err.text);
+    fail_if(rad_parse("jobs/vgg2.rad", text, strlen(text), &spec, &err), err);
     return spec;
 }
 
@@ -205,8 +204,7 @@ static void expect_words(const char *text, const char *const *expected)
     struct error err = {{0}};
     size_t count = 0;
 
-    if (directives_parse("#CARMA", "run.sh", text, strlen(text), &words, &err))
-        fail_msg("%s", err.text);
+    fail_if(directives_parse("#CARMA", "run.sh", text, strlen(text), &words, &err), err);
     for (; expected[count]; count++) {
         assert_true(count < words.count);
         assert_string_equal(words.items[count], expected[count]);

@@ -83,8 +83,7 @@ TEST(test_parameters)
         char *text = xasprintf("{\"model_type\": \"%s\", %s}", published[i].type, published[i].members);
         struct transformer transformer;
         struct error err;
-        if (hf_config_read(&transformer, published[i].type, text, strlen(text), &err))
-            fail_msg("%s", err.text);
+        fail_if(hf_config_read(&transformer, published[i].type, text, strlen(text), &err), err);
         if (transformer_parameters(&transformer) != published[i].parameters)
             fail_msg("%s: %lld parameters, not %lld", published[i].type,
                      (long long)transformer_parameters(&transformer), (long long)published[i].parameters);
@@ -134,8 +133,7 @@ static struct replay_result train_batch(int64_t batch_size, const char *method, 
     spec.method = xstrdup(method);
     spec.precision = xstrdup(precision);
     spec.optimizer = xstrdup(optimizer);
-    if (hf_training_capture(&capture, &transformer, &how, &spec, &err))
-        fail_msg("%s", err.text);
+    fail_if(hf_training_capture(&capture, &transformer, &how, &spec, &err), err);
     program_replay(&capture.program, &options, &result);
     capture_release(&capture);
     job_spec_release(&spec);

@@ -12,8 +12,7 @@ static void takes_signal(const char *text, uint32_t signal, int64_t seconds)
     int64_t before_ns = 0;
     struct error err;
 
-    if (job_signal_parse(text, &got, &before_ns, &err))
-        fail_msg("%s", err.text);
+    fail_if(job_signal_parse(text, &got, &before_ns, &err), err);
     assert_int_equal(got, signal);
     assert_true(before_ns == seconds * NS_PER_SEC);
 }
@@ -63,8 +62,7 @@ static void takes_time(const char *text, int64_t seconds)
     int64_t limit_ns = 0;
     struct error err;
 
-    if (job_time_parse(text, &limit_ns, &err))
-        fail_msg("%s", err.text);
+    fail_if(job_time_parse(text, &limit_ns, &err), err);
     assert_true(limit_ns == seconds * NS_PER_SEC);
 }
 

@@ -94,14 +94,12 @@ TEST(test_golden)
     fill(&spec);
     json = job_spec_to_json(&spec);
     text = json_dumps(json, JSON_INDENT(2));
-    if (file_read(CARMA_GOLDEN "/spec.json", 1 << 20, &golden, &length, &err))
-        fail_msg("%s", err.text);
+    fail_if(file_read(CARMA_GOLDEN "/spec.json", 1 << 20, &golden, &length, &err), err);
     golden[length - 1] = '\0'; /* the file ends its last line */
     assert_string_equal(text, golden);
     json_decref(json);
 
-    if (parse(golden, &again, &err))
-        fail_msg("%s", err.text);
+    fail_if(parse(golden, &again, &err), err);
     assert_int_equal(again.command.count, 3);
     assert_true(again.recorded_bytes[SPEC_HORUS] == -1 && again.gpu_memory_bytes == 12 * GIB);
     json = job_spec_to_json(&again);
@@ -120,8 +118,7 @@ TEST(test_defaults)
     struct job_spec spec;
     struct error err = {{0}};
 
-    if (parse("{" MINIMAL ",\"error\":null,\"gpu_memory_bytes\":null}", &spec, &err))
-        fail_msg("%s", err.text);
+    fail_if(parse("{" MINIMAL ",\"error\":null,\"gpu_memory_bytes\":null}", &spec, &err), err);
     assert_int_equal(spec.gpus, 1);
     assert_true(spec.gpu_memory_bytes == -1 && spec.max_slowdown_permille == -1 && spec.mps_threads_percent == -1 &&
                 spec.mps_memory_limit_bytes == -1 && spec.cpus == -1 && spec.host_memory_bytes == -1 &&

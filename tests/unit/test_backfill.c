@@ -50,19 +50,16 @@ CORE_TEST(test_jobs_that_are_alike_keep_their_order)
     other = submit_workload(f, "w", 1, 24 * GIB, 100);
     jobs[1] = submit_workload(f, "w", 1, 25 * GIB, 100);
     jobs[2] = submit_workload(f, "w", 1, 25 * GIB, 100);
-    decide(f);
-    assert_int_equal(f->decisions.count, 0);
+    assert_nothing_decided(f);
     assert_ptr_equal(core_find_job(f->core, jobs[2])->alike, core_find_job(f->core, jobs[0])->alike);
     job_event(f, RECORD_HELD, jobs[0]); /* to come back to its place */
     job_event(f, RECORD_RELEASED, jobs[0]);
     job_event(f, RECORD_CANCELLED, jobs[1]);
     job_event(f, RECORD_CANCELLED, 2);
     exits(f, 1, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, jobs[0]), "0");
+    assert_goes_to(f, jobs[0], "0");
     exits(f, jobs[0], EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, other), "0");
+    assert_goes_to(f, other, "0");
     assert_string_equal(placed_on(f, jobs[2]), "");
 }
 
@@ -76,8 +73,7 @@ CORE_TEST(test_the_head_has_gpus_reserved_in_the_end)
     submit_workload(f, "", 1, 39 * GIB, 100); /* the head: 1 GiB of margin short of any GPU */
     decide(f);
     submit_workload(f, "", 1, GIB, 100);
-    decide(f);
-    assert_string_equal(placed_on(f, 4), "1"); /* passes it */
+    assert_goes_to(f, 4, "1"); /* passes it */
     f->now_ns += SECONDS(3600) - 1;
     decide(f);
     assert_null(decision(f, RECORD_RESERVED));
@@ -89,12 +85,10 @@ CORE_TEST(test_the_head_has_gpus_reserved_in_the_end)
     assert_int_equal(decision(f, RECORD_RESERVED)->reserved.gpus[0], 1); /* has more free memory */
     submit_workload(f, "", 1, GIB, 100);
     submit_workload(f, "", 1, 39 * GIB, 100);
-    decide(f);
-    assert_string_equal(placed_on(f, 5), "0");
+    assert_goes_to(f, 5, "0");
     exits(f, 2, EXIT_COMPLETED, -1);
     exits(f, 4, EXIT_COMPLETED, -1);
-    decide(f); /* free, and nobody else's */
-    assert_string_equal(placed_on(f, 3), "1");
+    assert_goes_to(f, 3, "1"); /* free, and nobody else's */
     assert_int_equal(core_gpu(f->core, 1)->reserved_for, 0);
 }
 
@@ -110,16 +104,13 @@ CORE_TEST(test_later_jobs_do_not_pass_a_starved_one)
     decide(f);
     f->now_ns += SECONDS(3600) - 1;
     submit_workload(f, "", 1, GIB, 100);
-    decide(f);
-    assert_string_equal(placed_on(f, 4), "0");
+    assert_goes_to(f, 4, "0");
     f->now_ns += 1;
     submit_workload(f, "", 1, GIB, 100);
-    decide(f);
-    assert_string_equal(placed_on(f, 5), "");
+    assert_waits(f, 5);
     job_event(f, RECORD_CANCELLED, 3);
     job_event(f, RECORD_CANCELLED, 2);
-    decide(f);
-    assert_string_equal(placed_on(f, 5), "0");
+    assert_goes_to(f, 5, "0");
 }
 
 /* With the second idle GPU, and not with the first. */
@@ -136,11 +127,9 @@ CORE_TEST(test_a_job_of_several_gpus_is_found)
     pair = submit_workload(f, "", 2, 20 * GIB, 100);
     decide(f);
     exits(f, 1, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, pair), "");
+    assert_waits(f, pair);
     exits(f, 2, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, pair), "0,1");
+    assert_goes_to(f, pair, "0,1");
 }
 
 /* On a GPU that has not opened since. */
@@ -158,8 +147,7 @@ CORE_TEST(test_a_job_that_needs_less_than_was_thought_is_found)
     decide(f);
     memory_observed(f, run, 1, 8 * GIB);
     exits(f, run, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, waiting), "0");
+    assert_goes_to(f, waiting, "0");
 }
 
 /* It may need more than was thought, or GPUs to itself. */
@@ -174,8 +162,7 @@ CORE_TEST(test_who_had_gpus_is_alike_nobody)
         submit_record(f, record);
     decide(f);
     exits(f, 1, EXIT_TIMEOUT, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, 2), "0");
+    assert_goes_to(f, 2, "0");
     assert_int_equal(core_find_job(f->core, 1)->state, JOB_QUEUED);
     assert_ptr_not_equal(core_find_job(f->core, 1)->alike, core_find_job(f->core, 3)->alike);
 }
@@ -189,16 +176,13 @@ CORE_TEST(test_a_starved_twin_of_the_head_is_not_passed)
     submit_workload(f, "", 1, 35 * GIB, 100); /* the head */
     submit_workload(f, "", 1, GIB, 100);
     submit_workload(f, "", 1, 35 * GIB, 100);
-    decide(f);
-    assert_string_equal(placed_on(f, 3), "0"); /* before it, so that it passes nobody but the head */
+    assert_goes_to(f, 3, "0"); /* before it, so that it passes nobody but the head */
     f->now_ns += SECONDS(3600);
     submit_workload(f, "", 1, GIB, 100);
-    decide(f);
-    assert_string_equal(placed_on(f, 5), "");
+    assert_waits(f, 5);
     assert_reason(f, 5, "2 jobs before it in the queue, first of them job 2");
     job_event(f, RECORD_CANCELLED, 4);
-    decide(f);
-    assert_string_equal(placed_on(f, 5), "0");
+    assert_goes_to(f, 5, "0");
 }
 
 CORE_TEST(test_a_reservation_ends_with_its_job)
@@ -231,13 +215,11 @@ CORE_TEST(test_others_use_what_a_reservation_leaves)
     submit_workload(f, "", 1, 6 * GIB, 100);
     submit_workload(f, "", 1, 4 * GIB, 100); /* with the third no longer beside the second: 30 + 6 + 4 > 39 */
     submit_workload(f, "", 1, 3 * GIB, 100);
-    decide(f);
-    assert_string_equal(placed_on(f, 3), "0");
+    assert_goes_to(f, 3, "0");
     assert_string_equal(placed_on(f, 4), "");
     assert_string_equal(placed_on(f, 5), "0");
     exits(f, 1, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, 2), "0");
+    assert_goes_to(f, 2, "0");
 }
 
 CORE_TEST(test_an_idle_gpu_that_is_reserved_stays_idle)
@@ -252,11 +234,9 @@ CORE_TEST(test_an_idle_gpu_that_is_reserved_stays_idle)
     decide(f);
     assert_int_equal(core_gpu(f->core, 1)->reserved_for, 2);
     submit_workload(f, "", 1, GIB, 100);
-    decide(f);
-    assert_string_equal(placed_on(f, 3), "");
+    assert_waits(f, 3);
     exits(f, 1, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, 2), "0,1");
+    assert_goes_to(f, 2, "0,1");
 }
 
 RUN_TESTS(NULL, NULL)

@@ -42,8 +42,7 @@ static void store(uid_t uid, uint64_t key, const char *text, bool marked)
                                 .marks = marked ? json_pack("[[s, s]]", "/home/ada/train.py", DIGEST) : NULL};
     struct error err = {0};
 
-    if (kept_store(directory, uid, key, &kept, &err) != 0)
-        fail_msg("%s", err.text);
+    fail_if(kept_store(directory, uid, key, &kept, &err) != 0, err);
     kept_release(&kept);
 }
 

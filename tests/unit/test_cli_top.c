@@ -42,6 +42,8 @@ static int tear_down(void **state)
     return 0;
 }
 
+#define TOP_TEST(name) TEST_ON(name, struct top_model *model, set_up, tear_down)
+
 static void screen_text(const struct top_screen *screen, struct strbuf *out)
 {
     for (size_t i = 0; i < screen->height; i++) {
@@ -81,24 +83,23 @@ static void expect_golden(const char *name, const char *text)
     assert_string_equal(text, golden);
 }
 
-TEST_BETWEEN(screens_are_as_kept, set_up, tear_down)
+TOP_TEST(screens_are_as_kept)
 {
     static const size_t sizes[][2] = {{80, 24}, {40, 10}, {200, 60}};
 
     for (size_t i = 0; i < array_size(sizes); i++) {
-        CLEANUP(free_ptr) char *text = show(*state, sizes[i][0], sizes[i][1]);
+        CLEANUP(free_ptr) char *text = show(model, sizes[i][0], sizes[i][1]);
         char name[64];
         snprintf(name, sizeof name, "top-%zux%zu.txt", sizes[i][0], sizes[i][1]);
         expect_golden(name, text);
     }
 }
 
-TEST_BETWEEN(no_size_is_too_odd, set_up, tear_down)
+TOP_TEST(no_size_is_too_odd)
 {
     for (size_t width = 1; width < 140; width += 3)
         for (size_t height = 1; height < 50; height += 2)
             for (enum top_pane pane = 0; pane < TOP_PANES; pane++) {
-                struct top_model *model = *state;
                 model->focus = pane;
                 CLEANUP(free_ptr) char *text = show(model, width, height);
                 assert_true(width < TOP_LEAST_WIDTH || height < TOP_LEAST_HEIGHT || strstr(text, "carma"));
@@ -127,9 +128,8 @@ static void expect_ids(const struct top_model *model, enum top_pane pane, const 
     strbuf_release(&ids);
 }
 
-TEST_BETWEEN(jobs_are_sorted, set_up, tear_down)
+TOP_TEST(jobs_are_sorted)
 {
-    struct top_model *model = *state;
     int64_t job;
 
     expect_ids(model, TOP_RUNNING, "7 8");
@@ -167,9 +167,8 @@ TEST_BETWEEN(jobs_are_sorted, set_up, tear_down)
     expect_ids(model, TOP_QUEUE, "9 10 100 101 102");
 }
 
-TEST_BETWEEN(jobs_are_filtered, set_up, tear_down)
+TOP_TEST(jobs_are_filtered)
 {
-    struct top_model *model = *state;
     int64_t job;
 
     press(model, "/SWEEP-2", &job);
@@ -185,9 +184,8 @@ TEST_BETWEEN(jobs_are_filtered, set_up, tear_down)
     assert_string_equal(model->filter, "SWEEP-23 ");
 }
 
-TEST_BETWEEN(filter_ends, set_up, tear_down)
+TOP_TEST(filter_ends)
 {
-    struct top_model *model = *state;
     int64_t job;
 
     press(model, "/held\r", &job);
@@ -207,9 +205,8 @@ TEST_BETWEEN(filter_ends, set_up, tear_down)
     assert_int_equal(strlen(model->filter), TOP_FILTER - 1);
 }
 
-TEST_BETWEEN(selection_follows_its_job, set_up, tear_down)
+TOP_TEST(selection_follows_its_job)
 {
-    struct top_model *model = *state;
     struct top_picture picture = read_picture();
     json_t *list = json_object_get(picture.waiting, "jobs");
     int64_t job;
@@ -247,10 +244,8 @@ TEST_BETWEEN(selection_follows_its_job, set_up, tear_down)
 }
 
 /* More of the queue is asked for where somebody scrolls, and no end of it is. */
-TEST_BETWEEN(more_of_the_queue_is_wanted, set_up, tear_down)
+TOP_TEST(more_of_the_queue_is_wanted)
 {
-    struct top_model *model = *state;
-
     model->page[TOP_QUEUE] = 10;
     assert_int_equal(top_model_wanted(model), TOP_HEAD_JOBS);
     model->cursors[TOP_QUEUE].selected = 90;
@@ -259,9 +254,8 @@ TEST_BETWEEN(more_of_the_queue_is_wanted, set_up, tear_down)
     assert_int_equal(top_model_wanted(model), TOP_MOST_JOBS);
 }
 
-TEST_BETWEEN(keys_ask_the_daemon, set_up, tear_down)
+TOP_TEST(keys_ask_the_daemon)
 {
-    struct top_model *model = *state;
     int64_t job = -1;
 
     assert_int_equal(press(model, "c", &job), TOP_NOTHING); /* not before it is answered */
@@ -292,9 +286,8 @@ TEST_BETWEEN(keys_ask_the_daemon, set_up, tear_down)
 
 /* ---- Errors ---- */
 
-TEST_BETWEEN(a_lost_daemon_is_said, set_up, tear_down)
+TOP_TEST(a_lost_daemon_is_said)
 {
-    struct top_model *model = *state;
     struct top_screen screen;
 
     snprintf(model->lost, sizeof model->lost, "/run/x: no daemon listens there");
@@ -309,9 +302,8 @@ TEST_BETWEEN(a_lost_daemon_is_said, set_up, tear_down)
     top_screen_release(&screen);
 }
 
-TEST_BETWEEN(nothing_is_obeyed, set_up, tear_down)
+TOP_TEST(nothing_is_obeyed)
 {
-    struct top_model *model = *state;
     struct top_line line = {0};
 
     for (size_t width = 40; width <= 200; width += 20) {

@@ -26,8 +26,7 @@ static void start(void)
 {
     struct error err = {{0}};
 
-    if (http_fixture_start(&fixture, &err))
-        fail_msg("%s", err.text);
+    fail_if(http_fixture_start(&fixture, &err), err);
 }
 
 static struct client *open_client(void)
@@ -35,8 +34,7 @@ static struct client *open_client(void)
     struct client *client = NULL;
     struct error err = {{0}};
 
-    if (client_open(fixture.path, &client, &err))
-        fail_msg("%s", err.text);
+    fail_if(client_open(fixture.path, &client, &err), err);
     client_set_timeout(client, 10000);
     return client;
 }
@@ -107,8 +105,7 @@ TEST_BETWEEN(test_tcp, setup, teardown)
     chmod(fixture.token_path, 0644);
     assert_not_opened(place, -EPERM, "chmod 600");
     chmod(fixture.token_path, 0600);
-    if (client_open(place, &client, &err))
-        fail_msg("%s", err.text);
+    fail_if(client_open(place, &client, &err), err);
     reply = call(client, "POST", "/echo", json_pack("{s:i}", "a", 1), 200);
     assert_string_equal(json_string_value(json_object_get(reply, "body")), "{\"a\":1}");
     assert_int_equal(json_integer_value(json_object_get(reply, "uid")), getuid());

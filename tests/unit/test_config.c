@@ -200,8 +200,7 @@ TEST(test_file)
     struct config config;
     struct error err = {{0}};
 
-    if (read_text(&config, text, sizeof text - 1, &err))
-        fail_msg("%s", err.text);
+    fail_if(read_text(&config, text, sizeof text - 1, &err), err);
     assert_string_equal(config.core.policy, "lug");
     assert_int_equal(config.core.memory_view, MEMORY_MONITOR);
     assert_true(config.core.floor_bytes == 2 * GIB && config.core.margin_bytes == 512 * MIB);
@@ -351,8 +350,7 @@ TEST(test_machine_profile)
     assert_int_equal(config_machine_profile(&config, &profile, &err), -ENOENT);
     assert_int_equal(file_write_atomic(path, text, sizeof text - 1, 0600, NULL), 0);
     assert_int_equal(config_set(&config, "machine_profile", path, &err), 0);
-    if (config_machine_profile(&config, &profile, &err))
-        fail_msg("%s", err.text);
+    fail_if(config_machine_profile(&config, &profile, &err), err);
     assert_string_equal(profile.gpu, "Card");
     assert_true(profile.context_bytes == 300 * MIB && *profile.name);
     assert_int_equal(file_write_atomic(path, "colour = red\n", 13, 0600, NULL), 0);
@@ -419,8 +417,7 @@ TEST(test_help)
         }
         value += strlen("; default ");
         value[strlen(value) - 1] = '\0';
-        if (strcmp(value, "none") != 0 && config_set(&config, key, value, &err))
-            fail_msg("%s", err.text);
+        fail_if(strcmp(value, "none") != 0 && config_set(&config, key, value, &err), err);
         count++;
     }
     assert_true(count >= 17);
@@ -455,8 +452,7 @@ TEST(test_printed_file)
         config_init_default(&config);
         config_init_default(&defaults);
         assert_int_equal(file_write_atomic(name, text, length, 0600, &err), 0);
-        if (config_read_file(&config, name, &err))
-            fail_msg("%s", err.text);
+        fail_if(config_read_file(&config, name, &err), err);
         assert_memory_equal(&config.core, &defaults.core, sizeof config.core);
         assert_true(config.share.mode == defaults.share.mode && config.sample_period_ns == defaults.sample_period_ns &&
                     config.grace_ns == defaults.grace_ns && config.retention_ns == defaults.retention_ns &&
@@ -480,8 +476,7 @@ TEST(test_page)
     FILE *out = open_memstream(&help, &length);
     struct error err = {{0}};
 
-    if (file_read(CARMA_DOCS "/formats/config.md", 1 << 20, &page, &page_length, &err))
-        fail_msg("%s", err.text);
+    fail_if(file_read(CARMA_DOCS "/formats/config.md", 1 << 20, &page, &page_length, &err), err);
     config_help(out);
     fclose(out);
     for (line = strtok_r(help, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
@@ -517,8 +512,7 @@ static void take_difference(const char *key, const char *value, void *user)
     struct differences *differences = user;
     struct error err = {{0}};
 
-    if (config_set(differences->rebuilt, key, value, &err))
-        fail_msg("%s", err.text);
+    fail_if(config_set(differences->rebuilt, key, value, &err), err);
     differences->count++;
 }
 

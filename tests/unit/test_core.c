@@ -4,43 +4,33 @@
 
 /* ---- Preconditions: exactly at the limit is enough ---- */
 
-static void one_gpu_left(struct fixture *f, int64_t used, int32_t smact, const char *expected)
+TEST_BETWEEN(test_floor_and_cap, setup, teardown)
 {
-    uint64_t job;
+    static const struct {
+        int64_t used;
+        int32_t smact;
+        const char *placed, *reason;
+    } of_gpu_2[] = {
+        {35 * GIB, 0, "2", NULL},
+        {35 * GIB + 1, 0, "", "needs 5.0 GiB, the best open GPU (2) has 5.0 GiB free"},
+        {GIB, 800, "2", NULL},
+        {GIB, 801, "", "GPUs with enough memory are too busy: SM activity 80.1% on GPU 2, at most 80.0% is shared"},
+        {GIB, -1, "", NULL}, /* not measured: not shared */
+    };
 
-    configure(f, "magm", MEMORY_MONITOR);
-    occupy(f, (int64_t[]){39 * GIB, 39 * GIB, used, 39 * GIB}, (int32_t[]){0, 0, smact, 0});
-    job = submit(f, 1, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, job), expected);
-}
+    for (size_t i = 0; i < array_size(of_gpu_2); i++) {
+        struct fixture *f = *state;
+        uint64_t job;
 
-CORE_TEST(test_floor_is_met_at_five_gib)
-{
-    one_gpu_left(f, 35 * GIB, 0, "2");
-}
-
-CORE_TEST(test_floor_is_missed_below)
-{
-    one_gpu_left(f, 35 * GIB + 1, 0, "");
-    assert_reason(f, f->last_job, "needs 5.0 GiB, the best open GPU (2) has 5.0 GiB free");
-}
-
-CORE_TEST(test_cap_is_met_at_800)
-{
-    one_gpu_left(f, GIB, 800, "2");
-}
-
-CORE_TEST(test_cap_is_missed_above)
-{
-    one_gpu_left(f, GIB, 801, "");
-    assert_reason(f, f->last_job,
-                  "GPUs with enough memory are too busy: SM activity 80.1% on GPU 2, at most 80.0% is shared");
-}
-
-CORE_TEST(test_unmeasured_activity_is_not_shared)
-{
-    one_gpu_left(f, GIB, -1, "");
+        configure(f, "magm", MEMORY_MONITOR);
+        occupy(f, (int64_t[]){39 * GIB, 39 * GIB, of_gpu_2[i].used, 39 * GIB}, (int32_t[]){0, 0, of_gpu_2[i].smact, 0});
+        job = submit(f, 1, -1);
+        assert_goes_to(f, job, of_gpu_2[i].placed);
+        if (of_gpu_2[i].reason)
+            assert_reason(f, job, of_gpu_2[i].reason);
+        teardown(state);
+        setup(state);
+    }
 }
 
 CORE_TEST(test_reservation_and_margin_in_the_monitor_view)
@@ -50,12 +40,10 @@ CORE_TEST(test_reservation_and_margin_in_the_monitor_view)
     configure(f, "magm", MEMORY_MONITOR);
     occupy(f, (int64_t[]){39 * GIB, 39 * GIB, 30 * GIB, 39 * GIB}, (int32_t[]){0, 0, 0, 0});
     job = submit(f, 1, 9 * GIB + 1); /* margin 1 GiB */
-    decide(f);
-    assert_string_equal(placed_on(f, job), "");
+    assert_waits(f, job);
     job_event(f, RECORD_CANCELLED, job);
     job = submit(f, 1, 9 * GIB);
-    decide(f);
-    assert_string_equal(placed_on(f, job), "2");
+    assert_goes_to(f, job, "2");
 }
 
 CORE_TEST(test_monitor_closes_a_gpu_until_memory_settles)
@@ -63,28 +51,20 @@ CORE_TEST(test_monitor_closes_a_gpu_until_memory_settles)
     uint64_t first, second;
 
     configure(f, "magm", MEMORY_MONITOR);
-    for (uint32_t g = 1; g < GPUS; g++) {
-        struct record lost = {.type = RECORD_GPU_LOST};
-        lost.gpu.gpu = g;
-        apply(f, lost);
-    }
+    keep_gpus(f, 1);
     first = submit(f, 1, -1);
     second = submit(f, 1, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, first), "0");
+    assert_goes_to(f, first, "0");
     assert_string_equal(placed_on(f, second), "");
     f->now_ns += SECONDS(100);
-    decide(f);
-    assert_string_equal(placed_on(f, second), "");
+    assert_waits(f, second);
     memory_observed(f, first, 0, GIB);
     assert_reason(f, second, "the memory of job 1 on GPU 0 has still to settle (at most 0:30 more)");
     f->now_ns += SECONDS(30) - 1;
-    decide(f);
-    assert_string_equal(placed_on(f, second), "");
+    assert_waits(f, second);
     assert_int_equal(core_next_wake_ns(f->core, f->now_ns), f->now_ns + 1);
     f->now_ns += 1;
-    decide(f);
-    assert_string_equal(placed_on(f, second), "0");
+    assert_goes_to(f, second, "0");
 }
 
 CORE_TEST(test_a_clock_set_back_settles_nothing_for_hours)
@@ -92,26 +72,12 @@ CORE_TEST(test_a_clock_set_back_settles_nothing_for_hours)
     uint64_t second;
 
     configure(f, "magm", MEMORY_MONITOR);
-    for (uint32_t g = 1; g < GPUS; g++) {
-        struct record lost = {.type = RECORD_GPU_LOST};
-        lost.gpu.gpu = g;
-        apply(f, lost);
-    }
+    keep_gpus(f, 1);
     submit(f, 1, -1);
     second = submit(f, 1, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, second), "");
+    assert_waits(f, second);
     f->now_ns -= SECONDS(3600);
-    decide(f);
-    assert_string_equal(placed_on(f, second), "0");
-}
-
-static void settle_for(struct fixture *f, int64_t settle_ns)
-{
-    struct core_config config = *core_configuration(f->core);
-
-    config.settle_ns = settle_ns;
-    reconfigure(f, &config);
+    assert_goes_to(f, second, "0");
 }
 
 /* A GPU that was open under a shorter setting opens once more. */
@@ -120,23 +86,20 @@ CORE_TEST(test_a_gpu_that_settles_again_opens_again)
     uint64_t second, wide;
 
     configure(f, "magm", MEMORY_MONITOR);
-    for (uint32_t g = 1; g < GPUS; g++)
-        apply(f, (struct record){.type = RECORD_GPU_LOST, .gpu.gpu = g});
+    keep_gpus(f, 1);
     submit(f, 1, -1);
     decide(f);
     second = submit(f, 1, -1);
     job_event(f, RECORD_HELD, second);
     wide = submit(f, 2, -1);
-    settle_for(f, SECONDS(1));
+    change(f, settle_ns, SECONDS(1));
     decide(f);
-    settle_for(f, SECONDS(30));
+    change(f, settle_ns, SECONDS(30));
     job_event(f, RECORD_HELD, wide);
     job_event(f, RECORD_RELEASED, second);
-    decide(f);
-    assert_string_equal(placed_on(f, second), "");
+    assert_waits(f, second);
     f->now_ns += GPU_SETTLE_LIMIT * SECONDS(30);
-    decide(f);
-    assert_string_equal(placed_on(f, second), "0");
+    assert_goes_to(f, second, "0");
 }
 
 CORE_TEST(test_memory_never_seen_closes_a_gpu_not_for_ever)
@@ -146,39 +109,30 @@ CORE_TEST(test_memory_never_seen_closes_a_gpu_not_for_ever)
         submit(f, 1, -1);
     decide(f);
     f->now_ns += GPU_SETTLE_LIMIT * SECONDS(30) - 1;
-    decide(f);
-    assert_int_equal(f->decisions.count, 0);
+    assert_nothing_decided(f);
     f->now_ns += 1;
-    decide(f);
-    assert_string_equal(placed_on(f, 5), "0");
+    assert_goes_to(f, 5, "0");
 }
 
 CORE_TEST(test_decision_period)
 {
-    struct core_config config = *core_configuration(f->core);
-
-    config.decide_period_ns = SECONDS(30);
-    reconfigure(f, &config);
+    change(f, decide_period_ns, SECONDS(30));
     submit(f, 1, GIB);
     submit(f, 1, GIB);
-    decide(f);
-    assert_string_equal(placed_on(f, 1), "0");
+    assert_goes_to(f, 1, "0");
     assert_string_equal(placed_on(f, 2), "");
     assert_reason(f, 2, "next decision in 0:30");
     f->now_ns -= SECONDS(3600); /* the clock is set back: nobody waits an hour for it */
-    decide(f);
-    assert_string_equal(placed_on(f, 2), "1");
+    assert_goes_to(f, 2, "1");
     exits(f, 2, EXIT_COMPLETED, -1);
     submit(f, 1, GIB);
     f->now_ns += SECONDS(1);
-    decide(f);
-    assert_string_equal(placed_on(f, 3), "");
+    assert_waits(f, 3);
     assert_reason(f, 3, "next decision in 0:29");
     f->now_ns -= SECONDS(1);
     assert_int_equal(core_next_wake_ns(f->core, f->now_ns), f->now_ns + SECONDS(30));
     f->now_ns += SECONDS(30);
-    decide(f);
-    assert_string_equal(placed_on(f, 3), "1");
+    assert_goes_to(f, 3, "1");
 }
 
 /* ---- Reservations ---- */
@@ -189,8 +143,7 @@ CORE_TEST(test_reservations_do_not_race)
         submit(f, 1, 20 * GIB);
     submit(f, 1, 19 * GIB); /* 40 - 20 - margin 1 */
     submit(f, 1, 20 * GIB);
-    decide(f);
-    assert_string_equal(placed_on(f, 5), "0");
+    assert_goes_to(f, 5, "0");
     assert_string_equal(placed_on(f, 6), "");
     assert_reason(f, 6, "needs 20.0 GiB, the best open GPU (1) has 19.0 GiB free");
 }
@@ -216,8 +169,7 @@ CORE_TEST(test_unknown_memory_reserves_a_whole_gpu)
         submit(f, 1, i ? GIB : -1);
     submit(f, 1, GIB);
     submit(f, 1, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, 1), "0");
+    assert_goes_to(f, 1, "0");
     assert_string_equal(placed_on(f, 5), "1");
     assert_string_equal(placed_on(f, 6), "");
     assert_reason(f, 6, "needs 1 GPU to itself, 0 are idle");
@@ -230,16 +182,12 @@ CORE_TEST(test_unmanaged_memory_keeps_a_gpu_from_being_idle)
     sample(f, 0, GPU_IDLE_UNMANAGED_BYTES + 1, GPU_IDLE_UNMANAGED_BYTES + 1, 0);
     sample(f, 1, GPU_IDLE_UNMANAGED_BYTES, GPU_IDLE_UNMANAGED_BYTES, 0);
     job = submit(f, 1, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, job), "1");
+    assert_goes_to(f, job, "1");
 }
 
 CORE_TEST(test_jobs_per_gpu_are_limited)
 {
-    struct core_config config = *core_configuration(f->core);
-
-    config.max_jobs_per_gpu = 2;
-    reconfigure(f, &config);
+    change(f, max_jobs_per_gpu, 2);
     for (uint32_t i = 0; i <= 2 * GPUS; i++)
         submit(f, 1, GIB);
     decide(f);
@@ -253,22 +201,16 @@ CORE_TEST(test_exclusive_job_is_alone)
 {
     struct record record = wants(1, GIB);
 
-    for (uint32_t i = 1; i < GPUS; i++) {
-        struct record lost = {.type = RECORD_GPU_LOST};
-        lost.gpu.gpu = i;
-        apply(f, lost);
-    }
+    keep_gpus(f, 1);
     record.submitted.exclusive = true;
     submit_record(f, record);
     submit(f, 1, GIB);
     submit_record(f, record);
-    decide(f);
-    assert_string_equal(placed_on(f, 1), "0");
+    assert_goes_to(f, 1, "0");
     assert_string_equal(placed_on(f, 2), "");
     assert_reason(f, 2, "the GPUs left are held by exclusive jobs (job 1 on GPU 0)");
     exits(f, 1, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, 2), "0"); /* and now the exclusive one waits for it */
+    assert_goes_to(f, 2, "0"); /* and now the exclusive one waits for it */
     assert_reason(f, 3, "needs 1 GPU to itself, 0 are idle");
 }
 
@@ -281,13 +223,11 @@ CORE_TEST(test_fifo_blocks_behind_the_head)
     big = submit(f, 4, 30 * GIB);
     small = submit(f, 1, GIB);
     later = submit(f, 1, GIB);
-    decide(f);
-    assert_int_equal(f->decisions.count, 0);
+    assert_nothing_decided(f);
     assert_reason(f, small, "1 job before it in the queue, first of them job 2");
     assert_reason(f, later, "2 jobs before it in the queue, first of them job 2");
     exits(f, 1, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, big), "0,1,2,3");
+    assert_goes_to(f, big, "0,1,2,3");
     assert_string_equal(placed_on(f, small), "0");
 }
 
@@ -337,8 +277,7 @@ CORE_TEST(test_hold_and_release)
     assert_reason(f, 2, "held: 'carma release' lets it run");
     exits(f, 1, EXIT_COMPLETED, -1);
     job_event(f, RECORD_RELEASED, 2); /* back to its place, before job 3 */
-    decide(f);
-    assert_string_equal(placed_on(f, 2), "0");
+    assert_goes_to(f, 2, "0");
     assert_string_equal(placed_on(f, 3), "1");
     assert_int_equal(core_apply(f->core, &(struct record){.type = RECORD_HELD, .job = 2}, &err), -EPERM);
     assert_string_equal(err.text, "job 2 is PLACED: 'held' does not apply");
@@ -370,8 +309,7 @@ CORE_TEST(test_crash_goes_to_the_retry_queue_and_starts_alone)
     configure(f, "magm", MEMORY_MONITOR);
     occupy(f, (int64_t[]){GIB, GIB, GIB, GIB}, (int32_t[]){0, 0, 0, 0});
     submit(f, 1, -1); /* joins GPU 0 */
-    decide(f);
-    assert_string_equal(placed_on(f, 5), "0");
+    assert_goes_to(f, 5, "0");
     submit(f, 1, -1);
     memory_observed(f, 5, 0, GIB);
     exits(f, 5, EXIT_GPU_OOM, 2 * GIB);
@@ -380,13 +318,12 @@ CORE_TEST(test_crash_goes_to_the_retry_queue_and_starts_alone)
     assert_true(f->decisions.items[0].requeued.retry);
     assert_int_equal(f->decisions.items[0].requeued.crashes, 1);
     f->now_ns += SECONDS(60);
-    decide(f); /* GPUs 1 to 3 would do for sharing, but a retried job wants an idle one, and blocks the queue */
-    assert_int_equal(f->decisions.count, 0);
+    /* GPUs 1 to 3 would do for sharing, but a retried job wants an idle one, and blocks the queue. */
+    assert_nothing_decided(f);
     assert_reason(f, 5, "needs 1 GPU to itself, 0 are idle");
     assert_reason(f, 6, "job 5, which is retried, goes first");
     exits(f, 4, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, 5), "3");
+    assert_goes_to(f, 5, "3");
     assert_true(f->decisions.items[0].placed.retry);
     assert_string_not_equal(placed_on(f, 6), "3"); /* may be joined only once its memory has settled */
     memory_observed(f, 5, 3, GIB);
@@ -395,8 +332,7 @@ CORE_TEST(test_crash_goes_to_the_retry_queue_and_starts_alone)
         sample(f, g, 39 * GIB, 0, 0);
     f->now_ns += SECONDS(31);
     submit(f, 1, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, 7), "3"); /* joined */
+    assert_goes_to(f, 7, "3"); /* joined */
 }
 
 CORE_TEST(test_other_failures_are_not_retried)
@@ -406,8 +342,7 @@ CORE_TEST(test_other_failures_are_not_retried)
     decide(f);
     exits(f, 1, EXIT_FAILED, -1);
     exits(f, 2, EXIT_SIGNALLED, -1);
-    decide(f);
-    assert_int_equal(f->decisions.count, 0);
+    assert_nothing_decided(f);
     assert_int_equal(core_job_count(f->core), 0);
 }
 
@@ -428,10 +363,7 @@ CORE_TEST(test_a_crash_alone_is_retried_once)
 
 CORE_TEST(test_retries_are_limited)
 {
-    struct core_config config = *core_configuration(f->core);
-
-    config.max_retries = 2;
-    reconfigure(f, &config);
+    change(f, max_retries, 2);
     submit(f, 1, GIB);
     for (int crash = 1; crash <= 3; crash++) {
         uint64_t other;
@@ -441,8 +373,7 @@ CORE_TEST(test_retries_are_limited)
         f->now_ns += SECONDS(31);
         for (uint32_t g = 1; g < GPUS; g++)
             sample(f, g, 0, 30 * GIB, 1000);
-        decide(f);
-        assert_string_equal(placed_on(f, other), "0");
+        assert_goes_to(f, other, "0");
         exits(f, 1, EXIT_GPU_OOM, -1);
         exits(f, other, EXIT_COMPLETED, -1);
         if (crash == 3) {
@@ -477,17 +408,14 @@ CORE_TEST(test_cancel)
     assert_int_equal(f->decisions.count, 1);
     assert_int_equal(f->decisions.items[0].type, RECORD_SIGNALLED);
     job_event(f, RECORD_CANCELLED, 1); /* again: nothing more */
-    decide(f);
-    assert_int_equal(f->decisions.count, 0);
+    assert_nothing_decided(f);
     job_event(f, RECORD_SIGNAL_FAILED, 1);
-    decide(f);
-    assert_int_equal(f->decisions.count, 0); /* not at once */
+    assert_nothing_decided(f); /* not at once */
     f->now_ns = core_next_wake_ns(f->core, f->now_ns);
     decide(f);
     assert_int_equal(f->decisions.items[0].type, RECORD_SIGNALLED);
     exits(f, 1, EXIT_GPU_OOM, -1); /* however it ends, it is cancelled */
-    decide(f);
-    assert_int_equal(f->decisions.count, 0);
+    assert_nothing_decided(f);
     assert_int_equal(core_job_count(f->core), 0);
     assert_true(gpu_idle(core_gpu(f->core, 0)));
 }

@@ -36,16 +36,14 @@ CORE_TEST(test_who_has_as_many_jobs_as_allowed_is_passed_over)
     second = submit_as(f, ADA, 1, 8 * GIB);
     third = submit_as(f, ADA, 1, 8 * GIB);
     other = submit_as(f, BOB, 1, 8 * GIB);
-    decide(f);
-    assert_string_not_equal(placed_on(f, first), "");
+    assert_starts(f, first);
     assert_string_not_equal(placed_on(f, other), ""); /* first in, first out, and yet before two others */
     assert_int_equal(f->decisions.count, 2);
     assert_int_equal(reason_code(f, second), REASON_USER_JOBS);
     assert_reason(f, second, "its user runs 1 job, as many as a user may");
     assert_int_equal(reason_code(f, third), REASON_USER_JOBS);
     exits(f, first, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_not_equal(placed_on(f, second), "");
+    assert_starts(f, second);
     assert_int_equal(f->decisions.count, 1);
 }
 
@@ -57,8 +55,7 @@ CORE_TEST(test_gpus_are_counted_for_each_job_that_has_them)
     two = submit_as(f, ADA, 2, 8 * GIB);
     wide = submit_as(f, ADA, 2, 8 * GIB);
     one = submit_as(f, ADA, 1, 8 * GIB);
-    decide(f);
-    assert_string_not_equal(placed_on(f, two), "");
+    assert_starts(f, two);
     assert_string_not_equal(placed_on(f, one), ""); /* which is not too much */
     assert_int_equal(reason_code(f, wide), REASON_USER_GPUS);
     assert_reason(f, wide, "its user has 3 GPUs and it wants 2 more, a user may have 3");
@@ -71,17 +68,14 @@ CORE_TEST(test_memory_elsewhere_is_charged)
 
     limited(f, (struct core_limits){.max_memory_bytes = 50 * GIB});
     first = submit_as(f, ADA, 1, 10 * GIB);
-    decide(f);
-    assert_string_not_equal(placed_on(f, first), "");
+    assert_starts(f, first);
     apply(f, (struct record){.type = RECORD_STRAYED, .job = first, .strayed = {2, 20 * GIB}});
     apply(f, (struct record){.type = RECORD_STRAYED, .job = first, .strayed = {2, 5 * GIB}}); /* the most counts */
     second = submit_as(f, ADA, 1, 21 * GIB);
-    decide(f);
-    assert_string_equal(placed_on(f, second), "");
+    assert_waits(f, second);
     assert_int_equal(reason_code(f, second), REASON_USER_MEMORY);
     exits(f, first, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_not_equal(placed_on(f, second), "");
+    assert_starts(f, second);
     assert_true(core_find_job(f->core, second)->user->memory_bytes == 21 * (uint64_t)GIB);
 }
 
@@ -93,8 +87,7 @@ CORE_TEST(test_memory_is_what_jobs_reservation_on_all_their_gpus)
     first = submit_as(f, ADA, 2, 10 * GIB);
     second = submit_as(f, ADA, 1, 31 * GIB);
     unknown = submit_as(f, ADA, 1, -1);
-    decide(f);
-    assert_string_not_equal(placed_on(f, first), "");
+    assert_starts(f, first);
     assert_int_equal(f->decisions.count, 1);
     assert_int_equal(reason_code(f, second), REASON_USER_MEMORY);
     assert_reason(f, second,
@@ -105,8 +98,7 @@ CORE_TEST(test_memory_is_what_jobs_reservation_on_all_their_gpus)
         "its user's jobs request 20.0 GiB of GPU memory and it 40.0 GiB more (whole GPUs: it requests none), a user "
         "may have 50.0 GiB");
     exits(f, first, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_not_equal(placed_on(f, second), "");
+    assert_starts(f, second);
 }
 
 /* Even where the job was observed to use little: its user could exceed the limit as soon as it uses its request. A
@@ -128,8 +120,7 @@ CORE_TEST(test_a_request_counts_in_whole_after_it_was_shrunk)
         apply(f, (struct record){.type = RECORD_SHRUNK, .job = job, .shrunk = {5 * GIB, SOURCE_OBSERVED}});
     assert_true(core_find_job(f->core, declared)->user->memory_bytes == 30 * (uint64_t)GIB);
     assert_true(core_find_job(f->core, guessed.job)->user->memory_bytes == 5 * (uint64_t)GIB);
-    decide(f);
-    assert_int_equal(f->decisions.count, 0);
+    assert_nothing_decided(f);
     assert_int_equal(reason_code(f, second), REASON_USER_MEMORY);
     apply(f, (struct record){.type = RECORD_GROWN, .job = declared, .grown = {35 * GIB, SOURCE_OBSERVED}});
     assert_true(core_find_job(f->core, declared)->user->memory_bytes == 35 * (uint64_t)GIB);
@@ -167,14 +158,12 @@ CORE_TEST(test_who_is_over_a_limit_keeps_no_gpus_for_himself)
                                                                reserved */
     reconfigure(f, &config);
     running = submit_as(f, BOB, 1, 30 * GIB);
-    decide(f);
-    assert_string_not_equal(placed_on(f, running), "");
+    assert_starts(f, running);
     wide = submit_as(f, ADA, 4, 20 * GIB);
     decide(f);
     assert_int_equal(f->core->reserved_job, wide);
     small = submit_as(f, ADA, 1, 2 * GIB);
-    decide(f);
-    assert_string_not_equal(placed_on(f, small), "");
+    assert_starts(f, small);
     assert_int_equal(f->core->reserved_job, 0);
     assert_int_equal(reason_code(f, wide), REASON_USER_GPUS);
 }
@@ -200,8 +189,7 @@ CORE_TEST(test_a_start_on_reserved_gpus_counts_for_who_comes_next)
         job_event(f, RECORD_STARTED, job);
         exits(f, job, EXIT_MPS_FAULT, -1);
     }
-    decide(f);
-    assert_string_not_equal(placed_on(f, first), "");
+    assert_starts(f, first);
     assert_string_equal(placed_on(f, second), "");
     assert_int_equal(reason_code(f, second), REASON_USER_JOBS);
 }

@@ -97,8 +97,7 @@ CORE_TEST(test_loading_is_an_excuse_once)
     f->now_ns += SECONDS(31);
     for (uint32_t g = 1; g < GPUS; g++)
         sample(f, g, 39 * GIB, 39 * GIB, 0);
-    decide(f);
-    assert_string_equal(placed_on(f, other), "0");
+    assert_goes_to(f, other, "0");
     assert_false(ends(f, job, EXIT_GPU_OOM, GIB, 5 * GIB)->requeued.retry);
 }
 
@@ -136,24 +135,19 @@ CORE_TEST(test_others_go_on_around_a_retrying_job)
     assert_string_equal(placed_on(f, crashed), "");
     assert_true(core_find_job(f->core, crashed)->retry);
     small = submit(f, 1, 4 * GIB);
-    decide(f);
-    assert_string_not_equal(placed_on(f, small), "");
+    assert_starts(f, small);
     assert_string_equal(placed_on(f, crashed), "");
     exits(f, others[3], EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, crashed), "3");
+    assert_goes_to(f, crashed, "3");
 }
 
 CORE_TEST(test_victims_go_first_with_their_reservations)
 {
     static const uint32_t causes[] = {EXIT_MPS_FAULT, EXIT_GPU_ERROR};
-    struct core_config config = *core_configuration(f->core);
     uint64_t job, before;
 
-    config.max_retries = 2;
-    reconfigure(f, &config);
-    for (uint32_t g = 1; g < GPUS; g++)
-        apply(f, (struct record){.type = RECORD_GPU_LOST, .gpu = {.gpu = g, .total_bytes = TOTAL}});
+    change(f, max_retries, 2);
+    keep_gpus(f, 1);
     before = submit(f, 1, GIB);
     job_event(f, RECORD_HELD, before);
     job = running(f, 4 * GIB, SECONDS(600));
@@ -166,8 +160,7 @@ CORE_TEST(test_victims_go_first_with_their_reservations)
         assert_string_equal(placed_on(f, job), "0");
         if (i == 0) { /* it is no reason to be left alone, or to wait for its memory to settle */
             job_event(f, RECORD_RELEASED, before);
-            decide(f);
-            assert_string_equal(placed_on(f, before), "0");
+            assert_goes_to(f, before, "0");
         }
         memory_observed(f, job, 0, 4 * GIB);
     }
@@ -241,11 +234,9 @@ CORE_TEST(test_a_gpu_that_is_not_there_cannot_have_failed)
 
 CORE_TEST(test_faults_and_want_of_memory_are_counted_apart)
 {
-    struct core_config config = *core_configuration(f->core);
     uint64_t job = running(f, 4 * GIB, SECONDS(600));
 
-    config.max_retries = 1;
-    reconfigure(f, &config);
+    change(f, max_retries, 1);
     assert_int_equal(ends(f, job, EXIT_MPS_FAULT, -1, -1)->type, RECORD_REQUEUED);
     assert_int_equal(ends(f, job, EXIT_GPU_OOM, -1, -1)->type, RECORD_REQUEUED);
     assert_int_equal(f->decisions.items[0].requeued.crashes, 1);
@@ -275,7 +266,6 @@ static uint64_t running_with_requeue(struct fixture *f, bool requeue)
 
 CORE_TEST(test_a_time_limit_is_followed_by_another_run_where_asked_for)
 {
-    struct core_config config = *core_configuration(f->core);
     uint64_t job = running_with_requeue(f, false);
     const struct record *verdict = ends(f, job, EXIT_TIMEOUT, -1, -1);
 
@@ -283,8 +273,7 @@ CORE_TEST(test_a_time_limit_is_followed_by_another_run_where_asked_for)
     assert_false(verdict->gave_up.memory);
     assert_int_equal(verdict->gave_up.cause, EXIT_TIMEOUT);
     assert_int_equal(job_state_after(JOB_CRASHED, verdict), JOB_TIMEOUT);
-    config.max_requeues = 2;
-    reconfigure(f, &config);
+    change(f, max_requeues, 2);
     job = running_with_requeue(f, true);
     for (int run = 0; run < 2; run++) {
         verdict = ends(f, job, EXIT_TIMEOUT, -1, -1);

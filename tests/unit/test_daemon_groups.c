@@ -89,8 +89,7 @@ static void add(struct groups *groups, const struct store_history *row)
 {
     struct error err = {{0}};
 
-    if (groups_add(groups, row, &err))
-        fail_msg("%s", err.text);
+    fail_if(groups_add(groups, row, &err), err);
 }
 
 TEST(test_quantiles_are_exact_while_few)

@@ -35,8 +35,7 @@ static void run_with(const char *script, const char *input, struct low_child_lim
 
     memset(&seen, 0, sizeof seen);
     uv_loop_init(&loop);
-    if (low_child_start(&loop, argv, input, &limits, on_ended, user, &child, &err))
-        fail_msg("%s", err.text);
+    fail_if(low_child_start(&loop, argv, input, &limits, on_ended, user, &child, &err), err);
     uv_run(&loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&loop), 0);
     assert_true(seen.ended);

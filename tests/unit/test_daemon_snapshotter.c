@@ -95,8 +95,7 @@ static uint64_t rows_left(uint64_t rows, int64_t youngest_ns, size_t records)
     uint64_t left;
 
     make_directory(NULL);
-    if (store_open(directory, &daemon.store, &err))
-        fail_msg("%s", err.text);
+    fail_if(store_open(directory, &daemon.store, &err), err);
     daemon.core = core_new();
     daemon.snapshotter = snapshotter_new(&daemon, &calls);
     add_rows(daemon.store, rows, youngest_ns);

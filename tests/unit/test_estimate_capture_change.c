@@ -32,8 +32,7 @@ static void read_text(struct capture *capture, const char *text)
 {
     struct error err = {{0}};
 
-    if (capture_read(capture, "net.capture", text, strlen(text), 16, &err))
-        fail_msg("%s", err.text);
+    fail_if(capture_read(capture, "net.capture", text, strlen(text), 16, &err), err);
 }
 
 static int change(struct capture *capture, enum optimizer optimizer, bool weight_decay, struct error *err)

@@ -24,8 +24,7 @@ static int64_t answer(const int64_t *peaks, size_t count, int32_t quantile)
     struct estimate result;
     struct error err;
 
-    if (ask(peaks, count, quantile, &result, &err))
-        fail_msg("%s", err.text);
+    fail_if(ask(peaks, count, quantile, &result, &err), err);
     return result.bytes;
 }
 

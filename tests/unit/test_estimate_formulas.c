@@ -170,8 +170,7 @@ TEST(dnnmem_replays_static_sizes)
     list.items[2].inputs[0] = 0;
     question = question_of(&list, 4096);
     question.training.optimizer = OPTIMIZER_SGD;
-    if (estimate(estimator_find("dnnmem"), &question, &result, &err))
-        fail_msg("%s", err.text);
+    fail_if(estimate(estimator_find("dnnmem"), &question, &result, &err), err);
     assert_int_equal(result.bytes - question.profile->context_bytes, 9 * 16 * MIB);
     question.training.optimizer = OPTIMIZER_ADAM; /* two states of each weight */
     assert_int_equal(estimate(&estimator_dnnmem, &question, &result, &err), 0);
@@ -207,8 +206,7 @@ TEST(llmem_adds_up_its_terms)
     assert_int_equal(estimate(&estimator_llmem, &question, &result, &err), -ENOTSUP);
     question.transformer = &transformer;
     question.method = &method;
-    if (estimate(estimator_find("llmem"), &question, &result, &err))
-        fail_msg("%s", err.text);
+    fail_if(estimate(estimator_find("llmem"), &question, &result, &err), err);
     assert_int_equal(result.bytes - question.profile->context_bytes, (352 + 88 + 12) * MIB);
     method.world = 2; /* 7 bytes of each parameter, and the other's half of 2 */
     assert_int_equal(estimate(&estimator_llmem, &question, &result, &err), 0);
@@ -231,8 +229,7 @@ TEST(schedtune_moves_with_the_context)
     list.input[0] = 1024;
     layer_add_input(add_layer(&list, LAYER_LINEAR, 1024, 0, 0, 1 << 20), -1);
     question = question_of(&list, 64);
-    if (estimate(estimator_find("schedtune"), &question, &here, &err))
-        fail_msg("%s", err.text);
+    fail_if(estimate(estimator_find("schedtune"), &question, &here, &err), err);
     question.fold = 0; /* by models that have seen other rows */
     assert_int_equal(estimate(&estimator_schedtune, &question, &there, &err), 0);
     assert_int_not_equal(there.bytes, here.bytes);

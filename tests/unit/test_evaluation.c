@@ -15,8 +15,7 @@ static void read_set(struct dataset *dataset, const char *which, const char *cap
 {
     struct error err = {""};
 
-    if (dataset_read(dataset, which, captures, &err))
-        fail_msg("%s", err.text);
+    fail_if(dataset_read(dataset, which, captures, &err), err);
 }
 
 static size_t count_kind(const struct layer_list *list, enum layer_kind kind)

@@ -60,7 +60,6 @@ static const struct record *runs_out(struct fixture *f, uint64_t job, int64_t se
 
 CORE_TEST(test_a_fence_is_the_request_and_some_headroom)
 {
-    struct core_config config;
     struct record sliced = wants(1, 8 * GIB);
 
     use_mps(f);
@@ -69,9 +68,7 @@ CORE_TEST(test_a_fence_is_the_request_and_some_headroom)
     sliced.submitted.share = SHARE_TIME_SLICE;
     assert_int_equal(fence_of(f, submit_record(f, sliced)), -1);
     assert_int_equal(fence_of(f, submit(f, 1, 38 * GIB)), -1); /* as much as the GPU has */
-    config = *core_configuration(f->core);
-    config.memory_fence = 0;
-    reconfigure(f, &config);
+    change(f, memory_fence, 0);
     exits(f, 1, EXIT_COMPLETED, -1);
     exits(f, 4, EXIT_COMPLETED, -1);
     assert_int_equal(fence_of(f, submit(f, 1, 8 * GIB)), -1);
@@ -80,8 +77,6 @@ CORE_TEST(test_a_fence_is_the_request_and_some_headroom)
 /* A workload's observed use is not a lie of the job's; its user's declaration is taken at its word. */
 CORE_TEST(test_a_guess_is_at_least_what_was_observed)
 {
-    struct core_config config;
-
     use_mps(f);
     submit_from(f, SOURCE_ESTIMATED, 4 * GIB, "w");
     decide(f);
@@ -89,9 +84,7 @@ CORE_TEST(test_a_guess_is_at_least_what_was_observed)
     exits(f, 1, EXIT_COMPLETED, -1);
     assert_true(fence_of(f, submit_from(f, SOURCE_ESTIMATED, 4 * GIB, "w")) >= FENCE_OF(12 * GIB));
     assert_int_equal(fence_of(f, submit_from(f, SOURCE_DECLARED, 4 * GIB, "w")), FENCE_OF(4 * GIB));
-    config = *core_configuration(f->core);
-    config.learn = false; /* requests are as estimated then; fences are not */
-    reconfigure(f, &config);
+    change(f, learn, false); /* requests are as estimated then; fences are not */
     assert_int_equal(fence_of(f, submit_from(f, SOURCE_ESTIMATED, 4 * GIB, "w")), FENCE_OF(12 * GIB));
 }
 

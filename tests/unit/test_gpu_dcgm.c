@@ -26,8 +26,7 @@ static void begin(const char *words)
     function = dlsym(library, "fake_dcgm_count");
     memcpy(&fake_count, &function, sizeof function);
     setenv("FAKE_DCGM", words, 1);
-    if (gpu_source_dcgm.open(FAKE_DCGM, NS_PER_SEC, &source, &err) < 0)
-        fail_msg("%s", err.text);
+    fail_if(gpu_source_dcgm.open(FAKE_DCGM, NS_PER_SEC, &source, &err) < 0, err);
 }
 
 static void end(void)

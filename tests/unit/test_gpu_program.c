@@ -89,8 +89,7 @@ static bool next_frame(const struct run *run, struct gpu_frame_decoder *decoder)
         if (read(run->out, &byte, 1) != 1)
             return false;
         rc = gpu_frame_decode(decoder, &from, &left, &reading, &err);
-        if (rc < 0)
-            fail_msg("%s", err.text);
+        fail_if(rc < 0, err);
         if (rc == 1)
             return true;
     }

@@ -38,8 +38,7 @@ static void restart(void)
     struct error err = {{0}};
 
     http_fixture_stop(&fixture);
-    if (http_fixture_start(&fixture, &err))
-        fail_msg("%s", err.text);
+    fail_if(http_fixture_start(&fixture, &err), err);
 }
 
 /* Tries until the server has noticed that others have gone; returns the connection. */

@@ -63,8 +63,7 @@ static void start(void)
 {
     struct error err = {{0}};
 
-    if (http_fixture_start(&fixture, &err))
-        fail_msg("%s", err.text);
+    fail_if(http_fixture_start(&fixture, &err), err);
 }
 
 static int connect_to_path(const char *path)

@@ -56,8 +56,7 @@ static void expect(const char *name, const char *text)
     struct error err;
     size_t length;
 
-    if (file_read(path_of(name), 1 << 16, &found, &length, &err) != 0)
-        fail_msg("%s", err.text);
+    fail_if(file_read(path_of(name), 1 << 16, &found, &length, &err) != 0, err);
     assert_string_equal(found, text);
 }
 
@@ -77,8 +76,7 @@ static void set(const struct job_file *files, size_t count)
 {
     struct error err;
 
-    if (job_files_set(directory, files, count, &err) != 0)
-        fail_msg("%s", err.text);
+    fail_if(job_files_set(directory, files, count, &err) != 0, err);
 }
 
 TEST_BETWEEN(test_set_and_set_again, make_directory, remove_directory)

@@ -8,8 +8,7 @@ LAUNCH_TEST(test_success)
     int64_t before_ns = nodetime_now_ns();
     struct stat st;
 
-    run(f, "echo to out; echo to err >&2", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_COMPLETED);
+    assert_ends(f, "echo to out; echo to err >&2", EXIT_COMPLETED);
     assert_int_equal(f->status.exit_status, 0);
     assert_int_equal(f->status.signal, 0);
     assert_int_equal(f->status.job, 42);
@@ -29,29 +28,26 @@ LAUNCH_TEST(test_success)
 
 LAUNCH_TEST(test_exit_status)
 {
-    run(f, "exit 3", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_FAILED);
+    assert_ends(f, "exit 3", EXIT_FAILED);
     assert_int_equal(f->status.exit_status, 3);
-    run(f, "exit 127", LAUNCH_ENDED); /* the job's own 127 is not a launch that failed */
-    assert_int_equal(f->status.cause, EXIT_FAILED);
+    assert_ends(f, "exit 127", EXIT_FAILED); /* the job's own 127 is not a launch that failed */
     assert_int_equal(f->status.exit_status, 127);
 }
 
 LAUNCH_TEST(test_signal)
 {
-    run(f, "kill -SEGV $$", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_SIGNALLED);
+    assert_ends(f, "kill -SEGV $$", EXIT_SIGNALLED);
     assert_int_equal(f->status.signal, SIGSEGV);
     assert_int_equal(f->status.exit_status, -1);
 }
 
 LAUNCH_TEST(test_out_of_memory)
 {
-    run(f,
+    assert_ends(
+        f,
         "echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 6.00 GiB. GPU 0 has a total capacity of "
         "39.38 GiB of which 1.50 GiB is free. Process 4711 has 20.00 GiB memory in use.' >&2; exit 1",
-        LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_GPU_OOM);
+        EXIT_GPU_OOM);
     assert_int_equal(f->status.exit_status, 1);
     assert_true(f->status.requested_bytes == 6 * GIB);
     assert_true(f->status.free_bytes == 3 * GIB / 2);
@@ -61,15 +57,12 @@ LAUNCH_TEST(test_out_of_memory)
     assert_int_equal(f->status.tenants[0].pid, 4711);
     assert_true(f->status.tenants[0].used_bytes == 20 * GIB);
     /* an earlier launch's output is not this one's failure */
-    run(f, "echo fine; exit 1", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_FAILED);
+    assert_ends(f, "echo fine; exit 1", EXIT_FAILED);
     /* on stdout, and ended by a signal */
-    run(f, "echo 'RuntimeError: CUDA error: out of memory'; kill -ABRT $$", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_GPU_OOM);
+    assert_ends(f, "echo 'RuntimeError: CUDA error: out of memory'; kill -ABRT $$", EXIT_GPU_OOM);
     assert_int_equal(f->status.signal, SIGABRT);
     /* caught, and gone on */
-    run(f, "echo 'RuntimeError: CUDA error: out of memory'; exit 0", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_COMPLETED);
+    assert_ends(f, "echo 'RuntimeError: CUDA error: out of memory'; exit 0", EXIT_COMPLETED);
     assert_string_equal(f->status.message, ""); /* nothing is told of it */
 }
 
@@ -79,17 +72,16 @@ LAUNCH_TEST(test_other_failures)
     run(f, "echo 'RuntimeError: CUDA error: unspecified launch failure' >&2; echo 'MemoryError'; exit 1", LAUNCH_ENDED);
     assert_int_equal(f->status.output, OUTPUT_GPU_FAULT);
     assert_int_equal(f->status.cause, EXIT_FAILED);
-    run(f,
+    assert_ends(
+        f,
         "echo 'caught CUDA error: out of memory'; printf 'Traceback (most recent call last):\\nKeyError: 3\\n' >&2; "
         "exit 1",
-        LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_FAILED); /* the program ended with a bug */
+        EXIT_FAILED); /* the program ended with a bug */
     run(f, "echo 'cuDNN error: CUDNN_STATUS_INTERNAL_ERROR' >&2; exit 1", LAUNCH_ENDED);
     assert_int_equal(f->status.output, OUTPUT_GPU_HANDLE_MAYBE);
     assert_int_equal(f->status.cause, EXIT_FAILED); /* as far as the shepherd can tell */
     assert_has(f->status.message, "CUDNN_STATUS_INTERNAL_ERROR");
-    run(f, "echo 'cuDNN error: CUDNN_STATUS_INTERNAL_ERROR' >&2; echo MemoryError; exit 1", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_HOST_OOM);
+    assert_ends(f, "echo 'cuDNN error: CUDNN_STATUS_INTERNAL_ERROR' >&2; echo MemoryError; exit 1", EXIT_HOST_OOM);
     assert_string_equal(f->status.message, "MemoryError");
 }
 
@@ -109,8 +101,7 @@ LAUNCH_TEST(test_killed_for_host_memory)
     assert_int_equal(file_write_atomic(path, "oom_kill 4\n", 11, 0644, NULL), 0);
     directory[strlen(directory) - strlen(cgroup)] = '\0';
     setenv("CARMA_CGROUP_ROOT", directory, 1);
-    run(f, "kill -KILL $$", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_SIGNALLED);
+    assert_ends(f, "kill -KILL $$", EXIT_SIGNALLED);
     run(f, kill_it, LAUNCH_ENDED);
     assert_true(f->status.host_oom_kill);
     assert_int_equal(f->status.cause, EXIT_HOST_OOM);
@@ -123,46 +114,37 @@ LAUNCH_TEST(test_killed_for_host_memory)
 LAUNCH_TEST(test_flood)
 {
     f->spec.error = NULL;
-    run(f,
-        "head -c 30000000 /dev/zero; head -c 3000000 /dev/zero | tr '\\0' x; echo;"
-        "echo 'CUDA error: out of memory'; exit 1",
-        LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_GPU_OOM);
-    run(f, "head -c 3000000 /dev/urandom; exit 1", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_FAILED);
+    assert_ends(f,
+                "head -c 30000000 /dev/zero; head -c 3000000 /dev/zero | tr '\\0' x; echo;"
+                "echo 'CUDA error: out of memory'; exit 1",
+                EXIT_GPU_OOM);
+    assert_ends(f, "head -c 3000000 /dev/urandom; exit 1", EXIT_FAILED);
     /* others' lines after it, and in a line of which the beginning is not read */
-    run(f, "echo 'CUDA error: out of memory'; yes 'rank 3: step 12' | head -c 1000000; exit 1", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_GPU_OOM);
-    run(f,
-        "head -c 3000000 /dev/zero | tr '\\0' x; printf 'CUDA error: out of memory'; "
-        "head -c 1000000 /dev/zero | tr '\\0' x; exit 1",
-        LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_GPU_OOM);
-    run(f, "echo 'CUDA error: out of memory'; yes 'rank 3: step 12' | head -c 1200000; exit 1", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_FAILED); /* too far back */
+    assert_ends(f, "echo 'CUDA error: out of memory'; yes 'rank 3: step 12' | head -c 1000000; exit 1", EXIT_GPU_OOM);
+    assert_ends(f,
+                "head -c 3000000 /dev/zero | tr '\\0' x; printf 'CUDA error: out of memory'; "
+                "head -c 1000000 /dev/zero | tr '\\0' x; exit 1",
+                EXIT_GPU_OOM);
+    assert_ends(f, "echo 'CUDA error: out of memory'; yes 'rank 3: step 12' | head -c 1200000; exit 1",
+                EXIT_FAILED); /* too far back */
 }
 
 /* The effects of log rotation, and of tidying up, while the job runs. */
 LAUNCH_TEST(test_output_that_moves)
 {
-    run(f, "mv err err.1; echo 'CUDA error: out of memory' >&2; echo 'nothing' >err; exit 1", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_GPU_OOM);
-    run(f, "rm err; echo 'CUDA error: out of memory' >&2; exit 1", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_GPU_OOM);
-    run(f, "echo 'all is well, and that was long'; : >out; echo 'CUDA error: out of memory'; exit 1", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_GPU_OOM);
+    assert_ends(f, "mv err err.1; echo 'CUDA error: out of memory' >&2; echo 'nothing' >err; exit 1", EXIT_GPU_OOM);
+    assert_ends(f, "rm err; echo 'CUDA error: out of memory' >&2; exit 1", EXIT_GPU_OOM);
+    assert_ends(f, "echo 'all is well, and that was long'; : >out; echo 'CUDA error: out of memory'; exit 1",
+                EXIT_GPU_OOM);
     /* a file that somebody puts in its place is not its output */
-    run(f, "mv err err.2; echo 'CUDA error: out of memory' >err; : >out; exit 1", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_FAILED);
-    run(f, "mv out out.1; mkfifo out; ln -s /dev/zero err.3; mv err.3 err; exit 1", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_FAILED);
+    assert_ends(f, "mv err err.2; echo 'CUDA error: out of memory' >err; : >out; exit 1", EXIT_FAILED);
+    assert_ends(f, "mv out out.1; mkfifo out; ln -s /dev/zero err.3; mv err.3 err; exit 1", EXIT_FAILED);
 }
 
 /* Ten GiB that are read nowhere, and a disk that takes nothing. */
 LAUNCH_TEST(test_output_without_bounds)
 {
-    run(f, "truncate -s 10G err; echo >&2; echo 'CUDA error: out of memory' >&2; exit 1", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_GPU_OOM);
+    assert_ends(f, "truncate -s 10G err; echo >&2; echo 'CUDA error: out of memory' >&2; exit 1", EXIT_GPU_OOM);
     f->spec.output = mutable("/dev/full");
     f->spec.error = NULL;
     run(f, "echo lost || exit 5", LAUNCH_ENDED);
@@ -442,8 +424,7 @@ LAUNCH_TEST(test_never_half_written)
         while (launch_alive(f->shepherd, f->ticks)) {
             struct error err;
             int code = launch_read_status(f->run, &f->status, &err);
-            if (code < 0 && code != -ENOENT)
-                fail_msg("%s", err.text);
+            fail_if(code < 0 && code != -ENOENT, err);
             reads++;
         }
         assert_int_equal(launch_read_status(f->run, &f->status, NULL), 0);

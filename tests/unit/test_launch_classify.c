@@ -25,8 +25,7 @@ static char *read_golden(const char *name, const char *kind, size_t *length)
     struct error err;
     char *text;
 
-    if (file_read(path, 1 << 20, &text, length, &err) < 0)
-        fail_msg("%s", err.text);
+    fail_if(file_read(path, 1 << 20, &text, length, &err) < 0, err);
     return text;
 }
 

@@ -33,8 +33,8 @@ LAUNCH_TEST(test_fork_chain)
 {
     /* every process forks the next and ends: none lives long, and none hears SIGTERM */
     f->request.grace_ns = 50 * NS_PER_MS;
-    run(f, "echo 'trap \"\" TERM; sh hop & exit' >hop; for i in 1 2 3 4 5; do sh hop; done; exit 0", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_COMPLETED);
+    assert_ends(f, "echo 'trap \"\" TERM; sh hop & exit' >hop; for i in 1 2 3 4 5; do sh hop; done; exit 0",
+                EXIT_COMPLETED);
 }
 
 /* Many of them, where no control group ends them all at once. */

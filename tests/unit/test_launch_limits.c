@@ -118,8 +118,7 @@ LAUNCH_TEST(test_signal_that_nobody_heeds)
     f->request.time_limit_ns = 400 * NS_PER_MS;
     f->request.signal_before_ns = 300 * NS_PER_MS;
     f->request.signal = SIGUSR1;
-    run(f, "exec sleep 100", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_TIMEOUT);
+    assert_ends(f, "exec sleep 100", EXIT_TIMEOUT);
     assert_int_equal(f->status.signal, SIGTERM);
 }
 

@@ -63,8 +63,7 @@ TEST(test_messages)
     size_t length;
     int count = 0, missed = 0;
 
-    if (file_read(path, 1 << 20, &text, &length, &err) < 0)
-        fail_msg("%s", err.text);
+    fail_if(file_read(path, 1 << 20, &text, &length, &err) < 0, err);
     for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         json_t *message = json_loads(line, 0, NULL);
         const json_t *said = json_object_get(message, "text");

@@ -24,8 +24,7 @@ LAUNCH_TEST(test_profile_is_limited)
 {
     f->request.time_limit_ns = 300 * NS_PER_MS;
     slow_profile(f, "sleep 100");
-    run(f, "echo unreachable", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_TIMEOUT);
+    assert_ends(f, "echo unreachable", EXIT_TIMEOUT);
     assert_true(f->status.timed_out);
     assert_string_equal(f->status.message, "time limit of 0:00 reached before the command was run");
     assert_string_equal(contents(f->output), "");
@@ -44,8 +43,7 @@ LAUNCH_TEST(test_start_timeout)
     assert_true(gone(pid_in(pid)));
     assert_false(f->status.stopped);
     f->spec.conda_environment = NULL; /* the command may take any time */
-    run(f, "sleep 1.2", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_COMPLETED);
+    assert_ends(f, "sleep 1.2", EXIT_COMPLETED);
 }
 
 LAUNCH_TEST(test_fifo)
@@ -95,8 +93,7 @@ static pid_t wait_for_a_job(const struct fixture *f)
     CLEANUP(free_ptr) char *runs = xasprintf("%s/runs", f->root);
     struct error err;
 
-    if (spawn_prepare(f->request.shepherd, runs, &err) < 0)
-        fail_msg("%s", err.text);
+    fail_if(spawn_prepare(f->request.shepherd, runs, &err) < 0, err);
     return spawn_waiting();
 }
 
@@ -184,8 +181,7 @@ LAUNCH_TEST(test_begun)
     f->request.launch = 1;
     snprintf(f->run, sizeof f->run, "%s/runs/42.1", f->root);
     for (int round = 0; round < 2; round++) {
-        if (launch_begin(&f->request, &begun, &err) < 0)
-            fail_msg("%s", err.text);
+        fail_if(launch_begin(&f->request, &begun, &err) < 0, err);
         while ((job = child_of(begun.shepherd)) == 0 && !gone(begun.shepherd))
             pause_ms(5);
         while (access(checkpoints, F_OK) < 0 || (!sleeps(job) && !gone(job))) /* until it has gone as far as it may */

@@ -16,16 +16,14 @@ static void use_one_gpu(struct fixture *f)
     config.margin_bytes = 0;
     config.oom_retry = OOM_RETRY_INFORMED;
     reconfigure(f, &config);
-    for (uint32_t g = 1; g < GPUS; g++)
-        apply(f, (struct record){.type = RECORD_GPU_LOST, .gpu = {.gpu = g}});
+    keep_gpus(f, 1);
 }
 
 static uint64_t running(struct fixture *f, int64_t request, int64_t seen)
 {
     uint64_t job = submit(f, 1, request);
 
-    decide(f);
-    assert_string_equal(placed_on(f, job), "0");
+    assert_goes_to(f, job, "0");
     job_event(f, RECORD_STARTED, job);
     if (seen)
         memory_observed(f, job, 0, seen);
@@ -40,14 +38,11 @@ static const struct record *runs_out(struct fixture *f, uint64_t job, int64_t re
 
 CORE_TEST(test_a_reservation_grows_with_what_is_observed)
 {
-    struct core_config config;
     const struct record *grown;
     uint64_t job, other;
 
     use_one_gpu(f);
-    config = *core_configuration(f->core);
-    config.per_user.max_memory_bytes = 30 * GIB;
-    reconfigure(f, &config);
+    change(f, per_user.max_memory_bytes, 30 * GIB);
     job = running(f, 2 * GIB, 2 * GIB + QUANTUM_MEMORY_BYTES - 1);
     assert_null(decided(f, RECORD_GROWN, job)); /* it may be rounding */
     memory_observed(f, job, 0, 25 * GIB);
@@ -67,14 +62,11 @@ CORE_TEST(test_a_reservation_grows_with_what_is_observed)
 /* A reservation that carma shrank may grow again to the request: that is not a fault of the job's. */
 CORE_TEST(test_a_job_within_its_request_is_not_over)
 {
-    struct core_config config;
     struct record record = wants(1, 20 * GIB);
     uint64_t job = 1;
 
     use_one_gpu(f);
-    config = *core_configuration(f->core);
-    config.shrink_after_ns = SECONDS(60);
-    reconfigure(f, &config);
+    change(f, shrink_after_ns, SECONDS(60));
     record.submitted.requeue = true;
     submit_record(f, record);
     decide(f);
@@ -143,8 +135,7 @@ CORE_TEST(test_a_stray_is_the_culprit)
     victim = running(f, 24 * GIB, 22 * GIB);
     gpu_is_back(f, 1);
     stray = submit(f, 1, 36 * GIB);
-    decide(f);
-    assert_string_equal(placed_on(f, stray), "1");
+    assert_goes_to(f, stray, "1");
     memory_observed(f, stray, 1, 36 * GIB);
     strays(f, stray, 2, 30 * GIB); /* not here */
     requeued = runs_out(f, victim, GIB);
@@ -172,8 +163,7 @@ CORE_TEST(test_a_crash_asks_for_samples)
     exits(f, job, EXIT_GPU_OOM, GIB);
     assert_true(core_sample_is_due(f->core, &seen));
     apply(f, seen);
-    decide(f);
-    assert_string_equal(placed_on(f, job), "");
+    assert_waits(f, job);
     assert_int_equal(core_find_job(f->core, job)->state, JOB_QUEUED);
 }
 
@@ -221,12 +211,8 @@ static int64_t run_of(struct fixture *f, const char *workload, int64_t request, 
 
 CORE_TEST(test_a_request_that_was_too_small_is_remembered)
 {
-    struct core_config config;
-
     use_one_gpu(f);
-    config = *core_configuration(f->core);
-    config.learn = true;
-    reconfigure(f, &config);
+    change(f, learn, true);
     assert_int_equal(run_of(f, "w", 20 * GIB, 18 * GIB), 20 * GIB); /* an honest one */
     assert_int_equal(run_of(f, "w", 10 * GIB, 15 * GIB), 10 * GIB); /* it need not be the same any more: at its word */
     assert_int_equal(run_of(f, "other", 10 * GIB, 10 * GIB + QUANTUM_MEMORY_BYTES - 1), 10 * GIB); /* rounding */
@@ -235,11 +221,9 @@ CORE_TEST(test_a_request_that_was_too_small_is_remembered)
     assert_int_equal(run_of(f, "w", 10 * GIB, 9 * GIB), 14 * GIB);
     assert_int_equal(run_of(f, "w", 10 * GIB, 30 * GIB), 10 * GIB); /* the last one kept its word */
     assert_int_equal(run_of(f, "w", 35 * GIB, 36 * GIB), 35 * GIB);
-    config.per_user.max_memory_bytes = 12 * GIB;
-    reconfigure(f, &config);
+    change(f, per_user.max_memory_bytes, 12 * GIB);
     assert_int_equal(run_of(f, "w", 10 * GIB, 36 * GIB), 12 * GIB); /* more, it would wait for for ever */
-    config.learn = false;
-    reconfigure(f, &config);
+    change(f, learn, false);
     assert_int_equal(run_of(f, "w", 10 * GIB, GIB), 10 * GIB);
 }
 
@@ -279,15 +263,12 @@ CORE_TEST(test_victims_are_bounded)
 
 CORE_TEST(test_the_monitor_view_promises_nothing)
 {
-    struct core_config config;
     uint64_t job;
 
     use_one_gpu(f);
     running(f, 2 * GIB, 12 * GIB);
     job = running(f, 24 * GIB, 22 * GIB);
-    config = *core_configuration(f->core);
-    config.memory_view = MEMORY_MONITOR;
-    reconfigure(f, &config);
+    change(f, memory_view, MEMORY_MONITOR);
     assert_int_equal(runs_out(f, job, GIB)->requeued.overuser, 0);
 }
 

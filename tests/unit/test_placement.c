@@ -27,13 +27,11 @@ CORE_TEST(test_bound_is_that_of_whoever_accepts_least)
     submit_record(f, careful);
     submit_workload(f, "", 1, GIB, 600);
     submit_workload(f, "", 1, GIB, 10);
-    decide(f); /* exactly at the bound is within it; a third is too much for the first */
-    assert_string_equal(placed_on(f, 2), "0");
+    assert_goes_to(f, 2, "0"); /* exactly at the bound is within it; a third is too much for the first */
     assert_string_equal(placed_on(f, 3), "");
     assert_reason(f, 3, "sharing would slow a job down 1.43 times at least (GPU 0), at most 1.42 is allowed");
     exits(f, 1, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, 3), "0");
+    assert_goes_to(f, 3, "0");
 }
 
 CORE_TEST(test_goes_where_least_is_delivered)
@@ -43,8 +41,7 @@ CORE_TEST(test_goes_where_least_is_delivered)
         submit_workload(f, "", 1, GIB, (int32_t[]){500, 300, 200, 700}[g]);
     decide(f);
     submit_workload(f, "", 1, GIB, 100);
-    decide(f);
-    assert_string_equal(placed_on(f, 5), "2");
+    assert_goes_to(f, 5, "2");
 }
 
 CORE_TEST(test_of_equals_the_one_with_most_memory)
@@ -54,8 +51,7 @@ CORE_TEST(test_of_equals_the_one_with_most_memory)
         submit_workload(f, "", 1, g == 2 ? GIB : 4 * GIB, 300);
     decide(f);
     submit_workload(f, "", 1, GIB, 100);
-    decide(f);
-    assert_string_equal(placed_on(f, 5), "2");
+    assert_goes_to(f, 5, "2");
 }
 
 /* Each cap alone, or together: then a GPU is closed only where it is busy and full in another way. */
@@ -113,23 +109,19 @@ CORE_TEST(test_paced_loop_takes_its_time)
     reconfigure(f, &config);
     keep_gpus(f, 1);
     submit(f, 1, -1);
-    decide(f); /* thesis: the first look at a queue that was empty comes a period later */
-    assert_int_equal(f->decisions.count, 0);
+    assert_nothing_decided(f); /* thesis: the first look at a queue that was empty comes a period later */
     assert_int_equal(core_next_wake_ns(f->core, f->now_ns), f->now_ns + SECONDS(30));
     f->now_ns += SECONDS(30);
-    decide(f);
-    assert_string_equal(placed_on(f, 1), "0");
+    assert_goes_to(f, 1, "0");
     sample(f, 0, 39 * GIB, 0, 0);
     submit(f, 1, -1);
     f->now_ns += SECONDS(30);
     decide(f);
     assert_int_equal(decision(f, RECORD_WAITED)->waited.until_ns, f->now_ns + SECONDS(60));
     sample(f, 0, GIB, 0, 0);
-    decide(f);
-    assert_int_equal(f->decisions.count, 0);
+    assert_nothing_decided(f);
     f->now_ns += SECONDS(60);
-    decide(f);
-    assert_string_equal(placed_on(f, 2), "0");
+    assert_goes_to(f, 2, "0");
     assert_int_equal(f->core->next_decision_ns, f->now_ns + SECONDS(60));
 }
 

@@ -29,12 +29,10 @@ CORE_TEST(test_exclusive_never_shares)
     configure(f, "exclusive", MEMORY_MONITOR);
     occupy(f, (int64_t[]){GIB, GIB, GIB, GIB}, (int32_t[]){0, 0, 0, 0});
     job = submit(f, 1, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, job), "");
+    assert_waits(f, job);
     assert_reason(f, job, "needs 1 GPU to itself, 0 are idle");
     exits(f, 3, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, job), "2");
+    assert_goes_to(f, job, "2");
 }
 
 static void choose(struct fixture *f, const char *policy, uint32_t gpus, const char *expected)
@@ -74,14 +72,12 @@ CORE_TEST(test_mug_leaves_idle_gpus_alone)
 
     configure(f, "mug", MEMORY_MONITOR);
     first = submit(f, 1, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, first), "0");
+    assert_goes_to(f, first, "0");
     memory_observed(f, first, 0, 5 * GIB);
     sample(f, 0, 5 * GIB, 0, 0);
     f->now_ns += SECONDS(31);
     second = submit(f, 1, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, second), "0");
+    assert_goes_to(f, second, "0");
 }
 
 CORE_TEST(test_round_robin_goes_round)

@@ -1,14 +1,10 @@
 /* Jobs of unknown need: their request, their fence, and the jobs beside them (src/core/guess/prior.h). */
 #include "core_fixture.h"
 #include "core/fence.h"
-#include "core/snapshot.h"
 
 static void set_quantile(struct fixture *f, int32_t permille)
 {
-    struct core_config config = *core_configuration(f->core);
-
-    config.prior_quantile_permille = permille;
-    reconfigure(f, &config);
+    change(f, prior_quantile_permille, permille);
 }
 
 static int64_t request_of(struct fixture *f, uint64_t job, uint32_t *source)
@@ -264,14 +260,11 @@ CORE_TEST(test_an_idle_gpu_takes_any_guess)
 
 CORE_TEST(test_a_user_s_limit_is_kept)
 {
-    struct core_config config;
     struct reason why;
     uint64_t job;
 
     share_by_guess(f, SHARE_MPS, TOTAL);
-    config = *core_configuration(f->core);
-    config.per_user.max_memory_bytes = 12 * GIB;
-    reconfigure(f, &config);
+    change(f, per_user.max_memory_bytes, 12 * GIB);
     job = submit_of(f, "", -1);
     assert_int_equal(request_of(f, job, NULL), 12 * GIB);
     assert_non_null(placed(f, job));
@@ -382,38 +375,24 @@ CORE_TEST(test_a_forgotten_workload_s_program)
 
 CORE_TEST(test_snapshots_hold_programs)
 {
-    CLEANUP(free_ptr) char *before = NULL, *after = NULL;
     struct record_list taken = {0};
-    struct core *core = core_new();
 
     share_by_guess(f, SHARE_MPS, TOTAL);
     run_of_program(f, 0, 6, 3 * GIB);
     submit_of(f, "p:new", -1);
-    core_snapshot(f->core, f->now_ns, &taken);
-    for (size_t i = 0; i < taken.count; i++)
-        assert_int_equal(core_apply(core, &taken.items[i], NULL), 0);
-    before = core_dump(f->core);
-    after = core_dump(core);
-    assert_string_equal(before, after);
-    core_free(core);
+    core_free(restored(f, &taken));
     record_list_release(&taken);
 }
 
 CORE_TEST(test_snapshots_hold_it)
 {
-    CLEANUP(free_ptr) char *before = NULL, *after = NULL;
     struct record_list taken = {0};
-    struct core *core = core_new(), *old = core_new(), *broken = core_new();
+    struct core *core, *old = core_new(), *broken = core_new();
     struct record state_core;
 
     share_by_guess(f, SHARE_MPS, TOTAL);
     run_workloads(f, 0, 90, 2 * GIB);
-    core_snapshot(f->core, f->now_ns, &taken);
-    for (size_t i = 0; i < taken.count; i++)
-        assert_int_equal(core_apply(core, &taken.items[i], NULL), 0);
-    before = core_dump(f->core);
-    after = core_dump(core);
-    assert_string_equal(before, after);
+    core = restored(f, &taken);
     assert_int_equal(core->prior.likely_bytes, f->core->prior.likely_bytes);
     /* One of an earlier carma: begins with the published one. */
     assert_int_equal(core_apply(old, &taken.items[0], NULL), 0);

@@ -102,8 +102,7 @@ TEST(test_documentation)
     struct error err;
     size_t length;
 
-    if (file_read(CARMA_DOCS "/formats/prometheus.md", 1 << 20, &page, &length, &err))
-        fail_msg("%s", err.text);
+    fail_if(file_read(CARMA_DOCS "/formats/prometheus.md", 1 << 20, &page, &length, &err), err);
     metrics_describe(&table);
     if (!strstr(page, table.text))
         fail_msg("docs/formats/prometheus.md has not the table that test_prometheus --table prints");

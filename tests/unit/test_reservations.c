@@ -10,8 +10,7 @@ CORE_TEST(test_reservations_are_trimmed_to_what_was_seen)
     decide(f);
     memory_observed(f, 1, 0, 10 * GIB);
     f->now_ns += SECONDS(60) - 1;
-    decide(f);
-    assert_int_equal(f->decisions.count, 0);
+    assert_nothing_decided(f);
     assert_int_equal(core_next_wake_ns(f->core, f->now_ns), f->now_ns + 1);
     f->now_ns += 1;
     decide(f);
@@ -101,8 +100,7 @@ CORE_TEST(test_an_exclusive_job_gives_nothing_back)
     decide(f);
     memory_observed(f, 1, 0, 8 * GIB);
     f->now_ns += SECONDS(60);
-    decide(f);
-    assert_int_equal(f->decisions.count, 0);
+    assert_nothing_decided(f);
 }
 
 CORE_TEST(test_needs_more_than_any_gpu)
@@ -132,8 +130,7 @@ static void crash_beside(struct fixture *f, uint32_t retry, int64_t requested)
     decide(f);
     memory_observed(f, 1, 0, 20 * GIB);
     submit_workload(f, "", 1, 10 * GIB, 100); /* joins the first */
-    decide(f);
-    assert_string_equal(placed_on(f, 5), "0");
+    assert_goes_to(f, 5, "0");
     memory_observed(f, 5, 0, 12 * GIB);
     exits(f, 5, EXIT_GPU_OOM, requested);
     decide(f);
@@ -164,12 +161,10 @@ CORE_TEST(test_the_second_crash_goes_to_an_idle_gpu)
     crash_beside(f, OOM_RETRY_INFORMED, 3 * GIB);
     memory_observed(f, 5, 0, 15 * GIB);
     exits(f, 5, EXIT_GPU_OOM, GIB);
-    decide(f);
-    assert_string_equal(placed_on(f, 5), "");
+    assert_waits(f, 5);
     assert_reason(f, 5, "needs 1 GPU to itself, 0 are idle");
     submit_workload(f, "", 1, GIB, 100);
-    decide(f); /* others are placed around it */
-    assert_string_not_equal(placed_on(f, 6), "");
+    assert_starts(f, 6); /* others are placed around it */
 }
 
 RUN_TESTS(NULL, NULL)

@@ -11,8 +11,7 @@ static struct sim_result simulate(const struct sim_job *jobs, size_t count, cons
     struct sim_result result;
     struct error err;
 
-    if (sim_run(jobs, count, node, options, NULL, &result, &err) != 0)
-        fail_msg("%s", err.text);
+    fail_if(sim_run(jobs, count, node, options, NULL, &result, &err) != 0, err);
     return result;
 }
 

@@ -50,8 +50,7 @@ static struct past *past_of(const struct sim_job *jobs, size_t count, struct pas
     struct sim_result result;
     struct error err;
 
-    if (sim_run(jobs, count, &node, &options, &observer, &result, &err) != 0)
-        fail_msg("%s", err.text);
+    fail_if(sim_run(jobs, count, &node, &options, &observer, &result, &err) != 0, err);
     sim_result_release(&result);
     past_finish(recorded, SHARE_MPS, &contention_default, options.load_ns, past);
     return recorded;

@@ -107,14 +107,12 @@ static size_t check_trace(const char *trace, const char *policy, const char *con
     for (; *settings; settings++)
         assert_int_equal(config_set_pair(&config, *settings, &err), 0);
     options.core = config.core;
-    if (simulate_jobs_load(&jobs, &source, options.share, &options.contention, &err))
-        fail_msg("%s", err.text);
+    fail_if(simulate_jobs_load(&jobs, &source, options.share, &options.contention, &err), err);
     for (size_t i = 0; i < jobs.count && reserved_permille; i++) {
         jobs.items[i].request_bytes = jobs.items[i].uses[0].need_bytes / 1000 * reserved_permille;
         jobs.items[i].request_source = SOURCE_DECLARED;
     }
-    if (sim_run(jobs.items, jobs.count, &node, &options, &observer, &result, &err))
-        fail_msg("%s", err.text);
+    fail_if(sim_run(jobs.items, jobs.count, &node, &options, &observer, &result, &err), err);
     for (size_t i = 0; i < watch.count; i++) {
         const struct stay *crashed = &watch.stays[i], *next;
         int64_t waited_ns;

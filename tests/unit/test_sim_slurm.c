@@ -211,8 +211,7 @@ static void run(enum sim_scheme scheme, const struct sim_job *jobs, size_t count
     sim_options_default(&options);
     options.scheme = scheme;
     options.nodes = 2;
-    if (sim_run(jobs, count, &node, &options, observer, result, &err) != 0)
-        fail_msg("%s", err.text);
+    fail_if(sim_run(jobs, count, &node, &options, observer, result, &err) != 0, err);
 }
 
 static struct sim_job job_of(int64_t arrival_s, const struct sim_use *use, int64_t request_bytes)

@@ -248,13 +248,9 @@ CORE_TEST(test_a_starved_job_reserves_no_instance_that_is_too_small)
 /* The clients of a server that all users share take no turns, of any user. */
 CORE_TEST(test_one_server_for_all_has_no_turns)
 {
-    struct core_config config;
-
     only_gpu(f, SHARE_AUTO, 0);
     bound(f, 0);
-    config = *core_configuration(f->core);
-    config.mps_multiuser = true;
-    reconfigure(f, &config);
+    change(f, mps_multiuser, true);
     submit_active(f, ADA, 900);
     submit_active(f, BOB, 900);
     decide(f);

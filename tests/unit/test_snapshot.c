@@ -1,7 +1,6 @@
 /* States that refuse a snapshot, and invalid snapshots. That one gives the same state and the same decisions is in
  * tests/property. */
 #include "core_fixture.h"
-#include "core/snapshot.h"
 
 /* A running job, one that waits, one that is held. */
 static void make_state(struct fixture *f, struct record_list *snapshot)
@@ -150,17 +149,12 @@ static uint64_t submit_workload(struct fixture *f, unsigned number)
 CORE_TEST(test_strays_and_outgrown_requests_are_kept)
 {
     struct record_list snapshot = {0};
-    struct core *restored = core_new();
-    CLEANUP(free_ptr) char *before = NULL;
-    CLEANUP(free_ptr) char *after = NULL;
-    struct core_config config;
+    struct core *again;
     struct error err;
     uint64_t job;
 
     configure(f, "carma", MEMORY_RESERVE);
-    config = *core_configuration(f->core);
-    config.learn = true;
-    reconfigure(f, &config);
+    change(f, learn, true);
     job = submit_workload(f, 1);
     decide(f);
     memory_observed(f, job, 0, 5 * GIB);
@@ -169,17 +163,12 @@ CORE_TEST(test_strays_and_outgrown_requests_are_kept)
     decide(f);
     apply(f, (struct record){.type = RECORD_STRAYED, .job = job, .strayed = {2, GIB}});
     assert_int_equal(find_profile(f->core, "1")->outgrown_bytes, 5 * GIB);
-    core_snapshot(f->core, f->now_ns, &snapshot);
-    for (size_t i = 0; i < snapshot.count; i++)
-        assert_int_equal(core_apply(restored, &snapshot.items[i], &err), 0);
-    assert_int_equal(core_check(restored, &err), 0);
-    before = core_dump(f->core);
-    after = core_dump(restored);
-    assert_string_equal(before, after);
-    assert_int_equal(job_stray_bytes_on(core_find_job(restored, job), 2), GIB);
-    assert_int_equal(find_profile(restored, "1")->outgrown_bytes, 5 * GIB);
+    again = restored(f, &snapshot);
+    assert_int_equal(core_check(again, &err), 0);
+    assert_int_equal(job_stray_bytes_on(core_find_job(again, job), 2), GIB);
+    assert_int_equal(find_profile(again, "1")->outgrown_bytes, 5 * GIB);
     assert_int_not_equal(restore_spoilt(&snapshot, RECORD_STATE_PLACEMENT, true), 0);
-    core_free(restored);
+    core_free(again);
     record_list_release(&snapshot);
 }
 
@@ -189,7 +178,7 @@ CORE_TEST(test_workloads_are_bounded)
 {
     enum { SURPLUS = 50, WITH_JOBS = 20, AGAIN = 30 };
     struct record_list snapshot = {0};
-    struct core *restored = core_new();
+    struct core *again;
     struct error err;
 
     for (unsigned i = 0; i < LEARN_MOST_PROFILES; i++) {
@@ -208,22 +197,20 @@ CORE_TEST(test_workloads_are_bounded)
         assert_int_equal(find_profile(f->core, name) != NULL, kept);
     }
 
-    core_snapshot(f->core, f->now_ns, &snapshot);
-    for (size_t i = 0; i < snapshot.count; i++)
-        assert_int_equal(core_apply(restored, &snapshot.items[i], &err), 0);
+    again = restored(f, &snapshot);
     for (unsigned i = 0; i < SURPLUS; i++) {
         CLEANUP(free_ptr) char *one = NULL, *other = NULL;
         struct record record = wants(1, GIB);
         snprintf(record.submitted.workload, sizeof record.submitted.workload, "new %u", i);
         record.job = f->last_job + 1;
         record.at_ns = f->now_ns;
-        assert_int_equal(core_apply(restored, &record, &err), 0);
+        assert_int_equal(core_apply(again, &record, &err), 0);
         submit_record(f, record);
         one = core_dump(f->core);
-        other = core_dump(restored);
+        other = core_dump(again);
         assert_string_equal(one, other);
     }
-    core_free(restored);
+    core_free(again);
     record_list_release(&snapshot);
 }
 

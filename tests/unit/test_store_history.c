@@ -127,8 +127,7 @@ static void load_sums(struct history_sums all[static 4])
     struct error err = {{0}};
 
     memset(all, 0, 4 * sizeof *all);
-    if (store_load_sums(store, take_sums, all, &err))
-        fail_msg("%s", err.text);
+    fail_if(store_load_sums(store, take_sums, all, &err), err);
     store_close(store);
 }
 
@@ -301,8 +300,7 @@ static void assert_found(const struct store_history_filter *filter, const char *
     struct error err = {{0}};
 
     strbuf_puts(&answer.jobs, "");
-    if (store_read_history(directory, filter, &patient, take_job, &answer, &err))
-        fail_msg("%s", err.text);
+    fail_if(store_read_history(directory, filter, &patient, take_job, &answer, &err), err);
     assert_string_equal(answer.jobs.text, jobs);
     strbuf_release(&answer.jobs);
 }
@@ -441,8 +439,7 @@ TEST_BETWEEN(test_verification_of_sums_that_do_not_fit, make_directory, remove_d
     }
     commit(store, batch);
     store_close(store);
-    if (store_check_history(directory, &rows, &err) != 0)
-        fail_msg("%s", err.text);
+    fail_if(store_check_history(directory, &rows, &err) != 0, err);
     assert_int_equal(rows, 4);
     run_sql("UPDATE total SET wait_ns = wait_ns - 1");
     assert_int_equal(store_check_history(directory, &rows, &err), -EBADMSG);

@@ -159,8 +159,7 @@ STORE_TEST(test_earlier_forms_are_brought_up_to_date)
                             : "PRAGMA user_version = 6");
         assert_int_equal(store_read(directory, NULL, NULL, &err), -ENOTSUP);
         assert_int_equal(reopen_and_load().specs, 2);
-        if (store_read(directory, NULL, NULL, &err))
-            fail_msg("%s", err.text);
+        fail_if(store_read(directory, NULL, NULL, &err), err);
     }
 }
 

@@ -75,8 +75,7 @@ static void assert_loads(uint64_t most_ended, const char *expected)
     struct store *store = open_store();
     struct error err = {{0}};
 
-    if (store_load(store, &taker, &err))
-        fail_msg("%s", err.text);
+    fail_if(store_load(store, &taker, &err), err);
     store_close(store);
     assert_string_equal(text.text, expected);
 }
@@ -86,8 +85,7 @@ static void assert_reads(const char *expected)
     CLEANUP(strbuf_release) struct strbuf text = {0};
     struct error err = {{0}};
 
-    if (store_read(directory, on_record, &text, &err))
-        fail_msg("%s", err.text);
+    fail_if(store_read(directory, on_record, &text, &err), err);
     assert_string_equal(text.text, expected);
 }
 
@@ -180,8 +178,7 @@ STORE_TEST(test_a_reader_sees_one_moment)
     store = open_store();
     commit_forget(store, 25);
     store_close(store);
-    if (store_read(directory, forget_and_take, &text, &err))
-        fail_msg("%s", err.text);
+    fail_if(store_read(directory, forget_and_take, &text, &err), err);
     assert_string_equal(text.text, "=20,@3,@4,@5,");
     assert_reads("=40,@5,");
 }

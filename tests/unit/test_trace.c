@@ -22,8 +22,7 @@ static struct workloads parse_workloads(const char *text)
     struct workloads workloads;
     struct error err = {{0}};
 
-    if (workloads_read_text(&workloads, "w.csv", text, strlen(text), &err))
-        fail_msg("%s", err.text);
+    fail_if(workloads_read_text(&workloads, "w.csv", text, strlen(text), &err), err);
     return workloads;
 }
 
@@ -123,8 +122,7 @@ TEST(test_shipped_traces)
         struct error err = {{0}};
         int64_t gpu_seconds = 0;
 
-        if (trace_read(&trace, expected[i].path, &workloads, &err))
-            fail_msg("%s", err.text);
+        fail_if(trace_read(&trace, expected[i].path, &workloads, &err), err);
         assert_int_equal(trace.count, expected[i].count);
         assert_true(trace.items[0].arrival_ns == 0);
         assert_true(trace.items[trace.count - 1].arrival_ns == expected[i].last_s * NS_PER_SEC);

@@ -45,8 +45,7 @@ static struct trace build(const struct trace_build *plan, struct trace_build_rep
     struct trace built;
     struct error err = {{0}};
 
-    if (trace_build(&built, &source, plan, report ? report : &unused, &err))
-        fail_msg("%s", err.text);
+    fail_if(trace_build(&built, &source, plan, report ? report : &unused, &err), err);
     return built;
 }
 
@@ -285,8 +284,7 @@ TEST(test_written_reads_back)
         plan.stretch = 0.1234567;
         built = build(&plan, NULL);
         trace_write(&built, &out);
-        if (trace_load_text(&back, "b.csv", out.text, out.length, &options, &err))
-            fail_msg("%s", err.text);
+        fail_if(trace_load_text(&back, "b.csv", out.text, out.length, &options, &err), err);
         assert_int_equal(
             strncmp(out.text, keep ? "arrival_s,workload,gpus,duration_s\n" : "arrival_s,workload\n", keep ? 35 : 19),
             0);

@@ -17,8 +17,7 @@ static struct trace parse(const char *text)
     struct trace trace;
     struct error err = {{0}};
 
-    if (trace_load_text(&trace, "t.csv", text, strlen(text), NULL, &err))
-        fail_msg("%s", err.text);
+    fail_if(trace_load_text(&trace, "t.csv", text, strlen(text), NULL, &err), err);
     return trace;
 }
 

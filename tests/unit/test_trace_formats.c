@@ -20,8 +20,7 @@ static struct trace load(const char *path, const struct trace_load_options *how)
     struct trace trace;
     struct error err = {{0}};
 
-    if (trace_load(&trace, path, how, &err))
-        fail_msg("%s", err.text);
+    fail_if(trace_load(&trace, path, how, &err), err);
     return trace;
 }
 
@@ -292,8 +291,7 @@ TEST(test_collected_workloads)
     struct error err = {{0}};
     const struct workload *w;
 
-    if (workloads_read(&collected, FILES "workloads_collected.csv", &err))
-        fail_msg("%s", err.text);
+    fail_if(workloads_read(&collected, FILES "workloads_collected.csv", &err), err);
     assert_int_equal(collected.count, 2);
     w = workloads_find(&collected, "wide");
     assert_true(w->peak_bytes == 9000 * MIB && w->resident_bytes[0] == 9500 * MIB &&

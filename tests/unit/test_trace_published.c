@@ -33,8 +33,7 @@ TEST(test_traces)
         struct trace trace;
         struct error err = {{0}};
 
-        if (trace_load(&trace, path, &options, &err))
-            fail_msg("%s", err.text);
+        fail_if(trace_load(&trace, path, &options, &err), err);
         assert_int_equal(trace.format, expected[i].format);
         assert_int_equal(trace.count, expected[i].jobs);
         assert_int_equal(trace.left_out, expected[i].left_out);
@@ -50,8 +49,7 @@ TEST(test_workloads)
     struct workloads collected;
     struct error err = {{0}};
 
-    if (workloads_read(&collected, path, &err))
-        fail_msg("%s", err.text);
+    fail_if(workloads_read(&collected, path, &err), err);
     assert_int_equal(collected.count, workloads.count);
     for (size_t i = 0; i < workloads.count; i++) {
         const struct workload *a = &workloads.items[i], *b = workloads_find(&collected, a->id);

@@ -43,8 +43,7 @@ static void strike(const char *fault, uint32_t g)
     struct strike strike = {.gpus = 1u << g, .until_ns = INT64_MAX};
     struct error err;
 
-    if (inject(&f.node, fault, &strike, &err) < 0)
-        fail_msg("%s", err.text);
+    fail_if(inject(&f.node, fault, &strike, &err) < 0, err);
 }
 
 /* A GPM metric of a place over 20 ms: of a GPU where gpu_instance is NVML_NO_INSTANCE. NVML's code. */

@@ -122,8 +122,7 @@ TEST(layout_is_golden)
     MEMBER(node_use, bytes);
     strbuf_printf(&text, "phases free %d attached %d loading %d training %d finished %d\n", NODE_SLOT_FREE,
                   NODE_SLOT_ATTACHED, NODE_SLOT_LOADING, NODE_SLOT_TRAINING, NODE_SLOT_FINISHED);
-    if (file_read(CARMA_SOURCE "/tests/golden/vnode-state.txt", 65536, &golden, &length, &err) < 0)
-        fail_msg("%s", err.text);
+    fail_if(file_read(CARMA_SOURCE "/tests/golden/vnode-state.txt", 65536, &golden, &length, &err) < 0, err);
     assert_string_equal(text.text, golden);
 }
 

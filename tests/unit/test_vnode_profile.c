@@ -19,8 +19,7 @@ TEST(shipped_profiles)
         struct node_file file;
         struct error err;
 
-        if (profile_read(path, &file, &err) < 0)
-            fail_msg("%s", err.text);
+        fail_if(profile_read(path, &file, &err) < 0, err);
         assert_string_equal(file.profile, shipped[i].name);
         assert_int_equal(file.gpu_count, shipped[i].gpus);
         assert_int_equal(file.cuda_version, 12040);

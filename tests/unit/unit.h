@@ -55,6 +55,13 @@ static inline void unit_test_add(struct CMUnitTest test)
     }                                                                                                                  \
     static void name##_on(parameter)
 
+/* Fails with the text of a struct error. */
+#define fail_if(condition, err)                                                                                        \
+    do {                                                                                                               \
+        if (condition)                                                                                                 \
+            fail_msg("%s: %s", #condition, (err).text);                                                                \
+    } while (0)
+
 /* Runs them, between a set-up and a tear-down of them all, and returns how many failed. */
 static inline int unit_tests_run(const char *name, CMFixtureFunction set_up, CMFixtureFunction tear_down)
 {
