@@ -29,6 +29,13 @@ static inline void use_carma(struct fixture *f)
     reconfigure(f, &config);
 }
 
+/* With so many GPUs. */
+static inline void use_carma_on(struct fixture *f, uint32_t gpus)
+{
+    use_carma(f);
+    keep_gpus(f, gpus);
+}
+
 static inline uint64_t submit_workload(struct fixture *f, const char *workload, uint32_t gpus, int64_t reservation,
                                        int32_t activity)
 {

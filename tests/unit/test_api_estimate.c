@@ -66,7 +66,7 @@ static int make(struct job_estimate *estimate, const struct job_spec *spec, stru
 
 TEST_BETWEEN(test_nothing_to_go_by, setup, teardown)
 {
-    struct job_estimate estimate;
+    CLEANUP(job_estimate_release) struct job_estimate estimate;
     struct job_spec spec;
 
     fill(&spec, false);
@@ -74,13 +74,12 @@ TEST_BETWEEN(test_nothing_to_go_by, setup, teardown)
     assert_int_equal(make(&estimate, &spec, NULL), 0);
     assert_true(estimate.bytes == -1 && estimate.smact_permille == -1 && estimate.warnings.count == 0);
     assert_null(job_estimate_text(&estimate));
-    job_estimate_release(&estimate);
 }
 
 TEST_BETWEEN(test_a_summary, setup, teardown)
 {
     struct job_estimate estimate;
-    struct job_spec spec;
+    CLEANUP(job_spec_release) struct job_spec spec;
     struct error err;
     char *text;
 
@@ -109,13 +108,12 @@ TEST_BETWEEN(test_a_summary, setup, teardown)
     assert_int_equal(make(&estimate, &spec, NULL), 0);
     assert_true(asked.training.optimizer == OPTIMIZER_ADAM && asked.training.precision == PRECISION_FP32);
     job_estimate_release(&estimate);
-    job_spec_release(&spec);
 }
 
 TEST_BETWEEN(test_no_batch_size, setup, teardown)
 {
-    struct job_estimate estimate;
-    struct job_spec spec;
+    CLEANUP(job_estimate_release) struct job_estimate estimate;
+    CLEANUP(job_spec_release) struct job_spec spec;
 
     fill(&spec, true);
     assert_int_equal(make(&estimate, &spec, NULL), 0);
@@ -124,8 +122,6 @@ TEST_BETWEEN(test_no_batch_size, setup, teardown)
     assert_int_equal(estimate.warnings.count, 1);
     assert_string_equal(estimate.warnings.items[0],
                         "r18.txt: no batch size, so nothing is estimated: give --batch-size");
-    job_estimate_release(&estimate);
-    job_spec_release(&spec);
 }
 
 /* A missing input is reported and not a reason to refuse; a wrong one is refused. */
@@ -160,7 +156,7 @@ TEST_BETWEEN(test_no_answer, setup, teardown)
 TEST_BETWEEN(test_a_lower_bound, setup, teardown)
 {
     struct job_estimate estimate;
-    struct job_spec spec;
+    CLEANUP(job_spec_release) struct job_spec spec;
 
     fill(&spec, true);
     spec.batch_size = 8;
@@ -179,7 +175,6 @@ TEST_BETWEEN(test_a_lower_bound, setup, teardown)
     assert_int_equal(make(&estimate, &spec, NULL), 0);
     assert_true(estimate.bytes == 50 * GIB);
     job_estimate_release(&estimate);
-    job_spec_release(&spec);
 }
 
 /* A recording by carma.capture of a small network: Adam, fp32, batch 16, for any other too. */
@@ -194,7 +189,7 @@ static void take_capture(struct job_spec *spec)
 TEST_BETWEEN(test_a_capture, setup, teardown)
 {
     struct job_estimate estimate;
-    struct job_spec spec;
+    CLEANUP(job_spec_release) struct job_spec spec;
     struct error err;
 
     fill(&spec, true);
@@ -245,14 +240,13 @@ TEST_BETWEEN(test_a_capture, setup, teardown)
     takes_captures = true;
     assert_int_equal(make(&estimate, &spec, &err), -EINVAL);
     assert_memory_equal(err.text, "mlp.capture:", 12);
-    job_spec_release(&spec);
 }
 
 /* Both count where neither is known to be the better one; a summary that cannot be read does not cost the capture. */
 TEST_BETWEEN(test_two_inputs, setup, teardown)
 {
     struct job_estimate estimate;
-    struct job_spec spec;
+    CLEANUP(job_spec_release) struct job_spec spec;
 
     fill(&spec, true);
     take_capture(&spec);
@@ -271,14 +265,13 @@ TEST_BETWEEN(test_two_inputs, setup, teardown)
     assert_int_equal(estimate.warnings.count, 2);
     assert_memory_equal(estimate.warnings.items[0], "r18.txt:", 8);
     job_estimate_release(&estimate);
-    job_spec_release(&spec);
 }
 
 TEST_BETWEEN(test_more_than_the_gpu_has, setup, teardown)
 {
     static const struct machine_profile small = {.name = "small", .memory_bytes = 2 * GIB};
-    struct job_estimate estimate;
-    struct job_spec spec;
+    CLEANUP(job_estimate_release) struct job_estimate estimate;
+    CLEANUP(job_spec_release) struct job_spec spec;
 
     fill(&spec, true);
     spec.batch_size = 8;
@@ -286,8 +279,6 @@ TEST_BETWEEN(test_more_than_the_gpu_has, setup, teardown)
     assert_int_equal(estimate.warnings.count, 2);
     assert_string_equal(estimate.warnings.items[1],
                         "the estimate of 5.0 GiB is more than a GPU has (2.0 GiB): the job is given a whole one");
-    job_estimate_release(&estimate);
-    job_spec_release(&spec);
 }
 
 TEST_BETWEEN(test_json, setup, teardown)

@@ -180,8 +180,8 @@ TEST(test_bad_positional)
 
 TEST(test_hostile_rad)
 {
-    struct strbuf text = {0};
-    char *expected;
+    CLEANUP(strbuf_release) struct strbuf text = {0};
+    CLEANUP(free_ptr) char *expected = NULL;
 
     refuse_bytes("conda activate tf\npy\0thon\n", 26, "j.rad:2: byte 0x00 at column 3: this is not a text file");
     refuse("\x7f"
@@ -194,13 +194,11 @@ TEST(test_hostile_rad)
     strbuf_puts(&text, "x");
     expected = xasprintf("j.rad: too large for a job file: %zu bytes, at most 65536", text.length);
     refuse(text.text, expected);
-    free(expected);
-    strbuf_release(&text);
 }
 
 static void expect_words(const char *text, const char *const *expected)
 {
-    struct spec_strings words = {0};
+    CLEANUP(spec_strings_release) struct spec_strings words = {0};
     struct error err = {{0}};
     size_t count = 0;
 
@@ -210,17 +208,15 @@ static void expect_words(const char *text, const char *const *expected)
         assert_string_equal(words.items[count], expected[count]);
     }
     assert_int_equal(words.count, count);
-    spec_strings_release(&words);
 }
 
 static void refuse_script(const char *text, const char *expected)
 {
-    struct spec_strings words = {0};
+    CLEANUP(spec_strings_release) struct spec_strings words = {0};
     struct error err = {{0}};
 
     assert_int_equal(directives_parse("#CARMA", "run.sh", text, strlen(text), &words, &err), -EINVAL);
     assert_string_equal(err.text, expected);
-    spec_strings_release(&words);
 }
 
 TEST(test_directives)
@@ -253,12 +249,11 @@ TEST(test_directives)
 
 TEST(test_many_directives)
 {
-    struct strbuf text = {0};
+    CLEANUP(strbuf_release) struct strbuf text = {0};
 
     for (int i = 0; i < 1000; i++)
         strbuf_puts(&text, "#CARMA a b c d e f g h\n");
     refuse_script(text.text, "run.sh:513: more than 4096 words: shorten it");
-    strbuf_release(&text);
 }
 
 RUN_TESTS(NULL, NULL)

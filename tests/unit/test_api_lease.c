@@ -9,11 +9,10 @@
 static void workload(const char *command, char key[static RECORD_WORKLOAD_SIZE])
 {
     CLEANUP(free_ptr) char *text = xasprintf("{" KEY ",\"command\":\"%s\"}", command);
-    struct lease_request request;
+    CLEANUP(lease_request_release) struct lease_request request;
 
     assert_int_equal(lease_request_parse(text, strlen(text), &request, NULL), 0);
     workload_key(&request.spec, request.uid, key);
-    lease_request_release(&request);
 }
 
 TEST(test_request)
@@ -21,7 +20,7 @@ TEST(test_request)
     static const char text[] =
         "{" KEY ",\"gid\":50,\"name\":\"bert\",\"gpus\":2,\"gpu_memory\":12884901888,\"share\":"
         "\"mps\",\"wait_ms\":10,\"command\":\"#!/bin/bash\\npython a.py\\n\",\"directory\":null}";
-    struct lease_request request;
+    CLEANUP(lease_request_release) struct lease_request request;
 
     assert_int_equal(lease_request_parse(text, strlen(text), &request, NULL), 0);
     assert_int_equal(request.uid, 1000);
@@ -32,7 +31,6 @@ TEST(test_request)
     assert_int_equal(request.spec.slurm_job, 7);
     assert_string_equal(request.spec.script, "#!/bin/bash\npython a.py\n");
     assert_string_equal(request.spec.name, "bert");
-    lease_request_release(&request);
 }
 
 /* Runs that differ in a seed are of one workload, and another program is not. */

@@ -255,7 +255,7 @@ TEST(test_writing_refuses)
     static const char *const bad[] = {"\xff",  "\xc0\x80",     "\xed\xa0\x80",     "\xf4\x90\x80\x80", "\xe2\x82",
                                       "a\x80", "\xe0\x80\x80", "\xf0\x80\x80\x80", "\xf5\x80\x80\x80"};
     struct record record = {.type = RECORD_GPU_BACK, .gpu = {.uuid = "GPU-1"}};
-    struct strbuf out = {0};
+    CLEANUP(strbuf_release) struct strbuf out = {0};
     struct error err;
 
     strbuf_puts(&out, "before");
@@ -275,7 +275,6 @@ TEST(test_writing_refuses)
     record = (struct record){.type = RECORD_TYPE_COUNT};
     assert_int_equal(record_json_write(&record, &out, &err), -EINVAL);
     assert_string_equal(out.text, "before");
-    strbuf_release(&out);
 }
 
 RUN_TESTS(NULL, NULL)

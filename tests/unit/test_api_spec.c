@@ -115,7 +115,7 @@ TEST(test_golden)
 
 TEST(test_defaults)
 {
-    struct job_spec spec;
+    CLEANUP(job_spec_release) struct job_spec spec;
     struct error err = {{0}};
 
     fail_if(parse("{" MINIMAL ",\"error\":null,\"gpu_memory_bytes\":null}", &spec, &err), err);
@@ -129,7 +129,6 @@ TEST(test_defaults)
     assert_null(spec.share);
     assert_null(spec.summary);
     assert_null(spec.script);
-    job_spec_release(&spec);
 }
 
 TEST(test_refused)

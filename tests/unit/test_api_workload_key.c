@@ -56,7 +56,7 @@ static void add_words(struct spec_strings *strings, const char *words)
 
 static void key_of(const struct variant *variant, char key[static RECORD_WORKLOAD_SIZE])
 {
-    struct job_spec spec;
+    CLEANUP(job_spec_release) struct job_spec spec;
     const char *code = variant->code ? variant->code : first.code;
 
     job_spec_init(&spec);
@@ -66,7 +66,6 @@ static void key_of(const struct variant *variant, char key[static RECORD_WORKLOA
     spec.code = xstrdup(code);
     spec.script = variant->script ? xstrdup(variant->script) : NULL;
     workload_key(&spec, variant->uid ? variant->uid : first.uid, key);
-    job_spec_release(&spec);
 }
 
 TEST(test_variants)

@@ -24,8 +24,7 @@ CORE_TEST(test_backfill_reaches_the_last)
 {
     uint64_t job;
 
-    use_carma(f);
-    keep_gpus(f, 1);
+    use_carma_on(f, 1);
     submit_workload(f, "", 1, 30 * GIB, 100);
     decide(f);
     for (int i = 0; i < 500; i++)
@@ -41,8 +40,7 @@ CORE_TEST(test_jobs_that_are_alike_keep_their_order)
 {
     uint64_t jobs[3], other;
 
-    use_carma(f);
-    keep_gpus(f, 1);
+    use_carma_on(f, 1);
     submit_workload(f, "", 1, 20 * GIB, 100);
     decide(f);
     submit_workload(f, "", 1, 35 * GIB, 100);
@@ -65,8 +63,7 @@ CORE_TEST(test_jobs_that_are_alike_keep_their_order)
 
 CORE_TEST(test_the_head_has_gpus_reserved_in_the_end)
 {
-    use_carma(f);
-    keep_gpus(f, 2);
+    use_carma_on(f, 2);
     submit_workload(f, "", 1, 10 * GIB, 100);
     submit_workload(f, "", 1, 5 * GIB, 100);
     decide(f);
@@ -95,8 +92,7 @@ CORE_TEST(test_the_head_has_gpus_reserved_in_the_end)
 /* The head has its GPUs reserved; of the others, a starved one is not passed either. */
 CORE_TEST(test_later_jobs_do_not_pass_a_starved_one)
 {
-    use_carma(f);
-    keep_gpus(f, 1);
+    use_carma_on(f, 1);
     submit_workload(f, "", 1, 30 * GIB, 100);
     decide(f);
     submit_workload(f, "", 1, 35 * GIB, 100); /* the head: a small job fits beside it */
@@ -118,8 +114,7 @@ CORE_TEST(test_a_job_of_several_gpus_is_found)
 {
     uint64_t pair;
 
-    use_carma(f);
-    keep_gpus(f, 3);
+    use_carma_on(f, 3);
     for (int i = 0; i < 3; i++)
         submit_workload(f, "", 1, 30 * GIB, 100);
     decide(f);
@@ -137,8 +132,7 @@ CORE_TEST(test_a_job_that_needs_less_than_was_thought_is_found)
 {
     uint64_t run, waiting;
 
-    use_carma(f);
-    keep_gpus(f, 2);
+    use_carma_on(f, 2);
     submit_workload(f, "", 1, 20 * GIB, 100);
     run = submit_workload(f, "w", 1, 30 * GIB, 100);
     decide(f);
@@ -156,8 +150,7 @@ CORE_TEST(test_who_had_gpus_is_alike_nobody)
     struct record record = wants(1, 30 * GIB);
 
     record.submitted.requeue = true;
-    use_carma(f);
-    keep_gpus(f, 1);
+    use_carma_on(f, 1);
     for (int i = 0; i < 3; i++)
         submit_record(f, record);
     decide(f);
@@ -169,8 +162,7 @@ CORE_TEST(test_who_had_gpus_is_alike_nobody)
 
 CORE_TEST(test_a_starved_twin_of_the_head_is_not_passed)
 {
-    use_carma(f);
-    keep_gpus(f, 1);
+    use_carma_on(f, 1);
     submit_workload(f, "", 1, 30 * GIB, 100);
     decide(f);
     submit_workload(f, "", 1, 35 * GIB, 100); /* the head */
@@ -187,8 +179,7 @@ CORE_TEST(test_a_starved_twin_of_the_head_is_not_passed)
 
 CORE_TEST(test_a_reservation_ends_with_its_job)
 {
-    use_carma(f);
-    keep_gpus(f, 1);
+    use_carma_on(f, 1);
     submit_workload(f, "", 1, 10 * GIB, 100);
     decide(f);
     submit_workload(f, "", 1, 39 * GIB, 100);
@@ -204,8 +195,7 @@ CORE_TEST(test_a_reservation_ends_with_its_job)
 
 CORE_TEST(test_others_use_what_a_reservation_leaves)
 {
-    use_carma(f);
-    keep_gpus(f, 1);
+    use_carma_on(f, 1);
     submit_workload(f, "", 1, 10 * GIB, 100);
     decide(f);
     submit_workload(f, "", 1, 30 * GIB, 100);
@@ -224,8 +214,7 @@ CORE_TEST(test_others_use_what_a_reservation_leaves)
 
 CORE_TEST(test_an_idle_gpu_that_is_reserved_stays_idle)
 {
-    use_carma(f);
-    keep_gpus(f, 2);
+    use_carma_on(f, 2);
     submit_workload(f, "", 1, 10 * GIB, 100);
     decide(f);
     submit_workload(f, "", 2, 39 * GIB, 100);

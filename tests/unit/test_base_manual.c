@@ -38,7 +38,7 @@ TEST(test_page)
         ".TP\n.B \\-\\-inside[=N]\na child's\n"
         ".SH \"NOTES\"\nNotes:\n\\&'quoted' and .dotted\n\\&.so /etc/passwd\n"
         ".SH \"EXIT STATUS\"\n";
-    char *text = NULL;
+    CLEANUP(free_ptr) char *text = NULL;
     size_t length;
     FILE *out = open_memstream(&text, &length);
 
@@ -51,19 +51,17 @@ TEST(test_page)
     fclose(out);
     text[strlen(expected)] = '\0';
     assert_string_equal(text, expected);
-    free(text);
 }
 
 TEST(test_text)
 {
-    char *text = NULL;
+    CLEANUP(free_ptr) char *text = NULL;
     size_t length;
     FILE *out = open_memstream(&text, &length);
 
     manual_text(out, "one\n two\n three\nfour\n five");
     fclose(out);
     assert_string_equal(text, "one\n.PP\n.nf\n two\n three\n.fi\nfour\n.PP\n.nf\n five\n.fi\n");
-    free(text);
 }
 
 RUN_TESTS(NULL, NULL)

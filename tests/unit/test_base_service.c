@@ -61,7 +61,7 @@ static void open_two(void)
 
 TEST(without_a_manager_there_is_nothing)
 {
-    struct service service;
+    CLEANUP(service_release) struct service service;
     struct error err = {{0}};
 
     assert_int_equal(service_take(&service, &err), 0);
@@ -69,12 +69,11 @@ TEST(without_a_manager_there_is_nothing)
     assert_int_equal(service.sockets, 0);
     assert_int_equal(service.watchdog_ns, 0);
     assert_int_equal(service_tell(&service, "READY=1"), 0);
-    service_release(&service);
 }
 
 TEST(what_is_offered_is_taken_and_not_passed_on)
 {
-    struct service service;
+    CLEANUP(service_release) struct service service;
     struct error err = {{0}};
 
     open_two();
@@ -88,7 +87,6 @@ TEST(what_is_offered_is_taken_and_not_passed_on)
         close(fd);
     }
     assert_nothing_is_left();
-    service_release(&service);
 }
 
 /* A manager's child that started us without taking the variables away. */

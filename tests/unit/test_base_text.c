@@ -82,12 +82,11 @@ TEST(a_string_grows)
 
 TEST(cleared_before_it_grew_is_fine)
 {
-    struct strbuf buf = {0};
+    CLEANUP(strbuf_release) struct strbuf buf = {0};
 
     strbuf_clear(&buf);
     strbuf_append(&buf, NULL, 0);
     assert_string_equal(buf.text, "");
-    strbuf_release(&buf);
 }
 
 TEST(strings_are_copied)
@@ -107,7 +106,7 @@ TEST(strings_are_copied)
 
 TEST(ownership_leaves_a_scope)
 {
-    char *out;
+    CLEANUP(free_ptr) char *out = NULL;
 
     {
         CLEANUP(free_ptr) char *inner = xstrdup("kept");
@@ -115,7 +114,6 @@ TEST(ownership_leaves_a_scope)
         assert_null(inner);
     }
     assert_string_equal(out, "kept");
-    free(out);
 }
 
 TEST(arrays_grow_by_doubling)

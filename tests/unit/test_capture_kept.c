@@ -36,6 +36,7 @@ static bool has(uid_t uid, uint64_t key)
 
 static void store(uid_t uid, uint64_t key, const char *text, bool marked)
 {
+    CLEANUP(kept_release)
     struct kept_capture kept = {.job = 7,
                                 .text = xstrdup(text),
                                 .said = xstrdup("an automatic capture"),
@@ -43,7 +44,6 @@ static void store(uid_t uid, uint64_t key, const char *text, bool marked)
     struct error err = {0};
 
     fail_if(kept_store(directory, uid, key, &kept, &err) != 0, err);
-    kept_release(&kept);
 }
 
 TEST(test_is_the_users_own)
@@ -174,7 +174,7 @@ TEST(test_keys)
 
 TEST(test_words)
 {
-    struct job_spec spec;
+    CLEANUP(job_spec_release) struct job_spec spec;
     json_t *marks;
 
     job_spec_init(&spec);
@@ -186,7 +186,6 @@ TEST(test_words)
     assert_string_equal(marks_path(marks, 1), "/home/ada/train.py");
     assert_string_equal(marks_path(marks, 2), "/data/x");
     json_decref(marks);
-    job_spec_release(&spec);
 }
 
 /* The job's user wrote it. */
@@ -227,8 +226,8 @@ TEST(test_too_many_files)
     json_array_remove(files, 0);
     json_t *marks = marks_of_answer(header);
     assert_int_equal(json_array_size(marks), 1000);
-    json_decref(marks);
     json_decref(header);
+    json_decref(marks);
 }
 
 TEST(test_read)
@@ -242,9 +241,9 @@ TEST(test_read)
     assert_null(marks_read(asked, good, strlen(good) - 1));
     assert_null(marks_read(asked, DIGEST "\n", sizeof DIGEST));
     assert_null(marks_read(asked, "x\n-\n", 4));
-    json_decref(asked);
     json_decref(seen);
     json_decref(wanted);
+    json_decref(asked);
 }
 
 RUN_TESTS(make_directory, remove_directory)

@@ -67,7 +67,7 @@ TEST(findings_fit_the_terminal)
 
 TEST(as_json)
 {
-    struct doctor doctor;
+    CLEANUP(doctor_release) struct doctor doctor;
     json_t *all;
 
     fill(&doctor);
@@ -77,7 +77,6 @@ TEST(as_json)
     expect_golden("cli-doctor.json", lines);
     assert_true(json_is_false(json_object_get(all, "ok")));
     json_decref(all);
-    doctor_release(&doctor);
 }
 
 static bool long_enough(void *user, const struct strbuf *out)
@@ -127,12 +126,11 @@ TEST(a_child_is_heard_and_not_waited_for)
 TEST(a_program_that_is_not_there)
 {
     const char *const argv[] = {"/no/such/program", NULL};
-    struct doctor_answer answer;
+    CLEANUP(doctor_answer_release) struct doctor_answer answer;
     struct error err;
 
     assert_true(doctor_child_run(argv, 1000, NULL, NULL, &answer, &err) < 0);
     assert_non_null(strstr(err.text, "/no/such/program cannot be started"));
-    doctor_answer_release(&answer);
 }
 
 /* A driver's output through carma-monitor is only text. */

@@ -9,13 +9,12 @@
 
 static void expect_ids(const char *text, size_t count, const uint64_t *ids)
 {
-    struct id_list list = {0};
+    CLEANUP(id_list_release) struct id_list list = {0};
 
     assert_int_equal(id_list_parse(&list, text, NULL), 0);
     assert_int_equal(list.count, count);
     for (size_t i = 0; i < count; i++)
         assert_true(list.items[i] == ids[i]);
-    id_list_release(&list);
 }
 
 TEST(id_lists_are_read)
@@ -59,12 +58,11 @@ TEST(bad_id_lists_are_refused)
 
 TEST(id_lists_are_bounded_in_all)
 {
-    struct id_list list = {0};
+    CLEANUP(id_list_release) struct id_list list = {0};
 
     assert_int_equal(id_list_parse(&list, "1-10000", NULL), 0);
     assert_int_equal(list.count, ID_LIST_MAX);
     assert_true(id_list_parse(&list, "20000", NULL) < 0);
-    id_list_release(&list);
 }
 
 static void expect_escaped(const char *text, const char *expected)

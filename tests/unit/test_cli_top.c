@@ -119,13 +119,12 @@ static enum top_request press(struct top_model *model, const char *keys, int64_t
 
 static void expect_ids(const struct top_model *model, enum top_pane pane, const char *wanted)
 {
-    struct strbuf ids = {0};
+    CLEANUP(strbuf_release) struct strbuf ids = {0};
 
     strbuf_puts(&ids, "");
     for (size_t i = 0; i < model->job_count[pane] && i < 5; i++)
         strbuf_printf(&ids, "%s%d", i ? " " : "", (int)model->jobs[pane][i].id);
     assert_string_equal(ids.text, wanted);
-    strbuf_release(&ids);
 }
 
 TOP_TEST(jobs_are_sorted)
@@ -288,7 +287,7 @@ TOP_TEST(keys_ask_the_daemon)
 
 TOP_TEST(a_lost_daemon_is_said)
 {
-    struct top_screen screen;
+    CLEANUP(top_screen_release) struct top_screen screen;
 
     snprintf(model->lost, sizeof model->lost, "/run/x: no daemon listens there");
     model->lost_s = 12;
@@ -299,7 +298,6 @@ TOP_TEST(a_lost_daemon_is_said)
     top_screen_init(&screen, 80, 24);
     top_view(model, &screen);
     assert_true(screen.stale);
-    top_screen_release(&screen);
 }
 
 TOP_TEST(nothing_is_obeyed)
@@ -378,12 +376,11 @@ static void put_row(void *user, const char *row)
 
 static void expect_text(struct top_text *text, size_t width, size_t height, const char *wanted)
 {
-    struct strbuf out = {0};
+    CLEANUP(strbuf_release) struct strbuf out = {0};
 
     strbuf_puts(&out, "");
     top_text_show(text, width, height, put_row, &out);
     assert_string_equal(out.text, wanted);
-    strbuf_release(&out);
 }
 
 TEST(output_becomes_lines)
@@ -406,7 +403,7 @@ TEST(output_becomes_lines)
 TEST(texts_scroll_and_are_bounded)
 {
     CLEANUP(free_ptr) char *long_line = xcalloc(5 * TOP_TEXT_LINE_BYTES, 1);
-    struct top_text text = {0};
+    CLEANUP(top_text_release) struct top_text text = {0};
     char line[32];
 
     for (int i = 0; i < 3 * TOP_TEXT_LINES; i++) {
@@ -427,7 +424,6 @@ TEST(texts_scroll_and_are_bounded)
     memset(long_line, 'x', 5 * TOP_TEXT_LINE_BYTES - 1);
     top_text_add(&text, long_line, 5 * TOP_TEXT_LINE_BYTES - 1);
     assert_true(text.open.length < TOP_TEXT_LINE_BYTES);
-    top_text_release(&text);
 }
 
 TEST(details_are_lines)

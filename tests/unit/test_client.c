@@ -231,7 +231,7 @@ TEST_BETWEEN(test_stopped_while_waiting, setup, teardown)
 TEST_BETWEEN(test_too_large, setup, teardown)
 {
     size_t length = HTTP_BODY_LIMIT_BYTES + 1000000;
-    char *big = xmalloc(length + 1);
+    CLEANUP(free_ptr) char *big = xmalloc(length + 1);
     struct client *client;
     json_t *reply;
     struct error err;
@@ -248,7 +248,6 @@ TEST_BETWEEN(test_too_large, setup, teardown)
         json_decref(call(client, "GET", "/echo", NULL, 200));
     }
     client_free(client);
-    free(big);
 }
 
 /* A server of one listening socket that plays one line of `answers` per connection. It sends the answers in turn, each

@@ -96,83 +96,80 @@ static void meet(struct fixture *f, uint32_t share, int32_t a_permille, int32_t 
     ends(f, b);
 }
 
-/* By the prediction two jobs of 50% SM activity pay as clients of a server. These two did not. */
-CORE_TEST(test_a_bad_pair_is_not_placed_again)
+/* So much slower they were together, so often, on a GPU that is shared so; then "b", which is returned, comes where "a"
+ * runs. */
+static uint64_t meet_again(struct fixture *f, uint32_t share, int32_t bound, int32_t a_permille, int32_t b_permille,
+                           int readings)
 {
-    uint64_t job;
-
-    setup_node(f, SHARE_MPS, 2000);
-    meet(f, SHARE_MPS, 1900, 2410, 2);
+    setup_node(f, share, bound);
+    meet(f, share, a_permille, b_permille, readings);
     starts(f, "a");
-    job = starts(f, "b");
-    assert_false(runs(f, job));
-    assert_reason(
-        f, job,
-        "beside job 5 on GPU 0: such jobs ran together before and one was slowed down 2.41 times, at most 2.00 "
-        "is allowed");
-    assert_int_equal(core_reason(f->core, job, f->now_ns).code, REASON_PAIR);
-    assert_true(runs(f, starts(f, "c")) && !runs(f, job)); /* with others both go on */
+    return starts(f, "b");
 }
 
-CORE_TEST(test_one_reading_condemns_nobody)
+/* By the prediction two jobs of 50% SM activity pay as clients of a server, and are beyond the bound in turns. */
+TEST_BETWEEN(test_pairs_that_met, setup, teardown)
 {
-    setup_node(f, SHARE_MPS, 2000);
-    meet(f, SHARE_MPS, 1900, 2410, 1);
-    starts(f, "a");
-    assert_true(runs(f, starts(f, "b")));
+    static const struct {
+        uint32_t share;
+        int32_t bound, a_permille, b_permille;
+        int readings;
+        const char *reason; /* for which they are not placed together again; NULL: they are */
+    } cases[] = {
+        {SHARE_MPS, 2000, 1900, 2410, 2, "one was slowed down 2.41 times, at most 2.00 is allowed"},
+        {SHARE_MPS, 2000, 1900, 2410, 1, NULL}, /* one reading condemns nobody */
+        {SHARE_TIME_SLICE, 1300, 1200, 1250, 2, NULL},
+        {SHARE_TIME_SLICE, 0, 1750, 1750, 2, "did 114% of what one does alone, 120% is asked for"},
+    };
+
+    for (size_t i = 0; i < array_size(cases); i++) {
+        struct fixture *f = *state;
+        uint64_t job =
+            meet_again(f, cases[i].share, cases[i].bound, cases[i].a_permille, cases[i].b_permille, cases[i].readings);
+
+        assert_int_equal(runs(f, job), !cases[i].reason);
+        if (cases[i].reason) {
+            CLEANUP(free_ptr)
+            char *text = xasprintf("beside job 5 on GPU 0: such jobs ran together before and %s", cases[i].reason);
+            assert_reason(f, job, text);
+            assert_int_equal(core_reason(f->core, job, f->now_ns).code, REASON_PAIR);
+        }
+        teardown(state);
+        setup(state);
+    }
+}
+
+/* With others both go on. */
+CORE_TEST(test_a_bad_pair_is_two)
+{
+    uint64_t job = meet_again(f, SHARE_MPS, 2000, 1900, 2410, 2);
+
+    assert_true(runs(f, starts(f, "c")) && !runs(f, job));
 }
 
 /* The second reading was good: half of each counts. */
 CORE_TEST(test_readings_are_balanced)
 {
-    uint64_t a, b;
+    uint64_t b = meet_again(f, SHARE_MPS, 2000, 3000, 3000, 1);
 
-    setup_node(f, SHARE_MPS, 2000);
-    meet(f, SHARE_MPS, 3000, 3000, 1);
-    a = starts(f, "a");
-    b = starts(f, "b");
     assert_true(runs(f, b));
-    progresses(f, a, ALONE, 100);
+    progresses(f, b - 1, ALONE, 100);
     progresses(f, b, ALONE, 200);
     assert_int_equal(slowdown_predict(f->core, core_gpu(f->core, 0), NULL).worst_permille, 1500);
 }
 
-/* The prediction for turns of such jobs is beyond the bound; they got on well. */
-CORE_TEST(test_a_good_pair_is_placed_again)
+CORE_TEST(test_a_good_pair_is_predicted_by_its_readings)
 {
-    uint64_t job;
-
-    setup_node(f, SHARE_TIME_SLICE, 1300);
-    meet(f, SHARE_TIME_SLICE, 1200, 1250, 2);
-    starts(f, "a");
-    job = starts(f, "b");
-    assert_true(runs(f, job));
+    assert_true(runs(f, meet_again(f, SHARE_TIME_SLICE, 1300, 1200, 1250, 2)));
     assert_int_equal(slowdown_predict(f->core, core_gpu(f->core, 0), NULL).worst_permille, 1250);
     assert_false(runs(f, starts(f, "c"))); /* of which nothing is known but the prediction */
 }
 
-CORE_TEST(test_turns_that_gained_too_little)
-{
-    uint64_t job;
-
-    setup_node(f, SHARE_TIME_SLICE, 0);
-    meet(f, SHARE_TIME_SLICE, 1750, 1750, 2);
-    starts(f, "a");
-    job = starts(f, "b");
-    assert_reason(f, job,
-                  "beside job 5 on GPU 0: such jobs ran together before and did 114% of what one does alone, 120% is "
-                  "asked for");
-}
-
 CORE_TEST(test_clients_that_lost_by_it)
 {
-    uint64_t job;
+    uint64_t job = meet_again(f, SHARE_MPS, 0, 2050, 2050, 2);
 
-    setup_node(f, SHARE_MPS, 0);
-    meet(f, SHARE_MPS, 2050, 2050, 2); /* no more than readings differ by: it started earlier */
-    starts(f, "a");
-    job = starts(f, "b");
-    assert_true(runs(f, job));
+    assert_true(runs(f, job)); /* no more than readings differ by: it started earlier */
     for (int i = 0; i < 12; i++) {
         progresses(f, job, (int64_t)ALONE * 1000 / 2400, 200);
         progresses(f, job - 1, (int64_t)ALONE * 1000 / 2400, 100);
@@ -188,12 +185,8 @@ CORE_TEST(test_clients_that_lost_by_it)
 /* After a month nobody knows whether the program, its data or the driver is the same. */
 CORE_TEST(test_a_bad_pair_is_forgotten)
 {
-    uint64_t job;
+    uint64_t job = meet_again(f, SHARE_MPS, 2000, 1900, 2410, 2);
 
-    setup_node(f, SHARE_MPS, 2000);
-    meet(f, SHARE_MPS, 1900, 2410, 2);
-    starts(f, "a");
-    job = starts(f, "b");
     assert_false(runs(f, job));
     later(f, 29 * 86400);
     sample(f, 0, GIB, 0, -1);
@@ -301,7 +294,7 @@ CORE_TEST(test_activity_is_not_exact)
 /* The records say as much as a snapshot of the state that they made. */
 CORE_TEST(test_it_is_kept)
 {
-    struct record_list records = {0};
+    CLEANUP(record_list_release) struct record_list records = {0};
     struct core *again;
     CLEANUP(free_ptr) char *now = NULL;
 
@@ -329,7 +322,6 @@ CORE_TEST(test_it_is_kept)
         break;
     }
     core_free(again);
-    record_list_release(&records);
 }
 
 /* The measures with the oldest readings go first, and all of a workload that is forgotten. */

@@ -35,13 +35,12 @@ static int read_text(struct config *config, const char *text, size_t length, str
 /* `expected` follows "PATH:" */
 static void refuse_bytes(const char *text, size_t length, const char *expected)
 {
-    struct config config;
+    CLEANUP(config_release) struct config config;
     struct error err = {{0}};
 
     assert_true(read_text(&config, text, length, &err) < 0);
     assert_memory_equal(err.text, path, strlen(path));
     assert_string_equal(err.text + strlen(path) + 1, expected);
-    config_release(&config);
 }
 
 static void refuse(const char *text, const char *expected)
@@ -51,7 +50,7 @@ static void refuse(const char *text, const char *expected)
 
 TEST(test_gpus_that_are_shared_otherwise)
 {
-    struct config config;
+    CLEANUP(config_release) struct config config;
     struct error err;
 
     config_init_default(&config);
@@ -92,13 +91,12 @@ TEST(test_gpus_that_are_shared_otherwise)
     assert_string_equal(err.text,
                         "share 'mps:node' is the simulator's: for one MPS server for all users set share = mps and "
                         "mps_multiuser = yes");
-    config_release(&config);
 }
 
 /* A job cannot ask for so little either. */
 TEST(test_a_limit_of_host_memory_lets_programs_begin)
 {
-    struct config config;
+    CLEANUP(config_release) struct config config;
     struct error err;
 
     config_init_default(&config);
@@ -111,12 +109,11 @@ TEST(test_a_limit_of_host_memory_lets_programs_begin)
     assert_int_equal(config_check(&config, &err), 0);
     assert_int_equal(config_set(&config, "job_memory_max", "0", &err), 0);
     assert_int_equal(config_check(&config, &err), 0);
-    config_release(&config);
 }
 
 TEST(test_defaults)
 {
-    struct config config;
+    CLEANUP(config_release) struct config config;
 
     config_init_default(&config);
     assert_string_equal(config.core.policy, "carma");
@@ -129,14 +126,13 @@ TEST(test_defaults)
     assert_true(config.grace_ns == 10 * NS_PER_SEC);
     assert_null(config.nvml_library);
     assert_int_equal(config_check(&config, NULL), 0);
-    config_release(&config);
 }
 
 /* A plain policy is the thesis's, without carma's own additions; upon a preset it only ranks. */
 TEST(test_policies)
 {
     struct core_config plain;
-    struct config config;
+    CLEANUP(config_release) struct config config;
     struct error err;
 
     config_init_default(&config);
@@ -172,7 +168,6 @@ TEST(test_policies)
             if (config_set_pair(&config, pair, &err) != 0)
                 fail_msg("preset %s: %s", preset->name, err.text);
     }
-    config_release(&config);
 }
 
 TEST(test_file)
@@ -197,7 +192,7 @@ TEST(test_file)
                                "nvml_library = /opt/libnvidia-ml.so.1\n"
                                "state_directory = /srv/carma\n"
                                "socket = /srv/carma/sock";
-    struct config config;
+    CLEANUP(config_release) struct config config;
     struct error err = {{0}};
 
     fail_if(read_text(&config, text, sizeof text - 1, &err), err);
@@ -221,7 +216,6 @@ TEST(test_file)
     assert_int_equal(config_set_pair(&config, "nvml_library=", &err), 0);
     assert_string_equal(config.core.policy, "exclusive");
     assert_null(config.nvml_library);
-    config_release(&config);
 }
 
 TEST(test_bad_files)
@@ -265,7 +259,7 @@ TEST(test_bad_files)
 
 static void refuse_set(const char *key, const char *value, const char *allowed)
 {
-    struct config config;
+    CLEANUP(config_release) struct config config;
     struct error err = {{0}};
     char *expected = xasprintf("%s '%s' is not allowed: write %s", key, value, allowed);
 
@@ -273,7 +267,6 @@ static void refuse_set(const char *key, const char *value, const char *allowed)
     assert_int_equal(config_set(&config, key, value, &err), -EINVAL);
     assert_string_equal(err.text, expected);
     free(expected);
-    config_release(&config);
 }
 
 TEST(test_ranges)
@@ -308,7 +301,7 @@ TEST(test_ranges)
 
 TEST(test_forms)
 {
-    struct config config;
+    CLEANUP(config_release) struct config config;
     struct error err = {{0}};
 
     config_init_default(&config);
@@ -329,7 +322,6 @@ TEST(test_forms)
     assert_int_equal(config_set(&config, "sample_period", "2s", &err), 0);
     assert_int_equal(config_check(&config, &err), -EINVAL);
     assert_string_equal(err.text, "window 1s is shorter than sample_period 2s: lengthen it");
-    config_release(&config);
 }
 
 /* Built in, from a file, or none: then the GPUs say. */
@@ -337,7 +329,7 @@ TEST(test_machine_profile)
 {
     static const char text[] = "gpu = Card\ncontext = 300M\ncudnn = 20M\nmemory = 16G\n";
     struct machine_profile profile;
-    struct config config;
+    CLEANUP(config_release) struct config config;
     struct error err;
 
     config_init_default(&config);
@@ -359,7 +351,6 @@ TEST(test_machine_profile)
     assert_int_equal(config_set(&config, "machine_profile", "", &err), 0);
     assert_null(config.machine_profile);
     unlink(path);
-    config_release(&config);
 }
 
 TEST(test_directories)
@@ -561,7 +552,7 @@ TEST(test_differences)
 
 TEST(test_policy_as_it_was_named)
 {
-    struct config config;
+    CLEANUP(config_release) struct config config;
     CLEANUP(strbuf_release) struct strbuf many = {0};
 
     config_init_default(&config);
@@ -574,7 +565,6 @@ TEST(test_policy_as_it_was_named)
         strbuf_puts(&many, i ? "+lug" : "thesis");
     assert_true(config_set(&config, "policy", many.text, NULL) != 0); /* longer than there is room for */
     assert_string_equal(config.policy, "thesis+lug");
-    config_release(&config);
 }
 
 TEST(test_keys_that_decide)

@@ -162,7 +162,7 @@ CORE_TEST(test_what_does_not_apply)
 CORE_TEST(test_snapshot)
 {
     uint64_t whole = lease(f, GPUS, 30 * GIB, 0);
-    struct record_list records = {0};
+    CLEANUP(record_list_release) struct record_list records = {0};
 
     decide(f);
     job_event(f, RECORD_STARTED, whole);
@@ -170,7 +170,6 @@ CORE_TEST(test_snapshot)
     submit(f, 1, 30 * GIB);
     lease(f, 1, 30 * GIB, SECONDS(8));
     core_free(restored(f, &records));
-    record_list_release(&records);
 }
 
 /* With gate = memory the prediction ranks GPUs, and closes none. */

@@ -91,7 +91,7 @@ TEST(test_a_sweep_shares_all_but_what_differs)
 
 TEST(test_whatever_differs_is_not_shared)
 {
-    struct views views = {0};
+    CLEANUP(views_release) struct views views = {0};
     struct job_view *first = add_like(&views, 1, "1");
 
     for (uint64_t i = 0; i < 8; i++) {
@@ -132,13 +132,12 @@ TEST(test_whatever_differs_is_not_shared)
         assert_true(!view->common->spec.error == (i != 3));
     }
     assert_is_whole(first, "1");
-    views_release(&views);
 }
 
 /* The digest does not look at the estimator's warnings: these two have the same one. */
 TEST(test_one_digest_is_not_one_spec)
 {
-    struct views views = {0};
+    CLEANUP(views_release) struct views views = {0};
     struct job_view *first = add_like(&views, 1, "1"), *second, *third;
     struct job_spec spec;
 
@@ -152,14 +151,13 @@ TEST(test_one_digest_is_not_one_spec)
     views_forget(&views, 0, INT64_MAX, ignore, NULL);
     third = add_like(&views, 3, "3"); /* the one that was found by its digest still is */
     assert_ptr_equal(third->common, first->common);
-    views_release(&views);
 }
 
 /* A job's state that an earlier carma stored names the culprit of its last end only, and knows no limit but the
  * fence. */
 TEST(test_a_victim_of_an_earlier_carma)
 {
-    struct views views = {0};
+    CLEANUP(views_release) struct views views = {0};
     struct job_view *view = add_like(&views, 1, "1");
     CLEANUP(free_ptr) char *text = NULL;
     struct error err;
@@ -182,7 +180,6 @@ TEST(test_a_victim_of_an_earlier_carma)
     assert_int_equal(job_view_from_text(view, text, &err), 0);
     assert_int_equal(view->victim_of, 7);
     assert_int_equal(view->process_limit_bytes, 5);
-    views_release(&views);
 }
 
 static struct record submission_of(uint64_t job, const char *workload, uint32_t gpus)

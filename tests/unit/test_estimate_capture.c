@@ -41,7 +41,7 @@ static int read_text(struct capture *capture, const char *text, int64_t batch_si
 
 TEST(says_what_was_recorded)
 {
-    struct capture capture;
+    CLEANUP(capture_release) struct capture capture;
     struct error err = {{0}};
     const struct program *program = &capture.program;
 
@@ -64,7 +64,6 @@ TEST(says_what_was_recorded)
     assert_int_equal(program->batch_size, 8);
     assert_int_equal(program->tensor_count, 3);
     assert_int_equal(program->event_count, 7);
-    capture_release(&capture);
 }
 
 TEST(doubts_are_kept)
@@ -95,7 +94,7 @@ TEST(events_are_in_their_place)
         {PROGRAM_CONV, MEMORY_WORKSPACE, PHASE_BACKWARD, 2, 1, 0, 0},
         {PROGRAM_FREE, 0, PHASE_BACKWARD, 2, 0, 0, 0},
     };
-    struct capture capture;
+    CLEANUP(capture_release) struct capture capture;
 
     assert_int_equal(read_text(&capture, GOOD, 0, NULL), 0);
     assert_int_equal(capture.program.event_count, array_size(expected));
@@ -112,12 +111,11 @@ TEST(events_are_in_their_place)
     }
     assert_string_equal(capture.program.labels[1], "conv1");
     assert_string_equal(capture.program.labels[2], "head.fc");
-    capture_release(&capture);
 }
 
 TEST(convolutions_have_their_geometry)
 {
-    struct capture capture;
+    CLEANUP(capture_release) struct capture capture;
     const struct program_conv *conv;
 
     assert_int_equal(read_text(&capture, GOOD, 0, NULL), 0);
@@ -147,7 +145,6 @@ TEST(convolutions_have_their_geometry)
     assert_int_equal(conv->batch, 3 + 2 * 8);
     assert_int_equal(conv->groups, 4);
     assert_int_equal(conv->in[0] * 100 + conv->out[0], 918);
-    capture_release(&capture);
 }
 
 TEST(any_batch_size_where_it_scales)
@@ -174,7 +171,7 @@ TEST(any_batch_size_where_it_scales)
 
 TEST(its_trainings_are_named)
 {
-    struct capture capture;
+    CLEANUP(capture_release) struct capture capture;
     char text[sizeof GOOD + 64];
 
     snprintf(text, sizeof text, "%sbatch 8 scales\noptimizer lion\nprecision half\n%s", HEAD,
@@ -182,7 +179,6 @@ TEST(its_trainings_are_named)
     assert_int_equal(read_text(&capture, text, 0, NULL), 0);
     assert_false(capture.optimizer_known);
     assert_int_equal(capture.precision, PRECISION_AMP);
-    capture_release(&capture);
 }
 
 /* GOOD with its first `old` replaced by `new` is refused on that line with that text. */
@@ -259,7 +255,7 @@ TEST(sizes_do_not_overflow)
 /* Written by python/carma (python/tests/test_capture.py writes it again). */
 TEST(golden_is_read)
 {
-    struct capture capture;
+    CLEANUP(capture_release) struct capture capture;
     struct error err = {{0}};
     CLEANUP(free_ptr) char *text = NULL;
     size_t length;
@@ -269,7 +265,6 @@ TEST(golden_is_read)
     assert_int_equal(capture.batch_size, 32);
     assert_int_equal(capture.program.convolutions, 2);
     assert_int_equal(capture.program.linears, 1);
-    capture_release(&capture);
 }
 
 RUN_TESTS(NULL, NULL)

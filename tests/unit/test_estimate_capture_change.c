@@ -81,7 +81,7 @@ TEST(each_optimizer_has_its_states)
         {OPTIMIZER_ADAMW, true, 2, 1},
     };
     const int64_t trained = 4840, all = 5640;
-    struct capture recorded;
+    CLEANUP(capture_release) struct capture recorded;
 
     read_text(&recorded, TEXT);
     for (size_t i = 0; i < array_size(cases); i++) {
@@ -105,13 +105,12 @@ TEST(each_optimizer_has_its_states)
         assert_int_equal(first.others, sums_of(&recorded.program, 1).others);
         capture_release(&capture);
     }
-    capture_release(&recorded);
 }
 
 /* Momentum's first buffers are copies of the gradients that have been decayed: both are there before them. */
 TEST(momentum_copies_what_has_decayed)
 {
-    struct capture capture;
+    CLEANUP(capture_release) struct capture capture;
     const struct program_event *event;
     size_t i = 0;
 
@@ -127,13 +126,12 @@ TEST(momentum_copies_what_has_decayed)
     }
     assert_string_equal(capture.program.labels[event[3].label], "fc1");
     assert_int_equal(event[6].op, PROGRAM_FREE);
-    capture_release(&capture);
 }
 
 /* The recorded one stays as it was recorded; and a changed one can be changed again. */
 TEST(recorded_optimizer_stays)
 {
-    struct capture capture;
+    CLEANUP(capture_release) struct capture capture;
     struct sums adam;
 
     read_text(&capture, TEXT);
@@ -145,7 +143,6 @@ TEST(recorded_optimizer_stays)
     assert_int_equal(sums_of(&capture.program, 2).most, adam.most);
     assert_int_equal(capture.program.convs[0].batch, 16);
     assert_int_equal(capture.program.conv_count, 1);
-    capture_release(&capture);
 }
 
 TEST(says_why_not)
@@ -211,7 +208,7 @@ TEST(loader_brings_images_ahead)
 {
     const struct capture_changes changes = {.optimizer = OPTIMIZER_ADAM, .prefetch = true};
     static const int64_t bytes[] = {16000, 16000, 4000};
-    struct capture capture;
+    CLEANUP(capture_release) struct capture capture;
 
     read_text(&capture, TEXT);
     assert_int_equal(capture_change(&capture, &changes, NULL), 0);
@@ -228,13 +225,12 @@ TEST(loader_brings_images_ahead)
     }
     assert_int_equal(capture.program.events[7].bytes, 16000);
     assert_int_equal(capture.program.events[7].step, 1);
-    capture_release(&capture);
 }
 
 /* As many steps as a file can have, with as many parameters as fit: it ends in time, and says so. */
 TEST(hostile_steps_end)
 {
-    struct capture capture;
+    CLEANUP(capture_release) struct capture capture;
     struct error err = {{0}};
     size_t parameters = 20000, size = parameters * 8 + 255 * 40 + 4096, length = 0;
     CLEANUP(free_ptr) char *text = xcalloc(size, 1);
@@ -252,12 +248,11 @@ TEST(hostile_steps_end)
     read_text(&capture, text);
     assert_int_equal(change(&capture, OPTIMIZER_ADAM, true, &err), -EINVAL);
     assert_non_null(strstr(err.text, "more than 4000000 events"));
-    capture_release(&capture);
 }
 
 TEST(golden_takes_another)
 {
-    struct capture capture;
+    CLEANUP(capture_release) struct capture capture;
     struct error err = {{0}};
     CLEANUP(free_ptr) char *text = NULL;
     size_t length;
@@ -268,7 +263,6 @@ TEST(golden_takes_another)
     assert_int_equal(change(&capture, OPTIMIZER_MOMENTUM, true, &err), 0);
     assert_int_equal(sums_of(&capture.program, 1).states, capture.program.parameter_bytes);
     assert_int_equal(sums_of(&capture.program, 2).copies, capture.program.parameter_bytes);
-    capture_release(&capture);
 }
 
 RUN_TESTS(NULL, NULL)

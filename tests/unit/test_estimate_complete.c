@@ -253,7 +253,7 @@ TEST(test_random_lists)
 /* The longest list, of layers that are the most work to connect: done in a moment. */
 TEST(test_longest_list)
 {
-    struct layer_list list;
+    CLEANUP(layer_list_release) struct layer_list list;
 
     layer_list_init(&list);
     list.input_rank = 3;
@@ -271,7 +271,6 @@ TEST(test_longest_list)
     }
     layers_complete(&list);
     check_list(&list);
-    layer_list_release(&list);
 }
 
 /* --- Gaps of summaries, in small -------- ------------------------------------------------------------------------- */
@@ -444,7 +443,7 @@ TEST(test_guess)
 
 TEST(test_nothing)
 {
-    struct layer_list list;
+    CLEANUP(layer_list_release) struct layer_list list;
 
     layer_list_init(&list);
     layers_complete(&list);
@@ -453,7 +452,6 @@ TEST(test_nothing)
     layers_complete(&list);
     assert_int_equal(list.items[0].in_channels, 3);
     assert_int_equal(list.items[0].kernel[1], 3);
-    layer_list_release(&list);
 }
 
 RUN_TESTS(NULL, NULL)

@@ -129,8 +129,8 @@ static void assert_near(double value, double expected, double tolerance)
 TEST(features_are_those_of_the_network)
 {
     const struct machine_profile *profile = machine_profile_find("a100-40g-thesis");
-    struct layer_list list;
-    struct program program;
+    CLEANUP(layer_list_release) struct layer_list list;
+    CLEANUP(program_release) struct program program;
     struct features features;
     const float *value = features.values;
     double base, output, sum = 0;
@@ -169,15 +169,13 @@ TEST(features_are_those_of_the_network)
     assert_near(value[FEATURE_CLASS4] * value[FEATURE_OUTPUT_SUM], output / base, 1e-5);
     for (int i = 0; i < FEATURE_COUNT; i++)
         assert_true(isfinite(value[i]));
-    program_release(&program);
-    layer_list_release(&list);
 }
 
 TEST(base_is_no_more_than_fits_the_gpu)
 {
     struct machine_profile small = *machine_profile_find("a100-40g-thesis");
-    struct layer_list list;
-    struct program program;
+    CLEANUP(layer_list_release) struct layer_list list;
+    CLEANUP(program_release) struct program program;
     struct features features;
 
     small.memory_bytes = 6000 * MIB;
@@ -189,8 +187,6 @@ TEST(base_is_no_more_than_fits_the_gpu)
                 (double)(small.memory_bytes - features_context_bytes(&program, &small) + FEATURES_CONTEXT_BYTES), 1);
     assert_near(features.values[FEATURE_OUT], 1, 0);
     assert_true(features.values[FEATURE_FILLING] > 0.2);
-    program_release(&program);
-    layer_list_release(&list);
 }
 
 TEST(workspace_that_does_not_fit_is_done_without)
@@ -208,7 +204,7 @@ TEST(workspace_that_does_not_fit_is_done_without)
                                       .stride = {1, 1}};
     struct workspace_rule rule = workspace_rule_by_pass(WORKSPACE_WINOGRAD, WORKSPACE_NONE, WORKSPACE_NONE);
     int64_t workspace = conv_workspace_bytes(&conv, WORKSPACE_WINOGRAD);
-    struct program program;
+    CLEANUP(program_release) struct program program;
     struct replay_result result;
 
     program_init(&program);
@@ -222,7 +218,6 @@ TEST(workspace_that_does_not_fit_is_done_without)
     program_alloc(&program, (struct program_event){.bytes = 20 * MIB, .category = MEMORY_ACTIVATION});
     program_replay(&program, &(struct replay_options){.rule = rule, .limit_bytes = 110 * MIB}, &result);
     assert_true(result.out_of_memory);
-    program_release(&program);
 }
 
 static uint32_t class_of(int64_t in, int64_t out, int32_t kernel, int32_t stride, int64_t batch, int32_t side)
@@ -337,7 +332,7 @@ TEST(features_of_hostile_programs_are_finite)
 
 TEST(programs_have_families)
 {
-    struct program program = {.conv_count = 1, .attentions = 1};
+    CLEANUP(program_release) struct program program = {.conv_count = 1, .attentions = 1};
 
     assert_int_equal(correction_family_of(&program), CORRECTION_CNN);
     program = (struct program){.attentions = 1, .linears = 3};
@@ -352,7 +347,6 @@ TEST(programs_have_families)
     program.norms = program.linears = 1;
     program_alloc(&program, (struct program_event){.bytes = 8, .category = MEMORY_BUFFER}); /* running statistics */
     assert_int_equal(correction_family_of(&program), CORRECTION_MLP);
-    program_release(&program);
 }
 
 /* Thesis, Table 6.2: none of these runs is in the trees' training data. */
@@ -362,7 +356,7 @@ TEST(published_runs_are_met)
         int64_t batch_size;
         double measured_mib;
     } runs[] = {{64, 13642}, {128, 24408}};
-    struct layer_list list;
+    CLEANUP(layer_list_release) struct layer_list list;
 
     build_vgg16(&list);
     for (size_t i = 0; i < array_size(runs); i++) {
@@ -376,12 +370,11 @@ TEST(published_runs_are_met)
         assert_true(result.confidence_permille >= 800);
         assert_false(result.exceeds_gpu);
     }
-    layer_list_release(&list);
 }
 
 TEST(parts_sum_to_the_best_guess)
 {
-    struct layer_list list;
+    CLEANUP(layer_list_release) struct layer_list list;
     struct estimate_question question;
     struct estimate result;
     int64_t sum;
@@ -397,12 +390,11 @@ TEST(parts_sum_to_the_best_guess)
     assert_int_equal(result.context_bytes, question.profile->context_bytes + question.profile->cudnn_bytes);
     assert_true(result.parts[MEMORY_PARAMETER] == 4 * INT64_C(138357544));
     assert_true(result.fragmentation_bytes >= 0);
-    layer_list_release(&list);
 }
 
 TEST(quantiles_rise_around_the_best_guess)
 {
-    struct layer_list list;
+    CLEANUP(layer_list_release) struct layer_list list;
     int64_t last = 0;
 
     build_plain(&list, 6, 64, 64);
@@ -418,13 +410,12 @@ TEST(quantiles_rise_around_the_best_guess)
         else
             assert_true(result.bytes + 1 >= result.median_bytes);
     }
-    layer_list_release(&list);
 }
 
 TEST(margin_does_not_drive_off_what_fits)
 {
     struct machine_profile small = *machine_profile_find("a100-40g-thesis");
-    struct layer_list list;
+    CLEANUP(layer_list_release) struct layer_list list;
     struct estimate_question question;
     struct estimate result;
 
@@ -440,13 +431,12 @@ TEST(margin_does_not_drive_off_what_fits)
     result = answer(&question);
     assert_true(result.exceeds_gpu);
     assert_true(result.median_bytes > small.memory_bytes);
-    layer_list_release(&list);
 }
 
 TEST(other_machines_context_takes_its_place)
 {
     struct machine_profile other = *machine_profile_find("a100-40g-thesis");
-    struct layer_list list;
+    CLEANUP(layer_list_release) struct layer_list list;
     struct estimate_question question;
     struct estimate here, there;
 
@@ -458,12 +448,11 @@ TEST(other_machines_context_takes_its_place)
     question.profile = &other;
     there = answer(&question);
     assert_near((double)(here.median_bytes - there.median_bytes) / MIB, 900, 0.01);
-    layer_list_release(&list);
 }
 
 TEST(folds_have_models_of_their_own)
 {
-    struct layer_list list;
+    CLEANUP(layer_list_release) struct layer_list list;
     struct estimate_question question;
     int64_t all, folds[5];
 
@@ -478,7 +467,6 @@ TEST(folds_have_models_of_their_own)
         for (int32_t k = 0; k < i; k++)
             assert_true(folds[i] != folds[k]);
     }
-    layer_list_release(&list);
 }
 
 /* The trees jump where they learned to, but a larger job does not look much smaller. */
@@ -518,7 +506,7 @@ TEST(more_of_anything_does_not_need_much_less)
 
 TEST(what_was_never_measured_is_less_sure)
 {
-    struct layer_list list;
+    CLEANUP(layer_list_release) struct layer_list list;
     struct estimate_question question;
     int32_t plain;
 
@@ -535,7 +523,6 @@ TEST(what_was_never_measured_is_less_sure)
     list.unknown = (uint32_t)list.count;
     assert_int_equal(answer(&question).confidence_permille, plain - 400);
     assert_true(strlen(answer(&question).warning) > 0);
-    layer_list_release(&list);
 }
 
 TEST(summary_without_shapes_gives_the_states_alone)
@@ -597,7 +584,7 @@ TEST(activity_grows_with_the_work_and_falls_on_faster_gpus)
 TEST(activity_features_count_a_steady_step)
 {
     float first[UTILISATION_COUNT], second[UTILISATION_COUNT];
-    struct layer_list list;
+    CLEANUP(layer_list_release) struct layer_list list;
     struct program program;
 
     build_plain(&list, 6, 64, 64);
@@ -614,7 +601,6 @@ TEST(activity_features_count_a_steady_step)
     assert_near(second[UTILISATION_U_KERNELS], first[UTILISATION_U_KERNELS], 0);
     assert_near(second[UTILISATION_U_FLOPS] - first[UTILISATION_U_FLOPS], log(2), 1e-3);
     program_release(&program);
-    layer_list_release(&list);
 }
 
 RUN_TESTS(NULL, NULL)

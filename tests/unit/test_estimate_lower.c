@@ -89,7 +89,7 @@ TEST(layers_save_what_their_derivatives_need)
 
 TEST(in_place_takes_nothing)
 {
-    struct model model;
+    CLEANUP(model_release) struct model model;
 
     between(&model, LAYER_ACTIVATION, 0)->activation = ACTIVATION_RELU;
     finish(&model);
@@ -99,14 +99,13 @@ TEST(in_place_takes_nothing)
     assert_int_equal(taken(&model, 1, "it", PHASE_FORWARD, MEMORY_ACTIVATION), 0);
     assert_int_equal(taken(&model, 1, "it", PHASE_BACKWARD, MEMORY_TEMPORARY),
                      BYTES); /* the gradient is new all the same */
-    model_release(&model);
 }
 
 /* A shortcut over a linear layer: an addition hands its gradient to both, and where they meet it is summed up in place.
  */
 TEST(addition_passes_its_gradient_on)
 {
-    struct model model;
+    CLEANUP(model_release) struct model model;
 
     model_init(&model, WIDTH, BATCH);
     model_add(&model, LAYER_LINEAR, WIDTH, WIDTH * WIDTH, -1);
@@ -120,25 +119,23 @@ TEST(addition_passes_its_gradient_on)
     model.list.items[2].in_place = true;
     assert_int_equal(model_lower(&model), 0);
     assert_int_equal(taken(&model, 1, "add-2", PHASE_FORWARD, MEMORY_ACTIVATION), 0);
-    model_release(&model);
 }
 
 /* Both branches' gradients are needed when they meet: a third tensor. */
 TEST(meeting_gradients_that_are_shared_take_a_new_tensor)
 {
-    struct model model;
+    CLEANUP(model_release) struct model model;
 
     model_init(&model, WIDTH, BATCH);
     model_add(&model, LAYER_LINEAR, WIDTH, WIDTH * WIDTH, -1);
     layer_add_input(model_add(&model, LAYER_ADD, WIDTH, 0, 0), 0); /* x + x */
     finish(&model);
     assert_int_equal(taken(&model, 1, "add-1", PHASE_BACKWARD, MEMORY_TEMPORARY), BYTES);
-    model_release(&model);
 }
 
 TEST(parameters_and_buffers_come_first)
 {
-    struct model model;
+    CLEANUP(model_release) struct model model;
 
     between(&model, LAYER_BATCH_NORM, 2 * WIDTH);
     finish(&model);
@@ -148,12 +145,11 @@ TEST(parameters_and_buffers_come_first)
     assert_int_equal(taken(&model, -1, NULL, PHASE_SETUP, MEMORY_PARAMETER), model.program.parameter_bytes);
     assert_int_equal(taken(&model, 1, NULL, PHASE_BACKWARD, MEMORY_GRADIENT), model.program.parameter_bytes);
     assert_int_equal(taken(&model, 2, NULL, PHASE_BACKWARD, MEMORY_GRADIENT), model.program.parameter_bytes);
-    model_release(&model);
 }
 
 TEST(frozen_layers_have_neither_gradients_nor_state)
 {
-    struct model model;
+    CLEANUP(model_release) struct model model;
 
     between(&model, LAYER_LINEAR, WIDTH * WIDTH);
     model.training.optimizer = OPTIMIZER_ADAM;
@@ -168,7 +164,6 @@ TEST(frozen_layers_have_neither_gradients_nor_state)
     assert_int_equal(model_lower(&model), 0);
     assert_int_equal(taken(&model, 1, "it", PHASE_BACKWARD, MEMORY_TEMPORARY), BYTES);
     assert_int_equal(taken(&model, 1, "it", PHASE_BACKWARD, MEMORY_GRADIENT), 0);
-    model_release(&model);
 }
 
 TEST(optimizers_keep_what_they_keep)
@@ -202,7 +197,7 @@ TEST(optimizers_keep_what_they_keep)
 
 TEST(adafactor_factors_convolutions_by_their_kernels)
 {
-    struct model model;
+    CLEANUP(model_release) struct model model;
     struct layer *layer;
 
     model_init(&model, 3, 4);
@@ -221,7 +216,6 @@ TEST(adafactor_factors_convolutions_by_their_kernels)
     assert_int_equal(model.program.convs[0].padding[0], 1);
     assert_int_equal(model.program.convs[0].padding[1], 2);
     assert_int_equal(model.program.flops, 2 * 4 * 16 * 3 * 15 * 64);
-    model_release(&model);
 }
 
 TEST(steps_are_those_of_an_epoch)
@@ -233,7 +227,7 @@ TEST(steps_are_those_of_an_epoch)
         {0, {32, 32}},      {-1, {32, 32}},     {100, {32, 32, 4, 32}},
         {96, {32, 32, 32}}, {31, {31, 31, 31}}, {32, {32, 32, 32}},
     };
-    struct model model;
+    CLEANUP(model_release) struct model model;
 
     model_init(&model, 50, 32);
     model_add(&model, LAYER_LINEAR, 20, 1000, -1);
@@ -244,13 +238,12 @@ TEST(steps_are_those_of_an_epoch)
             assert_int_equal(taken(&model, step + 1, NULL, PHASE_FORWARD, MEMORY_INPUT),
                              (4 * 50 + 8) * cases[i].batches[step]); /* with its targets */
     }
-    model_release(&model);
 }
 
 /* An input goes before the next comes, then the gradients; an output after the next forward pass. */
 TEST(what_is_kept_between_steps)
 {
-    struct model model;
+    CLEANUP(model_release) struct model model;
     const struct program *program = &model.program;
     uint32_t input = UINT32_MAX, output = UINT32_MAX, gradient = UINT32_MAX;
     size_t order[4] = {0}; /* of step 2: input freed, input taken, gradient freed, first output freed */
@@ -279,12 +272,11 @@ TEST(what_is_kept_between_steps)
     }
     for (int i = 0; i < 3; i++)
         assert_true(order[i] && order[i] < order[i + 1]);
-    model_release(&model);
 }
 
 TEST(summary_runs_before_the_training)
 {
-    struct model model;
+    CLEANUP(model_release) struct model model;
 
     between(&model, LAYER_DROPOUT, 0);
     finish(&model);
@@ -299,13 +291,12 @@ TEST(summary_runs_before_the_training)
     assert_int_equal(model_lower(&model), 0);
     assert_int_equal(taken(&model, 0, "it", PHASE_SETUP, MEMORY_ACTIVATION), 0);
     assert_int_equal(taken(&model, -1, NULL, PHASE_SETUP, MEMORY_GRADIENT), 0);
-    model_release(&model);
 }
 
 /* Autograd's thread has a handle of its own; a product with a bias takes and gives back another workspace. */
 TEST(cublas_takes_a_workspace_in_each_thread)
 {
-    struct model model;
+    CLEANUP(model_release) struct model model;
 
     between(&model, LAYER_LINEAR, WIDTH * WIDTH);
     finish(&model);
@@ -319,13 +310,12 @@ TEST(cublas_takes_a_workspace_in_each_thread)
     model.training.cublas_workspace_bytes = 0;
     assert_int_equal(model_lower(&model), 0);
     assert_int_equal(taken(&model, -1, NULL, PHASE_BACKWARD, MEMORY_WORKSPACE), 0);
-    model_release(&model);
 }
 
 /* Autocast: halves of inputs, weights and results of a product; norms, softmax and loss in full; gradients in full. */
 TEST(amp_halves_matrix_products)
 {
-    struct model model;
+    CLEANUP(model_release) struct model model;
 
     between(&model, LAYER_LAYER_NORM, 2 * WIDTH);
     model.training.precision = PRECISION_AMP;
@@ -345,13 +335,12 @@ TEST(amp_halves_matrix_products)
     assert_int_equal(model_lower(&model), 0);
     assert_int_equal(taken(&model, 1, "linear-0", PHASE_FORWARD, MEMORY_ACTIVATION), BYTES);
     assert_int_equal(taken(&model, 1, "linear-0", PHASE_FORWARD, MEMORY_TEMPORARY), 0);
-    model_release(&model);
 }
 
 /* A sum of half and full precision is in full; the half's gradient is converted. */
 TEST(amp_converts_where_widths_meet)
 {
-    struct model model;
+    CLEANUP(model_release) struct model model;
 
     model_init(&model, WIDTH, BATCH);
     model.training.precision = PRECISION_AMP;
@@ -360,7 +349,6 @@ TEST(amp_converts_where_widths_meet)
     finish(&model);
     assert_int_equal(taken(&model, 1, "add-1", PHASE_FORWARD, MEMORY_ACTIVATION), BYTES);
     assert_int_equal(taken(&model, 1, "add-1", PHASE_BACKWARD, MEMORY_TEMPORARY), BYTES / 2);
-    model_release(&model);
 }
 
 /* Every tensor is freed, and once, except parameters, buffers, state, gradients and those that the last step holds. */
@@ -423,7 +411,7 @@ TEST(embedding_sorts_many_tokens)
 /* A concatenation gives parts of its gradient: a convolution copies one, and it cannot be added to in place. */
 TEST(concatenation_gives_parts_of_its_gradient)
 {
-    struct model model;
+    CLEANUP(model_release) struct model model;
 
     model_init(&model, WIDTH, BATCH);
     model_add(&model, LAYER_LINEAR, WIDTH, WIDTH * WIDTH, -1);
@@ -438,7 +426,6 @@ TEST(concatenation_gives_parts_of_its_gradient)
     model.list.items[2].inputs[0] = 0; /* now the convolution gets a part alone */
     assert_int_equal(model_lower(&model), 0);
     assert_int_equal(taken(&model, 1, "conv-1", PHASE_BACKWARD, MEMORY_TEMPORARY), 2 * BYTES);
-    model_release(&model);
 }
 
 /* scaled_dot_product_attention of three tensors, and of one that holds all three. */
@@ -507,7 +494,7 @@ TEST(containers_hold_their_input)
 
 TEST(figures_of_the_model)
 {
-    struct model model;
+    CLEANUP(model_release) struct model model;
     struct layer *layer;
 
     model_init(&model, 3, 5);
@@ -535,12 +522,11 @@ TEST(figures_of_the_model)
     assert_int_equal(model.program.convs[1].out[1], 8);
     assert_int_equal(model.program.convs[1].stride[1], 2);
     assert_int_equal(model.program.convs[1].batch, 5);
-    model_release(&model);
 }
 
 TEST(impossible_lists_are_refused_or_survived)
 {
-    struct model model;
+    CLEANUP(model_release) struct model model;
     struct error err;
     struct layer *layer;
 
@@ -568,7 +554,6 @@ TEST(impossible_lists_are_refused_or_survived)
         assert_true(replay_with(&model.program, rule_of(1, 1, 1), 0).peak_reserved_bytes > 0);
         layer->rank = (uint8_t)(kind % (LAYER_MAX_RANK + 1));
     }
-    model_release(&model);
 }
 
 RUN_TESTS(NULL, NULL)

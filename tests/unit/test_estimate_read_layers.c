@@ -4,8 +4,8 @@
 
 TEST(test_warns_of_each_unknown_type_once)
 {
-    struct strbuf text = {0};
-    struct summary summary;
+    CLEANUP(strbuf_release) struct strbuf text = {0};
+    CLEANUP(summary_release) struct summary summary;
 
     strbuf_puts(&text, "Model(\n");
     for (int i = 0; i < 40; i++)
@@ -18,14 +18,12 @@ TEST(test_warns_of_each_unknown_type_once)
                         "m.txt:2: layer type 'Odd0' is not known: only its shape and parameters count");
     assert_string_equal(summary.warnings[7],
                         "m.txt:8: layer type 'Odd6' is not known: only its shape and parameters count");
-    summary_release(&summary);
-    strbuf_release(&text);
 }
 
 TEST(test_long_names_keep_their_end)
 {
-    struct strbuf text = {0};
-    struct summary summary;
+    CLEANUP(strbuf_release) struct strbuf text = {0};
+    CLEANUP(summary_release) struct summary summary;
 
     strbuf_puts(&text, "Model(\n  (a_long_name_of_a_part_of_a_model): Sequential(\n"
                        "    (another_name_that_is_not_short_either): ModuleList(\n"
@@ -35,8 +33,6 @@ TEST(test_long_names_keep_their_end)
     assert_string_equal(summary.layers.items[1].name, "a_long_name_of_a_part_of_a_model");
     assert_int_equal(strlen(summary.layers.items[3].name), LAYER_NAME_SIZE - 1);
     assert_string_equal(strrchr(summary.layers.items[3].name, '_'), "_either.0");
-    summary_release(&summary);
-    strbuf_release(&text);
 }
 
 static const char uncalled[] = "=================================================\n"
@@ -87,7 +83,7 @@ TEST(test_attention_without_parameters)
     char *text =
         replaced("torchinfo-1.6.6-attentive.txt", "├─Sequential (mlp)",
                  "├─MultiheadAttention (attention)         [2, 17, 32]               (recursive)\n├─Sequential (mlp)");
-    struct summary summary;
+    CLEANUP(summary_release) struct summary summary;
 
     read_ok(&summary, "m.txt", text, strlen(text));
     assert_int_equal(summary.layers.items[3].kind, LAYER_ATTENTION);
@@ -96,7 +92,6 @@ TEST(test_attention_without_parameters)
     assert_int_equal(summary.layers.items[5].parameters, 0);
     assert_int_equal(summary.layers.items[5].heads, 0);
     assert_int_equal(summary.warning_count, 1);
-    summary_release(&summary);
     free(text);
 }
 

@@ -153,7 +153,7 @@ TEST(test_no_summary)
 {
     static const char binary[] = "Layer\n\0 (type)";
     size_t size = SUMMARY_MAX_BYTES + 1;
-    char *large = xmalloc(size);
+    CLEANUP(free_ptr) char *large = xmalloc(size);
 
     assert_refused("", 0, "m.txt:1: no model summary: print it with torchsummary, torchinfo, Keras'");
     assert_refused("\n\nhello\n", 8, "m.txt:1: no model summary");
@@ -162,13 +162,12 @@ TEST(test_no_summary)
     assert_refused(binary, sizeof binary - 1, "m.txt:2: a zero byte");
     memset(large, 'x', size);
     assert_refused(large, size, "m.txt:1: a model summary has at most 8 MiB");
-    free(large);
 }
 
 /* As deep and as many as allowed, and one more. */
 TEST(test_limits)
 {
-    struct strbuf text = {0};
+    CLEANUP(strbuf_release) struct strbuf text = {0};
     struct summary summary;
 
     strbuf_puts(&text, "Model(\n");
@@ -196,7 +195,6 @@ TEST(test_limits)
         strbuf_printf(&text, "(%d): Embedding(1000000, 1000000)\n", i);
     strbuf_puts(&text, ")\n");
     assert_refused(text.text, text.length, "more than 1099511627776 parameters");
-    strbuf_release(&text);
 }
 
 RUN_TESTS(NULL, NULL)

@@ -17,7 +17,7 @@ static void give(struct program *program, uint32_t tensor)
 
 TEST(labels_have_one_number_each)
 {
-    struct program program;
+    CLEANUP(program_release) struct program program;
     char text[16];
 
     program_init(&program);
@@ -31,12 +31,11 @@ TEST(labels_have_one_number_each)
     }
     assert_int_equal(program.label_count, 1001);
     assert_int_equal(program_label(&program, ""), 0);
-    program_release(&program);
 }
 
 TEST(peak_names_what_was_there_when_most_was_allocated)
 {
-    struct program program;
+    CLEANUP(program_release) struct program program;
     struct replay_result result;
     uint32_t weight, activation;
 
@@ -63,12 +62,11 @@ TEST(peak_names_what_was_there_when_most_was_allocated)
     /* A rest of up to 1 MiB stays with a large block. */
     assert_int_equal(result.peak_allocated_bytes, (3 + 60 + 30 + 42) * MIB + 512 + 2 * MIB);
     assert_false(result.out_of_memory);
-    program_release(&program);
 }
 
 TEST(full_gpu_gives_cached_segments_back)
 {
-    struct program program;
+    CLEANUP(program_release) struct program program;
     struct replay_result result;
 
     program_init(&program);
@@ -85,7 +83,6 @@ TEST(full_gpu_gives_cached_segments_back)
     assert_true(result.out_of_memory);
     assert_int_equal(result.peak_reserved_bytes, 90 * MIB); /* more than there is: the amount that it would have
                                                                needed */
-    program_release(&program);
 }
 
 static struct program_conv conv_of(int64_t batch, int64_t in, int64_t out, int32_t size)
@@ -151,7 +148,7 @@ TEST(winograd_follows_its_formula)
 
 TEST(workspace_comes_and_goes)
 {
-    struct program program;
+    CLEANUP(program_release) struct program program;
     struct program_conv conv = conv_of(16, 64, 64, 32);
     struct replay_result result;
     int64_t large = conv_workspace_bytes(&conv, WORKSPACE_WINOGRAD);
@@ -169,13 +166,12 @@ TEST(workspace_comes_and_goes)
     result = replay_with(&program, rule_of(WORKSPACE_NONE, WORKSPACE_WINOGRAD, WORKSPACE_WINOGRAD_SMALL), 0);
     assert_int_equal(result.at_peak[MEMORY_WORKSPACE], small);
     assert_int_equal(result.peak_event, 1);
-    program_release(&program);
 }
 
 /* Possible contents of another program's capture. */
 TEST(nonsense_is_left_out)
 {
-    struct program program;
+    CLEANUP(program_release) struct program program;
     struct program_conv conv = conv_of(INT64_MAX, INT64_MAX, INT64_MAX, INT32_MAX);
     struct replay_result result;
     uint32_t tensor;
@@ -203,12 +199,11 @@ TEST(nonsense_is_left_out)
     result = replay_with(&program, rule_of(WORKSPACE_COPY, WORKSPACE_COPY, WORKSPACE_COPY), 0);
     assert_true(result.out_of_memory); /* beyond all addresses */
     assert_true(result.peak_reserved_bytes > 3 * PROGRAM_MAX_BYTES);
-    program_release(&program);
 }
 
 TEST(largest_tensor_takes_no_small_block)
 {
-    struct program program;
+    CLEANUP(program_release) struct program program;
     struct replay_result result;
 
     program_init(&program);
@@ -218,12 +213,11 @@ TEST(largest_tensor_takes_no_small_block)
     result = replay_with(&program, no_workspace, 0);
     assert_int_equal(result.peak_reserved_bytes, 40 * 36 * MIB + PROGRAM_MAX_BYTES);
     assert_int_equal(result.peak_allocated_bytes, 40 * (34 * MIB + 512) + PROGRAM_MAX_BYTES);
-    program_release(&program);
 }
 
 TEST(empty_program_needs_nothing)
 {
-    struct program program;
+    CLEANUP(program_release) struct program program;
     struct replay_result result;
 
     program_init(&program);
@@ -232,7 +226,6 @@ TEST(empty_program_needs_nothing)
     result = replay_with(&program, no_workspace, 0);
     assert_int_equal(result.peak_reserved_bytes, 0);
     assert_int_equal(result.peak_allocated_bytes, 0);
-    program_release(&program);
 }
 
 RUN_TESTS(NULL, NULL)

@@ -59,7 +59,7 @@ static void assert_step(const struct step_time *step, double us)
 
 TEST(test_results_are_moved_three_times)
 {
-    struct program program;
+    CLEANUP(program_release) struct program program;
     struct step_time step;
 
     program_init(&program);
@@ -71,12 +71,11 @@ TEST(test_results_are_moved_three_times)
     assert_int_equal(step.smact_permille.high, 1000);
     step = on("l4", &program);
     assert_step(&step, OPERATORS * 3 * 1073741824.0 / (0.75 * 300e9) * 1e6 + 8);
-    program_release(&program);
 }
 
 TEST(test_small_operators_wait_for_the_host)
 {
-    struct program program;
+    CLEANUP(program_release) struct program program;
     struct step_time step;
 
     program_init(&program);
@@ -84,19 +83,17 @@ TEST(test_small_operators_wait_for_the_host)
     step = on("a100-40g-thesis", &program);
     assert_step(&step, (OPERATORS + 1) * 50);
     assert_in_range(step.smact_permille.median, 10, 15); /* one block of ten, and all of the optimizer's */
-    program_release(&program);
 }
 
 static void assert_convolutions(const char *gpu, int64_t groups, uint8_t element_bytes, double us_each)
 {
-    struct program program;
+    CLEANUP(program_release) struct program program;
     struct step_time step;
 
     program_init(&program);
     add_convolutions(&program, groups, element_bytes);
     step = on(gpu, &program);
     assert_step(&step, OPERATORS * us_each + 8);
-    program_release(&program);
 }
 
 TEST(test_convolutions)
@@ -115,7 +112,7 @@ TEST(test_convolutions)
 
 TEST(test_matrix_products_have_a_backward_pass)
 {
-    struct program program;
+    CLEANUP(program_release) struct program program;
     struct step_time step;
 
     program_init(&program);
@@ -123,7 +120,6 @@ TEST(test_matrix_products_have_a_backward_pass)
     program.flops = UINT64_C(1) << 40;
     step = on("a100-40g-thesis", &program);
     assert_step(&step, 3 * 1099511627776.0 / (0.7 * 19.5e12) * 1e6 + (OPERATORS + 1) * 8);
-    program_release(&program);
 }
 
 TEST(test_nothing_is_said_without_peaks_or_steps)

@@ -18,6 +18,29 @@ static void read_set(struct dataset *dataset, const char *which, const char *cap
     fail_if(dataset_read(dataset, which, captures, &err), err);
 }
 
+/* What a test writes as a data set of its own. */
+static char path[] = "/tmp/carma-test-XXXXXX";
+
+static int make_file(void **state)
+{
+    int fd = mkstemp(path);
+
+    return fd < 0 ? -1 : close(fd);
+}
+
+static int remove_file(void **state)
+{
+    return unlink(path);
+}
+
+static void read_text(struct dataset *dataset, const char *kind, const char *text, size_t length)
+{
+    CLEANUP(free_ptr) char *which = xasprintf("%s:%s", kind, path);
+
+    assert_int_equal(file_write_atomic(path, text, length, 0600, NULL), 0);
+    read_set(dataset, which, NULL);
+}
+
 static size_t count_kind(const struct layer_list *list, enum layer_kind kind)
 {
     size_t count = 0;
@@ -47,7 +70,7 @@ static const struct layer *first_of(const struct layer_list *list, enum layer_ki
 
 TEST(test_mlp)
 {
-    struct dataset dataset;
+    CLEANUP(dataset_release) struct dataset dataset;
     const struct dataset_row *row;
 
     read_set(&dataset, "mlp:" FAKES "mlp.csv", NULL);
@@ -77,12 +100,11 @@ TEST(test_mlp)
                      1); /* PReLU's, which the file does not count */
     row = &dataset.rows[2];
     assert_int_equal(row->layers.items[row->layers.count - 1].activation, ACTIVATION_SIGMOID);
-    dataset_release(&dataset);
 }
 
 TEST(test_cnn)
 {
-    struct dataset dataset;
+    CLEANUP(dataset_release) struct dataset dataset;
     const struct dataset_row *row;
     const struct layer *layer;
 
@@ -117,12 +139,11 @@ TEST(test_cnn)
     assert_string_equal(layer->type, "AvgPool2d");
     assert_int_equal(layer->shape[0], (3 + 128) / 2);
     assert_int_equal(layer->shape[1], 112);
-    dataset_release(&dataset);
 }
 
 TEST(test_transformer)
 {
-    struct dataset dataset;
+    CLEANUP(dataset_release) struct dataset dataset;
     const struct dataset_row *row;
     const struct layer *layer;
 
@@ -140,12 +161,11 @@ TEST(test_transformer)
     assert_int_equal(count_kind(&row->layers, LAYER_ADD), 1 + 2 * 2);
     assert_int_equal(row->training.samples, 1000);
     assert_true(dataset.rows[2].out_of_memory);
-    dataset_release(&dataset);
 }
 
 TEST(test_real)
 {
-    struct dataset dataset;
+    CLEANUP(dataset_release) struct dataset dataset;
     const struct dataset_row *row;
 
     read_set(&dataset, REAL, NULL);
@@ -173,7 +193,6 @@ TEST(test_real)
                      32 * 1000 + 1024 * 32 + 64 + 2 * (33 * 96 + 32 * 33 + 33 * 128 + 129 * 32 + 2 * 64));
     row = &dataset.rows[5]; /* XLNet: the second stream has the first one's weights */
     assert_int_equal(parameters_of(&row->layers), 32 * 1000 + 1000 + 2 * (5 * 32 * 32 + 33 * 64 + 65 * 32 + 2 * 64));
-    dataset_release(&dataset);
 }
 
 /* The published sizes: 110 million (bert-base-cased with its head 108.3), 1558, 117 million parameters. */
@@ -187,10 +206,7 @@ TEST(test_published_sizes)
         {"gpt2_xl,transformer,wiki,1,1,1,,,,,,48,1600,6400,25,50257,512", 1557.6},
         {"xlnet_base,transformer,wiki,1,1,1,,,,,,12,768,3072,12,32000,512", 116.7},
     };
-    char path[] = "/tmp/carma-test-XXXXXX";
-    int fd = mkstemp(path);
 
-    close(fd);
     for (size_t i = 0; i < array_size(models); i++) {
         CLEANUP(free_ptr)
         char *text = xasprintf("model,domain,dataset,batch_size,gpus,actual_mb_thesis,actual_mib_carma_rad,"
@@ -204,7 +220,6 @@ TEST(test_published_sizes)
         assert_true(fabs((double)parameters_of(&dataset.rows[0].layers) / 1e6 - models[i].millions) < 0.3);
         dataset_release(&dataset);
     }
-    unlink(path);
 }
 
 TEST(test_timm)
@@ -231,15 +246,9 @@ TEST(test_timm_ends)
 {
     const char *text = "model,batch_size,max_gpu_memory_mib,ft_last_mb\n"
                        "a,8,2429,1000\nb,8,2428,1000\nc,8,40399,38971\nd,8,40399,38972\ne,8,2000,\n";
-    char path[] = "/tmp/carma-test-XXXXXX";
-    CLEANUP(free_ptr) char *which = NULL;
-    struct dataset dataset;
-    int fd = mkstemp(path);
+    CLEANUP(dataset_release) struct dataset dataset;
 
-    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-    close(fd);
-    which = xasprintf("timm:%s", path);
-    read_set(&dataset, which, NULL);
+    read_text(&dataset, "timm", text, strlen(text));
     assert_int_equal(dataset.count, 3);
     assert_int_equal(dataset.left_out, 2);
     assert_string_equal(dataset.rows[0].name, "a 8");
@@ -250,32 +259,22 @@ TEST(test_timm_ends)
     assert_false(dataset.rows[2].out_of_memory);
     assert_int_equal(dataset.rows[0].training.optimizer, OPTIMIZER_MOMENTUM);
     assert_true(dataset.rows[0].training.weight_decay);
-    dataset_release(&dataset);
-    unlink(path);
 }
 
 /* FNV-1a of the row's bytes, with neither line end. */
 TEST(test_keys)
 {
     const char *text = "model,batch_size,max_gpu_memory_mib\nab,1,2\r\nab,1,2\ncd,1,2";
-    char path[] = "/tmp/carma-test-XXXXXX";
     uint64_t hash = UINT64_C(14695981039346656037);
-    CLEANUP(free_ptr) char *which = NULL;
-    struct dataset dataset;
-    int fd = mkstemp(path);
+    CLEANUP(dataset_release) struct dataset dataset;
 
-    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-    close(fd);
-    which = xasprintf("timm:%s", path);
-    read_set(&dataset, which, NULL);
+    read_text(&dataset, "timm", text, strlen(text));
     for (const char *c = "ab,1,2"; *c; c++)
         hash = (hash ^ (unsigned char)*c) * UINT64_C(1099511628211);
     assert_true(dataset.rows[0].key == hash);
     assert_true(dataset.rows[1].key == hash);
     assert_true(dataset.rows[2].key != hash);
     assert_int_equal(dataset_fold(&dataset.rows[0]), hash % 5);
-    dataset_release(&dataset);
-    unlink(path);
 }
 
 /* Each is the file of its kind with one row changed: the error names line and both figures. */
@@ -310,10 +309,7 @@ TEST(test_contradictions)
         {"timm", "mlp,32", "../mlp,32", ":2:", "is not a name"},
         {"timm", "mlp,32", "mlp,many", ":2:", "not a whole number"},
     };
-    char path[] = "/tmp/carma-test-XXXXXX";
-    int fd = mkstemp(path);
 
-    close(fd);
     for (size_t i = 0; i < array_size(cases); i++) {
         CLEANUP(free_ptr) char *source = xasprintf(FAKES "%s.csv", cases[i].kind), *text = NULL, *changed = NULL;
         CLEANUP(free_ptr) char *which = xasprintf("%s:%s", cases[i].kind, path);
@@ -334,7 +330,6 @@ TEST(test_contradictions)
             fail_msg("'%s' instead of %s ... %s", err.text, cases[i].line, cases[i].says);
         assert_int_equal(dataset.count, 0);
     }
-    unlink(path);
 }
 
 TEST(test_refusals)
@@ -366,11 +361,8 @@ TEST(test_refusals)
 TEST(test_damage)
 {
     static const char *const kinds[] = {"mlp", "cnn", "transformer", "timm"};
-    char path[] = "/tmp/carma-test-XXXXXX";
     uint32_t random = 1;
-    int fd = mkstemp(path);
 
-    close(fd);
     for (size_t i = 0; i < 600; i++) {
         CLEANUP(free_ptr) char *source = xasprintf(FAKES "%s.csv", kinds[i % 4]), *text = NULL;
         CLEANUP(free_ptr) char *which = xasprintf("%s:%s", kinds[i % 4], path);
@@ -398,7 +390,6 @@ TEST(test_damage)
         else
             assert_true(*err.text);
     }
-    unlink(path);
 }
 
 TEST(test_metrics)
@@ -473,7 +464,7 @@ TEST(test_evaluate)
                                          .progress = count_progress,
                                          .progress_context = &calls};
     struct evaluation evaluation;
-    struct dataset dataset;
+    CLEANUP(dataset_release) struct dataset dataset;
     struct error err;
 
     read_set(&dataset, REAL, NULL);
@@ -492,7 +483,6 @@ TEST(test_evaluate)
     options.estimator = &never;
     assert_true(evaluate(&evaluation, &dataset, &options, &err) < 0);
     assert_non_null(strstr(err.text, "none of the 6 rows"));
-    dataset_release(&dataset);
 }
 
 /* The published files, where they lie beside the repository: every row agrees with its own list of layers. Rows are
@@ -534,14 +524,12 @@ TEST(test_published_files)
 /* Rows that the tables in data/models have seen: told, or asked of the fold's models. */
 TEST(test_seen_rows)
 {
-    char path[] = "/tmp/carma-test-XXXXXX";
     struct evaluation_options options = {.quantile_permille = 900, .bin_bytes = METRICS_BIN_GB_BYTES};
-    CLEANUP(free_ptr) char *text = NULL, *which = NULL;
+    CLEANUP(free_ptr) char *text = NULL;
     struct evaluation evaluation;
     struct dataset dataset;
     struct error err;
     size_t length, lines = 0, end = 0;
-    int fd;
 
     if (access(CARMA_PUBLISHED "/mlp.csv", R_OK) != 0) {
         print_message("skipped: %s is not here\n", CARMA_PUBLISHED);
@@ -550,12 +538,7 @@ TEST(test_seen_rows)
     assert_int_equal(file_read(CARMA_PUBLISHED "/mlp.csv", 64 << 20, &text, &length, &err), 0);
     while (lines < 12)
         lines += text[end++] == '\n';
-    fd = mkstemp(path);
-    assert_int_equal(write(fd, text, end), end);
-    close(fd);
-    which = xasprintf("mlp:%s", path);
-    read_set(&dataset, which, NULL);
-    unlink(path);
+    read_text(&dataset, "mlp", text, end);
     for (int folds = 0; folds < 2; folds++) {
         const struct estimator *const tables[] = {&estimator_gpumemnet, &estimator_auto};
         for (size_t i = 0; i < array_size(tables); i++) {
@@ -579,4 +562,4 @@ TEST(test_seen_rows)
     dataset_release(&dataset);
 }
 
-RUN_TESTS(NULL, NULL)
+RUN_TESTS(make_file, remove_file)

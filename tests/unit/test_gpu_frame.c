@@ -90,8 +90,8 @@ TEST(test_round_trip_in_any_pieces)
 TEST(test_the_largest_reading_fits)
 {
     struct gpu_node_reading *in = xcalloc(1, sizeof *in), *out = xcalloc(1, sizeof *out);
-    struct strbuf bytes = {0};
-    struct gpu_frame_decoder decoder = {0};
+    CLEANUP(strbuf_release) struct strbuf bytes = {0};
+    CLEANUP(gpu_frame_decoder_release) struct gpu_frame_decoder decoder = {0};
     int rc;
 
     in->count = GPU_MAX_DEVICES;
@@ -104,8 +104,6 @@ TEST(test_the_largest_reading_fits)
     gpu_frame_encode(in, &bytes);
     assert_int_equal(feed(&decoder, bytes.text, bytes.length, 65536, out, &rc), 1);
     assert_memory_equal(in, out, sizeof *in);
-    gpu_frame_decoder_release(&decoder);
-    strbuf_release(&bytes);
     free(in);
     free(out);
 }
@@ -115,7 +113,7 @@ TEST(test_a_truncated_frame_gives_nothing)
 {
     struct random random = {7};
     struct gpu_node_reading *in = xcalloc(1, sizeof *in), *out = xcalloc(1, sizeof *out);
-    struct strbuf bytes = {0};
+    CLEANUP(strbuf_release) struct strbuf bytes = {0};
     int rc;
 
     do
@@ -130,7 +128,6 @@ TEST(test_a_truncated_frame_gives_nothing)
         assert_memory_equal(in, out, sizeof *in);
         gpu_frame_decoder_release(&decoder);
     }
-    strbuf_release(&bytes);
     free(in);
     free(out);
 }
@@ -139,7 +136,7 @@ TEST(test_a_truncated_frame_gives_nothing)
 static void spoil(size_t offset, const void *value, size_t size, const char *why)
 {
     struct gpu_node_reading *in = xcalloc(1, sizeof *in), *out = xcalloc(1, sizeof *out);
-    struct strbuf bytes = {0};
+    CLEANUP(strbuf_release) struct strbuf bytes = {0};
     struct gpu_frame_decoder decoder = {0};
     struct error err = {""};
     const void *from;
@@ -169,7 +166,6 @@ static void spoil(size_t offset, const void *value, size_t size, const char *why
     gpu_frame_decoder_release(&decoder);
     assert_int_equal(gpu_frame_decode(&decoder, &from, &left, out, &err), 1);
     gpu_frame_decoder_release(&decoder);
-    strbuf_release(&bytes);
     free(in);
     free(out);
 }

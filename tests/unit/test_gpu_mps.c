@@ -78,7 +78,7 @@ static void refused(int rc, const char *text)
 
 TEST(test_pids_refused)
 {
-    struct strbuf many = {0};
+    CLEANUP(strbuf_release) struct strbuf many = {0};
 
     refused(mps_read_servers(MPS_V2, "Server not found\n", &pids, &err), "'not' where the end of the line");
     refused(mps_read_servers(MPS_V2, "none\n", &pids, &err), "'none' where a process");
@@ -92,7 +92,6 @@ TEST(test_pids_refused)
     assert_int_equal(mps_read_clients(MPS_V2, many.text, 1, &pids, &err), 0);
     strbuf_printf(&many, "%d\n", MPS_MAX_CLIENTS + 1);
     refused(mps_read_clients(MPS_V2, many.text, 1, &pids, &err), "more than 512");
-    strbuf_release(&many);
 }
 
 TEST(test_status)

@@ -63,6 +63,14 @@ static int finish(struct run *run)
     return -1;
 }
 
+/* It ends once nobody reads any more. */
+static void leave(struct run *run, struct gpu_frame_decoder *decoder)
+{
+    gpu_frame_decoder_release(decoder);
+    close_fd(&run->out);
+    assert_int_equal(finish(run), 0);
+}
+
 static size_t read_text(int fd, char *text, size_t room)
 {
     size_t used = 0;
@@ -126,9 +134,7 @@ TEST(test_frames_decode_and_the_end_of_the_reader_ends_it)
     }
     assert_true(activity);
     assert_true(last_ns - first_ns > 120 * NS_PER_MS); /* 180, had the first not been late */
-    gpu_frame_decoder_release(&decoder);
-    close_fd(&run.out);
-    assert_int_equal(finish(&run), 0);
+    leave(&run, &decoder);
 }
 
 /* Without a next frame to write it still sees that nobody reads. */
@@ -139,9 +145,7 @@ TEST(test_the_end_of_the_reader_wakes_it)
     struct gpu_frame_decoder decoder = {0};
 
     assert_true(next_frame(&run, &decoder));
-    gpu_frame_decoder_release(&decoder);
-    close_fd(&run.out);
-    assert_int_equal(finish(&run), 0);
+    leave(&run, &decoder);
 }
 
 TEST(test_the_end_of_the_parent_ends_it)
@@ -240,9 +244,7 @@ static void expect_source(const char *only, const char *words, uint32_t source)
         if (now != source && now != GPU_SOURCE_NONE && now != GPU_SOURCE_UTILIZATION)
             fail_msg("with %s only, SM activity has source %u", only, now);
     }
-    gpu_frame_decoder_release(&decoder);
-    close_fd(&run.out);
-    assert_int_equal(finish(&run), 0);
+    leave(&run, &decoder);
 }
 
 TEST(test_one_source_alone)
@@ -282,15 +284,11 @@ TEST(test_dcgm_measures_what_nvml_cannot)
     run = start("no-gpm,busy=80", none);
     await_source(&run, &decoder, 0, GPU_SOURCE_UTILIZATION);
     assert_non_null(strstr(reading.limits, "cannot load DCGM's library /no/libdcgm.so"));
-    gpu_frame_decoder_release(&decoder);
-    close_fd(&run.out);
-    assert_int_equal(finish(&run), 0);
+    leave(&run, &decoder);
 
     run = start("", slow); /* DCGM is not asked for metrics that GPM measures */
     await_source(&run, &decoder, 0, GPU_SOURCE_GPM);
-    gpu_frame_decoder_release(&decoder);
-    close_fd(&run.out);
-    assert_int_equal(finish(&run), 0);
+    leave(&run, &decoder);
 }
 
 /* Nothing is sent of a node with a missing driver; the supervisor starts the program anew. */
@@ -350,9 +348,7 @@ TEST(test_the_period_is_node_time)
         assert_true(next_frame(&run, &decoder));
     assert_true(nodetime_monotonic_wall_ns() - began_ns < 5 * NS_PER_SEC); /* 0.2 s, if the machine is idle */
     assert_true(reading.at_ns - first_ns > 9 * NS_PER_SEC - NS_PER_SEC / 2);
-    gpu_frame_decoder_release(&decoder);
-    close_fd(&run.out);
-    assert_int_equal(finish(&run), 0);
+    leave(&run, &decoder);
 }
 
 int main(void)

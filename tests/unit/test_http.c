@@ -97,8 +97,8 @@ TEST_BETWEEN(test_errors, setup, remove_fixture)
 
 TEST_BETWEEN(test_sizes, setup, remove_fixture)
 {
-    struct strbuf request = {0};
-    char *body = xmalloc(BODY_LIMIT + 1);
+    CLEANUP(strbuf_release) struct strbuf request = {0};
+    CLEANUP(free_ptr) char *body = xmalloc(BODY_LIMIT + 1);
     int fd = connect_raw();
 
     memset(body, 'x', BODY_LIMIT);
@@ -118,8 +118,6 @@ TEST_BETWEEN(test_sizes, setup, remove_fixture)
     send(fd, request.text, request.length, MSG_NOSIGNAL);
     expect_refused(fd, "HTTP/1.1 431 ", "a large head");
     assert_int_equal(fixture.handled, 1);
-    strbuf_release(&request);
-    free(body);
 }
 
 /* The bodies that one uid has under way are bounded together; one that is given up counts no more. */
@@ -250,7 +248,7 @@ TEST_BETWEEN(test_slow_clients, setup, remove_fixture)
 /* ... and they are let go. */
 TEST_BETWEEN(test_idle_clients, setup, remove_fixture)
 {
-    struct strbuf answer = {0};
+    CLEANUP(strbuf_release) struct strbuf answer = {0};
     int silent, half, unread;
     struct pollfd closed;
 
@@ -264,7 +262,6 @@ TEST_BETWEEN(test_idle_clients, setup, remove_fixture)
     assert_int_equal(read_answer(unread, &answer), 0);
     assert_true(answer.length < 8000000);
     close(unread);
-    strbuf_release(&answer);
 }
 
 TEST_BETWEEN(test_client_gone, setup, remove_fixture)

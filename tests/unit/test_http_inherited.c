@@ -73,7 +73,7 @@ static int connect_to_path(const char *path)
 TEST_BETWEEN(an_inherited_socket_is_served_and_left, setup, teardown)
 {
     char who[64];
-    struct strbuf answer = {0};
+    CLEANUP(strbuf_release) struct strbuf answer = {0};
     int listening = listening_unix(other_path, 0600), early = connect_to_path(other_path), late;
 
     snprintf(who, sizeof who, "\"uid\":%u,\"pid\":%d", (unsigned)getuid(), (int)getpid());
@@ -91,7 +91,6 @@ TEST_BETWEEN(an_inherited_socket_is_served_and_left, setup, teardown)
     start();
     assert_int_equal(read_answer(late, &answer), 200);
     assert_non_null(strstr(answer.text, who));
-    strbuf_release(&answer);
     close(early);
     close(late);
     close(listening);

@@ -82,7 +82,7 @@ TEST_BETWEEN(test_heads_that_can_be_read_in_two_ways, setup, remove_fixture)
 /* A body that looks like a request is not one; the bytes after it are judged by themselves, as the same peer's. */
 TEST_BETWEEN(test_requests_in_a_row, setup, remove_fixture)
 {
-    struct strbuf text = {0};
+    CLEANUP(strbuf_release) struct strbuf text = {0};
     char peer[64];
     int fd = connect_raw();
 
@@ -93,7 +93,6 @@ TEST_BETWEEN(test_requests_in_a_row, setup, remove_fixture)
     ask(fd, GET_ECHO, 200, peer);
     assert_int_equal(fixture.handled, 3);
     close(fd);
-    strbuf_release(&text);
 }
 
 TEST_BETWEEN(test_paths_are_decoded_once, setup, remove_fixture)

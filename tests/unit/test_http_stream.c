@@ -112,7 +112,7 @@ static void expect_end(int fd, const char *rest)
 TEST_BETWEEN(test_comes_as_it_is_sent, afresh, NULL)
 {
     int fd = open_stream();
-    struct strbuf answer = {0};
+    CLEANUP(strbuf_release) struct strbuf answer = {0};
 
     tell(GET("/tell?bytes=3"));
     expect_dots(fd, 3);
@@ -124,7 +124,6 @@ TEST_BETWEEN(test_comes_as_it_is_sent, afresh, NULL)
     assert_int_equal(fixture.closed, 0); /* that was us */
     send_text(fd, GET("/echo"));         /* the connection is as good as before */
     assert_int_equal(read_answer(fd, &answer), 200);
-    strbuf_release(&answer);
     close(fd);
 }
 

@@ -158,8 +158,7 @@ CORE_TEST(test_activity_is_learned_alone)
 
 CORE_TEST(test_activity_is_learned_by_regression)
 {
-    use_carma(f);
-    keep_gpus(f, 1);
+    use_carma_on(f, 1);
     submit_workload(f, "known", 1, GIB, -1);
     decide(f);
     for (int i = 0; i < 8; i++)
@@ -195,8 +194,7 @@ CORE_TEST(test_a_prediction_follows_what_is_learned)
 {
     struct slowdown before, after;
 
-    use_carma(f);
-    keep_gpus(f, 1);
+    use_carma_on(f, 1);
     for (uint64_t job = 0; job < 3; job++)
         submit_workload(f, (char[]){'a' + (char)job, '\0'}, 1, GIB, -1);
     for (int i = 0; i < 8; i++) {

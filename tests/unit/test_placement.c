@@ -5,8 +5,7 @@
 
 CORE_TEST(test_slowdown_is_sum_over_union)
 {
-    use_carma(f);
-    keep_gpus(f, 1);
+    use_carma_on(f, 1);
     submit_workload(f, "", 1, GIB, 600);
     submit_workload(f, "", 1, GIB, 600);
     decide(f); /* U = 1 - 0.4^2 = 0.84; (0.6 + 0.6) / 0.84 = 1.428 */
@@ -20,8 +19,7 @@ CORE_TEST(test_bound_is_that_of_whoever_accepts_least)
 {
     struct record careful = wants(1, GIB);
 
-    use_carma(f);
-    keep_gpus(f, 1);
+    use_carma_on(f, 1);
     careful.submitted.smact_permille = 600;
     careful.submitted.max_slowdown_permille = 1428;
     submit_record(f, careful);

@@ -375,18 +375,17 @@ CORE_TEST(test_a_forgotten_workload_s_program)
 
 CORE_TEST(test_snapshots_hold_programs)
 {
-    struct record_list taken = {0};
+    CLEANUP(record_list_release) struct record_list taken = {0};
 
     share_by_guess(f, SHARE_MPS, TOTAL);
     run_of_program(f, 0, 6, 3 * GIB);
     submit_of(f, "p:new", -1);
     core_free(restored(f, &taken));
-    record_list_release(&taken);
 }
 
 CORE_TEST(test_snapshots_hold_it)
 {
-    struct record_list taken = {0};
+    CLEANUP(record_list_release) struct record_list taken = {0};
     struct core *core, *old = core_new(), *broken = core_new();
     struct record state_core;
 
@@ -412,7 +411,6 @@ CORE_TEST(test_snapshots_hold_it)
     core_free(core);
     core_free(old);
     core_free(broken);
-    record_list_release(&taken);
 }
 
 RUN_TESTS(NULL, NULL)

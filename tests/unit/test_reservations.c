@@ -3,8 +3,7 @@
 
 CORE_TEST(test_reservations_are_trimmed_to_what_was_seen)
 {
-    use_carma(f);
-    keep_gpus(f, 1);
+    use_carma_on(f, 1);
     submit_workload(f, "", 1, 39 * GIB, 100);
     submit_workload(f, "", 1, 25 * GIB, 100);
     decide(f);
@@ -23,8 +22,7 @@ CORE_TEST(test_reservations_say_where_they_are_from)
 {
     struct record record = wants(1, 20 * GIB);
 
-    use_carma(f);
-    keep_gpus(f, 1);
+    use_carma_on(f, 1);
     record.submitted.requeue = true;
     submit_record(f, record);
     decide(f);
@@ -76,8 +74,7 @@ CORE_TEST(test_a_reservation_is_never_larger_than_the_gpu)
 
 CORE_TEST(test_a_whole_gpu_is_given_back_once_the_need_is_seen)
 {
-    use_carma(f);
-    keep_gpus(f, 1);
+    use_carma_on(f, 1);
     submit_workload(f, "w", 1, -1, 100);
     submit_workload(f, "w", 1, -1, 100);
     decide(f);

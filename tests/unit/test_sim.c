@@ -25,7 +25,7 @@ TEST(one_job_alone)
 {
     struct sim_job job = job_of(&half, 5, 1000);
     struct sim_options options = eager("magm");
-    struct sim_result result = simulate(&job, 1, &one_gpu, &options);
+    CLEANUP(sim_result_release) struct sim_result result = simulate(&job, 1, &one_gpu, &options);
     double idle_j = 12 * 50.0, busy_j = 1000 * contention_power_w(0.5, 50, 250);
 
     near(result.makespan_s, 1012, 1e-6);
@@ -42,7 +42,6 @@ TEST(one_job_alone)
     assert_int_equal(result.oom, 0);
     assert_int_equal(result.rows[0].first_launch_ns, SECONDS(5));
     assert_int_equal(result.rows[0].state, JOB_COMPLETED);
-    sim_result_release(&result);
 }
 
 /* Two that both fill half of a GPU deliver 0.75 together: each runs at 0.75 of its solo speed while both train. */
@@ -138,7 +137,7 @@ TEST(slowest_side)
 {
     struct sim_job jobs[] = {job_of(&half, 0, 1000), job_of(&half, 1, 1000)};
     struct sim_options options = eager("magm");
-    struct sim_result result;
+    CLEANUP(sim_result_release) struct sim_result result;
 
     jobs[0].gpus = 2;
     jobs[1].work_ns = SECONDS(300);
@@ -147,7 +146,6 @@ TEST(slowest_side)
     near((double)result.rows[1].ended_ns / 1e9, 13 + 400, 1e-6);
     near((double)result.rows[0].ended_ns / 1e9, 413 + 699, 1e-6);
     near(result.activity_mean * 2 * result.makespan_s, 2 * 0.5 * 1000 + 0.5 * 300, 1e-3);
-    sim_result_release(&result);
 }
 
 static uint32_t crashes_of(const struct sim_job *job, const struct sim_options *options)
@@ -184,7 +182,7 @@ TEST(late_joiner_crashes_and_recovers)
 {
     struct sim_job jobs[] = {job_of(&large, 0, 1000), job_of(&large, 10, 1000)};
     struct sim_options options = eager("round-robin");
-    struct sim_result result = simulate(jobs, 2, &one_gpu, &options);
+    CLEANUP(sim_result_release) struct sim_result result = simulate(jobs, 2, &one_gpu, &options);
 
     assert_int_equal(result.oom, 1);
     assert_int_equal(result.rows[0].crashes, 0);
@@ -197,7 +195,6 @@ TEST(late_joiner_crashes_and_recovers)
     near((double)result.rows[1].ended_ns / 1e9, 1015.75 + 1012, 1e-6);
     near(result.wait.mean_s, 0, 1e-9);
     assert_int_equal(result.completed, 2);
-    sim_result_release(&result);
 }
 
 TEST(what_just_fits_runs)
@@ -205,11 +202,10 @@ TEST(what_just_fits_runs)
     static const struct sim_use exact = {.activity = 0.1, .resident_bytes = 20 * GIB, .need_bytes = 20 * GIB};
     struct sim_job jobs[] = {job_of(&exact, 0, 1000), job_of(&exact, 10, 1000)};
     struct sim_options options = eager("round-robin");
-    struct sim_result result = simulate(jobs, 2, &one_gpu, &options);
+    CLEANUP(sim_result_release) struct sim_result result = simulate(jobs, 2, &one_gpu, &options);
 
     assert_int_equal(result.oom, 0);
     assert_int_equal(result.completed, 2);
-    sim_result_release(&result);
 }
 
 TEST(what_never_fits_is_given_up)
@@ -240,7 +236,7 @@ TEST(waiting_is_no_sharing)
 {
     struct sim_job jobs[] = {job_of(&half, 0, 1000), job_of(&half, 0, 1000)};
     struct sim_options options = eager("exclusive");
-    struct sim_result result;
+    CLEANUP(sim_result_release) struct sim_result result;
 
     jobs[1].uid = 7;
     result = simulate(jobs, 2, &one_gpu, &options);
@@ -248,7 +244,6 @@ TEST(waiting_is_no_sharing)
     near(result.measures.bounded.max, 2.024, 1e-9);
     assert_int_equal(result.measures.users, 2);
     near(result.measures.jain, 0.9, 1e-9); /* (1 + 2)^2 / (2 * (1 + 4)) */
-    sim_result_release(&result);
 }
 
 /* A crashed attempt does not count for the sharing slowdown: only the one that completed does. */
@@ -257,14 +252,13 @@ TEST(the_last_attempt_counts)
     static const struct sim_use most = {.activity = 0.5, .resident_bytes = 25 * GIB, .need_bytes = 25 * GIB};
     struct sim_job jobs[] = {job_of(&most, 0, 1000), job_of(&most, 10, 1000)};
     struct sim_options options = eager("magm");
-    struct sim_result result = simulate(jobs, 2, &one_gpu, &options);
+    CLEANUP(sim_result_release) struct sim_result result = simulate(jobs, 2, &one_gpu, &options);
 
     assert_int_equal(result.rows[1].crashes, 1);
     assert_int_equal(result.completed, 2);
     near(result.measures.sharing.max, (double)(result.rows[0].ended_ns - result.rows[0].last_launch_ns) / 1e9 / 1000,
          1e-9);
     assert_true(result.measures.bounded.max > 1.9);
-    sim_result_release(&result);
 }
 
 /* A job that waits for ever ends nothing but itself. */
@@ -347,7 +341,7 @@ TEST(samples_reach_the_core)
     struct sim_options options = eager("exclusive");
     struct told told = {0};
     struct sim_observer observer = {.user = &told, .on_record = on_record};
-    struct sim_result result;
+    CLEANUP(sim_result_release) struct sim_result result;
 
     assert_int_equal(sim_run(jobs, 2, &one_gpu, &options, &observer, &result, NULL), 0);
     /* From 12 on it is half busy: the mean over 90 s says so from 102 on, and never changes after that. */
@@ -358,7 +352,6 @@ TEST(samples_reach_the_core)
     /* The second job's first sample is due when it waits; the last one when the first job has left. */
     assert_int_equal(told.last_sample_ns, SECONDS(102));
     assert_in_range(told.samples, 3, 8);
-    sim_result_release(&result);
 }
 
 /* The monitor's view of a GPU that has been idle for half of the window and then half busy. */
@@ -401,7 +394,7 @@ TEST(a_crash_says_what_it_asked_for)
     struct sim_options options = eager("round-robin");
     struct told told = {0};
     struct sim_observer observer = {.user = &told, .on_record = on_record};
-    struct sim_result result;
+    CLEANUP(sim_result_release) struct sim_result result;
 
     assert_int_equal(sim_run(jobs, 2, &one_gpu, &options, &observer, &result, NULL), 0);
     /* 15 GiB are free. In steps of 5 GiB it got three, and asked for the fourth. */
@@ -409,7 +402,6 @@ TEST(a_crash_says_what_it_asked_for)
     assert_int_equal(told.free_bytes, 0);
     assert_int_equal(told.observed_bytes, 30 * GIB);
     assert_int_equal(told.requeued, 1);
-    sim_result_release(&result);
 }
 
 TEST(mig_instances)
@@ -417,7 +409,7 @@ TEST(mig_instances)
     struct sim_job jobs[] = {job_of(&half, 0, 700), job_of(&half, 0, 700), job_of(&half, 0, 700)};
     struct sim_options options = eager("exclusive");
     double rate = contention_mig_rate(&contention_default, 0.5, 3, 0.5);
-    struct sim_result result;
+    CLEANUP(sim_result_release) struct sim_result result;
 
     assert_int_equal(sim_mig_instances(3), 2);
     assert_int_equal(sim_mig_instances(5), 0);
@@ -429,7 +421,6 @@ TEST(mig_instances)
     near((double)result.rows[1].ended_ns / 1e9, 12 + 700 / rate, 1e-6);
     near(result.makespan_s, 2 * (12 + 700 / rate), 1e-6);
     near(result.activity_mean * result.makespan_s, 3 * 0.5 * 700, 1e-3);
-    sim_result_release(&result);
 }
 
 static void refused(const struct sim_job *jobs, size_t count, const struct sim_options *options, const char *complaint)
@@ -483,18 +474,15 @@ TEST(jitter_is_of_the_seed_and_the_job)
     struct sim_options options = eager("magm");
     options.jitter = 0.03;
     options.seed = 1;
-    struct sim_result one = simulate(jobs, 2, &two_gpus, &options);
+    CLEANUP(sim_result_release) struct sim_result one = simulate(jobs, 2, &two_gpus, &options);
     strcpy(options.core.policy, "exclusive");
-    struct sim_result other = simulate(jobs, 2, &two_gpus, &options);
+    CLEANUP(sim_result_release) struct sim_result other = simulate(jobs, 2, &two_gpus, &options);
     options.seed = 2;
-    struct sim_result third = simulate(jobs, 2, &two_gpus, &options);
+    CLEANUP(sim_result_release) struct sim_result third = simulate(jobs, 2, &two_gpus, &options);
     assert_int_equal(one.rows[1].work_ns, other.rows[1].work_ns);
     assert_int_not_equal(one.rows[1].work_ns, third.rows[1].work_ns);
     assert_int_not_equal(one.rows[1].work_ns, one.rows[0].work_ns);
     near((double)one.rows[0].work_ns / 1e12, 1 + 0.03 * random_normal(1, 0), 1e-9);
-    sim_result_release(&one);
-    sim_result_release(&other);
-    sim_result_release(&third);
 }
 
 RUN_TESTS(NULL, NULL)

@@ -316,22 +316,20 @@ TEST(gpubig_counts_what_the_sum_cannot)
 
 TEST(one_scheduler_may_spread_nothing_of_one_gpu)
 {
-    struct sim_result result = simulate(SIM_ONE_CORE, &large, 25 * GIB);
+    CLEANUP(sim_result_release) struct sim_result result = simulate(SIM_ONE_CORE, &large, 25 * GIB);
 
     assert_int_equal(result.refusals + result.spread, 0);
-    sim_result_release(&result);
 }
 
 /* It asks for 10 and needs 25 beside others that do the same. With what it asks for next it runs. */
 TEST(out_of_memory_is_requeued_with_more)
 {
-    struct sim_result result = simulate(SIM_SLURM_GPUBIG, &large, 10 * GIB);
+    CLEANUP(sim_result_release) struct sim_result result = simulate(SIM_SLURM_GPUBIG, &large, 10 * GIB);
 
     assert_true(result.oom > 0);
     assert_int_equal(result.completed, LARGE_JOBS);
     for (size_t i = 0; i < LARGE_JOBS; i++)
         assert_true(result.rows[i].crashes <= 1);
-    sim_result_release(&result);
 }
 
 RUN_TESTS(NULL, NULL)

@@ -186,7 +186,7 @@ TEST(a_store_without_modes)
 {
     struct sim_job jobs[] = {job_of(&half, 0, 1000), job_of(&half, 5, 1000), job_of(&half, 10, 1000)};
     struct sim_options options = eager("magm");
-    struct record_list records = {0};
+    CLEANUP(record_list_release) struct record_list records = {0};
     struct sim_observer observer = {.user = &records, .on_record = collect};
     struct sim_result result;
 
@@ -198,7 +198,6 @@ TEST(a_store_without_modes)
         if (records.items[i].type == RECORD_PLACED)
             records.items[i].placed.share = SHARE_ANY;
     assert_true(same_again(&records));
-    record_list_release(&records);
 }
 
 /* A store that ends in the midst of a turn: the rest of it would have been decided too. */
@@ -206,7 +205,7 @@ TEST(a_turn_that_was_cut_off)
 {
     struct sim_job jobs[] = {job_of(&half, 0, 1000), job_of(&half, 0, 1000)};
     struct sim_options options = eager("exclusive");
-    struct record_list records = {0};
+    CLEANUP(record_list_release) struct record_list records = {0};
     struct sim_observer observer = {.user = &records, .on_record = collect};
     struct sim_result result;
     size_t first = 0;
@@ -223,7 +222,6 @@ TEST(a_turn_that_was_cut_off)
     assert_false(same_again(&records));
     records.count = first; /* the inputs' consequences were not decided yet */
     assert_true(same_again(&records));
-    record_list_release(&records);
 }
 
 TEST(random_worlds)

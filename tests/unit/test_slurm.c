@@ -93,11 +93,10 @@ TEST(test_json_that_is_none)
 
 static void expect_written(const char *bytes, size_t length, const char *wanted)
 {
-    struct text text = {0};
+    CLEANUP(text_release) struct text text = {0};
 
     text_json(&text, bytes, length);
     assert_string_equal(text.bytes, wanted);
-    text_release(&text);
 }
 
 TEST(test_json_is_written)
@@ -169,11 +168,10 @@ TEST(test_options)
 static void expect_request(const char *old, int64_t gpus, int64_t bytes, bool big, const char *wanted)
 {
     struct counts_node node = {.gpus = 4, .whole_bytes = 40 * GIB, .has_big = big, .sm = 1500};
-    struct text list = {0};
+    CLEANUP(text_release) struct text list = {0};
 
     counts_request(old, &node, gpus, bytes, &list);
     assert_string_equal(list.bytes, wanted);
-    text_release(&list);
 }
 
 TEST(test_raised_requests)
@@ -194,11 +192,10 @@ TEST(test_raised_requests)
 
 static void expect_lowered(const char *list, int64_t usable, const char *wanted)
 {
-    struct text lowered = {0};
+    CLEANUP(text_release) struct text lowered = {0};
 
     counts_lower(list, 4, usable, &lowered);
     assert_string_equal(lowered.bytes, wanted);
-    text_release(&lowered);
 }
 
 TEST(test_lowered_counts)
@@ -268,13 +265,12 @@ TEST(test_output_of_programs)
     char *echo[] = {(char *)"/bin/sh", (char *)"-c", (char *)"echo out; echo err >&2", NULL};
     char *fails[] = {(char *)"/bin/sh", (char *)"-c", (char *)"exit 3", NULL};
     char *hangs[] = {(char *)"/bin/sleep", (char *)"1000", NULL};
-    struct text text = {0};
+    CLEANUP(text_release) struct text text = {0};
 
     assert_int_equal(run_output(echo, http_now_ms() + 60000, &text), 0);
     assert_string_equal(text.bytes, "out\nerr\n");
     assert_int_equal(run_output(fails, http_now_ms() + 60000, &text), -EIO);
     assert_int_equal(run_output(hangs, http_now_ms() + 50, &text), -ETIMEDOUT);
-    text_release(&text);
 }
 
 /* With the rights of another user, who may not read it, there is nothing; nor of what is not a file. */

@@ -17,7 +17,7 @@ static void make_state(struct fixture *f, struct record_list *snapshot)
 
 CORE_TEST(test_a_living_core_takes_none)
 {
-    struct record_list snapshot = {0};
+    CLEANUP(record_list_release) struct record_list snapshot = {0};
 
     configure(f, "magm", MEMORY_RESERVE);
     make_state(f, &snapshot);
@@ -37,7 +37,6 @@ CORE_TEST(test_a_living_core_takes_none)
         after = core_dump(f->core);
         assert_string_equal(before, after);
     }
-    record_list_release(&snapshot);
 }
 
 /* Restores the snapshot without the last record of a type, or with that one twice; the verdict of the whole. */
@@ -68,7 +67,7 @@ CORE_TEST(test_a_part_is_no_snapshot)
 {
     static const uint32_t types[] = {RECORD_STATE_GPU, RECORD_STATE_JOB, RECORD_STATE_PLACEMENT, RECORD_STATE_RESIDENT,
                                      RECORD_STATE_QUEUED};
-    struct record_list snapshot = {0};
+    CLEANUP(record_list_release) struct record_list snapshot = {0};
 
     configure(f, "magm", MEMORY_RESERVE);
     make_state(f, &snapshot);
@@ -77,12 +76,11 @@ CORE_TEST(test_a_part_is_no_snapshot)
         if (types[i] != RECORD_STATE_GPU) /* no job has the last GPU */
             assert_int_not_equal(restore_spoilt(&snapshot, types[i], false), 0);
     }
-    record_list_release(&snapshot);
 }
 
 CORE_TEST(test_a_server_without_clients_is_no_state)
 {
-    struct record_list snapshot = {0};
+    CLEANUP(record_list_release) struct record_list snapshot = {0};
     struct core *core = core_new();
     struct error err;
 
@@ -95,12 +93,11 @@ CORE_TEST(test_a_server_without_clients_is_no_state)
     assert_int_equal(core_check(core, &err), -EINVAL);
     assert_string_equal(err.text, "the MPS server of GPU 0 has no clients");
     core_free(core);
-    record_list_release(&snapshot);
 }
 
 CORE_TEST(test_a_queue_out_of_order_is_no_state)
 {
-    struct record_list snapshot = {0};
+    CLEANUP(record_list_release) struct record_list snapshot = {0};
     struct record *last = NULL, swapped;
     struct core *core = core_new();
     struct error err;
@@ -125,7 +122,6 @@ CORE_TEST(test_a_queue_out_of_order_is_no_state)
         rc = core_apply(core, &snapshot.items[i], &err);
     assert_int_equal(rc, -EINVAL);
     core_free(core);
-    record_list_release(&snapshot);
 }
 
 static struct profile *find_profile(struct core *core, const char *workload)
@@ -148,7 +144,7 @@ static uint64_t submit_workload(struct fixture *f, unsigned number)
  * own, is not a valid state. */
 CORE_TEST(test_strays_and_outgrown_requests_are_kept)
 {
-    struct record_list snapshot = {0};
+    CLEANUP(record_list_release) struct record_list snapshot = {0};
     struct core *again;
     struct error err;
     uint64_t job;
@@ -169,7 +165,6 @@ CORE_TEST(test_strays_and_outgrown_requests_are_kept)
     assert_int_equal(find_profile(again, "1")->outgrown_bytes, 5 * GIB);
     assert_int_not_equal(restore_spoilt(&snapshot, RECORD_STATE_PLACEMENT, true), 0);
     core_free(again);
-    record_list_release(&snapshot);
 }
 
 /* Of the workloads that were submitted, the latest are remembered, and those that have jobs; a snapshot keeps which
@@ -177,7 +172,7 @@ CORE_TEST(test_strays_and_outgrown_requests_are_kept)
 CORE_TEST(test_workloads_are_bounded)
 {
     enum { SURPLUS = 50, WITH_JOBS = 20, AGAIN = 30 };
-    struct record_list snapshot = {0};
+    CLEANUP(record_list_release) struct record_list snapshot = {0};
     struct core *again;
     struct error err;
 
@@ -211,7 +206,6 @@ CORE_TEST(test_workloads_are_bounded)
         assert_string_equal(one, other);
     }
     core_free(again);
-    record_list_release(&snapshot);
 }
 
 RUN_TESTS(NULL, NULL)

@@ -20,13 +20,12 @@ static void commit_record(struct store *store, uint64_t job, int64_t at, uint32_
 /* A snapshot is told by the time until which it would wait. */
 static void commit_snapshot(struct store *store, int64_t at, int64_t spacing)
 {
-    struct record_list list = {0};
+    CLEANUP(record_list_release) struct record_list list = {0};
     struct store_batch *batch = store_batch_new();
 
     record_list_add(&list, &(struct record){.type = RECORD_WAITED, .at_ns = at, .waited.until_ns = at});
     store_batch_snapshot(batch, at, spacing, &list);
     store_commit(store, batch, NULL, NULL);
-    record_list_release(&list);
 }
 
 static void commit_end(struct store *store, uint64_t job, int64_t at)

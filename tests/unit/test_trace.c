@@ -38,7 +38,7 @@ static void refuse_workloads(const char *text, const char *expected)
 
 static void refuse_trace_bytes(const char *text, size_t length, const char *expected)
 {
-    struct workloads workloads = parse_workloads(WORKLOADS);
+    CLEANUP(workloads_release) struct workloads workloads = parse_workloads(WORKLOADS);
     struct trace_load_options options = {.workloads = &workloads};
     struct trace trace;
     struct error err = {{0}};
@@ -46,7 +46,6 @@ static void refuse_trace_bytes(const char *text, size_t length, const char *expe
     assert_true(trace_load_text(&trace, "t.csv", text, length, &options, &err) < 0);
     assert_string_equal(err.text, expected);
     assert_int_equal(trace.count, 0);
-    workloads_release(&workloads);
 }
 
 static void refuse_trace(const char *text, const char *expected)
@@ -56,7 +55,7 @@ static void refuse_trace(const char *text, const char *expected)
 
 TEST(test_shipped_workloads)
 {
-    struct workloads workloads;
+    CLEANUP(workloads_release) struct workloads workloads;
     struct error err = {{0}};
     const struct workload *w;
 
@@ -99,7 +98,6 @@ TEST(test_shipped_workloads)
     assert_null(workloads_find(&workloads, ""));
     for (size_t i = 0; i < workloads.count; i++)
         assert_ptr_equal(workloads_find(&workloads, workloads.items[i].id), &workloads.items[i]);
-    workloads_release(&workloads);
 }
 
 /* Solo work and span of the published traces: a changed, lost or repeated row shows. */
@@ -114,7 +112,7 @@ TEST(test_shipped_traces)
         {CARMA_DATA "/traces/thesis_90.csv", 90, 12514, 157566},
         {CARMA_DATA "/traces/thesis_60.csv", 60, 8966, 146139},
     };
-    struct workloads workloads;
+    CLEANUP(workloads_release) struct workloads workloads;
 
     assert_int_equal(workloads_read(&workloads, CARMA_DATA "/workloads.csv", NULL), 0);
     for (size_t i = 0; i < array_size(expected); i++) {
@@ -131,11 +129,11 @@ TEST(test_shipped_traces)
         assert_int_equal(gpu_seconds, expected[i].gpu_seconds);
         trace_release(&trace);
     }
-    workloads_release(&workloads);
 }
 
 TEST(test_csv_forms)
 {
+    CLEANUP(workloads_release)
     struct workloads workloads = parse_workloads("\xef\xbb\xbf# a comment\r\n\r\n"
                                                  "sm_activity,model,id,gpus,peak_mib,resident_mib,solo_runtime_s\r\n"
                                                  "# another\n"
@@ -151,7 +149,6 @@ TEST(test_csv_forms)
     assert_true(one->recorded_bytes[WORKLOAD_GPUMEMNET] == -1 && one->power_mw == -1 && one->batch_size == -1);
     assert_string_equal(two->model, "");
     assert_true(two->solo_runtime_ns == 1000 * NS_PER_SEC);
-    workloads_release(&workloads);
 }
 
 TEST(test_bad_workloads)
@@ -207,22 +204,20 @@ TEST(test_bad_traces)
 TEST(test_equal_times)
 {
     static const char text[] = "workload,arrival_s\nsmall,1.5\nsmall,1.5\n";
-    struct workloads workloads = parse_workloads(WORKLOADS);
+    CLEANUP(workloads_release) struct workloads workloads = parse_workloads(WORKLOADS);
     struct trace_load_options options = {.workloads = &workloads};
-    struct trace trace;
+    CLEANUP(trace_release) struct trace trace;
 
     assert_int_equal(trace_load_text(&trace, "t.csv", text, sizeof text - 1, &options, NULL), 0);
     assert_int_equal(trace.count, 2);
     assert_true(trace.items[1].arrival_ns == 1500 * NS_PER_MS);
     assert_int_equal(trace.items[1].line, 3);
     assert_ptr_equal(trace.items[1].workload, workloads_find(&workloads, "small"));
-    trace_release(&trace);
-    workloads_release(&workloads);
 }
 
 TEST(test_limits)
 {
-    struct strbuf text = {0};
+    CLEANUP(strbuf_release) struct strbuf text = {0};
 
     for (int i = 0; i < 100; i++) /* a million columns would already be too long a line */
         strbuf_puts(&text, "arrival_s,");
@@ -244,7 +239,6 @@ TEST(test_limits)
     for (int i = 0; i <= WORKLOADS_MAX; i++)
         strbuf_printf(&text, "w%d,1,1,1,1,1\n", i);
     refuse_workloads(text.text, "w.csv:100002: more than 100000 workloads: split the file");
-    strbuf_release(&text);
 }
 
 TEST(test_files)

@@ -258,7 +258,7 @@ TEST(test_no_workload_of_a_class)
                                "a,1,100,100,60,0.1\n"
                                "b,2,100,100,60,0.1\n";
     struct trace_build plan = thesis_mix;
-    struct workloads few;
+    CLEANUP(workloads_release) struct workloads few;
 
     assert_int_equal(workloads_read_text(&few, "w.csv", text, sizeof text - 1, NULL), 0);
     plan.workloads = &few;
@@ -266,7 +266,6 @@ TEST(test_no_workload_of_a_class)
     plan.mix[WORKLOAD_MEDIUM] = 0;
     plan.max_gpus = 1;
     refuse(&plan, "no heavy workload runs on at most 1 GPUs: give that class no share of the mix");
-    workloads_release(&few);
 }
 
 /* A written trace reads back as the same jobs, and without its own GPUs and run times it has no columns for them. */
@@ -308,13 +307,12 @@ TEST(test_cut_without_drawing)
     struct trace_build plan = {.from_ns = 0, .to_ns = 25 * NS_PER_SEC, .stretch = 2};
     struct trace_build_report report;
     struct trace own, built;
-    struct strbuf out = {0};
+    CLEANUP(strbuf_release) struct strbuf out = {0};
 
     assert_int_equal(trace_load_text(&own, "o.csv", text, sizeof text - 1, &options, NULL), 0);
     assert_int_equal(trace_build(&built, &own, &plan, &report, NULL), 0);
     trace_write(&built, &out);
     assert_string_equal(out.text, "arrival_s,workload,gpus,duration_s\n0,resnet,2,99\n20,vgg,1,\n");
-    strbuf_release(&out);
     trace_release(&built);
     trace_release(&own);
 }

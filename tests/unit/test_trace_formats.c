@@ -49,7 +49,7 @@ static void check_job(const struct trace_job *job, double arrival_s, uint32_t gp
 
 TEST(test_philly)
 {
-    struct trace trace = load(FILES "philly_vc.csv", &options);
+    CLEANUP(trace_release) struct trace trace = load(FILES "philly_vc.csv", &options);
 
     assert_int_equal(trace.format, TRACE_PHILLY_VC);
     assert_int_equal(trace.count, 4);
@@ -60,7 +60,6 @@ TEST(test_philly)
     check_job(&trace.items[3], 4000, 2, 59.25, 6);
     for (size_t i = 0; i < trace.count; i++)
         assert_true(!trace.items[i].workload && trace.items[i].gpu_permille == 1000);
-    trace_release(&trace);
 }
 
 TEST(test_virtual_cluster)
@@ -81,7 +80,7 @@ TEST(test_virtual_cluster)
 
 TEST(test_pods)
 {
-    struct trace trace = load(FILES "pods.csv", NULL);
+    CLEANUP(trace_release) struct trace trace = load(FILES "pods.csv", NULL);
 
     assert_int_equal(trace.format, TRACE_PODS);
     assert_int_equal(trace.count, 3);
@@ -91,12 +90,11 @@ TEST(test_pods)
     check_job(&trace.items[2], 30, 8, 7200, 4);
     assert_int_equal(trace.items[1].gpu_permille, 250);
     assert_int_equal(trace.items[2].gpu_permille, 1000);
-    trace_release(&trace);
 }
 
 TEST(test_thesis)
 {
-    struct trace trace = load(FILES "thesis.csv", &options);
+    CLEANUP(trace_release) struct trace trace = load(FILES "thesis.csv", &options);
 
     assert_int_equal(trace.format, TRACE_THESIS);
     assert_int_equal(trace.count, 3);
@@ -104,7 +102,6 @@ TEST(test_thesis)
     check_job(&trace.items[2], 75, 2, 4051, 4);
     assert_ptr_equal(trace.items[2].workload, workloads_find(&workloads, "gpt2_large_2"));
     assert_true(trace.items[2].duration_ns == -1);
-    trace_release(&trace);
 }
 
 TEST(test_tiresias)
@@ -139,7 +136,7 @@ TEST(test_own_columns)
                                ",0,,gpt2_large_2\n"
                                "12.345,1,4,resnet\n"
                                ",1,1,gpt2_large_2\n";
-    struct trace trace;
+    CLEANUP(trace_release) struct trace trace;
 
     assert_int_equal(trace_load_text(&trace, "t.csv", text, sizeof text - 1, &options, NULL), 0);
     assert_int_equal(trace.format, TRACE_CARMA);
@@ -147,7 +144,6 @@ TEST(test_own_columns)
     check_job(&trace.items[1], 1, 4, 12.345, 3);
     check_job(&trace.items[2], 1, 1, 4051, 4);
     assert_true(trace.items[0].duration_ns == -1);
-    trace_release(&trace);
 }
 
 TEST(test_insane_rows)
@@ -214,13 +210,12 @@ TEST(test_members_are_one_text)
     CLEANUP(free_ptr) char *one = pack(first, sizeof first - 1, &first_length);
     CLEANUP(free_ptr) char *two = pack(second, sizeof second - 1, &second_length);
     CLEANUP(strbuf_release) struct strbuf both = {0};
-    struct trace trace;
+    CLEANUP(trace_release) struct trace trace;
 
     strbuf_append(&both, one, first_length);
     strbuf_append(&both, two, second_length);
     assert_int_equal(trace_load_text(&trace, "t.gz", both.text, both.length, &options, NULL), 0);
     assert_int_equal(trace.count, 2);
-    trace_release(&trace);
 }
 
 static void refuse_packed(const char *bytes, size_t length, const char *expected)
@@ -287,7 +282,7 @@ TEST(test_gzip_bomb)
 
 TEST(test_collected_workloads)
 {
-    struct workloads collected;
+    CLEANUP(workloads_release) struct workloads collected;
     struct error err = {{0}};
     const struct workload *w;
 
@@ -307,18 +302,16 @@ TEST(test_collected_workloads)
     assert_true(w->resident_bytes[0] == 1900 * MIB && w->resident_bytes[1] == 1900 * MIB);
     assert_int_equal(w->epochs, 20);
     assert_true(w->smocc_permille == -1 && w->dram_permille == -1 && w->power_mw == -1);
-    workloads_release(&collected);
 }
 
 static void check_class(const char *figures, enum workload_class expected)
 {
     CLEANUP(free_ptr)
     char *text = xasprintf("id,gpus,peak_mib,resident_mib,solo_runtime_s,sm_activity\nw,%s\n", figures);
-    struct workloads one;
+    CLEANUP(workloads_release) struct workloads one;
 
     assert_int_equal(workloads_read_text(&one, "w.csv", text, strlen(text), NULL), 0);
     assert_string_equal(workload_class_name(workload_class(&one.items[0])), workload_class_name(expected));
-    workloads_release(&one);
 }
 
 TEST(test_classes)

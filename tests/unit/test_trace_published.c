@@ -46,7 +46,7 @@ TEST(test_traces)
 TEST(test_workloads)
 {
     CLEANUP(free_ptr) char *path = xasprintf("%s/workloads/workloads.csv", directory);
-    struct workloads collected;
+    CLEANUP(workloads_release) struct workloads collected;
     struct error err = {{0}};
 
     fail_if(workloads_read(&collected, path, &err), err);
@@ -66,7 +66,6 @@ TEST(test_workloads)
         assert_memory_equal(a->smact_permille, b->smact_permille, sizeof a->smact_permille);
         assert_memory_equal(a->recorded_bytes, b->recorded_bytes, sizeof a->recorded_bytes);
     }
-    workloads_release(&collected);
 }
 
 TEST(test_thesis_traces_are_ours)

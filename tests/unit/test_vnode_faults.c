@@ -72,6 +72,14 @@ static int gpm(struct nvml_device *device, unsigned int gpu_instance, unsigned i
     return rc;
 }
 
+static double metric(struct nvml_device *device, unsigned int gpu_instance, unsigned int id)
+{
+    double value;
+
+    assert_int_equal(gpm(device, gpu_instance, id, &value), NVML_SUCCESS);
+    return value;
+}
+
 TEST_BETWEEN(instances_are_devices, setup, teardown)
 {
     const struct node_gpu *whole = &f.node.file->gpus[0];
@@ -81,32 +89,24 @@ TEST_BETWEEN(instances_are_devices, setup, teardown)
     struct nvml_device *other = NULL;
     struct nvml_utilization utilization;
     unsigned int value, pending;
-    char text[96];
 
     assert_int_equal(NVML(nvmlDeviceGetMigMode)(gpu(0), &value, &pending), NVML_SUCCESS);
     assert_int_equal(value, NVML_FEATURE_ENABLED);
     assert_int_equal(NVML(nvmlDeviceGetMigMode)(gpu(1), &value, &pending), NVML_SUCCESS);
     assert_int_equal(value, NVML_FEATURE_DISABLED);
-    assert_int_equal(NVML(nvmlDeviceGetMaxMigDeviceCount)(gpu(0), &value), NVML_SUCCESS);
-    assert_int_equal(value, 7);
+    assert_int_equal(number(NVML(nvmlDeviceGetMaxMigDeviceCount), gpu(0)), 7);
     assert_int_equal(NVML(nvmlDeviceGetMigDeviceHandleByIndex)(gpu(0), 4, &other), NVML_ERROR_NOT_FOUND);
     assert_int_equal(NVML(nvmlDeviceGetMigDeviceHandleByIndex)(gpu(1), 0, &other), NVML_ERROR_NOT_FOUND);
 
-    assert_int_equal(NVML(nvmlDeviceIsMigDeviceHandle)(instance(1), &value), NVML_SUCCESS);
-    assert_int_equal(value, 1);
-    assert_int_equal(NVML(nvmlDeviceIsMigDeviceHandle)(gpu(0), &value), NVML_SUCCESS);
-    assert_int_equal(value, 0);
-    assert_int_equal(NVML(nvmlDeviceGetUUID)(instance(1), text, sizeof text), NVML_SUCCESS);
-    assert_string_equal(text, whole->instances[1].uuid);
-    assert_memory_equal(text, "MIG-", 4);
-    assert_int_equal(NVML(nvmlDeviceGetHandleByUUID)(text, &other), NVML_SUCCESS);
+    assert_int_equal(number(NVML(nvmlDeviceIsMigDeviceHandle), instance(1)), 1);
+    assert_int_equal(number(NVML(nvmlDeviceIsMigDeviceHandle), gpu(0)), 0);
+    assert_string_equal(text_of(NVML(nvmlDeviceGetUUID), instance(1)), whole->instances[1].uuid);
+    assert_memory_equal(whole->instances[1].uuid, "MIG-", 4);
+    assert_int_equal(NVML(nvmlDeviceGetHandleByUUID)(whole->instances[1].uuid, &other), NVML_SUCCESS);
     assert_ptr_equal(other, instance(1));
-    assert_int_equal(NVML(nvmlDeviceGetName)(instance(1), text, sizeof text), NVML_SUCCESS);
-    assert_string_equal(text, "NVIDIA H100 80GB HBM3 MIG 2g.20gb");
-    assert_int_equal(NVML(nvmlDeviceGetGpuInstanceId)(instance(1), &value), NVML_SUCCESS);
-    assert_int_equal(value, 2);
-    assert_int_equal(NVML(nvmlDeviceGetComputeInstanceId)(instance(1), &value), NVML_SUCCESS);
-    assert_int_equal(value, 0);
+    assert_string_equal(text_of(NVML(nvmlDeviceGetName), instance(1)), "NVIDIA H100 80GB HBM3 MIG 2g.20gb");
+    assert_int_equal(number(NVML(nvmlDeviceGetGpuInstanceId), instance(1)), 2);
+    assert_int_equal(number(NVML(nvmlDeviceGetComputeInstanceId), instance(1)), 0);
     assert_int_equal(NVML(nvmlDeviceGetGpuInstanceId)(gpu(1), &value), NVML_ERROR_NOT_SUPPORTED);
     assert_int_equal(NVML(nvmlDeviceGetAttributes_v2)(instance(0), &attributes), NVML_SUCCESS);
     assert_int_equal(attributes.gpu_instance_slices, 3);
@@ -132,7 +132,6 @@ TEST_BETWEEN(instances_are_devices, setup, teardown)
 /* A job on 2 of 7 slices: slowed to their share, seen where it is, and only there. */
 TEST_BETWEEN(a_job_on_an_instance, setup, teardown)
 {
-    struct nvml_memory_v2 memory = {.version = NVML_VERSION(struct nvml_memory_v2, 2)};
     struct attachment mine = train((struct place){.gpu = 0, .instance = 2}, 0.5, 5 * GIB);
     struct nvml_process_info infos[4];
     const int64_t too_much = 21 * GIB;
@@ -147,12 +146,9 @@ TEST_BETWEEN(a_job_on_an_instance, setup, teardown)
     assert_int_equal(attach_hold(&mine, &too_much, &shortage, NULL), -ENOMEM);
     assert_int_equal(shortage.total_bytes, f.node.file->gpus[0].instances[1].total_bytes);
 
-    assert_int_equal(NVML(nvmlDeviceGetMemoryInfo_v2)(instance(1), &memory), NVML_SUCCESS);
-    assert_int_equal(memory.used, 5 * GIB);
-    assert_int_equal(NVML(nvmlDeviceGetMemoryInfo_v2)(instance(0), &memory), NVML_SUCCESS);
-    assert_int_equal(memory.used, 0);
-    assert_int_equal(NVML(nvmlDeviceGetMemoryInfo_v2)(gpu(0), &memory), NVML_SUCCESS);
-    assert_int_equal(memory.used, 5 * GIB);
+    assert_int_equal(used_on(instance(1)), 5 * GIB);
+    assert_int_equal(used_on(instance(0)), 0);
+    assert_int_equal(used_on(gpu(0)), 5 * GIB);
     assert_int_equal(NVML(nvmlDeviceGetComputeRunningProcesses_v3)(instance(0), &count, infos), NVML_SUCCESS);
     assert_int_equal(count, 0);
     for (int whole = 0; whole < 2; whole++) {
@@ -165,14 +161,10 @@ TEST_BETWEEN(a_job_on_an_instance, setup, teardown)
         assert_int_equal(infos[0].compute_instance_id, 0);
     }
 
-    assert_int_equal(gpm(gpu(0), 2, NVML_GPM_METRIC_SM_UTIL, &value), NVML_SUCCESS);
-    assert_near(value, 100 * 0.5 * rate * 7 / 2, 1e-6); /* of its slices */
-    assert_int_equal(gpm(gpu(0), 2, NVML_GPM_METRIC_SM_OCCUPANCY, &value), NVML_SUCCESS);
-    assert_near(value, 50 * 0.5 * rate * 7 / 2, 1e-6);
-    assert_int_equal(gpm(gpu(0), 1, NVML_GPM_METRIC_SM_UTIL, &value), NVML_SUCCESS);
-    assert_near(value, 0, 0);
-    assert_int_equal(gpm(gpu(0), NVML_NO_INSTANCE, NVML_GPM_METRIC_SM_UTIL, &value), NVML_SUCCESS);
-    assert_near(value, 100 * 0.5 * rate, 1e-6);
+    assert_near(metric(gpu(0), 2, NVML_GPM_METRIC_SM_UTIL), 100 * 0.5 * rate * 7 / 2, 1e-6); /* of its slices */
+    assert_near(metric(gpu(0), 2, NVML_GPM_METRIC_SM_OCCUPANCY), 50 * 0.5 * rate * 7 / 2, 1e-6);
+    assert_near(metric(gpu(0), 1, NVML_GPM_METRIC_SM_UTIL), 0, 0);
+    assert_near(metric(gpu(0), NVML_NO_INSTANCE, NVML_GPM_METRIC_SM_UTIL), 100 * 0.5 * rate, 1e-6);
     assert_int_equal(gpm(gpu(0), 9, NVML_GPM_METRIC_SM_UTIL, &value), NVML_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpm(gpu(1), 1, NVML_GPM_METRIC_SM_UTIL, &value), NVML_ERROR_NOT_SUPPORTED);
     attach_end(&mine);
@@ -187,12 +179,9 @@ TEST_BETWEEN(other_gpm_metrics_follow, setup, teardown)
                    {NVML_GPM_METRIC_ANY_TENSOR_UTIL, 16}, {NVML_GPM_METRIC_DRAM_BW_UTIL, 24},
                    {NVML_GPM_METRIC_PCIE_TX_PER_SEC, 24}, {NVML_GPM_METRIC_PCIE_RX_PER_SEC, 240}};
     struct attachment mine = train((struct place){.gpu = 1}, 0.4, GIB);
-    double value;
 
-    for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
-        assert_int_equal(gpm(gpu(1), NVML_NO_INSTANCE, metrics[i].id, &value), NVML_SUCCESS);
-        assert_near(value, metrics[i].value, 1e-6);
-    }
+    for (size_t i = 0; i < array_size(metrics); i++)
+        assert_near(metric(gpu(1), NVML_NO_INSTANCE, metrics[i].id), metrics[i].value, 1e-6);
     attach_end(&mine);
 }
 
@@ -313,20 +302,16 @@ TEST_BETWEEN(a_reloaded_driver, setup, teardown)
 TEST_BETWEEN(indices_change, setup, teardown)
 {
     struct place places[NODE_MAX_GPUS];
-    unsigned int index;
-    char text[96];
 
     strike("reindex", 0);
-    assert_int_equal(NVML(nvmlDeviceGetUUID)(gpu(0), text, sizeof text), NVML_SUCCESS);
-    assert_string_equal(text, f.node.file->gpus[0].uuid); /* not for a process that has it open */
+    /* Not for a process that has it open. */
+    assert_string_equal(text_of(NVML(nvmlDeviceGetUUID), gpu(0)), f.node.file->gpus[0].uuid);
     assert_int_equal(attach_visible(f.node.file, "0", places), 1);
     assert_int_equal(places[0].gpu, 1);
     assert_int_equal(NVML(nvmlShutdown)(), NVML_SUCCESS);
     assert_int_equal(NVML(nvmlInit_v2)(), NVML_SUCCESS);
-    assert_int_equal(NVML(nvmlDeviceGetUUID)(gpu(0), text, sizeof text), NVML_SUCCESS);
-    assert_string_equal(text, f.node.file->gpus[1].uuid);
-    assert_int_equal(NVML(nvmlDeviceGetIndex)(gpu(0), &index), NVML_SUCCESS);
-    assert_int_equal(index, 0);
+    assert_string_equal(text_of(NVML(nvmlDeviceGetUUID), gpu(0)), f.node.file->gpus[1].uuid);
+    assert_int_equal(number(NVML(nvmlDeviceGetIndex), gpu(0)), 0);
 }
 
 TEST_BETWEEN(what_is_refused_or_hidden, setup, teardown)
@@ -386,8 +371,7 @@ TEST_BETWEEN(values_that_are_none, setup, teardown)
     assert_true(utilization.gpu > 100);
     inject_clear(&f.node);
     strike("stuck-zero", 1);
-    assert_int_equal(gpm(device, NVML_NO_INSTANCE, NVML_GPM_METRIC_SM_UTIL, &value), NVML_SUCCESS);
-    assert_near(value, 0, 0);
+    assert_near(metric(device, NVML_NO_INSTANCE, NVML_GPM_METRIC_SM_UTIL), 0, 0);
     assert_int_equal(NVML(nvmlDeviceGetUtilizationRates)(device, &utilization), NVML_SUCCESS);
     assert_int_equal(utilization.gpu, 0);
     assert_int_equal(f.node.file->xids[0].xid, 43);
@@ -468,13 +452,4 @@ TEST_BETWEEN(bad_injections, setup, teardown)
     assert_int_equal(inject(&f.node, "mps-fault", &strike, &err), -EINVAL);
 }
 
-int main(void)
-{
-    setenv("CARMA_TIME_SCALE", "1000", 1);
-    library = dlopen(CARMA_NVML, RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        fprintf(stderr, "%s\n", dlerror());
-        return 1;
-    }
-    return unit_tests_run("tests", NULL, NULL);
-}
+RUN_LIBRARY_TESTS

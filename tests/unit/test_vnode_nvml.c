@@ -55,10 +55,9 @@ TEST_BETWEEN(identity, setup, teardown)
 
     assert_int_equal(NVML(nvmlDeviceGetCount_v2)(&value), NVML_SUCCESS);
     assert_int_equal(value, 4);
-    assert_int_equal(NVML(nvmlDeviceGetUUID)(device, text, sizeof text), NVML_SUCCESS);
-    assert_string_equal(text, f.node.file->gpus[2].uuid);
+    assert_string_equal(text_of(NVML(nvmlDeviceGetUUID), device), f.node.file->gpus[2].uuid);
     assert_int_equal(NVML(nvmlDeviceGetUUID)(device, text, 40), NVML_ERROR_INSUFFICIENT_SIZE);
-    assert_int_equal(NVML(nvmlDeviceGetHandleByUUID)(text, &same), NVML_SUCCESS);
+    assert_int_equal(NVML(nvmlDeviceGetHandleByUUID)(f.node.file->gpus[2].uuid, &same), NVML_SUCCESS);
     assert_ptr_equal(same, device);
     assert_int_equal(NVML(nvmlDeviceGetHandleByUUID)("GPU-none", &same), NVML_ERROR_NOT_FOUND);
     assert_int_equal(NVML(nvmlDeviceGetPciInfo_v3)(device, &pci), NVML_SUCCESS);
@@ -70,10 +69,8 @@ TEST_BETWEEN(identity, setup, teardown)
     assert_int_equal(NVML(nvmlDeviceGetHandleByPciBusId_v2)("0000:02:00.0", &same), NVML_ERROR_NOT_FOUND);
     assert_int_equal(NVML(nvmlDeviceGetCudaComputeCapability)(device, &major, &minor), NVML_SUCCESS);
     assert_int_equal(major * 10 + minor, 80);
-    assert_int_equal(NVML(nvmlDeviceGetName)(device, text, sizeof text), NVML_SUCCESS);
-    assert_string_equal(text, "NVIDIA A100-SXM4-40GB");
-    assert_int_equal(NVML(nvmlDeviceGetIndex)(device, &value), NVML_SUCCESS);
-    assert_int_equal(value, 2);
+    assert_string_equal(text_of(NVML(nvmlDeviceGetName), device), "NVIDIA A100-SXM4-40GB");
+    assert_int_equal(number(NVML(nvmlDeviceGetIndex), device), 2);
     assert_int_equal(NVML(nvmlDeviceGetHandleByIndex_v2)(4, &same), NVML_ERROR_INVALID_ARGUMENT);
     assert_int_equal(NVML(nvmlDeviceGetIndex)((struct nvml_device *)&value, &value), NVML_ERROR_INVALID_ARGUMENT);
     assert_int_equal(NVML(nvmlDeviceGetIndex)(NULL, &value), NVML_ERROR_INVALID_ARGUMENT);
@@ -211,8 +208,7 @@ TEST_BETWEEN(killed_job_vanishes, setup, teardown)
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     sleep_wall_ms(15);
-    assert_int_equal(NVML(nvmlDeviceGetMemoryInfo_v2)(gpu(3), &memory), NVML_SUCCESS);
-    assert_int_equal(memory.used, 0);
+    assert_int_equal(used_on(gpu(3)), 0);
     assert_int_equal(NVML(nvmlDeviceGetComputeRunningProcesses_v3)(gpu(3), &count, NULL), NVML_SUCCESS);
 }
 
@@ -288,13 +284,4 @@ TEST(symbols)
     assert_int_equal(pclose(nm), 0);
 }
 
-int main(void)
-{
-    setenv("CARMA_TIME_SCALE", "1000", 1);
-    library = dlopen(CARMA_NVML, RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        fprintf(stderr, "%s\n", dlerror());
-        return 1;
-    }
-    return unit_tests_run("tests", NULL, NULL);
-}
+RUN_LIBRARY_TESTS
