@@ -43,11 +43,11 @@ LAUNCH_TEST(test_signal)
 
 LAUNCH_TEST(test_out_of_memory)
 {
-    assert_ends(
-        f,
-        "echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 6.00 GiB. GPU 0 has a total capacity of "
-        "39.38 GiB of which 1.50 GiB is free. Process 4711 has 20.00 GiB memory in use.' >&2; exit 1",
-        EXIT_GPU_OOM);
+    assert_ends(f,
+                "echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 6.00 GiB. GPU 0 has a total "
+                "capacity of 39.38 GiB of which 1.50 GiB is free. Process 4711 has 20.00 GiB memory in use.' >&2; "
+                "exit 1",
+                EXIT_GPU_OOM);
     assert_int_equal(f->status.exit_status, 1);
     assert_true(f->status.requested_bytes == 6 * GIB);
     assert_true(f->status.free_bytes == 3 * GIB / 2);
@@ -72,11 +72,11 @@ LAUNCH_TEST(test_other_failures)
     run(f, "echo 'RuntimeError: CUDA error: unspecified launch failure' >&2; echo 'MemoryError'; exit 1", LAUNCH_ENDED);
     assert_int_equal(f->status.output, OUTPUT_GPU_FAULT);
     assert_int_equal(f->status.cause, EXIT_FAILED);
-    assert_ends(
-        f,
-        "echo 'caught CUDA error: out of memory'; printf 'Traceback (most recent call last):\\nKeyError: 3\\n' >&2; "
-        "exit 1",
-        EXIT_FAILED); /* the program ended with a bug */
+    /* The program ended with a bug. */
+    assert_ends(f,
+                "echo 'caught CUDA error: out of memory'; "
+                "printf 'Traceback (most recent call last):\\nKeyError: 3\\n' >&2; exit 1",
+                EXIT_FAILED);
     run(f, "echo 'cuDNN error: CUDNN_STATUS_INTERNAL_ERROR' >&2; exit 1", LAUNCH_ENDED);
     assert_int_equal(f->status.output, OUTPUT_GPU_HANDLE_MAYBE);
     assert_int_equal(f->status.cause, EXIT_FAILED); /* as far as the shepherd can tell */
