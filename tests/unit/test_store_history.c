@@ -84,7 +84,7 @@ static struct store_history row_of(uint64_t job)
                                   .model = ""};
 }
 
-TEST_BETWEEN(test_a_row_is_put_once_and_its_energy_renewed, make_directory, remove_directory)
+STORE_TEST(test_a_row_is_put_once_and_its_energy_renewed)
 {
     struct store *store = open_store();
     struct store_batch *batch = store_batch_new();
@@ -132,7 +132,7 @@ static void load_sums(struct history_sums all[static 4])
 }
 
 /* Forgotten rows stay in the sums; the oldest go first, and not more than asked for. */
-TEST_BETWEEN(test_rows_are_forgotten_and_sums_stay, make_directory, remove_directory)
+STORE_TEST(test_rows_are_forgotten_and_sums_stay)
 {
     struct store *store = open_store();
     struct store_batch *batch = store_batch_new();
@@ -167,7 +167,7 @@ static uint64_t next_random(uint64_t *state)
 }
 
 /* For all jobs, the stored sums are those of the rows, added here. */
-TEST_BETWEEN(test_sums_are_those_of_the_rows, make_directory, remove_directory)
+STORE_TEST(test_sums_are_those_of_the_rows)
 {
     struct store *store = open_store();
     struct history_sums expected[4] = {0}, stored[4];
@@ -202,7 +202,7 @@ TEST_BETWEEN(test_sums_are_those_of_the_rows, make_directory, remove_directory)
 }
 
 /* A sum that a damaged row makes too large stays at the largest number, and later jobs are stored all the same. */
-TEST_BETWEEN(test_sums_do_not_overflow, make_directory, remove_directory)
+STORE_TEST(test_sums_do_not_overflow)
 {
     struct store *store = open_store();
     struct store_batch *batch = store_batch_new();
@@ -224,7 +224,7 @@ TEST_BETWEEN(test_sums_do_not_overflow, make_directory, remove_directory)
 
 /* A store that a daemon of form 4 wrote, on a virtual node: its five ended jobs are in the accounting, the sixth runs
  * on. */
-TEST_BETWEEN(test_form_4_is_brought_up_to_date, make_directory, remove_directory)
+STORE_TEST(test_form_4_is_brought_up_to_date)
 {
     char *sql;
     size_t length;
@@ -251,7 +251,7 @@ TEST_BETWEEN(test_form_4_is_brought_up_to_date, make_directory, remove_directory
 }
 
 /* Damage is the load's to tell of: it does not stand in the way of the new form. */
-TEST_BETWEEN(test_damage_of_form_4_stops_nothing, make_directory, remove_directory)
+STORE_TEST(test_damage_of_form_4_stops_nothing)
 {
     char *sql;
     size_t length;
@@ -341,7 +341,7 @@ static const struct store_history_filter *asked(struct store_history_filter filt
 
 #define ASK(...) asked((struct store_history_filter){__VA_ARGS__})
 
-TEST_BETWEEN(test_rows_are_found, make_directory, remove_directory)
+STORE_TEST(test_rows_are_found)
 {
     fill();
     assert_found(&everything, "5 4 3 2 1 6 ");
@@ -359,7 +359,7 @@ TEST_BETWEEN(test_rows_are_found, make_directory, remove_directory)
 }
 
 /* Page by page nothing is left out or told twice, also where jobs ended at the same time. */
-TEST_BETWEEN(test_pages_go_on_where_the_last_ended, make_directory, remove_directory)
+STORE_TEST(test_pages_go_on_where_the_last_ended)
 {
     fill();
     assert_found(ASK(.most = 3), "5 4 3 ");
@@ -381,7 +381,7 @@ static int take_sum(const struct store_history *row, void *user, struct error *e
 }
 
 /* Columns that sums do not need are not read. */
-TEST_BETWEEN(test_rows_for_sums, make_directory, remove_directory)
+STORE_TEST(test_rows_for_sums)
 {
     struct history_sums sums = {0};
     struct error err = {{0}};
@@ -398,7 +398,7 @@ TEST_BETWEEN(test_rows_for_sums, make_directory, remove_directory)
 }
 
 /* A question that takes too long, that nobody waits for any more, or that the caller has stopped, ends. */
-TEST_BETWEEN(test_questions_end, make_directory, remove_directory)
+STORE_TEST(test_questions_end)
 {
     struct store_deadline none = {.deadline_ns = 0}, closing = {.deadline_ns = FAR};
     struct answer answer = {{0}}, two = {.stop_at = 2};
@@ -424,7 +424,7 @@ TEST_BETWEEN(test_questions_end, make_directory, remove_directory)
 }
 
 /* Jobs that waited 400 years in all, which their user's sum has stopped at: nothing is wrong with that. */
-TEST_BETWEEN(test_verification_of_sums_that_do_not_fit, make_directory, remove_directory)
+STORE_TEST(test_verification_of_sums_that_do_not_fit)
 {
     struct store *store = open_store();
     struct store_batch *batch = store_batch_new();
@@ -446,7 +446,7 @@ TEST_BETWEEN(test_verification_of_sums_that_do_not_fit, make_directory, remove_d
 }
 
 /* By one, and by a little more than a million, of numbers in between. */
-TEST_BETWEEN(test_verification_is_exact, make_directory, remove_directory)
+STORE_TEST(test_verification_is_exact)
 {
     struct error err = {{0}};
     uint64_t rows;
@@ -462,7 +462,7 @@ TEST_BETWEEN(test_verification_is_exact, make_directory, remove_directory)
     assert_int_equal(store_check_history(directory, &rows, &err), -EBADMSG);
 }
 
-TEST_BETWEEN(test_verification_sees_sums_that_are_too_small, make_directory, remove_directory)
+STORE_TEST(test_verification_sees_sums_that_are_too_small)
 {
     struct error err = {{0}};
     uint64_t rows;
