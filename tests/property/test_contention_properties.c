@@ -1,12 +1,8 @@
 /* Properties of the sharing model for all residents: random ones, every variant of the parameters. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+
+#include "../unit/unit.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "contention/contention.h"
 #include "random.h"
@@ -41,7 +37,7 @@ static void draw_servers(struct random *random, uint64_t *servers)
 }
 
 /* One server's clients: recorded before servers could take turns, and the same to the last bit since. */
-static void one_server_is_as_it_was(void **state)
+TEST(one_server_is_as_it_was)
 {
     struct random random = {7};
     double a[MOST], rates[MOST];
@@ -65,7 +61,7 @@ static void one_server_is_as_it_was(void **state)
     assert_int_equal(hash, UINT64_C(0xb5bf7185e62d5aa0));
 }
 
-static void rates_are_shares(void **state)
+TEST(rates_are_shares)
 {
     struct random random = {1};
     double a[MOST], rates[MOST];
@@ -90,7 +86,7 @@ static void rates_are_shares(void **state)
 
 /* Servers and processes in any mixture have no more turns than there is time, and processes are never better off than
  * under MPS. */
-static void turns_are_shares(void **state)
+TEST(turns_are_shares)
 {
     struct random random = {3};
     double a[MOST], rates[MOST], by_mps[MOST];
@@ -119,7 +115,7 @@ static void turns_are_shares(void **state)
 }
 
 /* The same residents in another order have the same rates. */
-static void order_does_not_matter(void **state)
+TEST(order_does_not_matter)
 {
     struct random random = {4};
     double a[MOST], rates[MOST], turned_a[MOST], turned_rates[MOST];
@@ -142,7 +138,7 @@ static void order_does_not_matter(void **state)
 }
 
 /* Equal slowdown, one saturated GPU: nobody gains from another one's coming, or from another one's wanting more. */
-static void company_never_helps(void **state)
+TEST(company_never_helps)
 {
     struct random random = {2};
     double a[MOST], rates[MOST], more[MOST];
@@ -166,7 +162,7 @@ static void company_never_helps(void **state)
 }
 
 /* More slices, more memory, or less to do: never slower. */
-static void mig_rates_are_ordered(void **state)
+TEST(mig_rates_are_ordered)
 {
     for (int i = 0; i <= 1000; i++)
         for (uint32_t slices = 1; slices <= 7; slices++)
@@ -181,7 +177,7 @@ static void mig_rates_are_ordered(void **state)
             }
 }
 
-static void power_grows_with_activity(void **state)
+TEST(power_grows_with_activity)
 {
     for (int i = 0; i < 1000; i++) {
         double less = contention_power_w(i / 1000.0, 60, 300), more = contention_power_w((i + 1) / 1000.0, 60, 300);
@@ -190,14 +186,4 @@ static void power_grows_with_activity(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_server_is_as_it_was),   cmocka_unit_test(rates_are_shares),
-        cmocka_unit_test(turns_are_shares),          cmocka_unit_test(order_does_not_matter),
-        cmocka_unit_test(company_never_helps),       cmocka_unit_test(mig_rates_are_ordered),
-        cmocka_unit_test(power_grows_with_activity),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

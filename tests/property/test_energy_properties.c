@@ -1,14 +1,7 @@
 /* Energy by job: properties under all comings and goings, and the model's distance from the virtual node's truth. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-#include <stdlib.h>
-#include <string.h>
+#include "../unit/unit.h"
 
-#include "base/memory.h"
 #include "base/units.h"
 #include "contention/contention.h"
 #include "core/slowdown.h"
@@ -61,7 +54,7 @@ static int64_t second(int64_t n)
 
 /* ---- By hand ---- */
 
-static void idle_by_presence_the_rest_by_activity(void **state)
+TEST(idle_by_presence_the_rest_by_activity)
 {
     struct energy_resident both[] = {resident(1, 2, 300), resident(2, 2, 600)};
     struct energy_meter meter;
@@ -76,7 +69,7 @@ static void idle_by_presence_the_rest_by_activity(void **state)
 }
 
 /* A party that comes in the middle of an interval is there for its second half. */
-static void presence_is_weighed_moment_by_moment(void **state)
+TEST(presence_is_weighed_moment_by_moment)
 {
     struct energy_resident first = resident(1, 1, 500), both[] = {resident(1, 2, 500), resident(2, 2, 500)};
     struct energy_meter meter;
@@ -91,7 +84,7 @@ static void presence_is_weighed_moment_by_moment(void **state)
     energy_meter_release(&meter);
 }
 
-static void nothing_known_or_active_is_shared_by_presence(void **state)
+TEST(nothing_known_or_active_is_shared_by_presence)
 {
     struct energy_resident both[] = {resident(1, 2, 0), resident(ENERGY_UNMANAGED, 2, 0)};
     struct energy_meter meter;
@@ -108,7 +101,7 @@ static void nothing_known_or_active_is_shared_by_presence(void **state)
 }
 
 /* A third of the GPU, two jobs on it; a sixth, one; the rest is not partitioned. */
-static void mig_by_instance(void **state)
+TEST(mig_by_instance)
 {
     struct energy_resident all[] = {{1, 300, 2, 400}, {2, 300, 2, 400}, {3, 200, 1, 400}};
     struct energy_meter meter;
@@ -123,7 +116,7 @@ static void mig_by_instance(void **state)
     energy_meter_release(&meter);
 }
 
-static void counters_that_misbehave(void **state)
+TEST(counters_that_misbehave)
 {
     struct energy_resident one = resident(1, 1, 500);
     int64_t counter_mj = INT64_C(4000000000000);
@@ -143,7 +136,7 @@ static void counters_that_misbehave(void **state)
 }
 
 /* No counter: power, without losing parts of a millijoule. */
-static void power_integrated(void **state)
+TEST(power_integrated)
 {
     struct energy_resident one = resident(1, 1, 500);
     struct energy_meter meter;
@@ -159,7 +152,7 @@ static void power_integrated(void **state)
 }
 
 /* A daemon that was away: the jobs that were there all along have used the counter's rise. */
-static void restored(void **state)
+TEST(restored)
 {
     struct energy_resident one = resident(4, 1, 500);
     struct energy_meter meter;
@@ -180,7 +173,7 @@ static void restored(void **state)
 }
 
 /* Two parties, a daemon that was away for four months, and a GPU that drew a kilowatt all the while. */
-static void long_absence(void **state)
+TEST(long_absence)
 {
     const int64_t days = 120, mj = days * 86400 * 1000000;
     struct energy_resident both[] = {resident(4, 2, 500), resident(5, 2, 500)};
@@ -201,7 +194,7 @@ static void long_absence(void **state)
 
 /* The sum over jobs, idle and unmanaged is exactly the counter's rise (after a reset: its value). It is so for all
  * intervals, comings, goings and accounts closed in between; and no party's energy shrinks. */
-static void sums_are_exact(void **state)
+TEST(sums_are_exact)
 {
     struct random random = {20240607};
 
@@ -396,7 +389,7 @@ static void compare_with_truth(struct random *random, struct world *world)
     energy_meter_release(&meter);
 }
 
-static void near_the_virtual_nodes_truth(void **state)
+TEST(near_the_virtual_nodes_truth)
 {
     struct random random = {31415};
 
@@ -420,20 +413,4 @@ static void near_the_virtual_nodes_truth(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(idle_by_presence_the_rest_by_activity),
-        cmocka_unit_test(presence_is_weighed_moment_by_moment),
-        cmocka_unit_test(nothing_known_or_active_is_shared_by_presence),
-        cmocka_unit_test(mig_by_instance),
-        cmocka_unit_test(counters_that_misbehave),
-        cmocka_unit_test(power_integrated),
-        cmocka_unit_test(restored),
-        cmocka_unit_test(long_absence),
-        cmocka_unit_test(sums_are_exact),
-        cmocka_unit_test(near_the_virtual_nodes_truth),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,14 +1,8 @@
 /* The caching allocator against a slow and obvious one: random requests get the same blocks at the same addresses.
  * Programs of random layer lists: nothing is freed twice, and nothing stays that a training loop does not hold. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
 
-#include <string.h>
+#include "../unit/unit.h"
 
-#include "base/memory.h"
 #include "base/units.h"
 #include "estimate/program/allocator.h"
 #include "estimate/program/lower.h"
@@ -249,20 +243,20 @@ static uint32_t play(uint64_t seed, int64_t limit_bytes, size_t most, int turns,
     return leaves;
 }
 
-static void gives_the_blocks_of_the_slow_one(void **state)
+TEST(gives_the_blocks_of_the_slow_one)
 {
     for (uint64_t seed = 1; seed <= 60; seed++)
         play(seed, 0, 40 + seed, 400, (int)(seed % 6) - 1);
 }
 
-static void releases_segments_at_the_limit(void **state)
+TEST(releases_segments_at_the_limit)
 {
     for (uint64_t seed = 1; seed <= 60; seed++)
         play(seed, 200 * MIB, 60, 400, (int)(seed % 6) - 1);
 }
 
 /* A thousand free blocks of one size: more than a bin takes, and more than a leaf. */
-static void many_equal_blocks_spill(void **state)
+TEST(many_equal_blocks_spill)
 {
     struct world *world = xcalloc(1, sizeof *world);
     uint32_t most = 0;
@@ -330,7 +324,7 @@ static void assert_balanced(const struct program *program)
     assert_in_range(passing, 1, 2); /* a model may give back its input as it is */
 }
 
-static void random_models_hold_what_a_loop_holds(void **state)
+TEST(random_models_hold_what_a_loop_holds)
 {
     struct random random = {11};
     int lowered = 0;
@@ -367,14 +361,4 @@ static void random_models_hold_what_a_loop_holds(void **state)
     assert_true(lowered > 2500);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gives_the_blocks_of_the_slow_one),
-        cmocka_unit_test(releases_segments_at_the_limit),
-        cmocka_unit_test(many_equal_blocks_spill),
-        cmocka_unit_test(random_models_hold_what_a_loop_holds),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

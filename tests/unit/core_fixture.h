@@ -2,18 +2,11 @@
 #ifndef CARMA_TESTS_CORE_FIXTURE_H
 #define CARMA_TESTS_CORE_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
+#include "unit.h"
 
-#include "base/memory.h"
 #include "base/units.h"
 #include "core/core_internal.h"
+#include "core/snapshot.h"
 
 #define GPUS       4
 #define TOTAL      (40 * GIB)
@@ -68,6 +61,21 @@ static inline void reconfigure(struct fixture *f, const struct core_config *conf
 
     record.config = *config;
     apply(f, record);
+}
+
+/* One setting is another from now on. */
+#define change(f, setting, value)                                                                                      \
+    do {                                                                                                               \
+        struct core_config changed = *core_configuration((f)->core);                                                   \
+        changed.setting = value;                                                                                       \
+        reconfigure(f, &changed);                                                                                      \
+    } while (0)
+
+/* The others are away. */
+static inline void keep_gpus(struct fixture *f, uint32_t count)
+{
+    for (uint32_t g = count; g < GPUS; g++)
+        apply(f, (struct record){.type = RECORD_GPU_LOST, .gpu.gpu = g});
 }
 
 static inline void sample(struct fixture *f, uint32_t gpu, int64_t used, int64_t unmanaged, int32_t smact)
@@ -138,6 +146,27 @@ static inline const char *placed_on(const struct fixture *f, uint64_t job)
     return text;
 }
 
+/* Decides: the job goes to these GPUs, as placed_on says it. */
+#define assert_goes_to(f, job, gpus)                                                                                   \
+    do {                                                                                                               \
+        decide(f);                                                                                                     \
+        assert_string_equal(placed_on(f, job), gpus);                                                                  \
+    } while (0)
+#define assert_waits(f, job) assert_goes_to(f, job, "")
+
+/* Decides: the job goes somewhere. */
+#define assert_starts(f, job)                                                                                          \
+    do {                                                                                                               \
+        decide(f);                                                                                                     \
+        assert_string_not_equal(placed_on(f, job), "");                                                                \
+    } while (0)
+
+#define assert_nothing_decided(f)                                                                                      \
+    do {                                                                                                               \
+        decide(f);                                                                                                     \
+        assert_int_equal((f)->decisions.count, 0);                                                                     \
+    } while (0)
+
 static inline void assert_reason(const struct fixture *f, uint64_t job, const char *expected)
 {
     struct reason reason = core_reason(f->core, job, f->now_ns);
@@ -207,8 +236,7 @@ static inline void share_by_guess(struct fixture *f, uint32_t share, int64_t tot
     reconfigure(f, &config);
     for (uint32_t g = 0; g < GPUS; g++)
         apply(f, (struct record){.type = RECORD_GPU_BACK, .gpu = {.gpu = g, .total_bytes = total, .share = share}});
-    for (uint32_t g = 1; g < GPUS; g++)
-        apply(f, (struct record){.type = RECORD_GPU_LOST, .gpu = {.gpu = g}});
+    keep_gpus(f, 1);
 }
 
 static inline uint64_t submit_of(struct fixture *f, const char *workload, int64_t request)
@@ -220,6 +248,23 @@ static inline uint64_t submit_of(struct fixture *f, const char *workload, int64_
     return submit_record(f, record);
 }
 
-#define CASE(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+/* A core made of a snapshot of this one, whose records go to `taken`: in the same state. */
+static inline struct core *restored(const struct fixture *f, struct record_list *taken)
+{
+    struct core *core = core_new();
+    CLEANUP(free_ptr) char *before = core_dump(f->core);
+    CLEANUP(free_ptr) char *after = NULL;
+    struct error err = {{0}};
+
+    core_snapshot(f->core, f->now_ns, taken);
+    for (size_t i = 0; i < taken->count; i++)
+        fail_if(core_apply(core, &taken->items[i], &err) != 0, err);
+    after = core_dump(core);
+    assert_string_equal(before, after);
+    return core;
+}
+
+/* CORE_TEST(name) { ... }: a test with `struct fixture *f`. */
+#define CORE_TEST(name) TEST_ON(name, struct fixture *f, setup, teardown)
 
 #endif

@@ -2,20 +2,40 @@
 #ifndef CARMA_TESTS_HTTP_RAW_H
 #define CARMA_TESTS_HTTP_RAW_H
 
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
-#include <cmocka.h>
 
+#include "base/address.h"
 #include "base/strbuf.h"
 #include "http_fixture.h"
 
+#define HOST      "Host: localhost\r\n"
+#define GET(path) "GET " path " HTTP/1.1\r\n" HOST "\r\n"
+#define GET_ECHO  GET("/echo")
+#define BEARER    "Authorization: Bearer " FIXTURE_TOKEN "\r\n"
+
 static struct http_fixture fixture;
+
+static inline void start(void)
+{
+    struct error err = {{0}};
+
+    fail_if(http_fixture_start(&fixture, &err), err);
+}
+
+static inline void restart(void)
+{
+    http_fixture_stop(&fixture);
+    start();
+}
+
+static inline int remove_fixture(void **state)
+{
+    return http_fixture_remove(&fixture);
+}
 
 static inline int connect_raw(void)
 {
@@ -25,6 +45,19 @@ static inline int connect_raw(void)
 
     memcpy(address.sun_path, fixture.path, strlen(fixture.path) + 1);
     if (connect(fd, (struct sockaddr *)&address, sizeof address) < 0)
+        fail_msg("connect: %s", strerror(errno));
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    return fd;
+}
+
+static inline int connect_by_tcp(void)
+{
+    struct timeval patience = {.tv_sec = 5};
+    struct address address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(address_parse(fixture.tcp_address, &address), 0);
+    if (connect(fd, (struct sockaddr *)&address.socket, address.length) < 0)
         fail_msg("connect: %s", strerror(errno));
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     return fd;
@@ -73,6 +106,12 @@ static inline void expect(int fd, int status, const char *says)
     strbuf_release(&answer);
 }
 
+static inline void ask(int fd, const char *request, int status, const char *says)
+{
+    send_text(fd, request);
+    expect(fd, status, says);
+}
+
 static inline void expect_closed(int fd)
 {
     char rest[256];
@@ -82,6 +121,30 @@ static inline void expect_closed(int fd)
         fail_msg("not closed, but: %.*s", (int)count, rest);
     assert_true(count == 0 || (count < 0 && errno == ECONNRESET));
     close(fd);
+}
+
+/* Reads until the server closes: what comes begins so. libmicrohttpd 0.9.75 may send the header of its own refusals
+ * twice. */
+static inline void expect_refused(int fd, const char *status_line, const char *what)
+{
+    char text[8192] = "";
+    size_t length = 0;
+    ssize_t count;
+
+    while ((count = recv(fd, text + length, sizeof text - 1 - length, 0)) > 0)
+        length += (size_t)count;
+    if (!(count == 0 || errno == ECONNRESET))
+        fail_msg("%s: not closed: %s", what, text);
+    if (strncmp(text, status_line, strlen(status_line)) != 0)
+        fail_msg("%s: not \"%s\", but: %s", what, status_line, text);
+    close(fd);
+}
+
+/* The connection is of no more use after it. */
+static inline void refused(int fd, const char *request, const char *status_line)
+{
+    send_text(fd, request);
+    expect_refused(fd, status_line, request);
 }
 
 #endif

@@ -2,34 +2,24 @@
 #ifndef CARMA_TESTS_LAUNCH_FIXTURE_H
 #define CARMA_TESTS_LAUNCH_FIXTURE_H
 
+#include "unit.h"
+
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 #include "api/job_spec.h"
 #include "api/spec.h"
 #include "base/file.h"
-#include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/proc.h"
 #include "base/units.h"
@@ -165,8 +155,7 @@ static inline void start(struct fixture *f)
         drain(f);
     f->request.launch = ++f->launches;
     snprintf(f->run, sizeof f->run, "%s/runs/42.%u", f->root, f->launches);
-    if (launch_start(&f->request, &f->shepherd, &f->ticks, &err) < 0)
-        fail_msg("%s", err.text);
+    fail_if(launch_start(&f->request, &f->shepherd, &f->ticks, &err) < 0, err);
 }
 
 /* Waits until the launch has this phase, or is over. */
@@ -175,8 +164,7 @@ static inline void await_phase(struct fixture *f, enum launch_phase phase)
     for (int i = 0; i < PATIENCE_MS / 5; i++) {
         struct error err;
         int code = launch_read_status(f->run, &f->status, &err);
-        if (code < 0 && code != -ENOENT)
-            fail_msg("%s", err.text);
+        fail_if(code < 0 && code != -ENOENT, err);
         if (code == 0 &&
             (f->status.phase == phase || f->status.phase == LAUNCH_ENDED || f->status.phase == LAUNCH_FAILED)) {
             if (f->status.phase != phase)
@@ -222,6 +210,13 @@ static inline void run(struct fixture *f, const char *script, enum launch_phase 
     await_end(f, phase);
 }
 
+/* Runs the script, of which the end has this cause. */
+#define assert_ends(f, script, end)                                                                                    \
+    do {                                                                                                               \
+        run(f, script, LAUNCH_ENDED);                                                                                  \
+        assert_int_equal((f)->status.cause, end);                                                                      \
+    } while (0)
+
 static inline pid_t pid_in(const char *path)
 {
     for (int i = 0; i < PATIENCE_MS / 5; i++) {
@@ -255,10 +250,17 @@ static inline void assert_has(const char *text, const char *what)
         fail_msg("no '%s' in: %s", what, text);
 }
 
+/* LAUNCH_TEST(name) { ... }: a test with `struct fixture *f`. */
+#define LAUNCH_TEST(name) TEST_ON(name, struct fixture *f, setup, teardown)
+
 /* All the tests of a file, where there is a shepherd to test. */
-#define LAUNCH_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-#define run_launch_tests(tests)                                                                                        \
-    (getenv("CARMA_SHEPHERD") ? cmocka_run_group_tests(tests, NULL, NULL)                                              \
-                              : (fputs("CARMA_SHEPHERD names no shepherd to test\n", stderr), 1))
+#define RUN_LAUNCH_TESTS                                                                                               \
+    int main(void)                                                                                                     \
+    {                                                                                                                  \
+        if (getenv("CARMA_SHEPHERD"))                                                                                  \
+            return unit_tests_run("tests", NULL, NULL);                                                                \
+        fputs("CARMA_SHEPHERD names no shepherd to test\n", stderr);                                                   \
+        return 1;                                                                                                      \
+    }
 
 #endif

@@ -3,20 +3,13 @@
 #ifndef CARMA_TESTS_MPS_DOMAIN_FIXTURE_H
 #define CARMA_TESTS_MPS_DOMAIN_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 
-#include <cmocka.h>
 #include <dirent.h>
-#include <errno.h>
 #include <signal.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "base/proc.h"
 #include "gpu/mps/domain.h"
 #include "gpu/mps/trial.h"
@@ -102,8 +95,7 @@ static inline void open_domain(struct world *world)
 {
     struct error err;
 
-    if (mps_domain_new(&world->options, &world->domain, &err) < 0)
-        fail_msg("%s", err.text);
+    fail_if(mps_domain_new(&world->options, &world->domain, &err) < 0, err);
 }
 
 static inline void on_guard(uv_timer_t *timer)

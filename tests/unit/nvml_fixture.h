@@ -2,19 +2,8 @@
 #ifndef CARMA_TESTS_NVML_FIXTURE_H
 #define CARMA_TESTS_NVML_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 
-#include <cmocka.h>
-#include <errno.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "base/memory.h"
 #include "base/units.h"
 #include "gpu/frame.h"
 #include "gpu/nvml/abi.h"
@@ -29,8 +18,7 @@ static inline void look(const char *library, const char *words, int times)
     void *looker = NULL;
 
     setenv("FAKE_NVML", words, 1);
-    if (gpu_backend_nvml.open(&(struct gpu_backend_options){.library = library}, &looker, &err) < 0)
-        fail_msg("%s", err.text);
+    fail_if(gpu_backend_nvml.open(&(struct gpu_backend_options){.library = library}, &looker, &err) < 0, err);
     while (times--) {
         assert_int_equal(gpu_backend_nvml.read(looker, &reading, &err), 0);
         if (times)
@@ -48,8 +36,7 @@ static inline void begin(const char *words)
     struct error err = {""};
 
     setenv("FAKE_NVML", words, 1);
-    if (gpu_backend_nvml.open(&options, &backend, &err) < 0)
-        fail_msg("%s", err.text);
+    fail_if(gpu_backend_nvml.open(&options, &backend, &err) < 0, err);
 }
 
 static inline void look_again(const char *words)
@@ -57,8 +44,7 @@ static inline void look_again(const char *words)
     struct error err = {""};
 
     setenv("FAKE_NVML", words, 1);
-    if (gpu_backend_nvml.read(backend, &reading, &err) < 0)
-        fail_msg("%s", err.text);
+    fail_if(gpu_backend_nvml.read(backend, &reading, &err) < 0, err);
 }
 
 static inline void end(void)

@@ -29,13 +29,11 @@ static inline void use_carma(struct fixture *f)
     reconfigure(f, &config);
 }
 
-static inline void keep_gpus(struct fixture *f, uint32_t count)
+/* With so many GPUs. */
+static inline void use_carma_on(struct fixture *f, uint32_t gpus)
 {
-    for (uint32_t g = count; g < GPUS; g++) {
-        struct record lost = {.type = RECORD_GPU_LOST};
-        lost.gpu.gpu = g;
-        apply(f, lost);
-    }
+    use_carma(f);
+    keep_gpus(f, gpus);
 }
 
 static inline uint64_t submit_workload(struct fixture *f, const char *workload, uint32_t gpus, int64_t reservation,

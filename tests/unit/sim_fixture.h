@@ -2,15 +2,8 @@
 #ifndef CARMA_TESTS_SIM_FIXTURE_H
 #define CARMA_TESTS_SIM_FIXTURE_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
-#include <string.h>
-
-#include "base/memory.h"
 #include "base/units.h"
 #include "sim/sim.h"
 

@@ -2,17 +2,10 @@
 #ifndef CARMA_TESTS_STORE_FIXTURE_H
 #define CARMA_TESTS_STORE_FIXTURE_H
 
-#include <setjmp.h>
-#include <sqlite3.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-#include <cmocka.h>
+#include "unit.h"
 
-#include "base/memory.h"
+#include <sqlite3.h>
+
 #include "store/store.h"
 
 static char directory[64];
@@ -45,8 +38,7 @@ static struct store *open_store(void)
     struct store *store = NULL;
     struct error err = {{0}};
 
-    if (store_open(directory, &store, &err))
-        fail_msg("%s", err.text);
+    fail_if(store_open(directory, &store, &err), err);
     return store;
 }
 
@@ -60,6 +52,7 @@ static inline void run_sql(const char *sql)
     sqlite3_close(db);
 }
 
-#define store_test(name) cmocka_unit_test_setup_teardown(name, make_directory, remove_directory)
+/* STORE_TEST(name) { ... }: a test with a directory. */
+#define STORE_TEST(name) TEST_BETWEEN(name, make_directory, remove_directory)
 
 #endif

@@ -120,8 +120,7 @@ static inline struct loaded load(struct store *store)
     struct error err = {{0}};
     struct store_taker taker = {.on_record = on_record, .on_spec = on_spec, .user = &loaded, .most_ended = MANY};
 
-    if (store_load(store, &taker, &err))
-        fail_msg("%s", err.text);
+    fail_if(store_load(store, &taker, &err), err);
     assert_int_equal(loaded.records, loaded.specs * 2);
     return loaded;
 }

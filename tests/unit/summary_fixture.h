@@ -2,18 +2,11 @@
 #ifndef CARMA_TESTS_SUMMARY_FIXTURE_H
 #define CARMA_TESTS_SUMMARY_FIXTURE_H
 
-#include <errno.h>
+#include "unit.h"
+
 #include <glob.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "estimate/summary/read.h"
 
 #define MAX_FILE ((size_t)1 << 20)
@@ -23,8 +16,7 @@ static inline char *load(const char *name, size_t *length)
     char *path = xasprintf("%s/%s", CARMA_SUMMARIES, name), *text;
     struct error err;
 
-    if (file_read(path, MAX_FILE, &text, length, &err))
-        fail_msg("%s", err.text);
+    fail_if(file_read(path, MAX_FILE, &text, length, &err), err);
     free(path);
     return text;
 }
@@ -33,8 +25,7 @@ static inline void read_ok(struct summary *summary, const char *name, const char
 {
     struct error err;
 
-    if (summary_read(summary, name, text, length, &err))
-        fail_msg("%s", err.text);
+    fail_if(summary_read(summary, name, text, length, &err), err);
 }
 
 static inline void read_fixture(struct summary *summary, const char *name)

@@ -1,18 +1,9 @@
 /* From a submission to its estimate: the file used, messages, refusals; and as JSON. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
+#include "unit.h"
 
 #include "api/job_spec.h"
 #include "api/spec_estimate.h"
 #include "base/file.h"
-#include "base/memory.h"
 #include "base/units.h"
 
 /* ---- An estimator that repeats the question ---- */
@@ -74,34 +65,30 @@ static int make(struct job_estimate *estimate, const struct job_spec *spec, stru
     return job_estimate_make(estimate, spec, &parrot, &machine, 980, err);
 }
 
-static void test_nothing_to_go_by(void **state)
+TEST_BETWEEN(test_nothing_to_go_by, setup, teardown)
 {
-    struct job_estimate estimate;
+    CLEANUP(job_estimate_release) struct job_estimate estimate;
     struct job_spec spec;
 
-    (void)state;
     fill(&spec, false);
     spec.batch_size = 8;
     assert_int_equal(make(&estimate, &spec, NULL), 0);
     assert_true(estimate.bytes == -1 && estimate.smact_permille == -1 && estimate.warnings.count == 0);
     assert_null(job_estimate_text(&estimate));
-    job_estimate_release(&estimate);
 }
 
-static void test_a_summary(void **state)
+TEST_BETWEEN(test_a_summary, setup, teardown)
 {
     struct job_estimate estimate;
-    struct job_spec spec;
+    CLEANUP(job_spec_release) struct job_spec spec;
     struct error err;
     char *text;
 
-    (void)state;
     fill(&spec, true);
     spec.batch_size = 48;
     spec.optimizer = xstrdup("sgd");
     spec.precision = xstrdup("amp");
-    if (make(&estimate, &spec, &err))
-        fail_msg("%s", err.text);
+    fail_if(make(&estimate, &spec, &err), err);
     assert_true(asked.training.batch_size == 48 && asked.training.optimizer == OPTIMIZER_SGD &&
                 asked.training.precision == PRECISION_AMP);
     assert_true(asked.declared_bytes == -1 && asked.fold == -1 && asked.quantile_permille == 980 &&
@@ -122,15 +109,13 @@ static void test_a_summary(void **state)
     assert_int_equal(make(&estimate, &spec, NULL), 0);
     assert_true(asked.training.optimizer == OPTIMIZER_ADAM && asked.training.precision == PRECISION_FP32);
     job_estimate_release(&estimate);
-    job_spec_release(&spec);
 }
 
-static void test_no_batch_size(void **state)
+TEST_BETWEEN(test_no_batch_size, setup, teardown)
 {
-    struct job_estimate estimate;
-    struct job_spec spec;
+    CLEANUP(job_estimate_release) struct job_estimate estimate;
+    CLEANUP(job_spec_release) struct job_spec spec;
 
-    (void)state;
     fill(&spec, true);
     assert_int_equal(make(&estimate, &spec, NULL), 0);
     assert_true(estimate.bytes == -1);
@@ -138,18 +123,15 @@ static void test_no_batch_size(void **state)
     assert_int_equal(estimate.warnings.count, 1);
     assert_string_equal(estimate.warnings.items[0],
                         "r18.txt: no batch size, so nothing is estimated: give --batch-size");
-    job_estimate_release(&estimate);
-    job_spec_release(&spec);
 }
 
 /* A missing input is reported and not a reason to refuse; a wrong one is refused. */
-static void test_no_answer(void **state)
+TEST_BETWEEN(test_no_answer, setup, teardown)
 {
     struct job_estimate estimate;
     struct job_spec spec;
     struct error err;
 
-    (void)state;
     fill(&spec, true);
     spec.batch_size = 8;
     answers_rc = -ENOTSUP;
@@ -172,12 +154,11 @@ static void test_no_answer(void **state)
 }
 
 /* A figure that is known to be too low places no job; but it tells that a GPU, or the declared figure, is too small. */
-static void test_a_lower_bound(void **state)
+TEST_BETWEEN(test_a_lower_bound, setup, teardown)
 {
     struct job_estimate estimate;
-    struct job_spec spec;
+    CLEANUP(job_spec_release) struct job_spec spec;
 
-    (void)state;
     fill(&spec, true);
     spec.batch_size = 8;
     lower_bound = true;
@@ -195,7 +176,6 @@ static void test_a_lower_bound(void **state)
     assert_int_equal(make(&estimate, &spec, NULL), 0);
     assert_true(estimate.bytes == 50 * GIB);
     job_estimate_release(&estimate);
-    job_spec_release(&spec);
 }
 
 /* A recording by carma.capture of a small network: Adam, fp32, batch 16, for any other too. */
@@ -207,17 +187,15 @@ static void take_capture(struct job_spec *spec)
     spec->capture_name = xstrdup("mlp.capture");
 }
 
-static void test_a_capture(void **state)
+TEST_BETWEEN(test_a_capture, setup, teardown)
 {
     struct job_estimate estimate;
-    struct job_spec spec;
+    CLEANUP(job_spec_release) struct job_spec spec;
     struct error err;
 
-    (void)state;
     fill(&spec, true);
     take_capture(&spec);
-    if (make(&estimate, &spec, &err))
-        fail_msg("%s", err.text);
+    fail_if(make(&estimate, &spec, &err), err);
     assert_string_equal(estimate.from, "mlp.capture");
     assert_null(asked.layers);
     assert_true(asked.training.batch_size == 16 && asked.training.optimizer == OPTIMIZER_ADAM);
@@ -263,16 +241,14 @@ static void test_a_capture(void **state)
     takes_captures = true;
     assert_int_equal(make(&estimate, &spec, &err), -EINVAL);
     assert_memory_equal(err.text, "mlp.capture:", 12);
-    job_spec_release(&spec);
 }
 
 /* Both count where neither is known to be the better one; a summary that cannot be read does not cost the capture. */
-static void test_two_inputs(void **state)
+TEST_BETWEEN(test_two_inputs, setup, teardown)
 {
     struct job_estimate estimate;
-    struct job_spec spec;
+    CLEANUP(job_spec_release) struct job_spec spec;
 
-    (void)state;
     fill(&spec, true);
     take_capture(&spec);
     spec.batch_size = 64;
@@ -290,27 +266,23 @@ static void test_two_inputs(void **state)
     assert_int_equal(estimate.warnings.count, 2);
     assert_memory_equal(estimate.warnings.items[0], "r18.txt:", 8);
     job_estimate_release(&estimate);
-    job_spec_release(&spec);
 }
 
-static void test_more_than_the_gpu_has(void **state)
+TEST_BETWEEN(test_more_than_the_gpu_has, setup, teardown)
 {
     static const struct machine_profile small = {.name = "small", .memory_bytes = 2 * GIB};
-    struct job_estimate estimate;
-    struct job_spec spec;
+    CLEANUP(job_estimate_release) struct job_estimate estimate;
+    CLEANUP(job_spec_release) struct job_spec spec;
 
-    (void)state;
     fill(&spec, true);
     spec.batch_size = 8;
     assert_int_equal(job_estimate_make(&estimate, &spec, &parrot, &small, 980, NULL), 0);
     assert_int_equal(estimate.warnings.count, 2);
     assert_string_equal(estimate.warnings.items[1],
                         "the estimate of 5.0 GiB is more than a GPU has (2.0 GiB): the job is given a whole one");
-    job_estimate_release(&estimate);
-    job_spec_release(&spec);
 }
 
-static void test_json(void **state)
+TEST_BETWEEN(test_json, setup, teardown)
 {
     struct job_estimate estimate = {.bytes = 5,
                                     .median_bytes = 4,
@@ -332,7 +304,6 @@ static void test_json(void **state)
     char *text, *golden;
     size_t length;
 
-    (void)state;
     spec_strings_add(&estimate.warnings, "one");
     spec_strings_add(&estimate.warnings, "two");
     json = job_estimate_to_json(&estimate);
@@ -342,8 +313,7 @@ static void test_json(void **state)
     assert_string_equal(text, golden);
     free(text);
     free(golden);
-    if (job_estimate_from_json(json, &again, &err))
-        fail_msg("%s", err.text);
+    fail_if(job_estimate_from_json(json, &again, &err), err);
     json_again = job_estimate_to_json(&again);
     assert_true(json_equal(json, json_again));
     text = job_estimate_text(&again);
@@ -372,21 +342,4 @@ static void test_json(void **state)
     job_estimate_release(&again);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_nothing_to_go_by),
-        CASE(test_a_summary),
-        CASE(test_no_batch_size),
-        CASE(test_no_answer),
-        CASE(test_more_than_the_gpu_has),
-        CASE(test_json),
-        CASE(test_a_capture),
-        CASE(test_a_lower_bound),
-        CASE(test_two_inputs),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,19 +1,9 @@
 /* Job files (.rad, both forms) and script directives, as text. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "unit.h"
 
 #include "api/directives.h"
 #include "api/job_spec.h"
 #include "api/rad.h"
-#include "base/memory.h"
 #include "base/strbuf.h"
 #include "base/units.h"
 
@@ -24,8 +14,7 @@ static struct job_spec parse(const char *text)
     struct job_spec spec;
     struct error err = {{0}};
 
-    if (rad_parse("jobs/vgg2.rad", text, strlen(text), &spec, &err))
-        fail_msg("%s", err.text);
+    fail_if(rad_parse("jobs/vgg2.rad", text, strlen(text), &spec, &err), err);
     return spec;
 }
 
@@ -45,7 +34,7 @@ static void refuse(const char *text, const char *expected)
     refuse_bytes(text, strlen(text), expected);
 }
 
-static void test_keyed(void **state)
+TEST(test_keyed)
 {
     /* the thesis's listing 6.1, one of its two policies chosen */
     struct job_spec spec = parse("# assumption is that model.txt file is in the same directory\n"
@@ -85,7 +74,7 @@ static void test_keyed(void **state)
 }
 
 /* An estimator's input. */
-static void test_keyed_training(void **state)
+TEST(test_keyed_training)
 {
     struct job_spec spec = parse("python train.py\n"
                                  "capture: step.capture\n"
@@ -103,7 +92,7 @@ static void test_keyed_training(void **state)
 }
 
 /* When it has to end, and the consequence. */
-static void test_keyed_time(void **state)
+TEST(test_keyed_time)
 {
     struct job_spec spec = parse("python train.py\ntime: 12:00:00\nsignal: USR1@120 # to checkpoint\nrequeue: yes\n");
 
@@ -117,7 +106,7 @@ static void test_keyed_time(void **state)
     refuse("./a\nrequeue: maybe\n", "j.rad:2: requeue: 'maybe' is neither yes nor no");
 }
 
-static void test_positional(void **state)
+TEST(test_positional)
 {
     struct job_spec spec = parse("# a comment\n" POSITIONAL "2\n11760\n40000\n5379.029213\n16000");
 
@@ -144,7 +133,7 @@ static void test_positional(void **state)
     job_spec_release(&spec);
 }
 
-static void test_bad_keyed(void **state)
+TEST(test_bad_keyed)
 {
     refuse("model: a.txt\n", "j.rad: no command line: add the command that trains the model");
     refuse("./a\nmodel:\n", "j.rad:2: model: nothing stands behind it: fill it in or leave it out");
@@ -171,7 +160,7 @@ static void test_bad_keyed(void **state)
     refuse("gpus: 1\nconda activate a\nconda activate b\n./a\n", "j.rad:3: a second `conda activate`: keep one");
 }
 
-static void test_bad_positional(void **state)
+TEST(test_bad_positional)
 {
     refuse("", "j.rad:1: the job file ends before `conda activate ENVIRONMENT`: add it");
     refuse("# nothing\n\n", "j.rad:1: the job file ends before `conda activate ENVIRONMENT`: add it");
@@ -190,10 +179,10 @@ static void test_bad_positional(void **state)
     refuse(POSITIONAL "1\n1\n2\n3\n4\n5\n", "j.rad:12: '5': nothing is expected after the GPUMemNet estimate");
 }
 
-static void test_hostile_rad(void **state)
+TEST(test_hostile_rad)
 {
-    struct strbuf text = {0};
-    char *expected;
+    CLEANUP(strbuf_release) struct strbuf text = {0};
+    CLEANUP(free_ptr) char *expected = NULL;
 
     refuse_bytes("conda activate tf\npy\0thon\n", 26, "j.rad:2: byte 0x00 at column 3: this is not a text file");
     refuse("\x7f"
@@ -206,37 +195,32 @@ static void test_hostile_rad(void **state)
     strbuf_puts(&text, "x");
     expected = xasprintf("j.rad: too large for a job file: %zu bytes, at most 65536", text.length);
     refuse(text.text, expected);
-    free(expected);
-    strbuf_release(&text);
 }
 
 static void expect_words(const char *text, const char *const *expected)
 {
-    struct spec_strings words = {0};
+    CLEANUP(spec_strings_release) struct spec_strings words = {0};
     struct error err = {{0}};
     size_t count = 0;
 
-    if (directives_parse("#CARMA", "run.sh", text, strlen(text), &words, &err))
-        fail_msg("%s", err.text);
+    fail_if(directives_parse("#CARMA", "run.sh", text, strlen(text), &words, &err), err);
     for (; expected[count]; count++) {
         assert_true(count < words.count);
         assert_string_equal(words.items[count], expected[count]);
     }
     assert_int_equal(words.count, count);
-    spec_strings_release(&words);
 }
 
 static void refuse_script(const char *text, const char *expected)
 {
-    struct spec_strings words = {0};
+    CLEANUP(spec_strings_release) struct spec_strings words = {0};
     struct error err = {{0}};
 
     assert_int_equal(directives_parse("#CARMA", "run.sh", text, strlen(text), &words, &err), -EINVAL);
     assert_string_equal(err.text, expected);
-    spec_strings_release(&words);
 }
 
-static void test_directives(void **state)
+TEST(test_directives)
 {
     expect_words("#!/bin/sh\n"
                  "# about this\n"
@@ -264,25 +248,13 @@ static void test_directives(void **state)
     refuse_script("#CARMA -J \x1b[0m\n", "run.sh:1: byte 0x1b at column 11: this is not a text file");
 }
 
-static void test_many_directives(void **state)
+TEST(test_many_directives)
 {
-    struct strbuf text = {0};
+    CLEANUP(strbuf_release) struct strbuf text = {0};
 
     for (int i = 0; i < 1000; i++)
         strbuf_puts(&text, "#CARMA a b c d e f g h\n");
     refuse_script(text.text, "run.sh:513: more than 4096 words: shorten it");
-    strbuf_release(&text);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_keyed),           cmocka_unit_test(test_positional),
-        cmocka_unit_test(test_bad_keyed),       cmocka_unit_test(test_bad_positional),
-        cmocka_unit_test(test_hostile_rad),     cmocka_unit_test(test_directives),
-        cmocka_unit_test(test_many_directives), cmocka_unit_test(test_keyed_training),
-        cmocka_unit_test(test_keyed_time),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

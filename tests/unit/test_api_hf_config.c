@@ -1,18 +1,9 @@
 /* config.json of published models: their counts of parameters are exact; and how they are trained. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
+#include "unit.h"
 
 #include "api/hf_config.h"
 #include "api/hf_training.h"
 #include "api/job_spec.h"
-#include "base/memory.h"
 #include "estimate/program/replay.h"
 #include "estimate/program/workspace.h"
 
@@ -86,16 +77,14 @@ static const struct {
      3821079552},
 };
 
-static void test_parameters(void **state)
+TEST(test_parameters)
 {
-    (void)state;
     for (size_t i = 0; i < array_size(published); i++) {
         CLEANUP(free_ptr)
         char *text = xasprintf("{\"model_type\": \"%s\", %s}", published[i].type, published[i].members);
         struct transformer transformer;
         struct error err;
-        if (hf_config_read(&transformer, published[i].type, text, strlen(text), &err))
-            fail_msg("%s", err.text);
+        fail_if(hf_config_read(&transformer, published[i].type, text, strlen(text), &err), err);
         if (transformer_parameters(&transformer) != published[i].parameters)
             fail_msg("%s: %lld parameters, not %lld", published[i].type,
                      (long long)transformer_parameters(&transformer), (long long)published[i].parameters);
@@ -112,9 +101,8 @@ static void refuse(const char *text, const char *expected)
         fail_msg("not '%s': %s", expected, err.text);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-    (void)state;
     refuse("{", "c.json: not a JSON object");
     refuse("[]", "c.json: not a JSON object: it is another value");
     refuse("{}", "c.json: no \"model_type\"");
@@ -146,8 +134,7 @@ static struct replay_result train_batch(int64_t batch_size, const char *method, 
     spec.method = xstrdup(method);
     spec.precision = xstrdup(precision);
     spec.optimizer = xstrdup(optimizer);
-    if (hf_training_capture(&capture, &transformer, &how, &spec, &err))
-        fail_msg("%s", err.text);
+    fail_if(hf_training_capture(&capture, &transformer, &how, &spec, &err), err);
     program_replay(&capture.program, &options, &result);
     capture_release(&capture);
     job_spec_release(&spec);
@@ -163,11 +150,10 @@ static struct replay_result train(const char *method, const char *precision, con
 #define LOGITS     INT64_C(1024000)
 #define ROOT       ((2 * 1000 + 1) * INT64_C(256))
 
-static void test_methods(void **state)
+TEST(test_methods)
 {
     struct replay_result full = train("full", "fp32", "sgd"), other;
 
-    (void)state;
     assert_true(full.at_peak[MEMORY_PARAMETER] == PARAMETERS * 4);
     assert_true(train("full", "bf16", "sgd").at_peak[MEMORY_PARAMETER] == PARAMETERS * 2);
     assert_true(train("full", "fp32", "adamw").at_peak[MEMORY_OPTIMIZER] >= PARAMETERS * 8);
@@ -201,9 +187,8 @@ static int64_t peak_of(const char *method)
 
 /* Logits that the loop holds are beside the loss's two tensors of their size in the backward pass. By parts there is
  * one, in full precision as well, and the logits in the precision in which they are handed out. */
-static void test_logits(void **state)
+TEST(test_logits)
 {
-    (void)state;
     /* three of the logits' size in full precision; or one, two eighths of it, their gradient in half and the tokens'
      * losses */
     assert_int_equal(peak_of("lora") - peak_of("lora,chunked_loss"),
@@ -213,12 +198,11 @@ static void test_logits(void **state)
 }
 
 /* Of each GPU's share: ZeRO 1 the optimizer's states, 2 the gradients as well, 3 the parameters as well. */
-static void test_shares(void **state)
+TEST(test_shares)
 {
     static const char *const names[] = {"world=4", "zero1,world=4", "zero2,world=4", "zero3,world=4", "fsdp,world=4"};
     struct replay_result stage[array_size(names)];
 
-    (void)state;
     for (size_t i = 0; i < array_size(names); i++)
         stage[i] = train_batch(1, names[i], "fp32", "adamw_fused");
     assert_true(stage[0].at_peak[MEMORY_OPTIMIZER] == PARAMETERS * 8);
@@ -257,9 +241,8 @@ static void refuse_training(const char *method, int64_t batch_size, int64_t sequ
     job_spec_release(&spec);
 }
 
-static void test_refused_training(void **state)
+TEST(test_refused_training)
 {
-    (void)state;
     refuse_training("full", -1, -1, -ENOTSUP, "does not say the batch size");
     refuse_training("full", 1, 1025, -EINVAL, "1025 tokens is more than the model's 1024 positions");
     refuse_training("full", INT64_C(1) << 40, 1024, -EINVAL, "an activation would take more than");
@@ -267,12 +250,4 @@ static void test_refused_training(void **state)
     refuse_training("zero4", 1, -1, -EINVAL, "training method 'zero4' is not known");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parameters), cmocka_unit_test(test_refused), cmocka_unit_test(test_methods),
-        cmocka_unit_test(test_logits),     cmocka_unit_test(test_shares),  cmocka_unit_test(test_refused_training),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,11 +1,6 @@
 /* Time limits and the signal before one, as people write them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
-#include <errno.h>
 #include <signal.h>
 
 #include "api/job_signal.h"
@@ -17,8 +12,7 @@ static void takes_signal(const char *text, uint32_t signal, int64_t seconds)
     int64_t before_ns = 0;
     struct error err;
 
-    if (job_signal_parse(text, &got, &before_ns, &err))
-        fail_msg("%s", err.text);
+    fail_if(job_signal_parse(text, &got, &before_ns, &err), err);
     assert_int_equal(got, signal);
     assert_true(before_ns == seconds * NS_PER_SEC);
 }
@@ -34,7 +28,7 @@ static void refuses_signal(const char *text, const char *expected)
     assert_true(signal == 77 && before_ns == 77);
 }
 
-static void test_signals(void **state)
+TEST(test_signals)
 {
     takes_signal("USR1@120", SIGUSR1, 120);
     takes_signal("SIGTERM@5m", SIGTERM, 300);
@@ -52,7 +46,7 @@ static void test_signals(void **state)
     refuses_signal("USR1@0", "'0' is out of range: more than 0, at most ten years");
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
     char text[JOB_SIGNAL_TEXT];
 
@@ -68,12 +62,11 @@ static void takes_time(const char *text, int64_t seconds)
     int64_t limit_ns = 0;
     struct error err;
 
-    if (job_time_parse(text, &limit_ns, &err))
-        fail_msg("%s", err.text);
+    fail_if(job_time_parse(text, &limit_ns, &err), err);
     assert_true(limit_ns == seconds * NS_PER_SEC);
 }
 
-static void test_times(void **state)
+TEST(test_times)
 {
     int64_t limit_ns = 77;
     struct error err;
@@ -90,13 +83,4 @@ static void test_times(void **state)
     assert_true(limit_ns == 77);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_signals),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_times),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,36 +1,27 @@
 /* Requests for leases: the parts that are understood, and the nonsense that is refused in one line. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <errno.h>
-#include <string.h>
+#include "unit.h"
 
 #include "api/lease.h"
 #include "api/workload_key.h"
-#include "base/memory.h"
 
 #define KEY "\"engine\":\"slurm\",\"cluster\":\"c\",\"job\":7,\"restart\":0,\"node\":\"n\",\"uid\":1000"
 
 static void workload(const char *command, char key[static RECORD_WORKLOAD_SIZE])
 {
     CLEANUP(free_ptr) char *text = xasprintf("{" KEY ",\"command\":\"%s\"}", command);
-    struct lease_request request;
+    CLEANUP(lease_request_release) struct lease_request request;
 
     assert_int_equal(lease_request_parse(text, strlen(text), &request, NULL), 0);
     workload_key(&request.spec, request.uid, key);
-    lease_request_release(&request);
 }
 
-static void test_request(void **state)
+TEST(test_request)
 {
     static const char text[] =
         "{" KEY ",\"gid\":50,\"name\":\"bert\",\"gpus\":2,\"gpu_memory\":12884901888,\"share\":"
         "\"mps\",\"wait_ms\":10,\"command\":\"#!/bin/bash\\npython a.py\\n\",\"directory\":null}";
-    struct lease_request request;
+    CLEANUP(lease_request_release) struct lease_request request;
 
-    (void)state;
     assert_int_equal(lease_request_parse(text, strlen(text), &request, NULL), 0);
     assert_int_equal(request.uid, 1000);
     assert_int_equal(request.gid, 50);
@@ -40,15 +31,13 @@ static void test_request(void **state)
     assert_int_equal(request.spec.slurm_job, 7);
     assert_string_equal(request.spec.script, "#!/bin/bash\npython a.py\n");
     assert_string_equal(request.spec.name, "bert");
-    lease_request_release(&request);
 }
 
 /* Runs that differ in a seed are of one workload, and another program is not. */
-static void test_workload(void **state)
+TEST(test_workload)
 {
     char one[RECORD_WORKLOAD_SIZE], other[RECORD_WORKLOAD_SIZE];
 
-    (void)state;
     workload("python a.py --seed 1", one);
     workload("python  a.py --seed 2", other);
     assert_string_equal(one, other);
@@ -56,7 +45,7 @@ static void test_workload(void **state)
     assert_string_not_equal(one, other);
 }
 
-static void test_refused_requests(void **state)
+TEST(test_refused_requests)
 {
     static const char *const rows[][2] = {
         {"[]", "the request is not a JSON object"},
@@ -75,7 +64,6 @@ static void test_refused_requests(void **state)
         {"{" KEY ",\"exclusive\":1}", "exclusive is not true or false"},
     };
 
-    (void)state;
     for (size_t i = 0; i < array_size(rows); i++) {
         struct lease_request request;
         struct error err = {{0}};
@@ -86,7 +74,7 @@ static void test_refused_requests(void **state)
     }
 }
 
-static void test_attach(void **state)
+TEST(test_attach)
 {
     static const struct {
         const char *text;
@@ -106,7 +94,6 @@ static void test_attach(void **state)
         {"{\"pids\":5}", false},
     };
 
-    (void)state;
     for (size_t i = 0; i < array_size(rows); i++) {
         struct lease_attach attach;
         int code = lease_attach_parse(rows[i].text, strlen(rows[i].text), &attach, NULL);
@@ -119,7 +106,7 @@ static void test_attach(void **state)
                  lease_step_is_name("../x"));
 }
 
-static void test_end(void **state)
+TEST(test_end)
 {
     static const struct {
         const char *text;
@@ -135,7 +122,6 @@ static void test_end(void **state)
         {"{\"exit_status\":1,\"output\":\"123456789\"}", false},
     };
 
-    (void)state;
     for (size_t i = 0; i < array_size(rows); i++) {
         struct lease_end end;
         int code = lease_end_parse(rows[i].text, strlen(rows[i].text), 8, &end, NULL);
@@ -145,11 +131,4 @@ static void test_end(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_request), cmocka_unit_test(test_workload),
-                                       cmocka_unit_test(test_refused_requests), cmocka_unit_test(test_attach),
-                                       cmocka_unit_test(test_end)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

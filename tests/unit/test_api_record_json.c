@@ -1,17 +1,10 @@
 /* Records as text: every type against its golden line, random records there and back byte for byte, and refusals. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
+#include "unit.h"
+
 #include <jansson.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "api/record_json.h"
 #include "base/file.h"
-#include "base/memory.h"
 #include "base/units.h"
 
 static uint64_t seed = 20260411;
@@ -102,7 +95,7 @@ static void random_record(struct record *record, uint32_t type)
     }
 }
 
-static void test_random_records_round_trip(void **state)
+TEST(test_random_records_round_trip)
 {
     struct strbuf first = {0}, second = {0};
 
@@ -126,7 +119,7 @@ static void test_random_records_round_trip(void **state)
 }
 
 /* Each line of the golden file is one type's; together they are all types, in order. */
-static void test_golden(void **state)
+TEST(test_golden)
 {
     char *text, *line, *rest;
     uint32_t type = RECORD_NONE;
@@ -160,14 +153,13 @@ static int64_t value_of(const struct record *record, const struct record_field *
 }
 
 /* A record stored by an earlier carma lacks members that came later: it means the truth of then. */
-static void test_members_that_came_later(void **state)
+TEST(test_members_that_came_later)
 {
     char *text, *line, *rest;
     struct error err = {{0}};
     size_t length;
     int later = 0, gone = 0;
 
-    (void)state;
     assert_int_equal(file_read(GOLDEN_RECORDS, MIB, &text, &length, &err), 0);
     for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         json_t *json = json_loads(line, 0, NULL);
@@ -202,7 +194,7 @@ static void test_members_that_came_later(void **state)
 #define TEN_GPUS   "0,1,2,3,4,5,6,7,8,9"
 #define BACK(uuid) "{\"type\":\"gpu_back\",\"at_ns\":5,\"job\":0,\"gpu\":0,\"uuid\":" uuid ",\"total_bytes\":9}"
 
-static void test_reading_is_strict(void **state)
+TEST(test_reading_is_strict)
 {
     static const struct {
         const char *text;
@@ -258,12 +250,12 @@ static void test_reading_is_strict(void **state)
 }
 
 /* A record that could not be read back is not written, and the buffer stays. */
-static void test_writing_refuses(void **state)
+TEST(test_writing_refuses)
 {
     static const char *const bad[] = {"\xff",  "\xc0\x80",     "\xed\xa0\x80",     "\xf4\x90\x80\x80", "\xe2\x82",
                                       "a\x80", "\xe0\x80\x80", "\xf0\x80\x80\x80", "\xf5\x80\x80\x80"};
     struct record record = {.type = RECORD_GPU_BACK, .gpu = {.uuid = "GPU-1"}};
-    struct strbuf out = {0};
+    CLEANUP(strbuf_release) struct strbuf out = {0};
     struct error err;
 
     strbuf_puts(&out, "before");
@@ -283,16 +275,6 @@ static void test_writing_refuses(void **state)
     record = (struct record){.type = RECORD_TYPE_COUNT};
     assert_int_equal(record_json_write(&record, &out, &err), -EINVAL);
     assert_string_equal(out.text, "before");
-    strbuf_release(&out);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_records_round_trip), cmocka_unit_test(test_golden),
-        cmocka_unit_test(test_members_that_came_later),   cmocka_unit_test(test_reading_is_strict),
-        cmocka_unit_test(test_writing_refuses),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,19 +1,9 @@
 /* The job's JSON: both ways by the golden file, and any deviation is refused by name. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "unit.h"
 
 #include "api/job_spec.h"
 #include "api/spec.h"
 #include "base/file.h"
-#include "base/memory.h"
 #include "base/strbuf.h"
 #include "base/units.h"
 
@@ -94,7 +84,7 @@ static void fill(struct job_spec *spec)
     spec->recorded_bytes[SPEC_GPUMEMNET] = 24000 * MIB;
 }
 
-static void test_golden(void **state)
+TEST(test_golden)
 {
     struct job_spec spec, again;
     struct error err = {{0}};
@@ -105,14 +95,12 @@ static void test_golden(void **state)
     fill(&spec);
     json = job_spec_to_json(&spec);
     text = json_dumps(json, JSON_INDENT(2));
-    if (file_read(CARMA_GOLDEN "/spec.json", 1 << 20, &golden, &length, &err))
-        fail_msg("%s", err.text);
+    fail_if(file_read(CARMA_GOLDEN "/spec.json", 1 << 20, &golden, &length, &err), err);
     golden[length - 1] = '\0'; /* the file ends its last line */
     assert_string_equal(text, golden);
     json_decref(json);
 
-    if (parse(golden, &again, &err))
-        fail_msg("%s", err.text);
+    fail_if(parse(golden, &again, &err), err);
     assert_int_equal(again.command.count, 3);
     assert_true(again.recorded_bytes[SPEC_HORUS] == -1 && again.gpu_memory_bytes == 12 * GIB);
     json = job_spec_to_json(&again);
@@ -126,13 +114,12 @@ static void test_golden(void **state)
     job_spec_release(&again);
 }
 
-static void test_defaults(void **state)
+TEST(test_defaults)
 {
-    struct job_spec spec;
+    CLEANUP(job_spec_release) struct job_spec spec;
     struct error err = {{0}};
 
-    if (parse("{" MINIMAL ",\"error\":null,\"gpu_memory_bytes\":null}", &spec, &err))
-        fail_msg("%s", err.text);
+    fail_if(parse("{" MINIMAL ",\"error\":null,\"gpu_memory_bytes\":null}", &spec, &err), err);
     assert_int_equal(spec.gpus, 1);
     assert_true(spec.gpu_memory_bytes == -1 && spec.max_slowdown_permille == -1 && spec.mps_threads_percent == -1 &&
                 spec.mps_memory_limit_bytes == -1 && spec.cpus == -1 && spec.host_memory_bytes == -1 &&
@@ -143,10 +130,9 @@ static void test_defaults(void **state)
     assert_null(spec.share);
     assert_null(spec.summary);
     assert_null(spec.script);
-    job_spec_release(&spec);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
     refuse("[]", "the job is not a JSON object");
     refuse("{}", "name is missing: give one");
@@ -226,7 +212,7 @@ static void refuse_spec(const struct job_spec *spec, const char *expected)
     assert_string_equal(err.text, expected);
 }
 
-static void test_limits(void **state)
+TEST(test_limits)
 {
     struct job_spec spec;
     struct strbuf text = {0};
@@ -282,14 +268,4 @@ static void test_limits(void **state)
     refuse_spec(&spec, "name is missing: give one");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden),
-        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_limits),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

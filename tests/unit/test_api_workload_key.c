@@ -1,15 +1,8 @@
 /* Which jobs are runs of the same thing. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "api/job_spec.h"
 #include "api/workload_key.h"
-#include "base/memory.h"
 
 enum key { SAME_KEY, OTHER_KEY };
 
@@ -64,7 +57,7 @@ static void add_words(struct spec_strings *strings, const char *words)
 
 static void key_of(const struct variant *variant, char key[static RECORD_WORKLOAD_SIZE])
 {
-    struct job_spec spec;
+    CLEANUP(job_spec_release) struct job_spec spec;
     const char *code = variant->code ? variant->code : first.code;
 
     job_spec_init(&spec);
@@ -74,31 +67,30 @@ static void key_of(const struct variant *variant, char key[static RECORD_WORKLOA
     spec.code = xstrdup(code);
     spec.script = variant->script ? xstrdup(variant->script) : NULL;
     workload_key(&spec, variant->uid ? variant->uid : first.uid, key);
-    job_spec_release(&spec);
 }
 
-static void test_variants(void **state)
+/* Another workload differs behind the program's part, too. */
+TEST(test_variants)
 {
     char key[RECORD_WORKLOAD_SIZE], first_key[RECORD_WORKLOAD_SIZE];
 
-    (void)state;
     key_of(&first, first_key);
     for (size_t i = 0; i < array_size(variants); i++) {
         key_of(&variants[i], key);
-        if ((strcmp(key, first_key) == 0) != (variants[i].key == SAME_KEY))
+        if (variants[i].key == SAME_KEY ? strcmp(key, first_key) != 0
+                                        : strcmp(strchr(key, ':'), strchr(first_key, ':')) == 0)
             fail_msg("variant %zu: the key is %s, the first's %s", i, key, first_key);
     }
 }
 
 /* Of a script only the text counts, under whatever name it is submitted; its arguments do as a command's. */
-static void test_scripts(void **state)
+TEST(test_scripts)
 {
     char key[RECORD_WORKLOAD_SIZE], same[RECORD_WORKLOAD_SIZE];
     const struct variant script = {.command = "a.sh 32 --seed 1", .script = "python3 train.py \"$@\""},
                          renamed = {.command = "b.sh 32 --seed 2", .script = "python3 train.py \"$@\""},
                          larger = {.command = "a.sh 64 --seed 1", .script = "python3 train.py \"$@\""};
 
-    (void)state;
     key_of(&script, key);
     key_of(&renamed, same);
     assert_string_equal(key, same);
@@ -107,7 +99,7 @@ static void test_scripts(void **state)
 }
 
 /* Runs with other arguments have the program in common. */
-static void test_programs(void **state)
+TEST(test_programs)
 {
     static const struct {
         struct variant variant;
@@ -124,7 +116,6 @@ static void test_programs(void **state)
     };
     char key[RECORD_WORKLOAD_SIZE], first_key[RECORD_WORKLOAD_SIZE];
 
-    (void)state;
     key_of(&first, first_key);
     for (size_t i = 0; i < array_size(cases); i++) {
         size_t program = strcspn(first_key, ":");
@@ -134,10 +125,4 @@ static void test_programs(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_variants), cmocka_unit_test(test_scripts),
-                                       cmocka_unit_test(test_programs)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

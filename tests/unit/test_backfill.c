@@ -1,9 +1,8 @@
 /* Jobs behind a head that cannot be placed: backfill with a bounded delay of the head, and the GPUs reserved for it. */
 #include "placement_fixture.h"
 
-static void test_backfill_passes_a_blocked_head(void **state)
+CORE_TEST(test_backfill_passes_a_blocked_head)
 {
-    struct fixture *f = *state;
     uint64_t jobs[6];
 
     use_carma(f);
@@ -21,13 +20,11 @@ static void test_backfill_passes_a_blocked_head(void **state)
 }
 
 /* However many wait before it, alike or not. */
-static void test_backfill_reaches_the_last(void **state)
+CORE_TEST(test_backfill_reaches_the_last)
 {
-    struct fixture *f = *state;
     uint64_t job;
 
-    use_carma(f);
-    keep_gpus(f, 1);
+    use_carma_on(f, 1);
     submit_workload(f, "", 1, 30 * GIB, 100);
     decide(f);
     for (int i = 0; i < 500; i++)
@@ -39,13 +36,11 @@ static void test_backfill_reaches_the_last(void **state)
 }
 
 /* Jobs that are alike are looked at once: the first says for all that they do not fit, and comes before the others. */
-static void test_jobs_that_are_alike_keep_their_order(void **state)
+CORE_TEST(test_jobs_that_are_alike_keep_their_order)
 {
-    struct fixture *f = *state;
     uint64_t jobs[3], other;
 
-    use_carma(f);
-    keep_gpus(f, 1);
+    use_carma_on(f, 1);
     submit_workload(f, "", 1, 20 * GIB, 100);
     decide(f);
     submit_workload(f, "", 1, 35 * GIB, 100);
@@ -53,36 +48,29 @@ static void test_jobs_that_are_alike_keep_their_order(void **state)
     other = submit_workload(f, "w", 1, 24 * GIB, 100);
     jobs[1] = submit_workload(f, "w", 1, 25 * GIB, 100);
     jobs[2] = submit_workload(f, "w", 1, 25 * GIB, 100);
-    decide(f);
-    assert_int_equal(f->decisions.count, 0);
+    assert_nothing_decided(f);
     assert_ptr_equal(core_find_job(f->core, jobs[2])->alike, core_find_job(f->core, jobs[0])->alike);
     job_event(f, RECORD_HELD, jobs[0]); /* to come back to its place */
     job_event(f, RECORD_RELEASED, jobs[0]);
     job_event(f, RECORD_CANCELLED, jobs[1]);
     job_event(f, RECORD_CANCELLED, 2);
     exits(f, 1, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, jobs[0]), "0");
+    assert_goes_to(f, jobs[0], "0");
     exits(f, jobs[0], EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, other), "0");
+    assert_goes_to(f, other, "0");
     assert_string_equal(placed_on(f, jobs[2]), "");
 }
 
-static void test_the_head_has_gpus_reserved_in_the_end(void **state)
+CORE_TEST(test_the_head_has_gpus_reserved_in_the_end)
 {
-    struct fixture *f = *state;
-
-    use_carma(f);
-    keep_gpus(f, 2);
+    use_carma_on(f, 2);
     submit_workload(f, "", 1, 10 * GIB, 100);
     submit_workload(f, "", 1, 5 * GIB, 100);
     decide(f);
     submit_workload(f, "", 1, 39 * GIB, 100); /* the head: 1 GiB of margin short of any GPU */
     decide(f);
     submit_workload(f, "", 1, GIB, 100);
-    decide(f);
-    assert_string_equal(placed_on(f, 4), "1"); /* passes it */
+    assert_goes_to(f, 4, "1"); /* passes it */
     f->now_ns += SECONDS(3600) - 1;
     decide(f);
     assert_null(decision(f, RECORD_RESERVED));
@@ -94,22 +82,17 @@ static void test_the_head_has_gpus_reserved_in_the_end(void **state)
     assert_int_equal(decision(f, RECORD_RESERVED)->reserved.gpus[0], 1); /* has more free memory */
     submit_workload(f, "", 1, GIB, 100);
     submit_workload(f, "", 1, 39 * GIB, 100);
-    decide(f);
-    assert_string_equal(placed_on(f, 5), "0");
+    assert_goes_to(f, 5, "0");
     exits(f, 2, EXIT_COMPLETED, -1);
     exits(f, 4, EXIT_COMPLETED, -1);
-    decide(f); /* free, and nobody else's */
-    assert_string_equal(placed_on(f, 3), "1");
+    assert_goes_to(f, 3, "1"); /* free, and nobody else's */
     assert_int_equal(core_gpu(f->core, 1)->reserved_for, 0);
 }
 
 /* The head has its GPUs reserved; of the others, a starved one is not passed either. */
-static void test_later_jobs_do_not_pass_a_starved_one(void **state)
+CORE_TEST(test_later_jobs_do_not_pass_a_starved_one)
 {
-    struct fixture *f = *state;
-
-    use_carma(f);
-    keep_gpus(f, 1);
+    use_carma_on(f, 1);
     submit_workload(f, "", 1, 30 * GIB, 100);
     decide(f);
     submit_workload(f, "", 1, 35 * GIB, 100); /* the head: a small job fits beside it */
@@ -117,26 +100,21 @@ static void test_later_jobs_do_not_pass_a_starved_one(void **state)
     decide(f);
     f->now_ns += SECONDS(3600) - 1;
     submit_workload(f, "", 1, GIB, 100);
-    decide(f);
-    assert_string_equal(placed_on(f, 4), "0");
+    assert_goes_to(f, 4, "0");
     f->now_ns += 1;
     submit_workload(f, "", 1, GIB, 100);
-    decide(f);
-    assert_string_equal(placed_on(f, 5), "");
+    assert_waits(f, 5);
     job_event(f, RECORD_CANCELLED, 3);
     job_event(f, RECORD_CANCELLED, 2);
-    decide(f);
-    assert_string_equal(placed_on(f, 5), "0");
+    assert_goes_to(f, 5, "0");
 }
 
 /* With the second idle GPU, and not with the first. */
-static void test_a_job_of_several_gpus_is_found(void **state)
+CORE_TEST(test_a_job_of_several_gpus_is_found)
 {
-    struct fixture *f = *state;
     uint64_t pair;
 
-    use_carma(f);
-    keep_gpus(f, 3);
+    use_carma_on(f, 3);
     for (int i = 0; i < 3; i++)
         submit_workload(f, "", 1, 30 * GIB, 100);
     decide(f);
@@ -144,21 +122,17 @@ static void test_a_job_of_several_gpus_is_found(void **state)
     pair = submit_workload(f, "", 2, 20 * GIB, 100);
     decide(f);
     exits(f, 1, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, pair), "");
+    assert_waits(f, pair);
     exits(f, 2, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, pair), "0,1");
+    assert_goes_to(f, pair, "0,1");
 }
 
 /* On a GPU that has not opened since. */
-static void test_a_job_that_needs_less_than_was_thought_is_found(void **state)
+CORE_TEST(test_a_job_that_needs_less_than_was_thought_is_found)
 {
-    struct fixture *f = *state;
     uint64_t run, waiting;
 
-    use_carma(f);
-    keep_gpus(f, 2);
+    use_carma_on(f, 2);
     submit_workload(f, "", 1, 20 * GIB, 100);
     run = submit_workload(f, "w", 1, 30 * GIB, 100);
     decide(f);
@@ -167,58 +141,45 @@ static void test_a_job_that_needs_less_than_was_thought_is_found(void **state)
     decide(f);
     memory_observed(f, run, 1, 8 * GIB);
     exits(f, run, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, waiting), "0");
+    assert_goes_to(f, waiting, "0");
 }
 
 /* It may need more than was thought, or GPUs to itself. */
-static void test_who_had_gpus_is_alike_nobody(void **state)
+CORE_TEST(test_who_had_gpus_is_alike_nobody)
 {
-    struct fixture *f = *state;
     struct record record = wants(1, 30 * GIB);
 
     record.submitted.requeue = true;
-    use_carma(f);
-    keep_gpus(f, 1);
+    use_carma_on(f, 1);
     for (int i = 0; i < 3; i++)
         submit_record(f, record);
     decide(f);
     exits(f, 1, EXIT_TIMEOUT, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, 2), "0");
+    assert_goes_to(f, 2, "0");
     assert_int_equal(core_find_job(f->core, 1)->state, JOB_QUEUED);
     assert_ptr_not_equal(core_find_job(f->core, 1)->alike, core_find_job(f->core, 3)->alike);
 }
 
-static void test_a_starved_twin_of_the_head_is_not_passed(void **state)
+CORE_TEST(test_a_starved_twin_of_the_head_is_not_passed)
 {
-    struct fixture *f = *state;
-
-    use_carma(f);
-    keep_gpus(f, 1);
+    use_carma_on(f, 1);
     submit_workload(f, "", 1, 30 * GIB, 100);
     decide(f);
     submit_workload(f, "", 1, 35 * GIB, 100); /* the head */
     submit_workload(f, "", 1, GIB, 100);
     submit_workload(f, "", 1, 35 * GIB, 100);
-    decide(f);
-    assert_string_equal(placed_on(f, 3), "0"); /* before it, so that it passes nobody but the head */
+    assert_goes_to(f, 3, "0"); /* before it, so that it passes nobody but the head */
     f->now_ns += SECONDS(3600);
     submit_workload(f, "", 1, GIB, 100);
-    decide(f);
-    assert_string_equal(placed_on(f, 5), "");
+    assert_waits(f, 5);
     assert_reason(f, 5, "2 jobs before it in the queue, first of them job 2");
     job_event(f, RECORD_CANCELLED, 4);
-    decide(f);
-    assert_string_equal(placed_on(f, 5), "0");
+    assert_goes_to(f, 5, "0");
 }
 
-static void test_a_reservation_ends_with_its_job(void **state)
+CORE_TEST(test_a_reservation_ends_with_its_job)
 {
-    struct fixture *f = *state;
-
-    use_carma(f);
-    keep_gpus(f, 1);
+    use_carma_on(f, 1);
     submit_workload(f, "", 1, 10 * GIB, 100);
     decide(f);
     submit_workload(f, "", 1, 39 * GIB, 100);
@@ -232,12 +193,9 @@ static void test_a_reservation_ends_with_its_job(void **state)
     assert_int_equal(core_gpu(f->core, 0)->reserved_for, 0);
 }
 
-static void test_others_use_what_a_reservation_leaves(void **state)
+CORE_TEST(test_others_use_what_a_reservation_leaves)
 {
-    struct fixture *f = *state;
-
-    use_carma(f);
-    keep_gpus(f, 1);
+    use_carma_on(f, 1);
     submit_workload(f, "", 1, 10 * GIB, 100);
     decide(f);
     submit_workload(f, "", 1, 30 * GIB, 100);
@@ -247,21 +205,16 @@ static void test_others_use_what_a_reservation_leaves(void **state)
     submit_workload(f, "", 1, 6 * GIB, 100);
     submit_workload(f, "", 1, 4 * GIB, 100); /* with the third no longer beside the second: 30 + 6 + 4 > 39 */
     submit_workload(f, "", 1, 3 * GIB, 100);
-    decide(f);
-    assert_string_equal(placed_on(f, 3), "0");
+    assert_goes_to(f, 3, "0");
     assert_string_equal(placed_on(f, 4), "");
     assert_string_equal(placed_on(f, 5), "0");
     exits(f, 1, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, 2), "0");
+    assert_goes_to(f, 2, "0");
 }
 
-static void test_an_idle_gpu_that_is_reserved_stays_idle(void **state)
+CORE_TEST(test_an_idle_gpu_that_is_reserved_stays_idle)
 {
-    struct fixture *f = *state;
-
-    use_carma(f);
-    keep_gpus(f, 2);
+    use_carma_on(f, 2);
     submit_workload(f, "", 1, 10 * GIB, 100);
     decide(f);
     submit_workload(f, "", 2, 39 * GIB, 100);
@@ -270,29 +223,9 @@ static void test_an_idle_gpu_that_is_reserved_stays_idle(void **state)
     decide(f);
     assert_int_equal(core_gpu(f->core, 1)->reserved_for, 2);
     submit_workload(f, "", 1, GIB, 100);
-    decide(f);
-    assert_string_equal(placed_on(f, 3), "");
+    assert_waits(f, 3);
     exits(f, 1, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, 2), "0,1");
+    assert_goes_to(f, 2, "0,1");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_backfill_passes_a_blocked_head),
-        CASE(test_backfill_reaches_the_last),
-        CASE(test_jobs_that_are_alike_keep_their_order),
-        CASE(test_a_starved_twin_of_the_head_is_not_passed),
-        CASE(test_who_had_gpus_is_alike_nobody),
-        CASE(test_a_job_of_several_gpus_is_found),
-        CASE(test_a_job_that_needs_less_than_was_thought_is_found),
-        CASE(test_the_head_has_gpus_reserved_in_the_end),
-        CASE(test_later_jobs_do_not_pass_a_starved_one),
-        CASE(test_a_reservation_ends_with_its_job),
-        CASE(test_others_use_what_a_reservation_leaves),
-        CASE(test_an_idle_gpu_that_is_reserved_stays_idle),
-    };
-
-    return cmocka_run_group_tests_name("backfill", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

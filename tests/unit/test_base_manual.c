@@ -1,15 +1,7 @@
 /* A manual page and its options from a table. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/manual/manual.h"
-#include "base/memory.h"
 
 static char *filter(int key, const char *text, void *input)
 {
@@ -18,7 +10,7 @@ static char *filter(int key, const char *text, void *input)
                                          : (char *)(uintptr_t)text;
 }
 
-static void test_page(void **state)
+TEST(test_page)
 {
     static const struct argp_option inner[] = {{"inside", 0x100, "N", OPTION_ARG_OPTIONAL, "a child's", 0}, {0}};
     static const struct argp child = {.options = inner};
@@ -46,11 +38,10 @@ static void test_page(void **state)
         ".TP\n.B \\-\\-inside[=N]\na child's\n"
         ".SH \"NOTES\"\nNotes:\n\\&'quoted' and .dotted\n\\&.so /etc/passwd\n"
         ".SH \"EXIT STATUS\"\n";
-    char *text = NULL;
+    CLEANUP(free_ptr) char *text = NULL;
     size_t length;
     FILE *out = open_memstream(&text, &length);
 
-    (void)state;
     manual_write(out, &(struct manual){.name = "carma-x",
                                        .section = 8,
                                        .summary = "do x",
@@ -60,25 +51,17 @@ static void test_page(void **state)
     fclose(out);
     text[strlen(expected)] = '\0';
     assert_string_equal(text, expected);
-    free(text);
 }
 
-static void test_text(void **state)
+TEST(test_text)
 {
-    char *text = NULL;
+    CLEANUP(free_ptr) char *text = NULL;
     size_t length;
     FILE *out = open_memstream(&text, &length);
 
-    (void)state;
     manual_text(out, "one\n two\n three\nfour\n five");
     fclose(out);
     assert_string_equal(text, "one\n.PP\n.nf\n two\n three\n.fi\nfour\n.PP\n.nf\n five\n.fi\n");
-    free(text);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_page), cmocka_unit_test(test_text)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

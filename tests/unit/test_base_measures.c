@@ -1,9 +1,5 @@
 /* Slowdowns and fairness, with values worked out by hand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include <math.h>
 
@@ -15,7 +11,7 @@ static void near(double value, double wanted)
         fail_msg("%.9g instead of %.9g", value, wanted);
 }
 
-static void sharing_slowdown(void **state)
+TEST(sharing_slowdown)
 {
     near(measures_sharing_slowdown(300, 100), 3);
     near(measures_sharing_slowdown(90, 100), 0.9); /* run times vary: it is as measured */
@@ -24,7 +20,7 @@ static void sharing_slowdown(void **state)
     near(measures_sharing_slowdown(4, 20), 0.5);
 }
 
-static void bounded_slowdown(void **state)
+TEST(bounded_slowdown)
 {
     near(measures_bounded_slowdown(300, 100), 3);
     near(measures_bounded_slowdown(90, 100), 1);
@@ -32,7 +28,7 @@ static void bounded_slowdown(void **state)
     near(measures_bounded_slowdown(4, 1), 1);
 }
 
-static void jain(void **state)
+TEST(jain)
 {
     const double equal[] = {3, 3, 3, 3}, one[] = {8}, unequal[] = {1, 3}, starved[] = {1, 0, 0, 0};
 
@@ -44,7 +40,7 @@ static void jain(void **state)
 }
 
 /* User 7 has slowdowns of 1 and 3, user 9 one of 6: means of 2 and 6. */
-static void of_jobs_and_users(void **state)
+TEST(of_jobs_and_users)
 {
     struct measured_job jobs[] = {{.uid = 7, .run_s = 100, .jct_s = 100, .alone_s = 100},
                                   {.uid = 9, .run_s = 200, .jct_s = 600, .alone_s = 100},
@@ -62,7 +58,7 @@ static void of_jobs_and_users(void **state)
     near(measures.jain, 0.8); /* 8^2 / (2 * 40) */
 }
 
-static void of_nobody(void **state)
+TEST(of_nobody)
 {
     struct measures measures;
 
@@ -72,12 +68,4 @@ static void of_nobody(void **state)
     assert_true(isnan(measures.bounded.max) && isnan(measures.jain));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sharing_slowdown),  cmocka_unit_test(bounded_slowdown), cmocka_unit_test(jain),
-        cmocka_unit_test(of_jobs_and_users), cmocka_unit_test(of_nobody),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,19 +1,10 @@
 /* Sockets from a service manager by the environment, and notices to it. */
-#include <errno.h>
+#include "unit.h"
+
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
-#include <cmocka.h>
 
-#include "base/memory.h"
 #include "base/service.h"
 
 static char folder[] = "/tmp/carma-service-XXXXXX";
@@ -68,9 +59,9 @@ static void open_two(void)
         assert_int_equal(dup2(0, fd), fd);
 }
 
-static void without_a_manager_there_is_nothing(void **state)
+TEST(without_a_manager_there_is_nothing)
 {
-    struct service service;
+    CLEANUP(service_release) struct service service;
     struct error err = {{0}};
 
     assert_int_equal(service_take(&service, &err), 0);
@@ -78,12 +69,11 @@ static void without_a_manager_there_is_nothing(void **state)
     assert_int_equal(service.sockets, 0);
     assert_int_equal(service.watchdog_ns, 0);
     assert_int_equal(service_tell(&service, "READY=1"), 0);
-    service_release(&service);
 }
 
-static void what_is_offered_is_taken_and_not_passed_on(void **state)
+TEST(what_is_offered_is_taken_and_not_passed_on)
 {
-    struct service service;
+    CLEANUP(service_release) struct service service;
     struct error err = {{0}};
 
     open_two();
@@ -97,11 +87,10 @@ static void what_is_offered_is_taken_and_not_passed_on(void **state)
         close(fd);
     }
     assert_nothing_is_left();
-    service_release(&service);
 }
 
 /* A manager's child that started us without taking the variables away. */
-static void what_is_for_another_process_is_left(void **state)
+TEST(what_is_for_another_process_is_left)
 {
     static const char *const pids[] = {"1", "", "0", "-1", "x", "99999999999999999999", NULL};
 
@@ -124,7 +113,7 @@ static void what_is_for_another_process_is_left(void **state)
     }
 }
 
-static void what_makes_no_sense_is_refused(void **state)
+TEST(what_makes_no_sense_is_refused)
 {
     static const struct {
         const char *fds, *says;
@@ -158,7 +147,7 @@ static void what_makes_no_sense_is_refused(void **state)
 }
 
 /* A watchdog needs no pid; none that cannot be understood is obeyed. */
-static void the_watchdog_is_understood_or_left(void **state)
+TEST(the_watchdog_is_understood_or_left)
 {
     static const struct {
         const char *us;
@@ -197,7 +186,7 @@ static void expect_told(const struct service *service, int manager)
     assert_string_equal(text, "READY=1\nSTATUS=well");
 }
 
-static void the_manager_is_told(void **state)
+TEST(the_manager_is_told)
 {
     struct service service = {.notify_address = path};
     int manager = bind_manager(path, strlen(path) + 1), told = 0;
@@ -215,7 +204,7 @@ static void the_manager_is_told(void **state)
 }
 
 /* An abstract name has no end but its length. */
-static void an_abstract_manager_is_told(void **state)
+TEST(an_abstract_manager_is_told)
 {
     struct service service = {0};
     char name[64];
@@ -231,7 +220,7 @@ static void an_abstract_manager_is_told(void **state)
     assert_int_equal(service_tell(&service, "WATCHDOG=1"), -ECONNREFUSED);
 }
 
-static void an_address_that_is_none_is_refused(void **state)
+TEST(an_address_that_is_none_is_refused)
 {
     char long_path[200];
 
@@ -253,18 +242,4 @@ static void an_address_that_is_none_is_refused(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_a_manager_there_is_nothing),
-        cmocka_unit_test(what_is_offered_is_taken_and_not_passed_on),
-        cmocka_unit_test(what_is_for_another_process_is_left),
-        cmocka_unit_test(what_makes_no_sense_is_refused),
-        cmocka_unit_test(the_watchdog_is_understood_or_left),
-        cmocka_unit_test(the_manager_is_told),
-        cmocka_unit_test(an_abstract_manager_is_told),
-        cmocka_unit_test(an_address_that_is_none_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+RUN_TESTS(make_folder, remove_folder)

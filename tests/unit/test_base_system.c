@@ -1,25 +1,15 @@
 /* Files, processes, signals, node time, installed files: base's questions to the system. */
+#include "unit.h"
+
 #include <dirent.h>
-#include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 #include "base/file.h"
 #include "base/install.h"
-#include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/proc.h"
 #include "base/signals.h"
@@ -56,7 +46,7 @@ static size_t entries(void)
     return count - 2; /* . and .. */
 }
 
-static void a_file_is_written_and_read(void **state)
+TEST(a_file_is_written_and_read)
 {
     CLEANUP(free_ptr) char *path = in_folder("file"), *text = NULL;
     struct error err = {0};
@@ -74,7 +64,7 @@ static void a_file_is_written_and_read(void **state)
     assert_memory_equal(text, "a\0b", 4);
 }
 
-static void a_file_beyond_the_limit_is_refused(void **state)
+TEST(a_file_beyond_the_limit_is_refused)
 {
     CLEANUP(free_ptr) char *path = in_folder("large"), *text = NULL;
     struct error err = {0};
@@ -88,7 +78,7 @@ static void a_file_beyond_the_limit_is_refused(void **state)
 }
 
 /* Its size is not known beforehand. */
-static void an_endless_file_is_refused(void **state)
+TEST(an_endless_file_is_refused)
 {
     CLEANUP(free_ptr) char *text = NULL;
     struct error err = {0};
@@ -99,7 +89,7 @@ static void an_endless_file_is_refused(void **state)
     assert_int_equal(length, 77);
 }
 
-static void a_pipe_is_read_up_to_the_limit(void **state)
+TEST(a_pipe_is_read_up_to_the_limit)
 {
     for (size_t limit = 4; limit <= 5; limit++) {
         CLEANUP(free_ptr) char *text = NULL;
@@ -116,7 +106,7 @@ static void a_pipe_is_read_up_to_the_limit(void **state)
     }
 }
 
-static void a_fifo_without_a_writer_is_not_waited_for(void **state)
+TEST(a_fifo_without_a_writer_is_not_waited_for)
 {
     CLEANUP(free_ptr) char *path = in_folder("fifo"), *text = NULL;
     size_t length = 77;
@@ -129,7 +119,7 @@ static void a_fifo_without_a_writer_is_not_waited_for(void **state)
 }
 
 /* It is opened without waiting, but the slow data of its writer is not lost. */
-static void a_slow_pipe_is_read_to_its_end(void **state)
+TEST(a_slow_pipe_is_read_to_its_end)
 {
     static const struct timespec pause = {.tv_nsec = 50000000};
     CLEANUP(free_ptr) char *text = NULL;
@@ -153,7 +143,7 @@ static void a_slow_pipe_is_read_to_its_end(void **state)
     assert_int_equal(waitpid(writer, NULL, 0), writer);
 }
 
-static void an_empty_file_is_an_empty_text(void **state)
+TEST(an_empty_file_is_an_empty_text)
 {
     CLEANUP(free_ptr) char *text = NULL;
     size_t length = 77;
@@ -163,7 +153,7 @@ static void an_empty_file_is_an_empty_text(void **state)
     assert_string_equal(text, "");
 }
 
-static void what_cannot_be_read_is_named(void **state)
+TEST(what_cannot_be_read_is_named)
 {
     CLEANUP(free_ptr) char *path = in_folder("absent"), *text = NULL;
     struct error err = {0};
@@ -175,7 +165,7 @@ static void what_cannot_be_read_is_named(void **state)
     assert_non_null(strstr(err.text, "it is a directory"));
 }
 
-static void a_failed_write_leaves_nothing(void **state)
+TEST(a_failed_write_leaves_nothing)
 {
     CLEANUP(free_ptr) char *path = in_folder("directory");
     CLEANUP(free_ptr) char *absent = in_folder("absent/file");
@@ -191,7 +181,7 @@ static void a_failed_write_leaves_nothing(void **state)
     assert_non_null(strstr(err.text, absent));
 }
 
-static void directories_are_made_with_their_parents(void **state)
+TEST(directories_are_made_with_their_parents)
 {
     CLEANUP(free_ptr) char *deep = in_folder("a/b/c"), *file = in_folder("plain"), *below = in_folder("plain/x/y");
     struct error err = {0};
@@ -208,7 +198,7 @@ static void directories_are_made_with_their_parents(void **state)
     assert_non_null(strstr(err.text, file));
 }
 
-static void a_process_is_known_by_its_start(void **state)
+TEST(a_process_is_known_by_its_start)
 {
     struct proc_stat self, child;
     pid_t pid;
@@ -249,7 +239,7 @@ static void a_process_is_known_by_its_start(void **state)
 }
 
 /* In a child, which ends by the first signal that it lets through. */
-static void signals_are_reset(void **state)
+TEST(signals_are_reset)
 {
     int status;
     pid_t child = fork();
@@ -268,7 +258,7 @@ static void signals_are_reset(void **state)
     assert_int_equal(WTERMSIG(status), SIGUSR1);
 }
 
-static void node_time_is_wall_time_without_a_scale(void **state)
+TEST(node_time_is_wall_time_without_a_scale)
 {
     struct timespec before, after; /* not time()'s: its clock goes by ticks, and is late */
     int64_t node;
@@ -283,7 +273,7 @@ static void node_time_is_wall_time_without_a_scale(void **state)
     assert_int_equal(nodetime_to_wall_ns(12345), 12345);
 }
 
-static void node_time_runs_at_its_scale(void **state)
+TEST(node_time_runs_at_its_scale)
 {
     int64_t wall, node;
 
@@ -300,7 +290,7 @@ static void node_time_runs_at_its_scale(void **state)
     assert_true(node <= 500 * wall + 500 * NS_PER_MS);
 }
 
-static void a_bad_scale_is_refused(void **state)
+TEST(a_bad_scale_is_refused)
 {
     static const char *const cases[] = {"0", "0.5", "-3", "10001", "nan", "inf", "5x", "fast", " "};
 
@@ -317,7 +307,7 @@ static void a_bad_scale_is_refused(void **state)
     assert_int_equal(nodetime_init(NULL), 0);
 }
 
-static void installed_files_are_found_from_the_program(void **state)
+TEST(installed_files_are_found_from_the_program)
 {
     setenv("CARMA_PREFIX", "/opt/somewhere", 1);
     {
@@ -339,26 +329,4 @@ static void installed_files_are_found_from_the_program(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_is_written_and_read),
-        cmocka_unit_test(a_file_beyond_the_limit_is_refused),
-        cmocka_unit_test(an_endless_file_is_refused),
-        cmocka_unit_test(a_pipe_is_read_up_to_the_limit),
-        cmocka_unit_test(a_fifo_without_a_writer_is_not_waited_for),
-        cmocka_unit_test(a_slow_pipe_is_read_to_its_end),
-        cmocka_unit_test(an_empty_file_is_an_empty_text),
-        cmocka_unit_test(what_cannot_be_read_is_named),
-        cmocka_unit_test(a_failed_write_leaves_nothing),
-        cmocka_unit_test(directories_are_made_with_their_parents),
-        cmocka_unit_test(a_process_is_known_by_its_start),
-        cmocka_unit_test(signals_are_reset),
-        cmocka_unit_test(node_time_is_wall_time_without_a_scale),
-        cmocka_unit_test(node_time_runs_at_its_scale),
-        cmocka_unit_test(a_bad_scale_is_refused),
-        cmocka_unit_test(installed_files_are_found_from_the_program),
-    };
-
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+RUN_TESTS(make_folder, remove_folder)

@@ -1,24 +1,16 @@
 /* Errors, growable strings, the last line of a stream, and memory. */
-#include <errno.h>
+#include "unit.h"
+
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 #include "base/error.h"
 #include "base/last_line.h"
-#include "base/memory.h"
 #include "base/strbuf.h"
 
-static void an_error_is_a_negative_errno_with_a_sentence(void **state)
+TEST(an_error_is_a_negative_errno_with_a_sentence)
 {
     struct error err;
 
@@ -29,7 +21,7 @@ static void an_error_is_a_negative_errno_with_a_sentence(void **state)
     assert_int_equal(error_set(NULL, EPERM, "nobody listens"), -EPERM);
 }
 
-static void context_goes_before_an_error(void **state)
+TEST(context_goes_before_an_error)
 {
     struct error err;
 
@@ -39,7 +31,7 @@ static void context_goes_before_an_error(void **state)
     error_prefix(NULL, "nobody listens");
 }
 
-static void a_long_error_is_cut_not_overrun(void **state)
+TEST(a_long_error_is_cut_not_overrun)
 {
     struct error err;
     char huge[2 * sizeof err.text];
@@ -55,7 +47,7 @@ static void a_long_error_is_cut_not_overrun(void **state)
     assert_int_equal(strlen(err.text), sizeof err.text - 1);
 }
 
-static void a_string_grows(void **state)
+TEST(a_string_grows)
 {
     struct strbuf buf = {0};
     char *stolen;
@@ -88,17 +80,16 @@ static void a_string_grows(void **state)
     assert_int_equal(buf.length, 0);
 }
 
-static void cleared_before_it_grew_is_fine(void **state)
+TEST(cleared_before_it_grew_is_fine)
 {
-    struct strbuf buf = {0};
+    CLEANUP(strbuf_release) struct strbuf buf = {0};
 
     strbuf_clear(&buf);
     strbuf_append(&buf, NULL, 0);
     assert_string_equal(buf.text, "");
-    strbuf_release(&buf);
 }
 
-static void strings_are_copied(void **state)
+TEST(strings_are_copied)
 {
     char *whole = xstrdup("carma"), *part = xstrndup("carma", 3), *made = xasprintf("%s-%d", "gpu", 3);
 
@@ -113,9 +104,9 @@ static void strings_are_copied(void **state)
     free(made);
 }
 
-static void ownership_leaves_a_scope(void **state)
+TEST(ownership_leaves_a_scope)
 {
-    char *out;
+    CLEANUP(free_ptr) char *out = NULL;
 
     {
         CLEANUP(free_ptr) char *inner = xstrdup("kept");
@@ -123,10 +114,9 @@ static void ownership_leaves_a_scope(void **state)
         assert_null(inner);
     }
     assert_string_equal(out, "kept");
-    free(out);
 }
 
-static void arrays_grow_by_doubling(void **state)
+TEST(arrays_grow_by_doubling)
 {
     size_t capacity = 0;
     int *items = NULL;
@@ -144,7 +134,7 @@ static void arrays_grow_by_doubling(void **state)
 }
 
 /* The program must stop with one line, not go on with a small block. */
-static void an_overflowing_size_aborts(void **state)
+TEST(an_overflowing_size_aborts)
 {
     int status;
     char text[64] = "";
@@ -174,7 +164,7 @@ static void add(struct last_line *line, const char *text)
     last_line_add(line, text, strlen(text));
 }
 
-static void the_last_line_of_a_stream_is_kept(void **state)
+TEST(the_last_line_of_a_stream_is_kept)
 {
     struct last_line line = {0};
 
@@ -189,7 +179,7 @@ static void the_last_line_of_a_stream_is_kept(void **state)
     assert_string_equal(line.text, "third");
 }
 
-static void a_long_last_line_is_cut(void **state)
+TEST(a_long_last_line_is_cut)
 {
     struct last_line line = {0};
 
@@ -201,7 +191,7 @@ static void a_long_last_line_is_cut(void **state)
     assert_string_equal(line.text, "next");
 }
 
-static void closing_keeps_errno(void **state)
+TEST(closing_keeps_errno)
 {
     int fd = open("/dev/null", O_RDONLY), copy = fd;
 
@@ -214,22 +204,4 @@ static void closing_keeps_errno(void **state)
     assert_int_equal(errno, EDOM);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_error_is_a_negative_errno_with_a_sentence),
-        cmocka_unit_test(context_goes_before_an_error),
-        cmocka_unit_test(a_long_error_is_cut_not_overrun),
-        cmocka_unit_test(a_string_grows),
-        cmocka_unit_test(cleared_before_it_grew_is_fine),
-        cmocka_unit_test(strings_are_copied),
-        cmocka_unit_test(ownership_leaves_a_scope),
-        cmocka_unit_test(arrays_grow_by_doubling),
-        cmocka_unit_test(an_overflowing_size_aborts),
-        cmocka_unit_test(the_last_line_of_a_stream_is_kept),
-        cmocka_unit_test(a_long_last_line_is_cut),
-        cmocka_unit_test(closing_keeps_errno),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

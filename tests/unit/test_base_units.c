@@ -1,15 +1,8 @@
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/units.h"
 
-static void sizes_are_read(void **state)
+TEST(sizes_are_read)
 {
     static const struct {
         const char *text;
@@ -38,7 +31,7 @@ static void sizes_are_read(void **state)
     }
 }
 
-static void nonsense_is_no_size(void **state)
+TEST(nonsense_is_no_size)
 {
     static const char *const cases[] = {
         "",    "G",    "-1G",  "+1",   "1.2.3G", "1e3", "0x10", "inf",
@@ -54,7 +47,7 @@ static void nonsense_is_no_size(void **state)
     }
 }
 
-static void a_bare_number_is_no_size(void **state)
+TEST(a_bare_number_is_no_size)
 {
     static const char *const cases[] = {"12", "12 ", "7000", "0.5", "12884901888"};
     struct error err = {0};
@@ -68,7 +61,7 @@ static void a_bare_number_is_no_size(void **state)
     assert_string_equal(err.text, "'12' has no unit: say 12GiB or 12MiB");
 }
 
-static void huge_sizes_are_out_of_range(void **state)
+TEST(huge_sizes_are_out_of_range)
 {
     struct error err = {0};
     int64_t bytes = 77;
@@ -79,7 +72,7 @@ static void huge_sizes_are_out_of_range(void **state)
     assert_int_equal(bytes, 77);
 }
 
-static void durations_are_read_as_slurm_does(void **state)
+TEST(durations_are_read_as_slurm_does)
 {
     static const struct {
         const char *text;
@@ -109,7 +102,7 @@ static void durations_are_read_as_slurm_does(void **state)
     }
 }
 
-static void milliseconds_are_read(void **state)
+TEST(milliseconds_are_read)
 {
     int64_t ns = -1;
 
@@ -117,7 +110,7 @@ static void milliseconds_are_read(void **state)
     assert_int_equal(ns, 250 * NS_PER_MS);
 }
 
-static void nonsense_is_no_duration(void **state)
+TEST(nonsense_is_no_duration)
 {
     static const char *const cases[] = {"",       "-5",  "-1-2",    "1:",   ":30",  "1:2:3:4", "1-",  "1-2:3:4:5",
                                         "5weeks", "1 h", "99999-0", "1--2", "1:-2", "abc",     "inf", "9999999999999d",
@@ -132,7 +125,7 @@ static void nonsense_is_no_duration(void **state)
     }
 }
 
-static void integers_are_whole_and_in_range(void **state)
+TEST(integers_are_whole_and_in_range)
 {
     static const char *const malformed[] = {"", " 1", "1 ", "+1", "1.0", "0x1", "one", "1e2", "--1"};
     static const char *const outside[] = {"-6", "11", "99999999999999999999", "-99999999999999999999"};
@@ -153,7 +146,7 @@ static void integers_are_whole_and_in_range(void **state)
     assert_int_equal(value, 10);
 }
 
-static void bytes_are_written_for_people(void **state)
+TEST(bytes_are_written_for_people)
 {
     static const struct {
         int64_t bytes;
@@ -177,7 +170,7 @@ static void bytes_are_written_for_people(void **state)
         assert_string_equal(format_bytes(cases[i].bytes, text), cases[i].text);
 }
 
-static void durations_are_written_for_people(void **state)
+TEST(durations_are_written_for_people)
 {
     static const struct {
         int64_t seconds;
@@ -194,20 +187,4 @@ static void durations_are_written_for_people(void **state)
     assert_true(strlen(format_duration(INT64_MAX, text)) < UNITS_TEXT);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_are_read),
-        cmocka_unit_test(nonsense_is_no_size),
-        cmocka_unit_test(a_bare_number_is_no_size),
-        cmocka_unit_test(huge_sizes_are_out_of_range),
-        cmocka_unit_test(durations_are_read_as_slurm_does),
-        cmocka_unit_test(milliseconds_are_read),
-        cmocka_unit_test(nonsense_is_no_duration),
-        cmocka_unit_test(integers_are_whole_and_in_range),
-        cmocka_unit_test(bytes_are_written_for_people),
-        cmocka_unit_test(durations_are_written_for_people),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

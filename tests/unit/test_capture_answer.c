@@ -1,15 +1,6 @@
 /* What a job's processes say of their capture. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
-
-#include "base/memory.h"
 #include "api/capture_answer.h"
 
 #define FAR    "{\"capture\": false, \"reason\": \"train.py needs the network\", \"closeness\": 2, \"bytes\": 0}\n"
@@ -33,12 +24,11 @@ static const struct {
 };
 
 /* There is more behind the output: it is another's. */
-static void test_answers(void **state)
+TEST(test_answers)
 {
     struct capture_answer answer;
     struct error err;
 
-    (void)state;
     for (size_t i = 0; i < array_size(answers); i++) {
         size_t length = strlen(answers[i].output);
         CLEANUP(free_ptr) char *output = xasprintf("%s!!", answers[i].output);
@@ -51,9 +41,4 @@ static void test_answers(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_answers)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,18 +1,11 @@
 /* Captures that are kept: for which jobs, for how long, how many; and the marks of the files that they went by. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
+#include "unit.h"
+
 #include <sys/stat.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "api/job_spec.h"
 #include "base/file.h"
-#include "base/memory.h"
 #include "daemon/capture/kept.h"
 #include "daemon/capture/marks.h"
 
@@ -44,22 +37,20 @@ static bool has(uid_t uid, uint64_t key)
 
 static void store(uid_t uid, uint64_t key, const char *text, bool marked)
 {
+    CLEANUP(kept_release)
     struct kept_capture kept = {.job = 7,
                                 .text = xstrdup(text),
                                 .said = xstrdup("an automatic capture"),
                                 .marks = marked ? json_pack("[[s, s]]", "/home/ada/train.py", DIGEST) : NULL};
     struct error err = {0};
 
-    if (kept_store(directory, uid, key, &kept, &err) != 0)
-        fail_msg("%s", err.text);
-    kept_release(&kept);
+    fail_if(kept_store(directory, uid, key, &kept, &err) != 0, err);
 }
 
-static void test_is_the_users_own(void **state)
+TEST(test_is_the_users_own)
 {
     struct kept_capture kept;
 
-    (void)state;
     store(1, 2, "a capture\n", true);
     assert_true(kept_load(directory, 1, 2, &kept));
     assert_int_equal(kept.job, 7);
@@ -72,9 +63,8 @@ static void test_is_the_users_own(void **state)
 }
 
 /* It is in nobody's way, and the older one is gone: a job's result stands for equal jobs that waited for it. */
-static void test_without_marks_is_not_kept(void **state)
+TEST(test_without_marks_is_not_kept)
 {
-    (void)state;
     store(1, 4, "a capture\n", true);
     store(1, 4, "another\n", false);
     assert_false(has(1, 4));
@@ -98,9 +88,8 @@ static void make_older(uid_t uid, uint64_t key, int64_t by_s)
     assert_int_equal(file_write_atomic(path, changed, strlen(changed), 0600, &err), 0);
 }
 
-static void test_does_not_last(void **state)
+TEST(test_does_not_last)
 {
-    (void)state;
     store(1, 5, "a capture\n", true);
     make_older(1, 5, KEPT_AGE_S - 60);
     assert_true(has(1, 5));
@@ -124,11 +113,10 @@ static size_t count_of(uid_t uid, uint64_t from, uint64_t count)
     return kept;
 }
 
-static void test_are_not_too_many(void **state)
+TEST(test_are_not_too_many)
 {
     CLEANUP(free_ptr) char *large = xcalloc(1, KEPT_BYTES / 4 + 1);
 
-    (void)state;
     for (uint64_t key = 0; key < KEPT_MOST + 5; key++)
         store(8, key, "a capture\n", true);
     assert_int_equal(count_of(8, 0, KEPT_MOST + 5), KEPT_MOST);
@@ -139,13 +127,12 @@ static void test_are_not_too_many(void **state)
     assert_int_equal(count_of(8, 0, KEPT_MOST + 5), KEPT_MOST);
 }
 
-static void test_unused_ones_go(void **state)
+TEST(test_unused_ones_go)
 {
     CLEANUP(free_ptr) char *path = xasprintf("%s/captures/10", directory);
     const struct timespec old[2] = {{.tv_sec = time(NULL) - KEPT_AGE_S - 60}, {.tv_sec = time(NULL) - KEPT_AGE_S - 60}};
     struct stat st;
 
-    (void)state;
     store(10, 1, "a capture\n", true);
     kept_prune(directory);
     assert_true(has(10, 1));
@@ -173,11 +160,10 @@ static uint64_t key_of(const char *directory_of_job, const char *argument, const
     return key;
 }
 
-static void test_keys(void **state)
+TEST(test_keys)
 {
     uint64_t key = key_of("/home/ada", "train.py", "SHLVL=1");
 
-    (void)state;
     assert_int_equal(key_of("/home/ada", "train.py", "SHLVL=2"), key);
     assert_int_equal(key_of("/home/ada", "train.py", "SSH_TTY=/dev/pts/3"), key);
     assert_int_not_equal(key_of("/home/ada", "train.py", "BATCH=2"), key);
@@ -187,12 +173,11 @@ static void test_keys(void **state)
 
 /* ---- Marks ---- */
 
-static void test_words(void **state)
+TEST(test_words)
 {
-    struct job_spec spec;
+    CLEANUP(job_spec_release) struct job_spec spec;
     json_t *marks;
 
-    (void)state;
     job_spec_init(&spec);
     spec.directory = xstrdup("/home/ada");
     for (size_t i = 0; i < 4; i++)
@@ -202,7 +187,6 @@ static void test_words(void **state)
     assert_string_equal(marks_path(marks, 1), "/home/ada/train.py");
     assert_string_equal(marks_path(marks, 2), "/data/x");
     json_decref(marks);
-    job_spec_release(&spec);
 }
 
 /* The job's user wrote it. */
@@ -221,9 +205,8 @@ static const struct {
     {"{\"files\": 7}", 0},
 };
 
-static void test_answers(void **state)
+TEST(test_answers)
 {
-    (void)state;
     for (size_t i = 0; i < array_size(answers); i++) {
         json_t *header = json_loads(answers[i].header, 0, NULL), *marks = marks_of_answer(header);
         int count = marks ? (int)json_array_size(marks) : -1;
@@ -234,52 +217,34 @@ static void test_answers(void **state)
     }
 }
 
-static void test_too_many_files(void **state)
+TEST(test_too_many_files)
 {
     json_t *header = json_pack("{s:[]}", "files"), *files = json_object_get(header, "files");
 
-    (void)state;
     for (size_t i = 0; i < 1001; i++)
         json_array_append_new(files, json_pack("[s, s]", "/a", DIGEST));
     assert_null(marks_of_answer(header));
     json_array_remove(files, 0);
     json_t *marks = marks_of_answer(header);
     assert_int_equal(json_array_size(marks), 1000);
-    json_decref(marks);
     json_decref(header);
+    json_decref(marks);
 }
 
-static void test_read(void **state)
+TEST(test_read)
 {
     static const char good[] = DIGEST "\n-\n";
     json_t *asked = json_pack("[[s, s], [s, s]]", "/a", "-", "/b", "-");
     json_t *seen = marks_read(asked, good, strlen(good)),
            *wanted = json_pack("[[s, s], [s, s]]", "/a", DIGEST, "/b", "-");
 
-    (void)state;
     assert_true(json_equal(seen, wanted));
     assert_null(marks_read(asked, good, strlen(good) - 1));
     assert_null(marks_read(asked, DIGEST "\n", sizeof DIGEST));
     assert_null(marks_read(asked, "x\n-\n", 4));
-    json_decref(asked);
     json_decref(seen);
     json_decref(wanted);
+    json_decref(asked);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_is_the_users_own),
-        cmocka_unit_test(test_without_marks_is_not_kept),
-        cmocka_unit_test(test_does_not_last),
-        cmocka_unit_test(test_are_not_too_many),
-        cmocka_unit_test(test_unused_ones_go),
-        cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_words),
-        cmocka_unit_test(test_answers),
-        cmocka_unit_test(test_too_many_files),
-        cmocka_unit_test(test_read),
-    };
-
-    return cmocka_run_group_tests(tests, make_directory, remove_directory);
-}
+RUN_TESTS(make_directory, remove_directory)

@@ -1,17 +1,10 @@
 /* The output of carma doctor for its findings, and the child that asks the driver. */
-#include <setjmp.h>
+#include "unit.h"
+
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 
-#include <cmocka.h>
-
 #include "base/file.h"
-#include "base/memory.h"
 #include "cli/doctor/child.h"
 #include "cli/doctor/doctor.h"
 #include "gpu/driver_facts.h"
@@ -49,7 +42,7 @@ static void fill(struct doctor *doctor)
     doctor_find(doctor, "service", DOCTOR_SKIP, NULL, "systemd does not run here");
 }
 
-static void findings_fit_the_terminal(void **state)
+TEST(findings_fit_the_terminal)
 {
     static const struct {
         int width;
@@ -72,9 +65,9 @@ static void findings_fit_the_terminal(void **state)
     }
 }
 
-static void as_json(void **state)
+TEST(as_json)
 {
-    struct doctor doctor;
+    CLEANUP(doctor_release) struct doctor doctor;
     json_t *all;
 
     fill(&doctor);
@@ -84,7 +77,6 @@ static void as_json(void **state)
     expect_golden("cli-doctor.json", lines);
     assert_true(json_is_false(json_object_get(all, "ok")));
     json_decref(all);
-    doctor_release(&doctor);
 }
 
 static bool long_enough(void *user, const struct strbuf *out)
@@ -99,7 +91,7 @@ static int run(const char *script, int64_t time_ms, size_t *wanted, struct docto
     return doctor_child_run(argv, time_ms, wanted ? long_enough : NULL, wanted, answer, NULL);
 }
 
-static void a_child_is_heard_and_not_waited_for(void **state)
+TEST(a_child_is_heard_and_not_waited_for)
 {
     struct doctor_answer answer;
     size_t three = 3;
@@ -131,19 +123,18 @@ static void a_child_is_heard_and_not_waited_for(void **state)
     doctor_answer_release(&answer);
 }
 
-static void a_program_that_is_not_there(void **state)
+TEST(a_program_that_is_not_there)
 {
     const char *const argv[] = {"/no/such/program", NULL};
-    struct doctor_answer answer;
+    CLEANUP(doctor_answer_release) struct doctor_answer answer;
     struct error err;
 
     assert_true(doctor_child_run(argv, 1000, NULL, NULL, &answer, &err) < 0);
     assert_non_null(strstr(err.text, "/no/such/program cannot be started"));
-    doctor_answer_release(&answer);
 }
 
 /* A driver's output through carma-monitor is only text. */
-static void facts_of_a_driver_that_lies(void **state)
+TEST(facts_of_a_driver_that_lies)
 {
     CLEANUP(free_ptr) char *long_name = xasprintf("gpu 1 name %0200d\n", 7);
     CLEANUP(free_ptr)
@@ -168,12 +159,6 @@ static void facts_of_a_driver_that_lies(void **state)
 
 int main(void)
 {
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(findings_fit_the_terminal),           cmocka_unit_test(as_json),
-        cmocka_unit_test(a_child_is_heard_and_not_waited_for), cmocka_unit_test(a_program_that_is_not_there),
-        cmocka_unit_test(facts_of_a_driver_that_lies),
-    };
-
     setenv("LC_ALL", "C", 1);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run("tests", NULL, NULL);
 }

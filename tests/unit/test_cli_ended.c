@@ -1,16 +1,8 @@
 /* Points in time as people say them, and CSV of texts that somebody else wrote. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <cmocka.h>
+#include "unit.h"
 
-#include "base/memory.h"
+#include <time.h>
+
 #include "base/units.h"
 #include "cli/history/ended.h"
 #include "cli/history/span.h"
@@ -30,7 +22,7 @@ static void expect(const char *text, bool ends, int64_t second)
         fail_msg("%s is %lld, not %lld", text, (long long)(ns / NS_PER_SEC), (long long)second);
 }
 
-static void test_times_are_read(void **state)
+TEST(test_times_are_read)
 {
     setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
     tzset();
@@ -55,7 +47,7 @@ static void test_times_are_read(void **state)
     expect("@1792999800", false, NOW_S);
 }
 
-static void test_what_is_no_time_is_refused(void **state)
+TEST(test_what_is_no_time_is_refused)
 {
     static const char *const bad[] = {"",
                                       "5",
@@ -86,7 +78,7 @@ static void test_what_is_no_time_is_refused(void **state)
             fail_msg("'%s' was taken", bad[i]);
 }
 
-static void test_a_virtual_node_has_no_dates(void **state)
+TEST(test_a_virtual_node_has_no_dates)
 {
     struct error err;
     int64_t ns;
@@ -109,7 +101,7 @@ static void expect_csv(const char *text, const char *expected)
     assert_string_equal(out.text, expected);
 }
 
-static void test_csv_keeps_texts_in_their_place(void **state)
+TEST(test_csv_keeps_texts_in_their_place)
 {
     expect_csv(NULL, "");
     expect_csv("plain-name_1", "plain-name_1");
@@ -125,7 +117,7 @@ static void test_csv_keeps_texts_in_their_place(void **state)
     expect_csv("größe", "größe");
 }
 
-static void test_queries_are_encoded(void **state)
+TEST(test_queries_are_encoded)
 {
     CLEANUP(strbuf_release) struct strbuf path = {0};
     struct ended_options options;
@@ -140,15 +132,4 @@ static void test_queries_are_encoded(void **state)
     assert_string_equal(path.text, "/v1/history?limit=2&since=5&name=a%26b%3Dc%20%25%C3%BC%2A");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_times_are_read),
-        cmocka_unit_test(test_what_is_no_time_is_refused),
-        cmocka_unit_test(test_a_virtual_node_has_no_dates),
-        cmocka_unit_test(test_csv_keeps_texts_in_their_place),
-        cmocka_unit_test(test_queries_are_encoded),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,15 +1,7 @@
 /* The CSV of `carma monitor` (tests/golden/monitor.csv): an unknown value is empty, never 0. GOLDEN=write makes it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "base/units.h"
 #include "cli/gpus/monitor_csv.h"
 
@@ -29,7 +21,7 @@ static struct gpu_reading *add(struct gpu_node_reading *reading, const char *uui
     return gpu;
 }
 
-static void is_as_written_down(void **state)
+TEST(is_as_written_down)
 {
     CLEANUP(free_ptr) struct gpu_node_reading *reading = xcalloc(1, sizeof *reading);
     CLEANUP(strbuf_release) struct strbuf out = {0};
@@ -76,9 +68,4 @@ static void is_as_written_down(void **state)
     assert_string_equal(out.text, golden);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(is_as_written_down)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,16 +1,10 @@
 /* The owner of a connection to the dashboard, by the kernel's word and by its tables. */
+#include "unit.h"
+
 #include <arpa/inet.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "dashboard/peer.h"
 
 #define UID 12001
@@ -45,9 +39,8 @@ static bool is_of(const char *table, uint16_t port)
     return dashboard_peer_look_up(table, &peer, &own, UID);
 }
 
-static void test_own(void **state)
+TEST(test_own)
 {
-    (void)state;
     if (htonl(1) == 1)
         skip();
     assert_true(is_of(tcp, 0xc001));
@@ -55,9 +48,8 @@ static void test_own(void **state)
     assert_true(is_of(tcp6, 0xc008));
 }
 
-static void test_others(void **state)
+TEST(test_others)
 {
-    (void)state;
     assert_false(is_of(tcp, 0xc002));
     assert_false(is_of(tcp, 0xc004)); /* nobody's any more */
     assert_false(is_of(tcp, 0xc005)); /* to another port */
@@ -121,21 +113,14 @@ static void check_way(int family)
     close(fds[1]);
 }
 
-static void test_real_ones(void **state)
+TEST(test_real_ones)
 {
     int fd = socket(AF_INET6, SOCK_STREAM, 0);
 
-    (void)state;
     check_way(AF_INET);
     if (fd >= 0)
         check_way(AF_INET6);
     close(fd);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_own), cmocka_unit_test(test_others),
-                                       cmocka_unit_test(test_real_ones)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

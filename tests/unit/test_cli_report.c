@@ -1,14 +1,6 @@
 /* The metrics of a play: percentiles, the GPUs' use, the report. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
-
-#include "base/memory.h"
 #include "base/stats/stats.h"
 #include "base/strbuf.h"
 #include "cli/play/report.h"
@@ -23,7 +15,7 @@ static void close_to(double value, double expected)
     assert_true(value > expected - 1e-9 && value < expected + 1e-9);
 }
 
-static void percentiles_interpolate(void **state)
+TEST(percentiles_interpolate)
 {
     double values[] = {40, 10, 30, 20};
 
@@ -49,7 +41,7 @@ static void add(struct usage *usage, json_t *answer)
     json_decref(answer);
 }
 
-static void usage_is_a_difference(void **state)
+TEST(usage_is_a_difference)
 {
     CLEANUP(usage_release) struct usage usage;
 
@@ -64,7 +56,7 @@ static void usage_is_a_difference(void **state)
 }
 
 /* The daemon's integrals begin at 0 after a restart; the energy counter is the GPU's and goes on. */
-static void usage_survives_a_restart(void **state)
+TEST(usage_survives_a_restart)
 {
     CLEANUP(usage_release) struct usage usage;
 
@@ -78,7 +70,7 @@ static void usage_survives_a_restart(void **state)
     close_to(usage_sm_activity_mean(&usage), 0.3);
 }
 
-static void unknown_is_not_zero(void **state)
+TEST(unknown_is_not_zero)
 {
     CLEANUP(usage_release) struct usage usage;
     CLEANUP(json_release) json_t *nothing = json_pack("{s:[{s:s}]}", "gpus", "uuid", "GPU-a");
@@ -104,7 +96,7 @@ static void expect(const json_t *report, const char *member, double value)
     close_to(answer_number(report, member, -12345), value);
 }
 
-static void reports_follow_the_thesis(void **state)
+TEST(reports_follow_the_thesis)
 {
     CLEANUP(usage_release) struct usage usage;
     const struct report_job jobs[] = {
@@ -146,13 +138,4 @@ static void reports_follow_the_thesis(void **state)
         json_decref((json_t *)jobs[i].job);
 }
 
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(percentiles_interpolate),   cmocka_unit_test(usage_is_a_difference),
-        cmocka_unit_test(usage_survives_a_restart),  cmocka_unit_test(unknown_is_not_zero),
-        cmocka_unit_test(reports_follow_the_thesis),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

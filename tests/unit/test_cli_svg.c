@@ -1,14 +1,8 @@
 /* The plots' SVG: places, round numbers, escaping, and that many points become few. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include <math.h>
-#include <string.h>
 
-#include "base/memory.h"
 #include "cli/show/svg.h"
 
 /* 100 x 100 pixels from (50, 20) on, data from 0 to 10. */
@@ -55,7 +49,7 @@ static void draw_boxes(struct svg *svg)
     svg_box(svg, &square, 11, 0, 12, 5, "#123456", NULL); /* not to be seen */
 }
 
-static void test_places(void **state)
+TEST(test_places)
 {
     CLEANUP(free_ptr) char *steps = drawn(draw_steps);
     CLEANUP(free_ptr) char *stack = drawn(draw_stack);
@@ -80,7 +74,7 @@ static void draw_text(struct svg *svg)
     svg_text(svg, 1, 2, SVG_END, 9, "a<b> & \"c\"\x1b\n");
 }
 
-static void test_text_is_escaped(void **state)
+TEST(test_text_is_escaped)
 {
     CLEANUP(free_ptr) char *text = drawn(draw_text);
 
@@ -88,7 +82,7 @@ static void test_text_is_escaped(void **state)
                               "a&lt;b&gt; &amp; &quot;c&quot;  </text>\n");
 }
 
-static void test_round_numbers(void **state)
+TEST(test_round_numbers)
 {
     static const double cases[][2] = {{6, 6},     {7, 8},       {83, 100},  {100, 100},
                                       {101, 120}, {0.07, 0.08}, {1e6, 1e6}, {0, 1}};
@@ -98,7 +92,7 @@ static void test_round_numbers(void **state)
             fail_msg("%g is rounded to %g", cases[i][0], svg_round_up(cases[i][0]));
 }
 
-static void test_time_units(void **state)
+TEST(test_time_units)
 {
     const char *name;
 
@@ -139,7 +133,7 @@ static void draw_axes(struct svg *svg)
     assert_true(panel.y_high == 1.5);
 }
 
-static void test_axes(void **state)
+TEST(test_axes)
 {
     CLEANUP(free_ptr) char *axes = drawn(draw_axes);
 
@@ -173,7 +167,7 @@ static void draw_many(struct svg *svg)
     free(ys);
 }
 
-static void test_many_points(void **state)
+TEST(test_many_points)
 {
     CLEANUP(free_ptr) char *many = drawn(draw_many);
 
@@ -182,13 +176,4 @@ static void test_many_points(void **state)
     assert_int_equal(count_of(many, ",110.0 "), 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_places),        cmocka_unit_test(test_text_is_escaped),
-        cmocka_unit_test(test_round_numbers), cmocka_unit_test(test_time_units),
-        cmocka_unit_test(test_axes),          cmocka_unit_test(test_many_points),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,32 +1,23 @@
 /* The command line's input and output: id lists, safe text, tables. */
+#include "unit.h"
+
 #include <locale.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
-#include "base/memory.h"
 #include "cli/ids.h"
 #include "cli/show/table.h"
 #include "cli/show/term.h"
 
 static void expect_ids(const char *text, size_t count, const uint64_t *ids)
 {
-    struct id_list list = {0};
+    CLEANUP(id_list_release) struct id_list list = {0};
 
     assert_int_equal(id_list_parse(&list, text, NULL), 0);
     assert_int_equal(list.count, count);
     for (size_t i = 0; i < count; i++)
         assert_true(list.items[i] == ids[i]);
-    id_list_release(&list);
 }
 
-static void id_lists_are_read(void **state)
+TEST(id_lists_are_read)
 {
     expect_ids("7", 1, (uint64_t[]){7});
     expect_ids("1,3-5", 4, (uint64_t[]){1, 3, 4, 5});
@@ -35,7 +26,7 @@ static void id_lists_are_read(void **state)
     expect_ids("@,2", 2, (uint64_t[]){ID_LAST, 2});
 }
 
-static void bad_id_lists_are_refused(void **state)
+TEST(bad_id_lists_are_refused)
 {
     static const char *const bad[] = {"",
                                       ",",
@@ -65,14 +56,13 @@ static void bad_id_lists_are_refused(void **state)
     }
 }
 
-static void id_lists_are_bounded_in_all(void **state)
+TEST(id_lists_are_bounded_in_all)
 {
-    struct id_list list = {0};
+    CLEANUP(id_list_release) struct id_list list = {0};
 
     assert_int_equal(id_list_parse(&list, "1-10000", NULL), 0);
     assert_int_equal(list.count, ID_LIST_MAX);
     assert_true(id_list_parse(&list, "20000", NULL) < 0);
-    id_list_release(&list);
 }
 
 static void expect_escaped(const char *text, const char *expected)
@@ -82,7 +72,7 @@ static void expect_escaped(const char *text, const char *expected)
     assert_string_equal(safe, expected);
 }
 
-static void unsafe_text_is_escaped(void **state)
+TEST(unsafe_text_is_escaped)
 {
     expect_escaped("plain text", "plain text");
     expect_escaped("\033[31mred\033[0m", "\\x1b[31mred\\x1b[0m");
@@ -100,13 +90,13 @@ static void unsafe_text_is_escaped(void **state)
     expect_escaped("gr\xc3\xbc\xc3\x9f", term_utf8() ? "gr\xc3\xbc\xc3\x9f" : "gr\\xc3\\xbc\\xc3\\x9f");
 }
 
-static void styles_take_no_columns(void **state)
+TEST(styles_take_no_columns)
 {
     assert_int_equal(term_text_width("\033[31mred\033[0m"), 3);
     assert_int_equal(term_text_width("abc"), 3);
 }
 
-static void bars_are_clamped(void **state)
+TEST(bars_are_clamped)
 {
     CLEANUP(free_ptr) char *half = term_bar(1, 2, 4), *over = term_bar(9, 2, 4), *none = term_bar(-1, 0, 4);
 
@@ -149,7 +139,7 @@ static void expect_table(int width, bool colour, const char *expected)
     table_free(table);
 }
 
-static void tables_are_aligned(void **state)
+TEST(tables_are_aligned)
 {
     expect_table(TERM_UNLIMITED, false,
                  " ID  NAME         X     Y\n"
@@ -157,7 +147,7 @@ static void tables_are_aligned(void **state)
                  "234  longer name      yyy\n");
 }
 
-static void tables_shrink_then_drop_columns(void **state)
+TEST(tables_shrink_then_drop_columns)
 {
     const char *dots = term_utf8() ? "…" : "~";
     CLEANUP(free_ptr)
@@ -175,7 +165,7 @@ static void tables_shrink_then_drop_columns(void **state)
     expect_table(16, false, dropped);
 }
 
-static void tables_without_room_stay_whole_lines(void **state)
+TEST(tables_without_room_stay_whole_lines)
 {
     const char *dots = term_utf8() ? "…" : "~";
     CLEANUP(free_ptr) char *least = xasprintf(" ID  NAME\n  1  sho%s\n234  lon%s\n", dots, dots);
@@ -183,7 +173,7 @@ static void tables_without_room_stay_whole_lines(void **state)
     expect_table(5, false, least);
 }
 
-static void colours_keep_the_alignment(void **state)
+TEST(colours_keep_the_alignment)
 {
     expect_table(TERM_UNLIMITED, true,
                  " \033[1mID\033[0m  \033[1mNAME\033[0m         \033[1mX\033[0m     \033[1mY\033[0m\n"
@@ -193,24 +183,12 @@ static void colours_keep_the_alignment(void **state)
 
 int main(void)
 {
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(id_lists_are_read),
-        cmocka_unit_test(bad_id_lists_are_refused),
-        cmocka_unit_test(id_lists_are_bounded_in_all),
-        cmocka_unit_test(unsafe_text_is_escaped),
-        cmocka_unit_test(styles_take_no_columns),
-        cmocka_unit_test(bars_are_clamped),
-        cmocka_unit_test(tables_are_aligned),
-        cmocka_unit_test(tables_shrink_then_drop_columns),
-        cmocka_unit_test(tables_without_room_stay_whole_lines),
-        cmocka_unit_test(colours_keep_the_alignment),
-    };
     int failed;
 
     setenv("LC_ALL", "C", 1); /* read at the first character that needs it */
-    failed = cmocka_run_group_tests_name("C locale", tests, NULL, NULL);
+    failed = unit_tests_run("C locale", NULL, NULL);
 
     if (setlocale(LC_CTYPE, "C.UTF-8"))
-        failed += cmocka_run_group_tests_name("UTF-8 locale", tests, NULL, NULL);
+        failed += unit_tests_run("UTF-8 locale", NULL, NULL);
     return failed;
 }

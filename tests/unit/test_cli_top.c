@@ -1,18 +1,10 @@
 /* The screen of `carma top` and its keys, without a terminal: tests/fakes/top.json at three sizes as
  * tests/golden/top-COLUMNSxROWS.txt (GOLDEN=write makes them), order, filter, selection, texts. */
-#include <locale.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <locale.h>
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "cli/show/answer.h"
 #include "cli/top/keys.h"
 #include "cli/top/answer.h"
@@ -49,6 +41,8 @@ static int tear_down(void **state)
     free(*state);
     return 0;
 }
+
+#define TOP_TEST(name) TEST_ON(name, struct top_model *model, set_up, tear_down)
 
 static void screen_text(const struct top_screen *screen, struct strbuf *out)
 {
@@ -89,24 +83,23 @@ static void expect_golden(const char *name, const char *text)
     assert_string_equal(text, golden);
 }
 
-static void screens_are_as_kept(void **state)
+TOP_TEST(screens_are_as_kept)
 {
     static const size_t sizes[][2] = {{80, 24}, {40, 10}, {200, 60}};
 
     for (size_t i = 0; i < array_size(sizes); i++) {
-        CLEANUP(free_ptr) char *text = show(*state, sizes[i][0], sizes[i][1]);
+        CLEANUP(free_ptr) char *text = show(model, sizes[i][0], sizes[i][1]);
         char name[64];
         snprintf(name, sizeof name, "top-%zux%zu.txt", sizes[i][0], sizes[i][1]);
         expect_golden(name, text);
     }
 }
 
-static void no_size_is_too_odd(void **state)
+TOP_TEST(no_size_is_too_odd)
 {
     for (size_t width = 1; width < 140; width += 3)
         for (size_t height = 1; height < 50; height += 2)
             for (enum top_pane pane = 0; pane < TOP_PANES; pane++) {
-                struct top_model *model = *state;
                 model->focus = pane;
                 CLEANUP(free_ptr) char *text = show(model, width, height);
                 assert_true(width < TOP_LEAST_WIDTH || height < TOP_LEAST_HEIGHT || strstr(text, "carma"));
@@ -126,18 +119,16 @@ static enum top_request press(struct top_model *model, const char *keys, int64_t
 
 static void expect_ids(const struct top_model *model, enum top_pane pane, const char *wanted)
 {
-    struct strbuf ids = {0};
+    CLEANUP(strbuf_release) struct strbuf ids = {0};
 
     strbuf_puts(&ids, "");
     for (size_t i = 0; i < model->job_count[pane] && i < 5; i++)
         strbuf_printf(&ids, "%s%d", i ? " " : "", (int)model->jobs[pane][i].id);
     assert_string_equal(ids.text, wanted);
-    strbuf_release(&ids);
 }
 
-static void jobs_are_sorted(void **state)
+TOP_TEST(jobs_are_sorted)
 {
-    struct top_model *model = *state;
     int64_t job;
 
     expect_ids(model, TOP_RUNNING, "7 8");
@@ -175,9 +166,8 @@ static void jobs_are_sorted(void **state)
     expect_ids(model, TOP_QUEUE, "9 10 100 101 102");
 }
 
-static void jobs_are_filtered(void **state)
+TOP_TEST(jobs_are_filtered)
 {
-    struct top_model *model = *state;
     int64_t job;
 
     press(model, "/SWEEP-2", &job);
@@ -193,9 +183,8 @@ static void jobs_are_filtered(void **state)
     assert_string_equal(model->filter, "SWEEP-23 ");
 }
 
-static void filter_ends(void **state)
+TOP_TEST(filter_ends)
 {
-    struct top_model *model = *state;
     int64_t job;
 
     press(model, "/held\r", &job);
@@ -215,9 +204,8 @@ static void filter_ends(void **state)
     assert_int_equal(strlen(model->filter), TOP_FILTER - 1);
 }
 
-static void selection_follows_its_job(void **state)
+TOP_TEST(selection_follows_its_job)
 {
-    struct top_model *model = *state;
     struct top_picture picture = read_picture();
     json_t *list = json_object_get(picture.waiting, "jobs");
     int64_t job;
@@ -255,10 +243,8 @@ static void selection_follows_its_job(void **state)
 }
 
 /* More of the queue is asked for where somebody scrolls, and no end of it is. */
-static void more_of_the_queue_is_wanted(void **state)
+TOP_TEST(more_of_the_queue_is_wanted)
 {
-    struct top_model *model = *state;
-
     model->page[TOP_QUEUE] = 10;
     assert_int_equal(top_model_wanted(model), TOP_HEAD_JOBS);
     model->cursors[TOP_QUEUE].selected = 90;
@@ -267,9 +253,8 @@ static void more_of_the_queue_is_wanted(void **state)
     assert_int_equal(top_model_wanted(model), TOP_MOST_JOBS);
 }
 
-static void keys_ask_the_daemon(void **state)
+TOP_TEST(keys_ask_the_daemon)
 {
-    struct top_model *model = *state;
     int64_t job = -1;
 
     assert_int_equal(press(model, "c", &job), TOP_NOTHING); /* not before it is answered */
@@ -300,10 +285,9 @@ static void keys_ask_the_daemon(void **state)
 
 /* ---- Errors ---- */
 
-static void a_lost_daemon_is_said(void **state)
+TOP_TEST(a_lost_daemon_is_said)
 {
-    struct top_model *model = *state;
-    struct top_screen screen;
+    CLEANUP(top_screen_release) struct top_screen screen;
 
     snprintf(model->lost, sizeof model->lost, "/run/x: no daemon listens there");
     model->lost_s = 12;
@@ -314,12 +298,10 @@ static void a_lost_daemon_is_said(void **state)
     top_screen_init(&screen, 80, 24);
     top_view(model, &screen);
     assert_true(screen.stale);
-    top_screen_release(&screen);
 }
 
-static void nothing_is_obeyed(void **state)
+TOP_TEST(nothing_is_obeyed)
 {
-    struct top_model *model = *state;
     struct top_line line = {0};
 
     for (size_t width = 40; width <= 200; width += 20) {
@@ -342,7 +324,7 @@ static void nothing_is_obeyed(void **state)
 
 /* ---- Layout ---- */
 
-static void rows_are_shared(void **state)
+TEST(rows_are_shared)
 {
     static const struct {
         size_t wants[3], focus, available, rows[3];
@@ -361,7 +343,7 @@ static void rows_are_shared(void **state)
     }
 }
 
-static void columns_fit(void **state)
+TEST(columns_fit)
 {
     static const struct top_column columns[] = {
         {"A", false, 4, 4, 0}, {"B", false, 4, 14, 0}, {"C", false, 4, 24, 2}, {"D", false, 4, 4, 1}};
@@ -394,15 +376,14 @@ static void put_row(void *user, const char *row)
 
 static void expect_text(struct top_text *text, size_t width, size_t height, const char *wanted)
 {
-    struct strbuf out = {0};
+    CLEANUP(strbuf_release) struct strbuf out = {0};
 
     strbuf_puts(&out, "");
     top_text_show(text, width, height, put_row, &out);
     assert_string_equal(out.text, wanted);
-    strbuf_release(&out);
 }
 
-static void output_becomes_lines(void **state)
+TEST(output_becomes_lines)
 {
     static const char output[] = "one\n\033[1;31mtwo\033[0m\r\nold\rnew  \rnewest\n\ttab\n\033]0;title\007\nopen";
     static const char lines[] = "one|two|newest|        tab|\\x1b]0;title\\x07|open|";
@@ -419,10 +400,10 @@ static void output_becomes_lines(void **state)
     top_text_release(&text);
 }
 
-static void texts_scroll_and_are_bounded(void **state)
+TEST(texts_scroll_and_are_bounded)
 {
     CLEANUP(free_ptr) char *long_line = xcalloc(5 * TOP_TEXT_LINE_BYTES, 1);
-    struct top_text text = {0};
+    CLEANUP(top_text_release) struct top_text text = {0};
     char line[32];
 
     for (int i = 0; i < 3 * TOP_TEXT_LINES; i++) {
@@ -443,10 +424,9 @@ static void texts_scroll_and_are_bounded(void **state)
     memset(long_line, 'x', 5 * TOP_TEXT_LINE_BYTES - 1);
     top_text_add(&text, long_line, 5 * TOP_TEXT_LINE_BYTES - 1);
     assert_true(text.open.length < TOP_TEXT_LINE_BYTES);
-    top_text_release(&text);
 }
 
-static void details_are_lines(void **state)
+TEST(details_are_lines)
 {
     CLEANUP(json_release)
     json_t *job = json_pack("{s:s, s:s, s:s, s:i, s:I, s:s, s:{s:i, s:i, s:f}}", "name", "a\033[31mb", "user", "ada",
@@ -474,28 +454,10 @@ static void details_are_lines(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(screens_are_as_kept, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(no_size_is_too_odd, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(jobs_are_sorted, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(jobs_are_filtered, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(filter_ends, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(selection_follows_its_job, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(more_of_the_queue_is_wanted, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(keys_ask_the_daemon, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_lost_daemon_is_said, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(nothing_is_obeyed, set_up, tear_down),
-        cmocka_unit_test(rows_are_shared),
-        cmocka_unit_test(columns_fit),
-        cmocka_unit_test(output_becomes_lines),
-        cmocka_unit_test(texts_scroll_and_are_bounded),
-        cmocka_unit_test(details_are_lines),
-    };
-
     json_set_alloc_funcs(xmalloc, free);
     setenv("TZ", "UTC", 1);
     setenv("LC_ALL", "C.UTF-8", 1);
     if (!setlocale(LC_CTYPE, ""))
         return 77;
-    return cmocka_run_group_tests_name("cli-top", tests, NULL, NULL);
+    return unit_tests_run("tests", NULL, NULL);
 }

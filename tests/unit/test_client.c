@@ -1,14 +1,10 @@
 /* The client library against src/http, and against servers that answer oddly. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <cmocka.h>
 
 #include "client/client.h"
 #include "client/http1.h"
@@ -30,8 +26,7 @@ static void start(void)
 {
     struct error err = {{0}};
 
-    if (http_fixture_start(&fixture, &err))
-        fail_msg("%s", err.text);
+    fail_if(http_fixture_start(&fixture, &err), err);
 }
 
 static struct client *open_client(void)
@@ -39,8 +34,7 @@ static struct client *open_client(void)
     struct client *client = NULL;
     struct error err = {{0}};
 
-    if (client_open(fixture.path, &client, &err))
-        fail_msg("%s", err.text);
+    fail_if(client_open(fixture.path, &client, &err), err);
     client_set_timeout(client, 10000);
     return client;
 }
@@ -58,7 +52,7 @@ static json_t *call(struct client *client, const char *method, const char *path,
     return reply;
 }
 
-static void test_calls(void **state)
+TEST_BETWEEN(test_calls, setup, teardown)
 {
     struct client *client;
     json_t *reply, *sent = json_pack("{s:s, s:[i, n]}", "text", "é\"\n", "list", 7);
@@ -95,7 +89,7 @@ static void assert_not_opened(const char *place, int code, const char *says)
         fail_msg("no '%s' in: %s", says, err.text);
 }
 
-static void test_tcp(void **state)
+TEST_BETWEEN(test_tcp, setup, teardown)
 {
     struct client *client;
     struct error err = {{0}};
@@ -111,8 +105,7 @@ static void test_tcp(void **state)
     chmod(fixture.token_path, 0644);
     assert_not_opened(place, -EPERM, "chmod 600");
     chmod(fixture.token_path, 0600);
-    if (client_open(place, &client, &err))
-        fail_msg("%s", err.text);
+    fail_if(client_open(place, &client, &err), err);
     reply = call(client, "POST", "/echo", json_pack("{s:i}", "a", 1), 200);
     assert_string_equal(json_string_value(json_object_get(reply, "body")), "{\"a\":1}");
     assert_int_equal(json_integer_value(json_object_get(reply, "uid")), getuid());
@@ -123,7 +116,7 @@ static void test_tcp(void **state)
     unsetenv("CARMA_TOKEN_FILE");
 }
 
-static void test_check(void **state)
+TEST_BETWEEN(test_check, setup, teardown)
 {
     static const struct {
         int status;
@@ -151,7 +144,7 @@ static void test_check(void **state)
     client_free(client);
 }
 
-static void test_no_daemon(void **state)
+TEST_BETWEEN(test_no_daemon, setup, teardown)
 {
     struct client *client = NULL;
     struct error err = {{0}};
@@ -170,7 +163,7 @@ static void test_no_daemon(void **state)
 }
 
 /* Where $CARMA_SOCKET does not say: in a child, so that root can become somebody with a runtime directory. */
-static void test_default_socket(void **state)
+TEST_BETWEEN(test_default_socket, setup, teardown)
 {
     char *expected = xasprintf("%s/carma/carma.sock", fixture.directory);
     char *link = xasprintf("%s/carma", fixture.directory);
@@ -200,7 +193,7 @@ static void test_default_socket(void **state)
 }
 
 /* The daemon was started anew between two calls: the second does not notice, a POST included. */
-static void test_reconnects(void **state)
+TEST_BETWEEN(test_reconnects, setup, teardown)
 {
     struct client *client;
 
@@ -214,7 +207,7 @@ static void test_reconnects(void **state)
     client_free(client);
 }
 
-static void test_stopped_while_waiting(void **state)
+TEST_BETWEEN(test_stopped_while_waiting, setup, teardown)
 {
     struct client *client;
     struct error err = {{0}};
@@ -235,10 +228,10 @@ static void test_stopped_while_waiting(void **state)
 }
 
 /* The server refuses before it has read all: its word is heard all the same. */
-static void test_too_large(void **state)
+TEST_BETWEEN(test_too_large, setup, teardown)
 {
     size_t length = HTTP_BODY_LIMIT_BYTES + 1000000;
-    char *big = xmalloc(length + 1);
+    CLEANUP(free_ptr) char *big = xmalloc(length + 1);
     struct client *client;
     json_t *reply;
     struct error err;
@@ -255,7 +248,6 @@ static void test_too_large(void **state)
         json_decref(call(client, "GET", "/echo", NULL, 200));
     }
     client_free(client);
-    free(big);
 }
 
 /* A server of one listening socket that plays one line of `answers` per connection. It sends the answers in turn, each
@@ -311,7 +303,7 @@ static void end_script(struct script *script)
 #define OK(body) "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n" body
 
 /* The connection dies just as the second request is read: a GET is sent again, a POST never. */
-static void test_never_twice(void **state)
+TEST_BETWEEN(test_never_twice, setup, teardown)
 {
     struct script get = {.answers = {{OK("[]"), ""}, {OK("{}")}}};
     struct script post = {.answers = {{OK("[]"), ""}}};
@@ -349,7 +341,7 @@ static void test_never_twice(void **state)
     json_decref(body);
 }
 
-static void test_answers(void **state)
+TEST_BETWEEN(test_answers, setup, teardown)
 {
     static const struct {
         const char *answer;
@@ -407,7 +399,7 @@ static void test_answers(void **state)
 }
 
 /* An endless header is given up; bytes of any kind never crash the parser. */
-static void test_hostile_answers(void **state)
+TEST(test_hostile_answers)
 {
     struct http1_reply reply;
     struct error err;
@@ -449,23 +441,4 @@ static void test_hostile_answers(void **state)
     }
 }
 
-#define client_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        client_test(test_calls),
-        client_test(test_check),
-        client_test(test_tcp),
-        client_test(test_no_daemon),
-        client_test(test_default_socket),
-        client_test(test_reconnects),
-        client_test(test_stopped_while_waiting),
-        client_test(test_too_large),
-        client_test(test_never_twice),
-        client_test(test_answers),
-        cmocka_unit_test(test_hostile_answers),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

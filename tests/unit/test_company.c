@@ -2,7 +2,6 @@
 #include "placement_fixture.h"
 
 #include "core/slowdown.h"
-#include "core/snapshot.h"
 
 #define ALONE 10000000 /* millionths of a step in a second */
 
@@ -97,90 +96,80 @@ static void meet(struct fixture *f, uint32_t share, int32_t a_permille, int32_t 
     ends(f, b);
 }
 
-/* By the prediction two jobs of 50% SM activity pay as clients of a server. These two did not. */
-static void test_a_bad_pair_is_not_placed_again(void **state)
+/* So much slower they were together, so often, on a GPU that is shared so; then "b", which is returned, comes where "a"
+ * runs. */
+static uint64_t meet_again(struct fixture *f, uint32_t share, int32_t bound, int32_t a_permille, int32_t b_permille,
+                           int readings)
 {
-    struct fixture *f = *state;
-    uint64_t job;
-
-    setup_node(f, SHARE_MPS, 2000);
-    meet(f, SHARE_MPS, 1900, 2410, 2);
+    setup_node(f, share, bound);
+    meet(f, share, a_permille, b_permille, readings);
     starts(f, "a");
-    job = starts(f, "b");
-    assert_false(runs(f, job));
-    assert_reason(
-        f, job,
-        "beside job 5 on GPU 0: such jobs ran together before and one was slowed down 2.41 times, at most 2.00 "
-        "is allowed");
-    assert_int_equal(core_reason(f->core, job, f->now_ns).code, REASON_PAIR);
-    assert_true(runs(f, starts(f, "c")) && !runs(f, job)); /* with others both go on */
+    return starts(f, "b");
 }
 
-static void test_one_reading_condemns_nobody(void **state)
+/* By the prediction two jobs of 50% SM activity pay as clients of a server, and are beyond the bound in turns. */
+TEST_BETWEEN(test_pairs_that_met, setup, teardown)
 {
-    struct fixture *f = *state;
+    static const struct {
+        uint32_t share;
+        int32_t bound, a_permille, b_permille;
+        int readings;
+        const char *reason; /* for which they are not placed together again; NULL: they are */
+    } cases[] = {
+        {SHARE_MPS, 2000, 1900, 2410, 2, "one was slowed down 2.41 times, at most 2.00 is allowed"},
+        {SHARE_MPS, 2000, 1900, 2410, 1, NULL}, /* one reading condemns nobody */
+        {SHARE_TIME_SLICE, 1300, 1200, 1250, 2, NULL},
+        {SHARE_TIME_SLICE, 0, 1750, 1750, 2, "did 114% of what one does alone, 120% is asked for"},
+    };
 
-    setup_node(f, SHARE_MPS, 2000);
-    meet(f, SHARE_MPS, 1900, 2410, 1);
-    starts(f, "a");
-    assert_true(runs(f, starts(f, "b")));
+    for (size_t i = 0; i < array_size(cases); i++) {
+        struct fixture *f = *state;
+        uint64_t job =
+            meet_again(f, cases[i].share, cases[i].bound, cases[i].a_permille, cases[i].b_permille, cases[i].readings);
+
+        assert_int_equal(runs(f, job), !cases[i].reason);
+        if (cases[i].reason) {
+            CLEANUP(free_ptr)
+            char *text = xasprintf("beside job 5 on GPU 0: such jobs ran together before and %s", cases[i].reason);
+            assert_reason(f, job, text);
+            assert_int_equal(core_reason(f->core, job, f->now_ns).code, REASON_PAIR);
+        }
+        teardown(state);
+        setup(state);
+    }
+}
+
+/* With others both go on. */
+CORE_TEST(test_a_bad_pair_is_two)
+{
+    uint64_t job = meet_again(f, SHARE_MPS, 2000, 1900, 2410, 2);
+
+    assert_true(runs(f, starts(f, "c")) && !runs(f, job));
 }
 
 /* The second reading was good: half of each counts. */
-static void test_readings_are_balanced(void **state)
+CORE_TEST(test_readings_are_balanced)
 {
-    struct fixture *f = *state;
-    uint64_t a, b;
+    uint64_t b = meet_again(f, SHARE_MPS, 2000, 3000, 3000, 1);
 
-    setup_node(f, SHARE_MPS, 2000);
-    meet(f, SHARE_MPS, 3000, 3000, 1);
-    a = starts(f, "a");
-    b = starts(f, "b");
     assert_true(runs(f, b));
-    progresses(f, a, ALONE, 100);
+    progresses(f, b - 1, ALONE, 100);
     progresses(f, b, ALONE, 200);
     assert_int_equal(slowdown_predict(f->core, core_gpu(f->core, 0), NULL).worst_permille, 1500);
 }
 
-/* The prediction for turns of such jobs is beyond the bound; they got on well. */
-static void test_a_good_pair_is_placed_again(void **state)
+CORE_TEST(test_a_good_pair_is_predicted_by_its_readings)
 {
-    struct fixture *f = *state;
-    uint64_t job;
-
-    setup_node(f, SHARE_TIME_SLICE, 1300);
-    meet(f, SHARE_TIME_SLICE, 1200, 1250, 2);
-    starts(f, "a");
-    job = starts(f, "b");
-    assert_true(runs(f, job));
+    assert_true(runs(f, meet_again(f, SHARE_TIME_SLICE, 1300, 1200, 1250, 2)));
     assert_int_equal(slowdown_predict(f->core, core_gpu(f->core, 0), NULL).worst_permille, 1250);
     assert_false(runs(f, starts(f, "c"))); /* of which nothing is known but the prediction */
 }
 
-static void test_turns_that_gained_too_little(void **state)
+CORE_TEST(test_clients_that_lost_by_it)
 {
-    struct fixture *f = *state;
-    uint64_t job;
+    uint64_t job = meet_again(f, SHARE_MPS, 0, 2050, 2050, 2);
 
-    setup_node(f, SHARE_TIME_SLICE, 0);
-    meet(f, SHARE_TIME_SLICE, 1750, 1750, 2);
-    starts(f, "a");
-    job = starts(f, "b");
-    assert_reason(f, job,
-                  "beside job 5 on GPU 0: such jobs ran together before and did 114% of what one does alone, 120% is "
-                  "asked for");
-}
-
-static void test_clients_that_lost_by_it(void **state)
-{
-    struct fixture *f = *state;
-    uint64_t job;
-
-    setup_node(f, SHARE_MPS, 0);
-    meet(f, SHARE_MPS, 2050, 2050, 2); /* no more than readings differ by: it started earlier */
-    starts(f, "a");
-    job = starts(f, "b");
-    assert_true(runs(f, job));
+    assert_true(runs(f, job)); /* no more than readings differ by: it started earlier */
     for (int i = 0; i < 12; i++) {
         progresses(f, job, (int64_t)ALONE * 1000 / 2400, 200);
         progresses(f, job - 1, (int64_t)ALONE * 1000 / 2400, 100);
@@ -194,15 +183,10 @@ static void test_clients_that_lost_by_it(void **state)
 }
 
 /* After a month nobody knows whether the program, its data or the driver is the same. */
-static void test_a_bad_pair_is_forgotten(void **state)
+CORE_TEST(test_a_bad_pair_is_forgotten)
 {
-    struct fixture *f = *state;
-    uint64_t job;
+    uint64_t job = meet_again(f, SHARE_MPS, 2000, 1900, 2410, 2);
 
-    setup_node(f, SHARE_MPS, 2000);
-    meet(f, SHARE_MPS, 1900, 2410, 2);
-    starts(f, "a");
-    job = starts(f, "b");
     assert_false(runs(f, job));
     later(f, 29 * 86400);
     sample(f, 0, GIB, 0, -1);
@@ -215,10 +199,8 @@ static void test_a_bad_pair_is_forgotten(void **state)
 }
 
 /* Of three, the effect of two on each other is the least that is to be expected. */
-static void test_a_bad_pair_in_larger_company(void **state)
+CORE_TEST(test_a_bad_pair_in_larger_company)
 {
-    struct fixture *f = *state;
-
     setup_node(f, SHARE_MPS, 2000);
     meet(f, SHARE_MPS, 1900, 2410, 2);
     starts(f, "c");
@@ -229,9 +211,8 @@ static void test_a_bad_pair_in_larger_company(void **state)
 
 /* What counts other steps, runs by another mode, has company that came a moment ago, or shares with two tells nothing
  * of the pair. */
-static void test_what_tells_nothing(void **state)
+CORE_TEST(test_what_tells_nothing)
 {
-    struct fixture *f = *state;
     struct record record = {.type = RECORD_PROGRESSED};
     uint32_t measures;
     uint64_t a, b;
@@ -266,9 +247,8 @@ static void test_what_tells_nothing(void **state)
 }
 
 /* Jobs that say nothing of their progress: the GPU was not busier with both than with one. */
-static void test_activity_tells_as_well(void **state)
+CORE_TEST(test_activity_tells_as_well)
 {
-    struct fixture *f = *state;
     uint64_t a, b;
 
     setup_node(f, SHARE_MPS, 2000);
@@ -291,9 +271,8 @@ static void test_activity_tells_as_well(void **state)
 }
 
 /* Three readings say no more than a tenth beyond the prediction (1.33 for two of 50%). */
-static void test_activity_is_not_exact(void **state)
+CORE_TEST(test_activity_is_not_exact)
 {
-    struct fixture *f = *state;
     uint64_t a, b;
 
     setup_node(f, SHARE_MPS, 1400);
@@ -313,26 +292,17 @@ static void test_activity_is_not_exact(void **state)
 }
 
 /* The records say as much as a snapshot of the state that they made. */
-static void test_it_is_kept(void **state)
+CORE_TEST(test_it_is_kept)
 {
-    struct fixture *f = *state;
-    struct record_list records = {0};
-    struct core *again = core_new();
-    struct error err = {{0}};
-    char *then, *now;
+    CLEANUP(record_list_release) struct record_list records = {0};
+    struct core *again;
+    CLEANUP(free_ptr) char *now = NULL;
 
     setup_node(f, SHARE_MPS, 2000);
     meet(f, SHARE_MPS, 1900, 2410, 2);
-    core_snapshot(f->core, f->now_ns, &records);
-    for (size_t i = 0; i < records.count; i++)
-        if (core_apply(again, &records.items[i], &err) != 0)
-            fail_msg("%s", err.text);
-    then = core_dump(f->core);
+    again = restored(f, &records);
     now = core_dump(again);
-    assert_string_equal(now, then);
     assert_non_null(strstr(now, "measure b beside=a by=mps kind=0 value=4149377/200"));
-    free(then);
-    free(now);
     for (size_t i = 0; i < records.count; i++) {
         struct record bad = records.items[i];
         if (bad.type != RECORD_STATE_MEASURE)
@@ -352,17 +322,14 @@ static void test_it_is_kept(void **state)
         break;
     }
     core_free(again);
-    record_list_release(&records);
 }
 
 /* The measures with the oldest readings go first, and all of a workload that is forgotten. */
-static void test_their_number_is_bounded(void **state)
+CORE_TEST(test_their_number_is_bounded)
 {
-    struct fixture *f = *state;
     struct measure reading = {.readings = 1, .value = 1, .gpu_bytes = TOTAL};
     char name[32];
 
-    (void)f;
     for (int i = 0; i < COMPANY_MOST + 10; i++) {
         snprintf(name, sizeof name, "w%d", i);
         reading.key = (struct company_key){.of = learn_profile(f->core, name)};
@@ -379,23 +346,4 @@ static void test_their_number_is_bounded(void **state)
     assert_int_equal(HASH_COUNT(f->core->measures), COMPANY_MOST - 2);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_a_bad_pair_is_not_placed_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_one_reading_condemns_nobody, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_readings_are_balanced, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_good_pair_is_placed_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_turns_that_gained_too_little, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_clients_that_lost_by_it, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_bad_pair_is_forgotten, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_bad_pair_in_larger_company, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_what_tells_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_activity_tells_as_well, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_activity_is_not_exact, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_it_is_kept, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_their_number_is_bounded, setup, teardown),
-    };
-
-    return cmocka_run_group_tests_name("company", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,19 +1,7 @@
 /* Configuration: defaults, the file, single settings, and one line for every fault. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "unit.h"
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "config/config.h"
@@ -47,13 +35,12 @@ static int read_text(struct config *config, const char *text, size_t length, str
 /* `expected` follows "PATH:" */
 static void refuse_bytes(const char *text, size_t length, const char *expected)
 {
-    struct config config;
+    CLEANUP(config_release) struct config config;
     struct error err = {{0}};
 
     assert_true(read_text(&config, text, length, &err) < 0);
     assert_memory_equal(err.text, path, strlen(path));
     assert_string_equal(err.text + strlen(path) + 1, expected);
-    config_release(&config);
 }
 
 static void refuse(const char *text, const char *expected)
@@ -61,12 +48,11 @@ static void refuse(const char *text, const char *expected)
     refuse_bytes(text, strlen(text), expected);
 }
 
-static void test_gpus_that_are_shared_otherwise(void **state)
+TEST(test_gpus_that_are_shared_otherwise)
 {
-    struct config config;
+    CLEANUP(config_release) struct config config;
     struct error err;
 
-    (void)state;
     config_init_default(&config);
     assert_int_equal(config_set(&config, "share", "mps", NULL), 0);
     assert_int_equal(config_share_of(&config, 3, "GPU-ab12"), SHARE_MPS);
@@ -105,13 +91,12 @@ static void test_gpus_that_are_shared_otherwise(void **state)
     assert_string_equal(err.text,
                         "share 'mps:node' is the simulator's: for one MPS server for all users set share = mps and "
                         "mps_multiuser = yes");
-    config_release(&config);
 }
 
 /* A job cannot ask for so little either. */
-static void test_a_limit_of_host_memory_lets_programs_begin(void **state)
+TEST(test_a_limit_of_host_memory_lets_programs_begin)
 {
-    struct config config;
+    CLEANUP(config_release) struct config config;
     struct error err;
 
     config_init_default(&config);
@@ -124,12 +109,11 @@ static void test_a_limit_of_host_memory_lets_programs_begin(void **state)
     assert_int_equal(config_check(&config, &err), 0);
     assert_int_equal(config_set(&config, "job_memory_max", "0", &err), 0);
     assert_int_equal(config_check(&config, &err), 0);
-    config_release(&config);
 }
 
-static void test_defaults(void **state)
+TEST(test_defaults)
 {
-    struct config config;
+    CLEANUP(config_release) struct config config;
 
     config_init_default(&config);
     assert_string_equal(config.core.policy, "carma");
@@ -142,14 +126,13 @@ static void test_defaults(void **state)
     assert_true(config.grace_ns == 10 * NS_PER_SEC);
     assert_null(config.nvml_library);
     assert_int_equal(config_check(&config, NULL), 0);
-    config_release(&config);
 }
 
 /* A plain policy is the thesis's, without carma's own additions; upon a preset it only ranks. */
-static void test_policies(void **state)
+TEST(test_policies)
 {
     struct core_config plain;
-    struct config config;
+    CLEANUP(config_release) struct config config;
     struct error err;
 
     config_init_default(&config);
@@ -185,10 +168,9 @@ static void test_policies(void **state)
             if (config_set_pair(&config, pair, &err) != 0)
                 fail_msg("preset %s: %s", preset->name, err.text);
     }
-    config_release(&config);
 }
 
-static void test_file(void **state)
+TEST(test_file)
 {
     static const char text[] = "# carma\n"
                                "; another comment\n"
@@ -210,11 +192,10 @@ static void test_file(void **state)
                                "nvml_library = /opt/libnvidia-ml.so.1\n"
                                "state_directory = /srv/carma\n"
                                "socket = /srv/carma/sock";
-    struct config config;
+    CLEANUP(config_release) struct config config;
     struct error err = {{0}};
 
-    if (read_text(&config, text, sizeof text - 1, &err))
-        fail_msg("%s", err.text);
+    fail_if(read_text(&config, text, sizeof text - 1, &err), err);
     assert_string_equal(config.core.policy, "lug");
     assert_int_equal(config.core.memory_view, MEMORY_MONITOR);
     assert_true(config.core.floor_bytes == 2 * GIB && config.core.margin_bytes == 512 * MIB);
@@ -235,10 +216,9 @@ static void test_file(void **state)
     assert_int_equal(config_set_pair(&config, "nvml_library=", &err), 0);
     assert_string_equal(config.core.policy, "exclusive");
     assert_null(config.nvml_library);
-    config_release(&config);
 }
 
-static void test_bad_files(void **state)
+TEST(test_bad_files)
 {
     struct strbuf text = {0};
     struct config config;
@@ -279,7 +259,7 @@ static void test_bad_files(void **state)
 
 static void refuse_set(const char *key, const char *value, const char *allowed)
 {
-    struct config config;
+    CLEANUP(config_release) struct config config;
     struct error err = {{0}};
     char *expected = xasprintf("%s '%s' is not allowed: write %s", key, value, allowed);
 
@@ -287,10 +267,9 @@ static void refuse_set(const char *key, const char *value, const char *allowed)
     assert_int_equal(config_set(&config, key, value, &err), -EINVAL);
     assert_string_equal(err.text, expected);
     free(expected);
-    config_release(&config);
 }
 
-static void test_ranges(void **state)
+TEST(test_ranges)
 {
     static const char *const activities[] = {"-1", "1.1", "101%", "80", "nan", "%", "", "8e-1", "0.8 %", "80%%"};
     static const char *const durations[] = {"5", "90", "-1s", "61m", "1d", "soon", "", "1.5"};
@@ -320,9 +299,9 @@ static void test_ranges(void **state)
                "auto, declared, measured, horus, faketensor, gpumemnet, replay, deepspeed or history");
 }
 
-static void test_forms(void **state)
+TEST(test_forms)
 {
-    struct config config;
+    CLEANUP(config_release) struct config config;
     struct error err = {{0}};
 
     config_init_default(&config);
@@ -343,15 +322,14 @@ static void test_forms(void **state)
     assert_int_equal(config_set(&config, "sample_period", "2s", &err), 0);
     assert_int_equal(config_check(&config, &err), -EINVAL);
     assert_string_equal(err.text, "window 1s is shorter than sample_period 2s: lengthen it");
-    config_release(&config);
 }
 
 /* Built in, from a file, or none: then the GPUs say. */
-static void test_machine_profile(void **state)
+TEST(test_machine_profile)
 {
     static const char text[] = "gpu = Card\ncontext = 300M\ncudnn = 20M\nmemory = 16G\n";
     struct machine_profile profile;
-    struct config config;
+    CLEANUP(config_release) struct config config;
     struct error err;
 
     config_init_default(&config);
@@ -364,8 +342,7 @@ static void test_machine_profile(void **state)
     assert_int_equal(config_machine_profile(&config, &profile, &err), -ENOENT);
     assert_int_equal(file_write_atomic(path, text, sizeof text - 1, 0600, NULL), 0);
     assert_int_equal(config_set(&config, "machine_profile", path, &err), 0);
-    if (config_machine_profile(&config, &profile, &err))
-        fail_msg("%s", err.text);
+    fail_if(config_machine_profile(&config, &profile, &err), err);
     assert_string_equal(profile.gpu, "Card");
     assert_true(profile.context_bytes == 300 * MIB && *profile.name);
     assert_int_equal(file_write_atomic(path, "colour = red\n", 13, 0600, NULL), 0);
@@ -374,10 +351,9 @@ static void test_machine_profile(void **state)
     assert_int_equal(config_set(&config, "machine_profile", "", &err), 0);
     assert_null(config.machine_profile);
     unlink(path);
-    config_release(&config);
 }
 
-static void test_directories(void **state)
+TEST(test_directories)
 {
     struct config config;
     char *file;
@@ -409,7 +385,7 @@ static void test_directories(void **state)
 }
 
 /* Every default that the help prints is one that config_set takes back. */
-static void test_help(void **state)
+TEST(test_help)
 {
     char *text = NULL, *line, *rest, key[32] = "";
     size_t length;
@@ -432,8 +408,7 @@ static void test_help(void **state)
         }
         value += strlen("; default ");
         value[strlen(value) - 1] = '\0';
-        if (strcmp(value, "none") != 0 && config_set(&config, key, value, &err))
-            fail_msg("%s", err.text);
+        fail_if(strcmp(value, "none") != 0 && config_set(&config, key, value, &err), err);
         count++;
     }
     assert_true(count >= 17);
@@ -446,7 +421,7 @@ static void test_help(void **state)
 }
 
 /* The file that is printed changes nothing, and neither does it with every # before a key taken away. */
-static void test_printed_file(void **state)
+TEST(test_printed_file)
 {
     CLEANUP(free_ptr) char *text = NULL;
     char name[] = "/tmp/carma-config-XXXXXX";
@@ -468,8 +443,7 @@ static void test_printed_file(void **state)
         config_init_default(&config);
         config_init_default(&defaults);
         assert_int_equal(file_write_atomic(name, text, length, 0600, &err), 0);
-        if (config_read_file(&config, name, &err))
-            fail_msg("%s", err.text);
+        fail_if(config_read_file(&config, name, &err), err);
         assert_memory_equal(&config.core, &defaults.core, sizeof config.core);
         assert_true(config.share.mode == defaults.share.mode && config.sample_period_ns == defaults.sample_period_ns &&
                     config.grace_ns == defaults.grace_ns && config.retention_ns == defaults.retention_ns &&
@@ -486,15 +460,14 @@ static void test_printed_file(void **state)
 }
 
 /* docs/formats/config.md has a row for every key, with the help's text. */
-static void test_page(void **state)
+TEST(test_page)
 {
     char *help = NULL, *page, *line, *rest;
     size_t length, page_length;
     FILE *out = open_memstream(&help, &length);
     struct error err = {{0}};
 
-    if (file_read(CARMA_DOCS "/formats/config.md", 1 << 20, &page, &page_length, &err))
-        fail_msg("%s", err.text);
+    fail_if(file_read(CARMA_DOCS "/formats/config.md", 1 << 20, &page, &page_length, &err), err);
     config_help(out);
     fclose(out);
     for (line = strtok_r(help, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
@@ -530,13 +503,12 @@ static void take_difference(const char *key, const char *value, void *user)
     struct differences *differences = user;
     struct error err = {{0}};
 
-    if (config_set(differences->rebuilt, key, value, &err))
-        fail_msg("%s", err.text);
+    fail_if(config_set(differences->rebuilt, key, value, &err), err);
     differences->count++;
 }
 
 /* The text of a difference restores it, to the last digit; a setting without effect on decisions is left out. */
-static void test_differences(void **state)
+TEST(test_differences)
 {
     static const char *const pairs[] = {"memory_margin=1234567891B",
                                         "settle=61.123456789s",
@@ -578,9 +550,9 @@ static void test_differences(void **state)
     config_release(&rebuilt);
 }
 
-static void test_policy_as_it_was_named(void **state)
+TEST(test_policy_as_it_was_named)
 {
-    struct config config;
+    CLEANUP(config_release) struct config config;
     CLEANUP(strbuf_release) struct strbuf many = {0};
 
     config_init_default(&config);
@@ -593,10 +565,9 @@ static void test_policy_as_it_was_named(void **state)
         strbuf_puts(&many, i ? "+lug" : "thesis");
     assert_true(config_set(&config, "policy", many.text, NULL) != 0); /* longer than there is room for */
     assert_string_equal(config.policy, "thesis+lug");
-    config_release(&config);
 }
 
-static void test_keys_that_decide(void **state)
+TEST(test_keys_that_decide)
 {
     assert_true(config_key_decides("settle"));
     assert_true(config_key_decides("estimator"));
@@ -606,26 +577,4 @@ static void test_keys_that_decide(void **state)
     assert_false(config_key_decides("none"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_limit_of_host_memory_lets_programs_begin),
-        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_gpus_that_are_shared_otherwise),
-        cmocka_unit_test(test_policies),
-        cmocka_unit_test(test_file),
-        cmocka_unit_test(test_bad_files),
-        cmocka_unit_test(test_ranges),
-        cmocka_unit_test(test_forms),
-        cmocka_unit_test(test_machine_profile),
-        cmocka_unit_test(test_directories),
-        cmocka_unit_test(test_help),
-        cmocka_unit_test(test_printed_file),
-        cmocka_unit_test(test_page),
-        cmocka_unit_test(test_differences),
-        cmocka_unit_test(test_policy_as_it_was_named),
-        cmocka_unit_test(test_keys_that_decide),
-    };
-
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+RUN_TESTS(set_up, tear_down)

@@ -1,9 +1,5 @@
 /* Values computed apart from the code, from the formulas of docs/contention.md. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include <math.h>
 
@@ -43,7 +39,7 @@ static double slowdown_together(const uint64_t *servers, size_t count, double a)
     return 1 / rates[0];
 }
 
-static void alone_runs_at_full_speed(void **state)
+TEST(alone_runs_at_full_speed)
 {
     for (double a = 0; a <= 1; a += 0.125) {
         rates_are(&contention_default, one_server, 1, &a, (const double[]){1});
@@ -53,7 +49,7 @@ static void alone_runs_at_full_speed(void **state)
 }
 
 /* Thesis, Table 4.2: a recommender (SM activity 0.05) beside a ResNet152 (0.82). */
-static void table_4_2(void **state)
+TEST(table_4_2)
 {
     static const double a[] = {0.05, 0.82};
     double rates[2];
@@ -72,7 +68,7 @@ static void table_4_2(void **state)
 }
 
 /* Thesis, 4.3.2: two large jobs take turns as if one came after the other, and MIG is a little better than that. */
-static void two_large_ones(void **state)
+TEST(two_large_ones)
 {
     double turns = slowdown_together(processes, 2, 0.9),
            mig = 1 / contention_mig_rate(&contention_default, 0.9, 3, 0.5);
@@ -84,7 +80,7 @@ static void two_large_ones(void **state)
 
 /* Thesis, 4.3.2: seven small jobs are best under MPS, then MIG, then time-slicing; MPS and MIG slow them by 2 to 2.5.
  */
-static void seven_small_ones(void **state)
+TEST(seven_small_ones)
 {
     for (double a = 0.08; a <= 0.5; a += 0.01) {
         double mps = slowdown_together(one_server, 7, a), turns = slowdown_together(processes, 7, a),
@@ -98,7 +94,7 @@ static void seven_small_ones(void **state)
     assert_near(slowdown_together(one_server, 7, 0.08), 1.2665, 1e-3);
 }
 
-static void processes_take_turns(void **state)
+TEST(processes_take_turns)
 {
     static const double pair[] = {0.3, 0.5}, full[] = {0.65, 0.9}, three[] = {0.3, 0.5, 0.9}, idle[] = {0, 0.5, 0.5};
 
@@ -109,7 +105,7 @@ static void processes_take_turns(void **state)
 }
 
 /* A server takes its turns as one process that wants the GPU as its clients do together. */
-static void servers_take_turns(void **state)
+TEST(servers_take_turns)
 {
     static const double a[] = {0.3, 0.5, 0.5}, four[] = {0.2, 0.9, 0.2, 0.2}, lone[] = {0.3, 0.5};
     double turns = 0.521739130435, clients = turns * 0.65 / 0.8, together[2], rates[4];
@@ -125,7 +121,7 @@ static void servers_take_turns(void **state)
     RATES(&contention_default, ((const uint64_t[]){1, 2}), lone, 0.682692307692, 0.682692307692);
 }
 
-static void variants(void **state)
+TEST(variants)
 {
     static const double a[] = {0.6, 0.7}, uneven[] = {0.2, 0.5, 0.9}, light[] = {0.2, 0.5}, mixed[] = {0.2, 0.5, 0.9};
     struct contention_params params = contention_default;
@@ -150,7 +146,7 @@ static void variants(void **state)
     RATES(&params, ((const uint64_t[]){1, 1, 2}), mixed, 0.5 * 0.472, 0.472, 0.472);
 }
 
-static void one_that_uses_nothing(void **state)
+TEST(one_that_uses_nothing)
 {
     static const double a[] = {0, 0.5}, nothing[] = {0, 0, 0};
 
@@ -160,7 +156,7 @@ static void one_that_uses_nothing(void **state)
     RATES(&contention_default, processes, nothing, 1, 1, 1);
 }
 
-static void mig(void **state)
+TEST(mig)
 {
     /* Kernels of a width of 0.65 run during 0.3 / 0.65 of the time, on (3/7)^0.57 * (4/8)^0.43 of a GPU. */
     double share = pow(3 / 7.0, 0.57) * pow(0.5, 0.43);
@@ -172,7 +168,7 @@ static void mig(void **state)
     assert_near(contention_mig_rate(&contention_default, 0, 1, 0.125), 1, 0);
 }
 
-static void power(void **state)
+TEST(power)
 {
     assert_near(contention_power_w(0, 53.8, 275.5), 53.8, 1e-9);
     assert_near(contention_power_w(0.25, 53.8, 275.5), 142.876311372, 1e-6);
@@ -183,20 +179,4 @@ static void power(void **state)
     assert_near(contention_power_w(NAN, 53.8, 275.5), 53.8, 1e-9);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(alone_runs_at_full_speed),
-        cmocka_unit_test(table_4_2),
-        cmocka_unit_test(two_large_ones),
-        cmocka_unit_test(seven_small_ones),
-        cmocka_unit_test(processes_take_turns),
-        cmocka_unit_test(servers_take_turns),
-        cmocka_unit_test(variants),
-        cmocka_unit_test(one_that_uses_nothing),
-        cmocka_unit_test(mig),
-        cmocka_unit_test(power),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -4,214 +4,152 @@
 
 /* ---- Preconditions: exactly at the limit is enough ---- */
 
-static void one_gpu_left(struct fixture *f, int64_t used, int32_t smact, const char *expected)
+TEST_BETWEEN(test_floor_and_cap, setup, teardown)
 {
-    uint64_t job;
+    static const struct {
+        int64_t used;
+        int32_t smact;
+        const char *placed, *reason;
+    } of_gpu_2[] = {
+        {35 * GIB, 0, "2", NULL},
+        {35 * GIB + 1, 0, "", "needs 5.0 GiB, the best open GPU (2) has 5.0 GiB free"},
+        {GIB, 800, "2", NULL},
+        {GIB, 801, "", "GPUs with enough memory are too busy: SM activity 80.1% on GPU 2, at most 80.0% is shared"},
+        {GIB, -1, "", NULL}, /* not measured: not shared */
+    };
 
-    configure(f, "magm", MEMORY_MONITOR);
-    occupy(f, (int64_t[]){39 * GIB, 39 * GIB, used, 39 * GIB}, (int32_t[]){0, 0, smact, 0});
-    job = submit(f, 1, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, job), expected);
+    for (size_t i = 0; i < array_size(of_gpu_2); i++) {
+        struct fixture *f = *state;
+        uint64_t job;
+
+        configure(f, "magm", MEMORY_MONITOR);
+        occupy(f, (int64_t[]){39 * GIB, 39 * GIB, of_gpu_2[i].used, 39 * GIB}, (int32_t[]){0, 0, of_gpu_2[i].smact, 0});
+        job = submit(f, 1, -1);
+        assert_goes_to(f, job, of_gpu_2[i].placed);
+        if (of_gpu_2[i].reason)
+            assert_reason(f, job, of_gpu_2[i].reason);
+        teardown(state);
+        setup(state);
+    }
 }
 
-static void test_floor_is_met_at_five_gib(void **state)
+CORE_TEST(test_reservation_and_margin_in_the_monitor_view)
 {
-    one_gpu_left(*state, 35 * GIB, 0, "2");
-}
-
-static void test_floor_is_missed_below(void **state)
-{
-    struct fixture *f = *state;
-
-    one_gpu_left(f, 35 * GIB + 1, 0, "");
-    assert_reason(f, f->last_job, "needs 5.0 GiB, the best open GPU (2) has 5.0 GiB free");
-}
-
-static void test_cap_is_met_at_800(void **state)
-{
-    one_gpu_left(*state, GIB, 800, "2");
-}
-
-static void test_cap_is_missed_above(void **state)
-{
-    struct fixture *f = *state;
-
-    one_gpu_left(f, GIB, 801, "");
-    assert_reason(f, f->last_job,
-                  "GPUs with enough memory are too busy: SM activity 80.1% on GPU 2, at most 80.0% is shared");
-}
-
-static void test_unmeasured_activity_is_not_shared(void **state)
-{
-    one_gpu_left(*state, GIB, -1, "");
-}
-
-static void test_reservation_and_margin_in_the_monitor_view(void **state)
-{
-    struct fixture *f = *state;
     uint64_t job;
 
     configure(f, "magm", MEMORY_MONITOR);
     occupy(f, (int64_t[]){39 * GIB, 39 * GIB, 30 * GIB, 39 * GIB}, (int32_t[]){0, 0, 0, 0});
     job = submit(f, 1, 9 * GIB + 1); /* margin 1 GiB */
-    decide(f);
-    assert_string_equal(placed_on(f, job), "");
+    assert_waits(f, job);
     job_event(f, RECORD_CANCELLED, job);
     job = submit(f, 1, 9 * GIB);
-    decide(f);
-    assert_string_equal(placed_on(f, job), "2");
+    assert_goes_to(f, job, "2");
 }
 
-static void test_monitor_closes_a_gpu_until_memory_settles(void **state)
+CORE_TEST(test_monitor_closes_a_gpu_until_memory_settles)
 {
-    struct fixture *f = *state;
     uint64_t first, second;
 
     configure(f, "magm", MEMORY_MONITOR);
-    for (uint32_t g = 1; g < GPUS; g++) {
-        struct record lost = {.type = RECORD_GPU_LOST};
-        lost.gpu.gpu = g;
-        apply(f, lost);
-    }
+    keep_gpus(f, 1);
     first = submit(f, 1, -1);
     second = submit(f, 1, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, first), "0");
+    assert_goes_to(f, first, "0");
     assert_string_equal(placed_on(f, second), "");
     f->now_ns += SECONDS(100);
-    decide(f);
-    assert_string_equal(placed_on(f, second), "");
+    assert_waits(f, second);
     memory_observed(f, first, 0, GIB);
     assert_reason(f, second, "the memory of job 1 on GPU 0 has still to settle (at most 0:30 more)");
     f->now_ns += SECONDS(30) - 1;
-    decide(f);
-    assert_string_equal(placed_on(f, second), "");
+    assert_waits(f, second);
     assert_int_equal(core_next_wake_ns(f->core, f->now_ns), f->now_ns + 1);
     f->now_ns += 1;
-    decide(f);
-    assert_string_equal(placed_on(f, second), "0");
+    assert_goes_to(f, second, "0");
 }
 
-static void test_a_clock_set_back_settles_nothing_for_hours(void **state)
+CORE_TEST(test_a_clock_set_back_settles_nothing_for_hours)
 {
-    struct fixture *f = *state;
     uint64_t second;
 
     configure(f, "magm", MEMORY_MONITOR);
-    for (uint32_t g = 1; g < GPUS; g++) {
-        struct record lost = {.type = RECORD_GPU_LOST};
-        lost.gpu.gpu = g;
-        apply(f, lost);
-    }
+    keep_gpus(f, 1);
     submit(f, 1, -1);
     second = submit(f, 1, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, second), "");
+    assert_waits(f, second);
     f->now_ns -= SECONDS(3600);
-    decide(f);
-    assert_string_equal(placed_on(f, second), "0");
-}
-
-static void settle_for(struct fixture *f, int64_t settle_ns)
-{
-    struct core_config config = *core_configuration(f->core);
-
-    config.settle_ns = settle_ns;
-    reconfigure(f, &config);
+    assert_goes_to(f, second, "0");
 }
 
 /* A GPU that was open under a shorter setting opens once more. */
-static void test_a_gpu_that_settles_again_opens_again(void **state)
+CORE_TEST(test_a_gpu_that_settles_again_opens_again)
 {
-    struct fixture *f = *state;
     uint64_t second, wide;
 
     configure(f, "magm", MEMORY_MONITOR);
-    for (uint32_t g = 1; g < GPUS; g++)
-        apply(f, (struct record){.type = RECORD_GPU_LOST, .gpu.gpu = g});
+    keep_gpus(f, 1);
     submit(f, 1, -1);
     decide(f);
     second = submit(f, 1, -1);
     job_event(f, RECORD_HELD, second);
     wide = submit(f, 2, -1);
-    settle_for(f, SECONDS(1));
+    change(f, settle_ns, SECONDS(1));
     decide(f);
-    settle_for(f, SECONDS(30));
+    change(f, settle_ns, SECONDS(30));
     job_event(f, RECORD_HELD, wide);
     job_event(f, RECORD_RELEASED, second);
-    decide(f);
-    assert_string_equal(placed_on(f, second), "");
+    assert_waits(f, second);
     f->now_ns += GPU_SETTLE_LIMIT * SECONDS(30);
-    decide(f);
-    assert_string_equal(placed_on(f, second), "0");
+    assert_goes_to(f, second, "0");
 }
 
-static void test_memory_never_seen_closes_a_gpu_not_for_ever(void **state)
+CORE_TEST(test_memory_never_seen_closes_a_gpu_not_for_ever)
 {
-    struct fixture *f = *state;
-
     configure(f, "magm", MEMORY_MONITOR);
     for (uint32_t g = 0; g <= GPUS; g++)
         submit(f, 1, -1);
     decide(f);
     f->now_ns += GPU_SETTLE_LIMIT * SECONDS(30) - 1;
-    decide(f);
-    assert_int_equal(f->decisions.count, 0);
+    assert_nothing_decided(f);
     f->now_ns += 1;
-    decide(f);
-    assert_string_equal(placed_on(f, 5), "0");
+    assert_goes_to(f, 5, "0");
 }
 
-static void test_decision_period(void **state)
+CORE_TEST(test_decision_period)
 {
-    struct fixture *f = *state;
-    struct core_config config = *core_configuration(f->core);
-
-    config.decide_period_ns = SECONDS(30);
-    reconfigure(f, &config);
+    change(f, decide_period_ns, SECONDS(30));
     submit(f, 1, GIB);
     submit(f, 1, GIB);
-    decide(f);
-    assert_string_equal(placed_on(f, 1), "0");
+    assert_goes_to(f, 1, "0");
     assert_string_equal(placed_on(f, 2), "");
     assert_reason(f, 2, "next decision in 0:30");
     f->now_ns -= SECONDS(3600); /* the clock is set back: nobody waits an hour for it */
-    decide(f);
-    assert_string_equal(placed_on(f, 2), "1");
+    assert_goes_to(f, 2, "1");
     exits(f, 2, EXIT_COMPLETED, -1);
     submit(f, 1, GIB);
     f->now_ns += SECONDS(1);
-    decide(f);
-    assert_string_equal(placed_on(f, 3), "");
+    assert_waits(f, 3);
     assert_reason(f, 3, "next decision in 0:29");
     f->now_ns -= SECONDS(1);
     assert_int_equal(core_next_wake_ns(f->core, f->now_ns), f->now_ns + SECONDS(30));
     f->now_ns += SECONDS(30);
-    decide(f);
-    assert_string_equal(placed_on(f, 3), "1");
+    assert_goes_to(f, 3, "1");
 }
 
 /* ---- Reservations ---- */
 
-static void test_reservations_do_not_race(void **state)
+CORE_TEST(test_reservations_do_not_race)
 {
-    struct fixture *f = *state;
-
     for (uint32_t i = 0; i < GPUS; i++)
         submit(f, 1, 20 * GIB);
     submit(f, 1, 19 * GIB); /* 40 - 20 - margin 1 */
     submit(f, 1, 20 * GIB);
-    decide(f);
-    assert_string_equal(placed_on(f, 5), "0");
+    assert_goes_to(f, 5, "0");
     assert_string_equal(placed_on(f, 6), "");
     assert_reason(f, 6, "needs 20.0 GiB, the best open GPU (1) has 19.0 GiB free");
 }
 
-static void test_observed_memory_beyond_the_reservation_counts(void **state)
+CORE_TEST(test_observed_memory_beyond_the_reservation_counts)
 {
-    struct fixture *f = *state;
-
     for (uint32_t i = 0; i < GPUS; i++)
         submit(f, 1, i == 1 ? 10 * GIB : 39 * GIB);
     decide(f);
@@ -225,40 +163,31 @@ static void test_observed_memory_beyond_the_reservation_counts(void **state)
     assert_int_equal(gpu_free_bytes(f->core, core_gpu(f->core, 1)), 24 * GIB);
 }
 
-static void test_unknown_memory_reserves_a_whole_gpu(void **state)
+CORE_TEST(test_unknown_memory_reserves_a_whole_gpu)
 {
-    struct fixture *f = *state;
-
     for (uint32_t i = 0; i < GPUS; i++)
         submit(f, 1, i ? GIB : -1);
     submit(f, 1, GIB);
     submit(f, 1, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, 1), "0");
+    assert_goes_to(f, 1, "0");
     assert_string_equal(placed_on(f, 5), "1");
     assert_string_equal(placed_on(f, 6), "");
     assert_reason(f, 6, "needs 1 GPU to itself, 0 are idle");
 }
 
-static void test_unmanaged_memory_keeps_a_gpu_from_being_idle(void **state)
+CORE_TEST(test_unmanaged_memory_keeps_a_gpu_from_being_idle)
 {
-    struct fixture *f = *state;
     uint64_t job;
 
     sample(f, 0, GPU_IDLE_UNMANAGED_BYTES + 1, GPU_IDLE_UNMANAGED_BYTES + 1, 0);
     sample(f, 1, GPU_IDLE_UNMANAGED_BYTES, GPU_IDLE_UNMANAGED_BYTES, 0);
     job = submit(f, 1, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, job), "1");
+    assert_goes_to(f, job, "1");
 }
 
-static void test_jobs_per_gpu_are_limited(void **state)
+CORE_TEST(test_jobs_per_gpu_are_limited)
 {
-    struct fixture *f = *state;
-    struct core_config config = *core_configuration(f->core);
-
-    config.max_jobs_per_gpu = 2;
-    reconfigure(f, &config);
+    change(f, max_jobs_per_gpu, 2);
     for (uint32_t i = 0; i <= 2 * GPUS; i++)
         submit(f, 1, GIB);
     decide(f);
@@ -268,33 +197,25 @@ static void test_jobs_per_gpu_are_limited(void **state)
 
 /* ---- Exclusive jobs, queue order, several GPUs ---- */
 
-static void test_exclusive_job_is_alone(void **state)
+CORE_TEST(test_exclusive_job_is_alone)
 {
-    struct fixture *f = *state;
     struct record record = wants(1, GIB);
 
-    for (uint32_t i = 1; i < GPUS; i++) {
-        struct record lost = {.type = RECORD_GPU_LOST};
-        lost.gpu.gpu = i;
-        apply(f, lost);
-    }
+    keep_gpus(f, 1);
     record.submitted.exclusive = true;
     submit_record(f, record);
     submit(f, 1, GIB);
     submit_record(f, record);
-    decide(f);
-    assert_string_equal(placed_on(f, 1), "0");
+    assert_goes_to(f, 1, "0");
     assert_string_equal(placed_on(f, 2), "");
     assert_reason(f, 2, "the GPUs left are held by exclusive jobs (job 1 on GPU 0)");
     exits(f, 1, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, 2), "0"); /* and now the exclusive one waits for it */
+    assert_goes_to(f, 2, "0"); /* and now the exclusive one waits for it */
     assert_reason(f, 3, "needs 1 GPU to itself, 0 are idle");
 }
 
-static void test_fifo_blocks_behind_the_head(void **state)
+CORE_TEST(test_fifo_blocks_behind_the_head)
 {
-    struct fixture *f = *state;
     uint64_t big, small, later;
 
     submit(f, 1, 30 * GIB);
@@ -302,13 +223,11 @@ static void test_fifo_blocks_behind_the_head(void **state)
     big = submit(f, 4, 30 * GIB);
     small = submit(f, 1, GIB);
     later = submit(f, 1, GIB);
-    decide(f);
-    assert_int_equal(f->decisions.count, 0);
+    assert_nothing_decided(f);
     assert_reason(f, small, "1 job before it in the queue, first of them job 2");
     assert_reason(f, later, "2 jobs before it in the queue, first of them job 2");
     exits(f, 1, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, big), "0,1,2,3");
+    assert_goes_to(f, big, "0,1,2,3");
     assert_string_equal(placed_on(f, small), "0");
 }
 
@@ -321,9 +240,8 @@ static uint64_t ahead(const struct fixture *f, uint64_t job)
 }
 
 /* In any order of questions, and after any events in between. */
-static void test_how_many_are_ahead(void **state)
+CORE_TEST(test_how_many_are_ahead)
 {
-    struct fixture *f = *state;
     uint64_t first;
 
     configure(f, "exclusive", MEMORY_MONITOR);
@@ -347,9 +265,8 @@ static void test_how_many_are_ahead(void **state)
     assert_int_equal(ahead(f, first + 10), 10);
 }
 
-static void test_hold_and_release(void **state)
+CORE_TEST(test_hold_and_release)
 {
-    struct fixture *f = *state;
     struct error err;
 
     submit(f, 4, -1);
@@ -360,16 +277,14 @@ static void test_hold_and_release(void **state)
     assert_reason(f, 2, "held: 'carma release' lets it run");
     exits(f, 1, EXIT_COMPLETED, -1);
     job_event(f, RECORD_RELEASED, 2); /* back to its place, before job 3 */
-    decide(f);
-    assert_string_equal(placed_on(f, 2), "0");
+    assert_goes_to(f, 2, "0");
     assert_string_equal(placed_on(f, 3), "1");
     assert_int_equal(core_apply(f->core, &(struct record){.type = RECORD_HELD, .job = 2}, &err), -EPERM);
     assert_string_equal(err.text, "job 2 is PLACED: 'held' does not apply");
 }
 
-static void test_what_can_never_run(void **state)
+CORE_TEST(test_what_can_never_run)
 {
-    struct fixture *f = *state;
     struct record_submitted five_gpus = wants(5, -1).submitted, too_large = wants(2, TOTAL + 1).submitted;
     struct record_submitted whole = wants(4, TOTAL).submitted;
     struct reason why;
@@ -389,15 +304,12 @@ static void test_what_can_never_run(void **state)
 
 /* ---- Retry (thesis 6.2.3) ---- */
 
-static void test_crash_goes_to_the_retry_queue_and_starts_alone(void **state)
+CORE_TEST(test_crash_goes_to_the_retry_queue_and_starts_alone)
 {
-    struct fixture *f = *state;
-
     configure(f, "magm", MEMORY_MONITOR);
     occupy(f, (int64_t[]){GIB, GIB, GIB, GIB}, (int32_t[]){0, 0, 0, 0});
     submit(f, 1, -1); /* joins GPU 0 */
-    decide(f);
-    assert_string_equal(placed_on(f, 5), "0");
+    assert_goes_to(f, 5, "0");
     submit(f, 1, -1);
     memory_observed(f, 5, 0, GIB);
     exits(f, 5, EXIT_GPU_OOM, 2 * GIB);
@@ -406,13 +318,12 @@ static void test_crash_goes_to_the_retry_queue_and_starts_alone(void **state)
     assert_true(f->decisions.items[0].requeued.retry);
     assert_int_equal(f->decisions.items[0].requeued.crashes, 1);
     f->now_ns += SECONDS(60);
-    decide(f); /* GPUs 1 to 3 would do for sharing, but a retried job wants an idle one, and blocks the queue */
-    assert_int_equal(f->decisions.count, 0);
+    /* GPUs 1 to 3 would do for sharing, but a retried job wants an idle one, and blocks the queue. */
+    assert_nothing_decided(f);
     assert_reason(f, 5, "needs 1 GPU to itself, 0 are idle");
     assert_reason(f, 6, "job 5, which is retried, goes first");
     exits(f, 4, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, 5), "3");
+    assert_goes_to(f, 5, "3");
     assert_true(f->decisions.items[0].placed.retry);
     assert_string_not_equal(placed_on(f, 6), "3"); /* may be joined only once its memory has settled */
     memory_observed(f, 5, 3, GIB);
@@ -421,28 +332,22 @@ static void test_crash_goes_to_the_retry_queue_and_starts_alone(void **state)
         sample(f, g, 39 * GIB, 0, 0);
     f->now_ns += SECONDS(31);
     submit(f, 1, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, 7), "3"); /* joined */
+    assert_goes_to(f, 7, "3"); /* joined */
 }
 
-static void test_other_failures_are_not_retried(void **state)
+CORE_TEST(test_other_failures_are_not_retried)
 {
-    struct fixture *f = *state;
-
     submit(f, 1, GIB);
     submit(f, 1, GIB);
     decide(f);
     exits(f, 1, EXIT_FAILED, -1);
     exits(f, 2, EXIT_SIGNALLED, -1);
-    decide(f);
-    assert_int_equal(f->decisions.count, 0);
+    assert_nothing_decided(f);
     assert_int_equal(core_job_count(f->core), 0);
 }
 
-static void test_a_crash_alone_is_retried_once(void **state)
+CORE_TEST(test_a_crash_alone_is_retried_once)
 {
-    struct fixture *f = *state;
-
     submit(f, 1, GIB);
     decide(f);
     exits(f, 1, EXIT_GPU_OOM, -1);
@@ -456,13 +361,9 @@ static void test_a_crash_alone_is_retried_once(void **state)
     assert_int_equal(core_job_count(f->core), 0);
 }
 
-static void test_retries_are_limited(void **state)
+CORE_TEST(test_retries_are_limited)
 {
-    struct fixture *f = *state;
-    struct core_config config = *core_configuration(f->core);
-
-    config.max_retries = 2;
-    reconfigure(f, &config);
+    change(f, max_retries, 2);
     submit(f, 1, GIB);
     for (int crash = 1; crash <= 3; crash++) {
         uint64_t other;
@@ -472,8 +373,7 @@ static void test_retries_are_limited(void **state)
         f->now_ns += SECONDS(31);
         for (uint32_t g = 1; g < GPUS; g++)
             sample(f, g, 0, 30 * GIB, 1000);
-        decide(f);
-        assert_string_equal(placed_on(f, other), "0");
+        assert_goes_to(f, other, "0");
         exits(f, 1, EXIT_GPU_OOM, -1);
         exits(f, other, EXIT_COMPLETED, -1);
         if (crash == 3) {
@@ -483,10 +383,8 @@ static void test_retries_are_limited(void **state)
     }
 }
 
-static void test_a_crash_raises_the_reservation(void **state)
+CORE_TEST(test_a_crash_raises_the_reservation)
 {
-    struct fixture *f = *state;
-
     submit(f, 1, 2 * GIB);
     decide(f);
     memory_observed(f, 1, 0, 3 * GIB);
@@ -497,10 +395,8 @@ static void test_a_crash_raises_the_reservation(void **state)
 
 /* ---- Stopping ---- */
 
-static void test_cancel(void **state)
+CORE_TEST(test_cancel)
 {
-    struct fixture *f = *state;
-
     submit(f, 1, GIB);
     submit(f, 4, -1);
     decide(f);
@@ -512,22 +408,19 @@ static void test_cancel(void **state)
     assert_int_equal(f->decisions.count, 1);
     assert_int_equal(f->decisions.items[0].type, RECORD_SIGNALLED);
     job_event(f, RECORD_CANCELLED, 1); /* again: nothing more */
-    decide(f);
-    assert_int_equal(f->decisions.count, 0);
+    assert_nothing_decided(f);
     job_event(f, RECORD_SIGNAL_FAILED, 1);
-    decide(f);
-    assert_int_equal(f->decisions.count, 0); /* not at once */
+    assert_nothing_decided(f); /* not at once */
     f->now_ns = core_next_wake_ns(f->core, f->now_ns);
     decide(f);
     assert_int_equal(f->decisions.items[0].type, RECORD_SIGNALLED);
     exits(f, 1, EXIT_GPU_OOM, -1); /* however it ends, it is cancelled */
-    decide(f);
-    assert_int_equal(f->decisions.count, 0);
+    assert_nothing_decided(f);
     assert_int_equal(core_job_count(f->core), 0);
     assert_true(gpu_idle(core_gpu(f->core, 0)));
 }
 
-static void test_transitions_are_those_of_a_jobs_life(void **state)
+CORE_TEST(test_transitions_are_those_of_a_jobs_life)
 {
     static const struct {
         uint32_t from;
@@ -551,7 +444,6 @@ static void test_transitions_are_those_of_a_jobs_life(void **state)
     };
     struct record exited = {.type = RECORD_EXITED}, placed = {.type = RECORD_PLACED};
 
-    (void)state;
     assert_int_equal(array_size(life), JOB_STATE_COUNT);
     for (size_t i = 0; i < array_size(life); i++) {
         char allowed[64] = "";
@@ -566,9 +458,8 @@ static void test_transitions_are_those_of_a_jobs_life(void **state)
     assert_int_equal(job_state_after(JOB_QUEUED, &exited), JOB_STATE_COUNT);
 }
 
-static void test_every_record_field_is_in_its_union(void **state)
+CORE_TEST(test_every_record_field_is_in_its_union)
 {
-    (void)state;
     for (size_t i = 0; i < record_field_count; i++) {
         assert_true(record_fields[i].type < RECORD_TYPE_COUNT);
         assert_true(record_fields[i].offset >= offsetof(struct record, config));
@@ -576,39 +467,4 @@ static void test_every_record_field_is_in_its_union(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_floor_is_met_at_five_gib),
-        CASE(test_floor_is_missed_below),
-        CASE(test_cap_is_met_at_800),
-        CASE(test_cap_is_missed_above),
-        CASE(test_unmeasured_activity_is_not_shared),
-        CASE(test_reservation_and_margin_in_the_monitor_view),
-        CASE(test_monitor_closes_a_gpu_until_memory_settles),
-        CASE(test_a_clock_set_back_settles_nothing_for_hours),
-        CASE(test_a_gpu_that_settles_again_opens_again),
-        CASE(test_memory_never_seen_closes_a_gpu_not_for_ever),
-        CASE(test_decision_period),
-        CASE(test_reservations_do_not_race),
-        CASE(test_observed_memory_beyond_the_reservation_counts),
-        CASE(test_unknown_memory_reserves_a_whole_gpu),
-        CASE(test_unmanaged_memory_keeps_a_gpu_from_being_idle),
-        CASE(test_jobs_per_gpu_are_limited),
-        CASE(test_exclusive_job_is_alone),
-        CASE(test_fifo_blocks_behind_the_head),
-        CASE(test_how_many_are_ahead),
-        CASE(test_hold_and_release),
-        CASE(test_what_can_never_run),
-        CASE(test_crash_goes_to_the_retry_queue_and_starts_alone),
-        CASE(test_other_failures_are_not_retried),
-        CASE(test_a_crash_alone_is_retried_once),
-        CASE(test_retries_are_limited),
-        CASE(test_a_crash_raises_the_reservation),
-        CASE(test_cancel),
-        CASE(test_transitions_are_those_of_a_jobs_life),
-        CASE(test_every_record_field_is_in_its_union),
-    };
-
-    return cmocka_run_group_tests_name("core", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -4,7 +4,6 @@
 #include "core/ledger.h"
 #include "core/learn.h"
 #include "core/slowdown.h"
-#include "core/snapshot.h"
 
 static uint64_t lease(struct fixture *f, uint32_t gpus, int64_t request, int64_t max_wait_ns)
 {
@@ -23,13 +22,11 @@ static void refused(struct fixture *f, struct record record)
 }
 
 /* A lease goes before local jobs, and behind the leases before it. */
-static void test_order(void **state)
+CORE_TEST(test_order)
 {
-    struct fixture *f = *state;
     uint64_t whole = submit(f, GPUS, 30 * GIB), local, first, second;
 
-    decide(f);
-    assert_string_not_equal(placed_on(f, whole), "");
+    assert_starts(f, whole);
     local = submit(f, GPUS, 30 * GIB);
     first = lease(f, GPUS, 30 * GIB, 0);
     second = lease(f, GPUS, 30 * GIB, 0);
@@ -37,43 +34,35 @@ static void test_order(void **state)
     assert_ptr_equal(core_head(f->core), core_find_job(f->core, first));
     job_event(f, RECORD_STARTED, whole);
     exits(f, whole, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_not_equal(placed_on(f, first), "");
+    assert_starts(f, first);
     assert_string_equal(placed_on(f, local), "");
     job_event(f, RECORD_STARTED, first);
     exits(f, first, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_not_equal(placed_on(f, second), "");
+    assert_starts(f, second);
 }
 
 /* Also before a job that was there first, and waits for its retry. */
-static void test_before_retries(void **state)
+CORE_TEST(test_before_retries)
 {
-    struct fixture *f = *state;
     uint64_t wide = submit(f, GPUS - 1, 30 * GIB), local, first, second;
 
-    decide(f);
-    assert_string_not_equal(placed_on(f, wide), "");
+    assert_starts(f, wide);
     local = submit(f, 1, 30 * GIB);
-    decide(f);
-    assert_string_not_equal(placed_on(f, local), "");
+    assert_starts(f, local);
     first = lease(f, 1, 30 * GIB, 0);
     job_event(f, RECORD_STARTED, local);
     exits(f, local, EXIT_GPU_ERROR, -1);
-    decide(f);
-    assert_string_not_equal(placed_on(f, first), "");
+    assert_starts(f, first);
     assert_true(core_find_job(f->core, local)->retry);
     second = lease(f, 1, 30 * GIB, 0);
     assert_ptr_equal(core_head(f->core), core_find_job(f->core, second));
 }
 
-static void test_deadline(void **state)
+CORE_TEST(test_deadline)
 {
-    struct fixture *f = *state;
     uint64_t whole = submit(f, GPUS, 30 * GIB), patient, hasty;
 
-    decide(f);
-    assert_string_not_equal(placed_on(f, whole), "");
+    assert_starts(f, whole);
     patient = lease(f, 1, 30 * GIB, 0);
     hasty = lease(f, 1, 30 * GIB, SECONDS(8));
     assert_null(decided(f, RECORD_EXPIRED, hasty));
@@ -87,14 +76,12 @@ static void test_deadline(void **state)
 }
 
 /* The next attempt is somebody else's to begin. */
-static void test_returned(void **state)
+CORE_TEST(test_returned)
 {
-    struct fixture *f = *state;
     uint64_t job = lease(f, 1, 5 * GIB, 0);
     const struct record *returned;
 
-    decide(f);
-    assert_string_equal(placed_on(f, job), "0");
+    assert_goes_to(f, job, "0");
     job_event(f, RECORD_STARTED, job);
     memory_observed(f, job, 0, 5 * GIB);
     exits(f, job, EXIT_GPU_OOM, 20 * GIB);
@@ -113,14 +100,13 @@ static void test_returned(void **state)
     assert_int_equal(returned->returned.reserved_bytes, 5 * GIB);
 }
 
-static void test_ends_without_a_word(void **state)
+TEST(test_ends_without_a_word)
 {
     static const struct {
         uint32_t cause, to;
     } rows[] = {{EXIT_ORPHAN, JOB_LOST}, {EXIT_EXPIRED, JOB_EXPIRED}};
     struct record exited = {.type = RECORD_EXITED};
 
-    (void)state;
     for (size_t i = 0; i < array_size(rows); i++) {
         exited.exited.cause = rows[i].cause;
         assert_int_equal(job_state_after(JOB_RUNNING, &exited), rows[i].to);
@@ -129,9 +115,8 @@ static void test_ends_without_a_word(void **state)
 }
 
 /* It leaves the SMs to others, and keeps its memory. */
-static void test_suspended(void **state)
+CORE_TEST(test_suspended)
 {
-    struct fixture *f = *state;
     struct record record = wants(1, 10 * GIB);
     CLEANUP(free_ptr) char *before = NULL, *after = NULL;
     int64_t free_bytes;
@@ -154,14 +139,12 @@ static void test_suspended(void **state)
     assert_string_equal(before, after);
 }
 
-static void test_what_does_not_apply(void **state)
+CORE_TEST(test_what_does_not_apply)
 {
-    struct fixture *f = *state;
     uint64_t whole = submit(f, GPUS, 30 * GIB), local, waiting;
     struct record record = wants(1, GIB);
 
-    decide(f);
-    assert_string_not_equal(placed_on(f, whole), "");
+    assert_starts(f, whole);
     local = submit(f, 1, 30 * GIB);
     waiting = lease(f, 1, 30 * GIB, 0);
     refused(f, (struct record){.type = RECORD_HELD, .job = waiting});
@@ -176,69 +159,37 @@ static void test_what_does_not_apply(void **state)
 }
 
 /* Its place, its time and its kind outlive a restart. */
-static void test_snapshot(void **state)
+CORE_TEST(test_snapshot)
 {
-    struct fixture *f = *state;
     uint64_t whole = lease(f, GPUS, 30 * GIB, 0);
-    struct record_list records = {0};
-    struct core *restored = core_new();
-    CLEANUP(free_ptr) char *before = NULL, *after = NULL;
+    CLEANUP(record_list_release) struct record_list records = {0};
 
     decide(f);
     job_event(f, RECORD_STARTED, whole);
     job_event(f, RECORD_SUSPENDED, whole);
     submit(f, 1, 30 * GIB);
     lease(f, 1, 30 * GIB, SECONDS(8));
-    before = core_dump(f->core);
-    core_snapshot(f->core, f->now_ns, &records);
-    for (size_t i = 0; i < records.count; i++)
-        assert_int_equal(core_apply(restored, &records.items[i], NULL), 0);
-    after = core_dump(restored);
-    assert_string_equal(before, after);
-    record_list_release(&records);
-    core_free(restored);
+    core_free(restored(f, &records));
 }
 
 /* With gate = memory the prediction ranks GPUs, and closes none. */
-static void test_gate(void **state)
+CORE_TEST(test_gate)
 {
-    struct fixture *f = *state;
     struct record busy = wants(GPUS, 5 * GIB);
-    struct core_config config;
     uint64_t job;
 
-    config = *core_configuration(f->core);
-    config.gate = GATE_MEMORY;
-    config.settle_ns = 0;
-    reconfigure(f, &config);
+    change(f, gate, GATE_MEMORY);
+    change(f, settle_ns, 0);
     busy.submitted.smact_permille = 1000;
     submit_record(f, busy);
     decide(f);
     for (uint32_t gpu = 0; gpu < GPUS; gpu++)
         sample(f, gpu, 5 * GIB, 0, 1000);
     job = lease(f, 1, 5 * GIB, 0);
-    decide(f);
-    assert_string_not_equal(placed_on(f, job), "");
-    config.gate = GATE_ALL;
-    reconfigure(f, &config);
+    assert_starts(f, job);
+    change(f, gate, GATE_ALL);
     job = lease(f, 1, 5 * GIB, 0);
-    decide(f);
-    assert_string_equal(placed_on(f, job), "");
+    assert_waits(f, job);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_order, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_before_retries, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_deadline, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_returned, setup, teardown),
-        cmocka_unit_test(test_ends_without_a_word),
-        cmocka_unit_test_setup_teardown(test_suspended, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_what_does_not_apply, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_snapshot, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_gate, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

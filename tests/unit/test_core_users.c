@@ -26,9 +26,8 @@ static uint32_t reason_code(const struct fixture *f, uint64_t job)
     return core_reason(f->core, job, f->now_ns).code;
 }
 
-static void test_who_has_as_many_jobs_as_allowed_is_passed_over(void **state)
+CORE_TEST(test_who_has_as_many_jobs_as_allowed_is_passed_over)
 {
-    struct fixture *f = *state;
     uint64_t first, second, third, other;
 
     limited(f, (struct core_limits){.max_running = 1});
@@ -37,68 +36,58 @@ static void test_who_has_as_many_jobs_as_allowed_is_passed_over(void **state)
     second = submit_as(f, ADA, 1, 8 * GIB);
     third = submit_as(f, ADA, 1, 8 * GIB);
     other = submit_as(f, BOB, 1, 8 * GIB);
-    decide(f);
-    assert_string_not_equal(placed_on(f, first), "");
+    assert_starts(f, first);
     assert_string_not_equal(placed_on(f, other), ""); /* first in, first out, and yet before two others */
     assert_int_equal(f->decisions.count, 2);
     assert_int_equal(reason_code(f, second), REASON_USER_JOBS);
     assert_reason(f, second, "its user runs 1 job, as many as a user may");
     assert_int_equal(reason_code(f, third), REASON_USER_JOBS);
     exits(f, first, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_not_equal(placed_on(f, second), "");
+    assert_starts(f, second);
     assert_int_equal(f->decisions.count, 1);
 }
 
-static void test_gpus_are_counted_for_each_job_that_has_them(void **state)
+CORE_TEST(test_gpus_are_counted_for_each_job_that_has_them)
 {
-    struct fixture *f = *state;
     uint64_t two, wide, one;
 
     limited(f, (struct core_limits){.max_gpus = 3});
     two = submit_as(f, ADA, 2, 8 * GIB);
     wide = submit_as(f, ADA, 2, 8 * GIB);
     one = submit_as(f, ADA, 1, 8 * GIB);
-    decide(f);
-    assert_string_not_equal(placed_on(f, two), "");
+    assert_starts(f, two);
     assert_string_not_equal(placed_on(f, one), ""); /* which is not too much */
     assert_int_equal(reason_code(f, wide), REASON_USER_GPUS);
     assert_reason(f, wide, "its user has 3 GPUs and it wants 2 more, a user may have 3");
 }
 
 /* Also on GPUs that a job was not given; with its end that is over. */
-static void test_memory_elsewhere_is_charged(void **state)
+CORE_TEST(test_memory_elsewhere_is_charged)
 {
-    struct fixture *f = *state;
     uint64_t first, second;
 
     limited(f, (struct core_limits){.max_memory_bytes = 50 * GIB});
     first = submit_as(f, ADA, 1, 10 * GIB);
-    decide(f);
-    assert_string_not_equal(placed_on(f, first), "");
+    assert_starts(f, first);
     apply(f, (struct record){.type = RECORD_STRAYED, .job = first, .strayed = {2, 20 * GIB}});
     apply(f, (struct record){.type = RECORD_STRAYED, .job = first, .strayed = {2, 5 * GIB}}); /* the most counts */
     second = submit_as(f, ADA, 1, 21 * GIB);
-    decide(f);
-    assert_string_equal(placed_on(f, second), "");
+    assert_waits(f, second);
     assert_int_equal(reason_code(f, second), REASON_USER_MEMORY);
     exits(f, first, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_not_equal(placed_on(f, second), "");
+    assert_starts(f, second);
     assert_true(core_find_job(f->core, second)->user->memory_bytes == 21 * (uint64_t)GIB);
 }
 
-static void test_memory_is_what_jobs_reservation_on_all_their_gpus(void **state)
+CORE_TEST(test_memory_is_what_jobs_reservation_on_all_their_gpus)
 {
-    struct fixture *f = *state;
     uint64_t first, second, unknown;
 
     limited(f, (struct core_limits){.max_memory_bytes = 50 * GIB});
     first = submit_as(f, ADA, 2, 10 * GIB);
     second = submit_as(f, ADA, 1, 31 * GIB);
     unknown = submit_as(f, ADA, 1, -1);
-    decide(f);
-    assert_string_not_equal(placed_on(f, first), "");
+    assert_starts(f, first);
     assert_int_equal(f->decisions.count, 1);
     assert_int_equal(reason_code(f, second), REASON_USER_MEMORY);
     assert_reason(f, second,
@@ -109,15 +98,13 @@ static void test_memory_is_what_jobs_reservation_on_all_their_gpus(void **state)
         "its user's jobs request 20.0 GiB of GPU memory and it 40.0 GiB more (whole GPUs: it requests none), a user "
         "may have 50.0 GiB");
     exits(f, first, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_not_equal(placed_on(f, second), "");
+    assert_starts(f, second);
 }
 
 /* Even where the job was observed to use little: its user could exceed the limit as soon as it uses its request. A
  * guess of carma's counts with its later correction. */
-static void test_a_request_counts_in_whole_after_it_was_shrunk(void **state)
+CORE_TEST(test_a_request_counts_in_whole_after_it_was_shrunk)
 {
-    struct fixture *f = *state;
     struct record guessed = wants(1, 30 * GIB);
     uint64_t declared, second;
 
@@ -133,16 +120,14 @@ static void test_a_request_counts_in_whole_after_it_was_shrunk(void **state)
         apply(f, (struct record){.type = RECORD_SHRUNK, .job = job, .shrunk = {5 * GIB, SOURCE_OBSERVED}});
     assert_true(core_find_job(f->core, declared)->user->memory_bytes == 30 * (uint64_t)GIB);
     assert_true(core_find_job(f->core, guessed.job)->user->memory_bytes == 5 * (uint64_t)GIB);
-    decide(f);
-    assert_int_equal(f->decisions.count, 0);
+    assert_nothing_decided(f);
     assert_int_equal(reason_code(f, second), REASON_USER_MEMORY);
     apply(f, (struct record){.type = RECORD_GROWN, .job = declared, .grown = {35 * GIB, SOURCE_OBSERVED}});
     assert_true(core_find_job(f->core, declared)->user->memory_bytes == 35 * (uint64_t)GIB);
 }
 
-static void test_what_one_job_may_never_have_is_refused(void **state)
+CORE_TEST(test_what_one_job_may_never_have_is_refused)
 {
-    struct fixture *f = *state;
     struct record record = wants(4, 8 * GIB);
     struct reason why;
     char text[REASON_TEXT];
@@ -162,9 +147,8 @@ static void test_what_one_job_may_never_have_is_refused(void **state)
 }
 
 /* With backfill another user's smaller job can take the GPU meant for the first of the queue: the reservation ends. */
-static void test_who_is_over_a_limit_keeps_no_gpus_for_himself(void **state)
+CORE_TEST(test_who_is_over_a_limit_keeps_no_gpus_for_himself)
 {
-    struct fixture *f = *state;
     struct core_config config = limited(f, (struct core_limits){.max_gpus = 4});
     uint64_t running, wide, small;
 
@@ -174,22 +158,19 @@ static void test_who_is_over_a_limit_keeps_no_gpus_for_himself(void **state)
                                                                reserved */
     reconfigure(f, &config);
     running = submit_as(f, BOB, 1, 30 * GIB);
-    decide(f);
-    assert_string_not_equal(placed_on(f, running), "");
+    assert_starts(f, running);
     wide = submit_as(f, ADA, 4, 20 * GIB);
     decide(f);
     assert_int_equal(f->core->reserved_job, wide);
     small = submit_as(f, ADA, 1, 2 * GIB);
-    decide(f);
-    assert_string_not_equal(placed_on(f, small), "");
+    assert_starts(f, small);
     assert_int_equal(f->core->reserved_job, 0);
     assert_int_equal(reason_code(f, wide), REASON_USER_GPUS);
 }
 
 /* A user that is given GPUs reserved for another may have reached its limit by that: the next job is looked at anew. */
-static void test_a_start_on_reserved_gpus_counts_for_who_comes_next(void **state)
+CORE_TEST(test_a_start_on_reserved_gpus_counts_for_who_comes_next)
 {
-    struct fixture *f = *state;
     struct core_config config = limited(f, (struct core_limits){.max_running = 2});
     uint64_t first, second, wide;
 
@@ -208,16 +189,14 @@ static void test_a_start_on_reserved_gpus_counts_for_who_comes_next(void **state
         job_event(f, RECORD_STARTED, job);
         exits(f, job, EXIT_MPS_FAULT, -1);
     }
-    decide(f);
-    assert_string_not_equal(placed_on(f, first), "");
+    assert_starts(f, first);
     assert_string_equal(placed_on(f, second), "");
     assert_int_equal(reason_code(f, second), REASON_USER_JOBS);
 }
 
 /* Beyond the budget a crashed job is retried all the same, alone, but not before others. */
-static void test_a_user_has_so_many_retries_within_an_hour(void **state)
+CORE_TEST(test_a_user_has_so_many_retries_within_an_hour)
 {
-    struct fixture *f = *state;
     uint64_t jobs[4];
 
     limited(f, (struct core_limits){.max_retries = 2});
@@ -242,19 +221,4 @@ static void test_a_user_has_so_many_retries_within_an_hour(void **state)
     assert_true(f->decisions.items[0].requeued.retry);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_who_has_as_many_jobs_as_allowed_is_passed_over),
-        CASE(test_gpus_are_counted_for_each_job_that_has_them),
-        CASE(test_memory_elsewhere_is_charged),
-        CASE(test_memory_is_what_jobs_reservation_on_all_their_gpus),
-        CASE(test_a_request_counts_in_whole_after_it_was_shrunk),
-        CASE(test_what_one_job_may_never_have_is_refused),
-        CASE(test_who_is_over_a_limit_keeps_no_gpus_for_himself),
-        CASE(test_a_start_on_reserved_gpus_counts_for_who_comes_next),
-        CASE(test_a_user_has_so_many_retries_within_an_hour),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

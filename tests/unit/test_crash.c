@@ -47,7 +47,7 @@ static const struct {
     {4 * GIB, SECONDS(600), 2 * GIB, -1, true} /* nothing was observed */
 };
 
-static void test_a_message_is_believed_where_memory_bears_it_out(void **state)
+TEST_BETWEEN(test_a_message_is_believed_where_memory_bears_it_out, setup, teardown)
 {
     for (size_t i = 0; i < array_size(messages); i++) {
         struct fixture *f = *state;
@@ -67,9 +67,8 @@ static void test_a_message_is_believed_where_memory_bears_it_out(void **state)
     }
 }
 
-static void test_who_is_not_believed_waits_in_turn_and_not_for_ever(void **state)
+CORE_TEST(test_who_is_not_believed_waits_in_turn_and_not_for_ever)
 {
-    struct fixture *f = *state;
     const struct record *verdict;
     uint64_t job = running(f, 4 * GIB, SECONDS(600));
 
@@ -88,9 +87,8 @@ static void test_who_is_not_believed_waits_in_turn_and_not_for_ever(void **state
     assert_int_equal(job_state_after(JOB_CRASHED, verdict), JOB_FAILED);
 }
 
-static void test_loading_is_an_excuse_once(void **state)
+CORE_TEST(test_loading_is_an_excuse_once)
 {
-    struct fixture *f = *state;
     uint64_t job = running(f, 4 * GIB, SECONDS(5)), other;
 
     assert_true(ends(f, job, EXIT_GPU_OOM, GIB, 5 * GIB)->requeued.retry);
@@ -99,14 +97,12 @@ static void test_loading_is_an_excuse_once(void **state)
     f->now_ns += SECONDS(31);
     for (uint32_t g = 1; g < GPUS; g++)
         sample(f, g, 39 * GIB, 39 * GIB, 0);
-    decide(f);
-    assert_string_equal(placed_on(f, other), "0");
+    assert_goes_to(f, other, "0");
     assert_false(ends(f, job, EXIT_GPU_OOM, GIB, 5 * GIB)->requeued.retry);
 }
 
-static void test_a_handle_needs_memory_to_speak_for_it(void **state)
+CORE_TEST(test_a_handle_needs_memory_to_speak_for_it)
 {
-    struct fixture *f = *state;
     const struct record *verdict = ends(f, running(f, 4 * GIB, SECONDS(600)), EXIT_GPU_HANDLE, -1, 36 * GIB);
 
     assert_int_equal(verdict->type, RECORD_REQUEUED);
@@ -120,9 +116,8 @@ static void test_a_handle_needs_memory_to_speak_for_it(void **state)
 
 /* A job that crashed waits for more memory than any GPU has free now. Smaller jobs go meanwhile, and it starts as soon
  * as one GPU has it. */
-static void test_others_go_on_around_a_retrying_job(void **state)
+CORE_TEST(test_others_go_on_around_a_retrying_job)
 {
-    struct fixture *f = *state;
     struct core_config config;
     uint64_t others[GPUS], crashed, small;
 
@@ -140,25 +135,19 @@ static void test_others_go_on_around_a_retrying_job(void **state)
     assert_string_equal(placed_on(f, crashed), "");
     assert_true(core_find_job(f->core, crashed)->retry);
     small = submit(f, 1, 4 * GIB);
-    decide(f);
-    assert_string_not_equal(placed_on(f, small), "");
+    assert_starts(f, small);
     assert_string_equal(placed_on(f, crashed), "");
     exits(f, others[3], EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, crashed), "3");
+    assert_goes_to(f, crashed, "3");
 }
 
-static void test_victims_go_first_with_their_reservations(void **state)
+CORE_TEST(test_victims_go_first_with_their_reservations)
 {
     static const uint32_t causes[] = {EXIT_MPS_FAULT, EXIT_GPU_ERROR};
-    struct fixture *f = *state;
-    struct core_config config = *core_configuration(f->core);
     uint64_t job, before;
 
-    config.max_retries = 2;
-    reconfigure(f, &config);
-    for (uint32_t g = 1; g < GPUS; g++)
-        apply(f, (struct record){.type = RECORD_GPU_LOST, .gpu = {.gpu = g, .total_bytes = TOTAL}});
+    change(f, max_retries, 2);
+    keep_gpus(f, 1);
     before = submit(f, 1, GIB);
     job_event(f, RECORD_HELD, before);
     job = running(f, 4 * GIB, SECONDS(600));
@@ -171,8 +160,7 @@ static void test_victims_go_first_with_their_reservations(void **state)
         assert_string_equal(placed_on(f, job), "0");
         if (i == 0) { /* it is no reason to be left alone, or to wait for its memory to settle */
             job_event(f, RECORD_RELEASED, before);
-            decide(f);
-            assert_string_equal(placed_on(f, before), "0");
+            assert_goes_to(f, before, "0");
         }
         memory_observed(f, job, 0, 4 * GIB);
     }
@@ -208,10 +196,9 @@ static uint32_t fails_gpu(struct fixture *f, uint64_t job, uint32_t gpu)
     return f->decisions.items[0].type;
 }
 
-static void test_who_fails_two_gpus_is_charged_with_them(void **state)
+CORE_TEST(test_who_fails_two_gpus_is_charged_with_them)
 {
     static const char *const workloads[] = {"", "w"};
-    struct fixture *f = *state;
 
     for (size_t i = 0; i < array_size(workloads); i++) {
         uint64_t job = of_workload(f, workloads[i]);
@@ -223,9 +210,8 @@ static void test_who_fails_two_gpus_is_charged_with_them(void **state)
     }
 }
 
-static void test_gpus_that_fail_together_charge_nobody(void **state)
+CORE_TEST(test_gpus_that_fail_together_charge_nobody)
 {
-    struct fixture *f = *state;
     uint64_t one = of_workload(f, "w"), two = of_workload(f, "w"), other = of_workload(f, "v");
 
     assert_int_equal(fails_gpu(f, one, 0), RECORD_REQUEUED);
@@ -237,9 +223,8 @@ static void test_gpus_that_fail_together_charge_nobody(void **state)
     assert_int_equal(fails_gpu(f, two, 3), RECORD_GAVE_UP);
 }
 
-static void test_a_gpu_that_is_not_there_cannot_have_failed(void **state)
+CORE_TEST(test_a_gpu_that_is_not_there_cannot_have_failed)
 {
-    struct fixture *f = *state;
     struct record record = {.type = RECORD_EXITED, .job = of_workload(f, "w")};
     struct error err;
 
@@ -247,25 +232,21 @@ static void test_a_gpu_that_is_not_there_cannot_have_failed(void **state)
     assert_int_equal(core_apply(f->core, &record, &err), -EINVAL);
 }
 
-static void test_faults_and_want_of_memory_are_counted_apart(void **state)
+CORE_TEST(test_faults_and_want_of_memory_are_counted_apart)
 {
-    struct fixture *f = *state;
-    struct core_config config = *core_configuration(f->core);
     uint64_t job = running(f, 4 * GIB, SECONDS(600));
 
-    config.max_retries = 1;
-    reconfigure(f, &config);
+    change(f, max_retries, 1);
     assert_int_equal(ends(f, job, EXIT_MPS_FAULT, -1, -1)->type, RECORD_REQUEUED);
     assert_int_equal(ends(f, job, EXIT_GPU_OOM, -1, -1)->type, RECORD_REQUEUED);
     assert_int_equal(f->decisions.items[0].requeued.crashes, 1);
 }
 
-static void test_what_was_its_own_is_not_tried_again(void **state)
+CORE_TEST(test_what_was_its_own_is_not_tried_again)
 {
     static const uint32_t causes[] = {EXIT_FAILED, EXIT_SIGNALLED, EXIT_HOST_OOM};
 
     for (size_t i = 0; i < array_size(causes); i++) {
-        struct fixture *f = *state;
         assert_null(ends(f, running(f, 4 * GIB, SECONDS(5)), causes[i], -1, 39 * GIB));
         assert_int_equal(core_job_count(f->core), 0);
     }
@@ -283,10 +264,8 @@ static uint64_t running_with_requeue(struct fixture *f, bool requeue)
     return job;
 }
 
-static void test_a_time_limit_is_followed_by_another_run_where_asked_for(void **state)
+CORE_TEST(test_a_time_limit_is_followed_by_another_run_where_asked_for)
 {
-    struct fixture *f = *state;
-    struct core_config config = *core_configuration(f->core);
     uint64_t job = running_with_requeue(f, false);
     const struct record *verdict = ends(f, job, EXIT_TIMEOUT, -1, -1);
 
@@ -294,8 +273,7 @@ static void test_a_time_limit_is_followed_by_another_run_where_asked_for(void **
     assert_false(verdict->gave_up.memory);
     assert_int_equal(verdict->gave_up.cause, EXIT_TIMEOUT);
     assert_int_equal(job_state_after(JOB_CRASHED, verdict), JOB_TIMEOUT);
-    config.max_requeues = 2;
-    reconfigure(f, &config);
+    change(f, max_requeues, 2);
     job = running_with_requeue(f, true);
     for (int run = 0; run < 2; run++) {
         verdict = ends(f, job, EXIT_TIMEOUT, -1, -1);
@@ -340,9 +318,8 @@ static uint64_t next_after(struct fixture *f, uint64_t job, uint32_t cause)
 
 /* A job at its time limit waits until all others that waited by then, held ones too, have had theirs; later ones are
  * behind it. Where nobody waits it goes on at once. */
-static void test_a_time_slot_ends_at_the_end_of_the_queue(void **state)
+CORE_TEST(test_a_time_slot_ends_at_the_end_of_the_queue)
 {
-    struct fixture *f = *state;
     uint64_t first = submit_whole(f, false), second = submit_whole(f, false), held = submit_whole(f, true), last;
 
     assert_string_equal(placed_on(f, first), "");
@@ -366,9 +343,8 @@ static const struct record *is_lost(struct fixture *f, uint64_t job)
     return f->decisions.count ? &f->decisions.items[0] : NULL;
 }
 
-static void test_a_lost_job_is_tried_again_where_asked_for(void **state)
+CORE_TEST(test_a_lost_job_is_tried_again_where_asked_for)
 {
-    struct fixture *f = *state;
     struct core_config config = *core_configuration(f->core);
     const struct record *verdict = is_lost(f, running_with_requeue(f, false));
     uint64_t job;
@@ -392,33 +368,10 @@ static void test_a_lost_job_is_tried_again_where_asked_for(void **state)
 }
 
 /* As an earlier carma stored it: nothing was decided after it. */
-static void test_what_was_lost_for_good_stays_lost(void **state)
+CORE_TEST(test_what_was_lost_for_good_stays_lost)
 {
-    struct fixture *f = *state;
-
     apply(f, (struct record){.type = RECORD_LOST, .job = running_with_requeue(f, true), .lost = {.final = true}});
     assert_int_equal(core_job_count(f->core), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_a_message_is_believed_where_memory_bears_it_out),
-        CASE(test_who_is_not_believed_waits_in_turn_and_not_for_ever),
-        CASE(test_loading_is_an_excuse_once),
-        CASE(test_a_handle_needs_memory_to_speak_for_it),
-        CASE(test_others_go_on_around_a_retrying_job),
-        CASE(test_victims_go_first_with_their_reservations),
-        CASE(test_who_fails_two_gpus_is_charged_with_them),
-        CASE(test_gpus_that_fail_together_charge_nobody),
-        CASE(test_a_gpu_that_is_not_there_cannot_have_failed),
-        CASE(test_faults_and_want_of_memory_are_counted_apart),
-        CASE(test_what_was_its_own_is_not_tried_again),
-        CASE(test_a_time_limit_is_followed_by_another_run_where_asked_for),
-        CASE(test_a_time_slot_ends_at_the_end_of_the_queue),
-        CASE(test_a_lost_job_is_tried_again_where_asked_for),
-        CASE(test_what_was_lost_for_good_stays_lost),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,17 +1,9 @@
 /* The owners of a GPU's memory, and when they are unknown. */
-#include <setjmp.h>
+#include "unit.h"
+
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <cmocka.h>
-
-#include "base/memory.h"
 #include "base/units.h"
 #include "core/core.h"
 #include "daemon/node/attribution.h"
@@ -92,7 +84,7 @@ static void assert_why(const struct attribution *result, const char *what)
         fail_msg("no '%s' in: %s", what, result->why);
 }
 
-static void test_shares(void **state)
+TEST_BETWEEN(test_shares, setup, teardown)
 {
     struct gpu gpu = gpu_with(2);
     struct gpu_reading reading = {.used_bytes = 20 * GIB};
@@ -122,7 +114,7 @@ static void test_shares(void **state)
     assert_true(result.unmanaged_bytes == 0);
 }
 
-static void test_several_processes(void **state)
+TEST_BETWEEN(test_several_processes, setup, teardown)
 {
     struct gpu gpu = gpu_with(1);
     struct gpu_reading reading = {.used_bytes = 20 * GIB};
@@ -142,7 +134,7 @@ static void test_several_processes(void **state)
 }
 
 /* The memory of our MPS server is not unmanaged, and jobs cannot have it. */
-static void test_mps_server(void **state)
+TEST_BETWEEN(test_mps_server, setup, teardown)
 {
     struct gpu gpu = gpu_with(1);
     struct gpu_reading reading = {.used_bytes = 20 * GIB};
@@ -161,7 +153,7 @@ static void test_mps_server(void **state)
 }
 
 /* Unmanaged memory may be hidden: memory beside the jobs' is still known. */
-static void test_unmanaged_memory_hidden(void **state)
+TEST_BETWEEN(test_unmanaged_memory_hidden, setup, teardown)
 {
     struct gpu gpu = gpu_with(1);
     struct gpu_reading reading = {.used_bytes = 20 * GIB};
@@ -176,7 +168,7 @@ static void test_unmanaged_memory_hidden(void **state)
 }
 
 /* Just ended: its memory is counted as its owner's or a stranger's for a moment. Listed again: it is not from here. */
-static void test_processes_hidden(void **state)
+TEST_BETWEEN(test_processes_hidden, setup, teardown)
 {
     struct gpu gpu = gpu_with(1);
     struct gpu_reading reading = {.used_bytes = 20 * GIB};
@@ -210,7 +202,7 @@ static void test_processes_hidden(void **state)
 }
 
 /* It counts as used by others than the jobs that were given the GPU, by the name of its job; and it is news once. */
-static void test_on_a_gpu_that_was_not_given(void **state)
+TEST_BETWEEN(test_on_a_gpu_that_was_not_given, setup, teardown)
 {
     struct gpu gpu = gpu_with(1), other = gpu_with(1);
     struct gpu_reading reading = {.used_bytes = 20 * GIB};
@@ -237,7 +229,7 @@ static void test_on_a_gpu_that_was_not_given(void **state)
     assert_int_equal(result.unmanaged_count, 0);
 }
 
-static void test_lists_that_are_not(void **state)
+TEST_BETWEEN(test_lists_that_are_not, setup, teardown)
 {
     struct gpu busy = gpu_with(1), empty = gpu_with(0);
     struct gpu_reading reading = {.used_bytes = 20 * GIB};
@@ -265,16 +257,5 @@ static void test_lists_that_are_not(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        T(test_shares),
-        T(test_several_processes),
-        T(test_mps_server),
-        T(test_unmanaged_memory_hidden),
-        T(test_processes_hidden),
-        T(test_on_a_gpu_that_was_not_given),
-        T(test_lists_that_are_not),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run("tests", NULL, NULL);
 }

@@ -1,23 +1,15 @@
 /* Memory over time of one job, and rows of the accounting summed up in groups. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <cmocka.h>
+#include "unit.h"
 
-#include "base/memory.h"
+#include <time.h>
+
 #include "base/units.h"
 #include "daemon/account/groups.h"
 #include "daemon/view/memory_usage.h"
 
 /* ---- Memory over time ---- */
 
-static void test_memory_is_what_is_held_times_how_long(void **state)
+TEST(test_memory_is_what_is_held_times_how_long)
 {
     struct memory_usage held = {0};
 
@@ -40,7 +32,7 @@ static void test_memory_is_what_is_held_times_how_long(void **state)
 }
 
 /* Readings do not come by the millisecond: the fraction of one is counted with the next. */
-static void test_memory_loses_nothing_between_readings(void **state)
+TEST(test_memory_loses_nothing_between_readings)
 {
     struct memory_usage held = {0};
 
@@ -51,7 +43,7 @@ static void test_memory_loses_nothing_between_readings(void **state)
     assert_in_range(held.mib_ms, 999 * 1000, 1000 * 1000);
 }
 
-static void test_memory_stays_a_number(void **state)
+TEST(test_memory_stays_a_number)
 {
     struct memory_usage held = {0};
 
@@ -97,11 +89,10 @@ static void add(struct groups *groups, const struct store_history *row)
 {
     struct error err = {{0}};
 
-    if (groups_add(groups, row, &err))
-        fail_msg("%s", err.text);
+    fail_if(groups_add(groups, row, &err), err);
 }
 
-static void test_quantiles_are_exact_while_few(void **state)
+TEST(test_quantiles_are_exact_while_few)
 {
     struct groups *groups = groups_new(GROUPS_BY_NAME, false);
     json_t *json, *group;
@@ -127,7 +118,7 @@ static void test_quantiles_are_exact_while_few(void **state)
 }
 
 /* Beyond this many, quantiles come from buckets: good to a hundredth, for all values between. */
-static void test_quantiles_of_many_are_close(void **state)
+TEST(test_quantiles_of_many_are_close)
 {
     for (int64_t scale = 1; scale <= 1000000000000; scale *= 1000) {
         struct groups *groups = groups_new(GROUPS_BY_STATE, false);
@@ -147,7 +138,7 @@ static void test_quantiles_of_many_are_close(void **state)
     }
 }
 
-static void test_extremes_are_numbers(void **state)
+TEST(test_extremes_are_numbers)
 {
     struct groups *groups = groups_new(GROUPS_BY_DAY, false);
     json_t *json;
@@ -168,7 +159,7 @@ static void test_extremes_are_numbers(void **state)
 }
 
 /* Days are those of the machine's time zone, also those of 23 and of 25 hours. */
-static void test_days_begin_at_local_midnight(void **state)
+TEST(test_days_begin_at_local_midnight)
 {
     static const struct {
         int64_t ended_s;
@@ -209,7 +200,7 @@ static void test_days_begin_at_local_midnight(void **state)
 }
 
 /* The groups with the most are listed, all are counted; and not without end. */
-static void test_groups_are_bounded(void **state)
+TEST(test_groups_are_bounded)
 {
     struct groups *groups = groups_new(GROUPS_BY_NAME, false);
     struct store_history row = row_of(1);
@@ -238,7 +229,7 @@ static void test_groups_are_bounded(void **state)
 }
 
 /* The memory for quantiles is bounded, too, and so is a group's part of it. */
-static void test_figures_are_bounded(void **state)
+TEST(test_figures_are_bounded)
 {
     struct groups *groups = groups_new(GROUPS_BY_NAME, false);
     struct store_history row = row_of(1);
@@ -262,19 +253,4 @@ static void test_figures_are_bounded(void **state)
     groups_free(groups);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_memory_is_what_is_held_times_how_long),
-        cmocka_unit_test(test_memory_loses_nothing_between_readings),
-        cmocka_unit_test(test_memory_stays_a_number),
-        cmocka_unit_test(test_quantiles_are_exact_while_few),
-        cmocka_unit_test(test_quantiles_of_many_are_close),
-        cmocka_unit_test(test_extremes_are_numbers),
-        cmocka_unit_test(test_days_begin_at_local_midnight),
-        cmocka_unit_test(test_groups_are_bounded),
-        cmocka_unit_test(test_figures_are_bounded),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,16 +1,9 @@
 /* A child of lowest priority: its limits, and the reports of its end. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
+
 #include <signal.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 
-#include "base/memory.h"
 #include "daemon/low_child.h"
 
 static struct {
@@ -42,8 +35,7 @@ static void run_with(const char *script, const char *input, struct low_child_lim
 
     memset(&seen, 0, sizeof seen);
     uv_loop_init(&loop);
-    if (low_child_start(&loop, argv, input, &limits, on_ended, user, &child, &err))
-        fail_msg("%s", err.text);
+    fail_if(low_child_start(&loop, argv, input, &limits, on_ended, user, &child, &err), err);
     uv_run(&loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&loop), 0);
     assert_true(seen.ended);
@@ -68,7 +60,7 @@ static void assert_failed(const char *words)
         fail_msg("'%s' is not in '%s'", words, seen.err.text);
 }
 
-static void test_its_words(void **state)
+TEST(test_its_words)
 {
     run("echo one; echo said >&2; exec >&-; echo more >&2", PLENTY);
     assert_int_equal(seen.rc, 0);
@@ -82,7 +74,7 @@ static void test_its_words(void **state)
 }
 
 /* More than a pipe holds, too; and nobody has to read it. */
-static void test_its_input(void **state)
+TEST(test_its_input)
 {
     char large[200001];
 
@@ -97,7 +89,7 @@ static void test_its_input(void **state)
     assert_string_equal(seen.output, "one\n");
 }
 
-static void test_its_end(void **state)
+TEST(test_its_end)
 {
     struct low_child_limits limits = PLENTY;
 
@@ -116,7 +108,7 @@ static void test_its_end(void **state)
     assert_failed("ended by signal 11");
 }
 
-static void test_its_limits(void **state)
+TEST(test_its_limits)
 {
     struct low_child_limits limits = PLENTY;
 
@@ -129,7 +121,7 @@ static void test_its_limits(void **state)
     assert_failed("more than 64 MiB of memory");
 }
 
-static void test_it_is_left(void **state)
+TEST(test_it_is_left)
 {
     char sleep[] = "/bin/sleep", long_time[] = "1000", none[] = "/nonexistent/program";
     char *argv[] = {sleep, long_time, NULL}, *missing[] = {none, NULL};
@@ -152,10 +144,6 @@ static void test_it_is_left(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_its_words), cmocka_unit_test(test_its_input),
-                                       cmocka_unit_test(test_its_end), cmocka_unit_test(test_its_limits),
-                                       cmocka_unit_test(test_it_is_left)};
-
     signal(SIGPIPE, SIG_IGN); /* as in the daemon */
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run("tests", NULL, NULL);
 }

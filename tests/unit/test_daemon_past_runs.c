@@ -1,12 +1,6 @@
 /* Run times by workload, and estimates of SM activity corrected by observed runs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <cmocka.h>
+#include "unit.h"
 
-#include "base/memory.h"
 #include "base/units.h"
 #include "daemon/account/past_runs.h"
 #include "estimate/shrinkage.h"
@@ -62,12 +56,11 @@ static int32_t corrected(const struct past_runs *runs, const char *model, int32_
     return estimated;
 }
 
-static void test_run_times_of_a_workload(void **state)
+TEST(test_run_times_of_a_workload)
 {
     struct past_runs *runs = past_runs_new();
     struct store_history failed = run_of("a", 900), never = run_of("a", 900);
 
-    (void)state;
     assert_true(json_is_null(past_runs_times(runs, "a")));
     end_run(runs, "a", 12);
     assert_times(runs, "a", "1 12 12 12");
@@ -87,12 +80,11 @@ static void test_run_times_of_a_workload(void **state)
     past_runs_free(runs);
 }
 
-static void test_old_workloads_are_forgotten(void **state)
+TEST(test_old_workloads_are_forgotten)
 {
     struct past_runs *runs = past_runs_new();
     char workload[32];
 
-    (void)state;
     for (int i = 0; i <= PAST_RUNS_MOST; i++) {
         snprintf(workload, sizeof workload, "w%d", i);
         end_run(runs, workload, 1);
@@ -105,11 +97,10 @@ static void test_old_workloads_are_forgotten(void **state)
 }
 
 /* The mean error of n runs counts n / (n + 0.5) for the same model, that of n models n / (n + 1) for another one. */
-static void test_activity_moves_towards_what_was_observed(void **state)
+TEST(test_activity_moves_towards_what_was_observed)
 {
     struct past_runs *runs = past_runs_new();
 
-    (void)state;
     assert_int_equal(corrected(runs, "cnn 100", 700), 700);
     end_model(runs, "cnn 100", 700, 400);
     assert_int_equal(corrected(runs, "cnn 100", 700), 500);
@@ -128,11 +119,10 @@ static void test_activity_moves_towards_what_was_observed(void **state)
 }
 
 /* Nothing is estimated of transformers: those that ran say it. */
-static void test_a_family_without_an_estimate(void **state)
+TEST(test_a_family_without_an_estimate)
 {
     struct past_runs *runs = past_runs_new();
 
-    (void)state;
     assert_int_equal(corrected(runs, "transformer 100", -1), -1);
     end_model(runs, "transformer 200", -1, SHRINKAGE_PRIOR_PERMILLE + 300);
     assert_int_equal(corrected(runs, "transformer 100", -1), SHRINKAGE_PRIOR_PERMILLE + 150);
@@ -140,14 +130,4 @@ static void test_a_family_without_an_estimate(void **state)
     past_runs_free(runs);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_run_times_of_a_workload),
-        cmocka_unit_test(test_old_workloads_are_forgotten),
-        cmocka_unit_test(test_activity_moves_towards_what_was_observed),
-        cmocka_unit_test(test_a_family_without_an_estimate),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

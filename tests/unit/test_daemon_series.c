@@ -1,10 +1,5 @@
 /* Means of steps, gaps, forgetting, steps that double, and how many jobs are remembered. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/units.h"
 #include "daemon/node/series.h"
@@ -46,7 +41,7 @@ static int64_t fine(uint32_t gpu, int64_t at_ns, enum series_gpu_value value)
 }
 
 /* A reading stands for the time since the one before it. */
-static void test_means_are_by_time(void **state)
+TEST_BETWEEN(test_means_are_by_time, setup, teardown)
 {
     add_gpu(0, BEGIN, 0, 0);
     add_gpu(0, BEGIN + 2 * SEC, 6 * GIB, 900);
@@ -66,7 +61,7 @@ static void test_means_are_by_time(void **state)
 }
 
 /* One that comes after several steps stands for all of them. */
-static void test_slow_readings_leave_no_gaps(void **state)
+TEST_BETWEEN(test_slow_readings_leave_no_gaps, setup, teardown)
 {
     struct series *slow = series_new(20 * SEC, 80 * SEC);
 
@@ -77,7 +72,7 @@ static void test_slow_readings_leave_no_gaps(void **state)
     series_free(slow);
 }
 
-static void test_what_was_not_read_is_not_known(void **state)
+TEST_BETWEEN(test_what_was_not_read_is_not_known, setup, teardown)
 {
     add_gpu(0, BEGIN, GIB, 10);
     add_gpu(0, BEGIN + 60 * SEC, GIB, -1); /* further apart than readings are */
@@ -89,7 +84,7 @@ static void test_what_was_not_read_is_not_known(void **state)
     assert_int_equal(fine(0, BEGIN + 60 * SEC, SERIES_USED_BYTES), -1); /* to come */
 }
 
-static void test_rings_forget_the_oldest(void **state)
+TEST_BETWEEN(test_rings_forget_the_oldest, setup, teardown)
 {
     int64_t hour = SERIES_POINTS * SERIES_FINE_NS, end_ns = BEGIN + hour + SERIES_FINE_NS;
 
@@ -105,7 +100,7 @@ static void test_rings_forget_the_oldest(void **state)
         assert_int_equal(fine(0, end_ns + 2 * hour - step * SERIES_FINE_NS, SERIES_USED_BYTES), -1);
 }
 
-static void test_a_clock_that_was_set_back(void **state)
+TEST_BETWEEN(test_a_clock_that_was_set_back, setup, teardown)
 {
     add_gpu(0, BEGIN, GIB, 1);
     add_gpu(0, BEGIN - 5 * SEC, 2 * GIB, 1); /* a little: the known figure stands */
@@ -118,7 +113,7 @@ static void test_a_clock_that_was_set_back(void **state)
     assert_int_equal(series_job_at(series, 1, 0, SERIES_JOB_USED_BYTES), 3 * GIB);
 }
 
-static void test_job_by_second(void **state)
+TEST_BETWEEN(test_job_by_second, setup, teardown)
 {
     struct series_job found;
 
@@ -139,7 +134,7 @@ static void test_job_by_second(void **state)
 }
 
 /* The largest and the mean, of steps as long as need be; a peak of one second is not lost in a day. */
-static void test_job_steps_double(void **state)
+TEST_BETWEEN(test_job_steps_double, setup, teardown)
 {
     struct series_job found;
     int64_t most = 0, sum = 0;
@@ -162,7 +157,7 @@ static void test_job_steps_double(void **state)
     assert_int_equal(series_job_at(series, 1, 4999 / 512, SERIES_JOB_USED_BYTES), 30 * GIB);
 }
 
-static void test_job_that_waits_for_another_try(void **state)
+TEST_BETWEEN(test_job_that_waits_for_another_try, setup, teardown)
 {
     struct series_job found;
 
@@ -179,7 +174,7 @@ static void test_job_that_waits_for_another_try(void **state)
 }
 
 /* Those that run, and of the others the latest. */
-static void test_jobs_are_forgotten(void **state)
+TEST_BETWEEN(test_jobs_are_forgotten, setup, teardown)
 {
     struct series_job found;
     int64_t at_ns = BEGIN;
@@ -195,19 +190,4 @@ static void test_jobs_are_forgotten(void **state)
     assert_true(series_find_job(series, 1000000, &found));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_means_are_by_time, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_slow_readings_leave_no_gaps, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_what_was_not_read_is_not_known, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_rings_forget_the_oldest, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_clock_that_was_set_back, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_job_by_second, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_job_steps_double, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_job_that_waits_for_another_try, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_jobs_are_forgotten, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,14 +1,8 @@
 /* Forgetting with a snapshot: little enough not to hold up the writer, and more than can have come since the last. */
-#include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <unistd.h>
-#include <cmocka.h>
+#include "unit.h"
 
-#include "base/memory.h"
+#include <poll.h>
+
 #include "base/nodetime.h"
 #include "base/units.h"
 #include "daemon/engine/engine.h"
@@ -101,8 +95,7 @@ static uint64_t rows_left(uint64_t rows, int64_t youngest_ns, size_t records)
     uint64_t left;
 
     make_directory(NULL);
-    if (store_open(directory, &daemon.store, &err))
-        fail_msg("%s", err.text);
+    fail_if(store_open(directory, &daemon.store, &err), err);
     daemon.core = core_new();
     daemon.snapshotter = snapshotter_new(&daemon, &calls);
     add_rows(daemon.store, rows, youngest_ns);
@@ -115,24 +108,16 @@ static uint64_t rows_left(uint64_t rows, int64_t youngest_ns, size_t records)
     return left;
 }
 
-static void test_the_history_is_forgotten_as_fast_as_it_grows(void **state)
+TEST(test_the_history_is_forgotten_as_fast_as_it_grows)
 {
     assert_int_equal(rows_left(5000, 2 * RETENTION_NS, 5000), 0); /* each record ended a job */
     assert_int_equal(rows_left(5000, 2 * RETENTION_NS, 250), 5000 - 1250);
 }
 
-static void test_what_is_young_stays(void **state)
+TEST(test_what_is_young_stays)
 {
     assert_int_equal(rows_left(300, 0, 250), 300);
     assert_int_equal(rows_left(300, 2 * RETENTION_NS, 249), 300); /* no snapshot is due */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_history_is_forgotten_as_fast_as_it_grows),
-        cmocka_unit_test(test_what_is_young_stays),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

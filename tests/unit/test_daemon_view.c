@@ -1,13 +1,7 @@
 /* Data that jobs have in common is kept once, and each job still has all of its submission. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "api/job_spec.h"
-#include "base/memory.h"
 #include "daemon/daemon.h"
 #include "daemon/log.h"
 #include "daemon/view/view_store.h"
@@ -71,12 +65,11 @@ static void assert_is_whole(const struct job_view *view, const char *seed)
     job_spec_release(&expected);
 }
 
-static void test_a_sweep_shares_all_but_what_differs(void **state)
+TEST(test_a_sweep_shares_all_but_what_differs)
 {
     struct views views = {0};
     struct job_view *one = add_like(&views, 1, "1"), *two = add_like(&views, 2, "2");
 
-    (void)state;
     assert_ptr_equal(one->common, two->common);
     assert_ptr_equal(one->environment, two->environment);
     assert_ptr_equal(one->script, two->script);
@@ -97,12 +90,11 @@ static void test_a_sweep_shares_all_but_what_differs(void **state)
     assert_null(views.wants);
 }
 
-static void test_whatever_differs_is_not_shared(void **state)
+TEST(test_whatever_differs_is_not_shared)
 {
-    struct views views = {0};
+    CLEANUP(views_release) struct views views = {0};
     struct job_view *first = add_like(&views, 1, "1");
 
-    (void)state;
     for (uint64_t i = 0; i < 8; i++) {
         struct job_spec spec, kept;
         struct job_view *view;
@@ -141,17 +133,15 @@ static void test_whatever_differs_is_not_shared(void **state)
         assert_true(!view->common->spec->error == (i != 3));
     }
     assert_is_whole(first, "1");
-    views_release(&views);
 }
 
 /* The digest does not look at the estimator's warnings: these two have the same one. */
-static void test_one_digest_is_not_one_spec(void **state)
+TEST(test_one_digest_is_not_one_spec)
 {
-    struct views views = {0};
+    CLEANUP(views_release) struct views views = {0};
     struct job_view *first = add_like(&views, 1, "1"), *second, *third;
     struct job_spec spec;
 
-    (void)state;
     make_spec(&spec, "1");
     second = add(&views, 2, &spec, "its summary is not whole");
     assert_int_equal(first->common->digest, second->common->digest);
@@ -162,20 +152,18 @@ static void test_one_digest_is_not_one_spec(void **state)
     views_forget(&views, 0, INT64_MAX, ignore, NULL);
     third = add_like(&views, 3, "3"); /* the one that was found by its digest still is */
     assert_ptr_equal(third->common, first->common);
-    views_release(&views);
 }
 
 /* A job's state that an earlier carma stored names the culprit of its last end only, and knows no limit but the
  * fence. */
-static void test_a_victim_of_an_earlier_carma(void **state)
+TEST(test_a_victim_of_an_earlier_carma)
 {
-    struct views views = {0};
+    CLEANUP(views_release) struct views views = {0};
     struct job_view *view = add_like(&views, 1, "1");
     CLEANUP(free_ptr) char *text = NULL;
     struct error err;
     json_t *json;
 
-    (void)state;
     view->overuser = 7;
     view->victim_of = 8;
     view->fence_bytes = 5;
@@ -193,7 +181,6 @@ static void test_a_victim_of_an_earlier_carma(void **state)
     assert_int_equal(job_view_from_text(view, text, &err), 0);
     assert_int_equal(view->victim_of, 7);
     assert_int_equal(view->process_limit_bytes, 5);
-    views_release(&views);
 }
 
 static struct record submission_of(uint64_t job, const char *workload, uint32_t gpus)
@@ -219,13 +206,12 @@ static struct job_view *add_submitted(struct views *views, uint64_t id, const ch
     return view;
 }
 
-static void test_what_is_wanted_is_shared_but_the_workload(void **state)
+TEST(test_what_is_wanted_is_shared_but_the_workload)
 {
     struct views views = {0};
     struct job_view *one = add_submitted(&views, 1, "one", 1), *two = add_submitted(&views, 2, "two", 1);
     struct job_view *wide = add_submitted(&views, 3, "two", 2);
 
-    (void)state;
     assert_ptr_equal(one->wants, two->wants);
     assert_ptr_not_equal(two->wants, wide->wants);
     assert_int_equal(wide->wants->gpus, 2);
@@ -242,13 +228,12 @@ static void test_what_is_wanted_is_shared_but_the_workload(void **state)
 
 #define MANY 1000
 
-static void test_many_texts_are_found_and_left(void **state)
+TEST(test_many_texts_are_found_and_left)
 {
     struct common_texts texts = {0};
     struct common_text *kept[MANY];
     char text[16];
 
-    (void)state;
     for (int i = 0; i < MANY; i++) {
         snprintf(text, sizeof text, "%d", i);
         kept[i] = common_texts_join_one(&texts, text);
@@ -265,16 +250,4 @@ static void test_many_texts_are_found_and_left(void **state)
     assert_null(texts.chains);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_sweep_shares_all_but_what_differs),
-        cmocka_unit_test(test_whatever_differs_is_not_shared),
-        cmocka_unit_test(test_one_digest_is_not_one_spec),
-        cmocka_unit_test(test_a_victim_of_an_earlier_carma),
-        cmocka_unit_test(test_what_is_wanted_is_shared_but_the_workload),
-        cmocka_unit_test(test_many_texts_are_found_and_left),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

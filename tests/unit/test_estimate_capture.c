@@ -1,15 +1,7 @@
 /* Operator traces: their content, at which batch size, and refusals. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
+#include "unit.h"
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "estimate/program/capture.h"
 
 #define HEAD                                                                                                           \
@@ -47,9 +39,9 @@ static int read_text(struct capture *capture, const char *text, int64_t batch_si
     return capture_read(capture, "net.capture", text, strlen(text), batch_size, err);
 }
 
-static void says_what_was_recorded(void **state)
+TEST(says_what_was_recorded)
 {
-    struct capture capture;
+    CLEANUP(capture_release) struct capture capture;
     struct error err = {{0}};
     const struct program *program = &capture.program;
 
@@ -72,10 +64,9 @@ static void says_what_was_recorded(void **state)
     assert_int_equal(program->batch_size, 8);
     assert_int_equal(program->tensor_count, 3);
     assert_int_equal(program->event_count, 7);
-    capture_release(&capture);
 }
 
-static void doubts_are_kept(void **state)
+TEST(doubts_are_kept)
 {
     struct capture capture;
     struct error err = {{0}};
@@ -92,7 +83,7 @@ static void doubts_are_kept(void **state)
                      -EINVAL);
 }
 
-static void events_are_in_their_place(void **state)
+TEST(events_are_in_their_place)
 {
     static const struct program_event expected[] = {
         {PROGRAM_ALLOC, MEMORY_PARAMETER, PHASE_SETUP, 0, 0, 1, 4096},
@@ -103,7 +94,7 @@ static void events_are_in_their_place(void **state)
         {PROGRAM_CONV, MEMORY_WORKSPACE, PHASE_BACKWARD, 2, 1, 0, 0},
         {PROGRAM_FREE, 0, PHASE_BACKWARD, 2, 0, 0, 0},
     };
-    struct capture capture;
+    CLEANUP(capture_release) struct capture capture;
 
     assert_int_equal(read_text(&capture, GOOD, 0, NULL), 0);
     assert_int_equal(capture.program.event_count, array_size(expected));
@@ -120,12 +111,11 @@ static void events_are_in_their_place(void **state)
     }
     assert_string_equal(capture.program.labels[1], "conv1");
     assert_string_equal(capture.program.labels[2], "head.fc");
-    capture_release(&capture);
 }
 
-static void convolutions_have_their_geometry(void **state)
+TEST(convolutions_have_their_geometry)
 {
-    struct capture capture;
+    CLEANUP(capture_release) struct capture capture;
     const struct program_conv *conv;
 
     assert_int_equal(read_text(&capture, GOOD, 0, NULL), 0);
@@ -155,10 +145,9 @@ static void convolutions_have_their_geometry(void **state)
     assert_int_equal(conv->batch, 3 + 2 * 8);
     assert_int_equal(conv->groups, 4);
     assert_int_equal(conv->in[0] * 100 + conv->out[0], 918);
-    capture_release(&capture);
 }
 
-static void any_batch_size_where_it_scales(void **state)
+TEST(any_batch_size_where_it_scales)
 {
     struct capture capture;
     struct error err = {{0}};
@@ -180,9 +169,9 @@ static void any_batch_size_where_it_scales(void **state)
                         "net.capture:9: '100+200x' is not possible: this capture does not scale with the batch size");
 }
 
-static void its_trainings_are_named(void **state)
+TEST(its_trainings_are_named)
 {
-    struct capture capture;
+    CLEANUP(capture_release) struct capture capture;
     char text[sizeof GOOD + 64];
 
     snprintf(text, sizeof text, "%sbatch 8 scales\noptimizer lion\nprecision half\n%s", HEAD,
@@ -190,7 +179,6 @@ static void its_trainings_are_named(void **state)
     assert_int_equal(read_text(&capture, text, 0, NULL), 0);
     assert_false(capture.optimizer_known);
     assert_int_equal(capture.precision, PRECISION_AMP);
-    capture_release(&capture);
 }
 
 /* GOOD with its first `old` replaced by `new` is refused on that line with that text. */
@@ -210,7 +198,7 @@ static void refused(const char *old, const char *new, unsigned line, const char 
     assert_null(capture.program.labels);
 }
 
-static void contradictions_are_refused(void **state)
+TEST(contradictions_are_refused)
 {
     refused(" -2\n", " -3\n", 22, "tensor 3 is freed before it is allocated");
     refused("-2\n", "-2 -2\n", 22, "tensor 2 is freed twice");
@@ -231,7 +219,7 @@ static void contradictions_are_refused(void **state)
     refused("3 64 1", "3 0 1", 16, "a convolution's channels, groups and element size are at least 1");
 }
 
-static void broken_files_are_refused(void **state)
+TEST(broken_files_are_refused)
 {
     refused("end\n", "", 25, "the file is cut short here: its last line is 'end'; record it again");
     refused("end\n", "en", 25, "the file is cut short here: its last line is 'end'; record it again");
@@ -253,7 +241,7 @@ static void broken_files_are_refused(void **state)
     refused("conv1\n", "\n", 13, "an empty label");
 }
 
-static void sizes_do_not_overflow(void **state)
+TEST(sizes_do_not_overflow)
 {
     refused("p4096", "p1099511627777", 20, "'1099511627777' is not a size: BASE, SLOPEx or BASE+SLOPEx");
     refused("p4096", "p99999999999999999999", 20, "'99999999999999999999' is not a size: BASE, SLOPEx or BASE+SLOPEx");
@@ -265,9 +253,9 @@ static void sizes_do_not_overflow(void **state)
 }
 
 /* Written by python/carma (python/tests/test_capture.py writes it again). */
-static void golden_is_read(void **state)
+TEST(golden_is_read)
 {
-    struct capture capture;
+    CLEANUP(capture_release) struct capture capture;
     struct error err = {{0}};
     CLEANUP(free_ptr) char *text = NULL;
     size_t length;
@@ -277,18 +265,6 @@ static void golden_is_read(void **state)
     assert_int_equal(capture.batch_size, 32);
     assert_int_equal(capture.program.convolutions, 2);
     assert_int_equal(capture.program.linears, 1);
-    capture_release(&capture);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(says_what_was_recorded),         cmocka_unit_test(doubts_are_kept),
-        cmocka_unit_test(events_are_in_their_place),      cmocka_unit_test(convolutions_have_their_geometry),
-        cmocka_unit_test(any_batch_size_where_it_scales), cmocka_unit_test(its_trainings_are_named),
-        cmocka_unit_test(contradictions_are_refused),     cmocka_unit_test(broken_files_are_refused),
-        cmocka_unit_test(sizes_do_not_overflow),          cmocka_unit_test(golden_is_read),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

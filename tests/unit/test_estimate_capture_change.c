@@ -1,16 +1,8 @@
 /* A recording changed to another training: its optimizer's allocations, when the cache is emptied, the images there;
  * and that the rest stays as it was. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
+#include "unit.h"
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "estimate/program/capture.h"
 
 /* Parameters of 4000, 800 (frozen), 800 and 40 bytes; recorded with Adam, which leaves `-20` for the second step. */
@@ -40,8 +32,7 @@ static void read_text(struct capture *capture, const char *text)
 {
     struct error err = {{0}};
 
-    if (capture_read(capture, "net.capture", text, strlen(text), 16, &err))
-        fail_msg("%s", err.text);
+    fail_if(capture_read(capture, "net.capture", text, strlen(text), 16, &err), err);
 }
 
 static int change(struct capture *capture, enum optimizer optimizer, bool weight_decay, struct error *err)
@@ -78,7 +69,7 @@ static struct sums sums_of(const struct program *program, uint8_t step)
     return sums;
 }
 
-static void each_optimizer_has_its_states(void **state)
+TEST(each_optimizer_has_its_states)
 {
     static const struct {
         enum optimizer optimizer;
@@ -90,7 +81,7 @@ static void each_optimizer_has_its_states(void **state)
         {OPTIMIZER_ADAMW, true, 2, 1},
     };
     const int64_t trained = 4840, all = 5640;
-    struct capture recorded;
+    CLEANUP(capture_release) struct capture recorded;
 
     read_text(&recorded, TEXT);
     for (size_t i = 0; i < array_size(cases); i++) {
@@ -114,13 +105,12 @@ static void each_optimizer_has_its_states(void **state)
         assert_int_equal(first.others, sums_of(&recorded.program, 1).others);
         capture_release(&capture);
     }
-    capture_release(&recorded);
 }
 
 /* Momentum's first buffers are copies of the gradients that have been decayed: both are there before them. */
-static void momentum_copies_what_has_decayed(void **state)
+TEST(momentum_copies_what_has_decayed)
 {
-    struct capture capture;
+    CLEANUP(capture_release) struct capture capture;
     const struct program_event *event;
     size_t i = 0;
 
@@ -136,13 +126,12 @@ static void momentum_copies_what_has_decayed(void **state)
     }
     assert_string_equal(capture.program.labels[event[3].label], "fc1");
     assert_int_equal(event[6].op, PROGRAM_FREE);
-    capture_release(&capture);
 }
 
 /* The recorded one stays as it was recorded; and a changed one can be changed again. */
-static void recorded_optimizer_stays(void **state)
+TEST(recorded_optimizer_stays)
 {
-    struct capture capture;
+    CLEANUP(capture_release) struct capture capture;
     struct sums adam;
 
     read_text(&capture, TEXT);
@@ -154,10 +143,9 @@ static void recorded_optimizer_stays(void **state)
     assert_int_equal(sums_of(&capture.program, 2).most, adam.most);
     assert_int_equal(capture.program.convs[0].batch, 16);
     assert_int_equal(capture.program.conv_count, 1);
-    capture_release(&capture);
 }
 
-static void says_why_not(void **state)
+TEST(says_why_not)
 {
     static const char untrained[] = HEAD "events 2 1\nstep 1 forward\n@1 p4000 c0\nend\n";
     struct capture capture;
@@ -186,7 +174,7 @@ static size_t emptied(const struct program *program, size_t end)
     return count;
 }
 
-static void cache_is_emptied_at_each_new_kind(void **state)
+TEST(cache_is_emptied_at_each_new_kind)
 {
     static const char text[] = "carma-capture 1\ntorch 2.10.0\nmapping cuda\nmodel Net\nbatch 8 scales\n"
                                "optimizer adam\nprecision fp32\nparameters 40\nflops 7\nelements 77\n"
@@ -216,11 +204,11 @@ static void cache_is_emptied_at_each_new_kind(void **state)
 }
 
 /* Two batches of images more, and one of bytes, from before the first step to the end. */
-static void loader_brings_images_ahead(void **state)
+TEST(loader_brings_images_ahead)
 {
     const struct capture_changes changes = {.optimizer = OPTIMIZER_ADAM, .prefetch = true};
     static const int64_t bytes[] = {16000, 16000, 4000};
-    struct capture capture;
+    CLEANUP(capture_release) struct capture capture;
 
     read_text(&capture, TEXT);
     assert_int_equal(capture_change(&capture, &changes, NULL), 0);
@@ -237,13 +225,12 @@ static void loader_brings_images_ahead(void **state)
     }
     assert_int_equal(capture.program.events[7].bytes, 16000);
     assert_int_equal(capture.program.events[7].step, 1);
-    capture_release(&capture);
 }
 
 /* As many steps as a file can have, with as many parameters as fit: it ends in time, and says so. */
-static void hostile_steps_end(void **state)
+TEST(hostile_steps_end)
 {
-    struct capture capture;
+    CLEANUP(capture_release) struct capture capture;
     struct error err = {{0}};
     size_t parameters = 20000, size = parameters * 8 + 255 * 40 + 4096, length = 0;
     CLEANUP(free_ptr) char *text = xcalloc(size, 1);
@@ -261,12 +248,11 @@ static void hostile_steps_end(void **state)
     read_text(&capture, text);
     assert_int_equal(change(&capture, OPTIMIZER_ADAM, true, &err), -EINVAL);
     assert_non_null(strstr(err.text, "more than 4000000 events"));
-    capture_release(&capture);
 }
 
-static void golden_takes_another(void **state)
+TEST(golden_takes_another)
 {
-    struct capture capture;
+    CLEANUP(capture_release) struct capture capture;
     struct error err = {{0}};
     CLEANUP(free_ptr) char *text = NULL;
     size_t length;
@@ -277,21 +263,6 @@ static void golden_takes_another(void **state)
     assert_int_equal(change(&capture, OPTIMIZER_MOMENTUM, true, &err), 0);
     assert_int_equal(sums_of(&capture.program, 1).states, capture.program.parameter_bytes);
     assert_int_equal(sums_of(&capture.program, 2).copies, capture.program.parameter_bytes);
-    capture_release(&capture);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_optimizer_has_its_states),
-        cmocka_unit_test(momentum_copies_what_has_decayed),
-        cmocka_unit_test(recorded_optimizer_stays),
-        cmocka_unit_test(says_why_not),
-        cmocka_unit_test(cache_is_emptied_at_each_new_kind),
-        cmocka_unit_test(loader_brings_images_ahead),
-        cmocka_unit_test(hostile_steps_end),
-        cmocka_unit_test(golden_takes_another),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

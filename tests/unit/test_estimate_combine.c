@@ -1,15 +1,8 @@
 /* Several estimates made one: rules that hold for any of them, and figures of some. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/memory.h"
 #include "base/units.h"
 #include "estimate/combine.h"
 
@@ -34,23 +27,21 @@ static struct estimate both(struct estimate a, struct estimate b)
     return result;
 }
 
-static void one_is_the_answer(void **state)
+TEST(one_is_the_answer)
 {
     struct estimate one = said("replay", 8, 1.13, 30), result;
     bool counted;
 
-    (void)state;
     combine(&one, 1, 980, &result, &counted);
     assert_true(counted);
     assert_memory_equal(&result, &one, sizeof one);
 }
 
-static void a_vague_one_does_not_count(void **state)
+TEST(a_vague_one_does_not_count)
 {
     struct estimate precise = said("history", 8, 1.06, 23), vague = said("gpumemnet", 16, 1.5, 47), result;
     bool counted[2];
 
-    (void)state;
     combine((struct estimate[]){vague, precise}, 2, 980, &result, counted);
     assert_true(!counted[0] && counted[1]);
     assert_memory_equal(&result, &precise, sizeof precise);
@@ -60,33 +51,30 @@ static void a_vague_one_does_not_count(void **state)
     assert_string_equal(result.source, "history+gpumemnet");
 }
 
-static void agreement_changes_little(void **state)
+TEST(agreement_changes_little)
 {
     struct estimate result = both(said("history", 8, 1.1, 30), said("replay", 8, 1.1, 40));
 
-    (void)state;
     assert_true(llabs(result.median_bytes - 8 * GIB) < MIB);
     assert_true(llabs(result.bytes - (int64_t)(8.8 * (double)GIB)) < MIB);
     assert_true(llabs(result.low_bytes - (int64_t)(8 / 1.1 * (double)GIB)) < MIB);
 }
 
 /* The weights are 4 to 1: at the quantile 0.98 the vague one is at its own 0.9. */
-static void disagreement_widens(void **state)
+TEST(disagreement_widens)
 {
     struct estimate result = both(said("history", 8, 1.1, 30), said("replay", 16, 1.1, 60));
     double enough = 16 * exp(log(1.1) * 1.2816 / 2.0537), low = 8 / exp(log(1.1) * 1.96 / 2.0537);
 
-    (void)state;
     assert_true(result.median_bytes > 8 * GIB && result.median_bytes < 8.8 * (double)GIB);
     assert_true(fabs((double)result.bytes / (double)GIB - enough) < 0.01);
     assert_true(fabs((double)result.low_bytes / (double)GIB - low) < 0.01);
 }
 
-static void a_lower_bound_counts_alone(void **state)
+TEST(a_lower_bound_counts_alone)
 {
     struct estimate bound = said("replay", 2, 1, 30), guess = said("gpumemnet", 9, 1.5, 300), result;
 
-    (void)state;
     bound.lower_bound = true;
     result = both(bound, guess);
     assert_false(result.lower_bound);
@@ -97,11 +85,10 @@ static void a_lower_bound_counts_alone(void **state)
 }
 
 /* No quantile lies beyond those of the parts; they are in order; the order of the parts does not matter. */
-static void rules_hold_for_any(void **state)
+TEST(rules_hold_for_any)
 {
     uint32_t seed = 1;
 
-    (void)state;
     for (int i = 0; i < 2000; i++) {
         struct estimate a, b, result, other;
         double numbers[6];
@@ -121,34 +108,31 @@ static void rules_hold_for_any(void **state)
     }
 }
 
-static void the_median_is_that_of_errors(void **state)
+TEST(the_median_is_that_of_errors)
 {
     struct estimate a = said("history", 8, 1, 30), b = said("replay", 8, 1, 30), result;
 
-    (void)state;
     combine((struct estimate[]){a, b}, 2, 500, &result, NULL);
     assert_true(llabs(result.bytes - 8 * GIB) < MIB);
     assert_int_equal(result.bytes, result.median_bytes);
 }
 
-static void the_parts_go_on_adding_up(void **state)
+TEST(the_parts_go_on_adding_up)
 {
     struct estimate a = said("replay", 8, 1.1, 30), result;
 
-    (void)state;
     a.correction_bytes = -5;
     a.has_parts = true;
     result = both(a, said("history", 9, 1.1, 31));
     assert_int_equal(result.correction_bytes + 5, result.median_bytes - a.median_bytes);
 }
 
-static void doubt_is_an_error(void **state)
+TEST(doubt_is_an_error)
 {
     struct estimate_question question = {.history.count = 1};
     struct capture capture;
     struct transformer transformer;
 
-    (void)state;
     assert_int_equal(combine_error_permille(&estimator_replay, &question, 950), 60);
     assert_int_equal(combine_error_permille(&estimator_replay, &question, 400), 160);
     assert_int_equal(combine_error_permille(&estimator_history, &question, 900), 22);
@@ -159,19 +143,4 @@ static void doubt_is_an_error(void **state)
     assert_int_equal(combine_error_permille(&estimator_replay, &question, 950), 60);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_is_the_answer),
-        cmocka_unit_test(a_vague_one_does_not_count),
-        cmocka_unit_test(agreement_changes_little),
-        cmocka_unit_test(disagreement_widens),
-        cmocka_unit_test(a_lower_bound_counts_alone),
-        cmocka_unit_test(rules_hold_for_any),
-        cmocka_unit_test(the_median_is_that_of_errors),
-        cmocka_unit_test(the_parts_go_on_adding_up),
-        cmocka_unit_test(doubt_is_an_error),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

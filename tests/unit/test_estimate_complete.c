@@ -1,16 +1,7 @@
 /* layers_complete(): its results from published models' summaries are those models. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "estimate/program/lower.h"
 
 #define MAX_ROWS 1000
@@ -132,7 +123,7 @@ static const struct expected {
     {"swin_t", 24, 0, 0},
 };
 
-static void test_published_models(void **state)
+TEST(test_published_models)
 {
     bool verbose = getenv("VERBOSE"), failed = false;
 
@@ -229,7 +220,7 @@ static bool keeps_shape(const struct layer *layer)
 }
 
 /* Where the layer keeps its input's shape, the input has it, or the list says how often it does not. */
-static void test_random_lists(void **state)
+TEST(test_random_lists)
 {
     for (uint32_t seed = 1; seed <= 1500; seed++) {
         struct layer_list list;
@@ -260,9 +251,9 @@ static void test_random_lists(void **state)
 }
 
 /* The longest list, of layers that are the most work to connect: done in a moment. */
-static void test_longest_list(void **state)
+TEST(test_longest_list)
 {
-    struct layer_list list;
+    CLEANUP(layer_list_release) struct layer_list list;
 
     layer_list_init(&list);
     list.input_rank = 3;
@@ -280,7 +271,6 @@ static void test_longest_list(void **state)
     }
     layers_complete(&list);
     check_list(&list);
-    layer_list_release(&list);
 }
 
 /* --- Gaps of summaries, in small -------- ------------------------------------------------------------------------- */
@@ -331,7 +321,7 @@ static void check_links(struct layer_list *list, const char *wanted)
     layer_list_release(list);
 }
 
-static void test_norm_that_activates(void **state)
+TEST(test_norm_that_activates)
 {
     struct layer_list list;
 
@@ -345,7 +335,7 @@ static void test_norm_that_activates(void **state)
 }
 
 /* Query, key and value beside one another; with torch's fused attention, and with the matrix of scores shown. */
-static void test_attention(void **state)
+TEST(test_attention)
 {
     struct layer_list list;
 
@@ -372,7 +362,7 @@ static void test_attention(void **state)
 }
 
 /* A ResNet's block adds before its last activation, an inverted bottleneck behind everything. */
-static void test_where_sums_stand(void **state)
+TEST(test_where_sums_stand)
 {
     struct layer_list list;
 
@@ -393,7 +383,7 @@ static void test_where_sums_stand(void **state)
 }
 
 /* A block's author is known by its name: no summary says whether its ReLUs run in place. */
-static void test_in_place(void **state)
+TEST(test_in_place)
 {
     static const struct {
         const char *type;
@@ -416,7 +406,7 @@ static void test_in_place(void **state)
 
 /* Inception's last blocks split a branch in two: a row of three and a column of three, side by side. Its last branch
  * stands behind a pooling that is not a module. */
-static void test_inception(void **state)
+TEST(test_inception)
 {
     struct layer_list list;
 
@@ -431,7 +421,7 @@ static void test_inception(void **state)
 }
 
 /* Nothing that came before has 7 channels: told, and the last taken. */
-static void test_guess(void **state)
+TEST(test_guess)
 {
     struct layer_list list;
 
@@ -451,9 +441,9 @@ static void test_guess(void **state)
     layer_list_release(&list);
 }
 
-static void test_nothing(void **state)
+TEST(test_nothing)
 {
-    struct layer_list list;
+    CLEANUP(layer_list_release) struct layer_list list;
 
     layer_list_init(&list);
     layers_complete(&list);
@@ -462,22 +452,6 @@ static void test_nothing(void **state)
     layers_complete(&list);
     assert_int_equal(list.items[0].in_channels, 3);
     assert_int_equal(list.items[0].kernel[1], 3);
-    layer_list_release(&list);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_published_models),
-        cmocka_unit_test(test_random_lists),
-        cmocka_unit_test(test_longest_list),
-        cmocka_unit_test(test_norm_that_activates),
-        cmocka_unit_test(test_attention),
-        cmocka_unit_test(test_where_sums_stand),
-        cmocka_unit_test(test_in_place),
-        cmocka_unit_test(test_inception),
-        cmocka_unit_test(test_guess),
-        cmocka_unit_test(test_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

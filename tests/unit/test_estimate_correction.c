@@ -1,15 +1,8 @@
 /* Features of a program, the trained correction of its replay, and SM activity, on networks with known figures. */
-#include <errno.h>
+#include "unit.h"
+
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
-#include <cmocka.h>
-
-#include "base/memory.h"
 #include "base/units.h"
 #include "estimate/learned/correction.h"
 #include "estimate/estimate.h"
@@ -133,11 +126,11 @@ static void assert_near(double value, double expected, double tolerance)
         fail_msg("%.6g is not %.6g within %.2g", value, expected, tolerance);
 }
 
-static void features_are_those_of_the_network(void **state)
+TEST(features_are_those_of_the_network)
 {
     const struct machine_profile *profile = machine_profile_find("a100-40g-thesis");
-    struct layer_list list;
-    struct program program;
+    CLEANUP(layer_list_release) struct layer_list list;
+    CLEANUP(program_release) struct program program;
     struct features features;
     const float *value = features.values;
     double base, output, sum = 0;
@@ -176,15 +169,13 @@ static void features_are_those_of_the_network(void **state)
     assert_near(value[FEATURE_CLASS4] * value[FEATURE_OUTPUT_SUM], output / base, 1e-5);
     for (int i = 0; i < FEATURE_COUNT; i++)
         assert_true(isfinite(value[i]));
-    program_release(&program);
-    layer_list_release(&list);
 }
 
-static void base_is_no_more_than_fits_the_gpu(void **state)
+TEST(base_is_no_more_than_fits_the_gpu)
 {
     struct machine_profile small = *machine_profile_find("a100-40g-thesis");
-    struct layer_list list;
-    struct program program;
+    CLEANUP(layer_list_release) struct layer_list list;
+    CLEANUP(program_release) struct program program;
     struct features features;
 
     small.memory_bytes = 6000 * MIB;
@@ -196,11 +187,9 @@ static void base_is_no_more_than_fits_the_gpu(void **state)
                 (double)(small.memory_bytes - features_context_bytes(&program, &small) + FEATURES_CONTEXT_BYTES), 1);
     assert_near(features.values[FEATURE_OUT], 1, 0);
     assert_true(features.values[FEATURE_FILLING] > 0.2);
-    program_release(&program);
-    layer_list_release(&list);
 }
 
-static void workspace_that_does_not_fit_is_done_without(void **state)
+TEST(workspace_that_does_not_fit_is_done_without)
 {
     const struct program_conv conv = {.pass = CONV_FORWARD,
                                       .element_bytes = 4,
@@ -215,7 +204,7 @@ static void workspace_that_does_not_fit_is_done_without(void **state)
                                       .stride = {1, 1}};
     struct workspace_rule rule = workspace_rule_by_pass(WORKSPACE_WINOGRAD, WORKSPACE_NONE, WORKSPACE_NONE);
     int64_t workspace = conv_workspace_bytes(&conv, WORKSPACE_WINOGRAD);
-    struct program program;
+    CLEANUP(program_release) struct program program;
     struct replay_result result;
 
     program_init(&program);
@@ -229,7 +218,6 @@ static void workspace_that_does_not_fit_is_done_without(void **state)
     program_alloc(&program, (struct program_event){.bytes = 20 * MIB, .category = MEMORY_ACTIVATION});
     program_replay(&program, &(struct replay_options){.rule = rule, .limit_bytes = 110 * MIB}, &result);
     assert_true(result.out_of_memory);
-    program_release(&program);
 }
 
 static uint32_t class_of(int64_t in, int64_t out, int32_t kernel, int32_t stride, int64_t batch, int32_t side)
@@ -248,7 +236,7 @@ static uint32_t class_of(int64_t in, int64_t out, int32_t kernel, int32_t stride
     return conv_workspace_class(&conv);
 }
 
-static void convolutions_have_classes(void **state)
+TEST(convolutions_have_classes)
 {
     assert_int_equal(class_of(64, 256, 1, 1, 8, 56), WORKSPACE_POINTWISE);
     assert_int_equal(class_of(64, 256, 1, 2, 8, 56), WORKSPACE_OTHER);
@@ -266,7 +254,7 @@ static void convolutions_have_classes(void **state)
 }
 
 /* 8 samples, 10 channels into 8, 12 x 12 pixels. */
-static void copies_are_of_what_is_not_written_in_place(void **state)
+TEST(copies_are_of_what_is_not_written_in_place)
 {
     struct program_conv conv = {.element_bytes = 4,
                                 .rank = 2,
@@ -293,7 +281,7 @@ static void copies_are_of_what_is_not_written_in_place(void **state)
     assert_int_equal(conv_workspace_bytes(&conv, WORKSPACE_COPY_INPUT), 2 * 8 * 16 * 144 + 2 * 16 * 8 * 9);
 }
 
-static void correction_fades_outside_its_training(void **state)
+TEST(correction_fades_outside_its_training)
 {
     struct program program = {.conv_count = 1};
     struct features features = {.base_bytes = (double)GIB};
@@ -309,7 +297,7 @@ static void correction_fades_outside_its_training(void **state)
     assert_true(correction.spread > 0.01 && correction.spread < 0.1);
 }
 
-static void features_of_hostile_programs_are_finite(void **state)
+TEST(features_of_hostile_programs_are_finite)
 {
     const struct program_conv conv = {.pass = CONV_FORWARD,
                                       .element_bytes = 255,
@@ -342,9 +330,9 @@ static void features_of_hostile_programs_are_finite(void **state)
     }
 }
 
-static void programs_have_families(void **state)
+TEST(programs_have_families)
 {
-    struct program program = {.conv_count = 1, .attentions = 1};
+    CLEANUP(program_release) struct program program = {.conv_count = 1, .attentions = 1};
 
     assert_int_equal(correction_family_of(&program), CORRECTION_CNN);
     program = (struct program){.attentions = 1, .linears = 3};
@@ -359,17 +347,16 @@ static void programs_have_families(void **state)
     program.norms = program.linears = 1;
     program_alloc(&program, (struct program_event){.bytes = 8, .category = MEMORY_BUFFER}); /* running statistics */
     assert_int_equal(correction_family_of(&program), CORRECTION_MLP);
-    program_release(&program);
 }
 
 /* Thesis, Table 6.2: none of these runs is in the trees' training data. */
-static void published_runs_are_met(void **state)
+TEST(published_runs_are_met)
 {
     static const struct {
         int64_t batch_size;
         double measured_mib;
     } runs[] = {{64, 13642}, {128, 24408}};
-    struct layer_list list;
+    CLEANUP(layer_list_release) struct layer_list list;
 
     build_vgg16(&list);
     for (size_t i = 0; i < array_size(runs); i++) {
@@ -383,12 +370,11 @@ static void published_runs_are_met(void **state)
         assert_true(result.confidence_permille >= 800);
         assert_false(result.exceeds_gpu);
     }
-    layer_list_release(&list);
 }
 
-static void parts_sum_to_the_best_guess(void **state)
+TEST(parts_sum_to_the_best_guess)
 {
-    struct layer_list list;
+    CLEANUP(layer_list_release) struct layer_list list;
     struct estimate_question question;
     struct estimate result;
     int64_t sum;
@@ -404,12 +390,11 @@ static void parts_sum_to_the_best_guess(void **state)
     assert_int_equal(result.context_bytes, question.profile->context_bytes + question.profile->cudnn_bytes);
     assert_true(result.parts[MEMORY_PARAMETER] == 4 * INT64_C(138357544));
     assert_true(result.fragmentation_bytes >= 0);
-    layer_list_release(&list);
 }
 
-static void quantiles_rise_around_the_best_guess(void **state)
+TEST(quantiles_rise_around_the_best_guess)
 {
-    struct layer_list list;
+    CLEANUP(layer_list_release) struct layer_list list;
     int64_t last = 0;
 
     build_plain(&list, 6, 64, 64);
@@ -425,13 +410,12 @@ static void quantiles_rise_around_the_best_guess(void **state)
         else
             assert_true(result.bytes + 1 >= result.median_bytes);
     }
-    layer_list_release(&list);
 }
 
-static void margin_does_not_drive_off_what_fits(void **state)
+TEST(margin_does_not_drive_off_what_fits)
 {
     struct machine_profile small = *machine_profile_find("a100-40g-thesis");
-    struct layer_list list;
+    CLEANUP(layer_list_release) struct layer_list list;
     struct estimate_question question;
     struct estimate result;
 
@@ -447,13 +431,12 @@ static void margin_does_not_drive_off_what_fits(void **state)
     result = answer(&question);
     assert_true(result.exceeds_gpu);
     assert_true(result.median_bytes > small.memory_bytes);
-    layer_list_release(&list);
 }
 
-static void other_machines_context_takes_its_place(void **state)
+TEST(other_machines_context_takes_its_place)
 {
     struct machine_profile other = *machine_profile_find("a100-40g-thesis");
-    struct layer_list list;
+    CLEANUP(layer_list_release) struct layer_list list;
     struct estimate_question question;
     struct estimate here, there;
 
@@ -465,12 +448,11 @@ static void other_machines_context_takes_its_place(void **state)
     question.profile = &other;
     there = answer(&question);
     assert_near((double)(here.median_bytes - there.median_bytes) / MIB, 900, 0.01);
-    layer_list_release(&list);
 }
 
-static void folds_have_models_of_their_own(void **state)
+TEST(folds_have_models_of_their_own)
 {
-    struct layer_list list;
+    CLEANUP(layer_list_release) struct layer_list list;
     struct estimate_question question;
     int64_t all, folds[5];
 
@@ -485,11 +467,10 @@ static void folds_have_models_of_their_own(void **state)
         for (int32_t k = 0; k < i; k++)
             assert_true(folds[i] != folds[k]);
     }
-    layer_list_release(&list);
 }
 
 /* The trees jump where they learned to, but a larger job does not look much smaller. */
-static void more_of_anything_does_not_need_much_less(void **state)
+TEST(more_of_anything_does_not_need_much_less)
 {
     static const int64_t sides[] = {32, 96, 160}, widths[] = {24, 64, 150, 320};
 
@@ -523,9 +504,9 @@ static void more_of_anything_does_not_need_much_less(void **state)
     }
 }
 
-static void what_was_never_measured_is_less_sure(void **state)
+TEST(what_was_never_measured_is_less_sure)
 {
-    struct layer_list list;
+    CLEANUP(layer_list_release) struct layer_list list;
     struct estimate_question question;
     int32_t plain;
 
@@ -542,10 +523,9 @@ static void what_was_never_measured_is_less_sure(void **state)
     list.unknown = (uint32_t)list.count;
     assert_int_equal(answer(&question).confidence_permille, plain - 400);
     assert_true(strlen(answer(&question).warning) > 0);
-    layer_list_release(&list);
 }
 
-static void summary_without_shapes_gives_the_states_alone(void **state)
+TEST(summary_without_shapes_gives_the_states_alone)
 {
     struct layer_list list;
     struct estimate_question question;
@@ -569,7 +549,7 @@ static void summary_without_shapes_gives_the_states_alone(void **state)
     assert_int_equal(estimate(&estimator_replay, &question, &result, &err), -ENOTSUP);
 }
 
-static void activity_grows_with_the_work_and_falls_on_faster_gpus(void **state)
+TEST(activity_grows_with_the_work_and_falls_on_faster_gpus)
 {
     const struct machine_profile *h200 = machine_profile_find("h200");
     struct machine_profile slow = *machine_profile_find("a100-40g-thesis");
@@ -601,10 +581,10 @@ static void activity_grows_with_the_work_and_falls_on_faster_gpus(void **state)
     layer_list_release(&list);
 }
 
-static void activity_features_count_a_steady_step(void **state)
+TEST(activity_features_count_a_steady_step)
 {
     float first[UTILISATION_COUNT], second[UTILISATION_COUNT];
-    struct layer_list list;
+    CLEANUP(layer_list_release) struct layer_list list;
     struct program program;
 
     build_plain(&list, 6, 64, 64);
@@ -621,32 +601,6 @@ static void activity_features_count_a_steady_step(void **state)
     assert_near(second[UTILISATION_U_KERNELS], first[UTILISATION_U_KERNELS], 0);
     assert_near(second[UTILISATION_U_FLOPS] - first[UTILISATION_U_FLOPS], log(2), 1e-3);
     program_release(&program);
-    layer_list_release(&list);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(features_are_those_of_the_network),
-        cmocka_unit_test(base_is_no_more_than_fits_the_gpu),
-        cmocka_unit_test(workspace_that_does_not_fit_is_done_without),
-        cmocka_unit_test(convolutions_have_classes),
-        cmocka_unit_test(copies_are_of_what_is_not_written_in_place),
-        cmocka_unit_test(correction_fades_outside_its_training),
-        cmocka_unit_test(features_of_hostile_programs_are_finite),
-        cmocka_unit_test(programs_have_families),
-        cmocka_unit_test(published_runs_are_met),
-        cmocka_unit_test(parts_sum_to_the_best_guess),
-        cmocka_unit_test(quantiles_rise_around_the_best_guess),
-        cmocka_unit_test(margin_does_not_drive_off_what_fits),
-        cmocka_unit_test(other_machines_context_takes_its_place),
-        cmocka_unit_test(folds_have_models_of_their_own),
-        cmocka_unit_test(more_of_anything_does_not_need_much_less),
-        cmocka_unit_test(what_was_never_measured_is_less_sure),
-        cmocka_unit_test(summary_without_shapes_gives_the_states_alone),
-        cmocka_unit_test(activity_grows_with_the_work_and_falls_on_faster_gpus),
-        cmocka_unit_test(activity_features_count_a_steady_step),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,16 +1,8 @@
 /* The prediction of earlier runs for the next: exact where there are enough of them, honest where there are few. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/memory.h"
 #include "base/units.h"
 #include "estimate/estimate.h"
 
@@ -32,29 +24,26 @@ static int64_t answer(const int64_t *peaks, size_t count, int32_t quantile)
     struct estimate result;
     struct error err;
 
-    if (ask(peaks, count, quantile, &result, &err))
-        fail_msg("%s", err.text);
+    fail_if(ask(peaks, count, quantile, &result, &err), err);
     return result.bytes;
 }
 
-static void test_nothing_known(void **state)
+TEST(test_nothing_known)
 {
     static const int64_t nonsense[] = {GIB, 0};
     struct estimate result;
     struct error err;
 
-    (void)state;
     assert_int_equal(ask(NULL, 0, 980, &result, &err), -ENOTSUP);
     assert_non_null(strstr(err.text, "no earlier run"));
     assert_int_equal(ask(nonsense, 2, 980, &result, &err), -EINVAL);
 }
 
 /* With n runs the k-th smallest is enough for the next with probability k / (n + 1): no assumption is needed. */
-static void test_enough_runs(void **state)
+TEST(test_enough_runs)
 {
     int64_t peaks[99];
 
-    (void)state;
     for (int64_t i = 0; i < 99; i++)
         peaks[i] = (1 + i * 37 % 99) * GIB; /* 1 to 99 GiB, in some order */
     assert_int_equal(answer(peaks, 99, 980), 98 * GIB);
@@ -67,11 +56,10 @@ static void test_enough_runs(void **state)
 }
 
 /* A single run: a sixteenth more; alike ones need less and less; the observed figure is never too much. */
-static void test_few_runs(void **state)
+TEST(test_few_runs)
 {
     int64_t peaks[48], before = INT64_MAX;
 
-    (void)state;
     for (size_t i = 0; i < 48; i++)
         peaks[i] = 16 * GIB;
     assert_true(llabs(answer(peaks, 1, 980) - 17 * GIB) < GIB / 10);
@@ -114,9 +102,8 @@ static double coverage(double spread, size_t count, int32_t quantile)
     return (double)enough / 4000;
 }
 
-static void test_coverage(void **state)
+TEST(test_coverage)
 {
-    (void)state;
     assert_true(coverage(0.016, 1, 980) > 0.975 && coverage(0.016, 1, 980) < 0.998);
     assert_true(coverage(0.016, 5, 980) > 0.975 && coverage(0.016, 5, 980) < 0.998);
     assert_true(coverage(0.016, 20, 980) > 0.975 && coverage(0.016, 20, 980) < 0.998);
@@ -126,7 +113,7 @@ static void test_coverage(void **state)
     assert_true(coverage(0.3, 60, 900) > 0.88 && coverage(0.3, 60, 900) < 0.93);
 }
 
-static void test_what_else_it_says(void **state)
+TEST(test_what_else_it_says)
 {
     static const int64_t peaks[] = {3 * GIB, GIB, 2 * GIB};
     static const int32_t activities[] = {300, -1, 500};
@@ -138,7 +125,6 @@ static void test_what_else_it_says(void **state)
         .history = {.peak_bytes = peaks, .smact_permille = activities, .count = 3}};
     struct estimate result;
 
-    (void)state;
     assert_int_equal(estimate(&estimator_history, &question, &result, NULL), 0);
     assert_int_equal(result.median_bytes, 2 * GIB);
     assert_int_equal(result.smact_permille, 400);
@@ -147,12 +133,4 @@ static void test_what_else_it_says(void **state)
     assert_ptr_equal(estimator_find("history"), &estimator_history);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_known), cmocka_unit_test(test_enough_runs),       cmocka_unit_test(test_few_runs),
-        cmocka_unit_test(test_coverage),      cmocka_unit_test(test_what_else_it_says),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,16 +1,8 @@
-#include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <math.h>
 
 #include "activation_name.h"
-#include "base/memory.h"
 #include "base/units.h"
 #include "estimate/estimate.h"
 #include "estimate/learned/gpumemnet.h"
@@ -131,7 +123,7 @@ static int compare_logits(const struct layer_list *list, int64_t batch_size, con
 }
 
 /* PyTorch's results on the same tables (python/carma_train/gpumemnet_golden.py). */
-static void logits_are_those_of_pytorch(void **state)
+TEST(logits_are_those_of_pytorch)
 {
     CLEANUP(layer_list_release) struct layer_list list = {0};
     FILE *file = fopen(CARMA_GOLDEN "/estimate-gpumemnet.txt", "r");
@@ -139,7 +131,6 @@ static void logits_are_those_of_pytorch(void **state)
     char line[512], name[64];
     long long batch_size = 0, elements, parameters;
 
-    (void)state;
     assert_non_null(file);
     while (fgets(line, sizeof line, file)) {
         if (sscanf(line, "network %63s %lld", name, &batch_size) == 2) {
@@ -155,19 +146,18 @@ static void logits_are_those_of_pytorch(void **state)
     assert_int_equal(compared, 4 * networks);
 }
 
-static void halves_are_single_precision_numbers(void **state)
+TEST(halves_are_single_precision_numbers)
 {
     static const uint16_t halves[] = {0x0000, 0x3c00, 0xc000, 0x3555, 0x7bff, 0x0001, 0x83ff, 0x0400};
     static const float values[] = {0, 1, -2, 0x1.554p-2f, 65504, 0x1p-24f, -0x3ffp-24f, 0x1p-14f};
     float found[array_size(halves)];
 
-    (void)state;
     neural_from_halves(halves, array_size(halves), found);
     for (size_t i = 0; i < array_size(halves); i++)
         assert_true(found[i] == values[i]);
 }
 
-static void dense_layers_multiply_and_add(void **state)
+TEST(dense_layers_multiply_and_add)
 {
     static const float weights[] = {1, 2, 3, 10, 20, 30, 100, 200, 300}; /* [2][3], then the bias */
     static const float x[] = {1, 1, 0, -1};
@@ -175,7 +165,6 @@ static void dense_layers_multiply_and_add(void **state)
     const float *at = weights;
     float y[6];
 
-    (void)state;
     neural_dense(&at, 2, 2, 3, x, y);
     assert_ptr_equal(at, weights + neural_dense_weights(2, 3));
     assert_memory_equal(y, wanted, sizeof y);
@@ -183,23 +172,21 @@ static void dense_layers_multiply_and_add(void **state)
     assert_true(y[2] == 0 && y[3] == 0 && y[0] == 1);
 }
 
-static void softmax_stands_large_numbers(void **state)
+TEST(softmax_stands_large_numbers)
 {
     float x[] = {1000, 1000, -1000};
 
-    (void)state;
     neural_softmax(3, x);
     assert_true(x[0] == 0.5f && x[1] == 0.5f && x[2] == 0);
 }
 
 /* Pools, additions, containers and the like are not tuples; a PReLU's parameter is not counted, as in the data. */
-static void inputs_are_tuples_of_some_layers(void **state)
+TEST(inputs_are_tuples_of_some_layers)
 {
     CLEANUP(layer_list_release) struct layer_list list;
     CLEANUP(gpumemnet_input_release) struct gpumemnet_input input = {0};
     struct error err;
 
-    (void)state;
     layer_list_init(&list);
     add(&list, LAYER_CONV, 1000, 50);
     add_activation(&list, ACTIVATION_PRELU, 1000);
@@ -229,14 +216,13 @@ static void inputs_are_tuples_of_some_layers(void **state)
 }
 
 /* Attention is its two linear layers, or its parts in the summary; all activations count as the data's. */
-static void transformers_are_taken_as_their_linear_layers(void **state)
+TEST(transformers_are_taken_as_their_linear_layers)
 {
     CLEANUP(layer_list_release) struct layer_list list = {0};
     CLEANUP(gpumemnet_input_release) struct gpumemnet_input input = {0}, more = {0};
     struct gpumemnet_classes classes;
     struct error err;
 
-    (void)state;
     fill_transformer(&list, 6);
     assert_int_equal(gpumemnet_input_read(&input, &list, 4, &err), 0);
     assert_int_equal(input.family, GPUMEMNET_TRANSFORMER);
@@ -258,13 +244,12 @@ static void transformers_are_taken_as_their_linear_layers(void **state)
     assert_int_equal(more.unmanaged, 2);
 }
 
-static void layers_outside_the_data_are_counted(void **state)
+TEST(layers_outside_the_data_are_counted)
 {
     CLEANUP(layer_list_release) struct layer_list list;
     CLEANUP(gpumemnet_input_release) struct gpumemnet_input input = {0};
     struct error err;
 
-    (void)state;
     fill_cnn(&list, 3, 1000);
     add(&list, LAYER_UNKNOWN, 1000, 7);
     add(&list, LAYER_CONV, 1000, 70)->groups = 10;
@@ -277,14 +262,13 @@ static void layers_outside_the_data_are_counted(void **state)
 }
 
 /* The encoder sees a set: the answer does not depend on the order of branches in a summary. */
-static void order_of_layers_does_not_matter(void **state)
+TEST(order_of_layers_does_not_matter)
 {
     CLEANUP(layer_list_release) struct layer_list list;
     CLEANUP(gpumemnet_input_release) struct gpumemnet_input input = {0};
     struct gpumemnet_classes forward, backward;
     struct error err;
 
-    (void)state;
     fill_cnn(&list, 9, 500000);
     list.items[4].shape[0] = 2000000;
     assert_int_equal(gpumemnet_input_read(&input, &list, 16, &err), 0);
@@ -300,7 +284,7 @@ static void order_of_layers_does_not_matter(void **state)
 }
 
 /* Trained on labels of which 2% are spread over all classes. */
-static void smoothing_is_taken_off_probabilities(void **state)
+TEST(smoothing_is_taken_off_probabilities)
 {
     CLEANUP(layer_list_release) struct layer_list list;
     CLEANUP(gpumemnet_input_release) struct gpumemnet_input input = {0};
@@ -308,7 +292,6 @@ static void smoothing_is_taken_off_probabilities(void **state)
     double votes[GPUMEMNET_MAX_CLASSES], sum = 0, left = 0;
     struct error err;
 
-    (void)state;
     fill_cnn(&list, 12, 2000000);
     assert_int_equal(gpumemnet_input_read(&input, &list, 24, &err), 0);
     assert_int_equal(gpumemnet_classify(&input, GPUMEMNET_ENSEMBLE, -1, &classes, &err), 0);
@@ -322,7 +305,7 @@ static void smoothing_is_taken_off_probabilities(void **state)
         assert_true(fabs((double)classes.probabilities[c] - votes[c] / left) < 1e-5);
 }
 
-static void answers_are_edges_of_classes(void **state)
+TEST(answers_are_edges_of_classes)
 {
     CLEANUP(layer_list_release) struct layer_list list;
     CLEANUP(gpumemnet_input_release) struct gpumemnet_input input = {0};
@@ -332,7 +315,6 @@ static void answers_are_edges_of_classes(void **state)
     struct error err;
     int64_t low_bytes;
 
-    (void)state;
     fill_cnn(&list, 12, 2000000);
     question = question_of(&list, 24);
     assert_int_equal(gpumemnet_input_read(&input, &list, 24, &err), 0);
@@ -358,12 +340,11 @@ static void answers_are_edges_of_classes(void **state)
     assert_string_equal(result.source, "gpumemnet");
 }
 
-static void classes_are_a_thousand_or_eight_thousand_mib(void **state)
+TEST(classes_are_a_thousand_or_eight_thousand_mib)
 {
     struct gpumemnet_classes mlp = {.first = 1, .count = 4, .width_bytes = 1000 * MIB};
     struct gpumemnet_classes cnn = {.count = 7, .width_bytes = 8000 * MIB, .out_of_memory_last = true};
 
-    (void)state;
     assert_int_equal(gpumemnet_class_upper_bytes(&mlp, 0), 2000 * MIB);
     assert_int_equal(gpumemnet_class_centre_bytes(&mlp, 0), 1500 * MIB);
     assert_int_equal(gpumemnet_class_upper_bytes(&cnn, 0), 8000 * MIB);
@@ -372,14 +353,13 @@ static void classes_are_a_thousand_or_eight_thousand_mib(void **state)
     assert_int_equal(gpumemnet_class_centre_bytes(&cnn, 6), 48000 * MIB);
 }
 
-static void what_the_data_do_not_have_halves_confidence(void **state)
+TEST(what_the_data_do_not_have_halves_confidence)
 {
     CLEANUP(layer_list_release) struct layer_list list;
     struct estimate_question question;
     struct estimate sure, doubtful;
     struct error err;
 
-    (void)state;
     fill_mlp(&list);
     question = question_of(&list, 64);
     assert_int_equal(estimate(&estimator_gpumemnet, &question, &sure, &err), 0);
@@ -398,14 +378,13 @@ static void what_the_data_do_not_have_halves_confidence(void **state)
     assert_non_null(strstr(doubtful.warning, "larger or smaller"));
 }
 
-static void what_no_gpu_of_the_data_held_exceeds_it(void **state)
+TEST(what_no_gpu_of_the_data_held_exceeds_it)
 {
     CLEANUP(layer_list_release) struct layer_list list;
     struct estimate_question question;
     struct estimate result;
     struct error err;
 
-    (void)state;
     fill_cnn(&list, 25, 20000000);
     question = question_of(&list, 60);
     assert_int_equal(estimate(&estimator_gpumemnet, &question, &result, &err), 0);
@@ -415,7 +394,7 @@ static void what_no_gpu_of_the_data_held_exceeds_it(void **state)
 }
 
 /* The encoder's time grows with the square of the list. */
-static void long_lists_are_too_much_for_the_encoder(void **state)
+TEST(long_lists_are_too_much_for_the_encoder)
 {
     CLEANUP(layer_list_release) struct layer_list list;
     CLEANUP(gpumemnet_input_release) struct gpumemnet_input input = {0};
@@ -424,7 +403,6 @@ static void long_lists_are_too_much_for_the_encoder(void **state)
     struct estimate result;
     struct error err;
 
-    (void)state;
     fill_cnn(&list, GPUMEMNET_MAX_TUPLES, 1000);
     question = question_of(&list, 4);
     assert_int_equal(estimate(&estimator_gpumemnet, &question, &result, &err), 0);
@@ -443,14 +421,13 @@ static void refuse(const struct estimate_question *question, int code, const cha
         fail_msg("'%s' does not say '%s'", err.text, text);
 }
 
-static void refusals_say_why(void **state)
+TEST(refusals_say_why)
 {
     static const enum layer_kind others[] = {LAYER_ATTENTION, LAYER_EMBEDDING, LAYER_LAYER_NORM, LAYER_CONV1D_LINEAR,
                                              LAYER_RECURRENT};
     CLEANUP(layer_list_release) struct layer_list list;
     struct estimate_question question = question_of(NULL, 8);
 
-    (void)state;
     refuse(&question, -ENOTSUP, "give --summary");
     layer_list_init(&list);
     question.layers = &list;
@@ -476,14 +453,13 @@ static void refusals_say_why(void **state)
 }
 
 /* The largest numbers that a summary may hold. */
-static void extremes_are_answered(void **state)
+TEST(extremes_are_answered)
 {
     CLEANUP(layer_list_release) struct layer_list list;
     CLEANUP(gpumemnet_input_release) struct gpumemnet_input input = {0};
     struct gpumemnet_classes classes;
     struct error err;
 
-    (void)state;
     layer_list_init(&list);
     for (int i = 0; i < 40; i++) {
         struct layer *layer = add(&list, LAYER_CONV, LAYER_MAX_DIMENSION, LAYER_MAX_PARAMETERS);
@@ -500,26 +476,4 @@ static void extremes_are_answered(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(logits_are_those_of_pytorch),
-        cmocka_unit_test(halves_are_single_precision_numbers),
-        cmocka_unit_test(dense_layers_multiply_and_add),
-        cmocka_unit_test(softmax_stands_large_numbers),
-        cmocka_unit_test(inputs_are_tuples_of_some_layers),
-        cmocka_unit_test(transformers_are_taken_as_their_linear_layers),
-        cmocka_unit_test(layers_outside_the_data_are_counted),
-        cmocka_unit_test(order_of_layers_does_not_matter),
-        cmocka_unit_test(smoothing_is_taken_off_probabilities),
-        cmocka_unit_test(answers_are_edges_of_classes),
-        cmocka_unit_test(classes_are_a_thousand_or_eight_thousand_mib),
-        cmocka_unit_test(what_the_data_do_not_have_halves_confidence),
-        cmocka_unit_test(what_no_gpu_of_the_data_held_exceeds_it),
-        cmocka_unit_test(long_lists_are_too_much_for_the_encoder),
-        cmocka_unit_test(refusals_say_why),
-        cmocka_unit_test(extremes_are_answered),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,17 +1,10 @@
 /* Layer lists; the meaning of type names. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <string.h>
+#include "unit.h"
 
 #include "activation_name.h"
-#include "base/memory.h"
 #include "estimate/layers.h"
 
-static void test_list(void **state)
+TEST(test_list)
 {
     struct layer_list list;
 
@@ -38,7 +31,7 @@ static void test_list(void **state)
     assert_int_equal(list.count, 0);
 }
 
-static void test_elements(void **state)
+TEST(test_elements)
 {
     struct layer layer = {.rank = 3, .shape = {3, 4, 5}};
 
@@ -51,7 +44,7 @@ static void test_elements(void **state)
     assert_int_equal(layer_elements(&layer), INT64_MAX);
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
     for (int i = 0; i < LAYER_KIND_COUNT; i++) {
         assert_non_null(layer_kind_name(i));
@@ -125,7 +118,7 @@ static void assert_types(const char *types, enum layer_kind kind, enum activatio
     }
 }
 
-static void test_types(void **state)
+TEST(test_types)
 {
     char longest[1000];
 
@@ -139,7 +132,7 @@ static void test_types(void **state)
     assert_int_equal(layer_kind_of_type("", NULL), LAYER_UNKNOWN);
 }
 
-static void test_cut_types(void **state)
+TEST(test_cut_types)
 {
     enum activation activation;
 
@@ -155,19 +148,11 @@ static void test_cut_types(void **state)
 }
 
 /* PyTorch's derivatives.yaml: relu, tanh, sigmoid are differentiated by their result, the others by their input. */
-static void test_what_activations_save(void **state)
+TEST(test_what_activations_save)
 {
     for (int i = 0; i < ACTIVATION_COUNT; i++)
         assert_int_equal(activation_saves_output(i),
                          i == ACTIVATION_RELU || i == ACTIVATION_TANH || i == ACTIVATION_SIGMOID);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_list),  cmocka_unit_test(test_elements),  cmocka_unit_test(test_names),
-        cmocka_unit_test(test_types), cmocka_unit_test(test_cut_types), cmocka_unit_test(test_what_activations_save),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,11 +1,5 @@
 /* From a layer list to a program: each layer's saved tensors, and when they come and go. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <errno.h>
+#include "unit.h"
 
 #include "estimate_fixture.h"
 
@@ -67,7 +61,7 @@ static void layer_saves(enum layer_kind kind, enum activation activation, bool i
     model_release(&model);
 }
 
-static void layers_save_what_their_derivatives_need(void **state)
+TEST(layers_save_what_their_derivatives_need)
 {
     layer_saves(LAYER_IDENTITY, ACTIVATION_NONE, false, 0, 0);
     layer_saves(LAYER_RESHAPE, ACTIVATION_NONE, false, 0, 0);
@@ -93,9 +87,9 @@ static void layers_save_what_their_derivatives_need(void **state)
     layer_saves(LAYER_UNKNOWN, ACTIVATION_NONE, false, 0, 0);
 }
 
-static void in_place_takes_nothing(void **state)
+TEST(in_place_takes_nothing)
 {
-    struct model model;
+    CLEANUP(model_release) struct model model;
 
     between(&model, LAYER_ACTIVATION, 0)->activation = ACTIVATION_RELU;
     finish(&model);
@@ -105,14 +99,13 @@ static void in_place_takes_nothing(void **state)
     assert_int_equal(taken(&model, 1, "it", PHASE_FORWARD, MEMORY_ACTIVATION), 0);
     assert_int_equal(taken(&model, 1, "it", PHASE_BACKWARD, MEMORY_TEMPORARY),
                      BYTES); /* the gradient is new all the same */
-    model_release(&model);
 }
 
 /* A shortcut over a linear layer: an addition hands its gradient to both, and where they meet it is summed up in place.
  */
-static void addition_passes_its_gradient_on(void **state)
+TEST(addition_passes_its_gradient_on)
 {
-    struct model model;
+    CLEANUP(model_release) struct model model;
 
     model_init(&model, WIDTH, BATCH);
     model_add(&model, LAYER_LINEAR, WIDTH, WIDTH * WIDTH, -1);
@@ -126,25 +119,23 @@ static void addition_passes_its_gradient_on(void **state)
     model.list.items[2].in_place = true;
     assert_int_equal(model_lower(&model), 0);
     assert_int_equal(taken(&model, 1, "add-2", PHASE_FORWARD, MEMORY_ACTIVATION), 0);
-    model_release(&model);
 }
 
 /* Both branches' gradients are needed when they meet: a third tensor. */
-static void meeting_gradients_that_are_shared_take_a_new_tensor(void **state)
+TEST(meeting_gradients_that_are_shared_take_a_new_tensor)
 {
-    struct model model;
+    CLEANUP(model_release) struct model model;
 
     model_init(&model, WIDTH, BATCH);
     model_add(&model, LAYER_LINEAR, WIDTH, WIDTH * WIDTH, -1);
     layer_add_input(model_add(&model, LAYER_ADD, WIDTH, 0, 0), 0); /* x + x */
     finish(&model);
     assert_int_equal(taken(&model, 1, "add-1", PHASE_BACKWARD, MEMORY_TEMPORARY), BYTES);
-    model_release(&model);
 }
 
-static void parameters_and_buffers_come_first(void **state)
+TEST(parameters_and_buffers_come_first)
 {
-    struct model model;
+    CLEANUP(model_release) struct model model;
 
     between(&model, LAYER_BATCH_NORM, 2 * WIDTH);
     finish(&model);
@@ -154,12 +145,11 @@ static void parameters_and_buffers_come_first(void **state)
     assert_int_equal(taken(&model, -1, NULL, PHASE_SETUP, MEMORY_PARAMETER), model.program.parameter_bytes);
     assert_int_equal(taken(&model, 1, NULL, PHASE_BACKWARD, MEMORY_GRADIENT), model.program.parameter_bytes);
     assert_int_equal(taken(&model, 2, NULL, PHASE_BACKWARD, MEMORY_GRADIENT), model.program.parameter_bytes);
-    model_release(&model);
 }
 
-static void frozen_layers_have_neither_gradients_nor_state(void **state)
+TEST(frozen_layers_have_neither_gradients_nor_state)
 {
-    struct model model;
+    CLEANUP(model_release) struct model model;
 
     between(&model, LAYER_LINEAR, WIDTH * WIDTH);
     model.training.optimizer = OPTIMIZER_ADAM;
@@ -174,10 +164,9 @@ static void frozen_layers_have_neither_gradients_nor_state(void **state)
     assert_int_equal(model_lower(&model), 0);
     assert_int_equal(taken(&model, 1, "it", PHASE_BACKWARD, MEMORY_TEMPORARY), BYTES);
     assert_int_equal(taken(&model, 1, "it", PHASE_BACKWARD, MEMORY_GRADIENT), 0);
-    model_release(&model);
 }
 
-static void optimizers_keep_what_they_keep(void **state)
+TEST(optimizers_keep_what_they_keep)
 {
     static const struct {
         enum optimizer optimizer;
@@ -206,9 +195,9 @@ static void optimizers_keep_what_they_keep(void **state)
     }
 }
 
-static void adafactor_factors_convolutions_by_their_kernels(void **state)
+TEST(adafactor_factors_convolutions_by_their_kernels)
 {
-    struct model model;
+    CLEANUP(model_release) struct model model;
     struct layer *layer;
 
     model_init(&model, 3, 4);
@@ -227,10 +216,9 @@ static void adafactor_factors_convolutions_by_their_kernels(void **state)
     assert_int_equal(model.program.convs[0].padding[0], 1);
     assert_int_equal(model.program.convs[0].padding[1], 2);
     assert_int_equal(model.program.flops, 2 * 4 * 16 * 3 * 15 * 64);
-    model_release(&model);
 }
 
-static void steps_are_those_of_an_epoch(void **state)
+TEST(steps_are_those_of_an_epoch)
 {
     static const struct {
         int64_t samples;
@@ -239,7 +227,7 @@ static void steps_are_those_of_an_epoch(void **state)
         {0, {32, 32}},      {-1, {32, 32}},     {100, {32, 32, 4, 32}},
         {96, {32, 32, 32}}, {31, {31, 31, 31}}, {32, {32, 32, 32}},
     };
-    struct model model;
+    CLEANUP(model_release) struct model model;
 
     model_init(&model, 50, 32);
     model_add(&model, LAYER_LINEAR, 20, 1000, -1);
@@ -250,13 +238,12 @@ static void steps_are_those_of_an_epoch(void **state)
             assert_int_equal(taken(&model, step + 1, NULL, PHASE_FORWARD, MEMORY_INPUT),
                              (4 * 50 + 8) * cases[i].batches[step]); /* with its targets */
     }
-    model_release(&model);
 }
 
 /* An input goes before the next comes, then the gradients; an output after the next forward pass. */
-static void what_is_kept_between_steps(void **state)
+TEST(what_is_kept_between_steps)
 {
-    struct model model;
+    CLEANUP(model_release) struct model model;
     const struct program *program = &model.program;
     uint32_t input = UINT32_MAX, output = UINT32_MAX, gradient = UINT32_MAX;
     size_t order[4] = {0}; /* of step 2: input freed, input taken, gradient freed, first output freed */
@@ -285,12 +272,11 @@ static void what_is_kept_between_steps(void **state)
     }
     for (int i = 0; i < 3; i++)
         assert_true(order[i] && order[i] < order[i + 1]);
-    model_release(&model);
 }
 
-static void summary_runs_before_the_training(void **state)
+TEST(summary_runs_before_the_training)
 {
-    struct model model;
+    CLEANUP(model_release) struct model model;
 
     between(&model, LAYER_DROPOUT, 0);
     finish(&model);
@@ -305,13 +291,12 @@ static void summary_runs_before_the_training(void **state)
     assert_int_equal(model_lower(&model), 0);
     assert_int_equal(taken(&model, 0, "it", PHASE_SETUP, MEMORY_ACTIVATION), 0);
     assert_int_equal(taken(&model, -1, NULL, PHASE_SETUP, MEMORY_GRADIENT), 0);
-    model_release(&model);
 }
 
 /* Autograd's thread has a handle of its own; a product with a bias takes and gives back another workspace. */
-static void cublas_takes_a_workspace_in_each_thread(void **state)
+TEST(cublas_takes_a_workspace_in_each_thread)
 {
-    struct model model;
+    CLEANUP(model_release) struct model model;
 
     between(&model, LAYER_LINEAR, WIDTH * WIDTH);
     finish(&model);
@@ -325,13 +310,12 @@ static void cublas_takes_a_workspace_in_each_thread(void **state)
     model.training.cublas_workspace_bytes = 0;
     assert_int_equal(model_lower(&model), 0);
     assert_int_equal(taken(&model, -1, NULL, PHASE_BACKWARD, MEMORY_WORKSPACE), 0);
-    model_release(&model);
 }
 
 /* Autocast: halves of inputs, weights and results of a product; norms, softmax and loss in full; gradients in full. */
-static void amp_halves_matrix_products(void **state)
+TEST(amp_halves_matrix_products)
 {
-    struct model model;
+    CLEANUP(model_release) struct model model;
 
     between(&model, LAYER_LAYER_NORM, 2 * WIDTH);
     model.training.precision = PRECISION_AMP;
@@ -351,13 +335,12 @@ static void amp_halves_matrix_products(void **state)
     assert_int_equal(model_lower(&model), 0);
     assert_int_equal(taken(&model, 1, "linear-0", PHASE_FORWARD, MEMORY_ACTIVATION), BYTES);
     assert_int_equal(taken(&model, 1, "linear-0", PHASE_FORWARD, MEMORY_TEMPORARY), 0);
-    model_release(&model);
 }
 
 /* A sum of half and full precision is in full; the half's gradient is converted. */
-static void amp_converts_where_widths_meet(void **state)
+TEST(amp_converts_where_widths_meet)
 {
-    struct model model;
+    CLEANUP(model_release) struct model model;
 
     model_init(&model, WIDTH, BATCH);
     model.training.precision = PRECISION_AMP;
@@ -366,11 +349,10 @@ static void amp_converts_where_widths_meet(void **state)
     finish(&model);
     assert_int_equal(taken(&model, 1, "add-1", PHASE_FORWARD, MEMORY_ACTIVATION), BYTES);
     assert_int_equal(taken(&model, 1, "add-1", PHASE_BACKWARD, MEMORY_TEMPORARY), BYTES / 2);
-    model_release(&model);
 }
 
 /* Every tensor is freed, and once, except parameters, buffers, state, gradients and those that the last step holds. */
-static void nothing_leaks(void **state)
+TEST(nothing_leaks)
 {
     for (int precision = 0; precision < PRECISION_BF16; precision++) {
         for (int kind = 1; kind < LAYER_KIND_COUNT; kind++) {
@@ -406,7 +388,7 @@ static void nothing_leaks(void **state)
 }
 
 /* Backward of many tokens needs room to sort them and to sum up. */
-static void embedding_sorts_many_tokens(void **state)
+TEST(embedding_sorts_many_tokens)
 {
     const int64_t words = 500, width = 40, length = 80;
 
@@ -427,9 +409,9 @@ static void embedding_sorts_many_tokens(void **state)
 }
 
 /* A concatenation gives parts of its gradient: a convolution copies one, and it cannot be added to in place. */
-static void concatenation_gives_parts_of_its_gradient(void **state)
+TEST(concatenation_gives_parts_of_its_gradient)
 {
-    struct model model;
+    CLEANUP(model_release) struct model model;
 
     model_init(&model, WIDTH, BATCH);
     model_add(&model, LAYER_LINEAR, WIDTH, WIDTH * WIDTH, -1);
@@ -444,11 +426,10 @@ static void concatenation_gives_parts_of_its_gradient(void **state)
     model.list.items[2].inputs[0] = 0; /* now the convolution gets a part alone */
     assert_int_equal(model_lower(&model), 0);
     assert_int_equal(taken(&model, 1, "conv-1", PHASE_BACKWARD, MEMORY_TEMPORARY), 2 * BYTES);
-    model_release(&model);
 }
 
 /* scaled_dot_product_attention of three tensors, and of one that holds all three. */
-static void attention_keeps_no_scores(void **state)
+TEST(attention_keeps_no_scores)
 {
     const int64_t length = 50, width = 64, batch = 3, heads = 4, part = 4 * batch * length * width;
     const int64_t log_sums = 4 * batch * heads * 64; /* rows in multiples of 32 */
@@ -481,7 +462,7 @@ static void attention_keeps_no_scores(void **state)
 }
 
 /* A container that stands before its children holds its input while they run. */
-static void containers_hold_their_input(void **state)
+TEST(containers_hold_their_input)
 {
     struct model model;
     const struct program *program = &model.program;
@@ -511,9 +492,9 @@ static void containers_hold_their_input(void **state)
     }
 }
 
-static void figures_of_the_model(void **state)
+TEST(figures_of_the_model)
 {
-    struct model model;
+    CLEANUP(model_release) struct model model;
     struct layer *layer;
 
     model_init(&model, 3, 5);
@@ -541,12 +522,11 @@ static void figures_of_the_model(void **state)
     assert_int_equal(model.program.convs[1].out[1], 8);
     assert_int_equal(model.program.convs[1].stride[1], 2);
     assert_int_equal(model.program.convs[1].batch, 5);
-    model_release(&model);
 }
 
-static void impossible_lists_are_refused_or_survived(void **state)
+TEST(impossible_lists_are_refused_or_survived)
 {
-    struct model model;
+    CLEANUP(model_release) struct model model;
     struct error err;
     struct layer *layer;
 
@@ -574,34 +554,6 @@ static void impossible_lists_are_refused_or_survived(void **state)
         assert_true(replay_with(&model.program, rule_of(1, 1, 1), 0).peak_reserved_bytes > 0);
         layer->rank = (uint8_t)(kind % (LAYER_MAX_RANK + 1));
     }
-    model_release(&model);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layers_save_what_their_derivatives_need),
-        cmocka_unit_test(in_place_takes_nothing),
-        cmocka_unit_test(addition_passes_its_gradient_on),
-        cmocka_unit_test(meeting_gradients_that_are_shared_take_a_new_tensor),
-        cmocka_unit_test(parameters_and_buffers_come_first),
-        cmocka_unit_test(frozen_layers_have_neither_gradients_nor_state),
-        cmocka_unit_test(optimizers_keep_what_they_keep),
-        cmocka_unit_test(adafactor_factors_convolutions_by_their_kernels),
-        cmocka_unit_test(steps_are_those_of_an_epoch),
-        cmocka_unit_test(what_is_kept_between_steps),
-        cmocka_unit_test(summary_runs_before_the_training),
-        cmocka_unit_test(cublas_takes_a_workspace_in_each_thread),
-        cmocka_unit_test(amp_halves_matrix_products),
-        cmocka_unit_test(amp_converts_where_widths_meet),
-        cmocka_unit_test(nothing_leaks),
-        cmocka_unit_test(embedding_sorts_many_tokens),
-        cmocka_unit_test(concatenation_gives_parts_of_its_gradient),
-        cmocka_unit_test(attention_keeps_no_scores),
-        cmocka_unit_test(containers_hold_their_input),
-        cmocka_unit_test(figures_of_the_model),
-        cmocka_unit_test(impossible_lists_are_refused_or_survived),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,11 +1,5 @@
 /* Peaks of lowered and replayed layer lists, compared with those of another model of them. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <stdlib.h>
+#include "unit.h"
 
 #include "activation_name.h"
 #include "estimate_fixture.h"
@@ -117,7 +111,7 @@ static int compare_peaks(const struct model *model, char *line, const char *name
     return compared;
 }
 
-static void peaks_are_those_of_another_model(void **state)
+TEST(peaks_are_those_of_another_model)
 {
     FILE *file = fopen(CARMA_GOLDEN "/estimate-replay.txt", "r");
     char line[512], name[64] = "";
@@ -148,11 +142,4 @@ static void peaks_are_those_of_another_model(void **state)
     assert_true(compared > 150);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(peaks_are_those_of_another_model),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

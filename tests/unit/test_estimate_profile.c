@@ -1,19 +1,10 @@
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
-
-#include "base/memory.h"
 #include "base/units.h"
 #include "estimate/profile.h"
 
-static void built_in_profiles_are_found_by_either_name(void **state)
+TEST(built_in_profiles_are_found_by_either_name)
 {
-    (void)state;
     assert_ptr_equal(machine_profile_find("a100-40g-thesis"), machine_profile_builtin(0));
     assert_ptr_equal(machine_profile_find("A100-40G-Later"), machine_profile_builtin(1));
     assert_ptr_equal(machine_profile_find("NVIDIA A100-SXM4-40GB"), machine_profile_builtin(0));
@@ -27,11 +18,10 @@ static void built_in_profiles_are_found_by_either_name(void **state)
 }
 
 /* The figures that the thesis's data show, and each card's own within reason: a wrong unit would be far off. */
-static void built_in_profiles_are_plausible(void **state)
+TEST(built_in_profiles_are_plausible)
 {
     const struct machine_profile *p;
 
-    (void)state;
     p = machine_profile_find(MACHINE_PROFILE_DEFAULT);
     assert_int_equal(p->context_bytes, 1429 * MIB);
     assert_int_equal(p->cudnn_bytes, 258 * MIB);
@@ -60,7 +50,7 @@ static int read_text(struct machine_profile *profile, const char *text, struct e
     return machine_profile_read(profile, "dir/box.profile", text, strlen(text), err);
 }
 
-static void a_written_profile_is_read_back(void **state)
+TEST(a_written_profile_is_read_back)
 {
     struct machine_profile odd = {.name = "odd",
                                   .gpu = "A GPU = of its own",
@@ -73,7 +63,6 @@ static void a_written_profile_is_read_back(void **state)
                                   .sm_clock_mhz = 1000,
                                   .bandwidth_gbps = 100};
 
-    (void)state;
     for (size_t i = 0; i <= 20; i++) {
         const struct machine_profile *profile = i < 20 ? machine_profile_builtin(i) : &odd;
         CLEANUP(strbuf_release) struct strbuf out = {0};
@@ -87,12 +76,11 @@ static void a_written_profile_is_read_back(void **state)
     }
 }
 
-static void what_a_file_leaves_out_is_the_gpus(void **state)
+TEST(what_a_file_leaves_out_is_the_gpus)
 {
     struct machine_profile profile;
     struct error err;
 
-    (void)state;
     assert_int_equal(read_text(&profile,
                                "# measured\n\n ; too\n\tgpu=NVIDIA H200\ncontext =  700 MiB\r\n"
                                "cudnn = 0\nmemory = 140G",
@@ -111,7 +99,7 @@ static void what_a_file_leaves_out_is_the_gpus(void **state)
     assert_int_equal(profile.cublas_workspace_bytes, 8320 * KIB);
 }
 
-static void wrong_files_are_told_with_their_line(void **state)
+TEST(wrong_files_are_told_with_their_line)
 {
     static const struct {
         const char *text, *says;
@@ -132,7 +120,6 @@ static void wrong_files_are_told_with_their_line(void **state)
         {"gpu = X\ncontext = 1G\ncudnn = 1G\nmemory = 2G\n", "leave nothing of memory"},
     };
 
-    (void)state;
     for (size_t i = 0; i < array_size(cases); i++) {
         struct machine_profile profile;
         struct error err = {0};
@@ -142,13 +129,12 @@ static void wrong_files_are_told_with_their_line(void **state)
     }
 }
 
-static void large_files_are_refused(void **state)
+TEST(large_files_are_refused)
 {
     CLEANUP(free_ptr) char *text = xmalloc(MACHINE_PROFILE_MAX_BYTES + 1);
     struct machine_profile profile;
     struct error err;
 
-    (void)state;
     memset(text, '#', MACHINE_PROFILE_MAX_BYTES + 1);
     assert_int_equal(machine_profile_read(&profile, "f", text, 301, &err), -EINVAL);
     assert_non_null(strstr(err.text, "longer than 300"));
@@ -157,16 +143,4 @@ static void large_files_are_refused(void **state)
     assert_non_null(strstr(err.text, "more than"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(built_in_profiles_are_found_by_either_name),
-        cmocka_unit_test(built_in_profiles_are_plausible),
-        cmocka_unit_test(a_written_profile_is_read_back),
-        cmocka_unit_test(what_a_file_leaves_out_is_the_gpus),
-        cmocka_unit_test(wrong_files_are_told_with_their_line),
-        cmocka_unit_test(large_files_are_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,17 +1,9 @@
 /* The published estimators against the columns published with the thesis's real models (../shared/data/gpumemnet,
  * where it is there). */
+#include "unit.h"
+
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
-#include <cmocka.h>
-
-#include "base/memory.h"
 #include "base/units.h"
 #include "evaluation/dataset.h"
 
@@ -100,25 +92,18 @@ static void check(const struct estimator *estimator, int published, double most,
     assert_true(beyond <= exceptions);
 }
 
-static void horus_agrees(void **state)
+TEST(horus_agrees)
 {
-    (void)state;
     if (!there)
         skip();
     check(&estimator_horus, 0, 0.02, 0.001, 1);
 }
 
-static void faketensor_agrees(void **state)
+TEST(faketensor_agrees)
 {
-    (void)state;
     if (!there)
         skip();
     check(&estimator_faketensor, 1, 0.11, 0.02, 3);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(horus_agrees), cmocka_unit_test(faketensor_agrees)};
-
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+RUN_TESTS(set_up, tear_down)

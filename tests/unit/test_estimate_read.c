@@ -3,7 +3,7 @@
 #include "summary_fixture.h"
 #include "summary_text.h"
 
-static void test_golden(void **state)
+TEST(test_golden)
 {
     glob_t files;
 
@@ -29,7 +29,7 @@ static void test_golden(void **state)
 }
 
 /* Layers and bare parameters have the totals' sums, with any text around them. */
-static void test_parameters_add_up(void **state)
+TEST(test_parameters_add_up)
 {
     static const struct {
         const char *name;
@@ -96,7 +96,7 @@ static void assert_same_leaves(const char *left_name, const char *right_name, bo
     summary_release(&right);
 }
 
-static void test_same_model_in_several_formats(void **state)
+TEST(test_same_model_in_several_formats)
 {
     assert_same_leaves("torchsummary-convolutions.txt", "torchinfo-1.8.0-plain.txt", true);
     assert_same_leaves("torchsummary-batch.txt", "torchinfo-1.8.0-every-column.txt", true);
@@ -111,7 +111,7 @@ static void test_same_model_in_several_formats(void **state)
 }
 
 /* Text around a summary does not matter, nor line ends, colours, or an indent. */
-static void test_surroundings(void **state)
+TEST(test_surroundings)
 {
     static const char *const names[] = {"torchsummary-batch.txt", "torchinfo-1.8.0-words.txt", "keras3-words.txt",
                                         "keras2-sequential.txt", "tree-annotated.txt"};
@@ -169,7 +169,7 @@ static bool is_underscores_or_blank(const char *line)
     return line[strspn(line, "_ |")] == '\0';
 }
 
-static void test_without_rules(void **state)
+TEST(test_without_rules)
 {
     static const struct {
         const char *name;
@@ -218,15 +218,7 @@ static int print(const char *path)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden),
-        cmocka_unit_test(test_parameters_add_up),
-        cmocka_unit_test(test_same_model_in_several_formats),
-        cmocka_unit_test(test_surroundings),
-        cmocka_unit_test(test_without_rules),
-    };
-
     if (argc == 3 && strcmp(argv[1], "print") == 0)
         return print(argv[2]);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run("tests", NULL, NULL);
 }

@@ -2,10 +2,10 @@
 #include "base/strbuf.h"
 #include "summary_fixture.h"
 
-static void test_warns_of_each_unknown_type_once(void **state)
+TEST(test_warns_of_each_unknown_type_once)
 {
-    struct strbuf text = {0};
-    struct summary summary;
+    CLEANUP(strbuf_release) struct strbuf text = {0};
+    CLEANUP(summary_release) struct summary summary;
 
     strbuf_puts(&text, "Model(\n");
     for (int i = 0; i < 40; i++)
@@ -18,14 +18,12 @@ static void test_warns_of_each_unknown_type_once(void **state)
                         "m.txt:2: layer type 'Odd0' is not known: only its shape and parameters count");
     assert_string_equal(summary.warnings[7],
                         "m.txt:8: layer type 'Odd6' is not known: only its shape and parameters count");
-    summary_release(&summary);
-    strbuf_release(&text);
 }
 
-static void test_long_names_keep_their_end(void **state)
+TEST(test_long_names_keep_their_end)
 {
-    struct strbuf text = {0};
-    struct summary summary;
+    CLEANUP(strbuf_release) struct strbuf text = {0};
+    CLEANUP(summary_release) struct summary summary;
 
     strbuf_puts(&text, "Model(\n  (a_long_name_of_a_part_of_a_model): Sequential(\n"
                        "    (another_name_that_is_not_short_either): ModuleList(\n"
@@ -35,8 +33,6 @@ static void test_long_names_keep_their_end(void **state)
     assert_string_equal(summary.layers.items[1].name, "a_long_name_of_a_part_of_a_model");
     assert_int_equal(strlen(summary.layers.items[3].name), LAYER_NAME_SIZE - 1);
     assert_string_equal(strrchr(summary.layers.items[3].name, '_'), "_either.0");
-    summary_release(&summary);
-    strbuf_release(&text);
 }
 
 static const char uncalled[] = "=================================================\n"
@@ -53,7 +49,7 @@ static const char uncalled[] = "================================================
                                "Params size (MB): 0.00\nEstimated Total Size (MB): 0.00\n";
 
 /* A module that was not called with the rest has no output: only its parameters are there. */
-static void test_uncalled_modules(void **state)
+TEST(test_uncalled_modules)
 {
     char *text =
              replaced("torchinfo-1.8.0-plain.txt", "[4, 10]                   330", "--                        330"),
@@ -82,12 +78,12 @@ static void test_uncalled_modules(void **state)
 }
 
 /* torch's attention where its parameters are not shown has those of four projections; once, if it is called twice. */
-static void test_attention_without_parameters(void **state)
+TEST(test_attention_without_parameters)
 {
     char *text =
         replaced("torchinfo-1.6.6-attentive.txt", "├─Sequential (mlp)",
                  "├─MultiheadAttention (attention)         [2, 17, 32]               (recursive)\n├─Sequential (mlp)");
-    struct summary summary;
+    CLEANUP(summary_release) struct summary summary;
 
     read_ok(&summary, "m.txt", text, strlen(text));
     assert_int_equal(summary.layers.items[3].kind, LAYER_ATTENTION);
@@ -96,12 +92,11 @@ static void test_attention_without_parameters(void **state)
     assert_int_equal(summary.layers.items[5].parameters, 0);
     assert_int_equal(summary.layers.items[5].heads, 0);
     assert_int_equal(summary.warning_count, 1);
-    summary_release(&summary);
     free(text);
 }
 
 /* Of 4 samples: behind the steps of a series, times 16 windows, not there at all, alone. */
-static void test_where_the_batch_is(void **state)
+TEST(test_where_the_batch_is)
 {
     static const struct {
         const char *shape;
@@ -138,7 +133,7 @@ static void test_where_the_batch_is(void **state)
     }
 }
 
-static void test_small_trees(void **state)
+TEST(test_small_trees)
 {
     static const char one[] = "Linear(in_features=3, out_features=4, bias=True)\n",
                       bare[] = "Model(\n  (prompts): ParameterList(\n"
@@ -166,7 +161,7 @@ static void test_small_trees(void **state)
 }
 
 /* Modules used twice below the depth shown: the rows say more than the total. */
-static void test_more_rows_than_total(void **state)
+TEST(test_more_rows_than_total)
 {
     char *text =
         replaced("torchinfo-1.8.0-depth.txt", "13,290\nTrainable params: 13,290", "13,000\nTrainable params: 13,000");
@@ -182,7 +177,7 @@ static void test_more_rows_than_total(void **state)
     free(text);
 }
 
-static void test_no_rows(void **state)
+TEST(test_no_rows)
 {
     static const char text[] =
         "----------------\n Layer (type) Output Shape Param #\n================\n================\n"
@@ -194,7 +189,7 @@ static void test_no_rows(void **state)
 }
 
 /* Freezing from the first layer on is found by the count; anything else is told. */
-static void test_frozen_by_the_totals(void **state)
+TEST(test_frozen_by_the_totals)
 {
     char *text = replaced("torchsummary-perceptron.txt", "Trainable params: 4,643\nNon-trainable params: 0",
                           "Trainable params: 1,427\nNon-trainable params: 3,216");
@@ -217,7 +212,7 @@ static void test_frozen_by_the_totals(void **state)
 }
 
 /* The input's shape where only its size in MB is printed. */
-static void test_input_by_its_size(void **state)
+TEST(test_input_by_its_size)
 {
     static const struct {
         const char *name;
@@ -242,20 +237,4 @@ static void test_input_by_its_size(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_warns_of_each_unknown_type_once),
-        cmocka_unit_test(test_long_names_keep_their_end),
-        cmocka_unit_test(test_uncalled_modules),
-        cmocka_unit_test(test_attention_without_parameters),
-        cmocka_unit_test(test_where_the_batch_is),
-        cmocka_unit_test(test_small_trees),
-        cmocka_unit_test(test_more_rows_than_total),
-        cmocka_unit_test(test_no_rows),
-        cmocka_unit_test(test_frozen_by_the_totals),
-        cmocka_unit_test(test_input_by_its_size),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -16,7 +16,7 @@ static bool is_complete(const char *text, size_t length)
     return false;
 }
 
-static void test_truncated_at_every_line(void **state)
+TEST(test_truncated_at_every_line)
 {
     glob_t files;
 
@@ -52,7 +52,7 @@ static void test_truncated_at_every_line(void **state)
 }
 
 /* Any number of bytes: an answer, and nothing read outside. */
-static void test_truncated_at_every_byte(void **state)
+TEST(test_truncated_at_every_byte)
 {
     static const char *const names[] = {"torchsummary-perceptron.txt", "torchinfo-1.8.0-words.txt", "keras2-odd.txt",
                                         "keras3-closed.txt", "tree-odds.txt"};
@@ -74,7 +74,7 @@ static void test_truncated_at_every_byte(void **state)
     }
 }
 
-static void test_contradictions(void **state)
+TEST(test_contradictions)
 {
     static const struct {
         const char *name, *from, *to, *expected;
@@ -109,7 +109,7 @@ static void test_contradictions(void **state)
     }
 }
 
-static void test_hostile_lines(void **state)
+TEST(test_hostile_lines)
 {
     static const struct {
         const char *name, *from, *to, *expected;
@@ -149,11 +149,11 @@ static void test_hostile_lines(void **state)
     }
 }
 
-static void test_no_summary(void **state)
+TEST(test_no_summary)
 {
     static const char binary[] = "Layer\n\0 (type)";
     size_t size = SUMMARY_MAX_BYTES + 1;
-    char *large = xmalloc(size);
+    CLEANUP(free_ptr) char *large = xmalloc(size);
 
     assert_refused("", 0, "m.txt:1: no model summary: print it with torchsummary, torchinfo, Keras'");
     assert_refused("\n\nhello\n", 8, "m.txt:1: no model summary");
@@ -162,13 +162,12 @@ static void test_no_summary(void **state)
     assert_refused(binary, sizeof binary - 1, "m.txt:2: a zero byte");
     memset(large, 'x', size);
     assert_refused(large, size, "m.txt:1: a model summary has at most 8 MiB");
-    free(large);
 }
 
 /* As deep and as many as allowed, and one more. */
-static void test_limits(void **state)
+TEST(test_limits)
 {
-    struct strbuf text = {0};
+    CLEANUP(strbuf_release) struct strbuf text = {0};
     struct summary summary;
 
     strbuf_puts(&text, "Model(\n");
@@ -196,19 +195,6 @@ static void test_limits(void **state)
         strbuf_printf(&text, "(%d): Embedding(1000000, 1000000)\n", i);
     strbuf_puts(&text, ")\n");
     assert_refused(text.text, text.length, "more than 1099511627776 parameters");
-    strbuf_release(&text);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_truncated_at_every_line),
-        cmocka_unit_test(test_truncated_at_every_byte),
-        cmocka_unit_test(test_contradictions),
-        cmocka_unit_test(test_hostile_lines),
-        cmocka_unit_test(test_no_summary),
-        cmocka_unit_test(test_limits),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

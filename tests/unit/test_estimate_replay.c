@@ -1,9 +1,5 @@
 /* Programs, their replay and the rules for workspaces. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "estimate_fixture.h"
 
@@ -19,9 +15,9 @@ static void give(struct program *program, uint32_t tensor)
     program_free(program, tensor, (struct program_event){0});
 }
 
-static void labels_have_one_number_each(void **state)
+TEST(labels_have_one_number_each)
 {
-    struct program program;
+    CLEANUP(program_release) struct program program;
     char text[16];
 
     program_init(&program);
@@ -35,12 +31,11 @@ static void labels_have_one_number_each(void **state)
     }
     assert_int_equal(program.label_count, 1001);
     assert_int_equal(program_label(&program, ""), 0);
-    program_release(&program);
 }
 
-static void peak_names_what_was_there_when_most_was_allocated(void **state)
+TEST(peak_names_what_was_there_when_most_was_allocated)
 {
-    struct program program;
+    CLEANUP(program_release) struct program program;
     struct replay_result result;
     uint32_t weight, activation;
 
@@ -67,12 +62,11 @@ static void peak_names_what_was_there_when_most_was_allocated(void **state)
     /* A rest of up to 1 MiB stays with a large block. */
     assert_int_equal(result.peak_allocated_bytes, (3 + 60 + 30 + 42) * MIB + 512 + 2 * MIB);
     assert_false(result.out_of_memory);
-    program_release(&program);
 }
 
-static void full_gpu_gives_cached_segments_back(void **state)
+TEST(full_gpu_gives_cached_segments_back)
 {
-    struct program program;
+    CLEANUP(program_release) struct program program;
     struct replay_result result;
 
     program_init(&program);
@@ -89,7 +83,6 @@ static void full_gpu_gives_cached_segments_back(void **state)
     assert_true(result.out_of_memory);
     assert_int_equal(result.peak_reserved_bytes, 90 * MIB); /* more than there is: the amount that it would have
                                                                needed */
-    program_release(&program);
 }
 
 static struct program_conv conv_of(int64_t batch, int64_t in, int64_t out, int32_t size)
@@ -109,7 +102,7 @@ static struct program_conv conv_of(int64_t batch, int64_t in, int64_t out, int32
 }
 
 /* Free segments go back, those with a block in use stay; the peak is the reserve before that. */
-static void emptied_cache_gives_free_segments_back(void **state)
+TEST(emptied_cache_gives_free_segments_back)
 {
     for (int empties = 0; empties < 2; empties++) {
         struct program program;
@@ -134,7 +127,7 @@ static void emptied_cache_gives_free_segments_back(void **state)
     }
 }
 
-static void winograd_follows_its_formula(void **state)
+TEST(winograd_follows_its_formula)
 {
     struct program_conv conv = conv_of(8, 3, 10, 15);
 
@@ -153,9 +146,9 @@ static void winograd_follows_its_formula(void **state)
     assert_int_equal(conv_workspace_bytes(&conv, WORKSPACE_COPY), 0);
 }
 
-static void workspace_comes_and_goes(void **state)
+TEST(workspace_comes_and_goes)
 {
-    struct program program;
+    CLEANUP(program_release) struct program program;
     struct program_conv conv = conv_of(16, 64, 64, 32);
     struct replay_result result;
     int64_t large = conv_workspace_bytes(&conv, WORKSPACE_WINOGRAD);
@@ -173,13 +166,12 @@ static void workspace_comes_and_goes(void **state)
     result = replay_with(&program, rule_of(WORKSPACE_NONE, WORKSPACE_WINOGRAD, WORKSPACE_WINOGRAD_SMALL), 0);
     assert_int_equal(result.at_peak[MEMORY_WORKSPACE], small);
     assert_int_equal(result.peak_event, 1);
-    program_release(&program);
 }
 
 /* Possible contents of another program's capture. */
-static void nonsense_is_left_out(void **state)
+TEST(nonsense_is_left_out)
 {
-    struct program program;
+    CLEANUP(program_release) struct program program;
     struct program_conv conv = conv_of(INT64_MAX, INT64_MAX, INT64_MAX, INT32_MAX);
     struct replay_result result;
     uint32_t tensor;
@@ -207,12 +199,11 @@ static void nonsense_is_left_out(void **state)
     result = replay_with(&program, rule_of(WORKSPACE_COPY, WORKSPACE_COPY, WORKSPACE_COPY), 0);
     assert_true(result.out_of_memory); /* beyond all addresses */
     assert_true(result.peak_reserved_bytes > 3 * PROGRAM_MAX_BYTES);
-    program_release(&program);
 }
 
-static void largest_tensor_takes_no_small_block(void **state)
+TEST(largest_tensor_takes_no_small_block)
 {
-    struct program program;
+    CLEANUP(program_release) struct program program;
     struct replay_result result;
 
     program_init(&program);
@@ -222,12 +213,11 @@ static void largest_tensor_takes_no_small_block(void **state)
     result = replay_with(&program, no_workspace, 0);
     assert_int_equal(result.peak_reserved_bytes, 40 * 36 * MIB + PROGRAM_MAX_BYTES);
     assert_int_equal(result.peak_allocated_bytes, 40 * (34 * MIB + 512) + PROGRAM_MAX_BYTES);
-    program_release(&program);
 }
 
-static void empty_program_needs_nothing(void **state)
+TEST(empty_program_needs_nothing)
 {
-    struct program program;
+    CLEANUP(program_release) struct program program;
     struct replay_result result;
 
     program_init(&program);
@@ -236,22 +226,6 @@ static void empty_program_needs_nothing(void **state)
     result = replay_with(&program, no_workspace, 0);
     assert_int_equal(result.peak_reserved_bytes, 0);
     assert_int_equal(result.peak_allocated_bytes, 0);
-    program_release(&program);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(labels_have_one_number_each),
-        cmocka_unit_test(peak_names_what_was_there_when_most_was_allocated),
-        cmocka_unit_test(full_gpu_gives_cached_segments_back),
-        cmocka_unit_test(emptied_cache_gives_free_segments_back),
-        cmocka_unit_test(winograd_follows_its_formula),
-        cmocka_unit_test(workspace_comes_and_goes),
-        cmocka_unit_test(nonsense_is_left_out),
-        cmocka_unit_test(largest_tensor_takes_no_small_block),
-        cmocka_unit_test(empty_program_needs_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

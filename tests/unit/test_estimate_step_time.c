@@ -1,9 +1,5 @@
 /* Step times and activities by a roofline, against sums by hand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "estimate/step_time.h"
 
@@ -61,12 +57,11 @@ static void assert_step(const struct step_time *step, double us)
     assert_true(step->step_ns.low < step->step_ns.median && step->step_ns.median < step->step_ns.high);
 }
 
-static void test_results_are_moved_three_times(void **state)
+TEST(test_results_are_moved_three_times)
 {
-    struct program program;
+    CLEANUP(program_release) struct program program;
     struct step_time step;
 
-    (void)state;
     program_init(&program);
     add_results(&program, INT64_C(1) << 30);
     step = on("a100-40g-thesis", &program);
@@ -76,40 +71,35 @@ static void test_results_are_moved_three_times(void **state)
     assert_int_equal(step.smact_permille.high, 1000);
     step = on("l4", &program);
     assert_step(&step, OPERATORS * 3 * 1073741824.0 / (0.75 * 300e9) * 1e6 + 8);
-    program_release(&program);
 }
 
-static void test_small_operators_wait_for_the_host(void **state)
+TEST(test_small_operators_wait_for_the_host)
 {
-    struct program program;
+    CLEANUP(program_release) struct program program;
     struct step_time step;
 
-    (void)state;
     program_init(&program);
     add_results(&program, 256 * 4);
     step = on("a100-40g-thesis", &program);
     assert_step(&step, (OPERATORS + 1) * 50);
     assert_in_range(step.smact_permille.median, 10, 15); /* one block of ten, and all of the optimizer's */
-    program_release(&program);
 }
 
 static void assert_convolutions(const char *gpu, int64_t groups, uint8_t element_bytes, double us_each)
 {
-    struct program program;
+    CLEANUP(program_release) struct program program;
     struct step_time step;
 
     program_init(&program);
     add_convolutions(&program, groups, element_bytes);
     step = on(gpu, &program);
     assert_step(&step, OPERATORS * us_each + 8);
-    program_release(&program);
 }
 
-static void test_convolutions(void **state)
+TEST(test_convolutions)
 {
     double moved = 2 * 134217728.0 + 4 * 1048576, depthwise = 2 * 134217728.0 + 4 * 1024;
 
-    (void)state;
     /* TF32 on an A100: 68.7 GFLOP take 1101 us of the tensor cores, and turning the tensors around 701. */
     assert_convolutions("a100-40g-thesis", 1, 4, 68719476736.0 / (0.4 * 156e12) * 1e6);
     /* In half precision moving takes longer than computing. */
@@ -120,26 +110,23 @@ static void test_convolutions(void **state)
     assert_convolutions("a100-40g-thesis", 1024, 4, depthwise / (0.75 * 1555e9) * 1e6);
 }
 
-static void test_matrix_products_have_a_backward_pass(void **state)
+TEST(test_matrix_products_have_a_backward_pass)
 {
-    struct program program;
+    CLEANUP(program_release) struct program program;
     struct step_time step;
 
-    (void)state;
     program_init(&program);
     add_results(&program, 4);
     program.flops = UINT64_C(1) << 40;
     step = on("a100-40g-thesis", &program);
     assert_step(&step, 3 * 1099511627776.0 / (0.7 * 19.5e12) * 1e6 + (OPERATORS + 1) * 8);
-    program_release(&program);
 }
 
-static void test_nothing_is_said_without_peaks_or_steps(void **state)
+TEST(test_nothing_is_said_without_peaks_or_steps)
 {
     struct machine_profile profile = *machine_profile_find("a100-40g-thesis");
     struct program program;
 
-    (void)state;
     program_init(&program);
     assert_false(step_time_of(&program, &training, &profile).known);
     add_results(&program, 4);
@@ -155,15 +142,4 @@ static void test_nothing_is_said_without_peaks_or_steps(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_results_are_moved_three_times),
-        cmocka_unit_test(test_small_operators_wait_for_the_host),
-        cmocka_unit_test(test_convolutions),
-        cmocka_unit_test(test_matrix_products_have_a_backward_pass),
-        cmocka_unit_test(test_nothing_is_said_without_peaks_or_steps),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

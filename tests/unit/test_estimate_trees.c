@@ -1,17 +1,8 @@
 /* Boosted trees: the same sums as in Python, for all arrays. */
-#include <errno.h>
+#include "unit.h"
+
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
-#include "base/memory.h"
 #include "estimate/learned/trees.h"
 
 /* tests/golden/trees.bin; python/carma_train/trees_golden.py wrote it. */
@@ -38,7 +29,7 @@ static int free_golden(void **state)
     return 0;
 }
 
-static void sums_are_those_of_python(void **state)
+TEST(sums_are_those_of_python)
 {
     struct model_array rows = model_array(golden_model, "rows", MODEL_F32);
     struct model_array expected = model_array(golden_model, "expected", MODEL_F32);
@@ -54,7 +45,7 @@ static void sums_are_those_of_python(void **state)
 }
 
 /* A table's entry is its name (48 bytes), type and rank, then the sizes. */
-static void arrays_of_different_lengths_are_no_trees(void **state)
+TEST(arrays_of_different_lengths_are_no_trees)
 {
     static const char *const names[] = {"feature", "value", "right", "start"};
 
@@ -79,7 +70,7 @@ static void arrays_of_different_lengths_are_no_trees(void **state)
     }
 }
 
-static void missing_trees_are_told_from_broken_ones(void **state)
+TEST(missing_trees_are_told_from_broken_ones)
 {
     struct trees trees;
 
@@ -101,14 +92,14 @@ static double sum_of(const struct trees *trees, float first, float second)
     return trees_sum(trees, (const float[]){first, second}, 2);
 }
 
-static void tree_goes_left_up_to_its_threshold(void **state)
+TEST(tree_goes_left_up_to_its_threshold)
 {
     assert_true(sum_of(&tree, 1.5f, 0) == 10.25);
     assert_true(sum_of(&tree, 1.5000001f, -2) == 20.25);
     assert_true(sum_of(&tree, 2, -1.9f) == 30.25);
 }
 
-static void hostile_trees_end_and_read_nothing_else(void **state)
+TEST(hostile_trees_end_and_read_nothing_else)
 {
     const int32_t bad_roots[] = {-1, 5, INT32_MAX, INT32_MIN, 0};
     const uint16_t backwards[] = {0, 0, 0, 0, 0};
@@ -150,7 +141,7 @@ static void write_features(unsigned char bytes[112], uint64_t hash)
     memcpy(bytes + 104, &hash, 8);
 }
 
-static void table_says_which_features_it_is_of(void **state)
+TEST(table_says_which_features_it_is_of)
 {
     static const char *const names[] = {"a", "b"}, *const swapped[] = {"b", "a"}, *const joined[] = {"a,b"};
     _Alignas(8) unsigned char bytes[112];
@@ -164,16 +155,4 @@ static void table_says_which_features_it_is_of(void **state)
     assert_false(trees_are_of((struct model){0}, names, 2));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_are_those_of_python),
-        cmocka_unit_test(arrays_of_different_lengths_are_no_trees),
-        cmocka_unit_test(missing_trees_are_told_from_broken_ones),
-        cmocka_unit_test(tree_goes_left_up_to_its_threshold),
-        cmocka_unit_test(hostile_trees_end_and_read_nothing_else),
-        cmocka_unit_test(table_says_which_features_it_is_of),
-    };
-
-    return cmocka_run_group_tests(tests, read_golden, free_golden);
-}
+RUN_TESTS(read_golden, free_golden)

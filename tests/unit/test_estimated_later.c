@@ -34,9 +34,8 @@ static void assert_reserved(const struct fixture *f, uint64_t job, int64_t bytes
 }
 
 /* It would wait by the guess, and starts by the estimate. */
-static void test_a_waiting_job_goes_by_it(void **state)
+CORE_TEST(test_a_waiting_job_goes_by_it)
 {
-    struct fixture *f = *state;
     const struct record *placed;
     uint64_t job;
 
@@ -52,9 +51,8 @@ static void test_a_waiting_job_goes_by_it(void **state)
     assert_int_equal(placed->placed.reservation_source, SOURCE_ESTIMATED);
 }
 
-static void test_a_held_job_is_estimated_too(void **state)
+CORE_TEST(test_a_held_job_is_estimated_too)
 {
-    struct fixture *f = *state;
     uint64_t job;
 
     share_by_guess(f, SHARE_MPS, TOTAL);
@@ -65,9 +63,8 @@ static void test_a_held_job_is_estimated_too(void **state)
 }
 
 /* Others come into the room that the guess kept, without waiting until its memory was seen. */
-static void test_it_corrects_the_reservation_of_a_running_job(void **state)
+CORE_TEST(test_it_corrects_the_reservation_of_a_running_job)
 {
-    struct fixture *f = *state;
     const struct record *shrunk;
     uint64_t job = start(f), next;
 
@@ -82,9 +79,8 @@ static void test_it_corrects_the_reservation_of_a_running_job(void **state)
     assert_null(decided(f, RECORD_SHRUNK, job));
 }
 
-static void test_it_never_undercuts_what_was_observed(void **state)
+CORE_TEST(test_it_never_undercuts_what_was_observed)
 {
-    struct fixture *f = *state;
     uint64_t job = start(f);
 
     memory_observed(f, job, 0, 10 * GIB);
@@ -92,9 +88,8 @@ static void test_it_never_undercuts_what_was_observed(void **state)
     assert_int_equal(decided(f, RECORD_SHRUNK, job)->shrunk.reserved_bytes, 10 * GIB);
 }
 
-static void test_it_may_exceed_the_guess(void **state)
+CORE_TEST(test_it_may_exceed_the_guess)
 {
-    struct fixture *f = *state;
     const struct record *grown;
     uint64_t job = start(f);
 
@@ -106,9 +101,8 @@ static void test_it_may_exceed_the_guess(void **state)
 }
 
 /* What was observed after it had settled says more. */
-static void test_an_observed_reservation_stays(void **state)
+CORE_TEST(test_an_observed_reservation_stays)
 {
-    struct fixture *f = *state;
     uint64_t job = start(f);
 
     memory_observed(f, job, 0, 4 * GIB);
@@ -120,9 +114,8 @@ static void test_an_observed_reservation_stays(void **state)
 }
 
 /* Where an estimate was too large, observation shrinks the reservation as any other. */
-static void test_observation_shrinks_it_later(void **state)
+CORE_TEST(test_observation_shrinks_it_later)
 {
-    struct fixture *f = *state;
     uint64_t job = start(f);
 
     memory_observed(f, job, 0, 10 * GIB); /* from now on it waits to be shrunk */
@@ -132,9 +125,8 @@ static void test_observation_shrinks_it_later(void **state)
     assert_int_equal(decided(f, RECORD_SHRUNK, job)->shrunk.reserved_bytes, 11 * GIB);
 }
 
-static void test_later_runs_of_the_workload_go_by_it(void **state)
+CORE_TEST(test_later_runs_of_the_workload_go_by_it)
 {
-    struct fixture *f = *state;
     uint64_t job, later;
     uint32_t source;
 
@@ -154,9 +146,8 @@ static void test_later_runs_of_the_workload_go_by_it(void **state)
     assert_int_equal(source, SOURCE_LEARNED);
 }
 
-static void test_others_are_not_estimated(void **state)
+CORE_TEST(test_others_are_not_estimated)
 {
-    struct fixture *f = *state;
     uint64_t job;
 
     share_by_guess(f, SHARE_MPS, TOTAL);
@@ -172,19 +163,4 @@ static void test_others_are_not_estimated(void **state)
     assert_true(is_refused(f, job, 8 * GIB, -1));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_a_waiting_job_goes_by_it),
-        CASE(test_a_held_job_is_estimated_too),
-        CASE(test_it_corrects_the_reservation_of_a_running_job),
-        CASE(test_it_never_undercuts_what_was_observed),
-        CASE(test_it_may_exceed_the_guess),
-        CASE(test_an_observed_reservation_stays),
-        CASE(test_observation_shrinks_it_later),
-        CASE(test_later_runs_of_the_workload_go_by_it),
-        CASE(test_others_are_not_estimated),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,19 +1,10 @@
 /* Data sets become questions that agree with the files; hostile files are refused by line; the figures of estimates.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <math.h>
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "base/units.h"
 #include "evaluation/evaluate.h"
 
@@ -24,8 +15,30 @@ static void read_set(struct dataset *dataset, const char *which, const char *cap
 {
     struct error err = {""};
 
-    if (dataset_read(dataset, which, captures, &err))
-        fail_msg("%s", err.text);
+    fail_if(dataset_read(dataset, which, captures, &err), err);
+}
+
+/* What a test writes as a data set of its own. */
+static char path[] = "/tmp/carma-test-XXXXXX";
+
+static int make_file(void **state)
+{
+    int fd = mkstemp(path);
+
+    return fd < 0 ? -1 : close(fd);
+}
+
+static int remove_file(void **state)
+{
+    return unlink(path);
+}
+
+static void read_text(struct dataset *dataset, const char *kind, const char *text, size_t length)
+{
+    CLEANUP(free_ptr) char *which = xasprintf("%s:%s", kind, path);
+
+    assert_int_equal(file_write_atomic(path, text, length, 0600, NULL), 0);
+    read_set(dataset, which, NULL);
 }
 
 static size_t count_kind(const struct layer_list *list, enum layer_kind kind)
@@ -55,9 +68,9 @@ static const struct layer *first_of(const struct layer_list *list, enum layer_ki
     return NULL;
 }
 
-static void test_mlp(void **state)
+TEST(test_mlp)
 {
-    struct dataset dataset;
+    CLEANUP(dataset_release) struct dataset dataset;
     const struct dataset_row *row;
 
     read_set(&dataset, "mlp:" FAKES "mlp.csv", NULL);
@@ -87,12 +100,11 @@ static void test_mlp(void **state)
                      1); /* PReLU's, which the file does not count */
     row = &dataset.rows[2];
     assert_int_equal(row->layers.items[row->layers.count - 1].activation, ACTIVATION_SIGMOID);
-    dataset_release(&dataset);
 }
 
-static void test_cnn(void **state)
+TEST(test_cnn)
 {
-    struct dataset dataset;
+    CLEANUP(dataset_release) struct dataset dataset;
     const struct dataset_row *row;
     const struct layer *layer;
 
@@ -127,12 +139,11 @@ static void test_cnn(void **state)
     assert_string_equal(layer->type, "AvgPool2d");
     assert_int_equal(layer->shape[0], (3 + 128) / 2);
     assert_int_equal(layer->shape[1], 112);
-    dataset_release(&dataset);
 }
 
-static void test_transformer(void **state)
+TEST(test_transformer)
 {
-    struct dataset dataset;
+    CLEANUP(dataset_release) struct dataset dataset;
     const struct dataset_row *row;
     const struct layer *layer;
 
@@ -150,12 +161,11 @@ static void test_transformer(void **state)
     assert_int_equal(count_kind(&row->layers, LAYER_ADD), 1 + 2 * 2);
     assert_int_equal(row->training.samples, 1000);
     assert_true(dataset.rows[2].out_of_memory);
-    dataset_release(&dataset);
 }
 
-static void test_real(void **state)
+TEST(test_real)
 {
-    struct dataset dataset;
+    CLEANUP(dataset_release) struct dataset dataset;
     const struct dataset_row *row;
 
     read_set(&dataset, REAL, NULL);
@@ -183,11 +193,10 @@ static void test_real(void **state)
                      32 * 1000 + 1024 * 32 + 64 + 2 * (33 * 96 + 32 * 33 + 33 * 128 + 129 * 32 + 2 * 64));
     row = &dataset.rows[5]; /* XLNet: the second stream has the first one's weights */
     assert_int_equal(parameters_of(&row->layers), 32 * 1000 + 1000 + 2 * (5 * 32 * 32 + 33 * 64 + 65 * 32 + 2 * 64));
-    dataset_release(&dataset);
 }
 
 /* The published sizes: 110 million (bert-base-cased with its head 108.3), 1558, 117 million parameters. */
-static void test_published_sizes(void **state)
+TEST(test_published_sizes)
 {
     static const struct {
         const char *row;
@@ -197,10 +206,7 @@ static void test_published_sizes(void **state)
         {"gpt2_xl,transformer,wiki,1,1,1,,,,,,48,1600,6400,25,50257,512", 1557.6},
         {"xlnet_base,transformer,wiki,1,1,1,,,,,,12,768,3072,12,32000,512", 116.7},
     };
-    char path[] = "/tmp/carma-test-XXXXXX";
-    int fd = mkstemp(path);
 
-    close(fd);
     for (size_t i = 0; i < array_size(models); i++) {
         CLEANUP(free_ptr)
         char *text = xasprintf("model,domain,dataset,batch_size,gpus,actual_mb_thesis,actual_mib_carma_rad,"
@@ -214,10 +220,9 @@ static void test_published_sizes(void **state)
         assert_true(fabs((double)parameters_of(&dataset.rows[0].layers) / 1e6 - models[i].millions) < 0.3);
         dataset_release(&dataset);
     }
-    unlink(path);
 }
 
-static void test_timm(void **state)
+TEST(test_timm)
 {
     struct dataset dataset;
 
@@ -237,19 +242,13 @@ static void test_timm(void **state)
 }
 
 /* Less than a context and the tensors that fake tensors counted: out of memory, or broken off and left out. */
-static void test_timm_ends(void **state)
+TEST(test_timm_ends)
 {
     const char *text = "model,batch_size,max_gpu_memory_mib,ft_last_mb\n"
                        "a,8,2429,1000\nb,8,2428,1000\nc,8,40399,38971\nd,8,40399,38972\ne,8,2000,\n";
-    char path[] = "/tmp/carma-test-XXXXXX";
-    CLEANUP(free_ptr) char *which = NULL;
-    struct dataset dataset;
-    int fd = mkstemp(path);
+    CLEANUP(dataset_release) struct dataset dataset;
 
-    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-    close(fd);
-    which = xasprintf("timm:%s", path);
-    read_set(&dataset, which, NULL);
+    read_text(&dataset, "timm", text, strlen(text));
     assert_int_equal(dataset.count, 3);
     assert_int_equal(dataset.left_out, 2);
     assert_string_equal(dataset.rows[0].name, "a 8");
@@ -260,36 +259,26 @@ static void test_timm_ends(void **state)
     assert_false(dataset.rows[2].out_of_memory);
     assert_int_equal(dataset.rows[0].training.optimizer, OPTIMIZER_MOMENTUM);
     assert_true(dataset.rows[0].training.weight_decay);
-    dataset_release(&dataset);
-    unlink(path);
 }
 
 /* FNV-1a of the row's bytes, with neither line end. */
-static void test_keys(void **state)
+TEST(test_keys)
 {
     const char *text = "model,batch_size,max_gpu_memory_mib\nab,1,2\r\nab,1,2\ncd,1,2";
-    char path[] = "/tmp/carma-test-XXXXXX";
     uint64_t hash = UINT64_C(14695981039346656037);
-    CLEANUP(free_ptr) char *which = NULL;
-    struct dataset dataset;
-    int fd = mkstemp(path);
+    CLEANUP(dataset_release) struct dataset dataset;
 
-    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-    close(fd);
-    which = xasprintf("timm:%s", path);
-    read_set(&dataset, which, NULL);
+    read_text(&dataset, "timm", text, strlen(text));
     for (const char *c = "ab,1,2"; *c; c++)
         hash = (hash ^ (unsigned char)*c) * UINT64_C(1099511628211);
     assert_true(dataset.rows[0].key == hash);
     assert_true(dataset.rows[1].key == hash);
     assert_true(dataset.rows[2].key != hash);
     assert_int_equal(dataset_fold(&dataset.rows[0]), hash % 5);
-    dataset_release(&dataset);
-    unlink(path);
 }
 
 /* Each is the file of its kind with one row changed: the error names line and both figures. */
-static void test_contradictions(void **state)
+TEST(test_contradictions)
 {
     static const struct {
         const char *kind, *from, *to, *line, *says;
@@ -320,10 +309,7 @@ static void test_contradictions(void **state)
         {"timm", "mlp,32", "../mlp,32", ":2:", "is not a name"},
         {"timm", "mlp,32", "mlp,many", ":2:", "not a whole number"},
     };
-    char path[] = "/tmp/carma-test-XXXXXX";
-    int fd = mkstemp(path);
 
-    close(fd);
     for (size_t i = 0; i < array_size(cases); i++) {
         CLEANUP(free_ptr) char *source = xasprintf(FAKES "%s.csv", cases[i].kind), *text = NULL, *changed = NULL;
         CLEANUP(free_ptr) char *which = xasprintf("%s:%s", cases[i].kind, path);
@@ -344,10 +330,9 @@ static void test_contradictions(void **state)
             fail_msg("'%s' instead of %s ... %s", err.text, cases[i].line, cases[i].says);
         assert_int_equal(dataset.count, 0);
     }
-    unlink(path);
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
     static const char *const which[] = {
         "mlp",
@@ -373,14 +358,11 @@ static void test_refusals(void **state)
 }
 
 /* A byte changed, a piece left out or doubled: read or refused, never anything else (the sanitizers watch). */
-static void test_damage(void **state)
+TEST(test_damage)
 {
     static const char *const kinds[] = {"mlp", "cnn", "transformer", "timm"};
-    char path[] = "/tmp/carma-test-XXXXXX";
     uint32_t random = 1;
-    int fd = mkstemp(path);
 
-    close(fd);
     for (size_t i = 0; i < 600; i++) {
         CLEANUP(free_ptr) char *source = xasprintf(FAKES "%s.csv", kinds[i % 4]), *text = NULL;
         CLEANUP(free_ptr) char *which = xasprintf("%s:%s", kinds[i % 4], path);
@@ -408,10 +390,9 @@ static void test_damage(void **state)
         else
             assert_true(*err.text);
     }
-    unlink(path);
 }
 
-static void test_metrics(void **state)
+TEST(test_metrics)
 {
     /* Bins of 10 MiB below 35 MiB: 0, 1, 2, 3, and out of memory. */
     const struct metrics_row rows[] = {
@@ -472,7 +453,7 @@ static void count_progress(size_t done, size_t rows, void *context)
     *(size_t *)context += done == rows ? 100 : 1;
 }
 
-static void test_evaluate(void **state)
+TEST(test_evaluate)
 {
     static const struct estimator never = {"never", "a fake", refuse};
     size_t calls = 0;
@@ -483,7 +464,7 @@ static void test_evaluate(void **state)
                                          .progress = count_progress,
                                          .progress_context = &calls};
     struct evaluation evaluation;
-    struct dataset dataset;
+    CLEANUP(dataset_release) struct dataset dataset;
     struct error err;
 
     read_set(&dataset, REAL, NULL);
@@ -502,12 +483,11 @@ static void test_evaluate(void **state)
     options.estimator = &never;
     assert_true(evaluate(&evaluation, &dataset, &options, &err) < 0);
     assert_non_null(strstr(err.text, "none of the 6 rows"));
-    dataset_release(&dataset);
 }
 
 /* The published files, where they lie beside the repository: every row agrees with its own list of layers. Rows are
  * added to them over time. */
-static void test_published_files(void **state)
+TEST(test_published_files)
 {
     static const struct {
         const char *which;
@@ -542,16 +522,14 @@ static void test_published_files(void **state)
 }
 
 /* Rows that the tables in data/models have seen: told, or asked of the fold's models. */
-static void test_seen_rows(void **state)
+TEST(test_seen_rows)
 {
-    char path[] = "/tmp/carma-test-XXXXXX";
     struct evaluation_options options = {.quantile_permille = 900, .bin_bytes = METRICS_BIN_GB_BYTES};
-    CLEANUP(free_ptr) char *text = NULL, *which = NULL;
+    CLEANUP(free_ptr) char *text = NULL;
     struct evaluation evaluation;
     struct dataset dataset;
     struct error err;
     size_t length, lines = 0, end = 0;
-    int fd;
 
     if (access(CARMA_PUBLISHED "/mlp.csv", R_OK) != 0) {
         print_message("skipped: %s is not here\n", CARMA_PUBLISHED);
@@ -560,12 +538,7 @@ static void test_seen_rows(void **state)
     assert_int_equal(file_read(CARMA_PUBLISHED "/mlp.csv", 64 << 20, &text, &length, &err), 0);
     while (lines < 12)
         lines += text[end++] == '\n';
-    fd = mkstemp(path);
-    assert_int_equal(write(fd, text, end), end);
-    close(fd);
-    which = xasprintf("mlp:%s", path);
-    read_set(&dataset, which, NULL);
-    unlink(path);
+    read_text(&dataset, "mlp", text, end);
     for (int folds = 0; folds < 2; folds++) {
         const struct estimator *const tables[] = {&estimator_gpumemnet, &estimator_auto};
         for (size_t i = 0; i < array_size(tables); i++) {
@@ -589,24 +562,4 @@ static void test_seen_rows(void **state)
     dataset_release(&dataset);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mlp),
-        cmocka_unit_test(test_cnn),
-        cmocka_unit_test(test_transformer),
-        cmocka_unit_test(test_real),
-        cmocka_unit_test(test_published_sizes),
-        cmocka_unit_test(test_timm),
-        cmocka_unit_test(test_timm_ends),
-        cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_contradictions),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_metrics),
-        cmocka_unit_test(test_evaluate),
-        cmocka_unit_test(test_published_files),
-        cmocka_unit_test(test_seen_rows),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(make_file, remove_file)

@@ -58,10 +58,8 @@ static const struct record *runs_out(struct fixture *f, uint64_t job, int64_t se
     return must_decide(f, RECORD_REQUEUED, job);
 }
 
-static void test_a_fence_is_the_request_and_some_headroom(void **state)
+CORE_TEST(test_a_fence_is_the_request_and_some_headroom)
 {
-    struct fixture *f = *state;
-    struct core_config config;
     struct record sliced = wants(1, 8 * GIB);
 
     use_mps(f);
@@ -70,20 +68,15 @@ static void test_a_fence_is_the_request_and_some_headroom(void **state)
     sliced.submitted.share = SHARE_TIME_SLICE;
     assert_int_equal(fence_of(f, submit_record(f, sliced)), -1);
     assert_int_equal(fence_of(f, submit(f, 1, 38 * GIB)), -1); /* as much as the GPU has */
-    config = *core_configuration(f->core);
-    config.memory_fence = 0;
-    reconfigure(f, &config);
+    change(f, memory_fence, 0);
     exits(f, 1, EXIT_COMPLETED, -1);
     exits(f, 4, EXIT_COMPLETED, -1);
     assert_int_equal(fence_of(f, submit(f, 1, 8 * GIB)), -1);
 }
 
 /* A workload's observed use is not a lie of the job's; its user's declaration is taken at its word. */
-static void test_a_guess_is_at_least_what_was_observed(void **state)
+CORE_TEST(test_a_guess_is_at_least_what_was_observed)
 {
-    struct fixture *f = *state;
-    struct core_config config;
-
     use_mps(f);
     submit_from(f, SOURCE_ESTIMATED, 4 * GIB, "w");
     decide(f);
@@ -91,15 +84,12 @@ static void test_a_guess_is_at_least_what_was_observed(void **state)
     exits(f, 1, EXIT_COMPLETED, -1);
     assert_true(fence_of(f, submit_from(f, SOURCE_ESTIMATED, 4 * GIB, "w")) >= FENCE_OF(12 * GIB));
     assert_int_equal(fence_of(f, submit_from(f, SOURCE_DECLARED, 4 * GIB, "w")), FENCE_OF(4 * GIB));
-    config = *core_configuration(f->core);
-    config.learn = false; /* requests are as estimated then; fences are not */
-    reconfigure(f, &config);
+    change(f, learn, false); /* requests are as estimated then; fences are not */
     assert_int_equal(fence_of(f, submit_from(f, SOURCE_ESTIMATED, 4 * GIB, "w")), FENCE_OF(12 * GIB));
 }
 
-static void test_a_guess_that_was_wrong_is_not_charged(void **state)
+CORE_TEST(test_a_guess_that_was_wrong_is_not_charged)
 {
-    struct fixture *f = *state;
     const struct record *requeued;
     uint64_t job;
 
@@ -118,9 +108,8 @@ static void test_a_guess_that_was_wrong_is_not_charged(void **state)
     assert_int_equal(requeued->requeued.crashes, 1);
 }
 
-static void test_a_full_gpu_is_not_the_fences_doing(void **state)
+CORE_TEST(test_a_full_gpu_is_not_the_fences_doing)
 {
-    struct fixture *f = *state;
     const struct record *requeued;
     uint64_t job;
 
@@ -132,9 +121,8 @@ static void test_a_full_gpu_is_not_the_fences_doing(void **state)
     assert_int_equal(requeued->requeued.crashes, 1);
 }
 
-static void test_a_declared_fence_is_the_jobs_own(void **state)
+CORE_TEST(test_a_declared_fence_is_the_jobs_own)
 {
-    struct fixture *f = *state;
     const struct record *requeued;
     uint64_t job;
 
@@ -152,13 +140,4 @@ static void test_a_declared_fence_is_the_jobs_own(void **state)
     assert_int_equal(must_decide(f, RECORD_PLACED, job)->placed.fence_bytes, -1); /* alone on its GPU: let it be seen */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_a_fence_is_the_request_and_some_headroom), CASE(test_a_guess_is_at_least_what_was_observed),
-        CASE(test_a_guess_that_was_wrong_is_not_charged),    CASE(test_a_full_gpu_is_not_the_fences_doing),
-        CASE(test_a_declared_fence_is_the_jobs_own),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

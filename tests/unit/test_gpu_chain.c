@@ -1,14 +1,6 @@
 /* The source asked for a metric, when, and the use of the answer: a backend and sources of the test's own. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 
-#include <cmocka.h>
-#include <errno.h>
-#include <string.h>
-
-#include "base/memory.h"
 #include "base/units.h"
 #include "gpu/monitor/chain.h"
 
@@ -108,7 +100,7 @@ static void assert_measure(const struct gpu_measure *measure, uint32_t from, int
         assert_int_equal(measure->value, value);
 }
 
-static void test_a_backend_that_cannot_open(void **state)
+TEST(test_a_backend_that_cannot_open)
 {
     struct error err;
 
@@ -119,7 +111,7 @@ static void test_a_backend_that_cannot_open(void **state)
     gpu_chain_close(NULL);
 }
 
-static void test_nothing_lacks_nobody_is_asked(void **state)
+TEST(test_nothing_lacks_nobody_is_asked)
 {
     struct error err;
 
@@ -139,7 +131,7 @@ static void test_nothing_lacks_nobody_is_asked(void **state)
 }
 
 /* The first look has no interval: neither the source nor utilisation may step in for it. */
-static void test_the_source_fills_what_lacks(void **state)
+TEST(test_the_source_fills_what_lacks)
 {
     begin(with_source);
     scene.gpus[0].metrics[GPU_PCIE_TX] = (struct gpu_measure){GPU_SOURCE_GPM, 0, 5 * MIB, 7};
@@ -163,7 +155,7 @@ static void test_the_source_fills_what_lacks(void **state)
     assert_int_equal(closed, 2);
 }
 
-static void test_utilization_stands_in(void **state)
+TEST(test_utilization_stands_in)
 {
     begin(alone);
     scene.count = 4;
@@ -190,7 +182,7 @@ static void test_utilization_stands_in(void **state)
     end();
 }
 
-static void test_a_source_that_cannot_open_is_tried_again_in_a_minute(void **state)
+TEST(test_a_source_that_cannot_open_is_tried_again_in_a_minute)
 {
     begin(with_source);
     open_code = ENOENT;
@@ -219,7 +211,7 @@ static void test_a_source_that_cannot_open_is_tried_again_in_a_minute(void **sta
 }
 
 /* A clock that was set back starts the patience anew, and ends no wait for ever. */
-static void test_a_clock_set_back(void **state)
+TEST(test_a_clock_set_back)
 {
     begin(with_source);
     open_code = ENOENT;
@@ -235,7 +227,7 @@ static void test_a_clock_set_back(void **state)
     end();
 }
 
-static void test_a_failed_gpu_lacks_nothing(void **state)
+TEST(test_a_failed_gpu_lacks_nothing)
 {
     begin(with_source);
     scene.gpus[0].error = 15;
@@ -251,7 +243,7 @@ static void test_a_failed_gpu_lacks_nothing(void **state)
     end();
 }
 
-static void test_zeros_stuck_since_an_xid(void **state)
+TEST(test_zeros_stuck_since_an_xid)
 {
     struct gpu_reading *gpu = &scene.gpus[0];
 
@@ -297,7 +289,7 @@ static void test_zeros_stuck_since_an_xid(void **state)
 }
 
 /* A metric stuck in one source is asked of the next, and judged there again. */
-static void test_the_next_source_is_asked_for_what_is_stuck(void **state)
+TEST(test_the_next_source_is_asked_for_what_is_stuck)
 {
     begin(with_source);
     set_all(&scene.gpus[0], GPU_SOURCE_GPM, 0);
@@ -316,7 +308,7 @@ static void test_the_next_source_is_asked_for_what_is_stuck(void **state)
 }
 
 /* An instance's Xids are its parent's; that it works, only its processes say. */
-static void test_a_stuck_instance(void **state)
+TEST(test_a_stuck_instance)
 {
     struct gpu_reading *parent = &scene.gpus[0], *instance = &scene.gpus[1];
 
@@ -338,20 +330,4 @@ static void test_a_stuck_instance(void **state)
     end();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_backend_that_cannot_open),
-        cmocka_unit_test(test_nothing_lacks_nobody_is_asked),
-        cmocka_unit_test(test_the_source_fills_what_lacks),
-        cmocka_unit_test(test_utilization_stands_in),
-        cmocka_unit_test(test_a_source_that_cannot_open_is_tried_again_in_a_minute),
-        cmocka_unit_test(test_a_clock_set_back),
-        cmocka_unit_test(test_a_failed_gpu_lacks_nothing),
-        cmocka_unit_test(test_zeros_stuck_since_an_xid),
-        cmocka_unit_test(test_the_next_source_is_asked_for_what_is_stuck),
-        cmocka_unit_test(test_a_stuck_instance),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,18 +1,9 @@
 /* DCGM as a source of metrics, against a libdcgm of the tests' own (tests/fakes/fake_dcgm.c). Node time runs a hundred
  * times faster here, so that no pause between two tries is waited for long. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 
-#include <cmocka.h>
 #include <dlfcn.h>
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/nodetime.h"
 #include "base/units.h"
@@ -35,8 +26,7 @@ static void begin(const char *words)
     function = dlsym(library, "fake_dcgm_count");
     memcpy(&fake_count, &function, sizeof function);
     setenv("FAKE_DCGM", words, 1);
-    if (gpu_source_dcgm.open(FAKE_DCGM, NS_PER_SEC, &source, &err) < 0)
-        fail_msg("%s", err.text);
+    fail_if(gpu_source_dcgm.open(FAKE_DCGM, NS_PER_SEC, &source, &err) < 0, err);
 }
 
 static void end(void)
@@ -95,9 +85,8 @@ static void says(const char *text)
     assert_true(strlen(seen.limits) < sizeof seen.limits - 1); /* not cut off */
 }
 
-static void test_every_metric_is_its_field(void **state)
+TEST(test_every_metric_is_its_field)
 {
-    (void)state;
     begin("");
     look_at("");
     for (uint32_t i = 0; i < 2; i++) { /* the fake's numbers, DCGM's ids being in another order than NVML's */
@@ -119,11 +108,10 @@ static void test_every_metric_is_its_field(void **state)
     end();
 }
 
-static void test_the_age_is_dcgms_own(void **state)
+TEST(test_the_age_is_dcgms_own)
 {
     int64_t age_ns;
 
-    (void)state;
     begin("");
     look_at("old=0.5");
     age_ns = nodetime_now_ns() - seen.gpus[0].metrics[GPU_SM_ACTIVITY].at_ns;
@@ -137,9 +125,8 @@ static void test_the_age_is_dcgms_own(void **state)
     end();
 }
 
-static void test_what_is_there_stays(void **state)
+TEST(test_what_is_there_stays)
 {
-    (void)state;
     begin("");
     nvml_reading();
     seen.gpus[0].metrics[GPU_SM_ACTIVITY] = (struct gpu_measure){.source = GPU_SOURCE_GPM, .value = 777};
@@ -152,9 +139,8 @@ static void test_what_is_there_stays(void **state)
     end();
 }
 
-static void test_what_cannot_be_is_no_value(void **state)
+TEST(test_what_cannot_be_is_no_value)
 {
-    (void)state;
     begin("");
     for (int kind = 0; kind < 4; kind++) {
         char words[32];
@@ -181,9 +167,8 @@ static void test_what_cannot_be_is_no_value(void **state)
     end();
 }
 
-static void test_no_engine_runs(void **state)
+TEST(test_no_engine_runs)
 {
-    (void)state;
     for (int modules = 8; modules <= 16; modules++) { /* for every length of this release's list */
         char words[64];
         snprintf(words, sizeof words, "no-engine,modules=%d", modules);
@@ -206,9 +191,8 @@ static void test_no_engine_runs(void **state)
     end();
 }
 
-static void test_the_engine_that_is_named(void **state)
+TEST(test_the_engine_that_is_named)
 {
-    (void)state;
     setenv(GPU_DCGM_ENGINE_ENV, "/run/dcgm", 1);
     begin("no-engine,socket-engine");
     look_at("no-engine,socket-engine");
@@ -234,9 +218,8 @@ static void refuses(const char *words, const char *text)
     end();
 }
 
-static void test_engines_that_cannot(void **state)
+TEST(test_engines_that_cannot)
 {
-    (void)state;
     refuses("gpus=-3", "DCGM cannot be asked: an error that DCGM does not name (-3)");
     refuses("hierarchy=-3", "DCGM cannot be asked");
     refuses("add=-24", "DCGM cannot be asked");
@@ -249,9 +232,8 @@ static void test_engines_that_cannot(void **state)
     end();
 }
 
-static void test_one_gpu_fails_alone(void **state)
+TEST(test_one_gpu_fails_alone)
 {
-    (void)state;
     begin("watch=-36,watch-gpu-1");
     look_at("watch=-36,watch-gpu-1");
     assert_int_equal(value(0, GPU_SM_ACTIVITY), 20);
@@ -263,9 +245,8 @@ static void test_one_gpu_fails_alone(void **state)
     end();
 }
 
-static void test_what_may_pass_is_tried_again(void **state)
+TEST(test_what_may_pass_is_tried_again)
 {
-    (void)state;
     begin("watch-once=-37");
     look_at("watch-once=-37");
     assert_int_equal(value(1, GPU_SM_ACTIVITY), -1); /* DCGM's first */
@@ -277,9 +258,8 @@ static void test_what_may_pass_is_tried_again(void **state)
     end();
 }
 
-static void test_fields_that_cannot_be_measured_at_once(void **state)
+TEST(test_fields_that_cannot_be_measured_at_once)
 {
-    (void)state;
     for (int most = 1; most <= 7; most++) {
         char words[32];
         snprintf(words, sizeof words, "at-once=%d", most);
@@ -298,11 +278,10 @@ static void test_fields_that_cannot_be_measured_at_once(void **state)
     end();
 }
 
-static void test_a_lost_connection_is_made_again(void **state)
+TEST(test_a_lost_connection_is_made_again)
 {
     const char *words = "lost=5,refused=1,embedded=-29"; /* each look asks for the metrics of two GPUs */
 
-    (void)state;
     begin(words);
     look_at(words);
     look_at(words);
@@ -324,9 +303,8 @@ static void test_a_lost_connection_is_made_again(void **state)
     end();
 }
 
-static void test_zeros_after_an_xid(void **state)
+TEST(test_zeros_after_an_xid)
 {
-    (void)state;
     begin("idle");
     for (int i = 0; i < 5; i++) {
         look_at("idle"); /* no Xid: zeros are zeros */
@@ -378,9 +356,8 @@ static void look_at_instances(const char *words)
     look();
 }
 
-static void test_instances(void **state)
+TEST(test_instances)
 {
-    (void)state;
     begin("mig");
     look_at_instances("mig");
     assert_int_equal(value(2, GPU_SM_ACTIVITY), 20 + 500 + 250); /* DCGM's compute instance 2 */
@@ -402,9 +379,8 @@ static void test_instances(void **state)
 }
 
 /* Instances that somebody makes later are looked for when NVML shows them. */
-static void test_gpus_that_come(void **state)
+TEST(test_gpus_that_come)
 {
-    (void)state;
     begin("");
     look_at("");
     assert_int_equal(fake_count("connect"), 1);
@@ -416,11 +392,10 @@ static void test_gpus_that_come(void **state)
     end();
 }
 
-static void test_no_dcgm(void **state)
+TEST(test_no_dcgm)
 {
     struct error err;
 
-    (void)state;
     assert_int_equal(gpu_source_dcgm.open("/nonexistent/libdcgm.so", NS_PER_SEC, &source, &err), -ENOENT);
     assert_string_equal(err.text, "cannot load DCGM's library /nonexistent/libdcgm.so");
     assert_int_equal(gpu_source_dcgm.open(FAKE_NEW, NS_PER_SEC, &source, &err), -ENOSYS);
@@ -437,24 +412,6 @@ static void test_no_dcgm(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_metric_is_its_field),
-        cmocka_unit_test(test_the_age_is_dcgms_own),
-        cmocka_unit_test(test_what_is_there_stays),
-        cmocka_unit_test(test_what_cannot_be_is_no_value),
-        cmocka_unit_test(test_no_engine_runs),
-        cmocka_unit_test(test_the_engine_that_is_named),
-        cmocka_unit_test(test_engines_that_cannot),
-        cmocka_unit_test(test_one_gpu_fails_alone),
-        cmocka_unit_test(test_what_may_pass_is_tried_again),
-        cmocka_unit_test(test_fields_that_cannot_be_measured_at_once),
-        cmocka_unit_test(test_a_lost_connection_is_made_again),
-        cmocka_unit_test(test_zeros_after_an_xid),
-        cmocka_unit_test(test_instances),
-        cmocka_unit_test(test_gpus_that_come),
-        cmocka_unit_test(test_no_dcgm),
-    };
-
     setenv("CARMA_TIME_SCALE", "100", 1);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run("tests", NULL, NULL);
 }

@@ -1,16 +1,7 @@
 /* The stream of frames: an encoded frame comes out again however it is cut up, and nothing else comes out. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
+#include "unit.h"
 
 #include "../property/random.h"
-#include "base/memory.h"
 #include "gpu/frame.h"
 
 static void fill_reading(struct random *random, struct gpu_node_reading *reading)
@@ -68,7 +59,7 @@ static int feed(struct gpu_frame_decoder *decoder, const char *bytes, size_t cou
     return readings;
 }
 
-static void test_round_trip_in_any_pieces(void **state)
+TEST(test_round_trip_in_any_pieces)
 {
     struct random random = {20260101};
     struct gpu_node_reading *in = xcalloc(1, sizeof *in), *out = xcalloc(1, sizeof *out);
@@ -96,11 +87,11 @@ static void test_round_trip_in_any_pieces(void **state)
     free(out);
 }
 
-static void test_the_largest_reading_fits(void **state)
+TEST(test_the_largest_reading_fits)
 {
     struct gpu_node_reading *in = xcalloc(1, sizeof *in), *out = xcalloc(1, sizeof *out);
-    struct strbuf bytes = {0};
-    struct gpu_frame_decoder decoder = {0};
+    CLEANUP(strbuf_release) struct strbuf bytes = {0};
+    CLEANUP(gpu_frame_decoder_release) struct gpu_frame_decoder decoder = {0};
     int rc;
 
     in->count = GPU_MAX_DEVICES;
@@ -113,18 +104,16 @@ static void test_the_largest_reading_fits(void **state)
     gpu_frame_encode(in, &bytes);
     assert_int_equal(feed(&decoder, bytes.text, bytes.length, 65536, out, &rc), 1);
     assert_memory_equal(in, out, sizeof *in);
-    gpu_frame_decoder_release(&decoder);
-    strbuf_release(&bytes);
     free(in);
     free(out);
 }
 
 /* A frame that is cut off anywhere gives nothing, and is not an error either: the rest may come. */
-static void test_a_truncated_frame_gives_nothing(void **state)
+TEST(test_a_truncated_frame_gives_nothing)
 {
     struct random random = {7};
     struct gpu_node_reading *in = xcalloc(1, sizeof *in), *out = xcalloc(1, sizeof *out);
-    struct strbuf bytes = {0};
+    CLEANUP(strbuf_release) struct strbuf bytes = {0};
     int rc;
 
     do
@@ -139,7 +128,6 @@ static void test_a_truncated_frame_gives_nothing(void **state)
         assert_memory_equal(in, out, sizeof *in);
         gpu_frame_decoder_release(&decoder);
     }
-    strbuf_release(&bytes);
     free(in);
     free(out);
 }
@@ -148,7 +136,7 @@ static void test_a_truncated_frame_gives_nothing(void **state)
 static void spoil(size_t offset, const void *value, size_t size, const char *why)
 {
     struct gpu_node_reading *in = xcalloc(1, sizeof *in), *out = xcalloc(1, sizeof *out);
-    struct strbuf bytes = {0};
+    CLEANUP(strbuf_release) struct strbuf bytes = {0};
     struct gpu_frame_decoder decoder = {0};
     struct error err = {""};
     const void *from;
@@ -178,7 +166,6 @@ static void spoil(size_t offset, const void *value, size_t size, const char *why
     gpu_frame_decoder_release(&decoder);
     assert_int_equal(gpu_frame_decode(&decoder, &from, &left, out, &err), 1);
     gpu_frame_decoder_release(&decoder);
-    strbuf_release(&bytes);
     free(in);
     free(out);
 }
@@ -188,7 +175,7 @@ static void spoil(size_t offset, const void *value, size_t size, const char *why
 #define FIELD(x)                        (GPU_AT + offsetof(struct gpu_reading, x))
 #define SPOIL(offset, type, value, why) spoil(offset, &(type){value}, sizeof(type), why)
 
-static void test_impossible_values_are_refused(void **state)
+TEST(test_impossible_values_are_refused)
 {
     char no_end[GPU_NAME_SIZE];
 
@@ -230,7 +217,7 @@ static void test_impossible_values_are_refused(void **state)
 
 /* Frames with random damage, and plain noise, in random pieces: no crash (the sanitizers watch), bounded memory, and
  * every result is within its ranges. */
-static void test_random_damage(void **state)
+TEST(test_random_damage)
 {
     struct random random = {4242};
     struct gpu_node_reading *reading = xcalloc(1, sizeof *reading);
@@ -265,15 +252,4 @@ static void test_random_damage(void **state)
     free(reading);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip_in_any_pieces),
-        cmocka_unit_test(test_the_largest_reading_fits),
-        cmocka_unit_test(test_a_truncated_frame_gives_nothing),
-        cmocka_unit_test(test_impossible_values_are_refused),
-        cmocka_unit_test(test_random_damage),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,13 +1,6 @@
 /* GPM on a clock of the test's own: when two samples are compared, and when they must not be. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 
-#include <cmocka.h>
-#include <string.h>
-
-#include "base/memory.h"
 #include "base/units.h"
 #include "gpu/nvml/gpm.h"
 
@@ -89,7 +82,7 @@ static int begin(void **state)
     return 0;
 }
 
-static void test_intervals(void **state)
+TEST_BETWEEN(test_intervals, begin, NULL)
 {
     struct nvml_gpm gpm = {0};
 
@@ -104,7 +97,7 @@ static void test_intervals(void **state)
     assert_int_equal(freed, 2);
 }
 
-static void test_failures(void **state)
+TEST_BETWEEN(test_failures, begin, NULL)
 {
     struct nvml_gpm gpm = {0};
 
@@ -126,7 +119,7 @@ static void test_failures(void **state)
     assert_int_equal(freed, 2);
 }
 
-static void test_instances_and_missing_functions(void **state)
+TEST_BETWEEN(test_instances_and_missing_functions, begin, NULL)
 {
     struct gpu_measure metrics[GPU_METRIC_COUNT] = {{0}};
     struct nvml_calls fewer = calls;
@@ -147,13 +140,4 @@ static void test_instances_and_missing_functions(void **state)
     assert_null(gpm.earlier);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_intervals, begin),
-        cmocka_unit_test_setup(test_failures, begin),
-        cmocka_unit_test_setup(test_instances_and_missing_functions, begin),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

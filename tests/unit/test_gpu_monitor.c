@@ -1,22 +1,11 @@
 /* The daemon's side: readings come, and a child that dies, hangs, or talks nonsense is told of once and replaced. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 
-#include <cmocka.h>
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "base/units.h"
 #include "gpu/monitor/monitor.h"
 #include "gpu/nvml/abi.h"
@@ -151,7 +140,7 @@ static void watch(struct watcher *watcher, const char *words, const char *progra
         assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child is left, not even a zombie */
 }
 
-static void test_readings_come(void **state)
+TEST(test_readings_come)
 {
     struct watcher watcher = {.readings_wanted = 5};
 
@@ -161,7 +150,7 @@ static void test_readings_come(void **state)
     assert_false(watcher.late);
 }
 
-static void test_a_killed_child_is_replaced(void **state)
+TEST(test_a_killed_child_is_replaced)
 {
     struct watcher watcher = {.readings_wanted = 5, .problems_wanted = 2};
 
@@ -171,7 +160,7 @@ static void test_a_killed_child_is_replaced(void **state)
     assert_non_null(strstr(watcher.last_problem, CARMA_MONITOR));
 }
 
-static void test_a_hung_child_is_replaced(void **state)
+TEST(test_a_hung_child_is_replaced)
 {
     struct watcher watcher = {.readings_wanted = 3, .problems_wanted = 1};
 
@@ -183,7 +172,7 @@ static void test_a_hung_child_is_replaced(void **state)
 }
 
 /* Where it is one GPU's calls that hang, the others are seen again. */
-static void test_a_gpu_whose_calls_hang_is_left_out(void **state)
+TEST(test_a_gpu_whose_calls_hang_is_left_out)
 {
     struct watcher watcher = {.readings_wanted = 3, .problems_wanted = 2};
 
@@ -196,7 +185,7 @@ static void test_a_gpu_whose_calls_hang_is_left_out(void **state)
 }
 
 /* The loop itself is held up for longer than the allowed silence: that is not the child's fault. */
-static void test_a_stall_of_the_daemon_kills_nobody(void **state)
+TEST(test_a_stall_of_the_daemon_kills_nobody)
 {
     struct watcher watcher = {.readings_wanted = 2, .stall_us = 300000};
 
@@ -206,7 +195,7 @@ static void test_a_stall_of_the_daemon_kills_nobody(void **state)
 }
 
 /* The reason is the child's own last line, and it is said once, however often it is retried. */
-static void test_a_missing_library_is_told_once(void **state)
+TEST(test_a_missing_library_is_told_once)
 {
     struct watcher watcher = {.problems_wanted = 2, .after_problem_ms = 300};
 
@@ -218,7 +207,7 @@ static void test_a_missing_library_is_told_once(void **state)
     assert_non_null(strstr(watcher.last_problem, "/nonexistent/libnvidia-ml.so.1"));
 }
 
-static void test_a_missing_program_is_told_once(void **state)
+TEST(test_a_missing_program_is_told_once)
 {
     struct watcher watcher = {.problems_wanted = 2, .after_problem_ms = 100};
 
@@ -228,7 +217,7 @@ static void test_a_missing_program_is_told_once(void **state)
 }
 
 /* Programs that are not carma-monitor at all. */
-static void test_impostors(void **state)
+TEST(test_impostors)
 {
     static const struct {
         const char *script;
@@ -270,7 +259,7 @@ static int end_stuck(void **state)
     return 0;
 }
 
-static void test_a_child_that_cannot_be_killed_is_replaced(void **state)
+TEST_BETWEEN(test_a_child_that_cannot_be_killed_is_replaced, NULL, end_stuck)
 {
     struct watcher watcher = {.readings_wanted = 1, .problems_wanted = 2};
 
@@ -284,7 +273,7 @@ static void test_a_child_that_cannot_be_killed_is_replaced(void **state)
 }
 
 /* A few at most are left behind; the daemon goes on without readings, and can be ended and started again. */
-static void test_no_more_than_a_few_are_left_behind(void **state)
+TEST_BETWEEN(test_no_more_than_a_few_are_left_behind, NULL, end_stuck)
 {
     struct watcher watcher = {.problems_wanted = 3, .readings_wanted = 1}, next = {.readings_wanted = 1};
 
@@ -303,7 +292,7 @@ static void test_no_more_than_a_few_are_left_behind(void **state)
 }
 
 /* Once the driver lets go of them, it goes on by itself. */
-static void test_the_end_of_one_left_behind_lets_it_go_on(void **state)
+TEST_BETWEEN(test_the_end_of_one_left_behind_lets_it_go_on, NULL, end_stuck)
 {
     struct watcher watcher = {.readings_wanted = 1, .started_before_loose = 3};
 
@@ -313,7 +302,7 @@ static void test_the_end_of_one_left_behind_lets_it_go_on(void **state)
     assert_int_equal(watcher.readings, 1);
 }
 
-static void test_free_at_once(void **state)
+TEST(test_free_at_once)
 {
     struct watcher watcher = {0};
 
@@ -325,21 +314,6 @@ static void test_free_at_once(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_readings_come),
-        cmocka_unit_test(test_a_killed_child_is_replaced),
-        cmocka_unit_test(test_a_hung_child_is_replaced),
-        cmocka_unit_test(test_a_gpu_whose_calls_hang_is_left_out),
-        cmocka_unit_test(test_a_stall_of_the_daemon_kills_nobody),
-        cmocka_unit_test(test_a_missing_library_is_told_once),
-        cmocka_unit_test(test_a_missing_program_is_told_once),
-        cmocka_unit_test(test_impostors),
-        cmocka_unit_test_teardown(test_a_child_that_cannot_be_killed_is_replaced, end_stuck),
-        cmocka_unit_test_teardown(test_no_more_than_a_few_are_left_behind, end_stuck),
-        cmocka_unit_test_teardown(test_the_end_of_one_left_behind_lets_it_go_on, end_stuck),
-        cmocka_unit_test(test_free_at_once),
-    };
-
     unsetenv("CARMA_TIME_SCALE");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run("tests", NULL, NULL);
 }

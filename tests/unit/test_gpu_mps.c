@@ -1,13 +1,5 @@
 /* The MPS control daemon's two languages: the commands, and answers taken whole or refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
+#include "unit.h"
 
 #include "base/strbuf.h"
 #include "gpu/mps/protocol.h"
@@ -25,7 +17,7 @@ static const char *said(const struct mps_command *command)
     return text;
 }
 
-static void test_words(void **state)
+TEST(test_words)
 {
     struct mps_command command;
 
@@ -65,7 +57,7 @@ static void test_words(void **state)
 static struct mps_pids pids;
 static struct error err;
 
-static void test_pids(void **state)
+TEST(test_pids)
 {
     assert_int_equal(mps_read_servers(MPS_V2, "", &pids, &err), 0);
     assert_int_equal(pids.count, 0);
@@ -84,9 +76,9 @@ static void refused(int rc, const char *text)
         fail_msg("'%s' is not in '%s'", text, err.text);
 }
 
-static void test_pids_refused(void **state)
+TEST(test_pids_refused)
 {
-    struct strbuf many = {0};
+    CLEANUP(strbuf_release) struct strbuf many = {0};
 
     refused(mps_read_servers(MPS_V2, "Server not found\n", &pids, &err), "'not' where the end of the line");
     refused(mps_read_servers(MPS_V2, "none\n", &pids, &err), "'none' where a process");
@@ -100,10 +92,9 @@ static void test_pids_refused(void **state)
     assert_int_equal(mps_read_clients(MPS_V2, many.text, 1, &pids, &err), 0);
     strbuf_printf(&many, "%d\n", MPS_MAX_CLIENTS + 1);
     refused(mps_read_clients(MPS_V2, many.text, 1, &pids, &err), "more than 512");
-    strbuf_release(&many);
 }
 
-static void test_status(void **state)
+TEST(test_status)
 {
     enum mps_server_state server;
 
@@ -121,7 +112,7 @@ static void test_status(void **state)
     assert_int_equal(mps_read_status(MPS_V2, "Unknown command \"get_server_status\"\n", 7, &server, &err), -ENOTSUP);
 }
 
-static void test_tables(void **state)
+TEST(test_tables)
 {
     static const char servers[] = "NAME      PID   UID   STATUS\ntrain     71    1000  ACTIVE\nother 72 0 FAULT\n";
     static const char clients[] = "PID  ID SERVER DEVICE             NAMESPACE  COMMAND\n"
@@ -149,7 +140,7 @@ static void test_tables(void **state)
 }
 
 /* Each daemon answers one probe and not the other. */
-static void test_probe(void **state)
+TEST(test_probe)
 {
     assert_int_equal(mps_read_probe(MPS_V2, "100.0\n", &err), 0);
     assert_int_equal(mps_read_probe(MPS_V3, "NAME PID UID STATUS\n", &err), 0);
@@ -160,12 +151,4 @@ static void test_probe(void **state)
     refused(mps_read_probe(MPS_V3, "", &err), "nothing");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_words),  cmocka_unit_test(test_pids),   cmocka_unit_test(test_pids_refused),
-        cmocka_unit_test(test_status), cmocka_unit_test(test_tables), cmocka_unit_test(test_probe),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

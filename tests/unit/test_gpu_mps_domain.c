@@ -1,7 +1,7 @@
 /* An MPS domain's life, against the virtual control program in one of its languages: up, adopted, full, and down. */
 #include "mps_domain_fixture.h"
 
-static void test_up_and_down(void **state)
+TEST(test_up_and_down)
 {
     struct world world;
     struct stat st;
@@ -31,7 +31,7 @@ static void test_up_and_down(void **state)
     close_world(&world);
 }
 
-static void test_adoption(void **state)
+TEST(test_adoption)
 {
     struct world world;
     pid_t control;
@@ -61,7 +61,7 @@ static void test_adoption(void **state)
 }
 
 /* 48 clients, as the driver of this node has it. */
-static void test_limit(void **state)
+TEST(test_limit)
 {
     struct world world;
     pid_t clients[49];
@@ -84,12 +84,6 @@ static void test_limit(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_up_and_down),
-        cmocka_unit_test(test_adoption),
-        cmocka_unit_test(test_limit),
-    };
-
     take_driver(argc, argv);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run("tests", NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* The way of an MPS domain out of a fault, a kill or a request to terminate a client. */
 #include "mps_domain_fixture.h"
 
-static void test_fault(void **state)
+TEST(test_fault)
 {
     struct world world;
     pid_t overuser, victim;
@@ -29,7 +29,7 @@ static void test_fault(void **state)
 }
 
 /* A client that does not leave is terminated; when even that does not help, everything is started anew. */
-static void test_drain(void **state)
+TEST(test_drain)
 {
     struct world world;
     pid_t control, stubborn, other;
@@ -80,7 +80,7 @@ static bool has_ended(pid_t pid)
 
 /* A server that stays in FAULT is left alone as long as a client that was not hit goes on. It is started anew after
  * that. */
-static void test_spared(void **state)
+TEST(test_spared)
 {
     pid_t control, server, spared;
     struct world world;
@@ -121,7 +121,7 @@ static void test_spared(void **state)
 }
 
 /* A server, then a daemon, that is killed. */
-static void test_killed(void **state)
+TEST(test_killed)
 {
     struct world world;
     pid_t control, client;
@@ -159,7 +159,7 @@ static void on_terminated(void *user, uint64_t job)
     world->terminated = true;
 }
 
-static void test_termination(void **state)
+TEST(test_termination)
 {
     struct world world;
     uint64_t lists;
@@ -192,11 +192,6 @@ static void test_termination(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fault),  cmocka_unit_test(test_drain),       cmocka_unit_test(test_spared),
-        cmocka_unit_test(test_killed), cmocka_unit_test(test_termination),
-    };
-
     take_driver(argc, argv);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run("tests", NULL, NULL);
 }

@@ -18,7 +18,7 @@ static void fails(struct world *world, const char *program, uint64_t timeout_ms,
     close_world(world);
 }
 
-static void test_failures(void **state)
+TEST(test_failures)
 {
     struct world world;
 
@@ -54,7 +54,7 @@ static void remove_program(char *path)
 
 /* On PATH there is nothing of the name that may be executed. execvp() says the same where a folder of PATH cannot be
  * read. */
-static void test_not_on_the_path(void **state)
+TEST(test_not_on_the_path)
 {
     struct world world;
     CLEANUP(free_ptr) char *path = xstrdup(getenv("PATH"));
@@ -70,7 +70,7 @@ static void test_not_on_the_path(void **state)
 }
 
 /* A daemon that came up and has no server is stopped, whether it writes a pid file or not. */
-static void test_no_server(void **state)
+TEST(test_no_server)
 {
     struct world world;
     CLEANUP(free_ptr)
@@ -84,7 +84,7 @@ static void test_no_server(void **state)
 }
 
 /* A start that hangs is ended with its children, which would be a daemon without an owner. */
-static void test_late(void **state)
+TEST(test_late)
 {
     struct world world;
     char *program = write_program("(sleep 30; :) & sleep 30; :");
@@ -95,13 +95,6 @@ static void test_late(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_not_on_the_path),
-        cmocka_unit_test(test_no_server),
-        cmocka_unit_test(test_late),
-    };
-
     take_driver(argc, argv);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run("tests", NULL, NULL);
 }

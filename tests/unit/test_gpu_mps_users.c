@@ -33,7 +33,7 @@ static pid_t server_of(const struct world *world)
 }
 
 /* Another user's server comes when the first has no job, before he has a client; one of his waits for it. */
-static void test_other_user(void **state)
+TEST(test_other_user)
 {
     struct world world;
     pid_t first, second;
@@ -67,7 +67,7 @@ static void test_other_user(void **state)
     close_world(&world);
 }
 
-static void test_many_users(void **state)
+TEST(test_many_users)
 {
     struct world world;
     pid_t first, second;
@@ -92,7 +92,7 @@ static void test_many_users(void **state)
     close_world(&world);
 }
 
-static void test_multiuser_check(void **state)
+TEST(test_multiuser_check)
 {
     struct world world;
     struct error err;
@@ -117,12 +117,6 @@ static void test_multiuser_check(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_other_user),
-        cmocka_unit_test(test_many_users),
-        cmocka_unit_test(test_multiuser_check),
-    };
-
     take_driver(argc, argv);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run("tests", NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* The identity of GPUs in the NVML backend: GPUs that go, come back, move or are skipped, and their Xids. */
 #include "nvml_fixture.h"
 
-static void test_a_lost_gpu(void **state)
+TEST(test_a_lost_gpu)
 {
     const char *ways[] = {"lost", "no-handle", "lost-late"};
 
@@ -17,7 +17,7 @@ static void test_a_lost_gpu(void **state)
 }
 
 /* A GPU that is lost after it was seen keeps its name; one that comes back is read again. */
-static void test_a_gpu_goes_and_comes_back(void **state)
+TEST(test_a_gpu_goes_and_comes_back)
 {
     begin("no-handle");
     look_again("no-handle");
@@ -38,7 +38,7 @@ static void test_a_gpu_goes_and_comes_back(void **state)
 }
 
 /* One that NVML counts no more is told of as missing, not left out in silence. */
-static void test_a_gpu_that_is_counted_no_more(void **state)
+TEST(test_a_gpu_that_is_counted_no_more)
 {
     begin("count=1");
     look_again("count=1");
@@ -57,7 +57,7 @@ static void test_a_gpu_that_is_counted_no_more(void **state)
 }
 
 /* The index is NVML's to change; the UUID is a GPU's identity, and its readings follow it. */
-static void test_the_index_changes(void **state)
+TEST(test_the_index_changes)
 {
     begin("");
     look_again("xid=48");
@@ -84,7 +84,7 @@ static void test_the_index_changes(void **state)
     end();
 }
 
-static void test_identity_that_is_not_told(void **state)
+TEST(test_identity_that_is_not_told)
 {
     begin("uuid=3");
     look_again("uuid=3");
@@ -104,7 +104,7 @@ static void test_identity_that_is_not_told(void **state)
 }
 
 /* Where the driver was unloaded or replaced, only a new session helps. */
-static void test_a_driver_reload(void **state)
+TEST(test_a_driver_reload)
 {
     static const struct {
         const char *words;
@@ -125,7 +125,7 @@ static void test_a_driver_reload(void **state)
     }
 }
 
-static void test_xids(void **state)
+TEST(test_xids)
 {
     int64_t first_ns;
 
@@ -157,7 +157,7 @@ static void test_xids(void **state)
     end();
 }
 
-static void test_more_than_can_be_used(void **state)
+TEST(test_more_than_can_be_used)
 {
     begin("count=64,mig");
     look_again("count=64,mig");
@@ -179,7 +179,7 @@ static void on_touch(void *user, int index)
     touched[touches++] = index;
 }
 
-static void test_a_gpu_that_is_skipped(void **state)
+TEST(test_a_gpu_that_is_skipped)
 {
     options.touch = on_touch;
     options.user = touched;
@@ -201,18 +201,6 @@ static void test_a_gpu_that_is_skipped(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_lost_gpu),
-        cmocka_unit_test(test_a_gpu_goes_and_comes_back),
-        cmocka_unit_test(test_a_gpu_that_is_counted_no_more),
-        cmocka_unit_test(test_the_index_changes),
-        cmocka_unit_test(test_identity_that_is_not_told),
-        cmocka_unit_test(test_a_driver_reload),
-        cmocka_unit_test(test_xids),
-        cmocka_unit_test(test_more_than_can_be_used),
-        cmocka_unit_test(test_a_gpu_that_is_skipped),
-    };
-
     unsetenv("CARMA_TIME_SCALE");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run("tests", NULL, NULL);
 }

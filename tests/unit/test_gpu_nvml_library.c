@@ -15,7 +15,7 @@ static void refused(const char *library, const char *words, int code, const char
     assert_null(strchr(err.text, '\n'));
 }
 
-static void test_everything_of_a_new_library(void **state)
+TEST(test_everything_of_a_new_library)
 {
     const struct gpu_reading *gpu = &reading.gpus[0];
 
@@ -56,7 +56,7 @@ static void test_everything_of_a_new_library(void **state)
 }
 
 /* The first driver generation: old layouts, nothing newer is there. */
-static void test_an_old_library(void **state)
+TEST(test_an_old_library)
 {
     const struct gpu_reading *gpu = &reading.gpus[0];
 
@@ -71,7 +71,7 @@ static void test_an_old_library(void **state)
     assert_int_equal(gpu->processes[1].used_bytes, 2 * MIB);
 }
 
-static void test_a_library_of_between(void **state)
+TEST(test_a_library_of_between)
 {
     const struct gpu_reading *gpu = &reading.gpus[0];
 
@@ -84,7 +84,7 @@ static void test_a_library_of_between(void **state)
 }
 
 /* Every function but the first three may be missing. */
-static void test_a_bare_library(void **state)
+TEST(test_a_bare_library)
 {
     look(FAKE_BARE, "", 2);
     assert_int_equal(reading.count, 2);
@@ -94,7 +94,7 @@ static void test_a_bare_library(void **state)
     refused(FAKE_BARE, "init=9", -ENODEV, "NVML error (9)");
 }
 
-static void test_what_is_denied_is_said(void **state)
+TEST(test_what_is_denied_is_said)
 {
     const struct gpu_reading *gpu = &reading.gpus[0];
 
@@ -110,7 +110,7 @@ static void test_what_is_denied_is_said(void **state)
     assert_true(reading.gpus[1].valid & GPU_HAS_MEMORY);
 }
 
-static void test_libraries_that_cannot_serve(void **state)
+TEST(test_libraries_that_cannot_serve)
 {
     refused("/nonexistent/libnvidia-ml.so", "", -ENOENT, "/nonexistent/libnvidia-ml.so");
     refused(FAKE_EMPTY, "", -ENOSYS, "lacks NVML's basic functions");
@@ -127,12 +127,6 @@ static void test_libraries_that_cannot_serve(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_everything_of_a_new_library), cmocka_unit_test(test_an_old_library),
-        cmocka_unit_test(test_a_library_of_between),        cmocka_unit_test(test_a_bare_library),
-        cmocka_unit_test(test_what_is_denied_is_said),      cmocka_unit_test(test_libraries_that_cannot_serve),
-    };
-
     unsetenv("CARMA_TIME_SCALE");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run("tests", NULL, NULL);
 }

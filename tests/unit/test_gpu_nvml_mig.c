@@ -1,7 +1,7 @@
 /* GPUs in MIG mode in the NVML backend: their instances, their processes, changes of the mode. */
 #include "nvml_fixture.h"
 
-static void test_mig(void **state)
+TEST(test_mig)
 {
     const struct gpu_reading *gpu = &reading.gpus[0], *first = &reading.gpus[1], *second = &reading.gpus[2];
 
@@ -34,7 +34,7 @@ static void test_mig(void **state)
     assert_string_equal(reading.limits, "");
 }
 
-static void test_processes_of_an_instance(void **state)
+TEST(test_processes_of_an_instance)
 {
     const char *ways[] = {"mig,mig-lists-all", "mig,mig-lists=3", "mig,mig-lists=999", "mig,v3=13",
                           "mig,mig-lists=3,v3=25"};
@@ -60,7 +60,7 @@ static void test_processes_of_an_instance(void **state)
     assert_false(second->valid & GPU_HAS_PROCESSES);
 }
 
-static void test_mig_changes(void **state)
+TEST(test_mig_changes)
 {
     begin("");
     look_again("");
@@ -95,7 +95,7 @@ static void test_mig_changes(void **state)
     end();
 }
 
-static void test_instances_without_a_name(void **state)
+TEST(test_instances_without_a_name)
 {
     look(FAKE_NEW, "mig,mig-plain-names", 1);
     assert_string_equal(reading.gpus[1].name, "Fake GPU 0 MIG 2g.10gb");
@@ -104,13 +104,6 @@ static void test_instances_without_a_name(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mig),
-        cmocka_unit_test(test_processes_of_an_instance),
-        cmocka_unit_test(test_mig_changes),
-        cmocka_unit_test(test_instances_without_a_name),
-    };
-
     unsetenv("CARMA_TIME_SCALE");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run("tests", NULL, NULL);
 }

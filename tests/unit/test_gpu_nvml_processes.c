@@ -1,7 +1,7 @@
 /* The lists of processes that the NVML backend reads: layouts of drivers, garbage, long lists, MPS clients. */
 #include "nvml_fixture.h"
 
-static void test_process_lists_fall_back(void **state)
+TEST(test_process_lists_fall_back)
 {
     const char *refusals[] = {"v3=3", "v3=13", "v3=25"};
 
@@ -17,7 +17,7 @@ static void test_process_lists_fall_back(void **state)
 }
 
 /* Entries of 32 or 16 bytes where 24 are promised; of the longer ones as many as the first buffer may hold. */
-static void test_drivers_that_break_a_layout(void **state)
+TEST(test_drivers_that_break_a_layout)
 {
     const char *ways[] = {"v3-is-longer,processes=32", "v3-is-longer,v3-protected,processes=32",
                           "v3-is-v1,processes=32"};
@@ -36,7 +36,7 @@ static void test_drivers_that_break_a_layout(void **state)
     assert_int_equal(reading.gpus[0].processes[0].used_bytes, MIB);
 }
 
-static void test_garbage(void **state)
+TEST(test_garbage)
 {
     look(FAKE_NEW, "all-garbage", 1);
     assert_false(reading.gpus[0].valid & GPU_HAS_PROCESSES);
@@ -44,7 +44,7 @@ static void test_garbage(void **state)
     assert_true(reading.gpus[0].valid & GPU_HAS_MEMORY);
 }
 
-static void test_long_and_growing_lists(void **state)
+TEST(test_long_and_growing_lists)
 {
     look(FAKE_NEW, "processes=200", 1);
     assert_int_equal(reading.gpus[0].process_count, 200);
@@ -59,7 +59,7 @@ static void test_long_and_growing_lists(void **state)
     assert_false(reading.gpus[0].valid & GPU_HAS_PROCESSES);
 }
 
-static void test_mps_clients_count_once(void **state)
+TEST(test_mps_clients_count_once)
 {
     const struct gpu_reading *gpu = &reading.gpus[0];
 
@@ -80,7 +80,7 @@ static void test_mps_clients_count_once(void **state)
     assert_int_equal(gpu->process_count, 0);
 }
 
-static void test_untold_process_memory(void **state)
+TEST(test_untold_process_memory)
 {
     look(FAKE_NEW, "no-process-memory", 1);
     assert_true(reading.gpus[0].valid & GPU_HAS_PROCESSES);
@@ -90,15 +90,6 @@ static void test_untold_process_memory(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_process_lists_fall_back),
-        cmocka_unit_test(test_drivers_that_break_a_layout),
-        cmocka_unit_test(test_garbage),
-        cmocka_unit_test(test_long_and_growing_lists),
-        cmocka_unit_test(test_mps_clients_count_once),
-        cmocka_unit_test(test_untold_process_memory),
-    };
-
     unsetenv("CARMA_TIME_SCALE");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run("tests", NULL, NULL);
 }

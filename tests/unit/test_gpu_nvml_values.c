@@ -1,7 +1,7 @@
 /* The values that the NVML backend takes from a GPU: fallbacks, and answers that cannot be values. */
 #include "nvml_fixture.h"
 
-static void test_memory_falls_back(void **state)
+TEST(test_memory_falls_back)
 {
     look(FAKE_NEW, "memory-v2=25", 1); /* ARGUMENT_VERSION_MISMATCH */
     assert_int_equal(reading.gpus[0].total_bytes, 40960 * MIB);
@@ -10,7 +10,7 @@ static void test_memory_falls_back(void **state)
     assert_int_equal(reading.gpus[0].used_bytes, 1536 * MIB);
 }
 
-static void test_unsupported_is_never_zero(void **state)
+TEST(test_unsupported_is_never_zero)
 {
     look(FAKE_NEW, "utilization=3,power=3,energy=3", 1);
     assert_int_equal(reading.gpus[0].valid, GPU_HAS_MEMORY | GPU_HAS_PROCESSES);
@@ -18,7 +18,7 @@ static void test_unsupported_is_never_zero(void **state)
 }
 
 /* Codes that stand for "not available" are not values. */
-static void test_values_that_cannot_be(void **state)
+TEST(test_values_that_cannot_be)
 {
     look(FAKE_NEW, "power-mw=4294967295", 1);
     assert_false(reading.gpus[0].valid & GPU_HAS_POWER);
@@ -39,7 +39,7 @@ static void test_values_that_cannot_be(void **state)
 }
 
 /* A counter that began again after a driver reload is shown as it is: callers that sum it up take differences. */
-static void test_an_energy_counter_that_restarts(void **state)
+TEST(test_an_energy_counter_that_restarts)
 {
     begin("");
     look_again("energy-mj=5000");
@@ -50,7 +50,7 @@ static void test_an_energy_counter_that_restarts(void **state)
     end();
 }
 
-static void test_sm_activity(void **state)
+TEST(test_sm_activity)
 {
     const struct gpu_reading *gpu = &reading.gpus[0];
     const char *impossible[] = {"gpm=102", "gpm=-1", "gpm=nan", "gpm-error"};
@@ -77,7 +77,7 @@ static void test_sm_activity(void **state)
 }
 
 /* Looks closer together than GPM allows: the value comes from the last sample that is old enough. */
-static void test_sm_activity_of_frequent_looks(void **state)
+TEST(test_sm_activity_of_frequent_looks)
 {
     int values = 0;
     int64_t first_ns = 0;
@@ -95,12 +95,6 @@ static void test_sm_activity_of_frequent_looks(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_memory_falls_back),     cmocka_unit_test(test_unsupported_is_never_zero),
-        cmocka_unit_test(test_values_that_cannot_be), cmocka_unit_test(test_an_energy_counter_that_restarts),
-        cmocka_unit_test(test_sm_activity),           cmocka_unit_test(test_sm_activity_of_frequent_looks),
-    };
-
     unsetenv("CARMA_TIME_SCALE");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run("tests", NULL, NULL);
 }

@@ -1,23 +1,12 @@
 /* carma-monitor as the program that it is. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 
-#include <cmocka.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
 #include "gpu/frame.h"
@@ -74,6 +63,14 @@ static int finish(struct run *run)
     return -1;
 }
 
+/* It ends once nobody reads any more. */
+static void leave(struct run *run, struct gpu_frame_decoder *decoder)
+{
+    gpu_frame_decoder_release(decoder);
+    close_fd(&run->out);
+    assert_int_equal(finish(run), 0);
+}
+
 static size_t read_text(int fd, char *text, size_t room)
 {
     size_t used = 0;
@@ -100,8 +97,7 @@ static bool next_frame(const struct run *run, struct gpu_frame_decoder *decoder)
         if (read(run->out, &byte, 1) != 1)
             return false;
         rc = gpu_frame_decode(decoder, &from, &left, &reading, &err);
-        if (rc < 0)
-            fail_msg("%s", err.text);
+        fail_if(rc < 0, err);
         if (rc == 1)
             return true;
     }
@@ -119,7 +115,7 @@ static void await_source(const struct run *run, struct gpu_frame_decoder *decode
     fail_msg("the source of SM activity is %u, not %u", reading.gpus[gpu].metrics[GPU_SM_ACTIVITY].source, source);
 }
 
-static void test_frames_decode_and_the_end_of_the_reader_ends_it(void **state)
+TEST(test_frames_decode_and_the_end_of_the_reader_ends_it)
 {
     const char *args[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "20", NULL};
     struct run run = start("noisy", args); /* a driver's prints must not get between the frames */
@@ -138,25 +134,21 @@ static void test_frames_decode_and_the_end_of_the_reader_ends_it(void **state)
     }
     assert_true(activity);
     assert_true(last_ns - first_ns > 120 * NS_PER_MS); /* 180, had the first not been late */
-    gpu_frame_decoder_release(&decoder);
-    close_fd(&run.out);
-    assert_int_equal(finish(&run), 0);
+    leave(&run, &decoder);
 }
 
 /* Without a next frame to write it still sees that nobody reads. */
-static void test_the_end_of_the_reader_wakes_it(void **state)
+TEST(test_the_end_of_the_reader_wakes_it)
 {
     const char *args[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "3600000", NULL};
     struct run run = start("", args);
     struct gpu_frame_decoder decoder = {0};
 
     assert_true(next_frame(&run, &decoder));
-    gpu_frame_decoder_release(&decoder);
-    close_fd(&run.out);
-    assert_int_equal(finish(&run), 0);
+    leave(&run, &decoder);
 }
 
-static void test_the_end_of_the_parent_ends_it(void **state)
+TEST(test_the_end_of_the_parent_ends_it)
 {
     const char *args[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "20", NULL};
     int out[2], status;
@@ -198,7 +190,7 @@ static void test_the_end_of_the_parent_ends_it(void **state)
     fail_msg("carma-monitor outlived its parent");
 }
 
-static void test_once_and_text(void **state)
+TEST(test_once_and_text)
 {
     const char *once[] = {"carma-monitor", "--library", FAKE_NEW, "--once", NULL};
     const char *text[] = {"carma-monitor", "--library", FAKE_NEW, "--once", "--text", NULL};
@@ -252,12 +244,10 @@ static void expect_source(const char *only, const char *words, uint32_t source)
         if (now != source && now != GPU_SOURCE_NONE && now != GPU_SOURCE_UTILIZATION)
             fail_msg("with %s only, SM activity has source %u", only, now);
     }
-    gpu_frame_decoder_release(&decoder);
-    close_fd(&run.out);
-    assert_int_equal(finish(&run), 0);
+    leave(&run, &decoder);
 }
 
-static void test_one_source_alone(void **state)
+TEST(test_one_source_alone)
 {
     expect_source("gpm", "busy=80", GPU_SOURCE_GPM);
     expect_source("gpm", "busy=80,no-gpm", GPU_SOURCE_UTILIZATION);
@@ -266,7 +256,7 @@ static void test_one_source_alone(void **state)
 }
 
 /* Without GPM the metrics are DCGM's; without DCGM utilisation stands in for one of them, and it is said. */
-static void test_dcgm_measures_what_nvml_cannot(void **state)
+TEST(test_dcgm_measures_what_nvml_cannot)
 {
     const char *args[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "60", "--dcgm", FAKE_DCGM, NULL};
     const char *none[] = {"carma-monitor", "--library",      FAKE_NEW, "--period-ms", "60",
@@ -294,19 +284,15 @@ static void test_dcgm_measures_what_nvml_cannot(void **state)
     run = start("no-gpm,busy=80", none);
     await_source(&run, &decoder, 0, GPU_SOURCE_UTILIZATION);
     assert_non_null(strstr(reading.limits, "cannot load DCGM's library /no/libdcgm.so"));
-    gpu_frame_decoder_release(&decoder);
-    close_fd(&run.out);
-    assert_int_equal(finish(&run), 0);
+    leave(&run, &decoder);
 
     run = start("", slow); /* DCGM is not asked for metrics that GPM measures */
     await_source(&run, &decoder, 0, GPU_SOURCE_GPM);
-    gpu_frame_decoder_release(&decoder);
-    close_fd(&run.out);
-    assert_int_equal(finish(&run), 0);
+    leave(&run, &decoder);
 }
 
 /* Nothing is sent of a node with a missing driver; the supervisor starts the program anew. */
-static void test_a_driver_that_is_gone_ends_it(void **state)
+TEST(test_a_driver_that_is_gone_ends_it)
 {
     const char *args[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "20", NULL};
     struct run run = start("gone-later=18", args);
@@ -332,7 +318,7 @@ static void complains(const char *const args[], int status, const char *why)
     assert_true(length > 0 && strchr(text, '\n') == text + length - 1); /* one line */
 }
 
-static void test_complaints(void **state)
+TEST(test_complaints)
 {
     complains((const char *[]){"carma-monitor", "--library", "/nonexistent/nvml.so", NULL}, 1, "/nonexistent/nvml.so");
     complains((const char *[]){"carma-monitor", "--library", FAKE_EMPTY, NULL}, 1, "lacks NVML's basic functions");
@@ -345,7 +331,7 @@ static void test_complaints(void **state)
 }
 
 /* The period is node time: ten seconds of it take far less on the wall, and no period is cut short. */
-static void test_the_period_is_node_time(void **state)
+TEST(test_the_period_is_node_time)
 {
     const char *args[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "1000", NULL};
     struct gpu_frame_decoder decoder = {0};
@@ -362,26 +348,12 @@ static void test_the_period_is_node_time(void **state)
         assert_true(next_frame(&run, &decoder));
     assert_true(nodetime_monotonic_wall_ns() - began_ns < 5 * NS_PER_SEC); /* 0.2 s, if the machine is idle */
     assert_true(reading.at_ns - first_ns > 9 * NS_PER_SEC - NS_PER_SEC / 2);
-    gpu_frame_decoder_release(&decoder);
-    close_fd(&run.out);
-    assert_int_equal(finish(&run), 0);
+    leave(&run, &decoder);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_frames_decode_and_the_end_of_the_reader_ends_it),
-        cmocka_unit_test(test_the_end_of_the_reader_wakes_it),
-        cmocka_unit_test(test_the_end_of_the_parent_ends_it),
-        cmocka_unit_test(test_once_and_text),
-        cmocka_unit_test(test_dcgm_measures_what_nvml_cannot),
-        cmocka_unit_test(test_one_source_alone),
-        cmocka_unit_test(test_a_driver_that_is_gone_ends_it),
-        cmocka_unit_test(test_complaints),
-        cmocka_unit_test(test_the_period_is_node_time),
-    };
-
     unsetenv("CARMA_TIME_SCALE");
     unsetenv(GPU_NVML_LIBRARY_ENV);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run("tests", NULL, NULL);
 }

@@ -1,15 +1,7 @@
 /* The sliding window against a model that keeps every sample, and its statistics against those of the simulator. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdlib.h>
-#include <string.h>
+#include "unit.h"
 
 #include "../property/random.h"
-#include "base/memory.h"
 #include "base/units.h"
 #include "gpu/window.h"
 #include "sim/sim_internal.h"
@@ -49,7 +41,7 @@ static int64_t model_sum(const struct model *model, int64_t from_ns, int64_t to_
     return sum;
 }
 
-static void test_empty_and_unmeasured(void **state)
+TEST(test_empty_and_unmeasured)
 {
     struct gpu_window window;
     int64_t count = 77;
@@ -65,7 +57,7 @@ static void test_empty_and_unmeasured(void **state)
     assert_int_equal(gpu_window_mean(&window, 20, NULL), 0);
 }
 
-static void test_edges_and_rounding(void **state)
+TEST(test_edges_and_rounding)
 {
     struct gpu_window window;
     int64_t count;
@@ -82,7 +74,7 @@ static void test_edges_and_rounding(void **state)
 }
 
 /* Sparse samples: exactly the model, through unmeasured samples and for longer than the ring. */
-static void test_sparse_samples_are_exact(void **state)
+TEST(test_sparse_samples_are_exact)
 {
     struct random random = {99};
     struct model *model = xcalloc(1, sizeof *model);
@@ -111,7 +103,7 @@ static void test_sparse_samples_are_exact(void **state)
 
 /* Samples of any density. A slot leaves as a whole. So the count is the samples of the window less at most those of one
  * slot's width at its old end. None is lost otherwise. */
-static void test_dense_samples_lose_one_slot_at_most(void **state)
+TEST(test_dense_samples_lose_one_slot_at_most)
 {
     struct random random = {123456};
     struct model *model = xcalloc(1, sizeof *model);
@@ -139,7 +131,7 @@ static void test_dense_samples_lose_one_slot_at_most(void **state)
     free(model);
 }
 
-static void test_a_clock_set_back(void **state)
+TEST(test_a_clock_set_back)
 {
     struct gpu_window window;
     int64_t count;
@@ -156,7 +148,7 @@ static void test_a_clock_set_back(void **state)
 }
 
 /* Many samples at one time are all in the mean: none is dropped to fit. */
-static void test_thinning_keeps_the_sum(void **state)
+TEST(test_thinning_keeps_the_sum)
 {
     struct gpu_window window;
     int64_t count;
@@ -169,7 +161,7 @@ static void test_thinning_keeps_the_sum(void **state)
 }
 
 /* Nine samples, the statistics worked out by hand. */
-static void test_statistics_by_hand(void **state)
+TEST(test_statistics_by_hand)
 {
     static const int32_t samples[] = {900, 100, 200, 300, 400, 500, 600, 700, 800};
     struct gpu_window window;
@@ -192,7 +184,7 @@ static void test_statistics_by_hand(void **state)
 
 /* A signal that changes at whole seconds, seen by the simulator as changes and by the daemon as a sample each second.
  * Each statistic of a full window is the same, but for rounding. */
-static void test_agrees_with_the_simulator(void **state)
+TEST(test_agrees_with_the_simulator)
 {
     struct random random = {4711};
     struct sim_options options = {.sample_period_ns = NS_PER_SEC};
@@ -229,7 +221,7 @@ static void test_agrees_with_the_simulator(void **state)
 }
 
 /* A sample each 10 ms of a minute: the part that 256 slots keep of them is near enough. */
-static void test_statistics_of_thinned_samples(void **state)
+TEST(test_statistics_of_thinned_samples)
 {
     struct gpu_window window;
     double ema = 200;
@@ -245,19 +237,4 @@ static void test_statistics_of_thinned_samples(void **state)
     assert_in_range(gpu_window_statistic(&window, STATISTIC_EMA, 60 * NS_PER_SEC - 1), (int)ema - 2, (int)ema + 2);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_empty_and_unmeasured),
-        cmocka_unit_test(test_edges_and_rounding),
-        cmocka_unit_test(test_sparse_samples_are_exact),
-        cmocka_unit_test(test_dense_samples_lose_one_slot_at_most),
-        cmocka_unit_test(test_a_clock_set_back),
-        cmocka_unit_test(test_thinning_keeps_the_sum),
-        cmocka_unit_test(test_statistics_by_hand),
-        cmocka_unit_test(test_agrees_with_the_simulator),
-        cmocka_unit_test(test_statistics_of_thinned_samples),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,17 +1,11 @@
 /* The HTTP server as raw sockets see it: pieces, sizes, many at once, slow, rude and gone clients, and its own end. */
-#include <errno.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <cmocka.h>
 
 #include "base/strbuf.h"
 #include "base/units.h"
@@ -22,30 +16,11 @@
 
 static int setup(void **state)
 {
-    struct error err = {{0}};
-
     if (http_fixture_prepare(&fixture))
         return -1;
     fixture.options.body_limit_bytes = BODY_LIMIT;
-    if (http_fixture_start(&fixture, &err)) {
-        fprintf(stderr, "%s\n", err.text);
-        return -1;
-    }
+    start();
     return 0;
-}
-
-static int teardown(void **state)
-{
-    return http_fixture_remove(&fixture);
-}
-
-static void restart(void)
-{
-    struct error err = {{0}};
-
-    http_fixture_stop(&fixture);
-    if (http_fixture_start(&fixture, &err))
-        fail_msg("%s", err.text);
 }
 
 /* Tries until the server has noticed that others have gone; returns the connection. */
@@ -68,24 +43,7 @@ static int connect_until_ok(const char *request)
     return fd;
 }
 
-/* A refusal by libmicrohttpd itself; version 0.9.75 may send its header twice. */
-static void expect_refusal(int fd, const char *status_line)
-{
-    char text[4096] = "";
-    size_t length = 0;
-    ssize_t count;
-
-    while ((count = recv(fd, text + length, sizeof text - 1 - length, 0)) > 0)
-        length += (size_t)count;
-    assert_true(count == 0 || errno == ECONNRESET);
-    if (strncmp(text, status_line, strlen(status_line)) != 0)
-        fail_msg("not \"%s\", but: %s", status_line, text);
-    close(fd);
-}
-
-#define GET_ECHO "GET /echo HTTP/1.1\r\nHost: localhost\r\n\r\n"
-
-static void test_pieces(void **state)
+TEST_BETWEEN(test_pieces, setup, remove_fixture)
 {
     static const char request[] =
         "POST /echo?state=all HTTP/1.1\r\nHost: localhost\r\nContent-Length: 13\r\n\r\n{\"a\": \"b\xc3\xa9\"} ";
@@ -99,91 +57,71 @@ static void test_pieces(void **state)
     }
     snprintf(uid, sizeof uid, "\"uid\":%u,\"pid\":%d", (unsigned)getuid(), (int)getpid());
     expect(fd, 200, uid);
-    send_text(fd, request);
-    expect(fd, 200, "\"state\":\"all\"");
-    send_text(fd, request);
-    expect(fd, 200, "\"length\":13");
-    send_text(fd, request);
-    expect(fd, 200, "\"body\":\"{\\\"a\\\": \\\"b\xc3\xa9\\\"} \"");
-    send_text(fd, request);
-    expect(fd, 200, "Content-Type: application/json");
-    send_text(fd, "GET /echo?state HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    expect(fd, 200, "\"state\":\"\"");
-    send_text(fd, GET_ECHO);
-    expect(fd, 200, "\"state\":null");
+    ask(fd, request, 200, "\"state\":\"all\"");
+    ask(fd, request, 200, "\"length\":13");
+    ask(fd, request, 200, "\"body\":\"{\\\"a\\\": \\\"b\xc3\xa9\\\"} \"");
+    ask(fd, request, 200, "Content-Type: application/json");
+    ask(fd, GET("/echo?state"), 200, "\"state\":\"\"");
+    ask(fd, GET_ECHO, 200, "\"state\":null");
     close(fd);
 }
 
 /* Two requests in one write, and one that is answered later, on one connection. */
-static void test_keep_alive_and_later(void **state)
+TEST_BETWEEN(test_keep_alive_and_later, setup, remove_fixture)
 {
     int fd = connect_raw();
 
-    send_text(fd, GET_ECHO "GET /later HTTP/1.1\r\nHost: localhost\r\n\r\n" GET_ECHO);
-    expect(fd, 200, "\"/echo\"");
+    ask(fd, GET_ECHO GET("/later") GET_ECHO, 200, "\"/echo\"");
     expect(fd, 200, "\"/later\"");
     expect(fd, 200, "\"/echo\"");
-    send_text(fd, "GET /echo HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-    expect(fd, 200, NULL);
+    ask(fd, "GET /echo HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 200, NULL);
     expect_closed(fd);
 }
 
-static void test_errors(void **state)
+TEST_BETWEEN(test_errors, setup, remove_fixture)
 {
     int fd = connect_raw();
 
-    send_text(fd, "GET /what HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    expect(fd, 404, "{\"error\":\"/what: no such thing\"}");
-    send_text(fd, "GET /a%ff%22 HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    expect(fd, 404, "{\"error\":\"/a?\\\": no such thing\"}");
+    ask(fd, GET("/what"), 404, "{\"error\":\"/what: no such thing\"}");
+    ask(fd, "GET /a%ff%22 HTTP/1.1\r\nHost: localhost\r\n\r\n", 404, "{\"error\":\"/a?\\\": no such thing\"}");
     close(fd);
+    refused(connect_raw(), "complete nonsense\r\n\r\n", "HTTP/1.1 ");
+    refused(connect_raw(), "GET /echo HTTP/1.1\r\n\r\n", "HTTP/1.1 400 "); /* no Host */
+    refused(connect_raw(), "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n", "HTTP/1.1 400 ");
     fd = connect_raw();
-    send_text(fd, "complete nonsense\r\n\r\n");
-    expect_refusal(fd, "HTTP/1.1 ");
-    fd = connect_raw();
-    send_text(fd, "GET /echo HTTP/1.1\r\n\r\n"); /* no Host */
-    expect_refusal(fd, "HTTP/1.1 400 ");
-    fd = connect_raw();
-    send_text(fd, "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n");
-    expect_refusal(fd, "HTTP/1.1 400 ");
-    fd = connect_raw();
-    send_text(fd, "POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n");
-    expect(fd, 411, "Content-Length");
+    ask(fd, "POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", 411,
+        "Content-Length");
     expect_closed(fd);
     assert_int_equal(fixture.handled, 2);
 }
 
-static void test_sizes(void **state)
+TEST_BETWEEN(test_sizes, setup, remove_fixture)
 {
-    struct strbuf request = {0};
-    char *body = xmalloc(BODY_LIMIT + 1);
+    CLEANUP(strbuf_release) struct strbuf request = {0};
+    CLEANUP(free_ptr) char *body = xmalloc(BODY_LIMIT + 1);
     int fd = connect_raw();
 
     memset(body, 'x', BODY_LIMIT);
     body[BODY_LIMIT] = '\0';
     strbuf_printf(&request, "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", BODY_LIMIT, body);
-    send_text(fd, request.text);
-    expect(fd, 200, "\"length\":100000");
+    ask(fd, request.text, 200, "\"length\":100000");
     strbuf_clear(&request);
     strbuf_printf(&request, "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", BODY_LIMIT + 1);
-    send_text(fd, request.text);
-    expect(fd, 413, "at most 100000 bytes");
+    ask(fd, request.text, 413, "at most 100000 bytes");
     expect_closed(fd);
-    fd = connect_raw();
-    send_text(fd, "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999999999\r\n\r\n");
-    expect_refusal(fd, "HTTP/1.1 413 ");
+    refused(connect_raw(),
+            "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999999999\r\n\r\n",
+            "HTTP/1.1 413 ");
     fd = connect_raw();
     strbuf_clear(&request);
     strbuf_printf(&request, "GET /echo HTTP/1.1\r\nHost: localhost\r\nX-Big: %.*s", HTTP_HEADER_LIMIT_BYTES, body);
     send(fd, request.text, request.length, MSG_NOSIGNAL);
-    expect_refusal(fd, "HTTP/1.1 431 ");
+    expect_refused(fd, "HTTP/1.1 431 ", "a large head");
     assert_int_equal(fixture.handled, 1);
-    strbuf_release(&request);
-    free(body);
 }
 
 /* The bodies that one uid has under way are bounded together; one that is given up counts no more. */
-static void test_bodies_of_one_uid(void **state)
+TEST_BETWEEN(test_bodies_of_one_uid, setup, remove_fixture)
 {
     static const char request[] = "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n"
                                   "Expect: 100-continue\r\n\r\n";
@@ -197,22 +135,21 @@ static void test_bodies_of_one_uid(void **state)
         assert_non_null(strstr(interim, "100 Continue"));
     }
     fd = connect_raw();
-    send_text(fd, request);
-    expect(fd, 503, "too many large requests");
+    ask(fd, request, 503, "too many large requests");
     expect_closed(fd);
     for (int i = 0; i < HTTP_BODIES_PER_UID; i++)
         close(fds[i]);
     close(connect_until_ok("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\nx"));
 }
 
-static void test_many_at_once(void **state)
+TEST_BETWEEN(test_many_at_once, setup, remove_fixture)
 {
     int fds[MANY];
 
     for (int i = 0; i < MANY; i++)
         fds[i] = connect_raw();
     for (int i = 0; i < MANY; i++)
-        send_text(fds[i], i % 2 ? GET_ECHO : "GET /later HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        send_text(fds[i], i % 2 ? GET_ECHO : GET("/later"));
     for (int i = MANY; i-- > 0;)
         expect(fds[i], 200, i % 2 ? "\"/echo\"" : "\"/later\"");
     for (int i = 0; i < MANY; i++)
@@ -220,7 +157,7 @@ static void test_many_at_once(void **state)
     assert_int_equal(fixture.handled, MANY);
 }
 
-static void test_caps(void **state)
+TEST_BETWEEN(test_caps, setup, remove_fixture)
 {
     int fds[3], fd;
 
@@ -228,8 +165,7 @@ static void test_caps(void **state)
     restart();
     for (int i = 0; i < 3; i++) {
         fds[i] = connect_raw();
-        send_text(fds[i], GET_ECHO);
-        expect(fds[i], 200, NULL);
+        ask(fds[i], GET_ECHO, 200, NULL);
     }
     fd = connect_raw();
     expect(fd, 503, "you have too many connections open");
@@ -241,8 +177,7 @@ static void test_caps(void **state)
     fixture.options.max_connections = 1;
     restart();
     fds[0] = connect_raw();
-    send_text(fds[0], GET_ECHO);
-    expect(fds[0], 200, NULL);
+    ask(fds[0], GET_ECHO, 200, NULL);
     fd = connect_raw();
     expect(fd, 503, "too many clients");
     expect_closed(fd);
@@ -251,7 +186,7 @@ static void test_caps(void **state)
 
 /* A fast caller is served once nobody else waits. All of a few are, and of many at once those that cannot be parked are
  * closed. One comes at a time here that holds up the server. */
-static void test_too_fast(void **state)
+TEST_BETWEEN(test_too_fast, setup, remove_fixture)
 {
     enum { CALLERS = HTTP_MAX_PARKED_PER_UID + 10 };
     int gate, fds[CALLERS], answered = 0;
@@ -261,12 +196,11 @@ static void test_too_fast(void **state)
     restart();
     for (int i = 0; i < 20; i++) {
         fds[i] = connect_raw();
-        send_text(fds[i], GET_ECHO);
-        expect(fds[i], 200, NULL);
+        ask(fds[i], GET_ECHO, 200, NULL);
         close(fds[i]);
     }
     gate = connect_raw();
-    send_text(gate, "GET /gate HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    send_text(gate, GET("/gate"));
     while (fixture.handled < 21)
         usleep(1000);
     for (int i = 0; i < CALLERS; i++) {
@@ -290,22 +224,20 @@ static void connect_slow(int *silent, int *half, int *unread)
     *half = connect_raw();
     *unread = connect_raw();
     send_text(*half, "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{");
-    send_text(*unread, "GET /big?bytes=8000000 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    send_text(*unread, GET("/big?bytes=8000000"));
 }
 
 /* Others do not notice them (their time-out is longer than our patience) ... */
-static void test_slow_clients(void **state)
+TEST_BETWEEN(test_slow_clients, setup, remove_fixture)
 {
     int silent, half, unread, fd;
 
     connect_slow(&silent, &half, &unread);
     fd = connect_raw();
     for (int i = 0; i < 50; i++) {
-        send_text(fd, GET_ECHO);
-        expect(fd, 200, NULL);
+        ask(fd, GET_ECHO, 200, NULL);
     }
-    send_text(half, "\"a\": 123}");
-    expect(half, 200, "\"length\":10");
+    ask(half, "\"a\": 123}", 200, "\"length\":10");
     expect(unread, 200, NULL);
     close(silent);
     close(half);
@@ -314,9 +246,9 @@ static void test_slow_clients(void **state)
 }
 
 /* ... and they are let go. */
-static void test_idle_clients(void **state)
+TEST_BETWEEN(test_idle_clients, setup, remove_fixture)
 {
-    struct strbuf answer = {0};
+    CLEANUP(strbuf_release) struct strbuf answer = {0};
     int silent, half, unread;
     struct pollfd closed;
 
@@ -330,35 +262,32 @@ static void test_idle_clients(void **state)
     assert_int_equal(read_answer(unread, &answer), 0);
     assert_true(answer.length < 8000000);
     close(unread);
-    strbuf_release(&answer);
 }
 
-static void test_client_gone(void **state)
+TEST_BETWEEN(test_client_gone, setup, remove_fixture)
 {
     int fd;
 
     for (int i = 0; i < 10; i++) {
         fd = connect_raw();
-        send_text(fd, "GET /later HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        send_text(fd, GET("/later"));
         while (fixture.handled <= i)
             usleep(1000);
         close(fd);
     }
     usleep(60000);
     fd = connect_raw();
-    send_text(fd, GET_ECHO);
-    expect(fd, 200, NULL);
+    ask(fd, GET_ECHO, 200, NULL);
     close(fd);
 }
 
-static void test_stop_with_pending(void **state)
+TEST_BETWEEN(test_stop_with_pending, setup, remove_fixture)
 {
     int waiting = connect_raw(), idle = connect_raw(), gone = connect_raw();
 
-    send_text(waiting, "GET /never HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    send_text(gone, "GET /never HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    send_text(idle, GET_ECHO);
-    expect(idle, 200, NULL);
+    send_text(waiting, GET("/never"));
+    send_text(gone, GET("/never"));
+    ask(idle, GET_ECHO, 200, NULL);
     while (fixture.pending_count < 2)
         usleep(1000);
     close(gone);
@@ -382,7 +311,7 @@ static void assert_cannot_listen(const char *path, int code, const char *says)
         fail_msg("\"%s\" does not say \"%s\"", err.text, says);
 }
 
-static void test_socket_file(void **state)
+TEST_BETWEEN(test_socket_file, setup, remove_fixture)
 {
     struct stat st;
     char path[256];
@@ -420,7 +349,7 @@ static void test_socket_file(void **state)
 }
 
 /* Another server has taken the place of a removed file: stopping must not take it away. */
-static void test_stop_leaves_others_file(void **state)
+TEST_BETWEEN(test_stop_leaves_others_file, setup, remove_fixture)
 {
     FILE *file;
 
@@ -433,14 +362,13 @@ static void test_stop_leaves_others_file(void **state)
 }
 
 /* No descriptors left: the server pauses, neither spinning nor dying, and goes on when there are some. */
-static void test_out_of_descriptors(void **state)
+TEST_BETWEEN(test_out_of_descriptors, setup, remove_fixture)
 {
     struct rlimit before, now;
     struct timespec start, end;
     int fd = connect_raw(), waiting;
 
-    send_text(fd, GET_ECHO);
-    expect(fd, 200, NULL);
+    ask(fd, GET_ECHO, 200, NULL);
     waiting = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     getrlimit(RLIMIT_NOFILE, &before);
     now = before;
@@ -454,8 +382,7 @@ static void test_out_of_descriptors(void **state)
     usleep(750000);
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
     assert_true((end.tv_sec - start.tv_sec) * NS_PER_SEC + end.tv_nsec - start.tv_nsec < 100 * NS_PER_MS);
-    send_text(fd, GET_ECHO);
-    expect(fd, 200, NULL);
+    ask(fd, GET_ECHO, 200, NULL);
     assert_int_equal(fixture.handled, 2);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     expect(waiting, 200, NULL);
@@ -463,27 +390,4 @@ static void test_out_of_descriptors(void **state)
     close(fd);
 }
 
-#define http_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        http_test(test_pieces),
-        http_test(test_keep_alive_and_later),
-        http_test(test_errors),
-        http_test(test_sizes),
-        http_test(test_bodies_of_one_uid),
-        http_test(test_many_at_once),
-        http_test(test_caps),
-        http_test(test_too_fast),
-        http_test(test_slow_clients),
-        http_test(test_idle_clients),
-        http_test(test_client_gone),
-        http_test(test_stop_with_pending),
-        http_test(test_socket_file),
-        http_test(test_stop_leaves_others_file),
-        http_test(test_out_of_descriptors),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

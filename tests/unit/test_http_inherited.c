@@ -1,7 +1,6 @@
 /* Sockets that somebody else listens on before the server does: systemd's socket units. */
 #include <sys/stat.h>
 
-#include "base/address.h"
 #include "http_raw.h"
 
 static char other_path[96];
@@ -59,14 +58,6 @@ static void hand_over(const int *fds, unsigned count)
     fixture.options.inherited_count = count;
 }
 
-static void start(void)
-{
-    struct error err = {{0}};
-
-    if (http_fixture_start(&fixture, &err))
-        fail_msg("%s", err.text);
-}
-
 static int connect_to_path(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -79,14 +70,14 @@ static int connect_to_path(const char *path)
 
 /* A request that was sent before there was a server is answered, and its sender is known. The file outlives the server,
  * as does a request that comes when it has gone. */
-static void an_inherited_socket_is_served_and_left(void **state)
+TEST_BETWEEN(an_inherited_socket_is_served_and_left, setup, teardown)
 {
     char who[64];
-    struct strbuf answer = {0};
+    CLEANUP(strbuf_release) struct strbuf answer = {0};
     int listening = listening_unix(other_path, 0600), early = connect_to_path(other_path), late;
 
     snprintf(who, sizeof who, "\"uid\":%u,\"pid\":%d", (unsigned)getuid(), (int)getpid());
-    send_text(early, "GET /echo HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    send_text(early, GET_ECHO);
     hand_over(&listening, 1);
     start();
     assert_int_equal(read_answer(early, &answer), 200);
@@ -95,19 +86,18 @@ static void an_inherited_socket_is_served_and_left(void **state)
     http_fixture_stop(&fixture);
     assert_int_equal(access(other_path, F_OK), 0);
     late = connect_to_path(other_path);
-    send_text(late, "GET /echo HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    send_text(late, GET_ECHO);
     hand_over(&listening, 1);
     start();
     assert_int_equal(read_answer(late, &answer), 200);
     assert_non_null(strstr(answer.text, who));
-    strbuf_release(&answer);
     close(early);
     close(late);
     close(listening);
 }
 
 /* The usual case: the socket unit and the setting name the same path. */
-static void the_named_path_may_be_inherited(void **state)
+TEST_BETWEEN(the_named_path_may_be_inherited, setup, teardown)
 {
     int listening = listening_unix(fixture.path, 0600);
 
@@ -119,7 +109,7 @@ static void the_named_path_may_be_inherited(void **state)
 }
 
 /* TCP by inheritance does not replace the Unix socket, and asks for the token. */
-static void an_inherited_tcp_socket_asks_for_the_token(void **state)
+TEST_BETWEEN(an_inherited_tcp_socket_asks_for_the_token, setup, teardown)
 {
     struct strbuf answer = {0};
     struct address address;
@@ -133,12 +123,12 @@ static void an_inherited_tcp_socket_asks_for_the_token(void **state)
     with = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(connect(without, (struct sockaddr *)&address.socket, address.length), 0);
     assert_int_equal(connect(with, (struct sockaddr *)&address.socket, address.length), 0);
-    send_text(without, "GET /echo HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    send_text(without, GET_ECHO);
     assert_int_equal(read_answer(without, &answer), 401);
     send_text(with, "GET /echo HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " FIXTURE_TOKEN "\r\n\r\n");
     assert_int_equal(read_answer(with, &answer), 200);
     local = connect_raw();
-    send_text(local, "GET /echo HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    send_text(local, GET_ECHO);
     assert_int_equal(read_answer(local, &answer), 200);
     strbuf_release(&answer);
 
@@ -155,7 +145,7 @@ static void an_inherited_tcp_socket_asks_for_the_token(void **state)
     close(listening);
 }
 
-static void expect_refused(int code, const char *says)
+static void expect_no_server(int code, const char *says)
 {
     struct error err = {{0}};
 
@@ -167,33 +157,33 @@ static void expect_refused(int code, const char *says)
         assert_int_equal(fcntl(fixture.options.inherited + (int)i, F_GETFD), -1); /* closed */
 }
 
-static void what_cannot_be_listened_on_is_refused(void **state)
+TEST_BETWEEN(what_cannot_be_listened_on_is_refused, setup, teardown)
 {
     int made[4];
 
     made[0] = open("/dev/null", O_RDWR | O_CLOEXEC);
     hand_over(made, 1);
-    expect_refused(-ENOTSOCK, "inherited descriptor 200");
+    expect_no_server(-ENOTSOCK, "inherited descriptor 200");
     made[1] = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     hand_over(made + 1, 1);
-    expect_refused(-EINVAL, "ListenStream=");
+    expect_no_server(-EINVAL, "ListenStream=");
     made[2] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     hand_over(made + 2, 1);
-    expect_refused(-EINVAL, "that listens");
+    expect_no_server(-EINVAL, "that listens");
     made[3] = listening_tcp();
     fixture.options.token_file = NULL;
     hand_over(made + 3, 1);
-    expect_refused(-EINVAL, "token_file");
+    expect_no_server(-EINVAL, "token_file");
     for (int i = 0; i < HTTP_MAX_INHERITED + 1; i++)
         assert_int_equal(dup2(made[3], 200 + i), 200 + i);
     fixture.options.inherited_count = HTTP_MAX_INHERITED + 1;
-    expect_refused(-E2BIG, "at most 4");
+    expect_no_server(-E2BIG, "at most 4");
     for (int i = 0; i < 4; i++)
         close(made[i]);
 }
 
 /* Only root serves others. */
-static void a_user_shares_his_socket_with_nobody(void **state)
+TEST_BETWEEN(a_user_shares_his_socket_with_nobody, setup, teardown)
 {
     int listening = listening_unix(other_path, 0666);
 
@@ -206,7 +196,7 @@ static void a_user_shares_his_socket_with_nobody(void **state)
         assert_int_equal(seteuid(65534), 0);
         hand_over(&listening, 1);
     }
-    expect_refused(-EPERM, "SocketMode=0600");
+    expect_no_server(-EPERM, "SocketMode=0600");
     assert_int_equal(chmod(other_path, 0600), 0);
     hand_over(&listening, 1);
     start();
@@ -215,15 +205,4 @@ static void a_user_shares_his_socket_with_nobody(void **state)
     close(listening);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(an_inherited_socket_is_served_and_left, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_named_path_may_be_inherited, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_inherited_tcp_socket_asks_for_the_token, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_cannot_be_listened_on_is_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_user_shares_his_socket_with_nobody, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -7,13 +7,7 @@
 #include "base/token.h"
 #include "http_raw.h"
 
-#define TOKEN    FIXTURE_TOKEN
-#define HOST     "Host: localhost\r\n"
-#define GET_ECHO "GET /echo HTTP/1.1\r\n" HOST "\r\n"
-#define BEARER   "Authorization: Bearer " TOKEN "\r\n"
-
-static struct address tcp;
-
+#define TOKEN FIXTURE_TOKEN
 static void write_file(const char *path, const char *text, size_t length, int mode)
 {
     FILE *file = fopen(path, "w");
@@ -26,62 +20,16 @@ static void write_file(const char *path, const char *text, size_t length, int mo
 
 static int setup(void **state)
 {
-    struct error err = {{0}};
-
-    if (http_fixture_prepare(&fixture) || http_fixture_add_tcp(&fixture) || address_parse(fixture.tcp_address, &tcp))
+    if (http_fixture_prepare(&fixture) || http_fixture_add_tcp(&fixture))
         return -1;
-    if (http_fixture_start(&fixture, &err)) {
-        fprintf(stderr, "%s\n", err.text);
-        return -1;
-    }
+    start();
     return 0;
 }
 
-static int teardown(void **state)
-{
-    return http_fixture_remove(&fixture);
-}
-
-static void restart(void)
-{
-    struct error err = {{0}};
-
-    http_fixture_stop(&fixture);
-    if (http_fixture_start(&fixture, &err))
-        fail_msg("%s", err.text);
-}
-
-static int connect_by_tcp(void)
-{
-    struct timeval patience = {.tv_sec = 5};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    if (connect(fd, (struct sockaddr *)&tcp.socket, tcp.length) < 0)
-        fail_msg("connect: %s", strerror(errno));
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    return fd;
-}
-
-/* Reads until the server closes; the beginning of it is `status_line`, and no second answer of ours follows. */
-static void expect_refused(int fd, const char *status_line, const char *what)
-{
-    char text[8192] = "";
-    size_t length = 0;
-    ssize_t count;
-
-    while ((count = recv(fd, text + length, sizeof text - 1 - length, 0)) > 0)
-        length += (size_t)count;
-    if (!(count == 0 || errno == ECONNRESET))
-        fail_msg("%s: not closed: %s", what, text);
-    if (strncmp(text, status_line, strlen(status_line)) != 0)
-        fail_msg("%s: not \"%s\", but: %s", what, status_line, text);
-    close(fd);
-}
-
 /* Each would be read by somebody as another request, or as two. */
-static void test_heads_that_can_be_read_in_two_ways(void **state)
+TEST_BETWEEN(test_heads_that_can_be_read_in_two_ways, setup, remove_fixture)
 {
-#define SMUGGLED "GET /echo?state=smuggled HTTP/1.1\r\n" HOST "\r\n"
+#define SMUGGLED GET("/echo?state=smuggled")
 #define POST     "POST /echo HTTP/1.1\r\n" HOST
 #define CASE(status, text)                                                                                             \
     {                                                                                                                  \
@@ -126,32 +74,28 @@ static void test_heads_that_can_be_read_in_two_ways(void **state)
     }
     /* And the second of a kept connection is looked at like the first. */
     fd = connect_raw();
-    send_text(fd, GET_ECHO POST "Content-Length: 2\r\nContent-Length: 64\r\n\r\n{}" SMUGGLED);
-    expect(fd, 200, "\"/echo\"");
+    ask(fd, GET_ECHO POST "Content-Length: 2\r\nContent-Length: 64\r\n\r\n{}" SMUGGLED, 200, "\"/echo\"");
     expect_refused(fd, "HTTP/1.1 400 ", "the second");
     assert_int_equal(fixture.handled, 1);
 }
 
 /* A body that looks like a request is not one; the bytes after it are judged by themselves, as the same peer's. */
-static void test_requests_in_a_row(void **state)
+TEST_BETWEEN(test_requests_in_a_row, setup, remove_fixture)
 {
-    struct strbuf text = {0};
+    CLEANUP(strbuf_release) struct strbuf text = {0};
     char peer[64];
     int fd = connect_raw();
 
     snprintf(peer, sizeof peer, "\"uid\":%u,\"pid\":%d", (unsigned)getuid(), (int)getpid());
     strbuf_printf(&text, POST "Content-Length: %zu\r\n\r\n%s%s", strlen(SMUGGLED), SMUGGLED, GET_ECHO);
-    send_text(fd, text.text);
-    expect(fd, 200, "\"method\":\"POST\"");
+    ask(fd, text.text, 200, "\"method\":\"POST\"");
     expect(fd, 200, "\"state\":null");
-    send_text(fd, GET_ECHO);
-    expect(fd, 200, peer);
+    ask(fd, GET_ECHO, 200, peer);
     assert_int_equal(fixture.handled, 3);
     close(fd);
-    strbuf_release(&text);
 }
 
-static void test_paths_are_decoded_once(void **state)
+TEST_BETWEEN(test_paths_are_decoded_once, setup, remove_fixture)
 {
     static const char *const cases[][2] = {
         {"/a%2fb", "/a/b: no such"},        {"/%2e%2e/%2E%2e/etc/passwd", "/../../etc/passwd: no such"},
@@ -173,7 +117,7 @@ static void test_paths_are_decoded_once(void **state)
     close(fd);
 }
 
-static void test_hosts_and_origins(void **state)
+TEST_BETWEEN(test_hosts_and_origins, setup, remove_fixture)
 {
     static const char *const good[] = {"carma",       "localhost", "LocalHost:9000", "127.0.0.1",
                                        "10.1.2.3:80", "[::1]",     "[::1]:8471"};
@@ -190,26 +134,19 @@ static void test_hosts_and_origins(void **state)
 
     for (size_t i = 0; i < array_size(good); i++) {
         CLEANUP(free_ptr) char *request = xasprintf("GET /echo HTTP/1.1\r\nHost: %s\r\n\r\n", good[i]);
-        send_text(fd, request);
-        expect(fd, 200, NULL);
+        ask(fd, request, 200, NULL);
     }
     close(fd);
     for (size_t i = 0; i < array_size(bad); i++) {
         CLEANUP(free_ptr) char *request = xasprintf("GET /echo HTTP/1.1\r\nHost: %s\r\n\r\n", bad[i]);
-        fd = connect_raw();
-        send_text(fd, request);
-        expect_refused(fd, "HTTP/1.1 403 ", bad[i]);
+        refused(connect_raw(), request, "HTTP/1.1 403 ");
     }
-    fd = connect_raw();
-    send_text(fd, POST "Origin: http://localhost\r\nContent-Length: 0\r\n\r\n");
-    expect_refused(fd, "HTTP/1.1 403 ", "an origin");
-    fd = connect_raw();
-    send_text(fd, POST "Origin: null\r\nContent-Length: 0\r\n\r\n");
-    expect_refused(fd, "HTTP/1.1 403 ", "no origin to speak of");
+    refused(connect_raw(), POST "Origin: http://localhost\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 403 ");
+    refused(connect_raw(), POST "Origin: null\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 403 ");
     assert_int_equal(fixture.handled, array_size(good));
 }
 
-static void test_tcp_needs_the_token(void **state)
+TEST_BETWEEN(test_tcp_needs_the_token, setup, remove_fixture)
 {
     static const char *const bad[] = {
         "",
@@ -229,29 +166,25 @@ static void test_tcp_needs_the_token(void **state)
 
     for (size_t i = 0; i < array_size(bad); i++) {
         CLEANUP(free_ptr) char *request = xasprintf("GET /echo HTTP/1.1\r\n" HOST "%s\r\n", bad[i]);
-        fd = connect_by_tcp();
-        send_text(fd, request);
-        expect_refused(fd, strcmp(bad[i], "Authorization: Bearer\r\n") == 0 ? "HTTP/1.1 40" : "HTTP/1.1 401 ", bad[i]);
+        refused(connect_by_tcp(), request,
+                strcmp(bad[i], "Authorization: Bearer\r\n") == 0 ? "HTTP/1.1 40" : "HTTP/1.1 401 ");
     }
     assert_int_equal(fixture.handled, 0);
     fd = connect_by_tcp();
     snprintf(peer, sizeof peer, "\"uid\":%u,\"pid\":0", (unsigned)getuid());
-    send_text(fd, "GET /echo HTTP/1.1\r\n" HOST BEARER "\r\n");
-    expect(fd, 200, peer);
-    send_text(fd, "GET /echo HTTP/1.1\r\n" HOST "authorization: bearer " TOKEN "\r\n\r\n");
-    expect(fd, 200, NULL);
+    ask(fd, "GET /echo HTTP/1.1\r\n" HOST BEARER "\r\n", 200, peer);
+    ask(fd, "GET /echo HTTP/1.1\r\n" HOST "authorization: bearer " TOKEN "\r\n\r\n", 200, NULL);
     send_text(fd, GET_ECHO); /* shown once is not shown for good */
     expect_refused(fd, "HTTP/1.1 401 ", "the next without");
     assert_int_equal(fixture.handled, 2);
     /* Over the Unix socket the kernel's word counts, with any token. */
     fd = connect_raw();
-    send_text(fd, "GET /echo HTTP/1.1\r\n" HOST "Authorization: Bearer nonsense\r\n\r\n");
-    expect(fd, 200, NULL);
+    ask(fd, "GET /echo HTTP/1.1\r\n" HOST "Authorization: Bearer nonsense\r\n\r\n", 200, NULL);
     close(fd);
 }
 
 /* The server's own page may call it: by TCP, where it shows the token. */
-static void test_own_pages(void **state)
+TEST_BETWEEN(test_own_pages, setup, remove_fixture)
 {
     CLEANUP(free_ptr)
     char *own = xasprintf("Host: %s\r\nOrigin: http://%s\r\n", fixture.tcp_address, fixture.tcp_address);
@@ -265,8 +198,7 @@ static void test_own_pages(void **state)
     CLEANUP(free_ptr) char *unshown = xasprintf("POST /echo HTTP/1.1\r\n%sContent-Length: 0\r\n\r\n", own);
     int fd = connect_by_tcp();
 
-    send_text(fd, request);
-    expect(fd, 200, NULL);
+    ask(fd, request, 200, NULL);
     send_text(fd, unshown);
     expect_refused(fd, "HTTP/1.1 401 ", "without the token");
     for (size_t i = 0; i < array_size(bad); i++) {
@@ -274,13 +206,11 @@ static void test_own_pages(void **state)
         char *other =
             xasprintf("POST /echo HTTP/1.1\r\n" HOST "Origin: %s\r\nContent-Length: 0\r\n" BEARER "\r\n", bad[i]);
 
-        fd = connect_by_tcp();
-        send_text(fd, other);
-        expect_refused(fd, "HTTP/1.1 403 ", bad[i]);
+        refused(connect_by_tcp(), other, "HTTP/1.1 403 ");
     }
 }
 
-static void test_files(void **state)
+TEST_BETWEEN(test_files, setup, remove_fixture)
 {
     static const char *const known[] = {FIXTURE_ETAG, "\"1\", W/" FIXTURE_ETAG, "W/" FIXTURE_ETAG};
     char text[1024] = "";
@@ -317,18 +247,17 @@ static void test_files(void **state)
     send_text(fd, "POST /file HTTP/1.1\r\n" HOST "Content-Length: 00\r\nConnection: close\r\n\r\n");
     assert_true(recv(fd, text, 13, MSG_WAITALL) == 13 && !strncmp(text, "HTTP/1.1 200 ", 13));
     close(fd);
-    fd = connect_by_tcp(); /* it would have to be kept until it is there */
-    send_text(fd, "POST /file HTTP/1.1\r\n" HOST "Content-Length: 10\r\n\r\n");
-    expect_refused(fd, "HTTP/1.1 401 ", "a body to a public address");
-    fd = connect_by_tcp(); /* and nothing else is public */
-    send_text(fd, GET_ECHO);
-    expect_refused(fd, "HTTP/1.1 401 ", "another path");
+    /* A body would have to be kept until it is there; and nothing else is public. */
+    refused(connect_by_tcp(), "POST /file HTTP/1.1\r\n" HOST "Content-Length: 10\r\n\r\n", "HTTP/1.1 401 ");
+    refused(connect_by_tcp(), GET_ECHO, "HTTP/1.1 401 ");
 }
 
-static void test_nothing_listens_on_tcp_unless_asked(void **state)
+TEST_BETWEEN(test_nothing_listens_on_tcp_unless_asked, setup, remove_fixture)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct address tcp;
 
+    assert_int_equal(address_parse(fixture.tcp_address, &tcp), 0);
     fixture.options.tcp_address = NULL;
     restart();
     assert_int_equal(connect(fd, (struct sockaddr *)&tcp.socket, tcp.length), -1);
@@ -337,7 +266,7 @@ static void test_nothing_listens_on_tcp_unless_asked(void **state)
 }
 
 /* The token that a client over TCP shows acts for its file's owner, so nobody else may have it. */
-static void test_token_files(void **state)
+TEST_BETWEEN(test_token_files, setup, remove_fixture)
 {
     static const struct {
         const char *text;
@@ -414,7 +343,7 @@ static bool is_cut(int fd)
 }
 
 /* A byte now and then keeps a connection lively, and yet it is not waited for longer than the limit. */
-static void test_trickling_clients(void **state)
+TEST_BETWEEN(test_trickling_clients, setup, remove_fixture)
 {
     static const char *const beginnings[] = {
         "GET /echo HTTP/1.1\r\n" HOST "X: ", "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 10000\r\n\r\n", ""};
@@ -428,7 +357,7 @@ static void test_trickling_clients(void **state)
         send_text(fds[i], beginnings[i]);
     }
     slow = connect_raw(); /* takes its answer in small bites */
-    send_text(slow, "GET /big?bytes=8000000 HTTP/1.1\r\n" HOST "\r\n");
+    send_text(slow, GET("/big?bytes=8000000"));
     for (int round = 0; round < 200 && (closed < 3 || !is_cut(slow)); round++) {
         usleep(50000);
         recv(slow, some, sizeof some, 0);
@@ -444,13 +373,12 @@ static void test_trickling_clients(void **state)
     assert_true(drain(slow) < 7000000);
     close(slow);
     fds[0] = connect_raw();
-    send_text(fds[0], GET_ECHO);
-    expect(fds[0], 200, NULL);
+    ask(fds[0], GET_ECHO, 200, NULL);
     close(fds[0]);
 }
 
 /* All places are taken: a client with fewer than the others gets one of theirs, one with as many is turned away. */
-static void test_places_are_shared(void **state)
+TEST_BETWEEN(test_places_are_shared, setup, remove_fixture)
 {
     static const char request[] = "GET /echo HTTP/1.1\r\n" HOST BEARER "\r\n";
     int fds[4], others[3];
@@ -459,28 +387,25 @@ static void test_places_are_shared(void **state)
     restart();
     for (int i = 0; i < 4; i++) {
         fds[i] = connect_raw();
-        send_text(fds[i], GET_ECHO);
-        expect(fds[i], 200, NULL);
+        ask(fds[i], GET_ECHO, 200, NULL);
     }
     for (int i = 0; i < 2; i++) {
         others[i] = connect_by_tcp();
-        send_text(others[i], request);
-        expect(others[i], 200, NULL);
+        ask(others[i], request, 200, NULL);
         expect_closed(fds[i]);
     }
     others[2] = connect_by_tcp();
     expect(others[2], 503, "too many clients");
     expect_closed(others[2]);
     for (int i = 0; i < 2; i++) {
-        send_text(fds[2 + i], GET_ECHO);
-        expect(fds[2 + i], 200, NULL);
+        ask(fds[2 + i], GET_ECHO, 200, NULL);
         close(fds[2 + i]);
         close(others[i]);
     }
 }
 
 /* Many requests of one do not hold up the other's by more than one. */
-static void test_turns(void **state)
+TEST_BETWEEN(test_turns, setup, remove_fixture)
 {
     static const char by_tcp[] = "GET /echo HTTP/1.1\r\n" HOST BEARER "\r\n";
     enum { MANY = 20 };
@@ -488,17 +413,15 @@ static void test_turns(void **state)
 
     for (int i = 0; i < MANY; i++) {
         fds[i] = connect_raw();
-        send_text(fds[i], GET_ECHO);
-        expect(fds[i], 200, NULL);
+        ask(fds[i], GET_ECHO, 200, NULL);
     }
-    send_text(other, by_tcp);
-    expect(other, 200, NULL);
+    ask(other, by_tcp, 200, NULL);
     fixture.handled = 0;
-    send_text(first, "GET /gate HTTP/1.1\r\n" HOST "\r\n");
+    send_text(first, GET("/gate"));
     while (!fixture.handled)
         usleep(1000);
     for (int i = 0; i < MANY; i++)
-        send_text(fds[i], "GET /nap HTTP/1.1\r\n" HOST "\r\n");
+        send_text(fds[i], GET("/nap"));
     send_text(other, by_tcp);
     fixture.gate_open = true;
     expect(other, 200, NULL);
@@ -513,7 +436,7 @@ static void test_turns(void **state)
     close(other);
 }
 
-static void test_addresses(void **state)
+TEST(test_addresses)
 {
     static const char *const good[] = {"127.0.0.1:1", "127.9.9.9:8471", "[::1]:65535"};
     static const char *const wide[] = {"0.0.0.0:80", "10.0.0.1:8471", "[::]:8471", "[fe80::1]:1"};
@@ -531,25 +454,4 @@ static void test_addresses(void **state)
             fail_msg("%s: taken", bad[i]);
 }
 
-#define http_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        http_test(test_heads_that_can_be_read_in_two_ways),
-        http_test(test_requests_in_a_row),
-        http_test(test_paths_are_decoded_once),
-        http_test(test_hosts_and_origins),
-        http_test(test_tcp_needs_the_token),
-        http_test(test_own_pages),
-        http_test(test_files),
-        http_test(test_nothing_listens_on_tcp_unless_asked),
-        http_test(test_token_files),
-        http_test(test_trickling_clients),
-        http_test(test_places_are_shared),
-        http_test(test_turns),
-        cmocka_unit_test(test_addresses),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

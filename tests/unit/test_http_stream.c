@@ -1,36 +1,18 @@
 /* Answers that go on: they come as they are sent, last in silence, and end on both sides. A client that does not read
  * loses its place. */
-#include "base/address.h"
 #include "base/nodetime.h"
 #include "base/units.h"
 #include "http_raw.h"
 
-#define GET(path)   "GET " path " HTTP/1.1\r\nHost: localhost\r\n\r\n"
-#define PATIENCE_MS 15000
-
-static struct address tcp;
-
-static void restart(void)
-{
-    struct error err = {{0}};
-
-    http_fixture_stop(&fixture);
-    if (http_fixture_start(&fixture, &err))
-        fail_msg("%s", err.text);
-}
+#define STREAM_BY_TCP "GET /stream HTTP/1.1\r\n" HOST BEARER "\r\n"
+#define PATIENCE_MS   15000
 
 static int setup(void **state)
 {
-    struct error err = {{0}};
-
-    if (http_fixture_prepare(&fixture) || http_fixture_add_tcp(&fixture) || address_parse(fixture.tcp_address, &tcp))
+    if (http_fixture_prepare(&fixture) || http_fixture_add_tcp(&fixture))
         return -1;
-    return http_fixture_start(&fixture, &err);
-}
-
-static int teardown(void **state)
-{
-    return http_fixture_remove(&fixture);
+    start();
+    return 0;
 }
 
 /* Each test begins with the limits as they are by default, and no stream. */
@@ -65,13 +47,12 @@ static int open_stream(void)
     return fd;
 }
 
-static void ask(const char *request)
+static void tell(const char *request)
 {
     int fd = connect_raw();
 
     patient(fd);
-    send_text(fd, request);
-    expect(fd, 200, NULL);
+    ask(fd, request, 200, NULL);
     close(fd);
 }
 
@@ -128,47 +109,44 @@ static void expect_end(int fd, const char *rest)
     assert_non_null(strstr(end, rest));
 }
 
-static void test_comes_as_it_is_sent(void **state)
+TEST_BETWEEN(test_comes_as_it_is_sent, afresh, NULL)
 {
     int fd = open_stream();
-    struct strbuf answer = {0};
+    CLEANUP(strbuf_release) struct strbuf answer = {0};
 
-    ask(GET("/tell?bytes=3"));
+    tell(GET("/tell?bytes=3"));
     expect_dots(fd, 3);
-    ask(GET("/tell?bytes=100000")); /* more than libmicrohttpd holds */
+    tell(GET("/tell?bytes=100000")); /* more than libmicrohttpd holds */
     expect_dots(fd, 100000);
-    ask(GET("/tell?bytes=2"));
-    ask(GET("/end"));
+    tell(GET("/tell?bytes=2"));
+    tell(GET("/end"));
     expect_end(fd, "2\r\n..\r\n");
     assert_int_equal(fixture.closed, 0); /* that was us */
     send_text(fd, GET("/echo"));         /* the connection is as good as before */
     assert_int_equal(read_answer(fd, &answer), 200);
-    strbuf_release(&answer);
     close(fd);
 }
 
-static void test_by_tcp(void **state)
+TEST_BETWEEN(test_by_tcp, afresh, NULL)
 {
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = ask_for_stream(connect_by_tcp(), STREAM_BY_TCP);
 
-    assert_int_equal(connect(fd, (struct sockaddr *)&tcp.socket, tcp.length), 0);
-    ask_for_stream(fd, "GET /stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " FIXTURE_TOKEN "\r\n\r\n");
     until_open(1);
-    ask(GET("/tell?bytes=7"));
+    tell(GET("/tell?bytes=7"));
     expect_dots(fd, 7);
     close(fd);
     until_open(0);
 }
 
 /* Two connections that say nothing are closed, one after the other; the stream, as silent, is not. */
-static void test_lasts_while_nothing_is_said(void **state)
+TEST_BETWEEN(test_lasts_while_nothing_is_said, afresh, NULL)
 {
     int fd;
 
     fixture.options.idle_timeout_s = fixture.options.transfer_limit_s = 1;
     restart();
     fd = open_stream();
-    ask(GET("/tell?bytes=1"));
+    tell(GET("/tell?bytes=1"));
     expect_dots(fd, 1);
     for (int i = 0; i < 2; i++) {
         int silent = connect_raw();
@@ -176,12 +154,12 @@ static void test_lasts_while_nothing_is_said(void **state)
         patient(silent);
         expect_closed(silent);
     }
-    ask(GET("/tell?bytes=1"));
+    tell(GET("/tell?bytes=1"));
     expect_dots(fd, 1);
     close(fd);
 }
 
-static void test_who_does_not_read_is_cut_off(void **state)
+TEST_BETWEEN(test_who_does_not_read_is_cut_off, afresh, NULL)
 {
     int reads, sleeps;
 
@@ -189,33 +167,32 @@ static void test_who_does_not_read_is_cut_off(void **state)
     restart();
     sleeps = open_stream();
     reads = open_stream();
-    ask(GET("/tell?bytes=4000000")); /* more than a socket holds */
+    tell(GET("/tell?bytes=4000000")); /* more than a socket holds */
     expect_dots(reads, 4000000);
     until_open(1);
     assert_int_equal(fixture.closed, 1);
-    ask(GET("/tell?bytes=5"));
+    tell(GET("/tell?bytes=5"));
     expect_dots(reads, 5);
     close(reads);
     close(sleeps);
 }
 
-static void test_no_more_is_kept_than_the_limit(void **state)
+TEST_BETWEEN(test_no_more_is_kept_than_the_limit, afresh, NULL)
 {
     char last[64];
     int fd = open_stream();
 
-    ask(GET("/tell?bytes=5000000"));
+    tell(GET("/tell?bytes=5000000"));
     assert_int_equal(fixture.open, 1);
-    ask(GET("/tell?bytes=5000000"));
+    tell(GET("/tell?bytes=5000000"));
     until_open(0);
     assert_int_equal(fixture.closed, 1);
     assert_false(read_dots(fd, 10000000, last));
     close(fd);
 }
 
-static void test_are_few(void **state)
+TEST_BETWEEN(test_are_few, afresh, NULL)
 {
-    const char *bearer = "GET /stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " FIXTURE_TOKEN "\r\n\r\n";
     int first, second, refused, by_tcp[2];
 
     fixture.options.max_streams_per_uid = 2;
@@ -226,9 +203,7 @@ static void test_are_few(void **state)
     refused = ask_for_stream(connect_raw(), GET("/stream"));
     expect(refused, 503, "you have too many streams open");
     for (int i = 0; i < 2; i++) {
-        by_tcp[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        assert_int_equal(connect(by_tcp[i], (struct sockaddr *)&tcp.socket, tcp.length), 0);
-        ask_for_stream(by_tcp[i], bearer);
+        by_tcp[i] = ask_for_stream(connect_by_tcp(), STREAM_BY_TCP);
         if (i == 0)
             until_open(3);
     }
@@ -245,9 +220,8 @@ static void test_are_few(void **state)
 }
 
 /* A client that has them all gives one up for one that has none, and not one more. */
-static void test_one_cannot_have_all(void **state)
+TEST_BETWEEN(test_one_cannot_have_all, afresh, NULL)
 {
-    const char *bearer = "GET /stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " FIXTURE_TOKEN "\r\n\r\n";
     char last[64];
     int own[3], by_tcp[2];
 
@@ -256,16 +230,14 @@ static void test_one_cannot_have_all(void **state)
     for (int i = 0; i < 3; i++)
         own[i] = open_stream();
     for (int i = 0; i < 2; i++) {
-        by_tcp[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        assert_int_equal(connect(by_tcp[i], (struct sockaddr *)&tcp.socket, tcp.length), 0);
-        ask_for_stream(by_tcp[i], bearer);
+        by_tcp[i] = ask_for_stream(connect_by_tcp(), STREAM_BY_TCP);
         if (i == 0)
             assert_false(read_dots(own[0], 1, last)); /* the oldest */
     }
     expect(by_tcp[1], 503, "the daemon has too many streams open");
     until_open(3);
     assert_int_equal(fixture.closed, 1);
-    ask(GET("/tell?bytes=4"));
+    tell(GET("/tell?bytes=4"));
     expect_dots(own[1], 4);
     expect_dots(own[2], 4);
     expect_dots(by_tcp[0], 4);
@@ -276,24 +248,24 @@ static void test_one_cannot_have_all(void **state)
 }
 
 /* A client that leaves in the middle of its data, too. */
-static void test_who_leaves_is_missed(void **state)
+TEST_BETWEEN(test_who_leaves_is_missed, afresh, NULL)
 {
     int fds[4];
 
     for (int i = 0; i < 4; i++)
         fds[i] = open_stream();
-    ask(GET("/tell?bytes=4000000"));
+    tell(GET("/tell?bytes=4000000"));
     for (int i = 0; i < 4; i++)
         close(fds[i]);
     until_open(0);
     assert_int_equal(fixture.closed, 4);
 }
 
-static void test_ends_with_the_server(void **state)
+TEST_BETWEEN(test_ends_with_the_server, afresh, NULL)
 {
     int fd = open_stream(), full = open_stream();
 
-    ask(GET("/tell?bytes=1000"));
+    tell(GET("/tell?bytes=1000"));
     expect_dots(fd, 1000);
     http_fixture_stop(&fixture);
     assert_int_equal(fixture.closed, 2);
@@ -302,19 +274,4 @@ static void test_ends_with_the_server(void **state)
     close(full);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_comes_as_it_is_sent, afresh),
-        cmocka_unit_test_setup(test_by_tcp, afresh),
-        cmocka_unit_test_setup(test_lasts_while_nothing_is_said, afresh),
-        cmocka_unit_test_setup(test_who_does_not_read_is_cut_off, afresh),
-        cmocka_unit_test_setup(test_no_more_is_kept_than_the_limit, afresh),
-        cmocka_unit_test_setup(test_are_few, afresh),
-        cmocka_unit_test_setup(test_one_cannot_have_all, afresh),
-        cmocka_unit_test_setup(test_who_leaves_is_missed, afresh),
-        cmocka_unit_test_setup(test_ends_with_the_server, afresh),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+RUN_TESTS(setup, remove_fixture)

@@ -1,20 +1,10 @@
 /* dcgm-exporter's files of jobs by GPU: a directory's content afterwards, for any content before. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 
-#include <cmocka.h>
 #include <dirent.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "daemon/node/job_files.h"
 
 #define FILE_OF(name, text)                                                                                            \
@@ -66,8 +56,7 @@ static void expect(const char *name, const char *text)
     struct error err;
     size_t length;
 
-    if (file_read(path_of(name), 1 << 16, &found, &length, &err) != 0)
-        fail_msg("%s", err.text);
+    fail_if(file_read(path_of(name), 1 << 16, &found, &length, &err) != 0, err);
     assert_string_equal(found, text);
 }
 
@@ -87,18 +76,16 @@ static void set(const struct job_file *files, size_t count)
 {
     struct error err;
 
-    if (job_files_set(directory, files, count, &err) != 0)
-        fail_msg("%s", err.text);
+    fail_if(job_files_set(directory, files, count, &err) != 0, err);
 }
 
-static void test_set_and_set_again(void **state)
+TEST_BETWEEN(test_set_and_set_again, make_directory, remove_directory)
 {
     const struct job_file before[] = {FILE_OF("0", "12\n13\n"), FILE_OF("1.2", "7\n"), FILE_OF("10", "9\n")};
     const struct job_file after[] = {FILE_OF("0", "13\n"), FILE_OF("10", "9\n")};
     struct stat kept, same, replaced, st;
     mode_t mask;
 
-    (void)state;
     mask = umask(077);
     set(before, 3);
     umask(mask);
@@ -117,18 +104,16 @@ static void test_set_and_set_again(void **state)
     assert_int_equal(entries(), 0);
 }
 
-static void test_same_length_other_text(void **state)
+TEST_BETWEEN(test_same_length_other_text, make_directory, remove_directory)
 {
-    (void)state;
     put("0", "12\n");
     set(&(struct job_file)FILE_OF("0", "21\n"), 1);
     expect("0", "21\n");
 }
 
 /* Files that carmad, or another program, left there. */
-static void test_others(void **state)
+TEST_BETWEEN(test_others, make_directory, remove_directory)
 {
-    (void)state;
     put("3", "1\n");
     put("3.4", "1\n");
     put("3.", "kept");
@@ -147,11 +132,10 @@ static void test_others(void **state)
     assert_int_equal(entries(), 6);
 }
 
-static void test_links_are_not_followed(void **state)
+TEST_BETWEEN(test_links_are_not_followed, make_directory, remove_directory)
 {
     struct stat st;
 
-    (void)state;
     put("victim", "1\n");
     assert_int_equal(symlink("victim", path_of("0")), 0); /* has the wanted content, and is not one of them all
                                                              the same */
@@ -169,12 +153,11 @@ static void test_links_are_not_followed(void **state)
     assert_int_equal(lstat(path_of(".carma-1"), &st), -1);
 }
 
-static void test_directory_is_a_link(void **state)
+TEST_BETWEEN(test_directory_is_a_link, make_directory, remove_directory)
 {
     struct job_file file = FILE_OF("0", "1\n");
     struct error err;
 
-    (void)state;
     assert_int_equal(mkdir(path_of("real"), 0755), 0);
     assert_int_equal(symlink("real", path_of("link")), 0);
     assert_true(job_files_set(path_of("link"), &file, 1, &err) < 0);
@@ -185,12 +168,11 @@ static void test_directory_is_a_link(void **state)
 }
 
 /* One that cannot be written does not keep the others. */
-static void test_what_fails(void **state)
+TEST_BETWEEN(test_what_fails, make_directory, remove_directory)
 {
     struct job_file files[] = {FILE_OF("0", "1\n"), FILE_OF("1", "2\n")};
     struct error err;
 
-    (void)state;
     assert_int_equal(mkdir(path_of("0"), 0755), 0);
     put("7", "1\n");
     assert_true(job_files_set(directory, files, 2, &err) < 0);
@@ -203,11 +185,5 @@ static void test_what_fails(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_directory, remove_directory)
-    const struct CMUnitTest tests[] = {
-        TEST(test_set_and_set_again),      TEST(test_same_length_other_text), TEST(test_others),
-        TEST(test_links_are_not_followed), TEST(test_directory_is_a_link),    TEST(test_what_fails),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run("tests", NULL, NULL);
 }

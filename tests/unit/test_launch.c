@@ -3,14 +3,12 @@
 
 #include "launch/cgroup.h"
 
-static void test_success(void **state)
+LAUNCH_TEST(test_success)
 {
-    struct fixture *f = *state;
     int64_t before_ns = nodetime_now_ns();
     struct stat st;
 
-    run(f, "echo to out; echo to err >&2", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_COMPLETED);
+    assert_ends(f, "echo to out; echo to err >&2", EXIT_COMPLETED);
     assert_int_equal(f->status.exit_status, 0);
     assert_int_equal(f->status.signal, 0);
     assert_int_equal(f->status.job, 42);
@@ -28,37 +26,28 @@ static void test_success(void **state)
     assert_int_equal(st.st_mode & 0777, 0700);
 }
 
-static void test_exit_status(void **state)
+LAUNCH_TEST(test_exit_status)
 {
-    struct fixture *f = *state;
-
-    run(f, "exit 3", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_FAILED);
+    assert_ends(f, "exit 3", EXIT_FAILED);
     assert_int_equal(f->status.exit_status, 3);
-    run(f, "exit 127", LAUNCH_ENDED); /* the job's own 127 is not a launch that failed */
-    assert_int_equal(f->status.cause, EXIT_FAILED);
+    assert_ends(f, "exit 127", EXIT_FAILED); /* the job's own 127 is not a launch that failed */
     assert_int_equal(f->status.exit_status, 127);
 }
 
-static void test_signal(void **state)
+LAUNCH_TEST(test_signal)
 {
-    struct fixture *f = *state;
-
-    run(f, "kill -SEGV $$", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_SIGNALLED);
+    assert_ends(f, "kill -SEGV $$", EXIT_SIGNALLED);
     assert_int_equal(f->status.signal, SIGSEGV);
     assert_int_equal(f->status.exit_status, -1);
 }
 
-static void test_out_of_memory(void **state)
+LAUNCH_TEST(test_out_of_memory)
 {
-    struct fixture *f = *state;
-
-    run(f,
-        "echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 6.00 GiB. GPU 0 has a total capacity of "
-        "39.38 GiB of which 1.50 GiB is free. Process 4711 has 20.00 GiB memory in use.' >&2; exit 1",
-        LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_GPU_OOM);
+    assert_ends(f,
+                "echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 6.00 GiB. GPU 0 has a total "
+                "capacity of 39.38 GiB of which 1.50 GiB is free. Process 4711 has 20.00 GiB memory in use.' >&2; "
+                "exit 1",
+                EXIT_GPU_OOM);
     assert_int_equal(f->status.exit_status, 1);
     assert_true(f->status.requested_bytes == 6 * GIB);
     assert_true(f->status.free_bytes == 3 * GIB / 2);
@@ -68,44 +57,37 @@ static void test_out_of_memory(void **state)
     assert_int_equal(f->status.tenants[0].pid, 4711);
     assert_true(f->status.tenants[0].used_bytes == 20 * GIB);
     /* an earlier launch's output is not this one's failure */
-    run(f, "echo fine; exit 1", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_FAILED);
+    assert_ends(f, "echo fine; exit 1", EXIT_FAILED);
     /* on stdout, and ended by a signal */
-    run(f, "echo 'RuntimeError: CUDA error: out of memory'; kill -ABRT $$", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_GPU_OOM);
+    assert_ends(f, "echo 'RuntimeError: CUDA error: out of memory'; kill -ABRT $$", EXIT_GPU_OOM);
     assert_int_equal(f->status.signal, SIGABRT);
     /* caught, and gone on */
-    run(f, "echo 'RuntimeError: CUDA error: out of memory'; exit 0", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_COMPLETED);
+    assert_ends(f, "echo 'RuntimeError: CUDA error: out of memory'; exit 0", EXIT_COMPLETED);
     assert_string_equal(f->status.message, ""); /* nothing is told of it */
 }
 
 /* Its output and its error file: the more telling one counts. */
-static void test_other_failures(void **state)
+LAUNCH_TEST(test_other_failures)
 {
-    struct fixture *f = *state;
-
     run(f, "echo 'RuntimeError: CUDA error: unspecified launch failure' >&2; echo 'MemoryError'; exit 1", LAUNCH_ENDED);
     assert_int_equal(f->status.output, OUTPUT_GPU_FAULT);
     assert_int_equal(f->status.cause, EXIT_FAILED);
-    run(f,
-        "echo 'caught CUDA error: out of memory'; printf 'Traceback (most recent call last):\\nKeyError: 3\\n' >&2; "
-        "exit 1",
-        LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_FAILED); /* the program ended with a bug */
+    /* The program ended with a bug. */
+    assert_ends(f,
+                "echo 'caught CUDA error: out of memory'; "
+                "printf 'Traceback (most recent call last):\\nKeyError: 3\\n' >&2; exit 1",
+                EXIT_FAILED);
     run(f, "echo 'cuDNN error: CUDNN_STATUS_INTERNAL_ERROR' >&2; exit 1", LAUNCH_ENDED);
     assert_int_equal(f->status.output, OUTPUT_GPU_HANDLE_MAYBE);
     assert_int_equal(f->status.cause, EXIT_FAILED); /* as far as the shepherd can tell */
     assert_has(f->status.message, "CUDNN_STATUS_INTERNAL_ERROR");
-    run(f, "echo 'cuDNN error: CUDNN_STATUS_INTERNAL_ERROR' >&2; echo MemoryError; exit 1", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_HOST_OOM);
+    assert_ends(f, "echo 'cuDNN error: CUDNN_STATUS_INTERNAL_ERROR' >&2; echo MemoryError; exit 1", EXIT_HOST_OOM);
     assert_string_equal(f->status.message, "MemoryError");
 }
 
 /* The kernel's counter of a control group, as a file here: the job plays the kernel. */
-static void test_killed_for_host_memory(void **state)
+LAUNCH_TEST(test_killed_for_host_memory)
 {
-    struct fixture *f = *state;
     CLEANUP(free_ptr) char *cgroup = cgroup_of(getpid());
     CLEANUP(free_ptr) char *directory = NULL, *path = NULL, *kill_it = NULL, *only_count = NULL;
 
@@ -119,8 +101,7 @@ static void test_killed_for_host_memory(void **state)
     assert_int_equal(file_write_atomic(path, "oom_kill 4\n", 11, 0644, NULL), 0);
     directory[strlen(directory) - strlen(cgroup)] = '\0';
     setenv("CARMA_CGROUP_ROOT", directory, 1);
-    run(f, "kill -KILL $$", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_SIGNALLED);
+    assert_ends(f, "kill -KILL $$", EXIT_SIGNALLED);
     run(f, kill_it, LAUNCH_ENDED);
     assert_true(f->status.host_oom_kill);
     assert_int_equal(f->status.cause, EXIT_HOST_OOM);
@@ -130,55 +111,40 @@ static void test_killed_for_host_memory(void **state)
     unsetenv("CARMA_CGROUP_ROOT");
 }
 
-static void test_flood(void **state)
+LAUNCH_TEST(test_flood)
 {
-    struct fixture *f = *state;
-
     f->spec.error = NULL;
-    run(f,
-        "head -c 30000000 /dev/zero; head -c 3000000 /dev/zero | tr '\\0' x; echo;"
-        "echo 'CUDA error: out of memory'; exit 1",
-        LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_GPU_OOM);
-    run(f, "head -c 3000000 /dev/urandom; exit 1", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_FAILED);
+    assert_ends(f,
+                "head -c 30000000 /dev/zero; head -c 3000000 /dev/zero | tr '\\0' x; echo;"
+                "echo 'CUDA error: out of memory'; exit 1",
+                EXIT_GPU_OOM);
+    assert_ends(f, "head -c 3000000 /dev/urandom; exit 1", EXIT_FAILED);
     /* others' lines after it, and in a line of which the beginning is not read */
-    run(f, "echo 'CUDA error: out of memory'; yes 'rank 3: step 12' | head -c 1000000; exit 1", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_GPU_OOM);
-    run(f,
-        "head -c 3000000 /dev/zero | tr '\\0' x; printf 'CUDA error: out of memory'; "
-        "head -c 1000000 /dev/zero | tr '\\0' x; exit 1",
-        LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_GPU_OOM);
-    run(f, "echo 'CUDA error: out of memory'; yes 'rank 3: step 12' | head -c 1200000; exit 1", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_FAILED); /* too far back */
+    assert_ends(f, "echo 'CUDA error: out of memory'; yes 'rank 3: step 12' | head -c 1000000; exit 1", EXIT_GPU_OOM);
+    assert_ends(f,
+                "head -c 3000000 /dev/zero | tr '\\0' x; printf 'CUDA error: out of memory'; "
+                "head -c 1000000 /dev/zero | tr '\\0' x; exit 1",
+                EXIT_GPU_OOM);
+    assert_ends(f, "echo 'CUDA error: out of memory'; yes 'rank 3: step 12' | head -c 1200000; exit 1",
+                EXIT_FAILED); /* too far back */
 }
 
 /* The effects of log rotation, and of tidying up, while the job runs. */
-static void test_output_that_moves(void **state)
+LAUNCH_TEST(test_output_that_moves)
 {
-    struct fixture *f = *state;
-
-    run(f, "mv err err.1; echo 'CUDA error: out of memory' >&2; echo 'nothing' >err; exit 1", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_GPU_OOM);
-    run(f, "rm err; echo 'CUDA error: out of memory' >&2; exit 1", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_GPU_OOM);
-    run(f, "echo 'all is well, and that was long'; : >out; echo 'CUDA error: out of memory'; exit 1", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_GPU_OOM);
+    assert_ends(f, "mv err err.1; echo 'CUDA error: out of memory' >&2; echo 'nothing' >err; exit 1", EXIT_GPU_OOM);
+    assert_ends(f, "rm err; echo 'CUDA error: out of memory' >&2; exit 1", EXIT_GPU_OOM);
+    assert_ends(f, "echo 'all is well, and that was long'; : >out; echo 'CUDA error: out of memory'; exit 1",
+                EXIT_GPU_OOM);
     /* a file that somebody puts in its place is not its output */
-    run(f, "mv err err.2; echo 'CUDA error: out of memory' >err; : >out; exit 1", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_FAILED);
-    run(f, "mv out out.1; mkfifo out; ln -s /dev/zero err.3; mv err.3 err; exit 1", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_FAILED);
+    assert_ends(f, "mv err err.2; echo 'CUDA error: out of memory' >err; : >out; exit 1", EXIT_FAILED);
+    assert_ends(f, "mv out out.1; mkfifo out; ln -s /dev/zero err.3; mv err.3 err; exit 1", EXIT_FAILED);
 }
 
 /* Ten GiB that are read nowhere, and a disk that takes nothing. */
-static void test_output_without_bounds(void **state)
+LAUNCH_TEST(test_output_without_bounds)
 {
-    struct fixture *f = *state;
-
-    run(f, "truncate -s 10G err; echo >&2; echo 'CUDA error: out of memory' >&2; exit 1", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_GPU_OOM);
+    assert_ends(f, "truncate -s 10G err; echo >&2; echo 'CUDA error: out of memory' >&2; exit 1", EXIT_GPU_OOM);
     f->spec.output = mutable("/dev/full");
     f->spec.error = NULL;
     run(f, "echo lost || exit 5", LAUNCH_ENDED);
@@ -186,10 +152,8 @@ static void test_output_without_bounds(void **state)
     assert_int_equal(f->status.cause, EXIT_FAILED);
 }
 
-static void test_shared_output(void **state)
+LAUNCH_TEST(test_shared_output)
 {
-    struct fixture *f = *state;
-
     f->spec.error = NULL;
     run(f, "echo one; echo two >&2; echo three", LAUNCH_ENDED);
     assert_string_equal(contents(f->output), "one\ntwo\nthree\n");
@@ -198,9 +162,8 @@ static void test_shared_output(void **state)
     assert_string_equal(contents(f->output), "one\ntwo\nthree\nfour\nfive\n"); /* relaunches append */
 }
 
-static void test_first_truncates(void **state)
+LAUNCH_TEST(test_first_truncates)
 {
-    struct fixture *f = *state;
     int fd = open(f->output, O_WRONLY | O_CREAT, 0644);
 
     assert_int_equal(write(fd, "older than the job\n", 19), 19);
@@ -209,9 +172,8 @@ static void test_first_truncates(void **state)
     assert_string_equal(contents(f->output), "new\n");
 }
 
-static void test_environment(void **state)
+LAUNCH_TEST(test_environment)
 {
-    struct fixture *f = *state;
     const char *text;
     char expected[256];
 
@@ -255,19 +217,16 @@ static void test_environment(void **state)
     assert_null(strstr(text, "CARMA_SHEPHERD=")); /* the daemon's own environment is not the job's */
 }
 
-static void test_no_mps(void **state)
+LAUNCH_TEST(test_no_mps)
 {
-    struct fixture *f = *state;
-
     run(f, "ls -A \"$CUDA_MPS_PIPE_DIRECTORY\" && echo [$CUDA_MPS_PIPE_DIRECTORY]", LAUNCH_ENDED);
     assert_int_equal(f->status.exit_status, 0);
     assert_has(contents(f->output), "/no-mps]");
     assert_int_equal(contents(f->output)[0], '['); /* there, and empty */
 }
 
-static void test_clean_process(void **state)
+LAUNCH_TEST(test_clean_process)
 {
-    struct fixture *f = *state;
     int leaked = open("/dev/zero", O_RDONLY); /* without O_CLOEXEC */
     sigset_t blocked, old;
     const char *mask;
@@ -291,9 +250,8 @@ static void test_clean_process(void **state)
     assert_has(contents(f->output), expected);
 }
 
-static void test_job_number_in_paths(void **state)
+LAUNCH_TEST(test_job_number_in_paths)
 {
-    struct fixture *f = *state;
     char pattern[200], path[200];
 
     snprintf(pattern, sizeof pattern, "%s/out-%%j-%%j.log", f->work);
@@ -303,9 +261,8 @@ static void test_job_number_in_paths(void **state)
     assert_string_equal(contents(path), "here\n");
 }
 
-static void test_failures_before_the_command(void **state)
+LAUNCH_TEST(test_failures_before_the_command)
 {
-    struct fixture *f = *state;
     char missing[200];
 
     snprintf(missing, sizeof missing, "%s/nowhere/out", f->work);
@@ -331,9 +288,8 @@ static void test_failures_before_the_command(void **state)
     assert_string_equal(f->status.message, "cannot run '/etc/passwd': Permission denied");
 }
 
-static void test_wake(void **state)
+LAUNCH_TEST(test_wake)
 {
-    struct fixture *f = *state;
     char text[64];
 
     run(f, "true", LAUNCH_ENDED);
@@ -346,9 +302,8 @@ static void test_wake(void **state)
     assert_int_equal(recv(f->socket, text, sizeof text, MSG_DONTWAIT), -1);
 }
 
-static void test_wake_waits_for_a_busy_daemon(void **state)
+LAUNCH_TEST(test_wake_waits_for_a_busy_daemon)
 {
-    struct fixture *f = *state;
     char text[64];
     int full = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0), count = 0;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -371,9 +326,8 @@ static void test_wake_waits_for_a_busy_daemon(void **state)
 }
 
 /* One of these lives as long as every job does. */
-static void test_small(void **state)
+LAUNCH_TEST(test_small)
 {
-    struct fixture *f = *state;
     int leaked = open("/dev/zero", O_RDONLY), count = 0;
     struct dirent *entry;
     char path[64];
@@ -404,9 +358,8 @@ static void test_small(void **state)
     await_end(f, LAUNCH_ENDED);
 }
 
-static void test_run_directory_must_be_new(void **state)
+LAUNCH_TEST(test_run_directory_must_be_new)
 {
-    struct fixture *f = *state;
     struct error err;
 
     run(f, "true", LAUNCH_ENDED);
@@ -414,9 +367,8 @@ static void test_run_directory_must_be_new(void **state)
     assert_has(err.text, "cannot make the run directory '");
 }
 
-static void test_bad_shepherd(void **state)
+LAUNCH_TEST(test_bad_shepherd)
 {
-    struct fixture *f = *state;
     struct error err;
 
     command(f, "true");
@@ -427,9 +379,8 @@ static void test_bad_shepherd(void **state)
     assert_has(err.text, "cannot start the shepherd '/nonexistent/carma-shepherd'");
 }
 
-static void test_other_user(void **state)
+LAUNCH_TEST(test_other_user)
 {
-    struct fixture *f = *state;
     struct error err;
 
     f->request.uid = 65534;
@@ -463,9 +414,8 @@ static void test_other_user(void **state)
 }
 
 /* The daemon reads at any moment: it sees a whole status, or none. */
-static void test_never_half_written(void **state)
+LAUNCH_TEST(test_never_half_written)
 {
-    struct fixture *f = *state;
     int reads = 0; /* a busy machine may let none in before a job's end */
 
     for (int i = 0; i < 10 || (reads == 0 && i < 1000); i++) {
@@ -474,8 +424,7 @@ static void test_never_half_written(void **state)
         while (launch_alive(f->shepherd, f->ticks)) {
             struct error err;
             int code = launch_read_status(f->run, &f->status, &err);
-            if (code < 0 && code != -ENOENT)
-                fail_msg("%s", err.text);
+            fail_if(code < 0 && code != -ENOENT, err);
             reads++;
         }
         assert_int_equal(launch_read_status(f->run, &f->status, NULL), 0);
@@ -484,9 +433,8 @@ static void test_never_half_written(void **state)
     assert_true(reads > 0);
 }
 
-static void test_incomplete_request(void **state)
+LAUNCH_TEST(test_incomplete_request)
 {
-    struct fixture *f = *state;
     struct error err;
 
     command(f, "true");
@@ -501,34 +449,4 @@ static void test_incomplete_request(void **state)
     assert_int_equal(access(f->run, F_OK), -1); /* nothing half done */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        LAUNCH_TEST(test_success),
-        LAUNCH_TEST(test_exit_status),
-        LAUNCH_TEST(test_signal),
-        LAUNCH_TEST(test_out_of_memory),
-        LAUNCH_TEST(test_other_failures),
-        LAUNCH_TEST(test_killed_for_host_memory),
-        LAUNCH_TEST(test_flood),
-        LAUNCH_TEST(test_output_that_moves),
-        LAUNCH_TEST(test_output_without_bounds),
-        LAUNCH_TEST(test_shared_output),
-        LAUNCH_TEST(test_first_truncates),
-        LAUNCH_TEST(test_environment),
-        LAUNCH_TEST(test_no_mps),
-        LAUNCH_TEST(test_clean_process),
-        LAUNCH_TEST(test_job_number_in_paths),
-        LAUNCH_TEST(test_failures_before_the_command),
-        LAUNCH_TEST(test_wake),
-        LAUNCH_TEST(test_wake_waits_for_a_busy_daemon),
-        LAUNCH_TEST(test_small),
-        LAUNCH_TEST(test_run_directory_must_be_new),
-        LAUNCH_TEST(test_bad_shepherd),
-        LAUNCH_TEST(test_other_user),
-        LAUNCH_TEST(test_never_half_written),
-        LAUNCH_TEST(test_incomplete_request),
-    };
-
-    return run_launch_tests(tests);
-}
+RUN_LAUNCH_TESTS

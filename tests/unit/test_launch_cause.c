@@ -1,13 +1,6 @@
 /* Why a job failed, from all that is known: one row per case. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
-
-#include "base/memory.h"
 #include "base/units.h"
 #include "base/xid.h"
 #include "launch/cause.h"
@@ -19,7 +12,7 @@
     }
 #define E(...) FREE(-1, __VA_ARGS__)
 
-static void test_causes(void **state)
+TEST(test_causes)
 {
     const struct {
         const char *what;
@@ -120,7 +113,7 @@ static void test_causes(void **state)
 }
 
 /* The first: all that NVIDIA's catalogue resets a GPU for, and some that its Kubernetes plugin calls unhealthy. */
-static void test_xids(void **state)
+TEST(test_xids)
 {
     static const uint32_t hardware[] = {46,  48,  62,  63,  64,  74,  79,  92,  94,  95,
                                         119, 120, 140, 143, 145, 149, 154, 155, 156, 158};
@@ -138,7 +131,7 @@ static void test_xids(void **state)
     assert_string_equal(xid_text(0), "");
 }
 
-static void test_what_an_xid_brings_with_it(void **state)
+TEST(test_what_an_xid_brings_with_it)
 {
     assert_true(xid_follows(45, 2 * NS_PER_SEC, 48, NS_PER_SEC));
     assert_false(xid_follows(45, 60 * NS_PER_SEC, 48, NS_PER_SEC)); /* another's, later */
@@ -147,10 +140,4 @@ static void test_what_an_xid_brings_with_it(void **state)
     assert_false(xid_follows(45, NS_PER_SEC, 0, 0));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_causes), cmocka_unit_test(test_xids),
-                                       cmocka_unit_test(test_what_an_xid_brings_with_it)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -41,9 +41,8 @@ static char *directory_of(const char *group)
     return cgroup_locate(mountinfo, group);
 }
 
-static void test_own_group(void **state)
+LAUNCH_TEST(test_own_group)
 {
-    struct fixture *f = *state;
     CLEANUP(free_ptr) char *own = NULL;
     CLEANUP(free_ptr) char *shepherds = NULL;
     CLEANUP(free_ptr) char *jobs = NULL;
@@ -64,10 +63,8 @@ static void test_own_group(void **state)
 }
 
 /* Two hundred chains, each process of which forks the next and ends, and hears no SIGTERM. */
-static void test_runaway_forks(void **state)
+LAUNCH_TEST(test_runaway_forks)
 {
-    struct fixture *f = *state;
-
     f->request.grace_ns = 50 * NS_PER_MS;
     start_in_cgroup(f, "echo 'trap \"\" TERM; sh hop & exit' >hop; i=0;"
                        "while [ $i -lt 200 ]; do sh hop; i=$((i + 1)); done; sleep 100");
@@ -77,9 +74,8 @@ static void test_runaway_forks(void **state)
 }
 
 /* A process that is in no session of the job, has nothing of its environment and has lost its parent. */
-static void test_shepherd_killed(void **state)
+LAUNCH_TEST(test_shepherd_killed)
 {
-    struct fixture *f = *state;
     CLEANUP(free_ptr) char *directory = NULL;
     char path[200];
     pid_t stray;
@@ -103,9 +99,8 @@ static void test_shepherd_killed(void **state)
 }
 
 /* Somebody else's process in the group goes with it, and does not keep it there. */
-static void test_stranger(void **state)
+LAUNCH_TEST(test_stranger)
 {
-    struct fixture *f = *state;
     CLEANUP(free_ptr) char *directory = NULL;
     pid_t stranger;
     int status;
@@ -132,9 +127,8 @@ static void test_stranger(void **state)
 }
 
 /* Groups that the job made itself go with its own. */
-static void test_groups_below(void **state)
+LAUNCH_TEST(test_groups_below)
 {
-    struct fixture *f = *state;
     CLEANUP(free_ptr) char *directory = NULL;
     CLEANUP(free_ptr) char *below = NULL;
 
@@ -160,9 +154,8 @@ static void put(const struct fixture *f, const char *file, const char *text)
     fclose(out);
 }
 
-static void test_files(void **state)
+LAUNCH_TEST(test_files)
 {
-    struct fixture *f = *state;
     CLEANUP(free_ptr) char *own = cgroup_of(getpid());
     CLEANUP(free_ptr) char *kill_file = xasprintf("%s/job/cgroup.kill", f->work);
     CLEANUP(free_ptr) char *procs = xasprintf("%s/job/cgroup.procs", f->work);
@@ -196,7 +189,7 @@ static void test_files(void **state)
     unsetenv("CARMA_CGROUP_ROOT");
 }
 
-static void test_locate(void **state)
+LAUNCH_TEST(test_locate)
 {
     static const char pure[] = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
     static const char hybrid[] = "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755\n"
@@ -241,10 +234,8 @@ static void expect_base(const char *own, const char *expected)
     assert_string_equal(base, expected);
 }
 
-static void test_base(void **state)
+LAUNCH_TEST(test_base)
 {
-    struct fixture *f = *state;
-
     setenv("CARMA_CGROUP_ROOT", f->work, 1);
     expect_base("/", "/carma");
     expect_base("/carmad.service", "/carmad.service");
@@ -260,10 +251,8 @@ static void test_base(void **state)
 
 /* Each process of the chain forks the next and ends, as SIGTERM would have it do: a round through them is always
  * late. */
-static void test_none_forks_meanwhile(void **state)
+LAUNCH_TEST(test_none_forks_meanwhile)
 {
-    struct fixture *f = *state;
-
     f->request.grace_ns = 600 * NS_PER_SEC; /* all of them hear SIGTERM, so this is not waited for */
     start_in_cgroup(f, "echo 'sh hop & exit' >hop; for i in 1 2 3 4 5; do sh hop; done; echo ready; sleep 100");
     await_line(f->output);
@@ -273,10 +262,8 @@ static void test_none_forks_meanwhile(void **state)
 }
 
 /* A signal that kills reaches a frozen process; one that it handles does not. */
-static void test_handlers_run(void **state)
+LAUNCH_TEST(test_handlers_run)
 {
-    struct fixture *f = *state;
-
     f->request.grace_ns = 600 * NS_PER_SEC;
     start_in_cgroup(f, "trap 'exit 7' TERM; echo ready; while :; do sleep 0.1; done");
     await_line(f->output);
@@ -306,7 +293,7 @@ static char *make_group_of(int job, pid_t shepherd)
 
 /* The remains of a shepherd that was killed before its first status; not files that a living one has just made, or
  * files in use. */
-static void test_left_groups(void **state)
+LAUNCH_TEST(test_left_groups)
 {
     CLEANUP(free_ptr) char *left = NULL;
     CLEANUP(free_ptr) char *new = NULL;
@@ -314,7 +301,6 @@ static void test_left_groups(void **state)
     bool entered;
     pid_t user;
 
-    (void)state;
     skip_without_cgroups();
     left = make_group_of(1, ended_child());
     new = make_group_of(2, getpid());
@@ -335,9 +321,8 @@ static void test_left_groups(void **state)
 }
 
 /* Memory that is not accounted to the job's group is to one above it. */
-static void test_oom_kills_above(void **state)
+LAUNCH_TEST(test_oom_kills_above)
 {
-    struct fixture *f = *state;
     CLEANUP(free_ptr) char *deep = xasprintf("%s/a/b", f->work);
 
     assert_int_equal(file_make_dirs(deep, 0755, NULL), 0);
@@ -353,7 +338,7 @@ static void test_oom_kills_above(void **state)
 }
 
 /* The files of a group that has all controllers, and of one that has none. */
-static void test_limits(void **state)
+LAUNCH_TEST(test_limits)
 {
     static const struct {
         const char *file;
@@ -361,7 +346,6 @@ static void test_limits(void **state)
     } rows[] = {{"memory.max", "8589934592"}, {"memory.swap.max", "0"}, {"memory.oom.group", "1"},
                 {"pids.max", "300"},          {"cpu.weight", "50"},     {"cpu.max", "400000 100000"}};
     const struct cgroup_limits limits = {.memory_bytes = 8 * GIB, .pids = 300, .cpus = 4, .cpu_weight = 50}, none = {0};
-    struct fixture *f = *state;
     CLEANUP(free_ptr) char *job = xasprintf("%s/job", f->work);
     struct error err;
 
@@ -394,9 +378,8 @@ static void test_limits(void **state)
 
 /* Where this machine's version 2 counts memory: a job that takes more than it may is killed as a whole, which is told.
  */
-static void test_out_of_memory(void **state)
+LAUNCH_TEST(test_out_of_memory)
 {
-    struct fixture *f = *state;
     struct error why;
 
     if (!cgroup_prepare(&why)) {
@@ -421,12 +404,11 @@ static void test_out_of_memory(void **state)
 }
 
 /* A process reads the facts it needs from /proc/self/mountinfo once; a shepherd is told. */
-static void test_place(void **state)
+LAUNCH_TEST(test_place)
 {
     const struct cgroup_place *place = cgroup_place();
     CLEANUP(free_ptr) char *own = cgroup_of(getpid());
 
-    (void)state;
     for (const char *line = place->mounts; *line; line = strchr(line, '\n') + 1)
         assert_non_null(strstr(line, " - cgroup2 "));
     assert_ptr_equal(cgroup_place()->mounts, place->mounts);
@@ -439,7 +421,7 @@ static void test_place(void **state)
 /* From here on clone3() is not there, as on a kernel or in a container that does not have it. So this has to be the
  * last.
  */
-static void test_group_is_entered_late(void **state)
+LAUNCH_TEST(test_group_is_entered_late)
 {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -448,7 +430,6 @@ static void test_group_is_entered_late(void **state)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     const struct sock_fprog program = {.len = array_size(filter), .filter = filter};
-    struct fixture *f = *state;
     CLEANUP(free_ptr) char *jobs = NULL;
 
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
@@ -460,26 +441,4 @@ static void test_group_is_entered_late(void **state)
     await_end(f, LAUNCH_ENDED);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        LAUNCH_TEST(test_own_group),
-        LAUNCH_TEST(test_runaway_forks),
-        LAUNCH_TEST(test_shepherd_killed),
-        LAUNCH_TEST(test_groups_below),
-        LAUNCH_TEST(test_stranger),
-        LAUNCH_TEST(test_files),
-        LAUNCH_TEST(test_locate),
-        LAUNCH_TEST(test_base),
-        LAUNCH_TEST(test_none_forks_meanwhile),
-        LAUNCH_TEST(test_handlers_run),
-        LAUNCH_TEST(test_left_groups),
-        LAUNCH_TEST(test_oom_kills_above),
-        LAUNCH_TEST(test_place),
-        LAUNCH_TEST(test_limits),
-        LAUNCH_TEST(test_out_of_memory),
-        LAUNCH_TEST(test_group_is_entered_late),
-    };
-
-    return run_launch_tests(tests);
-}
+RUN_LAUNCH_TESTS

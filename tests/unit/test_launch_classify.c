@@ -1,20 +1,12 @@
 /* Outputs' evidence of a failure: tests/golden/failures has a message in each file NAME.txt, and its verdict in
  * NAME.verdict; texts that only look like one included. */
+#include "unit.h"
+
 #include <dirent.h>
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "base/file.h"
-#include "base/memory.h"
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "launch/classify.h"
@@ -33,8 +25,7 @@ static char *read_golden(const char *name, const char *kind, size_t *length)
     struct error err;
     char *text;
 
-    if (file_read(path, 1 << 20, &text, length, &err) < 0)
-        fail_msg("%s", err.text);
+    fail_if(file_read(path, 1 << 20, &text, length, &err) < 0, err);
     return text;
 }
 
@@ -87,7 +78,7 @@ static char *print_verdict(const struct classify_verdict *verdict)
     return strbuf_steal(&out);
 }
 
-static void test_goldens(void **state)
+TEST(test_goldens)
 {
     size_t of_kind[OUTPUT_KIND_COUNT] = {0};
 
@@ -105,7 +96,7 @@ static void test_goldens(void **state)
 }
 
 /* The text ends where its length says: no pattern is read on beyond, in any place where it is cut. */
-static void test_cuts(void **state)
+TEST(test_cuts)
 {
     for (size_t i = 0; i < count; i++) {
         for (size_t length = i % 7; length < goldens[i].length; length += 7) {
@@ -118,7 +109,7 @@ static void test_cuts(void **state)
     }
 }
 
-static void test_latest_counts(void **state)
+TEST(test_latest_counts)
 {
     static const char text[] =
         "RuntimeError: CUDA out of memory. Tried to allocate 1.00 GiB (GPU 0; x; 2.00 MiB free; y)\n"
@@ -135,7 +126,7 @@ static void test_latest_counts(void **state)
 }
 
 /* More others than there is room for; texts that only begin like one. */
-static void test_tenants(void **state)
+TEST(test_tenants)
 {
     static const char odd[] =
         "CUDA out of memory. Tried to allocate 1.00 GiB. of which 2.00 MiB is free. Process has 1.00 "
@@ -158,7 +149,7 @@ static void test_tenants(void **state)
 }
 
 /* A MiB of each, in little time: it is read while the job's end waits for it. */
-static void test_hostile(void **state)
+TEST(test_hostile)
 {
     static const char *const repeated[] = {
         "C", /* every byte may begin a word */
@@ -194,7 +185,7 @@ static void test_hostile(void **state)
 }
 
 /* One line may hold the words of many writers: words far apart in it are not a message. */
-static void test_long_lines(void **state)
+TEST(test_long_lines)
 {
     static const char message[] = "CUDA error: out of memory", end[] = "out of memory";
     size_t size = 1 << 20;
@@ -218,12 +209,4 @@ static void test_long_lines(void **state)
     assert_string_equal(verdict.line, message);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_goldens), cmocka_unit_test(test_cuts),    cmocka_unit_test(test_latest_counts),
-        cmocka_unit_test(test_tenants), cmocka_unit_test(test_hostile), cmocka_unit_test(test_long_lines),
-    };
-
-    return cmocka_run_group_tests(tests, read_goldens, free_goldens);
-}
+RUN_TESTS(read_goldens, free_goldens)

@@ -38,10 +38,8 @@ static void make_conda(struct fixture *f)
     f->spec.environment.count = 2;
 }
 
-static void test_conda(void **state)
+LAUNCH_TEST(test_conda)
 {
-    struct fixture *f = *state;
-
     make_conda(f);
     f->spec.conda_environment = mutable("good");
     run(f, "echo $CONDA_DEFAULT_ENV $CUDA_VISIBLE_DEVICES; pwd; echo \"$0\" '$(x)'; ls /proc/self/fd | wc -l; exit 4",
@@ -54,10 +52,8 @@ static void test_conda(void **state)
 
 /* A process that the profile left running holds the descriptor that tells the execution; the job counts as running
  * nevertheless. */
-static void test_conda_runs(void **state)
+LAUNCH_TEST(test_conda_runs)
 {
-    struct fixture *f = *state;
-
     make_conda(f);
     f->spec.conda_environment = mutable("good");
     command(f, "sleep 100");
@@ -68,9 +64,8 @@ static void test_conda_runs(void **state)
     assert_int_equal(f->status.signal, SIGTERM);
 }
 
-static void test_conda_failures(void **state)
+LAUNCH_TEST(test_conda_failures)
 {
-    struct fixture *f = *state;
     char path[200];
 
     make_conda(f);
@@ -106,13 +101,4 @@ static void test_conda_failures(void **state)
     assert_has(f->status.message, "conda: bash was not found in PATH");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        LAUNCH_TEST(test_conda),
-        LAUNCH_TEST(test_conda_runs),
-        LAUNCH_TEST(test_conda_failures),
-    };
-
-    return run_launch_tests(tests);
-}
+RUN_LAUNCH_TESTS

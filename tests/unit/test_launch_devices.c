@@ -1,23 +1,13 @@
 /* The device filter of a job's control group. Its program is run by a small interpreter, on any machine. The kernel
  * runs it too, where this one lets us (root, version 2 of control groups, BPF). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 
-#include <cmocka.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/memory.h"
 #include "launch/cgroup.h"
 #include "launch/device_filter.h"
 
@@ -85,7 +75,7 @@ static void expect(const struct device_filter *filter, uint32_t type, uint32_t m
     }
 }
 
-static void test_program(void **state)
+TEST(test_program)
 {
     static const struct device_filter none = {0};
 
@@ -100,7 +90,7 @@ static void test_program(void **state)
     }
 }
 
-static void test_largest(void **state)
+TEST(test_largest)
 {
     struct device_filter filter = {.gpu_count = RECORD_MAX_GPUS, .caps_major = CAPS, .cap_count = DEVICE_FILTER_CAPS};
     struct bpf_insn program[DEVICE_FILTER_ROOM];
@@ -116,7 +106,7 @@ static void test_largest(void **state)
     expect(&filter, BPF_DEVCG_DEV_CHAR, CAPS, 4, 0);
 }
 
-static void test_nodes_of_an_instance(void **state)
+TEST(test_nodes_of_an_instance)
 {
     static const char devices[] = "Character devices:\n  1 mem\n195 nvidia-frontend\n237 nvidia-caps\n"
                                   "238 nvidia-caps-imex-channels\n\nBlock devices:\n 99 late\n";
@@ -136,7 +126,7 @@ static void test_nodes_of_an_instance(void **state)
     assert_int_equal(device_filter_add_instance(&filter, minors, 1, 1, 0), -ENOENT);
 }
 
-static void test_text(void **state)
+TEST(test_text)
 {
     const struct device_filter *const filters[] = {&two_gpus, &instance, &(struct device_filter){0}};
     static const char *const texts[] = {"0,3;0;", "1;237;12,13", ";0;"};
@@ -172,7 +162,7 @@ static bool is_denied(const char *cgroup, const char *directory, unsigned major,
     return WEXITSTATUS(status) == 1;
 }
 
-static void test_kernel(void **state)
+TEST(test_kernel)
 {
     char directory[] = "/tmp/carma-devices-XXXXXX";
     char name[32];
@@ -208,12 +198,4 @@ static void test_kernel(void **state)
     assert_int_equal(device_filter_attach(&instance, cgroup, &err), -ENOENT);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_program), cmocka_unit_test(test_largest), cmocka_unit_test(test_nodes_of_an_instance),
-        cmocka_unit_test(test_text),    cmocka_unit_test(test_kernel),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

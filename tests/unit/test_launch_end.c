@@ -1,9 +1,8 @@
 /* How a job's whole tree comes to its end: by itself, when stopped, when its shepherd or daemon dies. */
 #include "launch_fixture.h"
 
-static void test_double_fork(void **state)
+LAUNCH_TEST(test_double_fork)
 {
-    struct fixture *f = *state;
     char path[200];
     pid_t orphan;
 
@@ -17,9 +16,8 @@ static void test_double_fork(void **state)
     assert_int_equal(f->status.exit_status, 5);
 }
 
-static void test_descendant_ignores_sigterm(void **state)
+LAUNCH_TEST(test_descendant_ignores_sigterm)
 {
-    struct fixture *f = *state;
     char path[200];
     int64_t begun_ns = nodetime_monotonic_wall_ns();
 
@@ -31,21 +29,17 @@ static void test_descendant_ignores_sigterm(void **state)
     assert_int_equal(f->status.cause, EXIT_COMPLETED);
 }
 
-static void test_fork_chain(void **state)
+LAUNCH_TEST(test_fork_chain)
 {
-    struct fixture *f = *state;
-
     /* every process forks the next and ends: none lives long, and none hears SIGTERM */
     f->request.grace_ns = 50 * NS_PER_MS;
-    run(f, "echo 'trap \"\" TERM; sh hop & exit' >hop; for i in 1 2 3 4 5; do sh hop; done; exit 0", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_COMPLETED);
+    assert_ends(f, "echo 'trap \"\" TERM; sh hop & exit' >hop; for i in 1 2 3 4 5; do sh hop; done; exit 0",
+                EXIT_COMPLETED);
 }
 
 /* Many of them, where no control group ends them all at once. */
-static void test_runaway_forks(void **state)
+LAUNCH_TEST(test_runaway_forks)
 {
-    struct fixture *f = *state;
-
     f->request.grace_ns = 50 * NS_PER_MS;
     setenv("CARMA_CGROUP_ROOT", "/nonexistent", 1);
     command(f, "echo 'trap \"\" TERM; sh hop & exit' >hop; i=0;"
@@ -59,9 +53,8 @@ static void test_runaway_forks(void **state)
     await_end(f, LAUNCH_ENDED);
 }
 
-static void test_stop(void **state)
+LAUNCH_TEST(test_stop)
 {
-    struct fixture *f = *state;
     struct error err;
 
     f->request.grace_ns = 60 * NS_PER_SEC; /* all of the tree hears SIGTERM, so this is not waited for */
@@ -81,10 +74,8 @@ static void test_stop(void **state)
     assert_int_equal(launch_stop(f->shepherd, f->ticks, &err), -ESRCH);
 }
 
-static void test_stop_politely(void **state)
+LAUNCH_TEST(test_stop_politely)
 {
-    struct fixture *f = *state;
-
     f->request.grace_ns = 60 * NS_PER_SEC;
     command(f, "trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.02; done");
     start(f);
@@ -97,10 +88,8 @@ static void test_stop_politely(void **state)
     assert_string_equal(contents(f->output), "ready\nsaved\n");
 }
 
-static void test_stop_the_deaf(void **state)
+LAUNCH_TEST(test_stop_the_deaf)
 {
-    struct fixture *f = *state;
-
     command(f, "trap '' TERM; echo ready; while :; do sleep 0.02; done");
     start(f);
     for (int i = 0; i < 1000 && !*contents(f->output); i++)
@@ -111,9 +100,8 @@ static void test_stop_the_deaf(void **state)
     assert_int_equal(f->status.signal, SIGKILL);
 }
 
-static void test_stop_the_stopped(void **state)
+LAUNCH_TEST(test_stop_the_stopped)
 {
-    struct fixture *f = *state;
     struct proc_stat stat = {0};
 
     f->request.grace_ns = 60 * NS_PER_SEC;
@@ -130,10 +118,8 @@ static void test_stop_the_stopped(void **state)
     assert_int_equal(f->status.exit_status, 7);
 }
 
-static void test_stop_at_once(void **state)
+LAUNCH_TEST(test_stop_at_once)
 {
-    struct fixture *f = *state;
-
     for (int i = 0; i < 5; i++) {
         command(f, "sleep 100");
         start(f);
@@ -147,10 +133,8 @@ static void test_stop_at_once(void **state)
 }
 
 /* The launch can be stopped in every step before the command is run. */
-static void test_stop_before_the_command(void **state)
+LAUNCH_TEST(test_stop_before_the_command)
 {
-    struct fixture *f = *state;
-
     slow_profile(f, "exec sleep 100");
     command(f, "echo unreachable");
     start(f);
@@ -165,9 +149,8 @@ static void test_stop_before_the_command(void **state)
 }
 
 /* A failure of the disk delays the last status, but does not lose it. */
-static void test_last_status_is_retried(void **state)
+LAUNCH_TEST(test_last_status_is_retried)
 {
-    struct fixture *f = *state;
     char path[200];
 
     command(f, "while [ ! -e go ]; do sleep 0.01; done; exit 6");
@@ -190,9 +173,8 @@ static void test_last_status_is_retried(void **state)
     assert_has(contents(path), "carma-shepherd: cannot write '");
 }
 
-static void test_daemon_dies(void **state)
+LAUNCH_TEST(test_daemon_dies)
 {
-    struct fixture *f = *state;
     pid_t daemon;
 
     command(f, "sleep 0.1; echo survived; exit 9");
@@ -214,9 +196,8 @@ static void test_daemon_dies(void **state)
     assert_string_equal(contents(f->output), "survived\n");
 }
 
-static void test_settle(void **state)
+LAUNCH_TEST(test_settle)
 {
-    struct fixture *f = *state;
     struct launch_status status;
     struct error err;
     char directory[200];
@@ -236,9 +217,8 @@ static void test_settle(void **state)
 }
 
 /* Many times a settling daemon against a beginning shepherd: either the job ran and is known, or it never runs. */
-static void test_settle_race(void **state)
+LAUNCH_TEST(test_settle_race)
 {
-    struct fixture *f = *state;
     int ran = 0, given_up = 0;
 
     for (int i = 0; i < 20; i++) {
@@ -262,9 +242,8 @@ static void test_settle_race(void **state)
     }
 }
 
-static void test_sweep(void **state)
+LAUNCH_TEST(test_sweep)
 {
-    struct fixture *f = *state;
     char path[200];
     pid_t stray, bare;
     int left = 1;
@@ -295,9 +274,8 @@ static void test_sweep(void **state)
 }
 
 /* The number of a session that has ended may lead another one by now. */
-static void test_sweep_spares_others(void **state)
+LAUNCH_TEST(test_sweep_spares_others)
 {
-    struct fixture *f = *state;
     struct proc_stat stat = {0};
     pid_t other = fork();
 
@@ -317,26 +295,4 @@ static void test_sweep_spares_others(void **state)
     assert_int_equal(waitpid(other, NULL, 0), other);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        LAUNCH_TEST(test_double_fork),
-        LAUNCH_TEST(test_descendant_ignores_sigterm),
-        LAUNCH_TEST(test_fork_chain),
-        LAUNCH_TEST(test_runaway_forks),
-        LAUNCH_TEST(test_stop),
-        LAUNCH_TEST(test_stop_politely),
-        LAUNCH_TEST(test_stop_the_deaf),
-        LAUNCH_TEST(test_stop_the_stopped),
-        LAUNCH_TEST(test_stop_at_once),
-        LAUNCH_TEST(test_stop_before_the_command),
-        LAUNCH_TEST(test_last_status_is_retried),
-        LAUNCH_TEST(test_daemon_dies),
-        LAUNCH_TEST(test_settle),
-        LAUNCH_TEST(test_settle_race),
-        LAUNCH_TEST(test_sweep),
-        LAUNCH_TEST(test_sweep_spares_others),
-    };
-
-    return run_launch_tests(tests);
-}
+RUN_LAUNCH_TESTS

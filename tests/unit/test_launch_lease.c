@@ -12,9 +12,8 @@ static void add(struct lease *lease, const char *step, const char *cgroup, pid_t
         assert_true(lease_add_task(lease, added, (struct lease_task){pid, 77}));
 }
 
-static void test_file(void **state)
+LAUNCH_TEST(test_file)
 {
-    struct fixture *f = *state;
     CLEANUP(lease_release) struct lease lease = {0}, read = {0};
 
     assert_int_equal(lease_read(f->work, &read, NULL), 0); /* nobody has come */
@@ -39,7 +38,7 @@ static void test_file(void **state)
     assert_string_equal(read.output, lease.output); /* whatever the user wrote */
 }
 
-static void test_nonsense(void **state)
+LAUNCH_TEST(test_nonsense)
 {
     static const char *const texts[] = {"",
                                         "carma-lease 2\n",
@@ -52,7 +51,6 @@ static void test_nonsense(void **state)
                                         "carma-lease 1\nend 1\n",
                                         "carma-lease 1\nend 1 0 0\nend 0 0 0\n"};
 
-    (void)state;
     for (size_t i = 0; i < array_size(texts); i++) {
         CLEANUP(lease_release) struct lease lease = {0};
         if (lease_parse("x", texts[i], strlen(texts[i]), &lease, NULL) != -EINVAL)
@@ -60,9 +58,4 @@ static void test_nonsense(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {LAUNCH_TEST(test_file), LAUNCH_TEST(test_nonsense)};
-
-    return run_launch_tests(tests);
-}
+RUN_LAUNCH_TESTS

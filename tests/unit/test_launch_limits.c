@@ -4,10 +4,8 @@
 #include <grp.h>
 #include <sys/resource.h>
 
-static void test_time_limit(void **state)
+LAUNCH_TEST(test_time_limit)
 {
-    struct fixture *f = *state;
-
     f->request.time_limit_ns = 200 * NS_PER_MS;
     f->request.grace_ns = 60 * NS_PER_SEC;
     run(f, "sleep 100", LAUNCH_ENDED);
@@ -25,10 +23,8 @@ static void test_time_limit(void **state)
 }
 
 /* The limit is of node time, as the job's other times are. */
-static void test_time_limit_is_node_time(void **state)
+LAUNCH_TEST(test_time_limit_is_node_time)
 {
-    struct fixture *f = *state;
-
     f->request.time_limit_ns = 60 * NS_PER_SEC;
     setenv("CARMA_TIME_SCALE", "300", 1);
     run(f, "sleep 5", LAUNCH_ENDED);
@@ -39,10 +35,8 @@ static void test_time_limit_is_node_time(void **state)
 }
 
 /* While its time is running out the job is still there, and a reader of the status knows. */
-static void test_status_at_the_limit(void **state)
+LAUNCH_TEST(test_status_at_the_limit)
 {
-    struct fixture *f = *state;
-
     f->request.time_limit_ns = 100 * NS_PER_MS;
     f->request.grace_ns = 60 * NS_PER_SEC;
     command(f, "trap 'while [ ! -e go ]; do sleep 0.01; done; exit 0' TERM; while :; do sleep 0.02; done");
@@ -85,10 +79,8 @@ static void expect_of_signal(struct fixture *f, const char *script, const char *
 }
 
 /* The sleeper does not catch it, and is there after it. */
-static void test_signal_before(void **state)
+LAUNCH_TEST(test_signal_before)
 {
-    struct fixture *f = *state;
-
     expect_of_signal(f,
                      "sleep 100 & child=$!; trap 'kill -0 $child && echo saved; exit 0' USR2;"
                      "for i in $(seq ${patience}0); do sleep 0.1; done; exit 1",
@@ -98,10 +90,8 @@ static void test_signal_before(void **state)
 
 /* A grandchild in another session gets it; a process that blocks it to ask for it, or waits for it, instead of catching
  * it, too. */
-static void test_signal_reaches_all_who_heed(void **state)
+LAUNCH_TEST(test_signal_reaches_all_who_heed)
 {
-    struct fixture *f = *state;
-
     expect_of_signal(f,
                      "exec python3 -c 'import signal, sys\n"
                      "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])\n"
@@ -123,15 +113,12 @@ static void test_signal_reaches_all_who_heed(void **state)
 }
 
 /* Nobody catches it: nobody is ended by it. */
-static void test_signal_that_nobody_heeds(void **state)
+LAUNCH_TEST(test_signal_that_nobody_heeds)
 {
-    struct fixture *f = *state;
-
     f->request.time_limit_ns = 400 * NS_PER_MS;
     f->request.signal_before_ns = 300 * NS_PER_MS;
     f->request.signal = SIGUSR1;
-    run(f, "exec sleep 100", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_TIMEOUT);
+    assert_ends(f, "exec sleep 100", EXIT_TIMEOUT);
     assert_int_equal(f->status.signal, SIGTERM);
 }
 
@@ -157,10 +144,8 @@ static void leave_when_told(struct fixture *f, int exit_status)
 }
 
 /* A job that leaves then has not completed, where it asked to come back. */
-static void test_leaving_after_the_signal(void **state)
+LAUNCH_TEST(test_leaving_after_the_signal)
 {
-    struct fixture *f = *state;
-
     f->spec.requeue = true;
     leave_when_told(f, 3);
     assert_int_equal(f->status.cause, EXIT_TIMEOUT);
@@ -173,10 +158,8 @@ static void test_leaving_after_the_signal(void **state)
 }
 
 /* A signal that nobody heeds has told nobody. */
-static void test_leaving_without_a_word(void **state)
+LAUNCH_TEST(test_leaving_without_a_word)
 {
-    struct fixture *f = *state;
-
     f->spec.requeue = true;
     f->request.time_limit_ns = 600 * NS_PER_SEC;
     f->request.signal = SIGUSR1;
@@ -188,10 +171,8 @@ static void test_leaving_without_a_word(void **state)
 
 /* The set of the signals that it waits for lies in a file of a file system of its own (FUSE), which never answers
  * readers. */
-static void test_memory_that_hangs(void **state)
+LAUNCH_TEST(test_memory_that_hangs)
 {
-    struct fixture *f = *state;
-
     f->request.time_limit_ns = 6 * NS_PER_SEC;
     f->request.signal_before_ns = 3 * NS_PER_SEC;
     f->request.signal = SIGUSR2;
@@ -237,9 +218,8 @@ static void test_memory_that_hangs(void **state)
     assert_int_equal(f->status.signal, SIGTERM);
 }
 
-static void test_bad_limits(void **state)
+LAUNCH_TEST(test_bad_limits)
 {
-    struct fixture *f = *state;
     struct error err;
 
     command(f, "true");
@@ -255,9 +235,8 @@ static void test_bad_limits(void **state)
 
 /* A job's saved files are there for its next launch, and after it; a directory in which it saved nothing goes with
  * it. */
-static void test_carried_over(void **state)
+LAUNCH_TEST(test_carried_over)
 {
-    struct fixture *f = *state;
     CLEANUP(free_ptr) char *checkpoint = xasprintf("%s/carma-42.ckpt", f->work);
     char expected[300];
 
@@ -278,9 +257,8 @@ static void test_carried_over(void **state)
 }
 
 /* Without a place for its saved files, a job that wants to come back is not begun, and other jobs are told of none. */
-static void test_no_checkpoint_directory(void **state)
+LAUNCH_TEST(test_no_checkpoint_directory)
 {
-    struct fixture *f = *state;
     CLEANUP(free_ptr) char *checkpoint = xasprintf("%s/carma-42.ckpt", f->work);
 
     f->env[1] = mutable("CARMA_CHECKPOINT_DIR=/of/the/job/that/submitted/this");
@@ -297,9 +275,8 @@ static void test_no_checkpoint_directory(void **state)
 
 /* ---- Nothing of the daemon's ---- */
 
-static void test_only_three_descriptors(void **state)
+LAUNCH_TEST(test_only_three_descriptors)
 {
-    struct fixture *f = *state;
     int leaked = open("/dev/zero", O_RDONLY), high = fcntl(leaked, F_DUPFD, 200);
 
     run(f,
@@ -320,9 +297,8 @@ static int own_oom_score(void)
     return atoi(contents("/proc/self/oom_score_adj"));
 }
 
-static void test_victim_before_the_daemon(void **state)
+LAUNCH_TEST(test_victim_before_the_daemon)
 {
-    struct fixture *f = *state;
     int own = own_oom_score();
     char expected[32];
 
@@ -333,10 +309,9 @@ static void test_victim_before_the_daemon(void **state)
 }
 
 /* Limits that somebody gave a root daemon, for its own sake. */
-static void test_daemon_limits(void **state)
+LAUNCH_TEST(test_daemon_limits)
 {
     static const char ask[] = "ulimit -S -n; ulimit -S -c; umask; nice";
-    struct fixture *f = *state;
     struct rlimit files, cores, old_files, old_cores;
     mode_t mask;
 
@@ -363,10 +338,9 @@ static void test_daemon_limits(void **state)
         assert_has(contents(f->output), "0077\n"); /* the user's own daemon hands on its own limits */
 }
 
-static void test_daemon_groups(void **state)
+LAUNCH_TEST(test_daemon_groups)
 {
     static const gid_t groups[] = {0, 54321, 54322};
-    struct fixture *f = *state;
 
     if (geteuid() != 0)
         skip(); /* root's daemon only */
@@ -381,10 +355,8 @@ static void test_daemon_groups(void **state)
     assert_has(contents(f->output), "CapPrm:\t0000000000000000\nCapEff:\t0000000000000000\n");
 }
 
-static void test_user_without_a_home(void **state)
+LAUNCH_TEST(test_user_without_a_home)
 {
-    struct fixture *f = *state;
-
     f->env[1] = mutable("HOME=/nonexistent/home");
     f->spec.environment.count = 2;
     run(f, "echo $HOME", LAUNCH_ENDED);
@@ -392,9 +364,8 @@ static void test_user_without_a_home(void **state)
 }
 
 /* Directories that went away, or are another's: one line that names them. */
-static void test_directories(void **state)
+LAUNCH_TEST(test_directories)
 {
-    struct fixture *f = *state;
     CLEANUP(free_ptr) char *closed = xasprintf("%s/closed", f->root);
     CLEANUP(free_ptr) char *output = xasprintf("%s/out", closed);
 
@@ -419,28 +390,4 @@ static void test_directories(void **state)
     assert_null(strchr(f->status.message, '\n'));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        LAUNCH_TEST(test_time_limit),
-        LAUNCH_TEST(test_time_limit_is_node_time),
-        LAUNCH_TEST(test_status_at_the_limit),
-        LAUNCH_TEST(test_signal_before),
-        LAUNCH_TEST(test_signal_reaches_all_who_heed),
-        LAUNCH_TEST(test_signal_that_nobody_heeds),
-        LAUNCH_TEST(test_leaving_after_the_signal),
-        LAUNCH_TEST(test_leaving_without_a_word),
-        LAUNCH_TEST(test_memory_that_hangs),
-        LAUNCH_TEST(test_bad_limits),
-        LAUNCH_TEST(test_carried_over),
-        LAUNCH_TEST(test_no_checkpoint_directory),
-        LAUNCH_TEST(test_only_three_descriptors),
-        LAUNCH_TEST(test_victim_before_the_daemon),
-        LAUNCH_TEST(test_daemon_limits),
-        LAUNCH_TEST(test_daemon_groups),
-        LAUNCH_TEST(test_user_without_a_home),
-        LAUNCH_TEST(test_directories),
-    };
-
-    return run_launch_tests(tests);
-}
+RUN_LAUNCH_TESTS

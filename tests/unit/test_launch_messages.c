@@ -1,18 +1,9 @@
 /* Real messages, as people published them, and the causes that they may be given: one of them may be missed. */
-#include <jansson.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <jansson.h>
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "base/strbuf.h"
 #include "launch/cause.h"
 
@@ -65,15 +56,14 @@ static bool is_found_in_much_else(const json_t *message)
     return found;
 }
 
-static void test_messages(void **state)
+TEST(test_messages)
 {
     char *text, *line, *rest;
     struct error err;
     size_t length;
     int count = 0, missed = 0;
 
-    if (file_read(path, 1 << 20, &text, &length, &err) < 0)
-        fail_msg("%s", err.text);
+    fail_if(file_read(path, 1 << 20, &text, &length, &err) < 0, err);
     for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         json_t *message = json_loads(line, 0, NULL);
         const json_t *said = json_object_get(message, "text");
@@ -90,12 +80,10 @@ static void test_messages(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_messages)};
-
     path = argc > 1 ? argv[1] : "";
     if (access(path, R_OK) != 0) {
         printf("skipped: there is no '%s'\n", path);
         return SKIPPED;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run("tests", NULL, NULL);
 }

@@ -36,10 +36,9 @@ static const char family[] = "sleep 300 & echo $! >forked\n"
                              "(setsid sh -c 'echo $$ >session; exec sleep 300' &)\n"
                              "wait";
 
-static void test_family(void **state)
+LAUNCH_TEST(test_family)
 {
     static const char *const names[] = {"forked", "executed", "orphan", "session"};
-    struct fixture *f = *state;
     struct owner_launch launches[2] = {{.job = 41, .shepherd = 1, .shepherd_start_ticks = 1}};
     struct owner_process process;
 
@@ -69,9 +68,8 @@ static void test_family(void **state)
 }
 
 /* Orphans of a shepherd that was killed go to init: those of the job's session are still known. */
-static void test_shepherd_killed(void **state)
+LAUNCH_TEST(test_shepherd_killed)
 {
-    struct fixture *f = *state;
     struct owner_launch launch;
     pid_t forked, session;
 
@@ -92,7 +90,7 @@ static void test_shepherd_killed(void **state)
         pause_ms(5);
 }
 
-static void test_gone(void **state)
+LAUNCH_TEST(test_gone)
 {
     struct owner_launch launch = {.job = 1, .shepherd = getpid()};
     struct proc_stat stat;
@@ -117,7 +115,7 @@ static void test_gone(void **state)
 }
 
 /* Cases that real processes cannot be made to show here: control groups, numbers that come again. */
-static void test_judge(void **state)
+LAUNCH_TEST(test_judge)
 {
     static const struct owner_launch launches[] = {
         {.job = 1, .shepherd = 100, .shepherd_start_ticks = 50, .process = 101, .process_start_ticks = 51},
@@ -165,7 +163,7 @@ static void test_judge(void **state)
 }
 
 /* Slurm forks a step's task before its plugin asks for the lease. */
-static void test_lease(void **state)
+LAUNCH_TEST(test_lease)
 {
     struct lease_task tasks[] = {{500, 7000}};
     char cgroup_of_step[] = "/slurm/job_9";
@@ -188,7 +186,6 @@ static void test_lease(void **state)
         {"its shepherd's parent", "/", {{1, 1}}, 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < array_size(rows); i++) {
         struct owner_link chain[3];
         CLEANUP(free_ptr) char *cgroup = xstrdup(rows[i].cgroup);
@@ -203,9 +200,8 @@ static void test_lease(void **state)
     }
 }
 
-static void test_cgroup(void **state)
+LAUNCH_TEST(test_cgroup)
 {
-    struct fixture *f = *state;
     CLEANUP(free_ptr) char *pure = cgroup_parse("0::/user.slice/a b.scope\n");
     CLEANUP(free_ptr) char *hybrid = cgroup_parse("9:name=systemd:/x\n4:memory:/y\n0::/\n");
     CLEANUP(free_ptr) char *old = cgroup_parse("9:name=systemd:/x\n4:memory:/0::/y");
@@ -238,12 +234,4 @@ static void test_cgroup(void **state)
     unsetenv("CARMA_CGROUP_ROOT");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        LAUNCH_TEST(test_family), LAUNCH_TEST(test_shepherd_killed), LAUNCH_TEST(test_gone),
-        LAUNCH_TEST(test_judge),  LAUNCH_TEST(test_lease),           LAUNCH_TEST(test_cgroup),
-    };
-
-    return run_launch_tests(tests);
-}
+RUN_LAUNCH_TESTS

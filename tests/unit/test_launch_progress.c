@@ -1,15 +1,8 @@
 /* Progress bars as tqdm and Lightning print them (tests/golden/progress: their own output), and lines of a job's
  * progress file. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "launch/progress.h"
 
 static void read_text(struct progress *progress, const char *text)
@@ -50,9 +43,8 @@ static void read_golden(struct progress *progress, const char *name, size_t piec
 }
 
 /* Two epochs of 60 steps, with a validation of 10 after each. */
-static void test_lightning(void **state)
+TEST(test_lightning)
 {
-    (void)state;
     for (size_t piece = 1; piece < 8192; piece = piece * 3 + 1) {
         struct progress progress = {0};
         const struct progress_bar *training = NULL;
@@ -68,14 +60,13 @@ static void test_lightning(void **state)
 }
 
 /* Three epochs of 100 steps: their bar goes before that of the epochs while it runs, and counts them together. */
-static void test_tqdm(void **state)
+TEST(test_tqdm)
 {
     struct progress progress = {0}, kinds = {0};
     size_t length;
     CLEANUP(free_ptr) char *text = golden("tqdm-4.70-nested.txt", &length);
     const char *second = memmem(text, length, "epoch 1:  50%", 13), *end;
 
-    (void)state;
     assert_non_null(second);
     end = memchr(second, '\r', (size_t)(text + length - second));
     progress_read_output(&progress, text, (size_t)(end - text));
@@ -88,11 +79,10 @@ static void test_tqdm(void **state)
 
 #define BAR(percent, count) percent "%|#####     | " count " [00:12<00:21, 29.9it/s]"
 
-static void test_bars(void **state)
+TEST(test_bars)
 {
     struct progress progress = {0};
 
-    (void)state;
     read_text(&progress,
               "loss 0.5\nstep 3/10 [x]\nacc: 37%| done |\n" BAR("80", "370/1000") "\n" BAR("137", "137/100"));
     assert_null(progress_newest(&progress)); /* nothing that looks a little like one; the numbers do not agree */
@@ -114,23 +104,21 @@ static void test_bars(void **state)
 }
 
 /* An end that is missing is waited for, but not for ever. */
-static void test_pieces(void **state)
+TEST(test_pieces)
 {
     struct progress progress = {0};
     static char endless[2000];
 
-    (void)state;
     assert_int_equal(progress_read_output(&progress, "one\ntwo", 7), 4);
     memset(endless, 'x', sizeof endless);
     assert_int_equal(progress_read_output(&progress, endless, 1000), 0);
     assert_int_equal(progress_read_output(&progress, endless, sizeof endless), sizeof endless);
 }
 
-static void test_lines(void **state)
+TEST(test_lines)
 {
     struct progress progress = {0};
 
-    (void)state;
     progress_read_lines(&progress, "x\n\n-1\n5/4\n3/x\n3 \n1234567890123\n7", 33);
     assert_null(progress_newest(&progress));
     progress_read_lines(&progress, "5\n9\n", 4);
@@ -144,24 +132,15 @@ static void test_lines(void **state)
 }
 
 /* A job that counts without end does not make a status that nobody can read. */
-static void test_the_sum_is_bounded(void **state)
+TEST(test_the_sum_is_bounded)
 {
     static const char pass[] = "999999999999/999999999999\n0/999999999999\n";
     struct progress progress = {0};
 
-    (void)state;
     for (int i = 0; i < 2500; i++) {
         progress_read_lines(&progress, pass, sizeof pass - 1);
         assert_true(progress_newest(&progress)->done >= 0 && progress_newest(&progress)->done <= PROGRESS_DONE_MOST);
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lightning), cmocka_unit_test(test_tqdm),  cmocka_unit_test(test_bars),
-        cmocka_unit_test(test_pieces),    cmocka_unit_test(test_lines), cmocka_unit_test(test_the_sum_is_bounded),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

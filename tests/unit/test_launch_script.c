@@ -27,9 +27,8 @@ static void expect(const struct fixture *f, const char *name, const char *argume
     assert_string_equal(contents(f->output), text);
 }
 
-static void test_copy(void **state)
+LAUNCH_TEST(test_copy)
 {
-    struct fixture *f = *state;
     char directory[160];
 
     run_script(f, "jobs/train.sh", "#!/bin/sh -eu\n" BODY "\n", "two words", LAUNCH_ENDED);
@@ -45,9 +44,8 @@ static void test_copy(void **state)
 }
 
 /* A killed shepherd leaves its copy, and a link there may be any user's. */
-static void test_leftover(void **state)
+LAUNCH_TEST(test_leftover)
 {
-    struct fixture *f = *state;
     char directory[160], path[200], other[160];
 
     snprintf(directory, sizeof directory, "%s/copy", f->root);
@@ -61,9 +59,8 @@ static void test_leftover(void **state)
     assert_string_equal(contents(other), "");
 }
 
-static void test_cannot(void **state)
+LAUNCH_TEST(test_cannot)
 {
-    struct fixture *f = *state;
     char directory[160];
 
     snprintf(directory, sizeof directory, "%s/copy", f->root);
@@ -75,9 +72,4 @@ static void test_cannot(void **state)
     assert_has(f->status.message, "cannot write the copy of its script");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {LAUNCH_TEST(test_copy), LAUNCH_TEST(test_leftover), LAUNCH_TEST(test_cannot)};
-
-    return run_launch_tests(tests);
-}
+RUN_LAUNCH_TESTS

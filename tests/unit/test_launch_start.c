@@ -8,9 +8,8 @@
 #include "launch/cgroup.h"
 #include "launch/spawn_shepherd.h"
 
-static void test_profile_counts(void **state)
+LAUNCH_TEST(test_profile_counts)
 {
-    struct fixture *f = *state;
     int64_t before_ns = nodetime_now_ns();
 
     slow_profile(f, "sleep 0.4; exit 3");
@@ -21,22 +20,18 @@ static void test_profile_counts(void **state)
 }
 
 /* The profile runs in the job's time. */
-static void test_profile_is_limited(void **state)
+LAUNCH_TEST(test_profile_is_limited)
 {
-    struct fixture *f = *state;
-
     f->request.time_limit_ns = 300 * NS_PER_MS;
     slow_profile(f, "sleep 100");
-    run(f, "echo unreachable", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_TIMEOUT);
+    assert_ends(f, "echo unreachable", EXIT_TIMEOUT);
     assert_true(f->status.timed_out);
     assert_string_equal(f->status.message, "time limit of 0:00 reached before the command was run");
     assert_string_equal(contents(f->output), "");
 }
 
-static void test_start_timeout(void **state)
+LAUNCH_TEST(test_start_timeout)
 {
-    struct fixture *f = *state;
     CLEANUP(free_ptr) char *pid = xasprintf("%s/pid", f->work);
 
     f->request.start_timeout_ns = 500 * NS_PER_MS;
@@ -48,13 +43,11 @@ static void test_start_timeout(void **state)
     assert_true(gone(pid_in(pid)));
     assert_false(f->status.stopped);
     f->spec.conda_environment = NULL; /* the command may take any time */
-    run(f, "sleep 1.2", LAUNCH_ENDED);
-    assert_int_equal(f->status.cause, EXIT_COMPLETED);
+    assert_ends(f, "sleep 1.2", EXIT_COMPLETED);
 }
 
-static void test_fifo(void **state)
+LAUNCH_TEST(test_fifo)
 {
-    struct fixture *f = *state;
     CLEANUP(free_ptr) char *fifo = xasprintf("%s/fifo", f->work);
     CLEANUP(close_fd) int reader = -1;
     char text[16] = "";
@@ -100,8 +93,7 @@ static pid_t wait_for_a_job(const struct fixture *f)
     CLEANUP(free_ptr) char *runs = xasprintf("%s/runs", f->root);
     struct error err;
 
-    if (spawn_prepare(f->request.shepherd, runs, &err) < 0)
-        fail_msg("%s", err.text);
+    fail_if(spawn_prepare(f->request.shepherd, runs, &err) < 0, err);
     return spawn_waiting();
 }
 
@@ -122,9 +114,8 @@ static bool is_own_group(const char *group)
 
 /* A shepherd that waits takes the next job; one that was killed meanwhile is not missed, and none outlives its
  * parent. */
-static void test_prepared(void **state)
+LAUNCH_TEST(test_prepared)
 {
-    struct fixture *f = *state;
     CLEANUP(free_ptr) char *next = xasprintf("%s/runs/next", f->root);
     CLEANUP(free_ptr) char *runs = xasprintf("%s/runs", f->root);
     CLEANUP(free_ptr) char *left = xasprintf("%s/left", next);
@@ -161,9 +152,8 @@ static void test_prepared(void **state)
 }
 
 /* The process of the next job is replaced where it is killed while it waits. */
-static void test_prepared_job_is_killed(void **state)
+LAUNCH_TEST(test_prepared_job_is_killed)
 {
-    struct fixture *f = *state;
     CLEANUP(free_ptr) char *group = NULL;
     pid_t shepherd = wait_for_a_job(f), job = job_that_waits(shepherd);
 
@@ -180,9 +170,8 @@ static void test_prepared_job_is_killed(void **state)
 
 /* A launch that has begun shows its user nothing but the checkpoint directory before it is let go, and leaves nothing
  * where it is dropped. */
-static void test_begun(void **state)
+LAUNCH_TEST(test_begun)
 {
-    struct fixture *f = *state;
     CLEANUP(free_ptr) char *checkpoints = xasprintf("%s/carma-%" PRIu64 ".ckpt", f->work, f->request.job);
     struct launch_begun begun;
     struct error err;
@@ -192,8 +181,7 @@ static void test_begun(void **state)
     f->request.launch = 1;
     snprintf(f->run, sizeof f->run, "%s/runs/42.1", f->root);
     for (int round = 0; round < 2; round++) {
-        if (launch_begin(&f->request, &begun, &err) < 0)
-            fail_msg("%s", err.text);
+        fail_if(launch_begin(&f->request, &begun, &err) < 0, err);
         while ((job = child_of(begun.shepherd)) == 0 && !gone(begun.shepherd))
             pause_ms(5);
         while (access(checkpoints, F_OK) < 0 || (!sleeps(job) && !gone(job))) /* until it has gone as far as it may */
@@ -215,9 +203,8 @@ static void test_begun(void **state)
 }
 
 /* The daemon's end is the end of a shepherd without a job. */
-static void test_prepared_ends_with_the_daemon(void **state)
+LAUNCH_TEST(test_prepared_ends_with_the_daemon)
 {
-    struct fixture *f = *state;
     CLEANUP(free_ptr) char *group = NULL;
     pid_t shepherd, daemon, job;
     int fds[2];
@@ -282,9 +269,8 @@ static pid_t mount_what_hangs(const char *path)
 }
 
 /* A process that no signal reaches keeps neither the job's state nor its GPUs: the launch has failed, in words. */
-static void test_start_that_hangs_in_the_kernel(void **state)
+LAUNCH_TEST(test_start_that_hangs_in_the_kernel)
 {
-    struct fixture *f = *state;
     CLEANUP(free_ptr) char *mount_point = xasprintf("%s/hangs", f->work);
     CLEANUP(free_ptr) char *directory = xasprintf("%s/inner", mount_point);
     pid_t server = mount_what_hangs(mount_point);
@@ -311,19 +297,4 @@ static void test_start_that_hangs_in_the_kernel(void **state)
     await_end(f, LAUNCH_FAILED);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        LAUNCH_TEST(test_profile_counts),
-        LAUNCH_TEST(test_profile_is_limited),
-        LAUNCH_TEST(test_start_timeout),
-        LAUNCH_TEST(test_fifo),
-        LAUNCH_TEST(test_prepared),
-        LAUNCH_TEST(test_prepared_job_is_killed),
-        LAUNCH_TEST(test_begun),
-        LAUNCH_TEST(test_prepared_ends_with_the_daemon),
-        LAUNCH_TEST(test_start_that_hangs_in_the_kernel),
-    };
-
-    return run_launch_tests(tests);
-}
+RUN_LAUNCH_TESTS

@@ -1,18 +1,7 @@
 /* The status file: its format (tests/golden/launch-status.txt), files that are not one, and the right to create it. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "launch/status.h"
 
 static const struct launch_status sample = {
@@ -80,7 +69,7 @@ static int remove_directory(void **state)
     return rmdir(directory); /* fails where a temporary file was left behind */
 }
 
-static void test_golden(void **state)
+TEST_BETWEEN(test_golden, make_directory, remove_directory)
 {
     const char *directory = *state;
     CLEANUP(free_ptr) char *path = xasprintf("%s/status", directory);
@@ -98,7 +87,7 @@ static void test_golden(void **state)
     assert_same(&status, &sample);
 }
 
-static void test_first_is_exclusive(void **state)
+TEST_BETWEEN(test_first_is_exclusive, make_directory, remove_directory)
 {
     const char *directory = *state;
     struct launch_status first, status;
@@ -117,7 +106,7 @@ static void test_first_is_exclusive(void **state)
     assert_same(&status, &sample);
 }
 
-static void test_parse(void **state)
+TEST(test_parse)
 {
     static const char later[] = "carma-launch 1\nphase running\nfuture 1 2 3\nmessage \nend\n";
     static const char *const bad[] = {
@@ -150,7 +139,7 @@ static void test_parse(void **state)
 }
 
 /* The same pid and start time are another process's after a reboot. How a launch ended stays known. */
-static void test_other_boot(void **state)
+TEST(test_other_boot)
 {
     static const char now[] = "7d8fdc1a-92a0-4c87-8a2d-1d3a1f6f2f10";
     struct launch_status status = sample;
@@ -176,7 +165,7 @@ static void test_other_boot(void **state)
 }
 
 /* A status as another boot of this machine left it, read from its file. */
-static void test_file_of_other_boot(void **state)
+TEST_BETWEEN(test_file_of_other_boot, make_directory, remove_directory)
 {
     const char *directory = *state;
     struct launch_status status = sample;
@@ -194,7 +183,7 @@ static void test_file_of_other_boot(void **state)
     assert_true(!status.rebooted && status.shepherd == 4242);
 }
 
-static void test_message(void **state)
+TEST(test_message)
 {
     struct launch_status status;
     char text[1000];
@@ -211,7 +200,7 @@ static void test_message(void **state)
     assert_int_equal(strlen(status.message), 254);
 }
 
-static void test_output_path(void **state)
+TEST(test_output_path)
 {
     static const char *const cases[][2] = {{"/a/b", "/a/b"},   {"%j", "12"},     {"/x-%j/%j.log", "/x-12/12.log"},
                                            {"/100%", "/100%"}, {"/%%j", "/%12"}, {"/%J", "/%J"}};
@@ -222,17 +211,4 @@ static void test_output_path(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_golden, make_directory, remove_directory),
-        cmocka_unit_test_setup_teardown(test_first_is_exclusive, make_directory, remove_directory),
-        cmocka_unit_test_setup_teardown(test_file_of_other_boot, make_directory, remove_directory),
-        cmocka_unit_test(test_other_boot),
-        cmocka_unit_test(test_parse),
-        cmocka_unit_test(test_message),
-        cmocka_unit_test(test_output_path),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -23,9 +23,8 @@ static int64_t normal_bytes(uint64_t *random, int64_t spread)
     return 10 * GIB + 10 * GIB / 10000 * spread * (sum - (INT64_C(6) << 20)) / (INT64_C(1) << 20);
 }
 
-static void test_memory_is_learned_with_a_margin(void **state)
+CORE_TEST(test_memory_is_learned_with_a_margin)
 {
-    struct fixture *f = *state;
     int64_t reserved_bytes;
 
     use_carma(f);
@@ -48,9 +47,8 @@ static void test_memory_is_learned_with_a_margin(void **state)
 }
 
 /* Runs that are all alike need less and less room above them; never less than the most that was seen. */
-static void test_the_margin_falls_with_the_runs(void **state)
+CORE_TEST(test_the_margin_falls_with_the_runs)
 {
-    struct fixture *f = *state;
     int64_t before_bytes = INT64_MAX;
 
     use_carma(f);
@@ -73,7 +71,7 @@ static void test_the_margin_falls_with_the_runs(void **state)
 
 /* Normal runs of the assumed spread, and of three times as much. The estimate is enough for 98% (and not for nearly
  * all); of one to eight runs with the prior against them, for 88%. */
-static void test_the_learned_quantile_holds(void **state)
+CORE_TEST(test_the_learned_quantile_holds)
 {
     static const struct {
         int64_t spread; /* in parts of 10,000 */
@@ -81,7 +79,6 @@ static void test_the_learned_quantile_holds(void **state)
     } cases[] = {{160, 9780}, {500, 8800}};
     const struct record_submitted guessed = {.request_bytes = 1, .request_source = SOURCE_ESTIMATED};
 
-    (void)state;
     for (size_t i = 0; i < array_size(cases); i++) {
         uint64_t random = 1;
         size_t enough = 0;
@@ -101,9 +98,8 @@ static void test_the_learned_quantile_holds(void **state)
     }
 }
 
-static void test_what_is_declared_is_believed(void **state)
+CORE_TEST(test_what_is_declared_is_believed)
 {
-    struct fixture *f = *state;
     struct record record = wants(1, 20 * GIB);
 
     use_carma(f);
@@ -115,9 +111,8 @@ static void test_what_is_declared_is_believed(void **state)
 }
 
 /* A workload that a crash has shown to need more than any GPU has waits for none: its jobs run, and are given up. */
-static void test_what_fits_nowhere_does_not_wait_for_ever(void **state)
+CORE_TEST(test_what_fits_nowhere_does_not_wait_for_ever)
 {
-    struct fixture *f = *state;
     uint64_t job;
 
     use_carma(f);
@@ -126,13 +121,11 @@ static void test_what_fits_nowhere_does_not_wait_for_ever(void **state)
     memory_observed(f, job, 0, 39 * GIB);
     exits(f, job, EXIT_GPU_OOM, 8 * GIB);
     job = submit_workload(f, "w", 1, -1, -1);
-    decide(f);
-    assert_string_not_equal(placed_on(f, job), "");
+    assert_starts(f, job);
 }
 
-static void test_nothing_is_learned_where_that_is_off(void **state)
+CORE_TEST(test_nothing_is_learned_where_that_is_off)
 {
-    struct fixture *f = *state;
     struct core_config config = carma_config();
 
     config.learn = false;
@@ -149,10 +142,8 @@ static void settle_and_sample(struct fixture *f, int32_t activity)
     sample(f, 0, GIB, 0, activity);
 }
 
-static void test_activity_is_learned_alone(void **state)
+CORE_TEST(test_activity_is_learned_alone)
 {
-    struct fixture *f = *state;
-
     use_carma(f);
     submit_workload(f, "w", 1, GIB, -1);
     decide(f);
@@ -165,12 +156,9 @@ static void test_activity_is_learned_alone(void **state)
     assert_in_range(learned_activity(core_find_job(f->core, 1)), 198, 210);
 }
 
-static void test_activity_is_learned_by_regression(void **state)
+CORE_TEST(test_activity_is_learned_by_regression)
 {
-    struct fixture *f = *state;
-
-    use_carma(f);
-    keep_gpus(f, 1);
+    use_carma_on(f, 1);
     submit_workload(f, "known", 1, GIB, -1);
     decide(f);
     for (int i = 0; i < 8; i++)
@@ -183,9 +171,8 @@ static void test_activity_is_learned_by_regression(void **state)
     assert_in_range(learned_activity(core_find_job(f->core, 2)), 70, 140);
 }
 
-static void test_what_is_learned_on_one_gpu_opens_another(void **state)
+CORE_TEST(test_what_is_learned_on_one_gpu_opens_another)
 {
-    struct fixture *f = *state;
     struct core_config config = carma_config();
 
     config.max_slowdown_permille = 1500;
@@ -195,23 +182,19 @@ static void test_what_is_learned_on_one_gpu_opens_another(void **state)
     submit_workload(f, "w", 1, 39 * GIB, -1);
     submit_workload(f, "w", 1, GIB, -1);
     submit_workload(f, "", 1, GIB, 900);
-    decide(f); /* (0.6 + 0.9) / 0.96 = 1.56 */
-    assert_string_equal(placed_on(f, 2), "1");
+    assert_goes_to(f, 2, "1"); /* (0.6 + 0.9) / 0.96 = 1.56 */
     assert_string_equal(placed_on(f, 3), "");
     for (int i = 0; i < 8; i++)
         settle_and_sample(f, 200); /* of GPU 0 */
-    decide(f);                     /* (0.2 + 0.9) / 0.92 = 1.20 */
-    assert_string_equal(placed_on(f, 3), "1");
+    assert_goes_to(f, 3, "1");     /* (0.2 + 0.9) / 0.92 = 1.20 */
 }
 
 /* Predictions for a GPU are kept until something changes. That of one whose three jobs have taught something is new. */
-static void test_a_prediction_follows_what_is_learned(void **state)
+CORE_TEST(test_a_prediction_follows_what_is_learned)
 {
-    struct fixture *f = *state;
     struct slowdown before, after;
 
-    use_carma(f);
-    keep_gpus(f, 1);
+    use_carma_on(f, 1);
     for (uint64_t job = 0; job < 3; job++)
         submit_workload(f, (char[]){'a' + (char)job, '\0'}, 1, GIB, -1);
     for (int i = 0; i < 8; i++) {
@@ -225,9 +208,8 @@ static void test_a_prediction_follows_what_is_learned(void **state)
     assert_true(after.worst_permille > before.worst_permille);
 }
 
-static void test_a_sample_is_due_when_it_can_teach(void **state)
+CORE_TEST(test_a_sample_is_due_when_it_can_teach)
 {
-    struct fixture *f = *state;
     struct record due = {.type = RECORD_SAMPLE};
 
     use_carma(f);
@@ -240,21 +222,4 @@ static void test_a_sample_is_due_when_it_can_teach(void **state)
     assert_true(core_sample_is_due(f->core, &due));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_memory_is_learned_with_a_margin),
-        CASE(test_the_margin_falls_with_the_runs),
-        CASE(test_the_learned_quantile_holds),
-        CASE(test_what_is_declared_is_believed),
-        CASE(test_what_fits_nowhere_does_not_wait_for_ever),
-        CASE(test_nothing_is_learned_where_that_is_off),
-        CASE(test_activity_is_learned_alone),
-        CASE(test_activity_is_learned_by_regression),
-        CASE(test_what_is_learned_on_one_gpu_opens_another),
-        CASE(test_a_prediction_follows_what_is_learned),
-        CASE(test_a_sample_is_due_when_it_can_teach),
-    };
-
-    return cmocka_run_group_tests_name("learning", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

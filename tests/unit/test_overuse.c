@@ -16,16 +16,14 @@ static void use_one_gpu(struct fixture *f)
     config.margin_bytes = 0;
     config.oom_retry = OOM_RETRY_INFORMED;
     reconfigure(f, &config);
-    for (uint32_t g = 1; g < GPUS; g++)
-        apply(f, (struct record){.type = RECORD_GPU_LOST, .gpu = {.gpu = g}});
+    keep_gpus(f, 1);
 }
 
 static uint64_t running(struct fixture *f, int64_t request, int64_t seen)
 {
     uint64_t job = submit(f, 1, request);
 
-    decide(f);
-    assert_string_equal(placed_on(f, job), "0");
+    assert_goes_to(f, job, "0");
     job_event(f, RECORD_STARTED, job);
     if (seen)
         memory_observed(f, job, 0, seen);
@@ -38,17 +36,13 @@ static const struct record *runs_out(struct fixture *f, uint64_t job, int64_t re
     return decided(f, RECORD_REQUEUED, job);
 }
 
-static void test_a_reservation_grows_with_what_is_observed(void **state)
+CORE_TEST(test_a_reservation_grows_with_what_is_observed)
 {
-    struct fixture *f = *state;
-    struct core_config config;
     const struct record *grown;
     uint64_t job, other;
 
     use_one_gpu(f);
-    config = *core_configuration(f->core);
-    config.per_user.max_memory_bytes = 30 * GIB;
-    reconfigure(f, &config);
+    change(f, per_user.max_memory_bytes, 30 * GIB);
     job = running(f, 2 * GIB, 2 * GIB + QUANTUM_MEMORY_BYTES - 1);
     assert_null(decided(f, RECORD_GROWN, job)); /* it may be rounding */
     memory_observed(f, job, 0, 25 * GIB);
@@ -66,17 +60,13 @@ static void test_a_reservation_grows_with_what_is_observed(void **state)
 }
 
 /* A reservation that carma shrank may grow again to the request: that is not a fault of the job's. */
-static void test_a_job_within_its_request_is_not_over(void **state)
+CORE_TEST(test_a_job_within_its_request_is_not_over)
 {
-    struct fixture *f = *state;
-    struct core_config config;
     struct record record = wants(1, 20 * GIB);
     uint64_t job = 1;
 
     use_one_gpu(f);
-    config = *core_configuration(f->core);
-    config.shrink_after_ns = SECONDS(60);
-    reconfigure(f, &config);
+    change(f, shrink_after_ns, SECONDS(60));
     record.submitted.requeue = true;
     submit_record(f, record);
     decide(f);
@@ -90,9 +80,8 @@ static void test_a_job_within_its_request_is_not_over(void **state)
     assert_int_equal(overuse_bytes(core_find_job(f->core, job)), 0);
 }
 
-static void test_the_victim_is_not_charged_and_the_overuser_goes_alone(void **state)
+CORE_TEST(test_the_victim_is_not_charged_and_the_overuser_goes_alone)
 {
-    struct fixture *f = *state;
     uint64_t overuser, worse, victim, waiting;
     const struct record *requeued;
 
@@ -136,9 +125,8 @@ static void strays(struct fixture *f, uint64_t job, uint32_t gpu, int64_t bytes)
 
 /* A job that uses a GPU that it was not given was granted nothing there. It is farther beyond than one that was granted
  * a part. */
-static void test_a_stray_is_the_culprit(void **state)
+CORE_TEST(test_a_stray_is_the_culprit)
 {
-    struct fixture *f = *state;
     uint64_t beside, stray, victim;
     const struct record *requeued;
 
@@ -147,8 +135,7 @@ static void test_a_stray_is_the_culprit(void **state)
     victim = running(f, 24 * GIB, 22 * GIB);
     gpu_is_back(f, 1);
     stray = submit(f, 1, 36 * GIB);
-    decide(f);
-    assert_string_equal(placed_on(f, stray), "1");
+    assert_goes_to(f, stray, "1");
     memory_observed(f, stray, 1, 36 * GIB);
     strays(f, stray, 2, 30 * GIB); /* not here */
     requeued = runs_out(f, victim, GIB);
@@ -165,9 +152,8 @@ static void test_a_stray_is_the_culprit(void **state)
 }
 
 /* Nobody waits, so the core was not told the changes since: a retry goes by how the GPUs are now. */
-static void test_a_crash_asks_for_samples(void **state)
+CORE_TEST(test_a_crash_asks_for_samples)
 {
-    struct fixture *f = *state;
     struct record seen = {.type = RECORD_SAMPLE, .at_ns = f->now_ns, .sample = {0, 30 * GIB, 30 * GIB, 0, -1, -1}};
     uint64_t job;
 
@@ -177,15 +163,13 @@ static void test_a_crash_asks_for_samples(void **state)
     exits(f, job, EXIT_GPU_OOM, GIB);
     assert_true(core_sample_is_due(f->core, &seen));
     apply(f, seen);
-    decide(f);
-    assert_string_equal(placed_on(f, job), "");
+    assert_waits(f, job);
     assert_int_equal(core_find_job(f->core, job)->state, JOB_QUEUED);
 }
 
 /* An earlier carma did not say where. */
-static void test_strays_of_an_earlier_carma_are_charged(void **state)
+CORE_TEST(test_strays_of_an_earlier_carma_are_charged)
 {
-    struct fixture *f = *state;
     uint64_t stray, victim;
 
     use_one_gpu(f);
@@ -225,15 +209,10 @@ static int64_t run_of(struct fixture *f, const char *workload, int64_t request, 
     return reserved;
 }
 
-static void test_a_request_that_was_too_small_is_remembered(void **state)
+CORE_TEST(test_a_request_that_was_too_small_is_remembered)
 {
-    struct fixture *f = *state;
-    struct core_config config;
-
     use_one_gpu(f);
-    config = *core_configuration(f->core);
-    config.learn = true;
-    reconfigure(f, &config);
+    change(f, learn, true);
     assert_int_equal(run_of(f, "w", 20 * GIB, 18 * GIB), 20 * GIB); /* an honest one */
     assert_int_equal(run_of(f, "w", 10 * GIB, 15 * GIB), 10 * GIB); /* it need not be the same any more: at its word */
     assert_int_equal(run_of(f, "other", 10 * GIB, 10 * GIB + QUANTUM_MEMORY_BYTES - 1), 10 * GIB); /* rounding */
@@ -242,17 +221,14 @@ static void test_a_request_that_was_too_small_is_remembered(void **state)
     assert_int_equal(run_of(f, "w", 10 * GIB, 9 * GIB), 14 * GIB);
     assert_int_equal(run_of(f, "w", 10 * GIB, 30 * GIB), 10 * GIB); /* the last one kept its word */
     assert_int_equal(run_of(f, "w", 35 * GIB, 36 * GIB), 35 * GIB);
-    config.per_user.max_memory_bytes = 12 * GIB;
-    reconfigure(f, &config);
+    change(f, per_user.max_memory_bytes, 12 * GIB);
     assert_int_equal(run_of(f, "w", 10 * GIB, 36 * GIB), 12 * GIB); /* more, it would wait for for ever */
-    config.learn = false;
-    reconfigure(f, &config);
+    change(f, learn, false);
     assert_int_equal(run_of(f, "w", 10 * GIB, GIB), 10 * GIB);
 }
 
-static void test_who_is_over_itself_is_no_victim(void **state)
+CORE_TEST(test_who_is_over_itself_is_no_victim)
 {
-    struct fixture *f = *state;
     const struct record *requeued;
     uint64_t job;
 
@@ -265,9 +241,8 @@ static void test_who_is_over_itself_is_no_victim(void **state)
 }
 
 /* A job that prints "out of memory" beside such a neighbour would otherwise be started again for ever. */
-static void test_victims_are_bounded(void **state)
+CORE_TEST(test_victims_are_bounded)
 {
-    struct fixture *f = *state;
     uint32_t most = core_configuration(f->core)->max_retries;
     const struct record *requeued;
     uint64_t victim;
@@ -286,35 +261,15 @@ static void test_victims_are_bounded(void **state)
     }
 }
 
-static void test_the_monitor_view_promises_nothing(void **state)
+CORE_TEST(test_the_monitor_view_promises_nothing)
 {
-    struct fixture *f = *state;
-    struct core_config config;
     uint64_t job;
 
     use_one_gpu(f);
     running(f, 2 * GIB, 12 * GIB);
     job = running(f, 24 * GIB, 22 * GIB);
-    config = *core_configuration(f->core);
-    config.memory_view = MEMORY_MONITOR;
-    reconfigure(f, &config);
+    change(f, memory_view, MEMORY_MONITOR);
     assert_int_equal(runs_out(f, job, GIB)->requeued.overuser, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_a_reservation_grows_with_what_is_observed),
-        CASE(test_a_job_within_its_request_is_not_over),
-        CASE(test_the_victim_is_not_charged_and_the_overuser_goes_alone),
-        CASE(test_a_stray_is_the_culprit),
-        CASE(test_a_crash_asks_for_samples),
-        CASE(test_strays_of_an_earlier_carma_are_charged),
-        CASE(test_a_request_that_was_too_small_is_remembered),
-        CASE(test_who_is_over_itself_is_no_victim),
-        CASE(test_victims_are_bounded),
-        CASE(test_the_monitor_view_promises_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,14 +1,10 @@
 /* Jobs of unknown need: their request, their fence, and the jobs beside them (src/core/guess/prior.h). */
 #include "core_fixture.h"
 #include "core/fence.h"
-#include "core/snapshot.h"
 
 static void set_quantile(struct fixture *f, int32_t permille)
 {
-    struct core_config config = *core_configuration(f->core);
-
-    config.prior_quantile_permille = permille;
-    reconfigure(f, &config);
+    change(f, prior_quantile_permille, permille);
 }
 
 static int64_t request_of(struct fixture *f, uint64_t job, uint32_t *source)
@@ -46,9 +42,8 @@ static void run_workloads(struct fixture *f, uint32_t first, uint32_t count, int
     }
 }
 
-static void test_a_job_of_unknown_need_requests_a_quantile(void **state)
+CORE_TEST(test_a_job_of_unknown_need_requests_a_quantile)
 {
-    struct fixture *f = *state;
     struct record exclusive = wants(1, -1);
     const struct record *first;
     uint32_t source;
@@ -75,9 +70,8 @@ static void test_a_job_of_unknown_need_requests_a_quantile(void **state)
 }
 
 /* A job that is larger than every GPU could not run here: it does not count. */
-static void test_gpus_bound_the_distribution(void **state)
+CORE_TEST(test_gpus_bound_the_distribution)
 {
-    struct fixture *f = *state;
     uint64_t job;
 
     share_by_guess(f, SHARE_MPS, 16 * GIB);
@@ -92,9 +86,8 @@ static void test_gpus_bound_the_distribution(void **state)
 }
 
 /* The next job finds this one's memory observed and settled. */
-static void test_nobody_follows_before_the_memory_has_settled(void **state)
+CORE_TEST(test_nobody_follows_before_the_memory_has_settled)
 {
-    struct fixture *f = *state;
     uint64_t job, next;
 
     share_by_guess(f, SHARE_MPS, TOTAL);
@@ -110,9 +103,8 @@ static void test_nobody_follows_before_the_memory_has_settled(void **state)
     assert_non_null(placed(f, next));
 }
 
-static void test_a_guess_may_use_what_nobody_has_reserved(void **state)
+CORE_TEST(test_a_guess_may_use_what_nobody_has_reserved)
 {
-    struct fixture *f = *state;
     const struct record *second;
 
     share_by_guess(f, SHARE_MPS, TOTAL);
@@ -137,10 +129,8 @@ static void test_a_guess_may_use_what_nobody_has_reserved(void **state)
 
 /* The request and its headroom are the guess's own, even where that is all that was free. What nearly no job needs is
  * not the guess's. */
-static void test_the_fence_has_headroom_and_an_end(void **state)
+CORE_TEST(test_the_fence_has_headroom_and_an_end)
 {
-    struct fixture *f = *state;
-
     share_by_guess(f, SHARE_MPS, TOTAL);
     submit(f, 1, 18 * GIB);
     assert_non_null(placed(f, 1));
@@ -153,9 +143,8 @@ static void test_the_fence_has_headroom_and_an_end(void **state)
     assert_int_equal(placed(f, f->last_job)->placed.fence_bytes, fence_around(32 * GIB));
 }
 
-static void test_without_a_fence_more_must_be_free(void **state)
+CORE_TEST(test_without_a_fence_more_must_be_free)
 {
-    struct fixture *f = *state;
     uint64_t job, there;
 
     share_by_guess(f, SHARE_TIME_SLICE, TOTAL);
@@ -179,9 +168,8 @@ static void test_without_a_fence_more_must_be_free(void **state)
 }
 
 /* One end at the fence teaches: it is not charged, and the job and its like have a figure of their own. */
-static void test_an_end_at_the_fence_teaches(void **state)
+CORE_TEST(test_an_end_at_the_fence_teaches)
 {
-    struct fixture *f = *state;
     struct record out = {.type = RECORD_EXITED};
     uint32_t source;
     uint64_t job;
@@ -208,9 +196,8 @@ static void test_an_end_at_the_fence_teaches(void **state)
 }
 
 /* Each workload counts once, however often it is repeated. */
-static void test_the_server_s_own_workloads_move_it(void **state)
+CORE_TEST(test_the_server_s_own_workloads_move_it)
 {
-    struct fixture *f = *state;
     uint64_t job;
 
     share_by_guess(f, SHARE_MPS, TOTAL);
@@ -235,9 +222,8 @@ static void test_the_server_s_own_workloads_move_it(void **state)
 }
 
 /* The room is on one GPU; a workload that completes on the other shows that it is enough. */
-static void test_a_smaller_request_starts_who_waits(void **state)
+CORE_TEST(test_a_smaller_request_starts_who_waits)
 {
-    struct fixture *f = *state;
     uint64_t other, last, waits;
 
     share_by_guess(f, SHARE_MPS, TOTAL);
@@ -260,9 +246,8 @@ static void test_a_smaller_request_starts_who_waits(void **state)
 }
 
 /* Nothing larger is idle, and it may need less. */
-static void test_an_idle_gpu_takes_any_guess(void **state)
+CORE_TEST(test_an_idle_gpu_takes_any_guess)
 {
-    struct fixture *f = *state;
     uint64_t job;
 
     share_by_guess(f, SHARE_MPS, TOTAL);
@@ -273,17 +258,13 @@ static void test_an_idle_gpu_takes_any_guess(void **state)
     assert_int_equal(f->decisions.items[0].placed.reserved_bytes, 16 * GIB);
 }
 
-static void test_a_user_s_limit_is_kept(void **state)
+CORE_TEST(test_a_user_s_limit_is_kept)
 {
-    struct fixture *f = *state;
-    struct core_config config;
     struct reason why;
     uint64_t job;
 
     share_by_guess(f, SHARE_MPS, TOTAL);
-    config = *core_configuration(f->core);
-    config.per_user.max_memory_bytes = 12 * GIB;
-    reconfigure(f, &config);
+    change(f, per_user.max_memory_bytes, 12 * GIB);
     job = submit_of(f, "", -1);
     assert_int_equal(request_of(f, job, NULL), 12 * GIB);
     assert_non_null(placed(f, job));
@@ -317,9 +298,8 @@ static void run_of_program(struct fixture *f, int first, int count, int64_t byte
 }
 
 /* Half of them count as twice their memory; the node's distribution as one of them. */
-static void test_a_program_s_own_workloads_count_more(void **state)
+CORE_TEST(test_a_program_s_own_workloads_count_more)
 {
-    struct fixture *f = *state;
     uint64_t job, other;
 
     share_by_guess(f, SHARE_MPS, TOTAL);
@@ -339,10 +319,8 @@ static void test_a_program_s_own_workloads_count_more(void **state)
     assert_int_equal(f->decisions.items[0].placed.reserved_bytes, 6 * GIB);
 }
 
-static void test_a_program_whose_workloads_differ(void **state)
+CORE_TEST(test_a_program_whose_workloads_differ)
 {
-    struct fixture *f = *state;
-
     share_by_guess(f, SHARE_MPS, TOTAL);
     run_of_program(f, 0, 4, 3 * GIB);
     run_of_program(f, 4, 1, 4 * GIB);
@@ -352,19 +330,16 @@ static void test_a_program_whose_workloads_differ(void **state)
 }
 
 /* What a program's workloads were found to need may be more than nearly all others need. */
-static void test_a_program_of_large_workloads(void **state)
+CORE_TEST(test_a_program_of_large_workloads)
 {
-    struct fixture *f = *state;
-
     share_by_guess(f, SHARE_MPS, TOTAL);
     run_of_program(f, 0, 4, 30 * GIB);
     ask_for_program(f, TOTAL);
     assert_int_equal(kin_careful_bytes(f->core, core_find_job(f->core, submit_of(f, "p:new", -1))), TOTAL);
 }
 
-static void test_a_known_program_starts_who_waits(void **state)
+CORE_TEST(test_a_known_program_starts_who_waits)
 {
-    struct fixture *f = *state;
     uint64_t other, last, waits;
 
     share_by_guess(f, SHARE_MPS, TOTAL);
@@ -385,10 +360,8 @@ static void test_a_known_program_starts_who_waits(void **state)
     assert_true(f->decisions.items[0].placed.reserved_bytes < 21 * GIB);
 }
 
-static void test_a_forgotten_workload_s_program(void **state)
+CORE_TEST(test_a_forgotten_workload_s_program)
 {
-    struct fixture *f = *state;
-
     share_by_guess(f, SHARE_MPS, TOTAL);
     run_of_program(f, 0, 1, 30 * GIB);
     run_of_program(f, 1, 3, 3 * GIB);
@@ -400,42 +373,25 @@ static void test_a_forgotten_workload_s_program(void **state)
     ask_for_program(f, 6 * GIB); /* "p:0" is forgotten for it, "p:1" is not yet */
 }
 
-static void test_snapshots_hold_programs(void **state)
+CORE_TEST(test_snapshots_hold_programs)
 {
-    struct fixture *f = *state;
-    CLEANUP(free_ptr) char *before = NULL, *after = NULL;
-    struct record_list taken = {0};
-    struct core *core = core_new();
+    CLEANUP(record_list_release) struct record_list taken = {0};
 
     share_by_guess(f, SHARE_MPS, TOTAL);
     run_of_program(f, 0, 6, 3 * GIB);
     submit_of(f, "p:new", -1);
-    core_snapshot(f->core, f->now_ns, &taken);
-    for (size_t i = 0; i < taken.count; i++)
-        assert_int_equal(core_apply(core, &taken.items[i], NULL), 0);
-    before = core_dump(f->core);
-    after = core_dump(core);
-    assert_string_equal(before, after);
-    core_free(core);
-    record_list_release(&taken);
+    core_free(restored(f, &taken));
 }
 
-static void test_snapshots_hold_it(void **state)
+CORE_TEST(test_snapshots_hold_it)
 {
-    struct fixture *f = *state;
-    CLEANUP(free_ptr) char *before = NULL, *after = NULL;
-    struct record_list taken = {0};
-    struct core *core = core_new(), *old = core_new(), *broken = core_new();
+    CLEANUP(record_list_release) struct record_list taken = {0};
+    struct core *core, *old = core_new(), *broken = core_new();
     struct record state_core;
 
     share_by_guess(f, SHARE_MPS, TOTAL);
     run_workloads(f, 0, 90, 2 * GIB);
-    core_snapshot(f->core, f->now_ns, &taken);
-    for (size_t i = 0; i < taken.count; i++)
-        assert_int_equal(core_apply(core, &taken.items[i], NULL), 0);
-    before = core_dump(f->core);
-    after = core_dump(core);
-    assert_string_equal(before, after);
+    core = restored(f, &taken);
     assert_int_equal(core->prior.likely_bytes, f->core->prior.likely_bytes);
     /* One of an earlier carma: begins with the published one. */
     assert_int_equal(core_apply(old, &taken.items[0], NULL), 0);
@@ -455,31 +411,6 @@ static void test_snapshots_hold_it(void **state)
     core_free(core);
     core_free(old);
     core_free(broken);
-    record_list_release(&taken);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_a_job_of_unknown_need_requests_a_quantile),
-        CASE(test_gpus_bound_the_distribution),
-        CASE(test_nobody_follows_before_the_memory_has_settled),
-        CASE(test_a_guess_may_use_what_nobody_has_reserved),
-        CASE(test_the_fence_has_headroom_and_an_end),
-        CASE(test_without_a_fence_more_must_be_free),
-        CASE(test_an_end_at_the_fence_teaches),
-        CASE(test_the_server_s_own_workloads_move_it),
-        CASE(test_a_smaller_request_starts_who_waits),
-        CASE(test_an_idle_gpu_takes_any_guess),
-        CASE(test_a_user_s_limit_is_kept),
-        CASE(test_snapshots_hold_it),
-        CASE(test_a_program_s_own_workloads_count_more),
-        CASE(test_a_program_whose_workloads_differ),
-        CASE(test_a_program_of_large_workloads),
-        CASE(test_snapshots_hold_programs),
-        CASE(test_a_known_program_starts_who_waits),
-        CASE(test_a_forgotten_workload_s_program),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,16 +1,8 @@
 /* Prometheus's text format: the writer, and that docs/formats/prometheus.md has the table of metrics as it is. With
  * --table it prints that table instead. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdio.h>
-#include <string.h>
+#include "unit.h"
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "daemon/metrics/metrics.h"
 #include "daemon/metrics/prometheus.h"
 
@@ -20,16 +12,15 @@ static void expect(struct strbuf *out, const char *text)
     strbuf_release(out);
 }
 
-static void test_begin(void **state)
+TEST(test_begin)
 {
     struct strbuf out = {0};
 
-    (void)state;
     prometheus_begin(&out, "a_total", PROMETHEUS_COUNTER, "What \"is\" \\ and\nwas.");
     expect(&out, "# HELP a_total What \"is\" \\\\ and\\nwas.\n# TYPE a_total counter\n");
 }
 
-static void test_values(void **state)
+TEST(test_values)
 {
     static const struct {
         int64_t value;
@@ -46,7 +37,6 @@ static void test_values(void **state)
         {INT64_MIN, PROMETHEUS_NANO, "a -9223372036.854775808\n"},
     };
 
-    (void)state;
     for (size_t i = 0; i < array_size(cases); i++) {
         struct strbuf out = {0};
         prometheus_sample(&out, "a", NULL, cases[i].value, cases[i].unit);
@@ -55,7 +45,7 @@ static void test_values(void **state)
 }
 
 /* Possible labels: all names of users and jobs. */
-static void test_labels(void **state)
+TEST(test_labels)
 {
     static const struct {
         const char *value, *written;
@@ -72,7 +62,6 @@ static void test_labels(void **state)
         {"half \xed\xa0\x80, beyond \xf4\x90\x80\x80", "half ???, beyond ????"},
     };
 
-    (void)state;
     for (size_t i = 0; i < array_size(cases); i++) {
         const struct prometheus_label labels[] = {{"x", cases[i].value}, {"y", "1"}, {NULL, NULL}};
         char *text = xasprintf("a{x=\"%s\",y=\"1\"} 7\n", cases[i].written);
@@ -83,24 +72,22 @@ static void test_labels(void **state)
     }
 }
 
-static void test_labels_that_say_nothing(void **state)
+TEST(test_labels_that_say_nothing)
 {
     const struct prometheus_label some[] = {{"x", NULL}, {"y", "1"}, {"z", ""}, {NULL, NULL}};
     const struct prometheus_label none[] = {{"x", NULL}, {"y", ""}, {NULL, NULL}};
     struct strbuf out = {0};
 
-    (void)state;
     prometheus_sample(&out, "a", some, 7, PROMETHEUS_WHOLE);
     prometheus_sample(&out, "a", none, 7, PROMETHEUS_WHOLE);
     expect(&out, "a{y=\"1\"} 7\na 7\n");
 }
 
-static void test_histogram(void **state)
+TEST(test_histogram)
 {
     const int64_t bounds[] = {1, 60}, no_more[] = {2, 2};
     struct strbuf out = {0};
 
-    (void)state;
     prometheus_histogram(&out, "a_seconds", bounds, no_more, 2, 5, INT64_C(200500000000));
     expect(&out, "a_seconds_bucket{le=\"1\"} 2\na_seconds_bucket{le=\"60\"} 2\na_seconds_bucket{le=\"+Inf\"} 5\n"
                  "a_seconds_sum 200.500000000\na_seconds_count 5\n");
@@ -108,27 +95,24 @@ static void test_histogram(void **state)
 
 /* ---- The table ---- */
 
-static void test_documentation(void **state)
+TEST(test_documentation)
 {
     CLEANUP(free_ptr) char *page = NULL;
     CLEANUP(strbuf_release) struct strbuf table = {0};
     struct error err;
     size_t length;
 
-    (void)state;
-    if (file_read(CARMA_DOCS "/formats/prometheus.md", 1 << 20, &page, &length, &err))
-        fail_msg("%s", err.text);
+    fail_if(file_read(CARMA_DOCS "/formats/prometheus.md", 1 << 20, &page, &length, &err), err);
     metrics_describe(&table);
     if (!strstr(page, table.text))
         fail_msg("docs/formats/prometheus.md has not the table that test_prometheus --table prints");
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
     CLEANUP(strbuf_release) struct strbuf table = {0};
     char *rest = NULL;
 
-    (void)state;
     metrics_describe(&table);
     for (char *line = strtok_r(table.text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         char name[100], type[20];
@@ -145,17 +129,11 @@ static void test_names(void **state)
 int main(int argc, char **argv)
 {
     CLEANUP(strbuf_release) struct strbuf table = {0};
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_begin),     cmocka_unit_test(test_values),
-        cmocka_unit_test(test_labels),    cmocka_unit_test(test_labels_that_say_nothing),
-        cmocka_unit_test(test_histogram), cmocka_unit_test(test_documentation),
-        cmocka_unit_test(test_names),
-    };
 
     if (argc > 1 && strcmp(argv[1], "--table") == 0) {
         metrics_describe(&table);
         fputs(table.text, stdout);
         return 0;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run("tests", NULL, NULL);
 }

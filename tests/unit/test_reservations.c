@@ -1,19 +1,15 @@
 /* A reservation follows the knowledge of its job: shrunk to the observed use, raised when the job ran out of memory. */
 #include "placement_fixture.h"
 
-static void test_reservations_are_trimmed_to_what_was_seen(void **state)
+CORE_TEST(test_reservations_are_trimmed_to_what_was_seen)
 {
-    struct fixture *f = *state;
-
-    use_carma(f);
-    keep_gpus(f, 1);
+    use_carma_on(f, 1);
     submit_workload(f, "", 1, 39 * GIB, 100);
     submit_workload(f, "", 1, 25 * GIB, 100);
     decide(f);
     memory_observed(f, 1, 0, 10 * GIB);
     f->now_ns += SECONDS(60) - 1;
-    decide(f);
-    assert_int_equal(f->decisions.count, 0);
+    assert_nothing_decided(f);
     assert_int_equal(core_next_wake_ns(f->core, f->now_ns), f->now_ns + 1);
     f->now_ns += 1;
     decide(f);
@@ -22,13 +18,11 @@ static void test_reservations_are_trimmed_to_what_was_seen(void **state)
 }
 
 /* A reservation says where it is from when it is made: nothing has to be guessed from figures that differ. */
-static void test_reservations_say_where_they_are_from(void **state)
+CORE_TEST(test_reservations_say_where_they_are_from)
 {
-    struct fixture *f = *state;
     struct record record = wants(1, 20 * GIB);
 
-    use_carma(f);
-    keep_gpus(f, 1);
+    use_carma_on(f, 1);
     record.submitted.requeue = true;
     submit_record(f, record);
     decide(f);
@@ -50,9 +44,8 @@ static void test_reservations_say_where_they_are_from(void **state)
 }
 
 /* Records of an earlier carma name no source: the known part follows from the figures. */
-static void test_sources_that_an_earlier_carma_did_not_write(void **state)
+CORE_TEST(test_sources_that_an_earlier_carma_did_not_write)
 {
-    struct fixture *f = *state;
     struct record placed = {.type = RECORD_PLACED, .placed = {.count = 1, .reservation_source = SOURCE_COUNT}};
 
     use_carma(f);
@@ -68,10 +61,8 @@ static void test_sources_that_an_earlier_carma_did_not_write(void **state)
 }
 
 /* A quarter more than the observed memory may be more than the GPU has. */
-static void test_a_reservation_is_never_larger_than_the_gpu(void **state)
+CORE_TEST(test_a_reservation_is_never_larger_than_the_gpu)
 {
-    struct fixture *f = *state;
-
     use_carma(f);
     submit_workload(f, "w", 1, -1, 100);
     decide(f);
@@ -81,12 +72,9 @@ static void test_a_reservation_is_never_larger_than_the_gpu(void **state)
     assert_int_equal(decision(f, RECORD_SHRUNK)->shrunk.reserved_bytes, TOTAL);
 }
 
-static void test_a_whole_gpu_is_given_back_once_the_need_is_seen(void **state)
+CORE_TEST(test_a_whole_gpu_is_given_back_once_the_need_is_seen)
 {
-    struct fixture *f = *state;
-
-    use_carma(f);
-    keep_gpus(f, 1);
+    use_carma_on(f, 1);
     submit_workload(f, "w", 1, -1, 100);
     submit_workload(f, "w", 1, -1, 100);
     decide(f);
@@ -99,9 +87,8 @@ static void test_a_whole_gpu_is_given_back_once_the_need_is_seen(void **state)
     assert_string_equal(placed_on(f, 2), "0");
 }
 
-static void test_an_exclusive_job_gives_nothing_back(void **state)
+CORE_TEST(test_an_exclusive_job_gives_nothing_back)
 {
-    struct fixture *f = *state;
     struct record record = wants(1, -1);
 
     use_carma(f);
@@ -110,14 +97,11 @@ static void test_an_exclusive_job_gives_nothing_back(void **state)
     decide(f);
     memory_observed(f, 1, 0, 8 * GIB);
     f->now_ns += SECONDS(60);
-    decide(f);
-    assert_int_equal(f->decisions.count, 0);
+    assert_nothing_decided(f);
 }
 
-static void test_needs_more_than_any_gpu(void **state)
+CORE_TEST(test_needs_more_than_any_gpu)
 {
-    struct fixture *f = *state;
-
     use_carma(f);
     submit_workload(f, "w", 1, 20 * GIB, 100);
     submit_workload(f, "", 1, GIB, 100);
@@ -143,69 +127,41 @@ static void crash_beside(struct fixture *f, uint32_t retry, int64_t requested)
     decide(f);
     memory_observed(f, 1, 0, 20 * GIB);
     submit_workload(f, "", 1, 10 * GIB, 100); /* joins the first */
-    decide(f);
-    assert_string_equal(placed_on(f, 5), "0");
+    assert_goes_to(f, 5, "0");
     memory_observed(f, 5, 0, 12 * GIB);
     exits(f, 5, EXIT_GPU_OOM, requested);
     decide(f);
 }
 
-static void test_informed_retry_books_what_the_message_says(void **state)
+CORE_TEST(test_informed_retry_books_what_the_message_says)
 {
-    struct fixture *f = *state;
-
     crash_beside(f, OOM_RETRY_INFORMED, 3 * GIB);
     assert_int_equal(decision(f, RECORD_REQUEUED)->requeued.reserved_bytes, 15 * GIB);
     assert_string_equal(placed_on(f, 5), "0"); /* fits beside the first again, with its need reserved */
 }
 
-static void test_retry_by_steps(void **state)
+CORE_TEST(test_retry_by_steps)
 {
-    struct fixture *f = *state;
-
     crash_beside(f, OOM_RETRY_STEP, 3 * GIB); /* it could have had 40 - 20 */
     assert_int_equal(decision(f, RECORD_REQUEUED)->requeued.reserved_bytes, 25 * GIB);
     assert_string_equal(placed_on(f, 5), "");
 }
 
-static void test_informed_retry_without_a_figure_takes_a_step(void **state)
+CORE_TEST(test_informed_retry_without_a_figure_takes_a_step)
 {
-    struct fixture *f = *state;
-
     crash_beside(f, OOM_RETRY_INFORMED, -1);
     assert_int_equal(decision(f, RECORD_REQUEUED)->requeued.reserved_bytes, 25 * GIB);
 }
 
-static void test_the_second_crash_goes_to_an_idle_gpu(void **state)
+CORE_TEST(test_the_second_crash_goes_to_an_idle_gpu)
 {
-    struct fixture *f = *state;
-
     crash_beside(f, OOM_RETRY_INFORMED, 3 * GIB);
     memory_observed(f, 5, 0, 15 * GIB);
     exits(f, 5, EXIT_GPU_OOM, GIB);
-    decide(f);
-    assert_string_equal(placed_on(f, 5), "");
+    assert_waits(f, 5);
     assert_reason(f, 5, "needs 1 GPU to itself, 0 are idle");
     submit_workload(f, "", 1, GIB, 100);
-    decide(f); /* others are placed around it */
-    assert_string_not_equal(placed_on(f, 6), "");
+    assert_starts(f, 6); /* others are placed around it */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_reservations_are_trimmed_to_what_was_seen),
-        CASE(test_reservations_say_where_they_are_from),
-        CASE(test_sources_that_an_earlier_carma_did_not_write),
-        CASE(test_a_reservation_is_never_larger_than_the_gpu),
-        CASE(test_a_whole_gpu_is_given_back_once_the_need_is_seen),
-        CASE(test_an_exclusive_job_gives_nothing_back),
-        CASE(test_needs_more_than_any_gpu),
-        CASE(test_informed_retry_books_what_the_message_says),
-        CASE(test_retry_by_steps),
-        CASE(test_informed_retry_without_a_figure_takes_a_step),
-        CASE(test_the_second_crash_goes_to_an_idle_gpu),
-    };
-
-    return cmocka_run_group_tests_name("reservations", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -23,25 +23,18 @@ static void all_by_mps(struct fixture *f)
 static void one_gpu(struct fixture *f, uint32_t way)
 {
     share(f, (uint32_t[]){way, way, way, way});
-    for (uint32_t g = 1; g < GPUS; g++)
-        apply(f, (struct record){.type = RECORD_GPU_LOST, .gpu = {.gpu = g, .total_bytes = TOTAL}});
+    keep_gpus(f, 1);
 }
 
 static void adjust(struct fixture *f, bool multiuser, uint32_t clients)
 {
-    struct core_config config = *core_configuration(f->core);
-
-    config.mps_multiuser = multiuser;
-    config.mps_max_clients = clients;
-    reconfigure(f, &config);
+    change(f, mps_multiuser, multiuser);
+    change(f, mps_max_clients, clients);
 }
 
 static void set_domain(struct fixture *f, uint32_t domain)
 {
-    struct core_config config = *core_configuration(f->core);
-
-    config.mps_domain = domain;
-    reconfigure(f, &config);
+    change(f, mps_domain, domain);
 }
 
 static uint64_t ask(struct fixture *f, uint32_t gpus, uint32_t uid, uint32_t way)
@@ -65,6 +58,12 @@ static uint32_t mode_of(const struct fixture *f, uint64_t job)
     return SHARE_ANY;
 }
 
+#define assert_shares(f, job, way)                                                                                     \
+    do {                                                                                                               \
+        decide(f);                                                                                                     \
+        assert_int_equal(mode_of(f, job), way);                                                                        \
+    } while (0)
+
 static void assert_gpu_reason(const struct fixture *f, uint64_t job, uint32_t gpu, const char *expected)
 {
     struct reason reason = core_gpu_reason(f->core, job, gpu, f->now_ns);
@@ -73,7 +72,7 @@ static void assert_gpu_reason(const struct fixture *f, uint64_t job, uint32_t gp
     assert_string_equal(reason_format(&reason, f->now_ns, text), expected);
 }
 
-static void test_jobs_run_as_the_gpu_is_configured(void **state)
+TEST_BETWEEN(test_jobs_run_as_the_gpu_is_configured, setup, teardown)
 {
     static const uint32_t as_configured[][2] = {{SHARE_ANY, SHARE_TIME_SLICE},
                                                 {SHARE_TIME_SLICE, SHARE_TIME_SLICE},
@@ -97,45 +96,37 @@ static void test_jobs_run_as_the_gpu_is_configured(void **state)
         if (core_find_job(f->core, second))
             exits(f, second, EXIT_FAILED, -1);
         alone = ask(f, 1, 1, SHARE_EXCLUSIVE);
-        decide(f);
-        assert_int_equal(mode_of(f, alone), SHARE_EXCLUSIVE);
+        assert_shares(f, alone, SHARE_EXCLUSIVE);
         teardown(state);
         setup(state);
     }
 }
 
-static void test_an_empty_mps_gpu_takes_time_slices_and_then_only_such(void **state)
+CORE_TEST(test_an_empty_mps_gpu_takes_time_slices_and_then_only_such)
 {
-    struct fixture *f = *state;
     uint64_t sliced, mps, any;
 
     one_gpu(f, SHARE_MPS);
     sliced = ask(f, 1, 1, SHARE_TIME_SLICE);
     mps = ask(f, 1, 1, SHARE_MPS);
-    decide(f);
-    assert_int_equal(mode_of(f, sliced), SHARE_TIME_SLICE);
+    assert_shares(f, sliced, SHARE_TIME_SLICE);
     assert_int_equal(mode_of(f, mps), SHARE_ANY);
     assert_reason(f, mps, "job 1 uses GPU 0 by time-slicing: all jobs of a GPU share it in one mode");
     job_event(f, RECORD_HELD, mps);
     any = ask(f, 1, 2, SHARE_ANY);
-    decide(f);
-    assert_int_equal(mode_of(f, any), SHARE_TIME_SLICE);
+    assert_shares(f, any, SHARE_TIME_SLICE);
     exits(f, sliced, EXIT_COMPLETED, -1);
     job_event(f, RECORD_RELEASED, mps);
-    decide(f);
-    assert_int_equal(mode_of(f, mps), SHARE_ANY);
+    assert_waits(f, mps);
     exits(f, any, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_int_equal(mode_of(f, mps), SHARE_MPS);
+    assert_shares(f, mps, SHARE_MPS);
     sliced = ask(f, 1, 1, SHARE_TIME_SLICE);
-    decide(f);
-    assert_int_equal(mode_of(f, sliced), SHARE_ANY);
+    assert_waits(f, sliced);
     assert_reason(f, sliced, "job 2 uses GPU 0 by MPS: all jobs of a GPU share it in one mode");
 }
 
-static void test_mps_is_refused_at_once_where_there_is_none(void **state)
+CORE_TEST(test_mps_is_refused_at_once_where_there_is_none)
 {
-    struct fixture *f = *state;
     struct record_submitted submitted = {.gpus = 2, .request_bytes = GIB, .share = SHARE_MPS};
     struct reason why;
     char text[REASON_TEXT];
@@ -148,16 +139,14 @@ static void test_mps_is_refused_at_once_where_there_is_none(void **state)
     submitted.gpus = 1;
     assert_true(core_could_ever_run(f->core, &submitted, &why));
     ask(f, 1, 1, SHARE_MPS);
-    decide(f);
-    assert_string_equal(placed_on(f, 1), "1");
+    assert_goes_to(f, 1, "1");
     ask(f, 1, 2, SHARE_MPS);
     assert_gpu_reason(f, 2, 0, "is not shared by MPS, which the job asks for");
     assert_gpu_reason(f, 2, 1, "GPU 1's MPS server is user 1's");
 }
 
-static void test_an_mps_server_is_one_users(void **state)
+CORE_TEST(test_an_mps_server_is_one_users)
 {
-    struct fixture *f = *state;
     uint64_t other;
 
     one_gpu(f, SHARE_MPS);
@@ -168,17 +157,14 @@ static void test_an_mps_server_is_one_users(void **state)
     assert_int_equal(core_gpu(f->core, 0)->resident_count, 2);
     assert_reason(f, other, "GPU 0's MPS server is user 1001's");
     adjust(f, true, 48);
-    decide(f);
-    assert_int_equal(mode_of(f, other), SHARE_MPS);
+    assert_shares(f, other, SHARE_MPS);
     adjust(f, false, 48); /* the resident stays; nobody joins two users */
     ask(f, 1, 1002, SHARE_ANY);
-    decide(f);
-    assert_int_equal(f->decisions.count, 0);
+    assert_nothing_decided(f);
 }
 
-static void test_an_mps_server_has_so_many_clients(void **state)
+CORE_TEST(test_an_mps_server_has_so_many_clients)
 {
-    struct fixture *f = *state;
     uint64_t last;
 
     one_gpu(f, SHARE_MPS);
@@ -190,13 +176,11 @@ static void test_an_mps_server_has_so_many_clients(void **state)
     assert_int_equal(core_gpu(f->core, 0)->resident_count, 2);
     assert_reason(f, last, "GPU 0's MPS server has 2 clients, as many as allowed");
     exits(f, 1, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_int_equal(mode_of(f, last), SHARE_MPS);
+    assert_shares(f, last, SHARE_MPS);
 }
 
-static void test_a_job_of_several_gpus_begins_its_own_server(void **state)
+CORE_TEST(test_a_job_of_several_gpus_begins_its_own_server)
 {
-    struct fixture *f = *state;
     uint64_t pair, joins;
 
     set_domain(f, MPS_DOMAIN_GPU);
@@ -204,82 +188,68 @@ static void test_a_job_of_several_gpus_begins_its_own_server(void **state)
     for (uint32_t i = 0; i < 3; i++)
         ask(f, 1, 1, SHARE_ANY);
     pair = ask(f, 2, 1, SHARE_ANY);
-    decide(f);
-    assert_int_equal(mode_of(f, pair), SHARE_ANY);
+    assert_waits(f, pair);
     assert_reason(f, pair, "GPU 0's MPS server has a client (job 1), and a job of several GPUs begins its own");
     exits(f, 2, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, pair), "1,3");
+    assert_goes_to(f, pair, "1,3");
     assert_int_equal(mode_of(f, pair), SHARE_MPS);
     exits(f, 1, EXIT_COMPLETED, -1);
     exits(f, 3, EXIT_COMPLETED, -1);
     for (uint32_t i = 0; i < 4; i++)
         joins = ask(f, 1, 1, SHARE_ANY);
-    decide(f);
-    assert_string_equal(placed_on(f, joins), "1"); /* of one GPU, it may */
+    assert_goes_to(f, joins, "1"); /* of one GPU, it may */
 }
 
-static void test_a_server_serves_all_its_gpus_to_the_end(void **state)
+CORE_TEST(test_a_server_serves_all_its_gpus_to_the_end)
 {
-    struct fixture *f = *state;
     uint64_t pair, joins, other, pair_after;
 
     set_domain(f, MPS_DOMAIN_GPU);
     all_by_mps(f);
-    for (uint32_t g = 2; g < GPUS; g++)
-        apply(f, (struct record){.type = RECORD_GPU_LOST, .gpu = {.gpu = g, .total_bytes = TOTAL}});
+    keep_gpus(f, 2);
     pair = ask(f, 2, 1, SHARE_ANY);
     decide(f);
     joins = ask(f, 1, 1, SHARE_ANY);
-    decide(f);
-    assert_string_equal(placed_on(f, joins), "0");
+    assert_goes_to(f, joins, "0");
     exits(f, pair, EXIT_COMPLETED, -1); /* GPU 1 is empty now, and its server still that of job 2 on GPU 0 */
     other = ask(f, 1, 2, SHARE_ANY);
     pair_after = ask(f, 2, 1, SHARE_ANY);
-    decide(f);
-    assert_int_equal(f->decisions.count, 0);
+    assert_nothing_decided(f);
     assert_gpu_reason(f, other, 1, "GPU 1's MPS server is user 1's");
     assert_gpu_reason(f, pair_after, 1,
                       "GPU 1's MPS server has a client (job 2), and a job of several GPUs begins its own");
     exits(f, joins, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, other), "0");
+    assert_goes_to(f, other, "0");
 }
 
-static void test_a_users_jobs_are_clients_of_one_server(void **state)
+CORE_TEST(test_a_users_jobs_are_clients_of_one_server)
 {
-    struct fixture *f = *state;
     uint64_t pair, joins, other;
 
     all_by_mps(f);
     for (uint32_t i = 0; i < 3; i++)
         ask(f, 1, 1, SHARE_ANY);
     other = ask(f, 1, 2, SHARE_ANY);
-    decide(f);
-    assert_string_equal(placed_on(f, other), "3");
+    assert_goes_to(f, other, "3");
     pair = ask(f, 2, 1, SHARE_ANY);
     joins = ask(f, 1, 1, SHARE_ANY);
-    decide(f);
-    assert_string_equal(placed_on(f, pair), "0,1");
+    assert_goes_to(f, pair, "0,1");
     assert_int_equal(mode_of(f, pair), SHARE_MPS);
     assert_int_equal(mode_of(f, joins), SHARE_MPS);
     exits(f, 1, EXIT_COMPLETED, -1);
     exits(f, 2, EXIT_COMPLETED, -1);
     other = ask(f, 4, 2, SHARE_ANY);
-    decide(f);
-    assert_int_equal(f->decisions.count, 0);
+    assert_nothing_decided(f);
     assert_gpu_reason(f, other, 0, "GPU 0's MPS server is user 1's");
     exits(f, pair, EXIT_COMPLETED, -1); /* nothing of it stays where the last client has gone */
     exits(f, joins, EXIT_COMPLETED, -1);
     exits(f, 3, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_int_equal(mode_of(f, other), SHARE_MPS);
+    assert_shares(f, other, SHARE_MPS);
     assert_int_equal(core_gpu(f->core, 0)->server, 0);
 }
 
-static void test_one_server_takes_everybodys_jobs(void **state)
+CORE_TEST(test_one_server_takes_everybodys_jobs)
 {
-    struct fixture *f = *state;
     uint64_t pair;
 
     set_domain(f, MPS_DOMAIN_NODE);
@@ -287,59 +257,50 @@ static void test_one_server_takes_everybodys_jobs(void **state)
     for (uint32_t i = 0; i < GPUS; i++)
         ask(f, 1, i, SHARE_ANY);
     pair = ask(f, 2, 9, SHARE_ANY);
-    decide(f);
-    assert_int_equal(mode_of(f, pair), SHARE_MPS);
+    assert_shares(f, pair, SHARE_MPS);
 }
 
-static void test_nobody_joins_jobs_that_mixed_before(void **state)
+CORE_TEST(test_nobody_joins_jobs_that_mixed_before)
 {
-    struct fixture *f = *state;
     uint64_t sliced, mps, asks[2];
 
     one_gpu(f, SHARE_AUTO);
     sliced = ask(f, 1, 1, SHARE_TIME_SLICE);
     mps = ask(f, 1, 1, SHARE_MPS);
-    decide(f);
-    assert_int_equal(mode_of(f, sliced), SHARE_TIME_SLICE);
+    assert_shares(f, sliced, SHARE_TIME_SLICE);
     assert_int_equal(mode_of(f, mps), SHARE_MPS);
     set_domain(f, MPS_DOMAIN_GPU);
     asks[0] = ask(f, 1, 1, SHARE_TIME_SLICE);
     asks[1] = ask(f, 1, 1, SHARE_MPS);
     ask(f, 1, 1, SHARE_ANY);
-    decide(f);
-    assert_int_equal(f->decisions.count, 0);
+    assert_nothing_decided(f);
     assert_gpu_reason(f, asks[0], 0, "job 2 uses GPU 0 by MPS: all jobs of a GPU share it in one mode");
     assert_gpu_reason(f, asks[1], 0, "job 1 uses GPU 0 by time-slicing: all jobs of a GPU share it in one mode");
     exits(f, mps, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_int_equal(mode_of(f, asks[0]), SHARE_TIME_SLICE);
+    assert_shares(f, asks[0], SHARE_TIME_SLICE);
     assert_int_equal(mode_of(f, asks[1]), SHARE_ANY);
 }
 
 /* Beside MPS clients it must not come by time-slicing, as a GPU that is shared so would have it do. */
-static void test_several_gpus_join_where_time_slices_cannot(void **state)
+CORE_TEST(test_several_gpus_join_where_time_slices_cannot)
 {
-    struct fixture *f = *state;
     uint64_t any, mps;
 
     share(f, (uint32_t[]){SHARE_MPS, SHARE_MPS, SHARE_TIME_SLICE, SHARE_TIME_SLICE});
     ask(f, 1, 1, SHARE_MPS);
     ask(f, 1, 1, SHARE_MPS);
     ask(f, 1, 1, SHARE_ANY);
-    decide(f);
-    assert_string_equal(placed_on(f, 3), "2");
+    assert_goes_to(f, 3, "2");
     any = ask(f, 3, 1, SHARE_ANY);
     mps = ask(f, 2, 1, SHARE_MPS);
     assert_gpu_reason(f, any, 0, "job 1 uses GPU 0 by MPS: all jobs of a GPU share it in one mode");
     job_event(f, RECORD_HELD, any);
-    decide(f);
-    assert_string_equal(placed_on(f, mps), "0,1");
+    assert_goes_to(f, mps, "0,1");
     assert_int_equal(mode_of(f, mps), SHARE_MPS);
 }
 
-static void test_a_server_of_a_gpu_is_forgotten_where_there_are_none(void **state)
+CORE_TEST(test_a_server_of_a_gpu_is_forgotten_where_there_are_none)
 {
-    struct fixture *f = *state;
     uint64_t pair;
 
     set_domain(f, MPS_DOMAIN_GPU);
@@ -348,39 +309,32 @@ static void test_a_server_of_a_gpu_is_forgotten_where_there_are_none(void **stat
         ask(f, 1, 1, SHARE_ANY);
     decide(f);
     pair = ask(f, 2, 1, SHARE_ANY);
-    decide(f);
-    assert_int_equal(mode_of(f, pair), SHARE_ANY);
+    assert_waits(f, pair);
     set_domain(f, MPS_DOMAIN_USER);
-    decide(f);
-    assert_int_equal(mode_of(f, pair), SHARE_MPS);
+    assert_shares(f, pair, SHARE_MPS);
     assert_int_equal(core_gpu(f->core, 0)->server, 0);
 }
 
 /* A client of its user's server on several GPUs is not a client of the server that a later job has on one of them. */
-static void test_a_server_of_a_gpu_ends_beside_a_client_of_the_users(void **state)
+CORE_TEST(test_a_server_of_a_gpu_ends_beside_a_client_of_the_users)
 {
-    struct fixture *f = *state;
     uint64_t pair, alone;
 
     all_by_mps(f);
-    for (uint32_t g = 2; g < GPUS; g++)
-        apply(f, (struct record){.type = RECORD_GPU_LOST, .gpu = {.gpu = g, .total_bytes = TOTAL}});
+    keep_gpus(f, 2);
     pair = ask(f, 2, 1, SHARE_ANY);
-    decide(f);
-    assert_int_equal(mode_of(f, pair), SHARE_MPS);
+    assert_shares(f, pair, SHARE_MPS);
     set_domain(f, MPS_DOMAIN_GPU);
     alone = ask(f, 1, 1, SHARE_ANY);
-    decide(f);
-    assert_string_equal(placed_on(f, alone), "0");
+    assert_goes_to(f, alone, "0");
     assert_int_equal(core_gpu(f->core, 0)->server, alone);
     assert_int_equal(core_gpu(f->core, 1)->server, 0);
     exits(f, alone, EXIT_COMPLETED, -1);
     assert_int_equal(core_gpu(f->core, 0)->server, 0);
 }
 
-static void test_a_users_failed_server_keeps_nobody_else_waiting(void **state)
+CORE_TEST(test_a_users_failed_server_keeps_nobody_else_waiting)
 {
-    struct fixture *f = *state;
     struct record fault = {.type = RECORD_SHARE_FAULT, .share_fault = {.faulted = true, .of_user = true, .uid = 1}};
     uint64_t his, in_slices, another;
     uint32_t uid;
@@ -391,29 +345,24 @@ static void test_a_users_failed_server_keeps_nobody_else_waiting(void **state)
     assert_true(core_share_faulted_user(f->core, &uid));
     assert_int_equal(uid, 1);
     his = ask(f, 1, 1, SHARE_ANY);
-    decide(f);
-    assert_int_equal(f->decisions.count, 0);
+    assert_nothing_decided(f);
     assert_gpu_reason(f, his, 3, "GPU 3's MPS server has failed, and takes nobody until it serves again");
     job_event(f, RECORD_HELD, his);
     in_slices = ask(f, 1, 1, SHARE_TIME_SLICE);
     another = ask(f, 3, 2, SHARE_ANY);
-    decide(f);
-    assert_int_equal(mode_of(f, in_slices), SHARE_TIME_SLICE);
+    assert_shares(f, in_slices, SHARE_TIME_SLICE);
     assert_int_equal(mode_of(f, another), SHARE_MPS);
     exits(f, in_slices, EXIT_COMPLETED, -1);
     job_event(f, RECORD_RELEASED, his);
-    decide(f);
-    assert_int_equal(f->decisions.count, 0);
+    assert_nothing_decided(f);
     fault.share_fault.faulted = false;
     apply(f, fault);
     assert_false(core_share_faulted_user(f->core, &uid));
-    decide(f);
-    assert_int_equal(mode_of(f, his), SHARE_MPS);
+    assert_shares(f, his, SHARE_MPS);
 }
 
-static void test_an_instance_has_a_server_of_its_own(void **state)
+CORE_TEST(test_an_instance_has_a_server_of_its_own)
 {
-    struct fixture *f = *state;
     struct record record = {.type = RECORD_GPU_BACK,
                             .gpu = {.total_bytes = TOTAL, .share = SHARE_MPS, .instance = true}};
     uint64_t job;
@@ -423,62 +372,52 @@ static void test_an_instance_has_a_server_of_its_own(void **state)
     apply(f, record);
     apply(f, (struct record){.type = RECORD_SHARE_FAULT, .share_fault = {.faulted = true, .of_user = true, .uid = 1}});
     job = ask(f, 1, 1, SHARE_ANY);
-    decide(f);
-    assert_int_equal(mode_of(f, job), SHARE_MPS);
+    assert_shares(f, job, SHARE_MPS);
 }
 
-static void test_several_gpus_run_by_mps_only_where_all_can(void **state)
+CORE_TEST(test_several_gpus_run_by_mps_only_where_all_can)
 {
-    struct fixture *f = *state;
     uint64_t all;
 
     share(f, (uint32_t[]){SHARE_MPS, SHARE_TIME_SLICE, SHARE_EXCLUSIVE, SHARE_MPS});
     all = ask(f, 4, 1, SHARE_ANY);
-    decide(f);
-    assert_int_equal(mode_of(f, all), SHARE_TIME_SLICE);
+    assert_shares(f, all, SHARE_TIME_SLICE);
     ask(f, 1, 1, SHARE_ANY);
     assert_gpu_reason(f, 2, 2, "the GPUs left are held by exclusive jobs (job 1 on GPU 2)");
     assert_gpu_reason(f, 2, 0, "does not wait");
     exits(f, all, EXIT_COMPLETED, -1);
     job_event(f, RECORD_CANCELLED, 2);
     all = ask(f, 2, 1, SHARE_MPS);
-    decide(f);
-    assert_string_equal(placed_on(f, all), "0,3");
+    assert_goes_to(f, all, "0,3");
     assert_int_equal(mode_of(f, all), SHARE_MPS);
 }
 
-static void test_nobody_becomes_a_client_of_a_failed_server(void **state)
+CORE_TEST(test_nobody_becomes_a_client_of_a_failed_server)
 {
-    struct fixture *f = *state;
     struct record fault = {.type = RECORD_SHARE_FAULT, .share_fault = {.faulted = true}};
     uint64_t any, sliced;
 
     one_gpu(f, SHARE_MPS);
     apply(f, fault);
     any = ask(f, 1, 1, SHARE_ANY);
-    decide(f);
-    assert_int_equal(mode_of(f, any), SHARE_ANY);
+    assert_waits(f, any);
     assert_reason(f, any, "GPU 0's MPS server has failed, and takes nobody until it serves again");
     assert_gpu_reason(f, any, 0, "GPU 0's MPS server has failed, and takes nobody until it serves again");
     job_event(f, RECORD_HELD, any);
     sliced = ask(f, 1, 1, SHARE_TIME_SLICE);
-    decide(f);
-    assert_int_equal(mode_of(f, sliced), SHARE_TIME_SLICE);
+    assert_shares(f, sliced, SHARE_TIME_SLICE);
     job_event(f, RECORD_RELEASED, any);
-    decide(f);
-    assert_int_equal(mode_of(f, any), SHARE_ANY);
+    assert_waits(f, any);
     exits(f, sliced, EXIT_COMPLETED, -1);
     fault.share_fault.faulted = false;
     apply(f, fault);
-    decide(f);
-    assert_int_equal(mode_of(f, any), SHARE_MPS);
+    assert_shares(f, any, SHARE_MPS);
     fault.share_fault.gpu = GPUS;
     assert_int_equal(core_apply(f->core, &fault, NULL), -ENOENT);
 }
 
-static void test_who_follows_the_head_shares_in_its_mode(void **state)
+CORE_TEST(test_who_follows_the_head_shares_in_its_mode)
 {
-    struct fixture *f = *state;
     struct core_config config = *core_configuration(f->core);
     uint64_t head, other;
 
@@ -495,17 +434,14 @@ static void test_who_follows_the_head_shares_in_its_mode(void **state)
     decide(f);
     assert_int_equal(f->decisions.items[0].type, RECORD_RESERVED);
     other = ask(f, 1, 1, SHARE_ANY); /* would fit beside both by memory, but not by user */
-    decide(f);
-    assert_string_equal(placed_on(f, other), "");
+    assert_waits(f, other);
     assert_gpu_reason(f, other, 0, "the GPUs left are kept for job 2, which has waited long enough");
     exits(f, 1, EXIT_COMPLETED, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, head), "0");
+    assert_goes_to(f, head, "0");
 }
 
-static void test_an_instance_is_no_part_of_several_gpus(void **state)
+CORE_TEST(test_an_instance_is_no_part_of_several_gpus)
 {
-    struct fixture *f = *state;
     struct record_submitted submitted = {.gpus = 2, .request_bytes = GIB};
     struct reason why;
     char text[REASON_TEXT];
@@ -519,8 +455,7 @@ static void test_an_instance_is_no_part_of_several_gpus(void **state)
         sample(f, i, 0, 0, 0);
     }
     pair = ask(f, 2, 1, SHARE_ANY);
-    decide(f);
-    assert_string_equal(placed_on(f, pair), "0,3");
+    assert_goes_to(f, pair, "0,3");
     submitted.gpus = 3;
     assert_false(core_could_ever_run(f->core, &submitted, &why));
     assert_string_equal(reason_format(&why, 0, text),
@@ -530,13 +465,11 @@ static void test_an_instance_is_no_part_of_several_gpus(void **state)
     assert_gpu_reason(f, 2, 0, "is not idle, and the job wants GPUs to itself");
     ask(f, 1, 1, SHARE_ANY);
     job_event(f, RECORD_HELD, 2);
-    decide(f);
-    assert_string_equal(placed_on(f, 3), "1");
+    assert_goes_to(f, 3, "1");
 }
 
-static void test_a_placement_says_its_mode(void **state)
+CORE_TEST(test_a_placement_says_its_mode)
 {
-    struct fixture *f = *state;
     struct record placed = {.type = RECORD_PLACED, .job = 1, .at_ns = f->now_ns};
 
     submit(f, 1, GIB);
@@ -548,30 +481,4 @@ static void test_a_placement_says_its_mode(void **state)
     assert_int_equal(core_find_job(f->core, 1)->share, SHARE_TIME_SLICE);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_jobs_run_as_the_gpu_is_configured),
-        CASE(test_an_empty_mps_gpu_takes_time_slices_and_then_only_such),
-        CASE(test_mps_is_refused_at_once_where_there_is_none),
-        CASE(test_an_mps_server_is_one_users),
-        CASE(test_an_mps_server_has_so_many_clients),
-        CASE(test_a_job_of_several_gpus_begins_its_own_server),
-        CASE(test_a_server_serves_all_its_gpus_to_the_end),
-        CASE(test_a_users_jobs_are_clients_of_one_server),
-        CASE(test_one_server_takes_everybodys_jobs),
-        CASE(test_nobody_joins_jobs_that_mixed_before),
-        CASE(test_several_gpus_join_where_time_slices_cannot),
-        CASE(test_a_server_of_a_gpu_is_forgotten_where_there_are_none),
-        CASE(test_a_server_of_a_gpu_ends_beside_a_client_of_the_users),
-        CASE(test_a_users_failed_server_keeps_nobody_else_waiting),
-        CASE(test_an_instance_has_a_server_of_its_own),
-        CASE(test_several_gpus_run_by_mps_only_where_all_can),
-        CASE(test_nobody_becomes_a_client_of_a_failed_server),
-        CASE(test_who_follows_the_head_shares_in_its_mode),
-        CASE(test_an_instance_is_no_part_of_several_gpus),
-        CASE(test_a_placement_says_its_mode),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

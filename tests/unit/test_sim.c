@@ -1,6 +1,5 @@
 #include "sim_fixture.h"
 
-#include <errno.h>
 #include <math.h>
 
 #include "core/job.h"
@@ -12,8 +11,7 @@ static struct sim_result simulate(const struct sim_job *jobs, size_t count, cons
     struct sim_result result;
     struct error err;
 
-    if (sim_run(jobs, count, node, options, NULL, &result, &err) != 0)
-        fail_msg("%s", err.text);
+    fail_if(sim_run(jobs, count, node, options, NULL, &result, &err) != 0, err);
     return result;
 }
 
@@ -23,11 +21,11 @@ static void near(double value, double wanted, double tolerance)
         fail_msg("%.9g instead of %.9g", value, wanted);
 }
 
-static void one_job_alone(void **state)
+TEST(one_job_alone)
 {
     struct sim_job job = job_of(&half, 5, 1000);
     struct sim_options options = eager("magm");
-    struct sim_result result = simulate(&job, 1, &one_gpu, &options);
+    CLEANUP(sim_result_release) struct sim_result result = simulate(&job, 1, &one_gpu, &options);
     double idle_j = 12 * 50.0, busy_j = 1000 * contention_power_w(0.5, 50, 250);
 
     near(result.makespan_s, 1012, 1e-6);
@@ -44,11 +42,10 @@ static void one_job_alone(void **state)
     assert_int_equal(result.oom, 0);
     assert_int_equal(result.rows[0].first_launch_ns, SECONDS(5));
     assert_int_equal(result.rows[0].state, JOB_COMPLETED);
-    sim_result_release(&result);
 }
 
 /* Two that both fill half of a GPU deliver 0.75 together: each runs at 0.75 of its solo speed while both train. */
-static void two_jobs_share(void **state)
+TEST(two_jobs_share)
 {
     struct sim_job jobs[] = {job_of(&half, 0, 1000), job_of(&half, 100, 1000)};
     struct sim_options options = eager("magm");
@@ -81,14 +78,13 @@ static void two_jobs_share(void **state)
 
 /* The sharing mode decides how jobs contend: a job that asks for streams gets streams, and the next cannot join it by
  * MPS. */
-static void jobs_share_as_they_were_placed(void **state)
+TEST(jobs_share_as_they_were_placed)
 {
     struct sim_job jobs[] = {job_of(&half, 0, 1000), job_of(&half, 100, 1000), job_of(&half, 200, 1000)};
     struct sim_options options = eager("magm");
     double g = 0.5 / 0.65, rate = (1 - (1 - g) * (1 - g) - 0.1 * g * g) / (2 * g);
     struct sim_result result;
 
-    (void)state;
     options.share = SHARE_MPS;
     jobs[0].share = jobs[1].share = SHARE_TIME_SLICE;
     jobs[2].share = SHARE_MPS;
@@ -107,13 +103,12 @@ static void jobs_share_as_they_were_placed(void **state)
 
 /* One MPS server for all lets any job join any; one for each user, any of his own. Those of GPUs are of one user, and
  * of a job of several GPUs from its start. */
-static void mps_servers(void **state)
+TEST(mps_servers)
 {
     struct sim_job jobs[] = {job_of(&half, 0, 1000), job_of(&half, 100, 1000), job_of(&half, 200, 1000)};
     struct sim_options options = eager("mug");
     struct sim_result result;
 
-    (void)state;
     options.share = SHARE_MPS;
     jobs[1].uid = 7;
     jobs[2].gpus = 2;
@@ -138,11 +133,11 @@ static void mps_servers(void **state)
 }
 
 /* A job on two GPUs runs at its slowest side, and keeps its other GPU less busy for it. */
-static void slowest_side(void **state)
+TEST(slowest_side)
 {
     struct sim_job jobs[] = {job_of(&half, 0, 1000), job_of(&half, 1, 1000)};
     struct sim_options options = eager("magm");
-    struct sim_result result;
+    CLEANUP(sim_result_release) struct sim_result result;
 
     jobs[0].gpus = 2;
     jobs[1].work_ns = SECONDS(300);
@@ -151,7 +146,6 @@ static void slowest_side(void **state)
     near((double)result.rows[1].ended_ns / 1e9, 13 + 400, 1e-6);
     near((double)result.rows[0].ended_ns / 1e9, 413 + 699, 1e-6);
     near(result.activity_mean * 2 * result.makespan_s, 2 * 0.5 * 1000 + 0.5 * 300, 1e-3);
-    sim_result_release(&result);
 }
 
 static uint32_t crashes_of(const struct sim_job *job, const struct sim_options *options)
@@ -165,7 +159,7 @@ static uint32_t crashes_of(const struct sim_job *job, const struct sim_options *
 }
 
 /* The truth of a fence: an allocation beyond it fails, though the GPU has room; a guess is put right at once. */
-static void a_fence_is_kept(void **state)
+TEST(a_fence_is_kept)
 {
     static const struct sim_use need = {.activity = 0.5, .resident_bytes = 20 * GIB, .need_bytes = 20 * GIB};
     struct sim_job job = job_of(&need, 0, 100);
@@ -184,11 +178,11 @@ static void a_fence_is_kept(void **state)
     assert_int_equal(crashes_of(&job, &options), 0);
 }
 
-static void late_joiner_crashes_and_recovers(void **state)
+TEST(late_joiner_crashes_and_recovers)
 {
     struct sim_job jobs[] = {job_of(&large, 0, 1000), job_of(&large, 10, 1000)};
     struct sim_options options = eager("round-robin");
-    struct sim_result result = simulate(jobs, 2, &one_gpu, &options);
+    CLEANUP(sim_result_release) struct sim_result result = simulate(jobs, 2, &one_gpu, &options);
 
     assert_int_equal(result.oom, 1);
     assert_int_equal(result.rows[0].crashes, 0);
@@ -201,22 +195,20 @@ static void late_joiner_crashes_and_recovers(void **state)
     near((double)result.rows[1].ended_ns / 1e9, 1015.75 + 1012, 1e-6);
     near(result.wait.mean_s, 0, 1e-9);
     assert_int_equal(result.completed, 2);
-    sim_result_release(&result);
 }
 
-static void what_just_fits_runs(void **state)
+TEST(what_just_fits_runs)
 {
     static const struct sim_use exact = {.activity = 0.1, .resident_bytes = 20 * GIB, .need_bytes = 20 * GIB};
     struct sim_job jobs[] = {job_of(&exact, 0, 1000), job_of(&exact, 10, 1000)};
     struct sim_options options = eager("round-robin");
-    struct sim_result result = simulate(jobs, 2, &one_gpu, &options);
+    CLEANUP(sim_result_release) struct sim_result result = simulate(jobs, 2, &one_gpu, &options);
 
     assert_int_equal(result.oom, 0);
     assert_int_equal(result.completed, 2);
-    sim_result_release(&result);
 }
 
-static void what_never_fits_is_given_up(void **state)
+TEST(what_never_fits_is_given_up)
 {
     static const struct sim_use giant = {.activity = 0.5, .resident_bytes = 39 * GIB, .need_bytes = 41 * GIB};
     struct sim_job job = job_of(&giant, 0, 1000);
@@ -240,11 +232,11 @@ static void what_never_fits_is_given_up(void **state)
 }
 
 /* Two users' jobs one after the other: run times are those alone, waiting counts against the second. */
-static void waiting_is_no_sharing(void **state)
+TEST(waiting_is_no_sharing)
 {
     struct sim_job jobs[] = {job_of(&half, 0, 1000), job_of(&half, 0, 1000)};
     struct sim_options options = eager("exclusive");
-    struct sim_result result;
+    CLEANUP(sim_result_release) struct sim_result result;
 
     jobs[1].uid = 7;
     result = simulate(jobs, 2, &one_gpu, &options);
@@ -252,27 +244,25 @@ static void waiting_is_no_sharing(void **state)
     near(result.measures.bounded.max, 2.024, 1e-9);
     assert_int_equal(result.measures.users, 2);
     near(result.measures.jain, 0.9, 1e-9); /* (1 + 2)^2 / (2 * (1 + 4)) */
-    sim_result_release(&result);
 }
 
 /* A crashed attempt does not count for the sharing slowdown: only the one that completed does. */
-static void the_last_attempt_counts(void **state)
+TEST(the_last_attempt_counts)
 {
     static const struct sim_use most = {.activity = 0.5, .resident_bytes = 25 * GIB, .need_bytes = 25 * GIB};
     struct sim_job jobs[] = {job_of(&most, 0, 1000), job_of(&most, 10, 1000)};
     struct sim_options options = eager("magm");
-    struct sim_result result = simulate(jobs, 2, &one_gpu, &options);
+    CLEANUP(sim_result_release) struct sim_result result = simulate(jobs, 2, &one_gpu, &options);
 
     assert_int_equal(result.rows[1].crashes, 1);
     assert_int_equal(result.completed, 2);
     near(result.measures.sharing.max, (double)(result.rows[0].ended_ns - result.rows[0].last_launch_ns) / 1e9 / 1000,
          1e-9);
     assert_true(result.measures.bounded.max > 1.9);
-    sim_result_release(&result);
 }
 
 /* A job that waits for ever ends nothing but itself. */
-static void what_never_runs_is_told(void **state)
+TEST(what_never_runs_is_told)
 {
     struct sim_job jobs[] = {job_of(&half, 0, 100), job_of(&half, 1, 100)};
     struct sim_options options = eager("magm");
@@ -293,7 +283,7 @@ static void what_never_runs_is_told(void **state)
     sim_result_release(&result);
 }
 
-static void limits_of_users(void **state)
+TEST(limits_of_users)
 {
     struct sim_job jobs[] = {job_of(&half, 0, 100), job_of(&half, 1, 100), job_of(&half, 2, 100)};
     struct sim_options options = eager("magm");
@@ -345,13 +335,13 @@ static void on_record(void *user, const struct record *record)
     }
 }
 
-static void samples_reach_the_core(void **state)
+TEST(samples_reach_the_core)
 {
     struct sim_job jobs[] = {job_of(&half, 0, 500), job_of(&half, 100, 10)};
     struct sim_options options = eager("exclusive");
     struct told told = {0};
     struct sim_observer observer = {.user = &told, .on_record = on_record};
-    struct sim_result result;
+    CLEANUP(sim_result_release) struct sim_result result;
 
     assert_int_equal(sim_run(jobs, 2, &one_gpu, &options, &observer, &result, NULL), 0);
     /* From 12 on it is half busy: the mean over 90 s says so from 102 on, and never changes after that. */
@@ -362,7 +352,6 @@ static void samples_reach_the_core(void **state)
     /* The second job's first sample is due when it waits; the last one when the first job has left. */
     assert_int_equal(told.last_sample_ns, SECONDS(102));
     assert_in_range(told.samples, 3, 8);
-    sim_result_release(&result);
 }
 
 /* The monitor's view of a GPU that has been idle for half of the window and then half busy. */
@@ -383,7 +372,7 @@ static struct record_sample sample_of(uint32_t statistic)
     return told.seen;
 }
 
-static void statistics_of_the_window(void **state)
+TEST(statistics_of_the_window)
 {
     struct record_sample sample = sample_of(STATISTIC_MEAN);
     double average = 500 * (1 - pow(1 - 2.0 / 93, 46));
@@ -399,13 +388,13 @@ static void statistics_of_the_window(void **state)
     assert_int_equal(sample_of(STATISTIC_RISK).smact_permille, (int)(0.2 * 250 + 0.3 * 500 + 0.2 * average) / 5 * 5);
 }
 
-static void a_crash_says_what_it_asked_for(void **state)
+TEST(a_crash_says_what_it_asked_for)
 {
     struct sim_job jobs[] = {job_of(&large, 0, 1000), job_of(&large, 10, 1000)};
     struct sim_options options = eager("round-robin");
     struct told told = {0};
     struct sim_observer observer = {.user = &told, .on_record = on_record};
-    struct sim_result result;
+    CLEANUP(sim_result_release) struct sim_result result;
 
     assert_int_equal(sim_run(jobs, 2, &one_gpu, &options, &observer, &result, NULL), 0);
     /* 15 GiB are free. In steps of 5 GiB it got three, and asked for the fourth. */
@@ -413,15 +402,14 @@ static void a_crash_says_what_it_asked_for(void **state)
     assert_int_equal(told.free_bytes, 0);
     assert_int_equal(told.observed_bytes, 30 * GIB);
     assert_int_equal(told.requeued, 1);
-    sim_result_release(&result);
 }
 
-static void mig_instances(void **state)
+TEST(mig_instances)
 {
     struct sim_job jobs[] = {job_of(&half, 0, 700), job_of(&half, 0, 700), job_of(&half, 0, 700)};
     struct sim_options options = eager("exclusive");
     double rate = contention_mig_rate(&contention_default, 0.5, 3, 0.5);
-    struct sim_result result;
+    CLEANUP(sim_result_release) struct sim_result result;
 
     assert_int_equal(sim_mig_instances(3), 2);
     assert_int_equal(sim_mig_instances(5), 0);
@@ -433,7 +421,6 @@ static void mig_instances(void **state)
     near((double)result.rows[1].ended_ns / 1e9, 12 + 700 / rate, 1e-6);
     near(result.makespan_s, 2 * (12 + 700 / rate), 1e-6);
     near(result.activity_mean * result.makespan_s, 3 * 0.5 * 700, 1e-3);
-    sim_result_release(&result);
 }
 
 static void refused(const struct sim_job *jobs, size_t count, const struct sim_options *options, const char *complaint)
@@ -446,7 +433,7 @@ static void refused(const struct sim_job *jobs, size_t count, const struct sim_o
         fail_msg("'%s' does not say '%s'", err.text, complaint);
 }
 
-static void bad_input(void **state)
+TEST(bad_input)
 {
     struct sim_job jobs[] = {job_of(&half, 10, 100), job_of(&half, 5, 100)};
     struct sim_options options = eager("magm");
@@ -468,7 +455,7 @@ static void bad_input(void **state)
     refused(jobs, 1, &options, "no MIG instance has 5 slices");
 }
 
-static void jitter_is_of_the_seed_and_the_job(void **state)
+TEST(jitter_is_of_the_seed_and_the_job)
 {
     double sum = 0, squares = 0;
 
@@ -487,43 +474,15 @@ static void jitter_is_of_the_seed_and_the_job(void **state)
     struct sim_options options = eager("magm");
     options.jitter = 0.03;
     options.seed = 1;
-    struct sim_result one = simulate(jobs, 2, &two_gpus, &options);
+    CLEANUP(sim_result_release) struct sim_result one = simulate(jobs, 2, &two_gpus, &options);
     strcpy(options.core.policy, "exclusive");
-    struct sim_result other = simulate(jobs, 2, &two_gpus, &options);
+    CLEANUP(sim_result_release) struct sim_result other = simulate(jobs, 2, &two_gpus, &options);
     options.seed = 2;
-    struct sim_result third = simulate(jobs, 2, &two_gpus, &options);
+    CLEANUP(sim_result_release) struct sim_result third = simulate(jobs, 2, &two_gpus, &options);
     assert_int_equal(one.rows[1].work_ns, other.rows[1].work_ns);
     assert_int_not_equal(one.rows[1].work_ns, third.rows[1].work_ns);
     assert_int_not_equal(one.rows[1].work_ns, one.rows[0].work_ns);
     near((double)one.rows[0].work_ns / 1e12, 1 + 0.03 * random_normal(1, 0), 1e-9);
-    sim_result_release(&one);
-    sim_result_release(&other);
-    sim_result_release(&third);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_job_alone),
-        cmocka_unit_test(two_jobs_share),
-        cmocka_unit_test(jobs_share_as_they_were_placed),
-        cmocka_unit_test(mps_servers),
-        cmocka_unit_test(slowest_side),
-        cmocka_unit_test(a_fence_is_kept),
-        cmocka_unit_test(late_joiner_crashes_and_recovers),
-        cmocka_unit_test(what_just_fits_runs),
-        cmocka_unit_test(what_never_fits_is_given_up),
-        cmocka_unit_test(waiting_is_no_sharing),
-        cmocka_unit_test(the_last_attempt_counts),
-        cmocka_unit_test(what_never_runs_is_told),
-        cmocka_unit_test(limits_of_users),
-        cmocka_unit_test(samples_reach_the_core),
-        cmocka_unit_test(statistics_of_the_window),
-        cmocka_unit_test(a_crash_says_what_it_asked_for),
-        cmocka_unit_test(mig_instances),
-        cmocka_unit_test(bad_input),
-        cmocka_unit_test(jitter_is_of_the_seed_and_the_job),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

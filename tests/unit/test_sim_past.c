@@ -1,11 +1,6 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/units.h"
 #include "sim/past.h"
@@ -55,8 +50,7 @@ static struct past *past_of(const struct sim_job *jobs, size_t count, struct pas
     struct sim_result result;
     struct error err;
 
-    if (sim_run(jobs, count, &node, &options, &observer, &result, &err) != 0)
-        fail_msg("%s", err.text);
+    fail_if(sim_run(jobs, count, &node, &options, &observer, &result, &err) != 0, err);
     sim_result_release(&result);
     past_finish(recorded, SHARE_MPS, &contention_default, options.load_ns, past);
     return recorded;
@@ -69,7 +63,7 @@ static void near(double value, double wanted, double tolerance)
 }
 
 /* The jobs' figures come out of the records again, though they shared their GPUs for a part of it. */
-static void jobs_come_back(void **state)
+TEST(jobs_come_back)
 {
     struct sim_job jobs[] = {job_of(&half, "a", 100, 2000), job_of(&small, "b", 100, 2000),
                              job_of(&half, "a", 700, 1000), job_of(&small, "b", 800, 500)};
@@ -98,7 +92,7 @@ static void jobs_come_back(void **state)
 }
 
 /* A job on two GPUs, slowed on one of them. */
-static void the_slowest_side_counts(void **state)
+TEST(the_slowest_side_counts)
 {
     struct sim_job jobs[] = {job_of(&half, "a", 0, 2000), job_of(&half, "b", 500, 1000)};
     struct past_jobs past;
@@ -113,7 +107,7 @@ static void the_slowest_side_counts(void **state)
 }
 
 /* A run that crashed is not a run to the end, but it slowed others; the last one counts. */
-static void crashed_runs(void **state)
+TEST(crashed_runs)
 {
     struct sim_job jobs[] = {job_of(&large, "a", 0, 1000), job_of(&large, "b", 1, 1000), job_of(&large, "c", 2, 1000)};
     struct past_jobs past;
@@ -127,7 +121,7 @@ static void crashed_runs(void **state)
 }
 
 /* By hand: jobs that are still there, never ran, were lost, or never used their GPU. */
-static void what_is_left_out(void **state)
+TEST(what_is_left_out)
 {
     struct past *recorded = past_new();
     struct past_jobs past;
@@ -191,7 +185,7 @@ static double work_of_two(enum share_mode share, struct core_config config)
 }
 
 /* Of activity 0.5 each: 0.75 of its speed under MPS, and by turns the speed of docs/contention.md. */
-static void jobs_shared_as_recorded(void **state)
+TEST(jobs_shared_as_recorded)
 {
     const struct core_config each = {.mps_domain = MPS_DOMAIN_USER}, node_wide = {.mps_domain = MPS_DOMAIN_NODE},
                              all = {.mps_domain = MPS_DOMAIN_USER, .mps_multiuser = true};
@@ -212,7 +206,7 @@ static void sample(struct past *recorded, double at_s, int32_t permille)
 }
 
 /* Only the readings of a whole window of a job that was alone all the while are its own. */
-static void samples_that_tell(void **state)
+TEST(samples_that_tell)
 {
     struct past *recorded = past_new();
     struct past_jobs past;
@@ -245,13 +239,4 @@ static void samples_that_tell(void **state)
     past_free(recorded);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(jobs_come_back),    cmocka_unit_test(the_slowest_side_counts),
-        cmocka_unit_test(crashed_runs),      cmocka_unit_test(what_is_left_out),
-        cmocka_unit_test(samples_that_tell), cmocka_unit_test(jobs_shared_as_recorded),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

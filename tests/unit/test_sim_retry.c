@@ -1,15 +1,8 @@
 /* How long a job that ran out of GPU memory waits for its next run: on the thesis's traces, recorded and bounded. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "unit.h"
 
-#include "base/memory.h"
+#include <inttypes.h>
+
 #include "base/units.h"
 #include "cli/simulate/simulate.h"
 
@@ -114,14 +107,12 @@ static size_t check_trace(const char *trace, const char *policy, const char *con
     for (; *settings; settings++)
         assert_int_equal(config_set_pair(&config, *settings, &err), 0);
     options.core = config.core;
-    if (simulate_jobs_load(&jobs, &source, options.share, &options.contention, &err))
-        fail_msg("%s", err.text);
+    fail_if(simulate_jobs_load(&jobs, &source, options.share, &options.contention, &err), err);
     for (size_t i = 0; i < jobs.count && reserved_permille; i++) {
         jobs.items[i].request_bytes = jobs.items[i].uses[0].need_bytes / 1000 * reserved_permille;
         jobs.items[i].request_source = SOURCE_DECLARED;
     }
-    if (sim_run(jobs.items, jobs.count, &node, &options, &observer, &result, &err))
-        fail_msg("%s", err.text);
+    fail_if(sim_run(jobs.items, jobs.count, &node, &options, &observer, &result, &err), err);
     for (size_t i = 0; i < watch.count; i++) {
         const struct stay *crashed = &watch.stays[i], *next;
         int64_t waited_ns;
@@ -152,7 +143,7 @@ static size_t check_trace(const char *trace, const char *policy, const char *con
     return crashes;
 }
 
-static void test_relaunch_is_bounded(void **state)
+TEST(test_relaunch_is_bounded)
 {
     static const char *const traces[] = {CARMA_DATA "/traces/thesis_60.csv", CARMA_DATA "/traces/thesis_90.csv"};
     static const char *const as_it_is[] = {NULL}, *const open[] = {"sm_activity_cap=100%", "memory_floor=0B", NULL};
@@ -167,9 +158,4 @@ static void test_relaunch_is_bounded(void **state)
     assert_true(crashes > 20); /* else the bound was hardly tried */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_relaunch_is_bounded)};
-
-    return cmocka_run_group_tests_name("sim-retry", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,11 +1,5 @@
 /* The two-level scheme: Slurm's count, and the nodes below it. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <string.h>
+#include "unit.h"
 
 #include "base/units.h"
 #include "core/job.h"
@@ -48,7 +42,7 @@ static void none_starts(struct slurm *slurm, int64_t now_s)
     assert_false(slurm_start(slurm, SECONDS(now_s), &job, &node));
 }
 
-static void jobs_take_the_first_node_with_the_counts(void **state)
+TEST(jobs_take_the_first_node_with_the_counts)
 {
     struct slurm *slurm = slurm_new(NODES, whole, JOBS);
     struct slurm_ask large = memory(161, 10);
@@ -68,7 +62,7 @@ static void jobs_take_the_first_node_with_the_counts(void **state)
 }
 
 /* The head keeps the node that is free soonest by the limits: node 1, in 100 s. */
-static void backfill_does_not_delay_the_head(void **state)
+TEST(backfill_does_not_delay_the_head)
 {
     struct slurm *slurm = slurm_new(2, whole, JOBS);
 
@@ -94,7 +88,7 @@ static void backfill_does_not_delay_the_head(void **state)
     slurm_free(slurm);
 }
 
-static void a_refused_job_waits_longer_each_time(void **state)
+TEST(a_refused_job_waits_longer_each_time)
 {
     static const int64_t delays_s[] = {5, 10, 20, 40, 80, 160, 300, 300};
     struct slurm *slurm = slurm_new(2, whole, JOBS);
@@ -164,7 +158,7 @@ static void end_jobs(struct world *world, struct slurm *slurm, int64_t now_s)
         }
 }
 
-static void counts_hold_and_each_job_runs_once(void **state)
+TEST(counts_hold_and_each_job_runs_once)
 {
     for (uint64_t seed = 1; seed <= 20; seed++) {
         struct world world = {.random = seed};
@@ -217,8 +211,7 @@ static void run(enum sim_scheme scheme, const struct sim_job *jobs, size_t count
     sim_options_default(&options);
     options.scheme = scheme;
     options.nodes = 2;
-    if (sim_run(jobs, count, &node, &options, observer, result, &err) != 0)
-        fail_msg("%s", err.text);
+    fail_if(sim_run(jobs, count, &node, &options, observer, result, &err) != 0, err);
 }
 
 static struct sim_job job_of(int64_t arrival_s, const struct sim_use *use, int64_t request_bytes)
@@ -249,7 +242,7 @@ static struct sim_result simulate(enum sim_scheme scheme, const struct sim_use *
 
 /* By hand: the sum of node 0 has 28 GiB left for the third job, its GPUs 14 each. While that job completes and waits,
  * the fourth takes half of the sum: so the second attempt is on node 1. */
-static void one_refusal_costs_ten_seconds(void **state)
+TEST(one_refusal_costs_ten_seconds)
 {
     static const struct sim_use small = {.activity = 0.1, .resident_bytes = 10 * GIB, .need_bytes = 10 * GIB};
     struct sim_job jobs[] = {job_of(0, &large, 25 * GIB), job_of(1, &large, 25 * GIB), job_of(2, &large, 25 * GIB),
@@ -276,7 +269,7 @@ static void count_ended(void *user, size_t ended, size_t count)
 }
 
 /* Whatever is refused, and whoever asked for too little, each job ends once, and again so. */
-static void each_job_ends_once_and_the_same_way(void **state)
+TEST(each_job_ends_once_and_the_same_way)
 {
     for (uint64_t seed = 1; seed <= 10; seed++) {
         enum { RANDOM_JOBS = 60 };
@@ -310,7 +303,7 @@ static void each_job_ends_once_and_the_same_way(void **state)
 }
 
 /* Three of 25 GiB fit into two GPUs of 40 GiB by the sum alone. */
-static void gpubig_counts_what_the_sum_cannot(void **state)
+TEST(gpubig_counts_what_the_sum_cannot)
 {
     struct sim_result sum = simulate(SIM_SLURM, &large, 25 * GIB), big = simulate(SIM_SLURM_GPUBIG, &large, 25 * GIB);
 
@@ -321,39 +314,22 @@ static void gpubig_counts_what_the_sum_cannot(void **state)
     sim_result_release(&big);
 }
 
-static void one_scheduler_may_spread_nothing_of_one_gpu(void **state)
+TEST(one_scheduler_may_spread_nothing_of_one_gpu)
 {
-    struct sim_result result = simulate(SIM_ONE_CORE, &large, 25 * GIB);
+    CLEANUP(sim_result_release) struct sim_result result = simulate(SIM_ONE_CORE, &large, 25 * GIB);
 
     assert_int_equal(result.refusals + result.spread, 0);
-    sim_result_release(&result);
 }
 
 /* It asks for 10 and needs 25 beside others that do the same. With what it asks for next it runs. */
-static void out_of_memory_is_requeued_with_more(void **state)
+TEST(out_of_memory_is_requeued_with_more)
 {
-    struct sim_result result = simulate(SIM_SLURM_GPUBIG, &large, 10 * GIB);
+    CLEANUP(sim_result_release) struct sim_result result = simulate(SIM_SLURM_GPUBIG, &large, 10 * GIB);
 
     assert_true(result.oom > 0);
     assert_int_equal(result.completed, LARGE_JOBS);
     for (size_t i = 0; i < LARGE_JOBS; i++)
         assert_true(result.rows[i].crashes <= 1);
-    sim_result_release(&result);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(jobs_take_the_first_node_with_the_counts),
-        cmocka_unit_test(backfill_does_not_delay_the_head),
-        cmocka_unit_test(a_refused_job_waits_longer_each_time),
-        cmocka_unit_test(counts_hold_and_each_job_runs_once),
-        cmocka_unit_test(one_refusal_costs_ten_seconds),
-        cmocka_unit_test(each_job_ends_once_and_the_same_way),
-        cmocka_unit_test(gpubig_counts_what_the_sum_cannot),
-        cmocka_unit_test(one_scheduler_may_spread_nothing_of_one_gpu),
-        cmocka_unit_test(out_of_memory_is_requeued_with_more),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

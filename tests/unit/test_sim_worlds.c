@@ -182,15 +182,14 @@ static void collect(void *user, const struct record *record)
 }
 
 /* An earlier carma did not say how jobs share their GPUs. */
-static void a_store_without_modes(void **state)
+TEST(a_store_without_modes)
 {
     struct sim_job jobs[] = {job_of(&half, 0, 1000), job_of(&half, 5, 1000), job_of(&half, 10, 1000)};
     struct sim_options options = eager("magm");
-    struct record_list records = {0};
+    CLEANUP(record_list_release) struct record_list records = {0};
     struct sim_observer observer = {.user = &records, .on_record = collect};
     struct sim_result result;
 
-    (void)state;
     options.share = SHARE_ANY;
     jobs[2].exclusive = true;
     assert_int_equal(sim_run(jobs, 3, &one_gpu, &options, &observer, &result, NULL), 0);
@@ -199,15 +198,14 @@ static void a_store_without_modes(void **state)
         if (records.items[i].type == RECORD_PLACED)
             records.items[i].placed.share = SHARE_ANY;
     assert_true(same_again(&records));
-    record_list_release(&records);
 }
 
 /* A store that ends in the midst of a turn: the rest of it would have been decided too. */
-static void a_turn_that_was_cut_off(void **state)
+TEST(a_turn_that_was_cut_off)
 {
     struct sim_job jobs[] = {job_of(&half, 0, 1000), job_of(&half, 0, 1000)};
     struct sim_options options = eager("exclusive");
-    struct record_list records = {0};
+    CLEANUP(record_list_release) struct record_list records = {0};
     struct sim_observer observer = {.user = &records, .on_record = collect};
     struct sim_result result;
     size_t first = 0;
@@ -224,10 +222,9 @@ static void a_turn_that_was_cut_off(void **state)
     assert_false(same_again(&records));
     records.count = first; /* the inputs' consequences were not decided yet */
     assert_true(same_again(&records));
-    record_list_release(&records);
 }
 
-static void random_worlds(void **state)
+TEST(random_worlds)
 {
     static struct world world;
 
@@ -255,13 +252,4 @@ static void random_worlds(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_turn_that_was_cut_off),
-        cmocka_unit_test(a_store_without_modes),
-        cmocka_unit_test(random_worlds),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -70,10 +70,8 @@ static void near(int64_t value, int64_t expected, int64_t tolerance)
         fail_msg("%" PRId64 " instead of %" PRId64, value, expected);
 }
 
-static void test_a_users_jobs_are_clients_of_one_server(void **state)
+CORE_TEST(test_a_users_jobs_are_clients_of_one_server)
 {
-    struct fixture *f = *state;
-
     only_gpu(f, SHARE_AUTO, 0);
     bound(f, 0);
     submit_active(f, ADA, 500);
@@ -86,9 +84,8 @@ static void test_a_users_jobs_are_clients_of_one_server(void **state)
 }
 
 /* Two processes that keep the GPU busy all the time gain nothing by turns; of two that hardly use it, both gain. */
-static void test_turns_are_taken_where_that_pays(void **state)
+CORE_TEST(test_turns_are_taken_where_that_pays)
 {
-    struct fixture *f = *state;
     uint64_t jobs[4];
 
     only_gpu(f, SHARE_AUTO, 0);
@@ -116,7 +113,7 @@ static void test_turns_are_taken_where_that_pays(void **state)
 }
 
 /* Activities of ADA's processes, then of BOB's; 0 ends each. The reference is the formula in floating point. */
-static void test_processes_take_turns(void **state)
+TEST(test_processes_take_turns)
 {
     static const struct {
         int32_t activities[3];
@@ -133,13 +130,11 @@ static void test_processes_take_turns(void **state)
         near(there(f).worst_permille, cases[i].slowdown, 2);
         teardown((void **)&f);
     }
-    (void)state;
 }
 
 /* The next job's prediction, and how much it adds, are of one model. */
-static void test_a_job_adds_the_difference_of_two_predictions(void **state)
+CORE_TEST(test_a_job_adds_the_difference_of_two_predictions)
 {
-    struct fixture *f = *state;
     const struct gpu *gpu = core_gpu(f->core, 0);
     const struct job *next;
 
@@ -154,10 +149,8 @@ static void test_a_job_adds_the_difference_of_two_predictions(void **state)
 }
 
 /* Each user's clients share his turns by MPS. */
-static void test_servers_take_turns_and_clients_share_them(void **state)
+CORE_TEST(test_servers_take_turns_and_clients_share_them)
 {
-    struct fixture *f = *state;
-
     only_gpu(f, SHARE_AUTO, 0);
     place_beside(f, ADA, SHARE_MPS, 300);
     place_beside(f, ADA, SHARE_MPS, 500);
@@ -168,9 +161,8 @@ static void test_servers_take_turns_and_clients_share_them(void **state)
     near(there(f).delivered_ppm, 650000 * 0.921429 + 50000 * 0.921429, 1000);
 }
 
-static void test_an_instance_slows_by_its_part(void **state)
+CORE_TEST(test_an_instance_slows_by_its_part)
 {
-    struct fixture *f = *state;
     uint64_t light, heavy;
 
     only_gpu(f, SHARE_MPS, 250);
@@ -198,9 +190,8 @@ static void test_an_instance_slows_by_its_part(void **state)
     assert_int_equal(core_find_job(f->core, light)->placements[0].gpu, 0);
 }
 
-static void test_a_job_takes_an_instance_once_the_larger_one_is_lost(void **state)
+CORE_TEST(test_a_job_takes_an_instance_once_the_larger_one_is_lost)
 {
-    struct fixture *f = *state;
     uint64_t heavy;
 
     only_gpu(f, SHARE_MPS, 250);
@@ -215,9 +206,8 @@ static void test_a_job_takes_an_instance_once_the_larger_one_is_lost(void **stat
     assert_true(runs(f, heavy));
 }
 
-static void test_a_job_takes_an_instance_where_the_larger_gpu_never_takes_it(void **state)
+CORE_TEST(test_a_job_takes_an_instance_where_the_larger_gpu_never_takes_it)
 {
-    struct fixture *f = *state;
     struct record heavy = wants(1, GIB);
     uint64_t job;
 
@@ -233,9 +223,8 @@ static void test_a_job_takes_an_instance_where_the_larger_gpu_never_takes_it(voi
 }
 
 /* GPUs are reserved for a starved job where it would start, and others use the instance meanwhile. */
-static void test_a_starved_job_reserves_no_instance_that_is_too_small(void **state)
+CORE_TEST(test_a_starved_job_reserves_no_instance_that_is_too_small)
 {
-    struct fixture *f = *state;
     uint64_t there, heavy, light;
 
     only_gpu(f, SHARE_TIME_SLICE, 250);
@@ -257,16 +246,11 @@ static void test_a_starved_job_reserves_no_instance_that_is_too_small(void **sta
 }
 
 /* The clients of a server that all users share take no turns, of any user. */
-static void test_one_server_for_all_has_no_turns(void **state)
+CORE_TEST(test_one_server_for_all_has_no_turns)
 {
-    struct fixture *f = *state;
-    struct core_config config;
-
     only_gpu(f, SHARE_AUTO, 0);
     bound(f, 0);
-    config = *core_configuration(f->core);
-    config.mps_multiuser = true;
-    reconfigure(f, &config);
+    change(f, mps_multiuser, true);
     submit_active(f, ADA, 900);
     submit_active(f, BOB, 900);
     decide(f);
@@ -274,21 +258,4 @@ static void test_one_server_for_all_has_no_turns(void **state)
     near(there(f).worst_permille, 1800 * 1000 / 990, 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_a_users_jobs_are_clients_of_one_server, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_turns_are_taken_where_that_pays, setup, teardown),
-        cmocka_unit_test(test_processes_take_turns),
-        cmocka_unit_test_setup_teardown(test_a_job_adds_the_difference_of_two_predictions, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_servers_take_turns_and_clients_share_them, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_an_instance_slows_by_its_part, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_job_takes_an_instance_once_the_larger_one_is_lost, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_job_takes_an_instance_where_the_larger_gpu_never_takes_it, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_a_starved_job_reserves_no_instance_that_is_too_small, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_one_server_for_all_has_no_turns, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

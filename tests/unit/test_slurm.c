@@ -1,16 +1,7 @@
 /* Slurm's plugin and agent without a Slurm: sizes, JSON, HTTP, lists of GRES, options, the spool. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/units.h"
@@ -22,7 +13,7 @@
 #include "slurm/plugin/size.h"
 #include "slurm/plugin/spool.h"
 
-static void test_sizes(void **state)
+TEST(test_sizes)
 {
     int64_t bytes = 0;
     const char *end;
@@ -41,7 +32,7 @@ static void test_sizes(void **state)
     assert_false(size_parse("", true, &bytes, NULL));
 }
 
-static void test_counts_of_a_list(void **state)
+TEST(test_counts_of_a_list)
 {
     int64_t count = 0;
 
@@ -59,7 +50,7 @@ static struct json of(const char *text)
     return json_of(text, strlen(text));
 }
 
-static void test_json_is_read(void **state)
+TEST(test_json_is_read)
 {
     struct json answer =
         of(" {\"id\": 12, \"id2\":-3, \"on\":true, \"text\":\"a\\n\\\"b\\u001b\", \"list\":[1,[2,{}],\"]\"],"
@@ -84,7 +75,7 @@ static void test_json_is_read(void **state)
     assert_int_equal(items, 3);
 }
 
-static void test_json_that_is_none(void **state)
+TEST(test_json_that_is_none)
 {
     static const char *const bad[] = {"",      "{",         "{\"a\"}",    "{\"a\":}",
                                       "[1,",   "\"a",       "{\"a\":1}x", "[1 2]",
@@ -102,14 +93,13 @@ static void test_json_that_is_none(void **state)
 
 static void expect_written(const char *bytes, size_t length, const char *wanted)
 {
-    struct text text = {0};
+    CLEANUP(text_release) struct text text = {0};
 
     text_json(&text, bytes, length);
     assert_string_equal(text.bytes, wanted);
-    text_release(&text);
 }
 
-static void test_json_is_written(void **state)
+TEST(test_json_is_written)
 {
     expect_written("a\"\\\n\t\033", 6, "\"a\\\"\\\\\\n\\u0009\\u001b\"");
     expect_written("\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80", 11, "\"\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80\"");
@@ -126,7 +116,7 @@ static int read_answer(const char *text, const char **body, size_t *length)
     return code ? code : status;
 }
 
-static void test_answers(void **state)
+TEST(test_answers)
 {
     const char *body = NULL;
     size_t length = 0;
@@ -144,7 +134,7 @@ static void test_answers(void **state)
     assert_int_equal(read_answer("HTTP/1.1 2x1 Created\r\nContent-Length: 0\r\n\r\n", &body, &length), -EPROTO);
 }
 
-static void test_settings(void **state)
+TEST(test_settings)
 {
     char *good[] = {(char *)"socket=/run/x/sock", (char *)"wait=3", (char *)"spool=/var/x"};
     char *bad[] = {(char *)"wait=0", (char *)"wait=61", (char *)"socket=relative", (char *)"colour=red",
@@ -159,7 +149,7 @@ static void test_settings(void **state)
         assert_ptr_equal(settings_read(&settings, 1, &bad[i]), bad[i]);
 }
 
-static void test_options(void **state)
+TEST(test_options)
 {
     struct options options = {.gpus = 1};
 
@@ -178,14 +168,13 @@ static void test_options(void **state)
 static void expect_request(const char *old, int64_t gpus, int64_t bytes, bool big, const char *wanted)
 {
     struct counts_node node = {.gpus = 4, .whole_bytes = 40 * GIB, .has_big = big, .sm = 1500};
-    struct text list = {0};
+    CLEANUP(text_release) struct text list = {0};
 
     counts_request(old, &node, gpus, bytes, &list);
     assert_string_equal(list.bytes, wanted);
-    text_release(&list);
 }
 
-static void test_raised_requests(void **state)
+TEST(test_raised_requests)
 {
     expect_request("gres:gpumem:10G", 1, 12 * GIB, true, "gpumem:12288M");
     expect_request("gres:gpumem:10G", 1, 12 * GIB + 1, true, "gpumem:12289M");
@@ -203,21 +192,20 @@ static void test_raised_requests(void **state)
 
 static void expect_lowered(const char *list, int64_t usable, const char *wanted)
 {
-    struct text lowered = {0};
+    CLEANUP(text_release) struct text lowered = {0};
 
     counts_lower(list, 4, usable, &lowered);
     assert_string_equal(lowered.bytes, wanted);
-    text_release(&lowered);
 }
 
-static void test_lowered_counts(void **state)
+TEST(test_lowered_counts)
 {
     expect_lowered("gpumem:160G,gpubig:4", 3, "gpumem:122880M,gpubig:3");
     expect_lowered("gpumem:160G,gpusm:4000,nic:2", 1, "gpumem:40960M,gpusm:1000,nic:2");
     expect_lowered("gpumem:160G,gpubig:4", 0, "gpumem:0M,gpubig:0");
 }
 
-static void test_properties(void **state)
+TEST(test_properties)
 {
     const char *line = "JobId=12 JobState=RUNNING Comment=a JobState=FAILED TresPerNode=gres:gpumem:1G \n";
     char value[32];
@@ -246,7 +234,7 @@ static int remove_folder(void **state)
     return 0;
 }
 
-static void test_spool(void **state)
+TEST(test_spool)
 {
     int64_t value = 0;
     struct stat info;
@@ -272,22 +260,21 @@ static void test_spool(void **state)
     assert_int_equal(spool_order("/proc/none", 12, 3, "retry", ""), -ENOENT);
 }
 
-static void test_output_of_programs(void **state)
+TEST(test_output_of_programs)
 {
     char *echo[] = {(char *)"/bin/sh", (char *)"-c", (char *)"echo out; echo err >&2", NULL};
     char *fails[] = {(char *)"/bin/sh", (char *)"-c", (char *)"exit 3", NULL};
     char *hangs[] = {(char *)"/bin/sleep", (char *)"1000", NULL};
-    struct text text = {0};
+    CLEANUP(text_release) struct text text = {0};
 
     assert_int_equal(run_output(echo, http_now_ms() + 60000, &text), 0);
     assert_string_equal(text.bytes, "out\nerr\n");
     assert_int_equal(run_output(fails, http_now_ms() + 60000, &text), -EIO);
     assert_int_equal(run_output(hangs, http_now_ms() + 50, &text), -ETIMEDOUT);
-    text_release(&text);
 }
 
 /* With the rights of another user, who may not read it, there is nothing; nor of what is not a file. */
-static void test_tail_of_a_file(void **state)
+TEST(test_tail_of_a_file)
 {
     static char bytes[(64 << 10) + 100];
     struct run_user self = {.uid = getuid(), .gid = getgid()}, nobody = {.uid = 65534, .gid = 65534};
@@ -310,24 +297,4 @@ static void test_tail_of_a_file(void **state)
     text_release(&text);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_counts_of_a_list),
-        cmocka_unit_test(test_json_is_read),
-        cmocka_unit_test(test_json_that_is_none),
-        cmocka_unit_test(test_json_is_written),
-        cmocka_unit_test(test_answers),
-        cmocka_unit_test(test_settings),
-        cmocka_unit_test(test_options),
-        cmocka_unit_test(test_raised_requests),
-        cmocka_unit_test(test_lowered_counts),
-        cmocka_unit_test(test_properties),
-        cmocka_unit_test(test_spool),
-        cmocka_unit_test(test_output_of_programs),
-        cmocka_unit_test(test_tail_of_a_file),
-    };
-
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+RUN_TESTS(make_folder, remove_folder)

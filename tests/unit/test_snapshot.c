@@ -1,7 +1,6 @@
 /* States that refuse a snapshot, and invalid snapshots. That one gives the same state and the same decisions is in
  * tests/property. */
 #include "core_fixture.h"
-#include "core/snapshot.h"
 
 /* A running job, one that waits, one that is held. */
 static void make_state(struct fixture *f, struct record_list *snapshot)
@@ -16,10 +15,9 @@ static void make_state(struct fixture *f, struct record_list *snapshot)
     core_snapshot(f->core, f->now_ns, snapshot);
 }
 
-static void test_a_living_core_takes_none(void **state)
+CORE_TEST(test_a_living_core_takes_none)
 {
-    struct fixture *f = *state;
-    struct record_list snapshot = {0};
+    CLEANUP(record_list_release) struct record_list snapshot = {0};
 
     configure(f, "magm", MEMORY_RESERVE);
     make_state(f, &snapshot);
@@ -39,7 +37,6 @@ static void test_a_living_core_takes_none(void **state)
         after = core_dump(f->core);
         assert_string_equal(before, after);
     }
-    record_list_release(&snapshot);
 }
 
 /* Restores the snapshot without the last record of a type, or with that one twice; the verdict of the whole. */
@@ -66,12 +63,11 @@ static int restore_spoilt(const struct record_list *snapshot, uint32_t type, boo
     return rc;
 }
 
-static void test_a_part_is_no_snapshot(void **state)
+CORE_TEST(test_a_part_is_no_snapshot)
 {
     static const uint32_t types[] = {RECORD_STATE_GPU, RECORD_STATE_JOB, RECORD_STATE_PLACEMENT, RECORD_STATE_RESIDENT,
                                      RECORD_STATE_QUEUED};
-    struct fixture *f = *state;
-    struct record_list snapshot = {0};
+    CLEANUP(record_list_release) struct record_list snapshot = {0};
 
     configure(f, "magm", MEMORY_RESERVE);
     make_state(f, &snapshot);
@@ -80,13 +76,11 @@ static void test_a_part_is_no_snapshot(void **state)
         if (types[i] != RECORD_STATE_GPU) /* no job has the last GPU */
             assert_int_not_equal(restore_spoilt(&snapshot, types[i], false), 0);
     }
-    record_list_release(&snapshot);
 }
 
-static void test_a_server_without_clients_is_no_state(void **state)
+CORE_TEST(test_a_server_without_clients_is_no_state)
 {
-    struct fixture *f = *state;
-    struct record_list snapshot = {0};
+    CLEANUP(record_list_release) struct record_list snapshot = {0};
     struct core *core = core_new();
     struct error err;
 
@@ -99,13 +93,11 @@ static void test_a_server_without_clients_is_no_state(void **state)
     assert_int_equal(core_check(core, &err), -EINVAL);
     assert_string_equal(err.text, "the MPS server of GPU 0 has no clients");
     core_free(core);
-    record_list_release(&snapshot);
 }
 
-static void test_a_queue_out_of_order_is_no_state(void **state)
+CORE_TEST(test_a_queue_out_of_order_is_no_state)
 {
-    struct fixture *f = *state;
-    struct record_list snapshot = {0};
+    CLEANUP(record_list_release) struct record_list snapshot = {0};
     struct record *last = NULL, swapped;
     struct core *core = core_new();
     struct error err;
@@ -130,7 +122,6 @@ static void test_a_queue_out_of_order_is_no_state(void **state)
         rc = core_apply(core, &snapshot.items[i], &err);
     assert_int_equal(rc, -EINVAL);
     core_free(core);
-    record_list_release(&snapshot);
 }
 
 static struct profile *find_profile(struct core *core, const char *workload)
@@ -151,21 +142,15 @@ static uint64_t submit_workload(struct fixture *f, unsigned number)
 
 /* Where a job strayed to, and which workload outgrew its request. A stray that is there twice, or on a GPU of the job's
  * own, is not a valid state. */
-static void test_strays_and_outgrown_requests_are_kept(void **state)
+CORE_TEST(test_strays_and_outgrown_requests_are_kept)
 {
-    struct fixture *f = *state;
-    struct record_list snapshot = {0};
-    struct core *restored = core_new();
-    CLEANUP(free_ptr) char *before = NULL;
-    CLEANUP(free_ptr) char *after = NULL;
-    struct core_config config;
+    CLEANUP(record_list_release) struct record_list snapshot = {0};
+    struct core *again;
     struct error err;
     uint64_t job;
 
     configure(f, "carma", MEMORY_RESERVE);
-    config = *core_configuration(f->core);
-    config.learn = true;
-    reconfigure(f, &config);
+    change(f, learn, true);
     job = submit_workload(f, 1);
     decide(f);
     memory_observed(f, job, 0, 5 * GIB);
@@ -174,28 +159,21 @@ static void test_strays_and_outgrown_requests_are_kept(void **state)
     decide(f);
     apply(f, (struct record){.type = RECORD_STRAYED, .job = job, .strayed = {2, GIB}});
     assert_int_equal(find_profile(f->core, "1")->outgrown_bytes, 5 * GIB);
-    core_snapshot(f->core, f->now_ns, &snapshot);
-    for (size_t i = 0; i < snapshot.count; i++)
-        assert_int_equal(core_apply(restored, &snapshot.items[i], &err), 0);
-    assert_int_equal(core_check(restored, &err), 0);
-    before = core_dump(f->core);
-    after = core_dump(restored);
-    assert_string_equal(before, after);
-    assert_int_equal(job_stray_bytes_on(core_find_job(restored, job), 2), GIB);
-    assert_int_equal(find_profile(restored, "1")->outgrown_bytes, 5 * GIB);
+    again = restored(f, &snapshot);
+    assert_int_equal(core_check(again, &err), 0);
+    assert_int_equal(job_stray_bytes_on(core_find_job(again, job), 2), GIB);
+    assert_int_equal(find_profile(again, "1")->outgrown_bytes, 5 * GIB);
     assert_int_not_equal(restore_spoilt(&snapshot, RECORD_STATE_PLACEMENT, true), 0);
-    core_free(restored);
-    record_list_release(&snapshot);
+    core_free(again);
 }
 
 /* Of the workloads that were submitted, the latest are remembered, and those that have jobs; a snapshot keeps which
  * they are and their order. */
-static void test_workloads_are_bounded(void **state)
+CORE_TEST(test_workloads_are_bounded)
 {
     enum { SURPLUS = 50, WITH_JOBS = 20, AGAIN = 30 };
-    struct fixture *f = *state;
-    struct record_list snapshot = {0};
-    struct core *restored = core_new();
+    CLEANUP(record_list_release) struct record_list snapshot = {0};
+    struct core *again;
     struct error err;
 
     for (unsigned i = 0; i < LEARN_MOST_PROFILES; i++) {
@@ -214,35 +192,20 @@ static void test_workloads_are_bounded(void **state)
         assert_int_equal(find_profile(f->core, name) != NULL, kept);
     }
 
-    core_snapshot(f->core, f->now_ns, &snapshot);
-    for (size_t i = 0; i < snapshot.count; i++)
-        assert_int_equal(core_apply(restored, &snapshot.items[i], &err), 0);
+    again = restored(f, &snapshot);
     for (unsigned i = 0; i < SURPLUS; i++) {
         CLEANUP(free_ptr) char *one = NULL, *other = NULL;
         struct record record = wants(1, GIB);
         snprintf(record.submitted.workload, sizeof record.submitted.workload, "new %u", i);
         record.job = f->last_job + 1;
         record.at_ns = f->now_ns;
-        assert_int_equal(core_apply(restored, &record, &err), 0);
+        assert_int_equal(core_apply(again, &record, &err), 0);
         submit_record(f, record);
         one = core_dump(f->core);
-        other = core_dump(restored);
+        other = core_dump(again);
         assert_string_equal(one, other);
     }
-    core_free(restored);
-    record_list_release(&snapshot);
+    core_free(again);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_a_living_core_takes_none, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_part_is_no_snapshot, setup, teardown),
-        CASE(test_a_server_without_clients_is_no_state),
-        CASE(test_a_queue_out_of_order_is_no_state),
-        CASE(test_strays_and_outgrown_requests_are_kept),
-        CASE(test_workloads_are_bounded),
-    };
-
-    return cmocka_run_group_tests_name("snapshot", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,6 +1,5 @@
 /* Commits to the store: acknowledged data is on the disk, in order and whole; a failure is reported and leaves nothing.
  */
-#include <errno.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -9,7 +8,7 @@
 #include "store/store_internal.h"
 #include "store_jobs.h"
 
-static void test_round_trip_in_order(void **state)
+STORE_TEST(test_round_trip_in_order)
 {
     struct store *store = open_store();
     struct outcome outcome = {0};
@@ -29,7 +28,7 @@ static void test_round_trip_in_order(void **state)
     assert_int_equal(loaded.jobs[99], 100);
 }
 
-static void test_close_commits_what_is_queued(void **state)
+STORE_TEST(test_close_commits_what_is_queued)
 {
     struct store *store = open_store();
     struct outcome outcome = {0};
@@ -42,7 +41,7 @@ static void test_close_commits_what_is_queued(void **state)
 }
 
 /* A process that is killed the moment it hears "done" has lost nothing. */
-static void test_done_is_durable(void **state)
+STORE_TEST(test_done_is_durable)
 {
     int said[2], status;
     char byte;
@@ -79,7 +78,7 @@ static void tell(int status, const char *error_text, void *user)
 }
 
 /* Killed at any moment: acknowledged data is there, and no batch is there in part (which load() sees). */
-static void test_killed_while_committing(void **state)
+STORE_TEST(test_killed_while_committing)
 {
     int told = 0, said[2];
     pid_t child;
@@ -135,7 +134,7 @@ static void test_killed_while_committing(void **state)
 
 /* While one transaction waits (for another holder of the database), all batches that come meanwhile become the next
  * one. */
-static void test_group_commit(void **state)
+STORE_TEST(test_group_commit)
 {
     struct store *store = open_store();
     struct outcome outcome = {0};
@@ -158,7 +157,7 @@ static void test_group_commit(void **state)
 }
 
 /* That a power cut loses nothing cannot be tried here; that SQLite is told to see to it, can. */
-static void test_synced(void **state)
+STORE_TEST(test_synced)
 {
     struct store *store = open_store();
     sqlite3_stmt *row;
@@ -199,7 +198,7 @@ static void commit_big(struct store *store, uint64_t job, struct outcome *outcom
 
 /* A full disk: the batch, those in its transaction and those queued behind it all fail and leave nothing. Once that was
  * told, and there is room, commits succeed again. */
-static void test_full_disk(void **state)
+STORE_TEST(test_full_disk)
 {
     struct store *store = open_store();
     struct outcome outcome = {0};
@@ -261,7 +260,7 @@ static int live_through_write_errors(void)
     return outcome.status[0] == 0 && outcome.status[1] == -EIO && outcome.status[2] == 0 ? 42 : 1;
 }
 
-static void test_write_error(void **state)
+STORE_TEST(test_write_error)
 {
     int status;
     pid_t child = fork();
@@ -290,7 +289,7 @@ static void retry_from_done(int status, const char *error_text, void *user)
 
 /* A record that cannot be encoded fails alone with the batches queued behind it, and the commits of its `done` are
  * tried afresh. */
-static void test_bad_batch(void **state)
+STORE_TEST(test_bad_batch)
 {
     struct store *store = open_store();
     struct outcome outcome = {0};
@@ -315,7 +314,7 @@ static void test_bad_batch(void **state)
 }
 
 /* A statement that fails ends no transaction by itself: the statements before it are taken back. */
-static void test_part_of_a_batch(void **state)
+STORE_TEST(test_part_of_a_batch)
 {
     struct store *store = open_store();
     struct outcome outcome = {0};
@@ -342,14 +341,13 @@ static void test_part_of_a_batch(void **state)
 }
 
 /* A job that is estimated later has another spec then. */
-static void test_spec_anew(void **state)
+STORE_TEST(test_spec_anew)
 {
     struct store *store = open_store();
     struct outcome outcome = {0};
     struct retry retry = {store, &outcome, 0, 2};
     struct store_batch *batch = store_batch_new();
 
-    (void)state;
     commit_job(store, 1, &outcome);
     store_batch_spec(batch, 1, "{\"name\":\"job 1\"}");
     store_commit(store, batch, retry_from_done, &retry);
@@ -366,7 +364,7 @@ static void commit_late(int status, const char *error_text, void *user)
     commit_job(retry->store, retry->job, retry->outcome);
 }
 
-static void test_commit_while_closing(void **state)
+STORE_TEST(test_commit_while_closing)
 {
     struct store *store = open_store();
     struct outcome outcome = {0};
@@ -381,7 +379,7 @@ static void test_commit_while_closing(void **state)
     assert_int_equal(outcome.status[0], -ESHUTDOWN);
 }
 
-static void test_load_comes_first(void **state)
+STORE_TEST(test_load_comes_first)
 {
     struct store *store = open_store();
     struct outcome outcome = {0};
@@ -392,17 +390,4 @@ static void test_load_comes_first(void **state)
     store_close(store);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        store_test(test_round_trip_in_order), store_test(test_close_commits_what_is_queued),
-        store_test(test_done_is_durable),     store_test(test_killed_while_committing),
-        store_test(test_group_commit),        store_test(test_synced),
-        store_test(test_full_disk),           store_test(test_write_error),
-        store_test(test_bad_batch),           store_test(test_part_of_a_batch),
-        store_test(test_spec_anew),           store_test(test_commit_while_closing),
-        store_test(test_load_comes_first),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,6 +1,4 @@
 /* The store's sums of energy. */
-#include <string.h>
-
 #include "store_fixture.h"
 
 struct energy_seen {
@@ -26,7 +24,7 @@ static int see_account(const char *gpu, uint64_t party, int64_t mj, void *user)
 }
 
 /* Sums are replaced, not added to: writing one again counts nothing twice. */
-static void test_energy(void **state)
+STORE_TEST(test_energy)
 {
     struct energy_seen seen = {""};
     struct error err;
@@ -51,9 +49,4 @@ static void test_energy(void **state)
     store_close(store);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {store_test(test_energy)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

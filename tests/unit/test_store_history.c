@@ -1,19 +1,9 @@
 /* The store's accounting: each ended job counts once and for good, also when rows are put twice, renewed or forgotten.
  * It has the ended jobs of a store of the form before. */
-#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-#include <cmocka.h>
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "store/history.h"
@@ -94,7 +84,7 @@ static struct store_history row_of(uint64_t job)
                                   .model = ""};
 }
 
-static void test_a_row_is_put_once_and_its_energy_renewed(void **state)
+STORE_TEST(test_a_row_is_put_once_and_its_energy_renewed)
 {
     struct store *store = open_store();
     struct store_batch *batch = store_batch_new();
@@ -137,13 +127,12 @@ static void load_sums(struct history_sums all[static 4])
     struct error err = {{0}};
 
     memset(all, 0, 4 * sizeof *all);
-    if (store_load_sums(store, take_sums, all, &err))
-        fail_msg("%s", err.text);
+    fail_if(store_load_sums(store, take_sums, all, &err), err);
     store_close(store);
 }
 
 /* Forgotten rows stay in the sums; the oldest go first, and not more than asked for. */
-static void test_rows_are_forgotten_and_sums_stay(void **state)
+STORE_TEST(test_rows_are_forgotten_and_sums_stay)
 {
     struct store *store = open_store();
     struct store_batch *batch = store_batch_new();
@@ -178,7 +167,7 @@ static uint64_t next_random(uint64_t *state)
 }
 
 /* For all jobs, the stored sums are those of the rows, added here. */
-static void test_sums_are_those_of_the_rows(void **state)
+STORE_TEST(test_sums_are_those_of_the_rows)
 {
     struct store *store = open_store();
     struct history_sums expected[4] = {0}, stored[4];
@@ -213,7 +202,7 @@ static void test_sums_are_those_of_the_rows(void **state)
 }
 
 /* A sum that a damaged row makes too large stays at the largest number, and later jobs are stored all the same. */
-static void test_sums_do_not_overflow(void **state)
+STORE_TEST(test_sums_do_not_overflow)
 {
     struct store *store = open_store();
     struct store_batch *batch = store_batch_new();
@@ -235,7 +224,7 @@ static void test_sums_do_not_overflow(void **state)
 
 /* A store that a daemon of form 4 wrote, on a virtual node: its five ended jobs are in the accounting, the sixth runs
  * on. */
-static void test_form_4_is_brought_up_to_date(void **state)
+STORE_TEST(test_form_4_is_brought_up_to_date)
 {
     char *sql;
     size_t length;
@@ -262,7 +251,7 @@ static void test_form_4_is_brought_up_to_date(void **state)
 }
 
 /* Damage is the load's to tell of: it does not stand in the way of the new form. */
-static void test_damage_of_form_4_stops_nothing(void **state)
+STORE_TEST(test_damage_of_form_4_stops_nothing)
 {
     char *sql;
     size_t length;
@@ -311,8 +300,7 @@ static void assert_found(const struct store_history_filter *filter, const char *
     struct error err = {{0}};
 
     strbuf_puts(&answer.jobs, "");
-    if (store_read_history(directory, filter, &patient, take_job, &answer, &err))
-        fail_msg("%s", err.text);
+    fail_if(store_read_history(directory, filter, &patient, take_job, &answer, &err), err);
     assert_string_equal(answer.jobs.text, jobs);
     strbuf_release(&answer.jobs);
 }
@@ -353,7 +341,7 @@ static const struct store_history_filter *asked(struct store_history_filter filt
 
 #define ASK(...) asked((struct store_history_filter){__VA_ARGS__})
 
-static void test_rows_are_found(void **state)
+STORE_TEST(test_rows_are_found)
 {
     fill();
     assert_found(&everything, "5 4 3 2 1 6 ");
@@ -371,7 +359,7 @@ static void test_rows_are_found(void **state)
 }
 
 /* Page by page nothing is left out or told twice, also where jobs ended at the same time. */
-static void test_pages_go_on_where_the_last_ended(void **state)
+STORE_TEST(test_pages_go_on_where_the_last_ended)
 {
     fill();
     assert_found(ASK(.most = 3), "5 4 3 ");
@@ -393,7 +381,7 @@ static int take_sum(const struct store_history *row, void *user, struct error *e
 }
 
 /* Columns that sums do not need are not read. */
-static void test_rows_for_sums(void **state)
+STORE_TEST(test_rows_for_sums)
 {
     struct history_sums sums = {0};
     struct error err = {{0}};
@@ -410,7 +398,7 @@ static void test_rows_for_sums(void **state)
 }
 
 /* A question that takes too long, that nobody waits for any more, or that the caller has stopped, ends. */
-static void test_questions_end(void **state)
+STORE_TEST(test_questions_end)
 {
     struct store_deadline none = {.deadline_ns = 0}, closing = {.deadline_ns = FAR};
     struct answer answer = {{0}}, two = {.stop_at = 2};
@@ -436,7 +424,7 @@ static void test_questions_end(void **state)
 }
 
 /* Jobs that waited 400 years in all, which their user's sum has stopped at: nothing is wrong with that. */
-static void test_verification_of_sums_that_do_not_fit(void **state)
+STORE_TEST(test_verification_of_sums_that_do_not_fit)
 {
     struct store *store = open_store();
     struct store_batch *batch = store_batch_new();
@@ -451,15 +439,14 @@ static void test_verification_of_sums_that_do_not_fit(void **state)
     }
     commit(store, batch);
     store_close(store);
-    if (store_check_history(directory, &rows, &err) != 0)
-        fail_msg("%s", err.text);
+    fail_if(store_check_history(directory, &rows, &err) != 0, err);
     assert_int_equal(rows, 4);
     run_sql("UPDATE total SET wait_ns = wait_ns - 1");
     assert_int_equal(store_check_history(directory, &rows, &err), -EBADMSG);
 }
 
 /* By one, and by a little more than a million, of numbers in between. */
-static void test_verification_is_exact(void **state)
+STORE_TEST(test_verification_is_exact)
 {
     struct error err = {{0}};
     uint64_t rows;
@@ -475,7 +462,7 @@ static void test_verification_is_exact(void **state)
     assert_int_equal(store_check_history(directory, &rows, &err), -EBADMSG);
 }
 
-static void test_verification_sees_sums_that_are_too_small(void **state)
+STORE_TEST(test_verification_sees_sums_that_are_too_small)
 {
     struct error err = {{0}};
     uint64_t rows;
@@ -492,25 +479,4 @@ static void test_verification_sees_sums_that_are_too_small(void **state)
     assert_int_equal(store_check_history(directory, &rows, &err), -EBADMSG);
 }
 
-#define history_test(name) cmocka_unit_test_setup_teardown(name, make_directory, remove_directory)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        history_test(test_a_row_is_put_once_and_its_energy_renewed),
-        history_test(test_rows_are_forgotten_and_sums_stay),
-        history_test(test_sums_are_those_of_the_rows),
-        history_test(test_sums_do_not_overflow),
-        history_test(test_form_4_is_brought_up_to_date),
-        history_test(test_damage_of_form_4_stops_nothing),
-        history_test(test_rows_are_found),
-        history_test(test_pages_go_on_where_the_last_ended),
-        history_test(test_rows_for_sums),
-        history_test(test_questions_end),
-        history_test(test_verification_of_sums_that_do_not_fit),
-        history_test(test_verification_is_exact),
-        history_test(test_verification_sees_sums_that_are_too_small),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,6 +1,5 @@
 /* A store is opened and loaded: by one daemon, with the modes and the form that it must have. A file that is not a
  * store, not ours, or damaged is refused in one line. */
-#include <errno.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -9,7 +8,7 @@
 #include "base/units.h"
 #include "store_jobs.h"
 
-static void test_second_opener(void **state)
+STORE_TEST(test_second_opener)
 {
     struct store *store = open_store();
     char pid[32];
@@ -21,7 +20,7 @@ static void test_second_opener(void **state)
 }
 
 /* A daemon is killed while a child of its has not come to exec yet: the child's copy of the lock goes with it. */
-static void test_lock_of_an_orphan(void **state)
+STORE_TEST(test_lock_of_an_orphan)
 {
     struct store *store = NULL;
     int status;
@@ -48,7 +47,7 @@ static void assert_mode(const char *path, mode_t mode)
     assert_int_equal(st.st_mode & 07777, mode);
 }
 
-static void test_modes(void **state)
+STORE_TEST(test_modes)
 {
     mode_t mask = umask(0);
     char *made = xasprintf("%s/a/b", directory), *path = xasprintf("%s/store.db", made);
@@ -77,7 +76,7 @@ static void test_modes(void **state)
     free(parent);
 }
 
-static void test_directory_of_others(void **state)
+STORE_TEST(test_directory_of_others)
 {
     assert_int_equal(chmod(directory, 0770), 0);
     assert_refused(-EPERM, "chmod 700");
@@ -89,7 +88,7 @@ static void test_directory_of_others(void **state)
 }
 
 /* In a child, so that root can become a user that modes bind. */
-static void test_read_only_directory(void **state)
+STORE_TEST(test_read_only_directory)
 {
     int status;
     pid_t child;
@@ -109,7 +108,7 @@ static void test_read_only_directory(void **state)
     assert_int_equal(chmod(directory, 0700), 0);
 }
 
-static void test_not_a_database(void **state)
+STORE_TEST(test_not_a_database)
 {
     char junk[8192];
 
@@ -118,13 +117,13 @@ static void test_not_a_database(void **state)
     assert_refused(-EBADMSG, "restore it from a backup");
 }
 
-static void test_database_of_another_program(void **state)
+STORE_TEST(test_database_of_another_program)
 {
     run_sql("CREATE TABLE t (x)");
     assert_refused(-EBADMSG, "another program");
 }
 
-static void test_database_from_the_future(void **state)
+STORE_TEST(test_database_from_the_future)
 {
     store_close(open_store());
     run_sql("PRAGMA user_version = 8");
@@ -134,7 +133,7 @@ static void test_database_from_the_future(void **state)
 /* Stores that earlier versions left behind. Submissions of the first form have no estimate; the second has no energy.
  * Up to the third there are no snapshots, up to the fourth no accounting (test_store_history.c), up to the fifth no
  * requests, up to the sixth no errors of SM activity and no sums of leases. */
-static void test_earlier_forms_are_brought_up_to_date(void **state)
+STORE_TEST(test_earlier_forms_are_brought_up_to_date)
 {
     struct error err;
 
@@ -160,8 +159,7 @@ static void test_earlier_forms_are_brought_up_to_date(void **state)
                             : "PRAGMA user_version = 6");
         assert_int_equal(store_read(directory, NULL, NULL, &err), -ENOTSUP);
         assert_int_equal(reopen_and_load().specs, 2);
-        if (store_read(directory, NULL, NULL, &err))
-            fail_msg("%s", err.text);
+        fail_if(store_read(directory, NULL, NULL, &err), err);
     }
 }
 
@@ -182,7 +180,7 @@ static void assert_load_fails(int code, const char *says)
     store_close(store);
 }
 
-static void test_damaged_rows(void **state)
+STORE_TEST(test_damaged_rows)
 {
     fill(3);
     run_sql("UPDATE record SET body = '{\"type\":\"held\"}' WHERE seq = 3");
@@ -196,7 +194,7 @@ static void test_damaged_rows(void **state)
 }
 
 /* Every page but the first overwritten: whenever SQLite notices, the answer is one line and no crash. */
-static void test_damaged_pages(void **state)
+STORE_TEST(test_damaged_pages)
 {
     char *bytes;
     size_t length;
@@ -215,7 +213,7 @@ static int refuse_third(uint64_t seq, const struct record *record, void *user)
     return seq == 3 ? -77 : 0;
 }
 
-static void test_load_stops_where_told(void **state)
+STORE_TEST(test_load_stops_where_told)
 {
     struct store *store;
     struct error err;
@@ -228,7 +226,7 @@ static void test_load_stops_where_told(void **state)
 }
 
 /* The form on the disk is a promise: it changes only together with docs/formats/store.md and user_version. */
-static void test_golden_schema(void **state)
+STORE_TEST(test_golden_schema)
 {
     char text[16384] = "", *golden;
     sqlite3_stmt *row;
@@ -255,23 +253,4 @@ static void test_golden_schema(void **state)
     free(golden);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        store_test(test_second_opener),
-        store_test(test_lock_of_an_orphan),
-        store_test(test_modes),
-        store_test(test_directory_of_others),
-        store_test(test_read_only_directory),
-        store_test(test_not_a_database),
-        store_test(test_database_of_another_program),
-        store_test(test_database_from_the_future),
-        store_test(test_earlier_forms_are_brought_up_to_date),
-        store_test(test_damaged_rows),
-        store_test(test_damaged_pages),
-        store_test(test_load_stops_where_told),
-        store_test(test_golden_schema),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

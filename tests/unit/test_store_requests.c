@@ -1,7 +1,5 @@
 /* The store's requests, by which a submission that is sent again is known. */
-#include <errno.h>
 #include <inttypes.h>
-#include <string.h>
 #include <time.h>
 
 #include "store_fixture.h"
@@ -17,7 +15,7 @@ static int see_request(const struct store_request *request, void *user)
 
 /* In the order of their jobs. One that comes anew takes the old one's place; those that are too old are not told of,
  * and forgotten. */
-static void test_requests(void **state)
+STORE_TEST(test_requests)
 {
     struct store_request request = {
         .id = "a", .uid = 7, .digest = UINT64_MAX, .first = 5, .count = 2, .at_unix_s = time(NULL)};
@@ -50,9 +48,4 @@ static void test_requests(void **state)
     run_sql("CREATE TEMP TABLE t (n CHECK (n = 2)); INSERT INTO t SELECT count(*) FROM request");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {store_test(test_requests)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

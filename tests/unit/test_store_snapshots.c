@@ -1,17 +1,7 @@
 /* The part that a snapshot lets the store forget, and the rest when one is damaged. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <sqlite3.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/memory.h"
 #include "base/strbuf.h"
 #include "store/store.h"
 #include "store_fixture.h"
@@ -30,13 +20,12 @@ static void commit_record(struct store *store, uint64_t job, int64_t at, uint32_
 /* A snapshot is told by the time until which it would wait. */
 static void commit_snapshot(struct store *store, int64_t at, int64_t spacing)
 {
-    struct record_list list = {0};
+    CLEANUP(record_list_release) struct record_list list = {0};
     struct store_batch *batch = store_batch_new();
 
     record_list_add(&list, &(struct record){.type = RECORD_WAITED, .at_ns = at, .waited.until_ns = at});
     store_batch_snapshot(batch, at, spacing, &list);
     store_commit(store, batch, NULL, NULL);
-    record_list_release(&list);
 }
 
 static void commit_end(struct store *store, uint64_t job, int64_t at)
@@ -85,8 +74,7 @@ static void assert_loads(uint64_t most_ended, const char *expected)
     struct store *store = open_store();
     struct error err = {{0}};
 
-    if (store_load(store, &taker, &err))
-        fail_msg("%s", err.text);
+    fail_if(store_load(store, &taker, &err), err);
     store_close(store);
     assert_string_equal(text.text, expected);
 }
@@ -96,8 +84,7 @@ static void assert_reads(const char *expected)
     CLEANUP(strbuf_release) struct strbuf text = {0};
     struct error err = {{0}};
 
-    if (store_read(directory, on_record, &text, &err))
-        fail_msg("%s", err.text);
+    fail_if(store_read(directory, on_record, &text, &err), err);
     assert_string_equal(text.text, expected);
 }
 
@@ -117,7 +104,7 @@ static void fill(void)
     store_close(store);
 }
 
-static void test_the_newest_is_gone_on_from(void **state)
+STORE_TEST(test_the_newest_is_gone_on_from)
 {
     fill();
     assert_loads(9, "spec 1,spec 2,job 1,=40,@5,");
@@ -125,7 +112,7 @@ static void test_the_newest_is_gone_on_from(void **state)
     assert_reads("@1,@2,@3,@4,@5,");
 }
 
-static void test_a_damaged_one_is_passed_over(void **state)
+STORE_TEST(test_a_damaged_one_is_passed_over)
 {
     fill();
     run_sql("UPDATE snapshot SET body = substr(body, 1, length(body) - 5) WHERE seq = 4");
@@ -152,7 +139,7 @@ static void assert_energy_mj(int64_t expected)
     store_close(store);
 }
 
-static void test_what_is_old_is_forgotten(void **state)
+STORE_TEST(test_what_is_old_is_forgotten)
 {
     struct store *store;
 
@@ -180,7 +167,7 @@ static int forget_and_take(uint64_t seq, const struct record *record, void *user
     return on_record(seq, record, user);
 }
 
-static void test_a_reader_sees_one_moment(void **state)
+STORE_TEST(test_a_reader_sees_one_moment)
 {
     CLEANUP(strbuf_release) struct strbuf text = {0};
     struct store *store;
@@ -190,14 +177,13 @@ static void test_a_reader_sees_one_moment(void **state)
     store = open_store();
     commit_forget(store, 25);
     store_close(store);
-    if (store_read(directory, forget_and_take, &text, &err))
-        fail_msg("%s", err.text);
+    fail_if(store_read(directory, forget_and_take, &text, &err), err);
     assert_string_equal(text.text, "=20,@3,@4,@5,");
     assert_reads("=40,@5,");
 }
 
 /* Numbers go on where everything was forgotten. */
-static void test_numbers_are_not_given_again(void **state)
+STORE_TEST(test_numbers_are_not_given_again)
 {
     struct store *store;
 
@@ -216,7 +202,7 @@ static void test_numbers_are_not_given_again(void **state)
     assert_reads("=60,@6,");
 }
 
-static void test_few_are_kept(void **state)
+STORE_TEST(test_few_are_kept)
 {
     struct store *store = open_store();
 
@@ -232,13 +218,4 @@ static void test_few_are_kept(void **state)
             "INSERT INTO seen VALUES ('')");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        store_test(test_the_newest_is_gone_on_from), store_test(test_a_damaged_one_is_passed_over),
-        store_test(test_what_is_old_is_forgotten),   store_test(test_numbers_are_not_given_again),
-        store_test(test_a_reader_sees_one_moment),   store_test(test_few_are_kept),
-    };
-
-    return cmocka_run_group_tests_name("store-snapshots", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,19 +1,7 @@
 /* Workloads and traces: the data that ships is read as published; malformed data is refused in one line. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "unit.h"
 
 #include "api/spec.h"
-#include "base/memory.h"
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "core/record.h"
@@ -34,8 +22,7 @@ static struct workloads parse_workloads(const char *text)
     struct workloads workloads;
     struct error err = {{0}};
 
-    if (workloads_read_text(&workloads, "w.csv", text, strlen(text), &err))
-        fail_msg("%s", err.text);
+    fail_if(workloads_read_text(&workloads, "w.csv", text, strlen(text), &err), err);
     return workloads;
 }
 
@@ -51,7 +38,7 @@ static void refuse_workloads(const char *text, const char *expected)
 
 static void refuse_trace_bytes(const char *text, size_t length, const char *expected)
 {
-    struct workloads workloads = parse_workloads(WORKLOADS);
+    CLEANUP(workloads_release) struct workloads workloads = parse_workloads(WORKLOADS);
     struct trace_load_options options = {.workloads = &workloads};
     struct trace trace;
     struct error err = {{0}};
@@ -59,7 +46,6 @@ static void refuse_trace_bytes(const char *text, size_t length, const char *expe
     assert_true(trace_load_text(&trace, "t.csv", text, length, &options, &err) < 0);
     assert_string_equal(err.text, expected);
     assert_int_equal(trace.count, 0);
-    workloads_release(&workloads);
 }
 
 static void refuse_trace(const char *text, const char *expected)
@@ -67,9 +53,9 @@ static void refuse_trace(const char *text, const char *expected)
     refuse_trace_bytes(text, strlen(text), expected);
 }
 
-static void test_shipped_workloads(void **state)
+TEST(test_shipped_workloads)
 {
-    struct workloads workloads;
+    CLEANUP(workloads_release) struct workloads workloads;
     struct error err = {{0}};
     const struct workload *w;
 
@@ -112,11 +98,10 @@ static void test_shipped_workloads(void **state)
     assert_null(workloads_find(&workloads, ""));
     for (size_t i = 0; i < workloads.count; i++)
         assert_ptr_equal(workloads_find(&workloads, workloads.items[i].id), &workloads.items[i]);
-    workloads_release(&workloads);
 }
 
 /* Solo work and span of the published traces: a changed, lost or repeated row shows. */
-static void test_shipped_traces(void **state)
+TEST(test_shipped_traces)
 {
     static const struct {
         const char *path;
@@ -127,7 +112,7 @@ static void test_shipped_traces(void **state)
         {CARMA_DATA "/traces/thesis_90.csv", 90, 12514, 157566},
         {CARMA_DATA "/traces/thesis_60.csv", 60, 8966, 146139},
     };
-    struct workloads workloads;
+    CLEANUP(workloads_release) struct workloads workloads;
 
     assert_int_equal(workloads_read(&workloads, CARMA_DATA "/workloads.csv", NULL), 0);
     for (size_t i = 0; i < array_size(expected); i++) {
@@ -135,8 +120,7 @@ static void test_shipped_traces(void **state)
         struct error err = {{0}};
         int64_t gpu_seconds = 0;
 
-        if (trace_read(&trace, expected[i].path, &workloads, &err))
-            fail_msg("%s", err.text);
+        fail_if(trace_read(&trace, expected[i].path, &workloads, &err), err);
         assert_int_equal(trace.count, expected[i].count);
         assert_true(trace.items[0].arrival_ns == 0);
         assert_true(trace.items[trace.count - 1].arrival_ns == expected[i].last_s * NS_PER_SEC);
@@ -145,11 +129,11 @@ static void test_shipped_traces(void **state)
         assert_int_equal(gpu_seconds, expected[i].gpu_seconds);
         trace_release(&trace);
     }
-    workloads_release(&workloads);
 }
 
-static void test_csv_forms(void **state)
+TEST(test_csv_forms)
 {
+    CLEANUP(workloads_release)
     struct workloads workloads = parse_workloads("\xef\xbb\xbf# a comment\r\n\r\n"
                                                  "sm_activity,model,id,gpus,peak_mib,resident_mib,solo_runtime_s\r\n"
                                                  "# another\n"
@@ -165,10 +149,9 @@ static void test_csv_forms(void **state)
     assert_true(one->recorded_bytes[WORKLOAD_GPUMEMNET] == -1 && one->power_mw == -1 && one->batch_size == -1);
     assert_string_equal(two->model, "");
     assert_true(two->solo_runtime_ns == 1000 * NS_PER_SEC);
-    workloads_release(&workloads);
 }
 
-static void test_bad_workloads(void **state)
+TEST(test_bad_workloads)
 {
     refuse_workloads("", "w.csv: no header line: the first line names the columns, e.g. id");
     refuse_workloads("# only\n\n", "w.csv: no header line: the first line names the columns, e.g. id");
@@ -199,7 +182,7 @@ static void test_bad_workloads(void **state)
     refuse_workloads(WORKLOADS_HEADER "\"a\"b,1,1,1,1,1\n", "w.csv:2: field 1 goes on after its closing quote");
 }
 
-static void test_bad_traces(void **state)
+TEST(test_bad_traces)
 {
     refuse_trace("arrival_s,workload\n", "t.csv: no jobs: add a row after the header");
     refuse_trace("arrival_s,workload\n0,huge\n",
@@ -218,25 +201,23 @@ static void test_bad_traces(void **state)
                  "t.csv:1: byte 0x7f at column 1: this is not a text file");
 }
 
-static void test_equal_times(void **state)
+TEST(test_equal_times)
 {
     static const char text[] = "workload,arrival_s\nsmall,1.5\nsmall,1.5\n";
-    struct workloads workloads = parse_workloads(WORKLOADS);
+    CLEANUP(workloads_release) struct workloads workloads = parse_workloads(WORKLOADS);
     struct trace_load_options options = {.workloads = &workloads};
-    struct trace trace;
+    CLEANUP(trace_release) struct trace trace;
 
     assert_int_equal(trace_load_text(&trace, "t.csv", text, sizeof text - 1, &options, NULL), 0);
     assert_int_equal(trace.count, 2);
     assert_true(trace.items[1].arrival_ns == 1500 * NS_PER_MS);
     assert_int_equal(trace.items[1].line, 3);
     assert_ptr_equal(trace.items[1].workload, workloads_find(&workloads, "small"));
-    trace_release(&trace);
-    workloads_release(&workloads);
 }
 
-static void test_limits(void **state)
+TEST(test_limits)
 {
-    struct strbuf text = {0};
+    CLEANUP(strbuf_release) struct strbuf text = {0};
 
     for (int i = 0; i < 100; i++) /* a million columns would already be too long a line */
         strbuf_puts(&text, "arrival_s,");
@@ -258,10 +239,9 @@ static void test_limits(void **state)
     for (int i = 0; i <= WORKLOADS_MAX; i++)
         strbuf_printf(&text, "w%d,1,1,1,1,1\n", i);
     refuse_workloads(text.text, "w.csv:100002: more than 100000 workloads: split the file");
-    strbuf_release(&text);
 }
 
-static void test_files(void **state)
+TEST(test_files)
 {
     char path[] = "/tmp/carma-trace-XXXXXX";
     CLEANUP(close_fd) int fd = mkstemp(path);
@@ -279,18 +259,4 @@ static void test_files(void **state)
     assert_true(workloads_read(&workloads, "/", &err) < 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shipped_workloads),
-        cmocka_unit_test(test_shipped_traces),
-        cmocka_unit_test(test_csv_forms),
-        cmocka_unit_test(test_bad_workloads),
-        cmocka_unit_test(test_bad_traces),
-        cmocka_unit_test(test_equal_times),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_files),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,14 +1,8 @@
 /* Building traces: the window, the shrinking, the mix, the kept part, the load; and that a seed says all. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include <math.h>
-#include <string.h>
 
-#include "base/memory.h"
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "trace/build.h"
@@ -51,8 +45,7 @@ static struct trace build(const struct trace_build *plan, struct trace_build_rep
     struct trace built;
     struct error err = {{0}};
 
-    if (trace_build(&built, &source, plan, report ? report : &unused, &err))
-        fail_msg("%s", err.text);
+    fail_if(trace_build(&built, &source, plan, report ? report : &unused, &err), err);
     return built;
 }
 
@@ -77,7 +70,7 @@ static void refuse(const struct trace_build *plan, const char *expected)
     assert_null(built.items);
 }
 
-static void test_mix_is_met(void **state)
+TEST(test_mix_is_met)
 {
     static const struct {
         size_t jobs;
@@ -108,7 +101,7 @@ static void test_mix_is_met(void **state)
 }
 
 /* In random order, and within a class evenly: 26 light workloads on 1000 jobs are 38.5 each, s.d. 6.1. */
-static void test_draws_are_even(void **state)
+TEST(test_draws_are_even)
 {
     struct trace_build plan = thesis_mix;
     struct trace built;
@@ -134,7 +127,7 @@ static void test_draws_are_even(void **state)
     trace_release(&built);
 }
 
-static void test_seed_says_all(void **state)
+TEST(test_seed_says_all)
 {
     struct trace_build plan = thesis_mix;
 
@@ -147,7 +140,7 @@ static void test_seed_says_all(void **state)
     assert_string_not_equal(once, other);
 }
 
-static void test_window(void **state)
+TEST(test_window)
 {
     struct trace_build plan = thesis_mix;
     struct trace_build_report report;
@@ -180,7 +173,7 @@ static void test_window(void **state)
 }
 
 /* Each job is as likely to stay as any other, and they stay in order. */
-static void test_shrinking_is_even(void **state)
+TEST(test_shrinking_is_even)
 {
     struct trace_build plan = thesis_mix;
     size_t kept[10] = {0};
@@ -198,7 +191,7 @@ static void test_shrinking_is_even(void **state)
         assert_in_range(kept[tenth], 420, 580); /* 500, s.d. 20 */
 }
 
-static void test_what_is_kept(void **state)
+TEST(test_what_is_kept)
 {
     struct trace_build plan = thesis_mix;
     struct trace built = build(&plan, NULL);
@@ -228,7 +221,7 @@ static void test_what_is_kept(void **state)
     trace_release(&built);
 }
 
-static void test_load(void **state)
+TEST(test_load)
 {
     struct trace_build plan = thesis_mix;
     struct trace_build_report report;
@@ -259,13 +252,13 @@ static void test_load(void **state)
     refuse(&plan, "all jobs arrive at once: no times between them make a load of 0.5");
 }
 
-static void test_no_workload_of_a_class(void **state)
+TEST(test_no_workload_of_a_class)
 {
     static const char text[] = "id,gpus,peak_mib,resident_mib,solo_runtime_s,sm_activity\n"
                                "a,1,100,100,60,0.1\n"
                                "b,2,100,100,60,0.1\n";
     struct trace_build plan = thesis_mix;
-    struct workloads few;
+    CLEANUP(workloads_release) struct workloads few;
 
     assert_int_equal(workloads_read_text(&few, "w.csv", text, sizeof text - 1, NULL), 0);
     plan.workloads = &few;
@@ -273,11 +266,10 @@ static void test_no_workload_of_a_class(void **state)
     plan.mix[WORKLOAD_MEDIUM] = 0;
     plan.max_gpus = 1;
     refuse(&plan, "no heavy workload runs on at most 1 GPUs: give that class no share of the mix");
-    workloads_release(&few);
 }
 
 /* A written trace reads back as the same jobs, and without its own GPUs and run times it has no columns for them. */
-static void test_written_reads_back(void **state)
+TEST(test_written_reads_back)
 {
     struct trace_load_options options = {.workloads = &workloads};
     struct trace_build plan = thesis_mix;
@@ -291,8 +283,7 @@ static void test_written_reads_back(void **state)
         plan.stretch = 0.1234567;
         built = build(&plan, NULL);
         trace_write(&built, &out);
-        if (trace_load_text(&back, "b.csv", out.text, out.length, &options, &err))
-            fail_msg("%s", err.text);
+        fail_if(trace_load_text(&back, "b.csv", out.text, out.length, &options, &err), err);
         assert_int_equal(
             strncmp(out.text, keep ? "arrival_s,workload,gpus,duration_s\n" : "arrival_s,workload\n", keep ? 35 : 19),
             0);
@@ -309,38 +300,21 @@ static void test_written_reads_back(void **state)
 }
 
 /* Without drawing, jobs stay as they are. */
-static void test_cut_without_drawing(void **state)
+TEST(test_cut_without_drawing)
 {
     static const char text[] = "arrival_s,workload,gpus,duration_s\n10,resnet,2,99\n20,vgg,,\n30,vgg,1,5\n";
     struct trace_load_options options = {.workloads = &workloads};
     struct trace_build plan = {.from_ns = 0, .to_ns = 25 * NS_PER_SEC, .stretch = 2};
     struct trace_build_report report;
     struct trace own, built;
-    struct strbuf out = {0};
+    CLEANUP(strbuf_release) struct strbuf out = {0};
 
     assert_int_equal(trace_load_text(&own, "o.csv", text, sizeof text - 1, &options, NULL), 0);
     assert_int_equal(trace_build(&built, &own, &plan, &report, NULL), 0);
     trace_write(&built, &out);
     assert_string_equal(out.text, "arrival_s,workload,gpus,duration_s\n0,resnet,2,99\n20,vgg,1,\n");
-    strbuf_release(&out);
     trace_release(&built);
     trace_release(&own);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mix_is_met),
-        cmocka_unit_test(test_draws_are_even),
-        cmocka_unit_test(test_seed_says_all),
-        cmocka_unit_test(test_window),
-        cmocka_unit_test(test_shrinking_is_even),
-        cmocka_unit_test(test_what_is_kept),
-        cmocka_unit_test(test_load),
-        cmocka_unit_test(test_no_workload_of_a_class),
-        cmocka_unit_test(test_written_reads_back),
-        cmocka_unit_test(test_cut_without_drawing),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+RUN_TESTS(setup, teardown)

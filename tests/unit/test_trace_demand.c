@@ -1,13 +1,7 @@
 /* A trace's demand, against figures worked out by hand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/units.h"
 #include "trace/demand.h"
@@ -23,8 +17,7 @@ static struct trace parse(const char *text)
     struct trace trace;
     struct error err = {{0}};
 
-    if (trace_load_text(&trace, "t.csv", text, strlen(text), NULL, &err))
-        fail_msg("%s", err.text);
+    fail_if(trace_load_text(&trace, "t.csv", text, strlen(text), NULL, &err), err);
     return trace;
 }
 
@@ -35,10 +28,10 @@ static struct trace parse(const char *text)
     "10,2,1000,20\n"                                                                                                   \
     "30,1,1000,10\n"
 
-static void test_by_hand(void **state)
+TEST(test_by_hand)
 {
-    struct trace trace = parse(THREE_JOBS);
-    struct trace_demand demand;
+    CLEANUP(trace_release) struct trace trace = parse(THREE_JOBS);
+    CLEANUP(trace_demand_release) struct trace_demand demand;
 
     assert_int_equal(trace_demand(&demand, &trace, 20 * NS_PER_SEC, NULL), 0);
     assert_int_equal(demand.jobs, 3);
@@ -60,25 +53,21 @@ static void test_by_hand(void **state)
     assert_true(demand.widths[1].gpus == 2 && demand.widths[1].jobs == 1);
     for (size_t c = 0; c < WORKLOAD_CLASS_COUNT; c++)
         assert_int_equal(demand.class_jobs[c], 0);
-    trace_demand_release(&demand);
-    trace_release(&trace);
 }
 
 /* The last arrival is the first moment of its bin: the bin is the demand then. */
-static void test_last_moment(void **state)
+TEST(test_last_moment)
 {
-    struct trace trace = parse(THREE_JOBS);
-    struct trace_demand demand;
+    CLEANUP(trace_release) struct trace trace = parse(THREE_JOBS);
+    CLEANUP(trace_demand_release) struct trace_demand demand;
 
     assert_int_equal(trace_demand(&demand, &trace, 15 * NS_PER_SEC, NULL), 0);
     assert_int_equal(demand.bin_count, 3);
     assert_near(demand.bins[1].gpus_wanted, 2.5);
     assert_near(demand.bins[2].gpus_wanted, 1.5);
-    trace_demand_release(&demand);
-    trace_release(&trace);
 }
 
-static void test_bins_by_themselves(void **state)
+TEST(test_bins_by_themselves)
 {
     static const struct {
         const char *last;
@@ -102,41 +91,28 @@ static void test_bins_by_themselves(void **state)
     }
 }
 
-static void test_too_many_bins(void **state)
+TEST(test_too_many_bins)
 {
+    CLEANUP(trace_release)
     struct trace trace = parse("submit_s,gpus,gpu_milli,duration_s\n0,1,1000,5\n10000,1,1000,5\n");
     struct trace_demand demand;
     struct error err;
 
     assert_true(trace_demand(&demand, &trace, NS_PER_SEC, &err) < 0);
     assert_string_equal(err.text, "arrivals over 10000 s make more than 10000 bins of 1 s: take longer ones");
-    trace_release(&trace);
 }
 
 /* One job: no time between arrivals, and no division by it. */
-static void test_one_job(void **state)
+TEST(test_one_job)
 {
-    struct trace trace = parse("submit_s,gpus,gpu_milli,duration_s\n7,3,1000,0.5\n");
-    struct trace_demand demand;
+    CLEANUP(trace_release) struct trace trace = parse("submit_s,gpus,gpu_milli,duration_s\n7,3,1000,0.5\n");
+    CLEANUP(trace_demand_release) struct trace_demand demand;
 
     assert_int_equal(trace_demand(&demand, &trace, 0, NULL), 0);
     assert_int_equal(demand.bin_count, 1);
     assert_near(demand.bins[0].gpus_wanted, 3);
     assert_near(demand.gpus_wanted_mean, 0);
     assert_near(demand.gpus_wanted_max, 3);
-    trace_demand_release(&demand);
-    trace_release(&trace);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_by_hand),
-        cmocka_unit_test(test_last_moment),
-        cmocka_unit_test(test_bins_by_themselves),
-        cmocka_unit_test(test_too_many_bins),
-        cmocka_unit_test(test_one_job),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

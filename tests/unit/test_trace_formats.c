@@ -1,16 +1,9 @@
 /* Traces as others have published them: each format's rows become the jobs they mean; malformed, badly packed or insane
  * data is refused in one line. The files are made for this test, with numbers of its own. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
-#include <errno.h>
-#include <string.h>
 #include <zlib.h>
 
-#include "base/memory.h"
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "trace/csv.h"
@@ -27,8 +20,7 @@ static struct trace load(const char *path, const struct trace_load_options *how)
     struct trace trace;
     struct error err = {{0}};
 
-    if (trace_load(&trace, path, how, &err))
-        fail_msg("%s", err.text);
+    fail_if(trace_load(&trace, path, how, &err), err);
     return trace;
 }
 
@@ -55,9 +47,9 @@ static void check_job(const struct trace_job *job, double arrival_s, uint32_t gp
     assert_int_equal(job->line, line);
 }
 
-static void test_philly(void **state)
+TEST(test_philly)
 {
-    struct trace trace = load(FILES "philly_vc.csv", &options);
+    CLEANUP(trace_release) struct trace trace = load(FILES "philly_vc.csv", &options);
 
     assert_int_equal(trace.format, TRACE_PHILLY_VC);
     assert_int_equal(trace.count, 4);
@@ -68,10 +60,9 @@ static void test_philly(void **state)
     check_job(&trace.items[3], 4000, 2, 59.25, 6);
     for (size_t i = 0; i < trace.count; i++)
         assert_true(!trace.items[i].workload && trace.items[i].gpu_permille == 1000);
-    trace_release(&trace);
 }
 
-static void test_virtual_cluster(void **state)
+TEST(test_virtual_cluster)
 {
     struct trace trace = load(FILES "philly_vc.csv", &(struct trace_load_options){.vc = "ab12"});
     struct error err;
@@ -87,9 +78,9 @@ static void test_virtual_cluster(void **state)
     assert_non_null(strstr(err.text, "pods.csv: it has no virtual clusters: leave out the choice of 'ab12'"));
 }
 
-static void test_pods(void **state)
+TEST(test_pods)
 {
-    struct trace trace = load(FILES "pods.csv", NULL);
+    CLEANUP(trace_release) struct trace trace = load(FILES "pods.csv", NULL);
 
     assert_int_equal(trace.format, TRACE_PODS);
     assert_int_equal(trace.count, 3);
@@ -99,12 +90,11 @@ static void test_pods(void **state)
     check_job(&trace.items[2], 30, 8, 7200, 4);
     assert_int_equal(trace.items[1].gpu_permille, 250);
     assert_int_equal(trace.items[2].gpu_permille, 1000);
-    trace_release(&trace);
 }
 
-static void test_thesis(void **state)
+TEST(test_thesis)
 {
-    struct trace trace = load(FILES "thesis.csv", &options);
+    CLEANUP(trace_release) struct trace trace = load(FILES "thesis.csv", &options);
 
     assert_int_equal(trace.format, TRACE_THESIS);
     assert_int_equal(trace.count, 3);
@@ -112,10 +102,9 @@ static void test_thesis(void **state)
     check_job(&trace.items[2], 75, 2, 4051, 4);
     assert_ptr_equal(trace.items[2].workload, workloads_find(&workloads, "gpt2_large_2"));
     assert_true(trace.items[2].duration_ns == -1);
-    trace_release(&trace);
 }
 
-static void test_tiresias(void **state)
+TEST(test_tiresias)
 {
     struct trace trace = load(FILES "tiresias.csv", NULL); /* with carriage returns inside its quotes */
 
@@ -126,7 +115,7 @@ static void test_tiresias(void **state)
     trace_release(&trace);
 }
 
-static void test_run_times(void **state)
+TEST(test_run_times)
 {
     struct trace trace = load(FILES "run_times.csv", &(struct trace_load_options){.run_times = true});
     struct error err;
@@ -141,13 +130,13 @@ static void test_run_times(void **state)
         strstr(err.text, "run_times.csv:2: runtime_s alone: these are run times without arrivals, no trace"));
 }
 
-static void test_own_columns(void **state)
+TEST(test_own_columns)
 {
     static const char text[] = "duration_s,arrival_s,gpus,workload\n"
                                ",0,,gpt2_large_2\n"
                                "12.345,1,4,resnet\n"
                                ",1,1,gpt2_large_2\n";
-    struct trace trace;
+    CLEANUP(trace_release) struct trace trace;
 
     assert_int_equal(trace_load_text(&trace, "t.csv", text, sizeof text - 1, &options, NULL), 0);
     assert_int_equal(trace.format, TRACE_CARMA);
@@ -155,10 +144,9 @@ static void test_own_columns(void **state)
     check_job(&trace.items[1], 1, 4, 12.345, 3);
     check_job(&trace.items[2], 1, 1, 4051, 4);
     assert_true(trace.items[0].duration_ns == -1);
-    trace_release(&trace);
 }
 
-static void test_insane_rows(void **state)
+TEST(test_insane_rows)
 {
 #define OWN    "arrival_s,workload,gpus,duration_s\n"
 #define PHILLY "vc,submit_s,gpus,duration_s_v100\n"
@@ -204,7 +192,7 @@ static char *pack(const char *text, size_t length, size_t *packed_length)
     return packed;
 }
 
-static void test_packed(void **state)
+TEST(test_packed)
 {
     struct trace plain = load(FILES "philly_vc.csv", NULL), packed = load(FILES "philly_vc.csv.gz", NULL);
 
@@ -215,20 +203,19 @@ static void test_packed(void **state)
     trace_release(&packed);
 }
 
-static void test_members_are_one_text(void **state)
+TEST(test_members_are_one_text)
 {
     static const char first[] = "arrival_s,workload\n0,res", second[] = "net\n1,vgg\n";
     size_t first_length, second_length;
     CLEANUP(free_ptr) char *one = pack(first, sizeof first - 1, &first_length);
     CLEANUP(free_ptr) char *two = pack(second, sizeof second - 1, &second_length);
     CLEANUP(strbuf_release) struct strbuf both = {0};
-    struct trace trace;
+    CLEANUP(trace_release) struct trace trace;
 
     strbuf_append(&both, one, first_length);
     strbuf_append(&both, two, second_length);
     assert_int_equal(trace_load_text(&trace, "t.gz", both.text, both.length, &options, NULL), 0);
     assert_int_equal(trace.count, 2);
-    trace_release(&trace);
 }
 
 static void refuse_packed(const char *bytes, size_t length, const char *expected)
@@ -242,7 +229,7 @@ static void refuse_packed(const char *bytes, size_t length, const char *expected
     assert_null(trace.items);
 }
 
-static void test_damaged_gzip(void **state)
+TEST(test_damaged_gzip)
 {
     static const char text[] = "arrival_s,workload\n0,resnet\n1,resnet\n2,resnet\n";
     size_t length;
@@ -264,7 +251,7 @@ static void test_damaged_gzip(void **state)
     }
 }
 
-static void test_gunzip_limit(void **state)
+TEST(test_gunzip_limit)
 {
     CLEANUP(free_ptr) char *zeros = xcalloc(1, 1 << 20);
     size_t length, text_length;
@@ -280,7 +267,7 @@ static void test_gunzip_limit(void **state)
 }
 
 /* A few hundred KiB, member after member, that would unpack to more than memory is meant for. */
-static void test_gzip_bomb(void **state)
+TEST(test_gzip_bomb)
 {
     CLEANUP(free_ptr) char *zeros = xcalloc(1, 1 << 20);
     CLEANUP(strbuf_release) struct strbuf bomb = {0};
@@ -293,14 +280,13 @@ static void test_gzip_bomb(void **state)
     refuse_packed(bomb.text, bomb.length, "it unpacks to more than 256 MiB: split the file");
 }
 
-static void test_collected_workloads(void **state)
+TEST(test_collected_workloads)
 {
-    struct workloads collected;
+    CLEANUP(workloads_release) struct workloads collected;
     struct error err = {{0}};
     const struct workload *w;
 
-    if (workloads_read(&collected, FILES "workloads_collected.csv", &err))
-        fail_msg("%s", err.text);
+    fail_if(workloads_read(&collected, FILES "workloads_collected.csv", &err), err);
     assert_int_equal(collected.count, 2);
     w = workloads_find(&collected, "wide");
     assert_true(w->peak_bytes == 9000 * MIB && w->resident_bytes[0] == 9500 * MIB &&
@@ -316,21 +302,19 @@ static void test_collected_workloads(void **state)
     assert_true(w->resident_bytes[0] == 1900 * MIB && w->resident_bytes[1] == 1900 * MIB);
     assert_int_equal(w->epochs, 20);
     assert_true(w->smocc_permille == -1 && w->dram_permille == -1 && w->power_mw == -1);
-    workloads_release(&collected);
 }
 
 static void check_class(const char *figures, enum workload_class expected)
 {
     CLEANUP(free_ptr)
     char *text = xasprintf("id,gpus,peak_mib,resident_mib,solo_runtime_s,sm_activity\nw,%s\n", figures);
-    struct workloads one;
+    CLEANUP(workloads_release) struct workloads one;
 
     assert_int_equal(workloads_read_text(&one, "w.csv", text, strlen(text), NULL), 0);
     assert_string_equal(workload_class_name(workload_class(&one.items[0])), workload_class_name(expected));
-    workloads_release(&one);
 }
 
-static void test_classes(void **state)
+TEST(test_classes)
 {
     size_t counts[WORKLOAD_CLASS_COUNT] = {0};
 
@@ -359,18 +343,4 @@ static int teardown(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_philly),       cmocka_unit_test(test_virtual_cluster),
-        cmocka_unit_test(test_pods),         cmocka_unit_test(test_thesis),
-        cmocka_unit_test(test_tiresias),     cmocka_unit_test(test_run_times),
-        cmocka_unit_test(test_own_columns),  cmocka_unit_test(test_insane_rows),
-        cmocka_unit_test(test_packed),       cmocka_unit_test(test_members_are_one_text),
-        cmocka_unit_test(test_damaged_gzip), cmocka_unit_test(test_gunzip_limit),
-        cmocka_unit_test(test_gzip_bomb),    cmocka_unit_test(test_collected_workloads),
-        cmocka_unit_test(test_classes),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+RUN_TESTS(setup, teardown)

@@ -1,16 +1,7 @@
 /* Usage: test_trace_published DIRECTORY: the published files as they stand, where they are; skipped where they are not.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "base/memory.h"
 #include "base/units.h"
 #include "trace/trace.h"
 
@@ -19,7 +10,7 @@
 static const char *directory;
 static struct workloads workloads;
 
-static void test_traces(void **state)
+TEST(test_traces)
 {
     static const struct {
         const char *name, *vc;
@@ -42,8 +33,7 @@ static void test_traces(void **state)
         struct trace trace;
         struct error err = {{0}};
 
-        if (trace_load(&trace, path, &options, &err))
-            fail_msg("%s", err.text);
+        fail_if(trace_load(&trace, path, &options, &err), err);
         assert_int_equal(trace.format, expected[i].format);
         assert_int_equal(trace.count, expected[i].jobs);
         assert_int_equal(trace.left_out, expected[i].left_out);
@@ -53,14 +43,13 @@ static void test_traces(void **state)
 }
 
 /* The thesis's traces are ours, and the collected workloads the installed ones, figure by figure. */
-static void test_workloads(void **state)
+TEST(test_workloads)
 {
     CLEANUP(free_ptr) char *path = xasprintf("%s/workloads/workloads.csv", directory);
-    struct workloads collected;
+    CLEANUP(workloads_release) struct workloads collected;
     struct error err = {{0}};
 
-    if (workloads_read(&collected, path, &err))
-        fail_msg("%s", err.text);
+    fail_if(workloads_read(&collected, path, &err), err);
     assert_int_equal(collected.count, workloads.count);
     for (size_t i = 0; i < workloads.count; i++) {
         const struct workload *a = &workloads.items[i], *b = workloads_find(&collected, a->id);
@@ -77,10 +66,9 @@ static void test_workloads(void **state)
         assert_memory_equal(a->smact_permille, b->smact_permille, sizeof a->smact_permille);
         assert_memory_equal(a->recorded_bytes, b->recorded_bytes, sizeof a->recorded_bytes);
     }
-    workloads_release(&collected);
 }
 
-static void test_thesis_traces_are_ours(void **state)
+TEST(test_thesis_traces_are_ours)
 {
     static const char *const names[] = {"thesis_60.csv", "thesis_90.csv"};
     struct trace_load_options options = {.workloads = &workloads};
@@ -113,16 +101,10 @@ static int teardown(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_traces),
-        cmocka_unit_test(test_workloads),
-        cmocka_unit_test(test_thesis_traces_are_ours),
-    };
-
     directory = argc > 1 ? argv[1] : "";
     if (access(directory, R_OK)) {
         printf("skipped: '%s' is not there: the published files lie outside the repository\n", directory);
         return SKIPPED;
     }
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return unit_tests_run("tests", setup, teardown);
 }

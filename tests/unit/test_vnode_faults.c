@@ -1,5 +1,4 @@
 /* The view of NVML's clients of a node with faults, and of MIG instances. Time runs 1000 times faster. */
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 
@@ -44,8 +43,7 @@ static void strike(const char *fault, uint32_t g)
     struct strike strike = {.gpus = 1u << g, .until_ns = INT64_MAX};
     struct error err;
 
-    if (inject(&f.node, fault, &strike, &err) < 0)
-        fail_msg("%s", err.text);
+    fail_if(inject(&f.node, fault, &strike, &err) < 0, err);
 }
 
 /* A GPM metric of a place over 20 ms: of a GPU where gpu_instance is NVML_NO_INSTANCE. NVML's code. */
@@ -74,7 +72,15 @@ static int gpm(struct nvml_device *device, unsigned int gpu_instance, unsigned i
     return rc;
 }
 
-static void instances_are_devices(void **state)
+static double metric(struct nvml_device *device, unsigned int gpu_instance, unsigned int id)
+{
+    double value;
+
+    assert_int_equal(gpm(device, gpu_instance, id, &value), NVML_SUCCESS);
+    return value;
+}
+
+TEST_BETWEEN(instances_are_devices, setup, teardown)
 {
     const struct node_gpu *whole = &f.node.file->gpus[0];
     struct nvml_memory_v2 memory = {.version = NVML_VERSION(struct nvml_memory_v2, 2)};
@@ -83,32 +89,24 @@ static void instances_are_devices(void **state)
     struct nvml_device *other = NULL;
     struct nvml_utilization utilization;
     unsigned int value, pending;
-    char text[96];
 
     assert_int_equal(NVML(nvmlDeviceGetMigMode)(gpu(0), &value, &pending), NVML_SUCCESS);
     assert_int_equal(value, NVML_FEATURE_ENABLED);
     assert_int_equal(NVML(nvmlDeviceGetMigMode)(gpu(1), &value, &pending), NVML_SUCCESS);
     assert_int_equal(value, NVML_FEATURE_DISABLED);
-    assert_int_equal(NVML(nvmlDeviceGetMaxMigDeviceCount)(gpu(0), &value), NVML_SUCCESS);
-    assert_int_equal(value, 7);
+    assert_int_equal(number(NVML(nvmlDeviceGetMaxMigDeviceCount), gpu(0)), 7);
     assert_int_equal(NVML(nvmlDeviceGetMigDeviceHandleByIndex)(gpu(0), 4, &other), NVML_ERROR_NOT_FOUND);
     assert_int_equal(NVML(nvmlDeviceGetMigDeviceHandleByIndex)(gpu(1), 0, &other), NVML_ERROR_NOT_FOUND);
 
-    assert_int_equal(NVML(nvmlDeviceIsMigDeviceHandle)(instance(1), &value), NVML_SUCCESS);
-    assert_int_equal(value, 1);
-    assert_int_equal(NVML(nvmlDeviceIsMigDeviceHandle)(gpu(0), &value), NVML_SUCCESS);
-    assert_int_equal(value, 0);
-    assert_int_equal(NVML(nvmlDeviceGetUUID)(instance(1), text, sizeof text), NVML_SUCCESS);
-    assert_string_equal(text, whole->instances[1].uuid);
-    assert_memory_equal(text, "MIG-", 4);
-    assert_int_equal(NVML(nvmlDeviceGetHandleByUUID)(text, &other), NVML_SUCCESS);
+    assert_int_equal(number(NVML(nvmlDeviceIsMigDeviceHandle), instance(1)), 1);
+    assert_int_equal(number(NVML(nvmlDeviceIsMigDeviceHandle), gpu(0)), 0);
+    assert_string_equal(text_of(NVML(nvmlDeviceGetUUID), instance(1)), whole->instances[1].uuid);
+    assert_memory_equal(whole->instances[1].uuid, "MIG-", 4);
+    assert_int_equal(NVML(nvmlDeviceGetHandleByUUID)(whole->instances[1].uuid, &other), NVML_SUCCESS);
     assert_ptr_equal(other, instance(1));
-    assert_int_equal(NVML(nvmlDeviceGetName)(instance(1), text, sizeof text), NVML_SUCCESS);
-    assert_string_equal(text, "NVIDIA H100 80GB HBM3 MIG 2g.20gb");
-    assert_int_equal(NVML(nvmlDeviceGetGpuInstanceId)(instance(1), &value), NVML_SUCCESS);
-    assert_int_equal(value, 2);
-    assert_int_equal(NVML(nvmlDeviceGetComputeInstanceId)(instance(1), &value), NVML_SUCCESS);
-    assert_int_equal(value, 0);
+    assert_string_equal(text_of(NVML(nvmlDeviceGetName), instance(1)), "NVIDIA H100 80GB HBM3 MIG 2g.20gb");
+    assert_int_equal(number(NVML(nvmlDeviceGetGpuInstanceId), instance(1)), 2);
+    assert_int_equal(number(NVML(nvmlDeviceGetComputeInstanceId), instance(1)), 0);
     assert_int_equal(NVML(nvmlDeviceGetGpuInstanceId)(gpu(1), &value), NVML_ERROR_NOT_SUPPORTED);
     assert_int_equal(NVML(nvmlDeviceGetAttributes_v2)(instance(0), &attributes), NVML_SUCCESS);
     assert_int_equal(attributes.gpu_instance_slices, 3);
@@ -132,9 +130,8 @@ static void instances_are_devices(void **state)
 }
 
 /* A job on 2 of 7 slices: slowed to their share, seen where it is, and only there. */
-static void a_job_on_an_instance(void **state)
+TEST_BETWEEN(a_job_on_an_instance, setup, teardown)
 {
-    struct nvml_memory_v2 memory = {.version = NVML_VERSION(struct nvml_memory_v2, 2)};
     struct attachment mine = train((struct place){.gpu = 0, .instance = 2}, 0.5, 5 * GIB);
     struct nvml_process_info infos[4];
     const int64_t too_much = 21 * GIB;
@@ -149,12 +146,9 @@ static void a_job_on_an_instance(void **state)
     assert_int_equal(attach_hold(&mine, &too_much, &shortage, NULL), -ENOMEM);
     assert_int_equal(shortage.total_bytes, f.node.file->gpus[0].instances[1].total_bytes);
 
-    assert_int_equal(NVML(nvmlDeviceGetMemoryInfo_v2)(instance(1), &memory), NVML_SUCCESS);
-    assert_int_equal(memory.used, 5 * GIB);
-    assert_int_equal(NVML(nvmlDeviceGetMemoryInfo_v2)(instance(0), &memory), NVML_SUCCESS);
-    assert_int_equal(memory.used, 0);
-    assert_int_equal(NVML(nvmlDeviceGetMemoryInfo_v2)(gpu(0), &memory), NVML_SUCCESS);
-    assert_int_equal(memory.used, 5 * GIB);
+    assert_int_equal(used_on(instance(1)), 5 * GIB);
+    assert_int_equal(used_on(instance(0)), 0);
+    assert_int_equal(used_on(gpu(0)), 5 * GIB);
     assert_int_equal(NVML(nvmlDeviceGetComputeRunningProcesses_v3)(instance(0), &count, infos), NVML_SUCCESS);
     assert_int_equal(count, 0);
     for (int whole = 0; whole < 2; whole++) {
@@ -167,20 +161,16 @@ static void a_job_on_an_instance(void **state)
         assert_int_equal(infos[0].compute_instance_id, 0);
     }
 
-    assert_int_equal(gpm(gpu(0), 2, NVML_GPM_METRIC_SM_UTIL, &value), NVML_SUCCESS);
-    assert_near(value, 100 * 0.5 * rate * 7 / 2, 1e-6); /* of its slices */
-    assert_int_equal(gpm(gpu(0), 2, NVML_GPM_METRIC_SM_OCCUPANCY, &value), NVML_SUCCESS);
-    assert_near(value, 50 * 0.5 * rate * 7 / 2, 1e-6);
-    assert_int_equal(gpm(gpu(0), 1, NVML_GPM_METRIC_SM_UTIL, &value), NVML_SUCCESS);
-    assert_near(value, 0, 0);
-    assert_int_equal(gpm(gpu(0), NVML_NO_INSTANCE, NVML_GPM_METRIC_SM_UTIL, &value), NVML_SUCCESS);
-    assert_near(value, 100 * 0.5 * rate, 1e-6);
+    assert_near(metric(gpu(0), 2, NVML_GPM_METRIC_SM_UTIL), 100 * 0.5 * rate * 7 / 2, 1e-6); /* of its slices */
+    assert_near(metric(gpu(0), 2, NVML_GPM_METRIC_SM_OCCUPANCY), 50 * 0.5 * rate * 7 / 2, 1e-6);
+    assert_near(metric(gpu(0), 1, NVML_GPM_METRIC_SM_UTIL), 0, 0);
+    assert_near(metric(gpu(0), NVML_NO_INSTANCE, NVML_GPM_METRIC_SM_UTIL), 100 * 0.5 * rate, 1e-6);
     assert_int_equal(gpm(gpu(0), 9, NVML_GPM_METRIC_SM_UTIL, &value), NVML_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpm(gpu(1), 1, NVML_GPM_METRIC_SM_UTIL, &value), NVML_ERROR_NOT_SUPPORTED);
     attach_end(&mine);
 }
 
-static void other_gpm_metrics_follow(void **state)
+TEST_BETWEEN(other_gpm_metrics_follow, setup, teardown)
 {
     static const struct {
         unsigned int id;
@@ -189,16 +179,13 @@ static void other_gpm_metrics_follow(void **state)
                    {NVML_GPM_METRIC_ANY_TENSOR_UTIL, 16}, {NVML_GPM_METRIC_DRAM_BW_UTIL, 24},
                    {NVML_GPM_METRIC_PCIE_TX_PER_SEC, 24}, {NVML_GPM_METRIC_PCIE_RX_PER_SEC, 240}};
     struct attachment mine = train((struct place){.gpu = 1}, 0.4, GIB);
-    double value;
 
-    for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
-        assert_int_equal(gpm(gpu(1), NVML_NO_INSTANCE, metrics[i].id, &value), NVML_SUCCESS);
-        assert_near(value, metrics[i].value, 1e-6);
-    }
+    for (size_t i = 0; i < array_size(metrics); i++)
+        assert_near(metric(gpu(1), NVML_NO_INSTANCE, metrics[i].id), metrics[i].value, 1e-6);
     attach_end(&mine);
 }
 
-static void a_node_without_gpm(void **state)
+TEST_BETWEEN(a_node_without_gpm, setup, teardown)
 {
     struct nvml_gpm_support support = {.version = NVML_GPM_SUPPORT_VERSION};
     double value;
@@ -212,7 +199,7 @@ static void a_node_without_gpm(void **state)
     assert_int_equal(gpm(gpu(0), NVML_NO_INSTANCE, NVML_GPM_METRIC_SM_UTIL, &value), NVML_ERROR_NOT_SUPPORTED);
 }
 
-static void a_lost_gpu(void **state)
+TEST_BETWEEN(a_lost_gpu, setup, teardown)
 {
     struct attachment mine = train((struct place){.gpu = 1}, 0.4, GIB);
     struct nvml_device *lost = gpu(1), *device = NULL;
@@ -242,7 +229,7 @@ static void *ask_power(void *device)
     return (void *)(intptr_t)NVML(nvmlDeviceGetPowerUsage)(device, &mw);
 }
 
-static void hung_calls(void **state)
+TEST_BETWEEN(hung_calls, setup, teardown)
 {
     struct nvml_device *hung = gpu(1);
     struct strike until = {.gpus = 2};
@@ -267,7 +254,7 @@ static void hung_calls(void **state)
 }
 
 /* A process in a hanging call can be killed. */
-static void a_hung_process_dies(void **state)
+TEST_BETWEEN(a_hung_process_dies, setup, teardown)
 {
     int status;
     pid_t pid;
@@ -286,7 +273,7 @@ static void a_hung_process_dies(void **state)
     inject_clear(&f.node);
 }
 
-static void a_reloaded_driver(void **state)
+TEST_BETWEEN(a_reloaded_driver, setup, teardown)
 {
     struct attachment mine = train((struct place){.gpu = 1}, 1, GIB);
     struct nvml_device *device = gpu(1);
@@ -312,26 +299,22 @@ static void a_reloaded_driver(void **state)
     assert_true(after_mj < before_mj);
 }
 
-static void indices_change(void **state)
+TEST_BETWEEN(indices_change, setup, teardown)
 {
     struct place places[NODE_MAX_GPUS];
-    unsigned int index;
-    char text[96];
 
     strike("reindex", 0);
-    assert_int_equal(NVML(nvmlDeviceGetUUID)(gpu(0), text, sizeof text), NVML_SUCCESS);
-    assert_string_equal(text, f.node.file->gpus[0].uuid); /* not for a process that has it open */
+    /* Not for a process that has it open. */
+    assert_string_equal(text_of(NVML(nvmlDeviceGetUUID), gpu(0)), f.node.file->gpus[0].uuid);
     assert_int_equal(attach_visible(f.node.file, "0", places), 1);
     assert_int_equal(places[0].gpu, 1);
     assert_int_equal(NVML(nvmlShutdown)(), NVML_SUCCESS);
     assert_int_equal(NVML(nvmlInit_v2)(), NVML_SUCCESS);
-    assert_int_equal(NVML(nvmlDeviceGetUUID)(gpu(0), text, sizeof text), NVML_SUCCESS);
-    assert_string_equal(text, f.node.file->gpus[1].uuid);
-    assert_int_equal(NVML(nvmlDeviceGetIndex)(gpu(0), &index), NVML_SUCCESS);
-    assert_int_equal(index, 0);
+    assert_string_equal(text_of(NVML(nvmlDeviceGetUUID), gpu(0)), f.node.file->gpus[1].uuid);
+    assert_int_equal(number(NVML(nvmlDeviceGetIndex), gpu(0)), 0);
 }
 
-static void what_is_refused_or_hidden(void **state)
+TEST_BETWEEN(what_is_refused_or_hidden, setup, teardown)
 {
     struct attachment mine = train((struct place){.gpu = 1}, 0.4, GIB);
     struct nvml_device *device = gpu(1);
@@ -361,7 +344,7 @@ static void what_is_refused_or_hidden(void **state)
     attach_end(&mine);
 }
 
-static void values_that_are_none(void **state)
+TEST_BETWEEN(values_that_are_none, setup, teardown)
 {
     struct attachment mine = train((struct place){.gpu = 1}, 0.4, GIB);
     struct nvml_memory_v2 memory = {.version = NVML_VERSION(struct nvml_memory_v2, 2)};
@@ -388,8 +371,7 @@ static void values_that_are_none(void **state)
     assert_true(utilization.gpu > 100);
     inject_clear(&f.node);
     strike("stuck-zero", 1);
-    assert_int_equal(gpm(device, NVML_NO_INSTANCE, NVML_GPM_METRIC_SM_UTIL, &value), NVML_SUCCESS);
-    assert_near(value, 0, 0);
+    assert_near(metric(device, NVML_NO_INSTANCE, NVML_GPM_METRIC_SM_UTIL), 0, 0);
     assert_int_equal(NVML(nvmlDeviceGetUtilizationRates)(device, &utilization), NVML_SUCCESS);
     assert_int_equal(utilization.gpu, 0);
     assert_int_equal(f.node.file->xids[0].xid, 43);
@@ -397,7 +379,7 @@ static void values_that_are_none(void **state)
 }
 
 /* Two processes in the list of the driver that has the other layout: the second one's entry is elsewhere. */
-static void another_layout(void **state)
+TEST_BETWEEN(another_layout, setup, teardown)
 {
     unsigned char buffer[4 * sizeof(struct nvml_process_detail)] = {0};
     struct attachment mine = train((struct place){.gpu = 1}, 0.1, GIB);
@@ -426,7 +408,7 @@ static void *tell_later(void *xid)
     return NULL;
 }
 
-static void xids_are_events(void **state)
+TEST_BETWEEN(xids_are_events, setup, teardown)
 {
     struct nvml_event_set *set = NULL;
     struct nvml_event_data data;
@@ -457,7 +439,7 @@ static void xids_are_events(void **state)
     assert_int_equal(NVML(nvmlEventSetFree)(set), NVML_SUCCESS);
 }
 
-static void bad_injections(void **state)
+TEST_BETWEEN(bad_injections, setup, teardown)
 {
     struct strike strike = {.gpus = 1, .until_ns = INT64_MAX, .pid = getpid()};
     struct error err;
@@ -470,22 +452,4 @@ static void bad_injections(void **state)
     assert_int_equal(inject(&f.node, "mps-fault", &strike, &err), -EINVAL);
 }
 
-int main(void)
-{
-#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(instances_are_devices),     TEST(a_job_on_an_instance), TEST(other_gpm_metrics_follow),
-        TEST(a_node_without_gpm),        TEST(a_lost_gpu),           TEST(hung_calls),
-        TEST(a_hung_process_dies),       TEST(a_reloaded_driver),    TEST(indices_change),
-        TEST(what_is_refused_or_hidden), TEST(values_that_are_none), TEST(another_layout),
-        TEST(xids_are_events),           TEST(bad_injections),
-    };
-
-    setenv("CARMA_TIME_SCALE", "1000", 1);
-    library = dlopen(CARMA_NVML, RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        fprintf(stderr, "%s\n", dlerror());
-        return 1;
-    }
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_LIBRARY_TESTS

@@ -1,12 +1,7 @@
 /* The layout of the state file is held by a golden file: a change of it needs a new version. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "base/strbuf.h"
 #include "vnode/layout.h"
 
@@ -14,7 +9,7 @@
     strbuf_printf(&text, "  %zu %s %zu\n", offsetof(struct type, member), #member, sizeof((struct type *)NULL)->member)
 #define TYPE(type) strbuf_printf(&text, "%s %zu\n", #type, sizeof(struct type))
 
-static void layout_is_golden(void **state)
+TEST(layout_is_golden)
 {
     CLEANUP(strbuf_release) struct strbuf text = {0};
     CLEANUP(free_ptr) char *golden = NULL;
@@ -127,14 +122,8 @@ static void layout_is_golden(void **state)
     MEMBER(node_use, bytes);
     strbuf_printf(&text, "phases free %d attached %d loading %d training %d finished %d\n", NODE_SLOT_FREE,
                   NODE_SLOT_ATTACHED, NODE_SLOT_LOADING, NODE_SLOT_TRAINING, NODE_SLOT_FINISHED);
-    if (file_read(CARMA_SOURCE "/tests/golden/vnode-state.txt", 65536, &golden, &length, &err) < 0)
-        fail_msg("%s", err.text);
+    fail_if(file_read(CARMA_SOURCE "/tests/golden/vnode-state.txt", 65536, &golden, &length, &err) < 0, err);
     assert_string_equal(text.text, golden);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(layout_is_golden)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

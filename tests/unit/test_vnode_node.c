@@ -1,11 +1,6 @@
 /* The state file: the node's processes, their memory, and the remains of those that die. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -62,7 +57,7 @@ static void end(pid_t pid)
     waitpid(pid, NULL, 0);
 }
 
-static void memory_is_limited(void **state)
+TEST_BETWEEN(memory_is_limited, setup, teardown)
 {
     struct node_slot wanted = wish(0);
     static struct shortage shortage;
@@ -91,7 +86,7 @@ static void memory_is_limited(void **state)
 }
 
 /* As a CUDA process under MPS is told of: by the number of the visible device. */
-static void memory_limits_of_mps_clients(void **state)
+TEST_BETWEEN(memory_limits_of_mps_clients, setup, teardown)
 {
     struct node_slot wanted = wish(0);
     static struct shortage shortage;
@@ -119,7 +114,7 @@ static void memory_limits_of_mps_clients(void **state)
     unsetenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
 }
 
-static void all_gpus_or_none(void **state)
+TEST_BETWEEN(all_gpus_or_none, setup, teardown)
 {
     struct node_slot wanted = {.use_count = 2, .uses = {{.gpu = 0}, {.gpu = 1}}};
     int64_t small[] = {GIB, GIB}, large[] = {2 * GIB, 41 * GIB};
@@ -135,7 +130,7 @@ static void all_gpus_or_none(void **state)
     attach_end(&attachment);
 }
 
-static void killed_owner_is_gone(void **state)
+TEST_BETWEEN(killed_owner_is_gone, setup, teardown)
 {
     pid_t pid = holder(5 * GIB);
 
@@ -148,7 +143,7 @@ static void killed_owner_is_gone(void **state)
 }
 
 /* A pid that was reused does not keep the slot of its predecessor. */
-static void reused_pid_is_another(void **state)
+TEST_BETWEEN(reused_pid_is_another, setup, teardown)
 {
     struct node_bank *bank;
 
@@ -164,7 +159,7 @@ static void reused_pid_is_another(void **state)
     assert_int_equal(fixture_used(&f, 0), 0);
 }
 
-static void death_in_the_middle_changes_nothing(void **state)
+TEST_BETWEEN(death_in_the_middle_changes_nothing, setup, teardown)
 {
     pid_t snapshotter = holder(7 * GIB), pid = fork();
     int status;
@@ -186,7 +181,7 @@ static void death_in_the_middle_changes_nothing(void **state)
     end(snapshotter);
 }
 
-static void stopped_holder_is_waited_for_only_so_long(void **state)
+TEST_BETWEEN(stopped_holder_is_waited_for_only_so_long, setup, teardown)
 {
     int64_t before_ns, waited_ns;
     struct node_bank *bank;
@@ -214,7 +209,7 @@ static void stopped_holder_is_waited_for_only_so_long(void **state)
 }
 
 /* Processes that all change the state at once lose nothing. */
-static void many_at_once(void **state)
+TEST_BETWEEN(many_at_once, setup, teardown)
 {
     pid_t pids[4];
 
@@ -241,7 +236,7 @@ static void many_at_once(void **state)
         end(pids[i]);
 }
 
-static void visible_gpus(void **state)
+TEST_BETWEEN(visible_gpus, setup, teardown)
 {
     char text[256];
     const struct node_file *file = f.node.file;
@@ -264,7 +259,7 @@ static void visible_gpus(void **state)
 }
 
 /* GPU 0 is in MIG mode, GPU 1 is not. */
-static void visible_instances(void **state)
+TEST_BETWEEN(visible_instances, setup, teardown)
 {
     struct place places[NODE_MAX_GPUS];
     const struct node_file *file;
@@ -289,7 +284,7 @@ static void visible_instances(void **state)
     setenv("CARMA_VNODE", f.state, 1);
 }
 
-static void mps_is_announced_by_a_control_pipe(void **state)
+TEST_BETWEEN(mps_is_announced_by_a_control_pipe, setup, teardown)
 {
     char path[128], again[160];
     uint64_t domain;
@@ -330,7 +325,7 @@ static pid_t add_client(struct node_bank *bank, uint64_t domain, uint32_t gpu)
 }
 
 /* A fault of one MPS client takes those of its domain that share a GPU with it, and nobody else. */
-static void a_fault_reaches_the_domain(void **state)
+TEST_BETWEEN(a_fault_reaches_the_domain, setup, teardown)
 {
     static struct domain_client clients[NODE_MAX_SLOTS];
     struct node_bank *bank;
@@ -370,7 +365,7 @@ static void a_fault_reaches_the_domain(void **state)
         end(pids[i]);
 }
 
-static void identities_are_unique(void **state)
+TEST_BETWEEN(identities_are_unique, setup, teardown)
 {
     struct fixture other;
 
@@ -386,7 +381,7 @@ static void identities_are_unique(void **state)
     setenv("CARMA_VNODE", f.state, 1);
 }
 
-static void bad_files_are_named(void **state)
+TEST_BETWEEN(bad_files_are_named, setup, teardown)
 {
     struct node_file wanted = {.gpu_count = 1};
     struct node node;
@@ -415,7 +410,7 @@ static void bad_files_are_named(void **state)
     setenv("CARMA_VNODE", f.state, 1);
 }
 
-static void mode_is_what_was_asked(void **state)
+TEST_BETWEEN(mode_is_what_was_asked, setup, teardown)
 {
     struct node_file wanted = *f.node.file;
     char path[128];
@@ -430,34 +425,14 @@ static void mode_is_what_was_asked(void **state)
     unlink(path);
 }
 
-static void clock_is_node_time(void **state)
+TEST_BETWEEN(clock_is_node_time, setup, teardown)
 {
     assert_near(node_now_ns(&f.node) - nodetime_now_ns(), 0, 1e8);
 }
 
 int main(void)
 {
-#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(memory_is_limited),
-        TEST(memory_limits_of_mps_clients),
-        TEST(all_gpus_or_none),
-        TEST(killed_owner_is_gone),
-        TEST(reused_pid_is_another),
-        TEST(death_in_the_middle_changes_nothing),
-        TEST(stopped_holder_is_waited_for_only_so_long),
-        TEST(many_at_once),
-        TEST(visible_gpus),
-        TEST(visible_instances),
-        TEST(a_fault_reaches_the_domain),
-        TEST(mps_is_announced_by_a_control_pipe),
-        TEST(identities_are_unique),
-        TEST(bad_files_are_named),
-        TEST(mode_is_what_was_asked),
-        TEST(clock_is_node_time),
-    };
-
     unsetenv("CARMA_TIME_SCALE");
     unsetenv("CARMA_VNODE");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run("tests", NULL, NULL);
 }

@@ -28,7 +28,7 @@ static struct attachment train(uint32_t index, double activity, int64_t bytes, b
     return attachment;
 }
 
-static void without_a_node(void **state)
+TEST(without_a_node)
 {
     unsigned int count;
 
@@ -45,7 +45,7 @@ static void without_a_node(void **state)
     assert_non_null(NVML(nvmlErrorString)(12345));
 }
 
-static void identity(void **state)
+TEST_BETWEEN(identity, setup, teardown)
 {
     struct nvml_device *device = gpu(2), *same = NULL;
     struct nvml_pci_info pci;
@@ -55,10 +55,9 @@ static void identity(void **state)
 
     assert_int_equal(NVML(nvmlDeviceGetCount_v2)(&value), NVML_SUCCESS);
     assert_int_equal(value, 4);
-    assert_int_equal(NVML(nvmlDeviceGetUUID)(device, text, sizeof text), NVML_SUCCESS);
-    assert_string_equal(text, f.node.file->gpus[2].uuid);
+    assert_string_equal(text_of(NVML(nvmlDeviceGetUUID), device), f.node.file->gpus[2].uuid);
     assert_int_equal(NVML(nvmlDeviceGetUUID)(device, text, 40), NVML_ERROR_INSUFFICIENT_SIZE);
-    assert_int_equal(NVML(nvmlDeviceGetHandleByUUID)(text, &same), NVML_SUCCESS);
+    assert_int_equal(NVML(nvmlDeviceGetHandleByUUID)(f.node.file->gpus[2].uuid, &same), NVML_SUCCESS);
     assert_ptr_equal(same, device);
     assert_int_equal(NVML(nvmlDeviceGetHandleByUUID)("GPU-none", &same), NVML_ERROR_NOT_FOUND);
     assert_int_equal(NVML(nvmlDeviceGetPciInfo_v3)(device, &pci), NVML_SUCCESS);
@@ -70,10 +69,8 @@ static void identity(void **state)
     assert_int_equal(NVML(nvmlDeviceGetHandleByPciBusId_v2)("0000:02:00.0", &same), NVML_ERROR_NOT_FOUND);
     assert_int_equal(NVML(nvmlDeviceGetCudaComputeCapability)(device, &major, &minor), NVML_SUCCESS);
     assert_int_equal(major * 10 + minor, 80);
-    assert_int_equal(NVML(nvmlDeviceGetName)(device, text, sizeof text), NVML_SUCCESS);
-    assert_string_equal(text, "NVIDIA A100-SXM4-40GB");
-    assert_int_equal(NVML(nvmlDeviceGetIndex)(device, &value), NVML_SUCCESS);
-    assert_int_equal(value, 2);
+    assert_string_equal(text_of(NVML(nvmlDeviceGetName), device), "NVIDIA A100-SXM4-40GB");
+    assert_int_equal(number(NVML(nvmlDeviceGetIndex), device), 2);
     assert_int_equal(NVML(nvmlDeviceGetHandleByIndex_v2)(4, &same), NVML_ERROR_INVALID_ARGUMENT);
     assert_int_equal(NVML(nvmlDeviceGetIndex)((struct nvml_device *)&value, &value), NVML_ERROR_INVALID_ARGUMENT);
     assert_int_equal(NVML(nvmlDeviceGetIndex)(NULL, &value), NVML_ERROR_INVALID_ARGUMENT);
@@ -81,7 +78,7 @@ static void identity(void **state)
     assert_int_equal(NVML(nvmlDeviceGetFanSpeed)(device, &value), NVML_ERROR_NOT_SUPPORTED);
 }
 
-static void memory_and_processes(void **state)
+TEST_BETWEEN(memory_and_processes, setup, teardown)
 {
     struct nvml_memory_v2 v2 = {.version = NVML_VERSION(struct nvml_memory_v2, 2)};
     struct nvml_memory v1;
@@ -133,7 +130,7 @@ static void memory_and_processes(void **state)
     attach_end(&mine);
 }
 
-static void activity(void **state)
+TEST_BETWEEN(activity, setup, teardown)
 {
     struct nvml_gpm_metrics_get *get = calloc(1, sizeof *get + 3 * sizeof get->metrics[0]);
     struct nvml_gpm_support support = {.version = NVML_GPM_SUPPORT_VERSION};
@@ -192,7 +189,7 @@ static void activity(void **state)
 }
 
 /* A job that was killed vanishes from the next readings, with its memory. */
-static void killed_job_vanishes(void **state)
+TEST_BETWEEN(killed_job_vanishes, setup, teardown)
 {
     struct nvml_memory_v2 memory = {.version = NVML_VERSION(struct nvml_memory_v2, 2)};
     pid_t pid = fork();
@@ -211,8 +208,7 @@ static void killed_job_vanishes(void **state)
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     sleep_wall_ms(15);
-    assert_int_equal(NVML(nvmlDeviceGetMemoryInfo_v2)(gpu(3), &memory), NVML_SUCCESS);
-    assert_int_equal(memory.used, 0);
+    assert_int_equal(used_on(gpu(3)), 0);
     assert_int_equal(NVML(nvmlDeviceGetComputeRunningProcesses_v3)(gpu(3), &count, NULL), NVML_SUCCESS);
 }
 
@@ -228,7 +224,7 @@ static void *poll_energy(void *failed)
     return NULL;
 }
 
-static void threads_and_forks(void **state)
+TEST_BETWEEN(threads_and_forks, setup, teardown)
 {
     pthread_t threads[3];
     bool failed[3] = {false};
@@ -252,7 +248,7 @@ static void threads_and_forks(void **state)
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-static void init_counts_its_users(void **state)
+TEST_BETWEEN(init_counts_its_users, setup, teardown)
 {
     unsigned int count;
 
@@ -262,7 +258,7 @@ static void init_counts_its_users(void **state)
 }
 
 /* Everything that the ABI's header declares is there, and nothing else of ours is to be seen. */
-static void symbols(void **state)
+TEST(symbols)
 {
     FILE *header = fopen(CARMA_SOURCE "/src/gpu/nvml/abi.h", "r"), *nm;
     char line[512], name[128];
@@ -288,25 +284,4 @@ static void symbols(void **state)
     assert_int_equal(pclose(nm), 0);
 }
 
-int main(void)
-{
-#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_a_node),
-        cmocka_unit_test(symbols),
-        TEST(identity),
-        TEST(memory_and_processes),
-        TEST(activity),
-        TEST(killed_job_vanishes),
-        TEST(threads_and_forks),
-        TEST(init_counts_its_users),
-    };
-
-    setenv("CARMA_TIME_SCALE", "1000", 1);
-    library = dlopen(CARMA_NVML, RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        fprintf(stderr, "%s\n", dlerror());
-        return 1;
-    }
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_LIBRARY_TESTS

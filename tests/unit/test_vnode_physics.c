@@ -1,9 +1,5 @@
 /* Time passing on a node without any clock: states built by hand, closed forms beside them. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "contention/contention.h"
 #include "vnode/physics.h"
@@ -46,7 +42,7 @@ static int64_t at(double s)
     return 1000 + (int64_t)(s * SEC);
 }
 
-static void alone(void **state)
+TEST_BETWEEN(alone, setup, NULL)
 {
     struct node_slot *slot = job(0, 0.5, 12, 100, true);
 
@@ -66,7 +62,7 @@ static void alone(void **state)
 }
 
 /* Two on MPS, one after the other: by hand, with r = U/A = (1 - 0.4 * 0.5) / 1.1 while both train. */
-static void two_in_turn(void **state)
+TEST_BETWEEN(two_in_turn, setup, NULL)
 {
     struct node_slot *first = job(0, 0.6, 0, 100, true), *second = job(0, 0.5, 40, 100, true);
     double r = 0.8 / 1.1, first_ends = 40 + 60 / r, second_ends = first_ends + (100 - 60);
@@ -82,7 +78,7 @@ static void two_in_turn(void **state)
 }
 
 /* One look at the end gives the same as looks at every moment. */
-static void looks_do_not_matter(void **state)
+TEST_BETWEEN(looks_do_not_matter, setup, NULL)
 {
     static struct node_bank once, often;
 
@@ -106,7 +102,7 @@ static void looks_do_not_matter(void **state)
     }
 }
 
-static void several_gpus_run_at_the_slowest(void **state)
+TEST_BETWEEN(several_gpus_run_at_the_slowest, setup, NULL)
 {
     struct node_slot *wide = job(0, 0.5, 0, 100, true);
     double r = (1 - 0.5 * 0.2) / 1.3;
@@ -121,7 +117,7 @@ static void several_gpus_run_at_the_slowest(void **state)
 }
 
 /* One without MPS among them: it and the server take turns. */
-static void mixed_is_time_sharing(void **state)
+TEST_BETWEEN(mixed_is_time_sharing, setup, NULL)
 {
     double expected[2], a[] = {0.6, 0.5};
 
@@ -135,7 +131,7 @@ static void mixed_is_time_sharing(void **state)
 }
 
 /* Clients of two control daemons: each daemon's server has its own context, so they take turns. */
-static void two_daemons_take_turns(void **state)
+TEST_BETWEEN(two_daemons_take_turns, setup, NULL)
 {
     double expected[4], a[] = {0.2, 0.5, 0.3, 0.4};
 
@@ -152,7 +148,7 @@ static void two_daemons_take_turns(void **state)
 
 /* Two under MPS on 2 of 7 slices, and one on another instance. Each is slowed as if it were alone there. They share the
  * slices as on a GPU of that size, and the third knows nothing of it. */
-static void an_instance_is_a_small_gpu(void **state)
+TEST_BETWEEN(an_instance_is_a_small_gpu, setup, NULL)
 {
     double alone[] = {contention_mig_rate(&contention_default, 0.5, 2, 0.25),
                       contention_mig_rate(&contention_default, 0.1, 2, 0.25)},
@@ -183,7 +179,7 @@ static void an_instance_is_a_small_gpu(void **state)
 }
 
 /* Kernels that fill an instance's SMs better than they did the whole GPU's do not make it more than full. */
-static void an_instance_is_no_more_than_full(void **state)
+TEST_BETWEEN(an_instance_is_no_more_than_full, setup, NULL)
 {
     file.gpus[0].mig = 1;
     file.gpus[0].total_bytes = 40 * GIB;
@@ -196,7 +192,7 @@ static void an_instance_is_no_more_than_full(void **state)
     assert_near(bank.gpus[0].sm_activity, 3.0 / 7, 1e-12);
 }
 
-static void clock_that_goes_back_adds_nothing(void **state)
+TEST_BETWEEN(clock_that_goes_back_adds_nothing, setup, NULL)
 {
     struct node_slot *slot = job(0, 0.5, 0, 100, true);
 
@@ -207,7 +203,7 @@ static void clock_that_goes_back_adds_nothing(void **state)
     assert_near(slot->done_ns, 11 * SEC, 10);
 }
 
-static void damage_does_not_hang(void **state)
+TEST_BETWEEN(damage_does_not_hang, setup, NULL)
 {
     struct node_slot *slot = job(0, 0.5, 0, 100, true);
 
@@ -222,20 +218,4 @@ static void damage_does_not_hang(void **state)
     assert_int_equal(physics_used_bytes(&bank, 5), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(alone, setup),
-        cmocka_unit_test_setup(two_in_turn, setup),
-        cmocka_unit_test_setup(looks_do_not_matter, setup),
-        cmocka_unit_test_setup(several_gpus_run_at_the_slowest, setup),
-        cmocka_unit_test_setup(mixed_is_time_sharing, setup),
-        cmocka_unit_test_setup(two_daemons_take_turns, setup),
-        cmocka_unit_test_setup(an_instance_is_a_small_gpu, setup),
-        cmocka_unit_test_setup(an_instance_is_no_more_than_full, setup),
-        cmocka_unit_test_setup(clock_that_goes_back_adds_nothing, setup),
-        cmocka_unit_test_setup(damage_does_not_hang, setup),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,17 +1,10 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <errno.h>
+#include "unit.h"
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "base/strbuf.h"
 #include "vnode_fixture.h"
 
-static void shipped_profiles(void **state)
+TEST(shipped_profiles)
 {
     static const struct {
         const char *name;
@@ -26,8 +19,7 @@ static void shipped_profiles(void **state)
         struct node_file file;
         struct error err;
 
-        if (profile_read(path, &file, &err) < 0)
-            fail_msg("%s", err.text);
+        fail_if(profile_read(path, &file, &err) < 0, err);
         assert_string_equal(file.profile, shipped[i].name);
         assert_int_equal(file.gpu_count, shipped[i].gpus);
         assert_int_equal(file.cuda_version, 12040);
@@ -39,7 +31,7 @@ static void shipped_profiles(void **state)
     }
 }
 
-static void instances(void **state)
+TEST(instances)
 {
     static const int64_t mib[] = {20268, 10134, 5067};
     struct node_file file;
@@ -85,7 +77,7 @@ static void refused(const char *from, const char *to, const char *complaint)
     unlink(path);
 }
 
-static void bad_profiles(void **state)
+TEST(bad_profiles)
 {
     struct node_file file;
     struct error err;
@@ -110,10 +102,4 @@ static void bad_profiles(void **state)
     assert_non_null(strstr(err.text, "/nonexistent/node.ini"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(shipped_profiles), cmocka_unit_test(instances),
-                                       cmocka_unit_test(bad_profiles)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,17 +1,11 @@
 /* carma-train as a process: time, memory, neighbours, signals. 1000 times faster than node time. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "vnode/domain.h"
 #include "vnode_fixture.h"
 
@@ -99,7 +93,7 @@ static double activity_seconds(uint32_t gpu)
     return seconds;
 }
 
-static void alone_takes_its_time(void **state)
+TEST_BETWEEN(alone_takes_its_time, setup, teardown)
 {
     int64_t begin_ns = node_now_ns(&f.node), took_ns;
     struct job job = start("a", f.node.file->gpus[1].uuid, "--memory 5G --peak 6G --sm-activity 0.5 --seconds 1000");
@@ -150,12 +144,12 @@ static void two_share(bool mps)
     unlink(control);
 }
 
-static void two_on_mps(void **state)
+TEST_BETWEEN(two_on_mps, setup, teardown)
 {
     two_share(true);
 }
 
-static void two_in_time_slices(void **state)
+TEST_BETWEEN(two_in_time_slices, setup, teardown)
 {
     two_share(false);
 }
@@ -176,7 +170,7 @@ static double run_together(int count, int seconds)
 
 /* The same from outside, by the clock. A busy machine starts and ends processes late: they do ever more work until that
  * counts for little. */
-static void slowdown_is_seen_from_outside(void **state)
+TEST_BETWEEN(slowdown_is_seen_from_outside, setup, teardown)
 {
     double slowdown = 1 / 0.492307692308, measured = 0;
 
@@ -191,7 +185,7 @@ static void slowdown_is_seen_from_outside(void **state)
     fail_msg("the slowdown is %.3f, not %.3f", measured, slowdown);
 }
 
-static void out_of_memory(void **state)
+TEST_BETWEEN(out_of_memory, setup, teardown)
 {
     struct job first = start("a", "0", "--memory 30G --sm-activity 0.5 --seconds 100000"), second;
     CLEANUP(free_ptr) char *err = NULL;
@@ -217,7 +211,7 @@ static void out_of_memory(void **state)
     assert_int_equal(fixture_used(&f, 0), 0);
 }
 
-static void checkpoint_is_gone_on_from(void **state)
+TEST_BETWEEN(checkpoint_is_gone_on_from, setup, teardown)
 {
     const char *options = "--memory 1G --sm-activity 0.5 --seconds 1500 --checkpoint";
     struct job job = start("a", "0", options);
@@ -244,7 +238,7 @@ static void checkpoint_is_gone_on_from(void **state)
     assert_int_equal(access(path, F_OK), -1); /* nothing to go on from */
 }
 
-static void several_gpus(void **state)
+TEST_BETWEEN(several_gpus, setup, teardown)
 {
     struct job job = start("a", "2,3", "--gpus 2 --memory 3G --sm-activity 0.5 --seconds 100000");
 
@@ -256,7 +250,7 @@ static void several_gpus(void **state)
 }
 
 /* A trace's row may say other GPUs and another run time than its workload does. */
-static void workload_on_more_gpus(void **state)
+TEST_BETWEEN(workload_on_more_gpus, setup, teardown)
 {
     struct job job = start("a", "0,1",
                            "--workload resnet --workloads " CARMA_SOURCE "/data/workloads.csv --gpus 2 "
@@ -281,7 +275,7 @@ static void refused(const char *gpus, const char *options, int expected, const c
         fail_msg("'%s' does not say '%s'", err, complaint);
 }
 
-static void bad_requests(void **state)
+TEST_BETWEEN(bad_requests, setup, teardown)
 {
     refused("", "--memory 1G", 1, "1 GPUs are needed, 0 visible");
     refused("0", "--memory 1G --gpus 2", 1, "2 GPUs are needed, 1 visible: CUDA_VISIBLE_DEVICES is 0");
@@ -296,7 +290,7 @@ static void bad_requests(void **state)
 }
 
 /* Each failure on request: how it ends, and its message on stderr. */
-static void failures_on_request(void **state)
+TEST_BETWEEN(failures_on_request, setup, teardown)
 {
     static const struct {
         const char *name;
@@ -333,7 +327,7 @@ static void failures_on_request(void **state)
     assert_int_equal(f.node.file->xids[0].pid, jobs[3].pid);
 }
 
-static void a_handle_needs_memory(void **state)
+TEST_BETWEEN(a_handle_needs_memory, setup, teardown)
 {
     struct job filler = start("filler", "2", "--memory 34G --seconds 100000"), job;
     CLEANUP(free_ptr) char *err = NULL;
@@ -346,7 +340,7 @@ static void a_handle_needs_memory(void **state)
     finish(&filler, NULL, NULL);
 }
 
-static void one_that_recovers_holds_half(void **state)
+TEST_BETWEEN(one_that_recovers_holds_half, setup, teardown)
 {
     struct job job = start("half", "2", "--memory 6G --seconds 2000 --fail recovered-oom --fail-at 1000");
 
@@ -355,7 +349,7 @@ static void one_that_recovers_holds_half(void **state)
     assert_int_equal(finish(&job, NULL, NULL), 0);
 }
 
-static void an_idle_one_holds_its_memory(void **state)
+TEST_BETWEEN(an_idle_one_holds_its_memory, setup, teardown)
 {
     struct job job = start("idle", "2", "--memory 6G --sm-activity 1 --seconds 60 --fail idle");
     uint32_t phase = NODE_SLOT_FREE;
@@ -377,7 +371,7 @@ static void an_idle_one_holds_its_memory(void **state)
     assert_int_equal(WTERMSIG(finish(&job, NULL, NULL)), SIGTERM);
 }
 
-static void one_ignores_termination(void **state)
+TEST_BETWEEN(one_ignores_termination, setup, teardown)
 {
     struct job job = start("stubborn", "2", "--memory 6G --seconds 1000 --fail ignore-term");
 
@@ -386,7 +380,7 @@ static void one_ignores_termination(void **state)
     assert_int_equal(finish(&job, NULL, NULL), 0);
 }
 
-static void a_grandchild_is_left(void **state)
+TEST_BETWEEN(a_grandchild_is_left, setup, teardown)
 {
     struct job job = start("double", "2", "--memory 6G --seconds 100000 --fail double-fork --fail-at 20");
     struct node_bank *bank;
@@ -404,7 +398,7 @@ static void a_grandchild_is_left(void **state)
 }
 
 /* A fault of an MPS client takes its neighbour with it, and nobody is let in meanwhile. */
-static void neighbours_are_victims(void **state)
+TEST_BETWEEN(neighbours_are_victims, setup, teardown)
 {
     CLEANUP(free_ptr) char *overuser_says = NULL, *victim_says = NULL;
     struct node_slot late = {.mps = 1, .use_count = 1};
@@ -441,30 +435,11 @@ static void neighbours_are_victims(void **state)
 
 int main(void)
 {
-#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(alone_takes_its_time),
-        TEST(two_on_mps),
-        TEST(two_in_time_slices),
-        TEST(slowdown_is_seen_from_outside),
-        TEST(out_of_memory),
-        TEST(checkpoint_is_gone_on_from),
-        TEST(several_gpus),
-        TEST(workload_on_more_gpus),
-        TEST(bad_requests),
-        TEST(failures_on_request),
-        TEST(a_handle_needs_memory),
-        TEST(one_that_recovers_holds_half),
-        TEST(an_idle_one_holds_its_memory),
-        TEST(one_ignores_termination),
-        TEST(a_grandchild_is_left),
-        TEST(neighbours_are_victims),
-    };
     char scale[16];
 
     snprintf(scale, sizeof scale, "%d", SCALE);
     setenv("CARMA_TIME_SCALE", scale, 1);
     unsetenv("CARMA_JOB_ID");
     unsetenv("CUDA_MPS_PIPE_DIRECTORY");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run("tests", NULL, NULL);
 }

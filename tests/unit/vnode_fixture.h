@@ -30,9 +30,9 @@ static inline void fixture_open(struct fixture *fixture, const char *profile)
     strcpy(fixture->directory, "/tmp/carma-vnode-test.XXXXXX");
     assert_non_null(mkdtemp(fixture->directory));
     snprintf(fixture->state, sizeof fixture->state, "%s/state", fixture->directory);
-    if (profile_read(path, &wanted, &err) < 0 || node_create(fixture->state, &wanted, 0600, &err) < 0 ||
-        node_open(&fixture->node, fixture->state, &err) < 0)
-        fail_msg("%s", err.text);
+    fail_if(profile_read(path, &wanted, &err) < 0 || node_create(fixture->state, &wanted, 0600, &err) < 0 ||
+                node_open(&fixture->node, fixture->state, &err) < 0,
+            err);
     setenv("CARMA_VNODE", fixture->state, 1);
 }
 

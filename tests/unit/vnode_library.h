@@ -2,11 +2,8 @@
 #ifndef CARMA_TESTS_VNODE_LIBRARY_H
 #define CARMA_TESTS_VNODE_LIBRARY_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
+
 #include <dlfcn.h>
 
 #include "gpu/nvml/abi.h"
@@ -41,5 +38,44 @@ static struct nvml_device *gpu(unsigned int index)
     assert_int_equal(NVML(nvmlDeviceGetHandleByIndex_v2)(index, &device), NVML_SUCCESS);
     return device;
 }
+
+/* What a function tells of a device as a number. */
+static inline unsigned int number(int (*function)(struct nvml_device *, unsigned int *), struct nvml_device *device)
+{
+    unsigned int value;
+
+    assert_int_equal(function(device, &value), NVML_SUCCESS);
+    return value;
+}
+
+/* Likewise as a text, until the next call. */
+static inline const char *text_of(int (*function)(struct nvml_device *, char *, unsigned int),
+                                  struct nvml_device *device)
+{
+    static char text[96];
+
+    assert_int_equal(function(device, text, sizeof text), NVML_SUCCESS);
+    return text;
+}
+
+static inline unsigned long long used_on(struct nvml_device *device)
+{
+    struct nvml_memory_v2 memory = {.version = NVML_VERSION(struct nvml_memory_v2, 2)};
+
+    assert_int_equal(NVML(nvmlDeviceGetMemoryInfo_v2)(device, &memory), NVML_SUCCESS);
+    return memory.used;
+}
+
+/* The main of their programs: node time runs 1000 times faster. */
+#define RUN_LIBRARY_TESTS                                                                                              \
+    int main(void)                                                                                                     \
+    {                                                                                                                  \
+        setenv("CARMA_TIME_SCALE", "1000", 1);                                                                         \
+        library = dlopen(CARMA_NVML, RTLD_NOW | RTLD_LOCAL);                                                           \
+        if (library)                                                                                                   \
+            return unit_tests_run("tests", NULL, NULL);                                                                \
+        fprintf(stderr, "%s\n", dlerror());                                                                            \
+        return 1;                                                                                                      \
+    }
 
 #endif

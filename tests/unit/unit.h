@@ -1,0 +1,78 @@
+/* What nearly every test needs: cmocka with the headers that it asks for, and a program's tests, which stand once each:
+ *
+ *   TEST(test_of_something)
+ *   {
+ *       assert_true(something);
+ *   }
+ *
+ *   RUN_TESTS(NULL, NULL)
+ *
+ * They run in the order of the file. A test has `void **state`, which a set-up of its own may fill. */
+#ifndef CARMA_TESTS_UNIT_H
+#define CARMA_TESTS_UNIT_H
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/memory.h"
+
+static struct CMUnitTest unit_tests[64];
+static size_t unit_test_count;
+
+static inline void unit_test_add(struct CMUnitTest test)
+{
+    if (unit_test_count == array_size(unit_tests))
+        abort();
+    unit_tests[unit_test_count++] = test;
+}
+
+/* A test between its own set-up and tear-down; NULL: there is none. The priority is what keeps the order. */
+#define TEST_BETWEEN(name, set_up, tear_down)                                                                          \
+    static void name(void **state);                                                                                    \
+    static void __attribute__((constructor(1000 + __COUNTER__))) name##_is_listed(void)                                \
+    {                                                                                                                  \
+        unit_test_add((struct CMUnitTest){#name, name, set_up, tear_down, NULL});                                      \
+    }                                                                                                                  \
+    static void name(void **state)
+
+#define TEST(name) TEST_BETWEEN(name, NULL, NULL)
+
+/* Takes what the set-up has left in *state as its parameter, such as `struct fixture *f`. */
+#define TEST_ON(name, parameter, set_up, tear_down)                                                                    \
+    static void name##_on(parameter);                                                                                  \
+    TEST_BETWEEN(name, set_up, tear_down)                                                                              \
+    {                                                                                                                  \
+        name##_on(*state);                                                                                             \
+    }                                                                                                                  \
+    static void name##_on(parameter)
+
+/* Fails with the text of a struct error. */
+#define fail_if(condition, err)                                                                                        \
+    do {                                                                                                               \
+        if (condition)                                                                                                 \
+            fail_msg("%s: %s", #condition, (err).text);                                                                \
+    } while (0)
+
+/* Runs them, between a set-up and a tear-down of them all, and returns how many failed. */
+static inline int unit_tests_run(const char *name, CMFixtureFunction set_up, CMFixtureFunction tear_down)
+{
+    return _cmocka_run_group_tests(name, unit_tests, unit_test_count, set_up, tear_down);
+}
+
+/* The main of a program that does nothing else. */
+#define RUN_TESTS(set_up, tear_down)                                                                                   \
+    int main(void)                                                                                                     \
+    {                                                                                                                  \
+        return unit_tests_run("tests", set_up, tear_down);                                                             \
+    }
+
+#endif
