@@ -150,6 +150,7 @@ def main(command):
     if not command:
         sys.exit(__doc__.splitlines()[0])
     prctl(PR_SET_CHILD_SUBREAPER, 1)
+    prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # the runner was killed
     signal.pthread_sigmask(signal.SIG_BLOCK, WAITED_FOR)
     outer = os.getpid()
     child = fork(lambda: inner(outer, command))
