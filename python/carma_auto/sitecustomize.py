@@ -2,34 +2,48 @@
 folder comes first in PYTHONPATH then. Where PyTorch is imported, carma.automatic records the training. Everything else
 is as without it, and an interpreter without PyTorch pays a few file operations."""
 
+import _thread
 import os
 import sys
 
 
 class _Torch:
-    """Finds torch as without it, and has carma.automatic look on once torch is loaded."""
+    """Finds torch as without it, and has carma.automatic look on once torch is loaded. Others may ask for torch first and
+    import it later, or never: transformers and datasets do. So it stays until torch has been loaded."""
+
+    def __init__(self):
+        self.thread = _thread._local()  # .asks: it is being asked by itself
 
     def find_spec(self, name, path=None, target=None):
-        if name != "torch":
+        if name != "torch" or getattr(self.thread, "asks", False):
             return None
-        sys.meta_path.remove(self)
-        for finder in sys.meta_path:
+        self.thread.asks = True
+        try:
+            spec = self._found_by_others(name, path, target)
+        finally:
+            self.thread.asks = False
+        if hasattr(getattr(spec, "loader", None), "exec_module"):
+            self._look_on(spec.loader)
+        return spec
+
+    def _found_by_others(self, name, path, target):
+        for finder in list(sys.meta_path):
             spec = finder.find_spec(name, path, target) if hasattr(finder, "find_spec") else None
             if spec is not None:
-                break
-        else:
-            return None
-        if not hasattr(spec.loader, "exec_module"):
-            return spec
-        load = spec.loader.exec_module
+                return spec
+        return None
+
+    def _look_on(self, loader):
+        load = loader.exec_module
 
         def exec_module(module):
             os.environ["CUDA_VISIBLE_DEVICES"] = ""  # before PyTorch looks
             load(module)
-            _carma().begin(_descriptor, _start)
+            if self in sys.meta_path:
+                sys.meta_path.remove(self)
+                _carma().begin(_descriptor, _start)
 
-        spec.loader.exec_module = exec_module
-        return spec
+        loader.exec_module = exec_module
 
 
 def _carma():

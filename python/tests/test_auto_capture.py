@@ -153,13 +153,26 @@ class Untouched(Case):
         self.assertEqual(self.with_pipe(text), "True")
 
     def test_a_launcher_is_told_how_many_gpus_the_job_has(self):
-        self.file("torch/__init__.py", "class cuda: pass")
+        """It is told once torch has been imported, in whatever way: so all of these are recorded."""
+        self.file("torch/__init__.py", "import os\nclass cuda: pass\nif os.environ.pop('FAILS', None): raise ImportError")
+        self.file("torch/nn/__init__.py", "import torch")
+        self.file("torch-1.0.dist-info/METADATA", "Name: torch\nVersion: 1.0\n")
         self.file("accelerate/__init__.py", "")
-        self.file("accelerate/__main__.py", "import torch; print(torch.cuda.is_available(), torch.cuda.device_count())")
-        launcher = [sys.executable, "-m", "accelerate"]
         variables = {"PYTHONPATH": str(self.folder), "CARMA_AUTO_CAPTURE_GPUS": "4"}
-        self.assertEqual(self.answers(*launcher, **variables), [])
-        self.assertEqual(self.output, "True 4\n")
+        asks, ready = "importlib.util.find_spec('torch')", "import importlib.util, sys\n"
+        lazy = (f"spec = {asks}\nspec.loader = importlib.util.LazyLoader(spec.loader)\n"
+                "torch = sys.modules['torch'] = importlib.util.module_from_spec(spec)\nspec.loader.exec_module(torch)")
+        for way in ("import torch", f"assert {asks}\nimport torch", f"for _ in range(3): assert {asks}\nimport torch.nn, torch",
+                    "from torch import nn\nimport torch", "torch = importlib.import_module('torch')", lazy,
+                    f"assert {asks}\n{lazy}", f"assert {asks} and 'torch' not in sys.modules\nfrom torch import cuda\nimport torch",
+                    "import importlib.metadata\nassert importlib.metadata.version('torch') == '1.0'\nimport torch",
+                    "import os; os.environ['FAILS'] = 'once'\ntry: import torch\nexcept ImportError: import torch",
+                    f"import threading\nthread = threading.Thread(target=lambda: {asks})\nthread.start()\nthread.join()\n"
+                    "import torch"):  # fmt: skip
+            with self.subTest(way=way):
+                self.file("accelerate/__main__.py", f"{ready}{way}\nprint(torch.cuda.is_available(), torch.cuda.device_count())")
+                self.assertEqual(self.answers(sys.executable, "-m", "accelerate", **variables), [])
+                self.assertEqual(self.output, "True 4\n")
 
 
 @unittest.skipUnless(TORCH and torch.__version__.startswith("1.13"), "needs PyTorch 1.13")

@@ -237,14 +237,11 @@ static void report_end(const struct inside *inside, int status)
 {
     struct error err;
 
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        report(inside, REPORT_ENDED, "");
-    else if (WIFEXITED(status))
+    if (WIFEXITED(status))
         error_set(&err, EIO, "ended with exit status %d", WEXITSTATUS(status));
     else
         error_set(&err, EIO, "killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        report(inside, REPORT_FAILED, err.text);
+    report(inside, !WIFEXITED(status) ? REPORT_FAILED : WEXITSTATUS(status) ? REPORT_EXITED : REPORT_ENDED, err.text);
 }
 
 /* Without a namespace nothing ends with this process: it ends the others when its parent is gone, of which SIGTERM

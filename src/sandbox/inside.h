@@ -12,7 +12,8 @@
  * struct tree_ends. Then comes one of the others, with a line of text behind the letter. */
 #define REPORT_READY   'r'
 #define REPORT_ENDED   'e' /* the command, with status 0 */
-#define REPORT_FAILED  'f' /* the command */
+#define REPORT_EXITED  'x' /* the command, with another one */
+#define REPORT_FAILED  'f' /* the command, in another way */
 #define REPORT_MISSING 'm' /* a part of the sandbox cannot be had */
 
 struct inside {

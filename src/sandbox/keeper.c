@@ -42,6 +42,7 @@ struct keeper {
     int result_fd; /* -1: its end was read */
     int64_t until_ms, measure_at_ms;
     bool ready;
+    bool exited; /* it failed by its exit status alone: its result may say why */
     bool judged;
     bool killed;
     enum verdict verdict;
@@ -96,16 +97,20 @@ static void take_ends(struct keeper *k, const struct msghdr *message)
     send(k->report, "g", 1, MSG_NOSIGNAL);
 }
 
-static void judge_failure(struct keeper *k, const char *text)
+static void judge_failure(struct keeper *k, char how, const char *text)
 {
     char most[UNITS_TEXT];
 
-    if (group_ran_out_of_memory(&k->group))
+    if (k->judged)
+        return;
+    if (group_ran_out_of_memory(&k->group)) {
         judge(k, VERDICT_FAILED, ENOMEM, "needed more than %s", format_bytes(k->request->memory_bytes, most));
-    else if (group_ran_out_of_processes(&k->group))
+    } else if (group_ran_out_of_processes(&k->group)) {
         judge(k, VERDICT_FAILED, EAGAIN, "needed more than %d processes: %s", LIMIT_PROCESSES, text);
-    else
+    } else {
         judge(k, VERDICT_FAILED, EIO, "%s", text);
+        k->exited = how == REPORT_EXITED;
+    }
 }
 
 /* Whether there was one. */
@@ -127,7 +132,7 @@ static bool read_report(struct keeper *k)
     else if (text[0] == REPORT_MISSING)
         judge(k, VERDICT_MISSING, ENOTSUP, "%s%s", text + 1, k->request->bare ? "" : missing_hint());
     else
-        judge_failure(k, text + 1);
+        judge_failure(k, text[0], text + 1);
     return true;
 }
 
@@ -303,7 +308,7 @@ static void finish(struct keeper *k)
         read_result(k);
     while (!k->judged && read_report(k))
         ;
-    judge_failure(k, "was ended from outside");
+    judge_failure(k, REPORT_FAILED, "was ended from outside");
 }
 
 enum verdict keeper_run(const struct sandbox_request *request, struct strbuf *result, struct error *err)
@@ -345,5 +350,7 @@ enum verdict keeper_run(const struct sandbox_request *request, struct strbuf *re
     close_fd(&k.ends.scratch);
     group_remove(&k.group);
     account_release(&account);
+    if (k.verdict != VERDICT_ENDED && !k.exited)
+        strbuf_release(result);
     return k.verdict;
 }

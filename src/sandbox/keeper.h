@@ -7,7 +7,7 @@
 
 enum verdict {
     VERDICT_ENDED = 0,   /* the result is all that the command wrote */
-    VERDICT_FAILED = 1,  /* err says why, of the command */
+    VERDICT_FAILED = 1,  /* err says why; the result is there where the command failed by its exit status alone */
     VERDICT_MISSING = 2, /* err names the missing part of a sandbox; nothing was run */
 };
 

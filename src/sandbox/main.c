@@ -28,7 +28,7 @@ static enum verdict run(struct sandbox_request *request, struct strbuf *result, 
 {
     enum verdict verdict = keeper_run(request, result, err);
 
-    if (verdict == VERDICT_ENDED && result->length && print(result) < 0) {
+    if (result->length && print(result) < 0) {
         error_set(err, EIO, "its result cannot be written to standard output");
         return VERDICT_FAILED;
     }

@@ -50,7 +50,7 @@ run submit --parsable --hold -- python3 later.py --epochs 3 later.py
 expect_field 6 reservation_source estimated
 patience
 until field 6 estimate.text 2>/dev/null | grep -qxF "$sentence, made for job 5"; do
-    patience || { fail "it does not go by the kept capture: $(field 6 estimate.text)"; break; }
+    patient || { fail "it does not go by the kept capture: $(field 6 estimate.text)"; break; }
 done
 [ "$(requests)" -eq "$before" ] || fail "an equal job was captured again"
 

@@ -21,7 +21,7 @@ submit() {
     expect_output $job
     patience
     until field $job estimate.text >/dev/null 2>&1 || field $job estimate.warnings.0 >/dev/null 2>&1; do
-        patience || { fail "job $job is not captured"; return; }
+        patient || { fail "job $job is not captured"; return; }
     done
     until_field $job estimating false
 }
@@ -117,7 +117,7 @@ touch "$FAKE/go"
 run cancel 29
 patience
 until field 41 estimate.text >/dev/null 2>&1; do
-    patience || { fail "job 41 is not captured"; break; }
+    patient || { fail "job 41 is not captured"; break; }
 done
 [ "$(requests)" -eq $((before + 3)) ] || fail "$(requests) captures, not $((before + 3))"
 [ "$(find "$FAKE" -name 'look-*' | wc -l)" -eq $((looks + 1)) ] || fail "the files were looked at again"

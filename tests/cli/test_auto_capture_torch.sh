@@ -53,18 +53,18 @@ origin='an automatic capture of kept.py'
 run submit --parsable --hold -- /usr/bin/python3 kept.py
 patience
 until field 8 estimate.from 2>/dev/null | grep -q "^$origin, [0-9]* s$"; do
-    patience || { fail "not captured: $(field 8 estimate)"; break; }
+    patient || { fail "not captured: $(field 8 estimate)"; break; }
 done
 run submit --parsable --hold -- /usr/bin/python3 kept.py
 patience
 until field 9 estimate.from 2>/dev/null | grep -q "^$origin, [0-9]* s, made for job 8$"; do
-    patience || { fail "the kept capture is not used: $(field 9 estimate)"; break; }
+    patient || { fail "the kept capture is not used: $(field 9 estimate)"; break; }
 done
 echo '# edited' >>kept.py
 run submit --parsable --hold -- /usr/bin/python3 kept.py
 patience
 until field 10 estimate.from 2>/dev/null | grep -q "^$origin, [0-9]* s$"; do
-    patience || { fail "an edited script is not captured anew: $(field 10 estimate)"; break; }
+    patient || { fail "an edited script is not captured anew: $(field 10 estimate)"; break; }
 done
 
 # A script that does harm outside does none here (tests/sandbox has more of them).
@@ -86,4 +86,22 @@ run submit --parsable -- true
 expect_output 12 # nobody else submitted a job
 run show 12
 expect_status 0
+
+# The reason of a script that fails is told, whatever its exit status; a library may ask for PyTorch long before.
+{
+    echo 'import importlib.util; assert importlib.util.find_spec("torch")'
+    cat "$SOURCE/examples/train_mlp.py"
+} >asks.py
+printf 'import torch\nopen("/nonexistent/data.csv")\n' >fails.py
+run estimate -- /usr/bin/python3 asks.py
+expect_status 0
+run estimate -- sh -c '/usr/bin/python3 fails.py; exit 9'
+expect_status 1
+grep -qF "fails.py:2: FileNotFoundError: [Errno 2] No such file or directory: '/nonexistent/data.csv'" "$T/err" || fail "$said: $(cat "$T/err")"
+run submit --parsable --hold -- /usr/bin/python3 fails.py
+until_field 13 estimating false
+patience
+until field 13 estimate.warnings.0 2>/dev/null | grep -qF 'fails.py:2: FileNotFoundError'; do
+    patient || { fail "job 13 does not say why: $(field 13 estimate)"; break; }
+done
 finish_node

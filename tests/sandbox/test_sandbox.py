@@ -42,11 +42,12 @@ class Result(Case):
         status, result, message = self.done("/bin/sh", "-c", "echo lost; echo lost >&2; printf kept >&3")
         self.assertEqual((status, result, message), (0, "kept", ""))
 
-    def test_of_a_failure_is_nothing(self):
-        self.assertEqual(self.done("/bin/sh", "-c", "echo x >&3; exit 3"), (1, "", "ended with exit status 3\n"))
+    def test_of_a_command_that_fails_by_itself_comes_with_its_status(self):
+        self.assertEqual(self.done("/bin/sh", "-c", "echo x >&3; exit 3"), (1, "x\n", "ended with exit status 3\n"))
 
-    def test_a_signal_is_named(self):
-        self.assertEqual(self.done("/bin/sh", "-c", "kill -9 $$"), (1, "", "killed by signal 9 (Killed)\n"))
+    def test_of_one_that_is_ended_is_nothing(self):
+        killed = (1, "", "killed by signal 9 (Killed)\n")
+        self.assertEqual(self.done("/bin/sh", "-c", "echo x >&3; kill -9 $$"), killed)
 
     def test_a_program_that_is_not_there(self):
         status, _, message = self.done("no-such-program")

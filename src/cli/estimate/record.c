@@ -77,9 +77,9 @@ static int ask_sandbox(const struct capture_request *request, const struct job_s
         rc = error_set(err, ENOSPC, "the command's environment does not fit into memory");
     if (rc == 0 && (verdict = run(program, fds, err)) < 0)
         rc = verdict;
-    if (rc == 0 && verdict == VERDICT_ENDED)
+    if (rc == 0)
         rc = read_back(fds[1], "the recorded step", CAPTURE_OUTPUT_BYTES, result, length, err);
-    else if (rc == 0)
+    if (rc == 0 && verdict != VERDICT_ENDED)
         rc = take_complaint(fds[2], err);
     for (int i = 0; i < 3; i++)
         close_fd(&fds[i]);
@@ -101,6 +101,7 @@ int estimate_record(const struct job_spec *spec, struct spec_strings *warnings, 
         CLEANUP(free_ptr) char *warning = xasprintf("captured without a sandbox, as asked: %s", err->text);
         spec_strings_add(warnings, warning);
         request.bare = true;
+        free_ptr(&result);
         rc = ask_sandbox(&request, spec, &result, &length, err);
     }
     if (rc == VERDICT_MISSING) {
@@ -109,7 +110,8 @@ int estimate_record(const struct job_spec *spec, struct spec_strings *warnings, 
     }
     if (rc < 0)
         return rc;
-    rc = rc == VERDICT_ENDED ? capture_answer_read(result, length, &answer, err) : -ECHILD;
+    /* A command that failed may have said more than its exit status does. */
+    rc = rc == VERDICT_ENDED || length > 0 ? capture_answer_read(result, length, &answer, err) : -ECHILD;
     if (rc)
         error_prefix(err, "no capture of its command");
     *capture = steal_ptr(&answer.text);

@@ -90,7 +90,8 @@ static void take_new(struct recording *recording)
 {
     struct capture_answer answer = {0};
 
-    if (!recording->failed)
+    /* A command that failed may have said more than its exit status does. */
+    if (!recording->failed || recording->length > 0)
         recording->rc = capture_answer_read(recording->output, recording->length, &answer, &recording->err);
     keep(recording, &answer);
     capture_answer_release(&answer);
