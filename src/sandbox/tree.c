@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -44,7 +45,16 @@ static int bind_to(const char *from, const char *target)
     return mount(from, target, NULL, MS_BIND, NULL) < 0 ? -errno : 0;
 }
 
-/* As the original has them. The owner is the user, since a user cannot give files to others. */
+/* Whether the user may list, change and enter a directory outside. The very directory that is mounted is asked: by then
+ * its path may lead to another. All mounts are read-only here, which the kernel looks at last. */
+static bool user_may_use(int directory)
+{
+    return syscall(SYS_faccessat2, directory, "", R_OK | W_OK | X_OK, AT_EMPTY_PATH | AT_EACCESS) == 0 ||
+           errno == EROFS;
+}
+
+/* As the original has them. The owner is the user, since a user cannot give files to others: so this layer gives all
+ * rights to the directory itself, and only a user who has them outside may have it. */
 static int make_layer(struct tree *tree, int original, char **upper, char **work)
 {
     struct stat st;
@@ -63,18 +73,19 @@ static int overlay(struct tree *tree, const char *path, bool writable, struct er
     CLEANUP(free_ptr) char *target = new_path(path), *upper = NULL, *work = NULL, *options = NULL;
     CLEANUP(close_fd) int original = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     const char *more = tree->own_users ? ",userxattr" : ",redirect_dir=on"; /* a directory of outside can be renamed */
-    unsigned long flags = MS_NOSUID | MS_NODEV | (writable ? 0 : MS_RDONLY);
+    unsigned long flags = MS_NOSUID | MS_NODEV;
     int rc;
 
     if (original < 0)
         return -errno;
+    writable = writable && user_may_use(original);
     if (writable && (rc = make_layer(tree, original, &upper, &work)) < 0)
         return rc;
     options = writable ? xasprintf("lowerdir=/proc/self/fd/%d,upperdir=%s,workdir=%s%s", original, upper, work, more)
                        : xasprintf("lowerdir=/proc/self/fd/%d:" EMPTY "%s", original, more);
     if ((rc = rights_of_layers(true, err)) < 0)
         return rc;
-    rc = mount("overlay", target, "overlay", flags, options) < 0 ? -errno : 0;
+    rc = mount("overlay", target, "overlay", flags | (writable ? 0 : MS_RDONLY), options) < 0 ? -errno : 0;
     return rights_of_layers(false, err) < 0 ? -EPERM : rc;
 }
 

@@ -1,0 +1,187 @@
+"""Usage: test_doors.py CARMA-SANDBOX [RACES]: a directory that its user may not enter outside is not to be had inside.
+
+Each kind of directory, named in each way that a job can name one: what a command inside can do with it is what the user
+can do outside. So it is for the user's own directories, and a user who exchanges a part of a path at the right moment gets
+no more. Only root can make directories of others: elsewhere the user's own are tried."""
+
+import ctypes
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+
+import box
+from box import NOBODY, Case
+
+OTHER = 12345
+FOREIGN_GROUP = 12346
+RENAME_EXCHANGE = 2
+RACES = int(sys.argv.pop(2)) if len(sys.argv) > 2 else 60
+
+# What a process can do with a directory, and with a file in it that everybody might read.
+PROBE = """
+import os
+def attempt(what):
+    try:
+        what()
+        return "done"
+    except OSError as error:
+        return error.strerror
+def probe(top):
+    return [attempt(what) for what in (
+        lambda: os.listdir(top), lambda: os.stat(top + "/open"), lambda: open(top + "/open").read(),
+        lambda: os.listdir(top + "/below"), lambda: open(top + "/below/open").read(), lambda: open(top + "/new", "w"))]
+"""
+
+
+def acl_without(uid):
+    """An access control list: everybody may read and enter, but for one user (acl(5), linux/posix_acl_xattr.h)."""
+    entries = [(0x01, 7, 0xFFFFFFFF), (0x02, 0, uid), (0x04, 5, 0xFFFFFFFF), (0x10, 7, 0xFFFFFFFF), (0x20, 5, 0xFFFFFFFF)]
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+
+
+# Each kind: owner, group, mode, and whether a list excludes the user.
+KINDS = {
+    "closed": (OTHER, OTHER, 0o700, False),
+    "another group's": (OTHER, FOREIGN_GROUP, 0o750, False),
+    "a shared group's": (OTHER, FOREIGN_GROUP, 0o2770, False),
+    "root's": (0, 0, 0o700, False),
+    "excluded by a list": (OTHER, OTHER, 0o755, True),
+    "to be entered, not listed": (OTHER, OTHER, 0o711, False),
+    "to be read, not written": (OTHER, OTHER, 0o755, False),
+    "its own": (None, None, 0o700, False),
+    "its own, not writable": (None, None, 0o500, False),
+}
+# Each way: the changes of a request that names the directory.
+WAYS = {
+    "directory": lambda top: {"directory": top},
+    "directory below": lambda top: {"directory": top + "/below"},
+    "HOME": lambda top: {"environment": [f"HOME={top}", "PATH=/usr/bin:/bin"]},
+    "TMPDIR": lambda top: {"environment": [f"TMPDIR={top}", "PATH=/usr/bin:/bin"]},
+    "packages": lambda top: {"environment": [f"PYTHONPATH={top}", f"CONDA_PREFIX={top}", f"PATH={top}:/usr/bin:/bin"]},
+    "data": lambda top: {"environment": [f"HF_HOME={top}", f"XDG_CACHE_HOME={top}", "PATH=/usr/bin:/bin"]},
+    "ssh agent": lambda top: {"environment": [f"SSH_AUTH_SOCK={top}/open", "PATH=/usr/bin:/bin"]},
+    "all": lambda top: {"directory": top, "environment": [f"HOME={top}", f"TMPDIR={top}", "PATH=/usr/bin:/bin"]},
+}
+WRITABLE = ("directory", "HOME", "TMPDIR", "all")
+
+
+class Doors(Case):
+    def setUp(self):
+        super().setUp()
+        # A throw-away layer of its own is what could open a door: below /tmp there is one already.
+        self.place = pathlib.Path(tempfile.mkdtemp(prefix="carma-doors-", dir="/srv" if os.geteuid() == 0 else None))
+        self.place.chmod(0o755)
+        self.addCleanup(shutil.rmtree, self.place, ignore_errors=True)
+
+    def make(self, kind):
+        owner, group, mode, listed = KINDS[kind]
+        top = self.place / "door"
+        for directory in (top, top / "below"):
+            directory.mkdir()
+            (directory / "open").write_text("text")
+            directory.chmod(0o755)
+        if listed:
+            os.setxattr(top, "system.posix_acl_access", acl_without(self.mode.uid))
+        if os.geteuid() == 0:
+            for path in (top, top / "below", top / "open", top / "below" / "open"):
+                os.chown(path, self.mode.uid if owner is None else owner, self.mode.uid if group is None else group)
+        if not listed:
+            top.chmod(mode)
+        self.addCleanup(subprocess.run, ["chmod", "-R", "u+rwx", top], check=False, capture_output=True)
+        return str(top)
+
+    def outside(self, top):
+        script = f"{PROBE}print(probe({top!r}))"
+        said = self.mode.as_user(sys.executable, "-c", script, stdout=subprocess.PIPE, text=True).communicate()[0].strip()
+        pathlib.Path(top, "new").unlink(missing_ok=True)
+        return said
+
+    def kinds(self):
+        return KINDS if os.geteuid() == 0 else [kind for kind in KINDS if KINDS[kind][0] is None]
+
+    def test_open_inside_as_outside(self):
+        for kind in self.kinds():
+            top = self.make(kind)
+            expected = self.outside(top)
+            for way, changes in WAYS.items():
+                with self.subTest(kind=kind, way=way):
+                    self.check(top, expected, changes(top), way in WRITABLE)
+            subprocess.run(["rm", "-rf", top], check=True)
+
+    def check(self, top, expected, changes, writable):
+        script = f"{PROBE}os.write(3, str(probe({top!r})).encode())"
+        status, result, message = self.done("/usr/bin/python3", "-c", script, **changes)
+        if "cannot enter the directory" in message:  # the same outside: it is not to be entered
+            self.assertIn("Permission denied", expected)
+            return
+        self.assertEqual((status, message), (0, ""))
+        if not writable:  # no place to work in
+            expected = expected.replace("'done']", "'Read-only file system']")
+        self.assertEqual(result.replace("Read-only file system", "Permission denied"),
+                         expected.replace("Read-only file system", "Permission denied"))
+        self.assertFalse(os.path.exists(top + "/new"))
+
+    def test_closed_for_who_looks_in_from_outside(self):
+        for kind in self.kinds():
+            top = self.make(kind)
+            expected = self.outside(top)
+            process = self.start(self.request("/bin/sh", "-c", "echo $$ >&3; exec sleep 100", environment=[f"TMPDIR={top}"],
+                                              **({"directory": top} if "Permission denied" not in expected else {})))
+            with self.subTest(kind=kind):
+                for pid in self.sleepers(process):
+                    script = f"{PROBE}print(probe('/proc/{pid}/root' + {top!r}))"
+                    seen = self.mode.as_user(sys.executable, "-c", script, stdout=subprocess.PIPE, text=True)
+                    for inside, allowed in zip(eval(seen.communicate()[0]), eval(expected)):
+                        self.assertTrue(inside != "done" or allowed == "done", (kind, inside, allowed))
+            process.kill()
+            process.communicate()
+            subprocess.run(["rm", "-rf", top], check=True)
+
+    def sleepers(self, process):
+        """The command's processes, by their pids outside, once there are some."""
+        for _ in range(600):
+            found = subprocess.run(["pgrep", "-xf", "sleep 100"], capture_output=True, text=True, check=False).stdout.split()
+            if found or process.poll() is not None:
+                return found
+            threading.Event().wait(0.05)
+        raise AssertionError("the command does not start")
+
+    def test_no_exchange_of_a_path_wins(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can make another's directory")
+        closed = self.make("closed")
+        own = self.place / "own"
+        (own / "part").mkdir(parents=True)
+        (own / "link").symlink_to(closed)
+        for path in (own, own / "part"):
+            os.chown(path, self.mode.uid, self.mode.uid)
+        rename, going = ctypes.CDLL(None).renameat2, threading.Event()
+
+        def exchange():
+            parts = [os.fsencode(own / name) for name in ("part", "link")]
+            while not going.is_set():
+                rename(-100, parts[0], -100, parts[1], RENAME_EXCHANGE)
+
+        thread = threading.Thread(target=exchange)
+        thread.start()
+        try:
+            script = f"cat {closed}/open {own}/part/open {own}/link/open >&3 2>/dev/null; ls {closed} {own}/part/ >&3 2>/dev/null; :"
+            for number in range(RACES):
+                way = [{"directory": f"{own}/part"}, {"environment": [f"HOME={own}/part"]},
+                       {"environment": [f"TMPDIR={own}/part"]}][number % 3]
+                result = self.done("/bin/sh", "-c", script, **way)[1]
+                self.assertNotIn("text", result)
+                self.assertNotIn("open", result)
+        finally:
+            going.set()
+            thread.join()
+
+
+if __name__ == "__main__":
+    assert NOBODY not in (OTHER, FOREIGN_GROUP)
+    box.main(sys.argv[1])
