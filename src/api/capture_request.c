@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "api/job_spec.h"
 #include "base/install.h"
 #include "base/memory.h"
 #include "base/script.h"

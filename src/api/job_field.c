@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "api/job_signal.h"
-#include "api/job_spec.h"
 #include "base/memory.h"
 #include "base/share.h"
 #include "base/units.h"

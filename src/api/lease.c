@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "api/job_spec.h"
 #include "base/memory.h"
 
 #define NSIG_MOST 128

@@ -9,7 +9,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "api/job_spec.h"
 #include "api/spec.h"
 #include "base/error.h"
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "api/job_field.h"
-#include "api/job_spec.h"
 #include "api/lines.h"
 #include "api/words.h"
 #include "base/memory.h"

@@ -7,7 +7,6 @@
 
 #include "api/job_field.h"
 #include "api/job_signal.h"
-#include "api/job_spec.h"
 #include "base/digest.h"
 #include "base/memory.h"
 #include "base/script.h"

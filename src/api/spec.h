@@ -17,7 +17,27 @@ struct spec_strings {
     size_t count;
 };
 
-struct job_spec; /* api/job_spec.h: for those who look at its members */
+#define JOB_FIELD_C_TEXT    char *
+#define JOB_FIELD_C_WORD    char *
+#define JOB_FIELD_C_PATH    char *
+#define JOB_FIELD_C_FILE    char *
+#define JOB_FIELD_C_CONTENT char *
+#define JOB_FIELD_C_LIST    struct spec_strings
+#define JOB_FIELD_C_SWITCH  bool
+#define JOB_FIELD_C_COUNT   uint32_t
+#define JOB_FIELD_C_SIGNAL  uint32_t
+#define JOB_FIELD_C_NUMBER  int64_t
+#define JOB_FIELD_C_SIZE    int64_t
+#define JOB_FIELD_C_FACTOR  int64_t
+#define JOB_FIELD_C_TIME    int64_t
+
+/* Its members, their meaning and range: job_fields.def. Texts are owned; NULL, 0, -1 and false: not said. */
+struct job_spec {
+#define FIELD(type, member, ...)  JOB_FIELD_C_##type member;
+#define OPTION(type, member, ...) JOB_FIELD_C_##type member;
+#include "api/job_fields.def"
+    int64_t recorded_bytes[SPEC_RECORDED_COUNT];
+};
 
 void job_spec_init(struct job_spec *spec);       /* all "not said", 1 GPU */
 void job_spec_init_empty(struct job_spec *spec); /* says nothing at all: no GPU, either */

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "api/hf_training.h"
-#include "api/job_spec.h"
 #include "api/spec_estimate.h"
 #include "base/memory.h"
 #include "base/strbuf.h"

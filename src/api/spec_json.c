@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "api/job_field.h"
-#include "api/job_spec.h"
 #include "base/memory.h"
 
 static json_t *from_known(int64_t value)

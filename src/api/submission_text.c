@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <jansson.h>
 
-#include "api/job_spec.h"
 #include "base/memory.h"
 
 /* Keys of the stored form that are not members of the specification. */

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/job_spec.h"
 #include "base/digest.h"
 #include "base/memory.h"
 

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "api/job_spec.h"
 #include "api/record_json.h"
 #include "api/submission_text.h"
 #include "base/memory.h"

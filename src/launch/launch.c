@@ -14,7 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "api/job_spec.h"
 #include "api/spec.h"
 #include "base/file.h"
 #include "base/memory.h"

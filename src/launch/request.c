@@ -7,7 +7,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "api/job_spec.h"
 #include "api/spec.h"
 #include "base/memory.h"
 #include "base/units.h"

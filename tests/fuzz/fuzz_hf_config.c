@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "api/hf_training.h"
-#include "api/job_spec.h"
 #include "base/memory.h"
 #include "estimate/program/replay.h"
 #include "fuzz.h"

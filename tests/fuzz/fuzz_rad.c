@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "api/directives.h"
-#include "api/job_spec.h"
 #include "api/rad.h"
 #include "base/memory.h"
 #include "fuzz.h"

@@ -1,5 +1,4 @@
 /* A job's JSON, and that of its estimate: refused in one line, or equal to its written form. */
-#include "api/job_spec.h"
 #include "api/spec_estimate.h"
 #include "fuzz.h"
 

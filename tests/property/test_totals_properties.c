@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/job_spec.h"
 #include "base/memory.h"
 #include "base/units.h"
 #include "daemon/account/totals.h"

@@ -17,7 +17,6 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "api/job_spec.h"
 #include "api/spec.h"
 #include "base/file.h"
 #include "base/nodetime.h"

@@ -2,7 +2,6 @@
 #include "unit.h"
 
 #include "api/directives.h"
-#include "api/job_spec.h"
 #include "api/rad.h"
 #include "base/strbuf.h"
 #include "base/units.h"

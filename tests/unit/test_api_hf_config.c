@@ -3,7 +3,6 @@
 
 #include "api/hf_config.h"
 #include "api/hf_training.h"
-#include "api/job_spec.h"
 #include "estimate/program/replay.h"
 #include "estimate/program/workspace.h"
 

@@ -1,7 +1,6 @@
 /* The job's JSON: both ways by the golden file, and any deviation is refused by name. */
 #include "unit.h"
 
-#include "api/job_spec.h"
 #include "api/spec.h"
 #include "base/file.h"
 #include "base/strbuf.h"

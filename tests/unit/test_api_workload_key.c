@@ -1,7 +1,6 @@
 /* Which jobs are runs of the same thing. */
 #include "unit.h"
 
-#include "api/job_spec.h"
 #include "api/workload_key.h"
 
 enum key { SAME_KEY, OTHER_KEY };

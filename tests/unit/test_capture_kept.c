@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "api/job_spec.h"
 #include "base/file.h"
 #include "daemon/capture/kept.h"
 #include "daemon/capture/marks.h"

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/job_spec.h"
 #include "api/submission_text.h"
 #include "base/memory.h"
 #include "core/core.h"

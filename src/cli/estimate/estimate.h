@@ -15,7 +15,7 @@ struct estimate_options {
     const char *job_file;
     char **command; /* in argv, after "--" */
     size_t command_count;
-    struct job_spec *said; /* borrowed; as the options of carma submit */
+    struct job_spec said; /* owned; as the options of carma submit */
     const char *gpu, *profile;
     const struct estimator *estimator; /* NULL: all */
     int32_t quantile_permille;

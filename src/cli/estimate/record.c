@@ -9,7 +9,6 @@
 
 #include "api/capture_answer.h"
 #include "api/capture_request.h"
-#include "api/job_spec.h"
 #include "base/file.h"
 #include "base/install.h"
 #include "base/memory.h"

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/job_spec.h"
 #include "base/memory.h"
 #include "cli/cli.h"
 #include "cli/commands.h"

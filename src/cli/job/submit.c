@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "api/job_spec.h"
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/memory.h"

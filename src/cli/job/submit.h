@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "api/job_spec.h"
 #include "api/spec.h"
 #include "base/error.h"
 

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/job_spec.h"
 #include "api/rad.h"
 #include "base/file.h"
 #include "base/memory.h"

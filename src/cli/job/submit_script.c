@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "api/directives.h"
-#include "api/job_spec.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/script.h"

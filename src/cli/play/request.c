@@ -1,4 +1,3 @@
-#include "api/job_spec.h"
 #include "cli/play/play.h"
 
 #include <inttypes.h>

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "api/job_spec.h"
 #include "api/spec_estimate.h"
 #include "base/file.h"
 #include "base/memory.h"

@@ -1,7 +1,6 @@
 #include "daemon/capture/ask.h"
 
 #include "api/capture_request.h"
-#include "api/job_spec.h"
 #include "base/memory.h"
 #include "daemon/capture/marks.h"
 #include "launch/cgroup.h"

@@ -3,7 +3,6 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "api/job_spec.h"
 #include "base/handle.h"
 #include "base/install.h"
 #include "base/memory.h"

@@ -10,7 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "api/job_spec.h"
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/memory.h"

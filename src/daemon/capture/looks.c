@@ -3,7 +3,6 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "api/job_spec.h"
 #include "base/memory.h"
 
 static const char *const programs[] = {"python",     "torchrun", "accelerate", "deepspeed", "conda",  "mamba",

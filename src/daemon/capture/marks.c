@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "api/capture_request.h"
-#include "api/job_spec.h"
 #include "base/memory.h"
 
 #define WORDS_MOST 100

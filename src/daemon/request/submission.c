@@ -6,7 +6,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "api/job_spec.h"
 #include "api/workload_key.h"
 #include "base/digest.h"
 #include "base/memory.h"

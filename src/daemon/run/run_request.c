@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-#include "api/job_spec.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "base/units.h"

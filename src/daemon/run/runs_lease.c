@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/job_spec.h"
 #include "base/memory.h"
 #include "base/proc.h"
 #include "daemon/run/runs_internal.h"
@@ -13,7 +12,7 @@
 
 bool runs_is_lease(const struct job_view *view)
 {
-    return view->common->spec->engine;
+    return view->common->spec.engine;
 }
 
 static struct run *find(const struct runs *runs, uint64_t job)
