@@ -26,7 +26,6 @@
 
 #include <cmocka.h>
 
-#include "api/spec.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
@@ -47,7 +46,6 @@ struct fixture {
     bool drains;
     char *argv[8];
     char *env[8];
-    struct job_spec spec;
     struct launch_request request;
     struct launch_status status;
     pid_t shepherd;
@@ -55,7 +53,7 @@ struct fixture {
     uint32_t launches;
 };
 
-/* The spec's strings are not const; nothing here changes them. */
+/* The words of argv and env are not const; nothing here changes them. */
 static inline char *mutable(const char *text)
 {
     return (char *)(uintptr_t)text;
@@ -81,14 +79,15 @@ static inline int setup(void **state)
         return -1;
     f->drains = true;
     f->env[0] = mutable("PATH=/usr/local/bin:/usr/bin:/bin");
-    f->spec = (struct job_spec){
-        .name = mutable("probe"), .directory = f->work, .output = f->output, .error = f->error, .gpus = 1};
-    f->spec.command.items = f->argv;
-    f->spec.environment.items = f->env;
-    f->spec.environment.count = 1;
     f->request = (struct launch_request){.shepherd = getenv("CARMA_SHEPHERD"),
                                          .run_directory = f->run,
-                                         .spec = &f->spec,
+                                         .name = "probe",
+                                         .directory = f->work,
+                                         .output = f->output,
+                                         .error = f->error,
+                                         .arguments = f->argv,
+                                         .environment = f->env,
+                                         .environment_count = 1,
                                          .job = 42,
                                          .uid = geteuid(),
                                          .gid = getegid(),
@@ -129,8 +128,8 @@ static inline void slow_profile(struct fixture *f, const char *script)
     fclose(file);
     snprintf(home, sizeof home, "HOME=%s", f->work);
     f->env[1] = home;
-    f->spec.environment.count = 2;
-    f->spec.conda_environment = mutable("any");
+    f->request.environment_count = 2;
+    f->request.conda_environment = "any";
 }
 
 static inline void pause_ms(int ms)
@@ -144,7 +143,7 @@ static inline void command(struct fixture *f, const char *script)
     f->argv[1] = mutable("-c");
     f->argv[2] = mutable(script);
     f->argv[3] = NULL;
-    f->spec.command.count = 3;
+    f->request.argument_count = 3;
 }
 
 /* A daemon's usual state: a shepherd that finds the socket full waits. */

@@ -35,7 +35,7 @@ static void make_conda(struct fixture *f)
     snprintf(text, sizeof text, "PATH=%s/conda-bin:$PATH\ncd /\nexport CUDA_VISIBLE_DEVICES=7\nsleep 100 &\n", f->work);
     write_text(path, text, 0644);
     f->env[1] = home;
-    f->spec.environment.count = 2;
+    f->request.environment_count = 2;
 }
 
 static void test_conda(void **state)
@@ -43,7 +43,7 @@ static void test_conda(void **state)
     struct fixture *f = *state;
 
     make_conda(f);
-    f->spec.conda_environment = mutable("good");
+    f->request.conda_environment = "good";
     run(f, "echo $CONDA_DEFAULT_ENV $CUDA_VISIBLE_DEVICES; pwd; echo \"$0\" '$(x)'; ls /proc/self/fd | wc -l; exit 4",
         LAUNCH_ENDED);
     assert_int_equal(f->status.exit_status, 4);
@@ -59,7 +59,7 @@ static void test_conda_runs(void **state)
     struct fixture *f = *state;
 
     make_conda(f);
-    f->spec.conda_environment = mutable("good");
+    f->request.conda_environment = "good";
     command(f, "sleep 100");
     start(f);
     await_phase(f, LAUNCH_RUNNING);
@@ -74,14 +74,14 @@ static void test_conda_failures(void **state)
     char path[200];
 
     make_conda(f);
-    f->spec.conda_environment = mutable("tf");
+    f->request.conda_environment = "tf";
     run(f, "echo unreachable", LAUNCH_FAILED);
     assert_string_equal(f->status.message, "conda: environment 'tf' not found: create it, or correct the name");
     assert_string_equal(contents(f->output), "");
-    f->spec.conda_environment = mutable("broken");
+    f->request.conda_environment = "broken";
     run(f, "true", LAUNCH_FAILED);
     assert_string_equal(f->status.message, "conda: cannot activate 'broken': permission trouble");
-    f->spec.conda_environment = mutable("good");
+    f->request.conda_environment = "good";
     command(f, "true");
     f->argv[0] = mutable("no-such-program");
     start(f);

@@ -161,13 +161,13 @@ static void test_leaving_after_the_signal(void **state)
 {
     struct fixture *f = *state;
 
-    f->spec.requeue = true;
+    f->request.requeue = true;
     leave_when_told(f, 3);
     assert_int_equal(f->status.cause, EXIT_TIMEOUT);
     assert_string_equal(f->status.message, "it ended after the signal before its time limit of 10:00");
     leave_when_told(f, 0);
     assert_int_equal(f->status.cause, EXIT_COMPLETED);
-    f->spec.requeue = false;
+    f->request.requeue = false;
     leave_when_told(f, 3);
     assert_int_equal(f->status.cause, EXIT_FAILED);
 }
@@ -177,7 +177,7 @@ static void test_leaving_without_a_word(void **state)
 {
     struct fixture *f = *state;
 
-    f->spec.requeue = true;
+    f->request.requeue = true;
     f->request.time_limit_ns = 600 * NS_PER_SEC;
     f->request.signal = SIGUSR1;
     f->request.signal_before_ns = 599 * NS_PER_SEC + 900 * NS_PER_MS;
@@ -262,7 +262,7 @@ static void test_carried_over(void **state)
     char expected[300];
 
     f->env[1] = mutable("CARMA_CHECKPOINT_DIR=/of/the/job/that/submitted/this");
-    f->spec.environment.count = 2;
+    f->request.environment_count = 2;
     f->launches = 1;
     run(f,
         "echo $CARMA_RESTART_COUNT $CARMA_CHECKPOINT_DIR; ls $CARMA_CHECKPOINT_DIR; echo 7 >$CARMA_CHECKPOINT_DIR/step",
@@ -284,11 +284,11 @@ static void test_no_checkpoint_directory(void **state)
     CLEANUP(free_ptr) char *checkpoint = xasprintf("%s/carma-42.ckpt", f->work);
 
     f->env[1] = mutable("CARMA_CHECKPOINT_DIR=/of/the/job/that/submitted/this");
-    f->spec.environment.count = 2;
+    f->request.environment_count = 2;
     fclose(fopen(checkpoint, "w"));
     run(f, "echo ${CARMA_CHECKPOINT_DIR-none}", LAUNCH_ENDED);
     assert_string_equal(contents(f->output), "none\n");
-    f->spec.requeue = true;
+    f->request.requeue = true;
     run(f, "true", LAUNCH_FAILED);
     assert_has(f->status.message, "cannot make the checkpoint directory '");
     assert_has(f->status.message, "a file of that name is there");
@@ -386,7 +386,7 @@ static void test_user_without_a_home(void **state)
     struct fixture *f = *state;
 
     f->env[1] = mutable("HOME=/nonexistent/home");
-    f->spec.environment.count = 2;
+    f->request.environment_count = 2;
     run(f, "echo $HOME", LAUNCH_ENDED);
     assert_string_equal(contents(f->output), "/nonexistent/home\n");
 }
@@ -398,7 +398,7 @@ static void test_directories(void **state)
     CLEANUP(free_ptr) char *closed = xasprintf("%s/closed", f->root);
     CLEANUP(free_ptr) char *output = xasprintf("%s/out", closed);
 
-    f->spec.directory = closed;
+    f->request.directory = closed;
     run(f, "true", LAUNCH_FAILED);
     assert_has(f->status.message, closed);
     assert_has(f->status.message, "No such file or directory: make it, or submit from another");
@@ -411,8 +411,8 @@ static void test_directories(void **state)
     run(f, "true", LAUNCH_FAILED);
     assert_has(f->status.message, "cannot enter the directory '");
     assert_has(f->status.message, "Permission denied");
-    f->spec.directory = f->work;
-    f->spec.output = output;
+    f->request.directory = f->work;
+    f->request.output = output;
     run(f, "true", LAUNCH_FAILED);
     assert_has(f->status.message, "cannot open the output file '");
     assert_has(f->status.message, "Permission denied");
