@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/spec.h"
 #include "api/spec_estimate.h"
 #include "base/file.h"
 #include "base/memory.h"

@@ -11,6 +11,7 @@
 
 #include "api/hf_config.h"
 #include "api/hf_training.h"
+#include "api/spec.h"
 #include "base/memory.h"
 #include "estimate/program/replay.h"
 #include "estimate/program/workspace.h"

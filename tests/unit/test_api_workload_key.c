@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "api/spec.h"
 #include "api/workload_key.h"
 #include "base/memory.h"
 
