@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "api/spec.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "daemon/capture/kept.h"

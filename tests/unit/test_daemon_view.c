@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
+#include "api/spec.h"
 #include "base/memory.h"
 #include "daemon/daemon.h"
 #include "daemon/log.h"
@@ -135,9 +136,9 @@ static void test_whatever_differs_is_not_shared(void **state)
         kept = spec;
         view = add(&views, 2 + i, &spec, NULL);
         assert_ptr_not_equal(view->common, first->common);
-        assert_true(view->common->spec.cpus == kept.cpus && view->common->spec.gpus == kept.gpus);
-        assert_true(view->common->spec.recorded_bytes[SPEC_MEASURED] == kept.recorded_bytes[SPEC_MEASURED]);
-        assert_true(!view->common->spec.error == (i != 3));
+        assert_true(view->common->spec->cpus == kept.cpus && view->common->spec->gpus == kept.gpus);
+        assert_true(view->common->spec->recorded_bytes[SPEC_MEASURED] == kept.recorded_bytes[SPEC_MEASURED]);
+        assert_true(!view->common->spec->error == (i != 3));
     }
     assert_is_whole(first, "1");
     views_release(&views);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/spec.h"
 #include "base/memory.h"
 #include "daemon/view/owners.h"
 
@@ -87,7 +88,7 @@ static void share(struct job_view *view, struct job_spec *spec, struct job_estim
 
 struct job_spec job_view_spec(const struct job_view *view)
 {
-    struct job_spec spec = view->common->spec;
+    struct job_spec spec = *view->common->spec;
 
     spec.name = common_text_first(view->name);
     spec.command = common_text_list(view->command);
@@ -171,7 +172,7 @@ void job_view_set_environment(struct job_view *view, const struct spec_strings *
 
 void job_view_set_estimate(struct job_view *view, struct job_estimate *estimate)
 {
-    const struct job_spec *before = &view->common->spec;
+    const struct job_spec *before = view->common->spec;
     struct common_spec *common;
     struct job_spec spec;
 

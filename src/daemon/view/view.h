@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "api/spec.h"
 #include "api/spec_estimate.h"
 #include "base/hash.h"
 #include "core/common_wants.h"
@@ -17,6 +16,8 @@
 #include "daemon/view/common_texts.h"
 #include "daemon/view/memory_usage.h"
 #include "launch/progress.h"
+
+struct job_spec;
 
 /* How far a running job says it has come (daemon/run/run_progress.c). */
 struct job_progress {
