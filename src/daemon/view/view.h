@@ -134,6 +134,9 @@ void job_view_forget_inputs(struct job_view *view);
 /* The content of its SUBMITTED record; zeroes before that. */
 struct record_submitted job_view_wants(const struct job_view *view);
 
+/* Inside view only: both are taken over, by a new one. */
+void job_view_take_spec(struct job_view *view, struct job_spec *spec, struct job_estimate *estimate);
+
 /* Its spec, which borrows everything; without environment and script once it has ended. */
 struct job_spec job_view_spec(const struct job_view *view);
 
