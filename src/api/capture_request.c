@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/spec.h"
 #include "base/install.h"
 #include "base/memory.h"
 #include "base/script.h"

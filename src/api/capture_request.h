@@ -8,8 +8,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "api/spec.h"
+#include "api/spec_limits.h"
 #include "base/error.h"
+
+struct job_spec;
 
 #define CAPTURE_TIME_S         120
 #define CAPTURE_MEMORY_BYTES   (INT64_C(8) << 30)

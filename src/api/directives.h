@@ -11,7 +11,8 @@
 
 #include <stddef.h>
 
-#include "api/spec.h"
+#include "api/spec_strings.h"
+#include "base/error.h"
 
 /* Appends the text behind the marker ("#CARMA", "#SBATCH"), as words of a command line, to *words (which the caller
  * releases, after an error too). `file` is the name in messages, "FILE:LINE: ...". */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/hf_config.h"
+#include "api/spec.h"
 
 #define SHARDED_DOUBT 150 /* permille: which library shards, and its settings, are assumed */
 #define PACKED_DOUBT  100 /* the kernels of 4-bit weights are assumed */

@@ -2,10 +2,11 @@
 #ifndef CARMA_API_HF_TRAINING_H
 #define CARMA_API_HF_TRAINING_H
 
-#include "api/spec.h"
 #include "base/error.h"
 #include "estimate/program/capture.h"
 #include "estimate/transformer/transformer.h"
+
+struct job_spec;
 
 /* Fills *transformer and *method, inits *capture, which capture_release() ends; empty where it fails. -EINVAL with one
  * line: a configuration that is not one, of a family that is not known, or too large; -ENOTSUP: no batch size.

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/job_signal.h"
+#include "api/spec.h"
 #include "base/memory.h"
 #include "base/share.h"
 #include "base/units.h"

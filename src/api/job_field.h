@@ -3,11 +3,14 @@
 #ifndef CARMA_API_JOB_FIELD_H
 #define CARMA_API_JOB_FIELD_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "api/spec.h"
+#include "base/error.h"
+
+struct job_spec;
 
 enum job_field_type {
     JOB_FIELD_TEXT,

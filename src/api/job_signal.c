@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "api/spec.h"
+#include "api/spec_limits.h"
 #include "base/memory.h"
 #include "base/units.h"
 

@@ -8,6 +8,7 @@
 
 #include "api/job_field.h"
 #include "api/lines.h"
+#include "api/spec.h"
 #include "api/words.h"
 #include "base/memory.h"
 #include "base/units.h"

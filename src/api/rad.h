@@ -4,7 +4,9 @@
 
 #include <stddef.h>
 
-#include "api/spec.h"
+#include "base/error.h"
+
+struct job_spec;
 
 #define RAD_MAX_BYTES ((size_t)64 << 10)
 

@@ -1,4 +1,7 @@
-/* A job as its submitter describes it: sent by `carma submit` and stored by the daemon. Free of transport. */
+/* A job as its submitter describes it: sent by `carma submit` and stored by the daemon. Free of transport.
+ *
+ * A new field changes the struct, and all that sees it is built again. So a header that only passes one on declares it
+ * (`struct job_spec;`). */
 #ifndef CARMA_API_SPEC_H
 #define CARMA_API_SPEC_H
 
@@ -6,16 +9,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "api/spec_limits.h"
+#include "api/spec_strings.h"
 #include "base/error.h"
 
 /* Figures that come with a job (a .rad file's optional columns, a trace's workload): memory in bytes, -1 = none. */
 enum spec_recorded { SPEC_MEASURED, SPEC_HORUS, SPEC_FAKETENSOR, SPEC_GPUMEMNET, SPEC_RECORDED_COUNT };
 extern const char *const spec_recorded_names[SPEC_RECORDED_COUNT]; /* "measured", "horus", "faketensor", "gpumemnet" */
-
-struct spec_strings {
-    char **items; /* owned */
-    size_t count;
-};
 
 #define JOB_FIELD_C_TEXT    char *
 #define JOB_FIELD_C_WORD    char *
@@ -60,24 +60,5 @@ void job_spec_overlay(struct job_spec *spec, const struct job_spec *over);
 
 /* `--capture auto`: carma is to record it, also where no sandbox can be had for its command. */
 bool job_spec_asks_for_capture(const struct job_spec *spec);
-
-void spec_strings_add(struct spec_strings *strings, const char *text);
-bool spec_strings_equal(const struct spec_strings *a, const struct spec_strings *b);
-void spec_strings_release(struct spec_strings *strings);
-
-#define SPEC_MAX_CPUS        4096
-#define SPEC_MAX_NAME        128
-#define SPEC_MAX_LINE        1024 /* bytes of other texts */
-#define SPEC_MAX_BATCH_SIZE  (INT64_C(1) << 40)
-#define SPEC_MAX_ARGUMENTS   4096
-#define SPEC_MAX_ENVIRONMENT 8192
-#define SPEC_MAX_TEXT        (1 << 20)                        /* bytes of command, of environment, each in all */
-#define SPEC_MAX_SCRIPT      (1 << 20)                        /* bytes */
-#define SPEC_MAX_SUMMARY     (8 << 20)                        /* bytes */
-#define SPEC_MAX_CAPTURE     (8 << 20)                        /* bytes */
-#define SPEC_MAX_PACKED      (8 << 20)                        /* bytes of all its texts together */
-#define SPEC_MAX_SLOWDOWN    1000000                          /* permille */
-#define SPEC_MAX_TIME_NS     (3650 * INT64_C(86400000000000)) /* ten years */
-#define SPEC_MAX_GPU_MEMORY  (INT64_C(1) << 50)
 
 #endif

@@ -6,9 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "api/spec.h"
+#include "api/spec_strings.h"
 #include "base/error.h"
 #include "estimate/estimate.h"
+
+struct job_spec;
 
 struct job_estimate {
     int64_t bytes;                /* per GPU, at the quantile; -1: none could be made, the warnings say why */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/hf_training.h"
+#include "api/spec.h"
 #include "api/spec_estimate.h"
 #include "base/memory.h"
 #include "base/strbuf.h"

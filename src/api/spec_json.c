@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/job_field.h"
+#include "api/spec.h"
 #include "base/memory.h"
 
 static json_t *from_known(int64_t value)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <jansson.h>
 
+#include "api/spec.h"
 #include "base/memory.h"
 
 /* Keys of the stored form that are not members of the specification. */

@@ -4,9 +4,10 @@
 
 #include <stdint.h>
 
-#include "api/spec.h"
 #include "api/spec_estimate.h"
 #include "base/error.h"
+
+struct job_spec;
 
 #define OWNER_NO_GID  (-1) /* the uid has no entry: `user` is its number */
 #define OWNER_UNKNOWN (-2) /* nobody has looked */

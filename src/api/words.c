@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "api/spec_limits.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
 

@@ -3,7 +3,8 @@
 #ifndef CARMA_API_WORDS_H
 #define CARMA_API_WORDS_H
 
-#include "api/spec.h"
+#include "api/spec_strings.h"
+#include "base/error.h"
 
 /* Appends the words of line to *words; at most SPEC_MAX_ARGUMENTS in all. -EINVAL with the reason. */
 int words_split(const char *line, struct spec_strings *words, struct error *err);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/spec.h"
 #include "base/digest.h"
 #include "base/memory.h"
 

@@ -4,8 +4,9 @@
 
 #include <sys/types.h>
 
-#include "api/spec.h"
 #include "core/record.h"
+
+struct job_spec;
 
 /* Two jobs with the same key are runs of the same thing. They have the same user, directory, model, batch size and
  * training, and the same program with the same arguments. Variables that are named like a size (BATCH_SIZE, MODEL,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/record_json.h"
+#include "api/spec.h"
 #include "api/submission_text.h"
 #include "base/memory.h"
 #include "base/nodetime.h"

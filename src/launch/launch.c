@@ -14,7 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "api/spec.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
@@ -43,7 +42,7 @@ static int check_request(const struct launch_request *request, struct error *err
     if (request->uid != geteuid() && !request->user)
         return error_set(err, EINVAL, "job %" PRIu64 ": uid %u has no user name, which its groups need", request->job,
                          request->uid);
-    if (!request->spec->command.count || !request->spec->name || !request->spec->directory || !request->spec->output)
+    if (!request->argument_count || !request->name || !request->directory || !request->output)
         return error_set(err, EINVAL, "job %" PRIu64 " has no command, name, directory or output", request->job);
     if (request->grace_ns < 0 || request->grace_ns > GRACE_MAX_NS || request->start_timeout_ns < 0 ||
         request->start_timeout_ns > GRACE_MAX_NS)

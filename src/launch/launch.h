@@ -20,16 +20,24 @@
 #include "launch/progress.h"
 
 struct cause_evidence;
-struct job_spec;
 
 struct launch_request {
     const char *shepherd;      /* path of the program */
     const char *run_directory; /* absolute; made here with mode 0700; must not exist yet */
     bool lease; /* no process is started (launch/lease.h); start_timeout_ns: the first one comes by then */
-    const struct job_spec *spec;  /* src/api/spec.h */
-    const char *script_directory; /* where the shepherd keeps the copy of its script (launch/shepherd/script.h), and
-                                   * beside it launch_progress_file(); made, and removed at the end, by the shepherd;
-                                   * NULL: neither is wanted */
+    const char *name, *directory;
+    const char *output, *error;    /* patterns: launch_output_path(); without `error` it goes into the output */
+    const char *conda_environment; /* may be NULL */
+    const char *script;            /* its text; the command's first word is then its name. NULL: it is not a script */
+    const char *script_directory;  /* where the shepherd keeps the copy of its script (launch/shepherd/script.h), and
+                                    * beside it launch_progress_file(); made, and removed at the end, by the shepherd;
+                                    * NULL: neither is wanted */
+    char *const *arguments;        /* the command and its arguments */
+    size_t argument_count;
+    char *const *environment; /* NAME=value */
+    size_t environment_count;
+    bool requeue;     /* it asks to be started again after its time limit */
+    bool no_progress; /* its progress is not looked at */
     uint64_t job;
     uint32_t launch; /* 1, 2, ...: counts launches of this job; output is truncated by the first only */
     uid_t uid;       /* the job's user; must be the daemon's own unless that is root */

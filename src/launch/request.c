@@ -7,7 +7,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "api/spec.h"
 #include "base/memory.h"
 #include "base/units.h"
 #include "launch/cgroup.h"
@@ -48,8 +47,7 @@ static void put_mps(struct strbuf *text, const struct launch_request *launch)
 
 void request_print(const struct launch_request *launch, const char *mps_pipe_directory, struct strbuf *text)
 {
-    const struct job_spec *spec = launch->spec;
-    CLEANUP(free_ptr) char *progress = spec->no_progress ? NULL : launch_progress_file(launch->script_directory);
+    CLEANUP(free_ptr) char *progress = launch->no_progress ? NULL : launch_progress_file(launch->script_directory);
 
     put(text, "run_directory", launch->run_directory);
     put_number(text, "job", (int64_t)launch->job);
@@ -76,18 +74,18 @@ void request_print(const struct launch_request *launch, const char *mps_pipe_dir
     put_number(text, "time_limit_ns", launch->time_limit_ns);
     put_number(text, "signal", launch->signal);
     put_number(text, "signal_before_ns", launch->signal_before_ns);
-    put_number(text, "requeue", spec->requeue);
-    put(text, "name", spec->name);
-    put(text, "directory", spec->directory);
-    put(text, "output", spec->output);
-    put(text, "error", spec->error);
-    put(text, "conda_environment", spec->conda_environment);
-    put(text, "script", spec->script);
-    put(text, "script_directory", spec->script ? launch->script_directory : NULL);
-    for (size_t i = 0; i < spec->command.count; i++)
-        put(text, "argument", spec->command.items[i]);
-    for (size_t i = 0; i < spec->environment.count; i++)
-        put(text, "environment", spec->environment.items[i]);
+    put_number(text, "requeue", launch->requeue);
+    put(text, "name", launch->name);
+    put(text, "directory", launch->directory);
+    put(text, "output", launch->output);
+    put(text, "error", launch->error);
+    put(text, "conda_environment", launch->conda_environment);
+    put(text, "script", launch->script);
+    put(text, "script_directory", launch->script ? launch->script_directory : NULL);
+    for (size_t i = 0; i < launch->argument_count; i++)
+        put(text, "argument", launch->arguments[i]);
+    for (size_t i = 0; i < launch->environment_count; i++)
+        put(text, "environment", launch->environment[i]);
 }
 
 struct parser {

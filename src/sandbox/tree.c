@@ -79,13 +79,14 @@ static int overlay(struct tree *tree, const char *path, bool writable, struct er
     if (original < 0)
         return -errno;
     writable = writable && user_may_use(original);
+    flags |= writable ? 0 : MS_RDONLY;
     if (writable && (rc = make_layer(tree, original, &upper, &work)) < 0)
         return rc;
     options = writable ? xasprintf("lowerdir=/proc/self/fd/%d,upperdir=%s,workdir=%s%s", original, upper, work, more)
                        : xasprintf("lowerdir=/proc/self/fd/%d:" EMPTY "%s", original, more);
     if ((rc = rights_of_layers(true, err)) < 0)
         return rc;
-    rc = mount("overlay", target, "overlay", flags | (writable ? 0 : MS_RDONLY), options) < 0 ? -errno : 0;
+    rc = mount("overlay", target, "overlay", flags, options) < 0 ? -errno : 0;
     return rights_of_layers(false, err) < 0 ? -EPERM : rc;
 }
 

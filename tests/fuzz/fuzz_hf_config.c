@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "api/hf_training.h"
+#include "api/spec.h"
 #include "base/memory.h"
 #include "estimate/program/replay.h"
 #include "fuzz.h"

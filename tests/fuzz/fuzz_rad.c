@@ -3,6 +3,7 @@
 
 #include "api/directives.h"
 #include "api/rad.h"
+#include "api/spec.h"
 #include "base/memory.h"
 #include "fuzz.h"
 

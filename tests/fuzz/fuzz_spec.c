@@ -1,4 +1,5 @@
 /* A job's JSON, and that of its estimate: refused in one line, or equal to its written form. */
+#include "api/spec.h"
 #include "api/spec_estimate.h"
 #include "fuzz.h"
 

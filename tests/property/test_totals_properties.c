@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/spec.h"
 #include "base/memory.h"
 #include "base/units.h"
 #include "daemon/account/totals.h"

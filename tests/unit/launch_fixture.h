@@ -17,7 +17,6 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "api/spec.h"
 #include "base/file.h"
 #include "base/nodetime.h"
 #include "base/proc.h"
@@ -37,7 +36,6 @@ struct fixture {
     bool drains;
     char *argv[8];
     char *env[8];
-    struct job_spec spec;
     struct launch_request request;
     struct launch_status status;
     pid_t shepherd;
@@ -45,7 +43,7 @@ struct fixture {
     uint32_t launches;
 };
 
-/* The spec's strings are not const; nothing here changes them. */
+/* The words of argv and env are not const; nothing here changes them. */
 static inline char *mutable(const char *text)
 {
     return (char *)(uintptr_t)text;
@@ -71,14 +69,15 @@ static inline int setup(void **state)
         return -1;
     f->drains = true;
     f->env[0] = mutable("PATH=/usr/local/bin:/usr/bin:/bin");
-    f->spec = (struct job_spec){
-        .name = mutable("probe"), .directory = f->work, .output = f->output, .error = f->error, .gpus = 1};
-    f->spec.command.items = f->argv;
-    f->spec.environment.items = f->env;
-    f->spec.environment.count = 1;
     f->request = (struct launch_request){.shepherd = getenv("CARMA_SHEPHERD"),
                                          .run_directory = f->run,
-                                         .spec = &f->spec,
+                                         .name = "probe",
+                                         .directory = f->work,
+                                         .output = f->output,
+                                         .error = f->error,
+                                         .arguments = f->argv,
+                                         .environment = f->env,
+                                         .environment_count = 1,
                                          .job = 42,
                                          .uid = geteuid(),
                                          .gid = getegid(),
@@ -119,8 +118,8 @@ static inline void slow_profile(struct fixture *f, const char *script)
     fclose(file);
     snprintf(home, sizeof home, "HOME=%s", f->work);
     f->env[1] = home;
-    f->spec.environment.count = 2;
-    f->spec.conda_environment = mutable("any");
+    f->request.environment_count = 2;
+    f->request.conda_environment = "any";
 }
 
 static inline void pause_ms(int ms)
@@ -134,7 +133,7 @@ static inline void command(struct fixture *f, const char *script)
     f->argv[1] = mutable("-c");
     f->argv[2] = mutable(script);
     f->argv[3] = NULL;
-    f->spec.command.count = 3;
+    f->request.argument_count = 3;
 }
 
 /* A daemon's usual state: a shepherd that finds the socket full waits. */

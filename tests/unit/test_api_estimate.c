@@ -1,6 +1,7 @@
 /* From a submission to its estimate: the file used, messages, refusals; and as JSON. */
 #include "unit.h"
 
+#include "api/spec.h"
 #include "api/spec_estimate.h"
 #include "base/file.h"
 #include "base/units.h"

@@ -3,8 +3,15 @@
 
 #include "api/directives.h"
 #include "api/rad.h"
+#include "api/spec.h"
 #include "base/strbuf.h"
 #include "base/units.h"
+#include "trace/trace.h"
+
+/* trace may not see api */
+_Static_assert((int)WORKLOAD_MEASURED == (int)SPEC_MEASURED && (int)WORKLOAD_HORUS == (int)SPEC_HORUS &&
+                   (int)WORKLOAD_FAKETENSOR == (int)SPEC_FAKETENSOR && (int)WORKLOAD_GPUMEMNET == (int)SPEC_GPUMEMNET,
+               "recorded figures in one order");
 
 #define POSITIONAL "conda activate tf\npython vgg.py --b 64\nvgg_64.model\n/data/imagenet\n64\nexclusive\n"
 

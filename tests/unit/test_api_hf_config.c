@@ -3,6 +3,7 @@
 
 #include "api/hf_config.h"
 #include "api/hf_training.h"
+#include "api/spec.h"
 #include "estimate/program/replay.h"
 #include "estimate/program/workspace.h"
 

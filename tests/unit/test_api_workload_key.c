@@ -1,6 +1,7 @@
 /* Which jobs are runs of the same thing. */
 #include "unit.h"
 
+#include "api/spec.h"
 #include "api/workload_key.h"
 
 enum key { SAME_KEY, OTHER_KEY };

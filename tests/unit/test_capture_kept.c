@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "api/spec.h"
 #include "base/file.h"
 #include "daemon/capture/kept.h"
 #include "daemon/capture/marks.h"

@@ -1,6 +1,7 @@
 /* Data that jobs have in common is kept once, and each job still has all of its submission. */
 #include "unit.h"
 
+#include "api/spec.h"
 #include "daemon/daemon.h"
 #include "daemon/log.h"
 #include "daemon/view/view_store.h"
@@ -127,9 +128,9 @@ TEST(test_whatever_differs_is_not_shared)
         kept = spec;
         view = add(&views, 2 + i, &spec, NULL);
         assert_ptr_not_equal(view->common, first->common);
-        assert_true(view->common->spec.cpus == kept.cpus && view->common->spec.gpus == kept.gpus);
-        assert_true(view->common->spec.recorded_bytes[SPEC_MEASURED] == kept.recorded_bytes[SPEC_MEASURED]);
-        assert_true(!view->common->spec.error == (i != 3));
+        assert_true(view->common->spec->cpus == kept.cpus && view->common->spec->gpus == kept.gpus);
+        assert_true(view->common->spec->recorded_bytes[SPEC_MEASURED] == kept.recorded_bytes[SPEC_MEASURED]);
+        assert_true(!view->common->spec->error == (i != 3));
     }
     assert_is_whole(first, "1");
 }

@@ -113,7 +113,7 @@ LAUNCH_TEST(test_killed_for_host_memory)
 
 LAUNCH_TEST(test_flood)
 {
-    f->spec.error = NULL;
+    f->request.error = NULL;
     assert_ends(f,
                 "head -c 30000000 /dev/zero; head -c 3000000 /dev/zero | tr '\\0' x; echo;"
                 "echo 'CUDA error: out of memory'; exit 1",
@@ -145,8 +145,8 @@ LAUNCH_TEST(test_output_that_moves)
 LAUNCH_TEST(test_output_without_bounds)
 {
     assert_ends(f, "truncate -s 10G err; echo >&2; echo 'CUDA error: out of memory' >&2; exit 1", EXIT_GPU_OOM);
-    f->spec.output = mutable("/dev/full");
-    f->spec.error = NULL;
+    f->request.output = mutable("/dev/full");
+    f->request.error = NULL;
     run(f, "echo lost || exit 5", LAUNCH_ENDED);
     assert_int_equal(f->status.exit_status, 5);
     assert_int_equal(f->status.cause, EXIT_FAILED);
@@ -154,10 +154,10 @@ LAUNCH_TEST(test_output_without_bounds)
 
 LAUNCH_TEST(test_shared_output)
 {
-    f->spec.error = NULL;
+    f->request.error = NULL;
     run(f, "echo one; echo two >&2; echo three", LAUNCH_ENDED);
     assert_string_equal(contents(f->output), "one\ntwo\nthree\n");
-    f->spec.error = f->output;
+    f->request.error = f->output;
     run(f, "echo four; echo five >&2", LAUNCH_ENDED);
     assert_string_equal(contents(f->output), "one\ntwo\nthree\nfour\nfive\n"); /* relaunches append */
 }
@@ -180,7 +180,7 @@ LAUNCH_TEST(test_environment)
     f->env[1] = mutable("CUDA_VISIBLE_DEVICES=0,1,2,3");
     f->env[2] = mutable("MINE=a=b c");
     f->env[3] = mutable("TF_FORCE_GPU_ALLOW_GROWTH=maybe");
-    f->spec.environment.count = 4;
+    f->request.environment_count = 4;
     f->request.mps_pipe_directory = "/tmp/mps-pipe";
     f->request.mps_log_directory = "/tmp/mps-log";
     f->request.mps_threads_percent = 30;
@@ -189,7 +189,7 @@ LAUNCH_TEST(test_environment)
     snprintf(expected, sizeof expected, "%s\n", f->work);
     assert_string_equal(contents(f->output), expected);
     f->argv[0] = mutable("env"); /* itself: a shell would tidy up the descriptors that it was given */
-    f->spec.command.count = 1;
+    f->request.argument_count = 1;
     f->launches = 2;
     start(f);
     await_end(f, LAUNCH_ENDED);
@@ -256,7 +256,7 @@ LAUNCH_TEST(test_job_number_in_paths)
 
     snprintf(pattern, sizeof pattern, "%s/out-%%j-%%j.log", f->work);
     snprintf(path, sizeof path, "%s/out-42-42.log", f->work);
-    f->spec.output = pattern;
+    f->request.output = pattern;
     run(f, "echo here", LAUNCH_ENDED);
     assert_string_equal(contents(path), "here\n");
 }
@@ -266,17 +266,17 @@ LAUNCH_TEST(test_failures_before_the_command)
     char missing[200];
 
     snprintf(missing, sizeof missing, "%s/nowhere/out", f->work);
-    f->spec.output = missing;
+    f->request.output = missing;
     run(f, "true", LAUNCH_FAILED);
     assert_has(f->status.message, "cannot open the output file '");
     assert_has(f->status.message, "/nowhere/out': No such file or directory");
     assert_int_equal(f->status.exit_status, -1);
     assert_true(f->status.ended_ns > 0);
-    f->spec.output = f->output;
-    f->spec.directory = missing;
+    f->request.output = f->output;
+    f->request.directory = missing;
     run(f, "true", LAUNCH_FAILED);
     assert_has(f->status.message, "cannot enter the directory '");
-    f->spec.directory = f->work;
+    f->request.directory = f->work;
     command(f, "true");
     f->argv[0] = mutable("no-such-program");
     start(f);
@@ -439,10 +439,10 @@ LAUNCH_TEST(test_incomplete_request)
 
     command(f, "true");
     snprintf(f->run, sizeof f->run, "%s/runs/42.1", f->root);
-    f->spec.output = NULL;
+    f->request.output = NULL;
     assert_int_equal(launch_start(&f->request, &f->shepherd, &f->ticks, &err), -EINVAL);
     assert_has(err.text, "job 42 has no command, name, directory or output");
-    f->spec.output = f->output;
+    f->request.output = f->output;
     f->request.grace_ns = -1;
     assert_int_equal(launch_start(&f->request, &f->shepherd, &f->ticks, &err), -EINVAL);
     assert_has(err.text, "the grace of -1 ns");

@@ -35,13 +35,13 @@ static void make_conda(struct fixture *f)
     snprintf(text, sizeof text, "PATH=%s/conda-bin:$PATH\ncd /\nexport CUDA_VISIBLE_DEVICES=7\nsleep 100 &\n", f->work);
     write_text(path, text, 0644);
     f->env[1] = home;
-    f->spec.environment.count = 2;
+    f->request.environment_count = 2;
 }
 
 LAUNCH_TEST(test_conda)
 {
     make_conda(f);
-    f->spec.conda_environment = mutable("good");
+    f->request.conda_environment = "good";
     run(f, "echo $CONDA_DEFAULT_ENV $CUDA_VISIBLE_DEVICES; pwd; echo \"$0\" '$(x)'; ls /proc/self/fd | wc -l; exit 4",
         LAUNCH_ENDED);
     assert_int_equal(f->status.exit_status, 4);
@@ -55,7 +55,7 @@ LAUNCH_TEST(test_conda)
 LAUNCH_TEST(test_conda_runs)
 {
     make_conda(f);
-    f->spec.conda_environment = mutable("good");
+    f->request.conda_environment = "good";
     command(f, "sleep 100");
     start(f);
     await_phase(f, LAUNCH_RUNNING);
@@ -69,14 +69,14 @@ LAUNCH_TEST(test_conda_failures)
     char path[200];
 
     make_conda(f);
-    f->spec.conda_environment = mutable("tf");
+    f->request.conda_environment = "tf";
     run(f, "echo unreachable", LAUNCH_FAILED);
     assert_string_equal(f->status.message, "conda: environment 'tf' not found: create it, or correct the name");
     assert_string_equal(contents(f->output), "");
-    f->spec.conda_environment = mutable("broken");
+    f->request.conda_environment = "broken";
     run(f, "true", LAUNCH_FAILED);
     assert_string_equal(f->status.message, "conda: cannot activate 'broken': permission trouble");
-    f->spec.conda_environment = mutable("good");
+    f->request.conda_environment = "good";
     command(f, "true");
     f->argv[0] = mutable("no-such-program");
     start(f);

@@ -146,13 +146,13 @@ static void leave_when_told(struct fixture *f, int exit_status)
 /* A job that leaves then has not completed, where it asked to come back. */
 LAUNCH_TEST(test_leaving_after_the_signal)
 {
-    f->spec.requeue = true;
+    f->request.requeue = true;
     leave_when_told(f, 3);
     assert_int_equal(f->status.cause, EXIT_TIMEOUT);
     assert_string_equal(f->status.message, "it ended after the signal before its time limit of 10:00");
     leave_when_told(f, 0);
     assert_int_equal(f->status.cause, EXIT_COMPLETED);
-    f->spec.requeue = false;
+    f->request.requeue = false;
     leave_when_told(f, 3);
     assert_int_equal(f->status.cause, EXIT_FAILED);
 }
@@ -160,7 +160,7 @@ LAUNCH_TEST(test_leaving_after_the_signal)
 /* A signal that nobody heeds has told nobody. */
 LAUNCH_TEST(test_leaving_without_a_word)
 {
-    f->spec.requeue = true;
+    f->request.requeue = true;
     f->request.time_limit_ns = 600 * NS_PER_SEC;
     f->request.signal = SIGUSR1;
     f->request.signal_before_ns = 599 * NS_PER_SEC + 900 * NS_PER_MS;
@@ -241,7 +241,7 @@ LAUNCH_TEST(test_carried_over)
     char expected[300];
 
     f->env[1] = mutable("CARMA_CHECKPOINT_DIR=/of/the/job/that/submitted/this");
-    f->spec.environment.count = 2;
+    f->request.environment_count = 2;
     f->launches = 1;
     run(f,
         "echo $CARMA_RESTART_COUNT $CARMA_CHECKPOINT_DIR; ls $CARMA_CHECKPOINT_DIR; echo 7 >$CARMA_CHECKPOINT_DIR/step",
@@ -262,11 +262,11 @@ LAUNCH_TEST(test_no_checkpoint_directory)
     CLEANUP(free_ptr) char *checkpoint = xasprintf("%s/carma-42.ckpt", f->work);
 
     f->env[1] = mutable("CARMA_CHECKPOINT_DIR=/of/the/job/that/submitted/this");
-    f->spec.environment.count = 2;
+    f->request.environment_count = 2;
     fclose(fopen(checkpoint, "w"));
     run(f, "echo ${CARMA_CHECKPOINT_DIR-none}", LAUNCH_ENDED);
     assert_string_equal(contents(f->output), "none\n");
-    f->spec.requeue = true;
+    f->request.requeue = true;
     run(f, "true", LAUNCH_FAILED);
     assert_has(f->status.message, "cannot make the checkpoint directory '");
     assert_has(f->status.message, "a file of that name is there");
@@ -358,7 +358,7 @@ LAUNCH_TEST(test_daemon_groups)
 LAUNCH_TEST(test_user_without_a_home)
 {
     f->env[1] = mutable("HOME=/nonexistent/home");
-    f->spec.environment.count = 2;
+    f->request.environment_count = 2;
     run(f, "echo $HOME", LAUNCH_ENDED);
     assert_string_equal(contents(f->output), "/nonexistent/home\n");
 }
@@ -369,7 +369,7 @@ LAUNCH_TEST(test_directories)
     CLEANUP(free_ptr) char *closed = xasprintf("%s/closed", f->root);
     CLEANUP(free_ptr) char *output = xasprintf("%s/out", closed);
 
-    f->spec.directory = closed;
+    f->request.directory = closed;
     run(f, "true", LAUNCH_FAILED);
     assert_has(f->status.message, closed);
     assert_has(f->status.message, "No such file or directory: make it, or submit from another");
@@ -382,8 +382,8 @@ LAUNCH_TEST(test_directories)
     run(f, "true", LAUNCH_FAILED);
     assert_has(f->status.message, "cannot enter the directory '");
     assert_has(f->status.message, "Permission denied");
-    f->spec.directory = f->work;
-    f->spec.output = output;
+    f->request.directory = f->work;
+    f->request.output = output;
     run(f, "true", LAUNCH_FAILED);
     assert_has(f->status.message, "cannot open the output file '");
     assert_has(f->status.message, "Permission denied");

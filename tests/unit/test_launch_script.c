@@ -11,8 +11,8 @@ static void run_script(struct fixture *f, const char *typed, const char *text, c
     snprintf(directory, sizeof directory, "%s/copy", f->root);
     f->argv[0] = mutable(typed);
     f->argv[1] = mutable(first);
-    f->spec.command.count = 2;
-    f->spec.script = mutable(text);
+    f->request.argument_count = 2;
+    f->request.script = text;
     f->request.script_directory = directory;
     unlink(f->output);
     start(f);

@@ -42,7 +42,7 @@ LAUNCH_TEST(test_start_timeout)
                         "its profile and conda");
     assert_true(gone(pid_in(pid)));
     assert_false(f->status.stopped);
-    f->spec.conda_environment = NULL; /* the command may take any time */
+    f->request.conda_environment = NULL; /* the command may take any time */
     assert_ends(f, "sleep 1.2", EXIT_COMPLETED);
 }
 
@@ -53,13 +53,13 @@ LAUNCH_TEST(test_fifo)
     char text[16] = "";
 
     assert_int_equal(mkfifo(fifo, 0600), 0);
-    f->spec.output = fifo;
+    f->request.output = fifo;
     run(f, "echo unreachable", LAUNCH_FAILED);
     assert_has(f->status.message, "cannot open the output file '");
     assert_has(f->status.message,
                "/fifo': it is a FIFO that nobody reads, or a socket: start its reader first, or name a file");
-    f->spec.output = f->output;
-    f->spec.error = fifo;
+    f->request.output = f->output;
+    f->request.error = fifo;
     run(f, "echo unreachable", LAUNCH_FAILED);
     assert_has(f->status.message, "cannot open the error file '");
     reader = open(fifo, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -282,7 +282,7 @@ LAUNCH_TEST(test_start_that_hangs_in_the_kernel)
     }
     f->request.start_timeout_ns = 200 * NS_PER_MS;
     f->request.grace_ns = 100 * NS_PER_MS;
-    f->spec.directory = directory;
+    f->request.directory = directory;
     command(f, "echo unreachable");
     began_ns = nodetime_monotonic_wall_ns();
     start(f);

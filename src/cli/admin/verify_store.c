@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/spec.h"
 #include "api/submission_text.h"
 #include "base/memory.h"
 #include "core/core.h"

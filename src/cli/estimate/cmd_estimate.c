@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/spec.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "base/units.h"
@@ -57,9 +58,9 @@ static error_t take_estimator(struct estimate_options *wanted, const char *arg, 
 static error_t check_usage(const struct estimate_options *wanted, struct argp_state *state)
 {
     bool job = wanted->job_file || wanted->command_count;
-    bool asks = job && job_spec_asks_for_capture(&wanted->said);
+    bool asks = job && job_spec_asks_for_capture(wanted->said);
     int sources =
-        job + !!wanted->said.summary_name + (wanted->said.capture_name && !asks) + !!wanted->said.hf_config_name;
+        job + !!wanted->said->summary_name + (wanted->said->capture_name && !asks) + !!wanted->said->hf_config_name;
 
     if (sources == 0)
         return cli_bad_usage(state,
@@ -114,7 +115,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_END:
         return check_usage(wanted, state);
     default:
-        return submit_take_option(key, arg, &wanted->said, state);
+        return submit_take_option(key, arg, wanted->said, state);
     }
 }
 
@@ -199,20 +200,16 @@ static int answer_all(const struct estimate_input *input, const struct estimate_
     return known ? CLI_OK : cli_fail("no estimator has the input that it needs");
 }
 
-static void options_release(struct estimate_options *wanted)
-{
-    job_spec_release(&wanted->said);
-}
-
 int cmd_estimate(struct cli *cli, int argc, char **argv)
 {
-    CLEANUP(options_release)
-    struct estimate_options wanted = {.estimator = &estimator_auto, .quantile_permille = ESTIMATE_QUANTILE_PERMILLE};
+    CLEANUP(job_spec_release) struct job_spec said;
+    struct estimate_options wanted = {
+        .said = &said, .estimator = &estimator_auto, .quantile_permille = ESTIMATE_QUANTILE_PERMILLE};
     CLEANUP(estimate_input_release) struct estimate_input input;
     struct error err;
     int status;
 
-    job_spec_init_empty(&wanted.said);
+    job_spec_init_empty(&said);
     estimate_input_init(&input);
     if (!cli_parse(cli, argc, argv, &wanted, &status))
         return status;

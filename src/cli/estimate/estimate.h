@@ -5,17 +5,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "api/spec.h"
+#include "api/spec_strings.h"
 #include "base/error.h"
 #include "estimate/estimate.h"
 #include "estimate/summary/read.h"
+
+struct job_spec;
 
 /* The command line; NULL, -1 and false: not said. */
 struct estimate_options {
     const char *job_file;
     char **command; /* in argv, after "--" */
     size_t command_count;
-    struct job_spec said; /* owned; as the options of carma submit */
+    struct job_spec *said; /* as the options of carma submit */
     const char *gpu, *profile;
     const struct estimator *estimator; /* NULL: all */
     int32_t quantile_permille;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/hf_training.h"
+#include "api/spec.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "cli/estimate/estimate.h"
@@ -175,8 +176,8 @@ static int read_job(struct estimate_input *input, const struct estimate_options 
     CLEANUP(job_spec_release) struct job_spec spec;
     int rc =
         options->job_file
-            ? submit_from_file(&spec, options->job_file, options->command, options->command_count, &options->said, err)
-            : submit_from_command(&spec, options->command, options->command_count, &options->said, err);
+            ? submit_from_file(&spec, options->job_file, options->command, options->command_count, options->said, err)
+            : submit_from_command(&spec, options->command, options->command_count, options->said, err);
 
     if (rc)
         return rc;
@@ -230,7 +231,7 @@ int estimate_input_read(struct estimate_input *input, struct estimate_options *o
     if (rc)
         return rc;
     return options->job_file || options->command_count ? read_job(input, options, err)
-                                                       : read_files(input, &options->said, err);
+                                                       : read_files(input, options->said, err);
 }
 
 int estimate_ask(const struct estimate_input *input, const struct estimator *estimator, struct estimate_answer *answer)

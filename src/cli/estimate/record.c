@@ -9,6 +9,7 @@
 
 #include "api/capture_answer.h"
 #include "api/capture_request.h"
+#include "api/spec.h"
 #include "base/file.h"
 #include "base/install.h"
 #include "base/memory.h"

@@ -3,7 +3,7 @@
 #ifndef CARMA_CLI_JOB_SBATCH_H
 #define CARMA_CLI_JOB_SBATCH_H
 
-#include "api/spec.h"
+#include "api/spec_strings.h"
 
 /* Appends the meaning of one line's words to *own, as options of `carma submit`. For each it appends the directive that
  * it comes from, as it was written, to *written. Words without a meaning here go to *ignored, each once. Nonsense in a

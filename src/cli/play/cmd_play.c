@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "api/spec.h"
+#include "api/spec_limits.h"
 #include "base/file.h"
 #include "base/install.h"
 #include "base/memory.h"

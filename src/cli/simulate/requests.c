@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "api/spec.h"
 #include "api/spec_estimate.h"
 #include "base/file.h"
 #include "base/memory.h"

@@ -1,6 +1,7 @@
 #include "daemon/capture/ask.h"
 
 #include "api/capture_request.h"
+#include "api/spec.h"
 #include "base/memory.h"
 #include "daemon/capture/marks.h"
 #include "launch/cgroup.h"

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "api/spec.h"
 #include "base/handle.h"
 #include "base/install.h"
 #include "base/memory.h"

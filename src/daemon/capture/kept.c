@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "api/spec.h"
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/memory.h"

@@ -10,8 +10,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "api/spec.h"
 #include "base/error.h"
+
+struct job_spec;
 
 #define KEPT_AGE_S         (30 * 24 * 3600)
 #define KEPT_FAILURE_AGE_S 1800 /* the missing thing may be there by then: a data set, memory */

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "api/spec.h"
 #include "base/memory.h"
 
 static const char *const programs[] = {"python",     "torchrun", "accelerate", "deepspeed", "conda",  "mamba",

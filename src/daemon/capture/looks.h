@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "api/spec.h"
+struct job_spec;
 
 /* Whether some word of the command, or of its script, starts Python, or a file that may: `.../python3.11`, `torchrun`,
  * `uv`, `train.sh`. It may be wrong either way: its real program shows when it is tried. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/capture_request.h"
+#include "api/spec.h"
 #include "base/memory.h"
 
 #define WORDS_MOST 100

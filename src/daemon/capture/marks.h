@@ -9,7 +9,7 @@
 #include <jansson.h>
 #include <stddef.h>
 
-#include "api/spec.h"
+struct job_spec;
 
 /* Words of the command that may be names of files, without digests. A new reference, as all here. */
 json_t *marks_of_words(const struct job_spec *spec);

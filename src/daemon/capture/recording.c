@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/capture_answer.h"
+#include "api/spec.h"
 #include "base/memory.h"
 #include "daemon/capture/ask.h"
 #include "daemon/capture/kept.h"
@@ -260,7 +261,7 @@ static void after_load(uv_work_t *work, int canceled)
 static void set_inputs(struct recording *recording, const struct job_view *view)
 {
     const struct daemon *daemon = recording->daemon;
-    const struct job_spec *spec = &view->common->spec;
+    const struct job_spec *spec = view->common->spec;
 
     job_spec_init(&recording->spec);
     recording->spec.batch_size = spec->batch_size;

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/spec.h"
 #include "api/submission_text.h"
 #include "base/memory.h"
 #include "base/nodetime.h"

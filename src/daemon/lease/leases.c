@@ -1,3 +1,4 @@
+#include "api/spec.h"
 #include "daemon/lease/leases_internal.h"
 
 #include <errno.h>
@@ -191,7 +192,7 @@ static bool same_job(const struct job_spec *a, const struct job_spec *b)
 static struct job_view *find_live(const struct daemon *daemon, const struct job_spec *key)
 {
     for (struct job_view *view = daemon->views.jobs; view; view = view->hh.next)
-        if (!has_ended(view) && view->state != JOB_STATE_COUNT && same_job(&view->common->spec, key))
+        if (!has_ended(view) && view->state != JOB_STATE_COUNT && same_job(view->common->spec, key))
             return view;
     return NULL;
 }
@@ -271,11 +272,11 @@ static void enter(struct leases *leases, struct http_request *request, struct le
     const struct job_view *live = find_live(daemon, &asked->spec);
     struct record_submitted wants;
 
-    if (live && live->common->spec.slurm_restart > asked->spec.slurm_restart) {
+    if (live && live->common->spec->slurm_restart > asked->spec.slurm_restart) {
         refuse(request, "a later start of the job has a lease here", "superseded", true);
         return;
     }
-    if (live && live->common->spec.slurm_restart == asked->spec.slurm_restart && live->state != JOB_STOPPING) {
+    if (live && live->common->spec->slurm_restart == asked->spec.slurm_restart && live->state != JOB_STOPPING) {
         wait_for(leases, request, live->id, false);
         leases_look(leases);
         return;
@@ -413,7 +414,7 @@ static void list(const struct leases *leases, struct http_request *request, bool
     json_t *list = json_array();
 
     for (const struct job_view *view = leases->daemon->views.jobs; view; view = view->hh.next) {
-        const struct job_spec *spec = &view->common->spec;
+        const struct job_spec *spec = view->common->spec;
         CLEANUP(free_ptr) char *number = spec->engine ? xasprintf("%" PRId64, spec->slurm_job) : NULL;
         if (number && (!cluster || strcmp(spec->cluster, cluster) == 0) && (!job || strcmp(number, job) == 0) &&
             (by_key || !has_ended(view)))

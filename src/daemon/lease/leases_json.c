@@ -1,3 +1,4 @@
+#include "api/spec.h"
 #include "daemon/lease/leases_internal.h"
 
 #include <stdlib.h>
@@ -114,7 +115,7 @@ json_t *lease_end_to_json(const struct daemon *daemon, const struct job_view *vi
 
 json_t *lease_to_json(const struct daemon *daemon, const struct job_view *view)
 {
-    const struct job_spec *spec = &view->common->spec;
+    const struct job_spec *spec = view->common->spec;
     const struct job *job = core_find_job(daemon->core, view->id);
     struct launch_status status;
     const struct lease *lease = runs_lease_of(daemon->runs, view->id, &status);

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "api/spec.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "daemon/engine/engine.h"
@@ -95,7 +96,7 @@ static void change(struct daemon *daemon, struct http_request *request, const st
 
     if (view->wants->external) {
         http_reply_error(request, 409, "job %" PRIu64 " is Slurm's job %" PRId64 ": use scancel or scontrol", view->id,
-                         view->common->spec.slurm_job);
+                         view->common->spec->slurm_job);
         return;
     }
     if (job_state_ended(view->state)) {

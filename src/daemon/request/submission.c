@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "api/spec.h"
 #include "api/workload_key.h"
 #include "base/digest.h"
 #include "base/memory.h"

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <unistd.h>
 
+#include "api/spec.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "base/units.h"
@@ -34,9 +35,9 @@ static struct cgroup_limits host_limits(const struct config *config, const struc
 }
 
 /* The strictest limit of the configuration, the job and its fence. */
-static void limit_mps(struct launch_request *request, const struct config *config, const struct job_view *view)
+static void limit_mps(struct launch_request *request, const struct config *config, const struct job_spec *spec,
+                      const struct job_view *view)
 {
-    const struct job_spec *spec = request->spec;
     int64_t threads = config->mps_threads_percent, bytes = config->mps_memory_limit_bytes;
 
     if (spec->mps_threads_percent > 0 && spec->mps_threads_percent < threads)
@@ -88,8 +89,25 @@ static void tell_user(struct launch_request *request, const struct job_view *vie
         request->gid = getegid();
 }
 
+/* The texts stay the spec's. */
+static void tell_command(struct launch_request *request, const struct job_spec *spec)
+{
+    request->name = spec->name;
+    request->directory = spec->directory;
+    request->output = spec->output;
+    request->error = spec->error;
+    request->conda_environment = spec->conda_environment;
+    request->script = spec->script;
+    request->arguments = spec->command.items;
+    request->argument_count = spec->command.count;
+    request->environment = spec->environment.items;
+    request->environment_count = spec->environment.count;
+    request->requeue = spec->requeue;
+    request->no_progress = spec->no_progress;
+}
+
 /* Whoever starts its processes also limits them. The script is known for learning alone. */
-static void ask_for_lease(struct launch_request *request, struct job_spec *spec)
+static void ask_for_lease(struct launch_request *request)
 {
     request->lease = true;
     request->limits = (struct cgroup_limits){0};
@@ -97,7 +115,7 @@ static void ask_for_lease(struct launch_request *request, struct job_spec *spec)
     request->time_limit_ns = request->signal_before_ns = 0;
     request->signal = 0;
     request->script_directory = NULL;
-    spec->script = NULL;
+    request->script = NULL;
 }
 
 int run_request_begin(const struct daemon *daemon, const struct job_view *view, bool filters_devices,
@@ -105,9 +123,9 @@ int run_request_begin(const struct daemon *daemon, const struct job_view *view, 
 {
     CLEANUP(free_ptr) char *uuids = gpu_uuids(daemon, view);
     CLEANUP(free_ptr) char *devices = filters_devices ? devices_of(daemon, view) : NULL;
-    struct job_spec spec = job_view_spec(view);
+    const struct job_spec spec = job_view_spec(view);
 
-    request->spec = &spec;
+    tell_command(request, &spec);
     request->job = view->id;
     request->launch = view->attempts;
     request->gpu_uuids = uuids;
@@ -119,9 +137,9 @@ int run_request_begin(const struct daemon *daemon, const struct job_view *view, 
     request->signal = spec.signal_before_ns >= 0 ? (int)spec.signal : 0;
     request->signal_before_ns = spec.signal_before_ns >= 0 ? spec.signal_before_ns : 0;
     if (view->wants->external)
-        ask_for_lease(request, &spec);
+        ask_for_lease(request);
     tell_user(request, view);
     tell_memory(request, daemon, view);
-    limit_mps(request, &daemon->config, view);
+    limit_mps(request, &daemon->config, &spec, view);
     return launch_begin(request, begun, err);
 }

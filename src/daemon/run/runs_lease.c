@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/lease.h"
 #include "base/memory.h"
 #include "base/proc.h"
 #include "daemon/run/runs_internal.h"
@@ -12,7 +13,7 @@
 
 bool runs_is_lease(const struct job_view *view)
 {
-    return view->common->spec.engine;
+    return view->common->spec->engine;
 }
 
 static struct run *find(const struct runs *runs, uint64_t job)

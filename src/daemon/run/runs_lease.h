@@ -2,9 +2,11 @@
 #ifndef CARMA_DAEMON_RUN_RUNS_LEASE_H
 #define CARMA_DAEMON_RUN_RUNS_LEASE_H
 
-#include "api/lease.h"
 #include "daemon/run/runs.h"
 #include "launch/lease.h"
+
+struct lease_attach;
+struct lease_end;
 
 /* Whether the job is a lease. */
 bool runs_is_lease(const struct job_view *view);

@@ -1,19 +1,24 @@
 #include "daemon/view/common_specs.h"
 
+#include "api/spec.h"
+#include "base/memory.h"
+
 struct common_spec *common_specs_join(struct common_specs *specs, struct job_spec *spec, struct job_estimate *estimate)
 {
     uint64_t digest = job_spec_digest(spec) ^ (uint64_t)estimate->bytes;
     struct common_spec *found, *added;
 
     HASH_FIND(hh, specs->all, &digest, sizeof digest, found);
-    if (found && job_spec_equal(&found->spec, spec) && job_estimate_equal(&found->estimate, estimate)) {
+    if (found && job_spec_equal(found->spec, spec) && job_estimate_equal(&found->estimate, estimate)) {
         job_spec_release(spec);
         job_estimate_release(estimate);
         found->users++;
         return found;
     }
     added = xcalloc(1, sizeof *added);
-    *added = (struct common_spec){.digest = digest, .spec = *spec, .estimate = *estimate, .users = 1, .apart = found};
+    *added = (struct common_spec){.digest = digest, .estimate = *estimate, .users = 1, .apart = found};
+    added->spec = xcalloc(1, sizeof *added->spec);
+    *added->spec = *spec;
     job_spec_init(spec);
     job_estimate_init(estimate);
     if (!added->apart)
@@ -27,7 +32,8 @@ void common_specs_leave(struct common_specs *specs, struct common_spec *spec)
         return;
     if (!spec->apart)
         HASH_DEL(specs->all, spec);
-    job_spec_release(&spec->spec);
+    job_spec_release(spec->spec);
+    free(spec->spec);
     job_estimate_release(&spec->estimate);
     free(spec);
 }

@@ -2,14 +2,15 @@
 #ifndef CARMA_DAEMON_VIEW_COMMON_SPECS_H
 #define CARMA_DAEMON_VIEW_COMMON_SPECS_H
 
-#include "api/spec.h"
 #include "api/spec_estimate.h"
 #include "base/hash.h"
 
+struct job_spec;
+
 struct common_spec {
     uint64_t digest;
-    struct job_spec spec; /* owned; without the members that each view has of its own: name, command, environment,
-                             script */
+    struct job_spec *spec; /* owned; without the members that each view has of its own: name, command, environment,
+                              script */
     struct job_estimate estimate; /* owned */
     uint32_t users;
     bool apart; /* another one has its digest: nobody finds it */

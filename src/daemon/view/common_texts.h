@@ -3,7 +3,7 @@
 #ifndef CARMA_DAEMON_VIEW_COMMON_TEXTS_H
 #define CARMA_DAEMON_VIEW_COMMON_TEXTS_H
 
-#include "api/spec.h"
+#include "api/spec_strings.h"
 
 struct common_text;
 

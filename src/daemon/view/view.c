@@ -69,33 +69,6 @@ struct job_view *views_find(const struct views *views, uint64_t id)
     return view;
 }
 
-/* Parts that other jobs have as well are kept once: all of the spec. */
-static void share(struct job_view *view, struct job_spec *spec, struct job_estimate *estimate)
-{
-    struct common_texts *texts = &view->views->texts;
-
-    view->name = common_texts_join_one(texts, spec->name);
-    view->command = common_texts_join(texts, &spec->command);
-    view->environment = common_texts_join(texts, &spec->environment);
-    view->script = common_texts_join_one(texts, spec->script);
-    free_ptr(&spec->name);
-    spec_strings_release(&spec->command);
-    spec_strings_release(&spec->environment);
-    free_ptr(&spec->script);
-    view->common = common_specs_join(&view->views->specs, spec, estimate);
-}
-
-struct job_spec job_view_spec(const struct job_view *view)
-{
-    struct job_spec spec = view->common->spec;
-
-    spec.name = common_text_first(view->name);
-    spec.command = common_text_list(view->command);
-    spec.environment = common_text_list(view->environment);
-    spec.script = common_text_first(view->script);
-    return spec;
-}
-
 struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *spec, struct job_estimate *estimate)
 {
     struct job_view *view = xcalloc(1, sizeof *view);
@@ -103,9 +76,8 @@ struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *sp
     view->id = id;
     view->state = JOB_STATE_COUNT;
     view->views = views;
-    view->has_script = spec->script;
     view->gid = OWNER_UNKNOWN;
-    share(view, spec, estimate);
+    job_view_take_spec(view, spec, estimate);
     if (!views->no_wants)
         views->no_wants = common_wants_join(&views->wants, &(struct record_submitted){0});
     job_view_set_wants(view, views->no_wants);
@@ -116,24 +88,6 @@ struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *sp
     HASH_ADD(hh, views->jobs, id, sizeof view->id, view);
     if (id > views->last_id)
         views->last_id = id;
-    return view;
-}
-
-static int compare_ids(const struct job_view *a, const struct job_view *b)
-{
-    return a->id < b->id ? -1 : a->id > b->id;
-}
-
-struct job_view *views_add_unknown(struct views *views, uint64_t id)
-{
-    struct job_estimate estimate;
-    struct job_spec spec;
-    struct job_view *view;
-
-    job_spec_init(&spec);
-    job_estimate_init(&estimate);
-    view = views_add(views, id, &spec, &estimate);
-    HASH_SORT(views->jobs, compare_ids);
     return view;
 }
 
@@ -167,21 +121,6 @@ void job_view_set_message(struct job_view *view, const char *message)
 void job_view_set_environment(struct job_view *view, const struct spec_strings *environment)
 {
     view->environment = common_texts_join(&view->views->texts, environment);
-}
-
-void job_view_set_estimate(struct job_view *view, struct job_estimate *estimate)
-{
-    const struct job_spec *before = &view->common->spec;
-    struct common_spec *common;
-    struct job_spec spec;
-
-    job_spec_init(&spec);
-    job_spec_overlay(&spec, before);
-    memcpy(spec.recorded_bytes, before->recorded_bytes, sizeof spec.recorded_bytes);
-    common = common_specs_join(&view->views->specs, &spec, estimate);
-    common_specs_leave(&view->views->specs, view->common);
-    view->common = common;
-    views_touch(view->views, view);
 }
 
 void job_view_set_wants(struct job_view *view, const struct record_submitted *wants)

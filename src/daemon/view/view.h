@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "api/spec.h"
 #include "api/spec_estimate.h"
 #include "base/hash.h"
 #include "core/common_wants.h"
@@ -17,6 +16,8 @@
 #include "daemon/view/common_texts.h"
 #include "daemon/view/memory_usage.h"
 #include "launch/progress.h"
+
+struct job_spec;
 
 /* How far a running job says it has come (daemon/run/run_progress.c). */
 struct job_progress {
@@ -132,6 +133,9 @@ void job_view_forget_inputs(struct job_view *view);
 
 /* The content of its SUBMITTED record; zeroes before that. */
 struct record_submitted job_view_wants(const struct job_view *view);
+
+/* Inside view only: both are taken over, by a new one. */
+void job_view_take_spec(struct job_view *view, struct job_spec *spec, struct job_estimate *estimate);
 
 /* Its spec, which borrows everything; without environment and script once it has ended. */
 struct job_spec job_view_spec(const struct job_view *view);

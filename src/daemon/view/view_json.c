@@ -3,6 +3,7 @@
 
 #include "api/job_field.h"
 #include "api/or_null.h"
+#include "api/spec.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "base/units.h"
@@ -192,7 +193,7 @@ static json_t *progress_to_json(const struct job_progress *progress)
 
 static void add_details(const struct job_view *view, json_t *json)
 {
-    const struct job_spec *spec = &view->common->spec;
+    const struct job_spec *spec = view->common->spec;
     const struct spec_strings words = common_text_list(view->command);
     CLEANUP(free_ptr) char *output = spec->output ? launch_output_path(spec->output, view->id) : NULL;
     CLEANUP(free_ptr) char *error = spec->error ? launch_output_path(spec->error, view->id) : NULL;
@@ -214,7 +215,7 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
                          bool detailed)
 {
     struct reason reason = core_reason(core, view->id, now_ns);
-    const struct job_spec *spec = &view->common->spec;
+    const struct job_spec *spec = view->common->spec;
     uint32_t reservation_source;
     int64_t reserved_bytes = job_view_reserved_bytes(view, core, &reservation_source);
     CLEANUP(free_ptr) char *last_end = job_view_last_end(view, core);

@@ -1,0 +1,66 @@
+/* A job's description in its view. Parts that other jobs have as well are kept once: all of it. */
+#include <string.h>
+
+#include "api/spec.h"
+#include "base/memory.h"
+#include "daemon/view/view.h"
+
+void job_view_take_spec(struct job_view *view, struct job_spec *spec, struct job_estimate *estimate)
+{
+    struct common_texts *texts = &view->views->texts;
+
+    view->has_script = spec->script;
+    view->name = common_texts_join_one(texts, spec->name);
+    view->command = common_texts_join(texts, &spec->command);
+    view->environment = common_texts_join(texts, &spec->environment);
+    view->script = common_texts_join_one(texts, spec->script);
+    free_ptr(&spec->name);
+    spec_strings_release(&spec->command);
+    spec_strings_release(&spec->environment);
+    free_ptr(&spec->script);
+    view->common = common_specs_join(&view->views->specs, spec, estimate);
+}
+
+struct job_spec job_view_spec(const struct job_view *view)
+{
+    struct job_spec spec = *view->common->spec;
+
+    spec.name = common_text_first(view->name);
+    spec.command = common_text_list(view->command);
+    spec.environment = common_text_list(view->environment);
+    spec.script = common_text_first(view->script);
+    return spec;
+}
+
+static int compare_ids(const struct job_view *a, const struct job_view *b)
+{
+    return a->id < b->id ? -1 : a->id > b->id;
+}
+
+struct job_view *views_add_unknown(struct views *views, uint64_t id)
+{
+    struct job_estimate estimate;
+    struct job_spec spec;
+    struct job_view *view;
+
+    job_spec_init(&spec);
+    job_estimate_init(&estimate);
+    view = views_add(views, id, &spec, &estimate);
+    HASH_SORT(views->jobs, compare_ids);
+    return view;
+}
+
+void job_view_set_estimate(struct job_view *view, struct job_estimate *estimate)
+{
+    const struct job_spec *before = view->common->spec;
+    struct common_spec *common;
+    struct job_spec spec;
+
+    job_spec_init(&spec);
+    job_spec_overlay(&spec, before);
+    memcpy(spec.recorded_bytes, before->recorded_bytes, sizeof spec.recorded_bytes);
+    common = common_specs_join(&view->views->specs, &spec, estimate);
+    common_specs_leave(&view->views->specs, view->common);
+    view->common = common;
+    views_touch(view->views, view);
+}
