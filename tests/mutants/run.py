@@ -29,8 +29,9 @@ from listed import Unusable
 
 MOST_AT_LANDING = 150
 PATIENCE = 20, 2  # seconds that a test waits in vain at least, and how often its own duration
-HANGING = 40, 5  # the same for its end, where the list says that it may hang
+HANGING = 30, 4  # the same for its end, where the list says that it may hang
 NOT_HANGING = 300, 20  # and where it does not
+GROUP = 6
 RESULTS = ["caught", "survived", "hung", "unusable"]
 
 
@@ -101,11 +102,13 @@ def work(build, waiting):
 
 
 def in_files(mutants):
-    """The mutants by file, so that a build has little to compile between them; most first."""
+    """The mutants by file, so that a build has little to compile between them, and not too many at once, so that all
+    builds end together. Those that hang begin first."""
     files = {}
     for mutant in mutants:
         files.setdefault(mutant["file"], []).append(mutant)
-    return sorted(files.values(), key=len, reverse=True)
+    groups = [group[at:at + GROUP] for group in files.values() for at in range(0, len(group), GROUP)]
+    return sorted(groups, key=lambda group: (-sum(mutant.get("hangs", False) for mutant in group), -len(group)))
 
 
 def broken_before(tree, base, folder, suspects):
@@ -204,7 +207,8 @@ def part_of(text):
 def main(args):
     parser = argparse.ArgumentParser(description="Plants faults and demands that tests fail.")
     parser.add_argument("--tree", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2])
-    parser.add_argument("--jobs", type=int, default=2 * len(os.sched_getaffinity(0)), help="mutants at once")
+    parser.add_argument("--jobs", type=int, default=3 * len(os.sched_getaffinity(0)),
+                        help="mutants at once; their tests wait more than they compute")
     parser.add_argument("--changed", action="store_true", help="those that the change must answer for")
     parser.add_argument("--shard", type=part_of, metavar="N/M", help="those of part N of M")
     parser.add_argument("name", nargs="*", help="only these mutants")
