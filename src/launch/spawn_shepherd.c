@@ -183,7 +183,7 @@ static int hand_over(const char *run_directory, int request_fd, struct error *er
     code = spawn_hand(waiting.fd, request_fd);
     if (code < 0)
         file_remove_tree(run_directory); /* a launch that failed leaves nothing that looks like one */
-    /* It ended as soon as it began, as on a full disk: that is no fault of the job's, and may pass. */
+    /* The shepherd ended as soon as it began, as on a full disk. The job did not cause that, and it may pass. */
     if (code == -ECONNRESET || code == -EPIPE)
         return error_set(err, EAGAIN, "cannot hand a job to its shepherd, which has ended: is the disk of %s full?",
                          run_directory);

@@ -53,8 +53,8 @@ static bool user_may_use(int directory)
            errno == EROFS;
 }
 
-/* As the original has them. The owner is the user, since a user cannot give files to others: so this layer gives all
- * rights to the directory itself, and only a user who has them outside may have it. */
+/* The layer has the mode and the group of the original. It belongs to the user, since a user cannot give files to
+ * others. So it gives the user all rights to the directory: overlay() asks first whether he has them outside. */
 static int make_layer(struct tree *tree, int original, char **upper, char **work)
 {
     struct stat st;

@@ -85,7 +85,7 @@ class Build:
             raise Unusable(f"the tree does not compile:\n{done.stdout}{done.stderr}")
 
     def passes(self, name, seconds, patience):
-        """Whether a test passes; None where it has not ended after so many seconds."""
+        """Whether a test passes. None: it runs for longer than `seconds`."""
         test = self.tests[name]
         env = {**os.environ, "FAIL_FAST": "yes", "PATIENCE_S": str(patience), **test["env"]}
         contained = [sys.executable, "-S", "-B", str(CONTAIN), *test["cmd"]]

@@ -248,7 +248,7 @@ static inline uint64_t submit_of(struct fixture *f, const char *workload, int64_
     return submit_record(f, record);
 }
 
-/* A core made of a snapshot of this one, whose records go to `taken`: in the same state. */
+/* Makes a core from a snapshot of this one. The snapshot's records go to `taken`. */
 static inline struct core *restored(const struct fixture *f, struct record_list *taken)
 {
     struct core *core = core_new();

@@ -29,7 +29,7 @@ static inline void use_carma(struct fixture *f)
     reconfigure(f, &config);
 }
 
-/* With so many GPUs. */
+/* use_carma() on a node of `gpus` GPUs. */
 static inline void use_carma_on(struct fixture *f, uint32_t gpus)
 {
     use_carma(f);
