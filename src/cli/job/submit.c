@@ -10,6 +10,7 @@
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/surroundings.h"
 
 #define DEFAULT_OUTPUT "carma-%j.out"
 #define CODE_MOST      (1 << 20) /* bytes of a program file; a larger one is data */
@@ -93,6 +94,12 @@ static void complete_environment(struct job_spec *spec)
     }
 }
 
+static void complete_surroundings(struct job_spec *spec)
+{
+    free(spec->surroundings);
+    spec->surroundings = surroundings_of_caller();
+}
+
 static bool is_program_file(const char *word)
 {
     const char *end = strrchr(word, '.');
@@ -135,6 +142,7 @@ int submit_complete(struct job_spec *spec, const char *default_name, const struc
         return rc;
     complete_outputs(spec);
     complete_environment(spec);
+    complete_surroundings(spec);
     complete_code(spec);
     return job_spec_check(spec, err);
 }

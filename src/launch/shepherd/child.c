@@ -18,17 +18,16 @@
 #include "base/memory.h"
 #include "base/signals.h"
 #include "base/strbuf.h"
+#include "base/surroundings.h"
 #include "launch/cgroup.h"
 #include "launch/shepherd/checkpoint.h"
 #include "launch/shepherd/inherit.h"
 #include "launch/shepherd/script.h"
+#include "launch/shepherd/variables.h"
 #include "launch/spawn_shepherd.h"
 
 #define CONDA_REPORT_FD 9 /* one digit: every shell can redirect to it; the shepherd uses fewer */
 #define EXIT_NOT_RUN    127
-
-#define CHECKPOINT_VARIABLE "CARMA_CHECKPOINT_DIR="
-#define PROGRESS_VARIABLE   "CARMA_PROGRESS_FILE="
 
 /* $1 report descriptor, $2 environment, then the command. The message of a failed activation costs a second try, so
  * that a successful one is made once. */
@@ -83,15 +82,32 @@ static void fail(int fd, const char *text)
     _exit(EXIT_NOT_RUN);
 }
 
+/* The submitter's, as after newgrp(1), while the user is still in it; else the account's. */
+static gid_t group_of(const struct request *request)
+{
+    const gid_t wanted = request->surroundings ? surroundings_group(request->surroundings) : (gid_t)-1;
+    CLEANUP(free_ptr) gid_t *groups = NULL;
+    int count = getgroups(0, NULL);
+
+    groups = xcalloc((size_t)(count > 0 ? count : 0) + 1, sizeof *groups);
+    count = getgroups(count > 0 ? count : 0, groups);
+    for (int i = 0; i < count; i++)
+        if (groups[i] == wanted)
+            return wanted;
+    return request->gid;
+}
+
 int child_become_user(const struct request *request, struct error *err)
 {
+    gid_t gid;
+
     if (geteuid() != 0 || request->uid == 0)
         return 0;
-    if (initgroups(request->user, request->gid) < 0 || setresgid(request->gid, request->gid, request->gid) < 0 ||
+    if (initgroups(request->user, request->gid) < 0 || (gid = group_of(request), setresgid(gid, gid, gid)) < 0 ||
         setresuid(request->uid, request->uid, request->uid) < 0)
         return error_set(err, errno, "cannot become user '%s' (uid %u, gid %u): %s", request->user, request->uid,
                          request->gid, strerror(errno));
-    if (setuid(0) == 0 || getegid() != request->gid)
+    if (setuid(0) == 0 || getegid() != gid)
         return error_set(err, EPERM, "cannot give up root's rights for user '%s' (uid %u)", request->user,
                          request->uid);
     return 0;
@@ -161,105 +177,6 @@ static void open_outputs(const struct request *request, int report_fd, volatile 
         open_output(request, request->error, "error", 2, report_fd);
     else if (dup2(1, 2) < 0)
         fail(report_fd, strerror(errno));
-}
-
-static bool same_name(const char *left, const char *right)
-{
-    size_t length = strcspn(left, "=");
-
-    return strncmp(left, right, length) == 0 && right[length] == '=';
-}
-
-/* Rounded down, so that it stays within the reservation on the largest GPU as on any other. */
-static void put_fraction(struct strbuf *variable, const struct request *request)
-{
-    int64_t parts = request->gpu_total_bytes > 0
-                        ? (int64_t)((double)request->gpu_memory_bytes / (double)request->gpu_total_bytes * 10000)
-                        : 0;
-
-    strbuf_printf(variable, "CARMA_GPU_MEMORY_FRACTION=%" PRId64 ".%04" PRId64, parts / 10000, parts % 10000);
-}
-
-/* carma's own variables, which win over the submitter's. CARMA_RUN marks the job's processes (launch_sweep).
- * `checkpoint`: the directory that was made for it; NULL: none could be. */
-static struct strbuf *own_variables(const struct request *request, const char *checkpoint, size_t *count)
-{
-    const char *scale = getenv("CARMA_TIME_SCALE");
-    struct strbuf *own = xcalloc(18, sizeof *own);
-
-    strbuf_printf(&own[0], "CUDA_VISIBLE_DEVICES=%s", request->gpu_uuids);
-    strbuf_puts(&own[1], "CUDA_DEVICE_ORDER=PCI_BUS_ID");
-    strbuf_printf(&own[2], "CUDA_MPS_PIPE_DIRECTORY=%s", request->mps_pipe_directory);
-    strbuf_printf(&own[3], "CARMA_JOB_ID=%" PRIu64, request->job);
-    strbuf_printf(&own[4], "CARMA_JOB_NAME=%s", request->name);
-    strbuf_printf(&own[5], "CARMA_GPU_UUIDS=%s", request->gpu_uuids);
-    strbuf_printf(&own[6], "CARMA_SUBMIT_DIR=%s", request->directory);
-    strbuf_printf(&own[7], "CARMA_RESTART_COUNT=%" PRIu32, request->launch ? request->launch - 1 : 0);
-    strbuf_printf(&own[8], "CARMA_RUN=%s", request->run_directory);
-    strbuf_printf(&own[9], "CARMA_GPU_MEMORY_BYTES=%" PRId64, request->gpu_memory_bytes);
-    put_fraction(&own[10], request);
-    *count = 11;
-    if (request->progress_file)
-        strbuf_printf(&own[(*count)++], PROGRESS_VARIABLE "%s", request->progress_file);
-    if (checkpoint)
-        strbuf_printf(&own[(*count)++], CHECKPOINT_VARIABLE "%s", checkpoint);
-    if (request->mps_log_directory)
-        strbuf_printf(&own[(*count)++], "CUDA_MPS_LOG_DIRECTORY=%s", request->mps_log_directory);
-    if (request->mps_threads)
-        strbuf_printf(&own[(*count)++], "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=%s", request->mps_threads);
-    if (request->mps_memory_limit)
-        strbuf_printf(&own[(*count)++], "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=%s", request->mps_memory_limit);
-    if (scale) /* a virtual node's jobs live in its time, also where the submitter's shell says otherwise */
-        strbuf_printf(&own[(*count)++], "CARMA_TIME_SCALE=%s", scale);
-    return own;
-}
-
-static bool is_set(const struct request *request, const char *variable)
-{
-    for (size_t i = 0; i < request->environment_count; i++)
-        if (same_name(variable, request->environment[i]))
-            return true;
-    return false;
-}
-
-/* JAX takes three quarters of a GPU's memory at its start, and TensorFlow all of it, for any model. */
-static const char *const preallocation[] = {"XLA_PYTHON_CLIENT_PREALLOCATE=false", "TF_FORCE_GPU_ALLOW_GROWTH=true"};
-
-void child_print_variables(const struct request *request, struct strbuf *text)
-{
-    size_t count;
-    struct strbuf *own = own_variables(request, NULL, &count);
-
-    for (size_t i = 0; i < array_size(preallocation); i++)
-        strbuf_append(text, preallocation[i], strlen(preallocation[i]) + 1);
-    for (size_t i = 0; i < count; i++) {
-        strbuf_append(text, own[i].text, own[i].length + 1);
-        strbuf_release(&own[i]);
-    }
-    free(own);
-}
-
-static char **job_environment(const struct request *request, const struct strbuf *own, size_t own_count)
-{
-    char **result = xcalloc(request->environment_count + own_count + array_size(preallocation) + 1, sizeof *result);
-    size_t count = 0;
-
-    for (size_t i = 0; i < array_size(preallocation); i++)
-        if (!is_set(request, preallocation[i])) /* its user knows better */
-            result[count++] = xstrdup(preallocation[i]);
-
-    for (size_t i = 0; i < request->environment_count; i++) {
-        /* a job that submits another has those of its own in its environment */
-        bool replaced = same_name(CHECKPOINT_VARIABLE, request->environment[i]) ||
-                        same_name(PROGRESS_VARIABLE, request->environment[i]);
-        for (size_t j = 0; j < own_count; j++)
-            replaced |= same_name(own[j].text, request->environment[i]);
-        if (!replaced)
-            result[count++] = request->environment[i];
-    }
-    for (size_t i = 0; i < own_count; i++)
-        result[count++] = own[i].text;
-    return result;
 }
 
 static void execute(char **command, int report_fd) __attribute__((noreturn));
@@ -349,6 +266,8 @@ void child_run(const char *shepherd, pid_t parent, const char *cgroup, int repor
         fail(report_fd, err.text);
     if (by_root)
         leave_session_keyring();
+    if (request->surroundings)
+        surroundings_take(request->surroundings);
     end_with(parent);
     *stage = CHILD_ENTERS_DIRECTORY;
     if (chdir(request->directory) < 0) {
@@ -357,8 +276,8 @@ void child_run(const char *shepherd, pid_t parent, const char *cgroup, int repor
         fail(report_fd, err.text);
     }
     *stage = CHILD_MAKES_CHECKPOINTS;
-    own = own_variables(request, make_checkpoint_directory(request, report_fd), &own_count);
-    environ = job_environment(request, own, own_count);
+    own = variables_of_carma(request, make_checkpoint_directory(request, report_fd), &own_count);
+    environ = variables_of_job(request, own, own_count);
     /* all before this can be done, and undone, for a job that is not to run yet */
     if (recv(report_fd, &word, 1, 0) != 1)
         _exit(EXIT_NOT_RUN);
