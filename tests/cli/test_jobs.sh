@@ -72,13 +72,13 @@ expect_error 1 "/v1/jobs/99" wait 99
 
 # Why it is that, in one line: how the job ended, and the last line that it wrote. A pipe is not read.
 while read -r bytes words; do
-    printf "$bytes" >"$T/missing"
+    printf %b "$bytes" >"$T/missing"
     expect_error 7 "job 2 is FAILED: exit status 7$words" wait 2
     [ "$(wc -l <"$T/err")" -eq 1 ] || fail "$said: $(cat "$T/err")"
 done <<'LINES'
 one\ntwo\n : two
 one\r\ntwo\r\n\n : two
-50%%\r100%%\r\n : 100%
+50%\r100%\r\n : 100%
 no\040end : no end
 \033[31mred\n : \x1b[31mred
 \n\n
