@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text/nearest.h"
 #include "cli/cli.h"
 
 static const struct command other_commands[] = {
@@ -54,4 +55,17 @@ const struct command *command_find(const char *name)
             return &subcommands[i];
     }
     return NULL;
+}
+
+int command_unknown(const char *name)
+{
+    CLEANUP(free_ptr) char *question = NULL;
+    struct nearest nearest;
+
+    nearest_begin(&nearest, name);
+    for (size_t i = 0; command_at(i); i++)
+        nearest_try(&nearest, command_at(i)->name);
+    question = nearest_question(&nearest, "");
+    cli_fail("there is no command '%.40s'%s (see: carma help)", name, question);
+    return CLI_USAGE;
 }
