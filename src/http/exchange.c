@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/nodetime.h"
+#include "base/text/printable.h"
 #include "base/units.h"
 #include "http/http_internal.h"
 
@@ -64,7 +65,7 @@ static struct MHD_Response *text_response(const char *type, char *text)
 
 static struct MHD_Response *response_of(json_t *body)
 {
-    char *text = body ? json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+    char *text = body ? printable_json(json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY)) : NULL;
 
     json_decref(body);
     return text_response("application/json", text);

@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/trust/guarded.h"
 #include "base/memory.h"
 #include "base/signals.h"
 #include "base/strbuf.h"
@@ -122,10 +123,29 @@ static void leave_session_keyring(void)
         syscall(SYS_keyctl, KEYCTL_LINK, KEY_SPEC_USER_KEYRING, KEY_SPEC_SESSION_KEYRING);
 }
 
-static const char *why_not_opened(int code)
+static void cannot_open(const char *path, const char *word, int code, const struct error *why, int report_fd)
+    __attribute__((noreturn));
+static void cannot_open(const char *path, const char *word, int code, const struct error *why, int report_fd)
 {
-    return code == ENXIO ? "it is a FIFO that nobody reads, or a socket: start its reader first, or name a file"
-                         : strerror(code);
+    const char *text = code == -ENXIO
+                           ? "it is a FIFO that nobody reads, or a socket: start its reader first, or name a file"
+                           : why->text;
+    const char *remedy = code == -ENXIO || code == -EPERM ? "" : ": make its directory, or name another file";
+    CLEANUP(free_ptr) char *line = xasprintf("cannot open the %s file '%s': %s%s", word, path, text, remedy);
+
+    fail(report_fd, line);
+}
+
+/* Within the job's directory, where the job is already, a path goes on from there: nothing of the way is asked again.
+ */
+static const char *from_here(const struct request *request, const char *path)
+{
+    size_t length = strlen(request->directory);
+
+    return strncmp(path, request->directory, length) == 0 && path[length] == '/' && path[length + 1] != '/' &&
+                   path[length + 1]
+               ? path + length + 1
+               : path;
 }
 
 /* Opens the file that `pattern` names onto descriptor `to`, and reports it. Always for appending: output and error may
@@ -137,17 +157,14 @@ static void open_output(const struct request *request, const char *pattern, cons
     CLEANUP(free_ptr) char *line = NULL;
     CLEANUP(free_ptr) char *own = NULL;
     CLEANUP(close_fd) int name = -1;
-    int flags =
-        O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_CLOEXEC | O_NONBLOCK | (request->launch <= 1 ? O_TRUNC : 0);
-    int fd = open(path, flags, 0666);
+    int flags = O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | (request->launch <= 1 ? O_TRUNC : 0), fd;
+    struct error err;
     struct stat st;
 
-    if (fd < 0 || fstat(fd, &st) < 0 || fcntl(fd, F_SETFL, O_APPEND) < 0) {
-        line = xasprintf("cannot open the %s file '%s': %s%s", word, path, why_not_opened(errno),
-                         errno == ENXIO ? "" : ": make its directory, or name another file");
-        fail(report_fd, line);
-    }
-    if (dup2(fd, to) < 0)
+    fd = guarded_open(from_here(request, path), flags, 0666, &err);
+    if (fd < 0)
+        cannot_open(path, word, fd, &err, report_fd);
+    if (fstat(fd, &st) < 0 || fcntl(fd, F_SETFL, O_APPEND) < 0 || dup2(fd, to) < 0)
         fail(report_fd, strerror(errno));
     close_fd(&fd);
     line = xasprintf("%s %jd\n", word, S_ISREG(st.st_mode) ? (intmax_t)st.st_size : 0);
@@ -156,14 +173,16 @@ static void open_output(const struct request *request, const char *pattern, cons
     report_with(report_fd, line, name);
 }
 
-/* A job that shall be started again to go on from there is not started without it; any other may never look at it. */
+/* A job that shall be started again to go on from there is not started without it; any other may never look at it. One
+ * that somebody else has made is no job's: a job that looks there may run what it finds. */
 static char *make_checkpoint_directory(const struct request *request, int report_fd)
 {
     struct error err;
+    int rc = checkpoint_make(request, &err);
 
-    if (checkpoint_make(request, &err) == 0)
+    if (rc == 0)
         return checkpoint_path(request);
-    if (request->requeue)
+    if (request->requeue || rc == -EPERM)
         fail(report_fd, err.text);
     return NULL;
 }
@@ -246,6 +265,18 @@ static void await_request(int report_fd, struct request *request)
     close(fd);
 }
 
+static int enter_directory(const char *path, struct error *err)
+{
+    struct error why;
+    CLEANUP(close_fd) int fd = guarded_directory(path, O_PATH, &why);
+    int code = fd < 0 ? -fd : fchdir(fd) < 0 ? errno : 0;
+
+    if (code == 0)
+        return 0;
+    return error_set(err, code, "cannot enter the directory '%s': %s%s", path, fd < 0 ? why.text : strerror(code),
+                     fd == -EPERM ? "" : ": make it, or submit from another");
+}
+
 void child_run(const char *shepherd, pid_t parent, const char *cgroup, int report_fd, volatile enum child_stage *stage)
 {
     const bool by_root = geteuid() == 0;
@@ -270,11 +301,8 @@ void child_run(const char *shepherd, pid_t parent, const char *cgroup, int repor
         surroundings_take(request->surroundings);
     end_with(parent);
     *stage = CHILD_ENTERS_DIRECTORY;
-    if (chdir(request->directory) < 0) {
-        error_set(&err, errno, "cannot enter the directory '%s': %s: make it, or submit from another",
-                  request->directory, strerror(errno));
+    if (enter_directory(request->directory, &err) < 0)
         fail(report_fd, err.text);
-    }
     *stage = CHILD_MAKES_CHECKPOINTS;
     own = variables_of_carma(request, make_checkpoint_directory(request, report_fd), &own_count);
     environ = variables_of_job(request, own, own_count);
@@ -291,6 +319,7 @@ void child_run(const char *shepherd, pid_t parent, const char *cgroup, int repor
 int child_exec_main(int argc, char **argv)
 {
     int report_fd, own_count;
+    struct error err;
 
     if (argc < 6)
         return EXIT_NOT_RUN;
@@ -300,7 +329,7 @@ int child_exec_main(int argc, char **argv)
         return EXIT_NOT_RUN;
     for (int i = 0; i < own_count; i++)
         putenv(argv[5 + i]);
-    if (chdir(argv[3]) < 0)
+    if (enter_directory(argv[3], &err) < 0)
         fail(report_fd, "conda: the login shell made the job's directory unreachable");
     execute(argv + 5 + own_count, report_fd);
 }
