@@ -75,6 +75,7 @@ struct store {
     sqlite3_stmt *put_history;
     sqlite3_stmt *put_history_energy;
     sqlite3_stmt *forget_history;
+    sqlite3_stmt *forget_learned;
     sqlite3_stmt *put_held;
     sqlite3_stmt *drop_held;
     uint64_t seq;      /* of the last record: the owner's until the first commit, the thread's from then on */

@@ -16,10 +16,12 @@
 
 const struct argp admin_argp = {
     .parser = cli_parse_group,
-    .args_doc = "backup FILE|verify",
-    .doc = "Look after the daemon's store: 'carma admin backup' copies it, 'carma admin verify' checks it."
-           "\v'carma help admin backup' and 'carma help admin verify' explain them. The content of a store: "
-           "docs/formats/store.md.",
+    .args_doc = "backup FILE|learned|verify",
+    .doc =
+        "Look after the daemon's store: 'carma admin backup' copies it, 'carma admin verify' checks it, 'carma admin "
+        "learned' shows what it has learned of jobs, and forgets it."
+        "\v'carma help admin backup', 'carma help admin learned' and 'carma help admin verify' explain them. The "
+        "content of a store: docs/formats/store.md.",
 };
 
 /* ---- Which store ---- */
