@@ -105,7 +105,7 @@ void job_view_set_message(struct job_view *view, const char *message)
     free(view->message);
     view->message = message && *message ? xstrdup(message) : NULL;
     if (view->message)
-        printable_replace(view->message); /* it may quote the job's output */
+        printable_replace(view->message); /* a store of 0.2 has raw ones */
 }
 
 void job_view_set_environment(struct job_view *view, const struct spec_strings *environment)
