@@ -82,12 +82,20 @@ def installed(name):
     return folder / "meson" if call("script/build", folder) == "passed" else None
 
 
+def with_release(script):
+    return {call(script, ROOT / "build-test" / "release") if installed("release") else "failed": 1}
+
+
 def lint():
     return {call("script/lint"): 1}
 
 
+def suites(*names):
+    return [word for name in names for word in ("--suite", name)]
+
+
 def sanitized(*selection):
-    return tests(built("sanitize", *SANITIZED), "sanitize", "--no-suite", "release", "--no-suite", "fault", *selection)
+    return tests(built("sanitize", *SANITIZED), "sanitize", *selection)
 
 
 def optimised(log, *selection):
@@ -109,32 +117,33 @@ class Piece(NamedTuple):
 
 LANDING = [
     Piece("lint", 1, "format, clang-tidy, ruff, shellcheck, links of documents", lint),
-    Piece("sanitize", 7, "the tests with address and undefined-behaviour sanitizers, but for the suite `daily`",
-          lambda: sanitized("--no-suite", "daily")),
-    Piece("release", 3, "the optimised build, and the suite `smoke`: its releases, its documents, one kind of failure",
-          lambda: optimised("smoke", "--suite", "smoke")),
+    Piece("sanitize", 4, "modules, parsers and one test of each door with address and undefined-behaviour sanitizers",
+          lambda: sanitized(*suites("unit", "property", "golden", "fuzz", "sanitized"), "--no-suite", "daily")),
+    Piece("release", 4, "the optimised build: the programs, Slurm, Python, documents, one kind of failure",
+          lambda: optimised("landing", *suites("cli", "python", "layers", "smoke"), "--no-suite", "daily")),
     Piece("mutants", 4, "mutants of the files and tests that the change touches",
           lambda: {python("mutants/run.py", "--changed"): 1}),
 ]
 QUICK = [
     Piece("lint", 1, "of the files that differ from the branch `main`", lambda: {call("script/lint", "--changed"): 1}),
     Piece("quick", 3, "the suites unit, property, golden and layers with sanitizers",
-          lambda: tests(built("quick", "--buildtype=debug", SANITIZED[-1]), "quick", "--suite", "unit", "--suite", "property",
-                        "--suite", "golden", "--suite", "layers", "--no-suite", "daily")),
+          lambda: tests(built("quick", "--buildtype=debug", SANITIZED[-1]), "quick",
+                        *suites("unit", "property", "golden", "layers"), "--no-suite", "daily")),
 ]
 WHOLE = [
     Piece("lint", 1, LANDING[0].what, lint, 1),
-    Piece("sanitize", 12, "all tests with address and undefined-behaviour sanitizers", sanitized, 1),
-    Piece("release", 9, "the tests of the optimised build", lambda: optimised("release", "--suite", "release"), 2),
+    Piece("sanitize", 12, "all tests with address and undefined-behaviour sanitizers",
+          lambda: sanitized("--no-suite", "release", "--no-suite", "fault"), 1),
+    Piece("release", 9, "the tests of the optimised build", lambda: optimised("release", *suites("release")), 2),
     Piece("threads", 4, "code with threads, and the whole system, with the thread sanitizer", threads, 3),
     Piece("faults", 16, "kills and injected failures at full counts", lambda: {call("script/fault"): 1}, 4),
     Piece("worlds", 4, "properties and parsers in the optimised build, at full counts",
-          lambda: optimised("worlds", "--suite", "property", "--suite", "fuzz"), 5),
+          lambda: optimised("worlds", *suites("property", "fuzz")), 5),
     Piece("corpus", 35, "training scripts recorded by the current PyTorch, and compared with runs on the CPU",
           lambda: {call("script/corpus", "--all"): 1}, 6),
     Piece("slurm", 20, "the tests of Slurm with the newest one that Debian has",
           lambda: {call("script/slurm-newest", ROOT / "build-test" / "slurm"): 1}, 7),
-    Piece("soak", 5, "10,000 jobs of eight clients", lambda: {call("script/soak", ROOT / "build-test" / "soak"): 1}, 8),
+    Piece("soak", 5, "10,000 jobs of eight clients", lambda: with_release("script/soak"), 8),
 ]
 
 
@@ -197,6 +206,8 @@ def main(args):
     options = parser.parse_args(args)
     if options.part and not options.all:
         parser.error(f"--part is one of --all: write --all --part {options.part}/{PARTS}")
+    if not options.quick and call("script/packages", "test") != "passed":
+        return 1
     os.environ.update(SANITIZERS)
     return run(QUICK if options.quick else whole(options.part) if options.all else LANDING)
 

@@ -6,8 +6,10 @@ import errno
 import http.client
 import json
 import logging
+import os
 import secrets
 import socket
+import struct
 import time
 from typing import Any, Iterator, List, Optional, Tuple, Type
 
@@ -45,10 +47,21 @@ class _UnixConnection(http.client.HTTPConnection):
                     if time.monotonic() >= deadline:
                         raise
                     time.sleep(CONNECT_STEP_S)
+            self._check_listener(connected)
         except BaseException:
             connected.close()
             raise
         self.sock = connected
+
+    def _check_listener(self, connected: socket.socket) -> None:
+        """Whoever may write the socket's directory could listen there, and be sent the environments of jobs."""
+        credentials = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        uid = struct.unpack("3i", credentials)[1]
+        if os.geteuid() != 0 and uid not in (0, os.geteuid()):
+            raise NoDaemon(
+                f"{self._path}: uid {uid} listens there, which is neither root nor you: name another socket in "
+                f"CARMA_SOCKET"
+            )
 
 
 def _connection(where: str) -> Tuple[http.client.HTTPConnection, str]:

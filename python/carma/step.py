@@ -85,7 +85,9 @@ def capture(model, example_inputs, loss, optimizer, path, *, targets=None, batch
 def write(path, text):
     """The whole file or none of it."""
     part = f"{path}.part"
-    with open(part, "w", encoding="utf-8") as file:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(part)  # of a process that was killed; mode "x" takes no other's, and follows no link
+    with open(part, "x", encoding="utf-8") as file:
         file.write(text)
     os.replace(part, path)
 

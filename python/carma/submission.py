@@ -3,7 +3,9 @@ does."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from carma import units
@@ -17,6 +19,7 @@ MOST_TEXT = 8 << 20  # bytes of a summary, of a capture
 CAPTURE_AUTO = "auto"  # carma is to record it; a file of that name is ./auto
 MOST_CODE = 1 << 20  # bytes of a program file; a larger one is data
 MOST_NAME = 128
+_LIMITS = ("core", "cpu", "data", "fsize", "memlock", "msgqueue", "nofile", "nproc", "rss", "sigpending", "stack", "vmem")
 
 
 class Options(JobFields, total=False):
@@ -52,6 +55,7 @@ def specification(command: Command, options: Options) -> Specification:
         "name": _base_name("sh" if isinstance(command, str) else words[0])[:MOST_NAME],
         "command": words,
         "environment": _environment(given["environment"] if "environment" in given else _own_environment()),
+        "surroundings": _surroundings(),
         "output": "carma-%j.out",
         "gpus": 1,
     }
@@ -122,6 +126,17 @@ def directory(wanted: PathLike) -> str:
 def _own_environment() -> Dict[str, str]:
     """Of a job that submits another: that one does not run its script."""
     return {name: value for name, value in os.environ.items() if name != "CARMA_SCRIPT"}
+
+
+def _surroundings() -> str:
+    """As src/base/surroundings.h has it. The umask is the kernel's word, since to ask Python for it is to change it."""
+    words = [f"gid={os.getegid()}"]
+    with contextlib.suppress(OSError), open("/proc/self/status", encoding="utf-8", errors="replace") as status:
+        words += [f"umask={line.split()[1]}" for line in status if line.startswith("Umask:")]
+    for name in _LIMITS:
+        soft = resource.getrlimit(getattr(resource, f"RLIMIT_{'AS' if name == 'vmem' else name.upper()}"))[0]
+        words.append(f"{name}={'unlimited' if soft == resource.RLIM_INFINITY else soft}")
+    return " ".join(words)
 
 
 def _environment(variables: Mapping[str, str]) -> List[str]:

@@ -111,17 +111,13 @@ static json_t *environment_of(const struct job_spec *spec, bool bare)
 char *capture_request_text(const struct capture_request *request, json_t *environment, json_t *command, int time_s,
                            size_t result_bytes)
 {
-    json_t *hidden = json_array(), *json;
-    char *text;
-
-    for (size_t i = 0; i < array_size(request->hidden); i++)
-        if (request->hidden[i])
-            add(hidden, request->hidden[i]);
-    json =
-        json_pack("{s:I, s:I, s:s?, s:s, s:o, s:o, s:i, s:I, s:i, s:o, s:I}", "uid", (json_int_t)request->uid, "gid",
+    json_t *json =
+        json_pack("{s:I, s:I, s:s?, s:s, s:o, s:o, s:i, s:I, s:i, s:I}", "uid", (json_int_t)request->uid, "gid",
                   (json_int_t)request->gid, "user", request->user, "directory", request->directory, "environment",
                   environment, "command", command, "time_s", time_s, "memory_bytes", (json_int_t)CAPTURE_MEMORY_BYTES,
-                  "cores", CAPTURE_CORES, "hidden", hidden, "result_bytes_max", (json_int_t)result_bytes);
+                  "cores", CAPTURE_CORES, "result_bytes_max", (json_int_t)result_bytes);
+    char *text;
+
     if (request->bare)
         json_object_set_new(json, "without_sandbox", json_true());
     if (request->cgroup)

@@ -25,9 +25,8 @@ struct capture_request {
     gid_t gid;
     const char *user; /* the name of the account; NULL: not known */
     const char *directory;
-    const char *hidden[2]; /* paths that are masked; NULL: none */
-    const char *cgroup;    /* where a control group may be made; NULL: nowhere */
-    bool bare;             /* without a sandbox */
+    const char *cgroup; /* where a control group may be made; NULL: nowhere */
+    bool bare;          /* without a sandbox */
 };
 
 /* The spec's own command, in its environment, with carma_auto before all other modules. `job` tells copies of scripts

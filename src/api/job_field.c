@@ -8,6 +8,7 @@
 #include "api/spec.h"
 #include "base/memory.h"
 #include "base/share.h"
+#include "base/surroundings.h"
 #include "base/units.h"
 #include "core/record.h"
 #include "estimate/program/lower.h"

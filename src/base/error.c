@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/text/printable.h"
+
 int error_set(struct error *err, int code, const char *format, ...)
 {
     if (err) {
@@ -32,9 +34,8 @@ void error_prefix(struct error *err, const char *format, ...)
 
 void error_make_printable(struct error *err)
 {
-    for (char *c = err ? err->text : NULL; c && *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
+    if (err)
+        printable_replace(err->text);
 }
 
 bool error_is_passing(int code)

@@ -14,7 +14,7 @@ int error_set(struct error *err, int code, const char *format, ...) __attribute_
 /* Puts "format: " before the text that is there: the caller's context. */
 void error_prefix(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Makes one line of a text that quotes bytes of unknown origin: '?' for each control character. */
+/* Makes one line of a text that quotes bytes of unknown origin (printable_replace). */
 void error_make_printable(struct error *err);
 
 /* An error for lack of space, memory, processes or descriptors may pass. */

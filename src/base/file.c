@@ -57,10 +57,12 @@ int file_read_fd(int fd, const char *name, size_t limit, char **text, size_t *le
 static int replace(const char *path, const void *bytes, size_t length, int mode, bool sync, struct error *err)
 {
     CLEANUP(free_ptr) char *temporary = xasprintf("%s.%d.tmp", path, (int)getpid());
-    CLEANUP(close_fd) int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+    CLEANUP(close_fd) int fd = -1;
     const char *next = bytes;
     size_t left = length;
 
+    unlink(temporary); /* of a process that was killed; O_EXCL: another's is not taken */
+    fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     if (fd < 0)
         return error_set(err, errno, "cannot write '%s': %s", path, strerror(errno));
     while (left) {

@@ -2,13 +2,18 @@
 
 #include <signal.h>
 #include <stddef.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 void signals_reset(void)
 {
+    const unsigned long by_default[4] = {0}; /* the kernel's struct sigaction, or more */
     sigset_t none;
 
+    /* The C library would not touch its own two, which posix_spawn() leaves ignored. Nothing is to be done for SIGKILL
+     * and SIGSTOP. */
     for (int i = 1; i <= SIGRTMAX; i++)
-        signal(i, SIG_DFL); /* fails for SIGKILL, SIGSTOP and the C library's own: nothing to reset there */
+        syscall(SYS_rt_sigaction, i, by_default, NULL, _NSIG / 8);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 }

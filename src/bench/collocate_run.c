@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/trust/guarded.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
@@ -211,9 +212,11 @@ static int start_job(struct running *running, struct process *process, const cha
     uv_file ends[2];
     int rc;
 
-    process->log = fopen(path, "we");
-    if (!process->log)
-        return error_set(err, errno, "%s: %s", path, strerror(errno));
+    process->log = guarded_fopen(path, err);
+    if (!process->log) {
+        error_prefix(err, "%s", path);
+        return -EACCES;
+    }
     rc = uv_pipe(ends, UV_NONBLOCK_PIPE, 0);
     if (rc < 0)
         return error_set(err, -rc, "no pipe for a job's output: %s", uv_strerror(rc));

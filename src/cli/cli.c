@@ -13,6 +13,7 @@
 #include "base/install.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
+#include "base/text/printable.h"
 #include "base/units.h"
 #include "cli/show/term.h"
 #include "cli/show/answer.h"
@@ -210,8 +211,9 @@ int cli_post_each(struct cli *cli, int argc, char **argv)
 
 void cli_print_json(const json_t *json)
 {
-    json_dumpf(json, stdout, JSON_INDENT(2));
-    putchar('\n');
+    CLEANUP(free_ptr) char *text = printable_json(json_dumps(json, JSON_INDENT(2)));
+
+    printf("%s\n", text ? text : "null");
 }
 
 void cli_print_jobs(json_t *jobs)

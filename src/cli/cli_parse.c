@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text/nearest.h"
 #include "cli/cli.h"
 
 struct common {
@@ -88,6 +89,25 @@ static const struct argp_option *find_option(const struct argp_option *options, 
     return NULL;
 }
 
+static void try_options(struct nearest *nearest, const struct argp_option *options)
+{
+    for (const struct argp_option *o = options; o && (o->name || o->key || o->doc); o++)
+        if (o->name && !(o->flags & OPTION_HIDDEN))
+            nearest_try(nearest, o->name);
+}
+
+static char *nearest_option(const struct argp_option *options, const char *argument)
+{
+    CLEANUP(free_ptr) char *word = xstrndup(argument, strcspn(argument, "="));
+    struct nearest nearest;
+
+    nearest_begin(&nearest, strncmp(word, "--", 2) == 0 ? word + 2 : "");
+    try_options(&nearest, options);
+    if (!words_error)
+        try_options(&nearest, cli_common_options);
+    return nearest_question(&nearest, "--");
+}
+
 /* argp reports nothing by itself (it would take two lines): find the word that it stumbled over. */
 static void report_bad_word(const struct argp *argp, int argc, char **argv, const struct common *common)
 {
@@ -100,11 +120,12 @@ static void report_bad_word(const struct argp *argp, int argc, char **argv, cons
     option = find_option(argp->options, argument);
     if (!option && !words_error)
         option = find_option(cli_common_options, argument);
+    CLEANUP(free_ptr) char *question = nearest_option(argp->options, argument);
     CLEANUP(free_ptr)
     char *text = common->argument_at == error_at
                      ? xasprintf("it takes no arguments: '%.40s' is too much", argv[error_at])
                  : option && option->arg ? xasprintf("option '%s' needs an argument, %s", argument, option->arg)
-                                         : xasprintf("unknown option '%.200s'", argument);
+                                         : xasprintf("unknown option '%.200s'%s", argument, question);
     usage_problem(argv[0], text);
 }
 

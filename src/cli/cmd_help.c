@@ -81,10 +81,8 @@ static int print_command(struct cli *cli, const char *name, bool man)
     char help[] = "--help";
     char *argv[] = {NULL, help, NULL};
 
-    if (!command) {
-        cli_fail("there is no command '%.40s' (see: carma help)", name);
-        return CLI_USAGE;
-    }
+    if (!command)
+        return command_unknown(name);
     if (man) {
         pages_print_command(stdout, command);
         return CLI_OK;

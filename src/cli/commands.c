@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text/nearest.h"
 #include "cli/cli.h"
 
 static const struct command other_commands[] = {
@@ -20,13 +21,14 @@ static const struct command other_commands[] = {
     {"trace", "build workload traces from published ones; show the content of one", &trace_argp, cli_run_group},
     {"bench", "measure the cost of metrics, and the effects of sharing a GPU", &bench_argp, cli_run_group},
     {"doctor", "find out why carma does not work here", &doctor_argp, cmd_doctor},
-    {"admin", "check the daemon's store, copy it", &admin_argp, cli_run_group},
+    {"admin", "check the daemon's store, copy it, recover it", &admin_argp, cli_run_group},
     {"help", "explain a command", &help_argp, cmd_help},
 };
 
 /* Those of the groups (group.c), which call them with argv[0] as it stands here. */
 const struct command subcommands[] = {
     {"admin backup", "copy the store of a daemon, which may be running", &admin_backup_argp, cmd_admin_backup},
+    {"admin recover", "go on with a store of which a part is lost", &admin_recover_argp, cmd_admin_recover},
     {"admin verify", "check a store for damage, record by record", &admin_verify_argp, cmd_admin_verify},
     {"bench collocate", "measure the effects of sharing a GPU on training jobs", &bench_collocate_argp, cmd_program},
     {"bench monitor", "measure the cost of watching a GPU, and its metrics", &bench_monitor_argp, cmd_program},
@@ -54,4 +56,17 @@ const struct command *command_find(const char *name)
             return &subcommands[i];
     }
     return NULL;
+}
+
+int command_unknown(const char *name)
+{
+    CLEANUP(free_ptr) char *question = NULL;
+    struct nearest nearest;
+
+    nearest_begin(&nearest, name);
+    for (size_t i = 0; command_at(i); i++)
+        nearest_try(&nearest, command_at(i)->name);
+    question = nearest_question(&nearest, "");
+    cli_fail("there is no command '%.40s'%s (see: carma help)", name, question);
+    return CLI_USAGE;
 }

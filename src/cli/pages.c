@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/trust/guarded.h"
 #include "base/manual/manual.h"
 #include "base/memory.h"
 #include "cli/cli.h"
@@ -82,7 +83,8 @@ struct pages {
 static void write_page(struct pages *pages, const char *name, const struct command *command)
 {
     CLEANUP(free_ptr) char *path = xasprintf("%s/%s.1", pages->directory, name);
-    FILE *out = fopen(path, "we");
+    struct error err;
+    FILE *out = guarded_fopen(path, &err);
     int failed = !out;
 
     if (out) {
@@ -92,9 +94,10 @@ static void write_page(struct pages *pages, const char *name, const struct comma
             pages_print(out);
         failed = ferror(out);
         failed |= fclose(out) != 0;
+        error_set(&err, errno, "%s", strerror(errno));
     }
     if (failed && !pages->status)
-        pages->status = error_set(pages->err, errno, "%s: %s", path, strerror(errno));
+        pages->status = error_set(pages->err, EIO, "%s: %s", path, err.text);
 }
 
 static void write_command(const struct command *command, void *pages)

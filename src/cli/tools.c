@@ -53,10 +53,8 @@ static int run(struct cli *cli, int argc, char **argv)
         return CLI_USAGE;
     }
     command = command_find(argv[at]);
-    if (!command) {
-        cli_fail("there is no command '%.40s' (see: carma help)", argv[at]);
-        return CLI_USAGE;
-    }
+    if (!command)
+        return command_unknown(argv[at]);
     return command_run(command, cli, argc - at, argv + at);
 }
 

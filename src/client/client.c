@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/strbuf.h"
-#include "base/token.h"
+#include "base/trust/token.h"
 #include "base/units.h"
 #include "client/connect.h"
 #include "client/http1.h"

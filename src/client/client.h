@@ -1,6 +1,6 @@
 /* Talking to the daemon: blocking calls of its HTTP API (docs/formats/http.md) over one connection that is kept. It
  * goes by its Unix socket or, where tcp://ADDRESS:PORT is named, by TCP with the token in the file $CARMA_TOKEN_FILE
- * (base/token.h). */
+ * (base/trust/token.h). */
 #ifndef CARMA_CLIENT_CLIENT_H
 #define CARMA_CLIENT_CLIENT_H
 

@@ -25,6 +25,21 @@ static int nobody_there(const char *place, struct error *err)
                      "%s: no daemon listens there: start it with `carmad`, or name its socket in CARMA_SOCKET", place);
 }
 
+/* Whoever may write the socket's directory could listen there, and be sent the environments of jobs. */
+static int check_listener(const char *path, int fd, struct error *err)
+{
+    struct ucred listener = {0};
+    socklen_t length = sizeof listener;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &listener, &length) < 0)
+        return error_set(err, errno, "%s: cannot tell who listens there: %s", path, strerror(errno));
+    if (geteuid() == 0 || listener.uid == 0 || listener.uid == geteuid())
+        return 0;
+    return error_set(err, EPERM,
+                     "%s: uid %u listens there, which is neither root nor you: name another socket in CARMA_SOCKET",
+                     path, (unsigned)listener.uid);
+}
+
 static int connect_unix(const char *path, int fd, int64_t deadline_ns, struct error *err)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -43,7 +58,7 @@ static int connect_unix(const char *path, int fd, int64_t deadline_ns, struct er
             return -ETIMEDOUT;
         poll(NULL, 0, CONNECT_STEP_MS);
     }
-    return 0;
+    return check_listener(path, fd, err);
 }
 
 static int connect_tcp(const char *place, const struct address *address, int fd, int64_t deadline_ns, struct error *err)

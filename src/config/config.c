@@ -9,6 +9,7 @@
 #include "base/address.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text/nearest.h"
 #include "base/old_names.h"
 #include "base/strbuf.h"
 #include "base/units.h"
@@ -225,6 +226,19 @@ static int set_key(struct config *config, const struct key *key, const char *val
     return 0;
 }
 
+static int unknown_key(const char *key, struct error *err)
+{
+    CLEANUP(free_ptr) char *question = NULL;
+    struct nearest nearest;
+
+    nearest_begin(&nearest, key);
+    for (size_t i = 0; i < config_key_count; i++)
+        nearest_try(&nearest, config_keys[i].name);
+    question = nearest_question(&nearest, "");
+    return error_set(err, EINVAL, "unknown key '%.40s'%s%s", key, question,
+                     *question ? "" : ": `carmad --settings` lists them");
+}
+
 int config_set(struct config *config, const char *key, const char *value, struct error *err)
 {
     struct strbuf allowed = {0};
@@ -234,7 +248,7 @@ int config_set(struct config *config, const char *key, const char *value, struct
     while (i < config_key_count && strcmp(config_keys[i].name, key) != 0)
         i++;
     if (i == config_key_count)
-        return error_set(err, EINVAL, "unknown key '%.40s': `carmad --settings` lists them", key);
+        return unknown_key(key, err);
     if (set_key(config, &config_keys[i], value) == 0)
         return 0;
     key_describe_allowed(&config_keys[i], &allowed);

@@ -63,7 +63,7 @@ struct config {
     char *state_directory;          /* owned */
     char *socket;                   /* owned */
     char *listen;                   /* owned; an address of base/address.h; NULL: TCP is not listened on */
-    char *token_file;               /* owned; base/token.h; there where `listen` is */
+    char *token_file;               /* owned; base/trust/token.h; there where `listen` is */
     char *admin_group;              /* owned; NULL: none */
     char *hpc_job_mapping_dir;      /* owned; NULL: none */
     uint32_t device_cgroup;         /* enum device_cgroup */

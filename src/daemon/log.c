@@ -4,17 +4,24 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "base/memory.h"
+#include "base/text/printable.h"
+
 void daemon_log(const char *format, ...)
 {
     time_t now = time(NULL);
     struct tm local;
     char when[32];
+    CLEANUP(strbuf_release) struct strbuf line = {0};
+    CLEANUP(free_ptr) char *text = NULL;
     va_list args;
 
-    strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", localtime_r(&now, &local));
-    fprintf(stderr, "%s carmad: ", when);
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    text = xvasprintf(format, args);
     va_end(args);
-    fputc('\n', stderr);
+    strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", localtime_r(&now, &local));
+    strbuf_printf(&line, "%s carmad: ", when);
+    printable_append(&line, text); /* it may quote what users wrote */
+    strbuf_puts(&line, "\n");
+    fputs(line.text, stderr);
 }

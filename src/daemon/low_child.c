@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/last_line.h"
+#include "base/text/last_line.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "base/units.h"
@@ -78,7 +78,7 @@ static void close_all(struct low_child *child)
 
 static void say_why(struct low_child *child)
 {
-    const char *line = child->complaint.text;
+    const char *line = last_line_text(&child->complaint);
 
     if (*child->why.text)
         return;

@@ -5,7 +5,7 @@
 
 #include <stdatomic.h>
 
-#include "base/token.h"
+#include "base/trust/token.h"
 #include "dashboard/request.h"
 
 struct dashboard_access {

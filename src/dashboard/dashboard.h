@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "base/token.h"
+#include "base/trust/token.h"
 #include "cli/cluster/cluster.h"
 
 /* Where the daemon is. */

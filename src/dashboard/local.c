@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/text/printable.h"
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "cli/cluster/cluster.h"
@@ -52,7 +53,7 @@ void dashboard_answer_error(struct dashboard_answer *answer, unsigned status, co
         strbuf_puts(&out, ".</p>\n</main>\n</html>\n");
     } else {
         CLEANUP(json_release) json_t *json = json_pack("{s:s}", "error", line.text);
-        CLEANUP(free_ptr) char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+        CLEANUP(free_ptr) char *text = json ? printable_json(json_dumps(json, JSON_COMPACT)) : NULL;
 
         strbuf_puts(&out, text ? text : "{\"error\":\"what went wrong cannot be written down\"}");
     }

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/nodetime.h"
+#include "base/text/printable.h"
 #include "base/units.h"
 #include "http/http_internal.h"
 
@@ -65,7 +66,7 @@ static struct MHD_Response *text_response(const char *type, char *text)
 /* Takes the value over. */
 static char *text_of(json_t *body)
 {
-    char *text = body ? json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+    char *text = body ? printable_json(json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY)) : NULL;
 
     json_decref(body);
     return text;
@@ -162,7 +163,7 @@ static enum MHD_Result begin(struct http_server *server, struct MHD_Connection *
     exchange->path = xstrdup(url);
     exchange->announced_bytes = announced;
     if (announced) /* at once: a buffer that grows takes up to twice as much. What does not come costs no memory */
-        array_reserve(exchange->body.text, exchange->body.capacity, announced + 1);
+        exchange->body = (struct strbuf){.text = xmalloc(announced + 1), .capacity = announced + 1};
     exchange->replied = true;
     exchange->peer->body_bytes += counted_of(announced);
     server->body_bytes += counted_of(announced);

@@ -64,7 +64,7 @@ struct http_options {
     uv_loop_t *loop;
     const char *socket_path;             /* its directory is made where it is not there */
     const char *tcp_address;             /* base/address.h; NULL: not by TCP */
-    const char *token_file;              /* base/token.h; with TCP */
+    const char *token_file;              /* base/trust/token.h; with TCP */
     bool (*is_public)(const char *path); /* the answer over TCP without the token, to requests without a body; NULL:
                                             nothing */
     /* Listening sockets made by another process, one after the other; they are taken over, also on failure. Those of a

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/strbuf.h"
-#include "base/token.h"
+#include "base/trust/token.h"
 #include "http/http.h"
 
 /* The clients of one share: a uid on the Unix socket, or all clients over TCP. Their user is not known before the token

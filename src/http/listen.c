@@ -6,11 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/address.h"
 #include "base/file.h"
+#include "base/trust/guarded.h"
 #include "base/memory.h"
 #include "http/http_internal.h"
 
@@ -40,7 +42,23 @@ static int make_parent(const char *path, struct error *err)
     const char *slash = strrchr(path, '/');
     CLEANUP(free_ptr) char *parent = slash && slash != path ? xstrndup(path, (size_t)(slash - path)) : NULL;
 
-    return parent ? file_make_dirs(parent, geteuid() == 0 ? 0755 : 0700, err) : 0;
+    int rc = parent ? file_make_dirs(parent, geteuid() == 0 ? 0755 : 0700, err) : 0;
+    CLEANUP(close_fd) int fd = -1;
+    struct error why;
+    struct stat st;
+
+    if (rc || !parent)
+        return rc;
+    fd = guarded_directory(parent, O_PATH, &why);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return error_set(err, fd < 0 ? fd : errno, "the directory '%s' of the socket cannot be used: %s", parent,
+                         fd < 0 ? why.text : strerror(errno));
+    if ((st.st_uid != geteuid() && st.st_uid != 0) || (st.st_mode & (S_IWOTH | S_ISVTX)) == S_IWOTH)
+        return error_set(err, EPERM,
+                         "the directory '%s' of the socket belongs to uid %u, with mode %04o: somebody else can put "
+                         "another socket there: listen elsewhere",
+                         parent, (unsigned)st.st_uid, (unsigned)st.st_mode & 07777);
+    return 0;
 }
 
 static int listen_unix(const char *path, int *listening, struct stat *made, struct error *err)

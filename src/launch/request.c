@@ -80,6 +80,7 @@ void request_print(const struct launch_request *launch, const char *mps_pipe_dir
     put(text, "output", launch->output);
     put(text, "error", launch->error);
     put(text, "conda_environment", launch->conda_environment);
+    put(text, "surroundings", launch->surroundings);
     put(text, "script", launch->script);
     put(text, "script_directory", launch->script ? launch->script_directory : NULL);
     for (size_t i = 0; i < launch->argument_count; i++)
@@ -123,6 +124,7 @@ static bool take(struct parser *parser, const char *key, char *value)
         {"output", &request->output},
         {"error", &request->error},
         {"conda_environment", &request->conda_environment},
+        {"surroundings", &request->surroundings},
         {"script", &request->script},
         {"script_directory", &request->script_directory},
     };

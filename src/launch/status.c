@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text/printable.h"
 #include "base/strbuf.h"
 #include "launch/cause.h"
 
@@ -72,11 +73,8 @@ void status_set_message(struct launch_status *status, const char *text, size_t l
 {
     size_t used = 0;
 
-    for (; used < length && used < sizeof status->message - 1 && text[used] && text[used] != '\n'; used++) {
-        unsigned char c = (unsigned char)text[used];
-        /* UTF-8 in paths and messages stays as it is; control characters would break the line or a terminal. */
-        status->message[used] = c < 0x20 || c == 0x7f ? '?' : (char)c;
-    }
+    for (; used < length && used < sizeof status->message - 1 && text[used] && text[used] != '\n'; used++)
+        status->message[used] = text[used];
     if (used == sizeof status->message - 1) { /* not half a character at the cut: go back to where the last begins */
         size_t begin = used;
         while (begin && (status->message[begin - 1] & 0xc0) == 0x80)
@@ -85,6 +83,7 @@ void status_set_message(struct launch_status *status, const char *text, size_t l
             used = begin - 1;
     }
     status->message[used] = '\0';
+    printable_replace(status->message);
 }
 
 static void status_print(const struct launch_status *status, struct strbuf *text)

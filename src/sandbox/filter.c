@@ -6,6 +6,7 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -83,11 +84,17 @@ static void put_rules(struct program *program, const struct rule *rules, size_t 
     }
 }
 
-/* The first argument of a call is looked at by the code between this and its end, which refuses or goes on. */
-static size_t begin_call(struct program *program, int call)
+/* The low half of it, on both processors. */
+static void load_argument(struct program *program, int number)
+{
+    load(program, offsetof(struct seccomp_data, args) + (size_t)number * sizeof(uint64_t));
+}
+
+/* An argument of a call is looked at by the code between this and its end, which refuses or goes on. */
+static size_t begin_call(struct program *program, int call, int argument)
 {
     put(program, BPF_JMP | BPF_JEQ | BPF_K, (unsigned)call, 0, 0);
-    load(program, offsetof(struct seccomp_data, args[0])); /* its low half, on both processors */
+    load_argument(program, argument);
     return program->length - 2u;
 }
 
@@ -99,7 +106,7 @@ static void end_call(struct program *program, size_t begin)
 
 static void put_sockets(struct program *program, int call)
 {
-    size_t begin = begin_call(program, call);
+    size_t begin = begin_call(program, call, 0);
 
     for (size_t i = 0; i < array_size(families); i++) {
         put(program, BPF_JMP | BPF_JEQ | BPF_K, families[i], 0, 1);
@@ -111,10 +118,26 @@ static void put_sockets(struct program *program, int call)
 
 static void put_clone(struct program *program)
 {
-    size_t begin = begin_call(program, SYS_clone);
+    size_t begin = begin_call(program, SYS_clone, 0);
 
     put(program, BPF_JMP | BPF_JSET | BPF_K, NEW_NAMESPACES, 0, 1);
     refuse(program, EPERM);
+    end_call(program, begin);
+}
+
+/* Sockets keep the sizes of buffers that they begin with (unowned.h): asking for others does nothing. */
+static void put_buffers(struct program *program)
+{
+    static const unsigned sizes[] = {SO_SNDBUF, SO_RCVBUF};
+    size_t begin = begin_call(program, SYS_setsockopt, 1);
+
+    put(program, BPF_JMP | BPF_JEQ | BPF_K, SOL_SOCKET, 1, 0);
+    put(program, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+    load_argument(program, 2);
+    for (size_t i = 0; i < array_size(sizes); i++) {
+        put(program, BPF_JMP | BPF_JEQ | BPF_K, sizes[i], 0, 1);
+        refuse(program, 0);
+    }
     end_call(program, begin);
 }
 
@@ -130,8 +153,10 @@ int filter_install(bool watched, struct error *err)
     put(&program, BPF_JMP | BPF_JGE | BPF_K, X32_CALLS, 0, 1);
     refuse(&program, ENOSYS);
     put_rules(&program, always, array_size(always));
-    if (watched)
+    if (watched) {
         put_rules(&program, where_watched, array_size(where_watched));
+        put_buffers(&program);
+    }
     put_clone(&program);
     put_sockets(&program, SYS_socket);
     put_sockets(&program, SYS_socketpair);

@@ -24,6 +24,7 @@
 #include "sandbox/limits.h"
 #include "sandbox/orphans.h"
 #include "sandbox/tree.h"
+#include "sandbox/unowned.h"
 
 #define RESULT_FD       3
 #define LOWEST_PRIORITY 19
@@ -82,12 +83,16 @@ static int map_user(const struct account *account, struct error *err)
     return 0;
 }
 
-/* Rendezvous of processes of one training go by it; it reaches nobody outside. */
+/* Rendezvous of processes of one training go by it; it reaches nobody outside. Its connections get bounded buffers
+ * (unowned.h), unless a container forbids that. */
 static int raise_loopback(struct error *err)
 {
+    CLEANUP(free_ptr) char *bounds = xasprintf("4096 65536 %d", UNOWNED_TCP_BYTES);
     CLEANUP(close_fd) int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     struct ifreq interface = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
 
+    write_text("/proc/sys/net/ipv4/tcp_rmem", bounds);
+    write_text("/proc/sys/net/ipv4/tcp_wmem", bounds);
     return fd < 0 || ioctl(fd, SIOCSIFFLAGS, &interface) < 0
                ? error_set(err, errno, "the loopback interface cannot be used: %s", strerror(errno))
                : 0;

@@ -45,6 +45,7 @@ struct keeper {
     bool exited; /* it failed by its exit status alone: its result may say why */
     bool judged;
     bool killed;
+    bool maybe; /* the last quick look found too much memory */
     enum verdict verdict;
 };
 
@@ -155,17 +156,21 @@ static void read_result(struct keeper *k)
 
 /* ---- Limits ---- */
 
-/* By a process of its own, while the number of threads is watched on. Whether the last one has found too much. */
+/* By a process of its own, while the number of threads is watched on. Whether the last one has found too much. `maybe`:
+ * the quick look has, so the next one does not wait any longer. */
 static bool exceeds_memory(struct keeper *k, bool maybe)
 {
     int status;
 
-    if (k->measurer <= 0 && maybe && now_ms() >= k->measure_at_ms) {
+    if (maybe && !k->maybe)
+        k->measure_at_ms = 0;
+    k->maybe = maybe;
+    if (k->measurer <= 0 && now_ms() >= k->measure_at_ms) {
         k->measure_at_ms = now_ms() + MEASURE_MS;
         k->measurer = fork();
         if (k->measurer == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
-            _exit(watch_memory_exactly(&k->ends) > k->request->memory_bytes);
+            _exit(watch_exceeds(&k->ends, k->request->memory_bytes));
         }
     }
     if (k->measurer <= 0 || waitpid(k->measurer, &status, WNOHANG) != k->measurer)

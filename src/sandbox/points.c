@@ -1,13 +1,25 @@
 #include "sandbox/points.h"
 
+#include <fcntl.h>
+#include <libgen.h>
 #include <linux/limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 
-bool points_is_below(const char *path, const char *directory)
+#define BETWEEN_PATHS " \t\n:;,='\"()"
+
+/* Their entries are others' and each other's: services' sockets, other jobs' files. */
+static const struct {
+    const char *path;
+    mode_t mode;
+} throw_away[] = {{"/run", 0755}, {"/tmp", 01777}, {"/var/tmp", 01777}};
+
+static bool is_below(const char *path, const char *directory)
 {
     size_t length = strcmp(directory, "/") == 0 ? 0 : strlen(directory);
 
@@ -19,7 +31,7 @@ bool points_is_made_anew(const char *path)
     static const char *const anew[] = {"/proc", "/sys", "/dev"};
 
     for (size_t i = 0; i < array_size(anew); i++)
-        if (strcmp(path, anew[i]) == 0 || points_is_below(path, anew[i]))
+        if (strcmp(path, anew[i]) == 0 || is_below(path, anew[i]))
             return true;
     return false;
 }
@@ -32,19 +44,19 @@ static int compare(const char *left, const char *right)
     return (*left == '/' ? 1 : (unsigned char)*left) - (*right == '/' ? 1 : (unsigned char)*right);
 }
 
-static void add(struct points *points, const char *path, enum point_kind kind)
+static void add(struct points *points, const char *path, unsigned kinds)
 {
     size_t at = 0;
 
     while (at < points->count && compare(points->items[at].path, path) < 0)
         at++;
     if (at < points->count && strcmp(points->items[at].path, path) == 0) {
-        points->items[at].kinds |= kind;
+        points->items[at].kinds |= kinds;
         return;
     }
     array_reserve(points->items, points->capacity, points->count + 1);
     memmove(points->items + at + 1, points->items + at, (points->count - at) * sizeof *points->items);
-    points->items[at] = (struct point){.path = xstrdup(path), .kinds = kind};
+    points->items[at] = (struct point){.path = xstrdup(path), .kinds = kinds};
     points->count++;
 }
 
@@ -78,12 +90,82 @@ void points_add_mounts(struct points *points, const char *mountinfo)
     }
 }
 
-void points_add(struct points *points, const char *path, enum point_kind kind)
+mode_t points_throw_away(const char *path)
+{
+    for (size_t i = 0; i < array_size(throw_away); i++)
+        if (strcmp(path, throw_away[i].path) == 0)
+            return throw_away[i].mode;
+    return 0;
+}
+
+void points_add_throw_away(struct points *points)
+{
+    for (size_t i = 0; i < array_size(throw_away); i++)
+        add(points, throw_away[i].path, POINT_THROW_AWAY);
+}
+
+/* The whole entry: a virtual environment or a project has its parts beside one another. */
+static void add_entry(struct points *points, const char *path)
+{
+    for (size_t i = 0; i < array_size(throw_away); i++) {
+        size_t length = strlen(throw_away[i].path);
+        if (is_below(path, throw_away[i].path) && path[length + 1] != '.') {
+            CLEANUP(free_ptr)
+            char *entry = xasprintf("%.*s", (int)(length + 1 + strcspn(path + length + 1, "/")), path);
+            add(points, entry, POINT_WRITABLE);
+        }
+    }
+}
+
+static bool is_covered(const struct points *points, const char *path)
+{
+    for (size_t i = 0; i < points->count; i++)
+        if (points->items[i].kinds & POINT_WRITABLE && is_below(path, points->items[i].path))
+            return true;
+    return false;
+}
+
+void points_add_work(struct points *points, const char *path)
 {
     CLEANUP(free_ptr) char *resolved = path && path[0] == '/' ? realpath(path, NULL) : NULL;
 
-    if (resolved && !points_is_made_anew(resolved))
-        add(points, resolved, kind);
+    if (!resolved || points_is_made_anew(resolved))
+        return;
+    add_entry(points, path);
+    add_entry(points, resolved);
+    add(points, resolved, POINT_WRITABLE | POINT_WORK);
+}
+
+static void add_named(struct points *points, char *path)
+{
+    CLEANUP(free_ptr) char *resolved = NULL;
+    struct stat st;
+
+    if (path[0] != '/' || points_is_made_anew(path))
+        return;
+    add_entry(points, path);
+    resolved = realpath(path, NULL);
+    if (!resolved || (stat(resolved, &st) == 0 && !S_ISDIR(st.st_mode))) {
+        free(resolved);
+        resolved = realpath(dirname(path), NULL);
+    }
+    if (!resolved || !resolved[1] || points_is_made_anew(resolved) || points_throw_away(resolved))
+        return;
+    add_entry(points, resolved);
+    if (faccessat(AT_FDCWD, resolved, W_OK, AT_EACCESS) == 0 && !is_covered(points, resolved))
+        add(points, resolved, POINT_WRITABLE);
+}
+
+void points_add_named(struct points *points, const char *text)
+{
+    CLEANUP(free_ptr)
+    char *whole = xstrdup(text[0] == '/' ? text : text + strcspn(text, "=") + (strchr(text, '=') != NULL));
+    CLEANUP(free_ptr) char *parts = xstrdup(text);
+    char *rest = NULL;
+
+    add_named(points, whole); /* blanks and all */
+    for (char *part = strtok_r(parts, BETWEEN_PATHS, &rest); part; part = strtok_r(NULL, BETWEEN_PATHS, &rest))
+        add_named(points, part);
 }
 
 unsigned points_kinds(const struct points *points, const char *path)
@@ -98,9 +180,9 @@ const struct point *points_below(const struct points *points, const char *direct
 {
     for (; *at < points->count; (*at)++) {
         const struct point *found = &points->items[*at];
-        if (!points_is_below(found->path, directory))
+        if (!is_below(found->path, directory))
             continue;
-        while (++*at < points->count && points_is_below(points->items[*at].path, found->path))
+        while (++*at < points->count && is_below(points->items[*at].path, found->path))
             ;
         return found;
     }

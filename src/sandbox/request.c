@@ -16,33 +16,22 @@ static const char *const dropped[] = {
     "SSH_AUTH_SOCK", "SSH_AGENT_PID", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "DISPLAY",       "WAYLAND_DISPLAY",
     "DOCKER_HOST",   "CARMA_SOCKET",  "CARMA_TOKEN_FILE",         "CARMA_RUN",       "NOTIFY_SOCKET", "LISTEN_FDS"};
 
-/* The value, where the text is "name=value"; else NULL. */
-static const char *value_of(const char *text, const char *name)
-{
-    size_t length = strlen(name);
-
-    return strncmp(text, name, length) == 0 && text[length] == '=' ? text + length + 1 : NULL;
-}
-
 static bool leads_outside(const char *variable)
 {
-    for (size_t i = 0; i < array_size(dropped); i++)
-        if (value_of(variable, dropped[i]))
+    for (size_t i = 0; i < array_size(dropped); i++) {
+        size_t length = strlen(dropped[i]);
+        if (strncmp(variable, dropped[i], length) == 0 && variable[length] == '=')
             return true;
+    }
     return false;
 }
 
-static void read_environment(struct sandbox_request *request)
+static void drop_variables(struct sandbox_request *request)
 {
     size_t kept = 0;
 
     for (size_t i = 0; request->environment[i]; i++) {
         char *text = request->environment[i];
-        const char *agent = value_of(text, "SSH_AUTH_SOCK"), *home = value_of(text, "HOME"),
-                   *temporary = value_of(text, "TMPDIR");
-        request->ssh_agent = agent ? agent : request->ssh_agent;
-        request->home = home ? home : request->home;
-        request->temporary = temporary ? temporary : request->temporary;
         if (!leads_outside(text))
             request->environment[kept++] = text;
     }
@@ -73,9 +62,6 @@ static int check(const struct sandbox_request *request, struct error *err)
         return error_set(err, EINVAL,
                          "the request's limits are not all above 0: time_s, memory_bytes, cores, "
                          "result_bytes_max");
-    for (size_t i = 0; request->hidden[i]; i++)
-        if (request->hidden[i][0] != '/')
-            return error_set(err, EINVAL, "the request hides '%s', which is not an absolute path", request->hidden[i]);
     return 0;
 }
 
@@ -107,10 +93,9 @@ int sandbox_request_read(const char *text, size_t length, struct sandbox_request
     request->result_bytes_max = result;
     request->bare = bare;
     if ((rc = read_texts(request->json, "environment", &request->environment, err)) < 0 ||
-        (rc = read_texts(request->json, "command", &request->command, err)) < 0 ||
-        (rc = read_texts(request->json, "hidden", &request->hidden, err)) < 0)
+        (rc = read_texts(request->json, "command", &request->command, err)) < 0)
         return rc;
-    read_environment(request);
+    drop_variables(request);
     return check(request, err);
 }
 
@@ -118,7 +103,6 @@ void sandbox_request_release(struct sandbox_request *request)
 {
     free(request->environment);
     free(request->command);
-    free(request->hidden);
     json_decref(request->json);
 }
 
@@ -133,7 +117,6 @@ void sandbox_request_for_check(struct sandbox_request *request)
                                         .directory = "/",
                                         .environment = xcalloc(1, sizeof(char *)),
                                         .command = xcalloc(2, sizeof(char *)),
-                                        .hidden = xcalloc(1, sizeof(char *)),
                                         .time_s = 60,
                                         .memory_bytes = GIB,
                                         .cores = 1,

@@ -18,16 +18,12 @@ struct sandbox_request {
     const char *directory; /* absolute */
     char **environment;    /* owned array, NULL at its end; without the variables that lead to services outside */
     char **command;        /* the same */
-    char **hidden;         /* absolute paths that are masked inside; the same */
     int64_t time_s;        /* wall time, for everything */
     int64_t memory_bytes;  /* of all processes and all files that they write */
     int64_t cores;
     int64_t result_bytes_max;
     bool bare; /* the user accepted that there is no sandbox: his command runs as he, and its effects are real */
     const char *cgroup; /* directory of a control group (version 2), below which it makes one of its own; NULL: none */
-    const char *ssh_agent; /* SSH_AUTH_SOCK of the job; NULL: not set */
-    const char *home;      /* HOME of the job; NULL: not set */
-    const char *temporary; /* TMPDIR of the job; NULL: not set */
 };
 
 int sandbox_request_read(const char *text, size_t length, struct sandbox_request *request, struct error *err);

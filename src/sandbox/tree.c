@@ -10,27 +10,25 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
 #include "sandbox/devices.h"
 #include "sandbox/kernel.h"
+#include "sandbox/layer.h"
 #include "sandbox/points.h"
 
 /* While the new tree grows, a private tmpfs covers /dev of the old one, of which nothing else is needed any more. */
 #define SCRATCH         "/dev"
 #define NEW_ROOT        SCRATCH "/root"
-#define EMPTY           SCRATCH "/empty"
 #define NOTHING         SCRATCH "/nothing"
 #define INODES_MAX      200000
 #define MOUNTINFO_LIMIT (16 << 20)
 
 struct tree {
     struct points points;
-    bool own_users;
-    unsigned layers; /* directories of the scratch file system that are in use */
+    struct layers layers;
 };
 
 static int place(struct tree *tree, const char *path, bool writable, struct error *err);
@@ -45,157 +43,121 @@ static int bind_to(const char *from, const char *target)
     return mount(from, target, NULL, MS_BIND, NULL) < 0 ? -errno : 0;
 }
 
-/* Whether the user may list, change and enter a directory outside. The very directory that is mounted is asked: by then
- * its path may lead to another. All mounts are read-only here, which the kernel looks at last. */
-static bool user_may_use(int directory)
-{
-    return syscall(SYS_faccessat2, directory, "", R_OK | W_OK | X_OK, AT_EMPTY_PATH | AT_EACCESS) == 0 ||
-           errno == EROFS;
-}
-
-/* The layer has the mode and the group of the original. It belongs to the user, since a user cannot give files to
- * others. So it gives the user all rights to the directory: overlay() asks first whether he has them outside. */
-static int make_layer(struct tree *tree, int original, char **upper, char **work)
-{
-    struct stat st;
-
-    *upper = xasprintf(SCRATCH "/upper-%u", tree->layers);
-    *work = xasprintf(SCRATCH "/work-%u", tree->layers++);
-    if (fstat(original, &st) < 0 || mkdir(*upper, 0700) < 0 || mkdir(*work, 0700) < 0)
-        return -errno;
-    if (chown(*upper, (uid_t)-1, st.st_gid) < 0 && errno != EPERM && errno != EINVAL)
-        return -errno;
-    return chmod(*upper, st.st_mode & 07777) < 0 ? -errno : 0;
-}
-
-static int overlay(struct tree *tree, const char *path, bool writable, struct error *err)
-{
-    CLEANUP(free_ptr) char *target = new_path(path), *upper = NULL, *work = NULL, *options = NULL;
-    CLEANUP(close_fd) int original = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    const char *more = tree->own_users ? ",userxattr" : ",redirect_dir=on"; /* a directory of outside can be renamed */
-    unsigned long flags = MS_NOSUID | MS_NODEV;
-    int rc;
-
-    if (original < 0)
-        return -errno;
-    writable = writable && user_may_use(original);
-    flags |= writable ? 0 : MS_RDONLY;
-    if (writable && (rc = make_layer(tree, original, &upper, &work)) < 0)
-        return rc;
-    options = writable ? xasprintf("lowerdir=/proc/self/fd/%d,upperdir=%s,workdir=%s%s", original, upper, work, more)
-                       : xasprintf("lowerdir=/proc/self/fd/%d:" EMPTY "%s", original, more);
-    if ((rc = rights_of_layers(true, err)) < 0)
-        return rc;
-    rc = mount("overlay", target, "overlay", flags, options) < 0 ? -errno : 0;
-    return rights_of_layers(false, err) < 0 ? -EPERM : rc;
-}
-
-static int hide(const char *path)
-{
-    CLEANUP(free_ptr) char *target = new_path(path);
-    struct stat st;
-    int rc;
-
-    if (stat(path, &st) < 0)
-        return 0; /* the user cannot reach it */
-    rc = bind_to(S_ISDIR(st.st_mode) ? EMPTY : NOTHING, target);
-    return rc < 0 ? rc : kernel_close_mount(target, false);
-}
-
-static int place_below(struct tree *tree, const char *path, bool writable, struct error *err)
-{
-    const struct point *point;
-
-    for (size_t at = 0; (point = points_below(&tree->points, path, &at));) {
-        int rc = point->kinds == POINT_WRITABLE && writable ? place_below(tree, point->path, true, err)
-                                                            : place(tree, point->path, false, err);
-        if (rc < 0)
-            return rc;
-    }
-    return 0;
-}
-
-static int place_entry(struct tree *tree, const char *path, const struct stat *st, bool writable, struct error *err)
+/* The entry of a directory that is made anew. Sockets and the like are left out. */
+static int place_entry(struct tree *tree, const char *path, bool writable, struct error *err)
 {
     CLEANUP(free_ptr) char *target = new_path(path);
     char link[PATH_MAX];
+    struct stat st;
     ssize_t length;
 
-    if (S_ISDIR(st->st_mode))
-        return mkdir(target, 0755) < 0 ? -errno : place(tree, path, writable, err);
-    if (S_ISREG(st->st_mode)) {
-        close(open(target, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
-        bind_to(path, target); /* a file that the user may not reach stays empty */
+    if (lstat(path, &st) < 0)
         return 0;
+    if (S_ISLNK(st.st_mode)) {
+        length = readlink(path, link, sizeof link - 1);
+        link[length < 0 ? 0 : length] = '\0';
+        return length > 0 && symlink(link, target) < 0 ? -errno : 0;
     }
-    length = S_ISLNK(st->st_mode) ? readlink(path, link, sizeof link - 1) : -1;
-    if (length >= 0) {
-        link[length] = '\0';
-        return symlink(link, target) < 0 ? -errno : 0;
-    }
-    return 0; /* sockets and the like */
+    if (S_ISREG(st.st_mode))
+        close(open(target, O_WRONLY | O_CREAT | O_CLOEXEC, 0644)); /* one that the user may not reach stays empty */
+    else if (!S_ISDIR(st.st_mode))
+        return 0;
+    else if (mkdir(target, 0755) < 0)
+        return -errno;
+    return place(tree, path, writable, err);
 }
 
-/* A directory that cannot be overlaid as a whole, entry by entry. In a user namespace the kernel refuses an overlay of
- * a directory with mounts in it, which could uncover what they hide. */
+static int make_anew(struct tree *tree, const char *target, mode_t mode)
+{
+    CLEANUP(free_ptr) char *made = xasprintf(SCRATCH "/directory-%u", tree->layers.count++);
+
+    return mkdir(made, 0700) < 0 || chmod(made, mode) < 0 ? -errno : bind_to(made, target);
+}
+
+/* A directory of which each entry is placed by itself: the root, and one that cannot be overlaid as a whole. (In a user
+ * namespace the kernel refuses an overlay of a directory with mounts in it, which could uncover what they hide.) */
 static int place_entries(struct tree *tree, const char *path, bool writable, struct error *err)
 {
-    CLEANUP(free_ptr) char *base = xasprintf(SCRATCH "/directory-%u", tree->layers++);
     CLEANUP(free_ptr) char *target = new_path(path);
     DIR *entries = opendir(path);
     const struct dirent *entry;
-    int rc = mkdir(base, 0755) < 0 ? -errno : bind_to(base, target);
+    int rc = make_anew(tree, target, 0755);
 
     while (entries && rc == 0 && (entry = readdir(entries))) {
         CLEANUP(free_ptr) char *name = xasprintf("%s/%s", strcmp(path, "/") == 0 ? "" : path, entry->d_name);
-        struct stat st;
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 && lstat(name, &st) == 0)
-            rc = place_entry(tree, name, &st, writable, err);
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            rc = place_entry(tree, name, writable, err);
     }
     if (entries)
         closedir(entries);
     return rc == 0 && !writable ? kernel_close_mount(target, false) : rc;
 }
 
-/* A path that cannot be placed is empty inside, unless the command is to work there. */
-static int left_out(const char *path, unsigned kinds, int rc, struct error *err)
+/* An empty directory, but for the entries that the job names. */
+static int place_throw_away(struct tree *tree, const char *path, mode_t mode, struct error *err)
 {
-    return kinds & POINT_WRITABLE || strcmp(path, "/") == 0
+    CLEANUP(free_ptr) char *target = new_path(path);
+    const struct point *point;
+    int rc = make_anew(tree, target, mode);
+
+    if (rc < 0)
+        return error_set(err, rc, "'%s' cannot be made: %s", path, strerror(-rc));
+    for (size_t at = 0; rc == 0 && (point = points_below(&tree->points, path, &at));)
+        if (point->kinds & POINT_WRITABLE)
+            rc = place_entry(tree, point->path, true, err);
+    return rc;
+}
+
+static int place_below(struct tree *tree, const char *path, bool writable, struct error *err)
+{
+    const struct point *point;
+    int rc = 0;
+
+    for (size_t at = 0; rc == 0 && (point = points_below(&tree->points, path, &at));)
+        rc = writable && !(point->kinds & (POINT_MOUNT | POINT_THROW_AWAY)) ? place_below(tree, point->path, true, err)
+                                                                            : place(tree, point->path, false, err);
+    return rc;
+}
+
+static int place_directory(struct tree *tree, int original, const char *path, bool writable, struct error *err)
+{
+    const bool whole = strcmp(path, "/") != 0;
+    CLEANUP(free_ptr) char *target = new_path(path);
+    size_t at = 0;
+    int rc;
+
+    writable = writable && layer_may_be_written(original);
+    rc = whole ? layer_place(&tree->layers, original, target, writable, err) : -EINVAL;
+    if (rc == 0)
+        return place_below(tree, path, writable, err);
+    if (rc == -EINVAL && (!whole || points_below(&tree->points, path, &at)))
+        rc = place_entries(tree, path, writable, err);
+    /* A directory that cannot be placed is empty inside, unless the command is to work there. */
+    return rc < 0 && (!whole || points_kinds(&tree->points, path) & POINT_WORK)
                ? error_set(err, rc, "no overlay can be made of '%s': %s", path, strerror(-rc))
                : 0;
 }
 
-static int place_directory(struct tree *tree, const char *path, unsigned kinds, bool writable, struct error *err)
-{
-    size_t at = 0;
-    int rc = overlay(tree, path, writable, err);
-
-    if (rc == 0)
-        return place_below(tree, path, writable, err);
-    if (rc == -EINVAL && points_below(&tree->points, path, &at))
-        rc = place_entries(tree, path, writable, err);
-    return rc < 0 ? left_out(path, kinds, rc, err) : 0;
-}
-
+/* At a target that is there. What the path leads to is opened once, and only that is looked at and mounted: the path
+ * may lead elsewhere the next time. */
 static int place(struct tree *tree, const char *path, bool writable, struct error *err)
 {
-    unsigned kinds = points_kinds(&tree->points, path);
-    CLEANUP(free_ptr) char *target = new_path(path);
+    const unsigned kinds = points_kinds(&tree->points, path);
+    const mode_t mode = kinds & POINT_WORK ? 0 : points_throw_away(path);
+    CLEANUP(close_fd) int original = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    CLEANUP(free_ptr) char *target = new_path(path), *opened = xasprintf("/proc/self/fd/%d", original);
     struct stat st;
 
-    if (points_is_made_anew(path) || lstat(path, &st) < 0)
+    if (points_is_made_anew(path) || original < 0 || fstat(original, &st) < 0 || S_ISLNK(st.st_mode))
         return 0;
-    if (kinds & POINT_HIDDEN) {
-        int rc = hide(path);
-        return rc < 0 ? error_set(err, rc, "'%s' cannot be masked: %s", path, strerror(-rc)) : 0;
-    }
-    if (S_ISREG(st.st_mode))
-        return bind_to(path, target) < 0 ? 0 : kernel_close_mount(target, false);
-    if (!S_ISDIR(st.st_mode)) { /* a socket or a device that a container's mounts brought here */
-        bind_to(NOTHING, target);
+    if (!S_ISDIR(st.st_mode)) {
+        bind_to(S_ISREG(st.st_mode) ? opened : NOTHING,
+                target); /* else a socket or a device: a container mounts such */
         return 0;
     }
-    return place_directory(tree, path, kinds, (kinds & POINT_WRITABLE) || (writable && !(kinds & POINT_MOUNT)), err);
+    return mode ? place_throw_away(tree, path, mode, err)
+                : place_directory(tree, original, path,
+                                  (kinds & POINT_WRITABLE) || (writable && !(kinds & POINT_MOUNT)), err);
 }
 
 /* ---- The steps ---- */
@@ -209,7 +171,7 @@ static int make_scratch(const struct sandbox_request *request, struct error *err
     if (mount("carma-sandbox", SCRATCH, "tmpfs", MS_NOSUID, options) < 0)
         return error_set(err, errno, "no tmpfs can be mounted: %s", strerror(errno));
     close(open(NOTHING, O_RDONLY | O_CREAT | O_CLOEXEC, 0444));
-    return mkdir(NEW_ROOT, 0755) < 0 || mkdir(EMPTY, 0555) < 0
+    return mkdir(NEW_ROOT, 0755) < 0 || mkdir(LAYERS_EMPTY, 0555) < 0
                ? error_set(err, errno, "the sandbox's own directories cannot be made: %s", strerror(errno))
                : 0;
 }
@@ -224,17 +186,13 @@ static int find_points(struct tree *tree, const struct sandbox_request *request,
     if (rc < 0)
         return rc;
     points_add_mounts(&tree->points, mountinfo);
-    points_add(&tree->points, request->directory, POINT_WRITABLE);
-    points_add(&tree->points, account->home, POINT_WRITABLE);
-    points_add(&tree->points, request->home, POINT_WRITABLE);
-    points_add(&tree->points, request->temporary, POINT_WRITABLE);
-    points_add(&tree->points, "/tmp", POINT_WRITABLE);
-    points_add(&tree->points, "/var/tmp", POINT_WRITABLE);
-    points_add(&tree->points, "/run", POINT_HIDDEN);
-    points_add(&tree->points, "/var/run", POINT_HIDDEN);
-    points_add(&tree->points, request->ssh_agent, POINT_HIDDEN);
-    for (size_t i = 0; request->hidden[i]; i++)
-        points_add(&tree->points, request->hidden[i], POINT_HIDDEN);
+    points_add_throw_away(&tree->points);
+    points_add_work(&tree->points, request->directory);
+    points_add_work(&tree->points, account->home);
+    for (size_t i = 0; request->environment[i]; i++)
+        points_add_named(&tree->points, request->environment[i]);
+    for (size_t i = 0; request->command[i]; i++)
+        points_add_named(&tree->points, request->command[i]);
     return 0;
 }
 
@@ -285,7 +243,7 @@ static int build(struct tree *tree, const struct sandbox_request *request, struc
     devices_release(&devices);
     if (rc < 0)
         return rc;
-    ends->scratch = open(SCRATCH "/empty", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ends->scratch = open(LAYERS_EMPTY, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     ends->proc = open(NEW_ROOT "/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return ends->scratch < 0 || ends->proc < 0 ? error_set(err, errno, "cannot open /proc: %s", strerror(errno))
                                                : become_root(err);
@@ -294,17 +252,16 @@ static int build(struct tree *tree, const struct sandbox_request *request, struc
 int tree_build(const struct sandbox_request *request, const struct account *account, bool own_users,
                struct tree_ends *ends, struct error *err)
 {
-    struct tree tree = {.own_users = own_users};
+    struct tree tree = {.layers = {.own_users = own_users}};
     int rc;
 
     wake_automounts(request, account);
     if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return error_set(err, errno, "no mount namespace can be made: %s", strerror(errno));
-    rc = kernel_close_mount("/", true);
-    if (rc < 0)
-        return error_set(err, rc, "the mounts cannot be made read-only%s: %s",
-                         rc == -ENOSYS ? " by this kernel, Linux 5.12 is needed" : "", strerror(-rc));
-    rc = find_points(&tree, request, account, err);
+    rc = find_points(&tree, request, account, err); /* who may write where is asked before nobody may */
+    if (rc == 0 && (rc = kernel_close_mount("/", true)) < 0)
+        error_set(err, rc, "the mounts cannot be made read-only%s: %s",
+                  rc == -ENOSYS ? " by this kernel, Linux 5.12 is needed" : "", strerror(-rc));
     if (rc == 0)
         rc = build(&tree, request, ends, err);
     points_release(&tree.points);

@@ -1,6 +1,13 @@
-/* The file tree that the command sees. Each file system of the machine stands in it under an overlay: the files are the
- * same, but sockets and FIFOs are new ones, without a listener outside. (A socket on a mount that is only read-only
- * still connects.) */
+/* The file tree that the command sees. It is built from an empty root:
+ *   - /proc, /dev and its shared memory, /sys, /run, /tmp and /var/tmp are new, and what is written there is thrown
+ * away
+ *   - of these, only those entries of /run, /tmp and /var/tmp are there that the job names
+ *   - every other directory of the root is an overlay that can only be read, as far as the user may (layer.h). So are
+ *     the file systems that are mounted below it. (Mounts that are only read-only would still connect to sockets.)
+ *   - the job's directory, its home and directories that it names have a throw-away layer where the user may write
+ *
+ * Data is not looked for in the job's texts: a script names it by a path of its own, and its user may read it anyway.
+ */
 #ifndef CARMA_SANDBOX_TREE_H
 #define CARMA_SANDBOX_TREE_H
 

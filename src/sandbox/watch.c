@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/units.h"
+#include "sandbox/unowned.h"
 
 #define TEXT_LIMIT 16384
 
@@ -37,15 +38,15 @@ static int64_t number_behind(const char *text, const char *key)
     return number;
 }
 
-/* Anonymous pages, and shared ones without a file outside. */
-static void add_process(int proc, const char *pid, bool exactly, struct watch_sums *sums, int64_t *shared)
+/* Anonymous pages and their tables. */
+static void add_process(int proc, const char *pid, bool exactly, struct watch_sums *sums)
 {
     CLEANUP(free_ptr) char *status = read_from(proc, pid, "status");
     CLEANUP(free_ptr) char *rollup = exactly ? read_from(proc, pid, "smaps_rollup") : NULL;
 
     sums->threads += number_behind(status, "\nThreads:");
     sums->memory_bytes += KIB * (rollup ? number_behind(rollup, "\nPss_Anon:") : number_behind(status, "\nRssAnon:"));
-    *shared += KIB * (rollup ? number_behind(rollup, "\nPss_Shmem:") : number_behind(status, "\nRssShmem:"));
+    sums->memory_bytes += KIB * number_behind(status, "\nVmPTE:");
 }
 
 static int64_t written_bytes(int scratch)
@@ -60,15 +61,13 @@ static void add_all(const struct tree_ends *ends, int64_t thread_limit, bool exa
     int own = openat(ends->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *entries = own >= 0 ? fdopendir(own) : NULL;
     const struct dirent *entry;
-    int64_t shared = 0, written = written_bytes(ends->scratch);
 
-    *sums = (struct watch_sums){0};
+    *sums = (struct watch_sums){.memory_bytes = written_bytes(ends->scratch)};
     while (entries && sums->threads <= thread_limit && (entry = readdir(entries)))
         if (isdigit((unsigned char)entry->d_name[0]))
-            add_process(ends->proc, entry->d_name, exactly, sums, &shared);
+            add_process(ends->proc, entry->d_name, exactly, sums);
     if (entries)
         closedir(entries);
-    sums->memory_bytes += shared > written ? shared : written; /* a mapped file of /dev/shm is in both */
 }
 
 void watch_look(const struct tree_ends *ends, int64_t thread_limit, struct watch_sums *sums)
@@ -76,12 +75,15 @@ void watch_look(const struct tree_ends *ends, int64_t thread_limit, struct watch
     add_all(ends, thread_limit, false, sums);
 }
 
-int64_t watch_memory_exactly(const struct tree_ends *ends)
+bool watch_exceeds(const struct tree_ends *ends, int64_t bytes)
 {
+    const int64_t unowned = unowned_bytes(ends->proc);
     struct watch_sums sums;
 
-    add_all(ends, INT64_MAX, true, &sums);
-    return sums.memory_bytes;
+    add_all(ends, INT64_MAX, false, &sums);
+    if (sums.memory_bytes + unowned > bytes)
+        add_all(ends, INT64_MAX, true, &sums);
+    return sums.memory_bytes + unowned > bytes;
 }
 
 int64_t watch_threads_of(uid_t uid)

@@ -27,7 +27,11 @@ static int copy(sqlite3 *from, sqlite3 *to, const char *path, void (*on_progress
         if (code == SQLITE_BUSY || code == SQLITE_LOCKED)
             sqlite3_sleep(BUSY_PAUSE_MS);
     } while (code == SQLITE_OK || ((code == SQLITE_BUSY || code == SQLITE_LOCKED) && ++tries < BUSY_TRIES));
-    return sqlite3_backup_finish(backup) == SQLITE_OK ? 0 : store_sqlite_error(to, path, "be written", err);
+    /* There is no mark beside a copy. */
+    return sqlite3_backup_finish(backup) == SQLITE_OK &&
+                   sqlite3_exec(to, "DELETE FROM meta WHERE key = 'marked'", NULL, NULL, NULL) == SQLITE_OK
+               ? 0
+               : store_sqlite_error(to, path, "be written", err);
 }
 
 int store_backup(const char *directory, const char *to, void (*on_progress)(int done, int all, void *user), void *user,

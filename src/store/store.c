@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "store/store_internal.h"
 
-static int check_directory(const char *directory, struct error *err)
+int store_check_directory(const char *directory, struct error *err)
 {
     struct stat st;
 
@@ -68,9 +68,11 @@ static int open_all(struct store *store, struct error *err)
     int rc = file_make_dirs(store->directory, 0700, err);
 
     if (!rc)
-        rc = check_directory(store->directory, err);
+        rc = store_check_directory(store->directory, err);
     if (!rc)
         rc = store_lock(store->directory, &store->lock_fd, err);
+    if (!rc)
+        rc = store_marking_check(store, err);
     if (!rc)
         rc = store_database_open(store->path, &store->db, err);
     if (!rc)
@@ -100,6 +102,8 @@ static int open_all(struct store *store, struct error *err)
     if (!rc)
         rc = store_read_last(store, err);
     if (!rc)
+        rc = store_marking_begin(store, err);
+    if (!rc)
         rc = sync_directory(store->directory, err);
     if (rc)
         return rc;
@@ -116,7 +120,7 @@ int store_open(const char *directory, struct store **opened, struct error *err)
 
     store->directory = xstrdup(directory);
     store->path = xasprintf("%s/store.db", directory);
-    store->lock_fd = -1;
+    store->lock_fd = store->mark_fd = store->wal_fd = -1;
     store->event_fd = -1;
     store->epoch = 1;
     store->queued.tail = &store->queued.head;
@@ -225,6 +229,7 @@ void store_close(struct store *store)
     sqlite3_finalize(store->insert_snapshot);
     sqlite3_finalize(store->put_request);
     store_release_history(store);
+    store_marking_end(store);
     sqlite3_close(store->db);
     close_fd(&store->event_fd);
     close_fd(&store->lock_fd); /* last: the next holder of the lock finds the database at rest */

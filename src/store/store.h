@@ -62,6 +62,21 @@ int store_inspect(const char *directory, const struct store_inspector *inspector
 int store_backup(const char *directory, const char *to, void (*on_progress)(int done, int all, void *user), void *user,
                  struct error *err);
 
+/* Whether the store, which no daemon uses, is as its mark says (store_open refuses it otherwise). 0 also where a daemon
+ * uses it, or there is no mark. */
+int store_check_mark(const char *directory, struct error *err);
+
+/* Makes a store that store_open refuses one that it opens, with what is left of it. SQLite must find that whole
+ * (-EBADMSG: nothing is done). The WAL is kept, as `kept`, where it was damaged. Numbers of jobs that may be lost are
+ * not given again: the next one is beyond them. */
+struct store_recovery {
+    uint64_t records; /* up to this one they are there */
+    uint64_t stored;  /* and this was the last one, as far as is known */
+    uint64_t next_job;
+    char kept[512]; /* the WAL's new name; "": it was whole, or gone */
+};
+int store_recover(const char *directory, struct store_recovery *recovery, struct error *err);
+
 /* The energy that has been shared out (daemon/node/energy.h). A GPU's meter: its energy counter (-1: it has none), as
  * it was at at_ns, and its idle power (-1: not known). An account: the part of the GPU's energy that a party has used;
  * a job's id, 0 (idle) or UINT64_MAX (unmanaged processes). Each is the newest that was committed. */

@@ -8,6 +8,7 @@
 
 #include "base/strbuf.h"
 #include "store/history.h"
+#include "store/mark.h"
 #include "store/store.h"
 
 enum store_row_kind {
@@ -77,8 +78,13 @@ struct store {
     sqlite3_stmt *forget_history;
     sqlite3_stmt *put_held;
     sqlite3_stmt *drop_held;
-    uint64_t seq;      /* of the last record: the owner's until the first commit, the thread's from then on */
-    uint64_t last_job; /* as of store_open */
+    struct store_mark mark; /* as written; the owner's and the thread's as `db` */
+    int mark_fd;            /* negative: the store was not found whole, and is left as it is */
+    int wal_fd;             /* negative: not opened yet */
+    uint32_t page_size;
+    uint32_t wal_frames; /* since the last mark; 0: nothing was stored */
+    uint64_t seq;        /* of the last record: the owner's until the first commit, the thread's from then on */
+    uint64_t last_job;   /* as of store_open */
     pthread_t thread;
     bool thread_runs;
     bool committed;        /* owner: a batch was queued */
@@ -104,6 +110,14 @@ int store_sqlite_error(sqlite3 *db, const char *path, const char *doing, struct 
 
 /* load.c: the numbers of the last record and of the last job, also where both have been forgotten. */
 int store_read_last(struct store *store, struct error *err);
+
+/* marking.c: before the database is opened; when it is open, with `seq` and `last_job`; after each commit; before it is
+ * closed. The first two refuse a store that is not whole (-EBADMSG). */
+int store_marking_check(struct store *store, struct error *err);
+int store_marking_begin(struct store *store, struct error *err);
+void store_marking_committed(struct store *store);
+void store_marking_end(struct store *store);
+int store_check_directory(const char *directory, struct error *err); /* store.c */
 
 /* batch.c: a row; its body is all data appended to the batch's bodies in between. A batch that cannot be stored
  * (status) takes no more. */

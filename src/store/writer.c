@@ -92,6 +92,7 @@ static int write_row(struct store *store, const struct store_batch *batch, const
 
     switch (row->kind) {
     case ROW_SPEC:
+        store->mark.last_job = row->job > store->mark.last_job ? row->job : store->mark.last_job;
         sqlite3_bind_int64(store->insert_spec, 1, (sqlite3_int64)row->job);
         sqlite3_bind_text64(store->insert_spec, 2, body, row->length, SQLITE_STATIC, SQLITE_UTF8);
         return store_step(store, store->insert_spec, err);
@@ -135,7 +136,7 @@ static int write_row(struct store *store, const struct store_batch *batch, const
 
 static int write_all(struct store *store, const struct store_batch *batch, struct error *err)
 {
-    uint64_t seq = store->seq;
+    uint64_t seq = store->seq, last_job = store->mark.last_job;
     size_t rows = 0;
     int rc = execute(store, "BEGIN IMMEDIATE", err);
 
@@ -144,11 +145,15 @@ static int write_all(struct store *store, const struct store_batch *batch, struc
             rc = write_row(store, batch, &batch->rows[i], err);
     if (!rc)
         rc = execute(store, "COMMIT", err);
+    if (!rc)
+        store_marking_committed(store);
     if (rows >= MANY_ROWS)
         sqlite3_db_release_memory(store->db);
     /* SQLite has rolled back on its own after some errors, not after others. */
-    if (rc)
+    if (rc) {
         store->seq = seq;
+        store->mark.last_job = last_job;
+    }
     if (rc && !sqlite3_get_autocommit(store->db))
         sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
     return rc;

@@ -6,8 +6,8 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99
-expect_error 2 "which one: backup or verify?" admin
-expect_error 2 "there is no 'admin frob': it is backup or verify" admin frob
+expect_error 2 "which one: backup, recover or verify?" admin
+expect_error 2 "there is no 'admin frob': it is backup, recover or verify" admin frob
 expect_error 2 "which file shall hold the copy?" admin backup
 expect_error 2 "takes no arguments" admin verify store
 expect_error 1 "nowhere/store.db" admin verify --state "$T/nowhere"
@@ -43,9 +43,18 @@ stop_daemon
 mkdir -m 700 old
 mv "$STATE"/store.db* old
 cp copy.db "$STATE/store.db"
+# The copy lacks a record that was acknowledged: that is said, and how to go on.
+timeout 20 "$PREFIX/bin/carmad" --state "$STATE" --socket "$CARMA_SOCKET" 2>refusal && fail "carmad takes an older store"
+grep -q "is an older one, .*: carma admin recover --state $STATE$" refusal || fail "$(cat refusal)"
+run admin recover --state "$STATE"
+expect_status 0
+grep -q 'that were acknowledged are lost; the next job has the number 10067$' "$T/out" || fail "$said: $(cat "$T/out")"
 start_daemon
 expect_field 1 state HELD
 expect_field 1 name kept
+run submit --parsable --hold -- true
+expect_output 10067
+run cancel 10067
 stop_daemon
 run admin verify --state "$STATE"
 expect_status 0

@@ -28,8 +28,8 @@ grep -q '"share_why": null' "$T/out" || fail "gpus --json: $(cat "$T/out")"
 train alice 0.3
 until_field 1 placements.0.observed_bytes $((4 << 30)) # it is judged by what it does, and not while it starts
 patience
-until "$CARMA" gpus --json | grep -q '"sm_activity_permille": [1-9]'; do
-    patient || { fail "job 1 is not active"; break; }
+until "$CARMA" gpus --json | grep -q '"sm_activity_permille": 300'; do
+    patient || { fail "job 1 is not as active as it will be"; break; }
 done
 # A job of another user, of which nothing is known, would gain little by turns; one of the same user shares by MPS.
 train bob 0.3

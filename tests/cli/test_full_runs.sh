@@ -43,7 +43,7 @@ rm -r "$STATE/runs/next" # the shepherd that waits has one already
 run submit --parsable --gpu-memory 1G -- sh -c 'echo ran >>second'
 expect_status 0
 run submit --parsable --gpu-memory 1G -- sh -c 'echo ran >>third'
-until_log 'waits until it can be started: cannot \(make the .*No space left on device\|hand a job to its shepherd\)'
+until_log 'waits until it can be started: cannot \(make the .*No space left on device\|start the shepherd .*No space left on device\|hand a job to its shepherd\)'
 expect_field 2 state PLACED
 run cancel 3
 until_field 3 state CANCELLED

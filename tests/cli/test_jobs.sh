@@ -70,6 +70,36 @@ for pair in 1:0 2:7 3:137 4:1 1,3,2:137 1-2:7 6:1; do
 done
 expect_error 1 "/v1/jobs/99" wait 99
 
+# Why it is that, in one line: how the job ended, and the last line that it wrote. A pipe is not read.
+while read -r bytes words; do
+    printf %b "$bytes" >"$T/missing"
+    expect_error 7 "job 2 is FAILED: exit status 7$words" wait 2
+    [ "$(wc -l <"$T/err")" -eq 1 ] || fail "$said: $(cat "$T/err")"
+done <<'LINES'
+one\ntwo\n : two
+one\r\ntwo\r\n\n : two
+50%\r100%\r\n : 100%
+no\040end : no end
+\033[31mred\n : \x1b[31mred
+\n\n
+LINES
+rm "$T/missing"
+expect_error 137 "job 3 is FAILED: signal 9" wait 3
+
+# Interrupted, it says that the job goes on.
+(trap - INT; exec python3 -c 'import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execvp(sys.argv[1], sys.argv[1:])' "$CARMA" wait 8 2>"$T/err") &
+waiting=$!
+patience
+until grep -q 'SigCgt.*[2367abef]$' "/proc/$waiting/status"; do # the second: SIGINT
+    patient || { fail "carma wait does not begin"; break; }
+done
+kill -INT $waiting
+wait $waiting
+[ $? -eq 130 ] || fail "interrupted, carma wait ends with another status"
+grep -q "^carma: job 8 goes on: carma cancel 8 ends it" "$T/err" || fail "interrupted: $(cat "$T/err")"
+
 # Until a field has a value: of any type, in an array, absent; a job that has ended without it will not have it.
 for wish in state=RUNNING retry=true placements.0.gpu=2 placements.0.why=null placements.1.gpu=null; do
     run wait --until "$wish" 12

@@ -117,4 +117,24 @@ run wait 3
 stop_daemon
 [ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
 until_controls 0
+
+# A carmad that is killed while it tries the control program leaves its trial's daemon to the next one.
+mkdir trials
+printf '#!/bin/sh\n"%s" "$@"\n[ ! -e "%s/slow" ] || sleep 60\n' "$CONTROL" "$T" >slow-control
+chmod 755 slow-control
+touch slow
+for _ in 1 2 3 4; do
+    TMPDIR=$T/trials "$PREFIX/bin/carmad" --state "$STATE" --socket "$CARMA_SOCKET" --set share=auto \
+        --set mps_control="$T/slow-control" 2>>"$T/daemon.log" &
+    daemon=$!
+    patience
+    until [ -n "$(controls)" ] && [ -e "$STATE/mps-trial" ] || ! patient; do :; done
+    stop_daemon KILL
+    until_controls 1
+done
+rm slow
+TMPDIR=$T/trials SHARE=auto start --set mps_control="$T/slow-control"
+until_controls 0
+[ -z "$(ls trials)" ] && [ ! -e "$STATE/mps-trial" ] || fail "trials are left: $(ls trials)"
+stop_daemon
 finish_node

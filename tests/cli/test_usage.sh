@@ -4,7 +4,6 @@
 . "$(dirname "$0")/lib.sh"
 
 expect_error 2 "which command" # none
-expect_error 2 "no command 'frobnicate'" frobnicate
 expect_error 2 "unknown option '--frob'" --frob
 expect_error 2 "'--socket' needs an argument" --socket
 for command in submit queue show explain cancel hold release logs wait gpus monitor history stats play compare trace estimate calibrate evaluate bench admin dashboard; do
@@ -16,6 +15,19 @@ for command in submit queue show explain cancel hold release logs wait gpus moni
     expect_status 0
     grep -q "^Usage: carma $command" "$T/out" || fail "$said: no usage"
 done
+# Each command and each option, typed with two letters exchanged.
+exchanged() {
+    echo "$1" | sed 's/^\(..\)\(.\)\(.\)/\1\3\2/'
+}
+for command in submit queue explain cancel release history compare estimate dashboard; do
+    expect_error 2 "did you mean $command?" "$(exchanged $command)"
+done
+for option in $("$CARMA" submit --help | sed -n 's/^ .*--\([a-z-]\{5,\}\).*/\1/p'); do
+    [ "$(exchanged "$option")" = "$option" ] ||
+        expect_error 2 "unknown option '--$(exchanged "$option")': did you mean --$option?" submit "--$(exchanged "$option")"
+done
+expect_error 2 "there is no command 'frobnicate' (see: carma help)" frobnicate
+expect_error 2 "--gpu-memory 3G is what it needs on each GPU, --memory 3G the most RAM" submit --mem 3G -- true
 for command in show explain cancel hold release logs wait; do
     expect_error 2 "which job" "$command"
     expect_error 2 "'x' is not a list" "$command" x

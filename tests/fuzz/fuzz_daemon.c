@@ -21,8 +21,8 @@ void daemon_log(const char *format, ...)
 
 static void empty_directory(void)
 {
-    static const char *const names[] = {"store.db", "store.db-wal", "store.db-shm", "store.db-journal",
-                                        "lock",     "notify",       "socket"};
+    static const char *const names[] = {"store.db",         "store.db-wal", "store.db-shm", "store.mark",
+                                        "store.db-journal", "lock",         "notify",       "socket"};
 
     for (size_t i = 0; i < array_size(names); i++) {
         CLEANUP(free_ptr) char *path = xasprintf("%s/%s", directory, names[i]);

@@ -195,7 +195,7 @@ static void test_multiuser(void **state)
 {
     struct error err;
 
-    assert_int_equal(mps_try_multiuser(program, &err), geteuid() != 0 ? -EPERM : driver < 555 ? -ENOTSUP : 0);
+    assert_int_equal(mps_try_multiuser(program, -1, &err), geteuid() != 0 ? -EPERM : driver < 555 ? -ENOTSUP : 0);
 }
 
 /* The arguments: the program, and its driver's version. */

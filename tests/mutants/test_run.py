@@ -83,7 +83,7 @@ def run_list(tree, text, *options):
     write_list(tree, text)
     output = io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
-        status = run.main(["--tree", str(tree), *options])
+        status = run.main(["--tree", str(tree), "--jobs", "2", *options])
     return status, output.getvalue()
 
 

@@ -291,7 +291,7 @@ static void live_on(struct world *world)
 
 static void run_world(void)
 {
-    static const char *const names[] = {"store.db", "store.db-wal", "store.db-shm", "lock"};
+    static const char *const names[] = {"store.db", "store.db-wal", "store.db-shm", "store.mark", "lock"};
     struct world world = {.random = {seed}, .directory = "/tmp/carma-totals-XXXXXX", .now_ns = NS_PER_SEC};
 
     require(mkdtemp(world.directory) != NULL);

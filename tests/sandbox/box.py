@@ -63,7 +63,7 @@ class Case(unittest.TestCase):
                 "directory": str(self.work),
                 "environment": [f"HOME={self.home}", "PATH=/usr/local/bin:/usr/bin:/bin", *environment],
                 "command": list(command), "time_s": 60, "memory_bytes": 1 << 30, "cores": 1,
-                "result_bytes_max": 1 << 20, "hidden": []} | changes
+                "result_bytes_max": 1 << 20} | changes
 
     def start(self, request):
         process = self.mode.sandbox(stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

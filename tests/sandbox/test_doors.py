@@ -62,18 +62,19 @@ WAYS = {
     "directory below": lambda top: {"directory": top + "/below"},
     "HOME": lambda top: {"environment": [f"HOME={top}", "PATH=/usr/bin:/bin"]},
     "TMPDIR": lambda top: {"environment": [f"TMPDIR={top}", "PATH=/usr/bin:/bin"]},
-    "packages": lambda top: {"environment": [f"PYTHONPATH={top}", f"CONDA_PREFIX={top}", f"PATH={top}:/usr/bin:/bin"]},
+    "packages": lambda top: {"environment": [f"PYTHONPATH={top}:{top}/below", f"PATH={top}:/usr/bin:/bin"]},
     "data": lambda top: {"environment": [f"HF_HOME={top}", f"XDG_CACHE_HOME={top}", "PATH=/usr/bin:/bin"]},
+    "output": lambda top: {"environment": [f"LOGS={top}", f"ARGUMENTS=--out={top}/new", "PATH=/usr/bin:/bin"]},
+    "conda": lambda top: {"environment": [f"CONDA_PREFIX={top}", f"CONDA_EXE={top}/bin/conda", f"PATH={top}/bin:/usr/bin:/bin"]},
     "ssh agent": lambda top: {"environment": [f"SSH_AUTH_SOCK={top}/open", "PATH=/usr/bin:/bin"]},
     "all": lambda top: {"directory": top, "environment": [f"HOME={top}", f"TMPDIR={top}", "PATH=/usr/bin:/bin"]},
 }
-WRITABLE = ("directory", "HOME", "TMPDIR", "all")
 
 
 class Doors(Case):
     def setUp(self):
         super().setUp()
-        # A throw-away layer of its own is what could open a door: below /tmp there is one already.
+        # Below /tmp the job has only what it names.
         self.place = pathlib.Path(tempfile.mkdtemp(prefix="carma-doors-", dir="/srv" if os.geteuid() == 0 else None))
         self.place.chmod(0o755)
         self.addCleanup(shutil.rmtree, self.place, ignore_errors=True)
@@ -95,11 +96,16 @@ class Doors(Case):
         self.addCleanup(subprocess.run, ["chmod", "-R", "u+rwx", top], check=False, capture_output=True)
         return str(top)
 
-    def outside(self, top):
+    def outside(self, top, by_root=True):
         script = f"{PROBE}print(probe({top!r}))"
         said = self.mode.as_user(sys.executable, "-c", script, stdout=subprocess.PIPE, text=True).communicate()[0].strip()
-        pathlib.Path(top, "new").unlink(missing_ok=True)
+        if by_root:
+            pathlib.Path(top, "new").unlink(missing_ok=True)
         return said
+
+    @staticmethod
+    def probe(top):
+        return "/usr/bin/python3", "-c", f"{PROBE}os.write(3, str(probe({top!r})).encode())"
 
     def kinds(self):
         return KINDS if os.geteuid() == 0 else [kind for kind in KINDS if KINDS[kind][0] is None]
@@ -110,21 +116,47 @@ class Doors(Case):
             expected = self.outside(top)
             for way, changes in WAYS.items():
                 with self.subTest(kind=kind, way=way):
-                    self.check(top, expected, changes(top), way in WRITABLE)
+                    self.check(top, expected, changes(top))
             subprocess.run(["rm", "-rf", top], check=True)
 
-    def check(self, top, expected, changes, writable):
-        script = f"{PROBE}os.write(3, str(probe({top!r})).encode())"
-        status, result, message = self.done("/usr/bin/python3", "-c", script, **changes)
+    def check(self, top, expected, changes):
+        status, result, message = self.done(*self.probe(top), **changes)
         if "cannot enter the directory" in message:  # the same outside: it is not to be entered
             self.assertIn("Permission denied", expected)
             return
         self.assertEqual((status, message), (0, ""))
-        if not writable:  # no place to work in
-            expected = expected.replace("'done']", "'Read-only file system']")
         self.assertEqual(result.replace("Read-only file system", "Permission denied"),
                          expected.replace("Read-only file system", "Permission denied"))
         self.assertFalse(os.path.exists(top + "/new"))
+
+    def test_where_root_may_not_look(self):
+        """A file system that answers its user alone, as NFS with root_squash does: FUSE without allow_other."""
+        if os.geteuid() != 0 or not shutil.which("fuse-overlayfs") or not os.path.exists("/dev/fuse"):
+            self.skipTest("only root can mount one for a user, and only with fuse-overlayfs")
+        owned, mounted = self.place / "owned", self.place / "door"
+        (owned / "below").mkdir(parents=True)
+        mounted.mkdir()
+        for path in (owned, owned / "below"):
+            (path / "open").write_text("text")
+            for one in (path, path / "open"):
+                os.chown(one, self.mode.uid, self.mode.uid)
+        device, libc = os.open("/dev/fuse", os.O_RDWR), ctypes.CDLL(None, use_errno=True)
+        options = f"fd={device},rootmode=40000,user_id={self.mode.uid},group_id={self.mode.uid}"
+        self.assertEqual(libc.mount(b"carma", os.fsencode(mounted), b"fuse", 0, options.encode()), 0)
+        server = self.mode.as_user("fuse-overlayfs", "-f", "-o", f"lowerdir={owned}", f"/dev/fd/{device}", pass_fds=[device])
+        try:
+            expected = self.outside(str(mounted), by_root=False)
+            self.assertEqual(eval(expected)[:5], ["done"] * 5)
+            self.assertRaises(PermissionError, os.listdir, mounted)
+            for way, changes in WAYS.items():
+                with self.subTest(way=way):
+                    status, result, message = self.done(*self.probe(str(mounted)), **changes(str(mounted)))
+                    self.assertEqual((status, eval(result)[:5], message), (0, ["done"] * 5, ""))
+        finally:
+            libc.umount2(os.fsencode(mounted), 2)
+            os.close(device)
+            server.kill()
+            server.wait()
 
     def test_closed_for_who_looks_in_from_outside(self):
         for kind in self.kinds():
@@ -173,7 +205,7 @@ class Doors(Case):
             script = f"cat {closed}/open {own}/part/open {own}/link/open >&3 2>/dev/null; ls {closed} {own}/part/ >&3 2>/dev/null; :"
             for number in range(RACES):
                 way = [{"directory": f"{own}/part"}, {"environment": [f"HOME={own}/part"]},
-                       {"environment": [f"TMPDIR={own}/part"]}][number % 3]
+                       {"environment": [f"TMPDIR={own}/part", f"DATA={own}/part/new"]}][number % 3]
                 result = self.done("/bin/sh", "-c", script, **way)[1]
                 self.assertNotIn("text", result)
                 self.assertNotIn("open", result)

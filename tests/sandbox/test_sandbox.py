@@ -4,6 +4,7 @@ import ctypes
 import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -16,6 +17,29 @@ import box
 from box import Case
 
 TRUE = "/bin/true"
+
+
+def sockets(made, count=2000):
+    """A script of pairs of sockets that are filled as far as they can be. `most` is what one has taken."""
+    return f"""
+server = socket.create_server(('127.0.0.1', 0))
+def connected():
+    client = socket.create_connection(server.getsockname())
+    return client, server.accept()[0]
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+kept, most = [], 0
+for _ in range({count}):
+    kept.append({made})
+    kept[-1][0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 26)
+    kept[-1][0].setblocking(False)
+    taken = 0
+    try:
+        while True:
+            taken += kept[-1][0].send(b'x' * 65536)
+    except OSError:
+        most = max(most, taken)
+"""
 
 
 def listener(path):
@@ -178,14 +202,15 @@ say(os.listdir('.'), os.listdir(os.path.expanduser('~')))
             os.chmod(other, 0o777)
             if os.geteuid() != 0:
                 self.skipTest("a user has no directory beside these")
-            self.assertEqual(self.inside(f"say(attempt(lambda: open({other!r} + '/x', 'w')))"), "OSError\n")
+            self.assertEqual(self.inside(f"say(attempt(lambda: open('/' + {other[1:]!r} + '/x', 'w')))"), "OSError\n")
+            self.assertEqual(self.inside(f"say(attempt(lambda: open({other!r} + '/x', 'w')))"), "done\n", "where it is named")
             self.assertEqual(os.listdir(other), [])
 
     def test_no_mount_can_be_written_but_the_throw_away_ones(self):
         self.assertEqual(self.inside("""
 for line in open('/proc/self/mounts'):
     _, path, kind, options, *_ = line.split()
-    if 'ro' not in options.split(',') and kind != 'devpts' and path != '/dev/shm':
+    if 'ro' not in options.split(',') and kind != 'devpts' and path not in ('/dev/shm', '/run', '/tmp', '/var/tmp'):
         if kind != 'overlay':
             say(line)
     if 'nosuid' not in options.split(','):
@@ -221,12 +246,25 @@ say(things.VALUE, reading.read(4), open('deep/er/kept').read(), os.getcwd() == o
         secret.chmod(0o600)
         self.assertEqual(self.inside(f"say(attempt(lambda: open({str(secret)!r})))"), "PermissionError\n")
 
-    def test_hidden_ones_are_masked(self):
-        self.assertEqual(self.inside(f"say(os.listdir('{self.top}/deep'), open('{self.top}/kept').read() == '')",
-                                     hidden=[f"{self.top}/deep", f"{self.top}/kept", "/no/such/path"]), "[] True\n")
+    def test_throw_away_directories_have_only_what_the_job_names(self):
+        """A name is any absolute path in the command or its environment. It brings the whole entry, links as links."""
+        for place in ("/tmp", "/var/tmp"):
+            entries = [pathlib.Path(tempfile.mkdtemp(prefix="carma-sandbox ", dir=place)) for _ in range(3)]
+            link = pathlib.Path(f"{place}/carma-sandbox-link-{os.getpid()}")
+            link.symlink_to(entries[0])
+            for entry in entries:
+                self.addCleanup(shutil.rmtree, entry)
+                (entry / "bin").mkdir()
+                entry.chmod(0o755)
+            self.addCleanup(link.unlink)
+            named = [f"DATA={entries[0]}", f"PATH=/usr/bin:/bin:{link}/bin"]
+            self.assertEqual(self.inside(f"say(sorted(os.listdir({place!r})), os.listdir({str(link)!r}))", environment=named),
+                             f"{sorted([entries[0].name, link.name] + [self.top.name] * (place == '/tmp'))} ['bin']\n")
+            said = self.done("/bin/sh", "-c", f"ls {place} >&3; : '{entries[1]}/x' --out={link}")[1].splitlines()
+            self.assertEqual(sorted(set(said) - {self.top.name}), sorted([entries[0].name, link.name]))
 
     def test_nothing_is_uncovered(self):
-        """/run is masked, and the tree below the overlays is gone."""
+        """/run is empty, and the tree below the overlays is gone."""
         self.assertEqual(self.inside(f"""
 import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
@@ -403,10 +441,22 @@ while True:
         self.assertGreaterEqual(time.monotonic() - began, 2)
 
     def test_that_take_memory_are_ended(self):
-        for script in ("taken = b'x' * (1 << 30)",
-                       "import mmap\ntaken = mmap.mmap(-1, 1 << 30)\nfor _ in range(1 << 10): taken.write(b'x' * (1 << 20))"):
+        shared = "import mmap\ntaken = mmap.mmap(-1, 1 << 30)\nfor _ in range(1 << 10): taken.write(b'x' * (1 << 20))\n"
+        for script in ("taken = b'x' * (1 << 30)", shared, shared + "taken.madvise(mmap.MADV_DONTNEED)",
+                       "taken = open('/dev/shm/x', 'wb')\nfor _ in range(1 << 10): taken.write(b'x' * (1 << 20))",
+                       sockets("socket.socketpair()"), sockets("socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)"),
+                       sockets("connected()")):
             self.assertIn(self.fails(script + "\ntime.sleep(60)", memory_bytes=256 << 20, time_s=20),
-                          ("needed more than 256 MiB", "ended with exit status 1"))
+                          ("needed more than 256 MiB", "ended with exit status 1"), script)
+
+    def test_that_use_a_little_of_each_are_not(self):
+        self.assertEqual(self.inside(sockets("socket.socketpair()", 16) + "assert most <= 512 << 10, most" + sockets("connected()", 8) + """
+assert most <= 2 << 20, most
+import mmap
+for _ in range(16):
+    mmap.mmap(-1, 1 << 20).write(b'x' * (1 << 20))
+time.sleep(1.5)
+say('done')""", memory_bytes=256 << 20), "done\n")
 
     def test_shared_pages_count_once(self):
         """A loader's workers share what their parent has read."""
@@ -528,7 +578,7 @@ say(attempt(lambda: open('/dev/new', 'w')), attempt(lambda: os.mknod('/tmp/null'
         if os.geteuid() != 0 or self.mode.drop:
             self.skipTest("only root runs root's jobs")
         self.assertEqual(self.inside("""
-say(os.getuid(), attempt(lambda: open('/etc/passwd', 'a')),
+say(os.getuid(), attempt(lambda: open('/' 'etc/passwd', 'a')),
     attempt(lambda: open('/proc/sys/kernel/core_pattern', 'r+')), attempt(lambda: os.setuid(1)))
 """, uid=0, gid=0, user="root", directory="/usr"), "0 OSError OSError PermissionError\n")
 

@@ -22,7 +22,7 @@ static int make_directory(void **state)
 /* Fails where the store has left anything else behind. */
 static int remove_directory(void **state)
 {
-    static const char *const names[] = {"store.db", "store.db-wal", "store.db-shm", "lock"};
+    static const char *const names[] = {"store.db", "store.db-wal", "store.db-shm", "store.mark", "lock"};
 
     for (size_t i = 0; i < array_size(names); i++) {
         char path[128];

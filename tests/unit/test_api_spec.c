@@ -40,6 +40,7 @@ static void fill(struct job_spec *spec)
     spec->code = xstrdup("85944171f73967e8");
     spec_strings_add(&spec->environment, "HOME=/home/ada");
     spec_strings_add(&spec->environment, "GREETING=two\nlines");
+    spec->surroundings = xstrdup("umask=0027 gid=1000 nofile=1024 stack=unlimited");
     spec->directory = xstrdup("/home/ada/runs");
     spec->output = xstrdup("/home/ada/runs/carma-%j.out");
     spec->error = xstrdup("/home/ada/runs/carma-%j.err");

@@ -7,7 +7,8 @@
 #include <sys/wait.h>
 
 #include "base/error.h"
-#include "base/last_line.h"
+#include "base/text/last_line.h"
+#include "base/text/printable.h"
 #include "base/strbuf.h"
 
 TEST(an_error_is_a_negative_errno_with_a_sentence)
@@ -171,12 +172,44 @@ TEST(the_last_line_of_a_stream_is_kept)
     assert_string_equal(line.text, "");
     add(&line, "first\nsec");
     assert_string_equal(line.text, "sec");
-    add(&line, "ond\t\033[1m\177");
-    assert_string_equal(line.text, "second??[1m?");
+    add(&line, "ond\t\033[1m\177\xc2");
+    add(&line, "\x9b");
     add(&line, "\n\n");
-    assert_string_equal(line.text, "second??[1m?"); /* until another begins */
+    assert_string_equal(last_line_text(&line), "second??[1m??"); /* until another begins */
     add(&line, "third");
-    assert_string_equal(line.text, "third");
+    assert_string_equal(last_line_text(&line), "third");
+}
+
+/* A text, and its form for a line, in its own place, and in JSON. */
+TEST(text_of_others_is_made_printable)
+{
+    static const char *const rows[][4] = {
+        {"plain \xc3\xa9 \xf0\x9f\x98\x80", "plain \xc3\xa9 \xf0\x9f\x98\x80", "plain \xc3\xa9 \xf0\x9f\x98\x80",
+         "plain \xc3\xa9 \xf0\x9f\x98\x80"},
+        {"\033[2J\n", "\\x1b[2J\\x0a", "?[2J?", "\033[2J\n"}, /* jansson has escaped them */
+        {"\x7f", "\\x7f", "?", "\\u007f"},
+        {"a\xc2\x9b"
+         "b",
+         "a\\xc2\\x9b"
+         "b",
+         "a?b", "a\\u009bb"},
+        {"\xd8\x9c\xe2\x80\xae\xe2\x81\xa9", "\\xd8\\x9c\\xe2\\x80\\xae\\xe2\\x81\\xa9", "???",
+         "\\u061c\\u202e\\u2069"},
+        {"\xe2\x80\xa8\xe2\x80\xa9", "\\xe2\\x80\\xa8\\xe2\\x80\\xa9", "??", "\\u2028\\u2029"},
+        {"\xf3\xa0\x81\x81", "\\xf3\\xa0\\x81\\x81", "?", "\\udb40\\udc41"},
+    };
+
+    for (size_t i = 0; i < array_size(rows); i++) {
+        CLEANUP(strbuf_release) struct strbuf line = {0};
+        CLEANUP(free_ptr) char *own = xstrdup(rows[i][0]);
+        CLEANUP(free_ptr) char *json = printable_json(xstrdup(rows[i][0]));
+
+        printable_append(&line, rows[i][0]);
+        printable_replace(own);
+        assert_string_equal(line.text, rows[i][1]);
+        assert_string_equal(own, rows[i][2]);
+        assert_string_equal(json, rows[i][3]);
+    }
 }
 
 TEST(a_long_last_line_is_cut)

@@ -30,7 +30,7 @@ static int make_directory(void **state)
 
 static int remove_directory(void **state)
 {
-    static const char *const names[] = {"store.db", "store.db-wal", "store.db-shm", "lock"};
+    static const char *const names[] = {"store.db", "store.db-wal", "store.db-shm", "store.mark", "lock"};
 
     for (size_t i = 0; i < array_size(names); i++) {
         CLEANUP(free_ptr) char *path = xasprintf("%s/%s", directory, names[i]);

@@ -1,4 +1,5 @@
 /* The way of an MPS domain out of a fault, a kill or a request to terminate a client. */
+#include "gpu/mps/process.h"
 #include "mps_domain_fixture.h"
 
 TEST(test_fault)
@@ -53,6 +54,34 @@ TEST(test_drain)
     end_client(stubborn);
     end_client(other);
     mps_domain_leave(world.domain, 1);
+    close_world(&world);
+}
+
+/* A control program that fails says nothing of the server; a dead server is told from it all the same. */
+TEST(test_no_answer_is_no_fault)
+{
+    CLEANUP(free_ptr) char *program = NULL, *broken = NULL, *script = NULL;
+    struct world world;
+    uint64_t looks;
+
+    open_world(&world);
+    program = xasprintf("%s/control", world.fixture.directory);
+    broken = xasprintf("%s/broken", world.fixture.directory);
+    script = xasprintf("#!/bin/sh\n[ ! -e '%s' ] || exit 1\nexec '%s' \"$@\"\n", broken, CARMA_MPS_CONTROL);
+    assert_int_equal(file_write_atomic(program, script, strlen(script), 0755, NULL), 0);
+    world.options.program = program;
+    open_domain(&world);
+    join_and_wait(&world, 1);
+    assert_int_equal(file_write_atomic(broken, "", 0, 0644, NULL), 0);
+    looks = mps_domain_looks(world.domain);
+    run_until(&world, mps_domain_looks(world.domain) >= looks + 5);
+    assert_string_equal(world.phases, "starting serving ");
+    assert_int_equal(mps_process_signal_servers(control_pid(&world), SIGKILL), 1);
+    run_until(&world, has_phase(&world, "faulted "));
+    unlink(broken);
+    run_until(&world, mps_domain_phase(world.domain) == MPS_SERVING);
+    mps_domain_leave(world.domain, 1);
+    unlink(program);
     close_world(&world);
 }
 

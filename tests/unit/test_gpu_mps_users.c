@@ -99,16 +99,16 @@ TEST(test_multiuser_check)
 
     open_world(&world);
     if (geteuid() != 0) {
-        assert_int_equal(mps_try_multiuser(CARMA_MPS_CONTROL, &err), -EPERM);
+        assert_int_equal(mps_try_multiuser(CARMA_MPS_CONTROL, -1, &err), -EPERM);
         assert_non_null(strstr(err.text, "only root's MPS server"));
     } else {
         bool can = atoi(driver) >= 555;
-        assert_int_equal(mps_try_multiuser(CARMA_MPS_CONTROL, &err), can ? 0 : -ENOTSUP);
+        assert_int_equal(mps_try_multiuser(CARMA_MPS_CONTROL, -1, &err), can ? 0 : -ENOTSUP);
         if (!can)
             assert_non_null(
                 strstr(err.text, "has no MPS server for several users: install a driver from 555 on, or set"));
-        assert_int_equal(mps_try_multiuser("/no/such/program", &err), -ENOENT);
-        assert_int_equal(mps_try_multiuser("/bin/true", &err), -ENOTSUP); /* says that it started */
+        assert_int_equal(mps_try_multiuser("/no/such/program", -1, &err), -ENOENT);
+        assert_int_equal(mps_try_multiuser("/bin/true", -1, &err), -ENOTSUP); /* says that it started */
     }
     assert_int_equal(programs_left(&world), 0);
     fixture_close(&world.fixture);

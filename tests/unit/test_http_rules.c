@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/address.h"
-#include "base/token.h"
+#include "base/trust/token.h"
 #include "http_raw.h"
 
 #define TOKEN FIXTURE_TOKEN

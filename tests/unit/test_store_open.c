@@ -51,7 +51,7 @@ STORE_TEST(test_modes)
 {
     mode_t mask = umask(0);
     char *made = xasprintf("%s/a/b", directory), *path = xasprintf("%s/store.db", made);
-    char *wal = xasprintf("%s-wal", path), *lock = xasprintf("%s/lock", made);
+    char *wal = xasprintf("%s-wal", path), *lock = xasprintf("%s/lock", made), *mark = xasprintf("%s/store.mark", made);
     char *parent = xasprintf("%s/a", directory);
     struct store *store = NULL;
     struct outcome outcome = {0};
@@ -63,16 +63,19 @@ STORE_TEST(test_modes)
     assert_mode(path, 0600);
     assert_mode(wal, 0600);
     assert_mode(lock, 0600);
+    assert_mode(mark, 0600);
     store_close(store);
     umask(mask);
     unlink(path);
     unlink(lock);
+    unlink(mark);
     assert_int_equal(rmdir(made), 0);
     assert_int_equal(rmdir(parent), 0);
     free(made);
     free(path);
     free(wal);
     free(lock);
+    free(mark);
     free(parent);
 }
 

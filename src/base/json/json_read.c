@@ -120,7 +120,7 @@ size_t json_take_apart(const char *text, size_t length, struct strbuf *rest, str
             kept = scan.at;
         }
     }
-    if (count <= most)
+    if (count <= most && scan.depth < 3) /* else it is of no use, and may be long */
         strbuf_append(rest, kept, (size_t)(text + length - kept));
     return count;
 }

@@ -1,4 +1,4 @@
-/* carma admin: the daemon's store, checked and copied. */
+/* carma admin: the daemon's store, checked, copied and recovered. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,10 +16,11 @@
 
 const struct argp admin_argp = {
     .parser = cli_parse_group,
-    .args_doc = "backup FILE|verify",
-    .doc = "Look after the daemon's store: 'carma admin backup' copies it, 'carma admin verify' checks it."
-           "\v'carma help admin backup' and 'carma help admin verify' explain them. The content of a store: "
-           "docs/formats/store.md.",
+    .args_doc = "backup FILE|recover|verify",
+    .doc =
+        "Look after the daemon's store: 'carma admin backup' copies it, 'carma admin verify' checks it, 'carma admin "
+        "recover' goes on with a part of it."
+        "\v'carma help admin backup' and so on explain them. The content of a store: docs/formats/store.md.",
 };
 
 /* ---- Which store ---- */
@@ -78,7 +79,7 @@ const struct argp admin_backup_argp = {
     .args_doc = "FILE",
     .doc = "Copy the daemon's store to the new FILE, as it is at one moment; the daemon may go on meanwhile."
            "\vTo go back to the copy: stop carmad, put FILE in the place of store.db, remove store.db-wal and "
-           "store.db-shm, start carmad.",
+           "store.db-shm, 'carma admin recover', start carmad.",
 };
 
 static void show_progress(int done, int all, void *user)
@@ -127,6 +128,15 @@ static error_t parse_verify(int key, char *arg, struct argp_state *state)
     }
 }
 
+const struct argp admin_recover_argp = {
+    .options = options,
+    .parser = parse_verify,
+    .doc =
+        "Go on with a store of which a part is lost: carmad refuses it, and names this command. What is left is kept "
+        "as it is. Numbers of jobs that may be lost are not given again. Stop carmad first."
+        "\vA copy of carma admin backup, put in the place of store.db, is such a store, too.",
+};
+
 const struct argp admin_verify_argp = {
     .options = options,
     .parser = parse_verify,
@@ -151,6 +161,9 @@ int cmd_admin_verify(struct cli *cli, int argc, char **argv)
     directory = state_directory(&wanted, &err);
     if (!directory)
         return cli_fail("%s", err.text);
+    rc = store_check_mark(directory, &err);
+    if (rc)
+        return cli_fail("%s", err.text);
     rc = verify_store(directory, &counts, &err);
     if (rc == 0)
         rc = store_check_history(directory, &history, &err);
@@ -160,4 +173,30 @@ int cmd_admin_verify(struct cli *cli, int argc, char **argv)
            " states of jobs, %" PRIu64 " rows of history\n",
            directory, counts.records, counts.snapshots, counts.submissions, counts.jobs, history);
     return CLI_OK;
+}
+
+/* ---- carma admin recover ---- */
+
+int cmd_admin_recover(struct cli *cli, int argc, char **argv)
+{
+    struct admin_options wanted = {0};
+    CLEANUP(free_ptr) char *directory = NULL;
+    struct store_recovery recovery;
+    struct verify_counts counts;
+    struct error err;
+    int status;
+
+    if (!cli_parse(cli, argc, argv, &wanted, &status))
+        return status;
+    directory = state_directory(&wanted, &err);
+    if (!directory || store_recover(directory, &recovery, &err))
+        return cli_fail("%s", err.text);
+    printf("%s: %" PRIu64 " records are kept", directory, recovery.records);
+    if (recovery.stored > recovery.records)
+        printf(", %" PRIu64 " that were acknowledged are lost", recovery.stored - recovery.records);
+    printf("; the next job has the number %" PRIu64 "%s%s\n", recovery.next_job,
+           *recovery.kept ? "; the damaged log is kept as " : "", recovery.kept);
+    return verify_store(directory, &counts, &err)
+               ? cli_fail("%s: what is left is not whole: %s: put a copy of the store back", directory, err.text)
+               : CLI_OK;
 }

@@ -8,6 +8,7 @@
 
 #include "base/install.h"
 #include "base/memory.h"
+#include "base/text/printable.h"
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/cluster/foreign.h"
@@ -205,6 +206,7 @@ int cluster_status(const json_t *reply)
 
 void cluster_print_json(const json_t *reply)
 {
-    json_dumpf(reply, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
-    putchar('\n');
+    CLEANUP(free_ptr) char *text = printable_json(json_dumps(reply, JSON_INDENT(2) | JSON_ENSURE_ASCII));
+
+    printf("%s\n", text ? text : "null");
 }

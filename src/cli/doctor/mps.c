@@ -116,7 +116,7 @@ static void check_multiuser(struct doctor *doctor, const char *program)
     if (geteuid() != 0)
         doctor_find(doctor, "MPS users", DOCTOR_SKIP, "run carma doctor as root",
                     "mps_multiuser = yes: only root can try whether the driver has an MPS server for several users");
-    else if (mps_try_multiuser(program, &err) < 0)
+    else if (mps_try_multiuser(program, -1, &err) < 0)
         doctor_find(doctor, "MPS users", DOCTOR_FAIL, "install a driver from 555 on, or set mps_multiuser = no",
                     "mps_multiuser = yes, and %s has no MPS server for several users: carmad does not start", program);
     else
@@ -132,7 +132,7 @@ static void check_program(struct doctor *doctor)
 
     if (!program) {
         find_missing(doctor, missing);
-    } else if (mps_try(program, &why) != 0) {
+    } else if (mps_try(program, -1, &why) != 0) {
         find_missing(doctor, why.text);
     } else {
         doctor_find(doctor, "MPS", DOCTOR_OK, NULL, "%s starts a control daemon", program);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/memory.h"
+#include "base/text/printable.h"
 #include "cli/estimate/estimate.h"
 #include "cli/show/term.h"
 #include "cli/show/answer.h"
@@ -111,6 +112,8 @@ void estimate_print_json(const struct estimate_input *input, const struct estima
         json = json_pack("{s:o}", "estimates", list);
     }
     add_question(json, input);
-    json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6)); /* fractions of a thousand */
-    putchar('\n');
+    CLEANUP(free_ptr)
+    char *text =
+        printable_json(json_dumps(json, JSON_INDENT(2) | JSON_REAL_PRECISION(6))); /* fractions of a thousand */
+    puts(text);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <uv.h>
 
+#include "base/trust/guarded.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
@@ -144,14 +145,15 @@ int cmd_monitor(struct cli *cli, int argc, char **argv)
 {
     struct monitor_options monitor = {.period_ns = NS_PER_SEC};
     FILE *out = stdout;
+    struct error err;
     int status;
 
     if (!cli_parse(cli, argc, argv, &monitor, &status))
         return status;
     if (monitor.file)
-        out = fopen(monitor.file, "we");
+        out = guarded_fopen(monitor.file, &err);
     if (!out)
-        return cli_fail("cannot write '%s': %s", monitor.file, strerror(errno));
+        return cli_fail("cannot write '%s': %s", monitor.file, err.text);
     status = run(&monitor, out);
     if (monitor.file && fclose(out) != 0)
         status = cli_fail("cannot write '%s': %s", monitor.file, strerror(errno));

@@ -14,6 +14,7 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/history/ended.h"
+#include "cli/job/last_words.h"
 #include "cli/show/answer.h"
 
 #define KEY_SCRIPT 0x200
@@ -262,6 +263,17 @@ static void print_estimate(const json_t *estimate)
     }
 }
 
+static void print_last_words(const json_t *job)
+{
+    CLEANUP(free_ptr) char *words = NULL;
+
+    if (!answer_job_ended(job) || answer_state_style(job) != STYLE_RED || answer_integer(job, "started_ns", 0) <= 0)
+        return;
+    words = last_words(job, (uint64_t)answer_integer(job, "id", 0));
+    if (words)
+        line("Last line", "%s", words);
+}
+
 /* Its last run's message when GPU memory ran out, and its neighbours then. */
 static void print_failure(const json_t *failure)
 {
@@ -364,6 +376,7 @@ static void print_job(const json_t *job)
     if (answer_integer(job, "relaunch_ns", -1) >= 0)
         line("Relaunched", "%s after its last run ended", format_duration(answer_integer(job, "relaunch_ns", 0), text));
     line_of(job, "Last run", "last_end");
+    print_last_words(job);
     print_failure(json_object_get(job, "failure"));
     print_command(job);
     print_options(job);

@@ -1,10 +1,13 @@
 /* carma wait: until jobs have ended, and then exits as they did; or until they have come so far. */
 #include <inttypes.h>
+#include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/job/last_words.h"
 #include "cli/job/wait.h"
 #include "cli/job/wait_until.h"
 #include "cli/session.h"
@@ -45,7 +48,8 @@ const struct argp wait_argp = {
     .parser = parse,
     .args_doc = "IDS...",
     .doc = "Wait until all these jobs have ended.\vThe exit status is that of the first of them (in the order named) "
-           "that did not end with 0. It is the job's own exit status, 128+N if signal N ended it, or 1 if it never "
+           "that did not end with 0, of which a line on standard error tells. It is the job's own exit status, 128+N "
+           "if signal N ended it, or 1 if it never "
            "ran. With --until it is 0 once each job has had the value, and 1 if one ended without it. IDS are like 7, "
            "1,3-5 or @ (your last job).",
 };
@@ -73,6 +77,45 @@ static void tell_estimate(uint64_t id, const json_t *job, bool *told)
     *told = true;
 }
 
+/* Why the caller gets its exit status. */
+static void tell_end(uint64_t id, const json_t *job)
+{
+    CLEANUP(free_ptr) char *state = answer_safe_text(job, "state");
+    CLEANUP(free_ptr) char *how = answer_job_where(job);
+    CLEANUP(free_ptr) char *words = answer_integer(job, "started_ns", 0) > 0 ? last_words(job, id) : NULL;
+    const bool told = !words || strstr(how, words);
+
+    cli_fail("job %" PRIu64 " is %s%s%s%s%s", id, state, *how ? ": " : "", how, told ? "" : ": ", told ? "" : words);
+}
+
+/* ---- Interrupted ---- */
+
+static char goes_on[160]; /* what is said then */
+
+static void on_interrupt(int number)
+{
+    ssize_t ignored = write(STDERR_FILENO, goes_on, strlen(goes_on));
+
+    (void)ignored;
+    raise(number); /* by default, once this has returned */
+}
+
+static void tell_when_interrupted(const struct id_list *list)
+{
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND}, now;
+    const uint64_t id = list->items[0];
+
+    if (list->count == 1)
+        snprintf(goes_on, sizeof goes_on,
+                 "\ncarma: job %" PRIu64 " goes on: carma cancel %" PRIu64 " ends it, carma wait %" PRIu64
+                 " waits again\n",
+                 id, id, id);
+    else
+        snprintf(goes_on, sizeof goes_on, "\ncarma: the %zu jobs go on: carma cancel ends them\n", list->count);
+    if (sigaction(SIGINT, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
+        sigaction(SIGINT, &action, NULL);
+}
+
 void wait_pause(int64_t *pause_ms)
 {
     session_sleep_ms(*pause_ms);
@@ -94,6 +137,8 @@ static int wait_for_one(struct cli *cli, uint64_t id, bool told, int *status, js
         tell_estimate(id, job, &told);
         if (answer_job_ended(job)) {
             *status = job_status(job);
+            if (*status != CLI_OK)
+                tell_end(id, job);
             if (ended)
                 json_array_append(ended, job);
             return 0;
@@ -106,6 +151,8 @@ int wait_for_jobs(struct cli *cli, const struct id_list *list, bool told, json_t
 {
     int result = CLI_OK;
 
+    if (list->count)
+        tell_when_interrupted(list);
     for (size_t i = 0; i < list->count; i++) {
         int status;
         if (wait_for_one(cli, list->items[i], told, &status, ended))

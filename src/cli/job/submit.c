@@ -1,6 +1,7 @@
 #include "cli/job/submit.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,9 @@
 
 #include "base/digest.h"
 #include "base/file.h"
+#include "base/trust/guarded.h"
 #include "base/memory.h"
+#include "base/surroundings.h"
 
 #define DEFAULT_OUTPUT "carma-%j.out"
 #define CODE_MOST      (1 << 20) /* bytes of a program file; a larger one is data */
@@ -29,15 +32,13 @@ char *submit_join(const char *directory, const char *path)
 static int complete_directory(struct job_spec *spec, struct error *err)
 {
     const char *wanted = spec->directory ? spec->directory : ".";
-    char *absolute = realpath(wanted, NULL);
-    struct stat st;
+    struct error why = {{0}};
+    CLEANUP(close_fd) int fd = guarded_directory(wanted, O_PATH, &why);
+    char *absolute = fd < 0 ? NULL : realpath(wanted, NULL);
 
-    if (absolute && stat(absolute, &st) == 0 && !S_ISDIR(st.st_mode)) {
-        free_ptr(&absolute);
-        errno = ENOTDIR;
-    }
     if (!absolute)
-        return error_set(err, errno, "directory '%.200s': %s", wanted, strerror(errno));
+        return error_set(err, fd < 0 ? fd : errno, "directory '%.200s': %s", wanted,
+                         fd < 0 ? why.text : strerror(errno));
     replace(&spec->directory, absolute);
     return 0;
 }
@@ -93,6 +94,12 @@ static void complete_environment(struct job_spec *spec)
     }
 }
 
+static void complete_surroundings(struct job_spec *spec)
+{
+    free(spec->surroundings);
+    spec->surroundings = surroundings_of_caller();
+}
+
 static bool is_program_file(const char *word)
 {
     const char *end = strrchr(word, '.');
@@ -135,6 +142,7 @@ int submit_complete(struct job_spec *spec, const char *default_name, const struc
         return rc;
     complete_outputs(spec);
     complete_environment(spec);
+    complete_surroundings(spec);
     complete_code(spec);
     return job_spec_check(spec, err);
 }

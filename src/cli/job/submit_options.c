@@ -9,7 +9,7 @@
 
 #define FILES_MAX 10000
 
-enum { KEY_PARSABLE = 0x200, KEY_NO_RETRY };
+enum { KEY_PARSABLE = 0x200, KEY_NO_RETRY, KEY_MEM };
 
 static const struct argp_option options[] = {
 #define FIELD(type, member, ...)
@@ -20,6 +20,7 @@ static const struct argp_option options[] = {
      JOB_FIELD_MODEL}, /* as in earlier versions */
     {"wait", 'W', NULL, 0, "wait until it has ended, and exit as it did", 4},
     {"no-retry", KEY_NO_RETRY, NULL, 0, "fail at once where no daemon answers (default: try again for 30 s)", 4},
+    {"mem", KEY_MEM, "SIZE", OPTION_HIDDEN, NULL, 4}, /* else it would be short for --memory */
     {"parsable", KEY_PARSABLE, NULL, 0, "print the job's id and nothing else", 4},
     {"json", CLI_JSON_KEY, NULL, 0, "print JSON as the daemon gives it", 4},
     {0},
@@ -86,6 +87,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_PARSABLE:
         submit->parsable = true;
         return 0;
+    case KEY_MEM:
+        return cli_bad_usage(
+            state, "--mem is Slurm's: --gpu-memory %.40s is what it needs on each GPU, --memory %.40s the most RAM",
+            arg, arg);
     case KEY_NO_RETRY:
         submit->no_retry = true;
         return 0;

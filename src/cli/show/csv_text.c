@@ -1,21 +1,15 @@
 #include "cli/show/csv_text.h"
 
-#include <stdio.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
-static void put_byte(struct strbuf *out, unsigned char byte)
-{
-    if (byte < ' ' || byte == 0x7f)
-        strbuf_printf(out, "\\x%02x", byte);
-    else
-        strbuf_append(out, &byte, 1);
-    if (byte == '"')
-        strbuf_append(out, &byte, 1);
-}
+#include "base/memory.h"
+#include "base/text/printable.h"
 
 void csv_put_text(struct strbuf *out, const char *text)
 {
+    CLEANUP(strbuf_release) struct strbuf shown = {0};
     const char *word = text ? text + strspn(text, " ") : "";
     bool formula = *word && strchr("=+-@\t\r\n", *word), quoted;
 
@@ -24,7 +18,10 @@ void csv_put_text(struct strbuf *out, const char *text)
     quoted = formula || strpbrk(text, ",\"'; ") != NULL;
     strbuf_puts(out, quoted ? "\"" : "");
     strbuf_puts(out, formula ? "'" : "");
-    for (; *text; text++)
-        put_byte(out, (unsigned char)*text);
+    printable_append(&shown, text);
+    for (size_t i = 0; i < shown.length; i++) {
+        strbuf_append(out, shown.text + i, 1);
+        strbuf_puts(out, shown.text[i] == '"' ? "\"" : "");
+    }
     strbuf_puts(out, quoted ? "\"" : "");
 }

@@ -10,6 +10,7 @@
 #include <wchar.h>
 
 #include "base/memory.h"
+#include "base/text/printable.h"
 #include "base/strbuf.h"
 #include "base/units.h"
 
@@ -61,39 +62,6 @@ static size_t columns_of(int32_t c)
     return columns < 0 ? 1 : (size_t)columns;
 }
 
-/* The character that starts at text, of *length bytes; -1 where the bytes are not (shortest-form) UTF-8. */
-static int32_t decode(const char *text, size_t *length)
-{
-    static const int32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-    const unsigned char *s = (const unsigned char *)text;
-    int32_t c;
-
-    *length = 1;
-    if (s[0] < 0x80)
-        return s[0];
-    size_t count = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-    if (s[0] < 0xc2 || s[0] > 0xf4)
-        return -1;
-    c = s[0] & (0x7f >> count);
-    for (size_t i = 1; i < count; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return -1;
-        c = c << 6 | (s[i] & 0x3f);
-    }
-    if (c < smallest[count] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
-        return -1;
-    *length = count;
-    return c;
-}
-
-/* Controls, and characters that make a line look different: direction marks and overrides, line and paragraph
- * separators, zero-width characters, the byte order mark, tags. */
-static bool deceives(int32_t c)
-{
-    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
-           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || c >= 0xe0000;
-}
-
 char *term_escape(const char *text)
 {
     struct strbuf out = {0};
@@ -102,8 +70,8 @@ char *term_escape(const char *text)
     if (!text)
         return xstrdup("-");
     for (; *text; text += length) {
-        int32_t c = decode(text, &length);
-        if (c >= 0 && !deceives(c) && (c < 0x80 || term_utf8())) {
+        int32_t c = printable_decode(text, &length);
+        if (!printable_deceives(c) && (c < 0x80 || term_utf8())) {
             strbuf_append(&out, text, length);
             continue;
         }
@@ -123,7 +91,7 @@ size_t term_text_width(const char *text)
             length += text[length] == 'm';
             continue;
         }
-        int32_t c = decode(text, &length);
+        int32_t c = printable_decode(text, &length);
         width += columns_of(c);
     }
     return width;
@@ -135,7 +103,7 @@ size_t term_bytes_within(const char *text, size_t width)
 
     while (text[at]) {
         size_t length;
-        int32_t c = decode(text + at, &length);
+        int32_t c = printable_decode(text + at, &length);
         used += columns_of(c);
         if (used > width)
             break;

@@ -7,8 +7,7 @@
 #include "launch/cgroup.h"
 
 /* As the job's user, in its directory. `group` is the text that request.cgroup borrows. */
-static struct capture_request request_of(const struct daemon *daemon, const struct job_view *view, bool bare,
-                                         char **group)
+static struct capture_request request_of(const struct job_view *view, bool bare, char **group)
 {
     const struct cgroup_place *place = cgroup_place();
     bool known = view->gid >= 0;
@@ -18,24 +17,23 @@ static struct capture_request request_of(const struct daemon *daemon, const stru
                                     .gid = known ? (gid_t)view->gid : view->wants->uid,
                                     .user = known ? view->user : NULL,
                                     .directory = job_view_spec(view).directory,
-                                    .hidden = {daemon->config.state_directory, daemon->config.socket},
                                     .cgroup = *group,
                                     .bare = bare};
 }
 
-int capture_ask(const struct daemon *daemon, const struct job_view *view, bool bare, char **text, struct error *err)
+int capture_ask(const struct job_view *view, bool bare, char **text, struct error *err)
 {
     CLEANUP(free_ptr) char *group = NULL;
     const struct job_spec spec = job_view_spec(view);
-    const struct capture_request request = request_of(daemon, view, bare, &group);
+    const struct capture_request request = request_of(view, bare, &group);
 
     return capture_request_make(&request, view->id, &spec, text, err);
 }
 
-char *capture_ask_look(const struct daemon *daemon, const struct job_view *view, bool bare, const json_t *marks)
+char *capture_ask_look(const struct job_view *view, bool bare, const json_t *marks)
 {
     CLEANUP(free_ptr) char *group = NULL;
-    const struct capture_request request = request_of(daemon, view, bare, &group);
+    const struct capture_request request = request_of(view, bare, &group);
     json_t *environment = json_pack("[s, s]", "PATH=/usr/bin:/bin", "LC_ALL=C");
     json_t *command = json_pack("[s, s, s, s]", "/bin/sh", "-c", look_script(), "carma-capture");
 

@@ -6,7 +6,7 @@
 #include <jansson.h>
 
 #include "api/capture_request.h"
-#include "daemon/daemon.h"
+#include "daemon/view/view.h"
 
 #define LOOK_TIME_S       20
 #define LOOK_OUTPUT_BYTES (256 << 10)
@@ -14,10 +14,10 @@
 /* The job's own command, in its directory and environment, with carma_auto before all other modules. The text is the
  * caller's to free. `bare`: no sandbox can be had, and the user wants it all the same. -EINVAL: it cannot be run so,
  * and err says why. */
-int capture_ask(const struct daemon *daemon, const struct job_view *view, bool bare, char **text, struct error *err);
+int capture_ask(const struct job_view *view, bool bare, char **text, struct error *err);
 
 /* Prints the digests of the marked files, as the job's user sees them (daemon/capture/marks.h). The caller's to free.
  */
-char *capture_ask_look(const struct daemon *daemon, const struct job_view *view, bool bare, const json_t *marks);
+char *capture_ask_look(const struct job_view *view, bool bare, const json_t *marks);
 
 #endif

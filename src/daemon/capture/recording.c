@@ -179,7 +179,7 @@ static void capture(struct recording *recording)
         end(recording, CAPTURE_DROPPED);
         return;
     }
-    recording->rc = capture_ask(daemon, view, recording->missing != NULL, &request, &recording->err);
+    recording->rc = capture_ask(view, recording->missing != NULL, &request, &recording->err);
     if (recording->rc == 0)
         recording->rc = low_child_start(daemon->loop, argv, request, &limits, on_captured, recording, &recording->child,
                                         &recording->err);
@@ -229,7 +229,7 @@ static void look(struct recording *recording)
     }
     spec = job_view_spec(view);
     recording->words = marks_of_words(&spec);
-    request = capture_ask_look(recording->daemon, view, recording->missing != NULL,
+    request = capture_ask_look(view, recording->missing != NULL,
                                recording->kept.said ? recording->kept.marks : recording->words);
     if (low_child_start(recording->daemon->loop, argv, request, &limits, on_looked, recording, &recording->child,
                         NULL) != 0)

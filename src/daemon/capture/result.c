@@ -36,23 +36,12 @@ static void keep_estimate(struct daemon *daemon, struct job_view *view, struct j
     job_view_set_estimate(view, estimate);
 }
 
-/* Its bytes may be anything; it is shown and stored as JSON. */
-static void make_utf8(struct error *err)
-{
-    json_t *json = json_string(err->text);
-
-    for (char *c = err->text; *c && !json; c++)
-        if ((unsigned char)*c >= 0x80)
-            *c = '?';
-    json_decref(json);
-}
-
 void result_say_why_not(struct daemon *daemon, struct job_view *view, struct error *err)
 {
     const struct spec_strings *before = &view->common->estimate.warnings;
     struct job_estimate estimate;
 
-    make_utf8(err);
+    error_make_printable(err);
     error_prefix(err, REASON_NO_AUTO);
     daemon_log("job %" PRIu64 ": %s", view->id, err->text);
     job_estimate_init(&estimate);

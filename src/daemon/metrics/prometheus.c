@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <stdbool.h>
 
+#include "base/text/printable.h"
+
 const char *prometheus_type_name(enum prometheus_type type)
 {
     static const char *const names[PROMETHEUS_TYPE_COUNT] = {"gauge", "counter", "histogram"};
@@ -10,38 +12,22 @@ const char *prometheus_type_name(enum prometheus_type type)
     return names[type];
 }
 
-/* How long the UTF-8 character is that begins there; 0: none does. */
-static size_t character_length(const unsigned char *at)
-{
-    size_t length = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : at[0] < 0xf5 ? 4 : 0;
-
-    for (size_t i = 1; i < length; i++)
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
-    if ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xf0 && at[1] < 0x90)) /* longer than it need be */
-        return 0;
-    if ((at[0] == 0xed && at[1] > 0x9f) || (at[0] == 0xf4 && at[1] > 0x8f)) /* a surrogate, or beyond Unicode */
-        return 0;
-    return length;
-}
-
 /* In HELP quotes stand for themselves. */
 static void put_escaped(struct strbuf *out, const char *text, bool quoted)
 {
-    for (const unsigned char *at = (const unsigned char *)text; *at;) {
-        size_t length = character_length(at);
+    for (size_t length; *text; text += length) {
+        int32_t c = printable_decode(text, &length);
 
-        if (*at == '\\')
+        if (c == '\\')
             strbuf_puts(out, "\\\\");
-        else if (*at == '\n')
+        else if (c == '\n')
             strbuf_puts(out, "\\n");
-        else if (*at == '"' && quoted)
+        else if (c == '"' && quoted)
             strbuf_puts(out, "\\\"");
-        else if (length == 0 || *at < 0x20 || *at == 0x7f)
+        else if (printable_deceives(c))
             strbuf_puts(out, "?");
         else
-            strbuf_append(out, at, length);
-        at += length ? length : 1;
+            strbuf_append(out, text, length);
     }
 }
 

@@ -21,8 +21,8 @@ enum prometheus_unit {
     PROMETHEUS_NANO = 9   /* nanoseconds of seconds */
 };
 
-/* The value may be any bytes: characters that a label cannot hold are escaped, and bytes that are not UTF-8 show as
- * '?'. NULL and "", which mean the same to Prometheus, are left out. */
+/* The value may be any bytes: characters that a label cannot hold are escaped, and those that must not be shown
+ * (base/text/printable.h) are '?'. NULL and "", which mean the same to Prometheus, are left out. */
 struct prometheus_label {
     const char *name;
     const char *value;

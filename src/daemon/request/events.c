@@ -9,6 +9,7 @@
 #include "base/handle.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
+#include "base/text/printable.h"
 #include "base/strbuf.h"
 #include "core/ledger.h"
 #include "daemon/node/node_live.h"
@@ -195,7 +196,7 @@ static void tell_status(struct events *events)
         if (!watcher->due || watcher->status_seen == events->status_version)
             continue;
         if (!text)
-            text = json_dumps(events->status, JSON_COMPACT);
+            text = printable_json(json_dumps(events->status, JSON_COMPACT));
         tell_event(watcher, "status", text);
         watcher->status_seen = events->status_version;
     }
@@ -211,7 +212,7 @@ static void tell_gpus(struct events *events, int64_t now_ns)
             continue;
         if (!text) {
             json_t *json = node_live_to_json(events->gpus, events->daemon->node, now_ns);
-            text = json_dumps(json, JSON_COMPACT);
+            text = printable_json(json_dumps(json, JSON_COMPACT));
             json_decref(json);
         }
         tell_event(watcher, "gpus", text);
@@ -232,7 +233,7 @@ static const char *text_for(struct texts *texts, const struct events *events, co
 
     if (!texts->of[access]) {
         json = job_view_to_json(view, events->daemon->core, now_ns, access, false);
-        texts->of[access] = json_dumps(json, JSON_COMPACT);
+        texts->of[access] = printable_json(json_dumps(json, JSON_COMPACT));
         json_decref(json);
     }
     return texts->of[access];

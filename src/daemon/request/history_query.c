@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/old_names.h"
 #include "base/nodetime.h"
+#include "base/text/printable.h"
 #include "base/units.h"
 #include "daemon/account/groups.h"
 #include "daemon/account/totals.h"
@@ -138,7 +139,7 @@ static void find_rows(struct question *question, const char *directory, const st
     }
     json_t *json =
         json_pack("{s:I, s:b, s:o}", "now_ns", (json_int_t)nodetime_now_ns(), "more", rows.more, "jobs", rows.list);
-    question->text = json_dumps(json, JSON_COMPACT); /* here: a thousand rows take the loop's time */
+    question->text = printable_json(json_dumps(json, JSON_COMPACT)); /* here: a thousand rows take the loop's time */
     json_decref(json);
 }
 

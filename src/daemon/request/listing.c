@@ -6,6 +6,7 @@
 
 #include "base/handle.h"
 #include "base/nodetime.h"
+#include "base/text/printable.h"
 #include "base/strbuf.h"
 #include "daemon/request/requests.h"
 #include "daemon/view/access.h"
@@ -128,7 +129,7 @@ static void add(struct listing *listing, const struct job_view *view)
 {
     json_t *json = job_view_to_json(view, listing->listings->daemon->core, listing->now_ns,
                                     access_view_of(listing->request->uid, view->wants->uid), false);
-    CLEANUP(free_ptr) char *text = json_dumps(json, JSON_COMPACT);
+    CLEANUP(free_ptr) char *text = printable_json(json_dumps(json, JSON_COMPACT));
 
     strbuf_printf(&listing->text, "%s%s", listing->listed ? "," : "", text);
     listing->listed++;

@@ -283,16 +283,16 @@ static int read_request(struct submission *submission)
     CLEANUP(free_ptr) struct json_piece *jobs = NULL;
     int rc, status;
 
+    if ((rc = json_check(submission->body, submission->length, &bounds, &submission->err))) {
+        error_prefix(&submission->err, "the request");
+        return status_of(rc);
+    }
     most = most < SPEC_MAX_JOBS ? most : SPEC_MAX_JOBS;
     jobs = xcalloc(most, sizeof *jobs);
     count = json_take_apart(submission->body, submission->length, &frame, jobs, most);
     if (count > most) {
         error_set(&submission->err, E2BIG, "%zu jobs at once are too many: submit at most %d", count, SPEC_MAX_JOBS);
         return 413;
-    }
-    if ((rc = json_check(submission->body, submission->length, &bounds, &submission->err))) {
-        error_prefix(&submission->err, "the request");
-        return status_of(rc);
     }
     status = read_frame(submission, &frame, count);
     return status == 201 ? read_jobs(submission, jobs, count) : status;

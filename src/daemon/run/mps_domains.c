@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "base/digest.h"
+#include "base/file.h"
+#include "base/trust/guarded.h"
 #include "base/memory.h"
 #include "base/proc.h"
 #include "base/strbuf.h"
@@ -115,21 +117,50 @@ static const char *control_program(const struct config *config)
     return config->mps_control ? config->mps_control : "nvidia-cuda-mps-control";
 }
 
-int mps_jobs_check(const struct config *config, char **no_mps, struct error *err)
+static int try_mps(const struct config *config, int trials, char **no_mps, struct error *err)
 {
     const char *program = control_program(config);
     struct error why;
     int rc = 0;
 
-    if (config->mps_pipe_directory || !share_setting_names(&config->share, SHARE_AUTO) || mps_try(program, &why) == 0)
+    if (config->mps_pipe_directory || !share_setting_names(&config->share, SHARE_AUTO) ||
+        mps_try(program, trials, &why) == 0)
         *no_mps = xstrdup("");
     else
         *no_mps = xasprintf("%s (carma doctor says more)", why.text);
     if (config->mps_pipe_directory)
         return 0;
     if (config->core.mps_multiuser)
-        rc = mps_try_multiuser(program, err);
+        rc = mps_try_multiuser(program, trials, err);
     return rc == -ENOENT ? 0 : rc; /* a job that needs it is told so */
+}
+
+int mps_jobs_check(const struct config *config, char **no_mps, struct error *err)
+{
+    CLEANUP(free_ptr) char *record = xasprintf("%s/mps-trial", config->state_directory);
+    bool made = access(config->state_directory, F_OK) < 0;
+    int trials = file_make_dirs(config->state_directory, 0700, err), rc;
+
+    if (trials == 0)
+        trials = mps_trials_begin(record, err);
+    rc = trials == -EBUSY ? trials : try_mps(config, trials, no_mps, err); /* other faults are the store's to tell */
+    mps_trials_end(record, trials);
+    if (rc && made)
+        rmdir(config->state_directory); /* a daemon that is refused leaves nothing */
+    return rc;
+}
+
+/* The directory of all domains: whoever owned it could put another control daemon in a domain's place. */
+static int own_directory(const char *path, struct error *err)
+{
+    int rc = file_make_dirs(path, 0755, err);
+
+    if (rc)
+        return rc;
+    rc = guarded_own_directory(path, 0755, err);
+    if (rc)
+        error_prefix(err, "the directory '%s', for MPS, cannot be used", path);
+    return rc;
 }
 
 static int open_domain(struct mps_jobs *mps_jobs, const char *directory, const char *gpus, struct domain **result,
@@ -148,7 +179,9 @@ static int open_domain(struct mps_jobs *mps_jobs, const char *directory, const c
     read_owner(domain, directory);
     options.multiuser = domain->uid == EVERYBODY && (domain->wide || mps_jobs->daemon->config.core.mps_multiuser);
     options.is_hit = domain->wide ? mps_jobs_is_hit : NULL;
-    rc = mps_domain_new(&options, &domain->mps, err);
+    rc = own_directory(mps_jobs->directory, err);
+    if (rc == 0)
+        rc = mps_domain_new(&options, &domain->mps, err);
     if (rc < 0) {
         free(domain);
         return rc;

@@ -97,6 +97,7 @@ static void tell_command(struct launch_request *request, const struct job_spec *
     request->output = spec->output;
     request->error = spec->error;
     request->conda_environment = spec->conda_environment;
+    request->surroundings = spec->surroundings;
     request->script = spec->script;
     request->arguments = spec->command.items;
     request->argument_count = spec->command.count;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/trust/guarded.h"
 #include "base/handle.h"
 #include "base/install.h"
 #include "base/memory.h"
@@ -178,15 +179,13 @@ static int open_notify_socket(struct runs *runs, struct error *err)
 static int make_scripts(struct runs *runs, struct error *err)
 {
     int rc = file_make_dirs(runs->scripts, geteuid() == 0 ? 0755 : 0700, err); /* as that of the socket */
-    struct stat st;
 
     if (rc)
         return rc;
-    if (lstat(runs->scripts, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
-        chmod(runs->scripts, 0711) < 0)
-        return error_set(err, EPERM, "the directory '%s', for the scripts of jobs, is not this user's: remove it",
-                         runs->scripts);
-    return 0;
+    rc = guarded_own_directory(runs->scripts, 0711, err);
+    if (rc)
+        error_prefix(err, "the directory '%s', for the scripts of jobs, cannot be used", runs->scripts);
+    return rc;
 }
 
 int runs_new(struct daemon *daemon, struct runs **result, struct error *err)

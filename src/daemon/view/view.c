@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text/printable.h"
 #include "daemon/view/owners.h"
 
 static void job_view_free(struct job_view *view)
@@ -120,23 +121,12 @@ void views_hide(struct views *views, struct job_view *view)
     leave_order(views, view);
 }
 
-/* A job's output need not be UTF-8; the parts of it that are shown and stored as JSON have to be. */
-static void make_utf8(char *text)
-{
-    json_t *json = json_string(text);
-
-    for (; *text && !json; text++)
-        if ((unsigned char)*text >= 0x80)
-            *text = '?';
-    json_decref(json);
-}
-
 void job_view_set_message(struct job_view *view, const char *message)
 {
     free(view->message);
     view->message = message && *message ? xstrdup(message) : NULL;
     if (view->message)
-        make_utf8(view->message);
+        printable_replace(view->message); /* it may quote the job's output */
 }
 
 void job_view_set_environment(struct job_view *view, const struct spec_strings *environment)

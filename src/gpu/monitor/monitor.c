@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/install.h"
-#include "base/last_line.h"
+#include "base/text/last_line.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
@@ -205,7 +205,7 @@ static void take_end(struct gpu_monitor *monitor)
                  child->exit_signal, strsignal(child->exit_signal));
     else
         snprintf(text, sizeof text, "%s ended with status %" PRId64 "%s%s; trying again", monitor->program,
-                 child->exit_status, child->complaint.length ? ": " : "", child->complaint.text);
+                 child->exit_status, child->complaint.length ? ": " : "", last_line_text(&child->complaint));
     monitor->child = NULL;
     close_child(child);
     start_later(monitor);

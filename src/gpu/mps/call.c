@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/text/printable.h"
 #include "base/strbuf.h"
 
 struct mps_call {
@@ -74,9 +75,7 @@ static const char *last_line(struct mps_call *call)
         return "it said nothing";
     line = strrchr(text, '\n');
     line = line ? line + 1 : text;
-    for (char *c = line; *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7f)
-            *c = '?';
+    printable_replace(line);
     return line;
 }
 

@@ -2,10 +2,10 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 
 #include "base/file.h"
+#include "base/trust/guarded.h"
 #include "base/memory.h"
 
 /* The jobs' users must be able to walk there: a server gives up its rights before it opens the pipes. */
@@ -13,8 +13,11 @@ static int make(const char *path, struct error *err)
 {
     int rc = file_make_dirs(path, 0755, err);
 
-    if (rc == 0 && chmod(path, 0755) < 0) /* for every umask */
-        rc = error_set(err, errno, "cannot open the directory '%s' to others: %s", path, strerror(errno));
+    if (rc)
+        return rc;
+    rc = guarded_own_directory(path, 0755, err); /* for every umask */
+    if (rc)
+        error_prefix(err, "the directory '%s', for MPS, cannot be used", path);
     return rc;
 }
 

@@ -18,11 +18,23 @@ static uid_t uid_of(pid_t pid)
     return stat(path, &st) == 0 ? st.st_uid : NO_UID;
 }
 
-static bool has_ended(pid_t pid)
+static uint64_t start_of(pid_t pid)
 {
     struct proc_stat stat;
 
-    return proc_read_stat(pid, &stat) < 0 || stat.state == 'Z' || stat.state == 'X';
+    return proc_read_stat(pid, &stat) == 0 ? stat.start_ticks : 0;
+}
+
+/* Its process has ended, or the number is another's. What cannot be read (no descriptors left) is no sign of that. */
+static bool server_has_ended(const struct mps_domain *domain)
+{
+    struct proc_stat stat;
+    int rc = proc_read_stat(domain->server, &stat);
+
+    if (rc < 0)
+        return rc == -ENOENT || rc == -ESRCH;
+    return stat.state == 'Z' || stat.state == 'X' ||
+           (domain->server_start_ticks && stat.start_ticks != domain->server_start_ticks);
 }
 
 bool mps_domain_answered(struct mps_domain *domain, int status, const struct error *err)
@@ -82,6 +94,7 @@ static void on_servers(void *user, int status, const char *answer, const struct 
     domain->listed = true;
     domain->server = servers.count ? servers.items[0] : 0;
     domain->server_uid = domain->server ? uid_of(domain->server) : NO_UID;
+    domain->server_start_ticks = domain->server ? start_of(domain->server) : 0;
     domain->server_listed_ms = uv_now(domain->loop);
     mps_domain_step(domain);
 }
@@ -122,7 +135,8 @@ static void looked(struct mps_domain *domain, int status, enum mps_server_state 
 
     domain->next_look_ms = uv_now(domain->loop) + domain->poll_ms;
     domain->looks++;
-    if (status < 0 && !silent)
+    /* no answer, or one that is not understood, is no proof: jobs beside it would be started again for nothing */
+    if (status < 0 && !silent && (server_has_ended(domain) || !mps_domain_find_daemon(domain)))
         lose_server(domain);
     if (!mps_domain_answered(domain, status, err))
         return;
@@ -163,7 +177,7 @@ static void on_listed_still(void *user, int status, const char *answer, const st
 
     if (status == 0)
         status = mps_read_servers(domain->language, answer, &servers, &told);
-    if (status == 0 && (servers.count == 0 || servers.items[0] != domain->server || has_ended(domain->server)))
+    if (status == 0 && (servers.count == 0 || servers.items[0] != domain->server || server_has_ended(domain)))
         status = error_set(&told, ESRCH, "its server is gone");
     looked(domain, status, stays ? MPS_SERVER_ACTIVE : MPS_SERVER_INITIALIZING, &told);
 }

@@ -54,8 +54,9 @@ struct mps_domain {
     struct mps_process process; /* as last known */
     pid_t freed_pid;            /* which it was when the domain was freed */
     enum mps_language language, probing;
-    bool listed;  /* `server` is the daemon's */
-    pid_t server; /* 0: none */
+    bool listed;                 /* `server` is the daemon's */
+    pid_t server;                /* 0: none */
+    uint64_t server_start_ticks; /* 0: not known */
     uid_t server_uid;
     uint64_t server_listed_ms; /* since when */
     bool server_asked;         /* for one, since there was none */

@@ -6,11 +6,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/proc.h"
+
+#define ENVIRONMENT_LIMIT (4 << 20)
+#define LOOK_MS           2
+#define MOST_LOOKS        500 /* a process that is killed may take its time */
 
 /* The process at the other end of the socket: the caller of listen(). 0: none. */
 static pid_t listener_of(const struct sockaddr_un *address, int type)
@@ -48,6 +55,46 @@ pid_t mps_process_find(const char *pipe_directory, struct mps_process *known)
     if (pid > 0 && proc_read_stat(pid, &stat) == 0 && proc_alive(pid, stat.start_ticks))
         *known = (struct mps_process){.pid = pid, .start_ticks = stat.start_ticks};
     return known->pid;
+}
+
+static bool has_variable(pid_t pid, const char *variable)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("/proc/%d/environ", (int)pid);
+    CLEANUP(free_ptr) char *text = NULL;
+    size_t length;
+
+    if (file_read(path, ENVIRONMENT_LIMIT, &text, &length, NULL) < 0)
+        return false;
+    for (const char *at = text; at < text + length; at += strlen(at) + 1)
+        if (strcmp(at, variable) == 0)
+            return true;
+    return false;
+}
+
+static unsigned kill_all(const char *variable)
+{
+    DIR *processes = opendir("/proc");
+    const struct dirent *entry;
+    unsigned count = 0;
+
+    while (processes && (entry = readdir(processes))) {
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        CLEANUP(close_fd) int fd = pid > 0 && pid != getpid() ? pidfd_open(pid, 0) : -1;
+
+        if (fd >= 0 && has_variable(pid, variable) && pidfd_send_signal(fd, SIGKILL, NULL, 0) == 0)
+            count++;
+    }
+    if (processes)
+        closedir(processes);
+    return count;
+}
+
+void mps_process_end_all(const char *pipe_directory)
+{
+    CLEANUP(free_ptr) char *variable = xasprintf("CUDA_MPS_PIPE_DIRECTORY=%s", pipe_directory);
+
+    for (int looks = 0; looks < MOST_LOOKS && kill_all(variable); looks++)
+        usleep(LOOK_MS * 1000);
 }
 
 unsigned mps_process_signal_servers(pid_t daemon, int signal_number)

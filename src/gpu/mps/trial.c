@@ -1,9 +1,13 @@
 #include "gpu/mps/trial.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -67,26 +71,65 @@ static int start_and_stop(const char *program, const char *directory, bool multi
     return rc;
 }
 
-static int try(const char *program, bool multiuser, struct error *err)
+/* After a reboot the name may be another's. */
+static void end_left(const char *directory)
+{
+    struct stat st;
+
+    mps_process_end_all(directory);
+    if (lstat(directory, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid())
+        file_remove_tree(directory);
+}
+
+int mps_trials_begin(const char *record, struct error *err)
+{
+    CLEANUP(close_fd) int fd = open(record, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    char directory[PATH_MAX] = "";
+    int taken;
+
+    if (fd < 0)
+        return error_set(err, errno, "%s: %s", record, strerror(errno));
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return error_set(err, EBUSY, "%s: another carmad begins with this state: stop it, or give this one its own",
+                         record);
+    if (pread(fd, directory, sizeof directory - 1, 0) > 0)
+        end_left(directory);
+    taken = fd;
+    fd = -1;
+    return taken;
+}
+
+void mps_trials_end(const char *record, int trials)
+{
+    if (trials >= 0)
+        unlink(record);
+    close_fd(&trials);
+}
+
+static int try(const char *program, bool multiuser, int trials, struct error *err)
 {
     const char *temporary = getenv("TMPDIR");
     CLEANUP(free_ptr)
     char *directory = xasprintf("%s/carma-mps-XXXXXX", temporary && *temporary == '/' ? temporary : "/tmp");
-    int rc;
+    size_t length = strlen(directory);
+    int rc = 0;
 
     if (!mkdtemp(directory))
         return error_set(err, errno, "%s: %s", directory, strerror(errno));
-    rc = start_and_stop(program, directory, multiuser, err);
-    file_remove_tree(directory);
+    if (trials >= 0 && (ftruncate(trials, 0) < 0 || pwrite(trials, directory, length, 0) != (ssize_t)length))
+        rc = error_set(err, errno ? errno : EIO, "the trial of MPS cannot be noted: %s", strerror(errno));
+    if (rc == 0)
+        rc = start_and_stop(program, directory, multiuser, err);
+    end_left(directory);
     return rc;
 }
 
-int mps_try(const char *program, struct error *err)
+int mps_try(const char *program, int trials, struct error *err)
 {
-    return try(program, false, err);
+    return try(program, false, trials, err);
 }
 
-int mps_try_multiuser(const char *program, struct error *err)
+int mps_try_multiuser(const char *program, int trials, struct error *err)
 {
     int rc;
 
@@ -94,7 +137,7 @@ int mps_try_multiuser(const char *program, struct error *err)
         return error_set(err, EPERM,
                          "mps_multiuser = yes, and only root's MPS server takes several users: run carmad as root, "
                          "or set mps_multiuser = no");
-    rc = try(program, true, err);
+    rc = try(program, true, trials, err);
     if (rc == -ENOTSUP)
         error_set(err, ENOTSUP,
                   "mps_multiuser = yes, and %s has no MPS server for several users: install a driver from 555 on, or "

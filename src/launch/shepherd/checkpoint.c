@@ -1,6 +1,7 @@
 #include "launch/shepherd/checkpoint.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
@@ -10,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/trust/guarded.h"
 #include "base/memory.h"
 #include "launch/shepherd/child.h"
 
@@ -20,17 +22,39 @@ char *checkpoint_path(const struct request *request)
     return xasprintf("%s/carma-%" PRIu64 ".ckpt", request->directory, request->job);
 }
 
+/* It may be of the launch before; but anybody can make the next job's in a directory that he may write, and put a file
+ * there that runs as the job's user when it is loaded. */
+static int check_existing(const char *name, const char *path, struct error *err)
+{
+    CLEANUP(close_fd) int fd = open(name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    struct error why;
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return error_set(err, errno, "cannot look at the checkpoint directory '%s': %s", path, strerror(errno));
+    if ((st.st_uid != geteuid() || S_ISDIR(st.st_mode)) && guarded_check_own(fd, &why) < 0)
+        return error_set(err, EPERM, "the checkpoint directory '%s' is there, and not safe: %s", path, why.text);
+    if (!S_ISDIR(st.st_mode))
+        return error_set(err, EEXIST,
+                         "cannot make the checkpoint directory '%s': a file of that name is there: submit from a "
+                         "directory in which you may write",
+                         path);
+    return 0;
+}
+
 int checkpoint_make(const struct request *request, struct error *err)
 {
     CLEANUP(free_ptr) char *path = checkpoint_path(request);
-    struct stat st;
-    int code = mkdir(path, 0777) == 0 ? 0 : errno;
+    const char *name = strrchr(path, '/') + 1; /* the caller is in the job's directory */
+    int code = mkdir(name, 0755) == 0 ? 0 : errno;
 
-    if (code == 0 || (code == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode)))
+    if (code == 0)
         return 0;
-    return error_set(err, code,
+    if (code == EEXIST)
+        return check_existing(name, path, err);
+    return error_set(err, code == EPERM ? EACCES : code,
                      "cannot make the checkpoint directory '%s': %s: submit from a directory in which you may write",
-                     path, code == EEXIST ? "a file of that name is there" : strerror(code));
+                     path, strerror(code));
 }
 
 /* In a child, which becomes the user and may hang there without the shepherd. */

@@ -9,7 +9,8 @@
 
 char *checkpoint_path(const struct request *request); /* owned by the caller */
 
-/* Makes it where it is not there yet. The caller is the job's user. 0 or a negative errno. */
+/* Makes it where it is not there yet. The caller is the job's user, in the job's directory. 0 or a negative errno.
+ * -EPERM: it is there, but it belongs to another, or others may write it. */
 int checkpoint_make(const struct request *request, struct error *err);
 
 /* Removes it where it is empty. The caller is the shepherd, after the job's end. */

@@ -15,20 +15,20 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/trust/guarded.h"
 #include "base/memory.h"
 #include "base/signals.h"
 #include "base/strbuf.h"
+#include "base/surroundings.h"
 #include "launch/cgroup.h"
 #include "launch/shepherd/checkpoint.h"
 #include "launch/shepherd/inherit.h"
 #include "launch/shepherd/script.h"
+#include "launch/shepherd/variables.h"
 #include "launch/spawn_shepherd.h"
 
 #define CONDA_REPORT_FD 9 /* one digit: every shell can redirect to it; the shepherd uses fewer */
 #define EXIT_NOT_RUN    127
-
-#define CHECKPOINT_VARIABLE "CARMA_CHECKPOINT_DIR="
-#define PROGRESS_VARIABLE   "CARMA_PROGRESS_FILE="
 
 /* $1 report descriptor, $2 environment, then the command. The message of a failed activation costs a second try, so
  * that a successful one is made once. */
@@ -83,15 +83,32 @@ static void fail(int fd, const char *text)
     _exit(EXIT_NOT_RUN);
 }
 
+/* The submitter's, as after newgrp(1), while the user is still in it; else the account's. */
+static gid_t group_of(const struct request *request)
+{
+    const gid_t wanted = request->surroundings ? surroundings_group(request->surroundings) : (gid_t)-1;
+    CLEANUP(free_ptr) gid_t *groups = NULL;
+    int count = getgroups(0, NULL);
+
+    groups = xcalloc((size_t)(count > 0 ? count : 0) + 1, sizeof *groups);
+    count = getgroups(count > 0 ? count : 0, groups);
+    for (int i = 0; i < count; i++)
+        if (groups[i] == wanted)
+            return wanted;
+    return request->gid;
+}
+
 int child_become_user(const struct request *request, struct error *err)
 {
+    gid_t gid;
+
     if (geteuid() != 0 || request->uid == 0)
         return 0;
-    if (initgroups(request->user, request->gid) < 0 || setresgid(request->gid, request->gid, request->gid) < 0 ||
+    if (initgroups(request->user, request->gid) < 0 || (gid = group_of(request), setresgid(gid, gid, gid)) < 0 ||
         setresuid(request->uid, request->uid, request->uid) < 0)
         return error_set(err, errno, "cannot become user '%s' (uid %u, gid %u): %s", request->user, request->uid,
                          request->gid, strerror(errno));
-    if (setuid(0) == 0 || getegid() != request->gid)
+    if (setuid(0) == 0 || getegid() != gid)
         return error_set(err, EPERM, "cannot give up root's rights for user '%s' (uid %u)", request->user,
                          request->uid);
     return 0;
@@ -106,10 +123,29 @@ static void leave_session_keyring(void)
         syscall(SYS_keyctl, KEYCTL_LINK, KEY_SPEC_USER_KEYRING, KEY_SPEC_SESSION_KEYRING);
 }
 
-static const char *why_not_opened(int code)
+static void cannot_open(const char *path, const char *word, int code, const struct error *why, int report_fd)
+    __attribute__((noreturn));
+static void cannot_open(const char *path, const char *word, int code, const struct error *why, int report_fd)
 {
-    return code == ENXIO ? "it is a FIFO that nobody reads, or a socket: start its reader first, or name a file"
-                         : strerror(code);
+    const char *text = code == -ENXIO
+                           ? "it is a FIFO that nobody reads, or a socket: start its reader first, or name a file"
+                           : why->text;
+    const char *remedy = code == -ENXIO || code == -EPERM ? "" : ": make its directory, or name another file";
+    CLEANUP(free_ptr) char *line = xasprintf("cannot open the %s file '%s': %s%s", word, path, text, remedy);
+
+    fail(report_fd, line);
+}
+
+/* Within the job's directory, where the job is already, a path goes on from there: nothing of the way is asked again.
+ */
+static const char *from_here(const struct request *request, const char *path)
+{
+    size_t length = strlen(request->directory);
+
+    return strncmp(path, request->directory, length) == 0 && path[length] == '/' && path[length + 1] != '/' &&
+                   path[length + 1]
+               ? path + length + 1
+               : path;
 }
 
 /* Opens the file that `pattern` names onto descriptor `to`, and reports it. Always for appending: output and error may
@@ -121,17 +157,14 @@ static void open_output(const struct request *request, const char *pattern, cons
     CLEANUP(free_ptr) char *line = NULL;
     CLEANUP(free_ptr) char *own = NULL;
     CLEANUP(close_fd) int name = -1;
-    int flags =
-        O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_CLOEXEC | O_NONBLOCK | (request->launch <= 1 ? O_TRUNC : 0);
-    int fd = open(path, flags, 0666);
+    int flags = O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | (request->launch <= 1 ? O_TRUNC : 0), fd;
+    struct error err;
     struct stat st;
 
-    if (fd < 0 || fstat(fd, &st) < 0 || fcntl(fd, F_SETFL, O_APPEND) < 0) {
-        line = xasprintf("cannot open the %s file '%s': %s%s", word, path, why_not_opened(errno),
-                         errno == ENXIO ? "" : ": make its directory, or name another file");
-        fail(report_fd, line);
-    }
-    if (dup2(fd, to) < 0)
+    fd = guarded_open(from_here(request, path), flags, 0666, &err);
+    if (fd < 0)
+        cannot_open(path, word, fd, &err, report_fd);
+    if (fstat(fd, &st) < 0 || fcntl(fd, F_SETFL, O_APPEND) < 0 || dup2(fd, to) < 0)
         fail(report_fd, strerror(errno));
     close_fd(&fd);
     line = xasprintf("%s %jd\n", word, S_ISREG(st.st_mode) ? (intmax_t)st.st_size : 0);
@@ -140,14 +173,16 @@ static void open_output(const struct request *request, const char *pattern, cons
     report_with(report_fd, line, name);
 }
 
-/* A job that shall be started again to go on from there is not started without it; any other may never look at it. */
+/* A job that shall be started again to go on from there is not started without it; any other may never look at it. One
+ * that somebody else has made is no job's: a job that looks there may run what it finds. */
 static char *make_checkpoint_directory(const struct request *request, int report_fd)
 {
     struct error err;
+    int rc = checkpoint_make(request, &err);
 
-    if (checkpoint_make(request, &err) == 0)
+    if (rc == 0)
         return checkpoint_path(request);
-    if (request->requeue)
+    if (request->requeue || rc == -EPERM)
         fail(report_fd, err.text);
     return NULL;
 }
@@ -161,105 +196,6 @@ static void open_outputs(const struct request *request, int report_fd, volatile 
         open_output(request, request->error, "error", 2, report_fd);
     else if (dup2(1, 2) < 0)
         fail(report_fd, strerror(errno));
-}
-
-static bool same_name(const char *left, const char *right)
-{
-    size_t length = strcspn(left, "=");
-
-    return strncmp(left, right, length) == 0 && right[length] == '=';
-}
-
-/* Rounded down, so that it stays within the reservation on the largest GPU as on any other. */
-static void put_fraction(struct strbuf *variable, const struct request *request)
-{
-    int64_t parts = request->gpu_total_bytes > 0
-                        ? (int64_t)((double)request->gpu_memory_bytes / (double)request->gpu_total_bytes * 10000)
-                        : 0;
-
-    strbuf_printf(variable, "CARMA_GPU_MEMORY_FRACTION=%" PRId64 ".%04" PRId64, parts / 10000, parts % 10000);
-}
-
-/* carma's own variables, which win over the submitter's. CARMA_RUN marks the job's processes (launch_sweep).
- * `checkpoint`: the directory that was made for it; NULL: none could be. */
-static struct strbuf *own_variables(const struct request *request, const char *checkpoint, size_t *count)
-{
-    const char *scale = getenv("CARMA_TIME_SCALE");
-    struct strbuf *own = xcalloc(18, sizeof *own);
-
-    strbuf_printf(&own[0], "CUDA_VISIBLE_DEVICES=%s", request->gpu_uuids);
-    strbuf_puts(&own[1], "CUDA_DEVICE_ORDER=PCI_BUS_ID");
-    strbuf_printf(&own[2], "CUDA_MPS_PIPE_DIRECTORY=%s", request->mps_pipe_directory);
-    strbuf_printf(&own[3], "CARMA_JOB_ID=%" PRIu64, request->job);
-    strbuf_printf(&own[4], "CARMA_JOB_NAME=%s", request->name);
-    strbuf_printf(&own[5], "CARMA_GPU_UUIDS=%s", request->gpu_uuids);
-    strbuf_printf(&own[6], "CARMA_SUBMIT_DIR=%s", request->directory);
-    strbuf_printf(&own[7], "CARMA_RESTART_COUNT=%" PRIu32, request->launch ? request->launch - 1 : 0);
-    strbuf_printf(&own[8], "CARMA_RUN=%s", request->run_directory);
-    strbuf_printf(&own[9], "CARMA_GPU_MEMORY_BYTES=%" PRId64, request->gpu_memory_bytes);
-    put_fraction(&own[10], request);
-    *count = 11;
-    if (request->progress_file)
-        strbuf_printf(&own[(*count)++], PROGRESS_VARIABLE "%s", request->progress_file);
-    if (checkpoint)
-        strbuf_printf(&own[(*count)++], CHECKPOINT_VARIABLE "%s", checkpoint);
-    if (request->mps_log_directory)
-        strbuf_printf(&own[(*count)++], "CUDA_MPS_LOG_DIRECTORY=%s", request->mps_log_directory);
-    if (request->mps_threads)
-        strbuf_printf(&own[(*count)++], "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=%s", request->mps_threads);
-    if (request->mps_memory_limit)
-        strbuf_printf(&own[(*count)++], "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=%s", request->mps_memory_limit);
-    if (scale) /* a virtual node's jobs live in its time, also where the submitter's shell says otherwise */
-        strbuf_printf(&own[(*count)++], "CARMA_TIME_SCALE=%s", scale);
-    return own;
-}
-
-static bool is_set(const struct request *request, const char *variable)
-{
-    for (size_t i = 0; i < request->environment_count; i++)
-        if (same_name(variable, request->environment[i]))
-            return true;
-    return false;
-}
-
-/* JAX takes three quarters of a GPU's memory at its start, and TensorFlow all of it, for any model. */
-static const char *const preallocation[] = {"XLA_PYTHON_CLIENT_PREALLOCATE=false", "TF_FORCE_GPU_ALLOW_GROWTH=true"};
-
-void child_print_variables(const struct request *request, struct strbuf *text)
-{
-    size_t count;
-    struct strbuf *own = own_variables(request, NULL, &count);
-
-    for (size_t i = 0; i < array_size(preallocation); i++)
-        strbuf_append(text, preallocation[i], strlen(preallocation[i]) + 1);
-    for (size_t i = 0; i < count; i++) {
-        strbuf_append(text, own[i].text, own[i].length + 1);
-        strbuf_release(&own[i]);
-    }
-    free(own);
-}
-
-static char **job_environment(const struct request *request, const struct strbuf *own, size_t own_count)
-{
-    char **result = xcalloc(request->environment_count + own_count + array_size(preallocation) + 1, sizeof *result);
-    size_t count = 0;
-
-    for (size_t i = 0; i < array_size(preallocation); i++)
-        if (!is_set(request, preallocation[i])) /* its user knows better */
-            result[count++] = xstrdup(preallocation[i]);
-
-    for (size_t i = 0; i < request->environment_count; i++) {
-        /* a job that submits another has those of its own in its environment */
-        bool replaced = same_name(CHECKPOINT_VARIABLE, request->environment[i]) ||
-                        same_name(PROGRESS_VARIABLE, request->environment[i]);
-        for (size_t j = 0; j < own_count; j++)
-            replaced |= same_name(own[j].text, request->environment[i]);
-        if (!replaced)
-            result[count++] = request->environment[i];
-    }
-    for (size_t i = 0; i < own_count; i++)
-        result[count++] = own[i].text;
-    return result;
 }
 
 static void execute(char **command, int report_fd) __attribute__((noreturn));
@@ -329,6 +265,18 @@ static void await_request(int report_fd, struct request *request)
     close(fd);
 }
 
+static int enter_directory(const char *path, struct error *err)
+{
+    struct error why;
+    CLEANUP(close_fd) int fd = guarded_directory(path, O_PATH, &why);
+    int code = fd < 0 ? -fd : fchdir(fd) < 0 ? errno : 0;
+
+    if (code == 0)
+        return 0;
+    return error_set(err, code, "cannot enter the directory '%s': %s%s", path, fd < 0 ? why.text : strerror(code),
+                     fd == -EPERM ? "" : ": make it, or submit from another");
+}
+
 void child_run(const char *shepherd, pid_t parent, const char *cgroup, int report_fd, volatile enum child_stage *stage)
 {
     const bool by_root = geteuid() == 0;
@@ -349,16 +297,15 @@ void child_run(const char *shepherd, pid_t parent, const char *cgroup, int repor
         fail(report_fd, err.text);
     if (by_root)
         leave_session_keyring();
+    if (request->surroundings)
+        surroundings_take(request->surroundings);
     end_with(parent);
     *stage = CHILD_ENTERS_DIRECTORY;
-    if (chdir(request->directory) < 0) {
-        error_set(&err, errno, "cannot enter the directory '%s': %s: make it, or submit from another",
-                  request->directory, strerror(errno));
+    if (enter_directory(request->directory, &err) < 0)
         fail(report_fd, err.text);
-    }
     *stage = CHILD_MAKES_CHECKPOINTS;
-    own = own_variables(request, make_checkpoint_directory(request, report_fd), &own_count);
-    environ = job_environment(request, own, own_count);
+    own = variables_of_carma(request, make_checkpoint_directory(request, report_fd), &own_count);
+    environ = variables_of_job(request, own, own_count);
     /* all before this can be done, and undone, for a job that is not to run yet */
     if (recv(report_fd, &word, 1, 0) != 1)
         _exit(EXIT_NOT_RUN);
@@ -372,6 +319,7 @@ void child_run(const char *shepherd, pid_t parent, const char *cgroup, int repor
 int child_exec_main(int argc, char **argv)
 {
     int report_fd, own_count;
+    struct error err;
 
     if (argc < 6)
         return EXIT_NOT_RUN;
@@ -381,7 +329,7 @@ int child_exec_main(int argc, char **argv)
         return EXIT_NOT_RUN;
     for (int i = 0; i < own_count; i++)
         putenv(argv[5 + i]);
-    if (chdir(argv[3]) < 0)
+    if (enter_directory(argv[3], &err) < 0)
         fail(report_fd, "conda: the login shell made the job's directory unreachable");
     execute(argv + 5 + own_count, report_fd);
 }

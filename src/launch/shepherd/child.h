@@ -24,9 +24,6 @@ enum child_stage {
 /* Becomes the request's user for good, where root does a job of another user; does nothing else. */
 int child_become_user(const struct request *request, struct error *err);
 
-/* The variables that carma sets for a job, each with a NUL behind it. */
-void child_print_variables(const struct request *request, struct strbuf *text);
-
 /* In the forked child: waits at `report_fd` for the job's request, becomes the user, makes the checkpoint directory,
  * and waits there for a byte. Then it becomes the job, or reports why not and exits. `shepherd` is the path of this
  * program, `parent` the process that runs it. `cgroup` is the control group that it still has to enter, if it can;

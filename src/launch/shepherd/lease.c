@@ -21,6 +21,7 @@
 #include "launch/cause.h"
 #include "launch/cgroup.h"
 #include "launch/shepherd/shepherd.h"
+#include "launch/shepherd/variables.h"
 
 #define LOOK_MS 500
 
@@ -55,7 +56,7 @@ int lease_prepare(struct shepherd *s, struct error *err)
         s->memory_group = xstrdup(s->status.cgroup);
         s->oom_kills = cgroup_oom_kills(s->memory_group);
     }
-    child_print_variables(&s->request, &text);
+    variables_print(&s->request, &text);
     return file_replace(path, text.text, text.length, 0600, err);
 }
 

@@ -34,7 +34,10 @@
 
 void shepherd_complain(const struct error *err)
 {
-    fprintf(stderr, "carma-shepherd: %s\n", err->text);
+    struct error shown = *err; /* it may name the user's paths */
+
+    error_make_printable(&shown);
+    fprintf(stderr, "carma-shepherd: %s\n", shown.text);
 }
 
 static void wake(const struct shepherd *s)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/text/printable.h"
 #include "base/units.h"
 #include "base/usage.h"
 #include "slurm/agent/node.h"
@@ -38,6 +39,7 @@ void agent_say(const char *format, ...)
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
+    printable_replace(text); /* it may quote what users wrote */
     fprintf(stderr, "carma-slurm-agent: %s\n", text);
 }
 

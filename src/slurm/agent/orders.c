@@ -128,13 +128,13 @@ static void comment(const struct order *order, const char *line, const char *tex
         update(order, "Comment", text);
 }
 
-static void write_down_end(const struct order *order)
+static int write_down_end(const struct order *order)
 {
     char *text = order->answer ? json_dumps(order->answer, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
+    int rc = text ? update(order, "AdminComment", text) : 0;
 
-    if (text)
-        update(order, "AdminComment", text);
     free(text);
+    return rc;
 }
 
 static int64_t count_up(const struct order *order, const char *fact)
@@ -333,7 +333,8 @@ static bool carry_out(struct order *order)
     int rc;
 
     if (strcmp(order->what, "ended") == 0) {
-        write_down_end(order);
+        if (write_down_end(order) == -EAGAIN)
+            return false;
         spool_forget(order->agent->spool, order->job, "refused");
         spool_forget(order->agent->spool, order->job, "retried");
         finish(order);

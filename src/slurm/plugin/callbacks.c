@@ -33,8 +33,8 @@ static const struct {
 } built __attribute__((used)) = {"carma_spank_for", SLURM_VERSION_NUMBER};
 
 enum {
-    AGENT_WAIT_MS = 5000, /* for the agent to order a requeue while Slurm still holds the job running */
-    NOTE_WAIT_MS = 1000,  /* for it to note what a job used: Slurm takes no note of an ended job */
+    /* For the agent to order a requeue, or to note what the job used, while Slurm still holds the job running. */
+    AGENT_WAIT_MS = 5000,
     END_WAIT_MS = 5000,
     QUERY_WAIT_MS = 3000,
     AHEAD_MS = 200, /* slurmstepd waits no longer for a carmad that hangs: its task asks again */
@@ -559,8 +559,7 @@ static void leave_to_agent(const struct step *step, bool stopped, const struct t
     code = lines.failed ? -ENOMEM : spool_order(settings.spool, step->job, step->restart, what, lines.bytes);
     if (code != 0)
         slurm_error("carma: %s cannot be written: %s", settings.spool, strerror(-code));
-    else if (!spool_await(settings.spool, step->job, step->restart, what,
-                          http_now_ms() + (retry ? AGENT_WAIT_MS : NOTE_WAIT_MS)))
+    else if (!spool_await(settings.spool, step->job, step->restart, what, http_now_ms() + AGENT_WAIT_MS))
         slurm_error("carma: carma-slurm-agent does not answer: job %u waits for it in %s", step->job, settings.spool);
     text_release(&lines);
 }

@@ -1,6 +1,6 @@
 /* The secret with which a client over TCP proves its user: a file that only its owner can read. */
-#ifndef CARMA_BASE_TOKEN_H
-#define CARMA_BASE_TOKEN_H
+#ifndef CARMA_BASE_TRUST_TOKEN_H
+#define CARMA_BASE_TRUST_TOKEN_H
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -1,4 +1,4 @@
-#include "base/token.h"
+#include "base/trust/token.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,0 +1,12 @@
+/* The last line that a job wrote: a program that fails says there why. */
+#ifndef CARMA_CLI_JOB_LAST_WORDS_H
+#define CARMA_CLI_JOB_LAST_WORDS_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+/* Of its errors, where these have a file of their own and it is not empty; else of its output. Read with the caller's
+ * rights, and ready for a terminal. The caller's to free. NULL: there is none, or it cannot be read here. */
+char *last_words(const json_t *job, uint64_t id);
+
+#endif

@@ -1,0 +1,53 @@
+#include "sandbox/layer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "sandbox/rights.h"
+
+/* All mounts are read-only by then, which the kernel looks at last. */
+bool layer_may_be_written(int original)
+{
+    return syscall(SYS_faccessat2, original, "", R_OK | W_OK | X_OK, AT_EMPTY_PATH | AT_EACCESS) == 0 || errno == EROFS;
+}
+
+/* The layer has the mode and the group of the original, but its owner is the user: he cannot give files to others. */
+static int make_layer(struct layers *layers, int original, char **upper, char **work)
+{
+    struct stat st;
+
+    *upper = xasprintf(LAYERS_PLACE "/upper-%u", layers->count);
+    *work = xasprintf(LAYERS_PLACE "/work-%u", layers->count++);
+    if (fstat(original, &st) < 0 || mkdir(*upper, 0700) < 0 || mkdir(*work, 0700) < 0)
+        return -errno;
+    if (chown(*upper, (uid_t)-1, st.st_gid) < 0 && errno != EPERM && errno != EINVAL)
+        return -errno;
+    return chmod(*upper, st.st_mode & 07777) < 0 ? -errno : 0;
+}
+
+static int mount_overlay(const char *target, unsigned long flags, const char *options)
+{
+    return mount("overlay", target, "overlay", MS_NOSUID | MS_NODEV | flags, options) < 0 ? -errno : 0;
+}
+
+int layer_place(struct layers *layers, int original, const char *target, bool writable, struct error *err)
+{
+    const char *more = layers->own_users ? ",userxattr" : ",redirect_dir=on"; /* so a directory can be renamed */
+    CLEANUP(free_ptr) char *upper = NULL, *work = NULL, *options = NULL;
+    int rc;
+
+    if (!writable) {
+        options = xasprintf("lowerdir=/proc/self/fd/%d:" LAYERS_EMPTY "%s", original, more);
+        return mount_overlay(target, MS_RDONLY, options);
+    }
+    if ((rc = make_layer(layers, original, &upper, &work)) < 0 || (rc = rights_of_layers(true, err)) < 0)
+        return rc;
+    options = xasprintf("lowerdir=/proc/self/fd/%d,upperdir=%s,workdir=%s%s", original, upper, work, more);
+    rc = mount_overlay(target, 0, options);
+    return rights_of_layers(false, err) < 0 ? -EPERM : rc;
+}
