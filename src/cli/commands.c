@@ -21,13 +21,15 @@ static const struct command other_commands[] = {
     {"trace", "build workload traces from published ones; show the content of one", &trace_argp, cli_run_group},
     {"bench", "measure the cost of metrics, and the effects of sharing a GPU", &bench_argp, cli_run_group},
     {"doctor", "find out why carma does not work here", &doctor_argp, cmd_doctor},
-    {"admin", "check the daemon's store, copy it, recover it", &admin_argp, cli_run_group},
+    {"admin", "check the daemon's store, copy and recover it; see what it has learned", &admin_argp, cli_run_group},
     {"help", "explain a command", &help_argp, cmd_help},
 };
 
 /* Those of the groups (group.c), which call them with argv[0] as it stands here. */
 const struct command subcommands[] = {
     {"admin backup", "copy the store of a daemon, which may be running", &admin_backup_argp, cmd_admin_backup},
+    {"admin learned", "show what runs have taught, by user and workload, or forget it", &admin_learned_argp,
+     cmd_admin_learned},
     {"admin recover", "go on with a store of which a part is lost", &admin_recover_argp, cmd_admin_recover},
     {"admin verify", "check a store for damage, record by record", &admin_verify_argp, cmd_admin_verify},
     {"bench collocate", "measure the effects of sharing a GPU on training jobs", &bench_collocate_argp, cmd_program},

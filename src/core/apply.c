@@ -90,7 +90,7 @@ int core_add_job(struct core *core, const struct record *record, struct job **ad
     job->place = ++core->last_place;
     job->user = user_of(core, wants->uid);
     job->user->unfinished++;
-    job->profile = learn_profile(core, wants->workload);
+    job->profile = learn_profile(core, job->user, wants->workload);
     if (job->profile)
         job->profile->jobs++;
     HASH_ADD(hh, core->jobs, id, sizeof job->id, job);
@@ -481,7 +481,7 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         if (state == JOB_CRASHED) {
             crash_note(core, job, record);
         } else if (state == JOB_COMPLETED) {
-            prior_completed(core, job, job_peak_bytes(job));
+            prior_completed(core, job, job_peak_bytes(job), record->at_ns);
             learn_memory(core, job, job_peak_bytes(job), true);
             crash_forgive(job);
         }
@@ -552,6 +552,8 @@ static int apply(struct core *core, const struct record *record, struct error *e
         return apply_submitted(core, record, err);
     case RECORD_TIMER:
         return 0;
+    case RECORD_FORGOTTEN:
+        return users_forget(core, &record->forgotten, err);
     case RECORD_WAITED:
         core->next_decision_ns = record->waited.until_ns;
         return 0;
@@ -578,7 +580,7 @@ int core_apply(struct core *core, const struct record *record, struct error *err
     int status = apply(core, record, err);
 
     core->applied++;
-    if (record->type == RECORD_RECONFIGURED || record_is_state(record->type))
+    if (record->type == RECORD_RECONFIGURED || record->type == RECORD_FORGOTTEN || record_is_state(record->type))
         core->activity_version++;
     if (status == 0 && record_is_state(record->type))
         return 0;

@@ -60,6 +60,22 @@ static void forget(struct core *core, struct measure *measure)
     free(measure);
 }
 
+/* The oldest of the user with the most: nobody pushes out what is known of others. */
+static void make_room(struct core *core)
+{
+    struct user *most = core->users;
+    struct measure *measure;
+
+    for (struct user *user = core->users; user; user = user->hh.next)
+        user->measures = 0;
+    for (measure = core->measures; measure; measure = measure->hh.next)
+        if (++named(measure)->user->measures > most->measures)
+            most = named(measure)->user;
+    for (measure = core->measures; named(measure)->user != most; measure = measure->hh.next)
+        ;
+    forget(core, measure);
+}
+
 static struct measure *add(const struct company_key *key)
 {
     struct measure *measure = xcalloc(1, sizeof *measure);
@@ -76,6 +92,8 @@ bool company_note(struct core *core, const struct measure *reading)
 
     if (reading->value <= 0 || reading->unit < 0 || reading->gpu_bytes <= 0 || !reading->readings)
         return false;
+    if (!measure && HASH_COUNT(core->measures) >= COMPANY_MOST)
+        make_room(core);
     if (measure)
         HASH_DEL(core->measures, measure); /* it becomes the latest */
     else
@@ -91,8 +109,6 @@ bool company_note(struct core *core, const struct measure *reading)
     measure->gpu_bytes = reading->gpu_bytes;
     measure->at_ns = reading->at_ns;
     HASH_ADD(hh, core->measures, key, sizeof measure->key, measure);
-    if (HASH_COUNT(core->measures) > COMPANY_MOST)
-        forget(core, core->measures);
     changes(core, measure);
     return true;
 }
@@ -232,7 +248,7 @@ int32_t company_slowdown_by_activity(const struct core *core, const struct gpu *
     const struct measure *other =
         one ? known(core, gpu, &(struct company_key){.of = beside, .kind = COMPANY_ACTIVITY}) : NULL;
 
-    return other ? ratio(one->value + other->value, there->value) : 0;
+    return other && of->user == beside->user ? ratio(one->value + other->value, there->value) : 0;
 }
 
 int32_t company_activity(const struct job *job)

@@ -2,8 +2,11 @@
  * cost of two workloads for each other. Where there is no measure, the prediction (slowdown.h) does.
  *
  * A measure in company counts from the second reading on: one may have met a data set that was read for the first time.
- * Each reading counts as much as all before it together. A measure without a reading for COMPANY_VALID_NS is forgotten:
- * programs, data and drivers change, and a pair that turned out bad is tried again. */
+ * Each reading counts as much as all before it together. How fast a job runs is said by its own user, so nobody makes
+ * another's job look slower. How busy a GPU is tells only of one user's jobs: another's might idle there. Of two users'
+ * jobs, measures may only say that they get a quarter more done than predicted (slowdown.c). A measure without a
+ * reading for COMPANY_VALID_NS is forgotten: programs, data and drivers change, and a pair that turned out bad is tried
+ * again. */
 #ifndef CARMA_CORE_COMPANY_H
 #define CARMA_CORE_COMPANY_H
 
@@ -19,7 +22,7 @@ struct profile;
 
 #define COMPANY_READINGS 2
 #define COMPANY_VALID_NS (30 * 24 * INT64_C(3600000000000))
-#define COMPANY_MOST     4096 /* measures that are remembered: those with the latest readings */
+#define COMPANY_MOST     4096 /* measures that are remembered: the user with the most loses the oldest */
 
 enum company_kind {
     COMPANY_SPEED,    /* of `of` beside `beside`, in millionths of a step in a second */

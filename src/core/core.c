@@ -24,7 +24,6 @@ void core_free_job(struct core *core, struct job *job)
 
 void core_free(struct core *core)
 {
-    struct profile *profile, *other;
     struct alike *alike, *another;
     struct measure *measure, *next_measure;
     struct job *job, *next;
@@ -47,11 +46,6 @@ void core_free(struct core *core)
     HASH_ITER (hh, core->measures, measure, next_measure) {
         HASH_DEL(core->measures, measure);
         free(measure);
-    }
-    kins_free(core);
-    HASH_ITER (hh, core->profiles, profile, other) {
-        HASH_DEL(core->profiles, profile);
-        free(profile);
     }
     users_free(core);
     free(core->widths);
@@ -77,6 +71,11 @@ int64_t core_reservation(const struct core *core, const struct job *job, uint32_
 const struct job *core_find_job(const struct core *core, uint64_t id)
 {
     return core_job_by_id(core, id);
+}
+
+const struct user *core_users(const struct core *core)
+{
+    return core->users;
 }
 
 const struct job *core_jobs(const struct core *core)
@@ -150,8 +149,7 @@ bool core_share_faulted_user(const struct core *core, uint32_t *uid)
 
 uint32_t core_job_count_of(const struct core *core, uint32_t uid)
 {
-    const struct user *user;
+    const struct user *user = user_find(core, uid);
 
-    HASH_FIND(hh, core->users, &uid, sizeof uid, user);
     return user ? user->unfinished : 0;
 }

@@ -18,10 +18,11 @@
 #include "core/reason.h"
 #include "core/record.h"
 
-#define CORE_VERSION 5 /* raised whenever the same inputs may yield other decisions */
+#define CORE_VERSION 6 /* raised whenever the same inputs may yield other decisions */
 
 struct core;
 struct gpu;
+struct user;
 
 struct core *core_new(void); /* empty: no GPUs, default configuration */
 void core_free(struct core *core);
@@ -64,8 +65,11 @@ uint32_t core_gpu_mode(const struct core *core, uint64_t job, uint32_t gpu);
  * source of that figure (enum memory_source; may be NULL). */
 int64_t core_reservation(const struct core *core, const struct job *job, uint32_t *source);
 
-/* The workload's SM activity alone on a GPU, in permille, as readings have taught; 0: none has. */
-int32_t core_observed_activity(const struct core *core, const char *workload);
+/* The SM activity of the user's workload alone on a GPU, in permille, as readings have taught; 0: none has. */
+int32_t core_observed_activity(const struct core *core, uint32_t uid, const char *workload);
+
+/* The first user by number; the next is at hh.next (core/user.h). They have what is learned of their workloads. */
+const struct user *core_users(const struct core *core);
 
 /* Looking at the state. Ended jobs are forgotten: find gives NULL for them. */
 const struct job *core_find_job(const struct core *core, uint64_t id);

@@ -30,13 +30,12 @@ struct core {
     size_t gpu_capacity;
     struct job *jobs;           /* uthash by id, owned: all that have not ended */
     struct common_wants *wants; /* the jobs' */
-    struct profile *profiles;   /* uthash by workload, owned */
-    struct kin *kins;           /* uthash by program, owned */
+    uint32_t profile_count;     /* of all users */
     struct measure *measures;   /* uthash by key, owned, in the order of their latest readings */
-    struct prior prior;
-    struct user *users;       /* uthash by uid, owned: all that ever had a job */
-    uint64_t last_place;      /* the largest place in the main queue that was given to a job */
-    struct queue waiting;     /* QUEUED, in the order of places */
+    struct prior prior;         /* with which each user begins */
+    struct user *users;         /* uthash by uid, owned: all that ever had a job */
+    uint64_t last_place;        /* the largest place in the main queue that was given to a job */
+    struct queue waiting;       /* QUEUED, in the order of places */
     struct queue retrying;    /* QUEUED leases, in the order of arrival, then jobs after a crash, in that of crashes */
     struct queue held;        /* HELD, in the order of places */
     struct queue undecided;   /* CRASHED, or STOPPING and not signalled yet */
@@ -55,6 +54,7 @@ struct core {
     uint64_t activity_version; /* of pauses, estimates and settings: predictions for all GPUs are made anew */
     struct core_asked *asked;  /* owned; by itself, since looking at a const core fills it */
     uint64_t openings;
+    uint64_t guesses_changed; /* openings when a figure of a job of unknown need last changed */
     struct gpu *last_opened;
     uint64_t searched;    /* core.openings when all waiting jobs had been looked at: those that are not unexamined */
     struct alike *alikes; /* uthash, owned */

@@ -126,7 +126,7 @@ static bool worth_another_look(const struct core *core, const struct job *job, i
     int64_t needed_bytes;
 
     if (since == 0 || (!job->alike && ((job->profile && job->profile->changed > since) ||
-                                       (core->prior.changed > since && prior_speaks_for(core, job)))))
+                                       (core->guesses_changed > since && prior_speaks_for(core, job)))))
         return true;
     needed_bytes = job_needed_bytes(core, job);
     for (const struct gpu *gpu = core->last_opened; gpu && gpu->opened > since; gpu = gpu->opened_before)

@@ -58,6 +58,38 @@ static void dump_queue(struct strbuf *text, const char *name, const struct queue
     strbuf_puts(text, "\n");
 }
 
+static void dump_prior(struct strbuf *text, const char *name, const struct prior *prior)
+{
+    if (!prior)
+        return;
+    strbuf_printf(text, "%s:", name);
+    for (uint32_t bin = 0; bin < PRIOR_BINS; bin++)
+        strbuf_printf(text, " %" PRIu32, prior->parts[bin]);
+    strbuf_puts(text, "\n");
+}
+
+static void dump_learned(struct strbuf *text, const struct user *user)
+{
+    if (user->own || user->unfinished)
+        strbuf_printf(text, "user %" PRIu32 " likely=%" PRId64 " careful=%" PRId64 "\n", user->uid, user->likely_bytes,
+                      user->careful_bytes);
+    dump_prior(text, "own", user->own);
+    dump_prior(text, "told", user->told);
+    for (const struct profile *profile = user->profiles; profile; profile = profile->hh.next) {
+        strbuf_printf(text,
+                      "history %" PRIu32 "/%s runs=%" PRIu32 "/%d first=%" PRId64 " sum=%" PRId64 " squares=%" PRId64
+                      " outgrown=%" PRId64 " peak=%" PRId64 " estimated=%" PRId64 " activity=%" PRId32
+                      " variance=%" PRId64 " failed=%" PRIu32 "@%" PRId64 "\n",
+                      user->uid, profile->workload, profile->runs, profile->tells, profile->first_bytes,
+                      profile->distance_sum, profile->distance_squares, profile->outgrown_bytes, profile->peak_bytes,
+                      profile->estimated_bytes, profile->activity_permille, profile->variance, profile->failure.gpu,
+                      profile->failure.at_ns);
+        if (profile->kin)
+            strbuf_printf(text, "kin %" PRIu32 "/%" PRIu32 " likely=%" PRId64 "\n", profile->kin->completed,
+                          profile->kin->profiles, profile->kin->likely_bytes);
+    }
+}
+
 char *core_dump(const struct core *core)
 {
     const struct core_config *config = &core->config;
@@ -83,35 +115,24 @@ char *core_dump(const struct core *core)
                   config->per_user.max_gpus, config->per_user.max_memory_bytes, config->per_user.max_retries);
     strbuf_printf(&text, "next_decision=%" PRId64 " round_robin_next=%" PRIu32 "\n", core->next_decision_ns,
                   core->round_robin_next);
-    strbuf_puts(&text, "prior:");
-    for (uint32_t bin = 0; bin < PRIOR_BINS; bin++)
-        strbuf_printf(&text, " %" PRIu32, core->prior.parts[bin]);
-    strbuf_puts(&text, "\n");
+    dump_prior(&text, "prior", &core->prior);
     for (uint32_t i = 0; i < core->gpu_count; i++)
         dump_gpu(&text, core->gpus[i]);
     dump_queue(&text, "waiting", &core->waiting);
     dump_queue(&text, "retrying", &core->retrying);
     dump_queue(&text, "held", &core->held);
     dump_queue(&text, "undecided", &core->undecided);
-    for (const struct profile *profile = core->profiles; profile; profile = profile->hh.next) {
-        strbuf_printf(&text,
-                      "history %s runs=%" PRIu32 " first=%" PRId64 " sum=%" PRId64 " squares=%" PRId64
-                      " outgrown=%" PRId64 " peak=%" PRId64 " estimated=%" PRId64 " activity=%" PRId32
-                      " variance=%" PRId64 " failed=%" PRIu32 "@%" PRId64 "\n",
-                      profile->workload, profile->runs, profile->first_bytes, profile->distance_sum,
-                      profile->distance_squares, profile->outgrown_bytes, profile->peak_bytes, profile->estimated_bytes,
-                      profile->activity_permille, profile->variance, profile->failure.gpu, profile->failure.at_ns);
-        if (profile->kin)
-            strbuf_printf(&text, "kin %" PRIu32 "/%" PRIu32 " likely=%" PRId64 "\n", profile->kin->completed,
-                          profile->kin->profiles, profile->kin->likely_bytes);
-    }
+    for (const struct user *user = core->users; user; user = user->hh.next)
+        dump_learned(&text, user);
     for (const struct measure *measure = core->measures; measure; measure = measure->hh.next)
         strbuf_printf(&text,
-                      "measure %s beside=%s by=%s kind=%" PRIu32 " value=%" PRId64 "/%" PRId64 " gpu=%" PRId64
-                      " readings=%" PRIu32 "@%" PRId64 "\n",
-                      measure->key.of->workload, measure->key.beside ? measure->key.beside->workload : "",
-                      share_mode_name(measure->key.share), measure->key.kind, measure->value, measure->unit,
-                      measure->gpu_bytes, measure->readings, measure->at_ns);
+                      "measure %" PRIu32 "/%s beside=%" PRIu32 "/%s by=%s kind=%" PRIu32 " value=%" PRId64 "/%" PRId64
+                      " gpu=%" PRId64 " readings=%" PRIu32 "@%" PRId64 "\n",
+                      measure->key.of->user->uid, measure->key.of->workload,
+                      measure->key.beside ? measure->key.beside->user->uid : 0,
+                      measure->key.beside ? measure->key.beside->workload : "", share_mode_name(measure->key.share),
+                      measure->key.kind, measure->value, measure->unit, measure->gpu_bytes, measure->readings,
+                      measure->at_ns);
     for (const struct user *user = core->users; user; user = user->hh.next)
         if (user->unfinished || user->retries || user->share_faulted)
             strbuf_printf(&text,

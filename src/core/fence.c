@@ -1,10 +1,19 @@
 #include "core/fence.h"
 
 #include "core/core_internal.h"
+#include "core/quantum.h"
 
 bool fence_is_guess(const struct job *job)
 {
     return job->fence_bytes >= 0 && job->wants->request_source != SOURCE_DECLARED;
+}
+
+bool fence_was_met(const struct job *job)
+{
+    int64_t peak = job_peak_bytes(job);
+
+    return job->fence_bytes >= 0 && peak >= job->fence_bytes - FENCE_HEADROOM_BYTES / 2 &&
+           peak < job->fence_bytes + QUANTUM_MEMORY_BYTES;
 }
 
 /* The job's known or estimated need: at least its request, and where that was not declared, at least the observed use

@@ -31,4 +31,8 @@ int64_t fence_for(const struct core *core, const struct job *job, const struct r
 /* Whether the fence that the job has is a guess. */
 bool fence_is_guess(const struct job *job);
 
+/* Whether the job's use has come so near to its fence that it may have wanted more: it used half of the fixed headroom.
+ * More than the fence is the sum of several processes, and says nothing. */
+bool fence_was_met(const struct job *job);
+
 #endif

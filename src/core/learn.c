@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "core/core_internal.h"
+#include "core/fence.h"
 #include "core/quantum.h"
 #include "core/slowdown.h"
 
@@ -20,46 +21,97 @@
 /* At a submission: number of the oldest workloads examined for some that may be forgotten. */
 #define FORGET_STEPS 16
 
-struct profile *learn_profile(struct core *core, const char *workload)
+static struct profile *find_profile(const struct user *user, const char *workload)
 {
-    struct profile *profile;
+    struct profile *profile = NULL;
+
+    if (user)
+        HASH_FIND_STR(user->profiles, workload, profile);
+    return profile;
+}
+
+void learn_nothing(struct profile *profile)
+{
+    profile->activity_permille = LEARN_PRIOR_PERMILLE;
+    profile->variance = PRIOR_VARIANCE;
+    profile->failure = (struct record_failure){.gpu = RECORD_NO_GPU};
+}
+
+/* An earlier carma did not say whose runs they were. Names of workloads differ between users (api/workload_key.h), so
+ * the first who submits it is that user. */
+static struct profile *adopt(struct core *core, struct user *user, const char *workload)
+{
+    struct profile *profile = find_profile(user_find(core, USER_UNKNOWN), workload);
+
+    if (!profile)
+        return NULL;
+    kin_forget_profile(core, profile);
+    HASH_DEL(profile->user->profiles, profile);
+    profile->user = user;
+    HASH_ADD_STR(user->profiles, workload, profile);
+    profile->kin = kin_of_new(user, workload);
+    if (profile->runs)
+        kin_completed(core, profile, profile->first_bytes);
+    return profile;
+}
+
+struct profile *learn_profile(struct core *core, struct user *user, const char *workload)
+{
+    struct profile *profile = find_profile(user, workload);
 
     if (!*workload)
         return NULL;
-    HASH_FIND_STR(core->profiles, workload, profile);
+    if (!profile)
+        profile = adopt(core, user, workload);
     if (!profile) {
         profile = xcalloc(1, sizeof *profile + strlen(workload) + 1);
         memcpy(profile->workload, workload, strlen(workload) + 1);
-        profile->activity_permille = LEARN_PRIOR_PERMILLE;
-        profile->variance = PRIOR_VARIANCE;
-        profile->failure.gpu = RECORD_NO_GPU;
-        HASH_ADD_STR(core->profiles, workload, profile);
-        profile->kin = kin_of_new(core, workload);
+        profile->user = user;
+        learn_nothing(profile);
+        HASH_ADD_STR(user->profiles, workload, profile);
+        core->profile_count++;
+        profile->kin = kin_of_new(user, workload);
     }
     return profile;
 }
 
-static void make_latest(struct core *core, struct profile *profile)
+static void make_latest(struct profile *profile)
 {
-    HASH_DEL(core->profiles, profile);
-    HASH_ADD_STR(core->profiles, workload, profile);
+    HASH_DEL(profile->user->profiles, profile);
+    HASH_ADD_STR(profile->user->profiles, workload, profile);
+}
+
+void learn_drop(struct core *core, struct profile *profile)
+{
+    company_forget_profile(core, profile);
+    kin_forget_profile(core, profile);
+    HASH_DEL(profile->user->profiles, profile);
+    core->profile_count--;
+    free(profile);
+}
+
+/* That user loses the oldest: nobody pushes out what is known of others. */
+static struct user *with_most_profiles(const struct core *core)
+{
+    struct user *most = core->users;
+
+    for (struct user *user = core->users; user; user = user->hh.next)
+        if (HASH_COUNT(user->profiles) > HASH_COUNT(most->profiles))
+            most = user;
+    return most;
 }
 
 /* Those with jobs are met again at the end: each step costs the same for any number of them. */
 void learn_submitted(struct core *core, const struct job *job)
 {
     if (job->profile)
-        make_latest(core, job->profile);
-    for (int i = 0; i < FORGET_STEPS && HASH_COUNT(core->profiles) > LEARN_MOST_PROFILES; i++) {
-        struct profile *oldest = core->profiles;
-        if (oldest->jobs > 0) {
-            make_latest(core, oldest);
-            continue;
-        }
-        company_forget_profile(core, oldest);
-        kin_forget_profile(core, oldest);
-        HASH_DEL(core->profiles, oldest);
-        free(oldest);
+        make_latest(job->profile);
+    for (int i = 0; i < FORGET_STEPS && core->profile_count > LEARN_MOST_PROFILES; i++) {
+        struct profile *oldest = with_most_profiles(core)->profiles;
+        if (oldest->jobs > 0)
+            make_latest(oldest);
+        else
+            learn_drop(core, oldest);
     }
 }
 
@@ -68,11 +120,15 @@ bool learned_activity_is_known(const struct job *job)
     return job->wants->smact_permille >= 0 || (job->profile && job->profile->variance < PRIOR_VARIANCE);
 }
 
-int32_t core_observed_activity(const struct core *core, const char *workload)
+const struct profile *learn_find(const struct core *core, uint32_t uid, const char *workload)
 {
-    const struct profile *profile;
+    return find_profile(user_find(core, uid), workload);
+}
 
-    HASH_FIND_STR(core->profiles, workload, profile);
+int32_t core_observed_activity(const struct core *core, uint32_t uid, const char *workload)
+{
+    const struct profile *profile = learn_find(core, uid, workload);
+
     return profile && profile->variance < PRIOR_VARIANCE ? profile->activity_permille : 0;
 }
 
@@ -196,7 +252,7 @@ int64_t learned_reservation(const struct core *core, const struct job *job, uint
     bytes = known_reservation(core, job, source);
     if (bytes >= 0 && (*source != SOURCE_PRIOR || job->crashes)) /* that of an earlier start may have changed since */
         return bytes;
-    bytes = prior_request(core, job->wants, kin_likely_bytes(core, job));
+    bytes = prior_request(core, job->wants, kin_likely_bytes(job));
     *source = bytes < 0 ? SOURCE_UNKNOWN : SOURCE_PRIOR;
     return bytes;
 }
@@ -217,7 +273,8 @@ static bool can_tell(const struct core *core, const struct gpu *gpu)
 {
     for (uint32_t i = 0; i < gpu->resident_count; i++) {
         const struct job *job = gpu->residents[i];
-        if (job->suspended || !job->profile || (job->placement_count > 1 && !alone_everywhere(core, job)))
+        if (job->suspended || !job->profile || job->user != gpu->residents[0]->user ||
+            (job->placement_count > 1 && !alone_everywhere(core, job)))
             return false;
         for (uint32_t k = 0; k < i; k++)
             if (gpu->residents[k]->profile == job->profile)
@@ -313,7 +370,8 @@ void learn_memory(struct core *core, struct job *job, int64_t bytes, bool comple
     if (!core->config.learn || !profile || bytes <= 0)
         return;
     if (completed) {
-        note_run(profile, bytes);
+        if (!fence_was_met(job))
+            note_run(profile, bytes);
         if (job->wants->request_source == SOURCE_DECLARED)
             profile->outgrown_bytes = bytes - job->wants->request_bytes >= QUANTUM_MEMORY_BYTES ? bytes : 0;
     }

@@ -1,4 +1,7 @@
-/* The memory and SM activity of a workload's earlier runs, as far as the core has learned them. Integers only. */
+/* The memory and SM activity of a user's workload, as far as earlier runs have taught them. Integers only.
+ *
+ * Only the user's own runs teach: a workload of the same name of another user is another one. A reading of a GPU that
+ * several users' jobs share teaches nothing, since one of them could move it at will. */
 #ifndef CARMA_CORE_LEARN_H
 #define CARMA_CORE_LEARN_H
 
@@ -13,15 +16,18 @@ struct alike;
 struct core;
 struct gpu;
 struct kin;
+struct user;
 
 #define LEARN_PRIOR_PERMILLE 600 /* of a workload never observed: about the mean of the thesis's workloads */
 
 /* Loading jobs use no SM: a reading tells of a resident only this long after it came. */
 #define LEARN_LOADING_NS (60 * INT64_C(1000000000))
 
-/* The knowledge of a workload; jobs with the same key share it. */
+/* The knowledge of a user's workload; jobs with the same key share it. */
 struct profile {
-    uint32_t runs;       /* that completed */
+    struct user *user;
+    uint32_t runs;       /* that completed, and did not meet their fence */
+    bool tells;          /* the first of them counts in the distribution that others are told (guess/prior.h) */
     int64_t first_bytes; /* the memory of the first run; the other runs' differences from it, in parts of 10,000
                             of it: */
     int64_t distance_sum;
@@ -45,11 +51,19 @@ struct profile {
     char workload[]; /* as long as it is: many have been submitted once */
 };
 
-/* Number of workloads that are remembered: the latest submitted. Beyond it only workloads that have jobs are kept. */
+/* Number of workloads that are remembered: the latest submitted. Beyond it only workloads that have jobs are kept. The
+ * user with the most of them loses the oldest. */
 #define LEARN_MOST_PROFILES 10000
 
-/* The history of a workload, made where there is none; NULL for the empty key. */
-struct profile *learn_profile(struct core *core, const char *workload);
+/* The history of a user's workload, made where there is none; NULL for the empty key. */
+struct profile *learn_profile(struct core *core, struct user *user, const char *workload);
+
+/* NULL: there is none. */
+const struct profile *learn_find(const struct core *core, uint32_t uid, const char *workload);
+
+/* Nothing is known of a new profile; one without jobs goes. */
+void learn_nothing(struct profile *profile);
+void learn_drop(struct core *core, struct profile *profile);
 
 /* The job was submitted: its workload is the latest, and the oldest may be forgotten for it. */
 void learn_submitted(struct core *core, const struct job *job);
@@ -85,8 +99,8 @@ void learn_activity(struct core *core, struct gpu *gpu, const struct record *sam
 /* The job was estimated after its submission: until a run shows more, that holds for its workload. */
 void learn_estimate(struct core *core, struct job *job, int64_t bytes);
 
-/* Learns memory from a completed run, from a run whose memory has settled, or from a crash that needed at least that
- * much. */
+/* Learns memory from a completed run (that it needs at least so much, if it met its fence), from a run whose memory has
+ * settled, or from a crash that needed at least that much. */
 void learn_memory(struct core *core, struct job *job, int64_t bytes, bool completed);
 
 #endif

@@ -69,7 +69,7 @@ static bool fits_beside_reserved(const struct core *core, const struct job *job,
             reserved = learned_reservation(core, head, NULL);
 
     if (prior_speaks_for(core, job))
-        reservation = kin_careful_bytes(core, job); /* the head must not wait for a wrong guess */
+        reservation = kin_careful_bytes(job); /* the head must not wait for a wrong guess */
     if (reservation < 0 || reserved < 0 || job->wants->exclusive || job_wants_idle(core, head) ||
         !core->policy->predicts)
         return false;
@@ -160,7 +160,7 @@ static bool is_unfenced_guess(const struct core *core, const struct job *job, co
 
 int64_t job_needed_bytes_on(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
-    return is_unfenced_guess(core, job, gpu) ? kin_careful_bytes(core, job) : job_needed_bytes(core, job);
+    return is_unfenced_guess(core, job, gpu) ? kin_careful_bytes(job) : job_needed_bytes(core, job);
 }
 
 static bool over(int32_t reading_permille, int32_t cap_permille)

@@ -47,6 +47,7 @@ enum record_type {
                            between */
     RECORD_SUSPENDED,   /* the processes of a lease were stopped for now: they keep their memory */
     RECORD_RESUMED,     /* ... and go on */
+    RECORD_FORGOTTEN,   /* an administrator takes back what was learned of a user or a workload */
     RECORD_TIMER,       /* the time that core_next_wake_ns named has come */
     /* decisions */
     RECORD_PLACED,    /* start the job on these GPUs */
@@ -67,6 +68,7 @@ enum record_type {
     RECORD_STATE_GPU,
     RECORD_STATE_PROFILE, /* the knowledge of a workload */
     RECORD_STATE_MEASURE, /* of a workload, alone or beside another */
+    RECORD_STATE_PRIOR,   /* the distribution of a user's workloads: own or told, at most one of each */
     RECORD_STATE_USER,    /* the user whose retries are counted */
     RECORD_STATE_JOB,     /* one that has not ended, followed by its placements */
     RECORD_STATE_PLACEMENT,
@@ -157,6 +159,13 @@ struct record_exited {
                             was observed. The evidence for an out-of-memory message */
     uint32_t failed_gpu; /* GPU_ERROR: which of them failed, as the driver reports; of one GPU's instances, the
                             first; RECORD_NO_GPU: it did not say */
+};
+
+/* Of one of them, or both. */
+struct record_forgotten {
+    bool of_user; /* of user `uid` alone */
+    uint32_t uid;
+    char workload[RECORD_WORKLOAD_SIZE]; /* "": all */
 };
 
 /* The last time that a GPU failed under a workload. */
@@ -263,8 +272,10 @@ struct record_state_gpu {
 };
 
 struct record_state_profile {
+    uint32_t uid; /* USER_UNKNOWN: an earlier carma wrote it (core/user.h) */
     char workload[RECORD_WORKLOAD_SIZE];
     uint32_t runs;
+    bool tells;
     int64_t first_bytes;
     int64_t distance_sum;
     int64_t distance_squares;
@@ -277,7 +288,9 @@ struct record_state_profile {
 };
 
 struct record_state_measure { /* core/company.h */
+    uint32_t uid;
     char workload[RECORD_WORKLOAD_SIZE];
+    uint32_t beside_uid;
     char beside[RECORD_WORKLOAD_SIZE]; /* "": alone */
     uint32_t share;
     uint32_t kind;
@@ -286,6 +299,13 @@ struct record_state_measure { /* core/company.h */
     int64_t gpu_bytes;
     uint32_t readings;
     int64_t measured_ns;
+};
+
+struct record_state_prior {
+    uint32_t uid;
+    bool told;
+    uint32_t count;
+    uint32_t parts[PRIOR_BINS];
 };
 
 struct record_state_user {
@@ -363,6 +383,7 @@ struct record {
         struct record_progressed progressed;
         struct record_exited exited;
         struct record_lost lost;
+        struct record_forgotten forgotten;
         struct record_share_fault share_fault;
         struct record_placed placed;
         struct record_requeued requeued;
@@ -376,6 +397,7 @@ struct record {
         struct record_state_gpu state_gpu;
         struct record_state_profile state_profile;
         struct record_state_measure state_measure;
+        struct record_state_prior state_prior;
         struct record_state_user state_user;
         struct record_state_job state_job;
         struct record_state_placement state_placement;

@@ -176,6 +176,8 @@ static void correct_pair(const struct core *core, const struct gpu *gpu, const s
     else if (!only_they || !(first || second))
         return;
     slowdown->measured = true;
+    if (only_they && one->user != other->user && rates > slowdown->progress_ppm / 4 * 5)
+        rates = slowdown->progress_ppm / 4 * 5; /* each user could claim it */
     if (only_they)
         slowdown->progress_ppm = rates;
 }

@@ -67,7 +67,9 @@ static void take_profile(const struct profile *profile, int64_t at_ns, struct re
     struct record record = {.type = RECORD_STATE_PROFILE, .at_ns = at_ns};
 
     record.state_profile = (struct record_state_profile){
+        .uid = profile->user->uid,
         .runs = profile->runs,
+        .tells = profile->tells,
         .first_bytes = profile->first_bytes,
         .distance_sum = profile->distance_sum,
         .distance_squares = profile->distance_squares,
@@ -87,7 +89,9 @@ static void take_measure(const struct measure *measure, int64_t at_ns, struct re
     const struct company_key *key = &measure->key;
     struct record record = {.type = RECORD_STATE_MEASURE, .at_ns = at_ns};
 
-    record.state_measure = (struct record_state_measure){.share = key->share,
+    record.state_measure = (struct record_state_measure){.uid = key->of->user->uid,
+                                                         .beside_uid = key->beside ? key->beside->user->uid : 0,
+                                                         .share = key->share,
                                                          .kind = key->kind,
                                                          .value = measure->value,
                                                          .unit = measure->unit,
@@ -100,8 +104,22 @@ static void take_measure(const struct measure *measure, int64_t at_ns, struct re
     record_list_add(out, &record);
 }
 
+static void take_prior(const struct user *user, const struct prior *prior, int64_t at_ns, struct record_list *out)
+{
+    struct record record = {.type = RECORD_STATE_PRIOR, .at_ns = at_ns};
+
+    if (!prior)
+        return;
+    record.state_prior =
+        (struct record_state_prior){.uid = user->uid, .told = prior == user->told, .count = PRIOR_BINS};
+    memcpy(record.state_prior.parts, prior->parts, sizeof record.state_prior.parts);
+    record_list_add(out, &record);
+}
+
 static void take_user(const struct user *user, int64_t at_ns, struct record_list *out)
 {
+    take_prior(user, user->own, at_ns, out);
+    take_prior(user, user->told, at_ns, out);
     if (user->retries || user->share_faulted)
         record_list_add(out, &(struct record){.type = RECORD_STATE_USER,
                                               .at_ns = at_ns,
@@ -171,8 +189,9 @@ void core_snapshot(const struct core *core, int64_t at_ns, struct record_list *o
     take_core(core, at_ns, out);
     for (uint32_t i = 0; i < core->gpu_count; i++)
         take_gpu(core->gpus[i], at_ns, out);
-    for (const struct profile *profile = core->profiles; profile; profile = profile->hh.next)
-        take_profile(profile, at_ns, out);
+    for (const struct user *user = core->users; user; user = user->hh.next)
+        for (const struct profile *profile = user->profiles; profile; profile = profile->hh.next)
+            take_profile(profile, at_ns, out);
     for (const struct measure *measure = core->measures; measure; measure = measure->hh.next)
         take_measure(measure, at_ns, out);
     for (const struct user *user = core->users; user; user = user->hh.next)
@@ -202,7 +221,7 @@ static int nonsense(const struct record *record, struct error *err)
 
 static int restore_core(struct core *core, const struct record *record, struct error *err)
 {
-    if (core->gpu_count || core->jobs || core->profiles)
+    if (core->gpu_count || core->jobs || core->profile_count)
         return error_set(err, EPERM, "a snapshot cannot be applied to a core that has a state");
     if (record->state_core.prior_count && !prior_is_sane(record->state_core.prior, record->state_core.prior_count))
         return nonsense(record, err);
@@ -263,8 +282,9 @@ static int restore_profile(struct core *core, const struct record *record, struc
         state->activity_permille < 0 || state->activity_permille > 1000 || state->variance <= 0 ||
         !failure_is_sane(core, &state->failure))
         return nonsense(record, err);
-    profile = learn_profile(core, state->workload);
+    profile = learn_profile(core, user_of(core, state->uid), state->workload);
     profile->runs = state->runs;
+    profile->tells = state->tells;
     profile->first_bytes = state->first_bytes;
     profile->distance_sum = state->distance_sum;
     profile->distance_squares = state->distance_squares;
@@ -287,16 +307,30 @@ static int restore_measure(struct core *core, const struct record *record, struc
                               .gpu_bytes = state->gpu_bytes,
                               .readings = state->readings,
                               .at_ns = state->measured_ns};
-    struct profile *of = NULL, *beside = NULL;
+    const struct profile *of = NULL, *beside = NULL;
 
     if (memchr(state->workload, '\0', sizeof state->workload) && memchr(state->beside, '\0', sizeof state->beside)) {
-        HASH_FIND_STR(core->profiles, state->workload, of);
-        HASH_FIND_STR(core->profiles, state->beside, beside);
+        of = learn_find(core, state->uid, state->workload);
+        beside = learn_find(core, state->beside_uid, state->beside);
     }
     measure.key = (struct company_key){.of = of, .beside = beside, .share = state->share, .kind = state->kind};
     if (core->jobs || !of || (!beside && *state->beside) || state->share >= SHARE_MODE_COUNT ||
         state->kind >= COMPANY_KINDS || !company_note(core, &measure))
         return nonsense(record, err);
+    return 0;
+}
+
+static int restore_prior(struct core *core, const struct record *record, struct error *err)
+{
+    const struct record_state_prior *state = &record->state_prior;
+    struct user *user = user_of(core, state->uid);
+    struct prior **prior = state->told ? &user->told : &user->own;
+
+    if (core->jobs || *prior || !prior_is_sane(state->parts, state->count))
+        return nonsense(record, err);
+    *prior = xcalloc(1, sizeof **prior);
+    memcpy((*prior)->parts, state->parts, sizeof(*prior)->parts);
+    prior_refresh(core);
     return 0;
 }
 
@@ -485,6 +519,8 @@ int snapshot_apply(struct core *core, const struct record *record, struct error 
         return restore_profile(core, record, err);
     case RECORD_STATE_MEASURE:
         return restore_measure(core, record, err);
+    case RECORD_STATE_PRIOR:
+        return restore_prior(core, record, err);
     case RECORD_STATE_USER:
         return restore_user(core, record, err);
     case RECORD_STATE_JOB:

@@ -1,16 +1,21 @@
-/* Each user's use, and the limits on it from the configuration: limits, and a budget of OOM retries. */
+/* Each user: use, the limits on it from the configuration and a budget of OOM retries; and all that is learned from the
+ * user's runs. */
 #ifndef CARMA_CORE_USER_H
 #define CARMA_CORE_USER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error.h"
 #include "base/hash.h"
 #include "core/reason.h"
 #include "core/record.h"
 
 struct core;
 struct job;
+struct kin;
+struct prior;
+struct profile;
 
 struct user {
     uint32_t uid;
@@ -21,12 +26,27 @@ struct user {
     int64_t retries_ns;    /* when the hour began in which retries are counted */
     uint32_t retries;      /* jobs that were put before the main queue in it */
     bool share_faulted;    /* the MPS server of his jobs does not serve */
+    struct prior *own;     /* owned: of the user's workloads; NULL: none has completed (core/guess/prior.h) */
+    struct prior *told;    /* owned: the same, as others are told of it */
+    int64_t likely_bytes;  /* of a workload of unknown need, others' figures folded in: a cache, as is the next */
+    int64_t careful_bytes;
+    struct profile *profiles; /* uthash by workload, owned, the latest submitted last (core/learn.h) */
+    struct kin *kins;         /* uthash by program, owned: a cache */
+    uint32_t measures;        /* as counted last, of the user's workloads (core/company.c) */
     UT_hash_handle hh;
 };
 
-/* Made where there is none. Owned by the core. */
+/* The user of what an earlier carma has learned: it did not keep the user. */
+#define USER_UNKNOWN UINT32_MAX
+
+/* NULL: there is none. Made where there is none. Owned by the core. */
+struct user *user_find(const struct core *core, uint32_t uid);
 struct user *user_of(struct core *core, uint32_t uid);
 void users_free(struct core *core);
+
+/* An administrator takes back what was learned: of the user, of the workload, or of the user's workload. Jobs that run
+ * keep their reservations. Of the unknown user: the published distribution counts again. */
+int users_forget(struct core *core, const struct record_forgotten *forgotten, struct error *err);
 
 /* The job has got GPUs with its reservation; its reservation has changed while it has them; it leaves them. */
 void user_takes(const struct core *core, struct job *job);

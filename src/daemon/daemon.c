@@ -6,6 +6,8 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "base/memory.h"
+#include "base/nodetime.h"
 #include "daemon/account/past_runs.h"
 #include "daemon/account/totals.h"
 #include "daemon/capture/captures.h"
@@ -86,13 +88,29 @@ static void judge_ended(struct daemon *daemon)
 
 static const struct node_calls node_calls = {.owner_of = owner_of_memory, .was_read = judge_ended};
 
+struct uids {
+    uint32_t *items; /* owned */
+    size_t count, capacity;
+};
+
+static void take_uid(const struct total *total, void *user)
+{
+    struct uids *uids = user;
+
+    array_reserve(uids->items, uids->capacity, uids->count + 1);
+    uids->items[uids->count++] = total->uid;
+}
+
 /* Only estimates are the worse without it: a damaged accounting keeps nobody from work. */
 static void load_past_runs(struct daemon *daemon)
 {
+    struct uids uids = {0};
     struct error err;
 
-    if (past_runs_load(daemon->past_runs, daemon->config.state_directory, &err) != 0)
+    totals_read(daemon, nodetime_now_ns(), take_uid, &uids);
+    if (past_runs_load(daemon->past_runs, daemon->config.state_directory, uids.items, uids.count, &err) != 0)
         daemon_log("run times and SM activities of earlier jobs are not known: %s", err.text);
+    free(uids.items);
 }
 
 int daemon_start(struct daemon *daemon, struct error *err)

@@ -22,6 +22,9 @@ static bool fold(struct daemon *daemon, const struct record *record)
     struct job_view *view = views_fold(&daemon->views, record);
     struct store_history row;
 
+    if (record->type == RECORD_FORGOTTEN)
+        past_runs_forget(daemon->past_runs, record->forgotten.of_user, record->forgotten.uid,
+                         record->forgotten.workload);
     if (record->type == RECORD_SUBMITTED)
         captures_consider(daemon->captures, record->job);
     if (!view || !job_state_ended(view->state))
@@ -32,7 +35,7 @@ static bool fold(struct daemon *daemon, const struct record *record)
         return false;
     }
     totals_end(daemon->totals, view);
-    view->activity_permille = core_observed_activity(daemon->core, view->workload);
+    view->activity_permille = core_observed_activity(daemon->core, view->wants->uid, view->workload);
     row = history_row_of(view);
     past_runs_end(daemon->past_runs, &row);
     return true;

@@ -4,9 +4,6 @@
 #define FAMILY_K 1000
 #define MODEL_K  500
 
-#define LEAST_PERMILLE 10
-#define MOST_PERMILLE  990
-
 int32_t shrinkage_mean(const struct shrinkage_errors *errors)
 {
     return errors->count > 0 ? (int32_t)(errors->sum_permille / errors->count) : 0;
@@ -27,5 +24,7 @@ int32_t shrinkage_apply(int32_t estimate_permille, const struct shrinkage_errors
 
     if (others->count + model->count == 0)
         return estimate_permille;
-    return permille < LEAST_PERMILLE ? LEAST_PERMILLE : permille > MOST_PERMILLE ? MOST_PERMILLE : (int32_t)permille;
+    return permille < SHRINKAGE_LEAST_PERMILLE  ? SHRINKAGE_LEAST_PERMILLE
+           : permille > SHRINKAGE_MOST_PERMILLE ? SHRINKAGE_MOST_PERMILLE
+                                                : (int32_t)permille;
 }

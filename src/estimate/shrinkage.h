@@ -21,6 +21,10 @@
 /* Where the estimator says nothing of a family (transformers), its errors are taken against this. */
 #define SHRINKAGE_PRIOR_PERMILLE 600
 
+/* Answers are within these. */
+#define SHRINKAGE_LEAST_PERMILLE 10
+#define SHRINKAGE_MOST_PERMILLE  990
+
 /* Errors of an estimator: observed - estimated. */
 struct shrinkage_errors {
     int64_t count;

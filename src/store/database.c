@@ -50,6 +50,8 @@ static const char *const migrations[] = {
     " INSERT OR IGNORE INTO total (uid, user) VALUES (new.uid, new.user);"
     " UPDATE total SET returned = returned + (new.state = 'RETURNED'), expired = expired + (new.state = 'EXPIRED')"
     " WHERE uid = new.uid; END;",
+    /* From here on there are the records `forgotten` and `state_prior`, which an earlier carma would not read. */
+    "",
 };
 
 static int errno_of(sqlite3 *db)

@@ -263,6 +263,12 @@ int store_prepare_history(struct store *store, struct error *err)
                            "DELETE FROM history WHERE job IN"
                            " (SELECT job FROM history WHERE ended_ns < ? ORDER BY ended_ns LIMIT ?)",
                            &store->forget_history, err);
+    if (!rc) /* of the record `forgotten` */
+        rc = store_prepare(store,
+                           "UPDATE history SET workload = '', model = ''"
+                           " WHERE (NOT json_extract(?1, '$.of_user') OR uid = json_extract(?1, '$.uid'))"
+                           " AND json_extract(?1, '$.workload') IN ('', workload)",
+                           &store->forget_learned, err);
     if (!rc)
         rc = store_prepare(store, "REPLACE INTO held VALUES (?, ?, ?, ?, ?, ?)", &store->put_held, err);
     if (!rc)
@@ -275,6 +281,7 @@ void store_release_history(struct store *store)
     sqlite3_finalize(store->put_history);
     sqlite3_finalize(store->put_history_energy);
     sqlite3_finalize(store->forget_history);
+    sqlite3_finalize(store->forget_learned);
     sqlite3_finalize(store->put_held);
     sqlite3_finalize(store->drop_held);
 }

@@ -76,6 +76,7 @@ struct store {
     sqlite3_stmt *put_history;
     sqlite3_stmt *put_history_energy;
     sqlite3_stmt *forget_history;
+    sqlite3_stmt *forget_learned;
     sqlite3_stmt *put_held;
     sqlite3_stmt *drop_held;
     struct store_mark mark; /* as written; the owner's and the thread's as `db` */

@@ -58,6 +58,17 @@ static int write_record(struct store *store, const struct store_row *row, const 
     return store_step(store, store->insert_record, err);
 }
 
+/* The accounting keeps its rows, but they teach nothing any more. */
+static int write_forgotten(struct store *store, const struct store_row *row, const char *body, struct error *err)
+{
+    int rc = write_record(store, row, body, err);
+
+    if (rc)
+        return rc;
+    sqlite3_bind_text64(store->forget_learned, 1, body, row->length, SQLITE_STATIC, SQLITE_UTF8);
+    return store_step(store, store->forget_learned, err);
+}
+
 static int write_snapshot(struct store *store, const struct store_row *row, const char *body, struct error *err)
 {
     int rc;
@@ -127,7 +138,8 @@ static int write_row(struct store *store, const struct store_batch *batch, const
     case ROW_REQUEST:
         return write_request(store, row, body, err);
     default:
-        return write_record(store, row, body, err);
+        return row->type == RECORD_FORGOTTEN ? write_forgotten(store, row, body, err)
+                                             : write_record(store, row, body, err);
     }
 }
 

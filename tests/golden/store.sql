@@ -1,5 +1,5 @@
 PRAGMA application_id = 1667330669;
-PRAGMA user_version = 7;
+PRAGMA user_version = 8;
 CREATE TABLE energy (gpu TEXT NOT NULL, job INTEGER NOT NULL, mj INTEGER NOT NULL, PRIMARY KEY (gpu, job)) STRICT, WITHOUT ROWID;
 CREATE TABLE held (job INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL, bytes INTEGER NOT NULL, measured_bytes INTEGER NOT NULL, mib_ms INTEGER NOT NULL, measured_mib_ms INTEGER NOT NULL) STRICT;
 CREATE TABLE history (job INTEGER PRIMARY KEY, uid INTEGER NOT NULL, state TEXT NOT NULL, cause TEXT, submitted_ns INTEGER NOT NULL, first_started_ns INTEGER NOT NULL, started_ns INTEGER NOT NULL, ended_ns INTEGER NOT NULL, wait_ns INTEGER NOT NULL, gpus INTEGER NOT NULL, gpu_ns INTEGER NOT NULL, memory_mib_ms INTEGER NOT NULL, memory_measured_mib_ms INTEGER NOT NULL, energy_mj INTEGER NOT NULL, launches INTEGER NOT NULL, oom_crashes INTEGER NOT NULL, handle_crashes INTEGER NOT NULL, recoveries INTEGER NOT NULL, claim_bytes INTEGER NOT NULL, claim_source TEXT NOT NULL, estimate_bytes INTEGER NOT NULL, estimator TEXT, peak_bytes INTEGER NOT NULL, user TEXT NOT NULL, name TEXT NOT NULL, workload TEXT NOT NULL, last_claim_bytes INTEGER NOT NULL DEFAULT -1, last_claim_source TEXT NOT NULL DEFAULT 'unknown', model TEXT NOT NULL DEFAULT '', estimated_permille INTEGER NOT NULL DEFAULT -1, activity_permille INTEGER NOT NULL DEFAULT 0) STRICT;

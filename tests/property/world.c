@@ -57,6 +57,7 @@ struct world *world_new(uint64_t seed)
 
     world->seed = seed;
     world->random.state = seed;
+    world->user_count = seed % 3 ? 2 : USERS;
     world->core = core_new();
     world->next_job = 1;
     world->now_ns = NS_PER_SEC;

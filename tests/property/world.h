@@ -56,6 +56,7 @@ struct reservation {
 };
 
 #define WORKLOADS 7 /* "w0" to "w5", and "w"; behind them "p:0" to "p:5", of one program */
+#define USERS     6 /* from 1000 on; two in most worlds */
 
 struct world {
     struct reservation reservation;
@@ -68,9 +69,10 @@ struct world {
     struct record_list decisions_of_step;
     int64_t now_ns;
     uint64_t next_job;
-    struct world_user users[2]; /* 1000 and 1001 */
+    struct world_user users[USERS];
+    uint32_t user_count;
     struct world_job jobs[MAX_JOBS];
-    struct record_failure failures[2 * WORKLOADS];
+    struct record_failure failures[USERS][2 * WORKLOADS];
 };
 
 /* Ends the program with the seed, the message and the core's state. */

@@ -25,7 +25,7 @@ static void submit(struct world *world)
         snprintf(wants->workload, sizeof wants->workload, "%s%d",
                  random_range(r, 0, 1) ? "w" : "p:", (int)random_range(r, 0, 5));
     wants->exclusive = random_range(r, 0, 5) == 0;
-    wants->uid = (uint32_t)random_range(r, 1000, 1001);
+    wants->uid = 1000 + (uint32_t)random_range(r, 0, world->user_count - 1);
     wants->share = (uint32_t)random_range(r, SHARE_ANY, SHARE_MPS);
     wants->held = random_range(r, 0, 9) == 0;
     if (random_range(r, 0, 1)) {
@@ -107,7 +107,8 @@ static struct record_failure *failure_of(struct world *world, struct world_job *
 
     if (length == 0)
         return &job->failure;
-    return &world->failures[length == 1 ? WORKLOADS - 1 : workload[length - 1] - '0' + (length == 3 ? WORKLOADS : 0)];
+    return &world->failures[job->wants.uid - 1000]
+                           [length == 1 ? WORKLOADS - 1 : workload[length - 1] - '0' + (length == 3 ? WORKLOADS : 0)];
 }
 
 /* Two GPUs, one after the other, and nothing that went well in between. The world counts GPUs from 1: 0 is not one. */
@@ -251,6 +252,23 @@ static void mps_fails_or_serves(struct world *world)
         fail(world, "an MPS server could not fail or serve");
 }
 
+/* An administrator takes back what is known of a user, or of a program's workload. */
+static void forget(struct world *world)
+{
+    struct record input = {.type = RECORD_FORGOTTEN, .forgotten = {.of_user = random_range(&world->random, 0, 1)}};
+    uint32_t user = (uint32_t)random_range(&world->random, 0, world->user_count - 1);
+
+    input.forgotten.uid = 1000 + user;
+    if (!input.forgotten.of_user)
+        snprintf(input.forgotten.workload, sizeof input.forgotten.workload, "p:0");
+    if (!feed(world, &input))
+        fail(world, "a good word to forget was refused");
+    if (input.forgotten.of_user)
+        memset(world->failures[user], 0, sizeof world->failures[user]);
+    for (uint32_t u = 0; u < USERS && !input.forgotten.of_user; u++)
+        world->failures[u][WORKLOADS] = (struct record_failure){0};
+}
+
 static void garbage(struct world *world)
 {
     CLEANUP(free_ptr) char *before = core_dump(world->core);
@@ -265,8 +283,8 @@ static void garbage(struct world *world)
     input.job = (uint64_t)random_range(&world->random, 0, (int64_t)world->next_job + 3);
     if (input.type == RECORD_SUBMITTED || input.type == RECORD_GPU_BACK || input.type == RECORD_TIMER ||
         input.type == RECORD_SHARE_FAULT || input.type == RECORD_SAMPLE || input.type == RECORD_GPU_LOST ||
-        input.type == RECORD_WAITED || (record_is_state(input.type) && world->core->restoring) ||
-        world->jobs[input.job].submitted)
+        input.type == RECORD_WAITED || input.type == RECORD_FORGOTTEN ||
+        (record_is_state(input.type) && world->core->restoring) || world->jobs[input.job].submitted)
         return; /* might make sense */
     if (core_apply(world->core, &input, &err) == 0)
         fail(world, "garbage was taken for '%s'", record_type_name(input.type));
@@ -383,6 +401,8 @@ void random_input(struct world *world)
     case 18:
         if (random_range(r, 0, 19) == 0)
             reconfigure(world);
+        else if (random_range(r, 0, 9) == 0)
+            forget(world);
         break;
     default:
         garbage(world);

@@ -302,7 +302,7 @@ CORE_TEST(test_it_is_kept)
     meet(f, SHARE_MPS, 1900, 2410, 2);
     again = restored(f, &records);
     now = core_dump(again);
-    assert_non_null(strstr(now, "measure b beside=a by=mps kind=0 value=4149377/200"));
+    assert_non_null(strstr(now, "measure 0/b beside=0/a by=mps kind=0 value=4149377/200"));
     for (size_t i = 0; i < records.count; i++) {
         struct record bad = records.items[i];
         if (bad.type != RECORD_STATE_MEASURE)
@@ -332,18 +332,50 @@ CORE_TEST(test_their_number_is_bounded)
 
     for (int i = 0; i < COMPANY_MOST + 10; i++) {
         snprintf(name, sizeof name, "w%d", i);
-        reading.key = (struct company_key){.of = learn_profile(f->core, name)};
+        reading.key = (struct company_key){.of = learn_profile(f->core, user_of(f->core, 0), name)};
         assert_true(company_note(f->core, &reading));
         assert_true(HASH_COUNT(f->core->measures) <= COMPANY_MOST);
     }
     assert_string_equal(f->core->measures->key.of->workload, "w10");
-    assert_int_equal(learn_profile(f->core, "w9")->measures, 0);
-    reading.key.beside = learn_profile(f->core, "w10");
+    assert_int_equal(learn_find(f->core, 0, "w9")->measures, 0);
+    reading.key.beside = learn_find(f->core, 0, "w10");
     assert_true(company_note(f->core, &reading));
-    assert_int_equal(learn_profile(f->core, "w10")->measures, 1); /* its own has gone for it */
+    assert_int_equal(learn_find(f->core, 0, "w10")->measures, 1); /* its own has gone for it */
     company_forget_profile(f->core, reading.key.of);
-    assert_int_equal(learn_profile(f->core, "w10")->measures, 0);
+    assert_int_equal(learn_find(f->core, 0, "w10")->measures, 0);
     assert_int_equal(HASH_COUNT(f->core->measures), COMPANY_MOST - 2);
+    reading.key = (struct company_key){.of = learn_profile(f->core, user_of(f->core, 7), "w0")};
+    for (int i = 0; i <= COMPANY_MOST; i++) { /* a user with many loses his own for them */
+        assert_true(company_note(f->core, &reading));
+        snprintf(name, sizeof name, "w%d", i);
+        reading.key = (struct company_key){.of = learn_profile(f->core, user_of(f->core, 0), name)};
+    }
+    assert_int_equal(learn_find(f->core, 7, "w0")->measures, 1);
+}
+
+/* How fast a user's job runs is that user's word. How busy a GPU is, where several users' jobs are, teaches nothing;
+ * and two users' jobs are not expected to do much more together than predicted. */
+CORE_TEST(test_other_users_measure_little)
+{
+    struct profile *a, *b;
+    uint64_t hers, his;
+
+    setup_node(f, SHARE_TIME_SLICE, 0);
+    meet(f, SHARE_TIME_SLICE, 1000, 1000, 2); /* they claim that neither is slowed down */
+    hers = is_put(f, "a", SHARE_TIME_SLICE);
+    his = is_put(f, "b", SHARE_TIME_SLICE);
+    assert_int_equal(slowdown_predict(f->core, core_gpu(f->core, 0), NULL).progress_ppm, 2000000);
+    a = core_find_job(f->core, hers)->profile;
+    b = core_find_job(f->core, his)->profile;
+    b->user = core_job_by_id(f->core, his)->user = user_of(f->core, 7);
+    learn_open_where_placed(f->core, b);
+    assert_in_range(slowdown_predict(f->core, core_gpu(f->core, 0), NULL).progress_ppm, 1000000, 1500000);
+    is_active(f, 900);
+    assert_int_equal(a->variance, b->variance);
+    assert_int_equal(core_observed_activity(f->core, 0, "a"), 0);
+    b->user = core_job_by_id(f->core, his)->user = user_of(f->core, 0);
+    is_active(f, 900);
+    assert_int_not_equal(core_observed_activity(f->core, 0, "a"), 0);
 }
 
 RUN_TESTS(NULL, NULL)

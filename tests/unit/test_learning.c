@@ -84,8 +84,8 @@ CORE_TEST(test_the_learned_quantile_holds)
         size_t enough = 0;
         for (size_t trial = 0; trial < 10000; trial++) {
             struct core *core = core_new();
-            struct profile *profile = learn_profile(core, "w");
-            struct job job = {.profile = profile, .wants = &guessed};
+            struct profile *profile = learn_profile(core, user_of(core, 0), "w");
+            struct job job = {.profile = profile, .wants = &guessed, .fence_bytes = -1};
             core->config.learn = true;
             core->largest_gpu_bytes = 40 * GIB;
             for (size_t run = 0; run < 1 + trial % 8; run++)

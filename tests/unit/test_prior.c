@@ -213,8 +213,8 @@ CORE_TEST(test_the_server_s_own_workloads_move_it)
     run_workloads(f, 60, 1000, 3 * GIB);
     job = submit_of(f, "", -1);
     assert_int_equal(request_of(f, job, NULL), 3 * GIB);
-    assert_true(prior_is_sane(f->core->prior.parts, PRIOR_BINS)); /* the old fade: the sum is bounded */
-    assert_true(f->core->prior.parts[16] > 0 && f->core->prior.parts[16] < 1000);
+    assert_true(prior_is_sane(user_find(f->core, 0)->own->parts, PRIOR_BINS)); /* the old fade: the sum is bounded */
+    assert_true(user_find(f->core, 0)->own->parts[16] > 0 && user_find(f->core, 0)->own->parts[16] < 1000);
     apply(f, (struct record){.type = RECORD_CANCELLED, .job = job});
     run_workloads(f, 1060, 120, 30 * GIB);
     job = submit_of(f, "", -1);
@@ -278,6 +278,65 @@ CORE_TEST(test_a_user_s_limit_is_kept)
     assert_false(core_could_ever_run(f->core, core_find_job(f->core, 2)->wants, &why)); /* with whole GPUs */
 }
 
+static void ask_for_another(struct fixture *f, int64_t expected)
+{
+    uint64_t job = submit_of(f, "new", -1);
+
+    assert_int_equal(request_of(f, job, NULL), expected);
+    apply(f, (struct record){.type = RECORD_CANCELLED, .job = job});
+}
+
+/* So many workloads of another user, of which each run takes so long. */
+static void another_user_runs(struct fixture *f, uint32_t uid, int64_t seconds, int count, int64_t bytes)
+{
+    for (int i = 0; i < count; i++) {
+        struct record record = wants(1, 30 * GIB);
+        uint64_t job;
+
+        record.submitted.uid = uid;
+        job = submit_record(f, record);
+        assert_non_null(placed(f, job));
+        memory_observed(f, job, 0, bytes);
+        f->now_ns += SECONDS(seconds);
+        exits(f, job, EXIT_COMPLETED, -1);
+    }
+}
+
+/* By a quarter at most, if two are of one mind. Runs under a minute are not told. */
+CORE_TEST(test_other_users_move_it_a_little)
+{
+    share_by_guess(f, SHARE_MPS, TOTAL);
+    another_user_runs(f, 1, 59, 300, 36 * GIB);
+    another_user_runs(f, 2, 59, 300, 36 * GIB);
+    ask_for_another(f, LIKELY);
+    another_user_runs(f, 1, 60, 300, 36 * GIB);
+    ask_for_another(f, LIKELY);
+    another_user_runs(f, 2, 60, 300, 36 * GIB);
+    ask_for_another(f, LIKELY + LIKELY / 4);
+    assert_int_equal(user_find(f->core, 0)->careful_bytes, TOTAL); /* theirs is less: that lowers nothing */
+}
+
+/* It may need more: the next run of it gets a quarter more, and the guess is as before. */
+CORE_TEST(test_a_run_that_met_its_fence)
+{
+    int64_t fence, peak;
+    uint32_t source;
+    uint64_t job;
+
+    share_by_guess(f, SHARE_MPS, TOTAL);
+    submit(f, 1, 18 * GIB);
+    assert_non_null(placed(f, 1));
+    job = submit_of(f, "new", -1);
+    fence = placed(f, job)->placed.fence_bytes;
+    peak = fence - FENCE_HEADROOM_BYTES / 2;
+    memory_observed(f, job, 0, peak);
+    exits(f, job, EXIT_COMPLETED, -1);
+    job = submit_of(f, "new", -1);
+    assert_int_equal(request_of(f, job, &source), peak + peak / 4);
+    assert_int_equal(source, SOURCE_LEARNED);
+    assert_null(user_find(f->core, 0)->own);
+}
+
 static void ask_for_program(struct fixture *f, int64_t expected)
 {
     uint64_t job = submit_of(f, "p:new", -1);
@@ -306,15 +365,15 @@ CORE_TEST(test_a_program_s_own_workloads_count_more)
     ask_for_program(f, LIKELY);
     run_of_program(f, 0, 2, 3 * GIB);
     run_of_program(f, 0, 2, 3 * GIB); /* each counts once, and two are too few */
-    ask_for_program(f, f->core->prior.likely_bytes);
+    ask_for_program(f, user_find(f->core, 0)->likely_bytes);
     run_of_program(f, 2, 4, 3 * GIB);
     ask_for_program(f, 6 * GIB);
     job = submit_of(f, "p:new", -1);
-    assert_int_equal(kin_careful_bytes(f->core, core_find_job(f->core, job)), f->core->prior.careful_bytes);
+    assert_int_equal(kin_careful_bytes(core_find_job(f->core, job)), user_find(f->core, 0)->careful_bytes);
     other = submit_of(f, "q:new", -1); /* of another program; so is one whose name says none */
     assert_int_equal(request_of(f, other, NULL), LIKELY);
     assert_int_equal(request_of(f, submit_of(f, "p", -1), NULL), LIKELY);
-    assert_int_equal(kin_careful_bytes(f->core, core_find_job(f->core, other)), f->core->prior.careful_bytes);
+    assert_int_equal(kin_careful_bytes(core_find_job(f->core, other)), user_find(f->core, 0)->careful_bytes);
     assert_non_null(placed(f, job));
     assert_int_equal(f->decisions.items[0].placed.reserved_bytes, 6 * GIB);
 }
@@ -324,9 +383,9 @@ CORE_TEST(test_a_program_whose_workloads_differ)
     share_by_guess(f, SHARE_MPS, TOTAL);
     run_of_program(f, 0, 4, 3 * GIB);
     run_of_program(f, 4, 1, 4 * GIB);
-    ask_for_program(f, f->core->prior.likely_bytes);
-    assert_int_equal(kin_careful_bytes(f->core, core_find_job(f->core, submit_of(f, "p:new", -1))),
-                     f->core->prior.careful_bytes);
+    ask_for_program(f, user_find(f->core, 0)->likely_bytes);
+    assert_int_equal(kin_careful_bytes(core_find_job(f->core, submit_of(f, "p:new", -1))),
+                     user_find(f->core, 0)->careful_bytes);
 }
 
 /* What a program's workloads were found to need may be more than nearly all others need. */
@@ -335,7 +394,7 @@ CORE_TEST(test_a_program_of_large_workloads)
     share_by_guess(f, SHARE_MPS, TOTAL);
     run_of_program(f, 0, 4, 30 * GIB);
     ask_for_program(f, TOTAL);
-    assert_int_equal(kin_careful_bytes(f->core, core_find_job(f->core, submit_of(f, "p:new", -1))), TOTAL);
+    assert_int_equal(kin_careful_bytes(core_find_job(f->core, submit_of(f, "p:new", -1))), TOTAL);
 }
 
 CORE_TEST(test_a_known_program_starts_who_waits)
@@ -392,15 +451,23 @@ CORE_TEST(test_snapshots_hold_it)
     share_by_guess(f, SHARE_MPS, TOTAL);
     run_workloads(f, 0, 90, 2 * GIB);
     core = restored(f, &taken);
-    assert_int_equal(core->prior.likely_bytes, f->core->prior.likely_bytes);
-    /* One of an earlier carma: begins with the published one. */
+    assert_int_equal(user_find(core, 0)->likely_bytes, user_find(f->core, 0)->likely_bytes);
+    /* One of an earlier carma: begins with the published one, and the first who submits a workload has its history. */
     assert_int_equal(core_apply(old, &taken.items[0], NULL), 0);
     state_core = taken.items[1];
     state_core.state_core.prior_count = 0;
     assert_int_equal(core_apply(old, &state_core, NULL), 0);
-    for (size_t i = 2; i < taken.count; i++)
-        assert_int_equal(core_apply(old, &taken.items[i], NULL), 0);
-    assert_int_equal(old->prior.likely_bytes, LIKELY);
+    for (size_t i = 2; i < taken.count; i++) {
+        struct record record = taken.items[i];
+        if (record.type == RECORD_STATE_PROFILE)
+            record.state_profile.uid = USER_UNKNOWN;
+        if (record.type != RECORD_STATE_PRIOR)
+            assert_int_equal(core_apply(old, &record, NULL), 0);
+    }
+    learn_profile(old, user_of(old, 7), "n0");
+    assert_int_equal(user_find(old, 7)->likely_bytes, LIKELY);
+    assert_int_equal(learn_find(old, 7, "n0")->runs, 1);
+    assert_null(learn_find(old, USER_UNKNOWN, "n0"));
     /* One that nobody took. */
     assert_int_equal(core_apply(broken, &taken.items[0], NULL), 0);
     state_core.state_core.prior_count = PRIOR_BINS - 1;

@@ -124,12 +124,9 @@ CORE_TEST(test_a_queue_out_of_order_is_no_state)
     core_free(core);
 }
 
-static struct profile *find_profile(struct core *core, const char *workload)
+static const struct profile *find_profile(struct core *core, const char *workload)
 {
-    struct profile *profile;
-
-    HASH_FIND_STR(core->profiles, workload, profile);
-    return profile;
+    return learn_find(core, 0, workload);
 }
 
 static uint64_t submit_workload(struct fixture *f, unsigned number)
@@ -167,6 +164,21 @@ CORE_TEST(test_strays_and_outgrown_requests_are_kept)
     core_free(again);
 }
 
+/* The user with the most of them loses the oldest. */
+CORE_TEST(test_nobody_pushes_out_what_others_have_taught)
+{
+    struct record record = wants(1, GIB);
+
+    job_event(f, RECORD_CANCELLED, submit_workload(f, 1));
+    record.submitted.uid = 7;
+    for (unsigned i = 0; i < LEARN_MOST_PROFILES + 20; i++) {
+        snprintf(record.submitted.workload, sizeof record.submitted.workload, "%u", i);
+        job_event(f, RECORD_CANCELLED, submit_record(f, record));
+    }
+    assert_non_null(find_profile(f->core, "1"));
+    assert_null(learn_find(f->core, 7, "1"));
+}
+
 /* Of the workloads that were submitted, the latest are remembered, and those that have jobs; a snapshot keeps which
  * they are and their order. */
 CORE_TEST(test_workloads_are_bounded)
@@ -184,7 +196,7 @@ CORE_TEST(test_workloads_are_bounded)
     job_event(f, RECORD_CANCELLED, submit_workload(f, AGAIN));
     for (unsigned i = 0; i < SURPLUS; i++)
         job_event(f, RECORD_CANCELLED, submit_workload(f, LEARN_MOST_PROFILES + i));
-    assert_int_equal(HASH_COUNT(f->core->profiles), LEARN_MOST_PROFILES);
+    assert_int_equal(f->core->profile_count, LEARN_MOST_PROFILES);
     for (unsigned i = 0; i < LEARN_MOST_PROFILES + SURPLUS; i++) {
         bool kept = i < WITH_JOBS || i == AGAIN || i > WITH_JOBS + SURPLUS;
         char name[RECORD_WORKLOAD_SIZE];

@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "cli/admin/verify_store.h"
 #include "cli/doctor/doctor.h"
+#include "store/store.h"
 
 #define LOW_BYTES     GIB
 #define NO_BYTES      (64 * MIB)
@@ -145,6 +146,10 @@ static void check_store(struct doctor *doctor, const char *directory)
     if (stat(path, &st) != 0) {
         doctor_find(doctor, "store", errno == ENOENT ? DOCTOR_SKIP : DOCTOR_FAIL, NULL, "%s: %s%s", path,
                     strerror(errno), errno == ENOENT ? " (carmad makes it)" : "");
+        return;
+    }
+    if (store_check_mark(directory, &err) < 0) {
+        doctor_find(doctor, "store", DOCTOR_FAIL, NULL, "%s", err.text);
         return;
     }
     format_bytes(st.st_size, size);

@@ -8,7 +8,7 @@
 #define OCTAVE     8 /* bins */
 #define KIN_ENOUGH 3
 
-struct kin *kin_of_new(struct core *core, const char *workload)
+struct kin *kin_of_new(struct user *user, const char *workload)
 {
     const char *end = strchr(workload, ':');
     size_t length = end ? (size_t)(end - workload) : 0;
@@ -16,11 +16,12 @@ struct kin *kin_of_new(struct core *core, const char *workload)
 
     if (length == 0)
         return NULL;
-    HASH_FIND(hh, core->kins, workload, length, kin);
+    HASH_FIND(hh, user->kins, workload, length, kin);
     if (!kin) {
         kin = xcalloc(1, sizeof *kin + length + 1);
         memcpy(kin->program, workload, length);
-        HASH_ADD_KEYPTR(hh, core->kins, kin->program, length, kin);
+        kin->user = user;
+        HASH_ADD_KEYPTR(hh, user->kins, kin->program, length, kin);
     }
     kin->profiles++;
     return kin;
@@ -39,14 +40,15 @@ static bool agree(const struct kin *kin)
 
 static bool set_likely(const struct core *core, struct kin *kin)
 {
+    const uint32_t *parts = prior_of(core, kin->user)->parts;
     uint32_t count = prior_bins(core->largest_gpu_bytes);
     int64_t weights[PRIOR_BINS] = {0}, sum = 0, likely = 0;
 
     for (uint32_t bin = 0; bin < count; bin++)
-        sum += core->prior.parts[bin];
+        sum += parts[bin];
     for (uint32_t bin = 0; bin < count; bin++) {
         uint32_t twice = bin + OCTAVE < count ? bin + OCTAVE : count - 1;
-        weights[bin] += 2 * (int64_t)core->prior.parts[bin] + sum * kin->counts[bin];
+        weights[bin] += 2 * (int64_t)parts[bin] + sum * kin->counts[bin];
         weights[twice] += sum * kin->counts[bin];
     }
     if (agree(kin))
@@ -61,15 +63,15 @@ static void refresh(struct core *core, struct kin *kin)
 {
     if (!set_likely(core, kin))
         return;
-    core->prior.changed = ++core->openings;
+    core->guesses_changed = ++core->openings;
     alike_guesses_changed(core);
 }
 
-bool kins_refresh(struct core *core)
+bool kins_refresh(const struct core *core, struct user *user)
 {
     bool changed = false;
 
-    for (struct kin *kin = core->kins; kin; kin = kin->hh.next)
+    for (struct kin *kin = user->kins; kin; kin = kin->hh.next)
         if (kin->completed)
             changed |= set_likely(core, kin);
     return changed;
@@ -93,7 +95,7 @@ void kin_forget_profile(struct core *core, const struct profile *profile)
     if (!kin)
         return;
     if (--kin->profiles == 0) {
-        HASH_DEL(core->kins, kin);
+        HASH_DEL(kin->user->kins, kin);
         free(kin);
     } else if (profile->runs) {
         kin->completed--;
@@ -102,26 +104,26 @@ void kin_forget_profile(struct core *core, const struct profile *profile)
     }
 }
 
-int64_t kin_likely_bytes(const struct core *core, const struct job *job)
+int64_t kin_likely_bytes(const struct job *job)
 {
     const struct kin *kin = job->profile ? job->profile->kin : NULL;
 
-    return kin && kin->likely_bytes ? kin->likely_bytes : core->prior.likely_bytes;
+    return kin && kin->likely_bytes ? kin->likely_bytes : job->user->likely_bytes;
 }
 
-int64_t kin_careful_bytes(const struct core *core, const struct job *job)
+int64_t kin_careful_bytes(const struct job *job)
 {
-    int64_t likely = kin_likely_bytes(core, job);
+    int64_t likely = kin_likely_bytes(job);
 
-    return core->prior.careful_bytes > likely ? core->prior.careful_bytes : likely;
+    return job->user->careful_bytes > likely ? job->user->careful_bytes : likely;
 }
 
-void kins_free(struct core *core)
+void kins_free(struct user *user)
 {
     struct kin *kin, *next;
 
-    HASH_ITER (hh, core->kins, kin, next) {
-        HASH_DEL(core->kins, kin);
+    HASH_ITER (hh, user->kins, kin, next) {
+        HASH_DEL(user->kins, kin);
         free(kin);
     }
 }

@@ -1,11 +1,11 @@
-/* Workloads of one program: its runs with other arguments. Where three of them or more needed equal memory, their
- * arguments do not matter to it. Equal is the same bin of the distribution, or its neighbour. Their need then says more
- * of a job of unknown need than that of all other workloads of the node. Others are not gone by: a request that is
+/* Workloads of one program of one user: its runs with other arguments. Where three of them or more needed equal memory,
+ * their arguments do not matter to it. Equal is the same bin of the distribution, or its neighbour. Their need then
+ * says more of a job of unknown need than that of all other workloads. Others are not gone by: a request that is
  * lowered for two runs, or for runs that differ, runs jobs out of memory (docs/estimation.md).
  *
- * The program is the part of a workload's name before ':'. Its distribution is a Pólya urn. The node's distribution
- * (prior.h) counts as much as one workload of the program. Each workload counts with the memory of its first completed
- * run. Half of each counts as twice that memory: the next argument may matter. */
+ * The program is the part of a workload's name before ':'. Its distribution is a Pólya urn. The user's own distribution
+ * (prior.h) counts as much as one workload of the program. Runs of other users do not count. Each workload counts with
+ * the memory of its first completed run. Half of each counts as twice that memory: the next argument may matter. */
 #ifndef CARMA_CORE_KIN_H
 #define CARMA_CORE_KIN_H
 
@@ -13,8 +13,10 @@
 #include "core/guess/prior.h"
 
 struct profile;
+struct user;
 
 struct kin {
+    struct user *user;
     uint32_t profiles;           /* of the program */
     uint32_t completed;          /* of them, those with a completed run */
     uint32_t counts[PRIOR_BINS]; /* of these */
@@ -23,8 +25,8 @@ struct kin {
     char program[];
 };
 
-/* The workload's program; one more of its profiles is there. NULL: the name has none. */
-struct kin *kin_of_new(struct core *core, const char *workload);
+/* The user's program of the workload; one more of its profiles is there. NULL: the name has none. */
+struct kin *kin_of_new(struct user *user, const char *workload);
 
 /* The profile is about to go. */
 void kin_forget_profile(struct core *core, const struct profile *profile);
@@ -32,14 +34,14 @@ void kin_forget_profile(struct core *core, const struct profile *profile);
 /* The first run of the profile has completed. */
 void kin_completed(struct core *core, const struct profile *profile, int64_t bytes);
 
-/* The distribution of the node, the configuration or the largest GPU is another. True: a likely need is, too. */
-bool kins_refresh(struct core *core);
+/* The user's own distribution, the configuration or the largest GPU is another. True: a likely need is, too. */
+bool kins_refresh(const struct core *core, struct user *user);
 
 /* The likely need of a job of unknown need: its program's, where the arguments do not matter. The careful need is the
- * node's in any case, because the next argument may matter. */
-int64_t kin_likely_bytes(const struct core *core, const struct job *job);
-int64_t kin_careful_bytes(const struct core *core, const struct job *job);
+ * user's in any case, because the next argument may matter. */
+int64_t kin_likely_bytes(const struct job *job);
+int64_t kin_careful_bytes(const struct job *job);
 
-void kins_free(struct core *core);
+void kins_free(struct user *user);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/fold.h"
 #include "base/memory.h"
 #include "base/units.h"
 #include "core/core_internal.h"
@@ -74,41 +75,134 @@ int64_t prior_weighted_quantile(const int64_t *weights, int64_t permille, int64_
     return largest_bytes; /* all workloads so far were larger */
 }
 
-void prior_refresh(struct core *core)
-{
-    struct prior *prior = &core->prior;
-    int64_t weights[PRIOR_BINS], likely, careful;
-    bool changed = kins_refresh(core);
+/* ---- Users ---- */
 
+const struct prior *prior_of(const struct core *core, const struct user *user)
+{
+    return user->own ? user->own : &core->prior;
+}
+
+static void measure(const struct core *core, struct prior *prior)
+{
+    int64_t weights[PRIOR_BINS], careful;
+
+    if (!prior)
+        return;
     for (uint32_t bin = 0; bin < PRIOR_BINS; bin++)
         weights[bin] = prior->parts[bin];
-    likely = prior_weighted_quantile(weights, core->config.prior_quantile_permille, core->largest_gpu_bytes);
+    prior->likely_bytes =
+        prior_weighted_quantile(weights, core->config.prior_quantile_permille, core->largest_gpu_bytes);
     careful = prior_weighted_quantile(weights, PRIOR_CAREFUL_PERMILLE, core->largest_gpu_bytes);
-    careful = careful > likely ? careful : likely;
-    if (likely == prior->likely_bytes && careful == prior->careful_bytes && !changed)
+    prior->careful_bytes = careful > prior->likely_bytes ? careful : prior->likely_bytes;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const int64_t *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+/* The users' figures are ascending; `mine` is the user's among them, -1: is not. */
+static int64_t fold(const struct core *core, int64_t own, const int64_t *figures, size_t count, int64_t mine)
+{
+    int64_t folded = fold_users(own, figures, count, mine);
+
+    return folded < core->largest_gpu_bytes ? folded : core->largest_gpu_bytes;
+}
+
+/* `changed`: what a program's workloads are likely to need has changed already. */
+static void fold_all(struct core *core, bool changed)
+{
+    CLEANUP(free_ptr) int64_t *likely = xcalloc(HASH_COUNT(core->users) + 1, sizeof *likely);
+    CLEANUP(free_ptr) int64_t *careful = xcalloc(HASH_COUNT(core->users) + 1, sizeof *careful);
+    size_t count = 0;
+
+    for (const struct user *user = core->users; user; user = user->hh.next) {
+        if (!user->told)
+            continue;
+        likely[count] = user->told->likely_bytes;
+        careful[count++] = user->told->careful_bytes;
+    }
+    qsort(likely, count, sizeof *likely, ascending);
+    qsort(careful, count, sizeof *careful, ascending);
+    for (struct user *user = core->users; user; user = user->hh.next) {
+        const struct prior *own = prior_of(core, user), *told = user->told;
+        int64_t one = fold(core, own->likely_bytes, likely, count, told ? told->likely_bytes : -1),
+                other = fold(core, own->careful_bytes, careful, count, told ? told->careful_bytes : -1);
+        other = other > one ? other : one;
+        changed |= one != user->likely_bytes || other != user->careful_bytes;
+        user->likely_bytes = one;
+        user->careful_bytes = other;
+    }
+    if (!changed)
         return;
-    prior->changed = ++core->openings;
-    prior->likely_bytes = likely;
-    prior->careful_bytes = careful;
+    core->guesses_changed = ++core->openings;
     alike_guesses_changed(core);
 }
 
-void prior_completed(struct core *core, const struct job *job, int64_t bytes)
+void prior_refresh(struct core *core)
 {
-    struct prior *prior = &core->prior;
+    bool changed = false;
+
+    measure(core, &core->prior);
+    for (struct user *user = core->users; user; user = user->hh.next) {
+        measure(core, user->own);
+        measure(core, user->told);
+        changed |= kins_refresh(core, user);
+    }
+    fold_all(core, changed);
+}
+
+/* The user's distribution begins with the first workload. */
+static void count_workload(const struct core *core, struct prior **of_user, int64_t bytes)
+{
+    struct prior *prior = *of_user;
     uint32_t sum = 0;
 
-    if (!core->config.learn || bytes <= 0 || (job->profile && job->profile->runs))
-        return;
+    if (!prior) {
+        prior = *of_user = xmalloc(sizeof *prior);
+        *prior = core->prior;
+    }
     prior->parts[prior_bin(bytes)] += PRIOR_WORKLOAD_PARTS;
     for (uint32_t bin = 0; bin < PRIOR_BINS; bin++)
         sum += prior->parts[bin];
     for (uint32_t bin = 0; sum > MOST_PARTS && bin < PRIOR_BINS; bin++)
         prior->parts[bin] -= prior->parts[bin] / 2;
-    if (job->profile)
-        kin_completed(core, job->profile, bytes);
-    prior_refresh(core);
+    measure(core, prior);
 }
+
+void prior_completed(struct core *core, const struct job *job, int64_t bytes, int64_t at_ns)
+{
+    bool tells = at_ns - job->placed_ns >= PRIOR_TELLS_NS;
+
+    if (!core->config.learn || bytes <= 0 || (job->profile && job->profile->runs) || fence_was_met(job))
+        return;
+    count_workload(core, &job->user->own, bytes);
+    if (tells)
+        count_workload(core, &job->user->told, bytes);
+    if (job->profile) {
+        job->profile->tells = tells;
+        kin_completed(core, job->profile, bytes);
+    }
+    fold_all(core, kins_refresh(core, job->user));
+}
+
+void prior_take_back(struct prior *prior, int64_t bytes)
+{
+    uint32_t *parts = &prior->parts[prior_bin(bytes)];
+
+    *parts -= *parts < PRIOR_WORKLOAD_PARTS ? *parts : PRIOR_WORKLOAD_PARTS;
+}
+
+void prior_forget(struct user *user)
+{
+    free(user->own);
+    free(user->told);
+    user->own = user->told = NULL;
+}
+
+/* ---- Requests ---- */
 
 static int64_t within_limits(const struct core *core, const struct record_submitted *wants, int64_t bytes)
 {
@@ -137,7 +231,7 @@ bool prior_speaks_for(const struct core *core, const struct job *job)
 
 int64_t prior_fence_bytes(const struct core *core, const struct job *job, const struct record_placed *placed)
 {
-    int64_t fence = fence_around(within_limits(core, job->wants, kin_careful_bytes(core, job)));
+    int64_t fence = fence_around(within_limits(core, job->wants, kin_careful_bytes(job)));
 
     for (uint32_t i = 0; i < placed->count; i++) {
         int64_t free_bytes = gpu_free_bytes(core, core->gpus[placed->gpus[i]]);

@@ -1,10 +1,12 @@
-/* The likely GPU memory of a job of unknown need: the distribution over this server's completed workloads. It begins
- * with a published one. Other workloads of its program come on top (kin.h). Integers only.
+/* The likely GPU memory of a job of unknown need: the distribution over its user's completed workloads. It begins with
+ * a published one. The figures of other users are folded in (base/fold.h). Other workloads of its program come on top
+ * (kin.h). Integers only.
  *
  * Each workload counts once, with the memory of its first completed run. A job of a workload with history never asks,
  * so the question is always about a new one. The published distribution counts as a hundred workloads. Once two hundred
  * more have been counted, the older ones fade. Workloads larger than the largest GPU do not count while there is
- * no larger one: such a job could not run here.
+ * no larger one: such a job could not run here. A run that met its fence does not count: it may need more. What others
+ * are told is a distribution of its own: it lacks runs under a minute, which cost nothing to make.
  *
  * A job of unknown need requests the quantile `prior_quantile`. It may use more or less than that:
  *   - by MPS it may use all unreserved memory of its GPU, up to the careful quantile, its fence (core/fence.h). A job
@@ -22,26 +24,38 @@ struct gpu;
 struct job;
 struct record_placed;
 struct record_submitted;
+struct user;
 
 #define PRIOR_BINS             81  /* up to 512 MiB, then eighths of each power of two, up to 512 GiB */
 #define PRIOR_WORKLOAD_PARTS   100 /* weight of one workload in its bin */
 #define PRIOR_CAREFUL_PERMILLE 980 /* as `estimate_quantile` is by default */
 
+/* Of one user's workloads, or the one with which each user begins: the published one, or that of all users which an
+ * earlier carma has left. */
 struct prior {
     uint32_t parts[PRIOR_BINS];
     /* Caches, not state: */
     int64_t likely_bytes;  /* the quantile `prior_quantile` */
     int64_t careful_bytes; /* the careful one */
-    uint64_t changed;      /* core.openings when one of them last changed */
 };
+
+#define PRIOR_TELLS_NS (60 * INT64_C(1000000000)) /* a shorter run tells other users nothing */
 
 void prior_init(struct prior *prior);
 
-/* The configuration, the largest GPU or the distribution is another. */
+/* The configuration, the largest GPU, a user or a user's distribution is another. */
 void prior_refresh(struct core *core);
 
-/* A run of the job has completed, with so much memory on a GPU: before the workload learns of it. */
-void prior_completed(struct core *core, const struct job *job, int64_t bytes);
+/* A run of the job has completed at at_ns, with so much memory on a GPU: before the workload learns of it. */
+void prior_completed(struct core *core, const struct job *job, int64_t bytes, int64_t at_ns);
+
+/* Takes back what prior_completed learned: of one workload, as far as that has not faded; of the user. The caller
+ * refreshes. */
+void prior_take_back(struct prior *prior, int64_t bytes);
+void prior_forget(struct user *user);
+
+/* The user's own distribution. */
+const struct prior *prior_of(const struct core *core, const struct user *user);
 
 /* The number of bins for workloads on a GPU of this size; the bin of a need; the quantile of needs with such weights.
  */

@@ -80,7 +80,7 @@ bool result_use(struct daemon *daemon, struct job_view *view, const struct job *
     if (estimate->bytes < 0)
         rc = error_set(&err, ENODATA, "%s",
                        estimate->warnings.count ? estimate->warnings.items[0] : "nothing can be estimated from it");
-    past_runs_correct(daemon->past_runs, estimate);
+    past_runs_correct(daemon->past_runs, view->wants->uid, estimate);
     if (rc == 0)
         rc = feed(daemon, job, estimate, &err);
     if (rc != 0) {

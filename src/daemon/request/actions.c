@@ -33,8 +33,8 @@ static void on_stored(int status, const char *error, void *user)
     free(answer);
 }
 
-static void reply_once_stored(struct daemon *daemon, struct http_request *request, int status, json_t *body,
-                              const char *otherwise)
+void actions_reply_once_stored(struct daemon *daemon, struct http_request *request, int status, json_t *body,
+                               const char *otherwise)
 {
     struct pending_answer *answer = xmalloc(sizeof *answer);
 
@@ -61,7 +61,8 @@ static void on_submission(void *user, int status, json_t *jobs, const struct err
         http_reply_error(submitting.request, status, "%s", err->text);
         return;
     }
-    reply_once_stored(submitting.daemon, submitting.request, 201, json_pack("{s:o}", "jobs", jobs), "try again later");
+    actions_reply_once_stored(submitting.daemon, submitting.request, 201, json_pack("{s:o}", "jobs", jobs),
+                              "try again later");
     engine_turn(submitting.daemon->engine);
 }
 
@@ -111,9 +112,9 @@ static void change(struct daemon *daemon, struct http_request *request, const st
     if (request->uid != view->wants->uid)
         daemon_log("job %" PRIu64 " of %s: %s by uid %u", view->id, view->user, record_type_name(type),
                    (unsigned)request->uid);
-    reply_once_stored(daemon, request, 200,
-                      json_pack("{s:I, s:s}", "id", (json_int_t)view->id, "state", job_state_name(view->state)),
-                      "it takes effect once that works, unless carmad ends before");
+    actions_reply_once_stored(daemon, request, 200,
+                              json_pack("{s:I, s:s}", "id", (json_int_t)view->id, "state", job_state_name(view->state)),
+                              "it takes effect once that works, unless carmad ends before");
     engine_turn(daemon->engine);
 }
 

@@ -11,4 +11,9 @@ void actions_submit(struct daemon *daemon, struct http_request *request);
 /* `type`: RECORD_CANCELLED, RECORD_HELD or RECORD_RELEASED. */
 void actions_change(struct daemon *daemon, struct http_request *request, const struct job_view *view, uint32_t type);
 
+/* Answers once the current turn is stored. `body` is taken over; `otherwise` is the request's fate if it cannot be
+ * stored now. */
+void actions_reply_once_stored(struct daemon *daemon, struct http_request *request, int status, json_t *body,
+                               const char *otherwise);
+
 #endif

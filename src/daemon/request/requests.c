@@ -20,6 +20,7 @@
 #include "daemon/request/dashboard.h"
 #include "daemon/request/events.h"
 #include "daemon/request/history_query.h"
+#include "daemon/request/learned.h"
 #include "daemon/request/listing.h"
 #include "daemon/request/series_json.h"
 #include "daemon/request/status.h"
@@ -44,7 +45,7 @@ bool requests_read_number(const char *text, size_t digits, uint64_t otherwise, u
 /* They are of its user's own jobs. */
 static json_t *run_times_of(const struct daemon *daemon, const struct job_view *view, enum access_view access)
 {
-    return access == ACCESS_ALL ? past_runs_times(daemon->past_runs, view->workload) : json_null();
+    return access == ACCESS_ALL ? past_runs_times(daemon->past_runs, view->wants->uid, view->workload) : json_null();
 }
 
 static void get_job(struct daemon *daemon, struct http_request *request, const struct job_view *view)
@@ -285,14 +286,20 @@ void requests_handle(struct http_request *request, void *user)
         handle_job(daemon, request, path + 5);
     else if (strcmp(path, "whatif") == 0 || strncmp(path, "whatif/", 7) == 0)
         handle_whatif(daemon, request, path + 6);
-    else if (strcmp(path, "jobs") != 0 && strcmp(path, "status") != 0 && strcmp(path, "gpus") != 0 &&
-             strcmp(path, "stats") != 0 && strcmp(path, "events") != 0 && strcmp(path, "series") != 0 &&
-             !is_history(path))
+    else if (strcmp(path, "learned/forget") == 0 && strcmp(request->method, "POST") == 0)
+        learned_forget(daemon, request);
+    else if (strcmp(path, "learned/forget") == 0)
+        wrong_method(request, "POST");
+    else if (strcmp(path, "jobs") != 0 && strcmp(path, "learned") != 0 && strcmp(path, "status") != 0 &&
+             strcmp(path, "gpus") != 0 && strcmp(path, "stats") != 0 && strcmp(path, "events") != 0 &&
+             strcmp(path, "series") != 0 && !is_history(path))
         http_reply_error(request, 404, "there is no '%.60s'", request->path);
     else if (!is_get(request))
         wrong_method(request, "GET");
     else if (strcmp(path, "jobs") == 0)
         listings_get(daemon->listings, request);
+    else if (strcmp(path, "learned") == 0)
+        learned_get(daemon, request);
     else if (strcmp(path, "status") == 0)
         http_reply(request, 200, status_to_json(daemon, nodetime_now_ns()));
     else if (strcmp(path, "series") == 0)

@@ -389,7 +389,7 @@ static void take_in(struct submission *submission, struct applicant *applicant)
     struct record input = {.type = RECORD_SUBMITTED, .at_ns = nodetime_now_ns(), .job = daemon->views.last_id + 1};
     struct job_view *view;
 
-    past_runs_correct(daemon->past_runs, &applicant->estimate);
+    past_runs_correct(daemon->past_runs, applicant->wants.uid, &applicant->estimate);
     applicant->wants.smact_permille = applicant->estimate.smact_permille;
     view = views_add(&daemon->views, input.job, &applicant->spec, &applicant->estimate);
     view->hidden = true;
