@@ -6,6 +6,7 @@ import urllib.parse
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Tuple
 
 from carma import daemon, submission, text, units
+from carma.errors import CarmaError
 from carma.handle import Job, Jobs
 from carma.submission import Command, Options
 
@@ -59,17 +60,26 @@ def submit(command: Command, **options: Unpack[Options]) -> Job:
 
 
 def submit_all(jobs: Iterable[Tuple[Command, Options]]) -> List[Job]:
-    """Several jobs, pairs of a command and a dict of options: all of them are accepted, or none is."""
+    """Several jobs, pairs of a command and a dict of options: all of them are accepted, or none is. More than 1000 are
+    submitted a thousand at a time."""
     specifications = [submission.specification(command, options) for command, options in jobs]
     return submit_specifications(specifications)
 
 
 def submit_specifications(specifications: List[Dict[str, Any]]) -> List[Job]:
-    answer = daemon.submit(specifications)
-    for entry, specification in zip(answer["jobs"], specifications):
+    entries: List[Dict[str, Any]] = []
+    for part in daemon.requests(specifications):
+        try:
+            entries += daemon.submit(part)["jobs"]
+        except CarmaError as error:
+            if entries:
+                error.args = (f"the first {len(entries)} of {len(specifications)} jobs were submitted, the others were "
+                              f"not: {error}",)  # fmt: skip
+            raise
+    for entry, specification in zip(entries, specifications):
         for warning in (entry.get("estimate") or {}).get("warnings") or []:
             daemon.log.warning("%s: %s", text.printable(specification["name"]), text.printable(warning))
-    return [Job(int(entry["id"])) for entry in answer["jobs"]]
+    return [Job(int(entry["id"])) for entry in entries]
 
 
 def jobs(state: str = "", limit: int = 0) -> Jobs:

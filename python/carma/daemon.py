@@ -11,13 +11,14 @@ import secrets
 import socket
 import struct
 import time
-from typing import Any, List, Optional, Tuple, Type
+from typing import Any, Iterator, List, Optional, Tuple, Type
 
 from carma import place
 from carma.errors import CarmaError, NoAnswer, NoDaemon, Unavailable, refused
 
 TIMEOUT_S = 60.0  # in which something of an answer has to come
 REPLY_LIMIT_BYTES = 256 << 20
+REQUEST_JOBS, REQUEST_BYTES = 1000, (16 << 20) - 128  # of one submission
 PATIENCE_S = 30.0  # for which a daemon that is being restarted is waited for
 RETRY_S = 0.25
 CONNECT_STEP_S = 0.01
@@ -127,7 +128,7 @@ def call(method: str, path: str, body: Optional[Any] = None) -> Any:
     headers = {"Host": host, "Connection": "close"}
     if where.startswith(place.TCP):
         headers["Authorization"] = f"Bearer {place.token(where)}"
-    data = None if body is None else json.dumps(body, separators=(",", ":"), allow_nan=False).encode("ascii")
+    data = None if body is None else _text_of(body)
     if data is not None:
         headers["Content-Type"] = "application/json"
     try:
@@ -171,6 +172,24 @@ def _answer(where: str, status: int, text: bytes) -> Any:
 def get_patiently(path: str) -> Any:
     """As call("GET", path); a daemon that is away, as while it is restarted, is waited for up to PATIENCE_S."""
     return _patiently("GET", path, None, (NoDaemon, NoAnswer, Unavailable))
+
+
+def requests(specifications: List[Any]) -> Iterator[List[Any]]:
+    """Them, in lists that a request may have."""
+    part: List[Any] = []
+    size = 0
+    for specification in specifications:
+        length = len(_text_of(specification)) + 1
+        if part and (len(part) == REQUEST_JOBS or size + length > REQUEST_BYTES):
+            yield part
+            part, size = [], 0
+        part.append(specification)
+        size += length
+    yield part
+
+
+def _text_of(body: Any) -> bytes:
+    return json.dumps(body, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
 def submit(specifications: List[Any]) -> Any:

@@ -162,6 +162,15 @@ class Wire(unittest.TestCase):
         with self.assertRaisesRegex(carma.Refused, "HTTP status 500 and no explanation"):
             daemon.call("GET", "/v1/gpus")
 
+    def test_many_jobs_are_several_requests(self):
+        large = "x" * (daemon.REQUEST_BYTES // 2 - 100)
+        for specifications, parts in ((["a"] * 2001, [1000, 1000, 1]), ([large] * 3, [2, 1]), ([large * 3], [1]), ([], [0])):
+            self.assertEqual([len(part) for part in daemon.requests(specifications)], parts)
+        jobs = ",".join(f'{{"id": {i + 1}, "estimate": null}}' for i in range(1000))
+        self.answer(self.reply(201, b'{"jobs": [%s]}' % jobs.encode()), self.reply(409, b'{"error": "no more"}'))
+        with self.assertRaisesRegex(carma.Conflict, "^the first 1000 of 1001 jobs were submitted, the others were not: no more$"):
+            carma.submit_all([("true", {"environment": {}})] * 1001)
+
     def test_no_answer_is_told_from_no_daemon(self):
         self.answer(b"")
         with self.assertRaisesRegex(carma.NoAnswer, "whether the request was carried out is not known"):

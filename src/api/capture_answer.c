@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/json/json_read.h"
 #include "base/memory.h"
 
 void capture_answer_release(struct capture_answer *answer)
@@ -58,10 +59,15 @@ int capture_answer_read(const char *output, size_t length, struct capture_answer
     error_set(err, ENODATA, "no Python process of the command imported torch");
     while (output < end) {
         const char *line_end = memchr(output, '\n', (size_t)(end - output));
-        json_t *header = line_end ? json_loadb(output, (size_t)(line_end - output), 0, NULL) : NULL;
-        json_int_t bytes = json_integer_value(json_object_get(header, "bytes"));
-        bool recorded = json_is_true(json_object_get(header, "capture"));
+        json_t *header = NULL;
+        json_int_t bytes;
+        bool recorded;
 
+        if (line_end)
+            json_read(output, (size_t)(line_end - output), 0, &(struct json_bounds)CAPTURE_HEADER_BOUNDS, &header,
+                      NULL);
+        bytes = json_integer_value(json_object_get(header, "bytes"));
+        recorded = json_is_true(json_object_get(header, "capture"));
         if (!json_is_object(header) || bytes < 0 || bytes > end - line_end - 1) {
             json_decref(header);
             return error_set(err, EPROTO, "what it recorded cannot be read: it was written by something else, or cut");

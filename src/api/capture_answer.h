@@ -10,6 +10,12 @@
 
 #include "base/error.h"
 
+/* Of one process's line, which names the files that it read. */
+#define CAPTURE_HEADER_BOUNDS                                                                                          \
+    {                                                                                                                  \
+        .values = 64 << 10, .depth = 8, .bytes = 4 << 20                                                               \
+    }
+
 struct capture_answer {
     char *text;     /* owned: the capture */
     char *from;     /* owned: "an automatic capture of train.py, 5 s" */

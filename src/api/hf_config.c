@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/spec_limits.h"
+#include "base/json/json_read.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
 
@@ -306,17 +308,21 @@ static int read_object(struct reading *reading, struct error *err)
     return rc;
 }
 
+/* The largest configurations name the 22,000 classes of ImageNet, twice. */
+static const struct json_bounds bounds = {.values = 128 << 10, .depth = 32, .bytes = SPEC_MAX_CAPTURE};
+
 int hf_config_read(struct transformer *transformer, const char *name, const char *text, size_t length,
                    struct error *err)
 {
     struct reading reading = {.name = name, .to = transformer};
-    json_error_t why;
-    json_t *config = json_loadb(text, length, 0, &why);
-    int rc;
+    json_t *config;
+    int rc = json_read(text, length, 0, &bounds, &config, err);
 
     *transformer = (struct transformer){0};
-    if (!json_is_object(config)) {
-        rc = error_set(err, EINVAL, "%s: not a JSON object: %s", name, config ? "it is another value" : why.text);
+    if (rc) {
+        error_prefix(err, "%s", name);
+    } else if (!json_is_object(config)) {
+        rc = error_set(err, EINVAL, "%s: not a JSON object: it is another value", name);
     } else {
         reading.config = config;
         rc = read_object(&reading, err);

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/json/json_read.h"
 #include "base/memory.h"
 
 #define NSIG_MOST 128
@@ -11,7 +12,8 @@
 /* NULL: it is not an object. */
 static json_t *load(const char *text, size_t length, struct error *err)
 {
-    json_error_t at;
+    static const struct json_bounds bounds = {
+        .values = 2 * LEASE_PIDS_MAX, .depth = 4, .bytes = LEASE_REQUEST_MAX_BYTES};
     json_t *json;
 
     if (length > LEASE_REQUEST_MAX_BYTES) {
@@ -19,10 +21,12 @@ static json_t *load(const char *text, size_t length, struct error *err)
                   LEASE_REQUEST_MAX_BYTES);
         return NULL;
     }
-    json = json_loadb(text, length, JSON_REJECT_DUPLICATES, &at);
-    if (json_is_object(json))
+    if (json_read(text, length, JSON_REJECT_DUPLICATES, &bounds, &json, err))
+        error_prefix(err, "the request");
+    else if (json_is_object(json))
         return json;
-    error_set(err, EINVAL, "the request is not a JSON object (line %d)", json ? 1 : at.line);
+    else
+        error_set(err, EINVAL, "the request is not a JSON object: it is another value");
     json_decref(json);
     return NULL;
 }
@@ -211,11 +215,22 @@ bool lease_step_is_name(const char *name)
     return *name && strlen(name) <= 10 && strspn(name, "0123456789") == strlen(name);
 }
 
-/* The root group has every process of the machine. */
+/* In the one spelling of it: groups are compared by their paths. The root group has every process of the machine. */
+static bool is_path_of_group(const char *path)
+{
+    if (strpbrk(path, "\n\r") || strlen(path) > 4000)
+        return false;
+    for (const char *part = path; *part; part += 1 + strcspn(part + 1, "/")) {
+        size_t length = strcspn(part + 1, "/");
+        if (*part != '/' || length == 0 || (part[1] == '.' && (length == 1 || (length == 2 && part[2] == '.'))))
+            return false;
+    }
+    return *path;
+}
+
 static int check_cgroup(const char *cgroup, struct error *err)
 {
-    if (cgroup && (*cgroup != '/' || strspn(cgroup, "/") == strlen(cgroup) || strpbrk(cgroup, "\n\r") ||
-                   strstr(cgroup, "/..") || strlen(cgroup) > 4000))
+    if (cgroup && !is_path_of_group(cgroup))
         return error_set(err, EINVAL, "cgroup '%.200s' is not the path of a group, as /proc/PID/cgroup shows it",
                          cgroup);
     return 0;

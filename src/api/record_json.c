@@ -5,10 +5,14 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "base/json/json_read.h"
 #include "base/memory.h"
 
 /* The members that every record has, before those of its type. */
 #define COMMON_MEMBERS 3
+
+/* Lists of a record have a number for each GPU. */
+static const struct json_bounds bounds = {.values = 4096, .depth = 8, .bytes = 64 << 10};
 
 static const void *field_at(const struct record *record, const struct record_field *field)
 {
@@ -311,16 +315,17 @@ static int read_record(const char *text, size_t length, struct record *record, s
 {
     CLEANUP(decref) json_t *object = NULL;
     const char *name;
-    json_error_t where;
     size_t i, members = COMMON_MEMBERS;
     uint32_t type, previous = 0;
     int64_t number = 0;
     int rc;
 
     memset(record, 0, sizeof *record);
-    object = json_loadb(text, length, JSON_REJECT_DUPLICATES, &where);
-    if (!object)
-        return error_set(err, EINVAL, "record: not JSON at byte %d: %s", where.position, where.text);
+    rc = json_read(text, length, JSON_REJECT_DUPLICATES, &bounds, &object, err);
+    if (rc) {
+        error_prefix(err, "record");
+        return rc;
+    }
     name = json_string_value(json_object_get(object, "type"));
     if (!name)
         return error_set(err, EINVAL, "record: must be an object with a text \"type\"");

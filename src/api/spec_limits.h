@@ -18,5 +18,14 @@
 #define SPEC_MAX_SLOWDOWN    1000000                          /* permille */
 #define SPEC_MAX_TIME_NS     (3650 * INT64_C(86400000000000)) /* ten years */
 #define SPEC_MAX_GPU_MEMORY  (INT64_C(1) << 50)
+#define SPEC_MAX_JOBS        1000       /* of one request */
+#define SPEC_MAX_REQUEST     (16 << 20) /* bytes of its JSON: one job with its texts at their limits, in escapes */
+
+/* Of a job's JSON: its lists at their limits, what is stored beside them, and texts in which every second byte is an
+ * escape (base/json/json_read.h). */
+#define SPEC_JSON_BOUNDS                                                                                               \
+    {                                                                                                                  \
+        .values = 16 << 10, .depth = 8, .bytes = 2 * SPEC_MAX_PACKED                                                   \
+    }
 
 #endif

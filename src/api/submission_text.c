@@ -2,25 +2,40 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <string.h>
 
 #include "api/spec.h"
+#include "base/json/json_read.h"
 #include "base/memory.h"
 
 /* Keys of the stored form that are not members of the specification. */
 #define ESTIMATE_MEMBER "estimate"
 #define OWNER_MEMBER    "owner"
 
-char *submission_to_text(const struct job_spec *spec, const struct job_estimate *estimate, const struct owner *owner)
+char *submission_spec_to_text(const struct job_spec *spec)
 {
     json_t *json = job_spec_to_json(spec);
-    char *text;
+    char *text = json_dumps(json, JSON_COMPACT);
 
-    json_object_set_new(json, ESTIMATE_MEMBER, job_estimate_to_json(estimate));
-    json_object_set_new(json, OWNER_MEMBER,
-                        json_pack("{s:s, s:I}", "user", owner->user, "gid", (json_int_t)owner->gid));
-    text = json_dumps(json, JSON_COMPACT);
     json_decref(json);
     return text;
+}
+
+char *submission_join(const char *spec, const struct job_estimate *estimate, const struct owner *owner)
+{
+    json_t *json = json_pack("{s:o, s:{s:s, s:I}}", ESTIMATE_MEMBER, job_estimate_to_json(estimate), OWNER_MEMBER,
+                             "user", owner->user, "gid", (json_int_t)owner->gid);
+    CLEANUP(free_ptr) char *more = json_dumps(json, JSON_COMPACT);
+
+    json_decref(json);
+    return xasprintf("%.*s,%s", (int)strlen(spec) - 1, spec, more + 1); /* the members of two objects */
+}
+
+char *submission_to_text(const struct job_spec *spec, const struct job_estimate *estimate, const struct owner *owner)
+{
+    CLEANUP(free_ptr) char *text = submission_spec_to_text(spec);
+
+    return submission_join(text, estimate, owner);
 }
 
 static int owner_from_json(const json_t *json, struct owner *owner, struct error *err)
@@ -38,15 +53,14 @@ static int owner_from_json(const json_t *json, struct owner *owner, struct error
 int submission_from_text(const char *text, struct job_spec *spec, struct job_estimate *estimate, struct owner *owner,
                          struct error *err)
 {
-    json_error_t at;
-    json_t *json = json_loads(text, 0, &at), *part;
-    int rc = 0;
+    json_t *json, *part;
+    int rc = json_read(text, strlen(text), 0, &(struct json_bounds)SPEC_JSON_BOUNDS, &json, err);
 
     job_spec_init(spec);
     job_estimate_init(estimate);
     *owner = (struct owner){.gid = OWNER_UNKNOWN};
-    if (!json)
-        return error_set(err, EINVAL, "not JSON: %s", at.text);
+    if (rc)
+        return rc;
     part = json_object_get(json, ESTIMATE_MEMBER);
     if (part) { /* a store of the first form has none */
         rc = job_estimate_from_json(part, estimate, err);

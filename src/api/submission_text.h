@@ -17,8 +17,10 @@ struct owner {
     int64_t gid;
 };
 
-/* The text is the caller's to free; reading inits all three; the owner is {NULL, OWNER_UNKNOWN} where an earlier carma
- * wrote it. */
+/* The texts are the caller's to free; reading inits all three; the owner is {NULL, OWNER_UNKNOWN} where an earlier
+ * carma wrote it. The specification's text may be made before, as it takes longest, and joined with the rest. */
+char *submission_spec_to_text(const struct job_spec *spec);
+char *submission_join(const char *spec, const struct job_estimate *estimate, const struct owner *owner);
 char *submission_to_text(const struct job_spec *spec, const struct job_estimate *estimate, const struct owner *owner);
 int submission_from_text(const char *text, struct job_spec *spec, struct job_estimate *estimate, struct owner *owner,
                          struct error *err);

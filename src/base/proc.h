@@ -16,6 +16,9 @@ struct proc_stat {
 /* 0, or a negative errno (-ENOENT, -ESRCH: no such process). Allocates nothing. */
 int proc_read_stat(pid_t pid, struct proc_stat *stat);
 
+/* The real user. 0, or a negative errno. -ENOENT: no such process; the number may be that of a thread. */
+int proc_read_uid(pid_t pid, uid_t *uid);
+
 /* Whether the process that had this start time still runs (a zombie does not). */
 bool proc_alive(pid_t pid, uint64_t start_ticks);
 

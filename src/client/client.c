@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/json/json_read.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/strbuf.h"
@@ -244,13 +245,14 @@ static int build_request(const struct client *client, const char *method, const 
 
 static int parse_reply(const struct client *client, const struct http1_reply *reply, json_t **json, struct error *err)
 {
-    json_error_t where;
+    /* A list has 10,000 jobs, of some hundred values and names each. */
+    static const struct json_bounds bounds = {.values = 4 << 20, .depth = 32, .bytes = CLIENT_REPLY_LIMIT_BYTES};
+    struct error why;
 
-    *json = json_loadb(reply->body.text ? reply->body.text : "", reply->body.length, 0, &where);
-    if (!*json && reply->status < 300)
-        return error_set(err, EPROTO,
-                         "%s: the answer is not JSON (byte %d: %s): does something else than carmad listen there?",
-                         client->socket_path, where.position, where.text);
+    if (json_read(reply->body.text ? reply->body.text : "", reply->body.length, 0, &bounds, json, &why) != 0 &&
+        reply->status < 300)
+        return error_set(err, EPROTO, "%s: the answer: %s: does something else than carmad listen there?",
+                         client->socket_path, why.text);
     return 0;
 }
 

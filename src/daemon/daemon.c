@@ -123,6 +123,7 @@ int daemon_start(struct daemon *daemon, struct error *err)
                                 .inherited = SERVICE_FIRST_SOCKET,
                                 .inherited_count = daemon->service.sockets,
                                 .handle = requests_handle,
+                                .body_limit = requests_body_limit,
                                 .user = daemon};
     int status = mps_jobs_check(&daemon->config, &daemon->no_mps, err);
 

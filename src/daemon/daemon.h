@@ -67,6 +67,7 @@ struct daemon {
     struct captures *captures;
     struct http_server *http;
     struct submission *submissions; /* that are being read and estimated, or wait for that */
+    bool reads_large;               /* one of them is a large one */
     int64_t stored_ns;              /* node time of the latest record that was loaded */
     bool loaded;                    /* all that is stored has been taken in */
     bool stopping;

@@ -30,10 +30,36 @@ static bool fold(struct daemon *daemon, const struct record *record)
     if (!view || !job_state_ended(view->state))
         return false;
     captures_drop(daemon->captures, record->job);
+    if (view->withdrawn) {
+        views_remove(&daemon->views, view);
+        return false;
+    }
     totals_end(daemon->totals, view);
     view->activity_permille = core_observed_activity(daemon->core, view->wants->uid, view->workload);
     row = history_row_of(view);
     past_runs_end(daemon->past_runs, &row);
+    return true;
+}
+
+static void show(struct daemon *daemon, uint64_t job)
+{
+    struct job_view *view = views_find(&daemon->views, job);
+
+    if (view && view->hidden && !view->withdrawn)
+        views_show(&daemon->views, view);
+}
+
+/* A lease is shown at once: its end is its answer. */
+static bool withdraw(struct daemon *daemon, uint64_t job)
+{
+    struct job_view *view = views_find(&daemon->views, job);
+
+    if (!view || !view->hidden)
+        return false;
+    captures_drop(daemon->captures, job);
+    view->withdrawn = true;
+    if (job_state_ended(view->state))
+        views_remove(&daemon->views, view);
     return true;
 }
 
@@ -104,6 +130,8 @@ static void changed_stored(struct daemon *daemon, bool stored, int64_t forgotten
 const struct engine_calls engine_calls = {
     .ends = feed_samples,
     .applied = fold,
+    .submitted = show,
+    .withdrawn = withdraw,
     .decided = follow_residents,
     .placed = begin_early,
     .stored = act,

@@ -62,7 +62,7 @@ unsigned dashboard_request_read(struct dashboard_request *request, struct MHD_Co
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0 && strcmp(method, "POST") != 0)
         return refuse(MHD_HTTP_METHOD_NOT_ALLOWED, why, "the request's method is not known: use GET, HEAD or POST");
     if (length && strtoull(length, NULL, 10) > DASHBOARD_BODY_LIMIT_BYTES)
-        return refuse(MHD_HTTP_CONTENT_TOO_LARGE, why, "the request is too large: at most 32 MiB are taken");
+        return refuse(MHD_HTTP_CONTENT_TOO_LARGE, why, "the request is too large: at most 16 MiB are taken");
     return 0;
 }
 

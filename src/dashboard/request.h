@@ -6,7 +6,7 @@
 #include "base/strbuf.h"
 #include "http/fields.h"
 
-#define DASHBOARD_BODY_LIMIT_BYTES (32 << 20) /* the daemon's own */
+#define DASHBOARD_BODY_LIMIT_BYTES (16 << 20) /* the daemon's own */
 
 enum dashboard_field {
     FIELD_HOST,

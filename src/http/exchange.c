@@ -63,12 +63,18 @@ static struct MHD_Response *text_response(const char *type, char *text)
     return response;
 }
 
-static struct MHD_Response *response_of(json_t *body)
+/* Takes the value over. */
+static char *text_of(json_t *body)
 {
     char *text = body ? printable_json(json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY)) : NULL;
 
     json_decref(body);
-    return text_response("application/json", text);
+    return text;
+}
+
+static struct MHD_Response *response_of(json_t *body)
+{
+    return text_response("application/json", text_of(body));
 }
 
 struct MHD_Response *http_error_response(const char *text)
@@ -97,21 +103,33 @@ static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status
     return rc;
 }
 
+/* Small bodies are bounded by the connections alone: no number of large ones keeps them out. */
+static size_t counted_of(size_t announced)
+{
+    return announced > HTTP_SMALL_BODY_BYTES ? announced : 0;
+}
+
 /* The status that refuses this many more bytes; 0: they are accepted. */
-static unsigned refuse_body(const struct connection *connection, size_t announced, char why[static 128])
+static unsigned refuse_body(const struct connection *connection, const char *method, const char *path, size_t announced,
+                            char why[static 128])
 {
     const struct http_server *server = connection->server;
     size_t limit = server->options.body_limit_bytes;
+    size_t own_limit = server->options.body_limit ? server->options.body_limit(method, path) : limit, most;
 
-    if (announced > limit) {
-        snprintf(why, 128, "the request is too large: at most %zu bytes are taken", limit);
+    if (announced > own_limit) {
+        snprintf(why, 128, "the request is too large: at most %zu bytes are taken here", own_limit);
         return MHD_HTTP_CONTENT_TOO_LARGE;
     }
+    if (counted_of(announced) == 0)
+        return 0;
     if (announced > limit * HTTP_BODIES_PER_UID - connection->peer->body_bytes) {
         snprintf(why, 128, "you have too many large requests under way: wait for their answers");
         return MHD_HTTP_SERVICE_UNAVAILABLE;
     }
-    if (announced > limit * HTTP_BODIES_IN_ALL - server->body_bytes) {
+    /* The last quarter is for users that have none under way. */
+    most = limit * HTTP_BODIES_IN_ALL - (connection->peer->body_bytes ? limit * HTTP_BODIES_IN_ALL / 4 : 0);
+    if (server->body_bytes > most || announced > most - server->body_bytes) {
         snprintf(why, 128, "the daemon has too many large requests under way: try again later");
         return MHD_HTTP_SERVICE_UNAVAILABLE;
     }
@@ -133,7 +151,7 @@ static enum MHD_Result begin(struct http_server *server, struct MHD_Connection *
     if (status)
         return refuse(mhd_connection, status, why);
     announced = length ? strtoull(length, NULL, 10) : 0; /* digits alone; too many of them give ULLONG_MAX */
-    status = refuse_body(connection, announced, text);
+    status = refuse_body(connection, method, url, announced, text);
     if (status)
         return refuse(mhd_connection, status, text);
     exchange = xcalloc(1, sizeof *exchange);
@@ -144,9 +162,11 @@ static enum MHD_Result begin(struct http_server *server, struct MHD_Connection *
     exchange->method = xstrdup(method);
     exchange->path = xstrdup(url);
     exchange->announced_bytes = announced;
+    if (announced) /* at once: a buffer that grows takes up to twice as much. What does not come costs no memory */
+        exchange->body = (struct strbuf){.text = xmalloc(announced + 1), .capacity = announced + 1};
     exchange->replied = true;
-    exchange->peer->body_bytes += announced;
-    server->body_bytes += announced;
+    exchange->peer->body_bytes += counted_of(announced);
+    server->body_bytes += counted_of(announced);
     exchange->request = (struct http_request){
         .method = exchange->method,
         .path = exchange->path,
@@ -210,7 +230,7 @@ bool http_serve(struct http_server *server)
     struct peer *peer = server->peers;
 
     while (peer && !server->closing) {
-        if (!peer->waiting) {
+        if (!peer->waiting || peer->untaken_bytes > HTTP_UNTAKEN_PER_UID) {
             peer = peer->next;
             continue;
         }
@@ -260,8 +280,11 @@ void http_on_completed(void *closure, struct MHD_Connection *connection, void **
     if (!exchange)
         return;
     stop_waiting(exchange);
-    exchange->peer->body_bytes -= exchange->announced_bytes;
-    server->body_bytes -= exchange->announced_bytes;
+    exchange->peer->body_bytes -= counted_of(exchange->announced_bytes);
+    server->body_bytes -= counted_of(exchange->announced_bytes);
+    exchange->peer->untaken_bytes -= exchange->answer_bytes;
+    if (exchange->answer_bytes && exchange->peer->waiting)
+        http_wake(server);
     if (exchange->complete)
         DL_DELETE(server->exchanges, exchange);
     http_expect(exchange->connection); /* to send the next */
@@ -316,9 +339,28 @@ void http_reply_with(struct http_request *request, unsigned status, struct MHD_R
         exchange_free(exchange);
 }
 
+/* The answer counts until it is taken. */
+static void reply_with_text(struct http_request *request, unsigned status, const char *type, char *text)
+{
+    struct exchange *exchange = http_exchange_of(request);
+
+    if (text && !exchange->finished && !exchange->response) {
+        exchange->answer_bytes = strlen(text);
+        exchange->peer->untaken_bytes += exchange->answer_bytes;
+    }
+    http_reply_with(request, status, text_response(type, text));
+}
+
+bool http_has_room(const struct http_request *request)
+{
+    const struct exchange *exchange = http_exchange_of(request);
+
+    return exchange->finished || exchange->peer->untaken_bytes <= HTTP_UNTAKEN_PER_UID / 2;
+}
+
 void http_reply(struct http_request *request, int status, json_t *body)
 {
-    http_reply_with(request, (unsigned)status, response_of(body));
+    reply_with_text(request, (unsigned)status, "application/json", text_of(body));
 }
 
 void http_reply_empty(struct http_request *request)
@@ -334,7 +376,7 @@ void http_reply_stopping(struct http_request *request)
 
 void http_reply_text(struct http_request *request, const char *type, char *text)
 {
-    http_reply_with(request, MHD_HTTP_OK, text_response(type, text));
+    reply_with_text(request, MHD_HTTP_OK, type, text);
 }
 
 static bool has_already(const struct exchange *exchange, const char *etag)

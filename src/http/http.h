@@ -36,7 +36,8 @@ struct http_request {
     pid_t pid; /* by TCP 0 */
 };
 
-#define HTTP_BODY_LIMIT_BYTES   (32 << 20) /* a thousand jobs with their summaries */
+#define HTTP_BODY_LIMIT_BYTES   (16 << 20) /* a job with all texts at their limits, or a thousand small ones */
+#define HTTP_SMALL_BODY_BYTES   (64 << 10) /* where nobody needs more */
 #define HTTP_HEADER_LIMIT_BYTES (64 << 10)
 #define HTTP_IDLE_TIMEOUT_S     30
 #define HTTP_TRANSFER_LIMIT_S                                                                                          \
@@ -53,6 +54,7 @@ struct http_request {
 #define HTTP_PLACE_TEXT          112 /* enough for the name of one */
 #define HTTP_BODIES_PER_UID      4   /* full-sized bodies that one uid may have under way */
 #define HTTP_BODIES_IN_ALL       16  /* and all uids */
+#define HTTP_UNTAKEN_PER_UID     (32 << 20) /* bytes of answers; beyond, that uid's next requests wait */
 #define HTTP_MAX_STREAMS         32
 #define HTTP_MAX_STREAMS_PER_UID 8
 #define HTTP_STREAM_LIMIT_BYTES  (8 << 20) /* sent on one stream and not taken yet */
@@ -72,6 +74,8 @@ struct http_options {
     /* Called for each request, on the loop; must see to it that http_reply is called exactly once, then or later. */
     void (*handle)(struct http_request *request, void *user);
     void *user;
+    size_t (*body_limit)(const char *method, const char *path); /* of one request, at most body_limit_bytes; NULL: that
+                                                                   for all */
     size_t body_limit_bytes;
     unsigned idle_timeout_s;   /* wall time */
     unsigned transfer_limit_s; /* wall time */
@@ -106,6 +110,9 @@ bool http_server_place(const struct http_server *server, unsigned number, struct
 /* The value of `name` in the query: "" where it has none, NULL where it is not there. It goes with the client's
  * connection: work that outlives the server (a thread's) needs a copy. */
 const char *http_query(const struct http_request *request, const char *name);
+
+/* False: the user has not taken so much of his answers yet that a large one should not be made. */
+bool http_has_room(const struct http_request *request);
 
 /* Answers, and with that ends the request's life. `body` is taken over. Harmless where the client has gone. */
 void http_reply(struct http_request *request, int status, json_t *body);

@@ -19,6 +19,7 @@ struct peer {
     unsigned connections;
     unsigned streams;
     size_t body_bytes;        /* announced by requests under way */
+    size_t untaken_bytes;     /* of answers that the clients have not taken to their end */
     struct exchange *waiting; /* complete requests that the handler has not been given yet */
     struct peer *next, *prev;
 };
@@ -45,6 +46,7 @@ struct exchange {
     char *path;
     struct strbuf body;
     size_t announced_bytes;
+    size_t answer_bytes; /* counted as untaken */
     struct MHD_Response *response;
     struct http_stream *stream; /* where the answer is one */
     unsigned status;

@@ -59,6 +59,15 @@ bool cgroup_is_within(const char *path, const char *group)
     return strncmp(path, group, length) == 0 && (path[length] == '\0' || path[length] == '/');
 }
 
+bool cgroup_is_apart(const char *path)
+{
+    CLEANUP(free_ptr) char *own = cgroup_of(getpid());
+    const char *base = cgroup_place()->base;
+
+    return !(own && cgroup_is_within(own, path)) &&
+           !(base && (cgroup_is_within(base, path) || cgroup_is_within(path, base)));
+}
+
 /* ---- Where its files are ---- */
 
 /* A container may see a part of the hierarchy only, mounted as if it were all: the mount's root is cut off the path. A

@@ -40,6 +40,10 @@ char *cgroup_locate(const char *mountinfo, const char *path);
 /* Whether `path` is the group `group` or one below it. */
 bool cgroup_is_within(const char *path, const char *group);
 
+/* Whether the group has nothing to do with the caller's: it neither is one of those that carma makes for its jobs nor
+ * has one of them, or the caller, in it. */
+bool cgroup_is_apart(const char *path);
+
 /* Number of processes of the group and of those below it that the kernel has killed because memory ran out. Any level's
  * limit counts (memory.events, oom_kill). Where memory is not accounted to the group by itself, the count of the
  * nearest group above it that has one. That may include processes of others. -1: not known. */

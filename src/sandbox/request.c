@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json/json_read.h"
 #include "base/memory.h"
 #include "base/units.h"
 
@@ -66,14 +67,17 @@ static int check(const struct sandbox_request *request, struct error *err)
 
 int sandbox_request_read(const char *text, size_t length, struct sandbox_request *request, struct error *err)
 {
-    json_error_t why;
+    /* A job's command and environment, and what is hidden from it. */
+    static const struct json_bounds bounds = {.values = 32 << 10, .depth = 4, .bytes = 16 << 20};
     json_t *user = NULL;
     json_int_t uid = -1, gid = -1, time_s = 0, memory = 0, cores = 0, result = 0;
     int rc, bare = 0;
 
-    *request = (struct sandbox_request){.json = json_loadb(text, length, 0, &why)};
-    if (!request->json)
-        return error_set(err, EINVAL, "the request is not JSON: line %d: %s", why.line, why.text);
+    *request = (struct sandbox_request){0};
+    if ((rc = json_read(text, length, 0, &bounds, &request->json, err)) < 0) {
+        error_prefix(err, "the request");
+        return rc;
+    }
     if (json_unpack(request->json, "{s:I, s:I, s?o, s?s, s?I, s?I, s?I, s?I, s?s, s?b}", "uid", &uid, "gid", &gid,
                     "user", &user, "directory", &request->directory, "time_s", &time_s, "memory_bytes", &memory,
                     "cores", &cores, "result_bytes_max", &result, "cgroup", &request->cgroup, "without_sandbox",

@@ -20,6 +20,25 @@ start_daemon
 python3 "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" sizes || fail "the bounds of a submission"
 stop_daemon
 rm -rf "$STATE"
+
+# More jobs than a request has go in several; of those that are refused the others are told.
+start_daemon --set max_queued_per_user=1500
+printf '#!/bin/sh\n' >"$T/job.sh"
+for wanted in "1001 0" "1001 1"; do
+    # shellcheck disable=SC2046
+    run submit --hold $(yes "$T/job.sh" | head -n "${wanted% *}")
+    expect_status "${wanted#* }"
+done
+grep -q "^carma: you have 1001 unfinished jobs and submit 1000" "$T/err" || fail "$said: $(cat "$T/err")"
+run cancel 1-600
+# shellcheck disable=SC2046
+run submit --hold $(yes "$T/job.sh" | head -n 1100)
+expect_status 1
+[ "$(wc -l <"$T/out")" -eq 1000 ] || fail "$said: $(wc -l <"$T/out") lines"
+grep -q "^carma: the first 1000 of 1100 jobs were submitted, the others were not: you have 1401 unfinished jobs and submit 100," "$T/err" ||
+    fail "$said: $(cat "$T/err")"
+stop_daemon
+rm -rf "$STATE"
 start_daemon
 python3 "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" pages || fail "lists in parts"
 run queue

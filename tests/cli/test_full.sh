@@ -11,6 +11,24 @@ ulimit -S -f 400 # blocks of 512 bytes (some shells: of 1024)
 start_daemon --set settle=0s
 ulimit -S -f "$limit"
 
+# may_grow YES: whether carmad's files may grow beyond a few pages.
+may_grow() {
+    python3 -c 'import resource, sys
+hard = resource.prlimit(int(sys.argv[1]), resource.RLIMIT_FSIZE)[1]
+resource.prlimit(int(sys.argv[1]), resource.RLIMIT_FSIZE, (hard if sys.argv[2] else 8192, hard))' "$daemon" "$1"
+}
+
+# none_but LAST WHEN: nothing shows that more jobs than those up to LAST were submitted.
+none_but() {
+    "$CARMA" queue --all --json | python3 -c 'import json, sys
+ids = [job["id"] for job in json.load(sys.stdin)["jobs"]]
+assert ids == list(range(1, int(sys.argv[1]) + 1)), ids' "$1" || fail "$2: not the jobs that were accepted"
+    "$CARMA" history --json | grep -q "\"id\": $(($1 + 1))\b" && fail "$2: the history has a refused job"
+    for command in show explain cancel; do
+        expect_error 1 "there is no job '$(($1 + 1))'" $command $(($1 + 1))
+    done
+}
+
 run submit --parsable -- "$TRAIN" --memory 2G --seconds 1800
 expect_output 1
 run submit --parsable --hold -- true
@@ -24,6 +42,7 @@ while [ $accepted -lt 200 ]; do
 done
 expect_status 1
 grep -q '^carma: cannot store .*store\.db: .*try again later$' "$T/err" || fail "$said: $(cat "$T/err")"
+none_but $accepted "while the disk is full"
 expect_error 1 "it takes effect once that works" release 2
 expect_error 1 "try again later" submit -- true
 kill -0 "$daemon" || fail "carmad has ended: $(cat "$T/daemon.log")"
@@ -34,9 +53,7 @@ until grep -q 'done' carma-1.out || [ $tries -gt 100 ]; do
     tries=$((tries + 1))
     sleep 0.1
 done
-python3 -c 'import resource, sys
-hard = resource.prlimit(int(sys.argv[1]), resource.RLIMIT_FSIZE)[1]
-resource.prlimit(int(sys.argv[1]), resource.RLIMIT_FSIZE, (hard, hard))' "$daemon"
+may_grow yes
 run wait 1,2
 expect_status 0
 expect_field 1 attempts 1
@@ -47,5 +64,30 @@ expect_status 0
 "$CARMA" queue --json | python3 -c 'import json, sys
 held = [job["id"] for job in json.load(sys.stdin)["jobs"]]
 assert held == list(range(3, int(sys.argv[1]) + 1)), held' "$accepted" || fail "not the jobs that were accepted"
+
+# A refused job leaves nothing, also where it was placed at once; its number is not given to another.
 stop_daemon
+rm -rf "$STATE"
+start_daemon --set settle=0s
+run submit --parsable -W -- true
+expect_output 1
+may_grow ''
+expect_error 1 "cannot store it now" submit -- true
+none_but 1 "a placed job, while the disk is full"
+may_grow yes
+patience
+until [ "$(grep -c 'storing works again' "$T/daemon.log")" -eq 2 ] || ! patient; do :; done
+run submit --parsable --hold -- true
+expect_output 3
+run cancel 3
+for when in "once the disk has space" "after a restart"; do
+    "$CARMA" queue --all --json | python3 -c 'import json, sys
+assert [job["id"] for job in json.load(sys.stdin)["jobs"]] == [1, 3]' || fail "$when: $("$CARMA" queue --all)"
+    expect_error 1 "there is no job '2'" show 2
+    "$CARMA" stats --csv | python3 -c 'import csv, sys
+assert next(csv.DictReader(sys.stdin))["ended"] == "2"' || fail "$when: $("$CARMA" stats --csv)"
+    [ "$when" = "after a restart" ] || { stop_daemon && start_daemon; }
+done
+stop_daemon
+"$CARMA" admin verify --state "$STATE" >"$T/out" 2>&1 || fail "the store: $(cat "$T/out")"
 finish_node

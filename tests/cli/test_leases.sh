@@ -38,7 +38,7 @@ until_field "$first" state RUNNING
 
 # Its task is older than its lease, and known as its own all the same.
 patience
-until [ "$(field "$first" placements.0.observed_bytes)" -ge $((10 << 30)) ] || ! patience; do :; done
+until [ "$(field "$first" placements.0.observed_bytes)" -ge $((10 << 30)) ] || ! patient; do :; done
 [ "$(field "$first" placements.0.observed_bytes)" -ge $((10 << 30)) ] || fail "its memory is not seen: $("$CARMA" gpus)"
 "$CARMA" gpus | grep -q unmanaged && fail "a task of the lease is unmanaged: $("$CARMA" gpus)"
 [ "$(field "$first" engine) $(field "$first" cluster) $(field "$first" slurm_job)" = "slurm c 100" ] ||
@@ -137,6 +137,45 @@ kill "$pid"
 wait "$pid" 2>/dev/null
 ask POST "/v1/leases/$id/end" '{"exit_status": 3}'
 [ "$(said cause) $(said verdict)" = "failed done" ] || fail "its own failure: $answer"
+
+# Steps of what is not the job's: carmad, its threads, its children and what it is a child of; other users' and other
+# jobs' processes; carma's groups, and those with carma's in them.
+refused_step() {
+    ask PUT "/v1/leases/$id/steps/7" "$2"
+    case $status in
+    400 | 409) ;;
+    *) fail "a step of $1: $status $answer" ;;
+    esac
+}
+lease 109 0 5
+own=$(said cgroup)
+run submit --parsable --gpu-memory 1G -- sleep 98765
+other=$(cat "$T/out")
+until_field "$other" state RUNNING
+jobs_pid=$(pgrep -f '^sleep 98765$')
+setpriv --reuid=12345 --clear-groups sleep 98764 &
+stranger=$!
+until [ "$(sed -n 's/^Uid:.//p' "/proc/$stranger/status" | cut -f1)" = 12345 ]; do sleep 0.02; done
+threads=$(ls "/proc/$daemon/task")
+children=$(cat "/proc/$daemon/task/$daemon/children")
+for no_task in $threads $children $$ $stranger $jobs_pid; do
+    refused_step "process $no_task, $(cat "/proc/$no_task/comm")" "{\"pids\": [$no_task]}"
+done
+if [ "$own" != None ]; then
+    group=$(sed -n 's/^0:://p' "/proc/$jobs_pid/cgroup")
+    while [ "$group" ]; do
+        refused_step "the group $group" "{\"cgroup\": \"$group\"}"
+        refused_step "the group $group, beside a process" "{\"cgroup\": \"$group\", \"pids\": [$stranger]}"
+        group=${group%/*}
+    done
+fi
+ask GET /v1/leases
+said leases | grep -q "'7'" && fail "a refused step is left: $answer"
+kill "$stranger"
+wait "$stranger" 2>/dev/null
+run cancel "$other"
+ask POST "/v1/leases/$id/end" '{"exit_status": 0}'
+expect 200 "the end of one without a step"
 
 # A task that enters the group that carma made: it is the lease's, and is ended with it; the group goes, too.
 lease 107 0 9

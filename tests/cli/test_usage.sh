@@ -95,7 +95,7 @@ expect_error 1 "$T/none.json" compare "$T/none.json" "$T/none.json"
 echo '{"makespan_s": 1}' >"$T/half.json"
 expect_error 1 "half.json: no 'wait_mean_s'" compare "$T/half.json" "$T/half.json"
 printf '{"a"\n:' >"$T/broken.json"
-expect_error 1 "broken.json:2" compare "$T/broken.json" "$T/half.json"
+expect_error 1 "broken.json: not JSON in line 2" compare "$T/broken.json" "$T/half.json"
 
 # The daily commands are in the program itself; all others in carma-tools, which belongs to it.
 mkdir "$T/alone"

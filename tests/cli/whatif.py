@@ -67,7 +67,7 @@ def fails(text):
 
 def refused():
     many = {f"k{i}": "1" for i in range(17)}
-    for body, text in [("", "is not {"), ("[]", "is not {"), ("{}", "is not {"), ('{"policies":"carma"}', "is not a list"),
+    for body, text in [("", "not JSON"), ("[" * 100, "levels deep"), ("[]", "is not {"), ("{}", "is not {"), ('{"policies":"carma"}', "is not a list"),
                        ({"policies": []}, "is not a list"), ({"policies": ["carma"] * 13}, "is not a list"), ({"policies": [1]}, "is not a name"),
                        ({"policies": ["x"]}, "write carma, default"), ({"policies": ["carma@oracle"]}, "write carma"),
                        ({"policies": ["carma,lug"]}, "write carma"), ({"policies": ["carma/settle=1s"]}, "write carma"),
@@ -83,7 +83,7 @@ def refused():
                        ({"policies": ["carma"], "settings": {"share": "mps, 1=time-slice"}}, "not a short text"),
                        ({"policies": ["carma"], "settings": {"settle": "60"}}, "write 0s to"),
                        ({"policies": ["carma"], "settings": many}, "too many"),
-                       ('{"policies":["carma"],"policies":["lug"]}', "is not {")]:
+                       ('{"policies":["carma"],"policies":["lug"]}', "not JSON")]:
         status, answer = call("POST", "/v1/whatif", body)
         assert status == 400 and text in answer["error"], (body, status, answer)
     for method, path, wanted in [("GET", "/v1/whatif", 405), ("POST", "/v1/whatif/1", 405), ("GET", "/v1/whatif/", 404),

@@ -76,7 +76,7 @@ def check_fields(path):
     expect("no UTF-8", post(path, job().replace(b'"a"', b'"\xff"')), 400)
     expect("twice", post(path, job()[:-3] + b', "name": "b"}]}'), 400)
     expect("relative directory", post(path, job(directory="../../etc")), 400)
-    expect("nested", post(path, b"[" * 100000), 400)
+    expect("nested", post(path, b"[" * 100000), 413)
     expect("large", exchange(path, b"POST /v1/jobs HTTP/1.1\r\n%sContent-Length: 99999999\r\n\r\n" % HEAD), 413)
     # The same in headers.
     expect("long header", exchange(path, b"GET /v1/status HTTP/1.1\r\n%sX: %s\r\n\r\n" % (HEAD, b"x" * 100000)), 431)

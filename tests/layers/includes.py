@@ -2,7 +2,8 @@
 
 A file includes its own module, base, and modules of lower levels (docs/architecture.md). Modules of one level do not see one
 another. Within a module that INSIDE names, a folder sees itself and the folders listed for it. Project headers are written
-"module/file.h", so that the module can be read off."""
+"module/file.h", so that the module can be read off. And jansson's own readers are called in one file alone: all others go by
+its bounds."""
 
 import pathlib
 import re
@@ -65,6 +66,7 @@ INSIDE = {
 }
 LEVEL_OF = {module: level for level, modules in enumerate(LEVELS) for module in modules}
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]*)"')
+LOADER, LOADS = re.compile(r"\bjson_load\w*\s*\("), "base/json/json_read.c"
 
 
 def inside(where, module, folder, seen):
@@ -85,6 +87,8 @@ def violations(src):
             yield f"{name}: the module '{module}' has no level: put it into the table of tests/layers/includes.py"
             continue
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if LOADER.search(line) and str(name) != LOADS:
+                yield f"{name}:{number}: reads JSON past its bounds: call json_read of base/json/json_read.h"
             match = INCLUDE.match(line)
             if not match:
                 continue

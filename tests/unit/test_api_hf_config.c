@@ -103,7 +103,7 @@ static void refuse(const char *text, const char *expected)
 
 TEST(test_refused)
 {
-    refuse("{", "c.json: not a JSON object");
+    refuse("{", "c.json: not JSON in line 1, byte 1: ");
     refuse("[]", "c.json: not a JSON object: it is another value");
     refuse("{}", "c.json: no \"model_type\"");
     refuse("{\"model_type\": \"mamba\"}", "c.json: model_type 'mamba' is not known; give a capture. Known: gpt2, ");

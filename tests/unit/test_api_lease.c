@@ -49,7 +49,7 @@ TEST(test_refused_requests)
 {
     static const char *const rows[][2] = {
         {"[]", "the request is not a JSON object"},
-        {"{", "the request is not a JSON object"},
+        {"{", "the request: not JSON in line 1, byte 1: "},
         {"{" KEY ",\"memory\":1}", "'memory' is not known here"},
         {"{\"engine\":\"slurm\",\"cluster\":\"c\",\"restart\":0,\"node\":\"n\",\"uid\":1}", "job is missing"},
         {"{\"engine\":\"slurm\",\"cluster\":\"c\",\"job\":7,\"restart\":0,\"uid\":1}", "node is missing"},
@@ -60,7 +60,7 @@ TEST(test_refused_requests)
         {"{" KEY ",\"wait_ms\":600001}", "wait_ms is not"},
         {"{" KEY ",\"share\":\"turns\"}", "share 'turns'"},
         {"{" KEY ",\"directory\":\"here\"}", "directory 'here'"},
-        {"{" KEY ",\"name\":\"a\\u0000b\"}", "the request is not a JSON object"},
+        {"{" KEY ",\"name\":\"a\\u0000b\"}", "the request: not JSON in line 1, byte "},
         {"{" KEY ",\"exclusive\":1}", "exclusive is not true or false"},
     };
 
@@ -87,6 +87,12 @@ TEST(test_attach)
         {"{\"cgroup\":\"//\"}", false},
         {"{\"cgroup\":\"slurm\"}", false},
         {"{\"cgroup\":\"/slurm/../..\"}", false},
+        {"{\"cgroup\":\"/slurm/..\"}", false}, /* other spellings of carma's own, too */
+        {"{\"cgroup\":\"/./carma\"}", false},
+        {"{\"cgroup\":\"//carma\"}", false},
+        {"{\"cgroup\":\"/carma/\"}", false},
+        {"{\"cgroup\":\"/carma/.\"}", false},
+        {"{\"cgroup\":\"/..a/.b/c.d\"}", true},
         {"{\"cgroup\":\"/a\\nb\"}", false},
         {"{\"pids\":[1]}", false},
         {"{\"pids\":[-5]}", false},

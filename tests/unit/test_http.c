@@ -14,11 +14,17 @@
 #define BODY_LIMIT 100000
 #define MANY       100
 
+static size_t limit_of(const char *method, const char *path)
+{
+    return strcmp(method, "POST") == 0 && strcmp(path, "/nap") == 0 ? 10 : BODY_LIMIT;
+}
+
 static int setup(void **state)
 {
     if (http_fixture_prepare(&fixture))
         return -1;
     fixture.options.body_limit_bytes = BODY_LIMIT;
+    fixture.options.body_limit = limit_of;
     start();
     return 0;
 }
@@ -109,6 +115,7 @@ TEST_BETWEEN(test_sizes, setup, remove_fixture)
     strbuf_printf(&request, "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", BODY_LIMIT + 1);
     ask(fd, request.text, 413, "at most 100000 bytes");
     expect_closed(fd);
+    ask(connect_raw(), "POST /nap HTTP/1.1\r\nHost: localhost\r\nContent-Length: 11\r\n\r\n", 413, "at most 10 bytes");
     refused(connect_raw(),
             "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999999999\r\n\r\n",
             "HTTP/1.1 413 ");
@@ -118,6 +125,28 @@ TEST_BETWEEN(test_sizes, setup, remove_fixture)
     send(fd, request.text, request.length, MSG_NOSIGNAL);
     expect_refused(fd, "HTTP/1.1 431 ", "a large head");
     assert_int_equal(fixture.handled, 1);
+}
+
+/* A user that does not take his answers is given no more of them, and all of them once he does. */
+TEST_BETWEEN(test_untaken_answers, setup, remove_fixture)
+{
+    struct pollfd fds[8];
+    int most = HTTP_UNTAKEN_PER_UID / 9000000 + 1;
+
+    for (size_t i = 0; i < array_size(fds); i++) {
+        fds[i] = (struct pollfd){.fd = connect_raw(), .events = POLLIN};
+        send(fds[i].fd, GET("/big?bytes=9000000"), strlen(GET("/big?bytes=9000000")), MSG_NOSIGNAL);
+        if ((int)i < most)
+            assert_int_equal(poll(&fds[i], 1, 60000), 1);
+    }
+    assert_int_equal(poll(fds + most, array_size(fds) - (size_t)most, 100), 0);
+    assert_int_equal(fixture.handled, most);
+    for (size_t i = 0; i < array_size(fds); i++) {
+        CLEANUP(strbuf_release) struct strbuf answer = {0};
+        assert_int_equal(read_answer(fds[i].fd, &answer), 200);
+        assert_true(answer.length > 9000000);
+        close(fds[i].fd);
+    }
 }
 
 /* The bodies that one uid has under way are bounded together; one that is given up counts no more. */

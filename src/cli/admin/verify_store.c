@@ -7,6 +7,7 @@
 
 #include "api/spec.h"
 #include "api/submission_text.h"
+#include "base/json/json_read.h"
 #include "base/memory.h"
 #include "core/core.h"
 #include "core/job.h"
@@ -23,13 +24,14 @@ struct verification {
 /* `what` names the text in the message. */
 static int verify_object(const char *json, const char *what, uint64_t job, struct error *err)
 {
-    json_error_t where;
-    json_t *object = json_loads(json, JSON_REJECT_DUPLICATES, &where);
-    int rc = 0;
+    struct error why;
+    json_t *object;
+    int rc =
+        json_read(json, strlen(json), JSON_REJECT_DUPLICATES, &(struct json_bounds)SPEC_JSON_BOUNDS, &object, &why);
 
     if (!json_is_object(object))
         rc = error_set(err, EBADMSG, "%s of job %" PRIu64 " is damaged: %s", what, job,
-                       object ? "not an object" : where.text);
+                       object ? "not an object" : why.text);
     json_decref(object);
     return rc;
 }

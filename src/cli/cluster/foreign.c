@@ -2,7 +2,9 @@
 
 #include <string.h>
 
+#include "base/json/json_read.h"
 #include "base/memory.h"
+#include "cli/cluster/children.h"
 #include "cli/show/term.h"
 
 #define LARGE ((json_int_t)1 << 61)
@@ -63,8 +65,11 @@ static void bound(json_t *json, const char *name)
 
 json_t *foreign_json(const char *text, size_t length)
 {
-    json_t *json = length ? json_loadb(text, length, 0, NULL) : NULL;
+    /* A hundred for each job of a node's thousands. */
+    static const struct json_bounds bounds = {.values = 1 << 20, .depth = 32, .bytes = CHILD_OUT_LIMIT};
+    json_t *json;
 
+    json_read(text ? text : "", length, 0, &bounds, &json, NULL);
     if (!json_is_object(json)) {
         json_decref(json);
         return NULL;

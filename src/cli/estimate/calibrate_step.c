@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/install.h"
+#include "base/json/json_read.h"
 #include "base/memory.h"
 
 #define STEP_TIMEOUT_MS 300000 /* importing PyTorch from a cold disk, and compiling kernels */
@@ -77,12 +78,15 @@ static int read_line(int fd, char line[static LINE_MAX_BYTES], struct error *err
 
 static int take_report(const char *line, const char *part, struct tiny_step_report *report, struct error *err)
 {
-    json_t *json = json_loads(line, 0, NULL);
+    static const struct json_bounds bounds = {.values = 32, .depth = 2, .bytes = LINE_MAX_BYTES};
+    json_t *json;
     const char *step = NULL, *torch = NULL;
     json_int_t reserved = -1, workspace = -1;
-    int rc = json_unpack(json, "{s:s, s:s, s:I, s:I}", "step", &step, "torch", &torch, "reserved_bytes", &reserved,
-                         "cublas_workspace_bytes", &workspace);
+    int rc;
 
+    json_read(line, strlen(line), 0, &bounds, &json, NULL);
+    rc = json_unpack(json, "{s:s, s:s, s:I, s:I}", "step", &step, "torch", &torch, "reserved_bytes", &reserved,
+                     "cublas_workspace_bytes", &workspace);
     if (rc == 0 && strcmp(step, part) == 0 && reserved >= 0 && workspace >= 0) {
         *report = (struct tiny_step_report){.reserved_bytes = reserved, .cublas_workspace_bytes = workspace};
         snprintf(report->torch, sizeof report->torch, "%s", torch);

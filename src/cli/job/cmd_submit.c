@@ -1,4 +1,5 @@
-/* carma submit: job files, scripts, or a command; all of them or none. */
+/* carma submit: job files, scripts, or a command; all of them or none. Those that are more than one request may have
+ * are submitted in parts. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "client/client.h"
 
 #define COMPLAINTS_MAX 20
+#define REQUEST_FRAME  128 /* bytes of a request besides its jobs */
 
 static void refuse_json(json_t **request, size_t *complaints, const char *text)
 {
@@ -23,12 +25,11 @@ static void refuse_json(json_t **request, size_t *complaints, const char *text)
         cli_fail("%s", text);
 }
 
-/* All problems of all files are told; the request is then NULL. */
-static json_t *make_request(const struct submit_command *submit)
+/* All problems of all files are told; the list is then NULL. */
+static json_t *make_specs(const struct submit_command *submit)
 {
     size_t count = submit->file_count ? submit->file_count : 1, complaints = 0;
     json_t *specs = json_array();
-    char id[CLIENT_REQUEST_ID_TEXT];
 
     for (size_t i = 0; i < count; i++) {
         CLEANUP(job_spec_release) struct job_spec spec;
@@ -44,8 +45,24 @@ static json_t *make_request(const struct submit_command *submit)
     }
     if (complaints && count > 1)
         cli_fail("nothing was submitted: %zu of %zu files are wrong", complaints, count);
+    return specs;
+}
+
+/* As many of them, from `first` on, as a request may have; at least one. */
+static json_t *make_request(const struct submit_command *submit, const json_t *specs, size_t first)
+{
+    json_t *jobs = json_array(), *spec;
+    size_t bytes = 0;
+    char id[CLIENT_REQUEST_ID_TEXT];
+
+    while (json_array_size(jobs) < SPEC_MAX_JOBS && (spec = json_array_get(specs, first + json_array_size(jobs)))) {
+        bytes += 1 + json_dumpb(spec, NULL, 0, JSON_COMPACT);
+        if (bytes > SPEC_MAX_REQUEST - REQUEST_FRAME && json_array_size(jobs))
+            break;
+        json_array_append(jobs, spec);
+    }
     client_request_id(id);
-    return specs ? json_pack("{s:o, s:s*}", "jobs", specs, "request_id", submit->no_retry ? NULL : id) : NULL;
+    return json_pack("{s:o, s:s*}", "jobs", jobs, "request_id", submit->no_retry ? NULL : id);
 }
 
 /* The daemon's doubts about the model. They go to stderr, because the job was accepted. */
@@ -61,9 +78,8 @@ static void warn_of(const char *name, const json_t *estimate)
     }
 }
 
-static void print_submitted(const struct submit_command *submit, const json_t *request, const json_t *reply)
+static void print_submitted(const struct submit_command *submit, const json_t *specs, const json_t *reply)
 {
-    const json_t *specs = json_object_get(request, "jobs");
     json_t *job;
     size_t i;
 
@@ -93,22 +109,44 @@ static int wait_for_submitted(struct cli *cli, const struct submit_command *subm
     return wait_for_jobs(cli, &list, submit->json || submit->parsable, NULL);
 }
 
+/* The accepted jobs come behind those in `jobs`. */
+static int submit_part(struct cli *cli, const struct submit_command *submit, const json_t *request, json_t *jobs,
+                       struct error *err)
+{
+    CLEANUP(json_release) json_t *reply = NULL;
+    int rc = submit->no_retry ? cli_call(cli, "POST", "/v1/jobs", request, &reply, err)
+                              : session_submit(cli, request, &reply, err);
+
+    if (rc == 0)
+        json_array_extend(jobs, json_object_get(reply, "jobs"));
+    else if (rc == -CLI_NO_ANSWER)
+        error_prefix(err, "whether it was submitted is not known, look at carma queue --all");
+    return rc;
+}
+
 static int submit_all(struct cli *cli, const struct submit_command *submit)
 {
-    CLEANUP(json_release) json_t *request = make_request(submit);
-    CLEANUP(json_release) json_t *reply = NULL;
+    CLEANUP(json_release) json_t *specs = make_specs(submit);
+    CLEANUP(json_release) json_t *reply = json_pack("{s:[]}", "jobs");
+    json_t *jobs = json_object_get(reply, "jobs");
+    size_t count = json_array_size(specs), done = 0;
     struct error err;
-    int rc;
+    int rc = 0;
 
-    if (!request)
+    if (!specs)
         return CLI_FAILURE;
-    rc = submit->no_retry ? cli_call(cli, "POST", "/v1/jobs", request, &reply, &err)
-                          : session_submit(cli, request, &reply, &err);
-    if (rc == -CLI_NO_ANSWER)
-        return cli_fail("%s; whether it was submitted is not known: look at carma queue --all", err.text);
+    while (done < count && rc == 0) {
+        CLEANUP(json_release) json_t *request = make_request(submit, specs, done);
+        rc = submit_part(cli, submit, request, jobs, &err);
+        if (rc == 0)
+            done += json_array_size(json_object_get(request, "jobs"));
+    }
+    if (done)
+        print_submitted(submit, specs, reply);
+    if (rc && done)
+        return cli_fail("the first %zu of %zu jobs were submitted, the others were not: %s", done, count, err.text);
     if (rc)
         return cli_fail("%s", err.text);
-    print_submitted(submit, request, reply);
     return submit->wait ? wait_for_submitted(cli, submit, reply) : CLI_OK;
 }
 

@@ -9,6 +9,7 @@
 #include "api/or_null.h"
 #include "base/file.h"
 #include "base/stats/measures.h"
+#include "base/json/json_read.h"
 #include "base/memory.h"
 #include "base/stats/stats.h"
 #include "base/units.h"
@@ -142,17 +143,16 @@ bool report_is_incomplete(const json_t *report)
 
 int report_read(const char *path, json_t **report, struct error *err)
 {
+    static const struct json_bounds bounds = {.values = 4096, .depth = 8, .bytes = 1 << 20};
     CLEANUP(free_ptr) char *text = NULL;
-    json_error_t problem;
+    struct error problem;
     size_t length;
     int rc = file_read(path, REPORT_MAX_BYTES, &text, &length, err);
 
     if (rc)
         return rc;
-    *report = json_loadb(text, length, 0, &problem);
-    if (!*report)
-        return error_set(err, EINVAL, "%s:%d: %s: give a file that carma play --json has written", path, problem.line,
-                         problem.text);
+    if (json_read(text, length, 0, &bounds, report, &problem))
+        return error_set(err, EINVAL, "%s: %s: give a file that carma play --json has written", path, problem.text);
     for (size_t i = 0; i < array_size(figures); i++) {
         const json_t *value = json_object_get(*report, figures[i].member);
         if (json_is_number(value) || json_is_null(value))

@@ -12,7 +12,7 @@
 #include "cli/show/answer.h"
 #include "client/client.h"
 
-#define BATCH_MAX   6 /* jobs of one request: even with an environment of 1 MiB each the daemon takes it */
+#define BATCH_MAX   3 /* jobs of one request: even with an environment of 1 MiB each the daemon takes it */
 #define POLL_MS     200
 #define POLL_END_MS 50 /* when few jobs are left: the GPUs' energy after the last end is counted too */
 

@@ -181,7 +181,7 @@ void totals_read(const struct daemon *daemon, int64_t now_ns, void (*take)(const
         user->now.submitted = total_ended(&user->now);
     }
     for (const struct job_view *view = daemon->views.jobs; view; view = view->hh.next)
-        if (view->state < JOB_STATE_COUNT && !job_state_ended(view->state))
+        if (job_view_is_shown(view) && !job_state_ended(view->state))
             add_unfinished(totals, view, now_ns);
     for (struct user_totals *user = totals->users; user; user = user->hh.next) {
         keep_highest(&user->shown, &user->now);

@@ -10,9 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "api/capture_answer.h"
 #include "api/spec.h"
 #include "base/digest.h"
 #include "base/file.h"
+#include "base/json/json_read.h"
 #include "base/memory.h"
 #include "base/units.h"
 
@@ -128,7 +130,7 @@ bool kept_load(const char *state_directory, uid_t uid, uint64_t key, struct kept
         return false;
     line_end = memchr(bytes, '\n', length);
     if (line_end)
-        header = json_loadb(bytes, (size_t)(line_end - bytes), 0, NULL);
+        json_read(bytes, (size_t)(line_end - bytes), 0, &(struct json_bounds)CAPTURE_HEADER_BOUNDS, &header, NULL);
     good = json_unpack(header, "{s:I, s:I, s:s, s:o}", "format", &format, "job", &job, "said", &said, "marks",
                        &marks) == 0 &&
            format == FORMAT && is_in_time(header);

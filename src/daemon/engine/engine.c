@@ -201,7 +201,20 @@ static void on_retry(uv_timer_t *timer)
         commit(engine, engine->first);
 }
 
-/* The submitter is told that nothing was accepted, so the job must not run once the disk has space again. */
+static void drop_spec(struct turn *turn, uint64_t job)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < turn->spec_count; i++)
+        if (turn->specs[i].job == job)
+            free(turn->specs[i].json);
+        else
+            turn->specs[kept++] = turn->specs[i];
+    turn->spec_count = kept;
+}
+
+/* The submitter is told that nothing was accepted: the job must not run once the disk has space again, and nobody sees
+ * it. */
 static void withdraw_submissions(struct engine *engine, struct turn *turn)
 {
     if (turn->request.id)
@@ -211,8 +224,11 @@ static void withdraw_submissions(struct engine *engine, struct turn *turn)
     for (size_t i = 0; i < turn->input_count; i++) {
         struct record cancelled = {
             .type = RECORD_CANCELLED, .at_ns = nodetime_now_ns(), .job = turn->records.items[i].job};
-        if (turn->records.items[i].type == RECORD_SUBMITTED)
-            engine_input(engine, &cancelled, NULL);
+        if (turn->records.items[i].type != RECORD_SUBMITTED)
+            continue;
+        if (engine->calls->withdrawn(engine->daemon, cancelled.job))
+            drop_spec(turn, cancelled.job);
+        engine_input(engine, &cancelled, NULL);
     }
 }
 
@@ -264,6 +280,9 @@ static void on_stored(int status, const char *error, void *user)
         for (struct turn *waiting = engine->first; waiting; waiting = waiting->next)
             commit(engine, waiting);
     }
+    for (size_t i = 0; i < turn->input_count; i++)
+        if (turn->records.items[i].type == RECORD_SUBMITTED)
+            engine->calls->submitted(daemon, turn->records.items[i].job);
     /* Once stopping, decisions are left to the next start, which finds them in the store. */
     for (size_t i = turn->input_count; i < turn->records.count && !daemon->stopping; i++)
         engine->calls->stored(daemon, &turn->records.items[i]);

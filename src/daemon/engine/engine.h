@@ -16,8 +16,12 @@ struct store_request;
 struct engine_calls {
     void (*ends)(struct daemon *daemon); /* a turn is about to end: gathered data may become inputs of it */
     bool (*applied)(struct daemon *daemon,
-                    const struct record *record); /* to the core; true: its job has ended with it */
-    void (*decided)(struct daemon *daemon);       /* all decisions of a turn are applied */
+                    const struct record *record);           /* to the core; true: its job has ended with it */
+    void (*submitted)(struct daemon *daemon, uint64_t job); /* its submission is stored */
+    /* Its submission cannot be stored and was refused: it is about to be cancelled. True: nothing shall be left of it,
+     * the spec is not stored. */
+    bool (*withdrawn)(struct daemon *daemon, uint64_t job);
+    void (*decided)(struct daemon *daemon);                             /* all decisions of a turn are applied */
     void (*placed)(struct daemon *daemon, const struct record *placed); /* while that decision is being stored */
     void (*stored)(struct daemon *daemon,
                    const struct record *decision); /* it may be acted on; inputs are of the current turn */
@@ -39,7 +43,8 @@ int engine_input(struct engine *engine, const struct record *record, struct erro
 void engine_store_spec(struct engine *engine, uint64_t job, char *json);
 
 /* That the current turn's jobs were submitted under a client's id (daemon/engine/repeats.h). Where the turn cannot be
- * stored, they are withdrawn and the id is free again. */
+ * stored, they are withdrawn and the id is free again. Of a withdrawn job the store gets the records alone: the log
+ * stays whole. */
 void engine_store_request(struct engine *engine, const struct store_request *request);
 
 /* `done` is called when the current turn is stored (status 0), or at once and only once when storing failed. */

@@ -355,7 +355,7 @@ static void attach(struct leases *leases, struct http_request *request, const st
         http_reply_error(request, 400, "%s", err.text);
     else if (!lease_step_is_name(step))
         http_reply_error(request, 400, "step '%.40s' is not a number, batch, interactive or extern", step);
-    else if ((code = runs_lease_attach(leases->daemon->runs, view->id, step, attach, &err)) < 0)
+    else if ((code = runs_lease_attach(leases->daemon->runs, view->id, step, attach, request->pid, &err)) < 0)
         http_reply_error(request,
                          code == -EINVAL                      ? 400
                          : code == -ENOENT || code == -ENOSPC ? 409

@@ -204,7 +204,7 @@ static void gather(struct metrics_scene *scene, const struct daemon *daemon)
     scene->oldest_ns = scene->now_ns;
     gethostname(scene->hostname, sizeof scene->hostname - 1);
     for (const struct job_view *view = daemon->views.jobs; view; view = view->hh.next) {
-        if (view->state >= JOB_STATE_COUNT)
+        if (!job_view_is_shown(view))
             continue;
         scene->counts[view->state]++;
         if (view->state == JOB_QUEUED && view->submitted_ns < scene->oldest_ns)

@@ -258,7 +258,7 @@ static void end_jobs(struct watcher *watcher)
 /* One that waits behind the first is not told of until it comes among them. */
 static bool is_told(const struct job_view *view)
 {
-    return view->state < JOB_STATE_COUNT && (!waits(view) || view->shown_as);
+    return job_view_is_shown(view) && (!waits(view) || view->shown_as);
 }
 
 static void tell_changed(struct events *events, struct job_view *view, int64_t now_ns)
@@ -359,7 +359,7 @@ static void tell_all_jobs(struct watcher *watcher, int64_t now_ns)
     unsigned waiting = 0;
 
     for (const struct job_view *view = views->jobs; view; view = view->hh.next) {
-        if (view->state == JOB_STATE_COUNT)
+        if (!job_view_is_shown(view))
             continue;
         if (job_state_ended(view->state)) {
             array_reserve(ended, ended_capacity, ended_count + 1);

@@ -6,6 +6,8 @@
 #include <time.h>
 
 #include "api/or_null.h"
+#include "api/spec_limits.h"
+#include "base/json/json_read.h"
 #include "base/memory.h"
 #include "base/old_names.h"
 #include "base/nodetime.h"
@@ -144,12 +146,13 @@ static void find_rows(struct question *question, const char *directory, const st
 static void find_script(struct question *question, const char *directory)
 {
     CLEANUP(free_ptr) char *text = NULL;
-    json_t *spec, *script;
+    json_t *spec = NULL, *script;
 
     question->status = store_read_spec(directory, question->filter.job, &text, &question->err);
     if (question->status == -ENOENT)
         question->status = 0;
-    spec = text ? json_loads(text, 0, NULL) : NULL;
+    if (text)
+        json_read(text, strlen(text), 0, &(struct json_bounds)SPEC_JSON_BOUNDS, &spec, NULL);
     script = json_object_get(spec, "script");
     if (json_is_string(script))
         question->json = json_pack("{s:I, s:O}", "id", (json_int_t)question->filter.job, "script", script);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json/json_read.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "core/guess/prior.h"
@@ -135,10 +136,13 @@ static bool name_to_record(const struct daemon *daemon, const char *name, struct
 static void forget(struct daemon *daemon, struct http_request *request)
 {
     struct record input = {.type = RECORD_FORGOTTEN, .at_ns = nodetime_now_ns()};
-    json_t *body = json_loads(request->body, JSON_REJECT_DUPLICATES, NULL);
-    const char *name = json_string_value(json_object_get(body, "forget"));
+    static const struct json_bounds bounds = {.values = 3, .depth = 1, .bytes = 4096};
+    json_t *body;
+    const char *name;
     struct error err;
 
+    json_read(request->body, request->body_length, JSON_REJECT_DUPLICATES, &bounds, &body, NULL);
+    name = json_string_value(json_object_get(body, "forget"));
     if (!name || json_object_size(body) != 1)
         http_reply_error(request, 400, "{\"forget\": USER or WORKLOAD} is expected");
     else if (strlen(name) >= RECORD_WORKLOAD_SIZE || !name_to_record(daemon, name, &input.forgotten))

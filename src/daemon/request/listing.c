@@ -4,6 +4,7 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "base/handle.h"
 #include "base/nodetime.h"
 #include "base/text/printable.h"
 #include "base/strbuf.h"
@@ -12,6 +13,8 @@
 
 #define PIECE    200  /* jobs, some milliseconds */
 #define OF_A_JOB 1200 /* bytes, most of them */
+
+#define LATER_WALL_MS 50
 
 /* The request. */
 struct selection {
@@ -33,19 +36,21 @@ struct listing {
     int64_t now_ns;
     struct strbuf text;
     uv_idle_t *idle; /* from piece to piece: a timer of 0 ms would leave others no turn in between */
+    bool begun;
     struct listing *next, *prev;
 };
 
 struct listings {
     struct daemon *daemon;
-    struct listing *first;
+    struct listing *first; /* in the order of arrival */
+    uv_timer_t *later;     /* while some wait until their user takes earlier answers */
 };
 
 static bool is_selected(const struct job_view *view, const struct selection *wanted)
 {
     const char *state = wanted->state;
 
-    if (view->state >= JOB_STATE_COUNT || (wanted->uid != UINT64_MAX && view->wants->uid != wanted->uid))
+    if (!job_view_is_shown(view) || (wanted->uid != UINT64_MAX && view->wants->uid != wanted->uid))
         return false;
     if (!*state)
         return !job_state_ended(view->state);
@@ -100,15 +105,10 @@ static bool read_selection(struct http_request *request, struct selection *wante
     return false;
 }
 
-static void free_idle(uv_handle_t *handle)
-{
-    free(handle);
-}
-
 static void listing_free(struct listing *listing)
 {
     DL_DELETE(listing->listings->first, listing);
-    uv_close((uv_handle_t *)listing->idle, free_idle);
+    uv_close((uv_handle_t *)listing->idle, free_handle);
     strbuf_release(&listing->text);
     free(listing);
 }
@@ -136,10 +136,13 @@ static void add(struct listing *listing, const struct job_view *view)
     json_decref(json);
 }
 
+static void begin_next(struct listings *listings);
+
 static void on_piece(uv_idle_t *idle)
 {
     struct listing *listing = idle->data;
-    const struct job_view *view = go_on_from(&listing->listings->daemon->views, listing->at);
+    struct listings *listings = listing->listings;
+    const struct job_view *view = go_on_from(&listings->daemon->views, listing->at);
     unsigned added = 0;
 
     for (; view && listing->listed < listing->selection.most && added < PIECE; view = view->hh.next) {
@@ -153,14 +156,64 @@ static void on_piece(uv_idle_t *idle)
         add(listing, view);
         added++;
     }
-    if (view && listing->listed < listing->selection.most) {
-        uv_idle_start(idle, on_piece); /* or goes on */
+    if (view && listing->listed < listing->selection.most)
         return;
-    }
     strbuf_printf(&listing->text, "],\"left_out\":%" PRIu64 "}",
                   listing->all > listing->listed ? listing->all - listing->listed : 0);
     http_reply_text(listing->request, "application/json", strbuf_steal(&listing->text));
     listing_free(listing);
+    begin_next(listings);
+}
+
+static void begin(struct listing *listing)
+{
+    const struct selection *wanted = &listing->selection;
+
+    listing->begun = true;
+    listing->now_ns = nodetime_now_ns();
+    for (const struct job_view *view = go_on_from(&listing->listings->daemon->views, wanted->after); view;
+         view = view->hh.next)
+        listing->all += is_selected(view, wanted);
+    if (wanted->last && listing->all > wanted->most)
+        listing->skipped = listing->all - wanted->most;
+    /* A large text that grows would do so between lasting allocations, and leave its pages to the heap. */
+    array_reserve(listing->text.text, listing->text.capacity,
+                  OF_A_JOB * (listing->all < wanted->most ? listing->all : wanted->most) + 1);
+    strbuf_printf(&listing->text, "{\"now_ns\":%" PRId64 ",\"jobs\":[", listing->now_ns);
+    uv_idle_start(listing->idle, on_piece);
+}
+
+static bool is_first_of_user(const struct listings *listings, const struct listing *listing)
+{
+    const struct listing *other = listings->first;
+
+    while (other->request->uid != listing->request->uid)
+        other = other->next;
+    return other == listing;
+}
+
+static void on_later(uv_timer_t *timer)
+{
+    begin_next(timer->data);
+}
+
+/* One at a time of each user, and none before he has taken enough of the answers that are ready: a list of all jobs is
+ * large. */
+static void begin_next(struct listings *listings)
+{
+    struct listing *listing;
+    bool wait = false;
+
+    DL_FOREACH (listings->first, listing) {
+        if (listing->begun || !is_first_of_user(listings, listing))
+            continue;
+        if (http_has_room(listing->request))
+            begin(listing);
+        else
+            wait = true;
+    }
+    if (wait)
+        uv_timer_start(listings->later, on_later, LATER_WALL_MS, 0);
 }
 
 void listings_get(struct listings *listings, struct http_request *request)
@@ -175,20 +228,11 @@ void listings_get(struct listings *listings, struct http_request *request)
                                 .request = request,
                                 .selection = wanted,
                                 .at = wanted.after,
-                                .now_ns = nodetime_now_ns(),
                                 .idle = xmalloc(sizeof *listing->idle)};
     uv_idle_init(listings->daemon->loop, listing->idle);
     listing->idle->data = listing;
     DL_APPEND(listings->first, listing);
-    for (const struct job_view *view = go_on_from(&listings->daemon->views, wanted.after); view; view = view->hh.next)
-        listing->all += is_selected(view, &wanted);
-    if (wanted.last && listing->all > wanted.most)
-        listing->skipped = listing->all - wanted.most;
-    /* A large text that grows would do so between lasting allocations, and leave its pages to the heap. */
-    array_reserve(listing->text.text, listing->text.capacity,
-                  OF_A_JOB * (listing->all < wanted.most ? listing->all : wanted.most) + 1);
-    strbuf_printf(&listing->text, "{\"now_ns\":%" PRId64 ",\"jobs\":[", listing->now_ns);
-    on_piece(listing->idle);
+    begin_next(listings);
 }
 
 struct listings *listings_new(struct daemon *daemon)
@@ -196,14 +240,20 @@ struct listings *listings_new(struct daemon *daemon)
     struct listings *listings = xcalloc(1, sizeof *listings);
 
     listings->daemon = daemon;
+    listings->later = xmalloc(sizeof *listings->later);
+    uv_timer_init(daemon->loop, listings->later);
+    listings->later->data = listings;
     return listings;
 }
 
 void listings_free(struct listings *listings)
 {
-    while (listings && listings->first) {
+    if (!listings)
+        return;
+    while (listings->first) {
         http_reply_stopping(listings->first->request);
         listing_free(listings->first);
     }
+    uv_close((uv_handle_t *)listings->later, free_handle);
     free(listings);
 }

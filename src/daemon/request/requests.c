@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/lease.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "core/sharing.h"
@@ -193,7 +194,7 @@ static void handle_job(struct daemon *daemon, struct http_request *request, cons
     errno = 0;
     id = *rest >= '0' && *rest <= '9' ? strtoull(rest, &end, 10) : 0;
     view = id && errno == 0 ? views_find(&daemon->views, id) : NULL;
-    if (!view || view->state == JOB_STATE_COUNT) {
+    if (!view || !job_view_is_shown(view)) {
         http_reply_error(request, 404, "there is no job '%.*s'", (int)strcspn(rest, "/"), rest);
         return;
     }
@@ -240,6 +241,20 @@ static bool is_history(const char *path)
     return strcmp(path, "history") == 0 || strncmp(path, "history/", strlen("history/")) == 0;
 }
 
+static bool is_lease(const char *path)
+{
+    return strcmp(path, "leases") == 0 || strncmp(path, "leases/", strlen("leases/")) == 0;
+}
+
+size_t requests_body_limit(const char *method, const char *path)
+{
+    if (strcmp(method, "POST") == 0 && strcmp(path, API_PREFIX "jobs") == 0)
+        return SPEC_MAX_REQUEST;
+    return strncmp(path, API_PREFIX, strlen(API_PREFIX)) == 0 && is_lease(path + strlen(API_PREFIX))
+               ? LEASE_REQUEST_MAX_BYTES
+               : HTTP_SMALL_BODY_BYTES;
+}
+
 void requests_handle(struct http_request *request, void *user)
 {
     struct daemon *daemon = user;
@@ -263,7 +278,7 @@ void requests_handle(struct http_request *request, void *user)
     path += strlen(API_PREFIX);
     if (strcmp(path, "jobs") == 0 && strcmp(request->method, "POST") == 0)
         actions_submit(daemon, request);
-    else if (strcmp(path, "leases") == 0 || strncmp(path, "leases/", 7) == 0)
+    else if (is_lease(path))
         leases_handle(daemon->leases, request, path + 6);
     else if (strcmp(path, "capacity") == 0)
         leases_get_capacity(daemon->leases, request);

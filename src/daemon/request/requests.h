@@ -10,4 +10,7 @@ bool requests_read_number(const char *text, size_t digits, uint64_t otherwise, u
 
 void requests_handle(struct http_request *request, void *daemon);
 
+/* Bytes that the body of such a request may have. */
+size_t requests_body_limit(const char *method, const char *path);
+
 #endif

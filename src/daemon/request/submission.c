@@ -2,15 +2,19 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "api/spec.h"
+#include "api/submission_text.h"
 #include "api/workload_key.h"
 #include "base/digest.h"
+#include "base/json/json_read.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
+#include "base/strbuf.h"
 #include "base/units.h"
 #include "daemon/account/past_runs.h"
 #include "daemon/engine/engine.h"
@@ -19,10 +23,12 @@
 #include "daemon/node/node.h"
 
 #define QUICK_BYTES 16384
+#define LARGE_BYTES 65536
 
 /* A job of a request. */
 struct applicant {
     struct job_spec spec;
+    char *text;         /* owned; of the spec, to be stored */
     size_t environment; /* of the submission's */
     struct job_estimate estimate;
     struct record_submitted wants;
@@ -36,7 +42,8 @@ struct submission {
     size_t length;
     submission_done *done;
     void *user;
-    struct submission *next; /* in the order of arrival */
+    struct submission *next; /* in the order of their turns */
+    bool started;
     /* The thread's input: it does not change meanwhile. */
     const struct config *config;
     struct machine_profile profile;
@@ -192,36 +199,42 @@ static int read_applicant(struct submission *submission, const json_t *json, str
         return 400;
     set_wants(config, spec, &applicant->estimate, submission->uid, &applicant->wants);
     drop_texts(spec);
+    applicant->text = submission_spec_to_text(spec);
     put_environment_aside(submission, applicant);
     return 201;
 }
 
-static int read_applicants(struct submission *submission, const json_t *jobs)
+static int status_of(int rc)
 {
-    size_t count = json_array_size(jobs);
+    return rc == -E2BIG ? 413 : 400;
+}
 
-    if (!json_is_array(jobs) || count == 0) {
-        error_set(&submission->err, EINVAL, "the request is not {\"jobs\": [at least one]}");
-        return 400;
-    }
-    if (count > SUBMISSION_MAX_JOBS) {
-        error_set(&submission->err, EINVAL, "%zu jobs at once are too many: submit at most %d", count,
-                  SUBMISSION_MAX_JOBS);
-        return 413;
-    }
+/* The tree of one job at a time. */
+static int read_job(struct submission *submission, const struct json_piece *job)
+{
+    struct applicant *applicant = &submission->applicants[submission->count++];
+    json_t *json;
+    int rc, status;
+
+    job_spec_init(&applicant->spec);
+    job_estimate_init(&applicant->estimate);
+    rc = json_read(job->text, job->length, JSON_REJECT_DUPLICATES, &(struct json_bounds)SPEC_JSON_BOUNDS, &json,
+                   &submission->err);
+    status = rc ? status_of(rc) : read_applicant(submission, json, applicant);
+    json_decref(json);
+    if (status != 201)
+        error_prefix(&submission->err, "job %zu of the request", submission->count);
+    return status;
+}
+
+static int read_jobs(struct submission *submission, const struct json_piece *jobs, size_t count)
+{
+    int status = 201;
+
     submission->applicants = xcalloc(count, sizeof *submission->applicants);
-    while (submission->count < count) {
-        struct applicant *applicant = &submission->applicants[submission->count++];
-        int status;
-        job_spec_init(&applicant->spec);
-        job_estimate_init(&applicant->estimate);
-        status = read_applicant(submission, json_array_get(jobs, submission->count - 1), applicant);
-        if (status != 201) {
-            error_prefix(&submission->err, "job %zu of the request", submission->count);
-            return status;
-        }
-    }
-    return 201;
+    while (submission->count < count && status == 201)
+        status = read_job(submission, &jobs[submission->count]);
+    return status;
 }
 
 static int take_request_id(struct submission *submission, const char *id)
@@ -236,25 +249,64 @@ static int take_request_id(struct submission *submission, const char *id)
     return 201;
 }
 
+/* The request without its jobs, of which there are `count`: each has left its place. */
+static int read_frame(struct submission *submission, const struct strbuf *text, size_t count)
+{
+    static const struct json_bounds bounds = {.values = SPEC_MAX_JOBS + 8, .depth = 2, .bytes = 4096};
+    json_t *frame, *jobs = NULL;
+    const char *id = NULL;
+    int status = 201;
+    int rc = json_read(text->text, text->length, JSON_REJECT_DUPLICATES, &bounds, &frame, &submission->err);
+
+    if (rc) {
+        error_prefix(&submission->err, "the request");
+        return status_of(rc);
+    }
+    if (json_unpack_ex(frame, NULL, JSON_STRICT, "{s:o, s?s}", "jobs", &jobs, "request_id", &id) != 0 ||
+        !json_is_array(jobs) || count == 0 || json_array_size(jobs) != count) {
+        error_set(&submission->err, EINVAL,
+                  "the request is not {\"jobs\": [at least one job], \"request_id\": a text or left out}");
+        status = 400;
+    } else if (id) {
+        status = take_request_id(submission, id);
+    }
+    json_decref(frame);
+    return status;
+}
+
+/* Counted before anything is made of it. */
+static int read_request(struct submission *submission)
+{
+    static const struct json_bounds bounds = {.values = SUBMISSION_MAX_VALUES, .depth = 8, .bytes = SPEC_MAX_REQUEST};
+    size_t count, most = submission->length / 3 + 1; /* as many as such a text can have: "{}," */
+    CLEANUP(strbuf_release) struct strbuf frame = {0};
+    CLEANUP(free_ptr) struct json_piece *jobs = NULL;
+    int rc, status;
+
+    if ((rc = json_check(submission->body, submission->length, &bounds, &submission->err))) {
+        error_prefix(&submission->err, "the request");
+        return status_of(rc);
+    }
+    most = most < SPEC_MAX_JOBS ? most : SPEC_MAX_JOBS;
+    jobs = xcalloc(most, sizeof *jobs);
+    count = json_take_apart(submission->body, submission->length, &frame, jobs, most);
+    if (count > most) {
+        error_set(&submission->err, E2BIG, "%zu jobs at once are too many: submit at most %d", count, SPEC_MAX_JOBS);
+        return 413;
+    }
+    status = read_frame(submission, &frame, count);
+    return status == 201 ? read_jobs(submission, jobs, count) : status;
+}
+
 static void work(uv_work_t *work)
 {
     struct submission *submission = work->data;
-    json_error_t at;
-    json_t *request = json_loadb(submission->body, submission->length, JSON_REJECT_DUPLICATES, &at), *jobs = NULL;
-    const char *id = NULL;
 
-    submission->status = 400;
     submission->looked_up = !submission->owner.user;
     if (submission->looked_up && owner_look_up(submission->uid, &submission->owner, &submission->err) != 0)
         submission->status = 503;
-    else if (!request)
-        error_set(&submission->err, EINVAL, "the request is not JSON: %s (line %d)", at.text, at.line);
-    else if (json_unpack_ex(request, &at, JSON_STRICT, "{s:o, s?s}", "jobs", &jobs, "request_id", &id) != 0)
-        error_set(&submission->err, EINVAL,
-                  "the request is not {\"jobs\": [at least one], \"request_id\": a text or left out}");
-    else if (!id || (submission->status = take_request_id(submission, id)) == 201)
-        submission->status = read_applicants(submission, jobs);
-    json_decref(request);
+    else
+        submission->status = read_request(submission);
 }
 
 /* ---- On the loop ---- */
@@ -340,7 +392,7 @@ static void take_in(struct submission *submission, struct applicant *applicant)
     past_runs_correct(daemon->past_runs, applicant->wants.uid, &applicant->estimate);
     applicant->wants.smact_permille = applicant->estimate.smact_permille;
     view = views_add(&daemon->views, input.job, &applicant->spec, &applicant->estimate);
-
+    view->hidden = true;
     job_view_set_environment(view, &submission->environments[applicant->environment]);
     job_view_set_user(view, submission->owner.user);
     view->gid = submission->owner.gid;
@@ -357,8 +409,8 @@ static json_t *store_and_answer(struct submission *submission, uint64_t first)
 
     for (uint64_t job = first; job <= daemon->views.last_id; job++) {
         const struct job_view *view = views_find(&daemon->views, job);
-        const struct job_spec spec = job_view_spec(view);
-        engine_store_spec(daemon->engine, job, submission_to_text(&spec, &view->common->estimate, &submission->owner));
+        const char *text = submission->applicants[job - first].text;
+        engine_store_spec(daemon->engine, job, submission_join(text, &view->common->estimate, &submission->owner));
         json_array_append_new(
             jobs, json_pack("{s:I, s:o}", "id", (json_int_t)job, "estimate", job_view_estimate_to_json(view)));
     }
@@ -433,6 +485,7 @@ static void finish(struct submission *submission)
     if (submission->looked_up && !submission->daemon->stopping) /* they are gone then */
         owners_keep(submission->daemon->owners, submission->uid, &submission->owner);
     for (size_t i = 0; i < submission->count; i++) {
+        free(submission->applicants[i].text);
         job_spec_release(&submission->applicants[i].spec);
         job_estimate_release(&submission->applicants[i].estimate);
     }
@@ -454,24 +507,93 @@ static struct submission **first_of(struct daemon *daemon, uid_t uid)
     return at;
 }
 
-/* One at a time of each user: in their order, and nobody has the whole pool. */
-static void after(uv_work_t *done, int canceled)
+static struct submission **end_of(struct daemon *daemon)
 {
-    struct submission *submission = done->data, **at;
-    struct daemon *daemon = submission->daemon;
-    uid_t uid = submission->uid;
+    struct submission **at = &daemon->submissions;
 
-    (void)canceled; /* nobody does */
-    at = first_of(daemon, uid);
-    *at = submission->next;
-    finish(submission);
-    for (at = first_of(daemon, uid); *at && daemon->stopping; at = first_of(daemon, uid)) {
-        submission = *at;
+    while (*at)
+        at = &(*at)->next;
+    return at;
+}
+
+static bool is_large(const struct submission *submission)
+{
+    return submission->length > LARGE_BYTES;
+}
+
+/* The user's others, behind those of all others: the next turn is somebody else's. */
+static void give_way(struct daemon *daemon, uid_t uid)
+{
+    struct submission *others = NULL, **last = &others;
+
+    for (struct submission **at = &daemon->submissions, *submission; (submission = *at);) {
+        if (submission->uid != uid) {
+            at = &submission->next;
+            continue;
+        }
+        *at = submission->next;
+        *last = submission;
+        last = &submission->next;
+    }
+    *last = NULL;
+    *end_of(daemon) = others;
+}
+
+static void after(uv_work_t *done, int canceled);
+
+/* One at a time of each user: in their order, and nobody has the whole pool. Of large ones, one at a time of all users:
+ * the others wait as texts. */
+static void start_waiting(struct daemon *daemon)
+{
+    for (struct submission *submission = daemon->submissions; submission; submission = submission->next) {
+        if (submission->started || *first_of(daemon, submission->uid) != submission ||
+            (is_large(submission) && daemon->reads_large))
+            continue;
+        submission->started = true;
+        daemon->reads_large |= is_large(submission);
+        uv_queue_work(daemon->loop, &submission->work, work, after);
+    }
+}
+
+static void finish_waiting(struct daemon *daemon)
+{
+    for (struct submission **at = &daemon->submissions, *submission; (submission = *at);) {
+        if (submission->started) {
+            at = &submission->next;
+            continue;
+        }
         *at = submission->next;
         finish(submission);
     }
-    if (*at)
-        uv_queue_work(daemon->loop, &(*at)->work, work, after);
+}
+
+/* The C library keeps the memory of what a thread has read, until it is told. */
+static void leave_large(struct daemon *daemon)
+{
+    daemon->reads_large = false;
+    for (const struct submission *submission = daemon->submissions; submission; submission = submission->next)
+        if (is_large(submission))
+            return;
+    malloc_trim(0);
+}
+
+static void after(uv_work_t *done, int canceled)
+{
+    struct submission *submission = done->data;
+    struct daemon *daemon = submission->daemon;
+    uid_t uid = submission->uid;
+    bool was_large = is_large(submission);
+
+    (void)canceled; /* nobody does */
+    *first_of(daemon, uid) = submission->next;
+    give_way(daemon, uid);
+    finish(submission);
+    if (was_large)
+        leave_large(daemon);
+    if (daemon->stopping)
+        finish_waiting(daemon);
+    else
+        start_waiting(daemon);
 }
 
 /* Reading it takes less than waking a thread, and nothing is to be estimated. carma itself writes all keys. */
@@ -491,7 +613,7 @@ static bool is_quick(const struct submission *submission)
 void submission_start(struct daemon *daemon, uid_t uid, const char *body, size_t length, submission_done *done,
                       void *user)
 {
-    struct submission *submission = xcalloc(1, sizeof *submission), **at = &daemon->submissions;
+    struct submission *submission = xcalloc(1, sizeof *submission);
     bool alone = !*first_of(daemon, uid);
 
     *submission = (struct submission){.work.data = submission,
@@ -503,16 +625,13 @@ void submission_start(struct daemon *daemon, uid_t uid, const char *body, size_t
                                       .user = user,
                                       .config = &daemon->config};
     node_machine_profile(daemon->node, &submission->profile);
-    while (*at)
-        at = &(*at)->next;
-    *at = submission;
-    if (!alone)
-        return;
-    if (is_quick(submission) && owners_find(daemon->owners, uid, &submission->owner)) {
+    *end_of(daemon) = submission;
+    if (alone && is_quick(submission) && owners_find(daemon->owners, uid, &submission->owner)) {
+        submission->started = true;
         work(&submission->work);
         after(&submission->work, 0);
     } else {
-        uv_queue_work(daemon->loop, &submission->work, work, after);
+        start_waiting(daemon);
     }
 }
 

@@ -1,7 +1,10 @@
 /* Taking jobs in: all of a request or none. Reading it and estimating its jobs' needs is work for a thread of libuv's
  * pool: a thousand summaries would hold up the loop too long. The result is judged on the loop.
  * A small one without a summary, of a user that was looked up lately, is read on the loop. That is faster than waking a
- * thread. */
+ * thread.
+ *
+ * A request is counted before anything is made of it, and then read job by job: a job's JSON becomes many times as
+ * large as its text. */
 #ifndef CARMA_DAEMON_REQUEST_SUBMISSION_H
 #define CARMA_DAEMON_REQUEST_SUBMISSION_H
 
@@ -9,10 +12,11 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "api/spec_limits.h"
 #include "daemon/daemon.h"
 #include "daemon/view/owners.h"
 
-#define SUBMISSION_MAX_JOBS 10000 /* of one request */
+#define SUBMISSION_MAX_VALUES (512 * SPEC_MAX_JOBS) /* of a request's JSON, and names */
 
 /* Called on the loop. 201: the jobs are inputs of the engine's current turn, or of an earlier one where an accepted
  * submission was repeated (daemon/engine/repeats.h). jobs is then [{"id": n, "estimate": ...}, ...], a reference that

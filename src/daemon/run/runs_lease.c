@@ -34,32 +34,66 @@ const struct lease *runs_lease_of(const struct runs *runs, uint64_t job, struct 
     return run ? &run->lease : NULL;
 }
 
-/* The group must hold nobody but the lease's processes: not carma's own. */
+/* The group must hold nobody but the lease's processes: neither carmad nor other jobs. */
 static int check_group(const char *cgroup, struct error *err)
 {
-    CLEANUP(free_ptr) char *own = cgroup_of(getpid());
     CLEANUP(close_fd) int fd = cgroup_open(cgroup);
 
     if (fd < 0)
         return error_set(err, ENOENT, "there is no control group '%.200s' of version 2: leave cgroup out", cgroup);
-    if (own && cgroup_is_within(own, cgroup))
-        return error_set(err, EINVAL, "control group '%.200s' has carmad in it: name the step's own", cgroup);
+    if (!cgroup_is_apart(cgroup))
+        return error_set(err, EINVAL, "control group '%.200s' is carma's, or has carmad in it: name the step's own",
+                         cgroup);
     return 0;
 }
 
-static int take(struct lease *lease, const char *name, const struct lease_attach *attach, struct error *err)
+/* carmad, whatever has it among its children, its own children, and the shepherds that an earlier one has left. */
+static bool is_carmas(const struct runs *runs, pid_t pid, pid_t parent)
 {
-    struct lease_step *step;
-    struct proc_stat stat;
+    struct proc_stat above = {.parent = getpid()};
 
-    for (size_t i = 0; i < attach->count; i++)
-        if (proc_read_stat(attach->pids[i], &stat) < 0)
-            return error_set(err, ENOENT, "there is no process %d", (int)attach->pids[i]);
-    if (!(step = lease_step(lease, name)))
+    for (const struct run *run = runs->first; run; run = run->next)
+        if (pid == run->shepherd)
+            return true;
+    do
+        if (pid == above.parent)
+            return true;
+    while (above.parent > 1 && proc_read_stat(above.parent, &above) == 0);
+    return parent == getpid();
+}
+
+/* A process of the lease's user, and of no other job. Slurm's task speaks for itself while it is still root's. */
+static int check_process(const struct runs *runs, const struct run *own, pid_t pid, pid_t caller, uint64_t *start_ticks,
+                         struct error *err)
+{
+    struct proc_stat stat, again;
+    int gone = proc_read_stat(pid, &stat);
+    uint64_t owner = gone ? 0 : runs_owner_of(runs, pid);
+    uid_t uid;
+
+    if (gone || proc_read_uid(pid, &uid) < 0 || proc_read_stat(pid, &again) < 0 ||
+        again.start_ticks != stat.start_ticks)
+        return error_set(err, ENOENT, "there is no process %d", (int)pid);
+    if (is_carmas(runs, pid, stat.parent))
+        return error_set(err, EINVAL, "process %d is carma's own: name the step's", (int)pid);
+    if (uid != own->uid && pid != caller)
+        return error_set(err, EINVAL, "process %d is of uid %u, and the lease of uid %u: name the step's", (int)pid,
+                         (unsigned)uid, (unsigned)own->uid);
+    if (owner != 0 && owner != own->job)
+        return error_set(err, EINVAL, "process %d is job %" PRIu64 "'s: name the step's", (int)pid, owner);
+    *start_ticks = stat.start_ticks;
+    return 0;
+}
+
+static int take(struct lease *lease, const char *name, const struct lease_attach *attach, const uint64_t *start_ticks,
+                struct error *err)
+{
+    struct lease_step *step = lease_step(lease, name);
+
+    if (!step)
         return error_set(err, ENOSPC, "the lease has %d steps, which is the most", LEASE_MAX_STEPS);
     for (size_t i = 0; i < attach->count; i++)
-        if (proc_read_stat(attach->pids[i], &stat) == 0 &&
-            !lease_add_task(lease, step, (struct lease_task){attach->pids[i], stat.start_ticks}))
+        if (!lease_add_task(lease, step, (struct lease_task){attach->pids[i], start_ticks[i]}))
             return error_set(err, ENOSPC, "the lease has %d processes, which is the most", LEASE_MAX_TASKS);
     if (attach->cgroup) {
         free(step->cgroup);
@@ -78,10 +112,11 @@ static int tell(const struct run *run, struct error *err)
 }
 
 int runs_lease_attach(struct runs *runs, uint64_t job, const char *step, const struct lease_attach *attach,
-                      struct error *err)
+                      pid_t caller, struct error *err)
 {
     struct run *run = find(runs, job);
-    int code;
+    uint64_t start_ticks[LEASE_PIDS_MAX];
+    int code = 0;
 
     if (!run || run->lease.ended)
         return error_set(err, ENOENT, "lease %" PRIu64 " is not under way", job);
@@ -89,7 +124,10 @@ int runs_lease_attach(struct runs *runs, uint64_t job, const char *step, const s
     if (attach->cgroup && strcmp(attach->cgroup, run->status.cgroup) != 0 &&
         (code = check_group(attach->cgroup, err)) < 0)
         return code;
-    code = take(&run->lease, step, attach, err);
+    for (size_t i = 0; i < attach->count && code == 0; i++)
+        code = check_process(runs, run, attach->pids[i], caller, &start_ticks[i], err);
+    if (code == 0)
+        code = take(&run->lease, step, attach, start_ticks, err);
     return code < 0 ? code : tell(run, err);
 }
 

@@ -14,9 +14,10 @@ bool runs_is_lease(const struct job_view *view);
 /* The job's lease under way, once its shepherd is there; NULL: it is not. Its status is filled in. */
 const struct lease *runs_lease_of(const struct runs *runs, uint64_t job, struct launch_status *status);
 
-/* Adds to the step. -ENOENT: the lease is not under way, or there is no such process or group; -ENOSPC: too many. */
+/* Adds to the step, as process `caller` asks. -ENOENT: the lease is not under way, or there is no such process or
+ * group; -EINVAL: it is carma's, or another's; -ENOSPC: too many. */
 int runs_lease_attach(struct runs *runs, uint64_t job, const char *step, const struct lease_attach *attach,
-                      struct error *err);
+                      pid_t caller, struct error *err);
 
 /* Has the lease end; the first word counts. -ENOENT: it is not under way. */
 int runs_lease_end(struct runs *runs, uint64_t job, const struct lease_end *end, struct error *err);

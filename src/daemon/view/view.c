@@ -92,9 +92,30 @@ struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *sp
     return view;
 }
 
+bool job_view_is_shown(const struct job_view *view)
+{
+    return view->state < JOB_STATE_COUNT && !view->hidden;
+}
+
+void views_show(struct views *views, struct job_view *view)
+{
+    view->hidden = false;
+    views->counts[view->state]++;
+    views_touch(views, view);
+}
+
+void views_remove(struct views *views, struct job_view *view)
+{
+    HASH_DEL(views->jobs, view);
+    leave_order(views, view);
+    if (job_view_is_shown(view))
+        views->counts[view->state]--;
+    job_view_free(view);
+}
+
 void views_hide(struct views *views, struct job_view *view)
 {
-    if (view->state < JOB_STATE_COUNT)
+    if (job_view_is_shown(view))
         views->counts[view->state]--;
     view->state = JOB_STATE_COUNT;
     leave_order(views, view);
@@ -163,10 +184,7 @@ void views_forget(struct views *views, size_t most, int64_t before_ns,
         ended -= surplus;
         if (view->changed || (!surplus && view->ended_ns >= before_ns))
             continue;
-        HASH_DEL(views->jobs, view);
-        leave_order(views, view);
-        views->counts[view->state]--;
         gone(view, user);
-        job_view_free(view);
+        views_remove(views, view);
     }
 }

@@ -33,6 +33,8 @@ struct job_view {
     struct common_spec *common; /* of its spec, without summary and capture, the part shared with other jobs; and the
                                    estimate */
     struct common_text *name, *command, *environment, *script; /* its other parts; see job_view_forget_inputs() */
+    bool hidden;         /* its submission is not stored yet: it is shown to nobody */
+    bool withdrawn;      /* it could not be stored, and was refused: nothing is left of it once it has ended */
     bool has_script;     /* the command is a script's, which the store keeps for as long as the job is known */
     struct views *views; /* which has those */
     struct common_text *user_text;
@@ -107,6 +109,15 @@ struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *sp
 
 /* A view's state was filled in by job_view_from_text. */
 void views_loaded(struct views *views, struct job_view *view);
+
+/* Its submission is stored: from now on it is shown. */
+void views_show(struct views *views, struct job_view *view);
+
+/* Whether anybody is to see it. */
+bool job_view_is_shown(const struct job_view *view);
+
+/* As if it had never been. Nobody may have it in hand. */
+void views_remove(struct views *views, struct job_view *view);
 
 /* A job of which nothing is stored but its records. */
 struct job_view *views_add_unknown(struct views *views, uint64_t id);

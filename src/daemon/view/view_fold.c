@@ -4,10 +4,11 @@
 
 static void set_state(struct views *views, struct job_view *view, uint32_t state)
 {
-    if (view->state < JOB_STATE_COUNT)
+    if (job_view_is_shown(view))
         views->counts[view->state]--;
     view->state = state;
-    views->counts[state]++;
+    if (job_view_is_shown(view))
+        views->counts[state]++;
 }
 
 void views_take_job(struct views *views, struct job_view *view, const struct job *job)

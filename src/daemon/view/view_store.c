@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "api/record_json.h"
+#include "api/spec_limits.h"
+#include "base/json/json_read.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
 
@@ -201,17 +203,17 @@ static void exchange_parts(struct job_view *view, struct job_view *read)
 
 int job_view_from_text(struct job_view *view, const char *text, struct error *err)
 {
-    json_error_t where;
-    json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &where);
+    json_t *json;
     struct job_view read = *view;
-    int rc;
+    int rc = json_read(text, strlen(text), JSON_REJECT_DUPLICATES, &(struct json_bounds)SPEC_JSON_BOUNDS, &json, NULL);
 
     read.wants = NULL;
     read.workload = NULL;
     read.user_text = NULL;
     read.message = NULL;
     read.placements = NULL;
-    rc = json ? get_all(&read, json) : -EINVAL;
+    if (rc == 0)
+        rc = get_all(&read, json);
     json_decref(json);
     if (rc == 0)
         exchange_parts(view, &read);

@@ -8,6 +8,7 @@
 #include <utlist.h>
 
 #include "base/install.h"
+#include "base/json/json_read.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "config/config.h"
@@ -130,6 +131,10 @@ static void add_settings(const struct config *config, struct words *words)
 
 static void start_next(struct whatif *whatif);
 
+/* Most of it is numbers, of some digits. */
+static const struct json_bounds outcomes = {
+    .values = WHATIF_OUTPUT_LIMIT / 4, .depth = 16, .bytes = WHATIF_OUTPUT_LIMIT};
+
 static void on_ended(int rc, const char *output, size_t length, const struct error *err, void *user)
 {
     struct whatif *whatif = user;
@@ -140,7 +145,7 @@ static void on_ended(int rc, const char *output, size_t length, const struct err
     question->done = true;
     question->err = *err;
     if (rc == 0) {
-        question->outcomes = json_loadb(output, length, 0, NULL);
+        json_read(output, length, 0, &outcomes, &question->outcomes, NULL);
         if (json_array_size(question->outcomes) != json_array_size(question->names))
             error_set(&question->err, EPROTO, "the simulation says what is no answer: is all of carma of one version?");
     }
@@ -255,13 +260,15 @@ static int read_question(const struct whatif *whatif, const struct http_request 
     CLEANUP(strbuf_release) struct strbuf settings = {0}, compare = {0};
     json_t *policies = NULL, *wanted = NULL;
     struct config scratch;
+    static const struct json_bounds bounds = {.values = 256, .depth = 4, .bytes = 16 << 10};
     json_error_t at;
-    json_t *body = json_loadb(request->body, request->body_length, JSON_REJECT_DUPLICATES, &at);
-    int rc = 0;
+    json_t *body;
+    int rc = json_read(request->body, request->body_length, JSON_REJECT_DUPLICATES, &bounds, &body, err);
 
-    if (!body ||
-        json_unpack_ex(body, &at, JSON_STRICT, "{s:o, s?:o}", "policies", &policies, "settings", &wanted) != 0 ||
-        (wanted && !json_is_object(wanted)))
+    if (rc)
+        error_prefix(err, "the request");
+    else if (json_unpack_ex(body, &at, JSON_STRICT, "{s:o, s?:o}", "policies", &policies, "settings", &wanted) != 0 ||
+             (wanted && !json_is_object(wanted)))
         rc = error_set(err, EINVAL, "the request is not {\"policies\": [name], \"settings\": {key: text}}");
     config_init_default(&scratch);
     /* First the present policy: the others are compared with it. */

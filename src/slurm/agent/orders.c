@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/json/json_read.h"
 #include "base/units.h"
 #include "slurm/agent/counts.h"
 #include "slurm/agent/node.h"
@@ -64,6 +65,7 @@ static void finish(const struct order *order)
 static bool read_order(const struct agent *agent, const char *name, struct order *order, struct error *err)
 {
     char path[512], suffix[8] = "", rest[64];
+    static const struct json_bounds bounds = {.values = 1024, .depth = 8, .bytes = ORDER_BYTES};
     const char *answer;
     size_t length;
 
@@ -78,7 +80,7 @@ static bool read_order(const struct agent *agent, const char *name, struct order
         return false;
     answer = strstr(order->text, "answer ");
     if (answer)
-        order->answer = json_loads(answer + 7, JSON_DISABLE_EOF_CHECK, NULL);
+        json_read(answer + 7, strlen(answer + 7), JSON_DISABLE_EOF_CHECK, &bounds, &order->answer, NULL);
     return true;
 }
 
