@@ -19,7 +19,7 @@ from box import Case
 TRUE = "/bin/true"
 
 
-def sockets(made, count=2000):
+def sockets(made, count=400):
     """A script of pairs of sockets that are filled as far as they can be. `most` is what one has taken."""
     return f"""
 server = socket.create_server(('127.0.0.1', 0))
@@ -134,7 +134,7 @@ while subprocess.run(['pgrep', '-f', '^sleep {mark}$'], capture_output=True).std
 
     def test_limits(self):
         mark = f"77{os.getpid()}"
-        self.assertEqual(self.fails(f"subprocess.run(['setsid', '-w', 'sleep', '{mark}'])", time_s=2), "took longer than 2 s")
+        self.assertEqual(self.fails(f"subprocess.run(['setsid', '-w', 'sleep', '{mark}'])", time_s=1), "took longer than 1 s")
         self.assertFalse(self.alive(mark))
         self.assertEqual(self.inside("say(attempt(lambda: bytearray(2 << 30)))"), "MemoryError\n")
 
@@ -204,6 +204,8 @@ say(os.listdir('.'), os.listdir(os.path.expanduser('~')))
                 self.skipTest("a user has no directory beside these")
             self.assertEqual(self.inside(f"say(attempt(lambda: open('/' + {other[1:]!r} + '/x', 'w')))"), "OSError\n")
             self.assertEqual(self.inside(f"say(attempt(lambda: open({other!r} + '/x', 'w')))"), "done\n", "where it is named")
+            self.assertEqual(self.inside("say(attempt(lambda: open(os.environ['OTHER'] + '/x', 'w')))", environment=[f"OTHER={other}"]),
+                             "done\n")
             self.assertEqual(os.listdir(other), [])
 
     def test_no_mount_can_be_written_but_the_throw_away_ones(self):
@@ -426,7 +428,7 @@ while True:
         os.fork()
     except OSError:
         pass
-""", time_s=5), "needed more than 512 processes|took longer than 5 s")
+""", time_s=2), "needed more than 512 processes|took longer than 2 s")
 
     def test_of_root_have_an_end_too(self):
         """The kernel's own limit does not hold root's processes. (They are not endless here, should ours not hold.)"""
@@ -437,8 +439,8 @@ while True:
 
     def test_that_never_end_are_ended_in_time(self):
         began = time.monotonic()
-        self.assertEqual(self.fails("while True: pass", time_s=2), "took longer than 2 s")
-        self.assertGreaterEqual(time.monotonic() - began, 2)
+        self.assertEqual(self.fails("while True: pass", time_s=1), "took longer than 1 s")
+        self.assertGreaterEqual(time.monotonic() - began, 1)
 
     def test_that_take_memory_are_ended(self):
         shared = "import mmap\ntaken = mmap.mmap(-1, 1 << 30)\nfor _ in range(1 << 10): taken.write(b'x' * (1 << 20))\n"
@@ -446,7 +448,7 @@ while True:
                        "taken = open('/dev/shm/x', 'wb')\nfor _ in range(1 << 10): taken.write(b'x' * (1 << 20))",
                        sockets("socket.socketpair()"), sockets("socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)"),
                        sockets("connected()")):
-            self.assertIn(self.fails(script + "\ntime.sleep(60)", memory_bytes=256 << 20, time_s=20),
+            self.assertIn(self.fails(script + "\ntime.sleep(300)", memory_bytes=256 << 20, time_s=200),
                           ("needed more than 256 MiB", "ended with exit status 1"), script)
 
     def test_that_use_a_little_of_each_are_not(self):

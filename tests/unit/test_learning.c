@@ -208,6 +208,23 @@ CORE_TEST(test_a_prediction_follows_what_is_learned)
     assert_true(after.worst_permille > before.worst_permille);
 }
 
+CORE_TEST(test_an_activity_opens_every_gpu_of_its_workload)
+{
+    uint64_t opened[GPUS];
+
+    use_carma(f);
+    for (int i = 0; i < 2; i++)
+        submit_workload(f, "w", 1, 30 * GIB, -1);
+    decide(f);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(core_gpu(f->core, i)->resident_count, 1);
+        opened[i] = core_gpu(f->core, i)->opened;
+    }
+    settle_and_sample(f, 200);
+    for (uint32_t i = 0; i < 2; i++)
+        assert_true(core_gpu(f->core, i)->opened > opened[i]);
+}
+
 CORE_TEST(test_a_sample_is_due_when_it_can_teach)
 {
     struct record due = {.type = RECORD_SAMPLE};

@@ -265,11 +265,11 @@ static void print_estimate(const json_t *estimate)
 
 static void print_last_words(const json_t *job)
 {
-    CLEANUP(free_ptr) char *words = NULL;
+    CLEANUP(free_ptr) char *words = NULL, *how = answer_job_where(job);
 
     if (!answer_job_ended(job) || answer_state_style(job) != STYLE_RED || answer_integer(job, "started_ns", 0) <= 0)
         return;
-    words = last_words(job, (uint64_t)answer_integer(job, "id", 0));
+    words = last_words(job, (uint64_t)answer_integer(job, "id", 0), how);
     if (words)
         line("Last line", "%s", words);
 }

@@ -82,10 +82,9 @@ static void tell_end(uint64_t id, const json_t *job)
 {
     CLEANUP(free_ptr) char *state = answer_safe_text(job, "state");
     CLEANUP(free_ptr) char *how = answer_job_where(job);
-    CLEANUP(free_ptr) char *words = answer_integer(job, "started_ns", 0) > 0 ? last_words(job, id) : NULL;
-    const bool told = !words || strstr(how, words);
+    CLEANUP(free_ptr) char *words = answer_integer(job, "started_ns", 0) > 0 ? last_words(job, id, how) : NULL;
 
-    cli_fail("job %" PRIu64 " is %s%s%s%s%s", id, state, *how ? ": " : "", how, told ? "" : ": ", told ? "" : words);
+    cli_fail("job %" PRIu64 " is %s%s%s%s%s", id, state, *how ? ": " : "", how, words ? ": " : "", words ? words : "");
 }
 
 /* ---- Interrupted ---- */

@@ -51,9 +51,11 @@ static char *last_line_of(const json_t *job, bool error, uint64_t id)
     return count > 0 ? last_line(text, (size_t)count) : NULL;
 }
 
-char *last_words(const json_t *job, uint64_t id)
+char *last_words(const json_t *job, uint64_t id, const char *how)
 {
-    char *words = last_line_of(job, true, id);
+    CLEANUP(free_ptr) char *words = last_line_of(job, true, id);
 
-    return words ? words : last_line_of(job, false, id);
+    if (!words)
+        words = last_line_of(job, false, id);
+    return words && !strstr(how, words) && (!*how || strncmp(words, how, strlen(how)) != 0) ? steal_ptr(&words) : NULL;
 }

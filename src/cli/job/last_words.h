@@ -6,7 +6,8 @@
 #include <stdint.h>
 
 /* Of its errors, where these have a file of their own and it is not empty; else of its output. Read with the caller's
- * rights, and ready for a terminal. The caller's to free. NULL: there is none, or it cannot be read here. */
-char *last_words(const json_t *job, uint64_t id);
+ * rights, and ready for a terminal. The caller's to free. NULL: there is none, it cannot be read here, or the text
+ * `how` says it already, or as much of it as has room there. */
+char *last_words(const json_t *job, uint64_t id, const char *how);
 
 #endif
