@@ -6,24 +6,33 @@
 #include <string.h>
 #include <unistd.h>
 
-int proc_read_stat(pid_t pid, struct proc_stat *stat)
+/* The text of one of the process's files. Its length, 0 where nothing can be read, or a negative errno. */
+static ssize_t read_text(pid_t pid, const char *name, char *text, size_t size)
 {
-    char path[64], text[1024];
-    const char *after;
-    unsigned long long start;
-    int fd, parent, session;
+    char path[64];
     ssize_t length;
-    char state;
+    int fd;
 
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return -errno;
-    length = read(fd, text, sizeof text - 1);
+    length = read(fd, text, size - 1);
     close(fd);
+    text[length > 0 ? length : 0] = '\0';
+    return length > 0 ? length : 0;
+}
+
+int proc_read_stat(pid_t pid, struct proc_stat *stat)
+{
+    char text[1024], state;
+    const ssize_t length = read_text(pid, "stat", text, sizeof text);
+    const char *after;
+    unsigned long long start;
+    int parent, session;
+
     if (length <= 0)
-        return -ESRCH;
-    text[length] = '\0';
+        return length < 0 ? (int)length : -ESRCH;
     after = strrchr(text, ')'); /* the command name before it may hold anything, brackets included */
     if (!after || sscanf(after + 1, " %c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
                          &state, &parent, &session, &start) != 4)
@@ -34,21 +43,14 @@ int proc_read_stat(pid_t pid, struct proc_stat *stat)
 
 int proc_read_uid(pid_t pid, uid_t *uid)
 {
-    char path[64], text[4096];
+    char text[4096];
+    const ssize_t length = read_text(pid, "status", text, sizeof text);
     const char *group, *user;
-    int fd, leader;
-    ssize_t length;
+    int leader;
 
-    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    length = read(fd, text, sizeof text - 1);
-    close(fd);
     if (length <= 0)
-        return -ENOENT;
-    text[length] = '\0'; /* the command name in its first line is escaped */
-    group = strstr(text, "\nTgid:");
+        return length < 0 ? (int)length : -ENOENT;
+    group = strstr(text, "\nTgid:"); /* the command name in its first line is escaped */
     user = strstr(text, "\nUid:");
     if (!group || !user || sscanf(group + 6, "%d", &leader) != 1 || sscanf(user + 5, "%u", uid) != 1)
         return -EIO;
