@@ -185,10 +185,10 @@ run bench monitor --load light
 expect_status 0
 
 # Interrupted, it leaves nothing that runs, and nothing behind.
-"$CARMA" bench monitor --light "sleep 1234.5" --heavy true >"$T/out" 2>"$T/err" &
+"$CARMA" bench monitor --light "sleep 1234.$$" --heavy true >"$T/out" 2>"$T/err" &
 bench=$!
 tries=0
-until pgrep -f '^sleep 1234\.5$' >/dev/null || [ "$tries" -gt 200 ]; do
+until pgrep -fx "sleep 1234.$$" >/dev/null || [ "$tries" -gt 200 ]; do
     tries=$((tries + 1))
     sleep 0.05
 done
@@ -196,6 +196,6 @@ kill -TERM "$bench"
 wait "$bench"
 [ $? -eq 143 ] || fail "interrupted: another status"
 [ "$(cat "$T/err")" = "carma: the light load beside none: interrupted" ] || fail "interrupted: says $(cat "$T/err")"
-pgrep -f '^sleep 1234\.5$' >/dev/null && fail "interrupted: the load runs on"
+pgrep -fx "sleep 1234.$$" >/dev/null && fail "interrupted: the load runs on"
 [ -z "$(ls "$TMPDIR")" ] || fail "interrupted: left $(ls "$TMPDIR")"
 finish

@@ -12,7 +12,7 @@ begin() {
     shift
     (
         begun=$(date +%s)
-        timeout 150 "$@" >"$name.out" 2>"$name.err" </dev/null
+        timeout 101 "$@" >"$name.out" 2>"$name.err" </dev/null
         echo $? >"$name.status"
         echo $(($(date +%s) - begun)) >"$name.took"
     ) &

@@ -31,7 +31,7 @@ MOST_AT_LANDING = 150
 PATIENCE = 20, 2  # seconds that a test waits in vain at least, and how often its own duration
 HANGING = 30, 4  # the same for its end, where the list says that it may hang
 NOT_HANGING = 300, 20  # and where it does not
-GROUP = 6
+GROUP_SECONDS = 30  # that mutants of one file take together, before others may take their rest
 RESULTS = ["caught", "survived", "hung", "unusable"]
 
 
@@ -101,14 +101,23 @@ def work(build, waiting):
     return judged
 
 
-def in_files(mutants):
-    """The mutants by file, so that a build has little to compile between them, and not too many at once, so that all
-    builds end together. Those that hang begin first."""
-    files = {}
-    for mutant in mutants:
-        files.setdefault(mutant["file"], []).append(mutant)
-    groups = [group[at:at + GROUP] for group in files.values() for at in range(0, len(group), GROUP)]
-    return sorted(groups, key=lambda group: (-sum(mutant.get("hangs", False) for mutant in group), -len(group)))
+def expected_seconds(build, mutant):
+    """What a mutant is likely to take: a wait in vain, where its test hangs, twice what the test takes elsewhere."""
+    slowest = max((build.verdicts.get(name) or 0 for name in mutant["tests"]), default=0)
+    return 1 + (at_least(HANGING, slowest) if mutant.get("hangs") else 2 * slowest)
+
+
+def in_groups(build, mutants):
+    """The mutants by file, so that a build has little to compile between them, and not too long at once, so that all
+    builds end together: what takes longest begins first."""
+    groups = []
+    for mutant in sorted(mutants, key=lambda mutant: (mutant["file"], -expected_seconds(build, mutant))):
+        seconds = expected_seconds(build, mutant)
+        if groups and groups[-1][1][0]["file"] == mutant["file"] and groups[-1][0] + seconds <= GROUP_SECONDS:
+            groups[-1] = groups[-1][0] + seconds, [*groups[-1][1], mutant]
+        else:
+            groups.append((seconds, [mutant]))
+    return [group for _, group in sorted(groups, key=lambda group: -group[0])]
 
 
 def broken_before(tree, base, folder, suspects):
@@ -155,16 +164,21 @@ def select(options, mutants, build, base):
     return mutants
 
 
-def more_builds(first, chosen, jobs, tree, folder):
-    """A build for each worker. The first compiles all that the others then take from it, before anything is planted."""
-    names = {name for mutant in chosen for name in mutant["tests"] if name in first.tests}
+def prepare(first, mutants, jobs, tree, pool, folder):
+    """Compiles what the tests of the mutants need, tries each of them before anything is planted, and makes a build for
+    each worker meanwhile, which takes from the first what that has compiled; returns the builds."""
+    names = {name for mutant in mutants for name in mutant["tests"] if name in first.tests}
+    tried = []
     with contextlib.suppress(Unusable):  # each mutant will tell
         first.make(sorted(names))
+        longest_first = sorted(names, key=lambda name: (-first.tests[name]["priority"], -first.tests[name]["timeout"], name))
+        tried = [pool.submit(first.seconds_without_fault, name) for name in longest_first]
     builds = [first]
-    while len(builds) < min(jobs, len(in_files(chosen))):
+    while len(builds) < min(jobs, len(mutants)):
         copy = folder / str(len(builds))
         copy_working_tree(tree, copy)
         builds.append(Build(copy, first))
+    concurrent.futures.wait(tried)
     return builds
 
 
@@ -178,11 +192,12 @@ def run(options, folder):
     if base:
         print(f"{len(chosen)} mutants for the change since {base[:8]}", flush=True)
     waiting = queue.SimpleQueue()
-    for group in in_files(chosen):
-        waiting.put(group)
     judged = []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        workers = [pool.submit(work, build, waiting) for build in more_builds(first, chosen, options.jobs, tree, folder)]
+        builds = prepare(first, chosen, options.jobs, tree, pool, folder)
+        for group in in_groups(first, chosen):
+            waiting.put(group)
+        workers = [pool.submit(work, build, waiting) for build in builds]
         for worker in workers:
             judged += worker.result()
     wrong = [mutant for mutant, result in judged if result != "caught"]
@@ -207,7 +222,7 @@ def part_of(text):
 def main(args):
     parser = argparse.ArgumentParser(description="Plants faults and demands that tests fail.")
     parser.add_argument("--tree", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2])
-    parser.add_argument("--jobs", type=int, default=3 * len(os.sched_getaffinity(0)),
+    parser.add_argument("--jobs", type=int, default=4 * len(os.sched_getaffinity(0)),
                         help="mutants at once; their tests wait more than they compute")
     parser.add_argument("--changed", action="store_true", help="those that the change must answer for")
     parser.add_argument("--shard", type=part_of, metavar="N/M", help="those of part N of M")

@@ -70,6 +70,8 @@ WAYS = {
     "all": lambda top: {"directory": top, "environment": [f"HOME={top}", f"TMPDIR={top}", "PATH=/usr/bin:/bin"]},
 }
 
+LASTING = f"sleep 100.{os.getpid()}"  # of this test alone: others may run it at the same time
+
 
 class Doors(Case):
     def setUp(self):
@@ -162,7 +164,7 @@ class Doors(Case):
         for kind in self.kinds():
             top = self.make(kind)
             expected = self.outside(top)
-            process = self.start(self.request("/bin/sh", "-c", "echo $$ >&3; exec sleep 100", environment=[f"TMPDIR={top}"],
+            process = self.start(self.request("/bin/sh", "-c", f"echo $$ >&3; exec {LASTING}", environment=[f"TMPDIR={top}"],
                                               **({"directory": top} if "Permission denied" not in expected else {})))
             with self.subTest(kind=kind):
                 for pid in self.sleepers(process):
@@ -177,7 +179,7 @@ class Doors(Case):
     def sleepers(self, process):
         """The command's processes, by their pids outside, once there are some."""
         for _ in range(600):
-            found = subprocess.run(["pgrep", "-xf", "sleep 100"], capture_output=True, text=True, check=False).stdout.split()
+            found = subprocess.run(["pgrep", "-xf", LASTING], capture_output=True, text=True, check=False).stdout.split()
             if found or process.poll() is not None:
                 return found
             threading.Event().wait(0.05)
