@@ -88,12 +88,15 @@ class Job:
 
     @property
     def exit_status(self) -> Optional[int]:
-        """Of a job that has ended: its own, 128+N where signal N ended it, 1 where it never ran; else None."""
+        """Of a job that has ended: its own, 128+N where signal N ended it, 124 at its time limit, 127 or 126 where its
+        program is not there or may not be executed, 1 where it never ran for another reason; else None."""
         info = self.info
         if info["state"] not in ENDED:
             return None
         if info["state"] == "COMPLETED":
             return 0
+        if info["state"] == "TIMEOUT":
+            return 124
         status = info.get("exit_status")
         return status if isinstance(status, int) and 0 < status < 256 else 1
 

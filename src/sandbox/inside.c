@@ -19,6 +19,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/program.h"
 #include "base/signals.h"
 #include "sandbox/filter.h"
 #include "sandbox/limits.h"
@@ -222,7 +223,9 @@ static void execute(const struct inside *inside)
         give_up(inside, REPORT_MISSING, &err);
     environ = request->environment;
     execvp(request->command[0], request->command);
-    error_set(&err, errno, "cannot run '%.200s': %s", request->command[0], strerror(errno));
+    CLEANUP(free_ptr) char *why = NULL;
+    int code = program_fault(request->command[0], errno, &why);
+    error_set(&err, code, "cannot run '%.200s': %s", request->command[0], why);
     give_up(inside, REPORT_FAILED, &err);
 }
 

@@ -30,6 +30,8 @@ expect_error 1 "wants 4 GPUs, a user may have 3" submit --gpus 4 --gpu-memory 1G
 # Its time is up twice, and it begins again once.
 run submit --parsable --gpu-memory 1G --time 20s --requeue -o runs.out -- sh -c 'echo run; exec sleep 600'
 until_field 4 state TIMEOUT
+run wait 4
+expect_status 124
 expect_field 4 attempts 2
 [ "$(grep -c run runs.out)" -eq 2 ] || fail "it ran as often: $(cat runs.out)"
 [ "$(field 4 relaunch_ns)" -ge 0 ] || fail "how long it waited is not known: $(field 4 relaunch_ns)"

@@ -29,7 +29,7 @@ expect_field 2 state COMPLETED
 run submit --parsable -W -- sh -c 'kill -9 $$'
 expect_status 137
 run submit --parsable -W -- "$T/no-such-program"
-expect_status 1
+expect_status 127
 expect_field 4 state FAILED
 field 4 message | grep -qF no-such-program || fail "job 4: $(field 4 message)"
 

@@ -280,12 +280,15 @@ LAUNCH_TEST(test_failures_before_the_command)
     command(f, "true");
     f->argv[0] = mutable("no-such-program");
     start(f);
-    await_end(f, LAUNCH_FAILED);
+    await_end(f, LAUNCH_ENDED);
     assert_string_equal(f->status.message, "cannot run 'no-such-program': there is no such program in PATH");
+    assert_int_equal(f->status.exit_status, 127);
+    assert_int_equal(f->status.cause, EXIT_FAILED);
     f->argv[0] = mutable("/etc/passwd");
     start(f);
-    await_end(f, LAUNCH_FAILED);
-    assert_string_equal(f->status.message, "cannot run '/etc/passwd': Permission denied");
+    await_end(f, LAUNCH_ENDED);
+    assert_string_equal(f->status.message, "cannot run '/etc/passwd': it is not executable: chmod +x /etc/passwd");
+    assert_int_equal(f->status.exit_status, 126);
 }
 
 LAUNCH_TEST(test_wake)

@@ -64,7 +64,7 @@ LAUNCH_TEST(test_cannot)
     char directory[160];
 
     snprintf(directory, sizeof directory, "%s/copy", f->root);
-    run_script(f, "train.sh", "#!/nowhere/sh\n", "x", LAUNCH_FAILED);
+    run_script(f, "train.sh", "#!/nowhere/sh\n", "x", LAUNCH_ENDED);
     assert_has(f->status.message, "cannot run '/nowhere/sh'");
     f->request.script_directory = "/proc/nowhere/copy";
     start(f);

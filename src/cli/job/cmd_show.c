@@ -217,16 +217,17 @@ static void print_limit(const json_t *job)
 static void print_host_limits(const json_t *job)
 {
     int64_t cpus = answer_integer(job, "cpus", 0), memory = answer_integer(job, "host_memory_bytes", 0);
+    CLEANUP(free_ptr) char *gap = answer_safe_text(job, "host_limits_gap");
     char bytes[UNITS_TEXT], processors[32] = "";
 
     if (cpus > 0)
         snprintf(processors, sizeof processors, "%" PRId64 " CPU%s", cpus, cpus > 1 ? "s" : "");
     if (cpus > 0 || memory > 0)
-        line("Host limits", "%s%s%s", memory > 0 ? format_bytes(memory, bytes) : "",
+        line("Host limits", "%s%s%s%s%s", memory > 0 ? format_bytes(memory, bytes) : "",
              memory > 0 && cpus > 0 ? " of memory, "
              : memory > 0           ? " of memory"
                                     : "",
-             processors);
+             processors, gap && *gap ? ", not in force: " : "", gap ? gap : "");
 }
 
 static double of_step(const json_t *step, const char *member, size_t quantile)

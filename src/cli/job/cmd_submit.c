@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/job/doubts.h"
 #include "cli/job/submit.h"
 #include "cli/job/wait.h"
 #include "cli/session.h"
@@ -40,7 +41,9 @@ static json_t *make_specs(const struct submit_command *submit)
                      : submit_from_command(&spec, submit->command, submit->command_count, &submit->options, &err);
         if (rc)
             refuse_json(&specs, &complaints, err.text);
-        else if (specs)
+        else
+            doubts_tell(&spec);
+        if (rc == 0 && specs)
             json_array_append_new(specs, job_spec_to_json(&spec));
     }
     if (complaints && count > 1)

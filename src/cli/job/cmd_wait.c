@@ -13,6 +13,8 @@
 #include "cli/session.h"
 #include "cli/show/answer.h"
 
+#define EXIT_TIME_LIMIT 124 /* as timeout(1) */
+
 struct wait_request {
     struct cli_jobs jobs;    /* first: cli_parse_jobs takes the request for it */
     struct wait_until until; /* .field NULL: until they have ended */
@@ -49,8 +51,9 @@ const struct argp wait_argp = {
     .args_doc = "IDS...",
     .doc = "Wait until all these jobs have ended.\vThe exit status is that of the first of them (in the order named) "
            "that did not end with 0, of which a line on standard error tells. It is the job's own exit status, 128+N "
-           "if signal N ended it, or 1 if it never "
-           "ran. With --until it is 0 once each job has had the value, and 1 if one ended without it. IDS are like 7, "
+           "if signal N ended it, 124 at its time limit, 127 if its program was not there, 126 if that may not be "
+           "executed, and 1 if it never ran for another reason. With --until it is 0 once each job has had the value, "
+           "and 1 if one ended without it. IDS are like 7, "
            "1,3-5 or @ (your last job).",
 };
 
@@ -61,6 +64,8 @@ static int job_status(const json_t *job)
 
     if (state && strcmp(state, "COMPLETED") == 0)
         return 0;
+    if (state && strcmp(state, "TIMEOUT") == 0)
+        return EXIT_TIME_LIMIT;
     return status > 0 && status < 256 ? (int)status : CLI_FAILURE;
 }
 

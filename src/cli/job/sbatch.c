@@ -150,6 +150,31 @@ static void take_unknown(const char *word, struct spec_strings *ignored)
     ignore(ignored, xasprintf("%.*s", length < 40 ? length : 40, word));
 }
 
+static const struct {
+    const char *name;
+    char letter;
+    const char *remedy;
+} refused[] = {
+    {"array", 'a', "carma has no arrays yet: submit a job for each task, with its number as an argument"},
+    {"dependency", 'd', "carma has no dependencies yet: submit it when they have ended (carma wait)"},
+};
+
+const char *sbatch_refused(char *const *words, size_t count, const char **remedy)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < array_size(refused); k++) {
+            size_t length = strlen(refused[k].name);
+            const char *word = words[i];
+            if ((strncmp(word, "--", 2) == 0 && strncmp(word + 2, refused[k].name, length) == 0 &&
+                 (!word[2 + length] || word[2 + length] == '=')) ||
+                (word[0] == '-' && word[1] == refused[k].letter)) {
+                *remedy = refused[k].remedy;
+                return refused[k].name;
+            }
+        }
+    return NULL;
+}
+
 void sbatch_translate(char *const *words, size_t count, struct spec_strings *own, struct spec_strings *written,
                       struct spec_strings *ignored)
 {
@@ -180,7 +205,7 @@ void sbatch_translate(char *const *words, size_t count, struct spec_strings *own
     }
 }
 
-char *sbatch_path(const char *pattern, const char *job_name, const char *option, struct spec_strings *ignored)
+char *sbatch_path(const char *pattern, const char *job_name)
 {
     const struct passwd *user = getpwuid(geteuid());
     struct strbuf path = {0};
@@ -205,7 +230,6 @@ char *sbatch_path(const char *pattern, const char *job_name, const char *option,
             strbuf_puts(&path, "%");
             break;
         default:
-            ignore(ignored, xasprintf("%%%.1s in %s", at, option));
             strbuf_puts(&path, "%");
             at--; /* the rest stays as it is */
         }

@@ -1,5 +1,5 @@
-/* Slurm's #SBATCH lines in the words of `carma submit`. Options without a meaning here are named, not refused: a script
- * that runs under both has some. */
+/* Slurm's #SBATCH lines in the words of `carma submit`. Options without a meaning here are named: a script that runs
+ * under both has some. */
 #ifndef CARMA_CLI_JOB_SBATCH_H
 #define CARMA_CLI_JOB_SBATCH_H
 
@@ -11,8 +11,12 @@
 void sbatch_translate(char *const *words, size_t count, struct spec_strings *own, struct spec_strings *written,
                       struct spec_strings *ignored);
 
+/* Of the words, an option that changes which jobs there are, or when they start: such a script is not submitted as if
+ * it were not there. NULL: none; else the option's name, static, and in *remedy what to do, static as well. */
+const char *sbatch_refused(char *const *words, size_t count, const char **remedy);
+
 /* A file name pattern of sbatch as one of carma: %j stays, %A is %j, %x the job's name, %u the user, %% a percent sign.
- * Others stay as they are, and are named in *ignored with `option`. Owned by the caller. */
-char *sbatch_path(const char *pattern, const char *job_name, const char *option, struct spec_strings *ignored);
+ * Others stay as they are. Owned by the caller. */
+char *sbatch_path(const char *pattern, const char *job_name);
 
 #endif

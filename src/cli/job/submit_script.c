@@ -1,4 +1,5 @@
 /* Scripts: the text that is sent, and the options in their #CARMA and #SBATCH lines. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "base/strbuf.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/job/missed.h"
 #include "cli/job/sbatch.h"
 #include "cli/job/submit.h"
 #include "cli/show/term.h"
@@ -101,11 +103,15 @@ static int take_line(struct found *found, const char *where, size_t before, stru
 {
     struct spec_strings *words = &found->words, *own = &found->own;
     size_t first = own->count;
+    const char *name, *remedy;
     int rc = 0;
 
     if (!ignored)
         return cli_parse_words("submit", &submit_argp, where, words->items + before, words->count - before,
                                &found->command, err);
+    name = sbatch_refused(words->items + before, words->count - before, &remedy);
+    if (name)
+        return error_set(err, EINVAL, "%s: " SBATCH_MARKER " --%s: %s", where, name, remedy);
     sbatch_translate(words->items + before, words->count - before, own, &found->written, ignored);
     for (size_t i = first; i < own->count && rc == 0; i++) {
         CLEANUP(free_ptr) char *directive = xasprintf("%s: " SBATCH_MARKER " %.80s", where, found->written.items[i]);
@@ -152,10 +158,9 @@ static void warn_of_ignored(const char *path, const struct spec_strings *ignored
 }
 
 /* Slurm's patterns of output files become paths of carma once the job's name is known. */
-static void translate_path(char **path, const char *own, const char *of_command_line, const char *option,
-                           const char *name, struct spec_strings *ignored)
+static void translate_path(char **path, const char *own, const char *of_command_line, const char *name)
 {
-    char *translated = *path && !own && !of_command_line ? sbatch_path(*path, name, option, ignored) : NULL;
+    char *translated = *path && !own && !of_command_line ? sbatch_path(*path, name) : NULL;
 
     if (translated) {
         free(*path);
@@ -182,8 +187,8 @@ int submit_from_script(struct job_spec *spec, const char *path, const char *text
         (rc = find_options(&own, OWN_MARKER, path, text, length, NULL, err)))
         return rc;
     final = options->name ? options->name : of_own->name ? of_own->name : of_sbatch->name ? of_sbatch->name : name;
-    translate_path(&of_sbatch->output, of_own->output, options->output, "--output", final, &ignored);
-    translate_path(&of_sbatch->error, of_own->error, options->error, "--error", final, &ignored);
+    translate_path(&of_sbatch->output, of_own->output, options->output, final);
+    translate_path(&of_sbatch->error, of_own->error, options->error, final);
     job_spec_overlay(spec, of_sbatch);
     job_spec_overlay(spec, of_own);
     rc = submit_complete(spec, name, options, err);
@@ -192,6 +197,7 @@ int submit_from_script(struct job_spec *spec, const char *path, const char *text
         return rc;
     }
     warn_of_ignored(path, &ignored);
+    missed_tell(path, text, length);
     if (!by_pipe)
         tell_place(spec, path);
     return 0;

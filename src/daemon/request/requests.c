@@ -48,6 +48,15 @@ static json_t *run_times_of(const struct daemon *daemon, const struct job_view *
     return access == ACCESS_ALL ? past_runs_times(daemon->past_runs, view->wants->uid, view->workload) : json_null();
 }
 
+/* Of a job that has limits on the host, where they are not in force. */
+static json_t *host_limits_gap_of(const struct daemon *daemon, const struct job_view *view)
+{
+    const struct job_spec *spec = view->common->spec;
+    const char *gap = spec->cpus > 0 || spec->host_memory_bytes > 0 ? runs_host_limits_gap(daemon->runs) : NULL;
+
+    return gap ? json_string(gap) : json_null();
+}
+
 static void get_job(struct daemon *daemon, struct http_request *request, const struct job_view *view)
 {
     enum access_view access = access_view_of(request->uid, view->wants->uid);
@@ -58,6 +67,7 @@ static void get_job(struct daemon *daemon, struct http_request *request, const s
     json_object_set_new(json, "strays", node_strays_to_json(daemon->node, view->id));
     json_object_set_new(json, "failure", has_failure ? ending_to_json(view, &status) : json_null());
     json_object_set_new(json, "estimate", access == ACCESS_ALL ? job_view_estimate_to_json(view) : json_null());
+    json_object_set_new(json, "host_limits_gap", host_limits_gap_of(daemon, view));
     json_object_set_new(json, "run_times", run_times_of(daemon, view, access));
     http_reply(request, 200, json);
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "api/spec.h"
 #include "api/submission_text.h"
@@ -167,6 +168,17 @@ static int check_host_memory(const struct config *config, const struct job_spec 
         format_bytes(spec->host_memory_bytes, asked), format_bytes(config->job_memory_max_bytes, most));
 }
 
+/* --cpus is a limit: more than there are would be none. */
+static int check_cpus(const struct job_spec *spec, struct error *err)
+{
+    long here = sysconf(_SC_NPROCESSORS_ONLN);
+
+    if (here < 1 || spec->cpus <= here)
+        return 0;
+    return error_set(err, EINVAL, "--cpus: %" PRId64 " are more processors than this server has, %ld: ask for less",
+                     (int64_t)spec->cpus, here);
+}
+
 /* At once: thousands of environments between the jobs' lasting data would leave the heap in shreds. */
 static void put_environment_aside(struct submission *submission, struct applicant *applicant)
 {
@@ -189,7 +201,8 @@ static int read_applicant(struct submission *submission, const json_t *json, str
     struct job_spec *spec = &applicant->spec;
     struct error *err = &submission->err;
 
-    if (job_spec_from_json(json, spec, err) != 0 || check_host_memory(config, spec, err) != 0)
+    if (job_spec_from_json(json, spec, err) != 0 || check_host_memory(config, spec, err) != 0 ||
+        check_cpus(spec, err) != 0)
         return 400;
     if (spec->engine || spec->cluster || spec->slurm_job >= 0 || spec->slurm_restart >= 0 || spec->slurm_node) {
         error_set(err, EINVAL, "engine, cluster and slurm_... are what carma says of a lease: leave them out");

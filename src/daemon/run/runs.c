@@ -115,6 +115,11 @@ void runs_feed_lost(struct runs *runs, uint64_t job, const char *message)
     runs_input(runs, &(struct record){.type = RECORD_LOST, .at_ns = nodetime_now_ns(), .job = job});
 }
 
+const char *runs_host_limits_gap(const struct runs *runs)
+{
+    return runs->limits_gap;
+}
+
 uint64_t runs_owner_of(const struct runs *runs, pid_t pid)
 {
     CLEANUP(free_ptr) struct owner_launch *attempts = NULL;
@@ -245,5 +250,6 @@ void runs_free(struct runs *runs)
     free(runs->scripts);
     free(runs->shepherd_path);
     free(runs->notify_path);
+    free(runs->limits_gap);
     free(runs);
 }

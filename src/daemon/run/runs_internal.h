@@ -53,6 +53,7 @@ struct runs {
     uv_timer_t *prepare; /* the next shepherd, once the last job has had the processors for its own start */
     struct run *first;
     struct early early;
+    char *limits_gap;        /* why the host limits of jobs are not in force here; NULL: they are */
     bool filters_devices;    /* jobs can open the device nodes of their own GPUs only */
     bool short_of_something; /* the last start failed for lack of a resource that may return; reported once */
 };

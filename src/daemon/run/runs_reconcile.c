@@ -79,10 +79,12 @@ void runs_reconcile(struct runs *runs)
 {
     struct error why;
 
-    if (!cgroup_prepare(&why))
+    if (!cgroup_prepare(&why)) {
+        runs->limits_gap = xstrdup(why.text);
         daemon_log(
             "--memory, --cpus, job_memory_max, job_pids_max and job_cpu_weight limit no job here: %s (carma doctor)",
             why.text);
+    }
     cgroup_remove_left();
     try_device_filters(runs);
     run_directories_sweep(runs->directory, is_known_launch, &runs->daemon->views);

@@ -17,6 +17,7 @@
 
 #include "base/trust/guarded.h"
 #include "base/memory.h"
+#include "base/program.h"
 #include "base/signals.h"
 #include "base/strbuf.h"
 #include "base/surroundings.h"
@@ -29,6 +30,8 @@
 
 #define CONDA_REPORT_FD 9 /* one digit: every shell can redirect to it; the shepherd uses fewer */
 #define EXIT_NOT_RUN    127
+#define EXIT_NO_PROGRAM 127 /* as shells say it */
+#define EXIT_NO_RIGHT   126
 
 /* $1 report descriptor, $2 environment, then the command. The message of a failed activation costs a second try, so
  * that a successful one is made once. */
@@ -201,15 +204,17 @@ static void open_outputs(const struct request *request, int report_fd, volatile 
 static void execute(char **command, int report_fd) __attribute__((noreturn));
 static void execute(char **command, int report_fd)
 {
+    CLEANUP(free_ptr) char *why = NULL;
     CLEANUP(free_ptr) char *line = NULL;
+    int code;
 
     report(report_fd, "exec\n");
     execvp(command[0], command);
-    if (errno == ENOENT && !strchr(command[0], '/'))
-        line = xasprintf("cannot run '%.200s': there is no such program in PATH", command[0]);
-    else
-        line = xasprintf("cannot run '%.200s': %s", command[0], strerror(errno));
-    fail(report_fd, line);
+    code = program_fault(command[0], errno, &why);
+    line = xasprintf("unrun %d cannot run '%.200s': %s\n", code == ENOENT ? EXIT_NO_PROGRAM : EXIT_NO_RIGHT, command[0],
+                     why);
+    report(report_fd, line);
+    _exit(EXIT_NOT_RUN);
 }
 
 static void execute_in_conda(const struct request *request, const char *shepherd, const struct strbuf *own,

@@ -111,8 +111,14 @@ void ending_conclude(struct shepherd *s)
                      WEXITSTATUS(s->wait_status));
         shepherd_launch_failed(s, text);
     }
-    if (s->not_run) {
+    if (s->not_run && (!s->unrun_status || status->stopped)) {
         status->phase = LAUNCH_FAILED;
+        return;
+    }
+    if (s->not_run) { /* as from a shell: the job has an exit status that scripts know */
+        status->phase = LAUNCH_ENDED;
+        status->exit_status = s->unrun_status;
+        status->cause = EXIT_FAILED;
         return;
     }
     status->phase = LAUNCH_ENDED;

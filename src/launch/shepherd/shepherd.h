@@ -28,7 +28,8 @@ struct shepherd {
     size_t report_length;
     int handed_fd; /* came with the line of the report that is being read; -1: none */
     bool exec_said;
-    bool not_run; /* "failed" was said; the status has the message */
+    bool not_run;     /* "failed" or "unrun" was said; the status has the message */
+    int unrun_status; /* the exit status that a shell would give, after "unrun"; else 0 */
     struct tail_origin output;
     struct tail_origin error;
     pid_t process;

@@ -112,11 +112,15 @@ static void take_origin(struct shepherd *s, const char *size, struct tail_origin
 
 static void take_report(struct shepherd *s, const char *line)
 {
+    int words = 0;
+
     if (strcmp(line, "exec") == 0) {
         s->exec_said = true;
         s->running_at_ns = nodetime_monotonic_wall_ns() + EXEC_SETTLE_MS * NS_PER_MS;
     } else if (strncmp(line, "failed ", 7) == 0) {
         shepherd_launch_failed(s, line + 7);
+    } else if (sscanf(line, "unrun %d %n", &s->unrun_status, &words) == 1) {
+        shepherd_launch_failed(s, line + words);
     } else if (strncmp(line, "output ", 7) == 0) {
         take_origin(s, line + 7, &s->output);
     } else if (strncmp(line, "error ", 6) == 0) {

@@ -1,0 +1,16 @@
+/* Why a program cannot be executed: asked before execvp(3), or after it failed. */
+#ifndef CARMA_BASE_PROGRAM_H
+#define CARMA_BASE_PROGRAM_H
+
+/* What execvp(3) in `directory` (absolute) would say of `program`, with `search` as PATH (NULL: none is set): 0, ENOENT
+ * where something is not there, or EACCES where it may not be executed. *why is then in words that do not name the
+ * program, and the caller's; it is NULL with 0. A script's interpreter is looked for, too. */
+int program_check(const char *directory, const char *search, const char *program, char **why);
+
+/* The same of the interpreter in the first line of a script's text, and of what it looks for itself, if it is env. */
+int program_check_script(const char *directory, const char *search, const char *text, char **why);
+
+/* The same, with the errno of an execvp() in the working directory that failed: there is always a reason. */
+int program_fault(const char *program, int failed, char **why);
+
+#endif

@@ -1,0 +1,186 @@
+#include "cli/job/doubts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/program.h"
+#include "base/script.h"
+#include "cli/job/submit.h"
+#include "cli/show/term.h"
+
+#define CONDA_LIST_MOST (1 << 20)
+
+__attribute__((format(printf, 2, 3))) static void warn(const struct job_spec *spec, const char *format, ...)
+{
+    CLEANUP(free_ptr) char *text = NULL;
+    CLEANUP(free_ptr) char *safe = NULL;
+    va_list args;
+
+    va_start(args, format);
+    if (vasprintf(&text, format, args) < 0)
+        text = NULL;
+    va_end(args);
+    safe = text ? term_escape(text) : NULL;
+    fprintf(stderr, "carma: %s: warning: %s\n", spec->name, safe ? safe : "");
+}
+
+static const char *variable(const struct job_spec *spec, const char *name)
+{
+    size_t length = strlen(name);
+
+    for (size_t i = 0; i < spec->environment.count; i++) {
+        const char *entry = spec->environment.items[i];
+        if (strncmp(entry, name, length) == 0 && entry[length] == '=')
+            return entry + length + 1;
+    }
+    return NULL;
+}
+
+/* A conda environment changes PATH, so that no name can be looked for in it now. */
+static void look_for_program(const struct job_spec *spec)
+{
+    const char *search = variable(spec, "PATH"), *program = spec->command.items[0];
+    CLEANUP(free_ptr) char *why = NULL;
+
+    if (spec->script) {
+        if (!spec->conda_environment && program_check_script(spec->directory, search, spec->script, &why))
+            warn(spec, "the script cannot run: %s", why);
+    } else if (!(spec->conda_environment && !strchr(program, '/')) &&
+               program_check(spec->directory, search, program, &why)) {
+        warn(spec, "'%.200s' cannot run: %s", program, why);
+    }
+}
+
+/* Python takes such lines; a shell takes the carriage return for a part of each line's last word. */
+static void look_for_carriage_returns(const struct job_spec *spec)
+{
+    CLEANUP(free_ptr) char *interpreter = NULL;
+    CLEANUP(free_ptr) char *argument = NULL;
+    const char *name;
+    size_t length;
+
+    if (!spec->script || !strstr(spec->script, "\r\n") ||
+        script_interpreter(spec->script, &interpreter, &argument, NULL) < 0)
+        return;
+    name = file_base_name(argument && strcmp(file_base_name(interpreter), "env") == 0 ? argument : interpreter);
+    length = strlen(name);
+    if (length >= 2 && strcmp(name + length - 2, "sh") == 0)
+        warn(spec, "its lines end in carriage returns, which %s does not take: sed -i 's/\\r$//' %s", name,
+             spec->command.items[0]);
+}
+
+/* ---- Its outputs ---- */
+
+static bool has_unknown_pattern(const char *path)
+{
+    for (; (path = strchr(path, '%')); path++)
+        if (path[1] != 'j')
+            return true;
+    return false;
+}
+
+static void look_for_directory(const struct job_spec *spec, const char *what, const char *path)
+{
+    CLEANUP(free_ptr) char *directory = submit_directory_of(path);
+    struct stat st;
+
+    if (strchr(directory, '%'))
+        return;
+    if (stat(directory, &st) < 0)
+        warn(spec, "its %s '%.300s' cannot be made: %s: mkdir -p %.300s", what, path, strerror(errno), directory);
+    else if (!S_ISDIR(st.st_mode))
+        warn(spec, "its %s '%.300s' cannot be made: %.300s is not a directory", what, path, directory);
+    else if (stat(path, &st) < 0 && errno == ENOENT && faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) < 0)
+        warn(spec, "its %s '%.300s' cannot be made: %s: choose another with -o", what, path, strerror(errno));
+}
+
+static void look_for_output(const struct job_spec *spec, const char *what, const char *path)
+{
+    const char *name = file_base_name(path), *in_directory = path;
+    size_t length = strlen(spec->directory);
+
+    if (strncmp(path, spec->directory, length) == 0 && path[length] == '/')
+        in_directory = path + length + 1; /* as it was typed, perhaps */
+    if (*in_directory == '~' || strchr(in_directory, '$')) {
+        warn(spec, "its %s '%.300s' is taken literally: ~ and $ are for the shell, outside of quotes and #CARMA lines",
+             what, in_directory);
+        return;
+    }
+    if (has_unknown_pattern(name))
+        warn(spec, "its %s '%.300s' is taken literally but for %%j, the job's number", what, in_directory);
+    look_for_directory(spec, what, path);
+}
+
+/* ---- Its conda environment ---- */
+
+static bool has_entry(const char *directory, const char *name)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("%s/%s", directory, name);
+
+    return access(path, F_OK) == 0;
+}
+
+static bool list_has_entry(const char *directories, const char *name)
+{
+    CLEANUP(free_ptr) char *copy = xstrdup(directories ? directories : "");
+
+    for (char *rest = copy, *directory; (directory = strsep(&rest, ":"));)
+        if (*directory && has_entry(directory, name))
+            return true;
+    return false;
+}
+
+/* conda notes all environments that it makes, wherever they are. */
+static bool is_noted(const char *home, const char *name)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("%s/.conda/environments.txt", home ? home : "");
+    CLEANUP(free_ptr) char *text = NULL;
+    CLEANUP(free_ptr) char *lines = NULL;
+    CLEANUP(free_ptr) char *line = xasprintf("/%s\n", name);
+    size_t length;
+
+    if (file_read(path, CONDA_LIST_MOST, &text, &length, NULL) < 0)
+        return false;
+    lines = xasprintf("%s\n", text);
+    return strstr(lines, line);
+}
+
+/* Where conda looks by default (its setting envs_dirs). Without CONDA_EXE nothing is known of its place. */
+static void look_for_conda_environment(const struct job_spec *spec)
+{
+    const char *name = spec->conda_environment, *home = variable(spec, "HOME"), *conda = variable(spec, "CONDA_EXE");
+    CLEANUP(free_ptr) char *root = conda && *conda == '/' ? submit_directory_of(conda) : NULL;
+    CLEANUP(free_ptr) char *places = NULL;
+
+    if (!name || strcmp(name, "base") == 0)
+        return;
+    if (strchr(name, '/')) {
+        CLEANUP(free_ptr) char *path = submit_join(spec->directory, name);
+        if (access(path, F_OK) < 0)
+            warn(spec, "its conda environment '%.300s': %s", name, strerror(errno));
+        return;
+    }
+    places = root ? xasprintf("%s/../envs:%s%s", root, home ? home : "", home ? "/.conda/envs" : "") : NULL;
+    if (places && !list_has_entry(places, name) && !list_has_entry(variable(spec, "CONDA_ENVS_PATH"), name) &&
+        !list_has_entry(variable(spec, "CONDA_ENVS_DIRS"), name) && !is_noted(home, name))
+        warn(spec, "its conda environment '%.200s' is in none of conda's directories: conda env list", name);
+}
+
+void doubts_tell(const struct job_spec *spec)
+{
+    look_for_program(spec);
+    look_for_carriage_returns(spec);
+    look_for_conda_environment(spec);
+    look_for_output(spec, "output", spec->output);
+    if (spec->error)
+        look_for_output(spec, "error file", spec->error);
+}

@@ -1,0 +1,11 @@
+/* What a job will stumble on when it starts, hours after its submission perhaps, and what can be seen now. */
+#ifndef CARMA_CLI_JOB_DOUBTS_H
+#define CARMA_CLI_JOB_DOUBTS_H
+
+#include "api/spec.h"
+
+/* A complete specification's program, interpreter, conda environment and outputs are looked for, with the caller's
+ * rights, and a warning a line goes to stderr. The job is submitted all the same: what is not there may come. */
+void doubts_tell(const struct job_spec *spec);
+
+#endif

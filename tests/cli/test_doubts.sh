@@ -1,0 +1,88 @@
+#!/bin/sh
+# Usage: test_doubts.sh CARMA SOURCE
+# What a job will stumble on is warned of when it is submitted, in one line each, and it is submitted all the same: no
+# program, no interpreter, no place for an output, no conda environment, directives that are none. Each row has what
+# the line must say; a row of `nothing` must bring no line.
+# shellcheck source-path=SCRIPTDIR disable=SC1091,SC2016,SC2059,SC2088
+. "$(dirname "$0")/lib.sh"
+cd "$T" || exit 99
+printf '{"POST /v1/jobs": [200, {"jobs": [{"id": 12}]}]}' >answers.json
+start_fake "$T/answers.json"
+
+mkdir -p bin bare closed home/.conda conda/bin conda/envs/there envs/listed
+printf 'not a program\n' >bin/plain
+printf '#!/nowhere/sh\n' >bin/lost
+printf '#!/usr/bin/env no-such-python\n' >bin/by-env
+printf '#!/usr/bin/env -S no-such-python -u\n' >bin/by-options
+printf '#!/bin/sh\r\ntrue\n' >bin/crlf
+printf '#!/bin/sh\ntrue\n' >bin/good
+chmod +x bin/lost bin/by-env bin/by-options bin/crlf bin/good
+ln -s nowhere bin/dangling
+echo "$T/elsewhere/noted" >home/.conda/environments.txt
+: >file
+export PATH="$T/bare:$T/bin:$PATH" HOME="$T/home" CONDA_EXE="$T/conda/bin/conda" CONDA_ENVS_PATH="$T/envs"
+
+# doubt TEXT ARGUMENT...
+doubt() {
+    text=$1
+    shift
+    run submit --parsable "$@"
+    expect_status 0
+    if [ "$text" = nothing ]; then
+        [ ! -s "$T/err" ] || fail "$said: warns of nothing: $(cat "$T/err")"
+    else
+        [ "$(grep -c . "$T/err")" = 1 ] && grep -qF "$text" "$T/err" || fail "$said: not '$text' but: $(cat "$T/err")"
+    fi
+}
+
+doubt nothing -- true
+doubt nothing -- good
+doubt nothing -- ./bin/by-options
+doubt "'no-such-program' cannot run: there is no such program in PATH" -- no-such-program
+doubt "'./nowhere' cannot run: No such file or directory" -- ./nowhere
+doubt "'dangling' cannot run: there is no such program in PATH" -- dangling
+doubt "'plain' cannot run: $T/bin/plain is not executable" -- plain
+doubt "'bin/plain' cannot run: it is not executable: chmod +x $T/bin/plain" -- bin/plain
+doubt "'$T/bin' cannot run: it is a directory" -- "$T/bin"
+doubt "'lost' cannot run: its interpreter '/nowhere/sh': No such file or directory" -- lost
+doubt "'by-env' cannot run: its interpreter 'no-such-python': there is no such program in PATH" -- by-env
+doubt "'crlf' cannot run: its first line ends in a carriage return: sed -i 's/\\r\$//' $T/bin/crlf" -- crlf
+doubt "'./good/' cannot run: Not a directory" -D "$T/bin" -- ./good/
+doubt nothing -D "$T/bin" -- ./good
+doubt nothing --conda there -- no-such-program-outside
+doubt nothing --conda listed -- true
+doubt nothing --conda noted -- true
+doubt nothing --conda base -- true
+doubt "its conda environment 'nowhere' is in none of conda's directories" --conda nowhere -- true
+doubt "its conda environment './nowhere': No such file or directory" --conda ./nowhere -- true
+doubt nothing -o %j.txt -- true
+doubt nothing -o /dev/null -- true
+doubt "its output '$T/logs/x' cannot be made: No such file or directory: mkdir -p $T/logs" -o logs/x -- true
+doubt "its output '$T/file/x' cannot be made: $T/file is not a directory" -o file/x -- true
+doubt "its error file '$T/logs/x' cannot be made" -e logs/x -- true
+doubt "its output '~/x' is taken literally" -o '~/x' -- true
+doubt "its output '\$HOME/x' is taken literally" -o '$HOME/x' -- true
+doubt "its output 'log-%x-%j' is taken literally but for %j" -o log-%x-%j -- true
+doubt nothing bin/good
+doubt "the script cannot run: its interpreter '/nowhere/sh'" bin/lost
+doubt "the script cannot run: its interpreter 'no-such-python'" bin/by-env
+doubt "its lines end in carriage returns, which sh does not take: sed -i 's/\\r\$//' bin/crlf" bin/crlf
+printf '#!/usr/bin/env python3\r\nprint()\r\n' >windows.py
+doubt nothing windows.py
+
+# A line of options that is none: by its marker, or by its place.
+for row in '#CARMA -J x\ntrue|nothing' '##CARMA -J x\ntrue|nothing' '# CARMA is what runs this\ntrue|nothing' \
+    '# SBATCH -J x\ntrue|nothing' '# CARMA -J x\ntrue|odd.sh:2: warning: not taken as options, such a line begins with' \
+    '#carma -J x\ntrue|odd.sh:2: ' '  #CARMA --gpus 2\ntrue|odd.sh:2: ' \
+    'true\n#CARMA -J x|odd.sh:3: warning: not taken as options, it stands behind the first command: #CARMA -J x' \
+    'true\n\n#SBATCH -J x|odd.sh:4: '; do
+    printf "#!/bin/sh\n${row%|*}\n" >odd.sh
+    doubt "${row##*|}" odd.sh
+done
+# Those that say which jobs there are, and when, are refused.
+for row in '--array=0-3|--array' '-a 0-3|--array' '-J x --array 1|--array' '--dependency=afterok:1|--dependency' \
+    '-d singleton|--dependency'; do
+    printf '#!/bin/sh\n#SBATCH %s\ntrue\n' "${row%|*}" >odd.sh
+    expect_error 1 "odd.sh:2: #SBATCH ${row##*|}: carma has no " submit odd.sh
+done
+finish
