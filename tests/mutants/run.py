@@ -222,7 +222,7 @@ def part_of(text):
 def main(args):
     parser = argparse.ArgumentParser(description="Plants faults and demands that tests fail.")
     parser.add_argument("--tree", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2])
-    parser.add_argument("--jobs", type=int, default=4 * len(os.sched_getaffinity(0)),
+    parser.add_argument("--jobs", type=int, default=6 * len(os.sched_getaffinity(0)),
                         help="mutants at once; their tests wait more than they compute")
     parser.add_argument("--changed", action="store_true", help="those that the change must answer for")
     parser.add_argument("--shard", type=part_of, metavar="N/M", help="those of part N of M")
