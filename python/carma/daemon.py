@@ -7,6 +7,7 @@ import http.client
 import json
 import logging
 import os
+import random
 import secrets
 import socket
 import struct
@@ -14,7 +15,7 @@ import time
 from typing import Any, Iterator, List, Optional, Tuple, Type
 
 from carma import place
-from carma.errors import CarmaError, NoAnswer, NoDaemon, Unavailable, refused
+from carma.errors import Busy, CarmaError, NoAnswer, NoDaemon, Unavailable, refused
 
 TIMEOUT_S = 60.0  # in which something of an answer has to come
 REPLY_LIMIT_BYTES = 256 << 20
@@ -117,7 +118,19 @@ def repeatable(body: Optional[Any]) -> bool:
 
 
 def call(method: str, path: str, body: Optional[Any] = None) -> Any:
-    """The answer's JSON. Raises NoDaemon, NoAnswer, or the kind of Refused that its status says."""
+    """The answer's JSON. Raises NoDaemon, NoAnswer, or the kind of Refused that its status says. Where others of the same
+    user have all the connections that he may have, it waits for a turn for up to PATIENCE_S."""
+    begun = time.monotonic()
+    while True:
+        try:
+            return _call_once(method, path, body)
+        except Busy:
+            if time.monotonic() - begun > PATIENCE_S:
+                raise
+            time.sleep(random.uniform(0.05, 1))
+
+
+def _call_once(method: str, path: str, body: Optional[Any] = None) -> Any:
     if loading and method != "GET":
         raise CarmaError(
             "a job loads the script that its function is of, and this submits or changes jobs as it is loaded: put that "
@@ -164,14 +177,21 @@ def _answer(where: str, status: int, text: bytes) -> Any:
     said = answer.get("error") if isinstance(answer, dict) else None
     if isinstance(answer, dict) and answer.get("stopping"):
         raise NoDaemon(str(said))
+    if isinstance(answer, dict) and answer.get("busy"):
+        raise Busy(str(said))
     raise refused(
         status, said if isinstance(said, str) else f"the daemon answered with HTTP status {status} and no explanation"
     )
 
 
 def get_patiently(path: str) -> Any:
-    """As call("GET", path); a daemon that is away, as while it is restarted, is waited for up to PATIENCE_S."""
-    return _patiently("GET", path, None, (NoDaemon, NoAnswer, Unavailable))
+    """As call("GET", path); a daemon that is away, as while it is restarted, is waited for up to PATIENCE_S, and a turn
+    without end."""
+    while True:
+        try:
+            return _patiently("GET", path, None, (NoDaemon, NoAnswer, Unavailable))
+        except Busy:
+            pass
 
 
 def requests(specifications: List[Any]) -> Iterator[List[Any]]:

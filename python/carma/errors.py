@@ -60,6 +60,12 @@ class Unavailable(Refused):
     """503: nothing can be stored now; later perhaps."""
 
 
+class Busy(Unavailable):
+    """503: others of the same user are under way, and nothing of the request was looked at."""
+
+    status = 503
+
+
 _KINDS: Dict[int, Type[Refused]] = {
     400: Invalid, 401: NotAllowed, 403: NotAllowed, 404: NotFound, 405: Invalid, 409: Conflict, 413: Invalid,
     422: Impossible, 503: Unavailable,

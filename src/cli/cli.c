@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -59,6 +60,11 @@ int cli_become(const char *name, const char *built, char **argv)
     return cli_fail("%s: %s: it belongs to carma: install carma again", installed, strerror(errno));
 }
 
+/* Between two tries for a turn at a daemon that is busy with others of the same user. */
+#define TURN_LEAST_MS 50
+#define TURN_MOST_MS  1000
+#define TURN_TOLD_NS  (2 * NS_PER_SEC)
+
 static int transport_error(int rc)
 {
     if (rc == -ECONNREFUSED || rc == -ENOENT)
@@ -68,8 +74,8 @@ static int transport_error(int rc)
     return rc;
 }
 
-int cli_call(struct cli *cli, const char *method, const char *path, const json_t *body, json_t **reply,
-             struct error *err)
+static int call_once(struct cli *cli, const char *method, const char *path, const json_t *body, json_t **reply,
+                     struct error *err)
 {
     CLEANUP(json_release) json_t *answer = NULL;
     int status, rc = 0;
@@ -86,6 +92,39 @@ int cli_call(struct cli *cli, const char *method, const char *path, const json_t
     if (reply)
         *reply = steal_ptr(&answer);
     return 0;
+}
+
+/* Of many that wait, each comes at another moment. */
+static void sleep_before_turn(void)
+{
+    uint32_t random = 0;
+    struct timespec pause = {0};
+
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+        random = (uint32_t)getpid();
+    pause.tv_nsec = (long)(TURN_LEAST_MS + random % (TURN_MOST_MS - TURN_LEAST_MS)) * NS_PER_MS;
+    nanosleep(&pause, NULL);
+}
+
+int cli_call(struct cli *cli, const char *method, const char *path, const json_t *body, json_t **reply,
+             struct error *err)
+{
+    int64_t begun = nodetime_monotonic_wall_ns();
+    int rc;
+
+    cli->crowded = false;
+    while ((rc = call_once(cli, method, path, body, reply, err)) == -CLIENT_BUSY) {
+        int64_t waited_ns = nodetime_monotonic_wall_ns() - begun;
+        if (!cli->waits && waited_ns > CLI_TURN_S * NS_PER_SEC)
+            break;
+        if (!cli->turn_told && waited_ns > TURN_TOLD_NS) {
+            cli_fail("%s: waiting for a turn", err->text);
+            cli->turn_told = true;
+        }
+        cli->crowded = true;
+        sleep_before_turn();
+    }
+    return rc;
 }
 
 /* The last job's number; 0: there is none. */

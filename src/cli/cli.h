@@ -10,12 +10,16 @@
 #include "base/error.h"
 #include "cli/ids.h"
 
-enum { CLI_OK = 0, CLI_FAILURE = 1, CLI_USAGE = 2, CLI_INCOMPLETE = 3 /* some job of a trace did not complete */ };
+enum { CLI_OK = 0, CLI_FAILURE = 1, CLI_USAGE = 2, CLI_INCOMPLETE = 3 /* some job of a trace did not complete */,
+       CLI_NOT_ASKED = 125 /* of commands that give a job's exit status: the daemon could not be asked */ };
 
 struct cli {
     const struct argp *argp; /* of the command that runs: its options */
     const char *socket;      /* --socket; NULL: the usual place */
     struct client *client;   /* opened by the first call */
+    bool waits;              /* the command waits for jobs: for a turn at the daemon, too, without end */
+    bool turn_told;          /* that it waits for one */
+    bool crowded;            /* the last call had to wait for one */
 };
 
 void cli_release(struct cli *cli);
@@ -54,6 +58,9 @@ int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
  *   -CLI_NO_DAEMON  nobody listens, or the daemon is stopping: nothing was done
  *   -CLI_NO_ANSWER  sent, but the answer did not come: it may have been done
  *   any other       as client_check has it */
+/* Where others of the same user have all connections that he may have, it waits for a turn: CLI_TURN_S, or without end
+ * where the command waits for jobs anyway. */
+#define CLI_TURN_S    30
 #define CLI_NO_DAEMON ECONNREFUSED
 #define CLI_NO_ANSWER ECONNRESET
 int cli_call(struct cli *cli, const char *method, const char *path, const json_t *body, json_t **reply,

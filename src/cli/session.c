@@ -41,6 +41,11 @@ static int ask(struct cli *cli, const char *method, const char *path, const json
     return rc;
 }
 
+int session_status(int rc)
+{
+    return rc == -CLI_NO_DAEMON || rc == -CLI_NO_ANSWER ? CLI_NOT_ASKED : CLI_FAILURE;
+}
+
 int session_call(struct cli *cli, const char *method, const char *path, const json_t *body, json_t **reply,
                  struct error *err)
 {

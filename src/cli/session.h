@@ -17,6 +17,9 @@ int session_call(struct cli *cli, const char *method, const char *path, const js
  * it: an answer is reported at once. -CLI_NO_ANSWER: whether it was submitted is not known. */
 int session_submit(struct cli *cli, const json_t *request, json_t **reply, struct error *err);
 
+/* The exit status of a command that gives jobs' exit statuses, for an error of these calls. */
+int session_status(int rc);
+
 /* Sleeps on the wall clock; false where a signal ended it early. */
 bool session_sleep_ms(int64_t wall_ms);
 

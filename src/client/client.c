@@ -127,6 +127,11 @@ void client_free(struct client *client)
     free(client);
 }
 
+void client_rest(struct client *client)
+{
+    disconnect(client);
+}
+
 const char *client_socket(const struct client *client)
 {
     return client->socket_path;
@@ -306,6 +311,8 @@ int client_check(int status, const json_t *reply, struct error *err)
             code = codes[i].code;
     if (json_is_true(json_object_get(reply, "stopping")))
         code = ESHUTDOWN;
+    if (json_is_true(json_object_get(reply, "busy")))
+        code = CLIENT_BUSY;
     if (text)
         return error_set(err, code, "%s", text);
     return error_set(err, code, "the daemon answered with HTTP status %d and no explanation", status);

@@ -4,6 +4,7 @@
 #ifndef CARMA_CLIENT_CLIENT_H
 #define CARMA_CLIENT_CLIENT_H
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,6 +22,7 @@ struct client;
 int client_open(const char *socket_path, struct client **client, struct error *err);
 void client_free(struct client *client);
 
+void client_rest(struct client *client); /* closes the connection between two calls: others may have its place */
 const char *client_socket(const struct client *client); /* the endpoint that was opened */
 
 /* How long one call may take in all, wall time; CLIENT_TIMEOUT_MS until it is set. */
@@ -43,7 +45,9 @@ void client_request_id(char id[static CLIENT_REQUEST_ID_TEXT]);
 
 /* 0 where the status is a success; else a negative errno for it and the reply's own sentence in err. It is -EINVAL
  * (400), -EACCES (401), -EPERM (403), -ENOENT (404), -EOPNOTSUPP (405), -EBUSY (409), -EFBIG (413), -ERANGE (422),
- * -EAGAIN (503), -ESHUTDOWN (503: the daemon is stopping, and did nothing), else -EIO. */
+ * -EAGAIN (503), -ESHUTDOWN (503: the daemon is stopping, and did nothing), -CLIENT_BUSY (503: the request was not
+ * looked at, others of the same user are under way), else -EIO. */
+#define CLIENT_BUSY EUSERS
 int client_check(int status, const json_t *reply, struct error *err);
 
 #endif

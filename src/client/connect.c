@@ -13,6 +13,7 @@
 
 #define TCP_PREFIX      "tcp://"
 #define CONNECT_STEP_MS 1
+#define CONNECT_MOST_MS 100
 
 const char *connect_tcp_of(const char *place)
 {
@@ -44,6 +45,7 @@ static int connect_unix(const char *path, int fd, int64_t deadline_ns, struct er
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t length = strlen(path);
+    int step_ms = CONNECT_STEP_MS;
 
     if (!length || length >= sizeof address.sun_path)
         return error_set(err, ENAMETOOLONG, "%s: a socket's path has 1 to %zu bytes, this has %zu: check CARMA_SOCKET",
@@ -56,7 +58,8 @@ static int connect_unix(const char *path, int fd, int64_t deadline_ns, struct er
             return error_set(err, errno, "%s: cannot connect: %s", path, strerror(errno));
         if (nodetime_monotonic_wall_ns() >= deadline_ns)
             return -ETIMEDOUT;
-        poll(NULL, 0, CONNECT_STEP_MS);
+        poll(NULL, 0, step_ms); /* longer and longer: a thousand that wait must leave the daemon time to accept them */
+        step_ms = step_ms * 2 < CONNECT_MOST_MS ? step_ms * 2 : CONNECT_MOST_MS;
     }
     return check_listener(path, fd, err);
 }

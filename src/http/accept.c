@@ -83,14 +83,14 @@ void http_on_connection(void *closure, struct MHD_Connection *mhd_connection, vo
     }
 }
 
-/* Says so without waiting: whether the client listens is its affair. */
+/* Says so without waiting: whether the client listens is its affair. It may come again: nothing of it was looked at. */
 static void turn_away(int fd, const char *text)
 {
     char reply[256];
     int length = snprintf(reply, sizeof reply,
                           "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nConnection: close\r\n"
-                          "Content-Length: %zu\r\n\r\n{\"error\":\"%s\"}",
-                          strlen(text) + strlen("{\"error\":\"\"}"), text);
+                          "Content-Length: %zu\r\n\r\n{\"error\":\"%s\",\"busy\":true}",
+                          strlen(text) + strlen("{\"error\":\"\",\"busy\":true}"), text);
 
     send(fd, reply, (size_t)length, MSG_DONTWAIT | MSG_NOSIGNAL);
     close(fd);
@@ -168,15 +168,14 @@ static void admit(struct http_server *server, int fd, const struct peer *who, co
 
 /* ---- Users that connect too fast ---- */
 
-/* Further connections of a user with many parked ones cost next to nothing: they wait behind those in the kernel's
- * queue. carma itself tries again after a connection that was closed without an answer. */
+/* Further connections of a user with many parked ones cost next to nothing: they are told to come again. */
 static void park(struct http_server *server, int fd, struct caller *caller, const struct sockaddr_storage *address,
                  socklen_t address_size)
 {
     struct parked *parked;
 
     if (caller->parked >= HTTP_MAX_PARKED_PER_UID || server->parked_count >= HTTP_MAX_PARKED) {
-        close(fd);
+        turn_away(fd, "you connect too often");
         return;
     }
     parked = xmalloc(sizeof *parked);

@@ -90,7 +90,9 @@ static struct MHD_Response *stopping_response(void)
 /* Refuses before the body is read; the connection is closed then, since nobody will read it. */
 static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status, const char *text)
 {
-    struct MHD_Response *response = http_error_response(text);
+    struct MHD_Response *response = status == MHD_HTTP_SERVICE_UNAVAILABLE
+                                        ? response_of(json_pack("{s:s, s:b}", "error", text, "busy", true))
+                                        : http_error_response(text);
     enum MHD_Result rc = MHD_NO;
 
     if (response) {

@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/job/log_file.h"
+#include "cli/job/wait.h"
 #include "cli/session.h"
 #include "cli/show/answer.h"
 
@@ -48,6 +49,8 @@ const struct argp logs_argp = {
     .doc = "Print the output file of a job.\vID is like 7, or @ for your last job.",
 };
 
+#define PRINT_MS 250 /* between two looks at the file of a job that runs */
+
 /* Prints the text that is there from here on. */
 static int copy_rest(int fd, struct error *err)
 {
@@ -64,8 +67,10 @@ static int copy_rest(int fd, struct error *err)
 
 static int follow(struct cli *cli, const char *path, const char *job_path, struct error *err)
 {
+    int64_t pause_ms = WAIT_FIRST_PAUSE_MS;
     CLEANUP(close_fd) int fd = -1;
 
+    cli->waits = true;
     for (;;) {
         CLEANUP(json_release) json_t *job = NULL;
         int rc = session_call(cli, "GET", job_path, NULL, &job, err);
@@ -81,7 +86,14 @@ static int follow(struct cli *cli, const char *path, const char *job_path, struc
             return rc;
         if (ended)
             return 0;
-        session_sleep_ms(250);
+        for (int64_t left_ms = pause_ms; left_ms > 0 && rc == 0; left_ms -= PRINT_MS) {
+            int64_t step_ms = left_ms < PRINT_MS ? left_ms : PRINT_MS;
+            wait_pause(cli, &step_ms);
+            rc = fd >= 0 ? copy_rest(fd, err) : 0;
+        }
+        if (rc)
+            return rc;
+        pause_ms = wait_longer(cli, pause_ms);
     }
 }
 

@@ -136,6 +136,7 @@ static int submit_all(struct cli *cli, const struct submit_command *submit)
     struct error err;
     int rc = 0;
 
+    cli->waits = submit->wait;
     if (!specs)
         return CLI_FAILURE;
     while (done < count && rc == 0) {
@@ -149,7 +150,7 @@ static int submit_all(struct cli *cli, const struct submit_command *submit)
     if (rc && done)
         return cli_fail("the first %zu of %zu jobs were submitted, the others were not: %s", done, count, err.text);
     if (rc)
-        return cli_fail("%s", err.text);
+        return cli_fail("%s", err.text), submit->wait ? session_status(rc) : CLI_FAILURE;
     return submit->wait ? wait_for_submitted(cli, submit, reply) : CLI_OK;
 }
 

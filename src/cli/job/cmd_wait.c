@@ -12,8 +12,12 @@
 #include "cli/job/wait_until.h"
 #include "cli/session.h"
 #include "cli/show/answer.h"
+#include "client/client.h"
 
 #define EXIT_TIME_LIMIT 124 /* as timeout(1) */
+#define REST_MS         200
+#define WAIT_MOST_MS    1000
+#define CROWD_MOST_MS   20000
 
 struct wait_request {
     struct cli_jobs jobs;    /* first: cli_parse_jobs takes the request for it */
@@ -52,7 +56,7 @@ const struct argp wait_argp = {
     .doc = "Wait until all these jobs have ended.\vThe exit status is that of the first of them (in the order named) "
            "that did not end with 0, of which a line on standard error tells. It is the job's own exit status, 128+N "
            "if signal N ended it, 124 at its time limit, 127 if its program was not there, 126 if that may not be "
-           "executed, and 1 if it never ran for another reason. With --until it is 0 once each job has had the value, "
+           "executed, and 1 if it never ran for another reason. 125: the daemon could not be asked. With --until it is 0 once each job has had the value, "
            "and 1 if one ended without it. IDS are like 7, "
            "1,3-5 or @ (your last job).",
 };
@@ -120,10 +124,23 @@ static void tell_when_interrupted(const struct id_list *list)
         sigaction(SIGINT, &action, NULL);
 }
 
-void wait_pause(int64_t *pause_ms)
+int64_t wait_longer(const struct cli *cli, int64_t pause_ms)
 {
+    int64_t longer_ms = cli->crowded ? pause_ms * 2 : pause_ms * 5 / 4;
+
+    if (cli->crowded)
+        return longer_ms < CROWD_MOST_MS ? longer_ms : CROWD_MOST_MS;
+    if (pause_ms > WAIT_MOST_MS)
+        return pause_ms * 9 / 10;
+    return longer_ms < WAIT_MOST_MS ? longer_ms : WAIT_MOST_MS;
+}
+
+void wait_pause(struct cli *cli, int64_t *pause_ms)
+{
+    if (*pause_ms >= REST_MS)
+        client_rest(cli->client);
     session_sleep_ms(*pause_ms);
-    *pause_ms = *pause_ms * 5 / 4 < 1000 ? *pause_ms * 5 / 4 : 1000;
+    *pause_ms = wait_longer(cli, *pause_ms);
 }
 
 static int wait_for_one(struct cli *cli, uint64_t id, bool told, int *status, json_t *ended)
@@ -134,9 +151,10 @@ static int wait_for_one(struct cli *cli, uint64_t id, bool told, int *status, js
 
     for (;;) {
         CLEANUP(json_release) json_t *job = NULL;
-        if (session_call(cli, "GET", path, NULL, &job, &err)) {
+        int rc = session_call(cli, "GET", path, NULL, &job, &err);
+        if (rc) {
             cli_fail("%s", err.text);
-            return -1;
+            return rc;
         }
         tell_estimate(id, job, &told);
         if (answer_job_ended(job)) {
@@ -147,7 +165,7 @@ static int wait_for_one(struct cli *cli, uint64_t id, bool told, int *status, js
                 json_array_append(ended, job);
             return 0;
         }
-        wait_pause(&pause_ms);
+        wait_pause(cli, &pause_ms);
     }
 }
 
@@ -155,12 +173,13 @@ int wait_for_jobs(struct cli *cli, const struct id_list *list, bool told, json_t
 {
     int result = CLI_OK;
 
+    cli->waits = true;
     if (list->count)
         tell_when_interrupted(list);
     for (size_t i = 0; i < list->count; i++) {
-        int status;
-        if (wait_for_one(cli, list->items[i], told, &status, ended))
-            return CLI_FAILURE;
+        int status, rc = wait_for_one(cli, list->items[i], told, &status, ended);
+        if (rc)
+            return session_status(rc);
         if (result == CLI_OK)
             result = status;
     }

@@ -9,8 +9,12 @@
 int wait_for_jobs(struct cli *cli, const struct id_list *list, bool told, json_t *ended);
 
 /* Sleeps between two looks at a job, and makes the next pause longer: short at first, so that nobody waits much longer
- * for a short job than it takes, a second at most. */
+ * for a short job than it takes, a second at most, and
+ * more where many of the same user wait. In a longer
+ * pause the connection is closed: a user has a bounded number of them, and may wait for more jobs than that. */
 #define WAIT_FIRST_PAUSE_MS 50
-void wait_pause(int64_t *pause_ms);
+void wait_pause(struct cli *cli, int64_t *pause_ms);
+
+int64_t wait_longer(const struct cli *cli, int64_t pause_ms); /* the next pause */
 
 #endif

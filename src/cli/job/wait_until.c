@@ -52,9 +52,10 @@ static int look(struct cli *cli, uint64_t id, const struct wait_until *until, js
     CLEANUP(json_release) json_t *job = NULL;
     struct error err;
 
-    if (session_call(cli, "GET", path, NULL, &job, &err)) {
+    int rc = session_call(cli, "GET", path, NULL, &job, &err);
+    if (rc) {
         cli_fail("%s", err.text);
-        return -1;
+        return rc;
     }
     CLEANUP(free_ptr) char *value = value_text(find_member(job, until->field));
     if (strcmp(value, until->value) == 0) {
@@ -71,14 +72,15 @@ static int look(struct cli *cli, uint64_t id, const struct wait_until *until, js
 
 int wait_until_jobs(struct cli *cli, const struct id_list *list, const struct wait_until *until, json_t *found)
 {
+    cli->waits = true;
     for (size_t i = 0; i < list->count; i++) {
         int64_t pause_ms = WAIT_FIRST_PAUSE_MS;
         int looked;
 
         while ((looked = look(cli, list->items[i], until, found)) == 0)
-            wait_pause(&pause_ms);
+            wait_pause(cli, &pause_ms);
         if (looked < 0)
-            return CLI_FAILURE;
+            return session_status(looked);
     }
     return CLI_OK;
 }

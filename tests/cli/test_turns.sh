@@ -1,0 +1,47 @@
+#!/bin/sh
+# Usage: test_turns.sh CARMA SOURCE BUILD [WAITERS]
+# Many honest clients of one user, ten times as many as his bounds: each has its turn. Jobs that are submitted and waited
+# for all at once all end; another user's request is answered meanwhile. Without a daemon a waiting command has a status
+# of its own.
+# shellcheck source-path=SCRIPTDIR disable=SC1091
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/node.sh"
+waiters=${4:-300}
+cd "$T" || exit 99
+start_node h200x1 8
+start_daemon --set settle=0s
+
+run submit --parsable --hold -- true
+held=$(cat "$T/out")
+n=0
+while [ "$n" -lt "$waiters" ]; do
+    n=$((n + 1))
+    (
+        "$CARMA" wait "$held" 2>"wait.$n.err"
+        echo $? >"waited.$n"
+    ) &
+done
+n=0
+while [ "$n" -lt 300 ]; do
+    n=$((n + 1))
+    (
+        "$CARMA" submit --wait --parsable -o /dev/null -- true >"submit.$n.out" 2>"submit.$n.err"
+        echo $? >"submitted.$n"
+    ) &
+done
+patience
+until [ "$(cat submitted.* 2>/dev/null | grep -c '^0$')" -ge 300 ] || ! patient; do :; done
+[ "$(sort -u submit.*.out | wc -l)" -eq 300 ] || fail "$(sort -u submit.*.out | wc -l) jobs, not 300"
+for n in $(seq 300); do
+    [ "$(cat "submitted.$n")" = 0 ] || fail "submission $n: status $(cat "submitted.$n"): $(cat "submit.$n.err")"
+done
+run cancel "$held"
+patience
+until [ "$(cat waited.* 2>/dev/null | grep -c .)" -ge "$waiters" ] || ! patient; do :; done
+[ "$(cat waited.* | grep -vc '^1$')" -eq 0 ] || fail "waiters end with: $(cat waited.* | sort | uniq -c)"
+[ "$(cat wait.*.err | grep -c 'is CANCELLED')" -eq "$waiters" ] || fail "$(cat wait.*.err | grep -vc 'is CANCELLED') say otherwise"
+# The daemon's memory: all of them cost it little, and for a while only.
+stop_daemon
+"$CARMA" submit --no-retry --wait -- true 2>/dev/null
+[ $? -eq 125 ] || fail "submit --wait without a daemon has no status of its own"
+finish_node
