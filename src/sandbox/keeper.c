@@ -137,7 +137,8 @@ static bool read_report(struct keeper *k)
     return true;
 }
 
-static void read_result(struct keeper *k)
+/* Whether there may be more to read at once. */
+static bool read_result(struct keeper *k)
 {
     char block[64 << 10];
     ssize_t count = read(k->result_fd, block, sizeof block);
@@ -152,6 +153,7 @@ static void read_result(struct keeper *k)
         strbuf_append(k->result, block, (size_t)count);
     if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR) || k->killed)
         close_fd(&k->result_fd), k->result_fd = -1;
+    return k->result_fd >= 0 && (count > 0 || errno == EINTR);
 }
 
 /* ---- Limits ---- */
@@ -309,8 +311,9 @@ static void finish(struct keeper *k)
         judge(k, VERDICT_FAILED, EBUSY, "its processes hang in the kernel and cannot be ended");
     if (k->request->bare)
         orphans_end();
-    while (k->result_fd >= 0 && !k->killed) /* all writers have gone */
-        read_result(k);
+    /* No process is left inside. One outside may hold the other end, which the command has given to it. */
+    while (k->result_fd >= 0 && read_result(k))
+        ;
     while (!k->judged && read_report(k))
         ;
     judge_failure(k, REPORT_FAILED, "was ended from outside");

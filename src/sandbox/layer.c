@@ -10,10 +10,16 @@
 #include "base/memory.h"
 #include "sandbox/rights.h"
 
-/* All mounts are read-only by then, which the kernel looks at last. */
+static bool user_may(int original, int mode)
+{
+    return syscall(SYS_faccessat2, original, "", mode, AT_EMPTY_PATH | AT_EACCESS) == 0;
+}
+
+/* All mounts are read-only by then. Of a read-only mount the kernel says so last; but of a read-only file system it
+ * does before it looks at modes and owners, so that what the user may read is asked by itself. */
 bool layer_may_be_written(int original)
 {
-    return syscall(SYS_faccessat2, original, "", R_OK | W_OK | X_OK, AT_EMPTY_PATH | AT_EACCESS) == 0 || errno == EROFS;
+    return user_may(original, R_OK | X_OK) && (user_may(original, W_OK) || errno == EROFS);
 }
 
 /* The layer has the mode and the group of the original, but its owner is the user: he cannot give files to others. */

@@ -131,6 +131,30 @@ class Doors(Case):
                          expected.replace("Read-only file system", "Permission denied"))
         self.assertFalse(os.path.exists(top + "/new"))
 
+    def test_on_a_read_only_file_system(self):
+        """The kernel says that it is one before it says whose a directory is."""
+        if os.geteuid() != 0:
+            self.skipTest("only root can mount one")
+        below = self.place
+        for kind in ("closed", "another group's", "a shared group's", "root's", "its own"):
+            self.place = below / "mount"
+            self.place.mkdir()
+            subprocess.run(["mount", "-t", "tmpfs", "tmpfs", self.place], check=True)
+            self.addCleanup(subprocess.run, ["umount", self.place], check=False, capture_output=True)
+            top = self.make(kind)
+            subprocess.run(["mount", "-o", "remount,ro", self.place], check=True)
+            for way in ("directory", "HOME", "all"):
+                with self.subTest(kind=kind, way=way):
+                    status, result, message = self.done(*self.probe(top), **WAYS[way](top))
+                    if kind == "its own":
+                        self.assertEqual((status, message), (0, ""))
+                        self.assertIn("done", result)
+                    elif "cannot enter the directory" not in message:
+                        self.assertEqual(result, self.outside(top, by_root=False))
+            subprocess.run(["umount", self.place], check=True)
+            self.place.rmdir()
+        self.place = below
+
     def test_where_root_may_not_look(self):
         """A file system that answers its user alone, as NFS with root_squash does: FUSE without allow_other."""
         if os.geteuid() != 0 or not shutil.which("fuse-overlayfs") or not os.path.exists("/dev/fuse"):

@@ -81,6 +81,29 @@ class Result(Case):
     def test_without_end_is_cut_off(self):
         self.assertIn("wrote more than 1 MiB of result", self.fails("for _ in range(32): os.write(3, b'x' * 65536)"))
 
+    def test_that_somebody_outside_can_write_is_not_waited_for(self):
+        mark = f"held-{os.getpid()}"
+        give = ("import os, socket; s = socket.socket(socket.AF_UNIX); s.bind('/tmp/s'); s.listen()\n"
+                "c, _ = s.accept(); socket.send_fds(c, [b'x'], [3]); os.write(3, b'said')")  # fmt: skip
+        take = f"""import socket, subprocess, time
+while True:
+    for pid in subprocess.run(['pgrep', '-f', '^/usr/bin/python3.*{mark}$'], capture_output=True, text=True).stdout.split():
+        try:
+            s = socket.socket(socket.AF_UNIX)
+            s.connect(f'/proc/{{pid}}/root/tmp/s')
+            held = socket.recv_fds(s, 1, 1)
+            print('held', flush=True)
+            time.sleep(300)
+        except OSError:
+            pass
+    time.sleep(0.02)"""
+        process = self.start(self.request("/usr/bin/python3", "-c", give, mark))
+        holder = self.mode.as_user("/usr/bin/python3", "-c", take, stdout=subprocess.PIPE, text=True)
+        self.assertEqual(holder.stdout.readline(), "held\n")
+        self.assertEqual(process.communicate(timeout=60), ("said", ""))
+        holder.kill()
+        holder.communicate()
+
     def test_that_nobody_takes_is_not_waited_for(self):
         mark = f"79{os.getpid()}"
         process = self.start(self.request("/bin/sh", "-c", f"exec sleep {mark}"))

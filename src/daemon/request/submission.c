@@ -609,12 +609,13 @@ static void after(uv_work_t *done, int canceled)
         start_waiting(daemon);
 }
 
-/* Reading it takes less than waking a thread, and nothing is to be estimated. carma itself writes all keys. */
+/* Reading it takes less than waking a thread, and nothing is to be estimated. A text in which a letter is escaped may
+ * name what it likes. */
 static bool is_quick(const struct submission *submission)
 {
-    static const char *const models[] = {"\"summary\"", "\"capture\""};
+    static const char *const models[] = {"\"summary\"", "\"capture\"", "\"hf_config\""};
 
-    if (submission->length > QUICK_BYTES)
+    if (submission->length > QUICK_BYTES || strstr(submission->body, "\\u00"))
         return false;
     for (size_t i = 0; i < array_size(models); i++)
         for (const char *at = submission->body; (at = strstr(at, models[i])); at++)
