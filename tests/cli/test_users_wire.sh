@@ -40,7 +40,9 @@ run_as alice submit --parsable --hold -- true
 expect_status 0
 run queue
 expect_status 0
-refused bob 'you have too many connections open' queue
+as bob timeout 4 "$CARMA" queue >"$T/out" 2>"$T/err" </dev/null
+[ $? -eq 124 ] || fail "bob's next client does not wait for a turn"
+grep -qF 'you have too many connections open: close some: waiting for a turn' "$T/err" || fail "bob is told: $(cat "$T/err")"
 exec 8>&-
 wait "$holder" || fail "bob's connections"
 run_as bob queue
