@@ -120,7 +120,7 @@ until_controls 0
 
 # A carmad that is killed while it tries the control program leaves its trial's daemon to the next one.
 mkdir trials
-printf '#!/bin/sh\n"%s" "$@"\n[ ! -e "%s/slow" ] || sleep 60\n' "$CONTROL" "$T" >slow-control
+printf '#!/bin/sh\n"%s" "$@"\n[ ! -e "%s/slow" ] || { touch "%s/tried"; sleep 60; }\n' "$CONTROL" "$T" "$T" >slow-control
 chmod 755 slow-control
 touch slow
 for _ in 1 2 3 4; do
@@ -128,9 +128,10 @@ for _ in 1 2 3 4; do
         --set mps_control="$T/slow-control" 2>>"$T/daemon.log" &
     daemon=$!
     patience
-    until [ -n "$(controls)" ] && [ -e "$STATE/mps-trial" ] || ! patient; do :; done
+    until [ -e tried ] && [ -e "$STATE/mps-trial" ] || ! patient; do :; done # the trial's daemon is on its own
     stop_daemon KILL
     until_controls 1
+    rm tried
 done
 rm slow
 TMPDIR=$T/trials SHARE=auto start --set mps_control="$T/slow-control"

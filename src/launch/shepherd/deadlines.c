@@ -7,7 +7,7 @@
 #include "launch/shepherd/shepherd.h"
 
 #define LOOK_NS        (10 * NS_PER_SEC)
-#define MPS_TIMEOUT_NS (5 * NS_PER_SEC) /* for the daemon, if there is one, to see to a job's MPS clients */
+#define MPS_TIMEOUT_NS (15 * NS_PER_SEC) /* for the daemon, if there is one, to see to a job's MPS clients */
 
 void deadlines_set(struct shepherd *s)
 {
