@@ -159,6 +159,23 @@ static void on_hangup(uv_signal_t *signal, int number)
     daemon_log("its terminal or session has ended (SIGHUP): carmad goes on; kill -TERM %d ends it", (int)getpid());
 }
 
+/* How often carmad looks whether its socket can be reached. */
+#define HEAL_MS 3000
+
+static void on_heal(uv_timer_t *timer)
+{
+    static bool told; /* one line for a trouble that lasts */
+    struct daemon *daemon = timer->data;
+    struct error err;
+    int healed = http_server_heal(daemon->http, &err);
+
+    if (healed > 0)
+        daemon_log("%s was removed: carmad has made it again", daemon->config.socket);
+    else if (healed < 0 && !told)
+        daemon_log("%s was removed, and cannot be made again: %s", daemon->config.socket, err.text);
+    told = healed < 0;
+}
+
 /* While the loop does not yet run. A handler, as children would inherit that a signal is ignored. */
 static void on_early_hangup(int number)
 {
@@ -191,6 +208,7 @@ static int run(struct daemon *daemon, struct error *err)
 {
     struct announcer *announcer;
     uv_signal_t signals[3];
+    uv_timer_t heal;
     uv_poll_t stored;
     uv_loop_t loop;
     int status;
@@ -210,6 +228,9 @@ static int run(struct daemon *daemon, struct error *err)
         uv_signal_start(&signals[0], on_signal, SIGTERM);
         uv_signal_start(&signals[1], on_signal, SIGINT);
         uv_signal_start(&signals[2], on_hangup, SIGHUP);
+        uv_timer_init(&loop, &heal);
+        heal.data = daemon;
+        uv_timer_start(&heal, on_heal, HEAL_MS, HEAL_MS);
         mps_jobs_reconcile(daemon->mps_jobs);
         runs_reconcile(daemon->runs);
         captures_resume(daemon->captures);
@@ -224,6 +245,7 @@ static int run(struct daemon *daemon, struct error *err)
         uv_run(&loop, UV_RUN_DEFAULT);
         announce_stopping(announcer);
         uv_close((uv_handle_t *)&stored, NULL);
+        uv_close((uv_handle_t *)&heal, NULL);
         for (int i = 0; i < 3; i++)
             uv_close((uv_handle_t *)&signals[i], NULL);
     }
