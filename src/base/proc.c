@@ -63,3 +63,17 @@ bool proc_alive(pid_t pid, uint64_t start_ticks)
 
     return proc_read_stat(pid, &stat) == 0 && stat.start_ticks == start_ticks && stat.state != 'Z' && stat.state != 'X';
 }
+
+const char *proc_boot(void)
+{
+    static char boot[PROC_BOOT];
+    int fd = *boot ? -1 : open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return boot;
+    if (read(fd, boot, sizeof boot - 1) <= 0)
+        *boot = '\0';
+    boot[strcspn(boot, "\n")] = '\0';
+    close(fd);
+    return boot;
+}

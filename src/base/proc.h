@@ -19,6 +19,10 @@ int proc_read_stat(pid_t pid, struct proc_stat *stat);
 /* The real user. 0, or a negative errno. -ENOENT: no such process; the number may be that of a thread. */
 int proc_read_uid(pid_t pid, uid_t *uid);
 
+/* The boot of the machine to which all pids belong: its boot_id; "": not known. */
+#define PROC_BOOT 40
+const char *proc_boot(void);
+
 /* Whether the process that had this start time still runs (a zombie does not). */
 bool proc_alive(pid_t pid, uint64_t start_ticks);
 

@@ -9,6 +9,7 @@
 #include "api/submission_text.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
+#include "base/proc.h"
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "core/snapshot.h"
@@ -111,20 +112,42 @@ static void find_owners(struct daemon *daemon)
 }
 
 /* A virtual node's time begins with the machine's and runs at its scale. A store from before a reboot, or of a larger
- * scale, lies in a future that may be months away. A real node's is the wall clock, which somebody may have set back:
- * the core does not wait until it has caught up. */
-static int check_clock(const struct daemon *daemon, int64_t now_ns, struct error *err)
+ * scale, lies in a future that may be months away. */
+static int check_scaled_clock(const struct daemon *daemon, struct error *err)
 {
-    int64_t ahead_ns = daemon->stored_ns - now_ns;
+    int64_t ahead_ns = daemon->stored_ns - nodetime_now_ns();
 
-    if (ahead_ns > 0 && nodetime_scale() != 1)
-        return error_set(err, EINVAL,
-                         "%s: its last record lies %" PRId64 " s of node time ahead: it is of another CARMA_TIME_SCALE "
-                         "or from before a reboot; give carmad another --state",
-                         daemon->config.state_directory, ahead_ns / NS_PER_SEC);
-    if (ahead_ns > NS_PER_SEC)
-        daemon_log("the clock was set back by %" PRId64 " s or more: times and ages that are shown span that",
-                   ahead_ns / NS_PER_SEC);
+    if (ahead_ns <= 0)
+        return 0;
+    return error_set(err, EINVAL,
+                     "%s: its last record lies %" PRId64 " s of node time ahead: it is of another CARMA_TIME_SCALE "
+                     "or from before a reboot; give carmad another --state",
+                     daemon->config.state_directory, ahead_ns / NS_PER_SEC);
+}
+
+/* Node time goes on as the shepherds of this boot have it; in another boot it begins with the wall clock, but not
+ * before what is stored. */
+static int set_clock(const struct daemon *daemon, struct error *err)
+{
+    struct store_clock clock;
+    struct error unkept;
+    int status = store_load_clock(daemon->store, &clock, err);
+
+    if (status != 0)
+        return status;
+    nodetime_set_offset_ns(clock.offset_ns);
+    if (!*clock.boot || strcmp(clock.boot, proc_boot()) != 0 || nodetime_now_ns() < daemon->stored_ns) {
+        clock.offset_ns = nodetime_new_offset_ns(daemon->stored_ns);
+        nodetime_set_offset_ns(clock.offset_ns);
+        snprintf(clock.boot, sizeof clock.boot, "%s", proc_boot());
+        if (store_keep_clock(daemon->store, &clock, &unkept) != 0)
+            daemon_log("%s: after a restart, times in it may not follow those of now", unkept.text);
+    }
+    if (nodetime_shift_ns() != 0)
+        daemon_log("the wall clock is %" PRId64
+                   " s from the time that jobs are measured by, which nobody sets: times are "
+                   "shown by the wall clock, and durations stay true",
+                   nodetime_shift_ns() / NS_PER_SEC);
     return 0;
 }
 
@@ -142,7 +165,7 @@ static bool same_config(const struct core_config *a, const struct core_config *b
 
 int load_stored(struct daemon *daemon, struct error *err)
 {
-    struct record input = {.type = RECORD_RECONFIGURED, .at_ns = nodetime_now_ns(), .config = daemon->config.core};
+    struct record input = {.type = RECORD_RECONFIGURED, .config = daemon->config.core};
     bool fresh;
     const struct store_taker taker = {.on_spec = take_spec,
                                       .on_job = take_job,
@@ -151,6 +174,8 @@ int load_stored(struct daemon *daemon, struct error *err)
                                       .most_ended = SNAPSHOTTER_MOST_ENDED};
     int status = store_load(daemon->store, &taker, err);
 
+    if (status == 0)
+        status = nodetime_scale() == 1 ? set_clock(daemon, err) : check_scaled_clock(daemon, err);
     if (status == 0) {
         set_aside_what_disagrees(daemon);
         find_owners(daemon);
@@ -161,10 +186,9 @@ int load_stored(struct daemon *daemon, struct error *err)
         status = core_check(daemon->core, err);
     if (store_last_job(daemon->store) > daemon->views.last_id)
         daemon->views.last_id = store_last_job(daemon->store);
-    if (status == 0)
-        status = check_clock(daemon, input.at_ns, err);
     if (status != 0)
         return status;
+    input.at_ns = nodetime_now_ns();
     fresh = core_gpu_count(daemon->core) == 0;
     if (fresh || !same_config(core_configuration(daemon->core), &daemon->config.core))
         status = engine_input(daemon->engine, &input, err);

@@ -153,6 +153,34 @@ static void on_signal(uv_signal_t *signal, int number)
     uv_stop(daemon->loop);
 }
 
+/* At the end of a user's session. His jobs go on, and so does whoever looks after them. */
+static void on_hangup(uv_signal_t *signal, int number)
+{
+    daemon_log("its terminal or session has ended (SIGHUP): carmad goes on; kill -TERM %d ends it", (int)getpid());
+}
+
+/* How often carmad looks whether its socket can be reached. */
+#define HEAL_MS 3000
+
+static void on_heal(uv_timer_t *timer)
+{
+    static bool told; /* one line for a trouble that lasts */
+    struct daemon *daemon = timer->data;
+    struct error err;
+    int healed = http_server_heal(daemon->http, &err);
+
+    if (healed > 0)
+        daemon_log("%s was removed: carmad has made it again", daemon->config.socket);
+    else if (healed < 0 && !told)
+        daemon_log("%s was removed, and cannot be made again: %s", daemon->config.socket, err.text);
+    told = healed < 0;
+}
+
+/* While the loop does not yet run. A handler, as children would inherit that a signal is ignored. */
+static void on_early_hangup(int number)
+{
+}
+
 static void tell_of_places(const struct daemon *daemon)
 {
     struct http_place place;
@@ -179,7 +207,8 @@ static void tell_of_places(const struct daemon *daemon)
 static int run(struct daemon *daemon, struct error *err)
 {
     struct announcer *announcer;
-    uv_signal_t signals[2];
+    uv_signal_t signals[3];
+    uv_timer_t heal;
     uv_poll_t stored;
     uv_loop_t loop;
     int status;
@@ -192,11 +221,16 @@ static int run(struct daemon *daemon, struct error *err)
         uv_poll_init(&loop, &stored, store_event_fd(daemon->store));
         stored.data = daemon->store;
         uv_poll_start(&stored, UV_READABLE, on_store);
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < 3; i++) {
             uv_signal_init(&loop, &signals[i]);
             signals[i].data = daemon;
-            uv_signal_start(&signals[i], on_signal, i ? SIGINT : SIGTERM);
         }
+        uv_signal_start(&signals[0], on_signal, SIGTERM);
+        uv_signal_start(&signals[1], on_signal, SIGINT);
+        uv_signal_start(&signals[2], on_hangup, SIGHUP);
+        uv_timer_init(&loop, &heal);
+        heal.data = daemon;
+        uv_timer_start(&heal, on_heal, HEAL_MS, HEAL_MS);
         mps_jobs_reconcile(daemon->mps_jobs);
         runs_reconcile(daemon->runs);
         captures_resume(daemon->captures);
@@ -211,7 +245,8 @@ static int run(struct daemon *daemon, struct error *err)
         uv_run(&loop, UV_RUN_DEFAULT);
         announce_stopping(announcer);
         uv_close((uv_handle_t *)&stored, NULL);
-        for (int i = 0; i < 2; i++)
+        uv_close((uv_handle_t *)&heal, NULL);
+        for (int i = 0; i < 3; i++)
             uv_close((uv_handle_t *)&signals[i], NULL);
     }
     daemon_stop(daemon);
@@ -237,6 +272,7 @@ int main(int argc, char **argv)
     int status;
 
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGHUP, on_early_hangup);
     json_set_alloc_funcs(xmalloc, free); /* else jansson leaves out values that it has no memory for, and the rest would
                                             be stored */
     give_memory_back();

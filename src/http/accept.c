@@ -248,7 +248,7 @@ static void take(struct http_server *server, int fd, bool tcp, const struct sock
 
 static void on_connect(uv_poll_t *poll, int status, int events);
 
-static void listen_again(struct http_server *server)
+void http_listen_on(struct http_server *server)
 {
     for (unsigned i = 0; i < server->listener_count; i++)
         uv_poll_start(&server->listeners[i].poll, UV_READABLE, on_connect);
@@ -256,7 +256,7 @@ static void listen_again(struct http_server *server)
 
 static void on_accept_timer(uv_timer_t *timer)
 {
-    listen_again(timer->data);
+    http_listen_on(timer->data);
 }
 
 /* The sockets stay readable: without a pause this would spin. */
@@ -300,6 +300,6 @@ int http_start_accepting(struct http_server *server, struct error *err)
         listener->poll.data = listener;
         server->open[server->open_count++] = (uv_handle_t *)&listener->poll;
     }
-    listen_again(server);
+    http_listen_on(server);
     return 0;
 }

@@ -98,6 +98,9 @@ int http_server_new(const struct http_options *options, struct http_server **ser
  * `handle`. */
 void http_server_free(struct http_server *server);
 
+/* Listens anew where somebody has removed the file of the server's own socket. 1: it did; 0: the file is there. */
+int http_server_heal(struct http_server *server, struct error *err);
+
 /* Where it listens: a path, @NAME of an abstract socket, IP:PORT; by number from 0 on. False: there are no more. */
 struct http_place {
     char name[HTTP_PLACE_TEXT];

@@ -121,6 +121,9 @@ struct http_server {
 int http_listen(struct http_server *server, struct error *err);
 void http_unlisten(struct http_server *server);
 
+/* accept.c: clients are waited for on all of them. */
+void http_listen_on(struct http_server *server);
+
 /* accept.c: admission, and each client's limits. */
 int http_start_accepting(struct http_server *server, struct error *err);
 void http_on_parked(uv_timer_t *timer);

@@ -241,6 +241,34 @@ int http_listen(struct http_server *server, struct error *err)
     return rc;
 }
 
+/* The new socket takes the old one's descriptor, so that whoever knows that goes on with it. */
+static int listen_in_place(struct http_server *server, struct listener *listener, struct error *err)
+{
+    int fd = -1, rc = listen_unix(server->socket_path, &fd, &server->socket, err);
+
+    if (rc)
+        return rc;
+    uv_poll_stop(&listener->poll); /* the kernel forgets what was waited for on a socket that is closed */
+    if (dup3(fd, listener->fd, O_CLOEXEC) < 0)
+        rc = error_set(err, errno, "%s: cannot listen there: %s", server->socket_path, strerror(errno));
+    close_fd(&fd);
+    http_listen_on(server);
+    return rc;
+}
+
+int http_server_heal(struct http_server *server, struct error *err)
+{
+    struct stat now;
+    int rc = 0;
+
+    if (server->socket.st_ino == 0 || lstat(server->socket_path, &now) == 0 || (errno != ENOENT && errno != ENOTDIR))
+        return 0;
+    for (unsigned i = 0; i < server->listener_count && !rc; i++)
+        if (!server->listeners[i].tcp && !server->listeners[i].inherited)
+            rc = listen_in_place(server, &server->listeners[i], err);
+    return rc ? rc : 1;
+}
+
 void http_unlisten(struct http_server *server)
 {
     const struct stat *made = &server->socket;

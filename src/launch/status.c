@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/proc.h"
 #include "base/text/printable.h"
 #include "base/strbuf.h"
 #include "launch/cause.h"
@@ -29,17 +30,6 @@ void status_init(struct launch_status *status)
 {
     *status =
         (struct launch_status){.phase = LAUNCH_STARTING, .exit_status = -1, .requested_bytes = -1, .free_bytes = -1};
-}
-
-const char *status_boot(void)
-{
-    static char boot[sizeof((struct launch_status *)NULL)->boot];
-    CLEANUP(free_ptr) char *text = NULL;
-    size_t length;
-
-    if (!*boot && file_read("/proc/sys/kernel/random/boot_id", sizeof boot, &text, &length, NULL) == 0)
-        snprintf(boot, sizeof boot, "%.*s", (int)strcspn(text, "\n"), text);
-    return boot;
 }
 
 void status_forget_other_boot(struct launch_status *status, const char *boot)
@@ -335,6 +325,6 @@ int launch_read_status(const char *run_directory, struct launch_status *status, 
 
     code = code < 0 ? code : status_parse(path, text, length, status, err);
     if (code == 0)
-        status_forget_other_boot(status, status_boot());
+        status_forget_other_boot(status, proc_boot());
     return code;
 }

@@ -12,11 +12,9 @@ enum status_write { STATUS_EXCLUSIVE, STATUS_REPLACE, STATUS_LAST };
 
 void status_init(struct launch_status *status); /* STARTING, everything unknown */
 
-/* The identity of this boot of the machine: a text that no other boot has; "": the kernel does not tell. */
-const char *status_boot(void);
-
 /* A launch that had not ended when the machine was started anew. Its status now names processes of others, with the
- * same pids and maybe the same start times, so it is forgotten. `boot` is the boot that is now. */
+ * same pids and maybe the same start times, so it is forgotten. `boot` is the boot that is now
+ * (base/proc.h). */
 void status_forget_other_boot(struct launch_status *status, const char *boot);
 
 /* The first status in three steps, so that little is left to do once there is a job. The file is made. Then it is

@@ -90,7 +90,7 @@ void store_batch_request(struct store_batch *batch, const struct store_request *
              (struct store_row){.kind = ROW_REQUEST,
                                 .type = request->count,
                                 .uid = request->uid,
-                                .at_ns = request->at_unix_s,
+                                .at_ns = request->at_s,
                                 .job = request->first,
                                 .digest = request->digest},
              request->id);

@@ -5,6 +5,8 @@
 
 #include "api/record_json.h"
 #include "base/memory.h"
+#include "base/nodetime.h"
+#include "base/units.h"
 #include "store/store_internal.h"
 
 static const char *text_column(sqlite3_stmt *row, int column)
@@ -395,6 +397,11 @@ int store_load_energy(struct store *store, int (*on_meter)(const struct store_me
     return rc;
 }
 
+int64_t store_request_now_s(void)
+{
+    return nodetime_to_wall_ns(nodetime_now_ns()) / NS_PER_SEC;
+}
+
 int store_load_requests(struct store *store, int (*on_request)(const struct store_request *request, void *user),
                         void *user, struct error *err)
 {
@@ -405,18 +412,18 @@ int store_load_requests(struct store *store, int (*on_request)(const struct stor
         return error_set(err, EBUSY, "%s: is in use: it can be loaded only before the first commit", store->path);
     rc = prepare(store,
                  "SELECT id, uid, digest, first, count, at_unix_s FROM request"
-                 " WHERE at_unix_s >= CAST(strftime('%s', 'now') AS INTEGER) - ? ORDER BY first",
+                 " WHERE at_unix_s >= ? ORDER BY first",
                  &row, err);
     if (rc)
         return rc;
-    sqlite3_bind_int64(row, 1, STORE_REQUEST_KEPT_S);
+    sqlite3_bind_int64(row, 1, store_request_now_s() - STORE_REQUEST_KEPT_S);
     while ((rc = sqlite3_step(row)) == SQLITE_ROW) {
         struct store_request request = {.id = text_column(row, 0),
                                         .uid = (uint32_t)sqlite3_column_int64(row, 1),
                                         .digest = (uint64_t)sqlite3_column_int64(row, 2),
                                         .first = (uint64_t)sqlite3_column_int64(row, 3),
                                         .count = (uint32_t)sqlite3_column_int64(row, 4),
-                                        .at_unix_s = sqlite3_column_int64(row, 5)};
+                                        .at_s = sqlite3_column_int64(row, 5)};
 
         rc = on_request(&request, user);
         if (rc)

@@ -100,14 +100,26 @@ struct store_request {
     uint64_t digest;
     uint64_t first;
     uint32_t count;
-    int64_t at_unix_s; /* wall time */
+    int64_t at_s; /* store_request_now_s */
 };
 
 #define STORE_REQUEST_KEPT_S 3600 /* a client repeats for 30 s */
 
+/* Node time in seconds, which no scale makes shorter for a client. */
+int64_t store_request_now_s(void);
+
 /* As store_load_energy: the requests that are not older than STORE_REQUEST_KEPT_S, in the order of their jobs. */
 int store_load_requests(struct store *store, int (*on_request)(const struct store_request *request, void *user),
                         void *user, struct error *err);
+
+/* How node time goes on in a boot of the machine (base/nodetime.h); boot: "" where none is stored. As store_load,
+ * before the first commit. */
+struct store_clock {
+    char boot[40]; /* the machine's boot_id */
+    int64_t offset_ns;
+};
+int store_load_clock(const struct store *store, struct store_clock *clock, struct error *err);
+int store_keep_clock(const struct store *store, const struct store_clock *clock, struct error *err);
 
 /* The highest number that a job ever had, forgotten ones included: as of store_open, 0 where there was none. */
 uint64_t store_last_job(const struct store *store);

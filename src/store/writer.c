@@ -41,8 +41,8 @@ static int forget(struct store *store, int64_t before_ns, struct error *err)
         "DELETE FROM job WHERE ended_ns >= 0 AND ended_ns < %" PRId64 ";"
         "DELETE FROM record WHERE seq <= (SELECT max(seq) FROM snapshot WHERE at_ns < %" PRId64 ");"
         "DELETE FROM snapshot WHERE seq < (SELECT max(seq) FROM snapshot WHERE at_ns < %" PRId64 ");"
-        "DELETE FROM request WHERE at_unix_s < CAST(strftime('%%s', 'now') AS INTEGER) - %d;",
-        before_ns, before_ns, before_ns, before_ns, before_ns, STORE_REQUEST_KEPT_S);
+        "DELETE FROM request WHERE at_unix_s < %" PRId64 ";",
+        before_ns, before_ns, before_ns, before_ns, before_ns, store_request_now_s() - STORE_REQUEST_KEPT_S);
 
     return execute(store, sql, err);
 }

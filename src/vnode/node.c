@@ -34,9 +34,7 @@ static int64_t clock_ns(clockid_t clock)
 
 int64_t node_now_ns(const struct node *node)
 {
-    double scale = node->file->time_scale;
-
-    return scale == 1 ? clock_ns(CLOCK_REALTIME) : (int64_t)((double)clock_ns(CLOCK_BOOTTIME) * scale);
+    return (int64_t)((double)clock_ns(CLOCK_BOOTTIME) * node->file->time_scale);
 }
 
 /* A new UUID as NVML writes it, with `prefix`; *id: its source. */
@@ -101,7 +99,7 @@ static int fill_file(struct node_file *file, const struct node_file *wanted)
     memcpy(file->driver_version, wanted->driver_version, sizeof file->driver_version);
     memcpy(file->gpus, wanted->gpus, sizeof file->gpus);
     rc = fill_identity(file);
-    file->banks[0].updated_ns = nodetime_now_ns();
+    file->banks[0].updated_ns = (int64_t)((double)clock_ns(CLOCK_BOOTTIME) * file->time_scale);
     return rc;
 }
 

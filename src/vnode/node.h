@@ -29,7 +29,7 @@ int node_create(const char *path, const struct node_file *wanted, int mode, stru
 int node_open(struct node *node, const char *path, struct error *err);
 void node_close(struct node *node);
 
-/* The node's clock: nodetime_now_ns() under the scale with which the node was made, not this process's own. */
+/* The node's clock: the time since boot, at the scale with which the node was made, not this process's own. */
 int64_t node_now_ns(const struct node *node);
 
 /* Takes the lock and gives the state as of now, to be changed; owners that died are gone from it. */

@@ -143,4 +143,16 @@ until_field 7 state LOST
 [ -n "$(status_of 7 cgroup)" ] || echo "no control groups here: a process that left session, parents and environment is not found"
 [ -z "$(status_of 7 cgroup)" ] || until_gone "$(cat orphan.pid)"
 kill -KILL "$(cat orphan.pid)" 2>/dev/null
+
+# A user's session ends, and his carmad goes on.
+kill -HUP "$daemon"
+patience
+until grep -q 'has ended (SIGHUP): carmad goes on' "$T/daemon.log"; do patient || { fail "SIGHUP is not spoken of"; break; }; done
+run queue
+expect_status 0
+# Somebody removes its socket.
+rm "$CARMA_SOCKET"
+patience
+until "$CARMA" queue >/dev/null 2>&1; do patient || { fail "carmad is not reached again"; break; }; done
+grep -q "socket was removed: carmad has made it again" "$T/daemon.log" || fail "a socket that was made again is not spoken of"
 finish_node

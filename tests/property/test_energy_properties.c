@@ -148,6 +148,8 @@ TEST(power_integrated)
     assert_int_equal(of(&meter, 1), 999);
     energy_meter_read(&meter, START_NS + 3000 * NS_PER_MS + NS_PER_SEC, -1, 1333); /* the mean of both ends */
     assert_int_equal(of(&meter, 1), 999 + 833);
+    energy_meter_read(&meter, START_NS + 86400 * NS_PER_SEC, -1, 1333); /* a day's sleep: ten minutes are believed */
+    assert_int_equal(of(&meter, 1), 999 + 833 + 600 * 1333);
     energy_meter_release(&meter);
 }
 

@@ -258,19 +258,37 @@ TEST(signals_are_reset)
     assert_int_equal(WTERMSIG(status), SIGUSR1);
 }
 
-TEST(node_time_is_wall_time_without_a_scale)
+static int64_t clock_now_ns(clockid_t clock)
 {
-    struct timespec before, after; /* not time()'s: its clock goes by ticks, and is late */
-    int64_t node;
+    struct timespec now;
+
+    clock_gettime(clock, &now);
+    return now.tv_sec * NS_PER_SEC + now.tv_nsec;
+}
+
+TEST(node_time_begins_with_wall_time_and_goes_on_as_it_is_told)
+{
+    const int64_t year_ns = 31536000 * NS_PER_SEC, near_ns = 10 * NS_PER_SEC;
+    int64_t offset_ns;
 
     unsetenv("CARMA_TIME_SCALE");
+    unsetenv("CARMA_NODE_OFFSET");
     assert_int_equal(nodetime_init(NULL), 0);
-    clock_gettime(CLOCK_REALTIME, &before);
-    node = nodetime_now_ns();
-    clock_gettime(CLOCK_REALTIME, &after);
-    assert_true(before.tv_sec * NS_PER_SEC + before.tv_nsec <= node);
-    assert_true(after.tv_sec * NS_PER_SEC + after.tv_nsec >= node);
+    assert_in_range(nodetime_now_ns() - clock_now_ns(CLOCK_REALTIME) + near_ns, 0, 2 * near_ns);
     assert_int_equal(nodetime_to_wall_ns(12345), 12345);
+    assert_int_equal(nodetime_shown_ns(12345), 12345);
+    offset_ns = nodetime_new_offset_ns(clock_now_ns(CLOCK_REALTIME) + year_ns);
+    nodetime_set_offset_ns(offset_ns); /* what is stored lies a year ahead */
+    assert_in_range(nodetime_now_ns() - clock_now_ns(CLOCK_REALTIME) - year_ns + near_ns, 0, 2 * near_ns);
+    assert_in_range(nodetime_shown_now_ns() - clock_now_ns(CLOCK_REALTIME) + near_ns, 0, 2 * near_ns);
+    assert_int_equal(nodetime_of_shown_ns(nodetime_shown_ns(12345)), 12345);
+    assert_int_equal(nodetime_shown_ns(12345), nodetime_shown_ns(12345));
+    assert_int_equal(nodetime_of_shown_ns(INT64_MAX), INT64_MAX); /* and no further */
+    assert_int_equal(nodetime_init(NULL), 0);                     /* as a child that carmad starts */
+    assert_in_range(nodetime_now_ns() - clock_now_ns(CLOCK_BOOTTIME) - offset_ns + near_ns, 0, 2 * near_ns);
+    setenv("CARMA_NODE_OFFSET", "x", 1);
+    assert_int_equal(nodetime_init(NULL), -EINVAL);
+    unsetenv("CARMA_NODE_OFFSET");
 }
 
 TEST(node_time_runs_at_its_scale)

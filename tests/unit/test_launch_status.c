@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include "base/file.h"
+#include "base/proc.h"
 #include "launch/status.h"
 
 static const struct launch_status sample = {
@@ -161,7 +162,7 @@ TEST(test_other_boot)
         assert_false(launch_alive(status.shepherd, status.shepherd_start_ticks));
         assert_int_equal(launch_sweep("/nonexistent/run", &status, geteuid()), 0);
     }
-    assert_int_equal(strlen(status_boot()), strlen(now));
+    assert_int_equal(strlen(proc_boot()), strlen(now));
 }
 
 /* A status as another boot of this machine left it, read from its file. */
@@ -177,7 +178,7 @@ TEST_BETWEEN(test_file_of_other_boot, make_directory, remove_directory)
     assert_true(status.rebooted && status.shepherd == 0);
     status = sample;
     status.phase = LAUNCH_RUNNING;
-    snprintf(status.boot, sizeof status.boot, "%s", status_boot());
+    snprintf(status.boot, sizeof status.boot, "%s", proc_boot());
     assert_int_equal(status_write(directory, &status, STATUS_REPLACE, &err), 0);
     assert_int_equal(launch_read_status(directory, &status, &err), 0);
     assert_true(!status.rebooted && status.shepherd == 4242);

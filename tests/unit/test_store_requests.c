@@ -18,7 +18,7 @@ static int see_request(const struct store_request *request, void *user)
 STORE_TEST(test_requests)
 {
     struct store_request request = {
-        .id = "a", .uid = 7, .digest = UINT64_MAX, .first = 5, .count = 2, .at_unix_s = time(NULL)};
+        .id = "a", .uid = 7, .digest = UINT64_MAX, .first = 5, .count = 2, .at_s = store_request_now_s()};
     struct store *store = open_store();
     struct store_batch *batch = store_batch_new();
     char seen[200] = "";
@@ -33,7 +33,7 @@ STORE_TEST(test_requests)
     request.count = 1;
     store_batch_request(batch, &request);
     request.id = "old";
-    request.at_unix_s -= STORE_REQUEST_KEPT_S + 5;
+    request.at_s -= STORE_REQUEST_KEPT_S + 5;
     store_batch_request(batch, &request);
     store_commit(store, batch, NULL, NULL);
     assert_int_equal(store_load_requests(store, see_request, seen, &err), -EBUSY);

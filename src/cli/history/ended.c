@@ -29,7 +29,7 @@ static error_t parse_time(struct argp_state *state, const char *option, const ch
 {
     struct error err;
 
-    if (span_parse(arg, ends, nodetime_now_ns(), nodetime_scale() != 1, ns, &err) == 0)
+    if (span_parse(arg, ends, nodetime_shown_now_ns(), nodetime_scale() != 1, ns, &err) == 0)
         return 0;
     return cli_bad_usage(state, "%s: %s", option, err.text);
 }

@@ -48,7 +48,7 @@ static void add_node(struct top_picture *picture, const json_t *node, json_int_t
 {
     const char *name = answer_text(node, "name"), *error = answer_text(node, "error");
     json_t *gpus = json_object_get(picture->gpus, "gpus"), *gpu, *job;
-    int64_t now_ns = nodetime_now_ns();
+    int64_t now_ns = nodetime_shown_now_ns();
     size_t i;
 
     if (error)
@@ -70,7 +70,7 @@ static void add_node(struct top_picture *picture, const json_t *node, json_int_t
 static void add_slurm(struct top_picture *picture, const json_t *slurm)
 {
     json_t *jobs = json_object_get(picture->waiting, "jobs"), *job;
-    int64_t now_ns = nodetime_now_ns();
+    int64_t now_ns = nodetime_shown_now_ns();
     size_t i;
 
     if (answer_text(slurm, "error")) /* in the place of missing values */
@@ -92,7 +92,7 @@ static void add_slurm(struct top_picture *picture, const json_t *slurm)
 int top_cluster_picture(const struct cluster *cluster, struct top_picture *picture, struct error *err)
 {
     CLEANUP(json_release) json_t *reply = NULL;
-    json_int_t now_ns = nodetime_now_ns();
+    json_int_t now_ns = nodetime_shown_now_ns();
     const json_t *nodes;
     size_t i, silent = 0;
     json_t *node;

@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/nodetime.h"
 #include "base/old_names.h"
 #include "base/units.h"
 
@@ -155,7 +156,8 @@ static struct group *group_of_key(struct groups *groups, const void *key, size_t
 
 static struct group *group_of(struct groups *groups, const struct store_history *row)
 {
-    int64_t number = row->uid, second = row->ended_ns > 0 ? row->ended_ns / NS_PER_SEC : 0;
+    int64_t number = row->uid, ended_ns = nodetime_shown_ns(row->ended_ns);
+    int64_t second = ended_ns > 0 ? ended_ns / NS_PER_SEC : 0;
     const char *text = groups->key == GROUPS_BY_NAME    ? row->name
                        : groups->key == GROUPS_BY_STATE ? row->state
                                                         : row->reservation_source;

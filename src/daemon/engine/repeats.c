@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <utlist.h>
 #include "base/hash.h"
 
@@ -71,7 +70,7 @@ static void drop_aged(struct repeats *repeats, int64_t now_s)
     HASH_ITER (hh, repeats->requesters, requester, next) {
         size_t count = requester->count;
 
-        while (count-- > 0 && requester->first->request.at_unix_s < now_s - STORE_REQUEST_KEPT_S)
+        while (count-- > 0 && requester->first->request.at_s < now_s - STORE_REQUEST_KEPT_S)
             drop(repeats, requester, requester->first);
     }
 }
@@ -82,7 +81,7 @@ void repeats_add(struct repeats *repeats, const struct store_request *request)
     struct repeat *repeat = xcalloc(1, sizeof *repeat);
 
     repeats_drop(repeats, request->uid, request->id);
-    drop_aged(repeats, (int64_t)time(NULL));
+    drop_aged(repeats, store_request_now_s());
     requester = find_requester(repeats, request->uid);
     if (!requester) {
         requester = xcalloc(1, sizeof *requester);

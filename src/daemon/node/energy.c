@@ -9,6 +9,9 @@
 #define US_PER_SEC 1000000
 #define NJ_PER_MJ  1000000 /* mW * us are nJ */
 
+/* Two readings of power say nothing of a longer time between them: the machine may have slept. */
+#define MOST_GAP_US (600 * (int64_t)US_PER_SEC)
+
 /* How finely weights are compared: their products must fit 63 bits. */
 #define WEIGHT_BITS 22
 
@@ -169,13 +172,14 @@ static int64_t integrate(int64_t power_mw, int64_t us, int64_t *rest_nj)
 static int64_t by_power(struct energy_meter *meter, int64_t us, int64_t power_mw)
 {
     int64_t before_mw = meter->power_mw >= 0 ? meter->power_mw : power_mw;
+    int64_t known_us = us < MOST_GAP_US ? us : MOST_GAP_US;
 
-    return power_mw < 0 ? 0 : integrate((before_mw + power_mw) / 2, us, &meter->rest_nj);
+    return power_mw < 0 ? 0 : integrate((before_mw + power_mw) / 2, known_us, &meter->rest_nj);
 }
 
 static int64_t used(struct energy_meter *meter, int64_t us, int64_t counter_mj, int64_t power_mw)
 {
-    int64_t risen_mj = counter_mj - meter->counter_mj;
+    int64_t risen_mj = counter_mj - meter->counter_mj, power_mj;
 
     if (counter_mj < 0)
         return by_power(meter, us, power_mw);
@@ -183,7 +187,10 @@ static int64_t used(struct energy_meter *meter, int64_t us, int64_t counter_mj, 
         return 0;
     if (risen_mj < 0) /* it has started again, at 0 */
         risen_mj = counter_mj;
-    return risen_mj / (us / US_PER_SEC + 1) > ENERGY_MOST_MW ? by_power(meter, us, power_mw) : risen_mj;
+    if (risen_mj / (us / US_PER_SEC + 1) <= ENERGY_MOST_MW)
+        return risen_mj;
+    power_mj = by_power(meter, us, power_mw);
+    return power_mj < risen_mj ? power_mj : risen_mj;
 }
 
 /* The lowest power with nobody there all the while, or the lowest since. */

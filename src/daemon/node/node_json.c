@@ -94,10 +94,10 @@ static void add_reading(json_t *json, const struct node_gpu *entry, int64_t now_
     set(json, "energy_mj", reading->energy_mj, reading->valid & GPU_HAS_ENERGY);
     set(json, "processes", reading->process_count, reading->valid & GPU_HAS_PROCESSES);
     json_object_set_new(json, "xid",
-                        reading->xid
-                            ? json_pack("{s:I, s:I, s:I}", "code", (json_int_t)reading->xid, "count",
-                                        (json_int_t)reading->xid_count, "at_ns", (json_int_t)reading->xid_at_ns)
-                            : json_null());
+                        reading->xid ? json_pack("{s:I, s:I, s:I}", "code", (json_int_t)reading->xid, "count",
+                                                 (json_int_t)reading->xid_count, "at_ns",
+                                                 (json_int_t)nodetime_shown_ns(reading->xid_at_ns))
+                                     : json_null());
     set(json, "observed_ns", entry->at_ns, is_read);
     json_object_set_new(json, "memory_byte_seconds", json_real(entry->memory_byte_seconds));
     json_object_set_new(json, "sm_activity_seconds", json_real(entry->sm_activity_seconds));
@@ -201,6 +201,6 @@ json_t *node_to_json(const struct node *node)
             json_array_append_new(list, heading_to_json(node, heading, now_ns));
         json_array_append_new(list, target_to_json(node, core_gpu(core, i), now_ns));
     }
-    return json_pack("{s:I, s:s?, s:o}", "now_ns", (json_int_t)now_ns, "limits", *node->limits ? node->limits : NULL,
-                     "gpus", list);
+    return json_pack("{s:I, s:s?, s:o}", "now_ns", (json_int_t)nodetime_shown_ns(now_ns), "limits",
+                     *node->limits ? node->limits : NULL, "gpus", list);
 }

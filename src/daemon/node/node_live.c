@@ -4,6 +4,7 @@
 
 #include "api/or_null.h"
 #include "base/memory.h"
+#include "base/nodetime.h"
 #include "base/share.h"
 #include "core/sharing.h"
 #include "core/ledger.h"
@@ -74,7 +75,7 @@ static struct shown *add_row(struct look *look, const struct node_gpu *entry, ui
     row->there = entry->there;
     row->xid = entry->reading.xid;
     row->xid_count = entry->reading.xid_count;
-    row->xid_at_ns = entry->reading.xid_at_ns;
+    row->xid_at_ns = nodetime_shown_ns(entry->reading.xid_at_ns);
     row->read = entry->at_ns;
     if (!row->read)
         return row;
@@ -194,5 +195,5 @@ json_t *node_live_to_json(const struct node_live *live, const struct node *node,
             residents += row->resident_count;
         json_array_append_new(list, json);
     }
-    return json_pack("{s:I, s:o}", "now_ns", (json_int_t)now_ns, "gpus", list);
+    return json_pack("{s:I, s:o}", "now_ns", (json_int_t)nodetime_shown_ns(now_ns), "gpus", list);
 }

@@ -42,6 +42,7 @@ struct events {
     struct node_live *gpus;
     uint64_t status_version, gpus_version;
     uint64_t entered_version; /* views.version at the last look new ones among the first that wait */
+    int64_t shift_ns;         /* of the times that watchers were told */
     unsigned ticks;
 };
 
@@ -87,7 +88,7 @@ static void look_at_status(struct events *events, int64_t now_ns)
     json_t *status = status_to_json(events->daemon, now_ns);
 
     if (events->status)
-        json_object_set_new(events->status, "now_ns", json_integer(now_ns));
+        json_object_set_new(events->status, "now_ns", json_integer(nodetime_shown_ns(now_ns)));
     if (!events->status || !json_equal(events->status, status))
         events->status_version++;
     json_decref(events->status);
@@ -169,8 +170,19 @@ static void look_at_waiting(struct events *events, int64_t now_ns, bool all)
     events->entered_version = views->version;
 }
 
+/* Where the wall clock was set, every time is shown otherwise. */
+static void look_at_clock(struct events *events)
+{
+    int64_t shift_ns = nodetime_shift_ns();
+
+    for (struct job_view *view = events->daemon->views.jobs; view && shift_ns != events->shift_ns; view = view->hh.next)
+        views_touch(&events->daemon->views, view);
+    events->shift_ns = shift_ns;
+}
+
 static void look(struct events *events, int64_t now_ns, bool all)
 {
+    look_at_clock(events);
     look_at_waiting(events, now_ns, all);
     if (all)
         look_at_running(events);
@@ -242,7 +254,8 @@ static const char *text_for(struct texts *texts, const struct events *events, co
 static void tell_job(struct watcher *watcher, const char *text, int64_t now_ns)
 {
     if (watcher->told++ == 0)
-        strbuf_printf(&watcher->out, "event: jobs\ndata: {\"now_ns\":%" PRId64 ",\"jobs\":[", now_ns);
+        strbuf_printf(&watcher->out, "event: jobs\ndata: {\"now_ns\":%" PRId64 ",\"jobs\":[",
+                      nodetime_shown_ns(now_ns));
     else
         strbuf_puts(&watcher->out, ",");
     strbuf_puts(&watcher->out, text);
@@ -374,7 +387,8 @@ static void tell_all_jobs(struct watcher *watcher, int64_t now_ns)
         tell_one(watcher, ended[i], now_ns);
     free(ended);
     if (!watcher->told) /* an empty node is told as such */
-        strbuf_printf(&watcher->out, "event: jobs\ndata: {\"now_ns\":%" PRId64 ",\"jobs\":[]}\n\n", now_ns);
+        strbuf_printf(&watcher->out, "event: jobs\ndata: {\"now_ns\":%" PRId64 ",\"jobs\":[]}\n\n",
+                      nodetime_shown_ns(now_ns));
     end_jobs(watcher);
     watcher->jobs_seen = views->version;
 }

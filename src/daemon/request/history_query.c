@@ -61,6 +61,12 @@ static json_t *number_or_null(int64_t number)
     return number < 0 ? json_null() : json_integer(number);
 }
 
+/* A moment; -1: it has not happened. */
+static json_t *shown_or_null(int64_t at_ns)
+{
+    return at_ns < 0 ? json_null() : json_integer(nodetime_shown_ns(at_ns));
+}
+
 static const char *letter_of(const char *name)
 {
     for (uint32_t state = JOB_COMPLETED; state < JOB_STATE_COUNT; state++)
@@ -81,10 +87,10 @@ static json_t *row_to_json(const struct store_history *row)
     json_object_set_new(json, "letter", text_or_null(letter_of(row->state)));
     json_object_set_new(json, "exit_cause", text_or_null(row->cause));
     json_object_set_new(json, "gpus", json_integer(row->gpus));
-    json_object_set_new(json, "submitted_ns", json_integer(row->submitted_ns));
-    json_object_set_new(json, "first_started_ns", number_or_null(row->first_started_ns));
-    json_object_set_new(json, "started_ns", number_or_null(row->started_ns));
-    json_object_set_new(json, "ended_ns", json_integer(row->ended_ns));
+    json_object_set_new(json, "submitted_ns", json_integer(nodetime_shown_ns(row->submitted_ns)));
+    json_object_set_new(json, "first_started_ns", shown_or_null(row->first_started_ns));
+    json_object_set_new(json, "started_ns", shown_or_null(row->started_ns));
+    json_object_set_new(json, "ended_ns", json_integer(nodetime_shown_ns(row->ended_ns)));
     json_object_set_new(json, "wait_ns", number_or_null(row->wait_ns));
     json_object_set_new(json, "gpu_ns", json_integer(row->gpu_ns));
     json_object_set_new(json, "memory_mib_ms", number_or_null(row->memory_mib_ms));
@@ -137,8 +143,8 @@ static void find_rows(struct question *question, const char *directory, const st
         json_decref(rows.list);
         return;
     }
-    json_t *json =
-        json_pack("{s:I, s:b, s:o}", "now_ns", (json_int_t)nodetime_now_ns(), "more", rows.more, "jobs", rows.list);
+    json_t *json = json_pack("{s:I, s:b, s:o}", "now_ns", (json_int_t)nodetime_shown_now_ns(), "more", rows.more,
+                             "jobs", rows.list);
     question->text = printable_json(json_dumps(json, JSON_COMPACT)); /* here: a thousand rows take the loop's time */
     json_decref(json);
 }
@@ -285,7 +291,7 @@ static void answer(struct question *question)
         http_reply_error(question->request, 404, "there is no job '%" PRIu64 "' in the history", question->filter.job);
     } else {
         if (question->kind == QUESTION_STATS)
-            json_object_set_new(question->json, "now_ns", json_integer(now_ns));
+            json_object_set_new(question->json, "now_ns", json_integer(nodetime_shown_ns(now_ns)));
         if (is_of_totals(question))
             merge_totals(question, now_ns);
         http_reply(question->request, 200, question->json);
@@ -403,10 +409,13 @@ static bool read_time(struct http_request *request, const char *name, int64_t *n
 {
     const char *text = http_query(request, name);
 
-    if (!text || parse_integer(text, 0, INT64_MAX, ns, NULL) == 0)
-        return true;
-    http_reply_error(request, 400, "%s '%.40s' is not a time: say nanoseconds of node time", name, text);
-    return false;
+    if (text && parse_integer(text, 0, INT64_MAX, ns, NULL) != 0) {
+        http_reply_error(request, 400, "%s '%.40s' is not a time: say nanoseconds since 1970", name, text);
+        return false;
+    }
+    if (text)
+        *ns = nodetime_of_shown_ns(*ns);
+    return true;
 }
 
 static bool read_text(struct http_request *request, const char *name, const char **text)

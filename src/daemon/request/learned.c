@@ -90,8 +90,8 @@ static void get(struct daemon *daemon, struct http_request *request)
     list_user(&listing, USER_UNKNOWN, "unknown");
     json_decref(listing.names);
     http_reply(request, 200,
-               json_pack("{s:I, s:o, s:o}", "now_ns", (json_int_t)now_ns, "users", listing.users, "workloads",
-                         listing.workloads));
+               json_pack("{s:I, s:o, s:o}", "now_ns", (json_int_t)nodetime_shown_ns(now_ns), "users", listing.users,
+                         "workloads", listing.workloads));
 }
 
 /* ---- Taking back ---- */

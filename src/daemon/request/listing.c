@@ -179,7 +179,7 @@ static void begin(struct listing *listing)
     /* A large text that grows would do so between lasting allocations, and leave its pages to the heap. */
     array_reserve(listing->text.text, listing->text.capacity,
                   OF_A_JOB * (listing->all < wanted->most ? listing->all : wanted->most) + 1);
-    strbuf_printf(&listing->text, "{\"now_ns\":%" PRId64 ",\"jobs\":[", listing->now_ns);
+    strbuf_printf(&listing->text, "{\"now_ns\":%" PRId64 ",\"jobs\":[", nodetime_shown_ns(listing->now_ns));
     uv_idle_start(listing->idle, on_piece);
 }
 

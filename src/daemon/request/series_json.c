@@ -96,8 +96,8 @@ char *series_of_gpus(const struct daemon *daemon, int64_t span_s, int64_t points
         steps.count += steps.from_ns / told_ns;
         steps.from_ns = 0;
     }
-    strbuf_printf(&out, "{\"now_ns\":%" PRId64 ",\"from_ns\":%" PRId64 ",\"step_ns\":%" PRId64 ",\"gpus\":[", now_ns,
-                  steps.from_ns, told_ns);
+    strbuf_printf(&out, "{\"now_ns\":%" PRId64 ",\"from_ns\":%" PRId64 ",\"step_ns\":%" PRId64 ",\"gpus\":[",
+                  nodetime_shown_ns(now_ns), nodetime_shown_ns(steps.from_ns), told_ns);
     for (uint32_t i = 0; i < core_gpu_count(daemon->core); i++) {
         strbuf_puts(&out, i ? "," : "");
         put_gpu(&out, daemon->series, core_gpu(daemon->core, i), &steps);
@@ -118,8 +118,8 @@ char *series_of_job(const struct daemon *daemon, uint64_t job)
     struct strbuf out = {0};
 
     if (series_find_job(daemon->series, job, &found))
-        strbuf_printf(&out, "{\"id\":%" PRIu64 ",\"from_ns\":%" PRId64 ",\"step_ns\":%" PRId64, job, found.from_ns,
-                      found.step_ns);
+        strbuf_printf(&out, "{\"id\":%" PRIu64 ",\"from_ns\":%" PRId64 ",\"step_ns\":%" PRId64, job,
+                      nodetime_shown_ns(found.from_ns), found.step_ns);
     else
         strbuf_printf(&out, "{\"id\":%" PRIu64 ",\"from_ns\":null,\"step_ns\":null", job);
     for (enum series_job_value value = 0; value < SERIES_JOB_VALUES; value++) {

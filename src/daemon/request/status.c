@@ -16,7 +16,7 @@ json_t *status_to_json(const struct daemon *daemon, int64_t now_ns)
     return json_pack("{s:s, s:s, s:s, s:s, s:f, s:I, s:I, s:o, s:I, s:I, s:s?}", "version", CARMA_VERSION, "policy",
                      config->policy, "memory_view", memory_view_name(config->memory_view), "share",
                      share_mode_name(daemon->config.share.mode), "time_scale", nodetime_scale(), "now_ns",
-                     (json_int_t)now_ns, "gpus", (json_int_t)core_gpu_count(daemon->core), "counts", by_state,
-                     "waiting", (json_int_t)core_waiting_count(daemon->core), "unfinished",
+                     (json_int_t)nodetime_shown_ns(now_ns), "gpus", (json_int_t)core_gpu_count(daemon->core), "counts",
+                     by_state, "waiting", (json_int_t)core_waiting_count(daemon->core), "unfinished",
                      (json_int_t)core_job_count(daemon->core), "trouble", trouble);
 }

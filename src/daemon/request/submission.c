@@ -5,7 +5,6 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "api/spec.h"
@@ -439,7 +438,7 @@ static void remember(const struct submission *submission, uint64_t first)
                                           .digest = submission->digest,
                                           .first = first,
                                           .count = (uint32_t)submission->count,
-                                          .at_unix_s = time(NULL)};
+                                          .at_s = store_request_now_s()};
 
     repeats_add(submission->daemon->repeats, &request);
     engine_store_request(submission->daemon->engine, &request);

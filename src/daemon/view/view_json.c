@@ -5,6 +5,7 @@
 #include "api/or_null.h"
 #include "api/spec.h"
 #include "base/memory.h"
+#include "base/nodetime.h"
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "core/ledger.h"
@@ -181,6 +182,12 @@ int32_t job_view_slowdown_permille(const struct job_view *view, const struct cor
     return worst;
 }
 
+/* -1: it has not happened. */
+static json_t *shown_or_null(int64_t at_ns)
+{
+    return integer_or_null(nodetime_shown_ns(at_ns), at_ns >= 0);
+}
+
 static json_t *progress_to_json(const struct job_progress *progress)
 {
     int64_t total = progress->count.total, speed = progress->micro_steps_per_s;
@@ -188,7 +195,7 @@ static json_t *progress_to_json(const struct job_progress *progress)
     return json_pack("{s:I, s:o, s:o, s:I}", "step", (json_int_t)progress->count.step, "total",
                      integer_or_null(total, total > 0), "steps_per_s",
                      speed >= 0 ? json_real((double)speed / 1e6) : json_null(), "at_ns",
-                     (json_int_t)progress->count.at_ns);
+                     (json_int_t)nodetime_shown_ns(progress->count.at_ns));
 }
 
 static void add_details(const struct job_view *view, json_t *json)
@@ -250,9 +257,9 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "retry", json_boolean(view->retry));
     json_object_set_new(json, "crashes", json_integer(view->crashes - view->harmed));
     json_object_set_new(json, "attempts", json_integer(view->attempts));
-    json_object_set_new(json, "submitted_ns", json_integer(view->submitted_ns));
-    json_object_set_new(json, "first_started_ns", integer_or_null(view->first_started_ns, view->first_started_ns >= 0));
-    json_object_set_new(json, "started_ns", integer_or_null(view->started_ns, view->started_ns >= 0));
+    json_object_set_new(json, "submitted_ns", json_integer(nodetime_shown_ns(view->submitted_ns)));
+    json_object_set_new(json, "first_started_ns", shown_or_null(view->first_started_ns));
+    json_object_set_new(json, "started_ns", shown_or_null(view->started_ns));
     json_object_set_new(json, "time_limit_ns",
                         integer_or_null(view->wants->time_limit_ns, view->wants->time_limit_ns > 0));
     json_object_set_new(json, "signal", integer_or_null(view->wants->signal, view->wants->signal > 0));
@@ -262,9 +269,9 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "cpus", integer_or_null(spec->cpus, spec->cpus > 0));
     json_object_set_new(json, "host_memory_bytes",
                         integer_or_null(spec->host_memory_bytes, spec->host_memory_bytes > 0));
-    json_object_set_new(json, "crashed_ns", integer_or_null(view->crashed_ns, view->crashed_ns >= 0));
+    json_object_set_new(json, "crashed_ns", shown_or_null(view->crashed_ns));
     json_object_set_new(json, "relaunch_ns", integer_or_null(view->relaunch_ns, view->relaunch_ns >= 0));
-    json_object_set_new(json, "ended_ns", integer_or_null(view->ended_ns, view->ended_ns >= 0));
+    json_object_set_new(json, "ended_ns", shown_or_null(view->ended_ns));
     json_object_set_new(json, "exit_status",
                         integer_or_null(view->exit.status, view->exited && view->exit.cause != EXIT_LOST));
     json_object_set_new(json, "exit_cause",
@@ -275,7 +282,7 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "modelled_energy_mj", integer_or_null(view->energy_mj, view->attempts > 0));
     json_object_set_new(json, "progress", view->progress ? progress_to_json(view->progress) : json_null());
     json_object_set_new(json, "slowdown_permille", integer_or_null(slowdown, slowdown > 0));
-    json_object_set_new(json, "unused_since_ns", integer_or_null(view->unused_since_ns, view->unused_since_ns >= 0));
+    json_object_set_new(json, "unused_since_ns", shown_or_null(view->unused_since_ns));
     json_object_set_new(json, "placements", placements_to_json(view, core));
     json_object_set_new(json, "reason", reason_to_json(&reason, now_ns));
     if (detailed && access == ACCESS_ALL)

@@ -117,7 +117,7 @@ static int prepare(struct shepherd *s, struct error *err)
     if (length <= 0 || proc_read_stat(getpid(), &stat) < 0)
         return error_set(err, ENOENT, "cannot find its own program: is /proc mounted?");
     status_init(&s->status);
-    snprintf(s->status.boot, sizeof s->status.boot, "%s", status_boot());
+    snprintf(s->status.boot, sizeof s->status.boot, "%s", proc_boot());
     s->status.shepherd = getpid();
     s->status.shepherd_start_ticks = stat.start_ticks;
     close_range(REQUEST_FD + 1, ~0U, 0);
@@ -209,7 +209,7 @@ static void watch(struct shepherd *s)
             s->status.stopped = true;
             ending_begin(s);
         }
-        deadlines_tell(s, nodetime_monotonic_wall_ns());
+        deadlines_tell(s);
         if (s->running_at_ns && nodetime_monotonic_wall_ns() >= s->running_at_ns)
             start_see_execution(s);
         if (s->kill_at_ns && nodetime_monotonic_wall_ns() >= s->kill_at_ns)

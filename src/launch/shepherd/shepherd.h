@@ -41,8 +41,8 @@ struct shepherd {
     bool abandoned;         /* the start's processes hang in the kernel; none of the job's resources wait for them */
     int64_t kill_at_ns;     /* wall; when SIGTERM's grace is over; 0: the tree was not asked to end */
     int64_t kill_pause_ms;
-    int64_t limit_at_ns;  /* wall; when the job's time is up; 0: never */
-    int64_t signal_at_ns; /* wall; when it is told that its time will be up; 0: it is not, or was */
+    int64_t limit_at_ns;  /* node time; when the job's time is up; 0: never */
+    int64_t signal_at_ns; /* node time; when it is told that its time will be up; 0: it is not, or was */
     char *memory_group;   /* owned; the control group that the job's memory.events are read from; NULL: unknown */
     int64_t oom_kills;    /* ... when the job began; -1: not known */
     struct watched_progress progress;
@@ -81,7 +81,7 @@ void start_give_up(struct shepherd *s);
 
 /* A job's time counts from here on, its user's login shell included. */
 void deadlines_set(struct shepherd *s);
-void deadlines_tell(struct shepherd *s, int64_t now_ns);
+void deadlines_tell(struct shepherd *s);
 
 /* How long poll() may sleep: until the next thing that nobody will wake us for; -1: there is none. */
 int deadlines_wait_ms(const struct shepherd *s);
