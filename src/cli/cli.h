@@ -10,8 +10,13 @@
 #include "base/error.h"
 #include "cli/ids.h"
 
-enum { CLI_OK = 0, CLI_FAILURE = 1, CLI_USAGE = 2, CLI_INCOMPLETE = 3 /* some job of a trace did not complete */,
-       CLI_NOT_ASKED = 125 /* of commands that give a job's exit status: the daemon could not be asked */ };
+enum {
+    CLI_OK = 0,
+    CLI_FAILURE = 1,
+    CLI_USAGE = 2,
+    CLI_INCOMPLETE = 3 /* some job of a trace did not complete */,
+    CLI_NOT_ASKED = 125 /* of commands that give a job's exit status: the daemon could not be asked */
+};
 
 struct cli {
     const struct argp *argp; /* of the command that runs: its options */

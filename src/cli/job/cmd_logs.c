@@ -67,7 +67,7 @@ static int copy_rest(int fd, struct error *err)
 
 static int follow(struct cli *cli, const char *path, const char *job_path, struct error *err)
 {
-    int64_t pause_ms = WAIT_FIRST_PAUSE_MS;
+    int64_t pause_ms = PRINT_MS;
     CLEANUP(close_fd) int fd = -1;
 
     cli->waits = true;

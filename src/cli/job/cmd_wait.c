@@ -56,7 +56,8 @@ const struct argp wait_argp = {
     .doc = "Wait until all these jobs have ended.\vThe exit status is that of the first of them (in the order named) "
            "that did not end with 0, of which a line on standard error tells. It is the job's own exit status, 128+N "
            "if signal N ended it, 124 at its time limit, 127 if its program was not there, 126 if that may not be "
-           "executed, and 1 if it never ran for another reason. 125: the daemon could not be asked. With --until it is 0 once each job has had the value, "
+           "executed, and 1 if it never ran for another reason. 125: the daemon could not be asked. With --until it is "
+           "0 once each job has had the value, "
            "and 1 if one ended without it. IDS are like 7, "
            "1,3-5 or @ (your last job).",
 };
