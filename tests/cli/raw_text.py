@@ -41,9 +41,11 @@ def get(path, most=1 << 24):
 
 def submit(*words):
     said = carma("submit", "--parsable", "-J", NAME, *words)
-    if not said.strip().isdigit():
+    number = said.partition(b"\n")[0]  # warnings follow
+    if not number.isdigit():
         failures.append(f"submit {words!r}: {said!r}")
-    return said.decode(errors="replace").strip()
+    check(f"submit {words[:1]!r}", said)
+    return number.decode(errors="replace")
 
 
 def must_go(character):

@@ -86,6 +86,7 @@ static int follow(struct cli *cli, const char *path, const char *job_path, struc
             return rc;
         if (ended)
             return 0;
+        rc = 0; /* what is not there yet may come */
         for (int64_t left_ms = pause_ms; left_ms > 0 && rc == 0; left_ms -= PRINT_MS) {
             int64_t step_ms = left_ms < PRINT_MS ? left_ms : PRINT_MS;
             wait_pause(cli, &step_ms);

@@ -23,6 +23,7 @@ __attribute__((format(printf, 2, 3))) static void warn(const struct job_spec *sp
 {
     CLEANUP(free_ptr) char *text = NULL;
     CLEANUP(free_ptr) char *safe = NULL;
+    CLEANUP(free_ptr) char *name = term_escape(spec->name);
     va_list args;
 
     va_start(args, format);
@@ -30,7 +31,7 @@ __attribute__((format(printf, 2, 3))) static void warn(const struct job_spec *sp
         text = NULL;
     va_end(args);
     safe = text ? term_escape(text) : NULL;
-    fprintf(stderr, "carma: %s: warning: %s\n", spec->name, safe ? safe : "");
+    fprintf(stderr, "carma: %s: warning: %s\n", name, safe ? safe : "");
 }
 
 static const char *variable(const struct job_spec *spec, const char *name)

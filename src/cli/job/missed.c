@@ -39,6 +39,7 @@ void missed_tell(const char *path, const char *text, size_t length)
 {
     const char *end = text + length;
     bool behind_command = false;
+    CLEANUP(free_ptr) char *name = term_escape(path);
     size_t told = 0, number = 0;
 
     for (const char *at = text, *stop; at < end; at = stop + 1) {
@@ -52,8 +53,8 @@ void missed_tell(const char *path, const char *text, size_t length)
             continue;
         line[strlen(line) < SHOWN_MOST ? strlen(line) : SHOWN_MOST] = '\0';
         CLEANUP(free_ptr) char *safe = term_escape(line);
-        fprintf(stderr, "carma: %s:%zu: warning: not taken as options, %s: %s\n", path, number, why, safe);
+        fprintf(stderr, "carma: %s:%zu: warning: not taken as options, %s: %s\n", name, number, why, safe);
     }
     if (told > TOLD_MOST)
-        fprintf(stderr, "carma: %s: warning: %zu more such lines\n", path, told - TOLD_MOST);
+        fprintf(stderr, "carma: %s: warning: %zu more such lines\n", name, told - TOLD_MOST);
 }
