@@ -11,8 +11,9 @@ start_node a100x4-40g 400
 rm "$PREFIX/bin/carma"
 cat >"$PREFIX/bin/carma" <<EOF2
 #!/bin/sh
+how=\$(cat "$T/how" 2>/dev/null) # before the call is seen: the test then says how the next one goes
 echo "\$*" >>"$T/calls"
-case \$(cat "$T/how" 2>/dev/null) in
+case \$how in
 hold) exec sleep 1000 ;;
 babble) echo words ;;
 flood) exec yes ;;
