@@ -4,6 +4,7 @@
 #include "core/core_internal.h"
 #include "core/fence.h"
 #include "core/overuse.h"
+#include "core/verdict.h"
 
 /* The observed memory of the residents except `job`. */
 static int64_t held_by_others(const struct gpu *gpu, const struct job *job)
@@ -60,7 +61,7 @@ static bool was_at_fence(const struct job *job, const struct record *record)
  * against it. But a library's handle may be missing for other reasons, so there the memory must confirm it. */
 static bool borne_out(const struct core *core, const struct job *job, const struct record *record)
 {
-    bool says_memory = record->exited.cause == EXIT_GPU_OOM;
+    bool says_memory = job->crash_cause == EXIT_GPU_OOM;
 
     if (record->exited.used_bytes < 0)
         return says_memory;
@@ -112,13 +113,13 @@ static void note_memory(struct core *core, struct job *job, const struct record 
     job->crash_fenced = fenced && fence_is_guess(job);
     job->crash_needed_bytes = requested < 0 || requested > INT64_MAX - peak ? -1 : peak + requested;
     if (job->crash_fenced || (!fenced && is_victim(core, job))) {
-        learn_memory(core, job, job->crash_needed_bytes, false);
+        learn_memory(core, job, job->crash_needed_bytes, LEARN_LEAST);
         return;
     }
     job->crashes++;
     job->oom_crashes += job->crash_is_oom;
     if (job->crash_is_oom)
-        learn_memory(core, job, job->crash_needed_bytes, false);
+        learn_memory(core, job, job->crash_needed_bytes, LEARN_LEAST);
 }
 
 /* Jobs of one workload share the remembered failure. */
@@ -156,7 +157,8 @@ void crash_forgive(struct job *job)
 void crash_note(struct core *core, struct job *job, const struct record *record)
 {
     job->crash_fenced = false;
-    job->crash_cause = record->type == RECORD_LOST ? EXIT_LOST : record->exited.cause;
+    job->crash_cause = record->type == RECORD_LOST ? EXIT_LOST : verdict_of(&record->exited).cause;
+    job->crashed_ns = record->at_ns;
     if (job->crash_cause == EXIT_GPU_OOM || job->crash_cause == EXIT_GPU_HANDLE)
         note_memory(core, job, record);
     else if (job->crash_cause == EXIT_TIMEOUT)
@@ -169,6 +171,38 @@ void crash_note(struct core *core, struct job *job, const struct record *record)
 
 #define OOM_RETRY_STEP_BYTES (5 * GIB) /* thesis 7.2 */
 
+/* The memory that is free on as many GPUs as the job wants, where it could run. */
+static int64_t free_somewhere(const struct core *core, const struct job *job)
+{
+    int64_t most[RECORD_MAX_GPUS] = {0};
+
+    for (uint32_t i = 0; i < core->gpu_count; i++) {
+        int64_t bytes = gpu_is_for(core, job, core->gpus[i]) ? gpu_free_bytes(core, core->gpus[i]) : 0;
+        for (uint32_t k = 0; k < job->wants->gpus; k++)
+            if (bytes > most[k]) {
+                int64_t less = most[k];
+                most[k] = bytes;
+                bytes = less;
+            }
+    }
+    return most[job->wants->gpus - 1];
+}
+
+/* At least twice the last one, and for the last try all that there is. Less where that is more than is free anywhere,
+ * and the rest is still clearly more than the last one and what the job is known to need. */
+static int64_t doubled(const struct core *core, const struct job *job)
+{
+    int64_t last = job->reserved_bytes, free_bytes;
+
+    if (last < 0)
+        return -1;
+    if (job->crashes >= core->config.max_retries)
+        return user_most_bytes(core, job->wants);
+    free_bytes = free_somewhere(core, job);
+    return free_bytes < 2 * last && free_bytes >= last + last / 2 && free_bytes >= job->crash_needed_bytes ? free_bytes
+                                                                                                       : 2 * last;
+}
+
 /* The reservation for the next attempt: a crash proves that the last one was too small. */
 static int64_t reservation_after_crash(const struct core *core, const struct job *job)
 {
@@ -179,6 +213,8 @@ static int64_t reservation_after_crash(const struct core *core, const struct job
         learned = job->crash_available_bytes + OOM_RETRY_STEP_BYTES;
     else if (core->config.oom_retry == OOM_RETRY_EXCLUSIVE && reservation < 0)
         return reservation;
+    if (core->config.oom_retry == OOM_RETRY_INFORMED && doubled(core, job) > learned)
+        learned = doubled(core, job);
     if (learned > largest)
         learned = largest;
     return learned > reservation ? learned : reservation;
@@ -227,20 +263,22 @@ static bool hopeless(const struct core *core, const struct job *job)
 }
 
 /* It keeps its request, even where its reservation has shrunk since, and gets the memory that it is now known to
- * need. */
-static int64_t reservation_of_uncharged(const struct job *job)
+ * need. One that met a guess gets twice as much. */
+static int64_t reservation_of_uncharged(const struct core *core, const struct job *job)
 {
     int64_t reservation = job->reserved_bytes;
 
     if (reservation >= 0 && job->wants->request_bytes > reservation)
         reservation = job->wants->request_bytes;
+    if (job->crash_fenced && core->config.oom_retry == OOM_RETRY_INFORMED && doubled(core, job) > reservation)
+        reservation = doubled(core, job);
     return reservation >= 0 && job->crash_needed_bytes > reservation ? job->crash_needed_bytes : reservation;
 }
 
 static void judge_memory(const struct core *core, const struct job *job, struct record *verdict)
 {
     if (job->overuser || job->crash_fenced)
-        requeue(job, true, reservation_of_uncharged(job), verdict);
+        requeue(job, true, reservation_of_uncharged(core, job), verdict);
     else if (job->crash_cause == EXIT_GPU_HANDLE && !job->crash_is_oom)
         give_up(false, verdict);
     else if (hopeless(core, job))

@@ -150,6 +150,17 @@ struct record_sample {
     int32_t dram_permille;   /* DRAM activity, the same */
 };
 
+/* What was found about GPU memory at the end of a run, beside its cause: bits (core/verdict.h weighs them). */
+enum exit_evidence {
+    EVIDENCE_OUTPUT = 1,  /* its output says that it ran out */
+    EVIDENCE_FILE = 2,    /* a file says so that its GPU processes wrote to */
+    EVIDENCE_STEPS = 4,   /* steps followed the message, or it said itself that it went on */
+    EVIDENCE_ITSELF = 8,  /* the process that the status is of used the GPU itself: 0 is the normal end of its work */
+    EVIDENCE_FENCE = 16,  /* it had come to its fence */
+    EVIDENCE_LIMITED = 32 /* a limit that carma chose: it had a fence, or company */,
+    EVIDENCE_OWN = 64 /* it ended with an error of its own: a bug */
+};
+
 struct record_exited {
     uint32_t cause;          /* enum exit_cause */
     int32_t status;          /* exit status, or 128 + signal */
@@ -159,6 +170,7 @@ struct record_exited {
                             was observed. The evidence for an out-of-memory message */
     uint32_t failed_gpu; /* GPU_ERROR: which of them failed, as the driver reports; of one GPU's instances, the
                             first; RECORD_NO_GPU: it did not say */
+    uint32_t evidence;   /* bits of enum exit_evidence; 0 also from an earlier carma */
 };
 
 /* Of one of them, or both. */
@@ -332,6 +344,7 @@ struct record_state_job {
     uint32_t crash_cause;
     bool crash_is_oom;
     bool crashed_alone;
+    int64_t crashed_ns;
     int64_t crash_needed_bytes;
     int64_t crash_available_bytes;
     int64_t signal_retry_ns;

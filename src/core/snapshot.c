@@ -150,6 +150,7 @@ static void take_job(const struct job *job, int64_t at_ns, struct record_list *o
         .crash_cause = job->crash_cause,
         .crash_is_oom = job->crash_is_oom,
         .crashed_alone = job->crashed_alone,
+        .crashed_ns = job->crashed_ns,
         .crash_needed_bytes = job->crash_needed_bytes,
         .crash_available_bytes = job->crash_available_bytes,
         .signal_retry_ns = job->signal_retry_ns,
@@ -381,6 +382,7 @@ static int restore_job(struct core *core, const struct record *record, struct er
     job->crash_cause = state->crash_cause;
     job->crash_is_oom = state->crash_is_oom;
     job->crashed_alone = state->crashed_alone;
+    job->crashed_ns = state->crashed_ns;
     job->crash_needed_bytes = state->crash_needed_bytes;
     job->crash_available_bytes = state->crash_available_bytes;
     job->signal_retry_ns = state->signal_retry_ns;

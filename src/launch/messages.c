@@ -220,4 +220,4 @@ const char *const message_hedges[] = {
     "no out of", "nothing ",  "without ",   "until ",     "never ",    NULL};
 
 const char *const message_handled[] = {"caught",   "retry",    "halving",       "skipping", "recover",
-                                       "reducing", "ignoring", "smaller batch", NULL};
+                                       "reducing", "ignoring", "smaller batch", "going on with", NULL};
