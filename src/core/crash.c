@@ -59,16 +59,25 @@ static bool was_at_fence(const struct job *job, const struct record *record)
  * others only where its GPU was nearly full, or the failed allocation is larger than the GPU. The first time it also
  * does where the job was loading on a GPU whose memory was in use at all. Where nothing was observed, nothing speaks
  * against it. But a library's handle may be missing for other reasons, so there the memory must confirm it. */
-static bool borne_out(const struct core *core, const struct job *job, const struct record *record)
+static bool borne_out(const struct core *core, const struct job *job, const struct record *record, bool says_memory)
 {
-    bool says_memory = job->crash_cause == EXIT_GPU_OOM;
-
     if (record->exited.used_bytes < 0)
         return says_memory;
     if (was_full(core, job, record) || was_at_fence(job, record))
         return true;
     return says_memory && job->crashes == 0 && still_loading(job, record->at_ns) &&
            record->exited.used_bytes > GPU_IDLE_UNMANAGED_BYTES;
+}
+
+bool crash_is_of_limit(const struct core *core, const struct job *job, const struct record *end)
+{
+    bool company = false;
+
+    for (uint32_t i = 0; i < job->placement_count; i++) {
+        const struct gpu *gpu = core->gpus[job->placements[i].gpu];
+        company |= gpu->resident_count > 1 || gpu->unmanaged_bytes > GPU_IDLE_UNMANAGED_BYTES;
+    }
+    return (job->fence_bytes >= 0 || company) && end->exited.used_bytes >= 0 && borne_out(core, job, end, true);
 }
 
 /* Not charged with the crash, but only a limited number of times. A job that prints "out of memory" beside such a
@@ -84,6 +93,17 @@ static bool is_victim(struct core *core, struct job *job)
     job->harmed++;
     overuser->victims++;
     return true;
+}
+
+/* It was alone, and its fence left it less than its GPUs did: even nearly full, they say nothing. */
+static bool only_its_fence(const struct core *core, const struct job *job, const struct record *record)
+{
+    bool only = job->crashed_alone && record->exited.used_bytes >= 0;
+
+    for (uint32_t i = 0; i < job->placement_count; i++)
+        only &= job->fence_bytes - job_peak_bytes(job) <
+                core->gpus[job->placements[i].gpu]->total_bytes - record->exited.used_bytes;
+    return only;
 }
 
 static void note_memory(struct core *core, struct job *job, const struct record *record)
@@ -102,14 +122,14 @@ static void note_memory(struct core *core, struct job *job, const struct record 
         if (available < job->crash_available_bytes)
             job->crash_available_bytes = available > 0 ? available : 0;
     }
-    fenced = job->fence_bytes >= 0 && !was_full(core, job, record) &&
+    fenced = job->fence_bytes >= 0 && (!was_full(core, job, record) || only_its_fence(core, job, record)) &&
              (was_at_fence(job, record) || still_loading(job, record->at_ns));
     if (fenced) {
         job->crashed_alone = false; /* the fence was in its way: that says nothing about the GPU */
         if (job->crash_available_bytes > job->fence_bytes)
             job->crash_available_bytes = job->fence_bytes;
     }
-    job->crash_is_oom = borne_out(core, job, record);
+    job->crash_is_oom = borne_out(core, job, record, job->crash_cause == EXIT_GPU_OOM);
     job->crash_fenced = fenced && fence_is_guess(job);
     job->crash_needed_bytes = requested < 0 || requested > INT64_MAX - peak ? -1 : peak + requested;
     if (job->crash_fenced || (!fenced && is_victim(core, job))) {

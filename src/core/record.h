@@ -157,8 +157,8 @@ enum exit_evidence {
     EVIDENCE_STEPS = 4,   /* steps followed the message, or it said itself that it went on */
     EVIDENCE_ITSELF = 8,  /* the process that the status is of used the GPU itself: 0 is the normal end of its work */
     EVIDENCE_FENCE = 16,  /* it had come to its fence */
-    EVIDENCE_LIMITED = 32 /* a limit that carma chose: it had a fence, or company */,
-    EVIDENCE_OWN = 64 /* it ended with an error of its own: a bug */
+    EVIDENCE_LIMITED = 32, /* it had a fence or company, and the observed memory bears out that this left it too little */
+    EVIDENCE_OWN = 64      /* it ended with an error of its own: a bug */
 };
 
 struct record_exited {

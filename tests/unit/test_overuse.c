@@ -106,7 +106,7 @@ CORE_TEST(test_the_victim_is_not_charged_and_the_overuser_goes_alone)
     requeued = runs_out(f, worse, GIB); /* it is its own doing: nobody else is beyond */
     assert_int_equal(requeued->requeued.overuser, 0);
     assert_int_equal(requeued->requeued.crashes, 1);
-    assert_int_equal(requeued->requeued.reserved_bytes, 13 * GIB);
+    assert_int_equal(requeued->requeued.reserved_bytes, 24 * GIB);
     assert_string_equal(placed_on(f, victim), "0");
     assert_true(job_wants_idle(f->core, core_find_job(f->core, worse)));
     assert_int_equal(core_find_job(f->core, waiting)->state, JOB_QUEUED);

@@ -102,22 +102,11 @@ static void weigh_fence(const struct job *job, struct cause_evidence *evidence)
 }
 
 /* What speaks of GPU memory, beyond what the shepherd sees. */
-static uint32_t evidence_of_core(const struct core *core, const struct job *job)
+static uint32_t evidence_of_core(const struct core *core, const struct job *job, const struct record *end)
 {
-    uint32_t evidence = 0;
-
     if (!job)
         return 0;
-    if (job->fence_bytes >= 0)
-        evidence |= EVIDENCE_LIMITED;
-    if (fence_was_met(job))
-        evidence |= EVIDENCE_FENCE;
-    for (uint32_t i = 0; i < job->placement_count; i++) {
-        const struct gpu *gpu = core_gpu(core, job->placements[i].gpu);
-        if (gpu->resident_count > 1 || gpu->unmanaged_bytes > GPU_IDLE_UNMANAGED_BYTES)
-            evidence |= EVIDENCE_LIMITED;
-    }
-    return evidence;
+    return (fence_was_met(job) ? EVIDENCE_FENCE : 0) | (crash_is_of_limit(core, job, end) ? EVIDENCE_LIMITED : 0);
 }
 
 /* One line for people: the output's message, and the facts beyond it. */
@@ -166,11 +155,14 @@ struct record_exited ending_judge(struct daemon *daemon, struct job_view *view, 
                                     .free_bytes = status->free_bytes,
                                     .used_bytes = gpus.used_bytes,
                                     .failed_gpu = gpus.failed_gpu,
-                                    .evidence = status->evidence | evidence_of_core(daemon->core, job)};
+                                    .evidence = status->evidence};
+    exited.evidence |=
+        evidence_of_core(daemon->core, job, &(struct record){.at_ns = status->ended_ns, .exited = exited});
     cause = verdict_of(&exited).cause;
     if (ending_is_fault(daemon, view, status))
         view->fault_ns = status->ended_ns;
-    message = cause == EXIT_COMPLETED ? NULL : message_of(status, &evidence, cause, &gpus, job ? crash_other_gpu(job, &exited) : RECORD_NO_GPU);
+    if (cause != EXIT_COMPLETED)
+        message = message_of(status, &evidence, cause, &gpus, job ? crash_other_gpu(job, &exited) : RECORD_NO_GPU);
     job_view_set_message(view, message);
     views_touch(&daemon->views, view);
     return exited;
