@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99
-start_node a100x4-40g 20
+start_node h100x8-80g 20
 CUDA_MPS_PROTOCOL_VERSION=2
 # shellcheck source=tests/cli/mps.sh
 . "$SOURCE/tests/cli/mps.sh"
