@@ -19,11 +19,11 @@
 #include "base/nodetime.h"
 #include "base/units.h"
 #include "vnode/mps_speak.h"
+#include "vnode/numbering.h"
 
 #define TICK_MS    20
 #define MAX_TEXT   4096
 #define MAX_ANSWER (128 * 1024)
-#define ANSWERED   "+" /* before each answer: an empty packet could not be told from a daemon that has gone */
 
 struct options {
     bool daemon, multiuser, refused;
@@ -86,7 +86,7 @@ static int connect_or_bind(const char *name, mode_t mode, bool listener)
     return -errno;
 }
 
-/* ---- The program that talks to a daemon: its input there, ANSWERED and the answer back ---- */
+/* ---- The program that talks to a daemon: its input there, NUMBERING_ANSWERED and the answer back ---- */
 
 static int talk(void)
 {
@@ -145,7 +145,7 @@ static void answer_one(struct mps_speaker *speaker, int fd)
     text[length] = '\0';
     mps_daemon_advance(speaker->daemon, now_ms());
     rest = text;
-    strbuf_puts(&answer, ANSWERED);
+    strbuf_printf(&answer, "%c", NUMBERING_ANSWERED);
     if (is_of_version_3(speaker->driver))
         strbuf_puts(&answer, "This daemon speaks version 3, which the virtual program does not\n");
     else

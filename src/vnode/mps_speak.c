@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "vnode/numbering.h"
+
 #define MAX_WORDS 8
 
 static const char *state_name(enum mps_state state)
@@ -115,7 +117,7 @@ static void get_pinned(const struct mps_daemon *daemon, const char *device, stru
 static bool speak_of_servers(struct mps_speaker *speaker, char **words, int64_t now_ms, struct strbuf *answer)
 {
     struct mps_daemon *daemon = speaker->daemon;
-    const char *verb = words[0];
+    const char *verb = words[0], *gpus = getenv("CUDA_VISIBLE_DEVICES");
 
     if (strcmp(verb, "get_server_list") == 0) {
         if (daemon->server)
@@ -135,6 +137,8 @@ static bool speak_of_servers(struct mps_speaker *speaker, char **words, int64_t 
         strbuf_printf(answer, "%.1f\n", daemon->thread_percentage);
     } else if (strcmp(verb, "set_default_active_thread_percentage") == 0) {
         set_percentage(daemon, words[1], answer);
+    } else if (strcmp(verb, NUMBERING_QUESTION) == 0) {
+        strbuf_printf(answer, "%s\n", gpus ? gpus : "");
     } else if (strcmp(verb, "quit") == 0) {
         speaker->quit = true;
     } else {
