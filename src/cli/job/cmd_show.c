@@ -333,6 +333,14 @@ static void print_fence(const json_t *job)
              gpus);
 }
 
+static void print_visible(const json_t *job)
+{
+    CLEANUP(free_ptr) char *why = answer_safe_text(job, "uuids_why");
+
+    if (answer_text(job, "uuids_why"))
+        line("Devices", "by UUID in CUDA_VISIBLE_DEVICES, not by index: %s", why);
+}
+
 static void print_job(const json_t *job)
 {
     CLEANUP(free_ptr) char *memory = answer_bytes(job, "reserved_bytes");
@@ -358,6 +366,7 @@ static void print_job(const json_t *job)
         line("Memory", "not known");
     print_overuse(job);
     print_fence(job);
+    print_visible(job);
     print_estimate(json_object_get(job, "estimate"));
     print_placements(job);
     print_strays(job);
