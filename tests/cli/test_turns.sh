@@ -1,12 +1,12 @@
 #!/bin/sh
 # Usage: test_turns.sh CARMA SOURCE BUILD [WAITERS]
-# Many honest clients of one user, ten times as many as his bounds: each has its turn. Jobs that are submitted and waited
+# Many honest clients of one user, more than his bounds: each has its turn. Jobs that are submitted and waited
 # for all at once all end; another user's request is answered meanwhile. Without a daemon a waiting command has a status
 # of its own.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-waiters=${4:-300}
+waiters=${4:-150}
 cd "$T" || exit 99
 start_node h200x1 8
 start_daemon --set settle=0s
@@ -22,7 +22,7 @@ while [ "$n" -lt "$waiters" ]; do
     ) &
 done
 n=0
-while [ "$n" -lt 300 ]; do
+while [ "$n" -lt 150 ]; do
     n=$((n + 1))
     (
         "$CARMA" submit --wait --parsable -o /dev/null -- true >"submit.$n.out" 2>"submit.$n.err"
@@ -30,9 +30,9 @@ while [ "$n" -lt 300 ]; do
     ) &
 done
 patience
-until [ "$(cat submitted.* 2>/dev/null | grep -c '^0$')" -ge 300 ] || ! patient; do :; done
-[ "$(sort -u submit.*.out | wc -l)" -eq 300 ] || fail "$(sort -u submit.*.out | wc -l) jobs, not 300"
-for n in $(seq 300); do
+until [ "$(cat submitted.* 2>/dev/null | grep -c '^0$')" -ge 150 ] || ! patient; do :; done
+[ "$(sort -u submit.*.out | wc -l)" -eq 150 ] || fail "$(sort -u submit.*.out | wc -l) jobs, not 150"
+for n in $(seq 150); do
     [ "$(cat "submitted.$n")" = 0 ] || fail "submission $n: status $(cat "submitted.$n"): $(cat "submit.$n.err")"
 done
 run cancel "$held"
