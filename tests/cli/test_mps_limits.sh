@@ -53,8 +53,9 @@ for driver in 555.58.02 615.71.09; do
             [ "$(cat carma-$job.out)" = $wanted ] ||
                 fail "driver $driver, $gpus GPUs, $how: $(cat carma-$job.out), not $wanted"
             run show $job
-            grep -q '^Fence  *6.0 GiB: MPS gives no process of it more on a GPU, by ' "$T/out" || fail "show: $(cat "$T/out")"
-            said=$(grep -c "^  *not in force for a process that narrows CUDA_VISIBLE_DEVICES: only for those that see all $gpus GPUs" "$T/out")
+            grep -q '^Fence  *6.0 GiB: MPS gives no process of it more on a GPU, by ' "$T/out" ||
+                fail "show: $(cat "$T/out")"
+            said=$(grep -c "^  *not in force for a process that narrows .* for those that see all $gpus GPUs" "$T/out")
             [ "$said" = $((gpus > 1)) ] || fail "driver $driver, $gpus GPUs: $(cat "$T/out")"
         done
     done
