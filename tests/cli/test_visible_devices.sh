@@ -26,7 +26,7 @@ indices() {
     echo "$2" | tr , '\n' | while read -r uuid; do echo $(($(grep -nxF "$uuid" "$1" | cut -d: -f1) - 1)); done | paste -sd,
 }
 
-# gives MIB OPTION...: a job of two GPUs that takes so much on each: it uses those that it was given. What its
+# gives MIB OPTION...: a job of two GPUs that takes so much on each, in steps of 32 as use is recorded: it uses those that
 # CUDA_VISIBLE_DEVICES is goes to $visible, their UUIDs to $uuids, its number to $id.
 gives() {
     mib=$1
@@ -65,10 +65,10 @@ end_daemon() {
 # Jobs that can open all GPUs count the node's.
 begin_daemon --set device_cgroup=off
 on_node >list
-gives 3000 --visible-devices index
+gives 3008 --visible-devices index
 is "$(indices list "$uuids")"
 [ "$visible" != 0,1 ] || fail "the test shows nothing: job $id has the node's first GPUs"
-gives 3100
+gives 3104
 is "$uuids"
 expect_field "$id" uuids_why null
 end_daemon
@@ -77,7 +77,7 @@ begin_daemon --set device_cgroup=off --set visible_devices=index
 on_node >list
 gives 3200
 is "$(indices list "$uuids")"
-gives 3300 --visible-devices uuid
+gives 3296 --visible-devices uuid
 is "$uuids"
 end_daemon
 
@@ -92,7 +92,7 @@ begin_daemon --set visible_devices=index
 if grep -q "jobs can open the device nodes of all GPUs: ." "$T/daemon.log"; then
     sed -n 's/.*carmad: \(jobs can open.*\)/skipped: \1/p' "$T/daemon.log"
 else
-    gives 3400
+    gives 3392
     on_node | grep -xF "$(echo "$uuids" | tr , '\n')" >own
     is "$(indices own "$uuids")"
 fi
@@ -100,7 +100,7 @@ end_daemon
 
 # Under MPS they count in the list of their server.
 begin_daemon --set mps_pipe_directory= --set mps_control="$CONTROL" --set share=mps --set visible_devices=index
-gives 3500
+gives 3488
 tr , '\n' <"$(echo "$DOMAINS"/uid-*/gpus)" >list
 is "$(indices list "$uuids")"
 grep -qF "$(head -1 list)" "out.$id" && grep -qF "$(sed -n 2p list)" "out.$id" &&
