@@ -26,8 +26,8 @@ indices() {
     echo "$2" | tr , '\n' | while read -r uuid; do echo $(($(grep -nxF "$uuid" "$1" | cut -d: -f1) - 1)); done | paste -sd,
 }
 
-# gives MIB OPTION...: a job of two GPUs that takes so much on each, in steps of 32 as use is recorded: it uses those that
-# CUDA_VISIBLE_DEVICES is goes to $visible, their UUIDs to $uuids, its number to $id.
+# gives MIB OPTION...: a job of two GPUs that takes so much on each, in steps of 32 as use is recorded. It uses those
+# that it was given. What its CUDA_VISIBLE_DEVICES is goes to $visible, their UUIDs to $uuids, its number to $id.
 gives() {
     mib=$1
     shift

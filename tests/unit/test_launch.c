@@ -232,7 +232,7 @@ LAUNCH_TEST(test_indices)
     for (size_t i = 0; i < array_size(rows); i++) {
         f->request.devices = rows[i].devices;
         f->request.mps_pipe_directory = f->request.mps_log_directory = rows[i].mps;
-        unlink(f->output); /* relaunches append */
+        unlink(f->output);                                                              /* relaunches append */
         run(f, "echo $CUDA_VISIBLE_DEVICES; : >$CARMA_RUN/shepherd.log", LAUNCH_ENDED); /* its complaint is known */
         assert_string_equal(contents(f->output), rows[i].expected);
     }
