@@ -123,6 +123,13 @@ void mps_jobs_join(struct mps_jobs *mps_jobs, const struct job_view *view, mps_j
     mps_domain_join(domain->mps, view->id, view->wants->uid, on_ready, mps_jobs);
 }
 
+const char *mps_jobs_gpus_of(const struct mps_jobs *mps_jobs, uint64_t job)
+{
+    const struct mps_client *mps_client = mps_client_of(mps_jobs, job);
+
+    return mps_client && mps_client->domain ? mps_domain_gpus(mps_client->domain->mps) : NULL;
+}
+
 /* Which of those that may hold it does is not stored: all of them go on with it. */
 void mps_jobs_adopt(struct mps_jobs *mps_jobs, const struct job_view *view)
 {

@@ -314,6 +314,8 @@ void child_run(const char *shepherd, pid_t parent, const char *cgroup, int repor
     /* all before this can be done, and undone, for a job that is not to run yet */
     if (recv(report_fd, &word, 1, 0) != 1)
         _exit(EXIT_NOT_RUN);
+    if (word == *CHILD_GO_UNFILTERED)
+        variables_unfiltered(request, own, environ);
     open_outputs(request, report_fd, stage);
     *stage = request->conda_environment ? CHILD_RUNS_LOGIN_SHELL : CHILD_EXECUTES;
     if (request->conda_environment)
