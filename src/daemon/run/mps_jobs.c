@@ -13,10 +13,10 @@
 #include "daemon/run/mps_jobs_internal.h"
 
 #define CHECK_MS 1000
-#define ATTACH_WALL_NS                                                                                                 \
-    (10 * NS_PER_SEC) /* from the first observation of a job's memory until it is an MPS client, or                    \
-#never */
-#define TERMINATE_MS 3000
+/* From the first observation of a job's memory until it is an MPS client, or never. */
+#define ATTACH_WALL_NS (10 * NS_PER_SEC)
+/* Less than the shepherd leaves us at a time limit (launch/shepherd/deadlines.c). */
+#define TERMINATE_MS 10000
 
 struct mps_client *mps_client_of(const struct mps_jobs *mps_jobs, uint64_t job)
 {
