@@ -111,7 +111,8 @@ enum memory_source {
 struct record_gpu {
     uint32_t gpu; /* the core's number of the GPU: 0, 1, ... in the order of first appearance */
     char uuid[RECORD_UUID_SIZE];
-    int64_t total_bytes;   /* memory that jobs can use: the driver's total without its reserve */
+    int64_t total_bytes;   /* memory that jobs can use: the driver's total without its reserve; of one that was never
+                            * usable 0 */
     uint32_t share;        /* enum share_mode, as configured for it */
     bool instance;         /* a MIG instance: a process can use only one, so no job of several GPUs goes there */
     int32_t part_permille; /* of its GPU's SMs, of a MIG instance; 0: all */
@@ -152,13 +153,14 @@ struct record_sample {
 
 /* What was found about GPU memory at the end of a run, beside its cause: bits (core/verdict.h weighs them). */
 enum exit_evidence {
-    EVIDENCE_OUTPUT = 1,  /* its output says that it ran out */
-    EVIDENCE_FILE = 2,    /* a file says so that its GPU processes wrote to */
-    EVIDENCE_STEPS = 4,   /* steps followed the message, or it said itself that it went on */
-    EVIDENCE_ITSELF = 8,  /* the process that the status is of used the GPU itself: 0 is the normal end of its work */
-    EVIDENCE_FENCE = 16,  /* it had come to its fence */
-    EVIDENCE_LIMITED = 32, /* it had a fence or company, and the observed memory bears out that this left it too little */
-    EVIDENCE_OWN = 64      /* it ended with an error of its own: a bug */
+    EVIDENCE_OUTPUT = 1, /* its output says that it ran out */
+    EVIDENCE_FILE = 2,   /* a file says so that its GPU processes wrote to */
+    EVIDENCE_STEPS = 4,  /* steps followed the message, or it said itself that it went on */
+    EVIDENCE_ITSELF = 8, /* the process that the status is of used the GPU itself: 0 is the normal end of its work */
+    EVIDENCE_FENCE = 16, /* it had come to its fence */
+    EVIDENCE_LIMITED =
+        32,           /* it had a fence or company, and the observed memory bears out that this left it too little */
+    EVIDENCE_OWN = 64 /* it ended with an error of its own: a bug */
 };
 
 struct record_exited {

@@ -30,11 +30,11 @@ struct cause_evidence {
     uint32_t output;     /* enum output_kind */
     int64_t free_bytes; /* the least observed free memory on one of its GPUs shortly before its end; -1: not observed */
     int64_t short_bytes; /* what is too little of it; 0: CAUSE_SHORT_BYTES */
-    uint32_t xid;       /* reported by one of its GPUs shortly before its end: a GPU's own failure if any; 0: none */
-    bool gpu_lost;      /* one of its GPUs is gone */
-    bool mps;           /* its processes were MPS clients */
-    bool mps_fault;     /* their MPS domain faulted shortly before its end */
-    bool first_fault;   /* of the clients that ended by that fault, its output is the first to tell of it */
+    uint32_t xid;        /* reported by one of its GPUs shortly before its end: a GPU's own failure if any; 0: none */
+    bool gpu_lost;       /* one of its GPUs is gone */
+    bool mps;            /* its processes were MPS clients */
+    bool mps_fault;      /* their MPS domain faulted shortly before its end */
+    bool first_fault;    /* of the clients that ended by that fault, its output is the first to tell of it */
 };
 
 enum exit_cause cause_decide(const struct cause_evidence *evidence);

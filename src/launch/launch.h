@@ -45,6 +45,8 @@ struct launch_request {
     gid_t gid;
     const char *user;               /* name for initgroups(); needed where root starts another user's job */
     const char *gpu_uuids;          /* comma separated */
+    const char *indices;            /* for CUDA_VISIBLE_DEVICES in their place, as they are counted under MPS or, with
+                                     * `devices`, behind the filter; NULL: the UUIDs */
     int64_t gpu_memory_bytes;       /* reserved for it on each of them */
     int64_t gpu_total_bytes;        /* memory of the largest of them */
     const char *devices;            /* which device nodes it may open (launch/device_filter.h); NULL: all */
@@ -91,7 +93,7 @@ struct launch_status {
     bool host_oom_own;     /* ... and that group is the job's alone: it killed the job, or a process of it */
     /* Of the job's output, once it has ended, and failed or told of GPU memory (launch/classify.h): */
     enum output_kind output;
-    uint32_t evidence; /* of GPU memory, as far as the shepherd sees it: bits of enum exit_evidence */
+    uint32_t evidence;       /* of GPU memory, as far as the shepherd sees it: bits of enum exit_evidence */
     int64_t requested_bytes; /* size of the failed allocation of GPU memory; -1: unknown */
     int64_t free_bytes;      /* memory free at that time; -1: unknown */
     uint32_t tenant_count;   /* other processes that held memory then */

@@ -22,8 +22,9 @@ for mode in mps time-slice; do
     expect_field "$caught" state COMPLETED
     expect_field "$caught" attempts 1
     for shown in "show $caught" "queue --all" history; do
-        run $shown # shellcheck disable=SC2086
-        grep -qF 'GPU memory' "$T/out" && grep -qE 'ran out in it|run out in it' "$T/out" ||
+        # shellcheck disable=SC2086 # words
+        run $shown
+        grep -qE 'GPU memory (ran|had run) out in it' "$T/out" ||
             fail "carma $shown: $(cat "$T/out")"
     done
     stop_daemon

@@ -86,7 +86,8 @@ struct store_history history_row_of(const struct job_view *view)
         .job = view->id,
         .uid = view->wants->uid,
         .state = job_state_name(view->state),
-        .cause = view->exited ? exit_cause_name(verdict_of(&view->exit).caught ? EXIT_GPU_OOM : view->exit.cause) : NULL,
+        .cause =
+            view->exited ? exit_cause_name(verdict_of(&view->exit).caught ? EXIT_GPU_OOM : view->exit.cause) : NULL,
         .submitted_ns = view->submitted_ns,
         .first_started_ns = view->first_started_ns,
         .started_ns = view->started_ns,

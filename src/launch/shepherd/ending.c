@@ -102,7 +102,8 @@ void ending_examine(struct shepherd *s)
     if (status->exit_status == 0 && !(status->evidence & (EVIDENCE_OUTPUT | EVIDENCE_FILE)))
         return;
     verdict = said.verdict;
-    status->host_oom_kill = status->exit_status != 0 && s->oom_kills >= 0 && cgroup_oom_kills(s->memory_group) > s->oom_kills;
+    status->host_oom_kill =
+        status->exit_status != 0 && s->oom_kills >= 0 && cgroup_oom_kills(s->memory_group) > s->oom_kills;
     status->host_oom_own = status->host_oom_kill && *status->cgroup && cgroup_counts_memory(status->cgroup);
     status->output = said.of_file ? OUTPUT_NOTHING : verdict.kind;
     status->requested_bytes = verdict.requested_bytes;

@@ -106,8 +106,8 @@ static void say(int answer_fd, const struct word *word, int file)
     if (file >= 0) {
         message.msg_control = &control;
         message.msg_controllen = sizeof control;
-        control.head = (struct cmsghdr){
-            .cmsg_len = CMSG_LEN(sizeof file), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+        control.head =
+            (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof file), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
         memcpy(CMSG_DATA(&control.head), &file, sizeof file);
     }
     sendmsg(answer_fd, &message, MSG_NOSIGNAL);
@@ -237,9 +237,8 @@ void writers_turn(struct shepherd *s)
         return;
     if (writers->look_at_ns)
         begin_look(s);
-    writers->pause_ns = writers->pause_ns
-                            ? clamp(2 * writers->pause_ns, 0,
-                                    clamp(nodetime_to_wall_ns(PERIOD_NS), PERIOD_MIN_NS, INT64_MAX))
-                            : clamp(nodetime_to_wall_ns(FIRST_NS), FIRST_MIN_NS, FIRST_MAX_NS);
+    writers->pause_ns = writers->pause_ns ? clamp(2 * writers->pause_ns, 0,
+                                                  clamp(nodetime_to_wall_ns(PERIOD_NS), PERIOD_MIN_NS, INT64_MAX))
+                                          : clamp(nodetime_to_wall_ns(FIRST_NS), FIRST_MIN_NS, FIRST_MAX_NS);
     writers->look_at_ns = now_ns + writers->pause_ns;
 }
