@@ -219,8 +219,9 @@ static int64_t doubled(const struct core *core, const struct job *job)
     if (job->crashes >= core->config.max_retries)
         return user_most_bytes(core, job->wants);
     free_bytes = free_somewhere(core, job);
-    return free_bytes < 2 * last && free_bytes >= last + last / 2 && free_bytes >= job->crash_needed_bytes ? free_bytes
-                                                                                                           : 2 * last;
+    if (free_bytes < 2 * last && free_bytes >= last + last / 2 && free_bytes >= job->crash_needed_bytes)
+        return free_bytes;
+    return 2 * last;
 }
 
 /* The reservation for the next attempt: a crash proves that the last one was too small. */

@@ -55,7 +55,7 @@ def show(job: str) -> dict:
 
 def submit(cell: tuple[str, str, str]) -> str:
     message, end, figure = cell
-    name = "-".join(cell).replace("/", "")
+    name = "-".join((share, *cell)).replace("/", "")  # another workload than the other way to share has
     environment = os.environ | {"NEED": f"{name}.need", "STATUS": f"{name}.status"}
     command = MESSAGES[message].format(PROGRAM) + f'; [ "$(cat $STATUS)" = 0 ] && exit 0; {ENDS[end]}; : {name}'
     options = ["--parsable", "--no-capture", "-J", name]
@@ -69,7 +69,7 @@ def submit(cell: tuple[str, str, str]) -> str:
 
 
 def need(cell: tuple[str, str, str], size: str) -> None:
-    Path("-".join(cell).replace("/", "") + ".need").write_text(size)
+    Path("-".join((share, *cell)).replace("/", "") + ".need").write_text(size)
 
 
 def wait(jobs: list[str]) -> None:

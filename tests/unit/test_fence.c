@@ -142,6 +142,26 @@ CORE_TEST(test_a_declared_fence_is_the_jobs_own)
     assert_int_equal(must_decide(f, RECORD_PLACED, job)->placed.fence_bytes, -1); /* all of a GPU: let it be seen */
 }
 
+/* A status of 0 after a message at the fence is not believed; what ran out or met its fence is no measure. */
+CORE_TEST(test_a_limited_run_teaches_at_least)
+{
+    struct record end = {
+        .type = RECORD_EXITED,
+        .exited = {.cause = EXIT_COMPLETED, .requested_bytes = -1, .free_bytes = -1, .used_bytes = 9 * GIB}};
+
+    use_mps(f);
+    for (uint32_t run = 0; run < 2; run++) {
+        end.job = submit_from(f, SOURCE_ESTIMATED, 8 * GIB, "w");
+        decide(f);
+        memory_observed(f, end.job, 0, 7 * GIB + run * GIB);
+        end.exited.evidence = run ? EVIDENCE_OUTPUT | EVIDENCE_LIMITED : EVIDENCE_OUTPUT | EVIDENCE_STEPS;
+        apply(f, end);
+        assert_int_equal(learn_find(f->core, 0, "w")->runs, 0);
+    }
+    assert_non_null(decided(f, RECORD_REQUEUED, end.job));
+    assert_true(learn_find(f->core, 0, "w")->peak_bytes >= 7 * GIB);
+}
+
 /* Whose second retry needs more than is free on any GPU goes where it knows to fit, and waits for no empty one. */
 CORE_TEST(test_a_retry_starts_where_it_fits_and_can_be_fenced)
 {
