@@ -5,8 +5,8 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99
-start_node h100x8-80g 20
-CUDA_MPS_PROTOCOL_VERSION=2
+start_node h100x8-80g 10
+export CUDA_MPS_PROTOCOL_VERSION=2
 # shellcheck source=tests/cli/mps.sh
 . "$SOURCE/tests/cli/mps.sh"
 sample=sample
@@ -16,7 +16,7 @@ for mode in mps time-slice; do
     python3 -B "$SOURCE/tests/cli/oom.py" "$CARMA" "$TRAIN" "$SOURCE" "$mode" $sample ||
         fail "$mode: (!) is not as the rules say"
     # One that catches the error and goes on to its end has ended in order, and it is told.
-    run submit --parsable --gpu-memory 5G -- "$TRAIN" --memory 5G --seconds 60 --fail recovered-oom
+    run submit --parsable --gpu-memory 5G -- "$TRAIN" --memory 5G --seconds 20 --fail recovered-oom
     caught=$(cat "$T/out")
     run wait "$caught"
     expect_field "$caught" state COMPLETED
