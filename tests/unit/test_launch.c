@@ -66,6 +66,10 @@ LAUNCH_TEST(test_out_of_memory)
     assert_int_equal(f->status.evidence, EVIDENCE_OUTPUT);
     assert_ends(f, "echo 'CUDA error: out of memory'; for i in 1 2 3; do echo epoch $i; done", EXIT_COMPLETED);
     assert_int_equal(f->status.evidence, EVIDENCE_OUTPUT | EVIDENCE_STEPS);
+    assert_ends(f, "echo 'CUDA error: out of memory'; for i in 1 2 3; do echo epoch 7; done", EXIT_COMPLETED);
+    assert_int_equal(f->status.evidence, EVIDENCE_OUTPUT); /* a bar that is drawn again */
+    assert_ends(f, "echo 'CUDA error: out of memory'; for i in 1 2 3; do echo wandb: loss $i; done", EXIT_COMPLETED);
+    assert_int_equal(f->status.evidence, EVIDENCE_OUTPUT); /* a summary */
     /* its own doing, later */
     assert_ends(f, "echo 'CUDA error: out of memory'; echo \"KeyError: 'x'\"; exit 1", EXIT_FAILED);
     assert_int_equal(f->status.evidence, EVIDENCE_OWN);
