@@ -128,13 +128,13 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
             snprintf(text, REASON_TEXT, "takes no job now: 'carma gpus' says why");
         else
             snprintf(text, REASON_TEXT, "needs %" PRIu32 " GPU%s, %" PRIu32 " of the node's %s there", reason->wanted,
-                 plural(reason->wanted), reason->qualified, reason->qualified == 1 ? "is" : "are");
+                     plural(reason->wanted), reason->qualified, reason->qualified == 1 ? "is" : "are");
         break;
     case REASON_CLOSED:
         if (reason->until_ns > now_ns)
             snprintf(text, REASON_TEXT,
                      "programs do not start on GPU %" PRIu32
-                     ": it is tried again in %s, or opened by 'carma admin open %" PRIu32 "'",
+                     ": it is tried again in %s, or opened by 'carma admin gpu open %" PRIu32 "'",
                      reason->gpu, wait, reason->gpu);
         else
             snprintf(text, REASON_TEXT, "GPU %" PRIu32 " failed under this job: it waits for another", reason->gpu);
