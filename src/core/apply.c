@@ -6,7 +6,7 @@
 
 #include "base/share.h"
 #include "base/units.h"
-#include "core/closing.h"
+#include "core/gpus/closing.h"
 #include "core/core_internal.h"
 #include "core/crash.h"
 #include "core/overuse.h"

@@ -1,7 +1,7 @@
 #include "core/crash.h"
 
 #include "base/units.h"
-#include "core/closing.h"
+#include "core/gpus/closing.h"
 #include "core/core_internal.h"
 #include "core/fence.h"
 #include "core/overuse.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/waiting/backfill.h"
-#include "core/closing.h"
+#include "core/gpus/closing.h"
 #include "core/core_internal.h"
 #include "core/crash.h"
 #include "core/fence.h"

@@ -2,7 +2,7 @@
  * slowdown. The rules that all policies share; a policy says which of them it waives, and ranks the GPUs that pass
  * (core/policy/policy.h). */
 #include "base/memory.h"
-#include "core/closing.h"
+#include "core/gpus/closing.h"
 #include "core/core_internal.h"
 #include "core/sharing.h"
 #include "core/slowdown.h"

@@ -6,7 +6,7 @@
 
 #include "base/units.h"
 #include "core/waiting/backfill.h"
-#include "core/closing.h"
+#include "core/gpus/closing.h"
 #include "core/core_internal.h"
 #include "core/sharing.h"
 #include "core/slowdown.h"

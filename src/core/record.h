@@ -177,7 +177,7 @@ struct record_failure {
     int64_t at_ns;
 };
 
-/* The starts that died on a GPU (core/closing.h). */
+/* The starts that died on a GPU (core/gpus/closing.h). */
 #define CLOSING_STARTS    3
 #define CLOSING_EVERYBODY UINT32_MAX
 struct record_closing {

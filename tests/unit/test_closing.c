@@ -1,5 +1,5 @@
-/* GPUs on which programs do not start (core/closing.h). */
-#include "core/closing.h"
+/* GPUs on which programs do not start (core/gpus/closing.h). */
+#include "core/gpus/closing.h"
 
 #include "core_fixture.h"
 

@@ -1,11 +1,11 @@
-/* What there is to say of a GPU that takes jobs all the same, or some: programs do not start there (core/closing.h), or
+/* What there is to say of a GPU that takes jobs all the same, or some: programs do not start there (core/gpus/closing.h), or
  * another daemon says that it is its own (claim.h). */
 #include <errno.h>
 #include <inttypes.h>
 
 #include "base/nodetime.h"
 #include "base/units.h"
-#include "core/closing.h"
+#include "core/gpus/closing.h"
 #include "daemon/log.h"
 #include "daemon/node/claim.h"
 #include "daemon/node/node_internal.h"

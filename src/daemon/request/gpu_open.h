@@ -1,4 +1,4 @@
-/* POST /v1/gpus/open: an administrator opens a GPU on which programs did not start (core/closing.h). */
+/* POST /v1/gpus/open: an administrator opens a GPU on which programs did not start (core/gpus/closing.h). */
 #ifndef CARMA_DAEMON_REQUEST_GPU_OPEN_H
 #define CARMA_DAEMON_REQUEST_GPU_OPEN_H
 

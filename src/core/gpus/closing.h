@@ -6,8 +6,8 @@
  * user's, to his jobs alone, since what a program says of a GPU proves nothing to others. It opens after CLOSING_NS,
  * when an administrator says so, or when a run that began before has lasted. After CLOSING_NS one dead start is enough
  * to close it again: the others still count. */
-#ifndef CARMA_CORE_CLOSING_H
-#define CARMA_CORE_CLOSING_H
+#ifndef CARMA_CORE_GPUS_CLOSING_H
+#define CARMA_CORE_GPUS_CLOSING_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "core/closing.h"
+#include "core/gpus/closing.h"
 
 #include <string.h>
 
