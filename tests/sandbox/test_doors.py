@@ -261,6 +261,23 @@ class Doors(Case):
             process.communicate()
             subprocess.run(["rm", "-rf", top], check=True)
 
+    def test_closed_while_a_command_runs(self):
+        """What it has not looked up by then is closed to it, too."""
+        if os.geteuid() != 0:
+            self.skipTest("only root can make another's directory")
+        top = self.make("to be read, not written")
+        os.chmod(top, 0o777)
+        pathlib.Path(top, "first").write_text("first")
+        probe = f"{PROBE}print(probe({top!r}))"
+        process = self.start(self.request("/bin/sh", "-c", f'cat {top}/first >&3; {LASTING}; /usr/bin/python3 -c "$0" >&3', probe,
+                                          environment=[f"DATA={top}", "PATH=/usr/bin:/bin"]))
+        found = self.sleepers(process)
+        os.chmod(top, 0o700)
+        for pid in found:
+            os.kill(int(pid), 9)
+        said = process.communicate()[0]
+        self.assertEqual(said, "first" + str(["Permission denied"] * 6) + "\n")
+
     def test_nobody_enters_from_outside(self):
         """But for a user that runs carma-sandbox himself."""
         process = self.start(self.request("/bin/sh", "-c", f"{LASTING}; :"))
