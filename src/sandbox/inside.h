@@ -23,7 +23,7 @@ struct inside {
     int users;       /* the one that it enters last, where the caller is root (users.h) */
     bool watched;    /* no control group counts */
     bool pinned;     /* nor divides CPU time */
-    int64_t threads; /* that the user has outside and that count for his limit of processes, too */
+    int64_t threads; /* without a sandbox: that the user has already and that count for his limit of processes, too */
     int report;      /* its end of the socket; a byte comes there from the parent first */
     int result;      /* descriptor 3 of the command */
 };
