@@ -26,7 +26,7 @@ static int map(pid_t pid, const char *file)
     CLEANUP(free_ptr) char *own = xasprintf("/proc/self/%s", file), *path = xasprintf("/proc/%d/%s", (int)pid, file);
     CLEANUP(free_ptr) char *ranges = NULL;
     CLEANUP(strbuf_release) struct strbuf same = {0};
-    CLEANUP(close_fd) int fd = open(path, O_WRONLY | O_CLOEXEC);
+    CLEANUP(close_fd) int fd = -1;
     uint32_t first, count;
     size_t length;
     int rc = file_read(own, MAP_LIMIT, &ranges, &length, NULL);
@@ -36,6 +36,7 @@ static int map(pid_t pid, const char *file)
             strbuf_printf(&same, "%" PRIu32 " %" PRIu32 " %" PRIu32 "\n", first, first, count);
     if (rc < 0)
         return rc;
+    fd = open(path, O_WRONLY | O_CLOEXEC);
     return fd >= 0 && write(fd, same.text, same.length) == (ssize_t)same.length ? 0 : -errno;
 }
 
