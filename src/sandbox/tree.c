@@ -128,7 +128,7 @@ static int place_below(struct tree *tree, const char *path, bool writable, struc
     return rc;
 }
 
-/* Instead of what cannot be placed, nothing is there. A mount would uncover what it hides outside. */
+/* Instead of a mount that cannot be placed, nothing is there: it would uncover what it hides outside. */
 static int place_nothing(struct tree *tree, const char *path, int why, struct error *err)
 {
     const unsigned kinds = points_kinds(&tree->points, path);
@@ -138,7 +138,9 @@ static int place_nothing(struct tree *tree, const char *path, int why, struct er
 
     if (kinds & POINT_WORK && why != -EACCES) /* the command is to be there, unless its user may not */
         return cannot(path, why, err);
-    if (!(kinds & POINT_MOUNT) || lstat(target, &st) < 0)
+    if (!(kinds & POINT_MOUNT))
+        return place_below(tree, path, false, err); /* it is as the one above it shows it */
+    if (lstat(target, &st) < 0)
         return 0;
     rc = S_ISDIR(st.st_mode) ? make_anew(tree, target, 0555) : bind_to(NOTHING, target);
     if (rc == 0)
