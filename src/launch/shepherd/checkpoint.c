@@ -6,11 +6,11 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/kernel/calls.h"
 #include "base/trust/guarded.h"
 #include "base/memory.h"
 #include "launch/shepherd/child.h"
@@ -72,7 +72,7 @@ void checkpoint_remove_empty(const struct request *request)
     }
     if (pid < 0)
         return;
-    fd = pidfd_open(pid, 0);
+    fd = kernel_pidfd_open(pid);
     ended = (struct pollfd){.fd = fd, .events = POLLIN};
     poll(&ended, 1, REMOVE_LIMIT_MS);
     kill(pid, SIGKILL);
