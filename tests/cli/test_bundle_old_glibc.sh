@@ -1,7 +1,8 @@
 #!/bin/sh
 # The archive that script/bundle builds for glibc 2.28 (a compiler from PyPI, sources from Debian: skipped where these
 # cannot be had). No file of it needs a newer symbol, nor another library than glibc's. A user without root unpacks it,
-# and runs it as on Linux 4.18. Arguments: those of lib.sh.
+# and runs it as on Linux 4.18; and installs the wheel that script/wheel makes of it in an environment. Arguments: those
+# of lib.sh.
 . "$(dirname "$0")/lib.sh"
 user=
 [ "$(id -u)" -ne 0 ] || user="setpriv --reuid 54321 --regid 54321 --clear-groups"
@@ -12,7 +13,7 @@ if [ -z "$archive" ] && grep -q -e 'package index' -e 'cannot be fetched' -e 'ap
     rm -rf "$T"
     exit 77
 fi
-[ -n "$archive" ] || fail "script/bundle: $(cat "$T/err")"
+[ -n "$archive" ] || { fail "script/bundle: $(cat "$T/err")"; finish; }
 case $archive in
 *-glibc2.28.tar.gz) ;;
 *) fail "script/bundle does not name glibc 2.28: $archive" ;;
@@ -22,6 +23,11 @@ home=$T/home
 mkdir "$home"
 mv "$archive" "$home/archive.tar.gz"
 cp "$SOURCE/tests/cli/old_kernel.py" "$home"
+wheel=$("$SOURCE/script/wheel" "$home/wheels" "$T"/made/carma-*/ 2>"$T/err") || fail "script/wheel: $(cat "$T/err")"
+case $wheel in
+*-py3-none-manylinux_2_28_x86_64.whl) ;;
+*) fail "script/wheel does not name glibc 2.28: $wheel" ;;
+esac
 rm -rf "$T/made"
 if [ -n "$user" ]; then
     chmod 711 "$T"
@@ -57,15 +63,24 @@ as_user python3 -B old_kernel.py unpacked/script/try sh -ec '
     carma wait @ || carma queue --all' >out 2>err || fail "script/try: $(cat out err)"
 grep -q ' CD .*' out && grep -q ' CA .*' out || fail "script/try: $(cat out err)"
 
-# carmad as oneself: its places are the user's.
-as_user sh -c 'echo $$ >pid; exec unpacked/bin/carmad' >log 2>&1 &
-patience
-until as_user unpacked/bin/carma gpus >out 2>&1; do
-    patient || break
+# carmad as oneself, of the archive and of the wheel: its places are the user's.
+as_user /usr/bin/python3 -m venv venv
+as_user venv/bin/pip install -q --no-index "$wheel" || fail "pip cannot install $wheel"
+as_user venv/bin/carma-vnode create node --profile a100x4-40g
+for bin in "$home/unpacked/bin" "$home/venv/bin"; do
+    as_user CARMA_VNODE="$home/node" sh -c 'echo $$ >pid; exec "$@"' sh "$bin/carmad" \
+        --set nvml_library="${bin%bin}lib/carma/vnode/libnvidia-ml.so.1" >log 2>&1 &
+    patience
+    until as_user "$bin/carma" gpus >out 2>&1; do
+        patient || break
+    done
+    [ -S .local/state/carma/carma.sock ] || fail "$bin/carmad: no socket in the home: $(cat log)"
+    as_user "$bin/carma" submit --wait -o job.out -- echo "by $bin" >told 2>&1 || fail "$bin/carma: $(cat told log)"
+    grep -qx "by $bin" job.out || fail "$bin/carma: a job's output is $(cat job.out)"
+    kill "$(cat pid)"
+    wait
 done
-as_user unpacked/bin/carma gpus >out 2>&1 || fail "carmad does not answer: $(cat log out)"
-[ -S .local/state/carma/carma.sock ] || fail "no socket in the home: $(cat log)"
-kill "$(cat pid)"
-wait
+as_user venv/bin/python -c 'import carma; print(carma.__version__)' >out 2>&1
+[ "$(cat out)" = "$("$CARMA" --version | sed 's/.* //')" ] || fail "the wheel's module: $(cat out)"
 cd /
 finish
