@@ -23,6 +23,7 @@ struct request {
     gid_t gid;
     const char *user; /* may be NULL */
     const char *gpu_uuids;
+    const char *indices; /* may be NULL */
     const char *devices; /* may be NULL */
     int64_t gpu_memory_bytes;
     int64_t gpu_total_bytes;
