@@ -80,10 +80,11 @@ static void doubt_input(const struct estimate_question *question, const struct g
         doubt(estimate, "gpumemnet: trained on Adam and fp32 only; the answer is for these");
 }
 
-/* Of what it has not learned it says the same of every network: anything up to more than a GPU. */
+/* The encoder says the same of all transformers with layers that it has not learned: anything up to more than a GPU. */
 static bool is_a_guess(const struct gpumemnet_input *input, const struct gpumemnet_classes *classes, uint32_t enough)
 {
-    return (input->unmanaged || classes->outside) && enough > classes->best && is_open_ended(classes, enough);
+    return input->family == GPUMEMNET_TRANSFORMER && input->unmanaged && enough > classes->best &&
+           is_open_ended(classes, enough);
 }
 
 static int answer(const struct estimate_question *question, struct estimate *estimate, struct error *err)
@@ -103,7 +104,7 @@ static int answer(const struct estimate_question *question, struct estimate *est
         return rc;
     enough = class_at(&classes, question->quantile_permille);
     if (is_a_guess(&input, &classes, enough))
-        return error_set(err, ENOTSUP, "gpumemnet has learned no such network: its figure would be a guess");
+        return error_set(err, ENOTSUP, "gpumemnet has learned no transformer with such layers: its figure would be a guess");
     estimate->median_bytes = gpumemnet_class_centre_bytes(&classes, classes.best);
     estimate->bytes = gpumemnet_class_upper_bytes(&classes, enough);
     /* not a class's lower edge, which is 0 for the first */
