@@ -20,7 +20,7 @@ struct source {
     const char *next;
     const char *end;
     unsigned line;
-    unsigned *set_in; /* the line of each of config_keys; 0: not set */
+    unsigned *set_in;  /* the line of each of config_keys; 0: not set */
     int rc;            /* of the first error; nothing is read after it */
     struct error *err; /* its text */
 };

@@ -42,13 +42,14 @@ as_user tar -xzf archive.tar.gz || fail "the archive cannot be unpacked"
 mv carma-* unpacked
 
 count=0
-for file in $(find unpacked -type f -exec sh -c 'head -c4 "$1" | grep -q ELF' _ {} \; -print); do
+find unpacked -type f -exec sh -c 'head -c4 "$1" | grep -q ELF' _ {} \; -print >programs
+while read -r file; do
     count=$((count + 1))
     newest=$(readelf -V "$file" | grep -o 'GLIBC_[0-9.]*' | sort -u -V | tail -n 1)
     [ "$(printf '%s\nGLIBC_2.28\n' "$newest" | sort -V | tail -n 1)" = GLIBC_2.28 ] || fail "$file needs $newest"
     foreign=$(readelf -d "$file" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -v '^lib\(c\|m\|dl\|pthread\|rt\)\.so\.')
     [ -z "$foreign" ] || fail "$file needs $foreign"
-done
+done <programs
 [ $count -ge 12 ] || fail "$count programs and libraries in the archive, at least 12 wanted"
 for library in libuv1-dev libjansson-dev libmicrohttpd-dev libsqlite3-dev libinih-dev zlib1g-dev libncurses-dev zig; do
     [ -s "unpacked/licenses/$library" ] || fail "no licence of $library"

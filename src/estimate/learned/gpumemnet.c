@@ -104,7 +104,8 @@ static int answer(const struct estimate_question *question, struct estimate *est
         return rc;
     enough = class_at(&classes, question->quantile_permille);
     if (is_a_guess(&input, &classes, enough))
-        return error_set(err, ENOTSUP, "gpumemnet has learned no transformer with such layers: its figure would be a guess");
+        return error_set(err, ENOTSUP,
+                         "gpumemnet has learned no transformer with such layers: its figure would be a guess");
     estimate->median_bytes = gpumemnet_class_centre_bytes(&classes, classes.best);
     estimate->bytes = gpumemnet_class_upper_bytes(&classes, enough);
     /* not a class's lower edge, which is 0 for the first */
