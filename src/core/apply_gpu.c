@@ -12,6 +12,35 @@ static int no_such_gpu(const struct core *core, uint32_t gpu, struct error *err)
     return gpu < core->gpu_count ? 0 : error_set(err, ENOENT, "there is no GPU %" PRIu32, gpu);
 }
 
+static struct gpu *gpu_at(struct core *core, uint32_t number)
+{
+    if (number == core->gpu_count) {
+        array_reserve(core->gpus, core->gpu_capacity, core->gpu_count + 1);
+        core->gpus[core->gpu_count] = xcalloc(1, sizeof(struct gpu));
+        *core->gpus[core->gpu_count++] = (struct gpu){.number = number,
+                                                      .takers = slowdown_takers_new(),
+                                                      .part_permille = 1000,
+                                                      .unmanaged_bytes = -1,
+                                                      .smact_permille = -1,
+                                                      .smocc_permille = -1,
+                                                      .dram_permille = -1};
+    }
+    return core->gpus[number];
+}
+
+/* Of GPUs whose memory is known. */
+static void refresh_sizes(struct core *core)
+{
+    core->smallest_gpu_bytes = core->largest_gpu_bytes = 0;
+    for (uint32_t i = 0; i < core->gpu_count; i++) {
+        int64_t total = core->gpus[i]->total_bytes;
+        if (total && (core->smallest_gpu_bytes == 0 || total < core->smallest_gpu_bytes))
+            core->smallest_gpu_bytes = total;
+        if (total > core->largest_gpu_bytes)
+            core->largest_gpu_bytes = total;
+    }
+}
+
 int core_apply_gpu_back(struct core *core, const struct record_gpu *record, struct error *err)
 {
     struct gpu *gpu;
@@ -20,37 +49,42 @@ int core_apply_gpu_back(struct core *core, const struct record_gpu *record, stru
         record->part_permille < 0 || record->part_permille > 1000 || !memchr(record->uuid, '\0', sizeof record->uuid))
         return error_set(err, EINVAL, "GPU %" PRIu32 " with %" PRId64 " bytes cannot be taken up", record->gpu,
                          record->total_bytes);
-    if (record->gpu == core->gpu_count) {
-        array_reserve(core->gpus, core->gpu_capacity, core->gpu_count + 1);
-        core->gpus[core->gpu_count] = xcalloc(1, sizeof *gpu);
-        *core->gpus[core->gpu_count++] = (struct gpu){.number = record->gpu,
-                                                      .takers = slowdown_takers_new(),
-                                                      .unmanaged_bytes = -1,
-                                                      .smact_permille = -1,
-                                                      .smocc_permille = -1,
-                                                      .dram_permille = -1};
-    }
-    gpu = core->gpus[record->gpu];
+    gpu = gpu_at(core, record->gpu);
     memcpy(gpu->uuid, record->uuid, sizeof gpu->uuid);
     gpu->total_bytes = record->total_bytes;
     gpu->share = record->share;
     gpu->instance = record->instance;
     gpu->part_permille = record->part_permille ? record->part_permille : 1000;
     slowdown_residents_changed(gpu);
-    core->smallest_gpu_bytes = core->largest_gpu_bytes = record->total_bytes;
+    refresh_sizes(core);
     core->instance_count = core->mps_count = 0;
     for (uint32_t i = 0; i < core->gpu_count; i++) {
         core->instance_count += core->gpus[i]->instance;
         core->mps_count += sharing_serves(core->gpus[i]);
-        if (core->gpus[i]->total_bytes < core->smallest_gpu_bytes)
-            core->smallest_gpu_bytes = core->gpus[i]->total_bytes;
-        if (core->gpus[i]->total_bytes > core->largest_gpu_bytes)
-            core->largest_gpu_bytes = core->gpus[i]->total_bytes;
     }
     gpu->lost = false;
     prior_refresh(core);
     alike_all_changed(core); /* no request is larger than the largest GPU */
     gpus_open(core);         /* it may take jobs of several GPUs, or from a smaller instance */
+    return 0;
+}
+
+/* One that is not known yet gets its number with that: total_bytes 0, until it can be used. */
+int core_apply_gpu_lost(struct core *core, const struct record_gpu *record, struct error *err)
+{
+    struct gpu *gpu;
+
+    if (record->gpu > core->gpu_count)
+        return no_such_gpu(core, record->gpu, err);
+    if (record->gpu == core->gpu_count) {
+        if (!record->uuid[0] || !memchr(record->uuid, '\0', sizeof record->uuid))
+            return error_set(err, EINVAL, "GPU %" PRIu32 " cannot be taken up without its UUID", record->gpu);
+        memcpy(gpu_at(core, record->gpu)->uuid, record->uuid, sizeof record->uuid);
+    }
+    gpu = core->gpus[record->gpu];
+    gpu->lost = true;
+    gpu->measured = false;
+    gpus_open(core); /* a job that waited for it may take a smaller instance */
     return 0;
 }
 
@@ -107,8 +141,6 @@ static int apply_share_fault(struct core *core, const struct record_share_fault 
 
 int apply_gpu(struct core *core, const struct record *record, struct error *err)
 {
-    int rc;
-
     switch (record->type) {
     case RECORD_GPU_BACK:
         return core_apply_gpu_back(core, &record->gpu, err);
@@ -117,12 +149,6 @@ int apply_gpu(struct core *core, const struct record *record, struct error *err)
     case RECORD_SHARE_FAULT:
         return apply_share_fault(core, &record->share_fault, err);
     default: /* RECORD_GPU_LOST */
-        rc = no_such_gpu(core, record->gpu.gpu, err);
-        if (rc == 0) {
-            core->gpus[record->gpu.gpu]->lost = true;
-            core->gpus[record->gpu.gpu]->measured = false;
-            gpus_open(core); /* a job that waited for it may take a smaller instance */
-        }
-        return rc;
+        return core_apply_gpu_lost(core, &record->gpu, err);
     }
 }

@@ -98,6 +98,7 @@ void core_free_job(struct core *core, struct job *job);           /* that is in 
 
 /* Shared by applying records and restoring a snapshot. */
 int core_apply_gpu_back(struct core *core, const struct record_gpu *record, struct error *err);
+int core_apply_gpu_lost(struct core *core, const struct record_gpu *record, struct error *err);
 int core_check_sample(const struct core *core, const struct record_sample *sample, struct error *err);
 int core_add_job(struct core *core, const struct record *submitted, struct job **added, struct error *err);
 

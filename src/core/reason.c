@@ -122,7 +122,10 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
         snprintf(text, REASON_TEXT, "GPU %" PRIu32 " has not been measured yet", reason->gpu);
         break;
     case REASON_GPUS_LOST:
-        snprintf(text, REASON_TEXT, "needs %" PRIu32 " GPU%s, %" PRIu32 " of the node's %s there", reason->wanted,
+        if (reason->wanted == 0)
+            snprintf(text, REASON_TEXT, "takes no job now: 'carma gpus' says why");
+        else
+            snprintf(text, REASON_TEXT, "needs %" PRIu32 " GPU%s, %" PRIu32 " of the node's %s there", reason->wanted,
                  plural(reason->wanted), reason->qualified, reason->qualified == 1 ? "is" : "are");
         break;
     case REASON_PERIOD:
@@ -246,7 +249,7 @@ bool core_could_ever_run(const struct core *core, const struct record_submitted 
             continue;
         }
         possible++;
-        if (total >= submitted->request_bytes)
+        if (total == 0 || total >= submitted->request_bytes) /* 0: not known yet */
             large_enough++;
         if (total > largest)
             largest = total;

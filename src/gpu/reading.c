@@ -1,5 +1,9 @@
 #include "gpu/reading.h"
 
+#include <stddef.h>
+
+#include "gpu/error_text.h"
+
 const char *gpu_metric_name(uint32_t metric)
 {
     static const char *const names[GPU_METRIC_COUNT] = {
@@ -14,6 +18,25 @@ const char *gpu_source_name(uint32_t source)
     static const char *const names[GPU_SOURCE_COUNT] = {"none", "gpm", "dcgm", "utilization"};
 
     return source < GPU_SOURCE_COUNT ? names[source] : "unknown";
+}
+
+const char *gpu_refused_name(uint32_t what)
+{
+    static const char *const names[GPU_REFUSED_COUNT] = {"memory", "processes", "utilisation", "power",
+                                                         "energy", NULL,        "MIG mode",    NULL};
+
+    return what < GPU_REFUSED_COUNT && names[what] ? names[what] : "unknown";
+}
+
+const char *gpu_error_text(int32_t code)
+{
+    return nvml_error_text(code);
+}
+
+bool gpu_reading_usable(const struct gpu_reading *reading)
+{
+    return reading->error == 0 && reading->uuid[0] && reading->kind != GPU_PARTITIONED &&
+           reading->valid & GPU_HAS_MEMORY && !reading->refused[GPU_REFUSED_MIG];
 }
 
 bool gpu_measure_plausible(const struct gpu_measure *measure, uint32_t metric)

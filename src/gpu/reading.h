@@ -17,7 +17,11 @@ enum gpu_reading_bit {
     GPU_HAS_UTILIZATION = 1u << 2, /* NVML's coarse "any kernel ran" */
     GPU_HAS_POWER = 1u << 3,
     GPU_HAS_ENERGY = 1u << 4,
+    GPU_UNIFIED = 1u << 5, /* no GPU_HAS bit: its memory is the host's, of which reserved_bytes are left to the host */
 };
+
+/* What NVML refused to tell, by the number of the bit that is missing from `valid`, and this: */
+enum { GPU_REFUSED_MIG = 6, GPU_REFUSED_COUNT = 8 };
 
 /* Metrics measured over an interval. Activities and occupancy: permille, 0..1000; traffic: bytes a second. */
 enum gpu_metric {
@@ -85,6 +89,8 @@ struct gpu_reading {
     int64_t used_bytes;     /* by processes */
     int64_t power_mw;
     int64_t energy_mj; /* since the driver was loaded: difference it, and expect it to start again */
+    uint16_t refused[GPU_REFUSED_COUNT]; /* NVML's return codes; 0: told. Of MIG: of a GPU_WHOLE whether it is in MIG mode
+                                            was never told, of a GPU_PARTITIONED some of its instances are not */
     struct gpu_measure metrics[GPU_METRIC_COUNT];
     struct gpu_process processes[GPU_MAX_PROCESSES];
 };
@@ -99,6 +105,12 @@ struct gpu_node_reading {
 
 const char *gpu_metric_name(uint32_t metric); /* "sm_activity", ..., "pcie_tx"; "unknown" out of range */
 const char *gpu_source_name(uint32_t source); /* "none", "gpm", "dcgm", "utilization"; "unknown" out of range */
+
+const char *gpu_refused_name(uint32_t what); /* "memory", ..., "MIG mode"; "unknown" out of range */
+const char *gpu_error_text(int32_t code);    /* of NVML's return codes: "Not supported" */
+
+/* Whether jobs may be placed by what is known of it. */
+bool gpu_reading_usable(const struct gpu_reading *reading);
 
 /* Whether it can be: a known source, and a value within the metric's range (always, without a source). */
 bool gpu_measure_plausible(const struct gpu_measure *measure, uint32_t metric);

@@ -50,6 +50,7 @@ static const struct key {
     KEY("gpu", "pci_device_id", KIND_U32, pci_device_id, 1, 0xffff),
     KEY("gpu", "pcie_generation", KIND_U32, pcie_generation, 1, 9),
     KEY("gpu", "gpm", KIND_YES_NO, gpm, 0, 0, .optional = true),
+    KEY("gpu", "unified", KIND_YES_NO, unified, 0, 0, .optional = true),
     KEY("mig", "gpus", KIND_U32, mig_gpus, 1, PROFILE_MAX_GPUS, .optional = true),
     KEY("mig", "instances", KIND_INSTANCES, instances, 0, 0, .optional = true),
 };

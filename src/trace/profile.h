@@ -34,6 +34,7 @@ struct node_profile {
     uint32_t pci_device_id;
     uint32_t pcie_generation;
     bool gpm;          /* NVML answers GPM's queries; yes where it is not said */
+    bool unified;      /* its memory is the host's, of which the host itself uses `reserved_bytes` */
     uint32_t mig_gpus; /* this many GPUs, the first ones, are in MIG mode, with these instances each; 0 where not
                           said */
     uint32_t instance_count;

@@ -36,6 +36,12 @@ bool fault_on(const struct node *node, enum node_fault_kind kind, uint32_t gpu);
 /* From now on, until node time until_ns (INT64_MAX: until it is cleared); gpus 0: no longer. */
 void fault_set(struct node *node, enum node_fault_kind kind, uint32_t gpus, int64_t until_ns);
 
+/* The code with which this call (any of its versions) has to fail on all of these GPUs; 0: none. */
+int fault_of_call(const struct node *node, const char *call, uint32_t gpus);
+
+/* Has a call fail, as fault_set() does. 0, or -EINVAL: no such name can be; -ENOSPC: too many fail already. */
+int fault_set_call(struct node *node, const char *call, int code, uint32_t gpus, int64_t until_ns);
+
 /* Reports an Xid, also to callers that wait for NVML's events. `pid`: of the process that caused it, 0: none. 0 or a
  * negative errno. */
 int fault_xid(struct node *node, uint32_t gpu, uint32_t instance, uint32_t xid, int32_t pid);

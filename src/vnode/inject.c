@@ -123,6 +123,18 @@ static int strike_mps(struct node *node, const struct strike *strike, struct err
     return fail_process(node, strike->pid, CUDA_FAULT_LAUNCH_FAILED, err);
 }
 
+static int strike_call(struct node *node, const struct strike *strike, struct error *err)
+{
+    int rc;
+
+    if (!strike->call || !strike->code)
+        return error_set(err, EINVAL, "say which call fails, and how: --call nvmlDeviceGetMemoryInfo --code 3");
+    rc = fault_set_call(node, strike->call, strike->code, strike->gpus, strike->until_ns);
+    return rc == -ENOSPC ? error_set(err, ENOSPC, "%d calls fail already: carma-vnode clear", NODE_MAX_CALLS)
+           : rc < 0      ? error_set(err, EINVAL, "--call '%.60s' is not the name of an NVML call", strike->call)
+                         : 0;
+}
+
 static const struct fault {
     const char *name;
     enum node_fault_kind kind;                                                        /* that lasts, or STRIKES_ONCE */
@@ -143,6 +155,7 @@ static const struct fault {
     {"stuck-zero", NODE_FAULT_STUCK_ZERO, strike_stuck, "an Xid (43), and activities are 0 from then on"},
     {"no-power", NODE_FAULT_NO_POWER, NULL, "power is NOT_SUPPORTED"},
     {"no-energy", NODE_FAULT_NO_ENERGY, NULL, "the energy counter is NOT_SUPPORTED"},
+    {"call", STRIKES_ONCE, strike_call, "the NVML call --call (all its versions) answers --code"},
     {"xid", STRIKES_ONCE, strike_xid, "tells --xid; stops the process --pid"},
     {"mps-fault", STRIKES_ONCE, strike_mps, "the MPS client --pid fails, its neighbours with it"},
 };
@@ -163,6 +176,8 @@ void inject_clear(struct node *node)
 {
     for (int kind = 0; kind < NODE_FAULT_KINDS; kind++)
         fault_set(node, (enum node_fault_kind)kind, 0, 0);
+    for (int i = 0; i < NODE_MAX_CALLS; i++)
+        atomic_store(&node->file->calls[i].gpus, 0);
 }
 
 char *inject_help(void)

@@ -9,6 +9,8 @@ struct strike {
     int64_t until_ns; /* node time at which it ends; INT64_MAX: when it is cleared */
     uint32_t xid;     /* 0: the fault's own, if it has one */
     int32_t pid;      /* 0: not said */
+    const char *call; /* NULL: not said */
+    int32_t code;     /* 0: not said */
 };
 
 /* Injects the fault of that name. */

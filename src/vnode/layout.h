@@ -1,4 +1,4 @@
-/* The virtual node's state file, version 2 (docs/formats/vnode-state.md): one struct node_file, mapped by every process
+/* The virtual node's state file, version 3 (docs/formats/vnode-state.md): one struct node_file, mapped by every process
  * that uses the node. Host byte order; fixed sizes. Times are node time in ns, sizes bytes.
  *
  * Changing data lives in two banks. A writer holds the file's lock, works on the bank that is not active and then makes
@@ -10,12 +10,13 @@
 #include <stdint.h>
 
 #define NODE_MAGIC         "carmaVN"
-#define NODE_VERSION       2
+#define NODE_VERSION       3
 #define NODE_MAX_GPUS      16
 #define NODE_MAX_INSTANCES 7   /* MIG instances of a GPU */
 #define NODE_MAX_SLOTS     256 /* processes on the node at one time */
 #define NODE_MAX_FAULTS    32  /* kinds of faults (vnode/fault.h) */
 #define NODE_MAX_XIDS      64  /* that are remembered */
+#define NODE_MAX_CALLS     64  /* of NVML that are made to fail at one time */
 
 /* A MIG instance: a GPU instance with one compute instance, which is all of it. Fixed when the node is made. */
 struct node_instance {
@@ -52,7 +53,7 @@ struct node_gpu {
     uint32_t gpm;            /* 1: answers GPM's queries */
     uint32_t mig;            /* 1: in MIG mode, jobs run on the instances only */
     uint32_t instance_count; /* with mig */
-    uint32_t reserved;
+    uint32_t unified;        /* 1: its memory is the host's, of which NVML tells nothing */
     struct node_instance instances[NODE_MAX_INSTANCES];
 };
 
@@ -126,6 +127,15 @@ struct node_fault {
     _Atomic int64_t until_ns;
 };
 
+/* An NVML call that fails with a code, likewise. Its name and code are written while it is not in force. */
+struct node_call_fault {
+    char call[52]; /* without the suffix of its version */
+    int32_t code;
+    _Atomic uint32_t gpus;
+    uint32_t reserved;
+    _Atomic int64_t until_ns;
+};
+
 struct node_xid {
     int64_t at_ns;
     uint32_t gpu;
@@ -151,6 +161,7 @@ struct node_file {
     _Atomic uint32_t order[NODE_MAX_GPUS]; /* order[i]: which of `gpus` has index i */
     struct node_fault faults[NODE_MAX_FAULTS];
     struct node_xid xids[NODE_MAX_XIDS];
+    struct node_call_fault calls[NODE_MAX_CALLS];
     struct node_gpu gpus[NODE_MAX_GPUS];
     struct node_bank banks[2];
 };

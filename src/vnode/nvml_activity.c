@@ -20,10 +20,12 @@ static double power_w(const struct node_gpu *gpu, const struct node_gpu_now *now
 }
 
 /* A consistent copy of the GPU's own part of the state; not for MIG handles. */
-static int read_now(struct nvml_device *device, const struct node_gpu **gpu, struct node_gpu_now *now, int64_t *at_ns)
+#define read_now(device, gpu, now, at_ns) read_now_for(__func__, device, gpu, now, at_ns)
+static int read_now_for(const char *call, struct nvml_device *device, const struct node_gpu **gpu, struct node_gpu_now *now,
+                        int64_t *at_ns)
 {
     struct node_bank *bank;
-    int rc = nvml_whole_gpu(device, gpu);
+    int rc = nvml_whole_gpu_for(call, device, gpu);
 
     if (rc == NVML_SUCCESS)
         rc = nvml_begin(device, gpu, &bank);
@@ -60,6 +62,8 @@ int nvmlDeviceGetMemoryInfo_v2(struct nvml_device *device, struct nvml_memory_v2
     used = device->instance ? physics_instance_used_bytes(bank, device->gpu, device->instance)
                             : physics_used_bytes(bank, device->gpu);
     nvml_end();
+    if (gpu->unified)
+        return NVML_ERROR_NOT_SUPPORTED;
     usable = physics_usable_bytes(nvml_node()->file, device->gpu, device->instance);
     memory->reserved = device->instance ? 0 : (unsigned long long)gpu->reserved_bytes;
     memory->total = (unsigned long long)usable + memory->reserved;
@@ -81,6 +85,24 @@ int nvmlDeviceGetMemoryInfo(struct nvml_device *device, struct nvml_memory *memo
         return rc;
     *memory = (struct nvml_memory){.total = now.total, .free = now.free, .used = now.used + now.reserved};
     return NVML_SUCCESS;
+}
+
+int nvmlVirtualHostMemory(int64_t *total_bytes, int64_t *available_bytes)
+{
+    struct nvml_device *device = nvml_handle(0, 0);
+    const struct node_gpu *gpu;
+    struct node_bank *bank;
+    int rc = nvml_begin(device, &gpu, &bank);
+
+    if (rc != NVML_SUCCESS || !gpu->unified) {
+        if (rc == NVML_SUCCESS)
+            nvml_end();
+        return -1;
+    }
+    *total_bytes = gpu->total_bytes;
+    *available_bytes = physics_usable_bytes(nvml_node()->file, 0, 0) - physics_used_bytes(bank, 0);
+    nvml_end();
+    return 0;
 }
 
 /* The window through which the host sees the memory: the power of two that holds it, as on the real boards. An instance

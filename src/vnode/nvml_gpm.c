@@ -34,8 +34,10 @@ int nvmlGpmQueryDeviceSupport(struct nvml_device *device, struct nvml_gpm_suppor
 
 int nvmlGpmSampleAlloc(struct nvml_gpm_sample **sample)
 {
-    if (!sample)
-        return NVML_ERROR_INVALID_ARGUMENT;
+    int rc = nvml_checked(nvml_ready(), sample);
+
+    if (rc != NVML_SUCCESS)
+        return rc;
     *sample = calloc(1, sizeof **sample);
     return *sample ? NVML_SUCCESS : NVML_ERROR_MEMORY;
 }
@@ -136,6 +138,7 @@ static int metric(double sm, double busy, struct nvml_gpm_metric *m)
 int nvmlGpmMetricsGet(struct nvml_gpm_metrics_get *metrics)
 {
     const struct nvml_gpm_sample *a, *b;
+    const struct node_gpu *gpu;
     double interval_ns;
     int rc = nvml_checked(nvml_ready(), metrics);
 
@@ -148,6 +151,9 @@ int nvmlGpmMetricsGet(struct nvml_gpm_metrics_get *metrics)
     if (!a || !b || !a->device || a->device != b->device || a->at_ns >= b->at_ns ||
         metrics->count > NVML_GPM_METRICS_ROOM)
         return NVML_ERROR_INVALID_ARGUMENT;
+    rc = nvml_gpu(a->device, &gpu);
+    if (rc != NVML_SUCCESS)
+        return rc;
     interval_ns = (double)(b->at_ns - a->at_ns);
     for (unsigned int i = 0; i < metrics->count; i++) {
         struct nvml_gpm_metric *m = &metrics->metrics[i];

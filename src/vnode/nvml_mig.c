@@ -47,12 +47,14 @@ int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(struct nvml_device *mig, struct
 }
 
 /* The GPU of a MIG handle. */
-static int gpu_of_instance(struct nvml_device *device, const struct node_gpu **gpu)
+static int instance_for(const char *call, struct nvml_device *device, const struct node_gpu **gpu)
 {
-    int rc = nvml_gpu(device, gpu);
+    int rc = nvml_gpu_for(call, device, gpu);
 
     return rc == NVML_SUCCESS && device->instance == 0 ? NVML_ERROR_NOT_SUPPORTED : rc;
 }
+
+#define gpu_of_instance(device, gpu) instance_for(__func__, device, gpu)
 
 NVML_NUMBER(nvmlDeviceGetGpuInstanceId, gpu_of_instance, gpu->instances[device->instance - 1].gpu_instance)
 NVML_NUMBER(nvmlDeviceGetComputeInstanceId, gpu_of_instance, gpu->instances[device->instance - 1].compute_instance)

@@ -18,18 +18,25 @@ static inline int nvml_checked(int rc, bool arguments)
     return rc == NVML_SUCCESS && !arguments ? NVML_ERROR_INVALID_ARGUMENT : rc;
 }
 
+/* These find the caller's name, by which a call can be made to fail: they are for the functions of NVML themselves, or
+ * for helpers that hand the name on. */
+#define nvml_ready()                nvml_ready_for(__func__)
+#define nvml_gpu(device, gpu)       nvml_gpu_for(__func__, device, gpu)
+#define nvml_whole_gpu(device, gpu) nvml_whole_gpu_for(__func__, device, gpu)
+
 /* Whether NVML answers at all: opened, the driver there. Waits while all calls hang (vnode/fault.h). */
-int nvml_ready(void);
+int nvml_ready_for(const char *call);
 
 /* The device's fixed facts, of the whole GPU for a MIG handle too; *gpu stays valid until the last nvmlShutdown. A lost
  * GPU answers nothing; one with hanging calls makes its caller wait. */
-int nvml_gpu(struct nvml_device *device, const struct node_gpu **gpu);
+int nvml_gpu_for(const char *call, struct nvml_device *device, const struct node_gpu **gpu);
 
 /* The same, for questions that a MIG handle does not answer. */
-int nvml_whole_gpu(struct nvml_device *device, const struct node_gpu **gpu);
+int nvml_whole_gpu_for(const char *call, struct nvml_device *device, const struct node_gpu **gpu);
 
 /* The device's state as of now, under the node's lock until nvml_end(). */
-int nvml_begin(struct nvml_device *device, const struct node_gpu **gpu, struct node_bank **bank);
+#define nvml_begin(device, gpu, bank) nvml_begin_for(__func__, device, gpu, bank)
+int nvml_begin_for(const char *call, struct nvml_device *device, const struct node_gpu **gpu, struct node_bank **bank);
 void nvml_end(void);
 
 /* Whether the fault is in force on the device's GPU. */

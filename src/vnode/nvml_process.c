@@ -65,8 +65,9 @@ static struct nvml_process_detail detail_of(const struct nvml_device *device, co
     return detail;
 }
 
-static int list(struct nvml_device *device, enum nvml_process_mode mode, unsigned int *count, void *infos,
-                write_process *write)
+#define list(device, mode, count, infos, write) list_for(__func__, device, mode, count, infos, write)
+static int list_for(const char *call, struct nvml_device *device, enum nvml_process_mode mode, unsigned int *count,
+                    void *infos, write_process *write)
 {
     const struct node_gpu *gpu;
     struct node_bank *bank;
@@ -75,7 +76,7 @@ static int list(struct nvml_device *device, enum nvml_process_mode mode, unsigne
 
     if (!count)
         return NVML_ERROR_INVALID_ARGUMENT;
-    rc = nvml_begin(device, &gpu, &bank);
+    rc = nvml_begin_for(call, device, &gpu, &bank);
     if (rc != NVML_SUCCESS)
         return rc;
     room = infos ? *count : 0;
@@ -95,8 +96,9 @@ static int list(struct nvml_device *device, enum nvml_process_mode mode, unsigne
 
 /* The _v3 functions. Some drivers of the 535 series wrote the larger layout of the detail list here, into the caller's
  * smaller structures. This writes as much of it as fits, so that a caller with a small array is not overrun. */
-static int list_v3(struct nvml_device *device, enum nvml_process_mode mode, unsigned int *count,
-                   struct nvml_process_info *infos)
+#define list_v3(device, mode, count, infos) list_v3_for(__func__, device, mode, count, infos)
+static int list_v3_for(const char *call, struct nvml_device *device, enum nvml_process_mode mode, unsigned int *count,
+                       struct nvml_process_info *infos)
 {
     struct nvml_process_detail details[NODE_MAX_SLOTS];
     size_t room_bytes;
@@ -105,10 +107,10 @@ static int list_v3(struct nvml_device *device, enum nvml_process_mode mode, unsi
     if (!count)
         return NVML_ERROR_INVALID_ARGUMENT;
     if (!infos || nvml_node() == NULL || fault_gpus(nvml_node(), NODE_FAULT_R535) == 0)
-        return list(device, mode, count, infos, write_v2);
+        return list_for(call, device, mode, count, infos, write_v2);
     room_bytes = *count * sizeof *infos;
     *count = *count < NODE_MAX_SLOTS ? *count : NODE_MAX_SLOTS;
-    rc = list(device, mode, count, details, write_detail);
+    rc = list_for(call, device, mode, count, details, write_detail);
     if (rc != NVML_SUCCESS)
         return rc;
     if (!nvml_fault(device, NODE_FAULT_R535))

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/units.h"
+#include "gpu/error_text.h"
 #include "vnode/nvml_node.h"
 
 /* While calls hang: how often is looked whether they still do, on the wall clock. */
@@ -30,12 +31,16 @@ static void wait_while_hung(uint32_t gpus)
 
 static int open_node(void)
 {
+    int rc;
+
     if (node_open(&node, NULL, NULL) < 0)
         return NVML_ERROR_DRIVER_NOT_LOADED;
     wait_while_hung(fault_all_gpus(&node));
-    if (fault_gpus(&node, NODE_FAULT_DRIVER_GONE)) {
+    rc = fault_gpus(&node, NODE_FAULT_DRIVER_GONE) ? NVML_ERROR_DRIVER_NOT_LOADED
+                                                   : fault_of_call(&node, "nvmlInit", fault_all_gpus(&node));
+    if (rc != NVML_SUCCESS) {
         node_close(&node);
-        return NVML_ERROR_DRIVER_NOT_LOADED;
+        return rc;
     }
     driver_loads = atomic_load(&node.file->driver_loads);
     for (uint32_t i = 0; i < NODE_MAX_GPUS; i++) {
@@ -84,40 +89,7 @@ int nvmlShutdown(void)
 
 const char *nvmlErrorString(int code)
 {
-    static const char *const texts[] = {
-        [NVML_SUCCESS] = "Success",
-        [NVML_ERROR_UNINITIALIZED] = "Uninitialized",
-        [NVML_ERROR_INVALID_ARGUMENT] = "Invalid argument",
-        [NVML_ERROR_NOT_SUPPORTED] = "Not supported",
-        [NVML_ERROR_NO_PERMISSION] = "No permission",
-        [NVML_ERROR_ALREADY_INITIALIZED] = "Already initialized",
-        [NVML_ERROR_NOT_FOUND] = "Not found",
-        [NVML_ERROR_INSUFFICIENT_SIZE] = "Insufficient size",
-        [NVML_ERROR_INSUFFICIENT_POWER] = "Insufficient external power",
-        [NVML_ERROR_DRIVER_NOT_LOADED] = "Driver not loaded",
-        [NVML_ERROR_TIMEOUT] = "Timeout",
-        [NVML_ERROR_IRQ_ISSUE] = "Interrupt request issue",
-        [NVML_ERROR_LIBRARY_NOT_FOUND] = "NVML shared library not found",
-        [NVML_ERROR_FUNCTION_NOT_FOUND] = "Function not found",
-        [NVML_ERROR_CORRUPTED_INFOROM] = "Corrupted infoROM",
-        [NVML_ERROR_GPU_IS_LOST] = "GPU is lost",
-        [NVML_ERROR_RESET_REQUIRED] = "GPU requires reset",
-        [NVML_ERROR_OPERATING_SYSTEM] = "GPU access blocked by the operating system",
-        [NVML_ERROR_LIB_RM_VERSION_MISMATCH] = "Driver and library version mismatch",
-        [NVML_ERROR_IN_USE] = "In use by another client",
-        [NVML_ERROR_MEMORY] = "Insufficient memory",
-        [NVML_ERROR_NO_DATA] = "No data",
-        [NVML_ERROR_VGPU_ECC_NOT_SUPPORTED] = "ECC is enabled, which vGPU does not support",
-        [NVML_ERROR_INSUFFICIENT_RESOURCES] = "Insufficient resources",
-        [NVML_ERROR_FREQ_NOT_SUPPORTED] = "Frequency not supported",
-        [NVML_ERROR_ARGUMENT_VERSION_MISMATCH] = "Version of the argument not supported",
-        [NVML_ERROR_DEPRECATED] = "Deprecated",
-        [NVML_ERROR_NOT_READY] = "Not ready",
-        [NVML_ERROR_GPU_NOT_FOUND] = "No GPU found",
-        [NVML_ERROR_INVALID_STATE] = "Invalid state",
-    };
-
-    return code >= 0 && code < (int)(sizeof texts / sizeof *texts) ? texts[code] : "Unknown error";
+    return nvml_error_text(code);
 }
 
 int nvml_copy_text(const char *text, char *to, unsigned int room)
@@ -137,19 +109,22 @@ struct node *nvml_node(void)
     return node.file ? &node : NULL;
 }
 
-static int driver_answers(void)
+/* To this call of these GPUs. */
+static int driver_answers(const char *call, uint32_t gpus)
 {
     if (fault_gpus(&node, NODE_FAULT_DRIVER_GONE))
         return NVML_ERROR_DRIVER_NOT_LOADED;
-    return atomic_load(&node.file->driver_loads) == driver_loads ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;
+    if (atomic_load(&node.file->driver_loads) != driver_loads)
+        return NVML_ERROR_UNINITIALIZED;
+    return fault_of_call(&node, call, gpus);
 }
 
-int nvml_ready(void)
+int nvml_ready_for(const char *call)
 {
     if (!node.file)
         return NVML_ERROR_UNINITIALIZED;
     wait_while_hung(fault_all_gpus(&node));
-    return driver_answers();
+    return driver_answers(call, fault_all_gpus(&node));
 }
 
 /* Whether this is a handle of ours, rather than another value of the caller's. */
@@ -162,7 +137,7 @@ static bool is_handle(const struct nvml_device *device)
     return false;
 }
 
-int nvml_gpu(struct nvml_device *device, const struct node_gpu **gpu)
+int nvml_gpu_for(const char *call, struct nvml_device *device, const struct node_gpu **gpu)
 {
     int rc;
 
@@ -171,7 +146,7 @@ int nvml_gpu(struct nvml_device *device, const struct node_gpu **gpu)
     if (!is_handle(device))
         return NVML_ERROR_INVALID_ARGUMENT;
     wait_while_hung(1u << device->gpu);
-    rc = driver_answers();
+    rc = driver_answers(call, 1u << device->gpu);
     if (rc != NVML_SUCCESS)
         return rc;
     if (fault_on(&node, NODE_FAULT_GPU_LOST, device->gpu))
@@ -180,16 +155,16 @@ int nvml_gpu(struct nvml_device *device, const struct node_gpu **gpu)
     return NVML_SUCCESS;
 }
 
-int nvml_whole_gpu(struct nvml_device *device, const struct node_gpu **gpu)
+int nvml_whole_gpu_for(const char *call, struct nvml_device *device, const struct node_gpu **gpu)
 {
-    int rc = nvml_gpu(device, gpu);
+    int rc = nvml_gpu_for(call, device, gpu);
 
     return rc == NVML_SUCCESS && device->instance > 0 ? NVML_ERROR_NOT_SUPPORTED : rc;
 }
 
-int nvml_begin(struct nvml_device *device, const struct node_gpu **gpu, struct node_bank **bank)
+int nvml_begin_for(const char *call, struct nvml_device *device, const struct node_gpu **gpu, struct node_bank **bank)
 {
-    int rc = nvml_gpu(device, gpu);
+    int rc = nvml_gpu_for(call, device, gpu);
 
     if (rc != NVML_SUCCESS)
         return rc;
@@ -290,10 +265,10 @@ int nvmlDeviceGetCount_v2(unsigned int *count)
 }
 
 /* The handle, where the GPU answers. */
-static int give_handle(uint32_t gpu, uint32_t instance, struct nvml_device **device)
+static int give_handle(const char *call, uint32_t gpu, uint32_t instance, struct nvml_device **device)
 {
     const struct node_gpu *what;
-    int rc = nvml_gpu(&devices[gpu][instance], &what);
+    int rc = nvml_gpu_for(call, &devices[gpu][instance], &what);
 
     if (rc == NVML_SUCCESS)
         *device = &devices[gpu][instance];
@@ -308,7 +283,7 @@ int nvmlDeviceGetHandleByIndex(unsigned int index, struct nvml_device **device)
         return rc;
     if (!device || index >= node.file->gpu_count)
         return NVML_ERROR_INVALID_ARGUMENT;
-    return give_handle(order[index], 0, device);
+    return give_handle(__func__, order[index], 0, device);
 }
 
 int nvmlDeviceGetHandleByIndex_v2(unsigned int index, struct nvml_device **device)
@@ -326,10 +301,10 @@ int nvmlDeviceGetHandleByUUID(const char *uuid, struct nvml_device **device)
         const struct node_gpu *gpu = &node.file->gpus[g];
 
         if (strcasecmp(uuid, gpu->uuid) == 0)
-            return give_handle(g, 0, device);
+            return give_handle(__func__, g, 0, device);
         for (uint32_t i = 0; i < gpu->instance_count; i++)
             if (strcasecmp(uuid, gpu->instances[i].uuid) == 0)
-                return give_handle(g, 1 + i, device);
+                return give_handle(__func__, g, 1 + i, device);
     }
     return NVML_ERROR_NOT_FOUND;
 }
@@ -355,7 +330,7 @@ int nvmlDeviceGetHandleBySerial(const char *serial, struct nvml_device **device)
         return rc;
     for (uint32_t g = 0; g < node.file->gpu_count; g++)
         if (strcmp(serial, node.file->gpus[g].serial) == 0)
-            return give_handle(g, 0, device);
+            return give_handle(__func__, g, 0, device);
     return NVML_ERROR_NOT_FOUND;
 }
 
@@ -371,7 +346,7 @@ int nvmlDeviceGetHandleByPciBusId(const char *bus_id, struct nvml_device **devic
         return NVML_ERROR_INVALID_ARGUMENT;
     for (uint32_t g = 0; g < node.file->gpu_count; g++)
         if (domain == 0 && bus == node.file->gpus[g].pci_bus && slot == 0)
-            return give_handle(g, 0, device);
+            return give_handle(__func__, g, 0, device);
     return NVML_ERROR_NOT_FOUND;
 }
 

@@ -33,6 +33,7 @@ static void fill_gpu(struct node_gpu *gpu, const struct node_profile *profile, u
         .pci_device_id = profile->pci_device_id,
         .pcie_generation = profile->pcie_generation,
         .gpm = profile->gpm,
+        .unified = profile->unified,
         .mig = index < profile->mig_gpus,
     };
     strcpy(gpu->name, profile->gpu_name);

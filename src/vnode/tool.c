@@ -21,10 +21,11 @@ struct options {
     int mode;
     const char *fault, *gpu;
     double seconds; /* 0: until it is cleared */
-    int64_t xid, pid;
+    int64_t xid, pid, code;
+    const char *call;
 };
 
-enum { OPT_MODE = 256, OPT_GPU, OPT_FOR, OPT_XID, OPT_PID };
+enum { OPT_MODE = 256, OPT_GPU, OPT_FOR, OPT_XID, OPT_PID, OPT_CALL, OPT_CODE };
 
 static const struct argp_option option_table[] = {
     {"profile", 'p', "NAME", 0, "of the node to create: a name of share/carma/nodes, or a file (a100x4-40g)", 0},
@@ -33,6 +34,8 @@ static const struct argp_option option_table[] = {
     {"for", OPT_FOR, "SECONDS", 0, "of node time that the fault lasts (until it is cleared)", 1},
     {"xid", OPT_XID, "N", 0, "to tell", 1},
     {"pid", OPT_PID, "PID", 0, "of the process that the fault is of", 1},
+    {"call", OPT_CALL, "NAME", 0, "of NVML that fails, such as nvmlDeviceGetMemoryInfo", 1},
+    {"code", OPT_CODE, "N", 0, "NVML's, with which it fails, such as 3 (NOT_SUPPORTED)", 1},
     {0},
 };
 
@@ -101,6 +104,12 @@ static error_t on_option(int key, char *arg, struct argp_state *state)
         return 0;
     case OPT_PID:
         options->pid = integer(state, "--pid", arg);
+        return 0;
+    case OPT_CALL:
+        options->call = arg;
+        return 0;
+    case OPT_CODE:
+        options->code = integer(state, "--code", arg);
         return 0;
     case ARGP_KEY_ARG:
         on_argument(options, arg, state);
@@ -173,6 +182,14 @@ static void print_gpu(const struct node_file *file, const struct node_bank *bank
         }
 }
 
+static void print_gpus(const struct node_file *file, uint32_t gpus)
+{
+    for (uint32_t i = 0; i < file->gpu_count; i++)
+        if (gpus >> atomic_load(&file->order[i]) & 1)
+            printf(" %u", i);
+    printf("\n");
+}
+
 static void print_faults(const struct node *node)
 {
     uint32_t xids = atomic_load(&node->file->xid_count);
@@ -183,10 +200,16 @@ static void print_faults(const struct node *node)
         if (!gpus)
             continue;
         printf("fault %s on", inject_name((enum node_fault_kind)kind));
-        for (uint32_t i = 0; i < node->file->gpu_count; i++)
-            if (gpus >> atomic_load(&node->file->order[i]) & 1)
-                printf(" %u", i);
-        printf("\n");
+        print_gpus(node->file, gpus);
+    }
+    for (int i = 0; i < NODE_MAX_CALLS; i++) {
+        const struct node_call_fault *fault = &node->file->calls[i];
+        uint32_t gpus = atomic_load(&fault->gpus);
+
+        if (!gpus || node_now_ns(node) >= atomic_load(&fault->until_ns))
+            continue;
+        printf("%s answers %d on", fault->call, fault->code);
+        print_gpus(node->file, gpus);
     }
     if (xids > 0)
         printf("%u Xid%s, the latest %u\n", xids, xids == 1 ? "" : "s",
@@ -220,7 +243,8 @@ static int show(const struct options *options, struct error *err)
 
 static int inject_fault(const struct options *options, struct error *err)
 {
-    struct strike strike = {.until_ns = INT64_MAX, .xid = (uint32_t)options->xid, .pid = (int32_t)options->pid};
+    struct strike strike = {.until_ns = INT64_MAX, .xid = (uint32_t)options->xid, .pid = (int32_t)options->pid,
+                            .call = options->call, .code = (int32_t)options->code};
     struct place places[NODE_MAX_GPUS];
     struct node node;
     int rc = node_open(&node, options->state, err);

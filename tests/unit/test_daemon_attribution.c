@@ -73,7 +73,7 @@ static struct gpu gpu_with(uint32_t residents)
 
 static void list(struct gpu_reading *reading, pid_t pid, int64_t used_bytes)
 {
-    reading->valid |= GPU_HAS_PROCESSES;
+    reading->valid |= GPU_HAS_MEMORY | GPU_HAS_PROCESSES;
     reading->processes[reading->process_count++] = (struct gpu_process){.pid = pid, .used_bytes = used_bytes};
 }
 
@@ -237,8 +237,11 @@ TEST_BETWEEN(test_lists_that_are_not, setup, teardown)
 
     attributor_begin(*state);
     attributor_judge(*state, &busy, &reading, &result);
+    assert_why(&result, "does not tell the memory in use");
+    reading.valid = GPU_HAS_MEMORY;
+    attributor_judge(*state, &busy, &reading, &result);
     assert_why(&result, "does not list processes");
-    reading.valid = GPU_HAS_PROCESSES;
+    reading.valid = GPU_HAS_MEMORY | GPU_HAS_PROCESSES;
     attributor_judge(*state, &busy, &reading, &result);
     assert_why(&result, "lists no process");
     attributor_judge(*state, &empty, &reading, &result); /* nobody of ours is there */

@@ -33,6 +33,7 @@ TEST(layout_is_golden)
     MEMBER(node_file, order);
     MEMBER(node_file, faults);
     MEMBER(node_file, xids);
+    MEMBER(node_file, calls);
     MEMBER(node_file, gpus);
     MEMBER(node_file, banks);
     TYPE(node_gpu);
@@ -58,7 +59,7 @@ TEST(layout_is_golden)
     MEMBER(node_gpu, gpm);
     MEMBER(node_gpu, mig);
     MEMBER(node_gpu, instance_count);
-    MEMBER(node_gpu, reserved);
+    MEMBER(node_gpu, unified);
     MEMBER(node_gpu, instances);
     TYPE(node_instance);
     MEMBER(node_instance, uuid);

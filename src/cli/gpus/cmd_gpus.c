@@ -61,6 +61,14 @@ static char *memory_text(int64_t used, int64_t total)
     return used < 0 ? xasprintf("- / %s", whole) : xasprintf("%.1f / %s", (double)used / (double)GIB, whole);
 }
 
+/* It is there, but too little is known of it. */
+static bool is_untold(const json_t *gpu)
+{
+    const char *why = answer_text(gpu, "why");
+
+    return why && strncmp(why, "NVML does not tell", 18) == 0;
+}
+
 static char *job_list(const json_t *gpu)
 {
     struct strbuf out = {0};
@@ -71,11 +79,13 @@ static char *job_list(const json_t *gpu)
     size_t i, k;
 
     if (answer_true(gpu, "lost"))
-        return xstrdup("GPU is lost");
-    if (answer_is_heading(gpu))
+        strbuf_puts(&out, is_untold(gpu) ? "not usable" : "GPU is lost");
+    else if (answer_is_heading(gpu))
         return xstrdup("MIG:");
     json_array_foreach (json_object_get(gpu, "jobs"), i, job)
-        strbuf_printf(&out, "%s%" JSON_INTEGER_FORMAT, i ? "," : "", json_integer_value(job));
+        strbuf_printf(&out, "%s%" JSON_INTEGER_FORMAT, i ? "," : out.length ? ": " : "", json_integer_value(job));
+    if (answer_true(gpu, "lost"))
+        return strbuf_steal(&out);
     json_array_foreach (json_object_get(gpu, "unmanaged"), k, process) {
         int64_t held = answer_integer(process, "used_bytes", 0);
         if (answer_integer(process, "job", 0) <= 0)
@@ -268,6 +278,25 @@ static void print_share_why(const json_t *gpu, char **said)
     *said = xstrdup(why);
 }
 
+/* Why it takes no job, how old its figures are then, and what else NVML does not tell. */
+static void print_untold(const json_t *gpu)
+{
+    CLEANUP(free_ptr) char *why = answer_text(gpu, "why") ? answer_safe_text(gpu, "why") : NULL;
+    CLEANUP(free_ptr) char *unknown = answer_text(gpu, "unknown") ? answer_safe_text(gpu, "unknown") : NULL;
+    int64_t age_ns = answer_integer(gpu, "age_ns", -1);
+    char age[UNITS_TEXT];
+    CLEANUP(free_ptr)
+    char *name = answer_integer(gpu, "index", -1) < 0 ? answer_safe_text(gpu, "uuid")
+                                                      : xasprintf("%" PRId64, answer_integer(gpu, "index", -1));
+
+    if (why && age_ns >= 0 && !is_untold(gpu))
+        printf("GPU %s takes no job: %s; its figures are %s old\n", name, why, format_duration(age_ns, age));
+    else if (why)
+        printf("GPU %s takes no job: %s\n", name, why);
+    if (unknown)
+        printf("GPU %s: NVML does not tell %s\n", name, unknown);
+}
+
 static void print_notes(const json_t *reply)
 {
     CLEANUP(free_ptr) char *said = NULL;
@@ -282,6 +311,7 @@ static void print_notes(const json_t *reply)
             CLEANUP(free_ptr) char *why = answer_safe_text(gpu, "unmanaged_why");
             printf("GPU %" PRId64 ": memory is not told apart by job: %s\n", answer_integer(gpu, "index", -1), why);
         }
+        print_untold(gpu);
         print_unmanaged(gpu);
         print_share_why(gpu, &said);
         if (json_is_object(xid)) {
@@ -294,6 +324,10 @@ static void print_notes(const json_t *reply)
     }
     if (coarse)
         puts("~ NVML's utilisation in place of SM activity: an upper bound");
+    if (answer_text(reply, "problem")) {
+        CLEANUP(free_ptr) char *problem = answer_safe_text(reply, "problem");
+        puts(problem);
+    }
     if (answer_text(reply, "limits")) {
         CLEANUP(free_ptr) char *limits = answer_safe_text(reply, "limits");
         puts(limits);

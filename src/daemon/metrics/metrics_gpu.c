@@ -25,12 +25,12 @@ static bool tell(int64_t *value, int64_t known, bool is_known)
 
 METRIC(metric_gpu_lost, gpu, true, gpu->gpu ? gpu->gpu->lost : !gpu->entry->there)
 METRIC(metric_gpu_jobs, gpu, gpu->gpu, gpu->gpu->resident_count)
-METRIC(metric_gpu_total, gpu, gpu->gpu, gpu->gpu->total_bytes)
+METRIC(metric_gpu_total, gpu, gpu->gpu && gpu->gpu->total_bytes > 0, gpu->gpu->total_bytes)
 METRIC(metric_gpu_used, gpu, has(gpu, GPU_HAS_MEMORY) && gpu->gpu, gpu->entry->reading.used_bytes)
 METRIC(metric_gpu_reserved, gpu, gpu->gpu, gpu_reserved_bytes(gpu->gpu))
 METRIC(metric_gpu_unmanaged, gpu, has(gpu, GPU_HAS_MEMORY) && gpu->gpu && gpu->entry->attribution.unmanaged_bytes >= 0,
        gpu->entry->attribution.unmanaged_bytes)
-METRIC(metric_gpu_free, gpu, has(gpu, GPU_HAS_MEMORY) && gpu->gpu,
+METRIC(metric_gpu_free, gpu, has(gpu, GPU_HAS_MEMORY) && gpu->gpu && !gpu->gpu->lost,
        node_free_bytes(scene->daemon->node, gpu->gpu, gpu->entry))
 
 bool metric_gpu_measure(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)

@@ -170,7 +170,9 @@ void attributor_judge(struct attributor *attributor, const struct gpu *gpu, cons
     *result->why = '\0';
     for (uint32_t i = 0; i < listed && reading->valid & GPU_HAS_PROCESSES; i++)
         take_process(attributor, gpu, &reading->processes[i], result);
-    if (!(reading->valid & GPU_HAS_PROCESSES))
+    if (!(reading->valid & GPU_HAS_MEMORY))
+        why_unknown(result, "the driver does not tell the memory in use");
+    else if (!(reading->valid & GPU_HAS_PROCESSES))
         why_unknown(result, "the driver does not list processes");
     else if (listed < reading->process_count)
         why_unknown(result, "it has %" PRIu32 " processes, of which only %" PRIu32 " are listed",

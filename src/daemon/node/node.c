@@ -192,6 +192,18 @@ static void fill_windows(const struct node *node, struct node_gpu *entry)
         entry->active_ns = entry->at_ns;
 }
 
+static void log_closed(const struct node *node, uint32_t number, const struct gpu_reading *reading)
+{
+    const struct gpu *gpu = core_gpu(node->daemon->core, number);
+    const struct node_gpu *entry = node_gpu_numbered(node, number);
+    bool lost = !reading || reading->error;
+    CLEANUP(free_ptr) char *why = node_why_closed(node, entry, gpu);
+
+    daemon_log("GPU %" PRIu32 " (%s) %s%s%s: nothing is placed there", number, gpu->uuid,
+               lost ? "is lost" : "cannot be used", why ? ": " : "", why ? why : "");
+}
+
+/* A GPU that is new comes, or gets its number though it cannot be used yet. */
 static void gpu_comes_or_goes(struct node *node, uint32_t number, const struct gpu_reading *reading, bool there)
 {
     struct daemon *daemon = node->daemon;
@@ -200,30 +212,27 @@ static void gpu_comes_or_goes(struct node *node, uint32_t number, const struct g
     enum share_mode share = there ? node_share_of(node, number, reading, &why) : gpu ? gpu->share : SHARE_ANY;
     int32_t part = there && reading->kind == GPU_INSTANCE ? reading->part_permille : 0;
     struct record input = {.type = there ? RECORD_GPU_BACK : RECORD_GPU_LOST, .at_ns = nodetime_now_ns()};
+    bool known = gpu;
     struct error err;
 
     if (gpu ? gpu->lost == !there && (!there || (gpu->total_bytes == reading->total_bytes && gpu->share == share &&
                                                  gpu->part_permille == (part ? part : 1000)))
-            : !there)
+            : !reading)
         return;
     input.gpu.gpu = number;
-    input.gpu.total_bytes = there ? reading->total_bytes : gpu->total_bytes;
+    input.gpu.total_bytes = there ? reading->total_bytes : gpu ? gpu->total_bytes : 0;
     input.gpu.share = share;
     input.gpu.part_permille = part;
     input.gpu.instance = there && reading->kind == GPU_INSTANCE;
-    memcpy(input.gpu.uuid, there ? reading->uuid : gpu->uuid, sizeof input.gpu.uuid);
+    memcpy(input.gpu.uuid, there || !gpu ? reading->uuid : gpu->uuid, sizeof input.gpu.uuid);
     if (engine_input(daemon->engine, &input, &err) != 0)
         daemon_log("GPU %s: %s", input.gpu.uuid, err.text);
     else if (node->unread)
         return; /* told once for all of them */
-    else if (there && gpu)
+    else if (there && known)
         daemon_log("GPU %" PRIu32 " (%s) is there", number, input.gpu.uuid);
-    else if (!there && reading && reading->error)
-        daemon_log("GPU %" PRIu32 " (%s) is lost (NVML's error %" PRId32 "): nothing is placed there", number,
-                   input.gpu.uuid, reading->error);
     else if (!there)
-        daemon_log("GPU %" PRIu32 " (%s) is %s: nothing is placed there", number, input.gpu.uuid,
-                   reading ? "in MIG mode now" : "lost");
+        log_closed(node, number, reading);
 }
 
 /* A GPU in MIG mode takes no job: its instances do. */
@@ -235,14 +244,23 @@ static bool is_target(const struct gpu_reading *reading)
 /* Whether the reading is one to go on with. */
 static bool admit(struct node *node, struct node_gpu *entry, const struct gpu_reading *reading)
 {
-    bool measured = reading->valid & GPU_HAS_MEMORY;
-
-    entry->there = reading->error == 0;
-    if (entry->there && !measured && is_target(reading))
-        return false; /* one failed call does not make a GPU lost: only the device's own error does */
-    if (is_target(reading) || entry->number != NODE_NO_NUMBER)
-        gpu_comes_or_goes(node, entry->number, reading, entry->there && is_target(reading));
+    node_untold_take(entry, reading);
+    if (entry->number != NODE_NO_NUMBER && !node_untold_is_forgiven(entry))
+        gpu_comes_or_goes(node, entry->number, reading, gpu_reading_usable(reading));
     return entry->there;
+}
+
+/* Memory that is not told just now stays as it was. */
+static void keep_reading(struct node_gpu *entry, const struct gpu_reading *reading)
+{
+    struct gpu_reading before = entry->reading;
+
+    entry->reading = *reading;
+    if (reading->valid & GPU_HAS_MEMORY)
+        return;
+    entry->reading.total_bytes = before.total_bytes;
+    entry->reading.reserved_bytes = before.reserved_bytes;
+    entry->reading.used_bytes = before.used_bytes;
 }
 
 /* Also of a lost GPU: the Xid says why, and which jobs were there. */
@@ -261,16 +279,18 @@ static void take_reading(struct node *node, const struct gpu_reading *reading, i
     bool known = number < core_gpu_count(core);
     struct node_gpu *entry;
 
-    if (!*reading->uuid || (!known && (reading->error || !(reading->valid & GPU_HAS_MEMORY))))
+    if (!*reading->uuid) {
+        node_untold_unnamed(node, reading);
         return;
+    }
     entry = entry_of(node, reading->uuid);
-    if (known || is_target(reading))
+    if (known || (is_target(reading) && !reading->refused[GPU_REFUSED_MIG]))
         entry->number = number;
     take_xid(node, entry, reading);
     if (!admit(node, entry, reading))
         return;
     integrate(entry, at_ns);
-    entry->reading = *reading;
+    keep_reading(entry, reading);
     entry->at_ns = at_ns;
     node_remember(entry);
     fill_windows(node, entry);
@@ -295,10 +315,8 @@ static void on_reading(void *user, const struct gpu_node_reading *reading)
     const struct core *core = node->daemon->core;
 
     uv_timer_again(node->blind);
-
     attributor_begin(node->attributor);
-    for (uint32_t i = 0; i < node->count; i++)
-        node->gpus[i]->there = false;
+    node_untold_begin(node);
     for (uint32_t i = 0; i < reading->count; i++)
         take_reading(node, &reading->gpus[i], reading->at_ns);
     for (uint32_t i = 0; i < core_gpu_count(core); i++) {
@@ -314,11 +332,12 @@ static void on_reading(void *user, const struct gpu_node_reading *reading)
             node_energy_read(node, node->gpus[i]);
     node_report_share(node);
     node_report_reading(node, reading);
-    node_report_unused(node);
-    node_series_add(node, reading->at_ns);
     if (node->unread)
         daemon_log("GPUs can be read again");
     node->unread = false;
+    node_untold_report(node);
+    node_report_unused(node);
+    node_series_add(node, reading->at_ns);
     node->calls->was_read(node->daemon);
     engine_turn(node->daemon->engine);
 }
@@ -331,6 +350,7 @@ static void on_problem(void *user, const char *text)
 
     daemon_log("GPUs cannot be read, nothing is placed: %s", text);
     node->unread = true;
+    snprintf(node->problem, sizeof node->problem, "GPUs cannot be read: %s", text);
     for (uint32_t i = 0; i < core_gpu_count(core); i++)
         gpu_comes_or_goes(node, i, NULL, false);
     engine_turn(node->daemon->engine);
@@ -361,7 +381,7 @@ void node_feed_samples(struct node *node)
     for (uint32_t i = 0; i < node->count; i++) {
         struct node_gpu *entry = node->gpus[i];
         struct record input = {.type = RECORD_SAMPLE, .at_ns = nodetime_now_ns()};
-        if (!entry->there || !is_target(&entry->reading) || !core_gpu(node->daemon->core, entry->number))
+        if (!entry->there || !gpu_reading_usable(&entry->reading) || !core_gpu(node->daemon->core, entry->number))
             continue;
         input.sample = (struct record_sample){.gpu = entry->number,
                                               .used_bytes = quantum_memory(entry->reading.used_bytes),

@@ -13,6 +13,8 @@
 
 void node_remember(struct node_gpu *gpu)
 {
+    if (!(gpu->reading.valid & GPU_HAS_MEMORY))
+        return;
     gpu->recent[gpu->recent_count++ % NODE_RECENT] =
         (struct node_sample){gpu->at_ns, gpu->reading.used_bytes, gpu->reading.total_bytes};
 }

@@ -1,6 +1,7 @@
 /* Shared by the files of the node. node.c takes readings in, node_energy.c shares energy out, node_memory.c counts the
  * jobs' memory. node_stray.c names the processes on GPUs that their job was not given. node_evidence.c gathers the
- * evidence of a failure, node_report.c tells of faults and of GPUs held unused, node_json.c shows it all. */
+ * evidence of a failure, node_report.c tells of faults and of GPUs held unused, node_untold.c of what NVML does not
+ * tell, node_json.c shows it all. */
 #ifndef CARMA_DAEMON_NODE_NODE_INTERNAL_H
 #define CARMA_DAEMON_NODE_NODE_INTERNAL_H
 
@@ -37,9 +38,18 @@ struct node_told {
     uint32_t sources[GPU_METRIC_COUNT];    /* as told, GPU_SOURCE_COUNT: nothing yet */
     uint32_t candidates[GPU_METRIC_COUNT]; /* its present number, if that is another ... */
     uint32_t held[GPU_METRIC_COUNT];       /* ... and for how many readings it has been */
+    char refused[256];                     /* what NVML does not tell, as told */
+    uint32_t refused_held;                 /* for how many readings it has been otherwise */
 };
 
-#define NODE_RECENT 16
+/* A GPU that NVML counts and that does not tell its UUID. */
+struct node_unnamed {
+    uint32_t index;
+    int32_t error;
+};
+
+#define NODE_RECENT  16
+#define NODE_PROBLEM 512
 
 /* Memory as it was read a moment ago. */
 struct node_sample {
@@ -56,6 +66,10 @@ struct node_gpu {
     struct gpu_window windows[NODE_WINDOWS];
     int64_t at_ns; /* of `reading`; 0: none since the daemon started */
     bool there;
+    bool seen;                           /* in the latest reading, if only with an error: */
+    int32_t error;                       /* as there, as the next */
+    uint16_t refused[GPU_REFUSED_COUNT];
+    uint32_t untold; /* readings in a row in which it was there, and not enough of it told to place jobs on it */
     struct node_sample recent[NODE_RECENT]; /* a ring */
     uint64_t recent_count;                  /* ever */
     struct attribution attribution;
@@ -90,6 +104,9 @@ struct node {
     uint32_t caps_major; /* of the device nodes of MIG instances; 0: there are none */
     char *mig_minors;    /* owned; their jobs; NULL: unknown */
     bool unread;         /* carma-monitor has no readings: nothing is placed */
+    char problem[NODE_PROBLEM]; /* why */
+    struct node_unnamed unnamed[GPU_MAX_DEVICES];
+    uint32_t unnamed_count, unnamed_told;
 };
 
 struct node_gpu *node_gpu_numbered(const struct node *node, uint32_t number); /* NULL: not read yet */
@@ -134,6 +151,26 @@ void node_read_devices(struct node *node);
 
 /* node_evidence.c: keeps a reading for jobs that are about to end. */
 void node_remember(struct node_gpu *gpu);
+
+/* node_untold.c: before a reading of the node; of it one GPU without and one with a UUID; whether one that does not tell
+ * enough is still taken for what it was; after all of them. */
+void node_untold_begin(struct node *node);
+void node_untold_unnamed(struct node *node, const struct gpu_reading *reading);
+void node_untold_take(struct node_gpu *entry, const struct gpu_reading *reading);
+bool node_untold_is_forgiven(const struct node_gpu *entry);
+void node_untold_report(struct node *node);
+
+/* Why nothing is placed there; NULL: jobs are, or its instances take them. `entry`, `gpu`: as known, else NULL. Owned by
+ * the caller. */
+char *node_why_closed(const struct node *node, const struct node_gpu *entry, const struct gpu *gpu);
+json_t *node_untold_to_json(const struct node_gpu *entry);
+
+/* GPUs with a line that the core does not know: with and without a UUID; the latter's place of a UUID, owned by the
+ * caller. */
+bool node_has_own_line(const struct node *node, const struct node_gpu *entry);
+uint32_t node_lines_unnamed(const struct node *node, const struct node_unnamed **first);
+char *node_unnamed_key(const struct node_unnamed *unnamed);
+char *node_why_unnamed(const struct node_unnamed *unnamed);
 
 /* node_json.c */
 const char *node_kind_name(uint32_t kind);

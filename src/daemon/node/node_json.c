@@ -81,11 +81,13 @@ const char *node_kind_name(uint32_t kind)
 static void add_reading(json_t *json, const struct node_gpu *entry, int64_t now_ns)
 {
     const struct gpu_reading *reading = &entry->reading;
-    bool is_read = entry->at_ns;
+    bool is_read = entry->at_ns, is_described = *reading->name;
 
-    json_object_set_new(json, "kind", is_read ? json_string(node_kind_name(reading->kind)) : json_null());
+    json_object_set_new(json, "kind", is_described ? json_string(node_kind_name(reading->kind)) : json_null());
     json_object_set_new(json, "parent", *reading->parent ? json_string(reading->parent) : json_null());
-    json_object_set_new(json, "name", is_read ? json_string(reading->name) : json_null());
+    json_object_set_new(json, "name", is_described ? json_string(reading->name) : json_null());
+    json_object_set_new(json, "unknown", node_untold_to_json(entry));
+    json_object_set_new(json, "unified_memory", json_boolean(reading->valid & GPU_UNIFIED));
     set(json, "used_bytes", reading->used_bytes, is_read && reading->valid & GPU_HAS_MEMORY);
     set(json, "sm_activity_permille", entry->statistics[GPU_SM_ACTIVITY],
         is_read && entry->statistics[GPU_SM_ACTIVITY] >= 0);
@@ -99,6 +101,7 @@ static void add_reading(json_t *json, const struct node_gpu *entry, int64_t now_
                                                  (json_int_t)nodetime_shown_ns(reading->xid_at_ns))
                                      : json_null());
     set(json, "observed_ns", entry->at_ns, is_read);
+    set(json, "age_ns", now_ns - entry->at_ns, is_read);
     json_object_set_new(json, "memory_byte_seconds", json_real(entry->memory_byte_seconds));
     json_object_set_new(json, "sm_activity_seconds", json_real(entry->sm_activity_seconds));
 }
@@ -128,15 +131,20 @@ int64_t node_free_bytes(const struct node *node, const struct gpu *gpu, const st
     return unused > 0 ? unused : 0;
 }
 
+static void add_why(json_t *json, char *why)
+{
+    json_object_set_new(json, "why", why ? json_string(why) : json_null());
+    free(why);
+}
+
 /* A GPU that the core knows. */
 static json_t *target_to_json(const struct node *node, const struct gpu *gpu, int64_t now_ns)
 {
     static const struct node_gpu unread;
-    const struct node_gpu *entry = node_gpu_numbered(node, gpu->number);
+    const struct node_gpu *read = node_gpu_numbered(node, gpu->number), *entry = read ? read : &unread;
     json_t *jobs = json_array(), *json = json_object();
     const char *why = "";
 
-    entry = entry ? entry : &unread;
     for (uint32_t i = 0; i < gpu->resident_count; i++)
         json_array_append_new(jobs, json_integer((json_int_t)gpu->residents[i]->id));
     set(json, "index", gpu->number, true);
@@ -146,8 +154,9 @@ static json_t *target_to_json(const struct node *node, const struct gpu *gpu, in
     if (entry->at_ns)
         node_share_of(node, gpu->number, &entry->reading, &why);
     json_object_set_new(json, "share_why", *why ? json_string(why) : json_null());
-    set(json, "total_bytes", gpu->total_bytes, true);
-    set(json, "free_bytes", node_free_bytes(node, gpu, entry), true);
+    add_why(json, node_why_closed(node, read, gpu));
+    set(json, "total_bytes", gpu->total_bytes, gpu->total_bytes > 0);
+    set(json, "free_bytes", node_free_bytes(node, gpu, entry), !gpu->lost);
     json_object_set_new(json, "jobs", jobs);
     set(json, "unmanaged_bytes", entry->attribution.unmanaged_bytes,
         entry->at_ns && entry->attribution.unmanaged_bytes >= 0);
@@ -160,20 +169,29 @@ static json_t *target_to_json(const struct node *node, const struct gpu *gpu, in
     return json;
 }
 
-/* One in MIG mode, which the core does not know: a heading for its instances. */
+/* One that the core does not know: in MIG mode, a heading for its instances, or one that NVML does not describe. */
 static json_t *heading_to_json(const struct node *node, const struct node_gpu *entry, int64_t now_ns)
 {
     json_t *json = json_object();
 
     json_object_set_new(json, "index", json_null());
     json_object_set_new(json, "uuid", json_string(entry->uuid));
-    json_object_set_new(json, "lost", json_boolean(!entry->there));
+    json_object_set_new(json, "lost", json_boolean(!entry->there || entry->reading.kind != GPU_PARTITIONED));
+    add_why(json, node_why_closed(node, entry, NULL));
     set(json, "total_bytes", entry->reading.total_bytes, entry->reading.valid & GPU_HAS_MEMORY);
     json_object_set_new(json, "free_bytes", json_null());
     json_object_set_new(json, "jobs", json_array());
     add_reading(json, entry, now_ns);
     add_energy(node, json, entry->uuid);
     return json;
+}
+
+static json_t *unnamed_to_json(const struct node_unnamed *unnamed)
+{
+    CLEANUP(free_ptr) char *key = node_unnamed_key(unnamed), *why = node_why_unnamed(unnamed);
+
+    return json_pack("{s:n, s:s, s:n, s:n, s:b, s:s, s:n, s:n, s:n, s:n, s:[]}", "index", "uuid", key, "kind", "name",
+                     "lost", 1, "why", why, "unknown", "total_bytes", "used_bytes", "free_bytes", "jobs");
 }
 
 const struct node_gpu *node_heading_before(const struct node *node, uint32_t number)
@@ -193,6 +211,7 @@ json_t *node_to_json(const struct node *node)
 {
     const struct core *core = node->daemon->core;
     int64_t now_ns = nodetime_now_ns();
+    const struct node_unnamed *unnamed;
     json_t *list = json_array();
 
     for (uint32_t i = 0; i < core_gpu_count(core); i++) {
@@ -201,6 +220,11 @@ json_t *node_to_json(const struct node *node)
             json_array_append_new(list, heading_to_json(node, heading, now_ns));
         json_array_append_new(list, target_to_json(node, core_gpu(core, i), now_ns));
     }
-    return json_pack("{s:I, s:s?, s:o}", "now_ns", (json_int_t)nodetime_shown_ns(now_ns), "limits",
-                     *node->limits ? node->limits : NULL, "gpus", list);
+    for (uint32_t i = 0; i < node->count; i++)
+        if (node_has_own_line(node, node->gpus[i]))
+            json_array_append_new(list, heading_to_json(node, node->gpus[i], now_ns));
+    for (uint32_t i = node_lines_unnamed(node, &unnamed); i > 0; i--)
+        json_array_append_new(list, unnamed_to_json(unnamed++));
+    return json_pack("{s:I, s:s?, s:s?, s:o}", "now_ns", (json_int_t)nodetime_shown_ns(now_ns), "limits",
+                     *node->limits ? node->limits : NULL, "problem", node->unread ? node->problem : NULL, "gpus", list);
 }

@@ -13,7 +13,10 @@
 /* A row. Compared as bytes, so each is zeroed before it is filled. Unknown values are -1. */
 struct shown {
     const struct node_gpu *entry; /* lasts as long as the node; NULL: not read yet */
-    uint32_t number;              /* the core's; NODE_NO_NUMBER: a heading */
+    uint32_t number;              /* the core's; NODE_NO_NUMBER: a heading, or one that the core does not know */
+    uint32_t unnamed;             /* 1: has no UUID, and is at this index: */
+    uint32_t index;
+    uint32_t error; /* NVML's, of one that is closed */
     uint32_t share;               /* enum share_mode */
     uint32_t kind;
     bool there, read;
@@ -72,14 +75,15 @@ static struct shown *add_row(struct look *look, const struct node_gpu *entry, ui
     row->used_bytes = row->free_bytes = row->unmanaged_bytes = row->total_bytes = row->sm_permille = row->power_mw = -1;
     if (!entry)
         return row;
-    row->there = entry->there;
+    row->there = entry->there && entry->reading.kind == GPU_PARTITIONED; /* the core's word for the others */
+    row->error = entry->seen ? (uint32_t)entry->error + entry->refused[0] + entry->refused[GPU_REFUSED_MIG] : 0;
+    row->kind = entry->reading.kind;
     row->xid = entry->reading.xid;
     row->xid_count = entry->reading.xid_count;
     row->xid_at_ns = nodetime_shown_ns(entry->reading.xid_at_ns);
     row->read = entry->at_ns;
     if (!row->read)
         return row;
-    row->kind = entry->reading.kind;
     if (entry->reading.valid & GPU_HAS_MEMORY) {
         row->total_bytes = entry->reading.total_bytes;
         row->used_bytes = entry->reading.used_bytes;
@@ -113,8 +117,8 @@ static void look_at(struct look *look, const struct node *node, const struct gpu
         add_row(look, heading, NODE_NO_NUMBER);
     row = add_row(look, entry, gpu->number);
     row->there = !gpu->lost;
-    row->total_bytes = gpu->total_bytes;
-    row->free_bytes = node_free_bytes(node, gpu, entry ? entry : &unread);
+    row->total_bytes = gpu->total_bytes ? gpu->total_bytes : -1;
+    row->free_bytes = gpu->lost ? -1 : node_free_bytes(node, gpu, entry ? entry : &unread);
     row->unmanaged_bytes = row->read ? entry->attribution.unmanaged_bytes : -1;
     row->share = sharing_configured(gpu);
     row->resident_count = gpu->resident_count;
@@ -131,6 +135,7 @@ static bool same(const struct look *a, const struct look *b)
 bool node_live_look(struct node_live *live, const struct node *node)
 {
     const struct core *core = node->daemon->core;
+    const struct node_unnamed *unnamed;
     struct look last = live->last;
 
     live->last = live->now;
@@ -138,6 +143,15 @@ bool node_live_look(struct node_live *live, const struct node *node)
     live->now.row_count = live->now.resident_count = 0;
     for (uint32_t i = 0; i < core_gpu_count(core); i++)
         look_at(&live->now, node, core_gpu(core, i));
+    for (uint32_t i = 0; i < node->count; i++)
+        if (node_has_own_line(node, node->gpus[i]))
+            add_row(&live->now, node->gpus[i], NODE_NO_NUMBER);
+    for (uint32_t i = node_lines_unnamed(node, &unnamed); i > 0; i--, unnamed++) {
+        struct shown *row = add_row(&live->now, NULL, NODE_NO_NUMBER);
+        row->unnamed = 1;
+        row->index = unnamed->index;
+        row->error = (uint32_t)unnamed->error;
+    }
     return !same(&live->now, &live->last);
 }
 
@@ -154,18 +168,23 @@ static json_t *residents_to_json(const struct resident *residents, uint32_t coun
     return list;
 }
 
-static json_t *row_to_json(const struct shown *row, const char *uuid)
+static json_t *row_to_json(const struct node *node, const struct shown *row, const struct gpu *gpu)
 {
-    const struct gpu_reading *reading = row->read ? &row->entry->reading : NULL;
+    const struct gpu_reading *reading = row->entry && *row->entry->reading.name ? &row->entry->reading : NULL;
     bool is_heading = row->number == NODE_NO_NUMBER;
+    struct node_unnamed unnamed = {row->index, (int32_t)row->error};
+    CLEANUP(free_ptr) char *key = row->unnamed ? node_unnamed_key(&unnamed) : NULL;
+    CLEANUP(free_ptr)
+    char *why = row->unnamed ? node_why_unnamed(&unnamed) : node_why_closed(node, row->entry, gpu);
     json_t *json = json_object();
 
     json_object_set_new(json, "index", is_heading ? json_null() : json_integer(row->number));
-    json_object_set_new(json, "uuid", json_string(uuid));
+    json_object_set_new(json, "uuid", json_string(key ? key : gpu ? gpu->uuid : row->entry->uuid));
     json_object_set_new(json, "name", reading ? json_string(reading->name) : json_null());
     json_object_set_new(json, "kind", reading ? json_string(node_kind_name(row->kind)) : json_null());
     json_object_set_new(json, "parent", text_or_null(reading && *reading->parent ? reading->parent : NULL));
     json_object_set_new(json, "lost", json_boolean(!row->there));
+    json_object_set_new(json, "why", text_or_null(why));
     json_object_set_new(json, "share", is_heading ? json_null() : json_string(share_mode_name(row->share)));
     json_object_set_new(json, "total_bytes", natural_or_null(row->total_bytes));
     json_object_set_new(json, "used_bytes", natural_or_null(row->used_bytes));
@@ -188,7 +207,7 @@ json_t *node_live_to_json(const struct node_live *live, const struct node *node,
     for (size_t i = 0; i < live->now.row_count; i++) {
         const struct shown *row = &live->now.rows[i];
         const struct gpu *gpu = row->number == NODE_NO_NUMBER ? NULL : core_gpu(node->daemon->core, row->number);
-        json_t *json = row_to_json(row, gpu ? gpu->uuid : row->entry->uuid);
+        json_t *json = row_to_json(node, row, gpu);
 
         json_object_set_new(json, "residents", residents_to_json(residents, row->resident_count));
         if (row->resident_count)

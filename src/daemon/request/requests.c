@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "api/lease.h"
+#include "api/or_null.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "core/sharing.h"
@@ -97,7 +98,7 @@ static json_t *explain_gpu(const struct daemon *daemon, const struct job_view *v
     for (uint32_t i = 0; i < gpu->resident_count; i++)
         json_array_append_new(jobs, json_integer((json_int_t)gpu->residents[i]->id));
     return json_pack("{s:I, s:s, s:I, s:s, s:o, s:o, s:s}", "index", (json_int_t)number, "uuid", gpu->uuid,
-                     "free_bytes", (json_int_t)gpu_free_bytes(daemon->core, gpu), "share",
+                     "free_bytes", integer_or_null(gpu_free_bytes(daemon->core, gpu), !gpu->lost), "share",
                      share_mode_name(sharing_configured(gpu)), "sm_activity_permille",
                      gpu->smact_permille >= 0 ? json_integer(gpu->smact_permille) : json_null(), "jobs", jobs,
                      "verdict", doubted ? doubted : verdict);

@@ -29,6 +29,8 @@ static void find_all(struct nvml_calls *calls)
     find(calls, &calls->name, "nvmlDeviceGetName", NULL);
     find(calls, &calls->minor, "nvmlDeviceGetMinorNumber", NULL);
     find(calls, &calls->compute_mode, "nvmlDeviceGetComputeMode", NULL);
+    find(calls, &calls->compute_capability, "nvmlDeviceGetCudaComputeCapability", NULL);
+    find(calls, &calls->host_memory, "nvmlVirtualHostMemory", NULL);
     find(calls, &calls->memory_v2, "nvmlDeviceGetMemoryInfo_v2", NULL);
     find(calls, &calls->memory_v1, "nvmlDeviceGetMemoryInfo", NULL);
     find(calls, &calls->compute.v3, "nvmlDeviceGetComputeRunningProcesses_v3", NULL);

@@ -26,6 +26,8 @@ struct nvml_calls {
     __typeof__(nvmlDeviceGetName) *name;
     __typeof__(nvmlDeviceGetMinorNumber) *minor;
     __typeof__(nvmlDeviceGetComputeMode) *compute_mode;
+    __typeof__(nvmlDeviceGetCudaComputeCapability) *compute_capability;
+    __typeof__(nvmlVirtualHostMemory) *host_memory;
     __typeof__(nvmlDeviceGetMemoryInfo_v2) *memory_v2;
     __typeof__(nvmlDeviceGetMemoryInfo) *memory_v1;
     struct nvml_list_calls compute;

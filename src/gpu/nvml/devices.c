@@ -59,13 +59,28 @@ static int identify(const struct nvml_calls *calls, unsigned int index, struct n
     return rc == NVML_SUCCESS && (!uuid[0] || strlen(uuid) >= GPU_UUID_SIZE) ? NVML_ERROR_UNKNOWN : rc;
 }
 
+/* The facts that do not change, until all of them were told. */
+static void describe(const struct nvml_calls *calls, struct nvml_known_device *device)
+{
+    char name[NVML_NAME_ROOM] = "";
+    int name_rc = calls->name ? calls->name(device->handle, name, sizeof name) : NVML_ERROR_FUNCTION_NOT_FOUND;
+    unsigned int minor = 0;
+    int minor_rc = calls->minor ? calls->minor(device->handle, &minor) : NVML_ERROR_FUNCTION_NOT_FOUND;
+
+    name[sizeof name - 1] = '\0';
+    if (name_rc != NVML_SUCCESS)
+        snprintf(name, sizeof name, "GPU %u", device->index);
+    snprintf(device->name, sizeof device->name, "%s", name);
+    device->minor = minor_rc == NVML_SUCCESS ? (int32_t)minor : -1;
+    device->described = name_rc == NVML_SUCCESS && minor_rc == NVML_SUCCESS;
+}
+
 /* The device with this UUID is at this index. */
 static void found(const struct nvml_calls *calls, struct nvml_devices *devices, unsigned int index,
                   struct nvml_device *handle, const char *uuid)
 {
     struct nvml_known_device *device = by_uuid(devices, uuid);
-    char name[NVML_NAME_ROOM] = "";
-    unsigned int minor, mode;
+    unsigned int mode;
 
     if (!device)
         device = add(calls, devices);
@@ -77,17 +92,11 @@ static void found(const struct nvml_calls *calls, struct nvml_devices *devices, 
     device->code = NVML_SUCCESS;
     device->index = index;
     device->handle = handle;
-    device->compute_mode = calls->compute_mode && calls->compute_mode(handle, &mode) == NVML_SUCCESS
-                               ? (uint16_t)mode
-                               : NVML_COMPUTEMODE_DEFAULT;
-    if (device->uuid[0])
-        return;
-    device->minor = calls->minor && calls->minor(handle, &minor) == NVML_SUCCESS ? (int32_t)minor : -1;
+    if (calls->compute_mode && calls->compute_mode(handle, &mode) == NVML_SUCCESS)
+        device->compute_mode = (uint16_t)mode; /* else as before */
     snprintf(device->uuid, sizeof device->uuid, "%s", uuid);
-    if (!calls->name || calls->name(handle, name, sizeof name) != NVML_SUCCESS)
-        snprintf(name, sizeof name, "GPU %u", index);
-    name[sizeof name - 1] = '\0';
-    snprintf(device->name, sizeof device->name, "%s", name);
+    if (!device->described)
+        describe(calls, device);
 }
 
 /* A device at this index does not tell its identity: the one that was there, if that was not found elsewhere. */

@@ -14,6 +14,7 @@ struct nvml_known_device {
     int32_t minor;         /* N of its node /dev/nvidiaN; -1: not told */
     uint16_t compute_mode; /* enum nvml_compute_mode; the default where it is not told */
     struct nvml_device *handle;
+    bool described;  /* name and minor number were told */
     int code;        /* NVML's, of the latest search: whether the GPU is there */
     bool seen;       /* by the search that runs */
     bool registered; /* for Xids, of this handle */

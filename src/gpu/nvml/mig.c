@@ -74,13 +74,15 @@ static int identify(const struct nvml_calls *calls, struct nvml_mig *mig, struct
         return NVML_ERROR_UNKNOWN;
     instance = instance_of(mig, uuid);
     instance->seen = true;
-    if (instance->handle == handle)
+    if (instance->handle == handle && instance->described)
         return NVML_SUCCESS;
     instance->handle = handle;
-    name_instance(calls, instance, parent_name);
+    instance->described = calls->attributes == NULL;
     measure_part(calls, instance, slices);
+    name_instance(calls, instance, parent_name);
     if (!calls->gpu_instance || calls->gpu_instance(handle, &instance->ids.gpu) != NVML_SUCCESS)
         instance->ids.gpu = NVML_NO_INSTANCE;
+    instance->described |= instance->part_permille > 0 && instance->ids.gpu != NVML_NO_INSTANCE;
     if (!calls->compute_instance || calls->compute_instance(handle, &instance->ids.compute) != NVML_SUCCESS)
         instance->ids.compute = NVML_NO_INSTANCE;
     return NVML_SUCCESS;
@@ -110,6 +112,7 @@ static int find_instances(const struct nvml_calls *calls, struct nvml_mig *mig, 
 
     for (size_t i = 0; i < mig->count; i++)
         mig->instances[i].seen = false;
+    mig->refused = rc;
     if (rc != NVML_SUCCESS)
         return nvml_worse(result, rc);
     if (limit > INDEX_LIMIT)
@@ -122,6 +125,7 @@ static int find_instances(const struct nvml_calls *calls, struct nvml_mig *mig, 
         if (rc == NVML_SUCCESS)
             rc = identify(calls, mig, handle, parent_name, limit);
         complete &= rc == NVML_SUCCESS;
+        mig->refused = mig->refused ? mig->refused : rc;
         result = nvml_worse(result, rc);
     }
     if (complete) /* else one that is not found may still be there */
@@ -135,15 +139,18 @@ int nvml_mig_find(const struct nvml_calls *calls, struct nvml_mig *mig, struct n
     unsigned int current = NVML_FEATURE_DISABLED, pending;
     int rc = calls->mig_mode ? calls->mig_mode(parent, &current, &pending) : NVML_ERROR_FUNCTION_NOT_FOUND;
 
+    mig->refused = NVML_SUCCESS;
     if (nvml_device_failed(rc))
         return rc;
-    if (rc == NVML_SUCCESS)
-        mig->on = current == NVML_FEATURE_ENABLED;
-    else if (rc == NVML_ERROR_NOT_SUPPORTED || rc == NVML_ERROR_FUNCTION_NOT_FOUND)
-        mig->on = false;
+    if (rc == NVML_SUCCESS || rc == NVML_ERROR_NOT_SUPPORTED || rc == NVML_ERROR_FUNCTION_NOT_FOUND) {
+        mig->on = rc == NVML_SUCCESS && current == NVML_FEATURE_ENABLED;
+        mig->told = true;
+    } else if (!mig->told) {
+        mig->refused = rc;
+    }
     if (!mig->on) {
         nvml_mig_release(calls, mig);
-        return NVML_SUCCESS;
+        return nvml_worse(NVML_SUCCESS, mig->refused);
     }
     return find_instances(calls, mig, parent, parent_name);
 }
@@ -154,11 +161,15 @@ int nvml_instance_read(const struct nvml_calls *calls, struct nvml_instance *ins
     int result = nvml_read_memory(calls, instance->handle, reading);
     int64_t memory_bytes = reading->valid & GPU_HAS_MEMORY ? reading->total_bytes + reading->reserved_bytes : -1;
 
+    int processes;
+
+    nvml_note_refused(reading, GPU_HAS_MEMORY, result);
     if (nvml_device_failed(result))
         return result;
-    result = nvml_worse(NVML_SUCCESS, result);
-    result = nvml_worse(
-        result, nvml_processes_read_instance(calls, instance->handle, parent, &instance->ids, memory_bytes, reading));
+    processes =
+        nvml_processes_read_instance(calls, instance->handle, parent, &instance->ids, memory_bytes, reading);
+    nvml_note_refused(reading, GPU_HAS_PROCESSES, processes);
+    result = nvml_worse(nvml_worse(NVML_SUCCESS, result), processes);
     if (nvml_device_failed(result) || instance->ids.gpu == NVML_NO_INSTANCE)
         return result;
     return nvml_worse(
@@ -170,5 +181,5 @@ void nvml_mig_release(const struct nvml_calls *calls, struct nvml_mig *mig)
     for (size_t i = 0; i < mig->count; i++)
         nvml_gpm_release(calls, &mig->instances[i].gpm);
     free(mig->instances);
-    *mig = (struct nvml_mig){.on = mig->on};
+    *mig = (struct nvml_mig){.on = mig->on, .told = mig->told, .refused = mig->refused};
 }

@@ -14,12 +14,15 @@ struct nvml_instance {
     struct nvml_instance_ids ids;
     uint16_t part_permille; /* of the parent's slices; 0: not told */
     struct nvml_gpm gpm;
-    bool seen; /* by the search that runs */
+    bool seen;      /* by the search that runs */
+    bool described; /* all of the above that does not change was told */
 };
 
 /* Zero-initialise. */
 struct nvml_mig {
     bool on;                         /* the GPU is in MIG mode */
+    bool told;                       /* whether it is was told at least once */
+    int refused;                     /* NVML's code where it never was, or where instances are not; else 0 */
     struct nvml_instance *instances; /* owned */
     size_t count;
     size_t capacity;

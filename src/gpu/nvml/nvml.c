@@ -68,29 +68,47 @@ static bool failed(struct nvml *nvml, enum denied what, int code)
     return nvml_device_failed(code);
 }
 
+/* The same of one that sets a bit of `valid`: where that is missing the code says why. */
+static bool untold(struct nvml *nvml, enum denied what, int code, enum gpu_reading_bit bit, struct gpu_reading *reading)
+{
+    nvml_note_refused(reading, bit, code);
+    return failed(nvml, what, code);
+}
+
 static int read_device(struct nvml *nvml, struct nvml_known_device *device, struct gpu_reading *reading)
 {
     const struct nvml_calls *calls = &nvml->calls;
+    uint16_t *no_memory = &reading->refused[__builtin_ctz(GPU_HAS_MEMORY)];
     int64_t memory_bytes;
     int rc;
 
     if (device->code != NVML_SUCCESS)
         return device->code;
-    if (failed(nvml, DENIED_OTHER, rc = nvml_read_memory(calls, device->handle, reading)))
+    rc = nvml_read_memory(calls, device->handle, reading);
+    if (untold(nvml, DENIED_OTHER, rc, GPU_HAS_MEMORY, reading))
         return rc;
     memory_bytes = reading->valid & GPU_HAS_MEMORY ? reading->total_bytes + reading->reserved_bytes : -1;
-    if (failed(nvml, DENIED_PROCESSES, rc = nvml_processes_read(calls, device->handle, memory_bytes, reading)))
+    rc = nvml_processes_read(calls, device->handle, memory_bytes, reading);
+    if (untold(nvml, DENIED_PROCESSES, rc, GPU_HAS_PROCESSES, reading))
         return rc;
-    if (failed(nvml, DENIED_OTHER, rc = nvml_read_power(calls, device->handle, reading)))
+    if (*no_memory == NVML_ERROR_NOT_SUPPORTED)
+        nvml_read_unified_memory(calls, device->handle, reading);
+    if (reading->valid & GPU_HAS_MEMORY)
+        *no_memory = NVML_SUCCESS;
+    rc = nvml_read_power(calls, device->handle, reading);
+    if (untold(nvml, DENIED_OTHER, rc, GPU_HAS_POWER, reading))
         return rc;
-    if (failed(nvml, DENIED_OTHER, rc = nvml_read_energy(calls, device->handle, reading)))
+    rc = nvml_read_energy(calls, device->handle, reading);
+    if (untold(nvml, DENIED_OTHER, rc, GPU_HAS_ENERGY, reading))
         return rc;
-    if (!device->mig.on && failed(nvml, DENIED_OTHER, rc = nvml_read_utilization(calls, device->handle, reading)))
+    rc = device->mig.on ? NVML_SUCCESS : nvml_read_utilization(calls, device->handle, reading);
+    if (!device->mig.on && untold(nvml, DENIED_OTHER, rc, GPU_HAS_UTILIZATION, reading))
         return rc;
     rc = nvml_gpm_read(calls, &device->gpm, device->handle, NVML_NO_INSTANCE, nodetime_now_ns(), reading->metrics);
     if (nvml_device_failed(rc) || (!device->mig.on && failed(nvml, DENIED_METRICS, rc))) /* of parts, not of a whole */
         return rc;
     rc = nvml_mig_find(calls, &device->mig, device->handle, device->name);
+    reading->refused[GPU_REFUSED_MIG] = (uint16_t)device->mig.refused;
     return failed(nvml, DENIED_MIG, rc) ? rc : NVML_SUCCESS;
 }
 
@@ -101,6 +119,7 @@ static void set_error(struct gpu_reading *reading, struct nvml_gpm *gpm, int cod
     if (code == NVML_SUCCESS)
         return;
     reading->valid = 0;
+    memset(reading->refused, 0, sizeof reading->refused);
     memset(reading->metrics, 0, sizeof reading->metrics);
     reading->process_count = 0;
     gpm->sampled = false;
