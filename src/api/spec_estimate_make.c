@@ -182,11 +182,14 @@ static int ask_summary(struct asking *asking, struct error *err)
     const struct job_spec *spec = asking->spec;
     const char *name = spec->summary_name ? spec->summary_name : "the summary";
     struct summary summary;
+    struct error why;
     int64_t batch_size;
-    int rc = summary_read(&summary, name, spec->summary, strlen(spec->summary), err);
+    int rc = summary_read(&summary, name, spec->summary, strlen(spec->summary), &why);
 
+    if (rc == -EBADMSG) /* no reason to refuse the job */
+        return error_set(err, ENOTSUP, "nothing is estimated by the summary: %s", why.text);
     if (rc)
-        return rc;
+        return error_set(err, -rc, "%s", why.text);
     for (size_t i = 0; i < summary.warning_count && i < SUMMARY_MAX_WARNINGS; i++)
         warn(asking->to, summary.warnings[i]);
     batch_size = spec->batch_size > 0 ? spec->batch_size : summary.layers.batch_size;

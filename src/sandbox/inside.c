@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/kernel/calls.h"
 #include "base/memory.h"
 #include "base/program.h"
 #include "base/signals.h"
@@ -217,7 +218,7 @@ static void execute(const struct inside *inside)
     }
     if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0 ||
         (inside->result == RESULT_FD ? fcntl(RESULT_FD, F_SETFD, 0) : dup2(inside->result, RESULT_FD)) < 0 ||
-        syscall(SYS_close_range, RESULT_FD + 1, ~0u, 4 /* CLOSE_RANGE_CLOEXEC */) < 0) {
+        kernel_close_from(RESULT_FD + 1, CLOSE_AT_EXEC) < 0) {
         error_set(&err, errno, "the command's files cannot be opened: %s", strerror(errno));
         give_up(inside, REPORT_FAILED, &err);
     }

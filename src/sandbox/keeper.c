@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/kernel/calls.h"
 #include "base/memory.h"
 #include "base/units.h"
 #include "sandbox/group.h"
@@ -272,7 +273,7 @@ static int start(struct keeper *k, const struct account *account, int report, in
         inside_run(&inside);
     }
     if (k->pid > 0 && bare) {
-        k->pidfd = (int)syscall(SYS_pidfd_open, k->pid, 0);
+        k->pidfd = kernel_pidfd_open(k->pid);
         group_enter(&k->group, k->pid);
     }
     return k->pid < 0 || k->pidfd < 0 ? -errno : 0;

@@ -27,8 +27,8 @@ until_field 1 attempts 2 # the driver's failure, not its own
 expect_field 1 exit_cause gpu_error
 run cancel 1
 run wait 1
-until_gpu $index used_bytes 0
-after=$(gpu $index energy_mj)
+until_gpu "$index" used_bytes 0
+after=$(gpu "$index" energy_mj)
 [ "$after" -lt "$before" ] || fail "the driver's counter goes on: $after after $before mJ"
 [ "$(field 1 modelled_energy_mj)" -gt 0 ] || fail "job 1 has used $(field 1 modelled_energy_mj) mJ"
 said 0 "is lost" # told once for all

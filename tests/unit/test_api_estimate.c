@@ -125,6 +125,21 @@ TEST_BETWEEN(test_no_batch_size, setup, teardown)
                         "r18.txt: no batch size, so nothing is estimated: give --batch-size");
 }
 
+/* Nor is a summary that disagrees with its own total a reason to refuse the job. */
+TEST_BETWEEN(test_total_that_disagrees, setup, teardown)
+{
+    CLEANUP(job_estimate_release) struct job_estimate estimate;
+    CLEANUP(job_spec_release) struct job_spec spec;
+
+    fill(&spec, true);
+    strstr(spec.summary, "Total params: 11,")[15] = '2';
+    assert_int_equal(make(&estimate, &spec, NULL), 0);
+    assert_true(estimate.bytes == -1 && estimate.warnings.count == 1);
+    assert_string_equal(estimate.warnings.items[0],
+                        "nothing is estimated by the summary: r18.txt:91: the totals contradict each other: 12227812 "
+                        "params are not 11227812 trainable and 0 others");
+}
+
 /* A missing input is reported and not a reason to refuse; a wrong one is refused. */
 TEST_BETWEEN(test_no_answer, setup, teardown)
 {

@@ -1,5 +1,5 @@
-/* What there is to say of a GPU that takes jobs all the same, or some: programs do not start there (core/gpus/closing.h), or
- * another daemon says that it is its own (claim.h). */
+/* What there is to say of a GPU that takes jobs all the same, or some: programs do not start there
+ * (core/gpus/closing.h), or another daemon says that it is its own (claim.h). */
 #include <errno.h>
 #include <inttypes.h>
 
