@@ -10,6 +10,9 @@
 
 #define REQUEST_FD 3
 
+/* Where a shepherd finds its run directory open as it starts. */
+#define DIRECTORY_FD 4
+
 /* The shepherd's view. All pointers lead into the text that was parsed, but for those that are owned. */
 struct request {
     const char *run_directory;

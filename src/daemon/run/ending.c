@@ -159,10 +159,13 @@ struct record_exited ending_judge(struct daemon *daemon, struct job_view *view, 
     exited.evidence |=
         evidence_of_core(daemon->core, job, &(struct record){.at_ns = status->ended_ns, .exited = exited});
     cause = verdict_of(&exited).cause;
+    if (exited.cause == EXIT_GPU_ERROR && exited.failed_gpu == RECORD_NO_GPU && view->placement_count == 1)
+        exited.failed_gpu = view->placements[0].gpu; /* it said so itself, of the only one that it has */
     if (ending_is_fault(daemon, view, status))
         view->fault_ns = status->ended_ns;
     if (cause != EXIT_COMPLETED)
-        message = message_of(status, &evidence, cause, &gpus, job ? crash_other_gpu(job, &exited) : RECORD_NO_GPU);
+        message = message_of(status, &evidence, cause, &gpus,
+                             job ? crash_other_gpu(daemon->core, job, &exited) : RECORD_NO_GPU);
     job_view_set_message(view, message);
     views_touch(&daemon->views, view);
     return exited;
