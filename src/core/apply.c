@@ -350,6 +350,7 @@ static void apply_reservation(struct core *core, struct job *job, const struct r
 
 static void leave_gpus(struct core *core, struct job *job, int64_t at_ns)
 {
+    overuse_left(core, job, at_ns);
     for (uint32_t i = 0; i < job->placement_count; i++)
         gpu_remove_resident(core, core->gpus[job->placements[i].gpu], job, at_ns);
     sharing_ends(core, job);

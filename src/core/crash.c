@@ -83,16 +83,19 @@ bool crash_is_of_limit(const struct core *core, const struct job *job, const str
 
 /* Not charged with the crash, but only a limited number of times. A job that prints "out of memory" beside such a
  * neighbour may have another cause. */
-static bool is_victim(struct core *core, struct job *job)
+static bool is_victim(struct core *core, struct job *job, int64_t at_ns)
 {
     int64_t peak = job_peak_bytes(job);
-    struct job *overuser = overusing_job(core, job, job->crash_needed_bytes < peak ? peak : job->crash_needed_bytes);
+    uint64_t overuser =
+        overusing_job(core, job, job->crash_needed_bytes < peak ? peak : job->crash_needed_bytes, at_ns);
+    struct job *other = core_job_by_id(core, overuser);
 
     if (!overuser || !job->crash_is_oom || job->harmed >= core->config.max_retries)
         return false;
-    job->overuser = overuser->id;
+    job->overuser = overuser;
     job->harmed++;
-    overuser->victims++;
+    if (other)
+        other->victims++;
     return true;
 }
 
@@ -133,7 +136,7 @@ static void note_memory(struct core *core, struct job *job, const struct record 
     job->crash_is_oom = borne_out(core, job, record, job->crash_cause == EXIT_GPU_OOM);
     job->crash_fenced = fenced && fence_is_guess(job);
     job->crash_needed_bytes = requested < 0 || requested > INT64_MAX - peak ? -1 : peak + requested;
-    if (job->crash_fenced || (!fenced && is_victim(core, job))) {
+    if (job->crash_fenced || (!fenced && is_victim(core, job, record->at_ns))) {
         learn_memory(core, job, job->crash_needed_bytes, LEARN_LEAST);
         return;
     }

@@ -190,6 +190,13 @@ struct record_failure {
     int64_t at_ns;
 };
 
+/* The last job that left a GPU on which it had exceeded its grant beside others (core/overuse.h). */
+struct record_overused {
+    uint64_t job; /* 0: none */
+    int64_t bytes;
+    int64_t left_ns;
+};
+
 /* The starts that died on a GPU (core/gpus/closing.h). */
 #define CLOSING_STARTS    3
 #define CLOSING_EVERYBODY UINT32_MAX
@@ -297,6 +304,7 @@ struct record_state_gpu {
     int64_t changed_ns;
     int64_t learned_ns;
     struct record_closing closing;
+    struct record_overused overused;
 };
 
 struct record_state_profile {

@@ -58,6 +58,7 @@ static void take_gpu(const struct gpu *gpu, int64_t at_ns, struct record_list *o
         .changed_ns = gpu->changed_ns,
         .learned_ns = gpu->learned_ns,
         .closing = gpu->closing,
+        .overused = gpu->overused,
     };
     memcpy(state->gpu.uuid, gpu->uuid, sizeof state->gpu.uuid);
     record_list_add(out, &record);
@@ -269,6 +270,7 @@ static int restore_gpu(struct core *core, const struct record *record, struct er
     gpu->changed_ns = state->changed_ns;
     gpu->learned_ns = state->learned_ns;
     gpu->closing = state->closing;
+    gpu->overused = state->overused;
     return 0;
 }
 
