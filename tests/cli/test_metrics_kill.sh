@@ -40,11 +40,15 @@ done
 kill -STOP "$stopped" || fail "carma-monitor is not found"
 run submit --parsable -- sh -c 'exit 3'
 patience
-until scrape waited && [ "$(field 2 state)" = FAILED ]; do
+scrape waited
+until [ "$(field 2 state)" = FAILED ]; do
     patient || {
         fail "job 2 is $(field 2 state)"
         break
     }
+    scrape next
+    grows waited next
+    mv "$T/next" "$T/waited"
 done
 [ "$($exposition value "$T/waited" carma_user_gpu_seconds_total)" != 0 ] || fail "job 1 has not run"
 scrape ended
