@@ -12,6 +12,7 @@
 #include "core/overuse.h"
 #include "core/sharing.h"
 #include "core/snapshot.h"
+#include "core/verdict.h"
 
 static bool is_permille(int32_t value)
 {
@@ -349,6 +350,7 @@ static void apply_reservation(struct core *core, struct job *job, const struct r
 
 static void leave_gpus(struct core *core, struct job *job, int64_t at_ns)
 {
+    overuse_left(core, job, at_ns);
     for (uint32_t i = 0; i < job->placement_count; i++)
         gpu_remove_resident(core, core->gpus[job->placements[i].gpu], job, at_ns);
     sharing_ends(core, job);
@@ -483,8 +485,10 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         if (state == JOB_CRASHED) {
             crash_note(core, job, record);
         } else if (state == JOB_COMPLETED) {
-            prior_completed(core, job, job_peak_bytes(job), record->at_ns);
-            learn_memory(core, job, job_peak_bytes(job), true);
+            bool this = verdict_of(&record->exited).teaches == TEACHES_THIS;
+            if (this)
+                prior_completed(core, job, job_peak_bytes(job), record->at_ns);
+            learn_memory(core, job, job_peak_bytes(job), this ? LEARN_RUN : LEARN_LIMITED_RUN);
             crash_forgive(job);
         }
         break;
@@ -509,7 +513,7 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
     case RECORD_SHRUNK:
         apply_reservation(core, job, &record->shrunk);
         if (record->shrunk.reservation_source == SOURCE_OBSERVED) { /* an estimate may still prove too large */
-            learn_memory(core, job, job_peak_bytes(job), false);
+            learn_memory(core, job, job_peak_bytes(job), LEARN_LEAST);
             queue_remove(job);
         }
         for (uint32_t i = 0; i < job->placement_count; i++)

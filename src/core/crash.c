@@ -5,6 +5,7 @@
 #include "core/core_internal.h"
 #include "core/fence.h"
 #include "core/overuse.h"
+#include "core/verdict.h"
 
 /* The observed memory of the residents except `job`. */
 static int64_t held_by_others(const struct gpu *gpu, const struct job *job)
@@ -59,10 +60,8 @@ static bool was_at_fence(const struct job *job, const struct record *record)
  * others only where its GPU was nearly full, or the failed allocation is larger than the GPU. The first time it also
  * does where the job was loading on a GPU whose memory was in use at all. Where nothing was observed, nothing speaks
  * against it. But a library's handle may be missing for other reasons, so there the memory must confirm it. */
-static bool borne_out(const struct core *core, const struct job *job, const struct record *record)
+static bool borne_out(const struct core *core, const struct job *job, const struct record *record, bool says_memory)
 {
-    bool says_memory = record->exited.cause == EXIT_GPU_OOM;
-
     if (record->exited.used_bytes < 0)
         return says_memory;
     if (was_full(core, job, record) || was_at_fence(job, record))
@@ -71,19 +70,44 @@ static bool borne_out(const struct core *core, const struct job *job, const stru
            record->exited.used_bytes > GPU_IDLE_UNMANAGED_BYTES;
 }
 
+bool crash_is_of_limit(const struct core *core, const struct job *job, const struct record *end)
+{
+    bool company = false;
+
+    for (uint32_t i = 0; i < job->placement_count; i++) {
+        const struct gpu *gpu = core->gpus[job->placements[i].gpu];
+        company |= gpu->resident_count > 1 || gpu->unmanaged_bytes > GPU_IDLE_UNMANAGED_BYTES;
+    }
+    return (job->fence_bytes >= 0 || company) && end->exited.used_bytes >= 0 && borne_out(core, job, end, true);
+}
+
 /* Not charged with the crash, but only a limited number of times. A job that prints "out of memory" beside such a
  * neighbour may have another cause. */
-static bool is_victim(struct core *core, struct job *job)
+static bool is_victim(struct core *core, struct job *job, int64_t at_ns)
 {
     int64_t peak = job_peak_bytes(job);
-    struct job *overuser = overusing_job(core, job, job->crash_needed_bytes < peak ? peak : job->crash_needed_bytes);
+    uint64_t overuser =
+        overusing_job(core, job, job->crash_needed_bytes < peak ? peak : job->crash_needed_bytes, at_ns);
+    struct job *other = core_job_by_id(core, overuser);
 
     if (!overuser || !job->crash_is_oom || job->harmed >= core->config.max_retries)
         return false;
-    job->overuser = overuser->id;
+    job->overuser = overuser;
     job->harmed++;
-    overuser->victims++;
+    if (other)
+        other->victims++;
     return true;
+}
+
+/* It was alone, and its fence left it less than its GPUs did: even nearly full, they say nothing. */
+static bool only_its_fence(const struct core *core, const struct job *job, const struct record *record)
+{
+    bool only = job->crashed_alone && record->exited.used_bytes >= 0;
+
+    for (uint32_t i = 0; i < job->placement_count; i++)
+        only &= job->fence_bytes - job_peak_bytes(job) <
+                core->gpus[job->placements[i].gpu]->total_bytes - record->exited.used_bytes;
+    return only;
 }
 
 static void note_memory(struct core *core, struct job *job, const struct record *record)
@@ -102,24 +126,24 @@ static void note_memory(struct core *core, struct job *job, const struct record 
         if (available < job->crash_available_bytes)
             job->crash_available_bytes = available > 0 ? available : 0;
     }
-    fenced = job->fence_bytes >= 0 && !was_full(core, job, record) &&
+    fenced = job->fence_bytes >= 0 && (!was_full(core, job, record) || only_its_fence(core, job, record)) &&
              (was_at_fence(job, record) || still_loading(job, record->at_ns));
     if (fenced) {
         job->crashed_alone = false; /* the fence was in its way: that says nothing about the GPU */
         if (job->crash_available_bytes > job->fence_bytes)
             job->crash_available_bytes = job->fence_bytes;
     }
-    job->crash_is_oom = borne_out(core, job, record);
+    job->crash_is_oom = borne_out(core, job, record, job->crash_cause == EXIT_GPU_OOM);
     job->crash_fenced = fenced && fence_is_guess(job);
     job->crash_needed_bytes = requested < 0 || requested > INT64_MAX - peak ? -1 : peak + requested;
-    if (job->crash_fenced || (!fenced && is_victim(core, job))) {
-        learn_memory(core, job, job->crash_needed_bytes, false);
+    if (job->crash_fenced || (!fenced && is_victim(core, job, record->at_ns))) {
+        learn_memory(core, job, job->crash_needed_bytes, LEARN_LEAST);
         return;
     }
     job->crashes++;
     job->oom_crashes += job->crash_is_oom;
     if (job->crash_is_oom)
-        learn_memory(core, job, job->crash_needed_bytes, false);
+        learn_memory(core, job, job->crash_needed_bytes, LEARN_LEAST);
 }
 
 /* Jobs of one workload share the remembered failure. */
@@ -162,7 +186,8 @@ void crash_forgive(struct job *job)
 void crash_note(struct core *core, struct job *job, const struct record *record)
 {
     job->crash_fenced = false;
-    job->crash_cause = record->type == RECORD_LOST ? EXIT_LOST : record->exited.cause;
+    job->crash_cause = record->type == RECORD_LOST ? EXIT_LOST : verdict_of(&record->exited).cause;
+    job->crashed_ns = record->at_ns;
     if (job->crash_cause == EXIT_GPU_OOM || job->crash_cause == EXIT_GPU_HANDLE)
         note_memory(core, job, record);
     else if (job->crash_cause == EXIT_TIMEOUT)
@@ -175,6 +200,39 @@ void crash_note(struct core *core, struct job *job, const struct record *record)
 
 #define OOM_RETRY_STEP_BYTES (5 * GIB) /* thesis 7.2 */
 
+/* The memory that is free on as many GPUs as the job wants, where it could run. */
+static int64_t free_somewhere(const struct core *core, const struct job *job)
+{
+    int64_t most[RECORD_MAX_GPUS] = {0};
+
+    for (uint32_t i = 0; i < core->gpu_count; i++) {
+        int64_t bytes = gpu_is_for(core, job, core->gpus[i]) ? gpu_free_bytes(core, core->gpus[i]) : 0;
+        for (uint32_t k = 0; k < job->wants->gpus; k++)
+            if (bytes > most[k]) {
+                int64_t less = most[k];
+                most[k] = bytes;
+                bytes = less;
+            }
+    }
+    return most[job->wants->gpus - 1];
+}
+
+/* At least twice the last one, and for the last try all that there is. Less where that is more than is free anywhere,
+ * and the rest is still clearly more than the last one and what the job is known to need. */
+static int64_t doubled(const struct core *core, const struct job *job)
+{
+    int64_t last = job->reserved_bytes, free_bytes;
+
+    if (last < 0)
+        return -1;
+    if (job->crashes >= core->config.max_retries)
+        return user_most_bytes(core, job->wants);
+    free_bytes = free_somewhere(core, job);
+    if (free_bytes < 2 * last && free_bytes >= last + last / 2 && free_bytes >= job->crash_needed_bytes)
+        return free_bytes;
+    return 2 * last;
+}
+
 /* The reservation for the next attempt: a crash proves that the last one was too small. */
 static int64_t reservation_after_crash(const struct core *core, const struct job *job)
 {
@@ -185,6 +243,8 @@ static int64_t reservation_after_crash(const struct core *core, const struct job
         learned = job->crash_available_bytes + OOM_RETRY_STEP_BYTES;
     else if (core->config.oom_retry == OOM_RETRY_EXCLUSIVE && reservation < 0)
         return reservation;
+    if (core->config.oom_retry == OOM_RETRY_INFORMED && doubled(core, job) > learned)
+        learned = doubled(core, job);
     if (learned > largest)
         learned = largest;
     return learned > reservation ? learned : reservation;
@@ -233,20 +293,22 @@ static bool hopeless(const struct core *core, const struct job *job)
 }
 
 /* It keeps its request, even where its reservation has shrunk since, and gets the memory that it is now known to
- * need. */
-static int64_t reservation_of_uncharged(const struct job *job)
+ * need. One that met a guess gets twice as much. */
+static int64_t reservation_of_uncharged(const struct core *core, const struct job *job)
 {
     int64_t reservation = job->reserved_bytes;
 
     if (reservation >= 0 && job->wants->request_bytes > reservation)
         reservation = job->wants->request_bytes;
+    if (job->crash_fenced && core->config.oom_retry == OOM_RETRY_INFORMED && doubled(core, job) > reservation)
+        reservation = doubled(core, job);
     return reservation >= 0 && job->crash_needed_bytes > reservation ? job->crash_needed_bytes : reservation;
 }
 
 static void judge_memory(const struct core *core, const struct job *job, struct record *verdict)
 {
     if (job->overuser || job->crash_fenced)
-        requeue(job, true, reservation_of_uncharged(job), verdict);
+        requeue(job, true, reservation_of_uncharged(core, job), verdict);
     else if (job->crash_cause == EXIT_GPU_HANDLE && !job->crash_is_oom)
         give_up(false, verdict);
     else if (hopeless(core, job))

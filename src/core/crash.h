@@ -13,6 +13,7 @@
 #ifndef CARMA_CORE_CRASH_H
 #define CARMA_CORE_CRASH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct core;
@@ -22,6 +23,10 @@ struct record_exited;
 
 /* Takes down the facts of the job's end, while it still has its GPUs; learns from them. `end`: an EXITED or a LOST. */
 void crash_note(struct core *core, struct job *job, const struct record *end);
+
+/* Whether a limit that carma chose, a fence or company, left the job too little memory, as far as that was observed at
+ * its end (an EXITED). While it still has its GPUs. */
+bool crash_is_of_limit(const struct core *core, const struct job *job, const struct record *end);
 
 /* The GPU that failed under the job when it ran last, and on which it is not retried where another could take it; else
  * RECORD_NO_GPU. */

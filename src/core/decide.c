@@ -328,7 +328,7 @@ int64_t core_next_wake_ns(const struct core *core, int64_t now_ns)
         return wake_ns;
     earlier(&wake_ns, core->next_decision_ns, now_ns);
     if (core->config.backfill && core->reserved_job != core_head(core)->id)
-        earlier(&wake_ns, core_head(core)->submitted_ns + core->config.starvation_timeout_ns, now_ns);
+        earlier(&wake_ns, job_waits_since_ns(core_head(core)) + core->config.starvation_timeout_ns, now_ns);
     if (core->shrinking.head)
         earlier(&wake_ns, core->shrinking.head->first_use_ns + core->config.shrink_after_ns, now_ns);
     for (uint32_t i = 0; i < core->gpu_count && core->settling_count; i++)

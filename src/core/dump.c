@@ -9,8 +9,8 @@ static void dump_job(struct strbuf *text, const struct job *job)
                   "job %" PRIu64 " %s uid=%" PRIu32 " gpus=%" PRIu32 " wants=%" PRId64 "/%s/%" PRId32
                   " share=%s exclusive=%d workload=%s submitted=%" PRId64 " place=%" PRIu64 " placed=%" PRId64
                   " retried=%d signalled=%d lease=%d/%" PRId64 " suspended=%d"
-                  " crashes=%" PRIu32 "/%" PRIu32 "/%" PRIu32 "/%" PRIu32 " cause=%s/%d alone=%d needed=%" PRId64
-                  " available=%" PRId64 " retry=%" PRId64 " reserved=%" PRId64 "/%s"
+                  " crashes=%" PRIu32 "/%" PRIu32 "/%" PRIu32 "/%" PRIu32 " cause=%s/%d alone=%d@%" PRId64
+                  " needed=%" PRId64 " available=%" PRId64 " retry=%" PRId64 " reserved=%" PRId64 "/%s"
                   " granted=%" PRId64 " fence=%" PRId64 "/%d/%d victim=%" PRIu64 "/%" PRIu32 "/%" PRIu32
                   " counted=%" PRId64 "+%" PRId64 " used=%" PRId64 " bound=%" PRId32 " by=%s"
                   " limit=%" PRId64 " signal=%" PRIu32 "@%" PRId64 " requeue=%d failed=%" PRIu32 "@%" PRId64,
@@ -20,12 +20,12 @@ static void dump_job(struct strbuf *text, const struct job *job)
                   job->submitted_ns, job->place, job->placed_ns, job->retry, job->signalled, job->wants->external,
                   job->wants->max_wait_ns, job->suspended, job->crashes, job->oom_crashes, job->external_failures,
                   job->timeouts, exit_cause_name(job->crash_cause), job->crash_is_oom, job->crashed_alone,
-                  job->crash_needed_bytes, job->crash_available_bytes, job->signal_retry_ns, job->reserved_bytes,
-                  memory_source_name(job->reservation_source), job->granted_bytes, job->fence_bytes, job->unfenced,
-                  job->crash_fenced, job->overuser, job->harmed, job->victims, job->counted_bytes, job->stray_bytes,
-                  job->first_use_ns, job->wants->max_slowdown_permille, share_mode_name(job->share),
-                  job->wants->time_limit_ns, job->wants->signal, job->wants->signal_before_ns, job->wants->requeue,
-                  job->failure.gpu, job->failure.at_ns);
+                  job->crashed_ns, job->crash_needed_bytes, job->crash_available_bytes, job->signal_retry_ns,
+                  job->reserved_bytes, memory_source_name(job->reservation_source), job->granted_bytes,
+                  job->fence_bytes, job->unfenced, job->crash_fenced, job->overuser, job->harmed, job->victims,
+                  job->counted_bytes, job->stray_bytes, job->first_use_ns, job->wants->max_slowdown_permille,
+                  share_mode_name(job->share), job->wants->time_limit_ns, job->wants->signal,
+                  job->wants->signal_before_ns, job->wants->requeue, job->failure.gpu, job->failure.at_ns);
     for (uint32_t i = 0; i < job->placement_count; i++)
         strbuf_printf(text, " on=%" PRIu32 ":%" PRId64, job->placements[i].gpu, job->placements[i].observed_bytes);
     for (uint32_t i = 0; i < job->stray_count; i++)
@@ -40,13 +40,14 @@ static void dump_gpu(struct strbuf *text, const struct gpu *gpu)
                   " instance=%d lost=%d measured=%d used=%" PRId64 " unmanaged=%" PRId64 " smact=%" PRId32 "/%" PRId32
                   "/%" PRId32 " reserved=%" PRIu64 "/%" PRId64 " settling=%" PRIu64 " until=%" PRId64
                   " changed=%" PRId64 " learned=%" PRId64 " dead=%" PRIu32 "/%" PRId64 " shut=%" PRId64 "/%" PRIu32
-                  " residents=",
+                  " overused=%" PRIu64 ":%" PRId64 "@%" PRId64 " residents=",
                   gpu->number, gpu->uuid, gpu->total_bytes, share_mode_name(gpu->share), gpu->share_faulted,
                   gpu->server, gpu->server_uid, gpu->instance, gpu->lost, gpu->measured, gpu->used_bytes,
                   gpu->unmanaged_bytes, gpu->smact_permille, gpu->smocc_permille, gpu->dram_permille, gpu->reserved_for,
                   gpu->reserved_for ? gpu->reserved_ns : 0, gpu->settling_job,
                   gpu->settling_job ? gpu->closed_until_ns : 0, gpu->changed_ns, gpu->learned_ns,
-                  gpu->closing.count / 2, gpu->closing.last_ns, gpu->closing.until_ns, gpu->closing.uid);
+                  gpu->closing.count / 2, gpu->closing.last_ns, gpu->closing.until_ns, gpu->closing.uid,
+                  gpu->overused.job, gpu->overused.bytes, gpu->overused.left_ns);
     for (uint32_t i = 0; i < gpu->resident_count; i++)
         strbuf_printf(text, "%" PRIu64 ",", gpu->residents[i]->id);
     strbuf_puts(text, "\n");

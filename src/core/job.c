@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/learn.h"
+#include "core/verdict.h"
 
 #define BIT(state) (1u << (state))
 
@@ -128,7 +129,7 @@ uint32_t job_state_after(uint32_t from, const struct record *record)
     case RECORD_RESUMED:
         return job_state_has_gpus(from) ? from : JOB_STATE_COUNT;
     case RECORD_EXITED:
-        to = job_state_has_gpus(from) ? after_exit(from, record->exited.cause) : JOB_STATE_COUNT;
+        to = job_state_has_gpus(from) ? after_exit(from, verdict_of(&record->exited).cause) : JOB_STATE_COUNT;
         break;
     case RECORD_LAUNCH_FAILED:
         to = from == JOB_STOPPING                        ? JOB_CANCELLED
@@ -173,6 +174,11 @@ uint32_t job_state_after(uint32_t from, const struct record *record)
 bool job_waits_apart(const struct job *job)
 {
     return job->retry || job->wants->external;
+}
+
+int64_t job_waits_since_ns(const struct job *job)
+{
+    return job->retry && job->crashed_ns > job->submitted_ns ? job->crashed_ns : job->submitted_ns;
 }
 
 struct record_submitted job_submitted(const struct job *job)

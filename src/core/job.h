@@ -69,6 +69,7 @@ struct job {
     uint32_t crash_cause;       /* CRASHED: enum exit_cause of the last */
     bool crash_is_oom;          /* CRASHED: whether the last counts among them */
     bool crashed_alone;         /* CRASHED: nobody else had memory on its GPUs, so another try cannot help */
+    int64_t crashed_ns;         /* when it crashed last; 0: never */
     int64_t crash_needed_bytes; /* CRASHED: seen to hold and asked for, in sum; -1: its message does not say */
     int64_t crash_available_bytes; /* CRASHED: the least that it could have had on one of its GPUs */
     struct record_failure failure; /* of one without a workload; else the history has it */
@@ -104,6 +105,9 @@ struct job {
 
 /* Whether it waits before the main queue: a retry job, or a lease. */
 bool job_waits_apart(const struct job *job);
+
+/* Since when it waits for the GPUs that others may not keep from it for ever: a retry has had its run. */
+int64_t job_waits_since_ns(const struct job *job);
 
 /* The content of the job's SUBMITTED record. */
 struct record_submitted job_submitted(const struct job *job);

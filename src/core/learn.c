@@ -363,14 +363,14 @@ static void memory_is_learned(struct core *core, struct profile *profile)
                 gpu_opens(core, core->gpus[i]);
 }
 
-void learn_memory(struct core *core, struct job *job, int64_t bytes, bool completed)
+void learn_memory(struct core *core, struct job *job, int64_t bytes, enum learn_from from)
 {
     struct profile *profile = job->profile;
 
     if (!core->config.learn || !profile || bytes <= 0)
         return;
-    if (completed) {
-        if (!fence_was_met(job))
+    if (from != LEARN_LEAST) {
+        if (from == LEARN_RUN && !fence_was_met(job))
             note_run(profile, bytes);
         if (job->wants->request_source == SOURCE_DECLARED)
             profile->outgrown_bytes = bytes - job->wants->request_bytes >= QUANTUM_MEMORY_BYTES ? bytes : 0;

@@ -99,8 +99,9 @@ void learn_activity(struct core *core, struct gpu *gpu, const struct record *sam
 /* The job was estimated after its submission: until a run shows more, that holds for its workload. */
 void learn_estimate(struct core *core, struct job *job, int64_t bytes);
 
-/* Learns memory from a completed run (that it needs at least so much, if it met its fence), from a run whose memory has
- * settled, or from a crash that needed at least that much. */
-void learn_memory(struct core *core, struct job *job, int64_t bytes, bool completed);
+/* Of whom: a completed run; one that met its fence or ran out, but came to its end; a run whose memory has settled, or
+ * a crash. All but the first tell only that it needs at least so much. */
+enum learn_from { LEARN_RUN, LEARN_LIMITED_RUN, LEARN_LEAST };
+void learn_memory(struct core *core, struct job *job, int64_t bytes, enum learn_from from);
 
 #endif

@@ -49,23 +49,53 @@ static int64_t beyond_beside(const struct job *other, const struct job *job)
     return most;
 }
 
-struct job *overusing_job(const struct core *core, const struct job *job, int64_t needed_bytes)
+/* A framework takes as long as this to end, after its memory ran out. An assumption. */
+#define LEFT_NS (60 * INT64_C(1000000000))
+
+/* That has left the GPU since this one came. */
+static void look_at_left(const struct core *core, const struct job *job, int64_t at_ns, uint64_t *overuser,
+                         int64_t *most)
 {
-    struct job *overuser = NULL;
+    for (uint32_t i = 0; i < job->placement_count; i++) {
+        const struct record_overused *left = &core->gpus[job->placements[i].gpu]->overused;
+        if (left->job && left->job != job->id && left->left_ns >= job->placed_ns && at_ns - left->left_ns <= LEFT_NS &&
+            left->bytes > *most) {
+            *most = left->bytes;
+            *overuser = left->job;
+        }
+    }
+}
+
+uint64_t overusing_job(const struct core *core, const struct job *job, int64_t needed_bytes, int64_t at_ns)
+{
+    uint64_t overuser = 0;
     int64_t most = 0;
 
     if (core->config.memory_view != MEMORY_RESERVE || beyond_granted(job, needed_bytes) > 0)
-        return NULL;
+        return 0;
     for (uint32_t i = 0; i < core->gpu_count; i++) /* every job that runs is on one of them */
         for (uint32_t k = 0; k < core->gpus[i]->resident_count; k++) {
             struct job *other = core->gpus[i]->residents[k];
             int64_t beyond = other == job ? 0 : beyond_beside(other, job);
             if (beyond > most) {
                 most = beyond;
-                overuser = other;
+                overuser = other->id;
             }
         }
+    if (!overuser)
+        look_at_left(core, job, at_ns, &overuser, &most);
     return overuser;
+}
+
+void overuse_left(struct core *core, const struct job *job, int64_t at_ns)
+{
+    for (uint32_t i = 0; i < core->gpu_count && job->placement_count; i++) {
+        struct gpu *gpu = core->gpus[i];
+        bool others = gpu->resident_count > (job_placement_on(job, i) ? 1 : 0);
+        int64_t beyond = others ? beyond_on(job, i) : 0;
+        if (beyond > 0)
+            gpu->overused = (struct record_overused){.job = job->id, .bytes = beyond, .left_ns = at_ns};
+    }
 }
 
 int64_t overuse_within_gpus(const struct core *core, const struct job *job, int64_t bytes)

@@ -26,9 +26,12 @@ bool overuse_is_beyond(int64_t bytes, int64_t most);
 /* How much more the job was observed to use on one of its GPUs; 0: no more. */
 int64_t overuse_bytes(const struct job *job);
 
-/* The job that ran this one out of memory, where this one held or asked for needed_bytes on a GPU; NULL: no other
- * job. */
-struct job *overusing_job(const struct core *core, const struct job *job, int64_t needed_bytes);
+/* The job that ran this one out of memory, where this one held or asked for needed_bytes on a GPU at its end (at_ns);
+ * 0: no other job. It may have ended shortly before, and be gone. */
+uint64_t overusing_job(const struct core *core, const struct job *job, int64_t needed_bytes, int64_t at_ns);
+
+/* The job leaves its GPUs: those on which it exceeded its grant beside others remember it. */
+void overuse_left(struct core *core, const struct job *job, int64_t at_ns);
 
 /* The bytes, but no more than a GPU of the job's has. */
 int64_t overuse_within_gpus(const struct core *core, const struct job *job, int64_t bytes);

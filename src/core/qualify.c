@@ -7,14 +7,23 @@
 #include "core/sharing.h"
 #include "core/slowdown.h"
 
+/* Whether there are GPUs on which a fence would keep it to its reservation. */
+static bool may_be_fenced(const struct core *core, const struct job *job)
+{
+    bool by_mps = job->wants->share == SHARE_ANY || job->wants->share == SHARE_MPS;
+
+    return core->config.memory_fence && core->mps_count && by_mps && !job->unfenced && job->reserved_bytes >= 0;
+}
+
 bool job_wants_idle(const struct core *core, const struct job *job)
 {
     /* Under reservations a job without any request can only get a whole GPU. */
     bool unknown = core->config.memory_view == MEMORY_RESERVE && learned_reservation(core, job, NULL) < 0;
-    /* The thesis recovers on idle GPUs; the other ways come to that when another guess was wrong too. The same holds
-     * for a job that should be retried, but whose user had no budget left to go before others. */
+    /* The thesis recovers on idle GPUs; the other ways come to that when another guess was wrong too, and nothing would
+     * keep the job to its next one. The same holds for a job that should be retried, but whose user had no budget left
+     * to go before others. */
     bool alone = (job->retry || job->crash_is_oom) && job->oom_crashes &&
-                 (core->config.oom_retry == OOM_RETRY_EXCLUSIVE || job->oom_crashes > 1);
+                 (core->config.oom_retry == OOM_RETRY_EXCLUSIVE || (job->oom_crashes > 1 && !may_be_fenced(core, job)));
 
     return job->wants->exclusive || alone || job->victims || !core->policy->shares || unknown;
 }
@@ -204,6 +213,8 @@ uint32_t gpu_verdict(const struct core *core, const struct job *job, const struc
         return REASON_EXCLUSIVE;
     if ((sharing = sharing_verdict(core, job, gpu)) != REASON_NONE)
         return sharing;
+    if (job->oom_crashes > 1 && sharing_mode_of(core, job, gpu) != SHARE_MPS && may_be_fenced(core, job))
+        return REASON_OTHER_MODE; /* beside others it goes only where it cannot take their memory */
     if (gpu->resident_count >= core->config.max_jobs_per_gpu)
         return REASON_FULL;
     if (gpu_settling(core, gpu, now_ns))

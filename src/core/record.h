@@ -153,6 +153,18 @@ struct record_sample {
     int32_t dram_permille;   /* DRAM activity, the same */
 };
 
+/* What was found about GPU memory at the end of a run, beside its cause: bits (core/verdict.h weighs them). */
+enum exit_evidence {
+    EVIDENCE_OUTPUT = 1, /* its output says that it ran out */
+    EVIDENCE_FILE = 2,   /* a file says so that its GPU processes wrote to */
+    EVIDENCE_STEPS = 4,  /* steps followed the message, or it said itself that it went on */
+    EVIDENCE_ITSELF = 8, /* the process that the status is of used the GPU itself: 0 is the normal end of its work */
+    EVIDENCE_FENCE = 16, /* it had come to its fence */
+    EVIDENCE_LIMITED =
+        32,           /* it had a fence or company, and the observed memory bears out that this left it too little */
+    EVIDENCE_OWN = 64 /* it ended with an error of its own: a bug */
+};
+
 struct record_exited {
     uint32_t cause;          /* enum exit_cause */
     int32_t status;          /* exit status, or 128 + signal */
@@ -162,6 +174,7 @@ struct record_exited {
                             was observed. The evidence for an out-of-memory message */
     uint32_t failed_gpu; /* GPU_ERROR: which of them failed, as the driver reports; of one GPU's instances, the
                             first; RECORD_NO_GPU: it did not say */
+    uint32_t evidence;   /* bits of enum exit_evidence; 0 also from an earlier carma */
 };
 
 /* Of one of them, or both. */
@@ -175,6 +188,13 @@ struct record_forgotten {
 struct record_failure {
     uint32_t gpu; /* RECORD_NO_GPU: none, or a run of the workload has completed since */
     int64_t at_ns;
+};
+
+/* The last job that left a GPU on which it had exceeded its grant beside others (core/overuse.h). */
+struct record_overused {
+    uint64_t job; /* 0: none */
+    int64_t bytes;
+    int64_t left_ns;
 };
 
 /* The starts that died on a GPU (core/gpus/closing.h). */
@@ -284,6 +304,7 @@ struct record_state_gpu {
     int64_t changed_ns;
     int64_t learned_ns;
     struct record_closing closing;
+    struct record_overused overused;
 };
 
 struct record_state_profile {
@@ -347,6 +368,7 @@ struct record_state_job {
     uint32_t crash_cause;
     bool crash_is_oom;
     bool crashed_alone;
+    int64_t crashed_ns;
     int64_t crash_needed_bytes;
     int64_t crash_available_bytes;
     int64_t signal_retry_ns;

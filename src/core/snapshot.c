@@ -58,6 +58,7 @@ static void take_gpu(const struct gpu *gpu, int64_t at_ns, struct record_list *o
         .changed_ns = gpu->changed_ns,
         .learned_ns = gpu->learned_ns,
         .closing = gpu->closing,
+        .overused = gpu->overused,
     };
     memcpy(state->gpu.uuid, gpu->uuid, sizeof state->gpu.uuid);
     record_list_add(out, &record);
@@ -151,6 +152,7 @@ static void take_job(const struct job *job, int64_t at_ns, struct record_list *o
         .crash_cause = job->crash_cause,
         .crash_is_oom = job->crash_is_oom,
         .crashed_alone = job->crashed_alone,
+        .crashed_ns = job->crashed_ns,
         .crash_needed_bytes = job->crash_needed_bytes,
         .crash_available_bytes = job->crash_available_bytes,
         .signal_retry_ns = job->signal_retry_ns,
@@ -268,6 +270,7 @@ static int restore_gpu(struct core *core, const struct record *record, struct er
     gpu->changed_ns = state->changed_ns;
     gpu->learned_ns = state->learned_ns;
     gpu->closing = state->closing;
+    gpu->overused = state->overused;
     return 0;
 }
 
@@ -384,6 +387,7 @@ static int restore_job(struct core *core, const struct record *record, struct er
     job->crash_cause = state->crash_cause;
     job->crash_is_oom = state->crash_is_oom;
     job->crashed_alone = state->crashed_alone;
+    job->crashed_ns = state->crashed_ns;
     job->crash_needed_bytes = state->crash_needed_bytes;
     job->crash_available_bytes = state->crash_available_bytes;
     job->signal_retry_ns = state->signal_retry_ns;

@@ -50,7 +50,7 @@ enum exit_cause cause_decide(const struct cause_evidence *evidence)
     if (is_victim(evidence))
         return EXIT_MPS_FAULT;
     if (evidence->output == OUTPUT_GPU_HANDLE_MAYBE && evidence->free_bytes >= 0 &&
-        evidence->free_bytes < CAUSE_SHORT_BYTES)
+        evidence->free_bytes < (evidence->short_bytes ? evidence->short_bytes : CAUSE_SHORT_BYTES))
         return EXIT_GPU_HANDLE;
     return evidence->signal ? EXIT_SIGNALLED : EXIT_FAILED;
 }

@@ -10,8 +10,9 @@
 #include "core/record.h"
 #include "launch/classify.h"
 
-/* A library that could not be initialised is assumed to have lacked memory where less than this was free. A context
- * with the handles and workspaces of cuBLAS and cuDNN takes some hundred MiB. */
+/* A library that could not be initialised is assumed to have lacked memory where less than this was free, or than a
+ * quarter of its fence (short_bytes). A context with the handles and workspaces of cuBLAS and cuDNN takes some hundred
+ * MiB; a convolution's workspace may take as much as its tensors. */
 #define CAUSE_SHORT_BYTES (INT64_C(512) << 20)
 
 /* Zero-initialised except for members that are -1 when unknown: nothing is known. */
@@ -28,11 +29,12 @@ struct cause_evidence {
     bool host_oom_own;   /* ... and that group is its alone */
     uint32_t output;     /* enum output_kind */
     int64_t free_bytes; /* the least observed free memory on one of its GPUs shortly before its end; -1: not observed */
-    uint32_t xid;       /* reported by one of its GPUs shortly before its end: a GPU's own failure if any; 0: none */
-    bool gpu_lost;      /* one of its GPUs is gone */
-    bool mps;           /* its processes were MPS clients */
-    bool mps_fault;     /* their MPS domain faulted shortly before its end */
-    bool first_fault;   /* of the clients that ended by that fault, its output is the first to tell of it */
+    int64_t short_bytes; /* what is too little of it; 0: CAUSE_SHORT_BYTES */
+    uint32_t xid;        /* reported by one of its GPUs shortly before its end: a GPU's own failure if any; 0: none */
+    bool gpu_lost;       /* one of its GPUs is gone */
+    bool mps;            /* its processes were MPS clients */
+    bool mps_fault;      /* their MPS domain faulted shortly before its end */
+    bool first_fault;    /* of the clients that ended by that fault, its output is the first to tell of it */
 };
 
 enum exit_cause cause_decide(const struct cause_evidence *evidence);

@@ -8,6 +8,7 @@
 #include "launch/ends.h"
 #include "launch/messages.h"
 #include "launch/sizes.h"
+#include "launch/steps.h"
 #include "launch/words.h"
 
 /* A message is a line, or a part of one: words that are further apart than this belong to different messages. */
@@ -51,6 +52,7 @@ struct reader {
     struct found judged; /* the message before this one, and */
     size_t rule;         /* the text that matched: output repeats itself */
     bool handled;        /* it says that the program goes on */
+    uint64_t step;       /* the last step that followed it: a bar that is drawn again is no other */
     /* the message that is being read */
     struct span line;
     struct found found;
@@ -180,13 +182,14 @@ static void end_message(struct reader *reader)
         }
         if (kind == verdict->kind || !tells_less(kind, verdict->kind)) {
             verdict->kind = kind;
-            verdict->own_error = false;
+            verdict->own_error = verdict->outlived = false;
             keep_line(message, verdict);
         }
         if (kind == OUTPUT_GPU_OOM)
             take_sizes(message, verdict);
         reader->lines = 0;
         reader->handled = reader->says_handled;
+        verdict->steps = reader->handled ? STEPS_ENOUGH : 0;
         reader->ends.memory = true;
     }
     reader->found = (struct found){0};
@@ -234,13 +237,18 @@ static void weigh_end(struct reader *reader, enum end_weight weight)
 
     if (weight == END_NONE || (weight == END_LIKELY && near))
         return;
-    if (is_of_memory(verdict->kind))
+    if (is_of_memory(verdict->kind)) {
         classify_init(verdict);
+        verdict->outlived = true;
+    }
     verdict->own_error |= verdict->kind == OUTPUT_NOTHING && weight == END_CERTAIN;
 }
 
 static void take_line(struct reader *reader, struct span line)
 {
+    struct classify_verdict *verdict = reader->verdict;
+    uint64_t step;
+
     reader->line = line;
     reader->ends.memory = reader->ends.marked = false;
     if (!ends_is_source(&reader->ends, line)) {
@@ -251,6 +259,10 @@ static void take_line(struct reader *reader, struct span line)
         end_message(reader);
     }
     weigh_end(reader, ends_take(&reader->ends, line));
+    if (is_of_memory(verdict->kind) && !reader->ends.memory && (step = steps_identify(line)) && step != reader->step) {
+        verdict->steps++;
+        reader->step = step;
+    }
     reader->lines += !reader->ends.in_traceback;
 }
 

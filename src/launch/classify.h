@@ -1,8 +1,7 @@
 /* Finds the cause of a job's failure in its output. Pure: text in, verdict out.
  *
  * messages.c lists the rules, and texts that only look like a message, with their origin; tests/golden/failures holds a
- * message of each kind. To be asked only about jobs that failed: frameworks that catch the error and go on exit with
- * 0. */
+ * message of each kind. A program may have survived what it tells of: core/verdict.h weighs that. */
 #ifndef CARMA_LAUNCH_CLASSIFY_H
 #define CARMA_LAUNCH_CLASSIFY_H
 
@@ -34,7 +33,10 @@ struct classify_verdict {
     enum output_kind kind;
     int64_t requested_bytes; /* of the latest message of GPU memory that says it; -1: none does */
     int64_t free_bytes;      /* of the same message; -1: it does not say */
+    uint32_t steps;          /* that followed the latest message of GPU memory, as far as lines look like steps
+                                (launch/steps.h); many where the message says that the program goes on */
     bool own_error;          /* NOTHING: and the program ended with an error of its own */
+    bool outlived;           /* NOTHING: an error that ended it came later than a message of memory */
     uint32_t tenant_count;   /* of the same message */
     struct classify_tenant tenants[CLASSIFY_MAX_TENANTS];
     char line[200]; /* the latest message of this kind: its beginning, as written */

@@ -91,8 +91,9 @@ struct launch_status {
     bool host_oom_kill;    /* processes in the job's control group that the kernel killed because memory ran out while
                               it ran */
     bool host_oom_own;     /* ... and that group is the job's alone: it killed the job, or a process of it */
-    /* Of the job's output, once it has failed (launch/classify.h): */
+    /* Of the job's output, once it has ended, and failed or told of GPU memory (launch/classify.h): */
     enum output_kind output;
+    uint32_t evidence;       /* of GPU memory, as far as the shepherd sees it: bits of enum exit_evidence */
     int64_t requested_bytes; /* size of the failed allocation of GPU memory; -1: unknown */
     int64_t free_bytes;      /* memory free at that time; -1: unknown */
     uint32_t tenant_count;   /* other processes that held memory then */

@@ -247,5 +247,5 @@ const char *const message_hedges[] = {
     "cause of ", "may lead",  "can lead",   "could lead", "risk of",   "in case of",  "result in",
     "no out of", "nothing ",  "without ",   "until ",     "never ",    NULL};
 
-const char *const message_handled[] = {"caught",   "retry",    "halving",       "skipping", "recover",
-                                       "reducing", "ignoring", "smaller batch", NULL};
+const char *const message_handled[] = {"caught",   "retry",    "halving",       "skipping",      "recover",
+                                       "reducing", "ignoring", "smaller batch", "going on with", NULL};

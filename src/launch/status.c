@@ -18,6 +18,9 @@
 
 static const char *const phase_names[LAUNCH_PHASE_COUNT] = {"starting", "running", "ended", "failed"};
 
+/* The bits of `evidence`, from the lowest on. */
+static const char *const evidence_names[] = {"output", "file", "steps", "itself", "fence", "limited", "own"};
+
 static const char head[] = "carma-launch 1\n";
 static const char tail[] = "\nend\n";
 
@@ -89,6 +92,11 @@ static void status_print(const struct launch_status *status, struct strbuf *text
     if (status->phase == LAUNCH_ENDED)
         strbuf_printf(text, "cause %s\n", exit_cause_name(status->cause));
     strbuf_printf(text, "output %s\n", output_kind_name(status->output));
+    strbuf_puts(text, status->evidence ? "evidence" : "");
+    for (size_t i = 0; i < array_size(evidence_names); i++)
+        if (status->evidence >> i & 1)
+            strbuf_printf(text, " %s", evidence_names[i]);
+    strbuf_puts(text, status->evidence ? "\n" : "");
     strbuf_printf(text, "requested_bytes %" PRId64 "\nfree_bytes %" PRId64 "\n", status->requested_bytes,
                   status->free_bytes);
     for (uint32_t i = 0; i < status->tenant_count; i++)
@@ -206,6 +214,18 @@ static bool parse_output(const char *value, struct launch_status *status)
     return false;
 }
 
+/* Words that this version does not know say nothing to it. */
+static bool parse_evidence(char *value, struct launch_status *status)
+{
+    char *word;
+
+    while ((word = strsep(&value, " ")))
+        for (size_t i = 0; i < array_size(evidence_names); i++)
+            if (strcmp(word, evidence_names[i]) == 0)
+                status->evidence |= 1u << i;
+    return true;
+}
+
 static bool parse_tenant(const char *value, struct launch_status *status)
 {
     struct classify_tenant tenant;
@@ -243,7 +263,7 @@ static bool parse_text(const char *value, char *text, size_t size)
     return true;
 }
 
-static bool parse_line(const char *key, const char *value, struct launch_status *status)
+static bool parse_line(const char *key, char *value, struct launch_status *status)
 {
     if (strcmp(key, "phase") == 0)
         return parse_phase(value, status);
@@ -273,6 +293,8 @@ static bool parse_line(const char *key, const char *value, struct launch_status 
         return sscanf(value, "%" SCNd64, &status->free_bytes) == 1;
     if (strcmp(key, "output") == 0)
         return parse_output(value, status);
+    if (strcmp(key, "evidence") == 0)
+        return parse_evidence(value, status);
     if (strcmp(key, "tenant") == 0)
         return parse_tenant(value, status);
     if (strcmp(key, "progress") == 0)

@@ -290,6 +290,7 @@ int attach_hold(struct attachment *attachment, const int64_t *bytes, struct shor
 
         if (limit && limit - use->bytes < free_bytes)
             free_bytes = limit > use->bytes ? limit - use->bytes : 0;
+        shortage->limited = limit && limit - use->bytes <= free_bytes;
         if (bytes[k] > use->bytes && bytes[k] - use->bytes > free_bytes) {
             shortage->use = k;
             shortage->wanted_bytes = bytes[k] - use->bytes;

@@ -22,6 +22,7 @@ struct shortage {
     int64_t held_bytes;   /* by this process there */
     int64_t total_bytes;  /* that jobs can use */
     int64_t free_bytes;
+    bool limited; /* it is the limit of the process itself, not the GPU, that leaves no more */
     uint32_t neighbour_count;
     struct neighbour {
         int32_t pid;

@@ -21,6 +21,7 @@
 #define STEP_NS     (3 * NS_PER_SEC)
 #define CLIMB_STEPS 5
 #define SETTLE_NS   (1 * NS_PER_SEC)
+#define DYING_NS    (3 * NS_PER_SEC)
 
 /* Nobody tells us of a neighbour that was killed: look again after this much node time, within these wall times. */
 #define LOOK_NS          (10 * NS_PER_SEC)
@@ -100,6 +101,40 @@ static int64_t fail_time_ns(const struct node_slot *slot, const struct train_pla
     return slot->train_from_ns - LOAD_NS + plan->fail_at_ns;
 }
 
+static void sleep_until(uint32_t generation, int64_t now_ns, int64_t wake_ns)
+{
+    double scale = node.file->time_scale;
+    double wall_ns = (double)(wake_ns - now_ns) / scale, look_wall_ns = (double)LOOK_NS / scale;
+
+    if (look_wall_ns < LOOK_MIN_WALL_NS)
+        look_wall_ns = LOOK_MIN_WALL_NS;
+    if (look_wall_ns > LOOK_MAX_WALL_NS)
+        look_wall_ns = LOOK_MAX_WALL_NS;
+    node_wait(&node, generation, (int64_t)(wall_ns < look_wall_ns ? wall_ns : look_wall_ns));
+}
+
+/* Allocators ask for a little at a time: a process that is refused by its own limit has all below that, and takes a
+ * while to come to its end. */
+static void fill_up(struct attachment *attachment, const struct train_plan *plan, const int64_t *wanted,
+                    struct shortage *shortage)
+{
+    int64_t bytes[NODE_MAX_GPUS], more = shortage->free_bytes / MIB * MIB, until_ns;
+    struct shortage again;
+
+    if (!shortage->limited)
+        return;
+    for (uint32_t k = 0; k < plan->gpus; k++)
+        bytes[k] = wanted[k] < shortage->held_bytes + more ? wanted[k] : shortage->held_bytes + more;
+    if (attach_hold(attachment, bytes, &again, NULL) < 0)
+        return;
+    shortage->held_bytes += more;
+    shortage->wanted_bytes -= more;
+    shortage->free_bytes -= more;
+    until_ns = node_now_ns(&node) + DYING_NS;
+    while (!stop_signal && node_now_ns(&node) < until_ns)
+        sleep_until(atomic_load(&node.file->generation), node_now_ns(&node), until_ns);
+}
+
 static int hold_level(struct attachment *attachment, const struct train_plan *plan, unsigned int level,
                       struct error *err)
 {
@@ -112,8 +147,10 @@ static int hold_level(struct attachment *attachment, const struct train_plan *pl
                    : level > CLIMB_STEPS ? plan->resident_bytes[k]
                                          : plan->resident_bytes[k] / CLIMB_STEPS * level;
     rc = attach_hold(attachment, bytes, &shortage, err);
-    if (rc == -ENOMEM)
+    if (rc == -ENOMEM) {
+        fill_up(attachment, plan, bytes, &shortage);
         train_print_out_of_memory(&shortage);
+    }
     return rc;
 }
 
@@ -143,18 +180,6 @@ static void report(const struct train_plan *plan, const struct node_slot *slot)
     printf("carma-train: %.1f%% done, %s of %s, at %.2f of solo speed\n", 100 * slot->done_ns / slot->work_ns,
            format_duration((int64_t)slot->done_ns, done), format_duration((int64_t)slot->work_ns, work), slot->rate);
     fflush(stdout);
-}
-
-static void sleep_until(uint32_t generation, int64_t now_ns, int64_t wake_ns)
-{
-    double scale = node.file->time_scale;
-    double wall_ns = (double)(wake_ns - now_ns) / scale, look_wall_ns = (double)LOOK_NS / scale;
-
-    if (look_wall_ns < LOOK_MIN_WALL_NS)
-        look_wall_ns = LOOK_MIN_WALL_NS;
-    if (look_wall_ns > LOOK_MAX_WALL_NS)
-        look_wall_ns = LOOK_MAX_WALL_NS;
-    node_wait(&node, generation, (int64_t)(wall_ns < look_wall_ns ? wall_ns : look_wall_ns));
 }
 
 /* 1: a signal asks to end; 0: the work is done; negative: failed (-ENOMEM, -EIO: the message has been printed). */

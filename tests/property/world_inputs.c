@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "core/policy/policy.h"
+#include "core/verdict.h"
 #include "world.h"
 
 static void submit(struct world *world)
@@ -116,7 +117,7 @@ static void note_failed_gpu(struct world *world, struct world_job *job, const st
 {
     struct record_failure *before = failure_of(world, job);
 
-    if (exited->cause == EXIT_COMPLETED)
+    if (verdict_of(exited).cause == EXIT_COMPLETED)
         *before = (struct record_failure){0};
     if (exited->cause != EXIT_GPU_ERROR || exited->failed_gpu == RECORD_NO_GPU)
         return;
@@ -147,6 +148,7 @@ static void job_ends(struct world *world)
         input.exited.free_bytes = -1;
         input.exited.used_bytes = random_range(r, -1, 80) * GIB;
         input.exited.used_bytes = input.exited.used_bytes < 0 ? -1 : input.exited.used_bytes;
+        input.exited.evidence = random_range(r, 0, 2) ? 0 : (uint32_t)random_range(r, 0, 127);
         input.exited.failed_gpu = job->runs % 3 ? job->gpus[job->runs % job->gpu_count] : RECORD_NO_GPU;
         break;
     }
@@ -156,7 +158,7 @@ static void job_ends(struct world *world)
         return;
     }
     job->running = false;
-    job->cause = input.type == RECORD_LOST ? EXIT_LOST : input.exited.cause;
+    job->cause = input.type == RECORD_LOST ? EXIT_LOST : verdict_of(&input.exited).cause;
     job->charged = false;
     if (input.type == RECORD_EXITED && !job->asked_to_stop)
         note_failed_gpu(world, job, &input.exited);

@@ -1,5 +1,57 @@
 /* The consequences of a job's end (src/core/crash.h). */
 #include "core_fixture.h"
+#include "core/verdict.h"
+
+/* core/verdict.h: what the evidence makes of an end. */
+TEST(test_verdicts)
+{
+    enum {
+        SAID = EVIDENCE_OUTPUT,
+        FILED = EVIDENCE_FILE,
+        STEPS = EVIDENCE_STEPS,
+        ITSELF = EVIDENCE_ITSELF,
+        FENCE = EVIDENCE_FENCE,
+        LIMIT = EVIDENCE_LIMITED,
+        OWN = EVIDENCE_OWN
+    };
+    static const struct {
+        uint32_t ends, evidence, cause;
+        enum verdict_teaches teaches;
+        bool caught;
+    } rows[] = {
+        {EXIT_COMPLETED, 0, EXIT_COMPLETED, TEACHES_THIS, false},
+        {EXIT_COMPLETED, ITSELF | LIMIT, EXIT_COMPLETED, TEACHES_THIS, false}, /* nothing was said */
+        {EXIT_COMPLETED, FENCE, EXIT_COMPLETED, TEACHES_MORE, false},
+        {EXIT_COMPLETED, SAID | LIMIT, EXIT_GPU_OOM, TEACHES_MORE, false},
+        {EXIT_COMPLETED, FILED | LIMIT | FENCE, EXIT_GPU_OOM, TEACHES_MORE, false},
+        {EXIT_COMPLETED, SAID, EXIT_COMPLETED, TEACHES_MORE, true},
+        {EXIT_COMPLETED, SAID | LIMIT | STEPS, EXIT_COMPLETED, TEACHES_MORE, true},
+        {EXIT_COMPLETED, SAID | LIMIT | ITSELF, EXIT_COMPLETED, TEACHES_MORE, true},
+        {EXIT_GPU_OOM, 0, EXIT_GPU_OOM, TEACHES_MORE, false}, /* of an earlier carma, too */
+        {EXIT_GPU_OOM, SAID | LIMIT | ITSELF, EXIT_GPU_OOM, TEACHES_MORE, false},
+        {EXIT_GPU_OOM, SAID | LIMIT | STEPS, EXIT_FAILED, TEACHES_NOTHING, false},
+        {EXIT_GPU_HANDLE, SAID, EXIT_GPU_HANDLE, TEACHES_MORE, false},
+        {EXIT_FAILED, LIMIT | ITSELF, EXIT_FAILED, TEACHES_NOTHING, false},
+        {EXIT_FAILED, FENCE | LIMIT, EXIT_GPU_OOM, TEACHES_MORE, false},
+        {EXIT_FAILED, FENCE | LIMIT | OWN, EXIT_FAILED, TEACHES_NOTHING, false},
+        {EXIT_FAILED, FILED, EXIT_GPU_OOM, TEACHES_MORE, false},
+        {EXIT_FAILED, FILED | FENCE | STEPS, EXIT_FAILED, TEACHES_NOTHING, false},
+        {EXIT_SIGNALLED, FILED, EXIT_GPU_OOM, TEACHES_MORE, false},
+        {EXIT_SIGNALLED, FENCE | LIMIT, EXIT_SIGNALLED, TEACHES_NOTHING, false},
+        {EXIT_TIMEOUT, SAID | LIMIT | FENCE, EXIT_TIMEOUT, TEACHES_NOTHING, false},
+        {EXIT_HOST_OOM, SAID | LIMIT | FENCE, EXIT_HOST_OOM, TEACHES_NOTHING, false},
+        {EXIT_GPU_ERROR, SAID | LIMIT | FENCE, EXIT_GPU_ERROR, TEACHES_NOTHING, false},
+    };
+
+    for (size_t i = 0; i < array_size(rows); i++) {
+        struct record_exited exited = {.cause = rows[i].ends, .evidence = rows[i].evidence};
+        struct verdict verdict = verdict_of(&exited);
+        if (verdict.cause != rows[i].cause || verdict.teaches != rows[i].teaches || verdict.caught != rows[i].caught)
+            fail_msg("row %zu: %s", i, exit_cause_name(verdict.cause));
+        exited.cause = verdict.cause; /* as it is shown: it stays so */
+        assert_int_equal(verdict_of(&exited).cause, rows[i].cause);
+    }
+}
 
 /* On GPU 0, with this much memory observed of it, for this long. */
 static uint64_t running(struct fixture *f, int64_t seen_bytes, int64_t for_ns)

@@ -100,7 +100,7 @@ CORE_TEST(test_a_guess_that_was_wrong_is_not_charged)
     assert_true(requeued->requeued.unfenced);
     assert_true(requeued->requeued.retry);
     assert_int_equal(requeued->requeued.crashes, 0);
-    assert_int_equal(requeued->requeued.reserved_bytes, 10 * GIB);
+    assert_int_equal(requeued->requeued.reserved_bytes, 16 * GIB);
     assert_int_equal(requeued->requeued.reservation_source, SOURCE_RAISED);
     assert_int_equal(must_decide(f, RECORD_PLACED, job)->placed.fence_bytes, -1); /* at once */
     requeued = runs_out(f, job, 36 * GIB, 3 * GIB, 38 * GIB);                     /* the GPU itself is full now */
@@ -133,11 +133,77 @@ CORE_TEST(test_a_declared_fence_is_the_jobs_own)
     assert_false(requeued->requeued.unfenced);
     assert_true(requeued->requeued.retry); /* its message is trusted, though the GPU had room */
     assert_int_equal(requeued->requeued.crashes, 1);
-    assert_int_equal(requeued->requeued.reserved_bytes, 10 * GIB);
-    assert_int_equal(must_decide(f, RECORD_PLACED, job)->placed.fence_bytes, FENCE_OF(10 * GIB));
-    requeued = runs_out(f, job, 10 * GIB, 3 * GIB, 11 * GIB); /* alone, and yet no proof that it fits nowhere */
+    assert_int_equal(requeued->requeued.reserved_bytes, 16 * GIB); /* twice as much */
+    assert_int_equal(must_decide(f, RECORD_PLACED, job)->placed.fence_bytes, FENCE_OF(16 * GIB));
+    requeued = runs_out(f, job, 16 * GIB, 3 * GIB, 17 * GIB); /* alone, and yet no proof that it fits nowhere */
     assert_int_equal(requeued->requeued.crashes, 2);
-    assert_int_equal(must_decide(f, RECORD_PLACED, job)->placed.fence_bytes, -1); /* alone on its GPU: let it be seen */
+    assert_int_equal(must_decide(f, RECORD_PLACED, job)->placed.fence_bytes, FENCE_OF(32 * GIB)); /* among others */
+    runs_out(f, job, 32 * GIB, 3 * GIB, 33 * GIB);
+    assert_int_equal(must_decide(f, RECORD_PLACED, job)->placed.fence_bytes, -1); /* all of a GPU: let it be seen */
+}
+
+/* A status of 0 after a message at the fence is not believed; what ran out or met its fence is no measure. */
+CORE_TEST(test_a_limited_run_teaches_at_least)
+{
+    struct record end = {
+        .type = RECORD_EXITED,
+        .exited = {.cause = EXIT_COMPLETED, .requested_bytes = -1, .free_bytes = -1, .used_bytes = 9 * GIB}};
+
+    use_mps(f);
+    for (uint32_t run = 0; run < 2; run++) {
+        end.job = submit_from(f, SOURCE_ESTIMATED, 8 * GIB, "w");
+        decide(f);
+        memory_observed(f, end.job, 0, 7 * GIB + run * GIB);
+        end.exited.evidence = run ? EVIDENCE_OUTPUT | EVIDENCE_LIMITED : EVIDENCE_OUTPUT | EVIDENCE_STEPS;
+        apply(f, end);
+        assert_int_equal(learn_find(f->core, 0, "w")->runs, 0);
+    }
+    assert_non_null(decided(f, RECORD_REQUEUED, end.job));
+    assert_true(learn_find(f->core, 0, "w")->peak_bytes >= 7 * GIB);
+}
+
+/* Whose second retry needs more than is free on any GPU goes where it knows to fit, and waits for no empty one. */
+CORE_TEST(test_a_retry_starts_where_it_fits_and_can_be_fenced)
+{
+    const struct record *requeued;
+    uint64_t job;
+
+    use_mps(f);
+    for (uint32_t g = 0; g < GPUS; g++)
+        submit(f, 1, 9 * GIB);
+    decide(f);
+    job = submit_from(f, SOURCE_DECLARED, 8 * GIB, "");
+    decide(f);
+    runs_out(f, job, 8 * GIB, 4 * GIB, 17 * GIB);
+    requeued = runs_out(f, job, 16 * GIB, 4 * GIB, 26 * GIB);
+    assert_int_equal(requeued->requeued.reserved_bytes, TOTAL - 9 * GIB);
+    assert_int_equal(must_decide(f, RECORD_PLACED, job)->placed.shared, true);
+    assert_true(core_find_job(f->core, job)->fence_bytes >= 0);
+}
+
+/* Its earlier wait and its run do not count: it holds up nobody at once. */
+CORE_TEST(test_a_retry_is_starved_by_its_own_wait)
+{
+    struct core_config config;
+    uint64_t job;
+
+    use_mps(f);
+    config = *core_configuration(f->core);
+    config.backfill = 8;
+    config.starvation_timeout_ns = SECONDS(1800);
+    reconfigure(f, &config);
+    job = submit_from(f, SOURCE_DECLARED, 30 * GIB, "");
+    decide(f);
+    for (uint32_t g = 0; g < 2 * GPUS; g++)
+        submit(f, 1, 19 * GIB);
+    decide(f);
+    f->now_ns += SECONDS(3600);
+    sample(f, 0, 39 * GIB, 9 * GIB, 0);
+    runs_out(f, job, 30 * GIB, 8 * GIB, 39 * GIB);
+    assert_int_equal(core_find_job(f->core, job)->state, JOB_QUEUED);
+    assert_null(decided(f, RECORD_RESERVED, job));
+    f->now_ns += SECONDS(1801);
+    assert_non_null(decided(f, RECORD_RESERVED, job));
 }
 
 RUN_TESTS(NULL, NULL)

@@ -61,8 +61,19 @@ LAUNCH_TEST(test_out_of_memory)
     /* on stdout, and ended by a signal */
     assert_ends(f, "echo 'RuntimeError: CUDA error: out of memory'; kill -ABRT $$", EXIT_GPU_OOM);
     assert_int_equal(f->status.signal, SIGABRT);
-    /* caught, and gone on */
+    /* whoever says 0: the core weighs it (core/verdict.h) */
     assert_ends(f, "echo 'RuntimeError: CUDA error: out of memory'; exit 0", EXIT_COMPLETED);
+    assert_int_equal(f->status.evidence, EVIDENCE_OUTPUT);
+    assert_ends(f, "echo 'CUDA error: out of memory'; for i in 1 2 3; do echo epoch $i; done", EXIT_COMPLETED);
+    assert_int_equal(f->status.evidence, EVIDENCE_OUTPUT | EVIDENCE_STEPS);
+    assert_ends(f, "echo 'CUDA error: out of memory'; for i in 1 2 3; do echo epoch 7; done", EXIT_COMPLETED);
+    assert_int_equal(f->status.evidence, EVIDENCE_OUTPUT); /* a bar that is drawn again */
+    assert_ends(f, "echo 'CUDA error: out of memory'; for i in 1 2 3; do echo wandb: loss $i; done", EXIT_COMPLETED);
+    assert_int_equal(f->status.evidence, EVIDENCE_OUTPUT); /* a summary */
+    /* its own doing, later */
+    assert_ends(f, "echo 'CUDA error: out of memory'; echo \"KeyError: 'x'\"; exit 1", EXIT_FAILED);
+    assert_int_equal(f->status.evidence, EVIDENCE_OWN);
+    assert_ends(f, "echo fine", EXIT_COMPLETED);
     assert_string_equal(f->status.message, ""); /* nothing is told of it */
 }
 

@@ -61,6 +61,8 @@ TEST(test_causes)
         {"maybe a handle, none free", FREE(0, .exit_status = 1, .output = OUTPUT_GPU_HANDLE_MAYBE), EXIT_GPU_HANDLE},
         {"maybe a handle, memory not short",
          FREE(CAUSE_SHORT_BYTES, .exit_status = 1, .output = OUTPUT_GPU_HANDLE_MAYBE), EXIT_FAILED},
+        {"maybe a handle, and little left below its fence",
+         FREE(2 * GIB, .exit_status = 1, .output = OUTPUT_GPU_HANDLE_MAYBE, .short_bytes = 3 * GIB), EXIT_GPU_HANDLE},
         {"maybe a handle, nobody looked", E(.exit_status = 1, .output = OUTPUT_GPU_HANDLE_MAYBE), EXIT_FAILED},
         {"memory short, and it said nothing", FREE(0, .exit_status = 1), EXIT_FAILED},
         /* the host's memory */

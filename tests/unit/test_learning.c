@@ -89,7 +89,7 @@ CORE_TEST(test_the_learned_quantile_holds)
             core->config.learn = true;
             core->largest_gpu_bytes = 40 * GIB;
             for (size_t run = 0; run < 1 + trial % 8; run++)
-                learn_memory(core, &job, normal_bytes(&random, cases[i].spread), true);
+                learn_memory(core, &job, normal_bytes(&random, cases[i].spread), LEARN_RUN);
             enough += normal_bytes(&random, cases[i].spread) <= learned_reservation(core, &job, NULL);
             core_free(core);
         }

@@ -106,10 +106,29 @@ CORE_TEST(test_the_victim_is_not_charged_and_the_overuser_goes_alone)
     requeued = runs_out(f, worse, GIB); /* it is its own doing: nobody else is beyond */
     assert_int_equal(requeued->requeued.overuser, 0);
     assert_int_equal(requeued->requeued.crashes, 1);
-    assert_int_equal(requeued->requeued.reserved_bytes, 13 * GIB);
+    assert_int_equal(requeued->requeued.reserved_bytes, 24 * GIB);
     assert_string_equal(placed_on(f, victim), "0");
     assert_true(job_wants_idle(f->core, core_find_job(f->core, worse)));
     assert_int_equal(core_find_job(f->core, waiting)->state, JOB_QUEUED);
+}
+
+/* Its end is seen after that of the job which took its memory; long after, nobody is the cause. */
+CORE_TEST(test_who_has_left_is_still_the_cause)
+{
+    for (int late = 0; late < 2; late++) {
+        const struct record *requeued;
+        uint64_t overuser, victim;
+
+        use_one_gpu(f);
+        overuser = running(f, 2 * GIB, 12 * GIB);
+        victim = running(f, 26 * GIB, 24 * GIB);
+        exits(f, overuser, EXIT_COMPLETED, -1);
+        f->now_ns += SECONDS(late ? 61 : 60);
+        requeued = runs_out(f, victim, 2 * GIB);
+        assert_int_equal(requeued->requeued.overuser, late ? 0 : overuser);
+        assert_int_equal(requeued->requeued.crashes, late);
+        exits(f, victim, EXIT_COMPLETED, -1);
+    }
 }
 
 static void gpu_is_back(struct fixture *f, uint32_t gpu)

@@ -68,6 +68,8 @@ static void add_row(struct table *table, const json_t *job)
     CLEANUP(free_ptr) char *letter = answer_safe_text(job, "letter");
     CLEANUP(free_ptr) char *peak = answer_bytes(job, "peak_bytes");
     CLEANUP(free_ptr) char *ended = answer_time(answer_integer(job, "ended_ns", -1));
+    const char *state = answer_text(job, "state"), *cause = answer_text(job, "exit_cause");
+    bool caught = state && cause && strcmp(state, "COMPLETED") == 0 && strcmp(cause, "gpu_oom") == 0;
     int64_t wait_ns = answer_integer(job, "wait_ns", -1);
     char text[ANSWER_ENERGY + ENDED_TEXT + UNITS_TEXT];
 
@@ -80,7 +82,7 @@ static void add_row(struct table *table, const json_t *job)
     table_cell(table, STYLE_NONE, "%s", ended_hours(answer_integer(job, "gpu_ns", 0), text));
     table_cell(table, STYLE_NONE, "%s", peak);
     table_cell(table, STYLE_NONE, "%s", answer_energy(answer_integer(job, "modelled_energy_mj", 0), text));
-    table_cell(table, STYLE_NONE, "%s", ended);
+    table_cell(table, STYLE_NONE, "%s%s", ended, caught ? ", after GPU memory had run out in it" : "");
 }
 
 static void print_table(const json_t *jobs, bool more)

@@ -33,7 +33,7 @@ static bool choose_reserved(const struct core *core, const struct job *job, stru
     return reserved->count == job->wants->gpus;
 }
 
-/* Jobs submitted until then are starved. */
+/* Jobs that wait since then are starved. */
 static int64_t starved_ns(const struct core *core, int64_t now_ns)
 {
     return now_ns - core->config.starvation_timeout_ns;
@@ -41,7 +41,7 @@ static int64_t starved_ns(const struct core *core, int64_t now_ns)
 
 static bool is_starved(const struct core *core, const struct job *job, int64_t now_ns)
 {
-    return core->config.backfill && job->submitted_ns <= starved_ns(core, now_ns);
+    return core->config.backfill && job_waits_since_ns(job) <= starved_ns(core, now_ns);
 }
 
 /* With backfill a head that needs much could wait for ever. Once it has waited for the starvation timeout, only jobs

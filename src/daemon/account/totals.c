@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "core/verdict.h"
 #include "store/store.h"
 
 /* Every number of `struct total` is one of a run of int64_t. */
@@ -85,7 +86,8 @@ struct store_history history_row_of(const struct job_view *view)
         .job = view->id,
         .uid = view->wants->uid,
         .state = job_state_name(view->state),
-        .cause = view->exited ? exit_cause_name(view->exit.cause) : NULL,
+        .cause =
+            view->exited ? exit_cause_name(verdict_of(&view->exit).caught ? EXIT_GPU_OOM : view->exit.cause) : NULL,
         .submitted_ns = view->submitted_ns,
         .first_started_ns = view->first_started_ns,
         .started_ns = view->started_ns,

@@ -9,6 +9,9 @@
 #include "base/units.h"
 #include "base/xid.h"
 #include "core/crash.h"
+#include "core/fence.h"
+#include "core/ledger.h"
+#include "core/verdict.h"
 #include "daemon/node/node.h"
 #include "daemon/run/mps_jobs.h"
 #include "launch/cause.h"
@@ -83,6 +86,29 @@ static void weigh_mps(struct daemon *daemon, struct job_view *view, const struct
     evidence->first_fault = mps_jobs_first_to_fault(daemon->mps_jobs, view->id) && !followed;
 }
 
+/* What its processes could still have had below its fence, which may be less than its GPU has. */
+static void weigh_fence(const struct job *job, struct cause_evidence *evidence)
+{
+    int64_t left;
+
+    if (!job || job->fence_bytes < 0)
+        return;
+    left = job->fence_bytes - job_peak_bytes(job);
+    left = left > 0 ? left : 0;
+    if (evidence->free_bytes >= 0 && left > evidence->free_bytes)
+        return;
+    evidence->free_bytes = left;
+    evidence->short_bytes = job->fence_bytes / 4 > CAUSE_SHORT_BYTES ? job->fence_bytes / 4 : CAUSE_SHORT_BYTES;
+}
+
+/* What speaks of GPU memory, beyond what the shepherd sees. */
+static uint32_t evidence_of_core(const struct core *core, const struct job *job, const struct record *end)
+{
+    if (!job)
+        return 0;
+    return (fence_was_met(job) ? EVIDENCE_FENCE : 0) | (crash_is_of_limit(core, job, end) ? EVIDENCE_LIMITED : 0);
+}
+
 /* One line for people: the output's message, and the facts beyond it. */
 static char *message_of(const struct launch_status *status, const struct cause_evidence *evidence, uint32_t cause,
                         const struct node_evidence *gpus, uint32_t other_gpu)
@@ -91,6 +117,8 @@ static char *message_of(const struct launch_status *status, const struct cause_e
     char bytes[UNITS_TEXT];
 
     strbuf_puts(&text, status->message);
+    if (!text.length && cause == EXIT_GPU_OOM)
+        strbuf_puts(&text, "it said nothing, and had all the GPU memory that its limit allowed");
     if (evidence->gpu_lost && cause == EXIT_GPU_ERROR)
         strbuf_printf(&text, "%sGPU %" PRIu32 " was lost", text.length ? "; " : "", gpus->lost_gpu);
     if (evidence->xid && (cause == EXIT_GPU_ERROR || status->output == OUTPUT_GPU_FAULT))
@@ -112,11 +140,13 @@ struct record_exited ending_judge(struct daemon *daemon, struct job_view *view, 
     const struct job *job = core_find_job(daemon->core, view->id);
     CLEANUP(free_ptr) char *message = NULL;
     struct record_exited exited;
+    uint32_t cause;
 
     evidence.requeue = view->wants->requeue;
     evidence.free_bytes = gpus.free_bytes;
     evidence.xid = gpus.xid;
     evidence.gpu_lost = gpus.lost;
+    weigh_fence(job, &evidence);
     if (mps_jobs_is_for(daemon, view) && status->cause != EXIT_COMPLETED)
         weigh_mps(daemon, view, status, &evidence);
     exited = (struct record_exited){.cause = cause_decide(&evidence),
@@ -124,13 +154,18 @@ struct record_exited ending_judge(struct daemon *daemon, struct job_view *view, 
                                     .requested_bytes = status->requested_bytes,
                                     .free_bytes = status->free_bytes,
                                     .used_bytes = gpus.used_bytes,
-                                    .failed_gpu = gpus.failed_gpu};
+                                    .failed_gpu = gpus.failed_gpu,
+                                    .evidence = status->evidence};
+    exited.evidence |=
+        evidence_of_core(daemon->core, job, &(struct record){.at_ns = status->ended_ns, .exited = exited});
+    cause = verdict_of(&exited).cause;
     if (exited.cause == EXIT_GPU_ERROR && exited.failed_gpu == RECORD_NO_GPU && view->placement_count == 1)
         exited.failed_gpu = view->placements[0].gpu; /* it said so itself, of the only one that it has */
     if (ending_is_fault(daemon, view, status))
         view->fault_ns = status->ended_ns;
-    message = message_of(status, &evidence, exited.cause, &gpus,
-                         job ? crash_other_gpu(daemon->core, job, &exited) : RECORD_NO_GPU);
+    if (cause != EXIT_COMPLETED)
+        message = message_of(status, &evidence, cause, &gpus,
+                             job ? crash_other_gpu(daemon->core, job, &exited) : RECORD_NO_GPU);
     job_view_set_message(view, message);
     views_touch(&daemon->views, view);
     return exited;

@@ -1,5 +1,6 @@
 /* A job's view follows its records, and the core where a snapshot stands for them. */
 #include "base/memory.h"
+#include "core/verdict.h"
 #include "daemon/view/view.h"
 
 static void set_state(struct views *views, struct job_view *view, uint32_t state)
@@ -163,6 +164,7 @@ struct job_view *views_fold(struct views *views, const struct record *record)
     case RECORD_EXITED:
         view->exited = true;
         view->exit = record->exited;
+        view->exit.cause = verdict_of(&record->exited).cause;
         view->overuser = 0;
         view->unfenced = 0;
         view->crashes +=

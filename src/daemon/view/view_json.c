@@ -11,6 +11,7 @@
 #include "core/ledger.h"
 #include "core/overuse.h"
 #include "core/slowdown.h"
+#include "core/verdict.h"
 #include "daemon/view/view.h"
 #include "launch/launch.h"
 
@@ -20,6 +21,8 @@ static const char *end_in_words(const struct job_view *view, const struct core *
     bool is_oom = view->retry || (job && job->crash_is_oom); /* beyond its user's budget it waits in its place */
 
     switch (view->exit.cause) {
+    case EXIT_COMPLETED:
+        return verdict_of(&view->exit).caught ? "GPU memory ran out in it, and it went on to its end" : NULL;
     case EXIT_GPU_OOM:
         return view->state == JOB_FAILED || (!job_state_ended(view->state) && !is_oom)
                    ? "it printed that GPU memory ran out, which the memory in use does not bear out"

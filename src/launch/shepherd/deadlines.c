@@ -66,6 +66,8 @@ int deadlines_wait_ms(const struct shepherd *s)
 {
     int64_t now_ns = nodetime_monotonic_wall_ns(), until_ns = progress_next_ns(s), ms;
 
+    if (writers_next_ns(s) < until_ns)
+        until_ns = writers_next_ns(s);
     if (s->running_at_ns && s->running_at_ns < until_ns)
         until_ns = s->running_at_ns;
     if (s->kill_at_ns && s->kill_at_ns < until_ns)

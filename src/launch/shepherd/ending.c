@@ -11,6 +11,7 @@
 #include "launch/cause.h"
 #include "launch/cgroup.h"
 #include "launch/shepherd/shepherd.h"
+#include "launch/steps.h"
 
 #define ABANDON_NS (5 * NS_PER_SEC) /* after SIGKILL: a start that is still there hangs in the kernel */
 
@@ -72,16 +73,39 @@ static void tell_host_oom(struct shepherd *s)
     status_set_message(&s->status, text, strlen(text));
 }
 
-/* The facts to find out about a job that failed. */
+static uint32_t evidence_of(const struct shepherd *s, const struct tail_verdict *said)
+{
+    const struct classify_verdict *verdict = &said->verdict;
+    bool says = verdict->kind == OUTPUT_GPU_OOM || verdict->kind == OUTPUT_GPU_HANDLE;
+    uint32_t evidence = 0;
+
+    if (says)
+        evidence |= said->of_file ? EVIDENCE_FILE : EVIDENCE_OUTPUT;
+    if (says && verdict->steps >= STEPS_ENOUGH)
+        evidence |= EVIDENCE_STEPS;
+    if (s->writers.itself)
+        evidence |= EVIDENCE_ITSELF;
+    if (verdict->own_error || verdict->outlived)
+        evidence |= EVIDENCE_OWN;
+    return evidence;
+}
+
+/* The facts to find out about a job that was not stopped. Of one with status 0, whether it tells of GPU memory. */
 void ending_examine(struct shepherd *s)
 {
     struct launch_status *status = &s->status;
+    struct tail_verdict said;
     struct classify_verdict verdict;
 
-    status->host_oom_kill = s->oom_kills >= 0 && cgroup_oom_kills(s->memory_group) > s->oom_kills;
+    tail_classify(&s->request, &s->output, &s->error, s->writers.files, s->writers.file_count, &said);
+    status->evidence = evidence_of(s, &said);
+    if (status->exit_status == 0 && !(status->evidence & (EVIDENCE_OUTPUT | EVIDENCE_FILE)))
+        return;
+    verdict = said.verdict;
+    status->host_oom_kill =
+        status->exit_status != 0 && s->oom_kills >= 0 && cgroup_oom_kills(s->memory_group) > s->oom_kills;
     status->host_oom_own = status->host_oom_kill && *status->cgroup && cgroup_counts_memory(status->cgroup);
-    tail_classify(&s->request, &s->output, &s->error, &verdict);
-    status->output = verdict.kind;
+    status->output = said.of_file ? OUTPUT_NOTHING : verdict.kind;
     status->requested_bytes = verdict.requested_bytes;
     status->free_bytes = verdict.free_bytes;
     status->tenant_count = verdict.tenant_count;
@@ -128,7 +152,7 @@ void ending_conclude(struct shepherd *s)
         status->signal = WTERMSIG(s->wait_status);
     else
         status->exit_status = WEXITSTATUS(s->wait_status);
-    if (status->exit_status != 0 && !status->stopped)
+    if (!status->stopped)
         ending_examine(s);
     evidence = launch_evidence(status);
     evidence.requeue = s->request.requeue;

@@ -202,12 +202,14 @@ static void release_job(struct shepherd *s, bool filtered)
 static void watch(struct shepherd *s)
 {
     do {
-        struct pollfd ready[4] = {{.fd = s->signal_fd, .events = POLLIN}, {.fd = s->report_fd, .events = POLLIN}};
+        struct pollfd ready[5] = {
+            {.fd = s->signal_fd, .events = POLLIN}, {.fd = s->report_fd, .events = POLLIN}, writers_poll(s)};
 
-        progress_poll(s, ready + 2);
-        poll(ready, 4, deadlines_wait_ms(s));
+        progress_poll(s, ready + 3);
+        poll(ready, 5, deadlines_wait_ms(s));
         start_read_report(s);
         progress_turn(s);
+        writers_turn(s);
         if (shepherd_stop_is_pending(s)) {
             s->status.stopped = true;
             ending_begin(s);
@@ -323,6 +325,7 @@ int main(int argc, char **argv)
     static struct shepherd shepherd = {.report_fd = -1,
                                        .handed_fd = -1,
                                        .progress = {.fifo = -1, .reader = -1},
+                                       .writers = {.looker = -1},
                                        .output = {.fd = -1},
                                        .error = {.fd = -1},
                                        .kill_pause_ms = KILL_PAUSE_MS,

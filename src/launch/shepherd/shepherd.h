@@ -11,6 +11,7 @@
 #include "launch/shepherd/child.h"
 #include "launch/shepherd/progress.h"
 #include "launch/shepherd/tail.h"
+#include "launch/shepherd/writers.h"
 #include "launch/status.h"
 #include "launch/tree.h"
 
@@ -46,6 +47,7 @@ struct shepherd {
     char *memory_group;   /* owned; the control group that the job's memory.events are read from; NULL: unknown */
     int64_t oom_kills;    /* ... when the job began; -1: not known */
     struct watched_progress progress;
+    struct watched_writers writers;
     struct tree tree;
 };
 

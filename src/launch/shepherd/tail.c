@@ -47,44 +47,65 @@ static void classify_file(const struct tail_origin *origin, struct classify_verd
     classify_output(text + skip, (size_t)length - skip, verdict);
 }
 
-static void classify_child(const struct request *request, const struct tail_origin *output,
-                           const struct tail_origin *error, int fd)
+/* What GPU processes wrote to elsewhere: the rest of the job may know nothing of it. */
+static void classify_files(const struct tail_origin *files, uint32_t count, struct tail_verdict *answer)
 {
-    struct classify_verdict verdict, other;
+    for (uint32_t i = 0; i < count && !answer->of_file; i++) {
+        struct classify_verdict verdict;
+        classify_init(&verdict);
+        classify_file(&files[i], &verdict);
+        answer->of_file = verdict.kind == OUTPUT_GPU_OOM || verdict.kind == OUTPUT_GPU_HANDLE;
+        if (answer->of_file)
+            answer->verdict = verdict;
+    }
+}
 
-    classify_init(&verdict);
+static void classify_child(const struct request *request, const struct tail_origin *output,
+                           const struct tail_origin *error, const struct tail_origin *files, uint32_t file_count,
+                           int fd)
+{
+    struct tail_verdict answer;
+    struct classify_verdict *verdict = &answer.verdict, other;
+
+    memset(&answer, 0, sizeof answer);
+    classify_init(verdict);
     classify_init(&other);
     if (child_become_user(request, NULL) < 0)
         return;
-    classify_file(error, &verdict);
-    if ((verdict.kind == OUTPUT_NOTHING && !verdict.own_error) || verdict.kind == OUTPUT_GPU_HANDLE_MAYBE)
+    classify_file(error, verdict);
+    if ((verdict->kind == OUTPUT_NOTHING && !verdict->own_error) || verdict->kind == OUTPUT_GPU_HANDLE_MAYBE)
         classify_file(output, &other);
-    if (other.kind != OUTPUT_NOTHING)
-        verdict = other;
-    if (write(fd, &verdict, sizeof verdict) != sizeof verdict)
+    if (other.kind != OUTPUT_NOTHING || other.own_error || other.outlived)
+        *verdict = other;
+    if (verdict->kind == OUTPUT_NOTHING && !verdict->own_error && !verdict->outlived)
+        classify_files(files, file_count, &answer);
+    if (write(fd, &answer, sizeof answer) != sizeof answer)
         return; /* the shepherd sees too little, and takes it as no verdict */
 }
 
 void tail_classify(const struct request *request, const struct tail_origin *output, const struct tail_origin *error,
-                   struct classify_verdict *verdict)
+                   const struct tail_origin *files, uint32_t file_count, struct tail_verdict *verdict)
 {
     struct pollfd ready;
     int fds[2];
     pid_t pid;
 
-    classify_init(verdict);
+    *verdict = (struct tail_verdict){0};
+    classify_init(&verdict->verdict);
     if (pipe2(fds, O_CLOEXEC) < 0)
         return;
     pid = fork();
     if (pid == 0) {
         close(fds[0]);
-        classify_child(request, output, error, fds[1]);
+        classify_child(request, output, error, files, file_count, fds[1]);
         _exit(0);
     }
     close(fds[1]);
     ready = (struct pollfd){.fd = fds[0], .events = POLLIN};
-    if (pid < 0 || poll(&ready, 1, TAIL_LIMIT_MS) <= 0 || read(fds[0], verdict, sizeof *verdict) != sizeof *verdict)
-        classify_init(verdict);
+    if (pid < 0 || poll(&ready, 1, TAIL_LIMIT_MS) <= 0 || read(fds[0], verdict, sizeof *verdict) != sizeof *verdict) {
+        *verdict = (struct tail_verdict){0};
+        classify_init(&verdict->verdict);
+    }
     close(fds[0]);
     if (pid > 0) {
         kill(pid, SIGKILL);

@@ -11,9 +11,16 @@ struct tail_origin {
     intmax_t size; /* before this launch wrote */
 };
 
+/* What they say in all. */
+struct tail_verdict {
+    struct classify_verdict verdict;
+    bool of_file; /* it is of another file than the two of the job */
+};
+
 /* The last MiB of each. Works in a child process that drops to the user, has TAIL_LIMIT_MS wall milliseconds, and may
- * crash. Then the verdict is that the output says nothing. The error file goes before the output file. */
+ * crash. Then the verdict is that the output says nothing. The error file goes before the output file,
+ * and both before `files`, in which messages of GPU memory are looked for alone. */
 void tail_classify(const struct request *request, const struct tail_origin *output, const struct tail_origin *error,
-                   struct classify_verdict *verdict);
+                   const struct tail_origin *files, uint32_t file_count, struct tail_verdict *verdict);
 
 #endif

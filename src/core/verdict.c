@@ -1,0 +1,46 @@
+#include "core/verdict.h"
+
+#include "base/memory.h"
+#include "core/record.h"
+
+#define BIT(cause)   (1u << (cause))
+#define MEMORY_CRASH (BIT(EXIT_GPU_OOM) | BIT(EXIT_GPU_HANDLE))
+#define SAYS         (EVIDENCE_OUTPUT | EVIDENCE_FILE)
+#define WENT_ON      (EVIDENCE_STEPS | EVIDENCE_ITSELF)
+#define THE_SAME     EXIT_CAUSE_COUNT
+
+/* The first row that fits decides: the run ended by one of these causes, with some of `any` (0: with whatever), some of
+ * `and` (likewise) and nothing of `none`. */
+static const struct row {
+    uint32_t ends, any, and, none;
+    struct verdict verdict;
+} rows[] = {
+    /* it survived what it told of, and failed later for another reason */
+    {BIT(EXIT_GPU_OOM), EVIDENCE_STEPS, 0, 0, {EXIT_FAILED, TEACHES_NOTHING, false}},
+    {MEMORY_CRASH, 0, 0, 0, {THE_SAME, TEACHES_MORE, false}},
+    /* a status of 0 is the word of a shell or of tee, unless the GPU's own process said it */
+    {BIT(EXIT_COMPLETED), SAYS, WENT_ON, 0, {EXIT_COMPLETED, TEACHES_MORE, true}},
+    {BIT(EXIT_COMPLETED), SAYS, EVIDENCE_LIMITED, 0, {EXIT_GPU_OOM, TEACHES_MORE, false}},
+    {BIT(EXIT_COMPLETED), SAYS, 0, 0, {EXIT_COMPLETED, TEACHES_MORE, true}}, /* another run would find no more */
+    {BIT(EXIT_COMPLETED), EVIDENCE_FENCE, 0, 0, {EXIT_COMPLETED, TEACHES_MORE, false}},
+    {BIT(EXIT_COMPLETED), 0, 0, 0, {EXIT_COMPLETED, TEACHES_THIS, false}},
+    {BIT(EXIT_FAILED) | BIT(EXIT_SIGNALLED), EVIDENCE_FILE, 0, EVIDENCE_STEPS, {EXIT_GPU_OOM, TEACHES_MORE, false}},
+    /* it said nothing that explains its end. One that was killed may have been killed by anybody */
+    {BIT(EXIT_FAILED), EVIDENCE_FENCE, 0, SAYS | EVIDENCE_OWN, {EXIT_GPU_OOM, TEACHES_MORE, false}},
+};
+
+struct verdict verdict_of(const struct record_exited *exited)
+{
+    uint32_t evidence = exited->evidence;
+    struct verdict verdict = {THE_SAME, TEACHES_NOTHING, false};
+
+    for (size_t i = 0; i < array_size(rows); i++)
+        if (rows[i].ends >> exited->cause & 1 && (!rows[i].any || evidence & rows[i].any) &&
+            (!rows[i].and || evidence & rows[i].and) && !(evidence & rows[i].none)) {
+            verdict = rows[i].verdict;
+            break;
+        }
+    if (verdict.cause == THE_SAME)
+        verdict.cause = exited->cause;
+    return verdict;
+}
