@@ -126,7 +126,7 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
             snprintf(text, REASON_TEXT, "takes no job now: 'carma gpus' says why");
         else
             snprintf(text, REASON_TEXT, "needs %" PRIu32 " GPU%s, %" PRIu32 " of the node's %s there", reason->wanted,
-                 plural(reason->wanted), reason->qualified, reason->qualified == 1 ? "is" : "are");
+                     plural(reason->wanted), reason->qualified, reason->qualified == 1 ? "is" : "are");
         break;
     case REASON_PERIOD:
         if (reason->until_ns - now_ns < NS_PER_SEC)

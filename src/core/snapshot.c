@@ -241,7 +241,8 @@ static int restore_gpu(struct core *core, const struct record *record, struct er
     struct record part = {.type = RECORD_GPU_BACK, .at_ns = record->at_ns, .gpu = state->gpu};
     struct gpu *gpu;
 
-    if (state->gpu.gpu != core->gpu_count || core->jobs || (state->gpu.total_bytes ? core_apply_gpu_back : core_apply_gpu_lost)(core, &part.gpu, err) != 0)
+    if (state->gpu.gpu != core->gpu_count || core->jobs ||
+        (state->gpu.total_bytes ? core_apply_gpu_back : core_apply_gpu_lost)(core, &part.gpu, err) != 0)
         return nonsense(record, err);
     gpu = core->gpus[state->gpu.gpu];
     part.type = RECORD_SAMPLE;

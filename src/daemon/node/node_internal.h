@@ -66,10 +66,11 @@ struct node_gpu {
     struct gpu_window windows[NODE_WINDOWS];
     int64_t at_ns; /* of `reading`; 0: none since the daemon started */
     bool there;
-    bool seen;                           /* in the latest reading, if only with an error: */
-    int32_t error;                       /* as there, as the next */
+    bool seen;     /* in the latest reading, if only with an error: */
+    int32_t error; /* as there, as the next */
     uint16_t refused[GPU_REFUSED_COUNT];
     uint32_t untold; /* readings in a row in which it was there, and not enough of it told to place jobs on it */
+    uint32_t well;   /* readings in a row without an error */
     struct node_sample recent[NODE_RECENT]; /* a ring */
     uint64_t recent_count;                  /* ever */
     struct attribution attribution;
@@ -101,9 +102,9 @@ struct node {
     uint32_t limits_held;
     uv_timer_t *blind; /* since the latest reading */
     bool told_of_profile;
-    uint32_t caps_major; /* of the device nodes of MIG instances; 0: there are none */
-    char *mig_minors;    /* owned; their jobs; NULL: unknown */
-    bool unread;         /* carma-monitor has no readings: nothing is placed */
+    uint32_t caps_major;        /* of the device nodes of MIG instances; 0: there are none */
+    char *mig_minors;           /* owned; their jobs; NULL: unknown */
+    bool unread;                /* carma-monitor has no readings: nothing is placed */
     char problem[NODE_PROBLEM]; /* why */
     struct node_unnamed unnamed[GPU_MAX_DEVICES];
     uint32_t unnamed_count, unnamed_told;
@@ -152,18 +153,19 @@ void node_read_devices(struct node *node);
 /* node_evidence.c: keeps a reading for jobs that are about to end. */
 void node_remember(struct node_gpu *gpu);
 
-/* node_untold.c: before a reading of the node; of it one GPU without and one with a UUID; whether one that does not tell
- * enough is still taken for what it was; after all of them. */
+/* node_untold.c: before a reading of the node; of it one GPU without and one with a UUID; whether one that does not
+ * tell enough is still taken for what it was; after all of them. */
 void node_untold_begin(struct node *node);
 void node_untold_unnamed(struct node *node, const struct gpu_reading *reading);
 void node_untold_take(struct node_gpu *entry, const struct gpu_reading *reading);
 bool node_untold_is_forgiven(const struct node_gpu *entry);
+bool node_untold_is_open(const struct node_gpu *entry, const struct gpu_reading *reading);
 void node_untold_report(struct node *node);
 
-/* Why nothing is placed there; NULL: jobs are, or its instances take them. `entry`, `gpu`: as known, else NULL. Owned by
- * the caller. */
+/* Why nothing is placed there; NULL: jobs are, or its instances take them. `entry`, `gpu`: as known, else NULL. Owned
+ * by the caller. */
 char *node_why_closed(const struct node *node, const struct node_gpu *entry, const struct gpu *gpu);
-json_t *node_untold_to_json(const struct node_gpu *entry);
+json_t *node_untold_to_json(const struct node_gpu *entry, bool closed); /* besides the reason that it is */
 
 /* GPUs with a line that the core does not know: with and without a UUID; the latter's place of a UUID, owned by the
  * caller. */
