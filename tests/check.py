@@ -34,9 +34,8 @@ SANITIZERS = {
 # More optimisation, or more than the lines of a back-trace, would more than double the time of the build.
 SANITIZED = ["--buildtype=custom", "-Doptimization=g", "-Ddebug=false", "-Dc_args=-g1", "-Db_sanitize=address,undefined"]
 THREADED = [
-    "client", "daemon-groups", "gpu-monitor", "gpu-mps-domain-v2", "gpu-mps-domain-v3", "gpu-mps-faults-v2",
-    "gpu-mps-faults-v3", "gpu-mps-start-v2", "gpu-mps-start-v3", "gpu-mps-users-v2", "gpu-mps-users-v3", "http",
-    "http-stream", "store-commit", "store-energy", "store-history", "store-open", "store-requests", "store-snapshots",
+    "client", "daemon-groups", "gpu-monitor", "gpu-mps-domain-v2", "gpu-mps-faults-v2", "gpu-mps-start-v2", "gpu-mps-users-v2",
+    "http", "http-stream", "store-commit", "store-energy", "store-history", "store-open", "store-requests", "store-snapshots",
     "system-admin", "system-events", "system-gpus", "system-history", "system-job_mapping", "system-metrics",
     "system-node", "system-restart", "system-submit_estimate", "system-top", "system-whatif", "system-whole",
 ]

@@ -27,7 +27,7 @@ function facts_of(job) {
     if (job.slowdown_permille)
         facts.push(["Slowdown, estimated", job.slowdown_permille > 1000 ? times(job.slowdown_permille) : "none"]);
     if (job.process_limit_bytes)
-        facts.push(["Fence", `${size(job.process_limit_bytes)} for each process`]);
+        facts.push(["Fence", `${size(job.process_limit_bytes)} for each process${job.gpus > 1 ? ` that sees all ${job.gpus} GPUs` : ""}`]);
     if (job.victim_of)
         facts.push(["Victim of", `job ${job.victim_of}`]);
     if (job.victims)

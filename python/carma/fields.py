@@ -24,6 +24,7 @@ class JobFields(TypedDict, total=False):
     max_slowdown: float
     mps_threads: int
     mps_memory_limit: units.Size
+    visible_devices: str
     cpus: int
     memory: units.Size
     share: str
@@ -56,6 +57,7 @@ FIELDS: Tuple[Tuple[str, str, str], ...] = (
     ("max_slowdown", "max_slowdown_permille", "factor"),
     ("mps_threads", "mps_threads_percent", "number"),
     ("mps_memory_limit", "mps_memory_limit_bytes", "size"),
+    ("visible_devices", "visible_devices", "word"),
     ("cpus", "cpus", "number"),
     ("memory", "host_memory_bytes", "size"),
     ("share", "share", "word"),

@@ -50,6 +50,13 @@ static int check_share(const char *text, struct error *err)
     return 0;
 }
 
+static int check_visible_devices(const char *text, struct error *err)
+{
+    if (strcmp(text, "uuid") != 0 && strcmp(text, "index") != 0)
+        return error_set(err, EINVAL, "visible_devices '%.40s' is not known: uuid or index", text);
+    return 0;
+}
+
 const struct job_field job_fields[] = {
 #define FIELD(kind, member, least, most, ...)                                                                          \
     {.name = #member,                                                                                                  \

@@ -13,6 +13,22 @@
 
 #define DEFAULT_BEFORE_NS (60 * NS_PER_SEC) /* as Slurm has it */
 
+/* As glibc's sigabbrev_np, which is newer than the systems that script/bundle builds for. */
+static const char *const signal_names[] = {
+    [SIGHUP] = "HUP",       [SIGINT] = "INT",   [SIGQUIT] = "QUIT",   [SIGILL] = "ILL",   [SIGTRAP] = "TRAP",
+    [SIGABRT] = "ABRT",     [SIGBUS] = "BUS",   [SIGFPE] = "FPE",     [SIGKILL] = "KILL", [SIGUSR1] = "USR1",
+    [SIGSEGV] = "SEGV",     [SIGUSR2] = "USR2", [SIGPIPE] = "PIPE",   [SIGALRM] = "ALRM", [SIGTERM] = "TERM",
+    [SIGSTKFLT] = "STKFLT", [SIGCHLD] = "CHLD", [SIGCONT] = "CONT",   [SIGSTOP] = "STOP", [SIGTSTP] = "TSTP",
+    [SIGTTIN] = "TTIN",     [SIGTTOU] = "TTOU", [SIGURG] = "URG",     [SIGXCPU] = "XCPU", [SIGXFSZ] = "XFSZ",
+    [SIGVTALRM] = "VTALRM", [SIGPROF] = "PROF", [SIGWINCH] = "WINCH", [SIGPOLL] = "POLL", [SIGPWR] = "PWR",
+    [SIGSYS] = "SYS",
+};
+
+static const char *name_of(uint32_t signal)
+{
+    return signal < sizeof signal_names / sizeof signal_names[0] ? signal_names[signal] : NULL;
+}
+
 static int check_range(const char *text, int64_t ns, struct error *err)
 {
     if (ns <= 0 || ns > SPEC_MAX_TIME_NS)
@@ -39,7 +55,7 @@ bool job_signal_can_be_caught(uint32_t signal)
 
 const char *job_signal_name(uint32_t signal, char text[static JOB_SIGNAL_TEXT])
 {
-    const char *name = signal <= JOB_SIGNAL_MAX ? sigabbrev_np((int)signal) : NULL;
+    const char *name = name_of(signal);
 
     if (name)
         snprintf(text, JOB_SIGNAL_TEXT, "%s", name);
@@ -56,10 +72,10 @@ static uint32_t find_signal(const char *text)
 
     if (parse_integer(text, 1, JOB_SIGNAL_MAX, &number, NULL) == 0)
         return (uint32_t)number;
-    for (int signal = 1; signal <= JOB_SIGNAL_MAX; signal++) {
-        const char *name = sigabbrev_np(signal);
+    for (uint32_t signal = 1; signal <= JOB_SIGNAL_MAX; signal++) {
+        const char *name = name_of(signal);
         if (name && strcasecmp(name, bare) == 0)
-            return (uint32_t)signal;
+            return signal;
     }
     return 0;
 }

@@ -74,8 +74,8 @@ static int transport_error(int rc)
     return rc;
 }
 
-static int call_once(struct cli *cli, const char *method, const char *path, const json_t *body, json_t **reply,
-                     struct error *err)
+static int ask_once(struct cli *cli, const char *method, const char *path, const json_t *body, json_t **reply,
+                    struct error *err)
 {
     CLEANUP(json_release) json_t *answer = NULL;
     int status, rc = 0;
@@ -113,7 +113,7 @@ int cli_call(struct cli *cli, const char *method, const char *path, const json_t
     int rc;
 
     cli->crowded = false;
-    while ((rc = call_once(cli, method, path, body, reply, err)) == -CLIENT_BUSY) {
+    while ((rc = ask_once(cli, method, path, body, reply, err)) == -CLIENT_BUSY) {
         int64_t waited_ns = nodetime_monotonic_wall_ns() - begun;
         if (!cli->waits && waited_ns > CLI_TURN_S * NS_PER_SEC)
             break;

@@ -31,6 +31,8 @@ enum estimator_choice {
 
 enum device_cgroup { DEVICE_CGROUP_AUTO, DEVICE_CGROUP_OFF };
 
+enum visible_devices { VISIBLE_DEVICES_UUID, VISIBLE_DEVICES_INDEX };
+
 enum engine_choice { ENGINE_LOCAL, ENGINE_SLURM };
 
 enum auto_capture { AUTO_CAPTURE_OFF, AUTO_CAPTURE_ON };
@@ -67,6 +69,7 @@ struct config {
     char *admin_group;              /* owned; NULL: none */
     char *hpc_job_mapping_dir;      /* owned; NULL: none */
     uint32_t device_cgroup;         /* enum device_cgroup */
+    uint32_t visible_devices;       /* enum visible_devices */
 };
 
 void config_init_default(struct config *config);

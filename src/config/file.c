@@ -8,7 +8,9 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/old_names.h"
 #include "config/config.h"
+#include "config/keys.h"
 
 #define MAX_FILE (1 << 20)
 
@@ -18,6 +20,7 @@ struct source {
     const char *next;
     const char *end;
     unsigned line;
+    unsigned *set_in;  /* the line of each of config_keys; 0: not set */
     int rc;            /* of the first error; nothing is read after it */
     struct error *err; /* its text */
 };
@@ -59,6 +62,22 @@ static char *read_line(char *buffer, int size, void *stream)
     return buffer;
 }
 
+/* Of two values one would be lost in silence. */
+static int only_once(struct source *source, const char *name)
+{
+    struct error text;
+    size_t key = 0;
+
+    while (strcmp(config_keys[key].name, name) != 0)
+        key++;
+    if (source->set_in[key]) {
+        error_set(&text, EINVAL, "%s is set twice, here and in line %u: keep one", name, source->set_in[key]);
+        return fail(source, text.text);
+    }
+    source->set_in[key] = source->line;
+    return 1;
+}
+
 static int handle(void *user, const char *section, const char *name, const char *value)
 {
     struct source *source = user;
@@ -68,14 +87,15 @@ static int handle(void *user, const char *section, const char *name, const char 
         return fail(source, "there are no [sections]: remove the heading above this line");
     if (config_set(source->config, name, value, &inner))
         return fail(source, inner.text);
-    return 1;
+    return only_once(source, present_name(name));
 }
 
 int config_read_file(struct config *config, const char *path, struct error *err)
 {
     CLEANUP(free_ptr) char *text = NULL;
     size_t length;
-    struct source source = {.config = config, .path = path, .err = err};
+    CLEANUP(free_ptr) unsigned *set_in = xcalloc(config_key_count, sizeof *set_in);
+    struct source source = {.config = config, .path = path, .set_in = set_in, .err = err};
     int rc = file_read(path, MAX_FILE, &text, &length, err);
 
     if (rc)

@@ -85,7 +85,8 @@ void key_describe_allowed(const struct key *key, struct strbuf *out)
         strbuf_printf(out, "the name of a group, at most %" PRId64 " bytes", key->high);
         break;
     default:
-        strbuf_printf(out, "%s to %s", number_text(key, key->low, low), number_text(key, key->high, high));
+        strbuf_printf(out, "%s to %s", key->kind == RATIO ? "0, or 1" : number_text(key, key->low, low),
+                      number_text(key, key->high, high));
         break;
     }
 }

@@ -9,6 +9,7 @@ static const char *const statistics[] = {"mean", "median", "p95", "ema", "risk",
 static const char *const retries[] = {"exclusive", "step", "informed", NULL};
 static const char *const device_cgroups[] = {"auto", "off", NULL};
 static const char *const engines[] = {"local", "slurm", NULL};
+static const char *const visible_devices[] = {"uuid", "index", NULL};
 static const char *const gates[] = {"all", "memory", NULL};
 static const char *const off_or_on[] = {"off", "on", NULL};
 static const char *const estimator_names[] = {"auto",      "declared", "measured",  "horus",   "faketensor",
@@ -146,6 +147,8 @@ const struct key config_keys[] = {
      "directory in which dcgm-exporter finds the jobs of each GPU (none: nowhere)"},
     {"device_cgroup", CHOICE, offsetof(struct config, device_cgroup), 0, 0, device_cgroups,
      "whether a job can open the device nodes of its own GPUs only: auto, where root and the kernel allow it"},
+    {"visible_devices", CHOICE, offsetof(struct config, visible_devices), 0, 0, visible_devices,
+     "what CUDA_VISIBLE_DEVICES holds for a job that does not say: UUIDs, or indices by PCI order"},
 };
 const size_t config_key_count = array_size(config_keys);
 

@@ -69,19 +69,22 @@ int share_setting_parse(const char *text, struct share_setting *setting, uint32_
     return 0;
 }
 
+bool share_override_names(const struct share_override *override, uint32_t number, const char *uuid)
+{
+    int64_t named;
+
+    return is_number(override->which)
+               ? parse_integer(override->which, 0, UINT32_MAX, &named, NULL) == 0 && named == number
+               : strncmp(uuid, override->which, strlen(override->which)) == 0;
+}
+
 enum share_mode share_setting_of(const struct share_setting *setting, uint32_t number, const char *uuid)
 {
     enum share_mode mode = setting->mode;
-    int64_t named;
 
-    for (size_t i = 0; i < setting->count; i++) {
-        const struct share_override *override = &setting->overrides[i];
-        bool meant = is_number(override->which)
-                         ? parse_integer(override->which, 0, UINT32_MAX, &named, NULL) == 0 && named == number
-                         : strncmp(uuid, override->which, strlen(override->which)) == 0;
-        if (meant)
-            mode = override->mode;
-    }
+    for (size_t i = 0; i < setting->count; i++)
+        if (share_override_names(&setting->overrides[i], number, uuid))
+            mode = setting->overrides[i].mode;
     return mode;
 }
 

@@ -31,6 +31,8 @@ int share_setting_parse(const char *text, struct share_setting *setting, uint32_
 
 bool share_setting_names(const struct share_setting *setting, enum share_mode mode); /* of any GPU */
 
+bool share_override_names(const struct share_override *override, uint32_t number, const char *uuid);
+
 /* The way of the GPU with that number and UUID: the last override that names it decides. */
 enum share_mode share_setting_of(const struct share_setting *setting, uint32_t number, const char *uuid);
 

@@ -57,6 +57,7 @@ static void take_gpu(const struct gpu *gpu, int64_t at_ns, struct record_list *o
         .closed_until_ns = gpu->closed_until_ns,
         .changed_ns = gpu->changed_ns,
         .learned_ns = gpu->learned_ns,
+        .closing = gpu->closing,
     };
     memcpy(state->gpu.uuid, gpu->uuid, sizeof state->gpu.uuid);
     record_list_add(out, &record);
@@ -266,6 +267,7 @@ static int restore_gpu(struct core *core, const struct record *record, struct er
     gpu->closed_until_ns = state->closed_until_ns;
     gpu->changed_ns = state->changed_ns;
     gpu->learned_ns = state->learned_ns;
+    gpu->closing = state->closing;
     return 0;
 }
 

@@ -45,8 +45,10 @@ static int answer(const struct estimate_question *question, struct estimate *est
     const struct transformer *t = question->transformer;
     double parameters, gpus, tokens, logits;
 
-    if (!t || t->kind != TRANSFORMER_DECODER || t->head != HEAD_LANGUAGE)
+    if (!t)
         return error_set(err, ENOTSUP, "llmem needs a language model's configuration: give --hf-config");
+    if (t->kind != TRANSFORMER_DECODER || t->head != HEAD_LANGUAGE)
+        return error_set(err, ENOTSUP, "llmem is for decoders that predict words: this %s is none", t->family);
     parameters = (double)transformer_parameters(t);
     gpus = (double)question->method->world;
     tokens = (double)question->training.batch_size * (double)question->method->sequence;

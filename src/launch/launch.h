@@ -45,6 +45,8 @@ struct launch_request {
     gid_t gid;
     const char *user;               /* name for initgroups(); needed where root starts another user's job */
     const char *gpu_uuids;          /* comma separated */
+    const char *indices;            /* for CUDA_VISIBLE_DEVICES in their place, as they are counted under MPS or, with
+                                     * `devices`, behind the filter; NULL: the UUIDs */
     int64_t gpu_memory_bytes;       /* reserved for it on each of them */
     int64_t gpu_total_bytes;        /* memory of the largest of them */
     const char *devices;            /* which device nodes it may open (launch/device_filter.h); NULL: all */

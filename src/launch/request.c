@@ -57,6 +57,7 @@ void request_print(const struct launch_request *launch, const char *mps_pipe_dir
     put_number(text, "gid", launch->gid);
     put(text, "user", launch->user);
     put(text, "gpu_uuids", launch->gpu_uuids);
+    put(text, "indices", launch->indices);
     put(text, "devices", launch->devices);
     put_number(text, "gpu_memory_bytes", launch->gpu_memory_bytes);
     put_number(text, "gpu_total_bytes", launch->gpu_total_bytes);
@@ -112,6 +113,7 @@ static bool take(struct parser *parser, const char *key, char *value)
         {"run_directory", &request->run_directory},
         {"user", &request->user},
         {"gpu_uuids", &request->gpu_uuids},
+        {"indices", &request->indices},
         {"devices", &request->devices},
         {"mps_pipe_directory", &request->mps_pipe_directory},
         {"mps_log_directory", &request->mps_log_directory},

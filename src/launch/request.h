@@ -10,6 +10,9 @@
 
 #define REQUEST_FD 3
 
+/* Where a shepherd finds its run directory open as it starts. */
+#define DIRECTORY_FD 4
+
 /* The shepherd's view. All pointers lead into the text that was parsed, but for those that are owned. */
 struct request {
     const char *run_directory;
@@ -20,6 +23,7 @@ struct request {
     gid_t gid;
     const char *user; /* may be NULL */
     const char *gpu_uuids;
+    const char *indices; /* may be NULL */
     const char *devices; /* may be NULL */
     int64_t gpu_memory_bytes;
     int64_t gpu_total_bytes;

@@ -28,6 +28,7 @@ static char *directory_waiting;                  /* owned; where it does */
 static int spawn(const char *program, int fd, const char *directory, pid_t *pid)
 {
     char *arguments[] = {(char[]){"carma-shepherd"}, NULL};
+    CLEANUP(free_ptr) char *log = xasprintf("%s/shepherd.log", directory);
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t blocked, all;
@@ -45,8 +46,8 @@ static int spawn(const char *program, int fd, const char *directory, pid_t *pid)
     posix_spawn_file_actions_adddup2(&actions, fd, REQUEST_FD);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
     posix_spawn_file_actions_adddup2(&actions, 0, 1);
-    posix_spawn_file_actions_addchdir_np(&actions, directory);
-    posix_spawn_file_actions_addopen(&actions, 2, "shepherd.log", O_WRONLY | O_CREAT | O_APPEND, 0600);
+    posix_spawn_file_actions_addopen(&actions, 2, log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    posix_spawn_file_actions_addopen(&actions, DIRECTORY_FD, directory, O_RDONLY | O_DIRECTORY, 0);
     code = posix_spawn(pid, program, &actions, &attributes, arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
@@ -106,7 +107,7 @@ static int start_waiting(const char *program, const char *runs, struct error *er
         return error_set(err, errno, "cannot make a socket for a shepherd: %s", strerror(errno));
     waiting.fd = fds[0];
     theirs = fds[1];
-    high = fcntl(theirs, F_DUPFD_CLOEXEC, REQUEST_FD + 1); /* above those that the shepherd's own take */
+    high = fcntl(theirs, F_DUPFD_CLOEXEC, DIRECTORY_FD + 1); /* above those that the shepherd's own take */
     code = high < 0 ? errno : -send_place(waiting.fd);
     if (code == 0)
         code = spawn(program, high, directory_waiting, &waiting.shepherd);

@@ -3,22 +3,23 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
+#include <sys/eventfd.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/kernel/calls.h"
 #include "base/memory.h"
 #include "base/proc.h"
 
-#define MEMORY_WAIT_S 1
-#define STATUS_LIMIT  65536 /* of /proc/PID/status; a user in thousands of groups has a long one */
+#define MEMORY_WAIT_MS 1000
+#define STATUS_LIMIT   65536 /* of /proc/PID/status; a user in thousands of groups has a long one */
 
 void tree_read(struct tree *tree)
 {
@@ -83,14 +84,14 @@ void tree_select_descendants(struct tree *tree, pid_t root)
 
 int tree_signal_one(pid_t pid, uint64_t start_ticks, int signal)
 {
-    CLEANUP(close_fd) int fd = pidfd_open(pid, 0);
+    CLEANUP(close_fd) int fd = kernel_pidfd_open(pid);
     struct proc_stat stat;
 
     if (fd < 0 && errno != ENOSYS)
         return -errno;
     if (proc_read_stat(pid, &stat) < 0 || stat.start_ticks != start_ticks || stat.state == 'Z' || stat.state == 'X')
         return -ESRCH;
-    if (fd >= 0 ? pidfd_send_signal(fd, signal, NULL, 0) < 0 : kill(pid, signal) < 0)
+    if (fd >= 0 ? kernel_pidfd_signal(fd, signal) < 0 : kill(pid, signal) < 0)
         return -errno;
     return 0;
 }
@@ -109,6 +110,7 @@ struct look {
     unsigned long address;
     uint64_t set;
     bool found;
+    int done; /* an eventfd, which it writes to in the end */
 };
 
 static struct look *hanging; /* that of a thread which has been left to itself, and still has it; NULL: there is none */
@@ -120,6 +122,7 @@ static void *read_memory(void *closure)
     CLEANUP(close_fd) int memory = open(path, O_RDONLY | O_CLOEXEC);
 
     look->found = memory >= 0 && pread(memory, &look->set, sizeof look->set, (off_t)look->address) == sizeof look->set;
+    eventfd_write(look->done, 1);
     return NULL;
 }
 
@@ -128,22 +131,27 @@ static void *read_memory(void *closure)
 static bool read_set(pid_t pid, unsigned long address, uint64_t *set)
 {
     struct look *look = xcalloc(1, sizeof *look);
-    struct timespec until;
+    struct pollfd done;
     pthread_t thread;
+    int ready;
     bool found;
 
-    *look = (struct look){.pid = pid, .address = address};
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += MEMORY_WAIT_S;
-    if (hanging || pthread_create(&thread, NULL, read_memory, look) != 0) {
+    *look = (struct look){.pid = pid, .address = address, .done = eventfd(0, EFD_CLOEXEC)};
+    done = (struct pollfd){.fd = look->done, .events = POLLIN};
+    if (hanging || look->done < 0 || pthread_create(&thread, NULL, read_memory, look) != 0) {
+        close_fd(&look->done);
         free(look);
         return false;
     }
-    if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) != 0) {
+    while ((ready = poll(&done, 1, MEMORY_WAIT_MS)) < 0 && errno == EINTR)
+        ;
+    if (ready != 1) {
         hanging = look;
         pthread_detach(thread);
         return false;
     }
+    pthread_join(thread, NULL);
+    close(look->done);
     found = look->found;
     *set = look->set;
     free(look);

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/kernel/calls.h"
 #include "base/memory.h"
 #include "base/program.h"
 #include "base/signals.h"
@@ -26,6 +27,7 @@
 #include "sandbox/orphans.h"
 #include "sandbox/tree.h"
 #include "sandbox/unowned.h"
+#include "sandbox/users.h"
 
 #define RESULT_FD       3
 #define LOWEST_PRIORITY 19
@@ -189,7 +191,8 @@ static void set_up(const struct inside *inside, struct tree_ends *ends)
     leave_session_keyring();
     if ((inside->own_users && map_user(inside->account, &err) < 0) || be_first_killed(&err) < 0 ||
         rights_become_user(inside->account, !inside->own_users, &err) < 0 || raise_loopback(&err) < 0 ||
-        tree_build(inside->request, inside->account, inside->own_users, ends, &err) < 0 || rights_give_up(&err) < 0)
+        tree_build(inside->request, inside->account, inside->own_users, ends, &err) < 0 ||
+        (!inside->own_users && users_enter(inside->users, &err) < 0) || rights_give_up(&err) < 0)
         give_up(inside, REPORT_MISSING, &err);
 }
 
@@ -215,7 +218,7 @@ static void execute(const struct inside *inside)
     }
     if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0 ||
         (inside->result == RESULT_FD ? fcntl(RESULT_FD, F_SETFD, 0) : dup2(inside->result, RESULT_FD)) < 0 ||
-        syscall(SYS_close_range, RESULT_FD + 1, ~0u, 4 /* CLOSE_RANGE_CLOEXEC */) < 0) {
+        kernel_close_from(RESULT_FD + 1, CLOSE_AT_EXEC) < 0) {
         error_set(&err, errno, "the command's files cannot be opened: %s", strerror(errno));
         give_up(inside, REPORT_FAILED, &err);
     }

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/kernel/calls.h"
 #include "base/memory.h"
 #include "sandbox/keeper.h"
 
@@ -45,7 +45,7 @@ int main(int argc, char **argv)
     struct error err;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* with carmad, or whoever asks, everything inside ends */
-    syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0);
+    kernel_close_from(STDERR_FILENO + 1, 0);
     signal(SIGPIPE, SIG_IGN);
     if (argc == 2 && strcmp(argv[1], "--check") == 0) {
         sandbox_request_for_check(&request);

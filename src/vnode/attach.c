@@ -17,6 +17,10 @@
 #include "vnode/domain.h"
 #include "vnode/physics.h"
 
+/* From which driver on limits are found by UUID, too; older ones take no notice of such (k8s-device-plugin 0.15). The
+ * first that is known to. */
+#define UUID_LIMITS_DRIVER 615
+
 /* Counts in *found whether `uuid` begins with `name`. */
 static void match(const char *uuid, const char *name, size_t length, struct place at, struct place *place, int *found)
 {
@@ -27,16 +31,17 @@ static void match(const char *uuid, const char *name, size_t length, struct plac
 }
 
 /* The place that `name` (length characters) means; false: none, or more than one. */
-static bool find_place(const struct node_file *file, const char *name, size_t length, struct place *place)
+static bool find_place(const struct node_file *file, const struct numbering *numbering, const char *name, size_t length,
+                       struct place *place)
 {
     int found = 0;
 
     if (length > 0 && strspn(name, "0123456789") >= length) {
         long index = length < 4 ? strtol(name, NULL, 10) : LONG_MAX;
 
-        if (index >= (long)file->gpu_count)
+        if (index >= (long)numbering->count)
             return false;
-        *place = (struct place){.gpu = atomic_load(&file->order[index])};
+        *place = (struct place){.gpu = numbering->gpus[index]};
         found = 1;
     } else if (length > strlen("GPU-")) {
         for (uint32_t g = 0; g < file->gpu_count; g++) {
@@ -56,24 +61,27 @@ static bool find_place(const struct node_file *file, const char *name, size_t le
     return true;
 }
 
-uint32_t attach_visible(const struct node_file *file, const char *visible, struct place places[static NODE_MAX_GPUS])
+uint32_t attach_visible(const struct node_file *file, const struct numbering *numbering, const char *visible,
+                        struct place places[static NODE_MAX_GPUS])
 {
+    struct numbering as_on_the_node;
     uint32_t count = 0;
 
+    if (!numbering) {
+        numbering_of_node(file, &as_on_the_node);
+        numbering = &as_on_the_node;
+    }
     if (!visible) {
-        for (uint32_t index = 0; index < file->gpu_count; index++) {
-            uint32_t g = atomic_load(&file->order[index]);
-
-            if (g < file->gpu_count && !file->gpus[g].mig)
-                places[count++] = (struct place){.gpu = g};
-        }
+        for (uint32_t i = 0; i < numbering->count; i++)
+            if (!file->gpus[numbering->gpus[i]].mig)
+                places[count++] = (struct place){.gpu = numbering->gpus[i]};
         return count;
     }
     while (count < NODE_MAX_GPUS) {
         size_t length = strcspn(visible, ",");
         struct place place;
 
-        if (!find_place(file, visible, length, &place))
+        if (!find_place(file, numbering, visible, length, &place))
             return count;
         for (uint32_t i = 0; i < count; i++)
             if (places[i].gpu == place.gpu && places[i].instance == place.instance)
@@ -118,19 +126,42 @@ uint64_t attach_mps_domain(const char *pipe_directory)
     return domain ? domain : 1;
 }
 
-int64_t attach_memory_limit(const char *value, uint32_t k)
+/* Whether the place's UUID begins with `name`. */
+static bool is_named(const struct node_file *file, const struct place *place, const char *name, size_t length)
 {
+    const struct node_gpu *gpu = &file->gpus[place->gpu];
+    const char *uuid = place->instance ? gpu->instances[place->instance - 1].uuid : gpu->uuid;
+
+    return length > strlen("GPU-") && strncmp(uuid, name, length) == 0;
+}
+
+/* An entry for no GPU that the process sees drops every limit, as NVIDIA measured it. */
+void attach_memory_limits(const struct node_file *file, const char *value, const struct place *places, uint32_t count,
+                          int64_t limits[static NODE_MAX_GPUS])
+{
+    bool knows_uuids = atoi(file->driver_version) >= UUID_LIMITS_DRIVER;
+
+    memset(limits, 0, NODE_MAX_GPUS * sizeof *limits);
     while (value && *value) {
-        char *end;
-        unsigned long device = strtoul(value, &end, 10);
+        size_t length = strcspn(value, "=,");
+        bool by_number = strspn(value, "0123456789") == length;
+        uint32_t k = by_number ? (uint32_t)strtoul(value, NULL, 10) : 0;
+        char *end = (char *)value + length;
         long long amount = *end == '=' ? strtoll(end + 1, &end, 10) : 0;
 
-        if (device == k && amount > 0 && (*end == 'G' || *end == 'M'))
-            return amount * (*end == 'G' ? GIB : MIB);
-        value = strchr(value, ',');
-        value = value ? value + 1 : NULL;
+        while (!by_number && k < count && !is_named(file, &places[k], value, length))
+            k++;
+        if (by_number || knows_uuids) {
+            if (k >= count) {
+                memset(limits, 0, NODE_MAX_GPUS * sizeof *limits);
+                return;
+            }
+            if (amount > 0 && (*end == 'G' || *end == 'M'))
+                limits[k] = amount * (*end == 'G' ? GIB : MIB);
+        }
+        value += strcspn(value, ",");
+        value += *value == ',';
     }
-    return 0;
 }
 
 static int begin(struct node *node, struct node_bank **bank, struct error *err)
@@ -181,8 +212,6 @@ int attach_begin(struct attachment *attachment, struct node *node, const struct 
     bank->slots[i].start_ticks = self.start_ticks;
     bank->slots[i].phase = wanted->work_ns > 0 ? NODE_SLOT_LOADING : NODE_SLOT_ATTACHED;
     *attachment = (struct attachment){.node = node, .slot = i, .pid = getpid(), .start_ticks = self.start_ticks};
-    for (uint32_t k = 0; wanted->mps && k < wanted->use_count; k++)
-        attachment->limits[k] = attach_memory_limit(getenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"), k);
     physics_advance(node->file, bank, bank->updated_ns); /* a train_from_ns that has passed counts at once */
     node_commit(node);
     return 0;

@@ -5,13 +5,14 @@
 #include <stdbool.h>
 
 #include "vnode/node.h"
+#include "vnode/numbering.h"
 
 struct attachment {
     struct node *node;
     uint32_t slot;
     int32_t pid;
     uint64_t start_ticks;
-    int64_t limits[NODE_MAX_GPUS]; /* under MPS, its limit on each of its GPUs; 0: none */
+    int64_t limits[NODE_MAX_GPUS]; /* of memory on each of its GPUs, for its owner to set; 0: none */
 };
 
 /* Why memory was refused, for the message that follows. */
@@ -34,20 +35,22 @@ struct place {
     uint32_t instance;
 };
 
-/* The places that a process may use by CUDA's rules. `visible` (of CUDA_VISIBLE_DEVICES) is a list of indices or UUIDs
- * or unique beginnings of UUIDs, separated by commas. Entries after the first invalid one do not count. NULL: all whole
- * GPUs. MIG: an instance by its UUID; a GPU in MIG mode means its first one; a process can use one instance, and
- * nothing beside it. */
-uint32_t attach_visible(const struct node_file *file, const char *visible, struct place places[static NODE_MAX_GPUS]);
+/* The places that a process may use by CUDA's rules. `visible` (of CUDA_VISIBLE_DEVICES) is a list of indices, as
+ * `numbering` counts (NULL: as the node does), or UUIDs or unique beginnings of UUIDs, separated by commas. Entries
+ * after the first invalid one do not count. NULL: all whole GPUs. MIG: an instance by its UUID; a GPU in MIG mode means
+ * its first one; a process can use one instance, and nothing beside it. */
+uint32_t attach_visible(const struct node_file *file, const struct numbering *numbering, const char *visible,
+                        struct place places[static NODE_MAX_GPUS]);
 
 /* The MPS control daemon that a CUDA process would come through. It is the identity of the `control` pipe in the
  * directory (of CUDA_MPS_PIPE_DIRECTORY), the same for every user and path. 0: NULL, empty, no such pipe there, or a
  * socket without a listener. */
 uint64_t attach_mps_domain(const char *pipe_directory);
 
-/* The limit for a process's k-th GPU in the value of CUDA_MPS_PINNED_DEVICE_MEM_LIMIT ("0=12G,1=3073M"; may be NULL),
- * in bytes; 0: it sets none for it. */
-int64_t attach_memory_limit(const char *value, uint32_t k);
+/* The limits, in bytes, on the `count` places that a process sees, by the value of CUDA_MPS_PINNED_DEVICE_MEM_LIMIT
+ * ("0=12G,1=3073M"; may be NULL): keys are numbers of its places or UUIDs. 0: none. */
+void attach_memory_limits(const struct node_file *file, const char *value, const struct place *places, uint32_t count,
+                          int64_t limits[static NODE_MAX_GPUS]);
 
 /* Puts this process on the node, with `wanted`'s uses, mps, mps_domain, work_ns, done_ns and train_from_ns; it will
  * train from then on where work_ns > 0. */

@@ -19,6 +19,7 @@
 #include "base/nodetime.h"
 #include "base/units.h"
 #include "vnode/mps_speak.h"
+#include "vnode/numbering.h"
 
 #define TICK_MS    20
 #define MAX_TEXT   4096
@@ -26,8 +27,6 @@
 
 struct options {
     bool daemon, multiuser, refused;
-    int version;         /* of the protocol */
-    struct strbuf words; /* the other answers */
 };
 
 static const char *pipe_directory(void)
@@ -37,17 +36,9 @@ static const char *pipe_directory(void)
     return set && *set ? set : "/tmp/nvidia-mps";
 }
 
-static bool is_one_of(const char *word, const char *first, const char *second)
-{
-    return strcmp(word, first) == 0 || strcmp(word, second) == 0;
-}
-
 /* Drivers before 555 know -d alone, and take no notice of anything else. */
 static void read_options(int argc, char **argv, int driver, struct options *options)
 {
-    const char *version = getenv("CUDA_MPS_PROTOCOL_VERSION");
-
-    options->version = 2;
     if (driver < MPS_DRIVER_MULTIUSER) {
         options->daemon = argc == 2 && strcmp(argv[1], "-d") == 0;
         return;
@@ -57,17 +48,9 @@ static void read_options(int argc, char **argv, int driver, struct options *opti
             options->daemon = true;
         else if (strcmp(argv[i], "-multiuser-server") == 0)
             options->multiuser = true;
-        else if (driver < MPS_DRIVER_V3)
-            options->refused = true;
-        else if (is_one_of(argv[i], "-m", "--multiuser"))
-            options->multiuser = true;
-        else if (strcmp(argv[i], "-p") == 0 && argv[i + 1])
-            options->version = atoi(argv[++i]);
         else
-            strbuf_printf(&options->words, "%s%s", options->words.length ? " " : "", argv[i]);
+            options->refused = true;
     }
-    if (version && driver >= MPS_DRIVER_V3)
-        options->version = atoi(version);
 }
 
 static int refuse_options(const struct options *options)
@@ -103,10 +86,9 @@ static int connect_or_bind(const char *name, mode_t mode, bool listener)
     return -errno;
 }
 
-/* ---- The program that talks to a daemon: 'A' and its arguments, or 'I' and its input; '0' or '1' and the answer back
- * ---- */
+/* ---- The program that talks to a daemon: its input there, NUMBERING_ANSWERED and the answer back ---- */
 
-static int talk(const struct options *options)
+static int talk(void)
 {
     static char answer[MAX_ANSWER];
     char text[MAX_TEXT];
@@ -117,20 +99,15 @@ static int talk(const struct options *options)
         fprintf(stderr, "Cannot find MPS control daemon process\n");
         return 1;
     }
-    if (options->words.length) {
-        dprintf(fd, "A%s", options->words.text);
-    } else {
-        dprintf(fd, "I");
-        while ((count = read(0, text, sizeof text)) > 0)
-            if (write(fd, text, (size_t)count) < 0)
-                break;
-    }
+    while ((count = read(0, text, sizeof text)) > 0)
+        if (write(fd, text, (size_t)count) < 0)
+            break;
     shutdown(fd, SHUT_WR);
     count = read(fd, answer, sizeof answer);
     close(fd);
     if (count > 1)
         fwrite(answer + 1, 1, (size_t)count - 1, stdout);
-    return fflush(stdout) == 0 && count > 0 && *answer == '0' ? 0 : 1;
+    return fflush(stdout) == 0 && count > 0 ? 0 : 1;
 }
 
 /* ---- The daemon ---- */
@@ -147,30 +124,34 @@ static int64_t now_ms(void)
     return nodetime_monotonic_wall_ns() / NS_PER_MS;
 }
 
+static bool is_of_version_3(int driver)
+{
+    const char *version = getenv("CUDA_MPS_PROTOCOL_VERSION");
+
+    return driver >= MPS_DRIVER_V3 && version && strcmp(version, "3") == 0;
+}
+
 static void answer_one(struct mps_speaker *speaker, int fd)
 {
     CLEANUP(strbuf_release) struct strbuf answer = {0};
-    CLEANUP(strbuf_release) struct strbuf head = {0};
     struct timeval timeout = {.tv_sec = 1};
     char text[MAX_TEXT], *rest = NULL;
     size_t length = 0;
     ssize_t count;
-    int status = 0;
 
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
     while (length + 1 < sizeof text && (count = read(fd, text + length, sizeof text - 1 - length)) > 0)
         length += (size_t)count;
     text[length] = '\0';
     mps_daemon_advance(speaker->daemon, now_ms());
-    rest = text + (length > 0);
-    while (*rest) {
-        char *line = strsep(&rest, "\n");
-        status |= mps_speak(speaker, line, *text == 'A', now_ms(), &answer);
-        if (!rest)
-            break;
-    }
-    strbuf_printf(&head, "%d%s", status, answer.text ? answer.text : "");
-    send(fd, head.text, head.length < MAX_ANSWER ? head.length : MAX_ANSWER, MSG_NOSIGNAL);
+    rest = text;
+    strbuf_printf(&answer, "%c", NUMBERING_ANSWERED);
+    if (is_of_version_3(speaker->driver))
+        strbuf_puts(&answer, "This daemon speaks version 3, which the virtual program does not\n");
+    else
+        while (rest && *rest)
+            mps_speak(speaker, strsep(&rest, "\n"), now_ms(), &answer);
+    send(fd, answer.text, answer.length < MAX_ANSWER ? answer.length : MAX_ANSWER, MSG_NOSIGNAL);
 }
 
 /* Until it is told to end, or nobody can reach it any more: its directory was removed, as a test's is. */
@@ -202,7 +183,7 @@ static void be_daemon(const struct options *options, int driver) __attribute__((
 static void be_daemon(const struct options *options, int driver)
 {
     static struct mps_daemon state;
-    struct mps_speaker speaker = {.daemon = &state, .version = options->version, .driver = driver};
+    struct mps_speaker speaker = {.daemon = &state, .driver = driver};
     CLEANUP(free_ptr) char *control = xasprintf("%s/control", pipe_directory());
     CLEANUP(free_ptr) char *log = xasprintf("%s/log", pipe_directory());
     CLEANUP(free_ptr) char *pid_path = xasprintf("%s/nvidia-cuda-mps-control.pid", pipe_directory());
@@ -303,7 +284,6 @@ int main(int argc, char **argv)
     read_options(argc, argv, driver, &options);
     status = refuse_options(&options);
     if (status == 0)
-        status = options.daemon ? start(&options, driver) : talk(&options);
-    strbuf_release(&options.words);
+        status = options.daemon ? start(&options, driver) : talk();
     return status;
 }

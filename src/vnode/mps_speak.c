@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "vnode/numbering.h"
+
 #define MAX_WORDS 8
 
 static const char *state_name(enum mps_state state)
@@ -18,40 +20,37 @@ static bool is_server(const struct mps_daemon *daemon, const char *word)
     return word && daemon->server && strtol(word, NULL, 10) == daemon->server;
 }
 
-static int no_server(const char *word, struct strbuf *answer)
+static void no_server(const char *word, struct strbuf *answer)
 {
     strbuf_printf(answer, "Server %ld not found\n", word ? strtol(word, NULL, 10) : 0);
-    return 1;
 }
 
-static int start_server(struct mps_daemon *daemon, const char *uid, int64_t now_ms, struct strbuf *answer)
+static void start_server(struct mps_daemon *daemon, const char *uid, int64_t now_ms, struct strbuf *answer)
 {
     char *end = NULL;
     unsigned long value = uid && *uid ? strtoul(uid, &end, 10) : 0;
 
     if (!end || *end) {
         strbuf_puts(answer, "A user id (UID) is required to start a new server\n");
-        return 1;
+        return;
     }
-    return mps_daemon_start_server(daemon, (uid_t)value, now_ms) < 0;
+    mps_daemon_start_server(daemon, (uid_t)value, now_ms);
 }
 
-static int terminate(struct mps_daemon *daemon, const char *server, const char *client, struct strbuf *answer)
+static void terminate(struct mps_daemon *daemon, const char *server, const char *client, struct strbuf *answer)
 {
     if (is_server(daemon, server) && client && mps_daemon_terminate(daemon, (pid_t)strtol(client, NULL, 10)))
-        return 0;
+        return;
     if (!is_server(daemon, server))
         no_server(server, answer);
     strbuf_printf(answer, "Server %s not found!\n1\n", server ? server : "0");
-    return 1;
 }
 
-static int list_clients(const struct mps_daemon *daemon, struct strbuf *answer)
+static void list_clients(const struct mps_daemon *daemon, struct strbuf *answer)
 {
     for (uint32_t i = 0; i < daemon->client_count; i++)
         if (daemon->clients[i].served)
             strbuf_printf(answer, "%d\n", daemon->clients[i].pid);
-    return 0;
 }
 
 /* With the client's name, as the kernel has it. */
@@ -72,22 +71,20 @@ static void put_row(const struct mps_daemon *daemon, uint32_t i, struct strbuf *
                   daemon->node.file->gpus[client->gpu].uuid, "4026531836", name);
 }
 
-static int put_table(const struct mps_daemon *daemon, struct strbuf *answer)
+static void put_table(const struct mps_daemon *daemon, struct strbuf *answer)
 {
     strbuf_printf(answer, "%-10s %-5s %-10s %-18s %-10s %s\n", "PID", "ID", "SERVER", "DEVICE", "NAMESPACE", "COMMAND");
     for (uint32_t i = 0; i < daemon->client_count; i++)
         if (daemon->clients[i].served)
             put_row(daemon, i, answer);
-    return 0;
 }
 
-static int list_devices(const struct mps_daemon *daemon, struct strbuf *answer)
+static void list_devices(const struct mps_daemon *daemon, struct strbuf *answer)
 {
     for (uint32_t i = 0; i < daemon->client_count; i++)
         if (daemon->clients[i].served)
             strbuf_printf(answer, "%s %d\n", daemon->node.file->gpus[daemon->clients[i].gpu].uuid,
                           daemon->clients[i].pid);
-    return 0;
 }
 
 /* Echoed, and kept as it was where it makes no sense. */
@@ -120,7 +117,7 @@ static void get_pinned(const struct mps_daemon *daemon, const char *device, stru
 static bool speak_of_servers(struct mps_speaker *speaker, char **words, int64_t now_ms, struct strbuf *answer)
 {
     struct mps_daemon *daemon = speaker->daemon;
-    const char *verb = words[0];
+    const char *verb = words[0], *gpus = getenv("CUDA_VISIBLE_DEVICES");
 
     if (strcmp(verb, "get_server_list") == 0) {
         if (daemon->server)
@@ -140,6 +137,8 @@ static bool speak_of_servers(struct mps_speaker *speaker, char **words, int64_t 
         strbuf_printf(answer, "%.1f\n", daemon->thread_percentage);
     } else if (strcmp(verb, "set_default_active_thread_percentage") == 0) {
         set_percentage(daemon, words[1], answer);
+    } else if (strcmp(verb, NUMBERING_QUESTION) == 0) {
+        strbuf_printf(answer, "%s\n", gpus ? gpus : "");
     } else if (strcmp(verb, "quit") == 0) {
         speaker->quit = true;
     } else {
@@ -183,55 +182,7 @@ static void put_state(const struct mps_daemon *daemon, const char *server, struc
         strbuf_printf(answer, "%s\n", state_name(daemon->state));
 }
 
-static void speak_v2(struct mps_speaker *speaker, char **words, int64_t now_ms, struct strbuf *answer)
-{
-    if (speak_of_servers(speaker, words, now_ms, answer) ||
-        (speaker->driver >= MPS_DRIVER_CLIENTS && speak_of_clients(speaker->daemon, words, answer)))
-        return;
-    if (speaker->driver >= MPS_DRIVER_STATES && strcmp(words[0], "get_server_status") == 0)
-        put_state(speaker->daemon, words[1], answer);
-    else
-        strbuf_printf(answer, "Unknown command \"%.60s\"\n", words[0]);
-}
-
-static int list_servers(const struct mps_daemon *daemon, struct strbuf *answer)
-{
-    strbuf_printf(answer, "%-12s %-10s %-8s %s\n", "NAME", "PID", "UID", "STATUS");
-    if (daemon->server)
-        strbuf_printf(answer, "%-12s %-10d %-8u %s\n", "default", daemon->server, daemon->server_uid,
-                      state_name(daemon->state));
-    return 0;
-}
-
-static int speak_v3(struct mps_speaker *speaker, char **words, int64_t now_ms, struct strbuf *answer)
-{
-    struct mps_daemon *daemon = speaker->daemon;
-    const char *module = words[0], *verb = words[1] ? words[1] : "", *object = words[1] ? words[2] : NULL;
-
-    if (strcmp(module, "server") == 0) {
-        if (strcmp(verb, "list") == 0)
-            return list_servers(daemon, answer);
-        if (strcmp(verb, "create") == 0)
-            return start_server(daemon, object && strncmp(object, "--uid=", 6) == 0 ? object + 6 : NULL, now_ms,
-                                answer);
-        if (strcmp(verb, "shutdown") == 0 && is_server(daemon, object)) {
-            mps_daemon_end_server(daemon);
-            return 0;
-        }
-    } else if (strcmp(module, "client") == 0) {
-        if (strcmp(verb, "list") == 0 && object && strcmp(object, "--all") == 0)
-            return put_table(daemon, answer);
-        if (strcmp(verb, "terminate") == 0)
-            return terminate(daemon, object, object ? words[3] : NULL, answer);
-    } else if (strcmp(module, "-q") == 0) {
-        speaker->quit = true;
-        return 0;
-    }
-    strbuf_printf(answer, "Unknown command: %.60s %.60s\n", module, verb);
-    return 1;
-}
-
-int mps_speak(struct mps_speaker *speaker, const char *line, bool arguments, int64_t now_ms, struct strbuf *answer)
+void mps_speak(struct mps_speaker *speaker, const char *line, int64_t now_ms, struct strbuf *answer)
 {
     char text[512], *words[MAX_WORDS + 1] = {NULL}, *rest = NULL;
     int count = 0;
@@ -242,12 +193,11 @@ int mps_speak(struct mps_speaker *speaker, const char *line, bool arguments, int
         words[count++] = word;
     if (count == 0)
         words[0] = text + strlen(text);
-    if (arguments != (speaker->version == 3)) {
-        strbuf_printf(answer, "The control daemon speaks version %d\n", speaker->version);
-        return 1;
-    }
-    if (speaker->version == 3)
-        return speak_v3(speaker, words, now_ms, answer);
-    speak_v2(speaker, words, now_ms, answer);
-    return 0;
+    if (speak_of_servers(speaker, words, now_ms, answer) ||
+        (speaker->driver >= MPS_DRIVER_CLIENTS && speak_of_clients(speaker->daemon, words, answer)))
+        return;
+    if (speaker->driver >= MPS_DRIVER_STATES && strcmp(words[0], "get_server_status") == 0)
+        put_state(speaker->daemon, words[1], answer);
+    else
+        strbuf_printf(answer, "Unknown command \"%.60s\"\n", words[0]);
 }

@@ -217,35 +217,35 @@ static int own_lock(struct node *node)
     return 0;
 }
 
+/* Against the threads of this process, then against the other processes; else why not, as an errno. */
+static int try_lock(struct node *node)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    int rc = pthread_mutex_trylock(&node->threads);
+
+    if (rc == 0 && fcntl(node->fd, F_OFD_SETLK, &whole) < 0) {
+        rc = errno;
+        pthread_mutex_unlock(&node->threads);
+    }
+    return rc;
+}
+
 static int lock(struct node *node)
 {
-    struct timespec pause = {.tv_nsec = 20 * NS_PER_US}, until;
+    struct timespec pause = {.tv_nsec = 20 * NS_PER_US};
     int64_t deadline_ns = clock_ns(CLOCK_MONOTONIC) + NODE_LOCK_WALL_NS;
     int rc = own_lock(node);
 
     if (rc < 0)
         return rc;
-    until = (struct timespec){.tv_sec = deadline_ns / NS_PER_SEC, .tv_nsec = deadline_ns % NS_PER_SEC};
-    rc = pthread_mutex_clocklock(&node->threads, CLOCK_MONOTONIC, &until);
-    if (rc != 0)
-        return -rc;
-    for (;;) {
-        struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-
-        if (fcntl(node->fd, F_OFD_SETLK, &whole) == 0)
-            return 0;
-        if (errno != EAGAIN && errno != EACCES && errno != EINTR)
-            rc = -errno;
-        else if (clock_ns(CLOCK_MONOTONIC) >= deadline_ns)
-            rc = -ETIMEDOUT;
-        if (rc < 0) {
-            pthread_mutex_unlock(&node->threads);
-            return rc;
-        }
+    while ((rc = try_lock(node)) == EBUSY || rc == EAGAIN || rc == EACCES || rc == EINTR) {
+        if (clock_ns(CLOCK_MONOTONIC) >= deadline_ns)
+            return -ETIMEDOUT;
         nanosleep(&pause, NULL);
         if (pause.tv_nsec < NS_PER_MS)
             pause.tv_nsec *= 2;
     }
+    return -rc;
 }
 
 static void unlock(struct node *node)

@@ -257,7 +257,7 @@ static int inject_fault(const struct options *options, struct error *err)
     strike.gpus = fault_all_gpus(&node);
     if (options->seconds > 0)
         strike.until_ns = node_now_ns(&node) + (int64_t)(options->seconds * NS_PER_SEC);
-    if (options->gpu && attach_visible(node.file, options->gpu, places) != 1) {
+    if (options->gpu && attach_visible(node.file, NULL, options->gpu, places) != 1) {
         rc = error_set(err, ENODEV, "--gpu '%.60s' is not one of the node's GPUs: see carma-vnode show", options->gpu);
     } else {
         if (options->gpu)

@@ -54,9 +54,12 @@ static void catch_signals(bool checkpoint)
 static int attach(const struct train_plan *plan, double done_ns, struct attachment *attachment, struct error *err)
 {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    const char *pipe_directory = getenv("CUDA_MPS_PIPE_DIRECTORY");
+    uint64_t domain = attach_mps_domain(pipe_directory);
     struct place places[NODE_MAX_GPUS];
-    uint32_t count = attach_visible(node.file, visible, places);
-    uint64_t domain = attach_mps_domain(getenv("CUDA_MPS_PIPE_DIRECTORY"));
+    struct numbering numbering;
+    uint32_t count;
+    int rc;
     struct node_slot wanted = {
         .mps = domain != 0,
         .mps_domain = domain,
@@ -66,6 +69,8 @@ static int attach(const struct train_plan *plan, double done_ns, struct attachme
         .done_ns = done_ns,
     };
 
+    numbering_of_process(node.file, getenv("CARMA_VNODE"), domain ? pipe_directory : NULL, &numbering);
+    count = attach_visible(node.file, &numbering, visible, places);
     if (count < plan->gpus)
         return error_set(err, ENODEV, "%u GPUs are needed, %u visible: CUDA_VISIBLE_DEVICES is %s%.100s", plan->gpus,
                          count, visible ? "" : "not set", visible ? visible : "");
@@ -76,7 +81,10 @@ static int attach(const struct train_plan *plan, double done_ns, struct attachme
            plan->gpus == 1 ? "" : "s", wanted.mps ? "MPS" : "time sharing", plan->work_ns / 1e9,
            done_ns > 0 ? ", goes on from a checkpoint" : "");
     fflush(stdout);
-    return attach_begin(attachment, &node, &wanted, err);
+    rc = attach_begin(attachment, &node, &wanted, err);
+    if (rc == 0 && wanted.mps) /* it uses the first of its places */
+        attach_memory_limits(node.file, getenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"), places, count, attachment->limits);
+    return rc;
 }
 
 /* Memory over time: level 1 .. CLIMB_STEPS are the steps, one more is the fall to the resident memory. */

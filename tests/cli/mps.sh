@@ -1,9 +1,7 @@
-# For system tests of MPS domains of carma's own: sourced after node.sh, on a node that was started. The version of the
-# control program's protocol is in $CUDA_MPS_PROTOCOL_VERSION.
+# For system tests of MPS domains of carma's own: sourced after node.sh, on a node that was started.
 # shellcheck shell=sh
 ln -s "$BUILD/src/vnode/nvidia-cuda-mps-control" "$PREFIX/lib/carma/vnode"
 CONTROL=$PREFIX/lib/carma/vnode/nvidia-cuda-mps-control
-export CUDA_MPS_PROTOCOL_VERSION
 DOMAINS=$T/mps
 
 # start ARGUMENT...: with domains of carma's own, for each user or as $SHARE says.
@@ -32,12 +30,9 @@ until_controls() {
     done
 }
 
-# The table of clients of the domain $domain, in the language of its daemon.
+# The table of clients of the domain $domain.
 client_table() {
-    case $CUDA_MPS_PROTOCOL_VERSION in
-    3) CUDA_MPS_PIPE_DIRECTORY=$DOMAINS/$domain/pipe "$CONTROL" client list --all ;;
-    *) echo ps | CUDA_MPS_PIPE_DIRECTORY=$DOMAINS/$domain/pipe "$CONTROL" ;;
-    esac
+    echo ps | CUDA_MPS_PIPE_DIRECTORY=$DOMAINS/$domain/pipe "$CONTROL"
 }
 
 # until_clients COUNT: waits for COUNT of them.

@@ -7,7 +7,6 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99
-CUDA_MPS_PROTOCOL_VERSION=2
 start_node h200x1 100
 chmod 666 "$CARMA_VNODE"
 # shellcheck source=tests/cli/mps.sh

@@ -41,6 +41,15 @@ grep -q 'has no bin/carma' "$T/out" || fail "accept: $(cat "$T/out")"
     >"$T/out" 2>"$T/err" || fail "script/try of the archive: $(cat "$T/err")"
 grep -q train_mlp.py "$T/out" || fail "script/try of the archive has no examples: $(cat "$T/out")"
 
+# A demo that fails shows why, and keeps it once its node is gone.
+cp -a "$T/elsewhere" "$T/failing"
+printf '#!/bin/sh\necho no luck\nexit 3\n' >"$T/failing/bin/carma-train"
+printf 'arrival_s,workload\n0,resnet\n' >"$T/failing/share/carma/traces/thesis_90.csv"
+(unset CARMA_VNODE CARMA_PREFIX CARMA_SOCKET; TMPDIR=$T CARMA_DEMO_USERS=thesis_90 "$T/failing/script/demo") >"$T/out" 2>"$T/err"
+[ $? -eq 3 ] && grep -q ' F .*exit status 3$' "$T/err" || fail "script/demo that fails: $(cat "$T/out" "$T/err")"
+grep -qx 'no luck' "$T"/carma-demo-failed.*/failed && [ -s "$(echo "$T"/carma-demo-failed.*/exclusive.log)" ] ||
+    fail "script/demo keeps nothing of what failed: $(ls "$T"/carma-demo* "$T/err")"
+
 unset CARMA_PREFIX
 PREFIX=$T/elsewhere
 CARMA=$PREFIX/bin/carma

@@ -6,7 +6,6 @@
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99
 start_node h200x1 100
-CUDA_MPS_PROTOCOL_VERSION=2
 # shellcheck source=tests/cli/mps.sh
 . "$SOURCE/tests/cli/mps.sh"
 begin() {

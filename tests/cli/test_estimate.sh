@@ -135,6 +135,11 @@ check '[e["estimator"] for e in said["estimates"]] == ["auto", "history", "repla
 run estimate --summary net.txt --batch-size 8 --estimator all
 expect_status 0
 grep -q '^auto .* by replay' out || fail "$said: $(cat out)"
+for unlike in tree-bert tree-gpt2 torchsummary-attentive; do
+    run estimate --summary "$SOURCE/tests/golden/summaries/$unlike.txt" --batch-size 8 --estimator gpumemnet
+    expect_status 1 # all had the same figure: 46.9 GiB
+    grep -q "learned no transformer with such layers" err || fail "$said: $(cat err)"
+done
 run estimate --summary tree-bert.txt --batch-size 8
 expect_status 0
 grep -q "^carma: warning: .*no shapes" err || fail "$said: says '$(cat err)'"

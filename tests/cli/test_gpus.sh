@@ -7,7 +7,9 @@
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99
 start_node h100x8-80g 60
-start_daemon
+start_daemon --set share=time-slice,3=time-slice,9=exclusive
+[ "$(grep 'share: ' daemon.log)" = "$(grep 'share: 9=exclusive is for no GPU of this machine' daemon.log)" ] &&
+    grep -q 'share: 9=' daemon.log || fail "the log does not say that there is no GPU 9: $(cat daemon.log)"
 
 # ledger FILE: the stored energy of each GPU: the part shared out, and the counter that it goes with.
 ledger() {

@@ -1,17 +1,12 @@
 #!/bin/sh
-# Usage: test_mps.sh CARMA SOURCE BUILD [VERSION]
-# Jobs under MPS with domains of carma's own on a virtual node with a control program that speaks the protocol VERSION
-# (2). Each user has one on all GPUs. It comes up when jobs need it, survives the daemon, is adopted, faults and
+# Usage: test_mps.sh CARMA SOURCE BUILD
+# Jobs under MPS with domains of carma's own on a virtual node . Each user has one on all GPUs. It comes up when jobs need it, survives the daemon, is adopted, faults and
 # recovers, and goes when nobody needs it.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99
-CUDA_MPS_PROTOCOL_VERSION=${4-2}
-case $CUDA_MPS_PROTOCOL_VERSION in
-3) start_node "$(profile_of 580.65.06)" 100 ;;
-*) start_node a100x4-40g 100 ;;
-esac
+start_node a100x4-40g 100
 # shellcheck source=tests/cli/mps.sh
 . "$SOURCE/tests/cli/mps.sh"
 

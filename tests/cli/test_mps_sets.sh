@@ -7,7 +7,6 @@
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99
 start_node a100x4-40g 100
-CUDA_MPS_PROTOCOL_VERSION=2
 # shellcheck source=tests/cli/mps.sh
 . "$SOURCE/tests/cli/mps.sh"
 SHARE=mps:gpu

@@ -32,6 +32,11 @@ run simulate --trace thesis_60.csv --share mig:4 --policy exclusive --estimator 
 expect_status 3
 expect_golden simulate-mig.txt
 
+# A narrow terminal leaves no change without its figure.
+COLUMNS=80 "$CARMA" simulate --trace thesis_60.csv --compare exclusive,carma >out
+awk 'NR == 1 && (/OOM/ && !/energy/ && gsub(/change/, "") != 3 || length > 80)' out >narrow
+[ ! -s narrow ] || fail "80 columns: $(cat out)"
+
 # A run in which some job was refused, given up or would wait for ever is incomplete: nothing is compared with it, on
 # either side.
 run simulate --trace thesis_60.csv --share mig:1 --compare exclusive@oracle,exclusive@declared,carma

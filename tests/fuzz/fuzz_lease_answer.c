@@ -12,9 +12,9 @@ static void walk_through(struct json whole, int depth)
     int64_t number;
 
     require(depth < 32);
-    if (json_string(whole, text, sizeof text))
+    if (json_read_string(whole, text, sizeof text))
         require(strlen(text) < sizeof text);
-    json_integer(whole, &number);
+    json_read_integer(whole, &number);
     while (json_next(whole, &walk, &name, &value)) {
         require(value.at >= whole.at && value.end <= whole.end && value.at < value.end);
         walk_through(value, depth + 1);

@@ -99,9 +99,12 @@ class Build:
             return None
 
     def seconds_without_fault(self, name):
-        """How long the test takes to pass; None: it fails twice."""
+        """How long the test takes to pass, a failure before that not counted; None: it fails twice."""
         if name not in self.verdicts:
-            start = time.monotonic()
-            passed = any(self.passes(name, MOST_SECONDS, PATIENCE_SECONDS) for _ in range(2))
-            self.verdicts[name] = time.monotonic() - start if passed else None
+            self.verdicts[name] = None
+            for _ in range(2):
+                start = time.monotonic()
+                if self.passes(name, MOST_SECONDS, PATIENCE_SECONDS):
+                    self.verdicts[name] = time.monotonic() - start
+                    break
         return self.verdicts[name]

@@ -97,8 +97,17 @@ systemctl start carmad.service
 submit_job second.log never
 mkdir -p /var/lib/carma-slurm
 touch /var/lib/carma-slurm/order
+# A shepherd that waits for its job, as of a user's own carmad, is no job.
+python3 -c 'import os, socket, subprocess
+there, here = socket.socketpair()
+os.dup2(there.fileno(), 3)
+subprocess.run(["/usr/lib/carma/carma-shepherd"], pass_fds=[3])' &
+waiting=$!
+# shellcheck disable=SC2016 # the inner shell's
+until_says carma-shepherd sh -c 'grep -h "(carma-shepherd) . $1 " /proc/[0-9]*/stat' sh "$waiting"
 get remove carma carma-vnode python3-carma carma-slurm || give_up "the packages cannot be removed"
 grep -q '1 job(s) go on without carmad' apt.log || fail "removing says nothing of the job that runs"
+kill "$waiting"
 [ ! -e /usr/bin/carmad ] && [ ! -e /run/carma/carma.sock ] || fail "carmad or its socket is still there"
 expect_slurm_as_before "removing carma-slurm"
 grep -q 'stop carma-slurm-agent.service$' systemctl.log || fail "the agent was not stopped: $(cat systemctl.log)"

@@ -62,7 +62,7 @@ static void fill(struct job_spec *spec, bool summary)
 
 static int make(struct job_estimate *estimate, const struct job_spec *spec, struct error *err)
 {
-    return job_estimate_make(estimate, spec, &parrot, &machine, 980, err);
+    return job_estimate_make(estimate, spec, &parrot, &machine, 980, &(int64_t){PROGRAM_MAX_EVENTS}, err);
 }
 
 TEST_BETWEEN(test_nothing_to_go_by, setup, teardown)
@@ -123,6 +123,21 @@ TEST_BETWEEN(test_no_batch_size, setup, teardown)
     assert_int_equal(estimate.warnings.count, 1);
     assert_string_equal(estimate.warnings.items[0],
                         "r18.txt: no batch size, so nothing is estimated: give --batch-size");
+}
+
+/* Nor is a summary that disagrees with its own total a reason to refuse the job. */
+TEST_BETWEEN(test_total_that_disagrees, setup, teardown)
+{
+    CLEANUP(job_estimate_release) struct job_estimate estimate;
+    CLEANUP(job_spec_release) struct job_spec spec;
+
+    fill(&spec, true);
+    strstr(spec.summary, "Total params: 11,")[15] = '2';
+    assert_int_equal(make(&estimate, &spec, NULL), 0);
+    assert_true(estimate.bytes == -1 && estimate.warnings.count == 1);
+    assert_string_equal(estimate.warnings.items[0],
+                        "nothing is estimated by the summary: r18.txt:91: the totals contradict each other: 12227812 "
+                        "params are not 11227812 trainable and 0 others");
 }
 
 /* A missing input is reported and not a reason to refuse; a wrong one is refused. */
@@ -276,7 +291,8 @@ TEST_BETWEEN(test_more_than_the_gpu_has, setup, teardown)
 
     fill(&spec, true);
     spec.batch_size = 8;
-    assert_int_equal(job_estimate_make(&estimate, &spec, &parrot, &small, 980, NULL), 0);
+    assert_int_equal(job_estimate_make(&estimate, &spec, &parrot, &small, 980, &(int64_t){PROGRAM_MAX_EVENTS}, NULL),
+                     0);
     assert_int_equal(estimate.warnings.count, 2);
     assert_string_equal(estimate.warnings.items[1],
                         "the estimate of 5.0 GiB is more than a GPU has (2.0 GiB): the job is given a whole one");

@@ -47,6 +47,7 @@ static void fill(struct job_spec *spec)
     spec->conda_environment = xstrdup("tf");
     spec->gpus = 2;
     spec->gpu_memory_bytes = 12 * GIB;
+    spec->visible_devices = xstrdup("index");
     spec->share = xstrdup("time-slice");
     spec->exclusive = true;
     spec->held = true;

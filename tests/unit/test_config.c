@@ -233,6 +233,8 @@ TEST(test_bad_files)
     refuse("share = mig\n",
            "1: share 'mig' is not allowed: write auto, time-slice, mps, mps:gpu or exclusive; then, by number or UUID, "
            "GPUs that differ: mps, 3=exclusive (mps and mps:gpu do not go together)");
+    refuse("max_slowdown = 0.5\n", "1: max_slowdown '0.5' is not allowed: write 0, or 1 to 1000");
+    refuse("share = mps\ngrace = 1s\nshare = auto\n", "3: share is set twice, here and in line 1: keep one");
     refuse("policy\n", "1: neither `key = value` nor a comment");
     refuse("share = mps\npolicy\npolicy = best\n", /* the first error is reported */
            "2: neither `key = value` nor a comment");

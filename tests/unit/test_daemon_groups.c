@@ -108,6 +108,7 @@ TEST(test_quantiles_are_exact_while_few)
     group = json_array_get(json_object_get(json, "names"), 0);
     assert_int_equal(number(group, "wait_p95_ns"), 95 * NS_PER_SEC);
     assert_int_equal(number(group, "wait_ns"), 5050 * NS_PER_SEC);
+    assert_int_equal(number(group, "wait_mean_ns"), 50500 * NS_PER_MS);
     assert_int_equal(number(group, "compared"), 50);
     assert_int_equal(number(group, "reserved_to_peak_permille"), 49 * 20);
     assert_int_equal(number(group, "under_permille"), 500);

@@ -209,7 +209,9 @@ TEST(llmem_adds_up_its_terms)
     result = ask(&estimator_llmem, &question);
     assert_int_equal(result.bytes - question.profile->context_bytes, (202 + 88 + 12) * MIB);
     transformer.kind = TRANSFORMER_ENCODER;
+    transformer.family = "bert";
     assert_int_equal(estimate(&estimator_llmem, &question, &result, &err), -ENOTSUP);
+    assert_string_equal(err.text, "llmem is for decoders that predict words: this bert is none");
 }
 
 /* A table that knows one GPU: another's context is the only difference. */

@@ -15,11 +15,9 @@ static uid_t uid_of(pid_t pid)
 /* The server that the domain's daemon has, by its own word; 0: none. */
 static pid_t server_of(const struct world *world)
 {
-    enum mps_language language = strcmp(getenv("CUDA_MPS_PROTOCOL_VERSION"), "3") == 0 ? MPS_V3 : MPS_V2;
     CLEANUP(free_ptr)
-    char *line =
-        xasprintf("%s CUDA_MPS_PIPE_DIRECTORY='%s' '%s' %s", language == MPS_V2 ? "echo get_server_list |" : "",
-                  mps_domain_pipe_directory(world->domain), CARMA_MPS_CONTROL, language == MPS_V3 ? "server list" : "");
+    char *line = xasprintf("echo get_server_list | CUDA_MPS_PIPE_DIRECTORY='%s' '%s'",
+                           mps_domain_pipe_directory(world->domain), CARMA_MPS_CONTROL);
     FILE *answer = popen(line, "r");
     struct mps_pids servers = {0};
     char text[1024];
@@ -28,7 +26,7 @@ static pid_t server_of(const struct world *world)
     assert_non_null(answer);
     text[fread(text, 1, sizeof text - 1, answer)] = '\0';
     pclose(answer);
-    assert_int_equal(mps_read_servers(language, text, &servers, &err), 0);
+    assert_int_equal(mps_read_servers(text, &servers, &err), 0);
     return servers.count ? servers.items[0] : 0;
 }
 

@@ -217,6 +217,27 @@ LAUNCH_TEST(test_environment)
     assert_null(strstr(text, "CARMA_SHEPHERD=")); /* the daemon's own environment is not the job's */
 }
 
+/* Indices count as their request says; a launch that counts on a filter and gets none has UUIDs. */
+LAUNCH_TEST(test_indices)
+{
+    const struct {
+        const char *devices, *mps, *expected;
+    } rows[] = {
+        {NULL, NULL, "3,1\n"},
+        {"not a filter", NULL, "GPU-aaaa,GPU-bbbb\n"},
+        {"not a filter", "/tmp/mps", "3,1\n"}, /* its server counts */
+    };
+
+    f->request.indices = "3,1";
+    for (size_t i = 0; i < array_size(rows); i++) {
+        f->request.devices = rows[i].devices;
+        f->request.mps_pipe_directory = f->request.mps_log_directory = rows[i].mps;
+        unlink(f->output);                                                              /* relaunches append */
+        run(f, "echo $CUDA_VISIBLE_DEVICES; : >$CARMA_RUN/shepherd.log", LAUNCH_ENDED); /* its complaint is known */
+        assert_string_equal(contents(f->output), rows[i].expected);
+    }
+}
+
 LAUNCH_TEST(test_no_mps)
 {
     run(f, "ls -A \"$CUDA_MPS_PIPE_DIRECTORY\" && echo [$CUDA_MPS_PIPE_DIRECTORY]", LAUNCH_ENDED);

@@ -60,15 +60,15 @@ TEST(test_json_is_read)
     char text[16];
     int items = 0;
 
-    assert_true(json_integer(json_member(answer, "id"), &number) && number == 12);
-    assert_true(json_integer(json_member(answer, "id2"), &number) && number == -3);
-    assert_true(json_true(json_member(answer, "on")));
-    assert_false(json_true(json_member(answer, "id")));
-    assert_true(json_string(json_member(answer, "text"), text, sizeof text));
+    assert_true(json_read_integer(json_member(answer, "id"), &number) && number == 12);
+    assert_true(json_read_integer(json_member(answer, "id2"), &number) && number == -3);
+    assert_true(json_is_yes(json_member(answer, "on")));
+    assert_false(json_is_yes(json_member(answer, "id")));
+    assert_true(json_read_string(json_member(answer, "text"), text, sizeof text));
     assert_string_equal(text, "a\n\"b\033");
-    assert_false(json_string(json_member(answer, "text"), text, 5));
-    assert_false(json_string(json_member(answer, "id"), text, sizeof text));
-    assert_true(json_integer(json_member(json_member(answer, "in"), "id"), &number) && number == 7);
+    assert_false(json_read_string(json_member(answer, "text"), text, 5));
+    assert_false(json_read_string(json_member(answer, "id"), text, sizeof text));
+    assert_true(json_read_integer(json_member(json_member(answer, "in"), "id"), &number) && number == 7);
     assert_null(json_member(answer, "absent").at);
     while (json_next(json_member(answer, "list"), &walk, &name, &item))
         items++;
@@ -85,10 +85,10 @@ TEST(test_json_that_is_none)
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_null(of(bad[i]).at);
-    assert_false(json_integer(of("1.5"), &number));
-    assert_false(json_integer(of("9999999999999999999"), &number));
-    assert_false(json_string(of("\"\\u0000\""), text, sizeof text));
-    assert_false(json_string(of("\"\\q\""), text, sizeof text));
+    assert_false(json_read_integer(of("1.5"), &number));
+    assert_false(json_read_integer(of("9999999999999999999"), &number));
+    assert_false(json_read_string(of("\"\\u0000\""), text, sizeof text));
+    assert_false(json_read_string(of("\"\\q\""), text, sizeof text));
 }
 
 static void expect_written(const char *bytes, size_t length, const char *wanted)

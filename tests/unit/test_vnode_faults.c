@@ -306,7 +306,7 @@ TEST_BETWEEN(indices_change, setup, teardown)
     strike("reindex", 0);
     /* Not for a process that has it open. */
     assert_string_equal(text_of(NVML(nvmlDeviceGetUUID), gpu(0)), f.node.file->gpus[0].uuid);
-    assert_int_equal(attach_visible(f.node.file, "0", places), 1);
+    assert_int_equal(attach_visible(f.node.file, NULL, "0", places), 1);
     assert_int_equal(places[0].gpu, 1);
     assert_int_equal(NVML(nvmlShutdown)(), NVML_SUCCESS);
     assert_int_equal(NVML(nvmlInit_v2)(), NVML_SUCCESS);

@@ -85,33 +85,52 @@ TEST_BETWEEN(memory_is_limited, setup, teardown)
     assert_int_equal(fixture_used(&f, 0), 0);
 }
 
-/* As a CUDA process under MPS is told of: by the number of the visible device. */
+/* As a CUDA process under MPS is told of: what a job's processes are left with that see some of its GPUs. */
 TEST_BETWEEN(memory_limits_of_mps_clients, setup, teardown)
 {
+    struct node_file *file = f.node.file;
+    CLEANUP(free_ptr) char *by_uuid = xasprintf("%s=12G,%s=3073M", file->gpus[0].uuid, file->gpus[1].uuid);
+    const struct {
+        const char *driver, *value, *visible;
+        int64_t limits[2];
+    } rows[] = {
+        {"555.58.02", "0=12G,1=3073M", "0,1", {12 * GIB, 3073 * MIB}},
+        {"555.58.02", "0=12G,1=3073M", "1,0", {12 * GIB, 3073 * MIB}}, /* by the process's own numbers */
+        {"555.58.02", "0=12G,1=3073M", "0", {0, 0}},                   /* one entry too many: none counts */
+        {"555.58.02", "0=12G", "1", {12 * GIB, 0}},
+        {"555.58.02", "0=12G", "0,1", {12 * GIB, 0}},
+        {"555.58.02", by_uuid, "0,1", {0, 0}}, /* not understood */
+        {"555.58.02", "nonsense", "0,1", {0, 0}},
+        {"555.58.02", NULL, "0,1", {0, 0}},
+        {"615.71.09", "0=12G,1=3073M", "0,1", {12 * GIB, 3073 * MIB}},
+        {"615.71.09", by_uuid, "0,1", {12 * GIB, 3073 * MIB}},
+        {"615.71.09", by_uuid, "1,0", {3073 * MIB, 12 * GIB}},
+        {"615.71.09", by_uuid, "1", {0, 0}},
+    };
     struct node_slot wanted = wish(0);
     static struct shortage shortage;
     struct attachment attachment;
     int64_t bytes = 3 * GIB;
 
-    assert_int_equal(attach_memory_limit("0=12G,1=3073M", 0), 12 * GIB);
-    assert_int_equal(attach_memory_limit("0=12G,1=3073M", 1), 3073 * MIB);
-    assert_int_equal(attach_memory_limit("0=12G,1=3073M", 2), 0);
-    assert_int_equal(attach_memory_limit("nonsense", 0), 0);
-    assert_int_equal(attach_memory_limit(NULL, 0), 0);
-    setenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=3072M", 1);
-    wanted.mps = true;
-    wanted.mps_domain = 1;
+    for (size_t i = 0; i < array_size(rows); i++) {
+        struct place places[NODE_MAX_GPUS];
+        int64_t limits[NODE_MAX_GPUS];
+        uint32_t count = attach_visible(file, NULL, rows[i].visible, places);
+
+        strcpy(file->driver_version, rows[i].driver);
+        attach_memory_limits(file, rows[i].value, places, count, limits);
+        if (limits[0] != rows[i].limits[0] || limits[1] != rows[i].limits[1])
+            fail_msg("row %zu: %jd, %jd", i, (intmax_t)limits[0], (intmax_t)limits[1]);
+    }
     assert_int_equal(attach_begin(&attachment, &f.node, &wanted, NULL), 0);
+    attachment.limits[0] = bytes;
     assert_int_equal(attach_hold(&attachment, &bytes, &shortage, NULL), 0);
     bytes++;
     assert_int_equal(attach_hold(&attachment, &bytes, &shortage, NULL), -ENOMEM);
     assert_int_equal(shortage.free_bytes, 0);
-    attach_end(&attachment);
-    wanted.mps = false; /* a process that is not a client is not limited */
-    assert_int_equal(attach_begin(&attachment, &f.node, &wanted, NULL), 0);
+    attachment.limits[0] = 0;
     assert_int_equal(attach_hold(&attachment, &bytes, &shortage, NULL), 0);
     attach_end(&attachment);
-    unsetenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
 }
 
 TEST_BETWEEN(all_gpus_or_none, setup, teardown)
@@ -242,17 +261,17 @@ TEST_BETWEEN(visible_gpus, setup, teardown)
     const struct node_file *file = f.node.file;
     struct place places[NODE_MAX_GPUS];
 
-    assert_int_equal(attach_visible(file, NULL, places), 4);
-    assert_int_equal(attach_visible(file, "", places), 0);
-    assert_int_equal(attach_visible(file, "2,0", places), 2);
+    assert_int_equal(attach_visible(file, NULL, NULL, places), 4);
+    assert_int_equal(attach_visible(file, NULL, "", places), 0);
+    assert_int_equal(attach_visible(file, NULL, "2,0", places), 2);
     assert_int_equal(places[0].gpu, 2);
     assert_int_equal(places[1].gpu, 0);
-    assert_int_equal(attach_visible(file, "1,9,2", places), 1);
-    assert_int_equal(attach_visible(file, "-1", places), 0);
-    assert_int_equal(attach_visible(file, "1,1", places), 0);
-    assert_int_equal(attach_visible(file, "GPU-", places), 0);
+    assert_int_equal(attach_visible(file, NULL, "1,9,2", places), 1);
+    assert_int_equal(attach_visible(file, NULL, "-1", places), 0);
+    assert_int_equal(attach_visible(file, NULL, "1,1", places), 0);
+    assert_int_equal(attach_visible(file, NULL, "GPU-", places), 0);
     snprintf(text, sizeof text, "%s,%.16s", file->gpus[3].uuid, file->gpus[1].uuid);
-    assert_int_equal(attach_visible(file, text, places), 2);
+    assert_int_equal(attach_visible(file, NULL, text, places), 2);
     assert_int_equal(places[0].gpu, 3);
     assert_int_equal(places[1].gpu, 1);
     assert_int_equal(places[1].instance, 0);
@@ -268,18 +287,18 @@ TEST_BETWEEN(visible_instances, setup, teardown)
 
     fixture_open(&mig, "a100x2-mig");
     file = mig.node.file;
-    assert_int_equal(attach_visible(file, NULL, places), 1);
+    assert_int_equal(attach_visible(file, NULL, NULL, places), 1);
     assert_int_equal(places[0].gpu, 1);
-    assert_int_equal(attach_visible(file, file->gpus[0].instances[2].uuid, places), 1);
+    assert_int_equal(attach_visible(file, NULL, file->gpus[0].instances[2].uuid, places), 1);
     assert_int_equal(places[0].gpu, 0);
     assert_int_equal(places[0].instance, 3);
-    assert_int_equal(attach_visible(file, file->gpus[0].uuid, places), 1);
+    assert_int_equal(attach_visible(file, NULL, file->gpus[0].uuid, places), 1);
     assert_int_equal(places[0].instance, 1);
     snprintf(text, sizeof text, "%s,1", file->gpus[0].instances[1].uuid);
-    assert_int_equal(attach_visible(file, text, places), 1); /* nothing beside an instance */
-    assert_int_equal(attach_visible(file, "1,0", places), 1);
+    assert_int_equal(attach_visible(file, NULL, text, places), 1); /* nothing beside an instance */
+    assert_int_equal(attach_visible(file, NULL, "1,0", places), 1);
     assert_int_equal(places[0].gpu, 1);
-    assert_int_equal(attach_visible(file, "MIG-", places), 0);
+    assert_int_equal(attach_visible(file, NULL, "MIG-", places), 0);
     fixture_close(&mig);
     setenv("CARMA_VNODE", f.state, 1);
 }

@@ -60,6 +60,7 @@ const struct argp stats_argp = {
            "reserved."
            "\vBy user alone, all jobs count that there ever were, running ones with their usage so far. With a span, a "
            "name or a state, or by something else, only ended jobs count, each whole in the day in which it ended. "
+           "WAIT and P95 are the mean and the 95th percentile of the waits of ended jobs that history still has. "
            "RSVD/PEAK is the median of reserved over observed memory. UNDER is the share of jobs that used more than "
            "their reservation. Energy is modelled: no counter tells the jobs on a GPU apart "
            "(docs/metrics.md). The energy of GPUs without jobs, or for unmanaged processes, is below the users; all "
@@ -82,15 +83,6 @@ static void time_cell(struct table *table, enum term_style style, int64_t ns)
     table_cell(table, style, "%s", ns < 0 ? "-" : format_duration(ns, text));
 }
 
-/* Of a sum that has stopped at the largest number (a thousand jobs that wait come to that in four months) there is
- * none. */
-static int64_t mean_wait_ns(const json_t *group)
-{
-    int64_t launched = answer_integer(group, "launched", 0), sum_ns = answer_integer(group, "wait_ns", 0);
-
-    return launched > 0 && sum_ns < INT64_MAX ? sum_ns / launched : -1;
-}
-
 static void add_row(struct table *table, enum term_style style, const char *label, const json_t *group)
 {
     CLEANUP(free_ptr) char *under = answer_permille(group, "under_permille");
@@ -103,7 +95,7 @@ static void add_row(struct table *table, enum term_style style, const char *labe
     table_cell(table, style, "%s", ended_hours(answer_integer(group, "gpu_ns", 0), text));
     table_cell(table, style, "%s", ended_gib_hours(answer_integer(group, "memory_mib_ms", -1), text));
     table_cell(table, style, "%s", answer_energy(answer_integer(group, "modelled_energy_mj", 0), text));
-    time_cell(table, style, mean_wait_ns(group));
+    time_cell(table, style, answer_integer(group, "wait_mean_ns", -1));
     time_cell(table, style, answer_integer(group, "wait_p95_ns", -1));
     table_cell(table, style, "%" PRId64,
                answer_integer(group, "oom_crashes", 0) + answer_integer(group, "handle_crashes", 0));

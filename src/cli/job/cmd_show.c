@@ -314,15 +314,31 @@ static void print_overuse(const json_t *job)
              victims == 1 ? "" : "s");
 }
 
-/* An older daemon knows only of its own fence. */
+/* An older daemon knows only of its own fence. The driver finds the limits' GPUs among those that a process sees, and
+ * drops all limits of one that does not see one of them. */
 static void print_fence(const json_t *job)
 {
     int64_t fence = answer_integer(job, "fence_bytes", -1), limit = answer_integer(job, "process_limit_bytes", fence);
+    int64_t gpus = answer_integer(job, "gpus", 1);
     char bytes[UNITS_TEXT];
 
-    if (limit >= 0)
-        line("Fence", "%s: MPS gives no process of it more on a GPU%s", format_bytes(limit, bytes),
-             limit == fence ? "" : ", by mps_memory_limit or --mps-memory-limit");
+    if (limit < 0)
+        return;
+    line("Fence", "%s: MPS gives no process of it more on a GPU%s", format_bytes(limit, bytes),
+         limit == fence ? "" : ", by mps_memory_limit or --mps-memory-limit");
+    if (gpus > 1)
+        line("",
+             "not in force for a process that narrows CUDA_VISIBLE_DEVICES: only for those that see all %" PRId64
+             " GPUs",
+             gpus);
+}
+
+static void print_visible(const json_t *job)
+{
+    CLEANUP(free_ptr) char *why = answer_safe_text(job, "uuids_why");
+
+    if (answer_text(job, "uuids_why"))
+        line("Devices", "by UUID in CUDA_VISIBLE_DEVICES, not by index: %s", why);
 }
 
 static void print_job(const json_t *job)
@@ -350,6 +366,7 @@ static void print_job(const json_t *job)
         line("Memory", "not known");
     print_overuse(job);
     print_fence(job);
+    print_visible(job);
     print_estimate(json_object_get(job, "estimate"));
     print_placements(job);
     print_strays(job);

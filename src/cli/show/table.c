@@ -91,7 +91,7 @@ static bool drop_one(const struct table *table, bool *shown)
 
     for (size_t c = 0; c < table->column_count; c++) {
         int rank = table->columns[c].optional;
-        if (shown[c] && rank && (best == table->column_count || rank > table->columns[best].optional))
+        if (shown[c] && rank && (best == table->column_count || rank >= table->columns[best].optional))
             best = c;
     }
     if (best == table->column_count)

@@ -12,7 +12,7 @@ struct table_column {
     const char *title;
     bool right;   /* aligned to the right */
     int minimum;  /* may be cut down to this many columns; 0: never cut */
-    int optional; /* may be left out, the greatest first; 0: never */
+    int optional; /* may be left out, the greatest first, the right one of equals; 0: never */
     bool wrap;    /* the cut part goes on in the lines below; for one column of a table */
 };
 

@@ -271,6 +271,13 @@ static json_t *figure_or_null(double value)
     return value < 0 ? json_null() : json_integer(value < 9e18 ? (json_int_t)value : INT64_MAX);
 }
 
+/* Of a sum that has stopped at the largest number (a thousand jobs that wait come to that in four months) there is
+ * none. */
+static json_t *mean_wait_or_null(const struct history_sums *sums)
+{
+    return sums->launched > 0 && sums->wait_ns < INT64_MAX ? json_integer(sums->wait_ns / sums->launched) : json_null();
+}
+
 /* ---- JSON ---- */
 
 void groups_numbers(json_t *json, int64_t jobs, const struct history_sums *sums)
@@ -307,6 +314,7 @@ static json_t *group_to_json(const struct groups *groups, struct group *group)
             json_object_set_new(json, "from_ns", json_integer(group->number * NS_PER_SEC));
     }
     groups_numbers(json, group->jobs, &group->sums);
+    json_object_set_new(json, "wait_mean_ns", mean_wait_or_null(&group->sums));
     json_object_set_new(json, "wait_p95_ns", figure_or_null(quantile(&group->waits, 950)));
     json_object_set_new(json, "compared", json_integer((json_int_t)group->ratios.count));
     json_object_set_new(json, "reserved_to_peak_permille", figure_or_null(quantile(&group->ratios, 500)));

@@ -48,8 +48,10 @@ void node_free(struct node *node)
     gpu_monitor_free(node->monitor);
     attributor_free(node->attributor);
     node_energy_free(node);
-    for (uint32_t i = 0; i < node->count; i++)
+    for (uint32_t i = 0; i < node->count; i++) {
+        close_fd(&node->gpus[i]->claim);
         free(node->gpus[i]);
+    }
     free(node->gpus);
     free(node->mig_minors);
     free(node);
@@ -117,6 +119,7 @@ static struct node_gpu *entry_of(struct node *node, const char *uuid)
     entry = xcalloc(1, sizeof *entry);
     memcpy(entry->uuid, uuid, sizeof entry->uuid);
     entry->number = NODE_NO_NUMBER;
+    entry->claim = -1;
     for (uint32_t metric = 0; metric < GPU_METRIC_COUNT; metric++)
         entry->told.sources[metric] = GPU_SOURCE_COUNT;
     for (int i = 0; i < NODE_WINDOWS; i++) {
@@ -300,6 +303,7 @@ static void take_reading(struct node *node, const struct gpu_reading *reading, i
     fill_windows(node, entry);
     attribute(node, entry);
     node_report_gpu(node, entry);
+    node_notes_tell(node, entry);
 }
 
 static void on_blind(uv_timer_t *timer)
@@ -334,6 +338,7 @@ static void on_reading(void *user, const struct gpu_node_reading *reading)
     for (uint32_t i = 0; i < node->count; i++)
         if (node->gpus[i]->there)
             node_energy_read(node, node->gpus[i]);
+    node_report_share(node);
     node_report_reading(node, reading);
     if (node->unread)
         daemon_log("GPUs can be read again");

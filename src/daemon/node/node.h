@@ -44,6 +44,12 @@ const char *node_unmanaged_why(const struct node *node, uint32_t number);
 struct device_filter;
 bool node_devices_of(const struct node *node, const struct job_view *view, struct device_filter *filter);
 
+/* NVML's present index of the core's GPU; -1: it was not read. */
+int64_t node_index_of(const struct node *node, uint32_t number);
+
+/* Whether one of its GPUs is in MIG mode. */
+bool node_has_instances(const struct node *node);
+
 /* Whether all of the job's GPUs have been read since the daemon has started. */
 bool node_was_read(const struct node *node, const struct job_view *view);
 

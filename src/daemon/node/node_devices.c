@@ -39,6 +39,21 @@ bool node_was_read(const struct node *node, const struct job_view *view)
     return true;
 }
 
+int64_t node_index_of(const struct node *node, uint32_t number)
+{
+    const struct node_gpu *entry = node_gpu_numbered(node, number);
+
+    return entry && entry->there ? (int64_t)entry->reading.index : -1;
+}
+
+bool node_has_instances(const struct node *node)
+{
+    for (uint32_t i = 0; i < node->count; i++)
+        if (node->gpus[i]->there && node->gpus[i]->reading.kind == GPU_PARTITIONED)
+            return true;
+    return false;
+}
+
 void node_read_devices(struct node *node)
 {
     CLEANUP(free_ptr) char *devices = read_text(DEVICES);

@@ -46,6 +46,25 @@ static void report_index(struct node_gpu *gpu)
     gpu->told.index = gpu->reading.index;
 }
 
+void node_report_share(struct node *node)
+{
+    const struct core *core = node->daemon->core;
+    const struct share_setting *share = &node->daemon->config.share;
+
+    if (node->told_of_share)
+        return;
+    node->told_of_share = true;
+    for (size_t i = 0; i < share->count; i++) {
+        const struct share_override *override = &share->overrides[i];
+        uint32_t gpu = 0, count = core_gpu_count(core);
+        while (gpu < count && !share_override_names(override, gpu, core_gpu(core, gpu)->uuid))
+            gpu++;
+        if (gpu == count)
+            daemon_log("share: %s=%s is for no GPU of this machine: `carma gpus` has their numbers and UUIDs",
+                       override->which, share_mode_name(override->mode));
+    }
+}
+
 static void watch_sources(struct node_gpu *gpu)
 {
     for (uint32_t metric = 0; metric < GPU_METRIC_COUNT; metric++) {

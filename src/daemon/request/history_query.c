@@ -223,7 +223,8 @@ static json_t *group_of_rows(const json_t *groups, uint32_t uid)
 
 static void add_total(const struct total *total, void *user_data)
 {
-    static const char *const of_rows[] = {"wait_p95_ns", "compared", "reserved_to_peak_permille", "under_permille"};
+    static const char *const of_rows[] = {"compared", "wait_mean_ns", "wait_p95_ns", "reserved_to_peak_permille",
+                                          "under_permille"};
     struct merge *merge = user_data;
     char number[16];
     json_t *json, *rows;
@@ -238,7 +239,7 @@ static void add_total(const struct total *total, void *user_data)
     rows = group_of_rows(merge->ended, total->uid);
     for (size_t i = 0; i < array_size(of_rows); i++) {
         json_t *value = json_object_get(rows, of_rows[i]);
-        json_object_set_new(json, of_rows[i], value ? json_incref(value) : i == 1 ? json_integer(0) : json_null());
+        json_object_set_new(json, of_rows[i], value ? json_incref(value) : i == 0 ? json_integer(0) : json_null());
     }
     json_array_append_new(merge->users, json);
     history_add(&merge->jobs, total->submitted);

@@ -13,10 +13,10 @@
 #include "daemon/run/mps_jobs_internal.h"
 
 #define CHECK_MS 1000
-#define ATTACH_WALL_NS                                                                                                 \
-    (10 * NS_PER_SEC) /* from the first observation of a job's memory until it is an MPS client, or                    \
-#never */
-#define TERMINATE_MS 3000
+/* From the first observation of a job's memory until it is an MPS client, or never. */
+#define ATTACH_WALL_NS (10 * NS_PER_SEC)
+/* Less than the shepherd leaves us at a time limit (launch/shepherd/deadlines.c). */
+#define TERMINATE_MS 10000
 
 struct mps_client *mps_client_of(const struct mps_jobs *mps_jobs, uint64_t job)
 {
@@ -121,6 +121,13 @@ void mps_jobs_join(struct mps_jobs *mps_jobs, const struct job_view *view, mps_j
     }
     add_mps_client(mps_jobs, view, domain)->ready = ready;
     mps_domain_join(domain->mps, view->id, view->wants->uid, on_ready, mps_jobs);
+}
+
+const char *mps_jobs_gpus_of(const struct mps_jobs *mps_jobs, uint64_t job)
+{
+    const struct mps_client *mps_client = mps_client_of(mps_jobs, job);
+
+    return mps_client && mps_client->domain ? mps_domain_gpus(mps_client->domain->mps) : NULL;
 }
 
 /* Which of those that may hold it does is not stored: all of them go on with it. */

@@ -46,6 +46,10 @@ typedef void mps_jobs_ready(struct daemon *daemon, uint64_t job, const char *pip
                             const struct error *err);
 void mps_jobs_join(struct mps_jobs *mps_jobs, const struct job_view *view, mps_jobs_ready *ready);
 
+/* The UUIDs of the GPUs that the job's server was started with, joined by commas, in its order; NULL: it is in no
+ * domain of carma's. */
+const char *mps_jobs_gpus_of(const struct mps_jobs *mps_jobs, uint64_t job);
+
 /* Whether the process is the server of a domain of ours: a child of its control daemon. */
 bool mps_jobs_has_server(const struct mps_jobs *mps_jobs, pid_t pid);
 

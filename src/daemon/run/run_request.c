@@ -10,6 +10,8 @@
 #include "core/ledger.h"
 #include "daemon/log.h"
 #include "daemon/node/node.h"
+#include "daemon/run/mps_jobs.h"
+#include "daemon/run/visible.h"
 #include "launch/device_filter.h"
 #include "launch/lease.h"
 
@@ -120,17 +122,22 @@ static void ask_for_lease(struct launch_request *request)
 }
 
 int run_request_begin(const struct daemon *daemon, const struct job_view *view, bool filters_devices,
-                      struct launch_request *request, struct launch_begun *begun, struct error *err)
+                      struct launch_request *request, struct launch_begun *begun, enum uuids_why *why,
+                      struct error *err)
 {
     CLEANUP(free_ptr) char *uuids = gpu_uuids(daemon, view);
     CLEANUP(free_ptr) char *devices = filters_devices ? devices_of(daemon, view) : NULL;
     const struct job_spec spec = job_view_spec(view);
+    CLEANUP(free_ptr)
+    char *indices = visible_indices(daemon, view, &spec, request->mps_pipe_directory != NULL,
+                                    mps_jobs_gpus_of(daemon->mps_jobs, view->id), devices != NULL, why);
 
     tell_command(request, &spec);
     request->job = view->id;
     request->launch = view->attempts;
     request->gpu_uuids = uuids;
     request->devices = devices;
+    request->indices = indices;
     request->limits = host_limits(&daemon->config, &spec);
     request->grace_ns = daemon->config.grace_ns;
     request->start_timeout_ns = daemon->config.start_timeout_ns;

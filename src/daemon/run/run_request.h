@@ -7,8 +7,9 @@
 
 /* Fills in `request`, which has the paths and the directories of MPS, and begins the launch, which waits for
  * launch_go(). The request is not valid afterwards, but for its numbers. Without `filters_devices` the job may open all
- * device nodes. */
+ * device nodes. *why: visible_indices(). */
 int run_request_begin(const struct daemon *daemon, const struct job_view *view, bool filters_devices,
-                      struct launch_request *request, struct launch_begun *begun, struct error *err);
+                      struct launch_request *request, struct launch_begun *begun, enum uuids_why *why,
+                      struct error *err);
 
 #endif

@@ -28,13 +28,14 @@ static void put_off(struct runs *runs, const struct job_view *view, const char *
 }
 
 /* The job was started with it; a later configuration does not change it. */
-static void show_limit(struct runs *runs, uint64_t job, int64_t limit_bytes)
+static void show_start(struct runs *runs, uint64_t job, int64_t limit_bytes, enum uuids_why why)
 {
     struct job_view *view = views_find(&runs->daemon->views, job);
 
-    if (view->process_limit_bytes == limit_bytes)
+    if (view->process_limit_bytes == limit_bytes && view->uuids_why == why)
         return;
     view->process_limit_bytes = limit_bytes;
+    view->uuids_why = why;
     view->changed = true;
     views_touch(&runs->daemon->views, view);
 }
@@ -49,9 +50,10 @@ static int begin(struct runs *runs, const struct job_view *view, const char *dir
                                      .mps_pipe_directory = mps_pipe_directory,
                                      .mps_log_directory = mps_log_directory,
                                      .notify_socket = runs->notify_path};
-    int code = run_request_begin(runs->daemon, view, runs->filters_devices, &request, begun, err);
+    enum uuids_why why;
+    int code = run_request_begin(runs->daemon, view, runs->filters_devices, &request, begun, &why, err);
 
-    show_limit(runs, view->id, mps_pipe_directory ? request.mps_memory_limit_bytes : -1);
+    show_start(runs, view->id, mps_pipe_directory ? request.mps_memory_limit_bytes : -1, why);
     return code;
 }
 

@@ -94,6 +94,7 @@ static void tell_wait(struct runs *runs, struct run *run, const char *message)
 bool runs_take_status(struct runs *runs, struct run *run, const struct launch_status *status)
 {
     struct mps_jobs *mps_jobs = runs->daemon->mps_jobs;
+    bool has_note = *status->message && !run->started;
 
     run->status = *status;
     switch (status->phase) {
@@ -102,8 +103,8 @@ bool runs_take_status(struct runs *runs, struct run *run, const struct launch_st
         return false;
     case LAUNCH_RUNNING:
         feed_started(runs, run, status, RECORD_STARTED);
-        if (run->waits)
-            runs_set_message(runs, run->job, NULL);
+        if (run->waits || has_note)
+            runs_set_message(runs, run->job, status->message);
         run->waits = false;
         see(runs, run);
         runs_take_progress(runs, run);

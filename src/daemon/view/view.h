@@ -53,6 +53,7 @@ struct job_view {
     uint32_t harmed;    /* of `crashes`, those that it is not charged with: a neighbour's doing, or a guessed fence's */
     int64_t fence_bytes;         /* of its last start: the driver's limit on each of its processes on a GPU; -1: none */
     int64_t process_limit_bytes; /* the least of that, mps_memory_limit and the job's own limit: the effective one */
+    uint32_t uuids_why;          /* enum uuids_why, of its last start */
     uint32_t unfenced;           /* 1: its last run ended at a guessed fence */
     uint32_t victims;            /* jobs that it ran out of memory */
     int64_t first_reserved_bytes; /* as first reserved; as submitted, where it was never placed */
@@ -86,6 +87,17 @@ struct job_view {
     uint64_t shown_as; /* the values that change without a record, as last shown (daemon/request/events.c); 0: never
                           looked at */
     UT_hash_handle hh;
+};
+
+/* Why CUDA_VISIBLE_DEVICES has UUIDs where indices were asked for. */
+enum uuids_why {
+    UUIDS_NOT_ASKED, /* it has indices, or was to have UUIDs */
+    UUIDS_LEASE,
+    UUIDS_INSTANCE,
+    UUIDS_UNKNOWN_SERVER,
+    UUIDS_MIXED_NODE,
+    UUIDS_NOT_READ,
+    UUIDS_WHY_COUNT
 };
 
 struct views {

@@ -52,6 +52,7 @@ static void fold_placed(struct job_view *view, const struct record_placed *place
     view->retry = placed->retry;
     view->reserved_bytes = placed->reserved_bytes;
     view->fence_bytes = view->process_limit_bytes = placed->fence_bytes;
+    view->uuids_why = UUIDS_NOT_ASKED;
     view->reservation_source =
         record_memory_source(placed->reservation_source, placed->reserved_bytes, view->wants, SOURCE_LEARNED);
     if (view->attempts++ == 0) {

@@ -89,6 +89,19 @@ char *job_view_last_end(const struct job_view *view, const struct core *core)
     return xasprintf("%s; it is retried %s", words, view->retry ? "before the queue" : "in its turn");
 }
 
+static const char *uuids_why_text(uint32_t why)
+{
+    static const char *const texts[UUIDS_WHY_COUNT] = {
+        [UUIDS_LEASE] = "its processes are started by another program, whose GPUs carma does not number",
+        [UUIDS_INSTANCE] = "a MIG instance has no index",
+        [UUIDS_UNKNOWN_SERVER] = "the GPUs of the administrator's MPS daemon (mps_pipe_directory) are not known",
+        [UUIDS_MIXED_NODE] = "a GPU in MIG mode changes the indices, and jobs can open all GPUs here (carma doctor)",
+        [UUIDS_NOT_READ] = "the driver does not tell the index of one of its GPUs",
+    };
+
+    return why < UUIDS_WHY_COUNT ? texts[why] : NULL;
+}
+
 json_t *reason_to_json(const struct reason *reason, int64_t now_ns)
 {
     char text[REASON_TEXT];
@@ -249,6 +262,7 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "fence_bytes", integer_or_null(view->fence_bytes, view->fence_bytes >= 0));
     json_object_set_new(json, "process_limit_bytes",
                         integer_or_null(view->process_limit_bytes, view->process_limit_bytes >= 0));
+    json_object_set_new(json, "uuids_why", text_or_null(uuids_why_text(view->uuids_why)));
     json_object_set_new(json, "victim_of", integer_or_null((int64_t)view->victim_of, view->victim_of != 0));
     json_object_set_new(json, "victims", json_integer(view->victims));
     json_object_set_new(json, "share", json_string(share_mode_name(view->wants->share)));

@@ -59,6 +59,7 @@ static const struct number {
     LATER(unfenced),
     LATER(victim_of),
     LATER(process_limit_bytes),
+    LATER(uuids_why),
 };
 
 static json_int_t get_number(const struct job_view *view, const struct number *number)

@@ -80,10 +80,18 @@ static void doubt_input(const struct estimate_question *question, const struct g
         doubt(estimate, "gpumemnet: trained on Adam and fp32 only; the answer is for these");
 }
 
+/* The encoder says the same of all transformers with layers that it has not learned: anything up to more than a GPU. */
+static bool is_a_guess(const struct gpumemnet_input *input, const struct gpumemnet_classes *classes, uint32_t enough)
+{
+    return input->family == GPUMEMNET_TRANSFORMER && input->unmanaged && enough > classes->best &&
+           is_open_ended(classes, enough);
+}
+
 static int answer(const struct estimate_question *question, struct estimate *estimate, struct error *err)
 {
     CLEANUP(gpumemnet_input_release) struct gpumemnet_input input = {0};
     struct gpumemnet_classes classes;
+    uint32_t enough;
     int rc;
 
     if (!question->layers)
@@ -94,8 +102,12 @@ static int answer(const struct estimate_question *question, struct estimate *est
     rc = gpumemnet_classify(&input, gpumemnet_answering_kind(input.family), question->fold, &classes, err);
     if (rc)
         return rc;
+    enough = class_at(&classes, question->quantile_permille);
+    if (is_a_guess(&input, &classes, enough))
+        return error_set(err, ENOTSUP,
+                         "gpumemnet has learned no transformer with such layers: its figure would be a guess");
     estimate->median_bytes = gpumemnet_class_centre_bytes(&classes, classes.best);
-    estimate->bytes = gpumemnet_class_upper_bytes(&classes, class_at(&classes, question->quantile_permille));
+    estimate->bytes = gpumemnet_class_upper_bytes(&classes, enough);
     /* not a class's lower edge, which is 0 for the first */
     estimate->low_bytes = gpumemnet_class_centre_bytes(&classes, class_below(&classes, question->quantile_permille));
     estimate->confidence_permille = (int32_t)(1000.0 * (double)classes.probabilities[classes.best]);

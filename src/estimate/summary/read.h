@@ -28,8 +28,9 @@ struct summary {
     size_t warning_count; /* may be more than are kept */
 };
 
-/* Inits *summary. -EINVAL with one line "FILE:LINE: the fault" (truncated, contradictory, no known format, too large);
- * *summary is then empty. `name` is the file's name in messages. docs/formats/summary.md. */
+/* Inits *summary. -EINVAL with one line "FILE:LINE: the fault" (truncated, no known format, too large), -EBADMSG where
+ * it contradicts its own totals; *summary is then empty. `name` is the file's name in messages.
+ * docs/formats/summary.md. */
 int summary_read(struct summary *summary, const char *name, const char *text, size_t length, struct error *err);
 void summary_release(struct summary *summary);
 

@@ -125,13 +125,14 @@ int footer_check(const struct footer *footer, const struct reader *reader)
 
     if (counts[FOOTER_TOTAL].line && counts[FOOTER_TRAINABLE].line && counts[FOOTER_NON_TRAINABLE].line &&
         !add_up(&counts[FOOTER_TOTAL], &counts[FOOTER_TRAINABLE], 3))
-        return reader_error_at(reader, counts[FOOTER_TOTAL].line,
-                               "the totals contradict each other: %.0f params are not %.0f trainable and %.0f others",
-                               counts[FOOTER_TOTAL].value, counts[FOOTER_TRAINABLE].value,
-                               counts[FOOTER_NON_TRAINABLE].value + counts[FOOTER_OPTIMIZER].value);
+        return reader_contradiction(
+            reader, counts[FOOTER_TOTAL].line,
+            "the totals contradict each other: %.0f params are not %.0f trainable and %.0f others",
+            counts[FOOTER_TOTAL].value, counts[FOOTER_TRAINABLE].value,
+            counts[FOOTER_NON_TRAINABLE].value + counts[FOOTER_OPTIMIZER].value);
     if (sizes[FOOTER_SUM].line && !add_up(&sizes[FOOTER_SUM], &sizes[FOOTER_INPUT], 3))
-        return reader_error_at(reader, sizes[FOOTER_SUM].line,
-                               "the sizes contradict each other: their sum is not the estimated total size");
+        return reader_contradiction(reader, sizes[FOOTER_SUM].line,
+                                    "the sizes contradict each other: their sum is not the estimated total size");
     return 0;
 }
 
@@ -141,9 +142,9 @@ int footer_check_rows(const struct footer *footer, const struct reader *reader, 
     const double value = total->value - footer->counts[FOOTER_OPTIMIZER].value;
 
     if (total->line && fabs((double)parameters - value) > total->slack)
-        return reader_error_at(reader, total->line,
-                               "the rows have %lld parameters in all, the total says %.0f: has a part been left out?",
-                               (long long)parameters, value);
+        return reader_contradiction(
+            reader, total->line, "the rows have %lld parameters in all, the total says %.0f: has a part been left out?",
+            (long long)parameters, value);
     return 0;
 }
 

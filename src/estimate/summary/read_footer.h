@@ -23,7 +23,7 @@ struct footer {
  * not; -EINVAL with err set. `megabyte`: the format's MB, 1e6 or 1048576 bytes (kB and GB accordingly). */
 int footer_read_line(struct footer *footer, const struct reader *reader, double megabyte);
 
-/* -EINVAL with err set where the footer contradicts itself. */
+/* -EBADMSG with err set where the footer contradicts itself. */
 int footer_check(const struct footer *footer, const struct reader *reader);
 
 /* The same where `parameters`, the rows' sum, is not the total without the optimizer's. */

@@ -61,6 +61,16 @@ int reader_error_at(const struct reader *reader, uint32_t line, const char *form
     return ret;
 }
 
+int reader_contradiction(const struct reader *reader, uint32_t line, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    set_error(reader, line, format, args);
+    va_end(args);
+    return -EBADMSG;
+}
+
 int reader_truncated(const struct reader *reader, const char *missing)
 {
     return reader_error(reader, "the %s summary is truncated: %s is missing; save the whole of it",

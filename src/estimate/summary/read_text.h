@@ -42,6 +42,9 @@ bool reader_next(struct reader *reader);
 int reader_error(const struct reader *reader, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int reader_error_at(const struct reader *reader, uint32_t line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* The same of a summary that does not agree with its own totals; -EBADMSG. */
+int reader_contradiction(const struct reader *reader, uint32_t line, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* The summary ended within the table. */
 int reader_truncated(const struct reader *reader, const char *missing);

@@ -116,10 +116,11 @@ static int check_pass(const struct table *table, const struct reader *reader)
     double bytes = fabs(2 * 4 * table->elements);
 
     if (table->elements_known && fabs(bytes - pass->value) > pass->slack + 1e-9 * bytes)
-        return reader_error_at(reader, pass->line,
-                               "the rows' outputs are %.2f MB forward and backward, the footer says %.2f: has a part "
-                               "been left out?",
-                               bytes / MEGABYTE, pass->value / MEGABYTE);
+        return reader_contradiction(
+            reader, pass->line,
+            "the rows' outputs are %.2f MB forward and backward, the footer says %.2f: has a part "
+            "been left out?",
+            bytes / MEGABYTE, pass->value / MEGABYTE);
     return 0;
 }
 

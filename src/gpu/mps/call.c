@@ -164,8 +164,12 @@ static void on_written(uv_write_t *request, int status)
 
 static bool is_own(const char *variable)
 {
-    static const char *const own[] = {"CUDA_MPS_PIPE_DIRECTORY=", "CUDA_MPS_LOG_DIRECTORY=", "CUDA_VISIBLE_DEVICES=",
-                                      "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT="};
+    static const char *const own[] = {"CUDA_MPS_PIPE_DIRECTORY=",
+                                      "CUDA_MPS_LOG_DIRECTORY=",
+                                      "CUDA_VISIBLE_DEVICES=",
+                                      "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=",
+                                      "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=",
+                                      "CUDA_MPS_PROTOCOL_VERSION="}; /* a daemon goes by it, before any option */
 
     for (size_t i = 0; i < array_size(own); i++)
         if (strncmp(variable, own[i], strlen(own[i])) == 0)
@@ -294,12 +298,11 @@ struct mps_call *mps_call_daemon(const struct mps_endpoint *endpoint, bool multi
                                  mps_called *done, void *user)
 {
     CLEANUP(free_ptr) char *log = xasprintf("%s/start.log", endpoint->log_directory);
-    const char *version = getenv("CUDA_MPS_PROTOCOL_VERSION"); /* which the daemon goes by, as we pass it on */
     struct mps_command command = {.arguments = {"-d"}};
     int log_fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0644);
 
     if (multiuser)
-        command.arguments[1] = version && strcmp(version, "3") == 0 ? "--multiuser" : "-multiuser-server";
+        command.arguments[1] = "-multiuser-server";
     if (log_fd < 0)
         log_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
     return begin(endpoint, &command, log_fd, timeout_wall_ms, done, user);

@@ -92,8 +92,7 @@ void mps_domain_forget_server(struct mps_domain *domain)
 void mps_domain_forget_daemon(struct mps_domain *domain)
 {
     domain->running = false;
-    domain->language = MPS_UNKNOWN;
-    domain->probing = MPS_V2;
+    domain->answers = false;
     domain->states_untold = false;
     mps_domain_forget_server(domain);
 }
@@ -140,11 +139,11 @@ static bool stop_daemon(struct mps_domain *domain)
         return false;
     }
     domain->running = true;
-    if (!domain->told_to_go && domain->language) {
+    if (!domain->told_to_go && domain->answers) {
         domain->told_to_go = true;
         mps_ask_daemon_to_go(domain);
     } else if (!domain->told_to_go && !has_lasted(domain, QUIT_MS)) {
-        mps_ask_language(domain);
+        mps_probe(domain);
     } else {
         if (has_lasted(domain, QUIT_MS))
             end_daemon(pid, has_lasted(domain, 2 * QUIT_MS) ? SIGKILL : SIGTERM);
@@ -160,8 +159,8 @@ static bool climb(struct mps_domain *domain)
 
     if (!domain->running && !(domain->running = mps_domain_find_daemon(domain) != 0)) {
         mps_ask_start(domain);
-    } else if (!domain->language) {
-        mps_ask_language(domain);
+    } else if (!domain->answers) {
+        mps_probe(domain);
     } else if (!domain->listed) {
         mps_ask_servers(domain);
     } else if (!domain->server && !domain->server_asked && uid != NO_UID) {

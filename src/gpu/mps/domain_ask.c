@@ -65,19 +65,17 @@ static void on_started(void *user, int status, const char *answer, const struct 
     mps_domain_again_in(domain, domain->running ? 0 : AGAIN_MS);
 }
 
-/* The daemon may be up before its pipe is, so both languages are tried until the start takes too long. */
+/* The daemon may be up before its pipe is: it is asked until the start takes too long. */
 static void on_probed(void *user, int status, const char *answer, const struct error *err)
 {
     struct mps_domain *domain = user;
     struct error told = *err;
-    enum mps_language language = domain->probing;
 
     if (status == 0)
-        status = mps_read_probe(language, answer, &told);
-    domain->probing = language == MPS_V2 ? MPS_V3 : MPS_V2;
+        status = mps_read_probe(answer, &told);
     if (!mps_domain_answered(domain, status, &told))
         return;
-    domain->language = language;
+    domain->answers = true;
     mps_domain_step(domain);
 }
 
@@ -88,7 +86,7 @@ static void on_servers(void *user, int status, const char *answer, const struct 
     struct mps_pids servers;
 
     if (status == 0)
-        status = mps_read_servers(domain->language, answer, &servers, &told);
+        status = mps_read_servers(answer, &servers, &told);
     if (!mps_domain_answered(domain, status, &told))
         return;
     domain->listed = true;
@@ -157,7 +155,7 @@ static void on_status(void *user, int status, const char *answer, const struct e
     struct error told = *err;
 
     if (status == 0)
-        status = mps_read_status(domain->language, answer, domain->server, &state, &told);
+        status = mps_read_status(answer, domain->server, &state, &told);
     domain->states_untold = status == -ENOTSUP;
     if (domain->states_untold) {
         domain->call = NULL;
@@ -176,7 +174,7 @@ static void on_listed_still(void *user, int status, const char *answer, const st
     struct mps_pids servers;
 
     if (status == 0)
-        status = mps_read_servers(domain->language, answer, &servers, &told);
+        status = mps_read_servers(answer, &servers, &told);
     if (status == 0 && (servers.count == 0 || servers.items[0] != domain->server || server_has_ended(domain)))
         status = error_set(&told, ESRCH, "its server is gone");
     looked(domain, status, stays ? MPS_SERVER_ACTIVE : MPS_SERVER_INITIALIZING, &told);
@@ -189,7 +187,7 @@ static void on_clients(void *user, int status, const char *answer, const struct 
 
     domain->list_next = false;
     if (status == 0)
-        status = mps_read_clients(domain->language, answer, domain->server, &domain->clients, &told);
+        status = mps_read_clients(answer, &domain->clients, &told);
     if (!mps_domain_answered(domain, status, &told))
         return;
     domain->lists++;
@@ -209,20 +207,19 @@ void mps_ask(struct mps_domain *domain, const struct mps_command *command, mps_c
     domain->call = mps_call(&domain->endpoint, command, CALL_MS, called, domain);
 }
 
-static void say(struct mps_domain *domain, void (*words)(enum mps_language, struct mps_command *), mps_called *called)
+static void say(struct mps_domain *domain, void (*words)(struct mps_command *), mps_called *called)
 {
     struct mps_command command;
 
-    words(domain->language, &command);
+    words(&command);
     mps_ask(domain, &command, called);
 }
 
-static void say_of(struct mps_domain *domain, void (*words)(enum mps_language, pid_t, struct mps_command *),
-                   mps_called *called)
+static void say_of(struct mps_domain *domain, void (*words)(pid_t, struct mps_command *), mps_called *called)
 {
     struct mps_command command;
 
-    words(domain->language, domain->server, &command);
+    words(domain->server, &command);
     mps_ask(domain, &command, called);
 }
 
@@ -235,11 +232,11 @@ void mps_ask_state(struct mps_domain *domain)
         say_of(domain, mps_say_status, on_status);
 }
 
-void mps_ask_language(struct mps_domain *domain)
+void mps_probe(struct mps_domain *domain)
 {
     struct mps_command command;
 
-    mps_say_probe(domain->probing, &command);
+    mps_say_probe(&command);
     mps_ask(domain, &command, on_probed);
 }
 
@@ -257,7 +254,7 @@ void mps_ask_for_server(struct mps_domain *domain, uid_t uid)
 {
     struct mps_command command;
 
-    mps_say_start(domain->language, uid, &command);
+    mps_say_start(uid, &command);
     mps_ask(domain, &command, on_server_asked);
 }
 

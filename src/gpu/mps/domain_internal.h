@@ -51,9 +51,9 @@ struct mps_domain {
 
     /* The known state of the daemon and its server. */
     bool running;
-    struct mps_process process; /* as last known */
-    pid_t freed_pid;            /* which it was when the domain was freed */
-    enum mps_language language, probing;
+    struct mps_process process;  /* as last known */
+    pid_t freed_pid;             /* which it was when the domain was freed */
+    bool answers;                /* as a control daemon of version 2 does */
     bool listed;                 /* `server` is the daemon's */
     pid_t server;                /* 0: none */
     uint64_t server_start_ticks; /* 0: not known */
@@ -105,7 +105,7 @@ void mps_domain_termination_done(struct mps_domain *domain); /* the first of the
 /* ---- domain_ask.c: each makes one call, and the domain goes on with its answer ---- */
 
 void mps_ask_start(struct mps_domain *domain);
-void mps_ask_language(struct mps_domain *domain);
+void mps_probe(struct mps_domain *domain);
 void mps_ask_servers(struct mps_domain *domain);
 void mps_ask_for_server(struct mps_domain *domain, uid_t uid);
 void mps_ask_state(struct mps_domain *domain); /* of its server */

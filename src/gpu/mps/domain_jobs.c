@@ -93,7 +93,7 @@ static void on_listed(void *user, int status, const char *answer, const struct e
     struct error told = *err;
 
     if (status == 0)
-        status = mps_read_clients(domain->language, answer, domain->server, &all, &told);
+        status = mps_read_clients(answer, &all, &told);
     termination->listed = true;
     for (uint32_t i = 0; status == 0 && i < all.count; i++)
         if (!termination->is_meant || termination->is_meant(termination->user, termination->job, all.items[i]))
@@ -118,15 +118,14 @@ bool mps_domain_terminate_some(struct mps_domain *domain)
     struct mps_command command;
 
     while ((termination = domain->terminations)) {
-        bool possible = domain->language && domain->server && !domain->freed;
+        bool possible = domain->answers && domain->server && !domain->freed;
         if (possible && !termination->listed) {
-            mps_say_clients(domain->language, domain->server, &command);
+            mps_say_clients(domain->server, &command);
             mps_ask(domain, &command, on_listed);
             return true;
         }
         if (possible && termination->next < termination->clients.count) {
-            mps_say_terminate(domain->language, domain->server, termination->clients.items[termination->next++],
-                              &command);
+            mps_say_terminate(domain->server, termination->clients.items[termination->next++], &command);
             mps_ask(domain, &command, on_terminated);
             return true;
         }

@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/kernel/calls.h"
 #include "base/memory.h"
 #include "base/proc.h"
 
@@ -71,6 +71,11 @@ static bool has_variable(pid_t pid, const char *variable)
     return false;
 }
 
+static int kill_one(int fd, pid_t pid)
+{
+    return fd >= 0 ? kernel_pidfd_signal(fd, SIGKILL) : kill(pid, SIGKILL);
+}
+
 static unsigned kill_all(const char *variable)
 {
     DIR *processes = opendir("/proc");
@@ -79,9 +84,12 @@ static unsigned kill_all(const char *variable)
 
     while (processes && (entry = readdir(processes))) {
         pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-        CLEANUP(close_fd) int fd = pid > 0 && pid != getpid() ? pidfd_open(pid, 0) : -1;
+        CLEANUP(close_fd) int fd = -1;
 
-        if (fd >= 0 && has_variable(pid, variable) && pidfd_send_signal(fd, SIGKILL, NULL, 0) == 0)
+        if (pid <= 0 || pid == getpid())
+            continue;
+        fd = kernel_pidfd_open(pid);
+        if ((fd >= 0 || errno == ENOSYS) && has_variable(pid, variable) && kill_one(fd, pid) == 0)
             count++;
     }
     if (processes)

@@ -30,86 +30,44 @@ static void say_input(struct mps_command *command, const char *word, int64_t fir
     snprintf(command->input + length, sizeof command->input - length, "\n");
 }
 
-static void say_arguments(struct mps_command *command, const char *module, const char *verb)
+void mps_say_probe(struct mps_command *command)
 {
-    *command = (struct mps_command){.arguments = {module, verb}};
+    say_input(command, "get_default_active_thread_percentage", -1, -1);
 }
 
-void mps_say_probe(enum mps_language language, struct mps_command *command)
+void mps_say_servers(struct mps_command *command)
 {
-    if (language == MPS_V3)
-        mps_say_servers(MPS_V3, command);
-    else /* a list may be empty, this is always a number */
-        say_input(command, "get_default_active_thread_percentage", -1, -1);
+    say_input(command, "get_server_list", -1, -1);
 }
 
-void mps_say_servers(enum mps_language language, struct mps_command *command)
+void mps_say_status(pid_t server, struct mps_command *command)
 {
-    if (language == MPS_V3)
-        say_arguments(command, "server", "list");
-    else
-        say_input(command, "get_server_list", -1, -1);
+    say_input(command, "get_server_status", server, -1);
 }
 
-void mps_say_status(enum mps_language language, pid_t server, struct mps_command *command)
+void mps_say_start(uid_t uid, struct mps_command *command)
 {
-    if (language == MPS_V3)
-        mps_say_servers(MPS_V3, command);
-    else
-        say_input(command, "get_server_status", server, -1);
+    say_input(command, "start_server -uid", (int64_t)uid, -1);
 }
 
-void mps_say_start(enum mps_language language, uid_t uid, struct mps_command *command)
+void mps_say_shutdown(pid_t server, struct mps_command *command)
 {
-    if (language == MPS_V3) {
-        say_arguments(command, "server", "create");
-        snprintf(command->text[0], sizeof command->text[0], "--uid=%ju", (uintmax_t)uid);
-        command->arguments[2] = command->text[0];
-    } else {
-        say_input(command, "start_server -uid", (int64_t)uid, -1);
-    }
+    say_input(command, "shutdown_server", server, -1);
 }
 
-void mps_say_shutdown(enum mps_language language, pid_t server, struct mps_command *command)
+void mps_say_clients(pid_t server, struct mps_command *command)
 {
-    if (language == MPS_V3) {
-        say_arguments(command, "server", "shutdown");
-        snprintf(command->text[0], sizeof command->text[0], "%jd", (intmax_t)server);
-        command->arguments[2] = command->text[0];
-    } else {
-        say_input(command, "shutdown_server", server, -1);
-    }
+    say_input(command, "get_client_list", server, -1);
 }
 
-void mps_say_clients(enum mps_language language, pid_t server, struct mps_command *command)
+void mps_say_terminate(pid_t server, pid_t client, struct mps_command *command)
 {
-    if (language == MPS_V3) {
-        say_arguments(command, "client", "list");
-        command->arguments[2] = "--all";
-    } else {
-        say_input(command, "get_client_list", server, -1);
-    }
+    say_input(command, "terminate_client", server, client);
 }
 
-void mps_say_terminate(enum mps_language language, pid_t server, pid_t client, struct mps_command *command)
+void mps_say_quit(struct mps_command *command)
 {
-    if (language == MPS_V3) {
-        say_arguments(command, "client", "terminate");
-        snprintf(command->text[0], sizeof command->text[0], "%jd", (intmax_t)server);
-        snprintf(command->text[1], sizeof command->text[1], "%jd", (intmax_t)client);
-        command->arguments[2] = command->text[0];
-        command->arguments[3] = command->text[1];
-    } else {
-        say_input(command, "terminate_client", server, client);
-    }
-}
-
-void mps_say_quit(enum mps_language language, struct mps_command *command)
-{
-    if (language == MPS_V3)
-        *command = (struct mps_command){.arguments = {"-q"}};
-    else
-        say_input(command, "quit", -1, -1);
+    say_input(command, "quit", -1, -1);
 }
 
 /* ---- Answers ---- */
@@ -201,6 +159,7 @@ static int read_pids(const char *text, uint32_t most, struct mps_pids *pids, str
 {
     struct line line;
 
+    pids->count = 0;
     while (next_line(&text, &line)) {
         pid_t pid = 0;
         int rc = line.count > 1 ? not_understood(&line.words[1], "the end of the line", err)
@@ -221,80 +180,7 @@ static int read_state(const struct word *word, enum mps_server_state *state, str
     return not_understood(word, "the state of a server", err);
 }
 
-static const struct word empty = {"", 0};
-
-/* Where the column is in a table's lines; an error where the header has none of that name. */
-static int column_of(const struct line *header, const char *name, uint32_t *column, struct error *err)
-{
-    for (*column = 0; *column < header->count; ++*column)
-        if (word_is(&header->words[*column], name))
-            return 0;
-    return error_set(err, EPROTO, "the MPS control daemon's list has no column %s", name);
-}
-
-static const struct word *cell(const struct line *line, uint32_t column)
-{
-    return column < line->count ? &line->words[column] : &empty;
-}
-
-struct table {
-    const char *at;
-    uint32_t pid, other; /* columns */
-};
-
-static int table_open(struct table *table, const char *text, const char *other, struct error *err)
-{
-    struct line header;
-    int rc;
-
-    if (!next_line(&text, &header))
-        return error_set(err, EPROTO, "the MPS control daemon answered nothing where a list was expected");
-    rc = column_of(&header, "PID", &table->pid, err);
-    if (rc == 0)
-        rc = column_of(&header, other, &table->other, err);
-    table->at = text;
-    return rc;
-}
-
-static int read_server_table(const char *text, struct mps_pids *servers, pid_t wanted, enum mps_server_state *state,
-                             struct error *err)
-{
-    struct table table;
-    struct line line;
-    int rc = table_open(&table, text, "STATUS", err);
-
-    while (rc == 0 && next_line(&table.at, &line)) {
-        enum mps_server_state this_state = MPS_SERVER_INITIALIZING;
-        pid_t pid = 0;
-        rc = read_pid(cell(&line, table.pid), &pid, err);
-        if (rc == 0)
-            rc = read_state(cell(&line, table.other), &this_state, err);
-        if (rc == 0 && servers)
-            rc = add_pid(servers, pid, MPS_MAX_SERVERS, err);
-        if (rc == 0 && pid == wanted)
-            *state = this_state;
-    }
-    return rc;
-}
-
-static int read_client_table(const char *text, pid_t server, struct mps_pids *clients, struct error *err)
-{
-    struct table table;
-    struct line line;
-    int rc = table_open(&table, text, "SERVER", err);
-
-    while (rc == 0 && next_line(&table.at, &line)) {
-        pid_t pid = 0, of = 0;
-        rc = read_pid(cell(&line, table.pid), &pid, err);
-        if (rc == 0)
-            rc = read_pid(cell(&line, table.other), &of, err);
-        if (rc == 0 && of == server)
-            rc = add_pid(clients, pid, MPS_MAX_CLIENTS, err);
-    }
-    return rc;
-}
-
-static int read_percentage(const char *text, struct error *err)
+int mps_read_probe(const char *text, struct error *err)
 {
     struct line line, more;
 
@@ -308,31 +194,17 @@ static int read_percentage(const char *text, struct error *err)
     return 0;
 }
 
-int mps_read_probe(enum mps_language language, const char *text, struct error *err)
+int mps_read_servers(const char *text, struct mps_pids *servers, struct error *err)
 {
-    return language == MPS_V3 ? read_server_table(text, NULL, 0, NULL, err) : read_percentage(text, err);
+    return read_pids(text, MPS_MAX_SERVERS, servers, err);
 }
 
-int mps_read_servers(enum mps_language language, const char *text, struct mps_pids *servers, struct error *err)
-{
-    servers->count = 0;
-    return language == MPS_V3 ? read_server_table(text, servers, 0, NULL, err)
-                              : read_pids(text, MPS_MAX_SERVERS, servers, err);
-}
-
-int mps_read_status(enum mps_language language, const char *text, pid_t server, enum mps_server_state *state,
-                    struct error *err)
+int mps_read_status(const char *text, pid_t server, enum mps_server_state *state, struct error *err)
 {
     struct line line;
     int rc;
 
     *state = MPS_SERVER_STATE_COUNT;
-    if (language == MPS_V3) {
-        rc = read_server_table(text, NULL, server, state, err);
-        return rc < 0 || *state != MPS_SERVER_STATE_COUNT
-                   ? rc
-                   : error_set(err, EPROTO, "the MPS control daemon does not list server %jd", (intmax_t)server);
-    }
     if (!next_line(&text, &line))
         return error_set(err, EPROTO, "the MPS control daemon says nothing of server %jd", (intmax_t)server);
     if (line.count > 1 && word_is(&line.words[0], "Unknown") && word_is(&line.words[1], "command"))
@@ -342,10 +214,7 @@ int mps_read_status(enum mps_language language, const char *text, pid_t server, 
     return rc < 0 || !next_line(&text, &line) ? rc : not_understood(&line.words[0], "the end", err);
 }
 
-int mps_read_clients(enum mps_language language, const char *text, pid_t server, struct mps_pids *clients,
-                     struct error *err)
+int mps_read_clients(const char *text, struct mps_pids *clients, struct error *err)
 {
-    clients->count = 0;
-    return language == MPS_V3 ? read_client_table(text, server, clients, err)
-                              : read_pids(text, MPS_MAX_CLIENTS, clients, err);
+    return read_pids(text, MPS_MAX_CLIENTS, clients, err);
 }

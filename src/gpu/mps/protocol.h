@@ -1,11 +1,9 @@
-/* The commands to an MPS control daemon and its answers, in both of its languages: pure text, no processes.
+/* The commands to an MPS control daemon and its answers: pure text, no processes.
  *
- * Version 2, the default: commands on the standard input of nvidia-cuda-mps-control, answers as bare numbers and words
+ * Commands go to the standard input of nvidia-cuda-mps-control, answers are bare numbers and words
  * (docs.nvidia.com/deploy/mps, "Legacy MPS v2 Interface"). A refused command is answered by text, with the exit status
- * 0 (tests/golden/mps has the answers of four drivers). Version 3, which an administrator opts into: a module and a
- * verb as arguments (the same, "MPS v3 Interface"). That page shows no answers. Lists are taken to be tables with
- * column names in the first line, as version 2's `ps` has them. They are read by these names (docs/mps.md). The program
- * speaks the running daemon's language, so one probe tells which it is. */
+ * 0 (tests/golden/mps has the answers of four drivers). Version 3 of the protocol is not spoken: a daemon has it only
+ * where it was told to, and carma's are not. */
 #ifndef CARMA_GPU_MPS_PROTOCOL_H
 #define CARMA_GPU_MPS_PROTOCOL_H
 
@@ -18,8 +16,6 @@
 #define MPS_MAX_CLIENTS 512         /* of a domain: 60 contexts a GPU on a GPU server's eight */
 #define MPS_MAX_ANSWER  (64 * 1024) /* bytes */
 
-enum mps_language { MPS_UNKNOWN, MPS_V2 = 2, MPS_V3 = 3 };
-
 enum mps_server_state {
     MPS_SERVER_INITIALIZING,
     MPS_SERVER_ACTIVE,
@@ -29,19 +25,18 @@ enum mps_server_state {
 
 /* How the control program is called: arguments behind its name, and its standard input. */
 struct mps_command {
-    const char *arguments[8]; /* NULL-terminated; into `text` or constant */
-    char text[2][64];
+    const char *arguments[3]; /* NULL-terminated constants */
     char input[96];
 };
 
-void mps_say_probe(enum mps_language language, struct mps_command *command); /* an answer of that language only */
-void mps_say_servers(enum mps_language language, struct mps_command *command);
-void mps_say_status(enum mps_language language, pid_t server, struct mps_command *command);
-void mps_say_start(enum mps_language language, uid_t uid, struct mps_command *command);
-void mps_say_shutdown(enum mps_language language, pid_t server, struct mps_command *command);
-void mps_say_clients(enum mps_language language, pid_t server, struct mps_command *command);
-void mps_say_terminate(enum mps_language language, pid_t server, pid_t client, struct mps_command *command);
-void mps_say_quit(enum mps_language language, struct mps_command *command);
+void mps_say_probe(struct mps_command *command); /* answered whatever the daemon has and does */
+void mps_say_servers(struct mps_command *command);
+void mps_say_status(pid_t server, struct mps_command *command);
+void mps_say_start(uid_t uid, struct mps_command *command);
+void mps_say_shutdown(pid_t server, struct mps_command *command);
+void mps_say_clients(pid_t server, struct mps_command *command);
+void mps_say_terminate(pid_t server, pid_t client, struct mps_command *command);
+void mps_say_quit(struct mps_command *command);
 
 struct mps_pids {
     uint32_t count;
@@ -50,14 +45,11 @@ struct mps_pids {
 
 /* The answers. Each is taken whole or not at all: -EPROTO with the first thing that is not understood. `text` ends with
  * a NUL. */
-int mps_read_probe(enum mps_language language, const char *text, struct error *err); /* 0: it is that language */
-int mps_read_servers(enum mps_language language, const char *text, struct mps_pids *servers, struct error *err);
+int mps_read_probe(const char *text, struct error *err);
+int mps_read_servers(const char *text, struct mps_pids *servers, struct error *err);
 /* -ENOTSUP: it knows no such command, as drivers before 550: a server is alive where it is listed. */
-int mps_read_status(enum mps_language language, const char *text, pid_t server, enum mps_server_state *state,
-                    struct error *err);
-/* Version 3 lists the clients of all servers; those of `server` are taken. */
-int mps_read_clients(enum mps_language language, const char *text, pid_t server, struct mps_pids *clients,
-                     struct error *err);
+int mps_read_status(const char *text, pid_t server, enum mps_server_state *state, struct error *err);
+int mps_read_clients(const char *text, struct mps_pids *clients, struct error *err);
 
 const char *mps_server_state_name(enum mps_server_state state); /* "INITIALIZING", "ACTIVE", "FAULT"; "?" else */
 

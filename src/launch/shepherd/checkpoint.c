@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -61,20 +60,25 @@ int checkpoint_make(const struct request *request, struct error *err)
 void checkpoint_remove_empty(const struct request *request)
 {
     CLEANUP(free_ptr) char *path = checkpoint_path(request);
-    CLEANUP(close_fd) int fd = -1;
     struct pollfd ended;
-    pid_t pid = fork();
+    int pipe[2]; /* that hangs up when the child ends */
+    bool hangs;
+    pid_t pid;
 
+    if (pipe2(pipe, O_CLOEXEC) < 0)
+        return;
+    pid = fork();
     if (pid == 0) {
         if (child_become_user(request, NULL) == 0)
             rmdir(path); /* refused where something is in it */
         _exit(0);
     }
-    if (pid < 0)
-        return;
-    fd = pidfd_open(pid, 0);
-    ended = (struct pollfd){.fd = fd, .events = POLLIN};
-    poll(&ended, 1, REMOVE_LIMIT_MS);
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, WNOHANG);
+    close(pipe[1]);
+    if (pid > 0) {
+        ended = (struct pollfd){.fd = pipe[0], .events = POLLIN};
+        hangs = poll(&ended, 1, REMOVE_LIMIT_MS) != 1;
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, hangs ? WNOHANG : 0);
+    }
+    close(pipe[0]);
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -151,8 +152,23 @@ static const char *from_here(const struct request *request, const char *path)
                : path;
 }
 
+static bool is_same_file(int a, int b)
+{
+    struct stat x, y;
+
+    return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_ino == y.st_ino && x.st_dev == y.st_dev;
+}
+
+/* Whether another job still writes to a file: each holds a shared lock on its outputs as long as a process of it has
+ * them open. Where a file system has no locks nothing is known of others. */
+static bool is_anothers(int fd)
+{
+    return flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
 /* Opens the file that `pattern` names onto descriptor `to`, and reports it. Always for appending: output and error may
- * be one file under two names, and a user may truncate a log that runs. The opening does not wait for a FIFO's reader
+ * be one file under two names, and a user may truncate a log that runs. The first launch begins it anew, unless another
+ * job writes there. The opening does not wait for a FIFO's reader
  * or for a line's carrier. The job's own writes do, as usual: it did not ask for O_NONBLOCK. */
 static void open_output(const struct request *request, const char *pattern, const char *word, int to, int report_fd)
 {
@@ -160,13 +176,19 @@ static void open_output(const struct request *request, const char *pattern, cons
     CLEANUP(free_ptr) char *line = NULL;
     CLEANUP(free_ptr) char *own = NULL;
     CLEANUP(close_fd) int name = -1;
-    int flags = O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | (request->launch <= 1 ? O_TRUNC : 0), fd;
+    int flags = O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK, fd;
     struct error err;
     struct stat st;
+    bool first, shared;
 
     fd = guarded_open(from_here(request, path), flags, 0666, &err);
     if (fd < 0)
         cannot_open(path, word, fd, &err, report_fd);
+    first = request->launch <= 1 && !(to == 2 && is_same_file(fd, 1));
+    shared = first && is_anothers(fd);
+    if (first && !shared && ftruncate(fd, 0) < 0 && errno != EINVAL) /* of a FIFO or a device */
+        fail(report_fd, strerror(errno));
+    flock(fd, LOCK_SH | LOCK_NB);
     if (fstat(fd, &st) < 0 || fcntl(fd, F_SETFL, O_APPEND) < 0 || dup2(fd, to) < 0)
         fail(report_fd, strerror(errno));
     close_fd(&fd);
@@ -174,6 +196,11 @@ static void open_output(const struct request *request, const char *pattern, cons
     own = xasprintf("/proc/self/fd/%d", to);
     name = open(own, O_PATH | O_CLOEXEC);
     report_with(report_fd, line, name);
+    if (shared) {
+        CLEANUP(free_ptr)
+        char *note = xasprintf("note another job writes to '%s', so it was not begun anew: name it with %%j\n", path);
+        report(report_fd, note);
+    }
 }
 
 /* A job that shall be started again to go on from there is not started without it; any other may never look at it. One
@@ -314,6 +341,8 @@ void child_run(const char *shepherd, pid_t parent, const char *cgroup, int repor
     /* all before this can be done, and undone, for a job that is not to run yet */
     if (recv(report_fd, &word, 1, 0) != 1)
         _exit(EXIT_NOT_RUN);
+    if (word == *CHILD_GO_UNFILTERED)
+        variables_unfiltered(request, own, environ);
     open_outputs(request, report_fd, stage);
     *stage = request->conda_environment ? CHILD_RUNS_LOGIN_SHELL : CHILD_EXECUTES;
     if (request->conda_environment)

@@ -10,6 +10,10 @@
 #include "base/error.h"
 #include "launch/request.h"
 
+/* The byte for which the job waits: it may run; and whether the device filter is not on its group. */
+#define CHILD_GO            "g"
+#define CHILD_GO_UNFILTERED "u"
+
 /* The steps before a job's command, in this order: a start that hangs is reported with its step. */
 enum child_stage {
     CHILD_BECOMES_USER,
@@ -25,9 +29,9 @@ enum child_stage {
 int child_become_user(const struct request *request, struct error *err);
 
 /* In the forked child: waits at `report_fd` for the job's request, becomes the user, makes the checkpoint directory,
- * and waits there for a byte. Then it becomes the job, or reports why not and exits. `shepherd` is the path of this
- * program, `parent` the process that runs it. `cgroup` is the control group that it still has to enter, if it can;
- * NULL: none. `stage` is in memory that the shepherd shares. */
+ * and waits there for one of the bytes above. Then it becomes the job, or reports why not and exits. `shepherd` is the
+ * path of this program, `parent` the process that runs it. `cgroup` is the control group that it still has to enter, if
+ * it can; NULL: none. `stage` is in memory that the shepherd shares. */
 void child_run(const char *shepherd, pid_t parent, const char *cgroup, int report_fd, volatile enum child_stage *stage)
     __attribute__((noreturn));
 

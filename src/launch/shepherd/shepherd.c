@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/kernel/calls.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/proc.h"
@@ -120,7 +121,9 @@ static int prepare(struct shepherd *s, struct error *err)
     snprintf(s->status.boot, sizeof s->status.boot, "%s", proc_boot());
     s->status.shepherd = getpid();
     s->status.shepherd_start_ticks = stat.start_ticks;
-    close_range(REQUEST_FD + 1, ~0U, 0);
+    if (fchdir(DIRECTORY_FD) < 0 && errno != EBADF) /* a carmad from before an upgrade has done it */
+        return error_set(err, errno, "cannot enter the directory that carmad opens for it: %s", strerror(errno));
+    kernel_close_from(REQUEST_FD + 1, 0);
     fcntl(REQUEST_FD, F_SETFD, FD_CLOEXEC);
     if ((code = setup_signals(s)) < 0)
         return error_set(err, code, "cannot watch its children: %s", strerror(-code));
@@ -189,11 +192,11 @@ static int write_script(struct shepherd *s, struct error *err)
 }
 
 /* The job counts from here on. */
-static void release_job(struct shepherd *s)
+static void release_job(struct shepherd *s, bool filtered)
 {
     s->status.started_ns = nodetime_now_ns();
     deadlines_set(s);
-    send(s->report_fd, "g", 1, MSG_NOSIGNAL);
+    send(s->report_fd, filtered ? CHILD_GO : CHILD_GO_UNFILTERED, 1, MSG_NOSIGNAL);
 }
 
 static void watch(struct shepherd *s)
@@ -274,13 +277,14 @@ static int shepherd_run(struct shepherd *s, struct error *err)
 {
     struct error why;
     int code, failed = 0;
+    bool filtered;
 
     if ((code = prepare(s, err)) < 0 || (code = read_request(s, &failed, &why, err)) < 0) {
         start_withdraw(s);
         return code == -EPIPE ? 0 : code;
     }
     group_limit(s);
-    group_filter_devices(s, s->status.cgroup); /* while the job's process becomes its user */
+    filtered = group_filter_devices(s, s->status.cgroup); /* while the job's process becomes its user */
     if (s->request.lease)
         failed = lease_prepare(s, &why);
     else if (failed == 0)
@@ -293,7 +297,7 @@ static int shepherd_run(struct shepherd *s, struct error *err)
     if (failed == 0 && !s->request.lease)
         failed = write_script(s, &why);
     if (failed == 0 && !s->request.lease) {
-        release_job(s);
+        release_job(s, filtered);
     } else if (failed != 0) {
         shepherd_launch_failed(s, why.text);
         kill_job(s);

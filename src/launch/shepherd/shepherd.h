@@ -63,9 +63,9 @@ bool shepherd_stop_is_pending(const struct shepherd *s);
  * after our death finds the job by its group. The job is not known yet. */
 void group_make(struct shepherd *s);
 void group_limit(const struct shepherd *s);
-void group_filter_devices(const struct shepherd *s, const char *cgroup);
-void group_find(struct shepherd *s);   /* the one to which the running job belongs */
-void group_remove(struct shepherd *s); /* with processes that are left in it */
+bool group_filter_devices(const struct shepherd *s, const char *cgroup); /* whether there is one now */
+void group_find(struct shepherd *s);                                     /* the one to which the running job belongs */
+void group_remove(struct shepherd *s);                                   /* with processes that are left in it */
 
 /* ---- start.c: the job's process, and its reports until it executes the command ---- */
 

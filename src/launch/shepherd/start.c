@@ -125,6 +125,8 @@ static void take_report(struct shepherd *s, const char *line)
         take_origin(s, line + 7, &s->output);
     } else if (strncmp(line, "error ", 6) == 0) {
         take_origin(s, line + 6, &s->error);
+    } else if (strncmp(line, "note ", 5) == 0) {
+        status_set_message(&s->status, line + 5, strlen(line + 5));
     }
 }
 

@@ -14,6 +14,7 @@
 #define PROGRESS_VARIABLE   "CARMA_PROGRESS_FILE="
 #define PORT_VARIABLE       "CARMA_MASTER_PORT="
 #define UUIDS_VARIABLE      "CARMA_GPU_UUIDS="
+#define VISIBLE_VARIABLE    "CUDA_VISIBLE_DEVICES="
 
 /* Below the ports that the kernel gives to clients. A job's port is its number's, so jobs that run together differ. */
 #define FIRST_PORT 20000
@@ -62,7 +63,7 @@ struct strbuf *variables_of_carma(const struct request *request, const char *che
     const char *scale = getenv("CARMA_TIME_SCALE");
     struct strbuf *own = xcalloc(19, sizeof *own);
 
-    strbuf_printf(&own[0], "CUDA_VISIBLE_DEVICES=%s", request->gpu_uuids);
+    strbuf_printf(&own[0], VISIBLE_VARIABLE "%s", request->indices ? request->indices : request->gpu_uuids);
     strbuf_puts(&own[1], "CUDA_DEVICE_ORDER=PCI_BUS_ID");
     strbuf_printf(&own[2], "CUDA_MPS_PIPE_DIRECTORY=%s", request->mps_pipe_directory);
     strbuf_printf(&own[3], "CARMA_JOB_ID=%" PRIu64, request->job);
@@ -150,6 +151,16 @@ char **variables_of_job(const struct request *request, const struct strbuf *own,
         if (!is_replaced(request->environment[i], result, set))
             result[count++] = request->environment[i];
     return result;
+}
+
+void variables_unfiltered(const struct request *request, struct strbuf *own, char **all)
+{
+    if (!request->indices || !request->devices || request->mps_log_directory)
+        return;
+    strbuf_release(&own[0]);
+    strbuf_puts(&own[0], VISIBLE_VARIABLE);
+    strbuf_puts(&own[0], request->gpu_uuids);
+    all[0] = own[0].text;
 }
 
 void variables_print(const struct request *request, struct strbuf *text)

@@ -15,6 +15,10 @@ struct strbuf *variables_of_carma(const struct request *request, const char *che
 /* All of them, for `environ`; they lead into the request and the own variables. */
 char **variables_of_job(const struct request *request, const struct strbuf *own, size_t own_count);
 
+/* The job is not behind the device filter that its request counted on: it counts the GPUs otherwise, so that their
+ * UUIDs take the place of indices. Under MPS its server's list counts. */
+void variables_unfiltered(const struct request *request, struct strbuf *own, char **all);
+
 /* For a lease, whose processes somebody else starts: each with a NUL behind it. */
 void variables_print(const struct request *request, struct strbuf *text);
 

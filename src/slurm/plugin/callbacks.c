@@ -248,7 +248,7 @@ static int64_t smallest_gpu(int64_t deadline_ms)
         struct json walk = {0}, name, item;
         struct json sizes = json_member(json_of(answer.bytes, answer.length), "memory_bytes");
         while (json_next(sizes, &walk, &name, &item))
-            if (json_integer(item, &size) && (least == 0 || size < least))
+            if (json_read_integer(item, &size) && (least == 0 || size < least))
                 least = size;
     }
     text_release(&answer);
@@ -313,7 +313,7 @@ static void set_environment(spank_t spank, struct json environment)
     struct json walk = {0}, name, value;
     char key[128], text[4096];
     while (json_next(environment, &walk, &name, &value))
-        if (json_string(name, key, sizeof(key)) && json_string(value, text, sizeof(text)))
+        if (json_read_string(name, key, sizeof(key)) && json_read_string(value, text, sizeof(text)))
             spank_setenv(spank, key, text, 1);
 }
 
@@ -352,11 +352,11 @@ static int join(spank_t spank, const struct step *step, struct json lease, int64
 {
     int64_t id;
     char name[16], group[512], own[512];
-    if (!json_integer(json_member(lease, "id"), &id))
+    if (!json_read_integer(json_member(lease, "id"), &id))
         return -EPROTO;
     /* A task stays in Slurm's own group, whose limits hold for it and by which Slurm ends it. */
     bool slurms = read_own_group(own, sizeof(own));
-    if (!slurms && json_string(json_member(lease, "cgroup"), group, sizeof(group)))
+    if (!slurms && json_read_string(json_member(lease, "cgroup"), group, sizeof(group)))
         enter_group(group);
     name_step(step, name);
     int code = lease_attach(settings.socket, id, name, getpid(), slurms ? own : NULL, deadline_ms);
@@ -369,7 +369,7 @@ static int join(spank_t spank, const struct step *step, struct json lease, int64
 static void hand_back(const struct step *step, const struct lease_request *request, int code, struct json answer)
 {
     char error[384];
-    if (!json_string(json_member(answer, "error"), error, sizeof(error)))
+    if (!json_read_string(json_member(answer, "error"), error, sizeof(error)))
         snprintf(error, sizeof(error), "carmad at %s: %s", settings.socket, strerror(-code));
     slurm_error("carma: %s has no GPU for job %u now (%s): it goes back to the queue where it may be requeued",
                 step->node, step->job, error);
@@ -513,7 +513,7 @@ static bool is_over(struct json lease)
     static const char *const live[] = {"QUEUED", "SUBMITTED", "PLACED", "STARTING", "RUNNING"};
     char state[24];
 
-    for (size_t i = 0; json_string(json_member(lease, "state"), state, sizeof state) && i < 5; i++)
+    for (size_t i = 0; json_read_string(json_member(lease, "state"), state, sizeof state) && i < 5; i++)
         if (strcmp(state, live[i]) == 0)
             return false;
     return true;
@@ -530,9 +530,9 @@ static int64_t find_lease(const struct step *step, bool over, int64_t deadline_m
 
     if (lease_list(settings.socket, step->cluster, step->job, deadline_ms, &answer) == 0)
         while (json_next(json_member(json_of(answer.bytes, answer.length), "leases"), &walk, &name, &lease))
-            if (json_integer(json_member(lease, "id"), &id) && json_integer(json_member(lease, "restart"), &restart) &&
-                restart == step->restart && json_string(json_member(lease, "node"), node, sizeof node) &&
-                strcmp(node, step->node) == 0) {
+            if (json_read_integer(json_member(lease, "id"), &id) &&
+                json_read_integer(json_member(lease, "restart"), &restart) && restart == step->restart &&
+                json_read_string(json_member(lease, "node"), node, sizeof node) && strcmp(node, step->node) == 0) {
                 if (!is_over(lease))
                     live = id;
                 else if (id > ended)
@@ -546,8 +546,9 @@ static int64_t find_lease(const struct step *step, bool over, int64_t deadline_m
 static void leave_to_agent(const struct step *step, bool stopped, const struct text *answer)
 {
     char verdict[16] = "";
-    bool retry = json_string(json_member(json_of(answer->bytes, answer->length), "verdict"), verdict, sizeof verdict) &&
-                 strcmp(verdict, "retry") == 0 && !stopped;
+    bool retry =
+        json_read_string(json_member(json_of(answer->bytes, answer->length), "verdict"), verdict, sizeof verdict) &&
+        strcmp(verdict, "retry") == 0 && !stopped;
     const char *what = retry ? "retry" : "ended";
     struct text lines = {0};
     int code;

@@ -113,7 +113,7 @@ static int hex4(const char *at, const char *end)
     return code;
 }
 
-bool json_string(struct json value, char *text, size_t size)
+bool json_read_string(struct json value, char *text, size_t size)
 {
     static const char escapes[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
     if (value.at == NULL || *value.at != '"' || size == 0)
@@ -137,7 +137,7 @@ bool json_string(struct json value, char *text, size_t size)
     return true;
 }
 
-bool json_integer(struct json value, int64_t *number)
+bool json_read_integer(struct json value, int64_t *number)
 {
     if (value.at == NULL)
         return false;
@@ -156,7 +156,7 @@ bool json_integer(struct json value, int64_t *number)
     return true;
 }
 
-bool json_true(struct json value)
+bool json_is_yes(struct json value)
 {
     return value.at != NULL && json_length(value) == 4 && memcmp(value.at, "true", 4) == 0;
 }

@@ -21,9 +21,9 @@ struct json json_member(struct json object, const char *name); /* the first of t
 bool json_next(struct json whole, struct json *walk, struct json *name, struct json *value);
 
 /* Unescaped and NUL-terminated. false: not a string, it does not fit, or it has a NUL in it. */
-bool json_string(struct json value, char *text, size_t size);
-bool json_integer(struct json value, int64_t *number);
-bool json_true(struct json value);
+bool json_read_string(struct json value, char *text, size_t size);
+bool json_read_integer(struct json value, int64_t *number);
+bool json_is_yes(struct json value);
 
 /* The value's own text. */
 size_t json_length(struct json value);
