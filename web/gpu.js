@@ -14,6 +14,8 @@ function facts_of(gpu) {
         if (metric.source !== "none")
             facts.push([name.replaceAll("_", " ").replace(/^sm/, "SM").replace(/^dram/, "DRAM").replace(/^pcie/, "PCIe"),
                 `${name.startsWith("pcie") ? `${size(metric.value)}/s` : percent(metric.value)} by ${metric.source}`]);
+    if (gpu.unknown)
+        facts.push(["Not told by NVML", gpu.unknown]);
     if (gpu.xid)
         facts.push(["Last Xid", `${gpu.xid.code}, ${moment(gpu.xid.at_ns, now_ns())}`]);
     return facts;

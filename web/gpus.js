@@ -77,7 +77,7 @@ function resident_row(resident) {
 export function gpu_warnings(gpu) {
     const warnings = [];
     if (gpu.lost)
-        warnings.push("lost to the driver");
+        warnings.push(`takes no job: ${gpu.why || "lost to the driver"}; its figures are the last that were read`);
     if (gpu.xid)
         warnings.push(`Xid ${gpu.xid.code}${gpu.xid.count > 1 ? `, ${gpu.xid.count} times` : ""}`);
     return warnings;

@@ -124,7 +124,7 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
         snprintf(text, REASON_TEXT, "GPU %" PRIu32 " has not been measured yet", reason->gpu);
         break;
     case REASON_GPUS_LOST:
-        if (reason->wanted == 0)
+        if (reason->wanted == 0) /* of one GPU */
             snprintf(text, REASON_TEXT, "takes no job now: 'carma gpus' says why");
         else
             snprintf(text, REASON_TEXT, "needs %" PRIu32 " GPU%s, %" PRIu32 " of the node's %s there", reason->wanted,

@@ -165,6 +165,29 @@ CORE_TEST(test_strays_and_outgrown_requests_are_kept)
 }
 
 /* The user with the most of them loses the oldest. */
+/* A GPU whose memory was never told has its number, refuses no job that may fit there, and takes none. */
+CORE_TEST(test_a_gpu_of_unknown_memory_keeps_its_number)
+{
+    CLEANUP(record_list_release) struct record_list snapshot = {0};
+    struct record lost = {.type = RECORD_GPU_LOST, .gpu = {.gpu = GPUS, .uuid = "GPU-never-read"}};
+    struct record_submitted wants = {.gpus = 1, .request_bytes = INT64_C(1) << 50};
+    struct core *other;
+    struct reason why;
+    struct error err;
+
+    configure(f, "magm", MEMORY_RESERVE);
+    assert_false(core_could_ever_run(f->core, &wants, &why));
+    apply(f, lost);
+    assert_true(core_could_ever_run(f->core, &wants, &why));
+    other = restored(f, &snapshot);
+    assert_int_equal(core_gpu_count(other), GPUS + 1);
+    assert_string_equal(core_gpu(other, GPUS)->uuid, "GPU-never-read");
+    assert_true(core_gpu(other, GPUS)->lost && core_gpu(other, GPUS)->total_bytes == 0);
+    lost.gpu = (struct record_gpu){.gpu = GPUS + 1};
+    assert_int_equal(core_apply(other, &lost, &err), -EINVAL); /* it has no UUID */
+    core_free(other);
+}
+
 CORE_TEST(test_nobody_pushes_out_what_others_have_taught)
 {
     struct record record = wants(1, GIB);

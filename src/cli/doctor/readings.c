@@ -84,6 +84,24 @@ static void check_metrics(struct doctor *doctor, const struct gpu_node_reading *
         strbuf_release(&of[source]);
 }
 
+/* GPUs that take no job, and figures that are missing. */
+static void check_told(struct doctor *doctor, const struct gpu_node_reading *reading)
+{
+    for (uint32_t i = 0; i < reading->count; i++) {
+        const struct gpu_reading *gpu = &reading->gpus[i];
+        bool usable = gpu->kind == GPU_PARTITIONED || gpu_reading_usable(gpu);
+        if (gpu->error)
+            doctor_find(doctor, "readings", DOCTOR_FAIL, "see that nvidia-smi works on it: carma places nothing there",
+                        "GPU %u: %s (NVML's error %d)", gpu->index, gpu_error_text(gpu->error), gpu->error);
+        for (uint32_t what = 0; what < GPU_REFUSED_COUNT && !gpu->error; what++)
+            if (gpu->refused[what])
+                doctor_find(doctor, "readings", usable ? DOCTOR_WARN : DOCTOR_FAIL,
+                            usable ? "carma goes on without it" : "see nvidia-smi -q: carma places nothing there",
+                            "GPU %u does not tell %s: %s (NVML's error %d)", gpu->index, gpu_refused_name(what),
+                            gpu_error_text(gpu->refused[what]), gpu->refused[what]);
+    }
+}
+
 static void check_mig(struct doctor *doctor, const struct gpu_node_reading *reading)
 {
     size_t instances = 0, partitioned = 0;
@@ -132,6 +150,7 @@ void doctor_check_readings(struct doctor *doctor, const char *program)
                                            : "no reading came");
     else {
         check_metrics(doctor, looks.last);
+        check_told(doctor, looks.last);
         check_mig(doctor, looks.last);
     }
     doctor_answer_release(&answer);

@@ -164,6 +164,8 @@ static void put_gpus_line(const struct top_model *model, struct top_screen *scre
         put_part(line, screen, STYLE_NONE, "%" PRId64 " W", (totals.power_mw + 500) / 1000);
     if (totals.energy_mj >= 0)
         put_part(line, screen, STYLE_NONE, "%s so far", answer_energy(totals.energy_mj, energy));
+    if (answer_text(model->picture.gpus, "problem"))
+        put_part(line, screen, STYLE_RED, "%s", answer_text(model->picture.gpus, "problem"));
     if (answer_text(model->picture.gpus, "limits"))
         put_part(line, screen, STYLE_DIM, "%s", answer_text(model->picture.gpus, "limits"));
 }

@@ -23,7 +23,16 @@ static bool tell(int64_t *value, int64_t known, bool is_known)
 
 /* ---- GPUs ---- */
 
-METRIC(metric_gpu_lost, gpu, true, gpu->gpu ? gpu->gpu->lost : !gpu->entry->there)
+METRIC(metric_gpu_lost, gpu, true,
+       gpu->gpu ? gpu->gpu->lost : !gpu->entry->there || gpu->entry->reading.kind != GPU_PARTITIONED)
+bool metric_gpu_unknown(const struct metrics_scene *scene, const struct metric_subject *gpu, int64_t *value)
+{
+    *value = 0;
+    for (uint32_t i = 0; i < GPU_REFUSED_COUNT; i++)
+        *value += gpu->entry->refused[i] != 0;
+    return gpu->entry->there;
+}
+
 METRIC(metric_gpu_jobs, gpu, gpu->gpu, gpu->gpu->resident_count)
 METRIC(metric_gpu_total, gpu, gpu->gpu && gpu->gpu->total_bytes > 0, gpu->gpu->total_bytes)
 METRIC(metric_gpu_used, gpu, has(gpu, GPU_HAS_MEMORY) && gpu->gpu, gpu->entry->reading.used_bytes)

@@ -200,10 +200,14 @@ static void log_closed(const struct node *node, uint32_t number, const struct gp
     const struct gpu *gpu = core_gpu(node->daemon->core, number);
     const struct node_gpu *entry = node_gpu_numbered(node, number);
     bool lost = !reading || reading->error;
-    CLEANUP(free_ptr) char *why = node_why_closed(node, entry, gpu);
+    bool partitioned = !lost && reading->kind == GPU_PARTITIONED;
+    CLEANUP(free_ptr) char *why = partitioned ? NULL : node_why_closed(node, entry, gpu);
 
     daemon_log("GPU %" PRIu32 " (%s) %s%s%s: nothing is placed there", number, gpu->uuid,
-               lost ? "is lost" : "cannot be used", why ? ": " : "", why ? why : "");
+               partitioned ? "is in MIG mode now"
+               : lost      ? "is lost"
+                           : "cannot be used",
+               why ? ": " : "", why ? why : "");
 }
 
 /* A GPU that is new comes, or gets its number though it cannot be used yet. */
@@ -249,7 +253,7 @@ static bool admit(struct node *node, struct node_gpu *entry, const struct gpu_re
 {
     node_untold_take(entry, reading);
     if (entry->number != NODE_NO_NUMBER && !node_untold_is_forgiven(entry))
-        gpu_comes_or_goes(node, entry->number, reading, gpu_reading_usable(reading));
+        gpu_comes_or_goes(node, entry->number, reading, node_untold_is_open(entry, reading));
     return entry->there;
 }
 

@@ -76,6 +76,7 @@ struct node_gpu {
     int32_t error; /* as there, as the next */
     uint16_t refused[GPU_REFUSED_COUNT];
     uint32_t untold; /* readings in a row in which it was there, and not enough of it told to place jobs on it */
+    uint32_t well;   /* readings in a row without an error */
     struct node_sample recent[NODE_RECENT]; /* a ring */
     uint64_t recent_count;                  /* ever */
     struct attribution attribution;
@@ -164,12 +165,13 @@ void node_untold_begin(struct node *node);
 void node_untold_unnamed(struct node *node, const struct gpu_reading *reading);
 void node_untold_take(struct node_gpu *entry, const struct gpu_reading *reading);
 bool node_untold_is_forgiven(const struct node_gpu *entry);
+bool node_untold_is_open(const struct node_gpu *entry, const struct gpu_reading *reading);
 void node_untold_report(struct node *node);
 
 /* Why nothing is placed there; NULL: jobs are, or its instances take them. `entry`, `gpu`: as known, else NULL. Owned
  * by the caller. */
 char *node_why_closed(const struct node *node, const struct node_gpu *entry, const struct gpu *gpu);
-json_t *node_untold_to_json(const struct node_gpu *entry);
+json_t *node_untold_to_json(const struct node_gpu *entry, bool closed); /* besides the reason that it is */
 
 /* GPUs with a line that the core does not know: with and without a UUID; the latter's place of a UUID, owned by the
  * caller. */

@@ -78,7 +78,7 @@ const char *node_kind_name(uint32_t kind)
     return names[kind];
 }
 
-static void add_reading(json_t *json, const struct node_gpu *entry, int64_t now_ns)
+static void add_reading(json_t *json, const struct node_gpu *entry, bool closed, int64_t now_ns)
 {
     const struct gpu_reading *reading = &entry->reading;
     bool is_read = entry->at_ns, is_described = *reading->name;
@@ -86,7 +86,7 @@ static void add_reading(json_t *json, const struct node_gpu *entry, int64_t now_
     json_object_set_new(json, "kind", is_described ? json_string(node_kind_name(reading->kind)) : json_null());
     json_object_set_new(json, "parent", *reading->parent ? json_string(reading->parent) : json_null());
     json_object_set_new(json, "name", is_described ? json_string(reading->name) : json_null());
-    json_object_set_new(json, "unknown", node_untold_to_json(entry));
+    json_object_set_new(json, "unknown", node_untold_to_json(entry, closed));
     json_object_set_new(json, "unified_memory", json_boolean(reading->valid & GPU_UNIFIED));
     set(json, "used_bytes", reading->used_bytes, is_read && reading->valid & GPU_HAS_MEMORY);
     set(json, "sm_activity_permille", entry->statistics[GPU_SM_ACTIVITY],
@@ -165,7 +165,7 @@ static json_t *target_to_json(const struct node *node, const struct gpu *gpu, in
     json_object_set_new(json, "unmanaged", unmanaged_to_json(node, &entry->attribution));
     json_object_set_new(json, "unmanaged_why",
                         *entry->attribution.why ? json_string(entry->attribution.why) : json_null());
-    add_reading(json, entry, now_ns);
+    add_reading(json, entry, gpu->lost, now_ns);
     add_energy(node, json, gpu->uuid);
     return json;
 }
@@ -182,7 +182,7 @@ static json_t *heading_to_json(const struct node *node, const struct node_gpu *e
     set(json, "total_bytes", entry->reading.total_bytes, entry->reading.valid & GPU_HAS_MEMORY);
     json_object_set_new(json, "free_bytes", json_null());
     json_object_set_new(json, "jobs", json_array());
-    add_reading(json, entry, now_ns);
+    add_reading(json, entry, true, now_ns);
     add_energy(node, json, entry->uuid);
     return json;
 }

@@ -1,7 +1,7 @@
 /* What NVML does not tell of the GPUs, and why: any of its calls may answer any error, at the start or later.
  *
  * - A GPU takes jobs while its memory, and whether it is in MIG mode, are known. A call that fails now and then is
- *   forgiven (UNTOLD_READINGS); then nothing is placed there until it answers again. Other unknown figures are named.
+ *   forgiven; then nothing is placed there until it answers again. Other unknown figures are named.
  * - A GPU that is known by its UUID keeps its number, whatever it answers: a new one has it as soon as it is known to
  * be no partitioned one. Until then it has a line without a number.
  * - A GPU that does not tell its UUID is one of those that the store knows and NVML does not show; of those that are
@@ -14,7 +14,7 @@
 #include "daemon/log.h"
 #include "daemon/node/node_internal.h"
 
-#define UNTOLD_READINGS 3
+#define STEADY 3 /* readings */
 
 void node_untold_begin(struct node *node)
 {
@@ -35,7 +35,9 @@ void node_untold_take(struct node_gpu *entry, const struct gpu_reading *reading)
 
     entry->seen = true;
     entry->there = reading->error == 0;
-    entry->error = reading->error;
+    entry->well = reading->error ? 0 : entry->well + 1;
+    if (reading->error || entry->well >= STEADY)
+        entry->error = reading->error;
     memcpy(entry->refused, reading->refused, sizeof entry->refused);
     entry->untold = entry->there && !partitioned && !gpu_reading_usable(reading) ? entry->untold + 1 : 0;
     if (entry->at_ns == 0) { /* all that is known of it */
@@ -46,7 +48,13 @@ void node_untold_take(struct node_gpu *entry, const struct gpu_reading *reading)
 
 bool node_untold_is_forgiven(const struct node_gpu *entry)
 {
-    return entry->at_ns && entry->untold && entry->untold < UNTOLD_READINGS;
+    return entry->at_ns && entry->untold && entry->untold < STEADY;
+}
+
+/* A GPU that has failed has to answer for a while: there are calls of which only each second one fails. */
+bool node_untold_is_open(const struct node_gpu *entry, const struct gpu_reading *reading)
+{
+    return gpu_reading_usable(reading) && entry->error == 0;
 }
 
 /* ---- In words ---- */
@@ -105,17 +113,15 @@ static char *refused_text(const uint16_t refused[static GPU_REFUSED_COUNT])
     return strbuf_steal(&out);
 }
 
-json_t *node_untold_to_json(const struct node_gpu *entry)
+json_t *node_untold_to_json(const struct node_gpu *entry, bool closed)
 {
     CLEANUP(free_ptr) char *text = NULL;
     uint16_t others[GPU_REFUSED_COUNT] = {0};
 
     if (entry->seen && entry->there)
         memcpy(others, entry->refused, sizeof others);
-    if (others[0])
-        others[0] = others[GPU_REFUSED_MIG] ? others[0] : 0; /* `why` has said it */
-    if (entry->reading.kind != GPU_PARTITIONED)
-        others[GPU_REFUSED_MIG] = 0;
+    if (closed && entry->reading.kind != GPU_PARTITIONED) /* the reason says which of the two */
+        others[others[GPU_REFUSED_MIG] ? GPU_REFUSED_MIG : 0] = 0;
     text = refused_text(others);
     return *text ? json_string(text) : json_null();
 }
@@ -155,7 +161,7 @@ void node_untold_report(struct node *node)
         CLEANUP(free_ptr) char *text = refused_text(entry->refused);
         entry->told.refused_held =
             entry->there && strcmp(text, entry->told.refused) != 0 ? entry->told.refused_held + 1 : 0;
-        if (entry->told.refused_held < UNTOLD_READINGS)
+        if (entry->told.refused_held < STEADY)
             continue;
         if (*text)
             daemon_log("GPU %s: NVML does not tell %s", entry->uuid, text);

@@ -142,7 +142,7 @@ int nvml_mig_find(const struct nvml_calls *calls, struct nvml_mig *mig, struct n
     mig->refused = NVML_SUCCESS;
     if (nvml_device_failed(rc))
         return rc;
-    if (rc == NVML_SUCCESS || rc == NVML_ERROR_NOT_SUPPORTED || rc == NVML_ERROR_FUNCTION_NOT_FOUND) {
+    if (rc == NVML_SUCCESS || (!mig->on && (rc == NVML_ERROR_NOT_SUPPORTED || rc == NVML_ERROR_FUNCTION_NOT_FOUND))) {
         mig->on = rc == NVML_SUCCESS && current == NVML_FEATURE_ENABLED;
         mig->told = true;
     } else if (!mig->told) {

@@ -151,6 +151,8 @@ static void read_one(struct nvml *nvml, struct nvml_known_device *device, struct
     struct gpu_reading *reading = &out->gpus[out->count++];
 
     set_error(reading, &device->gpm, read_device(nvml, device, reading));
+    if (reading->error && !device->mig.told)
+        reading->refused[GPU_REFUSED_MIG] = (uint16_t)reading->error;
     reading->kind = device->mig.on ? GPU_PARTITIONED : GPU_WHOLE;
     reading->index = device->index;
     reading->minor = device->minor;
