@@ -8,7 +8,7 @@ import statistics
 import threading
 import time
 
-USERS, CONNECTIONS, BODY_BYTES, JOBS, FIFTH, SECONDS = range(65530, 65534), 4, 16 << 20, 1000, 65529, 15
+USERS, CONNECTIONS, BODY_BYTES, JOBS, SECONDS = range(65530, 65534), 4, 16 << 20, 1000, 15
 PAUSE_S = 0.02  # between two of the fifth's submissions
 HELD = {"name": "storm", "command": ["true"], "directory": "/", "output": "/dev/null", "held": True, "gpu_memory_bytes": 1 << 30}
 
@@ -38,15 +38,15 @@ def model(layers, batch_size):
 
 def models():
     """Of no two jobs the same: costly ones beyond a request's bound; large and small ones at it; a short text of many layers."""
-    layers = {**model(1, 1), "hf_config": None, "summary": "N(\n  (0-49999): 50000 x Linear(in_features=8, out_features=8)\n)\n"}
+    layers = {**model(1, 1), "hf_config": None, "summary": "N(\n  (0-48999): 49000 x Linear(in_features=8, out_features=8)\n)\n"}
     jobs = ([model(10000, 1 + i) for i in range(36)], [model(4000, 1 + i) for i in range(3)],
             [model(120, 1 + i) for i in range(100)], [{**layers, "batch_size": 1 + i} for i in range(2)])
     return {str(i): json.dumps({"jobs": each}).encode() for i, each in enumerate(jobs)}
 
 
-# The fifth's: one that is read on the loop, one of 20 KB, one with a model of GPT-2's size.
-PLAIN = [HELD]
-OF_POOL = [{**HELD, "environment": [f"V{i}={'v' * 90}" for i in range(200)]}, model(12, 8)]
+# The fifth's uid and jobs: one that is read on the loop, one of 20 KB, one with a model of GPT-2's size.
+PLAIN = 65529, [HELD]
+OF_POOL = 65528, [{**HELD, "environment": [f"V{i}={'v' * 90}" for i in range(200)]}, model(12, 8)]
 
 
 def become(uid):
@@ -98,10 +98,10 @@ def submissions(connect, uid, jobs, seconds, took):
     took.put(times)
 
 
-def fifth(connect, jobs, seconds=SECONDS):
+def fifth(connect, user, seconds=SECONDS):
     """Seconds at the median and at 99%."""
     took = multiprocessing.Queue()
-    process = multiprocessing.Process(target=submissions, args=(connect, FIFTH, jobs, seconds, took))
+    process = multiprocessing.Process(target=submissions, args=(connect, *user, seconds, took))
     process.start()
     times = took.get(timeout=seconds + 120)
     process.join()
@@ -111,7 +111,7 @@ def fifth(connect, jobs, seconds=SECONDS):
     return statistics.median(times), cut[98]
 
 
-def beside(connect, jobs, bodies, seconds=SECONDS):
+def beside(connect, user, bodies, seconds=SECONDS):
     """The same, beside the four; and their counts of statuses."""
     end = time.monotonic() + seconds + 1
     counts = [multiprocessing.Array("q", 3, lock=False) for _ in USERS]
@@ -119,7 +119,7 @@ def beside(connect, jobs, bodies, seconds=SECONDS):
     for process in processes:
         process.start()
     time.sleep(1)
-    found = fifth(connect, jobs, seconds)
+    found = fifth(connect, user, seconds)
     for process in processes:
         process.join()
     return found, [sum(column) for column in zip(*counts)]

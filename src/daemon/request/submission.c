@@ -5,6 +5,7 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "api/spec.h"
@@ -30,6 +31,8 @@
 #define REQUEST_EVENTS PROGRAM_MAX_EVENTS
 #define TURN_EVENTS    50000
 #define MODEL_EVENTS   1000
+
+#define POOL_NICE 5
 
 /* A job of a request. */
 struct applicant {
@@ -463,6 +466,20 @@ static void work(uv_work_t *work)
         skip_completed(submission);
 }
 
+/* Behind the loop, which is another thread of the process: on a busy machine it would wait for a processor behind all
+ * estimates of all users. Only root gets its priority back. */
+static void work_on_pool(uv_work_t *done)
+{
+    bool yields = geteuid() == 0;
+    int before = getpriority(PRIO_PROCESS, 0);
+
+    if (yields)
+        setpriority(PRIO_PROCESS, 0, before + POOL_NICE);
+    work(done);
+    if (yields)
+        setpriority(PRIO_PROCESS, 0, before);
+}
+
 /* ---- On the loop ---- */
 
 /* The last tenth of the queue is for users with few jobs: a user that fills it leaves this part to the others. */
@@ -719,7 +736,7 @@ static void start_waiting(struct daemon *daemon)
         if (lane)
             *lane = submission;
         submission->started = true;
-        uv_queue_work(daemon->loop, &submission->work, work, after);
+        uv_queue_work(daemon->loop, &submission->work, work_on_pool, after);
     }
 }
 
