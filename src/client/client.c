@@ -25,7 +25,8 @@ struct client {
     struct token token; /* over TCP */
 };
 
-/* Where the user's own carmad listens by default; or root's, where there is only that, or its state while it is stopped. */
+/* Where the user's own carmad listens by default; or root's, where there is only that, or its state while it is
+ * stopped. */
 static char *find_socket(void)
 {
     const char *chosen = getenv("CARMA_SOCKET");

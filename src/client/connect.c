@@ -25,7 +25,8 @@ static int nobody_there(const char *place, struct error *err)
 {
     if (geteuid() != 0 && strcmp(place, CONFIG_SYSTEM_SOCKET) == 0)
         return error_set(err, ECONNREFUSED,
-                         "%s: no daemon listens there: ask this machine's administrator (systemctl start carmad)", place);
+                         "%s: no daemon listens there: ask this machine's administrator (systemctl start carmad)",
+                         place);
     return error_set(err, ECONNREFUSED,
                      "%s: no daemon listens there: start it with `carmad`, or name its socket in CARMA_SOCKET", place);
 }
