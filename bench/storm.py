@@ -31,15 +31,33 @@ def bodies():
     }
 
 
+def model(layers, batch_size):
+    config = {"model_type": "gpt2", "n_embd": 64, "n_layer": layers, "n_head": 2, "vocab_size": 100}
+    return {**HELD, "gpu_memory_bytes": None, "hf_config": json.dumps(config), "batch_size": batch_size}
+
+
+def models():
+    """Of no two jobs the same: costly ones beyond a request's bound; large and small ones at it; a short text of many layers."""
+    layers = {**model(1, 1), "hf_config": None, "summary": "N(\n  (0-49999): 50000 x Linear(in_features=8, out_features=8)\n)\n"}
+    jobs = ([model(10000, 1 + i) for i in range(36)], [model(4000, 1 + i) for i in range(3)],
+            [model(120, 1 + i) for i in range(100)], [{**layers, "batch_size": 1 + i} for i in range(2)])
+    return {str(i): json.dumps({"jobs": each}).encode() for i, each in enumerate(jobs)}
+
+
+# The fifth's: one that is read on the loop, one of 20 KB, one with a model of GPT-2's size.
+PLAIN = [HELD]
+OF_POOL = [{**HELD, "environment": [f"V{i}={'v' * 90}" for i in range(200)]}, model(12, 8)]
+
+
 def become(uid):
     os.setgid(uid)
     os.setuid(uid)
 
 
-def storm(connect, uid, counts, end):
+def storm(connect, uid, bodies, counts, end):
     """Statuses are counted: 201, 4xx, 503."""
     become(uid)
-    texts = list(bodies().values())
+    texts = list(bodies.values())
 
     def send(first):
         connection = connect()
@@ -62,14 +80,14 @@ def storm(connect, uid, counts, end):
         thread.join()
 
 
-def submissions(connect, uid, seconds, took):
+def submissions(connect, uid, jobs, seconds, took):
     """Of a user with one connection; all are taken."""
     become(uid)
-    connection, body, end = connect(), json.dumps({"jobs": [HELD]}), time.monotonic() + seconds
-    times = []
+    connection, end = connect(), time.monotonic() + seconds
+    bodies, times = [json.dumps({"jobs": [job]}) for job in jobs], []
     while time.monotonic() < end:
         begun = time.perf_counter()
-        connection.request("POST", "/v1/jobs", body)
+        connection.request("POST", "/v1/jobs", bodies[len(times) % len(bodies)])
         answer = connection.getresponse()
         said = answer.read()
         if answer.status != 201:
@@ -80,10 +98,10 @@ def submissions(connect, uid, seconds, took):
     took.put(times)
 
 
-def fifth(connect, seconds=SECONDS):
+def fifth(connect, jobs, seconds=SECONDS):
     """Seconds at the median and at 99%."""
     took = multiprocessing.Queue()
-    process = multiprocessing.Process(target=submissions, args=(connect, FIFTH, seconds, took))
+    process = multiprocessing.Process(target=submissions, args=(connect, FIFTH, jobs, seconds, took))
     process.start()
     times = took.get(timeout=seconds + 120)
     process.join()
@@ -93,15 +111,15 @@ def fifth(connect, seconds=SECONDS):
     return statistics.median(times), cut[98]
 
 
-def beside(connect, seconds=SECONDS):
+def beside(connect, jobs, bodies, seconds=SECONDS):
     """The same, beside the four; and their counts of statuses."""
     end = time.monotonic() + seconds + 1
     counts = [multiprocessing.Array("q", 3, lock=False) for _ in USERS]
-    processes = [multiprocessing.Process(target=storm, args=(connect, uid, count, end)) for uid, count in zip(USERS, counts)]
+    processes = [multiprocessing.Process(target=storm, args=(connect, uid, bodies, count, end)) for uid, count in zip(USERS, counts)]
     for process in processes:
         process.start()
     time.sleep(1)
-    found = fifth(connect, seconds)
+    found = fifth(connect, jobs, seconds)
     for process in processes:
         process.join()
     return found, [sum(column) for column in zip(*counts)]

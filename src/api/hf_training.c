@@ -1,11 +1,13 @@
 #include "api/hf_training.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "api/hf_config.h"
 #include "api/spec.h"
+#include "estimate/estimate.h"
 
 #define SHARDED_DOUBT 150 /* permille: which library shards, and its settings, are assumed */
 #define PACKED_DOUBT  100 /* the kernels of 4-bit weights are assumed */
@@ -46,10 +48,11 @@ static void describe(struct capture *capture, const struct training *training, c
 }
 
 int hf_training_capture(struct capture *capture, struct transformer *transformer, struct method *method,
-                        const struct job_spec *spec, struct error *err)
+                        const struct job_spec *spec, int64_t *events_left, struct error *err)
 {
     const char *name = spec->hf_config_name ? spec->hf_config_name : "the configuration";
     struct training training;
+    int64_t events;
     int rc;
 
     *capture = (struct capture){0};
@@ -59,12 +62,18 @@ int hf_training_capture(struct capture *capture, struct transformer *transformer
     method->sequence = spec->sequence_length > 0 ? spec->sequence_length : SEQUENCE_DEFAULT;
     if (spec->sequence_length <= 0 && transformer->positions && transformer->positions < SEQUENCE_DEFAULT)
         method->sequence = transformer->positions;
-    if ((rc = transformer_check(transformer, &training, method, err)) ||
-        (rc = transformer_lower(&capture->program, transformer, &training, method, err))) {
+    if ((rc = transformer_check(transformer, &training, method, err))) {
         error_prefix(err, "%s", name);
-        *capture = (struct capture){0};
         return rc;
     }
+    events = transformer_events(transformer, &training, method);
+    if (events > PROGRAM_MAX_EVENTS)
+        return error_set(err, EINVAL,
+                         "%s: the model's training steps have %" PRId64 " events, more than %d: it has too many layers",
+                         name, events, PROGRAM_MAX_EVENTS);
+    if ((rc = estimate_spend(events_left, events, name, err)))
+        return rc;
+    transformer_lower(&capture->program, transformer, &training, method);
     describe(capture, &training, transformer, method);
     return 0;
 }

@@ -24,6 +24,20 @@ void job_estimate_release(struct job_estimate *estimate)
     job_estimate_init(estimate);
 }
 
+struct job_estimate job_estimate_copy(const struct job_estimate *estimate)
+{
+    struct job_estimate copy = *estimate;
+
+    copy.model = xstrdup(estimate->model);
+    copy.source = xstrdup(estimate->source);
+    copy.from = xstrdup(estimate->from);
+    copy.profile = xstrdup(estimate->profile);
+    copy.warnings = (struct spec_strings){0};
+    for (size_t i = 0; i < estimate->warnings.count; i++)
+        spec_strings_add(&copy.warnings, estimate->warnings.items[i]);
+    return copy;
+}
+
 static bool same_figure(const struct spread_figure *a, const struct spread_figure *b)
 {
     return a->low == b->low && a->median == b->median && a->high == b->high;

@@ -30,14 +30,19 @@ struct job_estimate {
 void job_estimate_init(struct job_estimate *estimate); /* none could be made, nothing to say */
 void job_estimate_release(struct job_estimate *estimate);
 
+struct job_estimate job_estimate_copy(const struct job_estimate *estimate);
+
 bool job_estimate_equal(const struct job_estimate *a, const struct job_estimate *b);
 
 /* The estimate from those of these that the job has: capture, configuration, summary, combined (estimate/combine.h);
  * inits *estimate. Where one gives none, a warning says why. Never looks at declared or recorded figures of the job. 0
  * also where the estimator lacks its input: bytes is then -1 and a warning names the missing input. -EINVAL: the best
- * of them is malformed, with the parser's line. Touches nothing but its arguments: may run on any thread. */
+ * of them is malformed, with the parser's line. -E2BIG: they have more events than *events_left, from which they are
+ * taken, and nothing was replayed of the one that passes it. Touches nothing but its arguments: may run on any thread.
+ */
 int job_estimate_make(struct job_estimate *estimate, const struct job_spec *spec, const struct estimator *estimator,
-                      const struct machine_profile *profile, int32_t quantile_permille, struct error *err);
+                      const struct machine_profile *profile, int32_t quantile_permille, int64_t *events_left,
+                      struct error *err);
 
 json_t *job_estimate_to_json(const struct job_estimate *estimate);                                /* a new reference */
 int job_estimate_from_json(const json_t *json, struct job_estimate *estimate, struct error *err); /* inits; -EINVAL */

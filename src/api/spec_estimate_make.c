@@ -19,6 +19,7 @@ struct asking {
     const struct estimator *estimator;
     struct estimate_question question;
     struct job_estimate *to;
+    int64_t *events_left;
     struct estimate answers[SOURCES];
     const char *from[SOURCES]; /* borrowed: the files that they went by */
     size_t count;
@@ -133,6 +134,10 @@ static int ask_capture(struct asking *asking, struct error *err)
 
     if (rc)
         return rc;
+    if ((rc = estimate_spend(asking->events_left, (int64_t)capture.program.event_count, name, err))) {
+        capture_release(&capture);
+        return rc;
+    }
     set_training(spec, training);
     training->batch_size = capture.batch_size;
     take_optimizer(asking, &capture);
@@ -154,7 +159,7 @@ static int ask_configuration(struct asking *asking, struct error *err)
     struct transformer transformer;
     struct method method;
     struct capture capture;
-    int rc = hf_training_capture(&capture, &transformer, &method, spec, err);
+    int rc = hf_training_capture(&capture, &transformer, &method, spec, asking->events_left, err);
 
     if (rc)
         return rc;
@@ -191,7 +196,7 @@ static int ask_summary(struct asking *asking, struct error *err)
     if (batch_size <= 0) {
         /* Any guess would be wrong by factors. */
         rc = error_set(err, ENOTSUP, "%s: no batch size, so nothing is estimated: give --batch-size", name);
-    } else {
+    } else if (!(rc = estimate_spend(asking->events_left, estimate_layer_events(&summary.layers), name, err))) {
         set_training(spec, &asking->question.training);
         asking->question.training.batch_size = batch_size;
         layers_complete(&summary.layers);
@@ -211,13 +216,15 @@ static void forget_warnings(struct job_estimate *estimate, size_t kept)
 }
 
 int job_estimate_make(struct job_estimate *estimate, const struct job_spec *spec, const struct estimator *estimator,
-                      const struct machine_profile *profile, int32_t quantile_permille, struct error *err)
+                      const struct machine_profile *profile, int32_t quantile_permille, int64_t *events_left,
+                      struct error *err)
 {
     struct asking asking = {
         .spec = spec,
         .estimator = estimator,
         .question = {.profile = profile, .declared_bytes = -1, .quantile_permille = quantile_permille, .fold = -1},
         .to = estimate,
+        .events_left = events_left,
     };
     const struct {
         const char *text;
@@ -233,7 +240,7 @@ int job_estimate_make(struct job_estimate *estimate, const struct job_spec *spec
         if (!sources[i].text)
             continue;
         rc = sources[i].ask(&asking, &why);
-        if (rc && rc != -ENOTSUP && before == 0) {
+        if (rc == -E2BIG || (rc && rc != -ENOTSUP && before == 0)) {
             job_estimate_release(estimate);
             return error_set(err, -rc, "%s", why.text);
         }

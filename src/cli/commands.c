@@ -28,6 +28,7 @@ static const struct command other_commands[] = {
 /* Those of the groups (group.c), which call them with argv[0] as it stands here. */
 const struct command subcommands[] = {
     {"admin backup", "copy the store of a daemon, which may be running", &admin_backup_argp, cmd_admin_backup},
+    {"admin gpu", "open a GPU on which programs did not start", &admin_gpu_argp, cmd_admin_gpu},
     {"admin learned", "show what runs have taught, by user and workload, or forget it", &admin_learned_argp,
      cmd_admin_learned},
     {"admin recover", "go on with a store of which a part is lost", &admin_recover_argp, cmd_admin_recover},

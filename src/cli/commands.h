@@ -35,8 +35,8 @@ extern const struct argp dashboard_argp, doctor_argp;
 extern const struct argp calibrate_argp, estimate_argp, submit_argp, queue_argp, show_argp, explain_argp, cancel_argp,
     hold_argp, release_argp, logs_argp, wait_argp, gpus_argp, monitor_argp, history_argp, stats_argp, play_argp,
     compare_argp, simulate_argp, trace_argp, trace_build_argp, trace_show_argp, evaluate_argp, bench_argp,
-    bench_collocate_argp, bench_monitor_argp, admin_argp, admin_backup_argp, admin_learned_argp, admin_recover_argp,
-    admin_verify_argp, help_argp, top_argp;
+    bench_collocate_argp, bench_monitor_argp, admin_argp, admin_backup_argp, admin_gpu_argp, admin_learned_argp,
+    admin_recover_argp, admin_verify_argp, help_argp, top_argp;
 int cmd_submit(struct cli *cli, int argc, char **argv);
 int cmd_queue(struct cli *cli, int argc, char **argv);
 int cmd_show(struct cli *cli, int argc, char **argv);
@@ -59,6 +59,7 @@ int cmd_calibrate(struct cli *cli, int argc, char **argv);
 int cmd_evaluate(struct cli *cli, int argc, char **argv);
 int cmd_program(struct cli *cli, int argc, char **argv);
 int cmd_admin_backup(struct cli *cli, int argc, char **argv);
+int cmd_admin_gpu(struct cli *cli, int argc, char **argv);
 int cmd_admin_learned(struct cli *cli, int argc, char **argv);
 int cmd_admin_recover(struct cli *cli, int argc, char **argv);
 int cmd_admin_verify(struct cli *cli, int argc, char **argv);

@@ -6,6 +6,7 @@
 
 #include "base/share.h"
 #include "base/units.h"
+#include "core/gpus/closing.h"
 #include "core/core_internal.h"
 #include "core/crash.h"
 #include "core/overuse.h"
@@ -478,6 +479,7 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         if (record->exited.cause == EXIT_GPU_ERROR && record->exited.failed_gpu != RECORD_NO_GPU &&
             record->exited.failed_gpu >= core->gpu_count)
             return error_set(err, EINVAL, "there is no GPU %" PRIu32 " that failed", record->exited.failed_gpu);
+        closing_note_end(core, job, record);
         if (state == JOB_CRASHED) {
             crash_note(core, job, record);
         } else if (state == JOB_COMPLETED) {
@@ -551,6 +553,12 @@ static int apply(struct core *core, const struct record *record, struct error *e
     case RECORD_SUBMITTED:
         return apply_submitted(core, record, err);
     case RECORD_TIMER:
+        return 0;
+    case RECORD_GPU_OPENED:
+    case RECORD_GPU_TRIED:
+        if (record->gpu.gpu >= core->gpu_count)
+            return error_set(err, ENOENT, "there is no GPU %" PRIu32, record->gpu.gpu);
+        closing_open(core, core->gpus[record->gpu.gpu], record->type == RECORD_GPU_TRIED);
         return 0;
     case RECORD_FORGOTTEN:
         return users_forget(core, &record->forgotten, err);

@@ -1,6 +1,7 @@
 #include "core/crash.h"
 
 #include "base/units.h"
+#include "core/gpus/closing.h"
 #include "core/core_internal.h"
 #include "core/fence.h"
 #include "core/overuse.h"
@@ -129,23 +130,28 @@ static struct record_failure *failure_of(struct job *job)
 
 /* A GPU that fails takes its jobs with it; a workload under which one GPU fails after the other is the cause. Only a
  * run that began after the first failure shows that: a fault of the machine may fail many GPUs at once. */
-uint32_t crash_other_gpu(const struct job *job, const struct record_exited *exited)
+uint32_t crash_other_gpu(const struct core *core, const struct job *job, const struct record_exited *exited)
 {
     const struct record_failure *before = failure_of((struct job *)job);
     bool followed = exited->cause == EXIT_GPU_ERROR && exited->failed_gpu != RECORD_NO_GPU &&
                     before->gpu != RECORD_NO_GPU && before->gpu != exited->failed_gpu &&
-                    job->placed_ns >= before->at_ns;
+                    job->placed_ns >= before->at_ns && !closing_is_suspect(core->gpus[exited->failed_gpu], job);
 
     return followed ? before->gpu : RECORD_NO_GPU;
 }
 
-static void note_failure(struct job *job, const struct record *record)
+static void note_failure(const struct core *core, struct job *job, const struct record *record)
 {
     if (record->exited.failed_gpu == RECORD_NO_GPU)
         return;
-    if (crash_other_gpu(job, &record->exited) != RECORD_NO_GPU)
+    if (crash_other_gpu(core, job, &record->exited) != RECORD_NO_GPU)
         job->crash_cause = EXIT_FAILED; /* its own doing */
     *failure_of(job) = (struct record_failure){.gpu = record->exited.failed_gpu, .at_ns = record->at_ns};
+}
+
+uint32_t crash_failed_gpu(const struct job *job)
+{
+    return job->crash_cause == EXIT_GPU_ERROR ? failure_of((struct job *)job)->gpu : RECORD_NO_GPU;
 }
 
 void crash_forgive(struct job *job)
@@ -164,7 +170,7 @@ void crash_note(struct core *core, struct job *job, const struct record *record)
     else
         job->external_failures++;
     if (job->crash_cause == EXIT_GPU_ERROR)
-        note_failure(job, record);
+        note_failure(core, job, record);
 }
 
 #define OOM_RETRY_STEP_BYTES (5 * GIB) /* thesis 7.2 */

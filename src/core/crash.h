@@ -3,7 +3,8 @@
  *   GPU_OOM     retried; ahead of the main queue where the observed memory confirms it, else in its place
  *   GPU_HANDLE a library could not allocate: as GPU_OOM where memory confirms it, else the job has failed
  *   MPS_FAULT, GPU_ERROR  not the job's fault: retried ahead of the main queue, with the same request; but
- *               where two GPUs failed under its workload, the job has failed
+ *               where two GPUs failed under its workload, the job has failed (unless
+ *               others' programs did not start on the second either: closing.h)
  *   LOST        its shepherd died, or the machine: retried in its place where the job or the configuration asks for it
  *   TIMEOUT     retried behind all waiting jobs, where the job asks for it, at most max_requeues times
  *
@@ -22,12 +23,16 @@ struct record_exited;
 /* Takes down the facts of the job's end, while it still has its GPUs; learns from them. `end`: an EXITED or a LOST. */
 void crash_note(struct core *core, struct job *job, const struct record *end);
 
+/* The GPU that failed under the job when it ran last, and on which it is not retried where another could take it; else
+ * RECORD_NO_GPU. */
+uint32_t crash_failed_gpu(const struct job *job);
+
 /* The workload's run completed, so earlier failures of GPUs no longer count against it. */
 void crash_forgive(struct job *job);
 
 /* The other GPU that failed under the job's workload before this end, which makes the failure the job's own; else
  * RECORD_NO_GPU. While the job still has its GPUs. */
-uint32_t crash_other_gpu(const struct job *job, const struct record_exited *exited);
+uint32_t crash_other_gpu(const struct core *core, const struct job *job, const struct record_exited *exited);
 
 /* Fills *verdict, REQUEUED or GAVE_UP. */
 void crash_judge(const struct core *core, const struct job *job, int64_t now_ns, struct record *verdict);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/waiting/backfill.h"
+#include "core/gpus/closing.h"
 #include "core/core_internal.h"
 #include "core/crash.h"
 #include "core/fence.h"
@@ -255,6 +256,17 @@ static void open_settled(struct core *core, int64_t now_ns)
     }
 }
 
+static void open_closed(struct core *core, int64_t now_ns, struct record_list *out)
+{
+    struct record tried = {.type = RECORD_GPU_TRIED, .at_ns = now_ns};
+
+    for (uint32_t i = 0; i < core->gpu_count; i++) {
+        tried.gpu.gpu = i;
+        if (core->gpus[i]->closing.until_ns && core->gpus[i]->closing.until_ns <= now_ns)
+            core_decided(core, out, &tried);
+    }
+}
+
 bool core_decision_due(const struct core *core, int64_t now_ns)
 {
     /* Further off than any decision puts the next one: the clock was set back since. */
@@ -286,6 +298,7 @@ void core_decide(struct core *core, int64_t now_ns, struct record_list *out)
     decide_undecided(core, now_ns, out);
     overuse_correct(core, now_ns, out);
     shrink_reservations(core, now_ns, out);
+    open_closed(core, now_ns, out);
     if (!core_head(core))
         return;
     if (core->settling_count)
@@ -321,5 +334,7 @@ int64_t core_next_wake_ns(const struct core *core, int64_t now_ns)
     for (uint32_t i = 0; i < core->gpu_count && core->settling_count; i++)
         if (core->gpus[i]->settling_job)
             earlier(&wake_ns, core->gpus[i]->closed_until_ns, now_ns);
+    for (uint32_t i = 0; i < core->gpu_count; i++)
+        earlier(&wake_ns, core->gpus[i]->closing.until_ns, now_ns);
     return wake_ns;
 }

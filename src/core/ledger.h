@@ -39,6 +39,7 @@ struct gpu {
     int64_t closed_until_ns;
     int64_t changed_ns; /* when a resident last came or went */
     int64_t learned_ns; /* when a sample last taught something about the residents */
+    struct record_closing closing;
     /* Caches, not state: a list by `opened`, latest first, of GPUs that may have more free memory than before. */
     uint64_t opened;           /* core.openings then */
     int64_t opened_settled_ns; /* the closed_until_ns that has passed and was noted */

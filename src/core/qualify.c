@@ -2,6 +2,7 @@
  * slowdown. The rules that all policies share; a policy says which of them it waives, and ranks the GPUs that pass
  * (core/policy/policy.h). */
 #include "base/memory.h"
+#include "core/gpus/closing.h"
 #include "core/core_internal.h"
 #include "core/sharing.h"
 #include "core/slowdown.h"
@@ -94,8 +95,7 @@ static bool kept_for_another(const struct core *core, const struct job *job, con
     return gpu->reserved_for && gpu->reserved_for != job->id && !fits_beside_reserved(core, job, gpu);
 }
 
-/* Whether it could have the GPU by itself, if not for its slowdown. */
-static bool could_have(const struct job *job, const struct gpu *gpu)
+bool gpu_could_take(const struct job *job, const struct gpu *gpu)
 {
     return !gpu->lost && gpu->total_bytes >= job->wants->request_bytes && sharing_ever(job->wants, gpu) == REASON_NONE;
 }
@@ -112,13 +112,13 @@ static bool waits_for_larger(const struct core *core, const struct job *job, con
         prediction_verdict(core, job, &alone) == REASON_NONE)
         return false;
     for (uint32_t i = 0; i < core->gpu_count; i++)
-        larger |= could_have(job, core->gpus[i]) && core->gpus[i]->part_permille > gpu->part_permille;
+        larger |= gpu_could_take(job, core->gpus[i]) && core->gpus[i]->part_permille > gpu->part_permille;
     return larger;
 }
 
 bool gpu_is_for(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
-    return could_have(job, gpu) && !waits_for_larger(core, job, gpu);
+    return gpu_could_take(job, gpu) && !closing_is_closed_to(core, job, gpu) && !waits_for_larger(core, job, gpu);
 }
 
 int64_t job_idle_bytes(const struct core *core, const struct job *job, uint32_t *source)
@@ -135,8 +135,9 @@ bool gpu_fits_idle(const struct core *core, const struct job *job, const struct 
 {
     uint32_t source;
 
-    return gpu_idle(gpu) && sharing_verdict(core, job, gpu) == REASON_NONE && !kept_for_another(core, job, gpu) &&
-           !waits_for_larger(core, job, gpu) && job_idle_bytes(core, job, &source) <= gpu_idle_bytes(gpu);
+    return gpu_idle(gpu) && !closing_is_closed_to(core, job, gpu) && sharing_verdict(core, job, gpu) == REASON_NONE &&
+           !kept_for_another(core, job, gpu) && !waits_for_larger(core, job, gpu) &&
+           job_idle_bytes(core, job, &source) <= gpu_idle_bytes(gpu);
 }
 
 int64_t job_needed_bytes(const struct core *core, const struct job *job)
@@ -193,6 +194,8 @@ uint32_t gpu_verdict(const struct core *core, const struct job *job, const struc
         return REASON_GPUS_LOST;
     if (!gpu->measured)
         return REASON_NOT_MEASURED;
+    if (closing_is_closed_to(core, job, gpu))
+        return REASON_CLOSED;
     if (gpu_fits_idle(core, job, gpu))
         return REASON_NONE;
     if (kept_for_another(core, job, gpu))

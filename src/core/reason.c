@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "core/waiting/backfill.h"
+#include "core/gpus/closing.h"
 #include "core/core_internal.h"
 #include "core/sharing.h"
 #include "core/slowdown.h"
@@ -27,6 +28,7 @@ const char *reason_name(uint32_t code)
         [REASON_SETTLING] = "settling",
         [REASON_NOT_MEASURED] = "not-measured",
         [REASON_GPUS_LOST] = "gpus-lost",
+        [REASON_CLOSED] = "closed",
         [REASON_PERIOD] = "period",
         [REASON_OTHER_MODE] = "other-mode",
         [REASON_OTHER_USER] = "other-user",
@@ -126,7 +128,16 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
             snprintf(text, REASON_TEXT, "takes no job now: 'carma gpus' says why");
         else
             snprintf(text, REASON_TEXT, "needs %" PRIu32 " GPU%s, %" PRIu32 " of the node's %s there", reason->wanted,
-                 plural(reason->wanted), reason->qualified, reason->qualified == 1 ? "is" : "are");
+                     plural(reason->wanted), reason->qualified, reason->qualified == 1 ? "is" : "are");
+        break;
+    case REASON_CLOSED:
+        if (reason->until_ns > now_ns)
+            snprintf(text, REASON_TEXT,
+                     "programs do not start on GPU %" PRIu32
+                     ": it is tried again in %s, or opened by 'carma admin gpu open %" PRIu32 "'",
+                     reason->gpu, wait, reason->gpu);
+        else
+            snprintf(text, REASON_TEXT, "GPU %" PRIu32 " failed under this job: it waits for another", reason->gpu);
         break;
     case REASON_PERIOD:
         if (reason->until_ns - now_ns < NS_PER_SEC)
@@ -272,10 +283,10 @@ bool core_could_ever_run(const struct core *core, const struct record_submitted 
 static int nearness(uint32_t code)
 {
     static const uint32_t order[] = {
-        REASON_GPUS_LOST,   REASON_NOT_MEASURED, REASON_EXCLUSIVE,  REASON_SHARE_FAULT,
-        REASON_OTHER_MODE,  REASON_OTHER_USER,   REASON_OWN_SERVER, REASON_CLIENTS,
-        REASON_FULL,        REASON_RESERVED,     REASON_MEMORY,     REASON_SETTLING,
-        REASON_SM_ACTIVITY, REASON_TURNS,        REASON_PAIR,       REASON_SLOWDOWN,
+        REASON_GPUS_LOST,  REASON_CLOSED,     REASON_NOT_MEASURED, REASON_EXCLUSIVE,   REASON_SHARE_FAULT,
+        REASON_OTHER_MODE, REASON_OTHER_USER, REASON_OWN_SERVER,   REASON_CLIENTS,     REASON_FULL,
+        REASON_RESERVED,   REASON_MEMORY,     REASON_SETTLING,     REASON_SM_ACTIVITY, REASON_TURNS,
+        REASON_PAIR,       REASON_SLOWDOWN,
     };
 
     for (size_t i = 0; i < sizeof order / sizeof *order; i++)
@@ -343,6 +354,11 @@ static void note_gpu(const struct core *core, const struct job *job, const struc
             return;
         reason->other = gpu->residents[0]->id;
         break;
+    case REASON_CLOSED:
+        if (!first && gpu->closing.until_ns >= reason->until_ns)
+            return;
+        reason->until_ns = gpu->closing.until_ns;
+        break;
     case REASON_SETTLING:
         if (!first && gpu->closed_until_ns >= reason->until_ns)
             return;
@@ -378,12 +394,14 @@ static void note_gpu(const struct core *core, const struct job *job, const struc
 static struct reason reason_of_idle_seeker(const struct core *core, const struct job *job)
 {
     struct reason reason = {.code = REASON_NO_IDLE_GPU, .wanted = job->wants->gpus};
-    const struct gpu *served = NULL;
+    const struct gpu *served = NULL, *closed = NULL;
     uint32_t there = 0;
 
     for (uint32_t i = 0; i < core->gpu_count; i++) {
         const struct gpu *gpu = core->gpus[i];
         there += !gpu->lost && sharing_ever(job->wants, gpu) == REASON_NONE;
+        if (!gpu->lost && closing_is_closed_to(core, job, gpu))
+            closed = gpu;
         reason.qualified += gpu_fits_idle(core, job, gpu);
         if (gpu_idle(gpu) && sharing_verdict(core, job, gpu) != sharing_ever(job->wants, gpu))
             served = gpu;
@@ -391,6 +409,10 @@ static struct reason reason_of_idle_seeker(const struct core *core, const struct
     if (there < job->wants->gpus) {
         reason.code = REASON_GPUS_LOST;
         reason.qualified = there;
+    } else if (closed && gpu_idle(closed)) {
+        reason.code = REASON_CLOSED;
+        reason.gpu = UINT32_MAX;
+        note_gpu(core, job, closed, &reason);
     } else if (served) { /* idle, but for its MPS server */
         reason.code = sharing_verdict(core, job, served);
         reason.gpu = UINT32_MAX;
@@ -427,7 +449,7 @@ static struct reason reason_of_mps_client(const struct core *core, const struct 
 /* Reasons that an idle GPU has too. */
 static bool stands_for_itself(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
-    return gpu->lost || sharing_ever(job->wants, gpu) != REASON_NONE ||
+    return gpu->lost || closing_is_closed_to(core, job, gpu) || sharing_ever(job->wants, gpu) != REASON_NONE ||
            (gpu_idle(gpu) && sharing_verdict(core, job, gpu) != REASON_NONE);
 }
 

@@ -22,6 +22,7 @@ enum reason_code {
                            known */
     REASON_NOT_MEASURED, /* no sample of the GPUs left yet */
     REASON_GPUS_LOST,    /* `qualified` of `wanted` GPUs are there at all */
+    REASON_CLOSED,       /* programs do not start on GPU `gpu` (closing.h); closed until_ns */
     REASON_PERIOD,       /* the next decision is due at until_ns */
     REASON_OTHER_MODE,   /* job `other` uses the GPU by `share`, this one would by another way */
     REASON_OTHER_USER,   /* the GPU's MPS server is that of user `other` */

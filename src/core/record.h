@@ -48,6 +48,7 @@ enum record_type {
     RECORD_SUSPENDED,   /* the processes of a lease were stopped for now: they keep their memory */
     RECORD_RESUMED,     /* ... and go on */
     RECORD_FORGOTTEN,   /* an administrator takes back what was learned of a user or a workload */
+    RECORD_GPU_OPENED,  /* an administrator opens a GPU that was closed */
     RECORD_TIMER,       /* the time that core_next_wake_ns named has come */
     /* decisions */
     RECORD_PLACED,    /* start the job on these GPUs */
@@ -62,6 +63,7 @@ enum record_type {
     RECORD_GROWN,     /* the running job's reservation is now this: it was observed to use more than was reserved, or
                          estimated to need more */
     RECORD_RESERVED,  /* these GPUs are kept for the job, which has let others pass for too long */
+    RECORD_GPU_TRIED, /* a closed GPU takes jobs again: its time is over */
     RECORD_WAITED,    /* nothing could be placed; the next attempt is not before then (paced loops) */
     /* a state at one moment: only core_snapshot makes them, after a RECONFIGURED and in this order */
     RECORD_STATE_CORE, /* state that belongs to no GPU and no job */
@@ -175,6 +177,17 @@ struct record_failure {
     int64_t at_ns;
 };
 
+/* The starts that died on a GPU (core/gpus/closing.h). */
+#define CLOSING_STARTS    3
+#define CLOSING_EVERYBODY UINT32_MAX
+struct record_closing {
+    uint32_t count;                      /* of the numbers below */
+    uint32_t starts[2 * CLOSING_STARTS]; /* of each, oldest first: a hash of its workload, its user */
+    int64_t last_ns;                     /* when the latest died */
+    int64_t until_ns;                    /* until then the GPU is closed; 0: it is open */
+    uint32_t uid;                        /* to whose jobs it is closed, or CLOSING_EVERYBODY */
+};
+
 struct record_share_fault {
     uint32_t gpu;
     bool faulted; /* false: it serves again */
@@ -270,6 +283,7 @@ struct record_state_gpu {
     int64_t closed_until_ns;
     int64_t changed_ns;
     int64_t learned_ns;
+    struct record_closing closing;
 };
 
 struct record_state_profile {

@@ -57,6 +57,7 @@ static void take_gpu(const struct gpu *gpu, int64_t at_ns, struct record_list *o
         .closed_until_ns = gpu->closed_until_ns,
         .changed_ns = gpu->changed_ns,
         .learned_ns = gpu->learned_ns,
+        .closing = gpu->closing,
     };
     memcpy(state->gpu.uuid, gpu->uuid, sizeof state->gpu.uuid);
     record_list_add(out, &record);
@@ -241,7 +242,8 @@ static int restore_gpu(struct core *core, const struct record *record, struct er
     struct record part = {.type = RECORD_GPU_BACK, .at_ns = record->at_ns, .gpu = state->gpu};
     struct gpu *gpu;
 
-    if (state->gpu.gpu != core->gpu_count || core->jobs || (state->gpu.total_bytes ? core_apply_gpu_back : core_apply_gpu_lost)(core, &part.gpu, err) != 0)
+    if (state->gpu.gpu != core->gpu_count || core->jobs ||
+        (state->gpu.total_bytes ? core_apply_gpu_back : core_apply_gpu_lost)(core, &part.gpu, err) != 0)
         return nonsense(record, err);
     gpu = core->gpus[state->gpu.gpu];
     part.type = RECORD_SAMPLE;
@@ -265,6 +267,7 @@ static int restore_gpu(struct core *core, const struct record *record, struct er
     gpu->closed_until_ns = state->closed_until_ns;
     gpu->changed_ns = state->changed_ns;
     gpu->learned_ns = state->learned_ns;
+    gpu->closing = state->closing;
     return 0;
 }
 

@@ -66,10 +66,11 @@ struct daemon {
     struct whatif *whatif;
     struct captures *captures;
     struct http_server *http;
-    struct submission *submissions; /* that are being read and estimated, or wait for that */
-    bool reads_large;               /* one of them is a large one */
-    int64_t stored_ns;              /* node time of the latest record that was loaded */
-    bool loaded;                    /* all that is stored has been taken in */
+    struct submission *submissions;      /* that are being read and estimated, or wait for that */
+    struct submission *reads_large;      /* of these, the large one that is being read */
+    struct submission *estimates_costly; /* and the one of which a costly model is being estimated */
+    int64_t stored_ns;                   /* node time of the latest record that was loaded */
+    bool loaded;                         /* all that is stored has been taken in */
     bool stopping;
 };
 

@@ -261,7 +261,14 @@ static int run(struct daemon *daemon, struct error *err)
 static void give_memory_back(void)
 {
     mallopt(M_MMAP_THRESHOLD, 256 << 10);
-    mallopt(M_ARENA_MAX, 8); /* this thread, the store's, libuv's four, and some for the rest */
+    mallopt(M_ARENA_MAX, 12); /* this thread, the store's, libuv's eight, and some for the rest */
+}
+
+/* What lasts has its bound on libuv's pool, so that a thread is left for what is short: a large submission, a costly
+ * estimate, two captures' answers, two questions to the history, a look at a group. */
+static void make_pool_large_enough(void)
+{
+    setenv("UV_THREADPOOL_SIZE", "8", 1);
 }
 
 int main(int argc, char **argv)
@@ -276,6 +283,7 @@ int main(int argc, char **argv)
     json_set_alloc_funcs(xmalloc, free); /* else jansson leaves out values that it has no memory for, and the rest would
                                             be stored */
     give_memory_back();
+    make_pool_large_enough();
     protect_from_oom_killer();
     config_init_default(&daemon.config);
     argp_program_version = "carmad " CARMA_VERSION; /* defined here it would be hidden from the C library */

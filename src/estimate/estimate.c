@@ -1,6 +1,7 @@
 #include "estimate/estimate.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,6 +33,32 @@ static void add_utilisation(const struct estimate_question *question, struct est
     if (program_lower(&program, question->layers, &question->training, NULL) == 0)
         estimate_utilisation(question, &program, result);
     program_release(&program);
+}
+
+/* By the time that they take, as measured: 18 us for a convolution, 51 us for attention, 0.2 us for an event. */
+#define LAYER_EVENTS     (PROGRAM_MAX_EVENTS / LAYER_LIST_MAX)
+#define ATTENTION_EVENTS (4 * LAYER_EVENTS)
+
+int64_t estimate_layer_events(const struct layer_list *layers)
+{
+    int64_t events = 0;
+
+    for (size_t i = 0; i < layers->count; i++)
+        events += layers->items[i].kind == LAYER_ATTENTION ? ATTENTION_EVENTS : LAYER_EVENTS;
+    return events;
+}
+
+int estimate_spend(int64_t *left, int64_t events, const char *name, struct error *err)
+{
+    int64_t had = *left;
+
+    *left -= events;
+    if (*left >= 0)
+        return 0;
+    return error_set(err, E2BIG,
+                     "%s: a training step of about %" PRId64 " events is more to replay than is left, %" PRId64
+                     ": give fewer models at once",
+                     name, events, had > 0 ? had : 0);
 }
 
 void estimate_name_source(struct estimate *estimate, const char *name)

@@ -92,6 +92,13 @@ void estimate_name_source(struct estimate *estimate, const char *name);
 int estimate(const struct estimator *estimator, const struct estimate_question *question, struct estimate *result,
              struct error *err);
 
+/* The work of an estimate goes by the events that are replayed. Who asks for many says how many may be left: -E2BIG,
+ * and *left is below 0, where a model has more. To be called before they are made. */
+int estimate_spend(int64_t *left, int64_t events, const char *name, struct error *err);
+
+/* About as many events as a summary's layers become, from above. */
+int64_t estimate_layer_events(const struct layer_list *layers);
+
 /* SM activity and occupancy from the program's features; `carma estimate` reports them beside any estimator's
  * memory. */
 void estimate_utilisation(const struct estimate_question *question, const struct program *program,

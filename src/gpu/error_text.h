@@ -1,5 +1,5 @@
-/* NVML's return codes (enum nvml_return_code) in words. In a header, since the virtual library and carma's programs share
- * no other code. */
+/* NVML's return codes (enum nvml_return_code) in words. In a header, since the virtual library and carma's programs
+ * share no other code. */
 #ifndef CARMA_GPU_ERROR_TEXT_H
 #define CARMA_GPU_ERROR_TEXT_H
 

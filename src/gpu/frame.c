@@ -8,13 +8,13 @@
 #define FRAME_MAGIC 0x55504743u /* "CGPU" as little-endian machines write it */
 #define NODE_SIZE   offsetof(struct gpu_node_reading, gpus)
 #define FIXED_SIZE  offsetof(struct gpu_reading, processes)
-#define KNOWN_BITS  (GPU_HAS_MEMORY | GPU_HAS_PROCESSES | GPU_HAS_UTILIZATION | GPU_HAS_POWER | GPU_HAS_ENERGY | GPU_UNIFIED)
+#define KNOWN_BITS                                                                                                     \
+    (GPU_HAS_MEMORY | GPU_HAS_PROCESSES | GPU_HAS_UTILIZATION | GPU_HAS_POWER | GPU_HAS_ENERGY | GPU_UNIFIED)
 
 /* The structs travel as they lie in memory, so they must have no padding. */
 _Static_assert(NODE_SIZE == sizeof(int64_t) + 2 * sizeof(uint32_t) + 160, "struct gpu_node_reading has padding");
 _Static_assert(FIXED_SIZE == 2 * GPU_UUID_SIZE + GPU_NAME_SIZE + 12 * sizeof(uint32_t) + 6 * sizeof(int64_t) +
-                                 GPU_REFUSED_COUNT * sizeof(uint16_t) +
-                                 GPU_METRIC_COUNT * sizeof(struct gpu_measure),
+                                 GPU_REFUSED_COUNT * sizeof(uint16_t) + GPU_METRIC_COUNT * sizeof(struct gpu_measure),
                "struct gpu_reading has padding");
 _Static_assert(sizeof(struct gpu_measure) == 2 * sizeof(uint32_t) + 2 * sizeof(int64_t),
                "struct gpu_measure has padding");

@@ -88,9 +88,9 @@ struct gpu_reading {
     int64_t reserved_bytes; /* by driver and firmware; 0 where NVML does not tell */
     int64_t used_bytes;     /* by processes */
     int64_t power_mw;
-    int64_t energy_mj; /* since the driver was loaded: difference it, and expect it to start again */
-    uint16_t refused[GPU_REFUSED_COUNT]; /* NVML's return codes; 0: told. Of MIG: of a GPU_WHOLE whether it is in MIG mode
-                                            was never told, of a GPU_PARTITIONED some of its instances are not */
+    int64_t energy_mj;                   /* since the driver was loaded: difference it, and expect it to start again */
+    uint16_t refused[GPU_REFUSED_COUNT]; /* NVML's return codes; 0: told. Of MIG: of a GPU_WHOLE whether it is in MIG
+                                            mode was never told, of a GPU_PARTITIONED some of its instances are not */
     struct gpu_measure metrics[GPU_METRIC_COUNT];
     struct gpu_process processes[GPU_MAX_PROCESSES];
 };

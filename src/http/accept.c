@@ -212,8 +212,8 @@ void http_on_parked(uv_timer_t *timer)
         close(first.fd);
     else
         admit(server, first.fd, &who, &first.address, first.address_size);
-    if (server->parked)
-        uv_timer_start(timer, http_on_parked, 0, 0);
+    if (server->parked) /* at 0 ms it would be in this round */
+        uv_timer_start(timer, http_on_parked, 1, 0);
 }
 
 void http_close_parked(struct http_server *server)

@@ -99,9 +99,10 @@ struct http_server {
     struct MHD_Daemon *mhd;
     uv_poll_t mhd_poll;
     uv_timer_t mhd_timer;                  /* libmicrohttpd's next time-out */
+    uv_idle_t mhd_soon;                    /* while it has work left, or was woken */
     uv_timer_t accept_timer;               /* runs while no descriptors are left to accept with */
     uv_timer_t deadline_timer;             /* of the first of `timed` */
-    uv_handle_t *open[5 + HTTP_LISTENERS]; /* connections given to the loop, to be closed */
+    uv_handle_t *open[6 + HTTP_LISTENERS]; /* connections given to the loop, to be closed */
     unsigned open_count;
     bool woken; /* since libmicrohttpd last ran */
     bool closing;

@@ -23,6 +23,19 @@ static void on_mhd_timer(uv_timer_t *timer)
     run_mhd(timer->data);
 }
 
+static void on_mhd_soon(uv_idle_t *idle)
+{
+    uv_idle_stop(idle);
+    run_mhd(idle->data);
+}
+
+/* In the loop's next round. A timer of 0 ms that is set again as it runs out leaves the others no turn: libuv goes on
+ * with timers as long as one is due. */
+static void run_soon(struct http_server *server)
+{
+    uv_idle_start(&server->mhd_soon, on_mhd_soon);
+}
+
 static void on_mhd_ready(uv_poll_t *poll, int status, int events)
 {
     run_mhd(poll->data);
@@ -46,7 +59,9 @@ static void run_mhd(struct http_server *server)
         if (!served || timeout_ms)
             break;
     }
-    if (timeout_ms == UINT64_MAX)
+    if (timeout_ms == 0)
+        run_soon(server);
+    if (timeout_ms == 0 || timeout_ms == UINT64_MAX)
         uv_timer_stop(&server->mhd_timer);
     else
         uv_timer_start(&server->mhd_timer, on_mhd_timer, timeout_ms, 0);
@@ -56,7 +71,7 @@ void http_wake(struct http_server *server)
 {
     server->woken = true;
     if (!server->closing) /* then http_server_free runs it */
-        uv_timer_start(&server->mhd_timer, on_mhd_timer, 0, 0);
+        run_soon(server);
 }
 
 static int start_mhd(struct http_server *server, struct error *err)
@@ -85,6 +100,9 @@ static int join_loop(struct http_server *server, struct error *err)
     const union MHD_DaemonInfo *info = MHD_get_daemon_info(server->mhd, MHD_DAEMON_INFO_EPOLL_FD);
     int rc;
 
+    uv_idle_init(server->options.loop, &server->mhd_soon);
+    server->mhd_soon.data = server;
+    server->open[server->open_count++] = (uv_handle_t *)&server->mhd_soon;
     add_timer(server, &server->mhd_timer);
     add_timer(server, &server->accept_timer);
     add_timer(server, &server->deadline_timer);

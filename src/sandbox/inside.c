@@ -27,6 +27,7 @@
 #include "sandbox/orphans.h"
 #include "sandbox/tree.h"
 #include "sandbox/unowned.h"
+#include "sandbox/users.h"
 
 #define RESULT_FD       3
 #define LOWEST_PRIORITY 19
@@ -190,7 +191,8 @@ static void set_up(const struct inside *inside, struct tree_ends *ends)
     leave_session_keyring();
     if ((inside->own_users && map_user(inside->account, &err) < 0) || be_first_killed(&err) < 0 ||
         rights_become_user(inside->account, !inside->own_users, &err) < 0 || raise_loopback(&err) < 0 ||
-        tree_build(inside->request, inside->account, inside->own_users, ends, &err) < 0 || rights_give_up(&err) < 0)
+        tree_build(inside->request, inside->account, inside->own_users, ends, &err) < 0 ||
+        (!inside->own_users && users_enter(inside->users, &err) < 0) || rights_give_up(&err) < 0)
         give_up(inside, REPORT_MISSING, &err);
 }
 

@@ -19,10 +19,11 @@
 struct inside {
     const struct sandbox_request *request;
     const struct account *account;
-    bool own_users;  /* in a user namespace, where the caller is not root */
+    bool own_users;  /* in a user namespace from the beginning, where the caller is not root */
+    int users;       /* the one that it enters last, where the caller is root (users.h) */
     bool watched;    /* no control group counts */
     bool pinned;     /* nor divides CPU time */
-    int64_t threads; /* that the user has outside and that count for his limit of processes, too */
+    int64_t threads; /* without a sandbox: that the user has already and that count for his limit of processes, too */
     int report;      /* its end of the socket; a byte comes there from the parent first */
     int result;      /* descriptor 3 of the command */
 };

@@ -24,6 +24,7 @@
 #include "sandbox/limits.h"
 #include "sandbox/missing.h"
 #include "sandbox/orphans.h"
+#include "sandbox/users.h"
 #include "sandbox/watch.h"
 
 #define GRACE_MS 60000 /* for the kernel to kill everything: a process may hang in it */
@@ -40,6 +41,7 @@ struct keeper {
     pid_t measurer; /* 0: none */
     int pidfd;
     int report;
+    int users;     /* -1: none of root's */
     int result_fd; /* -1: its end was read */
     int64_t until_ms, measure_at_ms;
     bool ready;
@@ -256,7 +258,8 @@ static int start(struct keeper *k, const struct account *account, int report, in
                                   .own_users = own_users,
                                   .watched = !counted,
                                   .pinned = bare || !k->group.divides_cpus,
-                                  .threads = counted || own_users ? 0 : watch_threads_of(account->uid),
+                                  .users = k->users,
+                                  .threads = bare ? watch_threads_of(account->uid) : 0,
                                   .report = report,
                                   .result = result};
 
@@ -291,6 +294,8 @@ static int begin(struct keeper *k, const struct account *account)
 {
     int report[2], result[2], rc;
 
+    if (geteuid() == 0 && !k->request->bare && (k->users = users_make()) < 0)
+        return k->users;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, report) < 0)
         return -errno;
     if (pipe2(result, O_CLOEXEC) < 0)
@@ -328,6 +333,7 @@ enum verdict keeper_run(const struct sandbox_request *request, struct strbuf *re
                        .ends = {.proc = -1, .scratch = -1},
                        .pidfd = -1,
                        .report = -1,
+                       .users = -1,
                        .result_fd = -1,
                        .until_ms = now_ms() + request->time_s * 1000};
     struct account account;
@@ -354,6 +360,7 @@ enum verdict keeper_run(const struct sandbox_request *request, struct strbuf *re
     }
     close_fd(&k.pidfd);
     close_fd(&k.report);
+    close_fd(&k.users);
     close_fd(&k.result_fd);
     close_fd(&k.ends.proc);
     close_fd(&k.ends.scratch);

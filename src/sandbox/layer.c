@@ -36,24 +36,48 @@ static int make_layer(struct layers *layers, int original, char **upper, char **
     return chmod(*upper, st.st_mode & 07777) < 0 ? -errno : 0;
 }
 
+static const char *more(const struct layers *layers)
+{
+    return layers->own_users ? ",userxattr" : ",redirect_dir=on"; /* so a directory can be renamed */
+}
+
 static int mount_overlay(const char *target, unsigned long flags, const char *options)
 {
     return mount("overlay", target, "overlay", MS_NOSUID | MS_NODEV | flags, options) < 0 ? -errno : 0;
 }
 
-int layer_place(struct layers *layers, int original, const char *target, bool writable, struct error *err)
+static int place_read_only(const struct layers *layers, int original, const char *target)
 {
-    const char *more = layers->own_users ? ",userxattr" : ",redirect_dir=on"; /* so a directory can be renamed */
-    CLEANUP(free_ptr) char *upper = NULL, *work = NULL, *options = NULL;
-    int rc;
+    CLEANUP(free_ptr) char *options = xasprintf("lowerdir=/proc/self/fd/%d:" LAYERS_EMPTY "%s", original, more(layers));
 
-    if (!writable) {
-        options = xasprintf("lowerdir=/proc/self/fd/%d:" LAYERS_EMPTY "%s", original, more);
-        return mount_overlay(target, MS_RDONLY, options);
-    }
-    if ((rc = make_layer(layers, original, &upper, &work)) < 0 || (rc = rights_of_layers(true, err)) < 0)
+    return mount_overlay(target, MS_RDONLY, options);
+}
+
+static int place_writable(struct layers *layers, int original, const char *lower, const char *target, struct error *err)
+{
+    CLEANUP(free_ptr) char *upper = NULL, *work = NULL, *options = NULL;
+    int rc = make_layer(layers, original, &upper, &work);
+
+    if (rc < 0 || (rc = rights_of_layers(true, err)) < 0)
         return rc;
-    options = xasprintf("lowerdir=/proc/self/fd/%d,upperdir=%s,workdir=%s%s", original, upper, work, more);
+    options = xasprintf("lowerdir=%s,upperdir=%s,workdir=%s%s", lower, upper, work, more(layers));
     rc = mount_overlay(target, 0, options);
     return rights_of_layers(false, err) < 0 ? -EPERM : rc;
+}
+
+int layer_place(struct layers *layers, int original, const char *target, bool writable, struct error *err)
+{
+    CLEANUP(free_ptr) char *opened = xasprintf("/proc/self/fd/%d", original);
+    CLEANUP(free_ptr) char *between = xasprintf(LAYERS_PLACE "/between-%u", layers->count);
+    int rc;
+
+    if (!writable)
+        return place_read_only(layers, original, target);
+    /* Rights for the work directory would reach into the original, too, after it is closed to the user. A read-only one
+     * in between has none. (In a user namespace they reach only what is the user's.) The kernel stacks two at most:
+     * upon a container's overlay there is no place for it. */
+    if (!layers->own_users && mkdir(between, 0700) == 0 && place_read_only(layers, original, between) == 0 &&
+        (rc = place_writable(layers, original, between, target, err)) != -EINVAL)
+        return rc;
+    return place_writable(layers, original, opened, target, err);
 }

@@ -3,7 +3,8 @@
  *
  * No overlay gives a right that its original refuses. A read-only one has the attributes of the original, and the
  * kernel reaches the original with the user's rights. A writable one covers the original with a layer that belongs to
- * the user, so it is only for a directory that he may list, change and enter outside. */
+ * the user, so it is only for a directory that he may list, change and enter outside. If that changes meanwhile, the
+ * command keeps what it has looked up, as any process keeps what it has open, until its end. */
 #ifndef CARMA_SANDBOX_LAYER_H
 #define CARMA_SANDBOX_LAYER_H
 

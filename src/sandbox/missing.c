@@ -8,7 +8,8 @@
 #include "base/file.h"
 #include "base/memory.h"
 
-#define TEXT_LIMIT 64
+#define TEXT_LIMIT   64
+#define FOR_ROOT_TOO 1 /* settings: the first */
 
 static const struct {
     const char *file, *forbids, *hint;
@@ -23,14 +24,16 @@ static const struct {
 
 const char *missing_hint(void)
 {
-    if (geteuid() == 0)
-        return ": a container needs CAP_SYS_ADMIN for it, and a seccomp profile that allows mounts";
-    for (size_t i = 0; i < array_size(settings); i++) {
+    const bool by_root = geteuid() == 0;
+
+    for (size_t i = 0; i < (by_root ? FOR_ROOT_TOO : array_size(settings)); i++) {
         CLEANUP(free_ptr) char *text = NULL;
         size_t length;
         if (file_read(settings[i].file, TEXT_LIMIT, &text, &length, NULL) == 0 &&
             strcmp(text, settings[i].forbids) == 0)
             return settings[i].hint;
     }
+    if (by_root)
+        return ": a container needs CAP_SYS_ADMIN for it, and a seccomp profile that allows mounts and namespaces";
     return ": a container's seccomp profile may forbid it, or a kernel before Linux 5.12";
 }

@@ -43,6 +43,11 @@ static int bind_to(const char *from, const char *target)
     return mount(from, target, NULL, MS_BIND, NULL) < 0 ? -errno : 0;
 }
 
+static int cannot(const char *path, int rc, struct error *err)
+{
+    return error_set(err, rc, "'%s' cannot be shown inside: %s", path, strerror(-rc));
+}
+
 /* The entry of a directory that is made anew. Sockets and the like are left out. */
 static int place_entry(struct tree *tree, const char *path, bool writable, struct error *err)
 {
@@ -56,14 +61,14 @@ static int place_entry(struct tree *tree, const char *path, bool writable, struc
     if (S_ISLNK(st.st_mode)) {
         length = readlink(path, link, sizeof link - 1);
         link[length < 0 ? 0 : length] = '\0';
-        return length > 0 && symlink(link, target) < 0 ? -errno : 0;
+        return length > 0 && symlink(link, target) < 0 ? cannot(path, -errno, err) : 0;
     }
     if (S_ISREG(st.st_mode))
         close(open(target, O_WRONLY | O_CREAT | O_CLOEXEC, 0644)); /* one that the user may not reach stays empty */
     else if (!S_ISDIR(st.st_mode))
         return 0;
     else if (mkdir(target, 0755) < 0)
-        return -errno;
+        return cannot(path, -errno, err);
     return place(tree, path, writable, err);
 }
 
@@ -83,6 +88,8 @@ static int place_entries(struct tree *tree, const char *path, bool writable, str
     const struct dirent *entry;
     int rc = make_anew(tree, target, 0755);
 
+    if (rc < 0)
+        cannot(path, rc, err);
     while (entries && rc == 0 && (entry = readdir(entries))) {
         CLEANUP(free_ptr) char *name = xasprintf("%s/%s", strcmp(path, "/") == 0 ? "" : path, entry->d_name);
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
@@ -90,7 +97,9 @@ static int place_entries(struct tree *tree, const char *path, bool writable, str
     }
     if (entries)
         closedir(entries);
-    return rc == 0 && !writable ? kernel_close_mount(target, false) : rc;
+    if (rc == 0 && !writable && (rc = kernel_close_mount(target, false)) < 0)
+        cannot(path, rc, err);
+    return rc;
 }
 
 /* An empty directory, but for the entries that the job names. */
@@ -101,7 +110,7 @@ static int place_throw_away(struct tree *tree, const char *path, mode_t mode, st
     int rc = make_anew(tree, target, mode);
 
     if (rc < 0)
-        return error_set(err, rc, "'%s' cannot be made: %s", path, strerror(-rc));
+        return cannot(path, rc, err);
     for (size_t at = 0; rc == 0 && (point = points_below(&tree->points, path, &at));)
         if (point->kinds & POINT_WRITABLE)
             rc = place_entry(tree, point->path, true, err);
@@ -119,6 +128,26 @@ static int place_below(struct tree *tree, const char *path, bool writable, struc
     return rc;
 }
 
+/* Instead of a mount that cannot be placed, nothing is there: it would uncover what it hides outside. */
+static int place_nothing(struct tree *tree, const char *path, int why, struct error *err)
+{
+    const unsigned kinds = points_kinds(&tree->points, path);
+    CLEANUP(free_ptr) char *target = new_path(path);
+    struct stat st;
+    int rc;
+
+    if (kinds & POINT_WORK && why != -EACCES) /* the command is to be there, unless its user may not */
+        return cannot(path, why, err);
+    if (!(kinds & POINT_MOUNT))
+        return place_below(tree, path, false, err); /* it is as the one above it shows it */
+    if (lstat(target, &st) < 0)
+        return 0;
+    rc = S_ISDIR(st.st_mode) ? make_anew(tree, target, 0555) : bind_to(NOTHING, target);
+    if (rc == 0)
+        rc = kernel_close_mount(target, false);
+    return rc < 0 ? cannot(path, rc, err) : 0;
+}
+
 static int place_directory(struct tree *tree, int original, const char *path, bool writable, struct error *err)
 {
     const bool whole = strcmp(path, "/") != 0;
@@ -131,11 +160,8 @@ static int place_directory(struct tree *tree, int original, const char *path, bo
     if (rc == 0)
         return place_below(tree, path, writable, err);
     if (rc == -EINVAL && (!whole || points_below(&tree->points, path, &at)))
-        rc = place_entries(tree, path, writable, err);
-    /* A directory that cannot be placed is empty inside, unless the command is to work there. */
-    return rc < 0 && (!whole || points_kinds(&tree->points, path) & POINT_WORK)
-               ? error_set(err, rc, "no overlay can be made of '%s': %s", path, strerror(-rc))
-               : 0;
+        return place_entries(tree, path, writable, err);
+    return place_nothing(tree, path, rc, err);
 }
 
 /* At a target that is there. What the path leads to is opened once, and only that is looked at and mounted: the path
@@ -147,13 +173,17 @@ static int place(struct tree *tree, const char *path, bool writable, struct erro
     CLEANUP(close_fd) int original = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     CLEANUP(free_ptr) char *target = new_path(path), *opened = xasprintf("/proc/self/fd/%d", original);
     struct stat st;
+    int rc;
 
-    if (points_is_made_anew(path) || original < 0 || fstat(original, &st) < 0 || S_ISLNK(st.st_mode))
+    if (points_is_made_anew(path))
         return 0;
-    if (!S_ISDIR(st.st_mode)) {
-        bind_to(S_ISREG(st.st_mode) ? opened : NOTHING,
-                target); /* else a socket or a device: a container mounts such */
+    if (original < 0 || fstat(original, &st) < 0)
+        return place_nothing(tree, path, -errno, err);
+    if (S_ISLNK(st.st_mode))
         return 0;
+    if (!S_ISDIR(st.st_mode)) { /* else a socket or a device: a container mounts such */
+        rc = bind_to(S_ISREG(st.st_mode) ? opened : NOTHING, target);
+        return rc < 0 ? place_nothing(tree, path, rc, err) : 0;
     }
     return mode ? place_throw_away(tree, path, mode, err)
                 : place_directory(tree, original, path,

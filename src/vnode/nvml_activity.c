@@ -21,8 +21,8 @@ static double power_w(const struct node_gpu *gpu, const struct node_gpu_now *now
 
 /* A consistent copy of the GPU's own part of the state; not for MIG handles. */
 #define read_now(device, gpu, now, at_ns) read_now_for(__func__, device, gpu, now, at_ns)
-static int read_now_for(const char *call, struct nvml_device *device, const struct node_gpu **gpu, struct node_gpu_now *now,
-                        int64_t *at_ns)
+static int read_now_for(const char *call, struct nvml_device *device, const struct node_gpu **gpu,
+                        struct node_gpu_now *now, int64_t *at_ns)
 {
     struct node_bank *bank;
     int rc = nvml_whole_gpu_for(call, device, gpu);

@@ -243,8 +243,11 @@ static int show(const struct options *options, struct error *err)
 
 static int inject_fault(const struct options *options, struct error *err)
 {
-    struct strike strike = {.until_ns = INT64_MAX, .xid = (uint32_t)options->xid, .pid = (int32_t)options->pid,
-                            .call = options->call, .code = (int32_t)options->code};
+    struct strike strike = {.until_ns = INT64_MAX,
+                            .xid = (uint32_t)options->xid,
+                            .pid = (int32_t)options->pid,
+                            .call = options->call,
+                            .code = (int32_t)options->code};
     struct place places[NODE_MAX_GPUS];
     struct node node;
     int rc = node_open(&node, options->state, err);

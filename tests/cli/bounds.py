@@ -1,5 +1,5 @@
 """The bounds of carmad's requests, at them and over them. Usage: bounds.py SOCKET
-queue|pages|share|sizes|slow|slow_user ..., for test_bounds.sh and test_slow_disk.sh. Each limit is met, which is taken,
+queue|pages|share|sizes|models|slow|slow_user ..., for test_bounds.sh and test_slow_disk.sh. Each limit is met, which is taken,
 and then passed by one, which is refused in one line; the daemon answers after each."""
 
 import http.client
@@ -142,6 +142,41 @@ def sizes():
     expect("a number for a job", submit([job(), 1]), 400, "the request is not {")
 
 
+def model(layers, batch_size=1):
+    """Of 328 events a layer: more than 152 are a costly one, estimated in a turn of its own."""
+    config = {"model_type": "gpt2", "n_embd": 64, "n_layer": layers, "n_head": 2, "vocab_size": 100}
+    return job(hf_config=json.dumps(config), batch_size=batch_size, gpu_memory_bytes=None)
+
+
+def processor_s(thread=None):
+    """Of carmad, or of its first thread, which is the loop."""
+    with open(f"/proc/{sys.argv[3]}" + (f"/task/{sys.argv[3]}" if thread else "") + "/stat", encoding="ascii") as stat:
+        fields = stat.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def models():
+    """Equal ones are made once; of all together a request has 4,000,000 events; none are estimated on the loop."""
+    same = submit([model(1000)] * 20 + [model(100)] * 20)
+    expect("equal models", same, 201)
+    if len({str(each["estimate"]) for each in same[1]["jobs"]}) != 2 or same[1]["jobs"][0]["estimate"]["bytes"] is None:
+        sys.exit(f"equal models have other estimates: {same[1]}")
+    expect("models beyond the bound", submit([model(4000, 1 + i) for i in range(4)]), 413, "job 4 of the request: with its model the models of the request")
+    layers = {"hf_config": None, "batch_size": 1, "summary": "Net(\n  (0-39999): 40000 x Linear(in_features=8, out_features=8)\n)\n"}
+    expect("layers beyond it", submit([{**model(1), **layers, "batch_size": 1 + i} for i in range(3)]), 413, "job 3 of the request: with its")
+    expect("one that is too large", submit([model(10000)] * 2 + [{**model(10000), "method": "accumulate=2"}]), 400, "it has too many layers")
+    for old, new in (("true", "true"), ("hf_config", "hf\\u005fconfig")):
+        loop, before = processor_s("loop"), processor_s()
+        for i in range(20):
+            connection = Connection("carma")
+            connection.request("POST", "/v1/jobs", json.dumps({"jobs": [model(150, 1 + i)]}).replace(old, new))
+            if connection.answer()[0] != 201:
+                sys.exit("a small request was refused")
+        on_loop, used = processor_s("loop") - loop, processor_s() - before
+        if on_loop > used / 2:
+            sys.exit(f"'{new}': {on_loop:.2f} of {used:.2f} s of processor time for estimates were the loop's")
+
+
 def slow():
     """A submission with a sync of a second, and the answers meanwhile."""
     syncs, others = sys.argv[3], [Connection("carma") for _ in range(20)]
@@ -169,4 +204,4 @@ def slow():
         sys.exit(f"{count} syncs for 21 submissions: they do not share transactions")
 
 
-{"queue": queue, "pages": pages, "share": share, "sizes": sizes, "slow": slow, "slow_user": slow_user}[sys.argv[2]]()
+{"queue": queue, "pages": pages, "share": share, "sizes": sizes, "models": models, "slow": slow, "slow_user": slow_user}[sys.argv[2]]()

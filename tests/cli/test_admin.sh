@@ -6,8 +6,8 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99
-expect_error 2 "which one: backup, learned, recover or verify?" admin
-expect_error 2 "there is no 'admin frob': it is backup, learned, recover or verify" admin frob
+expect_error 2 "which one: backup, gpu, learned, recover or verify?" admin
+expect_error 2 "there is no 'admin frob': it is backup, gpu, learned, recover or verify" admin frob
 expect_error 2 "which file shall hold the copy?" admin backup
 expect_error 2 "takes no arguments" admin verify store
 expect_error 1 "nowhere/store.db" admin verify --state "$T/nowhere"

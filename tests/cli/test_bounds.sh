@@ -18,6 +18,7 @@ stop_daemon
 rm -rf "$STATE"
 start_daemon
 python3 "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" sizes || fail "the bounds of a submission"
+python3 "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" models "$daemon" || fail "the bound of a submission's models"
 stop_daemon
 rm -rf "$STATE"
 

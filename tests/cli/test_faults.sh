@@ -30,7 +30,7 @@ run submit --parsable -G 4 -- true
 run explain 3
 grep -qF "needs 4 GPUs, 3 of the node's are there" "$T/out" || fail "explain 3: $(cat "$T/out")"
 expect_field 3 state QUEUED
-said 1 "is lost (NVML's error 15): nothing is placed there"
+said 1 "is lost: NVML answers GPU is lost (15): nothing is placed there"
 said 1 "the driver reports Xid 79"
 "$VNODE" clear
 until_gpu 1 lost False

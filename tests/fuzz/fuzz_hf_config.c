@@ -23,11 +23,11 @@ static void train(const char *text, int64_t batch_size, const char *method, cons
     spec.sequence_length = 8;
     spec.method = xstrdup(method);
     spec.precision = xstrdup(precision);
-    if (hf_training_capture(&capture, &transformer, &how, &spec, &err)) {
+    if (hf_training_capture(&capture, &transformer, &how, &spec, &(int64_t){PROGRAM_MAX_EVENTS}, &err)) {
         require_message(&err);
         require(!capture.program.events && !capture.program.labels);
     } else {
-        require(capture.program.event_count <= PROGRAM_MAX_EVENTS * 2);
+        require(capture.program.event_count <= PROGRAM_MAX_EVENTS);
         if (capture.program.event_count < 100000) {
             options.rule = workspace_rule_default();
             program_replay(&capture.program, &options, &result);

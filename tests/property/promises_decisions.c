@@ -144,6 +144,11 @@ void on_decision(struct world *world, const struct record *record)
             fail(world, "job %" PRIu64 " got %" PRIu32 " GPUs", record->job, record->placed.count);
         for (uint32_t i = 0; i < record->placed.count; i++)
             check_sharing(world, record->job, &record->placed, record->placed.gpus[i]);
+        for (uint32_t i = 0; i < record->placed.count; i++) {
+            const struct record_closing *closing = &world->core->gpus[record->placed.gpus[i]]->closing;
+            if (closing->until_ns && (closing->uid == CLOSING_EVERYBODY || closing->uid == job->wants.uid))
+                fail(world, "job %" PRIu64 " was placed on a GPU on which programs do not start", record->job);
+        }
         check_fence(world, record->job, &record->placed);
         check_guess(world, record->job, &record->placed);
         job->fence_bytes = record->placed.fence_bytes;
@@ -228,6 +233,10 @@ void on_decision(struct world *world, const struct record *record)
         world->reservation =
             (struct reservation){.job = record->job, .count = record->reserved.count, .at_ns = record->at_ns};
         memcpy(world->reservation.gpus, record->reserved.gpus, sizeof world->reservation.gpus);
+        break;
+    case RECORD_GPU_TRIED:
+        if (world->core->gpus[record->gpu.gpu]->closing.count != 2 * CLOSING_STARTS)
+            fail(world, "GPU %" PRIu32 " was opened, which was not closed", record->gpu.gpu);
         break;
     case RECORD_WAITED:
         if (record->waited.until_ns <= world->now_ns)

@@ -283,8 +283,9 @@ static void garbage(struct world *world)
     input.job = (uint64_t)random_range(&world->random, 0, (int64_t)world->next_job + 3);
     if (input.type == RECORD_SUBMITTED || input.type == RECORD_GPU_BACK || input.type == RECORD_TIMER ||
         input.type == RECORD_SHARE_FAULT || input.type == RECORD_SAMPLE || input.type == RECORD_GPU_LOST ||
-        input.type == RECORD_WAITED || input.type == RECORD_FORGOTTEN ||
-        (record_is_state(input.type) && world->core->restoring) || world->jobs[input.job].submitted)
+        input.type == RECORD_WAITED || input.type == RECORD_FORGOTTEN || input.type == RECORD_GPU_OPENED ||
+        input.type == RECORD_GPU_TRIED || (record_is_state(input.type) && world->core->restoring) ||
+        world->jobs[input.job].submitted)
         return; /* might make sense */
     if (core_apply(world->core, &input, &err) == 0)
         fail(world, "garbage was taken for '%s'", record_type_name(input.type));

@@ -25,11 +25,15 @@ class Mode:
 
     def __init__(self, name, uid, drop):
         self.name, self.uid, self.drop = name, uid, drop
+        self.enters = drop or os.geteuid() != 0  # whether a process of the user outside gets at those inside
 
     def as_user(self, *command, **options):
         """A process of the user outside the sandbox."""
         extra = {"user": self.uid, "group": self.uid, "extra_groups": []} if os.geteuid() == 0 and self.uid else {}
         return subprocess.Popen(command, **extra, **options)
+
+    def as_who_enters(self, *command, **options):
+        return self.as_user(*command, **options) if self.enters else subprocess.Popen(command, **options)
 
     def sandbox(self, *arguments, **options):
         extra = {"user": self.uid, "group": self.uid, "extra_groups": []} if self.drop else {}

@@ -70,6 +70,45 @@ WAYS = {
     "all": lambda top: {"directory": top, "environment": [f"HOME={top}", f"TMPDIR={top}", "PATH=/usr/bin:/bin"]},
 }
 
+# What a process of the user outside may try with one inside, to get at what that has open.
+ENTRIES = """
+import ctypes, os, sys
+pid, libc = int(sys.argv[1]), ctypes.CDLL(None, use_errno=True)
+def call(number, *arguments):
+    if libc.syscall(number, *arguments) < 0:
+        raise OSError(ctypes.get_errno(), "")
+def read_memory():
+    vector = (ctypes.c_uint64 * 2)(ctypes.addressof(ctypes.create_string_buffer(8)), 8)
+    address = int(open(f"/proc/{pid}/maps").readline().split("-")[0], 16)
+    call(310 if os.uname().machine == "x86_64" else 270, pid, vector, 1, (ctypes.c_uint64 * 2)(address, 8), 1, ctypes.c_ulong(0))
+def take_over():
+    call(101 if os.uname().machine == "x86_64" else 117, 16, pid, 0, 0)
+    os.waitpid(pid, 0x40000000)
+def open_link(name):
+    return lambda: os.close(os.open(f"/proc/{pid}/{name}", os.O_PATH))
+def open_first(directory):
+    return lambda: open_link(directory + "/" + os.listdir(f"/proc/{pid}/{directory}")[0])()
+def join():
+    user, rest = (os.open(f"/proc/{pid}/ns/{name}", 0) for name in ("user", "mnt"))
+    if libc.setns(user, 0) < 0 or libc.setns(rest, 0) < 0:
+        raise OSError(ctypes.get_errno(), "")
+def join_by_pidfd():
+    if libc.setns(os.pidfd_open(pid), 0x10020000) < 0:
+        raise OSError(ctypes.get_errno(), "")
+entries = {name: open_link(name) for name in ("root", "cwd", "exe", "fd/3", "fd/0", "task/" + str(pid) + "/root")}
+entries |= {"map_files": open_first("map_files"), "ns": open_first("ns"), "memory": read_memory, "ptrace": take_over,
+            "descriptor": lambda: call(438, os.pidfd_open(pid), 3, 0), "join": join, "join by pidfd": join_by_pidfd}
+for name, what in entries.items():
+    if os.fork() == 0:
+        try:
+            what()
+            os.write(1, f"{name}: done\\n".encode())
+        except OSError as error:
+            os.write(1, f"{name}: {error.errno}\\n".encode())
+        os._exit(0)
+    os.wait()
+"""
+
 LASTING = f"sleep 100.{os.getpid()}"  # of this test alone: others may run it at the same time
 
 
@@ -150,7 +189,7 @@ class Doors(Case):
                         self.assertEqual((status, message), (0, ""))
                         self.assertIn("done", result)
                     elif "cannot enter the directory" not in message:
-                        self.assertEqual(result, self.outside(top, by_root=False))
+                        self.assertEqual(result, self.outside(top, by_root=False), message)
             subprocess.run(["umount", self.place], check=True)
             self.place.rmdir()
         self.place = below
@@ -184,6 +223,28 @@ class Doors(Case):
             server.kill()
             server.wait()
 
+    def test_what_a_mount_covers_outside_is_covered_inside(self):
+        """Also where the mount cannot be had inside: an overlay of overlays, and a file system without its server."""
+        if os.geteuid() != 0:
+            self.skipTest("only root can mount one")
+        libc, device = ctypes.CDLL(None, use_errno=True), os.open("/dev/fuse", os.O_RDWR)
+        first, second, fuse, empty = (self.place / name for name in ("first", "second", "fuse", "empty"))
+        for directory in (first, second, fuse, empty):
+            directory.mkdir()
+            (directory / "covered").write_text("text")
+        (empty / "covered").unlink()
+        mounts = [(first, b"overlay", f"lowerdir={empty}:/usr/share/misc"), (second, b"overlay", f"lowerdir={first}:{empty}"),
+                  (fuse, b"fuse", f"fd={device},rootmode=40000,user_id={self.mode.uid},group_id={self.mode.uid}")]
+        for target, kind, options in mounts:
+            self.assertEqual(libc.mount(b"carma", os.fsencode(target), kind, 1, options.encode()), 0, os.strerror(ctypes.get_errno()))
+            self.addCleanup(libc.umount2, os.fsencode(target), 2)
+        os.close(device)
+        for target in (second, fuse):
+            for changes in ({}, {"directory": str(self.place)}):
+                with self.subTest(target=target.name, changes=changes):
+                    said = self.done("/bin/sh", "-c", f"ls {target} >&3; cat {target}/covered >&3; echo end >&3", **changes)
+                    self.assertEqual(said, (0, "end\n", ""))
+
     def test_closed_for_who_looks_in_from_outside(self):
         for kind in self.kinds():
             top = self.make(kind)
@@ -199,6 +260,36 @@ class Doors(Case):
             process.kill()
             process.communicate()
             subprocess.run(["rm", "-rf", top], check=True)
+
+    def test_closed_while_a_command_runs(self):
+        """What it has not looked up by then is closed to it, too."""
+        if os.geteuid() != 0:
+            self.skipTest("only root can make another's directory")
+        top = self.make("to be read, not written")
+        os.chmod(top, 0o777)
+        pathlib.Path(top, "first").write_text("first")
+        probe = f"{PROBE}print(probe({top!r}))"
+        process = self.start(self.request("/bin/sh", "-c", f'cat {top}/first >&3; {LASTING}; /usr/bin/python3 -c "$0" >&3', probe,
+                                          environment=[f"DATA={top}", "PATH=/usr/bin:/bin"]))
+        found = self.sleepers(process)
+        os.chmod(top, 0o700)
+        for pid in found:
+            os.kill(int(pid), 9)
+        said = process.communicate()[0]
+        self.assertEqual(said, "first" + str(["Permission denied"] * 6) + "\n")
+
+    def test_nobody_enters_from_outside(self):
+        """But for a user that runs carma-sandbox himself."""
+        process = self.start(self.request("/bin/sh", "-c", f"{LASTING}; :"))
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        for pid in self.sleepers(process):
+            tried = self.mode.as_user("/usr/bin/python3", "-c", ENTRIES, pid, stdout=subprocess.PIPE, text=True).communicate()[0]
+            for name, outcome in (line.split(": ") for line in tried.splitlines()):
+                with self.subTest(name=name, pid=pid):
+                    entered = self.mode.enters and name != "map_files"  # which is for the machine's root alone
+                    self.assertIn(outcome, ("done",) if entered else ("1", "13"))
+            self.assertEqual(tried.count("\n"), 13)
 
     def sleepers(self, process):
         """The command's processes, by their pids outside, once there are some."""

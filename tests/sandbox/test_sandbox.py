@@ -98,7 +98,7 @@ while True:
             pass
     time.sleep(0.02)"""
         process = self.start(self.request("/usr/bin/python3", "-c", give, mark))
-        holder = self.mode.as_user("/usr/bin/python3", "-c", take, stdout=subprocess.PIPE, text=True)
+        holder = self.mode.as_who_enters("/usr/bin/python3", "-c", take, stdout=subprocess.PIPE, text=True)
         self.assertEqual(holder.stdout.readline(), "held\n")
         self.assertEqual(process.communicate(timeout=60), ("said", ""))
         holder.kill()

@@ -62,7 +62,7 @@ static void fill(struct job_spec *spec, bool summary)
 
 static int make(struct job_estimate *estimate, const struct job_spec *spec, struct error *err)
 {
-    return job_estimate_make(estimate, spec, &parrot, &machine, 980, err);
+    return job_estimate_make(estimate, spec, &parrot, &machine, 980, &(int64_t){PROGRAM_MAX_EVENTS}, err);
 }
 
 TEST_BETWEEN(test_nothing_to_go_by, setup, teardown)
@@ -291,7 +291,8 @@ TEST_BETWEEN(test_more_than_the_gpu_has, setup, teardown)
 
     fill(&spec, true);
     spec.batch_size = 8;
-    assert_int_equal(job_estimate_make(&estimate, &spec, &parrot, &small, 980, NULL), 0);
+    assert_int_equal(job_estimate_make(&estimate, &spec, &parrot, &small, 980, &(int64_t){PROGRAM_MAX_EVENTS}, NULL),
+                     0);
     assert_int_equal(estimate.warnings.count, 2);
     assert_string_equal(estimate.warnings.items[1],
                         "the estimate of 5.0 GiB is more than a GPU has (2.0 GiB): the job is given a whole one");

@@ -134,7 +134,7 @@ static struct replay_result train_batch(int64_t batch_size, const char *method, 
     spec.method = xstrdup(method);
     spec.precision = xstrdup(precision);
     spec.optimizer = xstrdup(optimizer);
-    fail_if(hf_training_capture(&capture, &transformer, &how, &spec, &err), err);
+    fail_if(hf_training_capture(&capture, &transformer, &how, &spec, &(int64_t){PROGRAM_MAX_EVENTS}, &err), err);
     program_replay(&capture.program, &options, &result);
     capture_release(&capture);
     job_spec_release(&spec);
@@ -235,10 +235,39 @@ static void refuse_training(const char *method, int64_t batch_size, int64_t sequ
     spec.batch_size = batch_size;
     spec.sequence_length = sequence_length;
     spec.method = xstrdup(method);
-    assert_int_equal(hf_training_capture(&capture, &transformer, &how, &spec, &err), rc);
+    assert_int_equal(hf_training_capture(&capture, &transformer, &how, &spec, &(int64_t){PROGRAM_MAX_EVENTS}, &err),
+                     rc);
     if (!strstr(err.text, expected))
         fail_msg("not '%s': %s", expected, err.text);
     job_spec_release(&spec);
+}
+
+/* Before the program is made they are known, to the last one. */
+TEST(test_events)
+{
+    static const char *const methods[] = {"full", "lora,targets=all,checkpointing,eager", "zero3,accumulate=2,world=4"};
+    static const char *const types[] = {"gpt2", "gemma3_text", "roberta", "t5"};
+
+    for (size_t i = 0; i < array_size(methods) * array_size(types); i++) {
+        CLEANUP(job_spec_release) struct job_spec spec;
+        struct transformer transformer;
+        struct method how;
+        struct capture capture;
+        int64_t left = PROGRAM_MAX_EVENTS;
+        struct error err;
+        job_spec_init(&spec);
+        spec.hf_config =
+            xasprintf("{\"model_type\": \"%s\", " SMALL ", \"num_hidden_layers\": 9, \"num_decoder_layers\": 5}",
+                      types[i % array_size(types)]);
+        spec.batch_size = 1;
+        spec.method = xstrdup(methods[i / array_size(types)]);
+        fail_if(hf_training_capture(&capture, &transformer, &how, &spec, &left, &err), err);
+        assert_int_equal(PROGRAM_MAX_EVENTS - left, capture.program.event_count);
+        capture_release(&capture);
+        left = PROGRAM_MAX_EVENTS - left - 1;
+        assert_int_equal(hf_training_capture(&capture, &transformer, &how, &spec, &left, &err), -E2BIG);
+        assert_true(left < 0 && !capture.program.events);
+    }
 }
 
 TEST(test_refused_training)

@@ -404,12 +404,12 @@ TEST_BETWEEN(test_places_are_shared, setup, remove_fixture)
     }
 }
 
-/* Many requests of one do not hold up the other's by more than one. */
+/* Many requests of one do not hold up the other's by more than one; nor one that connects meanwhile. */
 TEST_BETWEEN(test_turns, setup, remove_fixture)
 {
     static const char by_tcp[] = "GET /echo HTTP/1.1\r\n" HOST BEARER "\r\n";
-    enum { MANY = 20 };
-    int first = connect_raw(), fds[MANY], other = connect_by_tcp();
+    enum { MANY = 60 };
+    int first = connect_raw(), fds[MANY], other = connect_by_tcp(), late;
 
     for (int i = 0; i < MANY; i++) {
         fds[i] = connect_raw();
@@ -427,6 +427,10 @@ TEST_BETWEEN(test_turns, setup, remove_fixture)
     expect(other, 200, NULL);
     if (fixture.handled > MANY / 2)
         fail_msg("%d requests were handled before another's one", fixture.handled);
+    late = connect_by_tcp();
+    ask(late, by_tcp, 200, NULL);
+    if (fixture.handled > MANY)
+        fail_msg("all requests were handled before one of another who came late");
     expect(first, 200, NULL);
     for (int i = 0; i < MANY; i++) {
         expect(fds[i], 200, NULL);
@@ -434,6 +438,7 @@ TEST_BETWEEN(test_turns, setup, remove_fixture)
     }
     close(first);
     close(other);
+    close(late);
 }
 
 TEST(test_addresses)

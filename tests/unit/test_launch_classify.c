@@ -209,4 +209,30 @@ TEST(test_long_lines)
     assert_string_equal(verdict.line, message);
 }
 
+/* A device that does not start is the device's failure, as each framework says it. */
+TEST(test_devices_that_do_not_start)
+{
+    static const char *const lines[] = {
+        "RuntimeError: CUDA error: CUDA-capable device(s) is/are busy or unavailable",
+        "RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable",
+        "RuntimeError: CUDA driver initialization failed, you might not have a CUDA gpu.",
+        "RuntimeError: CUDA unknown error - this may be due to an incorrectly set up environment",
+        "RuntimeError: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before?",
+        "RuntimeError: CUDA error: initialization error",
+        "CUDA error at main.cu:12: no CUDA-capable device is detected",
+        "cudaGetDevice() failed. Status: CUDA_ERROR_DEVICE_UNAVAILABLE",
+        "E external/cuda_driver.cc:265] failed call to cuInit: CUDA_ERROR_SYSTEM_NOT_READY: system not yet initialized",
+        "RuntimeError: Unable to initialize backend 'cuda': INTERNAL: no supported devices found for platform CUDA",
+        "jaxlib.xla_extension.XlaRuntimeError: FAILED_PRECONDITION: No visible GPU devices.",
+        "cupy_backends.cuda.api.runtime.CUDARuntimeError: cudaErrorDevicesUnavailable",
+    };
+
+    for (size_t i = 0; i < array_size(lines); i++) {
+        struct classify_verdict verdict;
+        classify_output(lines[i], strlen(lines[i]), &verdict);
+        if (verdict.kind != OUTPUT_GPU_ERROR)
+            fail_msg("%s: %s", lines[i], output_kind_name(verdict.kind));
+    }
+}
+
 RUN_TESTS(read_goldens, free_goldens)

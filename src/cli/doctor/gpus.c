@@ -215,8 +215,18 @@ static void check_profiling(struct doctor *doctor)
             "for root alone (NVreg_RestrictProfilingToAdminUsers=1): a carmad of this user gets no SM activity");
 }
 
+static void tell_notes(struct doctor *doctor, const json_t *gpu)
+{
+    json_t *note;
+    size_t i;
+
+    json_array_foreach (json_object_get(gpu, "notes"), i, note)
+        doctor_find(doctor, "GPU", DOCTOR_WARN, "carmad's log has the jobs", "GPU %" PRId64 ": %s",
+                    answer_integer(gpu, "index", -1), json_string_value(note));
+}
+
 /* The daemon's readings since it began; without a daemon there are none. */
-static void check_xids(struct doctor *doctor)
+static void check_daemons_view(struct doctor *doctor)
 {
     CLEANUP(json_release) json_t *reply = NULL;
     struct error err;
@@ -227,6 +237,7 @@ static void check_xids(struct doctor *doctor)
         return;
     json_array_foreach (json_object_get(reply, "gpus"), i, gpu) {
         const json_t *xid = json_object_get(gpu, "xid");
+        tell_notes(doctor, gpu);
         if (json_is_object(xid))
             doctor_find(doctor, "Xid", DOCTOR_WARN, "NVIDIA's list of Xids explains it; dmesg has the line",
                         "GPU %" PRId64 ": Xid %" PRId64 ", %" PRId64 " since carmad began",
@@ -254,7 +265,7 @@ void doctor_check_gpus(struct doctor *doctor)
         check_each(doctor, facts);
         check_modes(doctor, facts);
         doctor_check_readings(doctor, program);
-        check_xids(doctor);
+        check_daemons_view(doctor);
     }
     check_profiling(doctor);
     doctor_answer_release(&answer);

@@ -72,7 +72,8 @@ static int take_capture(struct estimate_input *input, const char *name, const ch
 
 static int take_configuration(struct estimate_input *input, const struct job_spec *spec, struct error *err)
 {
-    int rc = hf_training_capture(&input->capture, &input->transformer, &input->method, spec, err);
+    int64_t events_left = PROGRAM_MAX_EVENTS;
+    int rc = hf_training_capture(&input->capture, &input->transformer, &input->method, spec, &events_left, err);
 
     if (rc)
         return rc;

@@ -297,6 +297,17 @@ static void print_untold(const json_t *gpu)
         printf("GPU %s: NVML does not tell %s\n", name, unknown);
 }
 
+static void print_said(const json_t *gpu)
+{
+    json_t *note;
+    size_t i;
+
+    json_array_foreach (json_object_get(gpu, "notes"), i, note) {
+        CLEANUP(free_ptr) char *text = term_escape(json_string_value(note));
+        printf("GPU %" PRId64 ": %s\n", answer_integer(gpu, "index", -1), text);
+    }
+}
+
 static void print_notes(const json_t *reply)
 {
     CLEANUP(free_ptr) char *said = NULL;
@@ -312,6 +323,7 @@ static void print_notes(const json_t *reply)
             printf("GPU %" PRId64 ": memory is not told apart by job: %s\n", answer_integer(gpu, "index", -1), why);
         }
         print_untold(gpu);
+        print_said(gpu);
         print_unmanaged(gpu);
         print_share_why(gpu, &said);
         if (json_is_object(xid)) {

@@ -67,6 +67,7 @@ static int estimate_workload(const struct requesting *requesting, const struct w
 {
     CLEANUP(job_spec_release) struct job_spec spec;
     CLEANUP(free_ptr) char *summary = workload_summary_path(workload, path);
+    int64_t events_left = PROGRAM_MAX_EVENTS;
     size_t length;
     int rc;
 
@@ -80,7 +81,7 @@ static int estimate_workload(const struct requesting *requesting, const struct w
     spec.summary_name = xstrdup(summary);
     spec.batch_size = workload->batch_size;
     return job_estimate_make(to, &spec, requesting->estimator->estimator, requesting->profile,
-                             requesting->quantile_permille, err);
+                             requesting->quantile_permille, &events_left, err);
 }
 
 /* ---- A job's request ---- */

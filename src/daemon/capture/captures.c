@@ -206,6 +206,11 @@ void captures_consider(struct captures *captures, uint64_t job)
     if (!captures->program || !is_wanted(captures, view))
         return;
     user = user_of(captures, view->wants->uid);
+    if (user->first > user->count / 2) { /* of a user who is never without one the list would only grow */
+        user->count -= user->first;
+        memmove(user->due, user->due + user->first, user->count * sizeof *user->due);
+        user->first = 0;
+    }
     array_reserve(user->due, user->capacity, user->count + 1);
     user->due[user->count++] = (struct due){.job = job, .since_ns = uv_hrtime()};
     if (!uv_is_active((uv_handle_t *)captures->begin))

@@ -109,6 +109,7 @@ static void conclude(uv_work_t *work)
 {
     struct recording *recording = work->data;
     struct kept_capture *kept = &recording->kept;
+    int64_t events_left = PROGRAM_MAX_EVENTS;
 
     if (recording->reused)
         take_kept(recording);
@@ -120,7 +121,7 @@ static void conclude(uv_work_t *work)
     recording->spec.capture_name =
         recording->reused ? xasprintf("%s, made for job %" PRIu64, kept->said, kept->job) : xstrdup(kept->said);
     recording->rc = job_estimate_make(&recording->estimate, &recording->spec, recording->estimator, &recording->profile,
-                                      recording->quantile_permille, &recording->err);
+                                      recording->quantile_permille, &events_left, &recording->err);
     if (recording->missing && !recording->reused) {
         CLEANUP(free_ptr) char *line = xasprintf("captured without a sandbox, as asked: %s", recording->missing);
         spec_strings_add(&recording->estimate.warnings, line);

@@ -48,8 +48,10 @@ void node_free(struct node *node)
     gpu_monitor_free(node->monitor);
     attributor_free(node->attributor);
     node_energy_free(node);
-    for (uint32_t i = 0; i < node->count; i++)
+    for (uint32_t i = 0; i < node->count; i++) {
+        close_fd(&node->gpus[i]->claim);
         free(node->gpus[i]);
+    }
     free(node->gpus);
     free(node->mig_minors);
     free(node);
@@ -117,6 +119,7 @@ static struct node_gpu *entry_of(struct node *node, const char *uuid)
     entry = xcalloc(1, sizeof *entry);
     memcpy(entry->uuid, uuid, sizeof entry->uuid);
     entry->number = NODE_NO_NUMBER;
+    entry->claim = -1;
     for (uint32_t metric = 0; metric < GPU_METRIC_COUNT; metric++)
         entry->told.sources[metric] = GPU_SOURCE_COUNT;
     for (int i = 0; i < NODE_WINDOWS; i++) {
@@ -296,6 +299,7 @@ static void take_reading(struct node *node, const struct gpu_reading *reading, i
     fill_windows(node, entry);
     attribute(node, entry);
     node_report_gpu(node, entry);
+    node_notes_tell(node, entry);
 }
 
 static void on_blind(uv_timer_t *timer)

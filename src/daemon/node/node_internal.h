@@ -1,12 +1,14 @@
 /* Shared by the files of the node. node.c takes readings in, node_energy.c shares energy out, node_memory.c counts the
  * jobs' memory. node_stray.c names the processes on GPUs that their job was not given. node_evidence.c gathers the
  * evidence of a failure, node_report.c tells of faults and of GPUs held unused, node_untold.c of what NVML does not
- * tell, node_json.c shows it all. */
+ * tell, node_json.c shows it all, node_notes.c what is
+ * to be said beside it. */
 #ifndef CARMA_DAEMON_NODE_NODE_INTERNAL_H
 #define CARMA_DAEMON_NODE_NODE_INTERNAL_H
 
 #include "base/share.h"
 #include "daemon/node/attribution.h"
+#include "daemon/node/claim.h"
 #include "daemon/node/energy.h"
 #include "daemon/node/node.h"
 #include "gpu/monitor/monitor.h"
@@ -32,6 +34,7 @@ struct node_meter {
 
 /* Reports about a GPU, so that each is made once. */
 struct node_told {
+    int64_t closed_until_ns;
     bool index_known;
     uint32_t index;
     int64_t xid_at_ns;
@@ -64,10 +67,13 @@ struct node_gpu {
     uint32_t number; /* the core's; NODE_NO_NUMBER: one with instances that take jobs in its place */
     struct gpu_reading reading;
     struct gpu_window windows[NODE_WINDOWS];
-    int64_t at_ns; /* of `reading`; 0: none since the daemon started */
+    int64_t at_ns;  /* of `reading`; 0: none since the daemon started */
+    int claim;      /* claim_gpu's answer */
+    bool has_rival; /* another daemon's, as was told */
+    struct claim_holder rival;
     bool there;
-    bool seen;                           /* in the latest reading, if only with an error: */
-    int32_t error;                       /* as there, as the next */
+    bool seen;     /* in the latest reading, if only with an error: */
+    int32_t error; /* as there, as the next */
     uint16_t refused[GPU_REFUSED_COUNT];
     uint32_t untold; /* readings in a row in which it was there, and not enough of it told to place jobs on it */
     struct node_sample recent[NODE_RECENT]; /* a ring */
@@ -101,9 +107,9 @@ struct node {
     uint32_t limits_held;
     uv_timer_t *blind; /* since the latest reading */
     bool told_of_profile, told_of_share;
-    uint32_t caps_major; /* of the device nodes of MIG instances; 0: there are none */
-    char *mig_minors;    /* owned; their jobs; NULL: unknown */
-    bool unread;         /* carma-monitor has no readings: nothing is placed */
+    uint32_t caps_major;        /* of the device nodes of MIG instances; 0: there are none */
+    char *mig_minors;           /* owned; their jobs; NULL: unknown */
+    bool unread;                /* carma-monitor has no readings: nothing is placed */
     char problem[NODE_PROBLEM]; /* why */
     struct node_unnamed unnamed[GPU_MAX_DEVICES];
     uint32_t unnamed_count, unnamed_told;
@@ -152,16 +158,16 @@ void node_read_devices(struct node *node);
 /* node_evidence.c: keeps a reading for jobs that are about to end. */
 void node_remember(struct node_gpu *gpu);
 
-/* node_untold.c: before a reading of the node; of it one GPU without and one with a UUID; whether one that does not tell
- * enough is still taken for what it was; after all of them. */
+/* node_untold.c: before a reading of the node; of it one GPU without and one with a UUID; whether one that does not
+ * tell enough is still taken for what it was; after all of them. */
 void node_untold_begin(struct node *node);
 void node_untold_unnamed(struct node *node, const struct gpu_reading *reading);
 void node_untold_take(struct node_gpu *entry, const struct gpu_reading *reading);
 bool node_untold_is_forgiven(const struct node_gpu *entry);
 void node_untold_report(struct node *node);
 
-/* Why nothing is placed there; NULL: jobs are, or its instances take them. `entry`, `gpu`: as known, else NULL. Owned by
- * the caller. */
+/* Why nothing is placed there; NULL: jobs are, or its instances take them. `entry`, `gpu`: as known, else NULL. Owned
+ * by the caller. */
 char *node_why_closed(const struct node *node, const struct node_gpu *entry, const struct gpu *gpu);
 json_t *node_untold_to_json(const struct node_gpu *entry);
 
@@ -187,5 +193,9 @@ void node_report_xid(const struct node *node, struct node_gpu *gpu);
 void node_report_reading(struct node *node, const struct gpu_node_reading *reading);
 void node_report_unused(struct node *node);
 void node_report_share(struct node *node); /* what the setting `share` says of GPUs that are not there */
+
+/* An array of sentences about a GPU that the core knows; `entry` may be NULL. node_notes_tell logs what is new. */
+json_t *node_notes_to_json(const struct node *node, const struct node_gpu *entry, const struct gpu *gpu);
+void node_notes_tell(const struct node *node, struct node_gpu *entry);
 
 #endif

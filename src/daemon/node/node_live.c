@@ -17,7 +17,7 @@ struct shown {
     uint32_t unnamed;             /* 1: has no UUID, and is at this index: */
     uint32_t index;
     uint32_t error; /* NVML's, of one that is closed */
-    uint32_t share;               /* enum share_mode */
+    uint32_t share; /* enum share_mode */
     uint32_t kind;
     bool there, read;
     int64_t total_bytes, used_bytes, free_bytes, unmanaged_bytes;

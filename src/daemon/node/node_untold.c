@@ -2,10 +2,10 @@
  *
  * - A GPU takes jobs while its memory, and whether it is in MIG mode, are known. A call that fails now and then is
  *   forgiven (UNTOLD_READINGS); then nothing is placed there until it answers again. Other unknown figures are named.
- * - A GPU that is known by its UUID keeps its number, whatever it answers: a new one has it as soon as it is known to be
- *   no partitioned one. Until then it has a line without a number.
- * - A GPU that does not tell its UUID is one of those that the store knows and NVML does not show; of those that are too
- *   many for that, each has a line that says so. */
+ * - A GPU that is known by its UUID keeps its number, whatever it answers: a new one has it as soon as it is known to
+ * be no partitioned one. Until then it has a line without a number.
+ * - A GPU that does not tell its UUID is one of those that the store knows and NVML does not show; of those that are
+ * too many for that, each has a line that says so. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -65,8 +65,8 @@ static uint32_t absent_before(const struct node *node, uint32_t number)
 
 char *node_why_unnamed(const struct node_unnamed *unnamed)
 {
-    return xasprintf("NVML has a GPU at index %" PRIu32 " that does not tell its UUID: %s (%" PRId32 ")", unnamed->index,
-                     gpu_error_text(unnamed->error), unnamed->error);
+    return xasprintf("NVML has a GPU at index %" PRIu32 " that does not tell its UUID: %s (%" PRId32 ")",
+                     unnamed->index, gpu_error_text(unnamed->error), unnamed->error);
 }
 
 char *node_why_closed(const struct node *node, const struct node_gpu *entry, const struct gpu *gpu)
@@ -86,7 +86,8 @@ char *node_why_closed(const struct node *node, const struct node_gpu *entry, con
         return xasprintf("NVML does not tell whether it is in MIG mode: %s (%u)",
                          gpu_error_text(entry->refused[GPU_REFUSED_MIG]), entry->refused[GPU_REFUSED_MIG]);
     if (entry->refused[0])
-        return xasprintf("NVML does not tell its memory: %s (%u)", gpu_error_text(entry->refused[0]), entry->refused[0]);
+        return xasprintf("NVML does not tell its memory: %s (%u)", gpu_error_text(entry->refused[0]),
+                         entry->refused[0]);
     return !gpu ? NULL
                 : xstrdup(entry->reading.kind == GPU_PARTITIONED ? "it is in MIG mode now" : "no reading has come");
 }
@@ -152,7 +153,8 @@ void node_untold_report(struct node *node)
     for (uint32_t i = 0; i < node->count; i++) {
         struct node_gpu *entry = node->gpus[i];
         CLEANUP(free_ptr) char *text = refused_text(entry->refused);
-        entry->told.refused_held = entry->there && strcmp(text, entry->told.refused) != 0 ? entry->told.refused_held + 1 : 0;
+        entry->told.refused_held =
+            entry->there && strcmp(text, entry->told.refused) != 0 ? entry->told.refused_held + 1 : 0;
         if (entry->told.refused_held < UNTOLD_READINGS)
             continue;
         if (*text)

@@ -1,6 +1,5 @@
 #include "daemon/request/learned.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,8 +16,10 @@
 #include "daemon/engine/engine.h"
 #include "daemon/log.h"
 #include "daemon/request/actions.h"
-#include "daemon/view/access.h"
+#include "daemon/request/admin_only.h"
 #include "daemon/view/common_texts.h"
+
+#define REFUSAL "what was learned of users"
 
 /* ---- What is known ---- */
 
@@ -158,43 +159,12 @@ static void forget(struct daemon *daemon, struct http_request *request)
     json_decref(body);
 }
 
-/* ---- Rights ---- */
-
-struct asking {
-    struct daemon *daemon;
-    struct http_request *request;
-    void (*answer)(struct daemon *daemon, struct http_request *request);
-};
-
-static void on_may(int status, void *user)
-{
-    struct asking asking = *(struct asking *)user;
-
-    free(user);
-    if (status == -ESHUTDOWN)
-        http_reply_stopping(asking.request);
-    else if (status != 0)
-        http_reply_error(asking.request, 403, "what was learned of users is for administrators (admin_group)");
-    else
-        asking.answer(asking.daemon, asking.request);
-}
-
-/* No user has this number, so only administrators may. */
-static void ask(struct daemon *daemon, struct http_request *request,
-                void (*answer)(struct daemon *daemon, struct http_request *request))
-{
-    struct asking *asking = xmalloc(sizeof *asking);
-
-    *asking = (struct asking){daemon, request, answer};
-    access_ask(daemon->access, request->uid, (uid_t)-1, on_may, asking);
-}
-
 void learned_get(struct daemon *daemon, struct http_request *request)
 {
-    ask(daemon, request, get);
+    admin_only(daemon, request, get, REFUSAL);
 }
 
 void learned_forget(struct daemon *daemon, struct http_request *request)
 {
-    ask(daemon, request, forget);
+    admin_only(daemon, request, forget, REFUSAL);
 }

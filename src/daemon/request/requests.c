@@ -20,6 +20,7 @@
 #include "daemon/request/actions.h"
 #include "daemon/request/dashboard.h"
 #include "daemon/request/events.h"
+#include "daemon/request/gpu_open.h"
 #include "daemon/request/history_query.h"
 #include "daemon/request/learned.h"
 #include "daemon/request/listing.h"
@@ -97,7 +98,7 @@ static json_t *explain_gpu(const struct daemon *daemon, const struct job_view *v
         doubted = xasprintf("%s (memory counted by reservations: %s)", verdict, why);
     for (uint32_t i = 0; i < gpu->resident_count; i++)
         json_array_append_new(jobs, json_integer((json_int_t)gpu->residents[i]->id));
-    return json_pack("{s:I, s:s, s:I, s:s, s:o, s:o, s:s}", "index", (json_int_t)number, "uuid", gpu->uuid,
+    return json_pack("{s:I, s:s, s:o, s:s, s:o, s:o, s:s}", "index", (json_int_t)number, "uuid", gpu->uuid,
                      "free_bytes", integer_or_null(gpu_free_bytes(daemon->core, gpu), !gpu->lost), "share",
                      share_mode_name(sharing_configured(gpu)), "sm_activity_permille",
                      gpu->smact_permille >= 0 ? json_integer(gpu->smact_permille) : json_null(), "jobs", jobs,
@@ -299,7 +300,9 @@ void requests_handle(struct http_request *request, void *user)
         handle_whatif(daemon, request, path + 6);
     else if (strcmp(path, "learned/forget") == 0 && strcmp(request->method, "POST") == 0)
         learned_forget(daemon, request);
-    else if (strcmp(path, "learned/forget") == 0)
+    else if (strcmp(path, "gpus/open") == 0 && strcmp(request->method, "POST") == 0)
+        gpu_open(daemon, request);
+    else if (strcmp(path, "learned/forget") == 0 || strcmp(path, "gpus/open") == 0)
         wrong_method(request, "POST");
     else if (strcmp(path, "jobs") != 0 && strcmp(path, "learned") != 0 && strcmp(path, "status") != 0 &&
              strcmp(path, "gpus") != 0 && strcmp(path, "stats") != 0 && strcmp(path, "events") != 0 &&

@@ -25,11 +25,20 @@
 #define QUICK_BYTES 16384
 #define LARGE_BYTES 65536
 
+/* What the models of a request may cost together, in events that are replayed; what one turn on the pool does at most,
+ * some 20 ms; and what a model costs beside its events. A model that takes more than a turn is a costly one. */
+#define REQUEST_EVENTS PROGRAM_MAX_EVENTS
+#define TURN_EVENTS    50000
+#define MODEL_EVENTS   1000
+
 /* A job of a request. */
 struct applicant {
     struct job_spec spec;
     char *text;         /* owned; of the spec, to be stored */
     size_t environment; /* of the submission's */
+    uint64_t model;     /* digest of all that its estimate depends on; 0: there is nothing to estimate */
+    int64_t events;     /* that it has been given of the request's */
+    bool costly;        /* its estimate is still to be made, in a turn of its own */
     struct job_estimate estimate;
     struct record_submitted wants;
 };
@@ -44,21 +53,36 @@ struct submission {
     void *user;
     struct submission *next; /* in the order of their turns */
     bool started;
+    bool read; /* the loop knows that all of it is read: costly estimates are left */
     /* The thread's input: it does not change meanwhile. */
     const struct config *config;
     struct machine_profile profile;
     /* The thread's result. */
-    struct applicant *applicants;      /* owned */
-    size_t count;                      /* of those that are to be released */
+    struct json_piece *pieces;    /* owned: its jobs' texts, in the body */
+    size_t piece_count;           /* 0: it was not looked at yet */
+    struct applicant *applicants; /* owned */
+    size_t count;                 /* of those that were read, and are to be released */
+    size_t completed;             /* of these, those before the first costly one, when all have been read */
+    int64_t events_left;
     struct spec_strings *environments; /* owned; most jobs of a request have the same */
     size_t environment_count, environment_capacity;
     struct owner owner;                  /* its text is owned; NULL: not known yet */
     bool looked_up;                      /* by this submission */
     char request_id[REPEATS_ID_MAX + 1]; /* "": none */
     uint64_t digest;                     /* of the body */
-    int status;
+    int status;                          /* 201 as long as nothing is wrong */
     struct error err;
 };
+
+static bool is_read(const struct submission *submission)
+{
+    return submission->piece_count && submission->count == submission->piece_count;
+}
+
+static bool is_over(const struct submission *submission)
+{
+    return submission->status != 201 || (is_read(submission) && submission->completed == submission->count);
+}
 
 /* The recorded figure that goes by the estimator's name; -1: there is none such. */
 static int64_t recorded_figure(const struct config *config, const struct job_spec *spec)
@@ -138,21 +162,109 @@ static void compare_with_declared(const struct job_spec *spec, struct job_estima
     spec_strings_add(&estimate->warnings, text);
 }
 
-/* An unreadable file is refused, unless it is not needed: a job file by position has to name a summary. */
-static int estimate_applicant(struct submission *submission, struct applicant *applicant)
+/* Everything that job_estimate_make() looks at, and the declared figure, which goes into its warnings. */
+static uint64_t digest_of_model(const struct job_spec *spec)
+{
+    const char *const texts[] = {spec->summary,      spec->capture,      spec->hf_config,
+                                 spec->summary_name, spec->capture_name, spec->hf_config_name,
+                                 spec->optimizer,    spec->precision,    spec->method};
+    const int64_t numbers[] = {spec->batch_size, spec->sequence_length, spec->gpus, spec->gpu_memory_bytes};
+    uint64_t digest = digest_add(DIGEST_EMPTY, numbers, sizeof numbers);
+
+    if (!spec->summary && !spec->capture && !spec->hf_config)
+        return 0;
+    for (size_t i = 0; i < array_size(texts); i++) {
+        digest = digest_add(digest, &(char){texts[i] != NULL}, 1);
+        if (texts[i])
+            digest = digest_add(digest, texts[i], strlen(texts[i]) + 1);
+    }
+    return digest | 1;
+}
+
+/* The first job of the request that has the same model. */
+static const struct applicant *first_with(const struct submission *submission, uint64_t model)
+{
+    const struct applicant *at = submission->applicants;
+
+    while (at->model != model)
+        at++;
+    return at;
+}
+
+/* An unreadable file is refused, unless it is not needed: a job file by position has to name a summary. -E2BIG: it has
+ * more events than `most`. */
+static int estimate_model(struct submission *submission, struct applicant *applicant, int64_t most)
 {
     const struct config *config = submission->config;
+    int64_t left = most;
     int rc =
         job_estimate_make(&applicant->estimate, &applicant->spec, estimator_find(estimator_name(config->estimator)),
-                          &submission->profile, config->estimate_quantile_permille, &submission->err);
+                          &submission->profile, config->estimate_quantile_permille, &left, &submission->err);
 
-    if (rc != 0 && applicant->spec.gpu_memory_bytes < 0)
+    applicant->events = most - left;
+    if (rc != 0 && (rc == -E2BIG || applicant->spec.gpu_memory_bytes < 0))
         return rc;
     if (rc != 0)
         spec_strings_add(&applicant->estimate.warnings, submission->err.text);
     else
         compare_with_declared(&applicant->spec, &applicant->estimate);
     return 0;
+}
+
+/* At once: thousands of environments between the jobs' lasting data would leave the heap in shreds. */
+static void put_environment_aside(struct submission *submission, struct applicant *applicant)
+{
+    struct spec_strings *environment = &applicant->spec.environment;
+    size_t count = submission->environment_count;
+
+    if (count && spec_strings_equal(environment, &submission->environments[count - 1])) {
+        spec_strings_release(environment);
+    } else {
+        array_reserve(submission->environments, submission->environment_capacity, count + 1);
+        submission->environments[submission->environment_count++] = *environment;
+    }
+    *environment = (struct spec_strings){0};
+    applicant->environment = submission->environment_count - 1;
+}
+
+static void complete(struct submission *submission, struct applicant *applicant)
+{
+    set_wants(submission->config, &applicant->spec, &applicant->estimate, submission->uid, &applicant->wants);
+    drop_texts(&applicant->spec);
+    applicant->text = submission_spec_to_text(&applicant->spec);
+    put_environment_aside(submission, applicant);
+    applicant->costly = false;
+}
+
+static int too_costly(struct submission *submission)
+{
+    error_set(
+        &submission->err, E2BIG,
+        "with its model the models of the request have about %" PRId64
+        " events to replay, a request's may have %d, equal ones counted once: submit the jobs in several requests",
+        REQUEST_EVENTS - submission->events_left, REQUEST_EVENTS);
+    return 413;
+}
+
+/* Equal models are estimated once. A costly one is given its events now, and its estimate in a later turn. */
+static int take_model(struct submission *submission, struct applicant *applicant, int64_t *turn)
+{
+    const struct applicant *same = first_with(submission, applicant->model);
+    int rc = 0;
+
+    if (same != applicant) {
+        applicant->costly = same->costly;
+        if (!same->costly)
+            applicant->estimate = job_estimate_copy(&same->estimate);
+        return 201;
+    }
+    rc = estimate_model(submission, applicant, TURN_EVENTS);
+    applicant->costly = rc == -E2BIG;
+    if (rc && rc != -E2BIG)
+        return 400;
+    submission->events_left -= applicant->events;
+    *turn -= applicant->costly ? MODEL_EVENTS : applicant->events + MODEL_EVENTS;
+    return submission->events_left < 0 ? too_costly(submission) : 201;
 }
 
 static int check_host_memory(const struct config *config, const struct job_spec *spec, struct error *err)
@@ -178,27 +290,12 @@ static int check_cpus(const struct job_spec *spec, struct error *err)
                      (int64_t)spec->cpus, here);
 }
 
-/* At once: thousands of environments between the jobs' lasting data would leave the heap in shreds. */
-static void put_environment_aside(struct submission *submission, struct applicant *applicant)
-{
-    struct spec_strings *environment = &applicant->spec.environment;
-    size_t count = submission->environment_count;
-
-    if (count && spec_strings_equal(environment, &submission->environments[count - 1])) {
-        spec_strings_release(environment);
-    } else {
-        array_reserve(submission->environments, submission->environment_capacity, count + 1);
-        submission->environments[submission->environment_count++] = *environment;
-    }
-    *environment = (struct spec_strings){0};
-    applicant->environment = submission->environment_count - 1;
-}
-
-static int read_applicant(struct submission *submission, const json_t *json, struct applicant *applicant)
+static int read_applicant(struct submission *submission, const json_t *json, struct applicant *applicant, int64_t *turn)
 {
     const struct config *config = submission->config;
     struct job_spec *spec = &applicant->spec;
     struct error *err = &submission->err;
+    int status;
 
     if (job_spec_from_json(json, spec, err) != 0 || check_host_memory(config, spec, err) != 0 ||
         check_cpus(spec, err) != 0)
@@ -207,12 +304,11 @@ static int read_applicant(struct submission *submission, const json_t *json, str
         error_set(err, EINVAL, "engine, cluster and slurm_... are what carma says of a lease: leave them out");
         return 400;
     }
-    if (estimator_computes(config->estimator) && estimate_applicant(submission, applicant) != 0)
-        return 400;
-    set_wants(config, spec, &applicant->estimate, submission->uid, &applicant->wants);
-    drop_texts(spec);
-    applicant->text = submission_spec_to_text(spec);
-    put_environment_aside(submission, applicant);
+    applicant->model = estimator_computes(config->estimator) ? digest_of_model(spec) : 0;
+    if (applicant->model && (status = take_model(submission, applicant, turn)) != 201)
+        return status;
+    if (!applicant->costly)
+        complete(submission, applicant);
     return 201;
 }
 
@@ -222,8 +318,9 @@ static int status_of(int rc)
 }
 
 /* The tree of one job at a time. */
-static int read_job(struct submission *submission, const struct json_piece *job)
+static int read_job(struct submission *submission, int64_t *turn)
 {
+    const struct json_piece *job = &submission->pieces[submission->count];
     struct applicant *applicant = &submission->applicants[submission->count++];
     json_t *json;
     int rc, status;
@@ -232,21 +329,50 @@ static int read_job(struct submission *submission, const struct json_piece *job)
     job_estimate_init(&applicant->estimate);
     rc = json_read(job->text, job->length, JSON_REJECT_DUPLICATES, &(struct json_bounds)SPEC_JSON_BOUNDS, &json,
                    &submission->err);
-    status = rc ? status_of(rc) : read_applicant(submission, json, applicant);
+    status = rc ? status_of(rc) : read_applicant(submission, json, applicant, turn);
     json_decref(json);
     if (status != 201)
         error_prefix(&submission->err, "job %zu of the request", submission->count);
     return status;
 }
 
-static int read_jobs(struct submission *submission, const struct json_piece *jobs, size_t count)
+/* As many as a turn may cost. */
+static int read_jobs(struct submission *submission)
 {
+    int64_t turn = TURN_EVENTS;
     int status = 201;
 
-    submission->applicants = xcalloc(count, sizeof *submission->applicants);
-    while (submission->count < count && status == 201)
-        status = read_job(submission, &jobs[submission->count]);
+    while (!is_read(submission) && status == 201 && turn > 0)
+        status = read_job(submission, &turn);
     return status;
+}
+
+static void skip_completed(struct submission *submission)
+{
+    while (submission->completed < submission->count && !submission->applicants[submission->completed].costly)
+        submission->completed++;
+}
+
+/* Of the first costly one, and of those with the same model that follow it. */
+static int estimate_costly(struct submission *submission)
+{
+    struct applicant *applicant = &submission->applicants[submission->completed];
+    int64_t most = applicant->events + submission->events_left;
+    int rc = estimate_model(submission, applicant, most);
+
+    submission->events_left = most - applicant->events;
+    if (rc) {
+        int status = rc == -E2BIG ? too_costly(submission) : 400;
+        error_prefix(&submission->err, "job %zu of the request", submission->completed + 1);
+        return status;
+    }
+    complete(submission, applicant);
+    for (size_t i = submission->completed + 1; i < submission->count; i++)
+        if (submission->applicants[i].costly && submission->applicants[i].model == applicant->model) {
+            submission->applicants[i].estimate = job_estimate_copy(&applicant->estimate);
+            complete(submission, &submission->applicants[i]);
+        }
+    return 201;
 }
 
 static int take_request_id(struct submission *submission, const char *id)
@@ -292,7 +418,6 @@ static int read_request(struct submission *submission)
     static const struct json_bounds bounds = {.values = SUBMISSION_MAX_VALUES, .depth = 8, .bytes = SPEC_MAX_REQUEST};
     size_t count, most = submission->length / 3 + 1; /* as many as such a text can have: "{}," */
     CLEANUP(strbuf_release) struct strbuf frame = {0};
-    CLEANUP(free_ptr) struct json_piece *jobs = NULL;
     int rc, status;
 
     if ((rc = json_check(submission->body, submission->length, &bounds, &submission->err))) {
@@ -300,25 +425,42 @@ static int read_request(struct submission *submission)
         return status_of(rc);
     }
     most = most < SPEC_MAX_JOBS ? most : SPEC_MAX_JOBS;
-    jobs = xcalloc(most, sizeof *jobs);
-    count = json_take_apart(submission->body, submission->length, &frame, jobs, most);
+    submission->pieces = xcalloc(most, sizeof *submission->pieces);
+    count = json_take_apart(submission->body, submission->length, &frame, submission->pieces, most);
     if (count > most) {
         error_set(&submission->err, E2BIG, "%zu jobs at once are too many: submit at most %d", count, SPEC_MAX_JOBS);
         return 413;
     }
     status = read_frame(submission, &frame, count);
-    return status == 201 ? read_jobs(submission, jobs, count) : status;
+    if (status == 201) {
+        submission->piece_count = count;
+        submission->applicants = xcalloc(count, sizeof *submission->applicants);
+    }
+    return status;
 }
 
+static int begin(struct submission *submission)
+{
+    submission->looked_up = !submission->owner.user;
+    if (submission->looked_up && owner_look_up(submission->uid, &submission->owner, &submission->err) != 0)
+        return 503;
+    return read_request(submission);
+}
+
+/* One turn. */
 static void work(uv_work_t *work)
 {
     struct submission *submission = work->data;
 
-    submission->looked_up = !submission->owner.user;
-    if (submission->looked_up && owner_look_up(submission->uid, &submission->owner, &submission->err) != 0)
-        submission->status = 503;
-    else
-        submission->status = read_request(submission);
+    if (is_read(submission)) {
+        submission->status = estimate_costly(submission);
+    } else {
+        submission->status = submission->piece_count ? 201 : begin(submission);
+        if (submission->status == 201)
+            submission->status = read_jobs(submission);
+    }
+    if (is_read(submission))
+        skip_completed(submission);
 }
 
 /* ---- On the loop ---- */
@@ -504,6 +646,7 @@ static void finish(struct submission *submission)
     for (size_t i = 0; i < submission->environment_count; i++)
         spec_strings_release(&submission->environments[i]);
     free(submission->environments);
+    free(submission->pieces);
     free(submission->applicants);
     free(submission->owner.user);
     free(submission);
@@ -553,16 +696,29 @@ static void give_way(struct daemon *daemon, uid_t uid)
 
 static void after(uv_work_t *done, int canceled);
 
-/* One at a time of each user: in their order, and nobody has the whole pool. Of large ones, one at a time of all users:
- * the others wait as texts. */
+/* Whose turn its next one has to be, where there is one such turn at a time: the large request that is being read, the
+ * costly estimate that is being made. Meanwhile the others wait as texts, and the pool has threads for all other work.
+ */
+static struct submission **lane_of(const struct submission *submission)
+{
+    struct daemon *daemon = submission->daemon;
+
+    if (submission->read)
+        return &daemon->estimates_costly;
+    return is_large(submission) ? &daemon->reads_large : NULL;
+}
+
+/* One at a time of each user: in their order, and nobody has the whole pool. */
 static void start_waiting(struct daemon *daemon)
 {
     for (struct submission *submission = daemon->submissions; submission; submission = submission->next) {
+        struct submission **lane = lane_of(submission);
         if (submission->started || *first_of(daemon, submission->uid) != submission ||
-            (is_large(submission) && daemon->reads_large))
+            (lane && *lane && *lane != submission))
             continue;
+        if (lane)
+            *lane = submission;
         submission->started = true;
-        daemon->reads_large |= is_large(submission);
         uv_queue_work(daemon->loop, &submission->work, work, after);
     }
 }
@@ -579,12 +735,22 @@ static void finish_waiting(struct daemon *daemon)
     }
 }
 
-/* The C library keeps the memory of what a thread has read, until it is told. */
-static void leave_large(struct daemon *daemon)
+/* A large one keeps its lane until all of it is read: no two are half read. */
+static void leave_lanes(struct submission *submission)
 {
-    daemon->reads_large = false;
+    struct daemon *daemon = submission->daemon;
+
+    if (daemon->reads_large == submission && (submission->read || is_over(submission)))
+        daemon->reads_large = NULL;
+    if (daemon->estimates_costly == submission)
+        daemon->estimates_costly = NULL;
+}
+
+/* The C library keeps the memory of what a thread has read, until it is told. */
+static void give_memory_back(const struct daemon *daemon)
+{
     for (const struct submission *submission = daemon->submissions; submission; submission = submission->next)
-        if (is_large(submission))
+        if (is_large(submission) || submission->read)
             return;
     malloc_trim(0);
 }
@@ -594,14 +760,19 @@ static void after(uv_work_t *done, int canceled)
     struct submission *submission = done->data;
     struct daemon *daemon = submission->daemon;
     uid_t uid = submission->uid;
-    bool was_large = is_large(submission);
+    bool was_large = is_large(submission) || daemon->estimates_costly == submission;
 
     (void)canceled; /* nobody does */
-    *first_of(daemon, uid) = submission->next;
+    submission->read = is_read(submission);
+    submission->started = false;
+    leave_lanes(submission);
+    if (is_over(submission) || daemon->stopping) {
+        *first_of(daemon, uid) = submission->next;
+        finish(submission);
+        if (was_large)
+            give_memory_back(daemon);
+    }
     give_way(daemon, uid);
-    finish(submission);
-    if (was_large)
-        leave_large(daemon);
     if (daemon->stopping)
         finish_waiting(daemon);
     else
@@ -636,6 +807,8 @@ void submission_start(struct daemon *daemon, uid_t uid, const char *body, size_t
                                       .length = length,
                                       .done = done,
                                       .user = user,
+                                      .status = 201,
+                                      .events_left = REQUEST_EVENTS,
                                       .config = &daemon->config};
     node_machine_profile(daemon->node, &submission->profile);
     *end_of(daemon) = submission;

@@ -125,9 +125,12 @@ struct record_exited ending_judge(struct daemon *daemon, struct job_view *view, 
                                     .free_bytes = status->free_bytes,
                                     .used_bytes = gpus.used_bytes,
                                     .failed_gpu = gpus.failed_gpu};
+    if (exited.cause == EXIT_GPU_ERROR && exited.failed_gpu == RECORD_NO_GPU && view->placement_count == 1)
+        exited.failed_gpu = view->placements[0].gpu; /* it said so itself, of the only one that it has */
     if (ending_is_fault(daemon, view, status))
         view->fault_ns = status->ended_ns;
-    message = message_of(status, &evidence, exited.cause, &gpus, job ? crash_other_gpu(job, &exited) : RECORD_NO_GPU);
+    message = message_of(status, &evidence, exited.cause, &gpus,
+                         job ? crash_other_gpu(daemon->core, job, &exited) : RECORD_NO_GPU);
     job_view_set_message(view, message);
     views_touch(&daemon->views, view);
     return exited;

@@ -1,6 +1,4 @@
 /* The training steps: embeddings, stacks of blocks, head and loss; the shares of several GPUs. */
-#include <errno.h>
-
 #include "base/memory.h"
 #include "estimate/transformer/model.h"
 
@@ -267,7 +265,7 @@ static void train_batch(struct model *model)
     tape->at.label = 0;
 }
 
-static int train(struct model *model, struct error *err)
+static void train(struct model *model)
 {
     struct tape *tape = &model->lowering.tape;
     const struct training *training = model->lowering.training;
@@ -285,11 +283,7 @@ static int train(struct model *model, struct error *err)
             train_batch(model);
         }
         optimizer_step(tape, training->optimizer, training->weight_decay, step == 0);
-        if (tape->program->event_count > PROGRAM_MAX_EVENTS)
-            return error_set(err, EINVAL, "the model's training step has more than %d events: too large a model",
-                             PROGRAM_MAX_EVENTS);
     }
-    return 0;
 }
 
 static void take_static(struct model *model, int64_t bytes, enum memory_category category)
@@ -379,8 +373,8 @@ static void count(const struct model *model, int64_t parameters)
     program->batch_size = model->lowering.training->batch_size;
 }
 
-int transformer_lower(struct program *program, const struct transformer *transformer, const struct training *training,
-                      const struct method *method, struct error *err)
+void transformer_lower(struct program *program, const struct transformer *transformer, const struct training *training,
+                       const struct method *method)
 {
     bool amp = training->precision == PRECISION_AMP, plain = training->precision == PRECISION_BF16;
     bool half = plain || (amp && method->sharding != SHARDING_NONE);
@@ -392,7 +386,6 @@ int transformer_lower(struct program *program, const struct transformer *transfo
                           .plain_bytes = plain || (narrow && method->tuning != TUNING_QLORA) ? HALF_BYTES : FULL_BYTES,
                           .frozen = method->tuning != TUNING_FULL};
     struct sums sums;
-    int rc;
 
     program_init(program);
     tape_init(&model.lowering.tape, program);
@@ -408,10 +401,33 @@ int transformer_lower(struct program *program, const struct transformer *transfo
     sums = sum_parameters(&model);
     take_shares(&model, &sums);
     count(&model, transformer_parameters(transformer));
-    rc = train(&model, err);
-    if (rc)
-        program_release(program);
+    train(&model);
     tape_release(&model.lowering.tape);
     free(model.blocks);
-    return rc;
+}
+
+/* Of a model that has as many blocks. */
+static int64_t events_with(struct transformer transformer, int64_t layers, int64_t decoder_layers,
+                           const struct training *training, const struct method *method)
+{
+    struct program program;
+    int64_t count;
+
+    transformer.layers = layers;
+    transformer.decoder_layers = decoder_layers;
+    transformer_lower(&program, &transformer, training, method);
+    count = (int64_t)program.event_count;
+    program_release(&program);
+    return count;
+}
+
+int64_t transformer_events(const struct transformer *transformer, const struct training *training,
+                           const struct method *method)
+{
+    int64_t decoder = transformer->decoder_layers > 0;
+    int64_t one = events_with(*transformer, 1, decoder, training, method);
+    int64_t each = events_with(*transformer, 2, decoder, training, method) - one;
+    int64_t of_decoder = decoder ? events_with(*transformer, 1, 2, training, method) - one : 0;
+
+    return one + (transformer->layers - 1) * each + (transformer->decoder_layers - decoder) * of_decoder;
 }

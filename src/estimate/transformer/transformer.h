@@ -101,9 +101,12 @@ int method_parse(const char *text, struct method *method, struct error *err);
 int transformer_check(const struct transformer *transformer, const struct training *training,
                       const struct method *method, struct error *err);
 
-/* Checked ones. The first inits *program; -EINVAL where it has too many events. */
-int transformer_lower(struct program *program, const struct transformer *transformer, const struct training *training,
-                      const struct method *method, struct error *err);
+/* Checked ones. The first inits *program. Its events are known before it is made: blocks are alike, so models of one
+ * and two tell those of any number. The caller compares them with PROGRAM_MAX_EVENTS. */
+void transformer_lower(struct program *program, const struct transformer *transformer, const struct training *training,
+                       const struct method *method);
+int64_t transformer_events(const struct transformer *transformer, const struct training *training,
+                           const struct method *method);
 int64_t transformer_parameters(const struct transformer *transformer); /* elements, of the model without adapters */
 
 #endif

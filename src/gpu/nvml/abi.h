@@ -303,8 +303,8 @@ _Static_assert(NVML_VERSION(struct nvml_temperature, 1) == 0x0100000c, "NVML lay
 _Static_assert(NVML_VERSION(struct nvml_uuid, 1) == 0x01000034, "NVML layout");
 _Static_assert(sizeof(struct nvml_gpm_metric) == 40 && sizeof(struct nvml_gpm_metrics_get) == 24, "NVML layout");
 
-/* No part of NVML: the host's memory beside a virtual GPU that has none of its own, in place of /proc/meminfo. 0, or -1:
- * it has one. */
+/* No part of NVML: the host's memory beside a virtual GPU that has none of its own, in place of /proc/meminfo. 0, or
+ * -1: it has one. */
 NVML_API int nvmlVirtualHostMemory(int64_t *total_bytes, int64_t *available_bytes);
 
 /* Initialisation: nvmlInit is the oldest form, nvmlInit_v2 today's. */

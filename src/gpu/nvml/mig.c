@@ -166,8 +166,7 @@ int nvml_instance_read(const struct nvml_calls *calls, struct nvml_instance *ins
     nvml_note_refused(reading, GPU_HAS_MEMORY, result);
     if (nvml_device_failed(result))
         return result;
-    processes =
-        nvml_processes_read_instance(calls, instance->handle, parent, &instance->ids, memory_bytes, reading);
+    processes = nvml_processes_read_instance(calls, instance->handle, parent, &instance->ids, memory_bytes, reading);
     nvml_note_refused(reading, GPU_HAS_PROCESSES, processes);
     result = nvml_worse(nvml_worse(NVML_SUCCESS, result), processes);
     if (nvml_device_failed(result) || instance->ids.gpu == NVML_NO_INSTANCE)
