@@ -91,9 +91,10 @@ def _connect(where: str, connection: http.client.HTTPConnection) -> None:
         connection.connect()
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ECONNREFUSED, errno.ENOTDIR):
-            raise NoDaemon(
-                f"{where}: no daemon listens there: start it with `carmad`, or name its socket in CARMA_SOCKET"
-            ) from None
+            remedy = "start it with `carmad`, or name its socket in CARMA_SOCKET"
+            if os.geteuid() != 0 and where == place.SYSTEM_SOCKET:
+                remedy = "ask this machine's administrator (systemctl start carmad)"
+            raise NoDaemon(f"{where}: no daemon listens there: {remedy}") from None
         raise NoDaemon(f"{where}: cannot connect: {error.strerror or error}") from None
     except ValueError as error:  # a NUL in the path
         raise NoDaemon(f"{where!r}: cannot connect: {error}") from None

@@ -11,18 +11,19 @@ from typing import Optional
 from carma.errors import NoDaemon
 
 SYSTEM_SOCKET = "/run/carma/carma.sock"
+SYSTEM_STATE = "/var/lib/carma"
 TCP = "tcp://"
 TOKEN_LENGTHS = (32, 512)
 
 
 def find() -> str:
-    """A socket's path or tcp://ADDRESS:PORT: $CARMA_SOCKET, else the user's own carmad's, else, where there is only that,
-    the system's."""
+    """A socket's path or tcp://ADDRESS:PORT: $CARMA_SOCKET, else the user's own carmad's, else, where there is only that
+    or its state, the system's."""
     chosen = os.environ.get("CARMA_SOCKET")
     if chosen:
         return chosen
     path = _default_socket()
-    if not os.path.exists(path) and os.path.exists(SYSTEM_SOCKET):
+    if not os.path.exists(path) and (os.path.exists(SYSTEM_SOCKET) or os.path.exists(SYSTEM_STATE)):
         return SYSTEM_SOCKET
     return path
 

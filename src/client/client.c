@@ -18,8 +18,6 @@
 #include "client/http1.h"
 #include "config/config.h"
 
-#define SYSTEM_SOCKET "/run/carma/carma.sock"
-
 struct client {
     char *socket_path;
     int fd; /* -1: not connected */
@@ -27,7 +25,8 @@ struct client {
     struct token token; /* over TCP */
 };
 
-/* Where the user's own carmad listens by default; or root's, where there is only that. */
+/* Where the user's own carmad listens by default; or root's, where there is only that, or its state while it is
+ * stopped. */
 static char *find_socket(void)
 {
     const char *chosen = getenv("CARMA_SOCKET");
@@ -36,9 +35,10 @@ static char *find_socket(void)
     if (chosen && *chosen)
         return xstrdup(chosen);
     path = config_default_socket();
-    if (access(path, F_OK) != 0 && access(SYSTEM_SOCKET, F_OK) == 0) {
+    if (access(path, F_OK) != 0 &&
+        (access(CONFIG_SYSTEM_SOCKET, F_OK) == 0 || access(CONFIG_SYSTEM_STATE_DIRECTORY, F_OK) == 0)) {
         free(path);
-        path = xstrdup(SYSTEM_SOCKET);
+        path = xstrdup(CONFIG_SYSTEM_SOCKET);
     }
     return path;
 }

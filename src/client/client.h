@@ -17,8 +17,8 @@ struct client;
 #define CLIENT_REPLY_LIMIT_BYTES (256 << 20)
 
 /* Connects. NULL: $CARMA_SOCKET, else where the user's own carmad listens by default (config_default_socket), else,
- * where only that is there, /run/carma/carma.sock. -ECONNREFUSED: no daemon listens there; -EACCES, -EPERM: no token
- * that may be used. */
+ * where only that or its state is there, /run/carma/carma.sock. -ECONNREFUSED: no daemon listens there; -EACCES,
+ * -EPERM: no token that may be used. */
 int client_open(const char *socket_path, struct client **client, struct error *err);
 void client_free(struct client *client);
 

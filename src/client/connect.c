@@ -10,6 +10,7 @@
 #include "base/address.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
+#include "config/config.h"
 
 #define TCP_PREFIX      "tcp://"
 #define CONNECT_STEP_MS 1
@@ -22,6 +23,10 @@ const char *connect_tcp_of(const char *place)
 
 static int nobody_there(const char *place, struct error *err)
 {
+    if (geteuid() != 0 && strcmp(place, CONFIG_SYSTEM_SOCKET) == 0)
+        return error_set(err, ECONNREFUSED,
+                         "%s: no daemon listens there: ask this machine's administrator (systemctl start carmad)",
+                         place);
     return error_set(err, ECONNREFUSED,
                      "%s: no daemon listens there: start it with `carmad`, or name its socket in CARMA_SOCKET", place);
 }

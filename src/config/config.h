@@ -79,6 +79,10 @@ void config_release(struct config *config);
  * $XDG_CONFIG_HOME/carma/carma.conf. Owned by the caller. */
 char *config_default_path(void);
 
+/* Of root's daemon. */
+#define CONFIG_SYSTEM_STATE_DIRECTORY "/var/lib/carma"
+#define CONFIG_SYSTEM_SOCKET          "/run/carma/carma.sock"
+
 /* Where the daemon listens when nothing is set: $CARMA_SOCKET, else /run/carma/carma.sock for root, else
  * $XDG_RUNTIME_DIR/carma/carma.sock (where that is unset: /run/user/UID, else the state directory). Owned by the
  * caller. */

@@ -97,6 +97,21 @@ expect_error 1 "half.json: no 'wait_mean_s'" compare "$T/half.json" "$T/half.jso
 printf '{"a"\n:' >"$T/broken.json"
 expect_error 1 "broken.json: not JSON in line 2" compare "$T/broken.json" "$T/half.json"
 
+# A user is not told to start a carmad of his own where the machine's is stopped.
+if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
+    cp "$CARMA" "$T/own"
+    cp -R "$SOURCE/python/carma" "$T/carma"
+    chmod -R a+rX "$T"
+    for ask in '/mnt/own queue' 'PYTHONPATH=/mnt /usr/bin/python3 -B -c "import carma; carma.gpus()"'; do
+        # shellcheck disable=SC2016 # the inner shell's
+        unshare --mount --propagation private sh -c 'mount -t tmpfs none /var/lib && mkdir -m 700 /var/lib/carma && mount --bind "$1" /mnt &&
+            exec env -u CARMA_SOCKET HOME=/nowhere setpriv --reuid 54321 --regid 54321 --clear-groups sh -c "$2"' \
+            sh "$T" "$ask" >"$T/out" 2>&1
+        grep -q "/run/carma/carma.sock: no daemon listens there: ask this machine's administrator" "$T/out" ||
+            fail "where the service is stopped: $(cat "$T/out")"
+    done
+fi
+
 # The daily commands are in the program itself; all others in carma-tools, which belongs to it.
 mkdir "$T/alone"
 cp "$CARMA" "$T/alone/carma"
