@@ -165,7 +165,7 @@ def check_check(tree, listed_text):
 
 
 def main():
-    run.HANGING, run.NOT_HANGING = (5, 1), (5, 1)  # `less` takes as long on a busy machine
+    run.HANGING, run.NOT_HANGING = (2.5, 1), (2.5, 1)  # `less` takes as long on a busy machine
     with tempfile.TemporaryDirectory() as folder:
         tree = pathlib.Path(folder)
         (tree / "tests" / "mutants").mkdir(parents=True)

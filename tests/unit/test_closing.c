@@ -129,4 +129,16 @@ CORE_TEST(test_a_retry_goes_elsewhere)
     assert_string_equal(placed_on(f, job), "1");
 }
 
+CORE_TEST(test_a_retry_that_needs_all_gpus_takes_them)
+{
+    uint64_t job = submit(f, GPUS, 4 * GIB);
+
+    assert_goes_to(f, job, "0,1,2,3");
+    apply(f, (struct record){
+                 .type = RECORD_EXITED,
+                 .job = job,
+                 .exited = {.cause = EXIT_GPU_ERROR, .requested_bytes = -1, .free_bytes = -1, .used_bytes = -1}});
+    assert_goes_to(f, job, "0,1,2,3");
+}
+
 RUN_TESTS(NULL, NULL)

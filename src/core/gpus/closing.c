@@ -108,12 +108,13 @@ static bool is_closed(const struct job *job, const struct gpu *gpu)
 
 bool closing_is_closed_to(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
+    uint32_t others = 0;
+
     if (is_closed(job, gpu))
         return true;
     if (crash_failed_gpu(job) != gpu->number)
         return false;
     for (uint32_t i = 0; i < core->gpu_count; i++)
-        if (i != gpu->number && !is_closed(job, core->gpus[i]) && gpu_could_take(job, core->gpus[i]))
-            return true;
-    return false;
+        others += i != gpu->number && !is_closed(job, core->gpus[i]) && gpu_could_take(job, core->gpus[i]);
+    return others >= job->wants->gpus;
 }

@@ -31,7 +31,7 @@ void closing_open(struct core *core, struct gpu *gpu, bool keeps_starts);
 /* Whether enough starts of other workloads died there that one more would close it. */
 bool closing_is_suspect(const struct gpu *gpu, const struct job *job);
 
-/* To the job. Also the GPU that failed under it last is, where another could take it. */
+/* To the job. Also the GPU that failed under it last is, where there are enough others. */
 bool closing_is_closed_to(const struct core *core, const struct job *job, const struct gpu *gpu);
 
 #endif
