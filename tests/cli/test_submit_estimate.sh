@@ -84,7 +84,6 @@ head -n 40 resnet50.summary >cut.summary
 sed 's/9,408/9,409/' resnet50.summary >other.summary
 expect_error 1 "nonsense.txt" submit --summary nonsense.txt --batch-size 8 -- true
 expect_error 1 "cut.summary:" submit --summary cut.summary --batch-size 8 -- true
-expect_error 1 "other.summary:" submit --summary other.summary --batch-size 8 -- true
 expect_error 1 "nonsense.txt" submit --capture nonsense.txt --batch-size 8 -- true
 expect_error 2 "optimizer" submit --optimizer lion -- true
 expect_error 2 "precision" submit --precision fp8 -- true
@@ -192,12 +191,16 @@ run submit --parsable --hold --summary resnet50.summary --batch-size 32 -- true
 expect_field 33 reservation_source estimated
 expect_field 33 estimate.machine_profile a100-40g-later
 expect_field 33 estimate.quantile_permille 900
+# A summary that contradicts itself says nothing, and is no reason to refuse the job.
+run submit --parsable --hold --summary other.summary --batch-size 8 -- true
+expect_output 34
+grep -q "warning: nothing is estimated by the summary: other.summary:" "$T/err" || fail "$said: $(cat "$T/err")"
 stop_daemon
 start_daemon --config /dev/null --set policy=thesis
 run submit --parsable --hold --summary nonsense.txt --batch-size 8 -- true
 expect_status 0
-expect_field 34 reservation_source unknown
-expect_field 34 estimate null
+expect_field 35 reservation_source unknown
+expect_field 35 estimate null
 
 # The decisions follow from the stored input.
 stop_daemon

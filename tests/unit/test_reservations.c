@@ -40,7 +40,7 @@ CORE_TEST(test_reservations_say_where_they_are_from)
     decide(f);
     assert_int_equal(decision(f, RECORD_REQUEUED)->requeued.reservation_source, SOURCE_RAISED);
     assert_int_equal(decision(f, RECORD_PLACED)->placed.reservation_source, SOURCE_RAISED);
-    assert_int_equal(decision(f, RECORD_PLACED)->placed.reserved_bytes, 14 * GIB);
+    assert_int_equal(decision(f, RECORD_PLACED)->placed.reserved_bytes, 22 * GIB); /* twice what it had */
 }
 
 /* Records of an earlier carma name no source: the known part follows from the figures. */
@@ -133,11 +133,11 @@ static void crash_beside(struct fixture *f, uint32_t retry, int64_t requested)
     decide(f);
 }
 
-CORE_TEST(test_informed_retry_books_what_the_message_says)
+CORE_TEST(test_informed_retry_books_what_is_free_beyond_the_message)
 {
     crash_beside(f, OOM_RETRY_INFORMED, 3 * GIB);
-    assert_int_equal(decision(f, RECORD_REQUEUED)->requeued.reserved_bytes, 15 * GIB);
-    assert_string_equal(placed_on(f, 5), "0"); /* fits beside the first again, with its need reserved */
+    assert_int_equal(decision(f, RECORD_REQUEUED)->requeued.reserved_bytes, 19 * GIB);
+    assert_string_equal(placed_on(f, 5), "0"); /* fits beside the first again, with all that is free there */
 }
 
 CORE_TEST(test_retry_by_steps)
