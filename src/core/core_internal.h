@@ -122,7 +122,7 @@ int64_t job_idle_bytes(const struct core *core, const struct job *job, uint32_t 
 /* Why the GPU cannot take the job at now_ns beside its residents: REASON_NONE if it can. */
 uint32_t gpu_verdict(const struct core *core, const struct job *job, const struct gpu *gpu, int64_t now_ns);
 
-/* Whether it could have the GPU by itself, if not for its slowdown, and if programs start there. */
+/* Whether the job could have the GPU by itself, if not for its slowdown, and as if programs started there. */
 bool gpu_could_take(const struct job *job, const struct gpu *gpu);
 
 /* Whether the job would take the GPU, once that is idle. */

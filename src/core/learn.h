@@ -99,8 +99,8 @@ void learn_activity(struct core *core, struct gpu *gpu, const struct record *sam
 /* The job was estimated after its submission: until a run shows more, that holds for its workload. */
 void learn_estimate(struct core *core, struct job *job, int64_t bytes);
 
-/* Of whom: a completed run; one that met its fence or ran out, but came to its end; a run whose memory has settled, or
- * a crash. All but the first tell only that it needs at least so much. */
+/* LEARN_RUN: a completed run teaches what the workload needs. LEARN_LIMITED_RUN: the run came to its end, but met its
+ * fence or ran out. LEARN_LEAST: a run's memory has settled, or it crashed. The last two teach a lower bound. */
 enum learn_from { LEARN_RUN, LEARN_LIMITED_RUN, LEARN_LEAST };
 void learn_memory(struct core *core, struct job *job, int64_t bytes, enum learn_from from);
 

@@ -1,5 +1,6 @@
 #include "core/overuse.h"
 
+#include "base/units.h"
 #include "core/core_internal.h"
 #include "core/quantum.h"
 
@@ -50,7 +51,7 @@ static int64_t beyond_beside(const struct job *other, const struct job *job)
 }
 
 /* A framework takes as long as this to end, after its memory ran out. An assumption. */
-#define LEFT_NS (60 * INT64_C(1000000000))
+#define LEFT_NS (60 * NS_PER_SEC)
 
 /* That has left the GPU since this one came. */
 static void look_at_left(const struct core *core, const struct job *job, int64_t at_ns, uint64_t *overuser,

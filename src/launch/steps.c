@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/digest.h"
 #include "base/memory.h"
 
 /* The rest is text, or a summary in one line. */
@@ -44,14 +45,13 @@ static bool is_step(struct span line)
 
 uint64_t steps_identify(struct span line)
 {
-    uint64_t hash = 14695981039346656037u;
+    uint64_t digest;
 
     line.length = line.length < LOOK_BYTES ? line.length : LOOK_BYTES;
     if (line.length > 6 && memcmp(line.text, "wandb:", 6) == 0) /* its summary, at the program's end */
         return 0;
     if (!is_step(line))
         return 0;
-    for (size_t i = 0; i < line.length; i++)
-        hash = (hash ^ (unsigned char)line.text[i]) * 1099511628211u;
-    return hash ? hash : 1;
+    digest = digest_add(DIGEST_EMPTY, line.text, line.length);
+    return digest ? digest : 1;
 }

@@ -17,7 +17,6 @@ static const struct argp_option options[] = {CLI_OPTION_JSON, {0}};
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct gpu_options *wanted = state->input;
-    char *end;
 
     switch (key) {
     case CLI_JSON_KEY:
@@ -30,8 +29,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         }
         if (wanted->gpu >= 0)
             return cli_bad_usage(state, "'%.40s' is one GPU too many", arg);
-        wanted->gpu = strtoll(arg, &end, 10);
-        if (end == arg || *end || wanted->gpu < 0 || wanted->gpu > UINT32_MAX)
+        if (parse_integer(arg, 0, UINT32_MAX, &wanted->gpu, NULL) != 0)
             return cli_bad_usage(state, "'%.40s' is no GPU's number: carma gpus lists them", arg);
         return 0;
     case ARGP_KEY_END:

@@ -28,7 +28,7 @@ static struct gpu *gpu_at(struct core *core, uint32_t number)
     return core->gpus[number];
 }
 
-/* Of GPUs whose memory is known. */
+/* The smallest and the largest GPU, among those whose memory is known. */
 static void refresh_sizes(struct core *core)
 {
     core->smallest_gpu_bytes = core->largest_gpu_bytes = 0;

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/digest.h"
 #include "core/core_internal.h"
 #include "core/crash.h"
 
@@ -10,16 +11,12 @@ struct start {
     uint32_t workload, uid;
 };
 
-/* FNV-1a: 32 bits tell three workloads apart well enough. */
+/* Half a digest tells three workloads apart well enough. A job without a workload is like no other. */
 static struct start start_of(const struct job *job)
 {
-    uint32_t hash = 2166136261u;
+    uint64_t digest = job->profile ? digest_of_text(job->profile->workload) : job->id;
 
-    for (const char *c = job->profile ? job->profile->workload : ""; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * 16777619u;
-    if (!job->profile) /* it is like no other */
-        hash ^= (uint32_t)job->id;
-    return (struct start){.workload = hash, .uid = job->wants->uid};
+    return (struct start){.workload = (uint32_t)digest, .uid = job->wants->uid};
 }
 
 static struct start start_at(const struct record_closing *closing, uint32_t i)

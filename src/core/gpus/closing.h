@@ -2,10 +2,10 @@
  * next job, and fail it.
  *
  * A start is dead if its GPU failed within CLOSING_START_NS of its placement. CLOSING_STARTS dead starts in a row, of
- * unlike workloads, none more than CLOSING_NS after the one before, close the GPU: to everybody, or, where all were one
- * user's, to his jobs alone, since what a program says of a GPU proves nothing to others. It opens after CLOSING_NS,
- * when an administrator says so, or when a run that began before has lasted. After CLOSING_NS one dead start is enough
- * to close it again: the others still count. */
+ * unlike workloads, none more than twice CLOSING_NS after the one before, close the GPU: to everybody, or, where all
+ * were one user's, to his jobs alone, since what a program says of a GPU proves nothing to others. It opens after
+ * CLOSING_NS, when an administrator says so, or when a run that began before has lasted. After CLOSING_NS one dead
+ * start is enough to close it again: the others still count. */
 #ifndef CARMA_CORE_GPUS_CLOSING_H
 #define CARMA_CORE_GPUS_CLOSING_H
 
