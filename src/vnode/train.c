@@ -190,18 +190,19 @@ static int train(struct attachment *attachment, struct train_plan *plan, struct 
 
     for (;;) {
         uint32_t generation = atomic_load(&node.file->generation); /* before the flags: a signal then ends the wait */
+        bool asked_to_end = stop_signal; /* before the look: it then sees what went before the signal */
         struct node_slot slot;
         int64_t now_ns, level_ns, fail_ns, wake_ns;
         int rc = attach_look(attachment, &slot, &now_ns, err);
 
         if (rc < 0)
             return rc;
-        if (stop_signal)
-            return 1;
         if (slot.fault) {
             train_print_cuda_error(slot.fault);
             return -EIO;
         }
+        if (asked_to_end)
+            return 1;
         if (checkpoint_wanted) {
             checkpoint_wanted = 0;
             rc = checkpoint_write(plan, slot.done_ns, err);

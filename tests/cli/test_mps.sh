@@ -1,6 +1,6 @@
 #!/bin/sh
 # Usage: test_mps.sh CARMA SOURCE BUILD
-# Jobs under MPS with domains of carma's own on a virtual node . Each user has one on all GPUs. It comes up when jobs need it, survives the daemon, is adopted, faults and
+# Jobs under MPS with domains of carma's own on a virtual node. Each user has one on all GPUs. It comes up when jobs need it, survives the daemon, is adopted, faults and
 # recovers, and goes when nobody needs it.
 # shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
@@ -104,7 +104,8 @@ expect_field 8 state CANCELLED
 grep -q 'the MPS client has been terminated by the server' carma-8.out || fail "job 8 was killed with work outstanding"
 
 # So does one at its time limit.
-run submit --parsable --time 3:00 -- "$TRAIN" --memory 2G --sm-activity 0.3 --seconds 6000
+run submit --parsable --time 10:00 -- "$TRAIN" --memory 2G --sm-activity 0.3 --seconds 6000
+until_clients 1
 until_field 9 exit_cause timeout
 grep -q 'the MPS client has been terminated by the server' carma-9.out || fail "job 9 was killed with work outstanding"
 run cancel 3
