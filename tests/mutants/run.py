@@ -2,8 +2,8 @@
 of the tree, N of them at once, and demands that a test fails for each.
 
 A mutant that no test sees is a check that nobody would miss. It is
-    caught    if one of its tests passes without it, and fails with it twice
-    survived  if none does; a test that fails and then passes is flaky, and has caught nothing
+    caught    if one of its tests passes without it, and fails with it in two of at most three tries
+    survived  if none does; a test that fails once and passes twice is flaky, and has caught nothing
     hung      if a test does not end, and the list does not say `hangs: yes`
     unusable  if it cannot be planted, or does not compile, or its tests fail without it.
 All but the first fail the run. --changed takes the mutants that the change must answer for (listed.py). If these are
@@ -28,7 +28,7 @@ from build import Build, copy_commit, copy_working_tree
 from listed import Unusable
 
 MOST_AT_LANDING = 150
-PATIENCE = 20, 2  # seconds that a test waits in vain at least, and how often its own duration
+PATIENCE = 20, 1  # seconds that a test waits in vain at least, and how often its own duration
 HANGING = 30, 4  # the same for its end, where the list says that it may hang
 NOT_HANGING = 300, 20  # and where it does not
 GROUP_SECONDS = 30  # that mutants of one file take together, before others may take their rest
@@ -43,12 +43,13 @@ def try_test(build, name, may_hang):
     """caught, passed, flaky or hung."""
     seconds = build.seconds_without_fault(name)
     limit, patience = at_least(HANGING if may_hang else NOT_HANGING, seconds), round(at_least(PATIENCE, seconds))
-    passed = build.passes(name, limit, patience)
-    if passed is False:  # it would be flaky if it passed now
-        return "flaky" if build.passes(name, limit, patience) else "caught"
-    if passed is None:
-        return "caught" if may_hang else "hung"
-    return "passed"
+    passes = failures = 0
+    while passes < 2 and failures < 2:
+        passed = build.passes(name, limit, patience)
+        if passed is None:
+            return "caught" if may_hang else "hung"
+        passes, failures = passes + passed, failures + (not passed)
+    return "caught" if failures == 2 else "flaky" if failures else "passed"
 
 
 def try_tests(build, mutant, usable):

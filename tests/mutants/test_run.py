@@ -16,7 +16,7 @@ import run
 FILES = {
     "meson.build": "project('p', 'c')\nforeach name : ['less', 'nothing', 'slow', 'broken']\n"
                    "  test(name, executable(name, 'tests' / name + '.c', 'less.c'))\nendforeach\n"
-                   "test('flaky', find_program('tests/flaky.sh'))\n",
+                   "foreach name : ['flaky', 'late']\n  test(name, find_program('tests' / name + '.sh'))\nendforeach\n",
     "less.c": "int less(int a, int b)\n{\n    return a < b;\n}\n",
     "tests/less.c": "int less(int, int);\nint main(void)\n{\n    return less(1, 2) && !less(2, 1) ? 0 : 1;\n}\n",
     "tests/nothing.c": "int main(void)\n{\n    return 0;\n}\n",
@@ -24,6 +24,8 @@ FILES = {
     "tests/broken.c": "int main(void)\n{\n    return 1;\n}\n",
     # Passes without a mutant, fails at first with one, and then passes.
     "tests/flaky.sh": "#!/bin/sh\ncd \"$(dirname \"$0\")\"\ngrep -q 'a < b' ../less.c || ! mkdir failed 2>/dev/null\n",
+    # Passes without a mutant and at first with one, and then fails.
+    "tests/late.sh": "#!/bin/sh\ncd \"$(dirname \"$0\")\"\ngrep -q 'a < b' ../less.c || mkdir passed 2>/dev/null\n",
 }
 ENDLESS = {"old": "return a < b;", "new": "for (;;);"}
 
@@ -40,6 +42,7 @@ MUTANTS = [
     ("not-tested", {"tests": "nothing"}, "survived", "nothing passed"),  # less.c is whole again before it
     ("not-seen", {"new": "a <= b"}, "survived", "less passed"),
     ("seen-once", {"tests": "flaky"}, "survived", "flaky flaky"),
+    ("seen-twice-of-thrice", {"tests": "late"}, "caught", "by late"),
     ("endless", ENDLESS, "hung", "less hung"),
     ("endless-as-it-may", {**ENDLESS, "more": "hangs: yes\n"}, "caught", "by less"),
     ("could-be-endless", {"new": "a <= b", "more": "hangs: yes\n"}, "survived", "less passed"),
@@ -96,7 +99,7 @@ def expect(what, got, status, *texts):
 def check_fates(tree):
     listed_text = "".join(mutant(name=name, **what) for name, what, _, _ in MUTANTS)
     status, output = run_list(tree, listed_text)
-    expect("all mutants", (status, output), 1, "18 mutants: 5 caught, 5 survived, 1 hung, 7 unusable")
+    expect("all mutants", (status, output), 1, "19 mutants: 6 caught, 5 survived, 1 hung, 7 unusable")
     for name, _, result, text in MUTANTS:
         line = next((line for line in output.splitlines() if line.split()[:1] == [name]), "")
         expect(name, (line.split()[1:2], output), [result], text)
@@ -146,7 +149,7 @@ def check_shards():
 def check_check(tree, listed_text):
     (tree / "meson-info").mkdir()
     (tree / "meson-info" / "intro-tests.json").write_text(
-        json.dumps([{"name": name} for name in ["less", "nothing", "slow", "broken", "flaky"]]), encoding="utf-8")
+        json.dumps([{"name": name} for name in ["less", "nothing", "slow", "broken", "flaky", "late"]]), encoding="utf-8")
     for place, name in ("core", "rule"), ("a/b", "engine"), ("daemon", "other"):
         (tree / "src" / place).mkdir(parents=True)
         (tree / "src" / place / f"{name}.c").write_text("", encoding="utf-8")
@@ -171,7 +174,8 @@ def main():
         (tree / "tests" / "mutants").mkdir(parents=True)
         for name, text in FILES.items():
             (tree / name).write_text(text, encoding="utf-8")
-        (tree / "tests" / "flaky.sh").chmod(0o755)
+        for script in (tree / "tests").glob("*.sh"):
+            script.chmod(0o755)
         git(tree, "init", "-q")
         for what, text, status, said in RUNS:
             expect(what, run_list(tree, text), status, said)
