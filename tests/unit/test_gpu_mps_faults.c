@@ -37,7 +37,6 @@ TEST(test_drain)
 
     needs_driver(550);
     open_world(&world);
-    world.options.timeout_ms = 1500;
     open_domain(&world);
     join_and_wait(&world, 1);
     control = control_pid(&world);
@@ -118,7 +117,6 @@ TEST(test_spared)
 
     needs_driver(550);
     open_world(&world);
-    world.options.timeout_ms = 1500;
     world.options.is_hit = is_hit;
     open_domain(&world);
     join_and_wait(&world, 1);
@@ -134,7 +132,7 @@ TEST(test_spared)
     run_until(&world, client_of(&world, world.meant).fault == CUDA_FAULT_MPS_CLIENT_TERMINATED);
     end_client(world.meant);
     uv_update_time(&world.loop);
-    until_ms = (int64_t)uv_now(&world.loop) + 3 * (int64_t)world.options.timeout_ms;
+    until_ms = (int64_t)uv_now(&world.loop) + 3 * (int64_t)world.options.timeout_ms / 2;
     run_until(&world, (int64_t)uv_now(&world.loop) > until_ms);
     assert_string_equal(world.phases, "starting serving faulted ");
     assert_int_equal(control_pid(&world), control);
