@@ -348,9 +348,10 @@ CORE_TEST(test_a_users_failed_server_keeps_nobody_else_waiting)
     assert_nothing_decided(f);
     assert_gpu_reason(f, his, 3, "GPU 3's MPS server has failed, and takes nobody until it serves again");
     job_event(f, RECORD_HELD, his);
-    in_slices = ask(f, 1, 1, SHARE_TIME_SLICE);
     another = ask(f, 3, 2, SHARE_ANY);
+    in_slices = ask(f, 1, 1, SHARE_TIME_SLICE);
     assert_shares(f, in_slices, SHARE_TIME_SLICE);
+    assert_string_equal(placed_on(f, in_slices), "3"); /* not on GPU 0: a user's fault names none */
     assert_int_equal(mode_of(f, another), SHARE_MPS);
     exits(f, in_slices, EXIT_COMPLETED, -1);
     job_event(f, RECORD_RELEASED, his);
