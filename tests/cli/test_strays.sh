@@ -14,16 +14,12 @@ run submit --gpu-memory 9G -- sh -c 'until [ -e astray ]; do sleep 0.05; done
     CUDA_VISIBLE_DEVICES=2 exec "$0" --memory 8G --seconds 100000' "$TRAIN"
 until_field 1 placements.0.index 0
 
-# The first to ask is told the user's name, though this carmad has taken no submission of his: its jobs name their users.
-stop_daemon
-start_daemon --set max_gpu_memory_per_user=30G --set settle=0s
 touch astray
 until_said "of job 1 of $(id -un) holds"
-[ "$(gpu 2 unmanaged.0.user)" = "$(id -un)" ] || fail "its job, at first: $(gpu 2 unmanaged)"
 
 until_gpu 2 unmanaged_bytes $((8 << 30))
 pid=$(gpu 2 unmanaged.0.pid)
-[ "$(gpu 2 unmanaged.0.job)" = 1 ] || fail "GPU 2 does not name job 1: $(gpu 2 unmanaged)"
+[ "$(gpu 2 unmanaged.0.job) $(gpu 2 unmanaged.0.user)" = "1 $(id -un)" ] || fail "GPU 2 does not name job 1: $(gpu 2 unmanaged)"
 run gpus
 grep -qxF "GPU 2: process $pid (carma-train of $(id -un)) holds 8.0 GiB and is job 1's, which was not given this GPU" \
     "$T/out" || fail "gpus: $(cat "$T/out")"

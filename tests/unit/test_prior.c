@@ -445,29 +445,36 @@ CORE_TEST(test_snapshots_hold_programs)
 CORE_TEST(test_snapshots_hold_it)
 {
     CLEANUP(record_list_release) struct record_list taken = {0};
-    struct core *core, *old = core_new(), *broken = core_new();
+    struct core *core, *broken = core_new();
     struct record state_core;
 
     share_by_guess(f, SHARE_MPS, TOTAL);
     run_workloads(f, 0, 90, 2 * GIB);
     core = restored(f, &taken);
     assert_int_equal(user_find(core, 0)->likely_bytes, user_find(f->core, 0)->likely_bytes);
-    /* One of an earlier carma: begins with the published one, and the first who submits a workload has its history. */
-    assert_int_equal(core_apply(old, &taken.items[0], NULL), 0);
+    /* Those of earlier carmas: the first who submits a workload has its history. The eldest begins with the published
+     * distribution; later ones had that of all runs, here each below the published median. */
     state_core = taken.items[1];
-    state_core.state_core.prior_count = 0;
-    assert_int_equal(core_apply(old, &state_core, NULL), 0);
-    for (size_t i = 2; i < taken.count; i++) {
-        struct record record = taken.items[i];
-        if (record.type == RECORD_STATE_PROFILE)
-            record.state_profile.uid = USER_UNKNOWN;
-        if (record.type != RECORD_STATE_PRIOR)
-            assert_int_equal(core_apply(old, &record, NULL), 0);
+    memset(state_core.state_core.prior, 0, sizeof state_core.state_core.prior);
+    state_core.state_core.prior[1] = 1000;
+    for (uint32_t bins = 0; bins <= PRIOR_BINS; bins += PRIOR_BINS) {
+        struct core *old = core_new();
+        state_core.state_core.prior_count = bins;
+        assert_int_equal(core_apply(old, &taken.items[0], NULL), 0);
+        assert_int_equal(core_apply(old, &state_core, NULL), 0);
+        for (size_t i = 2; i < taken.count; i++) {
+            struct record record = taken.items[i];
+            if (record.type == RECORD_STATE_PROFILE)
+                record.state_profile.uid = USER_UNKNOWN;
+            if (record.type != RECORD_STATE_PRIOR)
+                assert_int_equal(core_apply(old, &record, NULL), 0);
+        }
+        learn_profile(old, user_of(old, 7), "n0");
+        assert_true(bins ? user_find(old, 7)->likely_bytes < LIKELY : user_find(old, 7)->likely_bytes == LIKELY);
+        assert_int_equal(learn_find(old, 7, "n0")->runs, 1);
+        assert_null(learn_find(old, USER_UNKNOWN, "n0"));
+        core_free(old);
     }
-    learn_profile(old, user_of(old, 7), "n0");
-    assert_int_equal(user_find(old, 7)->likely_bytes, LIKELY);
-    assert_int_equal(learn_find(old, 7, "n0")->runs, 1);
-    assert_null(learn_find(old, USER_UNKNOWN, "n0"));
     /* One that nobody took. */
     assert_int_equal(core_apply(broken, &taken.items[0], NULL), 0);
     state_core.state_core.prior_count = PRIOR_BINS - 1;
@@ -476,7 +483,6 @@ CORE_TEST(test_snapshots_hold_it)
     memset(state_core.state_core.prior, 0, sizeof state_core.state_core.prior);
     assert_int_not_equal(core_apply(broken, &state_core, NULL), 0);
     core_free(core);
-    core_free(old);
     core_free(broken);
 }
 
