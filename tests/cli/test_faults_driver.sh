@@ -20,8 +20,9 @@ new_log
 sleep 4 # the counter before has to exceed its count until the next look
 index=$(field 1 placements.0.index)
 before=$(gpu "$index" energy_mj)
-"$VNODE" inject driver-reload --for 60
+"$VNODE" inject driver-reload
 until_said "GPUs cannot be read, nothing is placed"
+"$VNODE" clear
 until_said "GPUs can be read again"
 until_field 1 attempts 2 # the driver's failure, not its own
 expect_field 1 exit_cause gpu_error

@@ -38,7 +38,7 @@ until_gpu() {
 until_gpu 0 'g["metrics"]["sm_activity"]["source"] == "gpm" and g["metrics"]["sm_activity"]["window"]["samples"] > 0'
 
 # A job that only holds its GPU is told of once.
-run submit --parsable -- sleep 60
+run submit --parsable -- sleep 100000
 until_said 'job 1 of .* holds 1 GPU and has not used it for'
 until_gpu "$(field 1 placements.0.index)" 'g["jobs"] == [1]'
 run queue
@@ -46,8 +46,9 @@ grep -q 'GPU [0-7], unused' "$T/out" || fail "queue does not say that job 1 uses
 run show 1
 grep -q '^Note .*not used its GPUs since' "$T/out" || fail "show: $(cat "$T/out")"
 # That its GPU is away for a while makes no news of it.
-"$PREFIX/bin/carma-vnode" inject driver-reload --for 60
+"$PREFIX/bin/carma-vnode" inject driver-reload
 until_said 'lost its driver'
+"$PREFIX/bin/carma-vnode" clear
 seen=$(gpu 0 'g["observed_ns"]')
 until_gpu 0 "g['observed_ns'] > $seen + 30e9" # 30 readings later
 run cancel 1

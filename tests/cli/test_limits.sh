@@ -11,8 +11,8 @@ start_daemon --set max_queued_per_user=3 --set max_running_per_user=2 --set max_
     --set settle=0s
 
 # A possible request runs, one that is too large waits and names its reason, one that is far too large is refused.
-run submit --parsable --gpu-memory 1G -- sleep 600
-run submit --parsable --gpu-memory 1G -- sleep 600
+run submit --parsable --gpu-memory 1G -- sleep 100000
+run submit --parsable --gpu-memory 1G -- sleep 100000
 run submit --parsable --gpu-memory 1G -- true
 until_field 1 state RUNNING
 until_field 2 state RUNNING

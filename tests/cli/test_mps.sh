@@ -37,7 +37,7 @@ stop_daemon
 [ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
 until_controls 0 # no job uses one
 start
-run submit --parsable -G 2 --exclusive -- sleep 300
+run submit --parsable -G 2 --exclusive -- sleep 100000
 until_field 3 state RUNNING
 run submit --parsable -- "$TRAIN" --memory 4G --sm-activity 0.3 --seconds 1000000
 until_field 4 placements.0.observed_bytes $((4 << 30))

@@ -26,7 +26,7 @@ for driver in 470.256.02 535.261.03 550.163.01 555.58.02; do
     STATE=$T/state-$driver
     start_node "$(profile_of "$driver")" 100
     start
-    run submit --parsable -G 3 --exclusive -- sleep 300 # so that the others have one GPU
+    run submit --parsable -G 3 --exclusive -- sleep 100000 # so that the others have one GPU
     until_field 1 state RUNNING
     for job in 2 3; do
         run submit --parsable -- "$TRAIN" --memory 4G --sm-activity 0.3 --seconds 2000

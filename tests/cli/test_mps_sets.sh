@@ -13,7 +13,7 @@ SHARE=mps:gpu
 start
 
 # A job on several GPUs has one server for all of them; another on one of these joins it.
-run submit --parsable --exclusive -- sleep 300
+run submit --parsable --exclusive -- sleep 100000
 run submit --parsable -G 3 -- "$TRAIN" --gpus 3 --memory 4G --sm-activity 0.3 --seconds 6000
 until_field 2 placements.2.observed_bytes $((4 << 30))
 set -- "$DOMAINS"/set-*

@@ -27,7 +27,7 @@ domain_of() {
 }
 
 start
-run submit --parsable -G 2 --exclusive -- sleep 300
+run submit --parsable -G 2 --exclusive -- sleep 100000
 until_field 1 state RUNNING
 train alice
 train bob
@@ -126,7 +126,7 @@ until_controls 0
 
 # One server for all.
 start --set mps_multiuser=yes
-run submit --parsable -G 3 --exclusive -- sleep 300
+run submit --parsable -G 3 --exclusive -- sleep 100000
 exclusive=$(cat "$T/out")
 until_field "$exclusive" state RUNNING
 train alice

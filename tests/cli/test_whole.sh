@@ -26,7 +26,7 @@ run release 3
 expect_status 0
 run wait @
 expect_status 0
-run submit --parsable -- sleep 600
+run submit --parsable -- sleep 100000
 run cancel 4
 expect_status 0
 run wait 1-4
