@@ -125,6 +125,8 @@ void http_close_listener(struct http_server *server, struct listener *listener)
 
 void http_let_go(struct http_server *server)
 {
-    while (server->holders)
+    while (server->holders) {
+        uv_process_kill(&server->holders->process, SIGKILL); /* the server has no connection any more */
         let_go(server, server->holders);
+    }
 }
