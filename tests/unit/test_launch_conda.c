@@ -32,7 +32,10 @@ static void make_conda(struct fixture *f)
                0755);
     snprintf(path, sizeof path, "%s/.bash_profile", f->work);
     /* a profile that behaves like real ones: goes elsewhere, sets variables, leaves something running */
-    snprintf(text, sizeof text, "PATH=%s/conda-bin:$PATH\ncd /\nexport CUDA_VISIBLE_DEVICES=7\nsleep 100 &\n", f->work);
+    snprintf(text, sizeof text,
+             "[ -p /dev/fd/9 ] || exit 9 # by which no descriptor comes\nPATH=%s/conda-bin:$PATH\ncd /\nexport "
+             "CUDA_VISIBLE_DEVICES=7\nsleep 100 &\n",
+             f->work);
     write_text(path, text, 0644);
     f->env[1] = home;
     f->request.environment_count = 2;
