@@ -58,4 +58,11 @@ static inline void assert_metric(const struct gpu_reading *gpu, enum gpu_metric 
     assert_int_equal(gpu->metrics[metric].value, value);
 }
 
+#define RUN_NVML_TESTS                                                                                                 \
+    int main(void)                                                                                                     \
+    {                                                                                                                  \
+        unsetenv("CARMA_TIME_SCALE");                                                                                  \
+        return unit_tests_run("tests", NULL, NULL);                                                                    \
+    }
+
 #endif

@@ -199,8 +199,4 @@ TEST(test_a_gpu_that_is_skipped)
     options = (struct gpu_backend_options){.library = FAKE_NEW};
 }
 
-int main(void)
-{
-    unsetenv("CARMA_TIME_SCALE");
-    return unit_tests_run("tests", NULL, NULL);
-}
+RUN_NVML_TESTS

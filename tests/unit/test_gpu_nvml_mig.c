@@ -102,8 +102,4 @@ TEST(test_instances_without_a_name)
     assert_string_equal(reading.gpus[2].name, "Fake GPU 0 MIG 1c.2g.10gb");
 }
 
-int main(void)
-{
-    unsetenv("CARMA_TIME_SCALE");
-    return unit_tests_run("tests", NULL, NULL);
-}
+RUN_NVML_TESTS
