@@ -227,6 +227,28 @@ static inline pid_t pid_in(const char *path)
     return 0;
 }
 
+/* Of the file in which a process of the job has left its number. */
+static inline pid_t pid_of(const struct fixture *f, const char *name)
+{
+    char path[200];
+
+    snprintf(path, sizeof path, "%s/%s", f->work, name);
+    return pid_in(path);
+}
+
+static inline void start_and_run(struct fixture *f, const char *script)
+{
+    command(f, script);
+    start(f);
+    await_phase(f, LAUNCH_RUNNING);
+}
+
+static inline void stop(struct fixture *f, enum launch_phase phase)
+{
+    assert_int_equal(launch_stop(f->shepherd, f->ticks, NULL), 0);
+    await_end(f, phase);
+}
+
 static inline bool gone(pid_t pid)
 {
     struct proc_stat stat;

@@ -389,8 +389,7 @@ LAUNCH_TEST(test_small)
     if (atoi(size + 6) >= 3072)
         fail_msg("%.40s", size);
 #endif
-    launch_stop(f->shepherd, f->ticks, NULL);
-    await_end(f, LAUNCH_ENDED);
+    stop(f, LAUNCH_ENDED);
 }
 
 LAUNCH_TEST(test_run_directory_must_be_new)

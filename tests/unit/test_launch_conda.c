@@ -56,11 +56,8 @@ LAUNCH_TEST(test_conda_runs)
 {
     make_conda(f);
     f->request.conda_environment = "good";
-    command(f, "sleep 100");
-    start(f);
-    await_phase(f, LAUNCH_RUNNING);
-    launch_stop(f->shepherd, f->ticks, NULL);
-    await_end(f, LAUNCH_ENDED);
+    start_and_run(f, "sleep 100");
+    stop(f, LAUNCH_ENDED);
     assert_int_equal(f->status.signal, SIGTERM);
 }
 
@@ -93,8 +90,7 @@ LAUNCH_TEST(test_conda_failures)
     command(f, "true");
     start(f);
     await_phase(f, LAUNCH_STARTING);
-    assert_int_equal(launch_stop(f->shepherd, f->ticks, NULL), 0);
-    await_end(f, LAUNCH_FAILED);
+    stop(f, LAUNCH_FAILED);
     assert_true(f->status.stopped);
     f->env[0] = mutable("PATH=/nonexistent");
     run(f, "true", LAUNCH_FAILED);
