@@ -50,9 +50,8 @@ static void assert_mode(const char *path, mode_t mode)
 STORE_TEST(test_modes)
 {
     mode_t mask = umask(0);
-    char *made = xasprintf("%s/a/b", directory), *path = xasprintf("%s/store.db", made);
-    char *wal = xasprintf("%s-wal", path), *lock = xasprintf("%s/lock", made), *mark = xasprintf("%s/store.mark", made);
-    char *parent = xasprintf("%s/a", directory);
+    CLEANUP(free_ptr) char *parent = xasprintf("%s/a", directory), *made = xasprintf("%s/b", parent);
+    static const char *const names[] = {"store.db-wal", "store.db", "lock", "store.mark"};
     struct store *store = NULL;
     struct outcome outcome = {0};
 
@@ -60,23 +59,13 @@ STORE_TEST(test_modes)
     commit_job(store, 1, &outcome);
     wait_for(store, &outcome, 1);
     assert_mode(made, 0700);
-    assert_mode(path, 0600);
-    assert_mode(wal, 0600);
-    assert_mode(lock, 0600);
-    assert_mode(mark, 0600);
+    for (size_t i = 0; i < array_size(names); i++) {
+        CLEANUP(free_ptr) char *path = xasprintf("%s/%s", made, names[i]);
+        assert_mode(path, 0600);
+    }
     store_close(store);
     umask(mask);
-    unlink(path);
-    unlink(lock);
-    unlink(mark);
-    assert_int_equal(rmdir(made), 0);
-    assert_int_equal(rmdir(parent), 0);
-    free(made);
-    free(path);
-    free(wal);
-    free(lock);
-    free(mark);
-    free(parent);
+    file_remove_tree(parent);
 }
 
 STORE_TEST(test_directory_of_others)
@@ -142,6 +131,7 @@ STORE_TEST(test_earlier_forms_are_brought_up_to_date)
 
     fill(2);
     for (int form = 1; form <= 7; form++) {
+        CLEANUP(free_ptr) char *version = NULL;
         if (form <= 6)
             run_sql("ALTER TABLE history DROP COLUMN model; ALTER TABLE history DROP COLUMN estimated_permille;"
                     " ALTER TABLE history DROP COLUMN activity_permille; DROP TRIGGER history_counted_leases;"
@@ -155,13 +145,8 @@ STORE_TEST(test_earlier_forms_are_brought_up_to_date)
             run_sql("DROP TABLE snapshot; DROP TABLE job");
         if (form <= 2)
             run_sql("DROP TABLE energy; DROP TABLE meter");
-        run_sql(form == 1   ? "PRAGMA user_version = 1"
-                : form == 2 ? "PRAGMA user_version = 2"
-                : form == 3 ? "PRAGMA user_version = 3"
-                : form == 4 ? "PRAGMA user_version = 4"
-                : form == 5 ? "PRAGMA user_version = 5"
-                : form == 6 ? "PRAGMA user_version = 6"
-                            : "PRAGMA user_version = 7");
+        version = xasprintf("PRAGMA user_version = %d", form);
+        run_sql(version);
         assert_int_equal(store_read(directory, NULL, NULL, &err), -ENOTSUP);
         assert_int_equal(reopen_and_load().specs, 2);
         fail_if(store_read(directory, NULL, NULL, &err), err);
