@@ -47,6 +47,12 @@ static inline void look_again(const char *words)
     fail_if(gpu_backend_nvml.read(backend, &reading, &err) < 0, err);
 }
 
+static inline void begin_and_look(const char *words)
+{
+    begin(words);
+    look_again(words);
+}
+
 static inline void end(void)
 {
     gpu_backend_nvml.close(backend);

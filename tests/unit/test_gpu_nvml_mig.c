@@ -62,8 +62,7 @@ TEST(test_processes_of_an_instance)
 
 TEST(test_mig_changes)
 {
-    begin("");
-    look_again("");
+    begin_and_look("");
     assert_int_equal(reading.count, 2);
     assert_int_equal(reading.gpus[0].kind, GPU_WHOLE);
     look_again("mig");
