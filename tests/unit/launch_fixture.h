@@ -201,11 +201,16 @@ static inline void await_end(struct fixture *f, enum launch_phase phase)
         fail_msg("%s", contents(path));
 }
 
+static inline void start_and_end(struct fixture *f, enum launch_phase phase)
+{
+    start(f);
+    await_end(f, phase);
+}
+
 static inline void run(struct fixture *f, const char *script, enum launch_phase phase)
 {
     command(f, script);
-    start(f);
-    await_end(f, phase);
+    start_and_end(f, phase);
 }
 
 /* Runs the script, of which the end has this cause. */

@@ -76,8 +76,7 @@ LAUNCH_TEST(test_conda_failures)
     f->request.conda_environment = "good";
     command(f, "true");
     f->argv[0] = mutable("no-such-program");
-    start(f);
-    await_end(f, LAUNCH_ENDED);
+    start_and_end(f, LAUNCH_ENDED);
     assert_has(f->status.message, "cannot run 'no-such-program'");
     snprintf(path, sizeof path, "%s/.bash_profile", f->work);
     write_text(path, "exit 0\n", 0644);
