@@ -23,11 +23,10 @@ static int64_t normal_bytes(uint64_t *random, int64_t spread)
     return 10 * GIB + 10 * GIB / 10000 * spread * (sum - (INT64_C(6) << 20)) / (INT64_C(1) << 20);
 }
 
-CORE_TEST(test_memory_is_learned_with_a_margin)
+CARMA_TEST(test_memory_is_learned_with_a_margin)
 {
     int64_t reserved_bytes;
 
-    use_carma(f);
     run_once(f, "w", 30 * GIB, 16 * GIB);
     submit_workload(f, "w", 1, 30 * GIB, -1);
     submit_workload(f, "other", 1, 30 * GIB, -1);
@@ -47,11 +46,10 @@ CORE_TEST(test_memory_is_learned_with_a_margin)
 }
 
 /* Runs that are all alike need less and less room above them; never less than the most that was seen. */
-CORE_TEST(test_the_margin_falls_with_the_runs)
+CARMA_TEST(test_the_margin_falls_with_the_runs)
 {
     int64_t before_bytes = INT64_MAX;
 
-    use_carma(f);
     for (int runs = 1; runs <= 30; runs++) {
         uint64_t job;
         run_once(f, "w", 30 * GIB, 16 * GIB);
@@ -98,11 +96,10 @@ CORE_TEST(test_the_learned_quantile_holds)
     }
 }
 
-CORE_TEST(test_what_is_declared_is_believed)
+CARMA_TEST(test_what_is_declared_is_believed)
 {
     struct record record = wants(1, 20 * GIB);
 
-    use_carma(f);
     run_once(f, "w", 30 * GIB, 16 * GIB);
     snprintf(record.submitted.workload, sizeof record.submitted.workload, "w");
     submit_record(f, record);
@@ -111,11 +108,10 @@ CORE_TEST(test_what_is_declared_is_believed)
 }
 
 /* A workload that a crash has shown to need more than any GPU has waits for none: its jobs run, and are given up. */
-CORE_TEST(test_what_fits_nowhere_does_not_wait_for_ever)
+CARMA_TEST(test_what_fits_nowhere_does_not_wait_for_ever)
 {
     uint64_t job;
 
-    use_carma(f);
     job = submit_workload(f, "w", 1, -1, -1);
     decide(f);
     memory_observed(f, job, 0, 39 * GIB);
@@ -142,9 +138,8 @@ static void settle_and_sample(struct fixture *f, int32_t activity)
     sample(f, 0, GIB, 0, activity);
 }
 
-CORE_TEST(test_activity_is_learned_alone)
+CARMA_TEST(test_activity_is_learned_alone)
 {
-    use_carma(f);
     submit_workload(f, "w", 1, GIB, -1);
     decide(f);
     assert_int_equal(learned_activity(core_find_job(f->core, 1)), LEARN_PRIOR_PERMILLE);
@@ -208,11 +203,10 @@ CORE_TEST(test_a_prediction_follows_what_is_learned)
     assert_true(after.worst_permille > before.worst_permille);
 }
 
-CORE_TEST(test_an_activity_opens_every_gpu_of_its_workload)
+CARMA_TEST(test_an_activity_opens_every_gpu_of_its_workload)
 {
     uint64_t opened[GPUS];
 
-    use_carma(f);
     for (int i = 0; i < 2; i++)
         submit_workload(f, "w", 1, 30 * GIB, -1);
     decide(f);
@@ -225,11 +219,10 @@ CORE_TEST(test_an_activity_opens_every_gpu_of_its_workload)
         assert_true(core_gpu(f->core, i)->opened > opened[i]);
 }
 
-CORE_TEST(test_a_sample_is_due_when_it_can_teach)
+CARMA_TEST(test_a_sample_is_due_when_it_can_teach)
 {
     struct record due = {.type = RECORD_SAMPLE};
 
-    use_carma(f);
     submit_workload(f, "w", 1, GIB, -1);
     decide(f);
     due.sample = (struct record_sample){0, GIB, 0, 200, -1, -1};

@@ -2,14 +2,12 @@
 #include "core_fixture.h"
 #include "core/fence.h"
 
-static int setup_sharing(void **state)
+static void share_by_mps(struct fixture *f)
 {
-    setup(state);
-    share_by_guess(*state, SHARE_MPS, TOTAL);
-    return 0;
+    share_by_guess(f, SHARE_MPS, TOTAL);
 }
 
-#define PRIOR_TEST(name) TEST_ON(name, struct fixture *f, setup_sharing, teardown)
+#define PRIOR_TEST(name) CORE_TEST_AFTER(share_by_mps, name)
 
 static void set_quantile(struct fixture *f, int32_t permille)
 {
