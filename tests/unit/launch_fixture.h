@@ -269,6 +269,13 @@ static inline void await_line(const char *path)
     assert_non_null(strchr(contents(path), '\n'));
 }
 
+static inline void start_and_await_line(struct fixture *f, const char *script)
+{
+    command(f, script);
+    start(f);
+    await_line(f->output);
+}
+
 static inline void assert_has(const char *text, const char *what)
 {
     if (!strstr(text, what))

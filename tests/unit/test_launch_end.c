@@ -35,10 +35,8 @@ LAUNCH_TEST(test_runaway_forks)
 {
     f->request.grace_ns = 50 * NS_PER_MS;
     setenv("CARMA_CGROUP_ROOT", "/nonexistent", 1);
-    command(f, "echo 'trap \"\" TERM; sh hop & exit' >hop; i=0;"
-               "while [ $i -lt 20 ]; do sh hop; i=$((i + 1)); done; echo ready; sleep 100");
-    start(f);
-    await_line(f->output);
+    start_and_await_line(f, "echo 'trap \"\" TERM; sh hop & exit' >hop; i=0;"
+                            "while [ $i -lt 20 ]; do sh hop; i=$((i + 1)); done; echo ready; sleep 100");
     unsetenv("CARMA_CGROUP_ROOT");
     await_phase(f, LAUNCH_RUNNING);
     assert_string_equal(f->status.cgroup, "");
@@ -50,9 +48,7 @@ LAUNCH_TEST(test_stop)
     struct error err;
 
     f->request.grace_ns = 60 * NS_PER_SEC; /* all of the tree hears SIGTERM, so this is not waited for */
-    command(f, "sleep 100 & echo ready; wait; echo unreachable");
-    start(f);
-    await_line(f->output);
+    start_and_await_line(f, "sleep 100 & echo ready; wait; echo unreachable");
     await_phase(f, LAUNCH_RUNNING);
     assert_true(f->status.process > 0);
     assert_int_equal(launch_stop(f->shepherd, f->ticks + 1, &err), -ESRCH); /* another process with this pid */
@@ -68,9 +64,7 @@ LAUNCH_TEST(test_stop)
 LAUNCH_TEST(test_stop_politely)
 {
     f->request.grace_ns = 60 * NS_PER_SEC;
-    command(f, "trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.02; done");
-    start(f);
-    await_line(f->output);
+    start_and_await_line(f, "trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.02; done");
     stop(f, LAUNCH_ENDED);
     assert_true(f->status.stopped);
     assert_int_equal(f->status.cause, EXIT_COMPLETED);
@@ -79,9 +73,7 @@ LAUNCH_TEST(test_stop_politely)
 
 LAUNCH_TEST(test_stop_the_deaf)
 {
-    command(f, "trap '' TERM; echo ready; while :; do sleep 0.02; done");
-    start(f);
-    await_line(f->output);
+    start_and_await_line(f, "trap '' TERM; echo ready; while :; do sleep 0.02; done");
     stop(f, LAUNCH_ENDED);
     assert_true(f->status.stopped);
     assert_int_equal(f->status.signal, SIGKILL);
