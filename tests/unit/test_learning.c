@@ -132,10 +132,12 @@ CORE_TEST(test_nothing_is_learned_where_that_is_off)
     assert_int_equal(f->decisions.items[0].placed.reserved_bytes, 30 * GIB);
 }
 
-static void settle_and_sample(struct fixture *f, int32_t activity)
+static void settle_and_sample(struct fixture *f, int32_t activity, int times)
 {
-    f->now_ns += SECONDS(700);
-    sample(f, 0, GIB, 0, activity);
+    for (int i = 0; i < times; i++) {
+        f->now_ns += SECONDS(700);
+        sample(f, 0, GIB, 0, activity);
+    }
 }
 
 CARMA_TEST(test_activity_is_learned_alone)
@@ -146,8 +148,7 @@ CARMA_TEST(test_activity_is_learned_alone)
     f->now_ns += SECONDS(149); /* window 90 s, loading 60 s */
     sample(f, 0, GIB, 0, 200);
     assert_int_equal(learned_activity(core_find_job(f->core, 1)), LEARN_PRIOR_PERMILLE);
-    for (int i = 0; i < 8; i++)
-        settle_and_sample(f, 200);
+    settle_and_sample(f, 200, 8);
     assert_in_range(learned_activity(core_find_job(f->core, 1)), 198, 210);
 }
 
@@ -156,12 +157,10 @@ CORE_TEST(test_activity_is_learned_by_regression)
     use_carma_on(f, 1);
     submit_workload(f, "known", 1, GIB, -1);
     decide(f);
-    for (int i = 0; i < 8; i++)
-        settle_and_sample(f, 300);
+    settle_and_sample(f, 300, 8);
     submit_workload(f, "new", 1, GIB, -1);
     decide(f);
-    for (int i = 0; i < 8; i++)
-        settle_and_sample(f, 370); /* 1 - 0.7 x 0.9 */
+    settle_and_sample(f, 370, 8); /* 1 - 0.7 x 0.9 */
     assert_in_range(learned_activity(core_find_job(f->core, 1)), 270, 330);
     assert_in_range(learned_activity(core_find_job(f->core, 2)), 70, 140);
 }
@@ -179,9 +178,8 @@ CORE_TEST(test_what_is_learned_on_one_gpu_opens_another)
     submit_workload(f, "", 1, GIB, 900);
     assert_goes_to(f, 2, "1"); /* (0.6 + 0.9) / 0.96 = 1.56 */
     assert_string_equal(placed_on(f, 3), "");
-    for (int i = 0; i < 8; i++)
-        settle_and_sample(f, 200); /* of GPU 0 */
-    assert_goes_to(f, 3, "1");     /* (0.2 + 0.9) / 0.92 = 1.20 */
+    settle_and_sample(f, 200, 8); /* of GPU 0 */
+    assert_goes_to(f, 3, "1");    /* (0.2 + 0.9) / 0.92 = 1.20 */
 }
 
 /* Predictions for a GPU are kept until something changes. That of one whose three jobs have taught something is new. */
@@ -194,11 +192,11 @@ CORE_TEST(test_a_prediction_follows_what_is_learned)
         submit_workload(f, (char[]){'a' + (char)job, '\0'}, 1, GIB, -1);
     for (int i = 0; i < 8; i++) {
         decide(f);
-        settle_and_sample(f, 300);
+        settle_and_sample(f, 300, 1);
     }
     assert_int_equal(f->core->gpus[0]->resident_count, 3);
     before = slowdown_predict(f->core, f->core->gpus[0], NULL);
-    settle_and_sample(f, 900);
+    settle_and_sample(f, 900, 1);
     after = slowdown_predict(f->core, f->core->gpus[0], NULL);
     assert_true(after.worst_permille > before.worst_permille);
 }
@@ -214,7 +212,7 @@ CARMA_TEST(test_an_activity_opens_every_gpu_of_its_workload)
         assert_int_equal(core_gpu(f->core, i)->resident_count, 1);
         opened[i] = core_gpu(f->core, i)->opened;
     }
-    settle_and_sample(f, 200);
+    settle_and_sample(f, 200, 1);
     for (uint32_t i = 0; i < 2; i++)
         assert_true(core_gpu(f->core, i)->opened > opened[i]);
 }

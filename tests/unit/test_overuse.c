@@ -202,18 +202,10 @@ OVERUSE_TEST(test_strays_of_an_earlier_carma_are_charged)
     assert_int_equal(runs_out(f, victim, GIB)->requeued.overuser, stray);
 }
 
-static uint64_t submit_workload(struct fixture *f, const char *workload, int64_t request)
-{
-    struct record record = wants(1, request);
-
-    snprintf(record.submitted.workload, sizeof record.submitted.workload, "%s", workload);
-    return submit_record(f, record);
-}
-
 /* Runs to its end, and returns its reservation. */
 static int64_t run_of(struct fixture *f, const char *workload, int64_t request, int64_t seen)
 {
-    uint64_t job = submit_workload(f, workload, request);
+    uint64_t job = submit_of(f, workload, request);
     const struct record *placed = decided(f, RECORD_PLACED, job);
     int64_t reserved = placed->placed.reserved_bytes;
 

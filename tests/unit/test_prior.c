@@ -9,11 +9,6 @@ static void share_by_mps(struct fixture *f)
 
 #define PRIOR_TEST(name) CORE_TEST_AFTER(share_by_mps, name)
 
-static void set_quantile(struct fixture *f, int32_t permille)
-{
-    change(f, prior_quantile_permille, permille);
-}
-
 static int64_t request_of(struct fixture *f, uint64_t job, uint32_t *source)
 {
     return core_reservation(f->core, core_find_job(f->core, job), source);
@@ -69,12 +64,12 @@ PRIOR_TEST(test_a_job_of_unknown_need_requests_a_quantile)
     job = submit_of(f, "new", -1);
     assert_int_equal(request_of(f, job, &source), LIKELY);
     assert_int_equal(source, SOURCE_PRIOR);
-    set_quantile(f, 500);
+    change(f, prior_quantile_permille, 500);
     assert_int_equal(request_of(f, job, NULL), 7 * GIB);
-    set_quantile(f, 0);
+    change(f, prior_quantile_permille, 0);
     assert_int_equal(request_of(f, job, &source), -1);
     assert_int_equal(source, SOURCE_UNKNOWN);
-    set_quantile(f, 850);
+    change(f, prior_quantile_permille, 850);
     first = placed(f, job);
     assert_non_null(first);
     assert_int_equal(first->placed.reserved_bytes, LIKELY);
@@ -96,7 +91,7 @@ CORE_TEST(test_gpus_bound_the_distribution)
     share_by_guess(f, SHARE_MPS, 80 * GIB);
     assert_int_equal(request_of(f, job, NULL), 26 * GIB);
     share_by_guess(f, SHARE_MPS, 10 * GIB + GIB / 2);
-    set_quantile(f, 999);
+    change(f, prior_quantile_permille, 999);
     assert_int_equal(request_of(f, job, NULL), 10 * GIB + GIB / 2); /* the bin reaches beyond the GPU */
     assert_non_null(placed(f, job));
 }
@@ -273,7 +268,7 @@ PRIOR_TEST(test_a_user_s_limit_is_kept)
     assert_reason(f, 2,
                   "its user's jobs request 12.0 GiB of GPU memory and it 12.0 GiB more, a user may have 12.0 GiB");
     assert_true(core_could_ever_run(f->core, core_find_job(f->core, 2)->wants, &why));
-    set_quantile(f, 0);
+    change(f, prior_quantile_permille, 0);
     assert_false(core_could_ever_run(f->core, core_find_job(f->core, 2)->wants, &why)); /* with whole GPUs */
 }
 
