@@ -54,8 +54,7 @@ STORE_TEST(test_done_is_durable)
         struct outcome outcome = {0};
         struct store *store = open_store();
 
-        commit_job(store, 7, &outcome);
-        wait_for(store, &outcome, 1);
+        commit_and_wait(store, 7, &outcome);
         if (outcome.status[0] != 0 || write(said[1], "x", 1) != 1)
             _exit(1);
         for (;;)
@@ -204,8 +203,7 @@ STORE_TEST(test_full_disk)
     struct outcome outcome = {0};
     struct loaded loaded;
 
-    commit_job(store, 1, &outcome);
-    wait_for(store, &outcome, 1);
+    commit_and_wait(store, 1, &outcome);
     limit_pages(store, "20");
     commit_big(store, 2, &outcome);
     while (store_transactions(store) < 2)
@@ -220,15 +218,13 @@ STORE_TEST(test_full_disk)
     }
     assert_non_null(strstr(outcome.text, database));
     assert_non_null(strstr(outcome.text, "full"));
-    commit_job(store, 5, &outcome);
-    wait_for(store, &outcome, 5);
+    commit_and_wait(store, 5, &outcome);
     assert_int_equal(outcome.status[4], 0);
     commit_big(store, 6, &outcome);
     wait_for(store, &outcome, 6);
     assert_int_equal(outcome.status[5], -ENOSPC);
     limit_pages(store, "1000000");
-    commit_job(store, 6, &outcome);
-    wait_for(store, &outcome, 7);
+    commit_and_wait(store, 6, &outcome);
     assert_int_equal(outcome.status[6], 0);
     store_close(store);
     loaded = reopen_and_load();
@@ -247,15 +243,13 @@ static int live_through_write_errors(void)
     getrlimit(RLIMIT_FSIZE, &limit);
     limit.rlim_cur = 200000;
     signal(SIGXFSZ, SIG_IGN);
-    commit_job(store, 1, &outcome);
-    wait_for(store, &outcome, 1);
+    commit_and_wait(store, 1, &outcome);
     setrlimit(RLIMIT_FSIZE, &limit);
     commit_big(store, 2, &outcome);
     wait_for(store, &outcome, 2);
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_FSIZE, &limit);
-    commit_job(store, 2, &outcome);
-    wait_for(store, &outcome, 3);
+    commit_and_wait(store, 2, &outcome);
     store_close(store);
     return outcome.status[0] == 0 && outcome.status[1] == -EIO && outcome.status[2] == 0 ? 42 : 1;
 }
@@ -320,19 +314,16 @@ STORE_TEST(test_part_of_a_batch)
     struct outcome outcome = {0};
     struct loaded loaded;
 
-    commit_job(store, 1, &outcome);
-    wait_for(store, &outcome, 1);
+    commit_and_wait(store, 1, &outcome);
     assert_int_equal(sqlite3_exec(store->db,
                                   "CREATE TEMP TRIGGER refuse BEFORE INSERT ON record WHEN new.seq = 4"
                                   " BEGIN SELECT RAISE(ABORT, 'refused'); END",
                                   NULL, NULL, NULL),
                      SQLITE_OK);
-    commit_job(store, 2, &outcome);
-    wait_for(store, &outcome, 2);
+    commit_and_wait(store, 2, &outcome);
     assert_true(outcome.status[1] < 0);
     assert_int_equal(sqlite3_exec(store->db, "DROP TRIGGER refuse", NULL, NULL, NULL), SQLITE_OK);
-    commit_job(store, 3, &outcome);
-    wait_for(store, &outcome, 3);
+    commit_and_wait(store, 3, &outcome);
     assert_int_equal(outcome.status[2], 0);
     store_close(store);
     loaded = reopen_and_load();

@@ -266,8 +266,7 @@ STORE_TEST(test_a_transaction_that_fails_is_not_marked)
         store = open_store();
         commit_some(store, 1, 2);
         run_sql("CREATE TRIGGER no BEFORE INSERT ON record WHEN NEW.job = 9 BEGIN SELECT RAISE(ABORT, 'no'); END");
-        commit_job(store, 9, &outcome);
-        wait_for(store, &outcome, 1);
+        commit_and_wait(store, 9, &outcome);
         run_sql("DROP TRIGGER no");
         commit_some(store, 3, 3);
         _exit(outcome.status[0] == 0);

@@ -56,8 +56,7 @@ STORE_TEST(test_modes)
     struct outcome outcome = {0};
 
     assert_int_equal(store_open(made, &store, NULL), 0);
-    commit_job(store, 1, &outcome);
-    wait_for(store, &outcome, 1);
+    commit_and_wait(store, 1, &outcome);
     assert_mode(made, 0700);
     for (size_t i = 0; i < array_size(names); i++) {
         CLEANUP(free_ptr) char *path = xasprintf("%s/%s", made, names[i]);
