@@ -40,36 +40,6 @@ STORE_TEST(test_close_commits_what_is_queued)
     assert_int_equal(reopen_and_load().specs, 50);
 }
 
-/* A process that is killed the moment it hears "done" has lost nothing. */
-STORE_TEST(test_done_is_durable)
-{
-    int said[2], status;
-    char byte;
-    pid_t child;
-
-    assert_int_equal(pipe(said), 0);
-    child = fork();
-    assert_true(child >= 0);
-    if (!child) {
-        struct outcome outcome = {0};
-        struct store *store = open_store();
-
-        commit_and_wait(store, 7, &outcome);
-        if (outcome.status[0] != 0 || write(said[1], "x", 1) != 1)
-            _exit(1);
-        for (;;)
-            pause();
-    }
-    close(said[1]);
-    assert_int_equal(read(said[0], &byte, 1), 1);
-    assert_refused(-EBUSY, "another carmad uses this state (pid ");
-    kill(child, SIGKILL);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFSIGNALED(status));
-    close(said[0]);
-    assert_int_equal(reopen_and_load().jobs[0], 7);
-}
-
 static void tell(int status, const char *error_text, void *user)
 {
     if (status || write(*(int *)user, "x", 1) != 1)

@@ -11,10 +11,10 @@
 STORE_TEST(test_second_opener)
 {
     struct store *store = open_store();
-    char pid[32];
+    char why[64];
 
-    snprintf(pid, sizeof pid, "(pid %d)", (int)getpid());
-    assert_refused(-EBUSY, pid);
+    snprintf(why, sizeof why, "another carmad uses this state (pid %d)", (int)getpid());
+    assert_refused(-EBUSY, why);
     store_close(store);
     store_close(open_store());
 }
