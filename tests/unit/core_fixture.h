@@ -267,4 +267,14 @@ static inline struct core *restored(const struct fixture *f, struct record_list 
 /* CORE_TEST(name) { ... }: a test with `struct fixture *f`. */
 #define CORE_TEST(name) TEST_ON(name, struct fixture *f, setup, teardown)
 
+/* The same, which `prepare(f)` comes before. */
+#define CORE_TEST_AFTER(prepare, name)                                                                                 \
+    static int name##_setup(void **state)                                                                              \
+    {                                                                                                                  \
+        int rc = setup(state);                                                                                         \
+        prepare(*state);                                                                                               \
+        return rc;                                                                                                     \
+    }                                                                                                                  \
+    TEST_ON(name, struct fixture *f, name##_setup, teardown)
+
 #endif

@@ -59,11 +59,8 @@ LAUNCH_TEST(test_conda_runs)
 {
     make_conda(f);
     f->request.conda_environment = "good";
-    command(f, "sleep 100");
-    start(f);
-    await_phase(f, LAUNCH_RUNNING);
-    launch_stop(f->shepherd, f->ticks, NULL);
-    await_end(f, LAUNCH_ENDED);
+    start_and_run(f, "sleep 100");
+    stop(f, LAUNCH_ENDED);
     assert_int_equal(f->status.signal, SIGTERM);
 }
 
@@ -82,8 +79,7 @@ LAUNCH_TEST(test_conda_failures)
     f->request.conda_environment = "good";
     command(f, "true");
     f->argv[0] = mutable("no-such-program");
-    start(f);
-    await_end(f, LAUNCH_ENDED);
+    start_and_end(f, LAUNCH_ENDED);
     assert_has(f->status.message, "cannot run 'no-such-program'");
     snprintf(path, sizeof path, "%s/.bash_profile", f->work);
     write_text(path, "exit 0\n", 0644);
@@ -96,8 +92,7 @@ LAUNCH_TEST(test_conda_failures)
     command(f, "true");
     start(f);
     await_phase(f, LAUNCH_STARTING);
-    assert_int_equal(launch_stop(f->shepherd, f->ticks, NULL), 0);
-    await_end(f, LAUNCH_FAILED);
+    stop(f, LAUNCH_FAILED);
     assert_true(f->status.stopped);
     f->env[0] = mutable("PATH=/nonexistent");
     run(f, "true", LAUNCH_FAILED);
