@@ -11,14 +11,17 @@
     "\"hidden_size\": " #width ", \"num_hidden_layers\": " #layers ", \"num_attention_heads\": " #heads
 #define SIZES(width, layers, heads, inner) WITHOUT_INNER(width, layers, heads) ", \"intermediate_size\": " #inner
 #define BERT_SIZES                         SIZES(768, 12, 12, 3072)
-#define T5_SIZES                           "\"d_model\": 512, \"num_layers\": 6, \"num_heads\": 8, \"d_kv\": 64, \"d_ff\": 2048"
-#define NORMS_BEHIND                       ", \"word_embed_proj_dim\": 512, \"do_layer_norm_before\": false" /* and a narrower embedding */
 #define AS(type)                           ", \"architectures\": [\"" type "\"]"
 #define KV_HEADS(n)                        ", \"num_key_value_heads\": " #n
 #define HEAD_WIDTH(n)                      ", \"head_dim\": " #n
 #define WORDS(n)                           ", \"vocab_size\": " #n
 #define TIED                               ", \"tie_word_embeddings\": true"
 #define SMALL                              SIZES(256, 4, 8, 1024) WORDS(1000)
+
+/* Behind and not before a layer, and with a narrower embedding. */
+#define NORMS_BEHIND ", \"word_embed_proj_dim\": 512, \"do_layer_norm_before\": false"
+
+#define T5_SIZES "\"d_model\": 512, \"num_layers\": 6, \"num_heads\": 8, \"d_kv\": 64, \"d_ff\": 2048"
 
 static const struct {
     const char *type, *members;
