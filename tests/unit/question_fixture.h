@@ -98,4 +98,11 @@ static inline void build_vgg16(bool in_place)
     }
 }
 
+/* The same with what a summary does not say. */
+static inline void complete_vgg16(bool in_place)
+{
+    build_vgg16(in_place);
+    layers_complete(&list);
+}
+
 #endif

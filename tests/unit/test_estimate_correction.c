@@ -64,8 +64,7 @@ QUESTION_TEST(features_are_those_of_the_network)
     const float *value = features.values;
     double base, output, sum = 0;
 
-    build_vgg16(true);
-    layers_complete(&list);
+    complete_vgg16(true);
     lower(&program, 32);
     features_compute(&features, &program, profile);
     base = features.base_bytes;
@@ -108,8 +107,7 @@ QUESTION_TEST(base_is_no_more_than_fits_the_gpu)
     struct features features;
 
     small.memory_bytes = 6000 * MIB;
-    build_vgg16(true);
-    layers_complete(&list);
+    complete_vgg16(true);
     lower(&program, 32);
     features_compute(&features, &program, &small);
     assert_true(features.out_of_memory);
@@ -287,8 +285,7 @@ QUESTION_TEST(published_runs_are_met)
         double measured_mib;
     } runs[] = {{64, 13642}, {128, 24408}};
 
-    build_vgg16(true);
-    layers_complete(&list);
+    complete_vgg16(true);
     for (size_t i = 0; i < array_size(runs); i++) {
         double measured = runs[i].measured_mib * MIB;
 
@@ -307,8 +304,7 @@ QUESTION_TEST(parts_sum_to_the_best_guess)
 {
     int64_t sum;
 
-    build_vgg16(true);
-    layers_complete(&list);
+    complete_vgg16(true);
     result = answer();
     assert_true(result.has_parts);
     sum = result.fragmentation_bytes + result.context_bytes + result.correction_bytes;
@@ -341,8 +337,7 @@ QUESTION_TEST(margin_does_not_drive_off_what_fits)
 {
     struct machine_profile small = *machine_profile_find("a100-40g-thesis");
 
-    build_vgg16(true);
-    layers_complete(&list);
+    complete_vgg16(true);
     ask_about(128);
     result = answer();
     small.memory_bytes = result.median_bytes + 600 * MIB;

@@ -212,8 +212,7 @@ QUESTION_TEST(auto_prefers_what_was_measured_to_what_is_computed)
     static const int64_t peaks[] = {9 * GIB, 9 * GIB, 9 * GIB, 9 * GIB, 9 * GIB, 9 * GIB};
     int64_t many[100];
 
-    build_vgg16(false);
-    layers_complete(&list);
+    complete_vgg16(false);
     question.declared_bytes = GIB;
     assert_string_equal(ask(&estimator_auto).source, "replay");
     question.history = (struct estimate_history){.peak_bytes = peaks, .count = array_size(peaks)};
@@ -233,8 +232,7 @@ QUESTION_TEST(auto_adds_a_margin_where_little_is_understood)
 {
     struct estimate bare, with;
 
-    build_vgg16(false);
-    layers_complete(&list);
+    complete_vgg16(false);
     bare = ask(&estimator_replay);
     with = ask(&estimator_auto);
     assert_true(bare.confidence_permille >= 800);
@@ -293,8 +291,7 @@ QUESTION_TEST(a_guess_gives_way_to_what_is_declared)
 /* SM activity follows from the model, for every estimator; and without one it is unknown. */
 QUESTION_TEST(the_activity_is_the_models)
 {
-    build_vgg16(false);
-    layers_complete(&list);
+    complete_vgg16(false);
     assert_int_equal(ask(&estimator_horus).smact_permille, ask(&estimator_replay).smact_permille);
     assert_true(ask(&estimator_horus).smact_permille > 0);
 }
