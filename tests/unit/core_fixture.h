@@ -167,6 +167,13 @@ static inline const char *placed_on(const struct fixture *f, uint64_t job)
         assert_int_equal((f)->decisions.count, 0);                                                                     \
     } while (0)
 
+/* Decides: this first. */
+#define assert_decides(f, what)                                                                                        \
+    do {                                                                                                               \
+        decide(f);                                                                                                     \
+        assert_int_equal((f)->decisions.items[0].type, what);                                                          \
+    } while (0)
+
 static inline void assert_reason(const struct fixture *f, uint64_t job, const char *expected)
 {
     struct reason reason = core_reason(f->core, job, f->now_ns);
