@@ -2,7 +2,6 @@
 # Usage: test_admin.sh CARMA SOURCE BUILD
 # carma admin verify and backup, beside a daemon that is at work. The store is whole, the copy can be gone on from, and
 # damage is named.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99

@@ -2,7 +2,6 @@
 # Usage: test_auto_capture_kept.sh CARMA SOURCE BUILD
 # A capture is used again while its files, its packages, its arguments and its environment are as they were; so is the reason for
 # none. Equal jobs that wait for one capture are captured once. A stand-in plays carma-sandbox.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 . "$(dirname "$0")/auto_capture.sh"

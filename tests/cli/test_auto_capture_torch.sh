@@ -3,7 +3,6 @@
 # The real thing, where the distribution's Python has PyTorch and the sandbox can be had: examples/train_mlp.py is estimated
 # without being asked, before its start on a full node and soon after it on an idle one. What a script does in its capture harms
 # nobody.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 ln -s "$SOURCE/python" "$PREFIX/share/carma/python"

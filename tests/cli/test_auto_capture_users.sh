@@ -2,7 +2,6 @@
 # Usage: test_auto_capture_users.sh CARMA SOURCE BUILD
 # A capture that never ends delays nobody but its own user's: others' jobs start, and their captures have their turn. There are
 # two at a time in all.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/users.sh"
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"

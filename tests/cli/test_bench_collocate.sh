@@ -1,10 +1,7 @@
 #!/bin/sh
 # carma bench collocate on a virtual node: refusals, failures in a run, epochs, missing modes.
-# shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
-# shellcheck source=tests/cli/node.sh
 . "$(dirname "$0")/node.sh"
-# shellcheck source=tests/cli/collocate.sh
 . "$(dirname "$0")/collocate.sh"
 
 # Faults of the command line, and a machine without GPUs.

@@ -1,10 +1,7 @@
 #!/bin/sh
 # The figures of carma bench collocate on a virtual node agree with the node's model of sharing.
-# shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
-# shellcheck source=tests/cli/node.sh
 . "$(dirname "$0")/node.sh"
-# shellcheck source=tests/cli/collocate.sh
 . "$(dirname "$0")/collocate.sh"
 
 start_node a100x4-40g 200

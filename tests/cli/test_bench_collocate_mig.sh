@@ -1,10 +1,7 @@
 #!/bin/sh
 # carma bench collocate on MIG instances of a virtual node.
-# shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
-# shellcheck source=tests/cli/node.sh
 . "$(dirname "$0")/node.sh"
-# shellcheck source=tests/cli/collocate.sh
 . "$(dirname "$0")/collocate.sh"
 
 # MIG instances, the largest first; on a GPU in MIG mode the baseline runs on the largest, and nothing else is possible.

@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_bounds.sh CARMA SOURCE BUILD
 # The bounds of the queue and of a submission (docs/limits.md), at them and over them, through the daemon.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99

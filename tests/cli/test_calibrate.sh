@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_calibrate.sh CARMA SOURCE BUILD FAKE_CUDA FAKE_STEP
 # carma calibrate on a virtual node, with a CUDA driver's library and a tiny step of the tests' own.
-# shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 BUILD=$3
 STEP=$(realpath "$5") || exit 99

@@ -2,7 +2,6 @@
 # Usage: test_clocks.sh CARMA SOURCE BUILD SHIFTED_CLOCKS
 # The wall clock is set back by two days and ahead by a year while a job runs, the machine sleeps for an hour, and
 # carmad is started anew in between: durations, limits, usage and energy are true, and times are shown by the wall clock.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 shifted=$(realpath "$4") || exit 99

@@ -1,12 +1,10 @@
 #!/bin/sh
 # Usage: test_company.sh CARMA SOURCE BUILD
 # Two workloads that slowed each other, by their own count of steps, are not placed on one GPU again.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99
 start_node h200x1 100
-# shellcheck source=tests/cli/mps.sh
 . "$SOURCE/tests/cli/mps.sh"
 begin() {
     start_daemon --config /dev/null --set mps_pipe_directory= --set mps_control="$CONTROL" --set share=mps --set settle=0s

@@ -2,7 +2,6 @@
 # Usage: test_dashboard_users.sh CARMA SOURCE BUILD
 # A dashboard has its user's rights: to the daemon, to the files that jobs have written, and against other users of the
 # machine.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/users.sh"
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"

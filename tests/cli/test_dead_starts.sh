@@ -2,7 +2,6 @@
 # Usage: test_dead_starts.sh CARMA SOURCE BUILD
 # A GPU on which CUDA does not start: no job fails by it, it is closed and named wherever GPUs are shown, and opened by an
 # administrator. And two daemons on the same GPUs: the later one names the other.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 . "$(dirname "$0")/faults.sh"

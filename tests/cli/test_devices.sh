@@ -2,7 +2,6 @@
 # Usage: test_devices.sh CARMA SOURCE BUILD
 # A job of root's carmad can open the device nodes of its own GPUs only. No driver is behind the nodes that are made
 # here. So opening one says "no such device" where the kernel lets a job come so far.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99

@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_doctor.sh CARMA SOURCE BUILD FAKE_NVML FAKE_DCGM
 # carma doctor on a virtual node and below a root of the test's own, with each fault that it is to find.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 FAKE_NVML_LIBRARY=$(realpath "$4") || exit 99
 FAKE_DCGM_LIBRARY=$(realpath "$5") || exit 99

@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_doors.sh CARMA SOURCE BUILD
 # What a request may cost: the worst texts at each door of a real carmad, and its memory meanwhile and after.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99

@@ -3,7 +3,7 @@
 # What a job will stumble on is warned of when it is submitted, in one line each, and it is submitted all the same: no
 # program, no interpreter, no place for an output, no conda environment, directives that are none. Each row has what
 # the line must say; a row of `nothing` must bring no line.
-# shellcheck source-path=SCRIPTDIR disable=SC1091,SC2016,SC2059,SC2088
+# shellcheck disable=SC2059,SC2088
 . "$(dirname "$0")/lib.sh"
 cd "$T" || exit 99
 printf '{"POST /v1/jobs": [200, {"jobs": [{"id": 12}]}]}' >answers.json

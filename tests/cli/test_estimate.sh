@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_estimate.sh CARMA SOURCE
 # carma estimate on summaries, job files and declared figures.
-# shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 S=$SOURCE/tests/golden/summaries
 cp "$S/torchsummary-convolutions.txt" "$T/net.txt"

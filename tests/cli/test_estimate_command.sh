@@ -2,7 +2,6 @@
 # Usage: test_estimate_command.sh CARMA SOURCE BUILD
 # carma estimate of a job that says nothing of its memory: its command is recorded, as the daemon would, by a stand-in for
 # carma-sandbox. What is asked of it, what comes of it, and why there may be nothing.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 . "$(dirname "$0")/auto_capture.sh"

@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_evaluate.sh CARMA SOURCE
 # carma evaluate on small data sets: its output and its refusals. How good the figures are is not its matter.
-# shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 D=$SOURCE/tests/fakes/datasets
 cp "$D"/*.csv "$SOURCE/tests/fakes/mlp.capture" "$T"

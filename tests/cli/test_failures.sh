@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_failures.sh CARMA SOURCE BUILD
 # The causes of failures, on a virtual node: by the output and by the daemon's view of the GPU.
-# shellcheck source-path=SCRIPTDIR disable=SC1091,SC2016 # single quotes: for the jobs' shells
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 . "$(dirname "$0")/faults.sh"

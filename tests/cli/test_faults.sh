@@ -2,7 +2,6 @@
 # Usage: test_faults.sh CARMA SOURCE BUILD
 # The driver of a virtual node misbehaves under the daemon (carma-vnode inject): a GPU is lost, metrics are denied or wrong,
 # processes are hidden. GPUs are drained or a metric degrades, jobs elsewhere go on, and it is said once.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 . "$(dirname "$0")/faults.sh"

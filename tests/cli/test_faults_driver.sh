@@ -3,7 +3,6 @@
 # The driver under the daemon goes away, does not answer, or comes back with other indices. Then nothing is placed while
 # GPUs cannot be read, and running jobs go on. The daemon answers and can be started again, and a GPU is known by its
 # UUID.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 . "$(dirname "$0")/faults.sh"

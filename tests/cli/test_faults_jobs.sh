@@ -2,7 +2,6 @@
 # Usage: test_faults_jobs.sh CARMA SOURCE BUILD
 # Jobs that misbehave (carma-train --fail) beyond the causes of test_failures.sh. A library lacks memory, hardware goes
 # on failing, jobs do nothing, do not end, or leave processes behind.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99

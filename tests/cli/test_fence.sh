@@ -1,12 +1,10 @@
 #!/bin/sh
 # Usage: test_fence.sh CARMA SOURCE BUILD
 # Under MPS the driver's limit keeps a job to its request: it runs itself out of memory, and no other job.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99
 start_node h200x1 20
-# shellcheck source=tests/cli/mps.sh
 . "$SOURCE/tests/cli/mps.sh"
 
 start_daemon --set mps_pipe_directory= --set mps_control="$CONTROL" --set share=mps --set shrink_after=0s

@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_full.sh CARMA SOURCE BUILD
 # A store that may not grow: new jobs are refused, running ones go on, and requests made meanwhile are done after.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99

@@ -2,7 +2,6 @@
 # Usage: test_gpus.sh CARMA SOURCE BUILD
 # The daemon's results from the GPUs' readings on a virtual node: energy by job, which sums up to the counters through a
 # kill. Also a log of the readings without a daemon.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99

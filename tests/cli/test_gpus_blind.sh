@@ -2,7 +2,6 @@
 # Usage: test_gpus_blind.sh CARMA SOURCE BUILD
 # A driver with calls that hang: the daemon goes on, places nothing where it sees nothing, and takes the GPUs back
 # afterwards. Half a minute passes in it: that is how long the daemon waits.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99

@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_gpus_faults.sh CARMA SOURCE BUILD
 # The daemon's messages about GPUs on a virtual node: jobs that do not use theirs, faults of the driver, each once.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99

@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_gpus_kinds.sh CARMA SOURCE BUILD FAKE_DCGM
 # GPUs in MIG mode, and GPUs that only DCGM can measure.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 DCGM=$(realpath "$4") || exit 99

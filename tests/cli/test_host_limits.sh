@@ -2,7 +2,6 @@
 # Usage: test_host_limits.sh CARMA SOURCE BUILD
 # The jobs' limits on the host: memory, processors, processes. The kernel enforces it where version 2 of control groups
 # has the controllers; elsewhere only messages and refusals are checked.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99

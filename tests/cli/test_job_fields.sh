@@ -2,7 +2,6 @@
 # Usage: test_job_fields.sh CARMA SOURCE BUILD
 # A row of src/api/job_fields.def is enough: the files written from the table are up to date, and every field is
 # everywhere.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99

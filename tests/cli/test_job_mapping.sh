@@ -2,7 +2,6 @@
 # Usage: test_job_mapping.sh CARMA SOURCE BUILD
 # The files by which dcgm-exporter is told which jobs are on which GPU. They are right while jobs come and go, over a
 # restart and a kill.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99

@@ -1,6 +1,5 @@
 #!/bin/sh
 # Verbs on jobs, waiting and logs, against a fake daemon. Usage: test_jobs.sh CARMA SOURCE
-# shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 me=$(id -u)

@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_learned.sh CARMA SOURCE BUILD
 # carma admin learned: who may see what was learned of whom, and forget it, over a restart and in a replay as well.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/users.sh"
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"

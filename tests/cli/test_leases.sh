@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_leases.sh CARMA SOURCE BUILD
 # Leases: GPUs for processes that somebody else starts.
-# shellcheck source-path=SCRIPTDIR disable=SC1091,SC2154
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 . "$(dirname "$0")/leases.sh"

@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_leases_users.sh CARMA SOURCE BUILD
 # Nobody but root claims to be Slurm, and on Slurm's node nobody else submits.
-# shellcheck source-path=SCRIPTDIR disable=SC1091,SC2154
 . "$(dirname "$0")/users.sh"
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"

@@ -2,7 +2,6 @@
 # Usage: test_limits.sh CARMA SOURCE BUILD
 # user's limits and a job's retries, through the daemon: limits, time limits with another run, a job whose shepherd
 # dies, memory that no GPU has.
-# shellcheck source-path=SCRIPTDIR disable=SC1091,SC2016 # single quotes: for the jobs' shells
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99

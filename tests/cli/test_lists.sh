@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_lists.sh CARMA SOURCE BUILD
 # Parts of the list of jobs, as the API gives them: by state, and up to a number.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99

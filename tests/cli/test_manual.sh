@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_manual.sh CARMA SOURCE BUILD
 # Manual pages and completion: whole, for every command and option, and fit for the programs that read them.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 BUILD=$3
 cd "$T" || exit 99

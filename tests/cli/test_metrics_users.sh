@@ -2,7 +2,6 @@
 # Usage: test_metrics_users.sh CARMA SOURCE BUILD
 # More users than /metrics has series for: uids cost nothing. The sum of the others does not fall when a user comes who
 # has a series. Needs root, to be that many.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 if [ "$(id -u)" -ne 0 ]; then
     echo "skipped: only root can act as other users"
     exit 77

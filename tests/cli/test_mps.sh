@@ -2,12 +2,10 @@
 # Usage: test_mps.sh CARMA SOURCE BUILD
 # Jobs under MPS with domains of carma's own on a virtual node. Each user has one on all GPUs. It comes up when jobs need it, survives the daemon, is adopted, faults and
 # recovers, and goes when nobody needs it.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99
 start_node a100x4-40g 100
-# shellcheck source=tests/cli/mps.sh
 . "$SOURCE/tests/cli/mps.sh"
 
 start

@@ -3,11 +3,9 @@
 # Jobs under MPS on nodes that claim to have drivers of four generations with different control programs. They run to
 # their end as clients of one server, and nothing is left behind. A server for several users is refused where the driver
 # has none.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99
-# shellcheck source=tests/cli/mps.sh
 . "$SOURCE/tests/cli/mps.sh"
 
 # refuses MESSAGE: carmad does not start with mps_multiuser, says so in one line, and carma doctor says it, too.

@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_node.sh CARMA SOURCE BUILD
 # The whole system on a virtual node: jobs run, share, crash and recover, are held and cancelled.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99

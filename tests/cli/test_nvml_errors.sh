@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_nvml_errors.sh CARMA SOURCE BUILD whole|sample
 # Any NVML call answers any error, at the start, later, for a minute: nvml_errors.py says what has to hold.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99

@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_once.sh CARMA SOURCE BUILD
 # A submission is done once: over answers that are lost, a daemon that is killed and one that comes late.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99

@@ -1,13 +1,11 @@
 #!/bin/sh
 # Usage: test_oom.sh CARMA SOURCE BUILD [all]
 # A job that runs out of GPU memory is known to, however it says so (oom.py): a sample, or all ways.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99
 start_node h100x8-80g 10
 export CUDA_MPS_PROTOCOL_VERSION=2
-# shellcheck source=tests/cli/mps.sh
 . "$SOURCE/tests/cli/mps.sh"
 sample=sample
 [ "${4-}" != all ] || sample=

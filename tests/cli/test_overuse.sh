@@ -2,7 +2,6 @@
 # Usage: test_overuse.sh CARMA SOURCE BUILD
 # A job that uses more than it asked for is shown so, and its reservation grows. A job that it runs out of memory is its
 # victim.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99

@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_owners.sh CARMA SOURCE BUILD
 # The owners of processes on a virtual node, and the message where the driver hides them.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 . "$(dirname "$0")/faults.sh"

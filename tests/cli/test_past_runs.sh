@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_past_runs.sh CARMA SOURCE BUILD
 # What ended jobs tell of the next: run times of a workload, and the SM activity of a model, over a restart as well.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99

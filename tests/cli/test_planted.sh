@@ -2,7 +2,6 @@
 # Usage: test_planted.sh CARMA SOURCE BUILD
 # Names that bob planted where alice's jobs, daemon and commands will open something: planted.py has the kinds. The kernel's
 # own protection (fs.protected_*) may be on or off.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/users.sh"
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"

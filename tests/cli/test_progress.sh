@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_progress.sh CARMA SOURCE BUILD
 # How far jobs say they have come: by a progress bar in their output, or by lines in their progress file.
-# shellcheck source-path=SCRIPTDIR disable=SC1091,SC2016
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99

@@ -4,7 +4,6 @@
 # SCALE (720) times the clock's pace. Meanwhile two users' training jobs run, crash and are retried, and carmad is
 # stopped and killed. By its counters the GPU hours and the energy are those of carma stats, and the dashboard has
 # something to draw.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 hours=${4:-3}
 scale=${5:-720}
 if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then

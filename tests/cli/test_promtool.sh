@@ -2,7 +2,6 @@
 # Usage: test_promtool.sh CARMA SOURCE BUILD
 # The judgement of promtool, of Debian's package prometheus, on /metrics with names that try to be more than names. It
 # also judges integrations/: the alerts, the dashboard's queries and the documentation's must ask for existing metrics.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 hostile='e"} 1\n\{a='
 if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
     . "$(dirname "$0")/users.sh"

@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_raw_text.sh CARMA SOURCE BUILD
 # What users write is shown nowhere raw: raw_text.py walks the kinds of characters and the outlets.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99

@@ -1,7 +1,6 @@
 #!/bin/sh
 # The core decides again as carmad did, byte for byte; and a store that was tampered with is reported.
 # Usage: test_replay.sh CARMA SOURCE BUILD
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99

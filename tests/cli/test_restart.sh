@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_restart.sh CARMA SOURCE BUILD
 # carmad dies by SIGKILL again and again while a trace plays: no job is lost, none runs twice.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99

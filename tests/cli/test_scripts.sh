@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_scripts.sh CARMA SOURCE BUILD
 # A script is copied when it is submitted: every start of the job runs that copy.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99

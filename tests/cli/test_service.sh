@@ -2,7 +2,6 @@
 # Usage: test_service.sh CARMA SOURCE BUILD
 # carmad as a service with a socket of the service manager's: its notices, and the environment of its own children.
 # Nobody and nothing notices when it is stopped and started again.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99

@@ -2,7 +2,6 @@
 # Usage: test_sharing.sh CARMA SOURCE BUILD
 # As a person sees them: a GPU that takes one job at a time, and its change to time-slicing under a daemon that
 # restarts. Also a wish that cannot be met, and a job that only says that it ran out of memory.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99

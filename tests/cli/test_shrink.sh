@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_shrink.sh CARMA SOURCE BUILD
 # A job of unknown need: its observed memory becomes its reservation, and is shown.
-# shellcheck source-path=SCRIPTDIR disable=SC1091,SC2016 # single quotes: for the jobs' shells
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99

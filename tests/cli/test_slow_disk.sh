@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_slow_disk.sh CARMA SOURCE BUILD SLOW_SYNC
 # A disk with syncs of a second: submitters wait for it, all of them together, and nobody else does.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 slow_sync=$(realpath "$4") || exit 99

@@ -2,7 +2,6 @@
 # Usage: test_slow_names.sh CARMA SOURCE BUILD SLOW_NAMES
 # A user database that takes 4 s for one user. His submission waits for it, once; nobody else does, and his job's start
 # does not.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 slow_names=$(realpath "$4") || exit 99

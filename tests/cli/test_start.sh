@@ -2,7 +2,6 @@
 # Usage: test_start.sh CARMA SOURCE BUILD
 # Jobs on their way from the queue to their command: the time that counts, steps that nobody waits for, and a start that
 # hangs.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99

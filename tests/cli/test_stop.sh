@@ -2,7 +2,6 @@
 # Usage: test_stop.sh CARMA SOURCE BUILD
 # How jobs come to their end through the daemon: cancelled, out of time, with and without a daemon, lost by a reboot.
 # Also a job's attacks on its status file.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99

@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_strays.sh CARMA SOURCE BUILD
 # A job that uses a GPU which it was not given is named, and its memory there is charged to it and to its user.
-# shellcheck source-path=SCRIPTDIR disable=SC1091,SC2016 # single quotes: for the jobs' shells
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 . "$(dirname "$0")/faults.sh"

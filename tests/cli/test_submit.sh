@@ -1,6 +1,5 @@
 #!/bin/sh
 # The requests of submit, and its refusals. Usage: test_submit.sh CARMA SOURCE
-# shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 cat >"$T/answers.json" <<'JSON'

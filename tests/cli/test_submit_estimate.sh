@@ -2,7 +2,6 @@
 # Usage: test_submit_estimate.sh CARMA SOURCE BUILD
 # The use of a model's summary: the job's memory is estimated when it is submitted, and told with its source. It is kept
 # over a restart, and replaced by its runs' memory. An unreadable summary is refused.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99

@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_surroundings.sh CARMA SOURCE BUILD
 # A job has what its user's shell hands on. docs/launching.md lists each difference, with its reason.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/users.sh"
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"

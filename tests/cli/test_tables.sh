@@ -1,6 +1,5 @@
 #!/bin/sh
 # Output for people and as JSON, from a fake daemon's answers. Usage: test_tables.sh CARMA SOURCE
-# shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 start_fake "$SOURCE/tests/fakes/node.json"
 

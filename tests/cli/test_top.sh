@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_top.sh CARMA SOURCE BUILD
 # carma top on a terminal, beside a node that works (test_top.py); and where it cannot begin.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 PYTHON=/usr/bin/python3 # the distribution's, which has the distribution's pyte

@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_top_users.sh CARMA SOURCE BUILD
 # carma top for a user without rights on the job: the daemon's refusal is shown, and nothing of the job's output.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/users.sh"
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"

@@ -1,6 +1,5 @@
 #!/bin/sh
 # carma trace: the content of a trace, and traces built from published ones. Usage: test_trace.sh CARMA SOURCE
-# shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 CARMA_PREFIX=$T/prefix

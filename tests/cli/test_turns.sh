@@ -3,7 +3,6 @@
 # Many honest clients of one user, more than his bounds: each has its turn. Jobs that are submitted and waited
 # for all at once all end; another user's request is answered meanwhile. Without a daemon a waiting command has a status
 # of its own.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 waiters=${4:-150}

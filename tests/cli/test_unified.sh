@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_unified.sh CARMA SOURCE BUILD
 # A GPU without memory of its own (DGX Spark): jobs are placed within what the host has.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99

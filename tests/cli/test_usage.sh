@@ -1,6 +1,5 @@
 #!/bin/sh
 # Wrong usage: status 2, one line; and commands that need no daemon. Usage: test_usage.sh CARMA SOURCE
-# shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 expect_error 2 "which command" # none

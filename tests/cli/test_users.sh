@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_users.sh CARMA SOURCE BUILD
 # Several users of one daemon: each one's view of the others' jobs, and each one's rights.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/users.sh"
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"

@@ -2,7 +2,6 @@
 # Usage: test_users_jobs.sh CARMA SOURCE BUILD
 # Jobs of several users: each has its user's rights and no more, in every form. No path that a user names is opened with
 # more rights than that user's.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/users.sh"
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"

@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_users_keys.sh CARMA SOURCE BUILD
 # A daemon in a session keyring, as systemd starts it: other users cannot read a job's keys there.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 if [ -z "${CARMA_TEST_KEYS-}" ] && [ "$(id -u)" -eq 0 ]; then
     python3 "$2/tests/fakes/keys.py" join true 2>/dev/null || {
         echo "skipped: no session keyring can be made here"

@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_users_python.sh CARMA SOURCE BUILD
 # The Python client of several users: forbidden actions, access to others' files, and TCP with a token.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/users.sh"
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"

@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_users_tcp.sh CARMA SOURCE BUILD
 # Access to the daemon: by TCP only where that is set and with the token. A user's own carmad lets in that user only.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/users.sh"
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"

@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_victims.sh CARMA SOURCE BUILD
 # Jobs under MPS on a virtual node: a fault of one ends all, and its cause is found.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99

@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_whatif.sh CARMA SOURCE BUILD
 # What if: a node's own past under other policies, asked of the daemon.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99

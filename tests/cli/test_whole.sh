@@ -1,7 +1,6 @@
 #!/bin/sh
 # The whole thing on a virtual node: jobs through daemon, shepherd and GPUs. A trace is played while the daemon is
 # killed and started again. Usage: test_whole.sh CARMA SOURCE BUILD
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 cd "$T" || exit 99

@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_web.sh CARMA SOURCE BUILD
 # The dashboard in a browser, on a virtual node that plays, through `carma dashboard`.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/../cli/lib.sh"
 . "$(dirname "$0")/prepare.sh"
 . "$(dirname "$0")/../cli/node.sh"

@@ -2,7 +2,6 @@
 # Usage: test_web_users.sh CARMA SOURCE BUILD
 # The page has its user's rights: bob's page cannot cancel alice's job, and does not show her output. By TCP it asks for
 # the token, and then has its owner's rights: alice's.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/../cli/users.sh"
 . "$(dirname "$0")/../cli/lib.sh"
 . "$(dirname "$0")/prepare.sh"
