@@ -1,5 +1,8 @@
-# For tests of the whole system on a virtual node: sourced after lib.sh, with BUILD (the meson tree) as $3.
+# For tests of the whole system on a virtual node: sourced with lib.sh's arguments and BUILD (the meson tree) as $3. It brings
+# lib.sh, and changes to the directory $T.
 # shellcheck shell=sh
+. "$2/tests/cli/lib.sh"
+cd "$T" || exit 99
 BUILD=$3
 PREFIX=$T/prefix
 mkdir -p "$PREFIX/bin" "$PREFIX/lib/carma/vnode" "$PREFIX/share/carma"

@@ -2,9 +2,7 @@
 # Usage: test_admin.sh CARMA SOURCE BUILD
 # carma admin verify and backup, beside a daemon that is at work. The store is whole, the copy can be gone on from, and
 # damage is named.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 expect_error 2 "which one: backup, gpu, learned, recover or verify?" admin
 expect_error 2 "there is no 'admin frob': it is backup, gpu, learned, recover or verify" admin frob
 expect_error 2 "which file shall hold the copy?" admin backup

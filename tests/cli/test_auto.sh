@@ -3,9 +3,7 @@
 # The default sharing mode: a user's jobs share by MPS, and several users' take turns where that pays. Where MPS cannot be
 # had, all take turns.
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node h200x1 100
 chmod 666 "$CARMA_VNODE"
 . "$SOURCE/tests/cli/mps.sh"

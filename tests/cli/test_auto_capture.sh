@@ -2,10 +2,8 @@
 # Usage: test_auto_capture.sh CARMA SOURCE BUILD
 # Jobs of unknown need are captured without being asked, by a stand-in for carma-sandbox: before their start on a full node,
 # soon after it on an idle one. Nothing that a capture does keeps a job waiting, and it goes with its job and its daemon.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-. "$(dirname "$0")/auto_capture.sh"
-cd "$T" || exit 99
+. "$SOURCE/tests/cli/auto_capture.sh"
 start_node a100x4-40g 120
 start_daemon --config /dev/null
 fill_node

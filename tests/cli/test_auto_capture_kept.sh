@@ -2,10 +2,8 @@
 # Usage: test_auto_capture_kept.sh CARMA SOURCE BUILD
 # A capture is used again while its files, its packages, its arguments and its environment are as they were; so is the reason for
 # none. Equal jobs that wait for one capture are captured once. A stand-in plays carma-sandbox.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-. "$(dirname "$0")/auto_capture.sh"
-cd "$T" || exit 99
+. "$SOURCE/tests/cli/auto_capture.sh"
 mkdir work
 cp train.py network.py fails.py later.py nothing.py loop.py work
 cd work || exit 99

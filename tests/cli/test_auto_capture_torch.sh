@@ -3,10 +3,8 @@
 # The real thing, where the distribution's Python has PyTorch and the sandbox can be had: examples/train_mlp.py is estimated
 # without being asked, before its start on a full node and soon after it on an idle one. What a script does in its capture harms
 # nobody.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 ln -s "$SOURCE/python" "$PREFIX/share/carma/python"
-cd "$T" || exit 99
 /usr/bin/python3 -c 'import torch' 2>/dev/null || {
     echo "skipped: /usr/bin/python3 has no PyTorch (Debian: python3-torch)"
     exit 77

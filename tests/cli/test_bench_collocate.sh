@@ -1,8 +1,7 @@
 #!/bin/sh
 # carma bench collocate on a virtual node: refusals, failures in a run, epochs, missing modes.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-. "$(dirname "$0")/collocate.sh"
+. "$SOURCE/tests/cli/collocate.sh"
 
 # Faults of the command line, and a machine without GPUs.
 expect_error 2 "which one" bench

@@ -1,8 +1,7 @@
 #!/bin/sh
 # The figures of carma bench collocate on a virtual node agree with the node's model of sharing.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-. "$(dirname "$0")/collocate.sh"
+. "$SOURCE/tests/cli/collocate.sh"
 
 start_node a100x4-40g 200
 # Its figures against src/contention's formulas (docs/contention.md): times and throughput within 6%, the rest within 5

@@ -1,8 +1,7 @@
 #!/bin/sh
 # carma bench collocate on MIG instances of a virtual node.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-. "$(dirname "$0")/collocate.sh"
+. "$SOURCE/tests/cli/collocate.sh"
 
 # MIG instances, the largest first; on a GPU in MIG mode the baseline runs on the largest, and nothing else is possible.
 start_node h100x2-mig 200

@@ -2,7 +2,6 @@
 # Usage: test_bench_monitor.sh CARMA SOURCE BUILD FAKE_CUDA FAKE_DCGM
 # carma bench monitor on a virtual node. The tests have their own libraries for CUDA's driver and DCGM, a script for
 # nsys and a module for PyTorch's profiler. Its measurements are simulated, or made up by these.
-. "$(dirname "$0")/lib.sh"
 FAKE_CUDA_LIBRARY=$(realpath "$4") || exit 99
 FAKE_DCGM_LIBRARY=$(realpath "$5") || exit 99
 . "$(dirname "$0")/node.sh"

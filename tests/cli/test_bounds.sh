@@ -1,9 +1,7 @@
 #!/bin/sh
 # Usage: test_bounds.sh CARMA SOURCE BUILD
 # The bounds of the queue and of a submission (docs/limits.md), at them and over them, through the daemon.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node a100x4-40g 600
 start_daemon --set max_queued=5
 python3 "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" queue || fail "the queue's bound"

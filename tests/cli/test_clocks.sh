@@ -2,10 +2,8 @@
 # Usage: test_clocks.sh CARMA SOURCE BUILD SHIFTED_CLOCKS
 # The wall clock is set back by two days and ahead by a year while a job runs, the machine sleeps for an hour, and
 # carmad is started anew in between: durations, limits, usage and energy are true, and times are shown by the wall clock.
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/node.sh"
 shifted=$(realpath "$4") || exit 99
-cd "$T" || exit 99
+. "$(dirname "$0")/node.sh"
 SHIFTED_CLOCKS=$T/shifts
 export SHIFTED_CLOCKS
 # shift_clocks WALL BOOT: by so many seconds, for carma's programs and for jobs. The test's own clocks go on.

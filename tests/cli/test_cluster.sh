@@ -2,9 +2,7 @@
 # Usage: test_cluster.sh CARMA SOURCE BUILD
 # carma gpus|queue --cluster over two real carmads on virtual nodes, a node that hangs, one that is refused, and nodes
 # that answer with garbage, too much, or a hostile JSON. An ssh of our own reaches them all.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 
 mkdir "$T/fake" "$T/home"
 cat >"$T/fake/ssh" <<EOF

@@ -1,9 +1,7 @@
 #!/bin/sh
 # Usage: test_company.sh CARMA SOURCE BUILD
 # Two workloads that slowed each other, by their own count of steps, are not placed on one GPU again.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node h200x1 100
 . "$SOURCE/tests/cli/mps.sh"
 begin() {

@@ -3,9 +3,7 @@
 # A dashboard has its user's rights: to the daemon, to the files that jobs have written, and against other users of the
 # machine.
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 homes
 start_node a100x4-40g 100
 start_daemon

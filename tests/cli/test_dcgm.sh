@@ -2,10 +2,8 @@
 # Usage: test_dcgm.sh CARMA SOURCE BUILD FAKE_DCGM
 # MIG instances that only DCGM can measure, and a DCGM that cannot, for the whole system on a virtual node. The DCGM is the
 # tests' own.
-. "$(dirname "$0")/lib.sh"
 FAKE_DCGM_LIBRARY=$(realpath "$4") || exit 99
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 
 # until_gpus CONDITION: a Python expression on `gpus`, the daemon's list; waits for it.
 until_gpus() {

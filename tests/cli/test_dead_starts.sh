@@ -2,10 +2,8 @@
 # Usage: test_dead_starts.sh CARMA SOURCE BUILD
 # A GPU on which CUDA does not start: no job fails by it, it is closed and named wherever GPUs are shown, and opened by an
 # administrator. And two daemons on the same GPUs: the later one names the other.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-. "$(dirname "$0")/faults.sh"
-cd "$T" || exit 99
+. "$SOURCE/tests/cli/faults.sh"
 start_node a100x4-40g 60
 start_daemon
 cat >train.sh <<'EOF'

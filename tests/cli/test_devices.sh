@@ -2,9 +2,7 @@
 # Usage: test_devices.sh CARMA SOURCE BUILD
 # A job of root's carmad can open the device nodes of its own GPUs only. No driver is behind the nodes that are made
 # here. So opening one says "no such device" where the kernel lets a job come so far.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 [ "$(id -u)" -eq 0 ] || {
     echo "needs root"
     rm -rf "$T"

@@ -1,11 +1,9 @@
 #!/bin/sh
 # Usage: test_doctor.sh CARMA SOURCE BUILD FAKE_NVML FAKE_DCGM
 # carma doctor on a virtual node and below a root of the test's own, with each fault that it is to find.
-. "$(dirname "$0")/lib.sh"
 FAKE_NVML_LIBRARY=$(realpath "$4") || exit 99
 FAKE_DCGM_LIBRARY=$(realpath "$5") || exit 99
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 unset FAKE_NVML FAKE_DCGM
 
 # A system on which all is well. Its files are the test's, its processes those that are put there.

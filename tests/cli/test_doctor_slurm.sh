@@ -1,9 +1,7 @@
 #!/bin/sh
 # Usage: test_doctor_slurm.sh CARMA SOURCE BUILD
 # carma doctor --slurm beside a Slurm that is files below a root of the test's own, and a scontrol that prints others.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 ROOT=$T/root
 host=$(hostname)
 host=${host%%.*}

@@ -2,10 +2,8 @@
 # Usage: test_estimate_command.sh CARMA SOURCE BUILD
 # carma estimate of a job that says nothing of its memory: its command is recorded, as the daemon would, by a stand-in for
 # carma-sandbox. What is asked of it, what comes of it, and why there may be nothing.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-. "$(dirname "$0")/auto_capture.sh"
-cd "$T" || exit 99
+. "$SOURCE/tests/cli/auto_capture.sh"
 
 run estimate --json -- python3 train.py --epochs 3 train.py
 expect_status 0

@@ -1,6 +1,5 @@
 #!/bin/sh
 # GET /v1/events: a watcher sees permitted changes as they come, and the end.
-. "$2/tests/cli/lib.sh"
 . "$2/tests/cli/node.sh"
 EVENTS=$SOURCE/tests/cli/events.py
 
@@ -38,7 +37,6 @@ follow() {
     done
 }
 
-cd "$T" || exit 99
 start_node h100x8-80g 1
 chmod 711 "$T"
 start_daemon --set policy=round-robin --set memory_view=monitor --set settle=0s --set decide_period=0s --set sm_activity_cap=100%

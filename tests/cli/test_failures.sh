@@ -1,10 +1,8 @@
 #!/bin/sh
 # Usage: test_failures.sh CARMA SOURCE BUILD
 # The causes of failures, on a virtual node: by the output and by the daemon's view of the GPU.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-. "$(dirname "$0")/faults.sh"
-cd "$T" || exit 99
+. "$SOURCE/tests/cli/faults.sh"
 start_node h200x1 100
 CARMA_CGROUP_ROOT=$T/cgroup
 events=$CARMA_CGROUP_ROOT$(sed -n 's/^0:://p' /proc/self/cgroup)/memory.events

@@ -2,10 +2,8 @@
 # Usage: test_faults.sh CARMA SOURCE BUILD
 # The driver of a virtual node misbehaves under the daemon (carma-vnode inject): a GPU is lost, metrics are denied or wrong,
 # processes are hidden. GPUs are drained or a metric degrades, jobs elsewhere go on, and it is said once.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-. "$(dirname "$0")/faults.sh"
-cd "$T" || exit 99
+. "$SOURCE/tests/cli/faults.sh"
 
 start_node a100x4-40g 60
 start

@@ -3,10 +3,8 @@
 # The driver under the daemon goes away, does not answer, or comes back with other indices. Then nothing is placed while
 # GPUs cannot be read, and running jobs go on. The daemon answers and can be started again, and a GPU is known by its
 # UUID.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-. "$(dirname "$0")/faults.sh"
-cd "$T" || exit 99
+. "$SOURCE/tests/cli/faults.sh"
 
 start_node a100x4-40g 60
 start

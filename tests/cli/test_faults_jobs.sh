@@ -2,9 +2,7 @@
 # Usage: test_faults_jobs.sh CARMA SOURCE BUILD
 # Jobs that misbehave (carma-train --fail) beyond the causes of test_failures.sh. A library lacks memory, hardware goes
 # on failing, jobs do nothing, do not end, or leave processes behind.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 VNODE=$PREFIX/bin/carma-vnode
 
 # train NAME ARGUMENT...: submits a job of that name; its number is left in $job.

@@ -1,9 +1,7 @@
 #!/bin/sh
 # Usage: test_fence.sh CARMA SOURCE BUILD
 # Under MPS the driver's limit keeps a job to its request: it runs itself out of memory, and no other job.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node h200x1 20
 . "$SOURCE/tests/cli/mps.sh"
 

@@ -1,9 +1,7 @@
 #!/bin/sh
 # Usage: test_full.sh CARMA SOURCE BUILD
 # A store that may not grow: new jobs are refused, running ones go on, and requests made meanwhile are done after.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node a100x4-40g 600
 limit=$(ulimit -S -f)
 ulimit -S -f 400 # blocks of 512 bytes (some shells: of 1024)

@@ -9,9 +9,7 @@ if [ "${CARMA_TEST_MOUNTS-}" != own ]; then
     }
     CARMA_TEST_MOUNTS=own exec unshare -m --propagation private sh "$0" "$@"
 fi
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node a100x4-40g 600
 mkdir -p "$STATE/runs"
 chmod 700 "$STATE" "$STATE/runs"

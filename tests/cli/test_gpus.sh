@@ -2,9 +2,7 @@
 # Usage: test_gpus.sh CARMA SOURCE BUILD
 # The daemon's results from the GPUs' readings on a virtual node: energy by job, which sums up to the counters through a
 # kill. Also a log of the readings without a daemon.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node h100x8-80g 60
 start_daemon --set share=time-slice,3=time-slice,9=exclusive
 [ "$(grep 'share: ' daemon.log)" = "$(grep 'share: 9=exclusive is for no GPU of this machine' daemon.log)" ] &&

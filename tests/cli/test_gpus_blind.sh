@@ -2,9 +2,7 @@
 # Usage: test_gpus_blind.sh CARMA SOURCE BUILD
 # A driver with calls that hang: the daemon goes on, places nothing where it sees nothing, and takes the GPUs back
 # afterwards. Half a minute passes in it: that is how long the daemon waits.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node h200x1 60
 start_daemon
 run submit --parsable --gpu-memory 2G -- "$TRAIN" --memory 1G --sm-activity 0.2 --seconds 36000

@@ -1,9 +1,7 @@
 #!/bin/sh
 # Usage: test_gpus_faults.sh CARMA SOURCE BUILD
 # The daemon's messages about GPUs on a virtual node: jobs that do not use theirs, faults of the driver, each once.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node h100x8-80g 60
 start_daemon --set idle_report=120s
 

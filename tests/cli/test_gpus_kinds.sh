@@ -1,10 +1,8 @@
 #!/bin/sh
 # Usage: test_gpus_kinds.sh CARMA SOURCE BUILD FAKE_DCGM
 # GPUs in MIG mode, and GPUs that only DCGM can measure.
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/node.sh"
 DCGM=$(realpath "$4") || exit 99
-cd "$T" || exit 99
+. "$(dirname "$0")/node.sh"
 start_node h100x2-mig 60
 start_daemon
 

@@ -2,9 +2,7 @@
 # Usage: test_history.sh CARMA SOURCE BUILD
 # The usage of ended jobs is known after a kill, after a restart, and after their details and then their rows are
 # forgotten. Sums stay; tables, CSV and JSON say the same; hostile names stay in their place.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node a100x4-40g 600
 start_daemon
 

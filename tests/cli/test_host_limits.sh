@@ -2,9 +2,7 @@
 # Usage: test_host_limits.sh CARMA SOURCE BUILD
 # The jobs' limits on the host: memory, processors, processes. The kernel enforces it where version 2 of control groups
 # has the controllers; elsewhere only messages and refusals are checked.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node h200x1 1
 start_daemon --set settle=0s --set job_memory_max=256M --set job_pids_max=500 --set job_cpu_weight=20
 

@@ -2,9 +2,7 @@
 # Usage: test_job_mapping.sh CARMA SOURCE BUILD
 # The files by which dcgm-exporter is told which jobs are on which GPU. They are right while jobs come and go, over a
 # restart and a kill.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node h100x2-mig 100
 start_daemon --set hpc_job_mapping_dir="$T/jobs"
 

@@ -2,9 +2,7 @@
 # Usage: test_learned.sh CARMA SOURCE BUILD
 # carma admin learned: who may see what was learned of whom, and forget it, over a restart and in a replay as well.
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 homes
 start_node a100x4-40g 200
 start_daemon --config /dev/null --set admin_group=carma-admins --set auto_capture=off

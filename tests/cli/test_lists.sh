@@ -1,9 +1,7 @@
 #!/bin/sh
 # Usage: test_lists.sh CARMA SOURCE BUILD
 # Parts of the list of jobs, as the API gives them: by state, and up to a number.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node h200x1 60
 start_daemon --config /dev/null
 

@@ -2,9 +2,7 @@
 # Usage: test_metrics.sh CARMA SOURCE BUILD
 # GET /metrics on a virtual node: it has the format, agrees with the API, and shows nothing that the queue does not. Its
 # counters never fall: while jobs run and end, over a stop, a kill and the forgetting of jobs.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node h100x2-mig 300
 start_daemon --set retention=1m
 

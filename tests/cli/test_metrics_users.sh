@@ -6,9 +6,7 @@ if [ "$(id -u)" -ne 0 ]; then
     echo "skipped: only root can act as other users"
     exit 77
 fi
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 chmod 711 "$T"
 start_node h200x1 100
 start_daemon

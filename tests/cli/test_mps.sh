@@ -2,9 +2,7 @@
 # Usage: test_mps.sh CARMA SOURCE BUILD
 # Jobs under MPS with domains of carma's own on a virtual node. Each user has one on all GPUs. It comes up when jobs need it, survives the daemon, is adopted, faults and
 # recovers, and goes when nobody needs it.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node a100x4-40g 100
 . "$SOURCE/tests/cli/mps.sh"
 

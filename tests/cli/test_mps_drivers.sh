@@ -3,9 +3,7 @@
 # Jobs under MPS on nodes that claim to have drivers of four generations with different control programs. They run to
 # their end as clients of one server, and nothing is left behind. A server for several users is refused where the driver
 # has none.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 . "$SOURCE/tests/cli/mps.sh"
 
 # refuses MESSAGE: carmad does not start with mps_multiuser, says so in one line, and carma doctor says it, too.

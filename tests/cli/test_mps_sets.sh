@@ -2,9 +2,7 @@
 # Usage: test_mps_sets.sh CARMA SOURCE BUILD
 # The MPS server that a job gets where each GPU has its own (mps:gpu): one for all its GPUs, one that is there, another
 # user's, a MIG instance's. Also the message where it gets none.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node a100x4-40g 100
 . "$SOURCE/tests/cli/mps.sh"
 SHARE=mps:gpu

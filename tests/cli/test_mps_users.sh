@@ -3,9 +3,7 @@
 # MPS for several users: each has a domain of his own and no other's job beside his, unless one server is for all. A
 # domain is of the present GPUs, and the one before goes on for its jobs.
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node "$(profile_of 555.58.02)" 100
 chmod 666 "$CARMA_VNODE"
 . "$SOURCE/tests/cli/mps.sh"

@@ -1,9 +1,7 @@
 #!/bin/sh
 # Usage: test_node.sh CARMA SOURCE BUILD
 # The whole system on a virtual node: jobs run, share, crash and recover, are held and cancelled.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node h200x1 300
 start_daemon --set policy=round-robin --set memory_view=monitor --set share=mps --set settle=1s --set decide_period=0s
 

@@ -1,9 +1,7 @@
 #!/bin/sh
 # Usage: test_oom.sh CARMA SOURCE BUILD [all]
 # A job that runs out of GPU memory is known to, however it says so (oom.py): a sample, or all ways.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node h100x8-80g 10
 export CUDA_MPS_PROTOCOL_VERSION=2
 . "$SOURCE/tests/cli/mps.sh"

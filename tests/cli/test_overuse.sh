@@ -2,9 +2,7 @@
 # Usage: test_overuse.sh CARMA SOURCE BUILD
 # A job that uses more than it asked for is shown so, and its reservation grows. A job that it runs out of memory is its
 # victim.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node h200x1 5
 start_daemon --config /dev/null --set share=mps --set memory_fence=off --set shrink_after=0s
 

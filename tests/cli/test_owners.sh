@@ -1,10 +1,8 @@
 #!/bin/sh
 # Usage: test_owners.sh CARMA SOURCE BUILD
 # The owners of processes on a virtual node, and the message where the driver hides them.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-. "$(dirname "$0")/faults.sh"
-cd "$T" || exit 99
+. "$SOURCE/tests/cli/faults.sh"
 start_node h200x1 100
 start_daemon --set policy=round-robin --set memory_view=monitor --set share=time-slice --set settle=0s --set decide_period=0s
 

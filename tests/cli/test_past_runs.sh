@@ -1,9 +1,7 @@
 #!/bin/sh
 # Usage: test_past_runs.sh CARMA SOURCE BUILD
 # What ended jobs tell of the next: run times of a workload, and the SM activity of a model, over a restart as well.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node a100x4-40g 200
 start_daemon --config /dev/null
 cp "$SOURCE/data/summaries/resnet50-224.txt" resnet50.summary

@@ -1,9 +1,7 @@
 #!/bin/sh
 # Usage: test_progress.sh CARMA SOURCE BUILD
 # How far jobs say they have come: by a progress bar in their output, or by lines in their progress file.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node a100x4-40g 60
 start_daemon --config /dev/null
 

@@ -9,10 +9,8 @@ scale=${5:-720}
 if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
     . "$(dirname "$0")/users.sh"
 fi
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-. "$(dirname "$0")/prometheus.sh"
-cd "$T" || exit 99
+. "$SOURCE/tests/cli/prometheus.sh"
 [ -z "${CARMA_TEST_ACCOUNTS-}" ] || homes
 
 # shellcheck disable=SC2046 # two words

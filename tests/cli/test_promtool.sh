@@ -7,10 +7,8 @@ if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
     . "$(dirname "$0")/users.sh"
     printf '%s:x:12009:12001::/nonexistent:/bin/sh\n' "$hostile" >>"$CARMA_TEST_ACCOUNTS/passwd"
 fi
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-. "$(dirname "$0")/prometheus.sh"
-cd "$T" || exit 99
+. "$SOURCE/tests/cli/prometheus.sh"
 
 # checked ARGUMENT...: promtool has nothing to find fault with. A function of promtool's own name would call itself.
 checked() {

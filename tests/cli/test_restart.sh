@@ -1,9 +1,7 @@
 #!/bin/sh
 # Usage: test_restart.sh CARMA SOURCE BUILD
 # carmad dies by SIGKILL again and again while a trace plays: no job is lost, none runs twice.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node a100x4-40g 600
 set -- --set policy=magm --set memory_view=monitor --set share=mps
 start_daemon "$@"

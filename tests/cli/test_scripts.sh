@@ -1,9 +1,7 @@
 #!/bin/sh
 # Usage: test_scripts.sh CARMA SOURCE BUILD
 # A script is copied when it is submitted: every start of the job runs that copy.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node a100x4-40g 60
 start_daemon
 

@@ -1,6 +1,5 @@
 #!/bin/sh
 # GET /v1/series and /v1/jobs/ID/series: the history of GPUs and jobs, for charts.
-. "$2/tests/cli/lib.sh"
 . "$2/tests/cli/node.sh"
 
 # holds PATH CONDITION: of the answer, as Python's `a`; the answer is in $T/answer.
@@ -35,7 +34,6 @@ until_holds() {
     done
 }
 
-cd "$T" || exit 99
 start_node h100x8-80g 60
 start_daemon --set policy=round-robin --set memory_view=monitor --set settle=0s --set decide_period=0s --set sm_activity_cap=100%
 run submit --gpu-memory 12G -- "$TRAIN" --memory 8G --sm-activity 0.5 --seconds 36000

@@ -2,9 +2,7 @@
 # Usage: test_service.sh CARMA SOURCE BUILD
 # carmad as a service with a socket of the service manager's: its notices, and the environment of its own children.
 # Nobody and nothing notices when it is stopped and started again.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 TOLD=$T/told
 
 # until_told PATTERN [COUNT]: until COUNT lines, one by default, of the manager's notices match.

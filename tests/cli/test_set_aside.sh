@@ -2,9 +2,7 @@
 # Usage: test_set_aside.sh CARMA SOURCE BUILD
 # A row of a job that cannot be read, or is missing, sets that job aside. carmad starts, says so with the remedy, and
 # the others go on. One that runs is left to end, and is not started again.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node a100x4-40g 600
 start_daemon
 

@@ -1,9 +1,7 @@
 #!/bin/sh
 # Usage: test_shrink.sh CARMA SOURCE BUILD
 # A job of unknown need: its observed memory becomes its reservation, and is shown.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node h200x1 300
 start_daemon --config /dev/null --set shrink_after=20m # time to look at it before
 

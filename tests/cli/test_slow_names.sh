@@ -2,10 +2,8 @@
 # Usage: test_slow_names.sh CARMA SOURCE BUILD SLOW_NAMES
 # A user database that takes 4 s for one user. His submission waits for it, once; nobody else does, and his job's start
 # does not.
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/node.sh"
 slow_names=$(realpath "$4") || exit 99
-cd "$T" || exit 99
+. "$(dirname "$0")/node.sh"
 chmod 711 "$T" # another user connects
 start_node a100x4-40g 1
 uid=$(id -u)

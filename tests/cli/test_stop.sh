@@ -2,9 +2,7 @@
 # Usage: test_stop.sh CARMA SOURCE BUILD
 # How jobs come to their end through the daemon: cancelled, out of time, with and without a daemon, lost by a reboot.
 # Also a job's attacks on its status file.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node a100x4-40g 60
 set -- --config /dev/null
 start_daemon "$@"

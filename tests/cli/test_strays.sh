@@ -1,10 +1,8 @@
 #!/bin/sh
 # Usage: test_strays.sh CARMA SOURCE BUILD
 # A job that uses a GPU which it was not given is named, and its memory there is charged to it and to its user.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-. "$(dirname "$0")/faults.sh"
-cd "$T" || exit 99
+. "$SOURCE/tests/cli/faults.sh"
 exposition="python3 -B $SOURCE/tests/cli/exposition.py"
 start_node a100x4-40g 100
 start_daemon --set max_gpu_memory_per_user=30G --set settle=0s

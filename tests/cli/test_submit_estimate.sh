@@ -2,9 +2,7 @@
 # Usage: test_submit_estimate.sh CARMA SOURCE BUILD
 # The use of a model's summary: the job's memory is estimated when it is submitted, and told with its source. It is kept
 # over a restart, and replaced by its runs' memory. An unreadable summary is refused.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node a100x4-40g 120
 start_daemon --config /dev/null
 cp "$SOURCE/data/summaries/resnet50-224.txt" resnet50.summary

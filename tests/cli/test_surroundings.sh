@@ -2,9 +2,7 @@
 # Usage: test_surroundings.sh CARMA SOURCE BUILD
 # A job has what its user's shell hands on. docs/launching.md lists each difference, with its reason.
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 homes
 start_node a100x4-40g 100
 start_daemon

@@ -1,9 +1,7 @@
 #!/bin/sh
 # Usage: test_unified.sh CARMA SOURCE BUILD
 # A GPU without memory of its own (DGX Spark): jobs are placed within what the host has.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node gb10x1 60
 start_daemon --set settle=0s --set max_slowdown=0 --set gate=memory
 

@@ -2,9 +2,7 @@
 # Usage: test_users.sh CARMA SOURCE BUILD
 # Several users of one daemon: each one's view of the others' jobs, and each one's rights.
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 homes
 start_node a100x4-40g 100
 start_daemon --set admin_group=carma-admins

@@ -3,9 +3,7 @@
 # Jobs of several users: each has its user's rights and no more, in every form. No path that a user names is opened with
 # more rights than that user's.
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 homes
 start_node a100x4-40g 100
 start_daemon

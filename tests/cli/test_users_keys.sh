@@ -10,9 +10,7 @@ if [ -z "${CARMA_TEST_KEYS-}" ] && [ "$(id -u)" -eq 0 ]; then
     exec python3 "$2/tests/fakes/keys.py" join sh "$0" "$@"
 fi
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 homes
 cp "$SOURCE/tests/fakes/keys.py" "$T/keys.py"
 chmod 644 "$T/keys.py"

@@ -2,9 +2,7 @@
 # Usage: test_users_tcp.sh CARMA SOURCE BUILD
 # Access to the daemon: by TCP only where that is set and with the token. A user's own carmad lets in that user only.
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 homes
 start_node a100x4-40g 100
 

@@ -2,9 +2,7 @@
 # Usage: test_users_wire.sh CARMA SOURCE BUILD
 # Another user's requests to the daemon's socket: none of them changes or shows other users' data, or keeps others out.
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 homes
 start_node a100x4-40g 100
 start_daemon

@@ -1,9 +1,7 @@
 #!/bin/sh
 # Usage: test_victims.sh CARMA SOURCE BUILD
 # Jobs under MPS on a virtual node: a fault of one ends all, and its cause is found.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node h200x1 100
 
 # says ID TEXT: its message does.

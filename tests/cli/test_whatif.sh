@@ -1,9 +1,7 @@
 #!/bin/sh
 # Usage: test_whatif.sh CARMA SOURCE BUILD
 # What if: a node's own past under other policies, asked of the daemon.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node a100x4-40g 400
 
 # The child of carmad: it notes its arguments, and does as $T/how says.

@@ -1,9 +1,7 @@
 #!/bin/sh
 # The whole thing on a virtual node: jobs through daemon, shepherd and GPUs. A trace is played while the daemon is
 # killed and started again. Usage: test_whole.sh CARMA SOURCE BUILD
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 ln -s "$SOURCE/data/summaries" .
 start_node a100x4-40g 480
 start_daemon --config /dev/null

@@ -1,4 +1,4 @@
-# For tests with several users, which need root: sourced first, before lib.sh. They run in a mount namespace of their
+# For tests with several users, which need root: sourced first, before node.sh. They run in a mount namespace of their
 # own, in which alice, bob and carol have accounts; carol is an administrator. Carmad's parent is a member of a group
 # that no job may inherit.
 # shellcheck shell=sh

@@ -1,10 +1,8 @@
 #!/bin/sh
 # Usage: test_web.sh CARMA SOURCE BUILD
 # The dashboard in a browser, on a virtual node that plays, through `carma dashboard`.
-. "$(dirname "$0")/../cli/lib.sh"
-. "$(dirname "$0")/prepare.sh"
 . "$(dirname "$0")/../cli/node.sh"
-cd "$T" || exit 99
+. "$SOURCE/tests/web/prepare.sh"
 start_node a100x4-40g 240
 start_daemon --set share=mps
 

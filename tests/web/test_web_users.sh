@@ -3,10 +3,8 @@
 # The page has its user's rights: bob's page cannot cancel alice's job, and does not show her output. By TCP it asks for
 # the token, and then has its owner's rights: alice's.
 . "$(dirname "$0")/../cli/users.sh"
-. "$(dirname "$0")/../cli/lib.sh"
-. "$(dirname "$0")/prepare.sh"
 . "$(dirname "$0")/../cli/node.sh"
-cd "$T" || exit 99
+. "$SOURCE/tests/web/prepare.sh"
 homes
 start_node a100x4-40g 100
 install -m 600 -o 12001 /dev/null "$T/token"
