@@ -1,4 +1,5 @@
-# For tests of the program `carma`: sourced with CARMA (the program) and SOURCE (the source tree) as $1 and $2.
+# For tests of the program `carma`: sourced with CARMA (the program) and SOURCE (the source tree) as $1 and $2. A test
+# whose head does not say otherwise takes these, and with node.sh BUILD (the meson tree) as $3.
 # shellcheck shell=sh disable=SC2034 # used by the scripts that source this
 set -u
 CARMA=$(realpath "$1") || exit 99 # tests change directories

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_admin.sh CARMA SOURCE BUILD
 # carma admin verify and backup, beside a daemon that is at work. The store is whole, the copy can be gone on from, and
 # damage is named.
 . "$(dirname "$0")/node.sh"

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_auto.sh CARMA SOURCE BUILD
 # The default sharing mode: a user's jobs share by MPS, and several users' take turns where that pays. Where MPS cannot be
 # had, all take turns.
 . "$(dirname "$0")/users.sh"

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_auto_capture.sh CARMA SOURCE BUILD
 # Jobs of unknown need are captured without being asked, by a stand-in for carma-sandbox: before their start on a full node,
 # soon after it on an idle one. Nothing that a capture does keeps a job waiting, and it goes with its job and its daemon.
 . "$(dirname "$0")/node.sh"

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_auto_capture_kept.sh CARMA SOURCE BUILD
 # A capture is used again while its files, its packages, its arguments and its environment are as they were; so is the reason for
 # none. Equal jobs that wait for one capture are captured once. A stand-in plays carma-sandbox.
 . "$(dirname "$0")/node.sh"

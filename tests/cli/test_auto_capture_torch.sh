@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_auto_capture_torch.sh CARMA SOURCE BUILD
 # The real thing, where the distribution's Python has PyTorch and the sandbox can be had: examples/train_mlp.py is estimated
 # without being asked, before its start on a full node and soon after it on an idle one. What a script does in its capture harms
 # nobody.

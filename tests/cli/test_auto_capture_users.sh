@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_auto_capture_users.sh CARMA SOURCE BUILD
 # A capture that never ends delays nobody but its own user's: others' jobs start, and their captures have their turn. There are
 # two at a time in all.
 . "$(dirname "$0")/users.sh"

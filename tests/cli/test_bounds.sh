@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_bounds.sh CARMA SOURCE BUILD
 # The bounds of the queue and of a submission (docs/limits.md), at them and over them, through the daemon.
 . "$(dirname "$0")/node.sh"
 start_node a100x4-40g 600

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_cluster.sh CARMA SOURCE BUILD
 # carma gpus|queue --cluster over two real carmads on virtual nodes, a node that hangs, one that is refused, and nodes
 # that answer with garbage, too much, or a hostile JSON. An ssh of our own reaches them all.
 . "$(dirname "$0")/node.sh"

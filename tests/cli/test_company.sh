@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_company.sh CARMA SOURCE BUILD
 # Two workloads that slowed each other, by their own count of steps, are not placed on one GPU again.
 . "$(dirname "$0")/node.sh"
 start_node h200x1 100

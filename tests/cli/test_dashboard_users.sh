@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_dashboard_users.sh CARMA SOURCE BUILD
 # A dashboard has its user's rights: to the daemon, to the files that jobs have written, and against other users of the
 # machine.
 . "$(dirname "$0")/users.sh"

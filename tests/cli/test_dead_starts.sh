@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_dead_starts.sh CARMA SOURCE BUILD
 # A GPU on which CUDA does not start: no job fails by it, it is closed and named wherever GPUs are shown, and opened by an
 # administrator. And two daemons on the same GPUs: the later one names the other.
 . "$(dirname "$0")/node.sh"

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_devices.sh CARMA SOURCE BUILD
 # A job of root's carmad can open the device nodes of its own GPUs only. No driver is behind the nodes that are made
 # here. So opening one says "no such device" where the kernel lets a job come so far.
 . "$(dirname "$0")/node.sh"

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_doctor_slurm.sh CARMA SOURCE BUILD
 # carma doctor --slurm beside a Slurm that is files below a root of the test's own, and a scontrol that prints others.
 . "$(dirname "$0")/node.sh"
 ROOT=$T/root

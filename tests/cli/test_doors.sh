@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_doors.sh CARMA SOURCE BUILD
 # What a request may cost: the worst texts at each door of a real carmad, and its memory meanwhile and after.
 . "$(dirname "$0")/node.sh"
 start_node a100x4-40g 600

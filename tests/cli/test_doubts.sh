@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_doubts.sh CARMA SOURCE
 # What a job will stumble on is warned of when it is submitted, in one line each, and it is submitted all the same: no
 # program, no interpreter, no place for an output, no conda environment, directives that are none. Each row has what
 # the line must say; a row of `nothing` must bring no line.

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_estimate.sh CARMA SOURCE
 # carma estimate on summaries, job files and declared figures.
 . "$(dirname "$0")/lib.sh"
 S=$SOURCE/tests/golden/summaries

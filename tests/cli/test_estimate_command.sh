@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_estimate_command.sh CARMA SOURCE BUILD
 # carma estimate of a job that says nothing of its memory: its command is recorded, as the daemon would, by a stand-in for
 # carma-sandbox. What is asked of it, what comes of it, and why there may be nothing.
 . "$(dirname "$0")/node.sh"

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_evaluate.sh CARMA SOURCE
 # carma evaluate on small data sets: its output and its refusals. How good the figures are is not its matter.
 . "$(dirname "$0")/lib.sh"
 D=$SOURCE/tests/fakes/datasets

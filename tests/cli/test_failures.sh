@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_failures.sh CARMA SOURCE BUILD
 # The causes of failures, on a virtual node: by the output and by the daemon's view of the GPU.
 . "$(dirname "$0")/node.sh"
 . "$SOURCE/tests/cli/faults.sh"

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_faults.sh CARMA SOURCE BUILD
 # The driver of a virtual node misbehaves under the daemon (carma-vnode inject): a GPU is lost, metrics are denied or wrong,
 # processes are hidden. GPUs are drained or a metric degrades, jobs elsewhere go on, and it is said once.
 . "$(dirname "$0")/node.sh"

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_faults_driver.sh CARMA SOURCE BUILD
 # The driver under the daemon goes away, does not answer, or comes back with other indices. Then nothing is placed while
 # GPUs cannot be read, and running jobs go on. The daemon answers and can be started again, and a GPU is known by its
 # UUID.

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_faults_jobs.sh CARMA SOURCE BUILD
 # Jobs that misbehave (carma-train --fail) beyond the causes of test_failures.sh. A library lacks memory, hardware goes
 # on failing, jobs do nothing, do not end, or leave processes behind.
 . "$(dirname "$0")/node.sh"

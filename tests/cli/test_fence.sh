@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_fence.sh CARMA SOURCE BUILD
 # Under MPS the driver's limit keeps a job to its request: it runs itself out of memory, and no other job.
 . "$(dirname "$0")/node.sh"
 start_node h200x1 20

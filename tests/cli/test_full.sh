@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_full.sh CARMA SOURCE BUILD
 # A store that may not grow: new jobs are refused, running ones go on, and requests made meanwhile are done after.
 . "$(dirname "$0")/node.sh"
 start_node a100x4-40g 600

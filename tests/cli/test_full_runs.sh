@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_full_runs.sh CARMA SOURCE BUILD
 # The disk of the run directories is full, of blocks or of inodes. Running jobs go on, jobs to be started wait, and all
 # of them end as they should once there is space. Needs a mount namespace, so skips without root.
 if [ "${CARMA_TEST_MOUNTS-}" != own ]; then

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_gpus.sh CARMA SOURCE BUILD
 # The daemon's results from the GPUs' readings on a virtual node: energy by job, which sums up to the counters through a
 # kill. Also a log of the readings without a daemon.
 . "$(dirname "$0")/node.sh"

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_gpus_blind.sh CARMA SOURCE BUILD
 # A driver with calls that hang: the daemon goes on, places nothing where it sees nothing, and takes the GPUs back
 # afterwards. Half a minute passes in it: that is how long the daemon waits.
 . "$(dirname "$0")/node.sh"

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_gpus_faults.sh CARMA SOURCE BUILD
 # The daemon's messages about GPUs on a virtual node: jobs that do not use theirs, faults of the driver, each once.
 . "$(dirname "$0")/node.sh"
 start_node h100x8-80g 60

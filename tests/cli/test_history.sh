@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_history.sh CARMA SOURCE BUILD
 # The usage of ended jobs is known after a kill, after a restart, and after their details and then their rows are
 # forgotten. Sums stay; tables, CSV and JSON say the same; hostile names stay in their place.
 . "$(dirname "$0")/node.sh"

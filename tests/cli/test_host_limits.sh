@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_host_limits.sh CARMA SOURCE BUILD
 # The jobs' limits on the host: memory, processors, processes. The kernel enforces it where version 2 of control groups
 # has the controllers; elsewhere only messages and refusals are checked.
 . "$(dirname "$0")/node.sh"

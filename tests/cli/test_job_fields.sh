@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_job_fields.sh CARMA SOURCE BUILD
 # A row of src/api/job_fields.def is enough: the files written from the table are up to date, and every field is
 # everywhere.
 . "$(dirname "$0")/node.sh"

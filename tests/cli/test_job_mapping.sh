@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_job_mapping.sh CARMA SOURCE BUILD
 # The files by which dcgm-exporter is told which jobs are on which GPU. They are right while jobs come and go, over a
 # restart and a kill.
 . "$(dirname "$0")/node.sh"

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_learned.sh CARMA SOURCE BUILD
 # carma admin learned: who may see what was learned of whom, and forget it, over a restart and in a replay as well.
 . "$(dirname "$0")/users.sh"
 . "$(dirname "$0")/node.sh"

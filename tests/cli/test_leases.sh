@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_leases.sh CARMA SOURCE BUILD
 # Leases: GPUs for processes that somebody else starts.
 . "$(dirname "$0")/node.sh"
 . "$SOURCE/tests/cli/leases.sh"

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_leases_users.sh CARMA SOURCE BUILD
 # Nobody but root claims to be Slurm, and on Slurm's node nobody else submits.
 . "$(dirname "$0")/users.sh"
 . "$(dirname "$0")/node.sh"

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_limits.sh CARMA SOURCE BUILD
 # user's limits and a job's retries, through the daemon: limits, time limits with another run, a job whose shepherd
 # dies, memory that no GPU has.
 . "$(dirname "$0")/node.sh"

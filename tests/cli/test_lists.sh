@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_lists.sh CARMA SOURCE BUILD
 # Parts of the list of jobs, as the API gives them: by state, and up to a number.
 . "$(dirname "$0")/node.sh"
 start_node h200x1 60

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_manual.sh CARMA SOURCE BUILD
 # Manual pages and completion: whole, for every command and option, and fit for the programs that read them.
 . "$(dirname "$0")/lib.sh"
 BUILD=$3

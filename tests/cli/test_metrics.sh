@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_metrics.sh CARMA SOURCE BUILD
 # GET /metrics on a virtual node: it has the format, agrees with the API, and shows nothing that the queue does not. Its
 # counters never fall: while jobs run and end, over a stop, a kill and the forgetting of jobs.
 . "$(dirname "$0")/node.sh"

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_metrics_kill.sh CARMA SOURCE BUILD
 # Counters of /metrics that a kill or a late insight could make fall. These are energy that is not stored yet, and the
 # time of a run whose end is learned late.
 . "$(dirname "$0")/node.sh"

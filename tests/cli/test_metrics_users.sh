@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_metrics_users.sh CARMA SOURCE BUILD
 # More users than /metrics has series for: uids cost nothing. The sum of the others does not fall when a user comes who
 # has a series. Needs root, to be that many.
 if [ "$(id -u)" -ne 0 ]; then

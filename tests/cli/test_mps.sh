@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_mps.sh CARMA SOURCE BUILD
 # Jobs under MPS with domains of carma's own on a virtual node. Each user has one on all GPUs. It comes up when jobs need it, survives the daemon, is adopted, faults and
 # recovers, and goes when nobody needs it.
 . "$(dirname "$0")/node.sh"

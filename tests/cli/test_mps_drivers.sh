@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_mps_drivers.sh CARMA SOURCE BUILD
 # Jobs under MPS on nodes that claim to have drivers of four generations with different control programs. They run to
 # their end as clients of one server, and nothing is left behind. A server for several users is refused where the driver
 # has none.

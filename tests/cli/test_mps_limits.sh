@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_mps_limits.sh CARMA SOURCE BUILD
 # The memory limit of a job of several GPUs under MPS, on drivers of both kinds: it holds for the processes that see all
 # of its GPUs, and carma show says that it does not for the others.
 . "$(dirname "$0")/node.sh"

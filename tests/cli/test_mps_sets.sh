@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_mps_sets.sh CARMA SOURCE BUILD
 # The MPS server that a job gets where each GPU has its own (mps:gpu): one for all its GPUs, one that is there, another
 # user's, a MIG instance's. Also the message where it gets none.
 . "$(dirname "$0")/node.sh"

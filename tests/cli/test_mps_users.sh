@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_mps_users.sh CARMA SOURCE BUILD
 # MPS for several users: each has a domain of his own and no other's job beside his, unless one server is for all. A
 # domain is of the present GPUs, and the one before goes on for its jobs.
 . "$(dirname "$0")/users.sh"

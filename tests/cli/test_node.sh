@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_node.sh CARMA SOURCE BUILD
 # The whole system on a virtual node: jobs run, share, crash and recover, are held and cancelled.
 . "$(dirname "$0")/node.sh"
 start_node h200x1 300

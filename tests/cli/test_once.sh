@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_once.sh CARMA SOURCE BUILD
 # A submission is done once: over answers that are lost, a daemon that is killed and one that comes late.
 . "$(dirname "$0")/node.sh"
 start_node a100x4-40g 100

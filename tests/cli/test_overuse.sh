@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_overuse.sh CARMA SOURCE BUILD
 # A job that uses more than it asked for is shown so, and its reservation grows. A job that it runs out of memory is its
 # victim.
 . "$(dirname "$0")/node.sh"

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_owners.sh CARMA SOURCE BUILD
 # The owners of processes on a virtual node, and the message where the driver hides them.
 . "$(dirname "$0")/node.sh"
 . "$SOURCE/tests/cli/faults.sh"

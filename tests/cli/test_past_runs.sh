@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_past_runs.sh CARMA SOURCE BUILD
 # What ended jobs tell of the next: run times of a workload, and the SM activity of a model, over a restart as well.
 . "$(dirname "$0")/node.sh"
 start_node a100x4-40g 200

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_planted.sh CARMA SOURCE BUILD
 # Names that bob planted where alice's jobs, daemon and commands will open something: planted.py has the kinds. The kernel's
 # own protection (fs.protected_*) may be on or off.
 . "$(dirname "$0")/users.sh"

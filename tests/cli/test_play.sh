@@ -1,6 +1,5 @@
 #!/bin/sh
 # Playing a trace: refusals before anything is submitted, requests, a lost answer, the report, Ctrl-C.
-# Usage: test_play.sh CARMA SOURCE
 . "$(dirname "$0")/lib.sh"
 
 CARMA_PREFIX=$T/prefix

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_progress.sh CARMA SOURCE BUILD
 # How far jobs say they have come: by a progress bar in their output, or by lines in their progress file.
 . "$(dirname "$0")/node.sh"
 start_node a100x4-40g 60

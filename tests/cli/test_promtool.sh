@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_promtool.sh CARMA SOURCE BUILD
 # The judgement of promtool, of Debian's package prometheus, on /metrics with names that try to be more than names. It
 # also judges integrations/: the alerts, the dashboard's queries and the documentation's must ask for existing metrics.
 hostile='e"} 1\n\{a='

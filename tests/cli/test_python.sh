@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_python.sh CARMA SOURCE BUILD
 # The Python client against the daemon of a virtual node.
 . "$(dirname "$0")/node.sh"
 python=/usr/bin/python3

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_raw_text.sh CARMA SOURCE BUILD
 # What users write is shown nowhere raw: raw_text.py walks the kinds of characters and the outlets.
 . "$(dirname "$0")/node.sh"
 start_node a100x4-40g 1000

@@ -1,6 +1,5 @@
 #!/bin/sh
 # The core decides again as carmad did, byte for byte; and a store that was tampered with is reported.
-# Usage: test_replay.sh CARMA SOURCE BUILD
 . "$(dirname "$0")/node.sh"
 start_node a100x4-40g 480
 start_daemon --config /dev/null --set policy=round-robin --set memory_view=monitor --set settle=0s --set share=mps

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_restart.sh CARMA SOURCE BUILD
 # carmad dies by SIGKILL again and again while a trace plays: no job is lost, none runs twice.
 . "$(dirname "$0")/node.sh"
 start_node a100x4-40g 600

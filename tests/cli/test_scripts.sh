@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_scripts.sh CARMA SOURCE BUILD
 # A script is copied when it is submitted: every start of the job runs that copy.
 . "$(dirname "$0")/node.sh"
 start_node a100x4-40g 60

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_service.sh CARMA SOURCE BUILD
 # carmad as a service with a socket of the service manager's: its notices, and the environment of its own children.
 # Nobody and nothing notices when it is stopped and started again.
 . "$(dirname "$0")/node.sh"

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_set_aside.sh CARMA SOURCE BUILD
 # A row of a job that cannot be read, or is missing, sets that job aside. carmad starts, says so with the remedy, and
 # the others go on. One that runs is left to end, and is not started again.
 . "$(dirname "$0")/node.sh"

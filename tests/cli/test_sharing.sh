@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_sharing.sh CARMA SOURCE BUILD
 # As a person sees them: a GPU that takes one job at a time, and its change to time-slicing under a daemon that
 # restarts. Also a wish that cannot be met, and a job that only says that it ran out of memory.
 . "$(dirname "$0")/node.sh"

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_shrink.sh CARMA SOURCE BUILD
 # A job of unknown need: its observed memory becomes its reservation, and is shown.
 . "$(dirname "$0")/node.sh"
 start_node h200x1 300

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_silent.sh CARMA SOURCE
 # A daemon that takes connections and says nothing, as a stopped one does. Every command that asks it ends in one line
 # after a minute, and so does the Python client. One that answers is waited for as long as the job runs.
 . "$(dirname "$0")/lib.sh"

@@ -1,6 +1,5 @@
 #!/bin/sh
 # carma simulate: golden runs of every policy, its JSON and its time line, seeds, and refusals.
-# Usage: test_simulate.sh CARMA SOURCE
 . "$(dirname "$0")/lib.sh"
 
 CARMA_PREFIX=$T/prefix

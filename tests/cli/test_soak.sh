@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_soak.sh CARMA SOURCE BUILD
 # The short soak (tests/soak); skips without root.
 . "$(dirname "$0")/node.sh"
 chmod 755 "$T"

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_start.sh CARMA SOURCE BUILD
 # Jobs on their way from the queue to their command: the time that counts, steps that nobody waits for, and a start that
 # hangs.
 . "$(dirname "$0")/node.sh"

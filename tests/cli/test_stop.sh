@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_stop.sh CARMA SOURCE BUILD
 # How jobs come to their end through the daemon: cancelled, out of time, with and without a daemon, lost by a reboot.
 # Also a job's attacks on its status file.
 . "$(dirname "$0")/node.sh"

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_strays.sh CARMA SOURCE BUILD
 # A job that uses a GPU which it was not given is named, and its memory there is charged to it and to its user.
 . "$(dirname "$0")/node.sh"
 . "$SOURCE/tests/cli/faults.sh"

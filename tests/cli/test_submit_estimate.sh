@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_submit_estimate.sh CARMA SOURCE BUILD
 # The use of a model's summary: the job's memory is estimated when it is submitted, and told with its source. It is kept
 # over a restart, and replaced by its runs' memory. An unreadable summary is refused.
 . "$(dirname "$0")/node.sh"

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_surroundings.sh CARMA SOURCE BUILD
 # A job has what its user's shell hands on. docs/launching.md lists each difference, with its reason.
 . "$(dirname "$0")/users.sh"
 . "$(dirname "$0")/node.sh"

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_top.sh CARMA SOURCE BUILD
 # carma top on a terminal, beside a node that works (test_top.py); and where it cannot begin.
 . "$(dirname "$0")/node.sh"
 PYTHON=/usr/bin/python3 # the distribution's, which has the distribution's pyte

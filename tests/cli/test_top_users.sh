@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_top_users.sh CARMA SOURCE BUILD
 # carma top for a user without rights on the job: the daemon's refusal is shown, and nothing of the job's output.
 . "$(dirname "$0")/users.sh"
 . "$(dirname "$0")/node.sh"

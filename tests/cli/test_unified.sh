@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_unified.sh CARMA SOURCE BUILD
 # A GPU without memory of its own (DGX Spark): jobs are placed within what the host has.
 . "$(dirname "$0")/node.sh"
 start_node gb10x1 60

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_users.sh CARMA SOURCE BUILD
 # Several users of one daemon: each one's view of the others' jobs, and each one's rights.
 . "$(dirname "$0")/users.sh"
 . "$(dirname "$0")/node.sh"

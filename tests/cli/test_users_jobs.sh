@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_users_jobs.sh CARMA SOURCE BUILD
 # Jobs of several users: each has its user's rights and no more, in every form. No path that a user names is opened with
 # more rights than that user's.
 . "$(dirname "$0")/users.sh"

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_users_keys.sh CARMA SOURCE BUILD
 # A daemon in a session keyring, as systemd starts it: other users cannot read a job's keys there.
 if [ -z "${CARMA_TEST_KEYS-}" ] && [ "$(id -u)" -eq 0 ]; then
     python3 "$2/tests/fakes/keys.py" join true 2>/dev/null || {

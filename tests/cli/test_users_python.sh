@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_users_python.sh CARMA SOURCE BUILD
 # The Python client of several users: forbidden actions, access to others' files, and TCP with a token.
 . "$(dirname "$0")/users.sh"
 . "$(dirname "$0")/node.sh"

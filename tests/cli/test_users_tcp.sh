@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_users_tcp.sh CARMA SOURCE BUILD
 # Access to the daemon: by TCP only where that is set and with the token. A user's own carmad lets in that user only.
 . "$(dirname "$0")/users.sh"
 . "$(dirname "$0")/node.sh"

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_users_wire.sh CARMA SOURCE BUILD
 # Another user's requests to the daemon's socket: none of them changes or shows other users' data, or keeps others out.
 . "$(dirname "$0")/users.sh"
 . "$(dirname "$0")/node.sh"

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_victims.sh CARMA SOURCE BUILD
 # Jobs under MPS on a virtual node: a fault of one ends all, and its cause is found.
 . "$(dirname "$0")/node.sh"
 start_node h200x1 100

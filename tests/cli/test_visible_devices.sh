@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_visible_devices.sh CARMA SOURCE BUILD
 # A job with --visible-devices index, or the setting, uses the GPUs that carma gave it: by time-slicing without and
 # behind the device filter, and under MPS. Where an index cannot be right it has UUIDs, and carma show says why.
 . "$(dirname "$0")/node.sh"

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_whatif.sh CARMA SOURCE BUILD
 # What if: a node's own past under other policies, asked of the daemon.
 . "$(dirname "$0")/node.sh"
 start_node a100x4-40g 400

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_wheel.sh CARMA SOURCE BUILD
 # The wheel that script/wheel makes of python/carma, installed in a fresh environment, against a virtual node. Where
 # PyPI can be reached, also by IPython as a notebook has it, and under mypy.
 . "$(dirname "$0")/node.sh"

@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_web.sh CARMA SOURCE BUILD
 # The dashboard in a browser, on a virtual node that plays, through `carma dashboard`.
 . "$(dirname "$0")/../cli/node.sh"
 . "$SOURCE/tests/web/prepare.sh"

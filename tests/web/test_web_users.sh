@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_web_users.sh CARMA SOURCE BUILD
 # The page has its user's rights: bob's page cannot cancel alice's job, and does not show her output. By TCP it asks for
 # the token, and then has its owner's rights: alice's.
 . "$(dirname "$0")/../cli/users.sh"
