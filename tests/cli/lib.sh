@@ -70,6 +70,12 @@ expect_status() {
     [ "$status" -eq "$1" ] || fail "$said: status $status, not $1: $(cat "$T/err")"
 }
 
+# expect_ok ARGUMENT...: as run, and carma succeeds.
+expect_ok() {
+    run "$@"
+    expect_status 0
+}
+
 # expect_error STATUS TEXT ARGUMENT...: fails with the status, says so in one line that has the text, prints nothing.
 expect_error() {
     wanted=$1

@@ -23,12 +23,10 @@ done
 run submit --parsable -- "$TRAIN" --memory 4G --seconds 30000
 until_field 66 state RUNNING
 
-run admin verify --state "$STATE"
-expect_status 0
+expect_ok admin verify --state "$STATE"
 grep -q ": whole: " "$T/out" || fail "$(cat "$T/out")"
 grep -q ' [1-9][0-9]* snapshots, ' "$T/out" || fail "no snapshot was looked at: $(cat "$T/out")"
-run admin backup --state "$STATE" "$T/copy.db"
-expect_status 0
+expect_ok admin backup --state "$STATE" "$T/copy.db"
 [ "$(stat -c %a copy.db)" = 600 ] || fail "the copy has mode $(stat -c %a copy.db)"
 expect_error 1 "name a new file" admin backup --state "$STATE" "$T/copy.db"
 run cancel 66
@@ -42,8 +40,7 @@ cp copy.db "$STATE/store.db"
 # The copy lacks a record that was acknowledged: that is said, and how to go on.
 timeout 20 "$PREFIX/bin/carmad" --state "$STATE" --socket "$CARMA_SOCKET" 2>refusal && fail "carmad takes an older store"
 grep -q "is an older one, .*: carma admin recover --state $STATE$" refusal || fail "$(cat refusal)"
-run admin recover --state "$STATE"
-expect_status 0
+expect_ok admin recover --state "$STATE"
 grep -q 'that were acknowledged are lost; the next job has the number 10067$' "$T/out" || fail "$said: $(cat "$T/out")"
 start_daemon
 expect_field 1 state HELD
@@ -52,8 +49,7 @@ run submit --parsable --hold -- true
 expect_output 10067
 run cancel 10067
 stop_daemon
-run admin verify --state "$STATE"
-expect_status 0
+expect_ok admin verify --state "$STATE"
 
 # Damage of each kind, and its name.
 damage() { # SQL TEXT
@@ -108,6 +104,5 @@ with sqlite3.connect(sys.argv[1] + "/store.db") as db:
 start_daemon
 until_field 1 state COMPLETED
 stop_daemon
-run admin verify --state "$STATE"
-expect_status 0
+expect_ok admin verify --state "$STATE"
 finish_node

@@ -16,8 +16,7 @@ start_node a100x4-40g 60
 start_daemon --config /dev/null
 
 # Of a command, without a daemon: as its user, in the sandbox.
-run estimate -- /usr/bin/python3 "$SOURCE/examples/train_mlp.py"
-expect_status 0
+expect_ok estimate -- /usr/bin/python3 "$SOURCE/examples/train_mlp.py"
 grep -q '^Model  *an automatic capture of train_mlp.py, [0-9]* s, captured with PyTorch' "$T/out" || fail "$said: $(cat "$T/out")"
 
 # On an idle node: the guess first, then the estimate.
@@ -80,8 +79,7 @@ until_field 11 estimating false
 [ ! -e harm ] || fail "a capture wrote a file"
 run submit --parsable -- true
 expect_output 12 # nobody else submitted a job
-run show 12
-expect_status 0
+expect_ok show 12
 
 # The reason of a script that fails is told, whatever its exit status; a library may ask for PyTorch long before.
 {
@@ -89,8 +87,7 @@ expect_status 0
     cat "$SOURCE/examples/train_mlp.py"
 } >asks.py
 printf 'import torch\nopen("/nonexistent/data.csv")\n' >fails.py
-run estimate -- /usr/bin/python3 asks.py
-expect_status 0
+expect_ok estimate -- /usr/bin/python3 asks.py
 run estimate -- sh -c '/usr/bin/python3 fails.py; exit 9'
 expect_status 1
 grep -qF "fails.py:2: FileNotFoundError: [Errno 2] No such file or directory: '/nonexistent/data.csv'" "$T/err" || fail "$said: $(cat "$T/err")"

@@ -38,13 +38,11 @@ stop_daemon
 rm -rf "$STATE"
 start_daemon
 python3 "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" pages || fail "lists in parts"
-run queue
-expect_status 0
+expect_ok queue
 [ "$(tail -n 1 "$T/out")" = "and 1300 more: carma queue --json has them all" ] || fail "$said: $(tail -n 1 "$T/out")"
 [ "$(wc -l <"$T/out")" -eq 1002 ] || fail "$said: $(wc -l <"$T/out") lines"
 "$CARMA" queue --json | grep -c '"id":' | grep -qx 2300 || fail "carma queue --json has not all"
-run show @
-expect_status 0
+expect_ok show @
 grep -q '^Job  *2300' "$T/out" || fail "$said: $(head -n 3 "$T/out")"
 stop_daemon
 

@@ -55,9 +55,7 @@ CARMA=$PREFIX/bin/carma
 TRAIN=$PREFIX/bin/carma-train
 start_node h200x1 50
 start_daemon
-run submit -- "$TRAIN" --memory 1G --sm-activity 0.3 --seconds 20
-expect_status 0
-run wait 1
-expect_status 0
+expect_ok submit -- "$TRAIN" --memory 1G --sm-activity 0.3 --seconds 20
+expect_ok wait 1
 expect_field 1 state COMPLETED
 finish_node

@@ -61,8 +61,7 @@ P
 start_node "$SOURCE/data/nodes/a100x4-40g.ini" 1
 start
 before=$(counter)
-run submit --gpu-memory 4G -- "$TRAIN" --memory 3G --sm-activity 0.9 --seconds 6
-expect_status 0
+expect_ok submit --gpu-memory 4G -- "$TRAIN" --memory 3G --sm-activity 0.9 --seconds 6
 until_field 1 state RUNNING
 shift_clocks -$((2 * DAY)) 0
 stop_daemon KILL

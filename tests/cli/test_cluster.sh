@@ -82,8 +82,7 @@ sys.exit(not eval(sys.argv[2]))' "$T/out" "$1" || fail "$said: not so: $1: $(hea
 }
 
 # Every node is in the answer once, in the list's order; one that does not answer has its reason.
-run gpus --nodes "$all" --json
-expect_status 0
+expect_ok gpus --nodes "$all" --json
 json '[node["name"] for node in whole["nodes"]] == "n1 hung n2 held refused garbage array flood evil".split()'
 json '[len(nodes[name]["gpus"]) for name in ("n1", "n2")] == [4, 4]'
 json 'nodes["n2"]["gpus"] != nodes["n1"]["gpus"]' # its job
@@ -104,8 +103,7 @@ clean
 # As a table, each row with its node; below it the nodes without an answer.
 COLUMNS=160
 export COLUMNS
-run gpus --nodes "$all"
-expect_status 0
+expect_ok gpus --nodes "$all"
 clean
 [ "$(grep -c '^n1 ' "$T/out")" -eq 4 ] && [ "$(grep -c '^n2 ' "$T/out")" -eq 4 ] || fail "$said: $(head -20 "$T/out")"
 [ "$(grep -c '^evil ' "$T/out")" -eq 256 ] || fail "$said: $(grep -c '^evil ' "$T/out") rows of the hostile node"
@@ -119,13 +117,11 @@ cat >"$T/fake/squeue" <<'EOF'
 printf '%s\n' '12_[1-3]|2|0|ada|gres:gpumem:5G|Resources|a|b' "9|1|$(($(date +%s) - 90))|bob|N/A|Dependency|$(printf '\033c')" 'slurm is odd'
 EOF
 chmod +x "$T/fake/squeue"
-run queue --nodes n1,n2,refused --json
-expect_status 0
+expect_ok queue --nodes n1,n2,refused --json
 json 'whole["slurm"]["waiting"][0] == {"job": "12_[1-3]", "nodes": 2, "submitted_s": 0, "user": "ada", "gres": "gres:gpumem:5G", "reason": "Resources", "name": "a|b"}'
 json 'len(whole["slurm"]["waiting"]) == 2'
 json 'nodes["n1"]["jobs"] == [] and nodes["n2"]["jobs"][0]["name"] == "on-n2" and "error" in nodes["refused"]'
-run queue --nodes n1,n2,refused
-expect_status 0
+expect_ok queue --nodes n1,n2,refused
 clean
 grep -q '^n2  *-  *1  *on-n2 .* R ' "$T/out" || fail "$said: no job of n2: $(cat "$T/out")"
 grep -q '^-  *12_\[1-3\]  *-  *a|b  *ada  *PD .*Resources (gres:gpumem:5G on 2 nodes)$' "$T/out" || fail "$said: $(cat "$T/out")"
@@ -135,13 +131,11 @@ if /usr/bin/python3 -c 'import pyte' 2>/dev/null; then
 else
     echo "no pyte here (script/packages test): carma top --cluster is not tested"
 fi
-run queue --nodes evil
-expect_status 0
+expect_ok queue --nodes evil
 clean
 [ "$(grep -c '^evil  *7 ' "$T/out")" -eq 1000 ] && grep -q '^and 3 more' "$T/out" || fail "$said: $(wc -l <"$T/out") lines"
 printf '#!/bin/sh\necho "slurm_load_jobs error: no controller" >&2; exit 1\n' >"$T/fake/squeue"
-run queue --nodes n1,n2
-expect_status 0
+expect_ok queue --nodes n1,n2
 grep -qx 'jobs that wait at Slurm: squeue: slurm_load_jobs error: no controller' "$T/out" || fail "$said: $(cat "$T/out")"
 
 # The leases of one job stand together, before jobs that are not Slurm's.

@@ -18,8 +18,7 @@ done
 JOB
 
 submit() {
-    run submit --parsable --gpu-memory 5G -- sh steps "$1"
-    expect_status 0
+    expect_ok submit --parsable --gpu-memory 5G -- sh steps "$1"
     job=$(cat "$T/out")
 }
 

@@ -26,8 +26,7 @@ start_daemon --set dcgm_library="$FAKE_DCGM_LIBRARY"
 until_gpus 'all(g["metrics"]["sm_activity"]["source"] == "dcgm" for g in gpus if g["kind"] != "partitioned")'
 
 # The instance that a job is on is active, and no other one.
-run submit --parsable --gpu-memory 12G -- "$TRAIN" --memory 11G --sm-activity 0.4 --seconds 6000
-expect_status 0
+expect_ok submit --parsable --gpu-memory 12G -- "$TRAIN" --memory 11G --sm-activity 0.4 --seconds 6000
 until_field 1 state RUNNING
 uuid=$(field 1 placements.0.uuid)
 until_gpus "all((g['metrics']['sm_activity']['value'] > 0) == (g['uuid'] == '$uuid') for g in gpus if g['kind'] != 'partitioned')"

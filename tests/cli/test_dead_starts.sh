@@ -23,8 +23,7 @@ export BAD TRAIN
 for seconds in 21 22 23 24 25 26 27 28 29 30 31 32; do
     run submit --gpu-memory 3G -- ./train.sh $seconds
 done
-run wait 1,2,3,4,5,6,7,8,9,10,11,12
-expect_status 0
+expect_ok wait 1,2,3,4,5,6,7,8,9,10,11,12
 for job in 1 2 3 4 5 6 7 8 9 10 11 12; do
     [ "$(field $job attempts)" -le 2 ] || fail "job $job was started $(field $job attempts) times"
 done
@@ -44,8 +43,7 @@ expect_error 1 "there is no GPU 7: carma gpus lists them" admin gpu open 7
 expect_error 2 "'shut' is not known: open" admin gpu shut 2
 run admin gpu open 2
 expect_output "GPU 2 takes jobs again"
-run wait 13
-expect_status 0
+expect_ok wait 13
 run gpus
 grep -qF "did not start there" "$T/out" && fail "$said: $(cat "$T/out")"
 

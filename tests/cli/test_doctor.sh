@@ -67,8 +67,7 @@ found 'ok settings: carma.conf' "warn daemon: $CARMA_SOCKET: no daemon listens t
     "ok state: $STATE" 'ok file system: ext4, mounted on /' 'skip store: ' 'ok cgroups: version 2; ' 'ok job limits: ' \
     'ok processes: those of the host' 'ok service: /etc/systemd/system/carmad.service' 'ok persistenced: ' 'ok open files: '
 absent 'fail '
-run doctor --root "$ROOT" --config carma.conf
-expect_status 0
+expect_ok doctor --root "$ROOT" --config carma.conf
 grep -q '^0 checks fail, ' "$T/out" || fail "$said: $(tail -1 "$T/out")"
 expect_error 2 'takes no arguments' doctor now
 

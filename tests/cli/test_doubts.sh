@@ -25,8 +25,7 @@ export PATH="$T/bare:$T/bin:$PATH" HOME="$T/home" CONDA_EXE="$T/conda/bin/conda"
 doubt() {
     text=$1
     shift
-    run submit --parsable "$@"
-    expect_status 0
+    expect_ok submit --parsable "$@"
     if [ "$text" = nothing ]; then
         [ ! -s "$T/err" ] || fail "$said: warns of nothing: $(cat "$T/err")"
     else

@@ -45,8 +45,7 @@ reader=$!
 until_told "$T/own" jobs '"jobs": []'
 
 # A job comes, runs, is seen on its GPU, and is cancelled.
-run submit -J seen -- "$TRAIN" --memory 2G --sm-activity 0.5 --seconds 36000
-expect_status 0
+expect_ok submit -J seen -- "$TRAIN" --memory 2G --sm-activity 0.5 --seconds 36000
 until_seen "$T/own" 1 state RUNNING
 until_told "$T/own" gpus '"residents": [{"id": 1,'
 until_told "$T/own" status '"counts": {"RUNNING": 1}'
@@ -95,8 +94,7 @@ holder=$(cat "$T/out")
 until_seen "$T/own" "$holder" state RUNNING
 printf '#!/bin/sh\n' >"$T/nothing.sh"
 # shellcheck disable=SC2046 # 230 files
-run submit $(yes "$T/nothing.sh" | head -230)
-expect_status 0
+expect_ok submit $(yes "$T/nothing.sh" | head -230)
 until_seen "$T/own" $((holder + 200)) state QUEUED
 python3 "$EVENTS" stall "$(id -u)" "$CARMA_SOCKET" >"$T/stall" 2>&1 & # more than a socket holds
 stalled=$!

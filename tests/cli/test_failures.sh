@@ -15,8 +15,7 @@ start_daemon --set policy=round-robin --set memory_view=monitor --set share=time
 ends() {
     wanted=$1
     shift
-    run submit --parsable "$@"
-    expect_status 0
+    expect_ok submit --parsable "$@"
     job=$(cat "$T/out")
     "$CARMA" wait "$job" >/dev/null 2>&1
     expect_field "$job" exit_cause "$wanted"
@@ -81,7 +80,6 @@ run cancel "$(cat "$T/out")"
 # Its output is shown, also where it is not UTF-8.
 ends failed -- sh -c 'printf "RuntimeError: CUDA error: device-side assert triggered \\377\\376\\n" >&2; exit 1'
 says "$job" "device-side assert triggered ??"
-run explain "$job"
-expect_status 0
+expect_ok explain "$job"
 grep -q 'failed: .*assert triggered ??' "$T/out" || fail "explain: $(cat "$T/out" "$T/err")"
 finish_node

@@ -8,8 +8,7 @@ VNODE=$PREFIX/bin/carma-vnode
 train() {
     name=$1
     shift
-    run submit --parsable -J "$name" -- "$TRAIN" --sm-activity 0.2 "$@"
-    expect_status 0
+    expect_ok submit --parsable -J "$name" -- "$TRAIN" --sm-activity 0.2 "$@"
     job=$(cat "$T/out")
 }
 
@@ -31,8 +30,7 @@ expect_field "$handle" retry true
 grep -q 'CUBLAS_STATUS_ALLOC_FAILED' "carma-$handle.out" || fail "$(cat "carma-$handle.out")"
 expect_field "$filler" attempts 1
 run cancel "$filler"
-run wait "$handle"
-expect_status 0
+expect_ok wait "$handle"
 expect_field "$handle" attempts 2
 
 # Hardware that goes on failing: tried as often as the configuration says, and told from the job's own fault.

@@ -50,13 +50,11 @@ until grep -q 'done' carma-1.out || [ $tries -gt 100 ]; do
     sleep 0.1
 done
 may_grow yes
-run wait 1,2
-expect_status 0
+expect_ok wait 1,2
 expect_field 1 attempts 1
 
 # Refused jobs have not come back.
-run submit --parsable -W -- true
-expect_status 0
+expect_ok submit --parsable -W -- true
 "$CARMA" queue --json | python3 -c 'import json, sys
 held = [job["id"] for job in json.load(sys.stdin)["jobs"]]
 assert held == list(range(3, int(sys.argv[1]) + 1)), held' "$accepted" || fail "not the jobs that were accepted"

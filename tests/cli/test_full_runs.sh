@@ -37,8 +37,7 @@ patience
 until [ -d "$STATE/runs/next" ]; do patient || break; done
 rm -r "$STATE/runs/next" # the shepherd that waits has one already
 (fill_inodes) 2>/dev/null
-run submit --parsable --gpu-memory 1G -- sh -c 'echo ran >>second'
-expect_status 0
+expect_ok submit --parsable --gpu-memory 1G -- sh -c 'echo ran >>second'
 run submit --parsable --gpu-memory 1G -- sh -c 'echo ran >>third'
 until_log 'waits until it can be started: cannot \(make the .*No space left on device\|start the shepherd .*No space left on device\|hand a job to its shepherd\)'
 expect_field 2 state PLACED
@@ -70,8 +69,7 @@ expect_output 4
 sleep 2
 expect_field 4 state PLACED
 rm -f "$STATE/runs/filler"
-run wait 4
-expect_status 0
+expect_ok wait 4
 [ "$(cat fourth)" = ran ] || fail "job 4 ran not once: $(cat fourth)"
 expect_field 4 attempts 1
 # The copy of a script cannot be written: it has a directory beside the socket.
@@ -92,8 +90,7 @@ stop_daemon KILL
 start_daemon --set settle=0s
 expect_field 5 state PLACED
 rm -f "$CARMA_SOCKET.scripts/filler"
-run wait 5
-expect_status 0
+expect_ok wait 5
 [ "$(cat fifth)" = ran ] || fail "job 5 ran not once, or job 6 did: $(cat fifth)"
 expect_field 5 attempts 1
 expect_field 5 message null

@@ -20,8 +20,7 @@ PYTHON
 
 # Two jobs side by side, one of them twice as active: both have energy, and that it is modelled is said.
 run submit --parsable -- "$TRAIN" --memory 4G --sm-activity 0.6 --seconds 100
-run wait 1
-expect_status 0
+expect_ok wait 1
 [ "$(field 1 modelled_energy_mj)" -gt 1000000 ] || fail "job 1 has used $(field 1 modelled_energy_mj) mJ"
 run show 1
 grep -q '^Energy .*J (modelled)$' "$T/out" || fail "show does not say the energy: $(cat "$T/out")"
@@ -48,8 +47,7 @@ stop_daemon KILL
 sleep 0.5 # half a minute on the node, in which job 2 goes on
 start_daemon
 expect_field 1 modelled_energy_mj "$before"
-run wait 2
-expect_status 0
+expect_ok wait 2
 patience
 while :; do
     ledger second
@@ -74,8 +72,7 @@ start_daemon
 stop_daemon
 CARMA_NVML_LIBRARY=$PREFIX/lib/carma/vnode/libnvidia-ml.so.1
 export CARMA_NVML_LIBRARY
-run monitor --csv "$T/log.csv" --period 6 --for 60
-expect_status 0
+expect_ok monitor --csv "$T/log.csv" --period 6 --for 60
 python3 - "$T/log.csv" <<'PYTHON' || fail "the log: $(cat "$T/log.csv")"
 import csv, sys
 rows = list(csv.DictReader(open(sys.argv[1])))

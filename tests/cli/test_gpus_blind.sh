@@ -17,8 +17,7 @@ run explain 2
 grep -q "0 of the node's are there" "$T/out" || fail "explain does not say that the GPU is gone: $(cat "$T/out")"
 expect_field 2 state QUEUED
 "$PREFIX/bin/carma-vnode" clear
-run wait 2
-expect_status 0
+expect_ok wait 2
 [ "$(grep -c 'no GPU could be read' "$T/daemon.log")" -eq 1 ] || fail "said more than once"
 expect_field 1 attempts 1
 run cancel 1

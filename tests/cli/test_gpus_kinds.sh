@@ -28,8 +28,7 @@ grep -q ' MIG:$' "$T/out" || fail "no heading: $(cat "$T/out")"
 for _ in 1 2 3 4 5; do
     run submit --parsable --exclusive -- "$TRAIN" --memory 2G --sm-activity 0.1 --seconds 300
 done
-run wait 1-5
-expect_status 0
+expect_ok wait 1-5
 "$CARMA" queue --all --json >jobs.json
 python3 - jobs.json <<'PYTHON' || fail "energy of jobs on instances"
 import json, sys

@@ -5,8 +5,7 @@
 start_node a100x4-40g 600
 start_daemon
 
-run history
-expect_status 0
+expect_ok history
 [ "$(wc -l <out)" -eq 1 ] || fail "a new node has a history: $(cat out)"
 run submit --parsable -J small -- "$TRAIN" --memory 4G --sm-activity 0.5 --seconds 600
 run submit --parsable -J "=cmd|' /C calc'!A0,\"x\"" --gpus 2 --gpu-memory 3G -- "$TRAIN" --memory 2G --seconds 60
@@ -61,8 +60,7 @@ run history --state oom
 [ "$(grep -c hungry out)" -eq 1 ] && [ "$(wc -l <out)" -eq 2 ] || fail "history --state: $(cat out)"
 run history -n 2
 [ "$(wc -l <out)" -eq 4 ] && grep -q '^there are more: ' out || fail "history -n 2: $(cat out)"
-run history --user nobody-of-this-name
-expect_status 0
+expect_ok history --user nobody-of-this-name
 [ "$(wc -l <out)" -eq 1 ] || fail "history --user: $(cat out)"
 run history --user "$(id -u)" --since 30d
 [ "$(wc -l <out)" -eq 6 ] || fail "history --user UID: $(cat out)"
@@ -152,8 +150,7 @@ python3 -c 'import sys
 before, after = (text.split() for text in sys.argv[1:])
 sys.exit(before[2:] != after[2:] or int(after[0]) < int(before[0]) + 130)' "$before" "$(sums)" ||
     fail "with their rows the sums are $(sums), not $before"
-run admin verify --state "$STATE"
-expect_status 0
+expect_ok admin verify --state "$STATE"
 stop_daemon
 STATE=$new
 start_daemon
@@ -232,14 +229,12 @@ until ! "$CARMA" show --json 1 2>/dev/null | grep -q '"command"'; do
     }
     churn
 done
-run show 1
-expect_status 0
+expect_ok show 1
 grep -q '^Used  *4.0 GiB on one GPU$' out && grep -q 'this is from carma history' out || fail "show 1: $(cat out)"
 expect_error 1 "there is no job '9999'" show 9999
 run history --name small
 [ "$(wc -l <out)" -eq 2 ] || fail "the history forgot job 1: $(cat out)"
-run admin verify --state "$STATE"
-expect_status 0
+expect_ok admin verify --state "$STATE"
 grep -q ' rows of history$' out || fail "verify: $(cat out)"
 after=$(sums)
 not_less "$before" "$after" "forgetting details"
@@ -273,8 +268,7 @@ start_daemon
 # Three jobs that waited a hundred years each: the sum has stopped, and a mean would be too small.
 run stats --by name --user patient
 grep -Eq '^stoic +3 +3 .* - +36500-00:00:00 ' out || fail "of a sum that has stopped a mean is told: $(cat out)"
-run admin verify --state "$STATE"
-expect_status 0
+expect_ok admin verify --state "$STATE"
 python3 - "$CARMA_SOCKET" <<'PYTHON' || fail "many questions at once"
 import socket, sys
 def open_one(path):
@@ -294,8 +288,7 @@ answers = sorted(status(connection) for connection, _ in many)
 taken = len(answers) - answers.count(503)
 assert 200 in answers and 4 <= taken < 24 and set(answers) <= {200, 422, 503}, answers
 PYTHON
-run stats --by name --user many
-expect_status 0
+expect_ok stats --by name --user many
 [ "$(wc -l <out)" -eq 1003 ] || fail "of 1000 names $(wc -l <out) lines are shown"
 stop_daemon
 
@@ -325,8 +318,7 @@ PYTHON
 start_daemon
 expect_error 1 "cannot be read: database disk image is malformed" history
 expect_error 1 "cannot be read: database disk image is malformed" stats --by name
-run queue
-expect_status 0
+expect_ok queue
 expect_error 1 "is damaged" admin verify --state "$STATE"
 stop_daemon
 finish_node

@@ -23,8 +23,7 @@ until_mapped() {
 
 until_mapped ''
 for memory in 60G 30G 15G; do # the whole GPU, then the larger instances
-    run submit --parsable --exclusive --gpu-memory $memory -- "$TRAIN" --memory 1G --seconds 100000
-    expect_status 0
+    expect_ok submit --parsable --exclusive --gpu-memory $memory -- "$TRAIN" --memory 1G --seconds 100000
 done
 until_field 3 state RUNNING
 expect_field 1 placements.0.index 4 # which is NVML's GPU 1

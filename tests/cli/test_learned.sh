@@ -64,8 +64,6 @@ run_as carol admin learned --forget "$workload"
 expect_status 0
 learned 'w == []'
 stop_daemon
-run admin verify --state "$STATE"
-expect_status 0
-run simulate --replay "$STATE"
-expect_status 0
+expect_ok admin verify --state "$STATE"
+expect_ok simulate --replay "$STATE"
 finish_node

@@ -5,8 +5,7 @@ start_node h200x1 60
 start_daemon --config /dev/null
 
 for _ in 1 2 3; do
-    run submit --exclusive -- true
-    expect_status 0
+    expect_ok submit --exclusive -- true
 done
 run wait 1-3
 run submit --exclusive --gpu-memory 1G -- "$TRAIN" --memory 100M --seconds 100000

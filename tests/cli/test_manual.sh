@@ -11,8 +11,7 @@ has() {
     command -v "$1" >/dev/null
 }
 
-run help "--man=$T/pages"
-expect_status 0
+expect_ok help "--man=$T/pages"
 "$BUILD/src/daemon/carmad" --man >pages/carmad.8 || fail "carmad --man"
 "$BUILD/src/daemon/carmad" --settings-man >pages/carma.conf.5 || fail "carmad --settings-man"
 "$BUILD/src/vnode/carma-vnode" --man >pages/carma-vnode.1 || fail "carma-vnode --man"
@@ -24,8 +23,7 @@ done
 expect_error 1 "No such file or directory" help --man=nowhere
 for shell in bash zsh fish; do
     has $shell || echo "skipped: $shell is not here (script/packages test installs it), so its completion is not tried"
-    run help --completion "$shell"
-    expect_status 0
+    expect_ok help --completion "$shell"
     cp "$T/out" "carma.$shell"
     ! has "$shell" || "$shell" -n "carma.$shell" || fail "$shell cannot read it"
 done

@@ -31,8 +31,7 @@ for driver in 470.256.02 535.261.03 550.163.01 555.58.02; do
     done
     expect_field 3 placements.0.uuid "$(field 2 placements.0.uuid)"
     until_controls 2
-    run wait 2 3
-    expect_status 0
+    expect_ok wait 2 3
     for job in 2 3; do
         expect_field $job state COMPLETED
         expect_field $job message null

@@ -50,8 +50,7 @@ grep -qF 'needs 1 GPU to itself, 0 are idle' "$T/out" || fail "explain 7: $(cat 
 run gpus
 grep -qF H200 "$T/out" || fail "gpus: $(cat "$T/out")"
 run cancel 6
-run wait 7 8
-expect_status 0
+expect_ok wait 7 8
 expect_field 7 attempts 2
 expect_field 7 crashes 1
 expect_field 8 crashes 0
@@ -64,14 +63,12 @@ expect_field 9 state HELD
 run explain 9
 grep -qF "held: 'carma release' lets it run" "$T/out" || fail "explain 9: $(cat "$T/out")"
 run release 9
-run wait 9
-expect_status 0
+expect_ok wait 9
 expect_error 1 "already ended" hold 9
 run submit --parsable -- sh -c 'trap "" TERM; sleep 300 & echo $!; wait; wait'
 until_field 10 state RUNNING
 until [ -s carma-10.out ]; do sleep 0.02; done
-run cancel 10
-expect_status 0
+expect_ok cancel 10
 run wait 10
 expect_field 10 state CANCELLED
 kill -0 "$(cat carma-10.out)" 2>/dev/null && fail "a cancelled job left a process"

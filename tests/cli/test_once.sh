@@ -18,8 +18,7 @@ late=$!
 start_daemon
 wait $late || fail "submitted to a daemon that came late: $(cat late.err)"
 [ "$(cat late.out)" = 1 ] || fail "the late daemon's first job is '$(cat late.out)'"
-run cancel 1
-expect_status 0
+expect_ok cancel 1
 
 once same
 once again answer.json
@@ -31,8 +30,7 @@ proxy=$!
 exec 8>input
 read -r _ <ready
 before=$("$CARMA" queue --all --json | grep -c '"id":')
-run submit --socket "$T/proxy" --parsable --hold -- true
-expect_status 0
+expect_ok submit --socket "$T/proxy" --parsable --hold -- true
 grep -q 'waiting up to 30 s' err || fail "the first answers were not lost: $(cat err)"
 [ "$("$CARMA" queue --all --json | grep -c '"id":')" -eq $((before + 1)) ] || fail "not one job more by the lost answers"
 exec 8>&-

@@ -24,8 +24,7 @@ bar='printf "\rEpoch 3:  %d%%|###7      | %d/1000 [00:12<00:21, 29.9it/s]" '
 run submit --exclusive --no-progress -- sh -c "$bar 37 370"' >&2; echo "${CARMA_PROGRESS_FILE-none}"; sleep 1000'
 run submit --exclusive -- sh -c "$bar 37 370"' >&2; while [ ! -e on ]; do sleep 0.1; done; '"$bar 50 500"' >&2; sleep 1000'
 run submit --exclusive -- sh -c 'echo 12/100 >"$CARMA_PROGRESS_FILE"; echo 13 >>"$CARMA_PROGRESS_FILE"; '"$bar 37 370"'; sleep 1000'
-run submit --exclusive -- "$TRAIN" --memory 1G --seconds 100000 --progress
-expect_status 0
+expect_ok submit --exclusive -- "$TRAIN" --memory 1G --seconds 100000 --progress
 until_progress 2 370 1000
 until_progress 3 13 None
 expect_field 1 progress null # it is not looked at

@@ -18,8 +18,8 @@ checked() {
 for profile in h100x2-mig a100x4-40g-nogpm; do
     start_node "$profile" 300
     start_daemon
-    run submit --parsable -J "$(printf 'a"} 1 \\" \\n {b="\303\274')" --gpu-memory 4G -- "$TRAIN" --memory 3G --seconds 100000
-    expect_status 0
+    expect_ok submit --parsable -J "$(printf 'a"} 1 \\" \\n {b="\303\274')" --gpu-memory 4G -- \
+        "$TRAIN" --memory 3G --seconds 100000
     until_field 1 state RUNNING
     if [ -n "${CARMA_TEST_ACCOUNTS-}" ]; then
         setpriv --reuid=12009 --regid=12001 --clear-groups "$CARMA" submit -D / -o /dev/null --parsable -- sleep 1000 \

@@ -21,8 +21,7 @@ until_field 1 state FAILED
 expect_field 1 exit_status 7
 expect_field 2 state RUNNING
 touch seen
-run wait 2
-expect_status 0
+expect_ok wait 2
 expect_field 2 attempts 1
 
 # The jobs of a trace, each with a mark of its own in its output.
@@ -96,8 +95,7 @@ database.execute("DELETE FROM snapshot")
 database.commit()' "$STATE/store.db" || fail "the snapshots cannot be taken away"
 start_daemon "$@"
 stop_daemon KILL
-run admin verify --state "$STATE"
-expect_status 0
+expect_ok admin verify --state "$STATE"
 start_daemon "$@"
 shown >after.json
 cmp before.json after.json || fail "without a snapshot, jobs are shown differently: $(diff before.json after.json | head -4)"

@@ -63,8 +63,7 @@ for job in 6 7; do
     expect_field "$job" state RUNNING
     "$CARMA" show "$job" | grep -q "Note *set aside, and not started again: " || fail "job $job: $("$CARMA" show "$job")"
 done
-run queue --all
-expect_status 0
+expect_ok queue --all
 
 # Sound jobs go on.
 run release 9

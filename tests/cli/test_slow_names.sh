@@ -27,8 +27,7 @@ unset LD_PRELOAD
 expect_field 1 user slow
 expect_field 2 user slow
 [ "$(cat questions)" = q ] || fail "the database was asked about him when carmad started"
-run release 2
-expect_status 0
+expect_ok release 2
 until_field 2 state COMPLETED
 [ "$(cat questions)" = q ] || fail "the database was asked about him when a stored job began"
 stop_daemon

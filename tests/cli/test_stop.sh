@@ -45,16 +45,15 @@ SCRIPT
 run submit --parsable -- sh deaf.sh
 until_file stray.pid && until_file deaf.pid
 group=$(status_of 1 cgroup)
-run cancel 1
-expect_status 0
+expect_ok cancel 1
 until_field 1 state CANCELLED
 until_gone "$(cat stray.pid)" "$(cat deaf.pid)"
 [ -z "$group" ] || ! grep -qF "$group" /proc/[0-9]*/cgroup 2>/dev/null || fail "processes are left in $group"
 
 # Its time is up, after it was told so.
 # shellcheck disable=SC2016 # for the job's shell
-run submit --parsable --time 0:30 --signal USR1@20 -o told.out -- sh -c 'trap "echo told" USR1; while :; do sleep 0.02; done'
-expect_status 0
+expect_ok submit --parsable --time 0:30 --signal USR1@20 -o told.out -- \
+    sh -c 'trap "echo told" USR1; while :; do sleep 0.02; done'
 until_field 2 exit_cause timeout
 [ "$(cat told.out)" = told ] || fail "told before the time was up: $(cat told.out)"
 run show 2
@@ -144,8 +143,7 @@ kill -KILL "$(cat orphan.pid)" 2>/dev/null
 kill -HUP "$daemon"
 patience
 until grep -q 'has ended (SIGHUP): carmad goes on' "$T/daemon.log"; do patient || { fail "SIGHUP is not spoken of"; break; }; done
-run queue
-expect_status 0
+expect_ok queue
 # Somebody removes its socket.
 rm "$CARMA_SOCKET"
 patience

@@ -7,8 +7,7 @@ start_daemon --config /dev/null
 cp "$SOURCE/data/summaries/resnet50-224.txt" resnet50.summary
 
 # The estimate is the request; show, explain and the API say the same sentence.
-run submit --parsable --hold --summary resnet50.summary --batch-size 32 -- "$TRAIN" --workload resnet --seconds 240
-expect_status 0
+expect_ok submit --parsable --hold --summary resnet50.summary --batch-size 32 -- "$TRAIN" --workload resnet --seconds 240
 expect_output 1
 [ -s "$T/err" ] && fail "$said: complained: $(cat "$T/err")"
 "$CARMA" show --json 1 >first.json
@@ -36,11 +35,9 @@ run show 1
 grep -qxF "Estimate   $sentence" "$T/out" || fail "$said: $(cat "$T/out")"
 
 # More to train with needs more; a declared figure stands, with a warning where it is less than the best guess.
-run submit --parsable --hold --summary resnet50.summary --batch-size 64 --optimizer sgd --precision amp -- true
-expect_status 0
+expect_ok submit --parsable --hold --summary resnet50.summary --batch-size 64 --optimizer sgd --precision amp -- true
 run submit --parsable --hold --summary resnet50.summary --batch-size 64 -- true
-run submit --parsable --hold --gpu-memory 2G --summary resnet50.summary --batch-size 64 -- true
-expect_status 0
+expect_ok submit --parsable --hold --gpu-memory 2G --summary resnet50.summary --batch-size 64 -- true
 grep -q "^carma: true: warning: the declared 2.0 GiB is less than the [0-9.]* GiB that it is estimated to need$" "$T/err" ||
     fail "$said: $(cat "$T/err")"
 [ "$(field 3 reserved_bytes)" -gt "$(field 1 reserved_bytes)" ] || fail "batch 64 does not need more than 32"
@@ -52,14 +49,12 @@ run explain 4
 grep -q "^memory: 2.0 GiB on each GPU, declared: estimated " "$T/out" || fail "$said: $(cat "$T/out")"
 
 # An unknown figure is not estimated; unknown layers are reported, and the job is taken.
-run submit --parsable --hold --summary resnet50.summary -- true
-expect_status 0
+expect_ok submit --parsable --hold --summary resnet50.summary -- true
 grep -q "warning: resnet50.summary: no batch size, so nothing is estimated: give --batch-size$" "$T/err" ||
     fail "$said: $(cat "$T/err")"
 expect_field 5 reservation_source prior
 sed 's/ Linear-/  Quark-/' resnet50.summary >quark.summary
-run submit --parsable --hold --summary quark.summary --batch-size 32 -- true
-expect_status 0
+expect_ok submit --parsable --hold --summary quark.summary --batch-size 32 -- true
 grep -q "warning: .*Quark" "$T/err" || fail "$said: $(cat "$T/err")"
 [ "$(field 6 estimate.confidence_permille)" -lt "$(field 1 estimate.confidence_permille)" ] ||
     fail "an unknown layer costs no confidence"
@@ -67,8 +62,7 @@ run show 6
 grep -q "^Warning    .*Quark" "$T/out" || fail "$said: $(cat "$T/out")"
 
 # More than any GPU has is no reason to refuse it: it gets whole ones.
-run submit --parsable --hold -G 2 --summary resnet50.summary --batch-size 1024 -- true
-expect_status 0
+expect_ok submit --parsable --hold -G 2 --summary resnet50.summary --batch-size 1024 -- true
 grep -q "warning: the estimate of [0-9.]* GiB is more than a GPU has (39.6 GiB): the job is given a whole one$" "$T/err" ||
     fail "$said: $(cat "$T/err")"
 [ "$(field 7 reserved_bytes)" -lt "$(field 7 estimate.bytes)" ] || fail "more is requested than a GPU has"
@@ -95,8 +89,7 @@ run queue --all --json
 [ "$(grep -c '"id"' "$T/out")" -eq 7 ] || fail "a refused job was taken: $(cat "$T/out")"
 
 # Where the memory is declared there is no need of it: a warning is enough.
-run submit --parsable --hold --gpu-memory 3G --summary nonsense.txt --batch-size 8 -- true
-expect_status 0
+expect_ok submit --parsable --hold --gpu-memory 3G --summary nonsense.txt --batch-size 8 -- true
 grep -q "warning: nonsense.txt:1: " "$T/err" || fail "$said: $(cat "$T/err")"
 expect_field 8 reserved_bytes 3221225472
 expect_field 8 estimate.bytes null
@@ -114,8 +107,7 @@ assert len(rows) == 8 and not any("Conv2d" in body for body, in rows), rows' "$S
 
 # The job runs within its estimate, and the next of its kind uses its observed memory.
 run release 1
-run wait 1
-expect_status 0
+expect_ok wait 1
 expect_field 1 crashes 0
 [ "$(field 1 placements.0.observed_bytes)" -le "$(field 1 estimate.bytes)" ] || fail "it held more than was estimated"
 run submit --parsable --hold --summary resnet50.summary --batch-size 32 -- "$TRAIN" --workload resnet --seconds 240
@@ -141,8 +133,7 @@ expect_field 10 reservation_source estimated # another model: not the same job
         echo "0,$workload,240"
     done
 } >eight.csv
-run play eight.csv --output-dir eight --json
-expect_status 0
+expect_ok play eight.csv --output-dir eight --json
 python3 - "$T/out" <<'PYTHON' || fail "$said: $(cat "$T/out")"
 import json, sys
 report = json.load(open(sys.argv[1]))
@@ -157,8 +148,7 @@ estimated | observed) ;;
 esac
 
 # A capture needs no batch size, and goes before a summary.
-run submit --parsable --hold --capture "$SOURCE/tests/fakes/mlp.capture" --summary resnet50.summary -- true
-expect_status 0
+expect_ok submit --parsable --hold --capture "$SOURCE/tests/fakes/mlp.capture" --summary resnet50.summary -- true
 expect_field 19 reservation_source estimated
 expect_field 19 estimate.source replay
 expect_field 19 estimate.from mlp.capture
@@ -193,14 +183,12 @@ expect_output 34
 grep -q "warning: nothing is estimated by the summary: other.summary:" "$T/err" || fail "$said: $(cat "$T/err")"
 stop_daemon
 start_daemon --config /dev/null --set policy=thesis
-run submit --parsable --hold --summary nonsense.txt --batch-size 8 -- true
-expect_status 0
+expect_ok submit --parsable --hold --summary nonsense.txt --batch-size 8 -- true
 expect_field 35 reservation_source unknown
 expect_field 35 estimate null
 
 # The decisions follow from the stored input.
 stop_daemon
-run simulate --replay "$STATE"
-expect_status 0
+expect_ok simulate --replay "$STATE"
 grep -q "every decision reproduced" "$T/out" || fail "$said: $(cat "$T/out")"
 finish_node

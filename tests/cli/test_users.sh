@@ -75,8 +75,7 @@ stop_daemon
 start_daemon
 run_as alice submit --parsable --hold -- true
 refused carol 'belongs to alice' cancel 6
-run cancel 6
-expect_status 0
+expect_ok cancel 6
 stop_daemon
 # A group that is not there has no members.
 start_daemon --set admin_group=no-such-group

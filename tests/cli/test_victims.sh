@@ -27,8 +27,7 @@ expect_field "$culprit" exit_cause failed
 says "$culprit" 'CUDA error: '
 until_field "$one" exit_cause mps_fault
 until_field "$two" exit_cause mps_fault
-run wait "$one" "$two"
-expect_status 0
+expect_ok wait "$one" "$two"
 for victim in "$one" "$two"; do
     expect_field "$victim" attempts 2
     expect_field "$victim" crashes 0

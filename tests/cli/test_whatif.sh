@@ -26,8 +26,7 @@ whatif() {
 whatif fails 'none of its jobs has run to an end'
 whatif refused
 head -12 "$SOURCE/data/traces/thesis_60.csv" >trace.csv
-run play trace.csv --output-dir "$T/played"
-expect_status 0
+expect_ok play trace.csv --output-dir "$T/played"
 jobs=$(($(grep -c '^[0-9]' trace.csv)))
 : >"$T/calls"
 whatif answers "$jobs"

@@ -19,13 +19,10 @@ run submit --parsable --hold -- true
 expect_output 3
 run explain @
 grep -q 'job 3 is HELD' "$T/out" || fail "$said: $(cat "$T/out")"
-run release 3
-expect_status 0
-run wait @
-expect_status 0
+expect_ok release 3
+expect_ok wait @
 run submit --parsable -- sleep 100000
-run cancel 4
-expect_status 0
+expect_ok cancel 4
 run wait 1-4
 expect_status 3
 run queue --all
@@ -71,8 +68,7 @@ assert all(job["attempts"] == 1 + job["crashes"] for job in jobs[4:]), jobs
 PYTHON
 
 # Stopped in the middle, it cancels the jobs that it has started, and only those.
-run submit --parsable --hold -- true
-expect_status 0
+expect_ok submit --parsable --hold -- true
 "$CARMA" play "$SOURCE/data/traces/thesis_90.csv" --output-dir stopped 2>messages &
 play=$!
 sleep 0.5
@@ -84,8 +80,7 @@ grep -q '^carma: stopped after [1-9][0-9]* of 90 jobs: [1-9][0-9]* unfinished on
     fail "a stopped play: $(cat messages)"
 run queue
 [ "$(awk 'NR > 1 && $4 != "CG" { print $4 }' "$T/out")" = H ] || fail "a stopped play left $(cat "$T/out")"
-run cancel 15
-expect_status 0
+expect_ok cancel 15
 stop_daemon
 [ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
 finish_node

@@ -8,8 +8,7 @@ start_daemon --set share=mps
 # Jobs that end, for what-if; one with a name that is not HTML; one that writes. One waits for ever, and one is to be
 # cancelled.
 for workload in resnet18_cifar100_20e_1 resnet18_cifar100_20e_3 resnet34_cifar100_20e_1; do
-    run submit --parsable -J "short-$workload" -- "$TRAIN" --workload "$workload"
-    expect_status 0
+    expect_ok submit --parsable -J "short-$workload" -- "$TRAIN" --workload "$workload"
 done
 run submit --parsable -J '<img src=x onerror=alert(1)>' -o hostile -- sh -c 'while :; do echo "<script>alert(2)</script>"; sleep 1; done'
 hostile=$(cat "$T/out")
