@@ -52,6 +52,16 @@ patient() {
     sleep 0.1
 }
 
+# wait_for CODE [ARGUMENT...]: until this code of the shell succeeds with these as $1...; fails where it never does.
+wait_for() {
+    awaited=$1
+    shift
+    patience
+    until eval "$awaited"; do
+        patient || return 1
+    done
+}
+
 # fail TEXT: the test goes on to its other findings; with FAIL_FAST it ends here.
 fail() {
     echo "FAILED: $*" >&2

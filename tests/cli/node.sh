@@ -97,13 +97,10 @@ expect_field() {
 
 # until_field ID NAME VALUE: waits for it. The job may not be there yet, and the daemon may be started again meanwhile.
 until_field() {
-    patience
-    until timeout "$PATIENCE_S" "$CARMA" wait --until "$2=$3" "$1" 2>"$T/until.err"; do
-        patient || {
-            fail "job $1: $2 never is '$3': $(cat "$T/until.err")"
-            return 1
-        }
-    done
+    wait_for 'timeout "$PATIENCE_S" "$CARMA" wait --until "$2=$3" "$1" 2>"$T/until.err"' "$@" || {
+        fail "job $1: $2 never is '$3': $(cat "$T/until.err")"
+        return 1
+    }
 }
 
 # until_crashed ID: waits for its first crash; by then it may have begun again and crashed more often.

@@ -43,10 +43,8 @@ PYTHON
 before=$(requests)
 run submit --parsable --hold -- python3 later.py --epochs 3 later.py
 expect_field 6 reservation_source estimated
-patience
-until field 6 estimate.text 2>/dev/null | grep -qxF "$sentence, made for job 5"; do
-    patient || { fail "it does not go by the kept capture: $(field 6 estimate.text)"; break; }
-done
+wait_for 'field 6 estimate.text 2>/dev/null | grep -qxF "$sentence, made for job 5"' ||
+    fail "it does not go by the kept capture: $(field 6 estimate.text)"
 [ "$(requests)" -eq "$before" ] || fail "an equal job was captured again"
 
 # Nobody captures what has a figure, or starts no Python.
@@ -75,10 +73,8 @@ run show 10
 grep -qF 'Warning    no automatic capture: network.py needs the network' "$T/out" || fail "$said: $(cat "$T/out")"
 run submit --parsable --hold -- python3 bad.py
 until_field 15 estimating false
-patience
-until field 15 estimate.warnings.0 2>/dev/null | grep -q '^no automatic capture: an automatic capture of train.py, 5 s'; do
-    patient || { fail "a capture that cannot be read: $(field 15 estimate)"; break; }
-done
+wait_for 'field 15 estimate.warnings.0 2>/dev/null | grep -q "^no automatic capture: an automatic capture of train.py, 5 s"' ||
+    fail "a capture that cannot be read: $(field 15 estimate)"
 
 python3 "$SOURCE/tests/cli/exposition.py" fetch "$CARMA_SOCKET" >metrics
 for outcome in 'estimated"} 2' 'nothing"} 5' 'failed"} 1' 'dropped"} 0' 'reused"} 1'; do

@@ -15,10 +15,10 @@ submit() {
     job=$((job + 1))
     run submit --parsable --hold -- "$@"
     expect_output $job
-    patience
-    until field $job estimate.text >/dev/null 2>&1 || field $job estimate.warnings.0 >/dev/null 2>&1; do
-        patient || { fail "job $job is not captured"; return; }
-    done
+    wait_for 'field $job estimate.text >/dev/null 2>&1 || field $job estimate.warnings.0 >/dev/null 2>&1' || {
+        fail "job $job is not captured"
+        return
+    }
     until_field $job estimating false
 }
 
@@ -111,10 +111,7 @@ done
 looks=$(find "$FAKE" -name 'look-*' | wc -l)
 touch "$FAKE/go"
 run cancel 29
-patience
-until field 41 estimate.text >/dev/null 2>&1; do
-    patient || { fail "job 41 is not captured"; break; }
-done
+wait_for 'field 41 estimate.text >/dev/null 2>&1' || fail "job 41 is not captured"
 [ "$(requests)" -eq $((before + 3)) ] || fail "$(requests) captures, not $((before + 3))"
 [ "$(find "$FAKE" -name 'look-*' | wc -l)" -eq $((looks + 1)) ] || fail "the files were looked at again"
 field 41 estimate | grep -q 'made for job 30' || fail "job 41: $(field 41 estimate)"

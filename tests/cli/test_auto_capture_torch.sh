@@ -46,21 +46,14 @@ expect_field 6 state QUEUED
 cp "$SOURCE/examples/train_mlp.py" kept.py
 origin='an automatic capture of kept.py'
 run submit --parsable --hold -- /usr/bin/python3 kept.py
-patience
-until field 8 estimate.from 2>/dev/null | grep -q "^$origin, [0-9]* s$"; do
-    patient || { fail "not captured: $(field 8 estimate)"; break; }
-done
+wait_for 'field 8 estimate.from 2>/dev/null | grep -q "^$origin, [0-9]* s$"' || fail "not captured: $(field 8 estimate)"
 run submit --parsable --hold -- /usr/bin/python3 kept.py
-patience
-until field 9 estimate.from 2>/dev/null | grep -q "^$origin, [0-9]* s, made for job 8$"; do
-    patient || { fail "the kept capture is not used: $(field 9 estimate)"; break; }
-done
+wait_for 'field 9 estimate.from 2>/dev/null | grep -q "^$origin, [0-9]* s, made for job 8$"' ||
+    fail "the kept capture is not used: $(field 9 estimate)"
 echo '# edited' >>kept.py
 run submit --parsable --hold -- /usr/bin/python3 kept.py
-patience
-until field 10 estimate.from 2>/dev/null | grep -q "^$origin, [0-9]* s$"; do
-    patient || { fail "an edited script is not captured anew: $(field 10 estimate)"; break; }
-done
+wait_for 'field 10 estimate.from 2>/dev/null | grep -q "^$origin, [0-9]* s$"' ||
+    fail "an edited script is not captured anew: $(field 10 estimate)"
 
 # A script that does harm outside does none here (tests/sandbox has more of them).
 cat >hostile.py <<'PYTHON'
@@ -93,8 +86,6 @@ expect_status 1
 grep -qF "fails.py:2: FileNotFoundError: [Errno 2] No such file or directory: '/nonexistent/data.csv'" "$T/err" || fail "$said: $(cat "$T/err")"
 run submit --parsable --hold -- /usr/bin/python3 fails.py
 until_field 13 estimating false
-patience
-until field 13 estimate.warnings.0 2>/dev/null | grep -qF 'fails.py:2: FileNotFoundError'; do
-    patient || { fail "job 13 does not say why: $(field 13 estimate)"; break; }
-done
+wait_for 'field 13 estimate.warnings.0 2>/dev/null | grep -qF "fails.py:2: FileNotFoundError"' ||
+    fail "job 13 does not say why: $(field 13 estimate)"
 finish_node

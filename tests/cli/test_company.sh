@@ -31,13 +31,10 @@ print(store.execute("SELECT count(*) FROM record WHERE type = ? AND job = ?", ("
 
 # until_speeds JOB COUNT
 until_speeds() {
-    patience
-    until [ "$(speeds "$1")" -ge "$2" ]; do
-        patient || {
-            fail "the speed of job $1 was taught $(speeds "$1") times, not $2"
-            finish_node
-        }
-    done
+    wait_for '[ "$(speeds "$1")" -ge "$2" ]' "$@" || {
+        fail "the speed of job $1 was taught $(speeds "$1") times, not $2"
+        finish_node
+    }
 }
 
 for workload in a b; do

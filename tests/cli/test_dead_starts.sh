@@ -50,15 +50,10 @@ grep -qF "did not start there" "$T/out" && fail "$said: $(cat "$T/out")"
 # Two daemons.
 "$PREFIX/bin/carmad" --state "$T/other" --socket "$T/other.socket" 2>other.log &
 other=$!
-patience
-until CARMA_SOCKET=$T/other.socket "$CARMA" gpus 2>/dev/null | grep -q "^GPU 3: process $daemon of .* manages it, too"; do
-    patient || { fail "the second daemon says: $(cat other.log)"; break; }
-done
+wait_for 'CARMA_SOCKET=$T/other.socket "$CARMA" gpus 2>/dev/null | grep -q "^GPU 3: process $daemon of .* manages it, too"' ||
+    fail "the second daemon says: $(cat other.log)"
 stop_daemon
-patience
-until grep -q "GPU 3 .*no other carmad manages it now" other.log; do
-    patient || { fail "the second daemon says: $(cat other.log)"; break; }
-done
+wait_for 'grep -q "GPU 3 .*no other carmad manages it now" other.log' || fail "the second daemon says: $(cat other.log)"
 kill $other
 wait $other
 finish_node

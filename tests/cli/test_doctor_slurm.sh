@@ -157,10 +157,7 @@ doctor gpu1
 only
 # Slurm counts what is left of the GPUs.
 "$PREFIX/bin/carma-vnode" inject gpu-lost --gpu 2
-patience
-until "$CARMA" gpus | grep -q lost; do
-    patient || break
-done
+wait_for '"$CARMA" gpus | grep -q lost'
 doctor gpu1
 found 'warn gpumem: ' 'warn gpubig: Slurm counts 4 on gpu1, which has 3 GPUs'
 sed -i 's/Gres=[^ ]*/Gres=gpumem:120G,gpubig:3/' "$T/fake/node"

@@ -16,13 +16,10 @@ until_seen() {
 
 # until_told FILE EVENT TEXT: the last event of that name has the text.
 until_told() {
-    patience
-    until python3 "$EVENTS" last "$1" "$2" 2>/dev/null | grep -qF -- "$3"; do
-        patient || {
-            fail "no '$3' in the last $2: $(python3 "$EVENTS" last "$1" "$2" | cut -c1-600)"
-            return 1
-        }
-    done
+    wait_for 'python3 "$EVENTS" last "$1" "$2" 2>/dev/null | grep -qF -- "$3"' "$@" || {
+        fail "no '$3' in the last $2: $(python3 "$EVENTS" last "$1" "$2" | cut -c1-600)"
+        return 1
+    }
 }
 
 # follow FILE [UID]: the stream's reader is $!.

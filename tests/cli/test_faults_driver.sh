@@ -49,10 +49,7 @@ stop_daemon
 "$PREFIX/bin/carmad" --state "$STATE" --socket "$CARMA_SOCKET" --set policy=round-robin --set share=time-slice \
     --set settle=1s --set decide_period=0s --set nvml_library="$PREFIX/lib/carma/vnode/libnvidia-ml.so.1" 2>>"$T/daemon.log" &
 daemon=$!
-patience
-until "$CARMA" queue >/dev/null 2>&1; do
-    patient || break
-done
+wait_for '"$CARMA" queue >/dev/null 2>&1'
 expect_field 3 state QUEUED
 expect_field 2 state RUNNING
 "$VNODE" clear

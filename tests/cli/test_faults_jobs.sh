@@ -54,10 +54,7 @@ train idle --memory 5G --seconds 100 --fail idle
 idle=$job
 train stubborn --memory 5G --seconds 100000 --sm-activity 0 --fail ignore-term
 until_field "$job" placements.0.observed_bytes $((5 << 30))
-patience
-until grep -q "job $idle of .* holds 1 GPU and has not used it for" "$T/daemon.log"; do
-    patient || break
-done
+wait_for 'grep -q "job $idle of .* holds 1 GPU and has not used it for" "$T/daemon.log"'
 count=$(grep -c "job $idle of .* holds 1 GPU" "$T/daemon.log")
 [ "$count" -eq 1 ] || fail "an idle job is reported $count times"
 run cancel "$idle" "$job"

@@ -18,10 +18,10 @@ start_daemon --set settle=0s
 
 # until_log TEXT
 until_log() {
-    patience
-    until grep -q "$1" "$T/daemon.log"; do
-        patient || { fail "the log never says '$1'"; return 1; }
-    done
+    wait_for 'grep -q "$1" "$T/daemon.log"' "$@" || {
+        fail "the log never says '$1'"
+        return 1
+    }
 }
 
 fill_inodes() {

@@ -38,10 +38,7 @@ PYTHON
 # A job's energy is in the store as soon as it has ended; a daemon that is killed counts nothing twice and loses nothing.
 run submit --parsable -- "$TRAIN" --memory 4G --sm-activity 0.6 --seconds 300
 until_field 2 state RUNNING
-patience
-until ledger first && grep -q . first; do
-    patient || break
-done
+wait_for 'ledger first && grep -q . first'
 before=$(field 1 modelled_energy_mj)
 stop_daemon KILL
 sleep 0.5 # half a minute on the node, in which job 2 goes on

@@ -7,10 +7,10 @@ start_daemon
 run submit --parsable --gpu-memory 2G -- "$TRAIN" --memory 1G --sm-activity 0.2 --seconds 36000
 until_field 1 state RUNNING
 "$PREFIX/bin/carma-vnode" inject hang
-patience
-until grep -q 'no GPU could be read for 30 s' "$T/daemon.log"; do
-    patient || { fail "never said that nothing can be read"; finish_node; }
-done
+wait_for 'grep -q "no GPU could be read for 30 s" "$T/daemon.log"' || {
+    fail "never said that nothing can be read"
+    finish_node
+}
 expect_field 1 state RUNNING
 run submit --parsable --gpu-memory 1G -- true
 run explain 2

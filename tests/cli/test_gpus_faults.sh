@@ -11,10 +11,10 @@ said() {
 
 # until_said TEXT: waits for it.
 until_said() {
-    patience
-    until grep -q -e "$1" "$T/daemon.log"; do
-        patient || { fail "never said: $1"; return 1; }
-    done
+    wait_for 'grep -q -e "$1" "$T/daemon.log"' "$@" || {
+        fail "never said: $1"
+        return 1
+    }
 }
 
 # gpu N EXPRESSION: of carma's GPU N as `g`, by the daemon's JSON.
@@ -25,10 +25,10 @@ print(eval(sys.argv[2]))' "$1" "$2"
 }
 
 until_gpu() {
-    patience
-    until [ "$(gpu "$1" "$2")" = True ]; do
-        patient || { fail "GPU $1: never $2"; return 1; }
-    done
+    wait_for '[ "$(gpu "$1" "$2")" = True ]' "$@" || {
+        fail "GPU $1: never $2"
+        return 1
+    }
 }
 
 until_gpu 0 'g["metrics"]["sm_activity"]["source"] == "gpm" and g["metrics"]["sm_activity"]["window"]["samples"] > 0'

@@ -17,6 +17,7 @@ run wait 1 2 3 5
 until_field 5 state GPU_OOM
 until_field 1 state COMPLETED
 # The energy of the last one's end comes with the next reading.
+# shellcheck disable=SC2317 # by wait_for
 settled() {
     "$CARMA" history --json >history.json
     "$CARMA" stats --json >stats.json
@@ -30,13 +31,7 @@ print([(name, total(name), user[name]) for name in names if total(name) != user[
 sys.exit(any(total(name) != user[name] for name in names) or user["jobs"] != len(rows))
 PYTHON
 }
-patience
-until settled >settled.txt; do
-    patient || {
-        fail "history and stats differ: $(cat settled.txt)"
-        break
-    }
-done
+wait_for 'settled >settled.txt' || fail "history and stats differ: $(cat settled.txt)"
 python3 - <<'PYTHON' || fail "history --json: $(cat history.json)"
 import json
 rows = json.load(open("history.json"))["jobs"]
@@ -208,13 +203,7 @@ start_daemon
 not_less "$before" "$(held)" "the memory of a job that an earlier carma has started"
 run cancel 6
 until_field 6 state CANCELLED
-patience
-until settled >settled.txt; do
-    patient || {
-        fail "after kill and restart: $(cat settled.txt)"
-        break
-    }
-done
+wait_for 'settled >settled.txt' || fail "after kill and restart: $(cat settled.txt)"
 before=$(sums)
 
 # Details go, the history stays.

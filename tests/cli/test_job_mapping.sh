@@ -49,22 +49,14 @@ until_mapped ''
 rmdir "$T/jobs"
 : >"$T/jobs"
 start_daemon --set hpc_job_mapping_dir="$T/jobs"
-patience
-until grep -q 'dcgm-exporter is not told of jobs: ' "$T/daemon.log"; do
-    patient || break
-done
+wait_for 'grep -q "dcgm-exporter is not told of jobs: " "$T/daemon.log"'
 [ "$(grep -c 'dcgm-exporter is not told of jobs: ' "$T/daemon.log")" -eq 1 ] ||
     fail "the log: $(grep dcgm-exporter "$T/daemon.log")"
 rm "$T/jobs"
 run cancel 3 # a change, so that it is retried at once
 until_mapped '1:1 '
-patience
-until grep -q 'dcgm-exporter is told of jobs again' "$T/daemon.log"; do
-    patient || {
-        fail 'the log does not say that it is told again'
-        break
-    }
-done
+wait_for 'grep -q "dcgm-exporter is told of jobs again" "$T/daemon.log"' ||
+    fail 'the log does not say that it is told again'
 stop_daemon
 until_mapped ''
 

@@ -37,10 +37,8 @@ until_clients $((1 + joined))
 run submit --parsable --gpu-memory 1G -- env CUDA_MPS_PIPE_DIRECTORY=/nowhere "$TRAIN" --memory 1G --sm-activity 0.1 \
     --seconds 60000
 until_field 5 placements.0.observed_bytes $((1 << 30))
-patience
-until field 5 message | grep -q '^MPS requested but not attached: '; do
-    patient || { fail "job 5 is not told of: $(field 5 message)"; break; }
-done
+wait_for 'field 5 message | grep -q "^MPS requested but not attached: "' ||
+    fail "job 5 is not told of: $(field 5 message)"
 [ "$(grep -c 'MPS requested but not attached' "$T/daemon.log")" -eq 1 ] || fail "jobs that are not attached: $(cat "$T/daemon.log")"
 expect_field 2 message null
 run cancel 1 2 3 4 5

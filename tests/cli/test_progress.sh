@@ -11,13 +11,10 @@ progress() {
 
 # until_progress ID STEP TOTAL
 until_progress() {
-    patience
-    until [ "$(progress "$1" step)/$(progress "$1" total)" = "$2/$3" ]; do
-        patient || {
-            fail "job $1 has come to $(progress "$1" step)/$(progress "$1" total), expected $2/$3"
-            finish_node
-        }
-    done
+    wait_for '[ "$(progress "$1" step)/$(progress "$1" total)" = "$2/$3" ]' "$@" || {
+        fail "job $1 has come to $(progress "$1" step)/$(progress "$1" total), expected $2/$3"
+        finish_node
+    }
 }
 
 bar='printf "\rEpoch 3:  %d%%|###7      | %d/1000 [00:12<00:21, 29.9it/s]" '
@@ -38,13 +35,7 @@ touch on
 until_progress 2 500 1000
 
 # A step of carma-train is a second of its work, and it is alone.
-patience
-until [ "$(progress 4 steps_per_s)" != None ]; do
-    patient || {
-        fail 'no speed is known of job 4'
-        break
-    }
-done
+wait_for '[ "$(progress 4 steps_per_s)" != None ]' || fail 'no speed is known of job 4'
 python3 -c 'import sys; sys.exit(not 0.9 < float(sys.argv[1]) < 1.1)' "$(progress 4 steps_per_s)" ||
     fail "job 4 does $(progress 4 steps_per_s) steps a second, not 1"
 run show 4

@@ -25,13 +25,10 @@ expect() {
 
 # until_holds PATH CONDITION: waits for it.
 until_holds() {
-    patience
-    until holds "$@"; do
-        patient || {
-            fail "$1: never $2: $(cut -c1-1200 "$T/answer")"
-            return 1
-        }
-    done
+    wait_for 'holds "$@"' "$@" || {
+        fail "$1: never $2: $(cut -c1-1200 "$T/answer")"
+        return 1
+    }
 }
 
 start_node h100x8-80g 60

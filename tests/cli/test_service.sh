@@ -6,13 +6,10 @@ TOLD=$T/told
 
 # until_told PATTERN [COUNT]: until COUNT lines, one by default, of the manager's notices match.
 until_told() {
-    patience
-    until [ "$(grep -cE "$1" "$TOLD")" -ge "${2:-1}" ]; do
-        patient || {
-            fail "the service manager is not told '$1', but: $(cat "$TOLD")"
-            return 1
-        }
-    done
+    wait_for '[ "$(grep -cE "$1" "$TOLD")" -ge "${2:-1}" ]' "$@" || {
+        fail "the service manager is not told '$1', but: $(cat "$TOLD")"
+        return 1
+    }
 }
 
 start_node a100x4-40g 50
@@ -93,13 +90,7 @@ while True:
             print(message, file=file)
 PYTHON
 manager=$!
-patience
-until [ -e "$T/full" ]; do
-    patient || {
-        fail "the service manager is never behind"
-        break
-    }
-done
+wait_for '[ -e "$T/full" ]' || fail "the service manager is never behind"
 export NOTIFY_SOCKET="$T/notify" WATCHDOG_USEC=900000
 start_daemon
 unset NOTIFY_SOCKET WATCHDOG_USEC

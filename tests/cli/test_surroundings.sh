@@ -57,10 +57,7 @@ python3 -c 'import pathlib, socket, sys, time
 taken = socket.create_server(("", int(sys.argv[1])))
 pathlib.Path("taken").touch()
 time.sleep(1000)' $next &
-patience
-until [ -e taken ]; do
-    patient || { fail "port $next cannot be had"; break; }
-done
+wait_for '[ -e taken ]' || fail "port $next cannot be had"
 as alice "$CARMA" submit --wait --parsable -o taken -- sh -c 'echo $MASTER_PORT' >/dev/null
 kill $!
 [ "$(cat "$T/alice/taken")" != $next ] || fail "a job got port $next, which is taken"

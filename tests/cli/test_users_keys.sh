@@ -19,13 +19,7 @@ start_daemon
 # Alice's job lives while bob's looks: her keyring with it.
 run_as alice submit --parsable -o key -- sh -c 'python3 -B "$1" add secret "that of alice"; python3 -B "$1" read "$(cat key)"; sleep 1000' sh "$T/keys.py"
 until_field 1 state RUNNING
-patience
-until grep -qs 'that of alice' "$T/alice/key"; do
-    patient || {
-        fail "alice does not have her own key: $(cat "$T/alice/key")"
-        break
-    }
-done
+wait_for 'grep -qs "that of alice" "$T/alice/key"' || fail "alice does not have her own key: $(cat "$T/alice/key")"
 key=$(head -n 1 "$T/alice/key")
 run_as bob submit --parsable -o look -- sh -c 'python3 -B "$1" read "$2"; echo "status $?"' sh "$T/keys.py" "$key"
 until_field 2 state COMPLETED

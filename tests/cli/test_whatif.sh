@@ -38,13 +38,8 @@ echo hold >"$T/how"
 : >"$T/calls"
 whatif waits
 until_called() {
-    patience
-    until [ "$(wc -l <"$T/calls")" -ge "$1" ]; do
-        patient || {
-            fail "carmad has simulated $(wc -l <"$T/calls") times, not $1"
-            break
-        }
-    done
+    wait_for '[ "$(wc -l <"$T/calls")" -ge "$1" ]' "$@" ||
+        fail "carmad has simulated $(wc -l <"$T/calls") times, not $1"
 }
 until_called 3 # two were killed, which the next do not notice
 echo babble >"$T/how"
