@@ -82,17 +82,24 @@ stop_daemon() {
 }
 
 # field ID NAME: of a job, in the words of `carma wait --until`.
+FIELD='import json, sys
+job = json.load(sys.stdin)
+def field(name):
+    value = job
+    for key in name.split("."):
+        value = value[int(key)] if key.isdigit() else value[key]
+    return value if isinstance(value, str) else json.dumps(value)
+'
 field() {
-    "$CARMA" show --json "$1" | python3 -S -E -c 'import json, sys
-value = json.load(sys.stdin)
-for key in sys.argv[1].split("."):
-    value = value[int(key)] if key.isdigit() else value[key]
-print(value if isinstance(value, str) else json.dumps(value))' "$2"
+    "$CARMA" show --json "$1" | python3 -S -E -c "${FIELD}print(field(sys.argv[1]))" "$2"
 }
 
+# expect_field ID NAME VALUE [NAME VALUE]...: each of these fields has its value.
 expect_field() {
-    value=$(field "$1" "$2")
-    [ "$value" = "$3" ] || fail "job $1: $2 is '$value', not '$3'"
+    others=$("$CARMA" show --json "$1" | python3 -S -E -c "$FIELD
+for name, value in zip(sys.argv[2::2], sys.argv[3::2]):
+    if field(name) != value:
+        print(f\"{name} is '{field(name)}', not '{value}'\")" "$@") && [ -z "$others" ] || fail "job $1: $others"
 }
 
 # until_field ID NAME VALUE: waits for it. The job may not be there yet, and the daemon may be started again meanwhile.

@@ -43,8 +43,7 @@ grep -q "is an older one, .*: carma admin recover --state $STATE$" refusal || fa
 expect_ok admin recover --state "$STATE"
 grep -q 'that were acknowledged are lost; the next job has the number 10067$' "$T/out" || fail "$said: $(cat "$T/out")"
 start_daemon
-expect_field 1 state HELD
-expect_field 1 name kept
+expect_field 1 state HELD name kept
 run submit --parsable --hold -- true
 expect_output 10067
 run cancel 10067

@@ -16,8 +16,7 @@ grep -q '^ *5 .*estimating; ' "$T/out" || fail "the queue does not say it: $(cat
 expect_field 5 reservation_source prior
 touch "$FAKE/go"
 until_field 5 reservation_source estimated
-expect_field 5 estimating false
-expect_field 5 estimate.source replay
+expect_field 5 estimating false estimate.source replay
 sentence=$(field 5 estimate.text)
 case $sentence in
 "estimated "*"iB by replay (confidence "*") from an automatic capture of train.py, 5 s") ;;
@@ -124,8 +123,7 @@ expect_field 20 estimating true
 [ "$(requests)" -eq $((before + 1)) ] || fail "others were tried again: $(requests)"
 python3 "$SOURCE/tests/cli/exposition.py" fetch "$CARMA_SOCKET" >metrics
 ! grep '^carma_captures_total.* [1-9]' metrics || fail "others were considered again, and answered by what is kept"
-expect_field 5 reservation_source estimated
-expect_field 5 estimate.text "$sentence"
+expect_field 5 reservation_source estimated estimate.text "$sentence"
 expect_field 10 estimate.warnings.0 "no automatic capture: network.py needs the network: line 3:?URLError"
 
 # On an idle node a job starts by the guess, before its capture ends; the estimate then corrects its reservation.

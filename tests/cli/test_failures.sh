@@ -57,8 +57,7 @@ until_gpu 0 used_bytes $((full_mib * 1048576))
 run submit --parsable -- sh -c 'echo "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED"; sleep 1; exit 1'
 maybe=$(cat "$T/out")
 until_crashed "$maybe"
-expect_field "$maybe" exit_cause gpu_handle
-expect_field "$maybe" retry true
+expect_field "$maybe" exit_cause gpu_handle retry true
 says "$maybe" '100 MiB were free'
 run cancel "$maybe" "$full"
 run wait "$maybe" "$full"

@@ -19,8 +19,7 @@ expect_field 2 placements.0.index 1
 until_gpu 1 lost True
 until_field 2 attempts 2
 until_field 2 placements.0.observed_bytes $((6 << 30))
-expect_field 2 placements.0.index 2
-expect_field 2 exit_cause gpu_error
+expect_field 2 placements.0.index 2 exit_cause gpu_error
 field 2 last_end | grep -qF "its GPU failed" || fail "job 2: $(field 2 last_end)"
 run submit --parsable -G 4 -- true
 run explain 3
@@ -108,9 +107,7 @@ run cancel 1 2
 run submit --parsable -G 4 --gpu-memory 1G -- sh -c '"$0" inject xid --xid 119 --gpu "$CARMA_RESTART_COUNT"; exit 1' "$VNODE"
 expect_output 6
 run wait 6
-expect_field 6 state FAILED
-expect_field 6 attempts 2
-expect_field 6 exit_cause gpu_error
+expect_field 6 state FAILED attempts 2 exit_cause gpu_error
 field 6 message | grep -qF "GPU 1 reported Xid 119 (the GPU's firmware does not answer); GPU 0 failed under this" ||
     fail "job 6: $(field 6 message)"
 

@@ -25,8 +25,7 @@ until_field "$filler" placements.0.observed_bytes $((100 << 30))
 train handle --memory 40600M --seconds 100 --fail library-handle
 handle=$job
 until_field "$handle" crashes 1
-expect_field "$handle" exit_cause gpu_handle
-expect_field "$handle" retry true
+expect_field "$handle" exit_cause gpu_handle retry true
 grep -q 'CUBLAS_STATUS_ALLOC_FAILED' "carma-$handle.out" || fail "$(cat "carma-$handle.out")"
 expect_field "$filler" attempts 1
 run cancel "$filler"
@@ -36,8 +35,7 @@ expect_field "$handle" attempts 2
 # Hardware that goes on failing: tried as often as the configuration says, and told from the job's own fault.
 train hardware --memory 5G --seconds 1000 --fail hardware --fail-at 60
 until_field "$job" state FAILED
-expect_field "$job" exit_cause gpu_error
-expect_field "$job" attempts 3
+expect_field "$job" exit_cause gpu_error attempts 3
 field "$job" message | grep -qF "Xid 48 (double-bit memory error)" || fail "job $job: $(field "$job" message)"
 run show "$job"
 grep -qF 'its GPU failed' "$T/out" || fail "show $job: $(cat "$T/out")"
@@ -45,8 +43,7 @@ grep -qF 'its GPU failed' "$T/out" || fail "show $job: $(cat "$T/out")"
 # One that recovers by itself is never touched.
 train recovers --memory 5G --seconds 100 --fail recovered-oom
 until_field "$job" state COMPLETED
-expect_field "$job" attempts 1
-expect_field "$job" crashes 0
+expect_field "$job" attempts 1 crashes 0
 grep -q 'torch.OutOfMemoryError' "carma-$job.out" || fail "job $job did not say that memory ran out"
 
 # One that holds the GPU for nothing is reported, once; one that does not end when it is asked to ends all the same.

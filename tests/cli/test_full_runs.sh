@@ -56,10 +56,8 @@ rm -f "$STATE"/runs/filler-*
 run wait 1,2,3
 expect_field 3 state CANCELLED
 [ -e third ] && fail "a job ran that was cancelled before it could be started"
-expect_field 1 state FAILED
-expect_field 1 exit_status 5
-expect_field 2 state COMPLETED
-expect_field 2 attempts 1
+expect_field 1 state FAILED exit_status 5
+expect_field 2 state COMPLETED attempts 1
 [ "$(cat second)" = ran ] || fail "job 2 ran not once: $(cat second)"
 
 # A directory can be made, but nothing be written there: the shepherd cannot begin.
@@ -92,8 +90,7 @@ expect_field 5 state PLACED
 rm -f "$CARMA_SOCKET.scripts/filler"
 expect_ok wait 5
 [ "$(cat fifth)" = ran ] || fail "job 5 ran not once, or job 6 did: $(cat fifth)"
-expect_field 5 attempts 1
-expect_field 5 message null
+expect_field 5 attempts 1 message null
 stop_daemon
 umount "$CARMA_SOCKET.scripts" "$STATE/runs"
 finish_node

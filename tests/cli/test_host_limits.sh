@@ -7,18 +7,15 @@ start_daemon --set settle=0s --set job_memory_max=256M --set job_pids_max=500 --
 
 run submit --parsable --memory 64M --cpus 1 -- sleep 1000
 small=$(cat "$T/out")
-expect_field "$small" host_memory_bytes $((64 << 20))
-expect_field "$small" cpus 1
+expect_field "$small" host_memory_bytes $((64 << 20)) cpus 1
 run show "$small"
 grep -q 'Host limits  *64 MiB of memory, 1 CPU\(, not in force: control group .*\)\{0,1\}$' "$T/out" || fail "show: $(cat "$T/out")"
 printf '#!/bin/sh\n#CARMA --memory 65M --cpus 1\nsleep 1000\n' >script.sh
 printf 'sleep 1000\nmemory: 66M\ncpus: 1\n' >job.rad
 run submit --parsable script.sh job.rad
 { read -r script && read -r rad; } <"$T/out"
-expect_field "$script" host_memory_bytes $((65 << 20))
-expect_field "$script" cpus 1
-expect_field "$rad" host_memory_bytes $((66 << 20))
-expect_field "$rad" cpus 1
+expect_field "$script" host_memory_bytes $((65 << 20)) cpus 1
+expect_field "$rad" host_memory_bytes $((66 << 20)) cpus 1
 
 # Nonsense, and values beyond the maximum, are refused with one line.
 for words in '--memory 16' '--memory 1M' '--memory x' '--cpus 0' '--cpus 1.5' '--cpus 5000'; do

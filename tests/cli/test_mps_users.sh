@@ -59,8 +59,7 @@ is_domain_of() {
 is_domain_of alice bob
 is_domain_of bob alice
 for job in 2 3 4 5; do
-    expect_field $job state RUNNING
-    expect_field $job attempts 1
+    expect_field $job state RUNNING attempts 1
 done
 
 # The next daemon knows the user of each: his ends with his jobs, hers goes on.

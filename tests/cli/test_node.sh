@@ -14,8 +14,7 @@ run logs 1
 [ "$(sed -n 1p "$T/out")" = "$(pwd -P)" ] || fail "the job ran in $(sed -n 1p "$T/out")"
 sed -n 2p "$T/out" | grep -qE '^GPU-[0-9a-f-]{36} 1 $' || fail "the job's environment: $(sed -n 2p "$T/out")"
 [ "$(sed -n 3p "$T/out")" = control ] || fail "MPS was not announced"
-expect_field 1 state FAILED
-expect_field 1 exit_cause failed
+expect_field 1 state FAILED exit_cause failed
 MARK=given "$CARMA" submit --parsable -W -- sh -c 'echo $MARK' >/dev/null
 run logs 2
 expect_output given
@@ -43,16 +42,14 @@ until_field 6 placements.0.observed_bytes $((80 << 30))
 run submit --parsable -J second -- "$TRAIN" --memory 70G --sm-activity 0.3 --seconds 100
 run submit --parsable -J third -- "$TRAIN" --memory 1G --sm-activity 0.3 --seconds 10
 until_field 7 crashes 1
-expect_field 7 state QUEUED
-expect_field 7 retry true
+expect_field 7 state QUEUED retry true
 run explain 7
 grep -qF 'needs 1 GPU to itself, 0 are idle' "$T/out" || fail "explain 7: $(cat "$T/out")"
 run gpus
 grep -qF H200 "$T/out" || fail "gpus: $(cat "$T/out")"
 run cancel 6
 expect_ok wait 7 8
-expect_field 7 attempts 2
-expect_field 7 crashes 1
+expect_field 7 attempts 2 crashes 1
 expect_field 8 crashes 0
 [ "$(grep -c 'CUDA out of memory' carma-7.out)" -eq 1 ] || fail "job 7 wrote: $(cat carma-7.out)"
 

@@ -15,8 +15,7 @@ for mode in mps time-slice; do
     run submit --parsable --gpu-memory 5G -- "$TRAIN" --memory 5G --seconds 20 --fail recovered-oom
     caught=$(cat "$T/out")
     run wait "$caught"
-    expect_field "$caught" state COMPLETED
-    expect_field "$caught" attempts 1
+    expect_field "$caught" state COMPLETED attempts 1
     for shown in "show $caught" "queue --all" history; do
         # shellcheck disable=SC2086 # words
         run $shown

@@ -22,8 +22,7 @@ stop_daemon KILL
 start_daemon
 until_field 1 attempts 2
 until_field 1 state COMPLETED
-expect_field 1 attempts 2
-expect_field 1 command '["jobs/train.sh", "two words", "2"]'
+expect_field 1 attempts 2 command '["jobs/train.sh", "two words", "2"]'
 [ ! -e elsewhere/edited ] || fail "the script edited after submission has run"
 for launch in 1 2; do
     echo "one $CARMA_SOCKET.scripts/1-$launch-1/train.sh two words 2 $T/jobs"

@@ -5,8 +5,7 @@ start_node h200x1 300
 start_daemon --config /dev/null --set shrink_after=20m # time to look at it before
 
 run submit -- "$TRAIN" --memory 4G --seconds 100000
-expect_field 1 reservation_source prior
-expect_field 1 reserved_bytes $((26 << 30))
+expect_field 1 reservation_source prior reserved_bytes $((26 << 30))
 run explain 1
 grep -q "26.0 GiB on each GPU, which is enough for most workloads: its own need is not known yet" "$T/out" ||
     fail "explain says: $(cat "$T/out")"

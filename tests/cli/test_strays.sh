@@ -64,7 +64,6 @@ until_field "$victim" victim_of "$stray"
 expect_field "$victim" crashes 0
 expect_field "$stray" victims 1
 run wait "$victim"
-expect_field "$victim" state COMPLETED
-expect_field "$victim" attempts 2
+expect_field "$victim" state COMPLETED attempts 2
 run cancel "$stray"
 finish_node

@@ -42,9 +42,7 @@ grep -q "^carma: true: warning: the declared 2.0 GiB is less than the [0-9.]* Gi
     fail "$said: $(cat "$T/err")"
 [ "$(field 3 reserved_bytes)" -gt "$(field 1 reserved_bytes)" ] || fail "batch 64 does not need more than 32"
 [ "$(field 2 reserved_bytes)" -lt "$(field 3 reserved_bytes)" ] || fail "SGD and AMP do not need less than Adam and fp32"
-expect_field 4 reservation_source declared
-expect_field 4 reserved_bytes 2147483648
-expect_field 4 estimate.source replay
+expect_field 4 reservation_source declared reserved_bytes 2147483648 estimate.source replay
 run explain 4
 grep -q "^memory: 2.0 GiB on each GPU, declared: estimated " "$T/out" || fail "$said: $(cat "$T/out")"
 
@@ -91,8 +89,7 @@ run queue --all --json
 # Where the memory is declared there is no need of it: a warning is enough.
 expect_ok submit --parsable --hold --gpu-memory 3G --summary nonsense.txt --batch-size 8 -- true
 grep -q "warning: nonsense.txt:1: " "$T/err" || fail "$said: $(cat "$T/err")"
-expect_field 8 reserved_bytes 3221225472
-expect_field 8 estimate.bytes null
+expect_field 8 reserved_bytes 3221225472 estimate.bytes null
 
 # A restart keeps it to the letter, and makes nothing anew.
 stop_daemon
@@ -111,8 +108,7 @@ expect_ok wait 1
 expect_field 1 crashes 0
 [ "$(field 1 placements.0.observed_bytes)" -le "$(field 1 estimate.bytes)" ] || fail "it held more than was estimated"
 run submit --parsable --hold --summary resnet50.summary --batch-size 32 -- "$TRAIN" --workload resnet --seconds 240
-expect_field 9 reservation_source learned
-expect_field 9 estimate.source replay
+expect_field 9 reservation_source learned estimate.source replay
 run explain 9
 grep -q "on each GPU, learned from earlier runs: estimated " "$T/out" || fail "$said: $(cat "$T/out")"
 run release 9
@@ -149,9 +145,7 @@ esac
 
 # A capture needs no batch size, and goes before a summary.
 expect_ok submit --parsable --hold --capture "$SOURCE/tests/fakes/mlp.capture" --summary resnet50.summary -- true
-expect_field 19 reservation_source estimated
-expect_field 19 estimate.source replay
-expect_field 19 estimate.from mlp.capture
+expect_field 19 reservation_source estimated estimate.source replay estimate.from mlp.capture
 [ "$(field 19 reserved_bytes)" -lt "$(field 1 estimate.bytes)" ] || fail "a small network needs as much as ResNet-50"
 
 # Many at once, of one user: each is taken, once.
@@ -170,13 +164,9 @@ stop_daemon
 start_daemon --config /dev/null --set estimator=horus --set estimate_quantile=90% --set machine_profile=a100-40g-later
 printf 'conda activate base\ntrue\nresnet50.summary\nimagenet\n32\nexclusive\n1\n5000\n4000\n' >recorded.rad
 run submit --parsable --hold recorded.rad
-expect_field 32 reservation_source recorded
-expect_field 32 reserved_bytes 4194304000
-expect_field 32 estimate.source horus
+expect_field 32 reservation_source recorded reserved_bytes 4194304000 estimate.source horus
 run submit --parsable --hold --summary resnet50.summary --batch-size 32 -- true
-expect_field 33 reservation_source estimated
-expect_field 33 estimate.machine_profile a100-40g-later
-expect_field 33 estimate.quantile_permille 900
+expect_field 33 reservation_source estimated estimate.machine_profile a100-40g-later estimate.quantile_permille 900
 # A summary that contradicts itself says nothing, and is no reason to refuse the job.
 run submit --parsable --hold --summary other.summary --batch-size 8 -- true
 expect_output 34
@@ -184,8 +174,7 @@ grep -q "warning: nothing is estimated by the summary: other.summary:" "$T/err" 
 stop_daemon
 start_daemon --config /dev/null --set policy=thesis
 expect_ok submit --parsable --hold --summary nonsense.txt --batch-size 8 -- true
-expect_field 35 reservation_source unknown
-expect_field 35 estimate null
+expect_field 35 reservation_source unknown estimate null
 
 # The decisions follow from the stored input.
 stop_daemon
