@@ -81,7 +81,7 @@ stop_daemon() {
     daemon=
 }
 
-# field ID NAME: of a job, in the words of `carma wait --until`.
+# Python's field(NAME) of a job's JSON.
 FIELD='import json, sys
 job = json.load(sys.stdin)
 def field(name):
@@ -90,6 +90,8 @@ def field(name):
         value = value[int(key)] if key.isdigit() else value[key]
     return value if isinstance(value, str) else json.dumps(value)
 '
+
+# field ID NAME: of a job, in the words of `carma wait --until`.
 field() {
     "$CARMA" show --json "$1" | python3 -S -E -c "${FIELD}print(field(sys.argv[1]))" "$2"
 }
@@ -100,6 +102,20 @@ expect_field() {
 for name, value in zip(sys.argv[2::2], sys.argv[3::2]):
     if field(name) != value:
         print(f\"{name} is '{field(name)}', not '{value}'\")" "$@") && [ -z "$others" ] || fail "job $1: $others"
+}
+
+# expect_id ID ARGUMENT...: carma submit takes the job, which has this ID.
+expect_id() {
+    submitted=$1
+    shift
+    run submit --parsable "$@"
+    expect_output "$submitted"
+}
+
+# cancel JOB...: cancels them and waits for their ends.
+cancel() {
+    run cancel "$@"
+    run wait "$@"
 }
 
 # until_field ID NAME VALUE: waits for it. The job may not be there yet, and the daemon may be started again meanwhile.

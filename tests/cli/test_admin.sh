@@ -44,8 +44,7 @@ expect_ok admin recover --state "$STATE"
 grep -q 'that were acknowledged are lost; the next job has the number 10067$' "$T/out" || fail "$said: $(cat "$T/out")"
 start_daemon
 expect_field 1 state HELD name kept
-run submit --parsable --hold -- true
-expect_output 10067
+expect_id 10067 --hold -- true
 run cancel 10067
 stop_daemon
 expect_ok admin verify --state "$STATE"

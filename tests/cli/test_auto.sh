@@ -11,8 +11,7 @@ SHARE=auto
 
 # train USER SM_ACTIVITY: submits a job without end.
 train() {
-    run_as "$1" submit --parsable --gpu-memory 5G -- "$TRAIN" --memory 4G --sm-activity "$2" --seconds 1000000
-    expect_status 0
+    allowed "$1" submit --parsable --gpu-memory 5G -- "$TRAIN" --memory 4G --sm-activity "$2" --seconds 1000000
 }
 
 start --set policy=carma
@@ -50,6 +49,5 @@ train alice 0.3
 until_field 4 state RUNNING
 run explain 4
 grep -q 'runs.* by time-slicing' "$T/out" || fail "explain: $(cat "$T/out")"
-run cancel 4
-run wait 4
+cancel 4
 finish_node

@@ -8,8 +8,7 @@ start_daemon --config /dev/null
 fill_node
 
 # Before its start: the queue says that it is under way, and the job then waits with its own need.
-run submit --parsable -- python3 later.py --epochs 3 later.py
-expect_output 5
+expect_id 5 -- python3 later.py --epochs 3 later.py
 until_field 5 estimating true
 run queue
 grep -q '^ *5 .*estimating; ' "$T/out" || fail "the queue does not say it: $(cat "$T/out")"
@@ -83,8 +82,7 @@ done
 # A script of the user's is run from a copy of its own, by its interpreter.
 before=$(requests)
 printf '#!/bin/bash -e\n#CARMA --hold\npython3 train.py\n' >job.sh
-run submit --parsable job.sh -- one
-expect_output 16
+expect_id 16 job.sh -- one
 until_field 16 reservation_source estimated
 until_requests $((before + 1))
 grep -l '"one"\]' "$FAKE"/request-* | xargs python3 -c 'import json, sys
@@ -156,10 +154,8 @@ stop_daemon
 # Without a sandbox only what is asked for is captured: any command, with its real effects, as a warning says.
 touch "$FAKE/refuse"
 start_daemon --config /dev/null
-run submit --parsable --hold -- python3 train.py --unasked
-expect_output 23
-run submit --parsable --hold --capture auto -- env train --asked
-expect_output 24
+expect_id 23 --hold -- python3 train.py --unasked
+expect_id 24 --hold --capture auto -- env train --asked
 until_field 24 reservation_source estimated
 until_requests $((before + 1))
 expect_field 24 estimate.warnings.0 'captured without a sandbox, as asked: carma-sandbox: user namespaces are off'
@@ -173,16 +169,14 @@ run cancel 22-23
 stop_daemon
 rm "$FAKE/refuse"
 start_daemon --config /dev/null
-run submit --parsable --hold --capture auto -- env train --sandboxed
-expect_output 25
+expect_id 25 --hold --capture auto -- env train --sandboxed
 until_field 25 reservation_source estimated
 until_requests $((before + 2))
 expect_field 25 estimate.warnings '[]'
 grep -l sandboxed "$FAKE"/request-* | xargs grep -q without_sandbox && fail "it has no sandbox, though there is one"
 expect_error 1 '--capture auto and --no-capture contradict each other' submit --hold --capture auto --no-capture -- env train
 cp "$FAKE/capture" auto
-run submit --parsable --hold --capture ./auto -- env train --file
-expect_output 26
+expect_id 26 --hold --capture ./auto -- env train --file
 expect_field 26 estimate.from auto
 [ "$(requests)" -eq $((before + 2)) ] || fail "a file's name was taken for a wish"
 stop_daemon

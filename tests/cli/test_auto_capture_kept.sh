@@ -13,8 +13,7 @@ job=0
 # submit ARGUMENT...: a job that does not start, $job from now on. Waits for the end of its capture.
 submit() {
     job=$((job + 1))
-    run submit --parsable --hold -- "$@"
-    expect_output $job
+    expect_id $job --hold -- "$@"
     wait_for 'field $job estimate.text >/dev/null 2>&1 || field $job estimate.warnings.0 >/dev/null 2>&1' || {
         fail "job $job is not captured"
         return

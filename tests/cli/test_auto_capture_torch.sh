@@ -35,8 +35,7 @@ for _ in 1 2 3 4; do
 done
 printf '#!/bin/sh\nset -e\ncd "%s"\n/usr/bin/python3 examples/train_mlp.py "$@"\n' "$SOURCE" >job.sh
 run submit --parsable job.sh -- --hidden 8192
-run submit --parsable -D "$SOURCE/examples" -o "$T/out-%j" -- env PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -m train_mlp
-expect_output 7
+expect_id 7 -D "$SOURCE/examples" -o "$T/out-%j" -- env PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -m train_mlp
 until_field 6 reservation_source estimated
 until_field 7 reservation_source estimated
 expect_field 6 state QUEUED

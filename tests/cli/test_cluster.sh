@@ -62,8 +62,7 @@ start_one() {
 start_one n1
 first=$daemon
 start_one n2
-run submit --parsable -J on-n2 --gpu-memory 5G -- sleep 1000
-expect_output 1
+expect_id 1 -J on-n2 --gpu-memory 5G -- sleep 1000
 until_field 1 state RUNNING
 CARMA_VNODE=$T/node # of both, for finish_node
 CARMA_SOCKET=$T/none

@@ -40,8 +40,7 @@ until_speeds() {
 for workload in a b; do
     submit $workload
     until_speeds "$job" 1
-    run cancel "$job"
-    run wait "$job"
+    cancel "$job"
 done
 
 touch slow
@@ -51,8 +50,7 @@ until_field 3 state RUNNING
 until_field 4 state RUNNING # as predicted, it pays
 until_speeds 3 2
 until_speeds 4 2
-run cancel 3-4
-run wait 3-4
+cancel 3-4
 rm slow
 
 stop_daemon # what was learned is kept
@@ -68,6 +66,5 @@ submit c
 until_field 7 state RUNNING # of which nothing is known
 run cancel 5
 until_field 6 state RUNNING
-run cancel 6-7
-run wait 6-7
+cancel 6-7
 finish_node

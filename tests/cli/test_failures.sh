@@ -59,8 +59,7 @@ maybe=$(cat "$T/out")
 until_crashed "$maybe"
 expect_field "$maybe" exit_cause gpu_handle retry true
 says "$maybe" '100 MiB were free'
-run cancel "$maybe" "$full"
-run wait "$maybe" "$full"
+cancel "$maybe" "$full"
 
 # Its message's facts about others; the observed use.
 ends gpu_oom -- sh -c 'echo "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 200.00 GiB. GPU 0 has a total" \

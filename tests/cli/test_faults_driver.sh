@@ -7,8 +7,7 @@
 
 start_node a100x4-40g 60
 start
-run submit --parsable -J elsewhere -- "$TRAIN" --memory 5G --sm-activity 0.3 --seconds 100000
-expect_output 1
+expect_id 1 -J elsewhere -- "$TRAIN" --memory 5G --sm-activity 0.3 --seconds 100000
 until_field 1 placements.0.observed_bytes $((5 << 30))
 
 # The driver is loaded anew, which no job survives: nothing is placed meanwhile, and the energy that was counted stays.
@@ -22,15 +21,13 @@ until_said "GPUs cannot be read, nothing is placed"
 until_said "GPUs can be read again"
 until_field 1 attempts 2 # the driver's failure, not its own
 expect_field 1 exit_cause gpu_error
-run cancel 1
-run wait 1
+cancel 1
 until_gpu "$index" used_bytes 0
 after=$(gpu "$index" energy_mj)
 [ "$after" -lt "$before" ] || fail "the driver's counter goes on: $after after $before mJ"
 [ "$(field 1 modelled_energy_mj)" -gt 0 ] || fail "job 1 has used $(field 1 modelled_energy_mj) mJ"
 said 0 "is lost" # told once for all
-run submit --parsable -J elsewhere -- "$TRAIN" --memory 5G --sm-activity 0.3 --seconds 100000
-expect_output 2
+expect_id 2 -J elsewhere -- "$TRAIN" --memory 5G --sm-activity 0.3 --seconds 100000
 until_field 2 placements.0.observed_bytes $((5 << 30))
 
 # Calls hang: the monitor is given up after ten seconds and replaced, the daemon answers, running jobs go on and new
@@ -39,8 +36,7 @@ new_log
 "$VNODE" inject hang
 until_said "fell silent"
 expect_ok queue
-run submit --parsable -- true
-expect_output 3
+expect_id 3 -- true
 sleep 0.5
 expect_field 3 state QUEUED
 expect_field 2 state RUNNING

@@ -54,8 +54,7 @@ until_field "$job" placements.0.observed_bytes $((5 << 30))
 wait_for 'grep -q "job $idle of .* holds 1 GPU and has not used it for" "$T/daemon.log"'
 count=$(grep -c "job $idle of .* holds 1 GPU" "$T/daemon.log")
 [ "$count" -eq 1 ] || fail "an idle job is reported $count times"
-run cancel "$idle" "$job"
-run wait "$idle" "$job"
+cancel "$idle" "$job"
 expect_field "$idle" state CANCELLED
 expect_field "$job" state CANCELLED
 

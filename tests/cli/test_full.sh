@@ -25,8 +25,7 @@ assert ids == list(range(1, int(sys.argv[1]) + 1)), ids' "$1" || fail "$2: not t
     done
 }
 
-run submit --parsable -- "$TRAIN" --memory 2G --seconds 1800
-expect_output 1
+expect_id 1 -- "$TRAIN" --memory 2G --seconds 1800
 run submit --parsable --hold -- true
 until_field 1 state RUNNING
 argument=$(printf '%04000d' 0)
@@ -63,16 +62,14 @@ assert held == list(range(3, int(sys.argv[1]) + 1)), held' "$accepted" || fail "
 stop_daemon
 rm -rf "$STATE"
 start_daemon --set settle=0s
-run submit --parsable -W -- true
-expect_output 1
+expect_id 1 -W -- true
 may_grow ''
 expect_error 1 "cannot store it now" submit -- true
 none_but 1 "a placed job, while the disk is full"
 may_grow yes
 patience
 until [ "$(grep -c 'storing works again' "$T/daemon.log")" -eq 2 ] || ! patient; do :; done
-run submit --parsable --hold -- true
-expect_output 3
+expect_id 3 --hold -- true
 run cancel 3
 for when in "once the disk has space" "after a restart"; do
     "$CARMA" queue --all --json | python3 -c 'import json, sys

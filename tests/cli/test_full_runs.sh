@@ -30,8 +30,7 @@ fill_inodes() {
 }
 
 # No directory can be made.
-run submit --parsable --gpu-memory 1G -- sh -c 'while ! [ -e go ]; do sleep 0.1; done; exit 5'
-expect_output 1
+expect_id 1 --gpu-memory 1G -- sh -c 'while ! [ -e go ]; do sleep 0.1; done; exit 5'
 until_field 1 state RUNNING
 patience
 until [ -d "$STATE/runs/next" ]; do patient || break; done
@@ -62,8 +61,7 @@ expect_field 2 state COMPLETED attempts 1
 
 # A directory can be made, but nothing be written there: the shepherd cannot begin.
 dd if=/dev/zero of="$STATE/runs/filler" bs=4096 2>/dev/null
-run submit --parsable --gpu-memory 1G -- sh -c 'echo ran >>fourth'
-expect_output 4
+expect_id 4 --gpu-memory 1G -- sh -c 'echo ran >>fourth'
 sleep 2
 expect_field 4 state PLACED
 rm -f "$STATE/runs/filler"
@@ -75,8 +73,7 @@ mount -t tmpfs -o size=256k,nr_inodes=200 none "$CARMA_SOCKET.scripts" || exit 7
 chmod 711 "$CARMA_SOCKET.scripts"
 printf '#!/bin/sh\necho ran >>fifth\n' >fifth.sh
 dd if=/dev/zero of="$CARMA_SOCKET.scripts/filler" bs=4096 2>/dev/null
-run submit --parsable --gpu-memory 1G fifth.sh
-expect_output 5
+expect_id 5 --gpu-memory 1G fifth.sh
 run submit --parsable --gpu-memory 1G fifth.sh
 until_log "job 5 waits until it can be started: cannot write the copy of its script, .*No space left on device"
 until_log "job 6 waits until it can be started: "

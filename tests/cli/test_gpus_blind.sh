@@ -20,6 +20,5 @@ expect_field 2 state QUEUED
 expect_ok wait 2
 [ "$(grep -c 'no GPU could be read' "$T/daemon.log")" -eq 1 ] || fail "said more than once"
 expect_field 1 attempts 1
-run cancel 1
-run wait 1
+cancel 1
 finish_node

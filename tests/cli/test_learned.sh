@@ -15,8 +15,7 @@ train() { # USER NAME
 }
 # learned EXPRESSION: holds of the answer's users (u, by name) and workloads (w).
 learned() {
-    run_as carol admin learned --json
-    expect_status 0
+    allowed carol admin learned --json
     python3 - "$T/out" "$1" <<'PYTHON' || fail "$1: $(cat "$T/out")"
 import json, sys
 answer = json.load(open(sys.argv[1]))
@@ -26,8 +25,7 @@ PYTHON
 }
 # corrected USER: whether the estimate of its next such job is another than the estimator's.
 corrected() {
-    run_as "$1" submit --parsable --hold --summary "$T/resnet50.summary" --batch-size 64 -- true
-    expect_status 0
+    allowed "$1" submit --parsable --hold --summary "$T/resnet50.summary" --batch-size 64 -- true
     run_as "$1" show --json "$(cat "$T/out")"
     python3 -c 'import json, sys
 estimate = json.load(sys.stdin)["estimate"]
@@ -60,8 +58,7 @@ start_daemon --config /dev/null --set admin_group=carma-admins --set auto_captur
 check
 run_as carol admin learned --json
 workload=$(python3 -c 'import json, sys; print(json.load(sys.stdin)["workloads"][0]["workload"])' <"$T/out")
-run_as carol admin learned --forget "$workload"
-expect_status 0
+allowed carol admin learned --forget "$workload"
 learned 'w == []'
 stop_daemon
 expect_ok admin verify --state "$STATE"

@@ -79,8 +79,7 @@ for job in 4 6; do
     expect_field $job exit_cause mps_fault
 done
 expect_field 5 attempts 1 state RUNNING
-run cancel 4 6
-run wait 4 6
+cancel 4 6
 until_clients 1
 sleep 6 # until it is seen among the clients of the server that serves again
 kill "$(head -1 carma-5.out)"
@@ -92,8 +91,7 @@ run submit --parsable -- "$TRAIN" --memory 2G --sm-activity 0.3 --seconds 100000
 until_field 8 state RUNNING
 expect_field 8 placements.0.uuid "$gpu"
 until_clients 1
-run cancel 8
-run wait 8
+cancel 8
 expect_field 8 state CANCELLED
 grep -q 'the MPS client has been terminated by the server' carma-8.out || fail "job 8 was killed with work outstanding"
 
@@ -102,8 +100,7 @@ run submit --parsable --time 10:00 -- "$TRAIN" --memory 2G --sm-activity 0.3 --s
 until_clients 1
 until_field 9 exit_cause timeout
 grep -q 'the MPS client has been terminated by the server' carma-9.out || fail "job 9 was killed with work outstanding"
-run cancel 3
-run wait 3
+cancel 3
 stop_daemon
 [ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
 until_controls 0

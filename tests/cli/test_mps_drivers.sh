@@ -36,8 +36,7 @@ for driver in 470.256.02 535.261.03 550.163.01 555.58.02; do
         expect_field $job state COMPLETED message null
         grep -q MPS carma-$job.out || fail "driver $driver: job $job shared otherwise: $(cat carma-$job.out)"
     done
-    run cancel 1
-    run wait 1
+    cancel 1
     stop_daemon
     [ "$daemon_status" -eq 0 ] || fail "driver $driver: carmad ended with status $daemon_status"
     until_controls 0

@@ -41,8 +41,7 @@ wait_for 'field 5 message | grep -q "^MPS requested but not attached: "' ||
     fail "job 5 is not told of: $(field 5 message)"
 [ "$(grep -c 'MPS requested but not attached' "$T/daemon.log")" -eq 1 ] || fail "jobs that are not attached: $(cat "$T/daemon.log")"
 expect_field 2 message null
-run cancel 1 2 3 4 5
-run wait 1 2 3 4 5
+cancel 1 2 3 4 5
 stop_daemon
 [ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
 until_controls 0
@@ -97,13 +96,11 @@ until_controls 4
 # The next daemon knows which of them a job can be in. One of a single GPU does not go on for a job of four.
 stop_daemon KILL
 start
-run cancel 11 12
-run wait 11 12
+cancel 11 12
 stop_daemon
 until_controls 2
 start
-run cancel 13
-run wait 13
+cancel 13
 stop_daemon
 until_controls 0
 
@@ -120,8 +117,7 @@ MIG-*) ;;
 *) fail "job 1 is on $domain" ;;
 esac
 until_clients 1
-run cancel 1
-run wait 1
+cancel 1
 stop_daemon
 until_controls 0
 finish_node

@@ -6,8 +6,7 @@ start_daemon --set policy=round-robin --set memory_view=monitor --set share=mps 
 
 # A job runs in its directory with its environment on its GPU, and wait gives its status.
 # shellcheck disable=SC2016 # for the job's shell
-run submit --parsable -J shell -- sh -c 'pwd; echo "$CUDA_VISIBLE_DEVICES $CARMA_JOB_ID $MARK"; ls "$CUDA_MPS_PIPE_DIRECTORY"; exit 3'
-expect_output 1
+expect_id 1 -J shell -- sh -c 'pwd; echo "$CUDA_VISIBLE_DEVICES $CARMA_JOB_ID $MARK"; ls "$CUDA_MPS_PIPE_DIRECTORY"; exit 3'
 run wait 1
 expect_status 3
 run logs 1
@@ -36,8 +35,7 @@ expect_output 0
 
 # Two jobs with too much memory together: the later one crashes, waits for an idle GPU and completes. The first goes on
 # until it was seen that the second waits for it, however slow the machine.
-run submit --parsable -J first -- "$TRAIN" --memory 80G --sm-activity 0.3 --seconds 1000000
-expect_output 6
+expect_id 6 -J first -- "$TRAIN" --memory 80G --sm-activity 0.3 --seconds 1000000
 until_field 6 placements.0.observed_bytes $((80 << 30))
 run submit --parsable -J second -- "$TRAIN" --memory 70G --sm-activity 0.3 --seconds 100
 run submit --parsable -J third -- "$TRAIN" --memory 1G --sm-activity 0.3 --seconds 10
@@ -54,8 +52,7 @@ expect_field 8 crashes 0
 [ "$(grep -c 'CUDA out of memory' carma-7.out)" -eq 1 ] || fail "job 7 wrote: $(cat carma-7.out)"
 
 # Hold, release, cancel; the tree of a job that ignores SIGTERM goes all the same.
-run submit --parsable -H -- true
-expect_output 9
+expect_id 9 -H -- true
 expect_field 9 state HELD
 run explain 9
 grep -qF "held: 'carma release' lets it run" "$T/out" || fail "explain 9: $(cat "$T/out")"

@@ -44,7 +44,6 @@ until_gpu 0 unmanaged_bytes $((3 << 30))
 kill "$foreign"
 wait "$foreign" 2>/dev/null
 until_gpu 0 unmanaged_bytes 0
-run cancel "$family"
-run wait "$family"
+cancel "$family"
 
 finish_node

@@ -28,8 +28,7 @@ until_told ' WATCHDOG=1$' 3
 until_told ' STATUS=4 GPUs; 0 jobs running, 0 waiting$'
 
 # Job 1 runs on through all of this.
-run submit --parsable -o log -- "$TRAIN" --memory 1G --sm-activity 0.3 --seconds 3000
-expect_output 1
+expect_id 1 -o log -- "$TRAIN" --memory 1G --sm-activity 0.3 --seconds 3000
 until_field 1 state RUNNING
 until_told ' STATUS=4 GPUs; 1 job running, 0 waiting$'
 children=0

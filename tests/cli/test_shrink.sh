@@ -16,15 +16,13 @@ grep -q "5.0 GiB on each GPU, as it was observed to need" "$T/out" || fail "expl
 stop_daemon
 start_daemon --config /dev/null
 expect_field 1 reservation_source observed
-run cancel 1
-run wait 1
+cancel 1
 
 # A request that was shrunk: the accounting has the first figure and the last one.
 run submit --gpu-memory 20G -- "$TRAIN" --memory 4G --seconds 100000
 expect_field 2 reservation_source declared
 until_field 2 reservation_source observed
-run cancel 2
-run wait 2
+cancel 2
 expect_field 2 reservation_source observed
 "$CARMA" history --json | python3 -c 'import json, sys
 job = next(job for job in json.load(sys.stdin)["jobs"] if job["id"] == 2)

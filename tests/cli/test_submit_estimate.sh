@@ -168,8 +168,7 @@ expect_field 32 reservation_source recorded reserved_bytes 4194304000 estimate.s
 run submit --parsable --hold --summary resnet50.summary --batch-size 32 -- true
 expect_field 33 reservation_source estimated estimate.machine_profile a100-40g-later estimate.quantile_permille 900
 # A summary that contradicts itself says nothing, and is no reason to refuse the job.
-run submit --parsable --hold --summary other.summary --batch-size 8 -- true
-expect_output 34
+expect_id 34 --hold --summary other.summary --batch-size 8 -- true
 grep -q "warning: nothing is estimated by the summary: other.summary:" "$T/err" || fail "$said: $(cat "$T/err")"
 stop_daemon
 start_daemon --config /dev/null --set policy=thesis

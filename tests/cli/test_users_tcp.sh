@@ -126,8 +126,7 @@ until [ -S "$CARMA_SOCKET" ] || [ $tries -gt 200 ]; do
     tries=$((tries + 1))
     sleep 0.05
 done
-run_as alice queue
-expect_status 0
+allowed alice queue
 [ "$(stat -c %a "$CARMA_SOCKET")" = 600 ] || fail "the socket's mode is $(stat -c %a "$CARMA_SOCKET")"
 refused bob 'Permission denied' queue
 refused bob 'Permission denied' submit -- true

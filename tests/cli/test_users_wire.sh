@@ -30,18 +30,15 @@ until [ -s "$T/bob/held" ] || [ $tries -gt 300 ]; do
     sleep 0.1
 done
 [ "$(cat "$T/bob/held")" = 128 ] || fail "bob holds $(cat "$T/bob/held") connections, not 128"
-run_as alice queue
-expect_status 0
-run_as alice submit --parsable --hold -- true
-expect_status 0
+allowed alice queue
+allowed alice submit --parsable --hold -- true
 expect_ok queue
 as bob timeout 4 "$CARMA" queue >"$T/out" 2>"$T/err" </dev/null
 [ $? -eq 124 ] || fail "bob's next client does not wait for a turn"
 grep -qF 'you have too many connections open: close some: waiting for a turn' "$T/err" || fail "bob is told: $(cat "$T/err")"
 exec 8>&-
 wait "$holder" || fail "bob's connections"
-run_as bob queue
-expect_status 0
+allowed bob queue
 stop_daemon
 [ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
 finish_node

@@ -15,8 +15,7 @@ grep -q '^on GPU-' "$T/out" || fail "$said: $(cat "$T/out")"
 # shellcheck disable=SC2016 # for the job's shell
 run submit -W -- sh -c 'kill -KILL $$'
 expect_status 137
-run submit --parsable --hold -- true
-expect_output 3
+expect_id 3 --hold -- true
 run explain @
 grep -q 'job 3 is HELD' "$T/out" || fail "$said: $(cat "$T/out")"
 expect_ok release 3

@@ -69,6 +69,12 @@ run_as() {
     status=$?
 }
 
+# allowed USER ARGUMENT...: as run_as, and carma succeeds.
+allowed() {
+    run_as "$@"
+    expect_status 0
+}
+
 # refused USER TEXT ARGUMENT...: fails with status 1 and says the text.
 refused() {
     refused_user=$1

@@ -13,10 +13,8 @@ s = socket.socket()
 s.bind(("127.0.0.1", 0))
 print(s.getsockname()[1])')
 start_daemon --set listen="127.0.0.1:$port" --set token_file="$T/token"
-run_as alice submit --parsable -J hers -o out -- sh -c 'echo secret; sleep 100000'
-expect_status 0
-run_as alice submit --parsable -J hers-too -o out --hold -- true
-expect_status 0
+allowed alice submit --parsable -J hers -o out -- sh -c 'echo secret; sleep 100000'
+allowed alice submit --parsable -J hers-too -o out --hold -- true
 until_field 1 state RUNNING
 
 # by USER ARGUMENT...: carma, by that user.
