@@ -98,10 +98,10 @@ field() {
 
 # expect_field ID NAME VALUE [NAME VALUE]...: each of these fields has its value.
 expect_field() {
-    others=$("$CARMA" show --json "$1" | python3 -S -E -c "$FIELD
+    differing=$("$CARMA" show --json "$1" | python3 -S -E -c "$FIELD
 for name, value in zip(sys.argv[2::2], sys.argv[3::2]):
     if field(name) != value:
-        print(f\"{name} is '{field(name)}', not '{value}'\")" "$@") && [ -z "$others" ] || fail "job $1: $others"
+        print(f\"{name} is '{field(name)}', not '{value}'\")" "$@") && [ -z "$differing" ] || fail "job $1: $differing"
 }
 
 # expect_id ID ARGUMENT...: carma submit takes the job, which has this ID.
