@@ -43,6 +43,7 @@ expect_field 6 state QUEUED
 
 # A kept capture is used while the script and the packages are as they were.
 cp "$SOURCE/examples/train_mlp.py" kept.py
+# shellcheck disable=SC2034 # it is in the code that wait_for runs
 origin='an automatic capture of kept.py'
 run submit --parsable --hold -- /usr/bin/python3 kept.py
 wait_for 'field 8 estimate.from 2>/dev/null | grep -q "^$origin, [0-9]* s$"' || fail "not captured: $(field 8 estimate)"
