@@ -106,6 +106,14 @@ expect_output() {
     [ "$(cat "$T/out")" = "$1" ] || fail "$said: printed '$(cat "$T/out")', not '$1'"
 }
 
+# check CODE...: each holds of the output, in Python, as `said` (JSON).
+check() {
+    /usr/bin/python3 -S -c 'import json, sys
+said = json.load(open(sys.argv[1]))
+for code in sys.argv[2:]:
+    assert eval("(" + code + ")"), f"not {code}: {said}"' "$T/out" "$@" 2>"$T/why" || fail "$said: $(tail -1 "$T/why")"
+}
+
 # expect_golden NAME: the output is tests/golden/NAME. GOLDEN=write makes it so.
 expect_golden() {
     if [ "${GOLDEN-}" = write ]; then

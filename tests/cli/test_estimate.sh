@@ -6,14 +6,6 @@ cp "$S/torchsummary-convolutions.txt" "$T/net.txt"
 cp "$S/torchsummary-perceptron.txt" "$S/torchinfo-1.8.0-plain.txt" "$S/tree-bert.txt" "$T"
 cd "$T" || exit 99
 
-# check CODE...: Python on the output, as `said` (JSON).
-check() {
-    /usr/bin/python3 -S -c 'import json, sys
-said = json.load(open("out"))
-for code in sys.argv[1:]:
-    assert eval("(" + code + ")"), f"not {code}: {said}"' "$@" 2>"$T/why" || fail "$said: $(tail -1 "$T/why")"
-}
-
 # value CODE: of the output
 value() {
     /usr/bin/python3 -S -c 'import json, sys

@@ -6,15 +6,7 @@ cp "$D"/*.csv "$SOURCE/tests/fakes/mlp.capture" "$T"
 cd "$T" || exit 99
 REAL=real:real_models.csv,real_model_layers.csv
 
-# check CODE...: Python on the output, as `said` (JSON).
-check() {
-    /usr/bin/python3 -S -c 'import json, sys
-said = json.load(open("out"))
-for code in sys.argv[1:]:
-    assert eval("(" + code + ")"), f"not {code}: {said}"' "$@" 2>"$T/why" || fail "$said: $(tail -1 "$T/why")"
-}
-
-# check_rows CODE...: the same on the rows of a CSV, as `rows` (dictionaries).
+# check_rows CODE...: as check, on the rows of a CSV, as `rows` (dictionaries).
 check_rows() {
     /usr/bin/python3 -S -c 'import csv, sys
 rows = list(csv.DictReader(open("out")))
