@@ -21,4 +21,11 @@ start_node a100x4-40g 100
 start_daemon
 run submit --parsable -o stuck/f -- sh -c 'echo some; exit 3'
 until_field 1 state FAILED
+run submit --parsable -o stuck/f -- sh -c 'for i in 1 2 3 4 5 6; do echo "step $i"; sleep 0.5; done; touch told; sleep 100000'
+patience
+until [ -e told ]; do # by then its progress is being read
+    patient || { fail "job 2 does not run"; break; }
+done
+run cancel 2
+until_field 2 state CANCELLED
 unmount
