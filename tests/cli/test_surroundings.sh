@@ -20,7 +20,7 @@ number=0
 for mask in 077 027 022 002; do
     number=$((number + 1))
     files=$((512 << number))
-    in_shell "$mask" "$files" /usr/bin/python3 -B "$TELL" tell shell-$mask <"$TELL"
+    in_shell "$mask" "$files" /usr/bin/python3 -B "$TELL" tell shell-$mask <"$SOURCE/docs/launching.md"
     in_shell "$mask" "$files" "$CARMA" submit --wait --parsable -o /dev/null -- /usr/bin/python3 -B "$TELL" tell job-$mask >/dev/null ||
         fail "umask $mask: the job failed"
     /usr/bin/python3 -B "$TELL" compare "$T/alice/shell-$mask" "$T/alice/job-$mask" "$SOURCE/docs/launching.md" || fail "umask $mask, $files files"
