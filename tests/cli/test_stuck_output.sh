@@ -1,11 +1,7 @@
 #!/bin/sh
-# Usage: test_stuck_output.sh CARMA SOURCE BUILD
 # A job's output is on a file system that does not answer who reads, not even when he is killed: the job ends, and its GPU
 # is free.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 mkdir stuck
 python3 -B "$SOURCE/tests/cli/stuck_fs.py" stuck 2>said &
 server=$!
