@@ -12,6 +12,7 @@
 #include "daemon/account/totals.h"
 #include "daemon/capture/captures.h"
 #include "daemon/engine/snapshotter.h"
+#include "daemon/forgetting.h"
 #include "daemon/engine/repeats.h"
 #include "daemon/engine_calls.h"
 #include "daemon/lease/leases.h"
@@ -142,6 +143,7 @@ int daemon_start(struct daemon *daemon, struct error *err)
         return status;
     daemon->engine = engine_new(daemon, &engine_calls);
     daemon->snapshotter = snapshotter_new(daemon, &engine_calls);
+    daemon->forgetting = forgetting_new(daemon);
     daemon->totals = totals_new();
     daemon->past_runs = past_runs_new();
     daemon->listings = listings_new(daemon);
@@ -201,6 +203,7 @@ void daemon_stop(struct daemon *daemon)
     series_free(daemon->series);
     engine_free(daemon->engine);
     snapshotter_free(daemon->snapshotter);
+    forgetting_free(daemon->forgetting);
     totals_free(daemon->totals);
     past_runs_free(daemon->past_runs);
     repeats_free(daemon->repeats);

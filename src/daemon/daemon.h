@@ -19,6 +19,7 @@
 struct access;
 struct captures;
 struct engine;
+struct forgetting;
 struct history_queries;
 struct events;
 struct job_mapping;
@@ -49,6 +50,7 @@ struct daemon {
     struct engine *engine;
     struct events *events;
     struct snapshotter *snapshotter;
+    struct forgetting *forgetting;
     struct leases *leases;
     struct listings *listings;
     struct totals *totals;

@@ -4,7 +4,7 @@
 #include "daemon/account/past_runs.h"
 #include "daemon/account/totals.h"
 #include "daemon/capture/captures.h"
-#include "daemon/engine/snapshotter.h"
+#include "daemon/forgetting.h"
 #include "daemon/lease/leases.h"
 #include "daemon/node/node.h"
 #include "daemon/run/runs.h"
@@ -107,22 +107,16 @@ static void store_changed(struct daemon *daemon, struct store_batch *batch)
     for (struct job_view *view = daemon->views.jobs; view; view = view->hh.next) {
         if (!view->changed)
             continue;
-        store_view(batch, view);
+        if (batch)
+            store_view(batch, view);
         view->changed = false;
     }
-}
-
-static void forget_run(const struct job_view *view, void *user)
-{
-    const struct daemon *daemon = user;
-
-    runs_forget(daemon->runs, view);
 }
 
 static void changed_stored(struct daemon *daemon, bool stored, int64_t forgotten_before_ns)
 {
     if (stored)
-        views_forget(&daemon->views, SNAPSHOTTER_MOST_ENDED, forgotten_before_ns, forget_run, daemon);
+        forgetting_begin(daemon->forgetting, forgotten_before_ns);
     for (struct job_view *view = daemon->views.jobs; view && !stored; view = view->hh.next)
         view->changed = true;
 }

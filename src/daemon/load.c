@@ -43,16 +43,18 @@ static int take_spec(uint64_t job, const char *json, void *user)
     return 0;
 }
 
-static int take_job(uint64_t job, const char *json, void *user)
+static int take_job(uint64_t job, uint64_t seq, const char *json, void *user)
 {
     struct daemon *daemon = user;
     struct job_view *view = views_find(&daemon->views, job);
     struct error err;
 
-    if (view && job_view_from_text(view, json, &err) != 0)
+    if (view && job_view_from_text(view, json, &err) != 0) {
         set_aside(view, "its state cannot be read: %s", err.text);
-    else if (view)
+    } else if (view) {
+        view->as_of = seq;
         views_loaded(&daemon->views, view);
+    }
     return 0;
 }
 
@@ -69,6 +71,7 @@ static int take_record(uint64_t seq, const struct record *record, void *user)
     if (record->at_ns > daemon->stored_ns)
         daemon->stored_ns = record->at_ns;
     snapshotter_loaded(daemon->snapshotter, record);
+    daemon->views.seq = seq;
     if (!record_is_state(record->type))
         views_fold(&daemon->views, record);
     return 0;
@@ -174,6 +177,7 @@ int load_stored(struct daemon *daemon, struct error *err)
                                       .most_ended = SNAPSHOTTER_MOST_ENDED};
     int status = store_load(daemon->store, &taker, err);
 
+    daemon->views.seq = UINT64_MAX;
     if (status == 0)
         status = nodetime_scale() == 1 ? set_clock(daemon, err) : check_scaled_clock(daemon, err);
     if (status == 0) {

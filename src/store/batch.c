@@ -1,10 +1,14 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/record_json.h"
 #include "base/memory.h"
 #include "store/store_internal.h"
+
+#define PART_BYTES 262144 /* of a snapshot's text, in a row of its own; the snapshot's row has the rest */
+#define BIT_ROWS   200    /* of a batch that is committed bit by bit */
 
 struct store_batch *store_batch_new(void)
 {
@@ -111,10 +115,17 @@ void store_batch_snapshot(struct store_batch *batch, int64_t at_ns, int64_t spac
 {
     struct store_row row = {
         .kind = ROW_SNAPSHOT, .at_ns = at_ns, .spacing_ns = spacing_ns, .offset = batch->bodies.length};
+    struct store_row part = {.kind = ROW_PART};
 
     for (size_t i = 0; i < snapshot->count && !batch->status; i++) {
         batch->status = record_json_write(&snapshot->items[i], &batch->bodies, &batch->error);
         strbuf_puts(&batch->bodies, "\n");
+        if (batch->bodies.length - row.offset < PART_BYTES)
+            continue;
+        part.offset = row.offset;
+        add_row(batch, part);
+        part.type++;
+        row.offset = batch->bodies.length;
     }
     if (!batch->status)
         add_row(batch, row);
@@ -123,4 +134,72 @@ void store_batch_snapshot(struct store_batch *batch, int64_t at_ns, int64_t spac
 void store_batch_forget(struct store_batch *batch, int64_t before_ns)
 {
     add_text(batch, (struct store_row){.kind = ROW_FORGET, .at_ns = before_ns}, "");
+}
+
+void store_batch_mark(struct store_batch *batch)
+{
+    add_text(batch, (struct store_row){.kind = ROW_MARK}, "");
+}
+
+/* ---- A batch in a file: bits, each its head, its rows and their bodies ---- */
+
+struct bit {
+    size_t count;
+    size_t bytes; /* of the bodies, which begin with the first row's */
+};
+
+static int save_bit(const struct store_batch *batch, size_t first, struct bit bit, int fd, struct error *err)
+{
+    const size_t rows = bit.count * sizeof *batch->rows;
+
+    if (write(fd, &bit, sizeof bit) == sizeof bit && write(fd, &batch->rows[first], rows) == (ssize_t)rows &&
+        write(fd, batch->bodies.text + batch->rows[first].offset, bit.bytes) == (ssize_t)bit.bytes)
+        return 0;
+    return error_set(err, errno ? errno : EIO, "a snapshot cannot be written: %s", strerror(errno));
+}
+
+int store_batch_save(const struct store_batch *batch, int fd, struct error *err)
+{
+    int rc = batch->status;
+
+    if (rc)
+        *err = batch->error;
+    for (size_t first = 0, next; !rc && first < batch->count; first = next) {
+        struct bit bit = {0};
+
+        for (next = first; next < batch->count && bit.count < BIT_ROWS && bit.bytes < PART_BYTES; next++) {
+            bit.bytes += batch->rows[next].length;
+            bit.count++;
+        }
+        rc = save_bit(batch, first, bit, fd, err);
+    }
+    return rc;
+}
+
+struct store_batch *store_batch_next(int fd)
+{
+    struct store_batch *batch;
+    struct bit bit;
+    char *bodies;
+    size_t base;
+
+    if (read(fd, &bit, sizeof bit) != sizeof bit || bit.count == 0)
+        return NULL;
+    batch = store_batch_new();
+    batch->marked = true;
+    batch->rows = xcalloc(bit.count, sizeof *batch->rows);
+    batch->count = batch->capacity = bit.count;
+    bodies = xcalloc(bit.bytes + 1, 1);
+    if (read(fd, batch->rows, bit.count * sizeof *batch->rows) != (ssize_t)(bit.count * sizeof *batch->rows) ||
+        read(fd, bodies, bit.bytes) != (ssize_t)bit.bytes) {
+        free(bodies);
+        store_batch_free(batch);
+        return NULL;
+    }
+    base = batch->rows[0].offset;
+    for (size_t i = 0; i < bit.count; i++)
+        batch->rows[i].offset -= base;
+    strbuf_append(&batch->bodies, bodies, bit.bytes);
+    free(bodies);
+    return batch;
 }

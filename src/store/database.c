@@ -52,6 +52,10 @@ static const char *const migrations[] = {
     " WHERE uid = new.uid; END;",
     /* From here on there are the records `forgotten` and `state_prior`, which an earlier carma would not read. */
     "",
+    /* Rows of a snapshot's jobs are written bit by bit, and say which records are in them; so are its texts. */
+    "ALTER TABLE job ADD COLUMN seq INTEGER NOT NULL DEFAULT 0;"
+    "CREATE TABLE part (seq INTEGER NOT NULL, number INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (seq, number))"
+    " STRICT, WITHOUT ROWID;",
 };
 
 static int errno_of(sqlite3 *db)

@@ -55,14 +55,16 @@ int store_read_last(struct store *store, struct error *err)
     return 0;
 }
 
-/* Rows of a job's number and a text. `what` is for messages. */
+/* Rows of a job's number, a text, and, for take_state, the number of a record. `what` is for messages. */
 static int load_texts(const struct store *store, const char *what, const char *sql, uint64_t most_ended,
-                      int (*take)(uint64_t job, const char *json, void *user), void *user, struct error *err)
+                      int (*take)(uint64_t job, const char *json, void *user),
+                      int (*take_state)(uint64_t job, uint64_t seq, const char *json, void *user), void *user,
+                      struct error *err)
 {
     CLEANUP(finalize) sqlite3_stmt *row = NULL;
     int rc = prepare(store, sql, &row, err);
 
-    if (rc || !take)
+    if (rc || (!take && !take_state))
         return rc;
     sqlite3_bind_int64(row, 1, most_ended < INT64_MAX ? (sqlite3_int64)most_ended : INT64_MAX);
     while ((rc = sqlite3_step(row)) == SQLITE_ROW) {
@@ -71,7 +73,8 @@ static int load_texts(const struct store *store, const char *what, const char *s
         if (job < 0)
             return error_set(err, EBADMSG, "%s: the %s of job %" PRId64 " is damaged: restore it from a backup",
                              store->path, what, (int64_t)job);
-        rc = take((uint64_t)job, text_column(row, 1), user);
+        rc = take ? take((uint64_t)job, text_column(row, 1), user)
+                  : take_state((uint64_t)job, (uint64_t)sqlite3_column_int64(row, 2), text_column(row, 1), user);
         if (rc) {
             error_set(err, EINVAL, "%s: the %s of job %" PRId64 " was not accepted", store->path, what, (int64_t)job);
             return rc;
@@ -188,11 +191,14 @@ static int load_records_after(const struct store *store, uint64_t seq,
 }
 
 /* The newest snapshot, else an older one, and the records after it. */
-#define FROM_NEWEST "SELECT seq, body FROM snapshot ORDER BY seq DESC"
+#define TEXT                                                                                                           \
+    "coalesce((SELECT group_concat(body, '') FROM"                                                                     \
+    " (SELECT part.body FROM part WHERE part.seq = snapshot.seq ORDER BY number)), '') || body"
+#define FROM_NEWEST "SELECT seq, " TEXT " FROM snapshot ORDER BY seq DESC"
 
 /* The whole log where it is there; else the oldest snapshot, which its forgotten beginning led to. */
 #define FROM_OLDEST                                                                                                    \
-    "SELECT seq, body FROM snapshot WHERE NOT EXISTS (SELECT 1 FROM record WHERE seq = 1) ORDER BY seq LIMIT 1"
+    "SELECT seq, " TEXT " FROM snapshot WHERE NOT EXISTS (SELECT 1 FROM record WHERE seq = 1) ORDER BY seq LIMIT 1"
 
 static int load_from(const struct store *store, const char *snapshots,
                      int (*on_record)(uint64_t seq, const struct record *record, void *user), void *user,
@@ -226,11 +232,11 @@ static int inspect_spec(uint64_t job, const char *json, void *user)
     return inspection->rc;
 }
 
-static int inspect_job(uint64_t job, const char *json, void *user)
+static int inspect_job(uint64_t job, uint64_t seq, const char *json, void *user)
 {
     struct inspection *inspection = user;
 
-    inspection->rc = inspection->to->on_job(job, json, inspection->to->user, inspection->err);
+    inspection->rc = inspection->to->on_job(job, seq, json, inspection->to->user, inspection->err);
     return inspection->rc;
 }
 
@@ -286,17 +292,17 @@ static int inspect(struct inspection *inspection, struct error *err)
 
     if (!rc)
         rc = prepare(store,
-                     "SELECT seq, body FROM snapshot WHERE EXISTS (SELECT 1 FROM record WHERE seq = 1)"
+                     "SELECT seq, " TEXT " FROM snapshot WHERE EXISTS (SELECT 1 FROM record WHERE seq = 1)"
                      " OR seq > (SELECT min(seq) FROM snapshot) ORDER BY seq",
                      &inspection->snapshots, err);
     if (rc)
         return rc;
     inspection->more = sqlite3_step(inspection->snapshots) == SQLITE_ROW;
     rc = load_texts(store, "spec", "SELECT job, body FROM spec WHERE ? ORDER BY job", 1,
-                    inspection->to->on_spec ? inspect_spec : NULL, inspection, &mine);
+                    inspection->to->on_spec ? inspect_spec : NULL, NULL, inspection, &mine);
     if (!rc)
-        rc = load_texts(store, "state", "SELECT job, body FROM job WHERE ? ORDER BY job", 1,
-                        inspection->to->on_job ? inspect_job : NULL, inspection, &mine);
+        rc = load_texts(store, "state", "SELECT job, body, seq FROM job WHERE ? ORDER BY job", 1,
+                        NULL, inspection->to->on_job ? inspect_job : NULL, inspection, &mine);
     if (!rc)
         rc = load_from(store, FROM_OLDEST, inspect_record, inspection, &mine);
     if (rc && !inspection->rc)
@@ -324,8 +330,12 @@ int store_inspect(const char *directory, const struct store_inspector *inspector
     return rc;
 }
 
-/* Unfinished ones, and the latest of the others. Job numbers grow, so that the latest are those with the highest. */
-#define RECENT " WHERE job NOT IN (SELECT job FROM job WHERE ended_ns >= 0 ORDER BY job DESC LIMIT -1 OFFSET ?)"
+/* Unfinished ones, and of each user the latest of the others, as many as of any other user. Job numbers grow, so that
+ * the latest are those with the highest. */
+#define RECENT                                                                                                         \
+    " WHERE job NOT IN (SELECT job FROM (SELECT job,"                                                                  \
+    " row_number() OVER (PARTITION BY uid ORDER BY job DESC) AS rank"                                                  \
+    " FROM job LEFT JOIN history USING (job) WHERE job.ended_ns >= 0) ORDER BY rank, job DESC LIMIT -1 OFFSET ?)"
 
 int store_load(struct store *store, const struct store_taker *taker, struct error *err)
 {
@@ -334,10 +344,10 @@ int store_load(struct store *store, const struct store_taker *taker, struct erro
     if (store->committed)
         return error_set(err, EBUSY, "%s: is in use: it can be loaded only before the first commit", store->path);
     rc = load_texts(store, "spec", "SELECT job, body FROM spec" RECENT " ORDER BY job", taker->most_ended,
-                    taker->on_spec, taker->user, err);
+                    taker->on_spec, NULL, taker->user, err);
     if (!rc)
-        rc = load_texts(store, "state", "SELECT job, body FROM job" RECENT " ORDER BY job", taker->most_ended,
-                        taker->on_job, taker->user, err);
+        rc = load_texts(store, "state", "SELECT job, body, seq FROM job" RECENT " ORDER BY job", taker->most_ended,
+                        NULL, taker->on_job, taker->user, err);
     return rc ? rc : load_from(store, FROM_NEWEST, taker->on_record, taker->user, err);
 }
 

@@ -86,8 +86,13 @@ static int open_all(struct store *store, struct error *err)
     if (!rc)
         rc = store_prepare(store, "REPLACE INTO energy (gpu, job, mj) VALUES (?, ?, ?)", &store->put_energy, err);
     if (!rc)
-        rc = store_prepare(store, "INSERT OR REPLACE INTO job (job, ended_ns, body) VALUES (?, ?, ?)",
+        rc = store_prepare(store,
+                           "INSERT INTO job (job, ended_ns, body, seq) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (job)"
+                           " DO UPDATE SET ended_ns = ?2, body = ?3, seq = ?4 WHERE seq <= ?4",
                            &store->insert_job, err);
+    if (!rc)
+        rc = store_prepare(store, "INSERT OR REPLACE INTO part (seq, number, body) VALUES (?, ?, ?)",
+                           &store->insert_part, err);
     if (!rc)
         rc = store_prepare(store,
                            "INSERT OR REPLACE INTO snapshot (seq, at_ns, kept, body)"
@@ -227,6 +232,7 @@ void store_close(struct store *store)
     sqlite3_finalize(store->put_energy);
     sqlite3_finalize(store->insert_job);
     sqlite3_finalize(store->insert_snapshot);
+    sqlite3_finalize(store->insert_part);
     sqlite3_finalize(store->put_request);
     store_release_history(store);
     store_marking_end(store);

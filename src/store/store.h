@@ -23,12 +23,13 @@ int store_open(const char *directory, struct store **store, struct error *err);
  * saying at which row. */
 struct store_taker {
     int (*on_spec)(uint64_t job, const char *json, void *user);
-    int (*on_job)(uint64_t job, const char *json, void *user); /* as store_batch_job had it last */
+    /* As store_batch_job had it last. The records of the job up to `seq` are in it. */
+    int (*on_job)(uint64_t job, uint64_t seq, const char *json, void *user);
     /* First those of a snapshot, where there is one, all with the seq of the last record that is in it. Then the log
      * from there on, seq by seq. */
     int (*on_record)(uint64_t seq, const struct record *record, void *user);
     void *user;
-    uint64_t most_ended; /* specs and jobs: of ended ones, only this many, the latest */
+    uint64_t most_ended; /* specs and jobs: of ended ones, only this many; the user with the most lacks the oldest */
 };
 
 /* Hands out the parts that are needed to go on: submissions in the order of job numbers, then jobs. Then come the
@@ -46,7 +47,7 @@ int store_read(const char *directory, int (*on_record)(uint64_t seq, const struc
  * taker's. */
 struct store_inspector {
     int (*on_spec)(uint64_t job, const char *json, void *user, struct error *err);
-    int (*on_job)(uint64_t job, const char *json, void *user, struct error *err);
+    int (*on_job)(uint64_t job, uint64_t seq, const char *json, void *user, struct error *err);
     int (*on_record)(uint64_t seq, const struct record *record, void *user, struct error *err); /* as store_read */
     /* Each snapshot, once the records up to it have been handed out; not the one that the log begins with. */
     int (*on_snapshot)(uint64_t seq, const struct record_list *snapshot, void *user, struct error *err);
@@ -141,6 +142,14 @@ void store_batch_job(struct store_batch *batch, uint64_t job, int64_t ended_ns, 
  * spacing_ns is kept until it is forgotten; of the others the latest two. */
 void store_batch_snapshot(struct store_batch *batch, int64_t at_ns, int64_t spacing_ns,
                           const struct record_list *snapshot);
+
+/* A large snapshot is made beside the owner's work, by a copy of its process (daemon/engine/snapshotter.h). The mark is
+ * committed at the moment of the copy. The copy makes the batch and saves it to a file of its own; the owner commits it
+ * from there bit by bit, with others in between. Its jobs and its snapshot are then as of the mark, and a job that has
+ * ended since stays as it is. Only the last bit makes the snapshot count. */
+void store_batch_mark(struct store_batch *batch);
+int store_batch_save(const struct store_batch *batch, int fd, struct error *err);
+struct store_batch *store_batch_next(int fd); /* from where the file stands; NULL: there is no more, or it cannot be read */
 
 /* Forgets submissions and jobs that ended before before_ns, and the records up to the latest snapshot that is older. It
  * also forgets requests that are older than STORE_REQUEST_KEPT_S. */

@@ -16,6 +16,8 @@ enum store_row_kind {
     ROW_SPEC,
     ROW_JOB,
     ROW_SNAPSHOT,
+    ROW_PART,
+    ROW_MARK,
     ROW_FORGET,
     ROW_METER,
     ROW_ENERGY,
@@ -29,7 +31,7 @@ enum store_row_kind {
 /* One row to be: bodies lie one after another in the batch's text. */
 struct store_row {
     enum store_row_kind kind;
-    uint32_t type; /* of a record; of FORGET_HISTORY: how many at most; of a request: how many jobs */
+    uint32_t type; /* of a record; of FORGET_HISTORY: how many at most; of a request: how many jobs; of a part: its number */
     uint32_t uid;  /* of a request */
     int64_t at_ns; /* of a record, a snapshot, a meter; of a job: its end; of FORGET: before when; of a request: s */
     int64_t spacing_ns; /* of a snapshot */
@@ -47,6 +49,7 @@ struct store_batch {
     size_t capacity;
     struct strbuf bodies;
     struct store_row begun; /* the row to which the body is being appended */
+    bool marked;            /* it is as of the last mark */
     int status;             /* negative: cannot be stored, error says why */
     struct error error;
     uint64_t epoch;
@@ -72,6 +75,7 @@ struct store {
     sqlite3_stmt *put_energy;
     sqlite3_stmt *insert_job;
     sqlite3_stmt *insert_snapshot;
+    sqlite3_stmt *insert_part;
     sqlite3_stmt *put_request;
     sqlite3_stmt *put_history;
     sqlite3_stmt *put_history_energy;
@@ -85,6 +89,7 @@ struct store {
     uint32_t page_size;
     uint32_t wal_frames; /* since the last mark; 0: nothing was stored */
     uint64_t seq;        /* of the last record: the owner's until the first commit, the thread's from then on */
+    uint64_t marked_seq; /* the thread's: `seq` at the last mark */
     uint64_t last_job;   /* as of store_open */
     pthread_t thread;
     bool thread_runs;

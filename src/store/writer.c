@@ -41,6 +41,7 @@ static int forget(struct store *store, int64_t before_ns, struct error *err)
         "DELETE FROM job WHERE ended_ns >= 0 AND ended_ns < %" PRId64 ";"
         "DELETE FROM record WHERE seq <= (SELECT max(seq) FROM snapshot WHERE at_ns < %" PRId64 ");"
         "DELETE FROM snapshot WHERE seq < (SELECT max(seq) FROM snapshot WHERE at_ns < %" PRId64 ");"
+        "DELETE FROM part WHERE seq NOT IN (SELECT seq FROM snapshot);"
         "DELETE FROM request WHERE at_unix_s < %" PRId64 ";",
         before_ns, before_ns, before_ns, before_ns, before_ns, store_request_now_s() - STORE_REQUEST_KEPT_S);
 
@@ -69,11 +70,21 @@ static int write_forgotten(struct store *store, const struct store_row *row, con
     return store_step(store, store->forget_learned, err);
 }
 
-static int write_snapshot(struct store *store, const struct store_row *row, const char *body, struct error *err)
+static int write_part(struct store *store, uint64_t seq, const struct store_row *row, const char *body,
+                      struct error *err)
+{
+    sqlite3_bind_int64(store->insert_part, 1, (sqlite3_int64)seq);
+    sqlite3_bind_int64(store->insert_part, 2, row->type);
+    sqlite3_bind_text64(store->insert_part, 3, body, row->length, SQLITE_STATIC, SQLITE_UTF8);
+    return store_step(store, store->insert_part, err);
+}
+
+static int write_snapshot(struct store *store, uint64_t seq, const struct store_row *row, const char *body,
+                          struct error *err)
 {
     int rc;
 
-    sqlite3_bind_int64(store->insert_snapshot, 1, (sqlite3_int64)store->seq);
+    sqlite3_bind_int64(store->insert_snapshot, 1, (sqlite3_int64)seq);
     sqlite3_bind_int64(store->insert_snapshot, 2, row->at_ns);
     sqlite3_bind_int64(store->insert_snapshot, 3, row->at_ns - row->spacing_ns);
     sqlite3_bind_text64(store->insert_snapshot, 4, body, row->length, SQLITE_STATIC, SQLITE_UTF8);
@@ -100,6 +111,7 @@ static int write_row(struct store *store, const struct store_batch *batch, const
                      struct error *err)
 {
     const char *body = batch->bodies.text + row->offset;
+    const uint64_t seq = batch->marked ? store->marked_seq : store->seq;
 
     switch (row->kind) {
     case ROW_SPEC:
@@ -111,9 +123,15 @@ static int write_row(struct store *store, const struct store_batch *batch, const
         sqlite3_bind_int64(store->insert_job, 1, (sqlite3_int64)row->job);
         sqlite3_bind_int64(store->insert_job, 2, row->at_ns);
         sqlite3_bind_text64(store->insert_job, 3, body, row->length, SQLITE_STATIC, SQLITE_UTF8);
+        sqlite3_bind_int64(store->insert_job, 4, (sqlite3_int64)seq);
         return store_step(store, store->insert_job, err);
     case ROW_SNAPSHOT:
-        return write_snapshot(store, row, body, err);
+        return write_snapshot(store, seq, row, body, err);
+    case ROW_PART:
+        return write_part(store, seq, row, body, err);
+    case ROW_MARK:
+        store->marked_seq = store->seq;
+        return 0;
     case ROW_FORGET:
         return forget(store, row->at_ns, err);
     case ROW_METER:

@@ -127,7 +127,7 @@ cp -r "$STATE" old
 python3 - old/store.db <<'PYTHON'
 import sqlite3, sys
 db = sqlite3.connect(sys.argv[1])
-db.executescript("DROP TABLE history; DROP TABLE total; DROP TABLE held; DROP TABLE request; DROP TABLE snapshot; DROP TABLE job;"
+db.executescript("DROP TABLE history; DROP TABLE total; DROP TABLE held; DROP TABLE request; DROP TABLE snapshot; DROP TABLE job; DROP TABLE part;"
                  "PRAGMA user_version = 3")
 PYTHON
 new=$STATE

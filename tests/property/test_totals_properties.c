@@ -227,12 +227,6 @@ static void check(struct world *world)
         require(world->expected[uid].submitted == 0 || world->seen & 1u << uid);
 }
 
-static void nothing(const struct job_view *view, void *user)
-{
-    (void)view;
-    (void)user;
-}
-
 /* The ended jobs are known from the store alone. */
 static void restart(struct world *world)
 {
@@ -242,8 +236,9 @@ static void restart(struct world *world)
     for (view = world->daemon.views.jobs; view; view = next) {
         next = view->hh.next;
         view->changed = false;
+        if (job_state_ended(view->state))
+            views_remove(&world->daemon.views, view);
     }
-    views_forget(&world->daemon.views, 0, INT64_MAX, nothing, NULL);
     store_close(world->daemon.store);
     totals_free(world->daemon.totals);
     open_store(world);

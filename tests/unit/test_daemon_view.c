@@ -49,12 +49,6 @@ static struct job_view *add_like(struct views *views, uint64_t id, const char *s
     return view;
 }
 
-static void ignore(const struct job_view *view, void *user)
-{
-    (void)view;
-    (void)user;
-}
-
 static void assert_is_whole(const struct job_view *view, const char *seed)
 {
     struct job_spec expected, spec = job_view_spec(view);
@@ -81,7 +75,7 @@ TEST(test_a_sweep_shares_all_but_what_differs)
     assert_true(job_view_spec(one).environment.count == 0 && !job_view_spec(one).script);
     assert_is_whole(two, "2");
     one->state = JOB_COMPLETED;
-    views_forget(&views, 0, INT64_MAX, ignore, NULL);
+    views_remove(&views, one);
     assert_null(views_find(&views, 1));
     assert_is_whole(two, "2");
     views_release(&views);
@@ -131,7 +125,7 @@ TEST(test_one_digest_is_not_one_spec)
     assert_int_equal(first->common->estimate.warnings.count, 0);
     assert_int_equal(second->common->estimate.warnings.count, 1);
     second->state = JOB_COMPLETED;
-    views_forget(&views, 0, INT64_MAX, ignore, NULL);
+    views_remove(&views, second);
     third = add_like(&views, 3, "3"); /* the one that was found by its digest still is */
     assert_ptr_equal(third->common, first->common);
 }
@@ -200,12 +194,61 @@ TEST(test_what_is_wanted_is_shared_but_the_workload)
     assert_string_equal(one->workload, "one");
     assert_string_equal(job_view_wants(two).workload, "two");
     one->state = JOB_COMPLETED;
-    one->changed = false;
-    views_forget(&views, 0, INT64_MAX, ignore, NULL);
+    views_remove(&views, one);
     assert_null(views_find(&views, 1));
     assert_true(two->wants->uid == 1000 && two->wants->gpus == 1);
     views_release(&views);
     assert_null(views.wants);
+}
+
+/* Eight jobs: those of user 2 are the oldest. */
+TEST(test_the_user_with_the_most_ended_ones_loses_the_oldest)
+{
+    static const struct {
+        size_t most;
+        int64_t before_ns;
+        const char *gone;
+    } rows[] = {{8, 0, ""}, {5, 0, "3 4 5 "}, {4, 0, "3 4 5 6 "}, {3, 0, "1 3 4 5 6 7 "}, {0, 0, "1 2 3 4 5 6 7 "},
+                {8, 4, "1 2 3 "}, {3, 4, "1 2 3 4 5 "}};
+    struct views views = {0};
+
+    for (uint64_t id = 1; id <= 8; id++) {
+        struct job_view *view = add_like(&views, id, "x");
+        job_view_set_wants(view, &(struct record_submitted){.uid = id <= 2 ? 2 : 1});
+        view->state = JOB_CANCELLED;
+        view->ended_ns = (int64_t)id;
+        view->changed = id == 8; /* the store does not have it yet */
+    }
+    for (size_t i = 0; i < array_size(rows); i++) {
+        CLEANUP(strbuf_release) struct strbuf gone = {0};
+        size_t count;
+        uint64_t *ids = views_surplus(&views, rows[i].most, rows[i].before_ns, &count);
+
+        strbuf_puts(&gone, "");
+        for (size_t k = 0; k < count; k++)
+            strbuf_printf(&gone, "%d ", (int)ids[k]);
+        free(ids);
+        assert_string_equal(gone.text, rows[i].gone);
+    }
+    views_release(&views);
+}
+
+/* A row of a job may be younger than the snapshot behind which the records are read. */
+TEST(test_what_the_store_had_is_not_folded_again)
+{
+    struct views views = {0};
+    struct job_view *view = add_submitted(&views, 1, "one", 1), *other = add_submitted(&views, 2, "two", 1);
+    const struct record requeued = {.type = RECORD_REQUEUED, .job = 1, .requeued = {.retry = true, .overuser = 2}};
+
+    view->as_of = 6;
+    other->as_of = 7;
+    for (views.seq = 5; views.seq <= 8; views.seq++) {
+        view->state = JOB_CRASHED;
+        views_fold(&views, &requeued);
+    }
+    assert_int_equal(view->retries, 2);
+    assert_int_equal(other->victims, 1);
+    views_release(&views);
 }
 
 #define MANY 1000

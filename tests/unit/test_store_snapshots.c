@@ -1,8 +1,11 @@
 /* The part that a snapshot lets the store forget, and the rest when one is damaged. */
 #include <inttypes.h>
 #include <sqlite3.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/strbuf.h"
+#include "store/history.h"
 #include "store/store.h"
 #include "store_fixture.h"
 
@@ -53,7 +56,7 @@ static int on_spec(uint64_t job, const char *json, void *user)
     return 0;
 }
 
-static int on_job(uint64_t job, const char *json, void *user)
+static int on_job(uint64_t job, uint64_t seq, const char *json, void *user)
 {
     assert_string_equal(json, "{\"state\":\"ended\"}");
     strbuf_printf(user, "job %" PRIu64 ",", job);
@@ -76,6 +79,7 @@ static void assert_loads(uint64_t most_ended, const char *expected)
     struct store *store = open_store();
     struct error err = {{0}};
 
+    strbuf_puts(&text, "");
     fail_if(store_load(store, &taker, &err), err);
     store_close(store);
     assert_string_equal(text.text, expected);
@@ -173,6 +177,95 @@ STORE_TEST(test_a_reader_sees_one_moment)
     fail_if(store_read(directory, forget_and_take, &text, &err), err);
     assert_string_equal(text.text, "=20,@3,@4,@5,");
     assert_reads("=40,@5,");
+}
+
+/* Of job 1, which has ended, and of user 1's 2 and 3. */
+STORE_TEST(test_the_latest_of_each_user_are_loaded)
+{
+    static const char *const rows[] = {"", "job 3,", "job 1,job 3,", "job 1,job 2,job 3,"};
+    struct store *store = open_store();
+
+    for (uint64_t job = 1; job <= 3; job++) {
+        struct store_batch *batch = store_batch_new();
+        store_batch_history(batch, &(struct store_history){.job = job,
+                                                           .uid = job > 1,
+                                                           .state = "COMPLETED",
+                                                           .reservation_source = "",
+                                                           .last_reservation_source = "",
+                                                           .model = "",
+                                                           .user = "",
+                                                           .name = "",
+                                                           .workload = ""});
+        store_commit(store, batch, NULL, NULL);
+        commit_end(store, job, 10);
+    }
+    store_close(store);
+    for (uint64_t most = 0; most < array_size(rows); most++)
+        assert_loads(most, rows[most]);
+}
+
+/* ---- A large one, in bits ---- */
+
+#define BIT_JOBS 300
+#define LINES    5000 /* more than a part */
+
+static int count_job(uint64_t job, uint64_t seq, const char *json, void *user)
+{
+    uint64_t *count = user;
+
+    assert_int_equal(seq, job == 1 ? 3 : 2); /* job 1 has ended since the mark, and stays so */
+    assert_int_equal(strcmp(json, "{}") == 0, job != 1);
+    count[0]++;
+    return 0;
+}
+
+static int count_record(uint64_t seq, const struct record *record, void *user)
+{
+    uint64_t *count = user;
+
+    if (record->type == RECORD_WAITED)
+        assert_true(seq == 2 && record->waited.until_ns == (int64_t)++count[1]);
+    else
+        count[2]++;
+    return 0;
+}
+
+/* What is there when carmad is killed after so many bits, while others' commits went on. */
+STORE_TEST(test_one_in_bits_is_as_of_its_mark)
+{
+    static const uint64_t expected[][3] = {{1, 0, 3}, {200, 0, 3}, {BIT_JOBS, 0, 3}, {BIT_JOBS, LINES, 1}};
+
+    for (size_t bits = 0; bits < array_size(expected); bits++) {
+        CLEANUP(record_list_release) struct record_list list = {0};
+        CLEANUP(close_fd) int fd = memfd_create("bits", MFD_CLOEXEC);
+        struct store *store = (remove_directory(NULL), make_directory(NULL), open_store());
+        struct store_batch *mark = store_batch_new(), *whole = store_batch_new(), *bit;
+        uint64_t found[3] = {0};
+        struct store_taker taker = {NULL, count_job, count_record, found, 9};
+        struct error err = {{0}};
+
+        commit_record(store, 1, 10, RECORD_HELD);
+        commit_record(store, 2, 20, RECORD_HELD);
+        store_batch_mark(mark);
+        store_commit(store, mark, NULL, NULL);
+        for (uint64_t job = 1; job <= BIT_JOBS; job++)
+            store_batch_job(whole, job, -1, "{}");
+        for (int64_t at = 1; at <= LINES; at++)
+            record_list_add(&list, &(struct record){.type = RECORD_WAITED, .at_ns = at, .waited.until_ns = at});
+        store_batch_snapshot(whole, 20, 0, &list);
+        fail_if(store_batch_save(whole, fd, &err), err);
+        store_batch_free(whole);
+        commit_record(store, 1, 30, RECORD_CANCELLED);
+        commit_end(store, 1, 30);
+        lseek(fd, 0, SEEK_SET);
+        for (size_t i = 0; i < bits && (bit = store_batch_next(fd)); i++)
+            store_commit(store, bit, NULL, NULL);
+        store_close(store);
+        store = open_store();
+        fail_if(store_load(store, &taker, &err), err);
+        store_close(store);
+        assert_memory_equal(found, expected[bits], sizeof found);
+    }
 }
 
 /* Numbers go on where everything was forgotten. */

@@ -31,8 +31,7 @@ int runs_last_status(const struct runs *runs, const struct job_view *view, struc
  * runs_reconcile(); owned by runs. */
 const char *runs_host_limits_gap(const struct runs *runs);
 
-/* Removes the leftovers of a job's launches: nobody will ask for them again. */
-void runs_forget(struct runs *runs, const struct job_view *view);
+const char *runs_directory(const struct runs *runs); /* where launches live (daemon/run/run_directories.h) */
 
 /* The job that the process belongs to; 0: none of ours. */
 uint64_t runs_owner_of(const struct runs *runs, pid_t pid);

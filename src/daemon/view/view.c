@@ -168,23 +168,75 @@ void job_view_forget_inputs(struct job_view *view)
     view->environment = view->script = NULL;
 }
 
-void views_forget(struct views *views, size_t most, int64_t before_ns,
-                  void (*gone)(const struct job_view *view, void *user), void *user)
+/* ---- Those to be forgotten ---- */
+
+struct ended_of {
+    uint32_t uid;
+    size_t count; /* that are not older than is kept anyway; then, how many of these go */
+    UT_hash_handle hh;
+};
+
+static struct ended_of *ended_of(struct ended_of **users, uint32_t uid)
 {
-    struct job_view *view, *next;
-    size_t ended = 0;
+    struct ended_of *user;
 
-    for (view = views->jobs; view; view = view->hh.next)
-        ended += job_state_ended(view->state);
-    HASH_ITER (hh, views->jobs, view, next) {
-        bool surplus = ended > most;
+    HASH_FIND(hh, *users, &uid, sizeof uid, user);
+    if (!user) {
+        user = xcalloc(1, sizeof *user);
+        user->uid = uid;
+        HASH_ADD(hh, *users, uid, sizeof user->uid, user);
+    }
+    return user;
+}
 
+/* The largest number that each user may have, so that all of them together have at most `most`. */
+static size_t share_of_each(const struct ended_of *users, size_t most)
+{
+    size_t low = 0, high = most;
+
+    while (low < high) {
+        size_t share = low + (high - low + 1) / 2, sum = 0;
+
+        for (const struct ended_of *user = users; user; user = user->hh.next)
+            sum += user->count < share ? user->count : share;
+        if (sum <= most)
+            low = share;
+        else
+            high = share - 1;
+    }
+    return low;
+}
+
+uint64_t *views_surplus(const struct views *views, size_t most, int64_t before_ns, size_t *count)
+{
+    struct ended_of *users = NULL, *user, *next;
+    uint64_t *ids = NULL;
+    size_t capacity = 0, share;
+
+    *count = 0;
+    for (const struct job_view *view = views->jobs; view; view = view->hh.next)
+        if (job_state_ended(view->state) && view->ended_ns >= before_ns)
+            ended_of(&users, view->wants->uid)->count++;
+    share = share_of_each(users, most);
+    for (user = users; user; user = user->hh.next)
+        user->count -= user->count < share ? user->count : share;
+    for (const struct job_view *view = views->jobs; view; view = view->hh.next) {
         if (!job_state_ended(view->state))
             continue;
-        ended -= surplus;
-        if (view->changed || (!surplus && view->ended_ns >= before_ns))
+        if (view->ended_ns >= before_ns) {
+            user = ended_of(&users, view->wants->uid);
+            if (user->count == 0)
+                continue;
+            user->count--;
+        }
+        if (view->changed)
             continue;
-        gone(view, user);
-        views_remove(views, view);
+        array_reserve(ids, capacity, *count + 1);
+        ids[(*count)++] = view->id;
     }
+    HASH_ITER (hh, users, user, next) {
+        HASH_DEL(users, user);
+        free(user);
+    }
+    return ids;
 }

@@ -82,6 +82,7 @@ struct job_view {
     bool estimating; /* its capture is under way (daemon/capture/captures.h): not folded from records either */
     struct job_progress *progress;    /* owned; while it runs, not folded from records; NULL: it says nothing */
     bool changed;                     /* since the store was last told (daemon/engine/snapshotter.h) */
+    uint64_t as_of;                   /* loaded: its records up to this one are in it already; 0: none */
     uint64_t version;                 /* views.version when the shown data last changed */
     struct job_view *earlier, *later; /* by version */
     uint64_t shown_as; /* the values that change without a record, as last shown (daemon/request/events.c); 0: never
@@ -109,6 +110,7 @@ struct views {
     struct job_view *jobs; /* uthash by id, in the order of submission */
     uint64_t last_id;
     uint64_t version;        /* raised by each change */
+    uint64_t seq;            /* of the record that is folded, while the store is loaded; UINT64_MAX afterwards */
     struct job_view *latest; /* the last change; from there by `earlier` */
     uint64_t counts[JOB_STATE_COUNT];
 };
@@ -146,10 +148,9 @@ void views_touch(struct views *views, struct job_view *view);
 /* Folds a record that the core has taken. Returns the job's view, or NULL where it concerns none. */
 struct job_view *views_fold(struct views *views, const struct record *record);
 
-/* Drops those that ended before before_ns, and of the other ended ones all but the latest `most`. Those that the store
- * does not have yet stay. `gone` is called for each before it is freed. */
-void views_forget(struct views *views, size_t most, int64_t before_ns,
-                  void (*gone)(const struct job_view *view, void *user), void *user);
+/* The ended jobs that are to be forgotten, the oldest first: those that ended before before_ns, and of the others all but
+ * `most`; the user with the most loses the oldest. Those that the store does not have yet stay. Owned by the caller. */
+uint64_t *views_surplus(const struct views *views, size_t most, int64_t before_ns, size_t *count);
 
 /* The parts that no later start of the job needs: its environment and its script, which the store has. */
 void job_view_forget_inputs(struct job_view *view);

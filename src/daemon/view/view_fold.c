@@ -36,6 +36,12 @@ void views_take_job(struct views *views, struct job_view *view, const struct job
     views_touch(views, view);
 }
 
+/* The store had the view as of this record, or a later one. */
+static bool has_it(const struct views *views, const struct job_view *view)
+{
+    return view->as_of && views->seq <= view->as_of;
+}
+
 static void fold_memory(struct job_view *view, const struct record_memory *memory)
 {
     for (uint32_t i = 0; i < view->placement_count; i++)
@@ -89,7 +95,7 @@ static void fold_overuser(struct views *views, struct job_view *view, uint64_t o
     view->harmed += overuser != 0;
     if (overuser)
         view->victim_of = overuser;
-    if (!other)
+    if (!other || has_it(views, other))
         return;
     other->victims++;
     other->changed = true;
@@ -123,7 +129,7 @@ struct job_view *views_fold(struct views *views, const struct record *record)
     struct job_view *view = record->job ? views_find(views, record->job) : NULL;
     uint32_t state;
 
-    if (!view || (state = job_state_after(view->state, record)) == JOB_STATE_COUNT)
+    if (!view || has_it(views, view) || (state = job_state_after(view->state, record)) == JOB_STATE_COUNT)
         return NULL;
     if (!job_state_runs(state)) {
         view->ran_gpu_ns += running_gpu_ns(view, record->at_ns);
