@@ -1,5 +1,5 @@
-/* Forgets ended jobs, the oldest of the user with the most first: from memory, and their run directories. Some at a time,
- * with the loop's other work in between; the directories on libuv's pool. */
+/* Forgets ended jobs, the oldest of the user with the most first: from memory, and their run directories. Some at a
+ * time, with the loop's other work in between; the directories on libuv's pool. */
 #ifndef CARMA_DAEMON_FORGETTING_H
 #define CARMA_DAEMON_FORGETTING_H
 

@@ -236,7 +236,8 @@ static int inspect_job(uint64_t job, uint64_t seq, const char *json, void *user)
 {
     struct inspection *inspection = user;
 
-    inspection->rc = inspection->to->on_job(job, seq, json, inspection->to->user, inspection->err);
+    (void)seq;
+    inspection->rc = inspection->to->on_job(job, json, inspection->to->user, inspection->err);
     return inspection->rc;
 }
 
@@ -301,8 +302,8 @@ static int inspect(struct inspection *inspection, struct error *err)
     rc = load_texts(store, "spec", "SELECT job, body FROM spec WHERE ? ORDER BY job", 1,
                     inspection->to->on_spec ? inspect_spec : NULL, NULL, inspection, &mine);
     if (!rc)
-        rc = load_texts(store, "state", "SELECT job, body, seq FROM job WHERE ? ORDER BY job", 1,
-                        NULL, inspection->to->on_job ? inspect_job : NULL, inspection, &mine);
+        rc = load_texts(store, "state", "SELECT job, body, seq FROM job WHERE ? ORDER BY job", 1, NULL,
+                        inspection->to->on_job ? inspect_job : NULL, inspection, &mine);
     if (!rc)
         rc = load_from(store, FROM_OLDEST, inspect_record, inspection, &mine);
     if (rc && !inspection->rc)

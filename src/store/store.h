@@ -47,7 +47,7 @@ int store_read(const char *directory, int (*on_record)(uint64_t seq, const struc
  * taker's. */
 struct store_inspector {
     int (*on_spec)(uint64_t job, const char *json, void *user, struct error *err);
-    int (*on_job)(uint64_t job, uint64_t seq, const char *json, void *user, struct error *err);
+    int (*on_job)(uint64_t job, const char *json, void *user, struct error *err);
     int (*on_record)(uint64_t seq, const struct record *record, void *user, struct error *err); /* as store_read */
     /* Each snapshot, once the records up to it have been handed out; not the one that the log begins with. */
     int (*on_snapshot)(uint64_t seq, const struct record_list *snapshot, void *user, struct error *err);
@@ -149,7 +149,7 @@ void store_batch_snapshot(struct store_batch *batch, int64_t at_ns, int64_t spac
  * ended since stays as it is. Only the last bit makes the snapshot count. */
 void store_batch_mark(struct store_batch *batch);
 int store_batch_save(const struct store_batch *batch, int fd, struct error *err);
-struct store_batch *store_batch_next(int fd); /* from where the file stands; NULL: there is no more, or it cannot be read */
+struct store_batch *store_batch_next(int fd); /* from where the file stands; NULL: there is no more that can be read */
 
 /* Forgets submissions and jobs that ended before before_ns, and the records up to the latest snapshot that is older. It
  * also forgets requests that are older than STORE_REQUEST_KEPT_S. */

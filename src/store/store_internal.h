@@ -31,7 +31,8 @@ enum store_row_kind {
 /* One row to be: bodies lie one after another in the batch's text. */
 struct store_row {
     enum store_row_kind kind;
-    uint32_t type; /* of a record; of FORGET_HISTORY: how many at most; of a request: how many jobs; of a part: its number */
+    uint32_t type; /* of a record; of FORGET_HISTORY: how many at most; of a request: how many jobs; of a part:
+                    which */
     uint32_t uid;  /* of a request */
     int64_t at_ns; /* of a record, a snapshot, a meter; of a job: its end; of FORGET: before when; of a request: s */
     int64_t spacing_ns; /* of a snapshot */

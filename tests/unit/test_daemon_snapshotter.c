@@ -72,7 +72,8 @@ static const struct engine_calls calls = {.store_changed = store_changed, .chang
 /* The number of rows left behind a snapshot that comes after a number of records. */
 static uint64_t rows_left(uint64_t rows, int64_t youngest_ns, size_t records)
 {
-    struct daemon daemon = {.loop = uv_default_loop(), .config = {.retention_ns = RETENTION_NS, .history_retention_ns = 1}};
+    struct daemon daemon = {.loop = uv_default_loop(),
+                            .config = {.retention_ns = RETENTION_NS, .history_retention_ns = 1}};
     struct error err = {{0}};
     uint64_t left;
 

@@ -208,8 +208,9 @@ TEST(test_the_user_with_the_most_ended_ones_loses_the_oldest)
         size_t most;
         int64_t before_ns;
         const char *gone;
-    } rows[] = {{8, 0, ""}, {5, 0, "3 4 5 "}, {4, 0, "3 4 5 6 "}, {3, 0, "1 3 4 5 6 7 "}, {0, 0, "1 2 3 4 5 6 7 "},
-                {8, 4, "1 2 3 "}, {3, 4, "1 2 3 4 5 "}};
+    } rows[] = {
+        {8, 0, ""},       {5, 0, "3 4 5 "},    {4, 0, "3 4 5 6 "}, {3, 0, "1 3 4 5 6 7 "}, {0, 0, "1 2 3 4 5 6 7 "},
+        {8, 4, "1 2 3 "}, {3, 4, "1 2 3 4 5 "}};
     struct views views = {0};
 
     for (uint64_t id = 1; id <= 8; id++) {

@@ -123,8 +123,8 @@ STORE_TEST(test_database_from_the_future)
 
 /* Stores that earlier versions left behind. Submissions of the first form have no estimate; the second has no energy.
  * Up to the third there are no snapshots, up to the fourth no accounting (test_store_history.c), up to the fifth no
- * requests, up to the sixth no errors of SM activity and no sums of leases; the seventh has the same tables. Up to the eighth there are no parts
- * of snapshots. */
+ * requests, up to the sixth no errors of SM activity and no sums of leases; the seventh has the same tables. Up to the
+ * eighth there are no parts of snapshots. */
 STORE_TEST(test_earlier_forms_are_brought_up_to_date)
 {
     struct error err;

@@ -70,9 +70,8 @@ static int verify_all_submitted(const struct verification *verification, struct 
     return 0;
 }
 
-static int verify_job(uint64_t job, uint64_t seq, const char *json, void *user, struct error *err)
+static int verify_job(uint64_t job, const char *json, void *user, struct error *err)
 {
-    (void)seq;
     ((struct verification *)user)->jobs++;
     return verify_object(json, "what is stored", job, err);
 }

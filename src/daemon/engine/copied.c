@@ -12,7 +12,8 @@
 #include "base/kernel/calls.h"
 #include "base/memory.h"
 
-#define NICE 5 /* the loop is first where processors are few; a rank that is too low would keep the copy's pages long */
+#define NICE 5 /* the loop is first where processors are few; a rank that is too low would keep the copy's pages long  \
+                */
 
 struct copied {
     pid_t pid; /* 0: reaped */
@@ -56,8 +57,8 @@ static void on_end(uv_poll_t *poll, int status, int events)
     copied->ended(whole, copied->fd, copied->user);
 }
 
-struct copied *copied_begin(uv_loop_t *loop, int (*work)(int fd, void *user), void (*ended)(bool whole, int fd, void *user),
-                            void *user)
+struct copied *copied_begin(uv_loop_t *loop, int (*work)(int fd, void *user),
+                            void (*ended)(bool whole, int fd, void *user), void *user)
 {
     CLEANUP(close_fd) int fd = memfd_create("carmad-snapshot", MFD_CLOEXEC);
     int end[2];

@@ -12,8 +12,8 @@ struct copied;
 /* `work` writes its result to `fd`, a file of nobody else's, and says 0. It has memory and that file, and no other
  * thread, descriptor or signal; it ends with the daemon. `ended` is called on the loop, unless it was freed before:
  * true, and the file from its beginning (valid until copied_free), or false. NULL: there can be no copy. */
-struct copied *copied_begin(uv_loop_t *loop, int (*work)(int fd, void *user), void (*ended)(bool whole, int fd, void *user),
-                            void *user);
+struct copied *copied_begin(uv_loop_t *loop, int (*work)(int fd, void *user),
+                            void (*ended)(bool whole, int fd, void *user), void *user);
 
 /* Kills it where it still works. */
 void copied_free(struct copied *copied);

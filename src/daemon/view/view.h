@@ -148,8 +148,9 @@ void views_touch(struct views *views, struct job_view *view);
 /* Folds a record that the core has taken. Returns the job's view, or NULL where it concerns none. */
 struct job_view *views_fold(struct views *views, const struct record *record);
 
-/* The ended jobs that are to be forgotten, the oldest first: those that ended before before_ns, and of the others all but
- * `most`; the user with the most loses the oldest. Those that the store does not have yet stay. Owned by the caller. */
+/* The ended jobs that are to be forgotten, the oldest first: those that ended before before_ns, and of the others all
+ * but `most`; the user with the most loses the oldest. Those that the store does not have yet stay. Owned by the
+ * caller. */
 uint64_t *views_surplus(const struct views *views, size_t most, int64_t before_ns, size_t *count);
 
 /* The parts that no later start of the job needs: its environment and its script, which the store has. */
