@@ -12,8 +12,7 @@
 #include "base/kernel/calls.h"
 #include "base/memory.h"
 
-#define NICE 5 /* the loop is first where processors are few; a rank that is too low would keep the copy's pages long  \
-                */
+#define NICE 5 /* the loop goes first; but while the copy lives, the kernel copies pages that the loop writes to */
 
 struct copied {
     pid_t pid; /* 0: reaped */
