@@ -30,14 +30,12 @@ static char *closed_text(const struct node *node, const struct gpu *gpu)
 static char *rival_text(const struct node *node, const struct node_gpu *entry)
 {
     const struct claim_holder *rival = &entry->rival;
-    const char *user = rival->pid ? owners_name(node->daemon->owners, rival->uid) : NULL;
+    CLEANUP(free_ptr) char *process = rival->pid ? xasprintf("process %d", (int)rival->pid) : xstrdup("a process");
 
     if (entry->claim >= 0 || !entry->has_rival)
         return NULL;
-    if (!rival->pid)
-        return xstrdup("another carmad manages it, too: both give its memory to jobs, so stop one of them");
-    return xasprintf("process %d of %s manages it, too: both give its memory to jobs, so stop one of them",
-                     (int)rival->pid, user ? user : "a user");
+    return xasprintf("%s of %s manages it, too: both give its memory to jobs, so stop one of them", process,
+                     owners_name(node->daemon->owners, rival->uid));
 }
 
 json_t *node_notes_to_json(const struct node *node, const struct node_gpu *entry, const struct gpu *gpu)
@@ -60,9 +58,9 @@ static void claim(const struct node *node, struct node_gpu *entry)
     if (entry->claim >= 0)
         return;
     entry->claim = claim_gpu(entry->uuid);
-    if (entry->claim == -EADDRINUSE && !entry->has_rival) {
+    if (entry->claim == -EADDRINUSE && !entry->has_rival &&
+        claim_holder_of(entry->uuid, entry->reading.minor, &entry->rival)) {
         entry->has_rival = true;
-        entry->rival = claim_holder_of(entry->uuid);
         text = rival_text(node, entry);
         daemon_log("GPU %" PRIu32 " (%s): %s", entry->number, entry->uuid, text);
     } else if (entry->claim >= 0 && entry->has_rival) {
