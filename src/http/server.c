@@ -200,6 +200,7 @@ void http_server_free(struct http_server *server)
         MHD_stop_daemon(server->mhd);
         server->mhd = NULL;
     }
+    http_let_go(server);
     if (!count)
         drop(server);
 }

@@ -108,14 +108,15 @@ void closing_open(struct core *core, struct gpu *gpu)
 
 void closing_try(struct core *core, struct gpu *gpu, int64_t now_ns)
 {
-    int64_t until_ns = closing_until_ns(gpu, CLOSING_EVERYBODY);
-
-    if (until_ns && until_ns <= now_ns)
-        closing_open(core, gpu);
-    for (uint32_t i = 0; i < user_count(&gpu->closing) && !until_ns; i++) {
+    if (closing_until_ns(gpu, CLOSING_EVERYBODY)) {
+        if (closing_next_ns(gpu) <= now_ns)
+            closing_open(core, gpu);
+        return;
+    }
+    for (uint32_t i = 0; i < user_count(&gpu->closing); i++) {
         struct closing_user *user = &gpu->closing.users[i];
-        int64_t his_ns = closing_until_ns(gpu, user->uid);
-        if (!his_ns || his_ns > now_ns)
+        int64_t until_ns = closing_until_ns(gpu, user->uid);
+        if (!until_ns || until_ns > now_ns)
             continue;
         memmove(user->workloads, user->workloads + 1, sizeof user->workloads - sizeof user->workloads[0]);
         user->workloads[CLOSING_STARTS - 1] = 0;

@@ -1,13 +1,13 @@
 /* GPUs on which programs do not start. A GPU that fails as soon as a program uses it is idle, so it would get every
  * next job, and fail it. But what a program says of a GPU proves nothing to others: anybody can write it.
  *
- * A start is dead if its GPU failed within CLOSING_START_NS of its placement. Each user's count for themselves, those
- * of unlike workloads, each at most twice CLOSING_NS after his one before. CLOSING_STARTS of a user close the GPU to
- * his jobs alone. Only those of CLOSING_USERS users close it to everybody, and there each user counts once, so that two
- * must err beside one who lies. A run that began after a user's last dead start, uses the GPU and has lasted cancels
- * them. It opens after CLOSING_NS, which no start prolongs; when an administrator says so, or when a run that began
- * before ends and has lasted. After CLOSING_NS one dead start more, of another workload than the two before, closes it
- * again to a user. To everybody it takes all users again: nothing is left that one of them could add to. */
+ * A start is dead if its GPU failed within CLOSING_START_NS of its placement. Dead starts count by user: those of
+ * unlike workloads, each at most twice CLOSING_NS after his one before. CLOSING_STARTS of them close the GPU to his
+ * jobs alone. To everybody it is closed where CLOSING_USERS users have some, each of whom counts once: beside one who
+ * lies, two must err. A run that has lasted and uses the GPU cancels the dead starts before it began. A closed GPU
+ * opens after CLOSING_NS, which further dead starts do not prolong; when an administrator says so; or when a run that
+ * has lasted there ends. After CLOSING_NS one more dead start closes it to a user again, if it is unlike his last two.
+ * To everybody it takes all users again, since a liar would add the one that were missing. */
 #ifndef CARMA_CORE_GPUS_CLOSING_H
 #define CARMA_CORE_GPUS_CLOSING_H
 
