@@ -45,8 +45,8 @@ static void dump_gpu(struct strbuf *text, const struct gpu *gpu)
                   gpu->server, gpu->server_uid, gpu->instance, gpu->lost, gpu->measured, gpu->used_bytes,
                   gpu->unmanaged_bytes, gpu->smact_permille, gpu->smocc_permille, gpu->dram_permille, gpu->reserved_for,
                   gpu->reserved_for ? gpu->reserved_ns : 0, gpu->settling_job,
-                  gpu->settling_job ? gpu->closed_until_ns : 0, gpu->changed_ns, gpu->learned_ns,
-                  gpu->overused.job, gpu->overused.bytes, gpu->overused.left_ns);
+                  gpu->settling_job ? gpu->closed_until_ns : 0, gpu->changed_ns, gpu->learned_ns, gpu->overused.job,
+                  gpu->overused.bytes, gpu->overused.left_ns);
     for (uint32_t i = 0; i < gpu->resident_count; i++)
         strbuf_printf(text, "%" PRIu64 ",", gpu->residents[i]->id);
     strbuf_puts(text, " dead=");

@@ -17,10 +17,11 @@ static char *closed_text(const struct node *node, const struct gpu *gpu, uint32_
     int64_t left_ns = closing_until_ns(gpu, uid) - nodetime_now_ns();
     char left[UNITS_TEXT];
 
-    return xasprintf("programs of %d %s in a row did not start there, so no job%s%s is placed there for %s ('carma admin "
-                     "gpu open %" PRIu32 "' opens it)",
-                     user ? CLOSING_STARTS : CLOSING_USERS, user ? "workloads" : "users", user ? " of " : "",
-                     user ? user : "", format_duration(left_ns > 0 ? left_ns : 0, left), gpu->number);
+    return xasprintf(
+        "programs of %d %s in a row did not start there, so no job%s%s is placed there for %s ('carma admin "
+        "gpu open %" PRIu32 "' opens it)",
+        user ? CLOSING_STARTS : CLOSING_USERS, user ? "workloads" : "users", user ? " of " : "", user ? user : "",
+        format_duration(left_ns > 0 ? left_ns : 0, left), gpu->number);
 }
 
 /* Of everybody, or of each user to whom it is closed. */
