@@ -73,6 +73,7 @@ void http_on_connection(void *closure, struct MHD_Connection *mhd_connection, vo
         struct peer *peer = connection->peer;
 
         http_expect_nothing(connection);
+        http_before_close(server, connection->fd);
         server->connections--;
         if (--peer->connections == 0) {
             DL_DELETE(server->peers, peer);
@@ -84,7 +85,7 @@ void http_on_connection(void *closure, struct MHD_Connection *mhd_connection, vo
 }
 
 /* Says so without waiting: whether the client listens is its affair. It may come again: nothing of it was looked at. */
-static void turn_away(int fd, const char *text)
+static void turn_away(struct http_server *server, int fd, const char *text)
 {
     char reply[256];
     int length = snprintf(reply, sizeof reply,
@@ -93,7 +94,7 @@ static void turn_away(int fd, const char *text)
                           strlen(text) + strlen("{\"error\":\"\",\"busy\":true}"), text);
 
     send(fd, reply, (size_t)length, MSG_DONTWAIT | MSG_NOSIGNAL);
-    close(fd);
+    http_close(server, fd);
 }
 
 /* NULL: too many peers connect too fast. */
@@ -151,13 +152,13 @@ static void admit(struct http_server *server, int fd, const struct peer *who, co
     const struct peer *peer = find_peer(server, who);
 
     if (peer && peer->connections >= server->options.max_connections_per_uid) {
-        turn_away(fd, "you have too many connections open: close some");
+        turn_away(server, fd, "you have too many connections open: close some");
         return;
     }
     if (server->connections >= server->options.max_connections)
         make_room(server, peer);
     if (server->connections >= server->options.max_connections) {
-        turn_away(fd, "the daemon has too many clients: try again later");
+        turn_away(server, fd, "the daemon has too many clients: try again later");
         return;
     }
     /* Closes the descriptor where it fails. Taken up, and thus counted, in the run that follows. */
@@ -175,7 +176,7 @@ static void park(struct http_server *server, int fd, struct caller *caller, cons
     struct parked *parked;
 
     if (caller->parked >= HTTP_MAX_PARKED_PER_UID || server->parked_count >= HTTP_MAX_PARKED) {
-        turn_away(fd, "you connect too often");
+        turn_away(server, fd, "you connect too often");
         return;
     }
     parked = xmalloc(sizeof *parked);
@@ -209,7 +210,7 @@ void http_on_parked(uv_timer_t *timer)
 
     unpark(server, server->parked);
     if (has_gone(first.fd))
-        close(first.fd);
+        http_close(server, first.fd);
     else
         admit(server, first.fd, &who, &first.address, first.address_size);
     if (server->parked) /* at 0 ms it would be in this round */
@@ -219,7 +220,7 @@ void http_on_parked(uv_timer_t *timer)
 void http_close_parked(struct http_server *server)
 {
     while (server->parked) {
-        close(server->parked->fd);
+        http_close(server, server->parked->fd);
         unpark(server, server->parked);
     }
 }
@@ -231,13 +232,14 @@ static void take(struct http_server *server, int fd, bool tcp, const struct sock
     struct peer who = {0};
     pid_t pid;
 
+    http_see_all(fd);
     if (identify(server, fd, tcp, &who, &pid) < 0) {
-        close(fd);
+        http_close(server, fd);
         return;
     }
     caller = find_caller(server, &who);
     if (!caller)
-        turn_away(fd, "the daemon has too many clients: try again later");
+        turn_away(server, fd, "the daemon has too many clients: try again later");
     else if (caller->parked || comes_too_fast(server, caller))
         park(server, fd, caller, address, address_size);
     else

@@ -188,6 +188,7 @@ static struct listener *add(struct http_server *server, int fd, bool tcp, bool i
     struct listener *listener = &server->listeners[server->listener_count++];
 
     *listener = (struct listener){.server = server, .fd = fd, .tcp = tcp, .inherited = inherited};
+    http_refuse_descriptors(fd);
     return listener;
 }
 
@@ -248,6 +249,7 @@ static int listen_in_place(struct http_server *server, struct listener *listener
 
     if (rc)
         return rc;
+    http_refuse_descriptors(fd);
     uv_poll_stop(&listener->poll); /* the kernel forgets what was waited for on a socket that is closed */
     if (dup3(fd, listener->fd, O_CLOEXEC) < 0)
         rc = error_set(err, errno, "%s: cannot listen there: %s", server->socket_path, strerror(errno));
@@ -278,7 +280,7 @@ void http_unlisten(struct http_server *server)
     if (lstat(server->socket_path, &now) == 0 && now.st_dev == made->st_dev && now.st_ino == made->st_ino)
         unlink(server->socket_path);
     for (unsigned i = 0; i < server->listener_count; i++)
-        close_fd(&server->listeners[i].fd);
+        http_close_listener(server, &server->listeners[i]);
 }
 
 bool http_server_place(const struct http_server *server, unsigned number, struct http_place *place)

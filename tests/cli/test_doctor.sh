@@ -1,12 +1,9 @@
 #!/bin/sh
 # Usage: test_doctor.sh CARMA SOURCE BUILD FAKE_NVML FAKE_DCGM
 # carma doctor on a virtual node and below a root of the test's own, with each fault that it is to find.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 FAKE_NVML_LIBRARY=$(realpath "$4") || exit 99
 FAKE_DCGM_LIBRARY=$(realpath "$5") || exit 99
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 unset FAKE_NVML FAKE_DCGM
 
 # A system on which all is well. Its files are the test's, its processes those that are put there.
@@ -70,8 +67,7 @@ found 'ok settings: carma.conf' "warn daemon: $CARMA_SOCKET: no daemon listens t
     "ok state: $STATE" 'ok file system: ext4, mounted on /' 'skip store: ' 'ok cgroups: version 2; ' 'ok job limits: ' \
     'ok processes: those of the host' 'ok service: /etc/systemd/system/carmad.service' 'ok persistenced: ' 'ok open files: '
 absent 'fail '
-run doctor --root "$ROOT" --config carma.conf
-expect_status 0
+expect_ok doctor --root "$ROOT" --config carma.conf
 grep -q '^0 checks fail, ' "$T/out" || fail "$said: $(tail -1 "$T/out")"
 expect_error 2 'takes no arguments' doctor now
 

@@ -1,11 +1,7 @@
 #!/bin/sh
-# Usage: test_strays.sh CARMA SOURCE BUILD
 # A job that uses a GPU which it was not given is named, and its memory there is charged to it and to its user.
-# shellcheck source-path=SCRIPTDIR disable=SC1091,SC2016 # single quotes: for the jobs' shells
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-. "$(dirname "$0")/faults.sh"
-cd "$T" || exit 99
+. "$SOURCE/tests/cli/faults.sh"
 exposition="python3 -B $SOURCE/tests/cli/exposition.py"
 start_node a100x4-40g 100
 start_daemon --set max_gpu_memory_per_user=30G --set settle=0s
@@ -68,7 +64,6 @@ until_field "$victim" victim_of "$stray"
 expect_field "$victim" crashes 0
 expect_field "$stray" victims 1
 run wait "$victim"
-expect_field "$victim" state COMPLETED
-expect_field "$victim" attempts 2
+expect_field "$victim" state COMPLETED attempts 2
 run cancel "$stray"
 finish_node

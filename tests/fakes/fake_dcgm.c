@@ -29,16 +29,16 @@
  * fake_dcgm_count("connect"), ("embedded"), ("watch"), ("unwatch"), ("open"): how often that was, and how many
  * connections and engines there are now. */
 #include <math.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "gpu/dcgm/abi.h"
 #include "vnode/node.h"
+
+#define FAKE_WORDS "FAKE_DCGM"
+#include "words.h"
 
 #define GROUPS 64 /* of each kind, as DCGM has it */
 
@@ -74,33 +74,6 @@ static struct {
 
 static bool was_lost, was_unwatched, failed_once;
 static struct node node;
-
-/* Whether FAKE_DCGM has the word; *value gets the text after its "=", if there is one. */
-static bool has(const char *word, double *value)
-{
-    const char *at = getenv("FAKE_DCGM");
-    size_t length = strlen(word);
-
-    for (; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-        if (strncmp(at, word, length) != 0)
-            continue;
-        if (at[length] == '=' && value) {
-            *value = strtod(at + length + 1, NULL);
-            return true;
-        }
-        if ((at[length] == '\0' || at[length] == ',') && !value)
-            return true;
-    }
-    return false;
-}
-
-static int code(const char *word)
-{
-    double value = DCGM_OK;
-
-    has(word, &value);
-    return (int)value;
-}
 
 DCGM_API int fake_dcgm_count(const char *what);
 int fake_dcgm_count(const char *what)
@@ -159,8 +132,6 @@ static int begin(uintptr_t *handle, bool embedded)
 
 int dcgmConnect_v2(const char *address, struct dcgm_connect *connect, uintptr_t *handle)
 {
-    double refused = 0;
-
     counts.connect++;
     if (!engine.initialized)
         return DCGM_UNINITIALIZED;
@@ -168,8 +139,7 @@ int dcgmConnect_v2(const char *address, struct dcgm_connect *connect, uintptr_t 
         return DCGM_VERSION_MISMATCH;
     if (connect->timeout_ms == 0 || connect->timeout_ms > 1000 || connect->persist_after_disconnect)
         return DCGM_BAD_PARAMETER; /* would hang, or leave its watches behind */
-    has("refused", &refused);
-    if (was_lost && counts.refusals < refused) {
+    if (was_lost && counts.refusals < number("refused", 0)) {
         counts.refusals++;
         return DCGM_CONNECTION_NOT_VALID;
     }
@@ -179,22 +149,25 @@ int dcgmConnect_v2(const char *address, struct dcgm_connect *connect, uintptr_t 
     return begin(handle, false);
 }
 
-int dcgmDisconnect(uintptr_t handle)
+static int end(uintptr_t handle, bool embedded)
 {
-    if (handle != engine.handle || engine.embedded)
+    if (handle != engine.handle || engine.embedded != embedded)
         return DCGM_BAD_PARAMETER;
     engine.handle = 0;
     counts.open--;
     return DCGM_OK;
 }
 
+int dcgmDisconnect(uintptr_t handle)
+{
+    return end(handle, false);
+}
+
 int dcgmStartEmbedded_v2(struct dcgm_embedded *embedded)
 {
-    double modules = 11;
-    size_t size;
+    size_t modules = (size_t)number("modules", 11);
+    size_t size = (offsetof(struct dcgm_embedded, denied) + modules * 4 + 7) / 8 * 8;
 
-    has("modules", &modules);
-    size = (offsetof(struct dcgm_embedded, denied) + (size_t)modules * 4 + 7) / 8 * 8;
     if (embedded->version != ((unsigned int)size | 1u << 24))
         return DCGM_VERSION_MISMATCH;
     counts.embedded++;
@@ -205,11 +178,7 @@ int dcgmStartEmbedded_v2(struct dcgm_embedded *embedded)
 
 int dcgmStopEmbedded(uintptr_t handle)
 {
-    if (handle != engine.handle || !engine.embedded)
-        return DCGM_BAD_PARAMETER;
-    engine.handle = 0;
-    counts.open--;
-    return DCGM_OK;
+    return end(handle, true);
 }
 
 static int check(uintptr_t handle)
@@ -217,6 +186,12 @@ static int check(uintptr_t handle)
     if (!engine.initialized)
         return DCGM_UNINITIALIZED;
     return handle && handle == engine.handle ? DCGM_OK : DCGM_CONNECTION_NOT_VALID;
+}
+
+static bool known(uintptr_t group, uintptr_t field_group)
+{
+    return group && group <= (uintptr_t)engine.group_count && field_group &&
+           field_group <= (uintptr_t)engine.field_group_count;
 }
 
 static int gpu_count(void)
@@ -346,8 +321,6 @@ static struct watch *find_watch(uintptr_t group, uintptr_t field_group)
 
 static int refuse_metrics(const struct group *group, const struct field_group *fields)
 {
-    double limit, never = 0;
-
     if (fields->fields[0] < DCGM_FIELD_GRAPHICS_ACTIVITY)
         return DCGM_OK;
     counts.watch++;
@@ -357,11 +330,10 @@ static int refuse_metrics(const struct group *group, const struct field_group *f
     }
     if (code("watch") && (!has("watch-gpu-1", NULL) || group->entities[0].id == 1))
         return code("watch");
-    has("never", &never);
     for (int i = 0; i < fields->count; i++)
-        if (fields->fields[i] == never)
+        if (fields->fields[i] == code("never"))
             return DCGM_PROFILING_MULTI_PASS;
-    return has("at-once", &limit) && fields->count > limit ? DCGM_PROFILING_MULTI_PASS : DCGM_OK;
+    return fields->count > number("at-once", INFINITY) ? DCGM_PROFILING_MULTI_PASS : DCGM_OK;
 }
 
 int dcgmWatchFields(uintptr_t handle, uintptr_t group, uintptr_t field_group, long long period_us, double keep_s,
@@ -371,8 +343,7 @@ int dcgmWatchFields(uintptr_t handle, uintptr_t group, uintptr_t field_group, lo
 
     if (check(handle))
         return check(handle);
-    if (!group || group > (uintptr_t)engine.group_count || !field_group ||
-        field_group > (uintptr_t)engine.field_group_count || period_us < 100000 || keep_s < 0 || keep_samples < 0)
+    if (!known(group, field_group) || period_us < 100000 || keep_s < 0 || keep_samples < 0)
         return DCGM_BAD_PARAMETER;
     if (engine.groups[group - 1].count == 0)
         return -35; /* an empty group */
@@ -449,11 +420,10 @@ static void set_number(struct dcgm_field_value *value, double number)
 static int64_t value_time(void)
 {
     struct timespec t;
-    double old_s = 0.02;
 
     clock_gettime(CLOCK_REALTIME, &t);
-    has("old", &old_s);
-    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000 + (has("early", NULL) ? 10000000 : -(int64_t)(old_s * 1e6));
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000 +
+           (has("early", NULL) ? 10000000 : -(int64_t)(number("old", 0.02) * 1e6));
 }
 
 static void make_value(struct dcgm_field_value *value, unsigned short field, struct dcgm_pair pair, bool anew)
@@ -490,19 +460,17 @@ int dcgmGetLatestValues_v2(uintptr_t handle, uintptr_t group, uintptr_t field_gr
     struct dcgm_field_value *value;
     const struct group *entities;
     const struct field_group *fields;
-    double lost = 0;
 
     _Static_assert(sizeof *value == 4120, "not DCGM's layout");
     if (check(handle))
         return check(handle);
-    if (!group || group > (uintptr_t)engine.group_count || !field_group ||
-        field_group > (uintptr_t)engine.field_group_count)
+    if (!known(group, field_group))
         return DCGM_BAD_PARAMETER;
     entities = &engine.groups[group - 1];
     fields = &engine.field_groups[field_group - 1];
     if (fields->fields[0] >= DCGM_FIELD_GRAPHICS_ACTIVITY)
         counts.looks++;
-    if (has("lost", &lost) && counts.looks >= lost && !was_lost) {
+    if (counts.looks >= number("lost", INFINITY) && !was_lost) {
         was_lost = true;
         return DCGM_CONNECTION_NOT_VALID; /* the handle stays until it is given back */
     }

@@ -51,20 +51,25 @@
  * energy, MPS lists or GPM. FAKE_NVML_MIDDLE makes one that has process lists up to _v2 and the old memory call.
  * FAKE_NVML_EMPTY makes one without any basic function, FAKE_NVML_BARE one with nothing but these. */
 #include <signal.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "gpu/nvml/abi.h"
 
+#define FAKE_WORDS "FAKE_NVML"
+#include "words.h"
+
 #define MIB 1048576ull
 
 #if !defined(FAKE_NVML_OLD) && !defined(FAKE_NVML_MIDDLE) && !defined(FAKE_NVML_EMPTY) && !defined(FAKE_NVML_BARE)
 #define FAKE_NVML_NEW
+#endif
+#ifdef FAKE_NVML_OLD
+#define V2(name) name
+#else
+#define V2(name) name##_v2
 #endif
 
 struct nvml_device {
@@ -72,64 +77,13 @@ struct nvml_device {
     unsigned int instance; /* 0: a GPU; else its number in GPU 0, which is its GPU instance's id as well */
 };
 
-/* Whether FAKE_NVML has the word; *value gets the text after its "=", if there is one. */
-static bool has(const char *word, double *value)
-{
-    const char *at = getenv("FAKE_NVML");
-    size_t length = strlen(word);
-
-    for (; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-        if (strncmp(at, word, length) != 0)
-            continue;
-        if (at[length] == '=') {
-            if (value)
-                *value = strtod(at + length + 1, NULL);
-            return value != NULL;
-        }
-        if (at[length] == '\0' || at[length] == ',')
-            return value == NULL;
-    }
-    return false;
-}
-
-static int code(const char *word)
-{
-    double value = NVML_SUCCESS;
-
-    has(word, &value);
-    return (int)value;
-}
-
 #ifdef FAKE_NVML_EMPTY
 NVML_API int nvmlShutdown(void)
 {
     return code("shutdown");
 }
-#elif defined(FAKE_NVML_BARE)
-NVML_API int nvmlInit_v2(void)
-{
-    return code("init");
-}
-
-NVML_API int nvmlDeviceGetCount_v2(unsigned int *count)
-{
-    *count = 2;
-    return NVML_SUCCESS;
-}
-
-NVML_API int nvmlDeviceGetHandleByIndex_v2(unsigned int index, struct nvml_device **device)
-{
-    static struct nvml_device devices[2] = {{0, 0}, {1, 0}};
-
-    *device = &devices[index];
-    return NVML_SUCCESS;
-}
 #else
 static struct nvml_device devices[2] = {{0, 0}, {1, 0}};
-#ifdef FAKE_NVML_NEW
-static struct nvml_device instances[2] = {{0, 1}, {0, 3}}, stranger = {7, 0};
-#endif
-
 static int looks; /* at GPU 0 */
 
 static int gone(void)
@@ -137,23 +91,7 @@ static int gone(void)
     return looks > 0 && code("gone-later") ? code("gone-later") : code("gone");
 }
 
-static bool lost(const struct nvml_device *device)
-{
-    return device->index == 1 && has("lost", NULL);
-}
-
-/* The text, and the index of the GPU. */
-static int text_out(const struct nvml_device *device, const char *before, char *text, unsigned int room)
-{
-    unsigned int index = has("twins", NULL) ? 0 : device->index;
-
-    if (lost(device))
-        return NVML_ERROR_GPU_IS_LOST;
-    return (unsigned int)snprintf(text, room, "%s%u", before, index) < room ? NVML_SUCCESS
-                                                                            : NVML_ERROR_INSUFFICIENT_SIZE;
-}
-
-static int init(void)
+int V2(nvmlInit)(void)
 {
     if (has("noisy", NULL)) {
         printf("the driver greets you\n");
@@ -162,16 +100,13 @@ static int init(void)
     return code("init");
 }
 
-static int count_out(unsigned int *count)
+int V2(nvmlDeviceGetCount)(unsigned int *count)
 {
-    double value = 2;
-
-    has("count", &value);
-    *count = (unsigned int)value;
+    *count = (unsigned int)number("count", 2);
     return gone();
 }
 
-static int handle_out(unsigned int index, struct nvml_device **device)
+int V2(nvmlDeviceGetHandleByIndex)(unsigned int index, struct nvml_device **device)
 {
     if (gone())
         return gone();
@@ -185,37 +120,29 @@ static int handle_out(unsigned int index, struct nvml_device **device)
     return NVML_SUCCESS;
 }
 
-#ifdef FAKE_NVML_OLD
-int nvmlInit(void)
-{
-    return init();
-}
-
-int nvmlDeviceGetCount(unsigned int *count)
-{
-    return count_out(count);
-}
-
-int nvmlDeviceGetHandleByIndex(unsigned int index, struct nvml_device **device)
-{
-    return handle_out(index, device);
-}
-#else
-int nvmlInit_v2(void)
-{
-    return init();
-}
-
-int nvmlDeviceGetCount_v2(unsigned int *count)
-{
-    return count_out(count);
-}
-
-int nvmlDeviceGetHandleByIndex_v2(unsigned int index, struct nvml_device **device)
-{
-    return handle_out(index, device);
-}
+#ifndef FAKE_NVML_BARE
+#ifdef FAKE_NVML_NEW
+static struct nvml_device instances[2] = {{0, 1}, {0, 3}}, stranger = {7, 0};
 #endif
+
+static bool lost(const struct nvml_device *device)
+{
+    return device->index == 1 && has("lost", NULL);
+}
+
+static int unless_lost(const struct nvml_device *device, int answer)
+{
+    return lost(device) ? NVML_ERROR_GPU_IS_LOST : answer;
+}
+
+/* The text, and the index of the GPU. */
+static int text_out(const struct nvml_device *device, const char *before, char *text, unsigned int room)
+{
+    unsigned int index = has("twins", NULL) ? 0 : device->index;
+    bool fits = (unsigned int)snprintf(text, room, "%s%u", before, index) < room;
+
+    return unless_lost(device, fits ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE);
+}
 
 int nvmlShutdown(void)
 {
@@ -253,15 +180,12 @@ int nvmlDeviceGetName(struct nvml_device *device, char *text, unsigned int room)
 /* Each look at GPU 0 begins with its memory. */
 static void look(const struct nvml_device *device)
 {
-    double last;
-
     if (device->index != 0 || device->instance)
         return;
     looks++;
-    if (has("hang", &last) && looks >= last)
-        for (;;)
-            pause();
-    if (has("crash", &last) && looks >= last)
+    while (looks >= number("hang", INT32_MAX))
+        pause();
+    if (looks >= number("crash", INT32_MAX))
         kill(getpid(), SIGKILL);
 }
 
@@ -270,38 +194,25 @@ int nvmlDeviceGetMemoryInfo(struct nvml_device *device, struct nvml_memory *memo
 #ifndef FAKE_NVML_NEW
     look(device);
 #endif
-    if (lost(device))
-        return NVML_ERROR_GPU_IS_LOST;
     *memory = (struct nvml_memory){.total = 40960 * MIB, .used = 1536 * MIB, .free = 39424 * MIB};
-    return NVML_SUCCESS;
+    return unless_lost(device, NVML_SUCCESS);
 }
 
 #ifdef FAKE_NVML_NEW
 int nvmlDeviceGetMemoryInfo_v2(struct nvml_device *device, struct nvml_memory_v2 *memory)
 {
-    double total;
+    unsigned int instance = device->instance;
 
     look(device);
     if (lost(device))
         return NVML_ERROR_GPU_IS_LOST;
     if (memory->version != NVML_VERSION(struct nvml_memory_v2, 2))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    if (code("memory-v2"))
-        return code("memory-v2");
-    *memory = (struct nvml_memory_v2){.version = memory->version,
-                                      .total = 40960 * MIB,
-                                      .reserved = 512 * MIB,
-                                      .used = 1024 * MIB,
-                                      .free = 39424 * MIB};
-    if (has("total", &total))
-        memory->total = (unsigned long long)total * MIB;
-    if (device->instance)
-        *memory = (struct nvml_memory_v2){.version = memory->version,
-                                          .total = 4864 * MIB,
-                                          .reserved = 2 * MIB,
-                                          .used = device->instance * MIB,
-                                          .free = (4862 - device->instance) * MIB};
-    return NVML_SUCCESS;
+    memory->total = (instance ? 4864 : (unsigned long long)number("total", 40960)) * MIB;
+    memory->reserved = (instance ? 2 : 512) * MIB;
+    memory->used = (instance ? instance : 1024) * MIB;
+    memory->free = (instance ? 4862 - instance : 39424) * MIB;
+    return code("memory-v2");
 }
 #endif
 
@@ -349,7 +260,7 @@ static int list(const struct nvml_device *device, bool mps, int version, size_t 
     if (mps && code("mps"))
         return code("mps");
     if (!mps)
-        has("processes", &wanted);
+        wanted = number("processes", wanted);
     if (device->instance && !mps && !has("mig-lists-all", NULL)) {
         first = device->instance == 1 ? 0 : 1;
         wanted = device->instance == 1 ? 1 : 2;
@@ -380,90 +291,53 @@ static int list(const struct nvml_device *device, bool mps, int version, size_t 
     return NVML_SUCCESS;
 }
 
-int nvmlDeviceGetComputeRunningProcesses(struct nvml_device *device, unsigned int *count,
-                                         struct nvml_process_info_v1 *infos)
-{
-    return list(device, false, 1, sizeof *infos, count, infos);
-}
+#define LISTS(name, info, mps, version)                                                                                \
+    int name(struct nvml_device *device, unsigned int *count, struct info *infos)                                      \
+    {                                                                                                                  \
+        return list(device, mps, version, sizeof *infos, count, infos);                                                \
+    }
 
+LISTS(nvmlDeviceGetComputeRunningProcesses, nvml_process_info_v1, false, 1)
 #ifndef FAKE_NVML_OLD
-int nvmlDeviceGetComputeRunningProcesses_v2(struct nvml_device *device, unsigned int *count,
-                                            struct nvml_process_info *infos)
-{
-    return list(device, false, 2, sizeof *infos, count, infos);
-}
-
-int nvmlDeviceGetMPSComputeRunningProcesses_v2(struct nvml_device *device, unsigned int *count,
-                                               struct nvml_process_info *infos)
-{
-    return list(device, true, 2, sizeof *infos, count, infos);
-}
+LISTS(nvmlDeviceGetComputeRunningProcesses_v2, nvml_process_info, false, 2)
+LISTS(nvmlDeviceGetMPSComputeRunningProcesses_v2, nvml_process_info, true, 2)
 #endif
-
 #ifdef FAKE_NVML_NEW
-int nvmlDeviceGetComputeRunningProcesses_v3(struct nvml_device *device, unsigned int *count,
-                                            struct nvml_process_info *infos)
-{
-    return list(device, false, 3, sizeof *infos, count, infos);
-}
-
-int nvmlDeviceGetMPSComputeRunningProcesses_v3(struct nvml_device *device, unsigned int *count,
-                                               struct nvml_process_info *infos)
-{
-    return list(device, true, 3, sizeof *infos, count, infos);
-}
+LISTS(nvmlDeviceGetComputeRunningProcesses_v3, nvml_process_info, false, 3)
+LISTS(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvml_process_info, true, 3)
 #endif
 
 int nvmlDeviceGetUtilizationRates(struct nvml_device *device, struct nvml_utilization *utilization)
 {
-    double busy = 90;
-
-    if (lost(device))
-        return NVML_ERROR_GPU_IS_LOST;
-    has("busy", &busy);
-    *utilization = (struct nvml_utilization){.gpu = (unsigned int)busy, .memory = 12};
-    return code("utilization");
+    *utilization = (struct nvml_utilization){.gpu = (unsigned int)number("busy", 90), .memory = 12};
+    return unless_lost(device, code("utilization"));
 }
 
 int nvmlDeviceGetPowerUsage(struct nvml_device *device, unsigned int *mw)
 {
-    double value;
-
-    if (lost(device) || (device->index == 1 && has("lost-late", NULL)))
-        return NVML_ERROR_GPU_IS_LOST;
-    *mw = has("power-mw", &value) ? (unsigned int)value : 123456;
-    return code("power");
+    *mw = (unsigned int)number("power-mw", 123456);
+    return device->index == 1 && has("lost-late", NULL) ? NVML_ERROR_GPU_IS_LOST : unless_lost(device, code("power"));
 }
 
 #ifdef FAKE_NVML_NEW
 int nvmlDeviceGetPersistenceMode(struct nvml_device *device, unsigned int *mode)
 {
-    double value = 1;
-
-    (void)device;
-    has("persistence", &value);
-    *mode = (unsigned int)value;
+    *mode = (unsigned int)number("persistence", 1);
     return NVML_SUCCESS;
 }
 
 int nvmlDeviceGetComputeMode(struct nvml_device *device, unsigned int *mode)
 {
-    double value = 0;
+    double of_both = number("compute-mode", 0);
 
-    if (device->index != 1 || !has("mode-of-1", &value))
-        has("compute-mode", &value);
-    *mode = (unsigned int)value;
+    *mode = (unsigned int)(device->index == 1 ? number("mode-of-1", of_both) : of_both);
     return NVML_SUCCESS;
 }
 
 int nvmlDeviceGetTotalEccErrors(struct nvml_device *device, unsigned int kind, unsigned int counter,
                                 unsigned long long *count)
 {
-    double value = 0;
-
-    (void)device;
-    has("ecc", &value);
-    *count = kind == 1 && counter == 0 ? (unsigned long long)value : 77;
+    *count = kind == 1 && counter == 0 ? (unsigned long long)number("ecc", 0) : 77;
     return NVML_SUCCESS;
 }
 
@@ -475,12 +349,8 @@ int nvmlSystemGetDriverVersion(char *text, unsigned int room)
 
 int nvmlDeviceGetTotalEnergyConsumption(struct nvml_device *device, unsigned long long *mj)
 {
-    double value;
-
-    if (lost(device))
-        return NVML_ERROR_GPU_IS_LOST;
-    *mj = has("energy-mj", &value) ? (unsigned long long)value : 9876543210ull;
-    return code("energy");
+    *mj = (unsigned long long)number("energy-mj", 9876543210);
+    return unless_lost(device, code("energy"));
 }
 
 struct nvml_gpm_sample {
@@ -531,33 +401,22 @@ int nvmlGpmMigSampleGet(struct nvml_device *device, unsigned int gpu_instance_id
 /* SM_UTIL of instances is 3 times the percent of their number. */
 static int metric_value(struct nvml_gpm_metric *metric, unsigned int instance)
 {
-    metric->value = 37.5;
+    static const double values[] = {[NVML_GPM_METRIC_GRAPHICS_UTIL] = 80,
+                                    [NVML_GPM_METRIC_SM_OCCUPANCY] = 25,
+                                    [NVML_GPM_METRIC_ANY_TENSOR_UTIL] = 12.5,
+                                    [NVML_GPM_METRIC_DRAM_BW_UTIL] = 50};
+
     switch (metric->id) {
     case NVML_GPM_METRIC_SM_UTIL:
-        has("gpm", &metric->value);
-        metric->value = instance ? 3 * instance : metric->value;
+        metric->value = instance ? 3 * instance : number("gpm", 37.5);
         return has("gpm-error", NULL) ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
-    case NVML_GPM_METRIC_SM_OCCUPANCY:
-        metric->value = 25;
-        return NVML_SUCCESS;
-    case NVML_GPM_METRIC_ANY_TENSOR_UTIL:
-        metric->value = 12.5;
-        return NVML_SUCCESS;
-    case NVML_GPM_METRIC_DRAM_BW_UTIL:
-        metric->value = 50;
-        return NVML_SUCCESS;
-    case NVML_GPM_METRIC_GRAPHICS_UTIL:
-        metric->value = 80;
-        return NVML_SUCCESS;
     case NVML_GPM_METRIC_PCIE_TX_PER_SEC:
-        metric->value = 100;
-        has("pcie", &metric->value);
-        return instance ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
     case NVML_GPM_METRIC_PCIE_RX_PER_SEC:
-        metric->value = 0.5;
+        metric->value = metric->id == NVML_GPM_METRIC_PCIE_TX_PER_SEC ? number("pcie", 100) : 0.5;
         return instance ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
     default:
-        return NVML_ERROR_INVALID_ARGUMENT;
+        metric->value = metric->id < sizeof values / sizeof *values ? values[metric->id] : 0;
+        return metric->value > 0 ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
     }
 }
 
@@ -646,11 +505,10 @@ int nvmlDeviceRegisterEvents(struct nvml_device *device, unsigned long long type
 
 int nvmlEventSetWait_v2(struct nvml_event_set *set, struct nvml_event_data *data, unsigned int timeout_ms)
 {
-    double xid = 0;
+    double xid = number("xid", 0);
 
     if (timeout_ms)
         abort(); /* carma must never wait for a driver */
-    has("xid", &xid);
     if (xid == set->told || !(set->devices & 2u))
         return NVML_ERROR_TIMEOUT;
     set->told = xid;
@@ -667,5 +525,6 @@ int nvmlEventSetFree(struct nvml_event_set *set)
     free(set);
     return NVML_SUCCESS;
 }
+#endif
 #endif
 #endif

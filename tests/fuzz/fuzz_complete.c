@@ -1,7 +1,7 @@
 /* Layer lists of every readable summary, completed: nothing is lost, and inputs stand before their users. */
 #include "estimate/program/lower.h"
 #include "estimate/summary/read.h"
-#include "fuzz.h"
+#include "layers.h"
 
 static int64_t sum_parameters(const struct layer_list *list)
 {
@@ -16,17 +16,8 @@ static void check_layer(const struct layer_list *list, size_t index)
 {
     const struct layer *layer = &list->items[index];
 
-    require(layer->kind < LAYER_KIND_COUNT && layer->rank <= LAYER_MAX_RANK);
-    require(layer->groups >= 0 && layer->in_channels >= 0 && layer->parameters >= 0);
-    for (int i = 0; i < 3; i++)
-        require(layer->kernel[i] >= 0 && layer->stride[i] >= 0);
-    for (int i = 0; layer->shape_known && i < layer->rank; i++)
-        require(layer->shape[i] >= 1);
+    require_layer(list, index);
     require(layer->container || layer->input_count > 0 || layer->kind == LAYER_PARAMETER || layer->kind == LAYER_INPUT);
-    for (uint32_t i = 0; i < layer->input_count; i++) {
-        require(layer->inputs[i] >= -1 && layer->inputs[i] < (int32_t)index);
-        require(layer->inputs[i] < 0 || !list->items[layer->inputs[i]].container);
-    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)

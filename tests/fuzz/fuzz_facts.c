@@ -1,18 +1,14 @@
 /* libFuzzer target: any text as output of carma-monitor --inspect. The result is bounded text, and GPUs are possible
  * ones. Run: BUILD/tests/fuzz/fuzz_facts CORPUS_DIR */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "fuzz.h"
 #include "gpu/driver_facts.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 
 static void demand_text(const char *text, size_t room)
 {
-    if (!memchr(text, '\0', room))
-        abort();
+    require(memchr(text, '\0', room));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
@@ -29,7 +25,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
         demand_text(facts.gpu[i].uuid, sizeof facts.gpu[i].uuid);
         demand_text(facts.gpu[i].failed, sizeof facts.gpu[i].failed);
     }
-    if (facts.asked < -1 || facts.asked >= GPU_MAX_DEVICES)
-        abort();
+    require(facts.asked >= -1 && facts.asked < GPU_MAX_DEVICES);
     return 0;
 }

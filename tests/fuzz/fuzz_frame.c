@@ -1,12 +1,9 @@
 /* libFuzzer target: any bytes as a stream of GPU frames, fed in pieces of a size that the first byte chooses. A decoded
  * frame must encode to one that decodes to the same again. Run: BUILD/tests/fuzz/fuzz_frame CORPUS_DIR */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "fuzz.h"
 #include "gpu/frame.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
 
 static void check_round_trip(const struct gpu_node_reading *reading)
 {
@@ -20,8 +17,8 @@ static void check_round_trip(const struct gpu_node_reading *reading)
     gpu_frame_encode(reading, &frame);
     from = frame.text;
     left = frame.length;
-    if (gpu_frame_decode(&decoder, &from, &left, &again, &err) != 1 || memcmp(reading, &again, sizeof again) != 0)
-        abort();
+    require(gpu_frame_decode(&decoder, &from, &left, &again, &err) == 1);
+    require(memcmp(reading, &again, sizeof again) == 0);
     gpu_frame_decoder_release(&decoder);
     strbuf_release(&frame);
 }

@@ -1,7 +1,6 @@
 /* Fuzz target: any text as an MPS control daemon's answer. An accepted answer is in range, a
  * refused one gives the reason in one line. */
-#include <string.h>
-
+#include "base/memory.h"
 #include "fuzz.h"
 #include "gpu/mps/protocol.h"
 
@@ -25,19 +24,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     static struct mps_pids pids;
     enum mps_server_state state;
     struct error err = {{0}};
-    char *text = malloc(length + 1);
+    CLEANUP(free_ptr) char *text = xstrndup((const char *)bytes, length);
     int rc;
 
-    if (!text)
-        return 0;
-    memcpy(text, bytes, length);
-    text[length] = '\0';
     check(mps_read_probe(text, &err), &err);
     check_pids(mps_read_servers(text, &pids, &err), &pids, MPS_MAX_SERVERS, &err);
     check_pids(mps_read_clients(text, &pids, &err), &pids, MPS_MAX_CLIENTS, &err);
     rc = mps_read_status(text, 71, &state, &err);
     check(rc, &err);
     require(rc < 0 || (unsigned)state < MPS_SERVER_STATE_COUNT);
-    free(text);
     return 0;
 }

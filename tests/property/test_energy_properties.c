@@ -38,13 +38,16 @@ static void assert_mj(int64_t mj, int64_t wanted)
 }
 
 /* 50 W idle, learned in the first second with nobody there. */
-static void begin(struct energy_meter *meter)
+static struct energy_meter begun(void)
 {
-    energy_meter_init(meter);
-    energy_meter_read(meter, START_NS, 1000, 50000);
-    energy_meter_read(meter, START_NS + NS_PER_SEC, 51000, 50000);
-    assert_int_equal(meter->idle_mw, 50000);
-    assert_int_equal(of(meter, ENERGY_IDLE), 50000);
+    struct energy_meter meter;
+
+    energy_meter_init(&meter);
+    energy_meter_read(&meter, START_NS, 1000, 50000);
+    energy_meter_read(&meter, START_NS + NS_PER_SEC, 51000, 50000);
+    assert_int_equal(meter.idle_mw, 50000);
+    assert_int_equal(of(&meter, ENERGY_IDLE), 50000);
+    return meter;
 }
 
 static int64_t second(int64_t n)
@@ -57,37 +60,33 @@ static int64_t second(int64_t n)
 TEST(idle_by_presence_the_rest_by_activity)
 {
     struct energy_resident both[] = {resident(1, 2, 300), resident(2, 2, 600)};
-    struct energy_meter meter;
+    CLEANUP(energy_meter_release) struct energy_meter meter = begun();
 
-    begin(&meter);
     energy_meter_set_residents(&meter, second(1), both, 2);
     assert_int_equal(energy_meter_read(&meter, second(2), 51000 + 200000, 200000), 200000);
     assert_int_equal(of(&meter, 1), 25000 + 50000);
     assert_int_equal(of(&meter, 2), 25000 + 100000);
     assert_int_equal(of(&meter, ENERGY_IDLE), 50000);
-    energy_meter_release(&meter);
 }
 
 /* A party that comes in the middle of an interval is there for its second half. */
 TEST(presence_is_weighed_moment_by_moment)
 {
     struct energy_resident first = resident(1, 1, 500), both[] = {resident(1, 2, 500), resident(2, 2, 500)};
-    struct energy_meter meter;
+    CLEANUP(energy_meter_release) struct energy_meter meter = begun();
 
-    begin(&meter);
     energy_meter_set_residents(&meter, second(1) + NS_PER_SEC / 4, &first, 1);
     energy_meter_set_residents(&meter, second(1) + NS_PER_SEC / 2, both, 2);
     energy_meter_read(&meter, second(2), 51000 + 150000, 150000);
     assert_mj(of(&meter, ENERGY_IDLE), 50000 + 12500); /* a quarter of 50 J */
     assert_mj(of(&meter, 1), 12500 + 12500 + 60000);   /* 100 J, 3 parts of 5 */
     assert_mj(of(&meter, 2), 12500 + 40000);
-    energy_meter_release(&meter);
 }
 
 TEST(nothing_known_or_active_is_shared_by_presence)
 {
     struct energy_resident both[] = {resident(1, 2, 0), resident(ENERGY_UNMANAGED, 2, 0)};
-    struct energy_meter meter;
+    CLEANUP(energy_meter_release) struct energy_meter meter;
 
     energy_meter_init(&meter);
     energy_meter_set_residents(&meter, second(0), both, 2); /* from the start: idle power is never seen */
@@ -97,32 +96,28 @@ TEST(nothing_known_or_active_is_shared_by_presence)
     assert_int_equal(of(&meter, 1), 45000);
     assert_int_equal(of(&meter, ENERGY_UNMANAGED), 45000);
     assert_int_equal(of(&meter, ENERGY_IDLE), 0);
-    energy_meter_release(&meter);
 }
 
 /* A third of the GPU, two jobs on it; a sixth, one; the rest is not partitioned. */
 TEST(mig_by_instance)
 {
     struct energy_resident all[] = {{1, 300, 2, 400}, {2, 300, 2, 400}, {3, 200, 1, 400}};
-    struct energy_meter meter;
+    CLEANUP(energy_meter_release) struct energy_meter meter = begun();
 
-    begin(&meter);
     energy_meter_set_residents(&meter, second(1), all, 3);
     energy_meter_read(&meter, second(2), 51000 + 50000 + 80000, 130000);
     assert_mj(of(&meter, 1), 7500 + 30000);
     assert_mj(of(&meter, 2), 7500 + 30000);
     assert_mj(of(&meter, 3), 10000 + 20000);
     assert_mj(of(&meter, ENERGY_IDLE), 50000 + 25000);
-    energy_meter_release(&meter);
 }
 
 TEST(counters_that_misbehave)
 {
     struct energy_resident one = resident(1, 1, 500);
     int64_t counter_mj = INT64_C(4000000000000);
-    struct energy_meter meter;
+    CLEANUP(energy_meter_release) struct energy_meter meter = begun();
 
-    begin(&meter);
     energy_meter_set_residents(&meter, second(1), &one, 1);
     assert_int_equal(energy_meter_read(&meter, second(2), 7000, 100000), 7000); /* the driver was loaded anew */
     assert_int_equal(energy_meter_read(&meter, second(3), counter_mj, 100000),
@@ -132,14 +127,13 @@ TEST(counters_that_misbehave)
     assert_int_equal(energy_meter_read(&meter, second(9), counter_mj + 700000, 100000), 500000);
     assert_int_equal(of(&meter, 1), 7000 + 100000 + 200000 + 500000);
     assert_int_equal(sum_of_accounts(&meter), meter.counted_mj);
-    energy_meter_release(&meter);
 }
 
 /* No counter: power, without losing parts of a millijoule. */
 TEST(power_integrated)
 {
     struct energy_resident one = resident(1, 1, 500);
-    struct energy_meter meter;
+    CLEANUP(energy_meter_release) struct energy_meter meter;
 
     energy_meter_init(&meter);
     energy_meter_set_residents(&meter, START_NS, &one, 1);
@@ -150,14 +144,13 @@ TEST(power_integrated)
     assert_int_equal(of(&meter, 1), 999 + 833);
     energy_meter_read(&meter, START_NS + 86400 * NS_PER_SEC, -1, 1333); /* a day's sleep: ten minutes are believed */
     assert_int_equal(of(&meter, 1), 999 + 833 + 600 * 1333);
-    energy_meter_release(&meter);
 }
 
 /* A daemon that was away: the jobs that were there all along have used the counter's rise. */
 TEST(restored)
 {
     struct energy_resident one = resident(4, 1, 500);
-    struct energy_meter meter;
+    CLEANUP(energy_meter_release) struct energy_meter meter;
 
     energy_meter_init(&meter);
     energy_meter_restore(&meter, second(0), 5000, 40000);
@@ -171,7 +164,6 @@ TEST(restored)
     energy_meter_restore(&meter, second(0), -1, 40000); /* without a counter nobody knows */
     assert_int_equal(energy_meter_read(&meter, second(100), -1, 90000), 0);
     assert_int_equal(meter.idle_mw, 40000);
-    energy_meter_release(&meter);
 }
 
 /* Two parties, a daemon that was away for four months, and a GPU that drew a kilowatt all the while. */
@@ -179,7 +171,7 @@ TEST(long_absence)
 {
     const int64_t days = 120, mj = days * 86400 * 1000000;
     struct energy_resident both[] = {resident(4, 2, 500), resident(5, 2, 500)};
-    struct energy_meter meter;
+    CLEANUP(energy_meter_release) struct energy_meter meter;
 
     energy_meter_init(&meter);
     energy_meter_restore(&meter, second(0), 0, 40000);
@@ -187,7 +179,6 @@ TEST(long_absence)
     assert_int_equal(energy_meter_read(&meter, second(days * 86400), mj, 90000), mj);
     assert_int_equal(of(&meter, 4), mj / 2);
     assert_int_equal(of(&meter, 5), mj / 2);
-    energy_meter_release(&meter);
 }
 
 /* ---- Random input ---- */
@@ -263,31 +254,28 @@ struct truth {
     double idle_joules;
 };
 
+static bool is_there(const struct node_slot *slot)
+{
+    return slot->phase == NODE_SLOT_LOADING || slot->phase == NODE_SLOT_TRAINING;
+}
+
 static void truth_step(struct truth *truth, int64_t until_ns)
 {
     const struct node_gpu *gpu = &truth->file.gpus[0];
     double before_mj = truth->bank.gpus[0].energy_mj, dt = (double)(until_ns - truth->bank.updated_ns) / 1e9;
-    double idle_j = gpu->idle_w * dt, rest_j, active = 0;
+    double idle_j = gpu->idle_w * dt, rest_j, active = 0, parts[NODE_MAX_SLOTS];
+    bool present[NODE_MAX_SLOTS];
     int there = 0;
 
     for (uint32_t i = 0; i < truth->bank.slot_high; i++) {
         const struct node_slot *slot = &truth->bank.slots[i];
-        there += slot->phase == NODE_SLOT_LOADING || slot->phase == NODE_SLOT_TRAINING;
-        active += slot->rate * slot->uses[0].activity;
-    }
-    uint32_t phases[NODE_MAX_SLOTS];
-    double parts[NODE_MAX_SLOTS];
-    for (uint32_t i = 0; i < truth->bank.slot_high; i++) {
-        phases[i] = truth->bank.slots[i].phase;
-        parts[i] = active > 0 ? truth->bank.slots[i].rate * truth->bank.slots[i].uses[0].activity / active : 0;
+        there += present[i] = is_there(slot);
+        active += parts[i] = slot->rate * slot->uses[0].activity;
     }
     physics_advance(&truth->file, &truth->bank, until_ns);
     rest_j = (truth->bank.gpus[0].energy_mj - before_mj) / 1000 - idle_j;
-    for (uint32_t i = 0; i < truth->bank.slot_high; i++) {
-        if (phases[i] == NODE_SLOT_LOADING || phases[i] == NODE_SLOT_TRAINING)
-            truth->joules[i] += idle_j / there;
-        truth->joules[i] += rest_j * parts[i];
-    }
+    for (uint32_t i = 0; i < truth->bank.slot_high; i++)
+        truth->joules[i] += (present[i] ? idle_j / there : 0) + (active > 0 ? rest_j * parts[i] / active : 0);
     if (there == 0)
         truth->idle_joules += idle_j + rest_j;
 }
@@ -306,11 +294,6 @@ struct world {
 static uint64_t draw_server(struct random *random, enum mode mode)
 {
     return mode == BY_MPS ? 1 : mode == BY_TURNS ? 0 : (uint64_t)random_range(random, 0, 2);
-}
-
-static bool is_there(const struct node_slot *slot)
-{
-    return slot->phase == NODE_SLOT_LOADING || slot->phase == NODE_SLOT_TRAINING;
 }
 
 /* As the daemon does it (node_energy.c). */

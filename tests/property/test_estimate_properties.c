@@ -18,8 +18,7 @@ struct piece {
 struct slow {
     struct piece pieces[6000];
     size_t count;
-    int64_t limit_bytes, end, reserved,
-        segment_bytes[6000]; /* segment_bytes by piece, only of the first of a segment */
+    int64_t limit_bytes, end, reserved;
     bool out_of_memory;
 };
 
@@ -130,22 +129,11 @@ static void slow_give(struct slow *slow, int64_t address)
 
 static int64_t draw_bytes(struct random *random, int kind)
 {
-    static const int64_t edges[] = {1,
-                                    511,
-                                    512,
-                                    513,
-                                    MIB - 512,
-                                    MIB,
-                                    MIB + 1,
-                                    2 * MIB,
-                                    10 * MIB - 512,
-                                    10 * MIB - 1,
-                                    10 * MIB,
-                                    10 * MIB + 1,
-                                    20 * MIB,
-                                    20 * MIB + 1,
-                                    19 * MIB,
-                                    19 * MIB - 512};
+    static const int64_t edges[][2] = {/* MiB, bytes more */
+                                       {0, 1},  {0, 511}, {0, 512},   {0, 513},  {1, -512}, {1, 0},
+                                       {1, 1},  {2, 0},   {10, -512}, {10, -1},  {10, 0},   {10, 1},
+                                       {20, 0}, {20, 1},  {19, 0},    {19, -512}};
+    const int64_t *edge;
 
     switch (kind) {
     case 0: /* of one size: many equal blocks */
@@ -157,7 +145,8 @@ static int64_t draw_bytes(struct random *random, int kind)
     case 3:
         return INT64_C(1) << random_range(random, 0, 30);
     default:
-        return edges[random_range(random, 0, array_size(edges) - 1)];
+        edge = edges[random_range(random, 0, array_size(edges) - 1)];
+        return edge[0] * MIB + edge[1];
     }
 }
 

@@ -167,6 +167,13 @@ static inline const char *placed_on(const struct fixture *f, uint64_t job)
         assert_int_equal((f)->decisions.count, 0);                                                                     \
     } while (0)
 
+/* Decides: this first. */
+#define assert_decides(f, what)                                                                                        \
+    do {                                                                                                               \
+        decide(f);                                                                                                     \
+        assert_int_equal((f)->decisions.items[0].type, what);                                                          \
+    } while (0)
+
 static inline void assert_reason(const struct fixture *f, uint64_t job, const char *expected)
 {
     struct reason reason = core_reason(f->core, job, f->now_ns);
@@ -266,5 +273,15 @@ static inline struct core *restored(const struct fixture *f, struct record_list 
 
 /* CORE_TEST(name) { ... }: a test with `struct fixture *f`. */
 #define CORE_TEST(name) TEST_ON(name, struct fixture *f, setup, teardown)
+
+/* The same, which `prepare(f)` comes before. */
+#define CORE_TEST_AFTER(prepare, name)                                                                                 \
+    static int name##_setup(void **state)                                                                              \
+    {                                                                                                                  \
+        int rc = setup(state);                                                                                         \
+        prepare(*state);                                                                                               \
+        return rc;                                                                                                     \
+    }                                                                                                                  \
+    TEST_ON(name, struct fixture *f, name##_setup, teardown)
 
 #endif

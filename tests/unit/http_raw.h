@@ -32,35 +32,56 @@ static inline void restart(void)
     start();
 }
 
+static inline int start_with_tcp(void **state)
+{
+    if (http_fixture_prepare(&fixture) || http_fixture_add_tcp(&fixture))
+        return -1;
+    start();
+    return 0;
+}
+
 static inline int remove_fixture(void **state)
 {
     return http_fixture_remove(&fixture);
 }
 
-static inline int connect_raw(void)
+static inline int connect_to(int family, const void *address, size_t length)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct timeval patience = {.tv_sec = 5};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    memcpy(address.sun_path, fixture.path, strlen(fixture.path) + 1);
-    if (connect(fd, (struct sockaddr *)&address, sizeof address) < 0)
+    if (connect(fd, address, (socklen_t)length) < 0)
         fail_msg("connect: %s", strerror(errno));
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     return fd;
 }
 
+static inline struct sockaddr_un unix_address(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    return address;
+}
+
+static inline int connect_to_path(const char *path)
+{
+    struct sockaddr_un address = unix_address(path);
+
+    return connect_to(AF_UNIX, &address, sizeof address);
+}
+
+static inline int connect_raw(void)
+{
+    return connect_to_path(fixture.path);
+}
+
 static inline int connect_by_tcp(void)
 {
-    struct timeval patience = {.tv_sec = 5};
     struct address address;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     assert_int_equal(address_parse(fixture.tcp_address, &address), 0);
-    if (connect(fd, (struct sockaddr *)&address.socket, address.length) < 0)
-        fail_msg("connect: %s", strerror(errno));
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    return fd;
+    return connect_to(AF_INET, &address.socket, address.length);
 }
 
 static inline void send_text(int fd, const char *text)

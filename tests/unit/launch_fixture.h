@@ -210,11 +210,16 @@ static inline void await_end(struct fixture *f, enum launch_phase phase)
         fail_msg("%s", contents(path));
 }
 
+static inline void start_and_end(struct fixture *f, enum launch_phase phase)
+{
+    start(f);
+    await_end(f, phase);
+}
+
 static inline void run(struct fixture *f, const char *script, enum launch_phase phase)
 {
     command(f, script);
-    start(f);
-    await_end(f, phase);
+    start_and_end(f, phase);
 }
 
 /* Runs the script, of which the end has this cause. */
@@ -236,6 +241,28 @@ static inline pid_t pid_in(const char *path)
     return 0;
 }
 
+/* Of the file in which a process of the job has left its number. */
+static inline pid_t pid_of(const struct fixture *f, const char *name)
+{
+    char path[200];
+
+    snprintf(path, sizeof path, "%s/%s", f->work, name);
+    return pid_in(path);
+}
+
+static inline void start_and_run(struct fixture *f, const char *script)
+{
+    command(f, script);
+    start(f);
+    await_phase(f, LAUNCH_RUNNING);
+}
+
+static inline void stop(struct fixture *f, enum launch_phase phase)
+{
+    assert_int_equal(launch_stop(f->shepherd, f->ticks, NULL), 0);
+    await_end(f, phase);
+}
+
 static inline bool gone(pid_t pid)
 {
     struct proc_stat stat;
@@ -249,6 +276,13 @@ static inline void await_line(const char *path)
     for (int i = 0; i < PATIENCE_MS / 5 && !strchr(contents(path), '\n'); i++)
         pause_ms(5);
     assert_non_null(strchr(contents(path), '\n'));
+}
+
+static inline void start_and_await_line(struct fixture *f, const char *script)
+{
+    command(f, script);
+    start(f);
+    await_line(f->output);
 }
 
 static inline void assert_has(const char *text, const char *what)

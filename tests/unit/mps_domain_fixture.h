@@ -194,6 +194,14 @@ static inline void join_and_wait(struct world *world, uint64_t job)
     assert_int_equal(world->ready_job, job);
 }
 
+/* A world with a domain that serves job 1. */
+static inline void open_serving(struct world *world)
+{
+    open_world(world);
+    open_domain(world);
+    join_and_wait(world, 1);
+}
+
 /* A process on the GPU that came through the domain; it ends when the driver says so, unless it is stubborn. */
 static inline pid_t start_client_on(struct world *world, uint32_t gpu, uid_t uid, bool stubborn)
 {
@@ -261,5 +269,12 @@ static inline void take_driver(int argc, char **argv)
         driver = argv[1];
     signal(SIGPIPE, SIG_IGN);
 }
+
+#define RUN_MPS_TESTS                                                                                                  \
+    int main(int argc, char **argv)                                                                                    \
+    {                                                                                                                  \
+        take_driver(argc, argv);                                                                                       \
+        return unit_tests_run("tests", NULL, NULL);                                                                    \
+    }
 
 #endif

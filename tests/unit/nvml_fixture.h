@@ -47,6 +47,12 @@ static inline void look_again(const char *words)
     fail_if(gpu_backend_nvml.read(backend, &reading, &err) < 0, err);
 }
 
+static inline void begin_and_look(const char *words)
+{
+    begin(words);
+    look_again(words);
+}
+
 static inline void end(void)
 {
     gpu_backend_nvml.close(backend);
@@ -57,5 +63,12 @@ static inline void assert_metric(const struct gpu_reading *gpu, enum gpu_metric 
     assert_int_equal(gpu->metrics[metric].source, GPU_SOURCE_GPM);
     assert_int_equal(gpu->metrics[metric].value, value);
 }
+
+#define RUN_NVML_TESTS                                                                                                 \
+    int main(void)                                                                                                     \
+    {                                                                                                                  \
+        unsetenv("CARMA_TIME_SCALE");                                                                                  \
+        return unit_tests_run("tests", NULL, NULL);                                                                    \
+    }
 
 #endif

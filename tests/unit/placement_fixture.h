@@ -29,6 +29,8 @@ static inline void use_carma(struct fixture *f)
     reconfigure(f, &config);
 }
 
+#define CARMA_TEST(name) CORE_TEST_AFTER(use_carma, name)
+
 /* use_carma() on a node of `gpus` GPUs. */
 static inline void use_carma_on(struct fixture *f, uint32_t gpus)
 {

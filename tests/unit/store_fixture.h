@@ -33,7 +33,7 @@ static int remove_directory(void **state)
     return rmdir(directory);
 }
 
-static struct store *open_store(void)
+static inline struct store *open_store(void)
 {
     struct store *store = NULL;
     struct error err = {{0}};

@@ -82,6 +82,13 @@ static inline void wait_for(struct store *store, struct outcome *outcome, int co
     }
 }
 
+/* The next that is told of. */
+static inline void commit_and_wait(struct store *store, uint64_t job, struct outcome *outcome)
+{
+    commit_job(store, job, outcome);
+    wait_for(store, outcome, outcome->count + 1);
+}
+
 /* The result of a load: jobs in the order of their specs, and whether the records are those of commit_job. */
 struct loaded {
     int specs;

@@ -21,32 +21,50 @@ static inline char *load(const char *name, size_t *length)
     return text;
 }
 
-static inline void read_ok(struct summary *summary, const char *name, const char *text, size_t length)
+/* What was read last. */
+static struct summary summary;
+
+static inline int release_summary(void **state)
+{
+    summary_release(&summary);
+    return 0;
+}
+
+#define SUMMARY_TEST(name) TEST_BETWEEN(name, NULL, release_summary)
+
+static inline void read_ok(const char *name, const char *text, size_t length)
 {
     struct error err;
 
-    fail_if(summary_read(summary, name, text, length, &err), err);
+    summary_release(&summary);
+    fail_if(summary_read(&summary, name, text, length, &err), err);
 }
 
-static inline void read_fixture(struct summary *summary, const char *name)
+/* Takes the text. */
+static inline void read_own(char *text)
+{
+    read_ok("m.txt", text, strlen(text));
+    free(text);
+}
+
+static inline void read_fixture(const char *name)
 {
     size_t length;
     char *text = load(name, &length);
 
-    read_ok(summary, name, text, length);
+    read_ok(name, text, length);
     free(text);
 }
 
 static inline void assert_refused(const char *text, size_t length, const char *expected)
 {
-    struct summary summary;
+    struct summary refused;
     struct error err = {{0}};
-
-    int rc = summary_read(&summary, "m.txt", text, length, &err);
+    int rc = summary_read(&refused, "m.txt", text, length, &err);
 
     if (rc != -EINVAL && rc != -EBADMSG)
         fail_msg("accepted, instead of: %s", expected);
-    assert_null(summary.layers.items);
+    assert_null(refused.layers.items);
     assert_int_equal(strncmp(err.text, "m.txt:", 6), 0);
     assert_null(strchr(err.text, '\n'));
     if (!strstr(err.text, expected))

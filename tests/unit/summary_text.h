@@ -44,17 +44,17 @@ static void put_layer(struct strbuf *out, const struct layer *layer)
     strbuf_puts(out, "\n");
 }
 
-static void put_summary(struct strbuf *out, const struct summary *summary)
+static void put_summary(struct strbuf *out, const struct summary *shown)
 {
-    const struct layer_list *list = &summary->layers;
+    const struct layer_list *list = &shown->layers;
 
-    strbuf_printf(out, "%s: batch %lld", summary_format_name(summary->format), (long long)list->batch_size);
+    strbuf_printf(out, "%s: batch %lld", summary_format_name(shown->format), (long long)list->batch_size);
     put_dims(out, list->input_is_index ? ", input of numbers " : ", input ", list->input, list->input_rank);
     strbuf_printf(out, ", %lld parameters, %lld trained, %u unknown, %u without shape%s\n",
                   (long long)list->total_parameters, (long long)list->trainable_parameters, list->unknown,
                   list->shapeless, list->connected ? ", connected" : "");
-    for (size_t i = 0; i < summary->warning_count && i < SUMMARY_MAX_WARNINGS; i++)
-        strbuf_printf(out, "warning: %s\n", summary->warnings[i]);
+    for (size_t i = 0; i < shown->warning_count && i < SUMMARY_MAX_WARNINGS; i++)
+        strbuf_printf(out, "warning: %s\n", shown->warnings[i]);
     for (size_t i = 0; i < list->count; i++)
         put_layer(out, &list->items[i]);
 }

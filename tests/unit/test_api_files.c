@@ -15,24 +15,25 @@ _Static_assert((int)WORKLOAD_MEASURED == (int)SPEC_MEASURED && (int)WORKLOAD_HOR
 
 #define POSITIONAL "conda activate tf\npython vgg.py --b 64\nvgg_64.model\n/data/imagenet\n64\nexclusive\n"
 
-static struct job_spec parse(const char *text)
+static struct job_spec spec; /* that was parsed last */
+
+static void parse(const char *text)
 {
-    struct job_spec spec;
     struct error err = {{0}};
 
+    job_spec_release(&spec);
     fail_if(rad_parse("jobs/vgg2.rad", text, strlen(text), &spec, &err), err);
-    return spec;
 }
 
 static void refuse_bytes(const char *text, size_t length, const char *expected)
 {
-    struct job_spec spec;
+    struct job_spec refused;
     struct error err = {{0}};
 
-    assert_true(rad_parse("j.rad", text, length, &spec, &err) < 0);
+    assert_true(rad_parse("j.rad", text, length, &refused, &err) < 0);
     assert_string_equal(err.text, expected);
-    assert_null(spec.command.items);
-    assert_null(spec.summary_name);
+    assert_null(refused.command.items);
+    assert_null(refused.summary_name);
 }
 
 static void refuse(const char *text, const char *expected)
@@ -43,12 +44,12 @@ static void refuse(const char *text, const char *expected)
 TEST(test_keyed)
 {
     /* the thesis's listing 6.1, one of its two policies chosen */
-    struct job_spec spec = parse("# assumption is that model.txt file is in the same directory\n"
-                                 "conda activate tf # specifying the conda environment\n"
-                                 "python resnet.py --b 128 # command to execute\n"
-                                 "model: resnet.txt # model summary file name\n"
-                                 "batch_size: 128 # batch size\n"
-                                 "policy: exclusive\n");
+    parse("# assumption is that model.txt file is in the same directory\n"
+          "conda activate tf # specifying the conda environment\n"
+          "python resnet.py --b 128 # command to execute\n"
+          "model: resnet.txt # model summary file name\n"
+          "batch_size: 128 # batch size\n"
+          "policy: exclusive\n");
 
     assert_string_equal(spec.name, "vgg2");
     assert_string_equal(spec.conda_environment, "tf");
@@ -62,36 +63,30 @@ TEST(test_keyed)
     assert_int_equal(spec.gpus, 1);
     assert_true(spec.gpu_memory_bytes == -1);
     assert_null(spec.directory);
-    job_spec_release(&spec);
-
-    spec = parse("\r\n  gpus :2\r\n\tgpu_memory: 12.5G # each\r\npolicy: collocation\r\nFOO='a # b' ./run: x\t\r\n");
+    parse("\r\n  gpus :2\r\n\tgpu_memory: 12.5G # each\r\npolicy: collocation\r\nFOO='a # b' ./run: x\t\r\n");
     assert_int_equal(spec.gpus, 2);
     assert_true(spec.gpu_memory_bytes == 25 * GIB / 2);
     assert_false(spec.exclusive);
     assert_null(spec.conda_environment);
     assert_null(spec.summary_name);
     assert_string_equal(spec.command.items[2], "FOO='a # b' ./run: x");
-    job_spec_release(&spec);
-
-    spec = parse("model: a#b.txt\nconda activate 'my env'\nx"); /* a # inside a word is part of it */
+    parse("model: a#b.txt\nconda activate 'my env'\nx"); /* a # inside a word is part of it */
     assert_string_equal(spec.summary_name, "a#b.txt");
     assert_string_equal(spec.conda_environment, "my env");
-    job_spec_release(&spec);
 }
 
 /* An estimator's input. */
 TEST(test_keyed_training)
 {
-    struct job_spec spec = parse("python train.py\n"
-                                 "capture: step.capture\n"
-                                 "optimizer: momentum # with a comment\n"
-                                 "precision: amp\n");
+    parse("python train.py\n"
+          "capture: step.capture\n"
+          "optimizer: momentum # with a comment\n"
+          "precision: amp\n");
 
     assert_string_equal(spec.capture_name, "step.capture");
     assert_string_equal(spec.optimizer, "momentum");
     assert_string_equal(spec.precision, "amp");
     assert_null(spec.summary_name);
-    job_spec_release(&spec);
     refuse("./a\ncapture:\n", "j.rad:2: capture: nothing stands behind it: fill it in or leave it out");
     refuse("./a\n\nprecision: fp8\n", "j.rad:3: precision 'fp8' is not known: fp32, tf32, amp or bf16");
     refuse("./a\noptimizer: adam\noptimizer: sgd\n", "j.rad:3: optimizer is already given on line 2: remove one");
@@ -100,12 +95,11 @@ TEST(test_keyed_training)
 /* When it has to end, and the consequence. */
 TEST(test_keyed_time)
 {
-    struct job_spec spec = parse("python train.py\ntime: 12:00:00\nsignal: USR1@120 # to checkpoint\nrequeue: yes\n");
+    parse("python train.py\ntime: 12:00:00\nsignal: USR1@120 # to checkpoint\nrequeue: yes\n");
 
     assert_true(spec.time_limit_ns == 43200 * NS_PER_SEC && spec.signal_before_ns == 120 * NS_PER_SEC);
     assert_int_equal(spec.signal, 10);
     assert_true(spec.requeue);
-    job_spec_release(&spec);
     refuse("./a\ntime: soon\n",
            "j.rad:2: time: 'soon' is not a time: write it like 30 (minutes), 1:30:00, 2-12 or 90s");
     refuse("./a\nsignal: USR3\n", "j.rad:2: signal: there is no signal 'USR3': write a name such as USR1, or a number");
@@ -114,7 +108,7 @@ TEST(test_keyed_time)
 
 TEST(test_positional)
 {
-    struct job_spec spec = parse("# a comment\n" POSITIONAL "2\n11760\n40000\n5379.029213\n16000");
+    parse("# a comment\n" POSITIONAL "2\n11760\n40000\n5379.029213\n16000");
 
     assert_string_equal(spec.conda_environment, "tf");
     assert_string_equal(spec.command.items[2], "python vgg.py --b 64");
@@ -129,14 +123,10 @@ TEST(test_positional)
     assert_true(spec.recorded_bytes[SPEC_HORUS] == 40000 * MIB);
     assert_true(spec.recorded_bytes[SPEC_FAKETENSOR] == INT64_C(5640320936));
     assert_true(spec.recorded_bytes[SPEC_GPUMEMNET] == 16000 * MIB);
-    job_spec_release(&spec);
-
-    spec = parse(POSITIONAL "1\n");
+    parse(POSITIONAL "1\n");
     assert_true(spec.recorded_bytes[SPEC_MEASURED] == -1);
-    job_spec_release(&spec);
-    spec = parse(POSITIONAL "1 # GPU\n7 # measured\n");
+    parse(POSITIONAL "1 # GPU\n7 # measured\n");
     assert_true(spec.recorded_bytes[SPEC_MEASURED] == 7 * MIB && spec.recorded_bytes[SPEC_HORUS] == -1);
-    job_spec_release(&spec);
 }
 
 TEST(test_bad_keyed)
@@ -263,4 +253,10 @@ TEST(test_many_directives)
     refuse_script(text.text, "run.sh:513: more than 4096 words: shorten it");
 }
 
-RUN_TESTS(NULL, NULL)
+static int release(void **state)
+{
+    job_spec_release(&spec);
+    return 0;
+}
+
+RUN_TESTS(NULL, release)

@@ -7,74 +7,47 @@
 #include "estimate/program/replay.h"
 #include "estimate/program/workspace.h"
 
-#define BERT_SIZES                                                                                                     \
-    "\"hidden_size\": 768, \"num_hidden_layers\": 12, \"num_attention_heads\": 12, \"intermediate_size\": 3072"
-#define SMALL                                                                                                          \
-    "\"hidden_size\": 256, \"num_hidden_layers\": 4, \"num_attention_heads\": 8, \"intermediate_size\": 1024, "        \
-    "\"vocab_size\": 1000"
+#define WITHOUT_INNER(width, layers, heads)                                                                            \
+    "\"hidden_size\": " #width ", \"num_hidden_layers\": " #layers ", \"num_attention_heads\": " #heads
+#define SIZES(width, layers, heads, inner) WITHOUT_INNER(width, layers, heads) ", \"intermediate_size\": " #inner
+#define BERT_SIZES                         SIZES(768, 12, 12, 3072)
+#define AS(type)                           ", \"architectures\": [\"" type "\"]"
+#define KV_HEADS(n)                        ", \"num_key_value_heads\": " #n
+#define HEAD_WIDTH(n)                      ", \"head_dim\": " #n
+#define WORDS(n)                           ", \"vocab_size\": " #n
+#define TIED                               ", \"tie_word_embeddings\": true"
+#define SMALL                              SIZES(256, 4, 8, 1024) WORDS(1000)
+
+/* Behind and not before a layer, and with a narrower embedding. */
+#define NORMS_BEHIND ", \"word_embed_proj_dim\": 512, \"do_layer_norm_before\": false"
+
+#define T5_SIZES "\"d_model\": 512, \"num_layers\": 6, \"num_heads\": 8, \"d_kv\": 64, \"d_ff\": 2048"
 
 static const struct {
     const char *type, *members;
     int64_t parameters;
 } published[] = {
-    {"gpt2", "\"n_embd\": 768, \"n_layer\": 12, \"n_head\": 12, \"vocab_size\": 50257", 124439808},
-    {"bert", BERT_SIZES ", \"architectures\": [\"BertModel\"]", 109482240},
-    {"bert", BERT_SIZES ", \"architectures\": [\"BertForMaskedLM\"]", 109514298},
-    {"roberta",
-     BERT_SIZES
-     ", \"max_position_embeddings\": 514, \"type_vocab_size\": 1, \"architectures\": [\"RobertaForMaskedLM\"]",
+    {"gpt2", "\"n_embd\": 768, \"n_layer\": 12, \"n_head\": 12" WORDS(50257), 124439808},
+    {"bert", BERT_SIZES AS("BertModel"), 109482240},
+    {"bert", BERT_SIZES AS("BertForMaskedLM"), 109514298},
+    {"roberta", BERT_SIZES ", \"max_position_embeddings\": 514, \"type_vocab_size\": 1" AS("RobertaForMaskedLM"),
      124697433},
-    {"distilbert",
-     "\"dim\": 768, \"n_layers\": 6, \"n_heads\": 12, \"hidden_dim\": 3072, \"architectures\": "
-     "[\"DistilBertForMaskedLM\"]",
+    {"distilbert", "\"dim\": 768, \"n_layers\": 6, \"n_heads\": 12, \"hidden_dim\": 3072" AS("DistilBertForMaskedLM"),
      66985530},
-    {"llama",
-     "\"hidden_size\": 4096, \"num_hidden_layers\": 32, \"num_attention_heads\": 32, \"intermediate_size\": 11008, "
-     "\"vocab_size\": 32000",
-     6738415616},
-    {"mistral",
-     "\"hidden_size\": 4096, \"num_hidden_layers\": 32, \"num_attention_heads\": 32, \"num_key_value_heads\": 8, "
-     "\"intermediate_size\": 14336, \"vocab_size\": 32000",
-     7241732096},
-    {"qwen2",
-     "\"hidden_size\": 896, \"num_hidden_layers\": 24, \"num_attention_heads\": 14, \"num_key_value_heads\": 2, "
-     "\"intermediate_size\": 4864, \"vocab_size\": 151936, \"tie_word_embeddings\": true",
-     494032768},
-    {"qwen3",
-     "\"hidden_size\": 1024, \"num_hidden_layers\": 28, \"num_attention_heads\": 16, \"num_key_value_heads\": 8, "
-     "\"head_dim\": 128, \"intermediate_size\": 3072, \"vocab_size\": 151936, \"tie_word_embeddings\": true",
-     596049920},
-    {"gemma",
-     "\"hidden_size\": 2048, \"num_hidden_layers\": 18, \"num_attention_heads\": 8, \"num_key_value_heads\": 1, "
-     "\"head_dim\": 256, \"intermediate_size\": 16384",
-     2506172416},
-    {"gemma2",
-     "\"hidden_size\": 2304, \"num_hidden_layers\": 26, \"num_attention_heads\": 8, \"num_key_value_heads\": 4, "
-     "\"head_dim\": 256, \"intermediate_size\": 9216",
-     2614341888},
-    {"t5",
-     "\"d_model\": 512, \"num_layers\": 6, \"num_heads\": 8, \"d_kv\": 64, \"d_ff\": 2048, \"architectures\": "
-     "[\"T5ForConditionalGeneration\"]",
-     60506624},
-    {"vit", BERT_SIZES ", \"architectures\": [\"ViTForImageClassification\"], \"num_labels\": 1000", 86567656},
-    {"gpt_neox", BERT_SIZES ", \"vocab_size\": 50304, \"tie_word_embeddings\": false", 162322944},
-    {"gpt_neo", "\"hidden_size\": 768, \"num_layers\": 12, \"num_heads\": 12, \"vocab_size\": 50257", 125198592},
-    {"opt",
-     "\"hidden_size\": 768, \"num_hidden_layers\": 12, \"num_attention_heads\": 12, \"ffn_dim\": 3072, \"vocab_size\": "
-     "50272",
-     125239296},
-    {"opt", /* normalises behind, and its embedding is narrower */
-     "\"hidden_size\": 1024, \"num_hidden_layers\": 24, \"num_attention_heads\": 16, \"ffn_dim\": 4096, "
-     "\"vocab_size\": 50272, \"word_embed_proj_dim\": 512, \"do_layer_norm_before\": false",
-     331196416},
-    {"phi",
-     "\"hidden_size\": 2560, \"num_hidden_layers\": 32, \"num_attention_heads\": 32, \"intermediate_size\": 10240, "
-     "\"vocab_size\": 51200",
-     2779683840},
-    {"phi3",
-     "\"hidden_size\": 3072, \"num_hidden_layers\": 32, \"num_attention_heads\": 32, \"intermediate_size\": 8192, "
-     "\"vocab_size\": 32064",
-     3821079552},
+    {"llama", SIZES(4096, 32, 32, 11008) WORDS(32000), 6738415616},
+    {"mistral", SIZES(4096, 32, 32, 14336) KV_HEADS(8) WORDS(32000), 7241732096},
+    {"qwen2", SIZES(896, 24, 14, 4864) KV_HEADS(2) WORDS(151936) TIED, 494032768},
+    {"qwen3", SIZES(1024, 28, 16, 3072) KV_HEADS(8) HEAD_WIDTH(128) WORDS(151936) TIED, 596049920},
+    {"gemma", SIZES(2048, 18, 8, 16384) KV_HEADS(1) HEAD_WIDTH(256), 2506172416},
+    {"gemma2", SIZES(2304, 26, 8, 9216) KV_HEADS(4) HEAD_WIDTH(256), 2614341888},
+    {"t5", T5_SIZES AS("T5ForConditionalGeneration"), 60506624},
+    {"vit", BERT_SIZES AS("ViTForImageClassification") ", \"num_labels\": 1000", 86567656},
+    {"gpt_neox", BERT_SIZES WORDS(50304) ", \"tie_word_embeddings\": false", 162322944},
+    {"gpt_neo", "\"hidden_size\": 768, \"num_layers\": 12, \"num_heads\": 12" WORDS(50257), 125198592},
+    {"opt", WITHOUT_INNER(768, 12, 12) ", \"ffn_dim\": 3072" WORDS(50272), 125239296},
+    {"opt", WITHOUT_INNER(1024, 24, 16) ", \"ffn_dim\": 4096" WORDS(50272) NORMS_BEHIND, 331196416},
+    {"phi", SIZES(2560, 32, 32, 10240) WORDS(51200), 2779683840},
+    {"phi3", SIZES(3072, 32, 32, 8192) WORDS(32064), 3821079552},
 };
 
 TEST(test_parameters)
@@ -83,8 +56,8 @@ TEST(test_parameters)
         CLEANUP(free_ptr)
         char *text = xasprintf("{\"model_type\": \"%s\", %s}", published[i].type, published[i].members);
         struct transformer transformer;
-        struct error err;
-        fail_if(hf_config_read(&transformer, published[i].type, text, strlen(text), &err), err);
+        struct error why;
+        fail_if(hf_config_read(&transformer, published[i].type, text, strlen(text), &why), why);
         if (transformer_parameters(&transformer) != published[i].parameters)
             fail_msg("%s: %lld parameters, not %lld", published[i].type,
                      (long long)transformer_parameters(&transformer), (long long)published[i].parameters);
@@ -94,11 +67,11 @@ TEST(test_parameters)
 static void refuse(const char *text, const char *expected)
 {
     struct transformer transformer;
-    struct error err;
+    struct error why;
 
-    assert_int_equal(hf_config_read(&transformer, "c.json", text, strlen(text), &err), -EINVAL);
-    if (!strstr(err.text, expected))
-        fail_msg("not '%s': %s", expected, err.text);
+    assert_int_equal(hf_config_read(&transformer, "c.json", text, strlen(text), &why), -EINVAL);
+    if (!strstr(why.text, expected))
+        fail_msg("not '%s': %s", expected, why.text);
 }
 
 TEST(test_refused)
@@ -115,29 +88,43 @@ TEST(test_refused)
            "architecture 'LlamaForMusic' is not known");
 }
 
+/* Of a training. */
+static struct job_spec spec;
+static struct capture capture;
+static struct error err;
+
+/* Describes one of the model, with nothing said of it. */
+static void begin(char *model, const char *method, int64_t batch_size, int64_t sequence_length)
+{
+    job_spec_release(&spec);
+    job_spec_init(&spec);
+    spec.hf_config = model;
+    spec.method = xstrdup(method);
+    spec.batch_size = batch_size;
+    spec.sequence_length = sequence_length;
+}
+
+static int make(int64_t *events_left)
+{
+    struct transformer transformer;
+    struct method how;
+
+    return hf_training_capture(&capture, &transformer, &how, &spec, events_left, &err);
+}
+
 /* Most bytes at the peak, and these by category, of a small Llama trained so. */
 static struct replay_result train_batch(int64_t batch_size, const char *method, const char *precision,
                                         const char *optimizer)
 {
-    struct job_spec spec;
-    struct transformer transformer;
-    struct method how;
-    struct capture capture;
     struct replay_options options = {.rule = workspace_rule_default()};
     struct replay_result result;
-    struct error err;
 
-    job_spec_init(&spec);
-    spec.hf_config = xstrdup("{\"model_type\": \"llama\", " SMALL "}");
-    spec.batch_size = batch_size;
-    spec.sequence_length = 128;
-    spec.method = xstrdup(method);
+    begin(xstrdup("{\"model_type\": \"llama\", " SMALL "}"), method, batch_size, 128);
     spec.precision = xstrdup(precision);
     spec.optimizer = xstrdup(optimizer);
-    fail_if(hf_training_capture(&capture, &transformer, &how, &spec, &(int64_t){PROGRAM_MAX_EVENTS}, &err), err);
+    fail_if(make(&(int64_t){PROGRAM_MAX_EVENTS}), err);
     program_replay(&capture.program, &options, &result);
     capture_release(&capture);
-    job_spec_release(&spec);
     return result;
 }
 
@@ -223,23 +210,11 @@ TEST(test_shares)
 static void refuse_training(const char *method, int64_t batch_size, int64_t sequence_length, int rc,
                             const char *expected)
 {
-    struct job_spec spec;
-    struct transformer transformer;
-    struct method how;
-    struct capture capture;
-    struct error err;
-
-    job_spec_init(&spec);
-    spec.hf_config = xstrdup("{\"model_type\": \"gpt2\", \"n_embd\": 256, \"n_layer\": 2, \"n_head\": 4, "
-                             "\"vocab_size\": 1000}");
-    spec.batch_size = batch_size;
-    spec.sequence_length = sequence_length;
-    spec.method = xstrdup(method);
-    assert_int_equal(hf_training_capture(&capture, &transformer, &how, &spec, &(int64_t){PROGRAM_MAX_EVENTS}, &err),
-                     rc);
+    begin(xstrdup("{\"model_type\": \"gpt2\", \"n_embd\": 256, \"n_layer\": 2, \"n_head\": 4" WORDS(1000) "}"), method,
+          batch_size, sequence_length);
+    assert_int_equal(make(&(int64_t){PROGRAM_MAX_EVENTS}), rc);
     if (!strstr(err.text, expected))
         fail_msg("not '%s': %s", expected, err.text);
-    job_spec_release(&spec);
 }
 
 /* Before the program is made they are known, to the last one. */
@@ -249,23 +224,15 @@ TEST(test_events)
     static const char *const types[] = {"gpt2", "gemma3_text", "roberta", "t5"};
 
     for (size_t i = 0; i < array_size(methods) * array_size(types); i++) {
-        CLEANUP(job_spec_release) struct job_spec spec;
-        struct transformer transformer;
-        struct method how;
-        struct capture capture;
         int64_t left = PROGRAM_MAX_EVENTS;
-        struct error err;
-        job_spec_init(&spec);
-        spec.hf_config =
-            xasprintf("{\"model_type\": \"%s\", " SMALL ", \"num_hidden_layers\": 9, \"num_decoder_layers\": 5}",
-                      types[i % array_size(types)]);
-        spec.batch_size = 1;
-        spec.method = xstrdup(methods[i / array_size(types)]);
-        fail_if(hf_training_capture(&capture, &transformer, &how, &spec, &left, &err), err);
+        begin(xasprintf("{\"model_type\": \"%s\", " SMALL ", \"num_hidden_layers\": 9, \"num_decoder_layers\": 5}",
+                        types[i % array_size(types)]),
+              methods[i / array_size(types)], 1, -1);
+        fail_if(make(&left), err);
         assert_int_equal(PROGRAM_MAX_EVENTS - left, capture.program.event_count);
         capture_release(&capture);
         left = PROGRAM_MAX_EVENTS - left - 1;
-        assert_int_equal(hf_training_capture(&capture, &transformer, &how, &spec, &left, &err), -E2BIG);
+        assert_int_equal(make(&left), -E2BIG);
         assert_true(left < 0 && !capture.program.events);
     }
 }
@@ -279,4 +246,10 @@ TEST(test_refused_training)
     refuse_training("zero4", 1, -1, -EINVAL, "training method 'zero4' is not known");
 }
 
-RUN_TESTS(NULL, NULL)
+static int release(void **state)
+{
+    job_spec_release(&spec);
+    return 0;
+}
+
+RUN_TESTS(NULL, release)

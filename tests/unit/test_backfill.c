@@ -1,16 +1,38 @@
 /* Jobs behind a head that cannot be placed: backfill with a bounded delay of the head, and the GPUs reserved for it. */
 #include "placement_fixture.h"
 
+/* Of no workload. */
+static uint64_t waits(struct fixture *f, uint32_t gpus, int64_t bytes)
+{
+    return submit_workload(f, "", gpus, bytes, 100);
+}
+
+/* So many GPUs, on one of which a job runs. */
+static void begin(struct fixture *f, uint32_t gpus, int64_t bytes)
+{
+    use_carma_on(f, gpus);
+    waits(f, 1, bytes);
+    decide(f);
+}
+
+/* By now the head has GPUs reserved. */
+static void starve(struct fixture *f)
+{
+    decide(f);
+    f->now_ns += SECONDS(3600);
+    decide(f);
+}
+
 CORE_TEST(test_backfill_passes_a_blocked_head)
 {
     uint64_t jobs[6];
 
     use_carma(f);
-    submit_workload(f, "", 1, 10 * GIB, 100);
+    waits(f, 1, 10 * GIB);
     decide(f);
-    jobs[0] = submit_workload(f, "", 4, 35 * GIB, 100);
+    jobs[0] = waits(f, 4, 35 * GIB);
     for (int i = 1; i < 6; i++)
-        jobs[i] = submit_workload(f, "", 1, i == 5 ? GIB : 40 * GIB, 100);
+        jobs[i] = waits(f, 1, i == 5 ? GIB : 40 * GIB);
     decide(f);
     for (int i = 1; i < 4; i++)
         assert_string_not_equal(placed_on(f, jobs[i]), "");
@@ -24,12 +46,10 @@ CORE_TEST(test_backfill_reaches_the_last)
 {
     uint64_t job;
 
-    use_carma_on(f, 1);
-    submit_workload(f, "", 1, 30 * GIB, 100);
-    decide(f);
+    begin(f, 1, 30 * GIB);
     for (int i = 0; i < 500; i++)
         submit_workload(f, i % 2 ? "w" : "", 1, 35 * GIB + i / 5 * MIB, 100 + i);
-    job = submit_workload(f, "", 1, GIB, 100);
+    job = waits(f, 1, GIB);
     decide(f);
     assert_int_equal(f->decisions.count, 1);
     assert_string_equal(placed_on(f, job), "0");
@@ -40,10 +60,8 @@ CORE_TEST(test_jobs_that_are_alike_keep_their_order)
 {
     uint64_t jobs[3], other;
 
-    use_carma_on(f, 1);
-    submit_workload(f, "", 1, 20 * GIB, 100);
-    decide(f);
-    submit_workload(f, "", 1, 35 * GIB, 100);
+    begin(f, 1, 20 * GIB);
+    waits(f, 1, 35 * GIB);
     jobs[0] = submit_workload(f, "w", 1, 25 * GIB, 100);
     other = submit_workload(f, "w", 1, 24 * GIB, 100);
     jobs[1] = submit_workload(f, "w", 1, 25 * GIB, 100);
@@ -64,12 +82,12 @@ CORE_TEST(test_jobs_that_are_alike_keep_their_order)
 CORE_TEST(test_the_head_has_gpus_reserved_in_the_end)
 {
     use_carma_on(f, 2);
-    submit_workload(f, "", 1, 10 * GIB, 100);
-    submit_workload(f, "", 1, 5 * GIB, 100);
+    waits(f, 1, 10 * GIB);
+    waits(f, 1, 5 * GIB);
     decide(f);
-    submit_workload(f, "", 1, 39 * GIB, 100); /* the head: 1 GiB of margin short of any GPU */
+    waits(f, 1, 39 * GIB); /* the head: 1 GiB of margin short of any GPU */
     decide(f);
-    submit_workload(f, "", 1, GIB, 100);
+    waits(f, 1, GIB);
     assert_goes_to(f, 4, "1"); /* passes it */
     f->now_ns += SECONDS(3600) - 1;
     decide(f);
@@ -80,8 +98,8 @@ CORE_TEST(test_the_head_has_gpus_reserved_in_the_end)
     assert_non_null(decision(f, RECORD_RESERVED));
     assert_int_equal(decision(f, RECORD_RESERVED)->reserved.count, 1);
     assert_int_equal(decision(f, RECORD_RESERVED)->reserved.gpus[0], 1); /* has more free memory */
-    submit_workload(f, "", 1, GIB, 100);
-    submit_workload(f, "", 1, 39 * GIB, 100);
+    waits(f, 1, GIB);
+    waits(f, 1, 39 * GIB);
     assert_goes_to(f, 5, "0");
     exits(f, 2, EXIT_COMPLETED, -1);
     exits(f, 4, EXIT_COMPLETED, -1);
@@ -92,17 +110,15 @@ CORE_TEST(test_the_head_has_gpus_reserved_in_the_end)
 /* The head has its GPUs reserved; of the others, a starved one is not passed either. */
 CORE_TEST(test_later_jobs_do_not_pass_a_starved_one)
 {
-    use_carma_on(f, 1);
-    submit_workload(f, "", 1, 30 * GIB, 100);
-    decide(f);
-    submit_workload(f, "", 1, 35 * GIB, 100); /* the head: a small job fits beside it */
-    submit_workload(f, "", 1, 20 * GIB, 100);
+    begin(f, 1, 30 * GIB);
+    waits(f, 1, 35 * GIB); /* the head: a small job fits beside it */
+    waits(f, 1, 20 * GIB);
     decide(f);
     f->now_ns += SECONDS(3600) - 1;
-    submit_workload(f, "", 1, GIB, 100);
+    waits(f, 1, GIB);
     assert_goes_to(f, 4, "0");
     f->now_ns += 1;
-    submit_workload(f, "", 1, GIB, 100);
+    waits(f, 1, GIB);
     assert_waits(f, 5);
     job_event(f, RECORD_CANCELLED, 3);
     job_event(f, RECORD_CANCELLED, 2);
@@ -116,10 +132,10 @@ CORE_TEST(test_a_job_of_several_gpus_is_found)
 
     use_carma_on(f, 3);
     for (int i = 0; i < 3; i++)
-        submit_workload(f, "", 1, 30 * GIB, 100);
+        waits(f, 1, 30 * GIB);
     decide(f);
-    submit_workload(f, "", 3, 35 * GIB, 100); /* the head */
-    pair = submit_workload(f, "", 2, 20 * GIB, 100);
+    waits(f, 3, 35 * GIB); /* the head */
+    pair = waits(f, 2, 20 * GIB);
     decide(f);
     exits(f, 1, EXIT_COMPLETED, -1);
     assert_waits(f, pair);
@@ -133,10 +149,10 @@ CORE_TEST(test_a_job_that_needs_less_than_was_thought_is_found)
     uint64_t run, waiting;
 
     use_carma_on(f, 2);
-    submit_workload(f, "", 1, 20 * GIB, 100);
+    waits(f, 1, 20 * GIB);
     run = submit_workload(f, "w", 1, 30 * GIB, 100);
     decide(f);
-    submit_workload(f, "", 1, 39 * GIB, 100); /* the head, which takes the GPU that comes free */
+    waits(f, 1, 39 * GIB); /* the head, which takes the GPU that comes free */
     waiting = submit_workload(f, "w", 1, 30 * GIB, 100);
     decide(f);
     memory_observed(f, run, 1, 8 * GIB);
@@ -162,15 +178,13 @@ CORE_TEST(test_who_had_gpus_is_alike_nobody)
 
 CORE_TEST(test_a_starved_twin_of_the_head_is_not_passed)
 {
-    use_carma_on(f, 1);
-    submit_workload(f, "", 1, 30 * GIB, 100);
-    decide(f);
-    submit_workload(f, "", 1, 35 * GIB, 100); /* the head */
-    submit_workload(f, "", 1, GIB, 100);
-    submit_workload(f, "", 1, 35 * GIB, 100);
+    begin(f, 1, 30 * GIB);
+    waits(f, 1, 35 * GIB); /* the head */
+    waits(f, 1, GIB);
+    waits(f, 1, 35 * GIB);
     assert_goes_to(f, 3, "0"); /* before it, so that it passes nobody but the head */
     f->now_ns += SECONDS(3600);
-    submit_workload(f, "", 1, GIB, 100);
+    waits(f, 1, GIB);
     assert_waits(f, 5);
     assert_reason(f, 5, "2 jobs before it in the queue, first of them job 2");
     job_event(f, RECORD_CANCELLED, 4);
@@ -179,14 +193,10 @@ CORE_TEST(test_a_starved_twin_of_the_head_is_not_passed)
 
 CORE_TEST(test_a_reservation_ends_with_its_job)
 {
-    use_carma_on(f, 1);
-    submit_workload(f, "", 1, 10 * GIB, 100);
-    decide(f);
-    submit_workload(f, "", 1, 39 * GIB, 100);
-    submit_workload(f, "", 1, 30 * GIB, 100);
-    decide(f);
-    f->now_ns += SECONDS(3600);
-    decide(f);
+    begin(f, 1, 10 * GIB);
+    waits(f, 1, 39 * GIB);
+    waits(f, 1, 30 * GIB);
+    starve(f);
     assert_int_equal(core_gpu(f->core, 0)->reserved_for, 2);
     assert_reason(f, 3, "the GPUs left are kept for job 2, which has waited long enough");
     job_event(f, RECORD_CANCELLED, 2);
@@ -195,16 +205,12 @@ CORE_TEST(test_a_reservation_ends_with_its_job)
 
 CORE_TEST(test_others_use_what_a_reservation_leaves)
 {
-    use_carma_on(f, 1);
-    submit_workload(f, "", 1, 10 * GIB, 100);
-    decide(f);
-    submit_workload(f, "", 1, 30 * GIB, 100);
-    decide(f);
-    f->now_ns += SECONDS(3600);
-    decide(f);
-    submit_workload(f, "", 1, 6 * GIB, 100);
-    submit_workload(f, "", 1, 4 * GIB, 100); /* with the third no longer beside the second: 30 + 6 + 4 > 39 */
-    submit_workload(f, "", 1, 3 * GIB, 100);
+    begin(f, 1, 10 * GIB);
+    waits(f, 1, 30 * GIB);
+    starve(f);
+    waits(f, 1, 6 * GIB);
+    waits(f, 1, 4 * GIB); /* with the third no longer beside the second: 30 + 6 + 4 > 39 */
+    waits(f, 1, 3 * GIB);
     assert_goes_to(f, 3, "0");
     assert_string_equal(placed_on(f, 4), "");
     assert_string_equal(placed_on(f, 5), "0");
@@ -214,15 +220,11 @@ CORE_TEST(test_others_use_what_a_reservation_leaves)
 
 CORE_TEST(test_an_idle_gpu_that_is_reserved_stays_idle)
 {
-    use_carma_on(f, 2);
-    submit_workload(f, "", 1, 10 * GIB, 100);
-    decide(f);
-    submit_workload(f, "", 2, 39 * GIB, 100);
-    decide(f);
-    f->now_ns += SECONDS(3600);
-    decide(f);
+    begin(f, 2, 10 * GIB);
+    waits(f, 2, 39 * GIB);
+    starve(f);
     assert_int_equal(core_gpu(f->core, 1)->reserved_for, 2);
-    submit_workload(f, "", 1, GIB, 100);
+    waits(f, 1, GIB);
     assert_waits(f, 3);
     exits(f, 1, EXIT_COMPLETED, -1);
     assert_goes_to(f, 2, "0,1");

@@ -175,44 +175,25 @@ static void repeat(struct strbuf *text, const char *piece, size_t bytes)
 /* A text of about so many bytes. `name`: a member that the reader knows. */
 static void write_worst(struct strbuf *text, enum worst worst, const char *name, size_t bytes)
 {
+    static const struct {
+        const char *begin, *piece, *end;
+    } parts[] = {
+        [DEEP] = {"", "[", ""},
+        [OBJECTS] = {"[{}", ",{}", "]}"},
+        [ARRAYS] = {"[[]", ",[]", "]}"},
+        [STRINGS] = {"[\"\"", ",\"\"", "]}"},
+        [LONG] = {"\"", "x", "\"}"},
+        [MEMBERS] = {"0", NULL, "}"}, /* of a name each */
+        [DUPLICATES] = {"0", ",\"a\":0", "}"},
+    };
+
     strbuf_clear(text);
-    strbuf_printf(text, "{\"%s\":", name);
-    switch (worst) {
-    case DEEP:
-        repeat(text, "[", bytes);
-        break;
-    case OBJECTS:
-        strbuf_puts(text, "[{}");
-        repeat(text, ",{}", bytes);
-        strbuf_puts(text, "]}");
-        break;
-    case ARRAYS:
-        strbuf_puts(text, "[[]");
-        repeat(text, ",[]", bytes);
-        strbuf_puts(text, "]}");
-        break;
-    case STRINGS:
-        strbuf_puts(text, "[\"\"");
-        repeat(text, ",\"\"", bytes);
-        strbuf_puts(text, "]}");
-        break;
-    case LONG:
-        strbuf_puts(text, "\"");
-        repeat(text, "x", bytes);
-        strbuf_puts(text, "\"}");
-        break;
-    case MEMBERS:
-        strbuf_puts(text, "0");
-        for (unsigned i = 0; text->length < bytes; i++)
-            strbuf_printf(text, ",\"%x\":0", i);
-        strbuf_puts(text, "}");
-        break;
-    default:
-        strbuf_puts(text, "0");
-        repeat(text, ",\"a\":0", bytes);
-        strbuf_puts(text, "}");
-        break;
-    }
+    strbuf_printf(text, "{\"%s\":%s", name, parts[worst].begin);
+    if (parts[worst].piece)
+        repeat(text, parts[worst].piece, bytes);
+    for (unsigned i = 0; !parts[worst].piece && text->length < bytes; i++)
+        strbuf_printf(text, ",\"%x\":0", i);
+    strbuf_puts(text, parts[worst].end);
 }
 
 static int ask_lease(const char *text, size_t length, struct error *err)

@@ -59,12 +59,18 @@ static void open_two(void)
         assert_int_equal(dup2(0, fd), fd);
 }
 
+static struct service service;
+static struct error err;
+
+static int take(void)
+{
+    service_release(&service);
+    return service_take(&service, &err);
+}
+
 TEST(without_a_manager_there_is_nothing)
 {
-    CLEANUP(service_release) struct service service;
-    struct error err = {{0}};
-
-    assert_int_equal(service_take(&service, &err), 0);
+    assert_int_equal(take(), 0);
     assert_null(service.notify_address);
     assert_int_equal(service.sockets, 0);
     assert_int_equal(service.watchdog_ns, 0);
@@ -73,12 +79,9 @@ TEST(without_a_manager_there_is_nothing)
 
 TEST(what_is_offered_is_taken_and_not_passed_on)
 {
-    CLEANUP(service_release) struct service service;
-    struct error err = {{0}};
-
     open_two();
     offer_all("2", "30000000");
-    assert_int_equal(service_take(&service, &err), 0);
+    assert_int_equal(take(), 0);
     assert_string_equal(service.notify_address, path);
     assert_int_equal(service.sockets, 2);
     assert_int_equal(service.watchdog_ns, INT64_C(30000000000));
@@ -95,21 +98,17 @@ TEST(what_is_for_another_process_is_left)
     static const char *const pids[] = {"1", "", "0", "-1", "x", "99999999999999999999", NULL};
 
     for (size_t i = 0; i < array_size(pids); i++) {
-        struct service service;
-        struct error err = {{0}};
-
         open_two();
         offer_all("2", "30000000");
         offer("LISTEN_PID", pids[i]);
         offer("WATCHDOG_PID", pids[i] ? pids[i] : "1");
-        assert_int_equal(service_take(&service, &err), 0);
+        assert_int_equal(take(), 0);
         assert_int_equal(service.sockets, 0);
         assert_int_equal(service.watchdog_ns, 0);
         assert_int_equal(fcntl(3, F_GETFD), 0);
         close(3);
         close(4);
         assert_nothing_is_left();
-        service_release(&service);
     }
 }
 
@@ -130,18 +129,14 @@ TEST(what_makes_no_sense_is_refused)
     };
 
     for (size_t i = 0; i < array_size(cases); i++) {
-        struct service service;
-        struct error err = {{0}};
-
         open_two();
         close(4);
         offer_all(cases[i].fds, NULL);
-        assert_int_equal(service_take(&service, &err), cases[i].code);
+        assert_int_equal(take(), cases[i].code);
         assert_int_equal(service.sockets, 0);
         assert_non_null(strstr(err.text, cases[i].says));
         assert_non_null(strstr(err.text, "LISTEN_FDS"));
         assert_nothing_is_left();
-        service_release(&service);
     }
     close(3);
 }
@@ -155,14 +150,10 @@ TEST(the_watchdog_is_understood_or_left)
     } cases[] = {{"1", 1000}, {"0", 0}, {"-5", 0}, {"5s", 0}, {"9223372036854775807", 0}, {"", 0}};
 
     for (size_t i = 0; i < array_size(cases); i++) {
-        struct service service;
-        struct error err = {{0}};
-
         offer_all(NULL, cases[i].us);
         offer("WATCHDOG_PID", NULL);
-        assert_int_equal(service_take(&service, &err), 0);
+        assert_int_equal(take(), 0);
         assert_int_equal(service.watchdog_ns, cases[i].ns);
-        service_release(&service);
     }
 }
 
@@ -177,47 +168,47 @@ static int bind_manager(const char *name, size_t length)
     return fd;
 }
 
-static void expect_told(const struct service *service, int manager)
+static void expect_told(const struct service *told_to, int manager)
 {
     char text[64] = "";
 
-    assert_int_equal(service_tell(service, "READY=1\nSTATUS=well"), 0);
+    assert_int_equal(service_tell(told_to, "READY=1\nSTATUS=well"), 0);
     assert_int_equal(recv(manager, text, sizeof text - 1, 0), strlen("READY=1\nSTATUS=well"));
     assert_string_equal(text, "READY=1\nSTATUS=well");
 }
 
 TEST(the_manager_is_told)
 {
-    struct service service = {.notify_address = path};
+    struct service told_to = {.notify_address = path};
     int manager = bind_manager(path, strlen(path) + 1), told = 0;
 
-    expect_told(&service, manager);
+    expect_told(&told_to, manager);
     /* One that does not read: nobody waits for it. */
-    while (told < 100000 && service_tell(&service, "WATCHDOG=1") == 0)
+    while (told < 100000 && service_tell(&told_to, "WATCHDOG=1") == 0)
         told++;
     assert_true(told < 100000);
-    assert_int_equal(service_tell(&service, "WATCHDOG=1"), -EAGAIN);
+    assert_int_equal(service_tell(&told_to, "WATCHDOG=1"), -EAGAIN);
     close(manager);
-    assert_int_equal(service_tell(&service, "WATCHDOG=1"), -ECONNREFUSED);
+    assert_int_equal(service_tell(&told_to, "WATCHDOG=1"), -ECONNREFUSED);
     unlink(path);
-    assert_int_equal(service_tell(&service, "WATCHDOG=1"), -ENOENT);
+    assert_int_equal(service_tell(&told_to, "WATCHDOG=1"), -ENOENT);
 }
 
 /* An abstract name has no end but its length. */
 TEST(an_abstract_manager_is_told)
 {
-    struct service service = {0};
+    struct service told_to = {0};
     char name[64];
     int manager;
 
     snprintf(name, sizeof name, "@carma-service-%d", (int)getpid());
-    service.notify_address = name;
+    told_to.notify_address = name;
     name[0] = '\0';
     manager = bind_manager(name, 1 + strlen(name + 1));
     name[0] = '@';
-    expect_told(&service, manager);
+    expect_told(&told_to, manager);
     close(manager);
-    assert_int_equal(service_tell(&service, "WATCHDOG=1"), -ECONNREFUSED);
+    assert_int_equal(service_tell(&told_to, "WATCHDOG=1"), -ECONNREFUSED);
 }
 
 TEST(an_address_that_is_none_is_refused)
@@ -237,8 +228,8 @@ TEST(an_address_that_is_none_is_refused)
                  {long_path, -ENAMETOOLONG}};
 
     for (size_t i = 0; i < array_size(cases); i++) {
-        struct service service = {.notify_address = cases[i].address};
-        assert_int_equal(service_tell(&service, "READY=1"), cases[i].code);
+        struct service told_to = {.notify_address = cases[i].address};
+        assert_int_equal(service_tell(&told_to, "READY=1"), cases[i].code);
     }
 }
 

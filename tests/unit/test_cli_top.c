@@ -70,6 +70,14 @@ static char *show(struct top_model *model, size_t width, size_t height)
     return strbuf_steal(&out);
 }
 
+/* At the usual size. */
+static void expect_shown(struct top_model *model, const char *part)
+{
+    CLEANUP(free_ptr) char *text = show(model, 80, 24);
+
+    assert_non_null(strstr(text, part));
+}
+
 static void expect_golden(const char *name, const char *text)
 {
     CLEANUP(free_ptr) char *path = xasprintf("%s/%s", CARMA_GOLDEN, name);
@@ -108,12 +116,14 @@ TOP_TEST(no_size_is_too_odd)
 
 /* ---- Keys ---- */
 
-static enum top_request press(struct top_model *model, const char *keys, int64_t *job)
+static int64_t job; /* which the last key was about */
+
+static enum top_request press(struct top_model *model, const char *keys)
 {
     enum top_request request = TOP_NOTHING;
 
     for (; *keys; keys++)
-        request = top_key(model, (uint32_t)*keys, job);
+        request = top_key(model, (uint32_t)*keys, &job);
     return request;
 }
 
@@ -129,19 +139,17 @@ static void expect_ids(const struct top_model *model, enum top_pane pane, const 
 
 TOP_TEST(jobs_are_sorted)
 {
-    int64_t job;
-
     expect_ids(model, TOP_RUNNING, "7 8");
     model->sort[TOP_RUNNING] = TOP_BY_SLOWDOWN; /* the greatest first, for every question about the most */
     top_model_arrange(model);
     expect_ids(model, TOP_RUNNING, "8 7");
-    press(model, "r", &job);
+    press(model, "r");
     expect_ids(model, TOP_RUNNING, "7 8");
     for (enum top_sort sort = 0; sort < TOP_SORTS; sort++) { /* all of them come, and the first again */
         model->sort[TOP_RUNNING] = sort;
-        press(model, ">", &job);
+        press(model, ">");
         assert_int_equal(model->sort[TOP_RUNNING], (sort + 1) % TOP_SORTS);
-        press(model, "<", &job);
+        press(model, "<");
         assert_int_equal(model->sort[TOP_RUNNING], sort);
     }
     static const struct {
@@ -156,51 +164,45 @@ TOP_TEST(jobs_are_sorted)
     }
 
     expect_ids(model, TOP_QUEUE, "9 10 11 100 101"); /* retried jobs come before the queue */
-    press(model, "\t", &job);
+    press(model, "\t");
     assert_int_equal(model->focus, TOP_QUEUE);
-    press(model, ">>>", &job);
+    press(model, ">>>");
     assert_int_equal(model->sort[TOP_QUEUE], TOP_BY_RESERVED); /* used memory says nothing of waiting jobs */
     expect_ids(model, TOP_QUEUE, "9 100 101 102 103");
-    press(model, ">", &job);
+    press(model, ">");
     assert_int_equal(model->sort[TOP_QUEUE], TOP_BY_TIME);
     expect_ids(model, TOP_QUEUE, "9 10 100 101 102");
 }
 
 TOP_TEST(jobs_are_filtered)
 {
-    int64_t job;
-
-    press(model, "/SWEEP-2", &job);
+    press(model, "/SWEEP-2");
     assert_true(model->typing);
     expect_ids(model, TOP_QUEUE, "102 120 121 122 123");
     assert_int_equal(model->job_count[TOP_RUNNING], 0);
-    press(model, "3 b\r", &job);
+    press(model, "3 b\r");
     assert_false(model->typing);
     expect_ids(model, TOP_QUEUE, "123"); /* each word, somewhere */
     assert_int_equal(top_model_wanted(model), TOP_SEEN_JOBS);
-    press(model, "/", &job);
+    press(model, "/");
     top_key(model, TOP_KEY_BACKSPACE, &job);
     assert_string_equal(model->filter, "SWEEP-23 ");
 }
 
 TOP_TEST(filter_ends)
 {
-    int64_t job;
-
-    press(model, "/held\r", &job);
+    press(model, "/held\r");
     expect_ids(model, TOP_QUEUE, "11");
-    press(model, "\033", &job);
+    press(model, "\033");
     assert_int_equal(model->job_count[TOP_QUEUE], 33);
-    press(model, "u", &job);
+    press(model, "u");
     expect_ids(model, TOP_QUEUE, "9 11");
     expect_ids(model, TOP_RUNNING, "7");
-    CLEANUP(free_ptr) char *text = show(model, 80, 24);
-    assert_non_null(strstr(text, "only mine"));
-    press(model, "u/nobody has this\r", &job);
-    CLEANUP(free_ptr) char *none = show(model, 80, 24);
-    assert_non_null(strstr(none, "none of them (Esc: show all again)"));
+    expect_shown(model, "only mine");
+    press(model, "u/nobody has this\r");
+    expect_shown(model, "none of them (Esc: show all again)");
     for (int i = 0; i < 2 * TOP_FILTER; i++)
-        press(model, "/x", &job);
+        press(model, "/x");
     assert_int_equal(strlen(model->filter), TOP_FILTER - 1);
 }
 
@@ -208,9 +210,7 @@ TOP_TEST(selection_follows_its_job)
 {
     struct top_picture picture = read_picture();
     json_t *list = json_object_get(picture.waiting, "jobs");
-    int64_t job;
-
-    press(model, "\tjj", &job);
+    press(model, "\tjj");
     assert_int_equal(top_model_selected(model)->id, 11);
     json_array_remove(list, 0); /* 10 has been started, 9 cancelled */
     json_array_remove(list, 1);
@@ -238,8 +238,7 @@ TOP_TEST(selection_follows_its_job)
     picture = (struct top_picture){0};
     top_model_take(model, &picture);
     assert_null(top_model_selected(model));
-    CLEANUP(free_ptr) char *nothing = show(model, 80, 24);
-    assert_non_null(strstr(nothing, "no job waits"));
+    expect_shown(model, "no job waits");
 }
 
 /* More of the queue is asked for where somebody scrolls, and no end of it is. */
@@ -255,32 +254,29 @@ TOP_TEST(more_of_the_queue_is_wanted)
 
 TOP_TEST(keys_ask_the_daemon)
 {
-    int64_t job = -1;
-
-    assert_int_equal(press(model, "c", &job), TOP_NOTHING); /* not before it is answered */
-    CLEANUP(free_ptr) char *asked = show(model, 80, 24);
-    assert_non_null(strstr(asked, "cancel job 7? y/n"));
-    assert_int_equal(press(model, "n", &job), TOP_NOTHING);
-    assert_int_equal(press(model, "c\r", &job), TOP_NOTHING);
-    assert_int_equal(press(model, "y", &job), TOP_NOTHING); /* nothing is asked any more */
-    assert_int_equal(press(model, "jcy", &job), TOP_CANCEL);
+    job = -1;
+    assert_int_equal(press(model, "c"), TOP_NOTHING); /* not before it is answered */
+    expect_shown(model, "cancel job 7? y/n");
+    assert_int_equal(press(model, "n"), TOP_NOTHING);
+    assert_int_equal(press(model, "c\r"), TOP_NOTHING);
+    assert_int_equal(press(model, "y"), TOP_NOTHING); /* nothing is asked any more */
+    assert_int_equal(press(model, "jcy"), TOP_CANCEL);
     assert_int_equal(job, 8);
-    assert_int_equal(press(model, "\th", &job), TOP_HOLD);
+    assert_int_equal(press(model, "\th"), TOP_HOLD);
     assert_int_equal(job, 9);
-    assert_int_equal(press(model, "jjh", &job), TOP_RELEASE);
+    assert_int_equal(press(model, "jjh"), TOP_RELEASE);
     assert_int_equal(job, 11);
-    assert_int_equal(press(model, "\tc", &job), TOP_NOTHING); /* GPUs */
+    assert_int_equal(press(model, "\tc"), TOP_NOTHING); /* GPUs */
     assert_true(model->message_bad);
     assert_int_equal(model->cancel_job, -1);
-    assert_int_equal(press(model, "\tl", &job), TOP_NOTHING);
+    assert_int_equal(press(model, "\tl"), TOP_NOTHING);
     assert_int_equal(model->mode, TOP_LOG);
     assert_int_equal(model->shown_job, 8);
-    assert_int_equal(press(model, "q", &job), TOP_NOTHING); /* back, not out */
+    assert_int_equal(press(model, "q"), TOP_NOTHING); /* back, not out */
     assert_int_equal(model->mode, TOP_LISTS);
-    assert_int_equal(press(model, "?", &job), TOP_NOTHING);
-    CLEANUP(free_ptr) char *help = show(model, 80, 24);
-    assert_non_null(strstr(help, "hold it, or release it"));
-    assert_int_equal(press(model, "\033q", &job), TOP_QUIT);
+    assert_int_equal(press(model, "?"), TOP_NOTHING);
+    expect_shown(model, "hold it, or release it");
+    assert_int_equal(press(model, "\033q"), TOP_QUIT);
 }
 
 /* ---- Errors ---- */
@@ -429,17 +425,17 @@ TEST(texts_scroll_and_are_bounded)
 TEST(details_are_lines)
 {
     CLEANUP(json_release)
-    json_t *job = json_pack("{s:s, s:s, s:s, s:i, s:I, s:s, s:{s:i, s:i, s:f}}", "name", "a\033[31mb", "user", "ada",
-                            "state", "QUEUED", "gpus", 2, "slowdown_permille", (json_int_t)1250, "last_end",
-                            "GPU memory ran out; it is retried before the queue", "progress", "step", 370, "total",
-                            1000, "steps_per_s", 0.4);
+    json_t *described = json_pack("{s:s, s:s, s:s, s:i, s:I, s:s, s:{s:i, s:i, s:f}}", "name", "a\033[31mb", "user",
+                                  "ada", "state", "QUEUED", "gpus", 2, "slowdown_permille", (json_int_t)1250,
+                                  "last_end", "GPU memory ran out; it is retried before the queue", "progress", "step",
+                                  370, "total", 1000, "steps_per_s", 0.4);
     CLEANUP(json_release)
     json_t *explanation = json_pack("{s:s, s:s, s:[{s:i, s:I, s:s}]}", "text", "needs an idle GPU", "memory",
                                     "12.4 GiB on each GPU, declared", "gpus", "index", 3, "free_bytes",
                                     (json_int_t)1 << 30, "verdict", "is busy");
     struct top_text text = {0};
 
-    top_view_details(job, explanation, &text);
+    top_view_details(described, explanation, &text);
     expect_text(&text, 80, 20,
                 "Name      a\\x1b[31mb|User      ada|State     QUEUED: needs an idle GPU|"
                 "Last run  GPU memory ran out; it is retried before the queue|GPUs      2|"

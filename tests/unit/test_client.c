@@ -12,89 +12,90 @@
 
 static struct http_fixture fixture;
 
+/* A test's client and what it says last. */
+static struct client *client;
+static struct error err;
+static json_t *reply;
+static int status;
+
 static int setup(void **state)
 {
+    client = NULL;
+    err = (struct error){{0}};
+    reply = NULL;
+    status = 0;
     return http_fixture_prepare(&fixture);
 }
 
 static int teardown(void **state)
 {
+    json_decref(reply);
+    client_free(client);
     return http_fixture_remove(&fixture);
 }
 
+#define CLIENT_TEST(name) TEST_BETWEEN(name, setup, teardown)
+
 static void start(void)
 {
-    struct error err = {{0}};
-
     fail_if(http_fixture_start(&fixture, &err), err);
 }
 
-static struct client *open_client(void)
+static void open_client(void)
 {
-    struct client *client = NULL;
-    struct error err = {{0}};
-
+    client_free(client);
+    client = NULL;
     fail_if(client_open(fixture.path, &client, &err), err);
     client_set_timeout(client, 10000);
-    return client;
 }
 
-static json_t *call(struct client *client, const char *method, const char *path, json_t *body, int expected)
+/* The reply is released with the next call. */
+static int try(const char *method, const char *path, json_t *body)
 {
-    struct error err = {{0}};
-    json_t *reply;
-    int status = 0;
+    json_decref(reply);
+    return client_call(client, method, path, body, &status, &reply, &err);
+}
 
-    if (client_call(client, method, path, body, &status, &reply, &err))
+static void call(const char *method, const char *path, json_t *body, int expected)
+{
+    if (try(method, path, body))
         fail_msg("%s %s: %s", method, path, err.text);
     assert_int_equal(status, expected);
     json_decref(body);
-    return reply;
 }
 
-TEST_BETWEEN(test_calls, setup, teardown)
+CLIENT_TEST(test_calls)
 {
-    struct client *client;
-    json_t *reply, *sent = json_pack("{s:s, s:[i, n]}", "text", "é\"\n", "list", 7);
+    json_t *sent = json_pack("{s:s, s:[i, n]}", "text", "é\"\n", "list", 7);
     char *text = json_dumps(sent, JSON_COMPACT);
 
     start();
-    client = open_client();
-    reply = call(client, "POST", "/echo?state=all", sent, 200);
+    open_client();
+    call("POST", "/echo?state=all", sent, 200);
     assert_string_equal(json_string_value(json_object_get(reply, "method")), "POST");
     assert_string_equal(json_string_value(json_object_get(reply, "path")), "/echo");
     assert_string_equal(json_string_value(json_object_get(reply, "state")), "all");
     assert_string_equal(json_string_value(json_object_get(reply, "body")), text);
-    json_decref(reply);
-    reply = call(client, "GET", "/later", NULL, 200);
+    call("GET", "/later", NULL, 200);
     assert_int_equal(json_integer_value(json_object_get(reply, "length")), 0);
-    json_decref(reply);
-    reply = call(client, "POST", "/echo", NULL, 200);
-    json_decref(reply);
-    reply = call(client, "GET", "/big?bytes=9000000", NULL, 200);
+    call("POST", "/echo", NULL, 200);
+    call("GET", "/big?bytes=9000000", NULL, 200);
     assert_int_equal(json_string_length(json_object_get(reply, "text")), 9000000);
-    json_decref(reply);
-    client_free(client);
     free(text);
 }
 
 static void assert_not_opened(const char *place, int code, const char *says)
 {
-    struct client *client = NULL;
-    struct error err = {{0}};
+    struct client *none = NULL;
 
-    assert_int_equal(client_open(place, &client, &err), code);
-    assert_null(client);
+    assert_int_equal(client_open(place, &none, &err), code);
+    assert_null(none);
     if (!strstr(err.text, says))
         fail_msg("no '%s' in: %s", says, err.text);
 }
 
-TEST_BETWEEN(test_tcp, setup, teardown)
+CLIENT_TEST(test_tcp)
 {
-    struct client *client;
-    struct error err = {{0}};
-    json_t *reply;
-
     assert_int_equal(http_fixture_add_tcp(&fixture), 0);
     CLEANUP(free_ptr) char *place = xasprintf("tcp://%s", fixture.tcp_address);
     start();
@@ -106,49 +107,39 @@ TEST_BETWEEN(test_tcp, setup, teardown)
     assert_not_opened(place, -EPERM, "chmod 600");
     chmod(fixture.token_path, 0600);
     fail_if(client_open(place, &client, &err), err);
-    reply = call(client, "POST", "/echo", json_pack("{s:i}", "a", 1), 200);
+    call("POST", "/echo", json_pack("{s:i}", "a", 1), 200);
     assert_string_equal(json_string_value(json_object_get(reply, "body")), "{\"a\":1}");
     assert_int_equal(json_integer_value(json_object_get(reply, "uid")), getuid());
-    json_decref(reply);
-    client_free(client);
     http_fixture_stop(&fixture);
     assert_not_opened(place, -ECONNREFUSED, "no daemon listens there");
     unsetenv("CARMA_TOKEN_FILE");
 }
 
-TEST_BETWEEN(test_check, setup, teardown)
+CLIENT_TEST(test_check)
 {
     static const struct {
         int status;
         int code;
     } cases[] = {{400, -EINVAL}, {401, -EACCES}, {403, -EPERM},  {404, -ENOENT}, {409, -EBUSY},
                  {413, -EFBIG},  {422, -ERANGE}, {503, -EAGAIN}, {500, -EIO}};
-    struct client *client;
-    struct error err;
-    json_t *reply;
 
     start();
-    client = open_client();
+    open_client();
     for (size_t i = 0; i < array_size(cases); i++) {
         char path[64];
 
         snprintf(path, sizeof path, "/fail?status=%d", cases[i].status);
-        reply = call(client, "GET", path, NULL, cases[i].status);
+        call("GET", path, NULL, cases[i].status);
         assert_int_equal(client_check(cases[i].status, reply, &err), cases[i].code);
         assert_string_equal(err.text, "/fail: no such thing");
-        json_decref(reply);
     }
     assert_int_equal(client_check(201, NULL, &err), 0);
     assert_int_equal(client_check(502, NULL, &err), -EIO);
     assert_non_null(strstr(err.text, "502"));
-    client_free(client);
 }
 
-TEST_BETWEEN(test_no_daemon, setup, teardown)
+CLIENT_TEST(test_no_daemon)
 {
-    struct client *client = NULL;
-    struct error err = {{0}};
-
     assert_int_equal(client_open(fixture.path, &client, &err), -ECONNREFUSED);
     assert_null(client);
     assert_non_null(strstr(err.text, fixture.path));
@@ -159,15 +150,14 @@ TEST_BETWEEN(test_no_daemon, setup, teardown)
     assert_int_equal(client_open(NULL, &client, &err), 0);
     assert_string_equal(client_socket(client), fixture.path);
     unsetenv("CARMA_SOCKET");
-    client_free(client);
 }
 
 /* Where $CARMA_SOCKET does not say: in a child, so that root can become somebody with a runtime directory. */
-TEST_BETWEEN(test_default_socket, setup, teardown)
+CLIENT_TEST(test_default_socket)
 {
     char *expected = xasprintf("%s/carma/carma.sock", fixture.directory);
     char *link = xasprintf("%s/carma", fixture.directory);
-    int status;
+    int ended;
     pid_t child;
 
     start();
@@ -175,7 +165,6 @@ TEST_BETWEEN(test_default_socket, setup, teardown)
     assert_int_equal(chmod(fixture.directory, 0755), 0);
     child = fork();
     if (!child) {
-        struct client *client = NULL;
         int rc;
 
         unsetenv("CARMA_SOCKET");
@@ -185,69 +174,55 @@ TEST_BETWEEN(test_default_socket, setup, teardown)
         rc = client_open(NULL, &client, NULL);
         _exit(rc == 0 && strcmp(client_socket(client), expected) == 0 ? 42 : 1);
     }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 42);
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    assert_true(WIFEXITED(ended) && WEXITSTATUS(ended) == 42);
     unlink(link);
     free(expected);
     free(link);
 }
 
 /* The daemon was started anew between two calls: the second does not notice, a POST included. */
-TEST_BETWEEN(test_reconnects, setup, teardown)
+CLIENT_TEST(test_reconnects)
 {
-    struct client *client;
-
     start();
-    client = open_client();
-    json_decref(call(client, "GET", "/echo", NULL, 200));
+    open_client();
+    call("GET", "/echo", NULL, 200);
     http_fixture_stop(&fixture);
     start();
-    json_decref(call(client, "POST", "/echo", json_object(), 200));
+    call("POST", "/echo", json_object(), 200);
     assert_int_equal(fixture.handled, 2);
-    client_free(client);
 }
 
-TEST_BETWEEN(test_stopped_while_waiting, setup, teardown)
+CLIENT_TEST(test_stopped_while_waiting)
 {
-    struct client *client;
-    struct error err = {{0}};
-    json_t *reply;
-    int status;
-
     start();
-    client = open_client();
+    open_client();
     client_set_timeout(client, 100);
-    assert_int_equal(client_call(client, "GET", "/never", NULL, &status, &reply, &err), -ETIMEDOUT);
+    assert_int_equal(try("GET", "/never", NULL), -ETIMEDOUT);
     assert_non_null(strstr(err.text, fixture.path));
     assert_null(reply);
     client_set_timeout(client, 10000);
-    json_decref(call(client, "GET", "/echo", NULL, 200));
+    call("GET", "/echo", NULL, 200);
     http_fixture_stop(&fixture);
-    assert_int_equal(client_call(client, "GET", "/echo", NULL, &status, &reply, &err), -ECONNREFUSED);
-    client_free(client);
+    assert_int_equal(try("GET", "/echo", NULL), -ECONNREFUSED);
 }
 
 /* The server refuses before it has read all: its word is heard all the same. */
-TEST_BETWEEN(test_too_large, setup, teardown)
+CLIENT_TEST(test_too_large)
 {
     size_t length = HTTP_BODY_LIMIT_BYTES + 1000000;
     CLEANUP(free_ptr) char *big = xmalloc(length + 1);
-    struct client *client;
-    json_t *reply;
-    struct error err;
 
     start();
     memset(big, 'x', length);
     big[length] = '\0';
-    client = open_client();
+    open_client();
     for (int i = 0; i < 2; i++) {
-        reply = call(client, "POST", "/echo", json_pack("[s]", big), 413);
+        call("POST", "/echo", json_pack("[s]", big), 413);
         assert_int_equal(client_check(413, reply, &err), -EFBIG);
         assert_non_null(strstr(err.text, "too large"));
-        json_decref(reply);
-        json_decref(call(client, "GET", "/echo", NULL, 200));
+        call("GET", "/echo", NULL, 200);
     }
-    client_free(client);
 }
 
 /* A server of one listening socket that plays one line of `answers` per connection. It sends the answers in turn, each
@@ -303,45 +278,38 @@ static void end_script(struct script *script)
 #define OK(body) "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n" body
 
 /* The connection dies just as the second request is read: a GET is sent again, a POST never. */
-TEST_BETWEEN(test_never_twice, setup, teardown)
+CLIENT_TEST(test_never_twice)
 {
     struct script get = {.answers = {{OK("[]"), ""}, {OK("{}")}}};
     struct script post = {.answers = {{OK("[]"), ""}}};
     struct script dying = {.answers = {{""}, {""}}};
-    struct client *client;
-    struct error err = {{0}};
-    json_t *reply, *body = json_object();
-    int status;
+    json_t *body = json_object();
 
     start_script(&get);
-    client = open_client();
-    json_decref(call(client, "GET", "/a", NULL, 200));
-    reply = call(client, "GET", "/a", NULL, 200);
+    open_client();
+    call("GET", "/a", NULL, 200);
+    call("GET", "/a", NULL, 200);
     assert_true(json_is_object(reply));
-    json_decref(reply);
-    client_free(client);
     end_script(&get);
     assert_int_equal(get.requests, 3);
 
     start_script(&post);
-    client = open_client();
-    json_decref(call(client, "POST", "/a", json_object(), 200));
-    assert_int_equal(client_call(client, "POST", "/a", body, &status, &reply, &err), -ECONNRESET);
+    open_client();
+    call("POST", "/a", json_object(), 200);
+    assert_int_equal(try("POST", "/a", body), -ECONNRESET);
     assert_non_null(strstr(err.text, "not known"));
-    client_free(client);
     end_script(&post);
     assert_int_equal(post.requests, 2);
 
     start_script(&dying);
-    client = open_client();
-    assert_int_equal(client_call(client, "GET", "/a", NULL, &status, &reply, &err), -ECONNRESET);
-    client_free(client);
+    open_client();
+    assert_int_equal(try("GET", "/a", NULL), -ECONNRESET);
     end_script(&dying);
     assert_int_equal(dying.requests, 2);
     json_decref(body);
 }
 
-TEST_BETWEEN(test_answers, setup, teardown)
+CLIENT_TEST(test_answers)
 {
     static const struct {
         const char *answer;
@@ -375,14 +343,11 @@ TEST_BETWEEN(test_answers, setup, teardown)
 
     for (size_t i = 0; i < array_size(cases); i++) {
         struct script script = {.answers = {{cases[i].answer}}};
-        struct client *client;
-        struct error err = {{0}};
-        json_t *reply;
-        int status = 0, rc;
+        int rc;
 
         start_script(&script);
-        client = open_client();
-        rc = client_call(client, "GET", "/", NULL, &status, &reply, &err);
+        open_client();
+        rc = try("GET", "/", NULL);
         if (rc != cases[i].rc || (!rc && status != cases[i].status))
             fail_msg("%s: %d %d %s", cases[i].answer, rc, status, err.text);
         assert_int_equal(reply == NULL, cases[i].json == NULL);
@@ -392,8 +357,6 @@ TEST_BETWEEN(test_answers, setup, teardown)
             assert_string_equal(text, cases[i].json);
             free(text);
         }
-        json_decref(reply);
-        client_free(client);
         end_script(&script);
     }
 }
@@ -401,19 +364,18 @@ TEST_BETWEEN(test_answers, setup, teardown)
 /* An endless header is given up; bytes of any kind never crash the parser. */
 TEST(test_hostile_answers)
 {
-    struct http1_reply reply;
-    struct error err;
+    struct http1_reply parsed;
     uint64_t random = 88172645463325252;
     char line[1024];
     int rc = 0;
 
     memset(line, 'h', sizeof line);
-    http1_reply_init(&reply, 1000);
-    assert_int_equal(http1_reply_feed(&reply, "HTTP/1.1 200 OK\r\n", 17, &err), 0);
+    http1_reply_init(&parsed, 1000);
+    assert_int_equal(http1_reply_feed(&parsed, "HTTP/1.1 200 OK\r\n", 17, &err), 0);
     for (int i = 0; i < 200 && !rc; i++)
-        rc = http1_reply_feed(&reply, i % 2 ? line : "A: b\r\n", i % 2 ? sizeof line : 6, &err);
+        rc = http1_reply_feed(&parsed, i % 2 ? line : "A: b\r\n", i % 2 ? sizeof line : 6, &err);
     assert_int_equal(rc, -EPROTO);
-    http1_reply_release(&reply);
+    http1_reply_release(&parsed);
     for (int round = 0; round < 5000; round++) {
         static const char *const pieces[] = {"HTTP/1.1 200 OK\r\n",
                                              "\r\n",
@@ -427,17 +389,17 @@ TEST(test_hostile_answers)
                                              "\xff",
                                              "HTTP/1.1 100 x\r\n\r\n"};
 
-        http1_reply_init(&reply, 20);
+        http1_reply_init(&parsed, 20);
         for (int i = 0; i < 12; i++) {
             const char *piece = pieces[(random ^= random << 13, random ^= random >> 7, random ^= random << 17) %
                                        (i ? array_size(pieces) : 2)];
 
-            if (http1_reply_feed(&reply, piece, strlen(piece), &err))
+            if (http1_reply_feed(&parsed, piece, strlen(piece), &err))
                 break;
         }
-        http1_reply_close(&reply, &err);
-        assert_true(reply.body.length <= 20);
-        http1_reply_release(&reply);
+        http1_reply_close(&parsed, &err);
+        assert_true(parsed.body.length <= 20);
+        http1_reply_release(&parsed);
     }
 }
 

@@ -125,8 +125,7 @@ CORE_TEST(test_a_retry_goes_elsewhere)
     assert_string_equal(placed_on(f, job), "1");
     close_it(f);
     job = of_user(f, "d", 4);
-    decide(f);
-    assert_string_equal(placed_on(f, job), "1");
+    assert_goes_to(f, job, "1");
 }
 
 CORE_TEST(test_a_retry_that_needs_all_gpus_takes_them)

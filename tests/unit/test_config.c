@@ -25,20 +25,43 @@ static int tear_down(void **state)
     return rmdir(directory);
 }
 
-static int read_text(struct config *config, const char *text, size_t length, struct error *err)
+/* Of each test, with the defaults at first. */
+static struct config config;
+static struct error err;
+
+static int begin(void **state)
 {
-    config_init_default(config);
+    config_init_default(&config);
+    err = (struct error){{0}};
+    return 0;
+}
+
+static int end(void **state)
+{
+    config_release(&config);
+    return 0;
+}
+
+#define CONFIG_TEST(name) TEST_BETWEEN(name, begin, end)
+
+static void set(const char *key, const char *value)
+{
+    fail_if(config_set(&config, key, value, &err), err);
+}
+
+/* Into a configuration that has the defaults. */
+static int read_text(const char *text, size_t length)
+{
+    end(NULL);
+    begin(NULL);
     assert_int_equal(file_write_atomic(path, text, length, 0600, NULL), 0);
-    return config_read_file(config, path, err);
+    return config_read_file(&config, path, &err);
 }
 
 /* `expected` follows "PATH:" */
 static void refuse_bytes(const char *text, size_t length, const char *expected)
 {
-    CLEANUP(config_release) struct config config;
-    struct error err = {{0}};
-
-    assert_true(read_text(&config, text, length, &err) < 0);
+    assert_true(read_text(text, length) < 0);
     assert_memory_equal(err.text, path, strlen(path));
     assert_string_equal(err.text + strlen(path) + 1, expected);
 }
@@ -48,45 +71,34 @@ static void refuse(const char *text, const char *expected)
     refuse_bytes(text, strlen(text), expected);
 }
 
-TEST(test_gpus_that_are_shared_otherwise)
+CONFIG_TEST(test_gpus_that_are_shared_otherwise)
 {
-    CLEANUP(config_release) struct config config;
-    struct error err;
+    CLEANUP(free_ptr)
+    char *bad = xstrdup("|mig|any|mps,|mps, 3|mps, 3=any|mps, =time-slice|mps, A100=time-slice|mps:|"
+                        "mps:user|mps, 3=mps:gpu|mps:gpu, 0=mps:gpu, 1=mps");
+    char *rest = bad;
 
-    config_init_default(&config);
-    assert_int_equal(config_set(&config, "share", "mps", NULL), 0);
+    set("share", "mps");
     assert_int_equal(config_share_of(&config, 3, "GPU-ab12"), SHARE_MPS);
-    assert_int_equal(config_set(&config, "share", "mps, GPU-ab12=exclusive ,3=time-slice", NULL), 0);
+    set("share", "mps, GPU-ab12=exclusive ,3=time-slice");
     assert_int_equal(config_share_of(&config, 0, "GPU-cd"), SHARE_MPS);
     assert_int_equal(config_share_of(&config, 0, "GPU-ab12-77"), SHARE_EXCLUSIVE);
     assert_int_equal(config_share_of(&config, 3, "GPU-cd"), SHARE_TIME_SLICE);
     assert_int_equal(config_share_of(&config, 33, "GPU-ab1"), SHARE_MPS);
     assert_int_equal(config_share_of(&config, 3, "GPU-ab12-77"), SHARE_TIME_SLICE); /* the last that names it */
     assert_int_equal(config.core.mps_domain, MPS_DOMAIN_USER);
-    assert_int_equal(config_set(&config, "share", "exclusive, 1=mps:gpu, 3=time-slice", NULL), 0);
+    set("share", "exclusive, 1=mps:gpu, 3=time-slice");
     assert_int_equal(config_share_of(&config, 1, "GPU-cd"), SHARE_MPS);
     assert_int_equal(config.core.mps_domain, MPS_DOMAIN_GPU);
-    assert_int_equal(config_set(&config, "policy", "lug", NULL), 0); /* no part of a policy */
+    set("policy", "lug"); /* no part of a policy */
     assert_int_equal(config.core.mps_domain, MPS_DOMAIN_GPU);
-    for (size_t i = 0; i < 12; i++) {
-        static const char *const bad[] = {"",
-                                          "mig",
-                                          "any",
-                                          "mps,",
-                                          "mps, 3",
-                                          "mps, 3=any",
-                                          "mps, =time-slice",
-                                          "mps, A100=time-slice",
-                                          "mps:",
-                                          "mps:user",
-                                          "mps, 3=mps:gpu",
-                                          "mps:gpu, 0=mps:gpu, 1=mps"};
-        assert_int_equal(config_set(&config, "share", bad[i], &err), -EINVAL);
-    }
+    for (char *text = strsep(&rest, "|"); text; text = strsep(&rest, "|"))
+        if (config_set(&config, "share", text, &err) != -EINVAL)
+            fail_msg("'%s' was taken", text);
     assert_int_equal(config_share_of(&config, 3, "GPU-cd"), SHARE_TIME_SLICE); /* nothing of a bad value is taken */
     assert_int_equal(config.core.mps_domain, MPS_DOMAIN_GPU);
     assert_int_equal(config_check(&config, &err), 0);
-    assert_int_equal(config_set(&config, "share", "mps:node", NULL), 0); /* of a simulation's policy */
+    set("share", "mps:node"); /* of a simulation's policy */
     assert_int_equal(config_check(&config, &err), -EINVAL);
     assert_string_equal(err.text,
                         "share 'mps:node' is the simulator's: for one MPS server for all users set share = mps and "
@@ -94,28 +106,21 @@ TEST(test_gpus_that_are_shared_otherwise)
 }
 
 /* A job cannot ask for so little either. */
-TEST(test_a_limit_of_host_memory_lets_programs_begin)
+CONFIG_TEST(test_a_limit_of_host_memory_lets_programs_begin)
 {
-    CLEANUP(config_release) struct config config;
-    struct error err;
-
-    config_init_default(&config);
-    assert_int_equal(config_set(&config, "job_memory_max", "1M", &err), 0);
+    set("job_memory_max", "1M");
     assert_int_equal(config_check(&config, &err), -EINVAL);
     assert_string_equal(err.text,
                         "job_memory_max '1 MiB' is too little for a program to begin: set at least 16 MiB, or 0 "
                         "for any");
-    assert_int_equal(config_set(&config, "job_memory_max", "16M", &err), 0);
+    set("job_memory_max", "16M");
     assert_int_equal(config_check(&config, &err), 0);
-    assert_int_equal(config_set(&config, "job_memory_max", "0", &err), 0);
+    set("job_memory_max", "0");
     assert_int_equal(config_check(&config, &err), 0);
 }
 
-TEST(test_defaults)
+CONFIG_TEST(test_defaults)
 {
-    CLEANUP(config_release) struct config config;
-
-    config_init_default(&config);
     assert_string_equal(config.core.policy, "carma");
     assert_true(config.core.backfill > 0 && config.core.learn && config.core.oom_retry == OOM_RETRY_INFORMED);
     assert_int_equal(config.share.mode, SHARE_AUTO);
@@ -129,16 +134,13 @@ TEST(test_defaults)
 }
 
 /* A plain policy is the thesis's, without carma's own additions; upon a preset it only ranks. */
-TEST(test_policies)
+CONFIG_TEST(test_policies)
 {
     struct core_config plain;
-    CLEANUP(config_release) struct config config;
-    struct error err;
 
-    config_init_default(&config);
-    assert_int_equal(config_set(&config, "max_running_per_user", "4", &err), 0);
-    assert_int_equal(config_set(&config, "requeue_lost", "yes", &err), 0);
-    assert_int_equal(config_set(&config, "policy", "lug", &err), 0);
+    set("max_running_per_user", "4");
+    set("requeue_lost", "yes");
+    set("policy", "lug");
     core_config_default(&plain);
     strcpy(plain.policy, "lug");
     plain.per_user.max_running = 4; /* users' limits do not belong to the policy */
@@ -146,14 +148,14 @@ TEST(test_policies)
     plain.requeue_lost = true;
     assert_memory_equal(&config.core, &plain, sizeof plain);
     assert_int_equal(config.estimator, ESTIMATOR_DECLARED);
-    assert_int_equal(config_set(&config, "policy", "thesis+lug", &err), 0);
+    set("policy", "thesis+lug");
     assert_string_equal(config.core.policy, "lug");
     assert_true(config.core.paced && config.core.memory_view == MEMORY_MONITOR);
-    assert_int_equal(config_set(&config, "estimator", "replay", &err), 0); /* a setting goes before its preset's */
+    set("estimator", "replay"); /* a setting goes before its preset's */
     assert_int_equal(config.estimator, ESTIMATOR_REPLAY);
-    assert_int_equal(config_set(&config, "policy", "thesis", &err), 0);
+    set("policy", "thesis");
     assert_int_equal(config.estimator, ESTIMATOR_DECLARED);
-    assert_int_equal(config_set(&config, "policy", "default", &err), 0);
+    set("policy", "default");
     assert_string_equal(config.core.policy, "carma");
     assert_int_equal(config.estimator, ESTIMATOR_AUTO);
     assert_false(config.core.paced);
@@ -170,7 +172,7 @@ TEST(test_policies)
     }
 }
 
-TEST(test_file)
+CONFIG_TEST(test_file)
 {
     static const char text[] = "# carma\n"
                                "; another comment\n"
@@ -192,10 +194,8 @@ TEST(test_file)
                                "nvml_library = /opt/libnvidia-ml.so.1\n"
                                "state_directory = /srv/carma\n"
                                "socket = /srv/carma/sock";
-    CLEANUP(config_release) struct config config;
-    struct error err = {{0}};
 
-    fail_if(read_text(&config, text, sizeof text - 1, &err), err);
+    fail_if(read_text(text, sizeof text - 1), err);
     assert_string_equal(config.core.policy, "lug");
     assert_int_equal(config.core.memory_view, MEMORY_MONITOR);
     assert_true(config.core.floor_bytes == 2 * GIB && config.core.margin_bytes == 512 * MIB);
@@ -218,11 +218,9 @@ TEST(test_file)
     assert_null(config.nvml_library);
 }
 
-TEST(test_bad_files)
+CONFIG_TEST(test_bad_files)
 {
     struct strbuf text = {0};
-    struct config config;
-    struct error err = {{0}};
 
     refuse("policy = magm\n\ncolour = red\n", "3: unknown key 'colour': `carmad --settings` lists them");
     refuse("max_slwodown = 2\n", "1: unknown key 'max_slwodown': did you mean max_slowdown?");
@@ -245,34 +243,26 @@ TEST(test_bad_files)
     strbuf_puts(&text, "policy = lug\nsocket = /");
     while (text.length < 100000)
         strbuf_puts(&text, "0123456789");
-    assert_true(read_text(&config, text.text, text.length, &err) < 0);
+    assert_true(read_text(text.text, text.length) < 0);
     assert_non_null(strstr(err.text, "carma.conf:2: the line is longer than"));
-    config_release(&config);
     while (text.length <= 1 << 20)
         strbuf_puts(&text, "0123456789\n");
-    assert_int_equal(read_text(&config, text.text, text.length, &err), -EFBIG);
-    config_release(&config);
+    assert_int_equal(read_text(text.text, text.length), -EFBIG);
     strbuf_release(&text);
 
-    config_init_default(&config);
     unlink(path);
     assert_int_equal(config_read_file(&config, path, &err), -ENOENT);
-    config_release(&config);
 }
 
 static void refuse_set(const char *key, const char *value, const char *allowed)
 {
-    CLEANUP(config_release) struct config config;
-    struct error err = {{0}};
-    char *expected = xasprintf("%s '%s' is not allowed: write %s", key, value, allowed);
+    CLEANUP(free_ptr) char *expected = xasprintf("%s '%s' is not allowed: write %s", key, value, allowed);
 
-    config_init_default(&config);
     assert_int_equal(config_set(&config, key, value, &err), -EINVAL);
     assert_string_equal(err.text, expected);
-    free(expected);
 }
 
-TEST(test_ranges)
+CONFIG_TEST(test_ranges)
 {
     static const char *const activities[] = {"-1", "1.1", "101%", "80", "nan", "%", "", "8e-1", "0.8 %", "80%%"};
     static const char *const durations[] = {"5", "90", "-1s", "61m", "1d", "soon", "", "1.5"};
@@ -302,63 +292,55 @@ TEST(test_ranges)
                "auto, declared, measured, horus, faketensor, gpumemnet, replay, deepspeed or history");
 }
 
-TEST(test_forms)
+CONFIG_TEST(test_forms)
 {
-    CLEANUP(config_release) struct config config;
-    struct error err = {{0}};
-
-    config_init_default(&config);
-    assert_int_equal(config_set(&config, "sm_activity_cap", "0.655", &err), 0);
+    set("sm_activity_cap", "0.655");
     assert_int_equal(config.core.smact_cap_permille, 655);
-    assert_int_equal(config_set(&config, "sm_activity_cap", "100%", &err), 0);
+    set("sm_activity_cap", "100%");
     assert_int_equal(config.core.smact_cap_permille, 1000);
-    assert_int_equal(config_set(&config, "sm_activity_cap", "0", &err), 0);
+    set("sm_activity_cap", "0");
     assert_int_equal(config.core.smact_cap_permille, 0);
-    assert_int_equal(config_set(&config, "nvml_library", "libnvidia-ml.so.1", &err), 0);
+    set("nvml_library", "libnvidia-ml.so.1");
     assert_string_equal(config.nvml_library, "libnvidia-ml.so.1");
 
     assert_int_equal(config_set_pair(&config, "policy", &err), -EINVAL);
     assert_string_equal(err.text, "'policy' is not of the form key=value");
     assert_int_equal(config_set_pair(&config, "=lug", &err), -EINVAL);
 
-    assert_int_equal(config_set(&config, "window", "1s", &err), 0);
-    assert_int_equal(config_set(&config, "sample_period", "2s", &err), 0);
+    set("window", "1s");
+    set("sample_period", "2s");
     assert_int_equal(config_check(&config, &err), -EINVAL);
     assert_string_equal(err.text, "window 1s is shorter than sample_period 2s: lengthen it");
 }
 
 /* Built in, from a file, or none: then the GPUs say. */
-TEST(test_machine_profile)
+CONFIG_TEST(test_machine_profile)
 {
     static const char text[] = "gpu = Card\ncontext = 300M\ncudnn = 20M\nmemory = 16G\n";
     struct machine_profile profile;
-    CLEANUP(config_release) struct config config;
-    struct error err;
 
-    config_init_default(&config);
     assert_int_equal(config_machine_profile(&config, &profile, &err), 0);
     assert_string_equal(profile.name, "");
-    assert_int_equal(config_set(&config, "machine_profile", "a100-40g-thesis", &err), 0);
+    set("machine_profile", "a100-40g-thesis");
     assert_int_equal(config_machine_profile(&config, &profile, &err), 0);
     assert_string_equal(profile.gpu, "NVIDIA A100-SXM4-40GB");
-    assert_int_equal(config_set(&config, "machine_profile", "/nowhere/x", &err), 0);
+    set("machine_profile", "/nowhere/x");
     assert_int_equal(config_machine_profile(&config, &profile, &err), -ENOENT);
     assert_int_equal(file_write_atomic(path, text, sizeof text - 1, 0600, NULL), 0);
-    assert_int_equal(config_set(&config, "machine_profile", path, &err), 0);
+    set("machine_profile", path);
     fail_if(config_machine_profile(&config, &profile, &err), err);
     assert_string_equal(profile.gpu, "Card");
     assert_true(profile.context_bytes == 300 * MIB && *profile.name);
     assert_int_equal(file_write_atomic(path, "colour = red\n", 13, 0600, NULL), 0);
     assert_int_equal(config_machine_profile(&config, &profile, &err), -EINVAL);
     assert_memory_equal(err.text, path, strlen(path)); /* FILE:LINE: */
-    assert_int_equal(config_set(&config, "machine_profile", "", &err), 0);
+    set("machine_profile", "");
     assert_null(config.machine_profile);
     unlink(path);
 }
 
-TEST(test_directories)
+CONFIG_TEST(test_directories)
 {
-    struct config config;
     char *file;
 
     unsetenv("CARMA_SOCKET");
@@ -366,6 +348,7 @@ TEST(test_directories)
     setenv("XDG_CONFIG_HOME", "/cfg", 1);
     setenv("XDG_RUNTIME_DIR", "/rt", 1);
     setenv("XDG_STATE_HOME", "relative/is/ignored", 1);
+    config_release(&config);
     config_init_default(&config);
     file = config_default_path();
     if (geteuid() == 0) {
@@ -383,26 +366,23 @@ TEST(test_directories)
     setenv("CARMA_SOCKET", "/elsewhere/sock", 1);
     config_init_default(&config);
     assert_string_equal(config.socket, "/elsewhere/sock");
-    config_release(&config);
     unsetenv("CARMA_SOCKET");
 }
 
 /* Every default that the help prints is one that config_set takes back. */
-TEST(test_help)
+CONFIG_TEST(test_help)
 {
     char *text = NULL, *line, *rest, key[32] = "";
     size_t length;
     FILE *out = open_memstream(&text, &length);
-    struct config config, defaults;
+    struct config defaults;
     int count = 0;
 
     config_help(out);
     fclose(out);
-    config_init_default(&config);
     config_init_default(&defaults);
     for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         char *value = strstr(line, "; default ");
-        struct error err = {{0}};
 
         assert_true(strlen(line) <= 200);
         if (!value) {
@@ -419,34 +399,28 @@ TEST(test_help)
     assert_true(config.share.mode == defaults.share.mode && config.core.window_ns == defaults.core.window_ns &&
                 config.sample_period_ns == defaults.sample_period_ns && config.grace_ns == defaults.grace_ns);
     free(text);
-    config_release(&config);
     config_release(&defaults);
 }
 
 /* The file that is printed changes nothing, and neither does it with every # before a key taken away. */
-TEST(test_printed_file)
+CONFIG_TEST(test_printed_file)
 {
     CLEANUP(free_ptr) char *text = NULL;
-    char name[] = "/tmp/carma-config-XXXXXX";
-    struct config config, defaults;
-    struct error err = {{0}};
+    struct config defaults;
     size_t length;
-    int fd = mkstemp(name), keys = 0;
+    int keys = 0;
     FILE *out = open_memstream(&text, &length);
 
     config_file(out);
     fclose(out);
-    close(fd);
     for (int with = 0; with < 2; with++) {
         for (char *line = with ? text : NULL; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
             if (line[0] == '#' && line[1] != ' ') {
                 line[0] = ' ';
                 keys++;
             }
-        config_init_default(&config);
         config_init_default(&defaults);
-        assert_int_equal(file_write_atomic(name, text, length, 0600, &err), 0);
-        fail_if(config_read_file(&config, name, &err), err);
+        fail_if(read_text(text, length), err);
         assert_memory_equal(&config.core, &defaults.core, sizeof config.core);
         assert_true(config.share.mode == defaults.share.mode && config.sample_period_ns == defaults.sample_period_ns &&
                     config.grace_ns == defaults.grace_ns && config.retention_ns == defaults.retention_ns &&
@@ -455,20 +429,17 @@ TEST(test_printed_file)
         assert_string_equal(config.socket, with ? "/run/carma/carma.sock" : defaults.socket);
         assert_null(config.nvml_library);
         assert_null(config.admin_group);
-        config_release(&config);
         config_release(&defaults);
     }
     assert_true(keys >= 40);
-    unlink(name);
 }
 
 /* docs/formats/config.md has a row for every key, with the help's text. */
-TEST(test_page)
+CONFIG_TEST(test_page)
 {
     char *help = NULL, *page, *line, *rest;
     size_t length, page_length;
     FILE *out = open_memstream(&help, &length);
-    struct error err = {{0}};
 
     fail_if(file_read(CARMA_DOCS "/formats/config.md", 1 << 20, &page, &page_length, &err), err);
     config_help(out);
@@ -504,14 +475,13 @@ struct differences {
 static void take_difference(const char *key, const char *value, void *user)
 {
     struct differences *differences = user;
-    struct error err = {{0}};
 
     fail_if(config_set(differences->rebuilt, key, value, &err), err);
     differences->count++;
 }
 
 /* The text of a difference restores it, to the last digit; a setting without effect on decisions is left out. */
-TEST(test_differences)
+CONFIG_TEST(test_differences)
 {
     static const char *const pairs[] = {"memory_margin=1234567891B",
                                         "settle=61.123456789s",
@@ -527,40 +497,35 @@ TEST(test_differences)
                                         "mps_multiuser=yes"};
     static const char *const others[] = {"socket=/run/x", "share=mps", "grace=1s", "listen=127.0.0.1:1",
                                          "retention=2d"};
-    struct config set, rebuilt;
+    CLEANUP(config_release) struct config rebuilt;
     struct differences differences = {&rebuilt, 0};
 
-    config_init_default(&set);
     config_init_default(&rebuilt);
-    config_each_difference(&set, &rebuilt, take_difference, &differences);
+    config_each_difference(&config, &rebuilt, take_difference, &differences);
     assert_int_equal(differences.count, 0);
     for (size_t i = 0; i < array_size(others); i++)
-        assert_int_equal(config_set_pair(&set, others[i], NULL), 0);
-    config_each_difference(&set, &rebuilt, take_difference, &differences);
+        assert_int_equal(config_set_pair(&config, others[i], NULL), 0);
+    config_each_difference(&config, &rebuilt, take_difference, &differences);
     assert_int_equal(differences.count, 0);
     for (size_t i = 0; i < array_size(pairs); i++) {
-        assert_int_equal(config_set_pair(&set, pairs[i], NULL), 0);
+        assert_int_equal(config_set_pair(&config, pairs[i], NULL), 0);
         differences.count = 0;
-        config_each_difference(&set, &rebuilt, take_difference, &differences);
+        config_each_difference(&config, &rebuilt, take_difference, &differences);
         if (differences.count != 1)
             fail_msg("%s: %zu differences", pairs[i], differences.count);
-        assert_memory_equal(&set.core, &rebuilt.core, sizeof set.core);
+        assert_memory_equal(&config.core, &rebuilt.core, sizeof config.core);
     }
     assert_string_equal(rebuilt.machine_profile, "/etc/x.profile");
-    assert_int_equal(rebuilt.sample_period_ns, set.sample_period_ns);
+    assert_int_equal(rebuilt.sample_period_ns, config.sample_period_ns);
     assert_int_equal(rebuilt.estimate_quantile_permille, 999);
-    config_release(&set);
-    config_release(&rebuilt);
 }
 
-TEST(test_policy_as_it_was_named)
+CONFIG_TEST(test_policy_as_it_was_named)
 {
-    CLEANUP(config_release) struct config config;
     CLEANUP(strbuf_release) struct strbuf many = {0};
 
-    config_init_default(&config);
     assert_string_equal(config.policy, "default");
-    assert_int_equal(config_set(&config, "policy", "thesis+lug", NULL), 0);
+    set("policy", "thesis+lug");
     assert_string_equal(config.policy, "thesis+lug");
     assert_string_equal(config.core.policy, "lug");
     assert_true(config_set(&config, "policy", "none", NULL) != 0);

@@ -297,8 +297,7 @@ CORE_TEST(test_what_can_never_run)
     assert_string_equal(reason_format(&why, 0, text),
                         "needs 40.0 GiB of GPU memory, no GPU has that much (largest: 40.0 GiB)");
     submit(f, 5, -1);
-    decide(f);
-    assert_int_equal(f->decisions.items[0].type, RECORD_REFUSED);
+    assert_decides(f, RECORD_REFUSED);
     assert_null(core_find_job(f->core, 1));
 }
 
@@ -313,8 +312,7 @@ CORE_TEST(test_crash_goes_to_the_retry_queue_and_starts_alone)
     submit(f, 1, -1);
     memory_observed(f, 5, 0, GIB);
     exits(f, 5, EXIT_GPU_OOM, 2 * GIB);
-    decide(f);
-    assert_int_equal(f->decisions.items[0].type, RECORD_REQUEUED);
+    assert_decides(f, RECORD_REQUEUED);
     assert_true(f->decisions.items[0].requeued.retry);
     assert_int_equal(f->decisions.items[0].requeued.crashes, 1);
     f->now_ns += SECONDS(60);
@@ -351,8 +349,7 @@ CORE_TEST(test_a_crash_alone_is_retried_once)
     submit(f, 1, GIB);
     decide(f);
     exits(f, 1, EXIT_GPU_OOM, -1);
-    decide(f);
-    assert_int_equal(f->decisions.items[0].type, RECORD_REQUEUED);
+    assert_decides(f, RECORD_REQUEUED);
     assert_string_equal(placed_on(f, 1), "0");
     exits(f, 1, EXIT_GPU_OOM, -1);
     decide(f);
@@ -377,8 +374,7 @@ CORE_TEST(test_retries_are_limited)
         exits(f, 1, EXIT_GPU_OOM, -1);
         exits(f, other, EXIT_COMPLETED, -1);
         if (crash == 3) {
-            decide(f);
-            assert_int_equal(f->decisions.items[0].type, RECORD_GAVE_UP);
+            assert_decides(f, RECORD_GAVE_UP);
         }
     }
 }
@@ -412,8 +408,7 @@ CORE_TEST(test_cancel)
     job_event(f, RECORD_SIGNAL_FAILED, 1);
     assert_nothing_decided(f); /* not at once */
     f->now_ns = core_next_wake_ns(f->core, f->now_ns);
-    decide(f);
-    assert_int_equal(f->decisions.items[0].type, RECORD_SIGNALLED);
+    assert_decides(f, RECORD_SIGNALLED);
     exits(f, 1, EXIT_GPU_OOM, -1); /* however it ends, it is cancelled */
     assert_nothing_decided(f);
     assert_int_equal(core_job_count(f->core), 0);

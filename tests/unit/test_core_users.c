@@ -208,8 +208,7 @@ CORE_TEST(test_a_user_has_so_many_retries_within_an_hour)
         job_event(f, RECORD_STARTED, jobs[i]);
     for (int i = 0; i < 4; i++) {
         exits(f, jobs[i], EXIT_GPU_OOM, -1);
-        decide(f);
-        assert_int_equal(f->decisions.items[0].type, RECORD_REQUEUED);
+        assert_decides(f, RECORD_REQUEUED);
         assert_int_equal(f->decisions.items[0].requeued.retry, i != 2);
         assert_true(f->decisions.items[0].requeued.reserved_bytes >= 35 * GIB);
         assert_true(job_wants_idle(f->core, core_find_job(f->core, jobs[i])));

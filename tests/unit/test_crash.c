@@ -66,19 +66,18 @@ static uint64_t running(struct fixture *f, int64_t seen_bytes, int64_t for_ns)
     return job;
 }
 
-static const struct record *ends(struct fixture *f, uint64_t job, uint32_t cause, int64_t requested, int64_t used)
+static const struct record *ends_as(struct fixture *f, uint64_t job, struct record_exited exited)
 {
-    struct record record = {.type = RECORD_EXITED, .job = job};
-
-    record.exited = (struct record_exited){.cause = cause,
-                                           .status = 1,
-                                           .requested_bytes = requested,
-                                           .free_bytes = -1,
-                                           .used_bytes = used,
-                                           .failed_gpu = RECORD_NO_GPU};
-    apply(f, record);
+    exited.status = 1;
+    exited.free_bytes = -1;
+    apply(f, (struct record){.type = RECORD_EXITED, .job = job, .exited = exited});
     decide(f);
     return f->decisions.count ? &f->decisions.items[0] : NULL;
+}
+
+static const struct record *ends(struct fixture *f, uint64_t job, uint32_t cause, int64_t requested, int64_t used)
+{
+    return ends_as(f, job, (struct record_exited){cause, 0, requested, 0, used, RECORD_NO_GPU});
 }
 
 static const struct {
@@ -234,18 +233,8 @@ static uint64_t of_workload(struct fixture *f, const char *workload)
 /* Ends as its stated GPU failed; the type of the consequence. */
 static uint32_t fails_gpu(struct fixture *f, uint64_t job, uint32_t gpu)
 {
-    struct record record = {.type = RECORD_EXITED, .job = job};
-
     f->now_ns += NS_PER_SEC;
-    record.exited = (struct record_exited){.cause = EXIT_GPU_ERROR,
-                                           .status = 1,
-                                           .requested_bytes = -1,
-                                           .free_bytes = -1,
-                                           .used_bytes = -1,
-                                           .failed_gpu = gpu};
-    apply(f, record);
-    decide(f);
-    return f->decisions.items[0].type;
+    return ends_as(f, job, (struct record_exited){EXIT_GPU_ERROR, 0, -1, 0, -1, gpu})->type;
 }
 
 CORE_TEST(test_who_fails_two_gpus_is_charged_with_them)

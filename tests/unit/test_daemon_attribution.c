@@ -44,13 +44,19 @@ static void end(pid_t pid)
     waitpid(pid, NULL, 0);
 }
 
+/* What is read of GPU 0, and what becomes of it. */
+static struct gpu_reading reading;
+static struct attributor *attributor;
+static struct attribution result;
+
 static int setup(void **state)
 {
     for (size_t i = 0; i < array_size(children); i++)
         children[i] = wait_for_ever();
     own = 1;
     asked = 0;
-    *state = attributor_new(owner_of, "user");
+    reading = (struct gpu_reading){.used_bytes = 20 * GIB};
+    attributor = attributor_new(owner_of, "user");
     return 0;
 }
 
@@ -58,7 +64,7 @@ static int teardown(void **state)
 {
     for (size_t i = 0; i < array_size(children); i++)
         end(children[i]);
-    attributor_free(*state);
+    attributor_free(attributor);
     return 0;
 }
 
@@ -71,30 +77,41 @@ static struct gpu gpu_with(uint32_t residents)
     return (struct gpu){.total_bytes = 80 * GIB, .residents = list, .resident_count = residents};
 }
 
-static void list(struct gpu_reading *reading, pid_t pid, int64_t used_bytes)
+static void list(pid_t pid, int64_t used_bytes)
 {
-    reading->valid |= GPU_HAS_MEMORY | GPU_HAS_PROCESSES;
-    reading->processes[reading->process_count++] = (struct gpu_process){.pid = pid, .used_bytes = used_bytes};
+    reading.valid |= GPU_HAS_MEMORY | GPU_HAS_PROCESSES;
+    reading.processes[reading.process_count++] = (struct gpu_process){.pid = pid, .used_bytes = used_bytes};
 }
 
-static void assert_why(const struct attribution *result, const char *what)
+static void judge(const struct gpu *gpu)
 {
-    assert_true(result->unmanaged_bytes == -1);
-    if (!strstr(result->why, what))
-        fail_msg("no '%s' in: %s", what, result->why);
+    attributor_judge(attributor, gpu, &reading, &result);
 }
 
-TEST_BETWEEN(test_shares, setup, teardown)
+static void begin_and_judge(const struct gpu *gpu)
+{
+    attributor_begin(attributor);
+    judge(gpu);
+}
+
+static void assert_why(const struct gpu *gpu, const char *what)
+{
+    judge(gpu);
+    assert_true(result.unmanaged_bytes == -1);
+    if (!strstr(result.why, what))
+        fail_msg("no '%s' in: %s", what, result.why);
+}
+
+#define ATTRIBUTION_TEST(name) TEST_BETWEEN(name, setup, teardown)
+
+ATTRIBUTION_TEST(test_shares)
 {
     struct gpu gpu = gpu_with(2);
-    struct gpu_reading reading = {.used_bytes = 20 * GIB};
-    struct attribution result;
 
-    list(&reading, children[0], 4 * GIB);
-    list(&reading, children[1], 3 * GIB);
-    list(&reading, children[2], 5 * GIB);
-    attributor_begin(*state);
-    attributor_judge(*state, &gpu, &reading, &result);
+    list(children[0], 4 * GIB);
+    list(children[1], 3 * GIB);
+    list(children[2], 5 * GIB);
+    begin_and_judge(&gpu);
     assert_string_equal(result.why, "");
     assert_true(attribution_of(&result, 1) == 4 * GIB);
     assert_true(attribution_of(&result, 2) == 3 * GIB);
@@ -106,45 +123,37 @@ TEST_BETWEEN(test_shares, setup, teardown)
     assert_true(*result.unmanaged[0].command);
     assert_true(result.unmanaged[0].used_bytes == 5 * GIB);
     own = 2; /* both processes of one job; and a process known is not asked for again */
-    attributor_begin(*state);
-    attributor_judge(*state, &gpu, &reading, &result);
+    begin_and_judge(&gpu);
     assert_int_equal(asked, 3);
     reading.used_bytes = 6 * GIB; /* memory was read before the processes had ended: never below none */
-    attributor_judge(*state, &gpu, &reading, &result);
+    judge(&gpu);
     assert_true(result.unmanaged_bytes == 0);
 }
 
-TEST_BETWEEN(test_several_processes, setup, teardown)
+ATTRIBUTION_TEST(test_several_processes)
 {
     struct gpu gpu = gpu_with(1);
-    struct gpu_reading reading = {.used_bytes = 20 * GIB};
-    struct attribution result;
 
     own = 2;
-    list(&reading, children[0], 4 * GIB);
-    list(&reading, children[1], 3 * GIB);
-    attributor_begin(*state);
-    attributor_judge(*state, &gpu, &reading, &result);
+    list(children[0], 4 * GIB);
+    list(children[1], 3 * GIB);
+    begin_and_judge(&gpu);
     assert_true(attribution_of(&result, 1) == 7 * GIB);
     assert_true(result.unmanaged_bytes == 13 * GIB);
     reading.processes[1].used_bytes = -1;
-    attributor_judge(*state, &gpu, &reading, &result);
+    assert_why(&gpu, "job 1");
     assert_true(attribution_of(&result, 1) == -1);
-    assert_why(&result, "job 1");
 }
 
 /* The memory of our MPS server is not unmanaged, and jobs cannot have it. */
-TEST_BETWEEN(test_mps_server, setup, teardown)
+ATTRIBUTION_TEST(test_mps_server)
 {
     struct gpu gpu = gpu_with(1);
-    struct gpu_reading reading = {.used_bytes = 20 * GIB};
-    struct attribution result;
 
     server = children[3];
-    list(&reading, children[0], 4 * GIB);
-    list(&reading, server, GIB / 2);
-    attributor_begin(*state);
-    attributor_judge(*state, &gpu, &reading, &result);
+    list(children[0], 4 * GIB);
+    list(server, GIB / 2);
+    begin_and_judge(&gpu);
     server = 0;
     assert_true(result.mps_server_bytes == GIB / 2);
     assert_true(result.unmanaged_bytes == 16 * GIB);
@@ -153,67 +162,55 @@ TEST_BETWEEN(test_mps_server, setup, teardown)
 }
 
 /* Unmanaged memory may be hidden: memory beside the jobs' is still known. */
-TEST_BETWEEN(test_unmanaged_memory_hidden, setup, teardown)
+ATTRIBUTION_TEST(test_unmanaged_memory_hidden)
 {
     struct gpu gpu = gpu_with(1);
-    struct gpu_reading reading = {.used_bytes = 20 * GIB};
-    struct attribution result;
 
-    list(&reading, children[0], 4 * GIB);
-    list(&reading, children[3], -1);
-    attributor_begin(*state);
-    attributor_judge(*state, &gpu, &reading, &result);
+    list(children[0], 4 * GIB);
+    list(children[3], -1);
+    begin_and_judge(&gpu);
     assert_true(result.unmanaged_bytes == 16 * GIB);
     assert_true(result.unmanaged[0].used_bytes == -1);
 }
 
 /* Just ended: its memory is counted as its owner's or a stranger's for a moment. Listed again: it is not from here. */
-TEST_BETWEEN(test_processes_hidden, setup, teardown)
+ATTRIBUTION_TEST(test_processes_hidden)
 {
     struct gpu gpu = gpu_with(1);
-    struct gpu_reading reading = {.used_bytes = 20 * GIB};
-    struct attribution result;
 
-    list(&reading, HIDDEN_PID, 4 * GIB);
-    list(&reading, children[0], 1 * GIB);
-    attributor_begin(*state);
-    attributor_judge(*state, &gpu, &reading, &result);
+    list(HIDDEN_PID, 4 * GIB);
+    list(children[0], 1 * GIB);
+    begin_and_judge(&gpu);
     assert_true(result.unmanaged_bytes == 19 * GIB);
     end(children[0]);
     for (int i = 0; i < 2; i++) {
-        attributor_begin(*state);
-        attributor_judge(*state, &gpu, &reading, &result);
-        assert_why(&result, "PID namespace");
+        attributor_begin(attributor);
+        assert_why(&gpu, "PID namespace");
         assert_true(attribution_of(&result, 1) == 1 * GIB); /* the one that was seen is remembered */
     }
     reading.process_count = 0;
-    list(&reading, children[0], 1 * GIB);
-    attributor_begin(*state);
-    attributor_judge(*state, &gpu, &reading, &result);
+    list(children[0], 1 * GIB);
+    begin_and_judge(&gpu);
     assert_true(result.unmanaged_bytes == 19 * GIB);
     reading.process_count = 0;
-    attributor_begin(*state);
-    attributor_judge(*state, &gpu, &reading, &result);
-    attributor_begin(*state); /* forgets it */
-    list(&reading, children[0], 1 * GIB);
-    attributor_judge(*state, &gpu, &reading, &result);
+    begin_and_judge(&gpu);
+    attributor_begin(attributor); /* forgets it */
+    list(children[0], 1 * GIB);
+    judge(&gpu);
     assert_true(attribution_of(&result, 1) == 0);
     children[0] = wait_for_ever();
 }
 
 /* It counts as used by others than the jobs that were given the GPU, by the name of its job; and it is news once. */
-TEST_BETWEEN(test_on_a_gpu_that_was_not_given, setup, teardown)
+ATTRIBUTION_TEST(test_on_a_gpu_that_was_not_given)
 {
     struct gpu gpu = gpu_with(1), other = gpu_with(1);
-    struct gpu_reading reading = {.used_bytes = 20 * GIB};
-    struct attribution result;
 
     other.number = 1;
-    list(&reading, children[0], 4 * GIB);
-    list(&reading, children[1], 9 * GIB); /* job 2's */
+    list(children[0], 4 * GIB);
+    list(children[1], 9 * GIB); /* job 2's */
     for (int i = 0; i < 2; i++) {
-        attributor_begin(*state);
-        attributor_judge(*state, &gpu, &reading, &result);
+        begin_and_judge(&gpu);
         assert_string_equal(result.why, "");
         assert_true(result.unmanaged_bytes == 16 * GIB);
         assert_int_equal(result.unmanaged_count, 1);
@@ -221,44 +218,35 @@ TEST_BETWEEN(test_on_a_gpu_that_was_not_given, setup, teardown)
         assert_int_equal(result.unmanaged[0].pid, children[1]);
         assert_true(result.unmanaged[0].used_bytes == 9 * GIB);
         assert_int_equal(result.unmanaged[0].news, i == 0);
-        attributor_judge(*state, &other, &reading, &result);
+        judge(&other);
         assert_int_equal(result.unmanaged[0].news, i == 0);
     }
     gpu = gpu_with(2);
-    attributor_judge(*state, &gpu, &reading, &result);
+    judge(&gpu);
     assert_int_equal(result.unmanaged_count, 0);
 }
 
-TEST_BETWEEN(test_lists_that_are_not, setup, teardown)
+ATTRIBUTION_TEST(test_lists_that_are_not)
 {
     struct gpu busy = gpu_with(1), empty = gpu_with(0);
-    struct gpu_reading reading = {.used_bytes = 20 * GIB};
-    struct attribution result;
 
-    attributor_begin(*state);
-    attributor_judge(*state, &busy, &reading, &result);
-    assert_why(&result, "does not tell the memory in use");
+    attributor_begin(attributor);
+    assert_why(&busy, "does not tell the memory in use");
     reading.valid = GPU_HAS_MEMORY;
-    attributor_judge(*state, &busy, &reading, &result);
-    assert_why(&result, "does not list processes");
+    assert_why(&busy, "does not list processes");
     reading.valid = GPU_HAS_MEMORY | GPU_HAS_PROCESSES;
-    attributor_judge(*state, &busy, &reading, &result);
-    assert_why(&result, "lists no process");
-    attributor_judge(*state, &empty, &reading, &result); /* nobody of ours is there */
+    assert_why(&busy, "lists no process");
+    judge(&empty); /* nobody of ours is there */
     assert_true(result.unmanaged_bytes == 20 * GIB);
     reading.used_bytes = 100 * MIB; /* a job that has not come to the GPU yet, and the driver's own memory */
-    attributor_judge(*state, &busy, &reading, &result);
+    judge(&busy);
     assert_true(result.unmanaged_bytes == 100 * MIB);
     for (int i = 0; i < GPU_MAX_PROCESSES; i++)
-        list(&reading, children[2], 1);
-    attributor_judge(*state, &busy, &reading, &result);
+        list(children[2], 1);
+    judge(&busy);
     assert_string_equal(result.why, "");
     reading.process_count++;
-    attributor_judge(*state, &busy, &reading, &result);
-    assert_why(&result, "only 128 are listed");
+    assert_why(&busy, "only 128 are listed");
 }
 
-int main(void)
-{
-    return unit_tests_run("tests", NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,5 +1,5 @@
 /* Forgetting with a snapshot: little enough not to hold up the writer, and more than can have come since the last. */
-#include "unit.h"
+#include "store_fixture.h"
 
 #include <poll.h>
 
@@ -9,7 +9,6 @@
 #include "daemon/engine/snapshotter.h"
 #include "daemon/log.h"
 #include "store/history.h"
-#include "store/store.h"
 
 #define RETENTION_NS (60 * NS_PER_SEC)
 
@@ -17,26 +16,6 @@
 void daemon_log(const char *format, ...)
 {
     fail_msg("logged: %s", format);
-}
-
-static char directory[64];
-
-static int make_directory(void **state)
-{
-    snprintf(directory, sizeof directory, "/tmp/carma-snapshotter-XXXXXX");
-    assert_non_null(mkdtemp(directory));
-    return 0;
-}
-
-static int remove_directory(void **state)
-{
-    static const char *const names[] = {"store.db", "store.db-wal", "store.db-shm", "store.mark", "lock"};
-
-    for (size_t i = 0; i < array_size(names); i++) {
-        CLEANUP(free_ptr) char *path = xasprintf("%s/%s", directory, names[i]);
-        unlink(path);
-    }
-    return rmdir(directory);
 }
 
 static void on_stored(int status, const char *error_text, void *user)

@@ -99,32 +99,14 @@ TEST(test_whatever_differs_is_not_shared)
         struct job_spec spec, kept;
         struct job_view *view;
         make_spec(&spec, "1");
-        switch (i) {
-        case 0:
-            spec.cpus = 2;
-            break;
-        case 1:
-            spec.exclusive = true;
-            break;
-        case 2:
-            spec.gpus = 2;
-            break;
-        case 3:
-            spec.error = xstrdup("");
-            break;
-        case 4:
-            spec.recorded_bytes[SPEC_MEASURED] = 1;
-            break;
-        case 5:
-            spec.directory[1] = 'H';
-            break;
-        case 6:
-            spec.signal = 1;
-            break;
-        default:
-            spec.requeue = true;
-            break;
-        }
+        spec.cpus = i == 0 ? 2 : spec.cpus;
+        spec.exclusive = i == 1;
+        spec.gpus = i == 2 ? 2 : spec.gpus;
+        spec.error = i == 3 ? xstrdup("") : NULL;
+        spec.recorded_bytes[SPEC_MEASURED] = i == 4 ? 1 : spec.recorded_bytes[SPEC_MEASURED];
+        spec.directory[1] = i == 5 ? 'H' : 'h';
+        spec.signal = i == 6 ? 1 : spec.signal;
+        spec.requeue = i == 7;
         kept = spec;
         view = add(&views, 2 + i, &spec, NULL);
         assert_ptr_not_equal(view->common, first->common);

@@ -34,18 +34,29 @@
     "end\n"
 #define GOOD HEAD "batch 8 scales\n" TRAINING TABLES EVENTS
 
-static int read_text(struct capture *capture, const char *text, int64_t batch_size, struct error *err)
+static struct capture capture;
+static struct error err;
+
+static int release(void **state)
 {
-    return capture_read(capture, "net.capture", text, strlen(text), batch_size, err);
+    capture_release(&capture);
+    return 0;
 }
 
-TEST(says_what_was_recorded)
+#define CAPTURE_TEST(name) TEST_BETWEEN(name, NULL, release)
+
+static int read_text(const char *text, int64_t batch_size)
 {
-    CLEANUP(capture_release) struct capture capture;
-    struct error err = {{0}};
+    capture_release(&capture);
+    memset(&capture, 0xa5, sizeof capture); /* nothing of which may stay */
+    return capture_read(&capture, "net.capture", text, strlen(text), batch_size, &err);
+}
+
+CAPTURE_TEST(says_what_was_recorded)
+{
     const struct program *program = &capture.program;
 
-    assert_int_equal(read_text(&capture, GOOD, 0, &err), 0);
+    assert_int_equal(read_text(GOOD, 0), 0);
     assert_string_equal(capture.torch, "2.10.0");
     assert_string_equal(capture.mapping, "cuda");
     assert_string_equal(capture.model, "Net");
@@ -66,24 +77,17 @@ TEST(says_what_was_recorded)
     assert_int_equal(program->event_count, 7);
 }
 
-TEST(doubts_are_kept)
+CAPTURE_TEST(doubts_are_kept)
 {
-    struct capture capture;
-    struct error err = {{0}};
-
-    assert_int_equal(read_text(&capture, GOOD, 0, &err), 0);
+    assert_int_equal(read_text(GOOD, 0), 0);
     assert_int_equal(capture.doubt_permille, 0);
-    capture_release(&capture);
-    assert_int_equal(
-        read_text(&capture, HEAD "batch 8 scales\n" TRAINING "doubts 250 steps differ\n" TABLES EVENTS, 0, &err), 0);
+    assert_int_equal(read_text(HEAD "batch 8 scales\n" TRAINING "doubts 250 steps differ\n" TABLES EVENTS, 0), 0);
     assert_int_equal(capture.doubt_permille, 250);
     assert_string_equal(capture.doubts, "steps differ");
-    capture_release(&capture);
-    assert_int_equal(read_text(&capture, HEAD "batch 8\n" TRAINING "doubts 1001 much\n" TABLES EVENTS, 0, &err),
-                     -EINVAL);
+    assert_int_equal(read_text(HEAD "batch 8\n" TRAINING "doubts 1001 much\n" TABLES EVENTS, 0), -EINVAL);
 }
 
-TEST(events_are_in_their_place)
+CAPTURE_TEST(events_are_in_their_place)
 {
     static const struct program_event expected[] = {
         {PROGRAM_ALLOC, MEMORY_PARAMETER, PHASE_SETUP, 0, 0, 1, 4096},
@@ -94,9 +98,8 @@ TEST(events_are_in_their_place)
         {PROGRAM_CONV, MEMORY_WORKSPACE, PHASE_BACKWARD, 2, 1, 0, 0},
         {PROGRAM_FREE, 0, PHASE_BACKWARD, 2, 0, 0, 0},
     };
-    CLEANUP(capture_release) struct capture capture;
 
-    assert_int_equal(read_text(&capture, GOOD, 0, NULL), 0);
+    assert_int_equal(read_text(GOOD, 0), 0);
     assert_int_equal(capture.program.event_count, array_size(expected));
     for (size_t i = 0; i < array_size(expected); i++) {
         const struct program_event *event = &capture.program.events[i], *want = &expected[i];
@@ -113,12 +116,11 @@ TEST(events_are_in_their_place)
     assert_string_equal(capture.program.labels[2], "head.fc");
 }
 
-TEST(convolutions_have_their_geometry)
+CAPTURE_TEST(convolutions_have_their_geometry)
 {
-    CLEANUP(capture_release) struct capture capture;
     const struct program_conv *conv;
 
-    assert_int_equal(read_text(&capture, GOOD, 0, NULL), 0);
+    assert_int_equal(read_text(GOOD, 0), 0);
     assert_int_equal(capture.program.conv_count, 2);
     conv = &capture.program.convs[0];
     assert_int_equal(conv->pass, CONV_FORWARD);
@@ -147,36 +149,31 @@ TEST(convolutions_have_their_geometry)
     assert_int_equal(conv->in[0] * 100 + conv->out[0], 918);
 }
 
-TEST(any_batch_size_where_it_scales)
+CAPTURE_TEST(any_batch_size_where_it_scales)
 {
-    struct capture capture;
-    struct error err = {{0}};
-
-    assert_int_equal(read_text(&capture, GOOD, 100, NULL), 0);
+    assert_int_equal(read_text(GOOD, 100), 0);
     assert_int_equal(capture.batch_size, 100);
     assert_int_equal(capture.program.batch_size, 100);
     assert_int_equal(capture.program.events[1].bytes, 512 + 100000);
     assert_int_equal(capture.program.events[0].bytes, 4096);
     assert_int_equal(capture.program.convs[0].batch, 100);
     assert_int_equal(capture.program.flops, 20100);
-    capture_release(&capture);
 
-    assert_int_equal(read_text(&capture, HEAD "batch 8\n", 100, &err), -EINVAL);
+    assert_int_equal(read_text(HEAD "batch 8\n", 100), -EINVAL);
     assert_string_equal(err.text,
                         "net.capture:5: recorded for batch size 8 alone, not for 100: record it with that one");
-    assert_int_equal(read_text(&capture, HEAD "batch 8\n" TRAINING TABLES EVENTS, 8, &err), -EINVAL);
+    assert_int_equal(read_text(HEAD "batch 8\n" TRAINING TABLES EVENTS, 8), -EINVAL);
     assert_string_equal(err.text,
                         "net.capture:9: '100+200x' is not possible: this capture does not scale with the batch size");
 }
 
-TEST(its_trainings_are_named)
+CAPTURE_TEST(its_trainings_are_named)
 {
-    CLEANUP(capture_release) struct capture capture;
     char text[sizeof GOOD + 64];
 
     snprintf(text, sizeof text, "%sbatch 8 scales\noptimizer lion\nprecision half\n%s", HEAD,
              strstr(GOOD, "parameters 4096"));
-    assert_int_equal(read_text(&capture, text, 0, NULL), 0);
+    assert_int_equal(read_text(text, 0), 0);
     assert_false(capture.optimizer_known);
     assert_int_equal(capture.precision, PRECISION_AMP);
 }
@@ -184,14 +181,12 @@ TEST(its_trainings_are_named)
 /* GOOD with its first `old` replaced by `new` is refused on that line with that text. */
 static void refused(const char *old, const char *new, unsigned line, const char *expected)
 {
-    struct capture capture;
-    struct error err = {{0}};
     char text[sizeof GOOD + 256], message[600];
     const char *at = strstr(GOOD, old);
 
     assert_non_null(at);
     snprintf(text, sizeof text, "%.*s%s%s", (int)(at - GOOD), GOOD, new, at + strlen(old));
-    assert_int_equal(read_text(&capture, text, 0, &err), -EINVAL);
+    assert_int_equal(read_text(text, 0), -EINVAL);
     snprintf(message, sizeof message, "net.capture:%u: %s", line, expected);
     assert_string_equal(err.text, message);
     assert_null(capture.program.events);
@@ -253,10 +248,8 @@ TEST(sizes_do_not_overflow)
 }
 
 /* Written by python/carma (python/tests/test_capture.py writes it again). */
-TEST(golden_is_read)
+CAPTURE_TEST(golden_is_read)
 {
-    CLEANUP(capture_release) struct capture capture;
-    struct error err = {{0}};
     CLEANUP(free_ptr) char *text = NULL;
     size_t length;
 

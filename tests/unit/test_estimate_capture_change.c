@@ -28,18 +28,28 @@ struct sums {
     int64_t most;                   /* at once, in optimizers' steps */
 };
 
-static void read_text(struct capture *capture, const char *text)
-{
-    struct error err = {{0}};
+static struct capture capture;
+static struct error err;
 
-    fail_if(capture_read(capture, "net.capture", text, strlen(text), 16, &err), err);
+static int release(void **state)
+{
+    capture_release(&capture);
+    return 0;
 }
 
-static int change(struct capture *capture, enum optimizer optimizer, bool weight_decay, struct error *err)
+#define CAPTURE_TEST(name) TEST_BETWEEN(name, NULL, release)
+
+static void read_text(const char *text)
+{
+    capture_release(&capture);
+    fail_if(capture_read(&capture, "net.capture", text, strlen(text), 16, &err), err);
+}
+
+static int change(enum optimizer optimizer, bool weight_decay)
 {
     const struct capture_changes changes = {.optimizer = optimizer, .weight_decay = weight_decay};
 
-    return capture_change(capture, &changes, err);
+    return capture_change(&capture, &changes, &err);
 }
 
 static struct sums sums_of(const struct program *program, uint8_t step)
@@ -69,7 +79,7 @@ static struct sums sums_of(const struct program *program, uint8_t step)
     return sums;
 }
 
-TEST(each_optimizer_has_its_states)
+CAPTURE_TEST(each_optimizer_has_its_states)
 {
     static const struct {
         enum optimizer optimizer;
@@ -81,15 +91,15 @@ TEST(each_optimizer_has_its_states)
         {OPTIMIZER_ADAMW, true, 2, 1},
     };
     const int64_t trained = 4840, all = 5640;
-    CLEANUP(capture_release) struct capture recorded;
+    int64_t others;
 
-    read_text(&recorded, TEXT);
+    read_text(TEXT);
+    others = sums_of(&capture.program, 1).others;
     for (size_t i = 0; i < array_size(cases); i++) {
-        struct capture capture;
         struct sums first, second;
 
-        read_text(&capture, TEXT);
-        assert_int_equal(change(&capture, cases[i].optimizer, cases[i].weight_decay, NULL), 0);
+        read_text(TEXT);
+        assert_int_equal(change(cases[i].optimizer, cases[i].weight_decay), 0);
         assert_int_equal(capture.optimizer, cases[i].optimizer);
         assert_int_equal(capture.program.batch_size, 16);
         first = sums_of(&capture.program, 1);
@@ -102,20 +112,18 @@ TEST(each_optimizer_has_its_states)
         assert_int_equal(second.frees, cases[i].copies * 3);
         if (cases[i].copies) /* else nothing happens in the second step */
             assert_int_equal(second.most, all + (1 + cases[i].states + cases[i].copies) * trained);
-        assert_int_equal(first.others, sums_of(&recorded.program, 1).others);
-        capture_release(&capture);
+        assert_int_equal(first.others, others);
     }
 }
 
 /* Momentum's first buffers are copies of the gradients that have been decayed: both are there before them. */
-TEST(momentum_copies_what_has_decayed)
+CAPTURE_TEST(momentum_copies_what_has_decayed)
 {
-    CLEANUP(capture_release) struct capture capture;
     const struct program_event *event;
     size_t i = 0;
 
-    read_text(&capture, TEXT);
-    assert_int_equal(change(&capture, OPTIMIZER_MOMENTUM, true, NULL), 0);
+    read_text(TEXT);
+    assert_int_equal(change(OPTIMIZER_MOMENTUM, true), 0);
     while (capture.program.events[i].phase != PHASE_OPTIMIZER)
         i++;
     event = &capture.program.events[i];
@@ -129,39 +137,34 @@ TEST(momentum_copies_what_has_decayed)
 }
 
 /* The recorded one stays as it was recorded; and a changed one can be changed again. */
-TEST(recorded_optimizer_stays)
+CAPTURE_TEST(recorded_optimizer_stays)
 {
-    CLEANUP(capture_release) struct capture capture;
     struct sums adam;
 
-    read_text(&capture, TEXT);
-    assert_int_equal(change(&capture, OPTIMIZER_ADAM, false, NULL), 0);
+    read_text(TEXT);
+    assert_int_equal(change(OPTIMIZER_ADAM, false), 0);
     assert_int_equal(capture.program.event_count, 39);
     adam = sums_of(&capture.program, 2);
-    assert_int_equal(change(&capture, OPTIMIZER_SGD, true, NULL), 0);
-    assert_int_equal(change(&capture, OPTIMIZER_ADAM, false, NULL), 0);
+    assert_int_equal(change(OPTIMIZER_SGD, true), 0);
+    assert_int_equal(change(OPTIMIZER_ADAM, false), 0);
     assert_int_equal(sums_of(&capture.program, 2).most, adam.most);
     assert_int_equal(capture.program.convs[0].batch, 16);
     assert_int_equal(capture.program.conv_count, 1);
 }
 
-TEST(says_why_not)
+CAPTURE_TEST(says_why_not)
 {
     static const char untrained[] = HEAD "events 2 1\nstep 1 forward\n@1 p4000 c0\nend\n";
-    struct capture capture;
-    struct error err = {{0}};
 
-    read_text(&capture, TEXT);
-    assert_int_equal(change(&capture, OPTIMIZER_ADAFACTOR, false, &err), -ENOTSUP);
+    read_text(TEXT);
+    assert_int_equal(change(OPTIMIZER_ADAFACTOR, false), -ENOTSUP);
     assert_non_null(strstr(err.text, "record it with adafactor"));
     assert_int_equal(capture.program.event_count, 39);
     assert_int_equal(capture.optimizer, OPTIMIZER_ADAM);
-    capture_release(&capture);
-    read_text(&capture, untrained);
-    assert_int_equal(change(&capture, OPTIMIZER_SGD, false, &err), -ENOTSUP);
+    read_text(untrained);
+    assert_int_equal(change(OPTIMIZER_SGD, false), -ENOTSUP);
     assert_non_null(strstr(err.text, "no gradients"));
     assert_int_equal(capture.program.event_count, 2);
-    capture_release(&capture);
 }
 
 /* Where the cache is emptied: the number of such events before the program's event with this index. */
@@ -174,7 +177,7 @@ static size_t emptied(const struct program *program, size_t end)
     return count;
 }
 
-TEST(cache_is_emptied_at_each_new_kind)
+CAPTURE_TEST(cache_is_emptied_at_each_new_kind)
 {
     static const char text[] = "carma-capture 1\ntorch 2.10.0\nmapping cuda\nmodel Net\nbatch 8 scales\n"
                                "optimizer adam\nprecision fp32\nparameters 40\nflops 7\nelements 77\n"
@@ -189,28 +192,24 @@ TEST(cache_is_emptied_at_each_new_kind)
     static const uint8_t expected[] = {PROGRAM_ALLOC, PROGRAM_CONV,  PROGRAM_EMPTY, PROGRAM_CONV,
                                        PROGRAM_EMPTY, PROGRAM_CONV,  PROGRAM_CONV,  PROGRAM_ALLOC,
                                        PROGRAM_CONV,  PROGRAM_EMPTY, PROGRAM_CONV,  PROGRAM_CONV};
-    struct capture capture;
 
-    read_text(&capture, text);
+    read_text(text);
     assert_int_equal(capture_change(&capture, &changes, NULL), 0);
     assert_int_equal(capture.program.event_count, array_size(expected));
     for (size_t i = 0; i < array_size(expected); i++)
         assert_int_equal(capture.program.events[i].op, expected[i]);
-    capture_release(&capture);
-    read_text(&capture, text);
-    assert_int_equal(change(&capture, OPTIMIZER_SGD, false, NULL), 0);
+    read_text(text);
+    assert_int_equal(change(OPTIMIZER_SGD, false), 0);
     assert_int_equal(emptied(&capture.program, capture.program.event_count), 0);
-    capture_release(&capture);
 }
 
 /* Two batches of images more, and one of bytes, from before the first step to the end. */
-TEST(loader_brings_images_ahead)
+CAPTURE_TEST(loader_brings_images_ahead)
 {
     const struct capture_changes changes = {.optimizer = OPTIMIZER_ADAM, .prefetch = true};
     static const int64_t bytes[] = {16000, 16000, 4000};
-    CLEANUP(capture_release) struct capture capture;
 
-    read_text(&capture, TEXT);
+    read_text(TEXT);
     assert_int_equal(capture_change(&capture, &changes, NULL), 0);
     assert_int_equal(capture.program.event_count, 39 + 3);
     for (size_t i = 0; i < array_size(bytes); i++) {
@@ -228,10 +227,8 @@ TEST(loader_brings_images_ahead)
 }
 
 /* As many steps as a file can have, with as many parameters as fit: it ends in time, and says so. */
-TEST(hostile_steps_end)
+CAPTURE_TEST(hostile_steps_end)
 {
-    CLEANUP(capture_release) struct capture capture;
-    struct error err = {{0}};
     size_t parameters = 20000, size = parameters * 8 + 255 * 40 + 4096, length = 0;
     CLEANUP(free_ptr) char *text = xcalloc(size, 1);
 
@@ -245,22 +242,20 @@ TEST(hostile_steps_end)
     for (int step = 1; step <= 255; step++)
         length += (size_t)snprintf(text + length, size - length, "step %d optimizer\nt4\n", step);
     snprintf(text + length, size - length, "end\n");
-    read_text(&capture, text);
-    assert_int_equal(change(&capture, OPTIMIZER_ADAM, true, &err), -EINVAL);
+    read_text(text);
+    assert_int_equal(change(OPTIMIZER_ADAM, true), -EINVAL);
     assert_non_null(strstr(err.text, "more than 4000000 events"));
 }
 
-TEST(golden_takes_another)
+CAPTURE_TEST(golden_takes_another)
 {
-    CLEANUP(capture_release) struct capture capture;
-    struct error err = {{0}};
     CLEANUP(free_ptr) char *text = NULL;
     size_t length;
 
     assert_int_equal(file_read(CARMA_GOLDEN "/model.capture", CAPTURE_MAX_BYTES, &text, &length, &err), 0);
     assert_int_equal(capture_read(&capture, "model.capture", text, length, 32, &err), 0);
     assert_int_equal(sums_of(&capture.program, 1).states, 2 * capture.program.parameter_bytes);
-    assert_int_equal(change(&capture, OPTIMIZER_MOMENTUM, true, &err), 0);
+    assert_int_equal(change(OPTIMIZER_MOMENTUM, true), 0);
     assert_int_equal(sums_of(&capture.program, 1).states, capture.program.parameter_bytes);
     assert_int_equal(sums_of(&capture.program, 2).copies, capture.program.parameter_bytes);
 }

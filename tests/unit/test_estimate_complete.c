@@ -275,10 +275,13 @@ TEST(test_longest_list)
 
 /* --- Gaps of summaries, in small -------- ------------------------------------------------------------------------- */
 
-static struct layer *add(struct layer_list *list, const char *type, const char *shape, int64_t parameters)
+/* What the tests below complete. */
+static struct layer_list small;
+
+static struct layer *add(const char *type, const char *shape, int64_t parameters)
 {
     enum activation activation;
-    struct layer *layer = layer_list_add(list, layer_kind_of_type(type, &activation));
+    struct layer *layer = layer_list_add(&small, layer_kind_of_type(type, &activation));
     CLEANUP(free_ptr) char *sides = xstrdup(shape);
 
     layer->activation = (uint8_t)activation;
@@ -291,22 +294,23 @@ static struct layer *add(struct layer_list *list, const char *type, const char *
     return layer;
 }
 
-static void begin(struct layer_list *list, int64_t channels, int64_t size)
+static void begin(int64_t channels, int64_t size)
 {
-    layer_list_init(list);
-    list->input_rank = 3;
-    list->input[0] = channels;
-    list->input[1] = list->input[2] = size;
+    layer_list_release(&small);
+    layer_list_init(&small);
+    small.input_rank = 3;
+    small.input[0] = channels;
+    small.input[1] = small.input[2] = size;
 }
 
 /* "TYPE<-INPUT,INPUT" of every layer that is not a container. */
-static void check_links(struct layer_list *list, const char *wanted)
+static void check_links(const char *wanted)
 {
     CLEANUP(free_ptr) char *links = xstrdup("");
 
-    layers_complete(list);
-    for (size_t i = 0; i < list->count; i++) {
-        const struct layer *layer = &list->items[i];
+    layers_complete(&small);
+    for (size_t i = 0; i < small.count; i++) {
+        const struct layer *layer = &small.items[i];
         char *longer =
             layer->container ? xstrdup(links) : xasprintf("%s%s%zu:%s", links, *links ? " " : "", i, layer->type);
         for (uint32_t j = 0; j < layer->input_count; j++) {
@@ -318,67 +322,59 @@ static void check_links(struct layer_list *list, const char *wanted)
         links = longer;
     }
     assert_string_equal(links, wanted);
-    layer_list_release(list);
 }
 
 TEST(test_norm_that_activates)
 {
-    struct layer_list list;
-
-    begin(&list, 3, 8);
-    add(&list, "Conv2d", "4x8x8", 108);
-    add(&list, "Identity", "4x8x8", 0);
-    add(&list, "SiLU", "4x8x8", 0);
-    add(&list, "BatchNormAct2d", "4x8x8", 8);
-    add(&list, "Linear", "5", 25);
-    check_links(&list, "0:Conv2d<--1 1:BatchNormAct2d<-0 2:Identity<-1 3:SiLU<-2 4:mean<-3 5:Linear<-4");
+    begin(3, 8);
+    add("Conv2d", "4x8x8", 108);
+    add("Identity", "4x8x8", 0);
+    add("SiLU", "4x8x8", 0);
+    add("BatchNormAct2d", "4x8x8", 8);
+    add("Linear", "5", 25);
+    check_links("0:Conv2d<--1 1:BatchNormAct2d<-0 2:Identity<-1 3:SiLU<-2 4:mean<-3 5:Linear<-4");
 }
 
 /* Query, key and value beside one another; with torch's fused attention, and with the matrix of scores shown. */
 TEST(test_attention)
 {
-    struct layer_list list;
-
     for (int eager = 0; eager < 2; eager++) {
-        begin(&list, 3, 8);
-        list.input_rank = 2;
-        list.input[0] = 6;
-        list.input[1] = 8;
-        add(&list, "LayerNorm", "6x8", 16);
+        begin(3, 8);
+        small.input_rank = 2;
+        small.input[0] = 6;
+        small.input[1] = 8;
+        add("LayerNorm", "6x8", 16);
         for (int i = 0; i < 3; i++)
-            add(&list, "Linear", "6x8", 72);
+            add("Linear", "6x8", 72);
         if (eager)
-            add(&list, "Dropout", "2x6x6", 0);
-        add(&list, "Linear", "6x8", 72);
-        add(&list, "SelfAttention", "6x8", 0)->container = true;
-        add(&list, "LayerNorm", "6x8", 16);
-        add(&list, "EncoderLayer", "6x8", 0);
-        check_links(&list, eager ? "0:LayerNorm<--1 1:Linear<-0 2:Linear<-0 3:Linear<-0 4:matmul<-1,2 5:softmax<-4 "
-                                   "6:dropout<-5 7:matmul<-6,3 8:Linear<-7 10:add<-8,-1 11:LayerNorm<-10 12:add<-11,10"
-                                 : "0:LayerNorm<--1 1:Linear<-0 2:Linear<-0 3:Linear<-0 "
-                                   "4:scaled_dot_product_attention<-1,2,3 5:Linear<-4 7:add<-5,-1 8:LayerNorm<-7 "
-                                   "9:add<-8,7");
+            add("Dropout", "2x6x6", 0);
+        add("Linear", "6x8", 72);
+        add("SelfAttention", "6x8", 0)->container = true;
+        add("LayerNorm", "6x8", 16);
+        add("EncoderLayer", "6x8", 0);
+        check_links(eager ? "0:LayerNorm<--1 1:Linear<-0 2:Linear<-0 3:Linear<-0 4:matmul<-1,2 5:softmax<-4 "
+                            "6:dropout<-5 7:matmul<-6,3 8:Linear<-7 10:add<-8,-1 11:LayerNorm<-10 12:add<-11,10"
+                          : "0:LayerNorm<--1 1:Linear<-0 2:Linear<-0 3:Linear<-0 "
+                            "4:scaled_dot_product_attention<-1,2,3 5:Linear<-4 7:add<-5,-1 8:LayerNorm<-7 "
+                            "9:add<-8,7");
     }
 }
 
 /* A ResNet's block adds before its last activation, an inverted bottleneck behind everything. */
 TEST(test_where_sums_stand)
 {
-    struct layer_list list;
-
     for (int inverted = 0; inverted < 2; inverted++) {
-        begin(&list, 4, 8);
+        begin(4, 8);
         for (int block = 0; block < 2; block++) {
-            add(&list, "Conv2d", "4x8x8", 144);
-            add(&list, "BatchNorm2d", "4x8x8", 8);
-            add(&list, "ReLU", "4x8x8", 0);
-            add(&list, inverted ? "InvertedResidual" : "BasicBlock", "4x8x8", 0);
+            add("Conv2d", "4x8x8", 144);
+            add("BatchNorm2d", "4x8x8", 8);
+            add("ReLU", "4x8x8", 0);
+            add(inverted ? "InvertedResidual" : "BasicBlock", "4x8x8", 0);
         }
-        check_links(&list, inverted
-                               ? "0:Conv2d<--1 1:BatchNorm2d<-0 2:ReLU<-1 3:add<-2,-1 5:Conv2d<-3 6:BatchNorm2d<-5 "
-                                 "7:ReLU<-6 8:add<-7,3"
-                               : "0:Conv2d<--1 1:BatchNorm2d<-0 2:add<-1,-1 3:ReLU<-2 5:Conv2d<-3 6:BatchNorm2d<-5 "
-                                 "7:add<-6,3 8:ReLU<-7");
+        check_links(inverted ? "0:Conv2d<--1 1:BatchNorm2d<-0 2:ReLU<-1 3:add<-2,-1 5:Conv2d<-3 6:BatchNorm2d<-5 "
+                               "7:ReLU<-6 8:add<-7,3"
+                             : "0:Conv2d<--1 1:BatchNorm2d<-0 2:add<-1,-1 3:ReLU<-2 5:Conv2d<-3 6:BatchNorm2d<-5 "
+                               "7:add<-6,3 8:ReLU<-7");
     }
 }
 
@@ -389,18 +385,16 @@ TEST(test_in_place)
         const char *type;
         bool in_place;
     } blocks[] = {{"InvertedResidual", true}, {"_InvertedResidual", true}, {"MyBlock", false}};
-    struct layer_list list;
 
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
-        begin(&list, 4, 8);
-        add(&list, "Conv2d", "4x8x8", 144);
-        add(&list, "BatchNorm2d", "4x8x8", 8);
-        add(&list, "ReLU", "4x8x8", 0);
-        add(&list, "Conv2d", "4x8x8", 144);
-        add(&list, blocks[i].type, "4x8x8", 0)->container = true;
-        layers_complete(&list);
-        assert_int_equal(list.items[2].in_place, blocks[i].in_place);
-        layer_list_release(&list);
+        begin(4, 8);
+        add("Conv2d", "4x8x8", 144);
+        add("BatchNorm2d", "4x8x8", 8);
+        add("ReLU", "4x8x8", 0);
+        add("Conv2d", "4x8x8", 144);
+        add(blocks[i].type, "4x8x8", 0)->container = true;
+        layers_complete(&small);
+        assert_int_equal(small.items[2].in_place, blocks[i].in_place);
     }
 }
 
@@ -408,50 +402,48 @@ TEST(test_in_place)
  * stands behind a pooling that is not a module. */
 TEST(test_inception)
 {
-    struct layer_list list;
-
-    begin(&list, 9, 8);
-    add(&list, "Conv2d", "5x8x8", 45);
-    add(&list, "Conv2d", "4x8x8", 36);
-    add(&list, "Conv2d", "4x8x8", 48);
-    add(&list, "Conv2d", "4x8x8", 48);
-    add(&list, "Conv2d", "7x8x8", 63);
-    add(&list, "InceptionE", "20x8x8", 0);
-    check_links(&list, "0:Conv2d<--1 1:Conv2d<--1 2:Conv2d<-1 3:Conv2d<-1 4:AvgPool2d<--1 5:Conv2d<-4 6:cat<-0,2,3,5");
+    begin(9, 8);
+    add("Conv2d", "5x8x8", 45);
+    add("Conv2d", "4x8x8", 36);
+    add("Conv2d", "4x8x8", 48);
+    add("Conv2d", "4x8x8", 48);
+    add("Conv2d", "7x8x8", 63);
+    add("InceptionE", "20x8x8", 0);
+    check_links("0:Conv2d<--1 1:Conv2d<--1 2:Conv2d<-1 3:Conv2d<-1 4:AvgPool2d<--1 5:Conv2d<-4 6:cat<-0,2,3,5");
 }
 
 /* Nothing that came before has 7 channels: told, and the last taken. */
 TEST(test_guess)
 {
-    struct layer_list list;
-
-    begin(&list, 3, 8);
-    add(&list, "Conv2d", "4x8x8", 108);
-    add(&list, "BatchNorm2d", "7x5x5", 14);
-    layers_complete(&list);
-    assert_int_equal(list.guessed, 1);
-    assert_int_equal(list.items[1].inputs[0], 0);
-    layer_list_release(&list);
-    begin(&list, 3, 8); /* a layer that says its inputs is left as it is */
-    layer_add_input(add(&list, "Conv2d", "4x8x8", 108), -1);
-    layer_add_input(add(&list, "BatchNorm2d", "7x5x5", 14), 0);
-    layers_complete(&list);
-    assert_int_equal(list.guessed, 0);
-    assert_int_equal(list.items[0].in_channels, 3);
-    layer_list_release(&list);
+    begin(3, 8);
+    add("Conv2d", "4x8x8", 108);
+    add("BatchNorm2d", "7x5x5", 14);
+    layers_complete(&small);
+    assert_int_equal(small.guessed, 1);
+    assert_int_equal(small.items[1].inputs[0], 0);
+    begin(3, 8); /* a layer that says its inputs is left as it is */
+    layer_add_input(add("Conv2d", "4x8x8", 108), -1);
+    layer_add_input(add("BatchNorm2d", "7x5x5", 14), 0);
+    layers_complete(&small);
+    assert_int_equal(small.guessed, 0);
+    assert_int_equal(small.items[0].in_channels, 3);
 }
 
 TEST(test_nothing)
 {
-    CLEANUP(layer_list_release) struct layer_list list;
-
-    layer_list_init(&list);
-    layers_complete(&list);
-    assert_int_equal(list.count, 0);
-    add(&list, "Conv2d", "4x8x8", 108); /* the model's input is not known: an image in colour */
-    layers_complete(&list);
-    assert_int_equal(list.items[0].in_channels, 3);
-    assert_int_equal(list.items[0].kernel[1], 3);
+    layer_list_release(&small);
+    layers_complete(&small);
+    assert_int_equal(small.count, 0);
+    add("Conv2d", "4x8x8", 108); /* the model's input is not known: an image in colour */
+    layers_complete(&small);
+    assert_int_equal(small.items[0].in_channels, 3);
+    assert_int_equal(small.items[0].kernel[1], 3);
 }
 
-RUN_TESTS(NULL, NULL)
+static int release_small(void **state)
+{
+    layer_list_release(&small);
+    return 0;
+}
+
+RUN_TESTS(NULL, release_small)

@@ -1,123 +1,53 @@
 /* Features of a program, the trained correction of its replay, and SM activity, on networks with known figures. */
-#include "unit.h"
+#include "question_fixture.h"
 
 #include <math.h>
 
-#include "base/units.h"
 #include "estimate/learned/correction.h"
-#include "estimate/estimate.h"
 #include "estimate/utilisation.h"
 
-static struct layer *add(struct layer_list *list, enum layer_kind kind, int64_t channels, int64_t side,
-                         int64_t parameters)
+static int64_t add_conv(int64_t from, int64_t channels, int64_t side)
 {
-    struct layer *layer = layer_list_add(list, kind);
-
-    layer->shape_known = true;
-    layer->rank = side ? 3 : 1;
-    layer->shape[0] = channels;
-    layer->shape[1] = layer->shape[2] = side;
-    layer->parameters = parameters;
-    return layer;
-}
-
-static void add_relu(struct layer_list *list, int64_t channels, int64_t side)
-{
-    struct layer *layer = add(list, LAYER_ACTIVATION, channels, side, 0);
-
-    layer->activation = ACTIVATION_RELU;
-    layer->in_place = true;
-}
-
-static int64_t add_conv(struct layer_list *list, int64_t from, int64_t channels, int64_t side)
-{
-    add(list, LAYER_CONV, channels, side, from * channels * 9 + channels);
-    add_relu(list, channels, side);
+    add(LAYER_CONV, channels, side, from * channels * 9 + channels);
+    add_activation(ACTIVATION_RELU, channels, side, true);
     return channels;
 }
 
-static void begin(struct layer_list *list, int64_t channels, int64_t side)
-{
-    layer_list_init(list);
-    list->input_rank = side ? 3 : 1;
-    list->input[0] = channels;
-    list->input[1] = list->input[2] = side;
-}
-
-/* VGG-16 (Simonyan and Zisserman, 2015, configuration D). */
-static void build_vgg16(struct layer_list *list)
-{
-    static const int plan[] = {64, 64, 0, 128, 128, 0, 256, 256, 256, 0, 512, 512, 512, 0, 512, 512, 512, 0};
-    int64_t channels = 3, side = 224;
-
-    begin(list, channels, side);
-    for (size_t i = 0; i < array_size(plan); i++) {
-        if (plan[i])
-            channels = add_conv(list, channels, plan[i], side);
-        else
-            add(list, LAYER_MAX_POOL, channels, side /= 2, 0);
-    }
-    add(list, LAYER_LINEAR, 4096, 0, (25088 + 1) * 4096);
-    add_relu(list, 4096, 0);
-    add(list, LAYER_DROPOUT, 4096, 0, 0);
-    add(list, LAYER_LINEAR, 4096, 0, (4096 + 1) * 4096);
-    add_relu(list, 4096, 0);
-    add(list, LAYER_DROPOUT, 4096, 0, 0);
-    add(list, LAYER_LINEAR, 1000, 0, (4096 + 1) * 1000);
-    layers_complete(list);
-}
-
 /* As many 3x3 convolutions of one width. */
-static void build_plain(struct layer_list *list, int count, int64_t width, int64_t side)
+static void build_plain(int count, int64_t width, int64_t side)
 {
     int64_t channels = 3;
 
-    begin(list, channels, side);
+    begin_list(channels, side);
     for (int i = 0; i < count; i++)
-        channels = add_conv(list, channels, width, side);
-    add(list, LAYER_AVG_POOL, channels, 1, 0);
-    add(list, LAYER_LINEAR, 100, 0, (channels + 1) * 100);
-    layers_complete(list);
+        channels = add_conv(channels, width, side);
+    add(LAYER_AVG_POOL, channels, 1, 0);
+    add(LAYER_LINEAR, 100, 0, (channels + 1) * 100);
+    layers_complete(&list);
 }
 
-static void build_mlp(struct layer_list *list, int64_t width)
+static void build_mlp(int64_t width)
 {
-    begin(list, width, 0);
+    begin_list(width, 0);
     for (int i = 0; i < 4; i++) {
-        add(list, LAYER_LINEAR, width, 0, (width + 1) * width);
-        add_relu(list, width, 0);
+        add(LAYER_LINEAR, width, 0, (width + 1) * width);
+        add_activation(ACTIVATION_RELU, width, 0, true);
     }
-    layers_complete(list);
+    layers_complete(&list);
 }
 
-static struct estimate_question question_of(const struct layer_list *list, int64_t batch_size)
+static struct estimate answer(void)
 {
-    struct estimate_question question = {.layers = list,
-                                         .profile = machine_profile_find("a100-40g-thesis"),
-                                         .declared_bytes = -1,
-                                         .quantile_permille = ESTIMATE_QUANTILE_PERMILLE,
-                                         .fold = -1};
+    struct estimate given;
 
-    training_default(&question.training);
-    question.training.batch_size = batch_size;
-    return question;
+    fail_if(estimate(&estimator_replay, &question, &given, &err), err);
+    return given;
 }
 
-static struct estimate answer(const struct estimate_question *question)
+static void lower(struct program *program, int64_t batch_size)
 {
-    struct estimate result;
-    struct error err;
-
-    assert_int_equal(estimate(&estimator_replay, question, &result, &err), 0);
-    return result;
-}
-
-static void lower(struct program *program, const struct layer_list *list, int64_t batch_size)
-{
-    struct estimate_question question = question_of(list, batch_size);
-    struct error err;
-
-    assert_int_equal(program_lower(program, list, &question.training, &err), 0);
+    ask_about(batch_size);
+    assert_int_equal(program_lower(program, &list, &question.training, &err), 0);
 }
 
 static void assert_near(double value, double expected, double tolerance)
@@ -126,17 +56,16 @@ static void assert_near(double value, double expected, double tolerance)
         fail_msg("%.6g is not %.6g within %.2g", value, expected, tolerance);
 }
 
-TEST(features_are_those_of_the_network)
+QUESTION_TEST(features_are_those_of_the_network)
 {
     const struct machine_profile *profile = machine_profile_find("a100-40g-thesis");
-    CLEANUP(layer_list_release) struct layer_list list;
     CLEANUP(program_release) struct program program;
     struct features features;
     const float *value = features.values;
     double base, output, sum = 0;
 
-    build_vgg16(&list);
-    lower(&program, &list, 32);
+    complete_vgg16(true);
+    lower(&program, 32);
     features_compute(&features, &program, profile);
     base = features.base_bytes;
     output = 4.0 * 32 * 64 * 224 * 224;
@@ -171,16 +100,15 @@ TEST(features_are_those_of_the_network)
         assert_true(isfinite(value[i]));
 }
 
-TEST(base_is_no_more_than_fits_the_gpu)
+QUESTION_TEST(base_is_no_more_than_fits_the_gpu)
 {
     struct machine_profile small = *machine_profile_find("a100-40g-thesis");
-    CLEANUP(layer_list_release) struct layer_list list;
     CLEANUP(program_release) struct program program;
     struct features features;
 
     small.memory_bytes = 6000 * MIB;
-    build_vgg16(&list);
-    lower(&program, &list, 32);
+    complete_vgg16(true);
+    lower(&program, 32);
     features_compute(&features, &program, &small);
     assert_true(features.out_of_memory);
     assert_near(features.base_bytes,
@@ -205,19 +133,19 @@ TEST(workspace_that_does_not_fit_is_done_without)
     struct workspace_rule rule = workspace_rule_by_pass(WORKSPACE_WINOGRAD, WORKSPACE_NONE, WORKSPACE_NONE);
     int64_t workspace = conv_workspace_bytes(&conv, WORKSPACE_WINOGRAD);
     CLEANUP(program_release) struct program program;
-    struct replay_result result;
+    struct replay_result replayed;
 
     program_init(&program);
     program_alloc(&program, (struct program_event){.bytes = 100 * MIB, .category = MEMORY_ACTIVATION});
     program_conv(&program, &conv, (struct program_event){0});
-    program_replay(&program, &(struct replay_options){.rule = rule}, &result);
-    assert_true(result.peak_reserved_bytes >= 100 * MIB + workspace);
-    program_replay(&program, &(struct replay_options){.rule = rule, .limit_bytes = 110 * MIB}, &result);
-    assert_int_equal(result.peak_reserved_bytes, 100 * MIB);
-    assert_false(result.out_of_memory);
+    program_replay(&program, &(struct replay_options){.rule = rule}, &replayed);
+    assert_true(replayed.peak_reserved_bytes >= 100 * MIB + workspace);
+    program_replay(&program, &(struct replay_options){.rule = rule, .limit_bytes = 110 * MIB}, &replayed);
+    assert_int_equal(replayed.peak_reserved_bytes, 100 * MIB);
+    assert_false(replayed.out_of_memory);
     program_alloc(&program, (struct program_event){.bytes = 20 * MIB, .category = MEMORY_ACTIVATION});
-    program_replay(&program, &(struct replay_options){.rule = rule, .limit_bytes = 110 * MIB}, &result);
-    assert_true(result.out_of_memory);
+    program_replay(&program, &(struct replay_options){.rule = rule, .limit_bytes = 110 * MIB}, &replayed);
+    assert_true(replayed.out_of_memory);
 }
 
 static uint32_t class_of(int64_t in, int64_t out, int32_t kernel, int32_t stride, int64_t batch, int32_t side)
@@ -350,19 +278,19 @@ TEST(programs_have_families)
 }
 
 /* Thesis, Table 6.2: none of these runs is in the trees' training data. */
-TEST(published_runs_are_met)
+QUESTION_TEST(published_runs_are_met)
 {
     static const struct {
         int64_t batch_size;
         double measured_mib;
     } runs[] = {{64, 13642}, {128, 24408}};
-    CLEANUP(layer_list_release) struct layer_list list;
 
-    build_vgg16(&list);
+    complete_vgg16(true);
     for (size_t i = 0; i < array_size(runs); i++) {
-        struct estimate_question question = question_of(&list, runs[i].batch_size);
-        struct estimate result = answer(&question);
         double measured = runs[i].measured_mib * MIB;
+
+        ask_about(runs[i].batch_size);
+        result = answer();
         assert_near((double)result.median_bytes / measured, 1, 0.06);
         assert_true((double)result.bytes >= measured);
         assert_true((double)result.bytes <= 1.3 * measured);
@@ -372,16 +300,12 @@ TEST(published_runs_are_met)
     }
 }
 
-TEST(parts_sum_to_the_best_guess)
+QUESTION_TEST(parts_sum_to_the_best_guess)
 {
-    CLEANUP(layer_list_release) struct layer_list list;
-    struct estimate_question question;
-    struct estimate result;
     int64_t sum;
 
-    build_vgg16(&list);
-    question = question_of(&list, 32);
-    result = answer(&question);
+    complete_vgg16(true);
+    result = answer();
     assert_true(result.has_parts);
     sum = result.fragmentation_bytes + result.context_bytes + result.correction_bytes;
     for (int i = 0; i < MEMORY_CATEGORY_COUNT; i++)
@@ -392,17 +316,14 @@ TEST(parts_sum_to_the_best_guess)
     assert_true(result.fragmentation_bytes >= 0);
 }
 
-TEST(quantiles_rise_around_the_best_guess)
+QUESTION_TEST(quantiles_rise_around_the_best_guess)
 {
-    CLEANUP(layer_list_release) struct layer_list list;
     int64_t last = 0;
 
-    build_plain(&list, 6, 64, 64);
+    build_plain(6, 64, 64);
     for (int32_t quantile = 1; quantile < 1000; quantile += 7) {
-        struct estimate_question question = question_of(&list, 32);
-        struct estimate result;
         question.quantile_permille = quantile;
-        result = answer(&question);
+        result = answer();
         assert_true(result.bytes >= last);
         last = result.bytes;
         if (quantile < 500)
@@ -412,56 +333,47 @@ TEST(quantiles_rise_around_the_best_guess)
     }
 }
 
-TEST(margin_does_not_drive_off_what_fits)
+QUESTION_TEST(margin_does_not_drive_off_what_fits)
 {
     struct machine_profile small = *machine_profile_find("a100-40g-thesis");
-    CLEANUP(layer_list_release) struct layer_list list;
-    struct estimate_question question;
-    struct estimate result;
 
-    build_vgg16(&list);
-    question = question_of(&list, 128);
-    result = answer(&question);
+    complete_vgg16(true);
+    ask_about(128);
+    result = answer();
     small.memory_bytes = result.median_bytes + 600 * MIB;
     question.profile = &small;
-    result = answer(&question);
+    result = answer();
     assert_false(result.exceeds_gpu);
     assert_true(result.bytes <= small.memory_bytes);
     small.memory_bytes = 12000 * MIB;
-    result = answer(&question);
+    result = answer();
     assert_true(result.exceeds_gpu);
     assert_true(result.median_bytes > small.memory_bytes);
 }
 
-TEST(other_machines_context_takes_its_place)
+QUESTION_TEST(other_machines_context_takes_its_place)
 {
     struct machine_profile other = *machine_profile_find("a100-40g-thesis");
-    CLEANUP(layer_list_release) struct layer_list list;
-    struct estimate_question question;
     struct estimate here, there;
 
-    build_plain(&list, 6, 64, 64);
-    question = question_of(&list, 32);
-    here = answer(&question);
+    build_plain(6, 64, 64);
+    here = answer();
     other.context_bytes -= 900 * MIB;
     other.memory_bytes -= 900 * MIB;
     question.profile = &other;
-    there = answer(&question);
+    there = answer();
     assert_near((double)(here.median_bytes - there.median_bytes) / MIB, 900, 0.01);
 }
 
-TEST(folds_have_models_of_their_own)
+QUESTION_TEST(folds_have_models_of_their_own)
 {
-    CLEANUP(layer_list_release) struct layer_list list;
-    struct estimate_question question;
     int64_t all, folds[5];
 
-    build_plain(&list, 12, 96, 128);
-    question = question_of(&list, 32);
-    all = answer(&question).median_bytes;
+    build_plain(12, 96, 128);
+    all = answer().median_bytes;
     for (int32_t i = 0; i < 5; i++) {
         question.fold = i;
-        folds[i] = answer(&question).median_bytes;
+        folds[i] = answer().median_bytes;
         assert_true(folds[i] != all);
         assert_near((double)folds[i] / (double)all, 1, 0.15);
         for (int32_t k = 0; k < i; k++)
@@ -470,7 +382,7 @@ TEST(folds_have_models_of_their_own)
 }
 
 /* The trees jump where they learned to, but a larger job does not look much smaller. */
-TEST(more_of_anything_does_not_need_much_less)
+QUESTION_TEST(more_of_anything_does_not_need_much_less)
 {
     static const int64_t sides[] = {32, 96, 160}, widths[] = {24, 64, 150, 320};
 
@@ -478,65 +390,52 @@ TEST(more_of_anything_does_not_need_much_less)
         for (size_t w = 0; w < array_size(widths); w++)
             for (int count = 2; count <= 12; count += 5) {
                 int64_t last = 0;
-                struct layer_list list;
-                build_plain(&list, count, widths[w], sides[s]);
+                build_plain(count, widths[w], sides[s]);
                 for (int64_t batch = 4; batch <= 64; batch *= 2) {
-                    struct estimate_question question = question_of(&list, batch);
-                    int64_t bytes = answer(&question).median_bytes;
+                    int64_t bytes;
+                    ask_about(batch);
+                    bytes = answer().median_bytes;
                     assert_true((double)bytes > 0.93 * (double)last);
                     last = bytes;
                 }
-                layer_list_release(&list);
             }
     for (size_t s = 0; s < array_size(sides); s++) {
         int64_t last = 0;
         for (int count = 2; count <= 20; count += 3) {
-            struct layer_list list;
-            struct estimate_question question;
             int64_t bytes;
-            build_plain(&list, count, 64, sides[s]);
-            question = question_of(&list, 16);
-            bytes = answer(&question).median_bytes;
+            build_plain(count, 64, sides[s]);
+            ask_about(16);
+            bytes = answer().median_bytes;
             assert_true((double)bytes > 0.93 * (double)last);
             last = bytes;
-            layer_list_release(&list);
         }
     }
 }
 
-TEST(what_was_never_measured_is_less_sure)
+QUESTION_TEST(what_was_never_measured_is_less_sure)
 {
-    CLEANUP(layer_list_release) struct layer_list list;
-    struct estimate_question question;
     int32_t plain;
 
-    build_plain(&list, 6, 64, 64);
-    question = question_of(&list, 32);
-    plain = answer(&question).confidence_permille;
+    build_plain(6, 64, 64);
+    plain = answer().confidence_permille;
     question.training.precision = PRECISION_AMP;
-    assert_int_equal(answer(&question).confidence_permille, plain - 200);
+    assert_int_equal(answer().confidence_permille, plain - 200);
     question.training.precision = PRECISION_TF32;
     question.training.optimizer = OPTIMIZER_ADAFACTOR;
-    assert_int_equal(answer(&question).confidence_permille, plain - 50);
+    assert_int_equal(answer().confidence_permille, plain - 50);
     question.training.optimizer = OPTIMIZER_ADAMW;
-    assert_int_equal(answer(&question).confidence_permille, plain);
+    assert_int_equal(answer().confidence_permille, plain);
     list.unknown = (uint32_t)list.count;
-    assert_int_equal(answer(&question).confidence_permille, plain - 400);
-    assert_true(strlen(answer(&question).warning) > 0);
+    assert_int_equal(answer().confidence_permille, plain - 400);
+    assert_true(strlen(answer().warning) > 0);
 }
 
-TEST(summary_without_shapes_gives_the_states_alone)
+QUESTION_TEST(summary_without_shapes_gives_the_states_alone)
 {
-    struct layer_list list;
-    struct estimate_question question;
-    struct estimate result;
-    struct error err;
-
-    build_mlp(&list, 2000);
+    build_mlp(2000);
     for (size_t i = 0; i < list.count; i++)
         list.items[i].shape_known = false;
-    question = question_of(&list, 32);
-    result = answer(&question);
+    result = answer();
     /* parameters, gradients, two states and a temporary */
     assert_int_equal(result.bytes, question.profile->context_bytes + INT64_C(5) * 4 * 4 * 2001 * 2000);
     assert_true(result.confidence_permille <= 200);
@@ -544,51 +443,45 @@ TEST(summary_without_shapes_gives_the_states_alone)
     assert_true(result.lower_bound);
     assert_int_equal(estimate(&estimator_auto, &question, &result, &err), 0);
     assert_int_equal(result.bytes, result.median_bytes); /* no margin makes it enough */
-    layer_list_release(&list);
     question.layers = NULL;
     assert_int_equal(estimate(&estimator_replay, &question, &result, &err), -ENOTSUP);
 }
 
-TEST(activity_grows_with_the_work_and_falls_on_faster_gpus)
+QUESTION_TEST(activity_grows_with_the_work_and_falls_on_faster_gpus)
 {
     const struct machine_profile *h200 = machine_profile_find("h200");
     struct machine_profile slow = *machine_profile_find("a100-40g-thesis");
-    struct layer_list list;
-    struct estimate_question question;
     struct estimate small, large, fast;
 
     slow.sm_count /= 4;
     slow.bandwidth_gbps /= 4;
-    build_plain(&list, 6, 64, 64);
-    question = question_of(&list, 2);
-    small = answer(&question);
+    build_plain(6, 64, 64);
+    ask_about(2);
+    small = answer();
     question.training.batch_size = 64;
-    large = answer(&question);
+    large = answer();
     assert_true(small.smact_permille >= 0 && large.smact_permille <= 1000);
     assert_true(large.smact_permille > small.smact_permille + 200);
     assert_true(large.smocc_permille > small.smocc_permille && large.smocc_permille < large.smact_permille);
     question.profile = h200;
-    fast = answer(&question);
+    fast = answer();
     assert_in_range(fast.smact_permille, 1, large.smact_permille - 1);
     question.profile = &slow;
     /* four times the time: a / (a + (1 - a) / 4) */
-    assert_near(answer(&question).smact_permille,
+    assert_near(answer().smact_permille,
                 1000 * large.smact_permille / (large.smact_permille + (1000 - large.smact_permille) / 4.0), 2);
-    layer_list_release(&list);
-    build_mlp(&list, 512);
-    question = question_of(&list, 64);
-    assert_in_range(answer(&question).smact_permille, 1, 999);
-    layer_list_release(&list);
+    build_mlp(512);
+    ask_about(64);
+    assert_in_range(answer().smact_permille, 1, 999);
 }
 
-TEST(activity_features_count_a_steady_step)
+QUESTION_TEST(activity_features_count_a_steady_step)
 {
     float first[UTILISATION_COUNT], second[UTILISATION_COUNT];
-    CLEANUP(layer_list_release) struct layer_list list;
     struct program program;
 
-    build_plain(&list, 6, 64, 64);
-    lower(&program, &list, 8);
+    build_plain(6, 64, 64);
+    lower(&program, 8);
     utilisation_features_compute(first, &program);
     assert_near(first[UTILISATION_U_CHANNELS], 64, 1e-3);
     assert_true(first[UTILISATION_U_CHANNELS_IN] > 60 && first[UTILISATION_U_CHANNELS_IN] < 64);
@@ -596,7 +489,7 @@ TEST(activity_features_count_a_steady_step)
     assert_near(first[UTILISATION_U_BATCH], log(8), 1e-6);
     assert_near(exp(first[UTILISATION_U_INPUT]), 4 * 8 * 3 * 64 * 64, 1);
     program_release(&program);
-    lower(&program, &list, 16);
+    lower(&program, 16);
     utilisation_features_compute(second, &program);
     assert_near(second[UTILISATION_U_KERNELS], first[UTILISATION_U_KERNELS], 0);
     assert_near(second[UTILISATION_U_FLOPS] - first[UTILISATION_U_FLOPS], log(2), 1e-3);

@@ -1,87 +1,71 @@
-#include "unit.h"
+#include "question_fixture.h"
 
 #include <math.h>
 
 #include "activation_name.h"
-#include "base/units.h"
-#include "estimate/estimate.h"
 #include "estimate/learned/gpumemnet.h"
 #include "estimate/learned/neural.h"
 
 #define TOLERANCE 1e-4
 
-static struct layer *add(struct layer_list *list, enum layer_kind kind, int64_t elements, int64_t parameters)
-{
-    struct layer *layer = layer_list_add(list, kind);
+static struct gpumemnet_input input;
+static struct gpumemnet_classes classes;
 
-    layer->shape_known = true;
-    layer->rank = 1;
-    layer->shape[0] = elements;
-    layer->parameters = parameters;
-    return layer;
+static int begin(void **state)
+{
+    input = (struct gpumemnet_input){0};
+    return begin_question(state);
 }
 
-static void add_activation(struct layer_list *list, enum activation activation, int64_t elements)
+static int end(void **state)
 {
-    add(list, LAYER_ACTIVATION, elements, 0)->activation = (uint8_t)activation;
+    gpumemnet_input_release(&input);
+    return end_question(state);
 }
+
+#define GPUMEMNET_TEST(name) TEST_BETWEEN(name, begin, end)
 
 /* An MLP like those of the training data. */
-static void fill_mlp(struct layer_list *list)
+static void fill_mlp(void)
 {
-    layer_list_init(list);
+    begin_list(0, 0);
     for (int i = 0; i < 4; i++) {
-        add(list, LAYER_LINEAR, 2000, 2001 * 2000);
-        add_activation(list, ACTIVATION_RELU, 2000);
+        add(LAYER_LINEAR, 2000, 0, 2001 * 2000);
+        add_activation(ACTIVATION_RELU, 2000, 0, false);
     }
-    add(list, LAYER_LINEAR, 10, 20010);
-    add(list, LAYER_SOFTMAX, 10, 0);
+    add(LAYER_LINEAR, 10, 0, 20010);
+    add(LAYER_SOFTMAX, 10, 0, 0);
 }
 
-static void fill_cnn(struct layer_list *list, int convolutions, int64_t elements)
+static void fill_cnn(int convolutions, int64_t elements)
 {
-    layer_list_init(list);
+    begin_list(0, 0);
     for (int i = 0; i < convolutions; i++) {
-        add(list, LAYER_CONV, elements, 36928);
-        add_activation(list, ACTIVATION_RELU, elements);
+        add(LAYER_CONV, elements, 0, 36928);
+        add_activation(ACTIVATION_RELU, elements, 0, false);
     }
-    add(list, LAYER_LINEAR, 10, 650);
+    add(LAYER_LINEAR, 10, 0, 650);
 }
 
 /* Embedding, and blocks of attention and two linear layers, each with its layer norm, like the training data's. */
-static void fill_transformer(struct layer_list *list, int blocks)
+static void fill_transformer(int blocks)
 {
-    layer_list_release(list);
-    layer_list_init(list);
-    add(list, LAYER_EMBEDDING, 65536, 100000 * 512);
+    begin_list(0, 0);
+    add(LAYER_EMBEDDING, 65536, 0, 100000 * 512);
     for (int i = 0; i < blocks; i++) {
-        add(list, LAYER_ATTENTION, 65536, 4 * 512 * 513);
-        add(list, LAYER_DROPOUT, 65536, 0);
-        add(list, LAYER_LAYER_NORM, 65536, 1024);
-        add(list, LAYER_LINEAR, 196608, 1536 * 513);
-        add_activation(list, ACTIVATION_GELU, 196608);
-        add(list, LAYER_CONV1D_LINEAR, 65536, 512 * 1537);
-        add(list, LAYER_LAYER_NORM, 65536, 1024);
+        add(LAYER_ATTENTION, 65536, 0, 4 * 512 * 513);
+        add(LAYER_DROPOUT, 65536, 0, 0);
+        add(LAYER_LAYER_NORM, 65536, 0, 1024);
+        add(LAYER_LINEAR, 196608, 0, 1536 * 513);
+        add_activation(ACTIVATION_GELU, 196608, 0, false);
+        add(LAYER_CONV1D_LINEAR, 65536, 0, 512 * 1537);
+        add(LAYER_LAYER_NORM, 65536, 0, 1024);
     }
-    add(list, LAYER_LINEAR, 10, 5130);
-}
-
-static struct estimate_question question_of(const struct layer_list *layers, int64_t batch_size)
-{
-    struct estimate_question question = {
-        .layers = layers,
-        .profile = machine_profile_find("a100-40g-thesis"),
-        .declared_bytes = -1,
-        .quantile_permille = 950,
-        .fold = -1,
-        .training = {.batch_size = batch_size, .optimizer = OPTIMIZER_ADAM, .precision = PRECISION_FP32},
-    };
-
-    return question;
+    add(LAYER_LINEAR, 10, 0, 5130);
 }
 
 /* "activation:relu", "conv", ... */
-static void add_named(struct layer_list *list, const char *name, int64_t elements, int64_t parameters)
+static void add_named(const char *name, int64_t elements, int64_t parameters)
 {
     const char *colon = strchr(name, ':');
     size_t length = colon ? (size_t)(colon - name) : strlen(name);
@@ -93,18 +77,15 @@ static void add_named(struct layer_list *list, const char *name, int64_t element
     assert_in_range(kind, 0, LAYER_KIND_COUNT - 1);
     while (colon && strcmp(activation_name(activation), colon + 1) != 0)
         assert_in_range(++activation, 0, ACTIVATION_COUNT - 1);
-    add(list, kind, elements, parameters)->activation = (uint8_t)activation;
+    add(kind, elements, 0, parameters)->activation = (uint8_t)activation;
 }
 
-static int compare_logits(const struct layer_list *list, int64_t batch_size, const char *line)
+static int compare_logits(int64_t batch_size, const char *line)
 {
-    CLEANUP(gpumemnet_input_release) struct gpumemnet_input input = {0};
-    struct gpumemnet_classes classes;
     float wanted[GPUMEMNET_MAX_CLASSES];
     char kind[16];
     int fold, used;
     uint32_t count = 0, best = 0;
-    struct error err;
 
     assert_int_equal(sscanf(line, "logits %15s %d%n", kind, &fold, &used), 2);
     for (int step; sscanf(line + used, "%f%n", &wanted[count], &step) == 1; used += step) {
@@ -112,20 +93,20 @@ static int compare_logits(const struct layer_list *list, int64_t batch_size, con
             best = count;
         assert_in_range(++count, 1, GPUMEMNET_MAX_CLASSES - 1);
     }
-    assert_int_equal(gpumemnet_input_read(&input, list, batch_size, &err), 0);
+    assert_int_equal(gpumemnet_input_read(&input, &list, batch_size, &err), 0);
     assert_int_equal(gpumemnet_classify(&input, strcmp(kind, "encoder") == 0, fold, &classes, &err), 0);
     assert_int_equal(classes.count, count);
     for (uint32_t c = 0; c < count; c++)
         if (fabsf(classes.logits[c] - wanted[c]) > TOLERANCE * fmaxf(1, fabsf(wanted[c])))
             fail_msg("class %u of '%.40s': %f", c, line, (double)classes.logits[c]);
     assert_int_equal(classes.best, best);
+    gpumemnet_input_release(&input);
     return 1;
 }
 
 /* PyTorch's results on the same tables (python/carma_train/gpumemnet_golden.py). */
-TEST(logits_are_those_of_pytorch)
+GPUMEMNET_TEST(logits_are_those_of_pytorch)
 {
-    CLEANUP(layer_list_release) struct layer_list list = {0};
     FILE *file = fopen(CARMA_GOLDEN "/estimate-gpumemnet.txt", "r");
     int networks = 0, compared = 0;
     char line[512], name[64];
@@ -137,9 +118,9 @@ TEST(logits_are_those_of_pytorch)
             layer_list_release(&list);
             networks++;
         } else if (sscanf(line, "layer %63s %lld %lld", name, &elements, &parameters) == 3)
-            add_named(&list, name, elements, parameters);
+            add_named(name, elements, parameters);
         else if (line[0] == 'l')
-            compared += compare_logits(&list, batch_size, line);
+            compared += compare_logits(batch_size, line);
     }
     fclose(file);
     assert_int_equal(networks, 54);
@@ -181,24 +162,19 @@ TEST(softmax_stands_large_numbers)
 }
 
 /* Pools, additions, containers and the like are not tuples; a PReLU's parameter is not counted, as in the data. */
-TEST(inputs_are_tuples_of_some_layers)
+GPUMEMNET_TEST(inputs_are_tuples_of_some_layers)
 {
-    CLEANUP(layer_list_release) struct layer_list list;
-    CLEANUP(gpumemnet_input_release) struct gpumemnet_input input = {0};
-    struct error err;
-
-    layer_list_init(&list);
-    add(&list, LAYER_CONV, 1000, 50);
-    add_activation(&list, ACTIVATION_PRELU, 1000);
+    add(LAYER_CONV, 1000, 0, 50);
+    add_activation(ACTIVATION_PRELU, 1000, 0, false);
     list.items[1].parameters = 1;
-    add(&list, LAYER_BATCH_NORM, 1000, 20);
-    add(&list, LAYER_MAX_POOL, 250, 0);
-    add(&list, LAYER_AVG_POOL, 10, 0);
-    add(&list, LAYER_ADD, 1000, 0);
-    add(&list, LAYER_CONCAT, 1000, 0);
-    add(&list, LAYER_RESHAPE, 1000, 0);
-    add(&list, LAYER_UNKNOWN, 5000, 900)->container = true;
-    add(&list, LAYER_LINEAR, 10, 30);
+    add(LAYER_BATCH_NORM, 1000, 0, 20);
+    add(LAYER_MAX_POOL, 250, 0, 0);
+    add(LAYER_AVG_POOL, 10, 0, 0);
+    add(LAYER_ADD, 1000, 0, 0);
+    add(LAYER_CONCAT, 1000, 0, 0);
+    add(LAYER_RESHAPE, 1000, 0, 0);
+    add(LAYER_UNKNOWN, 5000, 0, 900)->container = true;
+    add(LAYER_LINEAR, 10, 0, 30);
     assert_int_equal(gpumemnet_input_read(&input, &list, 8, &err), 0);
     assert_int_equal(input.family, GPUMEMNET_CNN);
     assert_int_equal(input.count, 4);
@@ -216,14 +192,11 @@ TEST(inputs_are_tuples_of_some_layers)
 }
 
 /* Attention is its two linear layers, or its parts in the summary; all activations count as the data's. */
-TEST(transformers_are_taken_as_their_linear_layers)
+GPUMEMNET_TEST(transformers_are_taken_as_their_linear_layers)
 {
-    CLEANUP(layer_list_release) struct layer_list list = {0};
-    CLEANUP(gpumemnet_input_release) struct gpumemnet_input input = {0}, more = {0};
-    struct gpumemnet_classes classes;
-    struct error err;
+    CLEANUP(gpumemnet_input_release) struct gpumemnet_input more = {0};
 
-    fill_transformer(&list, 6);
+    fill_transformer(6);
     assert_int_equal(gpumemnet_input_read(&input, &list, 4, &err), 0);
     assert_int_equal(input.family, GPUMEMNET_TRANSFORMER);
     assert_int_equal(input.count, 1 + 6 * 8 + 1);
@@ -235,41 +208,34 @@ TEST(transformers_are_taken_as_their_linear_layers)
     assert_int_equal(gpumemnet_classify(&input, GPUMEMNET_ENCODER, -1, &classes, &err), 0);
     assert_false(classes.outside);
 
-    add(&list, LAYER_ATTENTION, 65536, 0); /* its projections are layers of their own */
-    add(&list, LAYER_SOFTMAX, 65536, 0);
-    add(&list, LAYER_CONV, 65536, 99);
-    add(&list, LAYER_BATCH_NORM, 65536, 99);
+    add(LAYER_ATTENTION, 65536, 0, 0); /* its projections are layers of their own */
+    add(LAYER_SOFTMAX, 65536, 0, 0);
+    add(LAYER_CONV, 65536, 0, 99);
+    add(LAYER_BATCH_NORM, 65536, 0, 99);
     assert_int_equal(gpumemnet_input_read(&more, &list, 4, &err), 0);
     assert_int_equal(more.count, input.count + 2);
     assert_int_equal(more.unmanaged, 2);
 }
 
-TEST(layers_outside_the_data_are_counted)
+GPUMEMNET_TEST(layers_outside_the_data_are_counted)
 {
-    CLEANUP(layer_list_release) struct layer_list list;
-    CLEANUP(gpumemnet_input_release) struct gpumemnet_input input = {0};
-    struct error err;
-
-    fill_cnn(&list, 3, 1000);
-    add(&list, LAYER_UNKNOWN, 1000, 7);
-    add(&list, LAYER_CONV, 1000, 70)->groups = 10;
-    add(&list, LAYER_CONV_TRANSPOSE, 1000, 70);
-    add(&list, LAYER_GROUP_NORM, 1000, 70);
-    add(&list, LAYER_LINEAR, 10, 30)->shape_known = false;
+    fill_cnn(3, 1000);
+    add(LAYER_UNKNOWN, 1000, 0, 7);
+    add(LAYER_CONV, 1000, 0, 70)->groups = 10;
+    add(LAYER_CONV_TRANSPOSE, 1000, 0, 70);
+    add(LAYER_GROUP_NORM, 1000, 0, 70);
+    add(LAYER_LINEAR, 10, 0, 30)->shape_known = false;
     assert_int_equal(gpumemnet_input_read(&input, &list, 8, &err), 0);
     assert_int_equal(input.unmanaged, 5);
     assert_int_equal(input.count, 12);
 }
 
 /* The encoder sees a set: the answer does not depend on the order of branches in a summary. */
-TEST(order_of_layers_does_not_matter)
+GPUMEMNET_TEST(order_of_layers_does_not_matter)
 {
-    CLEANUP(layer_list_release) struct layer_list list;
-    CLEANUP(gpumemnet_input_release) struct gpumemnet_input input = {0};
     struct gpumemnet_classes forward, backward;
-    struct error err;
 
-    fill_cnn(&list, 9, 500000);
+    fill_cnn(9, 500000);
     list.items[4].shape[0] = 2000000;
     assert_int_equal(gpumemnet_input_read(&input, &list, 16, &err), 0);
     assert_int_equal(gpumemnet_classify(&input, GPUMEMNET_ENCODER, -1, &forward, &err), 0);
@@ -284,15 +250,11 @@ TEST(order_of_layers_does_not_matter)
 }
 
 /* Trained on labels of which 2% are spread over all classes. */
-TEST(smoothing_is_taken_off_probabilities)
+GPUMEMNET_TEST(smoothing_is_taken_off_probabilities)
 {
-    CLEANUP(layer_list_release) struct layer_list list;
-    CLEANUP(gpumemnet_input_release) struct gpumemnet_input input = {0};
-    struct gpumemnet_classes classes;
     double votes[GPUMEMNET_MAX_CLASSES], sum = 0, left = 0;
-    struct error err;
 
-    fill_cnn(&list, 12, 2000000);
+    fill_cnn(12, 2000000);
     assert_int_equal(gpumemnet_input_read(&input, &list, 24, &err), 0);
     assert_int_equal(gpumemnet_classify(&input, GPUMEMNET_ENSEMBLE, -1, &classes, &err), 0);
     for (uint32_t c = 0; c < classes.count; c++)
@@ -305,18 +267,12 @@ TEST(smoothing_is_taken_off_probabilities)
         assert_true(fabs((double)classes.probabilities[c] - votes[c] / left) < 1e-5);
 }
 
-TEST(answers_are_edges_of_classes)
+GPUMEMNET_TEST(answers_are_edges_of_classes)
 {
-    CLEANUP(layer_list_release) struct layer_list list;
-    CLEANUP(gpumemnet_input_release) struct gpumemnet_input input = {0};
-    struct estimate_question question;
-    struct gpumemnet_classes classes;
-    struct estimate result;
-    struct error err;
     int64_t low_bytes;
 
-    fill_cnn(&list, 12, 2000000);
-    question = question_of(&list, 24);
+    fill_cnn(12, 2000000);
+    ask_about(24);
     assert_int_equal(gpumemnet_input_read(&input, &list, 24, &err), 0);
     assert_int_equal(gpumemnet_classify(&input, gpumemnet_answering_kind(GPUMEMNET_CNN), -1, &classes, &err), 0);
     low_bytes = gpumemnet_class_centre_bytes(&classes, classes.best);
@@ -353,15 +309,12 @@ TEST(classes_are_a_thousand_or_eight_thousand_mib)
     assert_int_equal(gpumemnet_class_centre_bytes(&cnn, 6), 48000 * MIB);
 }
 
-TEST(what_the_data_do_not_have_halves_confidence)
+GPUMEMNET_TEST(what_the_data_do_not_have_halves_confidence)
 {
-    CLEANUP(layer_list_release) struct layer_list list;
-    struct estimate_question question;
     struct estimate sure, doubtful;
-    struct error err;
 
-    fill_mlp(&list);
-    question = question_of(&list, 64);
+    fill_mlp();
+    ask_about(64);
     assert_int_equal(estimate(&estimator_gpumemnet, &question, &sure, &err), 0);
     assert_string_equal(sure.warning, "");
     assert_true(sure.confidence_permille > 500);
@@ -373,20 +326,15 @@ TEST(what_the_data_do_not_have_halves_confidence)
     question.training.precision = PRECISION_AMP;
     assert_int_equal(estimate(&estimator_gpumemnet, &question, &doubtful, &err), 0);
     assert_int_equal(doubtful.confidence_permille, sure.confidence_permille / 2);
-    question = question_of(&list, 100000);
+    ask_about(100000);
     assert_int_equal(estimate(&estimator_gpumemnet, &question, &doubtful, &err), 0);
     assert_non_null(strstr(doubtful.warning, "larger or smaller"));
 }
 
-TEST(what_no_gpu_of_the_data_held_exceeds_it)
+GPUMEMNET_TEST(what_no_gpu_of_the_data_held_exceeds_it)
 {
-    CLEANUP(layer_list_release) struct layer_list list;
-    struct estimate_question question;
-    struct estimate result;
-    struct error err;
-
-    fill_cnn(&list, 25, 20000000);
-    question = question_of(&list, 60);
+    fill_cnn(25, 20000000);
+    ask_about(60);
     assert_int_equal(estimate(&estimator_gpumemnet, &question, &result, &err), 0);
     assert_int_equal(result.median_bytes, 48000 * MIB);
     assert_true(result.exceeds_gpu);
@@ -394,75 +342,59 @@ TEST(what_no_gpu_of_the_data_held_exceeds_it)
 }
 
 /* The encoder's time grows with the square of the list. */
-TEST(long_lists_are_too_much_for_the_encoder)
+GPUMEMNET_TEST(long_lists_are_too_much_for_the_encoder)
 {
-    CLEANUP(layer_list_release) struct layer_list list;
-    CLEANUP(gpumemnet_input_release) struct gpumemnet_input input = {0};
-    struct estimate_question question;
-    struct gpumemnet_classes classes;
-    struct estimate result;
-    struct error err;
-
-    fill_cnn(&list, GPUMEMNET_MAX_TUPLES, 1000);
-    question = question_of(&list, 4);
+    fill_cnn(GPUMEMNET_MAX_TUPLES, 1000);
+    ask_about(4);
     assert_int_equal(estimate(&estimator_gpumemnet, &question, &result, &err), 0);
     assert_int_equal(gpumemnet_input_read(&input, &list, 4, &err), 0);
     assert_int_equal(gpumemnet_classify(&input, GPUMEMNET_ENCODER, -1, &classes, &err), -ENOTSUP);
     assert_non_null(strstr(err.text, "1025"));
 }
 
-static void refuse(const struct estimate_question *question, int code, const char *text)
+static void refuse(int code, const char *text)
 {
-    struct estimate result;
-    struct error err = {""};
-
-    assert_int_equal(estimate(&estimator_gpumemnet, question, &result, &err), code);
+    err = (struct error){""};
+    assert_int_equal(estimate(&estimator_gpumemnet, &question, &result, &err), code);
     if (!strstr(err.text, text))
         fail_msg("'%s' does not say '%s'", err.text, text);
 }
 
-TEST(refusals_say_why)
+GPUMEMNET_TEST(refusals_say_why)
 {
     static const enum layer_kind others[] = {LAYER_ATTENTION, LAYER_EMBEDDING, LAYER_LAYER_NORM, LAYER_CONV1D_LINEAR,
                                              LAYER_RECURRENT};
-    CLEANUP(layer_list_release) struct layer_list list;
-    struct estimate_question question = question_of(NULL, 8);
 
-    refuse(&question, -ENOTSUP, "give --summary");
-    layer_list_init(&list);
+    ask_about(8);
+    question.layers = NULL;
+    refuse(-ENOTSUP, "give --summary");
     question.layers = &list;
-    refuse(&question, -ENOTSUP, "neither a linear layer nor a convolution");
-    add(&list, LAYER_LINEAR, 10, 110);
+    refuse(-ENOTSUP, "neither a linear layer nor a convolution");
+    add(LAYER_LINEAR, 10, 0, 110);
     question.training.batch_size = 0;
-    refuse(&question, -EINVAL, "batch size 0");
+    refuse(-EINVAL, "batch size 0");
     question.training.batch_size = 8;
     question.fold = 5;
-    refuse(&question, -EINVAL, "fold 5");
+    refuse(-EINVAL, "fold 5");
     question.fold = -1;
-    add(&list, LAYER_EMBEDDING, 10, 110);
+    add(LAYER_EMBEDDING, 10, 0, 110);
     for (size_t i = 0; i < array_size(others); i++) {
         list.items[1].kind = (uint8_t)others[i];
-        refuse(&question, -ENOTSUP, layer_kind_name(others[i]));
+        refuse(-ENOTSUP, layer_kind_name(others[i]));
     }
     list.items[1].container = true;
-    refuse(&question, 0, "");
-    fill_transformer(&list, 4);
-    refuse(&question, 0, "");
-    add(&list, LAYER_RECURRENT, 10, 110);
-    refuse(&question, -ENOTSUP, "recurrent");
+    refuse(0, "");
+    fill_transformer(4);
+    refuse(0, "");
+    add(LAYER_RECURRENT, 10, 0, 110);
+    refuse(-ENOTSUP, "recurrent");
 }
 
 /* The largest numbers that a summary may hold. */
-TEST(extremes_are_answered)
+GPUMEMNET_TEST(extremes_are_answered)
 {
-    CLEANUP(layer_list_release) struct layer_list list;
-    CLEANUP(gpumemnet_input_release) struct gpumemnet_input input = {0};
-    struct gpumemnet_classes classes;
-    struct error err;
-
-    layer_list_init(&list);
     for (int i = 0; i < 40; i++) {
-        struct layer *layer = add(&list, LAYER_CONV, LAYER_MAX_DIMENSION, LAYER_MAX_PARAMETERS);
+        struct layer *layer = add(LAYER_CONV, LAYER_MAX_DIMENSION, 0, LAYER_MAX_PARAMETERS);
         layer->rank = LAYER_MAX_RANK;
         for (int j = 0; j < LAYER_MAX_RANK; j++)
             layer->shape[j] = LAYER_MAX_DIMENSION;

@@ -7,29 +7,55 @@
 #define BATCH 100
 #define BYTES (INT64_C(4) * WIDTH * BATCH) /* of an activation */
 
+static struct model model;
+static const struct program *const program = &model.program;
+
+static int release(void **state)
+{
+    model_release(&model);
+    return 0;
+}
+
+#define MODEL_TEST(name) TEST_BETWEEN(name, NULL, release)
+
+static void begin(int64_t width, int64_t batch_size)
+{
+    model_release(&model);
+    model_init(&model, width, batch_size);
+}
+
+static void lower(void)
+{
+    assert_int_equal(model_lower(&model), 0);
+}
+
+static struct layer *add(enum layer_kind kind, int64_t width, int64_t parameters, int32_t from)
+{
+    return model_add(&model, kind, width, parameters, from);
+}
+
 /* Two linear layers with the layer in question between them, so that it has a gradient to pass on. */
-static struct layer *between(struct model *model, enum layer_kind kind, int64_t parameters)
+static struct layer *between(enum layer_kind kind, int64_t parameters)
 {
     struct layer *layer;
 
-    model_init(model, WIDTH, BATCH);
-    model_add(model, LAYER_LINEAR, WIDTH, WIDTH * WIDTH + WIDTH, -1);
-    layer = model_add(model, kind, WIDTH, parameters, BEFORE);
+    begin(WIDTH, BATCH);
+    add(LAYER_LINEAR, WIDTH, WIDTH * WIDTH + WIDTH, -1);
+    layer = add(kind, WIDTH, parameters, BEFORE);
     snprintf(layer->name, sizeof layer->name, "it");
     return layer;
 }
 
-static void finish(struct model *model)
+static void finish(void)
 {
-    model_add(model, LAYER_LINEAR, 10, 10 * WIDTH + 10, BEFORE);
-    assert_int_equal(model_lower(model), 0);
+    add(LAYER_LINEAR, 10, 10 * WIDTH + 10, BEFORE);
+    lower();
 }
 
 /* Of one step's allocations for the layer in question: those that are freed while the layer runs, after it in forward,
  * or in backward only. */
-static int64_t saved_bytes(const struct model *model)
+static int64_t saved_bytes(void)
 {
-    const struct program *program = &model->program;
     CLEANUP(free_ptr) int64_t *bytes = xcalloc(program->tensor_count, sizeof *bytes);
     int64_t saved = 0;
 
@@ -51,17 +77,15 @@ static void layer_saves(enum layer_kind kind, enum activation activation, bool i
                         int64_t more)
 {
     int64_t without = BYTES + 4 * 10 * BATCH + 4;
-    struct model model;
-    struct layer *layer = between(&model, kind, parameters);
+    struct layer *layer = between(kind, parameters);
 
     layer->activation = (uint8_t)activation;
     layer->in_place = in_place;
-    finish(&model);
-    assert_int_equal(saved_bytes(&model) - without, more);
-    model_release(&model);
+    finish();
+    assert_int_equal(saved_bytes() - without, more);
 }
 
-TEST(layers_save_what_their_derivatives_need)
+MODEL_TEST(layers_save_what_their_derivatives_need)
 {
     layer_saves(LAYER_IDENTITY, ACTIVATION_NONE, false, 0, 0);
     layer_saves(LAYER_RESHAPE, ACTIVATION_NONE, false, 0, 0);
@@ -87,15 +111,13 @@ TEST(layers_save_what_their_derivatives_need)
     layer_saves(LAYER_UNKNOWN, ACTIVATION_NONE, false, 0, 0);
 }
 
-TEST(in_place_takes_nothing)
+MODEL_TEST(in_place_takes_nothing)
 {
-    CLEANUP(model_release) struct model model;
-
-    between(&model, LAYER_ACTIVATION, 0)->activation = ACTIVATION_RELU;
-    finish(&model);
+    between(LAYER_ACTIVATION, 0)->activation = ACTIVATION_RELU;
+    finish();
     assert_int_equal(taken(&model, 1, "it", PHASE_FORWARD, MEMORY_ACTIVATION), BYTES);
     model.list.items[1].in_place = true;
-    assert_int_equal(model_lower(&model), 0);
+    lower();
     assert_int_equal(taken(&model, 1, "it", PHASE_FORWARD, MEMORY_ACTIVATION), 0);
     assert_int_equal(taken(&model, 1, "it", PHASE_BACKWARD, MEMORY_TEMPORARY),
                      BYTES); /* the gradient is new all the same */
@@ -103,42 +125,36 @@ TEST(in_place_takes_nothing)
 
 /* A shortcut over a linear layer: an addition hands its gradient to both, and where they meet it is summed up in place.
  */
-TEST(addition_passes_its_gradient_on)
+MODEL_TEST(addition_passes_its_gradient_on)
 {
-    CLEANUP(model_release) struct model model;
-
-    model_init(&model, WIDTH, BATCH);
-    model_add(&model, LAYER_LINEAR, WIDTH, WIDTH * WIDTH, -1);
-    model_add(&model, LAYER_LINEAR, WIDTH, WIDTH * WIDTH, 0);
-    layer_add_input(model_add(&model, LAYER_ADD, WIDTH, 0, 1), 0);
-    finish(&model);
+    begin(WIDTH, BATCH);
+    add(LAYER_LINEAR, WIDTH, WIDTH * WIDTH, -1);
+    add(LAYER_LINEAR, WIDTH, WIDTH * WIDTH, 0);
+    layer_add_input(add(LAYER_ADD, WIDTH, 0, 1), 0);
+    finish();
     assert_int_equal(taken(&model, 1, "add-2", PHASE_FORWARD, MEMORY_ACTIVATION), BYTES);
     assert_int_equal(taken(&model, 1, "add-2", PHASE_BACKWARD, MEMORY_TEMPORARY), 0);
     assert_int_equal(taken(&model, 1, "linear-1", PHASE_BACKWARD, MEMORY_TEMPORARY), BYTES);
     assert_int_equal(taken(&model, 1, "linear-0", PHASE_BACKWARD, MEMORY_TEMPORARY), 0); /* the input needs none */
     model.list.items[2].in_place = true;
-    assert_int_equal(model_lower(&model), 0);
+    lower();
     assert_int_equal(taken(&model, 1, "add-2", PHASE_FORWARD, MEMORY_ACTIVATION), 0);
 }
 
 /* Both branches' gradients are needed when they meet: a third tensor. */
-TEST(meeting_gradients_that_are_shared_take_a_new_tensor)
+MODEL_TEST(meeting_gradients_that_are_shared_take_a_new_tensor)
 {
-    CLEANUP(model_release) struct model model;
-
-    model_init(&model, WIDTH, BATCH);
-    model_add(&model, LAYER_LINEAR, WIDTH, WIDTH * WIDTH, -1);
-    layer_add_input(model_add(&model, LAYER_ADD, WIDTH, 0, 0), 0); /* x + x */
-    finish(&model);
+    begin(WIDTH, BATCH);
+    add(LAYER_LINEAR, WIDTH, WIDTH * WIDTH, -1);
+    layer_add_input(add(LAYER_ADD, WIDTH, 0, 0), 0); /* x + x */
+    finish();
     assert_int_equal(taken(&model, 1, "add-1", PHASE_BACKWARD, MEMORY_TEMPORARY), BYTES);
 }
 
-TEST(parameters_and_buffers_come_first)
+MODEL_TEST(parameters_and_buffers_come_first)
 {
-    CLEANUP(model_release) struct model model;
-
-    between(&model, LAYER_BATCH_NORM, 2 * WIDTH);
-    finish(&model);
+    between(LAYER_BATCH_NORM, 2 * WIDTH);
+    finish();
     assert_int_equal(taken(&model, 0, "it", PHASE_SETUP, MEMORY_PARAMETER), 4 * 2 * WIDTH);
     assert_int_equal(taken(&model, 0, "it", PHASE_SETUP, MEMORY_BUFFER), 4 * 2 * WIDTH + 8);
     assert_int_equal(model.program.parameter_bytes, 4 * (WIDTH * WIDTH + WIDTH + 2 * WIDTH + 10 * WIDTH + 10));
@@ -147,26 +163,24 @@ TEST(parameters_and_buffers_come_first)
     assert_int_equal(taken(&model, 2, NULL, PHASE_BACKWARD, MEMORY_GRADIENT), model.program.parameter_bytes);
 }
 
-TEST(frozen_layers_have_neither_gradients_nor_state)
+MODEL_TEST(frozen_layers_have_neither_gradients_nor_state)
 {
-    CLEANUP(model_release) struct model model;
-
-    between(&model, LAYER_LINEAR, WIDTH * WIDTH);
+    between(LAYER_LINEAR, WIDTH * WIDTH);
     model.training.optimizer = OPTIMIZER_ADAM;
     model.list.items[0].frozen = true;
     model.list.items[1].frozen = true;
-    finish(&model);
+    finish();
     assert_int_equal(taken(&model, -1, "linear-0", PHASE_BACKWARD, MEMORY_GRADIENT), 0);
     assert_int_equal(taken(&model, -1, "it", PHASE_BACKWARD, MEMORY_TEMPORARY), 0);
     assert_int_equal(taken(&model, 1, NULL, PHASE_OPTIMIZER, MEMORY_OPTIMIZER), 2 * 4 * (10 * WIDTH + 10));
-    assert_int_equal(saved_bytes(&model), BYTES + 4 * 10 * BATCH + 4); /* the last layer's input alone */
-    model.list.items[0].frozen = false;                                /* the frozen one passes a gradient on */
-    assert_int_equal(model_lower(&model), 0);
+    assert_int_equal(saved_bytes(), BYTES + 4 * 10 * BATCH + 4); /* the last layer's input alone */
+    model.list.items[0].frozen = false;                          /* the frozen one passes a gradient on */
+    lower();
     assert_int_equal(taken(&model, 1, "it", PHASE_BACKWARD, MEMORY_TEMPORARY), BYTES);
     assert_int_equal(taken(&model, 1, "it", PHASE_BACKWARD, MEMORY_GRADIENT), 0);
 }
 
-TEST(optimizers_keep_what_they_keep)
+MODEL_TEST(optimizers_keep_what_they_keep)
 {
     static const struct {
         enum optimizer optimizer;
@@ -180,37 +194,34 @@ TEST(optimizers_keep_what_they_keep)
     };
 
     for (size_t i = 0; i < array_size(cases); i++) {
-        struct model model;
         enum optimizer optimizer;
-        model_init(&model, 300, 7);
-        model_add(&model, LAYER_LINEAR, 200, 60200, -1);
+        begin(300, 7);
+        add(LAYER_LINEAR, 200, 60200, -1);
         model.training.optimizer = cases[i].optimizer;
-        assert_int_equal(model_lower(&model), 0);
+        lower();
         assert_int_equal(taken(&model, 1, NULL, PHASE_OPTIMIZER, MEMORY_OPTIMIZER), 4 * cases[i].state);
         assert_int_equal(taken(&model, 2, NULL, PHASE_OPTIMIZER, MEMORY_OPTIMIZER), 0);
         assert_int_equal(taken(&model, 2, NULL, PHASE_OPTIMIZER, MEMORY_TEMPORARY), 4 * cases[i].scratch);
         assert_int_equal(optimizer_parse(optimizer_name(cases[i].optimizer), &optimizer, NULL), 0);
         assert_int_equal(optimizer, cases[i].optimizer);
-        model_release(&model);
     }
 }
 
-TEST(adafactor_factors_convolutions_by_their_kernels)
+MODEL_TEST(adafactor_factors_convolutions_by_their_kernels)
 {
-    CLEANUP(model_release) struct model model;
     struct layer *layer;
 
-    model_init(&model, 3, 4);
+    begin(3, 4);
     model.list.input[1] = model.list.input[2] = 8;
     model.list.input_rank = 3;
     model.training.optimizer = OPTIMIZER_ADAFACTOR;
-    layer = model_add(&model, LAYER_CONV, 16, 16 * 3 * 15, -1);
+    layer = add(LAYER_CONV, 16, 16 * 3 * 15, -1);
     layer->shape[1] = layer->shape[2] = 8;
     layer->rank = 3;
     layer->kernel[0] = 3;
     layer->kernel[1] = 5;
     layer->in_channels = 3;
-    assert_int_equal(model_lower(&model), 0);
+    lower();
     assert_int_equal(taken(&model, 1, NULL, PHASE_OPTIMIZER, MEMORY_OPTIMIZER), 4 * (16 * 3 * 3 + 16 * 3 * 5));
     assert_int_equal(model.program.convs[0].kernel[1], 5);
     assert_int_equal(model.program.convs[0].padding[0], 1);
@@ -218,7 +229,7 @@ TEST(adafactor_factors_convolutions_by_their_kernels)
     assert_int_equal(model.program.flops, 2 * 4 * 16 * 3 * 15 * 64);
 }
 
-TEST(steps_are_those_of_an_epoch)
+MODEL_TEST(steps_are_those_of_an_epoch)
 {
     static const struct {
         int64_t samples;
@@ -227,13 +238,12 @@ TEST(steps_are_those_of_an_epoch)
         {0, {32, 32}},      {-1, {32, 32}},     {100, {32, 32, 4, 32}},
         {96, {32, 32, 32}}, {31, {31, 31, 31}}, {32, {32, 32, 32}},
     };
-    CLEANUP(model_release) struct model model;
 
-    model_init(&model, 50, 32);
-    model_add(&model, LAYER_LINEAR, 20, 1000, -1);
+    begin(50, 32);
+    add(LAYER_LINEAR, 20, 1000, -1);
     for (size_t i = 0; i < array_size(cases); i++) {
         model.training.samples = cases[i].samples;
-        assert_int_equal(model_lower(&model), 0);
+        lower();
         for (int step = 0; step < 5; step++)
             assert_int_equal(taken(&model, step + 1, NULL, PHASE_FORWARD, MEMORY_INPUT),
                              (4 * 50 + 8) * cases[i].batches[step]); /* with its targets */
@@ -241,16 +251,14 @@ TEST(steps_are_those_of_an_epoch)
 }
 
 /* An input goes before the next comes, then the gradients; an output after the next forward pass. */
-TEST(what_is_kept_between_steps)
+MODEL_TEST(what_is_kept_between_steps)
 {
-    CLEANUP(model_release) struct model model;
-    const struct program *program = &model.program;
     uint32_t input = UINT32_MAX, output = UINT32_MAX, gradient = UINT32_MAX;
     size_t order[4] = {0}; /* of step 2: input freed, input taken, gradient freed, first output freed */
 
-    model_init(&model, 50, 32);
-    model_add(&model, LAYER_LINEAR, 20, 1000, -1);
-    assert_int_equal(model_lower(&model), 0);
+    begin(50, 32);
+    add(LAYER_LINEAR, 20, 1000, -1);
+    lower();
     for (size_t i = 0; i < program->event_count; i++) {
         const struct program_event *event = &program->events[i];
         if (event->step == 1 && event->op == PROGRAM_ALLOC) {
@@ -274,32 +282,28 @@ TEST(what_is_kept_between_steps)
         assert_true(order[i] && order[i] < order[i + 1]);
 }
 
-TEST(summary_runs_before_the_training)
+MODEL_TEST(summary_runs_before_the_training)
 {
-    CLEANUP(model_release) struct model model;
-
-    between(&model, LAYER_DROPOUT, 0);
-    finish(&model);
+    between(LAYER_DROPOUT, 0);
+    finish();
     assert_int_equal(taken(&model, 0, NULL, PHASE_SETUP, MEMORY_INPUT), 0);
     model.training.summary_pass = true;
     model.training.summary_gradients = true;
     model.training.summary_batch = 2;
-    assert_int_equal(model_lower(&model), 0);
+    lower();
     assert_int_equal(taken(&model, 0, NULL, PHASE_SETUP, MEMORY_INPUT), 4 * 2 * WIDTH);
     assert_int_equal(taken(&model, 0, "it", PHASE_SETUP, MEMORY_ACTIVATION), (4 + 1) * 2 * WIDTH);
     model.training.summary_gradients = false; /* evaluation mode: dropout does nothing */
-    assert_int_equal(model_lower(&model), 0);
+    lower();
     assert_int_equal(taken(&model, 0, "it", PHASE_SETUP, MEMORY_ACTIVATION), 0);
     assert_int_equal(taken(&model, -1, NULL, PHASE_SETUP, MEMORY_GRADIENT), 0);
 }
 
 /* Autograd's thread has a handle of its own; a product with a bias takes and gives back another workspace. */
-TEST(cublas_takes_a_workspace_in_each_thread)
+MODEL_TEST(cublas_takes_a_workspace_in_each_thread)
 {
-    CLEANUP(model_release) struct model model;
-
-    between(&model, LAYER_LINEAR, WIDTH * WIDTH);
-    finish(&model);
+    between(LAYER_LINEAR, WIDTH * WIDTH);
+    finish();
     assert_int_equal(taken(&model, 1, "linear-0", PHASE_FORWARD, MEMORY_WORKSPACE),
                      CUBLAS_WORKSPACE_BYTES + CUBLASLT_WORKSPACE_BYTES);
     assert_int_equal(taken(&model, 1, "it", PHASE_FORWARD, MEMORY_WORKSPACE), 0); /* it has no bias */
@@ -308,18 +312,16 @@ TEST(cublas_takes_a_workspace_in_each_thread)
     assert_int_equal(taken(&model, 2, "linear-0", PHASE_FORWARD, MEMORY_WORKSPACE), CUBLASLT_WORKSPACE_BYTES);
     assert_int_equal(taken(&model, 2, NULL, PHASE_BACKWARD, MEMORY_WORKSPACE), 0);
     model.training.cublas_workspace_bytes = 0;
-    assert_int_equal(model_lower(&model), 0);
+    lower();
     assert_int_equal(taken(&model, -1, NULL, PHASE_BACKWARD, MEMORY_WORKSPACE), 0);
 }
 
 /* Autocast: halves of inputs, weights and results of a product; norms, softmax and loss in full; gradients in full. */
-TEST(amp_halves_matrix_products)
+MODEL_TEST(amp_halves_matrix_products)
 {
-    CLEANUP(model_release) struct model model;
-
-    between(&model, LAYER_LAYER_NORM, 2 * WIDTH);
+    between(LAYER_LAYER_NORM, 2 * WIDTH);
     model.training.precision = PRECISION_AMP;
-    finish(&model);
+    finish();
     assert_int_equal(taken(&model, 1, "linear-0", PHASE_FORWARD, MEMORY_ACTIVATION), BYTES / 2 + BYTES / 2);
     assert_int_equal(taken(&model, 1, "linear-0", PHASE_FORWARD, MEMORY_TEMPORARY), 2 * (WIDTH * WIDTH + WIDTH));
     assert_int_equal(taken(&model, 1, "it", PHASE_FORWARD, MEMORY_ACTIVATION), BYTES + BYTES + 2 * 4 * BATCH);
@@ -328,36 +330,33 @@ TEST(amp_halves_matrix_products)
     assert_int_equal(model.program.parameter_bytes, 4 * (WIDTH * WIDTH + WIDTH + 2 * WIDTH + 10 * WIDTH + 10));
     model.training.summary_pass = model.training.summary_gradients = true; /* which knows no autocast */
     model.training.summary_batch = 1;
-    assert_int_equal(model_lower(&model), 0);
+    lower();
     assert_int_equal(taken(&model, 0, "linear-0", PHASE_SETUP, MEMORY_ACTIVATION), 4 * WIDTH);
     assert_int_equal(taken(&model, 0, "linear-0", PHASE_SETUP, MEMORY_TEMPORARY), 0);
     model.training.precision = PRECISION_TF32;
-    assert_int_equal(model_lower(&model), 0);
+    lower();
     assert_int_equal(taken(&model, 1, "linear-0", PHASE_FORWARD, MEMORY_ACTIVATION), BYTES);
     assert_int_equal(taken(&model, 1, "linear-0", PHASE_FORWARD, MEMORY_TEMPORARY), 0);
 }
 
 /* A sum of half and full precision is in full; the half's gradient is converted. */
-TEST(amp_converts_where_widths_meet)
+MODEL_TEST(amp_converts_where_widths_meet)
 {
-    CLEANUP(model_release) struct model model;
-
-    model_init(&model, WIDTH, BATCH);
+    begin(WIDTH, BATCH);
     model.training.precision = PRECISION_AMP;
-    model_add(&model, LAYER_LINEAR, WIDTH, WIDTH * WIDTH, -1);
-    layer_add_input(model_add(&model, LAYER_ADD, WIDTH, 0, 0), -1);
-    finish(&model);
+    add(LAYER_LINEAR, WIDTH, WIDTH * WIDTH, -1);
+    layer_add_input(add(LAYER_ADD, WIDTH, 0, 0), -1);
+    finish();
     assert_int_equal(taken(&model, 1, "add-1", PHASE_FORWARD, MEMORY_ACTIVATION), BYTES);
     assert_int_equal(taken(&model, 1, "add-1", PHASE_BACKWARD, MEMORY_TEMPORARY), BYTES / 2);
 }
 
 /* Every tensor is freed, and once, except parameters, buffers, state, gradients and those that the last step holds. */
-TEST(nothing_leaks)
+MODEL_TEST(nothing_leaks)
 {
     for (int precision = 0; precision < PRECISION_BF16; precision++) {
         for (int kind = 1; kind < LAYER_KIND_COUNT; kind++) {
-            struct model model;
-            struct layer *layer = between(&model, (enum layer_kind)kind, kind == LAYER_PARAMETER ? WIDTH : 0);
+            struct layer *layer = between((enum layer_kind)kind, kind == LAYER_PARAMETER ? WIDTH : 0);
             CLEANUP(free_ptr) uint8_t *alive = NULL;
             int64_t left = 0;
             layer->heads = 4;
@@ -367,7 +366,7 @@ TEST(nothing_leaks)
             model.training.precision = (enum precision)precision;
             model.training.samples = BATCH + 1;
             model.training.summary_pass = model.training.summary_gradients = kind % 2;
-            finish(&model);
+            finish();
             alive = xcalloc(model.program.tensor_count, 1);
             for (size_t i = 0; i < model.program.event_count; i++) {
                 const struct program_event *event = &model.program.events[i];
@@ -382,104 +381,94 @@ TEST(nothing_leaks)
             for (uint32_t i = 0; i < model.program.tensor_count; i++)
                 left += alive[i] == 2;
             assert_int_equal(left, 2); /* the last output and loss */
-            model_release(&model);
         }
     }
 }
 
 /* Backward of many tokens needs room to sort them and to sum up. */
-TEST(embedding_sorts_many_tokens)
+MODEL_TEST(embedding_sorts_many_tokens)
 {
     const int64_t words = 500, width = 40, length = 80;
 
     for (int64_t batch = 38; batch <= 39; batch++) { /* 3,040 and 3,120 tokens */
         int64_t tokens = batch * length, room = 2 * 8 * tokens + 4 * width * (tokens / 10 + words);
-        struct model model;
         struct layer *layer;
-        model_init(&model, length, batch);
+        begin(length, batch);
         model.list.input_is_index = true;
-        layer = model_add(&model, LAYER_EMBEDDING, length, words * width, -1);
+        layer = add(LAYER_EMBEDDING, length, words * width, -1);
         layer->rank = 2;
         layer->shape[1] = width;
-        assert_int_equal(model_lower(&model), 0);
+        lower();
         assert_int_equal(taken(&model, 1, "embedding-0", PHASE_BACKWARD, MEMORY_TEMPORARY), tokens > 3072 ? room : 0);
         assert_int_equal(taken(&model, 1, "embedding-0", PHASE_BACKWARD, MEMORY_GRADIENT), 4 * words * width);
-        model_release(&model);
     }
 }
 
 /* A concatenation gives parts of its gradient: a convolution copies one, and it cannot be added to in place. */
-TEST(concatenation_gives_parts_of_its_gradient)
+MODEL_TEST(concatenation_gives_parts_of_its_gradient)
 {
-    CLEANUP(model_release) struct model model;
-
-    model_init(&model, WIDTH, BATCH);
-    model_add(&model, LAYER_LINEAR, WIDTH, WIDTH * WIDTH, -1);
-    model_add(&model, LAYER_CONV, WIDTH, WIDTH, 0);
-    model_add(&model, LAYER_LINEAR, WIDTH, WIDTH * WIDTH, 1);
-    layer_add_input(model_add(&model, LAYER_CONCAT, 2 * WIDTH, 0, 1), 2);
-    finish(&model);
+    begin(WIDTH, BATCH);
+    add(LAYER_LINEAR, WIDTH, WIDTH * WIDTH, -1);
+    add(LAYER_CONV, WIDTH, WIDTH, 0);
+    add(LAYER_LINEAR, WIDTH, WIDTH * WIDTH, 1);
+    layer_add_input(add(LAYER_CONCAT, 2 * WIDTH, 0, 1), 2);
+    finish();
     assert_int_equal(taken(&model, 1, "concat-3", PHASE_BACKWARD, MEMORY_TEMPORARY), 0);
     assert_int_equal(taken(&model, 1, "linear-2", PHASE_BACKWARD, MEMORY_TEMPORARY),
                      2 * BYTES);                                                           /* its own, and the sum */
     assert_int_equal(taken(&model, 1, "conv-1", PHASE_BACKWARD, MEMORY_TEMPORARY), BYTES); /* the sum is dense */
     model.list.items[2].inputs[0] = 0; /* now the convolution gets a part alone */
-    assert_int_equal(model_lower(&model), 0);
+    lower();
     assert_int_equal(taken(&model, 1, "conv-1", PHASE_BACKWARD, MEMORY_TEMPORARY), 2 * BYTES);
 }
 
 /* scaled_dot_product_attention of three tensors, and of one that holds all three. */
-TEST(attention_keeps_no_scores)
+MODEL_TEST(attention_keeps_no_scores)
 {
     const int64_t length = 50, width = 64, batch = 3, heads = 4, part = 4 * batch * length * width;
     const int64_t log_sums = 4 * batch * heads * 64; /* rows in multiples of 32 */
 
     for (int packed = 0; packed < 2; packed++) {
-        struct model model;
         struct layer *layer;
-        model_init(&model, length, batch);
+        begin(length, batch);
         model.list.input_is_index = true;
         for (int i = 0; i < (packed ? 1 : 3); i++)
-            model_add(&model, LAYER_EMBEDDING, (packed ? 3 : 1) * width, 1000, -1);
-        layer = model_add(&model, LAYER_ATTENTION, width, 0, 0);
+            add(LAYER_EMBEDDING, (packed ? 3 : 1) * width, 1000, -1);
+        layer = add(LAYER_ATTENTION, width, 0, 0);
         for (int i = 1; i < 3 && !packed; i++)
             layer_add_input(layer, i);
         layer->heads = (int32_t)heads;
-        model_add(&model, LAYER_LINEAR, 10, 640, BEFORE);
+        add(LAYER_LINEAR, 10, 640, BEFORE);
         for (size_t i = 0; i < model.list.count; i++) {
             layer = &model.list.items[i];
             layer->rank = 2;
             layer->shape[1] = layer->shape[0];
             layer->shape[0] = length;
         }
-        assert_int_equal(model_lower(&model), 0);
-        assert_int_equal(saved_bytes(&model), 3 * part + part + log_sums + 4 * batch * length * 10 + 4);
+        lower();
+        assert_int_equal(saved_bytes(), 3 * part + part + log_sums + 4 * batch * length * 10 + 4);
         assert_int_equal(taken(&model, 1, packed ? "attention-1" : "attention-3", PHASE_BACKWARD, MEMORY_TEMPORARY),
                          (packed ? 7 : 4) * part + 4 * batch * heads * length);
         assert_int_equal(model.program.attentions, 1);
-        model_release(&model);
     }
 }
 
 /* A container that stands before its children holds its input while they run. */
-TEST(containers_hold_their_input)
+MODEL_TEST(containers_hold_their_input)
 {
-    struct model model;
-    const struct program *program = &model.program;
-
     for (int held = 0; held < 2; held++) {
         uint32_t second = UINT32_MAX;
         int64_t label = -1;
-        model_init(&model, WIDTH, BATCH);
-        model_add(&model, LAYER_ACTIVATION, WIDTH, 0, -1)->activation = ACTIVATION_RELU;
+        begin(WIDTH, BATCH);
+        add(LAYER_ACTIVATION, WIDTH, 0, -1)->activation = ACTIVATION_RELU;
         if (held)
             layer_list_add(&model.list, LAYER_UNKNOWN)->container = true;
-        model_add(&model, LAYER_ACTIVATION, WIDTH, 0, 0)->activation = ACTIVATION_RELU;
-        model_add(&model, LAYER_ACTIVATION, WIDTH, 0, BEFORE)->activation = ACTIVATION_RELU;
+        add(LAYER_ACTIVATION, WIDTH, 0, 0)->activation = ACTIVATION_RELU;
+        add(LAYER_ACTIVATION, WIDTH, 0, BEFORE)->activation = ACTIVATION_RELU;
         for (size_t i = 1 + (size_t)held; i < model.list.count; i++)
             model.list.items[i].depth = 1;
-        model_add(&model, LAYER_LINEAR, 10, 10 * WIDTH, BEFORE);
-        assert_int_equal(model_lower(&model), 0);
+        add(LAYER_LINEAR, 10, 10 * WIDTH, BEFORE);
+        lower();
         for (size_t i = 0; i < program->event_count && label < 0; i++) {
             const struct program_event *event = &program->events[i];
             if (event->op == PROGRAM_ALLOC && event->category == MEMORY_ACTIVATION && second == UINT32_MAX)
@@ -488,27 +477,25 @@ TEST(containers_hold_their_input)
                 label = event->label;
         }
         assert_string_equal(program->labels[label], held ? "activation-3" : "activation-1");
-        model_release(&model);
     }
 }
 
-TEST(figures_of_the_model)
+MODEL_TEST(figures_of_the_model)
 {
-    CLEANUP(model_release) struct model model;
     struct layer *layer;
 
-    model_init(&model, 3, 5);
+    begin(3, 5);
     model.list.input[1] = model.list.input[2] = 16;
     model.list.input_rank = 3;
-    layer = model_add(&model, LAYER_CONV, 8, 8 * 3 * 9 + 8, -1);
+    layer = add(LAYER_CONV, 8, 8 * 3 * 9 + 8, -1);
     layer->rank = 3;
     layer->shape[1] = layer->shape[2] = 8;
     layer->kernel[0] = layer->kernel[1] = 3;
     layer->stride[0] = layer->stride[1] = 2;
     layer->in_channels = 3;
-    model_add(&model, LAYER_AVG_POOL, 8, 0, BEFORE);
-    model_add(&model, LAYER_LINEAR, 4, 36, BEFORE);
-    assert_int_equal(model_lower(&model), 0);
+    add(LAYER_AVG_POOL, 8, 0, BEFORE);
+    add(LAYER_LINEAR, 4, 36, BEFORE);
+    lower();
     assert_int_equal(model.program.layers, 3);
     assert_int_equal(model.program.convolutions, 1);
     assert_int_equal(model.program.linears, 1);
@@ -524,22 +511,21 @@ TEST(figures_of_the_model)
     assert_int_equal(model.program.convs[1].batch, 5);
 }
 
-TEST(impossible_lists_are_refused_or_survived)
+MODEL_TEST(impossible_lists_are_refused_or_survived)
 {
-    CLEANUP(model_release) struct model model;
     struct error err;
     struct layer *layer;
 
-    model_init(&model, 10, 0);
+    begin(10, 0);
     assert_int_equal(model_lower_or(&model, &err), -EINVAL);
     assert_non_null(strstr(err.text, "shape"));
-    layer = model_add(&model, LAYER_LINEAR, 10, 110, -1);
+    layer = add(LAYER_LINEAR, 10, 110, -1);
     layer_add_input(layer, 0);  /* itself */
     layer_add_input(layer, 99); /* nobody */
     assert_int_equal(model_lower_or(&model, &err), -EINVAL);
     assert_non_null(strstr(err.text, "batch size of 0"));
     model.training.batch_size = 3;
-    assert_int_equal(model_lower(&model), 0);
+    lower();
     layer->shape[0] = LAYER_MAX_DIMENSION;
     layer->parameters = LAYER_MAX_PARAMETERS;
     model.training.batch_size = LAYER_MAX_DIMENSION;
@@ -550,7 +536,7 @@ TEST(impossible_lists_are_refused_or_survived)
     for (int kind = 0; kind < LAYER_KIND_COUNT; kind++) {
         layer->kind = (uint8_t)kind;
         layer->in_channels = layer->groups = kind % 2 ? LAYER_MAX_DIMENSION : 0;
-        assert_int_equal(model_lower(&model), 0);
+        lower();
         assert_true(replay_with(&model.program, rule_of(1, 1, 1), 0).peak_reserved_bytes > 0);
         layer->rank = (uint8_t)(kind % (LAYER_MAX_RANK + 1));
     }

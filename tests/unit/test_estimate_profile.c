@@ -45,9 +45,12 @@ TEST(built_in_profiles_are_plausible)
     }
 }
 
-static int read_text(struct machine_profile *profile, const char *text, struct error *err)
+static struct machine_profile profile;
+static struct error err;
+
+static int read_text(const char *text)
 {
-    return machine_profile_read(profile, "dir/box.profile", text, strlen(text), err);
+    return machine_profile_read(&profile, "dir/box.profile", text, strlen(text), &err);
 }
 
 TEST(a_written_profile_is_read_back)
@@ -64,27 +67,20 @@ TEST(a_written_profile_is_read_back)
                                   .bandwidth_gbps = 100};
 
     for (size_t i = 0; i <= 20; i++) {
-        const struct machine_profile *profile = i < 20 ? machine_profile_builtin(i) : &odd;
+        const struct machine_profile *written = i < 20 ? machine_profile_builtin(i) : &odd;
         CLEANUP(strbuf_release) struct strbuf out = {0};
-        struct machine_profile again;
-        struct error err;
-        if (!profile)
+        if (!written)
             continue;
-        machine_profile_format(profile, &out);
-        assert_int_equal(read_text(&again, out.text, &err), 0);
-        assert_memory_equal(&again, profile, sizeof again);
+        machine_profile_format(written, &out);
+        assert_int_equal(read_text(out.text), 0);
+        assert_memory_equal(&profile, written, sizeof profile);
     }
 }
 
 TEST(what_a_file_leaves_out_is_the_gpus)
 {
-    struct machine_profile profile;
-    struct error err;
-
-    assert_int_equal(read_text(&profile,
-                               "# measured\n\n ; too\n\tgpu=NVIDIA H200\ncontext =  700 MiB\r\n"
-                               "cudnn = 0\nmemory = 140G",
-                               &err),
+    assert_int_equal(read_text("# measured\n\n ; too\n\tgpu=NVIDIA H200\ncontext =  700 MiB\r\n"
+                               "cudnn = 0\nmemory = 140G"),
                      0);
     assert_string_equal(profile.name, "box");
     assert_string_equal(profile.gpu, "NVIDIA H200");
@@ -94,7 +90,7 @@ TEST(what_a_file_leaves_out_is_the_gpus)
     assert_int_equal(profile.sm_count, 132);
     assert_int_equal(profile.bandwidth_gbps, 4800);
     assert_int_equal(profile.cublas_workspace_bytes, 32 * MIB);
-    assert_int_equal(read_text(&profile, "gpu=X\ncontext=1M\ncudnn=1M\nmemory=1G\n", &err), 0);
+    assert_int_equal(read_text("gpu=X\ncontext=1M\ncudnn=1M\nmemory=1G\n"), 0);
     assert_int_equal(profile.sm_count, 0);
     assert_int_equal(profile.cublas_workspace_bytes, 8320 * KIB);
 }
@@ -121,9 +117,7 @@ TEST(wrong_files_are_told_with_their_line)
     };
 
     for (size_t i = 0; i < array_size(cases); i++) {
-        struct machine_profile profile;
-        struct error err = {0};
-        assert_int_equal(read_text(&profile, cases[i].text, &err), -EINVAL);
+        assert_int_equal(read_text(cases[i].text), -EINVAL);
         if (!strstr(err.text, cases[i].says))
             fail_msg("'%s' lacks '%s'", err.text, cases[i].says);
     }
@@ -132,9 +126,6 @@ TEST(wrong_files_are_told_with_their_line)
 TEST(large_files_are_refused)
 {
     CLEANUP(free_ptr) char *text = xmalloc(MACHINE_PROFILE_MAX_BYTES + 1);
-    struct machine_profile profile;
-    struct error err;
-
     memset(text, '#', MACHINE_PROFILE_MAX_BYTES + 1);
     assert_int_equal(machine_profile_read(&profile, "f", text, 301, &err), -EINVAL);
     assert_non_null(strstr(err.text, "longer than 300"));

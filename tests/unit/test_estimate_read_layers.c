@@ -2,16 +2,15 @@
 #include "base/strbuf.h"
 #include "summary_fixture.h"
 
-TEST(test_warns_of_each_unknown_type_once)
+SUMMARY_TEST(test_warns_of_each_unknown_type_once)
 {
     CLEANUP(strbuf_release) struct strbuf text = {0};
-    CLEANUP(summary_release) struct summary summary;
 
     strbuf_puts(&text, "Model(\n");
     for (int i = 0; i < 40; i++)
         strbuf_printf(&text, "  (%d): Odd%d()\n", i, i % 10);
     strbuf_puts(&text, ")\n");
-    read_ok(&summary, "m.txt", text.text, text.length);
+    read_ok("m.txt", text.text, text.length);
     assert_int_equal(summary.layers.unknown, 40);
     assert_int_equal(summary.warning_count, 11); /* the first shows the parts that print() leaves out */
     assert_string_equal(summary.warnings[1],
@@ -20,15 +19,14 @@ TEST(test_warns_of_each_unknown_type_once)
                         "m.txt:8: layer type 'Odd6' is not known: only its shape and parameters count");
 }
 
-TEST(test_long_names_keep_their_end)
+SUMMARY_TEST(test_long_names_keep_their_end)
 {
     CLEANUP(strbuf_release) struct strbuf text = {0};
-    CLEANUP(summary_release) struct summary summary;
 
     strbuf_puts(&text, "Model(\n  (a_long_name_of_a_part_of_a_model): Sequential(\n"
                        "    (another_name_that_is_not_short_either): ModuleList(\n"
                        "      (0-1): 2 x Linear(in_features=3, out_features=4, bias=True)\n    )\n  )\n)\n");
-    read_ok(&summary, "m.txt", text.text, text.length);
+    read_ok("m.txt", text.text, text.length);
     assert_int_equal(summary.layers.count, 5);
     assert_string_equal(summary.layers.items[1].name, "a_long_name_of_a_part_of_a_model");
     assert_int_equal(strlen(summary.layers.items[3].name), LAYER_NAME_SIZE - 1);
@@ -49,54 +47,46 @@ static const char uncalled[] = "================================================
                                "Params size (MB): 0.00\nEstimated Total Size (MB): 0.00\n";
 
 /* A module that was not called with the rest has no output: only its parameters are there. */
-TEST(test_uncalled_modules)
+SUMMARY_TEST(test_uncalled_modules)
 {
     char *text =
              replaced("torchinfo-1.8.0-plain.txt", "[4, 10]                   330", "--                        330"),
          *less;
-    struct summary summary;
     size_t count;
 
-    read_ok(&summary, "m.txt", text, strlen(text));
+    read_own(text);
     count = summary.layers.count;
     assert_int_equal(summary.layers.items[count - 1].kind, LAYER_PARAMETER);
     assert_int_equal(summary.layers.items[count - 1].parameters, 330);
     assert_int_equal(summary.layers.shapeless, 0);
-    summary_release(&summary);
-    free(text);
     less = replaced("torchinfo-1.8.0-plain.txt", "[4, 32]                   --", "--                        --");
-    read_ok(&summary, "m.txt", less, strlen(less));
+    read_own(less);
     assert_int_equal(summary.layers.count, count - 1);
     assert_int_equal(summary.layers.shapeless, 0);
-    summary_release(&summary);
-    free(less);
-    read_ok(&summary, "m.txt", uncalled, strlen(uncalled));
+    read_ok("m.txt", uncalled, strlen(uncalled));
     assert_int_equal(summary.layers.count, 3);
     assert_int_equal(summary.layers.items[2].kind, LAYER_PARAMETER);
     assert_int_equal(summary.layers.items[2].activation, ACTIVATION_NONE);
-    summary_release(&summary);
 }
 
 /* torch's attention where its parameters are not shown has those of four projections; once, if it is called twice. */
-TEST(test_attention_without_parameters)
+SUMMARY_TEST(test_attention_without_parameters)
 {
     char *text =
         replaced("torchinfo-1.6.6-attentive.txt", "├─Sequential (mlp)",
                  "├─MultiheadAttention (attention)         [2, 17, 32]               (recursive)\n├─Sequential (mlp)");
-    CLEANUP(summary_release) struct summary summary;
 
-    read_ok(&summary, "m.txt", text, strlen(text));
+    read_own(text);
     assert_int_equal(summary.layers.items[3].kind, LAYER_ATTENTION);
     assert_int_equal(summary.layers.items[3].parameters, 4 * 32 * 33);
     assert_int_equal(summary.layers.items[5].kind, LAYER_ATTENTION);
     assert_int_equal(summary.layers.items[5].parameters, 0);
     assert_int_equal(summary.layers.items[5].heads, 0);
     assert_int_equal(summary.warning_count, 1);
-    free(text);
 }
 
 /* Of 4 samples: behind the steps of a series, times 16 windows, not there at all, alone. */
-TEST(test_where_the_batch_is)
+SUMMARY_TEST(test_where_the_batch_is)
 {
     static const struct {
         const char *shape;
@@ -115,25 +105,22 @@ TEST(test_where_the_batch_is)
 
     for (size_t i = 0; i < array_size(cases); i++) {
         const struct layer *layer;
-        struct summary summary;
         char *text = xasprintf("============================\nLayer (type)    Output Shape    Param #\n"
                                "============================\nModel           [4, 1]          --\n"
                                "├─ReLU          %s  --\n============================\n"
                                "Total params: 0\nTrainable params: 0\nNon-trainable params: 0\n"
                                "============================\n",
                                cases[i].shape);
-        read_ok(&summary, "m.txt", text, strlen(text));
+        read_own(text);
         layer = &summary.layers.items[1];
         assert_int_equal(summary.layers.batch_size, 4);
         assert_true(layer->shape_known);
         assert_int_equal(layer->rank, cases[i].rank);
         assert_memory_equal(layer->shape, cases[i].dims, (size_t)cases[i].rank * sizeof(int64_t));
-        summary_release(&summary);
-        free(text);
     }
 }
 
-TEST(test_small_trees)
+SUMMARY_TEST(test_small_trees)
 {
     static const char one[] = "Linear(in_features=3, out_features=4, bias=True)\n",
                       bare[] = "Model(\n  (prompts): ParameterList(\n"
@@ -142,42 +129,36 @@ TEST(test_small_trees)
                                "  (nothing): None\n)\n",
                       large[] = "Model(\n  (0): ParameterList(\n"
                                 "    (0): Parameter containing: [torch.float32 of size 999999x9999999]\n  )\n)\n";
-    struct summary summary;
 
-    read_ok(&summary, "m.txt", one, sizeof one - 1);
+    read_ok("m.txt", one, sizeof one - 1);
     assert_int_equal(summary.layers.count, 1);
     assert_int_equal(summary.layers.items[0].parameters, 16);
     assert_int_equal(summary.layers.input[0], 3);
     assert_true(summary.layers.items[0].shape_known && summary.layers.input_rank == 1);
-    summary_release(&summary);
-    read_ok(&summary, "m.txt", bare, sizeof bare - 1);
+    read_ok("m.txt", bare, sizeof bare - 1);
     assert_int_equal(summary.layers.count, 4);
     assert_true(summary.layers.items[1].container);
     assert_int_equal(summary.layers.items[1].parameters, 17);
     assert_string_equal(summary.layers.items[3].name, "prompts.1");
     assert_int_equal(summary.layers.items[3].parameters, 5);
-    summary_release(&summary);
     assert_refused(large, sizeof large - 1, "m.txt:3: a parameter whose size is out of range");
 }
 
 /* Modules used twice below the depth shown: the rows say more than the total. */
-TEST(test_more_rows_than_total)
+SUMMARY_TEST(test_more_rows_than_total)
 {
     char *text =
         replaced("torchinfo-1.8.0-depth.txt", "13,290\nTrainable params: 13,290", "13,000\nTrainable params: 13,000");
-    struct summary summary;
 
-    read_ok(&summary, "m.txt", text, strlen(text));
+    read_own(text);
     assert_string_equal(summary.warnings[0], "m.txt:15: the rows have 13290 parameters in all, the total says 13000");
-    summary_release(&summary);
-    free(text);
     text =
         replaced("torchinfo-1.8.0-depth.txt", "13,290\nTrainable params: 13,290", "14,000\nTrainable params: 14,000");
     assert_refused(text, strlen(text), "the rows have 13290 parameters in all, the total says 14000");
     free(text);
 }
 
-TEST(test_no_rows)
+SUMMARY_TEST(test_no_rows)
 {
     static const char text[] =
         "----------------\n Layer (type) Output Shape Param #\n================\n================\n"
@@ -189,30 +170,25 @@ TEST(test_no_rows)
 }
 
 /* Freezing from the first layer on is found by the count; anything else is told. */
-TEST(test_frozen_by_the_totals)
+SUMMARY_TEST(test_frozen_by_the_totals)
 {
     char *text = replaced("torchsummary-perceptron.txt", "Trainable params: 4,643\nNon-trainable params: 0",
                           "Trainable params: 1,427\nNon-trainable params: 3,216");
-    struct summary summary;
 
-    read_ok(&summary, "m.txt", text, strlen(text));
+    read_own(text);
     assert_true(summary.layers.items[0].frozen && summary.layers.items[1].frozen);
     assert_false(summary.layers.items[4].frozen || summary.layers.items[2].frozen);
     assert_int_equal(summary.warning_count, 1); /* of Swish2 */
-    summary_release(&summary);
-    free(text);
     text = replaced("torchsummary-perceptron.txt", "Trainable params: 4,643\nNon-trainable params: 0",
                     "Trainable params: 4,393\nNon-trainable params: 250");
-    read_ok(&summary, "m.txt", text, strlen(text));
+    read_own(text);
     assert_int_equal(summary.warning_count, 2);
     assert_non_null(strstr(summary.warnings[0], "250 parameters are not trained, but not which"));
     assert_false(summary.layers.items[0].frozen);
-    summary_release(&summary);
-    free(text);
 }
 
 /* The input's shape where only its size in MB is printed. */
-TEST(test_input_by_its_size)
+SUMMARY_TEST(test_input_by_its_size)
 {
     static const struct {
         const char *name;
@@ -226,14 +202,12 @@ TEST(test_input_by_its_size)
     };
 
     for (size_t i = 0; i < array_size(cases); i++) {
-        struct summary summary;
-        read_fixture(&summary, cases[i].name);
+        read_fixture(cases[i].name);
         if (summary.layers.input_rank != cases[i].rank ||
             memcmp(summary.layers.input, cases[i].dims, (size_t)cases[i].rank * sizeof(int64_t)) != 0)
             fail_msg("%s: %lldx%lldx%lld", cases[i].name, (long long)summary.layers.input[0],
                      (long long)summary.layers.input[1], (long long)summary.layers.input[2]);
         assert_int_equal(summary.layers.input_is_index, strstr(cases[i].name, "words") != NULL);
-        summary_release(&summary);
     }
 }
 

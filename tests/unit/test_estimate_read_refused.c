@@ -27,7 +27,6 @@ TEST(test_truncated_at_every_line)
         char *text = load(name, &length);
 
         for (size_t end = 0; end < length; end++) {
-            struct summary summary;
             struct error err;
             char *part;
             if (end > 0 && text[end - 1] != '\n')
@@ -61,7 +60,6 @@ TEST(test_truncated_at_every_byte)
         size_t length;
         char *text = load(names[i], &length);
         for (size_t end = 0; end < length; end++) {
-            struct summary summary;
             struct error err;
             char *part = xmalloc(end + 1);
             memcpy(part, text, end);
@@ -165,10 +163,9 @@ TEST(test_no_summary)
 }
 
 /* As deep and as many as allowed, and one more. */
-TEST(test_limits)
+SUMMARY_TEST(test_limits)
 {
     CLEANUP(strbuf_release) struct strbuf text = {0};
-    struct summary summary;
 
     strbuf_puts(&text, "Model(\n");
     for (int i = 0; i < 250; i++)
@@ -181,10 +178,9 @@ TEST(test_limits)
     assert_refused(text.text, text.length, "m.txt:100001: more than 100000 layers");
     strbuf_clear(&text);
     strbuf_puts(&text, "Model(\n(0-99998): 99999 x ReLU()\n)\n");
-    read_ok(&summary, "m.txt", text.text, text.length);
+    read_ok("m.txt", text.text, text.length);
     assert_int_equal(summary.layers.count, 100000);
     assert_string_equal(summary.layers.items[99999].name, "99998");
-    summary_release(&summary);
     strbuf_clear(&text);
     strbuf_puts(&text, "Model(\n(0): Sequential(\n(0-999): 1000 x ReLU()\n)\n(1-100): 100 x Sequential(\n"
                        "(0-999): 1000 x ReLU()\n)\n)\n");

@@ -5,22 +5,37 @@
 
 static const struct workspace_rule no_workspace = {0};
 
-static uint32_t take(struct program *program, int64_t bytes, enum memory_category category)
+static struct program program;
+static struct replay_result result;
+
+static int begin(void **state)
 {
-    return program_alloc(program, (struct program_event){.bytes = bytes, .category = (uint8_t)category});
+    program_init(&program);
+    return 0;
 }
 
-static void give(struct program *program, uint32_t tensor)
+static int end(void **state)
 {
-    program_free(program, tensor, (struct program_event){0});
+    program_release(&program);
+    return 0;
 }
 
-TEST(labels_have_one_number_each)
+#define REPLAY_TEST(name) TEST_BETWEEN(name, begin, end)
+
+static uint32_t take(int64_t bytes, enum memory_category category)
 {
-    CLEANUP(program_release) struct program program;
+    return program_alloc(&program, (struct program_event){.bytes = bytes, .category = (uint8_t)category});
+}
+
+static void give(uint32_t tensor)
+{
+    program_free(&program, tensor, (struct program_event){0});
+}
+
+REPLAY_TEST(labels_have_one_number_each)
+{
     char text[16];
 
-    program_init(&program);
     assert_int_equal(program_label(&program, ""), 0);
     for (int round = 0; round < 2; round++) {
         for (uint32_t i = 1; i <= 1000; i++) {
@@ -33,22 +48,19 @@ TEST(labels_have_one_number_each)
     assert_int_equal(program_label(&program, ""), 0);
 }
 
-TEST(peak_names_what_was_there_when_most_was_allocated)
+REPLAY_TEST(peak_names_what_was_there_when_most_was_allocated)
 {
-    CLEANUP(program_release) struct program program;
-    struct replay_result result;
     uint32_t weight, activation;
 
-    program_init(&program);
-    weight = take(&program, 3 * MIB, MEMORY_PARAMETER); /* of 20 MiB */
-    activation = take(&program, 100 * MIB, MEMORY_ACTIVATION);
-    give(&program, activation);
-    take(&program, 60 * MIB, MEMORY_GRADIENT);  /* 40 MiB of the 100 stay free */
-    take(&program, 30 * MIB, MEMORY_OPTIMIZER); /* from them */
-    take(&program, 41 * MIB, MEMORY_TEMPORARY); /* a segment of 42 */
-    take(&program, 100, MEMORY_BUFFER);         /* and of 2: most is reserved */
-    give(&program, weight);
-    take(&program, 5 * MIB, MEMORY_INPUT); /* most is allocated */
+    weight = take(3 * MIB, MEMORY_PARAMETER); /* of 20 MiB */
+    activation = take(100 * MIB, MEMORY_ACTIVATION);
+    give(activation);
+    take(60 * MIB, MEMORY_GRADIENT);  /* 40 MiB of the 100 stay free */
+    take(30 * MIB, MEMORY_OPTIMIZER); /* from them */
+    take(41 * MIB, MEMORY_TEMPORARY); /* a segment of 42 */
+    take(100, MEMORY_BUFFER);         /* and of 2: most is reserved */
+    give(weight);
+    take(5 * MIB, MEMORY_INPUT); /* most is allocated */
     result = replay_with(&program, no_workspace, 0);
     assert_int_equal(result.peak_reserved_bytes, (20 + 100 + 42 + 2) * MIB);
     assert_int_equal(result.peak_event, 8);
@@ -64,15 +76,11 @@ TEST(peak_names_what_was_there_when_most_was_allocated)
     assert_false(result.out_of_memory);
 }
 
-TEST(full_gpu_gives_cached_segments_back)
+REPLAY_TEST(full_gpu_gives_cached_segments_back)
 {
-    CLEANUP(program_release) struct program program;
-    struct replay_result result;
-
-    program_init(&program);
-    give(&program, take(&program, 64 * MIB, MEMORY_ACTIVATION));
-    give(&program, take(&program, 80 * MIB, MEMORY_ACTIVATION));
-    take(&program, 90 * MIB, MEMORY_ACTIVATION);
+    give(take(64 * MIB, MEMORY_ACTIVATION));
+    give(take(80 * MIB, MEMORY_ACTIVATION));
+    take(90 * MIB, MEMORY_ACTIVATION);
     assert_int_equal(replay_with(&program, no_workspace, 0).peak_reserved_bytes, 234 * MIB);
     result = replay_with(&program, no_workspace, 200 * MIB);
     assert_int_equal(result.peak_reserved_bytes, 144 * MIB);
@@ -105,21 +113,19 @@ static struct program_conv conv_of(int64_t batch, int64_t in, int64_t out, int32
 TEST(emptied_cache_gives_free_segments_back)
 {
     for (int empties = 0; empties < 2; empties++) {
-        struct program program;
-        struct replay_result result;
         uint32_t whole, part;
 
         program_init(&program);
-        whole = take(&program, 100 * MIB, MEMORY_ACTIVATION);
-        part = take(&program, 60 * MIB, MEMORY_ACTIVATION);
-        give(&program, part);
-        take(&program, 20 * MIB, MEMORY_PARAMETER); /* from the 60 */
-        give(&program, whole);
+        whole = take(100 * MIB, MEMORY_ACTIVATION);
+        part = take(60 * MIB, MEMORY_ACTIVATION);
+        give(part);
+        take(20 * MIB, MEMORY_PARAMETER); /* from the 60 */
+        give(whole);
         if (empties)
             program_empty_cache(&program, (struct program_event){0});
-        take(&program, 40 * MIB, MEMORY_ACTIVATION); /* the rest of the 60 */
-        take(&program, 70 * MIB, MEMORY_ACTIVATION); /* from the 100, or a segment of its own */
-        take(&program, 80 * MIB, MEMORY_ACTIVATION);
+        take(40 * MIB, MEMORY_ACTIVATION); /* the rest of the 60 */
+        take(70 * MIB, MEMORY_ACTIVATION); /* from the 100, or a segment of its own */
+        take(80 * MIB, MEMORY_ACTIVATION);
         result = replay_with(&program, no_workspace, 0);
         assert_int_equal(result.peak_reserved_bytes, empties ? (60 + 70 + 80) * MIB : (100 + 60 + 80) * MIB);
         assert_int_equal(result.segments_released, 0); /* which counts only forced ones */
@@ -146,15 +152,12 @@ TEST(winograd_follows_its_formula)
     assert_int_equal(conv_workspace_bytes(&conv, WORKSPACE_COPY), 0);
 }
 
-TEST(workspace_comes_and_goes)
+REPLAY_TEST(workspace_comes_and_goes)
 {
-    CLEANUP(program_release) struct program program;
     struct program_conv conv = conv_of(16, 64, 64, 32);
-    struct replay_result result;
     int64_t large = conv_workspace_bytes(&conv, WORKSPACE_WINOGRAD);
     int64_t small = conv_workspace_bytes(&conv, WORKSPACE_WINOGRAD_SMALL);
 
-    program_init(&program);
     program_conv(&program, &conv, (struct program_event){.step = 3});
     conv.pass = CONV_BACKWARD_WEIGHT;
     program_conv(&program, &conv, (struct program_event){0});
@@ -169,21 +172,18 @@ TEST(workspace_comes_and_goes)
 }
 
 /* Possible contents of another program's capture. */
-TEST(nonsense_is_left_out)
+REPLAY_TEST(nonsense_is_left_out)
 {
-    CLEANUP(program_release) struct program program;
     struct program_conv conv = conv_of(INT64_MAX, INT64_MAX, INT64_MAX, INT32_MAX);
-    struct replay_result result;
     uint32_t tensor;
 
-    program_init(&program);
-    give(&program, 0); /* there is none */
-    tensor = take(&program, 512, MEMORY_BUFFER);
-    give(&program, tensor);
-    give(&program, tensor); /* once is enough */
-    give(&program, UINT32_MAX);
-    take(&program, -1, MEMORY_BUFFER);
-    take(&program, 0, 200);
+    give(0); /* there is none */
+    tensor = take(512, MEMORY_BUFFER);
+    give(tensor);
+    give(tensor); /* once is enough */
+    give(UINT32_MAX);
+    take(-1, MEMORY_BUFFER);
+    take(0, 200);
     assert_int_equal(replay_with(&program, no_workspace, 0).peak_reserved_bytes, 2 * MIB);
     conv.rank = 4;
     program_conv(&program, &conv, (struct program_event){0});
@@ -194,34 +194,26 @@ TEST(nonsense_is_left_out)
     conv.pass = CONV_FORWARD;
     program_conv(&program, &conv, (struct program_event){0});
     for (int i = 0; i < 20; i++)
-        take(&program, INT64_MAX, MEMORY_ACTIVATION);
+        take(INT64_MAX, MEMORY_ACTIVATION);
     assert_int_equal(program.events[program.event_count - 1].bytes, PROGRAM_MAX_BYTES);
     result = replay_with(&program, rule_of(WORKSPACE_COPY, WORKSPACE_COPY, WORKSPACE_COPY), 0);
     assert_true(result.out_of_memory); /* beyond all addresses */
     assert_true(result.peak_reserved_bytes > 3 * PROGRAM_MAX_BYTES);
 }
 
-TEST(largest_tensor_takes_no_small_block)
+REPLAY_TEST(largest_tensor_takes_no_small_block)
 {
-    CLEANUP(program_release) struct program program;
-    struct replay_result result;
-
-    program_init(&program);
     for (int i = 0; i < 40; i++) /* each leaves 2 MiB of its segment free: more blocks of one size than a bin holds */
-        take(&program, 34 * MIB + 512, MEMORY_PARAMETER);
-    take(&program, PROGRAM_MAX_BYTES, MEMORY_INPUT);
+        take(34 * MIB + 512, MEMORY_PARAMETER);
+    take(PROGRAM_MAX_BYTES, MEMORY_INPUT);
     result = replay_with(&program, no_workspace, 0);
     assert_int_equal(result.peak_reserved_bytes, 40 * 36 * MIB + PROGRAM_MAX_BYTES);
     assert_int_equal(result.peak_allocated_bytes, 40 * (34 * MIB + 512) + PROGRAM_MAX_BYTES);
 }
 
-TEST(empty_program_needs_nothing)
+REPLAY_TEST(empty_program_needs_nothing)
 {
-    CLEANUP(program_release) struct program program;
-    struct replay_result result;
-
-    program_init(&program);
-    give(&program, 0); /* there is none */
+    give(0); /* there is none */
     assert_int_equal(program.event_count, 0);
     result = replay_with(&program, no_workspace, 0);
     assert_int_equal(result.peak_reserved_bytes, 0);

@@ -7,23 +7,32 @@
 
 static const struct training training = {.optimizer = OPTIMIZER_SGD, .precision = PRECISION_FP32};
 
-static struct step_time on(const char *gpu, const struct program *program)
-{
-    const struct machine_profile *profile = machine_profile_find(gpu);
+static struct program program;
+static struct step_time step;
 
-    assert_non_null(profile);
-    return step_time_of(program, &training, profile);
+static int begin(void **state)
+{
+    program_init(&program);
+    return 0;
 }
 
-static void add_results(struct program *program, int64_t bytes)
+static int end(void **state)
+{
+    program_release(&program);
+    return 0;
+}
+
+#define STEP_TEST(name) TEST_BETWEEN(name, begin, end)
+
+static void add_results(int64_t bytes)
 {
     for (int i = 0; i < OPERATORS; i++)
-        program_alloc(program, (struct program_event){
-                                   .category = MEMORY_ACTIVATION, .phase = PHASE_FORWARD, .step = 1, .bytes = bytes});
+        program_alloc(&program, (struct program_event){
+                                    .category = MEMORY_ACTIVATION, .phase = PHASE_FORWARD, .step = 1, .bytes = bytes});
 }
 
 /* 1024 channels of 1024 positions, 32 samples: 1x1 convolutions of 2^36 operations, 256 MiB moved without turning. */
-static void add_convolutions(struct program *program, int64_t groups, uint8_t element_bytes)
+static void add_convolutions(int64_t groups, uint8_t element_bytes)
 {
     const struct program_event event = {
         .category = MEMORY_ACTIVATION, .phase = PHASE_FORWARD, .step = 1, .bytes = 128 << 20};
@@ -42,61 +51,49 @@ static void add_convolutions(struct program *program, int64_t groups, uint8_t el
                                       .dilation = {1}};
 
     for (int i = 0; i < OPERATORS; i++) {
-        program_alloc(program, event);
-        program_conv(program, &conv, event);
+        program_alloc(&program, event);
+        program_conv(&program, &conv, event);
     }
 }
 
 /* Within a thousandth, in microseconds before the factor of the median. */
-static void assert_step(const struct step_time *step, double us)
+static void assert_step(const char *gpu, double us)
 {
     double expected = us * 1330;
 
-    assert_true(step->known);
-    assert_in_range(step->step_ns.median, (int64_t)(expected * 0.999), (int64_t)(expected * 1.001));
-    assert_true(step->step_ns.low < step->step_ns.median && step->step_ns.median < step->step_ns.high);
+    step = step_time_of(&program, &training, machine_profile_find(gpu));
+    assert_true(step.known);
+    assert_in_range(step.step_ns.median, (int64_t)(expected * 0.999), (int64_t)(expected * 1.001));
+    assert_true(step.step_ns.low < step.step_ns.median && step.step_ns.median < step.step_ns.high);
 }
 
-TEST(test_results_are_moved_three_times)
+STEP_TEST(test_results_are_moved_three_times)
 {
-    CLEANUP(program_release) struct program program;
-    struct step_time step;
-
-    program_init(&program);
-    add_results(&program, INT64_C(1) << 30);
-    step = on("a100-40g-thesis", &program);
-    assert_step(&step, OPERATORS * 3 * 1073741824.0 / (0.75 * 1555e9) * 1e6 + 8); /* and a kernel of the optimizer */
-    assert_in_range(step.dram_permille.median, 433, 435);                         /* 0.58 of 0.75 */
+    add_results(INT64_C(1) << 30);
+    assert_step("a100-40g-thesis",
+                OPERATORS * 3 * 1073741824.0 / (0.75 * 1555e9) * 1e6 + 8); /* and a kernel of the optimizer */
+    assert_in_range(step.dram_permille.median, 433, 435);                  /* 0.58 of 0.75 */
     assert_in_range(step.smact_permille.median, 819, 820);
     assert_int_equal(step.smact_permille.high, 1000);
-    step = on("l4", &program);
-    assert_step(&step, OPERATORS * 3 * 1073741824.0 / (0.75 * 300e9) * 1e6 + 8);
+    assert_step("l4", OPERATORS * 3 * 1073741824.0 / (0.75 * 300e9) * 1e6 + 8);
 }
 
-TEST(test_small_operators_wait_for_the_host)
+STEP_TEST(test_small_operators_wait_for_the_host)
 {
-    CLEANUP(program_release) struct program program;
-    struct step_time step;
-
-    program_init(&program);
-    add_results(&program, 256 * 4);
-    step = on("a100-40g-thesis", &program);
-    assert_step(&step, (OPERATORS + 1) * 50);
+    add_results(256 * 4);
+    assert_step("a100-40g-thesis", (OPERATORS + 1) * 50);
     assert_in_range(step.smact_permille.median, 10, 15); /* one block of ten, and all of the optimizer's */
 }
 
 static void assert_convolutions(const char *gpu, int64_t groups, uint8_t element_bytes, double us_each)
 {
-    CLEANUP(program_release) struct program program;
-    struct step_time step;
-
+    program_release(&program);
     program_init(&program);
-    add_convolutions(&program, groups, element_bytes);
-    step = on(gpu, &program);
-    assert_step(&step, OPERATORS * us_each + 8);
+    add_convolutions(groups, element_bytes);
+    assert_step(gpu, OPERATORS * us_each + 8);
 }
 
-TEST(test_convolutions)
+STEP_TEST(test_convolutions)
 {
     double moved = 2 * 134217728.0 + 4 * 1048576, depthwise = 2 * 134217728.0 + 4 * 1024;
 
@@ -110,33 +107,26 @@ TEST(test_convolutions)
     assert_convolutions("a100-40g-thesis", 1024, 4, depthwise / (0.75 * 1555e9) * 1e6);
 }
 
-TEST(test_matrix_products_have_a_backward_pass)
+STEP_TEST(test_matrix_products_have_a_backward_pass)
 {
-    CLEANUP(program_release) struct program program;
-    struct step_time step;
-
-    program_init(&program);
-    add_results(&program, 4);
+    add_results(4);
     program.flops = UINT64_C(1) << 40;
-    step = on("a100-40g-thesis", &program);
-    assert_step(&step, 3 * 1099511627776.0 / (0.7 * 19.5e12) * 1e6 + (OPERATORS + 1) * 8);
+    assert_step("a100-40g-thesis", 3 * 1099511627776.0 / (0.7 * 19.5e12) * 1e6 + (OPERATORS + 1) * 8);
 }
 
-TEST(test_nothing_is_said_without_peaks_or_steps)
+STEP_TEST(test_nothing_is_said_without_peaks_or_steps)
 {
     struct machine_profile profile = *machine_profile_find("a100-40g-thesis");
-    struct program program;
 
-    program_init(&program);
     assert_false(step_time_of(&program, &training, &profile).known);
-    add_results(&program, 4);
+    add_results(4);
     assert_true(step_time_of(&program, &training, &profile).known);
     profile.gpu[0] = 'X';
     assert_false(step_time_of(&program, &training, &profile).known);
     program_release(&program);
     for (size_t i = 0; machine_profile_builtin(i); i++) {
         program_init(&program);
-        add_results(&program, 4);
+        add_results(4);
         assert_true(step_time_of(&program, &training, machine_profile_builtin(i)).known);
         program_release(&program);
     }

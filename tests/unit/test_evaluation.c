@@ -11,11 +11,25 @@
 #define FAKES CARMA_FAKES "/datasets/"
 #define REAL  "real:" FAKES "real_models.csv," FAKES "real_model_layers.csv"
 
-static void read_set(struct dataset *dataset, const char *which, const char *captures)
+/* What a test reads. */
+static struct dataset dataset;
+static const struct dataset_row *row;
+static const struct layer *layer;
+
+static int end(void **state)
+{
+    dataset_release(&dataset);
+    return 0;
+}
+
+#define DATASET_TEST(name) TEST_BETWEEN(name, NULL, end)
+
+static void read_set(const char *which, const char *captures)
 {
     struct error err = {""};
 
-    fail_if(dataset_read(dataset, which, captures, &err), err);
+    dataset_release(&dataset);
+    fail_if(dataset_read(&dataset, which, captures, &err), err);
 }
 
 /* What a test writes as a data set of its own. */
@@ -33,12 +47,12 @@ static int remove_file(void **state)
     return unlink(path);
 }
 
-static void read_text(struct dataset *dataset, const char *kind, const char *text, size_t length)
+static void read_text(const char *kind, const char *text, size_t length)
 {
     CLEANUP(free_ptr) char *which = xasprintf("%s:%s", kind, path);
 
     assert_int_equal(file_write_atomic(path, text, length, 0600, NULL), 0);
-    read_set(dataset, which, NULL);
+    read_set(which, NULL);
 }
 
 static size_t count_kind(const struct layer_list *list, enum layer_kind kind)
@@ -68,12 +82,9 @@ static const struct layer *first_of(const struct layer_list *list, enum layer_ki
     return NULL;
 }
 
-TEST(test_mlp)
+DATASET_TEST(test_mlp)
 {
-    CLEANUP(dataset_release) struct dataset dataset;
-    const struct dataset_row *row;
-
-    read_set(&dataset, "mlp:" FAKES "mlp.csv", NULL);
+    read_set("mlp:" FAKES "mlp.csv", NULL);
     assert_int_equal(dataset.count, 4);
     row = &dataset.rows[0];
     assert_string_equal(row->name, "mlp row 1");
@@ -102,13 +113,9 @@ TEST(test_mlp)
     assert_int_equal(row->layers.items[row->layers.count - 1].activation, ACTIVATION_SIGMOID);
 }
 
-TEST(test_cnn)
+DATASET_TEST(test_cnn)
 {
-    CLEANUP(dataset_release) struct dataset dataset;
-    const struct dataset_row *row;
-    const struct layer *layer;
-
-    read_set(&dataset, "cnn:" FAKES "cnn.csv", NULL);
+    read_set("cnn:" FAKES "cnn.csv", NULL);
     assert_int_equal(dataset.count, 7);
     row = &dataset.rows[0];
     assert_int_equal(row->training.summary_batch, 2);
@@ -141,13 +148,9 @@ TEST(test_cnn)
     assert_int_equal(layer->shape[1], 112);
 }
 
-TEST(test_transformer)
+DATASET_TEST(test_transformer)
 {
-    CLEANUP(dataset_release) struct dataset dataset;
-    const struct dataset_row *row;
-    const struct layer *layer;
-
-    read_set(&dataset, "transformer:" FAKES "transformer.csv", NULL);
+    read_set("transformer:" FAKES "transformer.csv", NULL);
     assert_int_equal(dataset.count, 3);
     row = &dataset.rows[0];
     assert_true(row->layers.input_is_index);
@@ -163,12 +166,9 @@ TEST(test_transformer)
     assert_true(dataset.rows[2].out_of_memory);
 }
 
-TEST(test_real)
+DATASET_TEST(test_real)
 {
-    CLEANUP(dataset_release) struct dataset dataset;
-    const struct dataset_row *row;
-
-    read_set(&dataset, REAL, NULL);
+    read_set(REAL, NULL);
     assert_int_equal(dataset.count, 6);
     assert_int_equal(dataset.left_out, 1);
     row = &dataset.rows[0];
@@ -196,7 +196,7 @@ TEST(test_real)
 }
 
 /* The published sizes: 110 million (bert-base-cased with its head 108.3), 1558, 117 million parameters. */
-TEST(test_published_sizes)
+DATASET_TEST(test_published_sizes)
 {
     static const struct {
         const char *row;
@@ -214,41 +214,34 @@ TEST(test_published_sizes)
                                "vocab,seq_len\n%s\n",
                                models[i].row);
         CLEANUP(free_ptr) char *which = xasprintf("real:%s," FAKES "real_model_layers.csv", path);
-        struct dataset dataset;
         assert_int_equal(file_write_atomic(path, text, strlen(text), 0600, NULL), 0);
-        read_set(&dataset, which, NULL);
+        read_set(which, NULL);
         assert_true(fabs((double)parameters_of(&dataset.rows[0].layers) / 1e6 - models[i].millions) < 0.3);
-        dataset_release(&dataset);
     }
 }
 
-TEST(test_timm)
+DATASET_TEST(test_timm)
 {
-    struct dataset dataset;
-
-    read_set(&dataset, "timm:" FAKES "timm.csv", NULL);
+    read_set("timm:" FAKES "timm.csv", NULL);
     assert_int_equal(dataset.count, 2);
     assert_null(dataset.rows[0].capture);
     assert_string_equal(dataset.rows[1].group, "other");
     assert_int_equal(dataset.rows[0].published[1], (int64_t)(14.5 * (double)MIB));
-    dataset_release(&dataset);
-    read_set(&dataset, "timm:" FAKES "timm.csv", CARMA_FAKES);
+    read_set("timm:" FAKES "timm.csv", CARMA_FAKES);
     assert_int_equal(dataset.count, 1);
     assert_int_equal(dataset.left_out, 1);
     assert_non_null(dataset.rows[0].capture);
     assert_int_equal(dataset.rows[0].capture->program.batch_size, 32);
     assert_int_equal(dataset.rows[0].capture->optimizer, OPTIMIZER_MOMENTUM);
-    dataset_release(&dataset);
 }
 
 /* Less than a context and the tensors that fake tensors counted: out of memory, or broken off and left out. */
-TEST(test_timm_ends)
+DATASET_TEST(test_timm_ends)
 {
     const char *text = "model,batch_size,max_gpu_memory_mib,ft_last_mb\n"
                        "a,8,2429,1000\nb,8,2428,1000\nc,8,40399,38971\nd,8,40399,38972\ne,8,2000,\n";
-    CLEANUP(dataset_release) struct dataset dataset;
 
-    read_text(&dataset, "timm", text, strlen(text));
+    read_text("timm", text, strlen(text));
     assert_int_equal(dataset.count, 3);
     assert_int_equal(dataset.left_out, 2);
     assert_string_equal(dataset.rows[0].name, "a 8");
@@ -262,13 +255,12 @@ TEST(test_timm_ends)
 }
 
 /* FNV-1a of the row's bytes, with neither line end. */
-TEST(test_keys)
+DATASET_TEST(test_keys)
 {
     const char *text = "model,batch_size,max_gpu_memory_mib\nab,1,2\r\nab,1,2\ncd,1,2";
     uint64_t hash = UINT64_C(14695981039346656037);
-    CLEANUP(dataset_release) struct dataset dataset;
 
-    read_text(&dataset, "timm", text, strlen(text));
+    read_text("timm", text, strlen(text));
     for (const char *c = "ab,1,2"; *c; c++)
         hash = (hash ^ (unsigned char)*c) * UINT64_C(1099511628211);
     assert_true(dataset.rows[0].key == hash);
@@ -313,7 +305,7 @@ TEST(test_contradictions)
     for (size_t i = 0; i < array_size(cases); i++) {
         CLEANUP(free_ptr) char *source = xasprintf(FAKES "%s.csv", cases[i].kind), *text = NULL, *changed = NULL;
         CLEANUP(free_ptr) char *which = xasprintf("%s:%s", cases[i].kind, path);
-        struct dataset dataset;
+        struct dataset refused;
         struct error err = {""};
         size_t length;
         char *at;
@@ -324,11 +316,11 @@ TEST(test_contradictions)
             fail_msg("%s has no '%s'", source, cases[i].from);
         changed = xasprintf("%.*s%s%s", (int)(at - text), text, cases[i].to, at + strlen(cases[i].from));
         assert_int_equal(file_write_atomic(path, changed, strlen(changed), 0600, NULL), 0);
-        if (dataset_read(&dataset, which, NULL, &err) == 0)
+        if (dataset_read(&refused, which, NULL, &err) == 0)
             fail_msg("%s: '%s' was taken", cases[i].kind, cases[i].to);
         if (!strstr(err.text, cases[i].says) || !strstr(err.text, cases[i].line) || strchr(err.text, '\n'))
             fail_msg("'%s' instead of %s ... %s", err.text, cases[i].line, cases[i].says);
-        assert_int_equal(dataset.count, 0);
+        assert_int_equal(refused.count, 0);
     }
 }
 
@@ -349,16 +341,16 @@ TEST(test_refusals)
     };
 
     for (size_t i = 0; i < array_size(which); i++) {
-        struct dataset dataset;
+        struct dataset refused;
         struct error err = {""};
-        assert_true(dataset_read(&dataset, which[i], NULL, &err) < 0);
+        assert_true(dataset_read(&refused, which[i], NULL, &err) < 0);
         assert_true(*err.text && !strchr(err.text, '\n'));
-        assert_int_equal(dataset.count, 0);
+        assert_int_equal(refused.count, 0);
     }
 }
 
 /* A byte changed, a piece left out or doubled: read or refused, never anything else (the sanitizers watch). */
-TEST(test_damage)
+DATASET_TEST(test_damage)
 {
     static const char *const kinds[] = {"mlp", "cnn", "transformer", "timm"};
     uint32_t random = 1;
@@ -366,7 +358,6 @@ TEST(test_damage)
     for (size_t i = 0; i < 600; i++) {
         CLEANUP(free_ptr) char *source = xasprintf(FAKES "%s.csv", kinds[i % 4]), *text = NULL;
         CLEANUP(free_ptr) char *which = xasprintf("%s:%s", kinds[i % 4], path);
-        struct dataset dataset;
         struct error err = {""};
         size_t length, at, count;
 
@@ -453,7 +444,7 @@ static void count_progress(size_t done, size_t rows, void *context)
     *(size_t *)context += done == rows ? 100 : 1;
 }
 
-TEST(test_evaluate)
+DATASET_TEST(test_evaluate)
 {
     static const struct estimator never = {"never", "a fake", refuse};
     size_t calls = 0;
@@ -464,10 +455,9 @@ TEST(test_evaluate)
                                          .progress = count_progress,
                                          .progress_context = &calls};
     struct evaluation evaluation;
-    CLEANUP(dataset_release) struct dataset dataset;
     struct error err;
 
-    read_set(&dataset, REAL, NULL);
+    read_set(REAL, NULL);
     assert_int_equal(evaluate(&evaluation, &dataset, &options, &err), 0);
     assert_int_equal(evaluation.count, 6);
     assert_int_equal(evaluation.unanswered, 1);
@@ -487,7 +477,7 @@ TEST(test_evaluate)
 
 /* The published files, where they lie beside the repository: every row agrees with its own list of layers. Rows are
  * added to them over time. */
-TEST(test_published_files)
+DATASET_TEST(test_published_files)
 {
     static const struct {
         const char *which;
@@ -506,8 +496,7 @@ TEST(test_published_files)
     }
     for (size_t i = 0; i < array_size(files); i++) {
         size_t layers = 0, out_of_memory = 0;
-        struct dataset dataset;
-        read_set(&dataset, files[i].which, NULL);
+        read_set(files[i].which, NULL);
         for (size_t j = 0; j < dataset.count; j++) {
             layers += dataset.rows[j].has_layers;
             out_of_memory += dataset.rows[j].out_of_memory;
@@ -517,17 +506,15 @@ TEST(test_published_files)
         assert_in_range(dataset.count, files[i].rows, SIZE_MAX);
         assert_in_range(layers, files[i].layers, dataset.count);
         assert_in_range(out_of_memory, files[i].out_of_memory, dataset.count);
-        dataset_release(&dataset);
     }
 }
 
 /* Rows that the tables in data/models have seen: told, or asked of the fold's models. */
-TEST(test_seen_rows)
+DATASET_TEST(test_seen_rows)
 {
     struct evaluation_options options = {.quantile_permille = 900, .bin_bytes = METRICS_BIN_GB_BYTES};
     CLEANUP(free_ptr) char *text = NULL;
     struct evaluation evaluation;
-    struct dataset dataset;
     struct error err;
     size_t length, lines = 0, end = 0;
 
@@ -538,7 +525,7 @@ TEST(test_seen_rows)
     assert_int_equal(file_read(CARMA_PUBLISHED "/mlp.csv", 64 << 20, &text, &length, &err), 0);
     while (lines < 12)
         lines += text[end++] == '\n';
-    read_text(&dataset, "mlp", text, end);
+    read_text("mlp", text, end);
     for (int folds = 0; folds < 2; folds++) {
         const struct estimator *const tables[] = {&estimator_gpumemnet, &estimator_auto};
         for (size_t i = 0; i < array_size(tables); i++) {
@@ -559,7 +546,6 @@ TEST(test_seen_rows)
     assert_int_equal(evaluate(&evaluation, &dataset, &options, &err), 0);
     assert_false(evaluation.in_sample);
     evaluation_release(&evaluation);
-    dataset_release(&dataset);
 }
 
 RUN_TESTS(make_file, remove_file)

@@ -20,6 +20,8 @@ static void use_mps(struct fixture *f)
     }
 }
 
+#define FENCE_TEST(name) CORE_TEST_AFTER(use_mps, name)
+
 static uint64_t submit_from(struct fixture *f, uint32_t source, int64_t bytes, const char *workload)
 {
     struct record record = wants(1, bytes);
@@ -58,11 +60,10 @@ static const struct record *runs_out(struct fixture *f, uint64_t job, int64_t se
     return must_decide(f, RECORD_REQUEUED, job);
 }
 
-CORE_TEST(test_a_fence_is_the_request_and_some_headroom)
+FENCE_TEST(test_a_fence_is_the_request_and_some_headroom)
 {
     struct record sliced = wants(1, 8 * GIB);
 
-    use_mps(f);
     assert_int_equal(fence_of(f, submit_from(f, SOURCE_DECLARED, 8 * GIB, "")), FENCE_OF(8 * GIB));
     assert_int_equal(fence_of(f, submit_from(f, SOURCE_ESTIMATED, 6 * GIB, "")), FENCE_OF(6 * GIB));
     sliced.submitted.share = SHARE_TIME_SLICE;
@@ -75,9 +76,8 @@ CORE_TEST(test_a_fence_is_the_request_and_some_headroom)
 }
 
 /* A workload's observed use is not a lie of the job's; its user's declaration is taken at its word. */
-CORE_TEST(test_a_guess_is_at_least_what_was_observed)
+FENCE_TEST(test_a_guess_is_at_least_what_was_observed)
 {
-    use_mps(f);
     submit_from(f, SOURCE_ESTIMATED, 4 * GIB, "w");
     decide(f);
     memory_observed(f, 1, 0, 12 * GIB);
@@ -88,12 +88,11 @@ CORE_TEST(test_a_guess_is_at_least_what_was_observed)
     assert_int_equal(fence_of(f, submit_from(f, SOURCE_ESTIMATED, 4 * GIB, "w")), FENCE_OF(12 * GIB));
 }
 
-CORE_TEST(test_a_guess_that_was_wrong_is_not_charged)
+FENCE_TEST(test_a_guess_that_was_wrong_is_not_charged)
 {
     const struct record *requeued;
     uint64_t job;
 
-    use_mps(f);
     job = submit_from(f, SOURCE_ESTIMATED, 8 * GIB, "");
     assert_int_equal(fence_of(f, job), FENCE_OF(8 * GIB));
     requeued = runs_out(f, job, 8 * GIB, 2 * GIB, 9 * GIB);
@@ -108,12 +107,11 @@ CORE_TEST(test_a_guess_that_was_wrong_is_not_charged)
     assert_int_equal(requeued->requeued.crashes, 1);
 }
 
-CORE_TEST(test_a_full_gpu_is_not_the_fences_doing)
+FENCE_TEST(test_a_full_gpu_is_not_the_fences_doing)
 {
     const struct record *requeued;
     uint64_t job;
 
-    use_mps(f);
     job = submit_from(f, SOURCE_ESTIMATED, 8 * GIB, "");
     decide(f);
     requeued = runs_out(f, job, 8 * GIB, 2 * GIB, 39 * GIB);
@@ -121,12 +119,11 @@ CORE_TEST(test_a_full_gpu_is_not_the_fences_doing)
     assert_int_equal(requeued->requeued.crashes, 1);
 }
 
-CORE_TEST(test_a_declared_fence_is_the_jobs_own)
+FENCE_TEST(test_a_declared_fence_is_the_jobs_own)
 {
     const struct record *requeued;
     uint64_t job;
 
-    use_mps(f);
     job = submit_from(f, SOURCE_DECLARED, 8 * GIB, "");
     decide(f);
     requeued = runs_out(f, job, 8 * GIB, 2 * GIB, 9 * GIB);
@@ -143,13 +140,12 @@ CORE_TEST(test_a_declared_fence_is_the_jobs_own)
 }
 
 /* A status of 0 after a message at the fence is not believed; what ran out or met its fence is no measure. */
-CORE_TEST(test_a_limited_run_teaches_at_least)
+FENCE_TEST(test_a_limited_run_teaches_at_least)
 {
     struct record end = {
         .type = RECORD_EXITED,
         .exited = {.cause = EXIT_COMPLETED, .requested_bytes = -1, .free_bytes = -1, .used_bytes = 9 * GIB}};
 
-    use_mps(f);
     for (uint32_t run = 0; run < 2; run++) {
         end.job = submit_from(f, SOURCE_ESTIMATED, 8 * GIB, "w");
         decide(f);
@@ -163,12 +159,11 @@ CORE_TEST(test_a_limited_run_teaches_at_least)
 }
 
 /* Whose second retry needs more than is free on any GPU goes where it knows to fit, and waits for no empty one. */
-CORE_TEST(test_a_retry_starts_where_it_fits_and_can_be_fenced)
+FENCE_TEST(test_a_retry_starts_where_it_fits_and_can_be_fenced)
 {
     const struct record *requeued;
     uint64_t job;
 
-    use_mps(f);
     for (uint32_t g = 0; g < GPUS; g++)
         submit(f, 1, 9 * GIB);
     decide(f);
@@ -182,12 +177,11 @@ CORE_TEST(test_a_retry_starts_where_it_fits_and_can_be_fenced)
 }
 
 /* Its earlier wait and its run do not count: it holds up nobody at once. */
-CORE_TEST(test_a_retry_is_starved_by_its_own_wait)
+FENCE_TEST(test_a_retry_is_starved_by_its_own_wait)
 {
     struct core_config config;
     uint64_t job;
 
-    use_mps(f);
     config = *core_configuration(f->core);
     config.backfill = 8;
     config.starvation_timeout_ns = SECONDS(1800);

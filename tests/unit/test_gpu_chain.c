@@ -74,12 +74,14 @@ static void begin(const struct gpu_chain_link *links)
     assert_int_equal(gpu_chain_open(&backend, &(struct gpu_backend_options){0}, links, PERIOD_NS, &chain, &err), 0);
 }
 
-static void look(void)
+static void look(int times)
 {
     struct error err;
 
-    assert_int_equal(gpu_chain_read(chain, &seen, &err), 0);
-    scene.at_ns += PERIOD_NS;
+    for (int i = 0; i < times; i++) {
+        assert_int_equal(gpu_chain_read(chain, &seen, &err), 0);
+        scene.at_ns += PERIOD_NS;
+    }
 }
 
 static void end(void)
@@ -100,6 +102,13 @@ static void assert_measure(const struct gpu_measure *measure, uint32_t from, int
         assert_int_equal(measure->value, value);
 }
 
+/* The SM activity of GPU 0, as one more look finds it. */
+static void look_finds(uint32_t from, int64_t value)
+{
+    look(1);
+    assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], from, value);
+}
+
 TEST(test_a_backend_that_cannot_open)
 {
     struct error err;
@@ -117,8 +126,7 @@ TEST(test_nothing_lacks_nobody_is_asked)
 
     begin(with_source);
     set_all(&scene.gpus[0], GPU_SOURCE_GPM, 0);
-    for (int i = 0; i < 5; i++)
-        look();
+    look(5);
     assert_int_equal(opened, 0);
     assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_GPM, 0);
     assert_string_equal(seen.limits, "");
@@ -135,10 +143,10 @@ TEST(test_the_source_fills_what_lacks)
 {
     begin(with_source);
     scene.gpus[0].metrics[GPU_PCIE_TX] = (struct gpu_measure){GPU_SOURCE_GPM, 0, 5 * MIB, 7};
-    look();
+    look(1);
     assert_int_equal(opened, 0);
     assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_NONE, 0);
-    look();
+    look(1);
     assert_int_equal(opened, 1);
     assert_string_equal(source_library, "the path");
     assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_DCGM, 300);
@@ -147,10 +155,8 @@ TEST(test_the_source_fills_what_lacks)
     assert_string_equal(seen.limits, "");
     source_value =
         1001; /* impossible: no value, and no frame that the daemon refuses; one look is no reason to step in */
-    look();
-    assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_NONE, 0);
-    look();
-    assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_UTILIZATION, 900);
+    look_finds(GPU_SOURCE_NONE, 0);
+    look_finds(GPU_SOURCE_UTILIZATION, 900);
     end();
     assert_int_equal(closed, 2);
 }
@@ -168,8 +174,7 @@ TEST(test_utilization_stands_in)
     scene.gpus[2].kind = GPU_INSTANCE;
     strcpy(scene.gpus[3].uuid, "GPU-d");
     scene.gpus[3].valid = 0;
-    look();
-    look();
+    look(2);
     assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_UTILIZATION, 900);
     assert_int_equal(seen.gpus[0].metrics[GPU_SM_ACTIVITY].at_ns, seen.at_ns);
     assert_measure(&seen.gpus[0].metrics[GPU_DRAM_ACTIVITY], GPU_SOURCE_NONE, 0);
@@ -177,7 +182,7 @@ TEST(test_utilization_stands_in)
         assert_measure(&seen.gpus[i].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_NONE, 0);
     assert_string_equal(seen.limits, "SM activity is not measured");
     scene.count = 1;
-    look();
+    look(1);
     assert_string_equal(seen.limits, "SM activity is not measured, utilisation stands in");
     end();
 }
@@ -186,26 +191,23 @@ TEST(test_a_source_that_cannot_open_is_tried_again_in_a_minute)
 {
     begin(with_source);
     open_code = ENOENT;
-    look();
-    for (int i = 0; i < 60; i++)
-        look();
+    look(61);
     assert_int_equal(opened, 1);
     assert_int_equal(asked, 0);
     assert_string_equal(seen.limits,
                         "SM activity is not measured, utilisation stands in: the source is not there: install it");
-    look();
+    look(1);
     assert_int_equal(opened, 2);
     open_code = 0;
-    for (int i = 0; i < 60; i++)
-        look();
+    look(60);
     assert_int_equal(opened, 3);
     assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_DCGM, 300);
     scene.gpus[0].metrics[GPU_SM_ACTIVITY] = (struct gpu_measure){GPU_SOURCE_GPM, 0, 10, 1};
     source_value = -1;
-    look();
+    look(1);
     assert_string_equal(seen.limits, "not all activity is measured");
     strcpy(scene.limits, "the backend's own");
-    look();
+    look(1);
     assert_string_equal(seen.limits, "the backend's own");
     end();
 }
@@ -215,14 +217,11 @@ TEST(test_a_clock_set_back)
 {
     begin(with_source);
     open_code = ENOENT;
-    look();
-    look();
+    look(2);
     assert_int_equal(opened, 1);
     scene.at_ns = NS_PER_SEC;
-    look();
-    assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_NONE, 0);
-    look();
-    assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_UTILIZATION, 900);
+    look_finds(GPU_SOURCE_NONE, 0);
+    look_finds(GPU_SOURCE_UTILIZATION, 900);
     assert_int_equal(opened, 2);
     end();
 }
@@ -231,13 +230,11 @@ TEST(test_a_failed_gpu_lacks_nothing)
 {
     begin(with_source);
     scene.gpus[0].error = 15;
-    look();
-    look();
+    look(2);
     assert_int_equal(opened, 0);
     scene.gpus[0].error = 0;
     scene.gpus[0].uuid[0] = '\0';
-    look();
-    look();
+    look(2);
     assert_int_equal(opened, 0);
     assert_string_equal(seen.limits, "");
     end();
@@ -249,41 +246,33 @@ TEST(test_zeros_stuck_since_an_xid)
 
     begin(alone);
     set_all(gpu, GPU_SOURCE_GPM, 0);
-    look();
-    assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_GPM, 0); /* no Xid: believed */
+    look_finds(GPU_SOURCE_GPM, 0); /* no Xid: believed */
     gpu->xid = 31;
     gpu->xid_count = 1;
     gpu->xid_at_ns = scene.at_ns;
     set_all(gpu, GPU_SOURCE_GPM, 400); /* the interval began before the Xid: no proof */
-    look();
+    look(1);
     set_all(gpu, GPU_SOURCE_GPM, 0);
-    look();
-    assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_NONE, 0);
+    look_finds(GPU_SOURCE_NONE, 0);
     assert_measure(&seen.gpus[0].metrics[GPU_PCIE_RX], GPU_SOURCE_NONE, 0);
     assert_non_null(strstr(seen.limits, "zeros since an Xid"));
-    look();
-    assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_UTILIZATION, 900);
+    look_finds(GPU_SOURCE_UTILIZATION, 900);
     gpu->utilization_permille = 0; /* then zero it may well be */
-    look();
-    assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_GPM, 0);
+    look_finds(GPU_SOURCE_GPM, 0);
     assert_string_equal(seen.limits, "");
     gpu->process_count = 1; /* but not where something runs */
-    look();
-    assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_NONE, 0);
+    look_finds(GPU_SOURCE_NONE, 0);
     gpu->utilization_permille = 900;
     gpu->metrics[GPU_PCIE_TX].value = 1; /* some traffic proves nothing about SMs */
-    look();
-    assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_UTILIZATION, 900);
+    look_finds(GPU_SOURCE_UTILIZATION, 900);
     assert_measure(&seen.gpus[0].metrics[GPU_PCIE_TX], GPU_SOURCE_GPM, 1);
     gpu->metrics[GPU_SM_ACTIVITY].value = 1; /* it moves: from here on every zero is one */
-    look();
+    look(1);
     gpu->metrics[GPU_SM_ACTIVITY].value = 0;
-    look();
-    assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_GPM, 0);
+    look_finds(GPU_SOURCE_GPM, 0);
     assert_measure(&seen.gpus[0].metrics[GPU_TENSOR_ACTIVITY], GPU_SOURCE_GPM, 0);
     gpu->xid_count = 2; /* until the next Xid */
-    look();
-    look();
+    look(2);
     assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_NONE, 0);
     end();
 }
@@ -294,15 +283,11 @@ TEST(test_the_next_source_is_asked_for_what_is_stuck)
     begin(with_source);
     set_all(&scene.gpus[0], GPU_SOURCE_GPM, 0);
     scene.gpus[0].xid_count = 1;
-    look();
-    look();
-    look();
+    look(3);
     assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_DCGM, 300);
     scene.gpus[0].xid_count = 2;
     source_value = 0;
-    look();
-    look();
-    look();
+    look(3);
     assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_UTILIZATION, 900);
     end();
 }
@@ -321,11 +306,10 @@ TEST(test_a_stuck_instance)
     strcpy(instance->parent, "GPU-a");
     instance->valid = GPU_HAS_PROCESSES;
     set_all(instance, GPU_SOURCE_GPM, 0);
-    look();
-    look();
+    look(2);
     assert_measure(&seen.gpus[1].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_GPM, 0);
     instance->process_count = 1;
-    look();
+    look(1);
     assert_measure(&seen.gpus[1].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_NONE, 0);
     end();
 }

@@ -60,6 +60,12 @@ static void look_at(const char *words)
     look();
 }
 
+static void begin_and_look_at(const char *words)
+{
+    begin(words);
+    look_at(words);
+}
+
 static int64_t value(uint32_t gpu, uint32_t metric)
 {
     const struct gpu_measure *measure = &seen.gpus[gpu].metrics[metric];
@@ -87,8 +93,7 @@ static void says(const char *text)
 
 TEST(test_every_metric_is_its_field)
 {
-    begin("");
-    look_at("");
+    begin_and_look_at("");
     for (uint32_t i = 0; i < 2; i++) { /* the fake's numbers, DCGM's ids being in another order than NVML's */
         assert_int_equal(value(i, GPU_GRAPHICS_ACTIVITY), 10 + 250 * i);
         assert_int_equal(value(i, GPU_SM_ACTIVITY), 20 + 250 * i);
@@ -172,14 +177,12 @@ TEST(test_no_engine_runs)
     for (int modules = 8; modules <= 16; modules++) { /* for every length of this release's list */
         char words[64];
         snprintf(words, sizeof words, "no-engine,modules=%d", modules);
-        begin(words);
-        look_at(words);
+        begin_and_look_at(words);
         assert_int_equal(value(1, GPU_SM_ACTIVITY), 270);
         assert_int_equal(fake_count("embedded"), 1);
         end();
     }
-    begin("no-engine,embedded=-29");
-    look_at("no-engine,embedded=-29");
+    begin_and_look_at("no-engine,embedded=-29");
     has_nothing();
     says("DCGM cannot be asked: This operation requires root (-29): run nv-hostengine, or carmad, as root");
     look_at("no-engine,embedded=-29"); /* at once: it waits */
@@ -194,13 +197,11 @@ TEST(test_no_engine_runs)
 TEST(test_the_engine_that_is_named)
 {
     setenv(GPU_DCGM_ENGINE_ENV, "/run/dcgm", 1);
-    begin("no-engine,socket-engine");
-    look_at("no-engine,socket-engine");
+    begin_and_look_at("no-engine,socket-engine");
     assert_int_equal(value(0, GPU_SM_ACTIVITY), 20);
     end();
     setenv(GPU_DCGM_ENGINE_ENV, "gpu-server:5555", 1);
-    begin(""); /* no other one is asked or started in its place */
-    look_at("");
+    begin_and_look_at(""); /* no other one is asked or started in its place */
     has_nothing();
     says("DCGM cannot be asked: The connection is not valid (-21)");
     assert_int_equal(fake_count("connect"), 1);
@@ -211,8 +212,7 @@ TEST(test_the_engine_that_is_named)
 
 static void refuses(const char *words, const char *text)
 {
-    begin(words);
-    look_at(words);
+    begin_and_look_at(words);
     has_nothing();
     says(text);
     end();
@@ -226,16 +226,14 @@ TEST(test_engines_that_cannot)
     refuses("watch=-36", "DCGM cannot profile GPU 0: Profiling is not supported (-36)");
     refuses("watch=-37", "(-37)");
     refuses("watch=-29", "(-29): run nv-hostengine, or carmad, as root");
-    begin("hierarchy=-6"); /* no part of DCGM's knows MIG */
-    look_at("hierarchy=-6");
+    begin_and_look_at("hierarchy=-6"); /* no part of DCGM's knows MIG */
     assert_int_equal(value(0, GPU_SM_ACTIVITY), 20);
     end();
 }
 
 TEST(test_one_gpu_fails_alone)
 {
-    begin("watch=-36,watch-gpu-1");
-    look_at("watch=-36,watch-gpu-1");
+    begin_and_look_at("watch=-36,watch-gpu-1");
     assert_int_equal(value(0, GPU_SM_ACTIVITY), 20);
     assert_int_equal(value(1, GPU_SM_ACTIVITY), -1);
     says("DCGM cannot profile GPU 1");
@@ -247,8 +245,7 @@ TEST(test_one_gpu_fails_alone)
 
 TEST(test_what_may_pass_is_tried_again)
 {
-    begin("watch-once=-37");
-    look_at("watch-once=-37");
+    begin_and_look_at("watch-once=-37");
     assert_int_equal(value(1, GPU_SM_ACTIVITY), -1); /* DCGM's first */
     assert_int_equal(value(0, GPU_SM_ACTIVITY), 20);
     usleep(30000);
@@ -263,15 +260,13 @@ TEST(test_fields_that_cannot_be_measured_at_once)
     for (int most = 1; most <= 7; most++) {
         char words[32];
         snprintf(words, sizeof words, "at-once=%d", most);
-        begin(words);
-        look_at(words);
+        begin_and_look_at(words);
         for (uint32_t metric = 0; metric < GPU_METRIC_COUNT; metric++)
             assert_true(value(0, metric) > 0 && value(1, metric) > 0);
         assert_string_equal(seen.limits, "");
         end();
     }
-    begin("never=1004");
-    look_at("never=1004");
+    begin_and_look_at("never=1004");
     for (uint32_t metric = 0; metric < GPU_METRIC_COUNT; metric++)
         assert_int_equal(value(1, metric) > 0, metric != GPU_TENSOR_ACTIVITY);
     says("DCGM cannot measure tensor_activity of GPU 0 beside the other metrics (-38)");
@@ -282,8 +277,7 @@ TEST(test_a_lost_connection_is_made_again)
 {
     const char *words = "lost=5,refused=1,embedded=-29"; /* each look asks for the metrics of two GPUs */
 
-    begin(words);
-    look_at(words);
+    begin_and_look_at(words);
     look_at(words);
     assert_int_equal(value(0, GPU_SM_ACTIVITY), 20);
     look_at(words);
@@ -382,8 +376,7 @@ TEST(test_instances)
 /* Instances that somebody makes later are looked for when NVML shows them. */
 TEST(test_gpus_that_come)
 {
-    begin("");
-    look_at("");
+    begin_and_look_at("");
     assert_int_equal(fake_count("connect"), 1);
     look_at_instances("mig");
     assert_int_equal(fake_count("connect"), 2);

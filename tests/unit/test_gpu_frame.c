@@ -4,6 +4,9 @@
 #include "../property/random.h"
 #include "gpu/frame.h"
 
+/* What is encoded, and what comes out again. */
+static struct gpu_node_reading encoded, decoded, *const in = &encoded, *const out = &decoded;
+
 static void fill_reading(struct random *random, struct gpu_node_reading *reading)
 {
     memset(reading, 0, sizeof *reading);
@@ -62,7 +65,6 @@ static int feed(struct gpu_frame_decoder *decoder, const char *bytes, size_t cou
 TEST(test_round_trip_in_any_pieces)
 {
     struct random random = {20260101};
-    struct gpu_node_reading *in = xcalloc(1, sizeof *in), *out = xcalloc(1, sizeof *out);
 
     print_message("seed %llu\n", (unsigned long long)random.state);
     for (int round = 0; round < 60; round++) {
@@ -83,17 +85,15 @@ TEST(test_round_trip_in_any_pieces)
         gpu_frame_decoder_release(&decoder);
         strbuf_release(&bytes);
     }
-    free(in);
-    free(out);
 }
 
 TEST(test_the_largest_reading_fits)
 {
-    struct gpu_node_reading *in = xcalloc(1, sizeof *in), *out = xcalloc(1, sizeof *out);
     CLEANUP(strbuf_release) struct strbuf bytes = {0};
     CLEANUP(gpu_frame_decoder_release) struct gpu_frame_decoder decoder = {0};
     int rc;
 
+    memset(in, 0, sizeof *in);
     in->count = GPU_MAX_DEVICES;
     for (uint32_t i = 0; i < in->count; i++) {
         in->gpus[i].valid = GPU_HAS_PROCESSES;
@@ -104,15 +104,12 @@ TEST(test_the_largest_reading_fits)
     gpu_frame_encode(in, &bytes);
     assert_int_equal(feed(&decoder, bytes.text, bytes.length, 65536, out, &rc), 1);
     assert_memory_equal(in, out, sizeof *in);
-    free(in);
-    free(out);
 }
 
 /* A frame that is cut off anywhere gives nothing, and is not an error either: the rest may come. */
 TEST(test_a_truncated_frame_gives_nothing)
 {
     struct random random = {7};
-    struct gpu_node_reading *in = xcalloc(1, sizeof *in), *out = xcalloc(1, sizeof *out);
     CLEANUP(strbuf_release) struct strbuf bytes = {0};
     int rc;
 
@@ -128,14 +125,11 @@ TEST(test_a_truncated_frame_gives_nothing)
         assert_memory_equal(in, out, sizeof *in);
         gpu_frame_decoder_release(&decoder);
     }
-    free(in);
-    free(out);
 }
 
 /* One GPU with one process and every bit; its fields are then spoilt one at a time. */
 static void spoil(size_t offset, const void *value, size_t size, const char *why)
 {
-    struct gpu_node_reading *in = xcalloc(1, sizeof *in), *out = xcalloc(1, sizeof *out);
     CLEANUP(strbuf_release) struct strbuf bytes = {0};
     struct gpu_frame_decoder decoder = {0};
     struct error err = {""};
@@ -143,6 +137,7 @@ static void spoil(size_t offset, const void *value, size_t size, const char *why
     size_t left;
     int rc;
 
+    memset(in, 0, sizeof *in);
     in->count = 1;
     in->gpus[0].valid = 31;
     in->gpus[0].metrics[GPU_SM_ACTIVITY].source = GPU_SOURCE_GPM;
@@ -166,8 +161,6 @@ static void spoil(size_t offset, const void *value, size_t size, const char *why
     gpu_frame_decoder_release(&decoder);
     assert_int_equal(gpu_frame_decode(&decoder, &from, &left, out, &err), 1);
     gpu_frame_decoder_release(&decoder);
-    free(in);
-    free(out);
 }
 
 #define PAYLOAD                         GPU_FRAME_HEADER_SIZE
@@ -220,7 +213,6 @@ TEST(test_impossible_values_are_refused)
 TEST(test_random_damage)
 {
     struct random random = {4242};
-    struct gpu_node_reading *reading = xcalloc(1, sizeof *reading);
     int came = 0, refused = 0;
 
     print_message("seed %llu\n", (unsigned long long)random.state);
@@ -232,24 +224,23 @@ TEST(test_random_damage)
             for (int i = 0; i < 300; i++)
                 strbuf_append(&bytes, &(uint64_t){random_next(&random)}, 8);
         } else {
-            fill_reading(&random, reading);
-            gpu_frame_encode(reading, &bytes);
-            gpu_frame_encode(reading, &bytes);
+            fill_reading(&random, in);
+            gpu_frame_encode(in, &bytes);
+            gpu_frame_encode(in, &bytes);
             while (hits--) /* mostly near the start, where the counts are */
                 bytes.text[random_range(&random, 0, random_range(&random, 0, (int64_t)bytes.length - 1))] ^=
                     (char)(1 << random_range(&random, 0, 7));
         }
-        came += feed(&decoder, bytes.text, bytes.length, (size_t)random_range(&random, 1, 5000), reading, &rc);
+        came += feed(&decoder, bytes.text, bytes.length, (size_t)random_range(&random, 1, 5000), in, &rc);
         refused += rc < 0;
         assert_true(decoder.capacity <= 2 * GPU_FRAME_MAX);
-        assert_true(reading->count <= GPU_MAX_DEVICES);
+        assert_true(in->count <= GPU_MAX_DEVICES);
         gpu_frame_decoder_release(&decoder);
         strbuf_release(&bytes);
     }
     /* The damage must have been of both kinds, or this test says nothing. */
     assert_true(came > 100);
     assert_true(refused > 500);
-    free(reading);
 }
 
 RUN_TESTS(NULL, NULL)

@@ -36,9 +36,7 @@ TEST(test_adoption)
     struct world world;
     pid_t control;
 
-    open_world(&world);
-    open_domain(&world);
-    join_and_wait(&world, 1);
+    open_serving(&world);
     mps_domain_join(world.domain, 2, geteuid() + 1, on_ready, &world); /* waits for its turn, and no job by then */
     control = control_pid(&world);
     mps_domain_free(world.domain);
@@ -66,10 +64,8 @@ TEST(test_limit)
     struct world world;
     pid_t clients[49];
 
-    open_world(&world);
+    open_serving(&world);
     assert_true(world.fixture.node.file->cuda_version < 13010);
-    open_domain(&world);
-    join_and_wait(&world, 1);
     for (int i = 0; i < 49; i++)
         clients[i] = start_client(&world, geteuid(), true);
     run_until(&world, client_of(&world, clients[48]).fault || client_of(&world, clients[48]).server_pid);
@@ -82,8 +78,4 @@ TEST(test_limit)
     close_world(&world);
 }
 
-int main(int argc, char **argv)
-{
-    take_driver(argc, argv);
-    return unit_tests_run("tests", NULL, NULL);
-}
+RUN_MPS_TESTS

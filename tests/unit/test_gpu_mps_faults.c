@@ -9,9 +9,7 @@ TEST(test_fault)
     int status;
 
     needs_driver(550);
-    open_world(&world);
-    open_domain(&world);
-    join_and_wait(&world, 1);
+    open_serving(&world);
     join_and_wait(&world, 2);
     overuser = start_client(&world, geteuid(), false);
     victim = start_client(&world, geteuid(), false);
@@ -36,9 +34,7 @@ TEST(test_drain)
     pid_t control, stubborn, other;
 
     needs_driver(550);
-    open_world(&world);
-    open_domain(&world);
-    join_and_wait(&world, 1);
+    open_serving(&world);
     control = control_pid(&world);
     stubborn = start_client(&world, geteuid(), true);
     run_until(&world, client_of(&world, stubborn).server_pid);
@@ -153,9 +149,7 @@ TEST(test_killed)
     struct world world;
     pid_t control, client;
 
-    open_world(&world);
-    open_domain(&world);
-    join_and_wait(&world, 1);
+    open_serving(&world);
     client = start_client(&world, geteuid(), true);
     run_until(&world, client_of(&world, client).server_pid);
     control = control_pid(&world);
@@ -193,9 +187,7 @@ TEST(test_termination)
     pid_t other;
 
     needs_driver(535);
-    open_world(&world);
-    open_domain(&world);
-    join_and_wait(&world, 1);
+    open_serving(&world);
     world.meant = start_client(&world, geteuid(), true);
     other = start_client(&world, geteuid(), true);
     mps_domain_list_clients(world.domain, true);
@@ -217,8 +209,4 @@ TEST(test_termination)
     assert_false(world.terminated);
 }
 
-int main(int argc, char **argv)
-{
-    take_driver(argc, argv);
-    return unit_tests_run("tests", NULL, NULL);
-}
+RUN_MPS_TESTS

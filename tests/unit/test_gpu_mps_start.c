@@ -93,8 +93,4 @@ TEST(test_late)
     remove_program(program);
 }
 
-int main(int argc, char **argv)
-{
-    take_driver(argc, argv);
-    return unit_tests_run("tests", NULL, NULL);
-}
+RUN_MPS_TESTS

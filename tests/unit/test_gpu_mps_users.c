@@ -38,9 +38,7 @@ TEST(test_other_user)
 
     if (geteuid() != 0)
         skip(); /* only root's daemon serves others */
-    open_world(&world);
-    open_domain(&world);
-    join_and_wait(&world, 1);
+    open_serving(&world);
     first = start_client(&world, 0, false);
     run_until(&world, client_of(&world, first).server_pid);
     assert_int_equal(uid_of(client_of(&world, first).server_pid), 0);
@@ -113,8 +111,4 @@ TEST(test_multiuser_check)
     uv_loop_close(&world.loop);
 }
 
-int main(int argc, char **argv)
-{
-    take_driver(argc, argv);
-    return unit_tests_run("tests", NULL, NULL);
-}
+RUN_MPS_TESTS

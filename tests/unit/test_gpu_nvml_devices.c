@@ -19,8 +19,7 @@ TEST(test_a_lost_gpu)
 /* A GPU that is lost after it was seen keeps its name; one that comes back is read again. */
 TEST(test_a_gpu_goes_and_comes_back)
 {
-    begin("no-handle");
-    look_again("no-handle");
+    begin_and_look("no-handle");
     assert_string_equal(reading.gpus[1].uuid, "");
     look_again("");
     assert_int_equal(reading.count, 2);
@@ -40,8 +39,7 @@ TEST(test_a_gpu_goes_and_comes_back)
 /* One that NVML counts no more is told of as missing, not left out in silence. */
 TEST(test_a_gpu_that_is_counted_no_more)
 {
-    begin("count=1");
-    look_again("count=1");
+    begin_and_look("count=1");
     assert_int_equal(reading.count, 1);
     look_again("");
     assert_int_equal(reading.count, 2);
@@ -86,8 +84,7 @@ TEST(test_the_index_changes)
 
 TEST(test_identity_that_is_not_told)
 {
-    begin("uuid=3");
-    look_again("uuid=3");
+    begin_and_look("uuid=3");
     assert_int_equal(reading.count, 2);
     assert_int_equal(reading.gpus[0].error, NVML_ERROR_NOT_SUPPORTED);
     assert_string_equal(reading.gpus[0].uuid, "");
@@ -113,8 +110,7 @@ TEST(test_a_driver_reload)
 
     for (size_t i = 0; i < array_size(cases); i++) {
         struct error err = {""};
-        begin("");
-        look_again("");
+        begin_and_look("");
         setenv("FAKE_NVML", cases[i].words, 1);
         assert_int_equal(gpu_backend_nvml.read(backend, &reading, &err), cases[i].over ? -ENODEV : 0);
         if (cases[i].over)
@@ -129,8 +125,7 @@ TEST(test_xids)
 {
     int64_t first_ns;
 
-    begin("");
-    look_again("");
+    begin_and_look("");
     assert_int_equal(reading.gpus[1].xid_count, 0);
     assert_int_equal(reading.gpus[1].xid_at_ns, 0);
     look_again("xid=31");
@@ -150,8 +145,7 @@ TEST(test_xids)
     look_again("xid=94,xid-elsewhere");
     assert_int_equal(reading.gpus[0].xid_count + reading.gpus[1].xid_count, 3);
     end();
-    begin("register=3");
-    look_again("register=3");
+    begin_and_look("register=3");
     assert_string_equal(reading.limits, "");
     assert_true(reading.gpus[1].valid & GPU_HAS_MEMORY);
     end();
@@ -159,8 +153,7 @@ TEST(test_xids)
 
 TEST(test_more_than_can_be_used)
 {
-    begin("count=64,mig");
-    look_again("count=64,mig");
+    begin_and_look("count=64,mig");
     assert_int_equal(reading.count, GPU_MAX_DEVICES);
     assert_string_equal(reading.limits,
                         "66 GPUs and MIG instances are more than the 64 that carma can use: the last are "
@@ -183,14 +176,12 @@ TEST(test_a_gpu_that_is_skipped)
 {
     options.touch = on_touch;
     options.user = touched;
-    begin("");
-    look_again("");
+    begin_and_look("");
     assert_int_equal(touches, 5);
     assert_memory_equal(touched, ((int[]){0, 1, 0, 1, -1}), 5 * sizeof(int));
     end();
     options.skip = 1;
-    begin("hang=1");
-    look_again("hang=1");
+    begin_and_look("hang=1");
     assert_int_equal(reading.count, 2);
     assert_int_equal(reading.gpus[0].error, NVML_ERROR_TIMEOUT);
     assert_string_equal(reading.gpus[0].uuid, "");
@@ -199,8 +190,4 @@ TEST(test_a_gpu_that_is_skipped)
     options = (struct gpu_backend_options){.library = FAKE_NEW};
 }
 
-int main(void)
-{
-    unsetenv("CARMA_TIME_SCALE");
-    return unit_tests_run("tests", NULL, NULL);
-}
+RUN_NVML_TESTS

@@ -125,8 +125,4 @@ TEST(test_libraries_that_cannot_serve)
     unsetenv(GPU_NVML_LIBRARY_ENV);
 }
 
-int main(void)
-{
-    unsetenv("CARMA_TIME_SCALE");
-    return unit_tests_run("tests", NULL, NULL);
-}
+RUN_NVML_TESTS

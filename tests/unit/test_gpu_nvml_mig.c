@@ -62,8 +62,7 @@ TEST(test_processes_of_an_instance)
 
 TEST(test_mig_changes)
 {
-    begin("");
-    look_again("");
+    begin_and_look("");
     assert_int_equal(reading.count, 2);
     assert_int_equal(reading.gpus[0].kind, GPU_WHOLE);
     look_again("mig");
@@ -102,8 +101,4 @@ TEST(test_instances_without_a_name)
     assert_string_equal(reading.gpus[2].name, "Fake GPU 0 MIG 1c.2g.10gb");
 }
 
-int main(void)
-{
-    unsetenv("CARMA_TIME_SCALE");
-    return unit_tests_run("tests", NULL, NULL);
-}
+RUN_NVML_TESTS

@@ -88,8 +88,4 @@ TEST(test_untold_process_memory)
     assert_int_equal(reading.gpus[0].processes[0].used_bytes, -1);
 }
 
-int main(void)
-{
-    unsetenv("CARMA_TIME_SCALE");
-    return unit_tests_run("tests", NULL, NULL);
-}
+RUN_NVML_TESTS

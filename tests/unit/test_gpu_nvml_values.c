@@ -93,8 +93,4 @@ TEST(test_sm_activity_of_frequent_looks)
     assert_in_range(values, 1, (reading.at_ns - first_ns) / (100 * NS_PER_MS) + 1);
 }
 
-int main(void)
-{
-    unsetenv("CARMA_TIME_SCALE");
-    return unit_tests_run("tests", NULL, NULL);
-}
+RUN_NVML_TESTS

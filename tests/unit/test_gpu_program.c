@@ -15,14 +15,21 @@
 struct run {
     pid_t pid;
     int out, errors;
+    struct gpu_frame_decoder decoder; /* of its frames */
 };
+
+#define ARGS(...)                                                                                                      \
+    (const char *[])                                                                                                   \
+    {                                                                                                                  \
+        "carma-monitor", __VA_ARGS__, NULL                                                                             \
+    }
 
 static struct gpu_node_reading reading;
 
 static struct run start(const char *words, const char *const args[])
 {
     int out[2], errors[2];
-    struct run run;
+    struct run run = {0};
 
     assert_int_equal(pipe2(out, O_CLOEXEC) | pipe2(errors, O_CLOEXEC), 0);
     run.pid = fork();
@@ -53,6 +60,7 @@ static int finish(struct run *run)
         if (waitpid(run->pid, &status, WNOHANG) == run->pid) {
             close_fd(&run->out);
             close_fd(&run->errors);
+            gpu_frame_decoder_release(&run->decoder);
             return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
         }
         usleep(10000);
@@ -64,9 +72,8 @@ static int finish(struct run *run)
 }
 
 /* It ends once nobody reads any more. */
-static void leave(struct run *run, struct gpu_frame_decoder *decoder)
+static void leave(struct run *run)
 {
-    gpu_frame_decoder_release(decoder);
     close_fd(&run->out);
     assert_int_equal(finish(run), 0);
 }
@@ -83,7 +90,7 @@ static size_t read_text(int fd, char *text, size_t room)
 }
 
 /* Reads the next frame, with patience; false at the end of the stream. */
-static bool next_frame(const struct run *run, struct gpu_frame_decoder *decoder)
+static bool next_frame(struct run *run)
 {
     struct error err;
 
@@ -96,7 +103,7 @@ static bool next_frame(const struct run *run, struct gpu_frame_decoder *decoder)
         assert_int_equal(poll(&poll_fd, 1, PATIENCE_MS), 1);
         if (read(run->out, &byte, 1) != 1)
             return false;
-        rc = gpu_frame_decode(decoder, &from, &left, &reading, &err);
+        rc = gpu_frame_decode(&run->decoder, &from, &left, &reading, &err);
         fail_if(rc < 0, err);
         if (rc == 1)
             return true;
@@ -105,10 +112,10 @@ static bool next_frame(const struct run *run, struct gpu_frame_decoder *decoder)
 
 /* Reads until SM activity of this GPU has the source. A busy machine delays looks, and a metric needs two at some
  * distance from each other. */
-static void await_source(const struct run *run, struct gpu_frame_decoder *decoder, uint32_t gpu, uint32_t source)
+static void await_source(struct run *run, uint32_t gpu, uint32_t source)
 {
     for (int i = 0; i < 200; i++) {
-        assert_true(next_frame(run, decoder));
+        assert_true(next_frame(run));
         if (reading.gpus[gpu].metrics[GPU_SM_ACTIVITY].source == source)
             return;
     }
@@ -117,14 +124,13 @@ static void await_source(const struct run *run, struct gpu_frame_decoder *decode
 
 TEST(test_frames_decode_and_the_end_of_the_reader_ends_it)
 {
-    const char *args[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "20", NULL};
-    struct run run = start("noisy", args); /* a driver's prints must not get between the frames */
-    struct gpu_frame_decoder decoder = {0};
+    /* a driver's prints must not get between the frames */
+    struct run run = start("noisy", ARGS("--library", FAKE_NEW, "--period-ms", "20"));
     int64_t first_ns = 0, last_ns = 0;
     bool activity = false;
 
     for (int i = 0; i < 10; i++) {
-        assert_true(next_frame(&run, &decoder));
+        assert_true(next_frame(&run));
         assert_int_equal(reading.count, 2);
         assert_int_equal(reading.gpus[0].used_bytes, 1024 * MIB);
         assert_true(reading.at_ns > last_ns);
@@ -134,18 +140,16 @@ TEST(test_frames_decode_and_the_end_of_the_reader_ends_it)
     }
     assert_true(activity);
     assert_true(last_ns - first_ns > 120 * NS_PER_MS); /* 180, had the first not been late */
-    leave(&run, &decoder);
+    leave(&run);
 }
 
 /* Without a next frame to write it still sees that nobody reads. */
 TEST(test_the_end_of_the_reader_wakes_it)
 {
-    const char *args[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "3600000", NULL};
-    struct run run = start("", args);
-    struct gpu_frame_decoder decoder = {0};
+    struct run run = start("", ARGS("--library", FAKE_NEW, "--period-ms", "3600000"));
 
-    assert_true(next_frame(&run, &decoder));
-    leave(&run, &decoder);
+    assert_true(next_frame(&run));
+    leave(&run);
 }
 
 TEST(test_the_end_of_the_parent_ends_it)
@@ -194,15 +198,13 @@ TEST(test_once_and_text)
 {
     const char *once[] = {"carma-monitor", "--library", FAKE_NEW, "--once", NULL};
     const char *text[] = {"carma-monitor", "--library", FAKE_NEW, "--once", "--text", NULL};
-    struct gpu_frame_decoder decoder = {0};
     struct run run = start("", once);
     char table[4096];
 
-    assert_true(next_frame(&run, &decoder));
+    assert_true(next_frame(&run));
     assert_int_equal(reading.gpus[0].metrics[GPU_SM_ACTIVITY].value, 375); /* one look has an interval, too */
-    assert_false(next_frame(&run, &decoder));
+    assert_false(next_frame(&run));
     assert_int_equal(finish(&run), 0);
-    gpu_frame_decoder_release(&decoder);
 
     run = start("mps,no-process-memory,power=3,lost", text);
     read_text(run.out, table, sizeof table);
@@ -229,22 +231,20 @@ TEST(test_once_and_text)
 /* One source alone may be asked: after a few looks SM activity has `source`, and none that is better. */
 static void expect_source(const char *only, const char *words, uint32_t source)
 {
-    const char *args[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "120",
-                          "--dcgm",        FAKE_DCGM,   "--only", only,          NULL};
-    struct gpu_frame_decoder decoder = {0};
-    struct run run = start(words, args);
+    struct run run =
+        start(words, ARGS("--library", FAKE_NEW, "--period-ms", "120", "--dcgm", FAKE_DCGM, "--only", only));
 
-    await_source(&run, &decoder, 0, source);
+    await_source(&run, 0, source);
     for (int i = 0; i < 3; i++) {
         uint32_t now;
 
-        assert_true(next_frame(&run, &decoder));
+        assert_true(next_frame(&run));
         now = reading.gpus[0].metrics[GPU_SM_ACTIVITY].source;
         /* the substitute when a look is late */
         if (now != source && now != GPU_SOURCE_NONE && now != GPU_SOURCE_UTILIZATION)
             fail_msg("with %s only, SM activity has source %u", only, now);
     }
-    leave(&run, &decoder);
+    leave(&run);
 }
 
 TEST(test_one_source_alone)
@@ -259,49 +259,41 @@ TEST(test_one_source_alone)
 TEST(test_dcgm_measures_what_nvml_cannot)
 {
     const char *args[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "60", "--dcgm", FAKE_DCGM, NULL};
-    const char *none[] = {"carma-monitor", "--library",      FAKE_NEW, "--period-ms", "60",
-                          "--dcgm",        "/no/libdcgm.so", NULL};
-    const char *slow[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "120", "--dcgm", FAKE_DCGM, NULL};
-    struct gpu_frame_decoder decoder = {0};
     struct run run = start("no-gpm,busy=80", args);
 
-    await_source(&run, &decoder, 1, GPU_SOURCE_DCGM);
+    await_source(&run, 1, GPU_SOURCE_DCGM);
     assert_int_equal(reading.gpus[1].metrics[GPU_SM_ACTIVITY].value, 270);
     assert_int_equal(reading.gpus[0].metrics[GPU_PCIE_RX].value, 1010000000);
     assert_string_equal(reading.limits, "");
-    close_fd(&run.out);
-    assert_int_equal(finish(&run), 0);
+    leave(&run);
 
     setenv("FAKE_DCGM", "watch=-36", 1);
     run = start("no-gpm,busy=80", args);
     unsetenv("FAKE_DCGM");
-    await_source(&run, &decoder, 1, GPU_SOURCE_UTILIZATION);
+    await_source(&run, 1, GPU_SOURCE_UTILIZATION);
     assert_int_equal(reading.gpus[1].metrics[GPU_SM_ACTIVITY].value, 800);
     assert_string_equal(reading.limits, "DCGM cannot profile GPU 0: Profiling is not supported (-36)");
-    close_fd(&run.out);
-    assert_int_equal(finish(&run), 0);
+    leave(&run);
 
-    run = start("no-gpm,busy=80", none);
-    await_source(&run, &decoder, 0, GPU_SOURCE_UTILIZATION);
+    run = start("no-gpm,busy=80", ARGS("--library", FAKE_NEW, "--period-ms", "60", "--dcgm", "/no/libdcgm.so"));
+    await_source(&run, 0, GPU_SOURCE_UTILIZATION);
     assert_non_null(strstr(reading.limits, "cannot load DCGM's library /no/libdcgm.so"));
-    leave(&run, &decoder);
+    leave(&run);
 
-    run = start("", slow); /* DCGM is not asked for metrics that GPM measures */
-    await_source(&run, &decoder, 0, GPU_SOURCE_GPM);
-    leave(&run, &decoder);
+    /* DCGM is not asked for metrics that GPM measures */
+    run = start("", ARGS("--library", FAKE_NEW, "--period-ms", "120", "--dcgm", FAKE_DCGM));
+    await_source(&run, 0, GPU_SOURCE_GPM);
+    leave(&run);
 }
 
 /* Nothing is sent of a node with a missing driver; the supervisor starts the program anew. */
 TEST(test_a_driver_that_is_gone_ends_it)
 {
-    const char *args[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "20", NULL};
-    struct run run = start("gone-later=18", args);
-    struct gpu_frame_decoder decoder = {0};
+    struct run run = start("gone-later=18", ARGS("--library", FAKE_NEW, "--period-ms", "20"));
     char text[2000];
 
-    assert_true(next_frame(&run, &decoder));
-    assert_false(next_frame(&run, &decoder));
-    gpu_frame_decoder_release(&decoder);
+    assert_true(next_frame(&run));
+    assert_false(next_frame(&run));
     read_text(run.errors, text, sizeof text);
     assert_int_equal(finish(&run), 1);
     assert_non_null(strstr(text, "lost its driver: Some Error (18)"));
@@ -320,35 +312,33 @@ static void complains(const char *const args[], int status, const char *why)
 
 TEST(test_complaints)
 {
-    complains((const char *[]){"carma-monitor", "--library", "/nonexistent/nvml.so", NULL}, 1, "/nonexistent/nvml.so");
-    complains((const char *[]){"carma-monitor", "--library", FAKE_EMPTY, NULL}, 1, "lacks NVML's basic functions");
-    complains((const char *[]){"carma-monitor", "--period-ms", "0", NULL}, 2, "--period-ms");
-    complains((const char *[]){"carma-monitor", "--only", "nvml", NULL}, 2, "'nvml' is not utilization, gpm or dcgm");
-    complains((const char *[]){"carma-monitor", "extra", NULL}, 2, "extra");
+    complains(ARGS("--library", "/nonexistent/nvml.so"), 1, "/nonexistent/nvml.so");
+    complains(ARGS("--library", FAKE_EMPTY), 1, "lacks NVML's basic functions");
+    complains(ARGS("--period-ms", "0"), 2, "--period-ms");
+    complains(ARGS("--only", "nvml"), 2, "'nvml' is not utilization, gpm or dcgm");
+    complains(ARGS("extra"), 2, "extra");
     setenv("CARMA_TIME_SCALE", "fast", 1);
-    complains((const char *[]){"carma-monitor", "--library", FAKE_NEW, NULL}, 1, "CARMA_TIME_SCALE");
+    complains(ARGS("--library", FAKE_NEW), 1, "CARMA_TIME_SCALE");
     unsetenv("CARMA_TIME_SCALE");
 }
 
 /* The period is node time: ten seconds of it take far less on the wall, and no period is cut short. */
 TEST(test_the_period_is_node_time)
 {
-    const char *args[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "1000", NULL};
-    struct gpu_frame_decoder decoder = {0};
     struct run run;
     int64_t first_ns, began_ns;
 
     setenv("CARMA_TIME_SCALE", "50", 1);
-    run = start("no-gpm", args);
+    run = start("no-gpm", ARGS("--library", FAKE_NEW, "--period-ms", "1000"));
     unsetenv("CARMA_TIME_SCALE");
-    assert_true(next_frame(&run, &decoder));
+    assert_true(next_frame(&run));
     began_ns = nodetime_monotonic_wall_ns();
     first_ns = reading.at_ns;
     for (int i = 0; i < 10; i++)
-        assert_true(next_frame(&run, &decoder));
+        assert_true(next_frame(&run));
     assert_true(nodetime_monotonic_wall_ns() - began_ns < 5 * NS_PER_SEC); /* 0.2 s, if the machine is idle */
     assert_true(reading.at_ns - first_ns > 9 * NS_PER_SEC - NS_PER_SEC / 2);
-    leave(&run, &decoder);
+    leave(&run);
 }
 
 int main(void)

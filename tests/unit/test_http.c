@@ -355,10 +355,9 @@ TEST_BETWEEN(test_socket_file, setup, remove_fixture)
     http_fixture_stop(&fixture);
     child = fork();
     if (!child) {
-        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        struct sockaddr_un address = unix_address(fixture.path);
         int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
-        memcpy(address.sun_path, fixture.path, strlen(fixture.path) + 1);
         _exit(bind(fd, (struct sockaddr *)&address, sizeof address) || listen(fd, 1));
     }
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -403,8 +402,7 @@ TEST_BETWEEN(test_out_of_descriptors, setup, remove_fixture)
     now = before;
     now.rlim_cur = (rlim_t)waiting + 1;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    memcpy(address.sun_path, fixture.path, strlen(fixture.path) + 1);
+    struct sockaddr_un address = unix_address(fixture.path);
     assert_int_equal(connect(waiting, (struct sockaddr *)&address, sizeof address), 0);
     send_text(waiting, GET_ECHO);
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);

@@ -23,10 +23,9 @@ static int teardown(void **state)
 
 static int listening_unix(const char *path, int mode)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct sockaddr_un address = unix_address(path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    memcpy(address.sun_path, path, strlen(path) + 1);
     assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
     assert_int_equal(chmod(path, (mode_t)mode), 0);
     assert_int_equal(listen(fd, 8), 0);
@@ -56,16 +55,6 @@ static void hand_over(const int *fds, unsigned count)
         assert_int_equal(dup2(fds[i], base + (int)i), base + (int)i);
     fixture.options.inherited = base;
     fixture.options.inherited_count = count;
-}
-
-static int connect_to_path(const char *path)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    memcpy(address.sun_path, path, strlen(path) + 1);
-    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
-    return fd;
 }
 
 /* A request that was sent before there was a server is answered, and its sender is known. The file outlives the server,
@@ -111,26 +100,17 @@ TEST_BETWEEN(the_named_path_may_be_inherited, setup, teardown)
 /* TCP by inheritance does not replace the Unix socket, and asks for the token. */
 TEST_BETWEEN(an_inherited_tcp_socket_asks_for_the_token, setup, teardown)
 {
-    struct strbuf answer = {0};
-    struct address address;
     int listening = listening_tcp(), without, with, local;
     struct http_place place;
 
-    assert_int_equal(address_parse(fixture.tcp_address, &address), 0);
     hand_over(&listening, 1);
     start();
-    without = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    with = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(connect(without, (struct sockaddr *)&address.socket, address.length), 0);
-    assert_int_equal(connect(with, (struct sockaddr *)&address.socket, address.length), 0);
-    send_text(without, GET_ECHO);
-    assert_int_equal(read_answer(without, &answer), 401);
-    send_text(with, "GET /echo HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " FIXTURE_TOKEN "\r\n\r\n");
-    assert_int_equal(read_answer(with, &answer), 200);
+    without = connect_by_tcp();
+    with = connect_by_tcp();
     local = connect_raw();
-    send_text(local, GET_ECHO);
-    assert_int_equal(read_answer(local, &answer), 200);
-    strbuf_release(&answer);
+    ask(without, GET_ECHO, 401, NULL);
+    ask(with, "GET /echo HTTP/1.1\r\n" HOST BEARER "\r\n", 200, NULL);
+    ask(local, GET_ECHO, 200, NULL);
 
     assert_true(http_server_place(fixture.server, 0, &place));
     assert_string_equal(place.name, fixture.tcp_address);

@@ -8,6 +8,7 @@
 #include "http_raw.h"
 
 #define TOKEN FIXTURE_TOKEN
+
 static void write_file(const char *path, const char *text, size_t length, int mode)
 {
     FILE *file = fopen(path, "w");
@@ -18,16 +19,8 @@ static void write_file(const char *path, const char *text, size_t length, int mo
     assert_int_equal(chmod(path, (mode_t)mode), 0);
 }
 
-static int setup(void **state)
-{
-    if (http_fixture_prepare(&fixture) || http_fixture_add_tcp(&fixture))
-        return -1;
-    start();
-    return 0;
-}
-
 /* Each would be read by somebody as another request, or as two. */
-TEST_BETWEEN(test_heads_that_can_be_read_in_two_ways, setup, remove_fixture)
+TEST_BETWEEN(test_heads_that_can_be_read_in_two_ways, start_with_tcp, remove_fixture)
 {
 #define SMUGGLED GET("/echo?state=smuggled")
 #define POST     "POST /echo HTTP/1.1\r\n" HOST
@@ -80,7 +73,7 @@ TEST_BETWEEN(test_heads_that_can_be_read_in_two_ways, setup, remove_fixture)
 }
 
 /* A body that looks like a request is not one; the bytes after it are judged by themselves, as the same peer's. */
-TEST_BETWEEN(test_requests_in_a_row, setup, remove_fixture)
+TEST_BETWEEN(test_requests_in_a_row, start_with_tcp, remove_fixture)
 {
     CLEANUP(strbuf_release) struct strbuf text = {0};
     char peer[64];
@@ -95,7 +88,7 @@ TEST_BETWEEN(test_requests_in_a_row, setup, remove_fixture)
     close(fd);
 }
 
-TEST_BETWEEN(test_paths_are_decoded_once, setup, remove_fixture)
+TEST_BETWEEN(test_paths_are_decoded_once, start_with_tcp, remove_fixture)
 {
     static const char *const cases[][2] = {
         {"/a%2fb", "/a/b: no such"},        {"/%2e%2e/%2E%2e/etc/passwd", "/../../etc/passwd: no such"},
@@ -117,7 +110,7 @@ TEST_BETWEEN(test_paths_are_decoded_once, setup, remove_fixture)
     close(fd);
 }
 
-TEST_BETWEEN(test_hosts_and_origins, setup, remove_fixture)
+TEST_BETWEEN(test_hosts_and_origins, start_with_tcp, remove_fixture)
 {
     static const char *const good[] = {"carma",       "localhost", "LocalHost:9000", "127.0.0.1",
                                        "10.1.2.3:80", "[::1]",     "[::1]:8471"};
@@ -146,7 +139,7 @@ TEST_BETWEEN(test_hosts_and_origins, setup, remove_fixture)
     assert_int_equal(fixture.handled, array_size(good));
 }
 
-TEST_BETWEEN(test_tcp_needs_the_token, setup, remove_fixture)
+TEST_BETWEEN(test_tcp_needs_the_token, start_with_tcp, remove_fixture)
 {
     static const char *const bad[] = {
         "",
@@ -184,7 +177,7 @@ TEST_BETWEEN(test_tcp_needs_the_token, setup, remove_fixture)
 }
 
 /* The server's own page may call it: by TCP, where it shows the token. */
-TEST_BETWEEN(test_own_pages, setup, remove_fixture)
+TEST_BETWEEN(test_own_pages, start_with_tcp, remove_fixture)
 {
     CLEANUP(free_ptr)
     char *own = xasprintf("Host: %s\r\nOrigin: http://%s\r\n", fixture.tcp_address, fixture.tcp_address);
@@ -210,49 +203,47 @@ TEST_BETWEEN(test_own_pages, setup, remove_fixture)
     }
 }
 
-TEST_BETWEEN(test_files, setup, remove_fixture)
+/* The whole answer to this request by TCP, which comes with such a status, until the next one. */
+static const char *file_answer(const char *request, const char *status)
+{
+    static char text[1024];
+    int fd = connect_by_tcp();
+
+    memset(text, 0, sizeof text);
+    send_text(fd, request);
+    assert_true(recv(fd, text, sizeof text - 1, MSG_WAITALL) > 0);
+    if (strncmp(text, status, strlen(status)) != 0)
+        fail_msg("%s: %s", request, text);
+    close(fd);
+    return text;
+}
+
+TEST_BETWEEN(test_files, start_with_tcp, remove_fixture)
 {
     static const char *const known[] = {FIXTURE_ETAG, "\"1\", W/" FIXTURE_ETAG, "W/" FIXTURE_ETAG};
-    char text[1024] = "";
-    int fd;
+    const char *text;
 
     fixture.options.is_public = fixture_is_public;
     restart();
-    fd = connect_by_tcp();
-    send_text(fd, "GET /file HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n");
-    assert_true(recv(fd, text, sizeof text - 1, MSG_WAITALL) > 0);
-    if (strncmp(text, "HTTP/1.1 200 ", 13) != 0 || !strstr(text, "ETag: " FIXTURE_ETAG "\r\n") ||
-        !strstr(text, "X-Such: so\r\n") || !strstr(text, "\r\n\r\n" FIXTURE_FILE) ||
-        !strstr(text, "Cache-Control: no-cache\r\n"))
+    text = file_answer("GET /file HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n", "HTTP/1.1 200 ");
+    if (!strstr(text, "ETag: " FIXTURE_ETAG "\r\n") || !strstr(text, "X-Such: so\r\n") ||
+        !strstr(text, "\r\n\r\n" FIXTURE_FILE) || !strstr(text, "Cache-Control: no-cache\r\n"))
         fail_msg("%s", text);
-    close(fd);
     for (size_t i = 0; i < array_size(known); i++) {
         CLEANUP(free_ptr)
         char *request =
             xasprintf("GET /file HTTP/1.1\r\n" HOST "Connection: close\r\nIf-None-Match: %s\r\n\r\n", known[i]);
 
-        fd = connect_by_tcp();
-        send_text(fd, request);
-        memset(text, 0, sizeof text);
-        assert_true(recv(fd, text, sizeof text - 1, MSG_WAITALL) > 0);
-        if (strncmp(text, "HTTP/1.1 304 ", 13) != 0 || strstr(text, FIXTURE_FILE))
-            fail_msg("%s: %s", known[i], text);
-        close(fd);
+        assert_null(strstr(file_answer(request, "HTTP/1.1 304 "), FIXTURE_FILE));
     }
-    fd = connect_by_tcp();
-    send_text(fd, "GET /file HTTP/1.1\r\n" HOST "If-None-Match: \"9\"\r\n\r\n");
-    assert_true(recv(fd, text, 13, MSG_WAITALL) == 13 && !strncmp(text, "HTTP/1.1 200 ", 13));
-    close(fd);
-    fd = connect_by_tcp();
-    send_text(fd, "POST /file HTTP/1.1\r\n" HOST "Content-Length: 00\r\nConnection: close\r\n\r\n");
-    assert_true(recv(fd, text, 13, MSG_WAITALL) == 13 && !strncmp(text, "HTTP/1.1 200 ", 13));
-    close(fd);
+    file_answer("GET /file HTTP/1.1\r\n" HOST "Connection: close\r\nIf-None-Match: \"9\"\r\n\r\n", "HTTP/1.1 200 ");
+    file_answer("POST /file HTTP/1.1\r\n" HOST "Content-Length: 00\r\nConnection: close\r\n\r\n", "HTTP/1.1 200 ");
     /* A body would have to be kept until it is there; and nothing else is public. */
     refused(connect_by_tcp(), "POST /file HTTP/1.1\r\n" HOST "Content-Length: 10\r\n\r\n", "HTTP/1.1 401 ");
     refused(connect_by_tcp(), GET_ECHO, "HTTP/1.1 401 ");
 }
 
-TEST_BETWEEN(test_nothing_listens_on_tcp_unless_asked, setup, remove_fixture)
+TEST_BETWEEN(test_nothing_listens_on_tcp_unless_asked, start_with_tcp, remove_fixture)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct address tcp;
@@ -266,7 +257,7 @@ TEST_BETWEEN(test_nothing_listens_on_tcp_unless_asked, setup, remove_fixture)
 }
 
 /* The token that a client over TCP shows acts for its file's owner, so nobody else may have it. */
-TEST_BETWEEN(test_token_files, setup, remove_fixture)
+TEST_BETWEEN(test_token_files, start_with_tcp, remove_fixture)
 {
     static const struct {
         const char *text;
@@ -343,7 +334,7 @@ static bool is_cut(int fd)
 }
 
 /* A byte now and then keeps a connection lively, and yet it is not waited for longer than the limit. */
-TEST_BETWEEN(test_trickling_clients, setup, remove_fixture)
+TEST_BETWEEN(test_trickling_clients, start_with_tcp, remove_fixture)
 {
     static const char *const beginnings[] = {
         "GET /echo HTTP/1.1\r\n" HOST "X: ", "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 10000\r\n\r\n", ""};
@@ -378,7 +369,7 @@ TEST_BETWEEN(test_trickling_clients, setup, remove_fixture)
 }
 
 /* All places are taken: a client with fewer than the others gets one of theirs, one with as many is turned away. */
-TEST_BETWEEN(test_places_are_shared, setup, remove_fixture)
+TEST_BETWEEN(test_places_are_shared, start_with_tcp, remove_fixture)
 {
     static const char request[] = "GET /echo HTTP/1.1\r\n" HOST BEARER "\r\n";
     int fds[4], others[3];
@@ -405,7 +396,7 @@ TEST_BETWEEN(test_places_are_shared, setup, remove_fixture)
 }
 
 /* Many requests of one do not hold up the other's by more than one; nor one that connects meanwhile. */
-TEST_BETWEEN(test_turns, setup, remove_fixture)
+TEST_BETWEEN(test_turns, start_with_tcp, remove_fixture)
 {
     static const char by_tcp[] = "GET /echo HTTP/1.1\r\n" HOST BEARER "\r\n";
     enum { MANY = 60 };

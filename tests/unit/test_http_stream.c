@@ -7,14 +7,6 @@
 #define STREAM_BY_TCP "GET /stream HTTP/1.1\r\n" HOST BEARER "\r\n"
 #define PATIENCE_MS   15000
 
-static int setup(void **state)
-{
-    if (http_fixture_prepare(&fixture) || http_fixture_add_tcp(&fixture))
-        return -1;
-    start();
-    return 0;
-}
-
 /* Each test begins with the limits as they are by default, and no stream. */
 static int afresh(void **state)
 {
@@ -274,4 +266,4 @@ TEST_BETWEEN(test_ends_with_the_server, afresh, NULL)
     close(full);
 }
 
-RUN_TESTS(setup, remove_fixture)
+RUN_TESTS(start_with_tcp, remove_fixture)

@@ -19,14 +19,12 @@ static char directory[] = "/tmp/carma-job-files-XXXXXX";
 
 static int make_directory(void **state)
 {
-    (void)state;
     memset(directory + strlen(directory) - 6, 'X', 6);
     return mkdtemp(directory) ? 0 : -1;
 }
 
 static int remove_directory(void **state)
 {
-    (void)state;
     file_remove_tree(directory);
     return 0;
 }
@@ -114,21 +112,17 @@ TEST_BETWEEN(test_same_length_other_text, make_directory, remove_directory)
 /* Files that carmad, or another program, left there. */
 TEST_BETWEEN(test_others, make_directory, remove_directory)
 {
+    static const char *const kept[] = {"3.", ".5", "3.4.5", "0x1", "README"};
+
     put("3", "1\n");
     put("3.4", "1\n");
-    put("3.", "kept");
-    put(".5", "kept");
-    put("3.4.5", "kept");
-    put("0x1", "kept");
-    put("README", "kept");
+    for (size_t i = 0; i < array_size(kept); i++)
+        put(kept[i], "kept");
     put(".carma-0", "half of a fi");
     set(&(struct job_file)FILE_OF("0", "1\n"), 1);
     expect("0", "1\n");
-    expect("3.", "kept");
-    expect(".5", "kept");
-    expect("3.4.5", "kept");
-    expect("0x1", "kept");
-    expect("README", "kept");
+    for (size_t i = 0; i < array_size(kept); i++)
+        expect(kept[i], "kept");
     assert_int_equal(entries(), 6);
 }
 
@@ -183,7 +177,4 @@ TEST_BETWEEN(test_what_fails, make_directory, remove_directory)
     assert_int_equal(access(path_of(".carma-0"), F_OK), -1);
 }
 
-int main(void)
-{
-    return unit_tests_run("tests", NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -202,8 +202,7 @@ LAUNCH_TEST(test_environment)
     f->argv[0] = mutable("env"); /* itself: a shell would tidy up the descriptors that it was given */
     f->request.argument_count = 1;
     f->launches = 2;
-    start(f);
-    await_end(f, LAUNCH_ENDED);
+    start_and_end(f, LAUNCH_ENDED);
     assert_int_equal(f->status.exit_status, 0);
     text = contents(f->output);
     assert_has(text, "\nCUDA_VISIBLE_DEVICES=GPU-aaaa,GPU-bbbb\n");
@@ -311,14 +310,12 @@ LAUNCH_TEST(test_failures_before_the_command)
     f->request.directory = f->work;
     command(f, "true");
     f->argv[0] = mutable("no-such-program");
-    start(f);
-    await_end(f, LAUNCH_ENDED);
+    start_and_end(f, LAUNCH_ENDED);
     assert_string_equal(f->status.message, "cannot run 'no-such-program': there is no such program in PATH");
     assert_int_equal(f->status.exit_status, 127);
     assert_int_equal(f->status.cause, EXIT_FAILED);
     f->argv[0] = mutable("/etc/passwd");
-    start(f);
-    await_end(f, LAUNCH_ENDED);
+    start_and_end(f, LAUNCH_ENDED);
     assert_string_equal(f->status.message, "cannot run '/etc/passwd': it is not executable: chmod +x /etc/passwd");
     assert_int_equal(f->status.exit_status, 126);
 }
@@ -389,8 +386,7 @@ LAUNCH_TEST(test_small)
     if (atoi(size + 6) >= 3072)
         fail_msg("%.40s", size);
 #endif
-    launch_stop(f->shepherd, f->ticks, NULL);
-    await_end(f, LAUNCH_ENDED);
+    stop(f, LAUNCH_ENDED);
 }
 
 LAUNCH_TEST(test_run_directory_must_be_new)

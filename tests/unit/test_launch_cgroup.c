@@ -26,9 +26,7 @@ static void skip_without_cgroups(void)
 static void start_in_cgroup(struct fixture *f, const char *script)
 {
     skip_without_cgroups();
-    command(f, script);
-    start(f);
-    await_phase(f, LAUNCH_RUNNING);
+    start_and_run(f, script);
     assert_true(*f->status.cgroup);
 }
 
@@ -57,8 +55,7 @@ LAUNCH_TEST(test_own_group)
     assert_true(cgroup_is_populated(f->status.cgroup));
     directory = directory_of(f->status.cgroup);
     assert_int_equal(access(directory, F_OK), 0);
-    launch_stop(f->shepherd, f->ticks, NULL);
-    await_end(f, LAUNCH_ENDED);
+    stop(f, LAUNCH_ENDED);
     assert_int_equal(access(directory, F_OK), -1); /* nothing stays behind */
 }
 
@@ -68,8 +65,7 @@ LAUNCH_TEST(test_runaway_forks)
     f->request.grace_ns = 50 * NS_PER_MS;
     start_in_cgroup(f, "echo 'trap \"\" TERM; sh hop & exit' >hop; i=0;"
                        "while [ $i -lt 200 ]; do sh hop; i=$((i + 1)); done; sleep 100");
-    assert_int_equal(launch_stop(f->shepherd, f->ticks, NULL), 0);
-    await_end(f, LAUNCH_ENDED);
+    stop(f, LAUNCH_ENDED);
     assert_false(cgroup_is_populated(f->status.cgroup));
 }
 
@@ -77,13 +73,11 @@ LAUNCH_TEST(test_runaway_forks)
 LAUNCH_TEST(test_shepherd_killed)
 {
     CLEANUP(free_ptr) char *directory = NULL;
-    char path[200];
     pid_t stray;
     int left = 1;
 
     start_in_cgroup(f, "(env -i PATH=\"$PATH\" setsid sh -c 'echo $$ >stray; exec sleep 100' &) ; sleep 100");
-    snprintf(path, sizeof path, "%s/stray", f->work);
-    stray = pid_in(path);
+    stray = pid_of(f, "stray");
     directory = directory_of(f->status.cgroup);
     assert_int_equal(kill(f->shepherd, SIGKILL), 0);
     assert_int_equal(waitpid(f->shepherd, NULL, 0), f->shepherd);
@@ -119,8 +113,7 @@ LAUNCH_TEST(test_stranger)
             break;
         pause_ms(5);
     }
-    launch_stop(f->shepherd, f->ticks, NULL);
-    await_end(f, LAUNCH_ENDED);
+    stop(f, LAUNCH_ENDED);
     assert_int_equal(waitpid(stranger, &status, 0), stranger);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     assert_int_equal(access(directory, F_OK), -1);
@@ -137,8 +130,7 @@ LAUNCH_TEST(test_groups_below)
     below = xasprintf("%s/a/b", directory);
     if (file_make_dirs(below, 0755, NULL) < 0)
         fail_msg("cannot make %s", below);
-    launch_stop(f->shepherd, f->ticks, NULL);
-    await_end(f, LAUNCH_ENDED);
+    stop(f, LAUNCH_ENDED);
     assert_int_equal(access(directory, F_OK), -1);
 }
 
@@ -256,8 +248,7 @@ LAUNCH_TEST(test_none_forks_meanwhile)
     f->request.grace_ns = 600 * NS_PER_SEC; /* all of them hear SIGTERM, so this is not waited for */
     start_in_cgroup(f, "echo 'sh hop & exit' >hop; for i in 1 2 3 4 5; do sh hop; done; echo ready; sleep 100");
     await_line(f->output);
-    assert_int_equal(launch_stop(f->shepherd, f->ticks, NULL), 0);
-    await_end(f, LAUNCH_ENDED);
+    stop(f, LAUNCH_ENDED);
     assert_int_equal(f->status.signal, SIGTERM);
 }
 
@@ -267,8 +258,7 @@ LAUNCH_TEST(test_handlers_run)
     f->request.grace_ns = 600 * NS_PER_SEC;
     start_in_cgroup(f, "trap 'exit 7' TERM; echo ready; while :; do sleep 0.1; done");
     await_line(f->output);
-    assert_int_equal(launch_stop(f->shepherd, f->ticks, NULL), 0);
-    await_end(f, LAUNCH_ENDED);
+    stop(f, LAUNCH_ENDED);
     assert_int_equal(f->status.exit_status, 7);
 }
 
@@ -437,8 +427,7 @@ LAUNCH_TEST(test_group_is_entered_late)
     start_in_cgroup(f, "sleep 100");
     jobs = cgroup_of(f->status.process);
     assert_string_equal(jobs, f->status.cgroup);
-    launch_stop(f->shepherd, f->ticks, NULL);
-    await_end(f, LAUNCH_ENDED);
+    stop(f, LAUNCH_ENDED);
 }
 
 RUN_LAUNCH_TESTS

@@ -32,7 +32,10 @@ static void make_conda(struct fixture *f)
                0755);
     snprintf(path, sizeof path, "%s/.bash_profile", f->work);
     /* a profile that behaves like real ones: goes elsewhere, sets variables, leaves something running */
-    snprintf(text, sizeof text, "PATH=%s/conda-bin:$PATH\ncd /\nexport CUDA_VISIBLE_DEVICES=7\nsleep 100 &\n", f->work);
+    snprintf(text, sizeof text,
+             "[ -p /dev/fd/9 ] || exit 9 # by which no descriptor comes\nPATH=%s/conda-bin:$PATH\ncd /\nexport "
+             "CUDA_VISIBLE_DEVICES=7\nsleep 100 &\n",
+             f->work);
     write_text(path, text, 0644);
     f->env[1] = home;
     f->request.environment_count = 2;
@@ -56,11 +59,8 @@ LAUNCH_TEST(test_conda_runs)
 {
     make_conda(f);
     f->request.conda_environment = "good";
-    command(f, "sleep 100");
-    start(f);
-    await_phase(f, LAUNCH_RUNNING);
-    launch_stop(f->shepherd, f->ticks, NULL);
-    await_end(f, LAUNCH_ENDED);
+    start_and_run(f, "sleep 100");
+    stop(f, LAUNCH_ENDED);
     assert_int_equal(f->status.signal, SIGTERM);
 }
 
@@ -79,8 +79,7 @@ LAUNCH_TEST(test_conda_failures)
     f->request.conda_environment = "good";
     command(f, "true");
     f->argv[0] = mutable("no-such-program");
-    start(f);
-    await_end(f, LAUNCH_ENDED);
+    start_and_end(f, LAUNCH_ENDED);
     assert_has(f->status.message, "cannot run 'no-such-program'");
     snprintf(path, sizeof path, "%s/.bash_profile", f->work);
     write_text(path, "exit 0\n", 0644);
@@ -93,8 +92,7 @@ LAUNCH_TEST(test_conda_failures)
     command(f, "true");
     start(f);
     await_phase(f, LAUNCH_STARTING);
-    assert_int_equal(launch_stop(f->shepherd, f->ticks, NULL), 0);
-    await_end(f, LAUNCH_FAILED);
+    stop(f, LAUNCH_FAILED);
     assert_true(f->status.stopped);
     f->env[0] = mutable("PATH=/nonexistent");
     run(f, "true", LAUNCH_FAILED);

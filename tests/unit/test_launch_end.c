@@ -3,28 +3,21 @@
 
 LAUNCH_TEST(test_double_fork)
 {
-    char path[200];
-    pid_t orphan;
-
-    snprintf(path, sizeof path, "%s/orphan", f->work);
     f->request.grace_ns = 60 * NS_PER_SEC; /* it heeds SIGTERM, so this is not waited for */
     /* setsid forks when it leads a group already: the sleeper is in another session, and its parent is gone */
     run(f, "(setsid sh -c 'echo $$ >orphan; exec sleep 100' &) ; while [ ! -s orphan ]; do sleep 0.01; done; exit 5",
         LAUNCH_ENDED);
-    orphan = pid_in(path);
-    assert_true(gone(orphan));
+    assert_true(gone(pid_of(f, "orphan")));
     assert_int_equal(f->status.exit_status, 5);
 }
 
 LAUNCH_TEST(test_descendant_ignores_sigterm)
 {
-    char path[200];
     int64_t begun_ns = nodetime_monotonic_wall_ns();
 
-    snprintf(path, sizeof path, "%s/orphan", f->work);
     run(f, "(trap '' TERM; sh -c 'echo $$ >orphan; exec sleep 100' &) ; while [ ! -s orphan ]; do sleep 0.01; done",
         LAUNCH_ENDED);
-    assert_true(gone(pid_in(path)));
+    assert_true(gone(pid_of(f, "orphan")));
     assert_true(nodetime_monotonic_wall_ns() - begun_ns >= f->request.grace_ns);
     assert_int_equal(f->status.cause, EXIT_COMPLETED);
 }
@@ -42,15 +35,12 @@ LAUNCH_TEST(test_runaway_forks)
 {
     f->request.grace_ns = 50 * NS_PER_MS;
     setenv("CARMA_CGROUP_ROOT", "/nonexistent", 1);
-    command(f, "echo 'trap \"\" TERM; sh hop & exit' >hop; i=0;"
-               "while [ $i -lt 20 ]; do sh hop; i=$((i + 1)); done; echo ready; sleep 100");
-    start(f);
-    await_line(f->output);
+    start_and_await_line(f, "echo 'trap \"\" TERM; sh hop & exit' >hop; i=0;"
+                            "while [ $i -lt 20 ]; do sh hop; i=$((i + 1)); done; echo ready; sleep 100");
     unsetenv("CARMA_CGROUP_ROOT");
     await_phase(f, LAUNCH_RUNNING);
     assert_string_equal(f->status.cgroup, "");
-    assert_int_equal(launch_stop(f->shepherd, f->ticks, NULL), 0);
-    await_end(f, LAUNCH_ENDED);
+    stop(f, LAUNCH_ENDED);
 }
 
 LAUNCH_TEST(test_stop)
@@ -58,15 +48,12 @@ LAUNCH_TEST(test_stop)
     struct error err;
 
     f->request.grace_ns = 60 * NS_PER_SEC; /* all of the tree hears SIGTERM, so this is not waited for */
-    command(f, "sleep 100 & echo ready; wait; echo unreachable");
-    start(f);
-    await_line(f->output);
+    start_and_await_line(f, "sleep 100 & echo ready; wait; echo unreachable");
     await_phase(f, LAUNCH_RUNNING);
     assert_true(f->status.process > 0);
     assert_int_equal(launch_stop(f->shepherd, f->ticks + 1, &err), -ESRCH); /* another process with this pid */
     assert_true(launch_alive(f->shepherd, f->ticks));
-    assert_int_equal(launch_stop(f->shepherd, f->ticks, &err), 0);
-    await_end(f, LAUNCH_ENDED);
+    stop(f, LAUNCH_ENDED);
     assert_true(f->status.stopped);
     assert_int_equal(f->status.signal, SIGTERM);
     assert_int_equal(f->status.cause, EXIT_FAILED);
@@ -77,12 +64,8 @@ LAUNCH_TEST(test_stop)
 LAUNCH_TEST(test_stop_politely)
 {
     f->request.grace_ns = 60 * NS_PER_SEC;
-    command(f, "trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.02; done");
-    start(f);
-    for (int i = 0; i < 1000 && !*contents(f->output); i++)
-        pause_ms(5);
-    assert_int_equal(launch_stop(f->shepherd, f->ticks, NULL), 0);
-    await_end(f, LAUNCH_ENDED);
+    start_and_await_line(f, "trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.02; done");
+    stop(f, LAUNCH_ENDED);
     assert_true(f->status.stopped);
     assert_int_equal(f->status.cause, EXIT_COMPLETED);
     assert_string_equal(contents(f->output), "ready\nsaved\n");
@@ -90,12 +73,8 @@ LAUNCH_TEST(test_stop_politely)
 
 LAUNCH_TEST(test_stop_the_deaf)
 {
-    command(f, "trap '' TERM; echo ready; while :; do sleep 0.02; done");
-    start(f);
-    for (int i = 0; i < 1000 && !*contents(f->output); i++)
-        pause_ms(5);
-    assert_int_equal(launch_stop(f->shepherd, f->ticks, NULL), 0);
-    await_end(f, LAUNCH_ENDED);
+    start_and_await_line(f, "trap '' TERM; echo ready; while :; do sleep 0.02; done");
+    stop(f, LAUNCH_ENDED);
     assert_true(f->status.stopped);
     assert_int_equal(f->status.signal, SIGKILL);
 }
@@ -105,16 +84,13 @@ LAUNCH_TEST(test_stop_the_stopped)
     struct proc_stat stat = {0};
 
     f->request.grace_ns = 60 * NS_PER_SEC;
-    command(f, "trap 'exit 7' TERM; kill -STOP $$");
-    start(f);
-    await_phase(f, LAUNCH_RUNNING);
+    start_and_run(f, "trap 'exit 7' TERM; kill -STOP $$");
     for (int i = 0; i < 1000 && stat.state != 'T'; i++) {
         assert_int_equal(proc_read_stat(f->status.process, &stat), 0);
         pause_ms(2);
     }
     assert_int_equal(stat.state, 'T');
-    assert_int_equal(launch_stop(f->shepherd, f->ticks, NULL), 0);
-    await_end(f, LAUNCH_ENDED);
+    stop(f, LAUNCH_ENDED);
     assert_int_equal(f->status.exit_status, 7);
 }
 
@@ -142,8 +118,7 @@ LAUNCH_TEST(test_stop_before_the_command)
     pause_ms(50);
     assert_int_equal(launch_read_status(f->run, &f->status, NULL), 0);
     assert_int_equal(f->status.phase, LAUNCH_STARTING);
-    assert_int_equal(launch_stop(f->shepherd, f->ticks, NULL), 0);
-    await_end(f, LAUNCH_FAILED);
+    stop(f, LAUNCH_FAILED);
     assert_true(f->status.stopped);
     assert_string_equal(f->status.message, "stopped before the command was run");
 }
@@ -153,9 +128,7 @@ LAUNCH_TEST(test_last_status_is_retried)
 {
     char path[200];
 
-    command(f, "while [ ! -e go ]; do sleep 0.01; done; exit 6");
-    start(f);
-    await_phase(f, LAUNCH_RUNNING);
+    start_and_run(f, "while [ ! -e go ]; do sleep 0.01; done; exit 6");
     snprintf(path, sizeof path, "%s/status", f->run);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(mkdir(path, 0700), 0); /* which no file can replace */
@@ -244,19 +217,15 @@ LAUNCH_TEST(test_settle_race)
 
 LAUNCH_TEST(test_sweep)
 {
-    char path[200];
     pid_t stray, bare;
     int left = 1;
 
     /* one that left the session, one that dropped the environment */
-    command(f, "(setsid sh -c 'echo $$ >stray; exec sleep 100' &); (env -i sh -c 'echo $$ >bare; exec sleep 100' &);"
-               "sleep 100");
-    start(f);
-    await_phase(f, LAUNCH_RUNNING);
-    snprintf(path, sizeof path, "%s/stray", f->work);
-    stray = pid_in(path);
-    snprintf(path, sizeof path, "%s/bare", f->work);
-    bare = pid_in(path);
+    start_and_run(f,
+                  "(setsid sh -c 'echo $$ >stray; exec sleep 100' &); (env -i sh -c 'echo $$ >bare; exec sleep 100' &);"
+                  "sleep 100");
+    stray = pid_of(f, "stray");
+    bare = pid_of(f, "bare");
     assert_int_equal(kill(f->shepherd, SIGKILL), 0);
     while (launch_alive(f->shepherd, f->ticks))
         pause_ms(2);

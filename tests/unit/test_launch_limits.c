@@ -39,9 +39,7 @@ LAUNCH_TEST(test_status_at_the_limit)
 {
     f->request.time_limit_ns = 100 * NS_PER_MS;
     f->request.grace_ns = 60 * NS_PER_SEC;
-    command(f, "trap 'while [ ! -e go ]; do sleep 0.01; done; exit 0' TERM; while :; do sleep 0.02; done");
-    start(f);
-    await_phase(f, LAUNCH_RUNNING);
+    start_and_run(f, "trap 'while [ ! -e go ]; do sleep 0.01; done; exit 0' TERM; while :; do sleep 0.02; done");
     for (int i = 0; i < PATIENCE_MS / 5 && !f->status.timed_out; i++) {
         pause_ms(5);
         assert_int_equal(launch_read_status(f->run, &f->status, NULL), 0);

@@ -15,21 +15,6 @@ static struct owner_launch launch_of(const struct fixture *f)
                                  .cgroup = f->status.cgroup};
 }
 
-static pid_t pid_of(const struct fixture *f, const char *name)
-{
-    char path[200];
-
-    snprintf(path, sizeof path, "%s/%s", f->work, name);
-    return pid_in(path);
-}
-
-static void start_and_run(struct fixture *f, const char *script)
-{
-    command(f, script);
-    start(f);
-    await_phase(f, LAUNCH_RUNNING);
-}
-
 static const char family[] = "sleep 300 & echo $! >forked\n"
                              "sh -c 'echo $$ >executed; exec sleep 300' &\n"
                              "(sh -c 'echo $$ >orphan; exec sleep 300' &)\n"
@@ -60,8 +45,7 @@ LAUNCH_TEST(test_family)
     launches[1].cgroup = "";
     assert_null(owner_find(pid_of(f, "orphan"), launches, 2));
     assert_null(owner_find(f->status.process, launches, 2));
-    launch_stop(f->shepherd, f->ticks, NULL);
-    await_end(f, LAUNCH_ENDED);
+    stop(f, LAUNCH_ENDED);
     launches[1] = launch_of(f);
     assert_null(owner_find(pid_of(f, "forked"), launches, 2));
     assert_true(owner_read(pid_of(f, "forked"), &process) < 0);
@@ -114,6 +98,30 @@ LAUNCH_TEST(test_gone)
     assert_null(owner_find(getpid(), &launch, 0));
 }
 
+struct row {
+    const char *what;
+    struct owner_link chain[4];
+    pid_t session;
+    const char *cgroup;
+    uint64_t job; /* whose it is; 0: nobody's */
+};
+
+static void judge(const struct row *rows, size_t count, const struct owner_launch *launches, size_t launch_count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct owner_link chain[4];
+        CLEANUP(free_ptr) char *cgroup = xstrdup(rows[i].cgroup);
+        struct owner_facts facts = {.chain = chain, .session = rows[i].session, .cgroup = cgroup};
+        const struct owner_launch *found;
+        memcpy(chain, rows[i].chain, sizeof chain);
+        while (facts.count < 4 && chain[facts.count].pid)
+            facts.count++;
+        found = owner_judge(&facts, launches, launch_count);
+        if ((found ? found->job : 0) != rows[i].job)
+            fail_msg("%s: job %d", rows[i].what, found ? (int)found->job : 0);
+    }
+}
+
 /* Cases that real processes cannot be made to show here: control groups, numbers that come again. */
 LAUNCH_TEST(test_judge)
 {
@@ -127,13 +135,7 @@ LAUNCH_TEST(test_judge)
          .cgroup = "/carma/job-2"},
         {.job = 3, .shepherd = 300, .shepherd_start_ticks = 70, .cgroup = ""},
     };
-    static const struct {
-        const char *what;
-        struct owner_link chain[4];
-        pid_t session;
-        const char *cgroup;
-        uint64_t job;
-    } rows[] = {
+    static const struct row rows[] = {
         {"its control group", {{900, 99}, {1, 0}}, 900, "/carma/job-2", 2},
         {"one below it", {{900, 99}, {1, 0}}, 900, "/carma/job-2/worker", 2},
         {"another's, whose name begins the same", {{900, 99}, {1, 0}}, 900, "/carma/job-22", 0},
@@ -148,18 +150,7 @@ LAUNCH_TEST(test_judge)
         {"no process known: no session", {{900, 99}, {1, 0}}, 0, "/", 0},
     };
 
-    for (size_t i = 0; i < array_size(rows); i++) {
-        struct owner_link chain[4];
-        CLEANUP(free_ptr) char *cgroup = xstrdup(rows[i].cgroup);
-        struct owner_facts facts = {.chain = chain, .session = rows[i].session, .cgroup = cgroup};
-        const struct owner_launch *found;
-        memcpy(chain, rows[i].chain, sizeof chain);
-        while (facts.count < 4 && chain[facts.count].pid)
-            facts.count++;
-        found = owner_judge(&facts, launches, array_size(launches));
-        if ((found ? found->job : 0) != rows[i].job)
-            fail_msg("%s: job %d", rows[i].what, found ? (int)found->job : 0);
-    }
+    judge(rows, array_size(rows), launches, array_size(launches));
 }
 
 /* Slurm forks a step's task before its plugin asks for the lease. */
@@ -172,32 +163,17 @@ LAUNCH_TEST(test_lease)
     const struct lease lease = {.steps = steps, .count = 2};
     const struct owner_launch launches[] = {
         {.job = 1, .shepherd = 300, .shepherd_start_ticks = 9000, .cgroup = "/carma/1", .lease = &lease}};
-    static const struct {
-        const char *what, *cgroup;
-        struct owner_link chain[3];
-        uint64_t job;
-    } rows[] = {
-        {"older, in its own group", "/carma/1", {{600, 100}, {1, 1}}, 1},
-        {"older, in a group that was named for it", "/slurm/job_9/step_0", {{600, 100}, {1, 1}}, 1},
-        {"in another job's group", "/slurm/job_90", {{600, 100}, {1, 1}}, 0},
-        {"a task", "/", {{500, 7000}, {1, 1}}, 1},
-        {"a child of a task", "/", {{601, 9500}, {500, 7000}, {1, 1}}, 1},
-        {"a later process with a task's pid", "/", {{500, 9500}, {1, 1}}, 0},
-        {"its shepherd's parent", "/", {{1, 1}}, 0},
+    static const struct row rows[] = {
+        {"older, in its own group", {{600, 100}, {1, 1}}, 0, "/carma/1", 1},
+        {"older, in a group that was named for it", {{600, 100}, {1, 1}}, 0, "/slurm/job_9/step_0", 1},
+        {"in another job's group", {{600, 100}, {1, 1}}, 0, "/slurm/job_90", 0},
+        {"a task", {{500, 7000}, {1, 1}}, 0, "/", 1},
+        {"a child of a task", {{601, 9500}, {500, 7000}, {1, 1}}, 0, "/", 1},
+        {"a later process with a task's pid", {{500, 9500}, {1, 1}}, 0, "/", 0},
+        {"its shepherd's parent", {{1, 1}}, 0, "/", 0},
     };
 
-    for (size_t i = 0; i < array_size(rows); i++) {
-        struct owner_link chain[3];
-        CLEANUP(free_ptr) char *cgroup = xstrdup(rows[i].cgroup);
-        struct owner_facts facts = {.chain = chain, .cgroup = cgroup};
-        const struct owner_launch *found;
-        memcpy(chain, rows[i].chain, sizeof chain);
-        while (facts.count < 3 && chain[facts.count].pid)
-            facts.count++;
-        found = owner_judge(&facts, launches, array_size(launches));
-        if ((found ? found->job : 0) != rows[i].job)
-            fail_msg("%s: job %d", rows[i].what, found ? (int)found->job : 0);
-    }
+    judge(rows, array_size(rows), launches, array_size(launches));
 }
 
 LAUNCH_TEST(test_cgroup)

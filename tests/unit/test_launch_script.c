@@ -15,8 +15,7 @@ static void run_script(struct fixture *f, const char *typed, const char *text, c
     f->request.script = text;
     f->request.script_directory = directory;
     unlink(f->output);
-    start(f);
-    await_end(f, expected);
+    start_and_end(f, expected);
 }
 
 static void expect(const struct fixture *f, const char *name, const char *argument)
@@ -67,8 +66,7 @@ LAUNCH_TEST(test_cannot)
     run_script(f, "train.sh", "#!/nowhere/sh\n", "x", LAUNCH_ENDED);
     assert_has(f->status.message, "cannot run '/nowhere/sh'");
     f->request.script_directory = "/proc/nowhere/copy";
-    start(f);
-    await_end(f, LAUNCH_FAILED);
+    start_and_end(f, LAUNCH_FAILED);
     assert_has(f->status.message, "cannot write the copy of its script");
 }
 

@@ -23,11 +23,10 @@ static int64_t normal_bytes(uint64_t *random, int64_t spread)
     return 10 * GIB + 10 * GIB / 10000 * spread * (sum - (INT64_C(6) << 20)) / (INT64_C(1) << 20);
 }
 
-CORE_TEST(test_memory_is_learned_with_a_margin)
+CARMA_TEST(test_memory_is_learned_with_a_margin)
 {
     int64_t reserved_bytes;
 
-    use_carma(f);
     run_once(f, "w", 30 * GIB, 16 * GIB);
     submit_workload(f, "w", 1, 30 * GIB, -1);
     submit_workload(f, "other", 1, 30 * GIB, -1);
@@ -47,11 +46,10 @@ CORE_TEST(test_memory_is_learned_with_a_margin)
 }
 
 /* Runs that are all alike need less and less room above them; never less than the most that was seen. */
-CORE_TEST(test_the_margin_falls_with_the_runs)
+CARMA_TEST(test_the_margin_falls_with_the_runs)
 {
     int64_t before_bytes = INT64_MAX;
 
-    use_carma(f);
     for (int runs = 1; runs <= 30; runs++) {
         uint64_t job;
         run_once(f, "w", 30 * GIB, 16 * GIB);
@@ -98,11 +96,10 @@ CORE_TEST(test_the_learned_quantile_holds)
     }
 }
 
-CORE_TEST(test_what_is_declared_is_believed)
+CARMA_TEST(test_what_is_declared_is_believed)
 {
     struct record record = wants(1, 20 * GIB);
 
-    use_carma(f);
     run_once(f, "w", 30 * GIB, 16 * GIB);
     snprintf(record.submitted.workload, sizeof record.submitted.workload, "w");
     submit_record(f, record);
@@ -111,11 +108,10 @@ CORE_TEST(test_what_is_declared_is_believed)
 }
 
 /* A workload that a crash has shown to need more than any GPU has waits for none: its jobs run, and are given up. */
-CORE_TEST(test_what_fits_nowhere_does_not_wait_for_ever)
+CARMA_TEST(test_what_fits_nowhere_does_not_wait_for_ever)
 {
     uint64_t job;
 
-    use_carma(f);
     job = submit_workload(f, "w", 1, -1, -1);
     decide(f);
     memory_observed(f, job, 0, 39 * GIB);
@@ -136,23 +132,23 @@ CORE_TEST(test_nothing_is_learned_where_that_is_off)
     assert_int_equal(f->decisions.items[0].placed.reserved_bytes, 30 * GIB);
 }
 
-static void settle_and_sample(struct fixture *f, int32_t activity)
+static void settle_and_sample(struct fixture *f, int32_t activity, int times)
 {
-    f->now_ns += SECONDS(700);
-    sample(f, 0, GIB, 0, activity);
+    for (int i = 0; i < times; i++) {
+        f->now_ns += SECONDS(700);
+        sample(f, 0, GIB, 0, activity);
+    }
 }
 
-CORE_TEST(test_activity_is_learned_alone)
+CARMA_TEST(test_activity_is_learned_alone)
 {
-    use_carma(f);
     submit_workload(f, "w", 1, GIB, -1);
     decide(f);
     assert_int_equal(learned_activity(core_find_job(f->core, 1)), LEARN_PRIOR_PERMILLE);
     f->now_ns += SECONDS(149); /* window 90 s, loading 60 s */
     sample(f, 0, GIB, 0, 200);
     assert_int_equal(learned_activity(core_find_job(f->core, 1)), LEARN_PRIOR_PERMILLE);
-    for (int i = 0; i < 8; i++)
-        settle_and_sample(f, 200);
+    settle_and_sample(f, 200, 8);
     assert_in_range(learned_activity(core_find_job(f->core, 1)), 198, 210);
 }
 
@@ -161,12 +157,10 @@ CORE_TEST(test_activity_is_learned_by_regression)
     use_carma_on(f, 1);
     submit_workload(f, "known", 1, GIB, -1);
     decide(f);
-    for (int i = 0; i < 8; i++)
-        settle_and_sample(f, 300);
+    settle_and_sample(f, 300, 8);
     submit_workload(f, "new", 1, GIB, -1);
     decide(f);
-    for (int i = 0; i < 8; i++)
-        settle_and_sample(f, 370); /* 1 - 0.7 x 0.9 */
+    settle_and_sample(f, 370, 8); /* 1 - 0.7 x 0.9 */
     assert_in_range(learned_activity(core_find_job(f->core, 1)), 270, 330);
     assert_in_range(learned_activity(core_find_job(f->core, 2)), 70, 140);
 }
@@ -184,9 +178,8 @@ CORE_TEST(test_what_is_learned_on_one_gpu_opens_another)
     submit_workload(f, "", 1, GIB, 900);
     assert_goes_to(f, 2, "1"); /* (0.6 + 0.9) / 0.96 = 1.56 */
     assert_string_equal(placed_on(f, 3), "");
-    for (int i = 0; i < 8; i++)
-        settle_and_sample(f, 200); /* of GPU 0 */
-    assert_goes_to(f, 3, "1");     /* (0.2 + 0.9) / 0.92 = 1.20 */
+    settle_and_sample(f, 200, 8); /* of GPU 0 */
+    assert_goes_to(f, 3, "1");    /* (0.2 + 0.9) / 0.92 = 1.20 */
 }
 
 /* Predictions for a GPU are kept until something changes. That of one whose three jobs have taught something is new. */
@@ -199,20 +192,19 @@ CORE_TEST(test_a_prediction_follows_what_is_learned)
         submit_workload(f, (char[]){'a' + (char)job, '\0'}, 1, GIB, -1);
     for (int i = 0; i < 8; i++) {
         decide(f);
-        settle_and_sample(f, 300);
+        settle_and_sample(f, 300, 1);
     }
     assert_int_equal(f->core->gpus[0]->resident_count, 3);
     before = slowdown_predict(f->core, f->core->gpus[0], NULL);
-    settle_and_sample(f, 900);
+    settle_and_sample(f, 900, 1);
     after = slowdown_predict(f->core, f->core->gpus[0], NULL);
     assert_true(after.worst_permille > before.worst_permille);
 }
 
-CORE_TEST(test_an_activity_opens_every_gpu_of_its_workload)
+CARMA_TEST(test_an_activity_opens_every_gpu_of_its_workload)
 {
     uint64_t opened[GPUS];
 
-    use_carma(f);
     for (int i = 0; i < 2; i++)
         submit_workload(f, "w", 1, 30 * GIB, -1);
     decide(f);
@@ -220,16 +212,15 @@ CORE_TEST(test_an_activity_opens_every_gpu_of_its_workload)
         assert_int_equal(core_gpu(f->core, i)->resident_count, 1);
         opened[i] = core_gpu(f->core, i)->opened;
     }
-    settle_and_sample(f, 200);
+    settle_and_sample(f, 200, 1);
     for (uint32_t i = 0; i < 2; i++)
         assert_true(core_gpu(f->core, i)->opened > opened[i]);
 }
 
-CORE_TEST(test_a_sample_is_due_when_it_can_teach)
+CARMA_TEST(test_a_sample_is_due_when_it_can_teach)
 {
     struct record due = {.type = RECORD_SAMPLE};
 
-    use_carma(f);
     submit_workload(f, "w", 1, GIB, -1);
     decide(f);
     due.sample = (struct record_sample){0, GIB, 0, 200, -1, -1};

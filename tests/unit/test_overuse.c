@@ -19,6 +19,8 @@ static void use_one_gpu(struct fixture *f)
     keep_gpus(f, 1);
 }
 
+#define OVERUSE_TEST(name) CORE_TEST_AFTER(use_one_gpu, name)
+
 static uint64_t running(struct fixture *f, int64_t request, int64_t seen)
 {
     uint64_t job = submit(f, 1, request);
@@ -36,12 +38,11 @@ static const struct record *runs_out(struct fixture *f, uint64_t job, int64_t re
     return decided(f, RECORD_REQUEUED, job);
 }
 
-CORE_TEST(test_a_reservation_grows_with_what_is_observed)
+OVERUSE_TEST(test_a_reservation_grows_with_what_is_observed)
 {
     const struct record *grown;
     uint64_t job, other;
 
-    use_one_gpu(f);
     change(f, per_user.max_memory_bytes, 30 * GIB);
     job = running(f, 2 * GIB, 2 * GIB + QUANTUM_MEMORY_BYTES - 1);
     assert_null(decided(f, RECORD_GROWN, job)); /* it may be rounding */
@@ -60,12 +61,11 @@ CORE_TEST(test_a_reservation_grows_with_what_is_observed)
 }
 
 /* A reservation that carma shrank may grow again to the request: that is not a fault of the job's. */
-CORE_TEST(test_a_job_within_its_request_is_not_over)
+OVERUSE_TEST(test_a_job_within_its_request_is_not_over)
 {
     struct record record = wants(1, 20 * GIB);
     uint64_t job = 1;
 
-    use_one_gpu(f);
     change(f, shrink_after_ns, SECONDS(60));
     record.submitted.requeue = true;
     submit_record(f, record);
@@ -80,12 +80,11 @@ CORE_TEST(test_a_job_within_its_request_is_not_over)
     assert_int_equal(overuse_bytes(core_find_job(f->core, job)), 0);
 }
 
-CORE_TEST(test_the_victim_is_not_charged_and_the_overuser_goes_alone)
+OVERUSE_TEST(test_the_victim_is_not_charged_and_the_overuser_goes_alone)
 {
     uint64_t overuser, worse, victim, waiting;
     const struct record *requeued;
 
-    use_one_gpu(f);
     overuser = running(f, 2 * GIB, 4 * GIB);
     worse = running(f, 2 * GIB, 0);
     victim = running(f, 30 * GIB, 24 * GIB);
@@ -144,12 +143,11 @@ static void strays(struct fixture *f, uint64_t job, uint32_t gpu, int64_t bytes)
 
 /* A job that uses a GPU that it was not given was granted nothing there. It is farther beyond than one that was granted
  * a part. */
-CORE_TEST(test_a_stray_is_the_culprit)
+OVERUSE_TEST(test_a_stray_is_the_culprit)
 {
     uint64_t beside, stray, victim;
     const struct record *requeued;
 
-    use_one_gpu(f);
     beside = running(f, 2 * GIB, 4 * GIB);
     victim = running(f, 24 * GIB, 22 * GIB);
     gpu_is_back(f, 1);
@@ -187,11 +185,10 @@ CORE_TEST(test_a_crash_asks_for_samples)
 }
 
 /* An earlier carma did not say where. */
-CORE_TEST(test_strays_of_an_earlier_carma_are_charged)
+OVERUSE_TEST(test_strays_of_an_earlier_carma_are_charged)
 {
     uint64_t stray, victim;
 
-    use_one_gpu(f);
     gpu_is_back(f, 1);
     victim = running(f, 24 * GIB, 22 * GIB);
     stray = submit(f, 1, 36 * GIB);
@@ -205,18 +202,10 @@ CORE_TEST(test_strays_of_an_earlier_carma_are_charged)
     assert_int_equal(runs_out(f, victim, GIB)->requeued.overuser, stray);
 }
 
-static uint64_t submit_workload(struct fixture *f, const char *workload, int64_t request)
-{
-    struct record record = wants(1, request);
-
-    snprintf(record.submitted.workload, sizeof record.submitted.workload, "%s", workload);
-    return submit_record(f, record);
-}
-
 /* Runs to its end, and returns its reservation. */
 static int64_t run_of(struct fixture *f, const char *workload, int64_t request, int64_t seen)
 {
-    uint64_t job = submit_workload(f, workload, request);
+    uint64_t job = submit_of(f, workload, request);
     const struct record *placed = decided(f, RECORD_PLACED, job);
     int64_t reserved = placed->placed.reserved_bytes;
 
@@ -228,9 +217,8 @@ static int64_t run_of(struct fixture *f, const char *workload, int64_t request, 
     return reserved;
 }
 
-CORE_TEST(test_a_request_that_was_too_small_is_remembered)
+OVERUSE_TEST(test_a_request_that_was_too_small_is_remembered)
 {
-    use_one_gpu(f);
     change(f, learn, true);
     assert_int_equal(run_of(f, "w", 20 * GIB, 18 * GIB), 20 * GIB); /* an honest one */
     assert_int_equal(run_of(f, "w", 10 * GIB, 15 * GIB), 10 * GIB); /* it need not be the same any more: at its word */
@@ -246,12 +234,11 @@ CORE_TEST(test_a_request_that_was_too_small_is_remembered)
     assert_int_equal(run_of(f, "w", 10 * GIB, GIB), 10 * GIB);
 }
 
-CORE_TEST(test_who_is_over_itself_is_no_victim)
+OVERUSE_TEST(test_who_is_over_itself_is_no_victim)
 {
     const struct record *requeued;
     uint64_t job;
 
-    use_one_gpu(f);
     running(f, 2 * GIB, 12 * GIB);
     job = running(f, 24 * GIB, 22 * GIB);
     requeued = runs_out(f, job, 4 * GIB); /* 26 of 24 */
@@ -280,11 +267,10 @@ CORE_TEST(test_victims_are_bounded)
     }
 }
 
-CORE_TEST(test_the_monitor_view_promises_nothing)
+OVERUSE_TEST(test_the_monitor_view_promises_nothing)
 {
     uint64_t job;
 
-    use_one_gpu(f);
     running(f, 2 * GIB, 12 * GIB);
     job = running(f, 24 * GIB, 22 * GIB);
     change(f, memory_view, MEMORY_MONITOR);

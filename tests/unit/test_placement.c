@@ -32,9 +32,8 @@ CORE_TEST(test_bound_is_that_of_whoever_accepts_least)
     assert_goes_to(f, 3, "0");
 }
 
-CORE_TEST(test_goes_where_least_is_delivered)
+CARMA_TEST(test_goes_where_least_is_delivered)
 {
-    use_carma(f);
     for (uint32_t g = 0; g < GPUS; g++)
         submit_workload(f, "", 1, GIB, (int32_t[]){500, 300, 200, 700}[g]);
     decide(f);
@@ -42,9 +41,8 @@ CORE_TEST(test_goes_where_least_is_delivered)
     assert_goes_to(f, 5, "2");
 }
 
-CORE_TEST(test_of_equals_the_one_with_most_memory)
+CARMA_TEST(test_of_equals_the_one_with_most_memory)
 {
-    use_carma(f);
     for (uint32_t g = 0; g < GPUS; g++)
         submit_workload(f, "", 1, g == 2 ? GIB : 4 * GIB, 300);
     decide(f);

@@ -11,11 +11,8 @@ TEST_BETWEEN(test_idle_gpus_first_in_index_order, setup, teardown)
         sample(f, 0, 0, 0, 700);
         decide(f);
         for (uint32_t g = 0; g < GPUS; g++) {
-            char expected[8];
             uint64_t job = submit(f, 1, -1);
-            decide(f);
-            snprintf(expected, sizeof expected, "%u", g);
-            assert_string_equal(placed_on(f, job), expected);
+            assert_goes_to(f, job, ((char[]){(char)('0' + g), '\0'}));
         }
         teardown(state);
         setup(state);
@@ -35,35 +32,36 @@ CORE_TEST(test_exclusive_never_shares)
     assert_goes_to(f, job, "2");
 }
 
-static void choose(struct fixture *f, const char *policy, uint32_t gpus, const char *expected)
+TEST_BETWEEN(test_the_choice_among_busy_gpus, setup, teardown)
 {
-    uint64_t job;
+    static const struct {
+        const char *policy;
+        uint32_t gpus;
+        int64_t used_gib[GPUS];
+        int32_t smact[GPUS];
+        const char *expected;
+    } rows[] = {
+        {"magm", 1, {20, 10, 30, 5}, {100, 500, 300, 700}, "3"},     /* most free memory */
+        {"lug", 1, {20, 10, 30, 5}, {100, 500, 300, 700}, "0"},      /* lowest activity */
+        {"mug", 1, {20, 10, 30, 5}, {100, 500, 300, 700}, "3"},      /* highest activity */
+        {"magm", 3, {20, 10, 30, 5}, {100, 500, 300, 700}, "3,1,0"}, /* the best first */
+        {"first-fit", 1, {39, 10, 30, 5}, {0}, "1"},
+        {"best-fit", 1, {39, 10, 30, 5}, {0}, "2"},
+    };
 
-    configure(f, policy, MEMORY_MONITOR);
-    occupy(f, (int64_t[]){20 * GIB, 10 * GIB, 30 * GIB, 5 * GIB}, (int32_t[]){100, 500, 300, 700});
-    job = submit(f, gpus, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, job), expected);
-}
-
-CORE_TEST(test_magm_takes_most_free_memory)
-{
-    choose(f, "magm", 1, "3");
-}
-
-CORE_TEST(test_lug_takes_lowest_activity)
-{
-    choose(f, "lug", 1, "0");
-}
-
-CORE_TEST(test_mug_takes_highest_activity)
-{
-    choose(f, "mug", 1, "3");
-}
-
-CORE_TEST(test_several_gpus_come_best_first)
-{
-    choose(f, "magm", 3, "3,1,0");
+    for (size_t i = 0; i < array_size(rows); i++) {
+        struct fixture *f = *state;
+        int64_t used[GPUS];
+        uint64_t job;
+        for (uint32_t g = 0; g < GPUS; g++)
+            used[g] = rows[i].used_gib[g] * GIB;
+        configure(f, rows[i].policy, MEMORY_MONITOR);
+        occupy(f, used, rows[i].smact);
+        job = submit(f, rows[i].gpus, -1);
+        assert_goes_to(f, job, rows[i].expected);
+        teardown(state);
+        setup(state);
+    }
 }
 
 CORE_TEST(test_mug_leaves_idle_gpus_alone)
@@ -86,34 +84,10 @@ CORE_TEST(test_round_robin_goes_round)
     occupy(f, (int64_t[]){39 * GIB, 39 * GIB, 39 * GIB, 39 * GIB}, (int32_t[]){1000, 1000, 1000, 1000});
     for (uint32_t g = 0; g < 2 * GPUS; g++) { /* at any load */
         uint64_t job = submit(f, 1, -1);
-        char expected[8];
-        decide(f);
-        snprintf(expected, sizeof expected, "%u", g % GPUS);
-        assert_string_equal(placed_on(f, job), expected);
+        assert_goes_to(f, job, ((char[]){(char)('0' + g % GPUS), '\0'}));
         memory_observed(f, job, g % GPUS, GIB);
         f->now_ns += SECONDS(31);
     }
-}
-
-static void fit(struct fixture *f, const char *policy, const char *expected)
-{
-    uint64_t job;
-
-    configure(f, policy, MEMORY_MONITOR);
-    occupy(f, (int64_t[]){39 * GIB, 10 * GIB, 30 * GIB, 5 * GIB}, (int32_t[]){0, 0, 0, 0});
-    job = submit(f, 1, -1);
-    decide(f);
-    assert_string_equal(placed_on(f, job), expected);
-}
-
-CORE_TEST(test_first_fit)
-{
-    fit(f, "first-fit", "1");
-}
-
-CORE_TEST(test_best_fit)
-{
-    fit(f, "best-fit", "2");
 }
 
 RUN_TESTS(NULL, NULL)

@@ -2,10 +2,12 @@
 #include "core_fixture.h"
 #include "core/fence.h"
 
-static void set_quantile(struct fixture *f, int32_t permille)
+static void share_by_mps(struct fixture *f)
 {
-    change(f, prior_quantile_permille, permille);
+    share_by_guess(f, SHARE_MPS, TOTAL);
 }
+
+#define PRIOR_TEST(name) CORE_TEST_AFTER(share_by_mps, name)
 
 static int64_t request_of(struct fixture *f, uint64_t job, uint32_t *source)
 {
@@ -21,6 +23,16 @@ static void settle(struct fixture *f, uint64_t job, int64_t bytes)
 {
     memory_observed(f, job, 0, bytes);
     f->now_ns += SECONDS(31);
+}
+
+static void ask_for(struct fixture *f, const char *workload, int64_t expected)
+{
+    uint64_t job = submit_of(f, workload, -1);
+    uint32_t source;
+
+    assert_int_equal(request_of(f, job, &source), expected);
+    assert_int_equal(source, SOURCE_PRIOR);
+    apply(f, (struct record){.type = RECORD_CANCELLED, .job = job});
 }
 
 /* A run by itself; leaves nobody. */
@@ -42,23 +54,22 @@ static void run_workloads(struct fixture *f, uint32_t first, uint32_t count, int
     }
 }
 
-CORE_TEST(test_a_job_of_unknown_need_requests_a_quantile)
+PRIOR_TEST(test_a_job_of_unknown_need_requests_a_quantile)
 {
     struct record exclusive = wants(1, -1);
     const struct record *first;
     uint32_t source;
     uint64_t job;
 
-    share_by_guess(f, SHARE_MPS, TOTAL);
     job = submit_of(f, "new", -1);
     assert_int_equal(request_of(f, job, &source), LIKELY);
     assert_int_equal(source, SOURCE_PRIOR);
-    set_quantile(f, 500);
+    change(f, prior_quantile_permille, 500);
     assert_int_equal(request_of(f, job, NULL), 7 * GIB);
-    set_quantile(f, 0);
+    change(f, prior_quantile_permille, 0);
     assert_int_equal(request_of(f, job, &source), -1);
     assert_int_equal(source, SOURCE_UNKNOWN);
-    set_quantile(f, 850);
+    change(f, prior_quantile_permille, 850);
     first = placed(f, job);
     assert_non_null(first);
     assert_int_equal(first->placed.reserved_bytes, LIKELY);
@@ -80,17 +91,16 @@ CORE_TEST(test_gpus_bound_the_distribution)
     share_by_guess(f, SHARE_MPS, 80 * GIB);
     assert_int_equal(request_of(f, job, NULL), 26 * GIB);
     share_by_guess(f, SHARE_MPS, 10 * GIB + GIB / 2);
-    set_quantile(f, 999);
+    change(f, prior_quantile_permille, 999);
     assert_int_equal(request_of(f, job, NULL), 10 * GIB + GIB / 2); /* the bin reaches beyond the GPU */
     assert_non_null(placed(f, job));
 }
 
 /* The next job finds this one's memory observed and settled. */
-CORE_TEST(test_nobody_follows_before_the_memory_has_settled)
+PRIOR_TEST(test_nobody_follows_before_the_memory_has_settled)
 {
     uint64_t job, next;
 
-    share_by_guess(f, SHARE_MPS, TOTAL);
     job = submit_of(f, "new", -1);
     assert_non_null(placed(f, job));
     next = submit(f, 1, 2 * GIB);
@@ -103,11 +113,10 @@ CORE_TEST(test_nobody_follows_before_the_memory_has_settled)
     assert_non_null(placed(f, next));
 }
 
-CORE_TEST(test_a_guess_may_use_what_nobody_has_reserved)
+PRIOR_TEST(test_a_guess_may_use_what_nobody_has_reserved)
 {
     const struct record *second;
 
-    share_by_guess(f, SHARE_MPS, TOTAL);
     submit(f, 1, 12 * GIB);
     assert_non_null(placed(f, 1));
     submit_of(f, "new", -1);
@@ -129,9 +138,8 @@ CORE_TEST(test_a_guess_may_use_what_nobody_has_reserved)
 
 /* The request and its headroom are the guess's own, even where that is all that was free. What nearly no job needs is
  * not the guess's. */
-CORE_TEST(test_the_fence_has_headroom_and_an_end)
+PRIOR_TEST(test_the_fence_has_headroom_and_an_end)
 {
-    share_by_guess(f, SHARE_MPS, TOTAL);
     submit(f, 1, 18 * GIB);
     assert_non_null(placed(f, 1));
     submit_of(f, "new", -1);
@@ -168,13 +176,12 @@ CORE_TEST(test_without_a_fence_more_must_be_free)
 }
 
 /* One end at the fence teaches: it is not charged, and the job and its like have a figure of their own. */
-CORE_TEST(test_an_end_at_the_fence_teaches)
+PRIOR_TEST(test_an_end_at_the_fence_teaches)
 {
     struct record out = {.type = RECORD_EXITED};
     uint32_t source;
     uint64_t job;
 
-    share_by_guess(f, SHARE_MPS, TOTAL);
     submit(f, 1, 12 * GIB);
     assert_non_null(placed(f, 1));
     job = submit_of(f, "new", -1);
@@ -196,37 +203,26 @@ CORE_TEST(test_an_end_at_the_fence_teaches)
 }
 
 /* Each workload counts once, however often it is repeated. */
-CORE_TEST(test_the_server_s_own_workloads_move_it)
+PRIOR_TEST(test_the_server_s_own_workloads_move_it)
 {
-    uint64_t job;
-
-    share_by_guess(f, SHARE_MPS, TOTAL);
     for (int i = 0; i < 100; i++)
         runs_once(f, "always", 38 * GIB);
-    job = submit_of(f, "", -1);
-    assert_int_equal(request_of(f, job, NULL), LIKELY);
-    apply(f, (struct record){.type = RECORD_CANCELLED, .job = job});
+    ask_for(f, "", LIKELY);
     run_workloads(f, 0, 60, 2 * GIB);
-    job = submit_of(f, "", -1);
-    assert_int_equal(request_of(f, job, NULL), 16 * GIB);
-    apply(f, (struct record){.type = RECORD_CANCELLED, .job = job});
+    ask_for(f, "", 16 * GIB);
     run_workloads(f, 60, 1000, 3 * GIB);
-    job = submit_of(f, "", -1);
-    assert_int_equal(request_of(f, job, NULL), 3 * GIB);
+    ask_for(f, "", 3 * GIB);
     assert_true(prior_is_sane(user_find(f->core, 0)->own->parts, PRIOR_BINS)); /* the old fade: the sum is bounded */
     assert_true(user_find(f->core, 0)->own->parts[16] > 0 && user_find(f->core, 0)->own->parts[16] < 1000);
-    apply(f, (struct record){.type = RECORD_CANCELLED, .job = job});
     run_workloads(f, 1060, 120, 30 * GIB);
-    job = submit_of(f, "", -1);
-    assert_int_equal(request_of(f, job, NULL), 30 * GIB);
+    ask_for(f, "", 30 * GIB);
 }
 
 /* The room is on one GPU; a workload that completes on the other shows that it is enough. */
-CORE_TEST(test_a_smaller_request_starts_who_waits)
+PRIOR_TEST(test_a_smaller_request_starts_who_waits)
 {
     uint64_t other, last, waits;
 
-    share_by_guess(f, SHARE_MPS, TOTAL);
     run_workloads(f, 0, 9, 2 * GIB);
     apply(f, (struct record){.type = RECORD_GPU_BACK, .gpu = {.gpu = 1, .total_bytes = TOTAL, .share = SHARE_MPS}});
     sample(f, 1, 0, 0, 0);
@@ -246,11 +242,10 @@ CORE_TEST(test_a_smaller_request_starts_who_waits)
 }
 
 /* Nothing larger is idle, and it may need less. */
-CORE_TEST(test_an_idle_gpu_takes_any_guess)
+PRIOR_TEST(test_an_idle_gpu_takes_any_guess)
 {
     uint64_t job;
 
-    share_by_guess(f, SHARE_MPS, TOTAL);
     apply(f, (struct record){.type = RECORD_GPU_BACK, .gpu = {.total_bytes = 16 * GIB, .share = SHARE_MPS}});
     job = submit_of(f, "new", -1);
     assert_int_equal(request_of(f, job, NULL), LIKELY); /* the larger ones may come back */
@@ -258,12 +253,11 @@ CORE_TEST(test_an_idle_gpu_takes_any_guess)
     assert_int_equal(f->decisions.items[0].placed.reserved_bytes, 16 * GIB);
 }
 
-CORE_TEST(test_a_user_s_limit_is_kept)
+PRIOR_TEST(test_a_user_s_limit_is_kept)
 {
     struct reason why;
     uint64_t job;
 
-    share_by_guess(f, SHARE_MPS, TOTAL);
     change(f, per_user.max_memory_bytes, 12 * GIB);
     job = submit_of(f, "", -1);
     assert_int_equal(request_of(f, job, NULL), 12 * GIB);
@@ -274,16 +268,8 @@ CORE_TEST(test_a_user_s_limit_is_kept)
     assert_reason(f, 2,
                   "its user's jobs request 12.0 GiB of GPU memory and it 12.0 GiB more, a user may have 12.0 GiB");
     assert_true(core_could_ever_run(f->core, core_find_job(f->core, 2)->wants, &why));
-    set_quantile(f, 0);
+    change(f, prior_quantile_permille, 0);
     assert_false(core_could_ever_run(f->core, core_find_job(f->core, 2)->wants, &why)); /* with whole GPUs */
-}
-
-static void ask_for_another(struct fixture *f, int64_t expected)
-{
-    uint64_t job = submit_of(f, "new", -1);
-
-    assert_int_equal(request_of(f, job, NULL), expected);
-    apply(f, (struct record){.type = RECORD_CANCELLED, .job = job});
 }
 
 /* So many workloads of another user, of which each run takes so long. */
@@ -303,27 +289,25 @@ static void another_user_runs(struct fixture *f, uint32_t uid, int64_t seconds, 
 }
 
 /* By a quarter at most, if two are of one mind. Runs under a minute are not told. */
-CORE_TEST(test_other_users_move_it_a_little)
+PRIOR_TEST(test_other_users_move_it_a_little)
 {
-    share_by_guess(f, SHARE_MPS, TOTAL);
     another_user_runs(f, 1, 59, 300, 36 * GIB);
     another_user_runs(f, 2, 59, 300, 36 * GIB);
-    ask_for_another(f, LIKELY);
+    ask_for(f, "new", LIKELY);
     another_user_runs(f, 1, 60, 300, 36 * GIB);
-    ask_for_another(f, LIKELY);
+    ask_for(f, "new", LIKELY);
     another_user_runs(f, 2, 60, 300, 36 * GIB);
-    ask_for_another(f, LIKELY + LIKELY / 4);
+    ask_for(f, "new", LIKELY + LIKELY / 4);
     assert_int_equal(user_find(f->core, 0)->careful_bytes, TOTAL); /* theirs is less: that lowers nothing */
 }
 
 /* It may need more: the next run of it gets a quarter more, and the guess is as before. */
-CORE_TEST(test_a_run_that_met_its_fence)
+PRIOR_TEST(test_a_run_that_met_its_fence)
 {
     int64_t fence, peak;
     uint32_t source;
     uint64_t job;
 
-    share_by_guess(f, SHARE_MPS, TOTAL);
     submit(f, 1, 18 * GIB);
     assert_non_null(placed(f, 1));
     job = submit_of(f, "new", -1);
@@ -337,16 +321,6 @@ CORE_TEST(test_a_run_that_met_its_fence)
     assert_null(user_find(f->core, 0)->own);
 }
 
-static void ask_for_program(struct fixture *f, int64_t expected)
-{
-    uint64_t job = submit_of(f, "p:new", -1);
-    uint32_t source;
-
-    assert_int_equal(request_of(f, job, &source), expected);
-    assert_int_equal(source, SOURCE_PRIOR);
-    apply(f, (struct record){.type = RECORD_CANCELLED, .job = job});
-}
-
 static void run_of_program(struct fixture *f, int first, int count, int64_t bytes)
 {
     for (int i = first; i < first + count; i++) {
@@ -357,17 +331,16 @@ static void run_of_program(struct fixture *f, int first, int count, int64_t byte
 }
 
 /* Half of them count as twice their memory; the node's distribution as one of them. */
-CORE_TEST(test_a_program_s_own_workloads_count_more)
+PRIOR_TEST(test_a_program_s_own_workloads_count_more)
 {
     uint64_t job, other;
 
-    share_by_guess(f, SHARE_MPS, TOTAL);
-    ask_for_program(f, LIKELY);
+    ask_for(f, "p:new", LIKELY);
     run_of_program(f, 0, 2, 3 * GIB);
     run_of_program(f, 0, 2, 3 * GIB); /* each counts once, and two are too few */
-    ask_for_program(f, user_find(f->core, 0)->likely_bytes);
+    ask_for(f, "p:new", user_find(f->core, 0)->likely_bytes);
     run_of_program(f, 2, 4, 3 * GIB);
-    ask_for_program(f, 6 * GIB);
+    ask_for(f, "p:new", 6 * GIB);
     job = submit_of(f, "p:new", -1);
     assert_int_equal(kin_careful_bytes(core_find_job(f->core, job)), user_find(f->core, 0)->careful_bytes);
     other = submit_of(f, "q:new", -1); /* of another program; so is one whose name says none */
@@ -378,30 +351,27 @@ CORE_TEST(test_a_program_s_own_workloads_count_more)
     assert_int_equal(f->decisions.items[0].placed.reserved_bytes, 6 * GIB);
 }
 
-CORE_TEST(test_a_program_whose_workloads_differ)
+PRIOR_TEST(test_a_program_whose_workloads_differ)
 {
-    share_by_guess(f, SHARE_MPS, TOTAL);
     run_of_program(f, 0, 4, 3 * GIB);
     run_of_program(f, 4, 1, 4 * GIB);
-    ask_for_program(f, user_find(f->core, 0)->likely_bytes);
+    ask_for(f, "p:new", user_find(f->core, 0)->likely_bytes);
     assert_int_equal(kin_careful_bytes(core_find_job(f->core, submit_of(f, "p:new", -1))),
                      user_find(f->core, 0)->careful_bytes);
 }
 
 /* What a program's workloads were found to need may be more than nearly all others need. */
-CORE_TEST(test_a_program_of_large_workloads)
+PRIOR_TEST(test_a_program_of_large_workloads)
 {
-    share_by_guess(f, SHARE_MPS, TOTAL);
     run_of_program(f, 0, 4, 30 * GIB);
-    ask_for_program(f, TOTAL);
+    ask_for(f, "p:new", TOTAL);
     assert_int_equal(kin_careful_bytes(core_find_job(f->core, submit_of(f, "p:new", -1))), TOTAL);
 }
 
-CORE_TEST(test_a_known_program_starts_who_waits)
+PRIOR_TEST(test_a_known_program_starts_who_waits)
 {
     uint64_t other, last, waits;
 
-    share_by_guess(f, SHARE_MPS, TOTAL);
     apply(f, (struct record){.type = RECORD_GPU_BACK, .gpu = {.gpu = 1, .total_bytes = TOTAL, .share = SHARE_MPS}});
     sample(f, 1, 0, 0, 0);
     run_of_program(f, 2, 2, 2 * GIB);
@@ -419,9 +389,8 @@ CORE_TEST(test_a_known_program_starts_who_waits)
     assert_true(f->decisions.items[0].placed.reserved_bytes < 21 * GIB);
 }
 
-CORE_TEST(test_a_forgotten_workload_s_program)
+PRIOR_TEST(test_a_forgotten_workload_s_program)
 {
-    share_by_guess(f, SHARE_MPS, TOTAL);
     run_of_program(f, 0, 1, 30 * GIB);
     run_of_program(f, 1, 3, 3 * GIB);
     for (int i = 0; i < LEARN_MOST_PROFILES - 4; i++) {
@@ -429,26 +398,24 @@ CORE_TEST(test_a_forgotten_workload_s_program)
         snprintf(workload, sizeof workload, "n%d", i);
         apply(f, (struct record){.type = RECORD_CANCELLED, .job = submit_of(f, workload, GIB)});
     }
-    ask_for_program(f, 6 * GIB); /* "p:0" is forgotten for it, "p:1" is not yet */
+    ask_for(f, "p:new", 6 * GIB); /* "p:0" is forgotten for it, "p:1" is not yet */
 }
 
-CORE_TEST(test_snapshots_hold_programs)
+PRIOR_TEST(test_snapshots_hold_programs)
 {
     CLEANUP(record_list_release) struct record_list taken = {0};
 
-    share_by_guess(f, SHARE_MPS, TOTAL);
     run_of_program(f, 0, 6, 3 * GIB);
     submit_of(f, "p:new", -1);
     core_free(restored(f, &taken));
 }
 
-CORE_TEST(test_snapshots_hold_it)
+PRIOR_TEST(test_snapshots_hold_it)
 {
     CLEANUP(record_list_release) struct record_list taken = {0};
     struct core *core, *broken = core_new();
     struct record state_core;
 
-    share_by_guess(f, SHARE_MPS, TOTAL);
     run_workloads(f, 0, 90, 2 * GIB);
     core = restored(f, &taken);
     assert_int_equal(user_find(core, 0)->likely_bytes, user_find(f->core, 0)->likely_bytes);

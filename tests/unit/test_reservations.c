@@ -44,11 +44,10 @@ CORE_TEST(test_reservations_say_where_they_are_from)
 }
 
 /* Records of an earlier carma name no source: the known part follows from the figures. */
-CORE_TEST(test_sources_that_an_earlier_carma_did_not_write)
+CARMA_TEST(test_sources_that_an_earlier_carma_did_not_write)
 {
     struct record placed = {.type = RECORD_PLACED, .placed = {.count = 1, .reservation_source = SOURCE_COUNT}};
 
-    use_carma(f);
     submit_workload(f, "w", 1, 8 * GIB, 100);
     submit_workload(f, "w", 1, 8 * GIB, 100);
     for (placed.job = 1; placed.job <= 2; placed.job++) {
@@ -61,9 +60,8 @@ CORE_TEST(test_sources_that_an_earlier_carma_did_not_write)
 }
 
 /* A quarter more than the observed memory may be more than the GPU has. */
-CORE_TEST(test_a_reservation_is_never_larger_than_the_gpu)
+CARMA_TEST(test_a_reservation_is_never_larger_than_the_gpu)
 {
-    use_carma(f);
     submit_workload(f, "w", 1, -1, 100);
     decide(f);
     memory_observed(f, 1, 0, 35 * GIB);
@@ -87,11 +85,10 @@ CORE_TEST(test_a_whole_gpu_is_given_back_once_the_need_is_seen)
     assert_string_equal(placed_on(f, 2), "0");
 }
 
-CORE_TEST(test_an_exclusive_job_gives_nothing_back)
+CARMA_TEST(test_an_exclusive_job_gives_nothing_back)
 {
     struct record record = wants(1, -1);
 
-    use_carma(f);
     record.submitted.exclusive = true;
     submit_record(f, record);
     decide(f);
@@ -100,9 +97,8 @@ CORE_TEST(test_an_exclusive_job_gives_nothing_back)
     assert_nothing_decided(f);
 }
 
-CORE_TEST(test_needs_more_than_any_gpu)
+CARMA_TEST(test_needs_more_than_any_gpu)
 {
-    use_carma(f);
     submit_workload(f, "w", 1, 20 * GIB, 100);
     submit_workload(f, "", 1, GIB, 100);
     decide(f);

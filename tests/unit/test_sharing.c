@@ -26,17 +26,6 @@ static void one_gpu(struct fixture *f, uint32_t way)
     keep_gpus(f, 1);
 }
 
-static void adjust(struct fixture *f, bool multiuser, uint32_t clients)
-{
-    change(f, mps_multiuser, multiuser);
-    change(f, mps_max_clients, clients);
-}
-
-static void set_domain(struct fixture *f, uint32_t domain)
-{
-    change(f, mps_domain, domain);
-}
-
 static uint64_t ask(struct fixture *f, uint32_t gpus, uint32_t uid, uint32_t way)
 {
     struct record record = wants(gpus, GIB);
@@ -156,9 +145,9 @@ CORE_TEST(test_an_mps_server_is_one_users)
     decide(f);
     assert_int_equal(core_gpu(f->core, 0)->resident_count, 2);
     assert_reason(f, other, "GPU 0's MPS server is user 1001's");
-    adjust(f, true, 48);
+    change(f, mps_multiuser, true);
     assert_shares(f, other, SHARE_MPS);
-    adjust(f, false, 48); /* the resident stays; nobody joins two users */
+    change(f, mps_multiuser, false); /* the resident stays; nobody joins two users */
     ask(f, 1, 1002, SHARE_ANY);
     assert_nothing_decided(f);
 }
@@ -168,7 +157,7 @@ CORE_TEST(test_an_mps_server_has_so_many_clients)
     uint64_t last;
 
     one_gpu(f, SHARE_MPS);
-    adjust(f, false, 2);
+    change(f, mps_max_clients, 2);
     ask(f, 1, 1, SHARE_ANY);
     ask(f, 1, 1, SHARE_ANY);
     last = ask(f, 1, 1, SHARE_ANY);
@@ -183,7 +172,7 @@ CORE_TEST(test_a_job_of_several_gpus_begins_its_own_server)
 {
     uint64_t pair, joins;
 
-    set_domain(f, MPS_DOMAIN_GPU);
+    change(f, mps_domain, MPS_DOMAIN_GPU);
     all_by_mps(f);
     for (uint32_t i = 0; i < 3; i++)
         ask(f, 1, 1, SHARE_ANY);
@@ -204,7 +193,7 @@ CORE_TEST(test_a_server_serves_all_its_gpus_to_the_end)
 {
     uint64_t pair, joins, other, pair_after;
 
-    set_domain(f, MPS_DOMAIN_GPU);
+    change(f, mps_domain, MPS_DOMAIN_GPU);
     all_by_mps(f);
     keep_gpus(f, 2);
     pair = ask(f, 2, 1, SHARE_ANY);
@@ -252,7 +241,7 @@ CORE_TEST(test_one_server_takes_everybodys_jobs)
 {
     uint64_t pair;
 
-    set_domain(f, MPS_DOMAIN_NODE);
+    change(f, mps_domain, MPS_DOMAIN_NODE);
     all_by_mps(f);
     for (uint32_t i = 0; i < GPUS; i++)
         ask(f, 1, i, SHARE_ANY);
@@ -269,7 +258,7 @@ CORE_TEST(test_nobody_joins_jobs_that_mixed_before)
     mps = ask(f, 1, 1, SHARE_MPS);
     assert_shares(f, sliced, SHARE_TIME_SLICE);
     assert_int_equal(mode_of(f, mps), SHARE_MPS);
-    set_domain(f, MPS_DOMAIN_GPU);
+    change(f, mps_domain, MPS_DOMAIN_GPU);
     asks[0] = ask(f, 1, 1, SHARE_TIME_SLICE);
     asks[1] = ask(f, 1, 1, SHARE_MPS);
     ask(f, 1, 1, SHARE_ANY);
@@ -303,14 +292,14 @@ CORE_TEST(test_a_server_of_a_gpu_is_forgotten_where_there_are_none)
 {
     uint64_t pair;
 
-    set_domain(f, MPS_DOMAIN_GPU);
+    change(f, mps_domain, MPS_DOMAIN_GPU);
     all_by_mps(f);
     for (uint32_t i = 0; i < GPUS; i++)
         ask(f, 1, 1, SHARE_ANY);
     decide(f);
     pair = ask(f, 2, 1, SHARE_ANY);
     assert_waits(f, pair);
-    set_domain(f, MPS_DOMAIN_USER);
+    change(f, mps_domain, MPS_DOMAIN_USER);
     assert_shares(f, pair, SHARE_MPS);
     assert_int_equal(core_gpu(f->core, 0)->server, 0);
 }
@@ -324,7 +313,7 @@ CORE_TEST(test_a_server_of_a_gpu_ends_beside_a_client_of_the_users)
     keep_gpus(f, 2);
     pair = ask(f, 2, 1, SHARE_ANY);
     assert_shares(f, pair, SHARE_MPS);
-    set_domain(f, MPS_DOMAIN_GPU);
+    change(f, mps_domain, MPS_DOMAIN_GPU);
     alone = ask(f, 1, 1, SHARE_ANY);
     assert_goes_to(f, alone, "0");
     assert_int_equal(core_gpu(f->core, 0)->server, alone);

@@ -120,32 +120,31 @@ TEST(crashed_runs)
     past_free(recorded);
 }
 
+static void note(struct past *recorded, struct record record)
+{
+    past_record(recorded, &record);
+}
+
 /* By hand: jobs that are still there, never ran, were lost, or never used their GPU. */
 TEST(what_is_left_out)
 {
     struct past *recorded = past_new();
     struct past_jobs past;
-    struct record record = {.type = RECORD_GPU_BACK, .gpu = {.gpu = 0, .total_bytes = 8 * GIB}};
 
-    past_record(recorded, &record);
-    for (uint64_t job = 1; job <= 5; job++) {
-        record = (struct record){.type = RECORD_SUBMITTED, .at_ns = SECONDS(10 * job), .job = job};
-        record.submitted.gpus = 1;
-        record.submitted.request_bytes = -1;
-        past_record(recorded, &record);
-    }
-    for (uint64_t job = 1; job <= 4; job++) {
-        record = (struct record){.type = RECORD_PLACED, .at_ns = SECONDS(100), .job = job, .placed = {.count = 1}};
-        past_record(recorded, &record);
-    }
-    record = (struct record){.type = RECORD_EXITED, .at_ns = SECONDS(105), .job = 2};
-    record.exited.cause = EXIT_FAILED;
-    past_record(recorded, &record);
-    record = (struct record){.type = RECORD_LOST, .at_ns = SECONDS(200), .job = 3};
-    past_record(recorded, &record);
-    record = (struct record){.type = RECORD_EXITED, .at_ns = SECONDS(212), .job = 4};
-    record.exited.cause = EXIT_COMPLETED;
-    past_record(recorded, &record);
+    note(recorded, (struct record){.type = RECORD_GPU_BACK, .gpu = {.gpu = 0, .total_bytes = 8 * GIB}});
+    for (uint64_t job = 1; job <= 5; job++)
+        note(recorded, (struct record){.type = RECORD_SUBMITTED,
+                                       .at_ns = SECONDS(10 * job),
+                                       .job = job,
+                                       .submitted = {.gpus = 1, .request_bytes = -1}});
+    for (uint64_t job = 1; job <= 4; job++)
+        note(recorded,
+             (struct record){.type = RECORD_PLACED, .at_ns = SECONDS(100), .job = job, .placed = {.count = 1}});
+    note(recorded,
+         (struct record){.type = RECORD_EXITED, .at_ns = SECONDS(105), .job = 2, .exited = {.cause = EXIT_FAILED}});
+    note(recorded, (struct record){.type = RECORD_LOST, .at_ns = SECONDS(200), .job = 3});
+    note(recorded,
+         (struct record){.type = RECORD_EXITED, .at_ns = SECONDS(212), .job = 4, .exited = {.cause = EXIT_COMPLETED}});
     past_finish(recorded, SHARE_MPS, &contention_default, SECONDS(12), &past);
     assert_int_equal(past.count, 2); /* 2 and 4 */
     assert_int_equal(past.left_out, 3);
@@ -164,19 +163,17 @@ static double work_of_two(enum share_mode share, struct core_config config)
 {
     struct past *recorded = past_new();
     struct past_jobs past;
-    struct record record = {.type = RECORD_RECONFIGURED, .config = config};
     double work_s;
 
-    past_record(recorded, &record);
+    note(recorded, (struct record){.type = RECORD_RECONFIGURED, .config = config});
     for (uint32_t user = 1; user <= 2; user++) {
-        record = (struct record){
-            .type = RECORD_SUBMITTED, .job = user, .submitted = {.gpus = 1, .request_bytes = -1, .uid = user}};
-        past_record(recorded, &record);
-        record = (struct record){.type = RECORD_PLACED, .job = user, .placed = {.count = 1, .share = share}};
-        past_record(recorded, &record);
+        note(recorded, (struct record){.type = RECORD_SUBMITTED,
+                                       .job = user,
+                                       .submitted = {.gpus = 1, .request_bytes = -1, .uid = user}});
+        note(recorded, (struct record){.type = RECORD_PLACED, .job = user, .placed = {.count = 1, .share = share}});
     }
     for (uint64_t job = 1; job <= 2; job++)
-        past_record(recorded, &(struct record){.type = RECORD_EXITED, .at_ns = SECONDS(112), .job = job});
+        note(recorded, (struct record){.type = RECORD_EXITED, .at_ns = SECONDS(112), .job = job});
     past_finish(recorded, SHARE_MPS, &contention_default, SECONDS(12), &past);
     assert_int_equal(past.count, 2);
     work_s = (double)past.items[0].work_ns / 1e9;
@@ -200,9 +197,9 @@ TEST(jobs_shared_as_recorded)
 
 static void sample(struct past *recorded, double at_s, int32_t permille)
 {
-    past_record(recorded, &(struct record){.type = RECORD_SAMPLE,
-                                           .at_ns = SECONDS(at_s),
-                                           .sample = {.gpu = 0, .smact_permille = permille}});
+    note(recorded, (struct record){.type = RECORD_SAMPLE,
+                                   .at_ns = SECONDS(at_s),
+                                   .sample = {.gpu = 0, .smact_permille = permille}});
 }
 
 /* Only the readings of a whole window of a job that was alone all the while are its own. */
@@ -210,27 +207,23 @@ TEST(samples_that_tell)
 {
     struct past *recorded = past_new();
     struct past_jobs past;
-    struct record record = {.type = RECORD_RECONFIGURED, .config = {.window_ns = SECONDS(90)}};
 
-    past_record(recorded, &record);
+    note(recorded, (struct record){.type = RECORD_RECONFIGURED, .config = {.window_ns = SECONDS(90)}});
     for (uint64_t job = 1; job <= 2; job++) {
-        record = (struct record){.type = RECORD_SUBMITTED, .job = job, .submitted = {.gpus = 1, .request_bytes = -1}};
-        past_record(recorded, &record);
+        note(recorded,
+             (struct record){.type = RECORD_SUBMITTED, .job = job, .submitted = {.gpus = 1, .request_bytes = -1}});
     }
     sample(recorded, 0, 900); /* nobody is there */
-    past_record(recorded, &(struct record){.type = RECORD_PLACED, .job = 1, .placed = {.count = 1}});
+    note(recorded, (struct record){.type = RECORD_PLACED, .job = 1, .placed = {.count = 1}});
     sample(recorded, 100, 100);
     sample(recorded, 130, 700);
     sample(recorded, 140, -1); /* not measured */
-    record = (struct record){.type = RECORD_PLACED, .at_ns = SECONDS(200), .job = 2, .placed = {.count = 1}};
-    past_record(recorded, &record);
+    note(recorded, (struct record){.type = RECORD_PLACED, .at_ns = SECONDS(200), .job = 2, .placed = {.count = 1}});
     sample(recorded, 400, 900); /* together */
-    record = (struct record){.type = RECORD_EXITED, .at_ns = SECONDS(410), .job = 2};
-    past_record(recorded, &record);
+    note(recorded, (struct record){.type = RECORD_EXITED, .at_ns = SECONDS(410), .job = 2});
     sample(recorded, 450, 900); /* the window still shows the other one */
     sample(recorded, 600, 720);
-    record = (struct record){.type = RECORD_EXITED, .at_ns = SECONDS(700), .job = 1};
-    past_record(recorded, &record);
+    note(recorded, (struct record){.type = RECORD_EXITED, .at_ns = SECONDS(700), .job = 1});
     past_finish(recorded, SHARE_MPS, &contention_default, SECONDS(12), &past);
     assert_int_equal(past.count, 2);
     near(past.items[0].uses[0].activity, 0.71, 1e-9);

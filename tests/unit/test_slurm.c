@@ -15,6 +15,7 @@
 
 TEST(test_sizes)
 {
+    static const char *const bad[] = {"12", "12GB", "-1G", "0x10G", "1e3G", "9999999999T"};
     int64_t bytes = 0;
     const char *end;
 
@@ -23,12 +24,8 @@ TEST(test_sizes)
     assert_true(size_parse("12288M", false, &bytes, NULL) && bytes == 12 * GIB);
     assert_true(size_parse("171798691840", true, &bytes, NULL) && bytes == 160 * GIB);
     assert_true(size_parse("4T,gpubig", false, &bytes, &end) && bytes == 4 * TIB && strcmp(end, ",gpubig") == 0);
-    assert_false(size_parse("12", false, &bytes, NULL));
-    assert_false(size_parse("12GB", false, &bytes, NULL));
-    assert_false(size_parse("-1G", false, &bytes, NULL));
-    assert_false(size_parse("0x10G", false, &bytes, NULL));
-    assert_false(size_parse("1e3G", false, &bytes, NULL));
-    assert_false(size_parse("9999999999T", false, &bytes, NULL));
+    for (size_t i = 0; i < array_size(bad); i++)
+        assert_false(size_parse(bad[i], false, &bytes, NULL));
     assert_false(size_parse("", true, &bytes, NULL));
 }
 

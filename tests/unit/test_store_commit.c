@@ -40,37 +40,6 @@ STORE_TEST(test_close_commits_what_is_queued)
     assert_int_equal(reopen_and_load().specs, 50);
 }
 
-/* A process that is killed the moment it hears "done" has lost nothing. */
-STORE_TEST(test_done_is_durable)
-{
-    int said[2], status;
-    char byte;
-    pid_t child;
-
-    assert_int_equal(pipe(said), 0);
-    child = fork();
-    assert_true(child >= 0);
-    if (!child) {
-        struct outcome outcome = {0};
-        struct store *store = open_store();
-
-        commit_job(store, 7, &outcome);
-        wait_for(store, &outcome, 1);
-        if (outcome.status[0] != 0 || write(said[1], "x", 1) != 1)
-            _exit(1);
-        for (;;)
-            pause();
-    }
-    close(said[1]);
-    assert_int_equal(read(said[0], &byte, 1), 1);
-    assert_refused(-EBUSY, "another carmad uses this state (pid ");
-    kill(child, SIGKILL);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFSIGNALED(status));
-    close(said[0]);
-    assert_int_equal(reopen_and_load().jobs[0], 7);
-}
-
 static void tell(int status, const char *error_text, void *user)
 {
     if (status || write(*(int *)user, "x", 1) != 1)
@@ -204,8 +173,7 @@ STORE_TEST(test_full_disk)
     struct outcome outcome = {0};
     struct loaded loaded;
 
-    commit_job(store, 1, &outcome);
-    wait_for(store, &outcome, 1);
+    commit_and_wait(store, 1, &outcome);
     limit_pages(store, "20");
     commit_big(store, 2, &outcome);
     while (store_transactions(store) < 2)
@@ -220,15 +188,13 @@ STORE_TEST(test_full_disk)
     }
     assert_non_null(strstr(outcome.text, database));
     assert_non_null(strstr(outcome.text, "full"));
-    commit_job(store, 5, &outcome);
-    wait_for(store, &outcome, 5);
+    commit_and_wait(store, 5, &outcome);
     assert_int_equal(outcome.status[4], 0);
     commit_big(store, 6, &outcome);
     wait_for(store, &outcome, 6);
     assert_int_equal(outcome.status[5], -ENOSPC);
     limit_pages(store, "1000000");
-    commit_job(store, 6, &outcome);
-    wait_for(store, &outcome, 7);
+    commit_and_wait(store, 6, &outcome);
     assert_int_equal(outcome.status[6], 0);
     store_close(store);
     loaded = reopen_and_load();
@@ -247,15 +213,13 @@ static int live_through_write_errors(void)
     getrlimit(RLIMIT_FSIZE, &limit);
     limit.rlim_cur = 200000;
     signal(SIGXFSZ, SIG_IGN);
-    commit_job(store, 1, &outcome);
-    wait_for(store, &outcome, 1);
+    commit_and_wait(store, 1, &outcome);
     setrlimit(RLIMIT_FSIZE, &limit);
     commit_big(store, 2, &outcome);
     wait_for(store, &outcome, 2);
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_FSIZE, &limit);
-    commit_job(store, 2, &outcome);
-    wait_for(store, &outcome, 3);
+    commit_and_wait(store, 2, &outcome);
     store_close(store);
     return outcome.status[0] == 0 && outcome.status[1] == -EIO && outcome.status[2] == 0 ? 42 : 1;
 }
@@ -320,19 +284,16 @@ STORE_TEST(test_part_of_a_batch)
     struct outcome outcome = {0};
     struct loaded loaded;
 
-    commit_job(store, 1, &outcome);
-    wait_for(store, &outcome, 1);
+    commit_and_wait(store, 1, &outcome);
     assert_int_equal(sqlite3_exec(store->db,
                                   "CREATE TEMP TRIGGER refuse BEFORE INSERT ON record WHEN new.seq = 4"
                                   " BEGIN SELECT RAISE(ABORT, 'refused'); END",
                                   NULL, NULL, NULL),
                      SQLITE_OK);
-    commit_job(store, 2, &outcome);
-    wait_for(store, &outcome, 2);
+    commit_and_wait(store, 2, &outcome);
     assert_true(outcome.status[1] < 0);
     assert_int_equal(sqlite3_exec(store->db, "DROP TRIGGER refuse", NULL, NULL, NULL), SQLITE_OK);
-    commit_job(store, 3, &outcome);
-    wait_for(store, &outcome, 3);
+    commit_and_wait(store, 3, &outcome);
     assert_int_equal(outcome.status[2], 0);
     store_close(store);
     loaded = reopen_and_load();

@@ -1,32 +1,24 @@
 /* The store's sums of energy. */
+#include "base/strbuf.h"
 #include "store_fixture.h"
 
-struct energy_seen {
-    char text[400];
-};
-
-static int see_meter(const struct store_meter *meter, void *user)
+static int see_meter(const struct store_meter *meter, void *seen)
 {
-    struct energy_seen *seen = user;
-
-    snprintf(seen->text + strlen(seen->text), sizeof seen->text - strlen(seen->text), "%s %lld %lld %lld\n", meter->gpu,
-             (long long)meter->at_ns, (long long)meter->counter_mj, (long long)meter->idle_mw);
+    strbuf_printf(seen, "%s %lld %lld %lld\n", meter->gpu, (long long)meter->at_ns, (long long)meter->counter_mj,
+                  (long long)meter->idle_mw);
     return 0;
 }
 
-static int see_account(const char *gpu, uint64_t party, int64_t mj, void *user)
+static int see_account(const char *gpu, uint64_t party, int64_t mj, void *seen)
 {
-    struct energy_seen *seen = user;
-
-    snprintf(seen->text + strlen(seen->text), sizeof seen->text - strlen(seen->text), "%s %lld %lld\n", gpu,
-             (long long)(int64_t)party, (long long)mj);
+    strbuf_printf(seen, "%s %lld %lld\n", gpu, (long long)(int64_t)party, (long long)mj);
     return 0;
 }
 
 /* Sums are replaced, not added to: writing one again counts nothing twice. */
 STORE_TEST(test_energy)
 {
-    struct energy_seen seen = {""};
+    CLEANUP(strbuf_release) struct strbuf seen = {0};
     struct error err;
 
     for (int round = 1; round <= 2; round++) {

@@ -66,27 +66,25 @@ static void cut(const char *path, int place)
     assert_int_equal(truncate(path, size_of(path) * place / 1000), 0);
 }
 
-static void flip(const char *path, int place)
+static void change_byte(const char *path, off_t at, unsigned char bit)
 {
     int fd = open(path, O_RDWR);
-    off_t at = size_of(path) * place / 1000;
     unsigned char byte;
 
     assert_int_equal(pread(fd, &byte, 1, at), 1);
-    byte ^= 0x10;
+    byte ^= bit;
     assert_int_equal(pwrite(fd, &byte, 1, at), 1);
     close(fd);
 }
 
+static void flip(const char *path, int place)
+{
+    change_byte(path, size_of(path) * place / 1000, 0x10);
+}
+
 static void flip_in_head(const char *path, int at)
 {
-    int fd = open(path, O_RDWR);
-    unsigned char byte;
-
-    assert_int_equal(pread(fd, &byte, 1, at), 1);
-    byte ^= 1;
-    assert_int_equal(pwrite(fd, &byte, 1, at), 1);
-    close(fd);
+    change_byte(path, at, 1);
 }
 
 static void zero_head(const char *path, int length)
@@ -268,8 +266,7 @@ STORE_TEST(test_a_transaction_that_fails_is_not_marked)
         store = open_store();
         commit_some(store, 1, 2);
         run_sql("CREATE TRIGGER no BEFORE INSERT ON record WHEN NEW.job = 9 BEGIN SELECT RAISE(ABORT, 'no'); END");
-        commit_job(store, 9, &outcome);
-        wait_for(store, &outcome, 1);
+        commit_and_wait(store, 9, &outcome);
         run_sql("DROP TRIGGER no");
         commit_some(store, 3, 3);
         _exit(outcome.status[0] == 0);

@@ -11,10 +11,10 @@
 STORE_TEST(test_second_opener)
 {
     struct store *store = open_store();
-    char pid[32];
+    char why[64];
 
-    snprintf(pid, sizeof pid, "(pid %d)", (int)getpid());
-    assert_refused(-EBUSY, pid);
+    snprintf(why, sizeof why, "another carmad uses this state (pid %d)", (int)getpid());
+    assert_refused(-EBUSY, why);
     store_close(store);
     store_close(open_store());
 }
@@ -50,33 +50,21 @@ static void assert_mode(const char *path, mode_t mode)
 STORE_TEST(test_modes)
 {
     mode_t mask = umask(0);
-    char *made = xasprintf("%s/a/b", directory), *path = xasprintf("%s/store.db", made);
-    char *wal = xasprintf("%s-wal", path), *lock = xasprintf("%s/lock", made), *mark = xasprintf("%s/store.mark", made);
-    char *parent = xasprintf("%s/a", directory);
+    CLEANUP(free_ptr) char *parent = xasprintf("%s/a", directory), *made = xasprintf("%s/b", parent);
+    static const char *const names[] = {"store.db-wal", "store.db", "lock", "store.mark"};
     struct store *store = NULL;
     struct outcome outcome = {0};
 
     assert_int_equal(store_open(made, &store, NULL), 0);
-    commit_job(store, 1, &outcome);
-    wait_for(store, &outcome, 1);
+    commit_and_wait(store, 1, &outcome);
     assert_mode(made, 0700);
-    assert_mode(path, 0600);
-    assert_mode(wal, 0600);
-    assert_mode(lock, 0600);
-    assert_mode(mark, 0600);
+    for (size_t i = 0; i < array_size(names); i++) {
+        CLEANUP(free_ptr) char *path = xasprintf("%s/%s", made, names[i]);
+        assert_mode(path, 0600);
+    }
     store_close(store);
     umask(mask);
-    unlink(path);
-    unlink(lock);
-    unlink(mark);
-    assert_int_equal(rmdir(made), 0);
-    assert_int_equal(rmdir(parent), 0);
-    free(made);
-    free(path);
-    free(wal);
-    free(lock);
-    free(mark);
-    free(parent);
+    file_remove_tree(parent);
 }
 
 STORE_TEST(test_directory_of_others)
@@ -142,6 +130,7 @@ STORE_TEST(test_earlier_forms_are_brought_up_to_date)
 
     fill(2);
     for (int form = 1; form <= 7; form++) {
+        CLEANUP(free_ptr) char *version = NULL;
         if (form <= 6)
             run_sql("ALTER TABLE history DROP COLUMN model; ALTER TABLE history DROP COLUMN estimated_permille;"
                     " ALTER TABLE history DROP COLUMN activity_permille; DROP TRIGGER history_counted_leases;"
@@ -155,13 +144,8 @@ STORE_TEST(test_earlier_forms_are_brought_up_to_date)
             run_sql("DROP TABLE snapshot; DROP TABLE job");
         if (form <= 2)
             run_sql("DROP TABLE energy; DROP TABLE meter");
-        run_sql(form == 1   ? "PRAGMA user_version = 1"
-                : form == 2 ? "PRAGMA user_version = 2"
-                : form == 3 ? "PRAGMA user_version = 3"
-                : form == 4 ? "PRAGMA user_version = 4"
-                : form == 5 ? "PRAGMA user_version = 5"
-                : form == 6 ? "PRAGMA user_version = 6"
-                            : "PRAGMA user_version = 7");
+        version = xasprintf("PRAGMA user_version = %d", form);
+        run_sql(version);
         assert_int_equal(store_read(directory, NULL, NULL, &err), -ENOTSUP);
         assert_int_equal(reopen_and_load().specs, 2);
         fail_if(store_read(directory, NULL, NULL, &err), err);

@@ -36,12 +36,14 @@ static void commit_end(struct store *store, uint64_t job, int64_t at)
     store_commit(store, batch, NULL, NULL);
 }
 
-static void commit_forget(struct store *store, int64_t before)
+static void forget(int64_t before)
 {
+    struct store *store = open_store();
     struct store_batch *batch = store_batch_new();
 
     store_batch_forget(batch, before);
     store_commit(store, batch, NULL, NULL);
+    store_close(store);
 }
 
 /* The result, in short: "spec 1,job 1,=40,@5" is the spec and the state of job 1, the snapshot made at 40, record 5. */
@@ -141,19 +143,13 @@ static void assert_energy_mj(int64_t expected)
 
 STORE_TEST(test_what_is_old_is_forgotten)
 {
-    struct store *store;
-
     fill();
     run_sql("INSERT INTO energy VALUES ('GPU-1', 0, 1), ('GPU-1', -1, 10), ('GPU-1', 1, 100), ('GPU-1', 2, 1000)");
     assert_energy_mj(1111);
-    store = open_store();
-    commit_forget(store, 25); /* between the two snapshots */
-    store_close(store);
+    forget(25); /* between the two snapshots */
     assert_reads("=20,@3,@4,@5,");
     assert_loads(9, "spec 1,spec 2,job 1,=40,@5,");
-    store = open_store();
-    commit_forget(store, 45);
-    store_close(store);
+    forget(45);
     assert_reads("=40,@5,");
     assert_loads(9, "spec 2,=40,@5,");
     assert_energy_mj(1011);
@@ -170,13 +166,10 @@ static int forget_and_take(uint64_t seq, const struct record *record, void *user
 STORE_TEST(test_a_reader_sees_one_moment)
 {
     CLEANUP(strbuf_release) struct strbuf text = {0};
-    struct store *store;
     struct error err = {{0}};
 
     fill();
-    store = open_store();
-    commit_forget(store, 25);
-    store_close(store);
+    forget(25);
     fail_if(store_read(directory, forget_and_take, &text, &err), err);
     assert_string_equal(text.text, "=20,@3,@4,@5,");
     assert_reads("=40,@5,");
@@ -191,8 +184,8 @@ STORE_TEST(test_numbers_are_not_given_again)
     store = open_store();
     commit_end(store, 2, 50);
     commit_snapshot(store, 60, 0);
-    commit_forget(store, 70);
     store_close(store);
+    forget(70);
     assert_loads(9, "=60,");
     store = open_store();
     assert_int_equal(store_last_job(store), 2);

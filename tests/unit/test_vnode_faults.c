@@ -9,9 +9,7 @@
 
 static int setup(void **state)
 {
-    fixture_open(&f, "h100x2-mig");
-    assert_int_equal(NVML(nvmlInit_v2)(), NVML_SUCCESS);
-    return 0;
+    return open_node("h100x2-mig");
 }
 
 static struct nvml_device *instance(unsigned int index)
@@ -22,19 +20,9 @@ static struct nvml_device *instance(unsigned int index)
     return mig;
 }
 
-/* Puts this process there, training from now on, with `bytes` of memory. */
 static struct attachment train(struct place place, double activity, int64_t bytes)
 {
-    struct node_slot wanted = {.use_count = 1,
-                               .work_ns = 1e18,
-                               .train_from_ns = node_now_ns(&f.node),
-                               .uses = {{.gpu = place.gpu, .instance = place.instance, .activity = activity}}};
-    static struct shortage shortage;
-    struct attachment attachment;
-
-    assert_int_equal(attach_begin(&attachment, &f.node, &wanted, NULL), 0);
-    assert_int_equal(attach_hold(&attachment, &bytes, &shortage, NULL), 0);
-    return attachment;
+    return train_on(place, activity, bytes, false);
 }
 
 /* On GPU `g` (1: the one that is not in MIG mode), until it is cleared. */
@@ -137,7 +125,6 @@ TEST_BETWEEN(a_job_on_an_instance, setup, teardown)
     const int64_t too_much = 21 * GIB;
     static struct shortage shortage;
     struct node_slot slot;
-    unsigned int count = 4;
     int64_t now_ns;
     double value, rate = contention_mig_rate(&contention_default, 0.5, 2, 0.25);
 
@@ -149,13 +136,9 @@ TEST_BETWEEN(a_job_on_an_instance, setup, teardown)
     assert_int_equal(used_on(instance(1)), 5 * GIB);
     assert_int_equal(used_on(instance(0)), 0);
     assert_int_equal(used_on(gpu(0)), 5 * GIB);
-    assert_int_equal(NVML(nvmlDeviceGetComputeRunningProcesses_v3)(instance(0), &count, infos), NVML_SUCCESS);
-    assert_int_equal(count, 0);
+    assert_int_equal(processes_on(instance(0), infos), 0);
     for (int whole = 0; whole < 2; whole++) {
-        count = 4;
-        assert_int_equal(NVML(nvmlDeviceGetComputeRunningProcesses_v3)(whole ? gpu(0) : instance(1), &count, infos),
-                         NVML_SUCCESS);
-        assert_int_equal(count, 1);
+        assert_int_equal(processes_on(whole ? gpu(0) : instance(1), infos), 1);
         assert_int_equal(infos[0].pid, getpid());
         assert_int_equal(infos[0].gpu_instance_id, 2);
         assert_int_equal(infos[0].compute_instance_id, 0);
@@ -190,10 +173,8 @@ TEST_BETWEEN(a_node_without_gpm, setup, teardown)
     struct nvml_gpm_support support = {.version = NVML_GPM_SUPPORT_VERSION};
     double value;
 
-    assert_int_equal(NVML(nvmlShutdown)(), NVML_SUCCESS);
-    fixture_close(&f);
-    fixture_open(&f, "a100x4-40g-nogpm");
-    assert_int_equal(NVML(nvmlInit_v2)(), NVML_SUCCESS);
+    teardown(NULL);
+    open_node("a100x4-40g-nogpm");
     assert_int_equal(NVML(nvmlGpmQueryDeviceSupport)(gpu(0), &support), NVML_SUCCESS);
     assert_int_equal(support.supported, 0);
     assert_int_equal(gpm(gpu(0), NVML_NO_INSTANCE, NVML_GPM_METRIC_SM_UTIL, &value), NVML_ERROR_NOT_SUPPORTED);
@@ -329,12 +310,10 @@ TEST_BETWEEN(what_is_refused_or_hidden, setup, teardown)
     assert_int_equal(NVML(nvmlDeviceGetProcessUtilization)(device, &sample, &count, 0), NVML_ERROR_NO_PERMISSION);
     inject_clear(&f.node);
     strike("hide-memory", 1);
-    assert_int_equal(NVML(nvmlDeviceGetComputeRunningProcesses_v3)(device, &count, infos), NVML_SUCCESS);
-    assert_int_equal(count, 1);
+    assert_int_equal(processes_on(device, infos), 1);
     assert_true(infos[0].used_bytes == NVML_VALUE_NOT_AVAILABLE);
     strike("hide-processes", 1);
-    assert_int_equal(NVML(nvmlDeviceGetComputeRunningProcesses_v3)(device, &count, infos), NVML_SUCCESS);
-    assert_int_equal(count, 0);
+    assert_int_equal(processes_on(device, infos), 0);
     inject_clear(&f.node);
     strike("no-power", 1);
     strike("no-energy", 1);

@@ -5,9 +5,29 @@
 #include "base/strbuf.h"
 #include "vnode/layout.h"
 
-#define MEMBER(type, member)                                                                                           \
-    strbuf_printf(&text, "  %zu %s %zu\n", offsetof(struct type, member), #member, sizeof((struct type *)NULL)->member)
-#define TYPE(type) strbuf_printf(&text, "%s %zu\n", #type, sizeof(struct type))
+struct member {
+    size_t offset, size;
+    const char *name;
+};
+
+static void print_type(struct strbuf *text, const char *type, size_t size, const struct member *members, size_t count)
+{
+    strbuf_printf(text, "%s %zu\n", type, size);
+    for (size_t i = 0; i < count; i++)
+        strbuf_printf(text, "  %zu %s %zu\n", members[i].offset, members[i].name, members[i].size);
+}
+
+/* A type with its members, each in M(). */
+#define TYPE(type, ...)                                                                                                \
+    do {                                                                                                               \
+        typedef struct type of;                                                                                        \
+        static const struct member members[] = {__VA_ARGS__};                                                          \
+        print_type(&text, #type, sizeof(of), members, array_size(members));                                            \
+    } while (0)
+#define M(member)                                                                                                      \
+    {                                                                                                                  \
+        offsetof(of, member), sizeof((of *)NULL)->member, #member                                                      \
+    }
 
 TEST(layout_is_golden)
 {
@@ -17,110 +37,24 @@ TEST(layout_is_golden)
     size_t length;
 
     strbuf_printf(&text, "version %d magic %s\n", NODE_VERSION, NODE_MAGIC);
-    TYPE(node_file);
-    MEMBER(node_file, magic);
-    MEMBER(node_file, version);
-    MEMBER(node_file, size);
-    MEMBER(node_file, gpu_count);
-    MEMBER(node_file, cuda_version);
-    MEMBER(node_file, time_scale);
-    MEMBER(node_file, profile);
-    MEMBER(node_file, driver_version);
-    MEMBER(node_file, generation);
-    MEMBER(node_file, active);
-    MEMBER(node_file, driver_loads);
-    MEMBER(node_file, xid_count);
-    MEMBER(node_file, order);
-    MEMBER(node_file, faults);
-    MEMBER(node_file, xids);
-    MEMBER(node_file, calls);
-    MEMBER(node_file, gpus);
-    MEMBER(node_file, banks);
-    TYPE(node_gpu);
-    MEMBER(node_gpu, uuid);
-    MEMBER(node_gpu, name);
-    MEMBER(node_gpu, serial);
-    MEMBER(node_gpu, total_bytes);
-    MEMBER(node_gpu, reserved_bytes);
-    MEMBER(node_gpu, idle_w);
-    MEMBER(node_gpu, full_w);
-    MEMBER(node_gpu, power_limit_mw);
-    MEMBER(node_gpu, power_limit_min_mw);
-    MEMBER(node_gpu, compute_major);
-    MEMBER(node_gpu, compute_minor);
-    MEMBER(node_gpu, architecture);
-    MEMBER(node_gpu, cores);
-    MEMBER(node_gpu, clock_idle_mhz);
-    MEMBER(node_gpu, clock_max_mhz);
-    MEMBER(node_gpu, clock_memory_mhz);
-    MEMBER(node_gpu, pci_bus);
-    MEMBER(node_gpu, pci_device_id);
-    MEMBER(node_gpu, pcie_generation);
-    MEMBER(node_gpu, gpm);
-    MEMBER(node_gpu, mig);
-    MEMBER(node_gpu, instance_count);
-    MEMBER(node_gpu, unified);
-    MEMBER(node_gpu, instances);
-    TYPE(node_instance);
-    MEMBER(node_instance, uuid);
-    MEMBER(node_instance, profile);
-    MEMBER(node_instance, total_bytes);
-    MEMBER(node_instance, slices);
-    MEMBER(node_instance, gpu_instance);
-    MEMBER(node_instance, compute_instance);
-    MEMBER(node_instance, reserved);
-    TYPE(node_fault);
-    MEMBER(node_fault, gpus);
-    MEMBER(node_fault, reserved);
-    MEMBER(node_fault, until_ns);
-    TYPE(node_xid);
-    MEMBER(node_xid, at_ns);
-    MEMBER(node_xid, gpu);
-    MEMBER(node_xid, xid);
-    MEMBER(node_xid, pid);
-    MEMBER(node_xid, instance);
-    TYPE(node_bank);
-    MEMBER(node_bank, updated_ns);
-    MEMBER(node_bank, swept_wall_ns);
-    MEMBER(node_bank, slot_high);
-    MEMBER(node_bank, reserved);
-    MEMBER(node_bank, gpus);
-    MEMBER(node_bank, slots);
-    TYPE(node_gpu_now);
-    MEMBER(node_gpu_now, sm_activity);
-    MEMBER(node_gpu_now, busy);
-    MEMBER(node_gpu_now, energy_mj);
-    MEMBER(node_gpu_now, sm_activity_ns);
-    MEMBER(node_gpu_now, busy_ns);
-    MEMBER(node_gpu_now, energy_hidden_mj);
-    MEMBER(node_gpu_now, instances);
-    TYPE(node_instance_now);
-    MEMBER(node_instance_now, sm_activity);
-    MEMBER(node_instance_now, busy);
-    MEMBER(node_instance_now, sm_activity_ns);
-    MEMBER(node_instance_now, busy_ns);
-    TYPE(node_slot);
-    MEMBER(node_slot, phase);
-    MEMBER(node_slot, pid);
-    MEMBER(node_slot, start_ticks);
-    MEMBER(node_slot, mps);
-    MEMBER(node_slot, use_count);
-    MEMBER(node_slot, mps_domain);
-    MEMBER(node_slot, mps_server_pid);
-    MEMBER(node_slot, uid);
-    MEMBER(node_slot, fault);
-    MEMBER(node_slot, reserved);
-    MEMBER(node_slot, train_from_ns);
-    MEMBER(node_slot, finished_ns);
-    MEMBER(node_slot, work_ns);
-    MEMBER(node_slot, done_ns);
-    MEMBER(node_slot, rate);
-    MEMBER(node_slot, uses);
-    TYPE(node_use);
-    MEMBER(node_use, gpu);
-    MEMBER(node_use, instance);
-    MEMBER(node_use, activity);
-    MEMBER(node_use, bytes);
+    TYPE(node_file, M(magic), M(version), M(size), M(gpu_count), M(cuda_version), M(time_scale), M(profile),
+         M(driver_version), M(generation), M(active), M(driver_loads), M(xid_count), M(order), M(faults), M(xids),
+         M(calls), M(gpus), M(banks));
+    TYPE(node_gpu, M(uuid), M(name), M(serial), M(total_bytes), M(reserved_bytes), M(idle_w), M(full_w),
+         M(power_limit_mw), M(power_limit_min_mw), M(compute_major), M(compute_minor), M(architecture), M(cores),
+         M(clock_idle_mhz), M(clock_max_mhz), M(clock_memory_mhz), M(pci_bus), M(pci_device_id), M(pcie_generation),
+         M(gpm), M(mig), M(instance_count), M(unified), M(instances));
+    TYPE(node_instance, M(uuid), M(profile), M(total_bytes), M(slices), M(gpu_instance), M(compute_instance),
+         M(reserved));
+    TYPE(node_fault, M(gpus), M(reserved), M(until_ns));
+    TYPE(node_xid, M(at_ns), M(gpu), M(xid), M(pid), M(instance));
+    TYPE(node_bank, M(updated_ns), M(swept_wall_ns), M(slot_high), M(reserved), M(gpus), M(slots));
+    TYPE(node_gpu_now, M(sm_activity), M(busy), M(energy_mj), M(sm_activity_ns), M(busy_ns), M(energy_hidden_mj),
+         M(instances));
+    TYPE(node_instance_now, M(sm_activity), M(busy), M(sm_activity_ns), M(busy_ns));
+    TYPE(node_slot, M(phase), M(pid), M(start_ticks), M(mps), M(use_count), M(mps_domain), M(mps_server_pid), M(uid),
+         M(fault), M(reserved), M(train_from_ns), M(finished_ns), M(work_ns), M(done_ns), M(rate), M(uses));
+    TYPE(node_use, M(gpu), M(instance), M(activity), M(bytes));
     strbuf_printf(&text, "phases free %d attached %d loading %d training %d finished %d\n", NODE_SLOT_FREE,
                   NODE_SLOT_ATTACHED, NODE_SLOT_LOADING, NODE_SLOT_TRAINING, NODE_SLOT_FINISHED);
     fail_if(file_read(CARMA_SOURCE "/tests/golden/vnode-state.txt", 65536, &golden, &length, &err) < 0, err);

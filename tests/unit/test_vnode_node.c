@@ -9,21 +9,7 @@
 #include "base/proc.h"
 #include "vnode/domain.h"
 #include "domain_clients.h"
-#include "vnode_fixture.h"
-
-static struct fixture f;
-
-static int setup(void **state)
-{
-    fixture_open(&f, "a100x4-40g");
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fixture_close(&f);
-    return 0;
-}
+#include "vnode_a100.h"
 
 static struct node_slot wish(uint32_t gpu)
 {

@@ -7,25 +7,12 @@
 
 static int setup(void **state)
 {
-    fixture_open(&f, "a100x4-40g");
-    assert_int_equal(NVML(nvmlInit_v2)(), NVML_SUCCESS);
-    return 0;
+    return open_node("a100x4-40g");
 }
 
-/* Puts this process on GPU `index`, training from now on, with `bytes` of memory. */
 static struct attachment train(uint32_t index, double activity, int64_t bytes, bool mps)
 {
-    struct node_slot wanted = {.use_count = 1,
-                               .mps = mps,
-                               .work_ns = 1e18,
-                               .train_from_ns = node_now_ns(&f.node),
-                               .uses = {{.gpu = index, .activity = activity}}};
-    static struct shortage shortage;
-    struct attachment attachment;
-
-    assert_int_equal(attach_begin(&attachment, &f.node, &wanted, NULL), 0);
-    assert_int_equal(attach_hold(&attachment, &bytes, &shortage, NULL), 0);
-    return attachment;
+    return train_on((struct place){.gpu = index}, activity, bytes, mps);
 }
 
 TEST(without_a_node)
@@ -103,9 +90,7 @@ TEST_BETWEEN(memory_and_processes, setup, teardown)
 
     assert_int_equal(NVML(nvmlDeviceGetComputeRunningProcesses_v3)(gpu(0), &count, NULL), NVML_ERROR_INSUFFICIENT_SIZE);
     assert_int_equal(count, 1);
-    count = 4;
-    assert_int_equal(NVML(nvmlDeviceGetComputeRunningProcesses_v3)(gpu(0), &count, infos), NVML_SUCCESS);
-    assert_int_equal(count, 1);
+    assert_int_equal(processes_on(gpu(0), infos), 1);
     assert_int_equal(infos[0].pid, getpid());
     assert_int_equal(infos[0].used_bytes, 5 * GIB);
     assert_int_equal(infos[0].gpu_instance_id, NVML_NO_INSTANCE);

@@ -7,23 +7,9 @@
 
 #include "base/file.h"
 #include "vnode/domain.h"
-#include "vnode_fixture.h"
+#include "vnode_a100.h"
 
 #define SCALE 1000
-
-static struct fixture f;
-
-static int setup(void **state)
-{
-    fixture_open(&f, "a100x4-40g");
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fixture_close(&f);
-    return 0;
-}
 
 struct job {
     pid_t pid;

@@ -24,11 +24,34 @@ static void *find(const char *name)
     return function;
 }
 
+static inline int open_node(const char *profile)
+{
+    fixture_open(&f, profile);
+    assert_int_equal(NVML(nvmlInit_v2)(), NVML_SUCCESS);
+    return 0;
+}
+
 static int teardown(void **state)
 {
     assert_int_equal(NVML(nvmlShutdown)(), NVML_SUCCESS);
     fixture_close(&f);
     return 0;
+}
+
+/* Puts this process there, training from now on, with `bytes` of memory. */
+static inline struct attachment train_on(struct place place, double activity, int64_t bytes, bool mps)
+{
+    struct node_slot wanted = {.use_count = 1,
+                               .mps = mps,
+                               .work_ns = 1e18,
+                               .train_from_ns = node_now_ns(&f.node),
+                               .uses = {{.gpu = place.gpu, .instance = place.instance, .activity = activity}}};
+    static struct shortage shortage;
+    struct attachment attachment;
+
+    assert_int_equal(attach_begin(&attachment, &f.node, &wanted, NULL), 0);
+    assert_int_equal(attach_hold(&attachment, &bytes, &shortage, NULL), 0);
+    return attachment;
 }
 
 static struct nvml_device *gpu(unsigned int index)
@@ -56,6 +79,15 @@ static inline const char *text_of(int (*function)(struct nvml_device *, char *, 
 
     assert_int_equal(function(device, text, sizeof text), NVML_SUCCESS);
     return text;
+}
+
+/* The processes of a device that are no MPS clients; how many, of at most 4. */
+static inline unsigned int processes_on(struct nvml_device *device, struct nvml_process_info infos[static 4])
+{
+    unsigned int count = 4;
+
+    assert_int_equal(NVML(nvmlDeviceGetComputeRunningProcesses_v3)(device, &count, infos), NVML_SUCCESS);
+    return count;
 }
 
 static inline unsigned long long used_on(struct nvml_device *device)

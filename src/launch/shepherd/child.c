@@ -252,6 +252,7 @@ static void execute_in_conda(const struct request *request, const char *shepherd
     char **bash = xcalloc(own_count + request->argument_count + 12, sizeof *bash);
     char fd_text[] = {'0' + CONDA_REPORT_FD, '\0'};
     size_t n = 0;
+    int ends[2];
 
     bash[n++] = (char[]){"bash"};
     bash[n++] = (char[]){"-lc"};
@@ -268,11 +269,14 @@ static void execute_in_conda(const struct request *request, const char *shepherd
         bash[n++] = own[i].text;
     for (size_t i = 0; i < request->argument_count; i++)
         bash[n++] = request->arguments[i];
-    if (dup2(report_fd, CONDA_REPORT_FD) < 0) /* not closed on execution, unlike report_fd */
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        fail(report_fd, strerror(errno));
+    report_with(report_fd, "login\n", ends[0]);
+    if (dup2(ends[1], CONDA_REPORT_FD) < 0) /* not closed on execution, unlike report_fd */
         fail(report_fd, strerror(errno));
     execvp(bash[0], bash);
-    fail(report_fd, errno == ENOENT ? "conda: bash was not found in PATH: install it, or submit without conda"
-                                    : "conda: cannot run bash");
+    fail(CONDA_REPORT_FD, errno == ENOENT ? "conda: bash was not found in PATH: install it, or submit without conda"
+                                          : "conda: cannot run bash");
 }
 
 /* No shepherd, no job. A change of user clears it. */

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -105,8 +106,21 @@ void start_see_execution(struct shepherd *s)
 
 static void take_origin(struct shepherd *s, const char *size, struct tail_origin *origin)
 {
+    if (s->handed_fd < 0)
+        return;
     close_fd(&origin->fd);
     *origin = (struct tail_origin){.fd = s->handed_fd, .size = strtoimax(size, NULL, 10)};
+    s->handed_fd = -1;
+}
+
+/* From here on the reports are those of a login shell, which runs what its user wrote, and come by a pipe: no
+ * descriptor comes by that, which could take any time to close. */
+static void follow_login(struct shepherd *s)
+{
+    if (s->handed_fd < 0 || fcntl(s->handed_fd, F_SETFL, O_NONBLOCK) < 0)
+        return;
+    close_fd(&s->report_fd);
+    s->report_fd = s->handed_fd;
     s->handed_fd = -1;
 }
 
@@ -125,6 +139,8 @@ static void take_report(struct shepherd *s, const char *line)
         take_origin(s, line + 7, &s->output);
     } else if (strncmp(line, "error ", 6) == 0) {
         take_origin(s, line + 6, &s->error);
+    } else if (strcmp(line, "login") == 0) {
+        follow_login(s);
     } else if (strncmp(line, "note ", 5) == 0) {
         status_set_message(&s->status, line + 5, strlen(line + 5));
     }
@@ -142,6 +158,8 @@ static ssize_t receive_report(struct shepherd *s)
     ssize_t count = recvmsg(s->report_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     const struct cmsghdr *head = count > 0 ? CMSG_FIRSTHDR(&message) : NULL;
 
+    if (count < 0 && errno == ENOTSOCK)
+        return read(s->report_fd, part.iov_base, part.iov_len);
     if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS) {
         close_fd(&s->handed_fd);
         memcpy(&s->handed_fd, CMSG_DATA(head), sizeof s->handed_fd);

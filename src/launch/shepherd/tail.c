@@ -88,6 +88,7 @@ void tail_classify(const struct request *request, const struct tail_origin *outp
 {
     struct pollfd ready;
     int fds[2];
+    bool hangs;
     pid_t pid;
 
     *verdict = (struct tail_verdict){0};
@@ -102,13 +103,14 @@ void tail_classify(const struct request *request, const struct tail_origin *outp
     }
     close(fds[1]);
     ready = (struct pollfd){.fd = fds[0], .events = POLLIN};
-    if (pid < 0 || poll(&ready, 1, TAIL_LIMIT_MS) <= 0 || read(fds[0], verdict, sizeof *verdict) != sizeof *verdict) {
+    hangs = pid > 0 && poll(&ready, 1, TAIL_LIMIT_MS) <= 0;
+    if (pid < 0 || hangs || read(fds[0], verdict, sizeof *verdict) != sizeof *verdict) {
         *verdict = (struct tail_verdict){0};
         classify_init(&verdict->verdict);
     }
     close(fds[0]);
     if (pid > 0) {
         kill(pid, SIGKILL);
-        waitpid(pid, NULL, 0);
+        waitpid(pid, NULL, hangs ? WNOHANG : 0); /* where its user's file system does not answer, it does not end */
     }
 }

@@ -1,0 +1,31 @@
+#!/bin/sh
+# A job's output is on a file system that does not answer who reads, not even when he is killed: the job ends, and its GPU
+# is free.
+. "$(dirname "$0")/node.sh"
+mkdir stuck
+python3 -B "$SOURCE/tests/cli/stuck_fs.py" stuck 2>said &
+server=$!
+patience
+until mountpoint -q stuck; do
+    kill -0 $server 2>/dev/null || { echo "skipped: $(cat said)"; exit 77; }
+    patient || { fail "no file system"; break; }
+done
+unmount() {
+    kill $server # what waits for it ends
+    umount -l "$T/stuck"
+    finish_node
+}
+end_test=unmount
+trap 'failures=$((failures + 1)); unmount' INT TERM
+start_node a100x4-40g 100
+start_daemon
+run submit --parsable -o stuck/f -- sh -c 'echo some; exit 3'
+until_field 1 state FAILED
+run submit --parsable -o stuck/f -- sh -c 'for i in 1 2 3 4 5 6; do echo "step $i"; sleep 0.5; done; touch told; sleep 100000'
+patience
+until [ -e told ]; do # by then its progress is being read
+    patient || { fail "job 2 does not run"; break; }
+done
+run cancel 2
+until_field 2 state CANCELLED
+unmount
