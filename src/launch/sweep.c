@@ -162,6 +162,6 @@ int launch_sweep_marked(const char *shepherd, const char *run_directory, const s
     if (ended == 0)
         return 1;
     *sweeper = 0;
-    return ended < 0 || !((WIFEXITED(said) && WEXITSTATUS(said) == 0) ||
-                          (WIFSIGNALED(said) && WTERMSIG(said) == SIGALRM));
+    return ended < 0 ||
+           !((WIFEXITED(said) && WEXITSTATUS(said) == 0) || (WIFSIGNALED(said) && WTERMSIG(said) == SIGALRM));
 }

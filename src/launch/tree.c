@@ -125,8 +125,9 @@ static bool find_set(pid_t pid, uint64_t *set)
     size_t length;
     long call;
 
-    if (file_read(call_path, STATUS_LIMIT, &text, &length, NULL) < 0 || sscanf(text, "%ld 0x%lx", &call, &address) != 2 ||
-        call != SYS_rt_sigtimedwait || (memory = open(path, O_RDONLY | O_CLOEXEC)) < 0)
+    if (file_read(call_path, STATUS_LIMIT, &text, &length, NULL) < 0 ||
+        sscanf(text, "%ld 0x%lx", &call, &address) != 2 || call != SYS_rt_sigtimedwait ||
+        (memory = open(path, O_RDONLY | O_CLOEXEC)) < 0)
         return false;
     return pread(memory, set, sizeof *set, (off_t)address) == sizeof *set;
 }

@@ -4,10 +4,9 @@
 # holds up nobody: neither carmad, at its start or later, nor the end of a lost job.
 # shellcheck source-path=SCRIPTDIR disable=SC1091,SC2016 # single quotes: for the job's shell
 . "$(dirname "$0")/lib.sh"
+held_memory=$(realpath "$4") || exit 99
 . "$(dirname "$0")/node.sh"
 . "$(dirname "$0")/faults.sh"
-held_memory=$(realpath "$4") || exit 99
-cd "$T" || exit 99
 end_test=let_go
 
 let_go() {

@@ -82,8 +82,7 @@ static void *hold(void *unused)
         return NULL;
     }
     *start = 1;
-    mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, second, 0);
-    return NULL;
+    return mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, second, 0);
 }
 
 static __attribute__((constructor)) void begin(void)
