@@ -34,7 +34,7 @@ struct node_meter {
 
 /* Reports about a GPU, so that each is made once. */
 struct node_told {
-    int64_t closed_until_ns;
+    int64_t closed_sum_ns; /* until when it is closed, summed over users */
     bool index_known;
     uint32_t index;
     int64_t xid_at_ns;
