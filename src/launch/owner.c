@@ -11,7 +11,9 @@
 #include "launch/cgroup.h"
 #include "launch/lease.h"
 
-#define DEPTH_MAX 4096 /* of a process tree; pids that change while we walk must not keep us here */
+/* Of a process tree. A job is rarely twenty deep; who is deeper is found by control group or session, or is nobody's.
+ * Users can make many processes of any depth, and each parent costs a reading. */
+#define DEPTH_MAX 64
 
 static void facts_release(struct owner_facts *facts)
 {
