@@ -95,6 +95,11 @@ static int open_all(struct store *store, struct error *err)
                            &store->insert_part, err);
     if (!rc)
         rc = store_prepare(store,
+                           "DELETE FROM part WHERE (seq, number) IN (SELECT seq, number FROM part"
+                           " WHERE seq <> ?1 AND seq NOT IN (SELECT seq FROM snapshot) LIMIT ?2)",
+                           &store->forget_parts, err);
+    if (!rc)
+        rc = store_prepare(store,
                            "INSERT OR REPLACE INTO snapshot (seq, at_ns, kept, body)"
                            " VALUES (?1, ?2, NOT EXISTS (SELECT 1 FROM snapshot WHERE kept AND at_ns > ?3), ?4)",
                            &store->insert_snapshot, err);
@@ -233,6 +238,7 @@ void store_close(struct store *store)
     sqlite3_finalize(store->insert_job);
     sqlite3_finalize(store->insert_snapshot);
     sqlite3_finalize(store->insert_part);
+    sqlite3_finalize(store->forget_parts);
     sqlite3_finalize(store->put_request);
     store_release_history(store);
     store_marking_end(store);

@@ -77,6 +77,7 @@ struct store {
     sqlite3_stmt *insert_job;
     sqlite3_stmt *insert_snapshot;
     sqlite3_stmt *insert_part;
+    sqlite3_stmt *forget_parts;
     sqlite3_stmt *put_request;
     sqlite3_stmt *put_history;
     sqlite3_stmt *put_history_energy;

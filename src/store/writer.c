@@ -29,10 +29,19 @@ static int execute(struct store *store, const char *sql, struct error *err)
                : store_sqlite_error(store->db, store->path, "store", err);
 }
 
+/* Parts of snapshots that are gone, or never were; some at a time: each is of many pages. */
+static int forget_parts(struct store *store, uint64_t seq, int most, struct error *err)
+{
+    sqlite3_bind_int64(store->forget_parts, 1, (sqlite3_int64)seq); /* it is being written */
+    sqlite3_bind_int(store->forget_parts, 2, most);
+    return store_step(store, store->forget_parts, err);
+}
+
 /* Without a snapshot before them, records would be of no use: they go up to one, and it stays. A number that a job had
  * is never given again. */
-static int forget(struct store *store, int64_t before_ns, struct error *err)
+static int forget(struct store *store, uint64_t seq, int64_t before_ns, struct error *err)
 {
+    int rc;
     CLEANUP(free_ptr)
     char *sql = xasprintf(
         "INSERT OR REPLACE INTO meta SELECT 'last_job', max(job) FROM spec WHERE true HAVING max(job) NOT NULL;"
@@ -41,11 +50,11 @@ static int forget(struct store *store, int64_t before_ns, struct error *err)
         "DELETE FROM job WHERE ended_ns >= 0 AND ended_ns < %" PRId64 ";"
         "DELETE FROM record WHERE seq <= (SELECT max(seq) FROM snapshot WHERE at_ns < %" PRId64 ");"
         "DELETE FROM snapshot WHERE seq < (SELECT max(seq) FROM snapshot WHERE at_ns < %" PRId64 ");"
-        "DELETE FROM part WHERE seq NOT IN (SELECT seq FROM snapshot);"
         "DELETE FROM request WHERE at_unix_s < %" PRId64 ";",
         before_ns, before_ns, before_ns, before_ns, before_ns, store_request_now_s() - STORE_REQUEST_KEPT_S);
 
-    return execute(store, sql, err);
+    rc = execute(store, sql, err);
+    return rc ? rc : forget_parts(store, seq, 16, err);
 }
 
 static int write_record(struct store *store, const struct store_row *row, const char *body, struct error *err)
@@ -73,10 +82,13 @@ static int write_forgotten(struct store *store, const struct store_row *row, con
 static int write_part(struct store *store, uint64_t seq, const struct store_row *row, const char *body,
                       struct error *err)
 {
+    int rc;
+
     sqlite3_bind_int64(store->insert_part, 1, (sqlite3_int64)seq);
     sqlite3_bind_int64(store->insert_part, 2, row->type);
     sqlite3_bind_text64(store->insert_part, 3, body, row->length, SQLITE_STATIC, SQLITE_UTF8);
-    return store_step(store, store->insert_part, err);
+    rc = store_step(store, store->insert_part, err);
+    return rc ? rc : forget_parts(store, seq, 2, err);
 }
 
 static int write_snapshot(struct store *store, uint64_t seq, const struct store_row *row, const char *body,
@@ -133,7 +145,7 @@ static int write_row(struct store *store, const struct store_batch *batch, const
         store->marked_seq = store->seq;
         return 0;
     case ROW_FORGET:
-        return forget(store, row->at_ns, err);
+        return forget(store, seq, row->at_ns, err);
     case ROW_METER:
         sqlite3_bind_text64(store->put_meter, 1, body, row->length, SQLITE_STATIC, SQLITE_UTF8);
         sqlite3_bind_int64(store->put_meter, 2, row->at_ns);

@@ -266,6 +266,10 @@ STORE_TEST(test_one_in_bits_is_as_of_its_mark)
         store_close(store);
         assert_memory_equal(found, expected[bits], sizeof found);
     }
+    /* Its parts are forgotten with it: NULL is refused. */
+    run_sql("DELETE FROM snapshot");
+    forget(5);
+    run_sql("INSERT INTO meta SELECT 'parts', iif(count(*), NULL, 0) FROM part");
 }
 
 /* Numbers go on where everything was forgotten. */
