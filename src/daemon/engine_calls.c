@@ -104,21 +104,22 @@ static void store_ended(struct daemon *daemon, struct store_batch *batch, uint64
 /* Ended jobs too: an earlier carma did not store their history when they ended. */
 static void store_changed(struct daemon *daemon, struct store_batch *batch)
 {
-    for (struct job_view *view = daemon->views.jobs; view; view = view->hh.next) {
-        if (!view->changed)
-            continue;
-        if (batch)
+    for (struct job_view *view = daemon->views.jobs; view; view = view->hh.next)
+        if (job_view_is_changed(view))
             store_view(batch, view);
-        view->changed = false;
-    }
+}
+
+static void changed_taken(struct daemon *daemon)
+{
+    daemon->views.stored = ++daemon->views.taken;
 }
 
 static void changed_stored(struct daemon *daemon, bool stored, int64_t forgotten_before_ns)
 {
     if (stored)
         forgetting_begin(daemon->forgetting, forgotten_before_ns);
-    for (struct job_view *view = daemon->views.jobs; view && !stored; view = view->hh.next)
-        view->changed = true;
+    else
+        daemon->views.stored = 0; /* all that ever changed */
 }
 
 const struct engine_calls engine_calls = {
@@ -131,5 +132,6 @@ const struct engine_calls engine_calls = {
     .stored = act,
     .store_ended = store_ended,
     .store_changed = store_changed,
+    .changed_taken = changed_taken,
     .changed_stored = changed_stored,
 };

@@ -79,7 +79,7 @@ static void forget_some(struct forgetting *forgetting)
     while (forgetting->next < forgetting->count && forgetting->gone_count < AT_ONCE) {
         struct job_view *view = views_find(views, forgetting->jobs[forgetting->next++]);
 
-        if (!view || view->changed)
+        if (!view || job_view_is_changed(view))
             continue;
         forgetting->gone[forgetting->gone_count++] = (struct forgotten){.job = view->id, .attempts = view->attempts};
         views_remove(views, view);

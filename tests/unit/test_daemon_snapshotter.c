@@ -55,7 +55,12 @@ static bool told;
 /* No job is known here. */
 static void store_changed(struct daemon *daemon, struct store_batch *batch)
 {
-    (void)batch;
+    assert_null(daemon->views.jobs);
+    assert_non_null(batch);
+}
+
+static void changed_taken(struct daemon *daemon)
+{
     assert_null(daemon->views.jobs);
 }
 
@@ -67,7 +72,8 @@ static void changed_stored(struct daemon *daemon, bool stored, int64_t forgotten
     assert_true(forgotten_before_ns < nodetime_now_ns());
 }
 
-static const struct engine_calls calls = {.store_changed = store_changed, .changed_stored = changed_stored};
+static const struct engine_calls calls = {
+    .store_changed = store_changed, .changed_taken = changed_taken, .changed_stored = changed_stored};
 
 /* The number of rows left behind a snapshot that comes after a number of records. */
 static uint64_t rows_left(uint64_t rows, int64_t youngest_ns, size_t records)

@@ -130,7 +130,7 @@ int totals_load(struct daemon *daemon, struct error *err)
     int rc = store_load_sums(daemon->store, take_sums, daemon->totals, err);
 
     for (const struct job_view *view = daemon->views.jobs; view && !rc; view = view->hh.next)
-        if (view->changed && view->state < JOB_STATE_COUNT && job_state_ended(view->state))
+        if (job_view_is_changed(view) && view->state < JOB_STATE_COUNT && job_state_ended(view->state))
             totals_end(daemon->totals, view);
     return rc;
 }

@@ -27,9 +27,9 @@ struct engine_calls {
                    const struct record *decision); /* it may be acted on; inputs are of the current turn */
     void (*store_ended)(struct daemon *daemon, struct store_batch *batch,
                         uint64_t job); /* adds the kept data of that job */
-    void (*store_changed)(
-        struct daemon *daemon,
-        struct store_batch *batch); /* likewise of all jobs, beside a snapshot; NULL: a copy of the process does */
+    void (*store_changed)(struct daemon *daemon,
+                          struct store_batch *batch); /* likewise of all jobs that have changed, for a snapshot */
+    void (*changed_taken)(struct daemon *daemon);     /* store_changed() has them all, here or in a copy */
     /* The batch of store_changed() is stored, and jobs that ended before are forgotten; or it is not stored. */
     void (*changed_stored)(struct daemon *daemon, bool stored, int64_t forgotten_before_ns);
 };

@@ -160,7 +160,7 @@ static bool begin_copy(struct snapshotter *snapshotter)
     batch = store_batch_new();
     store_batch_mark(batch);
     store_commit(snapshotter->daemon->store, batch, on_marked, snapshotter);
-    snapshotter->calls->store_changed(snapshotter->daemon, NULL);
+    snapshotter->calls->changed_taken(snapshotter->daemon);
     return true;
 }
 
@@ -181,6 +181,7 @@ static void snapshot(struct snapshotter *snapshotter)
     snapshotter->no_copy = false;
     batch = store_batch_new();
     snapshotter->last_size = make(snapshotter, batch);
+    snapshotter->calls->changed_taken(snapshotter->daemon);
     store_commit(snapshotter->daemon->store, batch, on_stored, snapshotter);
 }
 

@@ -96,7 +96,7 @@ static void refuse_ended(struct daemon *daemon, struct waiter *waiter, struct jo
         text = xasprintf("not placed in time: it %s", *waiter->reason ? waiter->reason : "waited");
         if (!view->message) {
             job_view_set_message(view, text);
-            view->changed = true;
+            job_view_change(view);
             views_touch(&daemon->views, view);
         }
         refuse(waiter->request, text, *waiter->code ? waiter->code : "expired", false);

@@ -36,7 +36,7 @@ static void show_start(struct runs *runs, uint64_t job, int64_t limit_bytes, enu
         return;
     view->process_limit_bytes = limit_bytes;
     view->uuids_why = why;
-    view->changed = true;
+    job_view_change(view);
     views_touch(&runs->daemon->views, view);
 }
 

@@ -229,7 +229,7 @@ uint64_t *views_surplus(const struct views *views, size_t most, int64_t before_n
                 continue;
             user->count--;
         }
-        if (view->changed)
+        if (job_view_is_changed(view))
             continue;
         array_reserve(ids, capacity, *count + 1);
         ids[(*count)++] = view->id;

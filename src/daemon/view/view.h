@@ -81,7 +81,7 @@ struct job_view {
     int32_t activity_permille; /* of an ended one, its workload's as observed; 0: never was. For its row of history */
     bool estimating; /* its capture is under way (daemon/capture/captures.h): not folded from records either */
     struct job_progress *progress;    /* owned; while it runs, not folded from records; NULL: it says nothing */
-    bool changed;                     /* since the store was last told (daemon/engine/snapshotter.h) */
+    uint64_t changed;                 /* views.taken + 1, then; see job_view_is_changed() */
     uint64_t as_of;                   /* loaded: its records up to this one are in it already; 0: none */
     uint64_t version;                 /* views.version when the shown data last changed */
     struct job_view *earlier, *later; /* by version */
@@ -110,6 +110,8 @@ struct views {
     struct job_view *jobs; /* uthash by id, in the order of submission */
     uint64_t last_id;
     uint64_t version;        /* raised by each change */
+    uint64_t taken;          /* how often the changed ones were taken to be stored */
+    uint64_t stored;         /* those that changed later are not stored: `taken`, but 0 after a failure */
     uint64_t seq;            /* of the record that is folded, while the store is loaded; UINT64_MAX afterwards */
     struct job_view *latest; /* the last change; from there by `earlier` */
     uint64_t counts[JOB_STATE_COUNT];
@@ -141,6 +143,18 @@ void views_take_job(struct views *views, struct job_view *view, const struct job
 
 /* Of an ended job nobody knows how it ended: it is not shown. */
 void views_hide(struct views *views, struct job_view *view);
+
+/* It has changed since the store was last told, or is being told (daemon/engine/snapshotter.h). The changed ones are
+ * told of as one, and none is written to for that: a copy of the process shares their memory. */
+static inline void job_view_change(struct job_view *view)
+{
+    view->changed = view->views->taken + 1;
+}
+
+static inline bool job_view_is_changed(const struct job_view *view)
+{
+    return view->changed > view->views->stored;
+}
 
 /* Something that is shown of it has changed, other than by a record. Values that only grow with time do not count. */
 void views_touch(struct views *views, struct job_view *view);

@@ -32,7 +32,7 @@ void views_take_job(struct views *views, struct job_view *view, const struct job
     for (uint32_t i = 0; i < job->placement_count; i++)
         view->placements[i] =
             (struct job_placement){.gpu = job->placements[i].gpu, .observed_bytes = job->placements[i].observed_bytes};
-    view->changed = true;
+    job_view_change(view);
     views_touch(views, view);
 }
 
@@ -98,7 +98,7 @@ static void fold_overuser(struct views *views, struct job_view *view, uint64_t o
     if (!other || has_it(views, other))
         return;
     other->victims++;
-    other->changed = true;
+    job_view_change(other);
     views_touch(views, other);
 }
 
@@ -208,7 +208,7 @@ struct job_view *views_fold(struct views *views, const struct record *record)
         job_view_forget_inputs(view);
     }
     set_state(views, view, state);
-    view->changed = true;
+    job_view_change(view);
     views_touch(views, view);
     return view;
 }
