@@ -86,7 +86,7 @@ static void store_view(struct store_batch *batch, const struct job_view *view)
 {
     CLEANUP(free_ptr) char *text = job_view_to_text(view);
 
-    store_batch_job(batch, view->id, view->ended_ns, text);
+    store_batch_job(batch, view->id, view->wants->uid, view->ended_ns, text);
     if (job_state_ended(view->state)) {
         struct store_history row = history_row_of(view);
         store_batch_history(batch, &row);

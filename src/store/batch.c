@@ -105,9 +105,9 @@ void store_batch_spec(struct store_batch *batch, uint64_t job, const char *json)
     add_text(batch, (struct store_row){.kind = ROW_SPEC, .job = job}, json);
 }
 
-void store_batch_job(struct store_batch *batch, uint64_t job, int64_t ended_ns, const char *json)
+void store_batch_job(struct store_batch *batch, uint64_t job, uint32_t uid, int64_t ended_ns, const char *json)
 {
-    add_text(batch, (struct store_row){.kind = ROW_JOB, .job = job, .at_ns = ended_ns}, json);
+    add_text(batch, (struct store_row){.kind = ROW_JOB, .job = job, .uid = uid, .at_ns = ended_ns}, json);
 }
 
 void store_batch_snapshot(struct store_batch *batch, int64_t at_ns, int64_t spacing_ns,

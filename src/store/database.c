@@ -54,6 +54,7 @@ static const char *const migrations[] = {
     "",
     /* Rows of a snapshot's jobs are written bit by bit, and say which records are in them; so are its texts. */
     "ALTER TABLE job ADD COLUMN seq INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE job ADD COLUMN uid INTEGER NOT NULL DEFAULT -1;"
     "CREATE TABLE part (seq INTEGER NOT NULL, number INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (seq, number))"
     " STRICT, WITHOUT ROWID;",
 };

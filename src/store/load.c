@@ -336,7 +336,7 @@ int store_inspect(const char *directory, const struct store_inspector *inspector
 #define RECENT                                                                                                         \
     " WHERE job NOT IN (SELECT job FROM (SELECT job,"                                                                  \
     " row_number() OVER (PARTITION BY uid ORDER BY job DESC) AS rank"                                                  \
-    " FROM job LEFT JOIN history USING (job) WHERE job.ended_ns >= 0) ORDER BY rank, job DESC LIMIT -1 OFFSET ?)"
+    " FROM job WHERE ended_ns >= 0) ORDER BY rank, job DESC LIMIT -1 OFFSET ?)"
 
 int store_load(struct store *store, const struct store_taker *taker, struct error *err)
 {

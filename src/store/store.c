@@ -86,10 +86,11 @@ static int open_all(struct store *store, struct error *err)
     if (!rc)
         rc = store_prepare(store, "REPLACE INTO energy (gpu, job, mj) VALUES (?, ?, ?)", &store->put_energy, err);
     if (!rc)
-        rc = store_prepare(store,
-                           "INSERT INTO job (job, ended_ns, body, seq) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (job)"
-                           " DO UPDATE SET ended_ns = ?2, body = ?3, seq = ?4 WHERE seq <= ?4",
-                           &store->insert_job, err);
+        rc = store_prepare(
+            store,
+            "INSERT INTO job (job, ended_ns, body, seq, uid) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (job)"
+            " DO UPDATE SET ended_ns = ?2, body = ?3, seq = ?4, uid = ?5 WHERE seq <= ?4",
+            &store->insert_job, err);
     if (!rc)
         rc = store_prepare(store, "INSERT OR REPLACE INTO part (seq, number, body) VALUES (?, ?, ?)",
                            &store->insert_part, err);

@@ -136,7 +136,7 @@ void store_batch_energy(struct store_batch *batch, const char *gpu, uint64_t par
 void store_batch_request(struct store_batch *batch, const struct store_request *request); /* in place of an older one */
 
 /* The facts of a job as of this batch, replacing earlier ones; ended_ns: node time, -1: it has not ended. */
-void store_batch_job(struct store_batch *batch, uint64_t job, int64_t ended_ns, const char *json);
+void store_batch_job(struct store_batch *batch, uint64_t job, uint32_t uid, int64_t ended_ns, const char *json);
 
 /* The state that all records stored before and with this batch lead to (core/snapshot.h). Of snapshots, one in
  * spacing_ns is kept until it is forgotten; of the others the latest two. */

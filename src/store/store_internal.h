@@ -33,7 +33,7 @@ struct store_row {
     enum store_row_kind kind;
     uint32_t type; /* of a record; of FORGET_HISTORY: how many at most; of a request: how many jobs; of a part:
                     which */
-    uint32_t uid;  /* of a request */
+    uint32_t uid;  /* of a request, a job */
     int64_t at_ns; /* of a record, a snapshot, a meter; of a job: its end; of FORGET: before when; of a request: s */
     int64_t spacing_ns; /* of a snapshot */
     uint64_t job;       /* of a request: the first */

@@ -136,6 +136,7 @@ static int write_row(struct store *store, const struct store_batch *batch, const
         sqlite3_bind_int64(store->insert_job, 2, row->at_ns);
         sqlite3_bind_text64(store->insert_job, 3, body, row->length, SQLITE_STATIC, SQLITE_UTF8);
         sqlite3_bind_int64(store->insert_job, 4, (sqlite3_int64)seq);
+        sqlite3_bind_int64(store->insert_job, 5, row->uid);
         return store_step(store, store->insert_job, err);
     case ROW_SNAPSHOT:
         return write_snapshot(store, seq, row, body, err);

@@ -107,7 +107,7 @@ static void end(struct world *world, struct job_view *view)
 
     totals_end(world->daemon.totals, view);
     store_batch_spec(batch, view->id, "{}");
-    store_batch_job(batch, view->id, view->ended_ns, text);
+    store_batch_job(batch, view->id, view->wants->uid, view->ended_ns, text);
     store_batch_history(batch, &row);
     commit(world, batch);
     world->expected[view->wants->uid].ended++;

@@ -134,7 +134,7 @@ STORE_TEST(test_earlier_forms_are_brought_up_to_date)
         CLEANUP(free_ptr) char *version = NULL;
         run_sql("DROP TABLE part");
         if (form > 3)
-            run_sql("ALTER TABLE job DROP COLUMN seq");
+            run_sql("ALTER TABLE job DROP COLUMN seq; ALTER TABLE job DROP COLUMN uid");
         if (form <= 6)
             run_sql("ALTER TABLE history DROP COLUMN model; ALTER TABLE history DROP COLUMN estimated_permille;"
                     " ALTER TABLE history DROP COLUMN activity_permille; DROP TRIGGER history_counted_leases;"

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/strbuf.h"
-#include "store/history.h"
 #include "store/store.h"
 #include "store_fixture.h"
 
@@ -35,7 +34,7 @@ static void commit_end(struct store *store, uint64_t job, int64_t at)
 {
     struct store_batch *batch = store_batch_new();
 
-    store_batch_job(batch, job, at, "{\"state\":\"ended\"}");
+    store_batch_job(batch, job, job != 1, at, "{\"state\":\"ended\"}");
     store_commit(store, batch, NULL, NULL);
 }
 
@@ -185,20 +184,8 @@ STORE_TEST(test_the_latest_of_each_user_are_loaded)
     static const char *const rows[] = {"", "job 3,", "job 1,job 3,", "job 1,job 2,job 3,"};
     struct store *store = open_store();
 
-    for (uint64_t job = 1; job <= 3; job++) {
-        struct store_batch *batch = store_batch_new();
-        store_batch_history(batch, &(struct store_history){.job = job,
-                                                           .uid = job > 1,
-                                                           .state = "COMPLETED",
-                                                           .reservation_source = "",
-                                                           .last_reservation_source = "",
-                                                           .model = "",
-                                                           .user = "",
-                                                           .name = "",
-                                                           .workload = ""});
-        store_commit(store, batch, NULL, NULL);
+    for (uint64_t job = 1; job <= 3; job++)
         commit_end(store, job, 10);
-    }
     store_close(store);
     for (uint64_t most = 0; most < array_size(rows); most++)
         assert_loads(most, rows[most]);
@@ -249,7 +236,7 @@ STORE_TEST(test_one_in_bits_is_as_of_its_mark)
         store_batch_mark(mark);
         store_commit(store, mark, NULL, NULL);
         for (uint64_t job = 1; job <= BIT_JOBS; job++)
-            store_batch_job(whole, job, -1, "{}");
+            store_batch_job(whole, job, 0, -1, "{}");
         for (int64_t at = 1; at <= LINES; at++)
             record_list_add(&list, &(struct record){.type = RECORD_WAITED, .at_ns = at, .waited.until_ns = at});
         store_batch_snapshot(whole, 20, 0, &list);
