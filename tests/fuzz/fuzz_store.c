@@ -81,7 +81,8 @@ static void write_rows(const char *path, const char *text)
         if (sscanf(line, "s %lld %n", &a, &used) == 1 && used)
             insert(db, "INSERT OR IGNORE INTO spec VALUES (?1 + 0 * ?2 * ?3, ?4)", a, 0, 0, line + used);
         else if (sscanf(line, "j %lld %n", &a, &used) == 1 && used)
-            insert(db, "INSERT OR IGNORE INTO job VALUES (?1, ?2 + 0 * ?3, ?4, 0, 0)", a, a % 2 ? -1 : a, 0, line + used);
+            insert(db, "INSERT OR IGNORE INTO job VALUES (?1, ?2 + 0 * ?3, ?4, 0, 0)", a, a % 2 ? -1 : a, 0,
+                   line + used);
         else if (sscanf(line, "m %lld %lld %lld", &a, &b, &c) == 3)
             insert(db, "INSERT OR IGNORE INTO meter VALUES (?4, ?1, ?2, ?3)", a, b, c, "GPU-1");
         else if (sscanf(line, "e %lld %lld", &a, &b) == 2)
