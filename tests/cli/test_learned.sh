@@ -5,6 +5,7 @@
 . "$(dirname "$0")/users.sh"
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
+. "$(dirname "$0")/faults.sh"
 cd "$T" || exit 99
 homes
 start_node a100x4-40g 200
@@ -67,6 +68,17 @@ workload=$(python3 -c 'import json, sys; print(json.load(sys.stdin)["workloads"]
 run_as carol admin learned --forget "$workload"
 expect_status 0
 learned 'w == []'
+# Beside another's small process a run teaches its memory, and nothing of its SM activity.
+others=
+for gpu in 0 1 2 3; do
+    CUDA_VISIBLE_DEVICES=$gpu "$TRAIN" --memory 300M --sm-activity 0.9 --seconds 1000000 >/dev/null &
+    others="$others $!"
+    until_gpu $gpu used_bytes $((300 << 20))
+done
+train bob beside
+# shellcheck disable=SC2086 # pids
+kill $others
+learned '[(x["name"], x["runs"], x["sm_activity_permille"]) for x in w] == [("beside", 1, None)]'
 stop_daemon
 run admin verify --state "$STATE"
 expect_status 0

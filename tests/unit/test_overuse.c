@@ -171,7 +171,8 @@ OVERUSE_TEST(test_a_stray_is_the_culprit)
 /* Nobody waits, so the core was not told the changes since: a retry goes by how the GPUs are now. */
 CORE_TEST(test_a_crash_asks_for_samples)
 {
-    struct record seen = {.type = RECORD_SAMPLE, .at_ns = f->now_ns, .sample = {0, 30 * GIB, 30 * GIB, 0, -1, -1}};
+    struct record seen = {
+        .type = RECORD_SAMPLE, .at_ns = f->now_ns, .sample = {0, 30 * GIB, 30 * GIB, 0, -1, -1, false}};
     uint64_t job;
 
     use_one_gpu(f);
@@ -244,6 +245,37 @@ OVERUSE_TEST(test_who_is_over_itself_is_no_victim)
     requeued = runs_out(f, job, 4 * GIB); /* 26 of 24 */
     assert_int_equal(requeued->requeued.overuser, 0);
     assert_int_equal(requeued->requeued.crashes, 1);
+}
+
+/* Nobody is blamed by a message alone, which may also name any figure. */
+TEST_BETWEEN(test_a_victim_is_one_where_the_gpu_was_full, setup, teardown)
+{
+    static const struct {
+        int64_t used, asked;
+        bool blames;
+    } cases[] = {{4 * GIB, 2 * GIB, false},   /* while it loads */
+                 {10 * GIB, 29 * GIB, false}, /* which would have fitted */
+                 {12 * GIB, 29 * GIB, true},
+                 {30 * GIB, -1, true}};
+
+    for (size_t i = 0; i < array_size(cases); i++) {
+        struct fixture *f = *state;
+        const struct record *requeued;
+        struct record end = {.type = RECORD_EXITED};
+        uint64_t overuser;
+
+        use_one_gpu(f);
+        overuser = running(f, 2 * GIB, 4 * GIB);
+        end.job = running(f, 30 * GIB, GIB);
+        end.exited = (struct record_exited){EXIT_GPU_OOM, 1, cases[i].asked, -1, cases[i].used, RECORD_NO_GPU, 0};
+        apply(f, end);
+        requeued = decided(f, RECORD_REQUEUED, end.job);
+        assert_int_equal(requeued->requeued.overuser, cases[i].blames ? overuser : 0);
+        assert_int_equal(requeued->requeued.crashes, cases[i].blames ? 0 : 1);
+        assert_true(requeued->requeued.retry);
+        teardown(state);
+        setup(state);
+    }
 }
 
 /* A job that prints "out of memory" beside such a neighbour would otherwise be started again for ever. */

@@ -80,6 +80,7 @@ struct node_gpu {
     struct node_sample recent[NODE_RECENT]; /* a ring */
     uint64_t recent_count;                  /* ever */
     struct attribution attribution;
+    int64_t others_ns;                /* when others' processes were last there, or may have been; 0: never */
     int32_t statistics[NODE_WINDOWS]; /* the configured one; -1: not measured */
     int64_t active_ns;                /* when its SMs were last observed busy, or it was first read */
     double memory_byte_seconds;
