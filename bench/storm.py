@@ -8,7 +8,7 @@ import statistics
 import threading
 import time
 
-USERS, CONNECTIONS, BODY_BYTES, JOBS, SECONDS = range(65530, 65534), 4, 16 << 20, 1000, 15
+CONNECTIONS, BODY_BYTES, JOBS, SECONDS = 4, 16 << 20, 1000, 15
 PAUSE_S = 0.02  # between two of the fifth's submissions
 HELD = {"name": "storm", "command": ["true"], "directory": "/", "output": "/dev/null", "held": True, "gpu_memory_bytes": 1 << 30}
 
@@ -44,9 +44,9 @@ def models():
     return {str(i): json.dumps({"jobs": each}).encode() for i, each in enumerate(jobs)}
 
 
-# The fifth's uid and jobs: one that is read on the loop, one of 20 KB, one with a model of GPT-2's size.
+# The fifth's uid, the four having those before it, and jobs: one that is read on the loop, one of 20 KB, one with a model of GPT-2's size.
 PLAIN = 65529, [HELD]
-OF_POOL = 65528, [{**HELD, "environment": [f"V{i}={'v' * 90}" for i in range(200)]}, model(12, 8)]
+OF_POOL = 65519, [{**HELD, "environment": [f"V{i}={'v' * 90}" for i in range(200)]}, model(12, 8)]
 
 
 def become(uid):
@@ -114,8 +114,9 @@ def fifth(connect, user, seconds=SECONDS):
 def beside(connect, user, bodies, seconds=SECONDS):
     """The same, beside the four; and their counts of statuses."""
     end = time.monotonic() + seconds + 1
-    counts = [multiprocessing.Array("q", 3, lock=False) for _ in USERS]
-    processes = [multiprocessing.Process(target=storm, args=(connect, uid, bodies, count, end)) for uid, count in zip(USERS, counts)]
+    users = range(user[0] - 4, user[0])
+    counts = [multiprocessing.Array("q", 3, lock=False) for _ in users]
+    processes = [multiprocessing.Process(target=storm, args=(connect, uid, bodies, count, end)) for uid, count in zip(users, counts)]
     for process in processes:
         process.start()
     time.sleep(1)

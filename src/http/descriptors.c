@@ -15,8 +15,8 @@
 #include "base/memory.h"
 #include "http/http_internal.h"
 
-#define PASS_RIGHTS 83   /* SO_PASSRIGHTS, which C libraries do not know yet */
-#define HOLDS_FOR   "10" /* seconds, in which the server lets go */
+#define PASS_RIGHTS 83 /* SO_PASSRIGHTS, which C libraries do not know yet */
+#define LET_GO_MS   10 /* in a later round of the loop: the server has closed what a child holds */
 
 struct holder {
     uv_process_t process;
@@ -79,11 +79,20 @@ static void on_end(uv_process_t *process, int64_t status, int signal_number)
     let_go(process->data, (struct holder *)process); /* its first member */
 }
 
+void http_on_held(uv_timer_t *timer)
+{
+    struct http_server *server = timer->data;
+    struct holder *holder;
+
+    DL_FOREACH (server->holders, holder)
+        uv_process_kill(&holder->process, SIGKILL);
+}
+
 static bool hold(struct http_server *server, int fd)
 {
     struct holder *holder = xcalloc(1, sizeof *holder);
     uv_stdio_container_t ends[] = {{.flags = UV_IGNORE}, {.flags = UV_IGNORE}, {.flags = UV_INHERIT_FD, .data.fd = fd}};
-    char *arguments[] = {(char[]){"sleep"}, (char[]){HOLDS_FOR}, NULL};
+    char *arguments[] = {(char[]){"sleep"}, (char[]){"100"}, NULL};
     const uv_process_options_t options = {
         .exit_cb = on_end, .file = *arguments, .args = arguments, .stdio = ends, .stdio_count = 3};
     int code = uv_spawn(server->options.loop, &holder->process, &options);
@@ -92,6 +101,8 @@ static bool hold(struct http_server *server, int fd)
     DL_APPEND(server->holders, holder);
     if (code < 0)
         let_go(server, holder);
+    else if (!uv_is_active((uv_handle_t *)&server->held_timer))
+        uv_timer_start(&server->held_timer, http_on_held, LET_GO_MS, 0);
     return code == 0;
 }
 

@@ -102,7 +102,8 @@ struct http_server {
     uv_idle_t mhd_soon;                    /* while it has work left, or was woken */
     uv_timer_t accept_timer;               /* runs while no descriptors are left to accept with */
     uv_timer_t deadline_timer;             /* of the first of `timed` */
-    uv_handle_t *open[6 + HTTP_LISTENERS]; /* connections given to the loop, to be closed */
+    uv_timer_t held_timer;                 /* until the children of descriptors.c are ended */
+    uv_handle_t *open[7 + HTTP_LISTENERS]; /* connections given to the loop, to be closed */
     unsigned open_count;
     bool woken; /* since libmicrohttpd last ran */
     bool closing;
@@ -130,6 +131,7 @@ void http_see_all(int fd); /* of an accepted one */
 void http_close(struct http_server *server, int fd);
 void http_before_close(struct http_server *server, int fd);
 void http_close_listener(struct http_server *server, struct listener *listener);
+void http_on_held(uv_timer_t *timer);
 void http_let_go(struct http_server *server); /* at its end */
 
 /* accept.c: clients are waited for on all of them. */

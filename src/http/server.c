@@ -107,6 +107,7 @@ static int join_loop(struct http_server *server, struct error *err)
     add_timer(server, &server->accept_timer);
     add_timer(server, &server->deadline_timer);
     add_timer(server, &server->parked_timer);
+    add_timer(server, &server->held_timer);
     rc = uv_poll_init(server->options.loop, &server->mhd_poll, info->epoll_fd);
     if (rc)
         return error_set(err, rc, "%s: cannot join the event loop: %s", server->socket_path, uv_strerror(rc));

@@ -29,23 +29,17 @@ runs_now() {
 
 # until_requests N; until_runs N: waits until there are N.
 until_requests() {
-    patience
-    until [ "$(requests)" -eq "$1" ]; do
-        patient || {
-            fail "$(requests) captures were begun, not $1"
-            return
-        }
-    done
+    wait_for '[ "$(requests)" -eq "$1" ]' "$@" || {
+        fail "$(requests) captures were begun, not $1"
+        return
+    }
 }
 
 until_runs() {
-    patience
-    until [ "$(runs_now)" -eq "$1" ]; do
-        patient || {
-            fail "$(runs_now) captures run, not $1"
-            return
-        }
-    done
+    wait_for '[ "$(runs_now)" -eq "$1" ]' "$@" || {
+        fail "$(runs_now) captures run, not $1"
+        return
+    }
 }
 
 # fill_node: every GPU is taken, until all jobs are cancelled.

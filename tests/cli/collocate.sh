@@ -1,4 +1,4 @@
-# For tests of carma bench collocate: sourced after lib.sh and node.sh.
+# For tests of carma bench collocate: sourced after node.sh.
 # shellcheck shell=sh
 CARMA_NVML_LIBRARY=$PREFIX/lib/carma/vnode/libnvidia-ml.so.1
 TMPDIR=$T/tmp

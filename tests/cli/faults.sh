@@ -30,13 +30,10 @@ said() {
 
 # until_said TEXT: waits for it.
 until_said() {
-    patience
-    until grep -qF -- "$1" "$T/daemon.log"; do
-        patient || {
-            fail "the log does not say '$1'"
-            return 1
-        }
-    done
+    wait_for 'grep -qF -- "$1" "$T/daemon.log"' "$@" || {
+        fail "the log does not say '$1'"
+        return 1
+    }
 }
 
 # new_log: earlier lines count no more.

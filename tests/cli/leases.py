@@ -1,18 +1,8 @@
 """Usage: leases.py SOCKET METHOD PATH [BODY]: one request; prints its status, and behind it the answer."""
 
-import http.client
-import socket
 import sys
 
-
-class Connection(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("localhost")
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.connect(self.path)
+from events import Connection
 
 
 def main(path, method, target, body=None):

@@ -1,4 +1,5 @@
-# For tests of the program `carma`: sourced with CARMA (the program) and SOURCE (the source tree) as $1 and $2.
+# For tests of the program `carma`: sourced with CARMA (the program) and SOURCE (the source tree) as $1 and $2. A test
+# whose head does not say otherwise takes these, and with node.sh BUILD (the meson tree) as $3.
 # shellcheck shell=sh disable=SC2034 # used by the scripts that source this
 set -u
 CARMA=$(realpath "$1") || exit 99 # tests change directories
@@ -51,6 +52,16 @@ patient() {
     sleep 0.1
 }
 
+# wait_for CODE [ARGUMENT...]: until this code of the shell succeeds with these as $1...; fails where it never does.
+wait_for() {
+    awaited=$1
+    shift
+    patience
+    until eval "$awaited"; do
+        patient || return 1
+    done
+}
+
 # fail TEXT: the test goes on to its other findings; with FAIL_FAST it ends here.
 fail() {
     echo "FAILED: $*" >&2
@@ -67,6 +78,12 @@ run() {
 
 expect_status() {
     [ "$status" -eq "$1" ] || fail "$said: status $status, not $1: $(cat "$T/err")"
+}
+
+# expect_ok ARGUMENT...: as run, and carma succeeds.
+expect_ok() {
+    run "$@"
+    expect_status 0
 }
 
 # expect_error STATUS TEXT ARGUMENT...: fails with the status, says so in one line that has the text, prints nothing.
@@ -87,6 +104,14 @@ expect_error() {
 
 expect_output() {
     [ "$(cat "$T/out")" = "$1" ] || fail "$said: printed '$(cat "$T/out")', not '$1'"
+}
+
+# check CODE...: each holds of the output, in Python, as `said` (JSON).
+check() {
+    /usr/bin/python3 -S -c 'import json, sys
+said = json.load(open(sys.argv[1]))
+for code in sys.argv[2:]:
+    assert eval("(" + code + ")"), f"not {code}: {said}"' "$T/out" "$@" 2>"$T/why" || fail "$said: $(tail -1 "$T/why")"
 }
 
 # expect_golden NAME: the output is tests/golden/NAME. GOLDEN=write makes it so.

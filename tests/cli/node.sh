@@ -1,5 +1,8 @@
-# For tests of the whole system on a virtual node: sourced after lib.sh, with BUILD (the meson tree) as $3.
+# For tests of the whole system on a virtual node: sourced with lib.sh's arguments and BUILD (the meson tree) as $3. It brings
+# lib.sh, and changes to the directory $T.
 # shellcheck shell=sh
+. "$2/tests/cli/lib.sh"
+cd "$T" || exit 99
 BUILD=$3
 PREFIX=$T/prefix
 mkdir -p "$PREFIX/bin" "$PREFIX/lib/carma/vnode" "$PREFIX/share/carma"
@@ -78,29 +81,49 @@ stop_daemon() {
     daemon=
 }
 
+# Python's field(NAME) of a job's JSON.
+FIELD='import json, sys
+job = json.load(sys.stdin)
+def field(name):
+    value = job
+    for key in name.split("."):
+        value = value[int(key)] if key.isdigit() else value[key]
+    return value if isinstance(value, str) else json.dumps(value)
+'
+
 # field ID NAME: of a job, in the words of `carma wait --until`.
 field() {
-    "$CARMA" show --json "$1" | python3 -S -E -c 'import json, sys
-value = json.load(sys.stdin)
-for key in sys.argv[1].split("."):
-    value = value[int(key)] if key.isdigit() else value[key]
-print(value if isinstance(value, str) else json.dumps(value))' "$2"
+    "$CARMA" show --json "$1" | python3 -S -E -c "${FIELD}print(field(sys.argv[1]))" "$2"
 }
 
+# expect_field ID NAME VALUE [NAME VALUE]...: each of these fields has its value.
 expect_field() {
-    value=$(field "$1" "$2")
-    [ "$value" = "$3" ] || fail "job $1: $2 is '$value', not '$3'"
+    differing=$("$CARMA" show --json "$1" | python3 -S -E -c "$FIELD
+for name, value in zip(sys.argv[2::2], sys.argv[3::2]):
+    if field(name) != value:
+        print(f\"{name} is '{field(name)}', not '{value}'\")" "$@") && [ -z "$differing" ] || fail "job $1: $differing"
+}
+
+# expect_id ID ARGUMENT...: carma submit takes the job, which has this ID.
+expect_id() {
+    submitted=$1
+    shift
+    run submit --parsable "$@"
+    expect_output "$submitted"
+}
+
+# cancel JOB...: cancels them and waits for their ends.
+cancel() {
+    run cancel "$@"
+    run wait "$@"
 }
 
 # until_field ID NAME VALUE: waits for it. The job may not be there yet, and the daemon may be started again meanwhile.
 until_field() {
-    patience
-    until timeout "$PATIENCE_S" "$CARMA" wait --until "$2=$3" "$1" 2>"$T/until.err"; do
-        patient || {
-            fail "job $1: $2 never is '$3': $(cat "$T/until.err")"
-            return 1
-        }
-    done
+    wait_for 'timeout "$PATIENCE_S" "$CARMA" wait --until "$2=$3" "$1" 2>"$T/until.err"' "$@" || {
+        fail "job $1: $2 never is '$3': $(cat "$T/until.err")"
+        return 1
+    }
 }
 
 # until_crashed ID: waits for its first crash; by then it may have begun again and crashed more often.

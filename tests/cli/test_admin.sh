@@ -1,11 +1,7 @@
 #!/bin/sh
-# Usage: test_admin.sh CARMA SOURCE BUILD
 # carma admin verify and backup, beside a daemon that is at work. The store is whole, the copy can be gone on from, and
 # damage is named.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 expect_error 2 "which one: backup, gpu, learned, recover or verify?" admin
 expect_error 2 "there is no 'admin frob': it is backup, gpu, learned, recover or verify" admin frob
 expect_error 2 "which file shall hold the copy?" admin backup
@@ -27,12 +23,10 @@ done
 run submit --parsable -- "$TRAIN" --memory 4G --seconds 30000
 until_field 66 state RUNNING
 
-run admin verify --state "$STATE"
-expect_status 0
+expect_ok admin verify --state "$STATE"
 grep -q ": whole: " "$T/out" || fail "$(cat "$T/out")"
 grep -q ' [1-9][0-9]* snapshots, ' "$T/out" || fail "no snapshot was looked at: $(cat "$T/out")"
-run admin backup --state "$STATE" "$T/copy.db"
-expect_status 0
+expect_ok admin backup --state "$STATE" "$T/copy.db"
 [ "$(stat -c %a copy.db)" = 600 ] || fail "the copy has mode $(stat -c %a copy.db)"
 expect_error 1 "name a new file" admin backup --state "$STATE" "$T/copy.db"
 run cancel 66
@@ -46,18 +40,14 @@ cp copy.db "$STATE/store.db"
 # The copy lacks a record that was acknowledged: that is said, and how to go on.
 timeout 20 "$PREFIX/bin/carmad" --state "$STATE" --socket "$CARMA_SOCKET" 2>refusal && fail "carmad takes an older store"
 grep -q "is an older one, .*: carma admin recover --state $STATE$" refusal || fail "$(cat refusal)"
-run admin recover --state "$STATE"
-expect_status 0
+expect_ok admin recover --state "$STATE"
 grep -q 'that were acknowledged are lost; the next job has the number 10067$' "$T/out" || fail "$said: $(cat "$T/out")"
 start_daemon
-expect_field 1 state HELD
-expect_field 1 name kept
-run submit --parsable --hold -- true
-expect_output 10067
+expect_field 1 state HELD name kept
+expect_id 10067 --hold -- true
 run cancel 10067
 stop_daemon
-run admin verify --state "$STATE"
-expect_status 0
+expect_ok admin verify --state "$STATE"
 
 # Damage of each kind, and its name.
 damage() { # SQL TEXT
@@ -112,6 +102,5 @@ with sqlite3.connect(sys.argv[1] + "/store.db") as db:
 start_daemon
 until_field 1 state COMPLETED
 stop_daemon
-run admin verify --state "$STATE"
-expect_status 0
+expect_ok admin verify --state "$STATE"
 finish_node

@@ -1,23 +1,17 @@
 #!/bin/sh
-# Usage: test_auto.sh CARMA SOURCE BUILD
 # The default sharing mode: a user's jobs share by MPS, and several users' take turns where that pays. Where MPS cannot be
 # had, all take turns.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node h200x1 100
 chmod 666 "$CARMA_VNODE"
-# shellcheck source=tests/cli/mps.sh
 . "$SOURCE/tests/cli/mps.sh"
 homes
 SHARE=auto
 
 # train USER SM_ACTIVITY: submits a job without end.
 train() {
-    run_as "$1" submit --parsable --gpu-memory 5G -- "$TRAIN" --memory 4G --sm-activity "$2" --seconds 1000000
-    expect_status 0
+    allowed "$1" submit --parsable --gpu-memory 5G -- "$TRAIN" --memory 4G --sm-activity "$2" --seconds 1000000
 }
 
 start --set policy=carma
@@ -55,6 +49,5 @@ train alice 0.3
 until_field 4 state RUNNING
 run explain 4
 grep -q 'runs.* by time-slicing' "$T/out" || fail "explain: $(cat "$T/out")"
-run cancel 4
-run wait 4
+cancel 4
 finish_node

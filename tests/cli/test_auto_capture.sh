@@ -1,27 +1,21 @@
 #!/bin/sh
-# Usage: test_auto_capture.sh CARMA SOURCE BUILD
 # Jobs of unknown need are captured without being asked, by a stand-in for carma-sandbox: before their start on a full node,
 # soon after it on an idle one. Nothing that a capture does keeps a job waiting, and it goes with its job and its daemon.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-. "$(dirname "$0")/auto_capture.sh"
-cd "$T" || exit 99
+. "$SOURCE/tests/cli/auto_capture.sh"
 start_node a100x4-40g 120
 start_daemon --config /dev/null
 fill_node
 
 # Before its start: the queue says that it is under way, and the job then waits with its own need.
-run submit --parsable -- python3 later.py --epochs 3 later.py
-expect_output 5
+expect_id 5 -- python3 later.py --epochs 3 later.py
 until_field 5 estimating true
 run queue
 grep -q '^ *5 .*estimating; ' "$T/out" || fail "the queue does not say it: $(cat "$T/out")"
 expect_field 5 reservation_source prior
 touch "$FAKE/go"
 until_field 5 reservation_source estimated
-expect_field 5 estimating false
-expect_field 5 estimate.source replay
+expect_field 5 estimating false estimate.source replay
 sentence=$(field 5 estimate.text)
 case $sentence in
 "estimated "*"iB by replay (confidence "*") from an automatic capture of train.py, 5 s") ;;
@@ -47,10 +41,8 @@ PYTHON
 before=$(requests)
 run submit --parsable --hold -- python3 later.py --epochs 3 later.py
 expect_field 6 reservation_source estimated
-patience
-until field 6 estimate.text 2>/dev/null | grep -qxF "$sentence, made for job 5"; do
-    patient || { fail "it does not go by the kept capture: $(field 6 estimate.text)"; break; }
-done
+wait_for 'field 6 estimate.text 2>/dev/null | grep -qxF "$sentence, made for job 5"' ||
+    fail "it does not go by the kept capture: $(field 6 estimate.text)"
 [ "$(requests)" -eq "$before" ] || fail "an equal job was captured again"
 
 # Nobody captures what has a figure, or starts no Python.
@@ -79,10 +71,8 @@ run show 10
 grep -qF 'Warning    no automatic capture: network.py needs the network' "$T/out" || fail "$said: $(cat "$T/out")"
 run submit --parsable --hold -- python3 bad.py
 until_field 15 estimating false
-patience
-until field 15 estimate.warnings.0 2>/dev/null | grep -q '^no automatic capture: an automatic capture of train.py, 5 s'; do
-    patient || { fail "a capture that cannot be read: $(field 15 estimate)"; break; }
-done
+wait_for 'field 15 estimate.warnings.0 2>/dev/null | grep -q "^no automatic capture: an automatic capture of train.py, 5 s"' ||
+    fail "a capture that cannot be read: $(field 15 estimate)"
 
 python3 "$SOURCE/tests/cli/exposition.py" fetch "$CARMA_SOCKET" >metrics
 for outcome in 'estimated"} 2' 'nothing"} 5' 'failed"} 1' 'dropped"} 0' 'reused"} 1'; do
@@ -92,8 +82,7 @@ done
 # A script of the user's is run from a copy of its own, by its interpreter.
 before=$(requests)
 printf '#!/bin/bash -e\n#CARMA --hold\npython3 train.py\n' >job.sh
-run submit --parsable job.sh -- one
-expect_output 16
+expect_id 16 job.sh -- one
 until_field 16 reservation_source estimated
 until_requests $((before + 1))
 grep -l '"one"\]' "$FAKE"/request-* | xargs python3 -c 'import json, sys
@@ -132,8 +121,7 @@ expect_field 20 estimating true
 [ "$(requests)" -eq $((before + 1)) ] || fail "others were tried again: $(requests)"
 python3 "$SOURCE/tests/cli/exposition.py" fetch "$CARMA_SOCKET" >metrics
 ! grep '^carma_captures_total.* [1-9]' metrics || fail "others were considered again, and answered by what is kept"
-expect_field 5 reservation_source estimated
-expect_field 5 estimate.text "$sentence"
+expect_field 5 reservation_source estimated estimate.text "$sentence"
 expect_field 10 estimate.warnings.0 "no automatic capture: network.py needs the network: line 3:?URLError"
 
 # On an idle node a job starts by the guess, before its capture ends; the estimate then corrects its reservation.
@@ -166,10 +154,8 @@ stop_daemon
 # Without a sandbox only what is asked for is captured: any command, with its real effects, as a warning says.
 touch "$FAKE/refuse"
 start_daemon --config /dev/null
-run submit --parsable --hold -- python3 train.py --unasked
-expect_output 23
-run submit --parsable --hold --capture auto -- env train --asked
-expect_output 24
+expect_id 23 --hold -- python3 train.py --unasked
+expect_id 24 --hold --capture auto -- env train --asked
 until_field 24 reservation_source estimated
 until_requests $((before + 1))
 expect_field 24 estimate.warnings.0 'captured without a sandbox, as asked: carma-sandbox: user namespaces are off'
@@ -183,16 +169,14 @@ run cancel 22-23
 stop_daemon
 rm "$FAKE/refuse"
 start_daemon --config /dev/null
-run submit --parsable --hold --capture auto -- env train --sandboxed
-expect_output 25
+expect_id 25 --hold --capture auto -- env train --sandboxed
 until_field 25 reservation_source estimated
 until_requests $((before + 2))
 expect_field 25 estimate.warnings '[]'
 grep -l sandboxed "$FAKE"/request-* | xargs grep -q without_sandbox && fail "it has no sandbox, though there is one"
 expect_error 1 '--capture auto and --no-capture contradict each other' submit --hold --capture auto --no-capture -- env train
 cp "$FAKE/capture" auto
-run submit --parsable --hold --capture ./auto -- env train --file
-expect_output 26
+expect_id 26 --hold --capture ./auto -- env train --file
 expect_field 26 estimate.from auto
 [ "$(requests)" -eq $((before + 2)) ] || fail "a file's name was taken for a wish"
 stop_daemon

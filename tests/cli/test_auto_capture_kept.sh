@@ -1,12 +1,8 @@
 #!/bin/sh
-# Usage: test_auto_capture_kept.sh CARMA SOURCE BUILD
 # A capture is used again while its files, its packages, its arguments and its environment are as they were; so is the reason for
 # none. Equal jobs that wait for one capture are captured once. A stand-in plays carma-sandbox.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-. "$(dirname "$0")/auto_capture.sh"
-cd "$T" || exit 99
+. "$SOURCE/tests/cli/auto_capture.sh"
 mkdir work
 cp train.py network.py fails.py later.py nothing.py loop.py work
 cd work || exit 99
@@ -17,12 +13,11 @@ job=0
 # submit ARGUMENT...: a job that does not start, $job from now on. Waits for the end of its capture.
 submit() {
     job=$((job + 1))
-    run submit --parsable --hold -- "$@"
-    expect_output $job
-    patience
-    until field $job estimate.text >/dev/null 2>&1 || field $job estimate.warnings.0 >/dev/null 2>&1; do
-        patient || { fail "job $job is not captured"; return; }
-    done
+    expect_id $job --hold -- "$@"
+    wait_for 'field $job estimate.text >/dev/null 2>&1 || field $job estimate.warnings.0 >/dev/null 2>&1' || {
+        fail "job $job is not captured"
+        return
+    }
     until_field $job estimating false
 }
 
@@ -115,10 +110,7 @@ done
 looks=$(find "$FAKE" -name 'look-*' | wc -l)
 touch "$FAKE/go"
 run cancel 29
-patience
-until field 41 estimate.text >/dev/null 2>&1; do
-    patient || { fail "job 41 is not captured"; break; }
-done
+wait_for 'field 41 estimate.text >/dev/null 2>&1' || fail "job 41 is not captured"
 [ "$(requests)" -eq $((before + 3)) ] || fail "$(requests) captures, not $((before + 3))"
 [ "$(find "$FAKE" -name 'look-*' | wc -l)" -eq $((looks + 1)) ] || fail "the files were looked at again"
 field 41 estimate | grep -q 'made for job 30' || fail "job 41: $(field 41 estimate)"

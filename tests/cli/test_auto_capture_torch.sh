@@ -1,13 +1,9 @@
 #!/bin/sh
-# Usage: test_auto_capture_torch.sh CARMA SOURCE BUILD
 # The real thing, where the distribution's Python has PyTorch and the sandbox can be had: examples/train_mlp.py is estimated
 # without being asked, before its start on a full node and soon after it on an idle one. What a script does in its capture harms
 # nobody.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 ln -s "$SOURCE/python" "$PREFIX/share/carma/python"
-cd "$T" || exit 99
 /usr/bin/python3 -c 'import torch' 2>/dev/null || {
     echo "skipped: /usr/bin/python3 has no PyTorch (Debian: python3-torch)"
     exit 77
@@ -20,8 +16,7 @@ start_node a100x4-40g 60
 start_daemon --config /dev/null
 
 # Of a command, without a daemon: as its user, in the sandbox.
-run estimate -- /usr/bin/python3 "$SOURCE/examples/train_mlp.py"
-expect_status 0
+expect_ok estimate -- /usr/bin/python3 "$SOURCE/examples/train_mlp.py"
 grep -q '^Model  *an automatic capture of train_mlp.py, [0-9]* s, captured with PyTorch' "$T/out" || fail "$said: $(cat "$T/out")"
 
 # On an idle node: the guess first, then the estimate.
@@ -40,8 +35,7 @@ for _ in 1 2 3 4; do
 done
 printf '#!/bin/sh\nset -e\ncd "%s"\n/usr/bin/python3 examples/train_mlp.py "$@"\n' "$SOURCE" >job.sh
 run submit --parsable job.sh -- --hidden 8192
-run submit --parsable -D "$SOURCE/examples" -o "$T/out-%j" -- env PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -m train_mlp
-expect_output 7
+expect_id 7 -D "$SOURCE/examples" -o "$T/out-%j" -- env PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -m train_mlp
 until_field 6 reservation_source estimated
 until_field 7 reservation_source estimated
 expect_field 6 state QUEUED
@@ -49,23 +43,17 @@ expect_field 6 state QUEUED
 
 # A kept capture is used while the script and the packages are as they were.
 cp "$SOURCE/examples/train_mlp.py" kept.py
+# shellcheck disable=SC2034 # it is in the code that wait_for runs
 origin='an automatic capture of kept.py'
 run submit --parsable --hold -- /usr/bin/python3 kept.py
-patience
-until field 8 estimate.from 2>/dev/null | grep -q "^$origin, [0-9]* s$"; do
-    patient || { fail "not captured: $(field 8 estimate)"; break; }
-done
+wait_for 'field 8 estimate.from 2>/dev/null | grep -q "^$origin, [0-9]* s$"' || fail "not captured: $(field 8 estimate)"
 run submit --parsable --hold -- /usr/bin/python3 kept.py
-patience
-until field 9 estimate.from 2>/dev/null | grep -q "^$origin, [0-9]* s, made for job 8$"; do
-    patient || { fail "the kept capture is not used: $(field 9 estimate)"; break; }
-done
+wait_for 'field 9 estimate.from 2>/dev/null | grep -q "^$origin, [0-9]* s, made for job 8$"' ||
+    fail "the kept capture is not used: $(field 9 estimate)"
 echo '# edited' >>kept.py
 run submit --parsable --hold -- /usr/bin/python3 kept.py
-patience
-until field 10 estimate.from 2>/dev/null | grep -q "^$origin, [0-9]* s$"; do
-    patient || { fail "an edited script is not captured anew: $(field 10 estimate)"; break; }
-done
+wait_for 'field 10 estimate.from 2>/dev/null | grep -q "^$origin, [0-9]* s$"' ||
+    fail "an edited script is not captured anew: $(field 10 estimate)"
 
 # A script that does harm outside does none here (tests/sandbox has more of them).
 cat >hostile.py <<'PYTHON'
@@ -84,8 +72,7 @@ until_field 11 estimating false
 [ ! -e harm ] || fail "a capture wrote a file"
 run submit --parsable -- true
 expect_output 12 # nobody else submitted a job
-run show 12
-expect_status 0
+expect_ok show 12
 
 # The reason of a script that fails is told, whatever its exit status; a library may ask for PyTorch long before.
 {
@@ -93,15 +80,12 @@ expect_status 0
     cat "$SOURCE/examples/train_mlp.py"
 } >asks.py
 printf 'import torch\nopen("/nonexistent/data.csv")\n' >fails.py
-run estimate -- /usr/bin/python3 asks.py
-expect_status 0
+expect_ok estimate -- /usr/bin/python3 asks.py
 run estimate -- sh -c '/usr/bin/python3 fails.py; exit 9'
 expect_status 1
 grep -qF "fails.py:2: FileNotFoundError: [Errno 2] No such file or directory: '/nonexistent/data.csv'" "$T/err" || fail "$said: $(cat "$T/err")"
 run submit --parsable --hold -- /usr/bin/python3 fails.py
 until_field 13 estimating false
-patience
-until field 13 estimate.warnings.0 2>/dev/null | grep -qF 'fails.py:2: FileNotFoundError'; do
-    patient || { fail "job 13 does not say why: $(field 13 estimate)"; break; }
-done
+wait_for 'field 13 estimate.warnings.0 2>/dev/null | grep -qF "fails.py:2: FileNotFoundError"' ||
+    fail "job 13 does not say why: $(field 13 estimate)"
 finish_node

@@ -1,12 +1,8 @@
 #!/bin/sh
-# Usage: test_auto_capture_users.sh CARMA SOURCE BUILD
 # A capture that never ends delays nobody but its own user's: others' jobs start, and their captures have their turn. There are
 # two at a time in all.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 homes
 . "$SOURCE/tests/cli/auto_capture.sh"
 start_node a100x4-40g 100

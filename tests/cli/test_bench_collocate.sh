@@ -1,11 +1,7 @@
 #!/bin/sh
 # carma bench collocate on a virtual node: refusals, failures in a run, epochs, missing modes.
-# shellcheck source=tests/cli/lib.sh
-. "$(dirname "$0")/lib.sh"
-# shellcheck source=tests/cli/node.sh
 . "$(dirname "$0")/node.sh"
-# shellcheck source=tests/cli/collocate.sh
-. "$(dirname "$0")/collocate.sh"
+. "$SOURCE/tests/cli/collocate.sh"
 
 # Faults of the command line, and a machine without GPUs.
 expect_error 2 "which one" bench
@@ -55,8 +51,7 @@ for epoch in 1 2 3; do
 done
 sleep 0.5
 END
-run bench collocate --degrees 1 --epoch-pattern '^epoch [0-9]+' --json -- sh "$T/epochs.sh"
-expect_status 0
+expect_ok bench collocate --degrees 1 --epoch-pattern '^epoch [0-9]+' --json -- sh "$T/epochs.sh"
 python3 - "$T/out" <<'PYTHON' || fail "$said: epochs"
 import json, sys
 job = json.load(open(sys.argv[1]))["runs"][0]["each"][0]
@@ -64,9 +59,8 @@ assert job["epochs"] == 3, job
 assert 20 <= job["epoch_s"] <= job["seconds"] / 4, job  # node time: 0.1 s of the wall clock are 20 s
 PYTHON
 # Metrics are of the time in which all train: not of two seconds before that.
-run bench collocate --degrees 1 --epoch-pattern '% done' --json -- sh -c 'sleep 2; exec "$0" "$@"' "$TRAIN" --memory 1G \
+expect_ok bench collocate --degrees 1 --epoch-pattern '% done' --json -- sh -c 'sleep 2; exec "$0" "$@"' "$TRAIN" --memory 1G \
     --sm-activity 0.6 --seconds 600
-expect_status 0
 python3 - "$T/out" <<'PYTHON' || fail "$said: metrics"
 import json, sys
 run = json.load(open(sys.argv[1]))["runs"][0]
@@ -82,13 +76,11 @@ rm -rf "${TMPDIR:?}"/*
 PATH=/usr/bin:/bin run bench collocate --degrees 1,2 --mode mps -- sleep 0.1
 expect_status 0
 grep -q '^mps: skipped: no nvidia-cuda-mps-control on the PATH' "$T/out" || fail "$said: $(cat "$T/out")"
-run bench collocate --degrees 2 --mode mps --mps-control /bin/false -- sleep 0.1
-expect_status 0
+expect_ok bench collocate --degrees 2 --mode mps --mps-control /bin/false -- sleep 0.1
 grep -q '^mps: skipped: .*/false' "$T/out" || fail "$said: $(cat "$T/out")"
 expect_nothing_left
 
 # A job that does not use the GPU: MPS was not used, and it says so.
-run bench collocate --degrees 2 --mode mps --mps-control "$T/mps-control" -- sleep 0.1
-expect_status 0
+expect_ok bench collocate --degrees 2 --mode mps --mps-control "$T/mps-control" -- sleep 0.1
 grep -q '^sleep x 2, mps: no MPS client was observed' "$T/out" || fail "$said: $(cat "$T/out")"
 finish_node

@@ -1,11 +1,7 @@
 #!/bin/sh
 # The figures of carma bench collocate on a virtual node agree with the node's model of sharing.
-# shellcheck source=tests/cli/lib.sh
-. "$(dirname "$0")/lib.sh"
-# shellcheck source=tests/cli/node.sh
 . "$(dirname "$0")/node.sh"
-# shellcheck source=tests/cli/collocate.sh
-. "$(dirname "$0")/collocate.sh"
+. "$SOURCE/tests/cli/collocate.sh"
 
 start_node a100x4-40g 200
 # Its figures against src/contention's formulas (docs/contention.md): times and throughput within 6%, the rest within 5
@@ -14,9 +10,8 @@ cat >"$T/commands" <<END
 small: exec $TRAIN --memory 2G --sm-activity 0.3 --seconds 600
 large: exec $TRAIN --memory 8G --sm-activity 0.6 --seconds 600
 END
-run bench collocate --commands "$T/commands" --mode time-slice,mps --mix small+large --gpu 2 \
+expect_ok bench collocate --commands "$T/commands" --mode time-slice,mps --mix small+large --gpu 2 \
     --mps-control "$T/mps-control" --output "$T/results" --json
-expect_status 0
 expect_nothing_left
 [ "$(wc -l <"$T/mps-started")" -eq 1 ] || fail "$said: not one MPS daemon: $(cat "$T/mps-started")"
 python3 - "$T/results/collocate.json" <<'PYTHON' || fail "$said: figures"

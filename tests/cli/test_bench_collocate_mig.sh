@@ -1,16 +1,11 @@
 #!/bin/sh
 # carma bench collocate on MIG instances of a virtual node.
-# shellcheck source=tests/cli/lib.sh
-. "$(dirname "$0")/lib.sh"
-# shellcheck source=tests/cli/node.sh
 . "$(dirname "$0")/node.sh"
-# shellcheck source=tests/cli/collocate.sh
-. "$(dirname "$0")/collocate.sh"
+. "$SOURCE/tests/cli/collocate.sh"
 
 # MIG instances, the largest first; on a GPU in MIG mode the baseline runs on the largest, and nothing else is possible.
 start_node h100x2-mig 200
-run bench collocate --degrees 2,5 --json -- "$TRAIN" --memory 2G --sm-activity 0.6 --seconds 300
-expect_status 0
+expect_ok bench collocate --degrees 2,5 --json -- "$TRAIN" --memory 2G --sm-activity 0.6 --seconds 300
 python3 - "$T/out" <<'PYTHON' || fail "$said: MIG"
 import json, sys
 runs = {("alone" if run["alone"] else run["mode"], run["degree"]): run for run in json.load(open(sys.argv[1]))["runs"]}
@@ -24,8 +19,7 @@ for job, slices in ((alone[0], 3), (two[0], 3), (two[1], 2)):
     wanted = 12 + 300 * (1 - 0.6 / 0.65 + 0.6 / share)
     assert abs(job["seconds"] - wanted) < 0.08 * wanted, (job, wanted)
 PYTHON
-run bench collocate --degrees 2 --mode mig --gpu 1 --json -- sleep 0.1
-expect_status 0
+expect_ok bench collocate --degrees 2 --mode mig --gpu 1 --json -- sleep 0.1
 grep -q '"instance": "MIG-' "$T/out" || fail "$said: no instance of the other GPU: $(cat "$T/out")"
 expect_nothing_left
 finish_node

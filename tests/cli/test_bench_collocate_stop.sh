@@ -1,11 +1,7 @@
 #!/bin/sh
 # carma bench collocate, stopped: by its time limit and by a signal, its MPS daemon and its jobs are gone.
-# shellcheck source=tests/cli/lib.sh
-. "$(dirname "$0")/lib.sh"
-# shellcheck source=tests/cli/node.sh
 . "$(dirname "$0")/node.sh"
-# shellcheck source=tests/cli/collocate.sh
-. "$(dirname "$0")/collocate.sh"
+. "$SOURCE/tests/cli/collocate.sh"
 
 start_node a100x4-40g 200
 # A run that hangs is stopped, with its children.

@@ -2,11 +2,8 @@
 # Usage: test_bench_monitor.sh CARMA SOURCE BUILD FAKE_CUDA FAKE_DCGM
 # carma bench monitor on a virtual node. The tests have their own libraries for CUDA's driver and DCGM, a script for
 # nsys and a module for PyTorch's profiler. Its measurements are simulated, or made up by these.
-# shellcheck source=tests/cli/lib.sh
-. "$(dirname "$0")/lib.sh"
 FAKE_CUDA_LIBRARY=$(realpath "$4") || exit 99
 FAKE_DCGM_LIBRARY=$(realpath "$5") || exit 99
-# shellcheck source=tests/cli/node.sh
 . "$(dirname "$0")/node.sh"
 ln -s "$SOURCE/python" "$PREFIX/share/carma/python"
 CARMA_NVML_LIBRARY=$PREFIX/lib/carma/vnode/libnvidia-ml.so.1
@@ -78,9 +75,8 @@ PYTHONPATH=$T/modules
 CARMA_DCGM_LIBRARY=$FAKE_DCGM_LIBRARY
 FAKE_DCGM=vnode
 export PATH PYTHONPATH CARMA_DCGM_LIBRARY FAKE_DCGM
-run bench monitor --light "python3 $T/train.py $TRAIN 0.1 10" --heavy "$TRAIN --memory 2G --sm-activity 0.8 --seconds 30" \
-    --repeat 2 --period 1s --gpu 1 --json --output "$T/kept"
-expect_status 0
+expect_ok bench monitor --light "python3 $T/train.py $TRAIN 0.1 10" \
+    --heavy "$TRAIN --memory 2G --sm-activity 0.8 --seconds 30" --repeat 2 --period 1s --gpu 1 --json --output "$T/kept"
 python3 - "$T/out" <<'PYTHON' || fail "$said: $(cat "$T/out" "$T/err")"
 import json, sys
 report = json.load(open(sys.argv[1]))
@@ -143,8 +139,7 @@ grep "^light\|^heavy\|^LOAD" "$T/out" | grep -v : | awk 'length > 100 { exit 1 }
 [ -z "$(ls "$TMPDIR")" ] || fail "$said: left $(ls "$TMPDIR")"
 
 # As kernels grow, so do the metrics; the tests' CUDA library takes no notice of threads.
-run bench monitor --kernel --point 10s --json
-expect_status 0
+expect_ok bench monitor --kernel --point 10s --json
 python3 - "$T/out" <<'PYTHON' || fail "$said: $(cat "$T/out" "$T/err")"
 import json, sys
 report = json.load(open(sys.argv[1]))
@@ -161,15 +156,13 @@ for point in points:
     assert point["utilization"] is not None, point
 PYTHON
 expect_picture "$T/out" "27 blocks" "GRACT (any engine)" "(simulated)"
-run bench monitor --kernel --point 10s
-expect_status 0
+expect_ok bench monitor --kernel --point 10s
 grep -q "^ *108  *1024  *[0-9.]*%  *[0-9.]*%  *[0-9.]*%  *[0-9.]*%  gpm$" "$T/out" || fail "$said: $(cat "$T/out")"
 
 # Where nobody measures SM activity, utilisation is not shown in its place.
 CARMA_VNODE=$T/coarse
 start_node "$SOURCE/data/nodes/a100x4-40g-nogpm.ini" 200
-run bench monitor --kernel --point 10s --json --dcgm "$T/none.so"
-expect_status 0
+expect_ok bench monitor --kernel --point 10s --json --dcgm "$T/none.so"
 python3 - "$T/out" <<'PYTHON' || fail "$said: $(cat "$T/out" "$T/err")"
 import json, sys
 points = json.load(open(sys.argv[1]))["points"]
@@ -181,8 +174,7 @@ export FAKE_CUDA
 expect_error 1 "cuLaunchKernel: CUDA_ERROR_UNKNOWN" bench monitor --kernel
 expect_error 1 "cuLaunchKernel: CUDA_ERROR_UNKNOWN" bench monitor --load heavy
 unset FAKE_CUDA
-run bench monitor --load light
-expect_status 0
+expect_ok bench monitor --load light
 
 # Interrupted, it leaves nothing that runs, and nothing behind.
 "$CARMA" bench monitor --light "sleep 1234.$$" --heavy true >"$T/out" 2>"$T/err" &

@@ -1,10 +1,6 @@
 #!/bin/sh
-# Usage: test_bounds.sh CARMA SOURCE BUILD
 # The bounds of the queue and of a submission (docs/limits.md), at them and over them, through the daemon.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node a100x4-40g 600
 start_daemon --set max_queued=5
 python3 "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" queue || fail "the queue's bound"
@@ -42,13 +38,11 @@ stop_daemon
 rm -rf "$STATE"
 start_daemon
 python3 "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" pages || fail "lists in parts"
-run queue
-expect_status 0
+expect_ok queue
 [ "$(tail -n 1 "$T/out")" = "and 1300 more: carma queue --json has them all" ] || fail "$said: $(tail -n 1 "$T/out")"
 [ "$(wc -l <"$T/out")" -eq 1002 ] || fail "$said: $(wc -l <"$T/out") lines"
 "$CARMA" queue --json | grep -c '"id":' | grep -qx 2300 || fail "carma queue --json has not all"
-run show @
-expect_status 0
+expect_ok show @
 grep -q '^Job  *2300' "$T/out" || fail "$said: $(head -n 3 "$T/out")"
 stop_daemon
 

@@ -1,7 +1,6 @@
 #!/bin/sh
 # The archive of script/bundle, unpacked under another name: each file finds its libraries inside, and a job runs on a
 # virtual node. Arguments: those of lib.sh and node.sh, and a build of script/build.
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 
 if ! command -v patchelf >/dev/null; then
@@ -56,10 +55,7 @@ CARMA=$PREFIX/bin/carma
 TRAIN=$PREFIX/bin/carma-train
 start_node h200x1 50
 start_daemon
-cd "$T" || exit 99
-run submit -- "$TRAIN" --memory 1G --sm-activity 0.3 --seconds 20
-expect_status 0
-run wait 1
-expect_status 0
+expect_ok submit -- "$TRAIN" --memory 1G --sm-activity 0.3 --seconds 20
+expect_ok wait 1
 expect_field 1 state COMPLETED
 finish_node

@@ -71,10 +71,7 @@ as_user venv/bin/carma-vnode create node --profile a100x4-40g
 for bin in "$home/unpacked/bin" "$home/venv/bin"; do
     as_user CARMA_VNODE="$home/node" sh -c 'echo $$ >pid; exec "$@"' sh "$bin/carmad" \
         --set nvml_library="${bin%bin}lib/carma/vnode/libnvidia-ml.so.1" >log 2>&1 &
-    patience
-    until as_user "$bin/carma" gpus >out 2>&1; do
-        patient || break
-    done
+    wait_for 'as_user "$bin/carma" gpus >out 2>&1'
     [ -S .local/state/carma/carma.sock ] || fail "$bin/carmad: no socket in the home: $(cat log)"
     as_user "$bin/carma" submit --wait -o job.out -- echo "by $bin" >told 2>&1 || fail "$bin/carma: $(cat told log)"
     grep -qx "by $bin" job.out || fail "$bin/carma: a job's output is $(cat job.out)"

@@ -1,7 +1,6 @@
 #!/bin/sh
 # Usage: test_calibrate.sh CARMA SOURCE BUILD FAKE_CUDA FAKE_STEP
 # carma calibrate on a virtual node, with a CUDA driver's library and a tiny step of the tests' own.
-# shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 BUILD=$3
 STEP=$(realpath "$5") || exit 99
@@ -30,8 +29,7 @@ failures=$((failures + $?))
 failures=$((failures + $?))
 
 # Its measurements agree with the fakes: 1500 MiB of context, 260 more with cuDNN, the allocator's reserve taken off.
-run calibrate
-expect_status 0
+expect_ok calibrate
 [ -s "$T/err" ] && fail "$said: says '$(cat "$T/err")'"
 cat >"$T/wanted" <<'END'
 # Made by carma calibrate (docs/formats/profile.md).
@@ -48,19 +46,16 @@ sm_clock_mhz = 1410
 bandwidth_gbps = 1555
 END
 diff "$T/wanted" "$T/out" >&2 || fail "$said: another profile"
-run calibrate --output "$T/box.profile"
-expect_status 0
+expect_ok calibrate --output "$T/box.profile"
 grep -q "context 1.5 GiB, with cuDNN 260 MiB more; written to $T/box.profile" "$T/out" || fail "$said: $(cat "$T/out")"
 sed 's/calibrated/box/' "$T/wanted" | diff - "$T/box.profile" >&2 || fail "$said: another file"
 expect_error 1 "No such file" calibrate --output "$T/no/where"
-run calibrate --output "$T/größer 2"
-expect_status 0
+expect_ok calibrate --output "$T/größer 2"
 grep -q '^name = gr__*er_2$' "$T/größer 2" || fail "$said: $(cat "$T/größer 2")"
 
 # carma estimate can use it; a fault in it is reported with its line.
 printf '#!/bin/sh\n#CARMA --gpu-memory 12G\ntrue\n' >"$T/job.sh"
-run estimate "$T/job.sh" --profile "$T/box.profile"
-expect_status 0
+expect_ok estimate "$T/job.sh" --profile "$T/box.profile"
 grep -q '(box): fits into the 39.6 GiB that jobs' "$T/out" || fail "$said: $(cat "$T/out")"
 echo "cache = 1G" >>"$T/box.profile"
 expect_error 1 "box.profile:13: unknown key 'cache'" estimate "$T/job.sh" --profile "$T/box.profile"
@@ -74,8 +69,7 @@ expect_error 1 "in use, 1 of its processes" calibrate
 exec 8>&-
 wait
 
-run calibrate --list
-expect_status 0
+expect_ok calibrate --list
 grep -q '^a100-40g-thesis  NVIDIA A100-SXM4-40GB ' "$T/out" || fail "$said: no thesis profile"
 grep -q '^h200 .* assumed ' "$T/out" || fail "$said: no H200"
 expect_error 2 "goes alone" calibrate --list --output x

@@ -2,11 +2,8 @@
 # Usage: test_clocks.sh CARMA SOURCE BUILD SHIFTED_CLOCKS
 # The wall clock is set back by two days and ahead by a year while a job runs, the machine sleeps for an hour, and
 # carmad is started anew in between: durations, limits, usage and energy are true, and times are shown by the wall clock.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/node.sh"
 shifted=$(realpath "$4") || exit 99
-cd "$T" || exit 99
+. "$(dirname "$0")/node.sh"
 SHIFTED_CLOCKS=$T/shifts
 export SHIFTED_CLOCKS
 # shift_clocks WALL BOOT: by so many seconds, for carma's programs and for jobs. The test's own clocks go on.
@@ -64,8 +61,7 @@ P
 start_node "$SOURCE/data/nodes/a100x4-40g.ini" 1
 start
 before=$(counter)
-run submit --gpu-memory 4G -- "$TRAIN" --memory 3G --sm-activity 0.9 --seconds 6
-expect_status 0
+expect_ok submit --gpu-memory 4G -- "$TRAIN" --memory 3G --sm-activity 0.9 --seconds 6
 until_field 1 state RUNNING
 shift_clocks -$((2 * DAY)) 0
 stop_daemon KILL

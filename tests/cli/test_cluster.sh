@@ -1,11 +1,7 @@
 #!/bin/sh
-# Usage: test_cluster.sh CARMA SOURCE BUILD
 # carma gpus|queue --cluster over two real carmads on virtual nodes, a node that hangs, one that is refused, and nodes
 # that answer with garbage, too much, or a hostile JSON. An ssh of our own reaches them all.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 
 mkdir "$T/fake" "$T/home"
 cat >"$T/fake/ssh" <<EOF
@@ -66,8 +62,7 @@ start_one() {
 start_one n1
 first=$daemon
 start_one n2
-run submit --parsable -J on-n2 --gpu-memory 5G -- sleep 1000
-expect_output 1
+expect_id 1 -J on-n2 --gpu-memory 5G -- sleep 1000
 until_field 1 state RUNNING
 CARMA_VNODE=$T/node # of both, for finish_node
 CARMA_SOCKET=$T/none
@@ -86,8 +81,7 @@ sys.exit(not eval(sys.argv[2]))' "$T/out" "$1" || fail "$said: not so: $1: $(hea
 }
 
 # Every node is in the answer once, in the list's order; one that does not answer has its reason.
-run gpus --nodes "$all" --json
-expect_status 0
+expect_ok gpus --nodes "$all" --json
 json '[node["name"] for node in whole["nodes"]] == "n1 hung n2 held refused garbage array flood evil".split()'
 json '[len(nodes[name]["gpus"]) for name in ("n1", "n2")] == [4, 4]'
 json 'nodes["n2"]["gpus"] != nodes["n1"]["gpus"]' # its job
@@ -108,8 +102,7 @@ clean
 # As a table, each row with its node; below it the nodes without an answer.
 COLUMNS=160
 export COLUMNS
-run gpus --nodes "$all"
-expect_status 0
+expect_ok gpus --nodes "$all"
 clean
 [ "$(grep -c '^n1 ' "$T/out")" -eq 4 ] && [ "$(grep -c '^n2 ' "$T/out")" -eq 4 ] || fail "$said: $(head -20 "$T/out")"
 [ "$(grep -c '^evil ' "$T/out")" -eq 256 ] || fail "$said: $(grep -c '^evil ' "$T/out") rows of the hostile node"
@@ -123,13 +116,11 @@ cat >"$T/fake/squeue" <<'EOF'
 printf '%s\n' '12_[1-3]|2|0|ada|gres:gpumem:5G|Resources|a|b' "9|1|$(($(date +%s) - 90))|bob|N/A|Dependency|$(printf '\033c')" 'slurm is odd'
 EOF
 chmod +x "$T/fake/squeue"
-run queue --nodes n1,n2,refused --json
-expect_status 0
+expect_ok queue --nodes n1,n2,refused --json
 json 'whole["slurm"]["waiting"][0] == {"job": "12_[1-3]", "nodes": 2, "submitted_s": 0, "user": "ada", "gres": "gres:gpumem:5G", "reason": "Resources", "name": "a|b"}'
 json 'len(whole["slurm"]["waiting"]) == 2'
 json 'nodes["n1"]["jobs"] == [] and nodes["n2"]["jobs"][0]["name"] == "on-n2" and "error" in nodes["refused"]'
-run queue --nodes n1,n2,refused
-expect_status 0
+expect_ok queue --nodes n1,n2,refused
 clean
 grep -q '^n2  *-  *1  *on-n2 .* R ' "$T/out" || fail "$said: no job of n2: $(cat "$T/out")"
 grep -q '^-  *12_\[1-3\]  *-  *a|b  *ada  *PD .*Resources (gres:gpumem:5G on 2 nodes)$' "$T/out" || fail "$said: $(cat "$T/out")"
@@ -139,13 +130,11 @@ if /usr/bin/python3 -c 'import pyte' 2>/dev/null; then
 else
     echo "no pyte here (script/packages test): carma top --cluster is not tested"
 fi
-run queue --nodes evil
-expect_status 0
+expect_ok queue --nodes evil
 clean
 [ "$(grep -c '^evil  *7 ' "$T/out")" -eq 1000 ] && grep -q '^and 3 more' "$T/out" || fail "$said: $(wc -l <"$T/out") lines"
 printf '#!/bin/sh\necho "slurm_load_jobs error: no controller" >&2; exit 1\n' >"$T/fake/squeue"
-run queue --nodes n1,n2
-expect_status 0
+expect_ok queue --nodes n1,n2
 grep -qx 'jobs that wait at Slurm: squeue: slurm_load_jobs error: no controller' "$T/out" || fail "$said: $(cat "$T/out")"
 
 # The leases of one job stand together, before jobs that are not Slurm's.

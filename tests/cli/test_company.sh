@@ -1,12 +1,7 @@
 #!/bin/sh
-# Usage: test_company.sh CARMA SOURCE BUILD
 # Two workloads that slowed each other, by their own count of steps, are not placed on one GPU again.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node h200x1 100
-# shellcheck source=tests/cli/mps.sh
 . "$SOURCE/tests/cli/mps.sh"
 begin() {
     start_daemon --config /dev/null --set mps_pipe_directory= --set mps_control="$CONTROL" --set share=mps --set settle=0s
@@ -23,8 +18,7 @@ done
 JOB
 
 submit() {
-    run submit --parsable --gpu-memory 5G -- sh steps "$1"
-    expect_status 0
+    expect_ok submit --parsable --gpu-memory 5G -- sh steps "$1"
     job=$(cat "$T/out")
 }
 
@@ -37,20 +31,16 @@ print(store.execute("SELECT count(*) FROM record WHERE type = ? AND job = ?", ("
 
 # until_speeds JOB COUNT
 until_speeds() {
-    patience
-    until [ "$(speeds "$1")" -ge "$2" ]; do
-        patient || {
-            fail "the speed of job $1 was taught $(speeds "$1") times, not $2"
-            finish_node
-        }
-    done
+    wait_for '[ "$(speeds "$1")" -ge "$2" ]' "$@" || {
+        fail "the speed of job $1 was taught $(speeds "$1") times, not $2"
+        finish_node
+    }
 }
 
 for workload in a b; do
     submit $workload
     until_speeds "$job" 1
-    run cancel "$job"
-    run wait "$job"
+    cancel "$job"
 done
 
 touch slow
@@ -60,8 +50,7 @@ until_field 3 state RUNNING
 until_field 4 state RUNNING # as predicted, it pays
 until_speeds 3 2
 until_speeds 4 2
-run cancel 3-4
-run wait 3-4
+cancel 3-4
 rm slow
 
 stop_daemon # what was learned is kept
@@ -77,6 +66,5 @@ submit c
 until_field 7 state RUNNING # of which nothing is known
 run cancel 5
 until_field 6 state RUNNING
-run cancel 6-7
-run wait 6-7
+cancel 6-7
 finish_node

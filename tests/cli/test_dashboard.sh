@@ -1,6 +1,5 @@
 #!/bin/sh
 # carma dashboard: accepted and refused requests. Usage: test_dashboard.sh CARMA SOURCE
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 
 expect_error 1 'no daemon listens there' dashboard

@@ -1,12 +1,8 @@
 #!/bin/sh
-# Usage: test_dashboard_users.sh CARMA SOURCE BUILD
 # A dashboard has its user's rights: to the daemon, to the files that jobs have written, and against other users of the
 # machine.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 homes
 start_node a100x4-40g 100
 start_daemon
@@ -31,13 +27,10 @@ PYTHON
 
 as alice sh -c 'echo $$ >pid; exec "$0" dashboard' "$CARMA" >"$T/address" 2>"$T/err" &
 dashboard=$!
-patience
-until [ -s "$T/address" ]; do
-    patient || {
-        fail "no address: $(cat "$T/err")"
-        finish_node
-    }
-done
+wait_for '[ -s "$T/address" ]' || {
+    fail "no address: $(cat "$T/err")"
+    finish_node
+}
 address=$(cat "$T/address")
 base=${address%%/\?*}
 cookie=
@@ -64,10 +57,7 @@ until_field 2 state RUNNING
 ask alice 403 POST /v1/jobs/2/cancel 'belongs to bob'
 ask alice 200 GET /v1/jobs/2 '"user":"bob"'
 ask alice 403 GET /local/jobs/2/log 'it is not yours'
-patience
-until as alice grep -q alice out-1 2>/dev/null; do
-    patient || break
-done
+wait_for 'as alice grep -q alice out-1 2>/dev/null'
 ask alice 200 GET '/local/jobs/1/log?bytes=100' 'of alice'
 
 # The page itself, while a user looks: bob's job goes on the list as it is submitted.
@@ -88,10 +78,7 @@ with socket.create_connection(("127.0.0.1", int(host.rpartition(":")[2])), timeo
 assert b"Content-Type: text/event-stream" in seen and b"event: gpus" in seen, seen[:2000]
 PYTHON
 events=$!
-patience
-until [ -s "$T/events" ]; do
-    patient || break
-done
+wait_for '[ -s "$T/events" ]'
 run_as bob submit --parsable --hold --job-name while-one-looks -- true
 wait "$events" || fail "events do not come through the dashboard"
 

@@ -2,12 +2,8 @@
 # Usage: test_dcgm.sh CARMA SOURCE BUILD FAKE_DCGM
 # MIG instances that only DCGM can measure, and a DCGM that cannot, for the whole system on a virtual node. The DCGM is the
 # tests' own.
-# shellcheck source=tests/cli/lib.sh
-. "$(dirname "$0")/lib.sh"
 FAKE_DCGM_LIBRARY=$(realpath "$4") || exit 99
-# shellcheck source=tests/cli/node.sh
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 
 # until_gpus CONDITION: a Python expression on `gpus`, the daemon's list; waits for it.
 until_gpus() {
@@ -30,8 +26,7 @@ start_daemon --set dcgm_library="$FAKE_DCGM_LIBRARY"
 until_gpus 'all(g["metrics"]["sm_activity"]["source"] == "dcgm" for g in gpus if g["kind"] != "partitioned")'
 
 # The instance that a job is on is active, and no other one.
-run submit --parsable --gpu-memory 12G -- "$TRAIN" --memory 11G --sm-activity 0.4 --seconds 6000
-expect_status 0
+expect_ok submit --parsable --gpu-memory 12G -- "$TRAIN" --memory 11G --sm-activity 0.4 --seconds 6000
 until_field 1 state RUNNING
 uuid=$(field 1 placements.0.uuid)
 until_gpus "all((g['metrics']['sm_activity']['value'] > 0) == (g['uuid'] == '$uuid') for g in gpus if g['kind'] != 'partitioned')"

@@ -1,12 +1,8 @@
 #!/bin/sh
-# Usage: test_dead_starts.sh CARMA SOURCE BUILD
 # A GPU on which CUDA does not start: no job fails by it, it is closed and named wherever GPUs are shown, and opened by an
 # administrator. And two daemons on the same GPUs: the later one names the other.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-. "$(dirname "$0")/faults.sh"
-cd "$T" || exit 99
+. "$SOURCE/tests/cli/faults.sh"
 start_node a100x4-40g 60
 start_daemon
 cat >train.sh <<'EOF'
@@ -27,8 +23,7 @@ export BAD TRAIN
 for seconds in 21 22 23 24 25 26 27 28 29 30 31 32; do
     run submit --gpu-memory 3G -- ./train.sh $seconds
 done
-run wait 1,2,3,4,5,6,7,8,9,10,11,12
-expect_status 0
+expect_ok wait 1,2,3,4,5,6,7,8,9,10,11,12
 for job in 1 2 3 4 5 6 7 8 9 10 11 12; do
     [ "$(field $job attempts)" -le 2 ] || fail "job $job was started $(field $job attempts) times"
 done
@@ -48,23 +43,17 @@ expect_error 1 "there is no GPU 7: carma gpus lists them" admin gpu open 7
 expect_error 2 "'shut' is not known: open" admin gpu shut 2
 run admin gpu open 2
 expect_output "GPU 2 takes jobs again"
-run wait 13
-expect_status 0
+expect_ok wait 13
 run gpus
 grep -qF "did not start there" "$T/out" && fail "$said: $(cat "$T/out")"
 
 # Two daemons.
 "$PREFIX/bin/carmad" --state "$T/other" --socket "$T/other.socket" 2>other.log &
 other=$!
-patience
-until CARMA_SOCKET=$T/other.socket "$CARMA" gpus 2>/dev/null | grep -q "^GPU 3: process $daemon of .* manages it, too"; do
-    patient || { fail "the second daemon says: $(cat other.log)"; break; }
-done
+wait_for 'CARMA_SOCKET=$T/other.socket "$CARMA" gpus 2>/dev/null | grep -q "^GPU 3: process $daemon of .* manages it, too"' ||
+    fail "the second daemon says: $(cat other.log)"
 stop_daemon
-patience
-until grep -q "GPU 3 .*no other carmad manages it now" other.log; do
-    patient || { fail "the second daemon says: $(cat other.log)"; break; }
-done
+wait_for 'grep -q "GPU 3 .*no other carmad manages it now" other.log' || fail "the second daemon says: $(cat other.log)"
 kill $other
 wait $other
 finish_node

@@ -1,11 +1,7 @@
 #!/bin/sh
-# Usage: test_devices.sh CARMA SOURCE BUILD
 # A job of root's carmad can open the device nodes of its own GPUs only. No driver is behind the nodes that are made
 # here. So opening one says "no such device" where the kernel lets a job come so far.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 [ "$(id -u)" -eq 0 ] || {
     echo "needs root"
     rm -rf "$T"
@@ -55,16 +51,11 @@ else
     "$PREFIX/bin/carmad" --state "$STATE" --socket "$CARMA_SOCKET" --set mps_pipe_directory="$T/mps" --set grace=500ms \
         --set nvml_library="$PREFIX/lib/carma/vnode/libnvidia-ml.so.1" 2>>"$T/daemon.log" &
     daemon=$!
-    patience
-    until run queue && [ "$status" -eq 0 ]; do
-        patient || break
-    done
+    wait_for 'run queue && [ "$status" -eq 0 ]'
     run submit --parsable --gpu-memory 20G -o 4.out -- python3 opens.py nvidia0 nvidia1
     until_field 4 state PLACED
-    patience
-    until grep -q "job 4 waits until it can be started: its GPUs have not been read yet" "$T/daemon.log"; do
-        patient || { fail "job 4 does not wait"; break; }
-    done
+    wait_for 'grep -q "job 4 waits until it can be started: its GPUs have not been read yet" "$T/daemon.log"' ||
+        fail "job 4 does not wait"
     "$PREFIX/bin/carma-vnode" clear
     until_field 4 state COMPLETED
     [ "$(tr '\n' ' ' <4.out)" = "nvidia0 denied nvidia1 allowed " ] || fail "job 4: $(cat 4.out)"

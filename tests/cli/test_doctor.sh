@@ -1,12 +1,9 @@
 #!/bin/sh
 # Usage: test_doctor.sh CARMA SOURCE BUILD FAKE_NVML FAKE_DCGM
 # carma doctor on a virtual node and below a root of the test's own, with each fault that it is to find.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 FAKE_NVML_LIBRARY=$(realpath "$4") || exit 99
 FAKE_DCGM_LIBRARY=$(realpath "$5") || exit 99
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 unset FAKE_NVML FAKE_DCGM
 
 # A system on which all is well. Its files are the test's, its processes those that are put there.
@@ -70,8 +67,7 @@ found 'ok settings: carma.conf' "warn daemon: $CARMA_SOCKET: no daemon listens t
     "ok state: $STATE" 'ok file system: ext4, mounted on /' 'skip store: ' 'ok cgroups: version 2; ' 'ok job limits: ' \
     'ok processes: those of the host' 'ok service: /etc/systemd/system/carmad.service' 'ok persistenced: ' 'ok open files: '
 absent 'fail '
-run doctor --root "$ROOT" --config carma.conf
-expect_status 0
+expect_ok doctor --root "$ROOT" --config carma.conf
 grep -q '^0 checks fail, ' "$T/out" || fail "$said: $(tail -1 "$T/out")"
 expect_error 2 'takes no arguments' doctor now
 
@@ -196,9 +192,11 @@ rm "$ROOT/proc/70/comm" "$ROOT/etc/systemd/system/carmad.service" "$ROOT/proc/se
 ln -s 'pid:[4026532999]' "$ROOT/proc/self/ns/pid"
 printf '2:memory:/user.slice\n1:name=systemd:/user.slice\n' >"$ROOT/proc/self/cgroup"
 mkdir "$ROOT/proc/90"
+echo nvidia-cuda-mps >"$ROOT/proc/90/comm"
 printf '/usr/bin/nvidia-cuda-mps-control\0-d\0' >"$ROOT/proc/90/cmdline"
 printf 'A=b\0CUDA_MPS_PIPE_DIRECTORY=/tmp/theirs\0' >"$ROOT/proc/90/environ"
 mkdir "$ROOT/proc/91"
+echo nvidia-cuda-mps >"$ROOT/proc/91/comm"
 printf 'nvidia-cuda-mps-control\0-d\0' >"$ROOT/proc/91/cmdline"
 printf 'CUDA_MPS_PIPE_DIRECTORY=%s/mps/0/pipe\0' "${CARMA_SOCKET%/*}" >"$ROOT/proc/91/environ"
 settings 'share = mps' "mps_control = $T/no-mps"
@@ -279,6 +277,7 @@ grep -q 'auto capture.*no sandbox: no mounts: allow them' "$T/out" || fail "$sai
 
 # Names of others are escaped.
 mkdir "$ROOT/proc/92"
+echo nvidia-cuda-mps >"$ROOT/proc/92/comm"
 printf 'nvidia-cuda-mps-control\0' >"$ROOT/proc/92/cmdline"
 printf 'CUDA_MPS_PIPE_DIRECTORY=/tmp/\033[2J\0' >"$ROOT/proc/92/environ"
 run doctor --root "$ROOT" --config carma.conf

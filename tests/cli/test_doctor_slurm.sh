@@ -1,10 +1,6 @@
 #!/bin/sh
-# Usage: test_doctor_slurm.sh CARMA SOURCE BUILD
 # carma doctor --slurm beside a Slurm that is files below a root of the test's own, and a scontrol that prints others.
-# shellcheck source-path=SCRIPTDIR disable=SC1091,SC2154
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 ROOT=$T/root
 host=$(hostname)
 host=${host%%.*}
@@ -161,10 +157,7 @@ doctor gpu1
 only
 # Slurm counts what is left of the GPUs.
 "$PREFIX/bin/carma-vnode" inject gpu-lost --gpu 2
-patience
-until "$CARMA" gpus | grep -q lost; do
-    patient || break
-done
+wait_for '"$CARMA" gpus | grep -q lost'
 doctor gpu1
 found 'warn gpumem: ' 'warn gpubig: Slurm counts 4 on gpu1, which has 3 GPUs'
 sed -i 's/Gres=[^ ]*/Gres=gpumem:120G,gpubig:3/' "$T/fake/node"

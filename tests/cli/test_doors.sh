@@ -1,10 +1,6 @@
 #!/bin/sh
-# Usage: test_doors.sh CARMA SOURCE BUILD
 # What a request may cost: the worst texts at each door of a real carmad, and its memory meanwhile and after.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node a100x4-40g 600
 start_daemon
 python3 "$SOURCE/tests/cli/doors.py" "$CARMA_SOCKET" "$daemon" || fail "the doors"

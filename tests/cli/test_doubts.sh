@@ -1,9 +1,8 @@
 #!/bin/sh
-# Usage: test_doubts.sh CARMA SOURCE
 # What a job will stumble on is warned of when it is submitted, in one line each, and it is submitted all the same: no
 # program, no interpreter, no place for an output, no conda environment, directives that are none. Each row has what
 # the line must say; a row of `nothing` must bring no line.
-# shellcheck source-path=SCRIPTDIR disable=SC1091,SC2016,SC2059,SC2088
+# shellcheck disable=SC2059,SC2088
 . "$(dirname "$0")/lib.sh"
 cd "$T" || exit 99
 printf '{"POST /v1/jobs": [200, {"jobs": [{"id": 12}]}]}' >answers.json
@@ -26,8 +25,7 @@ export PATH="$T/bare:$T/bin:$PATH" HOME="$T/home" CONDA_EXE="$T/conda/bin/conda"
 doubt() {
     text=$1
     shift
-    run submit --parsable "$@"
-    expect_status 0
+    expect_ok submit --parsable "$@"
     if [ "$text" = nothing ]; then
         [ ! -s "$T/err" ] || fail "$said: warns of nothing: $(cat "$T/err")"
     else

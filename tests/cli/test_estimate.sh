@@ -1,20 +1,10 @@
 #!/bin/sh
-# Usage: test_estimate.sh CARMA SOURCE
 # carma estimate on summaries, job files and declared figures.
-# shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 S=$SOURCE/tests/golden/summaries
 cp "$S/torchsummary-convolutions.txt" "$T/net.txt"
 cp "$S/torchsummary-perceptron.txt" "$S/torchinfo-1.8.0-plain.txt" "$S/tree-bert.txt" "$T"
 cd "$T" || exit 99
-
-# check CODE...: Python on the output, as `said` (JSON).
-check() {
-    /usr/bin/python3 -S -c 'import json, sys
-said = json.load(open("out"))
-for code in sys.argv[1:]:
-    assert eval("(" + code + ")"), f"not {code}: {said}"' "$@" 2>"$T/why" || fail "$said: $(tail -1 "$T/why")"
-}
 
 # value CODE: of the output
 value() {
@@ -54,27 +44,22 @@ expect_error 1 "large.txt: too large for a model summary: at most 8192 KiB" esti
 
 # Declared figures, by a script and by a .rad file, read as carma submit reads them.
 printf '#!/bin/sh\n#CARMA --gpu-memory 12G\ntrue\n' >job.sh
-run estimate job.sh
-expect_status 0
+expect_ok estimate job.sh
 expect_golden cli-estimate.txt
-run estimate job.sh --json
-expect_status 0
+expect_ok estimate job.sh --json
 expect_golden cli-estimate.json
 run estimate job.sh --gpu l4 --json
 check 'said["gpu"]["model"] == "NVIDIA L4" and not said["exceeds_gpu"]'
-run estimate job.sh --gpu nvidia\ l4
-expect_status 0
+expect_ok estimate job.sh --gpu nvidia\ l4
 sed -i 's/12G/22G/' job.sh
-run estimate job.sh --gpu l4
-expect_status 0
+expect_ok estimate job.sh --gpu l4
 grep -q "does not fit into the 21.9 GiB" out || fail "$said: $(cat out)"
 printf '#!/bin/sh\n#CARMA --no-capture\ntrue\n' >job.sh
 expect_error 1 "nothing to estimate from" estimate job.sh
 mkdir -p jobs
 cp net.txt jobs/net.model
 printf 'python3 train.py\nmodel: net.model\nbatch_size: 16\n' >jobs/net.rad
-run estimate jobs/net.rad --json
-expect_status 0
+expect_ok estimate jobs/net.rad --json
 check 'said["from"] == "net.model" and said["format"] == "torchsummary" and said["batch_size"] == 16'
 of_rad=$(value 'said["memory_bytes"]')
 run estimate --summary net.txt --batch-size 16 --json
@@ -85,13 +70,11 @@ sed -i '/batch_size/d' jobs/net.rad
 expect_error 1 "jobs/net.rad: net.model does not say the batch size" estimate jobs/net.rad
 
 # A summary with a batch of its own needs no other; a larger one needs more memory.
-run estimate --summary torchinfo-1.8.0-plain.txt --json
-expect_status 0
+expect_ok estimate --summary torchinfo-1.8.0-plain.txt --json
 check 'said["batch_size"] > 0 and said["format"] == "torchinfo" and said["source"] == "replay"'
 before=0
 for batch in 8 512 4096; do
-    run estimate --summary net.txt --batch-size "$batch" --quantile 0.5 --json
-    expect_status 0
+    expect_ok estimate --summary net.txt --batch-size "$batch" --quantile 0.5 --json
     check "said['memory_bytes'] > $before and said['low_bytes'] <= said['memory_bytes']"
     before=$(value 'said["memory_bytes"]')
 done
@@ -102,8 +85,7 @@ run estimate --summary net.txt --batch-size 4096 --quantile 0.98 --json
 check "said['memory_bytes'] > $fp32 and said['quantile'] == 0.98 and said['median_bytes'] <= said['memory_bytes']"
 
 # The parts of the bytes add up, the layers to their part.
-run estimate --summary net.txt --batch-size 4096 --explain --json
-expect_status 0
+expect_ok estimate --summary net.txt --batch-size 4096 --explain --json
 check 'sum(p["bytes"] for p in said["parts"] if not p["layer"]) == said["memory_bytes"]' \
     'sum(p["bytes"] for p in said["parts"] if p["layer"]) ==
     [p["bytes"] for p in said["parts"] if p["what"] == "saved activations"][0]' \
@@ -113,43 +95,37 @@ check 'sum(p["bytes"] for p in said["parts"] if not p["layer"]) == said["memory_
     '[p["what"] for p in said["parts"] if not p["layer"]] == ["parameters", "gradients", "optimizer",
     "saved activations", "input", "buffers", "temporary", "workspace", "fragmentation", "context and libraries",
     "correction", "margin"]'
-run estimate --summary net.txt --batch-size 4096 --explain
-expect_status 0
+expect_ok estimate --summary net.txt --batch-size 4096 --explain
 grep -q '^At the peak, in the ' out || fail "$said: $(cat out)"
 grep -q '^  Conv2d-1  *[0-9]' out || fail "$said: no layer: $(cat out)"
 run estimate --summary net.txt --batch-size 4096 --explain --estimator horus
 expect_status 1
 grep -q "horus gives one figure" err || fail "$said: $(cat err)"
 
-run estimate --summary net.txt --batch-size 4096 --explain --estimator deepspeed
-expect_status 0
+expect_ok estimate --summary net.txt --batch-size 4096 --explain --estimator deepspeed
 [ "$(grep -c '^stage [0-3]  ' out)" -eq 4 ] || fail "$said: $(cat out)"
 
 # Every estimator has its line; an unknown layer is told.
-run estimate --summary net.txt --batch-size 8 --estimator all --json
-expect_status 0
+expect_ok estimate --summary net.txt --batch-size 8 --estimator all --json
 check '[e["estimator"] for e in said["estimates"]] == ["auto", "history", "replay", "gpumemnet", "horus", "faketensor",
     "deepspeed", "dnnmem", "llmem", "schedtune", "declared"]' \
     'set(said["estimates"][1]) == {"estimator", "error"} and said["estimates"][0]["source"] == "replay"' \
     '[e["memory_bytes"] for e in said["estimates"] if e["estimator"] == "deepspeed"][0] % 20 == 0'
-run estimate --summary net.txt --batch-size 8 --estimator all
-expect_status 0
+expect_ok estimate --summary net.txt --batch-size 8 --estimator all
 grep -q '^auto .* by replay' out || fail "$said: $(cat out)"
 for unlike in tree-bert tree-gpt2 torchsummary-attentive; do
     run estimate --summary "$SOURCE/tests/golden/summaries/$unlike.txt" --batch-size 8 --estimator gpumemnet
     expect_status 1 # all had the same figure: 46.9 GiB
     grep -q "learned no transformer with such layers" err || fail "$said: $(cat err)"
 done
-run estimate --summary tree-bert.txt --batch-size 8
-expect_status 0
+expect_ok estimate --summary tree-bert.txt --batch-size 8
 grep -q "^carma: warning: .*no shapes" err || fail "$said: says '$(cat err)'"
 grep -q "^Memory       at least .*iB$" out && grep -q "may or may not fit" out || fail "$said: $(cat out)"
 
 # A model's config.json: the same by options and by a job file.
 G=$SOURCE/data/configs/llama-1.1b.json
 set -- --batch-size 4 --sequence-length 1024 --method lora,rank=16 --precision bf16
-run estimate --hf-config "$G" "$@" --json
-expect_status 0
+expect_ok estimate --hf-config "$G" "$@" --json
 check "said['format'] == 'hf-config' and said['source'] == 'replay' and said['optimizer'] == 'adamw'" \
     "said['precision'] == 'bf16' and said['batch_size'] == 4"
 bytes=$(value "said['memory_bytes']")
@@ -176,17 +152,14 @@ check "said['exceeds_gpu']"
 # A capture: recorded with its precision; another optimizer's step can stand in it.
 C=$SOURCE/tests/golden/model.capture
 recorded=$(sed -n 's/^optimizer //p' "$C")
-run estimate --capture "$C" --json
-expect_status 0
+expect_ok estimate --capture "$C" --json
 check "said['format'] == 'capture' and said['source'] == 'replay' and said['optimizer'] == '$recorded'"
 check 'said["batch_size"] > 0 and said["memory_bytes"] >= (1429 << 20)'
 run estimate --capture "$C" --explain --json
 check 'sum(p["bytes"] for p in said["parts"] if not p["layer"]) == said["memory_bytes"]'
-run estimate --capture "$C" --optimizer "$recorded" --estimator faketensor
-expect_status 0
+expect_ok estimate --capture "$C" --optimizer "$recorded" --estimator faketensor
 for optimizer in sgd momentum adam; do
-    run estimate --capture "$C" --optimizer $optimizer --explain --json
-    expect_status 0
+    expect_ok estimate --capture "$C" --optimizer $optimizer --explain --json
     check "said['optimizer'] == '$optimizer'"
     value 'sum(p["bytes"] for p in said["parts"] if p["what"] == "optimizer")' >"$optimizer.bytes"
 done

@@ -1,15 +1,10 @@
 #!/bin/sh
-# Usage: test_estimate_command.sh CARMA SOURCE BUILD
 # carma estimate of a job that says nothing of its memory: its command is recorded, as the daemon would, by a stand-in for
 # carma-sandbox. What is asked of it, what comes of it, and why there may be nothing.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-. "$(dirname "$0")/auto_capture.sh"
-cd "$T" || exit 99
+. "$SOURCE/tests/cli/auto_capture.sh"
 
-run estimate --json -- python3 train.py --epochs 3 train.py
-expect_status 0
+expect_ok estimate --json -- python3 train.py --epochs 3 train.py
 by_hand=$(python3 -c 'import json; print(json.load(open("out"))["memory_bytes"])')
 run estimate --json --capture "$FAKE/capture"
 [ "$(python3 -c 'import json; print(json.load(open("out"))["memory_bytes"])')" = "$by_hand" ] ||
@@ -26,16 +21,14 @@ PYTHON
 
 # A script with its directives and arguments; text for people.
 printf '#!/bin/sh\n#CARMA --gpus 1\nexec python3 "$@"\n' >job.sh
-run estimate job.sh -- train.py
-expect_status 0
+expect_ok estimate job.sh -- train.py
 grep -q '^Model  *an automatic capture of train.py, 5 s, captured with PyTorch 1.13' "$T/out" || fail "$said: $(cat "$T/out")"
 
 # What is told goes before; only what may be tried is tried.
 before=$(requests)
 expect_error 2 "unknown option" estimate --gpu-memory 3G -- python3 train.py
 printf '#!/bin/sh\n#CARMA --gpu-memory 3G\nexec python3 train.py\n' >told.sh
-run estimate told.sh
-expect_status 0
+expect_ok estimate told.sh
 printf '#!/bin/sh\n#CARMA --no-capture\nexec python3 train.py\n' >untried.sh
 run estimate untried.sh
 expect_status 1
@@ -62,8 +55,7 @@ exec "$T/with-all" <"$T/asked"
 SH
 chmod 755 "$PREFIX/lib/carma/carma-sandbox"
 expect_error 1 "its command is not tried without a sandbox: user namespaces are off" estimate -- python3 train.py
-run estimate --capture auto -- python3 train.py
-expect_status 0
+expect_ok estimate --capture auto -- python3 train.py
 grep -q '^carma: warning: captured without a sandbox, as asked: user namespaces are off$' "$T/err" || fail "$said: $(cat "$T/err")"
 printf '#!/bin/sh\nexit 1\n' >"$PREFIX/lib/carma/carma-sandbox"
 expect_error 1 "no capture of its command: the sandbox was ended" estimate -- python3 train.py

@@ -1,22 +1,12 @@
 #!/bin/sh
-# Usage: test_evaluate.sh CARMA SOURCE
 # carma evaluate on small data sets: its output and its refusals. How good the figures are is not its matter.
-# shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 D=$SOURCE/tests/fakes/datasets
 cp "$D"/*.csv "$SOURCE/tests/fakes/mlp.capture" "$T"
 cd "$T" || exit 99
 REAL=real:real_models.csv,real_model_layers.csv
 
-# check CODE...: Python on the output, as `said` (JSON).
-check() {
-    /usr/bin/python3 -S -c 'import json, sys
-said = json.load(open("out"))
-for code in sys.argv[1:]:
-    assert eval("(" + code + ")"), f"not {code}: {said}"' "$@" 2>"$T/why" || fail "$said: $(tail -1 "$T/why")"
-}
-
-# check_rows CODE...: the same on the rows of a CSV, as `rows` (dictionaries).
+# check_rows CODE...: as check, on the rows of a CSV, as `rows` (dictionaries).
 check_rows() {
     /usr/bin/python3 -S -c 'import csv, sys
 rows = list(csv.DictReader(open("out")))
@@ -52,8 +42,7 @@ expect_error 1 "./broken.capture:1:" evaluate --dataset timm:broken.csv --captur
 expect_error 1 "answers none of the 2 rows" evaluate --dataset timm:timm.csv --estimator replay
 
 # The figures, in the order of docs/formats/cli.md.
-run evaluate --dataset mlp:mlp.csv --estimator horus --json
-expect_status 0
+expect_ok evaluate --dataset mlp:mlp.csv --estimator horus --json
 check 'list(said)[:21] == ["dataset", "estimator", "quantile", "bins_gb", "folds", "in_sample", "rows",
     "out_of_memory", "unanswered", "left_out", "bin_accuracy", "bin_below", "mae_mib", "mape", "median_ape", "worst_ape",
     "precision", "recall", "f1", "underestimate_rate", "mean_overestimate"]' \
@@ -62,43 +51,36 @@ check 'list(said)[:21] == ["dataset", "estimator", "quantile", "bins_gb", "folds
     'said["bins_gb"] == 1 and said["in_sample"] is False and said["folds"] is False' \
     '0 < said["mape"] <= said["worst_ape"] and 0 <= said["underestimate_rate"] <= 1' \
     'said["recall"] == said["bin_accuracy"]'
-run evaluate --dataset cnn:cnn.csv --estimator horus --json
-expect_status 0
+expect_ok evaluate --dataset cnn:cnn.csv --estimator horus --json
 check 'said["bins_gb"] == 8 and said["rows"] == 7 and said["out_of_memory"] == 1' \
     'said["sm_activity"]["rows"] == 1' # a run out of memory shows none that counts
 run evaluate --dataset cnn:cnn.csv --estimator horus --bins 0.5 --quantile 0.5 --json
 check 'said["bins_gb"] == 0.5 and said["quantile"] == 0.5'
-run evaluate --dataset transformer:transformer.csv --estimator replay --json
-expect_status 0
+expect_ok evaluate --dataset transformer:transformer.csv --estimator replay --json
 check 'said["rows"] == 3 and said["out_of_memory"] == 1'
 
 # Rows without an answer are counted and reported; published figures of the same estimator are compared with its own.
-run evaluate --dataset "$REAL" --estimator horus --json
-expect_status 0
+expect_ok evaluate --dataset "$REAL" --estimator horus --json
 check 'said["rows"] == 5 and said["unanswered"] == 1 and said["left_out"] == 1' 'said["published"]["rows"] == 1'
-run evaluate --dataset "$REAL" --estimator horus
-expect_status 0
+expect_ok evaluate --dataset "$REAL" --estimator horus
 grep -q "^mape  .*%" "$T/out" || fail "$said: no figures: $(cat "$T/out")"
 grep -q "^Left out: 1 " "$T/out" || fail "$said: does not name the rows left out"
 grep -q "^Without an answer: 1 .*othernet" "$T/out" || fail "$said: does not name the rows without an answer"
 [ -s "$T/err" ] && fail "$said: a progress bar where there is no terminal"
 
 # The rows themselves; a model's figure is in its row, for every order of the file.
-run evaluate --dataset "$REAL" --estimator replay --rows
-expect_status 0
+expect_ok evaluate --dataset "$REAL" --estimator replay --rows
 check_rows 'len(rows) == 6 and rows[0]["name"] == "tinynet cifar100 32" and rows[0]["group"] == "tinynet"' \
     'rows[0]["measured_mib"] == "1801.000" and rows[0]["faketensor_mib"] == "64.100"' \
     'float(rows[0]["median_mib"]) <= float(rows[0]["quantile_mib"]) and rows[0]["source"] == "replay"' \
     'rows[2]["median_mib"] == rows[2]["source"] == ""' 'all(row["seen"] == "0" for row in rows)'
-run evaluate --dataset timm:timm.csv --captures . --estimator replay --rows
-expect_status 0
+expect_ok evaluate --dataset timm:timm.csv --captures . --estimator replay --rows
 check_rows 'len(rows) == 1 and rows[0]["name"] == "mlp 32" and float(rows[0]["median_mib"]) > 100'
 
 # A capture of one batch size alone: rows of another are left out, not refused.
 sed 's/^\(batch 16\) scales/\1/; s/\([0-9]\)x/\1/g' mlp.capture >fixed.capture
 printf 'model,batch_size,max_gpu_memory_mib\nfixed,16,2000\nfixed,32,2000\n' >fixed.csv
-run evaluate --dataset timm:fixed.csv --captures . --estimator replay --json
-expect_status 0
+expect_ok evaluate --dataset timm:fixed.csv --captures . --estimator replay --json
 check 'said["rows"] == 1 and said["left_out"] == 1'
 
 # A row's key is the FNV-1a hash of its bytes; its fold that modulo 5.
@@ -110,8 +92,7 @@ check_rows 'all(int(row["fold"]) == int(row["key"], 16) % 5 for row in rows)' \
 # The rows of carma_collect: each as it was trained; recomputed activations and Conv1D blocks have no answer.
 for kind in mlp cnn transformer; do
     cp "$SOURCE/tests/fakes/datasets/collected_$kind.csv" .
-    run evaluate --dataset "$kind:collected_$kind.csv" --estimator replay --rows
-    expect_status 0
+    expect_ok evaluate --dataset "$kind:collected_$kind.csv" --estimator replay --rows
     check_rows 'all((row["median_mib"] == "") == (said["checkpointing"] == "1" or said["projection"] == "conv1d")
         for row, said in zip(rows, __import__("csv").DictReader(open("collected_'$kind'.csv").readlines()[1:])))' \
         'any(row["median_mib"] for row in rows)'

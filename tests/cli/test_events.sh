@@ -1,6 +1,5 @@
 #!/bin/sh
 # GET /v1/events: a watcher sees permitted changes as they come, and the end.
-. "$2/tests/cli/lib.sh"
 . "$2/tests/cli/node.sh"
 EVENTS=$SOURCE/tests/cli/events.py
 
@@ -17,13 +16,10 @@ until_seen() {
 
 # until_told FILE EVENT TEXT: the last event of that name has the text.
 until_told() {
-    patience
-    until python3 "$EVENTS" last "$1" "$2" 2>/dev/null | grep -qF -- "$3"; do
-        patient || {
-            fail "no '$3' in the last $2: $(python3 "$EVENTS" last "$1" "$2" | cut -c1-600)"
-            return 1
-        }
-    done
+    wait_for 'python3 "$EVENTS" last "$1" "$2" 2>/dev/null | grep -qF -- "$3"' "$@" || {
+        fail "no '$3' in the last $2: $(python3 "$EVENTS" last "$1" "$2" | cut -c1-600)"
+        return 1
+    }
 }
 
 # follow FILE [UID]: the stream's reader is $!.
@@ -38,7 +34,6 @@ follow() {
     done
 }
 
-cd "$T" || exit 99
 start_node h100x8-80g 1
 chmod 711 "$T"
 start_daemon --set policy=round-robin --set memory_view=monitor --set settle=0s --set decide_period=0s --set sm_activity_cap=100%
@@ -47,8 +42,7 @@ reader=$!
 until_told "$T/own" jobs '"jobs": []'
 
 # A job comes, runs, is seen on its GPU, and is cancelled.
-run submit -J seen -- "$TRAIN" --memory 2G --sm-activity 0.5 --seconds 36000
-expect_status 0
+expect_ok submit -J seen -- "$TRAIN" --memory 2G --sm-activity 0.5 --seconds 36000
 until_seen "$T/own" 1 state RUNNING
 until_told "$T/own" gpus '"residents": [{"id": 1,'
 until_told "$T/own" status '"counts": {"RUNNING": 1}'
@@ -97,8 +91,7 @@ holder=$(cat "$T/out")
 until_seen "$T/own" "$holder" state RUNNING
 printf '#!/bin/sh\n' >"$T/nothing.sh"
 # shellcheck disable=SC2046 # 230 files
-run submit $(yes "$T/nothing.sh" | head -230)
-expect_status 0
+expect_ok submit $(yes "$T/nothing.sh" | head -230)
 until_seen "$T/own" $((holder + 200)) state QUEUED
 python3 "$EVENTS" stall "$(id -u)" "$CARMA_SOCKET" >"$T/stall" 2>&1 & # more than a socket holds
 stalled=$!

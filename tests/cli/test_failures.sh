@@ -1,11 +1,7 @@
 #!/bin/sh
-# Usage: test_failures.sh CARMA SOURCE BUILD
 # The causes of failures, on a virtual node: by the output and by the daemon's view of the GPU.
-# shellcheck source-path=SCRIPTDIR disable=SC1091,SC2016 # single quotes: for the jobs' shells
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-. "$(dirname "$0")/faults.sh"
-cd "$T" || exit 99
+. "$SOURCE/tests/cli/faults.sh"
 start_node h200x1 100
 CARMA_CGROUP_ROOT=$T/cgroup
 events=$CARMA_CGROUP_ROOT$(sed -n 's/^0:://p' /proc/self/cgroup)/memory.events
@@ -19,8 +15,7 @@ start_daemon --set policy=round-robin --set memory_view=monitor --set share=time
 ends() {
     wanted=$1
     shift
-    run submit --parsable "$@"
-    expect_status 0
+    expect_ok submit --parsable "$@"
     job=$(cat "$T/out")
     "$CARMA" wait "$job" >/dev/null 2>&1
     expect_field "$job" exit_cause "$wanted"
@@ -62,11 +57,9 @@ until_gpu 0 used_bytes $((full_mib * 1048576))
 run submit --parsable -- sh -c 'echo "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED"; sleep 1; exit 1'
 maybe=$(cat "$T/out")
 until_crashed "$maybe"
-expect_field "$maybe" exit_cause gpu_handle
-expect_field "$maybe" retry true
+expect_field "$maybe" exit_cause gpu_handle retry true
 says "$maybe" '100 MiB were free'
-run cancel "$maybe" "$full"
-run wait "$maybe" "$full"
+cancel "$maybe" "$full"
 
 # Its message's facts about others; the observed use.
 ends gpu_oom -- sh -c 'echo "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 200.00 GiB. GPU 0 has a total" \
@@ -85,7 +78,6 @@ run cancel "$(cat "$T/out")"
 # Its output is shown, also where it is not UTF-8.
 ends failed -- sh -c 'printf "RuntimeError: CUDA error: device-side assert triggered \\377\\376\\n" >&2; exit 1'
 says "$job" "device-side assert triggered ??"
-run explain "$job"
-expect_status 0
+expect_ok explain "$job"
 grep -q 'failed: .*assert triggered ??' "$T/out" || fail "explain: $(cat "$T/out" "$T/err")"
 finish_node

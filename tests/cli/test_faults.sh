@@ -1,19 +1,13 @@
 #!/bin/sh
-# Usage: test_faults.sh CARMA SOURCE BUILD
 # The driver of a virtual node misbehaves under the daemon (carma-vnode inject): a GPU is lost, metrics are denied or wrong,
 # processes are hidden. GPUs are drained or a metric degrades, jobs elsewhere go on, and it is said once.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-. "$(dirname "$0")/faults.sh"
-cd "$T" || exit 99
+. "$SOURCE/tests/cli/faults.sh"
 
 start_node a100x4-40g 60
 start
-run submit --parsable -J elsewhere -- "$TRAIN" --memory 5G --sm-activity 0.3 --seconds 100000
-expect_output 1
-run submit --parsable -J there -- "$TRAIN" --memory 6G --sm-activity 0.5 --seconds 100000
-expect_output 2
+expect_id 1 -J elsewhere -- "$TRAIN" --memory 5G --sm-activity 0.3 --seconds 100000
+expect_id 2 -J there -- "$TRAIN" --memory 6G --sm-activity 0.5 --seconds 100000
 until_field 2 placements.0.observed_bytes $((6 << 30))
 expect_field 2 placements.0.index 1
 
@@ -23,8 +17,7 @@ expect_field 2 placements.0.index 1
 until_gpu 1 lost True
 until_field 2 attempts 2
 until_field 2 placements.0.observed_bytes $((6 << 30))
-expect_field 2 placements.0.index 2
-expect_field 2 exit_cause gpu_error
+expect_field 2 placements.0.index 2 exit_cause gpu_error
 field 2 last_end | grep -qF "its GPU failed" || fail "job 2: $(field 2 last_end)"
 run submit --parsable -G 4 -- true
 run explain 3
@@ -80,8 +73,7 @@ until_gpu 3 power_mw 53800
 # A driver that hides the processes, or their memory, as in a container. The reason is told, and the memory in use
 # counts all the same.
 "$VNODE" inject hide-memory
-run submit --parsable -J hidden -- "$TRAIN" --memory 7G --sm-activity 0.2 --seconds 100000
-expect_output 4
+expect_id 4 -J hidden -- "$TRAIN" --memory 7G --sm-activity 0.2 --seconds 100000
 until_field 4 state RUNNING
 at=$(field 4 placements.0.index)
 until_gpu "$at" used_bytes $((7 << 30))
@@ -94,27 +86,21 @@ until_gpu "$at" unmanaged_why "memory is in use, but the driver lists no process
 [ "$(gpu "$at" free_bytes)" -lt $((33 << 30)) ] || fail "memory in use counts as free"
 "$VNODE" clear
 until_gpu "$at" unmanaged_why None
-run cancel 4
-run wait 4
+cancel 4
 
 # Some 535 drivers write lists of processes in another layout: both jobs of a GPU are seen with their memory.
 "$VNODE" inject r535
-run submit --parsable -- "$TRAIN" --memory 3G --sm-activity 0.1 --seconds 100000
-expect_output 5
+expect_id 5 -- "$TRAIN" --memory 3G --sm-activity 0.1 --seconds 100000
 until_field 5 placements.0.observed_bytes $((3 << 30))
 "$VNODE" clear
-run cancel 5
-run wait 5
+cancel 5
 
 # An Xid of the hardware's, then another on another GPU: the second is taken for the job's doing.
 run cancel 1 2
 # shellcheck disable=SC2016 # for the job's shell
-run submit --parsable -G 4 --gpu-memory 1G -- sh -c '"$0" inject xid --xid 119 --gpu "$CARMA_RESTART_COUNT"; exit 1' "$VNODE"
-expect_output 6
+expect_id 6 -G 4 --gpu-memory 1G -- sh -c '"$0" inject xid --xid 119 --gpu "$CARMA_RESTART_COUNT"; exit 1' "$VNODE"
 run wait 6
-expect_field 6 state FAILED
-expect_field 6 attempts 2
-expect_field 6 exit_cause gpu_error
+expect_field 6 state FAILED attempts 2 exit_cause gpu_error
 field 6 message | grep -qF "GPU 1 reported Xid 119 (the GPU's firmware does not answer); GPU 0 failed under this" ||
     fail "job 6: $(field 6 message)"
 

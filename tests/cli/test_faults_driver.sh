@@ -1,18 +1,13 @@
 #!/bin/sh
-# Usage: test_faults_driver.sh CARMA SOURCE BUILD
 # The driver under the daemon goes away, does not answer, or comes back with other indices. Then nothing is placed while
 # GPUs cannot be read, and running jobs go on. The daemon answers and can be started again, and a GPU is known by its
 # UUID.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-. "$(dirname "$0")/faults.sh"
-cd "$T" || exit 99
+. "$SOURCE/tests/cli/faults.sh"
 
 start_node a100x4-40g 60
 start
-run submit --parsable -J elsewhere -- "$TRAIN" --memory 5G --sm-activity 0.3 --seconds 100000
-expect_output 1
+expect_id 1 -J elsewhere -- "$TRAIN" --memory 5G --sm-activity 0.3 --seconds 100000
 until_field 1 placements.0.observed_bytes $((5 << 30))
 
 # The driver is loaded anew, which no job survives: nothing is placed meanwhile, and the energy that was counted stays.
@@ -26,15 +21,13 @@ until_said "GPUs cannot be read, nothing is placed"
 until_said "GPUs can be read again"
 until_field 1 attempts 2 # the driver's failure, not its own
 expect_field 1 exit_cause gpu_error
-run cancel 1
-run wait 1
+cancel 1
 until_gpu "$index" used_bytes 0
 after=$(gpu "$index" energy_mj)
 [ "$after" -lt "$before" ] || fail "the driver's counter goes on: $after after $before mJ"
 [ "$(field 1 modelled_energy_mj)" -gt 0 ] || fail "job 1 has used $(field 1 modelled_energy_mj) mJ"
 said 0 "is lost" # told once for all
-run submit --parsable -J elsewhere -- "$TRAIN" --memory 5G --sm-activity 0.3 --seconds 100000
-expect_output 2
+expect_id 2 -J elsewhere -- "$TRAIN" --memory 5G --sm-activity 0.3 --seconds 100000
 until_field 2 placements.0.observed_bytes $((5 << 30))
 
 # Calls hang: the monitor is given up after ten seconds and replaced, the daemon answers, running jobs go on and new
@@ -42,10 +35,8 @@ until_field 2 placements.0.observed_bytes $((5 << 30))
 new_log
 "$VNODE" inject hang
 until_said "fell silent"
-run queue
-expect_status 0
-run submit --parsable -- true
-expect_output 3
+expect_ok queue
+expect_id 3 -- true
 sleep 0.5
 expect_field 3 state QUEUED
 expect_field 2 state RUNNING
@@ -54,10 +45,7 @@ stop_daemon
 "$PREFIX/bin/carmad" --state "$STATE" --socket "$CARMA_SOCKET" --set policy=round-robin --set share=time-slice \
     --set settle=1s --set decide_period=0s --set nvml_library="$PREFIX/lib/carma/vnode/libnvidia-ml.so.1" 2>>"$T/daemon.log" &
 daemon=$!
-patience
-until "$CARMA" queue >/dev/null 2>&1; do
-    patient || break
-done
+wait_for '"$CARMA" queue >/dev/null 2>&1'
 expect_field 3 state QUEUED
 expect_field 2 state RUNNING
 "$VNODE" clear

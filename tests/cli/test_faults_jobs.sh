@@ -1,19 +1,14 @@
 #!/bin/sh
-# Usage: test_faults_jobs.sh CARMA SOURCE BUILD
 # Jobs that misbehave (carma-train --fail) beyond the causes of test_failures.sh. A library lacks memory, hardware goes
 # on failing, jobs do nothing, do not end, or leave processes behind.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 VNODE=$PREFIX/bin/carma-vnode
 
 # train NAME ARGUMENT...: submits a job of that name; its number is left in $job.
 train() {
     name=$1
     shift
-    run submit --parsable -J "$name" -- "$TRAIN" --sm-activity 0.2 "$@"
-    expect_status 0
+    expect_ok submit --parsable -J "$name" -- "$TRAIN" --sm-activity 0.2 "$@"
     job=$(cat "$T/out")
 }
 
@@ -30,20 +25,17 @@ until_field "$filler" placements.0.observed_bytes $((100 << 30))
 train handle --memory 40600M --seconds 100 --fail library-handle
 handle=$job
 until_field "$handle" crashes 1
-expect_field "$handle" exit_cause gpu_handle
-expect_field "$handle" retry true
+expect_field "$handle" exit_cause gpu_handle retry true
 grep -q 'CUBLAS_STATUS_ALLOC_FAILED' "carma-$handle.out" || fail "$(cat "carma-$handle.out")"
 expect_field "$filler" attempts 1
 run cancel "$filler"
-run wait "$handle"
-expect_status 0
+expect_ok wait "$handle"
 expect_field "$handle" attempts 2
 
 # Hardware that goes on failing: tried as often as the configuration says, and told from the job's own fault.
 train hardware --memory 5G --seconds 1000 --fail hardware --fail-at 60
 until_field "$job" state FAILED
-expect_field "$job" exit_cause gpu_error
-expect_field "$job" attempts 3
+expect_field "$job" exit_cause gpu_error attempts 3
 field "$job" message | grep -qF "Xid 48 (double-bit memory error)" || fail "job $job: $(field "$job" message)"
 run show "$job"
 grep -qF 'its GPU failed' "$T/out" || fail "show $job: $(cat "$T/out")"
@@ -51,8 +43,7 @@ grep -qF 'its GPU failed' "$T/out" || fail "show $job: $(cat "$T/out")"
 # One that recovers by itself is never touched.
 train recovers --memory 5G --seconds 100 --fail recovered-oom
 until_field "$job" state COMPLETED
-expect_field "$job" attempts 1
-expect_field "$job" crashes 0
+expect_field "$job" attempts 1 crashes 0
 grep -q 'torch.OutOfMemoryError' "carma-$job.out" || fail "job $job did not say that memory ran out"
 
 # One that holds the GPU for nothing is reported, once; one that does not end when it is asked to ends all the same.
@@ -60,14 +51,10 @@ train idle --memory 5G --seconds 100 --fail idle
 idle=$job
 train stubborn --memory 5G --seconds 100000 --sm-activity 0 --fail ignore-term
 until_field "$job" placements.0.observed_bytes $((5 << 30))
-patience
-until grep -q "job $idle of .* holds 1 GPU and has not used it for" "$T/daemon.log"; do
-    patient || break
-done
+wait_for 'grep -q "job $idle of .* holds 1 GPU and has not used it for" "$T/daemon.log"'
 count=$(grep -c "job $idle of .* holds 1 GPU" "$T/daemon.log")
 [ "$count" -eq 1 ] || fail "an idle job is reported $count times"
-run cancel "$idle" "$job"
-run wait "$idle" "$job"
+cancel "$idle" "$job"
 expect_field "$idle" state CANCELLED
 expect_field "$job" state CANCELLED
 

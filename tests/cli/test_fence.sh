@@ -1,12 +1,7 @@
 #!/bin/sh
-# Usage: test_fence.sh CARMA SOURCE BUILD
 # Under MPS the driver's limit keeps a job to its request: it runs itself out of memory, and no other job.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node h200x1 20
-# shellcheck source=tests/cli/mps.sh
 . "$SOURCE/tests/cli/mps.sh"
 
 start_daemon --set mps_pipe_directory= --set mps_control="$CONTROL" --set share=mps --set shrink_after=0s
@@ -50,9 +45,7 @@ expect_field "$second" fence_bytes null
 field "$second" last_end | grep -qF 'at the limit that carma had guessed for it, not on the GPU; it is retried before the queue' ||
     fail "why it was retried: $(field "$second" last_end)"
 run wait "$second"
-expect_field "$second" state COMPLETED
-expect_field "$second" attempts 2
-expect_field "$second" crashes 0
+expect_field "$second" state COMPLETED attempts 2 crashes 0
 expected=$(for count in $before; do echo $((count + 1)); done)
 [ "$(ooms)" = "$expected" ] || fail "counted: $(ooms), not $expected"
 
@@ -60,8 +53,7 @@ expected=$(for count in $before; do echo $((count + 1)); done)
 run submit --parsable -W --gpu-memory 10G --mps-memory-limit 5G -- sh -c 'echo "$CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"'
 small=$(cat "$T/out")
 grep -q "0=5120M" "carma-$small.out" || fail "its limit: $(cat "carma-$small.out")"
-expect_field "$small" process_limit_bytes $((5 << 30))
-expect_field "$small" fence_bytes $(((10 << 30) + (512 << 20) + (10 << 30) / 16))
+expect_field "$small" process_limit_bytes $((5 << 30)) fence_bytes $(((10 << 30) + (512 << 20) + (10 << 30) / 16))
 run show "$small"
 grep -q "^Fence  *5.0 GiB: MPS gives no process of it more on a GPU, by mps_memory_limit or --mps-memory-limit" "$T/out" ||
     fail "show: $(cat "$T/out")"
@@ -73,7 +65,5 @@ start_daemon --set mps_pipe_directory= --set mps_control="$CONTROL" --set share=
 run submit --parsable --gpu-memory 5G -- "$TRAIN" --memory 9G --sm-activity 0.3 --seconds 60
 free=$(cat "$T/out")
 run wait "$free"
-expect_field "$free" fence_bytes null
-expect_field "$free" process_limit_bytes null
-expect_field "$free" attempts 1
+expect_field "$free" fence_bytes null process_limit_bytes null attempts 1
 finish_node

@@ -1,10 +1,6 @@
 #!/bin/sh
-# Usage: test_full.sh CARMA SOURCE BUILD
 # A store that may not grow: new jobs are refused, running ones go on, and requests made meanwhile are done after.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node a100x4-40g 600
 limit=$(ulimit -S -f)
 ulimit -S -f 400 # blocks of 512 bytes (some shells: of 1024)
@@ -29,8 +25,7 @@ assert ids == list(range(1, int(sys.argv[1]) + 1)), ids' "$1" || fail "$2: not t
     done
 }
 
-run submit --parsable -- "$TRAIN" --memory 2G --seconds 1800
-expect_output 1
+expect_id 1 -- "$TRAIN" --memory 2G --seconds 1800
 run submit --parsable --hold -- true
 until_field 1 state RUNNING
 argument=$(printf '%04000d' 0)
@@ -54,13 +49,11 @@ until grep -q 'done' carma-1.out || [ $tries -gt 100 ]; do
     sleep 0.1
 done
 may_grow yes
-run wait 1,2
-expect_status 0
+expect_ok wait 1,2
 expect_field 1 attempts 1
 
 # Refused jobs have not come back.
-run submit --parsable -W -- true
-expect_status 0
+expect_ok submit --parsable -W -- true
 "$CARMA" queue --json | python3 -c 'import json, sys
 held = [job["id"] for job in json.load(sys.stdin)["jobs"]]
 assert held == list(range(3, int(sys.argv[1]) + 1)), held' "$accepted" || fail "not the jobs that were accepted"
@@ -69,16 +62,14 @@ assert held == list(range(3, int(sys.argv[1]) + 1)), held' "$accepted" || fail "
 stop_daemon
 rm -rf "$STATE"
 start_daemon --set settle=0s
-run submit --parsable -W -- true
-expect_output 1
+expect_id 1 -W -- true
 may_grow ''
 expect_error 1 "cannot store it now" submit -- true
 none_but 1 "a placed job, while the disk is full"
 may_grow yes
 patience
 until [ "$(grep -c 'storing works again' "$T/daemon.log")" -eq 2 ] || ! patient; do :; done
-run submit --parsable --hold -- true
-expect_output 3
+expect_id 3 --hold -- true
 run cancel 3
 for when in "once the disk has space" "after a restart"; do
     "$CARMA" queue --all --json | python3 -c 'import json, sys

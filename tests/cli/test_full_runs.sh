@@ -1,5 +1,4 @@
 #!/bin/sh
-# Usage: test_full_runs.sh CARMA SOURCE BUILD
 # The disk of the run directories is full, of blocks or of inodes. Running jobs go on, jobs to be started wait, and all
 # of them end as they should once there is space. Needs a mount namespace, so skips without root.
 if [ "${CARMA_TEST_MOUNTS-}" != own ]; then
@@ -9,9 +8,7 @@ if [ "${CARMA_TEST_MOUNTS-}" != own ]; then
     }
     CARMA_TEST_MOUNTS=own exec unshare -m --propagation private sh "$0" "$@"
 fi
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node a100x4-40g 600
 mkdir -p "$STATE/runs"
 chmod 700 "$STATE" "$STATE/runs"
@@ -21,10 +18,10 @@ start_daemon --set settle=0s
 
 # until_log TEXT
 until_log() {
-    patience
-    until grep -q "$1" "$T/daemon.log"; do
-        patient || { fail "the log never says '$1'"; return 1; }
-    done
+    wait_for 'grep -q "$1" "$T/daemon.log"' "$@" || {
+        fail "the log never says '$1'"
+        return 1
+    }
 }
 
 fill_inodes() {
@@ -33,15 +30,13 @@ fill_inodes() {
 }
 
 # No directory can be made.
-run submit --parsable --gpu-memory 1G -- sh -c 'while ! [ -e go ]; do sleep 0.1; done; exit 5'
-expect_output 1
+expect_id 1 --gpu-memory 1G -- sh -c 'while ! [ -e go ]; do sleep 0.1; done; exit 5'
 until_field 1 state RUNNING
 patience
 until [ -d "$STATE/runs/next" ]; do patient || break; done
 rm -r "$STATE/runs/next" # the shepherd that waits has one already
 (fill_inodes) 2>/dev/null
-run submit --parsable --gpu-memory 1G -- sh -c 'echo ran >>second'
-expect_status 0
+expect_ok submit --parsable --gpu-memory 1G -- sh -c 'echo ran >>second'
 run submit --parsable --gpu-memory 1G -- sh -c 'echo ran >>third'
 until_log 'waits until it can be started: cannot \(make the .*No space left on device\|start the shepherd .*No space left on device\|hand a job to its shepherd\)'
 expect_field 2 state PLACED
@@ -60,21 +55,17 @@ rm -f "$STATE"/runs/filler-*
 run wait 1,2,3
 expect_field 3 state CANCELLED
 [ -e third ] && fail "a job ran that was cancelled before it could be started"
-expect_field 1 state FAILED
-expect_field 1 exit_status 5
-expect_field 2 state COMPLETED
-expect_field 2 attempts 1
+expect_field 1 state FAILED exit_status 5
+expect_field 2 state COMPLETED attempts 1
 [ "$(cat second)" = ran ] || fail "job 2 ran not once: $(cat second)"
 
 # A directory can be made, but nothing be written there: the shepherd cannot begin.
 dd if=/dev/zero of="$STATE/runs/filler" bs=4096 2>/dev/null
-run submit --parsable --gpu-memory 1G -- sh -c 'echo ran >>fourth'
-expect_output 4
+expect_id 4 --gpu-memory 1G -- sh -c 'echo ran >>fourth'
 sleep 2
 expect_field 4 state PLACED
 rm -f "$STATE/runs/filler"
-run wait 4
-expect_status 0
+expect_ok wait 4
 [ "$(cat fourth)" = ran ] || fail "job 4 ran not once: $(cat fourth)"
 expect_field 4 attempts 1
 # The copy of a script cannot be written: it has a directory beside the socket.
@@ -82,8 +73,7 @@ mount -t tmpfs -o size=256k,nr_inodes=200 none "$CARMA_SOCKET.scripts" || exit 7
 chmod 711 "$CARMA_SOCKET.scripts"
 printf '#!/bin/sh\necho ran >>fifth\n' >fifth.sh
 dd if=/dev/zero of="$CARMA_SOCKET.scripts/filler" bs=4096 2>/dev/null
-run submit --parsable --gpu-memory 1G fifth.sh
-expect_output 5
+expect_id 5 --gpu-memory 1G fifth.sh
 run submit --parsable --gpu-memory 1G fifth.sh
 until_log "job 5 waits until it can be started: cannot write the copy of its script, .*No space left on device"
 until_log "job 6 waits until it can be started: "
@@ -95,11 +85,9 @@ stop_daemon KILL
 start_daemon --set settle=0s
 expect_field 5 state PLACED
 rm -f "$CARMA_SOCKET.scripts/filler"
-run wait 5
-expect_status 0
+expect_ok wait 5
 [ "$(cat fifth)" = ran ] || fail "job 5 ran not once, or job 6 did: $(cat fifth)"
-expect_field 5 attempts 1
-expect_field 5 message null
+expect_field 5 attempts 1 message null
 stop_daemon
 umount "$CARMA_SOCKET.scripts" "$STATE/runs"
 finish_node

@@ -1,11 +1,7 @@
 #!/bin/sh
-# Usage: test_gpus.sh CARMA SOURCE BUILD
 # The daemon's results from the GPUs' readings on a virtual node: energy by job, which sums up to the counters through a
 # kill. Also a log of the readings without a daemon.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node h100x8-80g 60
 start_daemon --set share=time-slice,3=time-slice,9=exclusive
 [ "$(grep 'share: ' daemon.log)" = "$(grep 'share: 9=exclusive is for no GPU of this machine' daemon.log)" ] &&
@@ -24,8 +20,7 @@ PYTHON
 
 # Two jobs side by side, one of them twice as active: both have energy, and that it is modelled is said.
 run submit --parsable -- "$TRAIN" --memory 4G --sm-activity 0.6 --seconds 100
-run wait 1
-expect_status 0
+expect_ok wait 1
 [ "$(field 1 modelled_energy_mj)" -gt 1000000 ] || fail "job 1 has used $(field 1 modelled_energy_mj) mJ"
 run show 1
 grep -q '^Energy .*J (modelled)$' "$T/out" || fail "show does not say the energy: $(cat "$T/out")"
@@ -43,17 +38,13 @@ PYTHON
 # A job's energy is in the store as soon as it has ended; a daemon that is killed counts nothing twice and loses nothing.
 run submit --parsable -- "$TRAIN" --memory 4G --sm-activity 0.6 --seconds 300
 until_field 2 state RUNNING
-patience
-until ledger first && grep -q . first; do
-    patient || break
-done
+wait_for 'ledger first && grep -q . first'
 before=$(field 1 modelled_energy_mj)
 stop_daemon KILL
 sleep 0.5 # half a minute on the node, in which job 2 goes on
 start_daemon
 expect_field 1 modelled_energy_mj "$before"
-run wait 2
-expect_status 0
+expect_ok wait 2
 patience
 while :; do
     ledger second
@@ -78,8 +69,7 @@ start_daemon
 stop_daemon
 CARMA_NVML_LIBRARY=$PREFIX/lib/carma/vnode/libnvidia-ml.so.1
 export CARMA_NVML_LIBRARY
-run monitor --csv "$T/log.csv" --period 6 --for 60
-expect_status 0
+expect_ok monitor --csv "$T/log.csv" --period 6 --for 60
 python3 - "$T/log.csv" <<'PYTHON' || fail "the log: $(cat "$T/log.csv")"
 import csv, sys
 rows = list(csv.DictReader(open(sys.argv[1])))

@@ -1,30 +1,24 @@
 #!/bin/sh
-# Usage: test_gpus_blind.sh CARMA SOURCE BUILD
 # A driver with calls that hang: the daemon goes on, places nothing where it sees nothing, and takes the GPUs back
 # afterwards. Half a minute passes in it: that is how long the daemon waits.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node h200x1 60
 start_daemon
 run submit --parsable --gpu-memory 2G -- "$TRAIN" --memory 1G --sm-activity 0.2 --seconds 36000
 until_field 1 state RUNNING
 "$PREFIX/bin/carma-vnode" inject hang
-patience
-until grep -q 'no GPU could be read for 30 s' "$T/daemon.log"; do
-    patient || { fail "never said that nothing can be read"; finish_node; }
-done
+wait_for 'grep -q "no GPU could be read for 30 s" "$T/daemon.log"' || {
+    fail "never said that nothing can be read"
+    finish_node
+}
 expect_field 1 state RUNNING
 run submit --parsable --gpu-memory 1G -- true
 run explain 2
 grep -q "0 of the node's are there" "$T/out" || fail "explain does not say that the GPU is gone: $(cat "$T/out")"
 expect_field 2 state QUEUED
 "$PREFIX/bin/carma-vnode" clear
-run wait 2
-expect_status 0
+expect_ok wait 2
 [ "$(grep -c 'no GPU could be read' "$T/daemon.log")" -eq 1 ] || fail "said more than once"
 expect_field 1 attempts 1
-run cancel 1
-run wait 1
+cancel 1
 finish_node

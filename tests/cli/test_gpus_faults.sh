@@ -1,10 +1,6 @@
 #!/bin/sh
-# Usage: test_gpus_faults.sh CARMA SOURCE BUILD
 # The daemon's messages about GPUs on a virtual node: jobs that do not use theirs, faults of the driver, each once.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node h100x8-80g 60
 start_daemon --set idle_report=120s
 
@@ -15,10 +11,10 @@ said() {
 
 # until_said TEXT: waits for it.
 until_said() {
-    patience
-    until grep -q -e "$1" "$T/daemon.log"; do
-        patient || { fail "never said: $1"; return 1; }
-    done
+    wait_for 'grep -q -e "$1" "$T/daemon.log"' "$@" || {
+        fail "never said: $1"
+        return 1
+    }
 }
 
 # gpu N EXPRESSION: of carma's GPU N as `g`, by the daemon's JSON.
@@ -29,10 +25,10 @@ print(eval(sys.argv[2]))' "$1" "$2"
 }
 
 until_gpu() {
-    patience
-    until [ "$(gpu "$1" "$2")" = True ]; do
-        patient || { fail "GPU $1: never $2"; return 1; }
-    done
+    wait_for '[ "$(gpu "$1" "$2")" = True ]' "$@" || {
+        fail "GPU $1: never $2"
+        return 1
+    }
 }
 
 until_gpu 0 'g["metrics"]["sm_activity"]["source"] == "gpm" and g["metrics"]["sm_activity"]["window"]["samples"] > 0'
@@ -51,8 +47,7 @@ until_said 'lost its driver'
 "$PREFIX/bin/carma-vnode" clear
 seen=$(gpu 0 'g["observed_ns"]')
 until_gpu 0 "g['observed_ns'] > $seen + 30e9" # 30 readings later
-run cancel 1
-run wait 1
+cancel 1
 
 # Faults of the driver, each told once.
 "$PREFIX/bin/carma-vnode" inject xid --xid 31 --gpu 2

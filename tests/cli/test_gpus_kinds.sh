@@ -1,11 +1,8 @@
 #!/bin/sh
 # Usage: test_gpus_kinds.sh CARMA SOURCE BUILD FAKE_DCGM
 # GPUs in MIG mode, and GPUs that only DCGM can measure.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/node.sh"
 DCGM=$(realpath "$4") || exit 99
-cd "$T" || exit 99
+. "$(dirname "$0")/node.sh"
 start_node h100x2-mig 60
 start_daemon
 
@@ -31,8 +28,7 @@ grep -q ' MIG:$' "$T/out" || fail "no heading: $(cat "$T/out")"
 for _ in 1 2 3 4 5; do
     run submit --parsable --exclusive -- "$TRAIN" --memory 2G --sm-activity 0.1 --seconds 300
 done
-run wait 1-5
-expect_status 0
+expect_ok wait 1-5
 "$CARMA" queue --all --json >jobs.json
 python3 - jobs.json <<'PYTHON' || fail "energy of jobs on instances"
 import json, sys

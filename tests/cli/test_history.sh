@@ -1,16 +1,11 @@
 #!/bin/sh
-# Usage: test_history.sh CARMA SOURCE BUILD
 # The usage of ended jobs is known after a kill, after a restart, and after their details and then their rows are
 # forgotten. Sums stay; tables, CSV and JSON say the same; hostile names stay in their place.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node a100x4-40g 600
 start_daemon
 
-run history
-expect_status 0
+expect_ok history
 [ "$(wc -l <out)" -eq 1 ] || fail "a new node has a history: $(cat out)"
 run submit --parsable -J small -- "$TRAIN" --memory 4G --sm-activity 0.5 --seconds 600
 run submit --parsable -J "=cmd|' /C calc'!A0,\"x\"" --gpus 2 --gpu-memory 3G -- "$TRAIN" --memory 2G --seconds 60
@@ -22,6 +17,7 @@ run wait 1 2 3 5
 until_field 5 state GPU_OOM
 until_field 1 state COMPLETED
 # The energy of the last one's end comes with the next reading.
+# shellcheck disable=SC2317 # by wait_for
 settled() {
     "$CARMA" history --json >history.json
     "$CARMA" stats --json >stats.json
@@ -35,13 +31,7 @@ print([(name, total(name), user[name]) for name in names if total(name) != user[
 sys.exit(any(total(name) != user[name] for name in names) or user["jobs"] != len(rows))
 PYTHON
 }
-patience
-until settled >settled.txt; do
-    patient || {
-        fail "history and stats differ: $(cat settled.txt)"
-        break
-    }
-done
+wait_for 'settled >settled.txt' || fail "history and stats differ: $(cat settled.txt)"
 python3 - <<'PYTHON' || fail "history --json: $(cat history.json)"
 import json
 rows = json.load(open("history.json"))["jobs"]
@@ -65,8 +55,7 @@ run history --state oom
 [ "$(grep -c hungry out)" -eq 1 ] && [ "$(wc -l <out)" -eq 2 ] || fail "history --state: $(cat out)"
 run history -n 2
 [ "$(wc -l <out)" -eq 4 ] && grep -q '^there are more: ' out || fail "history -n 2: $(cat out)"
-run history --user nobody-of-this-name
-expect_status 0
+expect_ok history --user nobody-of-this-name
 [ "$(wc -l <out)" -eq 1 ] || fail "history --user: $(cat out)"
 run history --user "$(id -u)" --since 30d
 [ "$(wc -l <out)" -eq 6 ] || fail "history --user UID: $(cat out)"
@@ -156,8 +145,7 @@ python3 -c 'import sys
 before, after = (text.split() for text in sys.argv[1:])
 sys.exit(before[2:] != after[2:] or int(after[0]) < int(before[0]) + 130)' "$before" "$(sums)" ||
     fail "with their rows the sums are $(sums), not $before"
-run admin verify --state "$STATE"
-expect_status 0
+expect_ok admin verify --state "$STATE"
 stop_daemon
 STATE=$new
 start_daemon
@@ -215,13 +203,7 @@ start_daemon
 not_less "$before" "$(held)" "the memory of a job that an earlier carma has started"
 run cancel 6
 until_field 6 state CANCELLED
-patience
-until settled >settled.txt; do
-    patient || {
-        fail "after kill and restart: $(cat settled.txt)"
-        break
-    }
-done
+wait_for 'settled >settled.txt' || fail "after kill and restart: $(cat settled.txt)"
 before=$(sums)
 
 # Details go, the history stays.
@@ -236,14 +218,12 @@ until ! "$CARMA" show --json 1 2>/dev/null | grep -q '"command"'; do
     }
     churn
 done
-run show 1
-expect_status 0
+expect_ok show 1
 grep -q '^Used  *4.0 GiB on one GPU$' out && grep -q 'this is from carma history' out || fail "show 1: $(cat out)"
 expect_error 1 "there is no job '9999'" show 9999
 run history --name small
 [ "$(wc -l <out)" -eq 2 ] || fail "the history forgot job 1: $(cat out)"
-run admin verify --state "$STATE"
-expect_status 0
+expect_ok admin verify --state "$STATE"
 grep -q ' rows of history$' out || fail "verify: $(cat out)"
 after=$(sums)
 not_less "$before" "$after" "forgetting details"
@@ -277,8 +257,7 @@ start_daemon
 # Three jobs that waited a hundred years each: the sum has stopped, and a mean would be too small.
 run stats --by name --user patient
 grep -Eq '^stoic +3 +3 .* - +36500-00:00:00 ' out || fail "of a sum that has stopped a mean is told: $(cat out)"
-run admin verify --state "$STATE"
-expect_status 0
+expect_ok admin verify --state "$STATE"
 python3 - "$CARMA_SOCKET" <<'PYTHON' || fail "many questions at once"
 import socket, sys
 def open_one(path):
@@ -298,8 +277,7 @@ answers = sorted(status(connection) for connection, _ in many)
 taken = len(answers) - answers.count(503)
 assert 200 in answers and 4 <= taken < 24 and set(answers) <= {200, 422, 503}, answers
 PYTHON
-run stats --by name --user many
-expect_status 0
+expect_ok stats --by name --user many
 [ "$(wc -l <out)" -eq 1003 ] || fail "of 1000 names $(wc -l <out) lines are shown"
 stop_daemon
 
@@ -329,8 +307,7 @@ PYTHON
 start_daemon
 expect_error 1 "cannot be read: database disk image is malformed" history
 expect_error 1 "cannot be read: database disk image is malformed" stats --by name
-run queue
-expect_status 0
+expect_ok queue
 expect_error 1 "is damaged" admin verify --state "$STATE"
 stop_daemon
 finish_node

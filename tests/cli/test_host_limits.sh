@@ -1,28 +1,21 @@
 #!/bin/sh
-# Usage: test_host_limits.sh CARMA SOURCE BUILD
 # The jobs' limits on the host: memory, processors, processes. The kernel enforces it where version 2 of control groups
 # has the controllers; elsewhere only messages and refusals are checked.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node h200x1 1
 start_daemon --set settle=0s --set job_memory_max=256M --set job_pids_max=500 --set job_cpu_weight=20
 
 run submit --parsable --memory 64M --cpus 1 -- sleep 1000
 small=$(cat "$T/out")
-expect_field "$small" host_memory_bytes $((64 << 20))
-expect_field "$small" cpus 1
+expect_field "$small" host_memory_bytes $((64 << 20)) cpus 1
 run show "$small"
 grep -q 'Host limits  *64 MiB of memory, 1 CPU\(, not in force: control group .*\)\{0,1\}$' "$T/out" || fail "show: $(cat "$T/out")"
 printf '#!/bin/sh\n#CARMA --memory 65M --cpus 1\nsleep 1000\n' >script.sh
 printf 'sleep 1000\nmemory: 66M\ncpus: 1\n' >job.rad
 run submit --parsable script.sh job.rad
 { read -r script && read -r rad; } <"$T/out"
-expect_field "$script" host_memory_bytes $((65 << 20))
-expect_field "$script" cpus 1
-expect_field "$rad" host_memory_bytes $((66 << 20))
-expect_field "$rad" cpus 1
+expect_field "$script" host_memory_bytes $((65 << 20)) cpus 1
+expect_field "$rad" host_memory_bytes $((66 << 20)) cpus 1
 
 # Nonsense, and values beyond the maximum, are refused with one line.
 for words in '--memory 16' '--memory 1M' '--memory x' '--cpus 0' '--cpus 1.5' '--cpus 5000'; do

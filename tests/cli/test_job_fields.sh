@@ -1,11 +1,7 @@
 #!/bin/sh
-# Usage: test_job_fields.sh CARMA SOURCE BUILD
 # A row of src/api/job_fields.def is enough: the files written from the table are up to date, and every field is
 # everywhere.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 
 for file in python:python/carma/fields.py markdown:docs/formats/job.md; do
     "$BUILD/src/api/print-job-fields" "${file%%:*}" >printed || fail "print-job-fields ${file%%:*}"

@@ -1,11 +1,7 @@
 #!/bin/sh
-# Usage: test_job_mapping.sh CARMA SOURCE BUILD
 # The files by which dcgm-exporter is told which jobs are on which GPU. They are right while jobs come and go, over a
 # restart and a kill.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node h100x2-mig 100
 start_daemon --set hpc_job_mapping_dir="$T/jobs"
 
@@ -27,8 +23,7 @@ until_mapped() {
 
 until_mapped ''
 for memory in 60G 30G 15G; do # the whole GPU, then the larger instances
-    run submit --parsable --exclusive --gpu-memory $memory -- "$TRAIN" --memory 1G --seconds 100000
-    expect_status 0
+    expect_ok submit --parsable --exclusive --gpu-memory $memory -- "$TRAIN" --memory 1G --seconds 100000
 done
 until_field 3 state RUNNING
 expect_field 1 placements.0.index 4 # which is NVML's GPU 1
@@ -54,22 +49,14 @@ until_mapped ''
 rmdir "$T/jobs"
 : >"$T/jobs"
 start_daemon --set hpc_job_mapping_dir="$T/jobs"
-patience
-until grep -q 'dcgm-exporter is not told of jobs: ' "$T/daemon.log"; do
-    patient || break
-done
+wait_for 'grep -q "dcgm-exporter is not told of jobs: " "$T/daemon.log"'
 [ "$(grep -c 'dcgm-exporter is not told of jobs: ' "$T/daemon.log")" -eq 1 ] ||
     fail "the log: $(grep dcgm-exporter "$T/daemon.log")"
 rm "$T/jobs"
 run cancel 3 # a change, so that it is retried at once
 until_mapped '1:1 '
-patience
-until grep -q 'dcgm-exporter is told of jobs again' "$T/daemon.log"; do
-    patient || {
-        fail 'the log does not say that it is told again'
-        break
-    }
-done
+wait_for 'grep -q "dcgm-exporter is told of jobs again" "$T/daemon.log"' ||
+    fail 'the log does not say that it is told again'
 stop_daemon
 until_mapped ''
 

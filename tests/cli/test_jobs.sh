@@ -1,6 +1,5 @@
 #!/bin/sh
 # Verbs on jobs, waiting and logs, against a fake daemon. Usage: test_jobs.sh CARMA SOURCE
-# shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 me=$(id -u)
@@ -38,8 +37,7 @@ posts() {
     [ "$(cat "$T/answers.json.posts")" = "$1" ] || fail "$said: asked for $(cat "$T/answers.json.posts")"
     rm -f "$T/answers.json.posts"
 }
-run cancel 1,3
-expect_status 0
+expect_ok cancel 1,3
 posts '["/v1/jobs/1/cancel", null]
 ["/v1/jobs/3/cancel", null]'
 expect_error 1 "job 2 has ended" cancel 1-3 # the others are cancelled all the same
@@ -48,8 +46,7 @@ posts '["/v1/jobs/1/cancel", null]
 ["/v1/jobs/3/cancel", null]'
 run hold @ # the last of one's own
 expect_status 0
-run release @
-expect_status 0
+expect_ok release @
 posts '["/v1/jobs/8/hold", null]
 ["/v1/jobs/8/release", null]'
 
@@ -102,19 +99,16 @@ grep -q "^carma: job 8 goes on: carma cancel 8 ends it" "$T/err" || fail "interr
 
 # Until a field has a value: of any type, in an array, absent; a job that has ended without it will not have it.
 for wish in state=RUNNING retry=true placements.0.gpu=2 placements.0.why=null placements.1.gpu=null; do
-    run wait --until "$wish" 12
-    expect_status 0
+    expect_ok wait --until "$wish" 12
 done
-run wait --json --until exit_status=0 1
-expect_status 0
+expect_ok wait --json --until exit_status=0 1
 grep -q '"id": 1' "$T/out" || fail "$said: printed $(cat "$T/out")"
 expect_error 1 "state is 'COMPLETED' at the end of job 1 (COMPLETED), not 'RUNNING'" wait --until state=RUNNING 1,12
 expect_error 1 "exit_status is 'null' at the end of job 4 (CANCELLED), not '0'" wait --until exit_status=0 4
 expect_error 2 "--until 'RUNNING' is not FIELD=VALUE: write for example state=RUNNING" wait --until RUNNING 1
 expect_error 2 "--until '=1' is not FIELD=VALUE" wait --until =1 1
 
-run logs 1
-expect_status 0
+expect_ok logs 1
 expect_output 'written by the job'
 run logs --error 1
 expect_output 'complaint'

@@ -1,12 +1,8 @@
 #!/bin/sh
-# Usage: test_learned.sh CARMA SOURCE BUILD
 # carma admin learned: who may see what was learned of whom, and forget it, over a restart and in a replay as well.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-. "$(dirname "$0")/faults.sh"
-cd "$T" || exit 99
+. "$SOURCE/tests/cli/faults.sh"
 homes
 start_node a100x4-40g 200
 start_daemon --config /dev/null --set admin_group=carma-admins --set auto_capture=off
@@ -20,8 +16,7 @@ train() { # USER NAME
 }
 # learned EXPRESSION: holds of the answer's users (u, by name) and workloads (w).
 learned() {
-    run_as carol admin learned --json
-    expect_status 0
+    allowed carol admin learned --json
     python3 - "$T/out" "$1" <<'PYTHON' || fail "$1: $(cat "$T/out")"
 import json, sys
 answer = json.load(open(sys.argv[1]))
@@ -31,8 +26,7 @@ PYTHON
 }
 # corrected USER: whether the estimate of its next such job is another than the estimator's.
 corrected() {
-    run_as "$1" submit --parsable --hold --summary "$T/resnet50.summary" --batch-size 64 -- true
-    expect_status 0
+    allowed "$1" submit --parsable --hold --summary "$T/resnet50.summary" --batch-size 64 -- true
     run_as "$1" show --json "$(cat "$T/out")"
     python3 -c 'import json, sys
 estimate = json.load(sys.stdin)["estimate"]
@@ -65,8 +59,7 @@ start_daemon --config /dev/null --set admin_group=carma-admins --set auto_captur
 check
 run_as carol admin learned --json
 workload=$(python3 -c 'import json, sys; print(json.load(sys.stdin)["workloads"][0]["workload"])' <"$T/out")
-run_as carol admin learned --forget "$workload"
-expect_status 0
+allowed carol admin learned --forget "$workload"
 learned 'w == []'
 # Beside another's small process a run teaches its memory, and nothing of its SM activity.
 others=
@@ -80,8 +73,6 @@ train bob beside
 kill $others
 learned '[(x["name"], x["runs"], x["sm_activity_permille"]) for x in w] == [("beside", 1, None)]'
 stop_daemon
-run admin verify --state "$STATE"
-expect_status 0
-run simulate --replay "$STATE"
-expect_status 0
+expect_ok admin verify --state "$STATE"
+expect_ok simulate --replay "$STATE"
 finish_node

@@ -1,11 +1,7 @@
 #!/bin/sh
-# Usage: test_leases.sh CARMA SOURCE BUILD
 # Leases: GPUs for processes that somebody else starts.
-# shellcheck source-path=SCRIPTDIR disable=SC1091,SC2154
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-. "$(dirname "$0")/leases.sh"
-cd "$T" || exit 99
+. "$SOURCE/tests/cli/leases.sh"
 start_node a100x4-40g 20
 start_daemon
 

@@ -1,12 +1,8 @@
 #!/bin/sh
-# Usage: test_leases_users.sh CARMA SOURCE BUILD
 # Nobody but root claims to be Slurm, and on Slurm's node nobody else submits.
-# shellcheck source-path=SCRIPTDIR disable=SC1091,SC2154
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-. "$(dirname "$0")/leases.sh"
-cd "$T" || exit 99
+. "$SOURCE/tests/cli/leases.sh"
 homes
 start_node a100x4-40g 20
 start_daemon --set engine=slurm --set gate=memory

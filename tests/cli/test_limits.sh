@@ -1,11 +1,7 @@
 #!/bin/sh
-# Usage: test_limits.sh CARMA SOURCE BUILD
 # user's limits and a job's retries, through the daemon: limits, time limits with another run, a job whose shepherd
 # dies, memory that no GPU has.
-# shellcheck source-path=SCRIPTDIR disable=SC1091,SC2016 # single quotes: for the jobs' shells
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node a100x4-40g 100
 start_daemon --set max_queued_per_user=3 --set max_running_per_user=2 --set max_gpus_per_user=3 --set max_requeues=1 \
     --set settle=0s

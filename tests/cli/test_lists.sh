@@ -1,16 +1,11 @@
 #!/bin/sh
-# Usage: test_lists.sh CARMA SOURCE BUILD
 # Parts of the list of jobs, as the API gives them: by state, and up to a number.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node h200x1 60
 start_daemon --config /dev/null
 
 for _ in 1 2 3; do
-    run submit --exclusive -- true
-    expect_status 0
+    expect_ok submit --exclusive -- true
 done
 run wait 1-3
 run submit --exclusive --gpu-memory 1G -- "$TRAIN" --memory 100M --seconds 100000

@@ -1,7 +1,5 @@
 #!/bin/sh
-# Usage: test_manual.sh CARMA SOURCE BUILD
 # Manual pages and completion: whole, for every command and option, and fit for the programs that read them.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 BUILD=$3
 cd "$T" || exit 99
@@ -13,8 +11,7 @@ has() {
     command -v "$1" >/dev/null
 }
 
-run help "--man=$T/pages"
-expect_status 0
+expect_ok help "--man=$T/pages"
 "$BUILD/src/daemon/carmad" --man >pages/carmad.8 || fail "carmad --man"
 "$BUILD/src/daemon/carmad" --settings-man >pages/carma.conf.5 || fail "carmad --settings-man"
 "$BUILD/src/vnode/carma-vnode" --man >pages/carma-vnode.1 || fail "carma-vnode --man"
@@ -26,8 +23,7 @@ done
 expect_error 1 "No such file or directory" help --man=nowhere
 for shell in bash zsh fish; do
     has $shell || echo "skipped: $shell is not here (script/packages test installs it), so its completion is not tried"
-    run help --completion "$shell"
-    expect_status 0
+    expect_ok help --completion "$shell"
     cp "$T/out" "carma.$shell"
     ! has "$shell" || "$shell" -n "carma.$shell" || fail "$shell cannot read it"
 done

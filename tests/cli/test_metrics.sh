@@ -1,11 +1,7 @@
 #!/bin/sh
-# Usage: test_metrics.sh CARMA SOURCE BUILD
 # GET /metrics on a virtual node: it has the format, agrees with the API, and shows nothing that the queue does not. Its
 # counters never fall: while jobs run and end, over a stop, a kill and the forgetting of jobs.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node h100x2-mig 300
 start_daemon --set retention=1m
 
@@ -41,17 +37,15 @@ grep -q '^carma_user' "$T/empty" && fail "users without jobs: $(grep '^carma_use
 # Names that try to be more than names, a job that shares, one that waits and one that is held.
 secret=MARK-in-the-command
 hostile=$(printf '"} 1 \\" \\n\\ {carma="\303\274"')
-run submit --parsable -J "$hostile" --exclusive --gpu-memory 60G -- "$TRAIN" --memory 3G --sm-activity 0.6 \
+expect_ok submit --parsable -J "$hostile" --exclusive --gpu-memory 60G -- "$TRAIN" --memory 3G --sm-activity 0.6 \
     --seconds 100000
-expect_status 0
 for job in 2 3; do
     run submit --parsable -o "$T/$secret" --gpu-memory 10G -- "$TRAIN" --memory 2G --sm-activity 0.3 \
         --seconds 100000
     until_field "$job" state RUNNING
 done
 run submit --parsable --gpu-memory 60G -- true "$secret"
-run submit --parsable --hold -- true
-expect_status 0
+expect_ok submit --parsable --hold -- true
 until_field 1 placements.0.observed_bytes 3221225472
 scrape first
 "$CARMA" gpus --json >gpus.json

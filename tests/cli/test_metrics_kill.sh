@@ -1,11 +1,7 @@
 #!/bin/sh
-# Usage: test_metrics_kill.sh CARMA SOURCE BUILD
 # Counters of /metrics that a kill or a late insight could make fall. These are energy that is not stored yet, and the
 # time of a run whose end is learned late.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node a100x4-40g 300
 start_daemon
 exposition="python3 $SOURCE/tests/cli/exposition.py"

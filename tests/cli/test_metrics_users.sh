@@ -1,15 +1,11 @@
 #!/bin/sh
-# Usage: test_metrics_users.sh CARMA SOURCE BUILD
 # More users than /metrics has series for: uids cost nothing. The sum of the others does not fall when a user comes who
 # has a series. Needs root, to be that many.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 if [ "$(id -u)" -ne 0 ]; then
     echo "skipped: only root can act as other users"
     exit 77
 fi
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 chmod 711 "$T"
 start_node h200x1 100
 start_daemon

@@ -1,13 +1,8 @@
 #!/bin/sh
-# Usage: test_mps.sh CARMA SOURCE BUILD
 # Jobs under MPS with domains of carma's own on a virtual node. Each user has one on all GPUs. It comes up when jobs need it, survives the daemon, is adopted, faults and
 # recovers, and goes when nobody needs it.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node a100x4-40g 100
-# shellcheck source=tests/cli/mps.sh
 . "$SOURCE/tests/cli/mps.sh"
 
 start
@@ -83,10 +78,8 @@ for job in 4 6; do
     until_field $job attempts 2 # the victim runs again
     expect_field $job exit_cause mps_fault
 done
-expect_field 5 attempts 1
-expect_field 5 state RUNNING
-run cancel 4 6
-run wait 4 6
+expect_field 5 attempts 1 state RUNNING
+cancel 4 6
 until_clients 1
 sleep 6 # until it is seen among the clients of the server that serves again
 kill "$(head -1 carma-5.out)"
@@ -98,8 +91,7 @@ run submit --parsable -- "$TRAIN" --memory 2G --sm-activity 0.3 --seconds 100000
 until_field 8 state RUNNING
 expect_field 8 placements.0.uuid "$gpu"
 until_clients 1
-run cancel 8
-run wait 8
+cancel 8
 expect_field 8 state CANCELLED
 grep -q 'the MPS client has been terminated by the server' carma-8.out || fail "job 8 was killed with work outstanding"
 
@@ -108,8 +100,7 @@ run submit --parsable --time 10:00 -- "$TRAIN" --memory 2G --sm-activity 0.3 --s
 until_clients 1
 until_field 9 exit_cause timeout
 grep -q 'the MPS client has been terminated by the server' carma-9.out || fail "job 9 was killed with work outstanding"
-run cancel 3
-run wait 3
+cancel 3
 stop_daemon
 [ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
 until_controls 0

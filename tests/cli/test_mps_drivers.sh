@@ -1,13 +1,8 @@
 #!/bin/sh
-# Usage: test_mps_drivers.sh CARMA SOURCE BUILD
 # Jobs under MPS on nodes that claim to have drivers of four generations with different control programs. They run to
 # their end as clients of one server, and nothing is left behind. A server for several users is refused where the driver
 # has none.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
-# shellcheck source=tests/cli/mps.sh
 . "$SOURCE/tests/cli/mps.sh"
 
 # refuses MESSAGE: carmad does not start with mps_multiuser, says so in one line, and carma doctor says it, too.
@@ -36,15 +31,12 @@ for driver in 470.256.02 535.261.03 550.163.01 555.58.02; do
     done
     expect_field 3 placements.0.uuid "$(field 2 placements.0.uuid)"
     until_controls 2
-    run wait 2 3
-    expect_status 0
+    expect_ok wait 2 3
     for job in 2 3; do
-        expect_field $job state COMPLETED
-        expect_field $job message null
+        expect_field $job state COMPLETED message null
         grep -q MPS carma-$job.out || fail "driver $driver: job $job shared otherwise: $(cat carma-$job.out)"
     done
-    run cancel 1
-    run wait 1
+    cancel 1
     stop_daemon
     [ "$daemon_status" -eq 0 ] || fail "driver $driver: carmad ended with status $daemon_status"
     until_controls 0

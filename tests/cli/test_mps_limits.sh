@@ -1,12 +1,7 @@
 #!/bin/sh
-# Usage: test_mps_limits.sh CARMA SOURCE BUILD
 # The memory limit of a job of several GPUs under MPS, on drivers of both kinds: it holds for the processes that see all
 # of its GPUs, and carma show says that it does not for the others.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
-# shellcheck source=tests/cli/mps.sh
 . "$SOURCE/tests/cli/mps.sh"
 
 # What launchers do with CUDA_VISIBLE_DEVICES before they start processes, and how many GPUs these then see.

@@ -1,13 +1,8 @@
 #!/bin/sh
-# Usage: test_mps_sets.sh CARMA SOURCE BUILD
 # The MPS server that a job gets where each GPU has its own (mps:gpu): one for all its GPUs, one that is there, another
 # user's, a MIG instance's. Also the message where it gets none.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node a100x4-40g 100
-# shellcheck source=tests/cli/mps.sh
 . "$SOURCE/tests/cli/mps.sh"
 SHARE=mps:gpu
 start
@@ -42,14 +37,11 @@ until_clients $((1 + joined))
 run submit --parsable --gpu-memory 1G -- env CUDA_MPS_PIPE_DIRECTORY=/nowhere "$TRAIN" --memory 1G --sm-activity 0.1 \
     --seconds 60000
 until_field 5 placements.0.observed_bytes $((1 << 30))
-patience
-until field 5 message | grep -q '^MPS requested but not attached: '; do
-    patient || { fail "job 5 is not told of: $(field 5 message)"; break; }
-done
+wait_for 'field 5 message | grep -q "^MPS requested but not attached: "' ||
+    fail "job 5 is not told of: $(field 5 message)"
 [ "$(grep -c 'MPS requested but not attached' "$T/daemon.log")" -eq 1 ] || fail "jobs that are not attached: $(cat "$T/daemon.log")"
 expect_field 2 message null
-run cancel 1 2 3 4 5
-run wait 1 2 3 4 5
+cancel 1 2 3 4 5
 stop_daemon
 [ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
 until_controls 0
@@ -104,13 +96,11 @@ until_controls 4
 # The next daemon knows which of them a job can be in. One of a single GPU does not go on for a job of four.
 stop_daemon KILL
 start
-run cancel 11 12
-run wait 11 12
+cancel 11 12
 stop_daemon
 until_controls 2
 start
-run cancel 13
-run wait 13
+cancel 13
 stop_daemon
 until_controls 0
 
@@ -127,8 +117,7 @@ MIG-*) ;;
 *) fail "job 1 is on $domain" ;;
 esac
 until_clients 1
-run cancel 1
-run wait 1
+cancel 1
 stop_daemon
 until_controls 0
 finish_node

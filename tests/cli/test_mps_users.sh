@@ -1,22 +1,16 @@
 #!/bin/sh
-# Usage: test_mps_users.sh CARMA SOURCE BUILD
 # MPS for several users: each has a domain of his own and no other's job beside his, unless one server is for all. A
 # domain is of the present GPUs, and the one before goes on for its jobs.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node "$(profile_of 555.58.02)" 100
 chmod 666 "$CARMA_VNODE"
-# shellcheck source=tests/cli/mps.sh
 . "$SOURCE/tests/cli/mps.sh"
 homes
 
 # train USER: submits a job without end that says its number as $job, and waits until its memory was observed.
 train() {
-    run_as "$1" submit --parsable -- "$TRAIN" --memory 4G --sm-activity 0.3 --seconds 1000000
-    expect_status 0
+    allowed "$1" submit --parsable -- "$TRAIN" --memory 4G --sm-activity 0.3 --seconds 1000000
     job=$(cat "$T/out")
     until_field "$job" placements.0.observed_bytes $((4 << 30))
 }
@@ -64,21 +58,18 @@ is_domain_of() {
 is_domain_of alice bob
 is_domain_of bob alice
 for job in 2 3 4 5; do
-    expect_field $job state RUNNING
-    expect_field $job attempts 1
+    expect_field $job state RUNNING attempts 1
 done
 
 # The next daemon knows the user of each: his ends with his jobs, hers goes on.
 stop_daemon KILL
 start
-run cancel 1 3 5
-run wait 1 3 5
+cancel 1 3 5
 stop_daemon
 until_servers bob 0
 until_servers alice 1
 start
-run cancel 2 4
-run wait 2 4
+cancel 2 4
 
 # A GPU is lost beside a job of hers. The next job begins a domain of the other three; hers goes on in the one before.
 train alice
@@ -113,12 +104,10 @@ domain=$before
 until_clients 2
 domain=$after
 until_clients 1
-run cancel "$second"
-run wait "$second"
+cancel "$second"
 train alice # an idle one makes room
 until_servers alice 1
-run cancel "$first" $((second + 1)) $((second + 2))
-run wait "$first" $((second + 1)) $((second + 2))
+cancel "$first" $((second + 1)) $((second + 2))
 expect_field "$first" attempts 1
 stop_daemon
 [ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
@@ -135,8 +124,7 @@ beside "$job" $((job - 1))
 domain=$(cd "$DOMAINS" && echo all-*)
 until_clients 2
 until_controls 2
-run cancel "$exclusive" $((job - 1)) "$job"
-run wait "$exclusive" $((job - 1)) "$job"
+cancel "$exclusive" $((job - 1)) "$job"
 stop_daemon
 until_controls 0
 finish_node

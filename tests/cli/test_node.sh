@@ -1,25 +1,19 @@
 #!/bin/sh
-# Usage: test_node.sh CARMA SOURCE BUILD
 # The whole system on a virtual node: jobs run, share, crash and recover, are held and cancelled.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node h200x1 300
 start_daemon --set policy=round-robin --set memory_view=monitor --set share=mps --set settle=1s --set decide_period=0s
 
 # A job runs in its directory with its environment on its GPU, and wait gives its status.
 # shellcheck disable=SC2016 # for the job's shell
-run submit --parsable -J shell -- sh -c 'pwd; echo "$CUDA_VISIBLE_DEVICES $CARMA_JOB_ID $MARK"; ls "$CUDA_MPS_PIPE_DIRECTORY"; exit 3'
-expect_output 1
+expect_id 1 -J shell -- sh -c 'pwd; echo "$CUDA_VISIBLE_DEVICES $CARMA_JOB_ID $MARK"; ls "$CUDA_MPS_PIPE_DIRECTORY"; exit 3'
 run wait 1
 expect_status 3
 run logs 1
 [ "$(sed -n 1p "$T/out")" = "$(pwd -P)" ] || fail "the job ran in $(sed -n 1p "$T/out")"
 sed -n 2p "$T/out" | grep -qE '^GPU-[0-9a-f-]{36} 1 $' || fail "the job's environment: $(sed -n 2p "$T/out")"
 [ "$(sed -n 3p "$T/out")" = control ] || fail "MPS was not announced"
-expect_field 1 state FAILED
-expect_field 1 exit_cause failed
+expect_field 1 state FAILED exit_cause failed
 MARK=given "$CARMA" submit --parsable -W -- sh -c 'echo $MARK' >/dev/null
 run logs 2
 expect_output given
@@ -41,41 +35,34 @@ expect_output 0
 
 # Two jobs with too much memory together: the later one crashes, waits for an idle GPU and completes. The first goes on
 # until it was seen that the second waits for it, however slow the machine.
-run submit --parsable -J first -- "$TRAIN" --memory 80G --sm-activity 0.3 --seconds 1000000
-expect_output 6
+expect_id 6 -J first -- "$TRAIN" --memory 80G --sm-activity 0.3 --seconds 1000000
 until_field 6 placements.0.observed_bytes $((80 << 30))
 run submit --parsable -J second -- "$TRAIN" --memory 70G --sm-activity 0.3 --seconds 100
 run submit --parsable -J third -- "$TRAIN" --memory 1G --sm-activity 0.3 --seconds 10
 until_field 7 crashes 1
-expect_field 7 state QUEUED
-expect_field 7 retry true
+expect_field 7 state QUEUED retry true
 run explain 7
 grep -qF 'needs 1 GPU to itself, 0 are idle' "$T/out" || fail "explain 7: $(cat "$T/out")"
 run gpus
 grep -qF H200 "$T/out" || fail "gpus: $(cat "$T/out")"
 run cancel 6
-run wait 7 8
-expect_status 0
-expect_field 7 attempts 2
-expect_field 7 crashes 1
+expect_ok wait 7 8
+expect_field 7 attempts 2 crashes 1
 expect_field 8 crashes 0
 [ "$(grep -c 'CUDA out of memory' carma-7.out)" -eq 1 ] || fail "job 7 wrote: $(cat carma-7.out)"
 
 # Hold, release, cancel; the tree of a job that ignores SIGTERM goes all the same.
-run submit --parsable -H -- true
-expect_output 9
+expect_id 9 -H -- true
 expect_field 9 state HELD
 run explain 9
 grep -qF "held: 'carma release' lets it run" "$T/out" || fail "explain 9: $(cat "$T/out")"
 run release 9
-run wait 9
-expect_status 0
+expect_ok wait 9
 expect_error 1 "already ended" hold 9
 run submit --parsable -- sh -c 'trap "" TERM; sleep 300 & echo $!; wait; wait'
 until_field 10 state RUNNING
 until [ -s carma-10.out ]; do sleep 0.02; done
-run cancel 10
-expect_status 0
+expect_ok cancel 10
 run wait 10
 expect_field 10 state CANCELLED
 kill -0 "$(cat carma-10.out)" 2>/dev/null && fail "a cancelled job left a process"

@@ -1,10 +1,6 @@
 #!/bin/sh
-# Usage: test_once.sh CARMA SOURCE BUILD
 # A submission is done once: over answers that are lost, a daemon that is killed and one that comes late.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node a100x4-40g 100
 once() {
     said="once.py $*"
@@ -22,8 +18,7 @@ late=$!
 start_daemon
 wait $late || fail "submitted to a daemon that came late: $(cat late.err)"
 [ "$(cat late.out)" = 1 ] || fail "the late daemon's first job is '$(cat late.out)'"
-run cancel 1
-expect_status 0
+expect_ok cancel 1
 
 once same
 once again answer.json
@@ -35,8 +30,7 @@ proxy=$!
 exec 8>input
 read -r _ <ready
 before=$("$CARMA" queue --all --json | grep -c '"id":')
-run submit --socket "$T/proxy" --parsable --hold -- true
-expect_status 0
+expect_ok submit --socket "$T/proxy" --parsable --hold -- true
 grep -q 'waiting up to 30 s' err || fail "the first answers were not lost: $(cat err)"
 [ "$("$CARMA" queue --all --json | grep -c '"id":')" -eq $((before + 1)) ] || fail "not one job more by the lost answers"
 exec 8>&-

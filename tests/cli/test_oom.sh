@@ -1,13 +1,9 @@
 #!/bin/sh
 # Usage: test_oom.sh CARMA SOURCE BUILD [all]
 # A job that runs out of GPU memory is known to, however it says so (oom.py): a sample, or all ways.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node h100x8-80g 10
 export CUDA_MPS_PROTOCOL_VERSION=2
-# shellcheck source=tests/cli/mps.sh
 . "$SOURCE/tests/cli/mps.sh"
 sample=sample
 [ "${4-}" != all ] || sample=
@@ -19,8 +15,7 @@ for mode in mps time-slice; do
     run submit --parsable --gpu-memory 5G -- "$TRAIN" --memory 5G --seconds 20 --fail recovered-oom
     caught=$(cat "$T/out")
     run wait "$caught"
-    expect_field "$caught" state COMPLETED
-    expect_field "$caught" attempts 1
+    expect_field "$caught" state COMPLETED attempts 1
     for shown in "show $caught" "queue --all" history; do
         # shellcheck disable=SC2086 # words
         run $shown

@@ -1,11 +1,7 @@
 #!/bin/sh
-# Usage: test_overuse.sh CARMA SOURCE BUILD
 # A job that uses more than it asked for is shown so, and its reservation grows. A job that it runs out of memory is its
 # victim.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node h200x1 5
 start_daemon --config /dev/null --set share=mps --set memory_fence=off --set shrink_after=0s
 
@@ -14,14 +10,10 @@ sleep 1 # five seconds of node time: it climbs behind the first, and fails befor
 run submit --gpu-memory 60G -- "$TRAIN" --memory 58G --sm-activity 0.3 --seconds 100
 until_field 2 victim_of 1
 until_field 1 over_reservation_bytes 96636764160
-expect_field 1 reserved_bytes 107374182400
-expect_field 1 reservation_source observed
-expect_field 1 request_bytes 10737418240
+expect_field 1 reserved_bytes 107374182400 reservation_source observed request_bytes 10737418240
 expect_field 1 state RUNNING # it is not killed for it
 expect_field 1 victims 1
-expect_field 2 crashes 0
-expect_field 2 reserved_bytes 64424509440
-expect_field 2 reservation_source declared
+expect_field 2 crashes 0 reserved_bytes 64424509440 reservation_source declared
 run queue
 grep -q " !100.0 GiB" "$T/out" || fail "queue does not mark it: $(cat "$T/out")"
 run show 1
@@ -36,8 +28,7 @@ expect_field 2 victim_of 1
 expect_field 1 victims 1
 run cancel 1
 run wait 2
-expect_field 2 state COMPLETED
-expect_field 2 attempts 2
+expect_field 2 state COMPLETED attempts 2
 expect_field 2 victim_of 1 # it was, however it ended since
 expect_field 2 last_end null
 run show 2
@@ -53,8 +44,7 @@ run wait "$first"
 expect_field "$first" state COMPLETED
 next=$(train)
 until_field "$next" state RUNNING
-expect_field "$next" reserved_bytes $((12 << 30))
-expect_field "$next" reservation_source learned
+expect_field "$next" reserved_bytes $((12 << 30)) reservation_source learned
 run explain "$next"
 grep -q "12.0 GiB on each GPU, as the last run of this command used; that was more than the 4.0 GiB declared" "$T/out" ||
     fail "explain: $(cat "$T/out")"

@@ -1,11 +1,7 @@
 #!/bin/sh
-# Usage: test_owners.sh CARMA SOURCE BUILD
 # The owners of processes on a virtual node, and the message where the driver hides them.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-. "$(dirname "$0")/faults.sh"
-cd "$T" || exit 99
+. "$SOURCE/tests/cli/faults.sh"
 start_node h200x1 100
 start_daemon --set policy=round-robin --set memory_view=monitor --set share=time-slice --set settle=0s --set decide_period=0s
 
@@ -48,7 +44,6 @@ until_gpu 0 unmanaged_bytes $((3 << 30))
 kill "$foreign"
 wait "$foreign" 2>/dev/null
 until_gpu 0 unmanaged_bytes 0
-run cancel "$family"
-run wait "$family"
+cancel "$family"
 
 finish_node

@@ -1,10 +1,6 @@
 #!/bin/sh
-# Usage: test_past_runs.sh CARMA SOURCE BUILD
 # What ended jobs tell of the next: run times of a workload, and the SM activity of a model, over a restart as well.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node a100x4-40g 200
 start_daemon --config /dev/null
 cp "$SOURCE/data/summaries/resnet50-224.txt" resnet50.summary
@@ -12,16 +8,14 @@ cp "$SOURCE/data/summaries/vgg16-224.txt" vgg16.summary
 busy="$TRAIN --memory 4G --sm-activity 0.3 --seconds 900"
 
 # shellcheck disable=SC2086
-run submit --wait --summary resnet50.summary --batch-size 32 -- $busy
-expect_status 0
+expect_ok submit --wait --summary resnet50.summary --batch-size 32 -- $busy
 run show 1
 grep -q "^Run times  [0-9:]*, the one completed run of this workload$" "$T/out" || fail "$said: $(cat "$T/out")"
 
 # Another batch size is the same model; another model is of the same family; nothing is known of its run times.
 check() {
     # shellcheck disable=SC2086
-    run submit --parsable --hold --summary resnet50.summary --batch-size 64 -- $busy
-    expect_status 0
+    expect_ok submit --parsable --hold --summary resnet50.summary --batch-size 64 -- $busy
     same=$(cat "$T/out")
     run submit --parsable --hold --summary vgg16.summary --batch-size 32 -- true
     other=$(cat "$T/out")
@@ -49,8 +43,7 @@ start_daemon --config /dev/null
 check
 
 # shellcheck disable=SC2086
-run submit --wait --summary resnet50.summary --batch-size 32 -- $busy
-expect_status 0
+expect_ok submit --wait --summary resnet50.summary --batch-size 32 -- $busy
 # shellcheck disable=SC2086
 run submit --parsable --hold --summary resnet50.summary --batch-size 32 -- $busy
 run explain "$(cat "$T/out")"

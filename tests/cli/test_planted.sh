@@ -1,14 +1,10 @@
 #!/bin/sh
-# Usage: test_planted.sh CARMA SOURCE BUILD
 # Names that bob planted where alice's jobs, daemon and commands will open something: planted.py has the kinds. The kernel's
 # own protection (fs.protected_*) may be on or off.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 homes
 start_node a100x4-40g 1000
 start_daemon
-python3 -B "$(dirname "$0")/planted.py" "$T" "$CARMA" "$PREFIX/bin/carmad" || fail "see above"
+python3 -B "$SOURCE/tests/cli/planted.py" "$T" "$CARMA" "$PREFIX/bin/carmad" || fail "see above"
 finish_node

@@ -1,7 +1,5 @@
 #!/bin/sh
 # Playing a trace: refusals before anything is submitted, requests, a lost answer, the report, Ctrl-C.
-# Usage: test_play.sh CARMA SOURCE
-# shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 CARMA_PREFIX=$T/prefix
@@ -62,8 +60,7 @@ printf '%s,uid\n0,gpt2_large_2,4294900000\n' "$header" >"$T/users.csv"
 [ "$(id -u)" -ne 0 ] || expect_error 1 "users.csv:2: uid 4294900000 has no account here" play "$T/users.csv"
 [ -e "$T/answers.json.posts" ] && fail "something was submitted before all was checked"
 
-run play --estimates --jitter 0.03 --seed 2 --output-dir "$T/out1" --json "$T/two.csv"
-expect_status 0
+expect_ok play --estimates --jitter 0.03 --seed 2 --output-dir "$T/out1" --json "$T/two.csv"
 expect_golden cli-play.json
 [ "$(wc -l <"$T/answers.json.posts")" -eq 3 ] || fail "$said: $(cat "$T/answers.json.posts") $(cat "$T/err")"
 python3 - "$T/out" "$T/answers.json.posts" "$T" <<'PYTHON' || fail "the report or the request is wrong"

@@ -4,16 +4,13 @@
 # SCALE (720) times the clock's pace. Meanwhile two users' training jobs run, crash and are retried, and carmad is
 # stopped and killed. By its counters the GPU hours and the energy are those of carma stats, and the dashboard has
 # something to draw.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 hours=${4:-3}
 scale=${5:-720}
 if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
     . "$(dirname "$0")/users.sh"
 fi
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-. "$(dirname "$0")/prometheus.sh"
-cd "$T" || exit 99
+. "$SOURCE/tests/cli/prometheus.sh"
 [ -z "${CARMA_TEST_ACCOUNTS-}" ] || homes
 
 # shellcheck disable=SC2046 # two words

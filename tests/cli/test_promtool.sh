@@ -1,17 +1,13 @@
 #!/bin/sh
-# Usage: test_promtool.sh CARMA SOURCE BUILD
 # The judgement of promtool, of Debian's package prometheus, on /metrics with names that try to be more than names. It
 # also judges integrations/: the alerts, the dashboard's queries and the documentation's must ask for existing metrics.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 hostile='e"} 1\n\{a='
 if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
     . "$(dirname "$0")/users.sh"
     printf '%s:x:12009:12001::/nonexistent:/bin/sh\n' "$hostile" >>"$CARMA_TEST_ACCOUNTS/passwd"
 fi
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-. "$(dirname "$0")/prometheus.sh"
-cd "$T" || exit 99
+. "$SOURCE/tests/cli/prometheus.sh"
 
 # checked ARGUMENT...: promtool has nothing to find fault with. A function of promtool's own name would call itself.
 checked() {
@@ -22,8 +18,8 @@ checked() {
 for profile in h100x2-mig a100x4-40g-nogpm; do
     start_node "$profile" 300
     start_daemon
-    run submit --parsable -J "$(printf 'a"} 1 \\" \\n {b="\303\274')" --gpu-memory 4G -- "$TRAIN" --memory 3G --seconds 100000
-    expect_status 0
+    expect_ok submit --parsable -J "$(printf 'a"} 1 \\" \\n {b="\303\274')" --gpu-memory 4G -- \
+        "$TRAIN" --memory 3G --seconds 100000
     until_field 1 state RUNNING
     if [ -n "${CARMA_TEST_ACCOUNTS-}" ]; then
         setpriv --reuid=12009 --regid=12001 --clear-groups "$CARMA" submit -D / -o /dev/null --parsable -- sleep 1000 \

@@ -1,10 +1,6 @@
 #!/bin/sh
-# Usage: test_python.sh CARMA SOURCE BUILD
 # The Python client against the daemon of a virtual node.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 python=/usr/bin/python3
 [ -x $python ] || python=python3
 export PYTHONPATH="$SOURCE/python" PYTHONDONTWRITEBYTECODE=1

@@ -1,11 +1,7 @@
 #!/bin/sh
-# Usage: test_raw_text.sh CARMA SOURCE BUILD
 # What users write is shown nowhere raw: raw_text.py walks the kinds of characters and the outlets.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node a100x4-40g 1000
 start_daemon
-LC_ALL=C.UTF-8 python3 -B "$(dirname "$0")/raw_text.py" "$CARMA" "$CARMA_SOCKET" "$T/daemon.log" || fail "see above"
+LC_ALL=C.UTF-8 python3 -B "$SOURCE/tests/cli/raw_text.py" "$CARMA" "$CARMA_SOCKET" "$T/daemon.log" || fail "see above"
 finish_node

@@ -1,10 +1,6 @@
 #!/bin/sh
 # The core decides again as carmad did, byte for byte; and a store that was tampered with is reported.
-# Usage: test_replay.sh CARMA SOURCE BUILD
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node a100x4-40g 480
 start_daemon --config /dev/null --set policy=round-robin --set memory_view=monitor --set settle=0s --set share=mps
 
@@ -14,32 +10,27 @@ while [ $jobs -lt 9 ]; do
     run submit --parsable --hold -- "$TRAIN" --memory 22G --sm-activity 0.4 --seconds 300
     jobs=$((jobs + 1))
 done
-run release 1-9
-expect_status 0
+expect_ok release 1-9
 run submit --parsable --gpus 4 --exclusive -- "$TRAIN" --gpus 4 --memory 10G --seconds 30
 run submit --parsable -- sh -c 'exit 3'
 run submit --parsable -- "$TRAIN" --memory 10G --seconds 36000
 run wait 1-11
 until_field 12 state RUNNING
-run cancel 12
-run wait 12
+cancel 12
 crashes=$("$CARMA" queue --all --json | python3 -c '
 import json, sys
 print(sum(job["crashes"] for job in json.load(sys.stdin)["jobs"]))')
 [ "$crashes" -gt 0 ] || fail "no job crashed: too little to tell"
 
 # Beside the daemon, and after it.
-run simulate --replay "$STATE"
-expect_status 0
+expect_ok simulate --replay "$STATE"
 stop_daemon
-run simulate --replay "$STATE"
-expect_status 0
+expect_ok simulate --replay "$STATE"
 grep -q '^[0-9]* records, [0-9]* decisions: every decision reproduced$' "$T/out" || fail "$said: $(cat "$T/out")"
 cat "$T/out"
 
 # The past as a trace: another policy's result with it.
-run simulate --trace "$STATE" --compare round-robin,exclusive --json
-expect_status 0
+expect_ok simulate --trace "$STATE" --compare round-robin,exclusive --json
 grep -q '^10 jobs of the past\|^1[0-9] jobs of the past' "$T/err" || fail "$said: $(cat "$T/err")"
 python3 -c 'import json, sys
 shared, exclusive = json.load(open(sys.argv[1]))

@@ -1,10 +1,6 @@
 #!/bin/sh
-# Usage: test_restart.sh CARMA SOURCE BUILD
 # carmad dies by SIGKILL again and again while a trace plays: no job is lost, none runs twice.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node a100x4-40g 600
 set -- --set policy=magm --set memory_view=monitor --set share=mps
 start_daemon "$@"
@@ -25,8 +21,7 @@ until_field 1 state FAILED
 expect_field 1 exit_status 7
 expect_field 2 state RUNNING
 touch seen
-run wait 2
-expect_status 0
+expect_ok wait 2
 expect_field 2 attempts 1
 
 # The jobs of a trace, each with a mark of its own in its output.
@@ -100,8 +95,7 @@ database.execute("DELETE FROM snapshot")
 database.commit()' "$STATE/store.db" || fail "the snapshots cannot be taken away"
 start_daemon "$@"
 stop_daemon KILL
-run admin verify --state "$STATE"
-expect_status 0
+expect_ok admin verify --state "$STATE"
 start_daemon "$@"
 shown >after.json
 cmp before.json after.json || fail "without a snapshot, jobs are shown differently: $(diff before.json after.json | head -4)"

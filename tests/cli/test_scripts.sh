@@ -1,10 +1,6 @@
 #!/bin/sh
-# Usage: test_scripts.sh CARMA SOURCE BUILD
 # A script is copied when it is submitted: every start of the job runs that copy.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node a100x4-40g 60
 start_daemon
 
@@ -18,8 +14,7 @@ while [ ! -e go ]; do sleep 0.05; done
 [ "$CARMA_RESTART_COUNT" -gt 0 ] || exec sleep 1000
 SCRIPT
 cp jobs/train.sh original.sh
-run submit --parsable -D elsewhere -o out jobs/train.sh -- "two words" 2
-expect_status 0
+expect_ok submit --parsable -D elsewhere -o out jobs/train.sh -- "two words" 2
 until_field 1 state RUNNING
 printf '#!/bin/sh\necho edited >edited\n' >jobs/train.sh
 touch elsewhere/go
@@ -27,8 +22,7 @@ stop_daemon KILL
 start_daemon
 until_field 1 attempts 2
 until_field 1 state COMPLETED
-expect_field 1 attempts 2
-expect_field 1 command '["jobs/train.sh", "two words", "2"]'
+expect_field 1 attempts 2 command '["jobs/train.sh", "two words", "2"]'
 [ ! -e elsewhere/edited ] || fail "the script edited after submission has run"
 for launch in 1 2; do
     echo "one $CARMA_SOCKET.scripts/1-$launch-1/train.sh two words 2 $T/jobs"
@@ -36,8 +30,7 @@ done >wanted
 diff wanted elsewhere/out >&2 || fail "not twice the script that was submitted"
 [ -z "$(ls "$CARMA_SOCKET.scripts")" ] || fail "copies stay: $(ls "$CARMA_SOCKET.scripts")"
 
-run show --script 1
-expect_status 0
+expect_ok show --script 1
 cmp -s "$T/out" original.sh || fail "$said: printed $(cat "$T/out")"
 run show 1
 grep -q "^Command    jobs/train.sh 'two words' 2\$" "$T/out" || fail "$said: $(cat "$T/out")"
@@ -45,8 +38,7 @@ grep -q '^Script     a copy of that time: carma show --script 1$' "$T/out" || fa
 
 # By a pipe; removed at once; by an interpreter that looks beside the script for its imports.
 printf '#!/bin/sh\necho "piped $1"\n' | "$CARMA" submit --parsable -o piped - -- yes >/dev/null || fail "submit -"
-run wait 2
-expect_status 0
+expect_ok wait 2
 [ "$(cat piped)" = "piped yes" ] || fail "by a pipe: $(cat piped)"
 printf 'value = 7\n' >jobs/neighbour.py
 printf '#!/usr/bin/env python3\nimport neighbour\nprint(neighbour.value)\n' >jobs/train.py
@@ -77,8 +69,7 @@ run submit --parsable jobs/other.sh -- 1
 run submit --parsable same.sh -- 2
 printf '#!/bin/sh\n: edited\n' >same.sh
 run submit --parsable same.sh -- 1
-run wait 6-9
-expect_status 0
+expect_ok wait 6-9
 stop_daemon
 python3 -c 'import sqlite3, sys
 keys = [key for key, in sqlite3.connect(sys.argv[1]).execute("SELECT workload FROM history WHERE job > 5 ORDER BY job")]

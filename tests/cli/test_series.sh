@@ -1,6 +1,5 @@
 #!/bin/sh
 # GET /v1/series and /v1/jobs/ID/series: the history of GPUs and jobs, for charts.
-. "$2/tests/cli/lib.sh"
 . "$2/tests/cli/node.sh"
 
 # holds PATH CONDITION: of the answer, as Python's `a`; the answer is in $T/answer.
@@ -26,16 +25,12 @@ expect() {
 
 # until_holds PATH CONDITION: waits for it.
 until_holds() {
-    patience
-    until holds "$@"; do
-        patient || {
-            fail "$1: never $2: $(cut -c1-1200 "$T/answer")"
-            return 1
-        }
-    done
+    wait_for 'holds "$@"' "$@" || {
+        fail "$1: never $2: $(cut -c1-1200 "$T/answer")"
+        return 1
+    }
 }
 
-cd "$T" || exit 99
 start_node h100x8-80g 60
 start_daemon --set policy=round-robin --set memory_view=monitor --set settle=0s --set decide_period=0s --set sm_activity_cap=100%
 run submit --gpu-memory 12G -- "$TRAIN" --memory 8G --sm-activity 0.5 --seconds 36000

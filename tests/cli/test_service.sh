@@ -1,22 +1,15 @@
 #!/bin/sh
-# Usage: test_service.sh CARMA SOURCE BUILD
 # carmad as a service with a socket of the service manager's: its notices, and the environment of its own children.
 # Nobody and nothing notices when it is stopped and started again.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 TOLD=$T/told
 
 # until_told PATTERN [COUNT]: until COUNT lines, one by default, of the manager's notices match.
 until_told() {
-    patience
-    until [ "$(grep -cE "$1" "$TOLD")" -ge "${2:-1}" ]; do
-        patient || {
-            fail "the service manager is not told '$1', but: $(cat "$TOLD")"
-            return 1
-        }
-    done
+    wait_for '[ "$(grep -cE "$1" "$TOLD")" -ge "${2:-1}" ]' "$@" || {
+        fail "the service manager is not told '$1', but: $(cat "$TOLD")"
+        return 1
+    }
 }
 
 start_node a100x4-40g 50
@@ -35,8 +28,7 @@ until_told ' WATCHDOG=1$' 3
 until_told ' STATUS=4 GPUs; 0 jobs running, 0 waiting$'
 
 # Job 1 runs on through all of this.
-run submit --parsable -o log -- "$TRAIN" --memory 1G --sm-activity 0.3 --seconds 3000
-expect_output 1
+expect_id 1 -o log -- "$TRAIN" --memory 1G --sm-activity 0.3 --seconds 3000
 until_field 1 state RUNNING
 until_told ' STATUS=4 GPUs; 1 job running, 0 waiting$'
 children=0
@@ -97,13 +89,7 @@ while True:
             print(message, file=file)
 PYTHON
 manager=$!
-patience
-until [ -e "$T/full" ]; do
-    patient || {
-        fail "the service manager is never behind"
-        break
-    }
-done
+wait_for '[ -e "$T/full" ]' || fail "the service manager is never behind"
 export NOTIFY_SOCKET="$T/notify" WATCHDOG_USEC=900000
 start_daemon
 unset NOTIFY_SOCKET WATCHDOG_USEC

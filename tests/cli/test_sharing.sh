@@ -1,11 +1,7 @@
 #!/bin/sh
-# Usage: test_sharing.sh CARMA SOURCE BUILD
 # As a person sees them: a GPU that takes one job at a time, and its change to time-slicing under a daemon that
 # restarts. Also a wish that cannot be met, and a job that only says that it ran out of memory.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node h200x1 100
 set -- --set policy=first-fit --set memory_view=monitor --set memory_floor=1G --set settle=0s --set decide_period=0s
 start_daemon "$@" --set share=mps,0=exclusive

@@ -1,16 +1,11 @@
 #!/bin/sh
-# Usage: test_shrink.sh CARMA SOURCE BUILD
 # A job of unknown need: its observed memory becomes its reservation, and is shown.
-# shellcheck source-path=SCRIPTDIR disable=SC1091,SC2016 # single quotes: for the jobs' shells
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node h200x1 300
 start_daemon --config /dev/null --set shrink_after=20m # time to look at it before
 
 run submit -- "$TRAIN" --memory 4G --seconds 100000
-expect_field 1 reservation_source prior
-expect_field 1 reserved_bytes $((26 << 30))
+expect_field 1 reservation_source prior reserved_bytes $((26 << 30))
 run explain 1
 grep -q "26.0 GiB on each GPU, which is enough for most workloads: its own need is not known yet" "$T/out" ||
     fail "explain says: $(cat "$T/out")"
@@ -21,15 +16,13 @@ grep -q "5.0 GiB on each GPU, as it was observed to need" "$T/out" || fail "expl
 stop_daemon
 start_daemon --config /dev/null
 expect_field 1 reservation_source observed
-run cancel 1
-run wait 1
+cancel 1
 
 # A request that was shrunk: the accounting has the first figure and the last one.
 run submit --gpu-memory 20G -- "$TRAIN" --memory 4G --seconds 100000
 expect_field 2 reservation_source declared
 until_field 2 reservation_source observed
-run cancel 2
-run wait 2
+cancel 2
 expect_field 2 reservation_source observed
 "$CARMA" history --json | python3 -c 'import json, sys
 job = next(job for job in json.load(sys.stdin)["jobs"] if job["id"] == 2)

@@ -1,8 +1,6 @@
 #!/bin/sh
-# Usage: test_silent.sh CARMA SOURCE
 # A daemon that takes connections and says nothing, as a stopped one does. Every command that asks it ends in one line
 # after a minute, and so does the Python client. One that answers is waited for as long as the job runs.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/lib.sh"
 cd "$T" || exit 99
 

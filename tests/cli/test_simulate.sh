@@ -1,7 +1,5 @@
 #!/bin/sh
 # carma simulate: golden runs of every policy, its JSON and its time line, seeds, and refusals.
-# Usage: test_simulate.sh CARMA SOURCE
-# shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 CARMA_PREFIX=$T/prefix
@@ -16,11 +14,9 @@ printf 'arrival_s,workload\n0,gpt2_large_2\n5,resnet\n10,vgg3\n15,vgg3\n' >four.
 plain=exclusive,round-robin,magm,lug,mug,first-fit,best-fit
 presets=exclusive,thesis,thesis+lug,thesis+round-robin,code-2025,off@oracle,obf@oracle,owf@oracle,olug@oracle,horus,lucid,carma@declared
 for trace in 60 90; do
-    run simulate --trace thesis_$trace.csv --seeds 3 --jitter 0.03 --estimator recorded:gpumemnet --compare $plain
-    expect_status 0
+    expect_ok simulate --trace thesis_$trace.csv --seeds 3 --jitter 0.03 --estimator recorded:gpumemnet --compare $plain
     expect_golden simulate-policies-$trace.txt
-    run simulate --trace thesis_$trace.csv --seeds 3 --jitter 0.03 --compare $presets
-    expect_status 0
+    expect_ok simulate --trace thesis_$trace.csv --seeds 3 --jitter 0.03 --compare $presets
     expect_golden simulate-presets-$trace.txt
 done
 run simulate --trace thesis_60.csv \
@@ -63,8 +59,7 @@ expect_status 3
 grep -q ' [-+][0-9.]*%' "$T/out" && fail "$said: a change against an incomplete run: $(cat "$T/out")"
 
 # The formats.
-run simulate --trace four.csv --policy thesis --seeds 2 --jitter 0.01 --json --steps 4 --timeline four-timeline.csv
-expect_status 0
+expect_ok simulate --trace four.csv --policy thesis --seeds 2 --jitter 0.01 --json --steps 4 --timeline four-timeline.csv
 python3 -c 'import json, sys
 def rounded(value):
     if isinstance(value, dict):
@@ -110,9 +105,8 @@ assert set(one) == set("policy jobs seeds makespan_s wait_s run_time_s jct_s jct
 
 # The jobs' requests by each estimator, compared with their needs: 44 of the trace's jobs have a workload with a
 # summary. By default it is as carmad would: recorded figures of the estimator's name, else computed.
-run simulate --trace thesis_60.csv --json --compare \
+expect_ok simulate --trace thesis_60.csv --json --compare \
     carma,carma@replay,carma@horus,carma@faketensor,carma@deepspeed,carma@gpumemnet,horus,carma@history,carma@oracle
-expect_status 0
 python3 - "$T/out" <<'PYTHON' || fail "$said: $(cat "$T/out")"
 import json, sys
 requests = {policy["policy"]: policy["requests"] for policy in json.load(open(sys.argv[1]))}
@@ -138,8 +132,7 @@ echo nonsense >bad.txt
 expect_error 1 "bad.txt:1:" simulate --trace own-trace.csv --workloads own.csv --estimator horus
 rm bad.txt
 expect_error 1 "bad.txt" simulate --trace own-trace.csv --workloads own.csv --estimator horus
-run simulate --trace own-trace.csv --workloads own.csv --estimator recorded:horus
-expect_status 0
+expect_ok simulate --trace own-trace.csv --workloads own.csv --estimator recorded:horus
 
 # Settings stand above a preset's own.
 run simulate --trace thesis_60.csv --policy thesis --set sm_activity_cap=10% --json
@@ -148,8 +141,7 @@ run simulate --trace thesis_60.csv --policy thesis --json
 cmp -s capped.json "$T/out" && fail "$said: --set did nothing"
 
 # Pictures.
-run simulate --trace four.csv --compare exclusive,thesis --plot pictures
-expect_status 0
+expect_ok simulate --trace four.csv --compare exclusive,thesis --plot pictures
 for name in compare timeline-exclusive timeline-thesis; do
     python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' pictures/$name.svg ||
         fail "$said: $name.svg is no XML"
@@ -183,8 +175,7 @@ expect_error 2 "'policy=lug': name the policy" simulate --trace four.csv --set p
 printf 'arrival_s,workload,uid\n0,resnet,1\n5,resnet,2\n' >users.csv
 printf 'arrival_s,workload\n0,resnet\n5,resnet\n' >user.csv
 makespan() {
-    run simulate --gpus 1 --policy carma@oracle --json "$@"
-    expect_status 0
+    expect_ok simulate --gpus 1 --policy carma@oracle --json "$@"
     seconds=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[0]["makespan_s"]["mean"])' "$T/out")
 }
 makespan --trace users.csv --share mps:node
@@ -207,8 +198,7 @@ makespan --trace users.csv --policy thesis@oracle --share mps:node
 makespan --trace users.csv --policy thesis@oracle --share mps
 [ "$seconds" != "$together" ] || fail "--share changed nothing of thesis"
 # Each user's mean bounded slowdown counts in Jain's index: equal here but for the second's waiting.
-run simulate --gpus 1 --policy exclusive --json --trace users.csv
-expect_status 0
+expect_ok simulate --gpus 1 --policy exclusive --json --trace users.csv
 python3 - "$T/out" <<'PYTHON' || fail "$said: $(cat "$T/out")"
 import json, sys
 run, = json.load(open(sys.argv[1]))
@@ -222,8 +212,7 @@ grep -A1 '"jain_index"' "$T/out" | grep -q '"mean": 1.0' || fail "$said: one use
 # A user's limits are each user's own.
 run simulate --gpus 1 --trace user.csv --set max_queued_per_user=1
 expect_status 3
-run simulate --gpus 1 --trace users.csv --set max_queued_per_user=1
-expect_status 0
+expect_ok simulate --gpus 1 --trace users.csv --set max_queued_per_user=1
 makespan --trace user.csv --share exclusive
 [ "$seconds" = "$apart" ] || fail "one after the other takes $seconds s, not $apart"
 
@@ -240,11 +229,9 @@ expect_error 2 "say so by --share" simulate --trace four.csv --set share=mps
 expect_error 2 "share 'mps:user'" simulate --trace four.csv --share mps:user
 expect_error 1 "store.db" simulate --replay "$T"
 # A cluster: the schemes that place jobs. The same seeds give the same bytes.
-run simulate --trace thesis_90.csv --nodes 2x2 --seeds 2 --jitter 0.03 --estimator recorded:gpumemnet
-expect_status 0
+expect_ok simulate --trace thesis_90.csv --nodes 2x2 --seeds 2 --jitter 0.03 --estimator recorded:gpumemnet
 expect_golden simulate-cluster.txt
-run simulate --trace thesis_60.csv --nodes 3x4 --estimator oracle --scheme gpubig,gpusm --json
-expect_status 0
+expect_ok simulate --trace thesis_60.csv --nodes 3x4 --estimator oracle --scheme gpubig,gpusm --json
 mv "$T/out" once
 run simulate --trace thesis_60.csv --nodes 3x4 --estimator oracle --scheme gpubig,gpusm --json
 cmp -s once "$T/out" || fail "$said: another result the second time"
@@ -262,7 +249,6 @@ expect_error 2 "leave --compare out" simulate --trace four.csv --nodes 4x4 --com
 expect_error 2 "no MIG instances" simulate --trace four.csv --nodes 4x4 --share mig
 expect_error 1 "wants 2 GPUs, the node has 1" simulate --trace four.csv --nodes 4x1
 # A trace by its name.
-run simulate --trace thesis_60 --policy exclusive --json
-expect_status 0
+expect_ok simulate --trace thesis_60 --policy exclusive --json
 expect_error 1 "no_such_trace" simulate --trace no_such_trace
 finish

@@ -1,11 +1,8 @@
 #!/bin/sh
 # Usage: test_slow_disk.sh CARMA SOURCE BUILD SLOW_SYNC
 # A disk with syncs of a second: submitters wait for it, all of them together, and nobody else does.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/node.sh"
 slow_sync=$(realpath "$4") || exit 99
-cd "$T" || exit 99
+. "$(dirname "$0")/node.sh"
 start_node a100x4-40g 1
 SLOW_SYNC_LOG=$T/syncs
 LD_PRELOAD=$slow_sync

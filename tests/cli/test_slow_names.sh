@@ -2,11 +2,8 @@
 # Usage: test_slow_names.sh CARMA SOURCE BUILD SLOW_NAMES
 # A user database that takes 4 s for one user. His submission waits for it, once; nobody else does, and his job's start
 # does not.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/node.sh"
 slow_names=$(realpath "$4") || exit 99
-cd "$T" || exit 99
+. "$(dirname "$0")/node.sh"
 chmod 711 "$T" # another user connects
 start_node a100x4-40g 1
 uid=$(id -u)
@@ -30,8 +27,7 @@ unset LD_PRELOAD
 expect_field 1 user slow
 expect_field 2 user slow
 [ "$(cat questions)" = q ] || fail "the database was asked about him when carmad started"
-run release 2
-expect_status 0
+expect_ok release 2
 until_field 2 state COMPLETED
 [ "$(cat questions)" = q ] || fail "the database was asked about him when a stored job began"
 stop_daemon

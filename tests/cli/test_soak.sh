@@ -1,8 +1,5 @@
 #!/bin/sh
-# Usage: test_soak.sh CARMA SOURCE BUILD
 # The short soak (tests/soak); skips without root.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 chmod 755 "$T"
 TMPDIR=$T "$SOURCE/tests/soak/soak" "$PREFIX" --jobs 400 --scale 20 >"$T/soak" 2>&1

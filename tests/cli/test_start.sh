@@ -1,11 +1,7 @@
 #!/bin/sh
-# Usage: test_start.sh CARMA SOURCE BUILD
 # Jobs on their way from the queue to their command: the time that counts, steps that nobody waits for, and a start that
 # hangs.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node h200x1 1
 start_daemon --set settle=0s --set grace=1s --set start_timeout=2s
 

@@ -1,11 +1,7 @@
 #!/bin/sh
-# Usage: test_stop.sh CARMA SOURCE BUILD
 # How jobs come to their end through the daemon: cancelled, out of time, with and without a daemon, lost by a reboot.
 # Also a job's attacks on its status file.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node a100x4-40g 60
 set -- --config /dev/null
 start_daemon "$@"
@@ -49,16 +45,15 @@ SCRIPT
 run submit --parsable -- sh deaf.sh
 until_file stray.pid && until_file deaf.pid
 group=$(status_of 1 cgroup)
-run cancel 1
-expect_status 0
+expect_ok cancel 1
 until_field 1 state CANCELLED
 until_gone "$(cat stray.pid)" "$(cat deaf.pid)"
 [ -z "$group" ] || ! grep -qF "$group" /proc/[0-9]*/cgroup 2>/dev/null || fail "processes are left in $group"
 
 # Its time is up, after it was told so.
 # shellcheck disable=SC2016 # for the job's shell
-run submit --parsable --time 0:30 --signal USR1@20 -o told.out -- sh -c 'trap "echo told" USR1; while :; do sleep 0.02; done'
-expect_status 0
+expect_ok submit --parsable --time 0:30 --signal USR1@20 -o told.out -- \
+    sh -c 'trap "echo told" USR1; while :; do sleep 0.02; done'
 until_field 2 exit_cause timeout
 [ "$(cat told.out)" = told ] || fail "told before the time was up: $(cat told.out)"
 run show 2
@@ -71,7 +66,7 @@ until_field 3 state RUNNING
 stop_daemon KILL
 until_gone "$(cat alone.pid)"
 start_daemon "$@"
-expect_field 3 exit_cause timeout
+until_field 3 exit_cause timeout
 
 # The machine is started anew: the job is gone, and another process has the pid and the start time of its shepherd, and
 # of itself. The status's boot decides.
@@ -148,8 +143,7 @@ kill -KILL "$(cat orphan.pid)" 2>/dev/null
 kill -HUP "$daemon"
 patience
 until grep -q 'has ended (SIGHUP): carmad goes on' "$T/daemon.log"; do patient || { fail "SIGHUP is not spoken of"; break; }; done
-run queue
-expect_status 0
+expect_ok queue
 # Somebody removes its socket.
 rm "$CARMA_SOCKET"
 patience

@@ -1,11 +1,7 @@
 #!/bin/sh
-# Usage: test_strays.sh CARMA SOURCE BUILD
 # A job that uses a GPU which it was not given is named, and its memory there is charged to it and to its user.
-# shellcheck source-path=SCRIPTDIR disable=SC1091,SC2016 # single quotes: for the jobs' shells
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-. "$(dirname "$0")/faults.sh"
-cd "$T" || exit 99
+. "$SOURCE/tests/cli/faults.sh"
 exposition="python3 -B $SOURCE/tests/cli/exposition.py"
 start_node a100x4-40g 100
 start_daemon --set max_gpu_memory_per_user=30G --set settle=0s
@@ -42,6 +38,22 @@ run cancel 1
 until_field 2 state COMPLETED
 until_gpu 2 unmanaged_bytes 0
 
+# Many at once are a line in the log, and their sum a minute later; of the table they fill a cell and five lines.
+run submit --parsable --gpu-memory 2G -- sh -c 'for size in 1 1 1 1 1 2; do
+    CUDA_VISIBLE_DEVICES=2 "$0" --memory ${size}G --seconds 100000 & done; wait' "$TRAIN"
+many=$(cat "$T/out")
+until_gpu 2 unmanaged_bytes $((7 << 30))
+until_said "GPU 2: 5 more of the processes of job $many came there, and the job was not given this GPU"
+said 1 "of job $many of $(id -un) holds"
+run gpus
+grep -q "^ *2 .* stray $many 7.0 GiB$" "$T/out" || fail "gpus, in the table: $(cat "$T/out")"
+grep "^GPU 2: " "$T/out" >lines
+head -1 lines | grep -q "holds 2.0 GiB and is job $many's" || fail "gpus: not the largest first: $(cat lines)"
+[ "$(wc -l <lines)" -eq 5 ] && tail -1 lines | grep -q "^GPU 2: 2 more processes with 2.0 GiB, unmanaged or of jobs" ||
+    fail "gpus: $(cat lines)"
+run cancel "$many"
+until_gpu 2 unmanaged_bytes 0
+
 # Unmanaged processes are named as before.
 CUDA_VISIBLE_DEVICES=3 "$TRAIN" --memory 3G --seconds 100000 >/dev/null &
 foreign=$!
@@ -68,7 +80,6 @@ until_field "$victim" victim_of "$stray"
 expect_field "$victim" crashes 0
 expect_field "$stray" victims 1
 run wait "$victim"
-expect_field "$victim" state COMPLETED
-expect_field "$victim" attempts 2
+expect_field "$victim" state COMPLETED attempts 2
 run cancel "$stray"
 finish_node

@@ -1,11 +1,7 @@
 #!/bin/sh
-# Usage: test_stuck_output.sh CARMA SOURCE BUILD
 # A job's output is on a file system that does not answer who reads, not even when he is killed: the job ends, and its GPU
 # is free.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 mkdir stuck
 python3 -B "$SOURCE/tests/cli/stuck_fs.py" stuck 2>said &
 server=$!
@@ -25,4 +21,11 @@ start_node a100x4-40g 100
 start_daemon
 run submit --parsable -o stuck/f -- sh -c 'echo some; exit 3'
 until_field 1 state FAILED
+run submit --parsable -o stuck/f -- sh -c 'for i in 1 2 3 4 5 6; do echo "step $i"; sleep 0.5; done; touch told; sleep 100000'
+patience
+until [ -e told ]; do # by then its progress is being read
+    patient || { fail "job 2 does not run"; break; }
+done
+run cancel 2
+until_field 2 state CANCELLED
 unmount

@@ -1,6 +1,5 @@
 #!/bin/sh
 # The requests of submit, and its refusals. Usage: test_submit.sh CARMA SOURCE
-# shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 cat >"$T/answers.json" <<'JSON'
@@ -71,8 +70,7 @@ expect_sent '["step.capture", "carma-capture 1\n", "sgd", "amp"]' capture_name c
 tail -n 1 "$T/answers.json.posts" | grep -q '"MARK=here"' || fail "the environment was not sent"
 
 # A script: its directives, under the command line's options.
-run submit -G 1 --optimizer momentum run.sh
-expect_status 0
+expect_ok submit -G 1 --optimizer momentum run.sh
 expect_sent '["summary.txt", null, "momentum", "tf32", 3]' summary_name capture_name optimizer precision batch_size
 expect_output 'submitted job 6 (from the script)'
 expect_sent "[[\"run.sh\"], \"$T/jobs/logs/%j.txt\"]" command output
@@ -90,15 +88,13 @@ expect_sent "[\"small\", \"torch\", \"$T/jobs\", \"summary.txt\", \"Total params
 expect_sent '["mps"]' share
 expect_sent '["step.capture", "carma-capture 1\n", "adafactor", null]' capture_name capture optimizer precision
 # Several files are one request.
-run submit --parsable jobs/small.rad jobs/run.sh
-expect_status 0
+expect_ok submit --parsable jobs/small.rad jobs/run.sh
 expect_output '8
 9'
 expect_sent '["small"]
 ["from the script"]' name
 # Arguments of a script; one that comes by a pipe, from a job: nothing of the outer script is told.
-run submit --parsable jobs/run.sh -- --lr 0.1 'two words'
-expect_status 0
+expect_ok submit --parsable jobs/run.sh -- --lr 0.1 'two words'
 expect_sent '[["jobs/run.sh", "--lr", "0.1", "two words"]]' command
 said="carma submit - <run.sh"
 CARMA_SCRIPT=/outer PYTHONPATH=/others "$CARMA" submit --parsable - -- x <jobs/run.sh >"$T/out" 2>"$T/err" || fail "$said: $(cat "$T/err")"
@@ -121,8 +117,7 @@ true
 #SBATCH --behind-the-first-command
 SCRIPT
 mkdir -p jobs/logs
-run submit --parsable slurm.sh
-expect_status 0
+expect_ok submit --parsable slurm.sh
 expect_output 12
 [ "$(grep -v '^carma: slurm.sh:[0-9]*: warning: not taken as options, it stands behind the first command: #SBATCH --behind' "$T/err")" = "carma: slurm.sh: warning: ignored in its #SBATCH lines, as it has no meaning here: -p, the GPU type a100, \
 --gres=shard:1, -N, --exclusive, --mail-type, --mem-per-cpu
@@ -132,8 +127,7 @@ expect_sent "[\"resnet\", 129600000000000, 2, 15, 120000000000, true, \"$T/jobs\
 expect_sent "[\"$T/jobs/logs/resnet-%j.out\", \"$T/jobs/logs/$(id -un)-%N.err\"]" output error
 expect_sent '[34359738368, 8]' host_memory_bytes cpus
 printf '#!/bin/sh\n#SBATCH -t 0 --gpus-per-node=h100:3 --no-requeue --mem=4096\n#SBATCH -H -o %%j.txt\n' >other.sh
-run submit -J mine -o here -t 90 slurm.sh other.sh
-expect_status 0
+expect_ok submit -J mine -o here -t 90 slurm.sh other.sh
 expect_sent "[\"mine\", 5400000000000, 2, true, false, \"$T/jobs/here\"]
 [\"mine\", 5400000000000, 3, false, true, \"$T/here\"]" name time_limit_ns gpus requeue held output
 expect_sent '[34359738368]

@@ -1,18 +1,13 @@
 #!/bin/sh
-# Usage: test_submit_estimate.sh CARMA SOURCE BUILD
 # The use of a model's summary: the job's memory is estimated when it is submitted, and told with its source. It is kept
 # over a restart, and replaced by its runs' memory. An unreadable summary is refused.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node a100x4-40g 120
 start_daemon --config /dev/null
 cp "$SOURCE/data/summaries/resnet50-224.txt" resnet50.summary
 
 # The estimate is the request; show, explain and the API say the same sentence.
-run submit --parsable --hold --summary resnet50.summary --batch-size 32 -- "$TRAIN" --workload resnet --seconds 240
-expect_status 0
+expect_ok submit --parsable --hold --summary resnet50.summary --batch-size 32 -- "$TRAIN" --workload resnet --seconds 240
 expect_output 1
 [ -s "$T/err" ] && fail "$said: complained: $(cat "$T/err")"
 "$CARMA" show --json 1 >first.json
@@ -40,30 +35,24 @@ run show 1
 grep -qxF "Estimate   $sentence" "$T/out" || fail "$said: $(cat "$T/out")"
 
 # More to train with needs more; a declared figure stands, with a warning where it is less than the best guess.
-run submit --parsable --hold --summary resnet50.summary --batch-size 64 --optimizer sgd --precision amp -- true
-expect_status 0
+expect_ok submit --parsable --hold --summary resnet50.summary --batch-size 64 --optimizer sgd --precision amp -- true
 run submit --parsable --hold --summary resnet50.summary --batch-size 64 -- true
-run submit --parsable --hold --gpu-memory 2G --summary resnet50.summary --batch-size 64 -- true
-expect_status 0
+expect_ok submit --parsable --hold --gpu-memory 2G --summary resnet50.summary --batch-size 64 -- true
 grep -q "^carma: true: warning: the declared 2.0 GiB is less than the [0-9.]* GiB that it is estimated to need$" "$T/err" ||
     fail "$said: $(cat "$T/err")"
 [ "$(field 3 reserved_bytes)" -gt "$(field 1 reserved_bytes)" ] || fail "batch 64 does not need more than 32"
 [ "$(field 2 reserved_bytes)" -lt "$(field 3 reserved_bytes)" ] || fail "SGD and AMP do not need less than Adam and fp32"
-expect_field 4 reservation_source declared
-expect_field 4 reserved_bytes 2147483648
-expect_field 4 estimate.source replay
+expect_field 4 reservation_source declared reserved_bytes 2147483648 estimate.source replay
 run explain 4
 grep -q "^memory: 2.0 GiB on each GPU, declared: estimated " "$T/out" || fail "$said: $(cat "$T/out")"
 
 # An unknown figure is not estimated; unknown layers are reported, and the job is taken.
-run submit --parsable --hold --summary resnet50.summary -- true
-expect_status 0
+expect_ok submit --parsable --hold --summary resnet50.summary -- true
 grep -q "warning: resnet50.summary: no batch size, so nothing is estimated: give --batch-size$" "$T/err" ||
     fail "$said: $(cat "$T/err")"
 expect_field 5 reservation_source prior
 sed 's/ Linear-/  Quark-/' resnet50.summary >quark.summary
-run submit --parsable --hold --summary quark.summary --batch-size 32 -- true
-expect_status 0
+expect_ok submit --parsable --hold --summary quark.summary --batch-size 32 -- true
 grep -q "warning: .*Quark" "$T/err" || fail "$said: $(cat "$T/err")"
 [ "$(field 6 estimate.confidence_permille)" -lt "$(field 1 estimate.confidence_permille)" ] ||
     fail "an unknown layer costs no confidence"
@@ -71,8 +60,7 @@ run show 6
 grep -q "^Warning    .*Quark" "$T/out" || fail "$said: $(cat "$T/out")"
 
 # More than any GPU has is no reason to refuse it: it gets whole ones.
-run submit --parsable --hold -G 2 --summary resnet50.summary --batch-size 1024 -- true
-expect_status 0
+expect_ok submit --parsable --hold -G 2 --summary resnet50.summary --batch-size 1024 -- true
 grep -q "warning: the estimate of [0-9.]* GiB is more than a GPU has (39.6 GiB): the job is given a whole one$" "$T/err" ||
     fail "$said: $(cat "$T/err")"
 [ "$(field 7 reserved_bytes)" -lt "$(field 7 estimate.bytes)" ] || fail "more is requested than a GPU has"
@@ -99,11 +87,9 @@ run queue --all --json
 [ "$(grep -c '"id"' "$T/out")" -eq 7 ] || fail "a refused job was taken: $(cat "$T/out")"
 
 # Where the memory is declared there is no need of it: a warning is enough.
-run submit --parsable --hold --gpu-memory 3G --summary nonsense.txt --batch-size 8 -- true
-expect_status 0
+expect_ok submit --parsable --hold --gpu-memory 3G --summary nonsense.txt --batch-size 8 -- true
 grep -q "warning: nonsense.txt:1: " "$T/err" || fail "$said: $(cat "$T/err")"
-expect_field 8 reserved_bytes 3221225472
-expect_field 8 estimate.bytes null
+expect_field 8 reserved_bytes 3221225472 estimate.bytes null
 
 # A restart keeps it to the letter, and makes nothing anew.
 stop_daemon
@@ -118,13 +104,11 @@ assert len(rows) == 8 and not any("Conv2d" in body for body, in rows), rows' "$S
 
 # The job runs within its estimate, and the next of its kind uses its observed memory.
 run release 1
-run wait 1
-expect_status 0
+expect_ok wait 1
 expect_field 1 crashes 0
 [ "$(field 1 placements.0.observed_bytes)" -le "$(field 1 estimate.bytes)" ] || fail "it held more than was estimated"
 run submit --parsable --hold --summary resnet50.summary --batch-size 32 -- "$TRAIN" --workload resnet --seconds 240
-expect_field 9 reservation_source learned
-expect_field 9 estimate.source replay
+expect_field 9 reservation_source learned estimate.source replay
 run explain 9
 grep -q "on each GPU, learned from earlier runs: estimated " "$T/out" || fail "$said: $(cat "$T/out")"
 run release 9
@@ -145,8 +129,7 @@ expect_field 10 reservation_source estimated # another model: not the same job
         echo "0,$workload,240"
     done
 } >eight.csv
-run play eight.csv --output-dir eight --json
-expect_status 0
+expect_ok play eight.csv --output-dir eight --json
 python3 - "$T/out" <<'PYTHON' || fail "$said: $(cat "$T/out")"
 import json, sys
 report = json.load(open(sys.argv[1]))
@@ -161,11 +144,8 @@ estimated | observed) ;;
 esac
 
 # A capture needs no batch size, and goes before a summary.
-run submit --parsable --hold --capture "$SOURCE/tests/fakes/mlp.capture" --summary resnet50.summary -- true
-expect_status 0
-expect_field 19 reservation_source estimated
-expect_field 19 estimate.source replay
-expect_field 19 estimate.from mlp.capture
+expect_ok submit --parsable --hold --capture "$SOURCE/tests/fakes/mlp.capture" --summary resnet50.summary -- true
+expect_field 19 reservation_source estimated estimate.source replay estimate.from mlp.capture
 [ "$(field 19 reserved_bytes)" -lt "$(field 1 estimate.bytes)" ] || fail "a small network needs as much as ResNet-50"
 
 # Many at once, of one user: each is taken, once.
@@ -184,27 +164,19 @@ stop_daemon
 start_daemon --config /dev/null --set estimator=horus --set estimate_quantile=90% --set machine_profile=a100-40g-later
 printf 'conda activate base\ntrue\nresnet50.summary\nimagenet\n32\nexclusive\n1\n5000\n4000\n' >recorded.rad
 run submit --parsable --hold recorded.rad
-expect_field 32 reservation_source recorded
-expect_field 32 reserved_bytes 4194304000
-expect_field 32 estimate.source horus
+expect_field 32 reservation_source recorded reserved_bytes 4194304000 estimate.source horus
 run submit --parsable --hold --summary resnet50.summary --batch-size 32 -- true
-expect_field 33 reservation_source estimated
-expect_field 33 estimate.machine_profile a100-40g-later
-expect_field 33 estimate.quantile_permille 900
+expect_field 33 reservation_source estimated estimate.machine_profile a100-40g-later estimate.quantile_permille 900
 # A summary that contradicts itself says nothing, and is no reason to refuse the job.
-run submit --parsable --hold --summary other.summary --batch-size 8 -- true
-expect_output 34
+expect_id 34 --hold --summary other.summary --batch-size 8 -- true
 grep -q "warning: nothing is estimated by the summary: other.summary:" "$T/err" || fail "$said: $(cat "$T/err")"
 stop_daemon
 start_daemon --config /dev/null --set policy=thesis
-run submit --parsable --hold --summary nonsense.txt --batch-size 8 -- true
-expect_status 0
-expect_field 35 reservation_source unknown
-expect_field 35 estimate null
+expect_ok submit --parsable --hold --summary nonsense.txt --batch-size 8 -- true
+expect_field 35 reservation_source unknown estimate null
 
 # The decisions follow from the stored input.
 stop_daemon
-run simulate --replay "$STATE"
-expect_status 0
+expect_ok simulate --replay "$STATE"
 grep -q "every decision reproduced" "$T/out" || fail "$said: $(cat "$T/out")"
 finish_node

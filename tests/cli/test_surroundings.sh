@@ -1,11 +1,7 @@
 #!/bin/sh
-# Usage: test_surroundings.sh CARMA SOURCE BUILD
 # A job has what its user's shell hands on. docs/launching.md lists each difference, with its reason.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 homes
 start_node a100x4-40g 100
 start_daemon
@@ -24,7 +20,7 @@ number=0
 for mask in 077 027 022 002; do
     number=$((number + 1))
     files=$((512 << number))
-    in_shell "$mask" "$files" /usr/bin/python3 -B "$TELL" tell shell-$mask <"$0"
+    in_shell "$mask" "$files" /usr/bin/python3 -B "$TELL" tell shell-$mask <"$SOURCE/docs/launching.md"
     in_shell "$mask" "$files" "$CARMA" submit --wait --parsable -o /dev/null -- /usr/bin/python3 -B "$TELL" tell job-$mask >/dev/null ||
         fail "umask $mask: the job failed"
     /usr/bin/python3 -B "$TELL" compare "$T/alice/shell-$mask" "$T/alice/job-$mask" "$SOURCE/docs/launching.md" || fail "umask $mask, $files files"
@@ -61,10 +57,7 @@ python3 -c 'import pathlib, socket, sys, time
 taken = socket.create_server(("", int(sys.argv[1])))
 pathlib.Path("taken").touch()
 time.sleep(1000)' $next &
-patience
-until [ -e taken ]; do
-    patient || { fail "port $next cannot be had"; break; }
-done
+wait_for '[ -e taken ]' || fail "port $next cannot be had"
 as alice "$CARMA" submit --wait --parsable -o taken -- sh -c 'echo $MASTER_PORT' >/dev/null
 kill $!
 [ "$(cat "$T/alice/taken")" != $next ] || fail "a job got port $next, which is taken"

@@ -1,6 +1,5 @@
 #!/bin/sh
 # Output for people and as JSON, from a fake daemon's answers. Usage: test_tables.sh CARMA SOURCE
-# shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 start_fake "$SOURCE/tests/fakes/node.json"
 
@@ -9,8 +8,7 @@ for width in 80 120; do
     export COLUMNS
     for command in queue gpus history stats "explain 9"; do
         # shellcheck disable=SC2086 # a command and its argument
-        run $command
-        expect_status 0
+        expect_ok $command
         expect_golden "cli-${command%% *}-$width.txt"
         [ "$command" = gpus ] && grep -v -e '^GPU .*: ' -e '^no permission' "$T/out" >"$T/table" || cp "$T/out" "$T/table"
         awk -v width="$width" 'length > width { exit 1 }' "$T/table" || fail "$said: wider than $width columns"
@@ -21,8 +19,7 @@ for width in 80 120; do
     expect_golden "cli-gpus-watch-$width.txt"
 done
 unset COLUMNS
-run stats --csv
-expect_status 0
+expect_ok stats --csv
 expect_golden cli-stats.csv
 run history -n 20 --csv
 expect_golden cli-history.csv
@@ -31,8 +28,7 @@ expect_golden cli-show-history.txt
 run stats --by user --json
 grep -q '"modelled_energy_mj": 23456789012' "$T/out" || fail "stats --json: $(cat "$T/out")"
 expect_error 2 "say user, name" stats --by gpu
-run show 9
-expect_status 0
+expect_ok show 9
 expect_golden cli-show.txt
 run show 21
 expect_golden cli-show-ended.txt
@@ -63,8 +59,7 @@ for command in queue gpus stats "show 9" "explain 9"; do
     *) path=/v1/jobs/9/explain ;;
     esac
     # shellcheck disable=SC2086 # a command and its argument
-    run $command --json
-    expect_status 0
+    expect_ok $command --json
     python3 - "$T/answers.json" "GET $path" "$T/out" <<'PYTHON' || fail "$said: other JSON than the daemon's"
 import json, sys
 sys.exit(json.load(open(sys.argv[1]))[sys.argv[2]][1] != json.load(open(sys.argv[3])))

@@ -1,8 +1,5 @@
 #!/bin/sh
-# Usage: test_top.sh CARMA SOURCE BUILD
 # carma top on a terminal, beside a node that works (test_top.py); and where it cannot begin.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 PYTHON=/usr/bin/python3 # the distribution's, which has the distribution's pyte
 if ! $PYTHON -c 'import pyte' 2>/dev/null; then
@@ -10,7 +7,6 @@ if ! $PYTHON -c 'import pyte' 2>/dev/null; then
     rm -rf "$T"
     exit 77
 fi
-cd "$T" || exit 99
 
 expect_error 2 "must be a terminal" top
 expect_error 2 "not a number of seconds from 0.1 to 3600" top --delay 0

@@ -1,9 +1,6 @@
 #!/bin/sh
-# Usage: test_top_users.sh CARMA SOURCE BUILD
 # carma top for a user without rights on the job: the daemon's refusal is shown, and nothing of the job's output.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 PYTHON=/usr/bin/python3
 if ! $PYTHON -c 'import pyte' 2>/dev/null; then
@@ -11,7 +8,6 @@ if ! $PYTHON -c 'import pyte' 2>/dev/null; then
     rm -rf "$T"
     exit 77
 fi
-cd "$T" || exit 99
 homes
 start_node h200x1 60
 start_daemon

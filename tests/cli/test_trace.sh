@@ -1,6 +1,5 @@
 #!/bin/sh
 # carma trace: the content of a trace, and traces built from published ones. Usage: test_trace.sh CARMA SOURCE
-# shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 CARMA_PREFIX=$T/prefix
@@ -15,22 +14,18 @@ cd "$T" || exit 99 # files are named as a user would: the reports repeat the nam
 COLUMNS=80 run trace show thesis_90.csv
 expect_status 0
 expect_golden cli-trace-show.txt
-run trace show philly_vc.csv --vc ab12
-expect_status 0
+expect_ok trace show philly_vc.csv --vc ab12
 grep -q '^Jobs         2 (philly-vc); left out: 1 that never ran$' "$T/out" || fail "$said: $(cat "$T/out")"
-run trace show run_times.csv
-expect_status 0
+expect_ok trace show run_times.csv
 grep -q 'ARRIVALS' "$T/out" && fail "$said: arrivals of run times: $(cat "$T/out")"
-run trace show pods.csv --bin 20s --json
-expect_status 0
+expect_ok trace show pods.csv --bin 20s --json
 expect_golden cli-trace-show.json
 run trace show philly_vc.csv.gz --json
 cp "$T/out" "$T/packed"
 run trace show philly_vc.csv --json
 sed 's/philly_vc.csv.gz/philly_vc.csv/' "$T/packed" | cmp -s - "$T/out" || fail "packed and plain differ"
 for trace in thesis_90.csv philly_vc.csv.gz pods.csv run_times.csv; do
-    run trace show "$trace" --plot "$T/plot.svg"
-    expect_status 0
+    expect_ok trace show "$trace" --plot "$T/plot.svg"
     cp "$T/plot.svg" "$T/again.svg"
     run trace show "$trace" --plot "$T/plot.svg"
     cmp -s "$T/plot.svg" "$T/again.svg" || fail "$said: two plots of one trace differ"
@@ -53,27 +48,21 @@ PYTHON
 done
 
 # Building.
-run trace build philly_vc.csv --max-gpus 4 --keep gpus,durations --min-duration 60s --mix 1/1/0 --load 0.5 --seed 7
-expect_status 0
+expect_ok trace build philly_vc.csv --max-gpus 4 --keep gpus,durations --min-duration 60s --mix 1/1/0 --load 0.5 --seed 7
 expect_golden cli-trace-build.csv
 cp "$T/out" "$T/first.csv"
-run trace build philly_vc.csv.gz --max-gpus 4 --keep gpus,durations --min-duration 60s --mix 1/1/0 --load 0.5 --seed 7 \
+expect_ok trace build philly_vc.csv.gz --max-gpus 4 --keep gpus,durations --min-duration 60s --mix 1/1/0 --load 0.5 --seed 7 \
     -o "$T/second.csv"
-expect_status 0
 expect_output "$T/second.csv: 3 jobs over 4:16:00; light 2, medium 1, heavy 0"
 sed 's/philly_vc.csv.gz/philly_vc.csv/' "$T/second.csv" | cmp -s - "$T/first.csv" || fail "-o writes another trace"
-run trace show "$T/second.csv"
-expect_status 0
-run trace build thesis_90.csv --jobs 45 --window 2h --mix 0/83/17
-expect_status 0
+expect_ok trace show "$T/second.csv"
+expect_ok trace build thesis_90.csv --jobs 45 --window 2h --mix 0/83/17
 grep -q '^# Jobs that are light, medium, heavy: 0, 37, 8\.$' "$T/out" || fail "$said: $(cat "$T/out")"
-run trace build thesis_90.csv
-expect_status 0
+expect_ok trace build thesis_90.csv
 grep -v '^#' "$SOURCE/data/traces/thesis_90.csv" >"$T/rows"
 grep -v '^#' "$T/out" | cmp -s - "$T/rows" || fail "$said: a trace that is not to change does"
 printf 'arrival_s,workload\n0,small\n' >"$T/collected.csv"
-run trace show "$T/collected.csv" --workloads workloads_collected.csv
-expect_status 0
+expect_ok trace show "$T/collected.csv" --workloads workloads_collected.csv
 
 # Bad usage.
 expect_error 2 "which one: build or show?" trace
@@ -83,8 +72,7 @@ for command in build show; do
     expect_error 2 "one trace at a time" trace "$command" a.csv b.csv
     expect_error 2 "trace $command: unknown option '--frob'" trace "$command" --frob
     expect_error 1 "none.csv" trace "$command" none.csv
-    run help trace "$command"
-    expect_status 0
+    expect_ok help trace "$command"
     grep -q "^Usage: carma trace $command" "$T/out" || fail "$said: no usage"
 done
 expect_error 2 "one command at a time" help trace paint

@@ -3,11 +3,8 @@
 # Many honest clients of one user, more than his bounds: each has its turn. Jobs that are submitted and waited
 # for all at once all end; another user's request is answered meanwhile. Without a daemon a waiting command has a status
 # of its own.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
 waiters=${4:-150}
-cd "$T" || exit 99
 start_node h200x1 8
 start_daemon --set settle=0s
 

@@ -1,10 +1,6 @@
 #!/bin/sh
-# Usage: test_unified.sh CARMA SOURCE BUILD
 # A GPU without memory of its own (DGX Spark): jobs are placed within what the host has.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node gb10x1 60
 start_daemon --set settle=0s --set max_slowdown=0 --set gate=memory
 
@@ -25,8 +21,7 @@ expect_gpu 'g["unified_memory"] and not g["lost"] and g["unknown"] is None and m
 expect_gpu 'm("used_bytes") == 0 and m("unmanaged_bytes") == 0'
 # It is idle: a job that wants it alone runs.
 run submit --parsable --exclusive --gpu-memory 4G -- true
-run wait 1
-expect_status 0
+expect_ok wait 1
 # Two of 45 GiB fit, a third waits for what is there.
 for _ in 2 3 4; do
     run submit --parsable --gpu-memory 45G -- "$TRAIN" --memory 44G --sm-activity 0.2 --seconds 36000

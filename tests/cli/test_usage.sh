@@ -1,6 +1,5 @@
 #!/bin/sh
 # Wrong usage: status 2, one line; and commands that need no daemon. Usage: test_usage.sh CARMA SOURCE
-# shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 expect_error 2 "which command" # none
@@ -9,10 +8,8 @@ expect_error 2 "'--socket' needs an argument" --socket
 for command in submit queue show explain cancel hold release logs wait gpus monitor history stats play compare trace estimate calibrate evaluate bench admin dashboard; do
     expect_error 2 "$command: unknown option '--frob'" "$command" --frob
     expect_error 2 "$command: unknown option '-Z'" "$command" -Z
-    run help "$command"
-    expect_status 0
-    run "$command" --help
-    expect_status 0
+    expect_ok help "$command"
+    expect_ok "$command" --help
     grep -q "^Usage: carma $command" "$T/out" || fail "$said: no usage"
 done
 # Each command and each option, typed with two letters exchanged.
@@ -67,15 +64,12 @@ expect_error 2 "at least two" compare a.json
 expect_error 2 "which one" bench
 expect_error 2 "no 'bench gpu'" bench gpu
 expect_error 2 "bench monitor: unknown option '--frob'" bench monitor --frob
-run help bench monitor
-expect_status 0
+expect_ok help bench monitor
 grep -q '^Usage: carma bench monitor' "$T/out" || fail "$said: no usage"
 
-run --version
-expect_status 0
+expect_ok --version
 grep -q '^carma [0-9]' "$T/out" || fail "no version"
-run help
-expect_status 0
+expect_ok help
 cp "$T/out" "$T/help"
 run --help
 cmp -s "$T/out" "$T/help" || fail "--help and help differ"

@@ -1,11 +1,7 @@
 #!/bin/sh
-# Usage: test_users.sh CARMA SOURCE BUILD
 # Several users of one daemon: each one's view of the others' jobs, and each one's rights.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 homes
 start_node a100x4-40g 100
 start_daemon --set admin_group=carma-admins
@@ -37,8 +33,7 @@ for user in bob carol; do
     for what in 'queue --all --json' 'show --json 1' 'show --json 2' 'show --json 3' 'show --json 4' 'explain --json 1' \
         'explain --json 2' 'explain --json 3' 'explain --json 4' 'show 3' 'explain 4' 'stats' 'gpus --json'; do
         # shellcheck disable=SC2086 # words
-        run_as $user $what
-        expect_status 0
+        allowed $user $what
         if grep -e hunter2 -e "$T/alice" -e private "$T/out"; then
             fail "$said: shows alice's private data"
         fi
@@ -62,16 +57,13 @@ done
 [ "$failures" -eq 0 ] || finish_node # the next job would wait for the cancelled ones
 expect_field 1 state RUNNING
 expect_field 2 state HELD
-run_as carol release 2
-expect_status 0
+allowed carol release 2
 until_field 2 state FAILED # its output's directory is not there
-run_as carol cancel 1
-expect_status 0
+allowed carol cancel 1
 until_field 1 state CANCELLED
 grep -q 'job 1 of alice: cancelled by uid 12003' "$T/daemon.log" || fail "the log does not name the user that cancelled"
 run_as alice submit --parsable --hold -- true
-run_as alice cancel 5
-expect_status 0
+allowed alice cancel 5
 expect_field 5 state CANCELLED
 
 # Without an admin_group there are no administrators; root needs none.
@@ -79,8 +71,7 @@ stop_daemon
 start_daemon
 run_as alice submit --parsable --hold -- true
 refused carol 'belongs to alice' cancel 6
-run cancel 6
-expect_status 0
+expect_ok cancel 6
 stop_daemon
 # A group that is not there has no members.
 start_daemon --set admin_group=no-such-group

@@ -1,11 +1,7 @@
 #!/bin/sh
-# Usage: test_users_wire.sh CARMA SOURCE BUILD
 # Another user's requests to the daemon's socket: none of them changes or shows other users' data, or keeps others out.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/users.sh"
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 homes
 start_node a100x4-40g 100
 start_daemon
@@ -34,19 +30,15 @@ until [ -s "$T/bob/held" ] || [ $tries -gt 300 ]; do
     sleep 0.1
 done
 [ "$(cat "$T/bob/held")" = 128 ] || fail "bob holds $(cat "$T/bob/held") connections, not 128"
-run_as alice queue
-expect_status 0
-run_as alice submit --parsable --hold -- true
-expect_status 0
-run queue
-expect_status 0
+allowed alice queue
+allowed alice submit --parsable --hold -- true
+expect_ok queue
 as bob timeout 4 "$CARMA" queue >"$T/out" 2>"$T/err" </dev/null
 [ $? -eq 124 ] || fail "bob's next client does not wait for a turn"
 grep -qF 'you have too many connections open: close some: waiting for a turn' "$T/err" || fail "bob is told: $(cat "$T/err")"
 exec 8>&-
 wait "$holder" || fail "bob's connections"
-run_as bob queue
-expect_status 0
+allowed bob queue
 stop_daemon
 [ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
 finish_node

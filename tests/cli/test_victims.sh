@@ -1,10 +1,6 @@
 #!/bin/sh
-# Usage: test_victims.sh CARMA SOURCE BUILD
 # Jobs under MPS on a virtual node: a fault of one ends all, and its cause is found.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node h200x1 100
 
 # says ID TEXT: its message does.
@@ -26,16 +22,13 @@ run submit --parsable -- "$TRAIN" --memory 2G --sm-activity 0.2 --seconds 400 --
 culprit=$(cat "$T/out")
 run wait "$culprit"
 expect_status 1
-expect_field "$culprit" state FAILED
-expect_field "$culprit" exit_cause failed
+expect_field "$culprit" state FAILED exit_cause failed
 says "$culprit" 'CUDA error: '
 until_field "$one" exit_cause mps_fault
 until_field "$two" exit_cause mps_fault
-run wait "$one" "$two"
-expect_status 0
+expect_ok wait "$one" "$two"
 for victim in "$one" "$two"; do
-    expect_field "$victim" attempts 2
-    expect_field "$victim" crashes 0
+    expect_field "$victim" attempts 2 crashes 0
 done
 
 # Both say the same, and the server was never seen to have failed: the second is a victim once, and then its own.
@@ -52,9 +45,7 @@ touch "$T/both-run"
 run wait "$first"
 touch "$T/first-ended"
 run wait "$later"
-expect_field "$first" attempts 1
-expect_field "$first" exit_cause failed
-expect_field "$later" attempts 2
-expect_field "$later" exit_cause failed
+expect_field "$first" attempts 1 exit_cause failed
+expect_field "$later" attempts 2 exit_cause failed
 
 finish_node

@@ -1,13 +1,8 @@
 #!/bin/sh
-# Usage: test_visible_devices.sh CARMA SOURCE BUILD
 # A job with --visible-devices index, or the setting, uses the GPUs that carma gave it: by time-slicing without and
 # behind the device filter, and under MPS. Where an index cannot be right it has UUIDs, and carma show says why.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node a100x4-40g 100
-# shellcheck source=tests/cli/mps.sh
 . "$SOURCE/tests/cli/mps.sh"
 
 # The GPUs on which a process holds so many MiB, by the node's own word.

@@ -1,6 +1,5 @@
 #!/bin/sh
 # carma gpus --watch goes on when the daemon is away for a while. Usage: test_watch.sh CARMA SOURCE
-# shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 gpu() {
     printf '[200, {"gpus": [{"index": 0, "name": "Virtual", "kind": "whole", "total_bytes": 1073741824, "jobs": [%s]}]}]' "$1"

@@ -1,10 +1,6 @@
 #!/bin/sh
-# Usage: test_whatif.sh CARMA SOURCE BUILD
 # What if: a node's own past under other policies, asked of the daemon.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 start_node a100x4-40g 400
 
 # The child of carmad: it notes its arguments, and does as $T/how says.
@@ -30,8 +26,7 @@ whatif() {
 whatif fails 'none of its jobs has run to an end'
 whatif refused
 head -12 "$SOURCE/data/traces/thesis_60.csv" >trace.csv
-run play trace.csv --output-dir "$T/played"
-expect_status 0
+expect_ok play trace.csv --output-dir "$T/played"
 jobs=$(($(grep -c '^[0-9]' trace.csv)))
 : >"$T/calls"
 whatif answers "$jobs"
@@ -43,13 +38,8 @@ echo hold >"$T/how"
 : >"$T/calls"
 whatif waits
 until_called() {
-    patience
-    until [ "$(wc -l <"$T/calls")" -ge "$1" ]; do
-        patient || {
-            fail "carmad has simulated $(wc -l <"$T/calls") times, not $1"
-            break
-        }
-    done
+    wait_for '[ "$(wc -l <"$T/calls")" -ge "$1" ]' "$@" ||
+        fail "carmad has simulated $(wc -l <"$T/calls") times, not $1"
 }
 until_called 3 # two were killed, which the next do not notice
 echo babble >"$T/how"

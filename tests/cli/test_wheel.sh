@@ -1,11 +1,7 @@
 #!/bin/sh
-# Usage: test_wheel.sh CARMA SOURCE BUILD
 # The wheel that script/wheel makes of python/carma, installed in a fresh environment, against a virtual node. Where
 # PyPI can be reached, also by IPython as a notebook has it, and under mypy.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 unset PYTHONPATH
 export PYTHONDONTWRITEBYTECODE=1
 PYTHON=/usr/bin/python3

@@ -1,10 +1,7 @@
 #!/bin/sh
 # The whole thing on a virtual node: jobs through daemon, shepherd and GPUs. A trace is played while the daemon is
 # killed and started again. Usage: test_whole.sh CARMA SOURCE BUILD
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/node.sh"
-cd "$T" || exit 99
 ln -s "$SOURCE/data/summaries" .
 start_node a100x4-40g 480
 start_daemon --config /dev/null
@@ -18,17 +15,13 @@ grep -q '^on GPU-' "$T/out" || fail "$said: $(cat "$T/out")"
 # shellcheck disable=SC2016 # for the job's shell
 run submit -W -- sh -c 'kill -KILL $$'
 expect_status 137
-run submit --parsable --hold -- true
-expect_output 3
+expect_id 3 --hold -- true
 run explain @
 grep -q 'job 3 is HELD' "$T/out" || fail "$said: $(cat "$T/out")"
-run release 3
-expect_status 0
-run wait @
-expect_status 0
+expect_ok release 3
+expect_ok wait @
 run submit --parsable -- sleep 100000
-run cancel 4
-expect_status 0
+expect_ok cancel 4
 run wait 1-4
 expect_status 3
 run queue --all
@@ -74,8 +67,7 @@ assert all(job["attempts"] == 1 + job["crashes"] for job in jobs[4:]), jobs
 PYTHON
 
 # Stopped in the middle, it cancels the jobs that it has started, and only those.
-run submit --parsable --hold -- true
-expect_status 0
+expect_ok submit --parsable --hold -- true
 "$CARMA" play "$SOURCE/data/traces/thesis_90.csv" --output-dir stopped 2>messages &
 play=$!
 sleep 0.5
@@ -87,8 +79,7 @@ grep -q '^carma: stopped after [1-9][0-9]* of 90 jobs: [1-9][0-9]* unfinished on
     fail "a stopped play: $(cat messages)"
 run queue
 [ "$(awk 'NR > 1 && $4 != "CG" { print $4 }' "$T/out")" = H ] || fail "a stopped play left $(cat "$T/out")"
-run cancel 15
-expect_status 0
+expect_ok cancel 15
 stop_daemon
 [ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
 finish_node

@@ -1,4 +1,4 @@
-# For tests with several users, which need root: sourced first, before lib.sh. They run in a mount namespace of their
+# For tests with several users, which need root: sourced first, before node.sh. They run in a mount namespace of their
 # own, in which alice, bob and carol have accounts; carol is an administrator. Carmad's parent is a member of a group
 # that no job may inherit.
 # shellcheck shell=sh
@@ -67,6 +67,12 @@ run_as() {
     said="$run_user: carma $*"
     as "$run_user" "$CARMA" "$@" >"$T/out" 2>"$T/err" </dev/null
     status=$?
+}
+
+# allowed USER ARGUMENT...: as run_as, and carma succeeds.
+allowed() {
+    run_as "$@"
+    expect_status 0
 }
 
 # refused USER TEXT ARGUMENT...: fails with status 1 and says the text.

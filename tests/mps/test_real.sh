@@ -2,10 +2,8 @@
 # Usage: test_real.sh CARMA SOURCE BUILD TEST_REAL
 # NVIDIA's own control programs of four drivers, from Debian's packages, without a GPU. They answer as they were
 # recorded, and carma's domains and carmad find, use and stop their daemons.
-. "$2/tests/cli/lib.sh"
-. "$2/tests/cli/node.sh"
 TEST_REAL=$(realpath "$4")
-cd "$T" || exit 99
+. "$2/tests/cli/node.sh"
 [ "$(id -u)" -eq 0 ] || {
     echo "skipped: the recordings are of root's control programs"
     exit 77

@@ -32,13 +32,10 @@ open_dashboard() {
     shift
     "$@" dashboard --no-open >"$address_file" 2>>"$T/dashboard.log" &
     dashboards="${dashboards-} $!"
-    patience
-    until [ -s "$address_file" ]; do
-        patient || {
-            fail "no address: $(cat "$T/dashboard.log")"
-            return 1
-        }
-    done
+    wait_for '[ -s "$address_file" ]' || {
+        fail "no address: $(cat "$T/dashboard.log")"
+        return 1
+    }
     address=$(head -n 1 "$address_file")
 }
 

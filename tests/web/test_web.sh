@@ -1,19 +1,14 @@
 #!/bin/sh
-# Usage: test_web.sh CARMA SOURCE BUILD
 # The dashboard in a browser, on a virtual node that plays, through `carma dashboard`.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/../cli/lib.sh"
-. "$(dirname "$0")/prepare.sh"
 . "$(dirname "$0")/../cli/node.sh"
-cd "$T" || exit 99
+. "$SOURCE/tests/web/prepare.sh"
 start_node a100x4-40g 240
 start_daemon --set share=mps
 
 # Jobs that end, for what-if; one with a name that is not HTML; one that writes. One waits for ever, and one is to be
 # cancelled.
 for workload in resnet18_cifar100_20e_1 resnet18_cifar100_20e_3 resnet34_cifar100_20e_1; do
-    run submit --parsable -J "short-$workload" -- "$TRAIN" --workload "$workload"
-    expect_status 0
+    expect_ok submit --parsable -J "short-$workload" -- "$TRAIN" --workload "$workload"
 done
 run submit --parsable -J '<img src=x onerror=alert(1)>' -o hostile -- sh -c 'while :; do echo "<script>alert(2)</script>"; sleep 1; done'
 hostile=$(cat "$T/out")

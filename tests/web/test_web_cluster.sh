@@ -2,11 +2,8 @@
 # Usage: test_web_cluster.sh CARMA SOURCE BUILD [PICTURES]
 # The dashboard's page of all nodes: one with a carmad, some with canned answers, one that is refused, one that is hostile.
 # PICTURES: a folder for pictures of it (script/screenshots).
-# shellcheck source-path=SCRIPTDIR disable=SC1091
-. "$(dirname "$0")/../cli/lib.sh"
-. "$(dirname "$0")/prepare.sh"
 . "$(dirname "$0")/../cli/node.sh"
-cd "$T" || exit 99
+. "$SOURCE/tests/web/prepare.sh"
 mkdir "$T/fake"
 cat >"$T/fake/ssh" <<EOF
 #!/bin/sh

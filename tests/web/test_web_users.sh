@@ -1,13 +1,9 @@
 #!/bin/sh
-# Usage: test_web_users.sh CARMA SOURCE BUILD
 # The page has its user's rights: bob's page cannot cancel alice's job, and does not show her output. By TCP it asks for
 # the token, and then has its owner's rights: alice's.
-# shellcheck source-path=SCRIPTDIR disable=SC1091
 . "$(dirname "$0")/../cli/users.sh"
-. "$(dirname "$0")/../cli/lib.sh"
-. "$(dirname "$0")/prepare.sh"
 . "$(dirname "$0")/../cli/node.sh"
-cd "$T" || exit 99
+. "$SOURCE/tests/web/prepare.sh"
 homes
 start_node a100x4-40g 100
 install -m 600 -o 12001 /dev/null "$T/token"
@@ -17,10 +13,8 @@ s = socket.socket()
 s.bind(("127.0.0.1", 0))
 print(s.getsockname()[1])')
 start_daemon --set listen="127.0.0.1:$port" --set token_file="$T/token"
-run_as alice submit --parsable -J hers -o out -- sh -c 'echo secret; sleep 100000'
-expect_status 0
-run_as alice submit --parsable -J hers-too -o out --hold -- true
-expect_status 0
+allowed alice submit --parsable -J hers -o out -- sh -c 'echo secret; sleep 100000'
+allowed alice submit --parsable -J hers-too -o out --hold -- true
 until_field 1 state RUNNING
 
 # by USER ARGUMENT...: carma, by that user.

@@ -148,7 +148,7 @@ static void begin_reading(struct shepherd *s)
 
     if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
         return;
-    pid = fork(); /* reaped as any other child (ending_reap) */
+    pid = ending_fork_helper();
     if (pid == 0) {
         close(fds[0]);
         read_outputs(s, fds[1]);

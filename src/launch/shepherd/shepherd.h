@@ -92,7 +92,10 @@ int deadlines_wait_ms(const struct shepherd *s);
 
 void ending_begin(struct shepherd *s); /* SIGTERM, and time to act on it */
 void ending_kill(struct shepherd *s);
-bool ending_reap(struct shepherd *s);    /* whether somebody is left */
+bool ending_reap(struct shepherd *s); /* whether somebody is left */
+/* fork(2) for a child that reads what the job's user wrote. It may hang there for ever, even when it is killed, so
+ * nothing waits for it: to ending_reap() it is nobody. */
+pid_t ending_fork_helper(void);
 void ending_examine(struct shepherd *s); /* why it failed, as far as its output and the kernel say */
 void ending_conclude(struct shepherd *s);
 

@@ -178,7 +178,7 @@ static void begin_look(struct shepherd *s)
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
         return;
-    pid = fork(); /* reaped as any other child (ending_reap) */
+    pid = ending_fork_helper();
     if (pid == 0) {
         close(fds[0]);
         look(s, fds[1]);
