@@ -53,5 +53,7 @@ expect_field "$next" over_reservation_bytes null
 
 # A message alone, of a run between two readings: the memory in use does not bear it out.
 run submit --parsable --gpu-memory 4G -- sh -c 'echo "torch.OutOfMemoryError: CUDA out of memory."; exit 1'
-until_field "$(cat "$T/out")" state FAILED
+last=$(cat "$T/out")
+run wait "$last"
+expect_field "$last" state FAILED
 finish_node
