@@ -136,18 +136,24 @@ size_t device_filter_program(const struct device_filter *filter, struct bpf_insn
 
 /* ---- Into the kernel ---- */
 
+#define LOAD_TRIES 100
+
 static int load(const struct device_filter *filter)
 {
     struct bpf_insn program[DEVICE_FILTER_ROOM];
     union bpf_attr attributes;
-    int fd;
+    int fd = -1;
 
     memset(&attributes, 0, sizeof attributes); /* unknown members have to be zero */
     attributes.prog_type = BPF_PROG_TYPE_CGROUP_DEVICE;
     attributes.insn_cnt = (uint32_t)device_filter_program(filter, program);
     attributes.insns = (uintptr_t)program;
     attributes.license = (uintptr_t) "Apache-2.0";
-    fd = (int)syscall(SYS_bpf, BPF_PROG_LOAD, &attributes, sizeof attributes);
+    for (int tries = 0; tries < LOAD_TRIES; tries++) {
+        fd = (int)syscall(SYS_bpf, BPF_PROG_LOAD, &attributes, sizeof attributes);
+        if (fd >= 0 || errno != EAGAIN) /* the kernel's check of the program ends so where a signal comes */
+            break;
+    }
     return fd < 0 ? -errno : fd;
 }
 
