@@ -58,7 +58,7 @@ class _UnixConnection(http.client.HTTPConnection):
         """Whoever may write the socket's directory could listen there, and be sent the environments of jobs."""
         credentials = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         uid = struct.unpack("3i", credentials)[1]
-        if os.geteuid() != 0 and uid not in (0, os.geteuid()):
+        if uid not in (0, os.geteuid()):
             raise NoDaemon(
                 f"{self._path}: uid {uid} listens there, which is neither root nor you: name another socket in "
                 f"CARMA_SOCKET"

@@ -39,8 +39,13 @@ static int check_listener(const char *path, int fd, struct error *err)
 
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &listener, &length) < 0)
         return error_set(err, errno, "%s: cannot tell who listens there: %s", path, strerror(errno));
-    if (geteuid() == 0 || listener.uid == 0 || listener.uid == geteuid())
+    if (listener.uid == 0 || listener.uid == geteuid())
         return 0;
+    if (geteuid() == 0) /* for a user's own daemon it has that user's rights, and gives him nothing */
+        return error_set(err, EPERM,
+                         "%s: uid %u listens there, not root: name another socket in CARMA_SOCKET, or, for this user's "
+                         "own daemon, be this user: sudo -u '#%u' carma ...",
+                         path, (unsigned)listener.uid, (unsigned)listener.uid);
     return error_set(err, EPERM,
                      "%s: uid %u listens there, which is neither root nor you: name another socket in CARMA_SOCKET",
                      path, (unsigned)listener.uid);

@@ -562,7 +562,10 @@ static int apply(struct core *core, const struct record *record, struct error *e
     case RECORD_GPU_TRIED:
         if (record->gpu.gpu >= core->gpu_count)
             return error_set(err, ENOENT, "there is no GPU %" PRIu32, record->gpu.gpu);
-        closing_open(core, core->gpus[record->gpu.gpu], record->type == RECORD_GPU_TRIED);
+        if (record->type == RECORD_GPU_TRIED)
+            closing_try(core, core->gpus[record->gpu.gpu], record->at_ns);
+        else
+            closing_open(core, core->gpus[record->gpu.gpu]);
         return 0;
     case RECORD_FORGOTTEN:
         return users_forget(core, &record->forgotten, err);

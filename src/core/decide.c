@@ -262,7 +262,7 @@ static void open_closed(struct core *core, int64_t now_ns, struct record_list *o
 
     for (uint32_t i = 0; i < core->gpu_count; i++) {
         tried.gpu.gpu = i;
-        if (core->gpus[i]->closing.until_ns && core->gpus[i]->closing.until_ns <= now_ns)
+        if (closing_next_ns(core->gpus[i]) && closing_next_ns(core->gpus[i]) <= now_ns)
             core_decided(core, out, &tried);
     }
 }
@@ -335,6 +335,6 @@ int64_t core_next_wake_ns(const struct core *core, int64_t now_ns)
         if (core->gpus[i]->settling_job)
             earlier(&wake_ns, core->gpus[i]->closed_until_ns, now_ns);
     for (uint32_t i = 0; i < core->gpu_count; i++)
-        earlier(&wake_ns, core->gpus[i]->closing.until_ns, now_ns);
+        earlier(&wake_ns, closing_next_ns(core->gpus[i]), now_ns);
     return wake_ns;
 }

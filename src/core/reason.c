@@ -355,9 +355,9 @@ static void note_gpu(const struct core *core, const struct job *job, const struc
         reason->other = gpu->residents[0]->id;
         break;
     case REASON_CLOSED:
-        if (!first && gpu->closing.until_ns >= reason->until_ns)
+        if (!first && closing_until_ns(gpu, job->wants->uid) >= reason->until_ns)
             return;
-        reason->until_ns = gpu->closing.until_ns;
+        reason->until_ns = closing_until_ns(gpu, job->wants->uid);
         break;
     case REASON_SETTLING:
         if (!first && gpu->closed_until_ns >= reason->until_ns)

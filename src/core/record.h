@@ -197,15 +197,17 @@ struct record_overused {
     int64_t left_ns;
 };
 
-/* The starts that died on a GPU (core/gpus/closing.h). */
+/* The starts that died on a GPU (core/gpus/closing.h): stored as an array of numbers. */
 #define CLOSING_STARTS    3
+#define CLOSING_USERS     3
 #define CLOSING_EVERYBODY UINT32_MAX
+#define CLOSING_NUMBERS   (sizeof(struct closing_user) / sizeof(uint32_t))
 struct record_closing {
-    uint32_t count;                      /* of the numbers below */
-    uint32_t starts[2 * CLOSING_STARTS]; /* of each, oldest first: a hash of its workload, its user */
-    int64_t last_ns;                     /* when the latest died */
-    int64_t until_ns;                    /* until then the GPU is closed; 0: it is open */
-    uint32_t uid;                        /* to whose jobs it is closed, or CLOSING_EVERYBODY */
+    uint32_t count; /* of the numbers below */
+    struct closing_user {
+        uint32_t uid, last_s;
+        uint32_t workloads[CLOSING_STARTS]; /* hashes, oldest first; 0: no more. Full: the GPU is closed to him */
+    } users[CLOSING_USERS];                 /* full: it is closed to everybody */
 };
 
 struct record_share_fault {

@@ -1,5 +1,5 @@
 /* Requests that are not for the daemon, since it opens no path that a user names. These ask for the user's name, and
- * for the output of the user's job. The code of `carma logs` reads that with the user's rights. */
+ * for the output of the user's job. The code of `carma logs` opens that with the user's rights. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -161,7 +161,7 @@ static void show_log(const struct dashboard_place *place, uint64_t id, int64_t b
         dashboard_answer_error(answer, 403, NULL, "the daemon does not tell where the job writes: it is not yours");
         return;
     }
-    rc = log_file_open(path, &fd, &err);
+    rc = log_file_open(path, log_file_owner(job), &fd, &err);
     if (rc == -ENOENT && !answer_job_ended(job) && answer_integer(job, "started_ns", 0) <= 0)
         error_set(&err, ENOENT, "the job has not been started: it has written nothing");
     if (!rc)

@@ -28,7 +28,6 @@
 
 #define GRACE_MAX_NS      (365 * 24 * 3600 * NS_PER_SEC)
 #define TIME_LIMIT_MAX_NS (100 * GRACE_MAX_NS)
-#define PROC_STATUS_LIMIT (1 << 20)
 
 static int check_request(const struct launch_request *request, struct error *err)
 {
@@ -157,80 +156,6 @@ bool launch_alive(pid_t shepherd, uint64_t start_ticks)
         return true;
     waitpid(shepherd, NULL, WNOHANG); /* ECHILD where it belongs to somebody else: as good */
     return false;
-}
-
-/* By its real user: a set-user-ID program that a job runs is the job's. /proc/PID itself is root's for a process that
- * hides its memory (PR_SET_DUMPABLE). */
-static bool is_owned_by(const struct tree_process *process, uid_t uid)
-{
-    CLEANUP(free_ptr) char *path = xasprintf("/proc/%d/status", (int)process->pid);
-    CLEANUP(free_ptr) char *text = NULL;
-    const char *line;
-    uintmax_t owner;
-    size_t length;
-
-    if (file_read(path, PROC_STATUS_LIMIT, &text, &length, NULL) < 0)
-        return false;
-    line = strstr(text, "\nUid:");
-    return line && sscanf(line, "\nUid: %ju", &owner) == 1 && owner == uid;
-}
-
-/* Whether the process's environment says that it belongs to this launch. */
-static bool carries_mark(const struct tree_process *process, const char *mark)
-{
-    char path[64];
-    CLEANUP(free_ptr) char *text = NULL;
-    size_t length, size = strlen(mark) + 1;
-
-    snprintf(path, sizeof path, "/proc/%d/environ", (int)process->pid);
-    if (file_read(path, 4 << 20, &text, &length, NULL) < 0)
-        return false;
-    for (size_t at = 0; at + size <= length; at += strlen(text + at) + 1) {
-        if (memcmp(text + at, mark, size) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* A session keeps its number from being reused, but where ours is empty the number may be a later session's. */
-static bool session_is_ours(const struct tree *tree, const struct launch_status *status)
-{
-    for (size_t i = 0; i < tree->count; i++) {
-        if (tree->items[i].pid == status->process)
-            return tree->items[i].start_ticks == status->process_start_ticks;
-    }
-    return status->process > 0;
-}
-
-int launch_sweep(const char *run_directory, const struct launch_status *status, uid_t uid)
-{
-    CLEANUP(tree_release) struct tree tree = {0};
-    CLEANUP(free_ptr) char *mark = xasprintf("CARMA_RUN=%s", run_directory);
-    bool session;
-    int count = 0;
-
-    if (*status->cgroup) {
-        cgroup_kill(status->cgroup);
-        count = cgroup_is_populated(status->cgroup);
-        if (count == 0)
-            cgroup_remove(status->cgroup);
-    }
-    tree_read(&tree);
-    session = session_is_ours(&tree, status);
-    for (size_t i = 0; i < tree.count; i++) {
-        struct tree_process *p = &tree.items[i];
-        p->member = p->pid != getpid() && is_owned_by(p, uid) &&
-                    ((session && p->session == status->process) || carries_mark(p, mark));
-    }
-    tree_select_descendants(&tree, -1);
-    for (size_t i = 0; i < tree.count; i++) {
-        const struct tree_process *p = &tree.items[i];
-        if (p->member && p->state != 'Z' && p->state != 'X') {
-            tree_signal_one(p->pid, p->start_ticks, SIGKILL);
-            count++;
-        }
-    }
-    return count;
 }
 
 char *launch_progress_file(const char *script_directory)

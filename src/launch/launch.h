@@ -146,11 +146,19 @@ int launch_stop(pid_t shepherd, uint64_t start_ticks, struct error *err);
 /* Whether this shepherd still runs. Reaps it where it is the caller's child and has exited. */
 bool launch_alive(pid_t shepherd, uint64_t start_ticks);
 
-/* For a launch whose shepherd died without a last status (LOST): ends its control group. Sends SIGKILL to every other
- * process of the job that it finds. These are its session, the descendants, and the owner's processes that carry its
- * environment. Returns how many still ran (a control group counts as one), zombies not counted. Call it until 0, with a
- * pause between, before the job is retried. */
-int launch_sweep(const char *run_directory, const struct launch_status *status, uid_t uid);
+/* For a launch whose shepherd died without a last status (LOST): ends its control group. Sends SIGKILL to its session
+ * and the descendants. Returns how many still ran (a control group counts as one), zombies not counted. Call it until
+ * 0, with a pause between, before the job is retried. */
+int launch_sweep(const struct launch_status *status, uid_t uid);
+
+/* Then the owner's processes that carry its environment, and their descendants. The program `shepherd` does it aside,
+ * as a process's environment may be read without end; such a one is not found. Call it until 0, as well. `sweeper` is 0
+ * at first. */
+int launch_sweep_marked(const char *shepherd, const char *run_directory, const struct launch_status *status, uid_t uid,
+                        pid_t *sweeper);
+
+/* That program, with RUN_DIRECTORY UID START_TICKS: its exit status. 1: it has found some. */
+int sweep_main(char **argv);
 
 /* The FIFO that a job may write its progress to, beside the directory; NULL without one. Owned by the caller. */
 char *launch_progress_file(const char *script_directory);

@@ -11,7 +11,9 @@
 #include "launch/cgroup.h"
 #include "launch/lease.h"
 
-#define DEPTH_MAX 4096 /* of a process tree; pids that change while we walk must not keep us here */
+/* Of a process tree. A job is rarely twenty deep; who is deeper is found by control group or session, or is nobody's.
+ * Users can make many processes of any depth, and each parent costs a reading. */
+#define DEPTH_MAX 64
 
 static void facts_release(struct owner_facts *facts)
 {
@@ -110,26 +112,19 @@ const struct owner_launch *owner_find(pid_t pid, const struct owner_launch *laun
     return facts_read(pid, &facts) ? owner_judge(&facts, launches, count) : NULL;
 }
 
-/* "/usr/bin/python3\0train.py\0..." gives "python3"; a process without arguments (a zombie's are gone) its short name.
- */
+/* Not from its command line, which is read under the lock of its memory (aside.h). */
 static void read_command(pid_t pid, char command[OWNER_COMMAND_SIZE])
 {
-    static const char *const files[] = {"cmdline", "comm"};
+    CLEANUP(free_ptr) char *path = xasprintf("/proc/%d/comm", (int)pid);
+    CLEANUP(free_ptr) char *text = NULL;
+    size_t length;
 
     *command = '\0';
-    for (size_t i = 0; i < array_size(files) && !*command; i++) {
-        CLEANUP(free_ptr) char *path = xasprintf("/proc/%d/%s", (int)pid, files[i]);
-        CLEANUP(free_ptr) char *text = NULL;
-        const char *name;
-        size_t length;
-        if (file_read(path, 2 << 20, &text, &length, NULL) < 0)
-            continue;
-        text[strcspn(text, "\n")] = '\0';
-        name = strrchr(text, '/');
-        snprintf(command, OWNER_COMMAND_SIZE, "%s", name && name[1] ? name + 1 : text);
-        for (char *c = command; *c; c++)
-            *c = *c < ' ' || *c > '~' ? '?' : *c;
-    }
+    if (file_read(path, 256, &text, &length, NULL) < 0)
+        return;
+    snprintf(command, OWNER_COMMAND_SIZE, "%.*s", (int)strcspn(text, "\n"), text);
+    for (char *c = command; *c; c++)
+        *c = *c < ' ' || *c > '~' ? '?' : *c;
 }
 
 int owner_read(pid_t pid, struct owner_process *process)

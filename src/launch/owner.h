@@ -35,7 +35,7 @@ struct owner_launch {
 struct owner_process {
     uint64_t start_ticks;
     uint32_t uid;                     /* effective */
-    char command[OWNER_COMMAND_SIZE]; /* the file name of its program, as called; printable ASCII */
+    char command[OWNER_COMMAND_SIZE]; /* its short name (comm), printable ASCII */
 };
 
 /* 0; -ENOENT or -ESRCH: no process of this PID namespace has the pid. */

@@ -107,7 +107,6 @@ static uint64_t signal_set(const char *text, const char *key)
 /* A thread's reading of a process's memory. */
 struct look {
     pid_t pid;
-    unsigned long address;
     uint64_t set;
     bool found;
     int done; /* an eventfd, which it writes to in the end */
@@ -115,20 +114,36 @@ struct look {
 
 static struct look *hanging; /* that of a thread which has been left to itself, and still has it; NULL: there is none */
 
+/* The set of a process that is in sigwait: the call's first argument, in the process's own memory. */
+static bool find_set(pid_t pid, uint64_t *set)
+{
+    CLEANUP(free_ptr) char *call_path = xasprintf("/proc/%d/syscall", (int)pid);
+    CLEANUP(free_ptr) char *path = xasprintf("/proc/%d/mem", (int)pid);
+    CLEANUP(free_ptr) char *text = NULL;
+    CLEANUP(close_fd) int memory = -1;
+    unsigned long address;
+    size_t length;
+    long call;
+
+    if (file_read(call_path, STATUS_LIMIT, &text, &length, NULL) < 0 ||
+        sscanf(text, "%ld 0x%lx", &call, &address) != 2 || call != SYS_rt_sigtimedwait ||
+        (memory = open(path, O_RDONLY | O_CLOEXEC)) < 0)
+        return false;
+    return pread(memory, set, sizeof *set, (off_t)address) == sizeof *set;
+}
+
 static void *read_memory(void *closure)
 {
     struct look *look = closure;
-    CLEANUP(free_ptr) char *path = xasprintf("/proc/%d/mem", (int)look->pid);
-    CLEANUP(close_fd) int memory = open(path, O_RDONLY | O_CLOEXEC);
 
-    look->found = memory >= 0 && pread(memory, &look->set, sizeof look->set, (off_t)look->address) == sizeof look->set;
+    look->found = find_set(look->pid, &look->set);
     eventfd_write(look->done, 1);
     return NULL;
 }
 
 /* By a thread, which is left to itself where it takes too long. The owner of the memory may have mapped it from a file
  * system that never answers, and a hanging reader cannot end a job. After the first, nobody's is read any more. */
-static bool read_set(pid_t pid, unsigned long address, uint64_t *set)
+static bool read_set(pid_t pid, uint64_t *set)
 {
     struct look *look = xcalloc(1, sizeof *look);
     struct pollfd done;
@@ -136,7 +151,7 @@ static bool read_set(pid_t pid, unsigned long address, uint64_t *set)
     int ready;
     bool found;
 
-    *look = (struct look){.pid = pid, .address = address, .done = eventfd(0, EFD_CLOEXEC)};
+    *look = (struct look){.pid = pid, .done = eventfd(0, EFD_CLOEXEC)};
     done = (struct pollfd){.fd = look->done, .events = POLLIN};
     if (hanging || look->done < 0 || pthread_create(&thread, NULL, read_memory, look) != 0) {
         close_fd(&look->done);
@@ -159,19 +174,12 @@ static bool read_set(pid_t pid, unsigned long address, uint64_t *set)
 }
 
 /* Whether it is in sigwait for the signal: the kernel then shows the signal as not blocked, and it would be taken, not
- * kill. The wait's set is the call's first argument, in the process's own memory. */
+ * kill. */
 static bool awaits(const struct tree_process *process, int signal)
 {
-    CLEANUP(free_ptr) char *path = xasprintf("/proc/%d/syscall", (int)process->pid);
-    CLEANUP(free_ptr) char *text = NULL;
     uint64_t set;
-    unsigned long address;
-    size_t length;
-    long call;
 
-    return file_read(path, STATUS_LIMIT, &text, &length, NULL) == 0 &&
-           sscanf(text, "%ld 0x%lx", &call, &address) == 2 && call == SYS_rt_sigtimedwait &&
-           read_set(process->pid, address, &set) && (set >> (signal - 1) & 1);
+    return read_set(process->pid, &set) && (set >> (signal - 1) & 1);
 }
 
 static bool heeds(const struct tree_process *process, int signal)

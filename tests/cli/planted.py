@@ -206,6 +206,10 @@ def check_commands(place):
         server.stdout.readline()
         os.chmod(bobs, 0o666)
         refuse(f"{place.name}: a socket", [CARMA, "queue"], CARMA_SOCKET=str(bobs))
+        by_root = subprocess.run([CARMA, "queue"], env={**os.environ, "CARMA_SOCKET": str(bobs)}, check=False,
+                                 stderr=subprocess.PIPE, text=True, timeout=60)  # fmt: skip
+        if by_root.returncode != 1 or f"own daemon, be this user: sudo -u '#{BOB}' carma" not in by_root.stderr:
+            failures.append(f"{place.name}: root and bob's socket: {by_root}")
         server.communicate()
     for kind, plant in FILES.items():
         name = place / f"{kind} of monitor"

@@ -192,9 +192,11 @@ rm "$ROOT/proc/70/comm" "$ROOT/etc/systemd/system/carmad.service" "$ROOT/proc/se
 ln -s 'pid:[4026532999]' "$ROOT/proc/self/ns/pid"
 printf '2:memory:/user.slice\n1:name=systemd:/user.slice\n' >"$ROOT/proc/self/cgroup"
 mkdir "$ROOT/proc/90"
+echo nvidia-cuda-mps >"$ROOT/proc/90/comm"
 printf '/usr/bin/nvidia-cuda-mps-control\0-d\0' >"$ROOT/proc/90/cmdline"
 printf 'A=b\0CUDA_MPS_PIPE_DIRECTORY=/tmp/theirs\0' >"$ROOT/proc/90/environ"
 mkdir "$ROOT/proc/91"
+echo nvidia-cuda-mps >"$ROOT/proc/91/comm"
 printf 'nvidia-cuda-mps-control\0-d\0' >"$ROOT/proc/91/cmdline"
 printf 'CUDA_MPS_PIPE_DIRECTORY=%s/mps/0/pipe\0' "${CARMA_SOCKET%/*}" >"$ROOT/proc/91/environ"
 settings 'share = mps' "mps_control = $T/no-mps"
@@ -275,6 +277,7 @@ grep -q 'auto capture.*no sandbox: no mounts: allow them' "$T/out" || fail "$sai
 
 # Names of others are escaped.
 mkdir "$ROOT/proc/92"
+echo nvidia-cuda-mps >"$ROOT/proc/92/comm"
 printf 'nvidia-cuda-mps-control\0' >"$ROOT/proc/92/cmdline"
 printf 'CUDA_MPS_PIPE_DIRECTORY=/tmp/\033[2J\0' >"$ROOT/proc/92/environ"
 run doctor --root "$ROOT" --config carma.conf

@@ -38,6 +38,22 @@ run cancel 1
 until_field 2 state COMPLETED
 until_gpu 2 unmanaged_bytes 0
 
+# Many at once are a line in the log, and their sum a minute later; of the table they fill a cell and five lines.
+run submit --parsable --gpu-memory 2G -- sh -c 'for size in 1 1 1 1 1 2; do
+    CUDA_VISIBLE_DEVICES=2 "$0" --memory ${size}G --seconds 100000 & done; wait' "$TRAIN"
+many=$(cat "$T/out")
+until_gpu 2 unmanaged_bytes $((7 << 30))
+until_said "GPU 2: 5 more of the processes of job $many came there, and the job was not given this GPU"
+said 1 "of job $many of $(id -un) holds"
+run gpus
+grep -q "^ *2 .* stray $many 7.0 GiB$" "$T/out" || fail "gpus, in the table: $(cat "$T/out")"
+grep "^GPU 2: " "$T/out" >lines
+head -1 lines | grep -q "holds 2.0 GiB and is job $many's" || fail "gpus: not the largest first: $(cat lines)"
+[ "$(wc -l <lines)" -eq 5 ] && tail -1 lines | grep -q "^GPU 2: 2 more processes with 2.0 GiB, unmanaged or of jobs" ||
+    fail "gpus: $(cat lines)"
+run cancel "$many"
+until_gpu 2 unmanaged_bytes 0
+
 # Unmanaged processes are named as before.
 CUDA_VISIBLE_DEVICES=3 "$TRAIN" --memory 3G --seconds 100000 >/dev/null &
 foreign=$!

@@ -48,12 +48,20 @@ wait_as alice 4
 expect_field 4 state FAILED
 [ "$(cat "$T/secret")" = 'CUDA out of memory. root-secret' ] || fail "the job wrote through a link with root's rights"
 refused alice 'Permission denied' logs 4
+expect_error 1 'Permission denied' logs 4 # root's client takes her rights
+install -m 640 -o root -g team "$T/secret" "$T/teams"
+as alice ln -sf "$T/teams" link
+run logs 4
+expect_output 'CUDA out of memory. root-secret' # her groups' rights
+as alice ln -sf "$CARMA_SOCKET" link # which cannot be opened
+expect_error 1 'not a regular file' logs 4
 
 # Turned into such a link while the job runs: it is read with her rights to classify the failure.
 run_as alice submit --parsable -o swapped -- sh -c 'rm swapped; ln -s "$1" swapped; exit 1' sh "$T/secret"
 wait_as alice 5
 expect_field 5 state FAILED
 "$CARMA" show --json 5 | grep -q root-secret && fail "the failure quotes a file that alice may not read"
+"$CARMA" show 5 | grep -q root-secret && fail "root is shown a file that alice may not read"
 refused alice 'Permission denied' logs 5
 expect_field 5 crashes 0
 
@@ -93,6 +101,7 @@ patience
 until [ -s "$T/alice/where" ] || ! patient; do :; done
 copy=$(cat "$T/alice/where")
 as bob cat "$copy" >"$T/out" 2>/dev/null && fail "bob can read alice's script"
+as bob stat "$copy" >"$T/out" 2>/dev/null && fail "bob sees name and size of alice's script"
 as bob ls "${copy%/*}" >"$T/out" 2>/dev/null && fail "bob can look into the directory of alice's script"
 as alice sh -c "rm -f '$copy'; mv '$copy' x; touch '${copy%/*}/y' '${copy%/*/*}/y'" 2>/dev/null && fail "alice can write beside her script"
 as alice touch "$T/alice/go"

@@ -27,7 +27,21 @@ start_daemon
 [ -z "$(listeners "$daemon")" ] || fail "carmad listens on TCP unasked: $(listeners "$daemon")"
 run_as bob submit --parsable --hold -- true
 expect_output 1
+uuids=$("$CARMA" gpus --json | grep -o 'GPU-[0-9a-f-]*' | sort -u)
 stop_daemon
+
+# While it is down bob says that the GPUs are his: root's carmad believes only users that could use them.
+# shellcheck disable=SC2086 # words
+as bob python3 -c 'import signal, socket, sys
+held = [socket.socket(socket.AF_UNIX) for _ in sys.argv[1:]]
+for one, uuid in zip(held, sys.argv[1:]):
+    one.bind("\0carma-gpu-" + uuid)
+    one.listen()
+print(len(held), flush=True)
+signal.pause()' $uuids >"$T/held" &
+bobs=$!
+patience
+until grep -qx 4 "$T/held" || ! patient; do :; done
 
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 (umask 077 && python3 -c 'import secrets; print(secrets.token_hex(32))' >"$T/token")
@@ -44,6 +58,8 @@ refuses_to_start 'is not allowed' --set listen=localhost:80 --set token_file="$T
 chown 12001 "$T/token"
 start_daemon --set listen="127.0.0.1:$port" --set token_file="$T/token"
 grep -q WARNING "$T/daemon.log" && fail "a warning of an address that only this machine can reach"
+[ -e /dev/nvidia0 ] || ! "$CARMA" gpus | grep -q "manages it" || fail "bob is believed: $("$CARMA" gpus)"
+kill $bobs
 [ "$(listeners "$daemon" | wc -l)" -eq 1 ] || fail "carmad listens on: $(listeners "$daemon")"
 by_tcp="env CARMA_SOCKET=tcp://127.0.0.1:$port"
 refused_by_tcp() {

@@ -67,6 +67,19 @@ INSIDE = {
 LEVEL_OF = {module: level for level, modules in enumerate(LEVELS) for module in modules}
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]*)"')
 LOADER, LOADS = re.compile(r"\bjson_load\w*\s*\("), "base/json/json_read.c"
+# What is read under the lock of another process's memory, which may be held for ever (base/kernel/aside.h).
+HELD = re.compile(r'"(?:[^"]*/)?(?:cmdline|environ|maps|numa_maps|smaps(?:_rollup)?|auxv|pagemap|map_files[^"]*)"|'
+                  r'"/proc/[^"]*/(?:mem|syscall|stack)"|\b(?:process_vm_readv|ptrace)\((?!\d\))')
+HELD_BY = {
+    "cli/doctor/mps.c": "aside, of processes with the name of an MPS program",
+    "gpu/mps/process.c": "aside, of its own user's processes",
+    "launch/sweep.c": "aside, in a program of its own",
+    "launch/tree.c": "in a thread that is left to itself",
+    "sandbox/unowned.c": "as watch.c",
+    "sandbox/watch.c": "in a process of the keeper's, which does not wait for it",
+    "slurm/agent/node.c": "aside, of slurmstepds",
+    "vnode/nvml_system.c": "in place of NVIDIA's library, which reads it, and which carmad does not ask for it",
+}
 
 
 def inside(where, module, folder, seen):
@@ -89,6 +102,8 @@ def violations(src):
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             if LOADER.search(line) and str(name) != LOADS:
                 yield f"{name}:{number}: reads JSON past its bounds: call json_read of base/json/json_read.h"
+            if HELD.search(line) and str(name) not in HELD_BY:
+                yield f"{name}:{number}: may wait for ever: base/kernel/aside.h says why, HELD_BY of includes.py who may"
             match = INCLUDE.match(line)
             if not match:
                 continue

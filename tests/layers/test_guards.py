@@ -60,7 +60,11 @@ def check_includes(root):
         put(src / "cli" / name, "")
     put(src / "api" / "b.c", "\n    json = json_loads(text, 0, NULL);\n")
     expect("JSON past its bounds", report(includes.main, src), 1, "api/b.c:2: reads JSON past its bounds")
-    put(src / "api" / "b.c", "")
+    for text in ['xasprintf("/proc/%d/environ", pid)', 'names[] = {"cmdline", "comm"}', '"/proc/%s/mem"', "ptrace(PTRACE_PEEKDATA, pid)"]:
+        put(src / "api" / "b.c", f"    {text};\n")
+        expect(text, report(includes.main, src), 1, "api/b.c:1: may wait for ever")
+    put(src / "api" / "b.c", 'a(environ, "/proc/self/uid_map", "/proc/%d/comm", "mem");\n')
+    expect("what does not wait", report(includes.main, src), 0)
     put(src / "attic" / "b.c", "")
     expect("unknown module", report(includes.main, src), 1, "'attic' has no level")
     expect("empty tree", report(includes.main, root / "nothing"), 1, "looked at nothing")

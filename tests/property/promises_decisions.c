@@ -130,6 +130,16 @@ static void check_guess(const struct world *world, uint64_t id, const struct rec
     }
 }
 
+/* Before it was tried: nothing is left of everybody's dead starts, and all but one of a user's. */
+static bool was_closed(const struct record_closing *closing)
+{
+    bool left = closing->count == 0;
+
+    for (uint32_t i = 0; i < closing->count / CLOSING_NUMBERS; i++)
+        left |= closing->users[i].workloads[CLOSING_STARTS - 2] && !closing->users[i].workloads[CLOSING_STARTS - 1];
+    return left;
+}
+
 void on_decision(struct world *world, const struct record *record)
 {
     struct world_job *job = &world->jobs[record->job];
@@ -146,7 +156,10 @@ void on_decision(struct world *world, const struct record *record)
             check_sharing(world, record->job, &record->placed, record->placed.gpus[i]);
         for (uint32_t i = 0; i < record->placed.count; i++) {
             const struct record_closing *closing = &world->core->gpus[record->placed.gpus[i]]->closing;
-            if (closing->until_ns && (closing->uid == CLOSING_EVERYBODY || closing->uid == job->wants.uid))
+            bool closed = closing->count == CLOSING_USERS * CLOSING_NUMBERS;
+            for (uint32_t k = 0; k < closing->count / CLOSING_NUMBERS; k++)
+                closed |= closing->users[k].uid == job->wants.uid && closing->users[k].workloads[CLOSING_STARTS - 1];
+            if (closed)
                 fail(world, "job %" PRIu64 " was placed on a GPU on which programs do not start", record->job);
         }
         check_fence(world, record->job, &record->placed);
@@ -235,7 +248,7 @@ void on_decision(struct world *world, const struct record *record)
         memcpy(world->reservation.gpus, record->reserved.gpus, sizeof world->reservation.gpus);
         break;
     case RECORD_GPU_TRIED:
-        if (world->core->gpus[record->gpu.gpu]->closing.count != 2 * CLOSING_STARTS)
+        if (!was_closed(&world->core->gpus[record->gpu.gpu]->closing))
             fail(world, "GPU %" PRIu32 " was opened, which was not closed", record->gpu.gpu);
         break;
     case RECORD_WAITED:

@@ -103,6 +103,8 @@ static inline int read_answer(int fd, struct strbuf *answer)
 
         if (count == 0 || (count < 0 && errno == ECONNRESET))
             return 0;
+        if (count < 0 && errno == EINTR) /* the end of a child of the server's */
+            continue;
         if (count < 0)
             fail_msg("no answer: %s", strerror(errno));
         strbuf_append(answer, byte, (size_t)count);

@@ -122,6 +122,15 @@ static inline void slow_profile(struct fixture *f, const char *script)
     f->request.conda_environment = "any";
 }
 
+/* One look for what a dead shepherd has left; 0: nothing. */
+static inline int sweep(const struct fixture *f)
+{
+    static pid_t sweeper;
+    int left = launch_sweep(&f->status, geteuid());
+
+    return left ? left : launch_sweep_marked(f->request.shepherd, f->run, &f->status, geteuid(), &sweeper);
+}
+
 static inline void pause_ms(int ms)
 {
     poll(NULL, 0, ms);

@@ -5,102 +5,140 @@
 
 #include "core/core_internal.h"
 
-static uint64_t of_user(struct fixture *f, const char *workload, uint32_t uid)
+static uint64_t of_user(struct fixture *f, char workload, char user)
 {
     struct record record = wants(1, 4 * GIB);
 
-    record.submitted.uid = uid;
-    snprintf(record.submitted.workload, sizeof record.submitted.workload, "%s", workload);
+    record.submitted.uid = (uint32_t)user;
+    snprintf(record.submitted.workload, sizeof record.submitted.workload, "%c", workload);
     return submit_record(f, record);
 }
 
-/* A run of the workload ends so many seconds after its placement, and GPU 0 is named as the cause. */
-static uint64_t ends(struct fixture *f, const char *workload, uint32_t uid, int after_s, uint32_t cause)
+static uint64_t begins(struct fixture *f, char user, char workload)
 {
-    uint64_t job = of_user(f, workload, uid);
-    struct record record = {.type = RECORD_EXITED, .job = job};
+    uint64_t job = of_user(f, workload, user);
 
     decide(f);
     memory_observed(f, job, core_find_job(f->core, job)->placements[0].gpu, GIB);
+    return job;
+}
+
+static void waits(struct fixture *f, int seconds)
+{
+    f->now_ns += SECONDS(seconds);
+    decide(f);
+}
+
+/* GPU 0 is named as the cause, wherever it ran. */
+static uint64_t dies(struct fixture *f, char user, char workload, int after_s)
+{
+    uint64_t job = begins(f, user, workload);
+    struct record record = {.type = RECORD_EXITED, .job = job};
+
     f->now_ns += SECONDS(after_s);
-    record.exited = (struct record_exited){.cause = cause, .requested_bytes = -1, .free_bytes = -1, .used_bytes = -1};
-    record.exited.failed_gpu = cause == EXIT_GPU_ERROR ? 0 : RECORD_NO_GPU;
+    record.exited = (struct record_exited){
+        .cause = EXIT_GPU_ERROR, .requested_bytes = -1, .free_bytes = -1, .used_bytes = -1, .failed_gpu = 0};
     apply(f, record);
     decide(f);
     return job;
 }
 
-static bool is_closed_to(struct fixture *f, uint32_t uid)
+/* Whether GPU 0 is closed to such a job (or would a dead start of it be taken for the GPU's failure). */
+static bool is_closed_to(struct fixture *f, char user, char workload, bool *is_suspect)
 {
-    struct record cancel = {.type = RECORD_CANCELLED, .job = of_user(f, "another", uid)};
-    bool is_closed = closing_is_closed_to(f->core, core_find_job(f->core, cancel.job), f->core->gpus[0]);
-    bool goes_there;
+    uint64_t id = of_user(f, workload, user);
+    const struct job *job = core_find_job(f->core, id);
+    bool is_closed = closing_is_closed_to(f->core, job, f->core->gpus[0]), goes_there;
 
+    *is_suspect = closing_is_suspect(f->core->gpus[0], job);
     decide(f);
-    goes_there = strchr(placed_on(f, cancel.job), '0');
+    goes_there = strchr(placed_on(f, id), '0');
     assert_false(is_closed && goes_there);
-    apply(f, cancel);
+    exits(f, id, EXIT_FAILED, -1);
     return is_closed;
 }
 
+/* "ma": a start of user m's workload a dies, after 5 s or after those behind ':'. "ca+": that run begins on GPU 0 and
+ * uses it; "-": it ends. "/30": as many minutes pass. `closed`: to whom of m (who lies), a, b and c in the end;
+ * `suspect`: the failure of the last that died is taken for the GPU's. */
 CORE_TEST(test_to_whom_dead_starts_close_it)
 {
     static const struct {
-        const char *workloads[4]; /* NULL: no more */
-        uint32_t uids[4];
-        int after_s, between_s;
-        bool to_1, to_9;
+        const char *steps, *closed;
+        bool suspect;
     } rows[] = {
-        {{"a", "b", "c"}, {1, 2, 1}, 5, 0, true, true},
-        {{"a", "b", "c"}, {1, 1, 1}, 5, 0, true, false},
-        {{"a", "b", "c"}, {1, 1, 1}, 60, 0, true, false},
-        {{"a", "b", "c"}, {1, 2, 1}, 61, 0, false, false}, /* these ran */
-        {{"a", "b", "a", "b"}, {1, 1, 1, 1}, 5, 0, false, false},
-        {{"a", "a", "a"}, {1, 2, 3}, 5, 0, true, true},
-        {{"a", "b", "c", "d"}, {1, 1, 1, 2}, 5, 0, true, true},
-        {{"a", "b", "c"}, {1, 2, 1}, 5, 7000, false, false}, /* hours apart */
+        {"ma mb", "", false},
+        {"ma mb mc", "m", true},
+        {"ma:60 mb:60 mc:60", "m", true},
+        {"ma:61 mb:61 mc:61", "", false}, /* these ran */
+        {"ma mb ma mb", "", false},
+        {"ma /55 mb /55 mc", "m", true},
+        {"ma mb /61 mc", "", false},
+        {"ma aa ba", "mabc", true}, /* equal names of workloads: each is its user's */
+        {"ma mb aa ab", "", true},
+        {"ma mb mc aa ab ac", "ma", true},
+        {"ma mb mc aa ab ac ba", "mabc", true},
+        /* one who lies, and one who errs */
+        {"ma mb mc md me aa", "m", false},
+        {"aa ma mb mc md aa", "m", false},
+        {"aa ba /55 ma /55 mb", "", false}, /* he keeps theirs alive for no longer */
+        /* its time is over */
+        {"ma mb mc /29", "m", true},
+        {"ma mb mc /31", "", false},
+        {"ma mb mc /31 md", "m", true},
+        {"ma mb mc /31 mb", "", false},
+        {"ma mb mc /20 md /11", "", true},
+        {"aa ba ma /29", "mabc", true},
+        {"aa ba ma /20 mb /11", "", false},
+        {"aa ba ma /31 mb aa mc", "", true},
+        {"aa ba ma /31 mb aa ba", "mabc", true},
+        /* runs there */
+        {"ma aa /1 ca+ /2 ba", "", false},
+        {"ma aa ca+ ba", "mabc", true},    /* it may die yet */
+        {"ca+ /2 ma aa ba", "mabc", true}, /* it began before programs ceased to start */
+        {"ca+ /2 ma aa ba -", "", false},
+        {"ma mb mc /1 ca+ /2 aa", "", false},
     };
 
     change(f, max_retries, 0);
     for (size_t i = 0; i < array_size(rows); i++) {
-        struct gpu *gpu = f->core->gpus[0];
-        for (size_t j = 0; j < 4 && rows[i].workloads[j]; j++) {
-            ends(f, rows[i].workloads[j], rows[i].uids[j], rows[i].after_s, EXIT_GPU_ERROR);
-            f->now_ns += SECONDS(rows[i].between_s);
+        char closed[5] = "", last[2] = "";
+        uint64_t runs = 0;
+        bool suspect = false;
+        for (const char *step = rows[i].steps; *step; step += strcspn(step, " "), step += *step == ' ') {
+            if (*step == '/') {
+                waits(f, 60 * atoi(step + 1));
+            } else if (*step == '-') {
+                exits(f, runs, EXIT_COMPLETED, -1);
+            } else if (step[2] == '+') {
+                runs = begins(f, step[0], step[1]);
+                assert_string_equal(placed_on(f, runs), "0");
+            } else {
+                dies(f, step[0], step[1], step[2] == ':' ? atoi(step + 3) : 5);
+                memcpy(last, step, sizeof last);
+            }
         }
-        if (is_closed_to(f, 1) != rows[i].to_1 || is_closed_to(f, 9) != rows[i].to_9)
-            fail_msg("row %zu", i);
-        apply(f, (struct record){.type = RECORD_GPU_OPENED, .gpu.gpu = gpu->number});
-        assert_false(is_closed_to(f, 1) || is_closed_to(f, 9));
-        f->now_ns += 4 * CLOSING_NS;
+        for (const char *user = "mabc"; *user; user++)
+            if (is_closed_to(f, *user, 'z', &suspect))
+                strncat(closed, user, 1);
+        is_closed_to(f, last[0], last[1], &suspect);
+        if (strcmp(closed, rows[i].closed) != 0 || suspect != rows[i].suspect)
+            fail_msg("%s: closed to '%s', suspect %d", rows[i].steps, closed, suspect);
+        if (strchr(rows[i].steps, '+') && !strchr(rows[i].steps, '-'))
+            exits(f, runs, EXIT_COMPLETED, -1);
+        apply(f, (struct record){.type = RECORD_GPU_OPENED, .gpu.gpu = 0});
+        assert_int_equal(closing_next_ns(f->core->gpus[0]), 0);
+        waits(f, 2 * 3600);
     }
 }
 
 static void close_it(struct fixture *f)
 {
     change(f, max_retries, 0);
-    ends(f, "a", 1, 5, EXIT_GPU_ERROR);
-    ends(f, "b", 2, 5, EXIT_GPU_ERROR);
-    ends(f, "c", 3, 5, EXIT_GPU_ERROR);
-    assert_true(is_closed_to(f, 9));
-}
-
-CORE_TEST(test_it_is_tried_again)
-{
-    close_it(f);
-    f->now_ns += CLOSING_NS - SECONDS(10);
-    decide(f);
-    assert_true(is_closed_to(f, 9));
-    f->now_ns += SECONDS(20);
-    decide(f);
-    assert_false(is_closed_to(f, 9));
-    ends(f, "d", 4, 5, EXIT_GPU_ERROR); /* one is enough now */
-    assert_true(is_closed_to(f, 9));
-    f->now_ns += CLOSING_NS + NS_PER_SEC;
-    decide(f);
-    ends(f, "e", 4, 100, EXIT_FAILED); /* it used the GPU for longer */
-    ends(f, "f", 5, 5, EXIT_GPU_ERROR);
-    assert_false(is_closed_to(f, 9));
+    dies(f, 'b', 'a', 5);
+    dies(f, 'c', 'a', 5);
+    dies(f, 'd', 'a', 5);
+    assert_int_not_equal(closing_until_ns(f->core->gpus[0], CLOSING_EVERYBODY), 0);
 }
 
 CORE_TEST(test_it_is_closed_in_a_snapshot)
@@ -121,10 +159,10 @@ CORE_TEST(test_a_retry_goes_elsewhere)
     uint64_t job;
 
     keep_gpus(f, 2);
-    job = ends(f, "a", 1, 5, EXIT_GPU_ERROR);
+    job = dies(f, 'a', 'a', 5);
     assert_string_equal(placed_on(f, job), "1");
     close_it(f);
-    job = of_user(f, "d", 4);
+    job = of_user(f, 'a', 'e');
     assert_goes_to(f, job, "1");
 }
 

@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "core/core.h"
 #include "daemon/node/attribution.h"
+#include "daemon/node/claim.h"
 
 #define HIDDEN_PID 0x7ffffff0 /* beyond the kernel's largest pid */
 
@@ -247,6 +248,24 @@ ATTRIBUTION_TEST(test_lists_that_are_not)
     assert_string_equal(result.why, "");
     reading.process_count++;
     assert_why(&busy, "only 128 are listed");
+}
+
+/* Of a node of uid 1 and gid 2, as the kernel would decide, its first matching class alone. */
+TEST(test_who_may_use_a_node)
+{
+    static const struct {
+        mode_t mode;
+        uid_t uid;
+        gid_t group;
+        bool may;
+    } rows[] = {{0666, 7, 7, true},  {0660, 7, 7, false}, {0660, 7, 2, true},  {0660, 1, 7, true},
+                {0606, 7, 2, false}, {0066, 1, 2, false}, {0664, 7, 7, false}, {0640, 7, 2, false}};
+
+    for (size_t i = 0; i < array_size(rows); i++) {
+        const struct stat node = {.st_mode = S_IFCHR | rows[i].mode, .st_uid = 1, .st_gid = 2};
+        const gid_t groups[] = {9, rows[i].group};
+        assert_int_equal(claim_may_use(&node, rows[i].uid, groups, array_size(groups)), rows[i].may);
+    }
 }
 
 RUN_TESTS(NULL, NULL)

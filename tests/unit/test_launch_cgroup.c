@@ -85,7 +85,7 @@ LAUNCH_TEST(test_shepherd_killed)
         pause_ms(5);
     assert_false(gone(stray));
     assert_int_equal(launch_read_status(f->run, &f->status, NULL), 0);
-    for (int i = 0; i < 200 && (left = launch_sweep(f->run, &f->status, geteuid())) > 0; i++)
+    for (int i = 0; i < 200 && (left = sweep(f)) > 0; i++)
         pause_ms(5);
     assert_int_equal(left, 0);
     assert_true(gone(stray));

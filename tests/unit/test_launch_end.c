@@ -235,7 +235,7 @@ LAUNCH_TEST(test_sweep)
     for (int i = 0; i < 1000 && !gone(f->status.process); i++) /* goes with its shepherd by itself */
         pause_ms(5);
     assert_true(gone(f->status.process));
-    for (int i = 0; i < 1000 && (left = launch_sweep(f->run, &f->status, geteuid())) > 0; i++)
+    for (int i = 0; i < 1000 && (left = sweep(f)) > 0; i++)
         pause_ms(5);
     assert_int_equal(left, 0);
     assert_true(gone(stray));
@@ -257,10 +257,10 @@ LAUNCH_TEST(test_sweep_spares_others)
         assert_int_equal(proc_read_stat(other, &stat), 0);
     f->status.process = other;
     f->status.process_start_ticks = stat.start_ticks - 1;
-    assert_int_equal(launch_sweep("/nonexistent/run", &f->status, geteuid()), 0);
+    assert_int_equal(launch_sweep(&f->status, geteuid()), 0);
     f->status.process_start_ticks = stat.start_ticks;
-    assert_int_equal(launch_sweep("/nonexistent/run", &f->status, geteuid() + 1), 0); /* another user's */
-    assert_int_equal(launch_sweep("/nonexistent/run", &f->status, geteuid()), 1);
+    assert_int_equal(launch_sweep(&f->status, geteuid() + 1), 0); /* another user's */
+    assert_int_equal(launch_sweep(&f->status, geteuid()), 1);
     assert_int_equal(waitpid(other, NULL, 0), other);
 }
 

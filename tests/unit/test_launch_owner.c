@@ -70,7 +70,7 @@ LAUNCH_TEST(test_shepherd_killed)
     assert_null(owner_find(session, &launch, 1));
     launch.process_start_ticks++; /* another session that was given the number */
     assert_null(owner_find(f->status.process, &launch, 1));
-    for (int i = 0; i < PATIENCE_MS / 5 && launch_sweep(f->run, &f->status, geteuid()) > 0; i++)
+    for (int i = 0; i < PATIENCE_MS / 5 && sweep(f) > 0; i++)
         pause_ms(5);
 }
 

@@ -5,11 +5,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/kernel/aside.h"
 #include "base/memory.h"
 #include "cli/doctor/doctor.h"
 #include "gpu/mps/trial.h"
 
 #define CONTROL     "nvidia-cuda-mps-control"
+#define COMM_LENGTH 15 /* to which the kernel cuts a short name */
+#define ASK_MS      500
+#define SILENT_MOST 8 /* processes that cannot be asked: whose they are is not known */
 #define LISTED_MOST 8
 
 /* The program's path; NULL: it is nowhere. */
@@ -56,6 +60,31 @@ static bool is_control(const struct doctor *doctor, const char *pid)
     return words && strcmp(slash ? slash + 1 : words, CONTROL) == 0;
 }
 
+/* By its short name, which its server has as well. */
+static bool may_be_control(const struct doctor *doctor, const char *pid)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("/proc/%s/comm", pid);
+    CLEANUP(free_ptr) char *name = doctor_read(doctor, path, NULL);
+
+    return name && strncmp(name, CONTROL, COMM_LENGTH) == 0;
+}
+
+struct candidate {
+    const struct doctor *doctor;
+    const char *pid;
+};
+
+/* Writes "=" and its pipe directory, for a control daemon. */
+static void find_pipe(const void *user, int fd)
+{
+    const struct candidate *candidate = user;
+
+    if (is_control(candidate->doctor, candidate->pid)) {
+        CLEANUP(free_ptr) char *pipe = variable_of(candidate->doctor, candidate->pid, "CUDA_MPS_PIPE_DIRECTORY");
+        dprintf(fd, "=%s", pipe ? pipe : "");
+    }
+}
+
 /* carma keeps the directories of its own daemons beside its socket. */
 static bool is_carmas(const struct doctor *doctor, const char *pipe)
 {
@@ -71,12 +100,17 @@ static size_t list_unmanaged(const struct doctor *doctor, struct strbuf *list, s
     CLEANUP(free_ptr) char *proc = doctor_path(doctor, "/proc");
     DIR *directory = opendir(proc);
     const struct dirent *entry;
-    size_t count = 0;
+    size_t count = 0, silent = 0;
 
-    while (directory && (entry = readdir(directory))) {
-        if (entry->d_name[strspn(entry->d_name, "0123456789")] || !is_control(doctor, entry->d_name))
+    while (silent < SILENT_MOST && directory && (entry = readdir(directory))) {
+        if (entry->d_name[strspn(entry->d_name, "0123456789")] || !may_be_control(doctor, entry->d_name))
             continue;
-        CLEANUP(free_ptr) char *pipe = variable_of(doctor, entry->d_name, "CUDA_MPS_PIPE_DIRECTORY");
+        CLEANUP(free_ptr)
+        char *said = aside_ask(find_pipe, &(struct candidate){.doctor = doctor, .pid = entry->d_name}, ASK_MS);
+        const char *pipe = said && said[0] && said[1] ? said + 1 : NULL;
+        silent += !said;
+        if (!said || !*said)
+            continue;
         if (is_carmas(doctor, pipe)) {
             ++*own;
             continue;

@@ -47,7 +47,8 @@ const struct argp gpus_argp = {
            "NVML's utilisation, an upper bound that stands in where no SM activity can be measured.",
 };
 
-#define BAR_WIDTH 9
+#define BAR_WIDTH       9
+#define PROCESSES_SHOWN 4 /* of a GPU, of those that are no job's that was given it: there may be a hundred */
 
 /* ---- Cells ---- */
 
@@ -69,14 +70,34 @@ static bool is_untold(const json_t *gpu)
     return why && strncmp(why, "NVML does not tell", 18) == 0;
 }
 
+/* The memory of the job's processes in the list; -1 where one before `at` is the job's, too. */
+static int64_t bytes_of(const json_t *processes, size_t at, int64_t job)
+{
+    int64_t bytes = 0;
+    json_t *process;
+    size_t i;
+
+    json_array_foreach (processes, i, process) {
+        int64_t held = answer_integer(process, "used_bytes", 0);
+        if (answer_integer(process, "job", 0) != job)
+            continue;
+        if (i < at)
+            return -1;
+        if (held > 0 && __builtin_add_overflow(bytes, held, &bytes))
+            return INT64_MAX;
+    }
+    return bytes;
+}
+
 static char *job_list(const json_t *gpu)
 {
     struct strbuf out = {0};
     int64_t servers = answer_integer(gpu, "mps_server_bytes", 0);
     int64_t unmanaged = answer_integer(gpu, "unmanaged_bytes", 0) - servers;
+    const json_t *processes = json_object_get(gpu, "unmanaged");
     char text[UNITS_TEXT];
     json_t *job, *process;
-    size_t i, k;
+    size_t i, k, strays = 0;
 
     if (answer_true(gpu, "lost"))
         strbuf_puts(&out, is_untold(gpu) ? "not usable" : "GPU is lost");
@@ -86,12 +107,11 @@ static char *job_list(const json_t *gpu)
         strbuf_printf(&out, "%s%" JSON_INTEGER_FORMAT, i ? "," : out.length ? ": " : "", json_integer_value(job));
     if (answer_true(gpu, "lost"))
         return strbuf_steal(&out);
-    json_array_foreach (json_object_get(gpu, "unmanaged"), k, process) {
-        int64_t held = answer_integer(process, "used_bytes", 0);
-        if (answer_integer(process, "job", 0) <= 0)
-            continue;
-        strbuf_printf(&out, "%sstray %" PRId64 " %s", i++ ? " + " : "", answer_integer(process, "job", 0),
-                      format_bytes(held, text));
+    json_array_foreach (processes, k, process) {
+        int64_t id = answer_integer(process, "job", 0), held = id > 0 ? bytes_of(processes, k, id) : -1;
+        if (held < 0 || strays++ >= PROCESSES_SHOWN)
+            continue; /* of a job that is not named it stays among the unmanaged */
+        strbuf_printf(&out, "%sstray %" PRId64 " %s", i++ ? " + " : "", id, format_bytes(held, text));
         unmanaged -= held;
     }
     if (servers > 0)
@@ -250,19 +270,41 @@ static void add_watch_row(struct table *table, const json_t *gpu)
 
 /* ---- Below the table: facts that do not fit into its cells ---- */
 
+static int by_bytes(const void *a, const void *b)
+{
+    int64_t x = answer_integer(*(json_t *const *)a, "used_bytes", 0),
+            y = answer_integer(*(json_t *const *)b, "used_bytes", 0);
+
+    return (x < y) - (x > y);
+}
+
+/* The largest, and the sum of the others. */
 static void print_unmanaged(const json_t *gpu)
 {
-    json_t *process;
-    size_t i;
+    const json_t *list = json_object_get(gpu, "unmanaged");
+    size_t count = json_array_size(list), i;
+    CLEANUP(free_ptr) json_t **processes = xcalloc(count + 1, sizeof(json_t *));
+    int64_t index = answer_integer(gpu, "index", -1), rest = 0;
+    char text[UNITS_TEXT];
 
-    json_array_foreach (json_object_get(gpu, "unmanaged"), i, process) {
-        CLEANUP(free_ptr) char *text = view_process(process);
-        printf("GPU %" PRId64 ": %s and is ", answer_integer(gpu, "index", -1), text);
-        if (answer_integer(process, "job", 0) > 0)
-            printf("job %" PRId64 "'s, which was not given this GPU\n", answer_integer(process, "job", 0));
+    for (i = 0; i < count; i++)
+        processes[i] = json_array_get(list, i);
+    qsort(processes, count, sizeof *processes, by_bytes);
+    for (i = 0; i < count && i < PROCESSES_SHOWN; i++) {
+        CLEANUP(free_ptr) char *process = view_process(processes[i]);
+        printf("GPU %" PRId64 ": %s and is ", index, process);
+        if (answer_integer(processes[i], "job", 0) > 0)
+            printf("job %" PRId64 "'s, which was not given this GPU\n", answer_integer(processes[i], "job", 0));
         else
             puts("unmanaged");
     }
+    for (; i < count; i++)
+        if (__builtin_add_overflow(rest, answer_integer(processes[i], "used_bytes", 0), &rest))
+            rest = INT64_MAX;
+    if (count > PROCESSES_SHOWN)
+        printf("GPU %" PRId64 ": %zu more process%s with %s, unmanaged or of jobs that were not given this GPU "
+               "('carma gpus --json' lists them)\n",
+               index, count - PROCESSES_SHOWN, count - PROCESSES_SHOWN == 1 ? "" : "es", format_bytes(rest, text));
 }
 
 /* Why a GPU is not shared as `auto` would; once where it is the same of several. */

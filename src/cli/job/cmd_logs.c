@@ -1,4 +1,4 @@
-/* carma logs: a job's output. The files are opened here, with the caller's rights. */
+/* carma logs: a job's output. The files are opened here, with the rights of the job's user (log_file.h). */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -78,7 +78,7 @@ static int follow(struct cli *cli, const char *path, const char *job_path, struc
             return rc;
         bool ended = answer_job_ended(job);
         if (fd < 0) {
-            rc = log_file_open(path, &fd, err);
+            rc = log_file_open(path, log_file_owner(job), &fd, err);
             if (rc && (rc != -ENOENT || ended))
                 return rc;
         }
@@ -115,7 +115,7 @@ static int print_log(struct cli *cli, struct logs_options *logs)
         return cli_fail("job %" PRIu64 ": the daemon does not tell where it writes: it is not your job", id);
     if (logs->follow)
         return follow(cli, path, job_path, &err) ? cli_fail("job %" PRIu64 ": %s", id, err.text) : CLI_OK;
-    rc = log_file_open(path, &fd, &err);
+    rc = log_file_open(path, log_file_owner(job), &fd, &err);
     if (rc == -ENOENT && !answer_job_ended(job) && answer_integer(job, "started_ns", 0) <= 0)
         return cli_fail("job %" PRIu64 " has not been started: it has written nothing (see: carma explain %" PRIu64 ")",
                         id, id);

@@ -44,7 +44,7 @@ static char *last_line_of(const json_t *job, bool error, uint64_t id)
     off_t size;
     ssize_t count;
 
-    if (!path || log_file_open(path, &fd, NULL) < 0)
+    if (!path || log_file_open(path, log_file_owner(job), &fd, NULL) < 0)
         return NULL;
     size = lseek(fd, 0, SEEK_END);
     count = size > 0 ? pread(fd, text, END_BYTES, size > END_BYTES ? size - END_BYTES : 0) : 0;

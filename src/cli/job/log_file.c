@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "base/strbuf.h"
+#include "cli/job/owner_rights.h"
 #include "cli/show/answer.h"
 
 static char *expand_id(const char *path, uint64_t id)
@@ -33,18 +34,41 @@ char *log_file_path(const json_t *job, bool error, uint64_t id)
     return path ? expand_id(path, id) : NULL;
 }
 
-int log_file_open(const char *path, int *fd, struct error *err)
+int64_t log_file_owner(const json_t *job)
 {
-    struct stat st;
+    return answer_integer(job, "uid", -1);
+}
 
-    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (*fd < 0)
-        return error_set(err, errno, "%s: %s", path, strerror(errno));
-    if (fstat(*fd, &st) == 0 && S_ISREG(st.st_mode))
-        return 0;
-    close_fd(fd);
-    *fd = -1;
-    return error_set(err, EINVAL, "%s is not a regular file: it cannot be printed", path);
+/* Opening a device may do something, so what is there is looked at first. */
+static int open_regular(const char *path, struct error *err)
+{
+    CLEANUP(close_fd) int name = open(path, O_PATH | O_CLOEXEC);
+    CLEANUP(free_ptr) char *again = NULL;
+    struct stat st;
+    int fd = name;
+
+    if (name >= 0) {
+        if (fstat(name, &st) < 0 || !S_ISREG(st.st_mode))
+            return error_set(err, EINVAL, "%s is not a regular file: it cannot be printed", path);
+        again = xasprintf("/proc/self/fd/%d", name);
+        fd = open(again, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    }
+    return fd < 0 ? error_set(err, errno, "%s: %s", path, strerror(errno)) : fd;
+}
+
+int log_file_open(const char *path, int64_t owner, int *fd, struct error *err)
+{
+    struct owner_rights rights;
+    int rc = owner_rights_take(owner, &rights, err);
+
+    if (rc < 0)
+        return rc;
+    rc = open_regular(path, err);
+    owner_rights_give_back(&rights);
+    if (rc < 0)
+        return rc;
+    *fd = rc;
+    return 0;
 }
 
 ssize_t log_file_read(int fd, char *block, size_t size, struct error *err)

@@ -1,4 +1,4 @@
-/* A job's output file, opened with the caller's rights. */
+/* A job's output file, opened with the rights of the job's user by root, and by others with their own. */
 #ifndef CARMA_CLI_JOB_LOG_FILE_H
 #define CARMA_CLI_JOB_LOG_FILE_H
 
@@ -13,8 +13,11 @@
  * owned by the caller. NULL: the daemon does not tell. */
 char *log_file_path(const json_t *job, bool error, uint64_t id);
 
-/* Opens it without waiting for a writer of a pipe; only a regular file is read (-EINVAL). */
-int log_file_open(const char *path, int *fd, struct error *err);
+/* The job's user, as the daemon describes the job; -1: it does not tell. */
+int64_t log_file_owner(const json_t *job);
+
+/* Opens it; only a regular file is opened for reading (-EINVAL). */
+int log_file_open(const char *path, int64_t owner, int *fd, struct error *err);
 
 /* The next bytes of the file, at most `size`: how many, 0 where there are no more yet, or a negative errno. A file that
  * was made anew (the job was started again) is read from its start. */

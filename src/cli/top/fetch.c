@@ -45,6 +45,7 @@ struct top_fetch {
     struct cli cli;
     int64_t log_job; /* -1: none */
     char *log_path;
+    int64_t log_owner;
     int log_fd;
 };
 
@@ -170,11 +171,12 @@ static int open_log(struct top_fetch *fetch, int64_t job, struct error *err)
         if (rc)
             return rc;
         fetch->log_path = log_file_path(reply, false, (uint64_t)job);
+        fetch->log_owner = log_file_owner(reply);
     }
     if (!fetch->log_path)
         return error_set(err, EACCES, "job %" PRId64 ": the daemon does not tell where it writes: it is not your job",
                          job);
-    rc = log_file_open(fetch->log_path, &fetch->log_fd, err);
+    rc = log_file_open(fetch->log_path, fetch->log_owner, &fetch->log_fd, err);
     if (rc)
         return rc;
     end = lseek(fetch->log_fd, 0, SEEK_END);

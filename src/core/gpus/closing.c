@@ -6,112 +6,146 @@
 #include "core/core_internal.h"
 #include "core/crash.h"
 
-/* Of a start: its workload and its user. */
-struct start {
-    uint32_t workload, uid;
-};
-
 /* Half a digest tells three workloads apart well enough. A job without a workload is like no other. */
-static struct start start_of(const struct job *job)
+static uint32_t workload_of(const struct job *job)
 {
-    uint64_t digest = job->profile ? digest_of_text(job->profile->workload) : job->id;
+    uint32_t half = (uint32_t)(job->profile ? digest_of_text(job->profile->workload) : job->id);
 
-    return (struct start){.workload = (uint32_t)digest, .uid = job->wants->uid};
+    return half ? half : 1;
 }
 
-static struct start start_at(const struct record_closing *closing, uint32_t i)
+static uint32_t user_count(const struct record_closing *closing)
 {
-    return (struct start){.workload = closing->starts[2 * i], .uid = closing->starts[2 * i + 1]};
+    return closing->count / CLOSING_NUMBERS;
 }
 
-static bool is_like(struct start a, struct start b)
+static int64_t last_ns(const struct closing_user *user)
 {
-    return a.workload == b.workload && a.uid == b.uid;
+    return user->last_s * NS_PER_SEC;
 }
 
-static uint32_t count_of(const struct record_closing *closing)
+int64_t closing_until_ns(const struct gpu *gpu, uint32_t uid)
 {
-    return closing->count / 2;
+    const struct closing_user *users = gpu->closing.users;
+    uint32_t count = user_count(&gpu->closing);
+    int64_t until_ns = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        if ((count == CLOSING_USERS || (users[i].uid == uid && users[i].workloads[CLOSING_STARTS - 1])) &&
+            last_ns(&users[i]) + CLOSING_NS > until_ns)
+            until_ns = last_ns(&users[i]) + CLOSING_NS;
+    return until_ns;
 }
 
-/* The oldest makes room. */
-static void add_start(struct record_closing *closing, struct start start)
+int64_t closing_next_ns(const struct gpu *gpu)
 {
-    for (uint32_t i = 0; i < count_of(closing); i++)
-        if (is_like(start_at(closing, i), start))
-            return;
-    if (count_of(closing) == CLOSING_STARTS)
-        memmove(closing->starts, closing->starts + 2, sizeof closing->starts - 2 * sizeof closing->starts[0]);
-    else
-        closing->count += 2;
-    closing->starts[closing->count - 2] = start.workload;
-    closing->starts[closing->count - 1] = start.uid;
+    int64_t next_ns = 0;
+
+    for (uint32_t i = 0; i < user_count(&gpu->closing); i++) {
+        int64_t until_ns = closing_until_ns(gpu, gpu->closing.users[i].uid);
+        if (until_ns && (!next_ns || until_ns < next_ns))
+            next_ns = until_ns;
+    }
+    return next_ns;
+}
+
+static bool has_lasted(const struct job *job, uint32_t gpu, int64_t now_ns)
+{
+    return now_ns - job->placed_ns > CLOSING_START_NS && job_placement_on(job, gpu)->observed_bytes > 0;
+}
+
+static bool is_cancelled(const struct gpu *gpu, const struct closing_user *user, int64_t now_ns)
+{
+    bool cancelled = now_ns - last_ns(user) > 2 * CLOSING_NS;
+
+    for (uint32_t i = 0; i < gpu->resident_count; i++)
+        cancelled |= gpu->residents[i]->placed_ns > last_ns(user) && has_lasted(gpu->residents[i], gpu->number, now_ns);
+    return cancelled;
 }
 
 static void note_dead(struct core *core, const struct job *job, const struct record *ended)
 {
-    struct record_closing *closing = &core->gpus[ended->exited.failed_gpu]->closing;
+    struct gpu *gpu = core->gpus[ended->exited.failed_gpu];
+    struct closing_user *users = gpu->closing.users;
+    uint32_t workload = workload_of(job), kept = 0, i = 0, k = 0;
 
-    if (ended->at_ns - closing->last_ns > 2 * CLOSING_NS)
-        *closing = (struct record_closing){0};
-    add_start(closing, start_of(job));
-    closing->last_ns = ended->at_ns;
-    if (count_of(closing) < CLOSING_STARTS)
+    if (closing_until_ns(gpu, job->wants->uid))
         return;
-    closing->until_ns = ended->at_ns + CLOSING_NS;
-    closing->uid = closing->starts[1];
-    for (uint32_t i = 1; i < CLOSING_STARTS; i++)
-        if (start_at(closing, i).uid != closing->uid)
-            closing->uid = CLOSING_EVERYBODY;
+    for (i = 0; i < user_count(&gpu->closing); i++)
+        if (!is_cancelled(gpu, &users[i], ended->at_ns))
+            users[kept++] = users[i];
+    if (kept < i)
+        gpu_opens(core, gpu);
+    for (i = 0; i < kept && users[i].uid != job->wants->uid; i++)
+        ;
+    if (i == kept)
+        users[kept++] = (struct closing_user){.uid = job->wants->uid};
+    gpu->closing.count = kept * CLOSING_NUMBERS;
+    users[i].last_s = (uint32_t)(ended->at_ns / NS_PER_SEC);
+    while (users[i].workloads[k] && users[i].workloads[k] != workload)
+        k++; /* the last place is free: it is open to him */
+    users[i].workloads[k] = workload;
 }
 
 void closing_note_end(struct core *core, const struct job *job, const struct record *ended)
 {
-    bool lasted = ended->at_ns - job->placed_ns > CLOSING_START_NS;
-
     if (ended->exited.cause == EXIT_GPU_ERROR) {
-        if (!lasted && ended->exited.failed_gpu != RECORD_NO_GPU)
+        if (ended->at_ns - job->placed_ns <= CLOSING_START_NS && ended->exited.failed_gpu != RECORD_NO_GPU)
             note_dead(core, job, ended);
         return;
     }
-    for (uint32_t i = 0; i < job->placement_count && lasted; i++)
-        if (job->placements[i].observed_bytes > 0) /* it used the GPU */
-            closing_open(core, core->gpus[job->placements[i].gpu], false);
+    for (uint32_t i = 0; i < job->placement_count; i++)
+        if (has_lasted(job, job->placements[i].gpu, ended->at_ns))
+            closing_open(core, core->gpus[job->placements[i].gpu]);
 }
 
-void closing_open(struct core *core, struct gpu *gpu, bool keeps_starts)
+void closing_open(struct core *core, struct gpu *gpu)
 {
-    if (gpu->closing.until_ns)
+    if (closing_next_ns(gpu))
         gpu_opens(core, gpu);
-    if (keeps_starts)
-        gpu->closing.until_ns = 0;
-    else
-        gpu->closing = (struct record_closing){0};
+    gpu->closing = (struct record_closing){0};
+}
+
+void closing_try(struct core *core, struct gpu *gpu, int64_t now_ns)
+{
+    if (closing_until_ns(gpu, CLOSING_EVERYBODY)) {
+        if (closing_next_ns(gpu) <= now_ns)
+            closing_open(core, gpu);
+        return;
+    }
+    for (uint32_t i = 0; i < user_count(&gpu->closing); i++) {
+        struct closing_user *user = &gpu->closing.users[i];
+        int64_t until_ns = closing_until_ns(gpu, user->uid);
+        if (!until_ns || until_ns > now_ns)
+            continue;
+        memmove(user->workloads, user->workloads + 1, sizeof user->workloads - sizeof user->workloads[0]);
+        user->workloads[CLOSING_STARTS - 1] = 0;
+        gpu_opens(core, gpu);
+    }
 }
 
 bool closing_is_suspect(const struct gpu *gpu, const struct job *job)
 {
     uint32_t others = 0;
 
-    for (uint32_t i = 0; i < count_of(&gpu->closing); i++)
-        others += !is_like(start_at(&gpu->closing, i), start_of(job));
+    for (uint32_t i = 0; i < user_count(&gpu->closing); i++) {
+        const struct closing_user *user = &gpu->closing.users[i];
+        others += user->uid != job->wants->uid;
+        for (uint32_t k = 0; k < CLOSING_STARTS && user->uid == job->wants->uid; k++)
+            others += user->workloads[k] && user->workloads[k] != workload_of(job);
+    }
     return others >= CLOSING_STARTS - 1;
-}
-
-static bool is_closed(const struct job *job, const struct gpu *gpu)
-{
-    return gpu->closing.until_ns && (gpu->closing.uid == CLOSING_EVERYBODY || gpu->closing.uid == job->wants->uid);
 }
 
 bool closing_is_closed_to(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
-    uint32_t others = 0;
+    uint32_t others = 0, uid = job->wants->uid;
 
-    if (is_closed(job, gpu))
+    if (closing_until_ns(gpu, uid))
         return true;
     if (crash_failed_gpu(job) != gpu->number)
         return false;
     for (uint32_t i = 0; i < core->gpu_count; i++)
-        others += i != gpu->number && !is_closed(job, core->gpus[i]) && gpu_could_take(job, core->gpus[i]);
+        others += i != gpu->number && !closing_until_ns(core->gpus[i], uid) && gpu_could_take(job, core->gpus[i]);
     return others >= job->wants->gpus;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/proc.h"
 
 /* A GPU process; its owner does not change while it lives. */
 struct seen_process {
@@ -64,20 +65,20 @@ void attributor_begin(struct attributor *attributor)
 static struct seen_process *look_at(struct attributor *attributor, int32_t pid)
 {
     struct seen_process *process;
-    struct owner_process who;
-    bool there = owner_read(pid, &who) == 0;
+    struct proc_stat stat;
+    bool there = proc_read_stat(pid, &stat) == 0;
 
     HASH_FIND(hh, attributor->processes, &pid, sizeof pid, process);
-    if (!process || (there && (!process->there || process->who.start_ticks != who.start_ticks))) {
+    if (!process || (there && (!process->there || process->who.start_ticks != stat.start_ticks))) {
         if (!process) {
             process = xcalloc(1, sizeof *process);
             process->pid = pid;
             HASH_ADD(hh, attributor->processes, pid, sizeof process->pid, process);
         }
-        process->there = there;
+        process->who = (struct owner_process){0};
+        process->there = there = there && owner_read(pid, &process->who) == 0;
         process->strayed_to = 0;
         process->first = attributor->reading;
-        process->who = there ? who : (struct owner_process){0};
         process->job = there ? attributor->owner_of(attributor->user, pid) : 0;
     }
     process->last = attributor->reading;

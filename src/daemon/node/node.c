@@ -50,6 +50,7 @@ void node_free(struct node *node)
     node_energy_free(node);
     for (uint32_t i = 0; i < node->count; i++) {
         close_fd(&node->gpus[i]->claim);
+        free(node->gpus[i]->strays);
         free(node->gpus[i]);
     }
     free(node->gpus);

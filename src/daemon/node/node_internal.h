@@ -34,7 +34,7 @@ struct node_meter {
 
 /* Reports about a GPU, so that each is made once. */
 struct node_told {
-    int64_t closed_until_ns;
+    int64_t closed_sum_ns; /* until when it is closed, summed over users */
     bool index_known;
     uint32_t index;
     int64_t xid_at_ns;
@@ -49,6 +49,13 @@ struct node_told {
 struct node_unnamed {
     uint32_t index;
     int32_t error;
+};
+
+/* A job with processes on a GPU that it was not given, as the log was told. */
+struct node_stray {
+    uint64_t job;
+    int64_t told_ns; /* of its last line */
+    uint32_t untold; /* processes that were found since */
 };
 
 #define NODE_RECENT  16
@@ -80,6 +87,8 @@ struct node_gpu {
     struct node_sample recent[NODE_RECENT]; /* a ring */
     uint64_t recent_count;                  /* ever */
     struct attribution attribution;
+    struct node_stray *strays; /* owned: of the last minute */
+    size_t stray_count, stray_capacity;
     int32_t statistics[NODE_WINDOWS]; /* the configured one; -1: not measured */
     int64_t active_ns;                /* when its SMs were last observed busy, or it was first read */
     double memory_byte_seconds;
@@ -147,7 +156,8 @@ void node_store_memory(const struct node *node, struct store_batch *batch);
 int node_load_memory(struct node *node, struct error *err);
 
 /* node_stray.c: processes of jobs on GPUs that were not given to these. Of a GPU whose reading was attributed: their
- * jobs, and a line in the log for a new one. After all GPUs: their memory there is charged to the jobs. */
+ * jobs, and a line in the log for new ones, one a minute of a job. After all GPUs: their memory there is charged to the
+ * jobs. */
 void node_stray_judge(const struct node *node, struct node_gpu *gpu);
 void node_stray_charge(struct node *node);
 int64_t node_stray_bytes(const struct node *node, uint64_t job); /* as far as the driver says, by the last reading */

@@ -11,42 +11,50 @@
 #include "daemon/node/node_internal.h"
 #include "daemon/view/owners.h"
 
-static char *closed_text(const struct node *node, const struct gpu *gpu)
+static char *closed_text(const struct node *node, const struct gpu *gpu, uint32_t uid)
 {
-    const struct record_closing *closing = &gpu->closing;
-    const char *user = closing->uid == CLOSING_EVERYBODY ? NULL : owners_name(node->daemon->owners, closing->uid);
-    int64_t left_ns = closing->until_ns - nodetime_now_ns();
+    const char *user = uid == CLOSING_EVERYBODY ? NULL : owners_name(node->daemon->owners, uid);
+    int64_t left_ns = closing_until_ns(gpu, uid) - nodetime_now_ns();
     char left[UNITS_TEXT];
 
-    if (!closing->until_ns)
-        return NULL;
     return xasprintf(
-        "programs of %d workloads in a row did not start there, so no job%s%s is placed there for %s ('carma "
-        "admin gpu open %" PRIu32 "' opens it)",
-        CLOSING_STARTS, user ? " of " : "", user ? user : "", format_duration(left_ns > 0 ? left_ns : 0, left),
-        gpu->number);
+        "programs of %d %s in a row did not start there, so no job%s%s is placed there for %s ('carma admin "
+        "gpu open %" PRIu32 "' opens it)",
+        user ? CLOSING_STARTS : CLOSING_USERS, user ? "workloads" : "users", user ? " of " : "", user ? user : "",
+        format_duration(left_ns > 0 ? left_ns : 0, left), gpu->number);
+}
+
+/* Of everybody, or of each user to whom it is closed. */
+static json_t *closed_to_json(const struct node *node, const struct gpu *gpu)
+{
+    bool all = closing_until_ns(gpu, CLOSING_EVERYBODY) != 0;
+    json_t *notes = json_array();
+
+    for (uint32_t i = 0; i < gpu->closing.count / CLOSING_NUMBERS && !(all && i > 0); i++) {
+        uint32_t uid = all ? CLOSING_EVERYBODY : gpu->closing.users[i].uid;
+        CLEANUP(free_ptr) char *text = closing_until_ns(gpu, uid) ? closed_text(node, gpu, uid) : NULL;
+        if (text)
+            json_array_append_new(notes, json_string(text));
+    }
+    return notes;
 }
 
 static char *rival_text(const struct node *node, const struct node_gpu *entry)
 {
     const struct claim_holder *rival = &entry->rival;
-    const char *user = rival->pid ? owners_name(node->daemon->owners, rival->uid) : NULL;
+    CLEANUP(free_ptr) char *process = rival->pid ? xasprintf("process %d", (int)rival->pid) : xstrdup("a process");
 
     if (entry->claim >= 0 || !entry->has_rival)
         return NULL;
-    if (!rival->pid)
-        return xstrdup("another carmad manages it, too: both give its memory to jobs, so stop one of them");
-    return xasprintf("process %d of %s manages it, too: both give its memory to jobs, so stop one of them",
-                     (int)rival->pid, user ? user : "a user");
+    return xasprintf("%s of %s manages it, too: both give its memory to jobs, so stop one of them", process,
+                     owners_name(node->daemon->owners, rival->uid));
 }
 
 json_t *node_notes_to_json(const struct node *node, const struct node_gpu *entry, const struct gpu *gpu)
 {
-    CLEANUP(free_ptr) char *closed = closed_text(node, gpu), *rival = entry ? rival_text(node, entry) : NULL;
-    json_t *notes = json_array();
+    CLEANUP(free_ptr) char *rival = entry ? rival_text(node, entry) : NULL;
+    json_t *notes = closed_to_json(node, gpu);
 
-    if (closed)
-        json_array_append_new(notes, json_string(closed));
     if (rival)
         json_array_append_new(notes, json_string(rival));
     return notes;
@@ -60,9 +68,9 @@ static void claim(const struct node *node, struct node_gpu *entry)
     if (entry->claim >= 0)
         return;
     entry->claim = claim_gpu(entry->uuid);
-    if (entry->claim == -EADDRINUSE && !entry->has_rival) {
+    if (entry->claim == -EADDRINUSE && !entry->has_rival &&
+        claim_holder_of(entry->uuid, entry->reading.minor, &entry->rival)) {
         entry->has_rival = true;
-        entry->rival = claim_holder_of(entry->uuid);
         text = rival_text(node, entry);
         daemon_log("GPU %" PRIu32 " (%s): %s", entry->number, entry->uuid, text);
     } else if (entry->claim >= 0 && entry->has_rival) {
@@ -74,12 +82,21 @@ static void claim(const struct node *node, struct node_gpu *entry)
 static void tell_closed(const struct node *node, struct node_gpu *entry)
 {
     const struct gpu *gpu = core_gpu(node->daemon->core, entry->number);
-    CLEANUP(free_ptr) char *text = closed_text(node, gpu);
+    int64_t sum_ns = 0; /* another where it was closed to one more user, or opened to one */
+    json_t *notes, *note;
+    size_t i;
 
-    if (entry->told.closed_until_ns == gpu->closing.until_ns)
+    for (i = 0; i < gpu->closing.count / CLOSING_NUMBERS; i++)
+        sum_ns += closing_until_ns(gpu, gpu->closing.users[i].uid);
+    if (entry->told.closed_sum_ns == sum_ns)
         return;
-    entry->told.closed_until_ns = gpu->closing.until_ns;
-    daemon_log("GPU %" PRIu32 " (%s): %s", gpu->number, gpu->uuid, text ? text : "jobs are placed there again");
+    entry->told.closed_sum_ns = sum_ns;
+    notes = closed_to_json(node, gpu);
+    json_array_foreach (notes, i, note)
+        daemon_log("GPU %" PRIu32 " (%s): %s", gpu->number, gpu->uuid, json_string_value(note));
+    if (!sum_ns)
+        daemon_log("GPU %" PRIu32 " (%s): jobs are placed there again", gpu->number, gpu->uuid);
+    json_decref(notes);
 }
 
 void node_notes_tell(const struct node *node, struct node_gpu *entry)

@@ -2,6 +2,7 @@
  * job may set CUDA_VISIBLE_DEVICES itself. */
 #include <inttypes.h>
 
+#include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
 #include "core/ledger.h"
@@ -11,8 +12,48 @@
 #include "daemon/node/node_internal.h"
 #include "store/history.h"
 
+#define LINE_NS (60 * NS_PER_SEC) /* of node time, between two lines about a job on a GPU */
+
+/* What was not told in the minute since the last line; then the job is forgotten. */
+static void tell_rest(struct node_gpu *gpu, int64_t now_ns)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < gpu->stray_count; i++) {
+        struct node_stray stray = gpu->strays[i];
+
+        if (now_ns - stray.told_ns >= LINE_NS) {
+            if (!stray.untold)
+                continue;
+            daemon_log("GPU %" PRIu32 ": %" PRIu32 " more of the processes of job %" PRIu64
+                       " came there, and the job was not given this GPU",
+                       gpu->number, stray.untold, stray.job);
+            stray = (struct node_stray){.job = stray.job, .told_ns = now_ns};
+        }
+        gpu->strays[kept++] = stray;
+    }
+    gpu->stray_count = kept;
+}
+
+/* Whether a new process of the job is to have a line: else it is counted. */
+static bool is_to_be_told(struct node_gpu *gpu, uint64_t job, int64_t now_ns)
+{
+    for (size_t i = 0; i < gpu->stray_count; i++) {
+        if (gpu->strays[i].job == job) {
+            gpu->strays[i].untold++;
+            return false;
+        }
+    }
+    array_reserve(gpu->strays, gpu->stray_capacity, gpu->stray_count + 1);
+    gpu->strays[gpu->stray_count++] = (struct node_stray){.job = job, .told_ns = now_ns};
+    return true;
+}
+
 void node_stray_judge(const struct node *node, struct node_gpu *gpu)
 {
+    int64_t now_ns = nodetime_now_ns();
+
+    tell_rest(gpu, now_ns);
     for (uint32_t i = 0; i < gpu->attribution.unmanaged_count; i++) {
         struct attribution_unmanaged *process = &gpu->attribution.unmanaged[i];
         const struct job *job = process->job ? core_find_job(node->daemon->core, process->job) : NULL;
@@ -23,7 +64,7 @@ void node_stray_judge(const struct node *node, struct node_gpu *gpu)
             process->job = 0;
             continue;
         }
-        if (process->news)
+        if (process->news && is_to_be_told(gpu, job->id, now_ns))
             daemon_log("GPU %" PRIu32 ": process %" PRId32 " (%s) of job %" PRIu64 " of %s holds %s there, and the job "
                        "was not given this GPU",
                        gpu->number, process->pid, process->command, job->id, view->user,

@@ -29,6 +29,7 @@ struct run {
     bool waits;            /* its shepherd waits for space, and says so */
     bool timed_out;        /* its time is up, and its MPS clients were seen to */
     bool put_off;          /* it could not begin for lack of space or the like, and has no shepherd */
+    pid_t sweeper;         /* launch_sweep_marked */
     bool over;             /* the core knows that it has ended; the shepherd has still to be reaped */
     struct run *next;
 };

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/kernel/aside.h"
 #include "base/kernel/calls.h"
 #include "base/memory.h"
 #include "base/proc.h"
@@ -18,6 +19,7 @@
 #define ENVIRONMENT_LIMIT (4 << 20)
 #define LOOK_MS           2
 #define MOST_LOOKS        500 /* a process that is killed may take its time */
+#define END_ALL_MS        10000
 
 /* The process at the other end of the socket: the caller of listen(). 0: none. */
 static pid_t listener_of(const struct sockaddr_un *address, int type)
@@ -76,17 +78,18 @@ static int kill_one(int fd, pid_t pid)
     return fd >= 0 ? kernel_pidfd_signal(fd, SIGKILL) : kill(pid, SIGKILL);
 }
 
-static unsigned kill_all(const char *variable)
+static unsigned kill_once(const char *variable)
 {
     DIR *processes = opendir("/proc");
     const struct dirent *entry;
     unsigned count = 0;
+    uid_t uid;
 
     while (processes && (entry = readdir(processes))) {
         pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
         CLEANUP(close_fd) int fd = -1;
 
-        if (pid <= 0 || pid == getpid())
+        if (pid <= 0 || pid == getpid() || proc_read_uid(pid, &uid) < 0 || uid != geteuid())
             continue;
         fd = kernel_pidfd_open(pid);
         if ((fd >= 0 || errno == ENOSYS) && has_variable(pid, variable) && kill_one(fd, pid) == 0)
@@ -97,12 +100,17 @@ static unsigned kill_all(const char *variable)
     return count;
 }
 
+static void kill_all(const void *variable, int fd)
+{
+    for (int looks = 0; looks < MOST_LOOKS && kill_once(variable); looks++)
+        usleep(LOOK_MS * 1000);
+}
+
 void mps_process_end_all(const char *pipe_directory)
 {
     CLEANUP(free_ptr) char *variable = xasprintf("CUDA_MPS_PIPE_DIRECTORY=%s", pipe_directory);
 
-    for (int looks = 0; looks < MOST_LOOKS && kill_all(variable); looks++)
-        usleep(LOOK_MS * 1000);
+    free(aside_ask(kill_all, variable, END_ALL_MS));
 }
 
 unsigned mps_process_signal_servers(pid_t daemon, int signal_number)

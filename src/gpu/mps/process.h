@@ -18,8 +18,8 @@ struct mps_process {
  * process lives it is the answer, as each connection is a line in the daemon's log. */
 pid_t mps_process_find(const char *pipe_directory, struct mps_process *known);
 
-/* Kills all processes that were started for the pipe directory (the variable CUDA_MPS_PIPE_DIRECTORY), also one that
- * does not listen yet, and waits until none is found. */
+/* Kills all processes of this user that were started for the pipe directory (the variable CUDA_MPS_PIPE_DIRECTORY),
+ * also one that does not listen yet, and waits until none is found. */
 void mps_process_end_all(const char *pipe_directory);
 
 /* Signals the daemon's servers; returns how many there are. */

@@ -2,10 +2,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <endian.h>
 #include <limits.h>
+#include <linux/posix_acl.h>
+#include <linux/posix_acl_xattr.h>
+#include <linux/xattr.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -38,6 +43,28 @@ static int write_all(int fd, const char *text, size_t length)
     return 0;
 }
 
+#define ACL_ENTRY(tag, rights, whose)                                                                                  \
+    {                                                                                                                  \
+        htole16(tag), htole16(rights), htole32(whose)                                                                  \
+    }
+
+/* Only the job's user enters the directory, and finds no file there but by its name. It stays the daemon's: its owner
+ * could put a name, or a file system, into it. Where the file system has no such lists everybody may enter. */
+static int let_in(const char *path, uid_t uid)
+{
+    const struct {
+        struct posix_acl_xattr_header head;
+        struct posix_acl_xattr_entry entries[5];
+    } list = {{htole32(POSIX_ACL_XATTR_VERSION)},
+              {ACL_ENTRY(ACL_USER_OBJ, ACL_READ | ACL_WRITE | ACL_EXECUTE, ACL_UNDEFINED_ID),
+               ACL_ENTRY(ACL_USER, ACL_EXECUTE, uid), ACL_ENTRY(ACL_GROUP_OBJ, 0, ACL_UNDEFINED_ID),
+               ACL_ENTRY(ACL_MASK, ACL_EXECUTE, ACL_UNDEFINED_ID), ACL_ENTRY(ACL_OTHER, 0, ACL_UNDEFINED_ID)}};
+
+    if (uid == geteuid() || setxattr(path, XATTR_NAME_POSIX_ACL_ACCESS, &list, sizeof list, 0) == 0)
+        return 0;
+    return errno == EOPNOTSUPP ? chmod(path, 0711) : -1;
+}
+
 int script_write(const struct request *request, struct error *err)
 {
     const char *path = request->script_words[2];
@@ -47,7 +74,7 @@ int script_write(const struct request *request, struct error *err)
         return 0;
     /* of a shepherd that was killed there may be one */
     file_remove_tree(request->script_directory);
-    if (mkdir(request->script_directory, 0711) < 0 || chmod(request->script_directory, 0711) < 0 ||
+    if (mkdir(request->script_directory, 0700) < 0 || let_in(request->script_directory, request->uid) < 0 ||
         (fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)) < 0 ||
         write_all(fd, request->script, strlen(request->script)) < 0 ||
         (request->uid != geteuid() && fchown(fd, request->uid, request->gid) < 0) || fchmod(fd, 0500) < 0)

@@ -1,5 +1,5 @@
 /* The copy of its script that a job runs: SCRIPT_DIRECTORY/NAME. Only the daemon can write the directory, and only the
- * job's user can read the file. */
+ * job's user can enter it and read the file. */
 #ifndef CARMA_LAUNCH_SHEPHERD_SCRIPT_H
 #define CARMA_LAUNCH_SHEPHERD_SCRIPT_H
 

@@ -6,16 +6,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/kernel/aside.h"
 #include "base/memory.h"
+#include "base/proc.h"
 #include "slurm/agent/counts.h"
 #include "slurm/agent/slurm.h"
 #include "slurm/plugin/http.h"
 
 /* A lease without processes ends within 6 s. */
-enum { BATCH_SURE_MS = 500, STEP_SURE_MS = 15000 };
+enum { BATCH_SURE_MS = 500, STEP_SURE_MS = 15000, STEPD_SEARCH_MS = 1000 };
 
 static int set_counts(const struct agent *agent, const char *list, struct error *err)
 {
@@ -138,30 +141,56 @@ static void look_at_counts(const struct agent *agent)
         agent_say("%s: counts: %s", agent->node, err.text);
 }
 
-/* Whether a slurmstepd on this machine calls a step of the job its own: "slurmstepd: [12.batch]". `step` "": any. */
-static bool has_stepd(uint32_t job, const char *step)
-{
-    char wanted[64], path[300], *text;
-    bool found = false;
-    struct dirent *entry;
-    struct error err;
-    size_t length;
-    DIR *proc = opendir("/proc");
+struct stepd_search {
+    char title[64]; /* as it begins */
+    uid_t owner;    /* beside root */
+};
 
-    if (!proc)
-        return true;
-    snprintf(wanted, sizeof wanted, "slurmstepd: [%u.%s", job, step);
-    while (!found && (entry = readdir(proc))) {
-        if (!isdigit((unsigned char)entry->d_name[0]))
-            continue;
-        snprintf(path, sizeof path, "/proc/%s/cmdline", entry->d_name);
-        if (file_read(path, 64 << 10, &text, &length, &err))
-            continue;
-        found = strncmp(text, wanted, strlen(wanted)) == 0;
-        free(text);
-    }
-    closedir(proc);
-    return found;
+static bool is_stepd(pid_t pid, const struct stepd_search *search)
+{
+    char comm_path[64], path[64], *comm = NULL, *title = NULL;
+    size_t length;
+    uid_t uid;
+    bool is;
+
+    snprintf(comm_path, sizeof comm_path, "/proc/%d/comm", (int)pid);
+    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+    is = proc_read_uid(pid, &uid) == 0 && (uid == 0 || uid == search->owner) &&
+         file_read(comm_path, 256, &comm, &length, NULL) == 0 && strcmp(comm, "slurmstepd\n") == 0 &&
+         file_read(path, 64 << 10, &title, &length, NULL) == 0 &&
+         strncmp(title, search->title, strlen(search->title)) == 0;
+    free(comm);
+    free(title);
+    return is;
+}
+
+static void find_stepd(const void *user, int fd)
+{
+    const struct dirent *entry;
+    DIR *proc = opendir("/proc");
+    bool found = !proc;
+
+    while (!found && (entry = readdir(proc)))
+        found = isdigit((unsigned char)entry->d_name[0]) && is_stepd((pid_t)atol(entry->d_name), user);
+    if (found)
+        (void)!write(fd, "1", 1);
+}
+
+/* Whether a slurmstepd on this machine calls a step of the job its own: "slurmstepd: [12.batch]". `step` "": any. One
+ * that cannot be asked may. */
+static bool has_stepd(const struct agent *agent, uint32_t job, const char *step)
+{
+    struct stepd_search search = {0};
+    struct stat carmads;
+    char *found;
+    bool none;
+
+    snprintf(search.title, sizeof search.title, "slurmstepd: [%u.%s", job, step);
+    search.owner = stat(agent->socket, &carmads) == 0 ? carmads.st_uid : geteuid();
+    found = aside_ask(find_stepd, &search, STEPD_SEARCH_MS);
+    none = found && !*found;
+    free(found);
+    return !none;
 }
 
 static bool has_batch_step(const json_t *lease)
@@ -196,7 +225,7 @@ static void look_at_orphan(const struct agent *agent, const struct node_watch *b
     struct error err;
     char id[16];
 
-    if (has_stepd(job, batch ? "batch]" : ""))
+    if (has_stepd(agent, job, batch ? "batch]" : ""))
         return;
     now->orphans = xrealloc(now->orphans, now->count + 1, sizeof *now->orphans);
     now->orphans[now->count++] = (struct orphan){.job = job, .since_ms = since_ms};
