@@ -15,20 +15,12 @@
 #include "base/memory.h"
 #include "http/http_internal.h"
 
-#define PASS_RIGHTS 83 /* SO_PASSRIGHTS, which C libraries do not know yet */
-#define LET_GO_MS   10 /* in a later round of the loop: the server has closed what a child holds */
+#define LET_GO_MS 10 /* in a later round of the loop: the server has closed what a child holds */
 
 struct holder {
     uv_process_t process;
     struct holder *prev, *next;
 };
-
-void http_refuse_descriptors(int listening)
-{
-    const int no = 0;
-
-    setsockopt(listening, SOL_SOCKET, PASS_RIGHTS, &no, sizeof no); /* those that it accepts inherit it */
-}
 
 void http_see_all(int fd)
 {

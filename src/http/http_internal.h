@@ -126,7 +126,6 @@ void http_unlisten(struct http_server *server);
 
 /* descriptors.c: closes a connection, or a listening socket with those who wait there, and waits for nothing: not for
  * the end of descriptors that clients sent. For a connection that libmicrohttpd closes, what goes before. */
-void http_refuse_descriptors(int listening);
 void http_see_all(int fd); /* of an accepted one */
 void http_close(struct http_server *server, int fd);
 void http_before_close(struct http_server *server, int fd);

@@ -12,6 +12,7 @@
 
 #include "base/address.h"
 #include "base/file.h"
+#include "base/kernel/calls.h"
 #include "base/trust/guarded.h"
 #include "base/memory.h"
 #include "http/http_internal.h"
@@ -188,7 +189,7 @@ static struct listener *add(struct http_server *server, int fd, bool tcp, bool i
     struct listener *listener = &server->listeners[server->listener_count++];
 
     *listener = (struct listener){.server = server, .fd = fd, .tcp = tcp, .inherited = inherited};
-    http_refuse_descriptors(fd);
+    kernel_refuse_descriptors(fd); /* descriptors.c */
     return listener;
 }
 
@@ -249,7 +250,7 @@ static int listen_in_place(struct http_server *server, struct listener *listener
 
     if (rc)
         return rc;
-    http_refuse_descriptors(fd);
+    kernel_refuse_descriptors(fd); /* descriptors.c */
     uv_poll_stop(&listener->poll); /* the kernel forgets what was waited for on a socket that is closed */
     if (dup3(fd, listener->fd, O_CLOEXEC) < 0)
         rc = error_set(err, errno, "%s: cannot listen there: %s", server->socket_path, strerror(errno));

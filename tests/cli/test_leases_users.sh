@@ -8,10 +8,10 @@ start_node a100x4-40g 20
 start_daemon --set engine=slurm --set gate=memory
 
 # as_alice METHOD PATH [BODY]
-cp "$SOURCE/tests/cli/leases.py" "$T/alice/ask.py"
-chmod 644 "$T/alice/ask.py"
+cp "$SOURCE/tests/cli/leases.py" "$SOURCE/tests/cli/events.py" "$T/alice"
+chmod 644 "$T/alice/"*.py
 as_alice() {
-    answer=$(as alice /usr/bin/python3 -B "$T/alice/ask.py" "$CARMA_SOCKET" "$@")
+    answer=$(as alice /usr/bin/python3 -B "$T/alice/leases.py" "$CARMA_SOCKET" "$@")
     status=${answer%% *}
     answer=${answer#* }
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -16,6 +17,15 @@
 static inline int kernel_pidfd_open(pid_t pid)
 {
     return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+/* The Unix socket, and those that it accepts, take no descriptors (SO_PASSRIGHTS, Linux 6.16): to close one of a
+ * hostile sender may take any time, and is done by who closes the socket, too. An older kernel goes on as before. */
+static inline void kernel_refuse_descriptors(int fd)
+{
+    const int no = 0;
+
+    (void)setsockopt(fd, SOL_SOCKET, 83, &no, sizeof no);
 }
 
 /* 0, or -1 with errno. */

@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/kernel/calls.h"
 #include "base/memory.h"
 
 #define GROUPS 256 /* of a holder, which are looked at */
@@ -28,6 +29,7 @@ int claim_gpu(const char *uuid)
 
     if (fd < 0)
         return -errno;
+    kernel_refuse_descriptors(fd);
     if (bind(fd, (const struct sockaddr *)&address, length) == 0 && listen(fd, ROW) == 0)
         return fd;
     code = -errno;
@@ -67,6 +69,7 @@ bool claim_holder_of(const char *uuid, int32_t minor, struct claim_holder *holde
     struct ucred owner;
     CLEANUP(close_fd) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
+    kernel_refuse_descriptors(fd);
     if (fd < 0 || connect(fd, (const struct sockaddr *)&address, length) < 0 ||
         getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &owner, &size) < 0 || !is_user_of_gpu(fd, minor, &owner))
         return false;

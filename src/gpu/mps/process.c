@@ -31,6 +31,7 @@ static pid_t listener_of(const struct sockaddr_un *address, int type)
 
     if (fd < 0)
         return 0;
+    kernel_refuse_descriptors(fd);
     if (connect(fd, (const struct sockaddr *)address, sizeof *address) < 0)
         pid = errno == EPROTOTYPE ? -1 : 0;
     else
