@@ -132,10 +132,10 @@ void company_forget_profile(struct core *core, const struct profile *profile)
 
 /* ---- Readings ---- */
 
-/* An instance's part of the GPU, and unmanaged processes, slow a job as well. */
+/* An instance's part of the GPU, and others' processes, slow a job as well. */
 static bool can_tell(const struct gpu *gpu)
 {
-    return gpu->part_permille == 1000 && gpu->unmanaged_bytes <= GPU_IDLE_UNMANAGED_BYTES;
+    return gpu->part_permille == 1000 && gpu_is_of_residents(gpu);
 }
 
 /* The only other job on the job's GPUs, or NULL where it is alone. False: there are more, or its readings tell

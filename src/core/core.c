@@ -124,7 +124,7 @@ bool core_sample_is_due(const struct core *core, const struct record *record)
     if (!core_watches_load(core) && gpu->unmanaged_bytes >= 0)
         news = !gpu->measured || gpu->unmanaged_bytes != sample->unmanaged_bytes;
     return (news && (!gpu->measured || core_head(core) || core->undecided.head)) ||
-           learn_sample_is_due(core, gpu, record->at_ns);
+           (core->config.learn && gpu->others != sample->others) || learn_sample_is_due(core, gpu, record->at_ns);
 }
 
 bool core_watches_load(const struct core *core)

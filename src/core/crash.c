@@ -33,20 +33,41 @@ static int64_t asked_bytes(const struct record *record)
     return record->exited.requested_bytes > 0 ? record->exited.requested_bytes : 0;
 }
 
+static int64_t smallest_total(const struct core *core, const struct job *job)
+{
+    int64_t total = INT64_MAX;
+
+    for (uint32_t i = 0; i < job->placement_count; i++)
+        if (core->gpus[job->placements[i].gpu]->total_bytes < total)
+            total = core->gpus[job->placements[i].gpu]->total_bytes;
+    return total;
+}
+
+static int64_t used_bytes(const struct job *job, const struct record *record)
+{
+    int64_t peak = job_peak_bytes(job);
+
+    return record->exited.used_bytes > peak ? record->exited.used_bytes : peak;
+}
+
 /* True where its GPU was nearly full, or the failed allocation is larger than the GPU. Where use was not observed, the
  * estimates of the residents count. */
 static bool was_full(const struct core *core, const struct job *job, const struct record *record)
 {
-    int64_t used = record->exited.used_bytes, peak = job_peak_bytes(job), total = INT64_MAX;
+    int64_t total = smallest_total(core, job), asked = asked_bytes(record);
 
-    if (used < 0)
-        return asked_bytes(record) > job->crash_available_bytes - peak;
-    for (uint32_t i = 0; i < job->placement_count; i++)
-        if (core->gpus[job->placements[i].gpu]->total_bytes < total)
-            total = core->gpus[job->placements[i].gpu]->total_bytes;
-    if (used < peak)
-        used = peak;
-    return asked_bytes(record) > total || used >= total - total / UNSEEN_PART - asked_bytes(record);
+    if (record->exited.used_bytes < 0)
+        return asked > job->crash_available_bytes - job_peak_bytes(job);
+    return asked > total || used_bytes(job, record) >= total - total / UNSEEN_PART - asked;
+}
+
+/* The same, for blaming another: a figure in the job's own message counts for less, since it may say anything. */
+static bool was_taken(const struct core *core, const struct job *job, const struct record *record)
+{
+    int64_t total = smallest_total(core, job), asked = asked_bytes(record), used = used_bytes(job, record);
+
+    return record->exited.used_bytes < 0 ||
+           (asked <= total && (used >= total - total / UNSEEN_PART || used > total - asked));
 }
 
 /* It may have needed more than its fence, as far as that was observed. */
@@ -57,16 +78,17 @@ static bool was_at_fence(const struct job *job, const struct record *record)
 }
 
 /* Whether the observed memory confirms that it ran out. Any program can print this message. So the job goes before
- * others only where its GPU was nearly full, or the failed allocation is larger than the GPU. The first time it also
- * does where the job was loading on a GPU whose memory was in use at all. Where nothing was observed, nothing speaks
- * against it. But a library's handle may be missing for other reasons, so there the memory must confirm it. */
+ * others only where its GPU was nearly full, or the failed allocation is larger than the GPU. Once it also does where
+ * the job was loading on a GPU whose memory was in use at all: then it is charged. A job that was excused by a
+ * guessed fence has had its once. Where nothing was observed, nothing speaks against it. But a library's handle may be
+ * missing for other reasons, so there the memory must confirm it. */
 static bool borne_out(const struct core *core, const struct job *job, const struct record *record, bool says_memory)
 {
     if (record->exited.used_bytes < 0)
         return says_memory;
     if (was_full(core, job, record) || was_at_fence(job, record))
         return true;
-    return says_memory && job->crashes == 0 && still_loading(job, record->at_ns) &&
+    return says_memory && job->crashes == 0 && !job->unfenced && still_loading(job, record->at_ns) &&
            record->exited.used_bytes > GPU_IDLE_UNMANAGED_BYTES;
 }
 
@@ -83,14 +105,14 @@ bool crash_is_of_limit(const struct core *core, const struct job *job, const str
 
 /* Not charged with the crash, but only a limited number of times. A job that prints "out of memory" beside such a
  * neighbour may have another cause. */
-static bool is_victim(struct core *core, struct job *job, int64_t at_ns)
+static bool is_victim(struct core *core, struct job *job, const struct record *record)
 {
     int64_t peak = job_peak_bytes(job);
     uint64_t overuser =
-        overusing_job(core, job, job->crash_needed_bytes < peak ? peak : job->crash_needed_bytes, at_ns);
+        overusing_job(core, job, job->crash_needed_bytes < peak ? peak : job->crash_needed_bytes, record->at_ns);
     struct job *other = core_job_by_id(core, overuser);
 
-    if (!overuser || !job->crash_is_oom || job->harmed >= core->config.max_retries)
+    if (!overuser || !job->crash_is_oom || !was_taken(core, job, record) || job->harmed >= core->config.max_retries)
         return false;
     job->overuser = overuser;
     job->harmed++;
@@ -136,7 +158,7 @@ static void note_memory(struct core *core, struct job *job, const struct record 
     job->crash_is_oom = borne_out(core, job, record, job->crash_cause == EXIT_GPU_OOM);
     job->crash_fenced = fenced && fence_is_guess(job);
     job->crash_needed_bytes = requested < 0 || requested > INT64_MAX - peak ? -1 : peak + requested;
-    if (job->crash_fenced || (!fenced && is_victim(core, job, record->at_ns))) {
+    if (job->crash_fenced || (!fenced && is_victim(core, job, record))) {
         learn_memory(core, job, job->crash_needed_bytes, LEARN_LEAST);
         return;
     }

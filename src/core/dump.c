@@ -37,14 +37,14 @@ static void dump_gpu(struct strbuf *text, const struct gpu *gpu)
 {
     strbuf_printf(text,
                   "gpu %" PRIu32 " %s total=%" PRId64 " share=%s/%d server=%" PRIu64 "/%" PRIu32
-                  " instance=%d lost=%d measured=%d used=%" PRId64 " unmanaged=%" PRId64 " smact=%" PRId32 "/%" PRId32
-                  "/%" PRId32 " reserved=%" PRIu64 "/%" PRId64 " settling=%" PRIu64 " until=%" PRId64
+                  " instance=%d lost=%d measured=%d used=%" PRId64 " unmanaged=%" PRId64 "/%d smact=%" PRId32
+                  "/%" PRId32 "/%" PRId32 " reserved=%" PRIu64 "/%" PRId64 " settling=%" PRIu64 " until=%" PRId64
                   " changed=%" PRId64 " learned=%" PRId64 ""
                   " overused=%" PRIu64 ":%" PRId64 "@%" PRId64 " residents=",
                   gpu->number, gpu->uuid, gpu->total_bytes, share_mode_name(gpu->share), gpu->share_faulted,
                   gpu->server, gpu->server_uid, gpu->instance, gpu->lost, gpu->measured, gpu->used_bytes,
-                  gpu->unmanaged_bytes, gpu->smact_permille, gpu->smocc_permille, gpu->dram_permille, gpu->reserved_for,
-                  gpu->reserved_for ? gpu->reserved_ns : 0, gpu->settling_job,
+                  gpu->unmanaged_bytes, gpu->others, gpu->smact_permille, gpu->smocc_permille, gpu->dram_permille,
+                  gpu->reserved_for, gpu->reserved_for ? gpu->reserved_ns : 0, gpu->settling_job,
                   gpu->settling_job ? gpu->closed_until_ns : 0, gpu->changed_ns, gpu->learned_ns, gpu->overused.job,
                   gpu->overused.bytes, gpu->overused.left_ns);
     for (uint32_t i = 0; i < gpu->resident_count; i++)

@@ -261,9 +261,11 @@ int64_t learned_reservation(const struct core *core, const struct job *job, uint
 
 static bool alone_everywhere(const struct core *core, const struct job *job)
 {
-    for (uint32_t i = 0; i < job->placement_count; i++)
-        if (core->gpus[job->placements[i].gpu]->resident_count > 1)
+    for (uint32_t i = 0; i < job->placement_count; i++) {
+        const struct gpu *gpu = core->gpus[job->placements[i].gpu];
+        if (gpu->resident_count > 1 || gpu->others)
             return false;
+    }
     return true;
 }
 
@@ -290,8 +292,7 @@ static int32_t clamp_activity(int64_t permille)
 
 bool learn_sample_is_due(const struct core *core, const struct gpu *gpu, int64_t at_ns)
 {
-    return core->config.learn && gpu->unmanaged_bytes <= GPU_IDLE_UNMANAGED_BYTES &&
-           at_ns - gpu->changed_ns >= core_learning_delay_ns(core) &&
+    return core->config.learn && gpu_is_of_residents(gpu) && at_ns - gpu->changed_ns >= core_learning_delay_ns(core) &&
            at_ns - gpu->learned_ns >= core->config.window_ns + LEARNING_PAUSE_NS && can_tell(core, gpu);
 }
 

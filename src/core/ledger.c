@@ -102,6 +102,11 @@ bool gpu_idle(const struct gpu *gpu)
     return !gpu->lost && gpu->measured && gpu->resident_count == 0 && unmanaged <= GPU_IDLE_UNMANAGED_BYTES;
 }
 
+bool gpu_is_of_residents(const struct gpu *gpu)
+{
+    return !gpu->others && gpu->unmanaged_bytes <= GPU_IDLE_UNMANAGED_BYTES;
+}
+
 const struct job *gpu_exclusive_resident(const struct gpu *gpu)
 {
     if (gpu->share == SHARE_EXCLUSIVE && gpu->resident_count)

@@ -33,6 +33,7 @@ struct gpu {
     int32_t smact_permille;  /* -1: not measured */
     int32_t smocc_permille;  /* the same */
     int32_t dram_permille;   /* the same */
+    bool others;             /* processes of no resident were there, or may have been: its readings teach nothing */
     uint64_t reserved_for;   /* the job that has it reserved; 0: none */
     int64_t reserved_ns;     /* since when */
     uint64_t settling_job;   /* the job whose memory is not settled yet; 0: none */
@@ -67,6 +68,9 @@ int64_t gpu_idle_bytes(const struct gpu *gpu);
 
 /* There, measured, without residents and without unmanaged memory worth mentioning. */
 bool gpu_idle(const struct gpu *gpu);
+
+/* Whether its residents alone cause its readings, as far as is known. */
+bool gpu_is_of_residents(const struct gpu *gpu);
 
 /* The job that holds it alone, since it is exclusive or the GPU is configured so; or NULL. */
 const struct job *gpu_exclusive_resident(const struct gpu *gpu);

@@ -151,6 +151,7 @@ struct record_sample {
     int32_t smact_permille;  /* the configured statistic of the window, or -1: not measured */
     int32_t smocc_permille;  /* SM occupancy, the same */
     int32_t dram_permille;   /* DRAM activity, the same */
+    bool others;             /* in the window a process was there that is of no resident, or that cannot be told */
 };
 
 /* What was found about GPU memory at the end of a run, beside its cause: bits (core/verdict.h weighs them). */

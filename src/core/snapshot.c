@@ -50,7 +50,8 @@ static void take_gpu(const struct gpu *gpu, int64_t at_ns, struct record_list *o
                    .unmanaged_bytes = gpu->unmanaged_bytes,
                    .smact_permille = gpu->smact_permille,
                    .smocc_permille = gpu->smocc_permille,
-                   .dram_permille = gpu->dram_permille},
+                   .dram_permille = gpu->dram_permille,
+                   .others = gpu->others},
         .reserved_for = gpu->reserved_for,
         .reserved_ns = gpu->reserved_ns,
         .settling_job = gpu->settling_job,
@@ -263,6 +264,7 @@ static int restore_gpu(struct core *core, const struct record *record, struct er
     gpu->smact_permille = state->sample.smact_permille;
     gpu->smocc_permille = state->sample.smocc_permille;
     gpu->dram_permille = state->sample.dram_permille;
+    gpu->others = state->sample.others;
     gpu->reserved_for = state->reserved_for;
     gpu->reserved_ns = state->reserved_ns;
     gpu_set_settling(core, gpu, state->settling_job);

@@ -2,6 +2,7 @@
 # carma admin learned: who may see what was learned of whom, and forget it, over a restart and in a replay as well.
 . "$(dirname "$0")/users.sh"
 . "$(dirname "$0")/node.sh"
+. "$SOURCE/tests/cli/faults.sh"
 homes
 start_node a100x4-40g 200
 start_daemon --config /dev/null --set admin_group=carma-admins --set auto_capture=off
@@ -60,6 +61,17 @@ run_as carol admin learned --json
 workload=$(python3 -c 'import json, sys; print(json.load(sys.stdin)["workloads"][0]["workload"])' <"$T/out")
 allowed carol admin learned --forget "$workload"
 learned 'w == []'
+# Beside another's small process a run teaches its memory, and nothing of its SM activity.
+others=
+for gpu in 0 1 2 3; do
+    CUDA_VISIBLE_DEVICES=$gpu "$TRAIN" --memory 300M --sm-activity 0.9 --seconds 1000000 >/dev/null &
+    others="$others $!"
+    until_gpu $gpu used_bytes $((300 << 20))
+done
+train bob beside
+# shellcheck disable=SC2086 # pids
+kill $others
+learned '[(x["name"], x["runs"], x["sm_activity_permille"]) for x in w] == [("beside", 1, None)]'
 stop_daemon
 expect_ok admin verify --state "$STATE"
 expect_ok simulate --replay "$STATE"

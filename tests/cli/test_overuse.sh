@@ -50,4 +50,10 @@ grep -q "12.0 GiB on each GPU, as the last run of this command used; that was mo
     fail "explain: $(cat "$T/out")"
 run wait "$next"
 expect_field "$next" over_reservation_bytes null
+
+# A message alone, of a run between two readings: the memory in use does not bear it out.
+run submit --parsable --gpu-memory 4G -- sh -c 'echo "torch.OutOfMemoryError: CUDA out of memory."; exit 1'
+last=$(cat "$T/out")
+run wait "$last"
+expect_field "$last" state FAILED
 finish_node

@@ -132,7 +132,8 @@ static bool liar_is_on(const struct history *history, uint32_t gpu)
     return false;
 }
 
-/* Where nobody lies, it teaches the other core the same. While a liar is there, and shortly after, it may only not. */
+/* Where nobody lies, it teaches the other core the same. While a liar is there, and shortly after, it may only not.
+ * Nor may it beside a process that a liar has started by hand. */
 static void sample_gpu(struct history *history, uint32_t number)
 {
     const struct gpu *gpu = core_gpu(history->all, number);
@@ -146,10 +147,14 @@ static void sample_gpu(struct history *history, uint32_t number)
                                            .used_bytes = GIB,
                                            .smact_permille = (int32_t)(1000 - idle),
                                            .smocc_permille = -1,
-                                           .dram_permille = -1};
+                                           .dram_permille = -1,
+                                           .others = history->liars && !random_range(&history->random, 0, 3)};
+    if (record.sample.others)
+        record.sample.smact_permille = 990;
     apply(history, history->all, record);
-    if (gpu->learned_ns == history->now_ns && !liar_is_on(history, number))
-        apply(history, history->honest, record);
+    if (gpu->learned_ns != history->now_ns || liar_is_on(history, number) || record.sample.others)
+        record.sample.smact_permille = -1;
+    apply(history, history->honest, record);
 }
 
 static bool is_lied(const struct history *history, const struct measure *measure)

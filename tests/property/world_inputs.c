@@ -215,6 +215,7 @@ static void sample_gpu(struct world *world, uint32_t g)
     input.sample.smact_permille = (int32_t)random_range(r, -1, 1000);
     input.sample.smocc_permille = (int32_t)random_range(r, -1, 1000);
     input.sample.dram_permille = (int32_t)random_range(r, -1, 1000);
+    input.sample.others = !random_range(r, 0, 9);
     if (!feed(world, &input))
         fail(world, "a good sample was refused");
 }

@@ -82,7 +82,7 @@ static inline void sample(struct fixture *f, uint32_t gpu, int64_t used, int64_t
 {
     struct record record = {.type = RECORD_SAMPLE};
 
-    record.sample = (struct record_sample){gpu, used, unmanaged, smact, -1, -1};
+    record.sample = (struct record_sample){gpu, used, unmanaged, smact, -1, -1, false};
     apply(f, record);
 }
 

@@ -233,6 +233,11 @@ CORE_TEST(test_what_tells_nothing)
     apply(f, record);
     assert_int_equal(slowdown_predict(f->core, core_gpu(f->core, 0), NULL).worst_permille, 1500);
     later(f, 3600);
+    apply(f,
+          (struct record){.type = RECORD_SAMPLE, .sample = {.used_bytes = GIB, .smact_permille = -1, .others = true}});
+    progresses(f, a, ALONE / 9, 100); /* beside another's process */
+    assert_int_equal(slowdown_predict(f->core, core_gpu(f->core, 0), NULL).worst_permille, 1500);
+    sample(f, 0, GIB, 0, -1);
     progresses(f, a, ALONE, 7); /* steps of another loop */
     progresses(f, a, ALONE, 7);
     assert_int_not_equal(company_slowdown(f->core, core_gpu(f->core, 0), core_find_job(f->core, b)->profile,

@@ -102,9 +102,12 @@ FENCE_TEST(test_a_guess_that_was_wrong_is_not_charged)
     assert_int_equal(requeued->requeued.reserved_bytes, 16 * GIB);
     assert_int_equal(requeued->requeued.reservation_source, SOURCE_RAISED);
     assert_int_equal(must_decide(f, RECORD_PLACED, job)->placed.fence_bytes, -1); /* at once */
-    requeued = runs_out(f, job, 36 * GIB, 3 * GIB, 38 * GIB);                     /* the GPU itself is full now */
+    apply(f, (struct record){.type = RECORD_EXITED, .job = job, .exited = {EXIT_GPU_OOM, 1, -1, -1, 3 * GIB}});
+    decide(f);
+    assert_false(must_decide(f, RECORD_REQUEUED, job)->requeued.retry); /* loading: it was excused once */
+    requeued = runs_out(f, job, 36 * GIB, 3 * GIB, 38 * GIB);           /* the GPU itself is full now */
     assert_false(requeued->requeued.unfenced);
-    assert_int_equal(requeued->requeued.crashes, 1);
+    assert_int_equal(requeued->requeued.crashes, 2);
 }
 
 FENCE_TEST(test_a_full_gpu_is_not_the_fences_doing)

@@ -223,11 +223,18 @@ CARMA_TEST(test_a_sample_is_due_when_it_can_teach)
 
     submit_workload(f, "w", 1, GIB, -1);
     decide(f);
-    due.sample = (struct record_sample){0, GIB, 0, 200, -1, -1};
+    due.sample = (struct record_sample){0, GIB, 0, 200, -1, -1, true};
     due.at_ns = f->now_ns + core_learning_delay_ns(f->core) - 1;
+    due.sample.others = false;
     assert_false(core_sample_is_due(f->core, &due)); /* nothing waits, nothing to learn yet */
     due.at_ns++;
     assert_true(core_sample_is_due(f->core, &due));
+    due.sample.others = true;
+    assert_true(core_sample_is_due(f->core, &due)); /* for the speeds of jobs */
+    f->now_ns = due.at_ns;
+    apply(f, due);
+    assert_int_equal(learned_activity(core_find_job(f->core, 1)), LEARN_PRIOR_PERMILLE);
+    assert_false(core_sample_is_due(f->core, &due)); /* another's process: it teaches nothing */
 }
 
 RUN_TESTS(NULL, NULL)

@@ -171,7 +171,8 @@ OVERUSE_TEST(test_a_stray_is_the_culprit)
 /* Nobody waits, so the core was not told the changes since: a retry goes by how the GPUs are now. */
 CORE_TEST(test_a_crash_asks_for_samples)
 {
-    struct record seen = {.type = RECORD_SAMPLE, .at_ns = f->now_ns, .sample = {0, 30 * GIB, 30 * GIB, 0, -1, -1}};
+    struct record seen = {
+        .type = RECORD_SAMPLE, .at_ns = f->now_ns, .sample = {0, 30 * GIB, 30 * GIB, 0, -1, -1, false}};
     uint64_t job;
 
     use_one_gpu(f);
@@ -244,6 +245,31 @@ OVERUSE_TEST(test_who_is_over_itself_is_no_victim)
     requeued = runs_out(f, job, 4 * GIB); /* 26 of 24 */
     assert_int_equal(requeued->requeued.overuser, 0);
     assert_int_equal(requeued->requeued.crashes, 1);
+}
+
+/* By a job that loads and says that it could not have `asked` bytes, with `used` observed. */
+static uint64_t blamed(struct fixture *f, int64_t used, int64_t asked)
+{
+    struct record end = {.type = RECORD_EXITED, .job = running(f, 30 * GIB, GIB)};
+    uint64_t overuser;
+
+    end.exited = (struct record_exited){.cause = EXIT_GPU_OOM, .requested_bytes = asked, .used_bytes = used};
+    apply(f, end);
+    overuser = decided(f, RECORD_REQUEUED, end.job)->requeued.overuser;
+    job_event(f, RECORD_CANCELLED, end.job);
+    if (core_find_job(f->core, end.job)) /* it runs again */
+        exits(f, end.job, EXIT_FAILED, -1);
+    return overuser;
+}
+
+OVERUSE_TEST(test_a_message_alone_blames_nobody)
+{
+    uint64_t overuser = running(f, 2 * GIB, 4 * GIB);
+
+    assert_int_equal(blamed(f, 4 * GIB, 2 * GIB), 0);
+    assert_int_equal(blamed(f, 10 * GIB, 29 * GIB), 0); /* which would have fitted */
+    assert_int_equal(blamed(f, 12 * GIB, 29 * GIB), overuser);
+    assert_int_equal(blamed(f, 30 * GIB, -1), overuser);
 }
 
 /* A job that prints "out of memory" beside such a neighbour would otherwise be started again for ever. */

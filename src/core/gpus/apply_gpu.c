@@ -117,6 +117,7 @@ static int apply_sample(struct core *core, const struct record *record, struct e
     gpu->smact_permille = sample->smact_permille;
     gpu->smocc_permille = sample->smocc_permille;
     gpu->dram_permille = sample->dram_permille;
+    gpu->others = sample->others;
     if (opens)
         gpu_opens(core, gpu);
     company_forget_old(core, record->at_ns);

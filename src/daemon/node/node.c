@@ -303,6 +303,8 @@ static void take_reading(struct node *node, const struct gpu_reading *reading, i
     node_remember(entry);
     fill_windows(node, entry);
     attribute(node, entry);
+    if (entry->attribution.unmanaged_count || *entry->attribution.why)
+        entry->others_ns = at_ns;
     node_report_gpu(node, entry);
     node_notes_tell(node, entry);
 }
@@ -387,9 +389,12 @@ void node_watch(struct node *node)
 
 void node_feed_samples(struct node *node)
 {
+    int64_t window_ns = node->daemon->config.core.window_ns;
+
     for (uint32_t i = 0; i < node->count; i++) {
         struct node_gpu *entry = node->gpus[i];
         struct record input = {.type = RECORD_SAMPLE, .at_ns = nodetime_now_ns()};
+        int64_t others_ns = entry->others_ns;
         if (!entry->there || !gpu_reading_usable(&entry->reading) || !core_gpu(node->daemon->core, entry->number))
             continue;
         input.sample = (struct record_sample){.gpu = entry->number,
@@ -397,7 +402,8 @@ void node_feed_samples(struct node *node)
                                               .unmanaged_bytes = quantum_memory(entry->attribution.unmanaged_bytes),
                                               .smact_permille = quantum_activity(entry->statistics[GPU_SM_ACTIVITY]),
                                               .smocc_permille = quantum_activity(entry->statistics[GPU_SM_OCCUPANCY]),
-                                              .dram_permille = quantum_activity(entry->statistics[GPU_DRAM_ACTIVITY])};
+                                              .dram_permille = quantum_activity(entry->statistics[GPU_DRAM_ACTIVITY]),
+                                              .others = others_ns && entry->at_ns - others_ns <= window_ns};
         if (core_sample_is_due(node->daemon->core, &input))
             engine_input(node->daemon->engine, &input, NULL);
     }

@@ -29,9 +29,9 @@ static void take_samples(const struct node_gpu *gpu, int64_t from_ns, int64_t to
         int64_t free_bytes = sample->total_bytes - sample->used_bytes;
         if (sample->at_ns > to_ns)
             continue;
-        if (sample->at_ns < from_ns)
+        if (sample->at_ns < from_ns && taken) /* one that was shorter than a period: as it was when it began */
             return;
-        taken++;
+        taken = sample->at_ns < from_ns ? LAST_SAMPLES : taken + 1;
         if (sample->used_bytes > evidence->used_bytes)
             evidence->used_bytes = sample->used_bytes;
         if (free_bytes >= 0 && (evidence->free_bytes < 0 || free_bytes < evidence->free_bytes))

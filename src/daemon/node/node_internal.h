@@ -87,6 +87,7 @@ struct node_gpu {
     struct node_sample recent[NODE_RECENT]; /* a ring */
     uint64_t recent_count;                  /* ever */
     struct attribution attribution;
+    int64_t others_ns;         /* when others' processes were last there, or may have been; 0: never */
     struct node_stray *strays; /* owned: of the last minute */
     size_t stray_count, stray_capacity;
     int32_t statistics[NODE_WINDOWS]; /* the configured one; -1: not measured */
