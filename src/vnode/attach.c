@@ -96,20 +96,21 @@ uint32_t attach_visible(const struct node_file *file, const struct numbering *nu
     return count;
 }
 
-/* A socket stays when its daemon has gone. */
-static bool is_left_behind(const char *path, const struct stat *st)
+/* A socket stays when its daemon has gone. One that the process may not write is another user's. */
+static bool is_out_of_reach(const char *path, const struct stat *st)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int fd;
-    bool refused;
+    bool out;
 
     if (!S_ISSOCK(st->st_mode) || strlen(path) >= sizeof address.sun_path)
         return false;
     memcpy(address.sun_path, path, strlen(path) + 1);
     fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    refused = fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof address) < 0 && errno == ECONNREFUSED;
+    out = fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof address) < 0 &&
+          (errno == ECONNREFUSED || errno == EACCES);
     close_fd(&fd);
-    return refused;
+    return out;
 }
 
 uint64_t attach_mps_domain(const char *pipe_directory)
@@ -120,7 +121,7 @@ uint64_t attach_mps_domain(const char *pipe_directory)
 
     if (!pipe_directory || !*pipe_directory ||
         snprintf(path, sizeof path, "%s/control", pipe_directory) >= (int)sizeof path || stat(path, &st) < 0 ||
-        is_left_behind(path, &st))
+        is_out_of_reach(path, &st))
         return 0;
     domain = (uint64_t)st.st_dev << 48 ^ (uint64_t)st.st_ino;
     return domain ? domain : 1;

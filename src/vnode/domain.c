@@ -42,7 +42,7 @@ int domain_fail(struct node *node, int32_t pid, uint32_t fault)
         struct node_slot *slot = &bank->slots[i];
 
         if (slot != first_faulted_client && in_domain(slot, first_faulted_client->mps_domain) && slot->fault == 0 &&
-            share_a_place(slot, first_faulted_client))
+            slot->mps_server_pid == server && share_a_place(slot, first_faulted_client))
             slot->fault = CUDA_FAULT_MPS_RPC_FAILURE;
     }
     node_commit(node);

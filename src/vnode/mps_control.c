@@ -135,11 +135,15 @@ static void answer_one(struct mps_speaker *speaker, int fd)
 {
     CLEANUP(strbuf_release) struct strbuf answer = {0};
     struct timeval timeout = {.tv_sec = 1};
+    struct ucred peer = {.uid = (uid_t)-1};
+    socklen_t peer_length = sizeof peer;
     char text[MAX_TEXT], *rest = NULL;
     size_t length = 0;
     ssize_t count;
 
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_length);
+    speaker->uid = peer.uid;
     while (length + 1 < sizeof text && (count = read(fd, text + length, sizeof text - 1 - length)) > 0)
         length += (size_t)count;
     text[length] = '\0';

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "vnode/numbering.h"
 
@@ -25,7 +26,33 @@ static void no_server(const char *word, struct strbuf *answer)
     strbuf_printf(answer, "Server %ld not found\n", word ? strtol(word, NULL, 10) : 0);
 }
 
-static void start_server(struct mps_daemon *daemon, const char *uid, int64_t now_ms, struct strbuf *answer)
+/* What root and the daemon's own user may do, and others only with what is theirs. */
+static bool may(const struct mps_speaker *speaker, uid_t owner, const char *others, struct strbuf *answer)
+{
+    if (speaker->uid == 0 || speaker->uid == owner)
+        return true;
+    strbuf_printf(answer, "Insufficient privileges for UID %u", (unsigned)speaker->uid);
+    strbuf_printf(answer, speaker->driver >= MPS_DRIVER_STATES ? ". %s\n" : "\n", others);
+    return false;
+}
+
+/* Before 550 everybody may. */
+static bool may_set(const struct mps_speaker *speaker, struct strbuf *answer)
+{
+    return speaker->driver < MPS_DRIVER_STATES ||
+           may(speaker, geteuid(),
+               "Control deamon settings can only be modified by the user started it or by the root user.", answer);
+}
+
+static bool may_quit(const struct mps_speaker *speaker, struct strbuf *answer)
+{
+    if (speaker->uid == 0 || speaker->uid == geteuid())
+        return true;
+    strbuf_puts(answer, "Not enough privilege to execute quit command\n");
+    return false;
+}
+
+static void start_server(struct mps_speaker *speaker, const char *uid, int64_t now_ms, struct strbuf *answer)
 {
     char *end = NULL;
     unsigned long value = uid && *uid ? strtoul(uid, &end, 10) : 0;
@@ -34,7 +61,8 @@ static void start_server(struct mps_daemon *daemon, const char *uid, int64_t now
         strbuf_puts(answer, "A user id (UID) is required to start a new server\n");
         return;
     }
-    mps_daemon_start_server(daemon, (uid_t)value, now_ms);
+    if (may(speaker, (uid_t)value, "Only the root user may start server for another user.", answer))
+        mps_daemon_start_server(speaker->daemon, (uid_t)value, now_ms);
 }
 
 static void terminate(struct mps_daemon *daemon, const char *server, const char *client, struct strbuf *answer)
@@ -123,12 +151,12 @@ static bool speak_of_servers(struct mps_speaker *speaker, char **words, int64_t 
         if (daemon->server)
             strbuf_printf(answer, "%d\n", daemon->server);
     } else if (strcmp(verb, "start_server") == 0) {
-        start_server(daemon, words[1] && strcmp(words[1], "-uid") == 0 ? words[2] : NULL, now_ms, answer);
+        start_server(speaker, words[1] && strcmp(words[1], "-uid") == 0 ? words[2] : NULL, now_ms, answer);
     } else if (strcmp(verb, "shutdown_server") == 0) {
-        if (is_server(daemon, words[1]))
-            mps_daemon_end_server(daemon);
-        else
+        if (!is_server(daemon, words[1]))
             no_server(words[1], answer);
+        else if (may(speaker, daemon->server_uid, "Only the root user may shutdown another user's server.", answer))
+            mps_daemon_end_server(daemon);
     } else if (strcmp(verb, "get_client_list") == 0) {
         is_server(daemon, words[1]) ? list_clients(daemon, answer) : no_server(words[1], answer);
     } else if (strcmp(verb, "get_device_client_list") == 0) {
@@ -136,19 +164,21 @@ static bool speak_of_servers(struct mps_speaker *speaker, char **words, int64_t 
     } else if (strcmp(verb, "get_default_active_thread_percentage") == 0) {
         strbuf_printf(answer, "%.1f\n", daemon->thread_percentage);
     } else if (strcmp(verb, "set_default_active_thread_percentage") == 0) {
-        set_percentage(daemon, words[1], answer);
+        if (may_set(speaker, answer))
+            set_percentage(daemon, words[1], answer);
     } else if (strcmp(verb, NUMBERING_QUESTION) == 0) {
         strbuf_printf(answer, "%s\n", gpus ? gpus : "");
     } else if (strcmp(verb, "quit") == 0) {
-        speaker->quit = true;
+        speaker->quit = may_quit(speaker, answer);
     } else {
         return false;
     }
     return true;
 }
 
-static bool speak_of_clients(struct mps_daemon *daemon, char **words, struct strbuf *answer)
+static bool speak_of_clients(const struct mps_speaker *speaker, char **words, struct strbuf *answer)
 {
+    struct mps_daemon *daemon = speaker->daemon;
     const char *verb = words[0];
 
     if (strcmp(verb, "ps") == 0) {
@@ -159,11 +189,13 @@ static bool speak_of_clients(struct mps_daemon *daemon, char **words, struct str
     } else if (strcmp(verb, "terminate_client") == 0) {
         terminate(daemon, words[1], words[1] ? words[2] : NULL, answer);
     } else if (strcmp(verb, "set_default_device_pinned_mem_limit") == 0) {
-        set_pinned(daemon, words[1], words[1] ? words[2] : NULL);
+        if (may_set(speaker, answer))
+            set_pinned(daemon, words[1], words[1] ? words[2] : NULL);
     } else if (strcmp(verb, "get_default_device_pinned_mem_limit") == 0) {
         get_pinned(daemon, words[1], answer);
     } else if (strcmp(verb, "set_default_client_priority") == 0) {
-        daemon->priority = words[1] ? atoi(words[1]) : daemon->priority;
+        if (may_set(speaker, answer))
+            daemon->priority = words[1] ? atoi(words[1]) : daemon->priority;
     } else if (strcmp(verb, "get_default_client_priority") == 0) {
         strbuf_printf(answer, "%d\n", daemon->priority);
     } else {
@@ -194,7 +226,7 @@ void mps_speak(struct mps_speaker *speaker, const char *line, int64_t now_ms, st
     if (count == 0)
         words[0] = text + strlen(text);
     if (speak_of_servers(speaker, words, now_ms, answer) ||
-        (speaker->driver >= MPS_DRIVER_CLIENTS && speak_of_clients(speaker->daemon, words, answer)))
+        (speaker->driver >= MPS_DRIVER_CLIENTS && speak_of_clients(speaker, words, answer)))
         return;
     if (speaker->driver >= MPS_DRIVER_STATES && strcmp(words[0], "get_server_status") == 0)
         put_state(speaker->daemon, words[1], answer);

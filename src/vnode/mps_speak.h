@@ -14,6 +14,7 @@
 struct mps_speaker {
     struct mps_daemon *daemon;
     int driver; /* its major version */
+    uid_t uid;  /* of the asking process */
     bool quit;  /* it was told to */
 };
 

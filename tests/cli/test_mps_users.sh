@@ -45,6 +45,7 @@ until_servers() {
 }
 
 # is_domain_of USER OTHER: with both jobs of the user, a server that runs as him, and no place where the other may write.
+# The other neither talks to the daemon nor becomes a client, whose fault would be the jobs'.
 is_domain_of() {
     uid=$(uid_of "$1")
     domain=$(domain_of "$uid")
@@ -54,6 +55,14 @@ is_domain_of() {
     for place in "$DOMAINS/$domain" "$DOMAINS/$domain/pipe" "$DOMAINS/$domain/log"; do
         as "$2" test -w "$place" && fail "$2 may write in $1's $place"
     done
+    pipe=$DOMAINS/$domain/pipe
+    for pair in "$1:0" "$2:1"; do
+        echo get_server_list | as "${pair%:*}" env CUDA_MPS_PIPE_DIRECTORY="$pipe" "$CONTROL" >/dev/null 2>"$T/err"
+        [ $? -eq "${pair#*:}" ] || fail "${pair%:*}, in $1's domain: $(cat "$T/err")"
+    done
+    as "$2" env CUDA_MPS_PIPE_DIRECTORY="$pipe" CUDA_VISIBLE_DEVICES="$(field $((uid - 11999)) placements.0.uuid)" "$TRAIN" \
+        --memory 200M --seconds 1000 --fail illegal-access --fail-at 60 >"$T/out" 2>&1
+    grep -q 'time sharing' "$T/out" || fail "$2, a client of $1's: $(cat "$T/out")"
 }
 is_domain_of alice bob
 is_domain_of bob alice

@@ -6,13 +6,14 @@ without a GPU, and prints it. With GOLDEN, it says how the dialogue differs from
 users' server does.
 
 A recording is lines: `driver VERSION`; `$ ARGUMENTS`, the program was called with these; `> TEXT`, with that on its standard
-input; `| TEXT` and `! TEXT`, what it printed and said as an error; `status N`; `files`, what is then in the pipe directory
+input; `as UID`, the next call is another user's; `| TEXT` and `! TEXT`, what it printed and said as an error; `status N`; `files`, what is then in the pipe directory
 (name, kind and mode) and the log directory; `kill`, the daemon got SIGKILL. A program's text about its use is
 `<usage>`."""
 import contextlib
 import difflib
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import stat
@@ -38,11 +39,19 @@ INPUTS = [
     "shutdown_server", "shutdown_server 1", "shutdown_server 1 -f",
     "nonsense", "nonsense a b", "server list", "", "get_default_active_thread_percentage\nnonsense\nget_server_list",
 ]
+OTHER = 12002  # neither root nor the server's user
+OTHERS = [
+    "get_default_active_thread_percentage", "set_default_active_thread_percentage 7", "get_default_active_thread_percentage",
+    "set_default_device_pinned_mem_limit 0 1M", "get_default_device_pinned_mem_limit 0",
+    "set_default_client_priority 0", "get_default_client_priority", "start_server -uid 12001", "shutdown_server 1", "quit",
+]
 
 
 class Recorder:
     def __init__(self, program, directory):
-        self.program, self.directory, self.lines, self.pid = program, directory, [], 0
+        directory.chmod(0o711)
+        self.program = shutil.copy(program, directory / "control")  # where other users can go
+        self.directory, self.lines, self.pid = directory, [], 0
         for name in ("pipe", "log"):
             (directory / name).mkdir()
         self.environment = {"PATH": os.environ["PATH"], "CUDA_MPS_PIPE_DIRECTORY": str(directory / "pipe"),
@@ -64,13 +73,14 @@ class Recorder:
             lines = ["<usage>"] + [line for line in lines if line.startswith("Only ")]
         self.lines += [f"{prefix} {line}".rstrip() for line in lines]
 
-    def call(self, *arguments, text="", **variables):
+    def call(self, *arguments, text="", user=0, **variables):
+        self.lines += [f"as {user}"] if user else []
         if arguments:
             words = [f"{name}={value}" for name, value in variables.items()] + list(arguments)
             self.lines.append("$ " + " ".join(words))
         self.lines += ["> " + line for line in text.split("\n")] if not arguments else []
         done = subprocess.run([self.program, *arguments], input=text + "\n" if not arguments else "", capture_output=True,
-                              text=True, timeout=30, env=self.environment | variables, check=False)
+                              text=True, timeout=30, env=self.environment | variables, user=user, check=False)
         self.say("|", done.stdout)
         self.say("!", done.stderr)
         self.lines.append(f"status {done.returncode}")
@@ -113,6 +123,8 @@ class Recorder:
         self.call("-d")
         for text in INPUTS:
             self.call(text=text)
+        for text in OTHERS:
+            self.call(text=text, user=OTHER)
         self.call("server", "list")
         self.call("nonsense")
         self.lines.append("kill")

@@ -202,6 +202,17 @@ static inline void open_serving(struct world *world)
     join_and_wait(world, 1);
 }
 
+/* Who may enter: the owner and the mode of an entry of the domain's directory. */
+static inline void expect_entry(const struct world *world, const char *name, uid_t owner, mode_t mode)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("%s/%s", world->directory, name);
+    struct stat st;
+
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_uid, owner);
+    assert_int_equal(st.st_mode & 07777, mode);
+}
+
 /* A process on the GPU that came through the domain; it ends when the driver says so, unless it is stubborn. */
 static inline pid_t start_client_on(struct world *world, uint32_t gpu, uid_t uid, bool stubborn)
 {

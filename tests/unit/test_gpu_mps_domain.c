@@ -4,7 +4,6 @@
 TEST(test_up_and_down)
 {
     struct world world;
-    struct stat st;
     pid_t control;
 
     open_world(&world);
@@ -17,8 +16,8 @@ TEST(test_up_and_down)
     control = control_pid(&world);
     assert_true(control > 0 && kill(control, 0) == 0);
     assert_int_equal(programs_left(&world), 2);
-    assert_int_equal(stat(mps_domain_pipe_directory(world.domain), &st), 0);
-    assert_int_equal(st.st_mode & 07777, 0755);
+    expect_entry(&world, "", geteuid(), 0755);
+    expect_entry(&world, "pipe", geteuid(), 0755);
     join_and_wait(&world, 6);
     mps_domain_leave(world.domain, 5);
     mps_domain_leave(world.domain, 99); /* nobody */
@@ -33,16 +32,19 @@ TEST(test_up_and_down)
 
 TEST(test_adoption)
 {
+    CLEANUP(free_ptr) char *pipe = NULL;
     struct world world;
     pid_t control;
 
     open_serving(&world);
+    pipe = xasprintf("%s/control", mps_domain_pipe_directory(world.domain));
     mps_domain_join(world.domain, 2, geteuid() + 1, on_ready, &world); /* waits for its turn, and no job by then */
     control = control_pid(&world);
     mps_domain_free(world.domain);
     assert_int_equal(uv_run(&world.loop, UV_RUN_DEFAULT), 0);
     assert_int_equal(programs_left(&world), 2); /* job 1 goes on */
     assert_int_equal(world.ready_count, 1);
+    assert_int_equal(chmod(pipe, 0666), 0); /* as an earlier carma left it */
 
     world.options.gpus = NULL; /* as a later reader of the directory */
     open_domain(&world);
@@ -50,6 +52,7 @@ TEST(test_adoption)
     mps_domain_join(world.domain, 1, geteuid(), NULL, NULL);
     run_until(&world, mps_domain_phase(world.domain) == MPS_SERVING);
     assert_int_equal(control_pid(&world), control);
+    expect_entry(&world, "pipe/control", geteuid(), 01600);
     mps_domain_free(world.domain);
     assert_int_equal(uv_run(&world.loop, UV_RUN_DEFAULT), 0);
 

@@ -7,8 +7,11 @@ static void fails(struct world *world, const char *program, uint64_t timeout_ms,
     world->options.program = program;
     world->options.timeout_ms = timeout_ms;
     open_domain(world);
+    expect_entry(world, "", geteuid(), 0700);
+    assert_int_equal(chmod(world->directory, 0755), 0); /* as it was left */
     mps_domain_join(world->domain, 1, geteuid(), on_ready, world);
     run_until(world, world->ready_count);
+    expect_entry(world, "", geteuid(), strstr(text, "its server") ? 0755 : 0700); /* a daemon answered */
     assert_int_equal(world->ready_status, status);
     if (!strstr(world->ready_error, text))
         fail_msg("'%s' is not in '%s'", text, world->ready_error);

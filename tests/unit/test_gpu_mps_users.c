@@ -42,6 +42,7 @@ TEST(test_other_user)
     first = start_client(&world, 0, false);
     run_until(&world, client_of(&world, first).server_pid);
     assert_int_equal(uid_of(client_of(&world, first).server_pid), 0);
+    expect_entry(&world, "pipe/control", 0, 01600);
     mps_domain_join(world.domain, 2, OTHER_UID, on_ready, &world);
     second = start_client(&world, OTHER_UID, false);
     for (int i = 0; i < 20; i++)
@@ -54,11 +55,14 @@ TEST(test_other_user)
     run_until(&world, world.ready_count == 2 && client_of(&world, second).server_pid);
     assert_int_equal(world.ready_status, 0);
     assert_int_equal(uid_of(client_of(&world, second).server_pid), OTHER_UID);
+    expect_entry(&world, "pipe/control", OTHER_UID, 01600);
+    expect_entry(&world, "pipe/control_privileged", 0, 0755);
     end_client(second);
     mps_domain_join(world.domain, 3, 0, on_ready, &world);
     mps_domain_leave(world.domain, 2);
     run_until(&world, world.ready_count == 3);
     assert_int_equal(uid_of(server_of(&world)), 0);
+    expect_entry(&world, "pipe/log", 0, 01600);
     mps_domain_leave(world.domain, 3);
     close_world(&world);
 }
@@ -77,6 +81,7 @@ TEST(test_many_users)
     join_and_wait(&world, 1);
     mps_domain_join(world.domain, 2, OTHER_UID, on_ready, &world);
     run_until(&world, world.ready_count == 2);
+    expect_entry(&world, "pipe/control", 0, 0666);
     first = start_client(&world, 0, false);
     second = start_client(&world, OTHER_UID, false);
     run_until(&world, client_of(&world, first).server_pid && client_of(&world, second).server_pid);

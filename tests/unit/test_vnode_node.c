@@ -334,7 +334,7 @@ TEST_BETWEEN(a_fault_reaches_the_domain, setup, teardown)
 {
     static struct domain_client clients[NODE_MAX_SLOTS];
     struct node_bank *bank;
-    pid_t pids[5];
+    pid_t pids[6];
     uint32_t count;
 
     assert_int_equal(node_begin(&f.node, &bank), 0);
@@ -346,10 +346,13 @@ TEST_BETWEEN(a_fault_reaches_the_domain, setup, teardown)
     node_commit(&f.node);
 
     assert_int_equal(domain_serve(&f.node, 7, 4242), 0);
+    assert_int_equal(node_begin(&f.node, &bank), 0);
+    pids[5] = add_client(bank, 7, 0); /* waits for a server */
+    node_commit(&f.node);
     assert_int_equal(domain_fail(&f.node, 999999999, CUDA_FAULT_LAUNCH_FAILED), -ESRCH);
     assert_int_equal(domain_fail(&f.node, pids[0], CUDA_FAULT_LAUNCH_FAILED), 0);
     assert_int_equal(domain_clients(&f.node, 7, clients, &count), 0);
-    assert_int_equal(count, 3);
+    assert_int_equal(count, 4);
     assert_int_equal(clients[0].pid, pids[0]);
     assert_int_equal(clients[0].uid, 1000);
     assert_int_equal(clients[0].server_pid, 4242);
@@ -365,8 +368,9 @@ TEST_BETWEEN(a_fault_reaches_the_domain, setup, teardown)
 
     assert_int_equal(node_begin(&f.node, &bank), 0);
     assert_int_equal(bank->slots[4].fault, 0);
+    assert_int_equal(bank->slots[5].fault, 0);
     node_commit(&f.node);
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 6; i++)
         end(pids[i]);
 }
 

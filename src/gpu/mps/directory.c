@@ -1,24 +1,78 @@
 #include "gpu/mps/directory.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/trust/guarded.h"
 #include "base/memory.h"
 
 /* The jobs' users must be able to walk there: a server gives up its rights before it opens the pipes. */
-static int make(const char *path, struct error *err)
-{
-    int rc = file_make_dirs(path, 0755, err);
+#define OPEN   0755
+#define CLOSED 0700
 
-    if (rc)
-        return rc;
-    rc = guarded_own_directory(path, 0755, err); /* for every umask */
+/* Without a meaning on pipes, it marks those that are one user's, root's too. */
+#define OF_ONE_USER S_ISVTX
+
+static int set_mode(const char *path, mode_t mode, struct error *err)
+{
+    int rc = guarded_own_directory(path, mode, err); /* for every umask */
+
     if (rc)
         error_prefix(err, "the directory '%s', for MPS, cannot be used", path);
     return rc;
+}
+
+static int make(const char *path, mode_t mode, struct error *err)
+{
+    int rc = file_make_dirs(path, (int)mode, err);
+    struct stat st;
+
+    if (mode == CLOSED && rc == 0 && stat(path, &st) == 0 && (st.st_mode & 0777) == OPEN)
+        mode = OPEN; /* jobs may run in it */
+    return rc == 0 ? set_mode(path, mode, err) : rc;
+}
+
+int mps_directory_close(const struct mps_directory *directory, struct error *err)
+{
+    return set_mode(directory->path, CLOSED, err);
+}
+
+static int give(int pipes, const char *name, uid_t uid)
+{
+    bool to_all = uid == MPS_EVERYBODY;
+    struct stat st;
+
+    if (fstatat(pipes, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0 : -1;
+    if (S_ISDIR(st.st_mode) || S_ISLNK(st.st_mode) ||
+        (!(st.st_mode & (S_IWOTH | OF_ONE_USER)) && st.st_uid == geteuid()))
+        return 0;
+    /* the owner first: he could change the mode */
+    return fchownat(pipes, name, to_all ? geteuid() : uid, (gid_t)-1, AT_SYMLINK_NOFOLLOW) < 0
+               ? -1
+               : fchmodat(pipes, name, to_all ? 0666 : OF_ONE_USER | 0600, 0);
+}
+
+int mps_directory_admit(const struct mps_directory *directory, uid_t uid, struct error *err)
+{
+    int fd = guarded_directory(directory->pipe, O_RDONLY, err), rc = 0;
+    DIR *pipes = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *entry;
+
+    if (!pipes)
+        return fd < 0 ? fd : error_set(err, errno, "%s: %s", directory->pipe, strerror(errno));
+    while (rc == 0 && (entry = readdir(pipes)))
+        if (give(dirfd(pipes), entry->d_name, uid) < 0)
+            rc = error_set(err, errno, "%s/%s cannot be given to uid %u: %s", directory->pipe, entry->d_name,
+                           (unsigned)uid, strerror(errno));
+    closedir(pipes);
+    return rc == 0 ? set_mode(directory->path, OPEN, err) : rc;
 }
 
 /* The GPUs are written down, for later readers of the directory. */
@@ -47,11 +101,11 @@ int mps_directory_open(struct mps_directory *directory, const char *path, const 
                          "the MPS pipe directory '%s' has too long a name for a socket: set `socket` to a "
                          "path that is shorter",
                          directory->pipe);
-    rc = make(directory->path, err);
+    rc = make(directory->path, CLOSED, err);
     if (rc == 0)
-        rc = make(directory->pipe, err);
+        rc = make(directory->pipe, OPEN, err);
     if (rc == 0)
-        rc = make(directory->log, err);
+        rc = make(directory->log, OPEN, err);
     return rc == 0 ? note_gpus(directory, gpus, err) : rc;
 }
 

@@ -93,6 +93,7 @@ void mps_domain_forget_daemon(struct mps_domain *domain)
 {
     domain->running = false;
     domain->answers = false;
+    domain->admitted = NO_UID;
     domain->states_untold = false;
     mps_domain_forget_server(domain);
 }
@@ -152,17 +153,42 @@ static bool stop_daemon(struct mps_domain *domain)
     return true;
 }
 
+/* Behind a closed door: the pipes that it makes are everybody's. */
+static void start_daemon(struct mps_domain *domain)
+{
+    struct error err;
+    int status = mps_directory_close(&domain->directory, &err);
+
+    if (status < 0)
+        mps_domain_give_up(domain, status, &err);
+    else
+        mps_ask_start(domain);
+}
+
+static void admit(struct mps_domain *domain, uid_t uid)
+{
+    int rc = mps_directory_admit(&domain->directory, domain->multiuser ? MPS_EVERYBODY : uid, &domain->why);
+
+    if (rc == 0)
+        domain->admitted = uid;
+    mps_domain_again_in(domain, rc == 0 ? 0 : ASK_MS);
+}
+
 /* From nothing to a server of the right user that is ACTIVE; true: not yet. */
 static bool climb(struct mps_domain *domain)
 {
     uid_t uid = mps_domain_wanted_uid(domain);
 
     if (!domain->running && !(domain->running = mps_domain_find_daemon(domain) != 0)) {
-        mps_ask_start(domain);
+        start_daemon(domain);
     } else if (!domain->answers) {
         mps_probe(domain);
     } else if (!domain->listed) {
         mps_ask_servers(domain);
+    } else if (domain->server && uid != NO_UID && domain->server_uid != NO_UID && domain->server_uid != uid) {
+        mps_ask_server_to_go(domain);
+    } else if (uid != NO_UID && domain->admitted != uid) {
+        admit(domain, uid);
     } else if (!domain->server && !domain->server_asked && uid != NO_UID) {
         mps_ask_for_server(domain, uid);
     } else if (!domain->server) { /* it does not come up at once: looked for, and then asked for, again */
@@ -170,8 +196,6 @@ static bool climb(struct mps_domain *domain)
             error_set(&domain->why, ESRCH, "its server ends as soon as it is started");
         domain->server_asked = domain->listed = false;
         mps_domain_again_in(domain, ASK_MS);
-    } else if (uid != NO_UID && domain->server_uid != NO_UID && domain->server_uid != uid) {
-        mps_ask_server_to_go(domain);
     } else if (domain->state == MPS_SERVER_INITIALIZING || domain->look_wanted) {
         mps_ask_state(domain);
         if (domain->state == MPS_SERVER_INITIALIZING)

@@ -54,6 +54,7 @@ struct mps_domain {
     struct mps_process process;  /* as last known */
     pid_t freed_pid;             /* which it was when the domain was freed */
     bool answers;                /* as a control daemon of version 2 does */
+    uid_t admitted;              /* whom its pipes were given to, or NO_UID */
     bool listed;                 /* `server` is the daemon's */
     pid_t server;                /* 0: none */
     uint64_t server_start_ticks; /* 0: not known */
