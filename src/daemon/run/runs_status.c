@@ -177,8 +177,7 @@ void runs_handle_dead_shepherd(struct runs *runs, struct run *run)
         status = run->status;
     }
     if (launch_sweep(&status, run->uid) > 0 ||
-        (!run->is_lease &&
-         launch_sweep_marked(runs->shepherd_path, run->directory, &status, run->uid, &run->sweeper) > 0))
+        launch_sweep_marked(runs->shepherd_path, run->directory, &status, run->uid, &run->sweeper) > 0)
         return; /* looked at again */
     CLEANUP(free_ptr) char *script = runs_script_directory_of(runs, run->directory);
     CLEANUP(free_ptr) char *progress = launch_progress_file(script);
