@@ -427,7 +427,7 @@ def check_local(browser, daemon, directory):
     def log(output, query=b""):
         with browser.connect() as stream:
             stream.sendall(browser.head(b"GET /local/jobs/7/log%s HTTP/1.1\r\n" % query))
-            job = b'{"id": 7, "state": "RUNNING", "started_ns": 1%s}' % output
+            job = b'{"id": 7, "uid": %d, "state": "RUNNING", "started_ns": 1%s}' % (os.getuid(), output)
             asked = daemon.answer(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(job) + job)
             assert asked.startswith(b"GET /v1/jobs/7 HTTP/1.1\r\n"), asked
             answer = b""

@@ -15,21 +15,21 @@ cat >"$T/answers.json" <<JSON
  "GET /v1/jobs?state=all": [200, {"now_ns": 1, "jobs": [
     {"id": 7, "uid": $me, "state": "COMPLETED"}, {"id": 8, "uid": $me, "state": "QUEUED"},
     {"id": 9, "uid": $((me + 1)), "state": "QUEUED"}]}],
- "GET /v1/jobs/1": [200, {"id": 1, "state": "COMPLETED", "exit_status": 0, "output": "$T/carma-%j.out",
+ "GET /v1/jobs/1": [200, {"id": 1, "uid": $me, "state": "COMPLETED", "exit_status": 0, "output": "$T/carma-%j.out",
     "error": "$T/errors", "started_ns": 5}],
- "GET /v1/jobs/2": [200, {"id": 2, "state": "FAILED", "exit_status": 7, "output": "$T/missing", "started_ns": 5}],
- "GET /v1/jobs/3": [200, {"id": 3, "state": "FAILED", "exit_status": 137, "output": "$T/pipe", "started_ns": 5}],
- "GET /v1/jobs/4": [200, {"id": 4, "state": "CANCELLED", "exit_status": null, "output": null}],
- "GET /v1/jobs/5": [[200, {"id": 5, "state": "RUNNING", "output": "$T/growing"}],
-    [200, {"id": 5, "state": "RUNNING", "output": "$T/growing"}],
-    [200, {"id": 5, "state": "RUNNING", "output": "$T/growing"}],
-    [200, {"id": 5, "state": "RUNNING", "output": "$T/growing"}],
-    [200, {"id": 5, "state": "COMPLETED", "exit_status": 0, "output": "$T/growing"}]],
- "GET /v1/jobs/12": [[200, {"id": 12, "state": "QUEUED", "retry": false, "placements": []}],
-    [200, {"id": 12, "state": "RUNNING", "retry": true, "placements": [{"gpu": 2, "why": null}]}]],
- "GET /v1/jobs/6": [[200, {"id": 6, "state": "QUEUED"}], [200, "close"], [200, {"id": 6, "state": "GPU_OOM",
+ "GET /v1/jobs/2": [200, {"id": 2, "uid": $me, "state": "FAILED", "exit_status": 7, "output": "$T/missing", "started_ns": 5}],
+ "GET /v1/jobs/3": [200, {"id": 3, "uid": $me, "state": "FAILED", "exit_status": 137, "output": "$T/pipe", "started_ns": 5}],
+ "GET /v1/jobs/4": [200, {"id": 4, "uid": $me, "state": "CANCELLED", "exit_status": null, "output": null}],
+ "GET /v1/jobs/5": [[200, {"id": 5, "uid": $me, "state": "RUNNING", "output": "$T/growing"}],
+    [200, {"id": 5, "uid": $me, "state": "RUNNING", "output": "$T/growing"}],
+    [200, {"id": 5, "uid": $me, "state": "RUNNING", "output": "$T/growing"}],
+    [200, {"id": 5, "uid": $me, "state": "RUNNING", "output": "$T/growing"}],
+    [200, {"id": 5, "uid": $me, "state": "COMPLETED", "exit_status": 0, "output": "$T/growing"}]],
+ "GET /v1/jobs/12": [[200, {"id": 12, "uid": $me, "state": "QUEUED", "retry": false, "placements": []}],
+    [200, {"id": 12, "uid": $me, "state": "RUNNING", "retry": true, "placements": [{"gpu": 2, "why": null}]}]],
+ "GET /v1/jobs/6": [[200, {"id": 6, "uid": $me, "state": "QUEUED"}], [200, "close"], [200, {"id": 6, "uid": $me, "state": "GPU_OOM",
     "exit_status": 1}]],
- "GET /v1/jobs/8": [200, {"id": 8, "state": "QUEUED", "output": "$T/not-yet", "started_ns": null}]}
+ "GET /v1/jobs/8": [200, {"id": 8, "uid": $me, "state": "QUEUED", "output": "$T/not-yet", "started_ns": null}]}
 JSON
 start_fake "$T/answers.json"
 
