@@ -27,25 +27,19 @@ start_daemon
 scrape after
 grows before after
 
-# While no GPU is read, a failure waits 3 s for the readings at its end, which lies behind it then.
+# While no GPU is read, a failure waits 3 s for the readings at its end, which lies behind it then. Its user has no other
+# job, the time of which would grow meanwhile.
+cancel 1
 stopped=
 # shellcheck disable=SC2013 # the children are words of one line
 for child in $(cat /proc/"$daemon"/task/*/children); do
     [ "$(cat /proc/"$child"/comm)" != carma-monitor ] || stopped=$child
 done
 kill -STOP "$stopped" || fail "carma-monitor is not found"
-run submit --parsable -- sh -c 'exit 3'
-patience
+run submit --parsable -- sh -c 'touch over; exit 3'
+wait_for '[ -e over ]' || fail "job 2 does not run"
 scrape waited
-until [ "$(field 2 state)" = FAILED ]; do
-    patient || {
-        fail "job 2 is $(field 2 state)"
-        break
-    }
-    scrape next
-    grows waited next
-    mv "$T/next" "$T/waited"
-done
+until_field 2 state FAILED
 [ "$($exposition value "$T/waited" carma_user_gpu_seconds_total)" != 0 ] || fail "job 1 has not run"
 scrape ended
 grows waited ended
