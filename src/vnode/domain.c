@@ -4,6 +4,11 @@
 #include <signal.h>
 #include <stdbool.h>
 
+static bool in_domain(const struct node_slot *slot, uint64_t domain)
+{
+    return slot->phase != NODE_SLOT_FREE && slot->mps && slot->mps_domain == domain;
+}
+
 static bool share_a_place(const struct node_slot *a, const struct node_slot *b)
 {
     for (uint32_t i = 0; i < a->use_count && i < NODE_MAX_GPUS; i++)
@@ -32,11 +37,12 @@ int domain_fail(struct node *node, int32_t pid, uint32_t fault)
     first_faulted_client->fault = fault;
     if (first_faulted_client->mps && fault != CUDA_FAULT_MPS_CLIENT_TERMINATED)
         server = first_faulted_client->mps_server_pid;
-    for (uint32_t i = 0; server && i < bank->slot_high; i++) {
+    for (uint32_t i = 0; first_faulted_client->mps && fault != CUDA_FAULT_MPS_CLIENT_TERMINATED && i < bank->slot_high;
+         i++) {
         struct node_slot *slot = &bank->slots[i];
 
-        if (slot != first_faulted_client && slot->phase != NODE_SLOT_FREE && slot->mps_server_pid == server &&
-            slot->fault == 0 && share_a_place(slot, first_faulted_client))
+        if (slot != first_faulted_client && in_domain(slot, first_faulted_client->mps_domain) && slot->fault == 0 &&
+            slot->mps_server_pid == server && share_a_place(slot, first_faulted_client))
             slot->fault = CUDA_FAULT_MPS_RPC_FAILURE;
     }
     node_commit(node);
