@@ -2,6 +2,7 @@
 # A job that uses more than it asked for is shown so, and its reservation grows. A job that it runs out of memory is its
 # victim.
 . "$(dirname "$0")/node.sh"
+. "$SOURCE/tests/cli/faults.sh"
 start_node h200x1 5
 start_daemon --config /dev/null --set share=mps --set memory_fence=off --set shrink_after=0s
 
@@ -51,7 +52,9 @@ grep -q "12.0 GiB on each GPU, as the last run of this command used; that was mo
 run wait "$next"
 expect_field "$next" over_reservation_bytes null
 
-# A message alone, of a run between two readings: the memory in use does not bear it out.
+# A message alone, of a run between two readings: the memory in use, by the one before it, does not bear it out.
+index=$(field "$next" placements.0.index)
+until_gpu "$index" used_bytes 0
 run submit --parsable --gpu-memory 4G -- sh -c 'echo "torch.OutOfMemoryError: CUDA out of memory."; exit 1'
 last=$(cat "$T/out")
 run wait "$last"
