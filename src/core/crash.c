@@ -78,10 +78,10 @@ static bool was_at_fence(const struct job *job, const struct record *record)
 }
 
 /* Whether the observed memory confirms that it ran out. Any program can print this message. So the job goes before
- * others only where its GPU was nearly full, or the failed allocation is larger than the GPU. Once it also does where
- * the job was loading on a GPU whose memory was in use at all: then it is charged. A job that was excused by a
- * guessed fence has had its once. Where nothing was observed, nothing speaks against it. But a library's handle may be
- * missing for other reasons, so there the memory must confirm it. */
+ * others only where its GPU was nearly full, or the failed allocation is larger than the GPU. A job that
+ * was loading also goes before others once, if memory of its GPU was in use at all. That retry is charged, and a job
+ * that a guessed fence has excused gets none. Where nothing was observed, nothing speaks against it. But a library's
+ * handle may be missing for other reasons, so there the memory must confirm it. */
 static bool borne_out(const struct core *core, const struct job *job, const struct record *record, bool says_memory)
 {
     if (record->exited.used_bytes < 0)

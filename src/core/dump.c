@@ -39,8 +39,7 @@ static void dump_gpu(struct strbuf *text, const struct gpu *gpu)
                   "gpu %" PRIu32 " %s total=%" PRId64 " share=%s/%d server=%" PRIu64 "/%" PRIu32
                   " instance=%d lost=%d measured=%d used=%" PRId64 " unmanaged=%" PRId64 "/%d smact=%" PRId32
                   "/%" PRId32 "/%" PRId32 " reserved=%" PRIu64 "/%" PRId64 " settling=%" PRIu64 " until=%" PRId64
-                  " changed=%" PRId64 " learned=%" PRId64 ""
-                  " overused=%" PRIu64 ":%" PRId64 "@%" PRId64 " residents=",
+                  " changed=%" PRId64 " learned=%" PRId64 " overused=%" PRIu64 ":%" PRId64 "@%" PRId64 " residents=",
                   gpu->number, gpu->uuid, gpu->total_bytes, share_mode_name(gpu->share), gpu->share_faulted,
                   gpu->server, gpu->server_uid, gpu->instance, gpu->lost, gpu->measured, gpu->used_bytes,
                   gpu->unmanaged_bytes, gpu->others, gpu->smact_permille, gpu->smocc_permille, gpu->dram_permille,

@@ -1,12 +1,12 @@
 /* Clients that send descriptors along: to close one may take as long as its sender likes, and holds up nobody. */
 #include <sys/syscall.h>
 
+#include "base/kernel/calls.h"
 #include "base/nodetime.h"
 #include "base/units.h"
 #include "http_raw.h"
 
-#define LINGER_S    30
-#define PASS_RIGHTS 83 /* SO_PASSRIGHTS */
+#define LINGER_S 30
 
 static bool kernel_refuses;
 

@@ -1,6 +1,7 @@
 /* Questions that the kernel may never answer. It reads a process's command line, environment and mappings
- * (/proc/PID/cmdline, environ, maps, ...) under the lock of its memory. One of the process's threads may hold that for
- * ever, as in mmap(2) of a file whose server is dead. So a child asks, and is killed where that takes too long. */
+ * (/proc/PID/cmdline, environ, maps, ...) under the lock of its memory. One of the process's threads may hold the
+ * lock for ever, for example in mmap(2) of a file whose server is dead. So a child process asks, and carma kills it
+ * where that takes too long. */
 #ifndef CARMA_BASE_KERNEL_ASIDE_H
 #define CARMA_BASE_KERNEL_ASIDE_H
 

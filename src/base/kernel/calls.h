@@ -11,7 +11,8 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#define CLOSE_AT_EXEC 4 /* CLOSE_RANGE_CLOEXEC of linux/close_range.h */
+#define CLOSE_AT_EXEC 4  /* CLOSE_RANGE_CLOEXEC of linux/close_range.h */
+#define PASS_RIGHTS   83 /* SO_PASSRIGHTS of asm-generic/socket.h */
 
 /* A descriptor of the process, or -1 with errno. */
 static inline int kernel_pidfd_open(pid_t pid)
@@ -19,13 +20,14 @@ static inline int kernel_pidfd_open(pid_t pid)
     return (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
-/* The Unix socket, and those that it accepts, take no descriptors (SO_PASSRIGHTS, Linux 6.16): to close one of a
- * hostile sender may take any time, and is done by who closes the socket, too. An older kernel goes on as before. */
+/* The Unix socket takes no descriptors, nor do those that it accepts (Linux 6.16; an older kernel takes them). A
+ * hostile sender can make the closing of a descriptor take any time. Whoever reads from the socket, or closes it, waits
+ * for it. */
 static inline void kernel_refuse_descriptors(int fd)
 {
     const int no = 0;
 
-    (void)setsockopt(fd, SOL_SOCKET, 83, &no, sizeof no);
+    (void)setsockopt(fd, SOL_SOCKET, PASS_RIGHTS, &no, sizeof no);
 }
 
 /* 0, or -1 with errno. */

@@ -13,7 +13,7 @@
 #define CONTROL     "nvidia-cuda-mps-control"
 #define COMM_LENGTH 15 /* to which the kernel cuts a short name */
 #define ASK_MS      500
-#define SILENT_MOST 8 /* processes that cannot be asked: whose they are is not known */
+#define SILENT_MOST 8 /* processes that do not answer; then the search ends */
 #define LISTED_MOST 8
 
 /* The program's path; NULL: it is nowhere. */

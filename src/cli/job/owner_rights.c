@@ -12,7 +12,7 @@
 
 #include "base/memory.h"
 
-#define NOBODYS_GROUP 65534 /* of a user whose account is gone */
+#define NOBODYS_GROUP 65534 /* stands for the group of a user who has no account any more */
 
 /* glibc's setgroups() is for all threads. */
 static int set_groups(int count, const gid_t *groups)
