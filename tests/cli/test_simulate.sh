@@ -52,7 +52,7 @@ run simulate --trace thesis_60.csv --compare exclusive,exclusive/max_gpus_per_us
 expect_status 3
 [ "$(grep -c '^exclusive.* [-+][0-9.]*%' "$T/out")" = 0 ] || fail "$said: $(cat "$T/out")"
 grep -q '^carma .* -[0-9.]*% ' "$T/out" || fail "$said: $(cat "$T/out")"
-grep -q '^exclusive/max_gpus_per_user=1: incomplete, not comparable: of 60 jobs 3 never ended (one wants 2 GPUs' "$T/out" ||
+grep -q '^exclusive/max_gpus_per_user=1: incomplete, not comparable: of 60 jobs 3 never ended (one: 2 GPUs needed' "$T/out" ||
     fail "$said: $(cat "$T/out")"
 run simulate --trace thesis_60.csv --compare exclusive/max_gpus_per_user=1,exclusive,carma
 expect_status 3
@@ -158,7 +158,7 @@ printf 'arrival_s,workload,gpus\n0,resnet,2\n1,resnet,5\n' >wide.csv
 printf 'arrival_s,workload,colour\n0,resnet,red\n' >column.csv
 printf 'arrival_s,workload,gpus,duration_s\n0,resnet,1,0\n' >nothing.csv
 expect_error 1 "negative.csv:2: arrival_s -1" simulate --trace negative.csv
-expect_error 1 "wide.csv:3: a job wants 5 GPUs, the node has 4" simulate --trace wide.csv
+expect_error 1 "wide.csv:3: a job needs 5 GPUs, the node has 4" simulate --trace wide.csv
 expect_error 1 "column.csv" simulate --trace column.csv
 expect_error 1 "nonesuch.csv" simulate --trace nonesuch.csv
 expect_error 1 "node profile 'nonesuch'" simulate --trace four.csv --node nonesuch
@@ -247,7 +247,7 @@ expect_error 2 "scheme 'gpu'" simulate --trace four.csv --nodes 4x4 --scheme glo
 expect_error 2 "give --nodes" simulate --trace four.csv --scheme global
 expect_error 2 "leave --compare out" simulate --trace four.csv --nodes 4x4 --compare magm,lug
 expect_error 2 "no MIG instances" simulate --trace four.csv --nodes 4x4 --share mig
-expect_error 1 "wants 2 GPUs, the node has 1" simulate --trace four.csv --nodes 4x1
+expect_error 1 "needs 2 GPUs, the node has 1" simulate --trace four.csv --nodes 4x1
 # A trace by its name.
 expect_ok simulate --trace thesis_60 --policy exclusive --json
 expect_error 1 "no_such_trace" simulate --trace no_such_trace

@@ -6,7 +6,7 @@ cat >"$T/answers.json" <<'JSON'
 {"POST /v1/jobs": [[201, {"jobs": [{"id": 5, "estimate": {"warnings": ["layer type 'Quark' is not known"]}}]}],
    [201, {"jobs": [{"id": 6}]}], [201, {"jobs": [{"id": 7}]}],
    [201, {"jobs": [{"id": 8}, {"id": 9}]}], [201, {"jobs": [{"id": 10}]}], [201, {"jobs": [{"id": 11}]}],
-   [201, {"jobs": [{"id": 12}]}], [201, {"jobs": [{"id": 13}, {"id": 14}]}], [422, {"error": "wants 3 GPUs, the node has 2: ask for fewer"}],
+   [201, {"jobs": [{"id": 12}]}], [201, {"jobs": [{"id": 13}, {"id": 14}]}], [422, {"error": "3 GPUs needed, the node has 2: ask for fewer"}],
    [200, "close"]],
  "GET /v1/jobs/7": [200, {"id": 7, "state": "FAILED", "exit_status": 4}]}
 JSON
@@ -132,7 +132,7 @@ expect_sent "[\"mine\", 5400000000000, 2, true, false, \"$T/jobs/here\"]
 [\"mine\", 5400000000000, 3, false, true, \"$T/here\"]" name time_limit_ns gpus requeue held output
 expect_sent '[34359738368]
 [4294967296]' host_memory_bytes
-expect_error 1 "wants 3 GPUs, the node has 2" submit -G 3 -- true
+expect_error 1 "3 GPUs needed, the node has 2" submit -G 3 -- true
 expect_error 1 "not known" submit --no-retry -- true # the answer did not come
 [ "$(wc -l <"$T/answers.json.posts")" -eq 10 ] || fail "something was sent twice"
 
