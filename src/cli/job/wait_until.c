@@ -73,6 +73,7 @@ static int look(struct cli *cli, uint64_t id, const struct wait_until *until, js
 int wait_until_jobs(struct cli *cli, const struct id_list *list, const struct wait_until *until, json_t *found)
 {
     cli->waits = true;
+    wait_tell_when_interrupted(list, "carma wait");
     for (size_t i = 0; i < list->count; i++) {
         int64_t pause_ms = WAIT_FIRST_PAUSE_MS;
         int looked;

@@ -103,7 +103,7 @@ static void refuse_ended(struct daemon *daemon, struct waiter *waiter, struct jo
         refuse(waiter->request, text, *waiter->code ? waiter->code : "expired", false);
         return;
     }
-    text = xasprintf("the lease is over: it is %s%s%s", job_state_name(view->state), view->message ? ": " : "",
+    text = xasprintf("the lease is over (%s)%s%s", job_state_name(view->state), view->message ? ": " : "",
                      view->message ? view->message : "");
     refuse(waiter->request, text, "ended", false);
 }

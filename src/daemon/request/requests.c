@@ -125,8 +125,9 @@ static char *sentence_of(const struct job_view *view, enum access_view access)
     case JOB_REFUSED:
         return xstrdup("can never run on this node");
     case JOB_LOST:
-        return xstrdup(view->exit.cause == EXIT_ORPHAN ? "its processes have gone, and nobody said how they ended"
-                                                       : "its shepherd died, and its processes were killed");
+        return xstrdup(view->exit.cause == EXIT_ORPHAN
+                           ? "was lost: its processes have gone, and nobody said how they ended"
+                           : "was lost: its shepherd (supervisor process) died, and its processes were killed");
     case JOB_TIMEOUT:
         return xstrdup("was ended by its time limit");
     case JOB_RETURNED:
