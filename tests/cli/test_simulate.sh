@@ -162,11 +162,11 @@ expect_error 1 "wide.csv:3: a job needs 5 GPUs, the node has 4" simulate --trace
 expect_error 1 "column.csv" simulate --trace column.csv
 expect_error 1 "nonesuch.csv" simulate --trace nonesuch.csv
 expect_error 1 "node profile 'nonesuch'" simulate --trace four.csv --node nonesuch
-expect_error 2 "column 'nonesuch' is not one of measured" simulate --trace four.csv --estimator recorded:nonesuch
-expect_error 2 "estimator 'nonesuch' is not one of" simulate --trace four.csv --estimator nonesuch
+expect_error 2 "column 'nonesuch' is not known: measured" simulate --trace four.csv --estimator recorded:nonesuch
+expect_error 2 "estimator 'nonesuch' is not known: oracle" simulate --trace four.csv --estimator nonesuch
 expect_error 2 "policy 'nonesuch'" simulate --trace four.csv --policy nonesuch
 expect_error 2 "policy 'nonesuch'" simulate --trace four.csv --compare magm,nonesuch
-expect_error 2 "column 'x' is not one" simulate --trace four.csv --compare magm,thesis@recorded:x
+expect_error 2 "column 'x' is not known" simulate --trace four.csv --compare magm,thesis@recorded:x
 expect_error 2 "at least two" simulate --trace four.csv --compare magm
 expect_error 2 "'policy=lug': name the policy" simulate --trace four.csv --set policy=lug
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text/nearest.h"
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
@@ -135,6 +136,7 @@ static error_t take_nodes(struct simulate_options *wanted, const char *arg, stru
 static error_t take_schemes(struct simulate_options *wanted, const char *arg, struct argp_state *state)
 {
     CLEANUP(free_ptr) char *list = xstrdup(arg);
+    struct error err;
     char *next = NULL;
 
     wanted->scheme_count = 0;
@@ -143,8 +145,8 @@ static error_t take_schemes(struct simulate_options *wanted, const char *arg, st
         while (scheme < SIM_SCHEME_COUNT && strcmp(name, simulate_schemes[scheme]) != 0)
             scheme++;
         if (scheme == SIM_SCHEME_COUNT || wanted->scheme_count == SIM_SCHEME_COUNT)
-            return cli_bad_usage(state, "scheme '%.40s' is not one of global, gpumem, gpubig and gpusm, each once",
-                                 name);
+            return nearest_refuse(&err, "scheme", name, "global, gpumem, gpubig or gpusm; each once"),
+                   cli_bad_usage(state, "%s", err.text);
         wanted->schemes[wanted->scheme_count++] = scheme;
     }
     return wanted->scheme_count ? 0 : cli_bad_usage(state, "which scheme? global, gpumem, gpubig or gpusm");
@@ -194,6 +196,7 @@ static error_t take_share(struct simulate_options *wanted, const char *arg, stru
 {
     enum share_mode way = share_name_find(arg, &wanted->mps_domain);
     bool known = way != SHARE_ANY && way != SHARE_MODE_COUNT;
+    struct error err;
 
     wanted->mig_slices = 0;
     wanted->share = known ? way : SHARE_TIME_SLICE; /* within a MIG instance, too */
@@ -201,9 +204,9 @@ static error_t take_share(struct simulate_options *wanted, const char *arg, stru
     if (known)
         return 0;
     if (strcmp(arg, "mig") != 0 && strncmp(arg, "mig:", 4) != 0)
-        return cli_bad_usage(
-            state,
-            "share '%.40s' is not one of auto, time-slice, mps, mps:gpu, mps:node, exclusive, mig and mig:SLICES", arg);
+        return nearest_refuse(&err, "share", arg,
+                              "auto, time-slice, mps, mps:gpu, mps:node, exclusive, mig or mig:SLICES"),
+               cli_bad_usage(state, "%s", err.text);
     wanted->mig_slices = 3;
     if (arg[3] &&
         (parse_integer(arg + 4, 1, 7, &wanted->mig_slices, NULL) || !sim_mig_instances((uint32_t)wanted->mig_slices)))
