@@ -84,16 +84,28 @@ doubt nothing windows.py
 # A line of options that is none: by its marker, or by its place.
 for row in '#CARMA -J x\ntrue|nothing' '##CARMA -J x\ntrue|nothing' '# CARMA is what runs this\ntrue|nothing' \
     '# SBATCH -J x\ntrue|nothing' '# CARMA -J x\ntrue|odd.sh:2: warning: not taken as options, such a line begins with' \
-    '#carma -J x\ntrue|odd.sh:2: ' '  #CARMA --gpus 2\ntrue|odd.sh:2: ' \
+    '#PBS -l x\ntrue|odd.sh:2: warning: not taken as options, carma reads' '#carma -J x\ntrue|odd.sh:2: ' '  #CARMA --gpus 2\ntrue|odd.sh:2: ' \
     'true\n#CARMA -J x|odd.sh:3: warning: not taken as options, it stands behind the first command: #CARMA -J x' \
     'true\n\n#SBATCH -J x|odd.sh:4: '; do
     printf "#!/bin/sh\n${row%|*}\n" >odd.sh
     doubt "${row##*|}" odd.sh
 done
-# Those that say which jobs there are, and when, are refused.
+# Of sbatch's options those that say which jobs there are, and when, are refused; others are taken, or named.
 for row in '--array=0-3|--array' '-a 0-3|--array' '-J x --array 1|--array' '--dependency=afterok:1|--dependency' \
-    '-d singleton|--dependency'; do
+    '-d singleton|--dependency' '--arr=0-3|--array' '-Ha0-3|--array' '--depend after:1|--dependency' '-b 16:00|--begin' \
+    '--beg=now+1hour|--begin' 'hetjob|hetjob'; do
     printf '#!/bin/sh\n#SBATCH %s\ntrue\n' "${row%|*}" >odd.sh
     expect_error 1 "odd.sh:2: #SBATCH ${row##*|}: carma has no " submit odd.sh
+done
+for row in '-N 1 --ntasks=1 --begin=now -Q --export=all|nothing' '--outp=x --job x --exclusive|nothing' '-N2|here: -N' \
+    '--tiem=10|here: --tiem (unknown: did you mean --time?)' '--exclusive=user|here: --exclusive' '--frob x|here: --frob (unknown)'; do
+    printf '#!/bin/sh\n#SBATCH %s\ntrue\n' "${row%|*}" >odd.sh
+    doubt "${row##*|}" odd.sh
+done
+# Where sbatch is installed: all that it has.
+for option in $(sbatch --help 2>/dev/null | grep -o -- '--[a-z][a-z-]*'); do
+    printf '#!/bin/sh\n#SBATCH %s\ntrue\n' "$option=1" >odd.sh
+    run submit --parsable odd.sh
+    ! grep -q unknown "$T/err" || fail "$option: $(cat "$T/err")"
 done
 finish
