@@ -38,9 +38,9 @@ def descendants(top):
     for entry in pathlib.Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
-                state, parent = (entry / "stat").read_text(errors="replace").rpartition(") ")[2].split()[:2]
-                if state not in "ZX":
-                    children.setdefault(int(parent), []).append(int(entry.name))
+                fields = (entry / "stat").read_text(errors="replace").rpartition(") ")[2].split()
+                if fields[0] not in "ZX" or int(fields[17]) > 1:  # of that one only the main thread has ended
+                    children.setdefault(int(fields[1]), []).append(int(entry.name))
     found = list(children.get(top, []))
     for pid in found:
         found += children.get(pid, [])
