@@ -174,8 +174,8 @@ static int open_log(struct top_fetch *fetch, int64_t job, struct error *err)
         fetch->log_owner = log_file_owner(reply);
     }
     if (!fetch->log_path)
-        return error_set(err, EACCES, "job %" PRId64 ": the daemon does not tell where it writes: it is not your job",
-                         job);
+        return error_set(err, EACCES, "permission denied: job %" PRId64 " belongs to %s", job,
+                         answer_text(reply, "user") ? answer_text(reply, "user") : "somebody else");
     rc = log_file_open(fetch->log_path, fetch->log_owner, &fetch->log_fd, err);
     if (rc)
         return rc;
