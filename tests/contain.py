@@ -18,6 +18,7 @@ import threading
 import time
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+PYTHON_IGNORES = {signal.SIGPIPE, signal.SIGXFSZ}
 ENDS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 WAITED_FOR = ENDS | {signal.SIGCHLD}
 MOMENT_SECONDS = 5  # for which a process may outlive its test: a busy machine takes its time to end killed processes
@@ -127,8 +128,18 @@ def settle_environment():
         os.environ["TMPDIR"] = "/tmp"
 
 
+def settle_process():
+    """The same for all who run the tests: nohup ignores SIGHUP, a shell's `&` SIGINT and SIGQUIT."""
+    os.umask(0o022)
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    for number in signal.valid_signals() - PYTHON_IGNORES:
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
 def run_test(command):
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, WAITED_FOR)
+    settle_process()
     settle_environment()
     try:
         os.execvp(command[0], command)

@@ -70,7 +70,7 @@ PYTHON
 expect_ok submit --parsable --hold -- true
 "$CARMA" play "$SOURCE/data/traces/thesis_90.csv" --output-dir stopped 2>messages &
 play=$!
-sleep 0.5
+wait_for '[ "$("$CARMA" queue | wc -l)" -gt 2 ]' || fail "play submits nothing: $("$CARMA" queue)"
 kill "$play"
 wait "$play"
 status=$?
