@@ -151,8 +151,8 @@ const char *launch_hindrance(pid_t shepherd, uint64_t start_ticks);
 
 /* For a launch whose shepherd died without a last status (LOST), or does not answer. Sends a signal to the job's
  * session, the children of a shepherd that lives, and the descendants; SIGKILL ends its control group, 0 only counts.
- * Returns how many still ran (a control group counts as one), zombies not counted. With SIGKILL, call it until 0, with
- * a pause between, before the job is retried. */
+ * Returns how many still ran (a control group counts as one), zombies not counted, and with SIGKILL none that only
+ * hangs (launch/hanging.h). With SIGKILL, call it until 0, with a pause between, before the job is retried. */
 int launch_sweep(const struct launch_status *status, uid_t uid, int signal);
 
 /* For a launch whose shepherd does not answer, once none of its processes is left: kills the shepherd, and writes the

@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "base/proc.h"
 #include "launch/cgroup.h"
+#include "launch/hanging.h"
 #include "launch/launch.h"
 #include "launch/tree.h"
 
@@ -48,7 +49,12 @@ static pid_t shepherd_in(const struct tree *tree, const struct launch_status *st
     return 0;
 }
 
-/* With their descendants, and those of `root` (-1: none); how many there were. */
+static bool is_left(const struct tree_process *process, int signal)
+{
+    return !process->ended && (signal != SIGKILL || !process_only_hangs(process->pid));
+}
+
+/* With their descendants, and those of `root` (-1: none); how many are left. */
 static int signal_members(struct tree *tree, pid_t root, int signal)
 {
     int count = 0;
@@ -56,12 +62,28 @@ static int signal_members(struct tree *tree, pid_t root, int signal)
     tree_select_descendants(tree, root);
     for (size_t i = 0; i < tree->count; i++) {
         const struct tree_process *p = &tree->items[i];
-        if (p->member && !p->ended) {
+        if (p->member && is_left(p, signal)) {
             tree_signal_one(p->pid, p->start_ticks, signal);
             count++;
         }
     }
     return count;
+}
+
+static bool group_is_left(const struct tree *tree, const char *group, int signal)
+{
+    bool seen = false, left = false;
+
+    if (!cgroup_is_populated(group))
+        return false;
+    for (size_t i = 0; i < tree->count && !left; i++) {
+        CLEANUP(free_ptr) char *path = cgroup_of(tree->items[i].pid);
+        if (path && cgroup_is_within(path, group)) {
+            seen = true;
+            left = is_left(&tree->items[i], signal);
+        }
+    }
+    return left || !seen; /* none was there yet when the tree was read */
 }
 
 int launch_sweep(const struct launch_status *status, uid_t uid, int signal)
@@ -71,14 +93,14 @@ int launch_sweep(const struct launch_status *status, uid_t uid, int signal)
     pid_t shepherd;
     int count = 0;
 
+    if (*status->cgroup && signal == SIGKILL)
+        cgroup_kill(status->cgroup);
+    tree_read(&tree);
     if (*status->cgroup) {
-        if (signal == SIGKILL)
-            cgroup_kill(status->cgroup);
-        count = cgroup_is_populated(status->cgroup);
+        count = group_is_left(&tree, status->cgroup, signal);
         if (signal == SIGKILL && count == 0)
             cgroup_remove(status->cgroup);
     }
-    tree_read(&tree);
     session = session_is_ours(&tree, status);
     shepherd = shepherd_in(&tree, status);
     for (size_t i = 0; i < tree.count; i++) {

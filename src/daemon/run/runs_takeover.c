@@ -58,7 +58,7 @@ static void begin(struct run *run, const struct launch_status *status, int64_t n
     const char *why = launch_hindrance(run->shepherd, run->start_ticks);
 
     snprintf(run->takeover.why, sizeof run->takeover.why, "its shepherd %d %s", (int)run->shepherd,
-             why ? why : "does not end it");
+             why ? why : "cannot end it");
     daemon_log("job %" PRIu64 ": %s: carmad ends its processes", run->job, run->takeover.why);
     run->takeover.kill_wall_ns = now_ns + (status->stopped ? 0 : grace_ns);
     signal_job(run, status, SIGTERM);
@@ -81,12 +81,14 @@ static bool is_free(const struct runs *runs, struct run *run, const struct job_v
 
 static void conclude(struct runs *runs, struct run *run, struct launch_status *status)
 {
+    bool hangs = signal_job(run, status, 0) > 0;
     char message[sizeof status->message];
     struct error err;
 
     status->timed_out |= run->timed_out;
-    snprintf(message, sizeof message, "%s%s, so carmad ended its processes",
-             status->timed_out ? "time limit reached; " : "", run->takeover.why);
+    snprintf(message, sizeof message, "%s%s%s", status->timed_out ? "time limit reached; " : "",
+             hangs ? "its processes were killed, and hang in the kernel" : run->takeover.why,
+             hangs ? "" : ", so carmad ended its processes");
     if (launch_conclude(run->directory, status, message, &err) < 0)
         daemon_log("job %" PRIu64 ": %s", run->job, err.text);
     runs_remove_files(runs, run);
