@@ -26,11 +26,8 @@ end_test=finish_node
 expect_picture() {
     results=$1
     shift
-    if ! /usr/bin/python3 -c 'import matplotlib' 2>/dev/null; then
-        echo "no matplotlib here (python3-matplotlib): no picture is drawn of $results"
-        return
-    fi
-    MPLCONFIGDIR=$T/matplotlib /usr/bin/python3 -W error::UserWarning "$SOURCE/integrations/bench_plot.py" "$results" "$T/picture.svg" ||
+    draws_pictures || return 0
+    /usr/bin/python3 -W error::UserWarning "$SOURCE/integrations/bench_plot.py" "$results" "$T/picture.svg" ||
         fail "$said: bench_plot.py draws no picture of $results"
     for text; do
         grep -qF "$text" "$T/picture.svg" || fail "$said: its picture has no text '$text'"

@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/show/picture.h"
 #include "cli/show/term.h"
 #include "cli/show/answer.h"
 #include "cli/simulate/simulate.h"
@@ -206,7 +207,7 @@ static int run_one(struct simulation *simulation, struct simulate_outcome *outco
     if (rc == 0 && wanted->timeline)
         rc = timeline_write_csv(&timeline, wanted->timeline, err);
     if (rc == 0 && wanted->plot)
-        rc = simulate_plot_timeline(wanted->plot, outcome->policy, &timeline, &simulation->node, err);
+        rc = timeline_draw(&timeline, wanted->plot, outcome->policy, &simulation->node, err);
     if (rc == 0 && wanted->steps)
         outcome->timeline = timeline_to_json(&timeline, simulation->jobs.items[0].arrival_ns, simulation->node.idle_w,
                                              (size_t)wanted->steps);
@@ -225,6 +226,16 @@ static void print(const struct simulate_options *wanted, const struct simulate_o
     }
     simulate_format(outcomes, count, term_width(stdout), term_colour(stdout), &out);
     fputs(out.text, stdout);
+}
+
+/* DIR/compare.svg: makespan, waiting, completion and energy of each policy as bars. */
+static int draw_comparison(const char *directory, const struct simulate_outcome *outcomes, size_t count,
+                           struct error *err)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("%s/compare.svg", directory);
+    CLEANUP(json_release) json_t *results = simulate_to_json(outcomes, count);
+
+    return picture_draw(results, path, err);
 }
 
 static int simulate(const struct simulate_options *wanted)
@@ -254,7 +265,7 @@ static int simulate(const struct simulate_options *wanted)
     }
     cli_end_progress();
     if (rc == 0 && wanted->plot && count > 1)
-        rc = simulate_plot_outcomes(wanted->plot, outcomes, count, &err);
+        rc = draw_comparison(wanted->plot, outcomes, count, &err);
     if (rc == 0)
         print(wanted, outcomes, count);
     for (size_t i = 0; i < ready; i++) {

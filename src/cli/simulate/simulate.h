@@ -217,15 +217,9 @@ json_t *timeline_to_json(const struct timeline *timeline, int64_t begin_ns, doub
 /* Format: docs/formats/simulate.md. */
 int timeline_write_csv(const struct timeline *timeline, const char *path, struct error *err);
 
-/* ---- Pictures (simulate/plot.c) ---- */
-
-/* DIR/compare.svg: makespan, waiting, completion and energy of each policy as bars. */
-int simulate_plot_outcomes(const char *directory, const struct simulate_outcome *outcomes, size_t count,
-                           struct error *err);
-
 /* DIR/timeline-POLICY.svg: memory, SM activity and power of the GPUs. */
-int simulate_plot_timeline(const char *directory, const char *policy, const struct timeline *timeline,
-                           const struct sim_node *node, struct error *err);
+int timeline_draw(const struct timeline *timeline, const char *directory, const char *policy,
+                  const struct sim_node *node, struct error *err);
 
 /* ---- Replay (simulate/replay.c) ---- */
 
