@@ -141,11 +141,9 @@ finish_node() {
     for pid in $listener; do
         kill "$pid" 2>/dev/null
     done
-    for environment in /proc/[0-9]*/environ; do
-        if grep -qF "CARMA_VNODE=$CARMA_VNODE" "$environment" 2>/dev/null; then
-            pid=${environment#/proc/}
-            pid=${pid%/environ}
-            [ "$pid" = $$ ] || kill -KILL "$pid" 2>/dev/null
+    for pid in $(own_processes); do
+        if [ "$pid" != $$ ] && grep -qF "CARMA_VNODE=$CARMA_VNODE" "/proc/$pid/environ" 2>/dev/null; then
+            kill -KILL "$pid" 2>/dev/null
         fi
     done
     [ "$failures" -eq 0 ] || cat "$T/daemon.log" >&2

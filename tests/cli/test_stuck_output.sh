@@ -1,6 +1,6 @@
 #!/bin/sh
-# A job's output is on a file system that does not answer who reads, not even when he is killed: the job ends, and its GPU
-# is free.
+# A file system does not answer who reads, not even when he is killed. A job's output is on it, then the job itself reads:
+# it ends, and its GPU is free.
 . "$(dirname "$0")/node.sh"
 mkdir stuck
 python3 -B "$SOURCE/tests/cli/stuck_fs.py" stuck 2>said &
@@ -18,7 +18,7 @@ unmount() {
 end_test=unmount
 trap 'failures=$((failures + 1)); unmount' INT TERM
 start_node a100x4-40g 100
-start_daemon
+start_daemon --set grace=1s
 run submit --parsable -o stuck/f -- sh -c 'echo some; exit 3'
 until_field 1 state FAILED
 run submit --parsable -o stuck/f -- sh -c 'for i in 1 2 3 4 5 6; do echo "step $i"; sleep 0.5; done; touch told; sleep 100000'
@@ -28,4 +28,10 @@ until [ -e told ]; do # by then its progress is being read
 done
 run cancel 2
 until_field 2 state CANCELLED
+run submit --parsable --exclusive -- sh -c 'touch reads; cat stuck/f'
+wait_for '[ -e reads ]' || fail "job 3 does not run"
+run cancel 3
+until_field 3 state CANCELLED
+expect_field 3 message "its processes were killed, and hang in the kernel"
+expect_ok submit --wait --exclusive -G 4 -- true
 unmount
