@@ -24,6 +24,9 @@ SOURCES = ("none", *WATCHED, "nsys", "pytorch")
 LOOK_S, LATER_LOOK_S, LATER_S = 0.05, 0.25, 5  # between two looks at the host; and of a run that lasts
 PROBE_FRAMES, PROBE_NS = 25, 2e8  # a source has shown all its values by then
 START_S = 60  # a driver may have to wake its GPUs first
+PROFILE = os.path.join(os.path.dirname(os.path.realpath(__file__)), "torch_profile.py")
+# Not from the working directory, where others may have put modules.
+IMPORT_TORCH = "import sys; sys.path[:1] = filter(None, sys.path[:1]); import torch.profiler"
 # Runs "$2" and notes in the folder "$1" its pid, its beginning and its end; the files' times are the note.
 WRAPPER = 'echo $$ >"$1/session"; : >"$1/begin"; /bin/sh -c "$2"; status=$?; : >"$1/end"; exit $status'
 
@@ -119,7 +122,7 @@ def pytorch_is_missing(bench, command):
     if not found or (found[1][0] == "-" and not found[1].startswith("-m ")):
         return "the load is not a Python script (python3 SCRIPT, python3 -m MODULE)"
     output = f"{bench.folder}/probe-pytorch"
-    child = Child(["/bin/sh", "-c", f"{found[0]} -c 'import torch.profiler'"], output)
+    child = Child(["/bin/sh", "-c", f"{found[0]} -c '{IMPORT_TORCH}'"], output)
     while not child.ended():
         time.sleep(LOOK_S)
     return node.last_words(output) if child.status else None
@@ -140,9 +143,7 @@ def start_job(bench, source, folder, command):
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": bench.gpu.uuid}
     if source == "pytorch":
         python, rest = after_python(command)
-        others = os.environ.get("PYTHONPATH")
-        environment["PYTHONPATH"] = f"{node.PREFIX}/share/carma/python" + (f":{others}" if others else "")
-        command = f"{python} -m carma.torch_profile {shlex.quote(f'{folder}/trace.json')} {rest}"
+        command = f"{python} {shlex.quote(PROFILE)} {shlex.quote(f'{folder}/trace.json')} {rest}"
     words = ["/bin/sh", "-c", WRAPPER, "carma-bench", folder, command]
     if source == "nsys":
         words = ["nsys", "profile", "--force-overwrite=true", "-o", f"{folder}/report", "setsid", "--wait", *words]
