@@ -191,7 +191,7 @@ static void note_failure(const struct core *core, struct job *job, const struct 
     if (record->exited.failed_gpu == RECORD_NO_GPU)
         return;
     if (crash_other_gpu(core, job, &record->exited) != RECORD_NO_GPU)
-        job->crash_cause = EXIT_FAILED; /* its own doing */
+        job->crash_cause = EXIT_FAILED;                                 /* its own doing */
     closing_look_at_avoided(core, failure_of(job)->gpu, record->at_ns); /* others of its workload may wait */
     *failure_of(job) = (struct record_failure){.gpu = record->exited.failed_gpu, .at_ns = record->at_ns};
     closing_look_at_avoided(core, record->exited.failed_gpu, record->at_ns);
