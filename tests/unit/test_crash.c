@@ -61,8 +61,7 @@ TEST(test_verdicts)
     };
 
     for (size_t i = 0; i < array_size(rows); i++) {
-        struct record_exited exited = {
-            .cause = rows[i].ends, .status = rows[i].status, .evidence = rows[i].evidence};
+        struct record_exited exited = {.cause = rows[i].ends, .status = rows[i].status, .evidence = rows[i].evidence};
         struct verdict verdict = verdict_of(&exited);
         if (verdict.cause != rows[i].cause || verdict.teaches != rows[i].teaches || verdict.caught != rows[i].caught)
             fail_msg("row %zu: %s", i, exit_cause_name(verdict.cause));

@@ -18,12 +18,9 @@ static const struct {
     const char *words[2];
     enum mps_log_says says;
 } rules[] = {
-    {{"fatal gpu error"}, MPS_LOG_FATAL},
-    {{"host"}, MPS_LOG_NOTHING},
-    {{"out of memory"}, MPS_LOG_REFUSED},
-    {{"memory limit", "exceed"}, MPS_LOG_REFUSED},
-    {{"memory limit", "reached"}, MPS_LOG_REFUSED},
-    {{"failed to allocate", "memory"}, MPS_LOG_REFUSED},
+    {{"fatal gpu error"}, MPS_LOG_FATAL},           {{"host"}, MPS_LOG_NOTHING},
+    {{"out of memory"}, MPS_LOG_REFUSED},           {{"memory limit", "exceed"}, MPS_LOG_REFUSED},
+    {{"memory limit", "reached"}, MPS_LOG_REFUSED}, {{"failed to allocate", "memory"}, MPS_LOG_REFUSED},
 };
 
 /* "Client 12 ...", "Client process 12 ...", "client {12, 0}", "{PID: 12, Context ID: 0}"; 0: none is named. */
@@ -67,8 +64,8 @@ static int open_log(const char *directory, struct stat *st)
     CLEANUP(free_ptr) char *path = xasprintf("%s/server.log", directory);
     int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 
-    if (fd >= 0 && (fstat(fd, st) < 0 || !S_ISREG(st->st_mode) || st->st_uid != geteuid() ||
-                    st->st_mode & (S_IWGRP | S_IWOTH))) {
+    if (fd >= 0 &&
+        (fstat(fd, st) < 0 || !S_ISREG(st->st_mode) || st->st_uid != geteuid() || st->st_mode & (S_IWGRP | S_IWOTH))) {
         close_fd(&fd);
         fd = -1;
     }
