@@ -207,8 +207,10 @@ CORE_TEST(test_a_server_serves_all_its_gpus_to_the_end)
     assert_gpu_reason(f, other, 1, "GPU 1's MPS server is user 1's");
     assert_gpu_reason(f, pair_after, 1,
                       "GPU 1's MPS server has a client (job 2), and a job of several GPUs begins its own");
-    exits(f, joins, EXIT_COMPLETED, -1);
-    assert_goes_to(f, other, "0");
+    ask(f, 1, 3, SHARE_TIME_SLICE); /* beside it others may take turns */
+    change(f, backfill, 8);
+    assert_shares(f, other, SHARE_TIME_SLICE);
+    assert_string_equal(placed_on(f, other), "1");
 }
 
 CORE_TEST(test_a_users_jobs_are_clients_of_one_server)
