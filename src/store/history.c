@@ -282,12 +282,10 @@ int store_prepare_history(struct store *store, struct error *err)
 
 void store_release_history(struct store *store)
 {
-    sqlite3_finalize(store->put_history);
-    sqlite3_finalize(store->put_history_energy);
-    sqlite3_finalize(store->forget_history);
-    sqlite3_finalize(store->forget_learned);
-    sqlite3_finalize(store->put_held);
-    sqlite3_finalize(store->drop_held);
+    sqlite3_stmt **const statements[] = {&store->put_history,    &store->put_history_energy, &store->forget_history,
+                                         &store->forget_learned, &store->put_held,           &store->drop_held};
+
+    store_release(statements, array_size(statements));
 }
 
 /* ---- Loading ---- */

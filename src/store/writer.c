@@ -1,7 +1,9 @@
 /* The thread that writes: it takes all that is queued, makes one transaction of it, and hands it back. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
+#include <time.h>
 
 #include "base/memory.h"
 #include "store/store_internal.h"
@@ -257,7 +259,9 @@ static void write_group(struct store *store, struct store_batch *head, struct fa
 
     if (!fence(head, failure))
         return;
-    rc = write_all(store, head, &err);
+    rc = store_heal(store, &err);
+    if (!rc)
+        rc = write_all(store, head, &err);
     if (!rc)
         return;
     for (batch = head; batch; batch = batch->next) {
@@ -269,17 +273,31 @@ static void write_group(struct store *store, struct store_batch *head, struct fa
     }
 }
 
+/* Without a transaction it is looked as often whether others have removed something. */
+#define HEAL_S 3
+
 void *store_writer_main(void *argument)
 {
     struct store *store = argument;
     struct failure failure = {0};
+    struct timespec until;
+    struct error err;
 
     pthread_mutex_lock(&store->mutex);
     for (;;) {
         struct batch_queue group;
+        int code = 0;
 
-        while (!store->queued.head && !store->closing)
-            pthread_cond_wait(&store->wake, &store->mutex);
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_sec += HEAL_S;
+        while (!store->queued.head && !store->closing && code != ETIMEDOUT)
+            code = pthread_cond_timedwait(&store->wake, &store->mutex, &until);
+        if (!store->queued.head && !store->closing) {
+            pthread_mutex_unlock(&store->mutex);
+            store_heal(store, &err);
+            pthread_mutex_lock(&store->mutex);
+            continue;
+        }
         if (!store->queued.head)
             break;
         group = store->queued;
