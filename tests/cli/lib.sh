@@ -129,3 +129,14 @@ expect_golden() {
     fi
     diff -u "$SOURCE/tests/golden/$1" "$T/out" >&2 || fail "$said: not as in tests/golden/$1"
 }
+
+# draws_pictures: whether matplotlib is here, which pictures need (integrations/bench_plot.py).
+draws_pictures() {
+    MPLCONFIGDIR=$T/matplotlib
+    export MPLCONFIGDIR
+    [ -z "${pictures-}" ] || return "$pictures"
+    pictures=0
+    python3 -c 'import matplotlib' 2>/dev/null || /usr/bin/python3 -c 'import matplotlib' 2>/dev/null || pictures=1
+    [ "$pictures" -eq 0 ] || echo "no matplotlib here (python3-matplotlib): no pictures are drawn"
+    return "$pictures"
+}
