@@ -8,8 +8,7 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 if [ -z "${CARMA_TEST_ACCOUNTS-}" ]; then
     CARMA_TEST_ACCOUNTS=$(mktemp -d) || exit 99
-    CARMA_TEST_TOP=$PPID # this shell's, to which the orphans of the one below come
-    export CARMA_TEST_ACCOUNTS CARMA_TEST_TOP
+    export CARMA_TEST_ACCOUNTS
     if ! unshare --mount true 2>/dev/null; then
         echo "skipped: no mount namespace can be made here"
         rmdir "$CARMA_TEST_ACCOUNTS"
