@@ -62,6 +62,8 @@ static void note_left(struct shepherd *s)
         if (!process->member || process->ended || file_read(path, COMM_LIMIT, &name, &length, NULL) < 0)
             continue;
         name[strcspn(name, "\n")] = '\0';
+        if (process->parent == getpid() && strcmp(name, "carma-shepherd") == 0)
+            continue; /* a helper of ours */
         if (strstr(s->status.left, name) || used + strlen(name) + 3 > sizeof s->status.left)
             continue;
         used += (size_t)snprintf(s->status.left + used, sizeof s->status.left - used, "%s%s", used ? ", " : "", name);
