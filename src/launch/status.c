@@ -80,6 +80,19 @@ void status_set_message(struct launch_status *status, const char *text, size_t l
     printable_replace(status->message);
 }
 
+char *launch_left_text(const struct launch_status *status)
+{
+    if (status->left_count == 0)
+        return NULL;
+    if (status->left_count == 1)
+        return xasprintf("its end left the process %s behind, and carma has ended it: write `wait` as the last line of "
+                         "the script",
+                         status->left_name);
+    return xasprintf("its end left %" PRIu32 " processes behind, first %s, and carma has ended them: write `wait` as the "
+                     "last line of the script",
+                     status->left_count, status->left_name);
+}
+
 static void status_print(const struct launch_status *status, struct strbuf *text)
 {
     strbuf_puts(text, head);
@@ -107,6 +120,8 @@ static void status_print(const struct launch_status *status, struct strbuf *text
                       status->progress.total, status->progress.done, status->progress.at_ns);
     strbuf_printf(text, "host_oom_kill %d\nhost_oom_own %d\n", status->host_oom_kill, status->host_oom_own);
     strbuf_printf(text, "warned %d\nstopped %d\ntimed_out %d\n", status->warned, status->stopped, status->timed_out);
+    if (status->left_count)
+        strbuf_printf(text, "left %" PRIu32 " %s\n", status->left_count, status->left_name);
     strbuf_printf(text, "cgroup %s\n", status->cgroup);
     strbuf_printf(text, "message %s", status->message);
     strbuf_puts(text, tail);
@@ -242,6 +257,17 @@ static bool parse_evidence(char *value, struct launch_status *status)
     return true;
 }
 
+static bool parse_left(const char *value, struct launch_status *status)
+{
+    int begin = 0;
+
+    if (sscanf(value, "%" SCNu32 " %n", &status->left_count, &begin) != 1 || !begin)
+        return false;
+    snprintf(status->left_name, sizeof status->left_name, "%s", value + begin);
+    printable_replace(status->left_name);
+    return true;
+}
+
 static bool parse_tenant(const char *value, struct launch_status *status)
 {
     struct classify_tenant tenant;
@@ -325,6 +351,8 @@ static bool parse_line(const char *key, char *value, struct launch_status *statu
         return parse_bool(value, &status->stopped);
     if (strcmp(key, "timed_out") == 0)
         return parse_bool(value, &status->timed_out);
+    if (strcmp(key, "left") == 0)
+        return parse_left(value, status);
     if (strcmp(key, "cgroup") == 0)
         return parse_text(value, status->cgroup, sizeof status->cgroup);
     if (strcmp(key, "message") == 0)

@@ -87,12 +87,13 @@ static void tell_estimate(uint64_t id, const json_t *job, bool *told)
     *told = true;
 }
 
-/* Why the caller gets its exit status. */
-static void tell_end(uint64_t id, const json_t *job)
+/* Why the caller gets its exit status. Of a job that completed: what has to be said of it nevertheless. */
+static void tell_end(uint64_t id, const json_t *job, bool completed)
 {
     CLEANUP(free_ptr) char *state = answer_safe_text(job, "state");
     CLEANUP(free_ptr) char *how = answer_job_where(job);
-    CLEANUP(free_ptr) char *words = answer_integer(job, "started_ns", 0) > 0 ? last_words(job, id, how) : NULL;
+    CLEANUP(free_ptr) char *words =
+        !completed && answer_integer(job, "started_ns", 0) > 0 ? last_words(job, id, how) : NULL;
 
     cli_fail("job %" PRIu64 " is %s%s%s%s%s", id, state, *how ? ": " : "", how, words ? ": " : "", words ? words : "");
 }
@@ -160,8 +161,8 @@ static int wait_for_one(struct cli *cli, uint64_t id, bool told, int *status, js
         tell_estimate(id, job, &told);
         if (answer_job_ended(job)) {
             *status = job_status(job);
-            if (*status != CLI_OK)
-                tell_end(id, job);
+            if (*status != CLI_OK || answer_text(job, "message"))
+                tell_end(id, job, *status == CLI_OK);
             if (ended)
                 json_array_append(ended, job);
             return 0;

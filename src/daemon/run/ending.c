@@ -109,6 +109,20 @@ static uint32_t evidence_of_core(const struct core *core, const struct job *job,
     return (fence_was_met(job) ? EVIDENCE_FENCE : 0) | (crash_is_of_limit(core, job, end) ? EVIDENCE_LIMITED : 0);
 }
 
+/* With what its end left behind, whatever the end was. Takes `message`, which may be NULL. */
+static char *add_left(char *message, const struct launch_status *status)
+{
+    CLEANUP(free_ptr) char *left = launch_left_text(status);
+    CLEANUP(free_ptr) char *before = message;
+
+    if (!left)
+        return steal_ptr(&before);
+    if (before && *before)
+        return xasprintf("%s; %s", before, left);
+    return status->exit_status > 0 ? xasprintf("exit status %" PRId32 "; %s", status->exit_status, left)
+                                   : steal_ptr(&left);
+}
+
 /* One line for people: the output's message, and the facts beyond it. */
 static char *message_of(const struct launch_status *status, const struct cause_evidence *evidence, uint32_t cause,
                         const struct node_evidence *gpus, uint32_t other_gpu)
@@ -166,6 +180,7 @@ struct record_exited ending_judge(struct daemon *daemon, struct job_view *view, 
     if (cause != EXIT_COMPLETED)
         message = message_of(status, &evidence, cause, &gpus,
                              job ? crash_other_gpu(daemon->core, job, &exited) : RECORD_NO_GPU);
+    message = add_left(message, status);
     job_view_set_message(view, message);
     views_touch(&daemon->views, view);
     return exited;

@@ -64,7 +64,7 @@ bool ending_reap(struct shepherd *s)
     }
     if (pid < 0 && errno == ECHILD)
         return false;
-    if (s->process_ended)
+    if (s->process_ended && left_is_settled(s))
         ending_begin(s);
     return true;
 }
@@ -103,10 +103,11 @@ static uint32_t evidence_of(const struct shepherd *s, const struct tail_verdict 
 void ending_examine(struct shepherd *s)
 {
     struct launch_status *status = &s->status;
+    CLEANUP(free_ptr) char *left = launch_left_text(status);
     struct tail_verdict said;
     struct classify_verdict verdict;
 
-    tail_classify(&s->request, &s->output, &s->error, s->writers.files, s->writers.file_count, &said);
+    tail_classify(&s->request, &s->output, &s->error, s->writers.files, s->writers.file_count, left, &said);
     status->evidence = evidence_of(s, &said);
     if (status->exit_status == 0 && !(status->evidence & (EVIDENCE_OUTPUT | EVIDENCE_FILE)))
         return;

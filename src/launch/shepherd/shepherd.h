@@ -49,6 +49,7 @@ struct shepherd {
     struct watched_progress progress;
     struct watched_writers writers;
     struct tree tree;
+    int64_t left_at_ns; /* wall; when what outlives the main process counts as left behind; 0: it has not ended */
     int64_t heal_at_ns; /* wall; when it is next looked whether others have removed something */
     bool heal_told;     /* that it could not be made again */
 };
@@ -100,6 +101,11 @@ bool ending_reap(struct shepherd *s); /* whether somebody is left */
 pid_t ending_fork_helper(void);
 void ending_examine(struct shepherd *s); /* why it failed, as far as its output and the kernel say */
 void ending_conclude(struct shepherd *s);
+
+/* ---- left.c: what outlives the job's main process ---- */
+
+/* Once that has ended: whether the others have had a moment to end as well. Those that have not are then noted. */
+bool left_is_settled(struct shepherd *s);
 
 /* ---- heal.c: what others remove of a running launch is made again ---- */
 

@@ -19,8 +19,9 @@ struct tail_verdict {
 
 /* The last MiB of each. Works in a child process that drops to the user, has TAIL_LIMIT_MS wall milliseconds, and may
  * crash. Then the verdict is that the output says nothing. The error file goes before the output file,
- * and both before `files`, in which messages of GPU memory are looked for alone. */
+ * and both before `files`, in which messages of GPU memory are looked for alone. `say` (may be NULL) is then written to
+ * the output, for its reader. */
 void tail_classify(const struct request *request, const struct tail_origin *output, const struct tail_origin *error,
-                   const struct tail_origin *files, uint32_t file_count, struct tail_verdict *verdict);
+                   const struct tail_origin *files, uint32_t file_count, const char *say, struct tail_verdict *verdict);
 
 #endif
