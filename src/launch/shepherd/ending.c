@@ -82,6 +82,15 @@ static void tell_host_oom(struct shepherd *s)
     status_set_message(&s->status, text, strlen(text));
 }
 
+/* A program whose output cannot be written has no other way to say so. */
+static void tell_full(struct shepherd *s)
+{
+    CLEANUP(free_ptr) char *path = launch_output_path(s->request.output, s->request.job);
+    CLEANUP(free_ptr) char *text = xasprintf("no space is left for its output '%s': free some", path);
+
+    status_set_message(&s->status, text, strlen(text));
+}
+
 static uint32_t evidence_of(const struct shepherd *s, const struct tail_verdict *said)
 {
     const struct classify_verdict *verdict = &said->verdict;
@@ -123,6 +132,8 @@ void ending_examine(struct shepherd *s)
     status_set_message(status, verdict.line, strnlen(verdict.line, sizeof verdict.line));
     if (status->host_oom_own)
         tell_host_oom(s);
+    else if (said.full && !*status->message)
+        tell_full(s);
 }
 
 void ending_conclude(struct shepherd *s)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -61,6 +62,15 @@ static void classify_files(const struct tail_origin *files, uint32_t count, stru
     }
 }
 
+static bool is_full(const struct tail_origin *origin)
+{
+    struct statvfs vfs;
+    struct stat st;
+
+    return origin->fd >= 0 && fstat(origin->fd, &st) == 0 && S_ISREG(st.st_mode) && fstatvfs(origin->fd, &vfs) == 0 &&
+           vfs.f_blocks > 0 && vfs.f_bavail == 0;
+}
+
 static void append(const struct tail_origin *origin, const char *text)
 {
     CLEANUP(free_ptr) char *path = xasprintf("/proc/self/fd/%d", origin->fd);
@@ -90,6 +100,7 @@ static void classify_child(const struct request *request, const struct tail_orig
         *verdict = other;
     if (verdict->kind == OUTPUT_NOTHING && !verdict->own_error && !verdict->outlived)
         classify_files(files, file_count, &answer);
+    answer.full = is_full(output) || is_full(error);
     if (say)
         append(output, say);
     if (write(fd, &answer, sizeof answer) != sizeof answer)

@@ -15,6 +15,7 @@ struct tail_origin {
 struct tail_verdict {
     struct classify_verdict verdict;
     bool of_file; /* it is of another file than the two of the job */
+    bool full;    /* no space is left for one of these */
 };
 
 /* The last MiB of each. Works in a child process that drops to the user, has TAIL_LIMIT_MS wall milliseconds, and may
