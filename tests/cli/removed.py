@@ -176,7 +176,7 @@ def walk(daemon, rows, heals):
         expect_end(waits, "the job that waited")
 
 
-def walk_users_own(daemon):
+def walk_users_own():
     """What a user has removed is named to him."""
     global row
     row = "the user's own"
@@ -200,6 +200,17 @@ def walk_users_own(daemon):
     expect_end(runs, "a job without its output")
 
 
+def second_daemon(daemon):
+    """Without the lock's name, too, one carmad alone has the state."""
+    global row
+    row = "a second carmad"
+    (STATE / "lock").unlink()
+    words = [T / "other" if word == SOCKET else word for word in daemon.words]
+    said = subprocess.run(words, capture_output=True, text=True, check=False, timeout=10 * PATIENCE_S)
+    if said.returncode == 0 or "another carmad uses this state" not in said.stderr:
+        fail(f"{said}")
+
+
 def replace_store(daemon):
     """A database that somebody puts in the place of the open one is his: carmad stores nothing beside it."""
     global row
@@ -219,7 +230,8 @@ def main():
     daemon = Daemon("share=time-slice")
     walk(daemon, HEALS, True)
     walk(daemon, LEAVES, False)
-    walk_users_own(daemon)
+    walk_users_own()
+    second_daemon(daemon)
     daemon.stop()
     daemon = Daemon("share=mps")
     walk(daemon, MPS, True)
