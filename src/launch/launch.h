@@ -102,8 +102,8 @@ struct launch_status {
     bool warned;                    /* some of its processes were given the signal that comes before its time is up */
     bool timed_out;                 /* it was stopped because of time_limit_ns */
     bool stopped;                   /* a stop was requested, or the time was up, before the tree had ended */
-    uint32_t left_count; /* processes that outlived the main process, and were ended */
-    char left_name[16];  /* the program of the first of them */
+    uint32_t left_count;            /* processes that outlived the main process, and were ended */
+    char left_name[16];             /* the program of the first of them */
     char cgroup[256];               /* the launch's own control group (launch/cgroup.h); "": it has none */
     char message[256];              /* one line without control characters, or "" */
 };

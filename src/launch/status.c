@@ -88,7 +88,8 @@ char *launch_left_text(const struct launch_status *status)
         return xasprintf("its end left the process %s behind, and carma has ended it: write `wait` as the last line of "
                          "the script",
                          status->left_name);
-    return xasprintf("its end left %" PRIu32 " processes behind, first %s, and carma has ended them: write `wait` as the "
+    return xasprintf("its end left %" PRIu32
+                     " processes behind, first %s, and carma has ended them: write `wait` as the "
                      "last line of the script",
                      status->left_count, status->left_name);
 }

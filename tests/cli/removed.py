@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
+import types
 
 T, CARMA, CARMAD, CONTROL = (pathlib.Path(word) for word in sys.argv[1:5])
 WORK, STATE, SOCKET, LOG = T / "work", T / "state", T / "run" / "socket", T / "daemon.log"
@@ -26,11 +27,11 @@ echo ended
 exit 7
 """
 failures = []
-row = ""
+now = types.SimpleNamespace(row="")  # of the table
 
 
 def fail(text):
-    failures.append(f"{row}: {text}")
+    failures.append(f"{now.row}: {text}")
 
 
 def until(what, seconds=PATIENCE_S):
@@ -59,10 +60,10 @@ def submit(output, *options, go="/"):
 def expect_end(number, whose, message=None):
     """The job ends as its script says; or, with a message, is not begun."""
     until(lambda: job(number).get("state") in ("FAILED", "COMPLETED", "LOST", "CANCELLED", None))
-    now = job(number)
-    good = now.get("exit_status") == 7 if message is None else re.search(message, now.get("message") or "")
-    if now.get("state") != "FAILED" or not good:
-        fail(f"{whose}: {now.get('state')}, status {now.get('exit_status')}, {now.get('message')}")
+    it = job(number)
+    good = it.get("exit_status") == 7 if message is None else re.search(message, it.get("message") or "")
+    if it.get("state") != "FAILED" or not good:
+        fail(f"{whose}: {it.get('state')}, status {it.get('exit_status')}, {it.get('message')}")
 
 
 class Daemon:
@@ -76,7 +77,7 @@ class Daemon:
         with open(LOG, "ab") as log:
             self.process = subprocess.Popen(self.words, stderr=log)
         if not until(lambda: '"observed_ns": ' in carma("gpus", "--json").stdout or self.process.poll()) or self.process.poll():
-            sys.exit(f"{row}: carmad does not start: {LOG.read_text().splitlines()[-1]}")
+            sys.exit(f"{now.row}: carmad does not start: {LOG.read_text().splitlines()[-1]}")
 
     def restart(self):
         self.stop()
@@ -93,6 +94,13 @@ class Daemon:
 
 def run(number):
     return STATE / "runs" / f"{number}-1-1"
+
+
+def group(number):
+    """Where the kernel has none for it: a path that is not there."""
+    name = re.search(r"^cgroup (.*)$", (run(number) / "status").read_text(), re.M)
+    mount = re.search(r"^\S+ \S+ \S+ / (\S+) .* - cgroup2 ", pathlib.Path("/proc/self/mountinfo").read_text(), re.M)
+    return pathlib.Path(mount[1] + name[1]) if mount and name and name[1] else T / "no group"
 
 
 def domain(_):
@@ -123,20 +131,13 @@ LEAVES = {  # it is made by the next launch, or was this one's alone
     "the next run": lambda _: STATE / "runs" / "next",
     "the next status": lambda _: STATE / "runs" / "next" / "status.first",
     "checkpoints": lambda number: WORK / f"carma-{number}.ckpt",
-    "a control group": lambda number: group(number),
+    "a control group": group,
 }
 MPS = {
     "MPS": lambda _: SOCKET.parent / "mps",
     "a domain": domain,
     "its pipes": lambda number: domain(number) / "pipe",
 }
-
-
-def group(number):
-    """Where the kernel has none for it: a path that is not there."""
-    name = re.search(r"^cgroup (.*)$", (run(number) / "status").read_text(), re.M)
-    mount = re.search(r"^\S+ \S+ \S+ / (\S+) .* - cgroup2 ", pathlib.Path("/proc/self/mountinfo").read_text(), re.M)
-    return pathlib.Path(mount[1] + name[1]) if mount and name and name[1] else T / "no group"
 
 
 def remove(path):
@@ -151,15 +152,14 @@ def remove(path):
 
 
 def walk(daemon, rows, heals):
-    global row
-    for row, path_of in rows.items():
-        name = row.replace(" ", "-").replace("'", "")
+    for now.row, path_of in rows.items():
+        name = now.row.replace(" ", "-").replace("'", "")
         runs, waits = submit(f"{name}.out", go=WORK / f"{name}.go"), submit(f"{name}.waits", "--hold")
         if not until(lambda number=runs: job(number).get("state") == "RUNNING"):
             fail(f"a job does not run: {job(runs).get('reason')}")
         path = path_of(runs)
         if not until(path.exists, 5):
-            print(f"{row}: {path} is not there: not removed")
+            print(f"{now.row}: {path} is not there: not removed")
             continue
         with contextlib.suppress(FileNotFoundError): # it may heal too soon
             remove(path)
@@ -178,8 +178,7 @@ def walk(daemon, rows, heals):
 
 def walk_users_own():
     """What a user has removed is named to him."""
-    global row
-    row = "the user's own"
+    now.row = "the user's own"
     for kind, options, message in (
         ("directory", ("-D", WORK / "gone"), "gone': No such file or directory"),
         ("output's directory", ("-o", WORK / "gone" / "out"), "gone/out': No such file or directory"),
@@ -202,8 +201,7 @@ def walk_users_own():
 
 def second_daemon(daemon):
     """Without the lock's name, too, one carmad alone has the state."""
-    global row
-    row = "a second carmad"
+    now.row = "a second carmad"
     (STATE / "lock").unlink()
     words = [T / "other" if word == SOCKET else word for word in daemon.words]
     said = subprocess.run(words, capture_output=True, text=True, check=False, timeout=10 * PATIENCE_S)
@@ -213,8 +211,7 @@ def second_daemon(daemon):
 
 def replace_store(daemon):
     """A database that somebody puts in the place of the open one is his: carmad stores nothing beside it."""
-    global row
-    row = "another store"
+    now.row = "another store"
     shutil.copy(STATE / "store.db", T / "copy")
     os.rename(T / "copy", STATE / "store.db")
     said = carma("submit", "--", "true")

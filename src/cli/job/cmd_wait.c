@@ -92,8 +92,8 @@ static void tell_end(uint64_t id, const json_t *job, bool completed)
 {
     CLEANUP(free_ptr) char *state = answer_safe_text(job, "state");
     CLEANUP(free_ptr) char *how = answer_job_where(job);
-    CLEANUP(free_ptr) char *words =
-        !completed && answer_integer(job, "started_ns", 0) > 0 ? last_words(job, id, how) : NULL;
+    CLEANUP(free_ptr)
+    char *words = !completed && answer_integer(job, "started_ns", 0) > 0 ? last_words(job, id, how) : NULL;
 
     cli_fail("job %" PRIu64 " is %s%s%s%s%s", id, state, *how ? ": " : "", how, words ? ": " : "", words ? words : "");
 }

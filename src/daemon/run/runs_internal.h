@@ -23,15 +23,15 @@ struct run {
     uint32_t uid;
     struct progress_count counted_from; /* its speed is measured since then; at_ns 0: since nothing */
     int64_t taught_ns,
-        taught_settled_ns; /* when its speed was last an input, and since when its company was settled then */
-    bool started;          /* the core knows that it runs */
-    bool doubted;          /* it was said that there is a status which is not its shepherd's */
-    bool waits;            /* its shepherd waits for space, and says so */
-    bool timed_out;        /* its time is up, and its MPS clients were seen to */
+        taught_settled_ns;   /* when its speed was last an input, and since when its company was settled then */
+    bool started;            /* the core knows that it runs */
+    bool doubted;            /* it was said that there is a status which is not its shepherd's */
+    bool waits;              /* its shepherd waits for space, and says so */
+    bool timed_out;          /* its time is up, and its MPS clients were seen to */
     int64_t missing_wall_ns; /* monotonic; since when no status is there of a job that ran; 0: there is one */
     bool put_off;            /* it could not begin for lack of space or the like, and has no shepherd */
-    pid_t sweeper;         /* launch_sweep_marked */
-    bool over;             /* the core knows that it has ended; the shepherd has still to be reaped */
+    pid_t sweeper;           /* launch_sweep_marked */
+    bool over;               /* the core knows that it has ended; the shepherd has still to be reaped */
     struct run *next;
 };
 

@@ -186,9 +186,9 @@ void runs_handle_dead_shepherd(struct runs *runs, struct run *run)
     file_remove_tree(script);
     unlink(progress);
     runs_feed_lost(runs, run->job,
-                   run->status.rebooted                      ? "the machine was started anew while it ran"
+                   run->status.rebooted                     ? "the machine was started anew while it ran"
                    : run->missing_wall_ns && !run->shepherd ? "it ran, and nothing is left of its run directory"
-                                                             : "its shepherd died, so its processes were killed");
+                                                            : "its shepherd died, so its processes were killed");
     mps_jobs_leave(runs->daemon->mps_jobs, run->job);
     run->over = true;
 }

@@ -134,7 +134,7 @@ static void cannot_open(const char *path, const char *word, int code, const stru
     const char *text = code == -ENXIO
                            ? "it is a FIFO that nobody reads, or a socket: start its reader first, or name a file"
                            : why->text;
-    const char *remedy = code == -ENXIO || code == -EPERM      ? ""
+    const char *remedy = code == -ENXIO || code == -EPERM     ? ""
                          : code == -ENOSPC || code == -EDQUOT ? ": free some space, or name another file"
                                                               : ": make its directory, or name another file";
     CLEANUP(free_ptr) char *line = xasprintf("cannot open the %s file '%s': %s%s", word, path, text, remedy);

@@ -1,4 +1,5 @@
-/* What a script leaves behind, as `python train.py &` in its last line does: carma ends it with the launch, and says so. */
+/* What a script leaves behind, as `python train.py &` in its last line does: carma ends it with the launch, and says
+ * so. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>

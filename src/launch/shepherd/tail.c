@@ -74,7 +74,8 @@ static bool is_full(const struct tail_origin *origin)
 static void append(const struct tail_origin *origin, const char *text)
 {
     CLEANUP(free_ptr) char *path = xasprintf("/proc/self/fd/%d", origin->fd);
-    CLEANUP(close_fd) int fd = origin->fd >= 0 ? open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
+    CLEANUP(close_fd)
+    int fd = origin->fd >= 0 ? open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
     struct stat st;
 
     if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
