@@ -82,16 +82,13 @@ void status_set_message(struct launch_status *status, const char *text, size_t l
 
 char *launch_left_text(const struct launch_status *status)
 {
+    static const char rest[] = "left behind by its command, and ended: write `wait` as its last line";
+
     if (status->left_count == 0)
         return NULL;
-    if (status->left_count == 1)
-        return xasprintf("its end left the process %s behind, and carma has ended it: write `wait` as the last line of "
-                         "the script",
-                         status->left_name);
-    return xasprintf("its end left %" PRIu32
-                     " processes behind, first %s, and carma has ended them: write `wait` as the "
-                     "last line of the script",
-                     status->left_count, status->left_name);
+    return status->left_count == 1
+               ? xasprintf("%s: %s", status->left, rest)
+               : xasprintf("%s (%" PRIu32 " processes): %s", status->left, status->left_count, rest);
 }
 
 static void status_print(const struct launch_status *status, struct strbuf *text)
@@ -121,9 +118,9 @@ static void status_print(const struct launch_status *status, struct strbuf *text
                       status->progress.total, status->progress.done, status->progress.at_ns);
     strbuf_printf(text, "host_oom_kill %d\nhost_oom_own %d\n", status->host_oom_kill, status->host_oom_own);
     strbuf_printf(text, "warned %d\nstopped %d\ntimed_out %d\n", status->warned, status->stopped, status->timed_out);
-    if (status->left_count)
-        strbuf_printf(text, "left %" PRIu32 " %s\n", status->left_count, status->left_name);
     strbuf_printf(text, "cgroup %s\n", status->cgroup);
+    if (status->left_count)
+        strbuf_printf(text, "left %" PRIu32 " %s\n", status->left_count, status->left);
     strbuf_printf(text, "message %s", status->message);
     strbuf_puts(text, tail);
 }
@@ -264,8 +261,8 @@ static bool parse_left(const char *value, struct launch_status *status)
 
     if (sscanf(value, "%" SCNu32 " %n", &status->left_count, &begin) != 1 || !begin)
         return false;
-    snprintf(status->left_name, sizeof status->left_name, "%s", value + begin);
-    printable_replace(status->left_name);
+    snprintf(status->left, sizeof status->left, "%s", value + begin);
+    printable_replace(status->left);
     return true;
 }
 

@@ -230,9 +230,13 @@ int store_write_history_energy(struct store *store, uint64_t job, int64_t mj, st
 
 int store_forget_history(struct store *store, int64_t before_ns, uint32_t most, struct error *err)
 {
+    int rc;
+
     sqlite3_bind_int64(store->forget_history, 1, before_ns);
     sqlite3_bind_int64(store->forget_history, 2, most);
-    return store_step(store, store->forget_history, err);
+    rc = store_step(store, store->forget_history, err);
+    store->more_to_forget |= (uint32_t)sqlite3_changes(store->db) >= most;
+    return rc;
 }
 
 int store_write_held(struct store *store, const char *body, struct error *err)

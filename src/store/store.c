@@ -249,6 +249,11 @@ void store_dispatch(struct store *store)
     }
 }
 
+bool store_has_more_to_forget(const struct store *store)
+{
+    return store->more_to_forget;
+}
+
 void store_close(struct store *store)
 {
     if (!store)

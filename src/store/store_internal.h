@@ -32,8 +32,8 @@ enum store_row_kind {
 /* One row to be: bodies lie one after another in the batch's text. */
 struct store_row {
     enum store_row_kind kind;
-    uint32_t type; /* of a record; of FORGET_HISTORY: how many at most; of a request: how many jobs; of a part:
-                    which */
+    uint32_t type; /* of a record; of FORGET, FORGET_HISTORY: how many at most; of a request: how many jobs; of a
+                    part: which */
     uint32_t uid;  /* of a request, a job */
     int64_t at_ns; /* of a record, a snapshot, a meter; of a job: its end; of FORGET: before when; of a request: s */
     int64_t spacing_ns; /* of a snapshot */
@@ -97,6 +97,7 @@ struct store {
     uint32_t wal_frames; /* since the last mark; 0: nothing was stored */
     uint64_t seq;        /* of the last record: the owner's until the first commit, the thread's from then on */
     uint64_t marked_seq; /* the thread's: `seq` at the last mark */
+    bool more_to_forget; /* the thread's, until the batch is done: the last forgetting left some */
     uint64_t last_job;   /* as of store_open */
     pthread_t thread;
     bool thread_runs;

@@ -3,6 +3,7 @@
 #include "daemon/run/runs_internal.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -62,7 +63,7 @@ static bool is_known(const struct runs *runs, struct run *run)
 }
 
 /* The shepherd stops a job at its time limit by itself; but it knows nothing of MPS, and waits a while for us. */
-static void end_mps_clients(struct runs *runs, struct run *run)
+void runs_end_timed_out(struct runs *runs, struct run *run)
 {
     run->timed_out = true;
     mps_jobs_terminate(runs->daemon->mps_jobs, run->job, runs_stop_shepherd);
@@ -111,7 +112,7 @@ bool runs_take_status(struct runs *runs, struct run *run, const struct launch_st
         see(runs, run);
         runs_take_progress(runs, run);
         if (status->timed_out && !run->timed_out)
-            end_mps_clients(runs, run);
+            runs_end_timed_out(runs, run);
         return false;
     case LAUNCH_ENDED:
         if (!is_known(runs, run))
@@ -154,6 +155,16 @@ static void begin_anew(struct runs *runs, struct run *run)
     runs_start_unless_cancelled(runs, views_find(&runs->daemon->views, run->job));
 }
 
+/* What the shepherd of a job that has ended would have removed. */
+void runs_remove_files(const struct runs *runs, const struct run *run)
+{
+    CLEANUP(free_ptr) char *script = runs_script_directory_of(runs, run->directory);
+    CLEANUP(free_ptr) char *progress = launch_progress_file(script);
+
+    file_remove_tree(script);
+    unlink(progress);
+}
+
 /* The shepherd died without a last word: the remaining processes are killed, and observed gone, before the job counts
  * as lost. A launch that could not begin for lack of space is followed by another. */
 void runs_handle_dead_shepherd(struct runs *runs, struct run *run)
@@ -178,13 +189,10 @@ void runs_handle_dead_shepherd(struct runs *runs, struct run *run)
     } else { /* it cannot be read, now or for good: its processes must be gone all the same */
         status = run->status;
     }
-    if (launch_sweep(&status, run->uid) > 0 ||
+    if (launch_sweep(&status, run->uid, SIGKILL) > 0 ||
         launch_sweep_marked(runs->shepherd_path, run->directory, &status, run->uid, &run->sweeper) > 0)
         return; /* looked at again */
-    CLEANUP(free_ptr) char *script = runs_script_directory_of(runs, run->directory);
-    CLEANUP(free_ptr) char *progress = launch_progress_file(script);
-    file_remove_tree(script);
-    unlink(progress);
+    runs_remove_files(runs, run);
     runs_feed_lost(runs, run->job,
                    run->status.rebooted                     ? "the machine was started anew while it ran"
                    : run->missing_wall_ns && !run->shepherd ? "it ran, and nothing is left of its run directory"
@@ -209,7 +217,9 @@ static void look_at(struct runs *runs, struct run *run)
     if (run->over || (launch_read_status(run->directory, &status, NULL) == 0 && is_trusted(run, &status) &&
                       runs_take_status(runs, run, &status)))
         return;
-    if (!alive && (known || !is_awaited(run)))
+    if (alive)
+        runs_take_over(runs, run);
+    else if (known || !is_awaited(run))
         runs_handle_dead_shepherd(runs, run);
 }
 

@@ -1,5 +1,5 @@
-/* What a script leaves behind, as `python train.py &` in its last line does: carma ends it with the launch, and says
- * so. */
+/* What a job's command leaves behind, as `python train.py &` in a script's last line does: it is ended with the launch,
+ * and named. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -12,66 +12,54 @@
 #include "base/units.h"
 #include "launch/shepherd/shepherd.h"
 
-/* Wall time for those that end with it: a `tee` that reads what it wrote, workers. */
-#define SETTLE_NS (200 * NS_PER_MS)
-
+#define LEFT_NS    (500 * NS_PER_MS) /* wall; a part of a pipeline may end a moment after the main process */
 #define COMM_LIMIT 64
 
-static void read_name(pid_t pid, char *name, size_t size)
+/* The caller's to free; NULL: it is gone. */
+static char *name_of(pid_t pid)
 {
     CLEANUP(free_ptr) char *path = xasprintf("/proc/%d/comm", (int)pid);
-    CLEANUP(free_ptr) char *text = NULL;
-    size_t length = 0;
+    char *name = NULL;
+    size_t length;
 
-    *name = '\0';
-    if (file_read(path, COMM_LIMIT, &text, &length, NULL) < 0)
-        return;
-    snprintf(name, size, "%.*s", (int)strcspn(text, "\n"), text);
-    printable_replace(name);
+    if (file_read(path, COMM_LIMIT, &name, &length, NULL) < 0)
+        return NULL;
+    name[strcspn(name, "\n")] = '\0';
+    return name;
 }
 
-/* Our own children that read the job's files are among them. */
-static bool is_ours(const char *name)
+/* How many they are, and their names, each once. Our own children that read the job's files are not among them. */
+static void note(struct shepherd *s)
 {
-    char own[sizeof((struct launch_status *)0)->left_name];
-
-    read_name(getpid(), own, sizeof own);
-    return strcmp(name, own) == 0;
-}
-
-static void count(struct shepherd *s)
-{
+    CLEANUP(free_ptr) char *own = name_of(getpid());
     struct launch_status *status = &s->status;
-    uint64_t first_ticks = 0;
+    size_t used = 0;
 
     tree_read(&s->tree);
     tree_select_descendants(&s->tree, getpid());
     for (size_t i = 0; i < s->tree.count; i++) {
         const struct tree_process *process = &s->tree.items[i];
-        char name[sizeof status->left_name];
-
-        if (!process->member || process->state == 'Z' || process->state == 'X')
+        CLEANUP(free_ptr) char *name = process->member && !process->ended ? name_of(process->pid) : NULL;
+        if (!name || (own && strcmp(name, own) == 0))
             continue;
-        read_name(process->pid, name, sizeof name);
-        if (!*name || is_ours(name))
+        status->left_count++;
+        if (strstr(status->left, name) || used + strlen(name) + 3 > sizeof status->left)
             continue;
-        if (!status->left_count++ || process->start_ticks < first_ticks) {
-            first_ticks = process->start_ticks;
-            memcpy(status->left_name, name, sizeof name);
-        }
+        used += (size_t)snprintf(status->left + used, sizeof status->left - used, "%s%s", used ? ", " : "", name);
     }
+    printable_replace(status->left);
 }
 
 bool left_is_settled(struct shepherd *s)
 {
     int64_t now_ns = nodetime_monotonic_wall_ns();
 
-    if (s->kill_at_ns || !s->exec_said || !WIFEXITED(s->wait_status))
+    if (s->kill_at_ns || s->status.stopped || !s->exec_said || !WIFEXITED(s->wait_status))
         return true;
     if (!s->left_at_ns)
-        s->left_at_ns = now_ns + SETTLE_NS;
+        s->left_at_ns = now_ns + LEFT_NS;
     if (now_ns < s->left_at_ns)
         return false;
-    count(s);
+    note(s);
     return true;
 }

@@ -213,11 +213,12 @@ static void watch(struct shepherd *s)
         progress_turn(s);
         writers_turn(s);
         heal_turn(s);
+        deadlines_tell(s); /* before it is stopped: a time that is up is the reason, even where it is seen late */
         if (shepherd_stop_is_pending(s)) {
             s->status.stopped = true;
             ending_begin(s);
+            shepherd_publish_status(s); /* else carmad will do it */
         }
-        deadlines_tell(s);
         if (s->running_at_ns && nodetime_monotonic_wall_ns() >= s->running_at_ns)
             start_see_execution(s);
         if (s->kill_at_ns && nodetime_monotonic_wall_ns() >= s->kill_at_ns)
