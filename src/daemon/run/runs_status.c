@@ -189,8 +189,7 @@ void runs_handle_dead_shepherd(struct runs *runs, struct run *run)
     } else { /* it cannot be read, now or for good: its processes must be gone all the same */
         status = run->status;
     }
-    if (launch_sweep(&status, run->uid, SIGKILL) > 0 ||
-        launch_sweep_marked(runs->shepherd_path, run->directory, &status, run->uid, &run->sweeper) > 0)
+    if (!runs_killed(runs, run, &status))
         return; /* looked at again */
     runs_remove_files(runs, run);
     runs_feed_lost(runs, run->job,
@@ -237,7 +236,7 @@ void runs_on_look(uv_timer_t *timer)
     for (struct run *run = runs->first, *next; run; run = next) {
         next = run->next;
         look_at(runs, run);
-        if (run->over && !launch_alive(run->shepherd, run->start_ticks))
+        if (run->over && launch_sweeper_is_over(&run->sweeper) && !launch_alive(run->shepherd, run->start_ticks))
             runs_remove(runs, run);
     }
     engine_turn(runs->daemon->engine);
