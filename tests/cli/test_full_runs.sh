@@ -95,7 +95,7 @@ mount -t tmpfs -o size=64k none blocks && mount -t tmpfs -o size=64k,nr_inodes=1
 while read -r wanted options; do
     # shellcheck disable=SC2086
     run submit --parsable --wait --gpu-memory 1G $options -- sh -c 'head -c 100000 /dev/zero || exit 3'
-    grep -q " is FAILED: .*$wanted" "$T/err" && [ "$(wc -l <"$T/err")" -eq 1 ] || fail "$options: $(cat "$T/err")"
+    grep -q " has failed: .*$wanted" "$T/err" && [ "$(wc -l <"$T/err")" -eq 1 ] || fail "$options: $(cat "$T/err")"
 done <<EOF
 space.is.left.for.its.output.*/blocks/out':.free.some -o blocks/out
 output.file.*/inodes/out':.No.space.left.on.device:.free.some.space -o inodes/out
