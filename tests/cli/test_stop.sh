@@ -154,7 +154,7 @@ grep -q "socket was removed: carmad has made it again" "$T/daemon.log" || fail "
 # What a command leaves behind ends with it, and is named; a part of its pipeline that ends by itself is not cut short.
 run submit --wait --parsable -- sh -c 'sleep 1000 & yes >/dev/null & echo left'
 left=$(cat "$T/out")
-expect_field "$left" state COMPLETED message "sleep, yes: left behind by its command, and ended: let its script wait for them"
+expect_field "$left" state COMPLETED message 'sleep, yes (2 processes): left behind by its command, and ended: write `wait` as its last line'
 run submit --wait --parsable -- sh -c 'sleep 1000 & exit 3'
 expect_status 3
 grep -q "has failed: exit status 3; sleep: left behind" "$T/err" || fail "$said: $(cat "$T/err")"

@@ -15,12 +15,14 @@ struct tail_origin {
 struct tail_verdict {
     struct classify_verdict verdict;
     bool of_file; /* it is of another file than the two of the job */
+    bool full;    /* no space is left for one of these */
 };
 
 /* The last MiB of each. Works in a child process that drops to the user, has TAIL_LIMIT_MS wall milliseconds, and may
  * crash. Then the verdict is that the output says nothing. The error file goes before the output file,
- * and both before `files`, in which messages of GPU memory are looked for alone. */
+ * and both before `files`, in which messages of GPU memory are looked for alone. `say` (may be NULL) is then written to
+ * the output, for its reader. */
 void tail_classify(const struct request *request, const struct tail_origin *output, const struct tail_origin *error,
-                   const struct tail_origin *files, uint32_t file_count, struct tail_verdict *verdict);
+                   const struct tail_origin *files, uint32_t file_count, const char *say, struct tail_verdict *verdict);
 
 #endif
