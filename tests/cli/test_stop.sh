@@ -86,7 +86,9 @@ other=$!
 ticks=$(sed 's/.*) //' "/proc/$other/stat" | cut -d' ' -f20)
 sed -i -e 's/^boot .*/boot 00000000-0000-4000-8000-000000000000/' -e "s/^shepherd .*/shepherd $other $ticks/" \
     -e "s/^process .*/process $other $ticks/" "$STATE/runs/4-1-1/status"
+shepherd=$(status_of 5 shepherd)
 mv "$STATE/runs/5-1-1" elsewhere # the remains of a directory that was never synced, after a power failure
+kill -KILL "${shepherd% *}" # it would make it again
 mkdir "$STATE/runs/4-2-1" # of a launch that began while its placement was being stored
 start_daemon "$@"
 until_field 4 state LOST
@@ -96,7 +98,6 @@ grep -q 'started anew' "$T/out" || fail "$said: $(cat "$T/out")"
 until_field 5 state LOST
 sleep 1.2 # two looks of the daemon
 kill -KILL "$other" || fail "process $other was taken for the lost job's"
-kill -KILL "$(cat removed.pid)"
 
 # A job of the daemon's own user can write into its run directory. Its words there about another shepherd are not
 # believed.

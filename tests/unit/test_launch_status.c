@@ -1,6 +1,8 @@
 /* The status file: its format (tests/golden/launch-status.txt), files that are not one, and the right to create it. */
 #include "unit.h"
 
+#include <signal.h>
+
 #include "base/file.h"
 #include "base/proc.h"
 #include "launch/status.h"
@@ -160,7 +162,7 @@ TEST(test_other_boot)
         assert_true(status.process == 0 && status.process_start_ticks == 0);
         assert_string_equal(status.cgroup, "");
         assert_false(launch_alive(status.shepherd, status.shepherd_start_ticks));
-        assert_int_equal(launch_sweep(&status, geteuid()), 0);
+        assert_int_equal(launch_sweep(&status, geteuid(), SIGKILL), 0);
     }
     assert_int_equal(strlen(proc_boot()), strlen(now));
 }

@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/kernel/handed.h"
 #include "base/trust/guarded.h"
 #include "base/memory.h"
 #include "base/program.h"
@@ -65,16 +66,7 @@ static void report(int fd, const char *text)
 /* As above, with a descriptor for the shepherd to keep. */
 static void report_with(int fd, const char *text, int handed)
 {
-    union {
-        struct cmsghdr head;
-        char bytes[CMSG_SPACE(sizeof handed)];
-    } control = {.head = {.cmsg_len = CMSG_LEN(sizeof handed), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
-    struct iovec part = {.iov_base = (char *)(uintptr_t)text, .iov_len = strlen(text)};
-    const struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-
-    memcpy(CMSG_DATA(&control.head), &handed, sizeof handed);
-    if (sendmsg(fd, &message, MSG_NOSIGNAL) < 0)
+    if (handed_send(fd, text, strlen(text), &handed, 1, 0) < 0)
         report(fd, text); /* then its output is not looked at */
 }
 

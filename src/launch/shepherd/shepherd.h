@@ -49,6 +49,8 @@ struct shepherd {
     struct watched_progress progress;
     struct watched_writers writers;
     struct tree tree;
+    int64_t heal_at_ns; /* wall; when it is next looked whether others have removed something */
+    bool heal_told;     /* that it could not be made again */
 };
 
 /* ---- shepherd.c ---- */
@@ -85,7 +87,7 @@ void start_give_up(struct shepherd *s);
 void deadlines_set(struct shepherd *s);
 void deadlines_tell(struct shepherd *s);
 
-/* How long poll() may sleep: until the next thing that nobody will wake us for; -1: there is none. */
+/* How long poll() may sleep: until the next thing that nobody will wake us for. */
 int deadlines_wait_ms(const struct shepherd *s);
 
 /* ---- ending.c: the end of the job's tree, and its cause ---- */
@@ -98,6 +100,10 @@ bool ending_reap(struct shepherd *s); /* whether somebody is left */
 pid_t ending_fork_helper(void);
 void ending_examine(struct shepherd *s); /* why it failed, as far as its output and the kernel say */
 void ending_conclude(struct shepherd *s);
+
+/* ---- heal.c: what others remove of a running launch is made again ---- */
+
+void heal_turn(struct shepherd *s);
 
 /* ---- lease.c: instead of a process ---- */
 
