@@ -108,6 +108,8 @@ static void status_print(const struct launch_status *status, struct strbuf *text
     strbuf_printf(text, "host_oom_kill %d\nhost_oom_own %d\n", status->host_oom_kill, status->host_oom_own);
     strbuf_printf(text, "warned %d\nstopped %d\ntimed_out %d\n", status->warned, status->stopped, status->timed_out);
     strbuf_printf(text, "cgroup %s\n", status->cgroup);
+    if (*status->left)
+        strbuf_printf(text, "left %s\n", status->left);
     strbuf_printf(text, "message %s", status->message);
     strbuf_puts(text, tail);
 }
@@ -327,6 +329,8 @@ static bool parse_line(const char *key, char *value, struct launch_status *statu
         return parse_bool(value, &status->timed_out);
     if (strcmp(key, "cgroup") == 0)
         return parse_text(value, status->cgroup, sizeof status->cgroup);
+    if (strcmp(key, "left") == 0 && parse_text(value, status->left, sizeof status->left))
+        printable_replace(status->left);
     if (strcmp(key, "message") == 0)
         status_set_message(status, value, strlen(value));
     return true;

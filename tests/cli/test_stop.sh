@@ -150,4 +150,17 @@ rm "$CARMA_SOCKET"
 patience
 until "$CARMA" queue >/dev/null 2>&1; do patient || { fail "carmad is not reached again"; break; }; done
 grep -q "socket was removed: carmad has made it again" "$T/daemon.log" || fail "a socket that was made again is not spoken of"
+
+# What a command leaves behind ends with it, and is named; a part of its pipeline that ends by itself is not cut short.
+run submit --wait --parsable -- sh -c 'sleep 1000 & yes >/dev/null & echo left'
+left=$(cat "$T/out")
+expect_field "$left" state COMPLETED message "sleep, yes: left behind by its command, and ended: let its script wait for them"
+run submit --wait --parsable -- sh -c 'sleep 1000 & exit 3'
+expect_status 3
+grep -q "has failed: exit status 3; sleep: left behind" "$T/err" || fail "$said: $(cat "$T/err")"
+run submit --wait --parsable -- bash -c 'echo whole > >(sleep 0.2; cat)'
+left=$(cat "$T/out")
+expect_field "$left" state COMPLETED message null
+run logs "$left"
+expect_output whole
 finish_node

@@ -143,6 +143,11 @@ static char *message_of(const struct launch_status *status, const struct cause_e
                       text.length ? "; " : "", other_gpu);
     if (status->output == OUTPUT_GPU_HANDLE_MAYBE && evidence->free_bytes >= 0)
         strbuf_printf(&text, "; %s were free", format_bytes(evidence->free_bytes, bytes));
+    if (*status->left && !text.length && status->exit_status > 0)
+        strbuf_printf(&text, "exit status %" PRId32, status->exit_status);
+    if (*status->left)
+        strbuf_printf(&text, "%s%s: left behind by its command, and ended: let its script wait for them",
+                      text.length ? "; " : "", status->left);
     return strbuf_steal(&text);
 }
 
@@ -176,7 +181,8 @@ struct record_exited ending_judge(struct daemon *daemon, struct job_view *view, 
         exited.failed_gpu = view->placements[0].gpu; /* it said so itself, of the only one that it has */
     if (ending_is_fault(daemon, view, status))
         view->fault_ns = status->ended_ns;
-    if (verdict_of(&exited).cause != EXIT_COMPLETED)
+    if (verdict_of(&exited).cause != EXIT_COMPLETED ||
+        (*status->left && !(exited.evidence & (EVIDENCE_OUTPUT | EVIDENCE_FILE))))
         message = message_of(status, &evidence, &exited, &gpus,
                              job ? crash_other_gpu(daemon->core, job, &exited) : RECORD_NO_GPU);
     job_view_set_message(view, message);

@@ -219,7 +219,7 @@ static void look_at(struct runs *runs, struct run *run)
         return;
     if (alive)
         runs_take_over(runs, run);
-    else if ((known || !is_awaited(run)))
+    else if (known || !is_awaited(run))
         runs_handle_dead_shepherd(runs, run);
 }
 

@@ -72,6 +72,8 @@ int deadlines_wait_ms(const struct shepherd *s)
         until_ns = s->heal_at_ns;
     if (s->running_at_ns && s->running_at_ns < until_ns)
         until_ns = s->running_at_ns;
+    if (s->left_at_ns && s->left_at_ns < until_ns && !s->kill_at_ns)
+        until_ns = s->left_at_ns;
     if (s->kill_at_ns && s->kill_at_ns < until_ns)
         until_ns = s->kill_at_ns > now_ns ? s->kill_at_ns : now_ns + s->kill_pause_ms * NS_PER_MS;
     if (s->start_until_ns && s->start_until_ns < until_ns && !s->kill_at_ns)

@@ -40,6 +40,7 @@ struct shepherd {
     int64_t running_at_ns;  /* wall; when it is looked whether the command was executed; 0: not said, or known */
     int64_t start_until_ns; /* wall; when the start has taken too long; 0: it may take any time, or is over */
     bool abandoned;         /* the start's processes hang in the kernel; none of the job's resources wait for them */
+    int64_t left_at_ns;     /* wall; when those that outlive the main process are ended; 0: it has not ended */
     int64_t kill_at_ns;     /* wall; when SIGTERM's grace is over; 0: the tree was not asked to end */
     int64_t kill_pause_ms;
     int64_t limit_at_ns;  /* node time; when the job's time is up; 0: never */
