@@ -116,7 +116,8 @@ void ending_examine(struct shepherd *s)
     struct tail_verdict said;
     struct classify_verdict verdict;
 
-    tail_classify(&s->request, &s->output, &s->error, s->writers.files, s->writers.file_count, left, &said);
+    tail_classify(&s->request, &s->output, &s->error, s->writers.files, s->writers.file_count, left, &said,
+                  &s->checkpoint_removed);
     status->evidence = evidence_of(s, &said);
     if (status->exit_status == 0 && !(status->evidence & (EVIDENCE_OUTPUT | EVIDENCE_FILE)))
         return;

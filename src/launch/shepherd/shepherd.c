@@ -233,7 +233,8 @@ static void leave_nothing(struct shepherd *s)
     script_remove(&s->request);
     progress_remove(&s->request);
     group_remove(s);
-    checkpoint_remove_empty(&s->request);
+    if (!s->checkpoint_removed)
+        checkpoint_remove_empty(&s->request);
 }
 
 /* The job is over to all others; we still have to reap hanging processes, and to remove the job's files. */

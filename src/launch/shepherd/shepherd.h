@@ -29,6 +29,7 @@ struct shepherd {
     size_t report_length;
     int handed_fd; /* came with the line of the report that is being read; -1: none */
     bool exec_said;
+    bool checkpoint_removed;
     bool not_run;     /* "failed" or "unrun" was said; the status has the message */
     int unrun_status; /* the exit status that a shell would give, after "unrun"; else 0 */
     struct tail_origin output;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "launch/shepherd/checkpoint.h"
 #include "launch/shepherd/child.h"
 
 #define TAIL_BYTES (1 << 20)
@@ -86,6 +87,7 @@ static void classify_child(const struct request *request, const struct tail_orig
                            const struct tail_origin *error, const struct tail_origin *files, uint32_t file_count,
                            const char *say, int fd)
 {
+    CLEANUP(free_ptr) char *checkpoint = checkpoint_path(request);
     struct tail_verdict answer;
     struct classify_verdict *verdict = &answer.verdict, other;
 
@@ -104,18 +106,20 @@ static void classify_child(const struct request *request, const struct tail_orig
     answer.full = is_full(output) || is_full(error);
     if (say)
         append(output, say);
-    if (write(fd, &answer, sizeof answer) != sizeof answer)
-        return; /* the shepherd sees too little, and takes it as no verdict */
+    if (write(fd, &answer, sizeof answer) == sizeof answer) /* else the shepherd takes it as no verdict */
+        rmdir(checkpoint);
 }
 
 void tail_classify(const struct request *request, const struct tail_origin *output, const struct tail_origin *error,
-                   const struct tail_origin *files, uint32_t file_count, const char *say, struct tail_verdict *verdict)
+                   const struct tail_origin *files, uint32_t file_count, const char *say, struct tail_verdict *verdict,
+                   bool *removed)
 {
     struct pollfd ready;
     int fds[2];
     bool hangs;
     pid_t pid;
 
+    *removed = false;
     *verdict = (struct tail_verdict){0};
     classify_init(&verdict->verdict);
     if (pipe2(fds, O_CLOEXEC) < 0)
@@ -132,6 +136,9 @@ void tail_classify(const struct request *request, const struct tail_origin *outp
     if (pid < 0 || hangs || read(fds[0], verdict, sizeof *verdict) != sizeof *verdict) {
         *verdict = (struct tail_verdict){0};
         classify_init(&verdict->verdict);
+    } else {
+        *removed = poll(&ready, 1, TAIL_REMOVE_LIMIT_MS) > 0; /* it has ended */
+        hangs = !*removed;
     }
     close(fds[0]);
     if (pid > 0) {
