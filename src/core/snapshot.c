@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/core_internal.h"
+#include "core/gpus/closing.h"
 #include "core/sharing.h"
 
 /* ---- Taking one ---- */
@@ -463,6 +464,7 @@ static int restore_queued(struct core *core, struct job *job, const struct recor
         queue_push(queue, job);
     if (queue == &core->waiting)
         alike_join(core, job);
+    closing_note_avoided(core, job);
     return 0;
 }
 

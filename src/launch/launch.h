@@ -73,6 +73,8 @@ enum launch_phase {
     LAUNCH_PHASE_COUNT
 };
 
+#define LAUNCH_LEFT_TEXT 96
+
 struct launch_status {
     enum launch_phase phase;
     uint64_t job;
@@ -103,6 +105,7 @@ struct launch_status {
     bool timed_out;                 /* it was stopped because of time_limit_ns */
     bool stopped;                   /* a stop was requested, or the time was up, before the tree had ended */
     char cgroup[256];               /* the launch's own control group (launch/cgroup.h); "": it has none */
+    char left[LAUNCH_LEFT_TEXT];    /* the names of processes that outlived the main one, and were ended; "": none */
     char message[256];              /* one line without control characters, or "" */
 };
 

@@ -431,7 +431,7 @@ static int check_job(const struct sim *sim, size_t i, struct error *err)
     if (job->work_ns <= 0)
         return error_set(err, EINVAL, "job %zu has %" PRId64 " ns of work: give it some", i + 1, job->work_ns);
     if (job->gpus == 0 || job->gpus > sim->gpu_count)
-        return error_set(err, EINVAL, "job %zu wants %" PRIu32 " GPUs, the node has %" PRIu32, i + 1, job->gpus,
+        return error_set(err, EINVAL, "job %zu needs %" PRIu32 " GPUs, the node has %" PRIu32, i + 1, job->gpus,
                          sim->gpu_count);
     for (uint32_t k = 0; k < job->use_count; k++)
         if (!is_part(job->uses[k].activity) || !is_part(job->uses[k].occupancy) || !is_part(job->uses[k].dram) ||

@@ -52,7 +52,7 @@ run simulate --trace thesis_60.csv --compare exclusive,exclusive/max_gpus_per_us
 expect_status 3
 [ "$(grep -c '^exclusive.* [-+][0-9.]*%' "$T/out")" = 0 ] || fail "$said: $(cat "$T/out")"
 grep -q '^carma .* -[0-9.]*% ' "$T/out" || fail "$said: $(cat "$T/out")"
-grep -q '^exclusive/max_gpus_per_user=1: incomplete, not comparable: of 60 jobs 3 never ended (one wants 2 GPUs' "$T/out" ||
+grep -q '^exclusive/max_gpus_per_user=1: incomplete, not comparable: of 60 jobs 3 never ended (one: 2 GPUs needed' "$T/out" ||
     fail "$said: $(cat "$T/out")"
 run simulate --trace thesis_60.csv --compare exclusive/max_gpus_per_user=1,exclusive,carma
 expect_status 3
@@ -158,15 +158,15 @@ printf 'arrival_s,workload,gpus\n0,resnet,2\n1,resnet,5\n' >wide.csv
 printf 'arrival_s,workload,colour\n0,resnet,red\n' >column.csv
 printf 'arrival_s,workload,gpus,duration_s\n0,resnet,1,0\n' >nothing.csv
 expect_error 1 "negative.csv:2: arrival_s -1" simulate --trace negative.csv
-expect_error 1 "wide.csv:3: a job wants 5 GPUs, the node has 4" simulate --trace wide.csv
+expect_error 1 "wide.csv:3: a job needs 5 GPUs, the node has 4" simulate --trace wide.csv
 expect_error 1 "column.csv" simulate --trace column.csv
 expect_error 1 "nonesuch.csv" simulate --trace nonesuch.csv
 expect_error 1 "node profile 'nonesuch'" simulate --trace four.csv --node nonesuch
-expect_error 2 "column 'nonesuch' is not one of measured" simulate --trace four.csv --estimator recorded:nonesuch
-expect_error 2 "estimator 'nonesuch' is not one of" simulate --trace four.csv --estimator nonesuch
+expect_error 2 "column 'nonesuch' is not known: measured" simulate --trace four.csv --estimator recorded:nonesuch
+expect_error 2 "estimator 'nonesuch' is not known: oracle" simulate --trace four.csv --estimator nonesuch
 expect_error 2 "policy 'nonesuch'" simulate --trace four.csv --policy nonesuch
 expect_error 2 "policy 'nonesuch'" simulate --trace four.csv --compare magm,nonesuch
-expect_error 2 "column 'x' is not one" simulate --trace four.csv --compare magm,thesis@recorded:x
+expect_error 2 "column 'x' is not known" simulate --trace four.csv --compare magm,thesis@recorded:x
 expect_error 2 "at least two" simulate --trace four.csv --compare magm
 expect_error 2 "'policy=lug': name the policy" simulate --trace four.csv --set policy=lug
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text/nearest.h"
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
@@ -135,6 +136,7 @@ static error_t take_share(struct simulate_options *wanted, const char *arg, stru
 {
     enum share_mode way = share_name_find(arg, &wanted->mps_domain);
     bool known = way != SHARE_ANY && way != SHARE_MODE_COUNT;
+    struct error err;
 
     wanted->mig_slices = 0;
     wanted->share = known ? way : SHARE_TIME_SLICE; /* within a MIG instance, too */
@@ -142,9 +144,9 @@ static error_t take_share(struct simulate_options *wanted, const char *arg, stru
     if (known)
         return 0;
     if (strcmp(arg, "mig") != 0 && strncmp(arg, "mig:", 4) != 0)
-        return cli_bad_usage(
-            state,
-            "share '%.40s' is not one of auto, time-slice, mps, mps:gpu, mps:node, exclusive, mig and mig:SLICES", arg);
+        return nearest_refuse(&err, "share", arg,
+                              "auto, time-slice, mps, mps:gpu, mps:node, exclusive, mig or mig:SLICES"),
+               cli_bad_usage(state, "%s", err.text);
     wanted->mig_slices = 3;
     if (arg[3] &&
         (parse_integer(arg + 4, 1, 7, &wanted->mig_slices, NULL) || !sim_mig_instances((uint32_t)wanted->mig_slices)))

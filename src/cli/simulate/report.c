@@ -253,7 +253,7 @@ static void format_incomplete(const struct simulate_outcome *outcome, struct str
         before = "; ";
     }
     if (*outcome->never_ended_why)
-        strbuf_printf(out, " (one %s)", outcome->never_ended_why);
+        strbuf_printf(out, " (one: %s)", outcome->never_ended_why);
     strbuf_puts(out, "\n");
 }
 

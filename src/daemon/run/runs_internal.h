@@ -37,7 +37,8 @@ struct run {
     bool doubted;          /* it was said that there is a status which is not its shepherd's */
     bool waits;            /* its shepherd waits for space, and says so */
     bool timed_out;        /* its time is up, and its MPS clients were seen to */
-    bool put_off;          /* it could not begin for lack of space or the like, and has no shepherd */
+    int64_t missing_wall_ns; /* monotonic; since when no status is there of a job that ran; 0: there is one */
+    bool put_off;            /* it could not begin for lack of space or the like, and has no shepherd */
     pid_t sweeper;         /* launch_sweep_marked */
     struct takeover takeover;
     bool over; /* the core knows that it has ended; the shepherd has still to be reaped */
@@ -65,6 +66,7 @@ struct runs {
     struct run *first;
     struct early early;
     char *limits_gap;        /* why the host limits of jobs are not in force here; NULL: they are */
+    bool heal_told;          /* that something was removed and cannot be made again */
     bool filters_devices;    /* jobs can open the device nodes of their own GPUs only */
     bool short_of_something; /* the last start failed for lack of a resource that may return; reported once */
 };

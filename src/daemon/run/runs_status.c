@@ -15,6 +15,8 @@
 #include "daemon/engine/engine.h"
 #include "daemon/run/ending.h"
 
+#define MISSING_WALL_NS (10 * NS_PER_SEC) /* more than a shepherd takes to make a removed status again */
+
 #define WAKES_MAX 256 /* taken at once: a flood on the socket cannot keep the loop */
 
 static int64_t not_later_than_now(int64_t at_ns)
@@ -192,14 +194,23 @@ void runs_handle_dead_shepherd(struct runs *runs, struct run *run)
         return; /* looked at again */
     runs_remove_files(runs, run);
     runs_feed_lost(runs, run->job,
-                   run->status.rebooted ? "the machine was started anew while it ran"
-                                        : "its shepherd died, so its processes were killed");
+                   run->status.rebooted                      ? "the machine was started anew while it ran"
+                   : run->missing_wall_ns && !run->shepherd ? "it ran, and nothing is left of its run directory"
+                                                             : "its shepherd died, so its processes were killed");
     mps_jobs_leave(runs->daemon->mps_jobs, run->job);
     run->over = true;
 }
 
+/* Its shepherd, if it lives, makes the status again that others have removed; true as it has just come, too. */
+static bool is_awaited(const struct run *run)
+{
+    return run->missing_wall_ns &&
+           (run->shepherd || nodetime_monotonic_wall_ns() - run->missing_wall_ns < MISSING_WALL_NS);
+}
+
 static void look_at(struct runs *runs, struct run *run)
 {
+    bool known = run->shepherd != 0;
     bool alive = launch_alive(run->shepherd, run->start_ticks); /* before the status: it may write one and exit */
     struct launch_status status;
 
@@ -208,7 +219,7 @@ static void look_at(struct runs *runs, struct run *run)
         return;
     if (alive)
         runs_take_over(runs, run);
-    else
+    else if (known || !is_awaited(run))
         runs_handle_dead_shepherd(runs, run);
 }
 
