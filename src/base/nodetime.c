@@ -99,11 +99,6 @@ double nodetime_scale(void)
     return scale;
 }
 
-int64_t nodetime_offset_ns(void)
-{
-    return nodetime_scale() == 1 ? offset_ns : 0;
-}
-
 int64_t nodetime_now_ns(void)
 {
     double factor = nodetime_scale();

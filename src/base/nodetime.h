@@ -34,7 +34,6 @@ void nodetime_set_offset_ns(int64_t offset_ns);
 int64_t nodetime_new_offset_ns(int64_t after_ns);
 
 double nodetime_scale(void);
-int64_t nodetime_offset_ns(void);
 int64_t nodetime_now_ns(void);
 int64_t nodetime_to_wall_ns(int64_t node_ns);   /* how long an interval of node time really lasts */
 int64_t nodetime_from_wall_ns(int64_t wall_ns); /* how much node time passes in a real interval */
