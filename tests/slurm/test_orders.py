@@ -35,7 +35,7 @@ if [ "$me" = "$(cat "$case/target")" ]; then
         [ "$me" != het1 ] || exec "$(cat "$case/train")" --memory=41G --seconds=10
         exit 1
     fi
-    [ $siblings = running ] && await "$case/../$event.end"
+    await "$case/../$event.end"
     [ $siblings = waiting ] && other
     wait
 elif [ "$me" = het0 ]; then
@@ -122,8 +122,10 @@ class Case:
                 found[other] = (log, "COMPLETED", 0, 1, 1)
             elif self.event == "kill": # the batch script's component takes the others along
                 found[other] = (log, "CANCELLED", 0, None, 0) if self.kind == "het0" else (log, "COMPLETED", 0, 1, 1)
-            else: # Slurm requeues the components together
-                found[other] = (log, "COMPLETED", int(back), None, 1 + (back and self.event != "refusal" and self.siblings == "completed"))
+            elif back: # Slurm requeues the components together
+                found[other] = (log, "COMPLETED", 1, None, None)
+            else:
+                found[other] = (log, "COMPLETED", 0, 1, 1)
         return found
 
     def check(self, found):
@@ -133,7 +135,7 @@ class Case:
             is_state, is_restarts, is_gres = found[name]
             is_began, is_ended = self.count(log, "began"), self.count(log, "ended")
             raised = self.event == "oom" and name == self.target
-            if (is_state, is_restarts) != (state, restarts) or began not in (None, is_began) or is_ended != ended or (is_gres != gres) != raised:
+            if (is_state, is_restarts) != (state, restarts) or began not in (None, is_began) or ended not in (None, is_ended) or (is_gres != gres) != raised:
                 wrong.append(f"{self.name}: {name}: {is_state}, {is_restarts} restarts, began {is_began}, ended {is_ended}, {is_gres}; "
                              f"not {state}, {restarts}, {began}, {ended}, {gres}")
         return wrong
@@ -153,6 +155,7 @@ def fire(lab, event, cases):
         (lab.dir / "out/oom.go").touch()
     elif event == "kill":
         kill_stepds(lab, cases)
+        until(lambda: all(snapshot(lab)[case.target][0] == "CANCELLED" for case in cases), "kill: the agent's scancel")
     elif event == "requeue":
         for case in cases:
             lab.run(["scontrol", "requeue", case.whole])
@@ -204,6 +207,9 @@ def run_event(lab, event, cases):
 
     def over():
         found = snapshot(lab)
+        for case in cases:
+            if case.het and found[case.target][0] == "PENDING": # backfill starts it, which looks only after some change
+                lab.run(["scontrol", "update", f"JobId={case.whole}", "TimeLimit=600"], check=False)
         return all(found[name][0] in ("COMPLETED", "CANCELLED", "FAILED") for case in cases for name in [case.target, *case.others]) and found
 
     try:
