@@ -3,7 +3,6 @@ of. A case is KIND-EVENT-SIBLINGS; without a word a fixed sample. The cases of a
 cluster. Of an array, `last` has the array's own number in Slurm. het1 is the component without the batch script."""
 
 import pathlib
-import re
 import signal
 import sys
 import time

@@ -32,7 +32,7 @@ enum {
 
 struct order {
     const struct agent *agent;
-    unsigned job, restart; /* slurmd's number of the job: on this node no other has it */
+    unsigned job, restart;   /* slurmd's number of the job: on this node no other has it */
     struct slurm_job slurms; /* of the same job */
     char what[16];
     bool held; /* the job has been ordered back, and is held until its request is set */
@@ -113,7 +113,7 @@ static int update_named(const struct order *order, const char *name, const char 
     snprintf(id, sizeof id, "JobId=%s", name);
     if (asprintf(&word, "%s=%s", what, value) >= 0)
         rc = slurm_run("scontrol", (const char *[]){"update", id, word, NULL}, &said, &err);
-    if (rc)
+    if (rc && rc != -ESRCH) /* Slurm notes nothing on a job that is over */
         agent_say("job %s: %s=%s: %s", order->slurms.name, what, value, err.text);
     free(word);
     text_release(&said);
@@ -131,8 +131,8 @@ static void comment(const struct order *order, const char *text)
     struct text now = {0};
     struct error err;
 
-    if (!slurm_run("squeue", (const char *[]){"-h", "-t", "all", "-O", "Comment:", "-j", order->slurms.name, NULL}, &now,
-                   &err) &&
+    if (!slurm_run("squeue", (const char *[]){"-h", "-t", "all", "-O", "Comment:", "-j", order->slurms.name, NULL},
+                   &now, &err) &&
         (strncmp(now.bytes, "(null)", 6) == 0 || strncmp(now.bytes, "carma:", 6) == 0))
         update(order, "Comment", text);
     text_release(&now);

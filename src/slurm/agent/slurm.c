@@ -24,15 +24,17 @@ int slurm_run(const char *program, const char *const arguments[], struct text *o
     said[strcspn(said, "\n")] = '\0';
     if (strstr(said, "Invalid job id") != NULL)
         code = -ENOENT;
-    else if (code == -ETIMEDOUT || strstr(said, "ontact") != NULL || strstr(said, "timed out") != NULL)
+    else if (strstr(said, "already finished") != NULL)
+        code = -ESRCH;
+    else if (code == -ETIMEDOUT || strstr(said, "ontact") != NULL || strstr(said, "timed out") != NULL ||
+             strstr(said, "ero Bytes") != NULL || strstr(said, "onnection re") != NULL)
         code = -EAGAIN;
     return error_set(err, -code, "%s %s %s: %s", program, arguments[0], arguments[1] != NULL ? arguments[1] : "",
                      said[0] != '\0' ? said : strerror(-code));
 }
 
 /* JobArrayID is the name by which Slurm's commands know the job. */
-static const char fields[] =
-    "JobID:|,JobArrayID:|,State:|,PriorityLong:|,RestartCnt:|,Partition:|,tres-per-node:|";
+static const char fields[] = "JobID:|,JobArrayID:|,State:|,PriorityLong:|,RestartCnt:|,Partition:|,tres-per-node:|";
 
 /* squeue sorts the tasks of an array: the job's own line is any. */
 static bool read_job(const char *line, uint32_t job, struct slurm_job *found)
@@ -58,7 +60,8 @@ int slurm_show_job(uint32_t job, struct slurm_job *found, struct error *err)
 
     snprintf(id, sizeof id, "%u", job);
     int rc = slurm_run("squeue", (const char *[]){"-h", "-t", "all", "-O", fields, "-j", id, NULL}, &said, err);
-    for (const char *line = rc ? NULL : said.bytes; line && !is; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+    for (const char *line = rc ? NULL : said.bytes; line && !is;
+         line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
         is = read_job(line, job, found);
     if (!rc && !is)
         rc = error_set(err, ENOENT, "Slurm has no job %u any more", job);
