@@ -7,7 +7,8 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from lab import Lab, skip_where_impossible  # noqa: E402
 
-CHECKS = ["Slurm engine", "Slurm gate", "Slurm agent", "plugstack", "Slurm plugin", "job_submit", "Slurm devices", "gpumem", "gpubig"]
+CHECKS = ["Slurm engine", "Slurm gate", "Slurm agent", "plugstack", "Slurm plugin", "job_submit", "cli_filter", "Slurm requeue", "Slurm devices", "gpumem",
+          "gpubig", "Slurm counts"]
 
 
 def marks(lab, node):
@@ -24,6 +25,15 @@ def main():
         for check in CHECKS:
             assert found[check][0] == "ok", (check, found)
         assert str(lab.plugin) in found["Slurm plugin"][1], found
+        assert "gpumem:40960M" in found["Slurm counts"][1] and not lab.run(["squeue", "-h"]), found
+        submit = lab.dir / "etc/job_submit.lua"
+        ours = submit.read_text()
+        submit.write_text(ours.replace("job.gres = list", "job.gres = nil"))
+        lab.run(["scontrol", "reconfigure"])
+        assert marks(lab, "n2")["Slurm counts"][0] == "fail"
+        submit.write_text(ours.replace("default = 40", "default = 80"))
+        lab.run(["scontrol", "reconfigure"])
+        assert marks(lab, "n2")["Slurm counts"][0] == "warn"
         lab.run(["scontrol", "update", "NodeName=n2", "Gres=gpumem:80G,gpubig:2"])
         found = marks(lab, "n2")
         assert found["gpumem"][0] == found["gpubig"][0] == "warn", found
