@@ -144,6 +144,7 @@ for number, case in ipairs({
   expect(code, slurm.SUCCESS, "step " .. number)
   expect(gres, case[3], "step " .. number)
 end
+expect(step({}, { jobid = "4294967294", argv = {}, spank = model().spank }), slurm.ERROR, "srun with a job of its own")
 for _, kind in ipairs({ "sbatch", "salloc" }) do
   expect(step({ SLURM_JOB_ID = "5" }, { type = kind, argv = {}, spank = model().spank }), slurm.ERROR, kind .. " in a job")
 end
