@@ -50,12 +50,25 @@ function carma_read_estimate(answer)
   return bytes and math.ceil(tonumber(bytes) / 2 ^ 20), activity and math.ceil(activity * 1000)
 end
 
+-- Whether srun starts a step of a job that is there. Without --jobid Slurm has its largest number there.
+function carma_is_step(job)
+  local named = tonumber(job["jobid"] or "0") or 0
+  return job["type"] == "srun" and (os.getenv("SLURM_JOB_ID") or (named > 0 and named < 4294967294))
+end
+
 function slurm_cli_setup_defaults(options, early)
   return slurm.SUCCESS
 end
 
 function slurm_cli_pre_submit(options, offset)
   local given = options["spank"] and options["spank"]["carma"]
+  if carma_is_step(options) then
+    -- It is on its job's GPUs, which are estimated and counted. A count of its own would let other steps wait.
+    if (given or os.getenv("CARMA_GPU_UUIDS")) and not options["gres"] then
+      options["gres"] = "none"
+    end
+    return slurm.SUCCESS
+  end
   local command = given and given["carma-mem"] == nil and carma_estimate_command(given, carma_job_words(options))
   if not command then
     return slurm.SUCCESS

@@ -52,6 +52,17 @@ def a_script_and_its_steps(lab):
     assert noted["energy_mj"] > 0, noted
 
 
+def steps_side_by_side(lab):
+    """Two at the same time by Slurm's own --exact, without a word about GRES; none is estimated again."""
+    summary = lab.dir / "out/summary.txt"
+    shutil.copy(lab.source / "data/summaries/resnet50-224.txt", summary)
+    meet = f"touch {lab.dir}/out/step.$SLURM_STEP_ID; until [ -e {lab.dir}/out/step.$1 ]; do sleep 0.05; done; {SAY}"
+    job = lab.sbatch("-n2", f"--carma-summary={summary}", "--carma-batch-size=32",
+                     wrap=f"rm {summary}; srun -n1 --exact sh -c '{meet}' - 1 & srun -n1 --exact sh -c '{meet}' - 0 & wait")
+    ended(lab, job)
+    assert len({gpus for _, _, gpus in said(lab, job)}) == 1 and len(said(lab, job)) == 2, lab.output(job)
+
+
 def admin_comment(lab, job):
     line = lab.run(["scontrol", "show", "job", "-o", job], check=False)
     _, found, rest = line.partition("AdminComment=")
@@ -211,7 +222,7 @@ def scripts_and_commands_that_are_tried(lab):
         assert "network.py needs the network" in str(error) and "--carma-mem" in str(error), error
 
 
-ROWS = [a_script_and_its_steps, an_array_of_an_ordinary_user, ranks_over_two_nodes, srun_and_salloc, a_job_that_is_cancelled,
+ROWS = [a_script_and_its_steps, steps_side_by_side, an_array_of_an_ordinary_user, ranks_over_two_nodes, srun_and_salloc, a_job_that_is_cancelled,
         a_job_that_is_suspended, a_job_of_unknown_need, a_job_that_asks_for_nothing, scripts_and_commands_that_are_tried, a_job_in_slurms_own_group]
 
 

@@ -127,6 +127,29 @@ expect(filter("carma: /m: no such file", model()), slurm.ERROR, "not estimated")
 assert(said:find("no such file", 1, true) and said:find("--carma-mem", 1, true), said)
 expect(filter(good, { spank = {} }), slurm.SUCCESS, "none of carma's options")
 
+-- A step is neither estimated nor counted.
+local getenv, inside = os.getenv, {}
+os.getenv = function(name) return inside[name] end
+local function step(environment, options)
+  inside = environment
+  options.type = options.type or "srun"
+  return filter("carma: not one", options)
+end
+for number, case in ipairs({
+  { { SLURM_JOB_ID = "5" }, model(), "none" }, { { SLURM_JOB_ID = "5" }, { spank = {} }, nil },
+  { { SLURM_JOB_ID = "5", CARMA_GPU_UUIDS = "GPU-1" }, { spank = {} }, "none" }, { {}, { jobid = "5", spank = model().spank }, "none" },
+  { { SLURM_JOB_ID = "5" }, { gres = "nic:1", spank = model().spank }, "nic:1" },
+}) do
+  code, gres = step(case[1], case[2])
+  expect(code, slurm.SUCCESS, "step " .. number)
+  expect(gres, case[3], "step " .. number)
+end
+expect(step({}, { jobid = "4294967294", argv = {}, spank = model().spank }), slurm.ERROR, "srun with a job of its own")
+for _, kind in ipairs({ "sbatch", "salloc" }) do
+  expect(step({ SLURM_JOB_ID = "5" }, { type = kind, argv = {}, spank = model().spank }), slurm.ERROR, kind .. " in a job")
+end
+os.getenv = getenv
+
 -- A site that counts estimated activities.
 local file = assert(io.open(folder .. "/cli_filter.lua"))
 local text, count = file:read("*a"):gsub("local COUNT_SM = false", "local COUNT_SM = true")
