@@ -136,7 +136,7 @@ def a_job_of_unknown_need(lab):
 
     job = lab.sbatch("--carma-gpus=1", wrap=f"{lab.train} --memory=10G --seconds=36000")
     counted = lab.job(job)["TresPerNode"]
-    assert re.search(r"gpumem:(22G|22528M),(gres[:/])?gpubig:1,(gres[:/])?gpusm:600$", counted), counted
+    assert re.search(r"gpumem:(22G|22528M),(gres[:/])?gpubig:1,(gres[:/])?gpusm:600,(gres[:/])?gpuslot:3$", counted), counted
     for source, restart in (("prior", 0), ("declared", 1)):
         lease, = until(lambda restart=restart: started(restart), f"start {restart}")
         shown = json.loads(lab.carma(lease["node"], "show", "--json", lease["id"], check=True))

@@ -37,9 +37,23 @@ TEST(test_counts_of_a_list)
     assert_true(size_of_gres("gres:gpumem:12288M,gres:gpubig", "gpubig", &count) && count == 1);
     assert_true(size_of_gres("gres/gpubig:1,gres/gpumem:1G", "gpumem", &count) && count == GIB);
     assert_true(size_of_gres("gpumemory:1G,gpumem:2G", "gpumem", &count) && count == 2 * GIB);
+    assert_true(size_of_gres("gpumem(CNT:1024),gpuslot(CNT:3)", "gpuslot", &count) && count == 3);
+    assert_false(size_of_gres("gpumem(CNT:1024", "gpumem", &count));
     assert_false(size_of_gres("gres:gpubig:1", "gpumem", &count));
     assert_false(size_of_gres("gpumem:x", "gpumem", &count));
     assert_false(size_of_gres("", "gpumem", &count));
+}
+
+TEST(test_counts_of_a_job)
+{
+    struct counts counts = counts_of_gres("gpumem(CNT:3072),gpusm(CNT:1200),gpuslot(CNT:4)");
+
+    assert_true(counts.memory_bytes == 3072 && counts.gpus == 2 && !counts.guess);
+    counts = counts_of_gres("gpumem(CNT:3072),gpuslot(CNT:3)");
+    assert_true(counts.gpus == 1 && counts.guess);
+    assert_true(counts_of_gres("gpumem(CNT:3072)").gpus == 0 && counts_of_gres("gpuslot(CNT:4)").gpus == 0);
+    assert_true(counts_of_gres("gpumem(CNT:0),gpuslot(CNT:4)").gpus == 0 &&
+                counts_of_gres("gpumem(CNT:9),gpuslot(CNT:1)").gpus == 0);
 }
 
 static struct json of(const char *text)
@@ -153,7 +167,7 @@ TEST(test_options)
     assert_true(options_set(&options, OPTION_MEMORY, "12G") && options.memory_bytes == 12 * GIB && options.asked);
     assert_true(options_set(&options, OPTION_GPUS, "2") && options.gpus == 2);
     assert_true(options_set(&options, OPTION_SHARE, "mps"));
-    assert_true(options_set(&options, OPTION_EXCLUSIVE, NULL) && options.exclusive);
+    assert_true(options_set(&options, OPTION_EXCLUSIVE, NULL));
     assert_false(options_set(&options, OPTION_MEMORY, "0G"));
     assert_false(options_set(&options, OPTION_MEMORY, "much"));
     assert_false(options_set(&options, OPTION_GPUS, "0"));
