@@ -189,7 +189,7 @@ function carma_counts(options, have, nodes, again, gpu_gib, most)
   end
   list[#list + 1] = string.format("gpuslot:%d", 2 * gpus + (guess and 1 or 0))
   for _, name in ipairs(order) do
-    if not OURS[name] and name ~= "gpu" then
+    if not OURS[name] and name ~= "gpu" and name ~= "none" then
       list[#list + 1] = string.format("%s:%s", name, counts[name])
     end
   end

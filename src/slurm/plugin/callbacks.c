@@ -22,6 +22,7 @@ SPANK_PLUGIN(carma, 1)
 #include "slurm/plugin/http.h"
 #include "slurm/plugin/json.h"
 #include "slurm/plugin/lease.h"
+#include "slurm/plugin/others.h"
 #include "slurm/plugin/plugin.h"
 #include "slurm/plugin/record.h"
 #include "slurm/plugin/run.h"
@@ -314,20 +315,10 @@ static void set_environment(spank_t spank, struct json environment)
 /* Slurm's own group of this job, where it has one in the unified hierarchy. */
 static bool read_own_group(char *path, size_t size)
 {
-    char text[1024];
-    int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
-    ssize_t length = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
-    if (fd >= 0)
-        close(fd);
-    if (length <= 0)
-        return false;
-    text[length] = '\0';
-    char *line = strstr(text, "0::/"), *job = line != NULL ? strstr(line, "/job_") : NULL;
-    if (job == NULL || strstr(line, "slurmstepd") == NULL)
-        return false;
-    job[1 + strcspn(job + 1, "/\n")] = '\0';
-    snprintf(path, size, "%s", line + 3);
-    return true;
+    char *job = others_own_group(path, size) ? strstr(path, "/job_") : NULL;
+    if (job != NULL)
+        job[1 + strcspn(job + 1, "/")] = '\0';
+    return job != NULL;
 }
 
 /* From now on all that the task starts belongs to the lease. */
@@ -340,6 +331,40 @@ static void enter_group(const char *group)
         slurm_error("carma: %s cannot be entered: %s", path, strerror(errno));
     if (fd >= 0)
         close(fd);
+}
+
+/* A task of --gpus-per-task sees its own part of the step's whole GPUs, as with Slurm's own. A shared GPU's memory
+ * limit would not bear that (docs/mps.md). */
+static void keep_tasks_part(spank_t spank)
+{
+    char each_text[32], list[4096];
+    int task = 0;
+    if (spank_getenv(spank, "SLURM_GPUS_PER_TASK", each_text, sizeof(each_text)) != ESPANK_SUCCESS ||
+        spank_getenv(spank, "CUDA_VISIBLE_DEVICES", list, sizeof(list)) != ESPANK_SUCCESS ||
+        spank_get_item(spank, S_TASK_ID, &task) != ESPANK_SUCCESS)
+        return;
+    const char *number = strrchr(each_text, ':');
+    long each = strtol(number != NULL ? number + 1 : each_text, NULL, 10);
+    char *part = list;
+    for (long skip = each * task; skip > 0 && part != NULL; skip--)
+        part = (part = strchr(part, ',')) != NULL ? part + 1 : NULL;
+    char *end = part;
+    for (long left = each; left > 0 && end != NULL; left--)
+        end = (end = strchr(end, ',')) != NULL ? end + (left > 1) : NULL;
+    if (each < 1 || part == NULL)
+        return;
+    if (end != NULL)
+        *end = '\0';
+    spank_setenv(spank, "CUDA_VISIBLE_DEVICES", part, 1);
+}
+
+/* The steps of a script would ask for CPUs and memory by GPUs that Slurm has not given: the job has them by other
+ * names. */
+static void drop_counts_by_gpu(spank_t spank)
+{
+    static const char *const names[] = {"SLURM_CPUS_PER_GPU", "SLURM_MEM_PER_GPU", "SLURM_NTASKS_PER_GPU"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        spank_unsetenv(spank, names[i]);
 }
 
 static int join(spank_t spank, const struct step *step, struct json lease, int64_t deadline_ms)
@@ -509,17 +534,25 @@ int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments)
     struct step step;
     make_up_for_prolog(spank);
     read_step(spank, &step);
-    if (step.counts.gpus > 0 || options.asked || (is_ours() && !settings.others_all))
+    bool hidden = step.counts.gpus == 0 && is_ours() && !settings.others_all;
+    if (step.counts.gpus > 0 || options.asked || hidden)
         spank_setenv(spank, "CUDA_VISIBLE_DEVICES", "", 1); /* whatever happens: no GPU that carmad has not given */
+    int code = hidden && step.known ? others_hide_gpus() : 0;
+    if (code != 0)
+        slurm_debug("carma: job %u could open the device nodes of GPUs: %s", step.job, strerror(-code));
     if (step.counts.gpus == 0)
         return go_without(spank, &step);
     warn_of_more(&step);
     struct text command = {0}, answer = {0};
     struct lease_request request = request_of(spank, &step, &command);
-    int code = take_lease(spank, &step, &request, deadline_ms, &answer);
+    code = take_lease(spank, &step, &request, deadline_ms, &answer);
     struct json lease = json_of(answer.bytes, answer.length);
     if (code == 0)
         code = join(spank, &step, lease, http_now_ms() + END_WAIT_MS);
+    if (code == 0 && step.step == STEP_BATCH)
+        drop_counts_by_gpu(spank);
+    else if (code == 0 && request.exclusive)
+        keep_tasks_part(spank);
     if (code != 0)
         hand_back(&step, code, lease);
     text_release(&command);
