@@ -1,20 +1,30 @@
-"""Usage: bench_plot.py RESULTS.json PICTURE.svg|.png|.pdf: draws the results of carma bench (collocate.json or monitor.json
-of its --output, or the output of its --json). Needs matplotlib."""
+#!/usr/bin/env python3
+"""Usage: bench_plot.py RESULTS.json|- PICTURE.svg|.png|.pdf: draws the results of carma bench (collocate.json or
+monitor.json of its --output, or the output of its --json), the output of `carma simulate --compare --json` or that of
+`carma trace show --json`. Needs matplotlib."""
 
+import csv
+import io
 import json
+import os
 import sys
+import tempfile
 
+SYSTEM_PYTHON = "/usr/bin/python3"  # has what apt has installed, also where another one is first on the PATH
 try:
     import matplotlib
     from matplotlib import pyplot
 except ImportError:
+    if os.access(SYSTEM_PYTHON, os.X_OK) and os.path.realpath(sys.executable) != os.path.realpath(SYSTEM_PYTHON):
+        os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON, *sys.argv])
     sys.exit("bench_plot.py needs matplotlib: apt install python3-matplotlib")
 
 matplotlib.use("Agg")
 matplotlib.rcParams["svg.fonttype"] = "none"  # texts stay texts
+matplotlib.rcParams["svg.hashsalt"] = "carma"  # the same results make the same picture
 
 SMOOTH_S = 1.0  # of the wall clock: the kernel counts processor time in hundredths of a second
-COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"]  # Okabe and Ito's, for colour-blind readers
+COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#000000"]  # Okabe and Ito's, for colour-blind readers
 
 
 def bars(axes, title, unit, groups, series):
@@ -119,25 +129,124 @@ def kernel(report):
     return figure, panels[0][0], "The metrics as a kernel grows, " + report["gpu_name"]
 
 
+def time_unit(seconds):
+    """A name, and its length in seconds."""
+    return next((name, length) for name, length in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+                if seconds >= 2 * length or length == 1)
+
+
+def compare(outcomes):
+    """The thesis's figures 6.5 to 6.15: bars per policy, with their standard deviation."""
+    quantities = [("makespan", "makespan_s"), ("wait time, mean of the jobs", "wait_s"), ("JCT, mean of the jobs", "jct_s"),
+                  ("energy", "energy_j")]
+    names = [outcome["policy"] for outcome in outcomes]
+    figure, panels = pyplot.subplots(2, 2, figsize=(max(10, 2 * len(names)), 9))
+    for axes, (title, key) in zip(panels.flat, quantities):
+        values = [outcome[key]["mean"] for outcome in outcomes]
+        longest = max((value for value in values if value is not None), default=0)
+        unit, length = ("MJ", 1e6) if key == "energy_j" else time_unit(longest)
+        bars(axes, title, unit, names, {"mean": [scaled(value, 1 / length) for value in values]})
+        spread = [(outcome[key]["sd"] or 0) / length for outcome in outcomes]
+        axes.errorbar(range(len(names)), [(value or 0) / length for value in values], spread, fmt="none", ecolor="black")
+    return figure, None, "Policies compared (simulated)"
+
+
+def timeline(results):
+    """Memory, SM activity and power of each GPU over time; of many GPUs their mean."""
+    rows = list(csv.DictReader(io.StringIO(results["csv"])))
+    count = results["gpus"]
+    begin_s = float(rows[0]["time_s"]) if rows else 0
+    end_s = max((float(row["time_s"]) for row in rows), default=0)
+    unit, length = time_unit(end_s - begin_s)
+    figure, panels = pyplot.subplots(3, 1, figsize=(12, 9), sharex=True)
+    quantities = [("memory in use", "GiB", "memory_bytes", 2**30, results["total_bytes"], 0),
+                  ("SM activity", "%", "sm_activity", 0.01, 1, 0),
+                  ("power", "W", "power_w", 1, results["full_w"], results["idle_w"])]
+    for axes, (title, name, key, divisor, most, idle) in zip(panels, quantities):
+        now = [idle / divisor] * count
+        lines = [([0], [idle / divisor]) for _ in range(count if count <= len(COLOURS) else 1)]
+        for row in rows:
+            gpu = int(row["gpu"])
+            now[gpu] = float(row[key]) / divisor
+            times, values = lines[gpu if count <= len(COLOURS) else 0]
+            times.append((float(row["time_s"]) - begin_s) / length)
+            values.append(now[gpu] if count <= len(COLOURS) else sum(now) / count)
+        for gpu, (times, values) in enumerate(lines):
+            label = f"GPU {gpu}" if count <= len(COLOURS) else "mean of the GPUs"
+            axes.step(times, values, where="post", color=COLOURS[gpu], label=label)
+        axes.set_title(title, fontsize=10)
+        axes.set_ylabel(name)
+        axes.set_ylim(0, 1.05 * most / divisor)
+    panels[-1].set_xlabel(f"time ({unit})")
+    return figure, panels[0], f"{results['policy']} (simulated)"
+
+
+def trace(report):
+    """When a trace's jobs arrive, how long they run, and what they are."""
+    bins = report.get("bins", [])
+    rows = 3 if bins else 1
+    figure = pyplot.figure(figsize=(12, 4 * rows))
+    if bins:
+        unit, length = time_unit(report["bin_s"] * len(bins))
+        of_bin, bin_length = time_unit(report["bin_s"])
+        times = [each["from_s"] / length for each in bins]
+        for row, (title, key) in enumerate(((f"arrivals per {report['bin_s'] / bin_length:g} {of_bin}", "arrivals"),
+                                            ("GPUs wanted, if no job waited", "gpus_wanted_mean"))):
+            axes = figure.add_subplot(rows, 1, row + 1)
+            axes.bar(times, [each[key] for each in bins], report["bin_s"] / length, align="edge", color=COLOURS[row],
+                     edgecolor="white")
+            axes.set_title(title, fontsize=10)
+            axes.set_xlabel(f"time ({unit})")
+    shares = [("run times", {name: value for name, value in report["run_time_s"].items() if name != "mean"}, "s")]
+    if bins:
+        shares.append(("GPUs of a job", {str(each["gpus"]): each["jobs"] for each in report["gpus"]}, "jobs"))
+    if "classes" in report:
+        shares.append(("workloads", report["classes"], "jobs"))
+    for column, (title, values, unit) in enumerate(shares):
+        axes = figure.add_subplot(rows, 3, 3 * rows - 2 + column)
+        bars(axes, title, unit, list(values), {"": list(values.values())})
+    return figure, None, report["trace"] + (f", virtual cluster {report['vc']}" if "vc" in report else "")
+
+
+def kind_of(report):
+    if isinstance(report, list):
+        return compare
+    kinds = {"runs": collocate, "loads": monitor, "points": kernel, "csv": timeline, "run_time_s": trace}
+    return next((kinds[key] for key in kinds if key in report), None)
+
+
+def save(figure, path):
+    """A new file takes the name: a link there is replaced and not followed."""
+    folder, suffix = os.path.dirname(path) or ".", os.path.splitext(path)[1]
+    with tempfile.NamedTemporaryFile(dir=folder, suffix=suffix, delete=False) as file:
+        try:
+            figure.savefig(file, format=suffix[1:], metadata={"Date": None} if suffix == ".svg" else None)
+            os.chmod(file.name, 0o644)
+            os.replace(file.name, path)
+        except BaseException:
+            os.unlink(file.name)
+            raise
+
+
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     try:
-        with open(sys.argv[1], encoding="utf-8") as file:
+        with sys.stdin if sys.argv[1] == "-" else open(sys.argv[1], encoding="utf-8") as file:
             report = json.load(file)
     except (OSError, ValueError) as error:
         sys.exit(f"bench_plot.py: cannot read {sys.argv[1]}: {error}")
-    kinds = {"runs": collocate, "loads": monitor, "points": kernel}
-    kind = next((kinds[key] for key in kinds if key in report), None)
+    kind = kind_of(report)
     if not kind:
-        sys.exit(f"bench_plot.py: {sys.argv[1]} does not hold results of carma bench: name collocate.json or monitor.json")
+        sys.exit(f"bench_plot.py: {sys.argv[1]} does not hold results that it knows: name those of carma bench, say")
     figure, first, title = kind(report)
-    simulated = report.get("simulated", report["time_scale"] != 1)
+    simulated = isinstance(report, dict) and report.get("simulated", report.get("time_scale", 1) != 1)
     figure.suptitle(title + (" (simulated)" if simulated else ""))
-    figure.legend(*first.get_legend_handles_labels(), loc="lower center", ncols=6)
+    if first:
+        figure.legend(*first.get_legend_handles_labels(), loc="lower center", ncols=6)
     figure.tight_layout(rect=(0, 0.08 if figure.get_figheight() < 8 else 0.03, 1, 1))
     try:
-        figure.savefig(sys.argv[2])
+        save(figure, sys.argv[2])
     except (OSError, ValueError) as error:
         sys.exit(f"bench_plot.py: cannot write {sys.argv[2]}: {error}")
 

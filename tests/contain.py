@@ -14,14 +14,17 @@ import os
 import pathlib
 import signal
 import sys
+import threading
 import time
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+PYTHON_IGNORES = {signal.SIGPIPE, signal.SIGXFSZ}
 ENDS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 WAITED_FOR = ENDS | {signal.SIGCHLD}
 MOMENT_SECONDS = 5  # for which a process may outlive its test: a busy machine takes its time to end killed processes
 LAST_WORDS_SECONDS = 5  # for which a test that is told to end may print its findings
 LONGEST_TMPDIR = 30
+ASIDE_SECONDS = 2
 KILL_SECONDS = 20  # after which a process that SIGKILL does not end is named and left
 
 
@@ -30,25 +33,37 @@ def prctl(option, value):
         raise OSError(ctypes.get_errno(), f"prctl({option})")
 
 
-def descendants():
-    """Pids below this process that have not ended: parents before their children."""
+def descendants(top):
+    """Pids below the process that have not ended: parents before their children."""
     children = {}
     for entry in pathlib.Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
-                state, parent = (entry / "stat").read_text(errors="replace").rpartition(") ")[2].split()[:2]
-                if state not in "ZX":
-                    children.setdefault(int(parent), []).append(int(entry.name))
-    found = list(children.get(os.getpid(), []))
+                fields = (entry / "stat").read_text(errors="replace").rpartition(") ")[2].split()
+                if fields[0] not in "ZX" or int(fields[17]) > 1:  # of that one only the main thread has ended
+                    children.setdefault(int(fields[1]), []).append(int(entry.name))
+    found = list(children.get(top, []))
     for pid in found:
         found += children.get(pid, [])
     return found
 
 
+def read_aside(pid, name):
+    """The file of the process; b"?" where the kernel does not answer: somebody may hold the lock of its memory."""
+    said = [b"?"]
+
+    def read():
+        with contextlib.suppress(OSError):
+            said.append(pathlib.Path(f"/proc/{pid}/{name}").read_bytes())
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    reader.join(ASIDE_SECONDS)
+    return said[-1]
+
+
 def command_of(pid):
-    with contextlib.suppress(OSError):
-        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-    return "?"
+    return read_aside(pid, "cmdline").replace(b"\0", b" ").decode(errors="replace").strip()
 
 
 def reap(wanted=0):
@@ -65,7 +80,7 @@ def reap(wanted=0):
 def remaining(seconds):
     """The descendants that do not end by themselves within `seconds`."""
     end = time.monotonic() + seconds
-    while (pids := descendants()) and time.monotonic() < end:
+    while (pids := descendants(os.getpid())) and time.monotonic() < end:
         reap()
         time.sleep(0.02)
     reap()
@@ -75,7 +90,7 @@ def remaining(seconds):
 def kill_all():
     """Kills all descendants, also those that they fork meanwhile; those that remain."""
     end = time.monotonic() + KILL_SECONDS
-    while (pids := descendants()) and time.monotonic() < end:
+    while (pids := descendants(os.getpid())) and time.monotonic() < end:
         for pid in pids:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
@@ -113,8 +128,18 @@ def settle_environment():
         os.environ["TMPDIR"] = "/tmp"
 
 
+def settle_process():
+    """The same for all who run the tests: nohup ignores SIGHUP, a shell's `&` SIGINT and SIGQUIT."""
+    os.umask(0o022)
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    for number in signal.valid_signals() - PYTHON_IGNORES:
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
 def run_test(command):
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, WAITED_FOR)
+    settle_process()
     settle_environment()
     try:
         os.execvp(command[0], command)

@@ -37,7 +37,7 @@ def child_of(pid):
 def contained(script, folder, ends=lambda outer: None):
     """Exit status and messages of a contained script; `ends` is called once the script has made the file `pid`."""
     process = subprocess.Popen([*CONTAIN, "sh", "-c", script], cwd=folder, stderr=subprocess.PIPE, text=True,
-                               start_new_session=True)
+                               start_new_session=True, close_fds=False)
     if "pid" in script:
         until("the daemon", (folder / "pid").exists)
     ends(process.pid)
@@ -60,6 +60,14 @@ expect("fails", "exit 7", 7)
 expect("is skipped", "exit 77", 77)
 os.environ |= {"TMPDIR": "/tmp" + 20 * "/.", "PYTHONUNBUFFERED": "1"}
 expect("has the same environment everywhere", 'test "$TMPDIR" = /tmp -a -z "${PYTHONUNBUFFERED-}"', 0)
+for ignored in (signal.SIGHUP, signal.SIGQUIT):
+    signal.signal(ignored, signal.SIG_IGN)
+    expect(f"{ignored} ends it, whatever ignored it", f"ulimit -c 0; kill -{ignored} $$; exit 1", 128 + ignored)
+    signal.signal(ignored, signal.SIG_DFL)
+os.umask(0o077)
+os.set_inheritable(os.open("/dev/null", os.O_RDONLY), True)
+expect("has the same umask and no descriptor more everywhere",
+       'test "$(umask)" = 0022 && set -- /proc/$$/fd/* && echo "$@" >&2 && test $# -le 4', 0)
 expect("is killed", "kill -KILL $$", 128 + signal.SIGKILL)
 expect("leaves a daemon", DAEMON, 1, message="the test has left processes behind:")
 expect("leaves a daemon and fails", DAEMON + "exit 7", 1, message="sleep 1000")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import http.client
+import ipaddress
 import json
 import logging
 import os
@@ -55,14 +56,50 @@ class _UnixConnection(http.client.HTTPConnection):
         self.sock = connected
 
     def _check_listener(self, connected: socket.socket) -> None:
-        """Whoever may write the socket's directory could listen there, and be sent the environments of jobs."""
         credentials = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-        uid = struct.unpack("3i", credentials)[1]
-        if uid not in (0, os.geteuid()):
-            raise NoDaemon(
-                f"{self._path}: uid {uid} listens there, which is neither root nor you: name another socket in "
-                f"CARMA_SOCKET"
-            )
+        _check_uid(self._path, struct.unpack("3i", credentials)[1])
+
+
+class _TcpConnection(http.client.HTTPConnection):
+    def connect(self) -> None:
+        super().connect()
+        if ipaddress.ip_address(self.host).is_loopback:
+            try:
+                self._check_acceptor()
+            except BaseException:
+                self.close()
+                raise
+
+    def _check_acceptor(self) -> None:
+        """Once it has been accepted: before that it is nobody's, and the one who listens need not be who accepts."""
+        deadline = time.monotonic() + TIMEOUT_S
+        table = "/proc/self/net/tcp" + ("6" if self.sock.family == socket.AF_INET6 else "")
+        ends = [_table_form(address) for address in (self.sock.getpeername(), self.sock.getsockname())]
+        while not (found := _row(table, ends)) or found[9] == "0":  # the inode: of no process, of root as it seems
+            if time.monotonic() >= deadline:
+                raise NoAnswer(f"{place.TCP}{self.host}:{self.port}: nobody accepts a connection")
+            time.sleep(CONNECT_STEP_S)
+        _check_uid(f"{place.TCP}{self.host}:{self.port}", int(found[7]))
+
+
+def _row(table: str, ends: List[str]) -> List[str]:
+    with open(table, encoding="ascii") as lines:
+        return next((words for words in map(str.split, lines) if words[1:3] == ends), [])
+
+
+def _table_form(address: Any) -> str:
+    """An end of a connection as the kernel's tables write it: words as the processor reads them."""
+    packed = ipaddress.ip_address(address[0]).packed
+    return "".join(f"{word:08X}" for word in struct.unpack(f"={len(packed) // 4}I", packed)) + f":{address[1]:04X}"
+
+
+def _check_uid(where: str, uid: int) -> None:
+    """Whoever may write the socket's directory could listen there, as any user can at a port of this machine. He would
+    be sent the environments of jobs, and the token."""
+    if uid not in (0, os.geteuid()):
+        raise NoDaemon(
+            f"{where}: uid {uid} listens there, which is neither root nor you: name another socket in CARMA_SOCKET"
+        )
 
 
 def _connection(where: str) -> Tuple[http.client.HTTPConnection, str]:
@@ -72,7 +109,7 @@ def _connection(where: str) -> Tuple[http.client.HTTPConnection, str]:
     host, colon, port = where[len(place.TCP) :].rpartition(":")
     if not (colon and port.isascii() and port.isdigit() and 0 < int(port) < 65536 and _is_address(host)):
         raise NoDaemon(f"{where}: write an IP address and a port, as tcp://127.0.0.1:8471")
-    return http.client.HTTPConnection(host.strip("[]"), int(port), timeout=TIMEOUT_S), where[len(place.TCP) :]
+    return _TcpConnection(host.strip("[]"), int(port), timeout=TIMEOUT_S), where[len(place.TCP) :]
 
 
 def _is_address(host: str) -> bool:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
+# By its path: `-m` would look for modules in the working directory first, where others may have put some.
+PROGRAM = str(pathlib.Path(__file__).resolve().with_name("run.py"))
 FOLDER = ".carma"
 CALL = "call.json"
 ARGUMENTS = "arguments.pickle"
@@ -111,7 +113,7 @@ class Function(Generic[R]):
         if self._capture is not None:
             _record(folder, directory, given["environment"])
             given["capture"] = folder / CAPTURE
-        command = [sys.executable, "-u", "-m", "carma.run", str(folder)]
+        command = [sys.executable, "-u", PROGRAM, str(folder)]
         specification = submission.specification(command, cast(Options, given))
         return FunctionJob(client.submit_specifications([specification])[0].id, folder)
 
@@ -248,7 +250,7 @@ def _environment(variables: Any) -> Dict[str, str]:
 def _record(folder: pathlib.Path, directory: str, environment: Dict[str, str]) -> None:
     """In a process of its own, which sees no GPU and has nothing of this one's in its way."""
     done = subprocess.run(
-        [sys.executable, "-m", "carma.run", "--capture", str(folder)], cwd=directory, stdin=subprocess.DEVNULL,
+        [sys.executable, PROGRAM, "--capture", str(folder)], cwd=directory, stdin=subprocess.DEVNULL,
         env={**environment, "CUDA_VISIBLE_DEVICES": ""}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         errors="replace", check=False,
     )  # fmt: skip

@@ -1,16 +1,20 @@
-"""Usage: python -m carma.run [--capture] FOLDER
+"""Usage: python run.py [--capture] FOLDER
 
 The program of a carma.job job: calls the function that FOLDER describes, and leaves its result there. With --capture it
 records the training step that the function's capture= makes instead."""
 
 from __future__ import annotations
 
+import sys
+
+if __name__ == "__main__" and not getattr(sys.flags, "safe_path", False):
+    del sys.path[0]  # this directory: it is no place of modules
+
 import importlib
 import json
 import os
 import pathlib
 import pickle
-import sys
 import traceback
 import types
 from typing import Any, Dict
@@ -75,7 +79,7 @@ def main() -> None:
     words = sys.argv[1:]
     record = words[:1] == ["--capture"]
     if len(words) != 1 + record or words[-1].startswith("-"):
-        sys.exit("usage: python -m carma.run [--capture] FOLDER")
+        sys.exit("usage: python run.py [--capture] FOLDER")
     folder = pathlib.Path(words[-1])
     try:
         call = json.loads((folder / function.CALL).read_text(encoding="utf-8"))

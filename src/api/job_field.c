@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/share.h"
 #include "base/surroundings.h"
+#include "base/text/nearest.h"
 #include "base/units.h"
 #include "core/record.h"
 #include "estimate/program/lower.h"
@@ -46,14 +47,14 @@ static int check_share(const char *text, struct error *err)
     enum share_mode way = share_mode_find(text);
 
     if (way != SHARE_TIME_SLICE && way != SHARE_MPS)
-        return error_set(err, EINVAL, "share '%.40s' is not known: time-slice or mps, or leave it out", text);
+        return nearest_refuse(err, "share", text, "time-slice or mps; or leave it out");
     return 0;
 }
 
 static int check_visible_devices(const char *text, struct error *err)
 {
     if (strcmp(text, "uuid") != 0 && strcmp(text, "index") != 0)
-        return error_set(err, EINVAL, "visible_devices '%.40s' is not known: uuid or index", text);
+        return nearest_refuse(err, "visible_devices", text, "uuid or index");
     return 0;
 }
 

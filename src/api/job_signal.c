@@ -9,6 +9,7 @@
 
 #include "api/spec_limits.h"
 #include "base/memory.h"
+#include "base/text/nearest.h"
 #include "base/units.h"
 
 #define DEFAULT_BEFORE_NS (60 * NS_PER_SEC) /* as Slurm has it */
@@ -93,6 +94,20 @@ static int parse_before(const char *text, int64_t *before_ns, struct error *err)
     return check_range(text, *before_ns, err);
 }
 
+static int refuse(const char *text, struct error *err)
+{
+    CLEANUP(free_ptr) char *question = NULL;
+    struct nearest nearest;
+
+    nearest_begin(&nearest, strncasecmp(text, "SIG", 3) == 0 ? text + 3 : text);
+    for (uint32_t signal = 1; signal <= JOB_SIGNAL_MAX; signal++)
+        if (name_of(signal) && job_signal_can_be_caught(signal))
+            nearest_try(&nearest, name_of(signal));
+    question = nearest_question(&nearest, "");
+    return error_set(err, EINVAL, "there is no signal '%.40s'%s", text,
+                     *question ? question : ": write a name such as USR1, or a number");
+}
+
 int job_signal_parse(const char *text, uint32_t *signal, int64_t *before_ns, struct error *err)
 {
     const char *at = strchr(text, '@');
@@ -102,7 +117,7 @@ int job_signal_parse(const char *text, uint32_t *signal, int64_t *before_ns, str
     int rc = 0;
 
     if (!found)
-        return error_set(err, EINVAL, "there is no signal '%.40s': write a name such as USR1, or a number", name);
+        return refuse(name, err);
     if (!job_signal_can_be_caught(found))
         return error_set(err, EINVAL, "signal '%.40s' cannot be caught: choose one that can, such as USR1", name);
     if (at)

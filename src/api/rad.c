@@ -11,6 +11,7 @@
 #include "api/spec.h"
 #include "api/words.h"
 #include "base/memory.h"
+#include "base/text/nearest.h"
 #include "base/units.h"
 
 /* A line that says something: shrunk, and no comment. */
@@ -125,6 +126,25 @@ static int take_key(struct rad *rad, const struct job_field *field, const char *
     return set(rad, field, key, value);
 }
 
+static int unknown_key(struct rad *rad, const char *key)
+{
+    CLEANUP(free_ptr) char *question = NULL, *dashed = xstrdup(key);
+    struct nearest nearest;
+
+    for (char *c = dashed; (c = strchr(c, '_'));)
+        *c = '-';
+    nearest_begin(&nearest, dashed);
+    for (size_t i = 0; i < job_field_count; i++)
+        if (job_fields[i].option)
+            nearest_try(&nearest, job_fields[i].option);
+    question = nearest_question(&nearest, "");
+    for (char *c = question; (c = strchr(c, '-'));)
+        *c = '_';
+    return lines_error(&rad->lines, rad->err, "unknown key '%s'%s", key,
+                       *question ? question
+                                 : ": write model, policy, or an option of carma submit with _ for - (gpu_memory)");
+}
+
 static int parse_keyed(struct rad *rad)
 {
     CLEANUP(free_ptr) unsigned *seen = xcalloc(job_field_count, sizeof *seen); /* the line of each field; 0: none */
@@ -139,9 +159,7 @@ static int parse_keyed(struct rad *rad)
 
         rad->lines.line = rad->items[i].number;
         if (kind == LINE_UNKNOWN)
-            return lines_error(
-                &rad->lines, rad->err,
-                "unknown key '%s': write model, policy, or an option of carma submit with _ for - (gpu_memory)", key);
+            return unknown_key(rad, key);
         rc = kind == LINE_KEY ? take_key(rad, field, key, value, &seen[field - job_fields]) : take_conda(rad, line);
         if (rc < 0)
             return rc;

@@ -29,15 +29,19 @@ int proc_read_stat(pid_t pid, struct proc_stat *stat)
     const ssize_t length = read_text(pid, "stat", text, sizeof text);
     const char *after;
     unsigned long long start;
-    int parent, session;
+    int parent, session, threads;
 
     if (length <= 0)
         return length < 0 ? (int)length : -ESRCH;
     after = strrchr(text, ')'); /* the command name before it may hold anything, brackets included */
-    if (!after || sscanf(after + 1, " %c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-                         &state, &parent, &session, &start) != 4)
+    if (!after || sscanf(after + 1, " %c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %d %*d %llu",
+                         &state, &parent, &session, &threads, &start) != 5)
         return -EIO;
-    *stat = (struct proc_stat){.parent = parent, .session = session, .state = state, .start_ticks = start};
+    *stat = (struct proc_stat){.parent = parent,
+                               .session = session,
+                               .state = state,
+                               .ended = state == 'X' || (state == 'Z' && threads <= 1),
+                               .start_ticks = start};
     return 0;
 }
 
@@ -61,7 +65,7 @@ bool proc_alive(pid_t pid, uint64_t start_ticks)
 {
     struct proc_stat stat;
 
-    return proc_read_stat(pid, &stat) == 0 && stat.start_ticks == start_ticks && stat.state != 'Z' && stat.state != 'X';
+    return proc_read_stat(pid, &stat) == 0 && stat.start_ticks == start_ticks && !stat.ended;
 }
 
 const char *proc_boot(void)

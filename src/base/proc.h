@@ -9,7 +9,8 @@
 struct proc_stat {
     pid_t parent;
     pid_t session;
-    char state;           /* 'R', 'S', 'Z', ... */
+    char state;           /* of its main thread: 'R', 'S', 'Z', ... */
+    bool ended;           /* a zombie; not one of which only the main thread has ended */
     uint64_t start_ticks; /* clock ticks after boot (proc(5), field 22) */
 };
 
@@ -23,7 +24,7 @@ int proc_read_uid(pid_t pid, uid_t *uid);
 #define PROC_BOOT 40
 const char *proc_boot(void);
 
-/* Whether the process that had this start time still runs (a zombie does not). */
+/* Whether the process that had this start time still runs (one that has `ended` does not). */
 bool proc_alive(pid_t pid, uint64_t start_ticks);
 
 #endif

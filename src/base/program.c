@@ -58,6 +58,8 @@ static int check_file(const char *directory, const char *search, const char *pat
 
 static char *join(const char *directory, const char *name)
 {
+    while (strncmp(name, "./", 2) == 0 && name[2])
+        name += 2;
     return *name == '/' ? xstrdup(name) : xasprintf("%s/%s", *directory ? directory : ".", name);
 }
 
@@ -90,12 +92,15 @@ int program_check(const char *directory, const char *search, const char *program
     return path ? check_file(directory, search, path, why) : search_for(directory, search, program, why);
 }
 
-/* "env NAME"; not with options, which have a syntax of their own. */
+/* "env NAME"; not with options, which have a syntax of their own. The kernel makes one argument of the rest. */
 static int check_argument_of_env(const char *directory, const char *search, const char *argument, char **why)
 {
     CLEANUP(free_ptr) char *name = xstrndup(argument, strcspn(argument, " \t"));
     CLEANUP(free_ptr) char *inner = NULL;
     int code = *name == '-' || strchr(name, '=') ? 0 : program_check(directory, search, name, &inner);
+
+    if (code == 0 && *name != '-' && argument[strlen(name)])
+        return refuse(ENOENT, why, xasprintf("env looks for a program '%.200s': write env -S %.200s", argument, argument));
 
     return code ? refuse(code, why, xasprintf("its interpreter '%.200s': %s", name, inner)) : 0;
 }

@@ -16,6 +16,7 @@
 #include "base/nodetime.h"
 #include "base/text/printable.h"
 #include "base/units.h"
+#include "cli/session.h"
 #include "cli/show/term.h"
 #include "cli/show/answer.h"
 #include "client/client.h"
@@ -184,15 +185,23 @@ int cli_main(int argc, char **argv, int (*run)(struct cli *cli, int argc, char *
     return status;
 }
 
+/* A command that waits for a job waits for a daemon that is started again, too. */
+static int look(struct cli *cli, const char *path, json_t **reply, struct error *err)
+{
+    return cli->waits ? session_call(cli, "GET", path, NULL, reply, err) : cli_call(cli, "GET", path, NULL, reply, err);
+}
+
 int cli_get_job(struct cli *cli, struct id_list *list, const char *suffix, json_t **reply)
 {
     struct error err;
+    int rc = cli_resolve_ids(cli, list, &err);
 
-    if (cli_resolve_ids(cli, list, &err))
-        return cli_fail("%s", err.text);
-    CLEANUP(free_ptr) char *path = xasprintf("/v1/jobs/%" PRIu64 "%s", list->items[0], suffix);
-    if (cli_call(cli, "GET", path, NULL, reply, &err))
-        return cli_fail("%s", err.text);
+    if (rc == 0) {
+        CLEANUP(free_ptr) char *path = xasprintf("/v1/jobs/%" PRIu64 "%s", list->items[0], suffix);
+        rc = look(cli, path, reply, &err);
+    }
+    if (rc)
+        return cli_fail("%s", err.text), cli->waits ? session_status(rc) : CLI_FAILURE;
     return CLI_OK;
 }
 
@@ -207,7 +216,7 @@ int cli_resolve_ids(struct cli *cli, struct id_list *list, struct error *err)
         ;
     if (i == list->count)
         return 0;
-    int rc = cli_call(cli, "GET", "/v1/jobs?state=all&uid=self&last=1", NULL, &reply, err);
+    int rc = look(cli, "/v1/jobs?state=all&uid=self&last=1", &reply, err);
     if (rc)
         return rc;
     size_t at;

@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "base/strbuf.h"
+#include "base/text/nearest.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 
@@ -28,13 +29,15 @@ static char *members(const char *group)
 error_t cli_parse_group(int key, char *arg, struct argp_state *state)
 {
     CLEANUP(free_ptr) char *names = NULL;
+    CLEANUP(free_ptr) char *meant = NULL;
 
     if (key != ARGP_KEY_ARG && key != ARGP_KEY_NO_ARGS)
         return ARGP_ERR_UNKNOWN;
     names = members(state->argv[0]);
     if (key == ARGP_KEY_NO_ARGS)
         return cli_bad_usage(state, "which one: %s?", names);
-    return cli_bad_usage(state, "there is no '%s %.40s': it is %s", state->argv[0], arg, names);
+    meant = nearest_hint(arg, names);
+    return cli_bad_usage(state, "there is no '%s %.40s'%s: it is %s", state->argv[0], arg, meant, names);
 }
 
 int cli_run_group(struct cli *cli, int argc, char **argv)

@@ -10,6 +10,7 @@
 #include "base/address.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
+#include "base/tcp_peer.h"
 #include "config/config.h"
 
 #define TCP_PREFIX      "tcp://"
@@ -31,29 +32,27 @@ static int nobody_there(const char *place, struct error *err)
                      "%s: no daemon listens there: start it with `carmad`, or name its socket in CARMA_SOCKET", place);
 }
 
-/* Whoever may write the socket's directory could listen there, and be sent the environments of jobs. */
-static int check_listener(const char *path, int fd, struct error *err)
+/* Whoever may write the socket's directory could listen there, as any user can at a port of this machine. He would be
+ * sent the environments of jobs, and the token. */
+static int check_listener(const char *path, uid_t uid, struct error *err)
 {
-    struct ucred listener = {0};
-    socklen_t length = sizeof listener;
-
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &listener, &length) < 0)
-        return error_set(err, errno, "%s: cannot tell who listens there: %s", path, strerror(errno));
-    if (listener.uid == 0 || listener.uid == geteuid())
+    if (uid == 0 || uid == geteuid())
         return 0;
     if (geteuid() == 0) /* for a user's own daemon it has that user's rights, and gives him nothing */
         return error_set(err, EPERM,
                          "%s: uid %u listens there, not root: name another socket in CARMA_SOCKET, or, for this user's "
                          "own daemon, be this user: sudo -u '#%u' carma ...",
-                         path, (unsigned)listener.uid, (unsigned)listener.uid);
+                         path, (unsigned)uid, (unsigned)uid);
     return error_set(err, EPERM,
                      "%s: uid %u listens there, which is neither root nor you: name another socket in CARMA_SOCKET",
-                     path, (unsigned)listener.uid);
+                     path, (unsigned)uid);
 }
 
 static int connect_unix(const char *path, int fd, int64_t deadline_ns, struct error *err)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct ucred listener = {0};
+    socklen_t size = sizeof listener;
     size_t length = strlen(path);
     int step_ms = CONNECT_STEP_MS;
 
@@ -71,7 +70,30 @@ static int connect_unix(const char *path, int fd, int64_t deadline_ns, struct er
         poll(NULL, 0, step_ms); /* longer and longer: a thousand that wait must leave the daemon time to accept them */
         step_ms = step_ms * 2 < CONNECT_MOST_MS ? step_ms * 2 : CONNECT_MOST_MS;
     }
-    return check_listener(path, fd, err);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &listener, &size) < 0)
+        return error_set(err, errno, "%s: cannot tell who listens there: %s", path, strerror(errno));
+    return check_listener(path, listener.uid, err);
+}
+
+/* Once it has been accepted: before that it is nobody's, and the one who listens now need not be the one who accepts.
+ */
+static int check_accepted(const char *place, const struct address *address, int fd, int64_t deadline_ns,
+                          struct error *err)
+{
+    struct sockaddr_storage own = {0};
+    socklen_t length = sizeof own;
+    int step_ms = CONNECT_STEP_MS, rc;
+    uid_t uid;
+
+    if (getsockname(fd, (struct sockaddr *)&own, &length) < 0)
+        return error_set(err, errno, "%s: %s", place, strerror(errno));
+    while ((rc = tcp_peer_owner(&address->socket, &own, &uid)) == -ENOENT) {
+        if (nodetime_monotonic_wall_ns() >= deadline_ns)
+            return -ETIMEDOUT;
+        poll(NULL, 0, step_ms);
+        step_ms = step_ms * 2 < CONNECT_MOST_MS ? step_ms * 2 : CONNECT_MOST_MS;
+    }
+    return rc ? 0 : check_listener(place, uid, err); /* a kernel that says nothing: as to another machine */
 }
 
 static int connect_tcp(const char *place, const struct address *address, int fd, int64_t deadline_ns, struct error *err)
@@ -109,6 +131,8 @@ int connect_to(const char *place, int64_t deadline_ns, int *connected, struct er
     if (fd < 0)
         return error_set(err, errno, "no socket: %s", strerror(errno));
     rc = tcp ? connect_tcp(place, &address, fd, deadline_ns, err) : connect_unix(place, fd, deadline_ns, err);
+    if (!rc && tcp && address_is_loopback(&address))
+        rc = check_accepted(place, &address, fd, deadline_ns, err);
     if (rc)
         return rc;
     *connected = fd;

@@ -241,6 +241,7 @@ static int unknown_key(const char *key, struct error *err)
 
 int config_set(struct config *config, const char *key, const char *value, struct error *err)
 {
+    CLEANUP(free_ptr) char *meant = NULL;
     struct strbuf allowed = {0};
     size_t i = 0;
 
@@ -252,7 +253,10 @@ int config_set(struct config *config, const char *key, const char *value, struct
     if (set_key(config, &config_keys[i], value) == 0)
         return 0;
     key_describe_allowed(&config_keys[i], &allowed);
-    error_set(err, EINVAL, "%s '%.120s' is not allowed: write %s%s", key, value, allowed.text,
+    meant = config_keys[i].kind == POLICY || config_keys[i].kind == CHOICE || config_keys[i].kind == SHARING
+                ? nearest_hint(value, allowed.text)
+                : xstrdup("");
+    error_set(err, EINVAL, "%s '%.120s'%s is not allowed: write %s%s", key, value, meant, allowed.text,
               config_keys[i].kind == SIZE ? ", with a unit as in 12GiB" : "");
     strbuf_release(&allowed);
     return -EINVAL;

@@ -121,6 +121,7 @@ static void enter_queue(struct core *core, struct job *job)
         queue_insert(&core->waiting, job);
         alike_join(core, job);
     }
+    closing_note_avoided(core, job);
 }
 
 static int apply_submitted(struct core *core, const struct record *record, struct error *err)

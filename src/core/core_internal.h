@@ -49,6 +49,7 @@ struct core {
     uint32_t mps_count;         /* of the GPUs, those on which MPS serves: the same */
     bool corrections_due;       /* a job may have outgrown its reservation, or have an estimate now: a cache */
     bool restoring;             /* a snapshot is being applied: until the first record of another kind */
+    int64_t decided_ns;         /* the time of the latest decision */
     /* Caches, not state: a job is examined again only when something has opened since its last examination. */
     uint64_t applied;          /* records so far */
     uint64_t activity_version; /* of pauses, estimates and settings: predictions for all GPUs are made anew */

@@ -22,6 +22,9 @@ static int64_t held_by_others(const struct gpu *gpu, const struct job *job)
  * step of training takes less than the second between two samples. An assumption. */
 #define UNSEEN_PART 4
 
+/* A GPU with less than this part free is full: 1.25 GiB of 80, which no step of training does without. An assumption. */
+#define FULL_PART 64
+
 /* A loading job's memory may appear and fill the GPU between two samples. */
 static bool still_loading(const struct job *job, int64_t at_ns)
 {
@@ -92,7 +95,7 @@ static bool borne_out(const struct core *core, const struct job *job, const stru
            record->exited.used_bytes > GPU_IDLE_UNMANAGED_BYTES;
 }
 
-bool crash_is_of_limit(const struct core *core, const struct job *job, const struct record *end)
+static bool has_company(const struct core *core, const struct job *job)
 {
     bool company = false;
 
@@ -100,7 +103,19 @@ bool crash_is_of_limit(const struct core *core, const struct job *job, const str
         const struct gpu *gpu = core->gpus[job->placements[i].gpu];
         company |= gpu->resident_count > 1 || gpu->unmanaged_bytes > GPU_IDLE_UNMANAGED_BYTES;
     }
-    return (job->fence_bytes >= 0 || company) && end->exited.used_bytes >= 0 && borne_out(core, job, end, true);
+    return company;
+}
+
+bool crash_is_of_full_gpu(const struct core *core, const struct job *job, const struct record *end)
+{
+    int64_t total = smallest_total(core, job);
+
+    return has_company(core, job) && job_peak_bytes(job) > 0 && end->exited.used_bytes >= total - total / FULL_PART;
+}
+
+bool crash_is_of_limit(const struct core *core, const struct job *job, const struct record *end)
+{
+    return (job->fence_bytes >= 0 || has_company(core, job)) && end->exited.used_bytes >= 0 && borne_out(core, job, end, true);
 }
 
 /* Not charged with the crash, but only a limited number of times. A job that prints "out of memory" beside such a
@@ -191,8 +206,10 @@ static void note_failure(const struct core *core, struct job *job, const struct 
     if (record->exited.failed_gpu == RECORD_NO_GPU)
         return;
     if (crash_other_gpu(core, job, &record->exited) != RECORD_NO_GPU)
-        job->crash_cause = EXIT_FAILED; /* its own doing */
+        job->crash_cause = EXIT_FAILED;                                 /* its own doing */
+    closing_look_at_avoided(core, failure_of(job)->gpu, record->at_ns); /* others of its workload may wait */
     *failure_of(job) = (struct record_failure){.gpu = record->exited.failed_gpu, .at_ns = record->at_ns};
+    closing_look_at_avoided(core, record->exited.failed_gpu, record->at_ns);
 }
 
 uint32_t crash_failed_gpu(const struct job *job)

@@ -28,6 +28,9 @@ void crash_note(struct core *core, struct job *job, const struct record *end);
  * its end (an EXITED). While it still has its GPUs. */
 bool crash_is_of_limit(const struct core *core, const struct job *job, const struct record *end);
 
+/* Whether one of its GPUs, on which others had memory too, was full at its end. Likewise. */
+bool crash_is_of_full_gpu(const struct core *core, const struct job *job, const struct record *end);
+
 /* The GPU that failed under the job when it ran last, and on which it is not retried where another could take it; else
  * RECORD_NO_GPU. */
 uint32_t crash_failed_gpu(const struct job *job);

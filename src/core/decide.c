@@ -294,6 +294,7 @@ void core_decide(struct core *core, int64_t now_ns, struct record_list *out)
     uint64_t openings;
     bool moved;
 
+    closing_end_avoided(core, now_ns);
     expire_leases(core, now_ns, out);
     decide_undecided(core, now_ns, out);
     overuse_correct(core, now_ns, out);
@@ -336,5 +337,7 @@ int64_t core_next_wake_ns(const struct core *core, int64_t now_ns)
             earlier(&wake_ns, core->gpus[i]->closed_until_ns, now_ns);
     for (uint32_t i = 0; i < core->gpu_count; i++)
         earlier(&wake_ns, closing_next_ns(core->gpus[i]), now_ns);
+    for (const struct job *job = core->retrying.head; job; job = job->next)
+        earlier(&wake_ns, closing_avoids_until_ns(core, job), now_ns);
     return wake_ns;
 }

@@ -50,6 +50,9 @@ struct job_placement {
     int64_t observed_bytes; /* the most observed in this run; 0 until first use */
 };
 
+/* The trees that a job may stand in (waiting/by_place.h): of its queue, and of the jobs that nothing tells from it. */
+enum by_place { BY_PLACE_QUEUE, BY_PLACE_ALIKE, BY_PLACE_KINDS };
+
 struct job {
     uint64_t id;
     uint32_t state;
@@ -98,9 +101,11 @@ struct job {
     struct queue *queue; /* the one it stands in, or NULL */
     struct job *previous;
     struct job *next;
-    struct alike *alike; /* in the main queue: the jobs that nothing tells from it (alike.h): a cache, and so are */
-    struct job *alike_previous, *alike_next; /* its neighbours among them */
-    UT_hash_handle hh;                       /* core.jobs, by id */
+    struct alike *alike; /* in the main queue: the jobs that nothing tells from it (alike.h): a cache */
+    struct {
+        struct job *before, *behind;
+    } by_place[BY_PLACE_KINDS]; /* below it, in a tree that it stands in: a cache */
+    UT_hash_handle hh;          /* core.jobs, by id */
 };
 
 /* Whether it waits before the main queue: a retry job, or a lease. */

@@ -45,6 +45,7 @@ struct gpu {
     /* Caches, not state: a list by `opened`, latest first, of GPUs that may have more free memory than before. */
     uint64_t opened;           /* core.openings then */
     int64_t opened_settled_ns; /* the closed_until_ns that has passed and was noted */
+    int64_t avoided_until_ns;  /* the first job that waits and avoids it (gpus/closing.h); 0: none does */
     struct gpu *opened_before, *opened_after;
     int64_t reserved_bytes;          /* by the residents; -1: one of them has an unknown reservation */
     const struct job *exclusive_job; /* the resident that holds it alone, or NULL */

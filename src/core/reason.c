@@ -1,6 +1,7 @@
 #include "core/reason.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -54,9 +55,33 @@ static const char *plural(uint64_t count)
     return count == 1 ? "" : "s";
 }
 
+static const char *format_hours(int64_t ns, char text[static UNITS_TEXT])
+{
+    if (ns < 3600 * NS_PER_SEC || ns % (3600 * NS_PER_SEC))
+        return format_duration(ns, text);
+    snprintf(text, UNITS_TEXT, "%" PRId64 " h", ns / (3600 * NS_PER_SEC));
+    return text;
+}
+
+static void put(char text[static REASON_TEXT], const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void put(char text[static REASON_TEXT], const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, REASON_TEXT, format, args);
+    va_end(args);
+}
+
+/* What differs between the reasons of many jobs and GPUs comes first: narrow tables cut the end. Those about one GPU
+ * (`wanted` is 0) stand in a row of that GPU. */
 char *reason_format(const struct reason *reason, int64_t now_ns, char text[static REASON_TEXT])
 {
     char needed[UNITS_TEXT], best[UNITS_TEXT], held[UNITS_TEXT], wait[UNITS_TEXT];
+    const char *are = reason->qualified == 1 ? "is" : "are", *s = plural(reason->wanted);
+    uint32_t gpu = reason->gpu, wanted = reason->wanted, qualified = reason->qualified;
+    uint64_t other = reason->other;
 
     format_bytes(reason->needed_bytes, needed);
     format_bytes(reason->best_bytes, best);
@@ -64,177 +89,166 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
     format_duration(reason->until_ns - now_ns, wait);
     switch (reason->code) {
     case REASON_HELD:
-        snprintf(text, REASON_TEXT, "held: 'carma release' lets it run");
+        put(text, "held: 'carma release' lets it run");
         break;
     case REASON_BEHIND:
-        snprintf(text, REASON_TEXT, "%" PRIu64 " job%s before it in the queue, first of them job %" PRIu64,
-                 reason->ahead, plural(reason->ahead), reason->other);
+        put(text, "%" PRIu64 " job%s before it in the queue, first of them job %" PRIu64, reason->ahead,
+            plural(reason->ahead), other);
         break;
     case REASON_RETRY_FIRST:
-        snprintf(text, REASON_TEXT, "job %" PRIu64 ", which is retried, goes first", reason->other);
+        put(text, "job %" PRIu64 " goes first: it is retried", other);
         break;
     case REASON_MEMORY:
-        if (reason->wanted == 0)
-            snprintf(text, REASON_TEXT, "has %s free, %s is needed", best, needed);
-        else if (reason->wanted == 1)
-            snprintf(text, REASON_TEXT, "needs %s, the best open GPU (%" PRIu32 ") has %s free", needed, reason->gpu,
-                     best);
+        if (wanted == 0)
+            put(text, "less than the %s needed", needed);
+        else if (wanted == 1)
+            put(text, "%s free at most, on GPU %" PRIu32 "; %s needed", best, gpu, needed);
         else
-            snprintf(text, REASON_TEXT,
-                     "needs %s on each of %" PRIu32 " GPUs, the best open one (GPU %" PRIu32 ") has %s free", needed,
-                     reason->wanted, reason->gpu, best);
+            put(text, "%" PRIu32 " of %" PRIu32 " GPUs %s %s free; the next has %s, GPU %" PRIu32, qualified, wanted,
+                qualified == 1 ? "has" : "have", needed, best, gpu);
         break;
     case REASON_SM_ACTIVITY:
-        snprintf(text, REASON_TEXT,
-                 "GPUs with enough memory are too busy: SM activity %d.%d%% on GPU %" PRIu32
-                 ", at most %d.%d%% is shared",
-                 reason->best_permille / 10, reason->best_permille % 10, reason->gpu, reason->cap_permille / 10,
-                 reason->cap_permille % 10);
+        put(text, "GPU %" PRIu32 " is too busy to share: SM activity %d.%d%%, the limit is %d.%d%%", gpu,
+            reason->best_permille / 10, reason->best_permille % 10, reason->cap_permille / 10,
+            reason->cap_permille % 10);
         break;
     case REASON_SLOWDOWN:
-        snprintf(text, REASON_TEXT,
-                 "sharing would slow a job down %d.%02d times at least (GPU %" PRIu32 "), at most %d.%02d is allowed",
-                 reason->best_permille / 1000, reason->best_permille % 1000 / 10, reason->gpu,
-                 reason->cap_permille / 1000, reason->cap_permille % 1000 / 10);
+        put(text, "sharing GPU %" PRIu32 " would make a job %d.%02dx slower; the limit is %d.%02dx", gpu,
+            reason->best_permille / 1000, reason->best_permille % 1000 / 10, reason->cap_permille / 1000,
+            reason->cap_permille % 1000 / 10);
         break;
     case REASON_NO_IDLE_GPU:
-        if (reason->wanted == 0)
-            snprintf(text, REASON_TEXT, "is not idle, and the job wants GPUs to itself");
+        if (wanted == 0)
+            put(text, "not idle, and the job needs GPUs to itself");
         else
-            snprintf(text, REASON_TEXT, "needs %" PRIu32 " GPU%s to itself, %" PRIu32 " %s idle", reason->wanted,
-                     plural(reason->wanted), reason->qualified, reason->qualified == 1 ? "is" : "are");
+            put(text, "%" PRIu32 " idle GPU%s needed, %" PRIu32 " %s idle", wanted, s, qualified, are);
         break;
     case REASON_RESERVED:
-        snprintf(text, REASON_TEXT, "the GPUs left are kept for job %" PRIu64 ", which has waited long enough",
-                 reason->other);
+        put(text, "GPU %" PRIu32 " is reserved for job %" PRIu64 ", which has waited over %s", gpu, other,
+            format_hours(reason->waited_ns, wait));
         break;
     case REASON_EXCLUSIVE:
-        snprintf(text, REASON_TEXT, "the GPUs left are held by exclusive jobs (job %" PRIu64 " on GPU %" PRIu32 ")",
-                 reason->other, reason->gpu);
+        put(text, "GPU %" PRIu32 " runs job %" PRIu64 ", which is exclusive", gpu, other);
         break;
     case REASON_FULL:
-        snprintf(text, REASON_TEXT, "the GPUs left already run as many jobs as allowed");
+        put(text, "GPU %" PRIu32 " runs %" PRIu32 " job%s, the limit (max_jobs_per_gpu)", gpu, qualified,
+            plural(qualified));
         break;
     case REASON_SETTLING:
-        snprintf(text, REASON_TEXT,
-                 "the memory of job %" PRIu64 " on GPU %" PRIu32 " has still to settle (at most %s more)",
-                 reason->other, reason->gpu, wait);
+        put(text, "job %" PRIu64 " on GPU %" PRIu32 " may not have taken all its memory yet (at most %s more)", other,
+            gpu, wait);
         break;
     case REASON_NOT_MEASURED:
-        snprintf(text, REASON_TEXT, "GPU %" PRIu32 " has not been measured yet", reason->gpu);
+        put(text, "GPU %" PRIu32 " has not been measured yet", gpu);
         break;
     case REASON_GPUS_LOST:
-        if (reason->wanted == 0) /* of one GPU */
-            snprintf(text, REASON_TEXT, "takes no job now: 'carma gpus' says why");
+        if (wanted == 0) /* of one GPU */
+            put(text, "takes no job now: 'carma gpus' says why");
         else
-            snprintf(text, REASON_TEXT, "needs %" PRIu32 " GPU%s, %" PRIu32 " of the node's %s there", reason->wanted,
-                     plural(reason->wanted), reason->qualified, reason->qualified == 1 ? "is" : "are");
+            put(text, "%" PRIu32 " GPU%s needed, %" PRIu32 " of the node's %s usable: 'carma gpus' says why", wanted, s,
+                qualified, are);
         break;
     case REASON_CLOSED:
         if (reason->until_ns > now_ns)
-            snprintf(text, REASON_TEXT,
-                     "programs do not start on GPU %" PRIu32
-                     ": it is tried again in %s, or opened by 'carma admin gpu open %" PRIu32 "'",
-                     reason->gpu, wait, reason->gpu);
+            put(text,
+                "GPU %" PRIu32
+                " does not start programs: it is tried again in %s, or opened by 'carma admin gpu open %" PRIu32 "'",
+                gpu, wait, gpu);
         else
-            snprintf(text, REASON_TEXT, "GPU %" PRIu32 " failed under this job: it waits for another", reason->gpu);
+            put(text, "GPU %" PRIu32 " failed under this job: it waits for another", gpu);
         break;
     case REASON_PERIOD:
         if (reason->until_ns - now_ns < NS_PER_SEC)
-            snprintf(text, REASON_TEXT, "next decision in less than a second");
+            put(text, "next decision in less than a second");
         else
-            snprintf(text, REASON_TEXT, "next decision in %s", wait);
+            put(text, "next decision in %s", wait);
         break;
     case REASON_OTHER_MODE:
-        snprintf(text, REASON_TEXT, "job %" PRIu64 " uses GPU %" PRIu32 " %s: all jobs of a GPU share it in one mode",
-                 reason->other, reason->gpu, reason->share == SHARE_MPS ? "by MPS" : "by time-slicing");
+        put(text, "job %" PRIu64 " uses GPU %" PRIu32 " %s: all jobs of a GPU share it in one mode", other, gpu,
+            reason->share == SHARE_MPS ? "by MPS" : "by time-slicing");
         break;
     case REASON_TURNS:
-        snprintf(text, REASON_TEXT,
-                 "on GPU %" PRIu32 " it would take turns with job %" PRIu64 ", and too little would be gained by that",
-                 reason->gpu, reason->other);
+        put(text, "GPU %" PRIu32 " is in use by %s%sjob %" PRIu64 "; time-slicing with it would not pay", gpu,
+            reason->owner ? reason->owner : "", reason->owner ? "'s " : "", other);
         break;
     case REASON_PAIR:
         if (reason->cap_permille)
-            snprintf(
-                text, REASON_TEXT,
-                "beside job %" PRIu64 " on GPU %" PRIu32
-                ": such jobs ran together before and one was slowed down %d.%02d times, at most %d.%02d is allowed",
-                reason->other, reason->gpu, reason->best_permille / 1000, reason->best_permille % 1000 / 10,
+            put(text,
+                "job %" PRIu64 " on GPU %" PRIu32
+                ": one of such a pair ran %d.%02dx slower before; the limit is %d.%02dx",
+                other, gpu, reason->best_permille / 1000, reason->best_permille % 1000 / 10,
                 reason->cap_permille / 1000, reason->cap_permille % 1000 / 10);
         else
-            snprintf(text, REASON_TEXT,
-                     "beside job %" PRIu64 " on GPU %" PRIu32 ": such jobs ran together before and did %" PRId64
-                     "%% of what one does alone, %" PRId64 "%% is asked for",
-                     reason->other, reason->gpu, reason->best_ppm / 10000, reason->least_ppm / 10000);
+            put(text,
+                "job %" PRIu64 " on GPU %" PRIu32 ": such a pair did %" PRId64
+                "%% of the work of one job before; the least is %" PRId64 "%%",
+                other, gpu, reason->best_ppm / 10000, reason->least_ppm / 10000);
         break;
     case REASON_OTHER_USER:
-        snprintf(text, REASON_TEXT, "GPU %" PRIu32 "'s MPS server is user %" PRIu64 "'s", reason->gpu, reason->other);
+        if (reason->owner)
+            put(text, "%s uses GPU %" PRIu32 " by MPS, whose server is for one user at a time", reason->owner, gpu);
+        else
+            put(text, "user %" PRIu64 " uses GPU %" PRIu32 " by MPS, whose server is for one user at a time", other,
+                gpu);
         break;
     case REASON_OWN_SERVER:
-        snprintf(text, REASON_TEXT,
-                 "GPU %" PRIu32 "'s MPS server has a client (job %" PRIu64
-                 "), and a job of several GPUs begins its own",
-                 reason->gpu, reason->other);
+        put(text, "job %" PRIu64 " uses the MPS server of GPU %" PRIu32 ", and a job of several GPUs starts its own",
+            other, gpu);
         break;
     case REASON_CLIENTS:
-        snprintf(text, REASON_TEXT, "GPU %" PRIu32 "'s MPS server has %" PRIu32 " client%s, as many as allowed",
-                 reason->gpu, reason->qualified, plural(reason->qualified));
+        put(text, "GPU %" PRIu32 "'s MPS server has %" PRIu32 " client%s, the limit", gpu, qualified,
+            plural(qualified));
         break;
     case REASON_SHARE_FAULT:
-        snprintf(text, REASON_TEXT, "GPU %" PRIu32 "'s MPS server has failed, and takes nobody until it serves again",
-                 reason->gpu);
+        put(text, "GPU %" PRIu32 "'s MPS server has failed: it takes no job until it serves again", gpu);
         break;
     case REASON_NO_MPS:
-        if (reason->wanted == 0)
-            snprintf(text, REASON_TEXT, "is not shared by MPS, which the job asks for");
+        if (wanted == 0)
+            put(text, "not shared by MPS, which the job asks for");
         else
-            snprintf(text, REASON_TEXT,
-                     "asks for MPS on %" PRIu32 " GPU%s, %" PRIu32
-                     " %s configured for it: leave --share mps out, or set share = mps for carmad",
-                     reason->wanted, plural(reason->wanted), reason->qualified, reason->qualified == 1 ? "is" : "are");
+            put(text,
+                "%" PRIu32 " GPU%s with MPS needed, %" PRIu32
+                " %s configured for it: leave --share mps out, or set share = mps for carmad",
+                wanted, s, qualified, are);
         break;
     case REASON_INSTANCE:
-        if (reason->wanted == 0)
-            snprintf(text, REASON_TEXT, "is a MIG instance, and a process can use only one");
+        if (wanted == 0)
+            put(text, "a MIG instance, of which a process can use only one");
         else
-            snprintf(text, REASON_TEXT,
-                     "wants %" PRIu32 " GPUs, %" PRIu32 " %s whole: a process can use only one MIG instance",
-                     reason->wanted, reason->qualified, reason->qualified == 1 ? "is" : "are");
+            put(text, "%" PRIu32 " whole GPUs needed, %" PRIu32 " %s whole: a process can use only one MIG instance",
+                wanted, qualified, are);
         break;
     case REASON_USER_JOBS:
-        snprintf(text, REASON_TEXT, "its user runs %" PRIu32 " job%s, as many as a user may", reason->qualified,
-                 plural(reason->qualified));
+        put(text, "%" PRIu32 " job%s of its user run, the limit (max_running_per_user)", qualified, plural(qualified));
         break;
     case REASON_USER_GPUS:
-        if (reason->wanted > reason->allowed)
-            snprintf(text, REASON_TEXT, "wants %" PRIu32 " GPUs, a user may have %" PRIu32, reason->wanted,
-                     reason->allowed);
+        if (wanted > reason->allowed)
+            put(text, "%" PRIu32 " GPUs needed, a user's limit is %" PRIu32 " (max_gpus_per_user)", wanted,
+                reason->allowed);
         else
-            snprintf(text, REASON_TEXT,
-                     "its user has %" PRIu32 " GPU%s and it wants %" PRIu32 " more, a user may have %" PRIu32,
-                     reason->qualified, plural(reason->qualified), reason->wanted, reason->allowed);
+            put(text, "%" PRIu32 " GPU%s needed, its user has %" PRIu32 " of at most %" PRIu32 " (max_gpus_per_user)",
+                wanted, s, qualified, reason->allowed);
         break;
     case REASON_USER_MEMORY:
         if (reason->needed_bytes > reason->best_bytes)
-            snprintf(text, REASON_TEXT, "%s %s of GPU memory, a user may have %s",
-                     reason->request_unknown ? "requests no memory, so counts with" : "requests", needed, best);
+            put(text, "%s of GPU memory needed%s, a user's limit is %s (max_gpu_memory_per_user)", needed,
+                reason->request_unknown ? " (whole GPUs: it requests none)" : "", best);
         else
-            snprintf(text, REASON_TEXT, "its user's jobs request %s of GPU memory and it %s more%s, a user may have %s",
-                     held, needed, reason->request_unknown ? " (whole GPUs: it requests none)" : "", best);
+            put(text, "%s of GPU memory needed%s, its user's jobs have %s of at most %s (max_gpu_memory_per_user)",
+                needed, reason->request_unknown ? " (whole GPUs: it requests none)" : "", held, best);
         break;
     case REASON_TOO_MANY_GPUS:
-        snprintf(text, REASON_TEXT, "wants %" PRIu32 " GPUs, the node has %" PRIu32, reason->wanted, reason->qualified);
+        put(text, "%" PRIu32 " GPUs needed, the node has %" PRIu32, wanted, qualified);
         break;
     case REASON_NEVER_FITS:
-        if (reason->qualified == 0)
-            snprintf(text, REASON_TEXT, "needs %s of GPU memory, no GPU has that much (largest: %s)", needed, best);
+        if (qualified == 0)
+            put(text, "%s of GPU memory needed, no GPU has that much (largest: %s)", needed, best);
         else
-            snprintf(text, REASON_TEXT, "needs %s of GPU memory on %" PRIu32 " GPUs, only %" PRIu32 " ha%s that much",
-                     needed, reason->wanted, reason->qualified, reason->qualified == 1 ? "s" : "ve");
+            put(text, "%s of GPU memory needed on %" PRIu32 " GPUs, only %" PRIu32 " %s that much", needed, wanted,
+                qualified, qualified == 1 ? "has" : "have");
         break;
     default:
-        snprintf(text, REASON_TEXT, "does not wait");
+        put(text, "does not wait");
         break;
     }
     return text;
@@ -308,6 +322,7 @@ static void note_residents(const struct core *core, const struct job *job, const
     reason->other = reason->code != REASON_OTHER_USER                   ? there->id
                     : gpu->server && gpu->server_uid != job->wants->uid ? gpu->server_uid
                                                                         : other->wants->uid;
+    reason->resident = reason->other == other->wants->uid ? other->id : 0;
     reason->share = there->share;
     reason->qualified = reason->code == REASON_CLIENTS ? gpu->resident_count : reason->qualified;
 }
@@ -352,7 +367,7 @@ static void note_gpu(const struct core *core, const struct job *job, const struc
     case REASON_TURNS:
         if (!first)
             return;
-        reason->other = gpu->residents[0]->id;
+        reason->other = reason->resident = gpu->residents[0]->id;
         break;
     case REASON_CLOSED:
         if (!first && closing_until_ns(gpu, job->wants->uid) >= reason->until_ns)
@@ -369,6 +384,12 @@ static void note_gpu(const struct core *core, const struct job *job, const struc
         if (!first)
             return;
         reason->other = gpu->reserved_for;
+        reason->waited_ns = core->config.starvation_timeout_ns;
+        break;
+    case REASON_FULL:
+        if (!first)
+            return;
+        reason->qualified = gpu->resident_count;
         break;
     case REASON_EXCLUSIVE:
         if (!first)

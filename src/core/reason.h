@@ -7,19 +7,21 @@
 #include <stdint.h>
 
 enum reason_code {
-    REASON_NONE,        /* does not wait */
-    REASON_HELD,        /* a person holds it */
-    REASON_BEHIND,      /* FIFO: `ahead` jobs go first, `other` is the head */
-    REASON_RETRY_FIRST, /* `other`, a retried job, goes first */
-    REASON_MEMORY,      /* needs needed_bytes on each of `wanted` GPUs; the best open GPU has best_bytes free */
-    REASON_SM_ACTIVITY, /* enough memory, but every such GPU is busier than cap_permille; the least has best_permille */
-    REASON_SLOWDOWN,    /* sharing would slow a job down by best_permille at least, cap_permille is allowed */
-    REASON_NO_IDLE_GPU, /* wants idle GPUs: `qualified` of `wanted` are */
-    REASON_RESERVED,    /* the GPUs left are kept for `other`, which has waited long enough */
-    REASON_EXCLUSIVE,   /* the GPUs left are held by exclusive jobs, e.g. `other` */
-    REASON_FULL,        /* the GPUs left run max_jobs_per_gpu jobs */
-    REASON_SETTLING,    /* the remaining GPUs were given a job whose memory is not settled yet; until_ns where
-                           known */
+    REASON_NONE,         /* does not wait */
+    REASON_HELD,         /* a person holds it */
+    REASON_BEHIND,       /* FIFO: `ahead` jobs go first, `other` is the head */
+    REASON_RETRY_FIRST,  /* `other`, a retried job, goes first */
+    REASON_MEMORY,       /* needs needed_bytes on each of `wanted` GPUs; of those that lack it, `gpu` has the most free,
+                            best_bytes */
+    REASON_SM_ACTIVITY,  /* enough memory, but every such GPU is busier than cap_permille; `gpu`, the least, has
+                            best_permille */
+    REASON_SLOWDOWN,     /* sharing would slow a job down by best_permille at least, cap_permille is allowed */
+    REASON_NO_IDLE_GPU,  /* wants idle GPUs: `qualified` of `wanted` are */
+    REASON_RESERVED,     /* the GPUs left are reserved for `other`, which has waited over waited_ns */
+    REASON_EXCLUSIVE,    /* the GPUs left are held by exclusive jobs, e.g. `other` */
+    REASON_FULL,         /* the GPUs left run max_jobs_per_gpu jobs, e.g. `gpu` its `qualified` */
+    REASON_SETTLING,     /* the remaining GPUs were given a job whose memory is not settled yet; until_ns where
+                            known */
     REASON_NOT_MEASURED, /* no sample of the GPUs left yet */
     REASON_GPUS_LOST,    /* `qualified` of `wanted` GPUs are there at all */
     REASON_CLOSED,       /* programs do not start on GPU `gpu` (closing.h); closed until_ns */
@@ -59,6 +61,9 @@ struct reason {
     int32_t best_permille;
     int32_t cap_permille;
     int64_t best_ppm, least_ppm;
+    int64_t waited_ns;    /* `other` has waited at least so long */
+    uint64_t resident;    /* a job of the user in the way; 0: there is none */
+    const char *owner;    /* borrowed: the name of that user, which the core does not know; NULL: nor does anybody */
     bool request_unknown; /* it counts with whole GPUs, since its need is unknown */
 };
 

@@ -135,6 +135,9 @@ void sharing_begins(struct core *core, const struct job *job)
 {
     const struct gpu *first = core->gpus[job->placements[0].gpu];
 
+    for (uint32_t i = 0; i < job->placement_count && job->share == SHARE_TIME_SLICE; i++)
+        if (core->gpus[job->placements[i].gpu]->server) /* others had to wait for its user, and may take turns now */
+            gpu_opens(core, core->gpus[job->placements[i].gpu]);
     if (job->share != SHARE_MPS || core->config.mps_domain != MPS_DOMAIN_GPU || first->server)
         return;
     for (uint32_t i = 0; i < job->placement_count; i++) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/core_internal.h"
+#include "core/gpus/closing.h"
 #include "core/sharing.h"
 
 /* ---- Taking one ---- */
@@ -453,11 +454,17 @@ static int restore_queued(struct core *core, struct job *job, const struct recor
 {
     struct queue *queue = queue_numbered(core, record->state_queued.queue);
 
-    if (!queue || job->queue || (queue == &core->waiting && queue->tail && queue->tail->place >= job->place))
+    bool in_order = queue == &core->waiting || queue == &core->held;
+
+    if (!queue || job->queue || (in_order && queue->tail && queue->tail->place >= job->place))
         return nonsense(record, err);
-    queue_push(queue, job);
+    if (in_order)
+        queue_insert(queue, job);
+    else
+        queue_push(queue, job);
     if (queue == &core->waiting)
         alike_join(core, job);
+    closing_note_avoided(core, job);
     return 0;
 }
 

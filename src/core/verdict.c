@@ -1,11 +1,14 @@
 #include "core/verdict.h"
 
+#include <signal.h>
+
 #include "base/memory.h"
 #include "core/record.h"
 
 #define BIT(cause)   (1u << (cause))
 #define MEMORY_CRASH (BIT(EXIT_GPU_OOM) | BIT(EXIT_GPU_HANDLE))
 #define SAYS         (EVIDENCE_OUTPUT | EVIDENCE_FILE)
+#define TOLD         (EVIDENCE_FENCE | EVIDENCE_SERVER)
 #define WENT_ON      (EVIDENCE_STEPS | EVIDENCE_ITSELF)
 #define THE_SAME     EXIT_CAUSE_COUNT
 
@@ -22,12 +25,24 @@ static const struct row {
     {BIT(EXIT_COMPLETED), SAYS, WENT_ON, 0, {EXIT_COMPLETED, TEACHES_MORE, true}},
     {BIT(EXIT_COMPLETED), SAYS, EVIDENCE_LIMITED, 0, {EXIT_GPU_OOM, TEACHES_MORE, false}},
     {BIT(EXIT_COMPLETED), SAYS, 0, 0, {EXIT_COMPLETED, TEACHES_MORE, true}}, /* another run would find no more */
-    {BIT(EXIT_COMPLETED), EVIDENCE_FENCE, 0, 0, {EXIT_COMPLETED, TEACHES_MORE, false}},
+    {BIT(EXIT_COMPLETED), TOLD, 0, 0, {EXIT_COMPLETED, TEACHES_MORE, false}},
     {BIT(EXIT_COMPLETED), 0, 0, 0, {EXIT_COMPLETED, TEACHES_THIS, false}},
     {BIT(EXIT_FAILED) | BIT(EXIT_SIGNALLED), EVIDENCE_FILE, 0, EVIDENCE_STEPS, {EXIT_GPU_OOM, TEACHES_MORE, false}},
     /* it said nothing that explains its end. One that was killed may have been killed by anybody */
-    {BIT(EXIT_FAILED), EVIDENCE_FENCE, 0, SAYS | EVIDENCE_OWN, {EXIT_GPU_OOM, TEACHES_MORE, false}},
+    {BIT(EXIT_FAILED), TOLD, 0, SAYS | EVIDENCE_OWN, {EXIT_GPU_OOM, TEACHES_MORE, false}},
+    {BIT(EXIT_FAILED), EVIDENCE_FULL, 0, SAYS | EVIDENCE_OWN, {EXIT_GPU_OOM, TEACHES_NOTHING, false}},
 };
+
+/* By whom it was ended, as far as the table goes: a program aborts by its own will, and a shell tells in its status
+ * that its last command was killed. */
+static uint32_t end_of(const struct record_exited *exited)
+{
+    if (exited->cause == EXIT_SIGNALLED && exited->status == 128 + SIGABRT)
+        return EXIT_FAILED;
+    if (exited->cause == EXIT_FAILED && (exited->status == 128 + SIGKILL || exited->status == 128 + SIGTERM))
+        return EXIT_SIGNALLED;
+    return exited->cause;
+}
 
 struct verdict verdict_of(const struct record_exited *exited)
 {
@@ -35,7 +50,7 @@ struct verdict verdict_of(const struct record_exited *exited)
     struct verdict verdict = {THE_SAME, TEACHES_NOTHING, false};
 
     for (size_t i = 0; i < array_size(rows); i++)
-        if (rows[i].ends >> exited->cause & 1 && (!rows[i].any || evidence & rows[i].any) &&
+        if (rows[i].ends >> end_of(exited) & 1 && (!rows[i].any || evidence & rows[i].any) &&
             (!rows[i].and || evidence & rows[i].and) && !(evidence & rows[i].none)) {
             verdict = rows[i].verdict;
             break;

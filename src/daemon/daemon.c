@@ -78,6 +78,8 @@ static uint64_t owner_of_memory(const void *user, pid_t pid)
     const struct daemon *daemon = user;
     uint64_t job = job_of_process(daemon, pid);
 
+    if (job)
+        mps_jobs_note_process(daemon->mps_jobs, job, pid);
     return job == 0 && mps_jobs_has_server(daemon->mps_jobs, pid) ? ATTRIBUTION_MPS_SERVER : job;
 }
 

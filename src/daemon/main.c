@@ -142,7 +142,11 @@ static void protect_from_oom_killer(void)
 
 static void on_store(uv_poll_t *poll, int status, int events)
 {
+    CLEANUP(free_ptr) char *note = store_take_note(poll->data);
+
     store_dispatch(poll->data);
+    if (note)
+        daemon_log("%s", note);
 }
 
 static void on_signal(uv_signal_t *signal, int number)
@@ -159,7 +163,7 @@ static void on_hangup(uv_signal_t *signal, int number)
     daemon_log("its terminal or session has ended (SIGHUP): carmad goes on; kill -TERM %d ends it", (int)getpid());
 }
 
-/* How often carmad looks whether its socket can be reached. */
+/* How often carmad looks whether its socket can be reached, and what else it has made is there. */
 #define HEAL_MS 3000
 
 static void on_heal(uv_timer_t *timer)
@@ -169,6 +173,7 @@ static void on_heal(uv_timer_t *timer)
     struct error err;
     int healed = http_server_heal(daemon->http, &err);
 
+    runs_heal(daemon->runs);
     if (healed > 0)
         daemon_log("%s was removed: carmad has made it again", daemon->config.socket);
     else if (healed < 0 && !told)

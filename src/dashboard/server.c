@@ -11,9 +11,9 @@
 
 #include "base/memory.h"
 #include "base/strbuf.h"
+#include "base/tcp_peer.h"
 #include "dashboard/access.h"
 #include "dashboard/dashboard.h"
-#include "dashboard/peer.h"
 #include "dashboard/request.h"
 #include "dashboard/upstream.h"
 
@@ -291,10 +291,12 @@ static void on_connection(void *closure, struct MHD_Connection *connection, void
 static enum MHD_Result is_own_peer(void *closure, const struct sockaddr *address, socklen_t length)
 {
     const struct dashboard_server *server = closure;
-    struct sockaddr_in peer;
+    struct sockaddr_storage peer = {0}, own = {0};
+    uid_t uid;
 
-    memcpy(&peer, address, sizeof peer);
-    return dashboard_peer_is_of(&peer, &server->address, getuid()) ? MHD_YES : MHD_NO;
+    memcpy(&peer, address, length);
+    memcpy(&own, &server->address, sizeof server->address);
+    return tcp_peer_owner(&peer, &own, &uid) == 0 && (uid == getuid() || uid == 0) ? MHD_YES : MHD_NO;
 }
 
 /* ---- From begin to end ---- */

@@ -30,12 +30,6 @@ struct cuda {
     int (*context_set)(void *context);
     int (*memory_info)(size_t *free, size_t *total);
     int (*error_name)(int code, const char **name);
-    int (*module_load)(void **module, const void *image);
-    int (*module_function)(struct cuda_kernel **kernel, void *module, const char *name);
-    int (*launch)(struct cuda_kernel *kernel, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
-                  unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
-                  void *stream, void **parameters, void **extra);
-    int (*context_wait)(void);
     int device;
 };
 
@@ -54,10 +48,6 @@ static bool find_all(struct cuda *cuda)
 {
     find(cuda, &cuda->device_uuid, "cuDeviceGetUuid", "cuDeviceGetUuid_v2");
     find(cuda, &cuda->error_name, "cuGetErrorName", NULL);
-    find(cuda, &cuda->module_load, "cuModuleLoadData", NULL);
-    find(cuda, &cuda->module_function, "cuModuleGetFunction", NULL);
-    find(cuda, &cuda->launch, "cuLaunchKernel", NULL);
-    find(cuda, &cuda->context_wait, "cuCtxSynchronize", NULL);
     return find(cuda, &cuda->init, "cuInit", NULL) && find(cuda, &cuda->device_count, "cuDeviceGetCount", NULL) &&
            find(cuda, &cuda->device_get, "cuDeviceGet", NULL) &&
            find(cuda, &cuda->device_name, "cuDeviceGetName", NULL) &&
@@ -190,34 +180,4 @@ void cuda_context_give(struct cuda *cuda)
     if (cuda->taken)
         cuda->context_release(cuda->device);
     cuda->taken = false;
-}
-
-int cuda_kernel_load(struct cuda *cuda, const char *ptx, const char *name, struct cuda_kernel **kernel,
-                     struct error *err)
-{
-    void *module;
-    int code;
-
-    if (!cuda->module_load || !cuda->module_function || !cuda->launch || !cuda->context_wait)
-        return error_set(err, ENOSYS, "%s cannot run kernels: name another one with " GPU_CUDA_LIBRARY_ENV, cuda->path);
-    code = cuda->module_load(&module, ptx);
-    if (code)
-        return failed(cuda, "cuModuleLoadData", code, err);
-    code = cuda->module_function(kernel, module, name);
-    return code ? failed(cuda, "cuModuleGetFunction", code, err) : 0;
-}
-
-int cuda_kernel_launch(const struct cuda *cuda, struct cuda_kernel *kernel, unsigned int blocks, unsigned int threads,
-                       void **parameters, struct error *err)
-{
-    int code = cuda->launch(kernel, blocks, 1, 1, threads, 1, 1, 0, NULL, parameters, NULL);
-
-    return code ? failed(cuda, "cuLaunchKernel", code, err) : 0;
-}
-
-int cuda_wait(const struct cuda *cuda, struct error *err)
-{
-    int code = cuda->context_wait();
-
-    return code ? failed(cuda, "cuCtxSynchronize", code, err) : 0;
 }

@@ -1,7 +1,7 @@
-/* A GPU's properties, the memory of an empty CUDA context on it, and small kernels that run on it. They go through the
- * CUDA driver's library, loaded by dlopen: the one that the environment variable CARMA_CUDA_LIBRARY names, else
- * libcuda.so.1. For `carma calibrate` and `carma bench`, which measure once; the daemon never makes a context. Written
- * against NVIDIA's public driver API reference; declarations are our own. */
+/* A GPU's properties, and the memory of an empty CUDA context on it. They go through the CUDA driver's library, loaded
+ * by dlopen: the one that the environment variable CARMA_CUDA_LIBRARY names, else libcuda.so.1. For `carma calibrate`,
+ * which measures once; the daemon never makes a context. Written against NVIDIA's public driver API reference;
+ * declarations are our own. */
 #ifndef CARMA_GPU_CUDA_H
 #define CARMA_GPU_CUDA_H
 
@@ -30,18 +30,6 @@ int cuda_gpu_facts(const struct cuda *cuda, struct cuda_gpu *gpu, struct error *
 
 /* Makes its primary context. *free_bytes: memory that the context's owner could still allocate then. */
 int cuda_context_take(struct cuda *cuda, int64_t *free_bytes, struct error *err);
-void cuda_context_give(struct cuda *cuda); /* where it was taken; with it go its kernels */
-
-struct cuda_kernel; /* of the context; the driver's */
-
-/* Compiles PTX text in the context that was taken, and finds the kernel of that name in it. -ENOSYS: the library has no
- * functions for that. */
-int cuda_kernel_load(struct cuda *cuda, const char *ptx, const char *name, struct cuda_kernel **kernel,
-                     struct error *err);
-
-/* Starts it; does not wait. `parameters` point to the kernel's parameters, in their order. */
-int cuda_kernel_launch(const struct cuda *cuda, struct cuda_kernel *kernel, unsigned int blocks, unsigned int threads,
-                       void **parameters, struct error *err);
-int cuda_wait(const struct cuda *cuda, struct error *err); /* until all that was started has ended */
+void cuda_context_give(struct cuda *cuda); /* where it was taken */
 
 #endif

@@ -20,6 +20,7 @@
 #include "base/proc.h"
 #include "base/strbuf.h"
 #include "base/units.h"
+#include "launch/cause.h"
 #include "launch/cgroup.h"
 #include "launch/request.h"
 #include "launch/spawn_shepherd.h"
@@ -152,10 +153,34 @@ bool launch_alive(pid_t shepherd, uint64_t start_ticks)
 
     if (proc_read_stat(shepherd, &stat) < 0 || stat.start_ticks != start_ticks)
         return false;
-    if (stat.state != 'Z' && stat.state != 'X')
+    if (!stat.ended)
         return true;
     waitpid(shepherd, NULL, WNOHANG); /* ECHILD where it belongs to somebody else: as good */
     return false;
+}
+
+const char *launch_hindrance(pid_t shepherd, uint64_t start_ticks)
+{
+    struct proc_stat stat;
+
+    if (proc_read_stat(shepherd, &stat) < 0 || stat.start_ticks != start_ticks)
+        return NULL;
+    return stat.state == 'T' || stat.state == 't' ? "is stopped" : stat.state == 'D' ? "waits in the kernel" : NULL;
+}
+
+int launch_conclude(const char *run_directory, struct launch_status *status, const char *message, struct error *err)
+{
+    struct cause_evidence evidence;
+
+    tree_signal_one(status->shepherd, status->shepherd_start_ticks, SIGKILL);
+    status->phase = status->phase == LAUNCH_RUNNING || status->timed_out ? LAUNCH_ENDED : LAUNCH_FAILED;
+    status->stopped = true;
+    status->signal = SIGKILL;
+    status->ended_ns = nodetime_now_ns();
+    status_set_message(status, message, strlen(message));
+    evidence = launch_evidence(status);
+    status->cause = cause_decide(&evidence);
+    return status_write(run_directory, status, STATUS_LAST, err);
 }
 
 char *launch_progress_file(const char *script_directory)

@@ -73,6 +73,8 @@ enum launch_phase {
     LAUNCH_PHASE_COUNT
 };
 
+#define LAUNCH_LEFT_TEXT 96
+
 struct launch_status {
     enum launch_phase phase;
     uint64_t job;
@@ -103,6 +105,7 @@ struct launch_status {
     bool timed_out;                 /* it was stopped because of time_limit_ns */
     bool stopped;                   /* a stop was requested, or the time was up, before the tree had ended */
     char cgroup[256];               /* the launch's own control group (launch/cgroup.h); "": it has none */
+    char left[LAUNCH_LEFT_TEXT];    /* the names of processes that outlived the main one, and were ended; "": none */
     char message[256];              /* one line without control characters, or "" */
 };
 
@@ -146,10 +149,18 @@ int launch_stop(pid_t shepherd, uint64_t start_ticks, struct error *err);
 /* Whether this shepherd still runs. Reaps it where it is the caller's child and has exited. */
 bool launch_alive(pid_t shepherd, uint64_t start_ticks);
 
-/* For a launch whose shepherd died without a last status (LOST): ends its control group. Sends SIGKILL to its session
- * and the descendants. Returns how many still ran (a control group counts as one), zombies not counted. Call it until
- * 0, with a pause between, before the job is retried. */
-int launch_sweep(const struct launch_status *status, uid_t uid);
+/* What hinders this shepherd, as a clause with its pid; NULL: nothing that /proc shows. */
+const char *launch_hindrance(pid_t shepherd, uint64_t start_ticks);
+
+/* For a launch whose shepherd died without a last status (LOST), or does not answer. Sends a signal to the job's
+ * session, the children of a shepherd that lives, and the descendants; SIGKILL ends its control group, 0 only counts.
+ * Returns how many still ran (a control group counts as one), zombies not counted, and with SIGKILL none that only
+ * hangs (launch/hanging.h). With SIGKILL, call it until 0, with a pause between, before the job is retried. */
+int launch_sweep(const struct launch_status *status, uid_t uid, int signal);
+
+/* For a launch whose shepherd does not answer, once none of its processes is left: kills the shepherd, and writes the
+ * last status in its place. */
+int launch_conclude(const char *run_directory, struct launch_status *status, const char *message, struct error *err);
 
 /* Then the owner's processes that carry its environment, and their descendants. The program `shepherd` does it aside,
  * as a process's environment may be read without end; such a one is not found. Call it until 0, as well. `sweeper` is 0

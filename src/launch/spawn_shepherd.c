@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/kernel/handed.h"
 #include "base/memory.h"
 #include "base/proc.h"
 #include "base/strbuf.h"
@@ -163,16 +164,7 @@ void spawn_end(struct launch_begun *begun)
 
 int spawn_hand(int fd, int request_fd)
 {
-    union {
-        struct cmsghdr head;
-        char bytes[CMSG_SPACE(sizeof request_fd)];
-    } control = {.head = {.cmsg_len = CMSG_LEN(sizeof request_fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
-    struct iovec part = {.iov_base = (char[]){"r"}, .iov_len = 1};
-    const struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-
-    memcpy(CMSG_DATA(&control.head), &request_fd, sizeof request_fd);
-    return sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+    return handed_send(fd, "r", 1, &request_fd, 1, MSG_DONTWAIT);
 }
 
 static int hand_over(const char *run_directory, int request_fd, struct error *err)
@@ -211,25 +203,12 @@ int spawn_shepherd(const char *program, const char *run_directory, int request_f
 int spawn_await(int fd)
 {
     int handed;
-    union {
-        struct cmsghdr head;
-        char bytes[CMSG_SPACE(sizeof handed)];
-    } control;
     char byte;
-    struct iovec part = {.iov_base = &byte, .iov_len = sizeof byte};
-    struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    ssize_t count = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
-    const struct cmsghdr *head = count > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    ssize_t count = handed_receive(fd, &byte, 1, &handed, 1, 0);
 
-    if (count < 0)
-        return -errno;
-    if (count == 0)
-        return -EPIPE;
-    if (!head || head->cmsg_type != SCM_RIGHTS || head->cmsg_len != CMSG_LEN(sizeof handed))
-        return -EPROTO;
-    memcpy(&handed, CMSG_DATA(head), sizeof handed);
-    return handed;
+    if (count <= 0)
+        return count < 0 ? -errno : -EPIPE;
+    return handed < 0 ? -EPROTO : handed;
 }
 
 bool spawn_await_go(int fd)

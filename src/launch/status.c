@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -107,6 +108,8 @@ static void status_print(const struct launch_status *status, struct strbuf *text
     strbuf_printf(text, "host_oom_kill %d\nhost_oom_own %d\n", status->host_oom_kill, status->host_oom_own);
     strbuf_printf(text, "warned %d\nstopped %d\ntimed_out %d\n", status->warned, status->stopped, status->timed_out);
     strbuf_printf(text, "cgroup %s\n", status->cgroup);
+    if (*status->left)
+        strbuf_printf(text, "left %s\n", status->left);
     strbuf_printf(text, "message %s", status->message);
     strbuf_puts(text, tail);
 }
@@ -130,6 +133,15 @@ static int make_file(const char *path, struct error *err)
     return fd < 0 ? error_set(err, errno, "cannot write '%s': %s", path, strerror(errno)) : fd;
 }
 
+/* Others have removed the run directory, or that of all runs. The state's is not made: it is the daemon's. */
+static void make_directories(const char *run_directory)
+{
+    CLEANUP(free_ptr) char *runs = xstrndup(run_directory, (size_t)(strrchr(run_directory, '/') - run_directory));
+
+    mkdir(runs, 0700);
+    mkdir(run_directory, 0700);
+}
+
 int status_write(const char *run_directory, const struct launch_status *status, enum status_write how,
                  struct error *err)
 {
@@ -138,6 +150,10 @@ int status_write(const char *run_directory, const struct launch_status *status, 
     CLEANUP(close_fd) int fd = make_file(temporary, err);
     int code;
 
+    if (fd == -ENOENT) {
+        make_directories(run_directory);
+        fd = make_file(temporary, err);
+    }
     if (fd < 0)
         return fd;
     code = write_text(fd, status);
@@ -170,6 +186,8 @@ int status_write_first(int fd, const char *run_directory, const struct launch_st
 
     if (code == 0 && link(first, path) < 0)
         code = errno;
+    if (code == ENOENT) /* others have removed the file while its shepherd waited for a job */
+        return status_write(run_directory, status, STATUS_EXCLUSIVE, err);
     return code ? error_set(err, code, "cannot write '%s': %s", path, strerror(code)) : 0;
 }
 
@@ -311,6 +329,8 @@ static bool parse_line(const char *key, char *value, struct launch_status *statu
         return parse_bool(value, &status->timed_out);
     if (strcmp(key, "cgroup") == 0)
         return parse_text(value, status->cgroup, sizeof status->cgroup);
+    if (strcmp(key, "left") == 0 && parse_text(value, status->left, sizeof status->left))
+        printable_replace(status->left);
     if (strcmp(key, "message") == 0)
         status_set_message(status, value, strlen(value));
     return true;

@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "base/proc.h"
 #include "launch/cgroup.h"
+#include "launch/hanging.h"
 #include "launch/launch.h"
 #include "launch/tree.h"
 
@@ -39,41 +40,74 @@ static bool is_owned_by(const struct tree_process *process, uid_t uid)
     return process->pid != getpid() && proc_read_uid(process->pid, &owner) == 0 && owner == uid;
 }
 
-/* With their descendants; how many there were. */
-static int kill_members(struct tree *tree)
+/* The shepherd itself, 0 where it is none of the processes: not to be selected. */
+static pid_t shepherd_in(const struct tree *tree, const struct launch_status *status)
+{
+    for (size_t i = 0; i < tree->count; i++)
+        if (tree->items[i].pid == status->shepherd && tree->items[i].start_ticks == status->shepherd_start_ticks)
+            return status->shepherd;
+    return 0;
+}
+
+static bool is_left(const struct tree_process *process, int signal)
+{
+    return !process->ended && (signal != SIGKILL || !process_only_hangs(process->pid));
+}
+
+/* With their descendants, and those of `root` (-1: none); how many are left. */
+static int signal_members(struct tree *tree, pid_t root, int signal)
 {
     int count = 0;
 
-    tree_select_descendants(tree, -1);
+    tree_select_descendants(tree, root);
     for (size_t i = 0; i < tree->count; i++) {
         const struct tree_process *p = &tree->items[i];
-        if (p->member && p->state != 'Z' && p->state != 'X') {
-            tree_signal_one(p->pid, p->start_ticks, SIGKILL);
+        if (p->member && is_left(p, signal)) {
+            tree_signal_one(p->pid, p->start_ticks, signal);
             count++;
         }
     }
     return count;
 }
 
-int launch_sweep(const struct launch_status *status, uid_t uid)
+static bool group_is_left(const struct tree *tree, const char *group, int signal)
+{
+    bool seen = false, left = false;
+
+    if (!cgroup_is_populated(group))
+        return false;
+    for (size_t i = 0; i < tree->count && !left; i++) {
+        CLEANUP(free_ptr) char *path = cgroup_of(tree->items[i].pid);
+        if (path && cgroup_is_within(path, group)) {
+            seen = true;
+            left = is_left(&tree->items[i], signal);
+        }
+    }
+    return left || !seen; /* none was there yet when the tree was read */
+}
+
+int launch_sweep(const struct launch_status *status, uid_t uid, int signal)
 {
     CLEANUP(tree_release) struct tree tree = {0};
     bool session;
+    pid_t shepherd;
     int count = 0;
 
-    if (*status->cgroup) {
+    if (*status->cgroup && signal == SIGKILL)
         cgroup_kill(status->cgroup);
-        count = cgroup_is_populated(status->cgroup);
-        if (count == 0)
+    tree_read(&tree);
+    if (*status->cgroup) {
+        count = group_is_left(&tree, status->cgroup, signal);
+        if (signal == SIGKILL && count == 0)
             cgroup_remove(status->cgroup);
     }
-    tree_read(&tree);
     session = session_is_ours(&tree, status);
+    shepherd = shepherd_in(&tree, status);
     for (size_t i = 0; i < tree.count; i++) {
         struct tree_process *p = &tree.items[i];
         p->member = session && p->session == status->process && is_owned_by(p, uid);
     }
-    return count + kill_members(&tree);
+    return count + signal_members(&tree, shepherd ? shepherd : -1, signal);
 }
 
 /* ---- In a program of its own, as reading an environment may take for ever ---- */
@@ -122,7 +156,7 @@ int sweep_main(char **argv)
         struct tree_process *p = &tree.items[i];
         p->member = p->start_ticks >= since_ticks && is_owned_by(p, uid) && carries_mark(p, mark);
     }
-    return kill_members(&tree) > 0;
+    return signal_members(&tree, -1, SIGKILL) > 0;
 }
 
 /* ---- */

@@ -38,7 +38,7 @@ void tree_read(struct tree *tree)
         tree->items[tree->count++] = (struct tree_process){.pid = pid,
                                                            .parent = stat.parent,
                                                            .session = stat.session,
-                                                           .state = stat.state,
+                                                           .ended = stat.ended,
                                                            .start_ticks = stat.start_ticks};
     }
     closedir(directory);
@@ -89,7 +89,7 @@ int tree_signal_one(pid_t pid, uint64_t start_ticks, int signal)
 
     if (fd < 0 && errno != ENOSYS)
         return -errno;
-    if (proc_read_stat(pid, &stat) < 0 || stat.start_ticks != start_ticks || stat.state == 'Z' || stat.state == 'X')
+    if (proc_read_stat(pid, &stat) < 0 || stat.start_ticks != start_ticks || stat.ended)
         return -ESRCH;
     if (fd >= 0 ? kernel_pidfd_signal(fd, signal) < 0 : kill(pid, signal) < 0)
         return -errno;
@@ -203,7 +203,7 @@ static int signal_members(struct tree *tree, pid_t root, int signal, bool only_w
     tree_select_descendants(tree, root);
     for (size_t i = 0; i < tree->count; i++) {
         const struct tree_process *p = &tree->items[i];
-        if (p->member && p->state != 'Z' && p->state != 'X' && (!only_who_heeds || heeds(p, signal))) {
+        if (p->member && !p->ended && (!only_who_heeds || heeds(p, signal))) {
             tree_signal_one(p->pid, p->start_ticks, signal);
             count++;
         }

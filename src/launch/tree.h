@@ -11,7 +11,7 @@ struct tree_process {
     pid_t pid;
     pid_t parent;
     pid_t session;
-    char state;
+    bool ended;
     uint64_t start_ticks;
     bool member; /* for the caller's selection */
 };

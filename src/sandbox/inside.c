@@ -19,6 +19,7 @@
 
 #include "base/file.h"
 #include "base/kernel/calls.h"
+#include "base/kernel/handed.h"
 #include "base/memory.h"
 #include "base/program.h"
 #include "base/signals.h"
@@ -52,17 +53,9 @@ static void give_up(const struct inside *inside, char kind, const struct error *
 static void report_ready(const struct inside *inside, const struct tree_ends *ends)
 {
     const int handed[] = {ends->proc, ends->scratch};
-    union {
-        struct cmsghdr head;
-        char bytes[CMSG_SPACE(sizeof handed)];
-    } control = {.head = {.cmsg_len = CMSG_LEN(sizeof handed), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
-    char kind = REPORT_READY;
-    struct iovec part = {.iov_base = &kind, .iov_len = 1};
-    const struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    const char kind = REPORT_READY;
 
-    memcpy(CMSG_DATA(&control.head), handed, sizeof handed);
-    sendmsg(inside->report, &message, MSG_NOSIGNAL);
+    handed_send(inside->report, &kind, 1, handed, array_size(handed), 0);
 }
 
 /* ---- Setting up ---- */

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/kernel/calls.h"
+#include "base/kernel/handed.h"
 #include "base/memory.h"
 #include "base/units.h"
 #include "sandbox/group.h"
@@ -89,13 +90,8 @@ static void end_all(struct keeper *k)
 
 /* ---- What the inside says ---- */
 
-static void take_ends(struct keeper *k, const struct msghdr *message)
+static void take_ends(struct keeper *k, const int handed[2])
 {
-    const struct cmsghdr *control = CMSG_FIRSTHDR(message);
-    int handed[2] = {-1, -1};
-
-    if (control && control->cmsg_type == SCM_RIGHTS && control->cmsg_len == CMSG_LEN(sizeof handed))
-        memcpy(handed, CMSG_DATA(control), sizeof handed);
     k->ends = (struct tree_ends){.proc = handed[0], .scratch = handed[1]};
     k->ready = true;
     send(k->report, "g", 1, MSG_NOSIGNAL);
@@ -120,17 +116,15 @@ static void judge_failure(struct keeper *k, char how, const char *text)
 /* Whether there was one. */
 static bool read_report(struct keeper *k)
 {
-    char text[sizeof k->err->text + 2], control[CMSG_SPACE(2 * sizeof(int))];
-    struct iovec part = {.iov_base = text, .iov_len = sizeof text - 1};
-    struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
-    ssize_t length = recvmsg(k->report, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    char text[sizeof k->err->text + 2];
+    int handed[2];
+    ssize_t length = handed_receive(k->report, text, sizeof text - 1, handed, array_size(handed), MSG_DONTWAIT);
 
     if (length <= 0)
         return false;
     text[length] = '\0';
     if (text[0] == REPORT_READY)
-        take_ends(k, &message);
+        take_ends(k, handed);
     else if (text[0] == REPORT_ENDED)
         judge(k, VERDICT_ENDED, 0, "%s", "");
     else if (text[0] == REPORT_MISSING)
@@ -345,7 +339,7 @@ enum verdict keeper_run(const struct sandbox_request *request, struct strbuf *re
     }
     if (request->bare)
         orphans_adopt();
-    account_find(request, &account);
+    rights_of_account(request, &account);
     group_make(request, &k.group);
     rc = begin(&k, &account);
     if (rc < 0) {

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <grp.h>
 #include <linux/capability.h>
-#include <pwd.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -16,25 +15,12 @@
 #define OF_SETUP        (BIT(CAP_SYS_ADMIN) | BIT(CAP_NET_ADMIN) | BIT(CAP_SETPCAP))
 #define OF_LAYERS       (BIT(CAP_DAC_OVERRIDE) | BIT(CAP_CHOWN) | BIT(CAP_FOWNER))
 
-void account_find(const struct sandbox_request *request, struct account *account)
+void rights_of_account(const struct sandbox_request *request, struct account *account)
 {
-    const struct passwd *entry = getpwuid(request->uid);
-    int room = 0;
-
-    *account = (struct account){.uid = request->uid, .gid = request->gid};
-    account->home = entry && entry->pw_dir ? xstrdup(entry->pw_dir) : NULL;
-    if (geteuid() != 0 || !request->user)
-        return;
-    getgrouplist(request->user, request->gid, NULL, &room);
-    account->groups = xcalloc((size_t)room, sizeof *account->groups);
-    if (getgrouplist(request->user, request->gid, account->groups, &room) >= 0)
-        account->group_count = room;
-}
-
-void account_release(struct account *account)
-{
-    free(account->groups);
-    free(account->home);
+    (void)account_look_up(request->uid, account); /* one without an entry has no home */
+    account->gid = request->gid;
+    if (geteuid() == 0 && request->user)
+        account->group_count = account_groups(request->user, request->gid, &account->groups);
 }
 
 static int set_capabilities(unsigned permitted, unsigned effective)

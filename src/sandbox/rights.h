@@ -3,22 +3,12 @@
 #ifndef CARMA_SANDBOX_RIGHTS_H
 #define CARMA_SANDBOX_RIGHTS_H
 
-#include <sys/types.h>
-
+#include "base/account.h"
 #include "base/error.h"
 #include "sandbox/request.h"
 
 /* As root the account is asked for before any namespace is made: the answer may come by the network. */
-struct account {
-    uid_t uid;
-    gid_t gid;
-    gid_t *groups; /* owned */
-    int group_count;
-    char *home; /* owned; NULL: it has none */
-};
-
-void account_find(const struct sandbox_request *request, struct account *account);
-void account_release(struct account *account);
+void rights_of_account(const struct sandbox_request *request, struct account *account);
 
 /* As root: becomes the user. In both modes it keeps what setting up needs. */
 int rights_become_user(const struct account *account, bool by_root, struct error *err);

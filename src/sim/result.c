@@ -72,8 +72,6 @@ void result_fill(const struct sim *sim, struct sim_result *result)
 
     *result = (struct sim_result){.jobs = sim->count,
                                   .oom = sim->oom,
-                                  .refusals = sim->refusals,
-                                  .spread = sim->spread,
                                   .inputs = sim->inputs,
                                   .decisions = sim->decision_count,
                                   .rows = sim->rows,

@@ -13,7 +13,6 @@
 #include "core/quantum.h"
 #include "sim/random.h"
 #include "sim/sim_internal.h"
-#include "sim/slurm.h"
 
 /* A job's memory grows in steps; a failed allocation asks for the next one (as in carma-train). */
 #define CLIMB_STEPS 5
@@ -40,12 +39,12 @@ static void observe(struct sim *sim, const struct record *record)
         sim->observer->on_record(sim->observer->user, record);
 }
 
-int sim_feed(struct sim *sim, uint32_t core, struct record *record, struct error *err)
+static int feed(struct sim *sim, struct record *record, struct error *err)
 {
     int rc;
 
     record->at_ns = sim->now_ns;
-    rc = core_apply(sim->cores[core], record, err);
+    rc = core_apply(sim->core, record, err);
     if (rc == 0) {
         sim->inputs++;
         observe(sim, record);
@@ -55,15 +54,15 @@ int sim_feed(struct sim *sim, uint32_t core, struct record *record, struct error
 
 /* Input from the simulated world about GPUs and their jobs. The core refuses it only where one of the two is wrong, and
  * that ends the simulation. */
-void sim_tell(struct sim *sim, uint32_t core, struct record *record)
+static void tell(struct sim *sim, struct record *record)
 {
     struct error err;
 
-    if (sim->trouble_rc == 0 && sim_feed(sim, core, record, &err) != 0)
+    if (sim->trouble_rc == 0 && feed(sim, record, &err) != 0)
         sim->trouble_rc = error_set(&sim->trouble, EPROTO, "the simulator and the core disagree: %s", err.text);
 }
 
-void sim_job_ended(struct sim *sim, size_t job, uint32_t state)
+static void job_ended(struct sim *sim, size_t job, uint32_t state)
 {
     sim->rows[job].state = state;
     sim->rows[job].ended_ns = sim->now_ns;
@@ -111,26 +110,10 @@ static void expect_learning(struct sim *sim, const struct sim_run *run)
     array_reserve(sim->dues, sim->due_capacity, sim->due_count + run->gpu_count);
     for (uint32_t k = 0; k < run->gpu_count; k++)
         sim->dues[sim->due_count++] =
-            (struct sim_due){.gpu = run->sides[k].gpu, .due_ns = sim->now_ns + core_learning_delay_ns(sim->cores[0])};
+            (struct sim_due){.gpu = run->sides[k].gpu, .due_ns = sim->now_ns + core_learning_delay_ns(sim->core)};
 }
 
-/* The core that a run's GPUs are of. */
-static uint32_t core_of(const struct sim *sim, const struct sim_run *run)
-{
-    return run->sides[0].gpu / sim->core_gpus;
-}
-
-static bool is_spread(const struct sim *sim, const struct sim_run *run)
-{
-    uint32_t node_gpus = sim->gpu_count / (sim->options->nodes ? sim->options->nodes : 1);
-
-    for (uint32_t k = 1; k < run->gpu_count; k++)
-        if (run->sides[k].gpu / node_gpus != run->sides[0].gpu / node_gpus)
-            return true;
-    return false;
-}
-
-static void launch(struct sim *sim, uint32_t core, const struct record *placed)
+static void launch(struct sim *sim, const struct record *placed)
 {
     size_t job = placed->job - 1;
     uint32_t count = placed->placed.count;
@@ -143,17 +126,16 @@ static void launch(struct sim *sim, uint32_t core, const struct record *placed)
                             .fence_bytes = placed->placed.fence_bytes,
                             .gpu_count = count};
     for (uint32_t k = 0; k < count; k++)
-        run->sides[k] = (struct sim_side){.gpu = core * sim->core_gpus + placed->placed.gpus[k], .rate = 1};
+        run->sides[k] = (struct sim_side){.gpu = placed->placed.gpus[k], .rate = 1};
     if (sim->rows[job].first_launch_ns < 0)
         sim->rows[job].first_launch_ns = sim->now_ns;
     sim->rows[job].last_launch_ns = sim->now_ns;
     sim->runs[job] = run;
-    sim->spread += is_spread(sim, run);
     run_schedule(sim, run);
     heap_add(&sim->heap, run);
     gpus_add(sim, run);
     expect_learning(sim, run);
-    sim_tell(sim, core, &(struct record){.type = RECORD_STARTED, .job = placed->job});
+    tell(sim, &(struct record){.type = RECORD_STARTED, .job = placed->job});
 }
 
 static void leave(struct sim *sim, struct sim_run *run)
@@ -168,20 +150,16 @@ static void leave(struct sim *sim, struct sim_run *run)
 static void complete(struct sim *sim, struct sim_run *run)
 {
     size_t job = run->job;
-    uint32_t core = core_of(sim, run);
 
     leave(sim, run);
-    sim_tell(sim, core,
-             &(struct record){.type = RECORD_EXITED,
-                              .job = job + 1,
-                              .exited = {.cause = EXIT_COMPLETED,
-                                         .requested_bytes = -1,
-                                         .free_bytes = -1,
-                                         .used_bytes = -1,
-                                         .failed_gpu = RECORD_NO_GPU}});
-    if (sim->slurm)
-        twolevel_ended(sim, job);
-    sim_job_ended(sim, job, JOB_COMPLETED);
+    tell(sim, &(struct record){.type = RECORD_EXITED,
+                               .job = job + 1,
+                               .exited = {.cause = EXIT_COMPLETED,
+                                          .requested_bytes = -1,
+                                          .free_bytes = -1,
+                                          .used_bytes = -1,
+                                          .failed_gpu = RECORD_NO_GPU}});
+    job_ended(sim, job, JOB_COMPLETED);
 }
 
 /* As the monitor would tell it: memory that is observed for the first time, or that has grown. */
@@ -191,10 +169,9 @@ static void tell_memory(struct sim *sim, const struct sim_run *run, uint32_t sid
     bytes = quantum_memory(bytes);
     if (bytes <= *observed_bytes)
         return;
-    sim_tell(sim, core_of(sim, run),
-             &(struct record){.type = *observed_bytes ? RECORD_OBSERVED : RECORD_FIRST_USE,
-                              .job = run->job + 1,
-                              .memory = {.gpu = run->sides[side].gpu % sim->core_gpus, .bytes = bytes}});
+    tell(sim, &(struct record){.type = *observed_bytes ? RECORD_OBSERVED : RECORD_FIRST_USE,
+                               .job = run->job + 1,
+                               .memory = {.gpu = run->sides[side].gpu, .bytes = bytes}});
     *observed_bytes = bytes;
 }
 
@@ -212,7 +189,6 @@ static void crash(struct sim *sim, struct sim_run *run, uint32_t side)
     const struct sim_use *use = sim_use_of(&sim->jobs[run->job], side);
     int64_t free_bytes = room_for(sim, run, side), held = 0, next = use->need_bytes, seen = 0;
     struct record record = {.type = RECORD_EXITED, .job = run->job + 1};
-    uint32_t core = core_of(sim, run);
 
     for (int64_t step = 1; step < CLIMB_STEPS; step++) {
         int64_t level = use->resident_bytes / CLIMB_STEPS * step;
@@ -232,9 +208,7 @@ static void crash(struct sim *sim, struct sim_run *run, uint32_t side)
     sim->rows[run->job].crashes++;
     sim->oom++;
     leave(sim, run);
-    sim_tell(sim, core, &record);
-    if (sim->slurm)
-        twolevel_crashed(sim, record.job - 1, core);
+    tell(sim, &record);
 }
 
 /* The job's memory is there, or it is not. */
@@ -275,10 +249,10 @@ static bool is_one_too_many(const struct sim *sim, uint32_t uid)
 {
     uint32_t most = sim_config(sim)->per_user.max_queued;
 
-    return most && core_job_count_of(sim->cores[0], uid) >= most;
+    return most && core_job_count_of(sim->core, uid) >= most;
 }
 
-void sim_submitted(const struct sim *sim, size_t job, struct record *record)
+static void submitted(const struct sim *sim, size_t job, struct record *record)
 {
     const struct sim_job *wanted = &sim->jobs[job];
 
@@ -300,52 +274,46 @@ static int submit(struct sim *sim, size_t job, struct error *err)
 {
     struct record record;
 
-    if (sim->slurm) {
-        twolevel_arrived(sim, job);
-        return 0;
-    }
     if (is_one_too_many(sim, sim->jobs[job].uid)) {
-        sim_job_ended(sim, job, JOB_REFUSED);
+        job_ended(sim, job, JOB_REFUSED);
         return 0;
     }
-    sim_submitted(sim, job, &record);
-    return sim_feed(sim, 0, &record, err);
+    submitted(sim, job, &record);
+    return feed(sim, &record, err);
 }
 
-void sim_sample(struct sim *sim, uint32_t gpu)
+static void sample(struct sim *sim, uint32_t gpu)
 {
-    uint32_t core = gpu / sim->core_gpus;
     struct record record = {.type = RECORD_SAMPLE, .at_ns = sim->now_ns};
 
     gpus_sample(sim, gpu, &record.sample);
-    record.sample.gpu -= core * sim->core_gpus;
-    if (core_sample_is_due(sim->cores[core], &record))
-        sim_tell(sim, core, &record);
+    if (core_sample_is_due(sim->core, &record))
+        tell(sim, &record);
 }
 
 /* Whether decisions wait for a change that the monitor sees. */
 static bool watches_load(const struct sim *sim)
 {
-    return !sim->slurm && core_waiting_count(sim->cores[0]) && core_watches_load(sim->cores[0]);
+    return core_waiting_count(sim->core) && core_watches_load(sim->core);
 }
 
-void sim_sample_due(struct sim *sim)
+static void sample_due(struct sim *sim)
 {
     for (; sim->due_first < sim->due_count && sim->dues[sim->due_first].due_ns <= sim->now_ns; sim->due_first++)
-        sim_sample(sim, sim->dues[sim->due_first].gpu);
+        sample(sim, sim->dues[sim->due_first].gpu);
 }
 
 static void feed_samples(struct sim *sim)
 {
     uint32_t kept = 0;
 
-    sim_sample_due(sim);
+    sample_due(sim);
     if (!watches_load(sim) && sim->fed_once)
         return;
     sim->fed_once = true; /* a GPU that was never measured is given to nobody */
     for (uint32_t i = 0; i < sim->unsettled_count; i++) {
         uint32_t gpu = sim->unsettled[i];
-        sim_sample(sim, gpu);
+        sample(sim, gpu);
         if (window_settled(sim, &sim->gpus[gpu]))
             sim->gpus[gpu].unsettled = false;
         else
@@ -354,16 +322,16 @@ static void feed_samples(struct sim *sim)
     sim->unsettled_count = kept;
 }
 
-void sim_act(struct sim *sim, uint32_t core, const struct record *decision)
+static void act(struct sim *sim, const struct record *decision)
 {
     if (decision->type == RECORD_PLACED) {
         if (decision->placed.slowdown_permille > sim->predicted_permille)
             sim->predicted_permille = decision->placed.slowdown_permille;
-        launch(sim, core, decision);
+        launch(sim, decision);
     } else if (decision->type == RECORD_GAVE_UP) {
-        sim_job_ended(sim, decision->job - 1, JOB_GPU_OOM);
+        job_ended(sim, decision->job - 1, JOB_GPU_OOM);
     } else if (decision->type == RECORD_REFUSED) {
-        sim_job_ended(sim, decision->job - 1, JOB_REFUSED);
+        job_ended(sim, decision->job - 1, JOB_REFUSED);
     }
 }
 
@@ -377,8 +345,8 @@ static void decide(struct sim *sim)
     feed_samples(sim);
     only_time = sim->inputs == sim->decided_inputs; /* time has passed, which may be an input of its own */
     if (only_time)
-        core_apply(sim->cores[0], &timer, NULL);
-    core_decide(sim->cores[0], sim->now_ns, decisions);
+        core_apply(sim->core, &timer, NULL);
+    core_decide(sim->core, sim->now_ns, decisions);
     sim->decision_count += decisions->count;
     if (only_time && decisions->count)
         observe(sim, &timer);
@@ -386,7 +354,7 @@ static void decide(struct sim *sim)
         observe(sim, &decisions->items[i]);
     sim->decided_inputs = sim->inputs;
     for (size_t i = 0; i < decisions->count; i++)
-        sim_act(sim, 0, &decisions->items[i]);
+        act(sim, &decisions->items[i]);
 }
 
 /* When something happens next; INT64_MAX: never. */
@@ -395,7 +363,7 @@ static int64_t next_time(const struct sim *sim)
     const struct sim_run *run = heap_first(&sim->heap);
     int64_t period_ns = sim->options->sample_period_ns, tick_ns, next_ns;
 
-    next_ns = sim->slurm ? slurm_next_ns(sim->slurm, sim->now_ns) : core_next_wake_ns(sim->cores[0], sim->now_ns);
+    next_ns = core_next_wake_ns(sim->core, sim->now_ns);
     if (run && run->event_ns < next_ns)
         next_ns = run->event_ns;
     if (sim->arrived < sim->count && sim->jobs[sim->arrived].arrival_ns < next_ns)
@@ -414,8 +382,8 @@ static int64_t next_time(const struct sim *sim)
 static void note_why_stuck(struct sim *sim)
 {
     for (size_t i = 0; i < sim->count && !*sim->never_ended_why; i++) {
-        struct reason reason = core_reason(sim->cores[0], i + 1, sim->now_ns);
-        if (core_find_job(sim->cores[0], i + 1))
+        struct reason reason = core_reason(sim->core, i + 1, sim->now_ns);
+        if (core_find_job(sim->core, i + 1))
             reason_format(&reason, sim->now_ns, sim->never_ended_why);
     }
 }
@@ -436,9 +404,7 @@ static int turns(struct sim *sim, struct error *err)
             pass_event(sim, run);
         while (rc == 0 && sim->arrived < sim->count && sim->jobs[sim->arrived].arrival_ns <= sim->now_ns)
             rc = submit(sim, sim->arrived++, err);
-        if (rc == 0 && sim->slurm)
-            twolevel_decide(sim);
-        else if (rc == 0)
+        if (rc == 0)
             decide(sim);
         if (rc == 0 && sim->trouble_rc) {
             *err = sim->trouble;
@@ -458,15 +424,15 @@ static bool is_part(double value)
 static int check_job(const struct sim *sim, size_t i, struct error *err)
 {
     const struct sim_job *job = &sim->jobs[i];
-    uint32_t most = sim->gpu_count / (sim->options->nodes ? sim->options->nodes : 1);
 
     if (job->arrival_ns < (i ? sim->jobs[i - 1].arrival_ns : 0))
         return error_set(err, EINVAL, "job %zu arrives at %" PRId64 " ns, before %s: sort jobs by arrival", i + 1,
                          job->arrival_ns, i ? "the job ahead of it" : "time 0");
     if (job->work_ns <= 0)
         return error_set(err, EINVAL, "job %zu has %" PRId64 " ns of work: give it some", i + 1, job->work_ns);
-    if (job->gpus == 0 || job->gpus > most)
-        return error_set(err, EINVAL, "job %zu wants %" PRIu32 " GPUs, the node has %" PRIu32, i + 1, job->gpus, most);
+    if (job->gpus == 0 || job->gpus > sim->gpu_count)
+        return error_set(err, EINVAL, "job %zu needs %" PRIu32 " GPUs, the node has %" PRIu32, i + 1, job->gpus,
+                         sim->gpu_count);
     for (uint32_t k = 0; k < job->use_count; k++)
         if (!is_part(job->uses[k].activity) || !is_part(job->uses[k].occupancy) || !is_part(job->uses[k].dram) ||
             job->uses[k].resident_bytes < 0 || job->uses[k].need_bytes < job->uses[k].resident_bytes)
@@ -486,47 +452,27 @@ static int check(struct sim *sim, struct error *err)
     if (sim->node->gpu_count == 0 || sim->node->total_bytes <= 0 || options->sample_period_ns <= 0 ||
         options->core.window_ns <= 0 || options->load_ns < 0 || options->climb_ns < 0 || !(options->jitter >= 0))
         return error_set(err, EINVAL, "the node or an option of the simulation is out of range");
-    if (options->scheme != SIM_ONE_CORE && (options->nodes == 0 || sim->gpu_count % options->nodes))
-        return error_set(err, EINVAL, "%" PRIu32 " GPUs are no whole number for each of %" PRIu32 " nodes",
-                         sim->gpu_count, options->nodes);
     for (size_t i = 0; rc == 0 && i < sim->count; i++)
         rc = check_job(sim, i, err);
     return rc;
 }
 
-static int begin_core(struct sim *sim, uint32_t core, struct error *err)
+static int begin(struct sim *sim, struct error *err)
 {
     struct record configured = {.type = RECORD_RECONFIGURED, .config = sim->options->core};
     int rc;
 
-    if (sim->slurm)
-        twolevel_configure(&configured.config);
-    rc = sim_feed(sim, core, &configured, err);
-    for (uint32_t i = 0; rc == 0 && i < sim->core_gpus; i++) {
+    sim->core = core_new();
+    rc = feed(sim, &configured, err);
+    for (uint32_t i = 0; rc == 0 && i < sim->gpu_count; i++) {
         struct record record = {.type = RECORD_GPU_BACK,
                                 .gpu = {.gpu = i,
                                         .total_bytes = sim->gpu_bytes,
                                         .share = sim->options->share,
                                         .part_permille = sim->options->mig_slices * 1000 / 7}};
         snprintf(record.gpu.uuid, sizeof record.gpu.uuid, "GPU-simulated-%" PRIu32, i);
-        rc = sim_feed(sim, core, &record, err);
+        rc = feed(sim, &record, err);
     }
-    return rc;
-}
-
-static int begin(struct sim *sim, struct error *err)
-{
-    int rc = 0;
-
-    sim->core_count = sim->options->scheme == SIM_ONE_CORE ? 1 : sim->options->nodes;
-    sim->core_gpus = sim->gpu_count / sim->core_count;
-    sim->cores = xcalloc(sim->core_count, sizeof *sim->cores);
-    if (sim->options->scheme != SIM_ONE_CORE)
-        twolevel_init(sim);
-    for (uint32_t i = 0; i < sim->core_count; i++)
-        sim->cores[i] = core_new();
-    for (uint32_t i = 0; rc == 0 && i < sim->core_count; i++)
-        rc = begin_core(sim, i, err);
     return rc;
 }
 
@@ -553,11 +499,7 @@ static void release(struct sim *sim)
     free(sim->runs);
     heap_release(&sim->heap);
     gpus_release(sim);
-    for (uint32_t i = 0; i < sim->core_count; i++)
-        core_free(sim->cores[i]);
-    free(sim->cores);
-    slurm_free(sim->slurm);
-    free(sim->requests);
+    core_free(sim->core);
     record_list_release(&sim->decisions);
 }
 

@@ -50,20 +50,8 @@ struct sim_node {
     double full_w;
 };
 
-/* The ways to place the jobs of a cluster. Under Slurm, its count of these GRES for each node; then the node's own
- * core, which takes a job at once or refuses it (sim/slurm.h). */
-enum sim_scheme {
-    SIM_ONE_CORE,     /* one core that sees all GPUs of all nodes, which a job of several GPUs may have on several */
-    SIM_SLURM,        /* gpumem: the sum of the GPUs' memory */
-    SIM_SLURM_GPUBIG, /* and gpubig: one for each GPU, for requests of more than half of one */
-    SIM_SLURM_GPUSM,  /* and gpusm: SM activity */
-    SIM_SCHEME_COUNT
-};
-
 struct sim_options {
     struct core_config core;
-    enum sim_scheme scheme;
-    uint32_t nodes;        /* that the GPUs are spread over evenly; 0: one */
     enum share_mode share; /* how all GPUs are configured, SHARE_ANY apart */
     uint32_t mig_slices;   /* 0: GPUs are whole; else each is cut into instances of this many of 7 slices: 1, 2, 3, 4,
                               7 */
@@ -85,8 +73,7 @@ struct sim_row {
     int64_t ended_ns; /* -1: it never ended */
     int64_t work_ns;  /* with jitter */
     uint32_t crashes;
-    uint32_t refusals; /* by nodes that Slurm had chosen */
-    uint32_t state;    /* enum job_state, ended; JOB_QUEUED: it would wait for ever */
+    uint32_t state; /* enum job_state, ended; JOB_QUEUED: it would wait for ever */
 };
 
 struct sim_times { /* NAN where there are no such jobs */
@@ -109,8 +96,6 @@ struct sim_result {
     struct sim_times completion;       /* end - submission */
     double energy_j;                   /* of all GPUs over the makespan */
     uint64_t oom;                      /* launches that ran out of memory */
-    uint64_t refusals;                 /* starts by Slurm that the node refused */
-    uint64_t spread;                   /* launches on the GPUs of several nodes */
     struct measures measures;          /* of the jobs that completed; run time alone is the work, without loading */
     double predicted_slowdown_max;     /* of the core's predictions at any placement */
     double activity_mean;              /* SM activity, of a GPU, over the makespan */

@@ -70,11 +70,7 @@ struct sim {
     const struct sim_node *node;
     const struct sim_options *options;
     const struct sim_observer *observer;
-    struct core **cores; /* owned: one for each node, or one for all */
-    uint32_t core_count;
-    uint32_t core_gpus;           /* of each core */
-    struct slurm *slurm;          /* owned; NULL: SIM_ONE_CORE */
-    int64_t *requests;            /* owned; under Slurm, of each job as it stands: raised by crashes */
+    struct core *core;            /* owned */
     struct record_list decisions; /* of the turn */
     int64_t now_ns;
     int64_t begin_ns;
@@ -106,8 +102,6 @@ struct sim {
     size_t ended;
     char never_ended_why[REASON_TEXT];
     uint64_t oom;
-    uint64_t refusals;
-    uint64_t spread;
     uint64_t inputs;
     uint64_t decided_inputs; /* those that the last decision knew of */
     uint64_t decision_count;
@@ -118,10 +112,9 @@ struct sim {
 
 const struct sim_use *sim_use_of(const struct sim_job *job, uint32_t side);
 
-/* All cores are configured alike. */
 static inline const struct core_config *sim_config(const struct sim *sim)
 {
-    return core_configuration(sim->cores[0]);
+    return core_configuration(sim->core);
 }
 
 /* Which of the MPS servers of a GPU a job is a client of; 0: of none. */
@@ -148,23 +141,6 @@ bool window_settled(const struct sim *sim, const struct sim_gpu *gpu); /* nothin
 /* sim.c: when the run's next event is, from its phase, rate and progress. */
 void run_schedule(struct sim *sim, struct sim_run *run);
 void run_set_rate(struct sim *sim, struct sim_run *run, double rate);
-
-/* sim.c, for all schemes. Cores number their own GPUs. */
-int sim_feed(struct sim *sim, uint32_t core, struct record *record, struct error *err);
-void sim_tell(struct sim *sim, uint32_t core, struct record *record);
-void sim_sample(struct sim *sim, uint32_t gpu);
-void sim_sample_due(struct sim *sim);
-void sim_submitted(const struct sim *sim, size_t job, struct record *record);
-void sim_act(struct sim *sim, uint32_t core, const struct record *decision);
-void sim_job_ended(struct sim *sim, size_t job, uint32_t state);
-
-/* twolevel.c: Slurm above the cores. */
-void twolevel_init(struct sim *sim);
-void twolevel_configure(struct core_config *config); /* as a node under Slurm decides */
-void twolevel_arrived(struct sim *sim, size_t job);
-void twolevel_ended(struct sim *sim, size_t job);
-void twolevel_crashed(struct sim *sim, size_t job, uint32_t core);
-void twolevel_decide(struct sim *sim);
 
 /* result.c */
 void result_fill(const struct sim *sim, struct sim_result *result);

@@ -131,9 +131,9 @@ void store_batch_snapshot(struct store_batch *batch, int64_t at_ns, int64_t spac
         add_row(batch, row);
 }
 
-void store_batch_forget(struct store_batch *batch, int64_t before_ns)
+void store_batch_forget(struct store_batch *batch, int64_t before_ns, uint32_t most)
 {
-    add_text(batch, (struct store_row){.kind = ROW_FORGET, .at_ns = before_ns}, "");
+    add_text(batch, (struct store_row){.kind = ROW_FORGET, .at_ns = before_ns, .type = most}, "");
 }
 
 void store_batch_mark(struct store_batch *batch)

@@ -230,9 +230,13 @@ int store_write_history_energy(struct store *store, uint64_t job, int64_t mj, st
 
 int store_forget_history(struct store *store, int64_t before_ns, uint32_t most, struct error *err)
 {
+    int rc;
+
     sqlite3_bind_int64(store->forget_history, 1, before_ns);
     sqlite3_bind_int64(store->forget_history, 2, most);
-    return store_step(store, store->forget_history, err);
+    rc = store_step(store, store->forget_history, err);
+    store->more_to_forget |= (uint32_t)sqlite3_changes(store->db) >= most;
+    return rc;
 }
 
 int store_write_held(struct store *store, const char *body, struct error *err)
@@ -278,12 +282,10 @@ int store_prepare_history(struct store *store, struct error *err)
 
 void store_release_history(struct store *store)
 {
-    sqlite3_finalize(store->put_history);
-    sqlite3_finalize(store->put_history_energy);
-    sqlite3_finalize(store->forget_history);
-    sqlite3_finalize(store->forget_learned);
-    sqlite3_finalize(store->put_held);
-    sqlite3_finalize(store->drop_held);
+    sqlite3_stmt **const statements[] = {&store->put_history,    &store->put_history_energy, &store->forget_history,
+                                         &store->forget_learned, &store->put_held,           &store->drop_held};
+
+    store_release(statements, array_size(statements));
 }
 
 /* ---- Loading ---- */

@@ -43,6 +43,21 @@ static int take(int fd)
     return 0;
 }
 
+/* File systems that lock no directory (NFS) go without. */
+int store_lock_directory(const char *directory, int *fd, struct error *err)
+{
+    *fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*fd < 0)
+        return error_set(err, errno, "%s: %s", directory, strerror(errno));
+    for (int waited_ms = 0; flock(*fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK; waited_ms += ORPHAN_POLL_MS) {
+        if (waited_ms >= ORPHAN_WAIT_MS)
+            return error_set(err, EBUSY, "%s: another carmad uses this state: stop it, or give this one its own",
+                             directory);
+        usleep(ORPHAN_POLL_MS * 1000);
+    }
+    return 0;
+}
+
 int store_lock(const char *directory, int *lock_fd, struct error *err)
 {
     CLEANUP(free_ptr) char *path = xasprintf("%s/lock", directory);

@@ -91,7 +91,6 @@ static int make_mark(struct store *store, struct error *err)
 
 int store_marking_begin(struct store *store, struct error *err)
 {
-    int64_t page_size = 0;
     int rc = store->mark_fd < 0 ? make_mark(store, err) : 0;
 
     if (!rc && (store->seq < store->mark.seq || store->last_job < store->mark.last_job)) {
@@ -103,8 +102,14 @@ int store_marking_begin(struct store *store, struct error *err)
                   store->path, store->seq, store->last_job, store->mark.seq, store->mark.last_job);
         return refuse(store, err);
     }
-    if (!rc)
-        rc = query_integer(store, "PRAGMA page_size", &page_size, err);
+    return rc ? rc : store_marking_follow(store, err);
+}
+
+int store_marking_follow(struct store *store, struct error *err)
+{
+    int64_t page_size = 0;
+    int rc = query_integer(store, "PRAGMA page_size", &page_size, err);
+
     if (rc)
         return rc;
     store->page_size = (uint32_t)page_size;
@@ -122,6 +127,7 @@ void store_marking_committed(struct store *store)
     if (store->wal_fd < 0) {
         CLEANUP(free_ptr) char *wal = xasprintf("%s-wal", store->path);
         store->wal_fd = open(wal, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        store_heal_wal(store);
     }
     mark.seq = store->seq;
     if (store->wal_fd >= 0 && store_wal_note(store->wal_fd, store->page_size, store->wal_frames, &mark) == 0 &&

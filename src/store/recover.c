@@ -94,7 +94,7 @@ static int go_on(struct store *store, struct store_recovery *recovery, struct er
 
 int store_recover(const char *directory, struct store_recovery *recovery, struct error *err)
 {
-    struct store store = {.directory = (char *)directory, .lock_fd = -1, .mark_fd = -1, .wal_fd = -1};
+    struct store store = {.directory = (char *)directory, .lock_fd = -1, .directory_fd = -1, .mark_fd = -1, .wal_fd = -1};
     struct error why;
     int rc = store_check_directory(directory, err);
 
@@ -102,6 +102,8 @@ int store_recover(const char *directory, struct store_recovery *recovery, struct
     store.path = xasprintf("%s/store.db", directory);
     if (!rc)
         rc = store_lock(directory, &store.lock_fd, err);
+    if (!rc)
+        rc = store_lock_directory(directory, &store.directory_fd, err);
     if (!rc && store_marking_check(&store, &why) < 0)
         rc = keep_wal(&store, recovery, err);
     if (!rc)
@@ -116,6 +118,7 @@ int store_recover(const char *directory, struct store_recovery *recovery, struct
         sqlite3_db_config(store.db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_close(store.db);
     close_fd(&store.mark_fd);
+    close_fd(&store.directory_fd);
     close_fd(&store.lock_fd);
     free(store.path);
     return rc;

@@ -63,21 +63,11 @@ static int start_thread(struct store *store, struct error *err)
     return 0;
 }
 
-static int open_all(struct store *store, struct error *err)
+int store_prepare_statements(struct store *store, struct error *err)
 {
-    int rc = file_make_dirs(store->directory, 0700, err);
-
-    if (!rc)
-        rc = store_check_directory(store->directory, err);
-    if (!rc)
-        rc = store_lock(store->directory, &store->lock_fd, err);
-    if (!rc)
-        rc = store_marking_check(store, err);
-    if (!rc)
-        rc = store_database_open(store->path, &store->db, err);
-    if (!rc)
-        rc = store_prepare(store, "INSERT INTO record (seq, at_ns, type, job, body) VALUES (?, ?, ?, ?, ?)",
+    int rc = store_prepare(store, "INSERT INTO record (seq, at_ns, type, job, body) VALUES (?, ?, ?, ?, ?)",
                            &store->insert_record, err);
+
     if (!rc)
         rc = store_prepare(store, "INSERT OR REPLACE INTO spec (job, body) VALUES (?, ?)", &store->insert_spec, err);
     if (!rc)
@@ -110,6 +100,41 @@ static int open_all(struct store *store, struct error *err)
                            &store->put_request, err);
     if (!rc)
         rc = store_prepare_history(store, err);
+    return rc;
+}
+
+void store_release(sqlite3_stmt **const *statements, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        sqlite3_finalize(*statements[i]);
+        *statements[i] = NULL;
+    }
+}
+
+void store_release_statements(struct store *store)
+{
+    sqlite3_stmt **const statements[] = {
+        &store->insert_record,   &store->insert_spec, &store->put_meter,    &store->put_energy, &store->insert_job,
+        &store->insert_snapshot, &store->insert_part, &store->forget_parts, &store->put_request};
+
+    store_release(statements, array_size(statements));
+    store_release_history(store);
+}
+
+static int open_all(struct store *store, struct error *err)
+{
+    int rc = file_make_dirs(store->directory, 0700, err);
+
+    if (!rc)
+        rc = store_check_directory(store->directory, err);
+    if (!rc)
+        rc = store_lock(store->directory, &store->lock_fd, err);
+    if (!rc)
+        rc = store_lock_directory(store->directory, &store->directory_fd, err);
+    if (!rc)
+        rc = store_marking_check(store, err);
+    if (!rc)
+        rc = store_open_database(store, err);
     if (!rc)
         rc = store_read_last(store, err);
     if (!rc)
@@ -127,17 +152,21 @@ static int open_all(struct store *store, struct error *err)
 int store_open(const char *directory, struct store **opened, struct error *err)
 {
     struct store *store = xcalloc(1, sizeof *store);
+    pthread_condattr_t monotonic;
     int rc;
 
     store->directory = xstrdup(directory);
     store->path = xasprintf("%s/store.db", directory);
-    store->lock_fd = store->mark_fd = store->wal_fd = -1;
+    store->lock_fd = store->directory_fd = store->mark_fd = store->wal_fd = -1;
     store->event_fd = -1;
     store->epoch = 1;
     store->queued.tail = &store->queued.head;
     store->finished.tail = &store->finished.head;
     pthread_mutex_init(&store->mutex, NULL);
-    pthread_cond_init(&store->wake, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&store->wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     rc = open_all(store, err);
     if (rc)
         store_close(store);
@@ -220,6 +249,11 @@ void store_dispatch(struct store *store)
     }
 }
 
+bool store_has_more_to_forget(const struct store *store)
+{
+    return store->more_to_forget;
+}
+
 void store_close(struct store *store)
 {
     if (!store)
@@ -232,23 +266,16 @@ void store_close(struct store *store)
         pthread_join(store->thread, NULL);
     while (store->finished.head)
         store_dispatch(store);
-    sqlite3_finalize(store->insert_record);
-    sqlite3_finalize(store->insert_spec);
-    sqlite3_finalize(store->put_meter);
-    sqlite3_finalize(store->put_energy);
-    sqlite3_finalize(store->insert_job);
-    sqlite3_finalize(store->insert_snapshot);
-    sqlite3_finalize(store->insert_part);
-    sqlite3_finalize(store->forget_parts);
-    sqlite3_finalize(store->put_request);
-    store_release_history(store);
+    store_release_statements(store);
     store_marking_end(store);
     sqlite3_close(store->db);
     close_fd(&store->event_fd);
+    close_fd(&store->directory_fd);
     close_fd(&store->lock_fd); /* last: the next holder of the lock finds the database at rest */
     pthread_cond_destroy(&store->wake);
     pthread_mutex_destroy(&store->mutex);
     free(store->directory);
     free(store->path);
+    free(store->note);
     free(store);
 }

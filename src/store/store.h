@@ -58,6 +58,10 @@ struct store_inspector {
  * -EBADMSG names the damaged part. */
 int store_inspect(const char *directory, const struct store_inspector *inspector, struct error *err);
 
+/* A line on what others had removed, since the last call; NULL: nothing. store_event_fd() is readable when there is one.
+ * Owned by the caller. */
+char *store_take_note(struct store *store);
+
 /* Copies the database of `directory`, as it is at one moment, to the new file `to` of mode 0600. A daemon may be using
  * it meanwhile, and goes on. `on_progress` (may be NULL) is told how many of how many pages are done. */
 int store_backup(const char *directory, const char *to, void (*on_progress)(int done, int all, void *user), void *user,
@@ -152,8 +156,11 @@ int store_batch_save(const struct store_batch *batch, int fd, struct error *err)
 struct store_batch *store_batch_next(int fd); /* from where the file stands; NULL: there is no more that can be read */
 
 /* Forgets submissions and jobs that ended before before_ns, and the records up to the latest snapshot that is older. It
- * also forgets requests that are older than STORE_REQUEST_KEPT_S. */
-void store_batch_forget(struct store_batch *batch, int64_t before_ns);
+ * also forgets requests that are older than STORE_REQUEST_KEPT_S. At most so many of each: others wait for this. */
+void store_batch_forget(struct store_batch *batch, int64_t before_ns, uint32_t most);
+
+/* Asked when such a batch is done: whether it, or a forgetting of the history with it, left some. */
+bool store_has_more_to_forget(const struct store *store);
 
 /* Queues the batch (taken over); any number may be under way. All batches that are queued when the thread is free
  * become one transaction. `done` (may be NULL) is called from store_dispatch, in the order of the commits. Status 0

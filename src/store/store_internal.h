@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdbool.h>
+#include <sys/stat.h>
 
 #include "base/strbuf.h"
 #include "store/history.h"
@@ -31,8 +32,8 @@ enum store_row_kind {
 /* One row to be: bodies lie one after another in the batch's text. */
 struct store_row {
     enum store_row_kind kind;
-    uint32_t type; /* of a record; of FORGET_HISTORY: how many at most; of a request: how many jobs; of a part:
-                    which */
+    uint32_t type; /* of a record; of FORGET, FORGET_HISTORY: how many at most; of a request: how many jobs; of a
+                    part: which */
     uint32_t uid;  /* of a request, a job */
     int64_t at_ns; /* of a record, a snapshot, a meter; of a job: its end; of FORGET: before when; of a request: s */
     int64_t spacing_ns; /* of a snapshot */
@@ -64,10 +65,13 @@ struct batch_queue {
     struct store_batch **tail;
 };
 
+/* Its files that SQLite has open. */
+enum store_file { STORE_DATABASE, STORE_WAL, STORE_SHM, STORE_FILES };
+
 struct store {
     char *directory;
     char *path; /* of the database */
-    int lock_fd;
+    int lock_fd, directory_fd;
     int event_fd;
     sqlite3 *db; /* the owner's until the first commit, the thread's from then on */
     sqlite3_stmt *insert_record;
@@ -88,10 +92,12 @@ struct store {
     struct store_mark mark; /* as written; the owner's and the thread's as `db` */
     int mark_fd;            /* negative: the store was not found whole, and is left as it is */
     int wal_fd;             /* negative: not opened yet */
+    struct stat made[STORE_FILES]; /* st_ino 0: not yet */
     uint32_t page_size;
     uint32_t wal_frames; /* since the last mark; 0: nothing was stored */
     uint64_t seq;        /* of the last record: the owner's until the first commit, the thread's from then on */
     uint64_t marked_seq; /* the thread's: `seq` at the last mark */
+    bool more_to_forget; /* the thread's, until the batch is done: the last forgetting left some */
     uint64_t last_job;   /* as of store_open */
     pthread_t thread;
     bool thread_runs;
@@ -103,10 +109,15 @@ struct store {
     struct batch_queue finished;
     uint64_t transactions;
     bool closing;
+    char *note;       /* owned; see store_take_note */
+    bool heal_failed; /* the thread's: it has been noted */
 };
 
 /* lock.c: takes DIRECTORY/lock for this process, until the descriptor is closed. */
 int store_lock(const char *directory, int *fd, struct error *err);
+
+/* The directory itself, which keeps others out while somebody has removed that file. */
+int store_lock_directory(const char *directory, int *fd, struct error *err);
 
 /* database.c */
 int store_database_open(const char *path, sqlite3 **db, struct error *err);
@@ -123,6 +134,7 @@ int store_read_last(struct store *store, struct error *err);
  * closed. The first two refuse a store that is not whole (-EBADMSG). */
 int store_marking_check(struct store *store, struct error *err);
 int store_marking_begin(struct store *store, struct error *err);
+int store_marking_follow(struct store *store, struct error *err); /* each commit, from now on */
 void store_marking_committed(struct store *store);
 void store_marking_end(struct store *store);
 int store_check_directory(const char *directory, struct error *err); /* store.c */
@@ -153,9 +165,19 @@ int store_write_history_energy(struct store *store, uint64_t job, int64_t mj, st
 int store_forget_history(struct store *store, int64_t before_ns, uint32_t most, struct error *err);
 int store_write_held(struct store *store, const char *body, struct error *err);
 
+/* heal.c: opens the database, and remembers which files are its own: those of the WAL once there are some. store_heal()
+ * makes what was removed again; negative: nothing can be stored. */
+int store_open_database(struct store *store, struct error *err);
+void store_heal_wal(struct store *store);
+int store_heal(struct store *store, struct error *err);
+
 /* writer.c */
 void *store_writer_main(void *store);
 
+/* store.c: all statements of the thread */
+int store_prepare_statements(struct store *store, struct error *err);
+void store_release_statements(struct store *store);
+void store_release(sqlite3_stmt **const *statements, size_t count); /* which are NULL then */
 int store_prepare(struct store *store, const char *sql, sqlite3_stmt **statement, struct error *err);
 int store_step(struct store *store, sqlite3_stmt *statement, struct error *err); /* writer.c: runs it, and resets it */
 

@@ -1,7 +1,9 @@
 /* The thread that writes: it takes all that is queued, makes one transaction of it, and hands it back. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
+#include <time.h>
 
 #include "base/memory.h"
 #include "store/store_internal.h"
@@ -32,29 +34,58 @@ static int execute(struct store *store, const char *sql, struct error *err)
 /* Parts of snapshots that are gone, or never were; some at a time: each is of many pages. */
 static int forget_parts(struct store *store, uint64_t seq, int most, struct error *err)
 {
+    int rc;
+
     sqlite3_bind_int64(store->forget_parts, 1, (sqlite3_int64)seq); /* it is being written */
     sqlite3_bind_int(store->forget_parts, 2, most);
-    return store_step(store, store->forget_parts, err);
+    rc = store_step(store, store->forget_parts, err);
+    store->more_to_forget |= sqlite3_changes(store->db) >= most;
+    return rc;
 }
 
-/* Without a snapshot before them, records would be of no use: they go up to one, and it stays. A number that a job had
- * is never given again. */
-static int forget(struct store *store, uint64_t seq, int64_t before_ns, struct error *err)
+/* Without a snapshot before them, records would be of no use: they go up to the first, and it stays. So snapshots go
+ * first. A number that a job had is never given again. Whatever has reached `most` may have more. */
+static int forget(struct store *store, uint64_t seq, int64_t before_ns, uint32_t most, struct error *err)
 {
-    int rc;
-    CLEANUP(free_ptr)
-    char *sql = xasprintf(
-        "INSERT OR REPLACE INTO meta SELECT 'last_job', max(job) FROM spec WHERE true HAVING max(job) NOT NULL;"
-        "DELETE FROM spec WHERE job IN (SELECT job FROM job WHERE ended_ns >= 0 AND ended_ns < %" PRId64 ");"
-        "DELETE FROM energy WHERE job IN (SELECT job FROM job WHERE ended_ns >= 0 AND ended_ns < %" PRId64 ");"
-        "DELETE FROM job WHERE ended_ns >= 0 AND ended_ns < %" PRId64 ";"
-        "DELETE FROM record WHERE seq <= (SELECT max(seq) FROM snapshot WHERE at_ns < %" PRId64 ");"
-        "DELETE FROM snapshot WHERE seq < (SELECT max(seq) FROM snapshot WHERE at_ns < %" PRId64 ");"
-        "DELETE FROM request WHERE at_unix_s < %" PRId64 ";",
-        before_ns, before_ns, before_ns, before_ns, before_ns, store_request_now_s() - STORE_REQUEST_KEPT_S);
+    static const char jobs[] = "SELECT job FROM job WHERE ended_ns >= 0 AND ended_ns < ?1 ORDER BY ended_ns, job";
+    CLEANUP(free_ptr) char *of_jobs = xasprintf("job IN (%s LIMIT ?2)", jobs);
+    const struct {
+        const char *table, *which;
+        int64_t before;
+    } steps[] = {
+        {"spec", of_jobs, before_ns},
+        {"energy", of_jobs, before_ns},
+        {"job", of_jobs, before_ns}, /* behind those that ask it */
+        {"snapshot",
+         "seq IN (SELECT seq FROM snapshot WHERE seq < (SELECT max(seq) FROM snapshot WHERE at_ns < ?1)"
+         " ORDER BY seq LIMIT ?2)",
+         before_ns},
+        {"record",
+         "seq IN (SELECT seq FROM record WHERE seq <= (SELECT seq FROM snapshot WHERE at_ns < ?1 AND"
+         " seq = (SELECT min(seq) FROM snapshot)) ORDER BY seq LIMIT ?2)",
+         before_ns},
+        {"request", "(uid, id) IN (SELECT uid, id FROM request WHERE at_unix_s < ?1 LIMIT ?2)",
+         store_request_now_s() - STORE_REQUEST_KEPT_S},
+    };
+    int rc = execute(
+        store, "INSERT OR REPLACE INTO meta SELECT 'last_job', max(job) FROM spec WHERE true HAVING max(job) NOT NULL",
+        err);
 
-    rc = execute(store, sql, err);
-    return rc ? rc : forget_parts(store, seq, 16, err);
+    store->more_to_forget = false;
+    for (size_t i = 0; !rc && i < array_size(steps); i++) {
+        CLEANUP(free_ptr) char *sql = xasprintf("DELETE FROM %s WHERE %s", steps[i].table, steps[i].which);
+        sqlite3_stmt *statement = NULL;
+
+        rc = store_prepare(store, sql, &statement, err);
+        if (rc)
+            break;
+        sqlite3_bind_int64(statement, 1, steps[i].before);
+        sqlite3_bind_int64(statement, 2, most);
+        rc = store_step(store, statement, err);
+        store->more_to_forget |= (uint32_t)sqlite3_changes(store->db) >= most;
+        sqlite3_finalize(statement);
+    }
+    return rc ? rc : forget_parts(store, seq, 2, err);
 }
 
 static int write_record(struct store *store, const struct store_row *row, const char *body, struct error *err)
@@ -146,7 +177,7 @@ static int write_row(struct store *store, const struct store_batch *batch, const
         store->marked_seq = store->seq;
         return 0;
     case ROW_FORGET:
-        return forget(store, seq, row->at_ns, err);
+        return forget(store, seq, row->at_ns, row->type, err);
     case ROW_METER:
         sqlite3_bind_text64(store->put_meter, 1, body, row->length, SQLITE_STATIC, SQLITE_UTF8);
         sqlite3_bind_int64(store->put_meter, 2, row->at_ns);
@@ -228,7 +259,9 @@ static void write_group(struct store *store, struct store_batch *head, struct fa
 
     if (!fence(head, failure))
         return;
-    rc = write_all(store, head, &err);
+    rc = store_heal(store, &err);
+    if (!rc)
+        rc = write_all(store, head, &err);
     if (!rc)
         return;
     for (batch = head; batch; batch = batch->next) {
@@ -240,17 +273,31 @@ static void write_group(struct store *store, struct store_batch *head, struct fa
     }
 }
 
+/* Without a transaction it is looked as often whether others have removed something. */
+#define HEAL_S 3
+
 void *store_writer_main(void *argument)
 {
     struct store *store = argument;
     struct failure failure = {0};
+    struct timespec until;
+    struct error err;
 
     pthread_mutex_lock(&store->mutex);
     for (;;) {
         struct batch_queue group;
+        int code = 0;
 
-        while (!store->queued.head && !store->closing)
-            pthread_cond_wait(&store->wake, &store->mutex);
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_sec += HEAL_S;
+        while (!store->queued.head && !store->closing && code != ETIMEDOUT)
+            code = pthread_cond_timedwait(&store->wake, &store->mutex, &until);
+        if (!store->queued.head && !store->closing) {
+            pthread_mutex_unlock(&store->mutex);
+            store_heal(store, &err);
+            pthread_mutex_lock(&store->mutex);
+            continue;
+        }
         if (!store->queued.head)
             break;
         group = store->queued;

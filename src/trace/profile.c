@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/install.h"
 #include "base/memory.h"
+#include "base/text/nearest.h"
 #include "base/units.h"
 
 #define PROFILE_LIMIT 65536
@@ -199,7 +200,9 @@ int node_profile_read(const char *name, struct node_profile *profile, struct err
     int rc = file_read(path, PROFILE_LIMIT, &text, &length, err);
 
     if (rc < 0) {
-        error_prefix(err, "node profile '%.60s'", name);
+        CLEANUP(free_ptr) char *directory = install_path("share/carma/nodes");
+        CLEANUP(free_ptr) char *meant = path == name ? xstrdup("") : nearest_file(name, directory, ".ini");
+        error_prefix(err, "node profile '%.60s'%s", name, meant);
         return rc;
     }
     *profile = (struct node_profile){.gpm = true};

@@ -7,6 +7,7 @@
 
 #include "base/install.h"
 #include "base/memory.h"
+#include "base/text/nearest.h"
 #include "trace/rows.h"
 
 static int compare_arrivals(const void *left, const void *right)
@@ -93,6 +94,12 @@ int trace_load(struct trace *trace, const char *path, const struct trace_load_op
         path = installed;
     rc = csv_open(&csv, path, trace_tables, TRACE_FORMAT_COUNT, err);
     *trace = (struct trace){0};
+    if (rc == -ENOENT && !strchr(path, '/')) {
+        CLEANUP(free_ptr) char *directory = install_path("share/carma/traces");
+        CLEANUP(free_ptr) char *meant = nearest_file(path, directory, ".csv");
+        struct error was = *err;
+        error_set(err, ENOENT, "%s%s", was.text, meant);
+    }
     return rc ? rc : finish(trace, &csv, options, err);
 }
 

@@ -300,6 +300,7 @@ int attach_hold(struct attachment *attachment, const int64_t *bytes, struct shor
             shortage->free_bytes = free_bytes;
             list_neighbours(bank, use, slot, shortage);
             node_abandon(node);
+            domain_tell_server(slot->mps ? slot->mps_server_pid : 0, DOMAIN_REFUSED, slot->pid);
             return -ENOMEM;
         }
     }

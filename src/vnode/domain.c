@@ -1,7 +1,6 @@
 #include "vnode/domain.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdbool.h>
 
 static bool in_domain(const struct node_slot *slot, uint64_t domain)
@@ -16,6 +15,12 @@ static bool share_a_place(const struct node_slot *a, const struct node_slot *b)
             if (a->uses[i].gpu == b->uses[k].gpu && a->uses[i].instance == b->uses[k].instance)
                 return true;
     return false;
+}
+
+void domain_tell_server(int32_t server, int signal_number, int32_t client)
+{
+    if (server > 0)
+        sigqueue(server, signal_number, (union sigval){.sival_int = client});
 }
 
 int domain_fail(struct node *node, int32_t pid, uint32_t fault)
@@ -46,8 +51,7 @@ int domain_fail(struct node *node, int32_t pid, uint32_t fault)
             slot->fault = CUDA_FAULT_MPS_RPC_FAILURE;
     }
     node_commit(node);
-    if (server > 0)
-        kill(server, SIGUSR1); /* which may not look before all of them have gone */
-    node_wake(node);           /* processes that wait for their work look at once */
+    domain_tell_server(server, DOMAIN_FAULTED, pid); /* which may not look before all of them have gone */
+    node_wake(node);                                 /* processes that wait for their work look at once */
     return 0;
 }

@@ -3,6 +3,8 @@
 #ifndef CARMA_VNODE_DOMAIN_H
 #define CARMA_VNODE_DOMAIN_H
 
+#include <signal.h>
+
 #include "vnode/node.h"
 
 /* CUDA's errors with which a process may have to end (struct node_slot: fault). */
@@ -20,5 +22,10 @@ enum cuda_fault {
  * its victims are all its domain's clients on the same GPU or MIG instance. -ESRCH: it is not on the node.
  */
 int domain_fail(struct node *node, int32_t pid, uint32_t fault);
+
+/* What an MPS server hears of a client: a signal, whose value is the client's pid. Nothing where there is no server. */
+#define DOMAIN_FAULTED SIGUSR1
+#define DOMAIN_REFUSED SIGRTMIN /* memory */
+void domain_tell_server(int32_t server, int signal_number, int32_t client);
 
 #endif

@@ -9,8 +9,11 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/memory.h"
+#include "base/units.h"
 #include "vnode/attach.h"
 #include "vnode/domain.h"
 
@@ -40,32 +43,59 @@ void mps_daemon_close(struct mps_daemon *daemon)
 
 /* ---- The server's process ---- */
 
-static void on_fault(int number)
+/* As NVIDIA's, which has it open when it gives up its rights; -1: there is none. */
+static int open_log(void)
 {
+    const char *directory = getenv("CUDA_MPS_LOG_DIRECTORY");
+    CLEANUP(free_ptr) char *path = xasprintf("%s/server.log", directory ? directory : "");
+
+    return directory ? open(path, O_WRONLY | O_APPEND | O_CLOEXEC) : -1;
 }
 
-static void be_server(uid_t uid, int faults) __attribute__((noreturn));
-static void be_server(uid_t uid, int faults)
+static void write_line(int log, int32_t client, const char *what)
 {
-    struct sigaction action = {.sa_handler = on_fault};
+    struct timespec now;
+    struct tm local;
+    char at[32];
 
+    clock_gettime(CLOCK_REALTIME, &now);
+    strftime(at, sizeof at, "%Y-%m-%d %H:%M:%S", localtime_r(&now.tv_sec, &local));
+    dprintf(log, "[%s.%03ld Server %5d] Client process %d %s\n", at, now.tv_nsec / NS_PER_MS, (int)getpid(), client,
+            what);
+}
+
+static void be_server(uid_t uid, int faults, int log) __attribute__((noreturn));
+static void be_server(uid_t uid, int faults, int log)
+{
+    siginfo_t heard;
+    sigset_t told;
+
+    sigemptyset(&told);
+    sigaddset(&told, DOMAIN_FAULTED);
+    sigaddset(&told, DOMAIN_REFUSED);
+    sigprocmask(SIG_BLOCK, &told, NULL);
     prctl(PR_SET_NAME, "nvidia-cuda-mps-server");
     if (geteuid() == 0 && uid != 0 && (setgroups(0, NULL) < 0 || setresuid(uid, uid, uid) < 0))
         _exit(1);
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* after the change of user, which clears it */
     for (int fd = 3; fd < 64; fd++)   /* the daemon's socket and node: it must not hold their locks */
-        if (fd != faults)
+        if (fd != faults && fd != log)
             close(fd);
-    sigaction(SIGUSR1, &action, NULL);
     for (;;) {
-        pause();
-        if (write(faults, "f", 1) < 0)
+        if (sigwaitinfo(&told, &heard) < 0)
+            continue;
+        if (heard.si_signo == DOMAIN_REFUSED)
+            write_line(log, heard.si_value.sival_int, "failed to allocate device memory: out of memory");
+        else
+            write_line(log, heard.si_value.sival_int, "encountered a fatal GPU error.");
+        if (heard.si_signo == DOMAIN_FAULTED && write(faults, "f", 1) < 0)
             _exit(1);
     }
 }
 
 int mps_daemon_start_server(struct mps_daemon *daemon, uid_t uid, int64_t now_ms)
 {
+    CLEANUP(close_fd) int log = -1;
     int ends[2];
     pid_t pid;
 
@@ -75,9 +105,10 @@ int mps_daemon_start_server(struct mps_daemon *daemon, uid_t uid, int64_t now_ms
         return -EPERM;
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
         return -errno;
+    log = open_log();
     pid = fork();
     if (pid == 0)
-        be_server(uid, ends[1]);
+        be_server(uid, ends[1], log);
     close(ends[1]);
     if (pid < 0) {
         close(ends[0]);

@@ -273,7 +273,7 @@ static bool owner_alive(const struct node_slot *slot)
     int rc = proc_read_stat(slot->pid, &stat);
 
     if (rc == 0)
-        return stat.start_ticks == slot->start_ticks && stat.state != 'Z' && stat.state != 'X';
+        return stat.start_ticks == slot->start_ticks && !stat.ended;
     if (rc == -ESRCH)
         return false;
     return rc != -ENOENT || kill(slot->pid, 0) == 0 || errno != ESRCH; /* /proc may hide it (hidepid) */

@@ -16,10 +16,10 @@ chmod +x "$T/mps-control"
 
 # Nothing of a bench is left: no job, no daemon, no directory.
 expect_nothing_left() {
-    for environment in /proc/[0-9]*/environ; do
-        grep -qF "CARMA_VNODE=$CARMA_VNODE" "$environment" 2>/dev/null || continue
-        case $(cat "${environment%environ}comm" 2>/dev/null) in
-        carma-* | nvidia-*) fail "$said: still runs: $(tr '\0' ' ' <"${environment%environ}cmdline")" ;;
+    for pid in $(own_processes); do
+        grep -qF "CARMA_VNODE=$CARMA_VNODE" "/proc/$pid/environ" 2>/dev/null || continue
+        case $(cat "/proc/$pid/comm" 2>/dev/null) in
+        carma-* | nvidia-*) fail "$said: still runs: $(tr '\0' ' ' <"/proc/$pid/cmdline")" ;;
         esac
     done
     [ -z "$(ls "$TMPDIR")" ] || fail "$said: left behind: $(ls "$TMPDIR")"

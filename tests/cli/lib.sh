@@ -36,6 +36,14 @@ start_fake() {
     read -r _ <"$T/ready"
 }
 
+# The processes of this test: all below its contain.py. Who reads the command line or environment of another's may be
+# held for ever (test_held_memory.sh).
+own_processes() {
+    cat /proc/[0-9]*/stat 2>/dev/null | sed 's/ (.*) / /' | awk -v top="$PPID" '
+        { parent[$1] = $3 }
+        END { for (pid in parent) { for (at = parent[pid]; at != top && at in parent;) at = parent[at]; if (at == top) print pid } }'
+}
+
 # How long a test waits for an event that has to come: a busy machine is slow. Waits after one in vain are short.
 PATIENCE_S=${PATIENCE_S:-300}
 
@@ -120,4 +128,15 @@ expect_golden() {
         cp "$T/out" "$SOURCE/tests/golden/$1"
     fi
     diff -u "$SOURCE/tests/golden/$1" "$T/out" >&2 || fail "$said: not as in tests/golden/$1"
+}
+
+# draws_pictures: whether matplotlib is here, which pictures need (integrations/bench_plot.py).
+draws_pictures() {
+    MPLCONFIGDIR=$T/matplotlib
+    export MPLCONFIGDIR
+    [ -z "${pictures-}" ] || return "$pictures"
+    pictures=0
+    python3 -c 'import matplotlib' 2>/dev/null || /usr/bin/python3 -c 'import matplotlib' 2>/dev/null || pictures=1
+    [ "$pictures" -eq 0 ] || echo "no matplotlib here (python3-matplotlib): no pictures are drawn"
+    return "$pictures"
 }

@@ -8,7 +8,8 @@ PREFIX=$T/prefix
 mkdir -p "$PREFIX/bin" "$PREFIX/lib/carma/vnode" "$PREFIX/share/carma"
 ln -s "$BUILD/src/cli/carma" "$BUILD/src/daemon/carmad" "$BUILD/src/vnode/carma-train" "$BUILD/src/vnode/carma-vnode" \
     "$PREFIX/bin"
-ln -s "$BUILD/src/cli/carma-tools" "$BUILD/src/bench/carma-bench" "$BUILD/src/dashboard/carma-dashboard" "$BUILD/src/gpu/carma-monitor" "$BUILD/src/launch/carma-shepherd" "$BUILD/src/sandbox/carma-sandbox" "$PREFIX/lib/carma"
+ln -s "$BUILD/src/cli/carma-tools" "$BUILD/src/dashboard/carma-dashboard" "$BUILD/src/gpu/carma-monitor" "$BUILD/src/launch/carma-shepherd" "$BUILD/src/sandbox/carma-sandbox" "$PREFIX/lib/carma"
+ln -s "$BUILD/python/carma_bench" "$PREFIX/lib/carma/bench"
 ln -s "$BUILD/src/vnode/libnvidia-ml.so.1" "$PREFIX/lib/carma/vnode"
 ln -s "$SOURCE/data/nodes" "$SOURCE/data/workloads.csv" "$SOURCE/data/summaries" \
     "$SOURCE/data/traces" "$PREFIX/share/carma"
@@ -25,11 +26,8 @@ end_test=finish_node
 expect_picture() {
     results=$1
     shift
-    if ! /usr/bin/python3 -c 'import matplotlib' 2>/dev/null; then
-        echo "no matplotlib here (python3-matplotlib): no picture is drawn of $results"
-        return
-    fi
-    MPLCONFIGDIR=$T/matplotlib /usr/bin/python3 -W error::UserWarning "$SOURCE/integrations/bench_plot.py" "$results" "$T/picture.svg" ||
+    draws_pictures || return 0
+    /usr/bin/python3 -W error::UserWarning "$SOURCE/integrations/bench_plot.py" "$results" "$T/picture.svg" ||
         fail "$said: bench_plot.py draws no picture of $results"
     for text; do
         grep -qF "$text" "$T/picture.svg" || fail "$said: its picture has no text '$text'"
@@ -143,11 +141,9 @@ finish_node() {
     for pid in $listener; do
         kill "$pid" 2>/dev/null
     done
-    for environment in /proc/[0-9]*/environ; do
-        if grep -qF "CARMA_VNODE=$CARMA_VNODE" "$environment" 2>/dev/null; then
-            pid=${environment#/proc/}
-            pid=${pid%/environ}
-            [ "$pid" = $$ ] || kill -KILL "$pid" 2>/dev/null
+    for pid in $(own_processes); do
+        if [ "$pid" != $$ ] && grep -qF "CARMA_VNODE=$CARMA_VNODE" "/proc/$pid/environ" 2>/dev/null; then
+            kill -KILL "$pid" 2>/dev/null
         fi
     done
     [ "$failures" -eq 0 ] || cat "$T/daemon.log" >&2

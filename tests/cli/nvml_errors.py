@@ -11,6 +11,7 @@ import http.client
 import json
 import os
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -28,6 +29,10 @@ OF_GPU = ["nvmlDeviceGetHandleByIndex", "nvmlDeviceGetUUID", "nvmlDeviceGetName"
           "nvmlDeviceGetGpuInstanceId", "nvmlDeviceGetComputeInstanceId", "nvmlDeviceGetAttributes",
           "nvmlDeviceRegisterEvents"]
 OF_NODE = ["nvmlInit", "nvmlDeviceGetCount", "nvmlGpmSampleAlloc", "nvmlEventSetCreate", "nvmlEventSetWait"]
+OF_DOCTOR = ["nvmlSystemGetDriverVersion", "nvmlSystemGetNVMLVersion", "nvmlDeviceGetPersistenceMode",
+             "nvmlDeviceGetTotalEccErrors"]  # which it asks beside some of the others
+NOT_ASKED = ["nvmlShutdown", "nvmlGpmSampleFree", "nvmlEventSetFree",  # nothing depends on their results
+             "nvmlErrorString", "nvmlVirtualHostMemory"]  # they have no error: a text; the virtual node's own
 SAMPLE = [("nvmlDeviceGetUUID", [2, 15, 10, 999]), ("nvmlDeviceGetMemoryInfo", [3, 1, 27, 999]),
           ("nvmlDeviceGetMigMode", [10, 4, 3, 16]), ("nvmlDeviceGetMigDeviceHandleByIndex", [4, 2, 15, 999]),
           ("nvmlDeviceGetPowerUsage", [3, 4, 12, 999]), ("nvmlDeviceGetCount", [9])]
@@ -214,6 +219,30 @@ def cell(way, call, codes, daemon):
     return daemon, seen
 
 
+def check_all_are_asked():
+    """Every function that carma looks for in the library is in one of the lists above."""
+    sources = pathlib.Path(__file__).parents[2] / "src" / "gpu" / "nvml"
+    looked_for = {re.sub(r"_v\d$", "", name) for path in sources.glob("*.c")
+                  for name in re.findall(r'"(nvml[A-Z]\w+)"', path.read_text())}
+    listed = {*OF_GPU, *OF_NODE, *OF_DOCTOR, *NOT_ASKED}
+    failures.extend(f"no cell has {name}" for name in sorted(looked_for - listed))
+    failures.extend(f"carma does not look for {name}" for name in sorted(listed - looked_for))
+
+
+def doctor_cell(call, code):
+    """The facts that carma doctor asks for, while the call fails: each GPU has a line, whatever is missing."""
+    vnode("inject", "call", "--call", call, "--code", code)
+    ran = subprocess.run([PREFIX / "lib/carma/carma-monitor", "--inspect", "--library",
+                          PREFIX / "lib/carma/vnode/libnvidia-ml.so.1"], capture_output=True, text=True, check=False)
+    vnode("clear")
+    lines = ran.stdout.splitlines()
+    told = {line.split()[1] for line in lines if re.match(r"gpu \d+ (uuid|failed) ", line)}
+    if ran.returncode < 0 or not any(line.startswith("init ") for line in lines) or (
+            "gpus 8" in lines and len(told) != 2 * PAIRS):
+        failures.append(f"{call} answers {code}, doctor: {ran.returncode} {ran.stdout} {ran.stderr}")
+    return "P" if "gpus 8" not in lines else "C" if " failed " in ran.stdout else "t"
+
+
 def steps(call, codes):
     size = PAIRS if call in OF_GPU else 1
     return [codes[i:i + size] for i in range(0, len(codes), size)]
@@ -241,6 +270,11 @@ def main():
         print(f"{call:40} {shown['start']:30} {shown['later']}", flush=True)
     if daemon:
         daemon.end()
+    print(f"{'carma doctor':40} codes")
+    for call in OF_DOCTOR + ["nvmlInit", "nvmlDeviceGetCount", "nvmlDeviceGetHandleByIndex", "nvmlDeviceGetUUID",
+                             "nvmlDeviceGetName", "nvmlDeviceGetComputeMode"]:
+        print(f"{call:40} {''.join(doctor_cell(call, code) for code in CODES)}")
+    check_all_are_asked()
     print("\n".join(failures))
     return bool(failures)
 

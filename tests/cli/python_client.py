@@ -237,6 +237,10 @@ class Functions(unittest.TestCase):
                     else:
                         raise AssertionError(make)
                     at.rmdir() if at.is_dir() and not at.is_symlink() else at.unlink()
+                for planted in ("carma", "queue"):  # modules that nobody asked for
+                    os.mkdir(f"shared/{planted}")
+                    pathlib.Path(f"shared/{planted}/__init__.py").write_text("raise SystemExit('planted')")
+                assert train.options(chdir="shared").submit().result() == 1
         """)  # fmt: skip
         self.assertEqual(done.returncode, 0, done.stderr)
 

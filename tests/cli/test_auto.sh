@@ -27,7 +27,7 @@ done
 # A job of another user, of which nothing is known, would gain little by turns; one of the same user shares by MPS.
 train bob 0.3
 run explain 2
-grep -q 'it would take turns with job 1, and too little would be gained by that' "$T/out" || fail "explain: $(cat "$T/out")"
+grep -q "GPU 0 is in use by alice's job 1; time-slicing with it would not pay" "$T/out" || fail "explain: $(cat "$T/out")"
 train alice 0.3
 until_field 3 state RUNNING
 run explain 3

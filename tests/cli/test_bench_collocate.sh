@@ -25,7 +25,7 @@ expect_error 1 "no GPU can be read: " bench collocate -- true
 start_node a100x4-40g 200
 expect_error 1 "--gpu 9: there is no such GPU" bench collocate --gpu 9 -- true
 expect_error 1 "--mps-control $T/none: No such file" bench collocate --mps-control "$T/none" -- true
-expect_error 1 "cannot start $T/none: no such file" bench collocate --degrees 1 -- "$T/none"
+expect_error 1 "cannot start $T/none: No such file" bench collocate --degrees 1 -- "$T/none"
 [ -z "$(ls "$TMPDIR")" ] || fail "left behind: $(ls "$TMPDIR")"
 
 # Too much memory for three: a finding, and the others have their figures. The table fits the terminal.

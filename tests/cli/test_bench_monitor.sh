@@ -5,7 +5,8 @@
 FAKE_CUDA_LIBRARY=$(realpath "$4") || exit 99
 FAKE_DCGM_LIBRARY=$(realpath "$5") || exit 99
 . "$(dirname "$0")/node.sh"
-ln -s "$SOURCE/python" "$PREFIX/share/carma/python"
+mkdir torch
+echo 'raise SystemExit("the torch of the working directory")' >torch/__init__.py
 CARMA_NVML_LIBRARY=$PREFIX/lib/carma/vnode/libnvidia-ml.so.1
 TMPDIR=$T/tmp
 export CARMA_NVML_LIBRARY TMPDIR
@@ -65,7 +66,7 @@ class profile:
             trace.write("x" * 5000)
 TORCH
 : >"$T/modules/torch/__init__.py"
-cat >"$T/train.py" <<'TRAIN'
+cat >"$T/modules/train.py" <<'TRAIN'
 import os, subprocess, sys
 assert os.environ["CUDA_VISIBLE_DEVICES"].startswith("GPU-")
 sys.exit(subprocess.run([sys.argv[1], "--memory", "1G", "--sm-activity", sys.argv[2], "--seconds", sys.argv[3]]).returncode)
@@ -75,7 +76,7 @@ PYTHONPATH=$T/modules
 CARMA_DCGM_LIBRARY=$FAKE_DCGM_LIBRARY
 FAKE_DCGM=vnode
 export PATH PYTHONPATH CARMA_DCGM_LIBRARY FAKE_DCGM
-expect_ok bench monitor --light "python3 $T/train.py $TRAIN 0.1 10" \
+expect_ok bench monitor --light "python3 $T/modules/train.py $TRAIN 0.1 10" \
     --heavy "$TRAIN --memory 2G --sm-activity 0.8 --seconds 30" --repeat 2 --period 1s --gpu 1 --json --output "$T/kept"
 python3 - "$T/out" <<'PYTHON' || fail "$said: $(cat "$T/out" "$T/err")"
 import json, sys

@@ -28,6 +28,12 @@ failures=$((failures + $?))
 (FAKE_STEP=garbage && export FAKE_STEP && expect_error 1 "instead of its linear step" calibrate && exit "$failures")
 failures=$((failures + $?))
 
+# The real python3 takes no module of the directory where somebody else has put it.
+mkdir -p "$T/planted/carma"
+echo "open('$T/taken', 'w')" | tee "$T/planted/json.py" >"$T/planted/carma/__init__.py"
+(cd "$T/planted" && PATH=${PATH#*:} "$CARMA" calibrate >"$T/out" 2>&1) && fail "calibrate without PyTorch's GPU: $(cat "$T/out")"
+[ -e "$T/taken" ] && fail "calibrate imports a module of the working directory"
+
 # Its measurements agree with the fakes: 1500 MiB of context, 260 more with cuDNN, the allocator's reserve taken off.
 expect_ok calibrate
 [ -s "$T/err" ] && fail "$said: says '$(cat "$T/err")'"
@@ -62,7 +68,7 @@ expect_error 1 "box.profile:13: unknown key 'cache'" estimate "$T/job.sh" --prof
 
 # Not on a GPU in use.
 mkfifo "$T/input" "$T/output"
-PYTHONPATH=$T "$STEP" -m carma.tiny_step <"$T/input" >"$T/output" &
+PYTHONPATH=$T "$STEP" -c tiny_step <"$T/input" >"$T/output" &
 exec 8>"$T/input"
 read -r _ <"$T/output"
 expect_error 1 "in use, 1 of its processes" calibrate

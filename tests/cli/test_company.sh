@@ -59,7 +59,7 @@ submit a
 until_field 5 state RUNNING
 submit b
 run explain 6
-grep -q 'beside job 5 on GPU 0: such jobs ran together before and one was slowed down [234]\.[0-9]* times, at most 2.10 is allowed' \
+grep -q 'job 5 on GPU 0: one of such a pair ran [234]\.[0-9]*x slower before; the limit is 2.10x' \
     "$T/out" || fail "explain: $(cat "$T/out")"
 expect_field 6 state QUEUED
 submit c

@@ -13,9 +13,11 @@ printf 'not a program\n' >bin/plain
 printf '#!/nowhere/sh\n' >bin/lost
 printf '#!/usr/bin/env no-such-python\n' >bin/by-env
 printf '#!/usr/bin/env -S no-such-python -u\n' >bin/by-options
+printf '#!/usr/bin/env python3 -u\n' >bin/blank
 printf '#!/bin/sh\r\ntrue\n' >bin/crlf
+: >bin/good.py
 printf '#!/bin/sh\ntrue\n' >bin/good
-chmod +x bin/lost bin/by-env bin/by-options bin/crlf bin/good
+chmod +x bin/lost bin/blank bin/by-env bin/by-options bin/crlf bin/good
 ln -s nowhere bin/dangling
 echo "$T/elsewhere/noted" >home/.conda/environments.txt
 : >file
@@ -35,6 +37,14 @@ doubt() {
 
 doubt nothing -- true
 doubt nothing -- good
+doubt nothing -- python3 -m good.py
+doubt nothing -- python3 -u bin/good.py
+doubt nothing -- good none.py
+for command in 'python3 -u' sh 'torchrun --nproc_per_node 2'; do
+    # shellcheck disable=SC2086 # words
+    doubt "'none.py' cannot be read: No such file or directory" -- $command none.py --out new.py
+done
+doubt "'blank' cannot run: env looks for a program 'python3 -u': write env -S python3 -u" -- blank
 doubt nothing -- ./bin/by-options
 doubt "'no-such-program' cannot run: there is no such program in PATH" -- no-such-program
 doubt "'./nowhere' cannot run: No such file or directory" -- ./nowhere
@@ -53,7 +63,10 @@ doubt nothing --conda noted -- true
 doubt nothing --conda base -- true
 doubt "its conda environment 'nowhere' is in none of conda's directories" --conda nowhere -- true
 doubt "its conda environment './nowhere': No such file or directory" --conda ./nowhere -- true
+CONDA_EXE='' doubt "its conda environment 'there': conda is not set up in this shell" --conda there -- true
 doubt nothing -o %j.txt -- true
+doubt "its output '$T/bin' is a directory: name a file in it with -o" -o bin -- true
+doubt "its error file '$T/bin' is a directory: name a file in it with -e" -e bin -- true
 doubt nothing -o /dev/null -- true
 doubt "its output '$T/logs/x' cannot be made: No such file or directory: mkdir -p $T/logs" -o logs/x -- true
 doubt "its output '$T/file/x' cannot be made: $T/file is not a directory" -o file/x -- true
@@ -71,16 +84,28 @@ doubt nothing windows.py
 # A line of options that is none: by its marker, or by its place.
 for row in '#CARMA -J x\ntrue|nothing' '##CARMA -J x\ntrue|nothing' '# CARMA is what runs this\ntrue|nothing' \
     '# SBATCH -J x\ntrue|nothing' '# CARMA -J x\ntrue|odd.sh:2: warning: not taken as options, such a line begins with' \
-    '#carma -J x\ntrue|odd.sh:2: ' '  #CARMA --gpus 2\ntrue|odd.sh:2: ' \
+    '#PBS -l x\ntrue|odd.sh:2: warning: not taken as options, carma reads' '#carma -J x\ntrue|odd.sh:2: ' '  #CARMA --gpus 2\ntrue|odd.sh:2: ' \
     'true\n#CARMA -J x|odd.sh:3: warning: not taken as options, it stands behind the first command: #CARMA -J x' \
     'true\n\n#SBATCH -J x|odd.sh:4: '; do
     printf "#!/bin/sh\n${row%|*}\n" >odd.sh
     doubt "${row##*|}" odd.sh
 done
-# Those that say which jobs there are, and when, are refused.
+# Of sbatch's options those that say which jobs there are, and when, are refused; others are taken, or named.
 for row in '--array=0-3|--array' '-a 0-3|--array' '-J x --array 1|--array' '--dependency=afterok:1|--dependency' \
-    '-d singleton|--dependency'; do
+    '-d singleton|--dependency' '--arr=0-3|--array' '-Ha0-3|--array' '--depend after:1|--dependency' '-b 16:00|--begin' \
+    '--beg=now+1hour|--begin' 'hetjob|hetjob'; do
     printf '#!/bin/sh\n#SBATCH %s\ntrue\n' "${row%|*}" >odd.sh
     expect_error 1 "odd.sh:2: #SBATCH ${row##*|}: carma has no " submit odd.sh
+done
+for row in '-N 1 --ntasks=1 --begin=now -Q --export=all|nothing' '--outp=x --job x --exclusive|nothing' '-N2|here: -N' \
+    '--tiem=10|here: --tiem (unknown: did you mean --time?)' '--exclusive=user|here: --exclusive' '--frob x|here: --frob (unknown)'; do
+    printf '#!/bin/sh\n#SBATCH %s\ntrue\n' "${row%|*}" >odd.sh
+    doubt "${row##*|}" odd.sh
+done
+# Where sbatch is installed: all that it has.
+for option in $(sbatch --help 2>/dev/null | grep -o -- '--[a-z][a-z-]*'); do
+    printf '#!/bin/sh\n#SBATCH %s\ntrue\n' "$option=1" >odd.sh
+    run submit --parsable odd.sh
+    ! grep -q unknown "$T/err" || fail "$option: $(cat "$T/err")"
 done
 finish

@@ -17,7 +17,7 @@ print(eval(sys.argv[1]))' "$1"
 expect_error 2 "of what?" estimate
 expect_error 2 "one of a job, --summary, --capture and --hf-config" estimate a.rad --summary net.txt
 expect_error 2 "one job at a time" estimate a.rad b.rad
-expect_error 2 "no 'oracle'" estimate a.rad --estimator oracle
+expect_error 2 "'oracle' is not known" estimate a.rad --estimator oracle
 expect_error 2 "not a probability from 0.001 to 0.999" estimate a.rad --quantile 98%
 expect_error 2 "not a probability" estimate a.rad --quantile 1
 expect_error 2 "not a probability" estimate a.rad --quantile ""

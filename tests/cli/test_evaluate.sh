@@ -16,7 +16,7 @@ for code in sys.argv[1:]:
 
 # Wrong usage.
 expect_error 2 "on what?" evaluate
-expect_error 2 "--estimator: there is no 'oracle'" evaluate --dataset mlp:mlp.csv --estimator oracle
+expect_error 2 "--estimator: 'oracle' is not known" evaluate --dataset mlp:mlp.csv --estimator oracle
 expect_error 2 "--quantile: '98'" evaluate --dataset mlp:mlp.csv --quantile 98
 expect_error 2 "--quantile: '0.5x'" evaluate --dataset mlp:mlp.csv --quantile 0.5x
 expect_error 2 "--bins: '0'" evaluate --dataset mlp:mlp.csv --bins 0

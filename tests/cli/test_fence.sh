@@ -10,7 +10,7 @@ run submit --gpu-memory 10G -- "$TRAIN" --memory 30G --sm-activity 0.3 --seconds
 expect_field 1 fence_bytes $(((60 << 30) + (512 << 20) + (60 << 30) / 16))
 expect_field 2 fence_bytes $(((10 << 30) + (512 << 20) + (10 << 30) / 16))
 run show 2
-grep -q "^Fence  *11.1 GiB: MPS gives no process of it more on a GPU" "$T/out" || fail "show: $(cat "$T/out")"
+grep -q "^Memory limit  *11.1 GiB per GPU, for each process (enforced by MPS)" "$T/out" || fail "show: $(cat "$T/out")"
 run wait 2
 expect_field 2 state COMPLETED # by retries with a raised request
 [ "$(field 2 crashes)" -ge 1 ] || fail "a declared fence is not charged"
@@ -55,7 +55,7 @@ small=$(cat "$T/out")
 grep -q "0=5120M" "carma-$small.out" || fail "its limit: $(cat "carma-$small.out")"
 expect_field "$small" process_limit_bytes $((5 << 30)) fence_bytes $(((10 << 30) + (512 << 20) + (10 << 30) / 16))
 run show "$small"
-grep -q "^Fence  *5.0 GiB: MPS gives no process of it more on a GPU, by mps_memory_limit or --mps-memory-limit" "$T/out" ||
+grep -q "^Memory limit  *5.0 GiB per GPU, for each process (enforced by MPS; set by mps_memory_limit or --mps-memory-limit)" "$T/out" ||
     fail "show: $(cat "$T/out")"
 stop_daemon
 start_daemon --set mps_pipe_directory= --set mps_control="$CONTROL" --set share=mps --set mps_memory_limit=2G

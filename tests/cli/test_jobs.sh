@@ -19,7 +19,7 @@ cat >"$T/answers.json" <<JSON
     "error": "$T/errors", "started_ns": 5}],
  "GET /v1/jobs/2": [200, {"id": 2, "uid": $me, "state": "FAILED", "exit_status": 7, "output": "$T/missing", "started_ns": 5}],
  "GET /v1/jobs/3": [200, {"id": 3, "uid": $me, "state": "FAILED", "exit_status": 137, "output": "$T/pipe", "started_ns": 5}],
- "GET /v1/jobs/4": [200, {"id": 4, "uid": $me, "state": "CANCELLED", "exit_status": null, "output": null}],
+ "GET /v1/jobs/4": [200, {"id": 4, "uid": $me, "user": "phd", "state": "CANCELLED", "exit_status": null, "output": null}],
  "GET /v1/jobs/5": [[200, {"id": 5, "uid": $me, "state": "RUNNING", "output": "$T/growing"}],
     [200, {"id": 5, "uid": $me, "state": "RUNNING", "output": "$T/growing"}],
     [200, {"id": 5, "uid": $me, "state": "RUNNING", "output": "$T/growing"}],
@@ -70,7 +70,7 @@ expect_error 1 "/v1/jobs/99" wait 99
 # Why it is that, in one line: how the job ended, and the last line that it wrote. A pipe is not read.
 while read -r bytes words; do
     printf %b "$bytes" >"$T/missing"
-    expect_error 7 "job 2 is FAILED: exit status 7$words" wait 2
+    expect_error 7 "job 2 has failed: exit status 7$words" wait 2
     [ "$(wc -l <"$T/err")" -eq 1 ] || fail "$said: $(cat "$T/err")"
 done <<'LINES'
 one\ntwo\n : two
@@ -81,7 +81,7 @@ no\040end : no end
 \n\n
 LINES
 rm "$T/missing"
-expect_error 137 "job 3 is FAILED: signal 9" wait 3
+expect_error 137 "job 3 has failed: signal 9" wait 3
 
 # Interrupted, it says that the job goes on.
 (trap - INT; exec python3 -c 'import os, signal, sys
@@ -114,7 +114,7 @@ run logs --error 1
 expect_output 'complaint'
 expect_error 1 "$T/missing" logs 2
 expect_error 1 "not a regular file" logs 3
-expect_error 1 "not your job" logs 4
+expect_error 1 "permission denied: job 4 belongs to phd" logs 4
 expect_error 1 "has not been started" logs 8
 
 # Following: the file appears and grows while the job runs; all of it is printed once.

@@ -145,10 +145,10 @@ refused_step() {
 }
 lease 109 0 5
 own=$(said cgroup)
-run submit --parsable --gpu-memory 1G -- sleep "98765.$$"
+run submit --parsable --gpu-memory 1G -- sleep 98765
 other=$(cat "$T/out")
 until_field "$other" state RUNNING
-until jobs_pid=$(pgrep -fx "sleep 98765.$$"); do sleep 0.02; done
+jobs_pid=$(sed -n 's/^process \([0-9]*\).*/\1/p' "$STATE/runs/$other-1-1/status")
 setpriv --reuid=12345 --clear-groups sleep 98764 &
 stranger=$!
 until [ "$(sed -n 's/^Uid:.//p' "/proc/$stranger/status" | cut -f1)" = 12345 ]; do sleep 0.02; done

@@ -14,14 +14,14 @@ until_field 1 state RUNNING
 until_field 2 state RUNNING
 expect_field 3 reason.code user-jobs
 run explain 3
-grep -q "its user runs 2 jobs, as many as a user may" "$T/out" || fail "$said: $(cat "$T/out")"
+grep -q "2 jobs of its user run, the limit (max_running_per_user)" "$T/out" || fail "$said: $(cat "$T/out")"
 expect_error 1 "you have 3 unfinished jobs and submit 1, a user may have 3" submit -- true
 expect_error 1 "a user may have 3" submit --gpus 4 -- true
 run cancel 1
 until_field 3 state COMPLETED
 run cancel 2
 until_field 2 state CANCELLED
-expect_error 1 "wants 4 GPUs, a user may have 3" submit --gpus 4 --gpu-memory 1G -- true
+expect_error 1 "4 GPUs needed, a user's limit is 3 (max_gpus_per_user)" submit --gpus 4 --gpu-memory 1G -- true
 
 # Its time is up twice, and it begins again once.
 run submit --parsable --gpu-memory 1G --time 20s --requeue -o runs.out -- sh -c 'echo run; exec sleep 600'

@@ -100,6 +100,20 @@ run submit --parsable --time 10:00 -- "$TRAIN" --memory 2G --sm-activity 0.3 --s
 until_clients 1
 until_field 9 exit_cause timeout
 grep -q 'the MPS client has been terminated by the server' carma-9.out || fail "job 9 was killed with work outstanding"
+# The server's log names the cause of a fault, where its victim tells of it and it does not.
+run submit --parsable -- sh -c "echo \$\$; exec $TRAIN --memory 2G --sm-activity 0.3 --seconds 1000000 2>/dev/null"
+run submit --parsable -- "$TRAIN" --memory 2G --sm-activity 0.3 --seconds 1000000 # on the other GPU
+for job in 10 11; do until_field "$job" placements.0.observed_bytes $((2 << 30)); done
+run submit --parsable -- sh -c "$TRAIN --memory 2G --sm-activity 0.3 --seconds 1000000
+    echo 'CUDA error: unspecified launch failure' >&2; exit 1"
+until_field 12 placements.0.observed_bytes $((2 << 30))
+expect_field 12 placements.0.uuid "$(field 10 placements.0.uuid)"
+"$PREFIX/bin/carma-vnode" inject mps-fault --pid "$(head -1 carma-10.out)" >"$T/said"
+until_field 10 state FAILED
+expect_field 10 attempts 1
+until_field 12 attempts 2
+expect_field 12 exit_cause mps_fault
+cancel 11 12
 cancel 3
 stop_daemon
 [ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"

@@ -48,7 +48,7 @@ for driver in 555.58.02 615.71.09; do
             [ "$(cat carma-$job.out)" = $wanted ] ||
                 fail "driver $driver, $gpus GPUs, $how: $(cat carma-$job.out), not $wanted"
             run show $job
-            grep -q '^Fence  *6.0 GiB: MPS gives no process of it more on a GPU, by ' "$T/out" ||
+            grep -q '^Memory limit  *6.0 GiB per GPU, for each process (enforced by MPS; set by ' "$T/out" ||
                 fail "show: $(cat "$T/out")"
             said=$(grep -c "^  *not in force for a process that narrows .* for those that see all $gpus GPUs" "$T/out")
             [ "$said" = $((gpus > 1)) ] || fail "driver $driver, $gpus GPUs: $(cat "$T/out")"

@@ -42,7 +42,7 @@ run submit --parsable -J third -- "$TRAIN" --memory 1G --sm-activity 0.3 --secon
 until_field 7 crashes 1
 expect_field 7 state QUEUED retry true
 run explain 7
-grep -qF 'needs 1 GPU to itself, 0 are idle' "$T/out" || fail "explain 7: $(cat "$T/out")"
+grep -qF '1 idle GPU needed, 0 are idle' "$T/out" || fail "explain 7: $(cat "$T/out")"
 run gpus
 grep -qF H200 "$T/out" || fail "gpus: $(cat "$T/out")"
 run cancel 6
@@ -68,12 +68,12 @@ expect_field 10 state CANCELLED
 kill -0 "$(cat carma-10.out)" 2>/dev/null && fail "a cancelled job left a process"
 
 # An impossible job is refused at once, and with it all others of the same request.
-expect_error 1 "wants 2 GPUs, the node has 1" submit -G 2 -- true
-expect_error 1 "needs 1.0 TiB of GPU memory" submit --gpu-memory 1T -- true
+expect_error 1 "2 GPUs needed, the node has 1" submit -G 2 -- true
+expect_error 1 "1.0 TiB of GPU memory needed" submit --gpu-memory 1T -- true
 printf 'conda activate base\ntrue\nsummary.txt\nimagenet\n32\nexclusive\n1\n' >good.rad
 printf 'conda activate base\ntrue\nsummary.txt\nimagenet\n32\nexclusive\n9\n' >bad.rad
 echo 'Total params: 1' >summary.txt
-expect_error 1 "wants 9 GPUs" submit good.rad bad.rad
+expect_error 1 "9 GPUs needed" submit good.rad bad.rad
 run queue --all --json
 grep -q '"id": 11' "$T/out" && fail "something was half submitted"
 

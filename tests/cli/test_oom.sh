@@ -22,6 +22,17 @@ for mode in mps time-slice; do
         grep -qE 'GPU memory (ran|had run) out in it' "$T/out" ||
             fail "carma $shown: $(cat "$T/out")"
     done
+    if [ "$mode" = mps ]; then
+        # The server's log alone tells that one was refused memory, at a limit of its user's; not of another client.
+        run submit --parsable --gpu-memory 10G --mps-memory-limit 4G -- sh -c "$TRAIN --memory 20G --seconds 20 >/dev/null 2>&1; exit 1"
+        refused=$(cat "$T/out")
+        run submit --parsable --gpu-memory 3G -- sh -c "$TRAIN --memory 3G --seconds 20 >/dev/null 2>&1; exit 1"
+        other=$(cat "$T/out")
+        run wait "$refused" "$other"
+        expect_field "$refused" exit_cause gpu_oom
+        expect_field "$refused" message "it said nothing, and its MPS server had refused it GPU memory"
+        expect_field "$other" exit_cause failed attempts 1
+    fi
     stop_daemon
 done
 finish_node

@@ -19,7 +19,7 @@ run queue
 grep -q " !100.0 GiB" "$T/out" || fail "queue does not mark it: $(cat "$T/out")"
 run show 1
 grep -q "^Over  *it uses 90.0 GiB more than was reserved for it at its start" "$T/out" || fail "show 1: $(cat "$T/out")"
-grep -q "^Victims  *1 job ran out of memory" "$T/out" || fail "show 1: $(cat "$T/out")"
+grep -q "^Harm  *1 job ran out of memory" "$T/out" || fail "show 1: $(cat "$T/out")"
 run explain 2
 grep -q "job 1 used more GPU memory than was reserved for it, and this job ran out; it is retried before the queue" \
     "$T/out" || fail "explain 2: $(cat "$T/out")"
@@ -33,7 +33,7 @@ expect_field 2 state COMPLETED attempts 2
 expect_field 2 victim_of 1 # it was, however it ended since
 expect_field 2 last_end null
 run show 2
-grep -q "^Victim of  *job 1, which used more GPU memory than was reserved for it" "$T/out" || fail "show 2: $(cat "$T/out")"
+grep -q "^Harmed by  *job 1: it ran out of memory, as that used more than was reserved for it" "$T/out" || fail "show 2: $(cat "$T/out")"
 
 # A job that used more than it declared, and completed: the next run of the command has that reserved.
 train() {

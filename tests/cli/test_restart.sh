@@ -61,6 +61,14 @@ started=$(cat outputs/* | grep -c '^carma-train: .* on [12] GPU')
 crashed=$(cat outputs/* | grep -c 'CUDA out of memory')
 [ "$started" -eq $((24 + crashed)) ] || fail "$started starts and $crashed crashes of 24 jobs"
 echo "$kills kills"
+# A snapshot is made of 250 records, with others behind it; between kills there may be no time for one.
+PYTHONPATH=$SOURCE/python python3 -B -c 'import carma, sqlite3, sys, time
+jobs = carma.submit_all([(["true"], {"hold": True})] * 250)
+store, end = sqlite3.connect(sys.argv[1]), time.monotonic() + 60
+while not store.execute("SELECT count(*) FROM snapshot").fetchone()[0] and time.monotonic() < end:
+    time.sleep(0.05)
+for job in jobs[:50]:
+    job.cancel()' "$STATE/store.db"
 stop_daemon
 [ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
 

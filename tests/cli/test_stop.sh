@@ -86,7 +86,9 @@ other=$!
 ticks=$(sed 's/.*) //' "/proc/$other/stat" | cut -d' ' -f20)
 sed -i -e 's/^boot .*/boot 00000000-0000-4000-8000-000000000000/' -e "s/^shepherd .*/shepherd $other $ticks/" \
     -e "s/^process .*/process $other $ticks/" "$STATE/runs/4-1-1/status"
+shepherd=$(status_of 5 shepherd)
 mv "$STATE/runs/5-1-1" elsewhere # the remains of a directory that was never synced, after a power failure
+kill -KILL "${shepherd% *}" # it would make it again
 mkdir "$STATE/runs/4-2-1" # of a launch that began while its placement was being stored
 start_daemon "$@"
 until_field 4 state LOST
@@ -96,7 +98,6 @@ grep -q 'started anew' "$T/out" || fail "$said: $(cat "$T/out")"
 until_field 5 state LOST
 sleep 1.2 # two looks of the daemon
 kill -KILL "$other" || fail "process $other was taken for the lost job's"
-kill -KILL "$(cat removed.pid)"
 
 # A job of the daemon's own user can write into its run directory. Its words there about another shepherd are not
 # believed.
@@ -149,4 +150,17 @@ rm "$CARMA_SOCKET"
 patience
 until "$CARMA" queue >/dev/null 2>&1; do patient || { fail "carmad is not reached again"; break; }; done
 grep -q "socket was removed: carmad has made it again" "$T/daemon.log" || fail "a socket that was made again is not spoken of"
+
+# What a command leaves behind ends with it, and is named; a part of its pipeline that ends by itself is not cut short.
+run submit --wait --parsable -- sh -c 'sleep 1000 & yes >/dev/null & echo left'
+left=$(cat "$T/out")
+expect_field "$left" state COMPLETED message "sleep, yes: left behind by its command, and ended: let its script wait for them"
+run submit --wait --parsable -- sh -c 'sleep 1000 & exit 3'
+expect_status 3
+grep -q "has failed: exit status 3; sleep: left behind" "$T/err" || fail "$said: $(cat "$T/err")"
+run submit --wait --parsable -- bash -c 'echo whole > >(sleep 0.2; cat)'
+left=$(cat "$T/out")
+expect_field "$left" state COMPLETED message null
+run logs "$left"
+expect_output whole
 finish_node

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A job's output is on a file system that does not answer who reads, not even when he is killed: the job ends, and its GPU
-# is free.
+# A file system does not answer who reads, not even when he is killed. A job's output is on it, then the job itself reads:
+# it ends, and its GPU is free.
 . "$(dirname "$0")/node.sh"
 mkdir stuck
 python3 -B "$SOURCE/tests/cli/stuck_fs.py" stuck 2>said &
@@ -11,14 +11,15 @@ until mountpoint -q stuck; do
     patient || { fail "no file system"; break; }
 done
 unmount() {
-    kill $server # what waits for it ends
+    rm -f "/dev/nvidia-test.$$"
+    kill $server 2>/dev/null # what waits for it ends
     umount -l "$T/stuck"
     finish_node
 }
 end_test=unmount
 trap 'failures=$((failures + 1)); unmount' INT TERM
 start_node a100x4-40g 100
-start_daemon
+start_daemon --set grace=1s
 run submit --parsable -o stuck/f -- sh -c 'echo some; exit 3'
 until_field 1 state FAILED
 run submit --parsable -o stuck/f -- sh -c 'for i in 1 2 3 4 5 6; do echo "step $i"; sleep 0.5; done; touch told; sleep 100000'
@@ -28,4 +29,31 @@ until [ -e told ]; do # by then its progress is being read
 done
 run cancel 2
 until_field 2 state CANCELLED
+run submit --parsable --exclusive -- sh -c 'touch reads; cat stuck/f'
+wait_for '[ -e reads ]' || fail "job 3 does not run"
+run cancel 3
+until_field 3 state CANCELLED
+expect_field 3 message "its processes were killed, and hang in the kernel"
+expect_ok submit --wait --exclusive -G 4 -- true
+
+# A thread hangs, and the process has a GPU open: the main thread has ended, and does not know of it any more.
+gpu=/dev/nvidia-test.$$
+cat >reader.py <<'PYTHON'
+import sys, threading
+gpu = open(sys.argv[1])
+threading.Thread(target=lambda: open("stuck/f"), daemon=True).start()
+open("holds", "w")
+threading.Event().wait()
+PYTHON
+if touch "$gpu"; then
+    run submit --parsable --exclusive -- python3 -B reader.py "$gpu"
+    wait_for '[ -e holds ]' || fail "job 5 does not run"
+    run cancel 5
+    wait_for 'grep -q "job 5: .*: carmad ends its processes" daemon.log' || fail "job 5 is not ended"
+    sleep 3 # some looks
+    expect_field 5 state STOPPING
+    rm "$gpu"
+    kill $server
+    until_field 5 state CANCELLED
+fi
 unmount

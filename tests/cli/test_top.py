@@ -55,7 +55,7 @@ until("all small jobs run", lambda: all(job(n)["state"] == "RUNNING" and job(n)[
                                         for n in small))
 
 t = top()
-t.sees("4 GPUs", "small-4", "large-2", "needs 30.0 GiB", "held: ")
+t.sees("4 GPUs", "small-4", "large-2", " GiB free at ", "held: ")
 t.until("GPUs in use", lambda text: re.search(r"^ +0 A100\S* +█+▒+░+ +18\.0G +2[0-4]\.\dG +39\.6G +\d+% gpm +\d+ W mps +1,5$",
                                               text, re.M))
 line = t.until("job 1's line", lambda text: re.search(r"^ +1 small-0 .* 9\.0G +12\.0G +\d+% 1\.[1-9]x +\d.* k?J$", text, re.M))
@@ -72,7 +72,7 @@ t.resize(30, 5)
 t.sees("too small")
 t.resize(200, 50)
 t.until("200x50", lambda text: all(part in text for part in ("declared", "A100-SXM4-40GB", "node time",
-                                                             "needs 30.0 GiB, the best open GPU")))
+                                                             "; 30.0 GiB needed")))
 t.resize(80, 24)
 t.until("80x24", lambda text: "declared" not in text and "small-4" in text and len(text.split("\n")) == 24)
 
@@ -106,7 +106,7 @@ t.sees("large-0")
 # ---- A job's details, hold and release, cancel ----
 
 t.press("up", "up", "up", "up", "e")
-t.sees(f"JOB {large[0]}", "State     QUEUED: needs 30.0 GiB", "Memory    30.0 GiB on each GPU, declared", "GPU 3 ")
+t.sees(f"JOB {large[0]}", "free at most, on GPU 1; 30.0 GiB needed", "Memory    30.0 GiB on each GPU, declared", "GPU 3 ")
 t.press("q")
 t.sees("QUEUE")
 t.press("h")

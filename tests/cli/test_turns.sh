@@ -36,7 +36,7 @@ run cancel "$held"
 patience
 until [ "$(cat waited.* 2>/dev/null | grep -c .)" -ge "$waiters" ] || ! patient; do :; done
 [ "$(cat waited.* | grep -vc '^1$')" -eq 0 ] || fail "waiters end with: $(cat waited.* | sort | uniq -c)"
-[ "$(cat wait.*.err | grep -c 'is CANCELLED')" -eq "$waiters" ] || fail "$(cat wait.*.err | grep -vc 'is CANCELLED') say otherwise"
+[ "$(cat wait.*.err | grep -c 'was cancelled')" -eq "$waiters" ] || fail "$(cat wait.*.err | grep -vc 'was cancelled') say otherwise"
 # The daemon's memory: all of them cost it little, and for a while only.
 stop_daemon
 "$CARMA" submit --no-retry --wait -- true 2>/dev/null

@@ -24,6 +24,26 @@ for option in $("$CARMA" submit --help | sed -n 's/^ .*--\([a-z-]\{5,\}\).*/\1/p
         expect_error 2 "unknown option '--$(exchanged "$option")': did you mean --$option?" submit "--$(exchanged "$option")"
 done
 expect_error 2 "there is no command 'frobnicate' (see: carma help)" frobnicate
+expect_error 2 "did you mean submit?" sub
+# And values that are words of a table.
+for row in 'submit --share tme-slice -- x|time-slice' 'submit --optimizer adma -- x|adam' 'submit --precision fp23 -- x|fp32' \
+    'submit --method lara -- x|lora' 'submit --signal URS1@3 -- x|USR1' 'submit --visible-devices inedx -- x|index' \
+    'wait --until state=RUNING 1|RUNNING' 'history --state complted|completed' 'stats --by dya|day' 'admin verfy|verify' \
+    'simulate --policy carmaa|carma' 'simulate --compare carma,exclusiv|exclusive' 'simulate --estimator repaly|replay' \
+    'simulate --share mpss|mps' 'estimate --estimator repaly|replay' 'evaluate --estimator horsu|horus'; do
+    # shellcheck disable=SC2086 # words
+    expect_error 2 "did you mean ${row#*|}?" ${row%|*}
+done
+CARMA_PREFIX=$T/prefix
+export CARMA_PREFIX
+mkdir -p "$CARMA_PREFIX/share/carma" && ln -s "$SOURCE/data/nodes" "$SOURCE/data/traces" "$SOURCE/data/workloads.csv" "$CARMA_PREFIX/share/carma"
+ln -s "$(dirname "$CARMA")" "$CARMA_PREFIX/bin"
+printf 'model: x\ngpu_memry: 3G\n' >"$T/typed.rad"
+for row in "submit $T/typed.rad|gpu_memory" 'trace show thesis_09|thesis_90' 'simulate --trace thesis_90 --node a100x4|a100x4-40g'; do
+    # shellcheck disable=SC2086 # words
+    expect_error 1 "did you mean ${row#*|}?" ${row%|*}
+done
+unset CARMA_PREFIX
 expect_error 2 "--gpu-memory 3G is what it needs on each GPU, --memory 3G the most RAM" submit --mem 3G -- true
 for command in show explain cancel hold release logs wait; do
     expect_error 2 "which job" "$command"

@@ -118,6 +118,16 @@ printf 'arrival_s,workload,duration_s,uid\n0,resnet18_cifar100_20e_3,30,12001\n0
 [ "$(stat -c %u "$T"/play/*.out | tr '\n' ' ')" = '12001 12002 ' ] || fail "the jobs are not their users': $(ls -l "$T/play")"
 grep -q '"users": 2' "$T/report" || fail "the report: $(cat "$T/report")"
 
+# What she may not do there is warned of at once.
+install -d -m 700 "$T/closed"
+install -m 400 /dev/null "$T/taken"
+for doubt in "-D $T/closed|it cannot run in '$T/closed': Permission denied" "-o $T/closed/x|cannot be written: Permission denied: choose another with -o" \
+    "-o $T/x|cannot be written: Permission denied" "-e $T/taken|cannot be written: Permission denied: choose another with -e"; do
+    # shellcheck disable=SC2086 # an option and its value
+    allowed alice submit --hold ${doubt%|*} -- true
+    grep -qF "${doubt#*|}" "$T/err" || fail "$said: $(cat "$T/err")"
+done
+
 # The daemon's own files: its store and its runs.
 for path in "$STATE" "$STATE"/*; do
     as alice test -r "$path" && fail "alice can read $path"

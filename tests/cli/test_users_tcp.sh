@@ -124,6 +124,27 @@ asked=/v1/status ask 401 "Host: 127.0.0.1:$port"
 asked=//v1/status ask 401 "Host: 127.0.0.1:$port"
 stop_daemon
 
+# While it is down bob listens at its port: nobody shows him the token.
+as bob python3 - "$port" >"$T/heard" <<'PYTHON' &
+import socket, sys
+listener = socket.socket()
+listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+listener.bind(("127.0.0.1", int(sys.argv[1])))
+listener.listen()
+print("listens", flush=True)
+for _ in range(2):
+    connection, _ = listener.accept()
+    print(connection.recv(4096), flush=True)
+PYTHON
+bobs=$!
+wait_for "grep -q listens \"\$T/heard\""
+try alice CARMA_TOKEN_FILE="$T/token" timeout 10 "$CARMA" queue
+refused_by_tcp "uid 12002 listens there"
+try alice CARMA_TOKEN_FILE="$T/token" PYTHONPATH="$SOURCE/python" timeout 10 python3 -c 'import carma; carma.jobs()'
+refused_by_tcp "uid 12002 listens there"
+wait $bobs
+grep -q Bearer "$T/heard" && fail "bob has heard the token: $(cat "$T/heard")"
+
 # A token that others can reach is reported; root's token is root.
 chown 0 "$T/token"
 start_daemon --set listen="0.0.0.0:$port" --set token_file="$T/token"

@@ -44,9 +44,9 @@ grep -v '^#' "$SOURCE/data/workloads.csv" | awk -F, -v OFS=, '
 } >trace.csv
 "$CARMA" play trace.csv --workloads workloads.csv --output-dir jobs --json >report.json 2>messages &
 play=$!
-sleep 0.6
+wait_for 'grep -q "^playing" messages' || fail "play: $(cat messages)"
 stop_daemon KILL
-sleep 0.2
+wait_for 'grep -q "waiting up to" messages' || fail "play did not notice that the daemon was gone"
 start_daemon --config /dev/null
 wait "$play" || fail "play: status $?: $(cat messages)"
 python3 - report.json <<'PYTHON' || fail "play: $(cat report.json messages)"
@@ -56,7 +56,6 @@ assert report["jobs"] == 10 and report["failed"] == 0 and report["time_scale"] =
 assert len(report["node"]) == 4 and report["energy_j"] > 0 and report["memory_mean_bytes"] > 0, report
 assert 600 < report["makespan_s"] and 200 <= report["run_time_mean_s"] <= report["jct_mean_s"], report
 PYTHON
-grep -q 'waiting up to' messages || fail "play did not notice that the daemon was gone"
 run queue --all --json
 python3 - "$T/out" <<'PYTHON' || fail "some job was submitted or run twice: $(cat "$T/out")"
 import json, sys
@@ -70,7 +69,7 @@ PYTHON
 expect_ok submit --parsable --hold -- true
 "$CARMA" play "$SOURCE/data/traces/thesis_90.csv" --output-dir stopped 2>messages &
 play=$!
-sleep 0.5
+wait_for '[ "$("$CARMA" queue | wc -l)" -gt 2 ]' || fail "play submits nothing: $("$CARMA" queue)"
 kill "$play"
 wait "$play"
 status=$?

@@ -15,6 +15,7 @@ commands find an empty directory, and by `<!-- test: ... -->`:
 
 --update writes the output into the document instead, where it has no `...`."""
 
+import contextlib
 import getpass
 import os
 import pathlib
@@ -29,6 +30,9 @@ import tempfile
 import time
 
 import blocks
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import contain  # noqa: E402
 
 PATIENCE_SECONDS = 600
 READER = "ada"  # the user that types, in the documents
@@ -95,12 +99,10 @@ class Shell:
 def kill_all(directory):
     """Nothing that the document has started is left: all of it has the directory in its environment."""
     mark = f"HOME={directory}/work".encode()
-    for environment in pathlib.Path("/proc").glob("[0-9]*/environ"):
-        try:
-            if mark in environment.read_bytes().split(b"\0"):
-                os.kill(int(environment.parent.name), signal.SIGKILL)
-        except OSError:
-            pass
+    for pid in contain.descendants(os.getppid()):
+        if mark in contain.read_aside(pid, "environ").split(b"\0"):
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def start_node(shell, chosen, prefix):

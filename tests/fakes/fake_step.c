@@ -1,5 +1,6 @@
-/* The stand-in for `python3 -m carma.tiny_step` on a virtual node: called as python3, it takes memory and reports the
- * part that would be PyTorch's allocator's. FAKE_STEP=garbage: it writes something else; FAKE_STEP=fails: nothing. */
+/* The stand-in for `python3 -c` with carma's tiny step on a virtual node: called as python3, it takes memory and
+ * reports the part that would be PyTorch's allocator's. FAKE_STEP=garbage: it writes something else; FAKE_STEP=fails:
+ * nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +38,7 @@ int main(int argc, char **argv)
     struct attachment attachment;
     struct node node;
 
-    if (argc != 3 || strcmp(argv[1], "-m") != 0 || strcmp(argv[2], "carma.tiny_step") != 0 || !getenv("PYTHONPATH"))
+    if (argc != 3 || strcmp(argv[1], "-c") != 0 || !strstr(argv[2], "tiny_step") || !getenv("PYTHONPATH"))
         return 2;
     if (fake && strcmp(fake, "fails") == 0)
         return 3;

@@ -1,8 +1,9 @@
 /* Fuzz target: any text as an MPS control daemon's answer. An accepted answer is in range, a
- * refused one gives the reason in one line. */
+ * refused one gives the reason in one line. And as a line of its server's log. */
 #include "base/memory.h"
 #include "fuzz.h"
 #include "gpu/mps/protocol.h"
+#include "gpu/mps/server_log.h"
 
 static void check(int rc, const struct error *err)
 {
@@ -25,8 +26,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     enum mps_server_state state;
     struct error err = {{0}};
     CLEANUP(free_ptr) char *text = xstrndup((const char *)bytes, length);
+    pid_t client;
     int rc;
 
+    if (mps_log_read_line((const char *)bytes, length, &client) != MPS_LOG_NOTHING)
+        require(client > 0 && client <= 1 << 22);
     check(mps_read_probe(text, &err), &err);
     check_pids(mps_read_servers(text, &pids, &err), &pids, MPS_MAX_SERVERS, &err);
     check_pids(mps_read_clients(text, &pids, &err), &pids, MPS_MAX_CLIENTS, &err);

@@ -108,8 +108,8 @@ def check_formats(root):
 
 def check_folders(root):
     src, page = root / "layout", root / "layout.md"
-    table = "| 5 programs | `bench` | x |\n| 4 programs | `cli` | y |\n| | `cli/top` | z |\n| | `daemon` | d |\n"
-    for name in ["bench/a.c", "cli/a.c", "cli/top/a.h", "daemon/a.c"]:
+    table = "| 5 programs | `slurm` | x |\n| 4 programs | `cli` | y |\n| | `cli/top` | z |\n| | `daemon` | d |\n"
+    for name in ["slurm/a.c", "cli/a.c", "cli/top/a.h", "daemon/a.c"]:
         put(src / name, "")
     put(page, table)
     expect("layout", report(folders.main, src, page), 0)

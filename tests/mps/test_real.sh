@@ -21,7 +21,9 @@ chmod +x "$T/bin/nvidia-cuda-mps-server"
 
 # The control daemons and servers of this test that run.
 controls() {
-    grep -lF "CUDA_MPS_PIPE_DIRECTORY=$T/" /proc/[0-9]*/environ 2>/dev/null
+    for pid in $(own_processes); do
+        ! grep -qF "CUDA_MPS_PIPE_DIRECTORY=$T/" "/proc/$pid/environ" 2>/dev/null || echo "$pid"
+    done
 }
 
 while read -r driver program; do

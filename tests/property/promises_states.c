@@ -1,6 +1,7 @@
 /* The promises about the core's state after its decisions. */
 #include <string.h>
 
+#include "core/gpus/closing.h"
 #include "core/waiting/backfill.h"
 #include "core/quantum.h"
 #include "core/slowdown.h"
@@ -134,6 +135,9 @@ static void check_nobody_waits_in_vain(const struct world *world)
         for (uint32_t g = 0; g < core_gpu_count(core); g++) {
             idle += gpu_fits_idle(core, job, core_gpu(core, g));
             open += gpu_verdict(core, job, core_gpu(core, g), world->now_ns) == REASON_NONE;
+            if (closing_is_closed_to(core, job, core_gpu(core, g)) && world->now_ns >= job->crashed_ns + CLOSING_NS &&
+                !closing_until_ns(core_gpu(core, g), job->wants->uid))
+                fail(world, "job %" PRIu64 " avoids GPU %" PRIu32 " without end", job->id, g);
         }
         if (idle >= job->wants->gpus || (!job_wants_idle(core, job) && open >= job->wants->gpus))
             fail(world, "job %" PRIu64 " waits though %" PRIu32 " GPUs are idle and %" PRIu32 " open", job->id, idle,

@@ -2,12 +2,16 @@
 the thesis's trace, on a Slurm cluster whose GPUs carma gives. Each row has a cluster of its own."""
 
 import csv
+import os
 import pathlib
 import re
 import sys
 import time
 
 from lab import NODES, Lab, skip_where_impossible, until
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import contain  # noqa: E402
 
 
 def ended(lab, job, state="COMPLETED"):
@@ -22,11 +26,8 @@ def no_lease_and_no_process(lab):
 
     def processes():
         found = []
-        for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                words = path.read_bytes()
-            except OSError:
-                continue
+        for pid in contain.descendants(os.getppid()):
+            words = contain.read_aside(pid, "cmdline")
             if str(lab.prefix).encode() in words and b"carma-train" in words:
                 found.append(words)
         return found

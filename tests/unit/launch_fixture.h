@@ -126,7 +126,7 @@ static inline void slow_profile(struct fixture *f, const char *script)
 static inline int sweep(const struct fixture *f)
 {
     static pid_t sweeper;
-    int left = launch_sweep(&f->status, geteuid());
+    int left = launch_sweep(&f->status, geteuid(), SIGKILL);
 
     return left ? left : launch_sweep_marked(f->request.shepherd, f->run, &f->status, geteuid(), &sweeper);
 }

@@ -175,7 +175,7 @@ TEST(test_refused)
     refuse("{" MINIMAL ",\"gpu_memory_bytes\":-1}", "gpu_memory_bytes -1 is negative: leave it out if it is not known");
     refuse("{" MINIMAL ",\"gpu_memory_bytes\":1125899906842625}",
            "gpu_memory_bytes 1125899906842625 is out of range: 1 to 1125899906842624");
-    refuse("{" MINIMAL ",\"share\":\"any\"}", "share 'any' is not known: time-slice or mps, or leave it out");
+    refuse("{" MINIMAL ",\"share\":\"any\"}", "share 'any' is not known: time-slice or mps; or leave it out");
     refuse("{" MINIMAL ",\"share\":\"mps\",\"exclusive\":true}",
            "an exclusive job shares no GPU: leave exclusive or share mps out");
     refuse("{" MINIMAL ",\"max_slowdown_permille\":999}", "max_slowdown_permille 999 is out of range: 1000 to 1000000");

@@ -198,7 +198,7 @@ CORE_TEST(test_a_reservation_ends_with_its_job)
     waits(f, 1, 30 * GIB);
     starve(f);
     assert_int_equal(core_gpu(f->core, 0)->reserved_for, 2);
-    assert_reason(f, 3, "the GPUs left are kept for job 2, which has waited long enough");
+    assert_reason(f, 3, "GPU 0 is reserved for job 2, which has waited over 1 h");
     job_event(f, RECORD_CANCELLED, 2);
     assert_int_equal(core_gpu(f->core, 0)->reserved_for, 0);
 }

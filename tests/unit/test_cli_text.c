@@ -4,6 +4,7 @@
 #include <locale.h>
 
 #include "cli/ids.h"
+#include "cli/show/markup.h"
 #include "cli/show/table.h"
 #include "cli/show/term.h"
 
@@ -165,6 +166,14 @@ TEST(colours_keep_the_alignment)
                  " \033[1mID\033[0m  \033[1mNAME\033[0m         \033[1mX\033[0m     \033[1mY\033[0m\n"
                  "  1  \033[31mshort\033[0m        xx    y\n"
                  "234  longer name      yyy\n");
+}
+
+TEST(markup_is_text)
+{
+    CLEANUP(strbuf_release) struct strbuf out = {0};
+
+    markup_append(&out, "a<b> & \"c\"");
+    assert_string_equal(out.text, "a&lt;b&gt; &amp; &quot;c&quot;");
 }
 
 int main(void)

@@ -166,6 +166,44 @@ CORE_TEST(test_a_retry_goes_elsewhere)
     assert_goes_to(f, job, "1");
 }
 
+/* ... but not without end: whether it goes before others or in its place, and if a snapshot comes between. */
+CORE_TEST(test_a_retry_comes_back)
+{
+    static const uint32_t retries_allowed[] = {20, 1, 20}; /* in an hour */
+
+    keep_gpus(f, 2);
+    for (size_t i = 0; i < array_size(retries_allowed); i++) {
+        struct record holds = wants(1, 4 * GIB);
+        struct record_list taken = {0};
+        uint64_t holder, job;
+
+        change(f, per_user.max_retries, retries_allowed[i]);
+        job = begins(f, 'a', 'x');
+        assert_string_equal(placed_on(f, job), "0");
+        holds.submitted.exclusive = true;
+        holder = submit_record(f, holds);
+        assert_goes_to(f, holder, "1");
+        exits(f, job, EXIT_COMPLETED, -1);
+        job = dies(f, 'a', 'a', 5);
+        assert_int_equal(core_find_job(f->core, job)->retry, i != 1);
+        if (i == 2) {
+            struct core *core = restored(f, &taken);
+            core_free(f->core);
+            f->core = core;
+        }
+        waits(f, 1);
+        if (i != 1) /* at its turn it is looked at anyway */
+            assert_int_equal(core_next_wake_ns(f->core, f->now_ns), f->now_ns + CLOSING_NS - SECONDS(1));
+        waits(f, 1798);
+        assert_string_equal(placed_on(f, job), "");
+        waits(f, 1);
+        assert_string_equal(placed_on(f, job), "0");
+        exits(f, job, EXIT_COMPLETED, -1);
+        exits(f, holder, EXIT_COMPLETED, -1);
+        record_list_release(&taken);
+    }
+}
+
 CORE_TEST(test_a_retry_that_needs_all_gpus_takes_them)
 {
     uint64_t job = submit(f, GPUS, 4 * GIB);

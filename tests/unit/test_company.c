@@ -116,10 +116,10 @@ TEST_BETWEEN(test_pairs_that_met, setup, teardown)
         int readings;
         const char *reason; /* for which they are not placed together again; NULL: they are */
     } cases[] = {
-        {SHARE_MPS, 2000, 1900, 2410, 2, "one was slowed down 2.41 times, at most 2.00 is allowed"},
+        {SHARE_MPS, 2000, 1900, 2410, 2, "one of such a pair ran 2.41x slower before; the limit is 2.00x"},
         {SHARE_MPS, 2000, 1900, 2410, 1, NULL}, /* one reading condemns nobody */
         {SHARE_TIME_SLICE, 1300, 1200, 1250, 2, NULL},
-        {SHARE_TIME_SLICE, 0, 1750, 1750, 2, "did 114% of what one does alone, 120% is asked for"},
+        {SHARE_TIME_SLICE, 0, 1750, 1750, 2, "such a pair did 114% of the work of one job before; the least is 120%"},
     };
 
     for (size_t i = 0; i < array_size(cases); i++) {
@@ -130,7 +130,7 @@ TEST_BETWEEN(test_pairs_that_met, setup, teardown)
         assert_int_equal(runs(f, job), !cases[i].reason);
         if (cases[i].reason) {
             CLEANUP(free_ptr)
-            char *text = xasprintf("beside job 5 on GPU 0: such jobs ran together before and %s", cases[i].reason);
+            char *text = xasprintf("job 5 on GPU 0: %s", cases[i].reason);
             assert_reason(f, job, text);
             assert_int_equal(core_reason(f->core, job, f->now_ns).code, REASON_PAIR);
         }
@@ -176,10 +176,7 @@ CORE_TEST(test_clients_that_lost_by_it)
     }
     ends(f, job);
     assert_false(runs(f, job = starts(f, "b")));
-    assert_reason(
-        f, job,
-        "beside job 5 on GPU 0: such jobs ran together before and did 83% of what one does alone, 95% is asked "
-        "for");
+    assert_reason(f, job, "job 5 on GPU 0: such a pair did 83% of the work of one job before; the least is 95%");
 }
 
 /* After a month nobody knows whether the program, its data or the driver is the same. */
@@ -269,10 +266,7 @@ CORE_TEST(test_activity_tells_as_well)
     ends(f, b);
     starts(f, "b");
     b = starts(f, "a");
-    assert_reason(
-        f, b,
-        "beside job 4 on GPU 0: such jobs ran together before and one was slowed down 2.08 times, at most 2.00 "
-        "is allowed");
+    assert_reason(f, b, "job 4 on GPU 0: one of such a pair ran 2.08x slower before; the limit is 2.00x");
 }
 
 /* Three readings say no more than a tenth beyond the prediction (1.33 for two of 50%). */

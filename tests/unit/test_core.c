@@ -11,10 +11,8 @@ TEST_BETWEEN(test_floor_and_cap, setup, teardown)
         int32_t smact;
         const char *placed, *reason;
     } of_gpu_2[] = {
-        {35 * GIB, 0, "2", NULL},
-        {35 * GIB + 1, 0, "", "needs 5.0 GiB, the best open GPU (2) has 5.0 GiB free"},
-        {GIB, 800, "2", NULL},
-        {GIB, 801, "", "GPUs with enough memory are too busy: SM activity 80.1% on GPU 2, at most 80.0% is shared"},
+        {35 * GIB, 0, "2", NULL}, {35 * GIB + 1, 0, "", "5.0 GiB free at most, on GPU 2; 5.0 GiB needed"},
+        {GIB, 800, "2", NULL},    {GIB, 801, "", "GPU 2 is too busy to share: SM activity 80.1%, the limit is 80.0%"},
         {GIB, -1, "", NULL}, /* not measured: not shared */
     };
 
@@ -59,7 +57,7 @@ CORE_TEST(test_monitor_closes_a_gpu_until_memory_settles)
     f->now_ns += SECONDS(100);
     assert_waits(f, second);
     memory_observed(f, first, 0, GIB);
-    assert_reason(f, second, "the memory of job 1 on GPU 0 has still to settle (at most 0:30 more)");
+    assert_reason(f, second, "job 1 on GPU 0 may not have taken all its memory yet (at most 0:30 more)");
     f->now_ns += SECONDS(30) - 1;
     assert_waits(f, second);
     assert_int_equal(core_next_wake_ns(f->core, f->now_ns), f->now_ns + 1);
@@ -145,7 +143,7 @@ CORE_TEST(test_reservations_do_not_race)
     submit(f, 1, 20 * GIB);
     assert_goes_to(f, 5, "0");
     assert_string_equal(placed_on(f, 6), "");
-    assert_reason(f, 6, "needs 20.0 GiB, the best open GPU (1) has 19.0 GiB free");
+    assert_reason(f, 6, "19.0 GiB free at most, on GPU 1; 20.0 GiB needed");
 }
 
 CORE_TEST(test_observed_memory_beyond_the_reservation_counts)
@@ -172,7 +170,7 @@ CORE_TEST(test_unknown_memory_reserves_a_whole_gpu)
     assert_goes_to(f, 1, "0");
     assert_string_equal(placed_on(f, 5), "1");
     assert_string_equal(placed_on(f, 6), "");
-    assert_reason(f, 6, "needs 1 GPU to itself, 0 are idle");
+    assert_reason(f, 6, "1 idle GPU needed, 0 are idle");
 }
 
 CORE_TEST(test_unmanaged_memory_keeps_a_gpu_from_being_idle)
@@ -192,7 +190,7 @@ CORE_TEST(test_jobs_per_gpu_are_limited)
         submit(f, 1, GIB);
     decide(f);
     assert_int_equal(f->decisions.count, 2 * GPUS);
-    assert_reason(f, 9, "the GPUs left already run as many jobs as allowed");
+    assert_reason(f, 9, "GPU 0 runs 2 jobs, the limit (max_jobs_per_gpu)");
 }
 
 /* ---- Exclusive jobs, queue order, several GPUs ---- */
@@ -208,10 +206,10 @@ CORE_TEST(test_exclusive_job_is_alone)
     submit_record(f, record);
     assert_goes_to(f, 1, "0");
     assert_string_equal(placed_on(f, 2), "");
-    assert_reason(f, 2, "the GPUs left are held by exclusive jobs (job 1 on GPU 0)");
+    assert_reason(f, 2, "GPU 0 runs job 1, which is exclusive");
     exits(f, 1, EXIT_COMPLETED, -1);
     assert_goes_to(f, 2, "0"); /* and now the exclusive one waits for it */
-    assert_reason(f, 3, "needs 1 GPU to itself, 0 are idle");
+    assert_reason(f, 3, "1 idle GPU needed, 0 are idle");
 }
 
 CORE_TEST(test_fifo_blocks_behind_the_head)
@@ -292,10 +290,10 @@ CORE_TEST(test_what_can_never_run)
 
     assert_true(core_could_ever_run(f->core, &whole, &why));
     assert_false(core_could_ever_run(f->core, &five_gpus, &why));
-    assert_string_equal(reason_format(&why, 0, text), "wants 5 GPUs, the node has 4");
+    assert_string_equal(reason_format(&why, 0, text), "5 GPUs needed, the node has 4");
     assert_false(core_could_ever_run(f->core, &too_large, &why));
     assert_string_equal(reason_format(&why, 0, text),
-                        "needs 40.0 GiB of GPU memory, no GPU has that much (largest: 40.0 GiB)");
+                        "40.0 GiB of GPU memory needed, no GPU has that much (largest: 40.0 GiB)");
     submit(f, 5, -1);
     assert_decides(f, RECORD_REFUSED);
     assert_null(core_find_job(f->core, 1));
@@ -318,8 +316,8 @@ CORE_TEST(test_crash_goes_to_the_retry_queue_and_starts_alone)
     f->now_ns += SECONDS(60);
     /* GPUs 1 to 3 would do for sharing, but a retried job wants an idle one, and blocks the queue. */
     assert_nothing_decided(f);
-    assert_reason(f, 5, "needs 1 GPU to itself, 0 are idle");
-    assert_reason(f, 6, "job 5, which is retried, goes first");
+    assert_reason(f, 5, "1 idle GPU needed, 0 are idle");
+    assert_reason(f, 6, "job 5 goes first: it is retried");
     exits(f, 4, EXIT_COMPLETED, -1);
     assert_goes_to(f, 5, "3");
     assert_true(f->decisions.items[0].placed.retry);

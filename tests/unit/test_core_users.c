@@ -40,7 +40,7 @@ CORE_TEST(test_who_has_as_many_jobs_as_allowed_is_passed_over)
     assert_string_not_equal(placed_on(f, other), ""); /* first in, first out, and yet before two others */
     assert_int_equal(f->decisions.count, 2);
     assert_int_equal(reason_code(f, second), REASON_USER_JOBS);
-    assert_reason(f, second, "its user runs 1 job, as many as a user may");
+    assert_reason(f, second, "1 job of its user run, the limit (max_running_per_user)");
     assert_int_equal(reason_code(f, third), REASON_USER_JOBS);
     exits(f, first, EXIT_COMPLETED, -1);
     assert_starts(f, second);
@@ -58,7 +58,7 @@ CORE_TEST(test_gpus_are_counted_for_each_job_that_has_them)
     assert_starts(f, two);
     assert_string_not_equal(placed_on(f, one), ""); /* which is not too much */
     assert_int_equal(reason_code(f, wide), REASON_USER_GPUS);
-    assert_reason(f, wide, "its user has 3 GPUs and it wants 2 more, a user may have 3");
+    assert_reason(f, wide, "2 GPUs needed, its user has 3 of at most 3 (max_gpus_per_user)");
 }
 
 /* Also on GPUs that a job was not given; with its end that is over. */
@@ -90,13 +90,14 @@ CORE_TEST(test_memory_is_what_jobs_reservation_on_all_their_gpus)
     assert_starts(f, first);
     assert_int_equal(f->decisions.count, 1);
     assert_int_equal(reason_code(f, second), REASON_USER_MEMORY);
-    assert_reason(f, second,
-                  "its user's jobs request 20.0 GiB of GPU memory and it 31.0 GiB more, a user may have 50.0 GiB");
-    assert_int_equal(reason_code(f, unknown), REASON_USER_MEMORY);
     assert_reason(
-        f, unknown,
-        "its user's jobs request 20.0 GiB of GPU memory and it 40.0 GiB more (whole GPUs: it requests none), a user "
-        "may have 50.0 GiB");
+        f, second,
+        "31.0 GiB of GPU memory needed, its user's jobs have 20.0 GiB of at most 50.0 GiB (max_gpu_memory_per_user)");
+    assert_int_equal(reason_code(f, unknown), REASON_USER_MEMORY);
+    assert_reason(f, unknown,
+                  "40.0 GiB of GPU memory needed (whole GPUs: it requests none), its user's jobs have 20.0 GiB of at "
+                  "most 50.0 GiB "
+                  "(max_gpu_memory_per_user)");
     exits(f, first, EXIT_COMPLETED, -1);
     assert_starts(f, second);
 }
@@ -134,16 +135,17 @@ CORE_TEST(test_what_one_job_may_never_have_is_refused)
 
     limited(f, (struct core_limits){.max_gpus = 3});
     assert_false(core_could_ever_run(f->core, &record.submitted, &why));
-    assert_string_equal(reason_format(&why, 0, text), "wants 4 GPUs, a user may have 3");
+    assert_string_equal(reason_format(&why, 0, text), "4 GPUs needed, a user's limit is 3 (max_gpus_per_user)");
     limited(f, (struct core_limits){.max_memory_bytes = 31 * GIB});
     assert_false(core_could_ever_run(f->core, &record.submitted, &why));
-    assert_string_equal(reason_format(&why, 0, text), "requests 32.0 GiB of GPU memory, a user may have 31.0 GiB");
+    assert_string_equal(reason_format(&why, 0, text),
+                        "32.0 GiB of GPU memory needed, a user's limit is 31.0 GiB (max_gpu_memory_per_user)");
     record.submitted.gpus = 1;
     assert_true(core_could_ever_run(f->core, &record.submitted, &why));
     record.submitted.request_bytes = -1;
     assert_false(core_could_ever_run(f->core, &record.submitted, &why));
-    assert_string_equal(reason_format(&why, 0, text),
-                        "requests no memory, so counts with 40.0 GiB of GPU memory, a user may have 31.0 GiB");
+    assert_string_equal(reason_format(&why, 0, text), "40.0 GiB of GPU memory needed (whole GPUs: it requests none), a "
+                                                      "user's limit is 31.0 GiB (max_gpu_memory_per_user)");
 }
 
 /* With backfill another user's smaller job can take the GPU meant for the first of the queue: the reservation ends. */

@@ -1,6 +1,9 @@
 /* The consequences of a job's end (src/core/crash.h). */
 #include "core_fixture.h"
+#include "core/crash.h"
 #include "core/verdict.h"
+
+#include <signal.h>
 
 /* core/verdict.h: what the evidence makes of an end. */
 TEST(test_verdicts)
@@ -12,12 +15,15 @@ TEST(test_verdicts)
         ITSELF = EVIDENCE_ITSELF,
         FENCE = EVIDENCE_FENCE,
         LIMIT = EVIDENCE_LIMITED,
-        OWN = EVIDENCE_OWN
+        OWN = EVIDENCE_OWN,
+        SERVER = EVIDENCE_SERVER,
+        FULL = EVIDENCE_FULL
     };
     static const struct {
         uint32_t ends, evidence, cause;
         enum verdict_teaches teaches;
         bool caught;
+        int32_t status;
     } rows[] = {
         {EXIT_COMPLETED, 0, EXIT_COMPLETED, TEACHES_THIS, false},
         {EXIT_COMPLETED, ITSELF | LIMIT, EXIT_COMPLETED, TEACHES_THIS, false}, /* nothing was said */
@@ -38,13 +44,24 @@ TEST(test_verdicts)
         {EXIT_FAILED, FILED | FENCE | STEPS, EXIT_FAILED, TEACHES_NOTHING, false},
         {EXIT_SIGNALLED, FILED, EXIT_GPU_OOM, TEACHES_MORE, false},
         {EXIT_SIGNALLED, FENCE | LIMIT, EXIT_SIGNALLED, TEACHES_NOTHING, false},
+        {EXIT_SIGNALLED, FENCE, EXIT_GPU_OOM, TEACHES_MORE, false, 128 + SIGABRT}, /* by its own will */
+        {EXIT_SIGNALLED, FENCE, EXIT_SIGNALLED, TEACHES_NOTHING, false, 128 + SIGSEGV},
+        {EXIT_FAILED, FENCE, EXIT_FAILED, TEACHES_NOTHING, false, 128 + SIGKILL}, /* a shell tells */
+        {EXIT_FAILED, SERVER, EXIT_GPU_OOM, TEACHES_MORE, false},
+        {EXIT_FAILED, SERVER | OWN, EXIT_FAILED, TEACHES_NOTHING, false},
+        {EXIT_FAILED, SERVER | SAID | STEPS, EXIT_FAILED, TEACHES_NOTHING, false},
+        {EXIT_SIGNALLED, SERVER | FULL, EXIT_SIGNALLED, TEACHES_NOTHING, false},
+        {EXIT_COMPLETED, SERVER, EXIT_COMPLETED, TEACHES_MORE, false},
+        {EXIT_FAILED, FULL, EXIT_GPU_OOM, TEACHES_NOTHING, false}, /* doubtful */
+        {EXIT_FAILED, FULL | OWN, EXIT_FAILED, TEACHES_NOTHING, false},
+        {EXIT_COMPLETED, FULL, EXIT_COMPLETED, TEACHES_THIS, false},
         {EXIT_TIMEOUT, SAID | LIMIT | FENCE, EXIT_TIMEOUT, TEACHES_NOTHING, false},
         {EXIT_HOST_OOM, SAID | LIMIT | FENCE, EXIT_HOST_OOM, TEACHES_NOTHING, false},
         {EXIT_GPU_ERROR, SAID | LIMIT | FENCE, EXIT_GPU_ERROR, TEACHES_NOTHING, false},
     };
 
     for (size_t i = 0; i < array_size(rows); i++) {
-        struct record_exited exited = {.cause = rows[i].ends, .evidence = rows[i].evidence};
+        struct record_exited exited = {.cause = rows[i].ends, .status = rows[i].status, .evidence = rows[i].evidence};
         struct verdict verdict = verdict_of(&exited);
         if (verdict.cause != rows[i].cause || verdict.teaches != rows[i].teaches || verdict.caught != rows[i].caught)
             fail_msg("row %zu: %s", i, exit_cause_name(verdict.cause));
@@ -115,6 +132,31 @@ TEST_BETWEEN(test_a_message_is_believed_where_memory_bears_it_out, setup, teardo
         }
         teardown(state);
         setup(state);
+    }
+}
+
+/* A full GPU speaks for a job that had memory there, beside others. */
+CORE_TEST(test_a_full_gpu_is_evidence_where_it_is_shared)
+{
+    static const struct {
+        int64_t seen, others, used;
+        bool full;
+    } rows[] = {
+        {4 * GIB, 35 * GIB, TOTAL - TOTAL / 64, true},
+        {4 * GIB, 35 * GIB, TOTAL - TOTAL / 64 - 1, false},
+        {0, 35 * GIB, TOTAL, false},
+        {39 * GIB, 0, TOTAL, false},
+        {4 * GIB, 35 * GIB, -1, false},
+    };
+
+    for (size_t i = 0; i < array_size(rows); i++) {
+        uint64_t job = running(f, rows[i].seen, SECONDS(60));
+        const struct job *of = core_find_job(f->core, job);
+        struct record end = {.type = RECORD_EXITED, .exited = {.cause = EXIT_FAILED, .used_bytes = rows[i].used}};
+        sample(f, of->placements[0].gpu, rows[i].seen + rows[i].others, rows[i].others, 0);
+        assert_int_equal(crash_is_of_full_gpu(f->core, of, &end), rows[i].full);
+        exits(f, job, EXIT_COMPLETED, -1);
+        sample(f, 0, 0, 0, 0);
     }
 }
 

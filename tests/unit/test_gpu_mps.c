@@ -1,8 +1,11 @@
 /* The MPS control daemon's language: the commands, and answers taken whole or refused. */
 #include "unit.h"
 
+#include <sys/stat.h>
+
 #include "base/strbuf.h"
 #include "gpu/mps/protocol.h"
+#include "gpu/mps/server_log.h"
 
 /* The whole call: "ARGUMENT ... | input". */
 static const char *said(const struct mps_command *command)
@@ -103,6 +106,86 @@ TEST(test_probe)
     refused(mps_read_probe("", &err), "a percentage");
     refused(mps_read_probe("name,uid,pid,status\n", &err), "'name,uid,pid,status'"); /* as of version 3 */
     refused(mps_read_probe("Unknown\n", &err), "'Unknown'");
+}
+
+/* The first are a server's of drivers 470 to 580; the words of a refusal are assumed. */
+TEST(test_a_servers_log)
+{
+    static const struct {
+        const char *text;
+        enum mps_log_says says;
+        pid_t client;
+    } rows[] = {
+        {"Client process 4267 encountered a fatal GPU error.", MPS_LOG_FATAL, 4267},
+        {"Client {4267, 1} exit", MPS_LOG_NOTHING, 0},
+        {"Client {PID: 4267, Context ID: 0} connected", MPS_LOG_NOTHING, 0},
+        {"Client 14777 disconnected", MPS_LOG_NOTHING, 0},
+        {"Server is handling a fatal GPU error.", MPS_LOG_NOTHING, 0},
+        {"MPS client failed to allocate space to hold host reservation blocks", MPS_LOG_NOTHING, 0},
+        {"Device pinned memory limit for device 0 set to 0x140000000 bytes", MPS_LOG_NOTHING, 0},
+        {"Internal error when allocating 4096 bytes", MPS_LOG_NOTHING, 0},
+        {"Client process 12 failed to allocate device memory: out of memory", MPS_LOG_REFUSED, 12},
+        {"Client {PID: 12, Context ID: 0} exceeded its device memory limit", MPS_LOG_REFUSED, 12},
+        {"Client {12, 0}: pinned memory limit reached", MPS_LOG_REFUSED, 12},
+        {"Client process 12 failed to allocate host memory", MPS_LOG_NOTHING, 0},
+        {"Client process 0 is out of memory", MPS_LOG_NOTHING, 0},
+        {"Client process 99999999999 is out of memory", MPS_LOG_NOTHING, 0},
+        {"out of memory", MPS_LOG_NOTHING, 0},
+    };
+
+    for (size_t i = 0; i < array_size(rows); i++) {
+        CLEANUP(free_ptr) char *line = xasprintf("[2026-04-28 18:20:41.986 Server 4428] %s", rows[i].text);
+        pid_t client = 0;
+        enum mps_log_says says = mps_log_read_line(line, strlen(line), &client);
+        if (says != rows[i].says || (says != MPS_LOG_NOTHING && client != rows[i].client))
+            fail_msg("%s: %d of %d", rows[i].text, says, (int)client);
+        assert_int_equal(mps_log_read_line(rows[i].text, strlen(rows[i].text), &client), MPS_LOG_NOTHING);
+    }
+}
+
+static void writes(const char *directory, const char *mode, const char *text, int repeat)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("%s/server.log", directory);
+    FILE *file = fopen(path, mode);
+
+    assert_non_null(file);
+    while (repeat-- > 0)
+        fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+TEST(test_new_lines_of_the_log)
+{
+    static const char line[] = "[t Server 1] Client process 7 encountered a fatal GPU error.\n";
+    char directory[] = "/tmp/carma-test-XXXXXX";
+    CLEANUP(free_ptr) char *path = NULL;
+    struct mps_log log = {0};
+
+    assert_non_null(mkdtemp(directory));
+    path = xasprintf("%s/server.log", directory);
+    writes(directory, "w", line, 3);
+    assert_int_equal(mps_log_look(&log, directory, 1), 0); /* old */
+    writes(directory, "a", line, 2);
+    writes(directory, "a", "[t Server 1] Client process 8 is out", 1);
+    assert_int_equal(mps_log_look(&log, directory, 2), 2);
+    writes(directory, "a", " of memory\n", 1);
+    assert_int_equal(mps_log_look(&log, directory, 3), 1);
+    assert_int_equal(log.words[2].client, 8);
+    assert_int_equal(log.words[2].at_ns, 3);
+    assert_int_equal(mps_log_look(&log, directory, 4), 0);
+    writes(directory, "w", line, 1); /* begun anew */
+    assert_int_equal(mps_log_look(&log, directory, 5), 1);
+    writes(directory, "a", line, 100000); /* the last of them */
+    assert_in_range(mps_log_look(&log, directory, 6), 1, 64 * 1024 / (sizeof line - 1));
+    assert_int_equal(mps_log_look(&log, directory, 7), 0);
+    writes(directory, "a", line, 1);
+    assert_int_equal(chmod(path, 0646), 0); /* anybody may have written it */
+    assert_int_equal(mps_log_look(&log, directory, 8), 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(symlink("/etc/passwd", path), 0);
+    assert_int_equal(mps_log_look(&log, directory, 9), 0);
+    unlink(path);
+    rmdir(directory);
 }
 
 RUN_TESTS(NULL, NULL)

@@ -1,6 +1,8 @@
 /* How a job's whole tree comes to its end: by itself, when stopped, when its shepherd or daemon dies. */
 #include "launch_fixture.h"
 
+#include <pthread.h>
+
 LAUNCH_TEST(test_double_fork)
 {
     f->request.grace_ns = 60 * NS_PER_SEC; /* it heeds SIGTERM, so this is not waited for */
@@ -242,25 +244,34 @@ LAUNCH_TEST(test_sweep)
     assert_true(gone(bare));
 }
 
-/* The number of a session that has ended may lead another one by now. */
+static void *wait_for_ever(void *nothing)
+{
+    for (;;)
+        pause();
+    return nothing;
+}
+
+/* The number of a session that has ended may lead another one by now. A process of which the main thread has ended has
+ * not ended. */
 LAUNCH_TEST(test_sweep_spares_others)
 {
     struct proc_stat stat = {0};
     pid_t other = fork();
 
     if (other == 0) {
+        pthread_t thread;
         setsid();
-        pause();
-        _exit(0);
+        pthread_create(&thread, NULL, wait_for_ever, NULL);
+        pthread_exit(NULL);
     }
-    while (stat.session != other)
+    while (stat.session != other || stat.state != 'Z')
         assert_int_equal(proc_read_stat(other, &stat), 0);
     f->status.process = other;
     f->status.process_start_ticks = stat.start_ticks - 1;
-    assert_int_equal(launch_sweep(&f->status, geteuid()), 0);
+    assert_int_equal(launch_sweep(&f->status, geteuid(), SIGKILL), 0);
     f->status.process_start_ticks = stat.start_ticks;
-    assert_int_equal(launch_sweep(&f->status, geteuid() + 1), 0); /* another user's */
-    assert_int_equal(launch_sweep(&f->status, geteuid()), 1);
+    assert_int_equal(launch_sweep(&f->status, geteuid() + 1, SIGKILL), 0); /* another user's */
+    assert_int_equal(launch_sweep(&f->status, geteuid(), SIGKILL), 1);
     assert_int_equal(waitpid(other, NULL, 0), other);
 }
 

@@ -1,6 +1,8 @@
 /* The status file: its format (tests/golden/launch-status.txt), files that are not one, and the right to create it. */
 #include "unit.h"
 
+#include <signal.h>
+
 #include "base/file.h"
 #include "base/proc.h"
 #include "launch/status.h"
@@ -24,6 +26,7 @@ static const struct launch_status sample = {
     .tenant_count = 2,
     .tenants = {{4711, 1073741824}, {4712, INT64_C(5368709120)}},
     .cgroup = "/carma.slice/job-12",
+    .left = "sleep, yes",
     .progress = {.step = 370, .total = 1000, .done = 3370, .at_ns = INT64_C(1700000050000000000)},
     .message = "CUDA out of memory. Tried to allocate 2.00 GiB.",
 };
@@ -160,7 +163,7 @@ TEST(test_other_boot)
         assert_true(status.process == 0 && status.process_start_ticks == 0);
         assert_string_equal(status.cgroup, "");
         assert_false(launch_alive(status.shepherd, status.shepherd_start_ticks));
-        assert_int_equal(launch_sweep(&status, geteuid()), 0);
+        assert_int_equal(launch_sweep(&status, geteuid(), SIGKILL), 0);
     }
     assert_int_equal(strlen(proc_boot()), strlen(now));
 }

@@ -27,7 +27,7 @@ CORE_TEST(test_bound_is_that_of_whoever_accepts_least)
     submit_workload(f, "", 1, GIB, 10);
     assert_goes_to(f, 2, "0"); /* exactly at the bound is within it; a third is too much for the first */
     assert_string_equal(placed_on(f, 3), "");
-    assert_reason(f, 3, "sharing would slow a job down 1.43 times at least (GPU 0), at most 1.42 is allowed");
+    assert_reason(f, 3, "sharing GPU 0 would make a job 1.43x slower; the limit is 1.42x");
     exits(f, 1, EXIT_COMPLETED, -1);
     assert_goes_to(f, 3, "0");
 }

@@ -27,7 +27,7 @@ CORE_TEST(test_exclusive_never_shares)
     occupy(f, (int64_t[]){GIB, GIB, GIB, GIB}, (int32_t[]){0, 0, 0, 0});
     job = submit(f, 1, -1);
     assert_waits(f, job);
-    assert_reason(f, job, "needs 1 GPU to itself, 0 are idle");
+    assert_reason(f, job, "1 idle GPU needed, 0 are idle");
     exits(f, 3, EXIT_COMPLETED, -1);
     assert_goes_to(f, job, "2");
 }

@@ -105,7 +105,7 @@ PRIOR_TEST(test_nobody_follows_before_the_memory_has_settled)
     assert_non_null(placed(f, job));
     next = submit(f, 1, 2 * GIB);
     assert_null(placed(f, next));
-    assert_reason(f, next, "the memory of job 1 on GPU 0 has still to settle (at most 5:00 more)");
+    assert_reason(f, next, "job 1 on GPU 0 may not have taken all its memory yet (at most 5:00 more)");
     memory_observed(f, job, 0, 6 * GIB);
     f->now_ns += SECONDS(29);
     assert_null(placed(f, next));
@@ -127,10 +127,10 @@ PRIOR_TEST(test_a_guess_may_use_what_nobody_has_reserved)
     settle(f, 2, 6 * GIB);
     submit_of(f, "newer", -1);
     assert_null(placed(f, 3)); /* 6 GiB are free */
-    assert_reason(f, 3, "needs 22.0 GiB, the best open GPU (0) has 6.0 GiB free");
+    assert_reason(f, 3, "6.0 GiB free at most, on GPU 0; 22.0 GiB needed");
     f->now_ns += SECONDS(300);
     decide(f); /* shrunk to 7.5 GiB */
-    assert_reason(f, 3, "needs 22.0 GiB, the best open GPU (0) has 20.5 GiB free");
+    assert_reason(f, 3, "20.5 GiB free at most, on GPU 0; 22.0 GiB needed");
     exits(f, 1, EXIT_COMPLETED, -1);
     second = placed(f, 3);
     assert_int_equal(second->placed.fence_bytes, 65 * GIB / 2);
@@ -161,7 +161,7 @@ CORE_TEST(test_without_a_fence_more_must_be_free)
     assert_non_null(placed(f, there));
     job = submit_of(f, "new", -1);
     assert_null(placed(f, job));
-    assert_reason(f, job, "needs 32.0 GiB, the best open GPU (0) has 31.0 GiB free");
+    assert_reason(f, job, "31.0 GiB free at most, on GPU 0; 32.0 GiB needed");
     exits(f, there, EXIT_COMPLETED, -1);
     there = submit_of(f, "", 8 * GIB);
     assert_non_null(placed(f, job));
@@ -235,7 +235,7 @@ PRIOR_TEST(test_a_smaller_request_starts_who_waits)
     exits(f, other, EXIT_FAILED, -1);
     waits = submit_of(f, "new", -1);
     assert_null(placed(f, waits));
-    assert_reason(f, waits, "needs 22.0 GiB, the best open GPU (0) has 21.0 GiB free");
+    assert_reason(f, waits, "21.0 GiB free at most, on GPU 0; 22.0 GiB needed");
     exits(f, last, EXIT_COMPLETED, -1);
     assert_non_null(placed(f, waits));
     assert_int_equal(f->decisions.items[0].placed.reserved_bytes, 20 * GIB);
@@ -266,7 +266,7 @@ PRIOR_TEST(test_a_user_s_limit_is_kept)
     submit_of(f, "", -1);
     assert_null(placed(f, 2));
     assert_reason(f, 2,
-                  "its user's jobs request 12.0 GiB of GPU memory and it 12.0 GiB more, a user may have 12.0 GiB");
+                  "12.0 GiB of GPU memory needed, its user's jobs have 12.0 GiB of at most 12.0 GiB (max_gpu_memory_per_user)");
     assert_true(core_could_ever_run(f->core, core_find_job(f->core, 2)->wants, &why));
     change(f, prior_quantile_permille, 0);
     assert_false(core_could_ever_run(f->core, core_find_job(f->core, 2)->wants, &why)); /* with whole GPUs */

@@ -155,7 +155,7 @@ CORE_TEST(test_the_second_crash_goes_to_an_idle_gpu)
     memory_observed(f, 5, 0, 15 * GIB);
     exits(f, 5, EXIT_GPU_OOM, GIB);
     assert_waits(f, 5);
-    assert_reason(f, 5, "needs 1 GPU to itself, 0 are idle");
+    assert_reason(f, 5, "1 idle GPU needed, 0 are idle");
     submit_workload(f, "", 1, GIB, 100);
     assert_starts(f, 6); /* others are placed around it */
 }

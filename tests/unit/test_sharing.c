@@ -78,7 +78,7 @@ TEST_BETWEEN(test_jobs_run_as_the_gpu_is_configured, setup, teardown)
         assert_int_equal(mode_of(f, first), as_configured[i][1]);
         assert_int_equal(mode_of(f, second), as_configured[i][0] == SHARE_EXCLUSIVE ? SHARE_ANY : as_configured[i][1]);
         if (as_configured[i][0] == SHARE_EXCLUSIVE)
-            assert_reason(f, second, "the GPUs left are held by exclusive jobs (job 1 on GPU 0)");
+            assert_reason(f, second, "GPU 0 runs job 1, which is exclusive");
         job_event(f, RECORD_CANCELLED, first);
         exits(f, first, EXIT_FAILED, -1);
         job_event(f, RECORD_CANCELLED, second);
@@ -123,15 +123,15 @@ CORE_TEST(test_mps_is_refused_at_once_where_there_is_none)
     share(f, (uint32_t[]){SHARE_TIME_SLICE, SHARE_MPS, SHARE_EXCLUSIVE, SHARE_ANY});
     assert_false(core_could_ever_run(f->core, &submitted, &why));
     assert_string_equal(reason_format(&why, 0, text),
-                        "asks for MPS on 2 GPUs, 1 is configured for it: leave --share mps out, "
+                        "2 GPUs with MPS needed, 1 is configured for it: leave --share mps out, "
                         "or set share = mps for carmad");
     submitted.gpus = 1;
     assert_true(core_could_ever_run(f->core, &submitted, &why));
     ask(f, 1, 1, SHARE_MPS);
     assert_goes_to(f, 1, "1");
     ask(f, 1, 2, SHARE_MPS);
-    assert_gpu_reason(f, 2, 0, "is not shared by MPS, which the job asks for");
-    assert_gpu_reason(f, 2, 1, "GPU 1's MPS server is user 1's");
+    assert_gpu_reason(f, 2, 0, "not shared by MPS, which the job asks for");
+    assert_gpu_reason(f, 2, 1, "user 1 uses GPU 1 by MPS, whose server is for one user at a time");
 }
 
 CORE_TEST(test_an_mps_server_is_one_users)
@@ -144,7 +144,7 @@ CORE_TEST(test_an_mps_server_is_one_users)
     other = ask(f, 1, 1002, SHARE_ANY);
     decide(f);
     assert_int_equal(core_gpu(f->core, 0)->resident_count, 2);
-    assert_reason(f, other, "GPU 0's MPS server is user 1001's");
+    assert_reason(f, other, "user 1001 uses GPU 0 by MPS, whose server is for one user at a time");
     change(f, mps_multiuser, true);
     assert_shares(f, other, SHARE_MPS);
     change(f, mps_multiuser, false); /* the resident stays; nobody joins two users */
@@ -163,7 +163,7 @@ CORE_TEST(test_an_mps_server_has_so_many_clients)
     last = ask(f, 1, 1, SHARE_ANY);
     decide(f);
     assert_int_equal(core_gpu(f->core, 0)->resident_count, 2);
-    assert_reason(f, last, "GPU 0's MPS server has 2 clients, as many as allowed");
+    assert_reason(f, last, "GPU 0's MPS server has 2 clients, the limit");
     exits(f, 1, EXIT_COMPLETED, -1);
     assert_shares(f, last, SHARE_MPS);
 }
@@ -178,7 +178,7 @@ CORE_TEST(test_a_job_of_several_gpus_begins_its_own_server)
         ask(f, 1, 1, SHARE_ANY);
     pair = ask(f, 2, 1, SHARE_ANY);
     assert_waits(f, pair);
-    assert_reason(f, pair, "GPU 0's MPS server has a client (job 1), and a job of several GPUs begins its own");
+    assert_reason(f, pair, "job 1 uses the MPS server of GPU 0, and a job of several GPUs starts its own");
     exits(f, 2, EXIT_COMPLETED, -1);
     assert_goes_to(f, pair, "1,3");
     assert_int_equal(mode_of(f, pair), SHARE_MPS);
@@ -204,11 +204,13 @@ CORE_TEST(test_a_server_serves_all_its_gpus_to_the_end)
     other = ask(f, 1, 2, SHARE_ANY);
     pair_after = ask(f, 2, 1, SHARE_ANY);
     assert_nothing_decided(f);
-    assert_gpu_reason(f, other, 1, "GPU 1's MPS server is user 1's");
+    assert_gpu_reason(f, other, 1, "user 1 uses GPU 1 by MPS, whose server is for one user at a time");
     assert_gpu_reason(f, pair_after, 1,
-                      "GPU 1's MPS server has a client (job 2), and a job of several GPUs begins its own");
-    exits(f, joins, EXIT_COMPLETED, -1);
-    assert_goes_to(f, other, "0");
+                      "job 2 uses the MPS server of GPU 1, and a job of several GPUs starts its own");
+    ask(f, 1, 3, SHARE_TIME_SLICE); /* beside it others may take turns */
+    change(f, backfill, 8);
+    assert_shares(f, other, SHARE_TIME_SLICE);
+    assert_string_equal(placed_on(f, other), "1");
 }
 
 CORE_TEST(test_a_users_jobs_are_clients_of_one_server)
@@ -229,7 +231,7 @@ CORE_TEST(test_a_users_jobs_are_clients_of_one_server)
     exits(f, 2, EXIT_COMPLETED, -1);
     other = ask(f, 4, 2, SHARE_ANY);
     assert_nothing_decided(f);
-    assert_gpu_reason(f, other, 0, "GPU 0's MPS server is user 1's");
+    assert_gpu_reason(f, other, 0, "user 1 uses GPU 0 by MPS, whose server is for one user at a time");
     exits(f, pair, EXIT_COMPLETED, -1); /* nothing of it stays where the last client has gone */
     exits(f, joins, EXIT_COMPLETED, -1);
     exits(f, 3, EXIT_COMPLETED, -1);
@@ -335,7 +337,7 @@ CORE_TEST(test_a_users_failed_server_keeps_nobody_else_waiting)
     assert_int_equal(uid, 1);
     his = ask(f, 1, 1, SHARE_ANY);
     assert_nothing_decided(f);
-    assert_gpu_reason(f, his, 3, "GPU 3's MPS server has failed, and takes nobody until it serves again");
+    assert_gpu_reason(f, his, 3, "GPU 3's MPS server has failed: it takes no job until it serves again");
     job_event(f, RECORD_HELD, his);
     another = ask(f, 3, 2, SHARE_ANY);
     in_slices = ask(f, 1, 1, SHARE_TIME_SLICE);
@@ -373,7 +375,7 @@ CORE_TEST(test_several_gpus_run_by_mps_only_where_all_can)
     all = ask(f, 4, 1, SHARE_ANY);
     assert_shares(f, all, SHARE_TIME_SLICE);
     ask(f, 1, 1, SHARE_ANY);
-    assert_gpu_reason(f, 2, 2, "the GPUs left are held by exclusive jobs (job 1 on GPU 2)");
+    assert_gpu_reason(f, 2, 2, "GPU 2 runs job 1, which is exclusive");
     assert_gpu_reason(f, 2, 0, "does not wait");
     exits(f, all, EXIT_COMPLETED, -1);
     job_event(f, RECORD_CANCELLED, 2);
@@ -391,8 +393,8 @@ CORE_TEST(test_nobody_becomes_a_client_of_a_failed_server)
     apply(f, fault);
     any = ask(f, 1, 1, SHARE_ANY);
     assert_waits(f, any);
-    assert_reason(f, any, "GPU 0's MPS server has failed, and takes nobody until it serves again");
-    assert_gpu_reason(f, any, 0, "GPU 0's MPS server has failed, and takes nobody until it serves again");
+    assert_reason(f, any, "GPU 0's MPS server has failed: it takes no job until it serves again");
+    assert_gpu_reason(f, any, 0, "GPU 0's MPS server has failed: it takes no job until it serves again");
     job_event(f, RECORD_HELD, any);
     sliced = ask(f, 1, 1, SHARE_TIME_SLICE);
     assert_shares(f, sliced, SHARE_TIME_SLICE);
@@ -425,7 +427,7 @@ CORE_TEST(test_who_follows_the_head_shares_in_its_mode)
     assert_int_equal(f->decisions.items[0].type, RECORD_RESERVED);
     other = ask(f, 1, 1, SHARE_ANY); /* would fit beside both by memory, but not by user */
     assert_waits(f, other);
-    assert_gpu_reason(f, other, 0, "the GPUs left are kept for job 2, which has waited long enough");
+    assert_gpu_reason(f, other, 0, "GPU 0 is reserved for job 2, which has waited over 0:10");
     exits(f, 1, EXIT_COMPLETED, -1);
     assert_goes_to(f, head, "0");
 }
@@ -449,10 +451,10 @@ CORE_TEST(test_an_instance_is_no_part_of_several_gpus)
     submitted.gpus = 3;
     assert_false(core_could_ever_run(f->core, &submitted, &why));
     assert_string_equal(reason_format(&why, 0, text),
-                        "wants 3 GPUs, 2 are whole: a process can use only one MIG instance");
+                        "3 whole GPUs needed, 2 are whole: a process can use only one MIG instance");
     ask(f, 2, 1, SHARE_EXCLUSIVE);
-    assert_gpu_reason(f, 2, 1, "is a MIG instance, and a process can use only one");
-    assert_gpu_reason(f, 2, 0, "is not idle, and the job wants GPUs to itself");
+    assert_gpu_reason(f, 2, 1, "a MIG instance, of which a process can use only one");
+    assert_gpu_reason(f, 2, 0, "not idle, and the job needs GPUs to itself");
     ask(f, 1, 1, SHARE_ANY);
     job_event(f, RECORD_HELD, 2);
     assert_goes_to(f, 3, "1");

@@ -273,7 +273,7 @@ TEST(what_never_runs_is_told)
     result = simulate(jobs, 2, &two_gpus, &options);
     assert_int_equal(result.completed, 1);
     assert_int_equal(result.never_ended, 1);
-    assert_string_equal(result.never_ended_why, "wants 2 GPUs, a user may have 1");
+    assert_string_equal(result.never_ended_why, "2 GPUs needed, a user's limit is 1 (max_gpus_per_user)");
     assert_int_equal(result.rows[1].ended_ns, -1);
     near(result.makespan_s, 112, 1e-6);
     near(result.completion.mean_s, 112, 1e-6);
@@ -443,7 +443,7 @@ TEST(bad_input)
     refused(jobs, 1, &options, "before time 0");
     jobs[0].arrival_ns = 0;
     jobs[1].gpus = 2;
-    refused(jobs, 2, &options, "job 2 wants 2 GPUs, the node has 1");
+    refused(jobs, 2, &options, "job 2 needs 2 GPUs, the node has 1");
     jobs[1].gpus = 1;
     jobs[1].work_ns = 0;
     refused(jobs, 2, &options, "job 2 has 0 ns of work");

@@ -42,7 +42,7 @@ STORE_TEST(test_requests)
     assert_int_equal(store_load_requests(store, see_request, seen, &err), 0);
     assert_string_equal(seen, "8 a ffffffffffffffff 4 2;7 a ffffffffffffffff 9 1;");
     batch = store_batch_new();
-    store_batch_forget(batch, 0);
+    store_batch_forget(batch, 0, 9);
     store_commit(store, batch, NULL, NULL);
     store_close(store);
     run_sql("CREATE TEMP TABLE t (n CHECK (n = 2)); INSERT INTO t SELECT count(*) FROM request");

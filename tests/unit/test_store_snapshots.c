@@ -38,14 +38,22 @@ static void commit_end(struct store *store, uint64_t job, int64_t at)
     store_commit(store, batch, NULL, NULL);
 }
 
-static void forget(int64_t before)
+/* Bit by bit, one row of each kind at once. */
+static void forget_some(int64_t before, int bits)
 {
     struct store *store = open_store();
-    struct store_batch *batch = store_batch_new();
 
-    store_batch_forget(batch, before);
-    store_commit(store, batch, NULL, NULL);
+    for (int i = 0; i < bits; i++) {
+        struct store_batch *batch = store_batch_new();
+        store_batch_forget(batch, before, 1);
+        store_commit(store, batch, NULL, NULL);
+    }
     store_close(store);
+}
+
+static void forget(int64_t before)
+{
+    forget_some(before, 9);
 }
 
 /* The result, in short: "spec 1,job 1,=40,@5" is the spec and the state of job 1, the snapshot made at 40, record 5. */
@@ -149,6 +157,8 @@ STORE_TEST(test_what_is_old_is_forgotten)
     fill();
     run_sql("INSERT INTO energy VALUES ('GPU-1', 0, 1), ('GPU-1', -1, 10), ('GPU-1', 1, 100), ('GPU-1', 2, 1000)");
     assert_energy_mj(1111);
+    forget(15); /* before both snapshots */
+    assert_reads("@1,@2,@3,@4,@5,");
     forget(25); /* between the two snapshots */
     assert_reads("=20,@3,@4,@5,");
     assert_loads(9, "spec 1,spec 2,job 1,=40,@5,");
@@ -262,6 +272,9 @@ STORE_TEST(test_one_in_bits_is_as_of_its_mark)
 /* Numbers go on where everything was forgotten. */
 STORE_TEST(test_numbers_are_not_given_again)
 {
+    static const char *const left[] = {"INSERT INTO meta SELECT 'jobs', iif(count(*) = 1, 0, NULL) FROM job",
+                                       "INSERT INTO meta SELECT 'specs', iif(count(*) = 1, 0, NULL) FROM spec",
+                                       "INSERT INTO meta SELECT 'records', iif(count(*) = 4, 0, NULL) FROM record"};
     struct store *store;
 
     fill();
@@ -269,6 +282,9 @@ STORE_TEST(test_numbers_are_not_given_again)
     commit_end(store, 2, 50);
     commit_snapshot(store, 60, 0);
     store_close(store);
+    forget_some(70, 1);
+    for (size_t i = 0; i < array_size(left); i++)
+        run_sql(left[i]);
     forget(70);
     assert_loads(9, "=60,");
     store = open_store();

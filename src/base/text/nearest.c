@@ -1,5 +1,7 @@
 #include "base/text/nearest.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -13,17 +15,20 @@ static size_t least(size_t a, size_t b)
 
 static size_t distance(const char *word, const char *name)
 {
-    size_t row[LONGEST + 1], length = strlen(name);
+    size_t rows[3][LONGEST + 1], *row = rows[0], *last = rows[1], *before = rows[2], length = strlen(name);
 
     for (size_t j = 0; j <= length; j++)
         row[j] = j;
     for (size_t i = 1; word[i - 1]; i++) {
-        size_t diagonal = row[0];
+        size_t *free_row = before;
+        before = last;
+        last = row;
+        row = free_row;
         row[0] = i;
         for (size_t j = 1; j <= length; j++) {
-            size_t above = row[j];
-            row[j] = least(diagonal + (word[i - 1] != name[j - 1]), least(above, row[j - 1]) + 1);
-            diagonal = above;
+            row[j] = least(last[j - 1] + (word[i - 1] != name[j - 1]), least(last[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && word[i - 1] == name[j - 2] && word[i - 2] == name[j - 1])
+                row[j] = least(row[j], before[j - 2] + 1);
         }
     }
     return row[length];
@@ -43,6 +48,10 @@ void nearest_try(struct nearest *nearest, const char *name)
     if (nearest->wrong == 0 || strlen(name) > LONGEST)
         return;
     wrong = distance(nearest->word, name);
+    if (wrong > 1 && strlen(nearest->word) > 1 && strncmp(name, nearest->word, strlen(nearest->word)) == 0)
+        wrong = 1; /* its beginning */
+    if (wrong == nearest->wrong && nearest->name && strlen(name) < strlen(nearest->name))
+        nearest->name = name;
     if (wrong < nearest->wrong && wrong < strlen(name)) {
         nearest->wrong = wrong;
         nearest->name = name;
@@ -52,4 +61,51 @@ void nearest_try(struct nearest *nearest, const char *name)
 char *nearest_question(const struct nearest *nearest, const char *dashes)
 {
     return nearest->name ? xasprintf(": did you mean %s%s?", dashes, nearest->name) : xstrdup("");
+}
+
+static char *hint(struct nearest *nearest)
+{
+    return nearest->name ? xasprintf(" (did you mean %s?)", nearest->name) : xstrdup("");
+}
+
+char *nearest_hint(const char *word, const char *known)
+{
+    CLEANUP(free_ptr) char *copy = xstrndup(known, strcspn(known, ";"));
+    struct nearest nearest;
+    char *rest = NULL;
+
+    nearest_begin(&nearest, word);
+    for (char *name = strtok_r(copy, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest))
+        if (strcmp(name, "or") != 0 && strcmp(name, "and") != 0)
+            nearest_try(&nearest, name);
+    return hint(&nearest);
+}
+
+char *nearest_file(const char *word, const char *directory, const char *suffix)
+{
+    CLEANUP(free_ptr) char *best = NULL;
+    DIR *stream = opendir(directory);
+    struct nearest nearest;
+
+    nearest_begin(&nearest, word);
+    for (struct dirent *entry; stream && (entry = readdir(stream));) {
+        const char *end = strrchr(entry->d_name, '.');
+        CLEANUP(free_ptr) char *name = xstrndup(entry->d_name, end ? (size_t)(end - entry->d_name) : 0);
+        if (end && strcmp(end, suffix) == 0)
+            nearest_try(&nearest, name);
+        if (nearest.name == name) {
+            free(best);
+            nearest.name = best = steal_ptr(&name);
+        }
+    }
+    if (stream)
+        closedir(stream);
+    return hint(&nearest);
+}
+
+int nearest_refuse(struct error *err, const char *what, const char *word, const char *known)
+{
+    CLEANUP(free_ptr) char *meant = nearest_hint(word, known);
+
+    return error_set(err, EINVAL, "%s '%.40s'%s is not known: %s", what, word, meant, known);
 }

@@ -6,7 +6,7 @@
 #include "base/strbuf.h"
 #include "estimate/profile.h"
 
-/* Measures CUDA's first GPU, which nobody may be using: an empty context and one tiny step of PyTorch's (python3 -m
+/* Measures CUDA's first GPU, which nobody may be using: an empty context and one tiny step of PyTorch's (python3:
  * carma.tiny_step). `name` is left to the caller. Appends further observations to *notes, as comment lines. -ENOENT,
  * -ENODEV: no GPU here; other negative errno: one line names the failure. */
 int calibrate_by_gpu(struct machine_profile *profile, struct strbuf *notes, struct error *err);

@@ -18,6 +18,10 @@
 
 #define STEP_TIMEOUT_MS 300000 /* importing PyTorch from a cold disk, and compiling kernels */
 #define LINE_MAX_BYTES  4096
+/* Python would look for modules in the working directory first, where others may have put some. */
+#define TINY_STEP                                                                                                      \
+    "import sys; sys.path[:1] = filter(None, sys.path[:1]); from carma import tiny_step; "                             \
+    "sys.exit(tiny_step.main())"
 
 static void add_module_path(void)
 {
@@ -30,7 +34,7 @@ static void add_module_path(void)
 
 int tiny_step_start(struct tiny_step *step, struct error *err)
 {
-    char *argv[] = {(char[]){"python3"}, (char[]){"-m"}, (char[]){"carma.tiny_step"}, NULL};
+    char *argv[] = {(char[]){"python3"}, (char[]){"-c"}, (char[]){TINY_STEP}, NULL};
     posix_spawn_file_actions_t actions;
     int fds[2], code;
 
@@ -61,19 +65,19 @@ static int read_line(int fd, char line[static LINE_MAX_BYTES], struct error *err
     for (size_t used = 0; used < LINE_MAX_BYTES - 1; used++) {
         int rc = poll(&ready, 1, STEP_TIMEOUT_MS);
         if (rc == 0)
-            return error_set(err, ETIMEDOUT, "python3 -m carma.tiny_step did not finish its step within 5 minutes");
+            return error_set(err, ETIMEDOUT, "python3's tiny step did not finish its step within 5 minutes");
         if (rc < 0 && errno == EINTR) {
             used--;
             continue;
         }
         if (rc < 0 || read(fd, line + used, 1) != 1)
-            return error_set(err, EIO, "python3 -m carma.tiny_step ended without a result: it needs PyTorch with CUDA");
+            return error_set(err, EIO, "python3's tiny step ended without a result: it needs PyTorch with CUDA");
         if (line[used] == '\n') {
             line[used] = '\0';
             return 0;
         }
     }
-    return error_set(err, EIO, "python3 -m carma.tiny_step wrote a line of more than %d bytes", LINE_MAX_BYTES);
+    return error_set(err, EIO, "python3's tiny step wrote a line of more than %d bytes", LINE_MAX_BYTES);
 }
 
 static int take_report(const char *line, const char *part, struct tiny_step_report *report, struct error *err)
@@ -91,7 +95,7 @@ static int take_report(const char *line, const char *part, struct tiny_step_repo
         *report = (struct tiny_step_report){.reserved_bytes = reserved, .cublas_workspace_bytes = workspace};
         snprintf(report->torch, sizeof report->torch, "%s", torch);
     } else {
-        rc = error_set(err, EPROTO, "python3 -m carma.tiny_step wrote '%.100s' instead of its %s step", line, part);
+        rc = error_set(err, EPROTO, "python3's tiny step wrote '%.100s' instead of its %s step", line, part);
     }
     json_decref(json);
     return rc;

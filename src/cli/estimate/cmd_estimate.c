@@ -6,6 +6,7 @@
 #include "api/spec.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
+#include "base/text/nearest.h"
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
@@ -47,11 +48,22 @@ static error_t take_quantile(struct estimate_options *wanted, const char *arg, s
     return 0;
 }
 
+error_t estimate_refuse(struct argp_state *state, const char *name)
+{
+    CLEANUP(strbuf_release) struct strbuf known = {0};
+    struct error err;
+
+    for (size_t i = 0; estimators[i]; i++)
+        strbuf_printf(&known, "%s%s", !i ? "" : estimators[i + 1] ? ", " : " or ", estimators[i]->name);
+    nearest_refuse(&err, "--estimator:", name, known.text);
+    return cli_bad_usage(state, "%s", err.text);
+}
+
 static error_t take_estimator(struct estimate_options *wanted, const char *arg, struct argp_state *state)
 {
     wanted->estimator = strcmp(arg, "all") == 0 ? NULL : estimator_find(arg);
     if (!wanted->estimator && strcmp(arg, "all") != 0)
-        return cli_bad_usage(state, "--estimator: there is no '%.40s'", arg);
+        return estimate_refuse(state, arg);
     return 0;
 }
 

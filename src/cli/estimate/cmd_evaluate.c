@@ -63,7 +63,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_ESTIMATOR:
         wanted->estimator = estimator_find(arg);
-        return wanted->estimator ? 0 : cli_bad_usage(state, "--estimator: there is no '%.40s'", arg);
+        return wanted->estimator ? 0 : estimate_refuse(state, arg);
     case KEY_BINS:
         return parse_number(arg, BINS_MIN_GB, BINS_MAX_GB, &wanted->bins_gb)
                    ? 0

@@ -2,6 +2,7 @@
 #ifndef CARMA_CLI_ESTIMATE_ESTIMATE_H
 #define CARMA_CLI_ESTIMATE_ESTIMATE_H
 
+#include <argp.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,6 +24,9 @@ struct estimate_options {
     int32_t quantile_permille;
     bool explain, json;
 };
+
+/* There is no such estimator: tells those that there are. */
+error_t estimate_refuse(struct argp_state *state, const char *name);
 
 /* A file as carma calibrate writes it; one line names file and line. */
 int estimate_read_profile(struct machine_profile *profile, const char *path, struct error *err);

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/old_names.h"
+#include "base/text/nearest.h"
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
@@ -39,6 +40,7 @@ static const struct argp_option options[] = {
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct stats_options *stats = state->input;
+    struct error err;
 
     switch (key) {
     case 'b':
@@ -47,7 +49,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
                 stats->grouping = &groupings[i];
                 return 0;
             }
-        return cli_bad_usage(state, "--by: '%.40s' is not known: say user, name, day, month, state or source", arg);
+        nearest_refuse(&err, "--by", arg, "user, name, day, month, state or source");
+        return cli_bad_usage(state, "%s", err.text);
     default:
         return ended_parse(key, arg, state, &stats->jobs);
     }

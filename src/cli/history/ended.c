@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/nodetime.h"
+#include "base/text/nearest.h"
 #include "cli/cli.h"
 #include "cli/history/span.h"
 #include "core/job.h"
@@ -36,6 +37,8 @@ static error_t parse_time(struct argp_state *state, const char *option, const ch
 
 error_t ended_parse(int key, char *arg, struct argp_state *state, struct ended_options *options)
 {
+    struct error err;
+
     switch (key) {
     case ENDED_KEY_SINCE:
         return parse_time(state, "--since", arg, false, &options->since_ns);
@@ -49,11 +52,11 @@ error_t ended_parse(int key, char *arg, struct argp_state *state, struct ended_o
         return 0;
     case 's':
         options->state = ended_state(arg);
-        return options->state ? 0
-                              : cli_bad_usage(state,
-                                              "--state: jobs do not end as '%.40s': say completed, failed, gpu_oom, "
-                                              "cancelled, lost, refused or timeout",
-                                              arg);
+        return options->state || nearest_refuse(&err, "--state: an end", arg,
+                                                "completed, failed, gpu_oom, cancelled, lost, "
+                                                "refused or timeout") == 0
+                   ? 0
+                   : cli_bad_usage(state, "%s", err.text);
     case ENDED_KEY_CSV:
         options->csv = true;
         return 0;

@@ -55,7 +55,10 @@ static void print_explanation(const json_t *reply)
     json_t *gpu, *warning;
     size_t i;
 
-    printf("job %" PRId64 " is %s: %s\n", answer_integer(reply, "id", 0), state, text);
+    if (json_is_null(json_object_get(reply, "reason")))
+        printf("job %" PRId64 " %s\n", answer_integer(reply, "id", 0), text); /* a sentence of its own */
+    else
+        printf("job %" PRId64 " is %s: %s\n", answer_integer(reply, "id", 0), state, text);
     if (answer_text(reply, "last_end")) {
         CLEANUP(free_ptr) char *last_end = answer_safe_text(reply, "last_end");
         printf("last run: %s\n", last_end);

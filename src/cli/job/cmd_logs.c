@@ -98,23 +98,34 @@ static int follow(struct cli *cli, const char *path, const char *job_path, struc
     }
 }
 
+static int not_yours(const json_t *job, uint64_t id)
+{
+    CLEANUP(free_ptr) char *user = answer_safe_text(job, "user");
+
+    return cli_fail("permission denied: job %" PRIu64 " belongs to %s", id, user);
+}
+
 static int print_log(struct cli *cli, struct logs_options *logs)
 {
     CLEANUP(json_release) json_t *job = NULL;
     CLEANUP(close_fd) int fd = -1;
     struct error err;
-    int rc = cli_get_job(cli, &logs->list, "", &job);
     uint64_t id;
+    int rc;
 
-    if (rc != CLI_OK)
+    cli->waits = logs->follow;
+    rc = cli_get_job(cli, &logs->list, "", &job);    if (rc != CLI_OK)
         return rc;
     id = logs->list.items[0];
     CLEANUP(free_ptr) char *path = log_file_path(job, logs->error, id);
     CLEANUP(free_ptr) char *job_path = xasprintf("/v1/jobs/%" PRIu64, id);
     if (!path)
-        return cli_fail("job %" PRIu64 ": the daemon does not tell where it writes: it is not your job", id);
-    if (logs->follow)
-        return follow(cli, path, job_path, &err) ? cli_fail("job %" PRIu64 ": %s", id, err.text) : CLI_OK;
+        return not_yours(job, id);
+    if (logs->follow) {
+        wait_tell_when_interrupted(&logs->list, "carma logs -f");
+        rc = follow(cli, path, job_path, &err);
+        return rc ? cli_fail("job %" PRIu64 ": %s", id, err.text), session_status(rc) : CLI_OK;
+    }
     rc = log_file_open(path, log_file_owner(job), &fd, &err);
     if (rc == -ENOENT && !answer_job_ended(job) && answer_integer(job, "started_ns", 0) <= 0)
         return cli_fail("job %" PRIu64 " has not been started: it has written nothing (see: carma explain %" PRIu64 ")",

@@ -266,13 +266,15 @@ static void print_estimate(const json_t *estimate)
 
 static void print_last_words(const json_t *job)
 {
-    CLEANUP(free_ptr) char *words = NULL, *how = answer_job_where(job);
+    char *lines[LAST_LINES];
+    size_t count = 0;
 
-    if (!answer_job_ended(job) || answer_state_style(job) != STYLE_RED || answer_integer(job, "started_ns", 0) <= 0)
-        return;
-    words = last_words(job, (uint64_t)answer_integer(job, "id", 0), how);
-    if (words)
-        line("Last line", "%s", words);
+    if (answer_job_ended(job) && answer_state_style(job) == STYLE_RED && answer_integer(job, "started_ns", 0) > 0)
+        count = last_lines(job, (uint64_t)answer_integer(job, "id", 0), lines);
+    for (size_t i = 0; i < count; i++) {
+        line(i ? "" : "Last lines", "%s", lines[i]);
+        free(lines[i]);
+    }
 }
 
 /* Its last run's message when GPU memory ran out, and its neighbours then. */
@@ -307,10 +309,10 @@ static void print_overuse(const json_t *job)
     if (answer_integer(job, "over_reservation_bytes", 0) > 0)
         line("Over", "it uses %s more than was reserved for it at its start", over);
     if (answer_integer(job, "victim_of", 0) > 0)
-        line("Victim of", "job %" PRId64 ", which used more GPU memory than was reserved for it",
+        line("Harmed by", "job %" PRId64 ": it ran out of memory, as that used more than was reserved for it",
              answer_integer(job, "victim_of", 0));
     if (victims)
-        line("Victims", "%" PRId64 " job%s ran out of memory by its use beyond that: its next start is alone", victims,
+        line("Harm", "%" PRId64 " job%s ran out of memory by its use beyond that: its next start is alone", victims,
              victims == 1 ? "" : "s");
 }
 
@@ -324,8 +326,8 @@ static void print_fence(const json_t *job)
 
     if (limit < 0)
         return;
-    line("Fence", "%s: MPS gives no process of it more on a GPU%s", format_bytes(limit, bytes),
-         limit == fence ? "" : ", by mps_memory_limit or --mps-memory-limit");
+    line("Memory limit", "%s per GPU, for each process (enforced by MPS%s)", format_bytes(limit, bytes),
+         limit == fence ? "" : "; set by mps_memory_limit or --mps-memory-limit");
     if (gpus > 1)
         line("",
              "not in force for a process that narrows CUDA_VISIBLE_DEVICES: only for those that see all %" PRId64
@@ -344,7 +346,7 @@ static void print_visible(const json_t *job)
 static void print_job(const json_t *job)
 {
     CLEANUP(free_ptr) char *memory = answer_bytes(job, "reserved_bytes");
-    CLEANUP(free_ptr) char *source = answer_safe_text(job, "reservation_source");
+    CLEANUP(free_ptr) char *source = term_escape(answer_memory_source(job, "reservation_source"));
     CLEANUP(free_ptr) char *progress = answer_job_progress(job);
     CLEANUP(free_ptr) char *times = answer_run_times(job);
     int64_t crashes = answer_integer(job, "crashes", 0), attempts = answer_integer(job, "attempts", 0);
@@ -418,9 +420,9 @@ static void line_of_memory(const json_t *job, const char *title, const char *mem
 static void print_history(const json_t *job)
 {
     CLEANUP(free_ptr) char *reservation = answer_bytes(job, "reserved_bytes");
-    CLEANUP(free_ptr) char *source = answer_safe_text(job, "reservation_source");
+    CLEANUP(free_ptr) char *source = term_escape(answer_memory_source(job, "reservation_source"));
     CLEANUP(free_ptr) char *last_reservation = answer_bytes(job, "last_reserved_bytes");
-    CLEANUP(free_ptr) char *last_source = answer_safe_text(job, "last_reservation_source");
+    CLEANUP(free_ptr) char *last_source = term_escape(answer_memory_source(job, "last_reservation_source"));
     int64_t crashes = answer_integer(job, "oom_crashes", 0) + answer_integer(job, "handle_crashes", 0);
     int64_t attempts = answer_integer(job, "attempts", 0);
     char text[UNITS_TEXT + ENDED_TEXT + ANSWER_ENERGY];

@@ -90,11 +90,10 @@ static void tell_estimate(uint64_t id, const json_t *job, bool *told)
 /* Why the caller gets its exit status. */
 static void tell_end(uint64_t id, const json_t *job)
 {
-    CLEANUP(free_ptr) char *state = answer_safe_text(job, "state");
     CLEANUP(free_ptr) char *how = answer_job_where(job);
     CLEANUP(free_ptr) char *words = answer_integer(job, "started_ns", 0) > 0 ? last_words(job, id, how) : NULL;
 
-    cli_fail("job %" PRIu64 " is %s%s%s%s%s", id, state, *how ? ": " : "", how, words ? ": " : "", words ? words : "");
+    cli_fail("job %" PRIu64 " %s%s%s%s%s", id, answer_end(job), *how ? ": " : "", how, words ? ": " : "", words ? words : "");
 }
 
 /* ---- Interrupted ---- */
@@ -109,16 +108,15 @@ static void on_interrupt(int number)
     raise(number); /* by default, once this has returned */
 }
 
-static void tell_when_interrupted(const struct id_list *list)
+void wait_tell_when_interrupted(const struct id_list *list, const char *again)
 {
     struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND}, now;
     const uint64_t id = list->items[0];
 
     if (list->count == 1)
         snprintf(goes_on, sizeof goes_on,
-                 "\ncarma: job %" PRIu64 " goes on: carma cancel %" PRIu64 " ends it, carma wait %" PRIu64
-                 " waits again\n",
-                 id, id, id);
+                 "\ncarma: job %" PRIu64 " goes on: carma cancel %" PRIu64 " ends it, %s %" PRIu64 " waits again\n",
+                 id, id, again, id);
     else
         snprintf(goes_on, sizeof goes_on, "\ncarma: the %zu jobs go on: carma cancel ends them\n", list->count);
     if (sigaction(SIGINT, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
@@ -176,7 +174,7 @@ int wait_for_jobs(struct cli *cli, const struct id_list *list, bool told, json_t
 
     cli->waits = true;
     if (list->count)
-        tell_when_interrupted(list);
+        wait_tell_when_interrupted(list, "carma wait");
     for (size_t i = 0; i < list->count; i++) {
         int status, rc = wait_for_one(cli, list->items[i], told, &status, ended);
         if (rc)
@@ -197,8 +195,9 @@ int cmd_wait(struct cli *cli, int argc, char **argv)
 
     if (!cli_parse(cli, argc, argv, &request, &status))
         return status;
-    if (cli_resolve_ids(cli, &request.jobs.list, &err))
-        return cli_fail("%s", err.text);
+    cli->waits = true;
+    if ((status = cli_resolve_ids(cli, &request.jobs.list, &err)))
+        return cli_fail("%s", err.text), session_status(status);
     status = request.until.field ? wait_until_jobs(cli, &jobs->list, &request.until, found)
                                  : wait_for_jobs(cli, &jobs->list, true, found);
     if (jobs->json)

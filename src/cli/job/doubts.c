@@ -61,6 +61,40 @@ static void look_for_program(const struct job_spec *spec)
     }
 }
 
+static bool is_interpreter(const char *name)
+{
+    static const char *const others[] = {"sh", "bash", "dash", "zsh", "torchrun", "accelerate", "deepspeed"};
+
+    for (size_t i = 0; i < array_size(others); i++)
+        if (strcmp(name, others[i]) == 0)
+            return true;
+    return strncmp(name, "python", 6) == 0;
+}
+
+/* The first file of code that an interpreter is given; -c and -m, and what stands behind them, are none. */
+static void look_for_code(const struct job_spec *spec)
+{
+    bool known = !spec->script && is_interpreter(file_base_name(spec->command.items[0]));
+
+    for (size_t i = 1; known && i < spec->command.count; i++) {
+        const char *word = spec->command.items[i], *end = strrchr(word, '.');
+        CLEANUP(free_ptr) char *path = submit_join(spec->directory, word);
+        if (strcmp(word, "-c") == 0 || strcmp(word, "-m") == 0)
+            return;
+        if (*word == '-' || !end || (strcmp(end, ".py") != 0 && strcmp(end, ".sh") != 0))
+            continue;
+        if (access(path, R_OK) < 0)
+            warn(spec, "'%.200s' cannot be read: %s", word, strerror(errno));
+        return;
+    }
+}
+
+static void look_for_place(const struct job_spec *spec)
+{
+    if (faccessat(AT_FDCWD, spec->directory, X_OK, AT_EACCESS) < 0)
+        warn(spec, "it cannot run in '%.300s': %s: choose another directory with -D", spec->directory, strerror(errno));
+}
+
 /* Python takes such lines; a shell takes the carriage return for a part of each line's last word. */
 static void look_for_carriage_returns(const struct job_spec *spec)
 {
@@ -89,22 +123,25 @@ static bool has_unknown_pattern(const char *path)
     return false;
 }
 
-static void look_for_directory(const struct job_spec *spec, const char *what, const char *path)
+static void look_for_directory(const struct job_spec *spec, const char *what, const char *option, const char *path)
 {
     CLEANUP(free_ptr) char *directory = submit_directory_of(path);
     struct stat st;
 
     if (strchr(directory, '%'))
         return;
-    if (stat(directory, &st) < 0)
+    if (stat(directory, &st) < 0 && errno == ENOENT)
         warn(spec, "its %s '%.300s' cannot be made: %s: mkdir -p %.300s", what, path, strerror(errno), directory);
-    else if (!S_ISDIR(st.st_mode))
+    else if (stat(directory, &st) == 0 && !S_ISDIR(st.st_mode))
         warn(spec, "its %s '%.300s' cannot be made: %.300s is not a directory", what, path, directory);
-    else if (stat(path, &st) < 0 && errno == ENOENT && faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) < 0)
-        warn(spec, "its %s '%.300s' cannot be made: %s: choose another with -o", what, path, strerror(errno));
+    else if (stat(path, &st) == 0 ? faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) < 0
+                                  : errno != ENOENT || faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) < 0)
+        warn(spec, "its %s '%.300s' cannot be written: %s: choose another with %s", what, path, strerror(errno), option);
+    else if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        warn(spec, "its %s '%.300s' is a directory: name a file in it with %s", what, path, option);
 }
 
-static void look_for_output(const struct job_spec *spec, const char *what, const char *path)
+static void look_for_output(const struct job_spec *spec, const char *what, const char *option, const char *path)
 {
     const char *name = file_base_name(path), *in_directory = path;
     size_t length = strlen(spec->directory);
@@ -118,7 +155,7 @@ static void look_for_output(const struct job_spec *spec, const char *what, const
     }
     if (has_unknown_pattern(name))
         warn(spec, "its %s '%.300s' is taken literally but for %%j, the job's number", what, in_directory);
-    look_for_directory(spec, what, path);
+    look_for_directory(spec, what, option, path);
 }
 
 /* ---- Its conda environment ---- */
@@ -155,12 +192,13 @@ static bool is_noted(const char *home, const char *name)
     return strstr(lines, line);
 }
 
-/* Where conda looks by default (its setting envs_dirs). Without CONDA_EXE nothing is known of its place. */
+/* Where conda looks by default (its setting envs_dirs). conda init and its modules set CONDA_EXE. */
 static void look_for_conda_environment(const struct job_spec *spec)
 {
     const char *name = spec->conda_environment, *home = variable(spec, "HOME"), *conda = variable(spec, "CONDA_EXE");
     CLEANUP(free_ptr) char *root = conda && *conda == '/' ? submit_directory_of(conda) : NULL;
     CLEANUP(free_ptr) char *places = NULL;
+    CLEANUP(free_ptr) char *why = NULL;
 
     if (!name || strcmp(name, "base") == 0)
         return;
@@ -170,18 +208,25 @@ static void look_for_conda_environment(const struct job_spec *spec)
             warn(spec, "its conda environment '%.300s': %s", name, strerror(errno));
         return;
     }
-    places = root ? xasprintf("%s/../envs:%s%s", root, home ? home : "", home ? "/.conda/envs" : "") : NULL;
-    if (places && !list_has_entry(places, name) && !list_has_entry(variable(spec, "CONDA_ENVS_PATH"), name) &&
+    if (!root) {
+        if (program_check(spec->directory, variable(spec, "PATH"), "conda", &why))
+            warn(spec, "its conda environment '%.200s': conda is not set up in this shell: conda init bash", name);
+        return;
+    }
+    places = xasprintf("%s/../envs:%s%s", root, home ? home : "", home ? "/.conda/envs" : "");
+    if (!list_has_entry(places, name) && !list_has_entry(variable(spec, "CONDA_ENVS_PATH"), name) &&
         !list_has_entry(variable(spec, "CONDA_ENVS_DIRS"), name) && !is_noted(home, name))
         warn(spec, "its conda environment '%.200s' is in none of conda's directories: conda env list", name);
 }
 
 void doubts_tell(const struct job_spec *spec)
 {
+    look_for_place(spec);
     look_for_program(spec);
+    look_for_code(spec);
     look_for_carriage_returns(spec);
     look_for_conda_environment(spec);
-    look_for_output(spec, "output", spec->output);
+    look_for_output(spec, "output", "-o", spec->output);
     if (spec->error)
-        look_for_output(spec, "error file", spec->error);
+        look_for_output(spec, "error file", "-e", spec->error);
 }

@@ -1,6 +1,7 @@
 #include "cli/job/last_words.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -18,16 +19,20 @@ static bool is_blank(char c)
 }
 
 /* Progress bars write over their line: what stands last counts. */
-static char *last_line(char *text, size_t length)
+static char *last_line(char *text, size_t *length)
 {
     char *start;
     size_t count;
 
-    while (length && is_blank(text[length - 1]))
-        length--;
-    text[length] = '\0';
-    for (start = text + length; start > text && start[-1] != '\n' && start[-1] != '\r'; start--)
+    while (*length && is_blank(text[*length - 1]))
+        --*length;
+    text[*length] = '\0';
+    for (start = text + *length; start > text && start[-1] != '\n' && start[-1] != '\r'; start--)
         ;
+    *length = (size_t)(start - text);
+    while (*length && text[*length - 1] == '\r')
+        for (; *length && text[*length - 1] != '\n'; --*length)
+            ; /* what was written over */
     start += strspn(start, " \t");
     for (count = strlen(start) < LINE_BYTES ? strlen(start) : LINE_BYTES; count && (start[count] & 0xc0) == 0x80;
          count--)
@@ -36,26 +41,47 @@ static char *last_line(char *text, size_t length)
     return *start ? term_escape(start) : NULL;
 }
 
-static char *last_line_of(const json_t *job, bool error, uint64_t id)
+/* The end of the file; its length, 0 where there is none. */
+static size_t end_of(const json_t *job, bool error, uint64_t id, char text[static END_BYTES + 1])
 {
     CLEANUP(free_ptr) char *path = log_file_path(job, error, id);
     CLEANUP(close_fd) int fd = -1;
-    char text[END_BYTES + 1];
     off_t size;
     ssize_t count;
 
     if (!path || log_file_open(path, log_file_owner(job), &fd, NULL) < 0)
-        return NULL;
+        return 0;
     size = lseek(fd, 0, SEEK_END);
     count = size > 0 ? pread(fd, text, END_BYTES, size > END_BYTES ? size - END_BYTES : 0) : 0;
-    return count > 0 ? last_line(text, (size_t)count) : NULL;
+    return count > 0 ? (size_t)count : 0;
+}
+
+/* Upwards: each cuts off the text that it was found in. */
+size_t last_lines(const json_t *job, uint64_t id, char *lines[static LAST_LINES])
+{
+    char text[END_BYTES + 1], *line = NULL;
+    size_t count = 0;
+
+    for (int error = 1; error >= 0 && !count; error--) {
+        size_t length = end_of(job, error, id, text);
+        while (count < LAST_LINES && (line = last_line(text, &length)))
+            lines[count++] = line;
+    }
+    for (size_t i = 0; i < count / 2; i++) {
+        line = lines[i];
+        lines[i] = lines[count - 1 - i];
+        lines[count - 1 - i] = line;
+    }
+    return count;
 }
 
 char *last_words(const json_t *job, uint64_t id, const char *how)
 {
-    CLEANUP(free_ptr) char *words = last_line_of(job, true, id);
+    char *lines[LAST_LINES];
+    size_t count = last_lines(job, id, lines);
+    CLEANUP(free_ptr) char *words = count ? lines[count - 1] : NULL;
 
-    if (!words)
-        words = last_line_of(job, false, id);
+    for (size_t i = 0; i + 1 < count; i++)
+        free(lines[i]);
     return words && !strstr(how, words) && (!*how || strncmp(words, how, strlen(how)) != 0) ? steal_ptr(&words) : NULL;
 }

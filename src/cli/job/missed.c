@@ -28,6 +28,8 @@ static const char *why_not(const char *line, bool behind_command)
     const char *word = *hash == '#' ? hash + 1 + strspn(hash + 1, BLANKS) : "";
     bool own = has_option(word, "CARMA");
 
+    if (strncmp(line, "#PBS -", 6) == 0 || strncmp(line, "#BSUB -", 7) == 0 || strncmp(line, "#$ -", 4) == 0)
+        return "carma reads #CARMA and #SBATCH lines";
     if (!own && !has_option(word, "SBATCH"))
         return NULL;
     if (strncmp(line, "#CARMA", 6) == 0 || strncmp(line, "#SBATCH", 7) == 0)

@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "base/strbuf.h"
+#include "base/text/nearest.h"
 #include "core/record.h"
 
 /* The result of a value: "" means no value, and then the option is left out. The result is the caller's. */
@@ -102,106 +103,275 @@ static char *gres(const char *value, struct spec_strings *ignored)
     return sum_of(value, true, ignored);
 }
 
+enum takes { NOTHING, VALUE, MAYBE /* behind its '=' alone */ };
+enum fate { TAKEN, QUIET /* without an effect, and nobody misses one */, IGNORED, REFUSED };
+
+/* Every option of sbatch (22.05, and later ones). Those that say which jobs there are, or when they start, are refused:
+ * the script would run otherwise than it says. */
 static const struct option {
-    const char *name;           /* of sbatch */
-    char letter;                /* of sbatch; 0: none */
-    const char *own;            /* of carma submit; NULL: it is so without a word */
-    translate_value *translate; /* NULL: it takes no value */
+    const char *name;
+    char letter; /* 0: none */
+    enum takes takes;
+    enum fate fate;
+    const char *own;            /* TAKEN: of carma submit; REFUSED: what to do */
+    translate_value *translate; /* TAKEN, with a value */
+    const char *usual;          /* IGNORED, REFUSED: the value that is so without a word; NULL: none */
 } options[] = {
-    {"job-name", 'J', "--job-name", as_it_is},
-    {"time", 't', "--time", time_limit},
-    {"gpus", 'G', "--gpus", gpus},
-    {"gpus-per-node", 0, "--gpus", gpus},
-    {"gres", 0, "--gpus", gres},
-    {"output", 'o', "--output", as_it_is},
-    {"error", 'e', "--error", as_it_is},
-    {"signal", 0, "--signal", signal_before},
-    {"chdir", 'D', "--chdir", as_it_is},
-    {"mem", 0, "--memory", host_memory},
-    {"cpus-per-task", 'c', "--cpus", as_it_is},
-    {"requeue", 0, "--requeue", NULL},
-    {"no-requeue", 0, NULL, NULL},
-    {"hold", 'H', "--hold", NULL},
+    {"account", 'A', VALUE, IGNORED},
+    {"acctg-freq", 0, VALUE, IGNORED},
+    {"array", 'a', VALUE, REFUSED,
+     "carma has no arrays yet: submit a job for each task, with its number as an argument"},
+    {"batch", 0, VALUE, IGNORED},
+    {"bb", 0, VALUE, IGNORED},
+    {"bbf", 0, VALUE, IGNORED},
+    {"begin", 'b', VALUE, REFUSED,
+     "carma has no later starts yet: submit it then, or with --hold, and carma release it", .usual = "now"},
+    {"chdir", 'D', VALUE, TAKEN, "--chdir", as_it_is},
+    {"cluster-constraint", 0, VALUE, IGNORED},
+    {"clusters", 'M', VALUE, IGNORED},
+    {"comment", 0, VALUE, IGNORED},
+    {"constraint", 'C', VALUE, IGNORED},
+    {"container", 0, VALUE, IGNORED},
+    {"container-id", 0, VALUE, IGNORED},
+    {"contiguous", 0, NOTHING, IGNORED},
+    {"core-spec", 'S', VALUE, IGNORED},
+    {"cores-per-socket", 0, VALUE, IGNORED},
+    {"cpu-freq", 0, VALUE, IGNORED},
+    {"cpus-per-gpu", 0, VALUE, IGNORED},
+    {"cpus-per-task", 'c', VALUE, TAKEN, "--cpus", as_it_is},
+    {"deadline", 0, VALUE, IGNORED},
+    {"delay-boot", 0, VALUE, IGNORED},
+    {"dependency", 'd', VALUE, REFUSED, "carma has no dependencies yet: submit it when they have ended (carma wait)"},
+    {"distribution", 'm', VALUE, IGNORED},
+    {"error", 'e', VALUE, TAKEN, "--error", as_it_is},
+    {"exclude", 'x', VALUE, IGNORED},
+    {"exclusive", 0, MAYBE, TAKEN, "--exclusive", NULL},
+    {"export", 0, VALUE, IGNORED, .usual = "ALL"},
+    {"export-file", 0, VALUE, IGNORED},
+    {"extra", 0, VALUE, IGNORED},
+    {"extra-node-info", 'B', VALUE, IGNORED},
+    {"get-user-env", 0, MAYBE, IGNORED},
+    {"gid", 0, VALUE, IGNORED},
+    {"gpu-bind", 0, VALUE, IGNORED},
+    {"gpu-freq", 0, VALUE, IGNORED},
+    {"gpus", 'G', VALUE, TAKEN, "--gpus", gpus},
+    {"gpus-per-node", 0, VALUE, TAKEN, "--gpus", gpus},
+    {"gpus-per-socket", 0, VALUE, IGNORED},
+    {"gpus-per-task", 0, VALUE, IGNORED, .usual = "1"},
+    {"gres", 0, VALUE, TAKEN, "--gpus", gres},
+    {"gres-flags", 0, VALUE, IGNORED},
+    {"help", 'h', NOTHING, IGNORED},
+    {"hint", 0, VALUE, IGNORED},
+    {"hold", 'H', NOTHING, TAKEN, "--hold", NULL},
+    {"ignore-pbs", 0, NOTHING, QUIET},
+    {"input", 'i', VALUE, IGNORED, .usual = "/dev/null"},
+    {"job-name", 'J', VALUE, TAKEN, "--job-name", as_it_is},
+    {"kill-on-invalid-dep", 0, VALUE, QUIET},
+    {"licenses", 'L', VALUE, IGNORED},
+    {"mail-type", 0, VALUE, IGNORED, .usual = "NONE"},
+    {"mail-user", 0, VALUE, IGNORED},
+    {"mcs-label", 0, VALUE, IGNORED},
+    {"mem", 0, VALUE, TAKEN, "--memory", host_memory},
+    {"mem-bind", 0, VALUE, IGNORED},
+    {"mem-per-cpu", 0, VALUE, IGNORED},
+    {"mem-per-gpu", 0, VALUE, IGNORED},
+    {"mincpus", 0, VALUE, IGNORED},
+    {"network", 0, VALUE, IGNORED},
+    {"nice", 0, MAYBE, IGNORED},
+    {"no-kill", 'k', MAYBE, QUIET},
+    {"no-requeue", 0, NOTHING, QUIET},
+    {"nodefile", 'F', VALUE, IGNORED},
+    {"nodelist", 'w', VALUE, IGNORED},
+    {"nodes", 'N', VALUE, IGNORED, .usual = "1"},
+    {"ntasks", 'n', VALUE, IGNORED, .usual = "1"},
+    {"ntasks-per-core", 0, VALUE, IGNORED, .usual = "1"},
+    {"ntasks-per-gpu", 0, VALUE, IGNORED, .usual = "1"},
+    {"ntasks-per-node", 0, VALUE, IGNORED, .usual = "1"},
+    {"ntasks-per-socket", 0, VALUE, IGNORED, .usual = "1"},
+    {"oom-kill-step", 0, MAYBE, IGNORED},
+    {"open-mode", 0, VALUE, IGNORED, .usual = "truncate"},
+    {"output", 'o', VALUE, TAKEN, "--output", as_it_is},
+    {"overcommit", 'O', NOTHING, IGNORED},
+    {"oversubscribe", 's', NOTHING, QUIET},
+    {"parsable", 0, NOTHING, IGNORED},
+    {"partition", 'p', VALUE, IGNORED},
+    {"power", 0, VALUE, IGNORED},
+    {"prefer", 0, VALUE, IGNORED},
+    {"priority", 0, VALUE, IGNORED},
+    {"profile", 0, VALUE, IGNORED, .usual = "none"},
+    {"propagate", 0, MAYBE, IGNORED, .usual = "ALL"},
+    {"qos", 'q', VALUE, IGNORED},
+    {"quiet", 'Q', NOTHING, QUIET},
+    {"reboot", 0, NOTHING, IGNORED},
+    {"requeue", 0, NOTHING, TAKEN, "--requeue", NULL},
+    {"reservation", 0, VALUE, IGNORED},
+    {"resv-ports", 0, MAYBE, IGNORED},
+    {"segment", 0, VALUE, IGNORED},
+    {"signal", 0, VALUE, TAKEN, "--signal", signal_before},
+    {"sockets-per-node", 0, VALUE, IGNORED},
+    {"spread-job", 0, NOTHING, IGNORED},
+    {"switches", 0, VALUE, IGNORED},
+    {"test-only", 0, NOTHING, REFUSED, "carma would run it: carma estimate and carma explain tell beforehand"},
+    {"thread-spec", 0, VALUE, IGNORED},
+    {"threads-per-core", 0, VALUE, IGNORED},
+    {"time", 't', VALUE, TAKEN, "--time", time_limit},
+    {"time-min", 0, VALUE, IGNORED},
+    {"tmp", 0, VALUE, IGNORED},
+    {"tres-bind", 0, VALUE, IGNORED},
+    {"tres-per-task", 0, VALUE, IGNORED},
+    {"uid", 0, VALUE, IGNORED},
+    {"usage", 0, NOTHING, IGNORED},
+    {"use-min-nodes", 0, NOTHING, QUIET},
+    {"verbose", 'v', NOTHING, QUIET},
+    {"version", 'V', NOTHING, IGNORED},
+    {"wait", 'W', NOTHING, IGNORED},
+    {"wait-all-nodes", 0, VALUE, IGNORED},
+    {"wckey", 0, VALUE, IGNORED},
+    {"wrap", 0, VALUE, IGNORED},
 };
 
-/* The option that the word names, and where its value begins in the word; *value is NULL where it has none there. */
-static const struct option *find(const char *word, const char **value)
+/* As getopt_long(3): the beginning of one name stands for it. */
+static const struct option *by_name(const char *name, size_t length)
 {
-    size_t length = strcspn(word, "=");
+    const struct option *found = NULL;
+    size_t matches = 0;
 
-    *value = word[length] ? word + length + 1 : NULL;
     for (size_t i = 0; i < array_size(options); i++) {
-        const struct option *option = &options[i];
-        if (word[1] == '-' && strncmp(word + 2, option->name, length - 2) == 0 && !option->name[length - 2])
-            return option;
-        if (option->letter && word[1] == option->letter) {
-            *value = word[2] ? word + 2 : NULL;
-            return option;
+        if (strncmp(name, options[i].name, length) != 0)
+            continue;
+        if (!options[i].name[length])
+            return &options[i];
+        found = &options[i];
+        matches++;
+    }
+    return matches == 1 ? found : NULL;
+}
+
+static const struct option *by_letter(char letter)
+{
+    for (size_t i = 0; i < array_size(options); i++)
+        if (options[i].letter == letter)
+            return &options[i];
+    return NULL;
+}
+
+/* The words of one line, option by option. */
+struct reader {
+    char *const *words;
+    size_t count, at, letter; /* the next word; the next letter in it, where several share it */
+};
+
+struct said {
+    const struct option *option;     /* NULL: sbatch has none such */
+    const char *word, *value, *next; /* its own word; its value, NULL: none; the second word, where that is the value */
+};
+
+static bool is_next(struct reader *reader, struct said *said)
+{
+    const char *word, *rest = "";
+    bool takes;
+
+    if (reader->at >= reader->count)
+        return false;
+    word = reader->words[reader->at];
+    *said = (struct said){.word = word};
+    if (strncmp(word, "--", 2) == 0 && word[2]) {
+        size_t length = strcspn(word + 2, "=");
+        said->option = by_name(word + 2, length);
+        said->value = word[2 + length] ? word + 3 + length : NULL;
+    } else if (word[0] == '-' && word[1]) {
+        size_t letter = reader->letter ? reader->letter : 1;
+        said->option = by_letter(word[letter]);
+        rest = word + letter + 1;
+        if (said->option && said->option->takes != VALUE && *rest) {
+            reader->letter = letter + 1;
+            return true;
+        }
+        said->value = *rest ? rest : NULL;
+    }
+    reader->letter = 0;
+    reader->at++;
+    /* what stands behind an unknown one is its value if it does not look like an option */
+    takes = said->option ? said->option->takes == VALUE
+                         : word[0] == '-' && reader->at < reader->count && reader->words[reader->at][0] != '-';
+    if (takes && !said->value && reader->at < reader->count)
+        said->value = said->next = reader->words[reader->at++];
+    return true;
+}
+
+static bool is_usual(const struct said *said)
+{
+    return said->option->usual && said->value && strcasecmp(said->option->usual, said->value) == 0;
+}
+
+/* Its name; of one that sbatch has not, with the one that was meant. */
+static void ignore_said(const struct said *said, struct spec_strings *ignored)
+{
+    const char *word = said->word;
+    int length = word[0] != '-' ? (int)strlen(word) : word[1] == '-' ? (int)strcspn(word, "=") : 2;
+    CLEANUP(free_ptr) char *name = xasprintf("%.*s", length < 40 ? length : 40, word);
+    CLEANUP(free_ptr) char *question = NULL;
+    struct nearest nearest;
+
+    nearest_begin(&nearest, strncmp(name, "--", 2) == 0 ? name + 2 : "");
+    for (size_t i = 0; !said->option && i < array_size(options); i++)
+        nearest_try(&nearest, options[i].name);
+    question = nearest_question(&nearest, "--");
+    ignore(ignored, said->option || *word != '-' ? xstrdup(name) : xasprintf("%s (unknown%s)", name, question));
+}
+
+const char *sbatch_refused(char *const *words, size_t count, const char **remedy)
+{
+    struct reader reader = {.words = words, .count = count};
+    struct said said;
+
+    while (is_next(&reader, &said)) {
+        if (strcmp(said.word, "hetjob") == 0 || strcmp(said.word, "packjob") == 0) {
+            *remedy = "carma has no heterogeneous jobs: submit a script for each part";
+            return said.word;
+        }
+        if (said.option && said.option->fate == REFUSED && !is_usual(&said)) {
+            *remedy = said.option->own;
+            return said.option->name;
         }
     }
     return NULL;
 }
 
-/* Its name, and whether the next word may be its value is guessed: that does not look like an option. */
-static void take_unknown(const char *word, struct spec_strings *ignored)
+static void take(const struct said *said, struct spec_strings *own, struct spec_strings *written,
+                 struct spec_strings *ignored)
 {
-    int length = word[0] != '-' ? (int)strlen(word) : word[1] == '-' ? (int)strcspn(word, "=") : 2;
+    const struct option *option = said->option;
+    CLEANUP(free_ptr)
+    char *translated = option->translate && said->value ? option->translate(said->value, ignored) : NULL;
+    size_t before = own->count;
 
-    ignore(ignored, xasprintf("%.*s", length < 40 ? length : 40, word));
-}
-
-static const struct {
-    const char *name;
-    char letter;
-    const char *remedy;
-} refused[] = {
-    {"array", 'a', "carma has no arrays yet: submit a job for each task, with its number as an argument"},
-    {"dependency", 'd', "carma has no dependencies yet: submit it when they have ended (carma wait)"},
-};
-
-const char *sbatch_refused(char *const *words, size_t count, const char **remedy)
-{
-    for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < array_size(refused); k++) {
-            size_t length = strlen(refused[k].name);
-            const char *word = words[i];
-            if ((strncmp(word, "--", 2) == 0 && strncmp(word + 2, refused[k].name, length) == 0 &&
-                 (!word[2 + length] || word[2 + length] == '=')) ||
-                (word[0] == '-' && word[1] == refused[k].letter)) {
-                *remedy = refused[k].remedy;
-                return refused[k].name;
-            }
-        }
-    return NULL;
+    if (translated && (*translated || !*said->value)) {
+        CLEANUP(free_ptr) char *whole = xasprintf("%s=%s", option->own, translated);
+        spec_strings_add(own, whole);
+    } else if (!translated) { /* a switch; or a value is missing, which the option says itself */
+        spec_strings_add(own, option->own);
+    }
+    CLEANUP(free_ptr)
+    char *whole = xasprintf("%s%s%s", said->word, said->next ? " " : "", said->next ? said->next : "");
+    if (own->count > before)
+        spec_strings_add(written, whole);
 }
 
 void sbatch_translate(char *const *words, size_t count, struct spec_strings *own, struct spec_strings *written,
                       struct spec_strings *ignored)
 {
-    for (size_t i = 0; i < count; i++) {
-        const char *word = words[i], *value = NULL;
-        size_t before = own->count;
-        const struct option *option = word[0] == '-' && word[1] ? find(word, &value) : NULL;
-        bool has_next = i + 1 < count && words[i + 1][0] != '-';
+    struct reader reader = {.words = words, .count = count};
+    struct said said;
 
-        if (!option) {
-            take_unknown(word, ignored);
-            i += word[0] == '-' && !strchr(word, '=') && (word[1] == '-' || !word[2]) && has_next;
-            continue;
-        }
-        if (option->translate && !value && i + 1 < count)
-            value = words[++i];
-        CLEANUP(free_ptr) char *translated = option->translate && value ? option->translate(value, ignored) : NULL;
-        if (option->own && translated && (*translated || !*value)) {
-            CLEANUP(free_ptr) char *whole = xasprintf("%s=%s", option->own, translated);
-            spec_strings_add(own, whole);
-        } else if (option->own && !translated) { /* a switch; or a value is missing, which the option says itself */
-            spec_strings_add(own, option->own);
-        }
-        CLEANUP(free_ptr)
-        char *whole = xasprintf("%s%s%s", word, words[i] == word ? "" : " ", words[i] == word ? "" : words[i]);
-        if (own->count > before)
-            spec_strings_add(written, whole);
+    while (is_next(&reader, &said)) {
+        enum fate fate = said.option ? said.option->fate : IGNORED;
+        if (fate == TAKEN && said.option->takes == MAYBE && said.value) /* --exclusive=user is another */
+            fate = IGNORED;
+        if (fate == TAKEN)
+            take(&said, own, written, ignored);
+        else if (fate == IGNORED && !(said.option && is_usual(&said)))
+            ignore_said(&said, ignored);
     }
 }
 

@@ -8,10 +8,12 @@
  * unless that is NULL. Without `told` a line on standard output tells of each estimate of theirs. */
 int wait_for_jobs(struct cli *cli, const struct id_list *list, bool told, json_t *ended);
 
+/* Ctrl-C ends the command and not the jobs: from now on it says so, and how to do either. `again`: the command. */
+void wait_tell_when_interrupted(const struct id_list *list, const char *again);
+
 /* Sleeps between two looks at a job, and makes the next pause longer: short at first, so that nobody waits much longer
- * for a short job than it takes, a second at most, and
- * more where many of the same user wait. In a longer
- * pause the connection is closed: a user has a bounded number of them, and may wait for more jobs than that. */
+ * for a short job than it takes, a second at most, and more where many of the same user wait. In a longer pause the
+ * connection is closed: a user has a bounded number of them, and may wait for more jobs than that. */
 #define WAIT_FIRST_PAUSE_MS 50
 void wait_pause(struct cli *cli, int64_t *pause_ms);
 

@@ -6,10 +6,40 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text/nearest.h"
 #include "cli/job/wait.h"
 #include "cli/job/wait_until.h"
 #include "cli/session.h"
 #include "cli/show/answer.h"
+
+static const char states[] = "QUEUED, HELD, PLACED, RUNNING, STOPPING, CRASHED, COMPLETED, FAILED, GPU_OOM, CANCELLED, "
+                             "LOST, REFUSED, TIMEOUT, RETURNED or EXPIRED";
+
+static bool is_state(const char *text)
+{
+    const char *at = strstr(states, text);
+    size_t length = strlen(text);
+
+    return at && length > 3 && (at == states || at[-1] == ' ') && (!at[length] || strchr(", ", at[length]));
+}
+
+/* Its members differ with the job's fate; one that has never been is waited for in vain. */
+static int refuse_field(const json_t *job, uint64_t id, const char *field)
+{
+    CLEANUP(free_ptr) char *first = xstrndup(field, strcspn(field, "."));
+    CLEANUP(free_ptr) char *question = NULL;
+    struct nearest nearest;
+    const char *name;
+    json_t *value;
+
+    if (json_object_get(job, first))
+        return 0;
+    nearest_begin(&nearest, first);
+    json_object_foreach ((json_t *)job, name, value)
+        nearest_try(&nearest, name);
+    question = nearest_question(&nearest, "");
+    return cli_fail("jobs have no field '%.40s'%s (see: carma show --json %" PRIu64 ")", first, question, id);
+}
 
 int wait_until_parse(struct wait_until *until, char *text, struct error *err)
 {
@@ -18,6 +48,8 @@ int wait_until_parse(struct wait_until *until, char *text, struct error *err)
     if (!equals || equals == text)
         return error_set(err, -EINVAL, "--until '%.80s' is not FIELD=VALUE: write for example state=RUNNING", text);
     *equals = '\0';
+    if (strcmp(text, "state") == 0 && !is_state(equals + 1))
+        return nearest_refuse(err, "--until: state", equals + 1, states);
     *until = (struct wait_until){text, equals + 1};
     return 0;
 }
@@ -57,6 +89,8 @@ static int look(struct cli *cli, uint64_t id, const struct wait_until *until, js
         cli_fail("%s", err.text);
         return rc;
     }
+    if (refuse_field(job, id, until->field))
+        return -1;
     CLEANUP(free_ptr) char *value = value_text(find_member(job, until->field));
     if (strcmp(value, until->value) == 0) {
         if (found)
@@ -73,6 +107,7 @@ static int look(struct cli *cli, uint64_t id, const struct wait_until *until, js
 int wait_until_jobs(struct cli *cli, const struct id_list *list, const struct wait_until *until, json_t *found)
 {
     cli->waits = true;
+    wait_tell_when_interrupted(list, "carma wait");
     for (size_t i = 0; i < list->count; i++) {
         int64_t pause_ms = WAIT_FIRST_PAUSE_MS;
         int looked;

@@ -153,6 +153,30 @@ static char *placements(const json_t *job)
     return strbuf_steal(&out);
 }
 
+const char *answer_end(const json_t *job)
+{
+    static const struct {
+        const char *state, *end;
+    } ends[] = {
+        {"COMPLETED", "has completed"}, {"FAILED", "has failed"},         {"GPU_OOM", "ran out of GPU memory"},
+        {"CANCELLED", "was cancelled"}, {"LOST", "was lost"},             {"REFUSED", "can never run here"},
+        {"TIMEOUT", "timed out"},       {"RETURNED", "was given back"},   {"EXPIRED", "has expired"},
+    };
+
+    for (size_t i = 0; i < array_size(ends); i++) {
+        if (state_is(job, ends[i].state))
+            return ends[i].end;
+    }
+    return "has ended";
+}
+
+const char *answer_memory_source(const json_t *job, const char *member)
+{
+    const char *source = answer_text(job, member);
+
+    return !source ? "-" : strcmp(source, "prior") == 0 ? "node default" : source;
+}
+
 static char *ending(const json_t *job)
 {
     int64_t status = answer_integer(job, "exit_status", -1);

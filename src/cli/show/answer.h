@@ -30,7 +30,13 @@ char *answer_energy(int64_t mj, char text[ANSWER_ENERGY]); /* "812 J", "1.25 MJ"
 bool answer_job_ended(const json_t *job);
 enum term_style answer_state_style(const json_t *job);
 char *answer_job_progress(const json_t *job);             /* "37 of 100 steps, 2.5 a second"; NULL: not known */
-char *answer_run_times(const json_t *job);                /* "12:04, the median of 3 ..."; NULL: none is known */
+char *answer_run_times(const json_t *job);                /* "has completed", "was cancelled", ...: of one that has ended, behind its name. */
+const char *answer_end(const json_t *job);
+
+/* The source of a reservation in words. Borrowed from `job`. */
+const char *answer_memory_source(const json_t *job, const char *member);
+
+/* "12:04, the median of 3 ..."; NULL: none is known */
 char *answer_job_where(const json_t *job);                /* "GPU 0,2", its reason, or how it ended */
 char *answer_job_time(const json_t *job, int64_t now_ns); /* how long it runs, waits, or ran */
 

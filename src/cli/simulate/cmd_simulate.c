@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/show/picture.h"
 #include "cli/show/term.h"
 #include "cli/show/answer.h"
 #include "cli/simulate/simulate.h"
@@ -94,7 +95,7 @@ static int find_node(struct simulation *simulation, struct error *err)
         .full_w = profile.full_w,
     };
     if (wanted->gpus)
-        node->gpu_count = (uint32_t)(wanted->gpus * (wanted->nodes ? wanted->nodes : 1));
+        node->gpu_count = (uint32_t)wanted->gpus;
     if (wanted->gpu_memory_bytes)
         node->total_bytes = wanted->gpu_memory_bytes;
     return 0;
@@ -106,7 +107,6 @@ static void fill_options(const struct simulate_options *wanted, struct sim_optio
     filled->mig_slices = (uint32_t)wanted->mig_slices;
     filled->contention = wanted->contention;
     filled->jitter = wanted->jitter;
-    filled->nodes = (uint32_t)wanted->nodes;
 }
 
 static int run_policy(struct simulation *simulation, struct simulate_outcome *outcome, struct timeline *timeline,
@@ -114,7 +114,7 @@ static int run_policy(struct simulation *simulation, struct simulate_outcome *ou
 {
     int rc = 0;
 
-    simulation->progress.policy = outcome->scheme ? outcome->scheme : outcome->policy;
+    simulation->progress.policy = outcome->policy;
     for (size_t seed = 0; rc == 0 && seed < outcome->seeds; seed++) {
         struct sim_observer observer = {.user = &simulation->progress, .on_ended = show_progress};
         struct sim_result result;
@@ -207,7 +207,7 @@ static int run_one(struct simulation *simulation, struct simulate_outcome *outco
     if (rc == 0 && wanted->timeline)
         rc = timeline_write_csv(&timeline, wanted->timeline, err);
     if (rc == 0 && wanted->plot)
-        rc = simulate_plot_timeline(wanted->plot, outcome->policy, &timeline, &simulation->node, err);
+        rc = timeline_draw(&timeline, wanted->plot, outcome->policy, &simulation->node, err);
     if (rc == 0 && wanted->steps)
         outcome->timeline = timeline_to_json(&timeline, simulation->jobs.items[0].arrival_ns, simulation->node.idle_w,
                                              (size_t)wanted->steps);
@@ -228,12 +228,21 @@ static void print(const struct simulate_options *wanted, const struct simulate_o
     fputs(out.text, stdout);
 }
 
+/* DIR/compare.svg: makespan, waiting, completion and energy of each policy as bars. */
+static int draw_comparison(const char *directory, const struct simulate_outcome *outcomes, size_t count,
+                           struct error *err)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("%s/compare.svg", directory);
+    CLEANUP(json_release) json_t *results = simulate_to_json(outcomes, count);
+
+    return picture_draw(results, path, err);
+}
+
 static int simulate(const struct simulate_options *wanted)
 {
     struct simulation simulation = {.wanted = wanted};
     const char *const *policies = wanted->policy_count ? wanted->policies : &wanted->policy;
-    size_t policy_count = wanted->policy_count ? wanted->policy_count : 1, ready = 0;
-    size_t count = wanted->nodes ? wanted->scheme_count : policy_count;
+    size_t count = wanted->policy_count ? wanted->policy_count : 1, ready = 0;
     struct simulate_outcome outcomes[SIMULATE_POLICIES_MAX];
     uint32_t instances = wanted->mig_slices ? sim_mig_instances((uint32_t)wanted->mig_slices) : 1;
     int status = CLI_OK;
@@ -243,9 +252,7 @@ static int simulate(const struct simulate_options *wanted)
     if (rc == 0)
         rc = find_node(&simulation, &err);
     if (rc == 0)
-        rc = simulate_jobs_check(&simulation.jobs, wanted->source.trace,
-                                 simulation.node.gpu_count * instances / (wanted->nodes ? (uint32_t)wanted->nodes : 1),
-                                 &err);
+        rc = simulate_jobs_check(&simulation.jobs, wanted->source.trace, simulation.node.gpu_count * instances, &err);
     if (rc == 0 && wanted->plot)
         rc = file_make_dirs(wanted->plot, 0755, &err);
     fill_options(wanted, &simulation.options);
@@ -253,16 +260,12 @@ static int simulate(const struct simulate_options *wanted)
                                             .run_count = count * (size_t)wanted->seeds,
                                             .interactive = isatty(STDERR_FILENO)};
     for (; rc == 0 && ready < count; ready++) {
-        simulate_outcome_init(&outcomes[ready], policies[ready % policy_count], (size_t)wanted->seeds);
-        if (wanted->nodes) {
-            simulation.options.scheme = wanted->schemes[ready];
-            outcomes[ready].scheme = simulate_schemes[wanted->schemes[ready]];
-        }
+        simulate_outcome_init(&outcomes[ready], policies[ready], (size_t)wanted->seeds);
         rc = run_one(&simulation, &outcomes[ready], &err);
     }
     cli_end_progress();
     if (rc == 0 && wanted->plot && count > 1)
-        rc = simulate_plot_outcomes(wanted->plot, outcomes, count, &err);
+        rc = draw_comparison(wanted->plot, outcomes, count, &err);
     if (rc == 0)
         print(wanted, outcomes, count);
     for (size_t i = 0; i < ready; i++) {

@@ -121,12 +121,12 @@ int simulate_jobs_check(const struct simulate_jobs *jobs, const char *path, uint
         uint32_t gpus = jobs->items[i].gpus;
         if (gpus > gpu_count)
             return error_set(err, EINVAL,
-                             "%s:%" PRIu64 ": a job wants %" PRIu32 " GPUs, the node has %" PRIu32
+                             "%s:%" PRIu64 ": a job needs %" PRIu32 " GPUs, the node has %" PRIu32
                              ": give --gpus or a larger --node",
                              path, jobs->origins[i].line, gpus, gpu_count);
         if (gpus > RECORD_MAX_GPUS)
             return error_set(err, EINVAL,
-                             "%s:%" PRIu64 ": a job wants %" PRIu32
+                             "%s:%" PRIu64 ": a job needs %" PRIu32
                              " GPUs, carma gives a job at most %d: leave the row "
                              "out",
                              path, jobs->origins[i].line, gpus, RECORD_MAX_GPUS);

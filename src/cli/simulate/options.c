@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text/nearest.h"
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
@@ -11,8 +12,6 @@
 
 #define SEEDS_MAX  10000
 #define GPUS_MAX   4096
-#define NODES_MAX  16384
-#define NODE_MAX   64 /* GPUs of one */
 #define JITTER_MAX 0.3
 #define STEPS_MAX  10000
 
@@ -22,8 +21,6 @@ enum {
     KEY_VC,
     KEY_NODE,
     KEY_GPUS,
-    KEY_NODES,
-    KEY_SCHEME,
     KEY_GPU_MEMORY,
     KEY_POLICY,
     KEY_SET,
@@ -53,8 +50,6 @@ static const struct argp_option options[] = {
     {"vc", KEY_VC, "NAME", 0, "only this virtual cluster of a trace that has several", 1},
     {"node", KEY_NODE, "PROFILE", 0, "the server: a name of share/carma/nodes, or a file (default: a100x4-40g)", 1},
     {"gpus", KEY_GPUS, "N", 0, "this number of GPUs instead of the profile's", 1},
-    {"nodes", KEY_NODES, "NxG", 0,
-     "a cluster: N servers of G GPUs (250x4). A job has the GPUs of one of them; compares the schemes", 1},
     {"gpu-memory", KEY_GPU_MEMORY, "SIZE", 0, "this usable memory of each instead of the profile's", 1},
     {NULL, 0, NULL, 0, "How it is decided:", 2},
     {"policy", KEY_POLICY, "NAME", 0,
@@ -62,11 +57,6 @@ static const struct argp_option options[] = {
      "settings",
      2},
     {"compare", KEY_COMPARE, "P1,P2,...", 0, "these policies in one table, with the change against the first", 2},
-    {"scheme", KEY_SCHEME, "S1,S2,...", 0,
-     "with --nodes: the scheme that places jobs. global (one carma that sees all GPUs), or Slurm's count for each "
-     "node, then the "
-     "node's carma: gpumem, gpubig (and gpubig), gpusm (and gpusm) (default: all four)",
-     2},
     {"set", KEY_SET, "KEY=VALUE", 0, "a setting of carmad, on top of each policy's own (carmad --settings lists them)",
      2},
     {"estimator", KEY_ESTIMATOR, "NAME", 0,
@@ -93,14 +83,12 @@ static const struct argp_option options[] = {
     {"json", CLI_JSON_KEY, NULL, 0, "print the figures as JSON (docs/formats/simulate.md)", 4},
     {"timeline", KEY_TIMELINE, "FILE", 0, "write each GPU's state over time, under the first seed, as CSV", 4},
     {"steps", KEY_STEPS, "N", 0, "with --json: also the GPUs over time, as means over N steps", 4},
-    {"plot", KEY_PLOT, "DIR", 0, "draw the comparison and each policy's time line as SVG", 4},
+    {"plot", KEY_PLOT, "DIR", 0, "draw the comparison and each policy's time line as SVG (needs python3-matplotlib)",
+     4},
     {"replay", KEY_REPLAY, "DIR", 0,
      "instead: decide the past of the carmad with this state directory afresh, and compare", 4},
     {0},
 };
-
-const char *const simulate_schemes[SIM_SCHEME_COUNT] = {
-    [SIM_ONE_CORE] = "global", [SIM_SLURM] = "gpumem", [SIM_SLURM_GPUBIG] = "gpubig", [SIM_SLURM_GPUSM] = "gpusm"};
 
 static error_t take_number(double *value, const char *name, const char *arg, double low, double high,
                            struct argp_state *state)
@@ -118,52 +106,6 @@ static error_t take_count(int64_t *value, const char *name, const char *arg, int
     struct error err;
 
     return parse_integer(arg, 1, high, value, &err) ? cli_bad_usage(state, "%s: %s", name, err.text) : 0;
-}
-
-static error_t take_nodes(struct simulate_options *wanted, const char *arg, struct argp_state *state)
-{
-    const char *by = strchr(arg, 'x');
-    CLEANUP(free_ptr) char *nodes = by ? xstrndup(arg, (size_t)(by - arg)) : NULL;
-
-    if (!by || parse_integer(nodes, 1, NODES_MAX, &wanted->nodes, NULL) ||
-        parse_integer(by + 1, 1, NODE_MAX, &wanted->gpus, NULL))
-        return cli_bad_usage(state, "nodes '%.40s' are not at most %d servers of at most %d GPUs: 250x4", arg,
-                             NODES_MAX, NODE_MAX);
-    return 0;
-}
-
-static error_t take_schemes(struct simulate_options *wanted, const char *arg, struct argp_state *state)
-{
-    CLEANUP(free_ptr) char *list = xstrdup(arg);
-    char *next = NULL;
-
-    wanted->scheme_count = 0;
-    for (char *name = strtok_r(list, ",", &next); name; name = strtok_r(NULL, ",", &next)) {
-        enum sim_scheme scheme = SIM_ONE_CORE;
-        while (scheme < SIM_SCHEME_COUNT && strcmp(name, simulate_schemes[scheme]) != 0)
-            scheme++;
-        if (scheme == SIM_SCHEME_COUNT || wanted->scheme_count == SIM_SCHEME_COUNT)
-            return cli_bad_usage(state, "scheme '%.40s' is not one of global, gpumem, gpubig and gpusm, each once",
-                                 name);
-        wanted->schemes[wanted->scheme_count++] = scheme;
-    }
-    return wanted->scheme_count ? 0 : cli_bad_usage(state, "which scheme? global, gpumem, gpubig or gpusm");
-}
-
-static error_t check_cluster(struct simulate_options *wanted, struct argp_state *state)
-{
-    if (!wanted->nodes)
-        return wanted->scheme_count ? cli_bad_usage(state, "--scheme is of a cluster: give --nodes") : 0;
-    if (!wanted->scheme_count)
-        while (wanted->scheme_count < SIM_SCHEME_COUNT) {
-            wanted->schemes[wanted->scheme_count] = (enum sim_scheme)wanted->scheme_count;
-            wanted->scheme_count++;
-        }
-    if (wanted->policy_count)
-        return cli_bad_usage(state, "--nodes compares schemes of one --policy: leave --compare out");
-    if (wanted->mig_slices || wanted->timeline || wanted->steps || wanted->plot)
-        return cli_bad_usage(state, "--nodes has no MIG instances and no time line: leave those options out");
-    return 0;
 }
 
 static int set_pair(struct config *config, const char *pair, struct error *err)
@@ -194,6 +136,7 @@ static error_t take_share(struct simulate_options *wanted, const char *arg, stru
 {
     enum share_mode way = share_name_find(arg, &wanted->mps_domain);
     bool known = way != SHARE_ANY && way != SHARE_MODE_COUNT;
+    struct error err;
 
     wanted->mig_slices = 0;
     wanted->share = known ? way : SHARE_TIME_SLICE; /* within a MIG instance, too */
@@ -201,9 +144,9 @@ static error_t take_share(struct simulate_options *wanted, const char *arg, stru
     if (known)
         return 0;
     if (strcmp(arg, "mig") != 0 && strncmp(arg, "mig:", 4) != 0)
-        return cli_bad_usage(
-            state,
-            "share '%.40s' is not one of auto, time-slice, mps, mps:gpu, mps:node, exclusive, mig and mig:SLICES", arg);
+        return nearest_refuse(&err, "share", arg,
+                              "auto, time-slice, mps, mps:gpu, mps:node, exclusive, mig or mig:SLICES"),
+               cli_bad_usage(state, "%s", err.text);
     wanted->mig_slices = 3;
     if (arg[3] &&
         (parse_integer(arg + 4, 1, 7, &wanted->mig_slices, NULL) || !sim_mig_instances((uint32_t)wanted->mig_slices)))
@@ -278,7 +221,7 @@ static error_t check_usage(struct simulate_options *wanted, struct argp_state *s
         return cli_bad_usage(state, "--timeline shows one policy: leave --compare out");
     if (wanted->steps && !wanted->json)
         return cli_bad_usage(state, "--steps are steps of --json: add that");
-    return check_cluster(wanted, state);
+    return 0;
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -301,10 +244,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_GPUS:
         return take_count(&wanted->gpus, "gpus", arg, GPUS_MAX, state);
-    case KEY_NODES:
-        return take_nodes(wanted, arg, state);
-    case KEY_SCHEME:
-        return take_schemes(wanted, arg, state);
     case KEY_GPU_MEMORY:
         if (parse_size(arg, &wanted->gpu_memory_bytes, &err))
             return cli_bad_usage(state, "--gpu-memory: %s", err.text);

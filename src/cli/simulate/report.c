@@ -28,8 +28,6 @@ static const struct figure {
     [SIM_WAIT_P95] = {"wait_p95_s", "wait time, p95", NULL, KIND_SECONDS, false, 0},
     [SIM_ENERGY] = {"energy_j", "energy", "energy", KIND_JOULES, true, 2},
     [SIM_OOM] = {"oom", "out-of-memory crashes", "OOM", KIND_COUNT, false, 0},
-    [SIM_REFUSALS] = {"refusals_per_job", "refusals by nodes, per job", "refusals/job", KIND_RATIO, false, 0},
-    [SIM_SPREAD] = {"spread", "launches over several nodes", NULL, KIND_COUNT, false, 0},
     [SIM_SHARING_MEAN] = {"sharing_slowdown_mean", "sharing slowdown, mean", NULL, KIND_RATIO, false, 0},
     [SIM_SHARING_P95] = {"sharing_slowdown_p95", "sharing slowdown, p95", "sharing p95", KIND_RATIO, false, 3},
     [SIM_SHARING_MAX] = {"sharing_slowdown_max", "sharing slowdown, worst job", "worst", KIND_RATIO, false, 6},
@@ -62,8 +60,6 @@ void simulate_outcome_add(struct simulate_outcome *outcome, size_t seed, const s
         [SIM_WAIT_P95] = result->wait.p95_s,
         [SIM_ENERGY] = result->energy_j,
         [SIM_OOM] = (double)result->oom,
-        [SIM_REFUSALS] = outcome->scheme ? (double)result->refusals / (double)result->jobs : NAN,
-        [SIM_SPREAD] = (double)result->spread,
         [SIM_SHARING_MEAN] = result->measures.sharing.mean,
         [SIM_SHARING_P95] = result->measures.sharing.p95,
         [SIM_SHARING_MAX] = result->measures.sharing.max,
@@ -109,17 +105,6 @@ double simulate_sd(const struct simulate_outcome *outcome, enum simulate_figure 
     return outcome->seeds > 1 ? sqrt(squares / (double)(outcome->seeds - 1)) : squares;
 }
 
-/* Only a cluster has nodes that refuse. */
-static bool is_of(const struct simulate_outcome *outcome, enum simulate_figure figure)
-{
-    return outcome->scheme || (figure != SIM_REFUSALS && figure != SIM_SPREAD);
-}
-
-static const char *name_of(const struct simulate_outcome *outcome)
-{
-    return outcome->scheme ? outcome->scheme : outcome->policy;
-}
-
 json_t *simulate_to_json(const struct simulate_outcome *outcomes, size_t count)
 {
     json_t *list = json_array();
@@ -127,18 +112,15 @@ json_t *simulate_to_json(const struct simulate_outcome *outcomes, size_t count)
     for (size_t i = 0; i < count; i++) {
         json_t *object = json_object();
         json_object_set_new(object, "policy", json_string(outcomes[i].policy));
-        if (outcomes[i].scheme)
-            json_object_set_new(object, "scheme", json_string(outcomes[i].scheme));
         json_object_set_new(object, "share", json_string(outcomes[i].share));
         json_object_set_new(object, "jobs", json_integer((json_int_t)outcomes[i].jobs));
         json_object_set_new(object, "seeds", json_integer((json_int_t)outcomes[i].seeds));
         json_object_set_new(object, "users", json_integer((json_int_t)outcomes[i].users));
         json_object_set_new(object, "incomplete", json_boolean(outcomes[i].incomplete));
         for (enum simulate_figure f = 0; f < SIM_FIGURE_COUNT; f++)
-            if (is_of(&outcomes[i], f))
-                json_object_set_new(object, figures[f].member,
-                                    json_pack("{s:o, s:o}", "mean", real_or_null(simulate_mean(&outcomes[i], f)), "sd",
-                                              real_or_null(simulate_sd(&outcomes[i], f))));
+            json_object_set_new(object, figures[f].member,
+                                json_pack("{s:o, s:o}", "mean", real_or_null(simulate_mean(&outcomes[i], f)), "sd",
+                                          real_or_null(simulate_sd(&outcomes[i], f))));
         json_object_set_new(object, "requests", simulate_requests_to_json(&outcomes[i].requests));
         if (outcomes[i].timeline)
             json_object_set(object, "timeline", outcomes[i].timeline);
@@ -177,7 +159,7 @@ static bool is_of_the_lost(enum simulate_figure figure)
 
 static void format_one(const struct simulate_outcome *outcome, int width, bool colour, struct strbuf *out)
 {
-    const struct table_column columns[] = {{.title = name_of(outcome), .minimum = 16},
+    const struct table_column columns[] = {{.title = outcome->policy, .minimum = 16},
                                            {.title = outcome->seeds > 1 ? "mean" : "", .right = true, .minimum = 8},
                                            {.title = "s.d.", .right = true, .optional = 1}};
     size_t column_count = outcome->seeds > 1 ? 3 : 2;
@@ -186,7 +168,7 @@ static void format_one(const struct simulate_outcome *outcome, int width, bool c
     for (enum simulate_figure f = 0; f < SIM_FIGURE_COUNT; f++) {
         CLEANUP(free_ptr) char *mean = value_text(figures[f].kind, simulate_mean(outcome, f));
         CLEANUP(free_ptr) char *sd = value_text(figures[f].kind, simulate_sd(outcome, f));
-        if (!is_of(outcome, f) || (is_of_the_lost(f) && simulate_mean(outcome, f) == 0))
+        if (is_of_the_lost(f) && simulate_mean(outcome, f) == 0)
             continue;
         table_cell(table, STYLE_NONE, "%s", figures[f].title);
         table_cell(table, is_of_the_lost(f) ? STYLE_RED : STYLE_NONE, "%s", mean);
@@ -218,10 +200,10 @@ static void format_rows(const struct simulate_outcome *outcomes, size_t count, s
 {
     for (size_t i = 0; i < count; i++) {
         bool comparable = !outcomes[0].incomplete && !outcomes[i].incomplete;
-        table_cell(table, STYLE_NONE, "%s", name_of(&outcomes[i]));
+        table_cell(table, STYLE_NONE, "%s", outcomes[i].policy);
         for (enum simulate_figure f = 0; f < SIM_FIGURE_COUNT; f++) {
             CLEANUP(free_ptr) char *mean = value_text(figures[f].kind, simulate_mean(&outcomes[i], f));
-            if (!figures[f].column || !is_of(&outcomes[i], f))
+            if (!figures[f].column)
                 continue;
             table_cell(table, STYLE_NONE, "%s", mean);
             if (figures[f].change && i == 0)
@@ -235,13 +217,12 @@ static void format_rows(const struct simulate_outcome *outcomes, size_t count, s
 static void format_several(const struct simulate_outcome *outcomes, size_t count, int width, bool colour,
                            struct strbuf *out)
 {
-    struct table_column columns[2 * SIM_FIGURE_COUNT + 1] = {
-        {.title = outcomes->scheme ? "scheme" : "policy", .minimum = 8}};
+    struct table_column columns[2 * SIM_FIGURE_COUNT + 1] = {{.title = "policy", .minimum = 8}};
     size_t column_count = 1;
     struct table *table;
 
     for (enum simulate_figure f = 0; f < SIM_FIGURE_COUNT; f++) {
-        if (!figures[f].column || !is_of(&outcomes[0], f))
+        if (!figures[f].column)
             continue;
         columns[column_count++] =
             (struct table_column){.title = figures[f].column, .right = true, .optional = figures[f].optional};
@@ -262,7 +243,7 @@ static void format_incomplete(const struct simulate_outcome *outcome, struct str
 
     if (!outcome->incomplete)
         return;
-    strbuf_printf(out, "%s: incomplete, not comparable: of %zu jobs ", name_of(outcome), outcome->jobs);
+    strbuf_printf(out, "%s: incomplete, not comparable: of %zu jobs ", outcome->policy, outcome->jobs);
     for (enum simulate_figure f = SIM_REFUSED; f <= SIM_NEVER_ENDED; f++) {
         static const char *const words[] = {"refused", "given up, out of memory", "never ended"};
         CLEANUP(free_ptr) char *mean = value_text(KIND_COUNT, simulate_mean(outcome, f));
@@ -272,7 +253,7 @@ static void format_incomplete(const struct simulate_outcome *outcome, struct str
         before = "; ";
     }
     if (*outcome->never_ended_why)
-        strbuf_printf(out, " (one %s)", outcome->never_ended_why);
+        strbuf_printf(out, " (one: %s)", outcome->never_ended_why);
     strbuf_puts(out, "\n");
 }
 
@@ -286,10 +267,10 @@ static void format_requests(const struct simulate_outcome *outcomes, size_t coun
     for (size_t i = 0; i < count; i++) {
         if (!lines[i].text)
             continue;
-        strbuf_puts(out, name_of(&outcomes[i]));
+        strbuf_puts(out, outcomes[i].policy);
         for (size_t k = i + 1; k < count; k++)
             if (lines[k].text && strcmp(lines[k].text, lines[i].text) == 0) {
-                strbuf_printf(out, ", %s", name_of(&outcomes[k]));
+                strbuf_printf(out, ", %s", outcomes[k].policy);
                 strbuf_release(&lines[k]);
             }
         strbuf_printf(out, ": %s", lines[i].text);

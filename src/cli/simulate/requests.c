@@ -7,6 +7,7 @@
 #include "api/spec_estimate.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text/nearest.h"
 #include "cli/simulate/simulate.h"
 
 static const char *const columns[WORKLOAD_RECORDED_COUNT] = {"measured", "horus", "faketensor", "gpumemnet"};
@@ -30,18 +31,16 @@ int simulate_estimator_parse(const char *text, struct simulate_estimator *estima
         estimator->column = find_column(text + 9);
         return estimator->column >= 0
                    ? 0
-                   : error_set(err, EINVAL, "column '%.40s' is not one of measured, horus, faketensor and gpumemnet",
-                               text + 9);
+                   : nearest_refuse(err, "column", text + 9, "measured, horus, faketensor or gpumemnet");
     }
     if (strcmp(text, "declared") == 0 || strcmp(text, "history") == 0)
         return 0;
     estimator->oracle = strcmp(text, "oracle") == 0;
     estimator->estimator = estimator->oracle ? NULL : estimator_find(text);
     if (!estimator->oracle && !estimator->estimator)
-        return error_set(err, EINVAL,
-                         "estimator '%.40s' is not one of oracle, declared, history, recorded:COLUMN, auto, replay, "
-                         "gpumemnet, horus, faketensor and deepspeed",
-                         text);
+        return nearest_refuse(err, "estimator", text,
+                              "oracle, declared, history, recorded:COLUMN, auto, replay, gpumemnet, horus, faketensor "
+                              "or deepspeed");
     return 0;
 }
 

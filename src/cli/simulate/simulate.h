@@ -104,10 +104,7 @@ void simulate_requests_format(const struct simulate_requests *requests, struct s
 struct simulate_options {
     struct simulate_source source;
     const char *profile;
-    int64_t gpus;  /* 0: the profile's; with nodes, of each */
-    int64_t nodes; /* of a cluster; 0: one server */
-    enum sim_scheme schemes[SIM_SCHEME_COUNT];
-    size_t scheme_count;      /* 0: all of them */
+    int64_t gpus;             /* 0: the profile's */
     int64_t gpu_memory_bytes; /* 0: the profile's */
     const char *policy;       /* NAME[@ESTIMATOR][/KEY=VALUE...] */
     char **settings;          /* owned: "key=value", applied in their order on top of each policy's own */
@@ -131,8 +128,6 @@ struct simulate_options {
     bool json;
 };
 
-extern const char *const simulate_schemes[SIM_SCHEME_COUNT]; /* their names */
-
 /* NAME[@ESTIMATOR][/KEY=VALUE...]: sets the policy in *config, and *estimator where one is named. */
 int simulate_set_policy(const char *wanted, struct config *config, struct simulate_estimator *estimator,
                         struct error *err);
@@ -152,8 +147,6 @@ enum simulate_figure {
     SIM_WAIT_P95,
     SIM_ENERGY,
     SIM_OOM,
-    SIM_REFUSALS,
-    SIM_SPREAD,
     SIM_SHARING_MEAN,
     SIM_SHARING_P95,
     SIM_SHARING_MAX,
@@ -172,7 +165,6 @@ enum simulate_figure {
 /* One policy's runs. Figures are NAN where a run has none. */
 struct simulate_outcome {
     const char *policy; /* borrowed */
-    const char *scheme; /* borrowed; NULL: one server */
     char share[24];     /* how its jobs share a GPU */
     size_t seeds;
     size_t jobs;
@@ -225,15 +217,9 @@ json_t *timeline_to_json(const struct timeline *timeline, int64_t begin_ns, doub
 /* Format: docs/formats/simulate.md. */
 int timeline_write_csv(const struct timeline *timeline, const char *path, struct error *err);
 
-/* ---- Pictures (simulate/plot.c) ---- */
-
-/* DIR/compare.svg: makespan, waiting, completion and energy of each policy as bars. */
-int simulate_plot_outcomes(const char *directory, const struct simulate_outcome *outcomes, size_t count,
-                           struct error *err);
-
 /* DIR/timeline-POLICY.svg: memory, SM activity and power of the GPUs. */
-int simulate_plot_timeline(const char *directory, const char *policy, const struct timeline *timeline,
-                           const struct sim_node *node, struct error *err);
+int timeline_draw(const struct timeline *timeline, const char *directory, const char *policy,
+                  const struct sim_node *node, struct error *err);
 
 /* ---- Replay (simulate/replay.c) ---- */
 

@@ -171,7 +171,7 @@ static void put_cell(struct top_line *line, const struct top_model *model, const
         break;
     case SOURCE:
         top_put(line, STYLE_NONE, width, false,
-                job->reserved_bytes < 0 ? "-" : answer_text(job->json, "reservation_source"));
+                job->reserved_bytes < 0 ? "-" : answer_memory_source(job->json, "reservation_source"));
         break;
     case SM:
         put_activity(line, job, width);

@@ -9,10 +9,10 @@
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/show/picture.h"
 #include "cli/show/table.h"
 #include "cli/show/term.h"
 #include "cli/show/answer.h"
-#include "cli/trace/plot.h"
 #include "trace/demand.h"
 #include "trace/trace.h"
 #include "trace/workloads.h"
@@ -33,7 +33,7 @@ enum { KEY_WORKLOADS = 0x200, KEY_VC, KEY_PLOT, KEY_BIN };
 static const struct argp_option options[] = {
     {"vc", KEY_VC, "ID", 0, "only the jobs of one virtual cluster", 0},
     {"bin", KEY_BIN, "TIME", 0, "length of the time bins, e.g. 10m, 6h, 1d (default: at most 24 of them)", 0},
-    {"plot", KEY_PLOT, "FILE.svg", 0, "also draw it there", 0},
+    {"plot", KEY_PLOT, "FILE.svg", 0, "also draw it there (needs python3-matplotlib)", 0},
     {"workloads", KEY_WORKLOADS, "FILE", 0, "the workloads that the trace names (default: the installed ones)", 0},
     {"json", CLI_JSON_KEY, NULL, 0, "print JSON (docs/formats/cli.md)", 0},
     {0},
@@ -142,12 +142,14 @@ static json_t *bins_json(const struct trace_demand *demand)
     return bins;
 }
 
-static void print_json(const struct show_options *show, const struct trace *trace, const struct trace_demand *demand)
+static json_t *report_of(const struct show_options *show, const struct trace *trace, const struct trace_demand *demand)
 {
     CLEANUP(free_ptr) char *name = term_escape(show->path);
-    CLEANUP(json_release) json_t *report = json_object();
+    json_t *report = json_object();
 
     json_object_set_new(report, "trace", json_string(name));
+    if (show->vc)
+        json_object_set_new(report, "vc", json_string(show->vc));
     json_object_set_new(report, "format", json_string(trace_format_name(trace->format)));
     json_object_set_new(report, "jobs", json_integer((json_int_t)demand->jobs));
     json_object_set_new(report, "left_out", json_integer((json_int_t)trace->left_out));
@@ -164,7 +166,7 @@ static void print_json(const struct show_options *show, const struct trace *trac
         json_object_set_new(report, "bin_s", json_real((double)demand->bin_ns / 1e9));
         json_object_set_new(report, "bins", bins_json(demand));
     }
-    cli_print_json(report);
+    return report;
 }
 
 /* As much as fits in a few lines. */
@@ -272,18 +274,18 @@ static void print_tables(const struct trace *trace, const struct trace_demand *d
 
 static int show_trace(const struct show_options *show, const struct trace *trace)
 {
-    CLEANUP(free_ptr)
-    char *title = show->vc ? xasprintf("%s, virtual cluster %s", show->path, show->vc) : xstrdup(show->path);
+    CLEANUP(json_release) json_t *report = NULL;
     struct trace_demand demand;
     struct error err;
     int status = CLI_OK;
 
     if (trace_demand(&demand, trace, show->bin_ns, &err))
         return cli_fail("%s: %s", show->path, err.text);
-    if (show->plot && trace_plot(show->plot, title, trace, &demand, &err))
+    report = report_of(show, trace, &demand);
+    if (show->plot && picture_draw(report, show->plot, &err))
         status = cli_fail("%s", err.text);
     else if (show->json)
-        print_json(show, trace, &demand);
+        cli_print_json(report);
     else
         print_tables(trace, &demand);
     trace_demand_release(&demand);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/digest.h"
+#include "base/memory.h"
 #include "core/core_internal.h"
 #include "core/crash.h"
 
@@ -137,13 +138,59 @@ bool closing_is_suspect(const struct gpu *gpu, const struct job *job)
     return others >= CLOSING_STARTS - 1;
 }
 
+int64_t closing_avoids_until_ns(const struct core *core, const struct job *job)
+{
+    return crash_failed_gpu(job) < core->gpu_count ? job->crashed_ns + CLOSING_NS : 0;
+}
+
+void closing_look_at_avoided(const struct core *core, uint32_t number, int64_t at_ns)
+{
+    struct gpu *gpu = number < core->gpu_count ? core->gpus[number] : NULL;
+
+    if (gpu && (!gpu->avoided_until_ns || at_ns < gpu->avoided_until_ns))
+        gpu->avoided_until_ns = at_ns;
+}
+
+void closing_note_avoided(struct core *core, const struct job *job)
+{
+    closing_look_at_avoided(core, crash_failed_gpu(job), closing_avoids_until_ns(core, job));
+}
+
+/* Seldom: all that wait are looked at for the next. */
+static void note_next_avoided(struct core *core, int64_t now_ns)
+{
+    const struct queue *const queues[] = {&core->retrying, &core->waiting};
+
+    for (size_t i = 0; i < array_size(queues); i++)
+        for (const struct job *job = queues[i]->head; job; job = job->next)
+            if (closing_avoids_until_ns(core, job) > now_ns)
+                closing_note_avoided(core, job);
+}
+
+void closing_end_avoided(struct core *core, int64_t now_ns)
+{
+    bool ended = false;
+
+    core->decided_ns = now_ns;
+    for (uint32_t i = 0; i < core->gpu_count; i++) {
+        struct gpu *gpu = core->gpus[i];
+        if (!gpu->avoided_until_ns || gpu->avoided_until_ns > now_ns)
+            continue;
+        gpu->avoided_until_ns = 0;
+        gpu_opens(core, gpu);
+        ended = true;
+    }
+    if (ended)
+        note_next_avoided(core, now_ns);
+}
+
 bool closing_is_closed_to(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
     uint32_t others = 0, uid = job->wants->uid;
 
     if (closing_until_ns(gpu, uid))
         return true;
-    if (crash_failed_gpu(job) != gpu->number)
+    if (crash_failed_gpu(job) != gpu->number || core->decided_ns >= closing_avoids_until_ns(core, job))
         return false;
     for (uint32_t i = 0; i < core->gpu_count; i++)
         others += i != gpu->number && !closing_until_ns(core->gpus[i], uid) && gpu_could_take(job, core->gpus[i]);

@@ -7,7 +7,10 @@
  * lies, two must err. A run that has lasted and uses the GPU cancels the dead starts before it began. A closed GPU
  * opens after CLOSING_NS, which further dead starts do not prolong; when an administrator says so; or when a run that
  * has lasted there ends. After CLOSING_NS one more dead start closes it to a user again, if it is unlike his last two.
- * To everybody it takes all users again, since a liar would add the one that were missing. */
+ * To everybody it takes all users again, since a liar would add the one that were missing.
+ *
+ * A job under which a GPU failed avoids it where there are enough others, for CLOSING_NS from then on: its wait for
+ * these has an end. */
 #ifndef CARMA_CORE_GPUS_CLOSING_H
 #define CARMA_CORE_GPUS_CLOSING_H
 
@@ -43,7 +46,19 @@ int64_t closing_next_ns(const struct gpu *gpu);
  * failure is the GPU's. */
 bool closing_is_suspect(const struct gpu *gpu, const struct job *job);
 
-/* To the job. Also the GPU that failed under it last is, where there are enough others. */
+/* To the job. Also the GPU that it avoids is, as of the latest decision. */
 bool closing_is_closed_to(const struct core *core, const struct job *job, const struct gpu *gpu);
+
+/* Until when the job avoids the GPU that failed under it; 0: none did. */
+int64_t closing_avoids_until_ns(const struct core *core, const struct job *job);
+
+/* The job waits, and may avoid a GPU. */
+void closing_note_avoided(struct core *core, const struct job *job);
+
+/* Who avoids this GPU is looked at then, at the next decision at the earliest. */
+void closing_look_at_avoided(const struct core *core, uint32_t gpu, int64_t at_ns);
+
+/* It is now_ns: the GPUs that jobs have avoided for long enough are open to them. */
+void closing_end_avoided(struct core *core, int64_t now_ns);
 
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/core_internal.h"
+#include "core/waiting/by_place.h"
 
 /* ---- The tree: a treap by place ---- */
 
@@ -185,14 +186,6 @@ static void leave_tree(struct core *core, struct alike *alike)
     *tree = without(*tree, alike);
 }
 
-/* Any numbers do that are not in the order of places: the tree's depth is their doing. */
-static uint64_t scattered(uint64_t number)
-{
-    number = (number ^ number >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    number = (number ^ number >> 27) * UINT64_C(0x94d049bb133111eb);
-    return number ^ number >> 31;
-}
-
 static struct alike *find_or_add(struct core *core, const struct job *job)
 {
     struct alike *alike;
@@ -207,7 +200,7 @@ static struct alike *find_or_add(struct core *core, const struct job *job)
         return alike;
     alike = xcalloc(1, sizeof *alike);
     memcpy(&alike->key, &key, sizeof key);
-    alike->priority = scattered(job->id);
+    alike->priority = by_place_scatter(job->id);
     HASH_ADD(hh, core->alikes, key, sizeof key, alike);
     if (job->profile) {
         alike->profile_next = job->profile->alikes;
@@ -230,35 +223,19 @@ static void drop(struct core *core, struct alike *alike, struct profile *profile
     free(alike);
 }
 
-static void insert_behind(struct alike *alike, struct job *job, struct job *previous)
-{
-    struct job *next = previous ? previous->alike_next : alike->first;
-
-    job->alike = alike;
-    job->alike_previous = previous;
-    job->alike_next = next;
-    if (previous)
-        previous->alike_next = job;
-    else
-        alike->first = job;
-    if (next)
-        next->alike_previous = job;
-    else
-        alike->last = job;
-}
-
 void alike_join(struct core *core, struct job *job)
 {
     struct alike *alike = find_or_add(core, job);
-    struct job *previous = alike->last;
+    bool is_first = !alike->first || job->place < alike->first->place;
 
-    while (previous && previous->place > job->place) /* from the last: returning jobs are mostly young */
-        previous = previous->alike_previous;
-    if (!previous && alike->first)
+    if (is_first && alike->first)
         leave_tree(core, alike);
-    insert_behind(alike, job, previous);
-    if (!previous)
+    job->alike = alike;
+    by_place_add(&alike->tree, job, BY_PLACE_ALIKE);
+    if (is_first) {
+        alike->first = job;
         enter_tree(core, alike);
+    }
 }
 
 void alike_leave(struct core *core, struct job *job)
@@ -266,22 +243,21 @@ void alike_leave(struct core *core, struct job *job)
     struct alike *alike = job->alike;
     bool was_first = alike->first == job;
 
-    if (was_first)
+    if (was_first) {
         leave_tree(core, alike);
-    if (job->alike_next)
-        job->alike_next->alike_previous = job->alike_previous;
-    else
-        alike->last = job->alike_previous;
-    if (job->alike_previous)
-        job->alike_previous->alike_next = job->alike_next;
-    else
-        alike->first = job->alike_next;
+        alike->first = alike_behind(job);
+    }
+    by_place_remove(&alike->tree, job, BY_PLACE_ALIKE);
     job->alike = NULL;
-    job->alike_previous = job->alike_next = NULL;
     if (!alike->first)
         drop(core, alike, job->profile);
     else if (was_first)
         enter_tree(core, alike);
+}
+
+struct job *alike_behind(const struct job *job)
+{
+    return job->alike ? by_place_next(job->alike->tree, job->place, BY_PLACE_ALIKE) : NULL;
 }
 
 void alike_set_examined(struct core *core, struct alike *alike, uint64_t examined)

@@ -48,7 +48,7 @@ struct alike_key {
 
 struct alike {
     struct alike_key key;
-    struct job *first, *last; /* borrowed: in the order of places, by job.alike_next */
+    struct job *first, *tree; /* borrowed: the first of its jobs, and all of them (by_place.h) */
     uint64_t place;           /* the first's */
     uint64_t examined;        /* core.openings when it was last found not to fit anywhere; 0: unexamined */
     struct needs needs;
@@ -72,6 +72,9 @@ struct alikes_of_width {
 /* The job has come into the main queue, with its place; it leaves it. */
 void alike_join(struct core *core, struct job *job);
 void alike_leave(struct core *core, struct job *job);
+
+/* The job behind it of those that are alike; NULL: there is none. */
+struct job *alike_behind(const struct job *job);
 
 /* It was found to fit nowhere at core.openings `examined`. 0: it has to be looked at again, on every GPU. */
 void alike_set_examined(struct core *core, struct alike *alike, uint64_t examined);

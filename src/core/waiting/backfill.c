@@ -62,7 +62,7 @@ static bool reserve_for_head(struct core *core, int64_t now_ns, struct record_li
 /* Nothing behind a job that is alike the head, and starved too, passes it. */
 static uint64_t place_of_starved_twin(const struct core *core, const struct job *head, int64_t now_ns)
 {
-    const struct job *twin = head->alike_next;
+    const struct job *twin = alike_behind(head);
 
     return twin && is_starved(core, twin, now_ns) ? twin->place : UINT64_MAX;
 }

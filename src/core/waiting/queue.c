@@ -2,6 +2,8 @@
 
 #include <stddef.h>
 
+#include "core/waiting/by_place.h"
+
 void queue_insert_before(struct queue *queue, struct job *job, struct job *next)
 {
     struct job *previous = next ? next->previous : queue->tail;
@@ -27,12 +29,8 @@ void queue_push(struct queue *queue, struct job *job)
 
 void queue_insert(struct queue *queue, struct job *job)
 {
-    struct job *next = NULL;
-
-    /* From the tail: returning jobs are mostly young. */
-    for (struct job *at = queue->tail; at && at->place > job->place; at = at->previous)
-        next = at;
-    queue_insert_before(queue, job, next);
+    queue_insert_before(queue, job, by_place_next(queue->tree, job->place, BY_PLACE_QUEUE));
+    by_place_add(&queue->tree, job, BY_PLACE_QUEUE);
 }
 
 void queue_remove(struct job *job)
@@ -41,6 +39,8 @@ void queue_remove(struct job *job)
 
     if (!queue)
         return;
+    if (queue->tree)
+        by_place_remove(&queue->tree, job, BY_PLACE_QUEUE);
     if (job->previous)
         job->previous->next = job->next;
     else

@@ -1,4 +1,5 @@
-/* An intrusive FIFO of jobs; a job stands in at most one. Every operation is O(1). */
+/* An intrusive FIFO of jobs; a job stands in at most one. Every operation is O(1); in a queue in the order of places,
+ * to which only queue_insert() adds, it takes as many steps as its tree is deep. */
 #ifndef CARMA_CORE_QUEUE_H
 #define CARMA_CORE_QUEUE_H
 
@@ -10,6 +11,7 @@ struct queue {
     struct job *head;
     struct job *tail;
     uint64_t count;
+    struct job *tree; /* of a queue in the order of places (by_place.h); else NULL */
 };
 
 void queue_push(struct queue *queue, struct job *job);   /* at the tail */

@@ -62,7 +62,7 @@ static int feed(struct daemon *daemon, const struct job *job, const struct job_e
     wants.request_source = SOURCE_ESTIMATED;
     fit_request(daemon->core, &wants);
     if (!core_could_ever_run(daemon->core, &wants, &why))
-        return error_set(err, ERANGE, "by it the job %s", reason_format(&why, nodetime_now_ns(), text));
+        return error_set(err, ERANGE, "the job can never run here: %s", reason_format(&why, nodetime_now_ns(), text));
     return engine_input(daemon->engine,
                         &(struct record){.type = RECORD_ESTIMATED,
                                          .at_ns = nodetime_now_ns(),

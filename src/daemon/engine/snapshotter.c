@@ -20,11 +20,9 @@
 /* Of the retention: how far apart the snapshots are that the log may begin with when its older part is forgotten. */
 #define SPACINGS 10
 
-/* Rows of the accounting that a snapshot forgets at most, and one more for each record since the one before. That is
- * more than jobs can have ended meanwhile. With a long queue, where snapshots are far apart, the history would
- * otherwise grow for ever.
- */
-#define HISTORY_AT_ONCE 1000
+/* Rows that are forgotten at once, with the snapshot and after it, until all that is old is forgotten: others' commits
+ * wait no longer. */
+#define FORGOTTEN_AT_ONCE 200
 
 /* A snapshot of so few records is made on the loop, in some milliseconds. A larger one would hold up everybody: a copy
  * of the process makes it, as of the moment of the copy, and it is committed bit by bit, with others' commits in
@@ -37,7 +35,6 @@ struct snapshotter {
     size_t records;                   /* since the last snapshot */
     size_t last_size;                 /* of the last snapshot, in records */
     int64_t now_ns;                   /* of the snapshot under way */
-    size_t forget_history;            /* rows, with it */
     int64_t before_ns;                /* jobs that ended before are forgotten with it */
     bool under_way;
     bool failed;           /* the last one; all jobs are in the next */
@@ -72,10 +69,31 @@ static void end(struct snapshotter *snapshotter, bool stored)
     snapshotter->calls->changed_stored(snapshotter->daemon, stored, snapshotter->before_ns);
 }
 
+static void forget_some(struct snapshotter *snapshotter, struct store_batch *batch)
+{
+    const struct config *config = &snapshotter->daemon->config;
+    int64_t history_ns = config->history_retention_ns, retention_ns = config->retention_ns;
+
+    store_batch_forget(batch, snapshotter->before_ns, FORGOTTEN_AT_ONCE);
+    store_batch_forget_history(batch, snapshotter->now_ns - (history_ns > retention_ns ? history_ns : retention_ns),
+                               FORGOTTEN_AT_ONCE);
+}
+
+/* The snapshot is stored, and some of what is old is forgotten. */
 static void on_stored(int status, const char *error, void *user)
 {
+    struct snapshotter *snapshotter = user;
+    struct store *store = snapshotter->daemon->store;
+    struct store_batch *batch;
+
     (void)error; /* the batch before it has the same trouble, and tells it */
-    end(user, status == 0);
+    if (status != 0 || !store_has_more_to_forget(store)) {
+        end(snapshotter, status == 0);
+        return;
+    }
+    batch = store_batch_new();
+    forget_some(snapshotter, batch);
+    store_commit(store, batch, on_stored, snapshotter);
 }
 
 /* Its size in records. */
@@ -83,14 +101,11 @@ static size_t make(struct snapshotter *snapshotter, struct store_batch *batch)
 {
     CLEANUP(record_list_release) struct record_list state = {0};
     struct daemon *daemon = snapshotter->daemon;
-    int64_t retention_ns = daemon->config.retention_ns, history_ns = daemon->config.history_retention_ns;
 
     core_snapshot(daemon->core, snapshotter->now_ns, &state);
     snapshotter->calls->store_changed(daemon, batch);
-    store_batch_snapshot(batch, snapshotter->now_ns, retention_ns / SPACINGS, &state);
-    store_batch_forget(batch, snapshotter->before_ns);
-    store_batch_forget_history(batch, snapshotter->now_ns - (history_ns > retention_ns ? history_ns : retention_ns),
-                               (uint32_t)(HISTORY_AT_ONCE + snapshotter->forget_history));
+    store_batch_snapshot(batch, snapshotter->now_ns, daemon->config.retention_ns / SPACINGS, &state);
+    forget_some(snapshotter, batch);
     return state.count;
 }
 
@@ -105,7 +120,7 @@ static int make_in_copy(int fd, void *user)
     return write(fd, &size, sizeof size) == sizeof size ? store_batch_save(batch, fd, &err) : -EIO;
 }
 
-/* The forgetting is in the last bit, after which there is none. */
+/* The last bit begins the forgetting. */
 static void commit_next(int status, const char *error, void *user)
 {
     struct snapshotter *snapshotter = user;
@@ -115,7 +130,7 @@ static void commit_next(int status, const char *error, void *user)
     if (batch)
         store_commit(snapshotter->daemon->store, batch, commit_next, snapshotter);
     else
-        end(snapshotter, status == 0);
+        on_stored(status, NULL, snapshotter);
 }
 
 static void commit_when_both(struct snapshotter *snapshotter)
@@ -172,7 +187,6 @@ static void snapshot(struct snapshotter *snapshotter)
 
     snapshotter->now_ns = nodetime_now_ns();
     snapshotter->before_ns = snapshotter->now_ns - snapshotter->daemon->config.retention_ns;
-    snapshotter->forget_history = snapshotter->records;
     snapshotter->under_way = true;
     snapshotter->failed = snapshotter->marked = snapshotter->copy_made = false;
     snapshotter->records = 0;

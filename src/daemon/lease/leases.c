@@ -79,6 +79,7 @@ static void note_reason(const struct daemon *daemon, struct waiter *waiter)
 
     if (reason.code == REASON_NONE)
         return;
+    reason_name_owner(&reason, &daemon->views);
     snprintf(waiter->code, sizeof waiter->code, "%s", reason_name(reason.code));
     reason_format(&reason, now_ns, waiter->reason);
 }
@@ -93,7 +94,7 @@ static void refuse_ended(struct daemon *daemon, struct waiter *waiter, struct jo
         return;
     }
     if (view->state == JOB_EXPIRED && !view->exited) {
-        text = xasprintf("not placed in time: it %s", *waiter->reason ? waiter->reason : "waited");
+        text = xasprintf("not placed in time: %s", *waiter->reason ? waiter->reason : "it waited");
         if (!view->message) {
             job_view_set_message(view, text);
             job_view_change(view);
@@ -102,7 +103,7 @@ static void refuse_ended(struct daemon *daemon, struct waiter *waiter, struct jo
         refuse(waiter->request, text, *waiter->code ? waiter->code : "expired", false);
         return;
     }
-    text = xasprintf("the lease is over: it is %s%s%s", job_state_name(view->state), view->message ? ": " : "",
+    text = xasprintf("the lease is over (%s)%s%s", job_state_name(view->state), view->message ? ": " : "",
                      view->message ? view->message : "");
     refuse(waiter->request, text, "ended", false);
 }

@@ -90,3 +90,20 @@ struct node_evidence node_evidence_of(const struct node *node, const struct job_
     }
     return evidence;
 }
+
+int node_used_by(const struct node *node, const struct job_view *view, int64_t since_ns)
+{
+    int used = 0;
+    bool unread = false;
+
+    for (uint32_t i = 0; i < view->placement_count; i++) {
+        const struct node_gpu *gpu = node_gpu_numbered(node, view->placements[i].gpu);
+        if (gpu && !gpu->there)
+            continue;
+        if (!gpu || gpu->at_ns < since_ns)
+            unread = true;
+        else if (attribution_of(&gpu->attribution, view->id) != 0)
+            used++;
+    }
+    return used || !unread ? used : -1;
+}

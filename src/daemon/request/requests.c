@@ -91,6 +91,7 @@ static json_t *explain_gpu(const struct daemon *daemon, const struct job_view *v
     char text[REASON_TEXT];
     json_t *jobs = json_array();
 
+    reason_name_owner(&reason, &daemon->views);
     verdict = reason.code != REASON_NONE                                   ? reason_format(&reason, now_ns, text)
               : core_gpu_mode(daemon->core, view->id, number) == SHARE_MPS ? "would take it, by MPS"
                                                                            : "would take it";
@@ -124,8 +125,9 @@ static char *sentence_of(const struct job_view *view, enum access_view access)
     case JOB_REFUSED:
         return xstrdup("can never run on this node");
     case JOB_LOST:
-        return xstrdup(view->exit.cause == EXIT_ORPHAN ? "its processes have gone, and nobody said how they ended"
-                                                       : "its shepherd died, and its processes were killed");
+        return xstrdup(view->exit.cause == EXIT_ORPHAN
+                           ? "was lost: its processes have gone, and nobody said how they ended"
+                           : "was lost: its shepherd (supervisor process) died, and its processes were killed");
     case JOB_TIMEOUT:
         return xstrdup("was ended by its time limit");
     case JOB_RETURNED:
@@ -153,6 +155,7 @@ static void get_explanation(struct daemon *daemon, struct http_request *request,
     char text[REASON_TEXT];
     json_t *gpus = json_array();
 
+    reason_name_owner(&reason, &daemon->views);
     if (reason.code == REASON_NONE)
         sentence = sentence_of(view, access);
     for (uint32_t i = 0; reason.code != REASON_NONE && i < core_gpu_count(daemon->core); i++)

@@ -546,7 +546,7 @@ static int check_applicants(struct submission *submission)
             return 422;
         }
         if (!core_could_ever_run(submission->daemon->core, &applicant->wants, &why)) {
-            error_set(&submission->err, EINVAL, "job '%s' can never run here: it %s", applicant->spec.name,
+            error_set(&submission->err, EINVAL, "job '%s' can never run here: %s", applicant->spec.name,
                       reason_format(&why, nodetime_now_ns(), text));
             return 422;
         }

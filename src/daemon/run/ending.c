@@ -75,15 +75,18 @@ static bool neighbour_faulted(const struct daemon *daemon, const struct job_view
 }
 
 static void weigh_mps(struct daemon *daemon, struct job_view *view, const struct launch_status *status,
-                      struct cause_evidence *evidence)
+                      const struct mps_words *words, struct cause_evidence *evidence)
 {
     bool followed = neighbour_faulted(daemon, view, status->started_ns, status->ended_ns);
 
     evidence->mps = true;
     evidence->mps_fault = followed || mps_jobs_faulted_since(daemon->mps_jobs, view->id, status->started_ns);
-    if (status->output != OUTPUT_GPU_FAULT || !evidence->mps_fault)
+    if (!evidence->mps_fault)
         return;
-    evidence->first_fault = mps_jobs_first_to_fault(daemon->mps_jobs, view->id) && !followed;
+    if (status->output == OUTPUT_GPU_FAULT)
+        evidence->first_fault = mps_jobs_first_to_fault(daemon->mps_jobs, view->id) && !followed;
+    if (words->faulted != words->other_faulted) /* its server knows better */
+        evidence->first_fault = words->faulted;
 }
 
 /* What its processes could still have had below its fence, which may be less than its GPU has. */
@@ -106,19 +109,29 @@ static uint32_t evidence_of_core(const struct core *core, const struct job *job,
 {
     if (!job)
         return 0;
-    return (fence_was_met(job) ? EVIDENCE_FENCE : 0) | (crash_is_of_limit(core, job, end) ? EVIDENCE_LIMITED : 0);
+    return (fence_was_met(job) ? EVIDENCE_FENCE : 0) | (crash_is_of_limit(core, job, end) ? EVIDENCE_LIMITED : 0) |
+           (crash_is_of_full_gpu(core, job, end) ? EVIDENCE_FULL : 0);
+}
+
+/* Of a run that ran out of GPU memory without a word. */
+static const char *silent_message(uint32_t evidence)
+{
+    return evidence & EVIDENCE_FENCE    ? "it said nothing, and had all the GPU memory that its limit allowed"
+           : evidence & EVIDENCE_SERVER ? "it said nothing, and its MPS server had refused it GPU memory"
+                                        : "it said nothing, and a GPU that it shared was full";
 }
 
 /* One line for people: the output's message, and the facts beyond it. */
-static char *message_of(const struct launch_status *status, const struct cause_evidence *evidence, uint32_t cause,
-                        const struct node_evidence *gpus, uint32_t other_gpu)
+static char *message_of(const struct launch_status *status, const struct cause_evidence *evidence,
+                        const struct record_exited *exited, const struct node_evidence *gpus, uint32_t other_gpu)
 {
+    uint32_t cause = verdict_of(exited).cause;
     struct strbuf text = {0};
     char bytes[UNITS_TEXT];
 
     strbuf_puts(&text, status->message);
     if (!text.length && cause == EXIT_GPU_OOM)
-        strbuf_puts(&text, "it said nothing, and had all the GPU memory that its limit allowed");
+        strbuf_puts(&text, silent_message(exited->evidence));
     if (evidence->gpu_lost && cause == EXIT_GPU_ERROR)
         strbuf_printf(&text, "%sGPU %" PRIu32 " was lost", text.length ? "; " : "", gpus->lost_gpu);
     if (evidence->xid && (cause == EXIT_GPU_ERROR || status->output == OUTPUT_GPU_FAULT))
@@ -130,6 +143,11 @@ static char *message_of(const struct launch_status *status, const struct cause_e
                       text.length ? "; " : "", other_gpu);
     if (status->output == OUTPUT_GPU_HANDLE_MAYBE && evidence->free_bytes >= 0)
         strbuf_printf(&text, "; %s were free", format_bytes(evidence->free_bytes, bytes));
+    if (*status->left && !text.length && status->exit_status > 0)
+        strbuf_printf(&text, "exit status %" PRId32, status->exit_status);
+    if (*status->left)
+        strbuf_printf(&text, "%s%s: left behind by its command, and ended: let its script wait for them",
+                      text.length ? "; " : "", status->left);
     return strbuf_steal(&text);
 }
 
@@ -140,31 +158,32 @@ struct record_exited ending_judge(struct daemon *daemon, struct job_view *view, 
     const struct job *job = core_find_job(daemon->core, view->id);
     CLEANUP(free_ptr) char *message = NULL;
     struct record_exited exited;
-    uint32_t cause;
+    struct mps_words words;
 
     evidence.requeue = view->wants->requeue;
     evidence.free_bytes = gpus.free_bytes;
     evidence.xid = gpus.xid;
     evidence.gpu_lost = gpus.lost;
     weigh_fence(job, &evidence);
+    mps_jobs_words_of(daemon->mps_jobs, view->id, status->ended_ns, &words);
     if (mps_jobs_is_for(daemon, view) && status->cause != EXIT_COMPLETED)
-        weigh_mps(daemon, view, status, &evidence);
+        weigh_mps(daemon, view, status, &words, &evidence);
     exited = (struct record_exited){.cause = cause_decide(&evidence),
                                     .status = status->signal ? 128 + status->signal : status->exit_status,
                                     .requested_bytes = status->requested_bytes,
                                     .free_bytes = status->free_bytes,
                                     .used_bytes = gpus.used_bytes,
                                     .failed_gpu = gpus.failed_gpu,
-                                    .evidence = status->evidence};
+                                    .evidence = status->evidence | (words.refused ? EVIDENCE_SERVER : 0)};
     exited.evidence |=
         evidence_of_core(daemon->core, job, &(struct record){.at_ns = status->ended_ns, .exited = exited});
-    cause = verdict_of(&exited).cause;
     if (exited.cause == EXIT_GPU_ERROR && exited.failed_gpu == RECORD_NO_GPU && view->placement_count == 1)
         exited.failed_gpu = view->placements[0].gpu; /* it said so itself, of the only one that it has */
     if (ending_is_fault(daemon, view, status))
         view->fault_ns = status->ended_ns;
-    if (cause != EXIT_COMPLETED)
-        message = message_of(status, &evidence, cause, &gpus,
+    if (verdict_of(&exited).cause != EXIT_COMPLETED ||
+        (*status->left && !(exited.evidence & (EVIDENCE_OUTPUT | EVIDENCE_FILE))))
+        message = message_of(status, &evidence, &exited, &gpus,
                              job ? crash_other_gpu(daemon->core, job, &exited) : RECORD_NO_GPU);
     job_view_set_message(view, message);
     views_touch(&daemon->views, view);

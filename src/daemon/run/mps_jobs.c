@@ -55,13 +55,6 @@ bool mps_jobs_is_for(const struct daemon *daemon, const struct job_view *view)
     return view->share == SHARE_MPS;
 }
 
-static char *log_directory_of(const char *pipe_directory)
-{
-    const char *slash = strrchr(pipe_directory, '/');
-
-    return xasprintf("%.*s/log", (int)(slash - pipe_directory), pipe_directory);
-}
-
 static void on_ready(void *user, uint64_t job, int status, const struct error *err)
 {
     struct mps_jobs *mps_jobs = user;
@@ -77,9 +70,8 @@ static void on_ready(void *user, uint64_t job, int status, const struct error *e
         remove_mps_client(mps_jobs, mps_client);
         ready(daemon, job, NULL, NULL, &told);
     } else {
-        const char *pipe_directory = mps_domain_pipe_directory(mps_client->domain->mps);
-        CLEANUP(free_ptr) char *log_directory = log_directory_of(pipe_directory);
-        ready(daemon, job, pipe_directory, log_directory, NULL);
+        const struct mps_domain *mps = mps_client->domain->mps;
+        ready(daemon, job, mps_domain_pipe_directory(mps), mps_domain_log_directory(mps), NULL);
     }
     engine_turn(daemon->engine);
 }
@@ -259,8 +251,10 @@ static void on_check(uv_timer_t *timer)
     struct mps_jobs *mps_jobs = timer->data;
     int64_t now_ns = nodetime_monotonic_wall_ns();
 
-    for (struct domain *domain = mps_jobs->domains; domain; domain = domain->next)
+    for (struct domain *domain = mps_jobs->domains; domain; domain = domain->next) {
         mps_domain_list_clients(domain->mps, false);
+        mps_jobs_read_words(domain);
+    }
     for (struct mps_client *mps_client = mps_jobs->mps_clients, *next; mps_client; mps_client = next) {
         next = mps_client->next;
         if (!mps_client->domain || mps_client->ready)

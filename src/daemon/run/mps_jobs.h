@@ -78,4 +78,15 @@ bool mps_jobs_faulted_since(const struct mps_jobs *mps_jobs, uint64_t job, int64
  * taken for the cause. */
 bool mps_jobs_first_to_fault(struct mps_jobs *mps_jobs, uint64_t job);
 
+/* The process is the job's, as was found out about its GPU memory. */
+void mps_jobs_note_process(struct mps_jobs *mps_jobs, uint64_t job, pid_t pid);
+
+/* What its MPS server's log says of the job shortly before its end (node time). */
+struct mps_words {
+    bool refused;       /* one of its processes was refused memory */
+    bool faulted;       /* one of them faulted */
+    bool other_faulted; /* another client did */
+};
+void mps_jobs_words_of(const struct mps_jobs *mps_jobs, uint64_t job, int64_t ended_ns, struct mps_words *words);
+
 #endif

@@ -1,5 +1,5 @@
 /* The jobs' MPS domains in parts: jobs come and go (mps_jobs.c), the domain of a job (mps_domains.c), faults
- * (mps_faults.c). */
+ * (mps_faults.c), the words of their servers' logs (mps_words.c). */
 #ifndef CARMA_DAEMON_RUN_MPS_JOBS_INTERNAL_H
 #define CARMA_DAEMON_RUN_MPS_JOBS_INTERNAL_H
 
@@ -7,8 +7,10 @@
 #include "daemon/run/mps_jobs.h"
 #include "gpu/mps/domain.h"
 #include "gpu/mps/process.h"
+#include "gpu/mps/server_log.h"
 
-#define EVERYBODY UINT32_MAX /* no uid */
+#define EVERYBODY     UINT32_MAX /* no uid */
+#define MPS_PROCESSES 64         /* of a job, the latest that are remembered */
 
 /* A job in a domain. */
 struct mps_client {
@@ -26,6 +28,8 @@ struct mps_client {
     uint64_t looks;         /* at its domain there were by then */
     void (*stopped)(struct daemon *daemon, uint64_t job); /* while its clients are terminated */
     int64_t stop_wall_ns;
+    pid_t processes[MPS_PROCESSES]; /* that have had GPU memory */
+    uint32_t process_count;         /* ever */
     struct mps_client *next;
 };
 
@@ -40,6 +44,7 @@ struct domain {
     uint32_t *hit;                 /* GPUs of those that told of it; owned */
     uint32_t hit_count;
     size_t hit_capacity;
+    struct mps_log log;
     struct domain *next;
 };
 
@@ -76,6 +81,10 @@ bool mps_jobs_may_hold(const struct mps_jobs *mps_jobs, const struct domain *dom
 void mps_jobs_find_left_domains(struct mps_jobs *mps_jobs);
 void mps_jobs_close_domain(struct mps_jobs *mps_jobs, struct domain *domain);
 bool mps_jobs_domain_has(const struct domain *domain, const char *uuid); /* the GPU */
+
+/* ---- mps_words.c ---- */
+
+void mps_jobs_read_words(struct domain *domain); /* that came since the last look */
 
 /* ---- mps_faults.c ---- */
 

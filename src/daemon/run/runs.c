@@ -1,6 +1,7 @@
 #include "daemon/run/runs_internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,9 +162,11 @@ const char *runs_directory(const struct runs *runs)
     return runs->directory;
 }
 
+/* On a descriptor that is there already, it takes the place of the socket behind that. */
 static int open_notify_socket(struct runs *runs, struct error *err)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
+    CLEANUP(close_fd) int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     const int on = 1;
 
     if (strlen(runs->notify_path) >= sizeof address.sun_path)
@@ -173,10 +176,14 @@ static int open_notify_socket(struct runs *runs, struct error *err)
                          runs->notify_path, sizeof address.sun_path - 1);
     memcpy(address.sun_path, runs->notify_path, strlen(runs->notify_path) + 1);
     unlink(runs->notify_path); /* ours: the state directory is locked */
-    runs->notify_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (runs->notify_fd < 0 || setsockopt(runs->notify_fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) < 0 ||
-        bind(runs->notify_fd, (struct sockaddr *)&address, sizeof address) < 0)
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) < 0 ||
+        bind(fd, (struct sockaddr *)&address, sizeof address) < 0 ||
+        (runs->notify_fd >= 0 && dup3(fd, runs->notify_fd, O_CLOEXEC) < 0))
         return error_set(err, errno, "cannot make the socket '%s': %s", runs->notify_path, strerror(errno));
+    if (runs->notify_fd < 0) {
+        runs->notify_fd = fd;
+        fd = -1;
+    }
     return 0;
 }
 
@@ -227,6 +234,46 @@ int runs_new(struct daemon *daemon, struct runs **result, struct error *err)
     uv_timer_start(runs->prepare, runs_on_prepare, PREPARE_WALL_MS, 0);
     *result = runs;
     return 0;
+}
+
+/* The kernel forgets what was waited for on a socket that is closed. */
+static int open_notify_socket_again(struct runs *runs, struct error *err)
+{
+    int rc;
+
+    uv_poll_stop(runs->notify_poll);
+    rc = open_notify_socket(runs, err);
+    uv_poll_start(runs->notify_poll, UV_READABLE, runs_on_notified);
+    return rc;
+}
+
+static int make_runs(struct runs *runs, struct error *err)
+{
+    return file_make_dirs(runs->directory, 0700, err);
+}
+
+/* One line for each that was made again; one for a trouble that lasts. */
+void runs_heal(struct runs *runs)
+{
+    const struct {
+        const char *path;
+        int (*make)(struct runs *runs, struct error *err);
+    } places[] = {{runs->directory, make_runs},
+                  {runs->scripts, make_scripts},
+                  {runs->notify_path, open_notify_socket_again}};
+    struct error err;
+
+    for (size_t i = 0; i < array_size(places); i++) {
+        if (access(places[i].path, F_OK) == 0 || errno != ENOENT)
+            continue;
+        if (places[i].make(runs, &err) == 0)
+            daemon_log("%s was removed: carmad has made it again", places[i].path);
+        else if (!runs->heal_told)
+            daemon_log("%s was removed, and cannot be made again: %s", places[i].path, err.text);
+        else
+            continue;
+        runs->heal_told = access(places[i].path, F_OK) < 0;
+    }
 }
 
 void runs_free(struct runs *runs)

@@ -21,6 +21,9 @@ void runs_begin_early(struct runs *runs, const struct record *placed);
 void runs_start(struct runs *runs, const struct record *placed); /* a failure is an input of the current turn */
 void runs_stop(struct runs *runs, uint64_t job);
 
+/* Looks after what others have removed: the directories of all launches, and the socket of their shepherds. */
+void runs_heal(struct runs *runs);
+
 /* Judges, as inputs of the engine's current turn, those that have ended and waited for a reading of their GPUs. */
 void runs_look(struct runs *runs);
 

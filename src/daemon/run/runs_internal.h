@@ -1,6 +1,6 @@
 /* Shared by the files of the runs. runs.c has the table of launches under way; runs_start.c starts and stops jobs.
- * runs_status.c follows the status files, run_progress.c
- * what they say of the job's progress; runs_reconcile.c takes up the runs that an earlier daemon left. */
+ * runs_status.c follows the status files, run_progress.c what they say of the job's progress; runs_takeover.c ends jobs
+ * whose shepherd does not; runs_reconcile.c takes up the runs that an earlier daemon left. */
 #ifndef CARMA_DAEMON_RUN_RUNS_INTERNAL_H
 #define CARMA_DAEMON_RUN_RUNS_INTERNAL_H
 
@@ -10,6 +10,15 @@
 #include "launch/lease.h"
 
 #define PREPARE_WALL_MS 10
+
+/* Of a shepherd that does not do what it was told (runs_takeover.c). Wall times are monotonic. */
+struct takeover {
+    int64_t told_wall_ns;  /* when it was told to stop its job; 0: it was not */
+    int64_t kill_wall_ns;  /* carmad ends the job itself, and kills from then on; 0: it does not */
+    int64_t empty_wall_ns; /* when no process of the job was left; 0: there are some */
+    int64_t empty_ns;      /* the same in node time */
+    char why[64];
+};
 
 struct run {
     uint64_t job;
@@ -28,9 +37,11 @@ struct run {
     bool doubted;          /* it was said that there is a status which is not its shepherd's */
     bool waits;            /* its shepherd waits for space, and says so */
     bool timed_out;        /* its time is up, and its MPS clients were seen to */
-    bool put_off;          /* it could not begin for lack of space or the like, and has no shepherd */
+    int64_t missing_wall_ns; /* monotonic; since when no status is there of a job that ran; 0: there is one */
+    bool put_off;            /* it could not begin for lack of space or the like, and has no shepherd */
     pid_t sweeper;         /* launch_sweep_marked */
-    bool over;             /* the core knows that it has ended; the shepherd has still to be reaped */
+    struct takeover takeover;
+    bool over; /* the core knows that it has ended; the shepherd has still to be reaped */
     struct run *next;
 };
 
@@ -55,6 +66,7 @@ struct runs {
     struct run *first;
     struct early early;
     char *limits_gap;        /* why the host limits of jobs are not in force here; NULL: they are */
+    bool heal_told;          /* that something was removed and cannot be made again */
     bool filters_devices;    /* jobs can open the device nodes of their own GPUs only */
     bool short_of_something; /* the last start failed for lack of a resource that may return; reported once */
 };
@@ -83,7 +95,14 @@ void runs_drop_early(struct runs *runs);
 /* run_progress.c: takes in how far the running job has come, by its status. */
 void runs_take_progress(struct runs *runs, struct run *run);
 
-/* runs_status.c: runs_take_status() is true when the launch is over, or will be without a shepherd. */
+/* runs_takeover.c: its shepherd was told to stop the job; looks whether it does. */
+void runs_told(struct run *run);
+void runs_take_over(struct runs *runs, struct run *run);
+
+/* runs_status.c: runs_end_timed_out() ends MPS clients of a job whose time is up, and has its shepherd end the rest;
+ * runs_take_status() is true when the launch is over, or will be without a shepherd. */
+void runs_remove_files(const struct runs *runs, const struct run *run);
+void runs_end_timed_out(struct runs *runs, struct run *run);
 bool runs_take_status(struct runs *runs, struct run *run, const struct launch_status *status);
 void runs_handle_dead_shepherd(struct runs *runs, struct run *run);
 void runs_on_look(uv_timer_t *timer);

@@ -2,6 +2,7 @@
 #include "daemon/log.h"
 #include "daemon/run/runs_internal.h"
 
+#include <errno.h>
 #include <inttypes.h>
 
 #include "base/memory.h"
@@ -10,25 +11,39 @@
 #include "launch/cgroup.h"
 #include "launch/device_filter.h"
 
-/* Of a job that is known to have run, nothing was found: it may have done half of its work. */
-static void start_again(struct runs *runs, const struct job_view *view)
+/* Whether nothing is there of a launch that is known to have run. Its shepherd makes a status again that was removed, if
+ * it is alive. */
+static bool is_missing(const struct job_view *view, const char *directory)
 {
-    if (view->state == JOB_RUNNING)
-        runs_feed_lost(runs, view->id, "it ran, and nothing is left of its run directory");
-    else
-        runs_start_unless_cancelled(runs, view);
+    struct launch_status status;
+
+    return view->state == JOB_RUNNING && launch_read_status(directory, &status, NULL) == -ENOENT;
+}
+
+static void await_status(struct runs *runs, const struct job_view *view, const char *directory)
+{
+    struct run *run = runs_add(runs, view, directory, 0, 0);
+
+    run->started = true;
+    run->missing_wall_ns = nodetime_monotonic_wall_ns();
+    if (mps_jobs_is_for(runs->daemon, view))
+        mps_jobs_adopt(runs->daemon->mps_jobs, view);
 }
 
 static void reconcile(struct runs *runs, struct job_view *view)
 {
     uint32_t tries = runs_tries_of(runs, view);
-    CLEANUP(free_ptr) char *directory = runs_directory_of(runs, view, tries);
+    CLEANUP(free_ptr) char *directory = runs_directory_of(runs, view, tries ? tries : 1);
     struct launch_status status;
     struct error err;
     struct run *run;
 
+    if (is_missing(view, directory)) {
+        await_status(runs, view, directory);
+        return;
+    }
     if (tries == 0) {
-        start_again(runs, view);
+        runs_start_unless_cancelled(runs, view);
         return;
     }
     if (launch_settle(directory, &status, &err) != 0) { /* looked at again: the reason may be lack of space */
@@ -36,7 +51,7 @@ static void reconcile(struct runs *runs, struct job_view *view)
         status = (struct launch_status){.phase = LAUNCH_STARTING};
     }
     if (status.phase == LAUNCH_FAILED && status.shepherd == 0) { /* the daemon died before the shepherd began */
-        start_again(runs, view);
+        runs_start_unless_cancelled(runs, view);
         return;
     }
     run = runs_add(runs, view, directory, status.shepherd, status.shepherd_start_ticks);

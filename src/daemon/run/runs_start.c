@@ -170,8 +170,12 @@ void runs_stop_shepherd(struct daemon *daemon, uint64_t job)
     struct run *run = runs_run_of(daemon->runs, job);
     struct error err;
 
-    if (!run || launch_stop(run->shepherd, run->start_ticks, &err) == 0)
+    if (!run)
         return;
+    if (launch_stop(run->shepherd, run->start_ticks, &err) == 0) {
+        runs_told(run);
+        return;
+    }
     if (launch_alive(run->shepherd, run->start_ticks)) {
         daemon_log("job %" PRIu64 " could not be stopped: %s", job, err.text);
         runs_input(daemon->runs,

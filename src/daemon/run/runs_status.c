@@ -3,6 +3,7 @@
 #include "daemon/run/runs_internal.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -13,6 +14,8 @@
 #include "base/units.h"
 #include "daemon/engine/engine.h"
 #include "daemon/run/ending.h"
+
+#define MISSING_WALL_NS (10 * NS_PER_SEC) /* more than a shepherd takes to make a removed status again */
 
 #define WAKES_MAX 256 /* taken at once: a flood on the socket cannot keep the loop */
 
@@ -60,7 +63,7 @@ static bool is_known(const struct runs *runs, struct run *run)
 }
 
 /* The shepherd stops a job at its time limit by itself; but it knows nothing of MPS, and waits a while for us. */
-static void end_mps_clients(struct runs *runs, struct run *run)
+void runs_end_timed_out(struct runs *runs, struct run *run)
 {
     run->timed_out = true;
     mps_jobs_terminate(runs->daemon->mps_jobs, run->job, runs_stop_shepherd);
@@ -109,7 +112,7 @@ bool runs_take_status(struct runs *runs, struct run *run, const struct launch_st
         see(runs, run);
         runs_take_progress(runs, run);
         if (status->timed_out && !run->timed_out)
-            end_mps_clients(runs, run);
+            runs_end_timed_out(runs, run);
         return false;
     case LAUNCH_ENDED:
         if (!is_known(runs, run))
@@ -152,6 +155,16 @@ static void begin_anew(struct runs *runs, struct run *run)
     runs_start_unless_cancelled(runs, views_find(&runs->daemon->views, run->job));
 }
 
+/* What the shepherd of a job that has ended would have removed. */
+void runs_remove_files(const struct runs *runs, const struct run *run)
+{
+    CLEANUP(free_ptr) char *script = runs_script_directory_of(runs, run->directory);
+    CLEANUP(free_ptr) char *progress = launch_progress_file(script);
+
+    file_remove_tree(script);
+    unlink(progress);
+}
+
 /* The shepherd died without a last word: the remaining processes are killed, and observed gone, before the job counts
  * as lost. A launch that could not begin for lack of space is followed by another. */
 void runs_handle_dead_shepherd(struct runs *runs, struct run *run)
@@ -176,29 +189,37 @@ void runs_handle_dead_shepherd(struct runs *runs, struct run *run)
     } else { /* it cannot be read, now or for good: its processes must be gone all the same */
         status = run->status;
     }
-    if (launch_sweep(&status, run->uid) > 0 ||
+    if (launch_sweep(&status, run->uid, SIGKILL) > 0 ||
         launch_sweep_marked(runs->shepherd_path, run->directory, &status, run->uid, &run->sweeper) > 0)
         return; /* looked at again */
-    CLEANUP(free_ptr) char *script = runs_script_directory_of(runs, run->directory);
-    CLEANUP(free_ptr) char *progress = launch_progress_file(script);
-    file_remove_tree(script);
-    unlink(progress);
+    runs_remove_files(runs, run);
     runs_feed_lost(runs, run->job,
-                   run->status.rebooted ? "the machine was started anew while it ran"
-                                        : "its shepherd died, so its processes were killed");
+                   run->status.rebooted                      ? "the machine was started anew while it ran"
+                   : run->missing_wall_ns && !run->shepherd ? "it ran, and nothing is left of its run directory"
+                                                             : "its shepherd died, so its processes were killed");
     mps_jobs_leave(runs->daemon->mps_jobs, run->job);
     run->over = true;
 }
 
+/* Its shepherd, if it lives, makes the status again that others have removed; true as it has just come, too. */
+static bool is_awaited(const struct run *run)
+{
+    return run->missing_wall_ns &&
+           (run->shepherd || nodetime_monotonic_wall_ns() - run->missing_wall_ns < MISSING_WALL_NS);
+}
+
 static void look_at(struct runs *runs, struct run *run)
 {
+    bool known = run->shepherd != 0;
     bool alive = launch_alive(run->shepherd, run->start_ticks); /* before the status: it may write one and exit */
     struct launch_status status;
 
     if (run->over || (launch_read_status(run->directory, &status, NULL) == 0 && is_trusted(run, &status) &&
                       runs_take_status(runs, run, &status)))
         return;
-    if (!alive)
+    if (alive)
+        runs_take_over(runs, run);
+    else if (known || !is_awaited(run))
         runs_handle_dead_shepherd(runs, run);
 }
 

@@ -2,10 +2,10 @@
 
 #include <errno.h>
 #include <grp.h>
-#include <pwd.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/account.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
@@ -14,7 +14,6 @@
 
 #define VERDICT_LIFE_NS (10 * NS_PER_SEC)
 #define LINE_MAX_BYTES  (1 << 20) /* of a group with very many members */
-#define GROUPS_MAX      65536     /* the kernel's NGROUPS_MAX */
 
 struct verdict {
     uid_t uid;
@@ -75,19 +74,12 @@ static bool find_group(const char *name, gid_t *gid)
 
 static bool is_member(uid_t uid, gid_t wanted)
 {
-    CLEANUP(free_ptr) char *buffer = xmalloc(LINE_MAX_BYTES);
-    CLEANUP(free_ptr) gid_t *groups = NULL;
-    struct passwd entry, *found = NULL;
-    int count = 64, room;
+    CLEANUP(account_release) struct account account;
 
-    if (getpwuid_r(uid, &entry, buffer, LINE_MAX_BYTES, &found) || !found)
-        return false;
-    do {
-        room = count;
-        groups = xrealloc(groups, (size_t)room, sizeof *groups);
-    } while (getgrouplist(found->pw_name, found->pw_gid, groups, &count) < 0 && count > room && count <= GROUPS_MAX);
-    for (int i = 0; i < count && i < room; i++)
-        if (groups[i] == wanted)
+    if (account_look_up(uid, &account) == 0)
+        account.group_count = account_groups(account.name, account.gid, &account.groups);
+    for (int i = 0; i < account.group_count; i++)
+        if (account.groups[i] == wanted)
             return true;
     return false;
 }

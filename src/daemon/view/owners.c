@@ -1,18 +1,17 @@
 #include "daemon/view/owners.h"
 
 #include <errno.h>
-#include <pwd.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/account.h"
 #include "base/hash.h"
 #include "base/nodetime.h"
 #include "base/units.h"
 #include "daemon/daemon.h"
 
-#define ENTRY_MAX_BYTES (1 << 20)
-#define NAMES_MAX       256
-#define NAME_LIFE_NS    (600 * NS_PER_SEC)
+#define NAMES_MAX    256
+#define NAME_LIFE_NS (600 * NS_PER_SEC)
 
 struct name {
     uid_t uid;
@@ -35,26 +34,15 @@ struct owners {
 
 /* ---- On any thread ---- */
 
-/* Errors of getpwuid_r(3) that only mean that an entry is missing. */
-static bool means_none(int code)
-{
-    return code == 0 || code == ENOENT || code == ESRCH || code == EBADF || code == EPERM;
-}
-
 int owner_look_up(uid_t uid, struct owner *owner, struct error *err)
 {
-    CLEANUP(free_ptr) char *buffer = NULL;
-    struct passwd entry, *found = NULL;
-    int code = ERANGE;
+    CLEANUP(account_release) struct account account;
+    int code = account_look_up(uid, &account);
 
-    for (size_t size = 4096; (code == ERANGE && size <= ENTRY_MAX_BYTES) || code == EINTR; size *= 4) {
-        buffer = xrealloc(buffer, size, 1);
-        code = getpwuid_r(uid, &entry, buffer, size, &found);
-    }
-    if (!found && !means_none(code))
-        return error_set(err, code, "the user database cannot look up uid %u: %s", (unsigned)uid, strerror(code));
-    *owner = (struct owner){.user = found ? xstrdup(found->pw_name) : xasprintf("%u", (unsigned)uid),
-                            .gid = found ? (int64_t)found->pw_gid : OWNER_NO_GID};
+    if (code < 0 && code != -ENOENT)
+        return error_set(err, code, "the user database cannot look up uid %u: %s", (unsigned)uid, strerror(-code));
+    *owner = (struct owner){.user = code == 0 ? xstrdup(account.name) : xasprintf("%u", (unsigned)uid),
+                            .gid = code == 0 ? (int64_t)account.gid : OWNER_NO_GID};
     return 0;
 }
 

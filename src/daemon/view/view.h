@@ -217,6 +217,9 @@ char *job_view_memory_text(const struct job_view *view, const struct core *core,
 
 json_t *job_view_estimate_to_json(const struct job_view *view); /* with its text; null where nothing was estimated */
 
+/* The user in the way of a job, for the reason's text. */
+void reason_name_owner(struct reason *reason, const struct views *views);
+
 json_t *reason_to_json(const struct reason *reason, int64_t now_ns); /* null for REASON_NONE */
 
 #endif

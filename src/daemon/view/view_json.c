@@ -105,6 +105,13 @@ static const char *uuids_why_text(uint32_t why)
     return why < UUIDS_WHY_COUNT ? texts[why] : NULL;
 }
 
+void reason_name_owner(struct reason *reason, const struct views *views)
+{
+    const struct job_view *resident = reason->resident ? views_find(views, reason->resident) : NULL;
+
+    reason->owner = resident ? resident->user : NULL;
+}
+
 json_t *reason_to_json(const struct reason *reason, int64_t now_ns)
 {
     char text[REASON_TEXT];
@@ -246,6 +253,7 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     int64_t over_bytes = job_view_over_bytes(view, core);
     json_t *json = json_object();
 
+    reason_name_owner(&reason, view->views);
     json_object_set_new(json, "id", json_integer((json_int_t)view->id));
     json_object_set_new(json, "name", text_or_null(common_text_first(view->name)));
     json_object_set_new(json, "user", text_or_null(view->user));

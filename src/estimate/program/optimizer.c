@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/text/nearest.h"
 #include "estimate/program/lowering.h"
 
 #define EIGHT_BIT_LEAST 4096 /* elements */
@@ -37,9 +38,7 @@ int optimizer_parse(const char *text, enum optimizer *optimizer, struct error *e
             return 0;
         }
     }
-    return error_set(err, EINVAL,
-                     "optimizer '%s' is not known: sgd, momentum, adam, adamw, adafactor, adamw_fused or adamw_8bit",
-                     text);
+    return nearest_refuse(err, "optimizer", text, "sgd, momentum, adam, adamw, adafactor, adamw_fused or adamw_8bit");
 }
 
 int precision_parse(const char *text, enum precision *precision, struct error *err)
@@ -50,7 +49,7 @@ int precision_parse(const char *text, enum precision *precision, struct error *e
             return 0;
         }
     }
-    return error_set(err, EINVAL, "precision '%s' is not known: fp32, tf32, amp or bf16", text);
+    return nearest_refuse(err, "precision", text, "fp32, tf32, amp or bf16");
 }
 
 static int64_t state_bytes(const struct tape *tape, const struct tape_parameter *parameter, int64_t elements)

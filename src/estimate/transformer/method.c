@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "base/memory.h"
+#include "base/text/nearest.h"
 #include "base/units.h"
 #include "estimate/transformer/transformer.h"
 
@@ -66,7 +67,7 @@ int method_parse(const char *text, struct method *method, struct error *err)
 
     for (char *word = strtok_r(words, ",", &rest); word; word = strtok_r(NULL, ",", &rest))
         if (!take_word(word, method))
-            return error_set(err, EINVAL, "training method '%.40s' is not known: " METHOD_TEXT, word);
+            return nearest_refuse(err, "training method", word, METHOD_TEXT);
     return 0;
 }
 

@@ -38,11 +38,6 @@ static int make(const char *path, mode_t mode, struct error *err)
     return rc == 0 ? set_mode(path, mode, err) : rc;
 }
 
-int mps_directory_close(const struct mps_directory *directory, struct error *err)
-{
-    return set_mode(directory->path, CLOSED, err);
-}
-
 static int give(int pipes, const char *name, uid_t uid)
 {
     bool to_all = uid == MPS_EVERYBODY;
@@ -75,17 +70,32 @@ int mps_directory_admit(const struct mps_directory *directory, uid_t uid, struct
     return rc == 0 ? set_mode(directory->path, OPEN, err) : rc;
 }
 
-/* The GPUs are written down, for later readers of the directory. */
-static int note_gpus(struct mps_directory *directory, const char *gpus, struct error *err)
+/* For later readers of the directory. */
+static int write_gpus(const struct mps_directory *directory, const char *gpus, struct error *err)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("%s/gpus", directory->path);
+
+    return file_write_atomic(path, gpus, strlen(gpus), 0644, err);
+}
+
+static int read_gpus(struct mps_directory *directory, struct error *err)
 {
     CLEANUP(free_ptr) char *path = xasprintf("%s/gpus", directory->path);
     size_t length;
 
-    if (gpus) {
-        directory->gpus = xstrdup(gpus);
-        return file_write_atomic(path, gpus, strlen(gpus), 0644, err);
-    }
     return file_read(path, 64 * 64, &directory->gpus, &length, err);
+}
+
+static int make_all(const struct mps_directory *directory, struct error *err)
+{
+    CLEANUP(free_ptr) char *above = xstrndup(directory->path, (size_t)(strrchr(directory->path, '/') - directory->path));
+    int rc = file_make_dirs(above, OPEN, err);
+
+    if (rc == 0)
+        rc = make(directory->path, CLOSED, err);
+    if (rc == 0)
+        rc = make(directory->pipe, OPEN, err);
+    return rc == 0 ? make(directory->log, OPEN, err) : rc;
 }
 
 int mps_directory_open(struct mps_directory *directory, const char *path, const char *gpus, struct error *err)
@@ -101,12 +111,21 @@ int mps_directory_open(struct mps_directory *directory, const char *path, const 
                          "the MPS pipe directory '%s' has too long a name for a socket: set `socket` to a "
                          "path that is shorter",
                          directory->pipe);
-    rc = make(directory->path, CLOSED, err);
+    directory->gpus = gpus ? xstrdup(gpus) : NULL;
+    rc = make_all(directory, err);
+    if (rc)
+        return rc;
+    return gpus ? write_gpus(directory, gpus, err) : read_gpus(directory, err);
+}
+
+/* The control daemon may have ended because others had removed all this. */
+int mps_directory_close(const struct mps_directory *directory, struct error *err)
+{
+    int rc = make_all(directory, err);
+
     if (rc == 0)
-        rc = make(directory->pipe, OPEN, err);
-    if (rc == 0)
-        rc = make(directory->log, OPEN, err);
-    return rc == 0 ? note_gpus(directory, gpus, err) : rc;
+        rc = write_gpus(directory, directory->gpus, err);
+    return rc == 0 ? set_mode(directory->path, CLOSED, err) : rc;
 }
 
 void mps_directory_release(struct mps_directory *directory)

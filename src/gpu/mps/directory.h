@@ -20,7 +20,7 @@ struct mps_directory {
 /* Made where it is not there. `gpus` NULL: as the directory says. It is released later, for every result. */
 int mps_directory_open(struct mps_directory *directory, const char *path, const char *gpus, struct error *err);
 
-/* Nobody else can go there any more: a control daemon is about to come up. */
+/* Nobody else can go there any more: a control daemon is about to come up. What others have removed is made again. */
 int mps_directory_close(const struct mps_directory *directory, struct error *err);
 
 /* The pipes that everybody could write, or another user was given, become the user's alone, or everybody's; then the

@@ -29,6 +29,11 @@ const char *mps_domain_pipe_directory(const struct mps_domain *domain)
     return domain->directory.pipe;
 }
 
+const char *mps_domain_log_directory(const struct mps_domain *domain)
+{
+    return domain->directory.log;
+}
+
 const char *mps_domain_gpus(const struct mps_domain *domain)
 {
     return domain->directory.gpus;

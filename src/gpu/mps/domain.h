@@ -74,6 +74,7 @@ const struct mps_pids *mps_domain_clients(const struct mps_domain *domain,
 pid_t mps_domain_daemon(const struct mps_domain *domain); /* the control daemon, as last observed; 0: none */
 enum mps_phase mps_domain_phase(const struct mps_domain *domain);
 const char *mps_domain_pipe_directory(const struct mps_domain *domain);
+const char *mps_domain_log_directory(const struct mps_domain *domain);
 const char *mps_domain_gpus(const struct mps_domain *domain);
 uint32_t mps_domain_jobs(const struct mps_domain *domain);
 

@@ -33,8 +33,7 @@ static bool server_has_ended(const struct mps_domain *domain)
 
     if (rc < 0)
         return rc == -ENOENT || rc == -ESRCH;
-    return stat.state == 'Z' || stat.state == 'X' ||
-           (domain->server_start_ticks && stat.start_ticks != domain->server_start_ticks);
+    return stat.ended || (domain->server_start_ticks && stat.start_ticks != domain->server_start_ticks);
 }
 
 bool mps_domain_answered(struct mps_domain *domain, int status, const struct error *err)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -14,12 +15,15 @@
 #include "base/kernel/aside.h"
 #include "base/kernel/calls.h"
 #include "base/memory.h"
+#include "base/nodetime.h"
 #include "base/proc.h"
+#include "base/units.h"
 
 #define ENVIRONMENT_LIMIT (4 << 20)
 #define LOOK_MS           2
-#define MOST_LOOKS        500 /* a process that is killed may take its time */
-#define END_ALL_MS        10000
+#define END_ALL_MS        10000 /* a process that is killed may take its time */
+#define ASK_MS            500
+#define MOST_SILENT       8 /* processes that do not answer; then the search ends */
 
 /* The process at the other end of the socket: the caller of listen(). 0: none. */
 static pid_t listener_of(const struct sockaddr_un *address, int type)
@@ -79,39 +83,62 @@ static int kill_one(int fd, pid_t pid)
     return fd >= 0 ? kernel_pidfd_signal(fd, SIGKILL) : kill(pid, SIGKILL);
 }
 
-static unsigned kill_once(const char *variable)
+/* Goes once over the processes; shared with the child that does it. */
+struct round {
+    const char *variable;
+    volatile pid_t at; /* it is being looked at: the next child, if this one hangs there, goes on behind it */
+    volatile unsigned count;
+};
+
+static void kill_from(const void *user, int fd)
 {
+    struct round *round = *(struct round *const *)user;
     DIR *processes = opendir("/proc");
     const struct dirent *entry;
-    unsigned count = 0;
     uid_t uid;
 
-    while (processes && (entry = readdir(processes))) {
+    (void)fd;
+    while (processes && (entry = readdir(processes))) { /* in the order of their pids */
         pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-        CLEANUP(close_fd) int fd = -1;
+        CLEANUP(close_fd) int process = -1;
 
-        if (pid <= 0 || pid == getpid() || proc_read_uid(pid, &uid) < 0 || uid != geteuid())
+        if (pid <= round->at || pid == getpid() || proc_read_uid(pid, &uid) < 0 || uid != geteuid())
             continue;
-        fd = kernel_pidfd_open(pid);
-        if ((fd >= 0 || errno == ENOSYS) && has_variable(pid, variable) && kill_one(fd, pid) == 0)
-            count++;
+        round->at = pid;
+        process = kernel_pidfd_open(pid);
+        if ((process >= 0 || errno == ENOSYS) && has_variable(pid, round->variable) && kill_one(process, pid) == 0)
+            round->count++;
     }
     if (processes)
         closedir(processes);
-    return count;
 }
 
-static void kill_all(const void *variable, int fd)
+/* How many it has killed. */
+static unsigned kill_once(struct round *round)
 {
-    for (int looks = 0; looks < MOST_LOOKS && kill_once(variable); looks++)
-        usleep(LOOK_MS * 1000);
+    char *answer = NULL;
+
+    round->at = 0;
+    round->count = 0;
+    for (int silent = 0; !answer && silent < MOST_SILENT; silent++)
+        answer = aside_ask(kill_from, &round, ASK_MS);
+    free(answer);
+    return round->count;
 }
 
 void mps_process_end_all(const char *pipe_directory)
 {
     CLEANUP(free_ptr) char *variable = xasprintf("CUDA_MPS_PIPE_DIRECTORY=%s", pipe_directory);
 
-    free(aside_ask(kill_all, variable, END_ALL_MS));
+    const int64_t until_ns = nodetime_monotonic_wall_ns() + END_ALL_MS * NS_PER_MS;
+    struct round *round = mmap(NULL, sizeof *round, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    if (round == MAP_FAILED)
+        return;
+    round->variable = variable;
+    while (kill_once(round) && nodetime_monotonic_wall_ns() < until_ns)
+        usleep(LOOK_MS * 1000);
+    munmap(round, sizeof *round);
 }
 
 unsigned mps_process_signal_servers(pid_t daemon, int signal_number)
@@ -123,7 +150,7 @@ unsigned mps_process_signal_servers(pid_t daemon, int signal_number)
 
     while (processes && (entry = readdir(processes))) {
         pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-        if (pid <= 0 || proc_read_stat(pid, &stat) < 0 || stat.parent != daemon || stat.state == 'Z')
+        if (pid <= 0 || proc_read_stat(pid, &stat) < 0 || stat.parent != daemon || stat.ended)
             continue;
         kill(pid, signal_number);
         count++;

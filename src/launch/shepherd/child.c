@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/kernel/handed.h"
 #include "base/trust/guarded.h"
 #include "base/memory.h"
 #include "base/program.h"
@@ -65,16 +66,7 @@ static void report(int fd, const char *text)
 /* As above, with a descriptor for the shepherd to keep. */
 static void report_with(int fd, const char *text, int handed)
 {
-    union {
-        struct cmsghdr head;
-        char bytes[CMSG_SPACE(sizeof handed)];
-    } control = {.head = {.cmsg_len = CMSG_LEN(sizeof handed), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
-    struct iovec part = {.iov_base = (char *)(uintptr_t)text, .iov_len = strlen(text)};
-    const struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-
-    memcpy(CMSG_DATA(&control.head), &handed, sizeof handed);
-    if (sendmsg(fd, &message, MSG_NOSIGNAL) < 0)
+    if (handed_send(fd, text, strlen(text), &handed, 1, 0) < 0)
         report(fd, text); /* then its output is not looked at */
 }
 
@@ -134,7 +126,9 @@ static void cannot_open(const char *path, const char *word, int code, const stru
     const char *text = code == -ENXIO
                            ? "it is a FIFO that nobody reads, or a socket: start its reader first, or name a file"
                            : why->text;
-    const char *remedy = code == -ENXIO || code == -EPERM ? "" : ": make its directory, or name another file";
+    const char *remedy = code == -ENXIO || code == -EPERM ? ""
+                         : code == -ENOENT                ? ": make its directory, or name another file"
+                                                          : ": name another file";
     CLEANUP(free_ptr) char *line = xasprintf("cannot open the %s file '%s': %s%s", word, path, text, remedy);
 
     fail(report_fd, line);
@@ -310,7 +304,9 @@ static int enter_directory(const char *path, struct error *err)
     if (code == 0)
         return 0;
     return error_set(err, code, "cannot enter the directory '%s': %s%s", path, fd < 0 ? why.text : strerror(code),
-                     fd == -EPERM ? "" : ": make it, or submit from another");
+                     fd == -EPERM      ? ""
+                     : code == ENOENT ? ": make it, or submit from another"
+                                      : ": submit from another");
 }
 
 void child_run(const char *shepherd, pid_t parent, const char *cgroup, int report_fd, volatile enum child_stage *stage)

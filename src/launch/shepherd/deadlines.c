@@ -68,8 +68,12 @@ int deadlines_wait_ms(const struct shepherd *s)
 
     if (writers_next_ns(s) < until_ns)
         until_ns = writers_next_ns(s);
+    if (s->heal_at_ns < until_ns && !s->not_run)
+        until_ns = s->heal_at_ns;
     if (s->running_at_ns && s->running_at_ns < until_ns)
         until_ns = s->running_at_ns;
+    if (s->left_at_ns && s->left_at_ns < until_ns && !s->kill_at_ns)
+        until_ns = s->left_at_ns;
     if (s->kill_at_ns && s->kill_at_ns < until_ns)
         until_ns = s->kill_at_ns > now_ns ? s->kill_at_ns : now_ns + s->kill_pause_ms * NS_PER_MS;
     if (s->start_until_ns && s->start_until_ns < until_ns && !s->kill_at_ns)
@@ -78,8 +82,6 @@ int deadlines_wait_ms(const struct shepherd *s)
         until_ns = look_again_ns(now_ns, s->limit_at_ns);
     if (s->signal_at_ns && look_again_ns(now_ns, s->signal_at_ns) < until_ns && !s->kill_at_ns)
         until_ns = look_again_ns(now_ns, s->signal_at_ns);
-    if (until_ns == INT64_MAX)
-        return -1;
     ms = until_ns <= now_ns ? 0 : (until_ns - now_ns) / NS_PER_MS + 1;
     return ms < INT_MAX ? (int)ms : INT_MAX;
 }

@@ -6,14 +6,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
+#include "base/text/printable.h"
 #include "base/units.h"
 #include "launch/cause.h"
 #include "launch/cgroup.h"
 #include "launch/shepherd/shepherd.h"
 #include "launch/steps.h"
 
+#define LEFT_NS    (500 * NS_PER_MS)
+#define COMM_LIMIT 64
 #define ABANDON_NS (5 * NS_PER_SEC) /* after SIGKILL: a start that is still there hangs in the kernel */
 
 void ending_begin(struct shepherd *s)
@@ -43,6 +47,43 @@ void ending_kill(struct shepherd *s)
     s->kill_pause_ms = s->kill_pause_ms < KILL_PAUSE_MAX_MS ? 2 * s->kill_pause_ms : KILL_PAUSE_MAX_MS;
 }
 
+/* The names of those that the main process has left behind, each once. */
+static void note_left(struct shepherd *s)
+{
+    size_t used = 0;
+
+    tree_read(&s->tree);
+    tree_select_descendants(&s->tree, getpid());
+    for (size_t i = 0; i < s->tree.count; i++) {
+        const struct tree_process *process = &s->tree.items[i];
+        CLEANUP(free_ptr) char *path = xasprintf("/proc/%d/comm", (int)process->pid);
+        CLEANUP(free_ptr) char *name = NULL;
+        size_t length;
+        if (!process->member || process->ended || file_read(path, COMM_LIMIT, &name, &length, NULL) < 0)
+            continue;
+        name[strcspn(name, "\n")] = '\0';
+        if (strstr(s->status.left, name) || used + strlen(name) + 3 > sizeof s->status.left)
+            continue;
+        used += (size_t)snprintf(s->status.left + used, sizeof s->status.left - used, "%s%s", used ? ", " : "", name);
+    }
+    printable_replace(s->status.left);
+}
+
+/* A part of a pipeline may end a moment after the main process. */
+static bool is_over(struct shepherd *s)
+{
+    int64_t now_ns = nodetime_monotonic_wall_ns();
+
+    if (s->kill_at_ns || s->status.phase != LAUNCH_RUNNING || s->status.stopped)
+        return true;
+    if (!s->left_at_ns)
+        s->left_at_ns = now_ns + LEFT_NS;
+    if (now_ns < s->left_at_ns)
+        return false;
+    note_left(s);
+    return true;
+}
+
 /* A child without SIGCHLD at its end is none of those that waitpid(2) waits for unless it is told to. */
 pid_t ending_fork_helper(void)
 {
@@ -64,7 +105,7 @@ bool ending_reap(struct shepherd *s)
     }
     if (pid < 0 && errno == ECHILD)
         return false;
-    if (s->process_ended)
+    if (s->process_ended && is_over(s))
         ending_begin(s);
     return true;
 }

@@ -180,13 +180,13 @@ static void take_answer(struct shepherd *s)
     watched->reader = -1;
 }
 
-static void listen_to_job(struct shepherd *s, int64_t now_ns)
+static void listen_to_job(struct shepherd *s, int fifo, int64_t now_ns)
 {
     char text[4096];
     size_t kept = 0;
     ssize_t length;
 
-    for (int i = 0; i < 64 && (length = read(s->progress.fifo, text + kept, sizeof text - kept)) > 0; i++) {
+    for (int i = 0; i < 64 && (length = read(fifo, text + kept, sizeof text - kept)) > 0; i++) {
         const char *newline = memrchr(text, '\n', kept + (size_t)length);
         size_t whole = newline ? (size_t)(newline + 1 - text) : 0;
         progress_read_lines(&s->progress.progress, text, whole);
@@ -195,6 +195,23 @@ static void listen_to_job(struct shepherd *s, int64_t now_ns)
         memmove(text, text + whole, kept);
         s->progress.listen_at_ns = now_ns + LISTEN_PAUSE_NS;
     }
+}
+
+/* Whoever writes to a FIFO that nobody has open any more is killed by a signal: the former ones stay open. */
+void progress_heal(struct shepherd *s)
+{
+    struct watched_progress *watched = &s->progress;
+    struct stat ours, now;
+
+    for (uint32_t i = 0; i < watched->former_count; i++)
+        listen_to_job(s, watched->former[i], nodetime_monotonic_wall_ns());
+    if (watched->fifo < 0 || watched->former_count == PROGRESS_FORMER || fstat(watched->fifo, &ours) < 0 ||
+        (lstat(s->request.progress_file, &now) == 0 && now.st_dev == ours.st_dev && now.st_ino == ours.st_ino))
+        return;
+    watched->former[watched->former_count++] = watched->fifo;
+    progress_begin(s);
+    if (watched->fifo < 0) /* not now */
+        watched->fifo = watched->former[--watched->former_count];
 }
 
 void progress_turn(struct shepherd *s)
@@ -207,7 +224,7 @@ void progress_turn(struct shepherd *s)
     if (!is_wanted(s))
         return;
     if (watched->fifo >= 0 && now_ns >= watched->listen_at_ns)
-        listen_to_job(s, now_ns);
+        listen_to_job(s, watched->fifo, now_ns);
     if (watched->reader < 0 && now_ns >= watched->read_at_ns && !watched->progress.told) {
         if (watched->read_at_ns) /* the first time it is just put off: nothing is to be read yet */
             begin_reading(s);

@@ -13,8 +13,12 @@
 struct request;
 struct shepherd;
 
+#define PROGRESS_FORMER 4
+
 struct watched_progress {
-    int fifo;             /* -1: there is none */
+    int fifo;                    /* -1: there is none */
+    int former[PROGRESS_FORMER]; /* those whose names others have removed; the job may have them open */
+    uint32_t former_count;
     int reader;           /* by which the child that reads the output answers; -1: there is no such child */
     int64_t read_at_ns;   /* wall; when the output is read next */
     int64_t listen_at_ns; /* wall; until then the FIFO is left alone */
@@ -26,6 +30,9 @@ struct watched_progress {
 /* Makes the FIFO for the job's user; a job without one is heard by its output alone. */
 void progress_begin(struct shepherd *s);
 void progress_remove(const struct request *request);
+
+/* Makes it again where others have removed it, and hears those that the job still has. */
+void progress_heal(struct shepherd *s);
 
 /* The descriptors to poll: two of them. */
 void progress_poll(const struct shepherd *s, struct pollfd polled[static 2]);

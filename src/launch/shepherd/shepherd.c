@@ -32,6 +32,7 @@
 
 #define WAKE_WAIT_MS  1000 /* for a daemon with a full socket; after that it must look at the file itself */
 #define WRITE_PAUSE_S 1
+#define STATE_WAIT_S  10
 
 void shepherd_complain(const struct error *err)
 {
@@ -74,20 +75,21 @@ bool shepherd_stop_is_pending(const struct shepherd *s)
     return false;
 }
 
-/* How a job ended is known to nobody else: a full disk is waited for, until it is not, or somebody asks us to go. */
+/* How a job ended is known to nobody else: a full disk is waited for, until it is not, or somebody asks us to go. A state
+ * directory that was removed is waited for as well, as long as a daemon takes to make it again. */
 static void write_last_status(struct shepherd *s)
 {
     struct error err;
     bool said = false;
 
-    for (;;) {
+    for (int seconds = 0;; seconds += WRITE_PAUSE_S) {
         int code = status_write(s->request.run_directory, &s->status, STATUS_LAST, &err);
         if (code == 0)
             return;
         if (!said)
             shepherd_complain(&err);
         said = true;
-        if (code == -ENOENT || shepherd_stop_is_pending(s)) /* ENOENT: the run directory was removed */
+        if ((code == -ENOENT && seconds >= STATE_WAIT_S) || shepherd_stop_is_pending(s))
             return;
         sleep(WRITE_PAUSE_S);
     }
@@ -210,11 +212,13 @@ static void watch(struct shepherd *s)
         start_read_report(s);
         progress_turn(s);
         writers_turn(s);
+        heal_turn(s);
+        deadlines_tell(s); /* before it is stopped: a time that is up is the reason, even where it is seen late */
         if (shepherd_stop_is_pending(s)) {
             s->status.stopped = true;
             ending_begin(s);
+            shepherd_publish_status(s); /* else carmad will do it */
         }
-        deadlines_tell(s);
         if (s->running_at_ns && nodetime_monotonic_wall_ns() >= s->running_at_ns)
             start_see_execution(s);
         if (s->kill_at_ns && nodetime_monotonic_wall_ns() >= s->kill_at_ns)

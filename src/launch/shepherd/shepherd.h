@@ -40,6 +40,7 @@ struct shepherd {
     int64_t running_at_ns;  /* wall; when it is looked whether the command was executed; 0: not said, or known */
     int64_t start_until_ns; /* wall; when the start has taken too long; 0: it may take any time, or is over */
     bool abandoned;         /* the start's processes hang in the kernel; none of the job's resources wait for them */
+    int64_t left_at_ns;     /* wall; when those that outlive the main process are ended; 0: it has not ended */
     int64_t kill_at_ns;     /* wall; when SIGTERM's grace is over; 0: the tree was not asked to end */
     int64_t kill_pause_ms;
     int64_t limit_at_ns;  /* node time; when the job's time is up; 0: never */
@@ -49,6 +50,8 @@ struct shepherd {
     struct watched_progress progress;
     struct watched_writers writers;
     struct tree tree;
+    int64_t heal_at_ns; /* wall; when it is next looked whether others have removed something */
+    bool heal_told;     /* that it could not be made again */
 };
 
 /* ---- shepherd.c ---- */
@@ -85,7 +88,7 @@ void start_give_up(struct shepherd *s);
 void deadlines_set(struct shepherd *s);
 void deadlines_tell(struct shepherd *s);
 
-/* How long poll() may sleep: until the next thing that nobody will wake us for; -1: there is none. */
+/* How long poll() may sleep: until the next thing that nobody will wake us for. */
 int deadlines_wait_ms(const struct shepherd *s);
 
 /* ---- ending.c: the end of the job's tree, and its cause ---- */
@@ -98,6 +101,10 @@ bool ending_reap(struct shepherd *s); /* whether somebody is left */
 pid_t ending_fork_helper(void);
 void ending_examine(struct shepherd *s); /* why it failed, as far as its output and the kernel say */
 void ending_conclude(struct shepherd *s);
+
+/* ---- heal.c: what others remove of a running launch is made again ---- */
+
+void heal_turn(struct shepherd *s);
 
 /* ---- lease.c: instead of a process ---- */
 

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/kernel/handed.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/proc.h"
@@ -148,21 +149,16 @@ static void take_report(struct shepherd *s, const char *line)
 
 static ssize_t receive_report(struct shepherd *s)
 {
-    union {
-        struct cmsghdr head;
-        char bytes[CMSG_SPACE(sizeof s->handed_fd)];
-    } control;
-    struct iovec part = {.iov_base = s->report + s->report_length, .iov_len = sizeof s->report - 1 - s->report_length};
-    struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    ssize_t count = recvmsg(s->report_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    const struct cmsghdr *head = count > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    char *end = s->report + s->report_length;
+    size_t room = sizeof s->report - 1 - s->report_length;
+    int handed;
+    ssize_t count = handed_receive(s->report_fd, end, room, &handed, 1, MSG_DONTWAIT);
 
     if (count < 0 && errno == ENOTSOCK)
-        return read(s->report_fd, part.iov_base, part.iov_len);
-    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS) {
+        return read(s->report_fd, end, room);
+    if (handed >= 0) {
         close_fd(&s->handed_fd);
-        memcpy(&s->handed_fd, CMSG_DATA(head), sizeof s->handed_fd);
+        s->handed_fd = handed;
     }
     return count;
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/kernel/handed.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
@@ -95,22 +96,7 @@ static bool appends(pid_t pid, int number)
 
 static void say(int answer_fd, const struct word *word, int file)
 {
-    union {
-        struct cmsghdr head;
-        char bytes[CMSG_SPACE(sizeof file)];
-    } control;
-    struct iovec part = {.iov_base = (void *)word, .iov_len = sizeof *word};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-
-    memset(&control, 0, sizeof control);
-    if (file >= 0) {
-        message.msg_control = &control;
-        message.msg_controllen = sizeof control;
-        control.head =
-            (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof file), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
-        memcpy(CMSG_DATA(&control.head), &file, sizeof file);
-    }
-    sendmsg(answer_fd, &message, MSG_NOSIGNAL);
+    handed_send(answer_fd, word, sizeof *word, &file, file >= 0, 0);
 }
 
 static void look_at(const struct shepherd *s, pid_t pid, int answer_fd)
@@ -195,21 +181,11 @@ static void begin_look(struct shepherd *s)
 static bool take_word(struct watched_writers *writers)
 {
     struct word word = {0};
-    union {
-        struct cmsghdr head;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control;
-    struct iovec part = {.iov_base = &word, .iov_len = sizeof word};
-    struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    ssize_t count = recvmsg(writers->looker, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    const struct cmsghdr *head = count > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-    int file = -1;
+    int file;
+    ssize_t count = handed_receive(writers->looker, &word, sizeof word, &file, 1, MSG_DONTWAIT);
 
     if (count < 0 && (errno == EAGAIN || errno == EINTR))
         return true;
-    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
-        memcpy(&file, CMSG_DATA(head), sizeof file);
     if (count != sizeof word) {
         close_fd(&file);
         return false;
