@@ -51,10 +51,9 @@ function carma_read_estimate(answer)
   return bytes and math.ceil(tonumber(bytes) / 2 ^ 20), activity and math.ceil(activity * 1000)
 end
 
--- Whether srun starts a step in a job that is there, and does not ask for one.
-function carma_is_step(options)
-  local job = options["type"] == "srun" and tonumber(options["jobid"] or "")
-  return job and job > 0 and job < 4294967294 or false
+-- Whether srun starts a step of a job that is there.
+function carma_is_step(job)
+  return job["type"] == "srun" and (os.getenv("SLURM_JOB_ID") or (tonumber(job["jobid"] or "") or 0) > 0)
 end
 
 -- Slurm's options for GPUs, taken out of the job's or step's: the number on each node, with a type before it ("a100:2"), or nil.
@@ -74,11 +73,14 @@ function carma_take_gpus(options)
   return gpus ~= "" and gpus or nil, table.concat(left, ",")
 end
 
--- The GPUs are the job's, and all its steps share them. A step without a word of GRES would take all that its job has, and
--- the next one wait.
-function carma_share_gpus(options)
-  local _, gres = carma_take_gpus(options)
-  options["gres"] = gres ~= "" and gres or "none"
+-- A step is on its job's GPUs. Without a word of GRES it would take all that its job has, and the next one wait.
+function carma_share_gpus(options, given)
+  local gpus, gres = carma_take_gpus(options)
+  if gres ~= "" then
+    options["gres"] = gres
+  elseif given or gpus or options["gpus"] or options["gpus-per-task"] or options["gpus-per-socket"] or os.getenv("CARMA_GPU_UUIDS") then
+    options["gres"] = "none"
+  end
 end
 
 -- srun asks for its step what it asked for the job: GPUs that Slurm finds on no node. --gpus passes, beside a word of GRES.
@@ -98,13 +100,13 @@ function slurm_cli_setup_defaults(options, early)
 end
 
 function slurm_cli_pre_submit(options, offset)
-  if carma_is_step(options) then -- its job was estimated
-    carma_share_gpus(options)
+  local given = options["spank"] and options["spank"]["carma"]
+  if carma_is_step(options) then -- its job is estimated and counted
+    carma_share_gpus(options, given)
     return slurm.SUCCESS
   elseif options["type"] == "srun" then
     carma_ask_for_all_nodes(options)
   end
-  local given = options["spank"] and options["spank"]["carma"]
   local command = given and given["carma-mem"] == nil and carma_estimate_command(given, carma_job_words(options))
   if not command then
     return slurm.SUCCESS

@@ -60,14 +60,14 @@ def free_ports(count):
 
 
 class Lab:
-    def __init__(self, carma, source, build, scale=60, gpubig=True, wait_s=8):
+    def __init__(self, carma, source, build, scale=60, gpubig=True, wait_s=8, job_sm=600):
         self.source, self.build = pathlib.Path(source), pathlib.Path(build)
         self.plugin = self.build / "src/slurm/plugin/libcarma_spank.so"
         if not self.plugin.exists():
             print("skipped: libcarma_spank.so was not built: script/packages test installs libslurm-dev")
             sys.exit(SKIPPED)
         self.carma_program = pathlib.Path(carma)
-        self.scale, self.gpubig, self.wait_s = scale, gpubig, wait_s
+        self.scale, self.gpubig, self.wait_s, self.job_sm = scale, gpubig, wait_s, job_sm
         self.running, self.groups = {}, []
 
     def __enter__(self):
@@ -190,6 +190,7 @@ NodeName=DEFAULT CPUs=64 Boards=1 SocketsPerBoard=1 CoresPerSocket=64 ThreadsPer
         (etc / "task_prolog").chmod(0o755)
         integrations = self.source / "integrations/slurm"
         submit = (integrations / "job_submit.lua").read_text()
+        submit = submit.replace("local JOB_SM = 600", f"local JOB_SM = {self.job_sm}")
         if not self.gpubig:
             submit = submit.replace("local COUNT_BIG = true", "local COUNT_BIG = false")
         (etc / "job_submit.lua").write_text(submit)

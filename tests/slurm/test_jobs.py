@@ -52,6 +52,17 @@ def a_script_and_its_steps(lab):
     assert noted["energy_mj"] > 0, noted
 
 
+def steps_side_by_side(lab):
+    """Two at the same time by Slurm's own --exact, without a word about GRES; none is estimated again."""
+    summary = lab.dir / "out/summary.txt"
+    shutil.copy(lab.source / "data/summaries/resnet50-224.txt", summary)
+    meet = f"touch {lab.dir}/out/step.$SLURM_STEP_ID; until [ -e {lab.dir}/out/step.$1 ]; do sleep 0.05; done; {SAY}"
+    job = lab.sbatch("-n2", f"--carma-summary={summary}", "--carma-batch-size=32",
+                     wrap=f"rm {summary}; srun -n1 --exact sh -c '{meet}' - 1 & srun -n1 --exact sh -c '{meet}' - 0 & wait")
+    ended(lab, job)
+    assert len({gpus for _, _, gpus in said(lab, job)}) == 1 and len(said(lab, job)) == 2, lab.output(job)
+
+
 def admin_comment(lab, job):
     line = lab.run(["scontrol", "show", "job", "-o", job], check=False)
     _, found, rest = line.partition("AdminComment=")
@@ -190,16 +201,6 @@ def scripts_for_slurms_own_gpus(lab):
             assert shown["exclusive"] and set(",".join(line[2] for line in lines).split(",")) >= set(lease["gpus"]), (words, shown)
     for words in ("srun --gpus=2", "srun --gres=gpu:2", "salloc --gpus=2 srun"):
         assert lab.run([*words.split(), "sh", "-c", SAY]).count("GPU-") == 2, words
-
-
-def steps_side_by_side(lab):
-    """Two steps of a script run at once, in one lease; neither says --gres=none."""
-    job = lab.sbatch("-n2", "--carma-mem=12G",
-                     wrap="for n in 1 2; do srun -n1 --mem=0 --exact sh -c "
-                          f"'touch {lab.dir}/out/side.$SLURM_STEP_ID; until [ -e {lab.dir}/out/side.0 ] && [ -e {lab.dir}/out/side.1 ]; do sleep 0.05; done' & done; wait")
-    ended(lab, job)
-    (lease,) = all_leases(lab, job)
-    assert set(lease["steps"]) <= {"batch", "0", "1"}, lease
 
 
 def has_filters(lab):

@@ -175,6 +175,31 @@ expect(filter("carma: /m: no such file", model()), slurm.ERROR, "not estimated")
 assert(said:find("no such file", 1, true) and said:find("--carma-mem", 1, true), said)
 expect(filter(good, { spank = {} }), slurm.SUCCESS, "none of carma's options")
 
+-- A step is neither estimated nor counted.
+local getenv, inside = os.getenv, {}
+os.getenv = function(name) return inside[name] end
+local function step(environment, options)
+  inside = environment
+  options.type = options.type or "srun"
+  return filter("carma: not one", options)
+end
+for number, case in ipairs({
+  { { SLURM_JOB_ID = "5" }, model(), "none" }, { { SLURM_JOB_ID = "5" }, { spank = {} }, nil },
+  { { SLURM_JOB_ID = "5", CARMA_GPU_UUIDS = "GPU-1" }, { spank = {} }, "none" }, { {}, { jobid = "5", spank = model().spank }, "none" },
+  { { SLURM_JOB_ID = "5" }, { gres = "nic:1", spank = model().spank }, "nic:1" },
+  { { SLURM_JOB_ID = "5" }, { gres = "gpu:2,nic:1", spank = {} }, "nic:1" }, { { SLURM_JOB_ID = "5" }, { gpus = "2", spank = {} }, "none" },
+  { {}, { gres = "gpu:a100:2", nodes = "2-2", spank = {} }, "none" }, { {}, { spank = {} }, nil },
+  { {}, { jobid = "unset", spank = {} }, nil },
+}) do
+  code, gres = step(case[1], case[2])
+  expect(code, slurm.SUCCESS, "step " .. number)
+  expect(gres, case[3], "step " .. number)
+end
+for _, kind in ipairs({ "sbatch", "salloc" }) do
+  expect(step({ SLURM_JOB_ID = "5" }, { type = kind, argv = {}, spank = model().spank }), slurm.ERROR, kind .. " in a job")
+end
+os.getenv = getenv
+
 -- Unlike GPUs in one partition.
 local again = assert(io.open(folder .. "/job_submit.lua"))
 assert((loadstring or load)((again:read("*a"):gsub("local TYPE_GIB = {}", "local TYPE_GIB = { a100 = 40, h100 = 80 }"))))()
