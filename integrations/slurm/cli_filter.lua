@@ -51,9 +51,10 @@ function carma_read_estimate(answer)
   return bytes and math.ceil(tonumber(bytes) / 2 ^ 20), activity and math.ceil(activity * 1000)
 end
 
--- Whether srun starts a step of a job that is there.
+-- Whether srun starts a step of a job that is there. Without --jobid Slurm has its largest number there.
 function carma_is_step(job)
-  return job["type"] == "srun" and (os.getenv("SLURM_JOB_ID") or (tonumber(job["jobid"] or "") or 0) > 0)
+  local named = tonumber(job["jobid"] or "0") or 0
+  return job["type"] == "srun" and (os.getenv("SLURM_JOB_ID") or (named > 0 and named < 4294967294))
 end
 
 -- Slurm's options for GPUs, taken out of the job's or step's: the number on each node, with a type before it ("a100:2"), or nil.

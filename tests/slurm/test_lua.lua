@@ -189,7 +189,6 @@ for number, case in ipairs({
   { { SLURM_JOB_ID = "5" }, { gres = "nic:1", spank = model().spank }, "nic:1" },
   { { SLURM_JOB_ID = "5" }, { gres = "gpu:2,nic:1", spank = {} }, "nic:1" }, { { SLURM_JOB_ID = "5" }, { gpus = "2", spank = {} }, "none" },
   { {}, { gres = "gpu:a100:2", nodes = "2-2", spank = {} }, "none" }, { {}, { spank = {} }, nil },
-  { {}, { jobid = "unset", spank = {} }, nil },
 }) do
   code, gres = step(case[1], case[2])
   expect(code, slurm.SUCCESS, "step " .. number)
@@ -198,6 +197,7 @@ end
 for _, kind in ipairs({ "sbatch", "salloc" }) do
   expect(step({ SLURM_JOB_ID = "5" }, { type = kind, argv = {}, spank = model().spank }), slurm.ERROR, kind .. " in a job")
 end
+expect(step({}, { jobid = "4294967294", argv = {}, spank = model().spank }), slurm.ERROR, "srun with a job of its own")
 os.getenv = getenv
 
 -- Unlike GPUs in one partition.

@@ -201,6 +201,32 @@ TEST(test_raised_requests)
                    "gpumem:32768M,gpubig:1,gpusm:300");
 }
 
+TEST(test_beyond_what_is_free)
+{
+    static const struct {
+        const char *old, *used;
+        int64_t refusals;
+        const char *wanted; /* NULL: it stays */
+    } cases[] = {
+        {"gres:gpumem:20G,gres:gpusm:600,gres:gpuslot:2", "gpusm:4800", 1, "gpumem:20G,gpusm:1201,gpuslot:2"},
+        {"gpumem:20G,gpusm:1201", "gpusm:4800", 2, "gpumem:20G,gpusm:1951"},
+        {"gpusm:600", "gpusm:4800", 9, "gpusm:6000"},
+        {"gpusm:6000", "gpusm:4800", 9, NULL},
+        {"gpumem:20G", "gpusm:4800", 1, NULL},
+    };
+
+    for (size_t i = 0; i < array_size(cases); i++) {
+        struct text list = {0};
+
+        assert_int_equal(
+            counts_beyond_free(cases[i].old, "gpumem:160G,gpusm:6000", cases[i].used, cases[i].refusals, &list),
+            cases[i].wanted != NULL);
+        if (cases[i].wanted)
+            assert_string_equal(list.bytes, cases[i].wanted);
+        text_release(&list);
+    }
+}
+
 static void expect_lowered(const char *list, int64_t usable, const char *wanted)
 {
     CLEANUP(text_release) struct text lowered = {0};

@@ -393,7 +393,7 @@ static void hand_back(const struct step *step, int code, struct json answer)
     slurm_error("carma: %s has no GPU for job %u now (%s): it goes back to the queue where it may be requeued",
                 step->node, step->job, error);
     char lines[640];
-    snprintf(lines, sizeof(lines), "never %d\nreason %s\n", code == -ERANGE, error);
+    snprintf(lines, sizeof(lines), "never %d\nroom %d\nreason %s\n", code == -ERANGE, code == -EBUSY, error);
     code = spool_order(settings.spool, step->job, step->restart, "refused", lines);
     if (code != 0)
         slurm_error("carma: %s cannot be written: %s", settings.spool, strerror(-code));
