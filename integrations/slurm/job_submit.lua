@@ -196,9 +196,20 @@ function carma_counts(options, have, nodes, again, gpu_gib, most)
   return table.concat(list, ",")
 end
 
+-- The partitions that a job names, or the cluster's own choice.
+local function partition_of(job, partitions)
+  for name, partition in pairs(job.partition and {} or partitions or {}) do
+    if partition.flag_default == 1 then
+      return name
+    end
+  end
+  return job.partition
+end
+
 -- Sets the job's counts. nil, or what is wrong.
-function carma_submit(job)
-  local gpu_gib, most = carma_of_partition(GPU_GIB, job.partition), carma_of_partition(NODE_GPUS, job.partition)
+function carma_submit(job, partitions)
+  local partition = partition_of(job, partitions)
+  local gpu_gib, most = carma_of_partition(GPU_GIB, partition), carma_of_partition(NODE_GPUS, partition)
   local options, wrong = carma_options(job)
   local gpus, nodes, kind, list
   if not wrong then
@@ -249,7 +260,7 @@ function carma_changes_counts(job, record)
 end
 
 function slurm_job_submit(job, partitions, uid)
-  local wrong = carma_submit(job)
+  local wrong = carma_submit(job, partitions)
   if wrong then
     slurm.log_user("carma: " .. wrong)
     return slurm.ERROR

@@ -200,6 +200,16 @@ end
 expect(step({}, { jobid = "4294967294", argv = {}, spank = model().spank }), slurm.ERROR, "srun with a job of its own")
 os.getenv = getenv
 
+-- Partitions with other GPUs: a job that names none is in the cluster's default; of several the largest counts.
+local other = assert(io.open(folder .. "/job_submit.lua"))
+assert((loadstring or load)((other:read("*a"):gsub("GPU_GIB = {", "GPU_GIB = { big = 80,"))))()
+other:close()
+for names, wanted in pairs({ main = "40960M", big = "81920M", ["main,big"] = "81920M", [""] = "81920M" }) do
+  local job = { tres_per_node = "gres:gpu:1", partition = names ~= "" and names or nil }
+  slurm_job_submit(job, { main = { flag_default = 0 }, big = { flag_default = 1 } }, 1000)
+  expect(job.gres:match("^gpumem:(%w+)"), wanted, "partition '" .. names .. "'")
+end
+
 -- Unlike GPUs in one partition.
 local again = assert(io.open(folder .. "/job_submit.lua"))
 assert((loadstring or load)((again:read("*a"):gsub("local TYPE_GIB = {}", "local TYPE_GIB = { a100 = 40, h100 = 80 }"))))()

@@ -147,12 +147,12 @@ TEST(test_answers)
 
 TEST(test_settings)
 {
-    char *good[] = {(char *)"socket=/run/x/sock", (char *)"wait=3", (char *)"spool=/var/x"};
-    char *bad[] = {(char *)"wait=0", (char *)"wait=61", (char *)"socket=relative", (char *)"colour=red",
-                   (char *)"wait"};
+    char *good[] = {(char *)"socket=/run/x/sock", (char *)"wait=3", (char *)"spool=/var/x", (char *)"others=all"};
+    char *bad[] = {(char *)"wait=0",     (char *)"wait=61",     (char *)"socket=relative",
+                   (char *)"colour=red", (char *)"others=some", (char *)"wait"};
     struct settings settings;
 
-    assert_null(settings_read(&settings, 3, good));
+    assert_null(settings_read(&settings, 4, good));
     assert_string_equal(settings.socket, "/run/x/sock");
     assert_string_equal(settings.spool, "/var/x");
     assert_int_equal(settings.wait_ms, 3000);

@@ -388,7 +388,9 @@ static int join(spank_t spank, const struct step *step, struct json lease, int64
 static void hand_back(const struct step *step, int code, struct json answer)
 {
     char error[384];
-    if (!json_read_string(json_member(answer, "error"), error, sizeof(error)))
+    if (code == -ENODATA)
+        snprintf(error, sizeof(error), "slurmctld does not tell what it counts for it");
+    else if (!json_read_string(json_member(answer, "error"), error, sizeof(error)))
         snprintf(error, sizeof(error), "carmad at %s: %s", settings.socket, strerror(-code));
     slurm_error("carma: %s has no GPU for job %u now (%s): it goes back to the queue where it may be requeued",
                 step->node, step->job, error);
@@ -520,7 +522,7 @@ static int go_without(spank_t spank, const struct step *step)
     if (!options.asked || spank_getenv(spank, "SLURM_HET_SIZE", size, sizeof(size)) == ESPANK_SUCCESS)
         return 0;
     if (!step->known)
-        hand_back(step, -EAGAIN, (struct json){0});
+        hand_back(step, -ENODATA, (struct json){0});
     else
         slurm_error("carma: Slurm counts no GPU for job %u on %s, so this step cannot have one: give --carma-mem or "
                     "--carma-gpus to sbatch or salloc",
