@@ -131,7 +131,7 @@ class Job:
         info = self._ask_patiently()
         path = (info.get("error") if error else None) or info.get("output")
         if not path:
-            raise CarmaError(f"job {self.id}: the daemon does not tell where it writes: it is not your job")
+            raise CarmaError(f"permission denied: job {self.id} belongs to {info.get('user')}")
         if follow:
             return output.follow(
                 self.id, path, lambda: self._ask_patiently()["state"] in ENDED, lambda: time.sleep(FOLLOW_S)

@@ -337,7 +337,7 @@ int main(int argc, char **argv)
     struct error err;
     int code;
 
-    if (argc == 5 && strcmp(argv[1], "sweep") == 0)
+    if (argc == SWEEP_ARGUMENTS + 2 && strcmp(argv[1], "sweep") == 0)
         return sweep_main(argv + 2);
     if (argc > 1)
         return strcmp(argv[1], "exec") == 0 ? child_exec_main(argc, argv) : EXIT_FAILURE;
