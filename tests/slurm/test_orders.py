@@ -3,7 +3,6 @@ of. A case is KIND-EVENT-SIBLINGS; without a word a fixed sample. The cases of a
 cluster. Of an array, `last` has the array's own number in Slurm. het1 is the component without the batch script."""
 
 import pathlib
-import signal
 import sys
 import time
 
@@ -131,17 +130,18 @@ class Case:
             self.release_others()
 
     def wanted(self):
-        """By name: state, restarts, times begun and ended."""
+        """By name: state, restarts, times begun and ended; None: any."""
         back = self.event in ("oom", "refusal", "requeue")
+        restarts = None if self.event == "refusal" else int(back) # it may be refused again
         found = {self.target: (self.log, "CANCELLED", 0, 1, 0) if self.event == "kill" else
-                 (self.log, "COMPLETED", int(back), 1 + (back and self.event != "refusal"), 1)}
+                 (self.log, "COMPLETED", restarts, 1 + (back and self.event != "refusal"), 1)}
         for other, log in self.others.items():
             if not self.het:
                 found[other] = (log, "COMPLETED", 0, 1, 1)
             elif self.event == "kill": # the batch script's component takes the others along
                 found[other] = (log, "CANCELLED", 0, None, 0) if self.kind == "het0" else (log, "COMPLETED", 0, 1, 1)
             elif back: # Slurm requeues the components together
-                found[other] = (log, "COMPLETED", 1, None, None)
+                found[other] = (log, "COMPLETED", restarts, None, None)
             else:
                 found[other] = (log, "COMPLETED", 0, 1, 1)
         return found
@@ -150,13 +150,18 @@ class Case:
         wrong = []
         gres = found[next(iter(self.others))][2]
         for name, (log, state, restarts, began, ended) in self.wanted().items():
-            is_state, is_restarts, is_gres = found[name]
-            is_began, is_ended = self.count(log, "began"), self.count(log, "ended")
+            *seen, is_gres = *found[name][:2], self.count(log, "began"), self.count(log, "ended"), found[name][2]
             raised = self.event == "oom" and name == self.target
-            if (is_state, is_restarts) != (state, restarts) or began not in (None, is_began) or ended not in (None, is_ended) or (is_gres != gres) != raised:
-                wrong.append(f"{self.name}: {name}: {is_state}, {is_restarts} restarts, began {is_began}, ended {is_ended}, {is_gres}; "
-                             f"not {state}, {restarts}, {began}, {ended}, {gres}")
+            if any(one not in (None, is_one) for one, is_one in zip((state, restarts, began, ended), seen)) or (is_gres != gres) != raised:
+                wrong.append(f"{self.name}: {name}: state, restarts, begun, ended: {seen}, not {[state, restarts, began, ended]}; {is_gres}, {gres}")
         return wrong
+
+
+def title(process):
+    try:
+        return (process / "cmdline").read_text(errors="replace")
+    except OSError: # it has ended
+        return ""
 
 
 def kill_stepds(lab, cases):
@@ -164,7 +169,7 @@ def kill_stepds(lab, cases):
         number, name, _ = line.split("|")
         if any(case.target == name for case in cases):
             for path in pathlib.Path("/proc").glob("[0-9]*"):
-                if lab.owns(path) and (path / "cmdline").read_bytes().startswith(f"slurmstepd: [{number}.".encode()):
+                if title(path).startswith(f"slurmstepd: [{number}.") and lab.owns(path):
                     lab.run(["kill", "-9", path.name])
 
 
@@ -184,8 +189,8 @@ def fire(lab, event, cases):
     elif event == "slurmctld":
         changed = time.time() # it saves its state some seconds later
         lab.run(["scontrol", "update", f"JobId={cases[0].target}", "Comment=kept"])
-        until(lambda: (lab.dir / "state/job_state").stat().st_mtime > changed + 1, "Slurm's saved state")
-        lab.kill("slurmctld", signal.SIGKILL)
+        until(lambda: (lab.dir / "state/job_state").stat().st_mtime > changed, "Slurm's saved state")
+        lab.kill("slurmctld")
         lab.start_slurmctld()
         until(lambda: lab.run(["squeue", "-h"], check=False), "slurmctld")
     if event in ("oom", "refusal", "requeue"):
