@@ -155,7 +155,7 @@ grep -q "socket was removed: carmad has made it again" "$T/daemon.log" || fail "
 sleep=$(command -v sleep)
 run submit --wait --parsable -- sh -c "$sleep 1000 & until grep -qx sleep /proc/\$!/comm; do :; done; echo left"
 left=$(cat "$T/out")
-expect_field "$left" state COMPLETED message "sleep: left behind by its command, and ended: let its script wait for them"
+expect_field "$left" state COMPLETED message 'sleep: left behind by its command, and ended: write `wait` as its last line'
 run submit --wait --parsable -- sh -c 'sleep 1000 & exit 3'
 expect_status 3
 grep -q "has failed: exit status 3; .*: left behind" "$T/err" || fail "$said: $(cat "$T/err")"
