@@ -103,6 +103,11 @@ pid_t ending_fork_helper(void);
 void ending_examine(struct shepherd *s); /* why it failed, as far as its output and the kernel say */
 void ending_conclude(struct shepherd *s);
 
+/* ---- left.c: what outlives the job's main process ---- */
+
+/* Once that has ended: whether the others have had a moment to end as well. Those that have not are then noted. */
+bool left_is_settled(struct shepherd *s);
+
 /* ---- heal.c: what others remove of a running launch is made again ---- */
 
 void heal_turn(struct shepherd *s);

@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -61,9 +63,29 @@ static void classify_files(const struct tail_origin *files, uint32_t count, stru
     }
 }
 
+static bool is_full(const struct tail_origin *origin)
+{
+    struct statvfs vfs;
+    struct stat st;
+
+    return origin->fd >= 0 && fstat(origin->fd, &st) == 0 && S_ISREG(st.st_mode) && fstatvfs(origin->fd, &vfs) == 0 &&
+           vfs.f_blocks > 0 && vfs.f_bavail == 0;
+}
+
+static void append(const struct tail_origin *origin, const char *text)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("/proc/self/fd/%d", origin->fd);
+    CLEANUP(close_fd)
+    int fd = origin->fd >= 0 ? open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
+    struct stat st;
+
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        dprintf(fd, "carma: %s\n", text);
+}
+
 static void classify_child(const struct request *request, const struct tail_origin *output,
                            const struct tail_origin *error, const struct tail_origin *files, uint32_t file_count,
-                           int fd)
+                           const char *say, int fd)
 {
     CLEANUP(free_ptr) char *checkpoint = checkpoint_path(request);
     struct tail_verdict answer;
@@ -81,12 +103,16 @@ static void classify_child(const struct request *request, const struct tail_orig
         *verdict = other;
     if (verdict->kind == OUTPUT_NOTHING && !verdict->own_error && !verdict->outlived)
         classify_files(files, file_count, &answer);
+    answer.full = is_full(output) || is_full(error);
+    if (say)
+        append(output, say);
     if (write(fd, &answer, sizeof answer) == sizeof answer) /* else the shepherd takes it as no verdict */
         rmdir(checkpoint);
 }
 
 void tail_classify(const struct request *request, const struct tail_origin *output, const struct tail_origin *error,
-                   const struct tail_origin *files, uint32_t file_count, struct tail_verdict *verdict, bool *removed)
+                   const struct tail_origin *files, uint32_t file_count, const char *say, struct tail_verdict *verdict,
+                   bool *removed)
 {
     struct pollfd ready;
     int fds[2];
@@ -101,7 +127,7 @@ void tail_classify(const struct request *request, const struct tail_origin *outp
     pid = fork();
     if (pid == 0) {
         close(fds[0]);
-        classify_child(request, output, error, files, file_count, fds[1]);
+        classify_child(request, output, error, files, file_count, say, fds[1]);
         _exit(0);
     }
     close(fds[1]);
