@@ -280,6 +280,37 @@ static void exclude_node(const struct order *order, bool never)
     text_release(&list);
 }
 
+static bool slurm_preempts(void)
+{
+    struct text config = {0};
+    struct error err;
+    bool does = false;
+
+    if (!slurm_run("scontrol", (const char *[]){"show", "config", NULL}, &config, &err)) {
+        const char *type = strstr(config.bytes, "\nPreemptType ");
+        does = type && strncmp(type + strcspn(type, "="), "= preempt/none", 14) != 0;
+    }
+    text_release(&config);
+    return does;
+}
+
+/* Memory that is free in pieces is room to Slurm, which then preempts nobody for the job. */
+static void ask_for_preemption(const struct order *order, int64_t refusals)
+{
+    struct text line = {0}, list = {0};
+    struct error err;
+    char all[NODE_LIST_BYTES], used[NODE_LIST_BYTES];
+
+    if (slurm_preempts() &&
+        !slurm_run("scontrol", (const char *[]){"-d", "show", "node", "-o", order->agent->node, NULL}, &line, &err) &&
+        counts_property(line.bytes, "Gres", all, sizeof all) &&
+        counts_property(line.bytes, "GresUsed", used, sizeof used) &&
+        counts_beyond_free(order->slurms.gres, all, used, refusals, &list) && !list.failed)
+        update(order, "Gres", list.bytes);
+    text_release(&line);
+    text_release(&list);
+}
+
 static int set_refusal(const struct order *order, int64_t *delay_s)
 {
     const char *reason = strstr(order->text, "reason ");
@@ -294,6 +325,8 @@ static int set_refusal(const struct order *order, int64_t *delay_s)
         *delay_s = LONGEST_DELAY_S;
     if (never || times >= MOST_REFUSALS)
         exclude_node(order, never);
+    if (order_number(order, "room ", 0))
+        ask_for_preemption(order, times);
     snprintf(text, sizeof text, "carma:refused:%s:%.400s", order->agent->node, reason ? reason + 7 : "");
     text[strcspn(text, "\n")] = '\0';
     comment(order, text);
