@@ -22,8 +22,9 @@ static int64_t held_by_others(const struct gpu *gpu, const struct job *job)
  * step of training takes less than the second between two samples. An assumption. */
 #define UNSEEN_PART 4
 
-/* A GPU with less than this part free is full: 1.25 GiB of 80, which no step of training does without. An assumption. */
-#define FULL_PART 64
+/* A GPU with less than this part free is full: 2.5 GiB of 80. PyTorch's messages name less as a rule, since its cache
+ * takes 2 MiB to some hundred at a time. An assumption. */
+#define FULL_PART 32
 
 /* A loading job's memory may appear and fill the GPU between two samples. */
 static bool still_loading(const struct job *job, int64_t at_ns)
@@ -115,7 +116,8 @@ bool crash_is_of_full_gpu(const struct core *core, const struct job *job, const 
 
 bool crash_is_of_limit(const struct core *core, const struct job *job, const struct record *end)
 {
-    return (job->fence_bytes >= 0 || has_company(core, job)) && end->exited.used_bytes >= 0 && borne_out(core, job, end, true);
+    return (job->fence_bytes >= 0 || has_company(core, job)) && end->exited.used_bytes >= 0 &&
+           borne_out(core, job, end, true);
 }
 
 /* Not charged with the crash, but only a limited number of times. A job that prints "out of memory" beside such a

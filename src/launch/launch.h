@@ -105,9 +105,13 @@ struct launch_status {
     bool timed_out;                 /* it was stopped because of time_limit_ns */
     bool stopped;                   /* a stop was requested, or the time was up, before the tree had ended */
     char cgroup[256];               /* the launch's own control group (launch/cgroup.h); "": it has none */
-    char left[LAUNCH_LEFT_TEXT];    /* the names of processes that outlived the main one, and were ended; "": none */
+    uint32_t left_count;            /* processes that outlived the main one, and were ended */
+    char left[LAUNCH_LEFT_TEXT];    /* their names, each once */
     char message[256];              /* one line without control characters, or "" */
 };
+
+/* One line on what was left behind, with the remedy; NULL: nothing was. Owned by the caller. */
+char *launch_left_text(const struct launch_status *status);
 
 /* The facts of a launch's end in its status, for cause_decide() (launch/cause.h). */
 struct cause_evidence launch_evidence(const struct launch_status *status);

@@ -113,9 +113,9 @@ void store_release(sqlite3_stmt **const *statements, size_t count)
 
 void store_release_statements(struct store *store)
 {
-    sqlite3_stmt **const statements[] = {
-        &store->insert_record,   &store->insert_spec, &store->put_meter,    &store->put_energy, &store->insert_job,
-        &store->insert_snapshot, &store->insert_part, &store->forget_parts, &store->put_request};
+    sqlite3_stmt **const statements[] = {&store->insert_record, &store->insert_spec,  &store->put_meter,
+                                         &store->put_energy,    &store->insert_job,   &store->insert_snapshot,
+                                         &store->insert_part,   &store->forget_parts, &store->put_request};
 
     store_release(statements, array_size(statements));
     store_release_history(store);

@@ -58,8 +58,8 @@ struct store_inspector {
  * -EBADMSG names the damaged part. */
 int store_inspect(const char *directory, const struct store_inspector *inspector, struct error *err);
 
-/* A line on what others had removed, since the last call; NULL: nothing. store_event_fd() is readable when there is one.
- * Owned by the caller. */
+/* A line on what others had removed, since the last call; NULL: nothing. store_event_fd() is readable when there is
+ * one. Owned by the caller. */
 char *store_take_note(struct store *store);
 
 /* Copies the database of `directory`, as it is at one moment, to the new file `to` of mode 0600. A daemon may be using

@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "base/proc.h"
 #include "slurm/agent/counts.h"
+#include "slurm/agent/orders.h"
 #include "slurm/agent/slurm.h"
 #include "slurm/plugin/http.h"
 
@@ -290,6 +291,7 @@ void node_look(const struct agent *agent, struct node_watch *watch)
 
         if (!state || strcmp(state, "RUNNING") != 0 || !node || strcmp(node, agent->node) != 0)
             continue;
+        orders_carry_out(agent); /* a job's end waits for them, and many leases take seconds on a busy machine */
         look_at_orphan(agent, watch, &now, lease);
         if (!asked) {
             known = !slurm_run("squeue", (const char *[]){"-h", "-t", "S", "-o", "%A", "-w", agent->node, NULL},

@@ -38,6 +38,7 @@ static const struct {
 enum {
     /* For the agent to order a requeue, or to note what the job used, while Slurm still holds the job running. */
     AGENT_WAIT_MS = 5000,
+    RETRY_WAIT_MS = 20000, /* a job that Slurm is told to have failed has failed to its dependents */
     END_WAIT_MS = 5000,
     QUERY_WAIT_MS = 3000,
     AHEAD_MS = 200, /* slurmstepd waits no longer for a carmad that hangs: its task asks again */
@@ -644,7 +645,9 @@ static void leave_to_agent(const struct step *step, bool stopped, const struct t
     code = lines.failed ? -ENOMEM : spool_order(settings.spool, step->job, step->restart, what, lines.bytes);
     if (code != 0)
         slurm_error("carma: %s cannot be written: %s", settings.spool, strerror(-code));
-    else if (!spool_await(settings.spool, step->job, step->restart, what, http_now_ms() + AGENT_WAIT_MS))
+    else if ((!retry || step->step == STEP_BATCH) && /* the agent itself waits for the end of the epilog */
+             !spool_await(settings.spool, step->job, step->restart, what,
+                          http_now_ms() + (retry ? RETRY_WAIT_MS : AGENT_WAIT_MS)))
         slurm_error("carma: carma-slurm-agent does not answer: job %u waits for it in %s", step->job, settings.spool);
     text_release(&lines);
 }
