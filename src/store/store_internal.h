@@ -15,6 +15,8 @@
 enum store_row_kind {
     ROW_RECORD,
     ROW_SPEC,
+    ROW_NO_ENVIRONMENT,
+    ROW_NO_SPEC,
     ROW_JOB,
     ROW_SNAPSHOT,
     ROW_PART,
@@ -76,6 +78,8 @@ struct store {
     sqlite3 *db; /* the owner's until the first commit, the thread's from then on */
     sqlite3_stmt *insert_record;
     sqlite3_stmt *insert_spec;
+    sqlite3_stmt *drop_environment;
+    sqlite3_stmt *drop_spec;
     sqlite3_stmt *put_meter;
     sqlite3_stmt *put_energy;
     sqlite3_stmt *insert_job;
@@ -89,9 +93,9 @@ struct store {
     sqlite3_stmt *forget_learned;
     sqlite3_stmt *put_held;
     sqlite3_stmt *drop_held;
-    struct store_mark mark; /* as written; the owner's and the thread's as `db` */
-    int mark_fd;            /* negative: the store was not found whole, and is left as it is */
-    int wal_fd;             /* negative: not opened yet */
+    struct store_mark mark;        /* as written; the owner's and the thread's as `db` */
+    int mark_fd;                   /* negative: the store was not found whole, and is left as it is */
+    int wal_fd;                    /* negative: not opened yet */
     struct stat made[STORE_FILES]; /* st_ino 0: not yet */
     uint32_t page_size;
     uint32_t wal_frames; /* since the last mark; 0: nothing was stored */
