@@ -22,7 +22,8 @@ static int64_t held_by_others(const struct gpu *gpu, const struct job *job)
  * step of training takes less than the second between two samples. An assumption. */
 #define UNSEEN_PART 4
 
-/* A GPU with less than this part free is full: 1.25 GiB of 80, which no step of training does without. An assumption. */
+/* A GPU with less than this part free is full: 1.25 GiB of 80, which no step of training does without. An assumption.
+ */
 #define FULL_PART 64
 
 /* A loading job's memory may appear and fill the GPU between two samples. */
@@ -115,7 +116,8 @@ bool crash_is_of_full_gpu(const struct core *core, const struct job *job, const 
 
 bool crash_is_of_limit(const struct core *core, const struct job *job, const struct record *end)
 {
-    return (job->fence_bytes >= 0 || has_company(core, job)) && end->exited.used_bytes >= 0 && borne_out(core, job, end, true);
+    return (job->fence_bytes >= 0 || has_company(core, job)) && end->exited.used_bytes >= 0 &&
+           borne_out(core, job, end, true);
 }
 
 /* Not charged with the crash, but only a limited number of times. A job that prints "out of memory" beside such a
@@ -215,6 +217,11 @@ static void note_failure(const struct core *core, struct job *job, const struct 
 uint32_t crash_failed_gpu(const struct job *job)
 {
     return job->crash_cause == EXIT_GPU_ERROR ? failure_of((struct job *)job)->gpu : RECORD_NO_GPU;
+}
+
+uint32_t crash_workloads_gpu(const struct job *job)
+{
+    return failure_of((struct job *)job)->gpu;
 }
 
 void crash_forgive(struct job *job)
