@@ -38,7 +38,7 @@ stop_daemon
 start_daemon
 run submit --parsable --gpu-memory 38G -G 4 -- "$TRAIN" --gpus 4 --memory 2G --sm-activity 0.3 --seconds 30
 run explain 13
-grep -qF "programs do not start on GPU 2: it is tried again in " "$T/out" || fail "$said: $(cat "$T/out")"
+grep -qF "GPU 2 does not start programs: it is tried again in " "$T/out" || fail "$said: $(cat "$T/out")"
 expect_error 1 "there is no GPU 7: carma gpus lists them" admin gpu open 7
 expect_error 2 "'shut' is not known: open" admin gpu shut 2
 run admin gpu open 2
