@@ -62,7 +62,7 @@ class Alone(Cluster):
         for number in range(lab.GPUS):
             os.mknod(etc / f"gpu{number}", stat.S_IFCHR | 0o666, os.makedev(195, number))
         self.edit(r"Gres=gpumem\S*", f"Gres={self.count}")
-        self.edit("GresTypes=gpumem,gpubig,gpusm", f"GresTypes={self.types}")
+        self.edit("GresTypes=gpu,gpumem,gpubig,gpusm,gpuslot", f"GresTypes={self.types}")
         self.edit(" LLN=YES", "")
         for setting in ("PlugStackConfig", "CliFilterPlugins", "JobSubmitPlugins"):
             self.edit(f"{setting}=.*\n", "")

@@ -120,6 +120,7 @@ def fork(body):
 
 def settle_environment():
     """The same for all who run the tests."""
+    os.environ["CONTAIN_PID"] = str(os.getppid())  # of the one that adopts orphans
     os.environ.pop("PYTHONUNBUFFERED", None)
     # A python3 that is a shell script of a version manager starts six times slower, and scripts start hundreds.
     os.environ["PATH"] = os.path.dirname(os.path.realpath(sys.executable)) + ":" + os.environ.get("PATH", "")

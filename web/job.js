@@ -27,11 +27,11 @@ function facts_of(job) {
     if (job.slowdown_permille)
         facts.push(["Slowdown, estimated", job.slowdown_permille > 1000 ? times(job.slowdown_permille) : "none"]);
     if (job.process_limit_bytes)
-        facts.push(["Fence", `${size(job.process_limit_bytes)} for each process${job.gpus > 1 ? ` that sees all ${job.gpus} GPUs` : ""}`]);
+        facts.push(["Memory limit", `${size(job.process_limit_bytes)} for each process${job.gpus > 1 ? ` that sees all ${job.gpus} GPUs` : ""}`]);
     if (job.victim_of)
-        facts.push(["Victim of", `job ${job.victim_of}`]);
+        facts.push(["Harmed by", `job ${job.victim_of}`]);
     if (job.victims)
-        facts.push(["Victims", count(job.victims, "job", "jobs")]);
+        facts.push(["Harmed", count(job.victims, "job", "jobs")]);
     if (job.time_limit_ns)
         facts.push(["Time limit", span(job.time_limit_ns)]);
     if (job.attempts)

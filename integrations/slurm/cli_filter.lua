@@ -1,4 +1,5 @@
--- For sbatch, srun and salloc, as the user: a job that names its model and not its memory is estimated before it is queued.
+-- For sbatch, srun and salloc, as the user: a job that names its model and not its memory is estimated before it is queued,
+-- and the steps of a job share its GPUs.
 -- Copy it to the folder of slurm.conf, or join it with the cli_filter.lua that is there: the functions carma_* stand alone.
 local CARMA = "/usr/bin/carma"
 -- Whether a job takes its estimated SM activity of gpusm, and not what job_submit.lua gives any other. By today's estimates
@@ -50,12 +51,63 @@ function carma_read_estimate(answer)
   return bytes and math.ceil(tonumber(bytes) / 2 ^ 20), activity and math.ceil(activity * 1000)
 end
 
+-- Whether srun starts a step of a job that is there. Without --jobid Slurm has its largest number there.
+function carma_is_step(job)
+  local named = tonumber(job["jobid"] or "0") or 0
+  return job["type"] == "srun" and (os.getenv("SLURM_JOB_ID") or (named > 0 and named < 4294967294))
+end
+
+-- Slurm's options for GPUs, taken out of the job's or step's: the number on each node, with a type before it ("a100:2"), or nil.
+function carma_take_gpus(options)
+  local gpus, left = options["gpus-per-node"], {}
+  for entry in tostring(options["gres"] or ""):gmatch("[^,]+") do
+    local name = entry:gsub("^gres[:/]", "")
+    if name:match("^gpu$") or name:match("^gpu[:=]") then
+      gpus = name:match("^gpu[:=](.+)$") or "1"
+    elseif not name:match("^gpu%w+") then
+      left[#left + 1] = entry
+    end
+  end
+  if options["gpus-per-node"] then
+    options["gpus-per-node"] = ""
+  end
+  return gpus ~= "" and gpus or nil, table.concat(left, ",")
+end
+
+-- A step is on its job's GPUs. Without a word of GRES it would take all that its job has, and the next one wait.
+function carma_share_gpus(options, given)
+  local gpus, gres = carma_take_gpus(options)
+  if gres ~= "" then
+    options["gres"] = gres
+  elseif given or gpus or options["gpus"] or options["gpus-per-task"] or options["gpus-per-socket"] or os.getenv("CARMA_GPU_UUIDS") then
+    options["gres"] = "none"
+  end
+end
+
+-- srun asks for its step what it asked for the job: GPUs that Slurm finds on no node. --gpus passes, beside a word of GRES.
+function carma_ask_for_all_nodes(options)
+  local gpus, gres = carma_take_gpus(options)
+  if gpus then
+    local nodes = tonumber(tostring(options["nodes"] or "1"):match("%d+") or "1")
+    options["gpus"] = gpus:gsub("%d+$", function(each) return string.format("%d", each * math.max(nodes, 1)) end)
+  end
+  if gpus or options["gpus"] or options["gpus-per-task"] or options["gpus-per-socket"] then
+    options["gres"] = gres ~= "" and gres or "none"
+  end
+end
+
 function slurm_cli_setup_defaults(options, early)
   return slurm.SUCCESS
 end
 
 function slurm_cli_pre_submit(options, offset)
   local given = options["spank"] and options["spank"]["carma"]
+  if carma_is_step(options) then -- its job is estimated and counted
+    carma_share_gpus(options, given)
+    return slurm.SUCCESS
+  elseif options["type"] == "srun" then
+    carma_ask_for_all_nodes(options)
+  end
   local command = given and given["carma-mem"] == nil and carma_estimate_command(given, carma_job_words(options))
   if not command then
     return slurm.SUCCESS

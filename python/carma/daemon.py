@@ -13,7 +13,7 @@ import secrets
 import socket
 import struct
 import time
-from typing import Any, Iterator, List, Optional, Tuple, Type
+from typing import Any, Iterator, List, Optional, Tuple, Type, Union
 
 from carma import place
 from carma.errors import Busy, CarmaError, NoAnswer, NoDaemon, Unavailable, refused
@@ -24,6 +24,8 @@ REQUEST_JOBS, REQUEST_BYTES = 1000, (16 << 20) - 128  # of one submission
 PATIENCE_S = 30.0  # for which a daemon that is being restarted is waited for
 RETRY_S = 0.25
 CONNECT_STEP_S = 0.01
+
+_End = Tuple[Union[ipaddress.IPv4Address, ipaddress.IPv6Address], int]  # of a connection: address and port
 
 log = logging.getLogger("carma")
 
@@ -63,18 +65,19 @@ class _UnixConnection(http.client.HTTPConnection):
 class _TcpConnection(http.client.HTTPConnection):
     def connect(self) -> None:
         super().connect()
-        if ipaddress.ip_address(self.host).is_loopback:
+        peer, own = (_unmapped(end) for end in (self.sock.getpeername(), self.sock.getsockname()))
+        if peer[0].is_loopback or peer[0] == own[0]:  # by any address of this machine
             try:
-                self._check_acceptor()
+                self._check_acceptor(peer, own)
             except BaseException:
                 self.close()
                 raise
 
-    def _check_acceptor(self) -> None:
+    def _check_acceptor(self, peer: _End, own: _End) -> None:
         """Once it has been accepted: before that it is nobody's, and the one who listens need not be who accepts."""
         deadline = time.monotonic() + TIMEOUT_S
-        table = "/proc/self/net/tcp" + ("6" if self.sock.family == socket.AF_INET6 else "")
-        ends = [_table_form(address) for address in (self.sock.getpeername(), self.sock.getsockname())]
+        table = "/proc/self/net/tcp" + ("6" if peer[0].version == 6 else "")
+        ends = [_table_form(end) for end in (peer, own)]
         while not (found := _row(table, ends)) or found[9] == "0":  # the inode: of no process, of root as it seems
             if time.monotonic() >= deadline:
                 raise NoAnswer(f"{place.TCP}{self.host}:{self.port}: nobody accepts a connection")
@@ -87,10 +90,15 @@ def _row(table: str, ends: List[str]) -> List[str]:
         return next((words for words in map(str.split, lines) if words[1:3] == ends), [])
 
 
-def _table_form(address: Any) -> str:
+def _unmapped(end: Any) -> _End:
+    address = ipaddress.ip_address(end[0])
+    return getattr(address, "ipv4_mapped", None) or address, end[1]
+
+
+def _table_form(end: _End) -> str:
     """An end of a connection as the kernel's tables write it: words as the processor reads them."""
-    packed = ipaddress.ip_address(address[0]).packed
-    return "".join(f"{word:08X}" for word in struct.unpack(f"={len(packed) // 4}I", packed)) + f":{address[1]:04X}"
+    packed = end[0].packed
+    return "".join(f"{word:08X}" for word in struct.unpack(f"={len(packed) // 4}I", packed)) + f":{end[1]:04X}"
 
 
 def _check_uid(where: str, uid: int) -> None:

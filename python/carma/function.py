@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, List, Optional, 
 
 from carma import client, gather, submission
 from carma.errors import CaptureError, Invalid, JobFailed
-from carma.handle import Job
+from carma.handle import ENDED, Job
 from carma.submission import Options
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class FunctionJob(Job, Generic[R]):
         if info["state"] != "COMPLETED":
             # Files of a run that was retried do not explain the last run's end.
             why = value if kind == "raised" and info["state"] == "FAILED" else info.get("message") or info.get("last_end")
-            raise JobFailed(f"job {self.id} is {info['state']}: {why or f'exit status {status}'} (see: its logs())")
+            raise JobFailed(f"job {self.id} {ENDED[info['state']]}: {why or f'exit status {status}'} (see: its logs())")
         if kind != "value":
             raise JobFailed(f"job {self.id}: {value}")
         return cast(R, value)

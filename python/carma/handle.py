@@ -9,8 +9,9 @@ from typing import Any, Dict, Iterator, List, Literal, Optional, Type, TypeVar, 
 from carma import daemon, output, text, units
 from carma.errors import CarmaError, Conflict, NotStarted
 
-ENDED = frozenset(("COMPLETED", "FAILED", "GPU_OOM", "CANCELLED", "LOST", "REFUSED", "TIMEOUT", "RETURNED",
-                   "EXPIRED"))
+ENDED = {"COMPLETED": "has completed", "FAILED": "has failed", "GPU_OOM": "ran out of GPU memory",
+         "CANCELLED": "was cancelled", "LOST": "was lost", "REFUSED": "can never run here", "TIMEOUT": "timed out",
+         "RETURNED": "was given back", "EXPIRED": "has expired"}
 FOLLOW_S = 0.25
 
 Self = TypeVar("Self", bound="Job")
@@ -30,7 +31,8 @@ class Explanation:
         return [[gpu.get("index"), units.bytes_text(gpu.get("free_bytes")), gpu.get("verdict") or ""] for gpu in self.gpus]
 
     def _sentences(self) -> List[str]:
-        head = f"job {self.data.get('id')} is {self.data.get('state')}: {self.text}"
+        place = f"is {self.data.get('state')}: " if self.code else ""  # else it does not wait, and the text is a sentence
+        head = f"job {self.data.get('id')} {place}{self.text}"
         return [head] + [str(self.data[name]) for name in ("last_end", "memory") if self.data.get(name)]
 
     def __str__(self) -> str:
@@ -131,7 +133,7 @@ class Job:
         info = self._ask_patiently()
         path = (info.get("error") if error else None) or info.get("output")
         if not path:
-            raise CarmaError(f"job {self.id}: the daemon does not tell where it writes: it is not your job")
+            raise CarmaError(f"permission denied: job {self.id} belongs to {info.get('user')}")
         if follow:
             return output.follow(
                 self.id, path, lambda: self._ask_patiently()["state"] in ENDED, lambda: time.sleep(FOLLOW_S)

@@ -22,7 +22,7 @@ static double scale; /* 0 until read */
 static int64_t offset_ns;
 static _Atomic int64_t shift_ns;
 
-static int64_t clock_ns(clockid_t clock)
+int64_t nodetime_clock_ns(clockid_t clock)
 {
     struct timespec t;
 
@@ -36,8 +36,8 @@ static int64_t wall_lead_ns(void)
     int64_t lead_ns = 0, shortest_ns = INT64_MAX;
 
     for (int i = 0; i < READINGS && shortest_ns > TOGETHER_NS; i++) {
-        int64_t before_ns = clock_ns(CLOCK_BOOTTIME), wall_ns = clock_ns(CLOCK_REALTIME);
-        int64_t lasted_ns = clock_ns(CLOCK_BOOTTIME) - before_ns;
+        int64_t before_ns = nodetime_clock_ns(CLOCK_BOOTTIME), wall_ns = nodetime_clock_ns(CLOCK_REALTIME);
+        int64_t lasted_ns = nodetime_clock_ns(CLOCK_BOOTTIME) - before_ns;
         if (lasted_ns >= shortest_ns)
             continue;
         shortest_ns = lasted_ns;
@@ -87,7 +87,7 @@ void nodetime_set_offset_ns(int64_t new_ns)
 
 int64_t nodetime_new_offset_ns(int64_t after_ns)
 {
-    int64_t lead_ns = wall_lead_ns(), least_ns = after_ns - clock_ns(CLOCK_BOOTTIME);
+    int64_t lead_ns = wall_lead_ns(), least_ns = after_ns - nodetime_clock_ns(CLOCK_BOOTTIME);
 
     return lead_ns > least_ns ? lead_ns : least_ns;
 }
@@ -99,15 +99,10 @@ double nodetime_scale(void)
     return scale;
 }
 
-int64_t nodetime_offset_ns(void)
-{
-    return nodetime_scale() == 1 ? offset_ns : 0;
-}
-
 int64_t nodetime_now_ns(void)
 {
     double factor = nodetime_scale();
-    int64_t since_boot_ns = clock_ns(CLOCK_BOOTTIME);
+    int64_t since_boot_ns = nodetime_clock_ns(CLOCK_BOOTTIME);
 
     return factor == 1 ? since_boot_ns + offset_ns : (int64_t)((double)since_boot_ns * factor);
 }
@@ -124,7 +119,7 @@ int64_t nodetime_from_wall_ns(int64_t wall_ns)
 
 int64_t nodetime_monotonic_wall_ns(void)
 {
-    return clock_ns(CLOCK_MONOTONIC);
+    return nodetime_clock_ns(CLOCK_MONOTONIC);
 }
 
 int64_t nodetime_shift_ns(void)

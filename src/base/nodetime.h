@@ -16,6 +16,7 @@
 #define CARMA_BASE_NODETIME_H
 
 #include <stdint.h>
+#include <time.h>
 
 #include "base/error.h"
 
@@ -33,10 +34,10 @@ void nodetime_set_offset_ns(int64_t offset_ns);
 int64_t nodetime_new_offset_ns(int64_t after_ns);
 
 double nodetime_scale(void);
-int64_t nodetime_offset_ns(void);
 int64_t nodetime_now_ns(void);
 int64_t nodetime_to_wall_ns(int64_t node_ns);   /* how long an interval of node time really lasts */
 int64_t nodetime_from_wall_ns(int64_t wall_ns); /* how much node time passes in a real interval */
+int64_t nodetime_clock_ns(clockid_t clock);     /* a clock of the system, as it is */
 int64_t nodetime_monotonic_wall_ns(void);       /* real intervals for time-outs; unrelated to node time */
 
 /* By how much the wall clock is ahead of node time. It changes only where the wall clock is set by more than a tenth of

@@ -30,6 +30,39 @@ static size_t words_of(const struct sockaddr_storage *end, uint32_t words[static
     return 4;
 }
 
+static void unmap(struct sockaddr_storage *end)
+{
+    struct sockaddr_in6 v6;
+    struct sockaddr_in v4 = {.sin_family = AF_INET};
+
+    memcpy(&v6, end, sizeof v6);
+    if (end->ss_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr))
+        return;
+    v4.sin_port = v6.sin6_port;
+    memcpy(&v4.sin_addr, &v6.sin6_addr.s6_addr[12], sizeof v4.sin_addr);
+    *end = (struct sockaddr_storage){0};
+    memcpy(end, &v4, sizeof v4);
+}
+
+bool tcp_peer_is_near(int fd, struct sockaddr_storage *peer, struct sockaddr_storage *own)
+{
+    uint32_t there[4] = {0}, here[4] = {0};
+    socklen_t peer_length = sizeof *peer, own_length = sizeof *own;
+    size_t count;
+    uint16_t port;
+
+    *peer = *own = (struct sockaddr_storage){0};
+    if (getpeername(fd, (struct sockaddr *)peer, &peer_length) < 0 ||
+        getsockname(fd, (struct sockaddr *)own, &own_length) < 0)
+        return false;
+    unmap(peer);
+    unmap(own);
+    count = words_of(peer, there, &port);
+    words_of(own, here, &port);
+    /* Whoever connects to an address of this machine comes from the same one, but from 127.0.0.1 to all of 127/8. */
+    return memcmp(there, here, sizeof here) == 0 || (count == 1 && ntohl(*there) >> 24 == IN_LOOPBACKNET);
+}
+
 /* A socket without an inode belongs to no process, and is shown as root's. */
 static int owner_of(unsigned long socket_uid, unsigned long inode, uid_t *uid)
 {

@@ -3,8 +3,13 @@
 #ifndef CARMA_BASE_TCP_PEER_H
 #define CARMA_BASE_TCP_PEER_H
 
+#include <stdbool.h>
 #include <sys/socket.h>
 #include <sys/types.h>
+
+/* The two ends of a connected socket, `own` that of this process. Whether they are both of this machine: by any of its
+ * addresses. An IPv4 address within IPv6 is given as IPv4. */
+bool tcp_peer_is_near(int fd, struct sockaddr_storage *peer, struct sockaddr_storage *own);
 
 /* The user whose process has the connection's end `peer`; `own` is this process's end, of the same family. The kernel
  * says it when it is asked (sock_diag(7)), or, where it cannot be, its tables in /proc/net.

@@ -58,7 +58,8 @@ int cli_become(const char *name, const char *built, char **argv)
     execv(installed, argv);
     if (errno == ENOENT)
         execv(beside, argv);
-    return cli_fail("%s: %s: it belongs to carma: install carma again", installed, strerror(errno));
+    return cli_fail("%s: %s: it belongs to carma: install %s again", installed, strerror(errno),
+                    strncmp(name, "bench/", 6) == 0 ? "carma (Debian: python3-carma)" : "carma");
 }
 
 /* Between two tries for a turn at a daemon that is busy with others of the same user. */

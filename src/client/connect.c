@@ -77,17 +77,15 @@ static int connect_unix(const char *path, int fd, int64_t deadline_ns, struct er
 
 /* Once it has been accepted: before that it is nobody's, and the one who listens now need not be the one who accepts.
  */
-static int check_accepted(const char *place, const struct address *address, int fd, int64_t deadline_ns,
-                          struct error *err)
+static int check_accepted(const char *place, int fd, int64_t deadline_ns, struct error *err)
 {
-    struct sockaddr_storage own = {0};
-    socklen_t length = sizeof own;
+    struct sockaddr_storage peer, own;
     int step_ms = CONNECT_STEP_MS, rc;
     uid_t uid;
 
-    if (getsockname(fd, (struct sockaddr *)&own, &length) < 0)
-        return error_set(err, errno, "%s: %s", place, strerror(errno));
-    while ((rc = tcp_peer_owner(&address->socket, &own, &uid)) == -ENOENT) {
+    if (!tcp_peer_is_near(fd, &peer, &own))
+        return 0;
+    while ((rc = tcp_peer_owner(&peer, &own, &uid)) == -ENOENT) {
         if (nodetime_monotonic_wall_ns() >= deadline_ns)
             return -ETIMEDOUT;
         poll(NULL, 0, step_ms);
@@ -131,8 +129,8 @@ int connect_to(const char *place, int64_t deadline_ns, int *connected, struct er
     if (fd < 0)
         return error_set(err, errno, "no socket: %s", strerror(errno));
     rc = tcp ? connect_tcp(place, &address, fd, deadline_ns, err) : connect_unix(place, fd, deadline_ns, err);
-    if (!rc && tcp && address_is_loopback(&address))
-        rc = check_accepted(place, &address, fd, deadline_ns, err);
+    if (!rc && tcp)
+        rc = check_accepted(place, fd, deadline_ns, err);
     if (rc)
         return rc;
     *connected = fd;

@@ -92,7 +92,8 @@ const struct key config_keys[] = {
     {"history_retention", DURATION, offsetof(struct config, history_retention_ns), MINUTES(1), MINUTES(52560000), NULL,
      "how long `carma history` knows ended jobs (at least `retention`)"},
     {"share", SHARING, offsetof(struct config, share), 0, 0, NULL,
-     "how jobs share a GPU; auto: a user's by MPS, several users' in turns where that pays; mps: by a server of each "
+     "how jobs share a GPU; auto: a user's by MPS, several users' by time-slicing where that pays; mps: by a server of "
+     "each "
      "user on all GPUs; mps:gpu: by one of each GPU"},
     {"mps_multiuser", SWITCH, offsetof(struct config, core.mps_multiuser), 0, 0, NULL,
      "jobs of several users may share a GPU's MPS server, which no longer keeps them apart"},

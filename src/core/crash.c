@@ -22,9 +22,9 @@ static int64_t held_by_others(const struct gpu *gpu, const struct job *job)
  * step of training takes less than the second between two samples. An assumption. */
 #define UNSEEN_PART 4
 
-/* A GPU with less than this part free is full: 1.25 GiB of 80, which no step of training does without. An assumption.
- */
-#define FULL_PART 64
+/* A GPU with less than this part free is full: 2.5 GiB of 80. PyTorch's messages name less as a rule, since its cache
+ * takes 2 MiB to some hundred at a time. An assumption. */
+#define FULL_PART 32
 
 /* A loading job's memory may appear and fill the GPU between two samples. */
 static bool still_loading(const struct job *job, int64_t at_ns)

@@ -38,15 +38,6 @@ struct sums {
     double conv_flops; /* of the forward pass */
 };
 
-static uint8_t steady_step(const struct program *program)
-{
-    uint8_t last = 0;
-
-    for (size_t i = 0; i < program->event_count && last < 2; i++)
-        last = program->events[i].step;
-    return last;
-}
-
 static void add(struct sums *sums, const struct rates *rates, double seconds, double bytes, double tiles)
 {
     seconds = fmax(fmax(seconds, bytes / rates->bytes / MEMORY_PART), FLOOR_S);
@@ -96,7 +87,7 @@ static bool is_result_of_conv(const struct program *program, size_t event)
 
 static void add_operators(struct sums *sums, const struct rates *rates, const struct program *program, double element)
 {
-    uint8_t step = steady_step(program);
+    uint8_t step = program_steady_step(program);
 
     for (size_t i = 0; i < program->event_count; i++) {
         const struct program_event *event = &program->events[i];

@@ -24,16 +24,6 @@ static double log1(double number)
     return log(fmax(number, 1));
 }
 
-/* The second step: in the first the optimizer's states come to be. */
-static uint8_t steady_step(const struct program *program)
-{
-    uint8_t last = 0;
-
-    for (size_t i = 0; i < program->event_count && last < 2; i++)
-        last = program->events[i].step;
-    return last;
-}
-
 struct work {
     double flops, moved_bytes, kernels, input_bytes;
     double conv_flops, channels, channels_in, pixels; /* the last three times conv_flops */
@@ -75,7 +65,7 @@ static void count_convolutions(struct work *work, const struct program *program,
 static struct work work_of(const struct program *program)
 {
     struct work work = {.flops = (double)program->flops};
-    uint8_t step = steady_step(program);
+    uint8_t step = program_steady_step(program);
 
     count_events(&work, program, step);
     count_convolutions(&work, program, step);

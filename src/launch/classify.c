@@ -23,7 +23,10 @@
 /* An error that follows an out-of-memory message this soon may be its consequence. Lines, tracebacks not counted. */
 #define NEAR_LINES 16
 
-#define RULES_MAX 192
+/* A line of another log begins with its name. */
+#define LOG_NAME_BYTES 256
+
+#define RULES_MAX 256
 
 /* The meaning of a word. */
 struct use {
@@ -237,21 +240,57 @@ static void weigh_end(struct reader *reader, enum end_weight weight)
 
     if (weight == END_NONE || (weight == END_LIKELY && near))
         return;
-    if (is_of_memory(verdict->kind)) {
+    if (is_of_memory(verdict->kind) || (verdict->kind == OUTPUT_GPU_ERROR && verdict->steps >= STEPS_ENOUGH)) {
         classify_init(verdict);
         verdict->outlived = true;
     }
     verdict->own_error |= verdict->kind == OUTPUT_NOTHING && weight == END_CERTAIN;
 }
 
+/* What grep prints of another log: "old/train.log:112:...". */
+static bool is_of_other_log(struct span line)
+{
+    static const char *const endings[] = {".log:", ".out:", ".err:", ".txt:"};
+    size_t length = line.length < LOG_NAME_BYTES ? line.length : LOG_NAME_BYTES;
+
+    for (size_t i = 0; i < array_size(endings); i++) {
+        const char *at = memmem(line.text, length, endings[i], strlen(endings[i]));
+        if (at && at > line.text && at[-1] != ' ' && at + strlen(endings[i]) < line.text + line.length &&
+            at[strlen(endings[i])] != ' ')
+            return true;
+    }
+    return false;
+}
+
+/* Without the colours of a terminal, which stand between a message's words. The copy is owned. */
+static char *without_colours(struct span *line)
+{
+    char *plain = memchr(line->text, '\033', line->length) ? xmalloc(line->length) : NULL;
+    size_t length = 0;
+
+    for (size_t at = 0; plain && at < line->length; at++) {
+        if (line->text[at] == '\033' && at + 1 < line->length && line->text[at + 1] == '[') {
+            at += 2;
+            while (at < line->length && (line->text[at] < '@' || line->text[at] > '~'))
+                at++;
+            continue;
+        }
+        plain[length++] = line->text[at];
+    }
+    if (plain)
+        *line = (struct span){plain, length};
+    return plain;
+}
+
 static void take_line(struct reader *reader, struct span line)
 {
+    char *plain = without_colours(&line);
     struct classify_verdict *verdict = reader->verdict;
     uint64_t step;
 
     reader->line = line;
     reader->ends.memory = reader->ends.marked = false;
-    if (!ends_is_source(&reader->ends, line)) {
+    if (!ends_is_source(&reader->ends, line) && !is_of_other_log(line)) {
         for (size_t at = 0; at + 3 <= line.length; at++)
             for (uint32_t word = words_at(&reader->words, line.text, line.length, at, 0); word;
                  word = words_at(&reader->words, line.text, line.length, at, word))
@@ -259,11 +298,13 @@ static void take_line(struct reader *reader, struct span line)
         end_message(reader);
     }
     weigh_end(reader, ends_take(&reader->ends, line));
-    if (is_of_memory(verdict->kind) && !reader->ends.memory && (step = steps_identify(line)) && step != reader->step) {
+    if ((is_of_memory(verdict->kind) || verdict->kind == OUTPUT_GPU_ERROR) && !reader->ends.memory &&
+        (step = steps_identify(line)) && step != reader->step) {
         verdict->steps++;
         reader->step = step;
     }
     reader->lines += !reader->ends.in_traceback;
+    free(plain);
 }
 
 void classify_init(struct classify_verdict *verdict)

@@ -33,8 +33,8 @@ struct classify_verdict {
     enum output_kind kind;
     int64_t requested_bytes; /* of the latest message of GPU memory that says it; -1: none does */
     int64_t free_bytes;      /* of the same message; -1: it does not say */
-    uint32_t steps;          /* that followed the latest message of GPU memory, as far as lines look like steps
-                                (launch/steps.h); many where the message says that the program goes on */
+    uint32_t steps;          /* that followed the latest message of memory or of the GPU, as far as lines look like
+                                steps (launch/steps.h); many where the message says that the program goes on */
     bool own_error;          /* NOTHING: and the program ended with an error of its own */
     bool outlived;           /* NOTHING: an error that ended it came later than a message of memory */
     uint32_t tenant_count;   /* of the same message */
@@ -51,7 +51,8 @@ void classify_init(struct classify_verdict *verdict); /* says nothing */
  * does not displace the framework's own error. A later error that ended the program (a traceback's last line, a panic,
  * an abort) shows that the program survived a message of memory. Then the verdict is NOTHING. The error may still be a
  * consequence: where it is chained to the message, or where it tells of other processes or of CUDA. The same holds
- * where it follows at once and is not a plain bug. */
+ * where it follows at once and is not a plain bug. A GPU's failure is survived where steps followed it.
+ * Colours of a terminal are no part of the text, and lines of other logs say nothing of this run. */
 void classify_output(const char *text, size_t length, struct classify_verdict *verdict);
 
 #endif

@@ -39,6 +39,11 @@ int device_filter_add_instance(struct device_filter *filter, const char *mig_min
 /* The program, in an array of DEVICE_FILTER_ROOM; returns how many instructions it has. */
 size_t device_filter_program(const struct device_filter *filter, struct bpf_insn *program);
 
+/* Into the kernel: a descriptor of the program, or a negative errno. And onto an open control group, beside the filters
+ * that a service manager has put there: all have to allow. 0 or a negative errno. */
+int device_filter_load(const struct device_filter *filter);
+int device_filter_put(int program, int cgroup);
+
 /* Puts the filter on the control group (a path as in launch/cgroup.h). 0 or a negative errno. */
 int device_filter_attach(const struct device_filter *filter, const char *cgroup, struct error *err);
 

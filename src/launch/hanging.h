@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Whether the process was killed and hangs in the kernel with all its threads, and has no GPU open. It runs no
- * instruction of a program any more, and what it will do when the kernel lets go of it is end. */
+/* Whether the process was killed, or is on its way to its end, and hangs in the kernel with all its threads. It runs no
+ * instruction of a program any more, but what it has open it may have for long: readings tell whether that is a GPU. */
 bool process_only_hangs(pid_t pid);
 
 #endif

@@ -105,9 +105,13 @@ struct launch_status {
     bool timed_out;                 /* it was stopped because of time_limit_ns */
     bool stopped;                   /* a stop was requested, or the time was up, before the tree had ended */
     char cgroup[256];               /* the launch's own control group (launch/cgroup.h); "": it has none */
-    char left[LAUNCH_LEFT_TEXT];    /* the names of processes that outlived the main one, and were ended; "": none */
+    uint32_t left_count;            /* processes that outlived the main one, and were ended */
+    char left[LAUNCH_LEFT_TEXT];    /* their names, each once */
     char message[256];              /* one line without control characters, or "" */
 };
+
+/* One line on what was left behind, with the remedy; NULL: nothing was. Owned by the caller. */
+char *launch_left_text(const struct launch_status *status);
 
 /* The facts of a launch's end in its status, for cause_decide() (launch/cause.h). */
 struct cause_evidence launch_evidence(const struct launch_status *status);
@@ -152,24 +156,44 @@ bool launch_alive(pid_t shepherd, uint64_t start_ticks);
 /* What hinders this shepherd, as a clause with its pid; NULL: nothing that /proc shows. */
 const char *launch_hindrance(pid_t shepherd, uint64_t start_ticks);
 
+/* What is left of a job's processes; zombies do not count. */
+enum launch_left {
+    LEFT_NONE,
+    LEFT_SOME,
+    LEFT_HANGING, /* none but those that were killed and hang in the kernel (launch/hanging.h) */
+    LEFT_UNKNOWN, /* yet: it is being found out */
+};
+
 /* For a launch whose shepherd died without a last status (LOST), or does not answer. Sends a signal to the job's
- * session, the children of a shepherd that lives, and the descendants; SIGKILL ends its control group, 0 only counts.
- * Returns how many still ran (a control group counts as one), zombies not counted, and with SIGKILL none that only
- * hangs (launch/hanging.h). With SIGKILL, call it until 0, with a pause between, before the job is retried. */
-int launch_sweep(const struct launch_status *status, uid_t uid, int signal);
+ * session, the children of a shepherd that lives, and the descendants; SIGKILL ends its control group, 0 only looks.
+ * Reads all of /proc: carmad has it done by launch_sweep_aside(). */
+enum launch_left launch_sweep(const struct launch_status *status, uid_t uid, int signal);
+
+/* A program that sweeps, and when it is begun again. Zero at first, and where the next one is due at once. */
+struct sweeper {
+    pid_t pid;             /* 0: none runs */
+    int signal;            /* that it sends */
+    enum launch_left left; /* as the last one found it */
+    int64_t next_wall_ns, pause_ns;
+};
+
+/* Whether none runs any more: then the struct may be given up. */
+bool launch_sweeper_is_over(struct sweeper *sweeper);
+
+/* The same by the program `shepherd`, aside: LEFT_UNKNOWN until it has ended, and for a growing while after it has left
+ * some. After SIGTERM comes SIGCONT. With a `mark`, a run directory, it also looks for the owner's other processes that
+ * carry its environment, once no others are left. One whose environment cannot be read is not found. With SIGKILL, call
+ * it until none is left before the job is retried. */
+enum launch_left launch_sweep_aside(const char *shepherd, const struct launch_status *status, const char *mark,
+                                    uid_t uid, int signal, struct sweeper *sweeper);
+
+/* That program: its exit status is an enum launch_left. */
+#define SWEEP_ARGUMENTS 8
+int sweep_main(char **argv);
 
 /* For a launch whose shepherd does not answer, once none of its processes is left: kills the shepherd, and writes the
  * last status in its place. */
 int launch_conclude(const char *run_directory, struct launch_status *status, const char *message, struct error *err);
-
-/* Then the owner's processes that carry its environment, and their descendants. The program `shepherd` does it aside,
- * as a process's environment may be read without end; such a one is not found. Call it until 0, as well. `sweeper` is 0
- * at first. */
-int launch_sweep_marked(const char *shepherd, const char *run_directory, const struct launch_status *status, uid_t uid,
-                        pid_t *sweeper);
-
-/* That program, with RUN_DIRECTORY UID START_TICKS: its exit status. 1: it has found some. */
-int sweep_main(char **argv);
 
 /* The FIFO that a job may write its progress to, beside the directory; NULL without one. Owned by the caller. */
 char *launch_progress_file(const char *script_directory);

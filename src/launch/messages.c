@@ -9,7 +9,8 @@
  * descriptions of the status codes of CUDA, cuBLAS, cuDNN (9 has finer ones), cuSOLVER, cuSPARSE, cuFFT, cuRAND, OpenCL
  * and Vulkan; NCCL's and TensorRT's logs; the errors of vLLM, SGLang, text-generation-inference, Accelerate,
  * bitsandbytes, Paddle, ONNX Runtime, RMM, XGBoost, CUDA.jl, llama.cpp, Ray; Slurm's and the kernel's words for a
- * process that was killed; HAMi-core. All in lower case. */
+ * process that was killed; HAMi-core. tests/golden/messages.tsv has a message of each, with its source. All in lower
+ * case. */
 const struct message_rule message_rules[] = {
     /* never about a GPU of ours: Apple's GPUs, Google's TPUs; attempts after which the program goes on with less */
     {OUTPUT_NOTHING, .all = {"mps backend out of memory"}},
@@ -76,10 +77,13 @@ const struct message_rule message_rules[] = {
     {OUTPUT_GPU_OOM, .all = {"resource exhausted: out of memory while trying to allocate"}},
     {OUTPUT_GPU_OOM, .all = {"resource_exhausted: failed to allocate request for"}},
     {OUTPUT_GPU_OOM, .all = {"out of memory allocating", " bytes"}},
+    {OUTPUT_GPU_OOM, .all = {"failed to allocate ", " bytes for new constant"}},
     /* CUDA itself, and programs close to it */
     {OUTPUT_GPU_OOM, .all = {"cuda_error_out_of_memory"}},
     {OUTPUT_GPU_OOM, .all = {"cudaerrormemoryallocation"}},
     {OUTPUT_GPU_OOM, .all = {"cuda failure", "'out of memory'"}},
+    {OUTPUT_GPU_OOM, .all = {"call to cumemalloc returned error 2"}}, /* OpenACC */
+    {OUTPUT_GPU_OOM, .all = {"optix_error_device_out_of_memory"}},
     {OUTPUT_GPU_OOM, .all = {"failed to cuda calloc"}},
     {OUTPUT_GPU_OOM, .all = {"cupy.cuda.memory.outofmemoryerror"}, .exception = true},
     {OUTPUT_GPU_OOM, .all = {"std::bad_alloc: out_of_memory: cuda error"}},
@@ -107,6 +111,9 @@ const struct message_rule message_rules[] = {
     {OUTPUT_GPU_HANDLE, .all = {"cudnn_status_alloc_failed"}},
     {OUTPUT_GPU_HANDLE, .all = {"cusolver_status_alloc_failed"}},
     {OUTPUT_GPU_HANDLE, .all = {"cusparse_status_alloc_failed"}},
+    {OUTPUT_GPU_HANDLE, .all = {"cutensor_status_alloc_failed"}},
+    {OUTPUT_GPU_HANDLE, .all = {"cutensornet_status_alloc_failed"}},
+    {OUTPUT_GPU_HANDLE, .all = {"custatevec_status_alloc_failed"}},
     {OUTPUT_GPU_HANDLE, .all = {"cufft_alloc_failed"}},
     {OUTPUT_GPU_HANDLE, .all = {"curand_status_allocation_failed"}},
     {OUTPUT_GPU_HANDLE, .all = {"cublas handle", "the resource allocation failed"}},
@@ -144,7 +151,8 @@ const struct message_rule message_rules[] = {
     {OUTPUT_GPU_ERROR, .all = {"cuda runtime error (39)"}},
     {OUTPUT_GPU_ERROR, .all = {"gpu has fallen off the bus"}},
     {OUTPUT_GPU_ERROR, .all = {"gpu is lost"}},
-    /* a device that does not start: CUDA's errors 3, 46, 100, 304, 802, 803, 999, and what frameworks make of them */
+    /* a device that does not start: CUDA's errors 3, 46, 100, 127, 304, 802 to 804, 999, and what frameworks, NVML and
+     * containers make of them */
     {OUTPUT_GPU_ERROR, .all = {"cuda", "initialization error"}},
     {OUTPUT_GPU_ERROR, .all = {"cuda", "devices are busy or unavailable"}},
     {OUTPUT_GPU_ERROR, .all = {"cuda", "device(s) is/are busy or unavailable"}},
@@ -153,6 +161,8 @@ const struct message_rule message_rules[] = {
     {OUTPUT_GPU_ERROR, .all = {"cuda", "os call failed or operation not supported on this os"}},
     {OUTPUT_GPU_ERROR, .all = {"cuda", "system not yet initialized"}},
     {OUTPUT_GPU_ERROR, .all = {"cuda", "unsupported display driver / cuda driver combination"}},
+    {OUTPUT_GPU_ERROR, .all = {"cuda", "startup failure in cuda runtime"}},
+    {OUTPUT_GPU_ERROR, .all = {"forward compatibility was attempted on non supported hw"}},
     {OUTPUT_GPU_ERROR, .all = {"cuda", "unknown error"}},
     {OUTPUT_GPU_ERROR, .all = {"cuda_error_not_initialized"}},
     {OUTPUT_GPU_ERROR, .all = {"cuda_error_device_unavailable"}},
@@ -160,6 +170,9 @@ const struct message_rule message_rules[] = {
     {OUTPUT_GPU_ERROR, .all = {"cuda_error_operating_system"}},
     {OUTPUT_GPU_ERROR, .all = {"cuda_error_system_"}},
     {OUTPUT_GPU_ERROR, .all = {"cuda_error_unknown"}},
+    {OUTPUT_GPU_ERROR, .all = {"cuda_error_compat_not_supported"}},
+    {OUTPUT_GPU_ERROR, .all = {"cudaerrorstartupfailure"}},
+    {OUTPUT_GPU_ERROR, .all = {"cudaerrorcompatnotsupported"}},
     {OUTPUT_GPU_ERROR, .all = {"cudaerrorinitializationerror"}},
     {OUTPUT_GPU_ERROR, .all = {"cudaerrordevicesunavailable"}},
     {OUTPUT_GPU_ERROR, .all = {"cudaerrornodevice"}},
@@ -172,6 +185,11 @@ const struct message_rule message_rules[] = {
     {OUTPUT_GPU_ERROR, .all = {"unable to initialize backend 'cuda'"}},
     {OUTPUT_GPU_ERROR, .all = {"no visible gpu devices"}},
     {OUTPUT_GPU_ERROR, .all = {"no supported devices found for platform cuda"}},
+    {OUTPUT_GPU_ERROR, .all = {"failed to initialize nvml"}},
+    {OUTPUT_GPU_ERROR, .all = {"nvmlerror_drivernotloaded"}},
+    {OUTPUT_GPU_ERROR, .all = {"nvmlerror_librmversionmismatch"}},
+    {OUTPUT_GPU_ERROR, .all = {"couldn't communicate with the nvidia driver"}},
+    {OUTPUT_GPU_ERROR, .all = {"nvidia-container-cli", "initialization error"}},
     /* a kernel's fault: CUDA's errors 700, 710, 714 to 719 */
     {OUTPUT_GPU_FAULT, .all = {"cuda", "an illegal memory access was encountered"}},
     {OUTPUT_GPU_FAULT, .all = {"cuda", "device-side assert triggered"}},

@@ -80,6 +80,17 @@ void status_set_message(struct launch_status *status, const char *text, size_t l
     printable_replace(status->message);
 }
 
+char *launch_left_text(const struct launch_status *status)
+{
+    static const char rest[] = "left behind by its command, and ended: write `wait` as its last line";
+
+    if (status->left_count == 0)
+        return NULL;
+    return status->left_count == 1
+               ? xasprintf("%s: %s", status->left, rest)
+               : xasprintf("%s (%" PRIu32 " processes): %s", status->left, status->left_count, rest);
+}
+
 static void status_print(const struct launch_status *status, struct strbuf *text)
 {
     strbuf_puts(text, head);
@@ -108,8 +119,8 @@ static void status_print(const struct launch_status *status, struct strbuf *text
     strbuf_printf(text, "host_oom_kill %d\nhost_oom_own %d\n", status->host_oom_kill, status->host_oom_own);
     strbuf_printf(text, "warned %d\nstopped %d\ntimed_out %d\n", status->warned, status->stopped, status->timed_out);
     strbuf_printf(text, "cgroup %s\n", status->cgroup);
-    if (*status->left)
-        strbuf_printf(text, "left %s\n", status->left);
+    if (status->left_count)
+        strbuf_printf(text, "left %" PRIu32 " %s\n", status->left_count, status->left);
     strbuf_printf(text, "message %s", status->message);
     strbuf_puts(text, tail);
 }
@@ -244,6 +255,17 @@ static bool parse_evidence(char *value, struct launch_status *status)
     return true;
 }
 
+static bool parse_left(const char *value, struct launch_status *status)
+{
+    int begin = 0;
+
+    if (sscanf(value, "%" SCNu32 " %n", &status->left_count, &begin) != 1 || !begin)
+        return false;
+    snprintf(status->left, sizeof status->left, "%s", value + begin);
+    printable_replace(status->left);
+    return true;
+}
+
 static bool parse_tenant(const char *value, struct launch_status *status)
 {
     struct classify_tenant tenant;
@@ -327,10 +349,10 @@ static bool parse_line(const char *key, char *value, struct launch_status *statu
         return parse_bool(value, &status->stopped);
     if (strcmp(key, "timed_out") == 0)
         return parse_bool(value, &status->timed_out);
+    if (strcmp(key, "left") == 0)
+        return parse_left(value, status);
     if (strcmp(key, "cgroup") == 0)
         return parse_text(value, status->cgroup, sizeof status->cgroup);
-    if (strcmp(key, "left") == 0 && parse_text(value, status->left, sizeof status->left))
-        printable_replace(status->left);
     if (strcmp(key, "message") == 0)
         status_set_message(status, value, strlen(value));
     return true;

@@ -12,15 +12,21 @@
 #include "base/kernel/aside.h"
 #include "base/kernel/calls.h"
 #include "base/memory.h"
+#include "base/nodetime.h"
 #include "base/proc.h"
+#include "base/units.h"
 #include "launch/cgroup.h"
 #include "launch/hanging.h"
 #include "launch/launch.h"
+#include "launch/status.h"
 #include "launch/tree.h"
 
 #define ENVIRONMENT_LIMIT (4 << 20)
 #define LOOK_MS           500 /* for the environment of one process */
 #define SEARCH_LIMIT_S    30  /* for those of all */
+#define SWEEPERS_MAX      4   /* at a time: each reads all of /proc */
+#define PAUSE_NS          (NS_PER_SEC / 4)
+#define PAUSE_MAX_NS      (8 * NS_PER_SEC)
 
 /* A session keeps its number from being reused, but where ours is empty the number may be a later session's. */
 static bool session_is_ours(const struct tree *tree, const struct launch_status *status)
@@ -49,56 +55,61 @@ static pid_t shepherd_in(const struct tree *tree, const struct launch_status *st
     return 0;
 }
 
-static bool is_left(const struct tree_process *process, int signal)
+static enum launch_left worse(enum launch_left left, enum launch_left other)
 {
-    return !process->ended && (signal != SIGKILL || !process_only_hangs(process->pid));
+    return left == LEFT_SOME || other == LEFT_NONE ? left : other;
 }
 
-/* With their descendants, and those of `root` (-1: none); how many are left. */
-static int signal_members(struct tree *tree, pid_t root, int signal)
+static enum launch_left left_of(const struct tree_process *process)
 {
-    int count = 0;
+    if (process->ended)
+        return LEFT_NONE;
+    return process_only_hangs(process->pid) ? LEFT_HANGING : LEFT_SOME;
+}
+
+/* With their descendants, and those of `root` (-1: none); what was left of them. */
+static enum launch_left signal_members(struct tree *tree, pid_t root, int signal)
+{
+    enum launch_left left = LEFT_NONE;
 
     tree_select_descendants(tree, root);
     for (size_t i = 0; i < tree->count; i++) {
         const struct tree_process *p = &tree->items[i];
-        if (p->member && is_left(p, signal)) {
-            tree_signal_one(p->pid, p->start_ticks, signal);
-            count++;
-        }
+        if (!p->member || p->ended)
+            continue;
+        left = worse(left, left_of(p));
+        tree_signal_one(p->pid, p->start_ticks, signal);
     }
-    return count;
+    return left;
 }
 
-static bool group_is_left(const struct tree *tree, const char *group, int signal)
+static enum launch_left left_in_group(const struct tree *tree, const char *group)
 {
-    bool seen = false, left = false;
+    enum launch_left left = LEFT_NONE;
 
     if (!cgroup_is_populated(group))
-        return false;
-    for (size_t i = 0; i < tree->count && !left; i++) {
+        return LEFT_NONE;
+    for (size_t i = 0; i < tree->count && left != LEFT_SOME; i++) {
         CLEANUP(free_ptr) char *path = cgroup_of(tree->items[i].pid);
-        if (path && cgroup_is_within(path, group)) {
-            seen = true;
-            left = is_left(&tree->items[i], signal);
-        }
+        if (path && cgroup_is_within(path, group))
+            left = worse(left, left_of(&tree->items[i]));
     }
-    return left || !seen; /* none was there yet when the tree was read */
+    return left ? left : LEFT_SOME; /* none was there yet when the tree was read */
 }
 
-int launch_sweep(const struct launch_status *status, uid_t uid, int signal)
+enum launch_left launch_sweep(const struct launch_status *status, uid_t uid, int signal)
 {
     CLEANUP(tree_release) struct tree tree = {0};
+    enum launch_left left = LEFT_NONE;
     bool session;
     pid_t shepherd;
-    int count = 0;
 
     if (*status->cgroup && signal == SIGKILL)
         cgroup_kill(status->cgroup);
     tree_read(&tree);
     if (*status->cgroup) {
-        count = group_is_left(&tree, status->cgroup, signal);
-        if (signal == SIGKILL && count == 0)
+        left = left_in_group(&tree, status->cgroup);
+        if (signal == SIGKILL && left == LEFT_NONE)
             cgroup_remove(status->cgroup);
     }
     session = session_is_ours(&tree, status);
@@ -107,7 +118,7 @@ int launch_sweep(const struct launch_status *status, uid_t uid, int signal)
         struct tree_process *p = &tree.items[i];
         p->member = session && p->session == status->process && is_owned_by(p, uid);
     }
-    return count + signal_members(&tree, shepherd ? shepherd : -1, signal);
+    return worse(left, signal_members(&tree, shepherd ? shepherd : -1, signal));
 }
 
 /* ---- In a program of its own, as reading an environment may take for ever ---- */
@@ -142,31 +153,59 @@ static bool carries_mark(const struct tree_process *process, const char *mark)
     return found && *found;
 }
 
-int sweep_main(char **argv)
+static enum launch_left kill_marked(const char *mark, uid_t uid, uint64_t since_ticks)
 {
-    const uid_t uid = (uid_t)strtoul(argv[1], NULL, 10);
-    const uint64_t since_ticks = strtoull(argv[2], NULL, 10);
-    CLEANUP(free_ptr) char *mark = xasprintf("CARMA_RUN=%s", argv[0]);
+    CLEANUP(free_ptr) char *wanted = xasprintf("CARMA_RUN=%s", mark);
     CLEANUP(tree_release) struct tree tree = {0};
 
-    kernel_close_from(STDERR_FILENO + 1, 0);
-    alarm(SEARCH_LIMIT_S);
     tree_read(&tree);
     for (size_t i = 0; i < tree.count; i++) {
         struct tree_process *p = &tree.items[i];
-        p->member = p->start_ticks >= since_ticks && is_owned_by(p, uid) && carries_mark(p, mark);
+        p->member = p->start_ticks >= since_ticks && is_owned_by(p, uid) && carries_mark(p, wanted);
     }
-    return signal_members(&tree, -1, SIGKILL) > 0;
+    return signal_members(&tree, -1, SIGKILL);
+}
+
+int sweep_main(char **argv)
+{
+    const uid_t uid = (uid_t)strtoul(argv[0], NULL, 10);
+    const int signal = (int)strtol(argv[1], NULL, 10);
+    struct launch_status status;
+    enum launch_left left;
+
+    status_init(&status);
+    status.shepherd = (pid_t)strtol(argv[2], NULL, 10);
+    status.shepherd_start_ticks = strtoull(argv[3], NULL, 10);
+    status.process = (pid_t)strtol(argv[4], NULL, 10);
+    status.process_start_ticks = strtoull(argv[5], NULL, 10);
+    snprintf(status.cgroup, sizeof status.cgroup, "%s", argv[6]);
+    kernel_close_from(STDERR_FILENO + 1, 0);
+    left = launch_sweep(&status, uid, signal);
+    if (signal == SIGTERM) /* a stopped process does not act on it */
+        launch_sweep(&status, uid, SIGCONT);
+    if (left == LEFT_SOME || !*argv[7])
+        return left;
+    alarm(SEARCH_LIMIT_S);
+    return worse(left, kill_marked(argv[7], uid, status.process_start_ticks));
 }
 
 /* ---- */
 
-static void spawn_sweeper(const char *program, const char *run_directory, const struct launch_status *status, uid_t uid,
-                          pid_t *sweeper)
+static int sweepers; /* that run */
+
+static void spawn_sweeper(const char *program, const struct launch_status *status, const char *mark, uid_t uid,
+                          int signal, pid_t *sweeper)
 {
-    CLEANUP(free_ptr) char *directory = xstrdup(run_directory), *user = xasprintf("%u", uid);
-    CLEANUP(free_ptr) char *since = xasprintf("%" PRIu64, status->process_start_ticks);
-    char *arguments[] = {(char[]){"carma-shepherd"}, (char[]){"sweep"}, directory, user, since, NULL};
+    char *arguments[SWEEP_ARGUMENTS + 3] = {(char[]){"carma-shepherd"},
+                                            (char[]){"sweep"},
+                                            xasprintf("%u", uid),
+                                            xasprintf("%d", signal),
+                                            xasprintf("%d", (int)status->shepherd),
+                                            xasprintf("%" PRIu64, status->shepherd_start_ticks),
+                                            xasprintf("%d", (int)status->process),
+                                            xasprintf("%" PRIu64, status->process_start_ticks),
+                                            xstrdup(status->cgroup),
+                                            xstrdup(mark ? mark : "")};
     posix_spawnattr_t attributes;
     sigset_t none, all;
 
@@ -179,23 +218,49 @@ static void spawn_sweeper(const char *program, const char *run_directory, const 
     if (posix_spawn(sweeper, program, NULL, &attributes, arguments, environ) != 0)
         *sweeper = 0;
     posix_spawnattr_destroy(&attributes);
+    for (int i = 2; arguments[i]; i++)
+        free(arguments[i]);
 }
 
-int launch_sweep_marked(const char *shepherd, const char *run_directory, const struct launch_status *status, uid_t uid,
-                        pid_t *sweeper)
+/* A search for marked processes that takes too long is given up: then none was found. */
+static enum launch_left answer_of(int status)
 {
-    int ended, said;
+    if (WIFEXITED(status) && WEXITSTATUS(status) < LEFT_UNKNOWN)
+        return (enum launch_left)WEXITSTATUS(status);
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? LEFT_NONE : LEFT_SOME;
+}
+
+bool launch_sweeper_is_over(struct sweeper *sweeper)
+{
+    int said, ended = sweeper->pid > 0 ? waitpid(sweeper->pid, &said, WNOHANG) : 0;
+
+    if (sweeper->pid <= 0)
+        return true;
+    if (ended == 0)
+        return false;
+    sweeper->left = ended > 0 ? answer_of(said) : LEFT_SOME;
+    sweeper->pid = 0;
+    sweepers--;
+    return true;
+}
+
+enum launch_left launch_sweep_aside(const char *shepherd, const struct launch_status *status, const char *mark,
+                                    uid_t uid, int signal, struct sweeper *sweeper)
+{
+    int64_t now_ns = nodetime_monotonic_wall_ns();
 
     if (status->rebooted)
-        return 0;
-    if (*sweeper <= 0) {
-        spawn_sweeper(shepherd, run_directory, status, uid, sweeper);
-        return 1;
+        return LEFT_NONE;
+    if (sweeper->pid <= 0) {
+        sweeper->signal = signal;
+        if (now_ns >= sweeper->next_wall_ns && sweepers < SWEEPERS_MAX)
+            spawn_sweeper(shepherd, status, mark, uid, signal, &sweeper->pid);
+        sweepers += sweeper->pid > 0;
+        return LEFT_UNKNOWN;
     }
-    ended = waitpid(*sweeper, &said, WNOHANG);
-    if (ended == 0)
-        return 1;
-    *sweeper = 0;
-    return ended < 0 ||
-           !((WIFEXITED(said) && WEXITSTATUS(said) == 0) || (WIFSIGNALED(said) && WTERMSIG(said) == SIGALRM));
+    if (!launch_sweeper_is_over(sweeper) || sweeper->signal != signal)
+        return LEFT_UNKNOWN;
+    sweeper->pause_ns = sweeper->pause_ns < PAUSE_MAX_NS ? 2 * sweeper->pause_ns + PAUSE_NS : PAUSE_MAX_NS;
+    sweeper->next_wall_ns = now_ns + sweeper->pause_ns;
+    return sweeper->left;
 }

@@ -1,7 +1,7 @@
-/* What others remove of the store while it is open. SQLite goes on with files that have no name any more, and all that it
- * stores would be gone with carmad. So the names are looked at before each transaction, and every few seconds; where one
- * is gone, the whole database is written anew from what is open, and opened again. A database that somebody put in the
- * place of ours is his: nothing is stored until carmad is started with it. */
+/* What others remove of the store while it is open. SQLite goes on with files that have no name any more, and all that
+ * it stores would be gone with carmad. So the names are looked at before each transaction, and every few seconds; where
+ * one is gone, the whole database is written anew from what is open, and opened again. A database that somebody put in
+ * the place of ours is his: nothing is stored until carmad is started with it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -64,8 +64,8 @@ static void remove_beside(const struct store *store, const char *suffix)
     unlink(path);
 }
 
-/* The mark says that the database needs no WAL, before it takes its place. */
-static int take_place(struct store *store, const char *path, struct error *err)
+/* The mark says that the database needs no WAL, before that takes its place. */
+static int leave_old(struct store *store, struct error *err)
 {
     store->mark.frames = 0;
     close_fd(&store->mark_fd);
@@ -81,7 +81,8 @@ static int take_place(struct store *store, const char *path, struct error *err)
     memset(store->made, 0, sizeof store->made);
     remove_beside(store, "-wal");
     remove_beside(store, "-shm");
-    return rename(path, store->path) < 0 ? error_set(err, errno, "%s: %s", store->path, strerror(errno)) : 0;
+    store->is_anew = true;
+    return 0;
 }
 
 int store_open_database(struct store *store, struct error *err)
@@ -97,14 +98,22 @@ int store_open_database(struct store *store, struct error *err)
 static int rebuild(struct store *store, struct error *err)
 {
     CLEANUP(free_ptr) char *path = xasprintf("%s.anew", store->path);
-    int rc = store->db ? write_anew(store, path, err) : 0;
+    int rc = 0;
 
-    if (rc) {
-        unlink(path);
-        return rc;
+    if (store->db) {
+        rc = write_anew(store, path, err);
+        if (rc)
+            unlink(path);
+        rc = rc ? rc : leave_old(store, err);
     }
-    rc = store->db ? take_place(store, path, err) : 0;
-    rc = rc ? rc : store_open_database(store, err);
+    if (rc)
+        return rc;
+    if (store->is_anew && rename(path, store->path) < 0)
+        return error_set(err, errno, "%s cannot be renamed to %s: %s", path, store->path, strerror(errno));
+    store->is_anew = false;
+    if (access(store->path, F_OK) < 0) /* an empty one would be made */
+        return error_set(err, errno, "%s: %s", store->path, strerror(errno));
+    rc = store_open_database(store, err);
     rc = rc ? rc : store_marking_follow(store, err);
     if (rc) { /* it is opened the next time */
         store_release_statements(store);

@@ -96,6 +96,7 @@ struct store {
     struct store_mark mark;        /* as written; the owner's and the thread's as `db` */
     int mark_fd;                   /* negative: the store was not found whole, and is left as it is */
     int wal_fd;                    /* negative: not opened yet */
+    bool is_anew;                  /* the thread's: all is in a new file, which has not its name yet */
     struct stat made[STORE_FILES]; /* st_ino 0: not yet */
     uint32_t page_size;
     uint32_t wal_frames; /* since the last mark; 0: nothing was stored */

@@ -24,17 +24,9 @@
 /* Looking for every owner in /proc costs some 10 us each: not more often than this, on the wall clock. */
 #define SWEEP_WALL_NS (10 * NS_PER_MS)
 
-static int64_t clock_ns(clockid_t clock)
-{
-    struct timespec t;
-
-    clock_gettime(clock, &t);
-    return (int64_t)t.tv_sec * NS_PER_SEC + t.tv_nsec;
-}
-
 int64_t node_now_ns(const struct node *node)
 {
-    return (int64_t)((double)clock_ns(CLOCK_BOOTTIME) * node->file->time_scale);
+    return (int64_t)((double)nodetime_clock_ns(CLOCK_BOOTTIME) * node->file->time_scale);
 }
 
 /* A new UUID as NVML writes it, with `prefix`; *id: its source. */
@@ -99,7 +91,7 @@ static int fill_file(struct node_file *file, const struct node_file *wanted)
     memcpy(file->driver_version, wanted->driver_version, sizeof file->driver_version);
     memcpy(file->gpus, wanted->gpus, sizeof file->gpus);
     rc = fill_identity(file);
-    file->banks[0].updated_ns = (int64_t)((double)clock_ns(CLOCK_BOOTTIME) * file->time_scale);
+    file->banks[0].updated_ns = (int64_t)((double)nodetime_clock_ns(CLOCK_BOOTTIME) * file->time_scale);
     return rc;
 }
 
@@ -233,13 +225,13 @@ static int try_lock(struct node *node)
 static int lock(struct node *node)
 {
     struct timespec pause = {.tv_nsec = 20 * NS_PER_US};
-    int64_t deadline_ns = clock_ns(CLOCK_MONOTONIC) + NODE_LOCK_WALL_NS;
+    int64_t deadline_ns = nodetime_monotonic_wall_ns() + NODE_LOCK_WALL_NS;
     int rc = own_lock(node);
 
     if (rc < 0)
         return rc;
     while ((rc = try_lock(node)) == EBUSY || rc == EAGAIN || rc == EACCES || rc == EINTR) {
-        if (clock_ns(CLOCK_MONOTONIC) >= deadline_ns)
+        if (nodetime_monotonic_wall_ns() >= deadline_ns)
             return -ETIMEDOUT;
         nanosleep(&pause, NULL);
         if (pause.tv_nsec < NS_PER_MS)
@@ -281,7 +273,7 @@ static bool owner_alive(const struct node_slot *slot)
 
 static void sweep(const struct node_file *file, struct node_bank *bank)
 {
-    int64_t wall_ns = clock_ns(CLOCK_MONOTONIC);
+    int64_t wall_ns = nodetime_monotonic_wall_ns();
     bool changed = false;
 
     if (wall_ns >= bank->swept_wall_ns && wall_ns < bank->swept_wall_ns + SWEEP_WALL_NS)

@@ -39,7 +39,7 @@ start_fake() {
 # The processes of this test: all below its contain.py. Who reads the command line or environment of another's may be
 # held for ever (test_held_memory.sh).
 own_processes() {
-    cat /proc/[0-9]*/stat 2>/dev/null | sed 's/ (.*) / /' | awk -v top="$PPID" '
+    cat /proc/[0-9]*/stat 2>/dev/null | sed 's/ (.*) / /' | awk -v top="${CONTAIN_PID:-$PPID}" '
         { parent[$1] = $3 }
         END { for (pid in parent) { for (at = parent[pid]; at != top && at in parent;) at = parent[at]; if (at == top) print pid } }'
 }

@@ -1,5 +1,5 @@
 """Usage: removed.py DIRECTORY CARMA CARMAD MPS_CONTROL: removes each path that carma has made (docs/launching.md, "What
-others remove") while one job runs and another waits. The path is there again within 10 s, or carma says what to do. The
+others remove") while one job runs and another waits. The path is there again, or carma says what to do. The
 first job goes on to its own end, through a restart of carmad as well; a new one starts, and so does the one that waited."""
 
 import contextlib
@@ -11,12 +11,12 @@ import shutil
 import subprocess
 import sys
 import time
+import types
 
 T, CARMA, CARMAD, CONTROL = (pathlib.Path(word) for word in sys.argv[1:5])
 WORK, STATE, SOCKET, LOG = T / "work", T / "state", T / "run" / "socket", T / "daemon.log"
 SCRIPTS = pathlib.Path(f"{SOCKET}.scripts")
 PATIENCE_S = int(os.environ.get("PATIENCE_S", "300"))
-HEAL_S = 10
 NVML = T / "prefix/lib/carma/vnode/libnvidia-ml.so.1"
 SCRIPT = """#!/bin/sh
 echo begun
@@ -26,11 +26,11 @@ echo ended
 exit 7
 """
 failures = []
-row = ""
+now = types.SimpleNamespace(row="")  # of the table
 
 
 def fail(text):
-    failures.append(f"{row}: {text}")
+    failures.append(f"{now.row}: {text}")
 
 
 def until(what, seconds=PATIENCE_S):
@@ -59,10 +59,10 @@ def submit(output, *options, go="/"):
 def expect_end(number, whose, message=None):
     """The job ends as its script says; or, with a message, is not begun."""
     until(lambda: job(number).get("state") in ("FAILED", "COMPLETED", "LOST", "CANCELLED", None))
-    now = job(number)
-    good = now.get("exit_status") == 7 if message is None else re.search(message, now.get("message") or "")
-    if now.get("state") != "FAILED" or not good:
-        fail(f"{whose}: {now.get('state')}, status {now.get('exit_status')}, {now.get('message')}")
+    it = job(number)
+    good = it.get("exit_status") == 7 if message is None else re.search(message, it.get("message") or "")
+    if it.get("state") != "FAILED" or not good:
+        fail(f"{whose}: {it.get('state')}, status {it.get('exit_status')}, {it.get('message')}")
 
 
 class Daemon:
@@ -76,7 +76,7 @@ class Daemon:
         with open(LOG, "ab") as log:
             self.process = subprocess.Popen(self.words, stderr=log)
         if not until(lambda: '"observed_ns": ' in carma("gpus", "--json").stdout or self.process.poll()) or self.process.poll():
-            sys.exit(f"{row}: carmad does not start: {LOG.read_text().splitlines()[-1]}")
+            sys.exit(f"{now.row}: carmad does not start: {LOG.read_text().splitlines()[-1]}")
 
     def restart(self):
         self.stop()
@@ -93,6 +93,13 @@ class Daemon:
 
 def run(number):
     return STATE / "runs" / f"{number}-1-1"
+
+
+def group(number):
+    """Where the kernel has none for it: a path that is not there."""
+    name = re.search(r"^cgroup (.*)$", (run(number) / "status").read_text(), re.M)
+    mount = re.search(r"^\S+ \S+ \S+ / (\S+) .* - cgroup2 ", pathlib.Path("/proc/self/mountinfo").read_text(), re.M)
+    return pathlib.Path(mount[1] + name[1]) if mount and name and name[1] else T / "no group"
 
 
 def domain(_):
@@ -123,20 +130,13 @@ LEAVES = {  # it is made by the next launch, or was this one's alone
     "the next run": lambda _: STATE / "runs" / "next",
     "the next status": lambda _: STATE / "runs" / "next" / "status.first",
     "checkpoints": lambda number: WORK / f"carma-{number}.ckpt",
-    "a control group": lambda number: group(number),
+    "a control group": group,
 }
 MPS = {
     "MPS": lambda _: SOCKET.parent / "mps",
     "a domain": domain,
     "its pipes": lambda number: domain(number) / "pipe",
 }
-
-
-def group(number):
-    """Where the kernel has none for it: a path that is not there."""
-    name = re.search(r"^cgroup (.*)$", (run(number) / "status").read_text(), re.M)
-    mount = re.search(r"^\S+ \S+ \S+ / (\S+) .* - cgroup2 ", pathlib.Path("/proc/self/mountinfo").read_text(), re.M)
-    return pathlib.Path(mount[1] + name[1]) if mount and name and name[1] else T / "no group"
 
 
 def remove(path):
@@ -151,19 +151,18 @@ def remove(path):
 
 
 def walk(daemon, rows, heals):
-    global row
-    for row, path_of in rows.items():
-        name = row.replace(" ", "-").replace("'", "")
+    for now.row, path_of in rows.items():
+        name = now.row.replace(" ", "-").replace("'", "")
         runs, waits = submit(f"{name}.out", go=WORK / f"{name}.go"), submit(f"{name}.waits", "--hold")
         if not until(lambda number=runs: job(number).get("state") == "RUNNING"):
             fail(f"a job does not run: {job(runs).get('reason')}")
         path = path_of(runs)
         if not until(path.exists, 5):
-            print(f"{row}: {path} is not there: not removed")
+            print(f"{now.row}: {path} is not there: not removed")
             continue
         with contextlib.suppress(FileNotFoundError): # it may heal too soon
             remove(path)
-        if heals and not until(path.exists, HEAL_S):
+        if heals and not until(path.exists): # in seconds, on a machine that is not busy
             fail(f"{path} is not made again")
         expect_end(submit(f"{name}.new"), "a new job")
         daemon.restart()
@@ -176,10 +175,9 @@ def walk(daemon, rows, heals):
         expect_end(waits, "the job that waited")
 
 
-def walk_users_own(daemon):
+def walk_users_own():
     """What a user has removed is named to him."""
-    global row
-    row = "the user's own"
+    now.row = "the user's own"
     for kind, options, message in (
         ("directory", ("-D", WORK / "gone"), "gone': No such file or directory"),
         ("output's directory", ("-o", WORK / "gone" / "out"), "gone/out': No such file or directory"),
@@ -200,10 +198,19 @@ def walk_users_own(daemon):
     expect_end(runs, "a job without its output")
 
 
+def second_daemon(daemon):
+    """Without the lock's name, too, one carmad alone has the state."""
+    now.row = "a second carmad"
+    (STATE / "lock").unlink()
+    words = [T / "other" if word == SOCKET else word for word in daemon.words]
+    said = subprocess.run(words, capture_output=True, text=True, check=False, timeout=10 * PATIENCE_S)
+    if said.returncode == 0 or "another carmad uses this state" not in said.stderr:
+        fail(f"{said}")
+
+
 def replace_store(daemon):
     """A database that somebody puts in the place of the open one is his: carmad stores nothing beside it."""
-    global row
-    row = "another store"
+    now.row = "another store"
     shutil.copy(STATE / "store.db", T / "copy")
     os.rename(T / "copy", STATE / "store.db")
     said = carma("submit", "--", "true")
@@ -219,7 +226,8 @@ def main():
     daemon = Daemon("share=time-slice")
     walk(daemon, HEALS, True)
     walk(daemon, LEAVES, False)
-    walk_users_own(daemon)
+    walk_users_own()
+    second_daemon(daemon)
     daemon.stop()
     daemon = Daemon("share=mps")
     walk(daemon, MPS, True)

@@ -27,6 +27,9 @@ expect_error 1 "--gpu 9: there is no such GPU" bench collocate --gpu 9 -- true
 expect_error 1 "--mps-control $T/none: No such file" bench collocate --mps-control "$T/none" -- true
 expect_error 1 "cannot start $T/none: No such file" bench collocate --degrees 1 -- "$T/none"
 [ -z "$(ls "$TMPDIR")" ] || fail "left behind: $(ls "$TMPDIR")"
+mkdir -p "$T/planted/alone-true-x-1"
+chmod 777 "$T/planted/alone-true-x-1" # anybody can put a link to a file of ours there
+expect_error 1 "alone-true-x-1: others can write there" bench collocate --degrees 1 --output "$T/planted" -- true
 
 # Too much memory for three: a finding, and the others have their figures. The table fits the terminal.
 COLUMNS=80

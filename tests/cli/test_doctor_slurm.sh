@@ -5,6 +5,11 @@ ROOT=$T/root
 host=$(hostname)
 host=${host%%.*}
 
+# As it is when all hosts have the plugin.
+name_plugin() {
+    sed 's/^optional/required/' "$SOURCE/integrations/slurm/plugstack.conf.d/carma.conf" >"$ROOT/etc/slurm/plugstack.conf.d/carma.conf"
+}
+
 # A Slurm on which all is well.
 sane_slurm() {
     rm -rf "$ROOT"
@@ -12,12 +17,14 @@ sane_slurm() {
     echo carma-slurm-age >"$ROOT/proc/70/comm"
     echo 'include /etc/slurm/plugstack.conf.d/*.conf' >"$ROOT/etc/slurm/plugstack.conf"
     echo 'optional other.so' >"$ROOT/etc/slurm/plugstack.conf.d/a.conf"
-    cp "$SOURCE/integrations/slurm/plugstack.conf.d/carma.conf" "$ROOT/etc/slurm/plugstack.conf.d/"
+    name_plugin
     printf 'code carma_spank_for\0\10\5\26\0 code' >"$ROOT/lib/slurm/libcarma_spank.so" # 22.05.8, as slurm_version.h has it
     cp "$SOURCE/integrations/slurm/gres.conf" "$ROOT/etc/slurm/"
     echo 'ConstrainDevices=yes' >"$ROOT/etc/slurm/cgroup.conf"
     cat >"$T/fake/config" <<END
 Configuration data as of 2026-01-01T00:00:00
+CliFilterPlugins        = lua
+JobRequeue              = 1
 JobSubmitPlugins        = lua
 PluginDir               = /no/such:/lib/slurm
 PlugStackConfig         = /etc/slurm/plugstack.conf
@@ -25,7 +32,12 @@ SLURM_CONF              = /etc/slurm/slurm.conf
 SLURM_VERSION           = 22.05.8
 TaskPlugin              = task/affinity,task/cgroup
 END
-    echo "NodeName=$host Arch=x86_64 Gres=gpumem:160G,gpubig:4(S:0-1) NodeAddr=$host State=IDLE" >"$T/fake/node"
+    echo "NodeName=$host Arch=x86_64 Gres=gpumem:160G,gpubig:4(S:0-1) NodeAddr=$host State=IDLE Partitions=main,big" >"$T/fake/node"
+    echo gres:gpumem:40960M,gres:gpubig:1 >"$T/fake/gres"
+    printf '%s\n' "$host" n2 n3 >"$T/fake/nodes"
+    printf 'here\n' >"$T/fake/n2"
+    printf 'here\n' >"$T/fake/n3"
+    rm -f "$T/fake/jobs" "$T/fake/refusal"
 }
 mkdir -p "$T/fake/bin"
 cat >"$T/fake/bin/scontrol" <<END
@@ -34,7 +46,26 @@ cat >"$T/fake/bin/scontrol" <<END
 echo "slurm_load error: none of that" >&2
 exit 1
 END
-chmod 755 "$T/fake/bin/scontrol"
+cat >"$T/fake/bin/sbatch" <<END
+#!/bin/sh
+[ ! -f "$T/fake/refusal" ] || { cat "$T/fake/refusal" >&2; exit 1; }
+echo "\$*" >>"$T/fake/jobs"
+echo 77
+END
+cat >"$T/fake/bin/squeue" <<END
+#!/bin/sh
+[ "\$5" = 77 ] && cat "$T/fake/gres"
+END
+cat >"$T/fake/bin/scancel" <<END
+#!/bin/sh
+[ "\$*" = 77 ] && echo cancelled >>"$T/fake/jobs"
+END
+printf '#!/bin/sh\ncat "%s"\n' "$T/fake/nodes" >"$T/fake/bin/sinfo"
+cat >"$T/fake/bin/ssh" <<END
+#!/bin/sh
+[ "\$5" = -- ] && exec cat "$T/fake/\$6"
+END
+chmod 755 "$T"/fake/bin/*
 PATH=$T/fake/bin:$PATH
 
 settings() {
@@ -47,7 +78,7 @@ doctor() {
     python3 -c 'import json, sys
 for one in json.load(sys.stdin)["checks"]:
     print(one["mark"], one["check"] + ":", one["found"], "->", one["remedy"])' <"$T/out" |
-        grep -E '^[a-z]+ (Slurm|plugstack|job_submit|gpumem|gpubig)' >"$T/findings" || fail "$said: $(cat "$T/out" "$T/err")"
+        grep -E '^[a-z]+ (Slurm|plugstack|job_submit|cli_filter|gpumem|gpubig)' >"$T/findings" || fail "$said: $(cat "$T/out" "$T/err")"
 }
 found() {
     for text in "$@"; do
@@ -72,7 +103,41 @@ found 'ok Slurm engine: engine = slurm' 'ok Slurm gate: ' 'ok plugstack: /etc/sl
     'ok Slurm plugin: /lib/slurm/libcarma_spank.so, for Slurm 22.05' 'ok job_submit: ' 'ok Slurm devices: ' 'ok Slurm agent: ' \
     "ok gpumem: Slurm counts 160.0 GiB on $host" 'ok gpubig: Slurm counts 4'
 
+found "ok Slurm counts: partition main: a job with a GPU of its own is counted gres:gpumem:40960M" 'ok Slurm counts: partition big: ' \
+    'ok Slurm hosts: 2 other nodes, all with' 'ok Slurm requeue: ' 'ok cli_filter: '
+# A held job in each partition, taken back.
+[ "$(grep -c cancelled "$T/fake/jobs")" = 2 ] || fail "jobs of doctor's: $(cat "$T/fake/jobs")"
+grep -qE -- "--hold .*-p big -w $host --carma-exclusive" "$T/fake/jobs" || fail "$(cat "$T/fake/jobs")"
+
+# ---- What is tried ----
+echo gres:gpu:1 >"$T/fake/gres"
+doctor
+only 'fail Slurm counts: partition main: a job with --carma-exclusive is counted no gpumem (its GRES: gres:gpu:1)' \
+    'fail Slurm counts: partition big: '
+echo gres:gpumem:80G >"$T/fake/gres"
+doctor
+only 'warn Slurm counts: partition main: job_submit.lua takes a GPU for 80.0 GiB; one of this node has 39.6 GiB -> correct GPU_GIB' \
+    'warn Slurm counts: partition big: '
+sane_slurm
+echo 'sbatch: error: Invalid account' >"$T/fake/refusal"
+doctor
+only 'warn Slurm counts: partition main: not tried: sbatch --carma-exclusive: sbatch: error: Invalid account' 'warn Slurm counts: partition big'
+sane_slurm
+: >"$T/fake/n3"
+doctor
+only 'fail Slurm hosts: n3: no libcarma_spank.so there, and plugstack.conf says required'
+sed -i 's/^required/optional/' "$ROOT/etc/slurm/plugstack.conf.d/carma.conf"
+doctor
+only 'warn Slurm hosts: n3: no libcarma_spank.so there -> '
+echo here >"$T/fake/n3"
+doctor
+only 'warn Slurm hosts: 2 other nodes, all with libcarma_spank.so, and plugstack.conf says optional'
+rm "$T/fake/n2"
+doctor
+only 'skip Slurm hosts: n2: not reached by ssh'
+
 # ---- Settings, the agent ----
+sane_slurm
 settings 'engine = local'
 doctor
 only 'fail Slurm engine: engine = local' 'warn Slurm gate: gate = all'
@@ -96,7 +161,7 @@ echo 'include plugstack.conf' >"$ROOT/etc/slurm/plugstack.conf"
 doctor
 only 'fail plugstack: '
 echo 'include plugstack.conf.d/c*.conf' >"$ROOT/etc/slurm/plugstack.conf" # beside the file that names it
-cp "$SOURCE/integrations/slurm/plugstack.conf.d/carma.conf" "$ROOT/etc/slurm/plugstack.conf.d/"
+name_plugin
 doctor
 only
 for version in 23.02.1 22.11.0; do
@@ -115,6 +180,10 @@ doctor
 only 'fail Slurm plugin: libcarma_spank.so is not in /no/such:/lib/slurm'
 
 # ---- The configuration ----
+sane_slurm
+sed -i 's/^JobRequeue .*/JobRequeue              = 0/; s/^CliFilterPlugins .*/CliFilterPlugins        = (null)/' "$T/fake/config"
+doctor
+only 'warn Slurm requeue: JobRequeue=0' 'warn cli_filter: CliFilterPlugins has no lua'
 sane_slurm
 sed -i 's/^JobSubmitPlugins .*/JobSubmitPlugins        = (null)/' "$T/fake/config"
 doctor
@@ -153,6 +222,7 @@ sane_slurm
 sed -i "s/NodeName=$host/NodeName=gpu1/" "$T/fake/node"
 doctor
 only "fail Slurm: scontrol show node $host: slurm_load error: none of that -> name the node as Slurm does"
+echo gpu1 >"$T/fake/nodes"
 doctor gpu1
 only
 # Slurm counts what is left of the GPUs.

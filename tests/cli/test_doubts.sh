@@ -31,7 +31,7 @@ doubt() {
     if [ "$text" = nothing ]; then
         [ ! -s "$T/err" ] || fail "$said: warns of nothing: $(cat "$T/err")"
     else
-        [ "$(grep -c . "$T/err")" = 1 ] && grep -qF "$text" "$T/err" || fail "$said: not '$text' but: $(cat "$T/err")"
+        [ "$(grep -c . "$T/err")" = 1 ] && grep -qF -e "$text" "$T/err" || fail "$said: not '$text' but: $(cat "$T/err")"
     fi
 }
 
@@ -64,6 +64,8 @@ doubt nothing --conda base -- true
 doubt "its conda environment 'nowhere' is in none of conda's directories" --conda nowhere -- true
 doubt "its conda environment './nowhere': No such file or directory" --conda ./nowhere -- true
 CONDA_EXE='' doubt "its conda environment 'there': conda is not set up in this shell" --conda there -- true
+doubt "warning: --method counts with --hf-config alone" --method lora -- true
+doubt "warning: --sequence-length counts with --hf-config alone" --sequence-length 8 -- true
 doubt nothing -o %j.txt -- true
 doubt "its output '$T/bin' is a directory: name a file in it with -o" -o bin -- true
 doubt "its error file '$T/bin' is a directory: name a file in it with -e" -e bin -- true

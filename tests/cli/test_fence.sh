@@ -42,7 +42,7 @@ echo 20G >need
 second=$(guessed)
 until_field "$second" attempts 2
 expect_field "$second" fence_bytes null
-field "$second" last_end | grep -qF 'at the limit that carma had guessed for it, not on the GPU; it is retried before the queue' ||
+field "$second" last_end | grep -qF 'at the limit of the node default, not on the GPU; it is retried before the queue' ||
     fail "why it was retried: $(field "$second" last_end)"
 run wait "$second"
 expect_field "$second" state COMPLETED attempts 2 crashes 0

@@ -88,6 +88,19 @@ rm -f "$CARMA_SOCKET.scripts/filler"
 expect_ok wait 5
 [ "$(cat fifth)" = ran ] || fail "job 5 ran not once, or job 6 did: $(cat fifth)"
 expect_field 5 attempts 1 message null
+
+# Where a job writes: each names the path and the remedy.
+mkdir blocks inodes
+mount -t tmpfs -o size=64k none blocks && mount -t tmpfs -o size=64k,nr_inodes=1 none inodes || exit 77
+while read -r wanted options; do
+    # shellcheck disable=SC2086
+    run submit --parsable --wait --gpu-memory 1G $options -- sh -c 'head -c 100000 /dev/zero || exit 3'
+    grep -q " has failed: .*$wanted" "$T/err" && [ "$(wc -l <"$T/err")" -eq 1 ] || fail "$options: $(cat "$T/err")"
+done <<EOF
+space.is.left.for.its.output.*/blocks/out':.free.some -o blocks/out
+output.file.*/inodes/out':.No.space.left.on.device:.free.some.space -o inodes/out
+checkpoint.directory.*/inodes/.*ckpt':.No.space.left.on.device:.free.some.space -o /dev/null --requeue -D inodes
+EOF
 stop_daemon
-umount "$CARMA_SOCKET.scripts" "$STATE/runs"
+umount "$CARMA_SOCKET.scripts" "$STATE/runs" blocks inodes
 finish_node

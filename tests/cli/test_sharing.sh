@@ -5,7 +5,7 @@
 start_node h200x1 100
 set -- --set policy=first-fit --set memory_view=monitor --set memory_floor=1G --set settle=0s --set decide_period=0s
 start_daemon "$@" --set share=mps,0=exclusive
-expect_error 1 "asks for MPS on 1 GPU, 0 are configured for it: leave --share mps out" submit --share mps -- true
+expect_error 1 "1 GPU with MPS needed, 0 are configured for it: leave --share mps out" submit --share mps -- true
 
 run submit --parsable -- "$TRAIN" --memory 2G --sm-activity 0.2 --seconds 100000
 first=$(cat "$T/out")
@@ -14,7 +14,7 @@ expect_field "$first" runs_by exclusive
 run submit --parsable --share time-slice -- "$TRAIN" --memory 2G --sm-activity 0.2 --seconds 1000 --fail false-oom --fail-at 500
 second=$(cat "$T/out")
 run explain "$second"
-grep -q "the GPUs left are held by exclusive jobs (job $first on GPU 0)" "$T/out" || fail "explain: $(cat "$T/out")"
+grep -q "GPU 0 runs job $first, which is exclusive" "$T/out" || fail "explain: $(cat "$T/out")"
 run show "$second"
 grep -qx 'Shares     only by time-slicing' "$T/out" || fail "show: $(cat "$T/out")"
 
@@ -35,4 +35,11 @@ grep -q '^Last run   it printed that GPU memory ran out, which the memory in use
     fail "show: $(cat "$T/out")"
 expect_field "$second" retry false
 run cancel "$second"
+# Options that count under MPS are shown as not in force elsewhere.
+for how in '--share time-slice' --exclusive; do
+    # shellcheck disable=SC2086 # words
+    run submit --parsable --hold $how --mps-memory-limit 5G -- true
+    run show "$(cat "$T/out")"
+    grep -q '^  *not in force, as it does not run by MPS: ' "$T/out" || fail "$said: $(cat "$T/out")"
+done
 finish_node

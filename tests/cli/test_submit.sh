@@ -58,13 +58,14 @@ expect_sent() {
 
 # A command: everything behind the first -- is its own. FNV-1a of "foobar" is published with the function.
 printf foobar >"$T/train.py"
-MARK=here run submit -J "my job" -G 2 --gpu-memory 1.5G -D / -e err --exclusive -H --conda torch --batch-size 8 \
+mkdir "$T/there"
+MARK=here run submit -J "my job" -G 2 --gpu-memory 1.5G -D "$T/there" -e err --exclusive -H --conda torch --batch-size 8 \
     --summary summary.txt --capture step.capture --optimizer sgd --precision amp --parsable -- python "$T/train.py" -- --gpus 3
 expect_status 0
 expect_output 5
 [ "$(cat "$T/err")" = "carma: my job: warning: layer type 'Quark' is not known" ] || fail "$said: told $(cat "$T/err")"
 expect_sent '["85944171f73967e8"]' code
-expect_sent '["my job", ["python", "'"$T/train.py"'", "--", "--gpus", "3"], 2, 1610612736, "/", "/carma-%j.out", "/err", true, true]' \
+expect_sent '["my job", ["python", "'"$T/train.py"'", "--", "--gpus", "3"], 2, 1610612736, "'"$T/there"'", "'"$T/there/carma-%j.out"'", "'"$T/there/err"'", true, true]' \
     name command gpus gpu_memory_bytes directory output error exclusive held
 expect_sent '["torch", 8, "summary.txt", "Total params: 5\n"]' conda_environment batch_size summary_name summary
 expect_sent '["step.capture", "carma-capture 1\n", "sgd", "amp"]' capture_name capture optimizer precision

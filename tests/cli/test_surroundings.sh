@@ -12,8 +12,8 @@ cp "$SOURCE/tests/cli/surroundings.py" "$TELL"
 in_shell() {
     in_mask=$1 in_files=$2
     shift 2
-    as alice env -u LD_PRELOAD UNSAID=1 NAME='two words' nice -n 3 sh -c \
-        'umask "$1"; ulimit -S -n "$2"; ulimit -H -n "$((2 * $2))"; ulimit -S -s 4096; ulimit -S -c 0; ulimit -S -d 50000000; shift 2; exec "$@"' sh "$in_mask" "$in_files" "$@"
+    as alice env -u LD_PRELOAD UNSAID=1 NAME='two words' nice -n 3 ionice -c 3 taskset -c 0 sh -c \
+        'umask "$1"; ulimit -S -n "$2"; ulimit -H -n "$((2 * $2))"; ulimit -S -s 4096; ulimit -S -c 0; ulimit -S -d 50000000; shift 2; echo 0x7f >/proc/self/coredump_filter; exec "$@"' sh "$in_mask" "$in_files" "$@"
 }
 
 number=0

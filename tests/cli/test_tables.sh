@@ -27,7 +27,7 @@ run show 22
 expect_golden cli-show-history.txt
 run stats --by user --json
 grep -q '"modelled_energy_mj": 23456789012' "$T/out" || fail "stats --json: $(cat "$T/out")"
-expect_error 2 "say user, name" stats --by gpu
+expect_error 2 "user, name" stats --by gpu
 expect_ok show 9
 expect_golden cli-show.txt
 run show 21

@@ -8,6 +8,7 @@ waiters=${4:-150}
 start_node h200x1 8
 start_daemon --set settle=0s
 
+alone=$(awk '/VmHWM/ {print $2}' "/proc/$daemon/status")
 run submit --parsable --hold -- true
 held=$(cat "$T/out")
 n=0
@@ -36,8 +37,10 @@ run cancel "$held"
 patience
 until [ "$(cat waited.* 2>/dev/null | grep -c .)" -ge "$waiters" ] || ! patient; do :; done
 [ "$(cat waited.* | grep -vc '^1$')" -eq 0 ] || fail "waiters end with: $(cat waited.* | sort | uniq -c)"
-[ "$(cat wait.*.err | grep -c 'was cancelled')" -eq "$waiters" ] || fail "$(cat wait.*.err | grep -vc 'was cancelled') say otherwise"
-# The daemon's memory: all of them cost it little, and for a while only.
+[ "$(cat wait.*.err | grep -c 'was cancelled')" -eq "$waiters" ] || fail "they say: $(cat wait.*.err | sort | uniq -c | head -5)"
+# The daemon's memory: all of them cost it little.
+most=$(awk '/VmHWM/ {print $2}' "/proc/$daemon/status")
+[ "$waiters" -lt 1000 ] || [ $((most - alone)) -lt 20000 ] || fail "$waiters waiters cost carmad $((most - alone)) kB"
 stop_daemon
 "$CARMA" submit --no-retry --wait -- true 2>/dev/null
 [ $? -eq 125 ] || fail "submit --wait without a daemon has no status of its own"

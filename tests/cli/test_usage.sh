@@ -132,4 +132,6 @@ cp "$CARMA" "$T/alone/carma"
 CARMA=$T/alone/carma
 expect_error 1 "no daemon listens there" queue
 expect_error 1 "lib/carma/carma-tools: No such file or directory: it belongs to carma: install carma again" help
+cp "$(dirname "$1")/carma-tools" "$T/alone"
+expect_error 1 "bench/carma-bench: No such file or directory: it belongs to carma: install carma (Debian: python3-carma)" bench monitor
 finish

@@ -46,7 +46,7 @@ assert (job["name"], job["user"], job["state"], job["gpus"]) == ("runs", "alice"
 assert not {"command", "directory", "output", "error", "conda_environment", "environment", "summary_name"} & set(job), job
 assert job["message"] is None and job["failure"] is None and job["estimate"] is None, job
 PYTHON
-    refused $user 'not your job' logs 3
+    refused $user 'permission denied: job 3 belongs to alice' logs 3
 done
 
 # Nobody else changes her jobs; an administrator may, and the log names the administrator.

@@ -44,7 +44,7 @@ for verb in (job.cancel, job.hold, job.release):
 try:
     job.logs()
 except carma.CarmaError as error:
-    assert "it is not your job" in str(error), error
+    assert "permission denied: job 1 belongs to alice" in str(error), error
 else:
     raise AssertionError("bob reads what alice wrote")
 try:

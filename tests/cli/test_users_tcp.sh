@@ -129,17 +129,20 @@ as bob python3 - "$port" >"$T/heard" <<'PYTHON' &
 import socket, sys
 listener = socket.socket()
 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-listener.bind(("127.0.0.1", int(sys.argv[1])))
+listener.bind(("", int(sys.argv[1])))
 listener.listen()
 print("listens", flush=True)
-for _ in range(2):
+for _ in range(5):
     connection, _ = listener.accept()
     print(connection.recv(4096), flush=True)
 PYTHON
 bobs=$!
 wait_for "grep -q listens \"\$T/heard\""
-try alice CARMA_TOKEN_FILE="$T/token" timeout 10 "$CARMA" queue
-refused_by_tcp "uid 12002 listens there"
+for address in 127.0.0.1 0.0.0.0 127.0.0.2 "[::ffff:127.0.0.1]"; do
+    by_tcp="env CARMA_SOCKET=tcp://$address:$port"
+    try alice CARMA_TOKEN_FILE="$T/token" timeout 10 "$CARMA" queue
+    refused_by_tcp "uid 12002 listens there"
+done
 try alice CARMA_TOKEN_FILE="$T/token" PYTHONPATH="$SOURCE/python" timeout 10 python3 -c 'import carma; carma.jobs()'
 refused_by_tcp "uid 12002 listens there"
 wait $bobs

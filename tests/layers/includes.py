@@ -24,7 +24,7 @@ INSIDE = {
         "": ["show"],
         "admin": ["", "show"],
         "cluster": ["", "show"],
-        "doctor": ["", "show", "admin"],
+        "doctor": ["", "show", "admin", "cluster"],
         "estimate": ["", "show", "job"],
         "gpus": ["", "show", "cluster"],
         "history": ["", "show", "cluster"],

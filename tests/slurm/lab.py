@@ -16,7 +16,7 @@ import time
 
 # A cluster is many programs, and slow on a busy machine.
 PATIENCE_S = max(60.0, float(os.environ.get("PATIENCE_S", "90")))
-GPU_GIB, GPUS, GPU_SM = 40, 4, 1500
+GPU_GIB, GPUS, GPU_SM, GPU_SLOTS = 40, 4, 1500, 32
 NODES = ["n1", "n2", "n3"]
 SKIPPED = 77
 
@@ -60,14 +60,14 @@ def free_ports(count):
 
 
 class Lab:
-    def __init__(self, carma, source, build, scale=60, gpubig=True, wait_s=8):
+    def __init__(self, carma, source, build, scale=60, gpubig=True, wait_s=8, job_sm=600):
         self.source, self.build = pathlib.Path(source), pathlib.Path(build)
         self.plugin = self.build / "src/slurm/plugin/libcarma_spank.so"
         if not self.plugin.exists():
             print("skipped: libcarma_spank.so was not built: script/packages test installs libslurm-dev")
             sys.exit(SKIPPED)
         self.carma_program = pathlib.Path(carma)
-        self.scale, self.gpubig, self.wait_s = scale, gpubig, wait_s
+        self.scale, self.gpubig, self.wait_s, self.job_sm = scale, gpubig, wait_s, job_sm
         self.running, self.groups = {}, []
 
     def __enter__(self):
@@ -131,7 +131,7 @@ class Lab:
         (self.dir / "out").chmod(0o1777)
         host = socket.gethostname().split(".")[0]
         ports = free_ports(1 + len(NODES))
-        gres = f"gpumem:{GPU_GIB * GPUS}G,gpubig:{GPUS},gpusm:{GPU_SM * GPUS}"
+        gres = f"gpumem:{GPU_GIB * GPUS}G,gpubig:{GPUS},gpusm:{GPU_SM * GPUS},gpuslot:{GPU_SLOTS * GPUS}"
         nodes = "".join(f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} Gres={gres}\n"
                         for node, port in zip(NODES, ports[1:]))
         etc = self.dir / "etc"
@@ -161,7 +161,7 @@ PropagateResourceLimits=NONE
 ReturnToService=2
 JobRequeue=1
 KillWait=5
-GresTypes=gpumem,gpubig,gpusm
+GresTypes=gpu,gpumem,gpubig,gpusm,gpuslot
 PlugStackConfig={etc}/plugstack.conf
 CliFilterPlugins=lua
 JobSubmitPlugins=lua
@@ -173,14 +173,15 @@ NodeName=DEFAULT CPUs=64 Boards=1 SocketsPerBoard=1 CoresPerSocket=64 ThreadsPer
             (etc / "cgroup.conf").write_text("CgroupPlugin=disabled\n")
         (etc / "gres.conf").write_text(f"AutoDetect=off\nName=gpumem Count={GPU_GIB * GPUS}G Flags=CountOnly\n"
                                        f"Name=gpubig Count={GPUS} Flags=CountOnly\n"
-                                       f"Name=gpusm Count={GPU_SM * GPUS} Flags=CountOnly\n")
+                                       f"Name=gpusm Count={GPU_SM * GPUS} Flags=CountOnly\n"
+                                       f"Name=gpuslot Count={GPU_SLOTS * GPUS} Flags=CountOnly\n")
         (etc / "slurm.conf").write_text(text)
         (etc / "plugstack.conf").write_text(f"required {self.plugin}\n")
         # Each slurmd as on a machine of its own: its plugin's socket and folder are other ones.
         for node in NODES:
             (etc / f"plugstack-{node}.conf").write_text(
                 f"required {self.plugin} socket={self.socket(node)} spool={self.dir}/agent/{node} "
-                f"scontrol={shutil.which('scontrol')} wait={self.wait_s}\n")
+                f"wait={self.wait_s}\n")
             (etc / f"{node}.conf").write_text(text.replace("plugstack.conf", f"plugstack-{node}.conf"))
         # A real GPU needs no more than carmad's environment; a virtual one is a file.
         (etc / "task_prolog").write_text(f"#!/bin/sh\necho export CARMA_VNODE={self.dir}/$SLURMD_NODENAME/node\n"
@@ -189,6 +190,7 @@ NodeName=DEFAULT CPUs=64 Boards=1 SocketsPerBoard=1 CoresPerSocket=64 ThreadsPer
         (etc / "task_prolog").chmod(0o755)
         integrations = self.source / "integrations/slurm"
         submit = (integrations / "job_submit.lua").read_text()
+        submit = submit.replace("local JOB_SM = 600", f"local JOB_SM = {self.job_sm}")
         if not self.gpubig:
             submit = submit.replace("local COUNT_BIG = true", "local COUNT_BIG = false")
         (etc / "job_submit.lua").write_text(submit)

@@ -213,11 +213,11 @@ def a_gpu(lab):
     lab.run([lab.prefix / "bin/carma-vnode", "inject", lab.vnode("n1"), "gpu-lost", "--gpu", lease["indexes"][0]])
     until(lambda: "now counts" in lab.log(log), "lower counts")
     line = lab.run(["scontrol", "show", "node", "-o", "n1"])
-    assert re.search(r"Gres=gpumem:(120G|122880M),gpubig:3,gpusm:4500 ", line), line
+    assert re.search(r"Gres=gpumem:(120G|122880M),gpubig:3,gpusm:4500,gpuslot:128 ", line), line
     # The same request, on another GPU.
     found = until(lambda: (found := lab.job(job)).get("Restarts") == "1" and found["JobState"] == "RUNNING" and found,
                   "a requeue")
-    assert re.search(r"gpumem:(35G|35840M),(gres[:/])?gpubig:1,(gres[:/])?gpusm:600$", found["TresPerNode"]), found
+    assert re.search(r"gpumem:(35G|35840M),(gres[:/])?gpubig:1,(gres[:/])?gpusm:600,(gres[:/])?gpuslot:2$", found["TresPerNode"]), found
     assert until_lease(lab, "n1", job, "RUNNING")["indexes"] != lease["indexes"]
     ends(lab, job, "COMPLETED", restarts=1)
     # Told once, in all these looks.
@@ -229,7 +229,7 @@ def a_gpu(lab):
     lab.start_agent("n1")
     until(lambda: lab.log(log).count("now counts") == 2, "whole counts")
     line = lab.run(["scontrol", "show", "node", "-o", "n1"])
-    assert re.search(rf"Gres=gpumem:(160G|163840M),gpubig:{GPUS},gpusm:{GPU_SM * GPUS} ", line), line
+    assert re.search(rf"Gres=gpumem:(160G|163840M),gpubig:{GPUS},gpusm:{GPU_SM * GPUS},gpuslot:128 ", line), line
 
 
 def a_node(lab):

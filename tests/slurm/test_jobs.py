@@ -52,6 +52,17 @@ def a_script_and_its_steps(lab):
     assert noted["energy_mj"] > 0, noted
 
 
+def steps_side_by_side(lab):
+    """Two at the same time by Slurm's own --exact, without a word about GRES; none is estimated again."""
+    summary = lab.dir / "out/summary.txt"
+    shutil.copy(lab.source / "data/summaries/resnet50-224.txt", summary)
+    meet = f"touch {lab.dir}/out/step.$SLURM_STEP_ID; until [ -e {lab.dir}/out/step.$1 ]; do sleep 0.05; done; {SAY}"
+    job = lab.sbatch("-n2", f"--carma-summary={summary}", "--carma-batch-size=32",
+                     wrap=f"rm {summary}; srun -n1 --exact sh -c '{meet}' - 1 & srun -n1 --exact sh -c '{meet}' - 0 & wait")
+    ended(lab, job)
+    assert len({gpus for _, _, gpus in said(lab, job)}) == 1 and len(said(lab, job)) == 2, lab.output(job)
+
+
 def admin_comment(lab, job):
     line = lab.run(["scontrol", "show", "job", "-o", job], check=False)
     _, found, rest = line.partition("AdminComment=")
@@ -136,7 +147,7 @@ def a_job_of_unknown_need(lab):
 
     job = lab.sbatch("--carma-gpus=1", wrap=f"{lab.train} --memory=10G --seconds=36000")
     counted = lab.job(job)["TresPerNode"]
-    assert re.search(r"gpumem:(22G|22528M),(gres[:/])?gpubig:1,(gres[:/])?gpusm:600$", counted), counted
+    assert re.search(r"gpumem:(22G|22528M),(gres[:/])?gpubig:1,(gres[:/])?gpusm:600,(gres[:/])?gpuslot:3$", counted), counted
     for source, restart in (("prior", 0), ("declared", 1)):
         lease, = until(lambda restart=restart: started(restart), f"start {restart}")
         shown = json.loads(lab.carma(lease["node"], "show", "--json", lease["id"], check=True))
@@ -158,32 +169,67 @@ def a_job_in_slurms_own_group(lab):
     if group is None:
         print("  skipped: there is no unified hierarchy of control groups to write to")
         return
-    nodes = [lab.dir / f"out/gpu{number}" for number in range(GPUS)]
-    for number, node in enumerate(nodes):
-        os.mknod(node, stat.S_IFCHR | 0o666, os.makedev(195, number))
-    opens = lab.dir / "out/opens.py" # no driver is behind a node: to open it says so, where it is allowed
-    opens.write_text("import errno, sys\n"
-                     "for name in sys.argv[1:]:\n"
-                     "    try:\n        open(name)\n"
-                     "    except OSError as error:\n        print(error.errno == errno.EPERM)\n")
     job = lab.sbatch("-w", "n1", "--carma-mem=12G",
-                     wrap=f"grep ^0:: /proc/self/cgroup; {lab.train} --memory=10G --seconds=120; "
-                          f"python3 {opens} {' '.join(map(str, nodes))}")
+                     wrap=f"grep ^0:: /proc/self/cgroup; {lab.train} --memory=10G --seconds=120; {opens(lab)}")
     until(lambda: any(lease["peak_bytes"] >= 10 << 30 for lease in all_leases(lab, job)), "memory of the job's process")
     ended(lab, job)
     where, *denied = lab.output(job).splitlines()
     assert where == f"0::{group}", lab.output(job)
-    if "device nodes of all GPUs" not in lab.log("carmad-n1"): # here carmad can have filters
+    if has_filters(lab):
         assert [denied.count("True"), denied.count("False")] == [GPUS - 1, 1], lab.output(job)
     (lease,) = all_leases(lab, job)
     assert lease["state"] == "COMPLETED", lease
 
 
+    a_job_that_asks_for_nothing(lab)
+
+
+def scripts_for_slurms_own_gpus(lab):
+    """They run as they are, on whole GPUs: what the script and its steps see."""
+    see = f"sh -c '{SAY}'"
+    for words, gpus, wrap in [
+            ("--gres=gpu:2", 2, f"{see}; srun {see}"), ("--gres=gpu:a100:1", 1, f"{see}; srun --gres=gpu:1 {see}"),
+            ("--gpus=2", 2, f"{see}; srun {see}; srun --gpus=1 {see}"), ("-G 1", 1, see), ("--gpus-per-node=2", 2, f"srun {see}"),
+            ("--gpus-per-task=1 -n2", 1, f"srun {see}"), ("--gpus-per-node=1 --cpus-per-gpu=2 --mem-per-gpu=100", 1, f"srun {see}"),
+            ("--gpus-per-node=2 -N2", 2, f"srun {see}")]:
+        job = lab.sbatch(*words.split(), wrap=wrap)
+        ended(lab, job)
+        leases, lines = all_leases(lab, job), said(lab, job)
+        assert lines and all(len(line[2].split(",")) == gpus for line in lines), (words, lines, lab.output(job))
+        for lease in leases:
+            shown = json.loads(lab.carma(lease["node"], "show", "--json", lease["id"], check=True))
+            assert shown["exclusive"] and set(",".join(line[2] for line in lines).split(",")) >= set(lease["gpus"]), (words, shown)
+    for words in ("srun --gpus=2", "srun --gres=gpu:2", "salloc --gpus=2 srun"):
+        assert lab.run([*words.split(), "sh", "-c", SAY]).count("GPU-") == 2, words
+
+
+def has_filters(lab):
+    return "device nodes of all GPUs" not in lab.log("carmad-n1")
+
+
+def opens(lab):
+    """A command that prints for each GPU's device node whether to open it is denied. No driver is behind the nodes: to open one
+    says so, where it is allowed."""
+    script, nodes = lab.dir / "out/opens.py", [lab.dir / f"out/gpu{number}" for number in range(GPUS)]
+    for number, node in enumerate(nodes):
+        if not node.exists():
+            os.mknod(node, stat.S_IFCHR | 0o666, os.makedev(195, number))
+    script.write_text("import errno, sys\n"
+                      "for name in sys.argv[1:]:\n"
+                      "    try:\n        open(name)\n"
+                      "    except OSError as error:\n        print(error.errno == errno.EPERM)\n")
+    return f"python3 {script} {' '.join(map(str, nodes))}"
+
+
 def a_job_that_asks_for_nothing(lab):
-    """Without an option of carma's it has no GPU and no lease."""
-    job = lab.sbatch(wrap=SAY)
+    """Without an option of carma's it has no lease, sees no GPU and can open none."""
+    job = lab.sbatch("-w", "n1", wrap=f"unset CUDA_VISIBLE_DEVICES; {opens(lab)}; srun sh -c 'echo [$CUDA_VISIBLE_DEVICES]'")
     ended(lab, job)
-    assert all_leases(lab, job) == [] or said(lab, job)[0][2], said(lab, job)
+    assert not all_leases(lab, job), all_leases(lab, job)
+    *denied, seen = lab.output(job).splitlines()
+    assert seen == "[]", lab.output(job)
+    if has_filters(lab):
+        assert denied == ["True"] * GPUS, lab.output(job)
 
 
 def scripts_and_commands_that_are_tried(lab):
@@ -211,7 +257,7 @@ def scripts_and_commands_that_are_tried(lab):
         assert "network.py needs the network" in str(error) and "--carma-mem" in str(error), error
 
 
-ROWS = [a_script_and_its_steps, an_array_of_an_ordinary_user, ranks_over_two_nodes, srun_and_salloc, a_job_that_is_cancelled,
+ROWS = [a_script_and_its_steps, scripts_for_slurms_own_gpus, steps_side_by_side, an_array_of_an_ordinary_user, ranks_over_two_nodes, srun_and_salloc, a_job_that_is_cancelled,
         a_job_that_is_suspended, a_job_of_unknown_need, a_job_that_asks_for_nothing, scripts_and_commands_that_are_tried, a_job_in_slurms_own_group]
 
 

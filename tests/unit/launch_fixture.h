@@ -125,10 +125,14 @@ static inline void slow_profile(struct fixture *f, const char *script)
 /* One look for what a dead shepherd has left; 0: nothing. */
 static inline int sweep(const struct fixture *f)
 {
-    static pid_t sweeper;
-    int left = launch_sweep(&f->status, geteuid(), SIGKILL);
+    static struct sweeper sweeper;
+    enum launch_left left;
 
-    return left ? left : launch_sweep_marked(f->request.shepherd, f->run, &f->status, geteuid(), &sweeper);
+    sweeper.next_wall_ns = 0;
+    while ((left = launch_sweep_aside(f->request.shepherd, &f->status, f->run, geteuid(), SIGKILL, &sweeper)) ==
+           LEFT_UNKNOWN)
+        poll(NULL, 0, 5);
+    return (int)left;
 }
 
 static inline void pause_ms(int ms)

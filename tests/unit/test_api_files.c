@@ -102,7 +102,7 @@ TEST(test_keyed_time)
     assert_true(spec.requeue);
     refuse("./a\ntime: soon\n",
            "j.rad:2: time: 'soon' is not a time: write it like 30 (minutes), 1:30:00, 2-12 or 90s");
-    refuse("./a\nsignal: USR3\n", "j.rad:2: signal: there is no signal 'USR3': write a name such as USR1, or a number");
+    refuse("./a\nsignal: USR3\n", "j.rad:2: signal: there is no signal 'USR3': did you mean USR1?");
     refuse("./a\nrequeue: maybe\n", "j.rad:2: requeue: 'maybe' is neither yes nor no");
 }
 
@@ -145,8 +145,9 @@ TEST(test_bad_keyed)
     refuse("./a\ngpu_memory: -5G\n", "j.rad:2: gpu_memory: '-5G' is not a size: write it like 12G, 512M or 1.5GiB");
     refuse("./a\ngpu_memory: 0\n", "j.rad:2: gpu_memory: 0 is out of range: 1 B to 1024.0 TiB");
     refuse("./a\ngpu_memory: 2000T\n", "j.rad:2: gpu_memory: 2000T is out of range: 1 B to 1024.0 TiB");
-    refuse("./a\nbatchsize: 4\n", "j.rad:2: unknown key 'batchsize': write model, policy, or an option of carma submit "
-                                  "with _ for - (gpu_memory)");
+    refuse("./a\nbatchsize: 4\n", "j.rad:2: unknown key 'batchsize': did you mean batch_size?");
+    refuse("./a\nxyzzy: 4\n", "j.rad:2: unknown key 'xyzzy': write model, policy, or an option of carma submit "
+                              "with _ for - (gpu_memory)");
     refuse("./a\ngpus: 1\n\ngpus: 1\n", "j.rad:4: gpus is already given on line 2: remove one");
     refuse("gpus: 1\n./a\n./b\n", "j.rad:3: a second command line: join them with && or remove one");
     refuse("gpus: 1\nconda activate\n./a\n",

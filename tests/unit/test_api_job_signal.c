@@ -35,7 +35,7 @@ TEST(test_signals)
     takes_signal("usr2@1:30", SIGUSR2, 90);
     takes_signal("12", 12, 60); /* as with Slurm, a minute */
     takes_signal("64@1", 64, 1);
-    refuses_signal("USR3@60", "there is no signal 'USR3': write a name such as USR1, or a number");
+    refuses_signal("USR3@60", "there is no signal 'USR3': did you mean USR1?");
     refuses_signal("@60", "there is no signal '': write a name such as USR1, or a number");
     refuses_signal("65@60", "there is no signal '65': write a name such as USR1, or a number");
     refuses_signal("KILL@60", "signal 'KILL' cannot be caught: choose one that can, such as USR1");

@@ -142,8 +142,8 @@ CORE_TEST(test_a_full_gpu_is_evidence_where_it_is_shared)
         int64_t seen, others, used;
         bool full;
     } rows[] = {
-        {4 * GIB, 35 * GIB, TOTAL - TOTAL / 64, true},
-        {4 * GIB, 35 * GIB, TOTAL - TOTAL / 64 - 1, false},
+        {4 * GIB, 35 * GIB, TOTAL - TOTAL / 32, true},
+        {4 * GIB, 35 * GIB, TOTAL - TOTAL / 32 - 1, false},
         {0, 35 * GIB, TOTAL, false},
         {39 * GIB, 0, TOTAL, false},
         {4 * GIB, 35 * GIB, -1, false},

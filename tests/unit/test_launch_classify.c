@@ -95,6 +95,57 @@ TEST(test_goldens)
             fail_msg("no message of kind %s", output_kind_name((uint32_t)kind));
 }
 
+/* A message as programs dress it up: in colours, by rank, in a log's line, after a progress bar, in other bytes. */
+static char *dressed(const char *text, int way)
+{
+    static const char *const before[] = {"",
+                                         "\033[1;31m",
+                                         "[rank3]: ",
+                                         "2026-01-01 10:00:00,123 ERROR ",
+                                         "",
+                                         " 45%|####5     | 45/100\r",
+                                         "\xff\xfe\x80 "};
+    static const char *const behind[] = {"\n", "\033[0m\n", "\n", "\n", "\r\n", "\n", " \xc3\n"};
+    struct strbuf out = {0};
+
+    if (way >= (int)array_size(before))
+        return NULL;
+    for (const char *at = text, *end; *at; at = *end ? end + 2 : end) { /* "\n" of the table */
+        end = strstr(at, "\\n");
+        end = end ? end : at + strlen(at);
+        strbuf_puts(&out, before[way]);
+        for (const char *c = at; c < end; c++)
+            strbuf_printf(&out, "%c%s", *c, way == 1 && *c == ' ' ? "\033[0;35m" : ""); /* each word by itself */
+        strbuf_puts(&out, behind[way]);
+    }
+    return strbuf_steal(&out);
+}
+
+/* tests/golden/messages.tsv. */
+TEST(test_the_table_of_messages)
+{
+    CLEANUP(free_ptr) char *table = NULL;
+    struct error err;
+    size_t length, rows = 0;
+    char *rest, *line;
+
+    fail_if(file_read(CARMA_GOLDEN "/messages.tsv", 1 << 20, &table, &length, &err) < 0, err);
+    for (line = strtok_r(table, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        const char *kind = strsep(&line, "\t"), *source = strsep(&line, "\t");
+        char *text;
+        if (*kind == '#')
+            continue;
+        for (int way = 0; (text = dressed(line, way)); way++, free(text)) {
+            struct classify_verdict verdict;
+            classify_output(text, strlen(text), &verdict);
+            if (strcmp(output_kind_name(verdict.kind), kind) != 0)
+                fail_msg("%s, in way %d: %s, not %s:\n%s", source, way, output_kind_name(verdict.kind), kind, text);
+        }
+        rows++;
+    }
+    assert_true(rows > 100);
+}
+
 /* The text ends where its length says: no pattern is read on beyond, in any place where it is cut. */
 TEST(test_cuts)
 {

@@ -26,6 +26,7 @@ static const struct launch_status sample = {
     .tenant_count = 2,
     .tenants = {{4711, 1073741824}, {4712, INT64_C(5368709120)}},
     .cgroup = "/carma.slice/job-12",
+    .left_count = 3,
     .left = "sleep, yes",
     .progress = {.step = 370, .total = 1000, .done = 3370, .at_ns = INT64_C(1700000050000000000)},
     .message = "CUDA out of memory. Tried to allocate 2.00 GiB.",

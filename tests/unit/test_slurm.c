@@ -37,9 +37,23 @@ TEST(test_counts_of_a_list)
     assert_true(size_of_gres("gres:gpumem:12288M,gres:gpubig", "gpubig", &count) && count == 1);
     assert_true(size_of_gres("gres/gpubig:1,gres/gpumem:1G", "gpumem", &count) && count == GIB);
     assert_true(size_of_gres("gpumemory:1G,gpumem:2G", "gpumem", &count) && count == 2 * GIB);
+    assert_true(size_of_gres("gpumem(CNT:1024),gpuslot(CNT:3)", "gpuslot", &count) && count == 3);
+    assert_false(size_of_gres("gpumem(CNT:1024", "gpumem", &count));
     assert_false(size_of_gres("gres:gpubig:1", "gpumem", &count));
     assert_false(size_of_gres("gpumem:x", "gpumem", &count));
     assert_false(size_of_gres("", "gpumem", &count));
+}
+
+TEST(test_counts_of_a_job)
+{
+    struct counts counts = counts_of_gres("gpumem(CNT:3072),gpusm(CNT:1200),gpuslot(CNT:4)");
+
+    assert_true(counts.memory_bytes == 3072 && counts.gpus == 2 && !counts.guess);
+    counts = counts_of_gres("gpumem(CNT:3072),gpuslot(CNT:3)");
+    assert_true(counts.gpus == 1 && counts.guess);
+    assert_true(counts_of_gres("gpumem(CNT:3072)").gpus == 0 && counts_of_gres("gpuslot(CNT:4)").gpus == 0);
+    assert_true(counts_of_gres("gpumem(CNT:0),gpuslot(CNT:4)").gpus == 0 &&
+                counts_of_gres("gpumem(CNT:9),gpuslot(CNT:1)").gpus == 0);
 }
 
 static struct json of(const char *text)
@@ -133,12 +147,12 @@ TEST(test_answers)
 
 TEST(test_settings)
 {
-    char *good[] = {(char *)"socket=/run/x/sock", (char *)"wait=3", (char *)"spool=/var/x"};
-    char *bad[] = {(char *)"wait=0", (char *)"wait=61", (char *)"socket=relative", (char *)"colour=red",
-                   (char *)"wait"};
+    char *good[] = {(char *)"socket=/run/x/sock", (char *)"wait=3", (char *)"spool=/var/x", (char *)"others=all"};
+    char *bad[] = {(char *)"wait=0",     (char *)"wait=61",     (char *)"socket=relative",
+                   (char *)"colour=red", (char *)"others=some", (char *)"wait"};
     struct settings settings;
 
-    assert_null(settings_read(&settings, 3, good));
+    assert_null(settings_read(&settings, 4, good));
     assert_string_equal(settings.socket, "/run/x/sock");
     assert_string_equal(settings.spool, "/var/x");
     assert_int_equal(settings.wait_ms, 3000);
@@ -153,7 +167,7 @@ TEST(test_options)
     assert_true(options_set(&options, OPTION_MEMORY, "12G") && options.memory_bytes == 12 * GIB && options.asked);
     assert_true(options_set(&options, OPTION_GPUS, "2") && options.gpus == 2);
     assert_true(options_set(&options, OPTION_SHARE, "mps"));
-    assert_true(options_set(&options, OPTION_EXCLUSIVE, NULL) && options.exclusive);
+    assert_true(options_set(&options, OPTION_EXCLUSIVE, NULL));
     assert_false(options_set(&options, OPTION_MEMORY, "0G"));
     assert_false(options_set(&options, OPTION_MEMORY, "much"));
     assert_false(options_set(&options, OPTION_GPUS, "0"));
@@ -185,6 +199,32 @@ TEST(test_raised_requests)
                    "gpumem:81920M,gpubig:2,gpusm:3000,nic:1");
     expect_request("gres:gpubig:1,gres:gpusm:300,gres:gpumem:30G", 1, 32 * GIB, true,
                    "gpumem:32768M,gpubig:1,gpusm:300");
+}
+
+TEST(test_beyond_what_is_free)
+{
+    static const struct {
+        const char *old, *used;
+        int64_t refusals;
+        const char *wanted; /* NULL: it stays */
+    } cases[] = {
+        {"gres:gpumem:20G,gres:gpusm:600,gres:gpuslot:2", "gpusm:4800", 1, "gpumem:20G,gpusm:1201,gpuslot:2"},
+        {"gpumem:20G,gpusm:1201", "gpusm:4800", 2, "gpumem:20G,gpusm:1951"},
+        {"gpusm:600", "gpusm:4800", 9, "gpusm:6000"},
+        {"gpusm:6000", "gpusm:4800", 9, NULL},
+        {"gpumem:20G", "gpusm:4800", 1, NULL},
+    };
+
+    for (size_t i = 0; i < array_size(cases); i++) {
+        struct text list = {0};
+
+        assert_int_equal(
+            counts_beyond_free(cases[i].old, "gpumem:160G,gpusm:6000", cases[i].used, cases[i].refusals, &list),
+            cases[i].wanted != NULL);
+        if (cases[i].wanted)
+            assert_string_equal(list.bytes, cases[i].wanted);
+        text_release(&list);
+    }
 }
 
 static void expect_lowered(const char *list, int64_t usable, const char *wanted)

@@ -76,7 +76,7 @@ char *nearest_hint(const char *word, const char *known)
 
     nearest_begin(&nearest, word);
     for (char *name = strtok_r(copy, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest))
-        if (strcmp(name, "or") != 0 && strcmp(name, "and") != 0)
+        if (strcmp(name, "or") != 0 && strcmp(name, "and") != 0 && !strchr(name, '='))
             nearest_try(&nearest, name);
     return hint(&nearest);
 }

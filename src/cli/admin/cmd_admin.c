@@ -52,9 +52,7 @@ static char *state_directory(const struct admin_options *wanted, struct error *e
     return rc && rc != -ENOENT ? NULL : xstrdup(config.state_directory);
 }
 
-/* ---- carma admin backup ---- */
-
-static error_t parse_backup(int key, char *arg, struct argp_state *state)
+static error_t parse_state(int key, char *arg, struct argp_state *state)
 {
     struct admin_options *wanted = state->input;
 
@@ -62,6 +60,18 @@ static error_t parse_backup(int key, char *arg, struct argp_state *state)
     case KEY_STATE:
         wanted->state = arg;
         return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* ---- carma admin backup ---- */
+
+static error_t parse_backup(int key, char *arg, struct argp_state *state)
+{
+    struct admin_options *wanted = state->input;
+
+    switch (key) {
     case ARGP_KEY_ARG:
         if (wanted->file)
             return cli_bad_usage(state, "'%.40s' is one file too many", arg);
@@ -70,7 +80,7 @@ static error_t parse_backup(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_NO_ARGS:
         return cli_bad_usage(state, "which file shall hold the copy?");
     default:
-        return ARGP_ERR_UNKNOWN;
+        return parse_state(key, arg, state);
     }
 }
 
@@ -116,22 +126,9 @@ int cmd_admin_backup(struct cli *cli, int argc, char **argv)
 
 /* ---- carma admin verify ---- */
 
-static error_t parse_verify(int key, char *arg, struct argp_state *state)
-{
-    struct admin_options *wanted = state->input;
-
-    switch (key) {
-    case KEY_STATE:
-        wanted->state = arg;
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
 const struct argp admin_recover_argp = {
     .options = options,
-    .parser = parse_verify,
+    .parser = parse_state,
     .doc =
         "Go on with a store of which a part is lost: carmad refuses it, and names this command. What is left is kept "
         "as it is. Numbers of jobs that may be lost are not given again. Stop carmad first."
@@ -140,7 +137,7 @@ const struct argp admin_recover_argp = {
 
 const struct argp admin_verify_argp = {
     .options = options,
-    .parser = parse_verify,
+    .parser = parse_state,
     .doc =
         "Check the daemon's store. SQLite must find it whole, and every record must follow from the one before. Each "
         "snapshot must be the state to which the records before it lead. The submission of each job must be readable, "

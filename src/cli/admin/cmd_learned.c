@@ -44,7 +44,7 @@ const struct argp admin_learned_argp = {
     .parser = parse,
     .doc =
         "Show what the runs of each user have taught the server: for administrators."
-        "\vGUESS is the memory that a job of unknown need is guessed to need, and OWN the part of it that the user's "
+        "\vDEFAULT is the memory that is reserved for a job of unknown need, and OWN the part of it that the user's "
         "own runs say; the figures of others move it by a quarter at most (docs/estimation.md). TOLD: whether others "
         "are told of these runs. Of workloads: the memory of the first run, the most of all, and the SM activity. "
         "--forget takes it back for good; the user 'unknown' is what an earlier carma left without a name.",
@@ -52,7 +52,7 @@ const struct argp admin_learned_argp = {
 
 static const struct table_column user_columns[] = {
     {"USER", false, 8, 0, false},  {"WORKLOADS", true, 0, 0, false}, {"RUNS", true, 0, 0, false},
-    {"MODELS", true, 0, 1, false}, {"OWN", true, 0, 0, false},       {"GUESS", true, 0, 0, false},
+    {"MODELS", true, 0, 1, false}, {"OWN", true, 0, 0, false},       {"DEFAULT", true, 0, 0, false},
     {"TOLD", false, 0, 2, false},
 };
 

@@ -20,7 +20,9 @@ static const struct argp_option options[] = {
     {"config", 'c', "FILE", 0, "the daemon's settings (default: where carmad looks for them)", 0},
     {"root", KEY_ROOT, "DIR", OPTION_HIDDEN, "look for /proc, /sys, /run and /etc below DIR", 0}, /* for tests */
     {"slurm", KEY_SLURM, "NODE", OPTION_ARG_OPTIONAL,
-     "look at Slurm's plugin, configuration and agent, too; NODE is Slurm's name of this one (default: the host's)", 0},
+     "look at Slurm's plugin, configuration, agent and counts, too: held jobs are submitted and taken back; NODE is "
+     "Slurm's name of this one (default: the host's)",
+     0},
     {"json", CLI_JSON_KEY, NULL, 0, "print JSON", 0},
     {0},
 };
@@ -51,7 +53,7 @@ const struct argp doctor_argp = {
     .options = options,
     .parser = parse,
     .doc = "Find out why carma does not work here: driver, GPUs, metrics, MPS, cgroups, permissions, disk, settings, "
-           "the daemon. It changes nothing, and needs neither a daemon nor a GPU."
+           "the daemon. Without --slurm it changes nothing, and needs neither a daemon nor a GPU."
            "\vAs root, or as the user that runs carmad, it sees more. The exit status is 1 where a check fails; a "
            "warning is not a failure. Each finding is explained in docs/doctor.md.",
 };

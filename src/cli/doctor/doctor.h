@@ -1,4 +1,5 @@
-/* carma doctor: its findings, check by check. Nothing here changes anything on the machine. */
+/* carma doctor: its findings, check by check. Nothing here changes anything on the machine, but for jobs of Slurm's
+ * that are submitted, held, and taken back. */
 #ifndef CARMA_CLI_DOCTOR_DOCTOR_H
 #define CARMA_CLI_DOCTOR_DOCTOR_H
 

@@ -134,7 +134,7 @@ static void find_missing(struct doctor *doctor, const char *what)
     else if (share_setting_names(&doctor->config.share, SHARE_MPS))
         doctor_find(doctor, "MPS", DOCTOR_FAIL, remedy, "share = mps, and %s", what);
     else if (share_setting_names(&doctor->config.share, SHARE_AUTO))
-        doctor_find(doctor, "MPS", DOCTOR_WARN, remedy, "share = auto, and %s: jobs take turns, none shares by MPS",
+        doctor_find(doctor, "MPS", DOCTOR_WARN, remedy, "share = auto, and %s: jobs share by time-slicing, none by MPS",
                     what);
     else
         doctor_find(doctor, "MPS", DOCTOR_SKIP, NULL, "%s: jobs cannot share by MPS", what);

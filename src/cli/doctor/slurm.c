@@ -13,8 +13,7 @@
 #include "cli/doctor/child.h"
 #include "cli/show/answer.h"
 
-#define SCONTROL_MS     20000 /* it gives slurmctld 10 s */
-#define COUNT_TOLERANCE 10    /* percent: a GPU of 40 GB has some of them for itself */
+#define SCONTROL_MS 20000 /* it gives slurmctld 10 s */
 
 /* scontrol's output; NULL, with the finding why. Owned by the caller. */
 static char *ask_slurm(struct doctor *doctor, const char *what, const char *name)
@@ -79,12 +78,13 @@ static void check_release(struct doctor *doctor, const char *path, const char *v
         doctor_find(doctor, "Slurm plugin", DOCTOR_OK, NULL, "%s, for Slurm %u.%02u", path, built[0], built[1]);
 }
 
-static void check_plugin(struct doctor *doctor, const char *config)
+static void check_plugin(struct doctor *doctor, const char *config, const char *node)
 {
     CLEANUP(free_ptr) char *stack = slurm_config_value(config, "PlugStackConfig");
     CLEANUP(free_ptr) char *folders = slurm_config_value(config, "PluginDir");
     CLEANUP(free_ptr) char *version = slurm_config_value(config, "SLURM_VERSION");
-    CLEANUP(free_ptr) char *plugin = stack ? slurm_plugstack_find(doctor, stack) : NULL;
+    bool required = false;
+    CLEANUP(free_ptr) char *plugin = stack ? slurm_plugstack_find(doctor, stack, &required) : NULL;
     CLEANUP(free_ptr) char *path = NULL;
 
     if (plugin)
@@ -101,20 +101,44 @@ static void check_plugin(struct doctor *doctor, const char *config)
         doctor_find(doctor, "Slurm plugin", DOCTOR_FAIL, "install carma-slurm, or take it from plugstack.conf",
                     "%s is not in %s: sbatch fails while plugstack.conf names it",
                     plugin ? plugin : "libcarma_spank.so", folders ? folders : "PluginDir");
+    if (plugin)
+        slurm_try_hosts(doctor, node, plugin, folders ? folders : "", required);
 }
 
 /* ---- The configuration ---- */
 
-static void check_job_submit(struct doctor *doctor, const char *config)
+static void check_lua(struct doctor *doctor, const char *config)
 {
-    CLEANUP(free_ptr) char *plugins = slurm_config_value(config, "JobSubmitPlugins");
+    static const struct {
+        const char *check, *setting, *file, *without;
+    } files[] = {
+        {"job_submit", "JobSubmitPlugins", "job_submit.lua", "nothing turns carma's options into counts of memory"},
+        {"cli_filter", "CliFilterPlugins", "cli_filter.lua",
+         "--carma-summary and --carma-capture=auto estimate nothing, and steps wait for one another"},
+    };
 
-    if (plugins && strstr(plugins, "lua"))
-        doctor_find(doctor, "job_submit", DOCTOR_OK, NULL, "JobSubmitPlugins=%s", plugins);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        CLEANUP(free_ptr) char *plugins = slurm_config_value(config, files[i].setting);
+        CLEANUP(free_ptr)
+        char *remedy =
+            xasprintf("write %s=lua into slurm.conf, and copy %s beside it", files[i].setting, files[i].file);
+        if (plugins && strstr(plugins, "lua"))
+            doctor_find(doctor, files[i].check, DOCTOR_OK, NULL, "%s=%s", files[i].setting, plugins);
+        else
+            doctor_find(doctor, files[i].check, DOCTOR_WARN, remedy, "%s has no lua: %s", files[i].setting,
+                        files[i].without);
+    }
+}
+
+static void check_requeue(struct doctor *doctor, const char *config)
+{
+    CLEANUP(free_ptr) char *requeue = slurm_config_value(config, "JobRequeue");
+
+    if (requeue && strcmp(requeue, "0") == 0)
+        doctor_find(doctor, "Slurm requeue", DOCTOR_WARN, "write JobRequeue=1 into slurm.conf",
+                    "JobRequeue=0: a job without --requeue fails where carma would start it again");
     else
-        doctor_find(doctor, "job_submit", DOCTOR_WARN,
-                    "write JobSubmitPlugins=lua into slurm.conf, and copy job_submit.lua beside it",
-                    "JobSubmitPlugins has no lua: nothing turns carma's options into counts of memory");
+        doctor_find(doctor, "Slurm requeue", DOCTOR_OK, NULL, "JobRequeue=%s", requeue ? requeue : "1");
 }
 
 /* Slurm would show a job the GPUs that Slurm chose, and hide those that carmad chose. */
@@ -149,17 +173,17 @@ static void check_agent(struct doctor *doctor)
 
 /* ---- Counts ---- */
 
-/* Of "gpumem:160G,gpubig:4(S:0-1)"; -1: it does not count that. */
-static int64_t count_of(const char *list, const char *name)
+int64_t slurm_count_of(const char *list, const char *name)
 {
     size_t length = strlen(name);
 
     for (const char *at = list; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        const char *entry = strncmp(at, "gres:", 5) == 0 || strncmp(at, "gres/", 5) == 0 ? at + 5 : at;
         CLEANUP(free_ptr) char *value = NULL;
         int64_t count;
-        if (strncmp(at, name, length) != 0 || at[length] != ':')
+        if (strncmp(entry, name, length) != 0 || entry[length] != ':')
             continue;
-        value = xstrndup(at + length + 1, strcspn(at + length + 1, ",("));
+        value = xstrndup(entry + length + 1, strcspn(entry + length + 1, ",("));
         if (parse_integer(value, 0, INT64_MAX, &count, NULL) == 0 || parse_size(value, &count, NULL) == 0)
             return count;
     }
@@ -174,7 +198,7 @@ static void compare_memory(struct doctor *doctor, const char *node, int64_t coun
         doctor_find(doctor, "gpumem", DOCTOR_FAIL,
                     "give the node Gres=gpumem:... in slurm.conf, and gres.conf its line",
                     "Slurm counts no gpumem on %s: no job that asks for GPU memory can start", node);
-    else if (counted > there + there / 100 * COUNT_TOLERANCE || counted < there - there / 100 * COUNT_TOLERANCE)
+    else if (slurm_differs(counted, there))
         doctor_find(doctor, "gpumem", DOCTOR_WARN, "correct Gres= in slurm.conf and Count= in gres.conf",
                     "Slurm counts %s on %s; its GPUs have %s", format_bytes(counted, slurms), node,
                     format_bytes(there, ours));
@@ -186,13 +210,13 @@ static void compare_memory(struct doctor *doctor, const char *node, int64_t coun
 static void compare_counts(struct doctor *doctor, const char *node, const char *list, const json_t *capacity)
 {
     int64_t gpus = answer_integer(capacity, "gpus", 0), usable = gpus - answer_integer(capacity, "lost", 0), sum = 0;
-    int64_t big = count_of(list, "gpubig");
+    int64_t big = slurm_count_of(list, "gpubig");
     json_t *bytes;
     size_t i;
 
     json_array_foreach (json_object_get(capacity, "memory_bytes"), i, bytes)
         sum += json_integer_value(bytes);
-    compare_memory(doctor, node, count_of(list, "gpumem"), gpus ? sum / gpus * usable : 0);
+    compare_memory(doctor, node, slurm_count_of(list, "gpumem"), gpus ? sum / gpus * usable : 0);
     if (big == usable)
         doctor_find(doctor, "gpubig", DOCTOR_OK, NULL, "Slurm counts %" PRId64 " on %s: one for each GPU", big, node);
     else
@@ -209,7 +233,10 @@ static void check_counts(struct doctor *doctor, const char *node)
     CLEANUP(free_ptr) char *line = ask_slurm(doctor, "node", node);
     const char *at = line ? strstr(line, " Gres=") : NULL;
     CLEANUP(free_ptr) char *list = at ? xstrndup(at + 6, strcspn(at + 6, " \n")) : NULL;
+    int64_t least = 0;
     struct error err;
+    json_t *bytes;
+    size_t i;
 
     if (!line)
         return;
@@ -218,6 +245,10 @@ static void check_counts(struct doctor *doctor, const char *node)
                     err.text);
     else
         compare_counts(doctor, node, list, capacity);
+    json_array_foreach (json_object_get(capacity, "memory_bytes"), i, bytes)
+        if (!least || json_integer_value(bytes) < least)
+            least = json_integer_value(bytes);
+    slurm_try_counts(doctor, node, line, least);
 }
 
 void doctor_check_slurm(struct doctor *doctor, const char *node)
@@ -232,8 +263,10 @@ void doctor_check_slurm(struct doctor *doctor, const char *node)
     config = ask_slurm(doctor, "config", NULL);
     if (!config)
         return;
-    check_plugin(doctor, config);
-    check_job_submit(doctor, config);
+    node = *node ? node : host;
+    check_plugin(doctor, config, node);
+    check_lua(doctor, config);
+    check_requeue(doctor, config);
     check_devices_of(doctor, config);
-    check_counts(doctor, *node ? node : host);
+    check_counts(doctor, node);
 }

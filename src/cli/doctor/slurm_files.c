@@ -75,10 +75,11 @@ bool slurm_file_says(const struct doctor *doctor, const char *path, const char *
 
 /* ---- plugstack.conf ---- */
 
-static char *find_in(const struct doctor *doctor, const char *path, int depth);
+static char *find_in(const struct doctor *doctor, const char *path, int depth, bool *required);
 
 /* `pattern` may be relative to the folder of the file that includes it. */
-static char *find_in_included(const struct doctor *doctor, const char *by, const char *pattern, int depth)
+static char *find_in_included(const struct doctor *doctor, const char *by, const char *pattern, int depth,
+                              bool *required)
 {
     size_t folder = strrchr(by, '/') ? (size_t)(strrchr(by, '/') - by) + 1 : 0;
     CLEANUP(free_ptr) char *full = *pattern == '/' ? xstrdup(pattern) : xasprintf("%.*s%s", (int)folder, by, pattern);
@@ -89,12 +90,12 @@ static char *find_in_included(const struct doctor *doctor, const char *by, const
     if (depth >= MOST_INCLUDES || glob(below, 0, NULL, &files))
         return NULL;
     for (size_t i = 0; i < files.gl_pathc && !found; i++)
-        found = find_in(doctor, files.gl_pathv[i] + strlen(doctor->root), depth + 1);
+        found = find_in(doctor, files.gl_pathv[i] + strlen(doctor->root), depth + 1, required);
     globfree(&files);
     return found;
 }
 
-static char *find_in(const struct doctor *doctor, const char *path, int depth)
+static char *find_in(const struct doctor *doctor, const char *path, int depth, bool *required)
 {
     CLEANUP(free_ptr) char *text = doctor_read(doctor, path, NULL);
     char *at = text, *line, *found = NULL;
@@ -105,16 +106,18 @@ static char *find_in(const struct doctor *doctor, const char *path, int depth)
         if (!what)
             continue;
         if (strcmp(verb, "include") == 0)
-            found = find_in_included(doctor, path, what, depth);
-        else if (strcmp(name, PLUGIN) == 0)
+            found = find_in_included(doctor, path, what, depth, required);
+        else if (strcmp(name, PLUGIN) == 0) {
             found = xstrdup(what);
+            *required = strcmp(verb, "required") == 0;
+        }
     }
     return found;
 }
 
-char *slurm_plugstack_find(const struct doctor *doctor, const char *path)
+char *slurm_plugstack_find(const struct doctor *doctor, const char *path, bool *required)
 {
-    return find_in(doctor, path, 0);
+    return find_in(doctor, path, 0, required);
 }
 
 /* ---- The plugin's file ---- */

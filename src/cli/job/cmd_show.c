@@ -132,6 +132,15 @@ static char *value_of(const json_t *job, const struct job_field *field)
     return xasprintf("%" PRId64, number);
 }
 
+/* It runs otherwise, or must. */
+static bool is_without_mps(const json_t *job)
+{
+    const char *way = answer_text(job, "runs_by"), *wish = answer_text(job, "share");
+
+    return (way && strcmp(way, "mps") != 0) || (wish && strcmp(wish, "time-slice") == 0) ||
+           answer_true(job, "exclusive");
+}
+
 /* Facts of its submission that no other line shows. */
 static void print_options(const json_t *job)
 {
@@ -145,6 +154,9 @@ static void print_options(const json_t *job)
     }
     if (out.length)
         line("Options", "%s", out.text);
+    if (is_without_mps(job) &&
+        (answer_integer(job, "mps_threads_percent", 0) > 0 || answer_integer(job, "mps_memory_limit_bytes", 0) > 0))
+        line("", "not in force, as it does not run by MPS: mps-threads, mps-memory-limit");
 }
 
 static void print_state(const json_t *job)

@@ -87,13 +87,15 @@ static void tell_estimate(uint64_t id, const json_t *job, bool *told)
     *told = true;
 }
 
-/* Why the caller gets its exit status. */
-static void tell_end(uint64_t id, const json_t *job)
+/* Why the caller gets its exit status. Of a job that completed: what has to be said of it nevertheless. */
+static void tell_end(uint64_t id, const json_t *job, bool completed)
 {
     CLEANUP(free_ptr) char *how = answer_job_where(job);
-    CLEANUP(free_ptr) char *words = answer_integer(job, "started_ns", 0) > 0 ? last_words(job, id, how) : NULL;
+    CLEANUP(free_ptr)
+    char *words = !completed && answer_integer(job, "started_ns", 0) > 0 ? last_words(job, id, how) : NULL;
 
-    cli_fail("job %" PRIu64 " %s%s%s%s%s", id, answer_end(job), *how ? ": " : "", how, words ? ": " : "", words ? words : "");
+    cli_fail("job %" PRIu64 " %s%s%s%s%s", id, answer_end(job), *how ? ": " : "", how, words ? ": " : "",
+             words ? words : "");
 }
 
 /* ---- Interrupted ---- */
@@ -115,8 +117,8 @@ void wait_tell_when_interrupted(const struct id_list *list, const char *again)
 
     if (list->count == 1)
         snprintf(goes_on, sizeof goes_on,
-                 "\ncarma: job %" PRIu64 " goes on: carma cancel %" PRIu64 " ends it, %s %" PRIu64 " waits again\n",
-                 id, id, again, id);
+                 "\ncarma: job %" PRIu64 " goes on: carma cancel %" PRIu64 " ends it, %s %" PRIu64 " waits again\n", id,
+                 id, again, id);
     else
         snprintf(goes_on, sizeof goes_on, "\ncarma: the %zu jobs go on: carma cancel ends them\n", list->count);
     if (sigaction(SIGINT, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
@@ -158,8 +160,8 @@ static int wait_for_one(struct cli *cli, uint64_t id, bool told, int *status, js
         tell_estimate(id, job, &told);
         if (answer_job_ended(job)) {
             *status = job_status(job);
-            if (*status != CLI_OK)
-                tell_end(id, job);
+            if (*status != CLI_OK || answer_text(job, "message"))
+                tell_end(id, job, *status == CLI_OK);
             if (ended)
                 json_array_append(ended, job);
             return 0;

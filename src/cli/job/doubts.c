@@ -136,7 +136,8 @@ static void look_for_directory(const struct job_spec *spec, const char *what, co
         warn(spec, "its %s '%.300s' cannot be made: %.300s is not a directory", what, path, directory);
     else if (stat(path, &st) == 0 ? faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) < 0
                                   : errno != ENOENT || faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) < 0)
-        warn(spec, "its %s '%.300s' cannot be written: %s: choose another with %s", what, path, strerror(errno), option);
+        warn(spec, "its %s '%.300s' cannot be written: %s: choose another with %s", what, path, strerror(errno),
+             option);
     else if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         warn(spec, "its %s '%.300s' is a directory: name a file in it with %s", what, path, option);
 }
@@ -219,6 +220,13 @@ static void look_for_conda_environment(const struct job_spec *spec)
         warn(spec, "its conda environment '%.200s' is in none of conda's directories: conda env list", name);
 }
 
+/* They say how a model is trained that the job does not name. */
+static void look_for_model(const struct job_spec *spec)
+{
+    if (!spec->hf_config_name && (spec->method || spec->sequence_length >= 0))
+        warn(spec, "%s counts with --hf-config alone", spec->method ? "--method" : "--sequence-length");
+}
+
 void doubts_tell(const struct job_spec *spec)
 {
     look_for_place(spec);
@@ -226,6 +234,7 @@ void doubts_tell(const struct job_spec *spec)
     look_for_code(spec);
     look_for_carriage_returns(spec);
     look_for_conda_environment(spec);
+    look_for_model(spec);
     look_for_output(spec, "output", "-o", spec->output);
     if (spec->error)
         look_for_output(spec, "error file", "-e", spec->error);

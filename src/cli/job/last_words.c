@@ -33,7 +33,6 @@ static char *last_line(char *text, size_t *length)
     while (*length && text[*length - 1] == '\r')
         for (; *length && text[*length - 1] != '\n'; --*length)
             ; /* what was written over */
-    start += strspn(start, " \t");
     for (count = strlen(start) < LINE_BYTES ? strlen(start) : LINE_BYTES; count && (start[count] & 0xc0) == 0x80;
          count--)
         ; /* not within a character */
@@ -83,5 +82,7 @@ char *last_words(const json_t *job, uint64_t id, const char *how)
 
     for (size_t i = 0; i + 1 < count; i++)
         free(lines[i]);
+    if (words)
+        memmove(words, words + strspn(words, " \t"), strlen(words + strspn(words, " \t")) + 1);
     return words && !strstr(how, words) && (!*how || strncmp(words, how, strlen(how)) != 0) ? steal_ptr(&words) : NULL;
 }

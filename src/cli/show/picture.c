@@ -31,7 +31,8 @@ static int run(const char *path, int input, int messages, int *status, struct er
     code = posix_spawn(&pid, program, &actions, NULL, argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     if (code)
-        return error_set(err, code, "%s: %s: it belongs to carma: install carma again", installed, strerror(code));
+        return error_set(err, code, "%s: %s: it belongs to carma: install carma (Debian: python3-carma) again",
+                         installed, strerror(code));
     while (waitpid(pid, status, 0) < 0 && errno == EINTR)
         ;
     return 0;

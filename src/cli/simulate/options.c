@@ -69,7 +69,7 @@ static const struct argp_option options[] = {
     {"max-slowdown", KEY_MAX_SLOWDOWN, "F", 0, "as the setting `max_slowdown`", 2},
     {NULL, 0, NULL, 0, "The simulated world:", 3},
     {"share", KEY_SHARE, "MODE", 0,
-     "how jobs share a GPU: auto (default: a user's by MPS, those of several users in turns where that pays), "
+     "how jobs share a GPU: auto (default: a user's by MPS, those of several users by time-slicing where that pays), "
      "time-slice, mps (each user's by one server on all GPUs), mps:gpu (one server for "
      "each "
      "GPU), mps:node (one for all; default of the presets of the thesis), exclusive, mig or mig:SLICES of 7",

@@ -160,6 +160,7 @@ static int open_log(struct top_fetch *fetch, int64_t job, struct error *err)
 {
     CLEANUP(free_ptr) char *path = xasprintf("/v1/jobs/%" PRId64, job);
     CLEANUP(json_release) json_t *reply = NULL;
+    CLEANUP(free_ptr) char *user = NULL;
     off_t end;
     int rc;
 
@@ -172,10 +173,10 @@ static int open_log(struct top_fetch *fetch, int64_t job, struct error *err)
             return rc;
         fetch->log_path = log_file_path(reply, false, (uint64_t)job);
         fetch->log_owner = log_file_owner(reply);
+        user = answer_safe_text(reply, "user");
     }
     if (!fetch->log_path)
-        return error_set(err, EACCES, "job %" PRId64 ": the daemon does not tell where it writes: it is not your job",
-                         job);
+        return error_set(err, EACCES, "permission denied: job %" PRId64 " belongs to %s", job, user);
     rc = log_file_open(fetch->log_path, fetch->log_owner, &fetch->log_fd, err);
     if (rc)
         return rc;

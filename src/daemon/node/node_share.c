@@ -24,7 +24,7 @@ enum share_mode node_share_of(const struct node *node, uint32_t number, const st
     }
     if (one_process_only(reading)) {
         *why = "one user at a time: its compute mode lets one process use it, which is an MPS server (nvidia-smi -c "
-               "DEFAULT lets users take turns)";
+               "DEFAULT lets several users time-slice)";
         return SHARE_MPS;
     }
     if (config->mps_pipe_directory) {

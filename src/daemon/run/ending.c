@@ -121,6 +121,20 @@ static const char *silent_message(uint32_t evidence)
                                         : "it said nothing, and a GPU that it shared was full";
 }
 
+/* With what its end left behind, whatever the end was. Takes `message`, which may be NULL. */
+static char *add_left(char *message, const struct launch_status *status)
+{
+    CLEANUP(free_ptr) char *left = launch_left_text(status);
+    CLEANUP(free_ptr) char *before = message;
+
+    if (!left)
+        return steal_ptr(&before);
+    if (before && *before)
+        return xasprintf("%s; %s", before, left);
+    return status->exit_status > 0 ? xasprintf("exit status %" PRId32 "; %s", status->exit_status, left)
+                                   : steal_ptr(&left);
+}
+
 /* One line for people: the output's message, and the facts beyond it. */
 static char *message_of(const struct launch_status *status, const struct cause_evidence *evidence,
                         const struct record_exited *exited, const struct node_evidence *gpus, uint32_t other_gpu)
@@ -143,11 +157,6 @@ static char *message_of(const struct launch_status *status, const struct cause_e
                       text.length ? "; " : "", other_gpu);
     if (status->output == OUTPUT_GPU_HANDLE_MAYBE && evidence->free_bytes >= 0)
         strbuf_printf(&text, "; %s were free", format_bytes(evidence->free_bytes, bytes));
-    if (*status->left && !text.length && status->exit_status > 0)
-        strbuf_printf(&text, "exit status %" PRId32, status->exit_status);
-    if (*status->left)
-        strbuf_printf(&text, "%s%s: left behind by its command, and ended: let its script wait for them",
-                      text.length ? "; " : "", status->left);
     return strbuf_steal(&text);
 }
 
@@ -181,10 +190,11 @@ struct record_exited ending_judge(struct daemon *daemon, struct job_view *view, 
         exited.failed_gpu = view->placements[0].gpu; /* it said so itself, of the only one that it has */
     if (ending_is_fault(daemon, view, status))
         view->fault_ns = status->ended_ns;
-    if (verdict_of(&exited).cause != EXIT_COMPLETED ||
-        (*status->left && !(exited.evidence & (EVIDENCE_OUTPUT | EVIDENCE_FILE))))
+    if (verdict_of(&exited).cause != EXIT_COMPLETED)
         message = message_of(status, &evidence, &exited, &gpus,
                              job ? crash_other_gpu(daemon->core, job, &exited) : RECORD_NO_GPU);
+    if (message || !(exited.evidence & (EVIDENCE_OUTPUT | EVIDENCE_FILE))) /* it has another note */
+        message = add_left(message, status);
     job_view_set_message(view, message);
     views_touch(&daemon->views, view);
     return exited;

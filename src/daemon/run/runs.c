@@ -258,9 +258,8 @@ void runs_heal(struct runs *runs)
     const struct {
         const char *path;
         int (*make)(struct runs *runs, struct error *err);
-    } places[] = {{runs->directory, make_runs},
-                  {runs->scripts, make_scripts},
-                  {runs->notify_path, open_notify_socket_again}};
+    } places[] = {
+        {runs->directory, make_runs}, {runs->scripts, make_scripts}, {runs->notify_path, open_notify_socket_again}};
     struct error err;
 
     for (size_t i = 0; i < array_size(places); i++) {

@@ -15,6 +15,8 @@
 struct takeover {
     int64_t told_wall_ns;  /* when it was told to stop its job; 0: it was not */
     int64_t kill_wall_ns;  /* carmad ends the job itself, and kills from then on; 0: it does not */
+    bool asked;            /* its processes had SIGTERM */
+    bool hangs;            /* what is left of them was killed and hangs in the kernel */
     int64_t empty_wall_ns; /* when no process of the job was left; 0: there are some */
     int64_t empty_ns;      /* the same in node time */
     char why[64];
@@ -32,14 +34,14 @@ struct run {
     uint32_t uid;
     struct progress_count counted_from; /* its speed is measured since then; at_ns 0: since nothing */
     int64_t taught_ns,
-        taught_settled_ns; /* when its speed was last an input, and since when its company was settled then */
-    bool started;          /* the core knows that it runs */
-    bool doubted;          /* it was said that there is a status which is not its shepherd's */
-    bool waits;            /* its shepherd waits for space, and says so */
-    bool timed_out;        /* its time is up, and its MPS clients were seen to */
+        taught_settled_ns;   /* when its speed was last an input, and since when its company was settled then */
+    bool started;            /* the core knows that it runs */
+    bool doubted;            /* it was said that there is a status which is not its shepherd's */
+    bool waits;              /* its shepherd waits for space, and says so */
+    bool timed_out;          /* its time is up, and its MPS clients were seen to */
     int64_t missing_wall_ns; /* monotonic; since when no status is there of a job that ran; 0: there is one */
     bool put_off;            /* it could not begin for lack of space or the like, and has no shepherd */
-    pid_t sweeper;         /* launch_sweep_marked */
+    struct sweeper sweeper;
     struct takeover takeover;
     bool over; /* the core knows that it has ended; the shepherd has still to be reaped */
     struct run *next;
@@ -98,6 +100,10 @@ void runs_take_progress(struct runs *runs, struct run *run);
 /* runs_takeover.c: its shepherd was told to stop the job; looks whether it does. */
 void runs_told(struct run *run);
 void runs_take_over(struct runs *runs, struct run *run);
+
+/* Of a run whose shepherd is dead: its processes are killed, none is left, and its GPUs are free. Call it until then.
+ */
+bool runs_killed(struct runs *runs, struct run *run, const struct launch_status *status);
 
 /* runs_status.c: runs_end_timed_out() ends MPS clients of a job whose time is up, and has its shepherd end the rest;
  * runs_take_status() is true when the launch is over, or will be without a shepherd. */

@@ -11,8 +11,8 @@
 #include "launch/cgroup.h"
 #include "launch/device_filter.h"
 
-/* Whether nothing is there of a launch that is known to have run. Its shepherd makes a status again that was removed, if
- * it is alive. */
+/* Whether nothing is there of a launch that is known to have run. Its shepherd makes a status again that was removed,
+ * if it is alive. */
 static bool is_missing(const struct job_view *view, const char *directory)
 {
     struct launch_status status;

@@ -189,14 +189,13 @@ void runs_handle_dead_shepherd(struct runs *runs, struct run *run)
     } else { /* it cannot be read, now or for good: its processes must be gone all the same */
         status = run->status;
     }
-    if (launch_sweep(&status, run->uid, SIGKILL) > 0 ||
-        launch_sweep_marked(runs->shepherd_path, run->directory, &status, run->uid, &run->sweeper) > 0)
+    if (!runs_killed(runs, run, &status))
         return; /* looked at again */
     runs_remove_files(runs, run);
     runs_feed_lost(runs, run->job,
-                   run->status.rebooted                      ? "the machine was started anew while it ran"
+                   run->status.rebooted                     ? "the machine was started anew while it ran"
                    : run->missing_wall_ns && !run->shepherd ? "it ran, and nothing is left of its run directory"
-                                                             : "its shepherd died, so its processes were killed");
+                                                            : "its shepherd died, so its processes were killed");
     mps_jobs_leave(runs->daemon->mps_jobs, run->job);
     run->over = true;
 }
@@ -237,7 +236,7 @@ void runs_on_look(uv_timer_t *timer)
     for (struct run *run = runs->first, *next; run; run = next) {
         next = run->next;
         look_at(runs, run);
-        if (run->over && !launch_alive(run->shepherd, run->start_ticks))
+        if (run->over && launch_sweeper_is_over(&run->sweeper) && !launch_alive(run->shepherd, run->start_ticks))
             runs_remove(runs, run);
     }
     engine_turn(runs->daemon->engine);

@@ -33,12 +33,6 @@ static struct launch_status status_of(const struct run *run, const struct job_vi
     return status;
 }
 
-/* A lease's processes are another's to end. */
-static int signal_job(const struct run *run, const struct launch_status *status, int signal)
-{
-    return run->is_lease ? 0 : launch_sweep(status, run->uid, signal);
-}
-
 static bool is_late(const struct run *run, const struct job_view *view)
 {
     int64_t limit_ns = view->wants->time_limit_ns;
@@ -47,10 +41,37 @@ static bool is_late(const struct run *run, const struct job_view *view)
            nodetime_now_ns() - run->status.started_ns - limit_ns > nodetime_from_wall_ns(LATE_WALL_NS);
 }
 
-/* A shepherd without a job may be waiting for space on the disk: for its last status. */
-static bool is_stuck(const struct run *run, const struct launch_status *status)
+static void hurry(struct run *run)
 {
-    return run->is_lease || launch_hindrance(run->shepherd, run->start_ticks) || signal_job(run, status, 0) > 0;
+    run->sweeper.next_wall_ns = run->sweeper.pause_ns = 0;
+}
+
+/* Whether its GPUs are free: by a reading since its last process was seen. Where GPUs do not answer in time none is
+ * waited for, unless a process hangs that may have one of them. */
+static bool is_free(const struct runs *runs, struct run *run, bool hangs)
+{
+    const struct job_view *view = views_find(&runs->daemon->views, run->job);
+    int64_t now_ns = nodetime_monotonic_wall_ns();
+    struct takeover *takeover = &run->takeover;
+    int used;
+
+    if (!takeover->empty_wall_ns) {
+        takeover->empty_wall_ns = now_ns;
+        takeover->empty_ns = nodetime_now_ns();
+        hurry(run);
+    }
+    used = view ? node_used_by(runs->daemon->node, view, takeover->empty_ns) : 0;
+    return used == 0 || (used < 0 && !hangs && now_ns - takeover->empty_wall_ns > READ_WALL_NS);
+}
+
+bool runs_killed(struct runs *runs, struct run *run, const struct launch_status *status)
+{
+    enum launch_left left =
+        launch_sweep_aside(runs->shepherd_path, status, run->directory, run->uid, SIGKILL, &run->sweeper);
+
+    if (left == LEFT_SOME)
+        run->takeover.empty_wall_ns = 0;
+    return left == LEFT_NONE || (left == LEFT_HANGING && is_free(runs, run, true));
 }
 
 static void begin(struct run *run, const struct launch_status *status, int64_t now_ns, int64_t grace_ns)
@@ -61,27 +82,13 @@ static void begin(struct run *run, const struct launch_status *status, int64_t n
              why ? why : "cannot end it");
     daemon_log("job %" PRIu64 ": %s: carmad ends its processes", run->job, run->takeover.why);
     run->takeover.kill_wall_ns = now_ns + (status->stopped ? 0 : grace_ns);
-    signal_job(run, status, SIGTERM);
-    signal_job(run, status, SIGCONT);
-}
-
-/* Whether its GPUs are free: by a reading since its last process was seen, where there is one in time. */
-static bool is_free(const struct runs *runs, struct run *run, const struct job_view *view, int64_t now_ns)
-{
-    struct takeover *takeover = &run->takeover;
-    int used;
-
-    if (!takeover->empty_wall_ns) {
-        takeover->empty_wall_ns = now_ns;
-        takeover->empty_ns = nodetime_now_ns();
-    }
-    used = run->is_lease ? 0 : node_used_by(runs->daemon->node, view, takeover->empty_ns);
-    return used == 0 || (used < 0 && now_ns - takeover->empty_wall_ns > READ_WALL_NS);
+    run->takeover.asked = status->stopped;
+    hurry(run);
 }
 
 static void conclude(struct runs *runs, struct run *run, struct launch_status *status)
 {
-    bool hangs = signal_job(run, status, 0) > 0;
+    bool hangs = run->takeover.hangs;
     char message[sizeof status->message];
     struct error err;
 
@@ -101,26 +108,50 @@ void runs_told(struct run *run)
         run->takeover.told_wall_ns = nodetime_monotonic_wall_ns();
 }
 
+/* Whether there is something for carmad to end. A shepherd without a job may be waiting for space on the disk: for its
+ * last status. */
+static bool is_stuck(struct runs *runs, struct run *run, const struct launch_status *status)
+{
+    enum launch_left left;
+
+    if (run->is_lease || launch_hindrance(run->shepherd, run->start_ticks))
+        return true;
+    left = launch_sweep_aside(runs->shepherd_path, status, NULL, run->uid, 0, &run->sweeper);
+    return left == LEFT_SOME || left == LEFT_HANGING;
+}
+
 void runs_take_over(struct runs *runs, struct run *run)
 {
     const struct job_view *view = views_find(&runs->daemon->views, run->job);
     int64_t now_ns = nodetime_monotonic_wall_ns(), grace_ns = runs->daemon->config.grace_ns;
     struct launch_status status = status_of(run, view);
     struct takeover *takeover = &run->takeover;
+    enum launch_left left;
+    int signal;
 
     if (!takeover->told_wall_ns) {
-        if (!run->timed_out && is_late(run, view) && is_stuck(run, &status))
+        if (!run->timed_out && is_late(run, view))
             runs_end_timed_out(runs, run);
         return;
     }
     if (!takeover->kill_wall_ns) {
-        if (now_ns - takeover->told_wall_ns < ANSWER_WALL_NS + (status.stopped ? grace_ns : 0) ||
-            !is_stuck(run, &status))
-            return;
-        begin(run, &status, now_ns, grace_ns);
+        if (now_ns - takeover->told_wall_ns >= ANSWER_WALL_NS + (status.stopped ? grace_ns : 0) &&
+            is_stuck(runs, run, &status))
+            begin(run, &status, now_ns, grace_ns);
+        return;
     }
-    if (signal_job(run, &status, now_ns >= takeover->kill_wall_ns ? SIGKILL : 0) > 0)
+    if (run->is_lease) { /* its processes are another's to end */
+        conclude(runs, run, &status);
+        return;
+    }
+    signal = !takeover->asked ? SIGTERM : now_ns >= takeover->kill_wall_ns ? SIGKILL : 0;
+    left = launch_sweep_aside(runs->shepherd_path, &status, NULL, run->uid, signal, &run->sweeper);
+    if (left == LEFT_UNKNOWN)
+        return;
+    takeover->asked = true;
+    takeover->hangs = left == LEFT_HANGING;
+    if (left == LEFT_SOME)
         takeover->empty_wall_ns = 0;
-    else if (is_free(runs, run, view, now_ns))
+    else if (is_free(runs, run, takeover->hangs))
         conclude(runs, run, &status);
 }

@@ -80,10 +80,9 @@ char *job_view_last_end(const struct job_view *view, const struct core *core)
                          "retried %s",
                          view->overuser, view->retry ? "before the queue" : "in its turn");
     if (view->unfenced && !job_state_ended(view->state))
-        return xasprintf(
-            "GPU memory ran out at the limit that carma had guessed for it, not on the GPU; it is retried %s "
-            "without a limit",
-            view->retry ? "before the queue" : "in its turn");
+        return xasprintf("GPU memory ran out at the limit of the node default, not on the GPU; it is retried %s "
+                         "without a limit",
+                         view->retry ? "before the queue" : "in its turn");
     if (needed_bytes)
         return xasprintf("%s: it needs at least %s, the largest GPU has %s", words, format_bytes(needed_bytes, needed),
                          format_bytes(largest_bytes, largest));

@@ -106,3 +106,12 @@ void program_empty_cache(struct program *program, struct program_event event)
     event.bytes = 0;
     append(program, PROGRAM_EMPTY, event);
 }
+
+uint8_t program_steady_step(const struct program *program)
+{
+    uint8_t last = 0;
+
+    for (size_t i = 0; i < program->event_count && last < 2; i++)
+        last = program->events[i].step;
+    return last;
+}

@@ -84,4 +84,7 @@ void program_free(struct program *program, uint32_t tensor,
 void program_conv(struct program *program, const struct program_conv *conv, struct program_event event);
 void program_empty_cache(struct program *program, struct program_event event); /* of event: phase, step */
 
+/* The second step, since in the first the optimizer's states come to be; else the last. */
+uint8_t program_steady_step(const struct program *program);
+
 #endif

@@ -165,6 +165,19 @@ struct slice slice_from(struct slice slice, size_t at)
     return (struct slice){slice.text + at, slice.length - at};
 }
 
+size_t slice_closing(struct slice slice, char opening, char closing)
+{
+    int depth = 0;
+
+    for (size_t i = 0; i < slice.length; i++) {
+        depth += slice.text[i] == opening;
+        depth -= slice.text[i] == closing;
+        if (depth == 0)
+            return i;
+    }
+    return slice.length;
+}
+
 struct slice slice_to(struct slice slice, size_t end)
 {
     return (struct slice){slice.text, end};

@@ -68,6 +68,8 @@ char *quote(char text[static QUOTE_SIZE], struct slice from);
 
 struct slice slice_trim(struct slice slice);
 struct slice slice_from(struct slice slice, size_t at);
+/* The place of the bracket that closes the slice's first character, an opening one; its length where there is none. */
+size_t slice_closing(struct slice slice, char opening, char closing);
 struct slice slice_to(struct slice slice, size_t end);
 bool slice_is(struct slice slice, const char *text);
 bool slice_starts(struct slice slice, const char *text);

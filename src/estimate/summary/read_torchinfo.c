@@ -44,11 +44,9 @@ static int read_kernel(const struct reader *reader, struct layer *layer, struct 
     return 0;
 }
 
-/* A layer's input gives the number of channels that it reads; the first layer's gives the model's input. */
-static int read_input(struct reader *reader, struct layer *layer, struct slice cell)
+static int read_shape(struct reader *reader, struct layer *layer, struct slice cell)
 {
     struct layer_list *list = reader->list;
-    struct layer input = {0};
     struct shape shape;
     int ret = parse_shape(reader, cell, &shape);
 
@@ -56,7 +54,16 @@ static int read_input(struct reader *reader, struct layer *layer, struct slice c
         return ret;
     if (list->batch_size < 1 && shape.rank > 0 && shape.dims[0] > 0)
         list->batch_size = shape.dims[0];
-    ret = layer_set_batched_shape(reader, &input, &shape, list->batch_size);
+    return layer_set_batched_shape(reader, layer, &shape, list->batch_size);
+}
+
+/* A layer's input gives the number of channels that it reads; the first layer's gives the model's input. */
+static int read_input(struct reader *reader, struct layer *layer, struct slice cell)
+{
+    struct layer_list *list = reader->list;
+    struct layer input = {0};
+    int ret = read_shape(reader, &input, cell);
+
     if (ret || !input.shape_known)
         return ret;
     if (layer->kind == LAYER_CONV || layer->kind == LAYER_CONV_TRANSPOSE)
@@ -68,19 +75,6 @@ static int read_input(struct reader *reader, struct layer *layer, struct slice c
         list->input_rank = input.rank;
     }
     return 0;
-}
-
-static int read_output(struct reader *reader, struct layer *layer, struct slice cell)
-{
-    struct layer_list *list = reader->list;
-    struct shape shape;
-    int ret = parse_shape(reader, cell, &shape);
-
-    if (ret || !shape.known)
-        return ret;
-    if (list->batch_size < 1 && shape.rank > 0 && shape.dims[0] > 0)
-        list->batch_size = shape.dims[0];
-    return layer_set_batched_shape(reader, layer, &shape, list->batch_size);
 }
 
 static int read_parameters(const struct reader *reader, struct layer *layer, const struct torchinfo_row *row)
@@ -152,7 +146,7 @@ static int add_layer(struct reader *reader, struct table *table, const struct to
     if (!ret)
         ret = read_input(reader, layer, row->cells[TORCHINFO_INPUT]);
     if (!ret)
-        ret = read_output(reader, layer, row->cells[TORCHINFO_OUTPUT]);
+        ret = read_shape(reader, layer, row->cells[TORCHINFO_OUTPUT]);
     if (!ret)
         ret = read_kernel(reader, layer, row->cells[TORCHINFO_KERNEL]);
     table->parameters += layer->parameters;

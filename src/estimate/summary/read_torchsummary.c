@@ -28,20 +28,6 @@ static struct slice type_of(struct slice name)
     return end > 1 && end < name.length && name.text[end - 1] == '-' ? slice_to(name, end - 1) : (struct slice){0};
 }
 
-/* A shape ends where its brackets do. */
-static size_t shape_end(struct slice text)
-{
-    int depth = 0;
-
-    for (size_t i = 0; i < text.length; i++) {
-        depth += text.text[i] == '[';
-        depth -= text.text[i] == ']';
-        if (depth == 0)
-            return i + 1;
-    }
-    return 0;
-}
-
 static void add_elements(struct table *table, struct slice shape_text, const struct shape *shape)
 {
     double elements = 1;
@@ -86,8 +72,8 @@ static int read_row(struct reader *reader, struct table *table)
 
     name = slice_trim(slice_to(line, begin));
     type = type_of(name);
-    length = shape_end(slice_from(line, begin));
-    if (type.length == 0 || length == 0)
+    length = slice_closing(slice_from(line, begin), '[', ']') + 1;
+    if (type.length == 0 || begin + length > line.length)
         return reader_error(reader, "'%s' is not a row of torchsummary (TYPE-NUMBER, [SHAPE], parameters)",
                             quote(quoted, line));
     shape_text = slice_to(slice_from(line, begin), length);

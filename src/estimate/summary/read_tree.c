@@ -46,20 +46,6 @@ static int take_annotation(const struct reader *reader, struct slice *text, int6
     return parse_parameters(reader, slice_from(rest, begin), reader->number, parameters);
 }
 
-/* The bracket that closes the one at the text's first; its length where there is none. */
-static size_t closing(struct slice text)
-{
-    int depth = 0;
-
-    for (size_t i = 0; i < text.length; i++) {
-        depth += text.text[i] == '(';
-        depth -= text.text[i] == ')';
-        if (depth == 0)
-            return i;
-    }
-    return text.length;
-}
-
 /* "12 x " before a type, with "0-11" as its name: the name becomes the first number. */
 static int take_copies(const struct reader *reader, struct slice *text, struct slice *name, int64_t *copies)
 {
@@ -281,7 +267,7 @@ static int open_module(struct tree *tree, struct slice name, struct slice text)
     layer->activation = (uint8_t)activation;
     layer->depth = (uint8_t)tree->depth;
     text = slice_from(text, open);
-    close = closing(text);
+    close = slice_closing(text, '(', ')');
     if (layer->kind == LAYER_PARAMETER && close < text.length)
         ret = read_sizes(reader, slice_to(text, close), &layer->parameters);
     else if (close > 1)

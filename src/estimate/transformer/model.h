@@ -57,7 +57,6 @@ static inline uint8_t adapter_bytes(const struct model *model)
 
 /* Parameters in the order in which the modules are made (modules.c). */
 void model_add_modules(struct model *model);
-int64_t model_parameters(const struct transformer *transformer);
 
 /* Operators (operators.c). They take over the references of their inputs and give one with the result. */
 struct tape_value model_keep(struct model *model, const struct tape_value *value); /* one more reference */

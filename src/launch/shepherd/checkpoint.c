@@ -51,9 +51,9 @@ int checkpoint_make(const struct request *request, struct error *err)
         return 0;
     if (code == EEXIST)
         return check_existing(name, path, err);
-    return error_set(err, code == EPERM ? EACCES : code,
-                     "cannot make the checkpoint directory '%s': %s: submit from a directory in which you may write",
-                     path, strerror(code));
+    return error_set(
+        err, code == EPERM ? EACCES : code, "cannot make the checkpoint directory '%s': %s: %s", path, strerror(code),
+        code == ENOSPC || code == EDQUOT ? "free some space" : "submit from a directory in which you may write");
 }
 
 /* In a child, which becomes the user and may hang there without the shepherd. */

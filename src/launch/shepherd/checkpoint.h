@@ -13,7 +13,8 @@ char *checkpoint_path(const struct request *request); /* owned by the caller */
  * -EPERM: it is there, but it belongs to another, or others may write it. */
 int checkpoint_make(const struct request *request, struct error *err);
 
-/* Removes it where it is empty. The caller is the shepherd, after the job's end. */
+/* Removes it where it is empty, in a child process. The caller is the shepherd, after the job's end, where the child
+ * that reads its output (tail.h) has not done so. */
 void checkpoint_remove_empty(const struct request *request);
 
 #endif

@@ -126,9 +126,10 @@ static void cannot_open(const char *path, const char *word, int code, const stru
     const char *text = code == -ENXIO
                            ? "it is a FIFO that nobody reads, or a socket: start its reader first, or name a file"
                            : why->text;
-    const char *remedy = code == -ENXIO || code == -EPERM ? ""
-                         : code == -ENOENT                ? ": make its directory, or name another file"
-                                                          : ": name another file";
+    const char *remedy = code == -ENXIO || code == -EPERM     ? ""
+                         : code == -ENOSPC || code == -EDQUOT ? ": free some space, or name another file"
+                         : code == -ENOENT                    ? ": make its directory, or name another file"
+                                                              : ": name another file";
     CLEANUP(free_ptr) char *line = xasprintf("cannot open the %s file '%s': %s%s", word, path, text, remedy);
 
     fail(report_fd, line);
@@ -304,7 +305,7 @@ static int enter_directory(const char *path, struct error *err)
     if (code == 0)
         return 0;
     return error_set(err, code, "cannot enter the directory '%s': %s%s", path, fd < 0 ? why.text : strerror(code),
-                     fd == -EPERM      ? ""
+                     fd == -EPERM     ? ""
                      : code == ENOENT ? ": make it, or submit from another"
                                       : ": submit from another");
 }

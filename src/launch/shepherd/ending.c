@@ -6,18 +6,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
-#include "base/text/printable.h"
 #include "base/units.h"
 #include "launch/cause.h"
 #include "launch/cgroup.h"
 #include "launch/shepherd/shepherd.h"
 #include "launch/steps.h"
 
-#define LEFT_NS    (500 * NS_PER_MS)
-#define COMM_LIMIT 64
 #define ABANDON_NS (5 * NS_PER_SEC) /* after SIGKILL: a start that is still there hangs in the kernel */
 
 void ending_begin(struct shepherd *s)
@@ -47,43 +43,6 @@ void ending_kill(struct shepherd *s)
     s->kill_pause_ms = s->kill_pause_ms < KILL_PAUSE_MAX_MS ? 2 * s->kill_pause_ms : KILL_PAUSE_MAX_MS;
 }
 
-/* The names of those that the main process has left behind, each once. */
-static void note_left(struct shepherd *s)
-{
-    size_t used = 0;
-
-    tree_read(&s->tree);
-    tree_select_descendants(&s->tree, getpid());
-    for (size_t i = 0; i < s->tree.count; i++) {
-        const struct tree_process *process = &s->tree.items[i];
-        CLEANUP(free_ptr) char *path = xasprintf("/proc/%d/comm", (int)process->pid);
-        CLEANUP(free_ptr) char *name = NULL;
-        size_t length;
-        if (!process->member || process->ended || file_read(path, COMM_LIMIT, &name, &length, NULL) < 0)
-            continue;
-        name[strcspn(name, "\n")] = '\0';
-        if (strstr(s->status.left, name) || used + strlen(name) + 3 > sizeof s->status.left)
-            continue;
-        used += (size_t)snprintf(s->status.left + used, sizeof s->status.left - used, "%s%s", used ? ", " : "", name);
-    }
-    printable_replace(s->status.left);
-}
-
-/* A part of a pipeline may end a moment after the main process. */
-static bool is_over(struct shepherd *s)
-{
-    int64_t now_ns = nodetime_monotonic_wall_ns();
-
-    if (s->kill_at_ns || s->status.phase != LAUNCH_RUNNING || s->status.stopped)
-        return true;
-    if (!s->left_at_ns)
-        s->left_at_ns = now_ns + LEFT_NS;
-    if (now_ns < s->left_at_ns)
-        return false;
-    note_left(s);
-    return true;
-}
-
 /* A child without SIGCHLD at its end is none of those that waitpid(2) waits for unless it is told to. */
 pid_t ending_fork_helper(void)
 {
@@ -105,7 +64,7 @@ bool ending_reap(struct shepherd *s)
     }
     if (pid < 0 && errno == ECHILD)
         return false;
-    if (s->process_ended && is_over(s))
+    if (s->process_ended && left_is_settled(s))
         ending_begin(s);
     return true;
 }
@@ -120,6 +79,15 @@ static void tell_host_oom(struct shepherd *s)
                          format_bytes(s->request.limits.memory_bytes, limit));
     else
         text = xstrdup("out of host memory: the kernel killed it, though it had no limit of its own (--memory)");
+    status_set_message(&s->status, text, strlen(text));
+}
+
+/* A program whose output cannot be written has no other way to say so. */
+static void tell_full(struct shepherd *s)
+{
+    CLEANUP(free_ptr) char *path = launch_output_path(s->request.output, s->request.job);
+    CLEANUP(free_ptr) char *text = xasprintf("no space is left for its output '%s': free some", path);
+
     status_set_message(&s->status, text, strlen(text));
 }
 
@@ -144,10 +112,12 @@ static uint32_t evidence_of(const struct shepherd *s, const struct tail_verdict 
 void ending_examine(struct shepherd *s)
 {
     struct launch_status *status = &s->status;
+    CLEANUP(free_ptr) char *left = launch_left_text(status);
     struct tail_verdict said;
     struct classify_verdict verdict;
 
-    tail_classify(&s->request, &s->output, &s->error, s->writers.files, s->writers.file_count, &said);
+    tail_classify(&s->request, &s->output, &s->error, s->writers.files, s->writers.file_count, left, &said,
+                  &s->checkpoint_removed);
     status->evidence = evidence_of(s, &said);
     if (status->exit_status == 0 && !(status->evidence & (EVIDENCE_OUTPUT | EVIDENCE_FILE)))
         return;
@@ -163,6 +133,8 @@ void ending_examine(struct shepherd *s)
     status_set_message(status, verdict.line, strnlen(verdict.line, sizeof verdict.line));
     if (status->host_oom_own)
         tell_host_oom(s);
+    else if (said.full && !*status->message)
+        tell_full(s);
 }
 
 void ending_conclude(struct shepherd *s)

@@ -75,8 +75,8 @@ bool shepherd_stop_is_pending(const struct shepherd *s)
     return false;
 }
 
-/* How a job ended is known to nobody else: a full disk is waited for, until it is not, or somebody asks us to go. A state
- * directory that was removed is waited for as well, as long as a daemon takes to make it again. */
+/* How a job ended is known to nobody else: a full disk is waited for, until it is not, or somebody asks us to go. A
+ * state directory that was removed is waited for as well, as long as a daemon takes to make it again. */
 static void write_last_status(struct shepherd *s)
 {
     struct error err;
@@ -233,7 +233,8 @@ static void leave_nothing(struct shepherd *s)
     script_remove(&s->request);
     progress_remove(&s->request);
     group_remove(s);
-    checkpoint_remove_empty(&s->request);
+    if (!s->checkpoint_removed)
+        checkpoint_remove_empty(&s->request);
 }
 
 /* The job is over to all others; we still have to reap hanging processes, and to remove the job's files. */
@@ -337,7 +338,7 @@ int main(int argc, char **argv)
     struct error err;
     int code;
 
-    if (argc == 5 && strcmp(argv[1], "sweep") == 0)
+    if (argc == SWEEP_ARGUMENTS + 2 && strcmp(argv[1], "sweep") == 0)
         return sweep_main(argv + 2);
     if (argc > 1)
         return strcmp(argv[1], "exec") == 0 ? child_exec_main(argc, argv) : EXIT_FAILURE;

@@ -29,6 +29,7 @@ struct shepherd {
     size_t report_length;
     int handed_fd; /* came with the line of the report that is being read; -1: none */
     bool exec_said;
+    bool checkpoint_removed;
     bool not_run;     /* "failed" or "unrun" was said; the status has the message */
     int unrun_status; /* the exit status that a shell would give, after "unrun"; else 0 */
     struct tail_origin output;
@@ -101,6 +102,11 @@ bool ending_reap(struct shepherd *s); /* whether somebody is left */
 pid_t ending_fork_helper(void);
 void ending_examine(struct shepherd *s); /* why it failed, as far as its output and the kernel say */
 void ending_conclude(struct shepherd *s);
+
+/* ---- left.c: what outlives the job's main process ---- */
+
+/* Once that has ended: whether the others have had a moment to end as well. Those that have not are then noted. */
+bool left_is_settled(struct shepherd *s);
 
 /* ---- heal.c: what others remove of a running launch is made again ---- */
 

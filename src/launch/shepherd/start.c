@@ -21,6 +21,7 @@
 
 /* "exec" was said, but the report pipe is open: it hangs, or somebody else holds the pipe */
 #define EXEC_SETTLE_MS 200
+#define READS_A_TURN   16
 
 int start_fork(struct shepherd *s)
 {
@@ -163,9 +164,10 @@ static ssize_t receive_report(struct shepherd *s)
     return count;
 }
 
+/* Some of it: the writer may be a login shell that never stops, and deadlines are looked at in between. */
 void start_read_report(struct shepherd *s)
 {
-    while (s->report_fd >= 0) {
+    for (int reads = 0; reads < READS_A_TURN && s->report_fd >= 0; reads++) {
         ssize_t count = receive_report(s);
         char *line = s->report, *newline;
 

@@ -3,12 +3,15 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "launch/shepherd/checkpoint.h"
 #include "launch/shepherd/child.h"
 
 #define TAIL_BYTES (1 << 20)
@@ -60,10 +63,31 @@ static void classify_files(const struct tail_origin *files, uint32_t count, stru
     }
 }
 
+static bool is_full(const struct tail_origin *origin)
+{
+    struct statvfs vfs;
+    struct stat st;
+
+    return origin->fd >= 0 && fstat(origin->fd, &st) == 0 && S_ISREG(st.st_mode) && fstatvfs(origin->fd, &vfs) == 0 &&
+           vfs.f_blocks > 0 && vfs.f_bavail == 0;
+}
+
+static void append(const struct tail_origin *origin, const char *text)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("/proc/self/fd/%d", origin->fd);
+    CLEANUP(close_fd)
+    int fd = origin->fd >= 0 ? open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
+    struct stat st;
+
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        dprintf(fd, "carma: %s\n", text);
+}
+
 static void classify_child(const struct request *request, const struct tail_origin *output,
                            const struct tail_origin *error, const struct tail_origin *files, uint32_t file_count,
-                           int fd)
+                           const char *say, int fd)
 {
+    CLEANUP(free_ptr) char *checkpoint = checkpoint_path(request);
     struct tail_verdict answer;
     struct classify_verdict *verdict = &answer.verdict, other;
 
@@ -79,18 +103,23 @@ static void classify_child(const struct request *request, const struct tail_orig
         *verdict = other;
     if (verdict->kind == OUTPUT_NOTHING && !verdict->own_error && !verdict->outlived)
         classify_files(files, file_count, &answer);
-    if (write(fd, &answer, sizeof answer) != sizeof answer)
-        return; /* the shepherd sees too little, and takes it as no verdict */
+    answer.full = is_full(output) || is_full(error);
+    if (say)
+        append(output, say);
+    if (write(fd, &answer, sizeof answer) == sizeof answer) /* else the shepherd takes it as no verdict */
+        rmdir(checkpoint);
 }
 
 void tail_classify(const struct request *request, const struct tail_origin *output, const struct tail_origin *error,
-                   const struct tail_origin *files, uint32_t file_count, struct tail_verdict *verdict)
+                   const struct tail_origin *files, uint32_t file_count, const char *say, struct tail_verdict *verdict,
+                   bool *removed)
 {
     struct pollfd ready;
     int fds[2];
     bool hangs;
     pid_t pid;
 
+    *removed = false;
     *verdict = (struct tail_verdict){0};
     classify_init(&verdict->verdict);
     if (pipe2(fds, O_CLOEXEC) < 0)
@@ -98,7 +127,7 @@ void tail_classify(const struct request *request, const struct tail_origin *outp
     pid = fork();
     if (pid == 0) {
         close(fds[0]);
-        classify_child(request, output, error, files, file_count, fds[1]);
+        classify_child(request, output, error, files, file_count, say, fds[1]);
         _exit(0);
     }
     close(fds[1]);
@@ -107,6 +136,9 @@ void tail_classify(const struct request *request, const struct tail_origin *outp
     if (pid < 0 || hangs || read(fds[0], verdict, sizeof *verdict) != sizeof *verdict) {
         *verdict = (struct tail_verdict){0};
         classify_init(&verdict->verdict);
+    } else {
+        *removed = poll(&ready, 1, TAIL_REMOVE_LIMIT_MS) > 0; /* it has ended */
+        hangs = !*removed;
     }
     close(fds[0]);
     if (pid > 0) {

@@ -97,3 +97,25 @@ void counts_lower(const char *list, int64_t gpus, int64_t usable, struct text *l
             text_printf(lowered, "%s:%lld", name, (long long)(count / gpus * usable));
     }
 }
+
+bool counts_beyond_free(const char *old, const char *node, const char *used, int64_t refusals, struct text *list)
+{
+    int64_t all, taken = 0, own, wanted;
+    const char *entry;
+    size_t wide = 0;
+
+    if (!size_of_gres(node, "gpusm", &all) || !size_of_gres(old, "gpusm", &own))
+        return false;
+    size_of_gres(used, "gpusm", &taken);
+    wanted = all - taken + 1 + (refusals - 1) * (all / 8);
+    if (wanted > all)
+        wanted = all;
+    if (wanted <= own)
+        return false;
+    while ((entry = next_entry(&old, &wide)))
+        if (is_named(entry, wide, "gpusm"))
+            text_printf(list, "%sgpusm:%lld", list->length > 0 ? "," : "", (long long)wanted);
+        else
+            text_printf(list, "%s%.*s", list->length > 0 ? "," : "", (int)wide, entry);
+    return true;
+}

@@ -28,4 +28,8 @@ void counts_request(const char *old, const struct counts_node *node, int64_t gpu
 /* A node's list with gpumem, gpubig and gpusm lowered to `usable` of its GPUs. */
 void counts_lower(const char *list, int64_t gpus, int64_t usable, struct text *lowered);
 
+/* The job's list with more of gpusm than its node has free beside what is used there; at each refusal an eighth of the
+ * node more, at most all. No lease depends on gpusm. false: it asks for as much already, or none is counted. */
+bool counts_beyond_free(const char *old, const char *node, const char *used, int64_t refusals, struct text *list);
+
 #endif

@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "base/proc.h"
 #include "slurm/agent/counts.h"
+#include "slurm/agent/orders.h"
 #include "slurm/agent/slurm.h"
 #include "slurm/plugin/http.h"
 
@@ -221,9 +222,10 @@ static void look_at_orphan(const struct agent *agent, const struct node_watch *b
     uint32_t job = (uint32_t)json_integer_value(json_object_get(lease, "job"));
     bool batch = has_batch_step(lease);
     int64_t since_ms = orphan_since_ms(before, job);
+    struct slurm_job slurms;
     struct text said = {0};
     struct error err;
-    char id[16];
+    int rc;
 
     if (has_stepd(agent, job, batch ? "batch]" : ""))
         return;
@@ -231,9 +233,12 @@ static void look_at_orphan(const struct agent *agent, const struct node_watch *b
     now->orphans[now->count++] = (struct orphan){.job = job, .since_ms = since_ms};
     if (http_now_ms() - since_ms < (batch ? BATCH_SURE_MS : STEP_SURE_MS))
         return;
-    snprintf(id, sizeof id, "%u", job);
-    agent_say("job %u has no slurmstepd any more: cancelled", job);
-    if (slurm_run("scancel", (const char *[]){id, NULL}, &said, &err))
+    rc = slurm_show_job(job, &slurms, &err);
+    if (!rc && strcmp(slurms.state, "RUNNING") == 0) {
+        agent_say("job %s has no slurmstepd any more: cancelled", slurms.name);
+        rc = slurm_run("scancel", (const char *[]){slurms.name, NULL}, &said, &err);
+    }
+    if (rc)
         agent_say("%s", err.text);
     text_release(&said);
 }
@@ -286,6 +291,7 @@ void node_look(const struct agent *agent, struct node_watch *watch)
 
         if (!state || strcmp(state, "RUNNING") != 0 || !node || strcmp(node, agent->node) != 0)
             continue;
+        orders_carry_out(agent); /* a job's end waits for them, and many leases take seconds on a busy machine */
         look_at_orphan(agent, watch, &now, lease);
         if (!asked) {
             known = !slurm_run("squeue", (const char *[]){"-h", "-t", "S", "-o", "%A", "-w", agent->node, NULL},

@@ -32,7 +32,8 @@ enum {
 
 struct order {
     const struct agent *agent;
-    unsigned job, restart;
+    unsigned job, restart;   /* slurmd's number of the job: on this node no other has it */
+    struct slurm_job slurms; /* of the same job */
     char what[16];
     bool held; /* the job has been ordered back, and is held until its request is set */
     char name[80];
@@ -102,30 +103,39 @@ static int64_t answer_number(const struct order *order, const char *key)
     return json_integer_value(json_object_get(order->answer, key));
 }
 
-static int update(const struct order *order, const char *what, const char *value)
+static int update_named(const struct order *order, const char *name, const char *what, const char *value)
 {
     struct text said = {0};
     struct error err;
-    char id[32], *word = NULL;
+    char id[64], *word = NULL;
     int rc = -ENOMEM;
 
-    snprintf(id, sizeof id, "JobId=%u", order->job);
+    snprintf(id, sizeof id, "JobId=%s", name);
     if (asprintf(&word, "%s=%s", what, value) >= 0)
         rc = slurm_run("scontrol", (const char *[]){"update", id, word, NULL}, &said, &err);
-    if (rc)
-        agent_say("job %u: %s=%s: %s", order->job, what, value, err.text);
+    if (rc && rc != -ESRCH) /* Slurm notes nothing on a job that is over */
+        agent_say("job %s: %s=%s: %s", order->slurms.name, what, value, err.text);
     free(word);
     text_release(&said);
     return rc;
 }
 
-/* A user's own comment stays. */
-static void comment(const struct order *order, const char *line, const char *text)
+static int update(const struct order *order, const char *what, const char *value)
 {
-    char now[64] = "";
+    return update_named(order, order->slurms.name, what, value);
+}
 
-    if (!counts_property(line, "Comment", now, sizeof now) || strncmp(now, "carma:", 6) == 0)
+/* A user's own comment stays. */
+static void comment(const struct order *order, const char *text)
+{
+    struct text now = {0};
+    struct error err;
+
+    if (!slurm_run("squeue", (const char *[]){"-h", "-t", "all", "-O", "Comment:", "-j", order->slurms.name, NULL},
+                   &now, &err) &&
+        (strncmp(now.bytes, "(null)", 6) == 0 || strncmp(now.bytes, "carma:", 6) == 0))
         update(order, "Comment", text);
+    text_release(&now);
 }
 
 static int write_down_end(const struct order *order)
@@ -148,44 +158,42 @@ static int64_t count_up(const struct order *order, const char *fact)
 
 /* Whether the order's job may go back: Slurm holds it running, or has found it failed while no agent was there. Every
  * other end was somebody's wish. */
-static bool may_go_back(const struct order *order, const char *state, const char *line)
+static bool may_go_back(const struct order *order)
 {
-    char restarts[16] = "";
+    const struct slurm_job *slurms = &order->slurms;
     int64_t retried = 0;
 
     spool_get(order->agent->spool, order->job, "retried", &retried);
-    counts_property(line, "Restarts", restarts, sizeof restarts);
-    return (strcmp(state, "RUNNING") == 0 || strcmp(state, "FAILED") == 0) &&
-           strtoul(restarts, NULL, 10) == order->restart && (order->answer == NULL || retried < MOST_RETRIES);
+    return (strcmp(slurms->state, "RUNNING") == 0 || strcmp(slurms->state, "FAILED") == 0) &&
+           slurms->restarts == order->restart && (order->answer == NULL || retried < MOST_RETRIES);
 }
 
-/* Holds the job. true: done with it for now. */
-static bool order_back(struct order *order, const char *line)
+/* Holds the job. It waits at Slurm like one that never began: dependents see no failure. true: done with it for now. */
+static bool order_back(struct order *order)
 {
-    char state[32] = "", begun[512], own[512], held[512], id[16];
+    char begun[512], own[512], held[512];
+    const struct slurm_job *slurms = &order->slurms;
     struct text said = {0};
     struct error err;
     int rc;
 
-    counts_property(line, "JobState", state, sizeof state);
     variant(order, "begun", begun);
-    if (strcmp(state, "COMPLETING") == 0 && access(begun, F_OK))
-        return false; /* its end is not told yet */
-    if (strcmp(state, "COMPLETING") != 0 && !(strcmp(state, "SPECIAL_EXIT") == 0 && access(begun, F_OK) == 0)) {
-        if (!may_go_back(order, state, line)) {
+    if (access(begun, F_OK) || slurms->restarts != (int64_t)order->restart + 1) {
+        if (strcmp(slurms->state, "COMPLETING") == 0)
+            return false; /* its end is not told yet */
+        if (!may_go_back(order)) {
             finish(order);
             return true;
         }
         spool_order(order->agent->spool, order->job, order->restart,
                     strcmp(order->what, "retry") == 0 ? "retry.begun" : "refused.begun", "");
-        snprintf(id, sizeof id, "%u", order->job);
-        rc = slurm_run("scontrol", (const char *[]){"requeuehold", "State=SpecialExit", id, NULL}, &said, &err);
+        rc = slurm_run("scontrol", (const char *[]){"requeuehold", slurms->whole, NULL}, &said, &err);
         text_release(&said);
         if (rc == -EAGAIN)
             return false;
         if (rc) {
-            agent_say("job %u stays ended: %s", order->job, err.text);
-            comment(order, line, "carma:not requeued: the job may not be");
+            agent_say("job %s stays ended: %s", slurms->name, err.text);
+            comment(order, "carma:not requeued: the job may not be");
             finish(order);
             return true;
         }
@@ -211,9 +219,10 @@ static int read_node(const struct order *order, struct counts_node *node, struct
 }
 
 /* More than before after an OOM, and never less; whole GPUs at the end. */
-static int set_request(const struct order *order, const char *line)
+static int set_request(const struct order *order)
 {
-    char old[512] = "", text[96], was[UNITS_TEXT], is[UNITS_TEXT];
+    const char *old = order->slurms.gres;
+    char text[96], was[UNITS_TEXT], is[UNITS_TEXT];
     const char *cause = json_string_value(json_object_get(order->answer, "cause"));
     int64_t gpus = order_number(order, "gpus ", 1), next = answer_number(order, "request_bytes"), before = 0;
     struct counts_node node;
@@ -222,10 +231,9 @@ static int set_request(const struct order *order, const char *line)
     int rc = read_node(order, &node, &err);
 
     if (rc) {
-        agent_say("job %u: its request stays: %s", order->job, err.text);
+        agent_say("job %s: its request stays: %s", order->slurms.name, err.text);
         return rc;
     }
-    counts_property(line, "TresPerNode", old, sizeof old);
     if (size_of_gres(old, "gpumem", &before))
         before /= gpus;
     if (cause && strcmp(cause, "gpu_oom") == 0 && next < before + before / 4)
@@ -239,38 +247,71 @@ static int set_request(const struct order *order, const char *line)
     snprintf(text, sizeof text, "carma:%s:%s->%s", cause ? cause : "retry", format_bytes(before, was),
              format_bytes(next, is));
     if (!rc)
-        comment(order, line, text);
+        comment(order, text);
     text_release(&list);
     return rc;
 }
 
 /* Another node, where the job may run on one that has not refused it. */
-static void exclude_node(const struct order *order, const char *line, bool never)
+static void exclude_node(const struct order *order, bool never)
 {
-    char excluded[512] = "", partition[128] = "", list[640];
-    struct text nodes = {0};
+    const struct slurm_job *slurms = &order->slurms;
+    struct text excluded = {0}, nodes = {0}, list = {0};
     struct error err;
     bool other = never;
 
-    counts_property(line, "ExcNodeList", excluded, sizeof excluded);
-    counts_property(line, "Partition", partition, sizeof partition);
-    if (strcmp(excluded, "(null)") == 0)
-        excluded[0] = '\0';
-    snprintf(list, sizeof list, "%s%s%s", excluded, excluded[0] ? "," : "", order->agent->node);
-    if (!never &&
-        slurm_run("sinfo", (const char *[]){"-h", "-N", "-o", "%N", "-p", partition, NULL}, &nodes, &err) == 0) {
+    if (slurm_run("squeue", (const char *[]){"-h", "-t", "all", "-o", "%x", "-j", slurms->name, NULL}, &excluded, &err))
+        agent_say("%s", err.text);
+    else if (excluded.length > 1)
+        text_printf(&list, "%.*s,", (int)strcspn(excluded.bytes, "\n"), excluded.bytes);
+    text_printf(&list, "%s", order->agent->node);
+    if (!never && slurm_run("sinfo", (const char *[]){"-h", "-N", "-o", "%N", "-p", slurms->partition, NULL}, &nodes,
+                            &err) == 0) {
         char *rest = nodes.bytes;
 
         for (const char *node; (node = strsep(&rest, "\n"));)
-            other =
-                other || (*node && !strstr(list, node)); /* a name within another's excludes too few, not too many */
+            other = other ||
+                    (*node && !strstr(list.bytes, node)); /* a name within another's excludes too few, not too many */
     }
-    text_release(&nodes);
     /* All have refused it by now: begin again. */
-    update(order, "ExcNodeList", other ? list : "");
+    update(order, "ExcNodeList", other ? list.bytes : "");
+    text_release(&excluded);
+    text_release(&nodes);
+    text_release(&list);
 }
 
-static int set_refusal(const struct order *order, const char *line, int64_t *delay_s)
+static bool slurm_preempts(void)
+{
+    struct text config = {0};
+    struct error err;
+    bool does = false;
+
+    if (!slurm_run("scontrol", (const char *[]){"show", "config", NULL}, &config, &err)) {
+        const char *type = strstr(config.bytes, "\nPreemptType ");
+        does = type && strncmp(type + strcspn(type, "="), "= preempt/none", 14) != 0;
+    }
+    text_release(&config);
+    return does;
+}
+
+/* Memory that is free in pieces is room to Slurm, which then preempts nobody for the job. */
+static void ask_for_preemption(const struct order *order, int64_t refusals)
+{
+    struct text line = {0}, list = {0};
+    struct error err;
+    char all[NODE_LIST_BYTES], used[NODE_LIST_BYTES];
+
+    if (slurm_preempts() &&
+        !slurm_run("scontrol", (const char *[]){"-d", "show", "node", "-o", order->agent->node, NULL}, &line, &err) &&
+        counts_property(line.bytes, "Gres", all, sizeof all) &&
+        counts_property(line.bytes, "GresUsed", used, sizeof used) &&
+        counts_beyond_free(order->slurms.gres, all, used, refusals, &list) && !list.failed)
+        update(order, "Gres", list.bytes);
+    text_release(&line);
+    text_release(&list);
+}
+
+static int set_refusal(const struct order *order, int64_t *delay_s)
 {
     const char *reason = strstr(order->text, "reason ");
     bool never = order_number(order, "never ", 0) != 0;
@@ -283,43 +324,69 @@ static int set_refusal(const struct order *order, const char *line, int64_t *del
     if (*delay_s > LONGEST_DELAY_S)
         *delay_s = LONGEST_DELAY_S;
     if (never || times >= MOST_REFUSALS)
-        exclude_node(order, line, never);
+        exclude_node(order, never);
+    if (order_number(order, "room ", 0))
+        ask_for_preemption(order, times);
     snprintf(text, sizeof text, "carma:refused:%s:%.400s", order->agent->node, reason ? reason + 7 : "");
     text[strcspn(text, "\n")] = '\0';
-    comment(order, line, text);
+    comment(order, text);
     return 0;
 }
 
-/* Sets what the held job shall start with, and lets it go. */
-static bool let_go(const struct order *order, const char *line)
+/* Whether processes of the job still end, or of a component beside it: until then Slurm sets its own StartTime. */
+static bool still_ends(const struct slurm_job *slurms)
 {
-    char state[32] = "", begin[32], id[16];
+    struct text states = {0};
+    struct error err;
+    bool ends = strcmp(slurms->state, "COMPLETING") == 0;
+
+    if (!ends && strcmp(slurms->whole, slurms->name) != 0) {
+        const char *const all[] = {"-h", "-t", "all", "-o", "%T", "-j", slurms->whole, NULL};
+        ends = slurm_run("squeue", all, &states, &err) || strstr(states.bytes, "COMPLETING");
+    }
+    text_release(&states);
+    return ends;
+}
+
+/* Sets what the held job shall start with, and lets it go, unless somebody has ended it or let it go meanwhile. */
+static bool let_go(const struct order *order)
+{
+    const struct slurm_job *slurms = &order->slurms;
+    char begin[32];
     int64_t delay_s = RETRY_DELAY_S;
     struct text said = {0};
     struct error err;
     int rc = 0;
 
-    counts_property(line, "JobState", state, sizeof state);
-    if (strcmp(state, "COMPLETING") == 0 || strcmp(state, "RUNNING") == 0)
+    if (still_ends(slurms))
         return false;
-    if (strcmp(state, "SPECIAL_EXIT") == 0) {
+    if (slurms->held && slurms->restarts == (int64_t)order->restart + 1) {
         if (order->answer) {
             write_down_end(order);
-            set_request(order, line); /* where that fails, a start with the old request is better than none */
+            set_request(order); /* where that fails, a start with the old request is better than none */
             count_up(order, "retried");
         } else {
-            set_refusal(order, line, &delay_s);
+            set_refusal(order, &delay_s);
         }
         snprintf(begin, sizeof begin, "now+%lld", (long long)delay_s);
-        rc = update(order, "StartTime", begin);
-        snprintf(id, sizeof id, "%u", order->job);
+        rc = update_named(order, slurms->whole, "StartTime", begin);
         if (!rc)
-            rc = slurm_run("scontrol", (const char *[]){"release", id, NULL}, &said, &err);
+            rc = slurm_run("scontrol", (const char *[]){"release", slurms->whole, NULL}, &said, &err);
         text_release(&said);
         if (rc)
             return false;
-        agent_say("job %u is queued again after '%s', in %lld s", order->job, order->what, (long long)delay_s);
+        agent_say("job %s is queued again after '%s', in %lld s", slurms->name, order->what, (long long)delay_s);
     }
+    finish(order);
+    return true;
+}
+
+static bool note_end(const struct order *order)
+{
+    if (write_down_end(order) == -EAGAIN)
+        return false;
+    spool_forget(order->agent->spool, order->job, "refused");
+    spool_forget(order->agent->spool, order->job, "retried");
     finish(order);
     return true;
 }
@@ -327,30 +394,20 @@ static bool let_go(const struct order *order, const char *line)
 /* true: there is nothing more to do for it. */
 static bool carry_out(struct order *order)
 {
-    struct text line = {0};
     struct error err;
-    bool done;
-    int rc;
+    int rc = slurm_show_job(order->job, &order->slurms, &err);
 
-    if (strcmp(order->what, "ended") == 0) {
-        if (write_down_end(order) == -EAGAIN)
-            return false;
-        spool_forget(order->agent->spool, order->job, "refused");
-        spool_forget(order->agent->spool, order->job, "retried");
+    if (rc == -ENOENT) {
         finish(order);
         return true;
     }
-    rc = slurm_show_job(order->job, &line, &err);
-    if (rc == -ENOENT)
-        finish(order);
-    else if (rc)
+    if (rc) {
         agent_say("job %u: %s", order->job, err.text);
-    if (rc)
-        done = rc == -ENOENT;
-    else
-        done = order->held ? let_go(order, line.bytes) : order_back(order, line.bytes);
-    text_release(&line);
-    return done;
+        return false;
+    }
+    if (strcmp(order->what, "ended") == 0)
+        return note_end(order);
+    return order->held ? let_go(order) : order_back(order);
 }
 
 /* Facts about jobs whose end nobody told; those about the node stay. */

@@ -1,6 +1,7 @@
 #include "slurm/agent/slurm.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,17 +24,49 @@ int slurm_run(const char *program, const char *const arguments[], struct text *o
     said[strcspn(said, "\n")] = '\0';
     if (strstr(said, "Invalid job id") != NULL)
         code = -ENOENT;
-    else if (code == -ETIMEDOUT || strstr(said, "ontact") != NULL || strstr(said, "timed out") != NULL)
+    else if (strstr(said, "already finished") != NULL)
+        code = -ESRCH;
+    else if (code == -ETIMEDOUT || strstr(said, "ontact") != NULL || strstr(said, "timed out") != NULL ||
+             strstr(said, "ero Bytes") != NULL || strstr(said, "onnection re") != NULL)
         code = -EAGAIN;
     return error_set(err, -code, "%s %s %s: %s", program, arguments[0], arguments[1] != NULL ? arguments[1] : "",
                      said[0] != '\0' ? said : strerror(-code));
 }
 
-int slurm_show_job(uint32_t job, struct text *line, struct error *err)
+/* JobArrayID is the name by which Slurm's commands know the job. */
+static const char fields[] = "JobID:|,JobArrayID:|,State:|,PriorityLong:|,RestartCnt:|,Partition:|,tres-per-node:|";
+
+/* squeue sorts the tasks of an array: the job's own line is any. */
+static bool read_job(const char *line, uint32_t job, struct slurm_job *found)
+{
+    unsigned number;
+    int64_t priority;
+
+    *found = (struct slurm_job){0};
+    if (sscanf(line, "%u|%47[0-9_+]|%23[A-Z_]|%" SCNd64 "|%" SCNd64 "|%127[^|\n]|%511[^|\n]|", &number, found->name,
+               found->state, &priority, &found->restarts, found->partition, found->gres) != 7 ||
+        number != job)
+        return false;
+    snprintf(found->whole, sizeof found->whole, "%.*s", (int)strcspn(found->name, "+"), found->name);
+    found->held = priority == 0;
+    return true;
+}
+
+int slurm_show_job(uint32_t job, struct slurm_job *found, struct error *err)
 {
     char id[16];
-    snprintf(id, sizeof(id), "%u", job);
-    return slurm_run("scontrol", (const char *[]){"show", "job", "-o", id, NULL}, line, err);
+    struct text said = {0};
+    bool is = false;
+
+    snprintf(id, sizeof id, "%u", job);
+    int rc = slurm_run("squeue", (const char *[]){"-h", "-t", "all", "-O", fields, "-j", id, NULL}, &said, err);
+    for (const char *line = rc ? NULL : said.bytes; line && !is;
+         line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+        is = read_job(line, job, found);
+    if (!rc && !is)
+        rc = error_set(err, ENOENT, "Slurm has no job %u any more", job);
+    text_release(&said);
+    return rc;
 }
 
 int slurm_show_node(const char *node, struct text *line, struct error *err)

@@ -1,7 +1,8 @@
-/* Asking and telling slurmctld through scontrol and scancel. */
+/* Asking and telling slurmctld through squeue, scontrol and scancel. */
 #ifndef CARMA_SLURM_AGENT_SLURM_H
 #define CARMA_SLURM_AGENT_SLURM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -9,11 +10,29 @@
 #include "slurm/plugin/text.h"
 
 /* Runs a program of Slurm's, named in $PATH, with at most 8 arguments up to a NULL. 0, or a negative errno and Slurm's
- * words: -ENOENT where Slurm does not know the job, -EAGAIN where slurmctld does not answer, -EIO otherwise. */
+ * words: -ENOENT where Slurm does not know the job, -ESRCH where it is over, -EAGAIN where slurmctld does not answer,
+ * -EIO otherwise. */
 int slurm_run(const char *program, const char *const arguments[], struct text *output, struct error *err);
 
-/* One line of "NAME=value" words. */
-int slurm_show_job(uint32_t job, struct text *line, struct error *err);
+enum { SLURM_GRES_BYTES = 512 };
+
+/* A job as slurmctld knows it. No user's text is in it. */
+struct slurm_job {
+    char name[48]; /* what means this job alone: 12, 8_3 of an array, 10+1 of a heterogeneous job */
+    char
+        whole[24]; /* what goes back to the queue: 10 for 10+1, whose components Slurm starts together; else the name */
+    char state[24]; /* as in JobState= */
+    char partition[128];
+    char gres[SLURM_GRES_BYTES]; /* of each node */
+    int64_t restarts;
+    bool held;
+};
+
+/* The job of slurmd's number, which is that of one task or component. The last task of an array has its array's number:
+ * in a command of Slurm's that means all tasks. -ENOENT: Slurm has forgotten it. */
+int slurm_show_job(uint32_t job, struct slurm_job *found, struct error *err);
+
+/* The node as one line of "NAME=value" words. */
 int slurm_show_node(const char *node, struct text *line, struct error *err);
 
 #endif

@@ -1,7 +1,8 @@
 /* libcarma_spank.so: the GPUs of a Slurm job on this node are a lease of its carmad. No callback fails but
  * task_init_privileged, where a failure ends the task alone: anywhere else Slurm would drain the node. Slurm does the
- * counting of memory; this asks for the counted memory, and hands a job that carmad cannot hold back to
- * carma-slurm-agent. */
+ * counting of memory and GPUs. The prolog asks slurmctld for what it has counted (record.h), and leaves it in the
+ * spool, which is root's alone; the job's steps ask for that lease, whatever their options and environment say. A job
+ * that is not counted has no lease and sees no GPU. One that carmad cannot hold is handed back to carma-slurm-agent. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -21,7 +22,9 @@ SPANK_PLUGIN(carma, 1)
 #include "slurm/plugin/http.h"
 #include "slurm/plugin/json.h"
 #include "slurm/plugin/lease.h"
+#include "slurm/plugin/others.h"
 #include "slurm/plugin/plugin.h"
+#include "slurm/plugin/record.h"
 #include "slurm/plugin/run.h"
 #include "slurm/plugin/size.h"
 #include "slurm/plugin/spool.h"
@@ -35,6 +38,7 @@ static const struct {
 enum {
     /* For the agent to order a requeue, or to note what the job used, while Slurm still holds the job running. */
     AGENT_WAIT_MS = 5000,
+    RETRY_WAIT_MS = 20000, /* a job that Slurm is told to have failed has failed to its dependents */
     END_WAIT_MS = 5000,
     QUERY_WAIT_MS = 3000,
     AHEAD_MS = 200, /* slurmstepd waits no longer for a carmad that hangs: its task asks again */
@@ -78,6 +82,8 @@ static struct spank_option table[] = {
 struct step {
     uint32_t job, step, restart;
     char cluster[64], node[64], name[128], directory[512];
+    bool known; /* what Slurm has counted for the job: */
+    struct counts counts;
 };
 
 static void read_variable(spank_t spank, const char *name, char *value, size_t size, const char *otherwise)
@@ -85,6 +91,15 @@ static void read_variable(spank_t spank, const char *name, char *value, size_t s
     const char *own = getenv(name); /* slurmstepd's, or that of a prolog or epilog */
     if (spank_getenv(spank, name, value, (int)size) != ESPANK_SUCCESS)
         snprintf(value, size, "%s", own != NULL ? own : otherwise);
+}
+
+/* A user's text, which carmad would refuse with control characters in it; and a lease must not hang on what he writes.
+ */
+static void clean(char *text)
+{
+    for (; *text != '\0'; text++)
+        if ((unsigned char)*text < ' ' || *text == 0x7f)
+            *text = ' ';
 }
 
 static void read_node(spank_t spank, char node[static 64])
@@ -100,7 +115,7 @@ static void read_settings(int count, char **arguments)
     const char *wrong = settings_read(&settings, count, arguments);
     if (wrong != NULL)
         slurm_error("carma: plugstack.conf: '%s' is not an argument of libcarma_spank.so: socket=PATH spool=PATH "
-                    "scontrol=PATH wait=SECONDS(1-60)",
+                    "wait=SECONDS(1-60) others=none|all",
                     wrong);
 }
 
@@ -113,12 +128,22 @@ static void read_step(spank_t spank, struct step *step)
     read_variable(spank, "SLURM_CLUSTER_NAME", step->cluster, sizeof(step->cluster), "slurm");
     read_variable(spank, "SLURM_JOB_NAME", step->name, sizeof(step->name), "slurm");
     read_variable(spank, "SLURM_SUBMIT_DIR", step->directory, sizeof(step->directory), "/");
+    clean(step->name);
+    clean(step->directory);
+    if (step->name[0] == '\0')
+        strcpy(step->name, "slurm");
+    if (step->directory[0] != '/')
+        strcpy(step->directory, "/");
     /* A step of srun has these variables from the user; the prolog has them from Slurm, and has written them down. */
     spool_get_text(settings.spool, step->job, "cluster", step->cluster, sizeof(step->cluster));
     spool_get_text(settings.spool, step->job, "node", step->node, sizeof(step->node));
     int64_t restart = 0; /* Slurm tells its batch steps 0 always: the prolog has written it down */
     if (spool_get(settings.spool, step->job, "restart", &restart))
         step->restart = (uint32_t)restart;
+    int64_t guess = 0;
+    step->known = spool_get(settings.spool, step->job, "gpus", &step->counts.gpus);
+    spool_get(settings.spool, step->job, "gpumem", &step->counts.memory_bytes);
+    step->counts.guess = spool_get(settings.spool, step->job, "guess", &guess) && guess != 0;
 }
 
 static void name_step(const struct step *step, char text[static 16])
@@ -145,94 +170,68 @@ int slurm_spank_init(spank_t spank, int count, char **arguments)
     return 0;
 }
 
-/* The value behind "NAME=" in a line of scontrol's; false where it is not there. */
-static bool read_property(const char *line, const char *name, char *value, size_t size)
+static void forget_facts(uint32_t job)
 {
-    size_t length = strlen(name);
-    for (const char *at = strstr(line, name); at != NULL; at = strstr(at + 1, name)) {
-        if ((at > line && at[-1] != ' ') || at[length] != '=')
-            continue;
-        size_t wide = strcspn(at + length + 1, " \n");
-        if (wide >= size)
-            return false;
-        memcpy(value, at + length + 1, wide);
-        value[wide] = '\0';
-        return true;
+    static const char *const facts[] = {"gpus", "gpumem", "guess", "restart", "cluster", "node", "status"};
+    for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)
+        spool_forget(settings.spool, job, facts[i]);
+}
+
+/* Whether carma gives this node's GPUs: its agent has made the spool. */
+static bool is_ours(void)
+{
+    return access(settings.spool, F_OK) == 0;
+}
+
+/* What Slurm has counted, as facts of the spool; "gpus" comes last, and says that the others are there. */
+static void write_down_job(uint32_t job, const char *node)
+{
+    struct record record = {0};
+    int code = record_ask(job, node, http_now_ms() + QUERY_WAIT_MS, &record);
+    if (code != 0) {
+        slurm_error("carma: slurmctld does not tell what it counts for job %u (%s)", job, strerror(-code));
+        return;
     }
-    return false;
+    if (record.counts.gpus > 0) {
+        spool_put(settings.spool, job, "gpumem", record.counts.memory_bytes);
+        spool_put(settings.spool, job, "guess", record.counts.guess);
+        spool_put(settings.spool, job, "restart", record.restart);
+    }
+    if (record.counts.gpus > 0 || is_ours())
+        spool_put(settings.spool, job, "gpus", record.counts.gpus);
 }
 
-/* The job's line of scontrol's, in *said. */
-static int ask_slurm(uint32_t job, struct text *said)
+static bool slurm_ends(const struct step *step)
 {
-    char id[16];
-    snprintf(id, sizeof(id), "%u", job);
-    char *argv[] = {settings.scontrol, (char *)"show", (char *)"job", (char *)"-o", id, NULL};
-    int code = run_output(argv, http_now_ms() + QUERY_WAIT_MS, said);
-    return code == 0 && said->bytes == NULL ? -ENODATA : code;
+    struct record record = {0};
+    return record_ask(step->job, step->node, http_now_ms() + QUERY_WAIT_MS, &record) == 0 && !record.running;
 }
 
-/* The job has Slurm's count. The option still says the first request after a requeue with more. It says none where the
- * request was estimated at submission. */
-static void write_down_job(uint32_t job)
-{
-    char list[512], restarts[16];
-    struct text said = {0};
-    int64_t count;
-    int code = ask_slurm(job, &said);
-    if (code != 0)
-        slurm_error("carma: %s does not tell job %u's GRES (%s): its option is taken", settings.scontrol, job,
-                    strerror(-code));
-    else if (read_property(said.bytes, "TresPerNode", list, sizeof(list)) && size_of_gres(list, "gpumem", &count))
-        spool_put(settings.spool, job, "gpumem", count);
-    if (code == 0 && read_property(said.bytes, "Restarts", restarts, sizeof(restarts)))
-        spool_put(settings.spool, job, "restart", strtol(restarts, NULL, 10));
-    text_release(&said);
-}
-
-/* Slurm has a job that it ends, by scancel or its time limit, in another state than running while its processes end. */
-static bool slurm_ends(uint32_t job)
-{
-    char state[32];
-    struct text said = {0};
-    bool ends = ask_slurm(job, &said) == 0 && read_property(said.bytes, "JobState", state, sizeof(state)) &&
-                strcmp(state, "RUNNING") != 0;
-    text_release(&said);
-    return ends;
-}
-
-/* true where the job was submitted with one of carma's options. */
-static bool read_job_options(spank_t spank)
+/* true where the job was submitted with one of carma's options, or its first step was. */
+static bool has_options(spank_t spank)
 {
     for (struct spank_option *option = table; option->name != NULL; option++) {
         char *value = NULL;
         if (spank_option_getopt(spank, option, option->has_arg ? &value : NULL) == ESPANK_SUCCESS)
-            options_set(&options, (enum option)option->val, value);
+            return true;
     }
-    return options.asked;
+    return false;
 }
 
 int slurm_spank_job_prolog(spank_t spank, int count, char **arguments)
 {
     read_settings(count, arguments);
     uint32_t job = 0;
-    if (!read_job_options(spank) || spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS)
+    if ((!is_ours() && !has_options(spank)) || spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS)
         return 0;
-    const char *cluster = getenv("SLURM_CLUSTER_NAME"), *node = getenv("SLURMD_NODENAME");
+    char node[64];
+    const char *cluster = getenv("SLURM_CLUSTER_NAME");
+    forget_facts(job);
+    read_node(spank, node);
     if (cluster != NULL)
         spool_put_text(settings.spool, job, "cluster", cluster);
-    if (node != NULL)
-        spool_put_text(settings.spool, job, "node", node);
-    const char *restart = getenv("SLURM_JOB_RESTART_COUNT");
-    int64_t times = restart != NULL ? strtol(restart, NULL, 10) : 0;
-    spool_forget(settings.spool, job, "gpumem");
-    spool_forget(settings.spool, job, "status");
-    if (times > 0)
-        spool_put(settings.spool, job, "restart", times);
-    else
-        spool_forget(settings.spool, job, "restart");
-    if (times > 0 || options.memory_bytes == 0)
-        write_down_job(job);
+    spool_put_text(settings.spool, job, "node", node);
+    write_down_job(job, node);
     return 0;
 }
 
@@ -241,10 +240,8 @@ static int64_t smallest_gpu(int64_t deadline_ms)
 {
     static int64_t least;
     struct text answer = {0};
-    int status = 0;
     int64_t size;
-    if (least == 0 && http_ask(settings.socket, "GET", "/v1/capacity", NULL, deadline_ms, &status, &answer) == 0 &&
-        status == 200) {
+    if (least == 0 && lease_capacity(settings.socket, deadline_ms, &answer) == 0) {
         struct json walk = {0}, name, item;
         struct json sizes = json_member(json_of(answer.bytes, answer.length), "memory_bytes");
         while (json_next(sizes, &walk, &name, &item))
@@ -256,33 +253,30 @@ static int64_t smallest_gpu(int64_t deadline_ms)
 }
 
 /* Now and then slurmd runs no prolog for a job that starts again on a node that it had. The epilog has removed what
- * the first one wrote. */
+ * the first one wrote. And slurmctld may not have answered the prolog. */
 static void make_up_for_prolog(spank_t spank)
 {
     struct step step;
     char node[64];
 
     read_step(spank, &step);
-    if (spool_get_text(settings.spool, step.job, "node", node, sizeof(node)))
+    if (!is_ours() && !options.asked)
         return;
-    write_down_job(step.job);
-    if (step.step != STEP_BATCH) /* its environment is the user's word */
+    if (!step.known)
+        write_down_job(step.job, step.node);
+    /* A batch step's environment is Slurm's, another's the user's word. */
+    if (step.step != STEP_BATCH || spool_get_text(settings.spool, step.job, "node", node, sizeof(node)))
         return;
     spool_put_text(settings.spool, step.job, "cluster", step.cluster);
     spool_put_text(settings.spool, step.job, "node", step.node);
 }
 
 /* A count of whole GPUs is a request of GPUs, not of memory. false: carmad does not tell how large they are. */
-static bool take_count(struct lease_request *request, int64_t deadline_ms)
+static bool take_count(const struct step *step, struct lease_request *request, int64_t deadline_ms)
 {
-    int64_t count = 0;
-    if (!spool_get(settings.spool, request->job, "gpumem", &count))
-        return true;
-    int64_t each = count / request->gpus, least = smallest_gpu(deadline_ms);
-    bool whole = least > 0 && each >= least;
-    request->exclusive = request->exclusive || whole;
-    bool guess = options.memory_bytes == 0 && !options.estimated && request->restart == 0;
-    request->memory_bytes = whole || guess ? 0 : each;
+    int64_t each = step->counts.memory_bytes / step->counts.gpus, least = smallest_gpu(deadline_ms);
+    request->exclusive = least > 0 && each >= least;
+    request->memory_bytes = request->exclusive || (step->counts.guess && step->restart == 0) ? 0 : each;
     return least > 0;
 }
 
@@ -306,6 +300,8 @@ static void read_command(spank_t spank, const struct step *step, struct text *co
     }
     for (int i = 0; i < count && command->length < SCRIPT_BYTES; i++)
         text_printf(command, "%s%s", i > 0 ? " " : "", words[i]);
+    if (command->bytes != NULL)
+        clean(command->bytes);
 }
 
 static void set_environment(spank_t spank, struct json environment)
@@ -320,20 +316,10 @@ static void set_environment(spank_t spank, struct json environment)
 /* Slurm's own group of this job, where it has one in the unified hierarchy. */
 static bool read_own_group(char *path, size_t size)
 {
-    char text[1024];
-    int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
-    ssize_t length = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
-    if (fd >= 0)
-        close(fd);
-    if (length <= 0)
-        return false;
-    text[length] = '\0';
-    char *line = strstr(text, "0::/"), *job = line != NULL ? strstr(line, "/job_") : NULL;
-    if (job == NULL || strstr(line, "slurmstepd") == NULL)
-        return false;
-    job[1 + strcspn(job + 1, "/\n")] = '\0';
-    snprintf(path, size, "%s", line + 3);
-    return true;
+    char *job = others_own_group(path, size) ? strstr(path, "/job_") : NULL;
+    if (job != NULL)
+        job[1 + strcspn(job + 1, "/")] = '\0';
+    return job != NULL;
 }
 
 /* From now on all that the task starts belongs to the lease. */
@@ -346,6 +332,40 @@ static void enter_group(const char *group)
         slurm_error("carma: %s cannot be entered: %s", path, strerror(errno));
     if (fd >= 0)
         close(fd);
+}
+
+/* A task of --gpus-per-task sees its own part of the step's whole GPUs, as with Slurm's own. A shared GPU's memory
+ * limit would not bear that (docs/mps.md). */
+static void keep_tasks_part(spank_t spank)
+{
+    char each_text[32], list[4096];
+    int task = 0;
+    if (spank_getenv(spank, "SLURM_GPUS_PER_TASK", each_text, sizeof(each_text)) != ESPANK_SUCCESS ||
+        spank_getenv(spank, "CUDA_VISIBLE_DEVICES", list, sizeof(list)) != ESPANK_SUCCESS ||
+        spank_get_item(spank, S_TASK_ID, &task) != ESPANK_SUCCESS)
+        return;
+    const char *number = strrchr(each_text, ':');
+    long each = strtol(number != NULL ? number + 1 : each_text, NULL, 10);
+    char *part = list;
+    for (long skip = each * task; skip > 0 && part != NULL; skip--)
+        part = (part = strchr(part, ',')) != NULL ? part + 1 : NULL;
+    char *end = part;
+    for (long left = each; left > 0 && end != NULL; left--)
+        end = (end = strchr(end, ',')) != NULL ? end + (left > 1) : NULL;
+    if (each < 1 || part == NULL)
+        return;
+    if (end != NULL)
+        *end = '\0';
+    spank_setenv(spank, "CUDA_VISIBLE_DEVICES", part, 1);
+}
+
+/* The steps of a script would ask for CPUs and memory by GPUs that Slurm has not given: the job has them by other
+ * names. */
+static void drop_counts_by_gpu(spank_t spank)
+{
+    static const char *const names[] = {"SLURM_CPUS_PER_GPU", "SLURM_MEM_PER_GPU", "SLURM_NTASKS_PER_GPU"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        spank_unsetenv(spank, names[i]);
 }
 
 static int join(spank_t spank, const struct step *step, struct json lease, int64_t deadline_ms)
@@ -366,15 +386,17 @@ static int join(spank_t spank, const struct step *step, struct json lease, int64
 }
 
 /* Hands the job to the agent, which puts it back into the queue. */
-static void hand_back(const struct step *step, const struct lease_request *request, int code, struct json answer)
+static void hand_back(const struct step *step, int code, struct json answer)
 {
     char error[384];
-    if (!json_read_string(json_member(answer, "error"), error, sizeof(error)))
+    if (code == -ENODATA)
+        snprintf(error, sizeof(error), "slurmctld does not tell what it counts for it");
+    else if (!json_read_string(json_member(answer, "error"), error, sizeof(error)))
         snprintf(error, sizeof(error), "carmad at %s: %s", settings.socket, strerror(-code));
     slurm_error("carma: %s has no GPU for job %u now (%s): it goes back to the queue where it may be requeued",
                 step->node, step->job, error);
     char lines[640];
-    snprintf(lines, sizeof(lines), "never %d\nreason %s\n", code == -ERANGE, error);
+    snprintf(lines, sizeof(lines), "never %d\nroom %d\nreason %s\n", code == -ERANGE, code == -EBUSY, error);
     code = spool_order(settings.spool, step->job, step->restart, "refused", lines);
     if (code != 0)
         slurm_error("carma: %s cannot be written: %s", settings.spool, strerror(-code));
@@ -382,7 +404,7 @@ static void hand_back(const struct step *step, const struct lease_request *reque
         slurm_error("carma: carma-slurm-agent does not answer: job %u waits for it in %s", step->job, settings.spool);
 }
 
-/* What the step asks for, but for Slurm's count: borrowed from it and from `command`. */
+/* What the step asks for, but for the memory: borrowed from it and from `command`. */
 static struct lease_request request_of(spank_t spank, const struct step *step, struct text *command)
 {
     read_command(spank, step, command);
@@ -395,9 +417,7 @@ static struct lease_request request_of(spank_t spank, const struct step *step, s
         .command_length = command->length,
         .job = step->job,
         .restart = step->restart,
-        .gpus = options.gpus,
-        .memory_bytes = options.memory_bytes,
-        .exclusive = options.exclusive,
+        .gpus = step->counts.gpus,
         .share = options.share[0] != '\0' ? options.share : NULL,
     };
     spank_get_item(spank, S_JOB_UID, &request.uid);
@@ -412,25 +432,22 @@ static void ask_ahead(spank_t spank)
     int64_t deadline_ms = http_now_ms() + AHEAD_MS;
     struct step step;
     struct text command = {0};
-    char node[64];
 
     read_step(spank, &step);
-    if (step.step == STEP_EXTERN || !spool_get_text(settings.spool, step.job, "node", node, sizeof(node)))
+    if (step.step == STEP_BATCH)
+        stderr_note = memfd_create("carma-stderr", MFD_CLOEXEC);
+    if (step.step == STEP_EXTERN || step.counts.gpus == 0)
         return;
     struct lease_request request = request_of(spank, &step, &command);
-    if (take_count(&request, deadline_ms))
+    if (take_count(&step, &request, deadline_ms))
         asked_ahead = lease_ask(settings.socket, &request, settings.wait_ms, deadline_ms);
     text_release(&command);
 }
 
 int slurm_spank_init_post_opt(spank_t spank, int count, char **arguments)
 {
-    uint32_t step = 0;
-    if (!options.asked || spank_remote(spank) != 1)
-        return 0;
-    if (spank_get_item(spank, S_JOB_STEPID, &step) == ESPANK_SUCCESS && step == STEP_BATCH)
-        stderr_note = memfd_create("carma-stderr", MFD_CLOEXEC);
-    ask_ahead(spank);
+    if (spank_remote(spank) == 1)
+        ask_ahead(spank);
     return 0;
 }
 
@@ -455,24 +472,92 @@ int slurm_spank_task_post_fork(spank_t spank, int count, char **arguments)
     return 0;
 }
 
+/* carmad may know of a job of unknown need that it takes more than Slurm has counted: then the count holds. */
+static bool is_beyond(const struct step *step, struct json lease)
+{
+    int64_t bytes;
+    return !json_read_integer(json_member(lease, "request_bytes"), &bytes) ||
+           bytes > step->counts.memory_bytes / step->counts.gpus;
+}
+
+static int take_lease(spank_t spank, const struct step *step, struct lease_request *request, int64_t deadline_ms,
+                      struct text *answer)
+{
+    int asked = take_asked_ahead(spank);
+    int64_t id = 0;
+    if (!take_count(step, request, deadline_ms)) {
+        if (asked >= 0)
+            close(asked);
+        return -ETIMEDOUT;
+    }
+    int code = lease_take(settings.socket, request, asked, deadline_ms, answer);
+    struct json lease = json_of(answer->bytes, answer->length);
+    /* It is a batch script that may be guessed for; its steps find its lease, which may have grown. */
+    if (code != 0 || step->step != STEP_BATCH || request->memory_bytes > 0 || request->exclusive ||
+        !is_beyond(step, lease) || !json_read_integer(json_member(lease, "id"), &id))
+        return code;
+    struct text said = {0};
+    code = lease_end(settings.socket, id, SIGTERM, true, NULL, deadline_ms, &said);
+    text_release(&said);
+    request->memory_bytes = step->counts.memory_bytes / step->counts.gpus;
+    return code != 0 ? code : lease_take(settings.socket, request, -1, deadline_ms, answer);
+}
+
+/* Its options are the user's word, and the job's lease is what all of its steps share. */
+static void warn_of_more(const struct step *step)
+{
+    const struct counts *counts = &step->counts;
+    if (step->step != STEP_BATCH &&
+        (options.gpus > counts->gpus || options.memory_bytes > counts->memory_bytes / counts->gpus))
+        slurm_error(
+            "carma: job %u has %lld MiB of GPU memory on %lld of this node's GPUs, and its steps get no more: ask "
+            "for more by the options of sbatch or salloc",
+            step->job, (long long)(counts->memory_bytes / counts->gpus >> 20), (long long)counts->gpus);
+}
+
+/* Slurm counts no GPU for the job. The steps of one component of a heterogeneous job inherit the options of the others.
+ */
+static int go_without(spank_t spank, const struct step *step)
+{
+    char size[16];
+    if (!options.asked || spank_getenv(spank, "SLURM_HET_SIZE", size, sizeof(size)) == ESPANK_SUCCESS)
+        return 0;
+    if (!step->known)
+        hand_back(step, -ENODATA, (struct json){0});
+    else
+        slurm_error("carma: Slurm counts no GPU for job %u on %s, so this step cannot have one: give --carma-mem or "
+                    "--carma-gpus to sbatch or salloc",
+                    step->job, step->node);
+    return -1;
+}
+
 int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments)
 {
-    if (!options.asked)
-        return 0;
     int64_t deadline_ms = http_now_ms() + settings.wait_ms;
     struct step step;
     make_up_for_prolog(spank);
     read_step(spank, &step);
-    spank_setenv(spank, "CUDA_VISIBLE_DEVICES", "", 1); /* whatever happens: no GPU that carmad has not given */
+    bool hidden = step.counts.gpus == 0 && is_ours() && !settings.others_all;
+    if (step.counts.gpus > 0 || options.asked || hidden)
+        spank_setenv(spank, "CUDA_VISIBLE_DEVICES", "", 1); /* whatever happens: no GPU that carmad has not given */
+    int code = hidden && step.known ? others_hide_gpus() : 0;
+    if (code != 0)
+        slurm_debug("carma: job %u could open the device nodes of GPUs: %s", step.job, strerror(-code));
+    if (step.counts.gpus == 0)
+        return go_without(spank, &step);
+    warn_of_more(&step);
     struct text command = {0}, answer = {0};
     struct lease_request request = request_of(spank, &step, &command);
-    take_count(&request, deadline_ms);
-    int code = lease_take(settings.socket, &request, take_asked_ahead(spank), deadline_ms, &answer);
+    code = take_lease(spank, &step, &request, deadline_ms, &answer);
     struct json lease = json_of(answer.bytes, answer.length);
     if (code == 0)
         code = join(spank, &step, lease, http_now_ms() + END_WAIT_MS);
+    if (code == 0 && step.step == STEP_BATCH)
+        drop_counts_by_gpu(spank);
+    else if (code == 0 && request.exclusive)
+        keep_tasks_part(spank);
     if (code != 0)
-        hand_back(&step, &request, code, lease);
+        hand_back(&step, code, lease);
     text_release(&command);
     text_release(&answer);
     return code == 0 ? 0 : -1;
@@ -553,14 +638,16 @@ static void leave_to_agent(const struct step *step, bool stopped, const struct t
     struct text lines = {0};
     int code;
 
-    text_printf(&lines, "gpus %lld\nanswer ", (long long)options.gpus);
+    text_printf(&lines, "gpus %lld\nanswer ", (long long)step->counts.gpus);
     for (size_t i = 0; i < answer->length; i++)
         text_add(&lines, answer->bytes[i] == '\n' ? " " : answer->bytes + i, 1);
     text_add(&lines, "\n", 1);
     code = lines.failed ? -ENOMEM : spool_order(settings.spool, step->job, step->restart, what, lines.bytes);
     if (code != 0)
         slurm_error("carma: %s cannot be written: %s", settings.spool, strerror(-code));
-    else if (!spool_await(settings.spool, step->job, step->restart, what, http_now_ms() + AGENT_WAIT_MS))
+    else if ((!retry || step->step == STEP_BATCH) && /* the agent itself waits for the end of the epilog */
+             !spool_await(settings.spool, step->job, step->restart, what,
+                          http_now_ms() + (retry ? RETRY_WAIT_MS : AGENT_WAIT_MS)))
         slurm_error("carma: carma-slurm-agent does not answer: job %u waits for it in %s", step->job, settings.spool);
     text_release(&lines);
 }
@@ -591,10 +678,10 @@ int slurm_spank_task_exit(spank_t spank, int count, char **arguments)
     int64_t before = 0;
     int status = 0;
 
-    if (!options.asked)
-        return 0;
     read_settings(count, arguments);
     read_step(spank, &step);
+    if (step.counts.gpus == 0)
+        return 0;
     spank_get_item(spank, S_TASK_EXIT_STATUS, &status);
     if (step.step != STEP_BATCH) {
         /* The lease is the allocation's, which may have more steps. Where there is no batch script, the epilog tells
@@ -605,7 +692,7 @@ int slurm_spank_task_exit(spank_t spank, int count, char **arguments)
     }
     if (status != 0)
         read_output(spank, &output);
-    end_lease(&step, status, WIFSIGNALED(status) && slurm_ends(step.job), true, &output);
+    end_lease(&step, status, WIFSIGNALED(status) && slurm_ends(&step), true, &output);
     text_release(&output);
     return 0;
 }
@@ -614,17 +701,14 @@ int slurm_spank_task_exit(spank_t spank, int count, char **arguments)
 int slurm_spank_job_epilog(spank_t spank, int count, char **arguments)
 {
     read_settings(count, arguments);
-    if (!read_job_options(spank))
+    if (!is_ours())
         return 0;
     struct step step;
     read_step(spank, &step);
     int64_t status = 0;
     bool told = spool_get(settings.spool, step.job, "status", &status);
-    end_lease(&step, told ? (int)status : SIGTERM, !told, false, NULL);
-    spool_forget(settings.spool, step.job, "status");
-    spool_forget(settings.spool, step.job, "gpumem");
-    spool_forget(settings.spool, step.job, "restart");
-    spool_forget(settings.spool, step.job, "cluster");
-    spool_forget(settings.spool, step.job, "node");
+    if (!step.known || step.counts.gpus > 0)
+        end_lease(&step, told ? (int)status : SIGTERM, !told, false, NULL);
+    forget_facts(step.job);
     return 0;
 }

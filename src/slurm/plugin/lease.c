@@ -145,3 +145,10 @@ int lease_list(const char *socket_path, const char *cluster, uint32_t job, int64
     text_release(&path);
     return code != 0 ? code : status == 200 ? 0 : -EIO;
 }
+
+int lease_capacity(const char *socket_path, int64_t deadline_ms, struct text *answer)
+{
+    int status = 0;
+    int code = ask_until(socket_path, "GET", "/v1/capacity", NULL, deadline_ms, &status, answer);
+    return code != 0 ? code : status == 200 ? 0 : -EIO;
+}

@@ -47,4 +47,7 @@ int lease_end(const char *socket_path, int64_t lease, int status, bool stopped, 
 /* {"leases": [...]} of a job on this node. */
 int lease_list(const char *socket_path, const char *cluster, uint32_t job, int64_t deadline_ms, struct text *answer);
 
+/* The node's GPUs: GET /v1/capacity. */
+int lease_capacity(const char *socket_path, int64_t deadline_ms, struct text *answer);
+
 #endif

@@ -17,8 +17,8 @@ const char *settings_read(struct settings *settings, int count, char *const argu
 {
     set_path(settings->socket, sizeof(settings->socket), "/run/carma/carma.sock");
     set_path(settings->spool, sizeof(settings->spool), "/var/lib/carma-slurm");
-    set_path(settings->scontrol, sizeof(settings->scontrol), "/usr/bin/scontrol");
     settings->wait_ms = 8000;
+    settings->others_all = false;
     for (int i = 0; i < count; i++) {
         const char *argument = arguments[i], *value = strchr(argument, '=');
         bool known = value != NULL;
@@ -27,7 +27,10 @@ const char *settings_read(struct settings *settings, int count, char *const argu
         } else if (known && strncmp(argument, "spool=", 6) == 0) {
             known = set_path(settings->spool, sizeof(settings->spool), value + 1);
         } else if (known && strncmp(argument, "scontrol=", 9) == 0) {
-            known = set_path(settings->scontrol, sizeof(settings->scontrol), value + 1);
+            known = value[1] == '/'; /* of carma 0.2, which asked that program */
+        } else if (known && strncmp(argument, "others=", 7) == 0) {
+            settings->others_all = strcmp(value + 1, "all") == 0;
+            known = settings->others_all || strcmp(value + 1, "none") == 0;
         } else if (known && strncmp(argument, "wait=", 5) == 0) {
             char *end;
             long seconds = strtol(value + 1, &end, 10);
@@ -57,10 +60,8 @@ bool options_set(struct options *options, enum option option, const char *value)
         snprintf(options->share, sizeof(options->share), "%s", value);
         return strcmp(value, "mps") == 0 || strcmp(value, "time-slice") == 0;
     case OPTION_EXCLUSIVE:
-        options->exclusive = true;
         return true;
     case OPTION_ESTIMATE:
-        options->estimated = true;
         return *value != '\0';
     }
     return false;

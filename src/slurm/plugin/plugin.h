@@ -1,4 +1,6 @@
-/* What the callbacks share: the options that a user gave, and the arguments of plugstack.conf. */
+/* What the callbacks share: the options that a user gave, and the arguments of plugstack.conf. The options of a job
+ * become Slurm's counts at its submission (job_submit.lua), and only these make a lease: here they say how it may be
+ * shared. */
 #ifndef CARMA_SLURM_PLUGIN_PLUGIN_H
 #define CARMA_SLURM_PLUGIN_PLUGIN_H
 
@@ -6,16 +8,14 @@
 #include <stdint.h>
 
 struct settings {
-    char socket[108];   /* carmad's */
-    char spool[200];    /* shared with carma-slurm-agent */
-    char scontrol[200]; /* the program */
-    int64_t wait_ms;    /* for a lease, in all */
+    char socket[108]; /* carmad's */
+    char spool[200];  /* shared with carma-slurm-agent */
+    int64_t wait_ms;  /* for a lease, in all */
+    bool others_all;  /* a job that Slurm counts no GPU for sees all GPUs of the node, and else none */
 };
 
 struct options {
-    bool asked; /* any of carma's options was given */
-    bool exclusive;
-    bool estimated;       /* cli_filter.lua has estimated the memory */
+    bool asked;           /* any of carma's options was given */
     int64_t memory_bytes; /* on each GPU; 0: not given */
     int64_t gpus;         /* on each node */
     char share[16];

@@ -102,6 +102,19 @@ int run_output(char *const argv[], int64_t deadline_ms, struct text *output)
     return read_child(child, ends[0], deadline_ms, output);
 }
 
+int run_work(void (*work)(const void *what, int to), const void *what, int64_t deadline_ms, struct text *output)
+{
+    int ends[2];
+    int child = start(ends);
+    if (child < 0)
+        return child;
+    if (child == 0) {
+        work(what, ends[1]);
+        _exit(0);
+    }
+    return read_child(child, ends[0], deadline_ms, output);
+}
+
 int run_tail(const char *path, const struct run_user *user, int64_t deadline_ms, struct text *output)
 {
     int ends[2];

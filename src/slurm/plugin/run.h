@@ -11,6 +11,9 @@
  */
 int run_output(char *const argv[], int64_t deadline_ms, struct text *output);
 
+/* What work() writes to the descriptor, in a child: for what cannot be told to hurry. */
+int run_work(void (*work)(const void *what, int to), const void *what, int64_t deadline_ms, struct text *output);
+
 struct run_user {
     uid_t uid;
     gid_t gid;

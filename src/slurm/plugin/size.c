@@ -42,12 +42,23 @@ bool size_of_gres(const char *list, const char *name, int64_t *count)
         if (strncmp(entry, name, length) != 0)
             continue;
         const char *end = entry + length;
-        if (*end == ':')
-            return size_parse(end + 1, true, count, &end) && (*end == '\0' || *end == ',');
+        bool given = strncmp(end, "(CNT:", 5) == 0; /* to a job on one node */
+        if (*end == ':' || given)
+            return size_parse(end + (given ? 5 : 1), true, count, &end) &&
+                   (given ? *end == ')' : *end == '\0' || *end == ',');
         if (*end == '\0' || *end == ',') {
             *count = 1;
             return true;
         }
     }
     return false;
+}
+
+struct counts counts_of_gres(const char *list)
+{
+    int64_t memory = 0, slots = 0;
+
+    if (!size_of_gres(list, "gpumem", &memory) || !size_of_gres(list, "gpuslot", &slots) || memory < 1 || slots < 2)
+        return (struct counts){0};
+    return (struct counts){.memory_bytes = memory, .gpus = slots / 2, .guess = slots % 2 != 0};
 }

@@ -1,6 +1,7 @@
 /* The folder by which the plugin tells carma-slurm-agent what must outlive a step, and the processes of one job tell
  * one another what they know. Root's alone. Orders are files JOB.RESTART.WHAT of lines "key value"; the agent takes an
- * order away when Slurm has been told. Facts are files JOB.NAME.
+ * order away when Slurm has been told. Facts are files JOB.NAME. JOB is slurmd's number, which one task of an array or
+ * one component has on its node; the agent asks Slurm for the name by which its commands know that job alone.
  *
  * Orders: `refused` (the job did not get its GPUs), `retry` (it ran out of GPU memory, or met another's fault),
  * `ended`. */
