@@ -7,10 +7,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/address.h"
+#include "base/net/address.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
-#include "base/tcp_peer.h"
+#include "base/net/tcp_peer.h"
 #include "config/config.h"
 
 #define TCP_PREFIX      "tcp://"

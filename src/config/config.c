@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/address.h"
+#include "base/net/address.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text/nearest.h"

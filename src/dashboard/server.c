@@ -11,7 +11,7 @@
 
 #include "base/memory.h"
 #include "base/strbuf.h"
-#include "base/tcp_peer.h"
+#include "base/net/tcp_peer.h"
 #include "dashboard/access.h"
 #include "dashboard/dashboard.h"
 #include "dashboard/request.h"

@@ -2,7 +2,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/address.h"
+#include "base/net/address.h"
 #include "http/fields.h"
 #include "http/http_internal.h"
 

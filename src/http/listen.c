@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/address.h"
+#include "base/net/address.h"
 #include "base/file.h"
 #include "base/kernel/calls.h"
 #include "base/trust/guarded.h"

@@ -3,7 +3,7 @@
 #ifndef CARMA_SANDBOX_RIGHTS_H
 #define CARMA_SANDBOX_RIGHTS_H
 
-#include "base/account.h"
+#include "base/trust/account.h"
 #include "base/error.h"
 #include "sandbox/request.h"
 

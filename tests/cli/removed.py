@@ -141,9 +141,12 @@ MPS = {
 
 def remove(path):
     if path.is_dir() and (path / "cgroup.procs").exists():
-        for pid in (path / "cgroup.procs").read_text().split():
-            (path.parent / "cgroup.procs").write_text(pid)
-        path.rmdir()
+        while path.exists():
+            for pid in (path / "cgroup.procs").read_text().split():
+                with contextlib.suppress(ProcessLookupError):  # a script's processes come and go
+                    (path.parent / "cgroup.procs").write_text(pid)
+            with contextlib.suppress(OSError):
+                path.rmdir()
     elif path.is_dir():
         shutil.rmtree(path)
     else:

@@ -33,7 +33,7 @@ SLURM_VERSION           = 22.05.8
 TaskPlugin              = task/affinity,task/cgroup
 END
     echo "NodeName=$host Arch=x86_64 Gres=gpumem:160G,gpubig:4(S:0-1) NodeAddr=$host State=IDLE Partitions=main,big" >"$T/fake/node"
-    echo gres:gpumem:40960M,gres:gpubig:1 >"$T/fake/gres"
+    echo gres:gpumem:40960M,gres:gpubig:1,gres:gpuslot:2 >"$T/fake/gres"
     printf '%s\n' "$host" n2 n3 >"$T/fake/nodes"
     printf 'here\n' >"$T/fake/n2"
     printf 'here\n' >"$T/fake/n3"
@@ -114,7 +114,10 @@ echo gres:gpu:1 >"$T/fake/gres"
 doctor
 only 'fail Slurm counts: partition main: a job with --carma-exclusive is counted no gpumem (its GRES: gres:gpu:1)' \
     'fail Slurm counts: partition big: '
-echo gres:gpumem:80G >"$T/fake/gres"
+echo gres:gpumem:40960M >"$T/fake/gres"
+doctor
+only 'fail Slurm counts: partition main: a job with --carma-exclusive is counted no gpuslot' 'fail Slurm counts: partition big: '
+echo gres:gpumem:80G,gres:gpuslot:2 >"$T/fake/gres"
 doctor
 only 'warn Slurm counts: partition main: job_submit.lua takes a GPU for 80.0 GiB; one of this node has 39.6 GiB -> correct GPU_GIB' \
     'warn Slurm counts: partition big: '

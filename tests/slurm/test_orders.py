@@ -139,7 +139,7 @@ class Case:
             if not self.het:
                 found[other] = (log, "COMPLETED", 0, 1, 1)
             elif self.event == "kill": # the batch script's component takes the others along
-                found[other] = (log, "CANCELLED", 0, None, 0) if self.kind == "het0" else (log, "COMPLETED", 0, 1, 1)
+                found[other] = (log, "CANCELLED", 0, None, int(self.siblings == "completed")) if self.kind == "het0" else (log, "COMPLETED", 0, 1, 1)
             elif back: # Slurm requeues the components together
                 found[other] = (log, "COMPLETED", restarts, None, None)
             else:

@@ -8,7 +8,7 @@
 #include <sys/time.h>
 #include <sys/un.h>
 
-#include "base/address.h"
+#include "base/net/address.h"
 #include "base/strbuf.h"
 #include "http_fixture.h"
 

@@ -243,7 +243,7 @@ TEST(test_refused_training)
     refuse_training("full", 1, 1025, -EINVAL, "1025 tokens is more than the model's 1024 positions");
     refuse_training("full", INT64_C(1) << 40, 1024, -EINVAL, "an activation would take more than");
     refuse_training("lora,rank=0", 1, -1, -EINVAL, "training method 'rank=0' is not known: full, lora, ");
-    refuse_training("zero4", 1, -1, -EINVAL, "training method 'zero4' is not known");
+    refuse_training("zero4", 1, -1, -EINVAL, "training method 'zero4' (did you mean zero1?) is not known");
 }
 
 static int release(void **state)

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 
 #include "base/file.h"
-#include "base/tcp_peer.h"
+#include "base/net/tcp_peer.h"
 
 #define UID 12001
 

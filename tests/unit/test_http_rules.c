@@ -3,7 +3,7 @@
 #include <poll.h>
 #include <sys/stat.h>
 
-#include "base/address.h"
+#include "base/net/address.h"
 #include "base/trust/token.h"
 #include "http_raw.h"
 

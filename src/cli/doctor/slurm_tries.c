@@ -39,12 +39,13 @@ bool slurm_differs(int64_t counted, int64_t there)
 static void judge_count(struct doctor *doctor, const char *partition, const char *gres, int64_t gpu_bytes)
 {
     int64_t counted = slurm_count_of(gres, "gpumem");
+    const char *missing = counted < 0 ? "gpumem" : slurm_count_of(gres, "gpuslot") < 2 ? "gpuslot" : NULL;
     char ours[UNITS_TEXT], theirs[UNITS_TEXT];
 
-    if (counted < 0)
+    if (missing)
         doctor_find(doctor, "Slurm counts", DOCTOR_FAIL, "join carma's functions with the site's job_submit.lua",
-                    "partition %s: a job with --carma-exclusive is counted no gpumem (its GRES: %s): jobs get no GPUs",
-                    partition, gres);
+                    "partition %s: a job with --carma-exclusive is counted no %s (its GRES: %s): jobs get no GPUs",
+                    partition, missing, gres);
     else if (gpu_bytes > 0 && slurm_differs(counted, gpu_bytes))
         doctor_find(doctor, "Slurm counts", DOCTOR_WARN, "correct GPU_GIB in job_submit.lua",
                     "partition %s: job_submit.lua takes a GPU for %s; one of this node has %s", partition,

@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/account.h"
+#include "base/trust/account.h"
 #include "base/memory.h"
 
 #define NOBODYS_GROUP 65534 /* stands for the group of a user who has no account any more */

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/account.h"
+#include "base/trust/account.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"

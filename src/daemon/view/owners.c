@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/account.h"
+#include "base/trust/account.h"
 #include "base/hash.h"
 #include "base/nodetime.h"
 #include "base/units.h"

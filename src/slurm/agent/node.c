@@ -234,7 +234,9 @@ static void look_at_orphan(const struct agent *agent, const struct node_watch *b
     if (http_now_ms() - since_ms < (batch ? BATCH_SURE_MS : STEP_SURE_MS))
         return;
     rc = slurm_show_job(job, &slurms, &err);
-    if (!rc && strcmp(slurms.state, "RUNNING") == 0) {
+    /* A job that was requeued may have begun again, with a slurmstepd to come: the lease is of the run before. */
+    if (!rc && strcmp(slurms.state, "RUNNING") == 0 &&
+        slurms.restarts == json_integer_value(json_object_get(lease, "restart"))) {
         agent_say("job %s has no slurmstepd any more: cancelled", slurms.name);
         rc = slurm_run("scancel", (const char *[]){slurms.name, NULL}, &said, &err);
     }

@@ -1,6 +1,6 @@
 /* Accounts as the user database has them. A directory service may take seconds to answer: not for carmad's loop. */
-#ifndef CARMA_BASE_ACCOUNT_H
-#define CARMA_BASE_ACCOUNT_H
+#ifndef CARMA_BASE_TRUST_ACCOUNT_H
+#define CARMA_BASE_TRUST_ACCOUNT_H
 
 #include <sys/types.h>
 

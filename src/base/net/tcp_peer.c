@@ -1,4 +1,4 @@
-#include "base/tcp_peer.h"
+#include "base/net/tcp_peer.h"
 
 #include <errno.h>
 #include <linux/inet_diag.h>

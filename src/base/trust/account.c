@@ -1,4 +1,4 @@
-#include "base/account.h"
+#include "base/trust/account.h"
 
 #include <errno.h>
 #include <grp.h>

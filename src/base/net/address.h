@@ -1,6 +1,6 @@
 /* Network addresses, as people write them: 127.0.0.1:8471, [::1]:8471. Never a name: nothing here asks a resolver. */
-#ifndef CARMA_BASE_ADDRESS_H
-#define CARMA_BASE_ADDRESS_H
+#ifndef CARMA_BASE_NET_ADDRESS_H
+#define CARMA_BASE_NET_ADDRESS_H
 
 #include <stdbool.h>
 #include <sys/socket.h>

@@ -1,7 +1,7 @@
 /* The user who has the other end of a TCP connection within this machine: any user can listen at a port of 127.0.0.1,
  * and any can connect to it. */
-#ifndef CARMA_BASE_TCP_PEER_H
-#define CARMA_BASE_TCP_PEER_H
+#ifndef CARMA_BASE_NET_TCP_PEER_H
+#define CARMA_BASE_NET_TCP_PEER_H
 
 #include <stdbool.h>
 #include <sys/socket.h>
