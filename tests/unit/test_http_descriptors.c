@@ -135,6 +135,7 @@ TEST(many_have_a_child_together)
         int fd = connect_raw();
         assert_true(send_along(fd, "G", *ends, 0));
         close(fd);
+        usleep(5000);
     }
     close(ends[0]);
     close(ends[1]);
