@@ -27,6 +27,7 @@ void config_init_default(struct config *config)
         .estimate_quantile_permille = 980,
         .auto_capture = AUTO_CAPTURE_ON,
         .max_queued = 100000,
+        .max_texts_per_user = GIB,
         .retention_ns = MINUTES(43200),
         .history_retention_ns = MINUTES(1051200),
         .sample_period_ns = NS_PER_SEC, /* thesis 6.2.1: every second over a 90 s window */

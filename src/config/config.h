@@ -47,6 +47,7 @@ struct config {
     uint32_t auto_capture;          /* enum auto_capture */
     char *machine_profile;          /* owned; a built-in name or an absolute path; NULL: that of the node's GPUs */
     uint32_t max_queued;            /* jobs that have not ended */
+    int64_t max_texts_per_user;     /* bytes of submissions in the store; 0: any */
     int64_t retention_ns;           /* node time */
     int64_t history_retention_ns;   /* as above, of the accounting; less than retention_ns counts as that */
     int64_t sample_period_ns;       /* node time */

@@ -84,6 +84,9 @@ const struct key config_keys[] = {
     {"max_queued", COUNT, offsetof(struct config, max_queued), 1, 1000000, NULL,
      "most jobs that have not ended, of all users together: further ones are refused; the last tenth is for users with "
      "few jobs"},
+    {"max_texts_per_user", SIZE, offsetof(struct config, max_texts_per_user), 0, 1024 * TIB, NULL,
+     "disk space for the descriptions of a user's jobs (commands, scripts, environments): further jobs are refused "
+     "(0: any)"},
     {"retention", DURATION, offsetof(struct config, retention_ns), MINUTES(1), MINUTES(5256000), NULL,
      "how long ended jobs, and the log that replays them, are kept"},
     {"history_retention", DURATION, offsetof(struct config, history_retention_ns), MINUTES(1), MINUTES(52560000), NULL,

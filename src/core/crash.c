@@ -219,6 +219,11 @@ uint32_t crash_failed_gpu(const struct job *job)
     return job->crash_cause == EXIT_GPU_ERROR ? failure_of((struct job *)job)->gpu : RECORD_NO_GPU;
 }
 
+uint32_t crash_workloads_gpu(const struct job *job)
+{
+    return failure_of((struct job *)job)->gpu;
+}
+
 void crash_forgive(struct job *job)
 {
     *failure_of(job) = (struct record_failure){.gpu = RECORD_NO_GPU};

@@ -97,8 +97,10 @@ static void store_ended(struct daemon *daemon, struct store_batch *batch, uint64
 {
     const struct job_view *view = views_find(&daemon->views, job);
 
-    if (view)
-        store_view(batch, view);
+    if (!view)
+        return;
+    store_view(batch, view);
+    store_batch_drop_environment(batch, job); /* nobody starts it again */
 }
 
 /* Ended jobs too: an earlier carma did not store their history when they ended. */

@@ -4,6 +4,7 @@
 #include "daemon/engine/snapshotter.h"
 #include "daemon/run/run_directories.h"
 #include "daemon/run/runs.h"
+#include "store/store.h"
 
 #define AT_ONCE 200 /* in some milliseconds */
 
@@ -71,23 +72,42 @@ static void on_removed(uv_work_t *work, int status)
         forget_some(forgetting);
 }
 
+/* Jobs stay in memory for as long as their submissions are in the store: what a user has there is counted by them. */
+static void on_stored(int status, const char *error, void *user)
+{
+    struct forgetting *forgetting = user;
+    struct views *views = &forgetting->daemon->views;
+
+    (void)error;
+    forgetting->working = false;
+    if (status != 0 || forgetting->daemon->stopping)
+        return; /* they are found again */
+    for (size_t i = 0; i < forgetting->gone_count; i++)
+        views_remove(views, views_find(views, forgetting->gone[i].job));
+    forgetting->working = true;
+    uv_queue_work(forgetting->daemon->loop, &forgetting->work, on_pool, on_removed);
+}
+
 static void forget_some(struct forgetting *forgetting)
 {
-    struct views *views = &forgetting->daemon->views;
+    const struct views *views = &forgetting->daemon->views;
+    struct store_batch *batch;
 
     forgetting->gone_count = 0;
     while (forgetting->next < forgetting->count && forgetting->gone_count < AT_ONCE) {
-        struct job_view *view = views_find(views, forgetting->jobs[forgetting->next++]);
+        const struct job_view *view = views_find(views, forgetting->jobs[forgetting->next++]);
 
         if (!view || job_view_is_changed(view))
             continue;
         forgetting->gone[forgetting->gone_count++] = (struct forgotten){.job = view->id, .attempts = view->attempts};
-        views_remove(views, view);
     }
-    if (forgetting->gone_count) {
-        forgetting->working = true;
-        uv_queue_work(forgetting->daemon->loop, &forgetting->work, on_pool, on_removed);
-    }
+    if (!forgetting->gone_count)
+        return;
+    batch = store_batch_new();
+    for (size_t i = 0; i < forgetting->gone_count; i++)
+        store_batch_drop_spec(batch, forgetting->gone[i].job);
+    forgetting->working = true;
+    store_commit(forgetting->daemon->store, batch, on_stored, forgetting);
 }
 
 void forgetting_begin(struct forgetting *forgetting, int64_t before_ns)

@@ -38,6 +38,7 @@ static int take_spec(uint64_t job, const char *json, void *user)
     }
     view = views_add(&daemon->views, job, &spec, &estimate);
     job_view_set_user(view, owner.user);
+    job_view_set_stored(view, strlen(json));
     free(owner.user);
     view->gid = owner.gid;
     return 0;

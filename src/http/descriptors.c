@@ -6,8 +6,10 @@
  *  - elsewhere recv(2), by which libmicrohttpd reads, is ours: a function of the program goes before one of the C
  * library. It looks before it reads, and where there are descriptors the connection is broken;
  *  - a connection is closed when nothing more can come, and all that came was looked at. Where there are descriptors, a
- *    child holds the connection, and closes it by its end: the end of a process does not linger (PF_EXITING). */
+ *    child holds the connection, and closes it by its end: the end of a process does not linger (PF_EXITING). The loop
+ *    waits for each child to begin, so there is one for all the connections of a while. Until then we hold them. */
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <utlist.h>
@@ -15,7 +17,8 @@
 #include "base/memory.h"
 #include "http/http_internal.h"
 
-#define LET_GO_MS 10 /* in a later round of the loop: the server has closed what a child holds */
+#define GATHER_MS 100
+#define MANY      256 /* these do not wait for so long: we have no endless number of descriptors */
 
 struct holder {
     uv_process_t process;
@@ -71,31 +74,51 @@ static void on_end(uv_process_t *process, int64_t status, int signal_number)
     let_go(process->data, (struct holder *)process); /* its first member */
 }
 
-void http_on_held(uv_timer_t *timer)
-{
-    struct http_server *server = timer->data;
-    struct holder *holder;
-
-    DL_FOREACH (server->holders, holder)
-        uv_process_kill(&holder->process, SIGKILL);
-}
-
-static bool hold(struct http_server *server, int fd)
+/* To a child that ends at once. Whoever had them beside us has closed them by now. */
+static bool pass_on(struct http_server *server)
 {
     struct holder *holder = xcalloc(1, sizeof *holder);
-    uv_stdio_container_t ends[] = {{.flags = UV_IGNORE}, {.flags = UV_IGNORE}, {.flags = UV_INHERIT_FD, .data.fd = fd}};
+    uv_stdio_container_t *ends = xcalloc(server->held_count, sizeof *ends);
     char *arguments[] = {(char[]){"sleep"}, (char[]){"100"}, NULL};
-    const uv_process_options_t options = {
-        .exit_cb = on_end, .file = *arguments, .args = arguments, .stdio = ends, .stdio_count = 3};
-    int code = uv_spawn(server->options.loop, &holder->process, &options);
+    const uv_process_options_t options = {.exit_cb = on_end,
+                                          .file = *arguments,
+                                          .args = arguments,
+                                          .stdio = ends,
+                                          .stdio_count = (int)server->held_count};
+    int code;
 
+    for (size_t i = 0; i < server->held_count; i++)
+        ends[i] = (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = server->held[i]};
+    code = uv_spawn(server->options.loop, &holder->process, &options);
+    free(ends);
     holder->process.data = server;
     DL_APPEND(server->holders, holder);
-    if (code < 0)
+    if (code < 0) {
         let_go(server, holder);
-    else if (!uv_is_active((uv_handle_t *)&server->held_timer))
-        uv_timer_start(&server->held_timer, http_on_held, LET_GO_MS, 0);
-    return code == 0;
+        return false;
+    }
+    while (server->held_count > 0)
+        close(server->held[--server->held_count]);
+    uv_process_kill(&holder->process, SIGKILL);
+    return true;
+}
+
+void http_on_held(uv_timer_t *timer)
+{
+    if (!pass_on(timer->data))
+        uv_timer_start(timer, http_on_held, GATHER_MS, 0);
+}
+
+static void hold(struct http_server *server, int fd)
+{
+    int held = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+    if (held < 0)
+        return;
+    array_reserve(server->held, server->held_capacity, server->held_count + 1);
+    server->held[server->held_count++] = held;
+    if (!server->closing && (server->held_count == 1 || server->held_count == MANY))
+        uv_timer_start(&server->held_timer, http_on_held, server->held_count == 1 ? GATHER_MS : 0, 0);
 }
 
 void http_before_close(struct http_server *server, int fd)
@@ -106,8 +129,8 @@ void http_before_close(struct http_server *server, int fd)
     shutdown(fd, SHUT_RDWR);
     while ((count = look(fd, bytes, sizeof bytes, MSG_DONTWAIT)) > 0)
         recvfrom(fd, bytes, (size_t)count, MSG_DONTWAIT, NULL, NULL);
-    if (count == -EPROTO && (server->closing || !hold(server, fd)) && dup(fd) < 0)
-        return; /* else our own end closes it */
+    if (count == -EPROTO)
+        hold(server, fd);
 }
 
 void http_close(struct http_server *server, int fd)
@@ -128,8 +151,9 @@ void http_close_listener(struct http_server *server, struct listener *listener)
 
 void http_let_go(struct http_server *server)
 {
-    while (server->holders) {
-        uv_process_kill(&server->holders->process, SIGKILL); /* the server has no connection any more */
+    if (server->held_count > 0)
+        pass_on(server); /* else our own end closes them */
+    while (server->holders)
         let_go(server, server->holders);
-    }
+    free(server->held);
 }

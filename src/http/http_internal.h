@@ -102,7 +102,7 @@ struct http_server {
     uv_idle_t mhd_soon;                    /* while it has work left, or was woken */
     uv_timer_t accept_timer;               /* runs while no descriptors are left to accept with */
     uv_timer_t deadline_timer;             /* of the first of `timed` */
-    uv_timer_t held_timer;                 /* until the children of descriptors.c are ended */
+    uv_timer_t held_timer;                 /* until descriptors.c has a child for what it holds */
     uv_handle_t *open[7 + HTTP_LISTENERS]; /* connections given to the loop, to be closed */
     unsigned open_count;
     bool woken; /* since libmicrohttpd last ran */
@@ -118,6 +118,8 @@ struct http_server {
     struct connection *timed;   /* by deadline */
     struct exchange *exchanges; /* complete and not finished */
     struct holder *holders;     /* descriptors.c */
+    int *held;                  /* owned; connections that the next of these is to close */
+    size_t held_count, held_capacity;
 };
 
 /* listen.c: all the listening sockets, non-blocking; and their end. */

@@ -105,6 +105,16 @@ void store_batch_spec(struct store_batch *batch, uint64_t job, const char *json)
     add_text(batch, (struct store_row){.kind = ROW_SPEC, .job = job}, json);
 }
 
+void store_batch_drop_environment(struct store_batch *batch, uint64_t job)
+{
+    add_text(batch, (struct store_row){.kind = ROW_NO_ENVIRONMENT, .job = job}, "");
+}
+
+void store_batch_drop_spec(struct store_batch *batch, uint64_t job)
+{
+    add_text(batch, (struct store_row){.kind = ROW_NO_SPEC, .job = job}, "");
+}
+
 void store_batch_job(struct store_batch *batch, uint64_t job, uint32_t uid, int64_t ended_ns, const char *json)
 {
     add_text(batch, (struct store_row){.kind = ROW_JOB, .job = job, .uid = uid, .at_ns = ended_ns}, json);

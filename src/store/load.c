@@ -43,6 +43,7 @@ int store_read_last(struct store *store, struct error *err)
         prepare(store,
                 "SELECT max(coalesce((SELECT max(seq) FROM record), 0), coalesce((SELECT max(seq) FROM snapshot), 0)),"
                 " max(coalesce((SELECT max(job) FROM spec), 0), coalesce((SELECT max(job) FROM record), 0),"
+                "     coalesce((SELECT max(job) FROM job), 0),"
                 "     coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'last_job'), 0))",
                 &row, err);
 

@@ -71,6 +71,12 @@ int store_prepare_statements(struct store *store, struct error *err)
     if (!rc)
         rc = store_prepare(store, "INSERT OR REPLACE INTO spec (job, body) VALUES (?, ?)", &store->insert_spec, err);
     if (!rc)
+        rc = store_prepare(
+            store, "UPDATE spec SET body = json_remove(body, '$.environment') WHERE job = ? AND json_valid(body)",
+            &store->drop_environment, err);
+    if (!rc)
+        rc = store_prepare(store, "DELETE FROM spec WHERE job = ?", &store->drop_spec, err);
+    if (!rc)
         rc = store_prepare(store, "REPLACE INTO meter (gpu, at_ns, counter_mj, idle_mw) VALUES (?, ?, ?, ?)",
                            &store->put_meter, err);
     if (!rc)
@@ -113,9 +119,10 @@ void store_release(sqlite3_stmt **const *statements, size_t count)
 
 void store_release_statements(struct store *store)
 {
-    sqlite3_stmt **const statements[] = {&store->insert_record, &store->insert_spec,  &store->put_meter,
-                                         &store->put_energy,    &store->insert_job,   &store->insert_snapshot,
-                                         &store->insert_part,   &store->forget_parts, &store->put_request};
+    sqlite3_stmt **const statements[] = {&store->insert_record, &store->insert_spec,     &store->drop_environment,
+                                         &store->drop_spec,     &store->put_meter,       &store->put_energy,
+                                         &store->insert_job,    &store->insert_snapshot, &store->insert_part,
+                                         &store->forget_parts,  &store->put_request};
 
     store_release(statements, array_size(statements));
     store_release_history(store);

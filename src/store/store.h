@@ -135,6 +135,12 @@ struct store_batch *store_batch_new(void);
 void store_batch_free(struct store_batch *batch); /* one that is not committed */
 void store_batch_record(struct store_batch *batch, const struct record *record);
 void store_batch_spec(struct store_batch *batch, uint64_t job, const char *json);
+
+/* What nobody needs of the submission any more: the environment of a job that has ended; all of one that is forgotten.
+ */
+void store_batch_drop_environment(struct store_batch *batch, uint64_t job);
+void store_batch_drop_spec(struct store_batch *batch, uint64_t job);
+
 void store_batch_meter(struct store_batch *batch, const struct store_meter *meter);
 void store_batch_energy(struct store_batch *batch, const char *gpu, uint64_t party, int64_t mj);
 void store_batch_request(struct store_batch *batch, const struct store_request *request); /* in place of an older one */

@@ -15,6 +15,8 @@
 enum store_row_kind {
     ROW_RECORD,
     ROW_SPEC,
+    ROW_NO_ENVIRONMENT,
+    ROW_NO_SPEC,
     ROW_JOB,
     ROW_SNAPSHOT,
     ROW_PART,
@@ -76,6 +78,8 @@ struct store {
     sqlite3 *db; /* the owner's until the first commit, the thread's from then on */
     sqlite3_stmt *insert_record;
     sqlite3_stmt *insert_spec;
+    sqlite3_stmt *drop_environment;
+    sqlite3_stmt *drop_spec;
     sqlite3_stmt *put_meter;
     sqlite3_stmt *put_energy;
     sqlite3_stmt *insert_job;

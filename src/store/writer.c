@@ -67,9 +67,11 @@ static int forget(struct store *store, uint64_t seq, int64_t before_ns, uint32_t
         {"request", "(uid, id) IN (SELECT uid, id FROM request WHERE at_unix_s < ?1 LIMIT ?2)",
          store_request_now_s() - STORE_REQUEST_KEPT_S},
     };
-    int rc = execute(
-        store, "INSERT OR REPLACE INTO meta SELECT 'last_job', max(job) FROM spec WHERE true HAVING max(job) NOT NULL",
-        err);
+    int rc = execute(store, /* the submission of an ended job may be gone before the job is */
+                     "INSERT OR REPLACE INTO meta SELECT 'last_job', max(job) FROM (SELECT job FROM spec UNION ALL"
+                     " SELECT job FROM job UNION ALL SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'last_job')"
+                     " HAVING max(job) NOT NULL",
+                     err);
 
     store->more_to_forget = false;
     for (size_t i = 0; !rc && i < array_size(steps); i++) {
@@ -162,6 +164,12 @@ static int write_row(struct store *store, const struct store_batch *batch, const
         sqlite3_bind_int64(store->insert_spec, 1, (sqlite3_int64)row->job);
         sqlite3_bind_text64(store->insert_spec, 2, body, row->length, SQLITE_STATIC, SQLITE_UTF8);
         return store_step(store, store->insert_spec, err);
+    case ROW_NO_ENVIRONMENT:
+        sqlite3_bind_int64(store->drop_environment, 1, (sqlite3_int64)row->job);
+        return store_step(store, store->drop_environment, err);
+    case ROW_NO_SPEC:
+        sqlite3_bind_int64(store->drop_spec, 1, (sqlite3_int64)row->job);
+        return store_step(store, store->drop_spec, err);
     case ROW_JOB:
         sqlite3_bind_int64(store->insert_job, 1, (sqlite3_int64)row->job);
         sqlite3_bind_int64(store->insert_job, 2, row->at_ns);

@@ -1,5 +1,5 @@
 """The bounds of carmad's requests, at them and over them. Usage: bounds.py SOCKET
-queue|pages|share|sizes|models|slow|slow_user ..., for test_bounds.sh and test_slow_disk.sh. Each limit is met, which is taken,
+queue|pages|share|sizes|texts|texts_again|models|slow|slow_user ..., for test_bounds.sh and test_slow_disk.sh. Each limit is met, which is taken,
 and then passed by one, which is refused in one line; the daemon answers after each."""
 
 import http.client
@@ -120,6 +120,23 @@ def pages():
         expect(query, Connection("carma").call("GET", f"/v1/jobs?{query}"), 400, "")
 
 
+def texts():
+    """max_texts_per_user is 1M. What remains of an ended job is small, whatever its environment had: in three turns."""
+    large = job(environment=["A=" + "\n\x01\"" * 30000])
+    for first in (1, 4, 7):
+        expect("what a user may have", submit([large] * 3), 201)
+        texts_again()
+        for number in range(first, first + 3):
+            expect("a cancel", Connection("carma").call("POST", f"/v1/jobs/{number}/cancel"), 200)
+    expect("what a user may have", submit([large] * 3), 201)
+
+
+def texts_again():
+    """Three are there, also after a restart."""
+    large = job(environment=["A=" + "\n\x01\"" * 30000])
+    expect("a job more", submit([large]), 503, "you submit 294 KiB, a user may have 1 MiB (max_texts_per_user): wait")
+
+
 def padded(count, each):
     return ["x" * (each - 1)] * count
 
@@ -217,4 +234,4 @@ def slow():
         sys.exit(f"{count} syncs for 21 submissions: they do not share transactions")
 
 
-{"queue": queue, "pages": pages, "share": share, "sizes": sizes, "models": models, "slow": slow, "slow_user": slow_user}[sys.argv[2]]()
+{"queue": queue, "pages": pages, "share": share, "sizes": sizes, "texts": texts, "texts_again": texts_again, "models": models, "slow": slow, "slow_user": slow_user}[sys.argv[2]]()

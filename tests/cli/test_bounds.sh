@@ -18,6 +18,19 @@ python3 "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" models "$daemon" || fail "
 stop_daemon
 rm -rf "$STATE"
 
+# What the store keeps of a user's jobs. Of an ended one it has the command, and no environment.
+start_daemon --set max_texts_per_user=1M
+python3 "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" texts || fail "the bound of a user's texts"
+stop_daemon
+start_daemon --set max_texts_per_user=1M
+python3 "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" texts_again || fail "the bound of a user's texts, after a restart"
+stop_daemon
+python3 -c 'import sqlite3, sys
+kept = [body for body, in sqlite3.connect(sys.argv[1]).execute("SELECT body FROM spec ORDER BY job")]
+assert ["\"environment\"" in body for body in kept] == 9 * [False] + 3 * [True], [body[:300] for body in kept]
+assert all("\"command\":[\"true\"]" in body for body in kept)' "$STATE/store.db" || fail "the stored texts"
+rm -rf "$STATE"
+
 # More jobs than a request has go in several; of those that are refused the others are told.
 start_daemon --set max_queued_per_user=1500
 printf '#!/bin/sh\n' >"$T/job.sh"

@@ -240,6 +240,7 @@ start_daemon --set retention=1m --set history_retention=1m
 not_less "$before" "$(sums)" "a kill after forgetting"
 stop_daemon
 
+chmod 711 "$T" # other users connect
 # Of many long questions at once some are answered; the others are refused and not kept; the queue is shown meanwhile.
 python3 - "$STATE/store.db" <<'PYTHON'
 import sqlite3, sys
@@ -259,10 +260,14 @@ run stats --by name --user patient
 grep -Eq '^stoic +3 +3 .* - +36500-00:00:00 ' out || fail "of a sum that has stopped a mean is told: $(cat out)"
 expect_ok admin verify --state "$STATE"
 python3 - "$CARMA_SOCKET" <<'PYTHON' || fail "many questions at once"
-import socket, sys
-def open_one(path):
+import os, select, socket, sys
+def open_one(path, uid=0):
     connection = socket.socket(socket.AF_UNIX)
+    if uid:
+        os.seteuid(uid)
     connection.connect(sys.argv[1])
+    if uid:
+        os.seteuid(0)
     return connection, f"GET {path} HTTP/1.1\r\nHost: carma\r\nConnection: close\r\n\r\n".encode()
 def status(connection):
     return int(connection.makefile("rb").readline().split()[1])
@@ -276,6 +281,23 @@ answers = sorted(status(connection) for connection, _ in many)
 # On a busy machine an answer may take longer than it is given: 422.
 taken = len(answers) - answers.count(503)
 assert 200 in answers and 4 <= taken < 24 and set(answers) <= {200, 422, 503}, answers
+# Users in turn: who asks last waits for the two under way, and for nobody's second question.
+if os.geteuid() == 0:
+    asked = [open_one("/v1/stats?by=name", uid) for uid in (20001, 20002, 20003, 20004) for _ in range(4)]
+    for connection, request in asked:
+        connection.sendall(request)
+    connection, request = open_one("/v1/jobs") # behind which they have all been read
+    connection.sendall(request)
+    status(connection)
+    early = len(select.select([connection for connection, _ in asked], [], [], 0)[0])
+    asked.append(open_one("/v1/stats?by=name", 20005))
+    asked[-1][0].sendall(asked[-1][1])
+    waiting, order = [connection for connection, _ in asked], []
+    while waiting:
+        order += (done := select.select(waiting, [], [])[0])
+        waiting = [connection for connection in waiting if connection not in done]
+    before = order.index(asked[-1][0]) - early
+    assert before <= 6, f"{before} of 16 answers came before the one of another user"
 PYTHON
 expect_ok stats --by name --user many
 [ "$(wc -l <out)" -eq 1003 ] || fail "of 1000 names $(wc -l <out) lines are shown"

@@ -1,6 +1,8 @@
 /* GPUs on which programs do not start (core/gpus/closing.h). */
 #include "core/gpus/closing.h"
 
+#include <inttypes.h>
+
 #include "core_fixture.h"
 
 #include "core/core_internal.h"
@@ -29,18 +31,23 @@ static void waits(struct fixture *f, int seconds)
     decide(f);
 }
 
-/* GPU 0 is named as the cause, wherever it ran. */
-static uint64_t dies(struct fixture *f, char user, char workload, int after_s)
+/* The GPU is named as the cause, wherever it ran. */
+static uint64_t dies_by(struct fixture *f, uint32_t gpu, char user, char workload, int after_s)
 {
     uint64_t job = begins(f, user, workload);
     struct record record = {.type = RECORD_EXITED, .job = job};
 
     f->now_ns += SECONDS(after_s);
     record.exited = (struct record_exited){
-        .cause = EXIT_GPU_ERROR, .requested_bytes = -1, .free_bytes = -1, .used_bytes = -1, .failed_gpu = 0};
+        .cause = EXIT_GPU_ERROR, .requested_bytes = -1, .free_bytes = -1, .used_bytes = -1, .failed_gpu = gpu};
     apply(f, record);
     decide(f);
     return job;
+}
+
+static uint64_t dies(struct fixture *f, char user, char workload, int after_s)
+{
+    return dies_by(f, 0, user, workload, after_s);
 }
 
 /* Whether GPU 0 is closed to such a job (or would a dead start of it be taken for the GPU's failure). */
@@ -129,6 +136,55 @@ CORE_TEST(test_to_whom_dead_starts_close_it)
         apply(f, (struct record){.type = RECORD_GPU_OPENED, .gpu.gpu = 0});
         assert_int_equal(closing_next_ns(f->core->gpus[0]), 0);
         waits(f, 2 * 3600);
+    }
+}
+
+static void assert_closed_to(const struct fixture *f, uint32_t gpus, const char *expected, const char *what)
+{
+    char found[64] = "";
+
+    for (uint32_t gpu = 0; gpu < gpus; gpu++) {
+        strcat(found, gpu ? " " : "");
+        for (const char *user = "mnab"; *user; user++)
+            if (closing_until_ns(f->core->gpus[gpu], (uint32_t)*user))
+                strncat(found, user, 1);
+    }
+    if (strcmp(found, expected) != 0)
+        fail_msg("%" PRIu32 " GPUs, %s: closed to '%s', not '%s'", gpus, what, found, expected);
+}
+
+/* m and n lie of each GPU, and a is broken: by one program that is tried everywhere, or by one on each GPU. Whatever
+ * they say, half of the GPUs stay open to b. `closed`: to whom of m, n, a and b, GPU by GPU; `later`: once b has died
+ * on the last. */
+CORE_TEST(test_half_of_the_gpus_stay_open)
+{
+    static const struct {
+        uint32_t gpus;
+        bool one_program;
+        const char *closed, *later, *open;
+    } rows[] = {
+        {4, true, "mnab   ", "mnab   mnab", "   "},
+        {4, false, "mnab mnab mna mna", "mnab mnab mna nab", "   "},
+        {2, false, "mnab mna", "mnab nab", " "},
+        {1, false, "mna", "nab", ""},
+    };
+
+    change(f, max_retries, 0);
+    for (size_t i = 0; i < array_size(rows); i++) {
+        const char first = (char)('!' + 5 * i); /* of workloads that no row before has */
+        keep_gpus(f, rows[i].gpus);
+        for (uint32_t gpu = 0; gpu < rows[i].gpus; gpu++) {
+            dies_by(f, gpu, 'm', (char)(first + (int)gpu), 5);
+            dies_by(f, gpu, 'n', (char)(first + (int)gpu), 5);
+            dies_by(f, gpu, 'a', (char)(first + (rows[i].one_program ? 0 : (int)gpu)), 5);
+        }
+        assert_closed_to(f, rows[i].gpus, rows[i].closed, "at first");
+        dies_by(f, rows[i].gpus - 1, 'b', first, 5);
+        assert_closed_to(f, rows[i].gpus, rows[i].later, "later");
+        waits(f, 31 * 60);
+        assert_closed_to(f, rows[i].gpus, rows[i].open, "after half an hour");
+        for (uint32_t gpu = 0; gpu < rows[i].gpus; gpu++)
+            apply(f, (struct record){.type = RECORD_GPU_OPENED, .gpu.gpu = gpu});
     }
 }
 

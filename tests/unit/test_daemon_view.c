@@ -111,6 +111,29 @@ TEST(test_whatever_differs_is_not_shared)
     assert_is_whole(first, "1");
 }
 
+/* What the store has of each user's jobs: less after a job's end, another user's with its record, none without jobs. */
+TEST(test_stored_texts_are_counted_by_user)
+{
+    struct views views = {0};
+    struct job_view *one = add_like(&views, 1, "1"), *two = add_like(&views, 2, "2");
+    struct record_submitted wants = {.uid = 1000};
+
+    job_view_set_stored(one, 100);
+    job_view_set_stored(two, 50);
+    job_view_set_wants(one, &wants);
+    job_view_set_stored(one, 90);
+    assert_int_equal(stored_texts_of(&views, 1000), 90);
+    assert_int_equal(stored_texts_of(&views, 0), 50);
+    job_view_forget_inputs(one); /* "HOME=/home/ada", */
+    job_view_forget_inputs(one);
+    assert_int_equal(stored_texts_of(&views, 1000), 90 - 17);
+    one->state = JOB_COMPLETED;
+    views_remove(&views, one);
+    assert_int_equal(stored_texts_of(&views, 1000), 0);
+    views_release(&views);
+    assert_null(views.stored_texts.users);
+}
+
 /* The digest does not look at the estimator's warnings: these two have the same one. */
 TEST(test_one_digest_is_not_one_spec)
 {

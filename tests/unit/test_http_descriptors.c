@@ -1,4 +1,5 @@
 /* Clients that send descriptors along: to close one may take as long as its sender likes, and holds up nobody. */
+#include <dlfcn.h>
 #include <sys/syscall.h>
 
 #include "base/kernel/calls.h"
@@ -37,6 +38,17 @@ static int lingering(int *peer)
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
     close(listening);
     return fd;
+}
+
+static unsigned spawned;
+
+/* The server's. */
+int uv_spawn(uv_loop_t *loop, uv_process_t *process, const uv_process_options_t *options)
+{
+    int (*spawn)(uv_loop_t *, uv_process_t *, const uv_process_options_t *) = dlsym(RTLD_NEXT, "uv_spawn");
+
+    spawned++;
+    return spawn(loop, process, options);
 }
 
 /* Text with the descriptor; whether the kernel took it. */
@@ -107,6 +119,30 @@ TEST(nobody_waits_for_descriptors_of_a_client)
         http_fixture_stop(&fixture);
         assert_in_range(descriptors(), before, before + 4); /* libuv's pipe, and what came last */
     }
+}
+
+/* Each child costs the loop the time of its beginning. */
+TEST(many_have_a_child_together)
+{
+    int64_t begin_ns = nodetime_monotonic_wall_ns(), took_ms;
+    int ends[2], before = descriptors();
+
+    kernel_refuses = false;
+    start();
+    spawned = 0;
+    assert_int_equal(pipe(ends), 0);
+    for (int i = 0; i < 60; i++) {
+        int fd = connect_raw();
+        assert_true(send_along(fd, "G", *ends, 0));
+        close(fd);
+        usleep(5000);
+    }
+    close(ends[0]);
+    close(ends[1]);
+    http_fixture_stop(&fixture);
+    took_ms = (nodetime_monotonic_wall_ns() - begin_ns) / NS_PER_MS;
+    assert_in_range(spawned, 1, 2 + took_ms / 100);
+    assert_in_range(descriptors(), before, before + 4);
 }
 
 /* Of those that come together while it is busy, and are turned away. */

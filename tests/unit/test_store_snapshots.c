@@ -38,6 +38,18 @@ static void commit_end(struct store *store, uint64_t job, int64_t at)
     store_commit(store, batch, NULL, NULL);
 }
 
+static void commit_dropped(uint64_t job, int64_t at)
+{
+    struct store *store = open_store();
+    struct store_batch *batch = store_batch_new();
+
+    commit_end(store, job, at);
+    commit_snapshot(store, at + 2, 0);
+    store_batch_drop_spec(batch, job);
+    store_commit(store, batch, NULL, NULL);
+    store_close(store);
+}
+
 /* Bit by bit, one row of each kind at once. */
 static void forget_some(int64_t before, int bits)
 {
@@ -293,6 +305,12 @@ STORE_TEST(test_numbers_are_not_given_again)
     store_close(store);
     assert_loads(9, "spec 3,=60,@6,");
     assert_reads("=60,@6,");
+    commit_dropped(3, 90); /* its submission goes before it is forgotten */
+    forget(95);
+    assert_loads(9, "=92,");
+    store = open_store();
+    assert_int_equal(store_last_job(store), 3);
+    store_close(store);
 }
 
 STORE_TEST(test_few_are_kept)

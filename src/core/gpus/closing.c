@@ -25,6 +25,17 @@ static int64_t last_ns(const struct closing_user *user)
     return user->last_s * NS_PER_SEC;
 }
 
+static bool is_full(const struct closing_user *user)
+{
+    return user->workloads[CLOSING_STARTS - 1];
+}
+
+/* The last user came with one workload, where it is not closed to these users alone. */
+static bool is_for_nobody(const struct gpu *gpu)
+{
+    return user_count(&gpu->closing) == CLOSING_USERS && !is_full(&gpu->closing.users[CLOSING_USERS - 1]);
+}
+
 int64_t closing_until_ns(const struct gpu *gpu, uint32_t uid)
 {
     const struct closing_user *users = gpu->closing.users;
@@ -32,7 +43,7 @@ int64_t closing_until_ns(const struct gpu *gpu, uint32_t uid)
     int64_t until_ns = 0;
 
     for (uint32_t i = 0; i < count; i++)
-        if ((count == CLOSING_USERS || (users[i].uid == uid && users[i].workloads[CLOSING_STARTS - 1])) &&
+        if ((is_for_nobody(gpu) || (users[i].uid == uid && is_full(&users[i]))) &&
             last_ns(&users[i]) + CLOSING_NS > until_ns)
             until_ns = last_ns(&users[i]) + CLOSING_NS;
     return until_ns;
@@ -64,28 +75,80 @@ static bool is_cancelled(const struct gpu *gpu, const struct closing_user *user,
     return cancelled;
 }
 
+/* More than half of the GPUs are closed to everybody, with this one, which is. */
+static bool is_last_half(const struct core *core, const struct gpu *gpu)
+{
+    uint32_t usable = gpu->lost, closed = gpu->lost;
+
+    for (uint32_t i = 0; i < core->gpu_count; i++) {
+        usable += !core->gpus[i]->lost;
+        closed += !core->gpus[i]->lost && is_for_nobody(core->gpus[i]);
+    }
+    return closed > usable / 2;
+}
+
+/* Those to whom it is closed already stay so for no longer. */
+static void close_to_these(struct closing_user *users, uint32_t now_s)
+{
+    for (uint32_t i = 0; i < CLOSING_USERS; i++) {
+        if (is_full(&users[i]))
+            continue;
+        users[i].last_s = now_s;
+        for (uint32_t k = 1; k < CLOSING_STARTS; k++)
+            if (!users[i].workloads[k])
+                users[i].workloads[k] = users[i].workloads[k - 1];
+    }
+}
+
+static void drop_user(struct gpu *gpu, uint32_t i)
+{
+    struct closing_user *users = gpu->closing.users;
+
+    memmove(&users[i], &users[i + 1], (user_count(&gpu->closing) - i - 1) * sizeof *users);
+    gpu->closing.count -= CLOSING_NUMBERS;
+}
+
+static uint32_t longest_ago(const struct closing_user *users)
+{
+    uint32_t oldest = 0;
+
+    for (uint32_t i = 1; i < CLOSING_USERS; i++)
+        if (users[i].last_s < users[oldest].last_s)
+            oldest = i;
+    return oldest;
+}
+
 static void note_dead(struct core *core, const struct job *job, const struct record *ended)
 {
     struct gpu *gpu = core->gpus[ended->exited.failed_gpu];
     struct closing_user *users = gpu->closing.users;
-    uint32_t workload = workload_of(job), kept = 0, i = 0, k = 0;
+    uint32_t workload = workload_of(job), before = crash_workloads_gpu(job), kept = 0, i = 0, k = 0;
 
-    if (closing_until_ns(gpu, job->wants->uid))
+    if (closing_until_ns(gpu, job->wants->uid) || (before != RECORD_NO_GPU && before != gpu->number))
         return;
     for (i = 0; i < user_count(&gpu->closing); i++)
         if (!is_cancelled(gpu, &users[i], ended->at_ns))
             users[kept++] = users[i];
     if (kept < i)
         gpu_opens(core, gpu);
+    gpu->closing.count = kept * CLOSING_NUMBERS;
     for (i = 0; i < kept && users[i].uid != job->wants->uid; i++)
         ;
-    if (i == kept)
-        users[kept++] = (struct closing_user){.uid = job->wants->uid};
-    gpu->closing.count = kept * CLOSING_NUMBERS;
+    if (i == CLOSING_USERS) { /* it is closed to three others */
+        drop_user(gpu, longest_ago(users));
+        gpu_opens(core, gpu);
+        i = --kept;
+    }
+    if (i == kept) {
+        users[i] = (struct closing_user){.uid = job->wants->uid};
+        gpu->closing.count += CLOSING_NUMBERS;
+    }
     users[i].last_s = (uint32_t)(ended->at_ns / NS_PER_SEC);
     while (users[i].workloads[k] && users[i].workloads[k] != workload)
         k++; /* the last place is free: it is open to him */
     users[i].workloads[k] = workload;
+    if (is_for_nobody(gpu) && is_last_half(core, gpu))
+        close_to_these(users, users[i].last_s);
 }
 
 void closing_note_end(struct core *core, const struct job *job, const struct record *ended)
@@ -114,13 +177,17 @@ void closing_try(struct core *core, struct gpu *gpu, int64_t now_ns)
             closing_open(core, gpu);
         return;
     }
-    for (uint32_t i = 0; i < user_count(&gpu->closing); i++) {
+    for (uint32_t i = user_count(&gpu->closing); i-- > 0;) {
         struct closing_user *user = &gpu->closing.users[i];
         int64_t until_ns = closing_until_ns(gpu, user->uid);
         if (!until_ns || until_ns > now_ns)
             continue;
-        memmove(user->workloads, user->workloads + 1, sizeof user->workloads - sizeof user->workloads[0]);
-        user->workloads[CLOSING_STARTS - 1] = 0;
+        if (user_count(&gpu->closing) == CLOSING_USERS) { /* it was not his workloads alone that closed it */
+            drop_user(gpu, i);
+        } else {
+            memmove(user->workloads, user->workloads + 1, sizeof user->workloads - sizeof user->workloads[0]);
+            user->workloads[CLOSING_STARTS - 1] = 0;
+        }
         gpu_opens(core, gpu);
     }
 }

@@ -4,10 +4,13 @@
  * A start is dead if its GPU failed within CLOSING_START_NS of its placement. Dead starts count by user: those of
  * unlike workloads, each at most twice CLOSING_NS after his one before. CLOSING_STARTS of them close the GPU to his
  * jobs alone. To everybody it is closed where CLOSING_USERS users have some, each of whom counts once: beside one who
- * lies, two must err. A run that has lasted and uses the GPU cancels the dead starts before it began. A closed GPU
- * opens after CLOSING_NS, which further dead starts do not prolong; when an administrator says so; or when a run that
- * has lasted there ends. After CLOSING_NS one more dead start closes it to a user again, if it is unlike his last two.
- * To everybody it takes all users again, since a liar would add the one that were missing.
+ * lies, two must err. A workload counts for one GPU alone: of one that has failed on another before, nobody knows
+ * whether the GPU or it is the cause. And no more than half of the GPUs are closed to everybody: a third user's dead
+ * start on a further one closes it to these three, each for CLOSING_NS. A run that has lasted and uses the GPU cancels
+ * the dead starts before it began. A closed GPU opens after CLOSING_NS, which further dead starts do not prolong; when
+ * an administrator says so; or when a run that has lasted there ends. After CLOSING_NS one more dead start closes it to
+ * a user again, if it is unlike his last two. To everybody it takes all users again, since a liar would add the one
+ * that were missing.
  *
  * A job under which a GPU failed avoids it where there are enough others, for CLOSING_NS from then on: its wait for
  * these has an end. */

@@ -31,8 +31,10 @@ static void keep_estimate(struct daemon *daemon, struct job_view *view, struct j
 {
     const struct job_spec spec = job_view_spec(view);
     struct owner owner = {.user = (char *)view->user, .gid = view->gid};
+    char *text = submission_to_text(&spec, estimate, &owner);
 
-    engine_store_spec(daemon->engine, view->id, submission_to_text(&spec, estimate, &owner));
+    job_view_set_stored(view, strlen(text));
+    engine_store_spec(daemon->engine, view->id, text);
     job_view_set_estimate(view, estimate);
 }
 

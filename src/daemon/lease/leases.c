@@ -234,6 +234,7 @@ static uint64_t submit(struct daemon *daemon, struct lease_request *asked, const
     struct job_estimate none;
     struct job_view *view;
     struct job_spec spec;
+    char *text;
 
     job_estimate_init(&none);
     view = views_add(&daemon->views, input.job, &asked->spec, &none);
@@ -241,7 +242,9 @@ static uint64_t submit(struct daemon *daemon, struct lease_request *asked, const
     view->gid = asked->gid >= 0 ? asked->gid : owner->gid;
     engine_input(daemon->engine, &input, NULL);
     spec = job_view_spec(view);
-    engine_store_spec(daemon->engine, input.job, submission_to_text(&spec, &view->common->estimate, owner));
+    text = submission_to_text(&spec, &view->common->estimate, owner);
+    job_view_set_stored(view, strlen(text));
+    engine_store_spec(daemon->engine, input.job, text);
     return input.job;
 }
 

@@ -15,13 +15,14 @@ static char *closed_text(const struct node *node, const struct gpu *gpu, uint32_
 {
     const char *user = uid == CLOSING_EVERYBODY ? NULL : owners_name(node->daemon->owners, uid);
     int64_t left_ns = closing_until_ns(gpu, uid) - nodetime_now_ns();
+    bool of_users = gpu->closing.count == CLOSING_USERS * CLOSING_NUMBERS;
     char left[UNITS_TEXT];
 
     return xasprintf(
         "programs of %d %s in a row did not start there, so no job%s%s is placed there for %s ('carma admin "
         "gpu open %" PRIu32 "' opens it)",
-        user ? CLOSING_STARTS : CLOSING_USERS, user ? "workloads" : "users", user ? " of " : "", user ? user : "",
-        format_duration(left_ns > 0 ? left_ns : 0, left), gpu->number);
+        of_users ? CLOSING_USERS : CLOSING_STARTS, of_users ? "users" : "workloads", user ? " of " : "",
+        user ? user : "", format_duration(left_ns > 0 ? left_ns : 0, left), gpu->number);
 }
 
 /* Of everybody, or of each user to whom it is closed. */

@@ -29,6 +29,7 @@ struct question {
     enum question_kind kind;
     struct store_history_filter filter; /* its texts are owned: a server that is freed does not wait for the thread */
     enum groups_key key;
+    uint64_t turn;
     struct question *next;
     uv_work_t work;
     /* The thread's result. */
@@ -42,6 +43,7 @@ struct history_queries {
     struct daemon *daemon;
     struct question *waiting; /* in the order of arrival */
     struct question *running;
+    uint64_t turn; /* of the last one that was begun */
     unsigned running_count;
     atomic_bool closing;
 };
@@ -339,12 +341,58 @@ static void on_worked(uv_work_t *work, int status)
         free(queries);
 }
 
+static unsigned count_of(const struct question *list, const uid_t *uid)
+{
+    unsigned count = 0;
+
+    for (; list; list = list->next)
+        count += !uid || list->request->uid == *uid;
+    return count;
+}
+
+static unsigned under_way(const struct history_queries *queries, uid_t uid)
+{
+    return count_of(queries->waiting, &uid) + count_of(queries->running, &uid);
+}
+
+/* Of the users in turn: a user's questions have turns one after another, and a new one begins with the present turn.
+ * Within a turn the user with the fewest goes first. */
+static uint64_t next_turn(const struct history_queries *queries, uid_t uid)
+{
+    const struct question *const lists[] = {queries->waiting, queries->running};
+    uint64_t last = queries->turn;
+
+    for (size_t i = 0; i < array_size(lists); i++)
+        for (const struct question *question = lists[i]; question; question = question->next)
+            if (question->request->uid == uid && question->turn > last)
+                last = question->turn;
+    return last + 1;
+}
+
+static bool is_before(const struct question *a, const struct question *b)
+{
+    return a->turn != b->turn ? a->turn < b->turn
+                              : under_way(a->queries, a->request->uid) < under_way(b->queries, b->request->uid);
+}
+
+static struct question *take_next(struct history_queries *queries)
+{
+    struct question **first = &queries->waiting, *question;
+
+    for (struct question **at = first; *at; at = &(*at)->next)
+        if (is_before(*at, *first))
+            first = at;
+    question = *first;
+    *first = question->next;
+    queries->turn = question->turn;
+    return question;
+}
+
 static void start_next(struct history_queries *queries)
 {
     while (queries->waiting && queries->running_count < HISTORY_AT_ONCE) {
-        struct question *question = queries->waiting;
+        struct question *question = take_next(queries);
 
-        queries->waiting = question->next;
         question->next = queries->running;
         queries->running = question;
         queries->running_count++;
@@ -367,15 +415,6 @@ void history_close(struct history_queries *queries)
         free(queries);
 }
 
-static unsigned count_of(const struct question *list, const uid_t *uid)
-{
-    unsigned count = 0;
-
-    for (; list; list = list->next)
-        count += !uid || list->request->uid == *uid;
-    return count;
-}
-
 static char *copy_of(const char *text)
 {
     return text ? xstrdup(text) : NULL;
@@ -387,13 +426,14 @@ static void ask(struct daemon *daemon, struct http_request *request, struct ques
     struct question *question, **link = &queries->waiting;
 
     if (count_of(queries->waiting, NULL) + queries->running_count >= HISTORY_IN_ALL ||
-        count_of(queries->waiting, &request->uid) + count_of(queries->running, &request->uid) >= HISTORY_PER_UID) {
+        under_way(queries, request->uid) >= HISTORY_PER_UID) {
         http_reply_error(request, 503, "too many questions about the history at once: try again in a moment");
         return;
     }
     question = xmalloc(sizeof *question);
     *question = asked;
     question->queries = queries;
+    question->turn = next_turn(queries, request->uid);
     question->request = request;
     question->filter.user = copy_of(asked.filter.user);
     question->filter.name = copy_of(asked.filter.name);

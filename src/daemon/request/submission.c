@@ -525,6 +525,24 @@ static int check_user(struct submission *submission)
     return 409;
 }
 
+/* What carma's disk keeps of him: as many jobs as there are may each have megabytes. */
+static int check_texts(struct submission *submission)
+{
+    int64_t most = submission->daemon->config.max_texts_per_user, more = 0;
+    int64_t has = stored_texts_of(&submission->daemon->views, submission->uid);
+    char had[UNITS_TEXT], added[UNITS_TEXT], may[UNITS_TEXT];
+
+    for (size_t i = 0; i < submission->count; i++)
+        more += (int64_t)strlen(submission->applicants[i].text);
+    if (most == 0 || has + more <= most)
+        return 201;
+    error_set(&submission->err, EDQUOT,
+              "the descriptions of your jobs take %s of carma's disk and you submit %s, a user may have %s "
+              "(max_texts_per_user): wait until some have ended or cancel some, or submit with a smaller environment",
+              format_bytes(has, had), format_bytes(more, added), format_bytes(most, may));
+    return 503;
+}
+
 static int check_applicants(struct submission *submission)
 {
     int status = check_user(submission);
@@ -533,6 +551,8 @@ static int check_applicants(struct submission *submission)
 
     if (status == 201)
         status = check_queue(submission);
+    if (status == 201)
+        status = check_texts(submission);
     if (status != 201)
         return status;
     for (size_t i = 0; i < submission->count; i++) {
@@ -579,9 +599,11 @@ static json_t *store_and_answer(struct submission *submission, uint64_t first)
     json_t *jobs = json_array();
 
     for (uint64_t job = first; job <= daemon->views.last_id; job++) {
-        const struct job_view *view = views_find(&daemon->views, job);
-        const char *text = submission->applicants[job - first].text;
-        engine_store_spec(daemon->engine, job, submission_join(text, &view->common->estimate, &submission->owner));
+        struct job_view *view = views_find(&daemon->views, job);
+        char *text =
+            submission_join(submission->applicants[job - first].text, &view->common->estimate, &submission->owner);
+        job_view_set_stored(view, strlen(text));
+        engine_store_spec(daemon->engine, job, text);
         json_array_append_new(
             jobs, json_pack("{s:I, s:o}", "id", (json_int_t)job, "estimate", job_view_estimate_to_json(view)));
     }

@@ -10,6 +10,7 @@
 static void job_view_free(struct job_view *view)
 {
     job_view_forget_inputs(view);
+    job_view_set_stored(view, 0);
     common_texts_leave(&view->views->texts, view->name);
     common_texts_leave(&view->views->texts, view->command);
     common_texts_leave(&view->views->texts, view->user_text);
@@ -138,6 +139,8 @@ void job_view_set_wants(struct job_view *view, const struct record_submitted *wa
 {
     const struct record_submitted *common = common_wants_join(&view->views->wants, wants);
 
+    if (view->wants)
+        job_view_move_stored(view, view->wants->uid, common->uid);
     common_wants_leave(&view->views->wants, view->wants);
     free(view->workload);
     view->wants = common;
@@ -163,6 +166,9 @@ void job_view_set_user(struct job_view *view, const char *user)
 
 void job_view_forget_inputs(struct job_view *view)
 {
+    const struct spec_strings environment = common_text_list(view->environment);
+
+    job_view_drop_stored(view, &environment);
     common_texts_leave(&view->views->texts, view->environment);
     common_texts_leave(&view->views->texts, view->script);
     view->environment = view->script = NULL;

@@ -15,6 +15,7 @@
 #include "daemon/view/common_specs.h"
 #include "daemon/view/common_texts.h"
 #include "daemon/view/memory_usage.h"
+#include "daemon/view/stored_texts.h"
 #include "launch/progress.h"
 
 struct job_spec;
@@ -33,6 +34,7 @@ struct job_view {
     struct common_spec *common; /* of its spec, without summary and capture, the part shared with other jobs; and the
                                    estimate */
     struct common_text *name, *command, *environment, *script; /* its other parts; see job_view_forget_inputs() */
+    uint32_t stored_bytes;                                     /* of its submission, in the store */
     bool hidden;         /* its submission is not stored yet: it is shown to nobody */
     bool withdrawn;      /* it could not be stored, and was refused: nothing is left of it once it has ended */
     bool has_script;     /* the command is a script's, which the store keeps for as long as the job is known */
@@ -104,6 +106,7 @@ enum uuids_why {
 struct views {
     struct common_texts texts;
     struct common_specs specs;
+    struct stored_texts stored_texts;
     struct common_wants *wants;
     const struct record_submitted
         *no_wants;         /* of jobs before their SUBMITTED record: each would leave a hole in the heap */
@@ -167,7 +170,7 @@ struct job_view *views_fold(struct views *views, const struct record *record);
  * caller. */
 uint64_t *views_surplus(const struct views *views, size_t most, int64_t before_ns, size_t *count);
 
-/* The parts that no later start of the job needs: its environment and its script, which the store has. */
+/* The parts that no later start of the job needs: its environment, and its script, which the store has. */
 void job_view_forget_inputs(struct job_view *view);
 
 /* The content of its SUBMITTED record; zeroes before that. */

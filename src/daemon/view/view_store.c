@@ -216,8 +216,10 @@ int job_view_from_text(struct job_view *view, const char *text, struct error *er
     if (rc == 0)
         rc = get_all(&read, json);
     json_decref(json);
-    if (rc == 0)
+    if (rc == 0) {
         exchange_parts(view, &read);
+        job_view_move_stored(view, read.wants->uid, view->wants->uid);
+    }
     common_wants_leave(&view->views->wants, read.wants);
     free(read.workload);
     common_texts_leave(&view->views->texts, read.user_text);

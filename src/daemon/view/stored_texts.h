@@ -1,0 +1,28 @@
+/* How many bytes the store has of each user's submissions: commands, scripts, environments, estimates. A submission is
+ * there for as long as its job is in memory, so that the views' sum is the store's. */
+#ifndef CARMA_DAEMON_VIEW_STORED_TEXTS_H
+#define CARMA_DAEMON_VIEW_STORED_TEXTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct job_view;
+struct spec_strings;
+struct views;
+
+struct stored_texts {
+    struct stored_of *users; /* uthash by uid; a user with none is not there */
+};
+
+int64_t stored_texts_of(const struct views *views, uint32_t uid);
+
+/* The job's text is stored anew, with so many bytes; 0: it goes. */
+void job_view_set_stored(struct job_view *view, size_t bytes);
+
+/* The list leaves the job's text. */
+void job_view_drop_stored(struct job_view *view, const struct spec_strings *list);
+
+/* The job, with its text, is another user's from now on. */
+void job_view_move_stored(struct job_view *view, uint32_t from, uint32_t to);
+
+#endif
