@@ -100,7 +100,8 @@ static int check_argument_of_env(const char *directory, const char *search, cons
     int code = *name == '-' || strchr(name, '=') ? 0 : program_check(directory, search, name, &inner);
 
     if (code == 0 && *name != '-' && argument[strlen(name)])
-        return refuse(ENOENT, why, xasprintf("env looks for a program '%.200s': write env -S %.200s", argument, argument));
+        return refuse(ENOENT, why,
+                      xasprintf("env looks for a program '%.200s': write env -S %.200s", argument, argument));
 
     return code ? refuse(code, why, xasprintf("its interpreter '%.200s': %s", name, inner)) : 0;
 }

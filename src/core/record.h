@@ -162,8 +162,8 @@ enum exit_evidence {
     EVIDENCE_ITSELF = 8, /* the process that the status is of used the GPU itself: 0 is the normal end of its work */
     EVIDENCE_FENCE = 16, /* it had come to its fence */
     EVIDENCE_LIMITED =
-        32,           /* it had a fence or company, and the observed memory bears out that this left it too little */
-    EVIDENCE_OWN = 64,     /* it ended with an error of its own: a bug */
+        32,            /* it had a fence or company, and the observed memory bears out that this left it too little */
+    EVIDENCE_OWN = 64, /* it ended with an error of its own: a bug */
     EVIDENCE_SERVER = 128, /* its MPS server's log says that it was refused memory shortly before its end */
     EVIDENCE_FULL = 256    /* a GPU that it used and shared was full at its end */
 };

@@ -94,7 +94,8 @@ static int go_on(struct store *store, struct store_recovery *recovery, struct er
 
 int store_recover(const char *directory, struct store_recovery *recovery, struct error *err)
 {
-    struct store store = {.directory = (char *)directory, .lock_fd = -1, .directory_fd = -1, .mark_fd = -1, .wal_fd = -1};
+    struct store store = {
+        .directory = (char *)directory, .lock_fd = -1, .directory_fd = -1, .mark_fd = -1, .wal_fd = -1};
     struct error why;
     int rc = store_check_directory(directory, err);
 

@@ -224,9 +224,11 @@ CONFIG_TEST(test_bad_files)
 
     refuse("policy = magm\n\ncolour = red\n", "3: unknown key 'colour': `carmad --settings` lists them");
     refuse("max_slwodown = 2\n", "1: unknown key 'max_slwodown': did you mean max_slowdown?");
-    refuse("policy = best\n", "1: policy 'best' (did you mean best-fit?) is not allowed: write carma, default, thesis, code-2025, off, obf, "
-                              "owf, olug, horus, lucid, exclusive, round-robin, magm, "
-                              "lug, mug, first-fit, best-fit; joined by +");
+    refuse(
+        "policy = best\n",
+        "1: policy 'best' (did you mean best-fit?) is not allowed: write carma, default, thesis, code-2025, off, obf, "
+        "owf, olug, horus, lucid, exclusive, round-robin, magm, "
+        "lug, mug, first-fit, best-fit; joined by +");
     refuse("memory_view = both\n", "1: memory_view 'both' is not allowed: write monitor or reserve");
     refuse("share = mig\n",
            "1: share 'mig' is not allowed: write auto, time-slice, mps, mps:gpu or exclusive; then, by number or UUID, "

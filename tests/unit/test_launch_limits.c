@@ -80,7 +80,7 @@ static void expect_of_signal(struct fixture *f, const char *script, const char *
 LAUNCH_TEST(test_signal_before)
 {
     expect_of_signal(f,
-                     "sleep 100 & child=$!; trap 'kill -0 $child && echo saved; exit 0' USR2;"
+                     "sleep 100 & child=$!; trap 'kill $child && echo saved; exit 0' USR2;"
                      "for i in $(seq ${patience}0); do sleep 0.1; done; exit 1",
                      "saved\n");
     assert_string_equal(contents(f->error), "");
@@ -105,7 +105,7 @@ LAUNCH_TEST(test_signal_reaches_all_who_heed)
                      "print(signal.sigpending().pop().name)' $patience",
                      "SIGUSR2\n");
     expect_of_signal(f,
-                     "setsid sh -c 'trap \"echo far\" USR2; for i in $(seq '$patience'0); do sleep 0.1; done' & "
+                     "setsid sh -c 'trap \"echo far; exit\" USR2; for i in $(seq '$patience'0); do sleep 0.1; done' & "
                      "for i in $(seq ${patience}0); do ! grep -q far out || exit 0; sleep 0.1; done; exit 1",
                      "far\n");
 }

@@ -265,8 +265,9 @@ PRIOR_TEST(test_a_user_s_limit_is_kept)
     assert_int_equal(f->decisions.items[0].placed.fence_bytes, fence_around(12 * GIB));
     submit_of(f, "", -1);
     assert_null(placed(f, 2));
-    assert_reason(f, 2,
-                  "12.0 GiB of GPU memory needed, its user's jobs have 12.0 GiB of at most 12.0 GiB (max_gpu_memory_per_user)");
+    assert_reason(
+        f, 2,
+        "12.0 GiB of GPU memory needed, its user's jobs have 12.0 GiB of at most 12.0 GiB (max_gpu_memory_per_user)");
     assert_true(core_could_ever_run(f->core, core_find_job(f->core, 2)->wants, &why));
     change(f, prior_quantile_permille, 0);
     assert_false(core_could_ever_run(f->core, core_find_job(f->core, 2)->wants, &why)); /* with whole GPUs */

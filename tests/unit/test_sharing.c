@@ -205,8 +205,7 @@ CORE_TEST(test_a_server_serves_all_its_gpus_to_the_end)
     pair_after = ask(f, 2, 1, SHARE_ANY);
     assert_nothing_decided(f);
     assert_gpu_reason(f, other, 1, "user 1 uses GPU 1 by MPS, whose server is for one user at a time");
-    assert_gpu_reason(f, pair_after, 1,
-                      "job 2 uses the MPS server of GPU 1, and a job of several GPUs starts its own");
+    assert_gpu_reason(f, pair_after, 1, "job 2 uses the MPS server of GPU 1, and a job of several GPUs starts its own");
     ask(f, 1, 3, SHARE_TIME_SLICE); /* beside it others may take turns */
     change(f, backfill, 8);
     assert_shares(f, other, SHARE_TIME_SLICE);

@@ -1,5 +1,6 @@
 /* The name that a mistyped word means: of those that are tried, the one with the fewest letters added, left out,
- * changed or exchanged (Damerau's distance). Only a third of the word's letters may be wrong. The beginning of a name means it.
+ * changed or exchanged (Damerau's distance). Only a third of the word's letters may be wrong. The beginning of a name
+ * means it.
  */
 #ifndef CARMA_BASE_TEXT_NEAREST_H
 #define CARMA_BASE_TEXT_NEAREST_H

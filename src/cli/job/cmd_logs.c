@@ -114,7 +114,8 @@ static int print_log(struct cli *cli, struct logs_options *logs)
     int rc;
 
     cli->waits = logs->follow;
-    rc = cli_get_job(cli, &logs->list, "", &job);    if (rc != CLI_OK)
+    rc = cli_get_job(cli, &logs->list, "", &job);
+    if (rc != CLI_OK)
         return rc;
     id = logs->list.items[0];
     CLEANUP(free_ptr) char *path = log_file_path(job, logs->error, id);

@@ -111,7 +111,8 @@ static int take_line(struct found *found, const char *where, size_t before, stru
                                &found->command, err);
     name = sbatch_refused(words->items + before, words->count - before, &remedy);
     if (name)
-        return error_set(err, EINVAL, "%s: " SBATCH_MARKER " %s%s: %s", where, strstr(name, "job") ? "" : "--", name, remedy);
+        return error_set(err, EINVAL, "%s: " SBATCH_MARKER " %s%s: %s", where, strstr(name, "job") ? "" : "--", name,
+                         remedy);
     sbatch_translate(words->items + before, words->count - before, own, &found->written, ignored);
     for (size_t i = first; i < own->count && rc == 0; i++) {
         CLEANUP(free_ptr) char *directive = xasprintf("%s: " SBATCH_MARKER " %.80s", where, found->written.items[i]);

@@ -158,9 +158,9 @@ const char *answer_end(const json_t *job)
     static const struct {
         const char *state, *end;
     } ends[] = {
-        {"COMPLETED", "has completed"}, {"FAILED", "has failed"},         {"GPU_OOM", "ran out of GPU memory"},
-        {"CANCELLED", "was cancelled"}, {"LOST", "was lost"},             {"REFUSED", "can never run here"},
-        {"TIMEOUT", "timed out"},       {"RETURNED", "was given back"},   {"EXPIRED", "has expired"},
+        {"COMPLETED", "has completed"}, {"FAILED", "has failed"},       {"GPU_OOM", "ran out of GPU memory"},
+        {"CANCELLED", "was cancelled"}, {"LOST", "was lost"},           {"REFUSED", "can never run here"},
+        {"TIMEOUT", "timed out"},       {"RETURNED", "was given back"}, {"EXPIRED", "has expired"},
     };
 
     for (size_t i = 0; i < array_size(ends); i++) {

@@ -29,8 +29,9 @@ char *answer_energy(int64_t mj, char text[ANSWER_ENERGY]); /* "812 J", "1.25 MJ"
 
 bool answer_job_ended(const json_t *job);
 enum term_style answer_state_style(const json_t *job);
-char *answer_job_progress(const json_t *job);             /* "37 of 100 steps, 2.5 a second"; NULL: not known */
-char *answer_run_times(const json_t *job);                /* "has completed", "was cancelled", ...: of one that has ended, behind its name. */
+char *answer_job_progress(const json_t *job); /* "37 of 100 steps, 2.5 a second"; NULL: not known */
+char *answer_run_times(
+    const json_t *job); /* "has completed", "was cancelled", ...: of one that has ended, behind its name. */
 const char *answer_end(const json_t *job);
 
 /* The source of a reservation in words. Borrowed from `job`. */

@@ -101,8 +101,7 @@ static void change(struct daemon *daemon, struct http_request *request, const st
         return;
     }
     if (job_state_ended(view->state)) {
-        http_reply_error(request, 409, "job %" PRIu64 " has already ended (%s)", view->id,
-                         job_state_name(view->state));
+        http_reply_error(request, 409, "job %" PRIu64 " has already ended (%s)", view->id, job_state_name(view->state));
         return;
     }
     if (engine_input(daemon->engine, &input, &err) != 0) {

@@ -88,7 +88,8 @@ static int read_gpus(struct mps_directory *directory, struct error *err)
 
 static int make_all(const struct mps_directory *directory, struct error *err)
 {
-    CLEANUP(free_ptr) char *above = xstrndup(directory->path, (size_t)(strrchr(directory->path, '/') - directory->path));
+    CLEANUP(free_ptr)
+    char *above = xstrndup(directory->path, (size_t)(strrchr(directory->path, '/') - directory->path));
     int rc = file_make_dirs(above, OPEN, err);
 
     if (rc == 0)

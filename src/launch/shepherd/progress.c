@@ -43,18 +43,19 @@ static bool is_wanted(const struct shepherd *s)
 void progress_begin(struct shepherd *s)
 {
     const struct request *request = &s->request;
-    struct watched_progress *watched = &s->progress;
+    int fifo = -1;
 
     if (!request->progress_file)
         return;
     unlink(request->progress_file); /* of a shepherd that was killed there may be one */
     /* Opened for writing, too: it stays a FIFO that somebody writes to. Nobody else can make or move a name there. */
     if (mkfifo(request->progress_file, 0600) < 0 ||
-        (watched->fifo = open(request->progress_file, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW)) < 0 ||
-        (request->uid != geteuid() && fchown(watched->fifo, request->uid, request->gid) < 0)) {
-        close_fd(&watched->fifo);
-        watched->fifo = -1;
+        (fifo = open(request->progress_file, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW)) < 0 ||
+        (request->uid != geteuid() && fchown(fifo, request->uid, request->gid) < 0)) {
+        close_fd(&fifo);
+        fifo = -1;
     }
+    s->progress.fifo = fifo;
 }
 
 void progress_remove(const struct request *request)
