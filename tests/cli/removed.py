@@ -147,8 +147,9 @@ def remove(path):
                     (path.parent / "cgroup.procs").write_text(pid)
             with contextlib.suppress(OSError):
                 path.rmdir()
-    elif path.is_dir():
-        shutil.rmtree(path)
+    elif path.is_dir():  # at once: what is made again beneath it would keep it
+        away = path.rename(f"{path}.away")
+        shutil.rmtree(away, ignore_errors=True)
     else:
         path.unlink()
 

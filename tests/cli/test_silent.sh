@@ -20,7 +20,7 @@ begin() {
 # expect_end NAME: with a failure that is told in one line, after a minute or a little more.
 expect_end() {
     case $1 in
-    wait1 | submit | full | cut) wanted=125 ;; # for a job's status there is another
+    wait1 | logsf1 | submit | full | cut) wanted=125 ;; # for a job's status there is another
     *) wanted=1 ;;
     esac
     [ "$(cat "$1.status")" = $wanted ] || fail "$1: status $(cat "$1.status"): $(cat "$1.out" "$1.err")"
