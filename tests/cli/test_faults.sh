@@ -21,7 +21,7 @@ expect_field 2 placements.0.index 2 exit_cause gpu_error
 field 2 last_end | grep -qF "its GPU failed" || fail "job 2: $(field 2 last_end)"
 run submit --parsable -G 4 -- true
 run explain 3
-grep -qF "needs 4 GPUs, 3 of the node's are there" "$T/out" || fail "explain 3: $(cat "$T/out")"
+grep -qF "4 GPUs needed, 3 of the node's are usable" "$T/out" || fail "explain 3: $(cat "$T/out")"
 expect_field 3 state QUEUED
 said 1 "is lost: NVML answers GPU is lost (15): nothing is placed there"
 said 1 "the driver reports Xid 79"

@@ -14,7 +14,7 @@ wait_for 'grep -q "no GPU could be read for 30 s" "$T/daemon.log"' || {
 expect_field 1 state RUNNING
 run submit --parsable --gpu-memory 1G -- true
 run explain 2
-grep -q "0 of the node's are there" "$T/out" || fail "explain does not say that the GPU is gone: $(cat "$T/out")"
+grep -q "0 of the node's are usable" "$T/out" || fail "explain does not say that the GPU is gone: $(cat "$T/out")"
 expect_field 2 state QUEUED
 "$PREFIX/bin/carma-vnode" clear
 expect_ok wait 2

@@ -35,7 +35,7 @@ done
 expect_gpu 'm("unmanaged_bytes") == 0'
 expect_field 4 state QUEUED
 run explain 4
-grep -q 'needs 45.0 GiB' "$T/out" || fail "explain: $(cat "$T/out")"
+grep -q '45.0 GiB needed' "$T/out" || fail "explain: $(cat "$T/out")"
 run submit --gpu-memory 110G -- true
 grep -q '106.5 GiB' "$T/err" || fail "more than there is: $(cat "$T/err")"
 run cancel 2 3 4
