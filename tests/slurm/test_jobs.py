@@ -17,8 +17,8 @@ SAY = 'echo "$SLURM_JOB_ID.$SLURM_STEP_ID.$SLURM_PROCID $SLURMD_NODENAME $CUDA_V
 
 
 def said(lab, job):
-    """(step and rank, node, GPUs) of each line that SAY wrote."""
-    return [line.split(" ") for line in lab.output(job).splitlines()]
+    """(step and rank, node, GPUs) of each line that SAY wrote; srun says at times that it waits."""
+    return [line.split(" ") for line in lab.output(job).splitlines() if not line.startswith("srun: ")]
 
 
 def ended(lab, job, state="COMPLETED"):
