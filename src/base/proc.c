@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -59,6 +60,13 @@ int proc_read_uid(pid_t pid, uid_t *uid)
     if (!group || !user || sscanf(group + 6, "%d", &leader) != 1 || sscanf(user + 5, "%u", uid) != 1)
         return -EIO;
     return leader == pid ? 0 : -ENOENT;
+}
+
+bool proc_shows_signal(const char *status, const char *key, int signal)
+{
+    const char *line = strstr(status, key);
+
+    return line && (strtoull(line + strlen(key), NULL, 16) >> (signal - 1) & 1); /* signal 1 is the lowest bit */
 }
 
 bool proc_alive(pid_t pid, uint64_t start_ticks)

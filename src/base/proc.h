@@ -24,6 +24,9 @@ int proc_read_uid(pid_t pid, uid_t *uid);
 #define PROC_BOOT 40
 const char *proc_boot(void);
 
+/* Whether the signal is in the set that a text of /proc/PID/status shows behind `key`, such as "\nSigPnd:". */
+bool proc_shows_signal(const char *status, const char *key, int signal);
+
 /* Whether the process that had this start time still runs (one that has `ended` does not). */
 bool proc_alive(pid_t pid, uint64_t start_ticks);
 

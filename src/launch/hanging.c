@@ -3,14 +3,13 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/proc.h"
 
 #define TEXT_LIMIT 65536 /* a user in thousands of groups has a long status */
 #define EXITING    4     /* PF_EXITING of linux/sched.h */
@@ -24,13 +23,6 @@ static bool read_text(int threads, const char *name, const char *file, char *tex
 
     text[length > 0 ? length : 0] = '\0';
     return length > 0;
-}
-
-static bool is_pending(const char *status, const char *key, int signal)
-{
-    const char *line = strstr(status, key);
-
-    return line && (strtoull(line + strlen(key), NULL, 16) >> (signal - 1) & 1);
 }
 
 static bool is_exiting(const char *stat)
@@ -52,8 +44,9 @@ static bool thread_only_hangs(int threads, const char *name)
     state = state ? state + strlen("\nState:\t") : "";
     if (*state == 'Z' || *state == 'X')
         return true;
-    return *state == 'D' && (is_pending(text, "\nSigPnd:", SIGKILL) || is_pending(text, "\nShdPnd:", SIGKILL) ||
-                             (read_text(threads, name, "stat", text) && is_exiting(text)));
+    return *state == 'D' &&
+           (proc_shows_signal(text, "\nSigPnd:", SIGKILL) || proc_shows_signal(text, "\nShdPnd:", SIGKILL) ||
+            (read_text(threads, name, "stat", text) && is_exiting(text)));
 }
 
 bool process_only_hangs(pid_t pid)

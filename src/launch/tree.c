@@ -96,14 +96,6 @@ int tree_signal_one(pid_t pid, uint64_t start_ticks, int signal)
     return 0;
 }
 
-/* The set of signals that /proc/PID/status shows behind `key`, signal 1 as its lowest bit. */
-static uint64_t signal_set(const char *text, const char *key)
-{
-    const char *line = strstr(text, key);
-
-    return line ? strtoull(line + strlen(key), NULL, 16) : 0;
-}
-
 /* A thread's reading of a process's memory. */
 struct look {
     pid_t pid;
@@ -187,12 +179,11 @@ static bool heeds(const struct tree_process *process, int signal)
     CLEANUP(free_ptr) char *path = xasprintf("/proc/%d/status", (int)process->pid);
     CLEANUP(free_ptr) char *text = NULL;
     size_t length;
-    uint64_t heeded;
 
     if (file_read(path, STATUS_LIMIT, &text, &length, NULL) < 0)
         return false;
-    heeded = signal_set(text, "\nSigCgt:") | signal_set(text, "\nSigBlk:");
-    return (heeded >> (signal - 1) & 1) || awaits(process, signal);
+    return proc_shows_signal(text, "\nSigCgt:", signal) || proc_shows_signal(text, "\nSigBlk:", signal) ||
+           awaits(process, signal);
 }
 
 static int signal_members(struct tree *tree, pid_t root, int signal, bool only_who_heeds)
