@@ -14,6 +14,47 @@
 /* The text is a row of "key=value" strings, each with its NUL. Both sides come from one installation, so it has no
  * version; a key that the other side does not know is an error. */
 
+/* A row is a member of struct request, whose name is the key, and the value that request_print() sends for it: one of
+ * the launch, or `found`, what it has to work out. A text that is NULL is left out. The lists of arguments and of the
+ * environment have one entry for each element. */
+#define REQUEST_FIELDS(TEXT, NUMBER)                                                                                   \
+    TEXT(run_directory, launch->run_directory)                                                                         \
+    NUMBER(job, launch->job)                                                                                           \
+    NUMBER(launch, launch->launch)                                                                                     \
+    NUMBER(lease, launch->lease)                                                                                       \
+    NUMBER(uid, launch->uid)                                                                                           \
+    NUMBER(gid, launch->gid)                                                                                           \
+    TEXT(user, launch->user)                                                                                           \
+    TEXT(gpu_uuids, launch->gpu_uuids)                                                                                 \
+    TEXT(indices, launch->indices)                                                                                     \
+    TEXT(devices, launch->devices)                                                                                     \
+    NUMBER(gpu_memory_bytes, launch->gpu_memory_bytes)                                                                 \
+    NUMBER(gpu_total_bytes, launch->gpu_total_bytes)                                                                   \
+    TEXT(mps_pipe_directory, mps_pipe_directory)                                                                       \
+    TEXT(mps_log_directory, found.mps_log_directory)                                                                   \
+    TEXT(mps_threads, found.mps_threads)                                                                               \
+    TEXT(mps_memory_limit, found.mps_memory_limit.text)                                                                \
+    TEXT(progress_file, found.progress_file)                                                                           \
+    TEXT(notify_socket, launch->notify_socket)                                                                         \
+    NUMBER(limits.memory_bytes, launch->limits.memory_bytes)                                                           \
+    NUMBER(limits.pids, launch->limits.pids)                                                                           \
+    NUMBER(limits.cpus, launch->limits.cpus)                                                                           \
+    NUMBER(limits.cpu_weight, launch->limits.cpu_weight)                                                               \
+    NUMBER(grace_ns, launch->grace_ns)                                                                                 \
+    NUMBER(start_timeout_ns, launch->start_timeout_ns)                                                                 \
+    NUMBER(time_limit_ns, launch->time_limit_ns)                                                                       \
+    NUMBER(signal, launch->signal)                                                                                     \
+    NUMBER(signal_before_ns, launch->signal_before_ns)                                                                 \
+    NUMBER(requeue, launch->requeue)                                                                                   \
+    TEXT(name, launch->name)                                                                                           \
+    TEXT(directory, launch->directory)                                                                                 \
+    TEXT(output, launch->output)                                                                                       \
+    TEXT(error, launch->error)                                                                                         \
+    TEXT(conda_environment, launch->conda_environment)                                                                 \
+    TEXT(surroundings, launch->surroundings)                                                                           \
+    TEXT(script, launch->script)                                                                                       \
+    TEXT(script_directory, launch->script ? launch->script_directory : NULL)
+
 static void put(struct strbuf *text, const char *key, const char *value)
 {
     if (!value)
@@ -29,65 +70,46 @@ static void put_number(struct strbuf *text, const char *key, int64_t value)
     strbuf_append(text, "", 1);
 }
 
+/* What a launch says in other words. */
+struct found {
+    char *progress_file; /* owned */
+    const char *mps_log_directory;
+    char *mps_threads;              /* owned */
+    struct strbuf mps_memory_limit; /* owned */
+};
+
 /* The limits as CUDA reads them. Devices are counted among those that the job sees; sizes go by whole MiB, upwards. */
-static void put_mps(struct strbuf *text, const struct launch_request *launch)
+static void find_mps(const struct launch_request *launch, struct found *found)
 {
-    put(text, "mps_log_directory", launch->mps_log_directory);
+    uint32_t device = 0;
+
+    found->mps_log_directory = launch->mps_log_directory;
     if (launch->mps_threads_percent)
-        put_number(text, "mps_threads", launch->mps_threads_percent);
-    if (launch->mps_memory_limit_bytes >= 0) {
-        CLEANUP(strbuf_release) struct strbuf limit = {0};
-        uint32_t device = 0;
-        for (const char *at = launch->gpu_uuids; at; at = strchr(at, ','), at = at ? at + 1 : NULL, device++)
-            strbuf_printf(&limit, "%s%" PRIu32 "=%" PRId64 "M", device ? "," : "", device,
-                          (launch->mps_memory_limit_bytes + MIB - 1) / MIB);
-        put(text, "mps_memory_limit", limit.text);
-    }
+        found->mps_threads = xasprintf("%" PRIu32, launch->mps_threads_percent);
+    if (launch->mps_memory_limit_bytes < 0)
+        return;
+    for (const char *at = launch->gpu_uuids; at; at = strchr(at, ','), at = at ? at + 1 : NULL, device++)
+        strbuf_printf(&found->mps_memory_limit, "%s%" PRIu32 "=%" PRId64 "M", device ? "," : "", device,
+                      (launch->mps_memory_limit_bytes + MIB - 1) / MIB);
 }
 
 void request_print(const struct launch_request *launch, const char *mps_pipe_directory, struct strbuf *text)
 {
-    CLEANUP(free_ptr) char *progress = launch->no_progress ? NULL : launch_progress_file(launch->script_directory);
+    struct found found = {0};
 
-    put(text, "run_directory", launch->run_directory);
-    put_number(text, "job", (int64_t)launch->job);
-    put_number(text, "launch", launch->launch);
-    put_number(text, "lease", launch->lease);
-    put_number(text, "uid", launch->uid);
-    put_number(text, "gid", launch->gid);
-    put(text, "user", launch->user);
-    put(text, "gpu_uuids", launch->gpu_uuids);
-    put(text, "indices", launch->indices);
-    put(text, "devices", launch->devices);
-    put_number(text, "gpu_memory_bytes", launch->gpu_memory_bytes);
-    put_number(text, "gpu_total_bytes", launch->gpu_total_bytes);
-    put(text, "mps_pipe_directory", mps_pipe_directory);
+    found.progress_file = launch->no_progress ? NULL : launch_progress_file(launch->script_directory);
     if (launch->mps_pipe_directory)
-        put_mps(text, launch);
-    put(text, "progress_file", progress);
-    put(text, "notify_socket", launch->notify_socket);
-    put_number(text, "memory_max", launch->limits.memory_bytes);
-    put_number(text, "pids_max", launch->limits.pids);
-    put_number(text, "cpus", launch->limits.cpus);
-    put_number(text, "cpu_weight", launch->limits.cpu_weight);
-    put_number(text, "grace_ns", launch->grace_ns);
-    put_number(text, "start_timeout_ns", launch->start_timeout_ns);
-    put_number(text, "time_limit_ns", launch->time_limit_ns);
-    put_number(text, "signal", launch->signal);
-    put_number(text, "signal_before_ns", launch->signal_before_ns);
-    put_number(text, "requeue", launch->requeue);
-    put(text, "name", launch->name);
-    put(text, "directory", launch->directory);
-    put(text, "output", launch->output);
-    put(text, "error", launch->error);
-    put(text, "conda_environment", launch->conda_environment);
-    put(text, "surroundings", launch->surroundings);
-    put(text, "script", launch->script);
-    put(text, "script_directory", launch->script ? launch->script_directory : NULL);
+        find_mps(launch, &found);
+#define PUT_TEXT(member, value)   put(text, #member, value);
+#define PUT_NUMBER(member, value) put_number(text, #member, (int64_t)(value));
+    REQUEST_FIELDS(PUT_TEXT, PUT_NUMBER)
     for (size_t i = 0; i < launch->argument_count; i++)
         put(text, "argument", launch->arguments[i]);
     for (size_t i = 0; i < launch->environment_count; i++)
         put(text, "environment", launch->environment[i]);
+    free(found.progress_file);
+    free(found.mps_threads);
+    strbuf_release(&found.mps_memory_limit);
 }
 
 struct parser {
@@ -106,79 +128,19 @@ static void list_add(char ***items, size_t *count, size_t *capacity, char *value
 static bool take(struct parser *parser, const char *key, char *value)
 {
     struct request *request = parser->request;
-    const struct {
-        const char *key;
-        const char **text;
-    } texts[] = {
-        {"run_directory", &request->run_directory},
-        {"user", &request->user},
-        {"gpu_uuids", &request->gpu_uuids},
-        {"indices", &request->indices},
-        {"devices", &request->devices},
-        {"mps_pipe_directory", &request->mps_pipe_directory},
-        {"mps_log_directory", &request->mps_log_directory},
-        {"mps_threads", &request->mps_threads},
-        {"mps_memory_limit", &request->mps_memory_limit},
-        {"progress_file", &request->progress_file},
-        {"notify_socket", &request->notify_socket},
-        {"name", &request->name},
-        {"directory", &request->directory},
-        {"output", &request->output},
-        {"error", &request->error},
-        {"conda_environment", &request->conda_environment},
-        {"surroundings", &request->surroundings},
-        {"script", &request->script},
-        {"script_directory", &request->script_directory},
-    };
 
-    if (strcmp(key, "argument") == 0) {
+#define TAKE(member, read)                                                                                             \
+    if (strcmp(key, #member) == 0) {                                                                                   \
+        request->member = read;                                                                                        \
+        return true;                                                                                                   \
+    }
+#define TAKE_TEXT(member, sent)   TAKE(member, value)
+#define TAKE_NUMBER(member, sent) TAKE(member, (__typeof__(request->member))strtoll(value, NULL, 10))
+    REQUEST_FIELDS(TAKE_TEXT, TAKE_NUMBER)
+    if (strcmp(key, "argument") == 0)
         list_add(&request->arguments, &request->argument_count, &parser->argument_capacity, value);
-        return true;
-    }
-    if (strcmp(key, "environment") == 0) {
+    else if (strcmp(key, "environment") == 0)
         list_add(&request->environment, &request->environment_count, &parser->environment_capacity, value);
-        return true;
-    }
-    for (size_t i = 0; i < array_size(texts); i++) {
-        if (strcmp(key, texts[i].key) == 0) {
-            *texts[i].text = value;
-            return true;
-        }
-    }
-    if (strcmp(key, "job") == 0)
-        request->job = strtoull(value, NULL, 10);
-    else if (strcmp(key, "launch") == 0)
-        request->launch = (uint32_t)strtoul(value, NULL, 10);
-    else if (strcmp(key, "uid") == 0)
-        request->uid = (uid_t)strtoul(value, NULL, 10);
-    else if (strcmp(key, "gid") == 0)
-        request->gid = (gid_t)strtoul(value, NULL, 10);
-    else if (strcmp(key, "gpu_memory_bytes") == 0)
-        request->gpu_memory_bytes = strtoll(value, NULL, 10);
-    else if (strcmp(key, "gpu_total_bytes") == 0)
-        request->gpu_total_bytes = strtoll(value, NULL, 10);
-    else if (strcmp(key, "memory_max") == 0)
-        request->limits.memory_bytes = strtoll(value, NULL, 10);
-    else if (strcmp(key, "pids_max") == 0)
-        request->limits.pids = strtoll(value, NULL, 10);
-    else if (strcmp(key, "cpus") == 0)
-        request->limits.cpus = strtoll(value, NULL, 10);
-    else if (strcmp(key, "cpu_weight") == 0)
-        request->limits.cpu_weight = strtoll(value, NULL, 10);
-    else if (strcmp(key, "grace_ns") == 0)
-        request->grace_ns = strtoll(value, NULL, 10);
-    else if (strcmp(key, "start_timeout_ns") == 0)
-        request->start_timeout_ns = strtoll(value, NULL, 10);
-    else if (strcmp(key, "time_limit_ns") == 0)
-        request->time_limit_ns = strtoll(value, NULL, 10);
-    else if (strcmp(key, "signal") == 0)
-        request->signal = (int)strtol(value, NULL, 10);
-    else if (strcmp(key, "signal_before_ns") == 0)
-        request->signal_before_ns = strtoll(value, NULL, 10);
-    else if (strcmp(key, "lease") == 0)
-        request->lease = strcmp(value, "0") != 0;
-    else if (strcmp(key, "requeue") == 0)
-        request->requeue = strcmp(value, "0") != 0;
     else
         return false;
     return true;
@@ -191,12 +153,10 @@ int request_parse(char *text, size_t length, struct request *request, struct err
     *request = (struct request){0};
     for (size_t at = 0; at < length; at += strlen(text + at) + 1) {
         char *key = text + at, *equals = strchr(key, '=');
-        bool known;
         if (!equals)
             return error_set(err, EINVAL, "the launch request has an entry without a value: '%.60s'", key);
         *equals = '\0';
-        known = take(&parser, key, equals + 1);
-        if (!known)
+        if (!take(&parser, key, equals + 1))
             return error_set(err, EINVAL,
                              "the launch request has an unknown entry '%.60s': daemon and shepherd "
                              "are not of one installation",

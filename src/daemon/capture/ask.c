@@ -3,7 +3,7 @@
 #include "api/capture_request.h"
 #include "api/spec.h"
 #include "base/memory.h"
-#include "daemon/capture/marks.h"
+#include "daemon/capture/digests.h"
 #include "launch/cgroup.h"
 
 /* As the job's user, in its directory. `group` is the text that request.cgroup borrows. */
@@ -30,14 +30,14 @@ int capture_ask(const struct job_view *view, bool bare, char **text, struct erro
     return capture_request_make(&request, view->id, &spec, text, err);
 }
 
-char *capture_ask_look(const struct job_view *view, bool bare, const json_t *marks)
+char *capture_ask_digests(const struct job_view *view, bool bare, const json_t *digests)
 {
     CLEANUP(free_ptr) char *group = NULL;
     const struct capture_request request = request_of(view, bare, &group);
     json_t *environment = json_pack("[s, s]", "PATH=/usr/bin:/bin", "LC_ALL=C");
-    json_t *command = json_pack("[s, s, s, s]", "/bin/sh", "-c", look_script(), "carma-capture");
+    json_t *command = json_pack("[s, s, s, s]", "/bin/sh", "-c", digests_script(), "carma-capture");
 
-    for (size_t i = 0; i < json_array_size(marks); i++)
-        json_array_append_new(command, json_string(marks_path(marks, i)));
-    return capture_request_text(&request, environment, command, LOOK_TIME_S, LOOK_OUTPUT_BYTES);
+    for (size_t i = 0; i < json_array_size(digests); i++)
+        json_array_append_new(command, json_string(digests_path(digests, i)));
+    return capture_request_text(&request, environment, command, DIGESTS_TIME_S, DIGESTS_OUTPUT_BYTES);
 }

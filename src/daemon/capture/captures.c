@@ -8,8 +8,8 @@
 #include "base/install.h"
 #include "base/memory.h"
 #include "daemon/capture/ask.h"
-#include "daemon/capture/kept.h"
-#include "daemon/capture/looks.h"
+#include "daemon/capture/cache.h"
+#include "daemon/capture/may_be_python.h"
 #include "daemon/capture/result.h"
 #include "daemon/log.h"
 #include "daemon/low_child.h"
@@ -26,8 +26,8 @@ struct capturing_user {
     uid_t uid;
     struct due *due; /* owned: in the order of submission, from `first` on */
     size_t first, count, capacity;
-    bool busy;                         /* one of them is under way */
-    uint64_t last_key, last_looked_ns; /* the last whose files were looked at: equal jobs of before have its answer */
+    bool busy;                          /* one of them is under way */
+    uint64_t last_key, last_checked_ns; /* the last whose files were checked: equal jobs of before have its answer */
     struct capturing_user *prev, *next;
 };
 
@@ -93,7 +93,7 @@ static bool is_wanted(const struct captures *captures, const struct job_view *vi
 
     if (!job || view->unreadable || spec.no_capture || job->wants->request_bytes >= 0)
         return false;
-    if (!asks && (captures->missing || !looks_like_python(&spec)))
+    if (!asks && (captures->missing || !may_be_python(&spec)))
         return false;
     core_reservation(daemon->core, job, &source);
     return source != SOURCE_LEARNED && source != SOURCE_OBSERVED && source != SOURCE_RAISED;
@@ -110,7 +110,7 @@ static void on_ended(uint32_t outcome, void *user)
     running->user->busy = false;
     if (outcome != CAPTURE_DROPPED && !running->fresh) {
         running->user->last_key = running->key;
-        running->user->last_looked_ns = running->began_ns;
+        running->user->last_checked_ns = running->began_ns;
     }
     DL_DELETE(captures->running, running);
     captures->running_count--;
@@ -128,14 +128,14 @@ static void start(struct captures *captures, struct capturing_user *user, const 
 {
     struct running *running = xcalloc(1, sizeof *running);
     const struct job_spec spec = job_view_spec(view);
-    uint64_t key = kept_key(&spec);
+    uint64_t key = capture_cache_key(&spec);
 
     *running = (struct running){.captures = captures,
                                 .user = user,
                                 .job = view->id,
                                 .key = key,
                                 .began_ns = uv_hrtime(),
-                                .fresh = user->last_key == key && due->since_ns <= user->last_looked_ns};
+                                .fresh = user->last_key == key && due->since_ns <= user->last_checked_ns};
     running->recording = recording_new(captures->daemon, captures->program, captures->missing, view, key,
                                        running->fresh, on_ended, running);
     user->busy = true;
@@ -263,7 +263,7 @@ struct captures *captures_new(struct daemon *daemon)
     struct error err;
 
     captures->daemon = daemon;
-    kept_prune(daemon->config.state_directory);
+    capture_cache_prune(daemon->config.state_directory);
     captures->begin = xmalloc(sizeof *captures->begin);
     uv_timer_init(daemon->loop, captures->begin);
     captures->begin->data = captures;

@@ -8,8 +8,8 @@
 #include "api/spec.h"
 #include "base/memory.h"
 #include "daemon/capture/ask.h"
-#include "daemon/capture/kept.h"
-#include "daemon/capture/marks.h"
+#include "daemon/capture/cache.h"
+#include "daemon/capture/digests.h"
 #include "daemon/capture/result.h"
 #include "daemon/log.h"
 #include "daemon/low_child.h"
@@ -26,11 +26,11 @@ struct recording {
     uint64_t job, key;
     uid_t uid;
     bool fresh, dropped;
-    bool reused;             /* `kept` holds */
+    bool reused;             /* `cached` still holds */
     bool failed;             /* it did not run to its end */
     struct low_child *child; /* NULL: none runs */
     uv_work_t work;
-    json_t *words; /* owned: marks of the command's words; with digests once they were looked at */
+    json_t *words; /* owned: digests of the command's words; with digests once they were looked at */
     bool looked;
     /* A thread's input and result. */
     struct job_spec spec; /* the part that an estimate needs: owned */
@@ -39,7 +39,7 @@ struct recording {
     int32_t quantile_permille;
     char *output; /* owned */
     size_t length;
-    struct kept_capture kept; /* `said` is NULL: there is none */
+    struct cached_capture cached; /* `said` is NULL: there is none */
     struct job_estimate estimate;
     struct error err, store_err; /* the latter "": it is kept */
     int rc;
@@ -51,7 +51,7 @@ static void end(struct recording *recording, uint32_t outcome)
     json_decref(recording->words);
     job_spec_release(&recording->spec);
     job_estimate_release(&recording->estimate);
-    kept_release(&recording->kept);
+    capture_cache_release(&recording->cached);
     free(recording->output);
     free(recording);
 }
@@ -70,18 +70,19 @@ static const struct job *job_of(const struct recording *recording, struct job_vi
 
 static void keep(struct recording *recording, struct capture_answer *answer)
 {
-    json_t *marks = recording->looked ? recording->words : NULL, *read = marks_of_answer(answer->header);
-    struct kept_capture *kept = &recording->kept;
+    json_t *digests = recording->looked ? recording->words : NULL, *read = digests_of_answer(answer->header);
+    struct cached_capture *cached = &recording->cached;
 
-    if (marks && read)
-        json_array_extend(marks, read);
-    kept_release(kept);
-    *kept = (struct kept_capture){.job = recording->job,
-                                  .marks = json_incref(marks),
-                                  .text = steal_ptr(&answer->text),
-                                  .said = recording->rc == 0 ? steal_ptr(&answer->from) : xstrdup(recording->err.text)};
-    if (kept_store(recording->daemon->config.state_directory, recording->uid, recording->key, kept,
-                   &recording->store_err) == 0)
+    if (digests && read)
+        json_array_extend(digests, read);
+    capture_cache_release(cached);
+    *cached =
+        (struct cached_capture){.job = recording->job,
+                                .digests = json_incref(digests),
+                                .text = steal_ptr(&answer->text),
+                                .said = recording->rc == 0 ? steal_ptr(&answer->from) : xstrdup(recording->err.text)};
+    if (capture_cache_store(recording->daemon->config.state_directory, recording->uid, recording->key, cached,
+                            &recording->store_err) == 0)
         recording->store_err.text[0] = '\0';
     json_decref(read);
 }
@@ -99,16 +100,17 @@ static void take_new(struct recording *recording)
 
 static void take_kept(struct recording *recording)
 {
-    const struct kept_capture *kept = &recording->kept;
+    const struct cached_capture *cached = &recording->cached;
 
-    if (!kept->text)
-        recording->rc = error_set(&recording->err, ENODATA, "%s (tried for job %" PRIu64 ")", kept->said, kept->job);
+    if (!cached->text)
+        recording->rc =
+            error_set(&recording->err, ENODATA, "%s (tried for job %" PRIu64 ")", cached->said, cached->job);
 }
 
 static void conclude(uv_work_t *work)
 {
     struct recording *recording = work->data;
-    struct kept_capture *kept = &recording->kept;
+    struct cached_capture *cached = &recording->cached;
     int64_t events_left = PROGRAM_MAX_EVENTS;
 
     if (recording->reused)
@@ -117,9 +119,9 @@ static void conclude(uv_work_t *work)
         take_new(recording);
     if (recording->rc != 0)
         return;
-    recording->spec.capture = steal_ptr(&kept->text);
+    recording->spec.capture = steal_ptr(&cached->text);
     recording->spec.capture_name =
-        recording->reused ? xasprintf("%s, made for job %" PRIu64, kept->said, kept->job) : xstrdup(kept->said);
+        recording->reused ? xasprintf("%s, made for job %" PRIu64, cached->said, cached->job) : xstrdup(cached->said);
     recording->rc = job_estimate_make(&recording->estimate, &recording->spec, recording->estimator, &recording->profile,
                                       recording->quantile_permille, &events_left, &recording->err);
     if (recording->missing && !recording->reused) {
@@ -190,17 +192,17 @@ static void capture(struct recording *recording)
     }
 }
 
-/* ---- A kept one ---- */
+/* ---- A cached one ---- */
 
 static void on_looked(int rc, const char *output, size_t length, const struct error *err, void *user)
 {
     struct recording *recording = user;
-    const json_t *asked = recording->kept.said ? recording->kept.marks : recording->words;
-    json_t *seen = rc == 0 ? marks_read(asked, output, length) : NULL;
+    const json_t *asked = recording->cached.said ? recording->cached.digests : recording->words;
+    json_t *seen = rc == 0 ? digests_read(asked, output, length) : NULL;
 
     (void)err; /* the capture says the same of the directory, or of the sandbox */
     recording->child = NULL;
-    recording->reused = recording->kept.said && seen && json_equal(seen, recording->kept.marks);
+    recording->reused = recording->cached.said && seen && json_equal(seen, recording->cached.digests);
     recording->looked = seen != NULL;
     for (size_t i = 0; seen && i < json_array_size(recording->words); i++)
         json_array_set(recording->words, i, json_array_get(seen, i));
@@ -216,9 +218,9 @@ static void look(struct recording *recording)
     static const struct low_child_limits limits = {.what = "look at its files",
                                                    .too_long = "it is captured anew",
                                                    .too_large = "it is captured anew",
-                                                   .time_s = LOOK_TIME_S + BACKSTOP_S,
+                                                   .time_s = DIGESTS_TIME_S + BACKSTOP_S,
                                                    .memory_bytes = CAPTURE_MEMORY_BYTES,
-                                                   .output_bytes = LOOK_OUTPUT_BYTES};
+                                                   .output_bytes = DIGESTS_OUTPUT_BYTES};
     char *argv[] = {recording->program, NULL};
     CLEANUP(free_ptr) char *request = NULL;
     struct job_view *view;
@@ -229,9 +231,9 @@ static void look(struct recording *recording)
         return;
     }
     spec = job_view_spec(view);
-    recording->words = marks_of_words(&spec);
-    request = capture_ask_look(view, recording->missing != NULL,
-                               recording->kept.said ? recording->kept.marks : recording->words);
+    recording->words = digests_of_words(&spec);
+    request = capture_ask_digests(view, recording->missing != NULL,
+                                  recording->cached.said ? recording->cached.digests : recording->words);
     if (low_child_start(recording->daemon->loop, argv, request, &limits, on_looked, recording, &recording->child,
                         NULL) != 0)
         capture(recording);
@@ -241,7 +243,8 @@ static void load(uv_work_t *work)
 {
     struct recording *recording = work->data;
 
-    if (kept_load(recording->daemon->config.state_directory, recording->uid, recording->key, &recording->kept))
+    if (capture_cache_load(recording->daemon->config.state_directory, recording->uid, recording->key,
+                           &recording->cached))
         recording->reused = recording->fresh;
     if (recording->reused)
         conclude(work);

@@ -1,3 +1,9 @@
+/* Leases: jobs whose processes another program starts, such as Slurm (docs/formats/http.md, "Leases").
+ *
+ * leases_handle() takes the requests. ask() looks up the lease's user beside the loop, and enter() makes a job of it
+ * (submit), as a submission is made; one that is asked for again is the same job (find_live). attach(), end() and
+ * suspend() say what its processes do; daemon/run/runs_lease.c passes that on to the lease's shepherd. A client that
+ * waits is a struct waiter: leases_look() asks after each turn of the engine which of them can be answered. */
 #include "api/spec.h"
 #include "daemon/lease/leases_internal.h"
 

@@ -1,3 +1,9 @@
+/* The metrics of GET /metrics: one table, and the walk over it.
+ *
+ * A row of metrics[] names a metric, its type and unit, whose it is (METRIC_OF_...), and the function that reads its
+ * value; those stand in metrics_node.c and metrics_gpu.c. metrics_text() gathers what several rows need (gather). It
+ * tells each row for all whom it is about (tell_all), and prints by prometheus.c. metrics_describe() prints the table
+ * for docs/formats/prometheus.md, which a test compares. A new metric is a row here and a line there. */
 #include "daemon/metrics/metrics.h"
 
 #include <inttypes.h>

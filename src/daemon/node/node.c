@@ -1,3 +1,10 @@
+/* The node's GPUs as the daemon knows them: each reading of carma-monitor comes in here.
+ *
+ * on_reading() takes the GPUs of one reading (take_reading): it keeps it for whoever shows it (keep_reading),
+ * integrates energy, and attributes the memory to jobs (attribute). What the core decides by goes on as records: a GPU
+ * that comes or goes at once, samples when a window is full (node_feed_samples). on_blind() takes GPUs for lost where
+ * no reading comes. node_*.c beside this file have one question each, and struct node is theirs as well
+ * (node_internal.h). */
 #include "daemon/node/node.h"
 
 #include <inttypes.h>

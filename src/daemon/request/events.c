@@ -1,3 +1,9 @@
+/* The stream of changes, GET /v1/events, which the dashboard follows.
+ *
+ * events_open() sends a new watcher the whole state (tell_all_jobs). From then on on_tick(), once a second, finds what
+ * has changed. look() gives a new version to what changes without a record, such as a reason to wait. tell_status(),
+ * tell_gpus() and tell_jobs() then tell each watcher what is newer than the versions it has seen. A text is made once
+ * for all watchers with the same rights (text_for). */
 #include "daemon/request/events.h"
 
 #include <inttypes.h>

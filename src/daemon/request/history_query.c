@@ -1,3 +1,10 @@
+/* Questions about ended jobs: rows, one job, statistics, a job's script.
+ *
+ * history_get(), history_get_stats() and history_get_script() read a request's query into a struct question, and ask()
+ * lets it wait. start_next() gives users their turns; work() reads the store on a thread of the pool and makes the
+ * answer's JSON there, because a thousand rows would hold up the loop. on_worked() answers on the loop, where
+ * merge_totals() adds what only the daemon knows: jobs that have not ended, and forgotten ones. A new kind of question
+ * is a row of enum question_kind, a branch of work() and one of answer(). */
 #include "daemon/request/history_query.h"
 
 #include <errno.h>

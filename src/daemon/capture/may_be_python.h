@@ -1,6 +1,6 @@
 /* A cheap look at a job's command: whether a capture could find a training script in it. */
-#ifndef CARMA_DAEMON_CAPTURE_LOOKS_H
-#define CARMA_DAEMON_CAPTURE_LOOKS_H
+#ifndef CARMA_DAEMON_CAPTURE_MAY_BE_PYTHON_H
+#define CARMA_DAEMON_CAPTURE_MAY_BE_PYTHON_H
 
 #include <stdbool.h>
 
@@ -8,6 +8,6 @@ struct job_spec;
 
 /* Whether some word of the command, or of its script, starts Python, or a file that may: `.../python3.11`, `torchrun`,
  * `uv`, `train.sh`. It may be wrong either way: its real program shows when it is tried. */
-bool looks_like_python(const struct job_spec *spec);
+bool may_be_python(const struct job_spec *spec);
 
 #endif

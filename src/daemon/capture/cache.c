@@ -1,4 +1,4 @@
-#include "daemon/capture/kept.h"
+#include "daemon/capture/cache.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "base/memory.h"
 #include "base/units.h"
 
-#define FORMAT     1
+#define FORMAT     2
 #define SIZE_LIMIT (SPEC_MAX_CAPTURE + (2 << 20)) /* with its line of JSON */
 
 /* Of the shell or its terminal, not of the work: a new login would else be another environment. */
@@ -50,12 +50,12 @@ static const char *const of_the_shell[] = {"_=",
                                            "CARMA_SOCKET=",
                                            "LS_COLORS="};
 
-void kept_release(struct kept_capture *kept)
+void capture_cache_release(struct cached_capture *cached)
 {
-    json_decref(kept->marks);
-    free(kept->text);
-    free(kept->said);
-    *kept = (struct kept_capture){0};
+    json_decref(cached->digests);
+    free(cached->text);
+    free(cached->said);
+    *cached = (struct cached_capture){0};
 }
 
 static uint64_t mix(uint64_t digest, const char *text)
@@ -82,7 +82,7 @@ static uint64_t digest_of_environment(const struct spec_strings *environment)
     return sum;
 }
 
-uint64_t kept_key(const struct job_spec *spec)
+uint64_t capture_cache_key(const struct job_spec *spec)
 {
     uint64_t digest = mix(DIGEST_EMPTY, CARMA_VERSION), environment = digest_of_environment(&spec->environment);
 
@@ -112,32 +112,32 @@ static bool is_in_time(const json_t *header)
     int64_t age_s = time(NULL) - json_integer_value(json_object_get(header, "made_s"));
 
     /* A clock that was set back tells no age. */
-    return age_s >= 0 && age_s < (json_is_true(json_object_get(header, "capture")) ? KEPT_AGE_S : KEPT_FAILURE_AGE_S);
+    return age_s >= 0 && age_s < (json_is_true(json_object_get(header, "capture")) ? CACHE_AGE_S : CACHE_FAILURE_AGE_S);
 }
 
-bool kept_load(const char *state_directory, uid_t uid, uint64_t key, struct kept_capture *kept)
+bool capture_cache_load(const char *state_directory, uid_t uid, uint64_t key, struct cached_capture *cached)
 {
     CLEANUP(free_ptr) char *path = file_of(state_directory, uid, key);
     CLEANUP(free_ptr) char *bytes = NULL;
     const char *line_end, *said = NULL;
-    json_t *header = NULL, *marks = NULL;
+    json_t *header = NULL, *digests = NULL;
     json_int_t format = 0, job = 0;
     size_t length;
     bool good;
 
-    *kept = (struct kept_capture){0};
+    *cached = (struct cached_capture){0};
     if (file_read(path, SIZE_LIMIT, &bytes, &length, NULL) < 0)
         return false;
     line_end = memchr(bytes, '\n', length);
     if (line_end)
         json_read(bytes, (size_t)(line_end - bytes), 0, &(struct json_bounds)CAPTURE_HEADER_BOUNDS, &header, NULL);
-    good = json_unpack(header, "{s:I, s:I, s:s, s:o}", "format", &format, "job", &job, "said", &said, "marks",
-                       &marks) == 0 &&
+    good = json_unpack(header, "{s:I, s:I, s:s, s:o}", "format", &format, "job", &job, "said", &said, "digests",
+                       &digests) == 0 &&
            format == FORMAT && is_in_time(header);
     if (good) {
-        *kept = (struct kept_capture){.job = (uint64_t)job, .marks = json_incref(marks), .said = xstrdup(said)};
+        *cached = (struct cached_capture){.job = (uint64_t)job, .digests = json_incref(digests), .said = xstrdup(said)};
         if (json_is_true(json_object_get(header, "capture")))
-            kept->text = xstrndup(line_end + 1, length - (size_t)(line_end + 1 - bytes));
+            cached->text = xstrndup(line_end + 1, length - (size_t)(line_end + 1 - bytes));
         utimensat(AT_FDCWD, path, NULL, 0);
     }
     json_decref(header);
@@ -178,7 +178,7 @@ static void prune_folder(const char *folder)
         qsort(all, count, sizeof *all, by_latest_use);
     for (size_t i = 0; i < count; i++) {
         bytes += all[i].bytes;
-        if (i >= KEPT_MOST || bytes > KEPT_BYTES || all[i].used_ns / NS_PER_SEC + KEPT_AGE_S < time(NULL))
+        if (i >= CACHE_MOST || bytes > CACHE_BYTES || all[i].used_ns / NS_PER_SEC + CACHE_AGE_S < time(NULL))
             unlinkat(dirfd(entries), all[i].name, 0);
         free(all[i].name);
     }
@@ -187,26 +187,27 @@ static void prune_folder(const char *folder)
         closedir(entries);
 }
 
-int kept_store(const char *state_directory, uid_t uid, uint64_t key, const struct kept_capture *kept, struct error *err)
+int capture_cache_store(const char *state_directory, uid_t uid, uint64_t key, const struct cached_capture *cached,
+                        struct error *err)
 {
     CLEANUP(free_ptr) char *folder = folder_of(state_directory, uid);
     CLEANUP(free_ptr) char *path = file_of(state_directory, uid, key);
-    json_t *header =
-        json_pack("{s:i, s:I, s:I, s:b, s:s, s:O?}", "format", FORMAT, "job", (json_int_t)kept->job, "made_s",
-                  (json_int_t)time(NULL), "capture", kept->text != NULL, "said", kept->said, "marks", kept->marks);
+    json_t *header = json_pack("{s:i, s:I, s:I, s:b, s:s, s:O?}", "format", FORMAT, "job", (json_int_t)cached->job,
+                               "made_s", (json_int_t)time(NULL), "capture", cached->text != NULL, "said", cached->said,
+                               "digests", cached->digests);
     CLEANUP(free_ptr) char *line = header ? json_dumps(header, JSON_COMPACT) : NULL;
-    CLEANUP(free_ptr) char *bytes = line ? xasprintf("%s\n%s", line, kept->text ? kept->text : "") : NULL;
+    CLEANUP(free_ptr) char *bytes = line ? xasprintf("%s\n%s", line, cached->text ? cached->text : "") : NULL;
     int rc = bytes ? file_make_dirs(folder, 0700, err) : error_set(err, EINVAL, "it is not UTF-8");
 
     json_decref(header);
     unlink(path);
-    if (rc == 0 && kept->marks)
+    if (rc == 0 && cached->digests)
         rc = file_write_atomic(path, bytes, strlen(bytes), 0600, err);
     prune_folder(folder);
     return rc;
 }
 
-void kept_prune(const char *state_directory)
+void capture_cache_prune(const char *state_directory)
 {
     CLEANUP(free_ptr) char *path = xasprintf("%s/captures", state_directory);
     DIR *entries = opendir(path);

@@ -1,4 +1,4 @@
-#include "daemon/capture/looks.h"
+#include "daemon/capture/may_be_python.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -46,7 +46,7 @@ static bool has_any(const char *text)
     return false;
 }
 
-bool looks_like_python(const struct job_spec *spec)
+bool may_be_python(const struct job_spec *spec)
 {
     if (spec->script && has_any(spec->script))
         return true;

@@ -6,8 +6,8 @@
 
 #include "api/spec.h"
 #include "base/file.h"
-#include "daemon/capture/kept.h"
-#include "daemon/capture/marks.h"
+#include "daemon/capture/cache.h"
+#include "daemon/capture/digests.h"
 
 #define DIGEST "9b140b47773e945cffa3cefff7340604cd822d20811158b78b44825f51fe76b9"
 
@@ -28,36 +28,36 @@ static int remove_directory(void **state)
 
 static bool has(uid_t uid, uint64_t key)
 {
-    struct kept_capture kept;
-    bool found = kept_load(directory, uid, key, &kept);
+    struct cached_capture cached;
+    bool found = capture_cache_load(directory, uid, key, &cached);
 
-    kept_release(&kept);
+    capture_cache_release(&cached);
     return found;
 }
 
 static void store(uid_t uid, uint64_t key, const char *text, bool marked)
 {
-    CLEANUP(kept_release)
-    struct kept_capture kept = {.job = 7,
-                                .text = xstrdup(text),
-                                .said = xstrdup("an automatic capture"),
-                                .marks = marked ? json_pack("[[s, s]]", "/home/ada/train.py", DIGEST) : NULL};
+    CLEANUP(capture_cache_release)
+    struct cached_capture cached = {.job = 7,
+                                    .text = xstrdup(text),
+                                    .said = xstrdup("an automatic capture"),
+                                    .digests = marked ? json_pack("[[s, s]]", "/home/ada/train.py", DIGEST) : NULL};
     struct error err = {0};
 
-    fail_if(kept_store(directory, uid, key, &kept, &err) != 0, err);
+    fail_if(capture_cache_store(directory, uid, key, &cached, &err) != 0, err);
 }
 
 TEST(test_is_the_users_own)
 {
-    struct kept_capture kept;
+    struct cached_capture cached;
 
     store(1, 2, "a capture\n", true);
-    assert_true(kept_load(directory, 1, 2, &kept));
-    assert_int_equal(kept.job, 7);
-    assert_string_equal(kept.text, "a capture\n");
-    assert_string_equal(kept.said, "an automatic capture");
-    assert_string_equal(marks_path(kept.marks, 0), "/home/ada/train.py");
-    kept_release(&kept);
+    assert_true(capture_cache_load(directory, 1, 2, &cached));
+    assert_int_equal(cached.job, 7);
+    assert_string_equal(cached.text, "a capture\n");
+    assert_string_equal(cached.said, "an automatic capture");
+    assert_string_equal(digests_path(cached.digests, 0), "/home/ada/train.py");
+    capture_cache_release(&cached);
     assert_false(has(3, 2));
     assert_false(has(1, 3));
 }
@@ -91,54 +91,55 @@ static void make_older(uid_t uid, uint64_t key, int64_t by_s)
 TEST(test_does_not_last)
 {
     store(1, 5, "a capture\n", true);
-    make_older(1, 5, KEPT_AGE_S - 60);
+    make_older(1, 5, CACHE_AGE_S - 60);
     assert_true(has(1, 5));
-    make_older(1, 5, KEPT_AGE_S);
+    make_older(1, 5, CACHE_AGE_S);
     assert_false(has(1, 5));
     make_older(1, 5, -60);
     assert_false(has(1, 5));
     store(1, 6, NULL, true);
-    make_older(1, 6, KEPT_FAILURE_AGE_S - 60);
+    make_older(1, 6, CACHE_FAILURE_AGE_S - 60);
     assert_true(has(1, 6));
-    make_older(1, 6, KEPT_FAILURE_AGE_S);
+    make_older(1, 6, CACHE_FAILURE_AGE_S);
     assert_false(has(1, 6));
 }
 
 static size_t count_of(uid_t uid, uint64_t from, uint64_t count)
 {
-    size_t kept = 0;
+    size_t cached = 0;
 
     for (uint64_t key = from; key < from + count; key++)
-        kept += has(uid, key);
-    return kept;
+        cached += has(uid, key);
+    return cached;
 }
 
 TEST(test_are_not_too_many)
 {
-    CLEANUP(free_ptr) char *large = xcalloc(1, KEPT_BYTES / 4 + 1);
+    CLEANUP(free_ptr) char *large = xcalloc(1, CACHE_BYTES / 4 + 1);
 
-    for (uint64_t key = 0; key < KEPT_MOST + 5; key++)
+    for (uint64_t key = 0; key < CACHE_MOST + 5; key++)
         store(8, key, "a capture\n", true);
-    assert_int_equal(count_of(8, 0, KEPT_MOST + 5), KEPT_MOST);
-    memset(large, 'x', KEPT_BYTES / 4);
+    assert_int_equal(count_of(8, 0, CACHE_MOST + 5), CACHE_MOST);
+    memset(large, 'x', CACHE_BYTES / 4);
     for (uint64_t key = 0; key < 6; key++)
         store(9, key, large, true);
     assert_int_equal(count_of(9, 0, 6), 3); /* four would exceed it by their lines */
-    assert_int_equal(count_of(8, 0, KEPT_MOST + 5), KEPT_MOST);
+    assert_int_equal(count_of(8, 0, CACHE_MOST + 5), CACHE_MOST);
 }
 
 TEST(test_unused_ones_go)
 {
     CLEANUP(free_ptr) char *path = xasprintf("%s/captures/10", directory);
-    const struct timespec old[2] = {{.tv_sec = time(NULL) - KEPT_AGE_S - 60}, {.tv_sec = time(NULL) - KEPT_AGE_S - 60}};
+    const struct timespec old[2] = {{.tv_sec = time(NULL) - CACHE_AGE_S - 60},
+                                    {.tv_sec = time(NULL) - CACHE_AGE_S - 60}};
     struct stat st;
 
     store(10, 1, "a capture\n", true);
-    kept_prune(directory);
+    capture_cache_prune(directory);
     assert_true(has(10, 1));
     CLEANUP(free_ptr) char *file = xasprintf("%s/0000000000000001", path);
     assert_int_equal(utimensat(-1, file, old, 0), 0);
-    kept_prune(directory);
+    capture_cache_prune(directory);
     assert_int_not_equal(stat(path, &st), 0);
 }
 
@@ -155,7 +156,7 @@ static uint64_t key_of(const char *directory_of_job, const char *argument, const
     spec_strings_add(&spec.command, argument);
     spec_strings_add(&spec.environment, "HOME=/home/ada");
     spec_strings_add(&spec.environment, variable);
-    key = kept_key(&spec);
+    key = capture_cache_key(&spec);
     job_spec_release(&spec);
     return key;
 }
@@ -176,17 +177,17 @@ TEST(test_keys)
 TEST(test_words)
 {
     CLEANUP(job_spec_release) struct job_spec spec;
-    json_t *marks;
+    json_t *digests;
 
     job_spec_init(&spec);
     spec.directory = xstrdup("/home/ada");
     for (size_t i = 0; i < 4; i++)
         spec_strings_add(&spec.command, (const char *const[]){"python3", "-u", "train.py", "/data/x"}[i]);
-    marks = marks_of_words(&spec);
-    assert_int_equal(json_array_size(marks), 3);
-    assert_string_equal(marks_path(marks, 1), "/home/ada/train.py");
-    assert_string_equal(marks_path(marks, 2), "/data/x");
-    json_decref(marks);
+    digests = digests_of_words(&spec);
+    assert_int_equal(json_array_size(digests), 3);
+    assert_string_equal(digests_path(digests, 1), "/home/ada/train.py");
+    assert_string_equal(digests_path(digests, 2), "/data/x");
+    json_decref(digests);
 }
 
 /* The job's user wrote it. */
@@ -208,11 +209,11 @@ static const struct {
 TEST(test_answers)
 {
     for (size_t i = 0; i < array_size(answers); i++) {
-        json_t *header = json_loads(answers[i].header, 0, NULL), *marks = marks_of_answer(header);
-        int count = marks ? (int)json_array_size(marks) : -1;
+        json_t *header = json_loads(answers[i].header, 0, NULL), *digests = digests_of_answer(header);
+        int count = digests ? (int)json_array_size(digests) : -1;
         if (count != answers[i].count)
-            fail_msg("answer %zu: %d marks", i, count);
-        json_decref(marks);
+            fail_msg("answer %zu: %d digests", i, count);
+        json_decref(digests);
         json_decref(header);
     }
 }
@@ -223,25 +224,25 @@ TEST(test_too_many_files)
 
     for (size_t i = 0; i < 1001; i++)
         json_array_append_new(files, json_pack("[s, s]", "/a", DIGEST));
-    assert_null(marks_of_answer(header));
+    assert_null(digests_of_answer(header));
     json_array_remove(files, 0);
-    json_t *marks = marks_of_answer(header);
-    assert_int_equal(json_array_size(marks), 1000);
+    json_t *digests = digests_of_answer(header);
+    assert_int_equal(json_array_size(digests), 1000);
     json_decref(header);
-    json_decref(marks);
+    json_decref(digests);
 }
 
 TEST(test_read)
 {
     static const char good[] = DIGEST "\n-\n";
     json_t *asked = json_pack("[[s, s], [s, s]]", "/a", "-", "/b", "-");
-    json_t *seen = marks_read(asked, good, strlen(good)),
+    json_t *seen = digests_read(asked, good, strlen(good)),
            *wanted = json_pack("[[s, s], [s, s]]", "/a", DIGEST, "/b", "-");
 
     assert_true(json_equal(seen, wanted));
-    assert_null(marks_read(asked, good, strlen(good) - 1));
-    assert_null(marks_read(asked, DIGEST "\n", sizeof DIGEST));
-    assert_null(marks_read(asked, "x\n-\n", 4));
+    assert_null(digests_read(asked, good, strlen(good) - 1));
+    assert_null(digests_read(asked, DIGEST "\n", sizeof DIGEST));
+    assert_null(digests_read(asked, "x\n-\n", 4));
     json_decref(seen);
     json_decref(wanted);
     json_decref(asked);

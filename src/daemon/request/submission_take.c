@@ -1,0 +1,202 @@
+/* Judging what a request says, and taking its jobs in: all of them or none. This runs on the loop, after the whole
+ * request was read.
+ *
+ * submission_take() asks first whether the request was accepted before. Then check_applicants() has the rules that look
+ * at the queue, at the user's other jobs and at the node: a new one belongs there. take_in() makes each job an input of
+ * the engine. Its answer and what is stored of it follow (store_and_answer). */
+#include "daemon/request/submission_internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/submission_text.h"
+#include "base/memory.h"
+#include "base/nodetime.h"
+#include "base/units.h"
+#include "daemon/account/past_runs.h"
+#include "daemon/engine/engine.h"
+#include "daemon/fit.h"
+/* The last tenth of the queue is for users with few jobs: a user that fills it leaves this part to the others. */
+#define KEPT_PART   10
+#define LITTLE_PART 100 /* of the queue, or one job */
+
+static int check_queue(struct submission *submission)
+{
+    const struct core *core = submission->daemon->core;
+    uint64_t unfinished = core_job_count(core), most = submission->daemon->config.max_queued;
+    uint64_t little = most > LITTLE_PART ? most / LITTLE_PART : 1, has = core_job_count_of(core, submission->uid);
+    uint64_t kept = has + submission->count <= little ? 0 : most / KEPT_PART;
+
+    if (unfinished <= most && submission->count <= most - unfinished &&
+        (!kept || unfinished + submission->count <= most - kept))
+        return 201;
+    if (unfinished > most || submission->count > most - unfinished)
+        error_set(&submission->err, EAGAIN,
+                  "the queue is full: %" PRIu64 " jobs have not ended, max_queued is %" PRIu64
+                  " and you submit %zu: try again later",
+                  unfinished, most, submission->count);
+    else
+        error_set(&submission->err, EAGAIN,
+                  "the queue is nearly full: %" PRIu64 " jobs have not ended, and the last %" PRIu64
+                  " of max_queued %" PRIu64 " are for users with at most %" PRIu64 " (you have %" PRIu64
+                  " and submit %zu): try again later",
+                  unfinished, kept, most, little, has, submission->count);
+    return 503;
+}
+
+/* Of its user's own jobs: it can wait for them, or cancel some. */
+static int check_user(struct submission *submission)
+{
+    const struct core *core = submission->daemon->core;
+    uint32_t most = core_configuration(core)->per_user.max_queued, has = core_job_count_of(core, submission->uid);
+
+    if (most == 0 || (has <= most && submission->count <= most - has))
+        return 201;
+    error_set(&submission->err, EBUSY,
+              "you have %" PRIu32 " unfinished jobs and submit %zu, a user may have %" PRIu32
+              ": wait until some have ended, or cancel some",
+              has, submission->count, most);
+    return 409;
+}
+
+/* What carma's disk keeps of him: as many jobs as there are may each have megabytes. */
+static int check_texts(struct submission *submission)
+{
+    int64_t most = submission->daemon->config.max_texts_per_user, more = 0;
+    int64_t has = stored_texts_of(&submission->daemon->views, submission->uid);
+    char had[UNITS_TEXT], added[UNITS_TEXT], may[UNITS_TEXT];
+
+    for (size_t i = 0; i < submission->count; i++)
+        more += (int64_t)strlen(submission->applicants[i].text);
+    if (most == 0 || has + more <= most)
+        return 201;
+    error_set(&submission->err, EDQUOT,
+              "the descriptions of your jobs take %s of carma's disk and you submit %s, a user may have %s "
+              "(max_texts_per_user): wait until some have ended or cancel some, or submit with a smaller environment",
+              format_bytes(has, had), format_bytes(more, added), format_bytes(most, may));
+    return 503;
+}
+
+static int check_applicants(struct submission *submission)
+{
+    int status = check_user(submission);
+    struct reason why;
+    char text[REASON_TEXT];
+
+    if (status == 201)
+        status = check_queue(submission);
+    if (status == 201)
+        status = check_texts(submission);
+    if (status != 201)
+        return status;
+    for (size_t i = 0; i < submission->count; i++) {
+        struct applicant *applicant = &submission->applicants[i];
+        fit_request(submission->daemon->core, &applicant->wants);
+        if (job_spec_asks_for_capture(&applicant->spec) &&
+            submission->daemon->config.auto_capture == AUTO_CAPTURE_OFF) {
+            error_set(&submission->err, EINVAL,
+                      "job '%s': the setting auto_capture is off here: give the file of carma.capture, not 'auto'",
+                      applicant->spec.name);
+            return 422;
+        }
+        if (!core_could_ever_run(submission->daemon->core, &applicant->wants, &why)) {
+            error_set(&submission->err, EINVAL, "job '%s' can never run here: %s", applicant->spec.name,
+                      reason_format(&why, nodetime_now_ns(), text));
+            return 422;
+        }
+    }
+    return 201;
+}
+
+static void take_in(struct submission *submission, struct applicant *applicant)
+{
+    struct daemon *daemon = submission->daemon;
+    struct record input = {.type = RECORD_SUBMITTED, .at_ns = nodetime_now_ns(), .job = daemon->views.last_id + 1};
+    struct job_view *view;
+
+    past_runs_correct(daemon->past_runs, applicant->wants.uid, &applicant->estimate);
+    applicant->wants.smact_permille = applicant->estimate.smact_permille;
+    view = views_add(&daemon->views, input.job, &applicant->spec, &applicant->estimate);
+    view->hidden = true;
+    job_view_set_environment(view, &submission->environments[applicant->environment]);
+    job_view_set_user(view, submission->owner.user);
+    view->gid = submission->owner.gid;
+    input.submitted = applicant->wants;
+    engine_input(daemon->engine, &input, NULL);
+}
+
+/* Data that is only stored and answered, and then freed, comes after the lasting data of all of them: the heap has no
+ * holes. */
+static json_t *store_and_answer(struct submission *submission, uint64_t first)
+{
+    struct daemon *daemon = submission->daemon;
+    json_t *jobs = json_array();
+
+    for (uint64_t job = first; job <= daemon->views.last_id; job++) {
+        struct job_view *view = views_find(&daemon->views, job);
+        char *text =
+            submission_join(submission->applicants[job - first].text, &view->common->estimate, &submission->owner);
+        job_view_set_stored(view, strlen(text));
+        engine_store_spec(daemon->engine, job, text);
+        json_array_append_new(
+            jobs, json_pack("{s:I, s:o}", "id", (json_int_t)job, "estimate", job_view_estimate_to_json(view)));
+    }
+    return jobs;
+}
+
+/* From now on the id stands for these jobs: also for a client that repeats it before they are stored, and is answered
+ * after that. */
+static void remember(const struct submission *submission, uint64_t first)
+{
+    const struct store_request request = {.id = submission->request_id,
+                                          .uid = submission->uid,
+                                          .digest = submission->digest,
+                                          .first = first,
+                                          .count = (uint32_t)submission->count,
+                                          .at_s = store_request_now_s()};
+
+    repeats_add(submission->daemon->repeats, &request);
+    engine_store_request(submission->daemon->engine, &request);
+}
+
+/* The answer, sent or due; of a job that has been forgotten since, its number alone. */
+static int answer_again(struct submission *submission, const struct store_request *request, json_t **jobs)
+{
+    if (request->digest != submission->digest) {
+        error_set(&submission->err, EEXIST, "request_id '%s' is that of another submission: make a new one for each",
+                  submission->request_id);
+        return 409;
+    }
+    *jobs = json_array();
+    for (uint64_t job = request->first; job < request->first + request->count; job++) {
+        const struct job_view *view = views_find(&submission->daemon->views, job);
+        json_array_append_new(*jobs, json_pack("{s:I, s:o}", "id", (json_int_t)job, "estimate",
+                                               view ? job_view_estimate_to_json(view) : json_null()));
+    }
+    return 201;
+}
+
+/* A submission that was accepted before is not looked at again: the queue may be full by now, or the settings others.
+ */
+void submission_take(struct submission *submission, json_t **jobs)
+{
+    struct daemon *daemon = submission->daemon;
+    uint64_t first = daemon->views.last_id + 1;
+    const struct store_request *request =
+        *submission->request_id ? repeats_find(daemon->repeats, submission->uid, submission->request_id) : NULL;
+
+    if (request) {
+        submission->status = answer_again(submission, request, jobs);
+        return;
+    }
+    if (submission->status == 201)
+        submission->status = check_applicants(submission);
+    if (submission->status != 201)
+        return;
+    if (*submission->request_id)
+        remember(submission, first);
+    for (size_t i = 0; i < submission->count; i++)
+        take_in(submission, &submission->applicants[i]);
+    *jobs = store_and_answer(submission, first);
+}
