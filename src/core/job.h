@@ -64,42 +64,11 @@ enum by_turn { BY_TURN_QUEUE, BY_TURN_ALIKE, BY_TURN_KINDS };
 
 struct job {
     uint64_t id;
-    uint32_t state;
-    const struct record_submitted *wants; /* without the workload, which its history has: job_submitted() */
-    int64_t submitted_ns;
-    uint64_t place;             /* in the main queue and among those held: the smallest goes first */
-    struct turn turn;           /* while it waits or is held */
-    int64_t placed_ns;          /* of the last placement; 0: none yet */
-    uint32_t share;             /* enum share_mode: how it uses its GPUs; SHARE_ANY while it has none */
-    bool retry;                 /* QUEUED: of the class of retries. PLACED and RUNNING: was of it */
-    bool signalled;             /* STOPPING: the signal was decided */
-    bool suspended;             /* its processes stand still, and keep their memory */
-    uint32_t crashes;           /* crashes out of GPU memory, as its output says */
-    uint32_t oom_crashes;       /* those of them that the observed memory confirms */
-    uint32_t external_failures; /* ends that were not its doing: a fault of the GPU, of another client under MPS, a lost
-                                   shepherd */
-    uint32_t timeouts;          /* ends by its time limit */
-    uint32_t crash_cause;       /* CRASHED: enum exit_cause of the last */
-    bool crash_is_oom;          /* CRASHED: whether the last counts among them */
-    bool crashed_alone;         /* CRASHED: nobody else had memory on its GPUs, so another try cannot help */
-    int64_t crashed_ns;         /* when it crashed last; 0: never */
-    int64_t crash_needed_bytes; /* CRASHED: seen to hold and asked for, in sum; -1: its message does not say */
-    int64_t crash_available_bytes; /* CRASHED: the least that it could have had on one of its GPUs */
-    struct record_failure failure; /* of one without a workload; else the history has it */
-    int64_t signal_retry_ns;       /* STOPPING: a signal that failed is not retried before */
-    int64_t reserved_bytes;        /* memory per GPU; -1: not known (the reserve view books the whole GPU for it) */
-    uint32_t reservation_source;   /* where that is from: enum memory_source */
-    int64_t granted_bytes;         /* its reservation when it started; -1: whole GPUs, since its need was unknown
-                                      (core/overuse.h) */
-    int64_t fence_bytes;           /* of its last start: the driver's limit on each of its processes; -1: none */
-    bool unfenced;                 /* it ran out at a guessed fence: it has none any more */
-    bool crash_fenced;             /* CRASHED: that is how its last run ended */
-    uint64_t overuser;             /* the job that ran it out of memory at its last end; 0: nobody */
-    uint32_t harmed;               /* how often one did */
-    uint32_t victims;              /* jobs that it ran out of memory: it starts alone from then on */
-    int64_t counted_bytes;         /* of its user's limit, in all, while it has GPUs (core/user.h) */
-    int64_t stray_bytes;  /* the most that it was observed to hold on GPUs that it was not given, in this run, in all */
-    int64_t first_use_ns; /* its memory was observed on all its GPUs then; 0: not yet */
+#define STATE(type, member, kind, name) type member;
+#include "core/job_state.def"
+    const struct record_submitted *wants;      /* without the workload, which its history has: job_submitted() */
+    struct record_failure failure;             /* of one without a workload; else the history has it */
+    struct turn turn;                          /* while it waits or is held */
     uint32_t placement_count;                  /* GPUs held now */
     struct job_placement *placements;          /* owned; NULL while it holds none */
     uint32_t stray_count;                      /* GPUs that it was not given, and was observed on in this run */

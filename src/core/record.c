@@ -18,6 +18,21 @@
         type, name, FIELD_TEXT, offsetof(struct record, member), sizeof(((struct record *)0)->member), false, 0        \
     }
 
+/* What a job was submitted with, in two records: its members at `at`. */
+#define WANTS(type, at, bytes_name)                                                                                    \
+    MEMBER(type, "uid", FIELD_U32, at.uid), MEMBER(type, "gpus", FIELD_U32, at.gpus),                                  \
+        MEMBER(type, bytes_name, FIELD_I64, at.request_bytes),                                                         \
+        MEMBER(type, "claim_source", FIELD_U32, at.request_source),                                                    \
+        MEMBER(type, "smact_permille", FIELD_I32, at.smact_permille),                                                  \
+        MEMBER(type, "max_slowdown_permille", FIELD_I32, at.max_slowdown_permille),                                    \
+        LATER(type, "share", FIELD_U32, at.share, SHARE_ANY), MEMBER(type, "exclusive", FIELD_BOOL, at.exclusive),     \
+        MEMBER(type, "held", FIELD_BOOL, at.held), LATER(type, "time_limit_ns", FIELD_I64, at.time_limit_ns, 0),       \
+        LATER(type, "signal", FIELD_U32, at.signal, 0),                                                                \
+        LATER(type, "signal_before_ns", FIELD_I64, at.signal_before_ns, 0),                                            \
+        LATER(type, "requeue", FIELD_BOOL, at.requeue, false),                                                         \
+        LATER(type, "external", FIELD_BOOL, at.external, false),                                                       \
+        LATER(type, "max_wait_ns", FIELD_I64, at.max_wait_ns, 0), TEXT(type, "workload", at.workload)
+
 const struct record_field record_fields[] = {
     TEXT(RECORD_RECONFIGURED, "policy", config.policy),
     MEMBER(RECORD_RECONFIGURED, "memory_view", FIELD_U32, config.memory_view),
@@ -63,22 +78,7 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_GPU_LOST, "gpu", FIELD_U32, gpu.gpu),
     TEXT(RECORD_GPU_LOST, "uuid", gpu.uuid),
     MEMBER(RECORD_GPU_LOST, "total_bytes", FIELD_I64, gpu.total_bytes),
-    MEMBER(RECORD_SUBMITTED, "uid", FIELD_U32, submitted.uid),
-    MEMBER(RECORD_SUBMITTED, "gpus", FIELD_U32, submitted.gpus),
-    MEMBER(RECORD_SUBMITTED, "claim_bytes", FIELD_I64, submitted.request_bytes),
-    MEMBER(RECORD_SUBMITTED, "claim_source", FIELD_U32, submitted.request_source),
-    MEMBER(RECORD_SUBMITTED, "smact_permille", FIELD_I32, submitted.smact_permille),
-    MEMBER(RECORD_SUBMITTED, "max_slowdown_permille", FIELD_I32, submitted.max_slowdown_permille),
-    LATER(RECORD_SUBMITTED, "share", FIELD_U32, submitted.share, SHARE_ANY),
-    MEMBER(RECORD_SUBMITTED, "exclusive", FIELD_BOOL, submitted.exclusive),
-    MEMBER(RECORD_SUBMITTED, "held", FIELD_BOOL, submitted.held),
-    LATER(RECORD_SUBMITTED, "time_limit_ns", FIELD_I64, submitted.time_limit_ns, 0),
-    LATER(RECORD_SUBMITTED, "signal", FIELD_U32, submitted.signal, 0),
-    LATER(RECORD_SUBMITTED, "signal_before_ns", FIELD_I64, submitted.signal_before_ns, 0),
-    LATER(RECORD_SUBMITTED, "requeue", FIELD_BOOL, submitted.requeue, false),
-    LATER(RECORD_SUBMITTED, "external", FIELD_BOOL, submitted.external, false),
-    LATER(RECORD_SUBMITTED, "max_wait_ns", FIELD_I64, submitted.max_wait_ns, 0),
-    TEXT(RECORD_SUBMITTED, "workload", submitted.workload),
+    WANTS(RECORD_SUBMITTED, submitted, "claim_bytes"),
     MEMBER(RECORD_ESTIMATED, "request_bytes", FIELD_I64, estimated.request_bytes),
     MEMBER(RECORD_ESTIMATED, "smact_permille", FIELD_I32, estimated.smact_permille),
     MEMBER(RECORD_SAMPLE, "gpu", FIELD_U32, sample.gpu),
@@ -210,53 +210,10 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_STATE_USER, "recoveries_ns", FIELD_I64, state_user.retries_ns),
     MEMBER(RECORD_STATE_USER, "recoveries", FIELD_U32, state_user.retries),
     LATER(RECORD_STATE_USER, "share_faulted", FIELD_BOOL, state_user.share_faulted, false),
-    MEMBER(RECORD_STATE_JOB, "uid", FIELD_U32, state_job.wants.uid),
-    MEMBER(RECORD_STATE_JOB, "gpus", FIELD_U32, state_job.wants.gpus),
-    MEMBER(RECORD_STATE_JOB, "wanted_bytes", FIELD_I64, state_job.wants.request_bytes),
-    MEMBER(RECORD_STATE_JOB, "claim_source", FIELD_U32, state_job.wants.request_source),
-    MEMBER(RECORD_STATE_JOB, "smact_permille", FIELD_I32, state_job.wants.smact_permille),
-    MEMBER(RECORD_STATE_JOB, "max_slowdown_permille", FIELD_I32, state_job.wants.max_slowdown_permille),
-    MEMBER(RECORD_STATE_JOB, "share", FIELD_U32, state_job.wants.share),
-    MEMBER(RECORD_STATE_JOB, "exclusive", FIELD_BOOL, state_job.wants.exclusive),
-    MEMBER(RECORD_STATE_JOB, "held", FIELD_BOOL, state_job.wants.held),
-    LATER(RECORD_STATE_JOB, "time_limit_ns", FIELD_I64, state_job.wants.time_limit_ns, 0),
-    LATER(RECORD_STATE_JOB, "signal", FIELD_U32, state_job.wants.signal, 0),
-    LATER(RECORD_STATE_JOB, "signal_before_ns", FIELD_I64, state_job.wants.signal_before_ns, 0),
-    LATER(RECORD_STATE_JOB, "requeue", FIELD_BOOL, state_job.wants.requeue, false),
-    LATER(RECORD_STATE_JOB, "external", FIELD_BOOL, state_job.wants.external, false),
-    LATER(RECORD_STATE_JOB, "max_wait_ns", FIELD_I64, state_job.wants.max_wait_ns, 0),
-    TEXT(RECORD_STATE_JOB, "workload", state_job.wants.workload),
-    MEMBER(RECORD_STATE_JOB, "state", FIELD_U32, state_job.state),
-    MEMBER(RECORD_STATE_JOB, "submitted_ns", FIELD_I64, state_job.submitted_ns),
-    LATER(RECORD_STATE_JOB, "place", FIELD_U64, state_job.place, 0),
-    MEMBER(RECORD_STATE_JOB, "placed_ns", FIELD_I64, state_job.placed_ns),
-    MEMBER(RECORD_STATE_JOB, "runs_by", FIELD_U32, state_job.runs_by),
-    MEMBER(RECORD_STATE_JOB, "recovery", FIELD_BOOL, state_job.retry),
-    MEMBER(RECORD_STATE_JOB, "signalled", FIELD_BOOL, state_job.signalled),
-    LATER(RECORD_STATE_JOB, "suspended", FIELD_BOOL, state_job.suspended, false),
-    MEMBER(RECORD_STATE_JOB, "crashes", FIELD_U32, state_job.crashes),
-    MEMBER(RECORD_STATE_JOB, "believed", FIELD_U32, state_job.oom_crashes),
-    MEMBER(RECORD_STATE_JOB, "setbacks", FIELD_U32, state_job.external_failures),
-    LATER(RECORD_STATE_JOB, "timeouts", FIELD_U32, state_job.timeouts, 0),
-    MEMBER(RECORD_STATE_JOB, "crash_cause", FIELD_U32, state_job.crash_cause),
-    MEMBER(RECORD_STATE_JOB, "crash_believed", FIELD_BOOL, state_job.crash_is_oom),
-    MEMBER(RECORD_STATE_JOB, "crashed_alone", FIELD_BOOL, state_job.crashed_alone),
-    LATER(RECORD_STATE_JOB, "crashed_ns", FIELD_I64, state_job.crashed_ns, 0),
-    MEMBER(RECORD_STATE_JOB, "crash_needed_bytes", FIELD_I64, state_job.crash_needed_bytes),
-    MEMBER(RECORD_STATE_JOB, "crash_available_bytes", FIELD_I64, state_job.crash_available_bytes),
-    MEMBER(RECORD_STATE_JOB, "signal_retry_ns", FIELD_I64, state_job.signal_retry_ns),
-    MEMBER(RECORD_STATE_JOB, "claim_bytes", FIELD_I64, state_job.reserved_bytes),
-    LATER(RECORD_STATE_JOB, "claim_from", FIELD_U32, state_job.reservation_source, SOURCE_COUNT),
-    LATER(RECORD_STATE_JOB, "granted_bytes", FIELD_I64, state_job.granted_bytes, -1),
-    LATER(RECORD_STATE_JOB, "fence_bytes", FIELD_I64, state_job.fence_bytes, -1),
-    LATER(RECORD_STATE_JOB, "unfenced", FIELD_BOOL, state_job.unfenced, false),
-    LATER(RECORD_STATE_JOB, "crash_fenced", FIELD_BOOL, state_job.crash_fenced, false),
-    LATER(RECORD_STATE_JOB, "culprit", FIELD_U64, state_job.overuser, 0),
-    LATER(RECORD_STATE_JOB, "harmed", FIELD_U32, state_job.harmed, 0),
-    LATER(RECORD_STATE_JOB, "victims", FIELD_U32, state_job.victims, 0),
-    LATER(RECORD_STATE_JOB, "counted_bytes", FIELD_I64, state_job.counted_bytes, 0),
-    LATER(RECORD_STATE_JOB, "stray_bytes", FIELD_I64, state_job.stray_bytes, 0),
-    MEMBER(RECORD_STATE_JOB, "first_use_ns", FIELD_I64, state_job.first_use_ns),
+    WANTS(RECORD_STATE_JOB, state_job.wants, "wanted_bytes"),
+#define STATE(type, member, kind, name)         MEMBER(RECORD_STATE_JOB, name, FIELD_##kind, state_job.member),
+#define ADDED(type, member, kind, name, absent) LATER(RECORD_STATE_JOB, name, FIELD_##kind, state_job.member, absent),
+#include "core/job_state.def"
     LATER(RECORD_STATE_JOB, "failed_gpu", FIELD_U32, state_job.failure.gpu, RECORD_NO_GPU),
     LATER(RECORD_STATE_JOB, "failed_ns", FIELD_I64, state_job.failure.at_ns, 0),
     MEMBER(RECORD_STATE_PLACEMENT, "gpu", FIELD_U32, state_placement.gpu),

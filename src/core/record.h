@@ -358,37 +358,8 @@ struct record_state_user {
 
 struct record_state_job {
     struct record_submitted wants;
-    uint32_t state; /* enum job_state */
-    int64_t submitted_ns;
-    uint64_t place; /* 0: an earlier carma wrote it: its id */
-    int64_t placed_ns;
-    uint32_t runs_by; /* enum share_mode */
-    bool retry;
-    bool signalled;
-    bool suspended;
-    uint32_t crashes;
-    uint32_t oom_crashes;
-    uint32_t external_failures;
-    uint32_t timeouts;
-    uint32_t crash_cause;
-    bool crash_is_oom;
-    bool crashed_alone;
-    int64_t crashed_ns;
-    int64_t crash_needed_bytes;
-    int64_t crash_available_bytes;
-    int64_t signal_retry_ns;
-    int64_t reserved_bytes;
-    uint32_t reservation_source;
-    int64_t granted_bytes;
-    int64_t fence_bytes;
-    bool unfenced;
-    bool crash_fenced;
-    uint64_t overuser;
-    uint32_t harmed;
-    uint32_t victims;
-    int64_t counted_bytes;
-    int64_t stray_bytes;
-    int64_t first_use_ns;
+#define STATE(type, member, kind, name) type member;
+#include "core/job_state.def"
     struct record_failure failure;
 };
 
@@ -403,7 +374,8 @@ struct record_gpu_number {
 };
 
 /* Queues by number: waiting, recovering, held, undecided, shrinking. */
-#define RECORD_QUEUES 5
+#define RECORD_QUEUES          5
+#define RECORD_QUEUE_SHRINKING 4
 
 struct record_state_queued {
     uint32_t queue;

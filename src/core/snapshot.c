@@ -146,41 +146,10 @@ static void take_job(const struct job *job, int64_t at_ns, struct record_list *o
 {
     struct record record = {.type = RECORD_STATE_JOB, .at_ns = at_ns, .job = job->id};
 
-    record.state_job = (struct record_state_job){
-        .wants = job_submitted(job),
-        .state = job->state,
-        .submitted_ns = job->submitted_ns,
-        .place = job->place,
-        .placed_ns = job->placed_ns,
-        .runs_by = job->share,
-        .retry = job->retry,
-        .signalled = job->signalled,
-        .suspended = job->suspended,
-        .crashes = job->crashes,
-        .oom_crashes = job->oom_crashes,
-        .external_failures = job->external_failures,
-        .timeouts = job->timeouts,
-        .crash_cause = job->crash_cause,
-        .crash_is_oom = job->crash_is_oom,
-        .crashed_alone = job->crashed_alone,
-        .crashed_ns = job->crashed_ns,
-        .crash_needed_bytes = job->crash_needed_bytes,
-        .crash_available_bytes = job->crash_available_bytes,
-        .signal_retry_ns = job->signal_retry_ns,
-        .reserved_bytes = job->reserved_bytes,
-        .reservation_source = job->reservation_source,
-        .granted_bytes = job->granted_bytes,
-        .fence_bytes = job->fence_bytes,
-        .unfenced = job->unfenced,
-        .crash_fenced = job->crash_fenced,
-        .overuser = job->overuser,
-        .harmed = job->harmed,
-        .victims = job->victims,
-        .counted_bytes = job->counted_bytes,
-        .stray_bytes = job->stray_bytes,
-        .first_use_ns = job->first_use_ns,
-        .failure = job->failure,
-    };
+    record.state_job.wants = job_submitted(job);
+    record.state_job.failure = job->failure;
+#define STATE(type, member, kind, name) record.state_job.member = job->member;
+#include "core/job_state.def"
     record_list_add(out, &record);
     for (uint32_t i = 0; i < job->placement_count; i++)
         record_list_add(out, &(struct record){.type = RECORD_STATE_PLACEMENT,
@@ -375,8 +344,8 @@ static int restore_job(struct core *core, const struct record *record, struct er
     struct job *job;
     int rc;
 
-    if (state->state >= JOB_STATE_COUNT || job_state_ended(state->state) || state->runs_by >= SHARE_MODE_COUNT ||
-        job_state_has_gpus(state->state) != (state->runs_by != SHARE_ANY) || state->crash_cause >= EXIT_CAUSE_COUNT ||
+    if (state->state >= JOB_STATE_COUNT || job_state_ended(state->state) || state->share >= SHARE_MODE_COUNT ||
+        job_state_has_gpus(state->state) != (state->share != SHARE_ANY) || state->crash_cause >= EXIT_CAUSE_COUNT ||
         state->counted_bytes < 0 || state->stray_bytes < 0 ||
         (state->stray_bytes && !job_state_has_gpus(state->state)) || state->reservation_source > SOURCE_COUNT ||
         !failure_is_sane(core, &state->failure))
@@ -386,41 +355,16 @@ static int restore_job(struct core *core, const struct record *record, struct er
     rc = core_add_job(core, &submitted, &job, err);
     if (rc != 0)
         return rc;
-    job->place = state->place ? state->place : record->job; /* an earlier carma's queue was in the order of ids */
+#define STATE(type, member, kind, name) job->member = state->member;
+#include "core/job_state.def"
+    job->failure = state->failure;
+    if (!job->place)
+        job->place = record->job; /* an earlier carma's queue was in the order of ids */
     core->last_place = job->place > last_place ? job->place : last_place;
-    job->state = state->state;
-    job->placed_ns = state->placed_ns;
-    job->share = state->runs_by;
-    job->retry = state->retry;
-    job->signalled = state->signalled;
-    job->suspended = state->suspended;
-    job->crashes = state->crashes;
-    job->oom_crashes = state->oom_crashes;
-    job->external_failures = state->external_failures;
-    job->timeouts = state->timeouts;
-    job->crash_cause = state->crash_cause;
-    job->crash_is_oom = state->crash_is_oom;
-    job->crashed_alone = state->crashed_alone;
-    job->crashed_ns = state->crashed_ns;
-    job->crash_needed_bytes = state->crash_needed_bytes;
-    job->crash_available_bytes = state->crash_available_bytes;
-    job->signal_retry_ns = state->signal_retry_ns;
-    job->reserved_bytes = state->reserved_bytes;
     job->reservation_source =
         record_memory_source(state->reservation_source, state->reserved_bytes, job->wants, SOURCE_LEARNED);
-    job->granted_bytes = state->granted_bytes;
-    job->fence_bytes = state->fence_bytes;
-    job->unfenced = state->unfenced;
-    job->crash_fenced = state->crash_fenced;
-    job->overuser = state->overuser;
-    job->harmed = state->harmed;
-    job->victims = state->victims;
-    job->counted_bytes = state->counted_bytes;
-    job->stray_bytes = state->stray_bytes;
     if (job_state_has_gpus(job->state))
         user_counts(job);
-    job->first_use_ns = state->first_use_ns;
-    job->failure = state->failure;
     return 0;
 }
 

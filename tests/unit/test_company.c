@@ -301,7 +301,7 @@ CORE_TEST(test_it_is_kept)
     meet(f, SHARE_MPS, 1900, 2410, 2);
     again = restored(f, &records);
     now = core_dump(again);
-    assert_non_null(strstr(now, "measure 0/b beside=0/a by=mps kind=0 value=4149377/200"));
+    assert_non_null(strstr(now, "uid=0 workload=b beside_uid=0 beside=a share=2 kind=0 value=4149377 unit=200"));
     for (size_t i = 0; i < records.count; i++) {
         struct record bad = records.items[i];
         if (bad.type != RECORD_STATE_MEASURE)

@@ -28,7 +28,7 @@ struct waiter {
     void *user;
 };
 
-struct turn {
+struct engine_turn {
     struct engine *engine;
     struct record_list records; /* inputs, then decisions */
     size_t input_count;
@@ -39,30 +39,30 @@ struct turn {
     size_t ended_count, ended_capacity;
     struct waiter *waiters;
     size_t waiter_count, waiter_capacity;
-    struct turn *next;
+    struct engine_turn *next;
 };
 
 struct engine {
     struct daemon *daemon;
     const struct engine_calls *calls; /* borrowed */
-    struct turn *current;
-    struct turn *first; /* committed in this order, not known to be stored yet */
-    struct turn *last;
+    struct engine_turn *current;
+    struct engine_turn *first; /* committed in this order, not known to be stored yet */
+    struct engine_turn *last;
     char *trouble;
     uint64_t decisions[RECORD_TYPE_COUNT]; /* since it began */
     uv_timer_t *wake;                      /* the core's next wake */
     uv_timer_t *retry;                     /* of commits */
 };
 
-static struct turn *turn_new(struct engine *engine)
+static struct engine_turn *turn_new(struct engine *engine)
 {
-    struct turn *turn = xcalloc(1, sizeof *turn);
+    struct engine_turn *turn = xcalloc(1, sizeof *turn);
 
     turn->engine = engine;
     return turn;
 }
 
-static void turn_free(struct turn *turn)
+static void turn_free(struct engine_turn *turn)
 {
     if (!turn)
         return;
@@ -104,7 +104,7 @@ void engine_free(struct engine *engine)
     uv_close((uv_handle_t *)engine->wake, free_handle);
     uv_close((uv_handle_t *)engine->retry, free_handle);
     turn_free(engine->current);
-    for (struct turn *turn = engine->first, *next; turn; turn = next) {
+    for (struct engine_turn *turn = engine->first, *next; turn; turn = next) {
         next = turn->next;
         turn_free(turn);
     }
@@ -123,7 +123,7 @@ uint64_t engine_decisions(const struct engine *engine, uint32_t type)
 }
 
 /* A job that has ended is stored with its last readings. */
-static void add_record(struct engine *engine, struct turn *turn, const struct record *record)
+static void add_record(struct engine *engine, struct engine_turn *turn, const struct record *record)
 {
     record_list_add(&turn->records, record);
     if (!engine->calls->applied(engine->daemon, record))
@@ -143,7 +143,7 @@ int engine_input(struct engine *engine, const struct record *record, struct erro
 
 void engine_store_spec(struct engine *engine, uint64_t job, char *json)
 {
-    struct turn *turn = engine->current;
+    struct engine_turn *turn = engine->current;
 
     array_reserve(turn->specs, turn->spec_capacity, turn->spec_count + 1);
     turn->specs[turn->spec_count++] = (struct stored_spec){.job = job, .json = json};
@@ -151,7 +151,7 @@ void engine_store_spec(struct engine *engine, uint64_t job, char *json)
 
 void engine_store_request(struct engine *engine, const struct store_request *request)
 {
-    struct turn *turn = engine->current;
+    struct engine_turn *turn = engine->current;
 
     assert(!turn->request.id); /* a submission ends its turn */
     turn->request = *request;
@@ -160,13 +160,13 @@ void engine_store_request(struct engine *engine, const struct store_request *req
 
 void engine_on_stored(struct engine *engine, void (*done)(int status, const char *error, void *user), void *user)
 {
-    struct turn *turn = engine->current;
+    struct engine_turn *turn = engine->current;
 
     array_reserve(turn->waiters, turn->waiter_capacity, turn->waiter_count + 1);
     turn->waiters[turn->waiter_count++] = (struct waiter){.done = done, .user = user};
 }
 
-static void tell_waiters(struct turn *turn, int status, const char *error)
+static void tell_waiters(struct engine_turn *turn, int status, const char *error)
 {
     for (size_t i = 0; i < turn->waiter_count; i++)
         turn->waiters[i].done(status, error, turn->waiters[i].user);
@@ -177,7 +177,7 @@ static void tell_waiters(struct turn *turn, int status, const char *error)
 
 static void on_stored(int status, const char *error, void *user);
 
-static void commit(struct engine *engine, struct turn *turn)
+static void commit(struct engine *engine, struct engine_turn *turn)
 {
     struct store_batch *batch = store_batch_new();
 
@@ -201,7 +201,7 @@ static void on_retry(uv_timer_t *timer)
         commit(engine, engine->first);
 }
 
-static void drop_spec(struct turn *turn, uint64_t job)
+static void drop_spec(struct engine_turn *turn, uint64_t job)
 {
     size_t kept = 0;
 
@@ -215,7 +215,7 @@ static void drop_spec(struct turn *turn, uint64_t job)
 
 /* The submitter is told that nothing was accepted: the job must not run once the disk has space again, and nobody sees
  * it. */
-static void withdraw_submissions(struct engine *engine, struct turn *turn)
+static void withdraw_submissions(struct engine *engine, struct engine_turn *turn)
 {
     if (turn->request.id)
         repeats_drop(engine->daemon->repeats, turn->request.uid, turn->request.id);
@@ -233,7 +233,7 @@ static void withdraw_submissions(struct engine *engine, struct turn *turn)
 }
 
 /* Nobody is kept waiting until the disk has space. */
-static void fail_waiters(struct engine *engine, struct turn *turn, const char *error)
+static void fail_waiters(struct engine *engine, struct engine_turn *turn, const char *error)
 {
     if (turn->waiter_count) {
         tell_waiters(turn, -EIO, error);
@@ -241,7 +241,7 @@ static void fail_waiters(struct engine *engine, struct turn *turn, const char *e
     }
 }
 
-static void on_failed(struct engine *engine, struct turn *turn, const char *error)
+static void on_failed(struct engine *engine, struct engine_turn *turn, const char *error)
 {
     if (!engine->trouble) {
         daemon_log("cannot store: %s; new jobs are refused and nothing is started until it can", error);
@@ -252,7 +252,7 @@ static void on_failed(struct engine *engine, struct turn *turn, const char *erro
 }
 
 /* While the disk works. */
-static void begin_early(struct engine *engine, const struct turn *turn)
+static void begin_early(struct engine *engine, const struct engine_turn *turn)
 {
     for (size_t i = turn->input_count; i < turn->records.count; i++)
         if (turn->records.items[i].type == RECORD_PLACED)
@@ -261,7 +261,7 @@ static void begin_early(struct engine *engine, const struct turn *turn)
 
 static void on_stored(int status, const char *error, void *user)
 {
-    struct turn *turn = user;
+    struct engine_turn *turn = user;
     struct engine *engine = turn->engine;
     struct daemon *daemon = engine->daemon;
     bool trim;
@@ -277,7 +277,7 @@ static void on_stored(int status, const char *error, void *user)
     if (engine->trouble) {
         daemon_log("storing works again");
         free_ptr(&engine->trouble);
-        for (struct turn *waiting = engine->first; waiting; waiting = waiting->next)
+        for (struct engine_turn *waiting = engine->first; waiting; waiting = waiting->next)
             commit(engine, waiting);
     }
     for (size_t i = 0; i < turn->input_count; i++)
@@ -317,7 +317,7 @@ static void set_wake(struct engine *engine, int64_t now_ns)
 void engine_turn(struct engine *engine)
 {
     struct daemon *daemon = engine->daemon;
-    struct turn *turn = engine->current;
+    struct engine_turn *turn = engine->current;
     int64_t now_ns = nodetime_now_ns();
     struct record_list decisions = {0};
 
