@@ -185,5 +185,3 @@ TEST(power_grows_with_activity)
         assert_true(less >= 60 && more <= 300 + EPS && less < more);
     }
 }
-
-RUN_TESTS(NULL, NULL)

@@ -397,5 +397,3 @@ TEST(near_the_virtual_nodes_truth)
         assert_true(exact.mean < unknown.mean);
     }
 }
-
-RUN_TESTS(NULL, NULL)

@@ -349,5 +349,3 @@ TEST(random_models_hold_what_a_loop_holds)
     }
     assert_true(lowered > 2500);
 }
-
-RUN_TESTS(NULL, NULL)

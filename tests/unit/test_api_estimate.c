@@ -320,5 +320,3 @@ ESTIMATE_TEST(test_json)
     json_decref(json);
     job_estimate_release(&again);
 }
-
-RUN_TESTS(NULL, NULL)

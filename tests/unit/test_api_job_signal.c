@@ -82,5 +82,3 @@ TEST(test_times)
     assert_int_equal(job_time_parse("tomorrow", &limit_ns, &err), -EINVAL);
     assert_true(limit_ns == 77);
 }
-
-RUN_TESTS(NULL, NULL)

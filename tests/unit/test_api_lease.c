@@ -136,5 +136,3 @@ TEST(test_end)
         lease_end_release(&end);
     }
 }
-
-RUN_TESTS(NULL, NULL)

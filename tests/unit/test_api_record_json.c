@@ -276,5 +276,3 @@ TEST(test_writing_refuses)
     assert_int_equal(record_json_write(&record, &out, &err), -EINVAL);
     assert_string_equal(out.text, "before");
 }
-
-RUN_TESTS(NULL, NULL)

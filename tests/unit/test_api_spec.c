@@ -268,5 +268,3 @@ TEST(test_limits)
     job_spec_release(&spec);
     refuse_spec(&spec, "name is missing: give one");
 }
-
-RUN_TESTS(NULL, NULL)

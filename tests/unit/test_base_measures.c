@@ -67,5 +67,3 @@ TEST(of_nobody)
     assert_true(isnan(measures.sharing.mean) && isnan(measures.sharing.p95) && isnan(measures.sharing.max));
     assert_true(isnan(measures.bounded.max) && isnan(measures.jain));
 }
-
-RUN_TESTS(NULL, NULL)

@@ -153,5 +153,3 @@ TEST(test_real_ones)
     for (size_t i = 0; i < array_size(ways); i++)
         check_way(&ways[i]);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -236,5 +236,3 @@ TEST(closing_keeps_errno)
     close_fd(&fd);
     assert_int_equal(errno, EDOM);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -179,5 +179,3 @@ TEST(durations_are_written_for_people)
     assert_string_equal(format_duration(NS_PER_SEC - 1, text), "0:00");
     assert_true(strlen(format_duration(INT64_MAX, text)) < UNITS_TEXT);
 }
-
-RUN_TESTS(NULL, NULL)

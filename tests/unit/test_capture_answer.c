@@ -40,5 +40,3 @@ TEST(test_answers)
         capture_answer_release(&answer);
     }
 }
-
-RUN_TESTS(NULL, NULL)

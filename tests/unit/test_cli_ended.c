@@ -115,5 +115,3 @@ TEST(test_queries_are_encoded)
     ended_put_query(&path, &options, "limit=2");
     assert_string_equal(path.text, "/v1/history?limit=2&since=5&name=a%26b%3Dc%20%25%C3%BC%2A");
 }
-
-RUN_TESTS(NULL, NULL)

@@ -67,5 +67,3 @@ TEST(is_as_written_down)
     assert_int_equal(file_read(GOLDEN_CSV, 1 << 16, &golden, &length, &err), 0);
     assert_string_equal(out.text, golden);
 }
-
-RUN_TESTS(NULL, NULL)

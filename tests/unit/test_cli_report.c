@@ -137,5 +137,3 @@ TEST(reports_follow_the_thesis)
     for (size_t i = 0; i < array_size(jobs); i++)
         json_decref((json_t *)jobs[i].job);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -402,5 +402,3 @@ TEST(test_hostile_answers)
         http1_reply_release(&parsed);
     }
 }
-
-RUN_TESTS(NULL, NULL)

@@ -271,5 +271,3 @@ CORE_TEST(test_a_retry_that_needs_all_gpus_takes_them)
                  .exited = {.cause = EXIT_GPU_ERROR, .requested_bytes = -1, .free_bytes = -1, .used_bytes = -1}});
     assert_goes_to(f, job, "0,1,2,3");
 }
-
-RUN_TESTS(NULL, NULL)

@@ -178,5 +178,3 @@ TEST(power)
     assert_near(contention_power_w(7, 53.8, 275.5), 275.5, 1e-9);
     assert_near(contention_power_w(NAN, 53.8, 275.5), 53.8, 1e-9);
 }
-
-RUN_TESTS(NULL, NULL)

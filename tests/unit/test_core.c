@@ -459,5 +459,3 @@ CORE_TEST(test_every_record_field_is_in_its_union)
         assert_true(record_fields[i].offset + record_fields[i].size <= sizeof(struct record));
     }
 }
-
-RUN_TESTS(NULL, NULL)

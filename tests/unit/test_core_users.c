@@ -221,5 +221,3 @@ CORE_TEST(test_a_user_has_so_many_retries_within_an_hour)
     decide(f);
     assert_true(f->decisions.items[0].requeued.retry);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -456,5 +456,3 @@ CORE_TEST(test_what_was_lost_for_good_stays_lost)
     apply(f, (struct record){.type = RECORD_LOST, .job = running_with_requeue(f, true), .lost = {.final = true}});
     assert_int_equal(core_job_count(f->core), 0);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -267,5 +267,3 @@ TEST(test_who_may_use_a_node)
         assert_int_equal(claim_may_use(&node, rows[i].uid, groups, array_size(groups)), rows[i].may);
     }
 }
-
-RUN_TESTS(NULL, NULL)

@@ -253,5 +253,3 @@ TEST(test_figures_are_bounded)
         strstr(err.text, "too many names (20")); /* of 2000 jobs each, with two figures of 8 bytes: 64 MiB */
     groups_free(groups);
 }
-
-RUN_TESTS(NULL, NULL)

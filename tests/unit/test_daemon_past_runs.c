@@ -210,5 +210,3 @@ TEST(test_liars_move_nobody_far)
         past_runs_free(honest);
     }
 }
-
-RUN_TESTS(NULL, NULL)

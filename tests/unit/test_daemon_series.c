@@ -189,5 +189,3 @@ TEST_BETWEEN(test_jobs_are_forgotten, setup, teardown)
         assert_int_equal(series_find_job(series, id, &found), id >= 10);
     assert_true(series_find_job(series, 1000000, &found));
 }
-
-RUN_TESTS(NULL, NULL)

@@ -114,5 +114,3 @@ TEST(test_what_is_young_stays)
     assert_int_equal(rows_left(300, 0, 250), 300);
     assert_int_equal(rows_left(300, 2 * RETENTION_NS, 249), 300); /* no snapshot is due */
 }
-
-RUN_TESTS(NULL, NULL)

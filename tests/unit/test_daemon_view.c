@@ -298,5 +298,3 @@ TEST(test_many_texts_are_found_and_left)
         common_texts_leave(&texts, kept[i]);
     assert_null(texts.chains);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -259,5 +259,3 @@ CAPTURE_TEST(golden_is_read)
     assert_int_equal(capture.program.convolutions, 2);
     assert_int_equal(capture.program.linears, 1);
 }
-
-RUN_TESTS(NULL, NULL)

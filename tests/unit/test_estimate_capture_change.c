@@ -259,5 +259,3 @@ CAPTURE_TEST(golden_takes_another)
     assert_int_equal(sums_of(&capture.program, 1).states, capture.program.parameter_bytes);
     assert_int_equal(sums_of(&capture.program, 2).copies, capture.program.parameter_bytes);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -142,5 +142,3 @@ TEST(doubt_is_an_error)
     question.transformer = &transformer;
     assert_int_equal(combine_error_permille(&estimator_replay, &question, 950), 60);
 }
-
-RUN_TESTS(NULL, NULL)

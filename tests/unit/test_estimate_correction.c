@@ -495,5 +495,3 @@ QUESTION_TEST(activity_features_count_a_steady_step)
     assert_near(second[UTILISATION_U_FLOPS] - first[UTILISATION_U_FLOPS], log(2), 1e-3);
     program_release(&program);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -132,5 +132,3 @@ TEST(test_what_else_it_says)
     assert_string_equal(result.source, "history");
     assert_ptr_equal(estimator_find("history"), &estimator_history);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -309,5 +309,3 @@ TEST(every_estimator_has_its_name)
     assert_null(estimator_find("oracle"));
     assert_null(estimator_find(""));
 }
-
-RUN_TESTS(NULL, NULL)

@@ -407,5 +407,3 @@ GPUMEMNET_TEST(extremes_are_answered)
             assert_true(isfinite(classes.logits[c]) && isfinite(classes.probabilities[c]));
     }
 }
-
-RUN_TESTS(NULL, NULL)

@@ -541,5 +541,3 @@ MODEL_TEST(impossible_lists_are_refused_or_survived)
         layer->rank = (uint8_t)(kind % (LAYER_MAX_RANK + 1));
     }
 }
-
-RUN_TESTS(NULL, NULL)

@@ -133,5 +133,3 @@ TEST(large_files_are_refused)
     assert_int_equal(machine_profile_read(&profile, "f", text, MACHINE_PROFILE_MAX_BYTES + 1, &err), -EINVAL);
     assert_non_null(strstr(err.text, "more than"));
 }
-
-RUN_TESTS(NULL, NULL)

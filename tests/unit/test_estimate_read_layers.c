@@ -210,5 +210,3 @@ SUMMARY_TEST(test_input_by_its_size)
         assert_int_equal(summary.layers.input_is_index, strstr(cases[i].name, "words") != NULL);
     }
 }
-
-RUN_TESTS(NULL, NULL)

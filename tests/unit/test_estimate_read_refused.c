@@ -192,5 +192,3 @@ SUMMARY_TEST(test_limits)
     strbuf_puts(&text, ")\n");
     assert_refused(text.text, text.length, "more than 1099511627776 parameters");
 }
-
-RUN_TESTS(NULL, NULL)

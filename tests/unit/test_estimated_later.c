@@ -162,5 +162,3 @@ CORE_TEST(test_others_are_not_estimated)
     job_event(f, RECORD_CANCELLED, job);
     assert_true(is_refused(f, job, 8 * GIB, -1));
 }
-
-RUN_TESTS(NULL, NULL)

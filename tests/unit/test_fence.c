@@ -202,5 +202,3 @@ FENCE_TEST(test_a_retry_is_starved_by_its_own_wait)
     f->now_ns += SECONDS(1801);
     assert_non_null(decided(f, RECORD_RESERVED, job));
 }
-
-RUN_TESTS(NULL, NULL)

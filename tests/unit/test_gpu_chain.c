@@ -313,5 +313,3 @@ TEST(test_a_stuck_instance)
     assert_measure(&seen.gpus[1].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_NONE, 0);
     end();
 }
-
-RUN_TESTS(NULL, NULL)

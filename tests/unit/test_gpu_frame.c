@@ -242,5 +242,3 @@ TEST(test_random_damage)
     assert_true(came > 100);
     assert_true(refused > 500);
 }
-
-RUN_TESTS(NULL, NULL)

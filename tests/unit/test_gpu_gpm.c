@@ -139,5 +139,3 @@ TEST_BETWEEN(test_instances_and_missing_functions, begin, NULL)
     assert_int_equal(freed, 1);
     assert_null(gpm.earlier);
 }
-
-RUN_TESTS(NULL, NULL)

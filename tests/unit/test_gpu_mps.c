@@ -187,5 +187,3 @@ TEST(test_new_lines_of_the_log)
     unlink(path);
     rmdir(directory);
 }
-
-RUN_TESTS(NULL, NULL)

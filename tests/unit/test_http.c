@@ -416,5 +416,3 @@ TEST_BETWEEN(test_out_of_descriptors, setup, remove_fixture)
     close(waiting);
     close(fd);
 }
-
-RUN_TESTS(NULL, NULL)

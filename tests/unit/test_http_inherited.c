@@ -184,5 +184,3 @@ TEST_BETWEEN(a_user_shares_his_socket_with_nobody, setup, teardown)
         assert_int_equal(seteuid(0), 0);
     close(listening);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -449,5 +449,3 @@ TEST(test_addresses)
         if (address_parse(bad[i], &address) != -EINVAL)
             fail_msg("%s: taken", bad[i]);
 }
-
-RUN_TESTS(NULL, NULL)

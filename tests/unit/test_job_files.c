@@ -176,5 +176,3 @@ TEST_BETWEEN(test_what_fails, make_directory, remove_directory)
     assert_int_equal(access(path_of("7"), F_OK), -1);
     assert_int_equal(access(path_of(".carma-0"), F_OK), -1);
 }
-
-RUN_TESTS(NULL, NULL)

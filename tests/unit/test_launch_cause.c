@@ -141,5 +141,3 @@ TEST(test_what_an_xid_brings_with_it)
     assert_false(xid_follows(79, 2 * NS_PER_SEC, 48, NS_PER_SEC));
     assert_false(xid_follows(45, NS_PER_SEC, 0, 0));
 }
-
-RUN_TESTS(NULL, NULL)

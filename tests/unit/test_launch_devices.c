@@ -218,5 +218,3 @@ TEST(test_kernel)
     assert_int_equal(rmdir(directory), 0);
     assert_int_equal(device_filter_attach(&instance, cgroup, &err), -ENOENT);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -142,5 +142,3 @@ TEST(test_the_sum_is_bounded)
         assert_true(progress_newest(&progress)->done >= 0 && progress_newest(&progress)->done <= PROGRESS_DONE_MOST);
     }
 }
-
-RUN_TESTS(NULL, NULL)

@@ -215,5 +215,3 @@ TEST(test_output_path)
         assert_string_equal(path, cases[i][1]);
     }
 }
-
-RUN_TESTS(NULL, NULL)

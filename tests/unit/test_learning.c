@@ -236,5 +236,3 @@ CARMA_TEST(test_a_sample_is_due_when_it_can_teach)
     assert_int_equal(learned_activity(core_find_job(f->core, 1)), LEARN_PRIOR_PERMILLE);
     assert_false(core_sample_is_due(f->core, &due)); /* another's process: it teaches nothing */
 }
-
-RUN_TESTS(NULL, NULL)

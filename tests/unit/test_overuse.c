@@ -302,5 +302,3 @@ OVERUSE_TEST(test_the_monitor_view_promises_nothing)
     change(f, memory_view, MEMORY_MONITOR);
     assert_int_equal(runs_out(f, job, GIB)->requeued.overuser, 0);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -120,5 +120,3 @@ CORE_TEST(test_paced_loop_takes_its_time)
     assert_goes_to(f, 2, "0");
     assert_int_equal(f->core->next_decision_ns, f->now_ns + SECONDS(60));
 }
-
-RUN_TESTS(NULL, NULL)

@@ -453,5 +453,3 @@ PRIOR_TEST(test_snapshots_hold_it)
     core_free(core);
     core_free(broken);
 }
-
-RUN_TESTS(NULL, NULL)

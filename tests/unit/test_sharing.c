@@ -471,5 +471,3 @@ CORE_TEST(test_a_placement_says_its_mode)
     assert_int_equal(core_apply(f->core, &placed, NULL), 0);
     assert_int_equal(core_find_job(f->core, 1)->share, SHARE_TIME_SLICE);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -484,5 +484,3 @@ TEST(jitter_is_of_the_seed_and_the_job)
     assert_int_not_equal(one.rows[1].work_ns, one.rows[0].work_ns);
     near((double)one.rows[0].work_ns / 1e12, 1 + 0.03 * random_normal(1, 0), 1e-9);
 }
-
-RUN_TESTS(NULL, NULL)

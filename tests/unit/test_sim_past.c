@@ -231,5 +231,3 @@ TEST(samples_that_tell)
     near(past.items[1].uses[0].activity, 0.71, 1e-9);
     past_free(recorded);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -157,5 +157,3 @@ TEST(test_relaunch_is_bounded)
     }
     assert_true(crashes > 20); /* else the bound was hardly tried */
 }
-
-RUN_TESTS(NULL, NULL)

@@ -251,5 +251,3 @@ TEST(random_worlds)
         sim_result_release(&second);
     }
 }
-
-RUN_TESTS(NULL, NULL)

@@ -257,5 +257,3 @@ CORE_TEST(test_one_server_for_all_has_no_turns)
     assert_int_equal(there(f).turns, 1);
     near(there(f).worst_permille, 1800 * 1000 / 990, 1);
 }
-
-RUN_TESTS(NULL, NULL)

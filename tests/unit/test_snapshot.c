@@ -242,5 +242,3 @@ CORE_TEST(test_workloads_are_bounded)
     }
     core_free(again);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -350,5 +350,3 @@ STORE_TEST(test_load_comes_first)
     assert_int_equal(store_load(store, &(struct store_taker){0}, &err), -EBUSY);
     store_close(store);
 }
-
-RUN_TESTS(NULL, NULL)

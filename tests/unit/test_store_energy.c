@@ -40,5 +40,3 @@ STORE_TEST(test_energy)
                                    "GPU-a -1 5\nGPU-a 0 200\nGPU-a 7 1099511627776\n");
     store_close(store);
 }
-
-RUN_TESTS(NULL, NULL)

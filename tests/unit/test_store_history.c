@@ -478,5 +478,3 @@ STORE_TEST(test_verification_sees_sums_that_are_too_small)
     run_sql("DELETE FROM total");
     assert_int_equal(store_check_history(directory, &rows, &err), -EBADMSG);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -276,5 +276,3 @@ STORE_TEST(test_a_transaction_that_fails_is_not_marked)
     assert_int_equal(status, 0);
     assert_int_equal(reopen_and_load().specs, 3);
 }
-
-RUN_TESTS(NULL, NULL)

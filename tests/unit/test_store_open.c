@@ -245,5 +245,3 @@ STORE_TEST(test_golden_schema)
     assert_string_equal(text, golden);
     free(golden);
 }
-
-RUN_TESTS(NULL, NULL)

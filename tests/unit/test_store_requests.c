@@ -47,5 +47,3 @@ STORE_TEST(test_requests)
     store_close(store);
     run_sql("CREATE TEMP TABLE t (n CHECK (n = 2)); INSERT INTO t SELECT count(*) FROM request");
 }
-
-RUN_TESTS(NULL, NULL)

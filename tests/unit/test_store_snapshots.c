@@ -328,5 +328,3 @@ STORE_TEST(test_few_are_kept)
             " WHERE (SELECT all_at FROM seen) != '10,60,90,100'; END;"
             "INSERT INTO seen VALUES ('')");
 }
-
-RUN_TESTS(NULL, NULL)

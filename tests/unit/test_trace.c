@@ -254,5 +254,3 @@ TEST(test_files)
     assert_int_equal(workloads_read(&workloads, "/dev/zero", &err), -EFBIG);
     assert_true(workloads_read(&workloads, "/", &err) < 0);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -114,5 +114,3 @@ TEST(test_one_job)
     assert_near(demand.gpus_wanted_mean, 0);
     assert_near(demand.gpus_wanted_max, 3);
 }
-
-RUN_TESTS(NULL, NULL)

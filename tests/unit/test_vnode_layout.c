@@ -60,5 +60,3 @@ TEST(layout_is_golden)
     fail_if(file_read(CARMA_SOURCE "/tests/golden/vnode-state.txt", 65536, &golden, &length, &err) < 0, err);
     assert_string_equal(text.text, golden);
 }
-
-RUN_TESTS(NULL, NULL)

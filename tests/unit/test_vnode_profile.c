@@ -101,5 +101,3 @@ TEST(bad_profiles)
     assert_int_equal(profile_read("/nonexistent/node.ini", &file, &err), -ENOENT);
     assert_non_null(strstr(err.text, "/nonexistent/node.ini"));
 }
-
-RUN_TESTS(NULL, NULL)

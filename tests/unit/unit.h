@@ -5,9 +5,8 @@
  *       assert_true(something);
  *   }
  *
- *   RUN_TESTS(NULL, NULL)
- *
- * They run in the order of the file. A test has `void **state`, which a set-up of its own may fill. */
+ * They run in the order of the file. A test has `void **state`, which a set-up of its own may fill. The program's main
+ * is unit.c's, unless it has RUN_TESTS or another of its own. */
 #ifndef CARMA_TESTS_UNIT_H
 #define CARMA_TESTS_UNIT_H
 
@@ -25,15 +24,7 @@
 
 #include "base/memory.h"
 
-static struct CMUnitTest unit_tests[64];
-static size_t unit_test_count;
-
-static inline void unit_test_add(struct CMUnitTest test)
-{
-    if (unit_test_count == array_size(unit_tests))
-        abort();
-    unit_tests[unit_test_count++] = test;
-}
+void unit_test_add(struct CMUnitTest test);
 
 /* A test between its own set-up and tear-down; NULL: there is none. The priority is what keeps the order. */
 #define TEST_BETWEEN(name, set_up, tear_down)                                                                          \
@@ -63,12 +54,9 @@ static inline void unit_test_add(struct CMUnitTest test)
     } while (0)
 
 /* Runs them, between a set-up and a tear-down of them all, and returns how many failed. */
-static inline int unit_tests_run(const char *name, CMFixtureFunction set_up, CMFixtureFunction tear_down)
-{
-    return _cmocka_run_group_tests(name, unit_tests, unit_test_count, set_up, tear_down);
-}
+int unit_tests_run(const char *name, CMFixtureFunction set_up, CMFixtureFunction tear_down);
 
-/* The main of a program that does nothing else. */
+/* The main of a program that does so and nothing else. */
 #define RUN_TESTS(set_up, tear_down)                                                                                   \
     int main(void)                                                                                                     \
     {                                                                                                                  \
