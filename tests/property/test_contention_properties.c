@@ -2,8 +2,6 @@
 
 #include "../unit/unit.h"
 
-#include <math.h>
-
 #include "contention/contention.h"
 #include "random.h"
 

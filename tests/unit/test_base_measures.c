@@ -1,8 +1,6 @@
 /* Slowdowns and fairness, with values worked out by hand. */
 #include "unit.h"
 
-#include <math.h>
-
 #include "base/stats/measures.h"
 
 static void near(double value, double wanted)

@@ -1,10 +1,6 @@
 /* The owners of a GPU's memory, and when they are unknown. */
 #include "unit.h"
 
-#include <signal.h>
-#include <sys/wait.h>
-
-#include "base/units.h"
 #include "core/core.h"
 #include "daemon/node/attribution.h"
 #include "daemon/node/claim.h"

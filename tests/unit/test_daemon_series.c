@@ -1,7 +1,6 @@
 /* Means of steps, gaps, forgetting, steps that double, and how many jobs are remembered. */
 #include "unit.h"
 
-#include "base/units.h"
 #include "daemon/node/series.h"
 
 #define SEC   NS_PER_SEC

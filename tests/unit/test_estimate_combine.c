@@ -1,9 +1,6 @@
 /* Several estimates made one: rules that hold for any of them, and figures of some. */
 #include "unit.h"
 
-#include <math.h>
-
-#include "base/units.h"
 #include "estimate/combine.h"
 
 /* The margin holds at the 98th percentile, either way. */

@@ -1,8 +1,6 @@
 /* Features of a program, the trained correction of its replay, and SM activity, on networks with known figures. */
 #include "question_fixture.h"
 
-#include <math.h>
-
 #include "estimate/learned/correction.h"
 #include "estimate/utilisation.h"
 

@@ -1,7 +1,5 @@
 #include "question_fixture.h"
 
-#include <math.h>
-
 #include "activation_name.h"
 #include "estimate/learned/gpumemnet.h"
 #include "estimate/learned/neural.h"

@@ -1,5 +1,4 @@
 /* The layers in a summary's rows: those that were not called, repeated, unknown or frozen; the batch and the input. */
-#include "base/strbuf.h"
 #include "summary_fixture.h"
 
 SUMMARY_TEST(test_warns_of_each_unknown_type_once)

@@ -1,7 +1,6 @@
 /* GPM on a clock of the test's own: when two samples are compared, and when they must not be. */
 #include "unit.h"
 
-#include "base/units.h"
 #include "gpu/nvml/gpm.h"
 
 struct nvml_gpm_sample {

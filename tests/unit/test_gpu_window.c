@@ -2,7 +2,6 @@
 #include "unit.h"
 
 #include "../property/random.h"
-#include "base/units.h"
 #include "gpu/window.h"
 #include "sim/sim_internal.h"
 

@@ -1,7 +1,6 @@
 /* Why a job failed, from all that is known: one row per case. */
 #include "unit.h"
 
-#include "base/units.h"
 #include "base/xid.h"
 #include "launch/cause.h"
 

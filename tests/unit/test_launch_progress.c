@@ -2,7 +2,6 @@
  * progress file. */
 #include "unit.h"
 
-#include "base/file.h"
 #include "launch/progress.h"
 
 static void read_text(struct progress *progress, const char *text)

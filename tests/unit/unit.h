@@ -1,4 +1,5 @@
-/* What nearly every test needs: cmocka with the headers that it asks for, and a program's tests, which stand once each:
+/* What many tests need: cmocka with the headers that it asks for, others of libc and of base, an error to be filled in,
+ * and a program's tests, which stand once each:
  *
  *   TEST(test_of_something)
  *   {
@@ -10,8 +11,16 @@
 #ifndef CARMA_TESTS_UNIT_H
 #define CARMA_TESTS_UNIT_H
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <locale.h>
+#include <math.h>
+#include <poll.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,19 +28,39 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/error.h"
+#include "base/file.h"
 #include "base/memory.h"
+#include "base/nodetime.h"
+#include "base/proc.h"
+#include "base/strbuf.h"
+#include "base/units.h"
+
+/* For the calls of a test; empty when the test begins. */
+extern struct error trouble;
 
 void unit_test_add(struct CMUnitTest test);
 
 /* A test between its own set-up and tear-down; NULL: there is none. The priority is what keeps the order. */
 #define TEST_BETWEEN(name, set_up, tear_down)                                                                          \
     static void name(void **state);                                                                                    \
+    static void name##_begins(void **state)                                                                            \
+    {                                                                                                                  \
+        trouble = (struct error){{0}};                                                                                 \
+        name(state);                                                                                                   \
+    }                                                                                                                  \
     static void __attribute__((constructor(1000 + __COUNTER__))) name##_is_listed(void)                                \
     {                                                                                                                  \
-        unit_test_add((struct CMUnitTest){#name, name, set_up, tear_down, NULL});                                      \
+        unit_test_add((struct CMUnitTest){#name, name##_begins, set_up, tear_down, NULL});                             \
     }                                                                                                                  \
     static void name(void **state)
 
@@ -45,6 +74,9 @@ void unit_test_add(struct CMUnitTest test);
         name##_on(*state);                                                                                             \
     }                                                                                                                  \
     static void name##_on(parameter)
+
+/* All of a file of at most 64 MiB; the caller frees it. */
+char *file_text(const char *path);
 
 /* Fails with the text of a struct error. */
 #define fail_if(condition, err)                                                                                        \
