@@ -1,7 +1,11 @@
 /* Captures that are kept: for which jobs, for how long, how many; and the marks of the files that they went by. */
 #include "unit.h"
 
+#include <sys/stat.h>
+#include <time.h>
+
 #include "api/spec.h"
+#include "base/file.h"
 #include "daemon/capture/kept.h"
 #include "daemon/capture/marks.h"
 
@@ -24,9 +28,10 @@ static int remove_directory(void **state)
 
 static bool has(uid_t uid, uint64_t key)
 {
-    CLEANUP(kept_release) struct kept_capture kept;
+    struct kept_capture kept;
     bool found = kept_load(directory, uid, key, &kept);
 
+    kept_release(&kept);
     return found;
 }
 
@@ -37,13 +42,14 @@ static void store(uid_t uid, uint64_t key, const char *text, bool marked)
                                 .text = xstrdup(text),
                                 .said = xstrdup("an automatic capture"),
                                 .marks = marked ? json_pack("[[s, s]]", "/home/ada/train.py", DIGEST) : NULL};
+    struct error err = {0};
 
-    fail_if(kept_store(directory, uid, key, &kept, &trouble) != 0, trouble);
+    fail_if(kept_store(directory, uid, key, &kept, &err) != 0, err);
 }
 
 TEST(test_is_the_users_own)
 {
-    CLEANUP(kept_release) struct kept_capture kept;
+    struct kept_capture kept;
 
     store(1, 2, "a capture\n", true);
     assert_true(kept_load(directory, 1, 2, &kept));
@@ -51,6 +57,7 @@ TEST(test_is_the_users_own)
     assert_string_equal(kept.text, "a capture\n");
     assert_string_equal(kept.said, "an automatic capture");
     assert_string_equal(marks_path(kept.marks, 0), "/home/ada/train.py");
+    kept_release(&kept);
     assert_false(has(3, 2));
     assert_false(has(1, 3));
 }
@@ -67,8 +74,10 @@ static void make_older(uid_t uid, uint64_t key, int64_t by_s)
 {
     CLEANUP(free_ptr) char *path = xasprintf("%s/captures/%u/%016lx", directory, uid, (unsigned long)key);
     CLEANUP(free_ptr) char *text = NULL, *changed = NULL;
+    size_t length;
+    struct error err;
 
-    text = file_text(path);
+    assert_int_equal(file_read(path, 1 << 20, &text, &length, &err), 0);
     CLEANUP(free_ptr) char *line = xstrndup(text, (size_t)(strchr(text, '\n') - text));
     json_t *header = json_loads(line, 0, NULL);
     json_object_set_new(header, "made_s", json_integer(time(NULL) - by_s));
@@ -76,7 +85,7 @@ static void make_older(uid_t uid, uint64_t key, int64_t by_s)
     line = json_dumps(header, 0);
     json_decref(header);
     changed = xasprintf("%s\n%s", line, strchr(text, '\n') + 1);
-    assert_int_equal(file_write_atomic(path, changed, strlen(changed), 0600, &trouble), 0);
+    assert_int_equal(file_write_atomic(path, changed, strlen(changed), 0600, &err), 0);
 }
 
 TEST(test_does_not_last)
@@ -137,7 +146,7 @@ TEST(test_unused_ones_go)
 
 static uint64_t key_of(const char *directory_of_job, const char *argument, const char *variable)
 {
-    CLEANUP(job_spec_release) struct job_spec spec;
+    struct job_spec spec;
     uint64_t key;
 
     job_spec_init(&spec);
@@ -147,6 +156,7 @@ static uint64_t key_of(const char *directory_of_job, const char *argument, const
     spec_strings_add(&spec.environment, "HOME=/home/ada");
     spec_strings_add(&spec.environment, variable);
     key = kept_key(&spec);
+    job_spec_release(&spec);
     return key;
 }
 
