@@ -29,17 +29,11 @@ runs_now() {
 
 # until_requests N; until_runs N: waits until there are N.
 until_requests() {
-    wait_for '[ "$(requests)" -eq "$1" ]' "$@" || {
-        fail "$(requests) captures were begun, not $1"
-        return
-    }
+    wait_for '[ "$(requests)" -eq "$1" ]' "$@" || fail "$(requests) captures were begun, not $1"
 }
 
 until_runs() {
-    wait_for '[ "$(runs_now)" -eq "$1" ]' "$@" || {
-        fail "$(runs_now) captures run, not $1"
-        return
-    }
+    wait_for '[ "$(runs_now)" -eq "$1" ]' "$@" || fail "$(runs_now) captures run, not $1"
 }
 
 # fill_node: every GPU is taken, until all jobs are cancelled.

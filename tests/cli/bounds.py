@@ -2,23 +2,20 @@
 queue|pages|share|sizes|texts|texts_again|models|slow|slow_user ..., for test_bounds.sh and test_slow_disk.sh. Each limit is met, which is taken,
 and then passed by one, which is refused in one line; the daemon answers after each."""
 
-import http.client
 import json
 import os
 import select
-import socket
 import sys
 import time
+
+from unix_http import Connection
 
 GIB = 1 << 30
 
 
-class Connection(http.client.HTTPConnection):
-    """To a Unix socket."""
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.connect(sys.argv[1])
+class Daemon(Connection):
+    def __init__(self):
+        super().__init__(sys.argv[1])
 
     def send_request(self, method, path, body=None):
         self.request(method, path, None if body is None else json.dumps(body))
@@ -38,13 +35,13 @@ def job(**members):
 
 
 def submit(jobs):
-    return Connection("carma").call("POST", "/v1/jobs", {"jobs": jobs})
+    return Daemon().call("POST", "/v1/jobs", {"jobs": jobs})
 
 
 def expect(what, found, status, text=""):
     if found[0] != status or text not in found[1].get("error", "") or "\n" in found[1].get("error", ""):
         sys.exit(f"{what}: {found[0]} {str(found[1])[:300]}, not {status} with '{text}'")
-    if Connection("carma").call("GET", "/v1/status")[0] != 200:
+    if Daemon().call("GET", "/v1/status")[0] != 200:
         sys.exit(f"{what}: the daemon does not answer after it")
 
 
@@ -52,7 +49,7 @@ def queue():
     """max_queued is 5."""
     expect("5 jobs", submit([job()] * 5), 201)
     expect("a job more", submit([job()]), 503, "the queue is full: 5 jobs have not ended, max_queued is 5 and you submit 1")
-    expect("a cancel", Connection("carma").call("POST", "/v1/jobs/1/cancel"), 200)
+    expect("a cancel", Daemon().call("POST", "/v1/jobs/1/cancel"), 200)
     expect("two jobs for one place", submit([job()] * 2), 503, "4 jobs have not ended")
     expect("a job for one place", submit([job()]), 201)
 
@@ -90,7 +87,7 @@ def slow_user():
     longest = 0.0
     while not (ended := os.waitpid(submitter, os.WNOHANG))[0]:
         begun = time.monotonic()
-        expect("a look", Connection("carma").call("GET", "/v1/jobs"), 200)
+        expect("a look", Daemon().call("GET", "/v1/jobs"), 200)
         longest = max(longest, time.monotonic() - begun)
         time.sleep(0.05)
     if ended[1] != 0:
@@ -102,7 +99,7 @@ def slow_user():
 def pages():
     """2300 jobs in parts: the first, the last, those behind one; an impossible part is refused."""
     def listed(query, left_out, *ids):
-        status, answer = Connection("carma").call("GET", "/v1/jobs" + query)
+        status, answer = Daemon().call("GET", "/v1/jobs" + query)
         found = [entry["id"] for entry in answer.get("jobs", [])]
         if status != 200 or found != list(*ids) or answer["left_out"] != left_out:
             sys.exit(f"GET /v1/jobs{query}: {status} {answer.get('left_out')} left out, {len(found)} jobs from {found[:1]}")
@@ -117,7 +114,7 @@ def pages():
     listed("?after=2300", 0, [])
     listed("?uid=4294967294", 0, [])
     for query in ("limit=x", "last=-1", "after=1x", "uid=me", "limit=1&last=1", "state=lost"):
-        expect(query, Connection("carma").call("GET", f"/v1/jobs?{query}"), 400, "")
+        expect(query, Daemon().call("GET", f"/v1/jobs?{query}"), 400, "")
 
 
 def texts():
@@ -127,7 +124,7 @@ def texts():
         expect("what a user may have", submit([large] * 3), 201)
         texts_again()
         for number in range(first, first + 3):
-            expect("a cancel", Connection("carma").call("POST", f"/v1/jobs/{number}/cancel"), 200)
+            expect("a cancel", Daemon().call("POST", f"/v1/jobs/{number}/cancel"), 200)
     expect("what a user may have", submit([large] * 3), 201)
 
 
@@ -174,7 +171,7 @@ def processor_s(thread=None):
 
 def expect_low_priority():
     """Of root's carmad: a costly estimate is made behind its loop."""
-    connection, seen = Connection("carma"), set()
+    connection, seen = Daemon(), set()
     connection.send_request("POST", "/v1/jobs", {"jobs": [model(1500, 99)]})
     while not select.select([connection.sock], [], [], 0.001)[0]:
         seen |= {os.getpriority(os.PRIO_PROCESS, int(thread)) for thread in os.listdir(f"/proc/{sys.argv[3]}/task")}
@@ -196,7 +193,7 @@ def models():
     for old, new in (("true", "true"), ("hf_config", "hf\\u005fconfig")):
         loop, before = processor_s("loop"), processor_s()
         for i in range(20):
-            connection = Connection("carma")
+            connection = Daemon()
             connection.request("POST", "/v1/jobs", json.dumps({"jobs": [model(150, 1 + i)]}).replace(old, new))
             if connection.answer()[0] != 201:
                 sys.exit("a small request was refused")
@@ -209,8 +206,8 @@ def models():
 
 def slow():
     """A submission with a sync of a second, and the answers meanwhile."""
-    syncs, others = sys.argv[3], [Connection("carma") for _ in range(20)]
-    watcher, submitter = Connection("carma"), Connection("carma")
+    syncs, others = sys.argv[3], [Daemon() for _ in range(20)]
+    watcher, submitter = Daemon(), Daemon()
     open(syncs, "wb").close()
     submitter.send_request("POST", "/v1/jobs", {"jobs": [job()]})
     end = time.monotonic() + 30

@@ -7,12 +7,11 @@ mkdir "$TMPDIR"
 unset CUDA_VISIBLE_DEVICES CUDA_MPS_PIPE_DIRECTORY
 
 # The virtual control program; it is written down which GPUs each daemon gets.
-cat >"$T/mps-control" <<END
+program "$T/mps-control" <<END
 #!/bin/sh
 [ "\${1-}" != -d ] || echo "\$CUDA_VISIBLE_DEVICES" >>"$T/mps-started"
 exec "$BUILD/src/vnode/nvidia-cuda-mps-control" "\$@"
 END
-chmod +x "$T/mps-control"
 
 # Nothing of a bench is left: no job, no daemon, no directory.
 expect_nothing_left() {

@@ -4,10 +4,10 @@ and costs no more memory than it may (docs/threat-model.md); carmad has given it
 import contextlib
 import json
 import os
-import socket
 import sys
 import time
-from http.client import HTTPConnection
+
+from unix_http import Connection
 
 MIB = 1 << 20
 PATIENCE_S = 60
@@ -16,18 +16,8 @@ KEPT_MIB = 20
 JOB = {"name": "n", "command": ["true"], "directory": "/", "output": "/dev/null", "held": True, "gpu_memory_bytes": 1 << 30}
 
 
-class Connection(HTTPConnection):
-    def __init__(self):
-        super().__init__("carma", timeout=PATIENCE_S)
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(PATIENCE_S)
-        self.sock.connect(sys.argv[1])
-
-
 def ask(method, path, body=None):
-    connection = Connection()
+    connection = Connection(sys.argv[1], PATIENCE_S)
     with contextlib.suppress(BrokenPipeError):  # refused before all of it was read
         connection.request(method, path, body)
     answer = connection.getresponse()
@@ -119,7 +109,7 @@ def answers():
         status, answer = ask("POST", "/v1/jobs", json.dumps({"jobs": [JOB] * 1000}))
         if status != 201:
             sys.exit(f"a thousand jobs: {status} {answer}")
-    connections = [Connection() for _ in range(64 if measured else 4)]
+    connections = [Connection(sys.argv[1], PATIENCE_S) for _ in range(64 if measured else 4)]
     with Peak() as peak:
         for connection in connections:
             connection.request("GET", "/v1/jobs")

@@ -6,22 +6,12 @@
                        events.py last FILE EVENT      ... the last event of that name, its data
                        events.py names FILE           ... the names of all events, in their order"""
 
-import http.client
 import json
 import os
 import select
-import socket
 import sys
 
-
-class Connection(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("localhost")
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.connect(self.path)
+from unix_http import Connection
 
 
 def open_stream(path):

@@ -6,10 +6,10 @@ exposition.py grows BEFORE AFTER        whether every counter that carma keeps i
 exposition.py value FILE NAME [L=V...]  the one sample of that name with (at least) these labels
 """
 
-import http.client
 import re
-import socket
 import sys
+
+from unix_http import Connection
 
 SAMPLE = re.compile(r'([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (-?[0-9]+(?:\.[0-9]+)?)$')
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\\\|\\"|\\n)*)"(,|$)')
@@ -17,12 +17,7 @@ UNESCAPED = {'\\\\': '\\', '\\"': '"', '\\n': '\n'}
 
 
 def fetch(path):
-    class Local(http.client.HTTPConnection):
-        def connect(self):
-            self.sock = socket.socket(socket.AF_UNIX)
-            self.sock.settimeout(30)
-            self.sock.connect(path)
-    connection = Local('carma')
+    connection = Connection(path, 30)
     connection.request('GET', '/metrics')
     answer = connection.getresponse()
     kind = answer.getheader('Content-Type')

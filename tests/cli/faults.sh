@@ -13,13 +13,7 @@ print(value)' "$1" "$2" 2>/dev/null
 
 # until_gpu INDEX NAME VALUE: waits for it.
 until_gpu() {
-    patience
-    while value=$(gpu "$1" "$2"); [ "$value" != "$3" ]; do
-        patient || {
-            fail "GPU $1: $2 stays '$value', never '$3'"
-            return 1
-        }
-    done
+    wait_for '[ "$(gpu "$1" "$2")" = "$3" ]' "$@" || fail "GPU $1: $2 stays '$(gpu "$1" "$2")', never '$3'"
 }
 
 # said COUNT TEXT: COUNT lines of the log have the text.
@@ -30,10 +24,7 @@ said() {
 
 # until_said TEXT: waits for it.
 until_said() {
-    wait_for 'grep -qF -- "$1" "$T/daemon.log"' "$@" || {
-        fail "the log does not say '$1'"
-        return 1
-    }
+    wait_for 'grep -qF -- "$1" "$T/daemon.log"' "$@" || fail "the log does not say '$1'"
 }
 
 # new_log: earlier lines count no more.

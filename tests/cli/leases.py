@@ -2,7 +2,7 @@
 
 import sys
 
-from events import Connection
+from unix_http import Connection
 
 
 def main(path, method, target, body=None):

@@ -22,6 +22,21 @@ expect() {
     [ "$status" = "$1" ] || fail "$2: $status $answer"
 }
 
+# expect_ask STATUS WHAT METHOD PATH [BODY]
+expect_ask() {
+    asked_status=$1
+    asked_what=$2
+    shift 2
+    ask "$@"
+    expect "$asked_status" "$asked_what"
+}
+
+# end_task: the process $pid.
+end_task() {
+    kill "$pid"
+    wait "$pid" 2>/dev/null
+}
+
 # lease JOB RESTART MEMORY_GIB [MORE]: asks for one; its id in $id.
 lease() {
     ask POST /v1/leases "{\"engine\": \"slurm\", \"cluster\": \"c\", \"job\": $1, \"restart\": $2, \"node\": \"n1\",

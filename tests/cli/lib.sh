@@ -13,17 +13,29 @@ CARMA_SOCKET=$T/socket
 export CARMA_SOCKET
 failures=0
 fake=
-end_test=finish
 
+# finish: wherever a test ends it does this, and first at_end, code of its own. It fails where a check has failed, and where
+# it ends with another status than 0, which it keeps.
+at_end=:
 finish() {
+    ended=$?
+    trap - EXIT INT TERM
+    eval "$at_end"
     exec 9>&- # the fake daemon ends with its input
-    if [ -n "$fake" ]; then
-        wait "$fake"
-    fi
+    [ -z "$fake" ] || wait "$fake"
     rm -rf "$T"
-    exit "$((failures > 0))"
+    [ "$ended" -ne 0 ] || ended=$((failures > 0))
+    exit "$ended"
 }
-trap 'failures=$((failures + 1)); finish' INT TERM
+trap finish EXIT
+trap 'exit 1' INT TERM
+
+# skip WHY: the test cannot run here, or not further.
+skip() {
+    [ "$failures" -eq 0 ] || exit 1
+    echo "skipped: $1"
+    exit 77
+}
 
 # start_fake ANSWERS.json: a daemon that gives these answers, until the test ends.
 start_fake() {
@@ -74,7 +86,7 @@ wait_for() {
 fail() {
     echo "FAILED: $*" >&2
     failures=$((failures + 1))
-    [ -z "${FAIL_FAST-}" ] || $end_test
+    [ -z "${FAIL_FAST-}" ] || exit 1
 }
 
 # run ARGUMENT...: runs carma; its status, output and messages are in $status, $T/out and $T/err.
@@ -114,6 +126,29 @@ expect_output() {
     [ "$(cat "$T/out")" = "$1" ] || fail "$said: printed '$(cat "$T/out")', not '$1'"
 }
 
+# expect_out PATTERN...: each is in the output.
+expect_out() {
+    for pattern; do
+        grep -q -- "$pattern" "$T/out" || fail "$said: no '$pattern' in: $(cat "$T/out")"
+    done
+}
+
+# shows PATTERN ARGUMENT...: as expect_ok, and the pattern is in the output.
+shows() {
+    shown_pattern=$1
+    shift
+    expect_ok "$@"
+    expect_out "$shown_pattern"
+}
+
+# warns PATTERN ARGUMENT...: as expect_ok, and the pattern is in the messages.
+warns() {
+    warned_of=$1
+    shift
+    expect_ok "$@"
+    grep -q -- "$warned_of" "$T/err" || fail "$said: no '$warned_of' in: $(cat "$T/err")"
+}
+
 # check CODE...: each holds of the output, in Python, as `said` (JSON).
 check() {
     /usr/bin/python3 -S -c 'import json, sys
@@ -122,11 +157,22 @@ for code in sys.argv[2:]:
     assert eval("(" + code + ")"), f"not {code}: {said}"' "$T/out" "$@" 2>"$T/why" || fail "$said: $(tail -1 "$T/why")"
 }
 
+# tells CODE ARGUMENT...: as run, and the code holds of the output, as in check.
+tells() {
+    told_code=$1
+    shift
+    run "$@"
+    check "$told_code"
+}
+
+# program FILE: its text is the input.
+program() {
+    cat >"$1" && chmod 755 "$1"
+}
+
 # expect_golden NAME: the output is tests/golden/NAME. GOLDEN=write makes it so.
 expect_golden() {
-    if [ "${GOLDEN-}" = write ]; then
-        cp "$T/out" "$SOURCE/tests/golden/$1"
-    fi
+    [ "${GOLDEN-}" != write ] || cp "$T/out" "$SOURCE/tests/golden/$1"
     diff -u "$SOURCE/tests/golden/$1" "$T/out" >&2 || fail "$said: not as in tests/golden/$1"
 }
 

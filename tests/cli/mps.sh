@@ -21,13 +21,8 @@ controls() {
 
 # until_controls COUNT: waits for COUNT of them.
 until_controls() {
-    patience
-    while count=$(controls | wc -l) && [ "$count" -ne "$1" ]; do
-        patient || {
-            fail "$count control daemons and servers, not $1: $(controls | xargs -r ps -o pid,args -p)"
-            return 1
-        }
-    done
+    wait_for '[ "$(controls | wc -l)" -eq "$1" ]' "$@" ||
+        fail "not $1 control daemons and servers: $(controls | xargs -r ps -o pid,args -p)"
 }
 
 # The table of clients of the domain $domain.
@@ -37,11 +32,5 @@ client_table() {
 
 # until_clients COUNT: waits for COUNT of them.
 until_clients() {
-    patience
-    while count=$(client_table | sed 1d | wc -l) && [ "$count" -ne "$1" ]; do
-        patient || {
-            fail "$count clients of $domain, not $1: $(client_table)"
-            return 1
-        }
-    done
+    wait_for '[ "$(client_table | sed 1d | wc -l)" -eq "$1" ]' "$@" || fail "not $1 clients of $domain: $(client_table)"
 }

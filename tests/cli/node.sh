@@ -20,7 +20,7 @@ TRAIN=$PREFIX/bin/carma-train
 export CARMA_PREFIX CARMA_VNODE
 daemon=
 listener=
-end_test=finish_node
+at_end=end_node
 
 # expect_picture RESULTS TEXT...: integrations/bench_plot.py draws the results, with these texts, where there is matplotlib.
 expect_picture() {
@@ -66,7 +66,7 @@ start_daemon() {
     until "$CARMA" gpus --json 2>/dev/null | grep -q '"observed_ns": [0-9]'; do
         kill -0 "$daemon" 2>/dev/null && patient || {
             fail "carmad does not answer: $(cat "$T/daemon.log")"
-            finish_node
+            exit 1
         }
     done
 }
@@ -77,6 +77,17 @@ stop_daemon() {
     wait "$daemon" 2>/dev/null
     daemon_status=$?
     daemon=
+}
+
+# restart_daemon [ARGUMENT...]: after an orderly end; again_after_kill [ARGUMENT...]: after none.
+restart_daemon() {
+    stop_daemon
+    start_daemon "$@"
+}
+
+again_after_kill() {
+    stop_daemon KILL
+    start_daemon "$@"
 }
 
 # Python's field(NAME) of a job's JSON.
@@ -110,6 +121,28 @@ expect_id() {
     expect_output "$submitted"
 }
 
+# sql STATEMENT...: prints the rows of the store $STATE; fails where one that changes rows changes none.
+sql() {
+    python3 -c 'import sqlite3, sys
+with sqlite3.connect(sys.argv[1] + "/store.db") as db:
+    for statement in sys.argv[2:]:
+        done = db.execute(statement)
+        for row in done:
+            print(*row)
+        assert done.rowcount, "nothing is changed by: " + statement' "$STATE" "$@"
+}
+
+# submitted ARGUMENT...: carma submit; prints the job's ID.
+submitted() {
+    "$CARMA" submit --parsable "$@" 2>"$T/err" </dev/null
+}
+
+# runs ID ARGUMENT...: as expect_id, and the job starts.
+runs() {
+    expect_id "$@"
+    until_field "$1" state RUNNING
+}
+
 # cancel JOB...: cancels them and waits for their ends.
 cancel() {
     run cancel "$@"
@@ -118,25 +151,17 @@ cancel() {
 
 # until_field ID NAME VALUE: waits for it. The job may not be there yet, and the daemon may be started again meanwhile.
 until_field() {
-    wait_for 'timeout "$PATIENCE_S" "$CARMA" wait --until "$2=$3" "$1" 2>"$T/until.err"' "$@" || {
+    wait_for 'timeout "$PATIENCE_S" "$CARMA" wait --until "$2=$3" "$1" 2>"$T/until.err"' "$@" ||
         fail "job $1: $2 never is '$3': $(cat "$T/until.err")"
-        return 1
-    }
 }
 
 # until_crashed ID: waits for its first crash; by then it may have begun again and crashed more often.
 until_crashed() {
-    patience
-    while value=$(field "$1" crashes) && [ "$value" -eq 0 ]; do
-        patient || {
-            fail "job $1 does not crash"
-            return 1
-        }
-    done
+    wait_for '[ "$(field "$1" crashes)" -gt 0 ]' "$@" || fail "job $1 does not crash"
 }
 
 # Nothing of this node may be left running after the test.
-finish_node() {
+end_node() {
     [ -z "$daemon" ] || stop_daemon KILL
     for pid in $listener; do
         kill "$pid" 2>/dev/null
@@ -147,6 +172,4 @@ finish_node() {
         fi
     done
     [ "$failures" -eq 0 ] || cat "$T/daemon.log" >&2
-    finish
 }
-trap 'failures=$((failures + 1)); finish_node' INT TERM

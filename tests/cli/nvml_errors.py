@@ -7,16 +7,16 @@ figure, no job on a GPU of which too little is known, the daemon alive, and all 
 call answers again. Codes are spread over pairs of GPUs, one in MIG mode and one whole, so that a step tries four of them.
 """
 
-import http.client
 import json
 import os
 import pathlib
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import time
+
+from unix_http import Connection
 
 PAIRS = 4  # GPU i is in MIG mode, with one instance, GPU i + PAIRS is whole
 CODES = [*range(1, 30), 999]
@@ -45,9 +45,7 @@ failures = []
 
 
 def ask(path):
-    connection = http.client.HTTPConnection("localhost", timeout=PATIENCE_S)
-    connection.sock = socket.socket(socket.AF_UNIX)
-    connection.sock.connect(str(SOCKET))
+    connection = Connection(SOCKET, PATIENCE_S)
     connection.request("GET", path)
     answer = json.loads(connection.getresponse().read())
     connection.close()

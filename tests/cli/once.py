@@ -6,7 +6,6 @@
   again FILE         sends the body in FILE, and expects the answer beside it; where FILE is not there: makes it
 """
 
-import http.client
 import json
 import os
 import select
@@ -14,20 +13,11 @@ import socket
 import sys
 import threading
 
-
-class Connection(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("localhost", timeout=60)
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(60)
-        self.sock.connect(self.path)
+from unix_http import Connection
 
 
 def post(path, body):
-    connection = Connection(path)
+    connection = Connection(path, 60)
     connection.request("POST", "/v1/jobs", json.dumps(body))
     answer = connection.getresponse()
     return answer.status, json.loads(answer.read())
@@ -40,7 +30,7 @@ def request(name, request_id, count=2):
 
 
 def held(path):
-    connection = Connection(path)
+    connection = Connection(path, 60)
     connection.request("GET", "/v1/jobs?state=waiting")
     return [job["id"] for job in json.loads(connection.getresponse().read())["jobs"]]
 

@@ -24,8 +24,6 @@ else
     if ! { # one test at a time
         flock -w 300 8 && { [ -x "$PROMTOOL" ] || (fetch_prometheus) >"$T/apt" 2>&1; }
     } 8>"$unpacked/lock"; then
-        echo "skipped: no Prometheus here, and its package cannot be had: $(tail -n 1 "$T/apt")"
-        rm -rf "$T"
-        exit 77
+        skip "no Prometheus here, and its package cannot be had: $(tail -n 1 "$T/apt")"
     fi
 fi

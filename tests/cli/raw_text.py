@@ -1,12 +1,12 @@
 """Usage: raw_text.py CARMA SOCKET LOG: jobs whose texts have every kind of character that must not be shown (docs/threat-model.md),
 and every outlet that shows them. Called by test_raw_text.sh."""
 
-import http.client
 import json
-import socket
 import subprocess
 import sys
 import unicodedata
+
+from unix_http import Connection
 
 CARMA, SOCKET, LOG = sys.argv[1:]
 DECEIVING = [*range(0x80, 0xA0), 0x61C, 0x200B, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A), 0xFEFF, 0xE0041]
@@ -18,20 +18,13 @@ OOM = f"torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 
 failures = []
 
 
-class Connection(http.client.HTTPConnection):
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(60)
-        self.sock.connect(SOCKET)
-
-
 def carma(*words):
     done = subprocess.run([CARMA, *words], capture_output=True, check=False, timeout=300)
     return done.stdout + done.stderr
 
 
 def get(path, most=1 << 24):
-    connection = Connection("carma")
+    connection = Connection(SOCKET, 60)
     connection.request("GET", path)
     response = connection.getresponse()
     text = response.read1(most) if "events" in path else response.read()

@@ -20,11 +20,9 @@ for i in 1 2 3 4 5 6 7 8; do
     run hold "$((8 * i - 6))-$((8 * i + 1))"
     run cancel "$((8 * i - 6))-$((8 * i + 1))"
 done
-run submit --parsable -- "$TRAIN" --memory 4G --seconds 30000
-until_field 66 state RUNNING
+runs 66 -- "$TRAIN" --memory 4G --seconds 30000
 
-expect_ok admin verify --state "$STATE"
-grep -q ": whole: " "$T/out" || fail "$(cat "$T/out")"
+shows ": whole: " admin verify --state "$STATE"
 grep -q ' [1-9][0-9]* snapshots, ' "$T/out" || fail "no snapshot was looked at: $(cat "$T/out")"
 expect_ok admin backup --state "$STATE" "$T/copy.db"
 [ "$(stat -c %a copy.db)" = 600 ] || fail "the copy has mode $(stat -c %a copy.db)"
@@ -40,8 +38,7 @@ cp copy.db "$STATE/store.db"
 # The copy lacks a record that was acknowledged: that is said, and how to go on.
 timeout 20 "$PREFIX/bin/carmad" --state "$STATE" --socket "$CARMA_SOCKET" 2>refusal && fail "carmad takes an older store"
 grep -q "is an older one, .*: carma admin recover --state $STATE$" refusal || fail "$(cat refusal)"
-expect_ok admin recover --state "$STATE"
-grep -q 'that were acknowledged are lost; the next job has the number 10067$' "$T/out" || fail "$said: $(cat "$T/out")"
+shows 'that were acknowledged are lost; the next job has the number 10067$' admin recover --state "$STATE"
 start_daemon
 expect_field 1 state HELD name kept
 expect_id 10067 --hold -- true
@@ -54,9 +51,7 @@ damage() { # SQL TEXT
     rm -rf bad
     mkdir bad
     cp copy.db bad/store.db
-    python3 -c 'import sqlite3, sys
-with sqlite3.connect("bad/store.db") as db:
-    assert db.execute(sys.argv[1]).rowcount > 0, "nothing was damaged"' "$1" || fail "$1"
+    STATE=bad sql "$1" || fail "$1"
     expect_error 1 "$2" admin verify --state "$T/bad"
 }
 damage "DELETE FROM record WHERE seq = 7" "record 7 is missing"
@@ -75,18 +70,15 @@ refused() { # SQL TEXT
     rm -rf bad
     mkdir -m 700 bad
     cp copy.db bad/store.db
-    python3 -c 'import sqlite3, sys
-with sqlite3.connect("bad/store.db") as db:
-    assert db.execute(sys.argv[1]).rowcount > 0, "nothing was damaged"' "$1" || fail "$1"
-    records bad >before
+    STATE=bad sql "$1" || fail "$1"
+    records >before
     timeout 20 "$PREFIX/bin/carmad" --state "$T/bad" --socket "$T/bad.socket" 2>refusal
     [ $? = 1 ] || fail "a daemon ran on a store with: $1"
     tail -n 1 refusal | grep -q "$2" || fail "$1: $(cat refusal)"
-    records bad | cmp -s before - || fail "$1: something was stored: $(records bad | diff before -)"
+    records | cmp -s before - || fail "$1: something was stored: $(records | diff before -)"
 }
 records() {
-    python3 -c 'import sqlite3, sys
-print(sqlite3.connect(sys.argv[1] + "/store.db").execute("SELECT max(seq), count(*) FROM record").fetchall())' "$1"
+    STATE=bad sql "SELECT max(seq), count(*) FROM record"
 }
 refused "UPDATE record SET body = 'x' WHERE type = 'placed' AND job = 66" \
     "record [0-9]* is damaged: .*: restore the store from a backup (carma admin backup), or begin with an empty state dir"
@@ -103,4 +95,3 @@ start_daemon
 until_field 1 state COMPLETED
 stop_daemon
 expect_ok admin verify --state "$STATE"
-finish_node

@@ -15,23 +15,17 @@ train() {
 }
 
 start --set policy=carma
-run gpus --json
-grep -q '"share": "auto"' "$T/out" || fail "gpus --json: $(cat "$T/out")"
+shows '"share": "auto"' gpus --json
 grep -q '"share_why": null' "$T/out" || fail "gpus --json: $(cat "$T/out")"
 train alice 0.3
 until_field 1 placements.0.observed_bytes $((4 << 30)) # it is judged by what it does, and not while it starts
-patience
-until "$CARMA" gpus --json | grep -q '"sm_activity_permille": 300'; do
-    patient || { fail "job 1 is not as active as it will be"; break; }
-done
+wait_for '"$CARMA" gpus --json | grep -q "\"sm_activity_permille\": 300"' || fail "job 1 is not as active as it will be"
 # A job of another user, of which nothing is known, would gain little by turns; one of the same user shares by MPS.
 train bob 0.3
-run explain 2
-grep -q "GPU 0 is in use by alice's job 1; time-slicing with it would not pay" "$T/out" || fail "explain: $(cat "$T/out")"
+shows "GPU 0 is in use by alice's job 1; time-slicing with it would not pay" explain 2
 train alice 0.3
 until_field 3 state RUNNING
-run explain 3
-grep -q 'runs.* by MPS' "$T/out" || fail "explain: $(cat "$T/out")"
+shows 'runs.* by MPS' explain 3
 run cancel 1 3
 until_field 2 state RUNNING
 run cancel 2
@@ -42,12 +36,8 @@ stop_daemon
 start --set policy=carma --set mps_control="$T/no-mps"
 grep -q "share = auto, and no job shares by MPS: there is no MPS control program '$T/no-mps'" "$T/daemon.log" ||
     fail "the log does not say that there is no MPS"
-run gpus
-grep -q "GPU 0: shared by time-slice although share = auto: there is no MPS control program" "$T/out" ||
-    fail "gpus: $(cat "$T/out")"
+shows "GPU 0: shared by time-slice although share = auto: there is no MPS control program" gpus
 train alice 0.3
 until_field 4 state RUNNING
-run explain 4
-grep -q 'runs.* by time-slicing' "$T/out" || fail "explain: $(cat "$T/out")"
+shows 'runs.* by time-slicing' explain 4
 cancel 4
-finish_node

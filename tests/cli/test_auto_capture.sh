@@ -10,8 +10,7 @@ fill_node
 # Before its start: the queue says that it is under way, and the job then waits with its own need.
 expect_id 5 -- python3 later.py --epochs 3 later.py
 until_field 5 estimating true
-run queue
-grep -q '^ *5 .*estimating; ' "$T/out" || fail "the queue does not say it: $(cat "$T/out")"
+shows '^ *5 .*estimating; ' queue
 expect_field 5 reservation_source prior
 touch "$FAKE/go"
 until_field 5 reservation_source estimated
@@ -21,8 +20,7 @@ case $sentence in
 "estimated "*"iB by replay (confidence "*") from an automatic capture of train.py, 5 s") ;;
 *) fail "the sentence is: $sentence" ;;
 esac
-run explain 5
-grep -qF "on each GPU: $sentence" "$T/out" || fail "$said: $(cat "$T/out")"
+shows "on each GPU: $sentence" explain 5
 grep -qF "job 5: $sentence" "$T/daemon.log" || fail "the log does not tell it"
 
 # What was asked for: the job's command, its directory, and its environment with carma's folder before its own.
@@ -67,8 +65,7 @@ garbage what it recorded cannot be read: it was written by something else, or cu
 cut what it recorded cannot be read: it was written by something else, or cut
 nothing no Python process of the command imported torch
 LINES
-run show 10
-grep -qF 'Warning    no automatic capture: network.py needs the network' "$T/out" || fail "$said: $(cat "$T/out")"
+shows 'Warning    no automatic capture: network.py needs the network' show 10
 run submit --parsable --hold -- python3 bad.py
 until_field 15 estimating false
 wait_for 'field 15 estimate.warnings.0 2>/dev/null | grep -q "^no automatic capture: an automatic capture of train.py, 5 s"' ||
@@ -180,4 +177,3 @@ expect_id 26 --hold --capture ./auto -- env train --file
 expect_field 26 estimate.from auto
 [ "$(requests)" -eq $((before + 2)) ] || fail "a file's name was taken for a wish"
 stop_daemon
-finish_node

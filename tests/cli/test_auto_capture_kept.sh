@@ -47,8 +47,7 @@ export WIDTH=3
 captured 'train.py, 5 s' python3 train.py --size 2 train.py
 unset WIDTH
 reused 4 'train.py, 5 s' python3 train.py --size 2 train.py
-run show 6
-grep -q 'train.py, 5 s, made for job 4' "$T/out" || fail "$said: $(cat "$T/out")"
+shows 'train.py, 5 s, made for job 4' show 6
 
 # Its script, a module of its own, a file that its command names, and the packages.
 echo '# edited' >>train.py
@@ -88,8 +87,7 @@ captured 'imported torch' python3 nothing.py
 reused 24 'imported torch' python3 nothing.py
 
 # After a restart.
-stop_daemon
-start_daemon --config /dev/null
+restart_daemon --config /dev/null
 reused 11 'train.py, 5 s' python3 train.py --size 3 train.py
 reused 23 'took longer than 120 s' python3 fails.py
 
@@ -116,4 +114,3 @@ wait_for 'field 41 estimate.text >/dev/null 2>&1' || fail "job 41 is not capture
 field 41 estimate | grep -q 'made for job 30' || fail "job 41: $(field 41 estimate)"
 stop_daemon
 [ "$(stat -c %a "$T/state/captures")" = 700 ] || fail "others may read the kept captures"
-finish_node

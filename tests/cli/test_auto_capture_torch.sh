@@ -4,28 +4,21 @@
 # nobody.
 . "$(dirname "$0")/node.sh"
 ln -s "$SOURCE/python" "$PREFIX/share/carma/python"
-/usr/bin/python3 -c 'import torch' 2>/dev/null || {
-    echo "skipped: /usr/bin/python3 has no PyTorch (Debian: python3-torch)"
-    exit 77
-}
-"$PREFIX/lib/carma/carma-sandbox" --check 2>why || {
-    echo "skipped: $(cat why)"
-    exit 77
-}
+/usr/bin/python3 -c 'import torch' 2>/dev/null || skip "/usr/bin/python3 has no PyTorch (Debian: python3-torch)"
+"$PREFIX/lib/carma/carma-sandbox" --check 2>why || skip "$(cat why)"
 start_node a100x4-40g 60
 start_daemon --config /dev/null
 
 # Of a command, without a daemon: as its user, in the sandbox.
 expect_ok estimate -- /usr/bin/python3 "$SOURCE/examples/train_mlp.py"
-grep -q '^Model  *an automatic capture of train_mlp.py, [0-9]* s, captured with PyTorch' "$T/out" || fail "$said: $(cat "$T/out")"
+expect_out '^Model  *an automatic capture of train_mlp.py, [0-9]* s, captured with PyTorch'
 
 # On an idle node: the guess first, then the estimate.
 run submit --parsable -- env OMP_NUM_THREADS=1 /usr/bin/python3 "$SOURCE/examples/train_mlp.py" --epochs 1000000
 until_field 1 reservation_source estimated
 expect_field 1 state RUNNING
 run explain 1
-grep -q '^memory: .* on each GPU: estimated .* by replay .* from an automatic capture of train_mlp.py, [0-9]* s$' "$T/out" ||
-    fail "$said: $(cat "$T/out")"
+expect_out '^memory: .* on each GPU: estimated .* by replay .* from an automatic capture of train_mlp.py, [0-9]* s$'
 run cancel 1
 until_field 1 state CANCELLED
 
@@ -88,4 +81,3 @@ run submit --parsable --hold -- /usr/bin/python3 fails.py
 until_field 13 estimating false
 wait_for 'field 13 estimate.warnings.0 2>/dev/null | grep -qF "fails.py:2: FileNotFoundError"' ||
     fail "job 13 does not say why: $(field 13 estimate)"
-finish_node

@@ -44,4 +44,3 @@ assert asked[3:] == ["carol", "alice"], asked
 PYTHON
 stop_daemon
 until_runs 0
-finish_node

@@ -55,35 +55,26 @@ done
 sleep 0.5
 END
 expect_ok bench collocate --degrees 1 --epoch-pattern '^epoch [0-9]+' --json -- sh "$T/epochs.sh"
-python3 - "$T/out" <<'PYTHON' || fail "$said: epochs"
-import json, sys
-job = json.load(open(sys.argv[1]))["runs"][0]["each"][0]
-assert job["epochs"] == 3, job
-assert 20 <= job["epoch_s"] <= job["seconds"] / 4, job  # node time: 0.1 s of the wall clock are 20 s
-PYTHON
+# Node time: 0.1 s of the wall clock are 20 s.
+check 'said["runs"][0]["each"][0]["epochs"] == 3' \
+    '20 <= said["runs"][0]["each"][0]["epoch_s"] <= said["runs"][0]["each"][0]["seconds"] / 4'
 # Metrics are of the time in which all train: not of two seconds before that.
 expect_ok bench collocate --degrees 1 --epoch-pattern '% done' --json -- sh -c 'sleep 2; exec "$0" "$@"' "$TRAIN" --memory 1G \
     --sm-activity 0.6 --seconds 600
-python3 - "$T/out" <<'PYTHON' || fail "$said: metrics"
-import json, sys
-run = json.load(open(sys.argv[1]))["runs"][0]
-assert abs(run["metrics"]["sm_activity"]["mean"] - 0.6) < 0.05, run["metrics"]["sm_activity"]
-assert abs(run["power_w"] - 224) < 10 and run["energy_j"] < 0.85 * run["power_w"] * run["total_s"], run
-PYTHON
+check 'abs((run := said["runs"][0])["metrics"]["sm_activity"]["mean"] - 0.6) < 0.05' \
+    'abs(run["power_w"] - 224) < 10 and run["energy_j"] < 0.85 * run["power_w"] * run["total_s"]'
 run bench collocate --degrees 1 --epoch-pattern '^nothing' -- sh "$T/epochs.sh"
 expect_status 1
-grep -q 'printed no line that matches --epoch-pattern' "$T/out" || fail "$said: $(cat "$T/out")"
+expect_out 'printed no line that matches --epoch-pattern'
 rm -rf "${TMPDIR:?}"/*
 
 # Without an MPS daemon there are no runs under MPS; with a broken one neither.
 PATH=/usr/bin:/bin run bench collocate --degrees 1,2 --mode mps -- sleep 0.1
 expect_status 0
-grep -q '^mps: skipped: no nvidia-cuda-mps-control on the PATH' "$T/out" || fail "$said: $(cat "$T/out")"
-expect_ok bench collocate --degrees 2 --mode mps --mps-control /bin/false -- sleep 0.1
-grep -q '^mps: skipped: .*/false' "$T/out" || fail "$said: $(cat "$T/out")"
+expect_out '^mps: skipped: no nvidia-cuda-mps-control on the PATH'
+shows '^mps: skipped: .*/false' bench collocate --degrees 2 --mode mps --mps-control /bin/false -- sleep 0.1
 expect_nothing_left
 
 # A job that does not use the GPU: MPS was not used, and it says so.
 expect_ok bench collocate --degrees 2 --mode mps --mps-control "$T/mps-control" -- sleep 0.1
-grep -q '^sleep x 2, mps: no MPS client was observed' "$T/out" || fail "$said: $(cat "$T/out")"
-finish_node
+expect_out '^sleep x 2, mps: no MPS client was observed'

@@ -57,4 +57,3 @@ for run, (mode, alone, names) in zip(report["runs"], expected):
 PYTHON
 [ "$(grep -c 'carma-train: done' "$T/results/mps-small+large/job-2.log")" -eq 1 ] || fail "$said: a job's output is not kept"
 expect_picture "$T/results/collocate.json" "throughput, alone = 1" "energy per job" "small+large" "mps" "(simulated)"
-finish_node

@@ -40,7 +40,7 @@ grep -q why "$TMPDIR"/carma-bench-*/light-none-1/output || fail "$said: its outp
 rm -r "$TMPDIR"/carma-bench-*
 
 # Every source is present: the tests' nsys writes 1000 bytes, the tests' profiler 5000.
-cat >"$T/bin/nsys" <<'NSYS'
+program "$T/bin/nsys" <<'NSYS'
 #!/bin/sh
 [ "$1 $2 $3" = "profile --force-overwrite=true -o" ] || exit 9
 report=$4
@@ -51,7 +51,6 @@ head -c 1000 /dev/zero >"$report.nsys-rep"
 sleep 0.3
 exit $status
 NSYS
-chmod +x "$T/bin/nsys"
 [ ! -x /usr/bin/python3 ] || ln -s /usr/bin/python3 "$T/bin" # a shim before it may be slow to start
 cat >"$T/modules/torch/profiler.py" <<'TORCH'
 class profile:
@@ -133,9 +132,9 @@ expect_status 0
 for source in dcgm nsys pytorch; do
     [ "$(grep -c "^\(light\|heavy\)  $source  *not present" "$T/out")" -eq 2 ] || fail "$said: $source: $(cat "$T/out")"
 done
-grep -q "^dcgm: .*cannot load DCGM's library $T/none.so$" "$T/out" || fail "$said: $(cat "$T/out")"
-grep -q "^nsys: there is no nsys on the PATH$" "$T/out" || fail "$said: $(cat "$T/out")"
-grep -q "a virtual node: simulated" "$T/out" || fail "$said: $(cat "$T/out")"
+expect_out "^dcgm: .*cannot load DCGM's library $T/none.so$"
+expect_out "^nsys: there is no nsys on the PATH$"
+expect_out "a virtual node: simulated"
 grep "^light\|^heavy\|^LOAD" "$T/out" | grep -v : | awk 'length > 100 { exit 1 }' || fail "$said: wider than 100"
 [ -z "$(ls "$TMPDIR")" ] || fail "$said: left $(ls "$TMPDIR")"
 
@@ -157,19 +156,14 @@ for point in points:
     assert point["utilization"] is not None, point
 PYTHON
 expect_picture "$T/out" "27 blocks" "GRACT (any engine)" "(simulated)"
-expect_ok bench monitor --kernel --point 10s
-grep -q "^ *108  *1024  *[0-9.]*%  *[0-9.]*%  *[0-9.]*%  *[0-9.]*%  gpm$" "$T/out" || fail "$said: $(cat "$T/out")"
+shows "^ *108  *1024  *[0-9.]*%  *[0-9.]*%  *[0-9.]*%  *[0-9.]*%  gpm$" bench monitor --kernel --point 10s
 
 # Where nobody measures SM activity, utilisation is not shown in its place.
 CARMA_VNODE=$T/coarse
 start_node "$SOURCE/data/nodes/a100x4-40g-nogpm.ini" 200
 expect_ok bench monitor --kernel --point 10s --json --dcgm "$T/none.so"
-python3 - "$T/out" <<'PYTHON' || fail "$said: $(cat "$T/out" "$T/err")"
-import json, sys
-points = json.load(open(sys.argv[1]))["points"]
-assert all(p["sm_activity"] is None and p["sm_occupancy"] is None for p in points), points
-assert points[-1]["utilization"] > 0.5 and points[0]["utilization"] < 0.5, points
-PYTHON
+check 'all(p["sm_activity"] is None and p["sm_occupancy"] is None for p in said["points"])' \
+    'said["points"][-1]["utilization"] > 0.5 and said["points"][0]["utilization"] < 0.5'
 FAKE_CUDA=unlaunchable
 export FAKE_CUDA
 expect_error 1 "cuLaunchKernel: CUDA_ERROR_UNKNOWN" bench monitor --kernel
@@ -180,15 +174,10 @@ expect_ok bench monitor --load light
 # Interrupted, it leaves nothing that runs, and nothing behind.
 "$CARMA" bench monitor --light "sleep 1234.$$" --heavy true >"$T/out" 2>"$T/err" &
 bench=$!
-tries=0
-until pgrep -fx "sleep 1234.$$" >/dev/null || [ "$tries" -gt 200 ]; do
-    tries=$((tries + 1))
-    sleep 0.05
-done
+wait_for 'pgrep -fx "sleep 1234.$$" >/dev/null'
 kill -TERM "$bench"
 wait "$bench"
 [ $? -eq 143 ] || fail "interrupted: another status"
 [ "$(cat "$T/err")" = "carma: the light load beside none: interrupted" ] || fail "interrupted: says $(cat "$T/err")"
 pgrep -fx "sleep 1234.$$" >/dev/null && fail "interrupted: the load runs on"
 [ -z "$(ls "$TMPDIR")" ] || fail "interrupted: left $(ls "$TMPDIR")"
-finish

@@ -3,11 +3,7 @@
 # virtual node. Arguments: those of lib.sh and node.sh, and a build of script/build.
 . "$(dirname "$0")/node.sh"
 
-if ! command -v patchelf >/dev/null; then
-    echo "SKIP: no patchelf here: script/packages bundle installs it"
-    rm -rf "$T"
-    exit 77
-fi
+command -v patchelf >/dev/null || skip "no patchelf here: script/packages bundle installs it"
 
 archive=$("$SOURCE/script/bundle" "$T/made" "$4" 2>"$T/err") || fail "script/bundle: $(cat "$T/err")"
 [ -f "$archive" ] || fail "script/bundle printed '$archive', which is not a file"
@@ -58,4 +54,3 @@ start_daemon
 expect_ok submit -- "$TRAIN" --memory 1G --sm-activity 0.3 --seconds 20
 expect_ok wait 1
 expect_field 1 state COMPLETED
-finish_node

@@ -13,7 +13,7 @@ if [ -z "$archive" ] && grep -q -e 'package index' -e 'cannot be fetched' -e 'ap
     rm -rf "$T"
     exit 77
 fi
-[ -n "$archive" ] || { fail "script/bundle: $(cat "$T/err")"; finish; }
+[ -n "$archive" ] || { fail "script/bundle: $(cat "$T/err")"; exit 1; }
 case $archive in
 *-glibc2.28.tar.gz) ;;
 *) fail "script/bundle does not name glibc 2.28: $archive" ;;
@@ -81,4 +81,3 @@ done
 as_user venv/bin/python -c 'import carma; print(carma.__version__)' >out 2>&1
 [ "$(cat out)" = "$("$CARMA" --version | sed 's/.* //')" ] || fail "the wheel's module: $(cat out)"
 cd /
-finish

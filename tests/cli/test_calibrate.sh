@@ -52,8 +52,7 @@ sm_clock_mhz = 1410
 bandwidth_gbps = 1555
 END
 diff "$T/wanted" "$T/out" >&2 || fail "$said: another profile"
-expect_ok calibrate --output "$T/box.profile"
-grep -q "context 1.5 GiB, with cuDNN 260 MiB more; written to $T/box.profile" "$T/out" || fail "$said: $(cat "$T/out")"
+shows "context 1.5 GiB, with cuDNN 260 MiB more; written to $T/box.profile" calibrate --output "$T/box.profile"
 sed 's/calibrated/box/' "$T/wanted" | diff - "$T/box.profile" >&2 || fail "$said: another file"
 expect_error 1 "No such file" calibrate --output "$T/no/where"
 expect_ok calibrate --output "$T/größer 2"
@@ -61,8 +60,7 @@ grep -q '^name = gr__*er_2$' "$T/größer 2" || fail "$said: $(cat "$T/größer 
 
 # carma estimate can use it; a fault in it is reported with its line.
 printf '#!/bin/sh\n#CARMA --gpu-memory 12G\ntrue\n' >"$T/job.sh"
-expect_ok estimate "$T/job.sh" --profile "$T/box.profile"
-grep -q '(box): fits into the 39.6 GiB that jobs' "$T/out" || fail "$said: $(cat "$T/out")"
+shows '(box): fits into the 39.6 GiB that jobs' estimate "$T/job.sh" --profile "$T/box.profile"
 echo "cache = 1G" >>"$T/box.profile"
 expect_error 1 "box.profile:13: unknown key 'cache'" estimate "$T/job.sh" --profile "$T/box.profile"
 
@@ -75,9 +73,7 @@ expect_error 1 "in use, 1 of its processes" calibrate
 exec 8>&-
 wait
 
-expect_ok calibrate --list
-grep -q '^a100-40g-thesis  NVIDIA A100-SXM4-40GB ' "$T/out" || fail "$said: no thesis profile"
+shows '^a100-40g-thesis  NVIDIA A100-SXM4-40GB ' calibrate --list
 grep -q '^h200 .* assumed ' "$T/out" || fail "$said: no H200"
 expect_error 2 "goes alone" calibrate --list --output x
 expect_error 2 "takes no arguments" calibrate x
-finish

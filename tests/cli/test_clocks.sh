@@ -14,8 +14,7 @@ shift_clocks() {
         "$SHIFTED_CLOCKS" "$1" "$2"
 }
 printf '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0' >"$SHIFTED_CLOCKS"
-printf '#!/bin/sh\nLD_PRELOAD=%s exec %s "$@"\n' "$shifted" "$CARMA" >"$T/carma"
-chmod +x "$T/carma"
+printf '#!/bin/sh\nLD_PRELOAD=%s exec %s "$@"\n' "$shifted" "$CARMA" | program "$T/carma"
 CARMA=$T/carma
 DAY=86400
 YEAR=31536000
@@ -27,12 +26,6 @@ start() {
 }
 node_time() {
     python3 "$SOURCE/tests/cli/exposition.py" fetch "$CARMA_SOCKET" | sed -n 's/^carma_node_time_seconds \([0-9]*\).*/\1/p'
-}
-# store SQL [VALUE...]: in the database of a daemon that is not there.
-store() {
-    python3 -c 'import sqlite3, sys
-with sqlite3.connect(sys.argv[1]) as db:
-    print(*(row[0] for row in db.execute(sys.argv[2])))' "$STATE/store.db" "$@"
 }
 # counter: of all GPUs, in mJ
 counter() {
@@ -61,8 +54,7 @@ P
 start_node "$SOURCE/data/nodes/a100x4-40g.ini" 1
 start
 before=$(counter)
-expect_ok submit --gpu-memory 4G -- "$TRAIN" --memory 3G --sm-activity 0.9 --seconds 6
-until_field 1 state RUNNING
+runs 1 --gpu-memory 4G -- "$TRAIN" --memory 3G --sm-activity 0.9 --seconds 6
 shift_clocks -$((2 * DAY)) 0
 stop_daemon KILL
 start
@@ -97,8 +89,8 @@ expect_true 3 3600 3700
 # Another boot, by a clock that is two days behind: node time goes on from what is stored. Then one by a clock ahead.
 for days in -2 3; do
     stop_daemon
-    stored=$(store 'SELECT max(at_ns) / 1000000000 FROM record')
-    store "UPDATE meta SET value = 'another-boot' || substr(value, instr(value, ' ')) WHERE key = 'clock'"
+    stored=$(sql 'SELECT max(at_ns) / 1000000000 FROM record')
+    sql "UPDATE meta SET value = 'another-boot' || substr(value, instr(value, ' ')) WHERE key = 'clock'"
     shift_clocks $((days * DAY)) 3600
     start
     now=$(node_time)
@@ -109,4 +101,3 @@ for days in -2 3; do
     fi
 done
 stop_daemon
-finish_node

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/node.sh"
 
 mkdir "$T/fake" "$T/home"
-cat >"$T/fake/ssh" <<EOF
+program "$T/fake/ssh" <<EOF
 #!/bin/sh
 echo "\$*" >>"$T/asked"
 while [ "\$1" != -- ]; do shift; done
@@ -31,7 +31,6 @@ evil) cat "$T/evil.json" ;;
 *) exit 3 ;;
 esac
 EOF
-chmod +x "$T/fake/ssh"
 PATH=$T/fake:$PATH
 export PATH
 unset CARMA_NODES
@@ -62,9 +61,8 @@ start_one() {
 start_one n1
 first=$daemon
 start_one n2
-expect_id 1 -J on-n2 --gpu-memory 5G -- sleep 1000
-until_field 1 state RUNNING
-CARMA_VNODE=$T/node # of both, for finish_node
+runs 1 -J on-n2 --gpu-memory 5G -- sleep 1000
+CARMA_VNODE=$T/node # of both, for end_node
 CARMA_SOCKET=$T/none
 all=n1,hung,n2,held,refused,garbage,array,flood,evil,n1
 
@@ -110,12 +108,11 @@ grep -qx 'hung: no answer within 2 s' "$T/out" || fail "$said: no reason of hung
 grep -q '^refused: ssh: connect to host refused port 22: .*Connection refused$' "$T/out" || fail "$said: $(tail -8 "$T/out")"
 
 # Jobs that wait are Slurm's, those that run the nodes'.
-cat >"$T/fake/squeue" <<'EOF'
+program "$T/fake/squeue" <<'EOF'
 #!/bin/sh
 [ "$SLURM_TIME_FORMAT" = %s ] || exit 9
 printf '%s\n' '12_[1-3]|2|0|ada|gres:gpumem:5G|Resources|a|b' "9|1|$(($(date +%s) - 90))|bob|N/A|Dependency|$(printf '\033c')" 'slurm is odd'
 EOF
-chmod +x "$T/fake/squeue"
 expect_ok queue --nodes n1,n2,refused --json
 json 'whole["slurm"]["waiting"][0] == {"job": "12_[1-3]", "nodes": 2, "submitted_s": 0, "user": "ada", "gres": "gres:gpumem:5G", "reason": "Resources", "name": "a|b"}'
 json 'len(whole["slurm"]["waiting"]) == 2'
@@ -123,8 +120,8 @@ json 'nodes["n1"]["jobs"] == [] and nodes["n2"]["jobs"][0]["name"] == "on-n2" an
 expect_ok queue --nodes n1,n2,refused
 clean
 grep -q '^n2  *-  *1  *on-n2 .* R ' "$T/out" || fail "$said: no job of n2: $(cat "$T/out")"
-grep -q '^-  *12_\[1-3\]  *-  *a|b  *ada  *PD .*Resources (gres:gpumem:5G on 2 nodes)$' "$T/out" || fail "$said: $(cat "$T/out")"
-grep -q '^-  *9  .* bob  *PD .* 1:[23][0-9]  *Dependency' "$T/out" || fail "$said: $(cat "$T/out")"
+expect_out '^-  *12_\[1-3\]  *-  *a|b  *ada  *PD .*Resources (gres:gpumem:5G on 2 nodes)$'
+expect_out '^-  *9  .* bob  *PD .* 1:[23][0-9]  *Dependency'
 if /usr/bin/python3 -c 'import pyte' 2>/dev/null; then
     /usr/bin/python3 -B "$SOURCE/tests/cli/cluster_top.py" "$CARMA" || fail "cluster_top.py"
 else
@@ -145,8 +142,7 @@ run queue --nodes n2,evil
 [ "$(awk 'NR > 1 && NR < 6 { print $4 }' "$T/out" | xargs)" = "early late on-n2 local" ] || fail "$said: order: $(cat "$T/out")"
 
 # Where the nodes are from: the setting, or sinfo, which has a node once for each of its partitions.
-printf '#!/bin/sh\nprintf "n2 \\nn1\\nn2\\n"\n' >"$T/fake/sinfo"
-chmod +x "$T/fake/sinfo"
+printf '#!/bin/sh\nprintf "n2 \\nn1\\nn2\\n"\n' | program "$T/fake/sinfo"
 run gpus --cluster --json
 json '[node["name"] for node in whole["nodes"]] == ["n2", "n1"]'
 CARMA_NODES=n1 run gpus --cluster --json
@@ -173,5 +169,4 @@ json '"CARMA_TOKEN_FILE" in whole["nodes"][1]["error"] and len(nodes["n1"]["gpus
 CARMA_TOKEN_FILE=$T/token run gpus --json --nodes "n1,tcp://127.0.0.1:$port"
 json 'len(whole["nodes"][1]["gpus"]) == 4'
 kill "$first"
-wait "$first"
-finish_node
+wait "$first" || fail "the first carmad ends with status $?"

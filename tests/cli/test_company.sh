@@ -24,16 +24,14 @@ submit() {
 
 # speeds JOB: how often its speed was an input of the core.
 speeds() {
-    python3 -c 'import sqlite3, sys
-store = sqlite3.connect("file:" + sys.argv[1] + "/store.db?mode=ro", uri=True)
-print(store.execute("SELECT count(*) FROM record WHERE type = ? AND job = ?", ("progressed", int(sys.argv[2]))).fetchone()[0])' "$STATE" "$1"
+    sql "SELECT count(*) FROM record WHERE type = 'progressed' AND job = $1"
 }
 
 # until_speeds JOB COUNT
 until_speeds() {
     wait_for '[ "$(speeds "$1")" -ge "$2" ]' "$@" || {
         fail "the speed of job $1 was taught $(speeds "$1") times, not $2"
-        finish_node
+        exit 1
     }
 }
 
@@ -67,4 +65,3 @@ until_field 7 state RUNNING # of which nothing is known
 run cancel 5
 until_field 6 state RUNNING
 cancel 6-7
-finish_node

@@ -8,4 +8,3 @@ expect_error 2 'not a port from 1024 to 65535' dashboard --port 99999
 expect_error 2 'not a port from 1024 to 65535' dashboard --port x
 expect_error 2 'takes no arguments' dashboard now
 python3 "$SOURCE/tests/cli/dashboard.py" "$CARMA" "$T" || fail "carma dashboard"
-finish

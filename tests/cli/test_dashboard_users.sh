@@ -29,7 +29,7 @@ as alice sh -c 'echo $$ >pid; exec "$0" dashboard' "$CARMA" >"$T/address" 2>"$T/
 dashboard=$!
 wait_for '[ -s "$T/address" ]' || {
     fail "no address: $(cat "$T/err")"
-    finish_node
+    exit 1
 }
 address=$(cat "$T/address")
 base=${address%%/\?*}
@@ -101,4 +101,3 @@ kill -TERM "$(cat "$T/alice/pid")"
 wait "$dashboard" || fail "the dashboard ends with status $?"
 "$CARMA" cancel 2
 until_field 2 state CANCELLED
-finish_node

@@ -7,16 +7,10 @@ FAKE_DCGM_LIBRARY=$(realpath "$4") || exit 99
 
 # until_gpus CONDITION: a Python expression on `gpus`, the daemon's list; waits for it.
 until_gpus() {
-    patience
-    until "$CARMA" gpus --json >gpus.json && python3 -c 'import json, sys
-node = json.load(open("gpus.json"))
-gpus = node["gpus"]
-sys.exit(not eval(sys.argv[1]))' "$1"; do
-        patient || {
-            fail "never: $1: $(cat gpus.json)"
-            return 1
-        }
-    done
+    wait_for '"$CARMA" gpus --json >gpus.json && python3 -c "import json, sys
+node = json.load(open(\"gpus.json\"))
+gpus = node[\"gpus\"]
+sys.exit(not eval(sys.argv[1]))" "$1"' "$@" || fail "never: $1: $(cat gpus.json)"
 }
 
 FAKE_DCGM=vnode
@@ -26,8 +20,7 @@ start_daemon --set dcgm_library="$FAKE_DCGM_LIBRARY"
 until_gpus 'all(g["metrics"]["sm_activity"]["source"] == "dcgm" for g in gpus if g["kind"] != "partitioned")'
 
 # The instance that a job is on is active, and no other one.
-expect_ok submit --parsable --gpu-memory 12G -- "$TRAIN" --memory 11G --sm-activity 0.4 --seconds 6000
-until_field 1 state RUNNING
+runs 1 --gpu-memory 12G -- "$TRAIN" --memory 11G --sm-activity 0.4 --seconds 6000
 uuid=$(field 1 placements.0.uuid)
 until_gpus "all((g['metrics']['sm_activity']['value'] > 0) == (g['uuid'] == '$uuid') for g in gpus if g['kind'] != 'partitioned')"
 "$CARMA" cancel 1 >/dev/null
@@ -40,4 +33,3 @@ until_gpus 'node["limits"] and "requires root (-29): run nv-hostengine, or carma
 until_gpus 'any(g["metrics"]["sm_activity"]["source"] == "utilization" for g in gpus if g["kind"] == "whole")'
 stop_daemon
 [ "$(grep -c "requires root (-29)" daemon.log)" -eq 1 ] || fail "said more than once: $(cat daemon.log)"
-finish_node

@@ -48,9 +48,7 @@ found() {
     done
 }
 absent() {
-    if grep -F -- "$1" "$T/findings"; then
-        fail "found: $1"
-    fi
+    ! grep -F -- "$1" "$T/findings" || fail "found: $1"
 }
 
 start_node a100x4-40g 10
@@ -67,8 +65,7 @@ found 'ok settings: carma.conf' "warn daemon: $CARMA_SOCKET: no daemon listens t
     "ok state: $STATE" 'ok file system: ext4, mounted on /' 'skip store: ' 'ok cgroups: version 2; ' 'ok job limits: ' \
     'ok processes: those of the host' 'ok service: /etc/systemd/system/carmad.service' 'ok persistenced: ' 'ok open files: '
 absent 'fail '
-expect_ok doctor --root "$ROOT" --config carma.conf
-grep -q '^0 checks fail, ' "$T/out" || fail "$said: $(tail -1 "$T/out")"
+shows '^0 checks fail, ' doctor --root "$ROOT" --config carma.conf
 expect_error 2 'takes no arguments' doctor now
 
 # With one, it reports its version, its store, and its readings.
@@ -79,10 +76,7 @@ mode=0600 # of a user's own daemon
 [ "$(id -u)" -ne 0 ] || mode=0666
 found "ok daemon: answers at $CARMA_SOCKET, version " "ok socket: $CARMA_SOCKET, mode $mode" 'ok store: ' ' records'
 "$PREFIX/bin/carma-vnode" inject xid --gpu 1 --xid 31
-patience
-until "$CARMA" gpus --json | grep -q '"code": 31'; do
-    patient || { fail "the daemon sees no Xid"; break; }
-done
+wait_for '"$CARMA" gpus --json | grep -q "\"code\": 31"' || fail "the daemon sees no Xid"
 doctor 0
 found 'warn Xid: GPU 1: Xid 31, 1 since carmad began'
 stop_daemon
@@ -235,10 +229,7 @@ doctor 1
 found 'fail state: ' 'others may write it -> chmod go-w it'
 chmod 700 "$STATE"
 cp "$STATE/store.db" store.db
-python3 - "$STATE/store.db" <<'END'
-import sqlite3, sys
-sqlite3.connect(sys.argv[1]).execute("PRAGMA user_version = 900")
-END
+sql "PRAGMA user_version = 900"
 doctor 0
 found 'warn store: ' 'has form 900, this carma knows up to'
 head -c 5000 store.db >"$STATE/store.db"
@@ -273,7 +264,7 @@ rm "$PREFIX/lib/carma/carma-sandbox"
 printf '#!/bin/sh\n[ "$1" = --check ] && echo "no mounts: allow them" >&2\nexit 2\n' >"$PREFIX/lib/carma/carma-sandbox"
 chmod 755 "$PREFIX/lib/carma/carma-sandbox"
 COLUMNS=400 run doctor --config carma.conf
-grep -q 'auto capture.*no sandbox: no mounts: allow them' "$T/out" || fail "$said: $(cat "$T/out")"
+expect_out 'auto capture.*no sandbox: no mounts: allow them'
 
 # Names of others are escaped.
 mkdir "$ROOT/proc/92"
@@ -282,4 +273,3 @@ printf 'nvidia-cuda-mps-control\0' >"$ROOT/proc/92/cmdline"
 printf 'CUDA_MPS_PIPE_DIRECTORY=/tmp/\033[2J\0' >"$ROOT/proc/92/environ"
 run doctor --root "$ROOT" --config carma.conf
 grep -qF 'pid 92 (/tmp/\x1b[2J)' "$T/out" || fail "$said: $(cat "$T/out")"
-finish_node

@@ -242,4 +242,3 @@ only 'skip gpumem: '
 rm "$T/fake/config"
 doctor gpu1
 only 'fail Slurm: scontrol show config: slurm_load error: none of that -> '
-finish_node

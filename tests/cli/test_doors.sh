@@ -6,4 +6,3 @@ start_daemon
 python3 "$SOURCE/tests/cli/doors.py" "$CARMA_SOCKET" "$daemon" || fail "the doors"
 stop_daemon
 [ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
-finish_node

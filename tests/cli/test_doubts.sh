@@ -110,4 +110,3 @@ for option in $(sbatch --help 2>/dev/null | grep -o -- '--[a-z][a-z-]*'); do
     run submit --parsable odd.sh
     ! grep -q unknown "$T/err" || fail "$option: $(cat "$T/err")"
 done
-finish

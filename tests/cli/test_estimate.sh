@@ -48,12 +48,10 @@ expect_ok estimate job.sh
 expect_golden cli-estimate.txt
 expect_ok estimate job.sh --json
 expect_golden cli-estimate.json
-run estimate job.sh --gpu l4 --json
-check 'said["gpu"]["model"] == "NVIDIA L4" and not said["exceeds_gpu"]'
+tells 'said["gpu"]["model"] == "NVIDIA L4" and not said["exceeds_gpu"]' estimate job.sh --gpu l4 --json
 expect_ok estimate job.sh --gpu nvidia\ l4
 sed -i 's/12G/22G/' job.sh
-expect_ok estimate job.sh --gpu l4
-grep -q "does not fit into the 21.9 GiB" out || fail "$said: $(cat out)"
+shows "does not fit into the 21.9 GiB" estimate job.sh --gpu l4
 printf '#!/bin/sh\n#CARMA --no-capture\ntrue\n' >job.sh
 expect_error 1 "nothing to estimate from" estimate job.sh
 mkdir -p jobs
@@ -62,10 +60,8 @@ printf 'python3 train.py\nmodel: net.model\nbatch_size: 16\n' >jobs/net.rad
 expect_ok estimate jobs/net.rad --json
 check 'said["from"] == "net.model" and said["format"] == "torchsummary" and said["batch_size"] == 16'
 of_rad=$(value 'said["memory_bytes"]')
-run estimate --summary net.txt --batch-size 16 --json
-check "said['memory_bytes'] == $of_rad"
-run estimate jobs/net.rad --batch-size 64 --json
-check 'said["batch_size"] == 64'
+tells "said['memory_bytes'] == $of_rad" estimate --summary net.txt --batch-size 16 --json
+tells 'said["batch_size"] == 64' estimate jobs/net.rad --batch-size 64 --json
 sed -i '/batch_size/d' jobs/net.rad
 expect_error 1 "jobs/net.rad: net.model does not say the batch size" estimate jobs/net.rad
 
@@ -95,8 +91,7 @@ check 'sum(p["bytes"] for p in said["parts"] if not p["layer"]) == said["memory_
     '[p["what"] for p in said["parts"] if not p["layer"]] == ["parameters", "gradients", "optimizer",
     "saved activations", "input", "buffers", "temporary", "workspace", "fragmentation", "context and libraries",
     "correction", "margin"]'
-expect_ok estimate --summary net.txt --batch-size 4096 --explain
-grep -q '^At the peak, in the ' out || fail "$said: $(cat out)"
+shows '^At the peak, in the ' estimate --summary net.txt --batch-size 4096 --explain
 grep -q '^  Conv2d-1  *[0-9]' out || fail "$said: no layer: $(cat out)"
 run estimate --summary net.txt --batch-size 4096 --explain --estimator horus
 expect_status 1
@@ -111,15 +106,13 @@ check '[e["estimator"] for e in said["estimates"]] == ["auto", "history", "repla
     "deepspeed", "dnnmem", "llmem", "schedtune", "declared"]' \
     'set(said["estimates"][1]) == {"estimator", "error"} and said["estimates"][0]["source"] == "replay"' \
     '[e["memory_bytes"] for e in said["estimates"] if e["estimator"] == "deepspeed"][0] % 20 == 0'
-expect_ok estimate --summary net.txt --batch-size 8 --estimator all
-grep -q '^auto .* by replay' out || fail "$said: $(cat out)"
+shows '^auto .* by replay' estimate --summary net.txt --batch-size 8 --estimator all
 for unlike in tree-bert tree-gpt2 torchsummary-attentive; do
     run estimate --summary "$SOURCE/tests/golden/summaries/$unlike.txt" --batch-size 8 --estimator gpumemnet
     expect_status 1 # all had the same figure: 46.9 GiB
     grep -q "learned no transformer with such layers" err || fail "$said: $(cat err)"
 done
-expect_ok estimate --summary tree-bert.txt --batch-size 8
-grep -q "^carma: warning: .*no shapes" err || fail "$said: says '$(cat err)'"
+warns "^carma: warning: .*no shapes" estimate --summary tree-bert.txt --batch-size 8
 grep -q "^Memory       at least .*iB$" out && grep -q "may or may not fit" out || fail "$said: $(cat out)"
 
 # A model's config.json: the same by options and by a job file.
@@ -136,8 +129,7 @@ run estimate --hf-config "$G" --batch-size 4 --sequence-length 1024 --method lor
 check "said['allocated_bytes'] - $allocated == 22 * 4096 * 2 * (32 - 4) * 64 * 2"
 printf 'python train.py\nhf_config: %s\nbatch_size: 4\nsequence_length: 1024\nmethod: lora,rank=16\nprecision: bf16\n' \
     "$G" >hf.rad
-run estimate hf.rad --json
-check "said['memory_bytes'] == $bytes"
+tells "said['memory_bytes'] == $bytes" estimate hf.rad --json
 run estimate --hf-config "$G" "$@"
 grep -q "llama of 1100 million parameters; batch size 4, adamw, bf16" out || fail "$said: $(cat out)"
 expect_error 1 "llama-1.1b.json does not say the batch size: give it with --batch-size" estimate --hf-config "$G"
@@ -146,8 +138,7 @@ expect_error 2 "training method 'magic' is not known: full, lora" estimate --hf-
 # Trees that correct a replay do not take a job off a GPU that the replay does not leave.
 run estimate --summary "$SOURCE/data/summaries/efficientnet_b0-224.txt" --batch-size 431 --json
 check "not said['exceeds_gpu'] and said['median_bytes'] == said['gpu']['memory_bytes']"
-run estimate --summary "$SOURCE/data/summaries/efficientnet_b0-224.txt" --batch-size 463 --json
-check "said['exceeds_gpu']"
+tells "said['exceeds_gpu']" estimate --summary "$SOURCE/data/summaries/efficientnet_b0-224.txt" --batch-size 463 --json
 
 # A capture: recorded with its precision; another optimizer's step can stand in it.
 C=$SOURCE/tests/golden/model.capture
@@ -175,4 +166,3 @@ run estimate --summary torchsummary-perceptron.txt --batch-size 8 --estimator re
 thesis=$(value 'said["memory_bytes"]')
 run estimate --summary torchsummary-perceptron.txt --batch-size 8 --estimator replay --quantile 0.5 --gpu a100-40g-later --json
 check "$thesis - said['memory_bytes'] == (1429 - 500) << 20"
-finish

@@ -21,8 +21,7 @@ PYTHON
 
 # A script with its directives and arguments; text for people.
 printf '#!/bin/sh\n#CARMA --gpus 1\nexec python3 "$@"\n' >job.sh
-expect_ok estimate job.sh -- train.py
-grep -q '^Model  *an automatic capture of train.py, 5 s, captured with PyTorch 1.13' "$T/out" || fail "$said: $(cat "$T/out")"
+shows '^Model  *an automatic capture of train.py, 5 s, captured with PyTorch 1.13' estimate job.sh -- train.py
 
 # What is told goes before; only what may be tried is tried.
 before=$(requests)
@@ -47,13 +46,12 @@ expect_error 1 "is expected here" estimate -- python3 bad.py
 
 # Without a sandbox nothing is run, unless that is asked for.
 mv "$PREFIX/lib/carma/carma-sandbox" with-all
-cat >"$PREFIX/lib/carma/carma-sandbox" <<SH
+program "$PREFIX/lib/carma/carma-sandbox" <<SH
 #!/bin/sh
 cat >"$T/asked"
 grep -q without_sandbox "$T/asked" || { echo "user namespaces are off" >&2; exit 2; }
 exec "$T/with-all" <"$T/asked"
 SH
-chmod 755 "$PREFIX/lib/carma/carma-sandbox"
 expect_error 1 "its command is not tried without a sandbox: user namespaces are off" estimate -- python3 train.py
 expect_ok estimate --capture auto -- python3 train.py
 grep -q '^carma: warning: captured without a sandbox, as asked: user namespaces are off$' "$T/err" || fail "$said: $(cat "$T/err")"
@@ -61,4 +59,3 @@ printf '#!/bin/sh\nexit 1\n' >"$PREFIX/lib/carma/carma-sandbox"
 expect_error 1 "no capture of its command: the sandbox was ended" estimate -- python3 train.py
 rm "$PREFIX/lib/carma/carma-sandbox"
 expect_error 1 "carma-sandbox cannot be started" estimate -- python3 train.py
-finish

@@ -5,33 +5,21 @@ EVENTS=$SOURCE/tests/cli/events.py
 
 # until_seen FILE ID NAME VALUE: waits until the stream has told it.
 until_seen() {
-    patience
-    while value=$(python3 "$EVENTS" job "$1" "$2" "$3") && [ "$value" != "$4" ]; do
-        patient || {
-            fail "job $2: the stream has told '$value' of $3, never '$4'"
-            return 1
-        }
-    done
+    wait_for '[ "$(python3 "$EVENTS" job "$1" "$2" "$3")" = "$4" ]' "$@" ||
+        fail "job $2: the stream has told '$(python3 "$EVENTS" job "$1" "$2" "$3")' of $3, never '$4'"
 }
 
 # until_told FILE EVENT TEXT: the last event of that name has the text.
 until_told() {
-    wait_for 'python3 "$EVENTS" last "$1" "$2" 2>/dev/null | grep -qF -- "$3"' "$@" || {
+    wait_for 'python3 "$EVENTS" last "$1" "$2" 2>/dev/null | grep -qF -- "$3"' "$@" ||
         fail "no '$3' in the last $2: $(python3 "$EVENTS" last "$1" "$2" | cut -c1-600)"
-        return 1
-    }
 }
 
 # follow FILE [UID]: the stream's reader is $!.
 follow() {
     python3 "$EVENTS" follow "${2:-$(id -u)}" "$CARMA_SOCKET" >"$1" 2>"$1.err" &
-    patience
-    until [ "$(python3 "$EVENTS" names "$1" | cut -d' ' -f1-3)" = "status gpus jobs" ]; do
-        patient || {
-            fail "the stream does not begin: $(cat "$1.err"; python3 "$EVENTS" names "$1")"
-            return 1
-        }
-    done
+    wait_for '[ "$(python3 "$EVENTS" names "$1" | cut -d" " -f1-3)" = "status gpus jobs" ]' "$@" ||
+        fail "the stream does not begin: $(cat "$1.err"; python3 "$EVENTS" names "$1")"
 }
 
 start_node h100x8-80g 1
@@ -86,8 +74,7 @@ else
 fi
 
 # Of many waiting jobs the first 200 are reported; a new one among them is, too.
-run submit --parsable --gpus 8 --exclusive -- "$TRAIN" --memory 2G --seconds 36000
-holder=$(cat "$T/out")
+holder=$(submitted --gpus 8 --exclusive -- "$TRAIN" --memory 2G --seconds 36000)
 until_seen "$T/own" "$holder" state RUNNING
 printf '#!/bin/sh\n' >"$T/nothing.sh"
 # shellcheck disable=SC2046 # 230 files
@@ -115,4 +102,3 @@ stop_daemon
 for pid in $reader $late; do
     wait "$pid" || fail "a stream did not end well: $(cat "$T/own.err" "$T/late.err")"
 done
-finish_node

@@ -51,11 +51,9 @@ expect_field "$job" attempts 1
 ends failed -- sh -c 'sleep 0.5; echo "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED"; exit 1'
 says "$job" 'GiB were free'
 full_mib=$(($(gpu 0 free_bytes) / 1048576 - 100))
-run submit --parsable -- "$TRAIN" --memory "${full_mib}M" --sm-activity 0.2 --seconds 1000000
-full=$(cat "$T/out")
+full=$(submitted -- "$TRAIN" --memory "${full_mib}M" --sm-activity 0.2 --seconds 1000000)
 until_gpu 0 used_bytes $((full_mib * 1048576))
-run submit --parsable -- sh -c 'echo "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED"; sleep 1; exit 1'
-maybe=$(cat "$T/out")
+maybe=$(submitted -- sh -c 'echo "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED"; sleep 1; exit 1')
 until_crashed "$maybe"
 expect_field "$maybe" exit_cause gpu_handle retry true
 says "$maybe" '100 MiB were free'
@@ -65,8 +63,7 @@ cancel "$maybe" "$full"
 ends gpu_oom -- sh -c 'echo "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 200.00 GiB. GPU 0 has a total" \
     "capacity of 139.00 GiB of which 1.00 GiB is free. Process 4711 has 20.00 GiB memory in use."; exit 1'
 expect_field "$job" failure.tenants '[{"pid": 4711, "used_bytes": 21474836480}]'
-run show "$job"
-grep -qF 'Asked for  200.0 GiB of GPU memory; 1.0 GiB were free, it said;' "$T/out" || fail "show: $(cat "$T/out")"
+shows 'Asked for  200.0 GiB of GPU memory; 1.0 GiB were free, it said;' show "$job"
 grep -qF 'Beside it  process 4711 held 20.0 GiB' "$T/out" || fail "show: $(cat "$T/out")"
 ends completed -- "$TRAIN" --memory 1G --seconds 30
 expect_field "$job" failure null
@@ -78,6 +75,4 @@ run cancel "$(cat "$T/out")"
 # Its output is shown, also where it is not UTF-8.
 ends failed -- sh -c 'printf "RuntimeError: CUDA error: device-side assert triggered \\377\\376\\n" >&2; exit 1'
 says "$job" "device-side assert triggered ??"
-expect_ok explain "$job"
-grep -q 'failed: .*assert triggered ??' "$T/out" || fail "explain: $(cat "$T/out" "$T/err")"
-finish_node
+shows 'failed: .*assert triggered ??' explain "$job"

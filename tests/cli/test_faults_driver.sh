@@ -63,5 +63,3 @@ start
 expect_field 2 state RUNNING
 until_gpu "$(field 2 placements.0.index)" used_bytes $((5 << 30))
 [ "$(gpu "$(field 2 placements.0.index)" jobs)" = "[2]" ] || fail "its GPU has the jobs $(gpu "$(field 2 placements.0.index)" jobs)"
-
-finish_node

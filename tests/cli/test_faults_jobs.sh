@@ -37,8 +37,7 @@ train hardware --memory 5G --seconds 1000 --fail hardware --fail-at 60
 until_field "$job" state FAILED
 expect_field "$job" exit_cause gpu_error attempts 3
 field "$job" message | grep -qF "Xid 48 (double-bit memory error)" || fail "job $job: $(field "$job" message)"
-run show "$job"
-grep -qF 'its GPU failed' "$T/out" || fail "show $job: $(cat "$T/out")"
+shows 'its GPU failed' show "$job"
 
 # One that recovers by itself is never touched.
 train recovers --memory 5G --seconds 100 --fail recovered-oom
@@ -61,14 +60,9 @@ expect_field "$job" state CANCELLED
 # A job with a process that goes and leaves another on the GPU: none of them stays.
 train leaves --memory 5G --seconds 100000 --fail double-fork --fail-at 60
 until_field "$job" state COMPLETED
-patience
-while "$VNODE" show | grep -q '  process '; do
-    patient || { fail "job $job left a process: $("$VNODE" show)"; break; }
-done
+wait_for '! "$VNODE" show | grep -q "  process "' || fail "job $job left a process: $("$VNODE" show)"
 
 # Host memory: killed as by the kernel; where there is a control group of the job's, its counter tells.
 train host --memory 5G --seconds 100 --fail host-oom
 until_field "$job" state FAILED
 expect_field "$job" exit_cause signalled
-
-finish_node

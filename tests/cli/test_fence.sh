@@ -9,8 +9,7 @@ run submit --gpu-memory 60G -- "$TRAIN" --memory 58G --sm-activity 0.3 --seconds
 run submit --gpu-memory 10G -- "$TRAIN" --memory 30G --sm-activity 0.3 --seconds 100
 expect_field 1 fence_bytes $(((60 << 30) + (512 << 20) + (60 << 30) / 16))
 expect_field 2 fence_bytes $(((10 << 30) + (512 << 20) + (10 << 30) / 16))
-run show 2
-grep -q "^Memory limit  *11.1 GiB per GPU, for each process (enforced by MPS)" "$T/out" || fail "show: $(cat "$T/out")"
+shows "^Memory limit  *11.1 GiB per GPU, for each process (enforced by MPS)" show 2
 run wait 2
 expect_field 2 state COMPLETED # by retries with a raised request
 [ "$(field 2 crashes)" -ge 1 ] || fail "a declared fence is not charged"
@@ -50,20 +49,15 @@ expected=$(for count in $before; do echo $((count + 1)); done)
 [ "$(ooms)" = "$expected" ] || fail "counted: $(ooms), not $expected"
 
 # MPS gives the least of all limits, and that is shown, also by a carmad with other settings.
-run submit --parsable -W --gpu-memory 10G --mps-memory-limit 5G -- sh -c 'echo "$CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"'
-small=$(cat "$T/out")
+small=$(submitted -W --gpu-memory 10G --mps-memory-limit 5G -- sh -c 'echo "$CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"')
 grep -q "0=5120M" "carma-$small.out" || fail "its limit: $(cat "carma-$small.out")"
 expect_field "$small" process_limit_bytes $((5 << 30)) fence_bytes $(((10 << 30) + (512 << 20) + (10 << 30) / 16))
 run show "$small"
 grep -q "^Memory limit  *5.0 GiB per GPU, for each process (enforced by MPS; set by mps_memory_limit or --mps-memory-limit)" "$T/out" ||
     fail "show: $(cat "$T/out")"
-stop_daemon
-start_daemon --set mps_pipe_directory= --set mps_control="$CONTROL" --set share=mps --set mps_memory_limit=2G
+restart_daemon --set mps_pipe_directory= --set mps_control="$CONTROL" --set share=mps --set mps_memory_limit=2G
 expect_field "$small" process_limit_bytes $((5 << 30))
-stop_daemon
-start_daemon --set mps_pipe_directory= --set mps_control="$CONTROL" --set share=mps --set memory_fence=off
-run submit --parsable --gpu-memory 5G -- "$TRAIN" --memory 9G --sm-activity 0.3 --seconds 60
-free=$(cat "$T/out")
+restart_daemon --set mps_pipe_directory= --set mps_control="$CONTROL" --set share=mps --set memory_fence=off
+free=$(submitted --gpu-memory 5G -- "$TRAIN" --memory 9G --sm-activity 0.3 --seconds 60)
 run wait "$free"
 expect_field "$free" fence_bytes null process_limit_bytes null attempts 1
-finish_node

@@ -26,7 +26,7 @@ assert ids == list(range(1, int(sys.argv[1]) + 1)), ids' "$1" || fail "$2: not t
 }
 
 expect_id 1 -- "$TRAIN" --memory 2G --seconds 1800
-run submit --parsable --hold -- true
+expect_id 2 --hold -- true
 until_field 1 state RUNNING
 argument=$(printf '%04000d' 0)
 accepted=2
@@ -43,11 +43,7 @@ expect_error 1 "try again later" submit -- true
 kill -0 "$daemon" || fail "carmad has ended: $(cat "$T/daemon.log")"
 
 # Running jobs do not notice, and their end is not lost.
-tries=0
-until grep -q 'done' carma-1.out || [ $tries -gt 100 ]; do
-    tries=$((tries + 1))
-    sleep 0.1
-done
+wait_for 'grep -q "done" carma-1.out'
 may_grow yes
 expect_ok wait 1,2
 expect_field 1 attempts 1
@@ -67,8 +63,7 @@ may_grow ''
 expect_error 1 "cannot store it now" submit -- true
 none_but 1 "a placed job, while the disk is full"
 may_grow yes
-patience
-until [ "$(grep -c 'storing works again' "$T/daemon.log")" -eq 2 ] || ! patient; do :; done
+wait_for '[ "$(grep -c "storing works again" "$T/daemon.log")" -eq 2 ]'
 expect_id 3 --hold -- true
 run cancel 3
 for when in "once the disk has space" "after a restart"; do
@@ -81,4 +76,3 @@ assert next(csv.DictReader(sys.stdin))["ended"] == "2"' || fail "$when: $("$CARM
 done
 stop_daemon
 "$CARMA" admin verify --state "$STATE" >"$T/out" 2>&1 || fail "the store: $(cat "$T/out")"
-finish_node

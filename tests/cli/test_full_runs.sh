@@ -18,10 +18,7 @@ start_daemon --set settle=0s
 
 # until_log TEXT
 until_log() {
-    wait_for 'grep -q "$1" "$T/daemon.log"' "$@" || {
-        fail "the log never says '$1'"
-        return 1
-    }
+    wait_for 'grep -q "$1" "$T/daemon.log"' "$@" || fail "the log never says '$1'"
 }
 
 fill_inodes() {
@@ -30,10 +27,8 @@ fill_inodes() {
 }
 
 # No directory can be made.
-expect_id 1 --gpu-memory 1G -- sh -c 'while ! [ -e go ]; do sleep 0.1; done; exit 5'
-until_field 1 state RUNNING
-patience
-until [ -d "$STATE/runs/next" ]; do patient || break; done
+runs 1 --gpu-memory 1G -- sh -c 'while ! [ -e go ]; do sleep 0.1; done; exit 5'
+wait_for '[ -d "$STATE/runs/next" ]'
 rm -r "$STATE/runs/next" # the shepherd that waits has one already
 (fill_inodes) 2>/dev/null
 expect_ok submit --parsable --gpu-memory 1G -- sh -c 'echo ran >>second'
@@ -48,8 +43,7 @@ sleep 1
 kill -0 "$daemon" || fail "carmad has ended"
 
 # A daemon that comes to a full disk takes up the jobs that it finds.
-stop_daemon KILL
-start_daemon --set settle=0s
+again_after_kill --set settle=0s
 expect_field 2 state PLACED
 rm -f "$STATE"/runs/filler-*
 run wait 1,2,3
@@ -81,8 +75,7 @@ expect_field 5 state PLACED
 "$CARMA" show 5 | grep -q "Note *waits until it can be started: " || fail "show does not say it: $("$CARMA" show 5)"
 run cancel 6
 until_field 6 state CANCELLED
-stop_daemon KILL
-start_daemon --set settle=0s
+again_after_kill --set settle=0s
 expect_field 5 state PLACED
 rm -f "$CARMA_SOCKET.scripts/filler"
 expect_ok wait 5
@@ -103,4 +96,3 @@ checkpoint.directory.*/inodes/.*ckpt':.No.space.left.on.device:.free.some.space 
 EOF
 stop_daemon
 umount "$CARMA_SOCKET.scripts" "$STATE/runs" blocks inodes
-finish_node

@@ -9,35 +9,23 @@ start_daemon --set share=time-slice,3=time-slice,9=exclusive
 
 # ledger FILE: the stored energy of each GPU: the part shared out, and the counter that it goes with.
 ledger() {
-    python3 - "$STATE/store.db" >"$1" <<'PYTHON'
-import sqlite3, sys
-store = sqlite3.connect("file:%s?mode=ro" % sys.argv[1], uri=True)
-for row in store.execute("SELECT meter.gpu, meter.counter_mj, (SELECT sum(mj) FROM energy WHERE energy.gpu = meter.gpu) "
-                         "FROM meter ORDER BY meter.gpu"):
-    print(*row)
-PYTHON
+    sql "SELECT meter.gpu, meter.counter_mj, (SELECT sum(mj) FROM energy WHERE energy.gpu = meter.gpu)
+        FROM meter ORDER BY meter.gpu" >"$1"
 }
 
 # Two jobs side by side, one of them twice as active: both have energy, and that it is modelled is said.
 run submit --parsable -- "$TRAIN" --memory 4G --sm-activity 0.6 --seconds 100
 expect_ok wait 1
 [ "$(field 1 modelled_energy_mj)" -gt 1000000 ] || fail "job 1 has used $(field 1 modelled_energy_mj) mJ"
-run show 1
-grep -q '^Energy .*J (modelled)$' "$T/out" || fail "show does not say the energy: $(cat "$T/out")"
+shows '^Energy .*J (modelled)$' show 1
 run stats --json
-python3 - "$T/out" "$(field 1 modelled_energy_mj)" <<'PYTHON' || fail "stats: $(cat "$T/out")"
-import json, sys
-stats = json.load(open(sys.argv[1]))
-user, = stats["users"]
-assert user["jobs"] == user["ended"] == 1 and user["modelled_energy_mj"] == int(sys.argv[2]), user
-assert 100e9 <= user["gpu_ns"] < 200e9 and stats["modelled_idle_mj"] > 0, stats
-assert 0.7 * 4096 * 100e3 <= user["memory_mib_ms"] <= 4096 * user["gpu_ns"] / 1e6, user
-assert user["states"]["COMPLETED"] == user["launched"] == 1 and 0 <= user["wait_ns"] < user["gpu_ns"], user
-PYTHON
+check 'len(said["users"]) == 1 and (user := said["users"][0])["jobs"] == user["ended"] == 1' \
+    "user['modelled_energy_mj'] == $(field 1 modelled_energy_mj) and said['modelled_idle_mj'] > 0" \
+    '100e9 <= user["gpu_ns"] < 200e9 and 0.7 * 4096 * 100e3 <= user["memory_mib_ms"] <= 4096 * user["gpu_ns"] / 1e6' \
+    'user["states"]["COMPLETED"] == user["launched"] == 1 and 0 <= user["wait_ns"] < user["gpu_ns"]'
 
 # A job's energy is in the store as soon as it has ended; a daemon that is killed counts nothing twice and loses nothing.
-run submit --parsable -- "$TRAIN" --memory 4G --sm-activity 0.6 --seconds 300
-until_field 2 state RUNNING
+runs 2 -- "$TRAIN" --memory 4G --sm-activity 0.6 --seconds 300
 wait_for 'ledger first && grep -q . first'
 before=$(field 1 modelled_energy_mj)
 stop_daemon KILL
@@ -45,12 +33,7 @@ sleep 0.5 # half a minute on the node, in which job 2 goes on
 start_daemon
 expect_field 1 modelled_energy_mj "$before"
 expect_ok wait 2
-patience
-while :; do
-    ledger second
-    cmp -s first second || break
-    patient || break
-done
+wait_for 'ledger second; ! cmp -s first second'
 stop_daemon
 ledger second
 python3 - first second <<'PYTHON' || fail "energy was lost or counted twice"
@@ -83,4 +66,3 @@ CARMA_NVML_LIBRARY=$T/nothing.so
 expect_error 1 "GPUs cannot be read" monitor --csv
 expect_error 2 "not a number of seconds" monitor --period 0
 expect_error 2 "one file" monitor a b
-finish_node

@@ -11,10 +11,7 @@ said() {
 
 # until_said TEXT: waits for it.
 until_said() {
-    wait_for 'grep -q -e "$1" "$T/daemon.log"' "$@" || {
-        fail "never said: $1"
-        return 1
-    }
+    wait_for 'grep -q -e "$1" "$T/daemon.log"' "$@" || fail "never said: $1"
 }
 
 # gpu N EXPRESSION: of carma's GPU N as `g`, by the daemon's JSON.
@@ -25,10 +22,7 @@ print(eval(sys.argv[2]))' "$1" "$2"
 }
 
 until_gpu() {
-    wait_for '[ "$(gpu "$1" "$2")" = True ]' "$@" || {
-        fail "GPU $1: never $2"
-        return 1
-    }
+    wait_for '[ "$(gpu "$1" "$2")" = True ]' "$@" || fail "GPU $1: never $2"
 }
 
 until_gpu 0 'g["metrics"]["sm_activity"]["source"] == "gpm" and g["metrics"]["sm_activity"]["window"]["samples"] > 0'
@@ -37,10 +31,8 @@ until_gpu 0 'g["metrics"]["sm_activity"]["source"] == "gpm" and g["metrics"]["sm
 run submit --parsable -- sleep 100000
 until_said 'job 1 of .* holds 1 GPU and has not used it for'
 until_gpu "$(field 1 placements.0.index)" 'g["jobs"] == [1]'
-run queue
-grep -q 'GPU [0-7], unused' "$T/out" || fail "queue does not say that job 1 uses nothing: $(cat "$T/out")"
-run show 1
-grep -q '^Note .*not used its GPUs since' "$T/out" || fail "show: $(cat "$T/out")"
+shows 'GPU [0-7], unused' queue
+shows '^Note .*not used its GPUs since' show 1
 # That its GPU is away for a while makes no news of it.
 "$PREFIX/bin/carma-vnode" inject driver-reload
 until_said 'lost its driver'
@@ -52,8 +44,7 @@ cancel 1
 # Faults of the driver, each told once.
 "$PREFIX/bin/carma-vnode" inject xid --xid 31 --gpu 2
 until_said 'GPU 2 (GPU-.*): the driver reports Xid 31; no job was there'
-run gpus
-grep -q '^GPU-.*: Xid 31, GPU memory page fault at ' "$T/out" || fail "gpus does not explain Xid 31: $(cat "$T/out")"
+shows '^GPU-.*: Xid 31, GPU memory page fault at ' gpus
 "$PREFIX/bin/carma-vnode" inject gpu-lost --gpu 5
 until_said 'GPU 5 (GPU-.*) is lost'
 until_gpu 5 'g["lost"]'
@@ -63,12 +54,9 @@ expect_status 0
 "$PREFIX/bin/carma-vnode" inject no-permission
 until_said 'metrics: .*permission'
 until_said 'sm_activity is NVML.s utilisation'
-run gpus
-grep -q '^~ NVML' "$T/out" || fail "gpus does not say that activity is coarse: $(cat "$T/out")"
+shows '^~ NVML' gpus
 "$PREFIX/bin/carma-vnode" clear
 until_said 'GPU 5 (GPU-.*) is there'
 for text in 'Xid 31' 'GPU 5 (GPU-.*) is lost' 'holds 1 GPU and has' 'sm_activity is NVML' 'cannot be measured any more'; do
     [ "$(said "$text")" -eq 1 ] || fail "said $(said "$text") times: $text"
 done
-
-finish_node

@@ -22,8 +22,7 @@ for at, g in enumerate(gpus):
         assert head["uuid"] == g["parent"], "an instance does not stand behind its GPU"
         assert g["energy_mj"] is None and g["power_mw"] is None
 PYTHON
-run gpus
-grep -q ' MIG:$' "$T/out" || fail "no heading: $(cat "$T/out")"
+shows ' MIG:$' gpus
 # One job for each place, so that some are on instances.
 for _ in 1 2 3 4 5; do
     run submit --parsable --exclusive -- "$TRAIN" --memory 2G --sm-activity 0.1 --seconds 300
@@ -48,12 +47,8 @@ start_node a100x4-40g-nogpm 60
 FAKE_DCGM=vnode
 export FAKE_DCGM
 start_daemon --set dcgm_library="$DCGM"
-patience
-until "$CARMA" gpus --json | grep -q '"source": "dcgm"'; do
-    patient || { fail "DCGM measures nothing: $("$CARMA" gpus)"; break; }
-done
+wait_for '"$CARMA" gpus --json | grep -q "\"source\": \"dcgm\""' || fail "DCGM measures nothing: $("$CARMA" gpus)"
 run gpus
 grep -q '^~' "$T/out" && fail "DCGM's measurement is called coarse"
 "$CARMA" gpus --watch=0.05 | head -n 2 >"$T/out"
 tail -n 1 "$T/out" | grep -q ' dcgm ' || fail "gpus --watch does not name DCGM: $(cat "$T/out")"
-finish_node

@@ -6,23 +6,15 @@
 held_memory=$(realpath "$4") || exit 99
 . "$(dirname "$0")/node.sh"
 . "$SOURCE/tests/cli/faults.sh"
-end_test=let_go
+at_end='let_go; end_node' # before others look at what is left
 
 let_go() {
     # shellcheck disable=SC2046 # a list of pids
-    kill -KILL $(cat ./*.held 2>/dev/null) 2>/dev/null # before others look at what is left
-    finish_node
+    kill -KILL $(cat ./*.held 2>/dev/null) 2>/dev/null
 }
-trap 'failures=$((failures + 1)); let_go' INT TERM
 
 until_held() { # NAME
-    patience
-    until [ -e "$1.held" ] || [ -e "$1.none" ]; do
-        patient || {
-            fail "$1: neither held nor not"
-            let_go
-        }
-    done
+    wait_for '[ -e "$1.held" ] || [ -e "$1.none" ]' "$@" || { fail "$1: neither held nor not"; exit 1; }
 }
 
 # named WHEN: carma gpus tells whose memory it is.
@@ -39,15 +31,12 @@ HELD_MEMORY=$T/alone LD_PRELOAD=$held_memory CUDA_VISIBLE_DEVICES=3 "$TRAIN" --m
 holder=$!
 until_held alone
 if [ -e alone.none ]; then
-    echo "skipped: this user cannot mount a file system of its own (FUSE)"
     kill -KILL "$holder"
-    failures=0
-    (let_go) && exit 77
+    skip "this user cannot mount a file system of its own (FUSE)"
 fi
 until_gpu 3 unmanaged_bytes $((3 << 30))
 named "beside it"
-stop_daemon
-start_daemon --set settle=0s
+restart_daemon --set settle=0s
 until_gpu 3 unmanaged_bytes $((3 << 30))
 named "started beside it"
 # Where MPS is tried at the start, what an earlier trial has left is looked for.
@@ -65,4 +54,3 @@ kill -KILL "$(sed -n 's/^shepherd \([0-9]*\).*/\1/p' "$STATE/runs/1-1-1/status")
 until_field 1 state LOST
 ! kill -0 "$(cat stray)" 2>/dev/null || fail "the job's process outlives it"
 named "after a lost job"
-let_go

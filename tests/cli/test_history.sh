@@ -108,15 +108,7 @@ churn() {
 
 # churn_until LINES TEXT: until carma history prints LINES for the jobs called small; TEXT names the missing event.
 churn_until() {
-    churn
-    patience
-    until run history --name small && [ "$(wc -l <out)" -eq "$1" ]; do
-        patient || {
-            fail "$2: $(cat out)"
-            break
-        }
-        churn
-    done
+    wait_for 'churn; run history --name small && [ "$(wc -l <out)" -eq "$1" ]' "$@" || fail "$2: $(cat out)"
 }
 
 # A store from before there was an accounting: only the records tell of its jobs. The sums are the same at once, also
@@ -124,14 +116,12 @@ churn_until() {
 before=$(sums)
 stop_daemon
 cp -r "$STATE" old
-python3 - old/store.db <<'PYTHON'
-import sqlite3, sys
-db = sqlite3.connect(sys.argv[1])
-db.executescript("DROP TABLE history; DROP TABLE total; DROP TABLE held; DROP TABLE request; DROP TABLE snapshot; DROP TABLE job; DROP TABLE part;"
-                 "PRAGMA user_version = 3")
-PYTHON
 new=$STATE
 STATE=$T/old
+sql "PRAGMA user_version = 3"
+for table in history total held request snapshot job part; do
+    sql "DROP TABLE $table"
+done
 for _ in 1 2; do
     start_daemon
     [ "$(sums)" = "$before" ] || fail "of an old store the sums are $(sums), not $before"
@@ -139,8 +129,7 @@ for _ in 1 2; do
 done
 start_daemon
 churn_until 2 "of an old store there are no rows"
-stop_daemon
-start_daemon
+restart_daemon
 python3 -c 'import sys
 before, after = (text.split() for text in sys.argv[1:])
 sys.exit(before[2:] != after[2:] or int(after[0]) < int(before[0]) + 130)' "$before" "$(sums)" ||
@@ -156,15 +145,12 @@ not_less() {
 before, after = (list(map(int, text.split())) for text in sys.argv[1:])
 sys.exit(any(a < b for b, a in zip(before, after)))' "$1" "$2" || fail "$3: sums fell from $1 to $2"
 }
-run submit --parsable -J long --gpu-memory 5G -- "$TRAIN" --memory 4G --seconds 100000000
-until_field 6 state RUNNING
+runs 6 -J long --gpu-memory 5G -- "$TRAIN" --memory 4G --seconds 100000000
 before=$(sums)
-stop_daemon KILL
-start_daemon
+again_after_kill
 after=$(sums)
 not_less "$before" "$after" "a kill"
-stop_daemon
-start_daemon
+restart_daemon
 not_less "$after" "$(sums)" "a restart"
 
 # One that an earlier carma, which did not count memory, has started: it held since then the most that was observed of it.
@@ -174,31 +160,15 @@ user, = json.load(sys.stdin)["users"]
 print(user["memory_mib_ms"])'
 }
 running_is_stored() {
-    python3 - "$STATE/store.db" <<'PYTHON'
-import sqlite3, sys
-db = sqlite3.connect(sys.argv[1])
-sys.exit(not db.execute("SELECT 1 FROM job WHERE job = 6 AND json_extract(body, '$.\"held.at_ns\"') > 0").fetchone())
-PYTHON
+    [ -n "$(sql "SELECT 1 FROM job WHERE job = 6 AND json_extract(body, '\$.\"held.at_ns\"') > 0")" ]
 }
-churn
-patience
-until running_is_stored; do
-    patient || {
-        fail "no snapshot has job 6"
-        break
-    }
-    churn
-done
+wait_for 'churn; running_is_stored' || fail "no snapshot has job 6"
 before=$(held)
 stop_daemon
-python3 - "$STATE/store.db" <<'PYTHON'
-import sqlite3, sys
-db = sqlite3.connect(sys.argv[1])
-names = [f'$."held.{name}"' for name in ("at_ns", "bytes", "measured_bytes", "mib_ms", "measured_mib_ms")]
-db.execute("UPDATE job SET body = json_remove(body, ?, ?, ?, ?, ?) WHERE job = 6", names)
-db.execute("DELETE FROM held")
-db.commit()
-PYTHON
+for name in at_ns bytes measured_bytes mib_ms measured_mib_ms; do
+    sql "UPDATE job SET body = json_remove(body, '\$.\"held.$name\"') WHERE job = 6" || fail "job 6 is not stored"
+done
+sql "DELETE FROM held" || fail "nothing is held"
 start_daemon
 not_less "$before" "$(held)" "the memory of a job that an earlier carma has started"
 run cancel 6
@@ -207,36 +177,24 @@ wait_for 'settled >settled.txt' || fail "after kill and restart: $(cat settled.t
 before=$(sums)
 
 # Details go, the history stays.
-stop_daemon
-start_daemon --set retention=1m
-churn
-patience
-until ! "$CARMA" show --json 1 2>/dev/null | grep -q '"command"'; do
-    patient || {
-        fail "job 1 is not forgotten"
-        break
-    }
-    churn
-done
+restart_daemon --set retention=1m
+wait_for 'churn; ! "$CARMA" show --json 1 2>/dev/null | grep -q "\"command\""' || fail "job 1 is not forgotten"
 expect_ok show 1
 grep -q '^Used  *4.0 GiB on one GPU$' out && grep -q 'this is from carma history' out || fail "show 1: $(cat out)"
 expect_error 1 "there is no job '9999'" show 9999
 run history --name small
 [ "$(wc -l <out)" -eq 2 ] || fail "the history forgot job 1: $(cat out)"
-expect_ok admin verify --state "$STATE"
-grep -q ' rows of history$' out || fail "verify: $(cat out)"
+shows ' rows of history$' admin verify --state "$STATE"
 after=$(sums)
 not_less "$before" "$after" "forgetting details"
 
 # Rows go, sums stay: in memory, and in the store.
-stop_daemon
-start_daemon --set retention=1m --set history_retention=1m
+restart_daemon --set retention=1m --set history_retention=1m
 churn_until 1 "the history never forgets"
 before=$(sums)
 not_less "$after" "$before" "forgetting rows"
 expect_error 1 "there is no job '1'" show 1
-stop_daemon KILL
-start_daemon --set retention=1m --set history_retention=1m
+again_after_kill --set retention=1m --set history_retention=1m
 not_less "$before" "$(sums)" "a kill after forgetting"
 stop_daemon
 
@@ -305,15 +263,10 @@ stop_daemon
 
 # Damage is named, and does not stop the daemon.
 cp "$STATE/store.db" whole.db
-python3 - "$STATE/store.db" <<'PYTHON'
-import sqlite3, sys
-db = sqlite3.connect(sys.argv[1])
-db.execute("UPDATE total SET gpu_ns = 0, completed = 0, cancelled = 0")
-db.execute("INSERT INTO history SELECT 100000, uid, 'COMPLETED', cause, submitted_ns, 1, 1, ended_ns, 0, 1, 77, 0, 0, 5, 1, 0, 0,"
-           " 0, 1, claim_source, -1, NULL, 0, user, name, workload, -1, 'unknown', '', -1, 0 FROM history LIMIT 1")
-db.execute("UPDATE total SET gpu_ns = 0")
-db.commit()
-PYTHON
+sql "UPDATE total SET gpu_ns = 0, completed = 0, cancelled = 0" \
+    "INSERT INTO history SELECT 100000, uid, 'COMPLETED', cause, submitted_ns, 1, 1, ended_ns, 0, 1, 77, 0, 0, 5, 1, 0, 0,
+        0, 1, claim_source, -1, NULL, 0, user, name, workload, -1, 'unknown', '', -1, 0 FROM history LIMIT 1" \
+    "UPDATE total SET gpu_ns = 0"
 expect_error 1 "the sums of user $(id -u) are less than those of his jobs' rows" admin verify --state "$STATE"
 cp whole.db "$STATE/store.db"
 python3 - "$STATE/store.db" <<'PYTHON'
@@ -332,4 +285,3 @@ expect_error 1 "cannot be read: database disk image is malformed" stats --by nam
 expect_ok queue
 expect_error 1 "is damaged" admin verify --state "$STATE"
 stop_daemon
-finish_node

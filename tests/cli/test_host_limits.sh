@@ -5,11 +5,9 @@
 start_node h200x1 1
 start_daemon --set settle=0s --set job_memory_max=256M --set job_pids_max=500 --set job_cpu_weight=20
 
-run submit --parsable --memory 64M --cpus 1 -- sleep 1000
-small=$(cat "$T/out")
+small=$(submitted --memory 64M --cpus 1 -- sleep 1000)
 expect_field "$small" host_memory_bytes $((64 << 20)) cpus 1
-run show "$small"
-grep -q 'Host limits  *64 MiB of memory, 1 CPU\(, not in force: control group .*\)\{0,1\}$' "$T/out" || fail "show: $(cat "$T/out")"
+shows 'Host limits  *64 MiB of memory, 1 CPU\(, not in force: control group .*\)\{0,1\}$' show "$small"
 printf '#!/bin/sh\n#CARMA --memory 65M --cpus 1\nsleep 1000\n' >script.sh
 printf 'sleep 1000\nmemory: 66M\ncpus: 1\n' >job.rad
 run submit --parsable script.sh job.rad
@@ -47,11 +45,8 @@ else
         [ "$value" = "${row#* }" ] || [ "${row%% *}" = memory.swap.max ] || fail "${row%% *} is $value, not ${row#* }"
     done
     run cancel "$small" "$script" "$rad" # the GPU is for the next one
-    run submit --parsable -- python3 -c 'bytearray(600 << 20)'
-    greedy=$(cat "$T/out")
+    greedy=$(submitted -- python3 -c 'bytearray(600 << 20)')
     until_field "$greedy" state FAILED
-    expect_field "$greedy" exit_cause host_oom
-    expect_field "$greedy" message \
+    expect_field "$greedy" exit_cause host_oom message \
         'out of host memory: the kernel killed it, its limit is 256 MiB (--memory, job_memory_max)'
 fi
-finish_node

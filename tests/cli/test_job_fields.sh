@@ -11,4 +11,3 @@ start_node a100x4-40g 100
 start_daemon
 PYTHONPATH="$SOURCE/python" PYTHONDONTWRITEBYTECODE=1 python3 "$SOURCE/tests/cli/job_fields.py" "$CARMA" "$STATE/store.db" ||
     fail "job_fields.py"
-finish_node

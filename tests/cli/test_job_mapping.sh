@@ -5,20 +5,16 @@
 start_node h100x2-mig 100
 start_daemon --set hpc_job_mapping_dir="$T/jobs"
 
-# until_mapped TEXT: waits until the files are these: "NAME:JOB,JOB ..." in the order of names.
-until_mapped() {
-    patience
-    while
-        mapped=$(cd "$T/jobs" 2>/dev/null && for file in * .*; do
-            [ ! -f "$file" ] || printf '%s:%s ' "$file" "$(paste -sd, "$file")"
-        done)
-        [ "$mapped" != "$1" ]
-    do
-        patient || {
-            fail "the files are '$mapped', not '$1'"
-            return 1
-        }
+# mapped: the files, as "NAME:JOB,JOB ..." in the order of names.
+mapped() {
+    cd "$T/jobs" 2>/dev/null && for file in * .*; do
+        [ ! -f "$file" ] || printf '%s:%s ' "$file" "$(paste -sd, "$file")"
     done
+}
+
+# until_mapped TEXT: waits until the files are these.
+until_mapped() {
+    wait_for '[ "$(mapped)" = "$1" ]' "$@" || fail "the files are '$(mapped)', not '$1'"
 }
 
 until_mapped ''
@@ -66,4 +62,3 @@ start_daemon
 run show 1
 stop_daemon
 [ ! -e "$T/jobs" ] || fail 'jobs are mapped unasked'
-finish_node

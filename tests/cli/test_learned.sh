@@ -54,8 +54,7 @@ check() {
     if corrected alice; then fail "alice's run still tells"; fi
 }
 check
-stop_daemon
-start_daemon --config /dev/null --set admin_group=carma-admins --set auto_capture=off
+restart_daemon --config /dev/null --set admin_group=carma-admins --set auto_capture=off
 check
 run_as carol admin learned --json
 workload=$(python3 -c 'import json, sys; print(json.load(sys.stdin)["workloads"][0]["workload"])' <"$T/out")
@@ -75,4 +74,3 @@ learned '[(x["name"], x["runs"], x["sm_activity_permille"]) for x in w] == [("be
 stop_daemon
 expect_ok admin verify --state "$STATE"
 expect_ok simulate --replay "$STATE"
-finish_node

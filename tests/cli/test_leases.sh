@@ -6,18 +6,14 @@ start_node a100x4-40g 20
 start_daemon
 
 # Only root may name a user; anybody may ask how much room there is.
-ask GET /v1/capacity
-expect 200 "capacity"
+expect_ask 200 "capacity" GET /v1/capacity
 [ "$(said gpus) $(said lost)" = "4 0" ] || fail "capacity: $answer"
 [ "$(said fits_bytes.3)" -gt $((30 << 30)) ] || fail "capacity of an idle node: $answer"
 if [ "$(id -u)" -ne 0 ]; then
     lease 1 0 5
     expect 403 "a lease for a user"
     stop_daemon
-    [ "$failures" -eq 0 ] || finish_node
-    (finish_node)
-    echo "skipped: only root can be given leases"
-    exit 77
+    skip "only root can be given leases"
 fi
 
 # The same key gives the same lease, and the environment that a job of carma would have.
@@ -33,16 +29,14 @@ task "$first" batch 10
 until_field "$first" state RUNNING
 
 # Its task is older than its lease, and known as its own all the same.
-patience
-until [ "$(field "$first" placements.0.observed_bytes)" -ge $((10 << 30)) ] || ! patient; do :; done
-[ "$(field "$first" placements.0.observed_bytes)" -ge $((10 << 30)) ] || fail "its memory is not seen: $("$CARMA" gpus)"
+wait_for '[ "$(field "$first" placements.0.observed_bytes)" -ge $((10 << 30)) ]' ||
+    fail "its memory is not seen: $("$CARMA" gpus)"
 "$CARMA" gpus | grep -q unmanaged && fail "a task of the lease is unmanaged: $("$CARMA" gpus)"
 [ "$(field "$first" engine) $(field "$first" cluster) $(field "$first" slurm_job)" = "slurm c 100" ] ||
     fail "the job does not say whose it is: $("$CARMA" show --json "$first")"
 
 # carmad is killed; the next one knows it and its task, by the same key.
-stop_daemon KILL
-start_daemon
+again_after_kill
 until_field "$first" state RUNNING
 lease 100 0 12
 [ "$id" = "$first" ] || fail "after a kill the key gave lease $id, not $first"
@@ -55,10 +49,8 @@ run cancel "$first"
 grep -q "Slurm's job 100" "$T/err" || fail "carma cancel of a lease: $(cat "$T/err")"
 
 # Its end is told, twice.
-kill "$pid"
-wait "$pid" 2>/dev/null
-ask POST "/v1/leases/$first/end" '{"exit_status": 0}'
-expect 200 "the end"
+end_task
+expect_ask 200 "the end" POST "/v1/leases/$first/end" '{"exit_status": 0}'
 [ "$(said cause) $(said verdict)" = "completed done" ] || fail "the end: $answer"
 [ "$(said peak_bytes)" -ge $((10 << 30)) ] || fail "the peak at its end: $answer"
 [ "$(said gpu_ns)" -gt 0 ] || fail "the time at its end: $answer"
@@ -76,8 +68,7 @@ expect 200 "the end of one without memory"
 [ "$(said cause) $(said verdict)" = "gpu_oom retry" ] || fail "out of memory: $answer"
 [ "$(said request_bytes)" -gt $((5 << 30)) ] || fail "the next request: $answer"
 expect_field "$id" state RETURNED
-kill "$pid"
-wait "$pid" 2>/dev/null
+end_task
 
 # A larger restart ends the lease of the start before.
 lease 102 0 5
@@ -111,8 +102,7 @@ ask GET "/v1/leases/by-key?job=104"
 answer=$(printf '%s' "$answer" | python3 -c 'import json, sys; print(json.dumps(json.load(sys.stdin)["leases"][0]))')
 task "$whole" 0 4
 until_field "$whole" state RUNNING
-kill "$pid"
-wait "$pid" 2>/dev/null
+end_task
 until_field "$whole" state LOST
 expect_field "$whole" exit_cause orphan
 
@@ -120,17 +110,14 @@ expect_field "$whole" exit_cause orphan
 lease 106 0 20
 task "$id" 0 18
 until_field "$id" state RUNNING
-ask POST "/v1/leases/$id/suspend"
-expect 204 "suspend"
+expect_ask 204 "suspend" POST "/v1/leases/$id/suspend"
 ask GET /v1/leases
 [ "$(said leases.0.suspended)" = True ] || fail "a suspended lease: $answer"
 expect_field "$id" reserved_bytes $((20 << 30))
-ask POST "/v1/leases/$id/resume"
-expect 204 "resume"
+expect_ask 204 "resume" POST "/v1/leases/$id/resume"
 ask GET /v1/leases
 [ "$(said leases.0.suspended)" = False ] || fail "a resumed lease: $answer"
-kill "$pid"
-wait "$pid" 2>/dev/null
+end_task
 ask POST "/v1/leases/$id/end" '{"exit_status": 3}'
 [ "$(said cause) $(said verdict)" = "failed done" ] || fail "its own failure: $answer"
 
@@ -145,8 +132,7 @@ refused_step() {
 }
 lease 109 0 5
 own=$(said cgroup)
-run submit --parsable --gpu-memory 1G -- sleep 98765
-other=$(cat "$T/out")
+other=$(submitted --gpu-memory 1G -- sleep 98765)
 until_field "$other" state RUNNING
 jobs_pid=$(sed -n 's/^process \([0-9]*\).*/\1/p' "$STATE/runs/$other-1-1/status")
 setpriv --reuid=12345 --clear-groups sleep 98764 &
@@ -170,8 +156,7 @@ said leases | grep -q "'7'" && fail "a refused step is left: $answer"
 kill "$stranger"
 wait "$stranger" 2>/dev/null
 run cancel "$other"
-ask POST "/v1/leases/$id/end" '{"exit_status": 0}'
-expect 200 "the end of one without a step"
+expect_ask 200 "the end of one without a step" POST "/v1/leases/$id/end" '{"exit_status": 0}'
 
 # A task that enters the group that carma made: it is the lease's, and is ended with it; the group goes, too.
 lease 107 0 9
@@ -180,11 +165,8 @@ if [ "$group" != None ]; then
     task "$id" batch 8
     echo "$pid" >"$group/cgroup.procs" || fail "a task cannot enter $group"
     until_field "$id" placements.0.observed_bytes $((8 << 30))
-    ask POST "/v1/leases/$id/end" '{"exit_status": 0}'
-    expect 200 "the end of one whose task goes on"
-    patience
-    while [ -d "$group" ] && patient; do :; done
-    [ ! -d "$group" ] || fail "$group is left"
+    expect_ask 200 "the end of one whose task goes on" POST "/v1/leases/$id/end" '{"exit_status": 0}'
+    wait_for '[ ! -d "$group" ]' || fail "$group is left"
     wait "$pid" 2>/dev/null
     [ $? -eq 137 ] || fail "a task in the lease's own group outlives it"
 else
@@ -201,29 +183,22 @@ if mkdir "$theirs" 2>/dev/null; then
     pid=$!
     echo "$pid" >"$theirs/cgroup.procs"
     path=$(sed -n 's/^0:://p' "/proc/$pid/cgroup")
-    ask PUT "/v1/leases/$id/steps/0" "{\"cgroup\": \"$path\"}"
-    expect 204 "a step by its group"
+    expect_ask 204 "a step by its group" PUT "/v1/leases/$id/steps/0" "{\"cgroup\": \"$path\"}"
     until_field "$id" placements.0.observed_bytes $((8 << 30))
-    ask POST "/v1/leases/$id/end" '{"exit_status": 0}'
-    expect 200 "the end of one in a group of others"
+    expect_ask 200 "the end of one in a group of others" POST "/v1/leases/$id/end" '{"exit_status": 0}'
     kill -0 "$pid" || fail "a process in a group of others was ended"
-    kill "$pid"
-    wait "$pid" 2>/dev/null
+    end_task
     [ -d "$theirs" ] || fail "a group of others was removed"
     rmdir "$theirs"
-    ask PUT "/v1/leases/$id/steps/0" '{"cgroup": "/"}'
-    expect 400 "the root group"
+    expect_ask 400 "the root group" PUT "/v1/leases/$id/steps/0" '{"cgroup": "/"}'
 else
     echo "no control group can be made here: none of others is tried"
 fi
 
 # What is wrong is said in one line.
-ask POST /v1/leases '{"engine": "slurm"}'
-expect 400 "half a request"
-ask PUT "/v1/leases/$id/steps/x.y" '{"pids": [1]}'
-expect 400 "no step"
-ask POST /v1/leases/99999/end '{}'
-expect 404 "no lease"
+expect_ask 400 "half a request" POST /v1/leases '{"engine": "slurm"}'
+expect_ask 400 "no step" PUT "/v1/leases/$id/steps/x.y" '{"pids": [1]}'
+expect_ask 404 "no lease" POST /v1/leases/99999/end '{}'
 ask POST /v1/jobs '{"jobs": [{"name": "a", "command": ["true"], "directory": "/", "output": "/dev/null", "engine": "slurm"}]}'
 expect 400 "a job that says it is Slurm's"
 
@@ -242,8 +217,6 @@ sys.exit(counts != [1, 1] or sum(int(row[name]) for name in states) != int(row["
     done
 }
 ends_counted "after the ends"
-stop_daemon
-start_daemon
+restart_daemon
 ends_counted "after a restart"
 stop_daemon
-finish_node

@@ -8,7 +8,7 @@ start_node a100x4-40g 20
 start_daemon --set engine=slurm --set gate=memory
 
 # as_alice METHOD PATH [BODY]
-cp "$SOURCE/tests/cli/leases.py" "$SOURCE/tests/cli/events.py" "$T/alice"
+cp "$SOURCE/tests/cli/leases.py" "$SOURCE/tests/cli/unix_http.py" "$T/alice"
 chmod 644 "$T/alice/"*.py
 as_alice() {
     answer=$(as alice /usr/bin/python3 -B "$T/alice/leases.py" "$CARMA_SOCKET" "$@")
@@ -34,7 +34,5 @@ id=$(said id)
 expect_field "$id" user alice
 as alice "$CARMA" cancel "$id" >out 2>err && fail "its user cancelled a lease"
 grep -q "scancel" err || fail "its user cancels: $(cat err)"
-ask POST "/v1/leases/$id/end" '{"exit_status": 0}'
-expect 200 "its end"
+expect_ask 200 "its end" POST "/v1/leases/$id/end" '{"exit_status": 0}'
 stop_daemon
-finish_node

@@ -40,4 +40,3 @@ for groups in with without; do
     left pipe 0 0 "sh -c 'sleep 0.05; echo ended' &"
     stop_daemon
 done
-finish_node

@@ -13,8 +13,7 @@ run submit --parsable --gpu-memory 1G -- true
 until_field 1 state RUNNING
 until_field 2 state RUNNING
 expect_field 3 reason.code user-jobs
-run explain 3
-grep -q "2 jobs of its user run, the limit (max_running_per_user)" "$T/out" || fail "$said: $(cat "$T/out")"
+shows "2 jobs of its user run, the limit (max_running_per_user)" explain 3
 expect_error 1 "you have 3 unfinished jobs and submit 1, a user may have 3" submit -- true
 expect_error 1 "a user may have 3" submit --gpus 4 -- true
 run cancel 1
@@ -31,15 +30,12 @@ expect_status 124
 expect_field 4 attempts 2
 [ "$(grep -c run runs.out)" -eq 2 ] || fail "it ran as often: $(cat runs.out)"
 [ "$(field 4 relaunch_ns)" -ge 0 ] || fail "how long it waited is not known: $(field 4 relaunch_ns)"
-run show 4
-grep -q "Time limit 0:20; started again after it" "$T/out" || fail "$said: $(cat "$T/out")"
-grep -q "^Relaunched" "$T/out" || fail "$said: $(cat "$T/out")"
+shows "Time limit 0:20; started again after it" show 4
+expect_out "^Relaunched"
 
 # The shepherd of one that asked for it dies: another run.
-run submit --parsable --gpu-memory 1G --requeue -o lost.out -- sh -c 'echo $PPID >>shepherds; exec sleep 600'
-until_field 5 state RUNNING
-patience
-until [ -s shepherds ]; do patient || break; done
+runs 5 --gpu-memory 1G --requeue -o lost.out -- sh -c 'echo $PPID >>shepherds; exec sleep 600'
+wait_for '[ -s shepherds ]'
 kill -KILL "$(head -1 shepherds)"
 until_field 5 attempts 2
 until_field 5 state RUNNING
@@ -50,6 +46,4 @@ run cancel 5
 run submit --parsable -o big.out -- sh -c 'echo "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 45.00 GiB."; exit 1'
 until_field 6 state GPU_OOM
 expect_field 6 attempts 1
-run show 6
-grep -q "it needs at least 45.0 GiB, the largest GPU has 39.6 GiB" "$T/out" || fail "$said: $(cat "$T/out")"
-finish_node
+shows "it needs at least 45.0 GiB, the largest GPU has 39.6 GiB" show 6

@@ -84,4 +84,3 @@ while not select.select([lister.sock], [], [], 0)[0]:
 assert len(json.load(lister.getresponse())["jobs"]) == JOBS
 assert answered >= 5, answered
 PYTHON
-finish_node

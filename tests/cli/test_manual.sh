@@ -110,4 +110,3 @@ carma simulate --policy=thesis
 WANTED
     cmp -s zsh.wanted zsh.got || fail "zsh: $(diff zsh.wanted zsh.got)"
 fi
-finish

@@ -118,12 +118,10 @@ expect ended 2 carma_job_ends_total state=COMPLETED
 expect ended 4 carma_job_ends_total state=CANCELLED
 
 # A carmad that is killed loses the figures that it has not stored, and shows nothing less than it has shown.
-stop_daemon KILL
-start_daemon --set retention=1m
+again_after_kill --set retention=1m
 scrape killed
 grows ended killed
-stop_daemon
-start_daemon --set retention=1m
+restart_daemon --set retention=1m
 scrape restarted
 grows killed restarted
 
@@ -159,21 +157,13 @@ connection.request("POST", "/v1/jobs", json.dumps({"jobs": [job] * 300}))
 assert connection.getresponse().status == 201
 PYTHON
 run cancel 8-307
-patience
-while "$CARMA" show 2 2>/dev/null | grep -q '^Command '; do
-    run submit --parsable --hold -- true # records, until there are enough for a snapshot
-    run cancel "$(cat "$T/out")"
-    patient || {
-        fail 'job 2 is not forgotten'
-        break
-    }
-done
+# Records, until there are enough for a snapshot.
+wait_for 'run submit --parsable --hold -- true; run cancel "$(cat "$T/out")"
+    ! "$CARMA" show 2 2>/dev/null | grep -q "^Command "' || fail 'job 2 is not forgotten'
 scrape forgotten
 grows last forgotten
-stop_daemon
-start_daemon --set retention=1m
+restart_daemon --set retention=1m
 scrape again
 grows forgotten again
 expect again 2 carma_job_ends_total state=COMPLETED
 stop_daemon
-finish_node

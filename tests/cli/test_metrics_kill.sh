@@ -15,15 +15,10 @@ grows() {
 }
 
 # Energy is stored every 30 s: a carmad that is killed before has shared out energy that the next knows nothing of.
-run submit --parsable -- "$TRAIN" --memory 3G --sm-activity 0.9 --seconds 1000000
-until_field 1 state RUNNING
-patience
-until [ "$(field 1 modelled_energy_mj)" -gt 100000000 ] || ! patient; do
-    :
-done
+runs 1 -- "$TRAIN" --memory 3G --sm-activity 0.9 --seconds 1000000
+wait_for '[ "$(field 1 modelled_energy_mj)" -gt 100000000 ]'
 scrape before
-stop_daemon KILL
-start_daemon
+again_after_kill
 scrape after
 grows before after
 
@@ -43,9 +38,7 @@ until_field 2 state FAILED
 [ "$($exposition value "$T/waited" carma_user_gpu_seconds_total)" != 0 ] || fail "job 1 has not run"
 scrape ended
 grows waited ended
-stop_daemon
-start_daemon
+restart_daemon
 scrape again
 grows ended again
 stop_daemon
-finish_node

@@ -60,4 +60,3 @@ expect 1001 4
 found=$(python3 "$SOURCE/tests/cli/exposition.py" value "$T/metrics" carma_job_ends_total state=CANCELLED)
 [ "$found" = 1004 ] || fail "of 1004 jobs $found have ended"
 stop_daemon
-finish_node

@@ -32,8 +32,7 @@ stop_daemon
 [ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
 until_controls 0 # no job uses one
 start
-run submit --parsable -G 2 --exclusive -- sleep 100000
-until_field 3 state RUNNING
+runs 3 -G 2 --exclusive -- sleep 100000
 run submit --parsable -- "$TRAIN" --memory 4G --sm-activity 0.3 --seconds 1000000
 until_field 4 placements.0.observed_bytes $((4 << 30))
 # shellcheck disable=SC2016
@@ -67,10 +66,7 @@ until_clients 3
 # another GPU goes on, and has no part in it.
 run submit --parsable -- "$TRAIN" --memory 2G --sm-activity 0.3 --seconds 1000000 --fail illegal-access
 until_field 7 state FAILED
-patience
-until grep -q 'it serves again\|it was stopped' "$T/daemon.log"; do
-    patient || { fail "the domain does not serve again"; break; }
-done
+wait_for 'grep -q "it serves again\|it was stopped" "$T/daemon.log"' || fail "the domain does not serve again"
 grep -q "MPS of user $(id -u): .*FAULT" "$T/daemon.log" || fail "no word of the fault"
 [ "$(grep -c "MPS of user $(id -u): .*FAULT" "$T/daemon.log")" -eq 1 ] || fail "the fault was told more than once"
 expect_field 7 exit_cause failed # the cause
@@ -87,8 +83,7 @@ until_field 5 state FAILED
 expect_field 5 exit_cause signalled
 
 # The GPU takes jobs again. One that is cancelled leaves its server before it is killed.
-run submit --parsable -- "$TRAIN" --memory 2G --sm-activity 0.3 --seconds 1000000
-until_field 8 state RUNNING
+runs 8 -- "$TRAIN" --memory 2G --sm-activity 0.3 --seconds 1000000
 expect_field 8 placements.0.uuid "$gpu"
 until_clients 1
 cancel 8
@@ -128,8 +123,7 @@ for _ in 1 2 3 4; do
     TMPDIR=$T/trials "$PREFIX/bin/carmad" --state "$STATE" --socket "$CARMA_SOCKET" --set share=auto \
         --set mps_control="$T/slow-control" 2>>"$T/daemon.log" &
     daemon=$!
-    patience
-    until [ -e tried ] && [ -e "$STATE/mps-trial" ] || ! patient; do :; done # the trial's daemon is on its own
+    wait_for '[ -e tried ] && [ -e "$STATE/mps-trial" ]' # the trial's daemon is on its own
     stop_daemon KILL
     until_controls 1
     rm tried
@@ -139,4 +133,3 @@ TMPDIR=$T/trials SHARE=auto start --set mps_control="$T/slow-control"
 until_controls 0
 [ -z "$(ls trials)" ] && [ ! -e "$STATE/mps-trial" ] || fail "trials are left: $(ls trials)"
 stop_daemon
-finish_node

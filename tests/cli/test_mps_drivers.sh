@@ -53,4 +53,3 @@ for driver in 470.256.02 535.261.03 550.163.01 555.58.02; do
     fi
     rm -f carma-*
 done
-finish_node

@@ -5,7 +5,7 @@
 . "$SOURCE/tests/cli/mps.sh"
 
 # What launchers do with CUDA_VISIBLE_DEVICES before they start processes, and how many GPUs these then see.
-cat >narrow <<'EOF'
+program narrow <<'EOF'
 #!/bin/sh
 # narrow HOW: a process of a job that takes 10 GiB on the GPUs that it sees, of which its limit is 6.
 all=$CUDA_VISIBLE_DEVICES
@@ -26,7 +26,6 @@ case $?,$(cat said) in
 *) cat said ;;
 esac
 EOF
-chmod +x narrow
 export TRAIN
 
 for driver in 555.58.02 615.71.09; do
@@ -47,9 +46,7 @@ for driver in 555.58.02 615.71.09; do
             esac
             [ "$(cat carma-$job.out)" = $wanted ] ||
                 fail "driver $driver, $gpus GPUs, $how: $(cat carma-$job.out), not $wanted"
-            run show $job
-            grep -q '^Memory limit  *6.0 GiB per GPU, for each process (enforced by MPS; set by ' "$T/out" ||
-                fail "show: $(cat "$T/out")"
+            shows '^Memory limit  *6.0 GiB per GPU, for each process (enforced by MPS; set by ' show $job
             said=$(grep -c "^  *not in force for a process that narrows .* for those that see all $gpus GPUs" "$T/out")
             [ "$said" = $((gpus > 1)) ] || fail "driver $driver, $gpus GPUs: $(cat "$T/out")"
         done
@@ -57,4 +54,3 @@ for driver in 555.58.02 615.71.09; do
     stop_daemon
     until_controls 0
 done
-finish_node

@@ -60,8 +60,7 @@ start --set mps_pipe_directory="$T/theirs"
 run submit --parsable -W -- true
 field 8 message | grep -qF "no control daemon has its pipe in '$T/theirs'" || fail "job 8: $(field 8 message)"
 mkdir "$T/theirs" && listen_for_mps "$T/theirs"
-patience
-until [ -S "$T/theirs/control" ] || ! patient; do :; done
+wait_for '[ -S "$T/theirs/control" ]'
 # shellcheck disable=SC2016
 run submit --parsable -W -- sh -c 'echo "$CUDA_MPS_PIPE_DIRECTORY"'
 [ "$(cat carma-9.out)" = "$T/theirs" ] || fail "job 9 uses $(cat carma-9.out)"
@@ -120,4 +119,3 @@ until_clients 1
 cancel 1
 stop_daemon
 until_controls 0
-finish_node

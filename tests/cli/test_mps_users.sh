@@ -21,8 +21,7 @@ domain_of() {
 }
 
 start
-run submit --parsable -G 2 --exclusive -- sleep 100000
-until_field 1 state RUNNING
+runs 1 -G 2 --exclusive -- sleep 100000
 train alice
 train bob
 train alice
@@ -38,10 +37,8 @@ until_controls 4
 
 # until_servers USER COUNT: waits for COUNT that run as the user.
 until_servers() {
-    patience
-    until [ "$(controls | sed 's|.*|/proc/&|' | xargs -r stat -c %u | grep -c "^$(uid_of "$1")\$")" -eq "$2" ]; do
-        patient || { fail "not $2 servers run as $1"; break; }
-    done
+    wait_for '[ "$(controls | sed "s|.*|/proc/&|" | xargs -r stat -c %u | grep -c "^$(uid_of "$1")\$")" -eq "$2" ]' "$@" ||
+        fail "not $2 servers run as $1"
 }
 
 # is_domain_of USER OTHER: with both jobs of the user, a server that runs as him, and no place where the other may write.
@@ -88,11 +85,8 @@ lost=$((($(field "$first" placements.0.index) + 1) % 4))
 "$PREFIX/bin/carma-vnode" inject gpu-lost --gpu $lost
 # lost_is VALUE: waits until the GPU's reading is that.
 lost_is() {
-    patience
-    until "$CARMA" gpus --json | python3 -c 'import json, sys
-sys.exit(str(json.load(sys.stdin)["gpus"][int(sys.argv[1])]["lost"]) != sys.argv[2])' $lost "$1"; do
-        patient || { fail "GPU $lost: lost is not $1"; break; }
-    done
+    wait_for '"$CARMA" gpus --json | python3 -c "import json, sys
+sys.exit(str(json.load(sys.stdin)[\"gpus\"][$lost][\"lost\"]) != \"$1\")"' "$@" || fail "GPU $lost: lost is not $1"
 }
 lost_is True
 train alice
@@ -124,8 +118,7 @@ until_controls 0
 
 # One server for all.
 start --set mps_multiuser=yes
-run submit --parsable -G 3 --exclusive -- sleep 100000
-exclusive=$(cat "$T/out")
+exclusive=$(submitted -G 3 --exclusive -- sleep 100000)
 until_field "$exclusive" state RUNNING
 train alice
 train bob
@@ -136,4 +129,3 @@ until_controls 2
 cancel "$exclusive" $((job - 1)) "$job"
 stop_daemon
 until_controls 0
-finish_node

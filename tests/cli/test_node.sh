@@ -59,8 +59,7 @@ grep -qF "held: 'carma release' lets it run" "$T/out" || fail "explain 9: $(cat 
 run release 9
 expect_ok wait 9
 expect_error 1 "already ended" hold 9
-run submit --parsable -- sh -c 'trap "" TERM; sleep 300 & echo $!; wait; wait'
-until_field 10 state RUNNING
+runs 10 -- sh -c 'trap "" TERM; sleep 300 & echo $!; wait; wait'
 until [ -s carma-10.out ]; do sleep 0.02; done
 expect_ok cancel 10
 run wait 10
@@ -111,4 +110,3 @@ stop_daemon
 expect_error 1 "$CARMA_SOCKET" queue
 tells 1 "$STATE: its last record lies" env CARMA_TIME_SCALE=2 timeout 5 "$PREFIX/bin/carmad" --state "$STATE" \
     --socket "$T/other"
-finish_node

@@ -6,4 +6,3 @@ sed 's/^gpus = .*/gpus = 8/; s/^name = h100x8-80g/name = pairs/' "$SOURCE/data/n
 printf '\n[mig]\ngpus = 4\ninstances = 3g.40gb\n' >>"$T/pairs.ini"
 start_node "$T/pairs.ini" 240
 python3 -B "$SOURCE/tests/cli/nvml_errors.py" "$4" "$PREFIX" "$T" || fail "see the table above"
-finish_node

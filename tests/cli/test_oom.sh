@@ -12,8 +12,7 @@ for mode in mps time-slice; do
     python3 -B "$SOURCE/tests/cli/oom.py" "$CARMA" "$TRAIN" "$SOURCE" "$mode" $sample ||
         fail "$mode: (!) is not as the rules say"
     # One that catches the error and goes on to its end has ended in order, and it is told.
-    run submit --parsable --gpu-memory 5G -- "$TRAIN" --memory 5G --seconds 20 --fail recovered-oom
-    caught=$(cat "$T/out")
+    caught=$(submitted --gpu-memory 5G -- "$TRAIN" --memory 5G --seconds 20 --fail recovered-oom)
     run wait "$caught"
     expect_field "$caught" state COMPLETED attempts 1
     for shown in "show $caught" "queue --all" history; do
@@ -26,8 +25,7 @@ for mode in mps time-slice; do
         # The server's log alone tells that one was refused memory, at a limit of its user's; not of another client.
         run submit --parsable --gpu-memory 10G --mps-memory-limit 4G -- sh -c "$TRAIN --memory 20G --seconds 20 >/dev/null 2>&1; exit 1"
         refused=$(cat "$T/out")
-        run submit --parsable --gpu-memory 3G -- sh -c "$TRAIN --memory 3G --seconds 20 >/dev/null 2>&1; exit 1"
-        other=$(cat "$T/out")
+        other=$(submitted --gpu-memory 3G -- sh -c "$TRAIN --memory 3G --seconds 20 >/dev/null 2>&1; exit 1")
         run wait "$refused" "$other"
         expect_field "$refused" exit_cause gpu_oom
         expect_field "$refused" message "it said nothing, and its MPS server had refused it GPU memory"
@@ -35,4 +33,3 @@ for mode in mps time-slice; do
     fi
     stop_daemon
 done
-finish_node

@@ -15,16 +15,13 @@ expect_field 1 reserved_bytes 107374182400 reservation_source observed request_b
 expect_field 1 state RUNNING # it is not killed for it
 expect_field 1 victims 1
 expect_field 2 crashes 0 reserved_bytes 64424509440 reservation_source declared
-run queue
-grep -q " !100.0 GiB" "$T/out" || fail "queue does not mark it: $(cat "$T/out")"
-run show 1
-grep -q "^Over  *it uses 90.0 GiB more than was reserved for it at its start" "$T/out" || fail "show 1: $(cat "$T/out")"
+shows " !100.0 GiB" queue
+shows "^Over  *it uses 90.0 GiB more than was reserved for it at its start" show 1
 grep -q "^Harm  *1 job ran out of memory" "$T/out" || fail "show 1: $(cat "$T/out")"
 run explain 2
 grep -q "job 1 used more GPU memory than was reserved for it, and this job ran out; it is retried before the queue" \
     "$T/out" || fail "explain 2: $(cat "$T/out")"
-stop_daemon
-start_daemon --config /dev/null --set share=mps --set memory_fence=off --set shrink_after=0s
+restart_daemon --config /dev/null --set share=mps --set memory_fence=off --set shrink_after=0s
 expect_field 2 victim_of 1
 expect_field 1 victims 1
 run cancel 1
@@ -32,8 +29,7 @@ run wait 2
 expect_field 2 state COMPLETED attempts 2
 expect_field 2 victim_of 1 # it was, however it ended since
 expect_field 2 last_end null
-run show 2
-grep -q "^Harmed by  *job 1: it ran out of memory, as that used more than was reserved for it" "$T/out" || fail "show 2: $(cat "$T/out")"
+shows "^Harmed by  *job 1: it ran out of memory, as that used more than was reserved for it" show 2
 
 # A job that used more than it declared, and completed: the next run of the command has that reserved.
 train() {
@@ -55,8 +51,6 @@ expect_field "$next" over_reservation_bytes null
 # A message alone, of a run between two readings: the memory in use, by the one before it, does not bear it out.
 index=$(field "$next" placements.0.index)
 until_gpu "$index" used_bytes 0
-run submit --parsable --gpu-memory 4G -- sh -c 'echo "torch.OutOfMemoryError: CUDA out of memory."; exit 1'
-last=$(cat "$T/out")
+last=$(submitted --gpu-memory 4G -- sh -c 'echo "torch.OutOfMemoryError: CUDA out of memory."; exit 1')
 run wait "$last"
 expect_field "$last" state FAILED
-finish_node

@@ -6,8 +6,7 @@ start_node h200x1 100
 start_daemon --set policy=round-robin --set memory_view=monitor --set share=time-slice --set settle=0s --set decide_period=0s
 
 # Owners: a grandchild in a session of its own is the job's; a process outside all jobs is unmanaged.
-run submit --parsable -- "$TRAIN" --memory 7G --seconds 3000 --fail double-fork --fail-at 100000
-family=$(cat "$T/out")
+family=$(submitted -- "$TRAIN" --memory 7G --seconds 3000 --fail double-fork --fail-at 100000)
 until_field "$family" placements.0.observed_bytes $((7 << 30))
 expect_gpu() {
     [ "$(gpu 0 "$1")" = "$2" ] || fail "GPU 0: $1 is '$(gpu 0 "$1")', not '$2'"
@@ -35,9 +34,7 @@ until_gpu 0 unmanaged_bytes $((3 << 30))
 until_gpu 0 unmanaged_why 'memory is in use, but the driver lists no process'
 expect_gpu unmanaged_bytes None
 run submit --parsable --exclusive -- true
-run explain "$(cat "$T/out")"
-grep -qF '(memory counted by reservations: memory is in use, but the driver lists no process)' "$T/out" ||
-    fail "explain: $(cat "$T/out")"
+shows '(memory counted by reservations: memory is in use, but the driver lists no process)' explain "$(cat "$T/out")"
 run cancel @
 "$VNODE" clear
 until_gpu 0 unmanaged_bytes $((3 << 30))
@@ -45,5 +42,3 @@ kill "$foreign"
 wait "$foreign" 2>/dev/null
 until_gpu 0 unmanaged_bytes 0
 cancel "$family"
-
-finish_node

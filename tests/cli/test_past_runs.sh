@@ -9,16 +9,14 @@ busy="$TRAIN --memory 4G --sm-activity 0.3 --seconds 900"
 
 # shellcheck disable=SC2086
 expect_ok submit --wait --summary resnet50.summary --batch-size 32 -- $busy
-run show 1
-grep -q "^Run times  [0-9:]*, the one completed run of this workload$" "$T/out" || fail "$said: $(cat "$T/out")"
+shows "^Run times  [0-9:]*, the one completed run of this workload$" show 1
 
 # Another batch size is the same model; another model is of the same family; nothing is known of its run times.
 check() {
     # shellcheck disable=SC2086
     expect_ok submit --parsable --hold --summary resnet50.summary --batch-size 64 -- $busy
     same=$(cat "$T/out")
-    run submit --parsable --hold --summary vgg16.summary --batch-size 32 -- true
-    other=$(cat "$T/out")
+    other=$(submitted --hold --summary vgg16.summary --batch-size 32 -- true)
     "$CARMA" show --json "$same" >same.json
     "$CARMA" show --json "$other" >other.json
     python3 - same.json other.json <<'PYTHON' || fail "not corrected: $(cat same.json other.json)"
@@ -32,14 +30,11 @@ assert same["estimate"]["model"].split()[0] == "cnn" and same["estimate"]["model
 assert other["run_times"] is None, other
 PYTHON
     run show "$same"
-    grep -q "^Step       [0-9]* ms by a roofline ([0-9]* to [0-9]* ms in 8 of 10 trainings), DRAM activity [0-9]*%$" "$T/out" ||
-        fail "$said: $(cat "$T/out")"
-    grep -q "^Activity   [0-9]*% of the SMs, estimated ([0-9]*% before runs like it were seen)$" "$T/out" ||
-        fail "$said: $(cat "$T/out")"
+    expect_out "^Step       [0-9]* ms by a roofline ([0-9]* to [0-9]* ms in 8 of 10 trainings), DRAM activity [0-9]*%$"
+    expect_out "^Activity   [0-9]*% of the SMs, estimated ([0-9]*% before runs like it were seen)$"
 }
 check
-stop_daemon
-start_daemon --config /dev/null
+restart_daemon --config /dev/null
 check
 
 # shellcheck disable=SC2086
@@ -47,6 +42,4 @@ expect_ok submit --wait --summary resnet50.summary --batch-size 32 -- $busy
 # shellcheck disable=SC2086
 run submit --parsable --hold --summary resnet50.summary --batch-size 32 -- $busy
 run explain "$(cat "$T/out")"
-grep -q "^run time: [0-9:]*, the median of 2 completed runs of this workload ([0-9:]* to [0-9:]*)$" "$T/out" ||
-    fail "$said: $(cat "$T/out")"
-finish_node
+expect_out "^run time: [0-9:]*, the median of 2 completed runs of this workload ([0-9:]* to [0-9:]*)$"

@@ -7,4 +7,3 @@ homes
 start_node a100x4-40g 1000
 start_daemon
 python3 -B "$SOURCE/tests/cli/planted.py" "$T" "$CARMA" "$PREFIX/bin/carmad" || fail "see above"
-finish_node

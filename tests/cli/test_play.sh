@@ -5,8 +5,7 @@
 CARMA_PREFIX=$T/prefix
 export CARMA_PREFIX
 mkdir -p "$T/prefix/bin" "$T/prefix/share/carma"
-printf '#!/bin/sh\n' >"$T/prefix/bin/carma-train"
-chmod +x "$T/prefix/bin/carma-train"
+printf '#!/bin/sh\n' | program "$T/prefix/bin/carma-train"
 cp "$SOURCE/data/workloads.csv" "$T/prefix/share/carma/workloads.csv"
 ln -s "$SOURCE/data/summaries" "$T/prefix/share/carma"
 ln -s "$SOURCE/data/summaries" "$T"
@@ -101,13 +100,11 @@ for pair in "a c" "c a"; do
     run compare "$T/$1.json" "$T/$2.json"
     expect_status 3
     grep -q '[-+][0-9.]*%$' "$T/out" && fail "$said: changes: $(cat "$T/out")"
-    grep -q '^exclusive, mps: incomplete, not comparable: 1 of 2 jobs did not complete$' "$T/out" ||
-        fail "$said: $(cat "$T/out")"
+    expect_out '^exclusive, mps: incomplete, not comparable: 1 of 2 jobs did not complete$'
 done
 
 # A refusal in the middle: the submitted jobs are cancelled, and it is reported.
-printf '#!/bin/sh\n' >"$T/train.sh"
-chmod +x "$T/train.sh"
+printf '#!/bin/sh\n' | program "$T/train.sh"
 cd "$T" || exit 99
 run play --output-dir "$T/out2" --program train.sh "$T/two.csv"
 expect_status 1
@@ -129,6 +126,5 @@ CARMA_SOCKET=$T/failed.sock
 start_fake "$T/failed.json"
 run play --output-dir "$T/out3" --json "$T/two.csv"
 expect_status 3
-grep -q '"incomplete": true' "$T/out" || fail "$said: $(cat "$T/out")"
+expect_out '"incomplete": true'
 grep -q '^carma: 1 of 2 jobs did not complete' "$T/err" || fail "$said: $(cat "$T/err")"
-finish

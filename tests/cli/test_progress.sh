@@ -13,7 +13,7 @@ progress() {
 until_progress() {
     wait_for '[ "$(progress "$1" step)/$(progress "$1" total)" = "$2/$3" ]' "$@" || {
         fail "job $1 has come to $(progress "$1" step)/$(progress "$1" total), expected $2/$3"
-        finish_node
+        exit 1
     }
 }
 
@@ -25,12 +25,10 @@ expect_ok submit --exclusive -- "$TRAIN" --memory 1G --seconds 100000 --progress
 until_progress 2 370 1000
 until_progress 3 13 None
 expect_field 1 progress null # it is not looked at
-run show 2
-expect_out 'Progress   370 of 1000 steps'
+shows 'Progress   370 of 1000 steps' show 2
 
 # What comes later in the same file is read, also by a shepherd whose daemon is another by now.
-stop_daemon KILL
-start_daemon --config /dev/null
+again_after_kill --config /dev/null
 touch on
 until_progress 2 500 1000
 
@@ -38,12 +36,10 @@ until_progress 2 500 1000
 wait_for '[ "$(progress 4 steps_per_s)" != None ]' || fail 'no speed is known of job 4'
 python3 -c 'import sys; sys.exit(not 0.9 < float(sys.argv[1]) < 1.1)' "$(progress 4 steps_per_s)" ||
     fail "job 4 does $(progress 4 steps_per_s) steps a second, not 1"
-run show 4
-expect_out ' of 100000 steps, '
+shows ' of 100000 steps, ' show 4
 
 run logs 1
 expect_out none
 cancel 1-4
 expect_field 2 progress null # it has ended
 [ -z "$(ls "$CARMA_SOCKET.scripts")" ] || fail "something is left: $(ls "$CARMA_SOCKET.scripts")"
-finish_node

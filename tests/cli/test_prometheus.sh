@@ -38,15 +38,14 @@ stop_prometheus() {
     wait "$prometheus" 2>/dev/null
     prometheus=
 }
-trap 'failures=$((failures + 1)); stop_prometheus; finish_node' INT TERM
+at_end='stop_prometheus; end_node'
 query="python3 $SOURCE/tests/cli/prometheus_query.py http://127.0.0.1:$prometheus_port"
 
 patience
 until $query up 'up{job="carma"} == 1'; do
     kill -0 "$prometheus" && patient || {
         fail "Prometheus does not see carmad: $(tail -n 3 "$T/prometheus.log")"
-        stop_prometheus
-        finish_node
+        exit 1
     }
 done
 
@@ -111,13 +110,7 @@ do
     # Only the pace of the node's time matters here; nothing waits for it.
     sleep "$(python3 -c "print(max(0, $time + 600 - $(now)) / $scale)")"
 done
-patience
-until $query up 'sum(carma_jobs{state="RUNNING"}) > 0'; do
-    patient || {
-        fail "Prometheus sees no job run"
-        break
-    }
-done
+wait_for '$query up "sum(carma_jobs{state=\"RUNNING\"}) > 0"' || fail "Prometheus sees no job run"
 busy=$(date +%s)
 # shellcheck disable=SC2046 # numbers
 run wait $(seq "$number")
@@ -126,17 +119,8 @@ while [ "$(now)" -lt "$end" ]; do
 done
 
 # Prometheus's values, once it has scraped those after the last job's end.
-patience
-until
-    "$CARMA" stats --by user --json >"$T/stats.json"
-    $query compare "$T/stats.json" "$hours" >"$T/figures" 2>"$T/differences"
-do
-    patient || {
-        fail "by Prometheus's counters it is other than by carma stats: $(cat "$T/differences" "$T/stats.json")"
-        break
-    }
-done
+wait_for '"$CARMA" stats --by user --json >"$T/stats.json"
+    $query compare "$T/stats.json" "$hours" >"$T/figures" 2>"$T/differences"' ||
+    fail "by Prometheus's counters it is other than by carma stats: $(cat "$T/differences" "$T/stats.json")"
 cat "$T/figures"
 $query draw "$SOURCE/integrations/grafana/carma.json" "$busy" 2>"$T/differences" || fail "$(cat "$T/differences")"
-stop_prometheus
-finish_node

@@ -51,4 +51,3 @@ python3 "$SOURCE/tests/cli/grafana.py" "$SOURCE" "$T/h100x2-mig" "$T/queries.yml
     fail "the dashboard or the alerts"
 checked check rules "$T/queries.yml"
 grep -qE 'SUCCESS: [1-9][0-9]* rules found' "$T/promtool" || fail "no queries: $(cat "$T/promtool")"
-finish_node

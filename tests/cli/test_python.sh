@@ -30,14 +30,11 @@ fi
 # The daemon goes while a job is waited for, and comes again; the job ends after that.
 client Restart &
 waiter=$!
-patience
-while [ ! -e waiting ] && patient; do :; done
+wait_for '[ -e waiting ]'
 stop_daemon
-patience
-while [ ! -s missed ] && patient; do :; done
+wait_for '[ -s missed ]'
 start_daemon
 touch restarted
 wait $waiter
 [ -e waiting ] || fail "nothing waited for the daemon"
 grep -q '^OK$' "$T/client.log" || fail "after a restart: $(cat "$T/client.log")"
-finish_node

@@ -4,4 +4,3 @@
 start_node a100x4-40g 1000
 start_daemon
 LC_ALL=C.UTF-8 python3 -B "$SOURCE/tests/cli/raw_text.py" "$CARMA" "$CARMA_SOCKET" "$T/daemon.log" || fail "see above"
-finish_node

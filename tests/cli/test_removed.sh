@@ -5,4 +5,3 @@ start_node a100x4-40g 100
 . "$SOURCE/tests/cli/mps.sh"
 mkdir work
 python3 -B "$SOURCE/tests/cli/removed.py" "$T" "$CARMA" "$PREFIX/bin/carmad" "$CONTROL" || fail "see above"
-finish_node

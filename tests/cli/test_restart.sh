@@ -10,12 +10,10 @@ run submit --parsable -- sh -c 'echo $$ >first; until [ -e killed ]; do sleep 0.
 run submit --parsable -- sh -c '"$0" --memory 4G --sm-activity 0.5 --seconds 60; until [ -e seen ]; do sleep 0.05; done' "$TRAIN"
 until_field 1 state RUNNING
 until_field 2 state RUNNING
-patience
-until [ -s first ] || ! patient; do :; done
+wait_for '[ -s first ]'
 stop_daemon KILL
 touch killed
-patience
-while kill -0 "$(cat first)" 2>/dev/null && patient; do :; done
+wait_for '! kill -0 "$(cat first)" 2>/dev/null'
 start_daemon "$@"
 until_field 1 state FAILED
 expect_field 1 exit_status 7
@@ -40,8 +38,7 @@ while kill -0 $play 2>/dev/null; do
     # From 0.05 to 0.6 s apart, a different place in the work each time
     sleep "0.$(printf '%02d' $((5 + kills * 17 % 55)))"
     if kill -0 $play 2>/dev/null; then
-        stop_daemon KILL
-        start_daemon "$@"
+        again_after_kill "$@"
         kills=$((kills + 1))
     fi
 done
@@ -73,13 +70,8 @@ stop_daemon
 [ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
 
 # The jobs' data are those of a snapshot and the log behind it, to the letter.
-python3 -c 'import sqlite3, sys
-count, at, last = sqlite3.connect(sys.argv[1]).execute(
-    "SELECT count(*), max(snapshot.seq), (SELECT max(seq) FROM record) FROM snapshot").fetchone()
-assert count >= 1, "no snapshot was made"
-assert at < last, "nothing is behind the snapshot: the log is not tried"
-print("%d snapshots, the latest after %d of %d records" % (count, at, last))
-' "$STATE/store.db" || fail "snapshots"
+[ "$(sql 'SELECT count(*) >= 1 AND max(snapshot.seq) < (SELECT max(seq) FROM record) FROM snapshot')" = 1 ] ||
+    fail "no snapshot was made, or nothing is behind it: the log is not tried"
 start_daemon "$@"
 shown() {
     "$CARMA" queue --all --json | python3 -c '
@@ -88,19 +80,14 @@ for job in json.load(sys.stdin)["jobs"]:
     print(json.dumps(job, sort_keys=True))'
 }
 shown >before.json
-stop_daemon KILL
-start_daemon "$@"
+again_after_kill "$@"
 shown >after.json
 cmp before.json after.json || fail "after a restart, jobs are shown differently: $(diff before.json after.json | head -4)"
 stop_daemon
 
 # A long log without a snapshot: the new one is made of all of it, also when there is no time for another.
-python3 -c 'import sqlite3, sys
-database = sqlite3.connect(sys.argv[1])
-count, = database.execute("SELECT count(*) FROM record").fetchone()
-assert count > 250, "only %d records" % count
-database.execute("DELETE FROM snapshot")
-database.commit()' "$STATE/store.db" || fail "the snapshots cannot be taken away"
+[ "$(sql 'SELECT count(*) FROM record')" -gt 250 ] || fail "only $(sql 'SELECT count(*) FROM record') records"
+sql "DELETE FROM snapshot" || fail "the snapshots cannot be taken away"
 start_daemon "$@"
 stop_daemon KILL
 expect_ok admin verify --state "$STATE"
@@ -111,9 +98,7 @@ stop_daemon
 
 # Settings that a restart changes are decided by; those that it does not change are not stored again.
 reconfigured() {
-    python3 -c 'import sqlite3, sys
-print(*sqlite3.connect(sys.argv[1]).execute("SELECT count(*) FROM record WHERE type = ?", ("reconfigured",)).fetchone())
-' "$STATE/store.db"
+    sql "SELECT count(*) FROM record WHERE type = 'reconfigured'"
 }
 [ "$(reconfigured)" -eq 1 ] || fail "the same settings were stored $(reconfigured) times"
 for setting in backfill=yes oom_retry=step learn=yes max_slowdown=2.5; do
@@ -123,4 +108,3 @@ for setting in backfill=yes oom_retry=step learn=yes max_slowdown=2.5; do
     stop_daemon
     [ "$(reconfigured)" -eq $((before + 1)) ] || fail "a restart with $setting goes on with the old settings"
 done
-finish_node

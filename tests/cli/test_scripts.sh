@@ -14,12 +14,10 @@ while [ ! -e go ]; do sleep 0.05; done
 [ "$CARMA_RESTART_COUNT" -gt 0 ] || exec sleep 1000
 SCRIPT
 cp jobs/train.sh original.sh
-expect_ok submit --parsable -D elsewhere -o out jobs/train.sh -- "two words" 2
-until_field 1 state RUNNING
+runs 1 -D elsewhere -o out jobs/train.sh -- "two words" 2
 printf '#!/bin/sh\necho edited >edited\n' >jobs/train.sh
 touch elsewhere/go
-stop_daemon KILL
-start_daemon
+again_after_kill
 until_field 1 attempts 2
 until_field 1 state COMPLETED
 expect_field 1 attempts 2 command '["jobs/train.sh", "two words", "2"]'
@@ -32,9 +30,8 @@ diff wanted elsewhere/out >&2 || fail "not twice the script that was submitted"
 
 expect_ok show --script 1
 cmp -s "$T/out" original.sh || fail "$said: printed $(cat "$T/out")"
-run show 1
-grep -q "^Command    jobs/train.sh 'two words' 2\$" "$T/out" || fail "$said: $(cat "$T/out")"
-grep -q '^Script     a copy of that time: carma show --script 1$' "$T/out" || fail "$said: $(cat "$T/out")"
+shows "^Command    jobs/train.sh 'two words' 2\$" show 1
+expect_out '^Script     a copy of that time: carma show --script 1$'
 
 # By a pipe; removed at once; by an interpreter that looks beside the script for its imports.
 printf '#!/bin/sh\necho "piped $1"\n' | "$CARMA" submit --parsable -o piped - -- yes >/dev/null || fail "submit -"
@@ -49,8 +46,7 @@ run wait 3
 
 # A shepherd that is killed leaves nothing either.
 printf '#!/bin/sh\nexec sleep 1000\n' >sleep.sh
-run submit --parsable sleep.sh
-until_field 4 state RUNNING
+runs 4 sleep.sh
 [ -n "$(ls "$CARMA_SOCKET.scripts")" ] || fail "no copy of a script that runs"
 kill -KILL "$(sed -n 's/^shepherd \([0-9]*\).*/\1/p' "$STATE/runs/4-1-1/status")"
 until_field 4 state LOST
@@ -81,4 +77,3 @@ assert json.load(open(sys.argv[1])) == {"id": 1, "script": open("original.sh").r
 expect_field 1 script true
 expect_field 5 script false
 stop_daemon
-finish_node

@@ -6,7 +6,7 @@
 holds() {
     PYTHONPATH=$SOURCE/tests/cli PYTHONDONTWRITEBYTECODE=1 python3 - "$CARMA_SOCKET" "$1" "$2" 3>"$T/answer" <<'PYTHON'
 import json, os, sys
-from events import Connection
+from unix_http import Connection
 connection = Connection(sys.argv[1])
 connection.request("GET", sys.argv[2])
 text = connection.getresponse().read()
@@ -25,10 +25,7 @@ expect() {
 
 # until_holds PATH CONDITION: waits for it.
 until_holds() {
-    wait_for 'holds "$@"' "$@" || {
-        fail "$1: never $2: $(cut -c1-1200 "$T/answer")"
-        return 1
-    }
+    wait_for 'holds "$@"' "$@" || fail "$1: never $2: $(cut -c1-1200 "$T/answer")"
 }
 
 start_node h100x8-80g 60
@@ -62,4 +59,3 @@ expect /v1/jobs/1/series 'max(seen(a["used_bytes"])) >= 8 * GIB'
 until_holds '/v1/series?span=12' 'a["gpus"][0]["reserved_bytes"][-1] == 0'
 stop_daemon
 [ "$daemon_status" -eq 0 ] || fail "carmad ends with status $daemon_status"
-finish_node

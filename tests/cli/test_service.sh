@@ -6,10 +6,8 @@ TOLD=$T/told
 
 # until_told PATTERN [COUNT]: until COUNT lines, one by default, of the manager's notices match.
 until_told() {
-    wait_for '[ "$(grep -cE "$1" "$TOLD")" -ge "${2:-1}" ]' "$@" || {
+    wait_for '[ "$(grep -cE "$1" "$TOLD")" -ge "${2:-1}" ]' "$@" ||
         fail "the service manager is not told '$1', but: $(cat "$TOLD")"
-        return 1
-    }
 }
 
 start_node a100x4-40g 50
@@ -28,8 +26,7 @@ until_told ' WATCHDOG=1$' 3
 until_told ' STATUS=4 GPUs; 0 jobs running, 0 waiting$'
 
 # Job 1 runs on through all of this.
-expect_id 1 -o log -- "$TRAIN" --memory 1G --sm-activity 0.3 --seconds 3000
-until_field 1 state RUNNING
+runs 1 -o log -- "$TRAIN" --memory 1G --sm-activity 0.3 --seconds 3000
 until_told ' STATUS=4 GPUs; 1 job running, 0 waiting$'
 children=0
 for status_file in /proc/[0-9]*/status; do
@@ -102,4 +99,3 @@ until_told '^WATCHDOG=1$'
 [ "$(grep -c '^READY=1$' "$TOLD")" -eq 1 ] || fail "told that carmad is ready more than once: $(cat "$TOLD")"
 kill "$manager"
 stop_daemon
-finish_node

@@ -28,19 +28,14 @@ for i in 1 2 3 4 5 6 7 8; do
     run cancel "$((8 * i + 2))-$((8 * i + 9))"
 done
 stop_daemon
-python3 - "$STATE" <<'END' || fail "nothing was damaged"
-import sqlite3, sys
-with sqlite3.connect(sys.argv[1] + "/store.db") as db:
-    for change in ("UPDATE spec SET body = '{' WHERE job = 1",
-                   "UPDATE spec SET body = json_set(body, '$.colour', 'red') WHERE job = 2",
-                   "DELETE FROM spec WHERE job = 3",
-                   "UPDATE job SET body = '{}' WHERE job = 4",
-                   "UPDATE job SET body = json_set(body, '$.state', 3) WHERE job = 5",
-                   "UPDATE spec SET body = '[]' WHERE job = 6",
-                   "DELETE FROM job WHERE job = 7",
-                   "UPDATE job SET body = 'x' WHERE job = 8"):
-        assert db.execute(change).rowcount == 1, change
-END
+sql "UPDATE spec SET body = '{' WHERE job = 1" \
+    "UPDATE spec SET body = json_set(body, '\$.colour', 'red') WHERE job = 2" \
+    "DELETE FROM spec WHERE job = 3" \
+    "UPDATE job SET body = '{}' WHERE job = 4" \
+    "UPDATE job SET body = json_set(body, '\$.state', 3) WHERE job = 5" \
+    "UPDATE spec SET body = '[]' WHERE job = 6" \
+    "DELETE FROM job WHERE job = 7" \
+    "UPDATE job SET body = 'x' WHERE job = 8" || fail "nothing was damaged"
 expect_error 1 "the submission of job 1 is damaged" admin verify --state "$STATE"
 echo "state_directory = $STATE" >carma.conf
 run doctor --json --config carma.conf
@@ -89,9 +84,7 @@ until_field 74 state COMPLETED
 run submit --parsable -J oom -- sh -c 'until [ -e go2 ]; do sleep 0.05; done; echo "RuntimeError: CUDA error: out of memory" >&2; exit 1'
 until_field 75 state RUNNING
 stop_daemon
-python3 -c 'import sqlite3, sys
-with sqlite3.connect(sys.argv[1] + "/store.db") as db:
-    assert db.execute("UPDATE spec SET body = 1 WHERE job = 75").rowcount == 1' "$STATE" || fail "nothing was damaged"
+sql "UPDATE spec SET body = 1 WHERE job = 75" || fail "nothing was damaged"
 start_daemon
 touch go2
 until_field 75 state FAILED
@@ -100,4 +93,3 @@ field 75 message | grep -q "its submission cannot be read" || fail "job 75: $(fi
 [ -e "$STATE/runs/75-2-1" ] && fail "it was launched again"
 [ -e ran-aside ] && fail "a job was started that had been set aside"
 stop_daemon
-finish_node

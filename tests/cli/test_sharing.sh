@@ -7,20 +7,17 @@ set -- --set policy=first-fit --set memory_view=monitor --set memory_floor=1G --
 start_daemon "$@" --set share=mps,0=exclusive
 expect_error 1 "1 GPU with MPS needed, 0 are configured for it: leave --share mps out" submit --share mps -- true
 
-run submit --parsable -- "$TRAIN" --memory 2G --sm-activity 0.2 --seconds 100000
-first=$(cat "$T/out")
+first=$(submitted -- "$TRAIN" --memory 2G --sm-activity 0.2 --seconds 100000)
 until_field "$first" state RUNNING
 expect_field "$first" runs_by exclusive
 run submit --parsable --share time-slice -- "$TRAIN" --memory 2G --sm-activity 0.2 --seconds 1000 --fail false-oom --fail-at 500
 second=$(cat "$T/out")
-run explain "$second"
-grep -q "GPU 0 runs job $first, which is exclusive" "$T/out" || fail "explain: $(cat "$T/out")"
+shows "GPU 0 runs job $first, which is exclusive" explain "$second"
 run show "$second"
 grep -qx 'Shares     only by time-slicing' "$T/out" || fail "show: $(cat "$T/out")"
 
 # A job that has it alone keeps it; the next ones share it.
-stop_daemon
-start_daemon "$@" --set share=time-slice
+restart_daemon "$@" --set share=time-slice
 expect_field "$second" state QUEUED
 expect_field "$first" runs_by exclusive
 run cancel "$first"
@@ -30,16 +27,12 @@ until_field "$second" runs_by time-slice
 run hold "$second" # refused: it runs
 expect_status 1
 until_field "$second" crashes 1
-run show "$second"
-grep -q '^Last run   it printed that GPU memory ran out, which the memory in use does not bear out' "$T/out" ||
-    fail "show: $(cat "$T/out")"
+shows '^Last run   it printed that GPU memory ran out, which the memory in use does not bear out' show "$second"
 expect_field "$second" retry false
 run cancel "$second"
 # Options that count under MPS are shown as not in force elsewhere.
 for how in '--share time-slice' --exclusive; do
     # shellcheck disable=SC2086 # words
     run submit --parsable --hold $how --mps-memory-limit 5G -- true
-    run show "$(cat "$T/out")"
-    grep -q '^  *not in force, as it does not run by MPS: ' "$T/out" || fail "$said: $(cat "$T/out")"
+    shows '^  *not in force, as it does not run by MPS: ' show "$(cat "$T/out")"
 done
-finish_node

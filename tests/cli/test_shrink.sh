@@ -6,15 +6,11 @@ start_daemon --config /dev/null --set shrink_after=20m # time to look at it befo
 
 run submit -- "$TRAIN" --memory 4G --seconds 100000
 expect_field 1 reservation_source prior reserved_bytes $((26 << 30))
-run explain 1
-grep -q "26.0 GiB on each GPU, which is enough for most workloads: its own need is not known yet" "$T/out" ||
-    fail "explain says: $(cat "$T/out")"
+shows "26.0 GiB on each GPU, which is enough for most workloads: its own need is not known yet" explain 1
 until_field 1 reservation_source observed
 expect_field 1 reserved_bytes 5368709120 # a quarter more than it holds
-run explain 1
-grep -q "5.0 GiB on each GPU, as it was observed to need" "$T/out" || fail "explain says: $(cat "$T/out")"
-stop_daemon
-start_daemon --config /dev/null
+shows "5.0 GiB on each GPU, as it was observed to need" explain 1
+restart_daemon --config /dev/null
 expect_field 1 reservation_source observed
 cancel 1
 
@@ -46,7 +42,5 @@ assert told == [str(expected), f"{expected * 10000 // total / 10000:.4f}"], (tol
 told 3 21474836480 --gpu-memory 20G
 told 4 $((26 << 30))
 told 5 all --gpu-memory 20G --exclusive
-stop_daemon
-start_daemon --config /dev/null --set prior_quantile=0%
+restart_daemon --config /dev/null --set prior_quantile=0%
 told 6 all
-finish_node

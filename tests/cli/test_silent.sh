@@ -77,4 +77,3 @@ for name in queue queuewatch gpus show1 wait1 logsf1 cancel1 history explain1 su
 done
 exec 8>&-
 wait "$silent"
-finish

@@ -41,19 +41,14 @@ expect_golden simulate-incomplete.txt
 grep -q ' [-+][0-9.]*%' "$T/out" && fail "$said: a change of an incomplete run: $(cat "$T/out")"
 run simulate --trace thesis_60.csv --compare exclusive,exclusive/max_gpus_per_user=1,carma --json
 expect_status 3
-python3 - "$T/out" <<'PYTHON' || fail "$said: $(cat "$T/out")"
-import json, sys
-one, limited, carma = json.load(open(sys.argv[1]))
-assert [policy["incomplete"] for policy in (one, limited, carma)] == [False, True, False]
-assert [policy["never_ended"]["mean"] for policy in (one, limited, carma)] == [0, 3, 0]
-assert limited["refused"]["mean"] == limited["given_up"]["mean"] == 0
-PYTHON
+check '[policy["incomplete"] for policy in said] == [False, True, False]' \
+    '[policy["never_ended"]["mean"] for policy in said] == [0, 3, 0]' \
+    'said[1]["refused"]["mean"] == said[1]["given_up"]["mean"] == 0'
 run simulate --trace thesis_60.csv --compare exclusive,exclusive/max_gpus_per_user=1,carma
 expect_status 3
 [ "$(grep -c '^exclusive.* [-+][0-9.]*%' "$T/out")" = 0 ] || fail "$said: $(cat "$T/out")"
-grep -q '^carma .* -[0-9.]*% ' "$T/out" || fail "$said: $(cat "$T/out")"
-grep -q '^exclusive/max_gpus_per_user=1: incomplete, not comparable: of 60 jobs 3 never ended (one: 2 GPUs needed' "$T/out" ||
-    fail "$said: $(cat "$T/out")"
+expect_out '^carma .* -[0-9.]*% '
+expect_out '^exclusive/max_gpus_per_user=1: incomplete, not comparable: of 60 jobs 3 never ended (one: 2 GPUs needed'
 run simulate --trace thesis_60.csv --compare exclusive/max_gpus_per_user=1,exclusive,carma
 expect_status 3
 grep -q ' [-+][0-9.]*%' "$T/out" && fail "$said: a change against an incomplete run: $(cat "$T/out")"
@@ -122,8 +117,7 @@ PYTHON
 run simulate --trace thesis_60.csv --compare carma@replay,magm@replay,lug@recorded:horus
 tail -n 2 "$T/out" >"$T/lines"
 mv "$T/lines" "$T/out"
-grep -q "^carma@replay, magm@replay: 44 of 60 jobs request memory by replay; 44 enough, [0-9.]*% too much on average$" "$T/out" ||
-    fail "$said: $(cat "$T/out")"
+expect_out "^carma@replay, magm@replay: 44 of 60 jobs request memory by replay; 44 enough, [0-9.]*% too much on average$"
 grep -q "^lug@recorded:horus: 60 of 60 jobs request memory by recorded:horus; 24 enough, 89.1% too much on average; 36 not enough, 23.7% too little$" \
     "$T/out" || fail "$said: $(cat "$T/out")"
 printf 'id,gpus,peak_mib,resident_mib,solo_runtime_s,sm_activity,batch_size,summary\na,1,4000,4000,60,0.5,8,bad.txt\n' >own.csv
@@ -231,4 +225,3 @@ expect_error 1 "store.db" simulate --replay "$T"
 # A trace by its name.
 expect_ok simulate --trace thesis_60 --policy exclusive --json
 expect_error 1 "no_such_trace" simulate --trace no_such_trace
-finish

@@ -11,4 +11,3 @@ start_daemon --set sample_period=60s --set window=120s
 unset LD_PRELOAD
 python3 "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" slow "$SLOW_SYNC_LOG" || fail "a slow disk"
 stop_daemon
-finish_node

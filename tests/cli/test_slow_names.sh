@@ -31,4 +31,3 @@ expect_ok release 2
 until_field 2 state COMPLETED
 [ "$(cat questions)" = q ] || fail "the database was asked about him when a stored job began"
 stop_daemon
-finish_node

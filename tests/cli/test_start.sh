@@ -10,13 +10,11 @@ mkdir "$T/home"
 echo 'sleep 1000' >"$T/home/.bash_profile"
 HOME=$T/home run submit --parsable --exclusive --conda any -- true
 hung=$(cat "$T/out")
-run submit --parsable --exclusive -- true
-next=$(cat "$T/out")
+next=$(submitted --exclusive -- true)
 until_field "$hung" state FAILED
 expect_field "$hung" message \
     'the start took longer than the start_timeout of 0:02: it was in the login shell, its profile and conda'
-run show "$hung"
-grep -q 'the start took longer than the start_timeout of 0:02' "$T/out" || fail "show: $(cat "$T/out")"
+shows 'the start took longer than the start_timeout of 0:02' show "$hung"
 until_field "$next" state COMPLETED
 python3 - "$(field "$hung" started_ns)" "$(field "$hung" ended_ns)" "$(field "$hung" gpu_ns)" <<'PY' ||
 import sys
@@ -41,4 +39,3 @@ expect_field "$(cat "$T/out")" message \
 "$PREFIX/bin/carmad" --state "$T/other" --socket "$T/other.socket" --set start_timeout=0s 2>"$T/err" &&
     fail "a start_timeout of 0s is taken"
 grep -q 'start_timeout' "$T/err" || fail "$(cat "$T/err")"
-finish_node

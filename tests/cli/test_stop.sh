@@ -14,25 +14,13 @@ status_of() {
 # until_gone PID...
 until_gone() {
     for pid in "$@"; do
-        tries=0
-        while [ -d "/proc/$pid" ] && ! grep -q '^State:.Z' "/proc/$pid/status" 2>/dev/null; do
-            tries=$((tries + 1))
-            if [ "$tries" -gt 200 ]; then
-                fail "process $pid is still there: $(tr '\0' ' ' <"/proc/$pid/cmdline")"
-                return
-            fi
-            sleep 0.05
-        done
+        wait_for '[ ! -d "/proc/$1" ] || grep -q "^State:.Z" "/proc/$1/status" 2>/dev/null' "$pid" ||
+            fail "process $pid is still there: $(tr '\0' ' ' <"/proc/$pid/cmdline")"
     done
 }
 
 until_file() {
-    tries=0
-    until [ -s "$1" ]; do
-        tries=$((tries + 1))
-        [ "$tries" -lt 200 ] || { fail "no $1"; return 1; }
-        sleep 0.05
-    done
+    wait_for '[ -s "$1" ]' "$@" || fail "no $1"
 }
 
 # Against all resistance: deaf to SIGTERM, in sessions of its own, without parents, flooding its output.
@@ -56,8 +44,7 @@ expect_ok submit --parsable --time 0:30 --signal USR1@20 -o told.out -- \
     sh -c 'trap "echo told" USR1; while :; do sleep 0.02; done'
 until_field 2 exit_cause timeout
 [ "$(cat told.out)" = told ] || fail "told before the time was up: $(cat told.out)"
-run show 2
-grep -q 'time limit of 0:30 reached' "$T/out" || fail "$said: $(cat "$T/out")"
+shows 'time limit of 0:30 reached' show 2
 
 # Also while no daemon is there.
 run submit --parsable --time 1:00 -- sh -c 'echo $$ >alone.pid; exec sleep 600'
@@ -93,8 +80,7 @@ mkdir "$STATE/runs/4-2-1" # of a launch that began while its placement was being
 start_daemon "$@"
 until_field 4 state LOST
 [ ! -e "$STATE/runs/4-2-1" ] || fail "a launch that was never stored has left its directory"
-run show 4
-grep -q 'started anew' "$T/out" || fail "$said: $(cat "$T/out")"
+shows 'started anew' show 4
 until_field 5 state LOST
 sleep 1.2 # two looks of the daemon
 kill -KILL "$other" || fail "process $other was taken for the lost job's"
@@ -142,13 +128,11 @@ kill -KILL "$(cat orphan.pid)" 2>/dev/null
 
 # A user's session ends, and his carmad goes on.
 kill -HUP "$daemon"
-patience
-until grep -q 'has ended (SIGHUP): carmad goes on' "$T/daemon.log"; do patient || { fail "SIGHUP is not spoken of"; break; }; done
+wait_for 'grep -q "has ended (SIGHUP): carmad goes on" "$T/daemon.log"' || fail "SIGHUP is not spoken of"
 expect_ok queue
 # Somebody removes its socket.
 rm "$CARMA_SOCKET"
-patience
-until "$CARMA" queue >/dev/null 2>&1; do patient || { fail "carmad is not reached again"; break; }; done
+wait_for '"$CARMA" queue >/dev/null 2>&1' || fail "carmad is not reached again"
 grep -q "socket was removed: carmad has made it again" "$T/daemon.log" || fail "a socket that was made again is not spoken of"
 
 # What a command leaves behind ends with it, and is named; a part of its pipeline that ends by itself is not cut short.
@@ -165,4 +149,3 @@ for try in 1 2 3 4 5; do # half a second may be too short on a busy machine
     [ "$try" -lt 5 ] && ! grep -q whole "$T/out" || break
 done
 expect_output whole
-finish_node

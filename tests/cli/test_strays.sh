@@ -20,9 +20,7 @@ run gpus
 grep -qxF "GPU 2: process $pid (carma-train of $(id -un)) holds 8.0 GiB and is job 1's, which was not given this GPU" \
     "$T/out" || fail "gpus: $(cat "$T/out")"
 grep -q "^ *2 .* stray 1 8.0 GiB$" "$T/out" || fail "gpus, in the table: $(cat "$T/out")"
-run show 1
-grep -q "^Also on *GPU 2, which it was not given: process $pid (carma-train) holds 8.0 GiB" "$T/out" ||
-    fail "show: $(cat "$T/out")"
+shows "^Also on *GPU 2, which it was not given: process $pid (carma-train) holds 8.0 GiB" show 1
 [ "$(grep -c "GPU 2: process $pid (carma-train) of job 1 of $(id -un) holds .* there, and the job was not given this GPU" "$T/daemon.log")" = 1 ] ||
     fail "the log: $(cat "$T/daemon.log")"
 $exposition fetch "$CARMA_SOCKET" >metrics || fail "no metrics"
@@ -45,8 +43,7 @@ many=$(cat "$T/out")
 until_gpu 2 unmanaged_bytes $((7 << 30))
 until_said "GPU 2: 5 more of the processes of job $many came there, and the job was not given this GPU"
 said 1 "of job $many of $(id -un) holds"
-run gpus
-grep -q "^ *2 .* stray $many 7.0 GiB$" "$T/out" || fail "gpus, in the table: $(cat "$T/out")"
+shows "^ *2 .* stray $many 7.0 GiB$" gpus
 grep "^GPU 2: " "$T/out" >lines
 head -1 lines | grep -q "holds 2.0 GiB and is job $many's" || fail "gpus: not the largest first: $(cat lines)"
 [ "$(wc -l <lines)" -eq 5 ] && tail -1 lines | grep -q "^GPU 2: 2 more processes with 2.0 GiB, unmanaged or of jobs" ||
@@ -66,8 +63,7 @@ kill "$foreign"
 wait "$foreign" 2>/dev/null
 
 # A job that runs out of memory beside a stray is its victim, though the stray has no part of that GPU.
-stop_daemon
-start_daemon --set settle=0s
+restart_daemon --set settle=0s
 run submit --parsable --gpu-memory 32G -- sh -c 'until [ -e go ]; do sleep 0.05; done; exec "$0" --memory 30G --seconds 100' "$TRAIN"
 victim=$(cat "$T/out")
 until_field "$victim" state RUNNING
@@ -82,4 +78,3 @@ expect_field "$stray" victims 1
 run wait "$victim"
 expect_field "$victim" state COMPLETED attempts 2
 run cancel "$stray"
-finish_node

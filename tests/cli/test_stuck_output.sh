@@ -5,28 +5,20 @@
 mkdir stuck
 python3 -B "$SOURCE/tests/cli/stuck_fs.py" stuck 2>said &
 server=$!
-patience
-until mountpoint -q stuck; do
-    kill -0 $server 2>/dev/null || { echo "skipped: $(cat said)"; exit 77; }
-    patient || { fail "no file system"; break; }
-done
+wait_for 'mountpoint -q stuck || ! kill -0 $server 2>/dev/null' || fail "no file system"
+kill -0 $server 2>/dev/null || skip "$(cat said)"
 unmount() {
     rm -f "/dev/nvidia-test.$$"
     kill $server 2>/dev/null # what waits for it ends
     umount -l "$T/stuck"
-    finish_node
 }
-end_test=unmount
-trap 'failures=$((failures + 1)); unmount' INT TERM
+at_end='unmount; end_node'
 start_node a100x4-40g 100
 start_daemon --set grace=1s
 run submit --parsable -o stuck/f -- sh -c 'echo some; exit 3'
 until_field 1 state FAILED
 run submit --parsable -o stuck/f -- sh -c 'for i in 1 2 3 4 5 6; do echo "step $i"; sleep 0.5; done; touch told; sleep 100000'
-patience
-until [ -e told ]; do # by then its progress is being read
-    patient || { fail "job 2 does not run"; break; }
-done
+wait_for '[ -e told ]' || fail "job 2 does not run" # by then its progress is being read
 run cancel 2
 until_field 2 state CANCELLED
 run submit --parsable --exclusive -- sh -c 'touch reads; cat stuck/f'
@@ -50,5 +42,3 @@ run submit --parsable --exclusive -- python3 -B reader.py "$gpu"
 wait_for '[ -e holds ]' || fail "job 5 does not run"
 run cancel 5
 until_field 5 state CANCELLED
-rm -f /dev/nvidia-test.$$
-unmount

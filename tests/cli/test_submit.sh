@@ -153,32 +153,28 @@ expect_error 2 "share 'mig' is not known: time-slice or mps" submit --share mig 
 expect_error 1 "an exclusive job shares no GPU: leave exclusive or share mps out" submit --share mps --exclusive -- true
 expect_error 2 "optimizer 'lion'" submit --optimizer lion -- true
 expect_error 2 "precision 'fp8'" submit --precision fp8 -- true
-printf '#!/bin/sh\n\n#CARMA --gpus two\n' >bad.sh
-expect_error 1 "bad.sh:3: --gpus: 'two'" submit bad.sh
+# expect_bad TEXT SCRIPT: a script that printf makes of this is refused so.
+expect_bad() {
+    # shellcheck disable=SC2059
+    printf "$2" >bad.sh
+    expect_error 1 "$1" submit bad.sh
+}
+expect_bad "bad.sh:3: --gpus: 'two'" '#!/bin/sh\n\n#CARMA --gpus two\n'
 for line in '-t 1:2:3:4|--time: ' '--mem=much|--memory: ' '-c many|--cpus: ' '--gres=gpu:two:x|--gpus: ' '--gpus=0|--gpus: ' '--signal=NOPE|--signal: ' '-t|--time' \
     '--gres=gpu:2,|--gpus: ' '--job-name="x|quote'; do
-    printf '#!/bin/sh\n#SBATCH -J x\n#SBATCH %s\n' "${line%|*}" >bad.sh
-    expect_error 1 "bad.sh:3: " submit bad.sh
+    expect_bad "bad.sh:3: " "#!/bin/sh\n#SBATCH -J x\n#SBATCH ${line%|*}\n"
     expect_error 1 "${line#*|}" submit bad.sh
 done
-printf '#!/bin/sh\n#SBATCH -J x --mem=32G -c many\n' >bad.sh # the directive is named as it stands there
-expect_error 1 "bad.sh:2: #SBATCH -c many: --cpus: 'many'" submit bad.sh
-printf '#!/bin/sh\n#SBATCH --gres=gpu:two:x\n' >bad.sh
-expect_error 1 "bad.sh:2: #SBATCH --gres=gpu:two:x: --gpus: " submit bad.sh
-printf '#!/bin/sh\n#CARMA --gpu-memory 12\n' >bad.sh
-expect_error 1 "bad.sh:2: --gpu-memory: '12' has no unit: say 12GiB or 12MiB" submit bad.sh
-printf '#!/bin/sh\n#CARMA -J x\n#CARMA --frob\n' >bad.sh
-expect_error 1 "bad.sh:3: unknown option '--frob'" submit bad.sh
-printf '#!/bin/sh\n#CARMA --wait\n' >bad.sh
-expect_error 1 "bad.sh:2: '--wait' belongs on the command line" submit bad.sh
-printf '#!/bin/sh\n#CARMA train.py\n' >bad.sh
-expect_error 1 "bad.sh:2: 'train.py' belongs" submit bad.sh
-printf '#!/bin/sh\n#CARMA --socket x\n' >bad.sh
-expect_error 1 "bad.sh:2: unknown option '--socket'" submit bad.sh
-printf '#!/bin/sh\n#CARMA -J "x\n' >bad.sh
-expect_error 1 "bad.sh:2" submit bad.sh
-printf 'echo hello\n' >bad.sh
-expect_error 1 "bad.sh:1: a script begins with" submit bad.sh
+# The directive is named as it stands there.
+expect_bad "bad.sh:2: #SBATCH -c many: --cpus: 'many'" '#!/bin/sh\n#SBATCH -J x --mem=32G -c many\n'
+expect_bad "bad.sh:2: #SBATCH --gres=gpu:two:x: --gpus: " '#!/bin/sh\n#SBATCH --gres=gpu:two:x\n'
+expect_bad "bad.sh:2: --gpu-memory: '12' has no unit: say 12GiB or 12MiB" '#!/bin/sh\n#CARMA --gpu-memory 12\n'
+expect_bad "bad.sh:3: unknown option '--frob'" '#!/bin/sh\n#CARMA -J x\n#CARMA --frob\n'
+expect_bad "bad.sh:2: '--wait' belongs on the command line" '#!/bin/sh\n#CARMA --wait\n'
+expect_bad "bad.sh:2: 'train.py' belongs" '#!/bin/sh\n#CARMA train.py\n'
+expect_bad "bad.sh:2: unknown option '--socket'" '#!/bin/sh\n#CARMA --socket x\n'
+expect_bad "bad.sh:2" '#!/bin/sh\n#CARMA -J "x\n'
+expect_bad "bad.sh:1: a script begins with" 'echo hello\n'
 expect_error 1 "-:1: a script begins with" submit - # an empty standard input
 expect_error 2 "the words after '--' go to one script: 'bad.sh' is a second file" submit jobs/run.sh bad.sh -- x
 expect_error 1 "jobs/small.rad: a job file takes no arguments" submit jobs/small.rad -- x
@@ -213,4 +209,3 @@ for file in /dev/zero binary.sh; do
         fail "submit - <$file: $(cat "$T/err")"
 done
 [ "$(wc -l <"$T/answers.json.posts")" -eq 10 ] || fail "something was half submitted"
-finish

@@ -43,8 +43,7 @@ grep -q "^carma: true: warning: the declared 2.0 GiB is less than the [0-9.]* Gi
 [ "$(field 3 reserved_bytes)" -gt "$(field 1 reserved_bytes)" ] || fail "batch 64 does not need more than 32"
 [ "$(field 2 reserved_bytes)" -lt "$(field 3 reserved_bytes)" ] || fail "SGD and AMP do not need less than Adam and fp32"
 expect_field 4 reservation_source declared reserved_bytes 2147483648 estimate.source replay
-run explain 4
-grep -q "^memory: 2.0 GiB on each GPU, declared: estimated " "$T/out" || fail "$said: $(cat "$T/out")"
+shows "^memory: 2.0 GiB on each GPU, declared: estimated " explain 4
 
 # An unknown figure is not estimated; unknown layers are reported, and the job is taken.
 expect_ok submit --parsable --hold --summary resnet50.summary -- true
@@ -52,12 +51,10 @@ grep -q "warning: resnet50.summary: no batch size, so nothing is estimated: give
     fail "$said: $(cat "$T/err")"
 expect_field 5 reservation_source prior
 sed 's/ Linear-/  Quark-/' resnet50.summary >quark.summary
-expect_ok submit --parsable --hold --summary quark.summary --batch-size 32 -- true
-grep -q "warning: .*Quark" "$T/err" || fail "$said: $(cat "$T/err")"
+warns "warning: .*Quark" submit --parsable --hold --summary quark.summary --batch-size 32 -- true
 [ "$(field 6 estimate.confidence_permille)" -lt "$(field 1 estimate.confidence_permille)" ] ||
     fail "an unknown layer costs no confidence"
-run show 6
-grep -q "^Warning    .*Quark" "$T/out" || fail "$said: $(cat "$T/out")"
+shows "^Warning    .*Quark" show 6
 
 # More than any GPU has is no reason to refuse it: it gets whole ones.
 expect_ok submit --parsable --hold -G 2 --summary resnet50.summary --batch-size 1024 -- true
@@ -87,13 +84,11 @@ run queue --all --json
 [ "$(grep -c '"id"' "$T/out")" -eq 7 ] || fail "a refused job was taken: $(cat "$T/out")"
 
 # Where the memory is declared there is no need of it: a warning is enough.
-expect_ok submit --parsable --hold --gpu-memory 3G --summary nonsense.txt --batch-size 8 -- true
-grep -q "warning: nonsense.txt:1: " "$T/err" || fail "$said: $(cat "$T/err")"
+warns "warning: nonsense.txt:1: " submit --parsable --hold --gpu-memory 3G --summary nonsense.txt --batch-size 8 -- true
 expect_field 8 reserved_bytes 3221225472 estimate.bytes null
 
 # A restart keeps it to the letter, and makes nothing anew.
-stop_daemon
-start_daemon --config /dev/null --set share=mps
+restart_daemon --config /dev/null --set share=mps
 "$CARMA" show --json 1 >again.json
 cmp -s first.json again.json || fail "a restart changed it: $(diff first.json again.json)"
 # The texts themselves are not kept.
@@ -109,8 +104,7 @@ expect_field 1 crashes 0
 [ "$(field 1 placements.0.observed_bytes)" -le "$(field 1 estimate.bytes)" ] || fail "it held more than was estimated"
 run submit --parsable --hold --summary resnet50.summary --batch-size 32 -- "$TRAIN" --workload resnet --seconds 240
 expect_field 9 reservation_source learned estimate.source replay
-run explain 9
-grep -q "on each GPU, learned from earlier runs: estimated " "$T/out" || fail "$said: $(cat "$T/out")"
+shows "on each GPU, learned from earlier runs: estimated " explain 9
 run release 9
 run wait 9
 # What it was seen to use may go before what was learned: its memory is read at moments.
@@ -130,12 +124,8 @@ expect_field 10 reservation_source estimated # another model: not the same job
     done
 } >eight.csv
 expect_ok play eight.csv --output-dir eight --json
-python3 - "$T/out" <<'PYTHON' || fail "$said: $(cat "$T/out")"
-import json, sys
-report = json.load(open(sys.argv[1]))
-assert report["jobs"] == 8 and report["failed"] == 0 and report["oom"] == 0, report
-assert report["wait_p95_s"] < 200, report # one after the other the last four would wait for 240 s at least
-PYTHON
+# One after the other the last four would wait for 240 s at least.
+check 'said["jobs"] == 8 and said["failed"] == 0 and said["oom"] == 0 and said["wait_p95_s"] < 200'
 expect_field 18 estimate.from summaries/efficientnet_b0-224.txt
 # The reservation may have shrunk since to the job's observed need.
 case $(field 18 reservation_source) in
@@ -160,8 +150,7 @@ done
 [ "$(cat ids.? | sort -n | tr '\n' ' ')" = '20 21 22 23 24 25 26 27 28 29 30 31 ' ] || fail "six at once: $(cat ids.?)"
 
 # Other settings: a recorded figure of the estimator's name goes before a computed one; none computes nothing.
-stop_daemon
-start_daemon --config /dev/null --set estimator=horus --set estimate_quantile=90% --set machine_profile=a100-40g-later
+restart_daemon --config /dev/null --set estimator=horus --set estimate_quantile=90% --set machine_profile=a100-40g-later
 printf 'conda activate base\ntrue\nresnet50.summary\nimagenet\n32\nexclusive\n1\n5000\n4000\n' >recorded.rad
 run submit --parsable --hold recorded.rad
 expect_field 32 reservation_source recorded reserved_bytes 4194304000 estimate.source horus
@@ -170,13 +159,10 @@ expect_field 33 reservation_source estimated estimate.machine_profile a100-40g-l
 # A summary that contradicts itself says nothing, and is no reason to refuse the job.
 expect_id 34 --hold --summary other.summary --batch-size 8 -- true
 grep -q "warning: nothing is estimated by the summary: other.summary:" "$T/err" || fail "$said: $(cat "$T/err")"
-stop_daemon
-start_daemon --config /dev/null --set policy=thesis
+restart_daemon --config /dev/null --set policy=thesis
 expect_ok submit --parsable --hold --summary nonsense.txt --batch-size 8 -- true
 expect_field 35 reservation_source unknown estimate null
 
 # The decisions follow from the stored input.
 stop_daemon
-expect_ok simulate --replay "$STATE"
-grep -q "every decision reproduced" "$T/out" || fail "$said: $(cat "$T/out")"
-finish_node
+shows "every decision reproduced" simulate --replay "$STATE"

@@ -62,11 +62,9 @@ as alice "$CARMA" submit --wait --parsable -o taken -- sh -c 'echo $MASTER_PORT'
 kill $!
 [ "$(cat "$T/alice/taken")" != $next ] || fail "a job got port $next, which is taken"
 # One file for two jobs: the second wipes nothing while the first runs, and a later one begins it anew.
-run submit --parsable --gpu-memory 1G -o same -- sh -c 'echo first; while ! [ -e end ]; do sleep 0.1; done'
-first=$(cat "$T/out")
+first=$(submitted --gpu-memory 1G -o same -- sh -c 'echo first; while ! [ -e end ]; do sleep 0.1; done')
 until_field "$first" state RUNNING
-run submit --parsable --gpu-memory 1G -o ./same -e same -- sh -c 'echo second; while ! [ -e end ]; do sleep 0.1; done'
-second=$(cat "$T/out")
+second=$(submitted --gpu-memory 1G -o ./same -e same -- sh -c 'echo second; while ! [ -e end ]; do sleep 0.1; done')
 until_field "$second" state RUNNING
 expect_field "$second" message "another job writes to '$T/./same', so it was not begun anew: name it with %j"
 touch end
@@ -75,5 +73,3 @@ run wait "$first" "$second"
 run submit --parsable -W --gpu-memory 1G -o same -e ./same -- echo third
 [ "$(cat same)" = third ] || fail "the third job's file has: $(cat same)"
 expect_field "$(cat "$T/out")" message null
-
-finish_node

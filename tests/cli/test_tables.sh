@@ -25,8 +25,7 @@ run history -n 20 --csv
 expect_golden cli-history.csv
 run show 22
 expect_golden cli-show-history.txt
-run stats --by user --json
-grep -q '"modelled_energy_mj": 23456789012' "$T/out" || fail "stats --json: $(cat "$T/out")"
+shows '"modelled_energy_mj": 23456789012' stats --by user --json
 expect_error 2 "user, name" stats --by gpu
 expect_ok show 9
 expect_golden cli-show.txt
@@ -38,9 +37,7 @@ run explain 12
 expect_golden cli-explain-estimate.txt
 
 # In no place does it have anything that a terminal would obey.
-run queue
-grep -q 'a-name-that-is-much-longer-than-any-table-would-like-it-to-be ' "$T/out" ||
-    fail "a pipe does not get everything"
+shows 'a-name-that-is-much-longer-than-any-table-would-like-it-to-be ' queue
 LC_ALL=C.UTF-8 "$CARMA" queue >"$T/utf8"
 for file in "$T/out" "$T/utf8"; do
     if tr -d '\n' <"$file" | LC_ALL=C grep -q '[[:cntrl:]]'; then
@@ -74,4 +71,3 @@ if [ -w /dev/full ]; then
     grep -q '^carma: cannot write' "$T/err" || fail "a full disk was not told"
 fi
 expect_error 1 "no such thing: /v1/jobs/4" show 4
-finish

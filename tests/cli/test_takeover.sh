@@ -9,8 +9,7 @@ start_daemon --set grace=3s
 
 # job NAME COMMAND: it runs, and its shepherd's pid is in $shepherd.
 job() {
-    run submit --parsable -o "$1.out" --gpu-memory 2G --time "${3-1-0}" -- sh -c "$2" "$TRAIN"
-    number=$(cat "$T/out")
+    number=$(submitted -o "$1.out" --gpu-memory 2G --time "${3-1-0}" -- sh -c "$2" "$TRAIN")
     until_field "$number" state RUNNING
     wait_for '[ -s "$1.pid" ]' "$1" || fail "$1: no process"
     shepherd=$(sed -n 's/^shepherd \([0-9]*\).*/\1/p' "$STATE/runs/$number-1-1/status")
@@ -38,8 +37,7 @@ stranger=$!
 until_field 4 state LOST
 gone killed
 expect_ok cancel 1 2
-stop_daemon KILL
-start_daemon --set grace=3s
+again_after_kill --set grace=3s
 for number in 1 2; do
     until_field "$number" state CANCELLED
 done
@@ -54,4 +52,3 @@ expect_field 2 message "its shepherd $polite is stopped, so carmad ended its pro
 until_gpu 0 used_bytes "$(gpu 3 used_bytes)"
 kill "$stranger" || fail "a stranger was ended"
 wait_for '! kill -0 "$1" 2>/dev/null' "$polite" || fail "a shepherd is left"
-finish_node

@@ -3,11 +3,7 @@
 . "$(dirname "$0")/users.sh"
 . "$(dirname "$0")/node.sh"
 PYTHON=/usr/bin/python3
-if ! $PYTHON -c 'import pyte' 2>/dev/null; then
-    echo "skipped: no pyte here: script/packages test installs it"
-    rm -rf "$T"
-    exit 77
-fi
+$PYTHON -c 'import pyte' 2>/dev/null || skip "no pyte here: script/packages test installs it"
 homes
 start_node h200x1 60
 start_daemon
@@ -38,4 +34,3 @@ t.press("q")
 assert t.ended() == 0
 END
 expect_field 1 state RUNNING
-finish_node

@@ -9,8 +9,7 @@ start_node h200x1 8
 start_daemon --set settle=0s
 
 alone=$(awk '/VmHWM/ {print $2}' "/proc/$daemon/status")
-run submit --parsable --hold -- true
-held=$(cat "$T/out")
+held=$(submitted --hold -- true)
 n=0
 while [ "$n" -lt "$waiters" ]; do
     n=$((n + 1))
@@ -27,15 +26,13 @@ while [ "$n" -lt 150 ]; do
         echo $? >"submitted.$n"
     ) &
 done
-patience
-until [ "$(cat submitted.* 2>/dev/null | grep -c '^0$')" -ge 150 ] || ! patient; do :; done
+wait_for '[ "$(cat submitted.* 2>/dev/null | grep -c "^0$")" -ge 150 ]'
 [ "$(sort -u submit.*.out | wc -l)" -eq 150 ] || fail "$(sort -u submit.*.out | wc -l) jobs, not 150"
 for n in $(seq 150); do
     [ "$(cat "submitted.$n")" = 0 ] || fail "submission $n: status $(cat "submitted.$n"): $(cat "submit.$n.err")"
 done
 run cancel "$held"
-patience
-until [ "$(cat waited.* 2>/dev/null | grep -c .)" -ge "$waiters" ] || ! patient; do :; done
+wait_for '[ "$(cat waited.* 2>/dev/null | grep -c .)" -ge "$waiters" ]'
 [ "$(cat waited.* | grep -vc '^1$')" -eq 0 ] || fail "waiters end with: $(cat waited.* | sort | uniq -c)"
 [ "$(cat wait.*.err | grep -c 'was cancelled')" -eq "$waiters" ] || fail "they say: $(cat wait.*.err | sort | uniq -c | head -5)"
 # The daemon's memory: all of them cost it little.
@@ -44,4 +41,3 @@ most=$(awk '/VmHWM/ {print $2}' "/proc/$daemon/status")
 stop_daemon
 "$CARMA" submit --no-retry --wait -- true 2>/dev/null
 [ $? -eq 125 ] || fail "submit --wait without a daemon has no status of its own"
-finish_node

@@ -28,15 +28,10 @@ for _ in 2 3 4; do
 done
 until_field 2 state RUNNING
 until_field 3 state RUNNING
-patience
-until [ "$(gpu 'm("used_bytes") == 2 * 44 * 1024')" = True ]; do
-    patience || { fail "never in use: 2 x 44 GiB: $("$CARMA" gpus --json)"; break; }
-done
+wait_for '[ "$(gpu "m(\"used_bytes\") == 2 * 44 * 1024")" = True ]' || fail "never in use: 2 x 44 GiB: $("$CARMA" gpus --json)"
 expect_gpu 'm("unmanaged_bytes") == 0'
 expect_field 4 state QUEUED
-run explain 4
-grep -q '45.0 GiB needed' "$T/out" || fail "explain: $(cat "$T/out")"
+shows '45.0 GiB needed' explain 4
 run submit --gpu-memory 110G -- true
 grep -q '106.5 GiB' "$T/err" || fail "more than there is: $(cat "$T/err")"
 run cancel 2 3 4
-finish_node

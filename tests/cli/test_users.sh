@@ -34,18 +34,12 @@ for user in bob carol; do
         'explain --json 2' 'explain --json 3' 'explain --json 4' 'show 3' 'explain 4' 'stats' 'gpus --json'; do
         # shellcheck disable=SC2086 # words
         allowed $user $what
-        if grep -e hunter2 -e "$T/alice" -e private "$T/out"; then
-            fail "$said: shows alice's private data"
-        fi
+        ! grep -e hunter2 -e "$T/alice" -e private "$T/out" || fail "$said: shows alice's private data"
     done
     run_as $user show --json 1
-    python3 - "$T/out" <<'PYTHON' || fail "$said: not the queue's entry alone"
-import json, sys
-job = json.load(open(sys.argv[1]))
-assert (job["name"], job["user"], job["state"], job["gpus"]) == ("runs", "alice", "RUNNING", 1), job
-assert not {"command", "directory", "output", "error", "conda_environment", "environment", "summary_name"} & set(job), job
-assert job["message"] is None and job["failure"] is None and job["estimate"] is None, job
-PYTHON
+    check '[said[name] for name in ("name", "user", "state", "gpus")] == ["runs", "alice", "RUNNING", 1]' \
+        'not {"command", "directory", "output", "error", "conda_environment", "environment", "summary_name"} & set(said)' \
+        'said["message"] is None and said["failure"] is None and said["estimate"] is None'
     refused $user 'permission denied: job 3 belongs to alice' logs 3
 done
 
@@ -54,7 +48,7 @@ for verb in cancel hold release; do
     refused bob 'belongs to alice' $verb 1
     refused bob 'belongs to alice' $verb 2
 done
-[ "$failures" -eq 0 ] || finish_node # the next job would wait for the cancelled ones
+[ "$failures" -eq 0 ] || exit 1 # the next job would wait for the cancelled ones
 expect_field 1 state RUNNING
 expect_field 2 state HELD
 allowed carol release 2
@@ -67,8 +61,7 @@ allowed alice cancel 5
 expect_field 5 state CANCELLED
 
 # Without an admin_group there are no administrators; root needs none.
-stop_daemon
-start_daemon
+restart_daemon
 run_as alice submit --parsable --hold -- true
 refused carol 'belongs to alice' cancel 6
 expect_ok cancel 6
@@ -78,4 +71,3 @@ start_daemon --set admin_group=no-such-group
 run_as alice submit --parsable --hold -- true
 refused carol 'belongs to alice' cancel 7
 grep -q "admin_group 'no-such-group': there is no such group" "$T/daemon.log" || fail "nothing is said of the missing group"
-finish_node

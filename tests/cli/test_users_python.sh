@@ -85,4 +85,3 @@ chmod 644 "$T/token"
 python_as alice env CARMA_SOCKET="tcp://127.0.0.1:$port" CARMA_TOKEN_FILE="$T/token" $python -c "$ask"
 grep -q '^carma.errors.NoDaemon: .*chmod 600 it' "$T/err" || fail "$said: $(cat "$T/err")"
 run cancel 1
-finish_node

@@ -40,8 +40,7 @@ for one, uuid in zip(held, sys.argv[1:]):
 print(len(held), flush=True)
 signal.pause()' $uuids >"$T/held" &
 bobs=$!
-patience
-until grep -qx 4 "$T/held" || ! patient; do :; done
+wait_for 'grep -qx 4 "$T/held"'
 
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 (umask 077 && python3 -c 'import secrets; print(secrets.token_hex(32))' >"$T/token")
@@ -161,11 +160,7 @@ as alice "$PREFIX/bin/carmad" --state "$T/alice/state" --socket "$T/hers/socket"
     --set nvml_library="$PREFIX/lib/carma/vnode/libnvidia-ml.so.1" 2>>"$T/daemon.log" &
 daemon=$!
 CARMA_SOCKET=$T/hers/socket
-tries=0
-until [ -S "$CARMA_SOCKET" ] || [ $tries -gt 200 ]; do
-    tries=$((tries + 1))
-    sleep 0.05
-done
+wait_for '[ -S "$CARMA_SOCKET" ]'
 allowed alice queue
 [ "$(stat -c %a "$CARMA_SOCKET")" = 600 ] || fail "the socket's mode is $(stat -c %a "$CARMA_SOCKET")"
 refused bob 'Permission denied' queue
@@ -174,4 +169,3 @@ as bob ls "$T/alice/state" >/dev/null 2>&1 && fail "bob sees the store of alice'
 run_as alice submit --parsable -o own -- id -u
 run_as alice wait 1
 [ "$(cat "$T/alice/own")" = 12001 ] || fail "alice's job ran as $(cat "$T/alice/own")"
-finish_node

@@ -24,11 +24,7 @@ mkfifo "$T/hold"
 wire bob hold "$T/bob/held" <"$T/hold" &
 holder=$!
 exec 8>"$T/hold"
-tries=0
-until [ -s "$T/bob/held" ] || [ $tries -gt 300 ]; do
-    tries=$((tries + 1))
-    sleep 0.1
-done
+wait_for '[ -s "$T/bob/held" ]'
 [ "$(cat "$T/bob/held")" = 128 ] || fail "bob holds $(cat "$T/bob/held") connections, not 128"
 allowed alice queue
 allowed alice submit --parsable --hold -- true
@@ -41,4 +37,3 @@ wait "$holder" || fail "bob's connections"
 allowed bob queue
 stop_daemon
 [ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
-finish_node

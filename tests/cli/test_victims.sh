@@ -12,14 +12,11 @@ says() {
 ln -s "$BUILD/src/vnode/nvidia-cuda-mps-control" "$PREFIX/lib/carma/vnode"
 start_daemon --set mps_pipe_directory= --set mps_control="$PREFIX/lib/carma/vnode/nvidia-cuda-mps-control" --set share=mps \
     --set policy=round-robin --set memory_view=monitor --set settle=0s --set decide_period=0s
-run submit --parsable -- "$TRAIN" --memory 2G --sm-activity 0.2 --seconds 400
-one=$(cat "$T/out")
-run submit --parsable -- "$TRAIN" --memory 2G --sm-activity 0.2 --seconds 400
-two=$(cat "$T/out")
+one=$(submitted -- "$TRAIN" --memory 2G --sm-activity 0.2 --seconds 400)
+two=$(submitted -- "$TRAIN" --memory 2G --sm-activity 0.2 --seconds 400)
 until_field "$one" placements.0.observed_bytes $((2 << 30))
 until_field "$two" placements.0.observed_bytes $((2 << 30))
-run submit --parsable -- "$TRAIN" --memory 2G --sm-activity 0.2 --seconds 400 --fail illegal-access
-culprit=$(cat "$T/out")
+culprit=$(submitted -- "$TRAIN" --memory 2G --sm-activity 0.2 --seconds 400 --fail illegal-access)
 run wait "$culprit"
 expect_status 1
 expect_field "$culprit" state FAILED exit_cause failed
@@ -47,5 +44,3 @@ touch "$T/first-ended"
 run wait "$later"
 expect_field "$first" attempts 1 exit_cause failed
 expect_field "$later" attempts 2 exit_cause failed
-
-finish_node

@@ -44,8 +44,7 @@ is() {
 # begin_daemon ARGUMENT...: with a job that has a GPU of its own, so that the others' first one is not the node's.
 begin_daemon() {
     start_daemon "$@"
-    run submit --parsable --exclusive -- sleep 100000
-    jobs=$(cat "$T/out")
+    jobs=$(submitted --exclusive -- sleep 100000)
     until_field "$jobs" state RUNNING
 }
 
@@ -111,12 +110,10 @@ keeps_uuids() {
     why=$1
     shift
     # shellcheck disable=SC2016
-    run submit --parsable -W -o out.%j "$@" -- sh -c 'echo "$CUDA_VISIBLE_DEVICES $CARMA_GPU_UUIDS"'
-    id=$(cat "$T/out")
+    id=$(submitted -W -o out.%j "$@" -- sh -c 'echo "$CUDA_VISIBLE_DEVICES $CARMA_GPU_UUIDS"')
     read -r visible uuids <"out.$id"
     is "$uuids"
-    run show "$id"
-    grep -q "^Devices  *by UUID in CUDA_VISIBLE_DEVICES, not by index: $why" "$T/out" || fail "job $id: $(cat "$T/out")"
+    shows "^Devices  *by UUID in CUDA_VISIBLE_DEVICES, not by index: $why" show "$id"
 }
 
 start_daemon --set share=mps --set visible_devices=index # mps_pipe_directory is the administrator's
@@ -130,4 +127,3 @@ keeps_uuids "a MIG instance has no index" --gpu-memory 2G
 keeps_uuids "a GPU in MIG mode changes the indices" --gpu-memory 30G
 run submit --visible-devices number -- true
 grep -q "visible_devices 'number' is not known: uuid or index" "$T/err" || fail "a wrong word: $(cat "$T/err")"
-finish_node

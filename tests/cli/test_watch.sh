@@ -18,4 +18,3 @@ grep -q 'not now' "$T/err" || fail "the error meanwhile was not told: $(cat "$T/
 expect_error 1 "$T/nobody" --socket "$T/nobody" gpus --watch=0.01
 expect_error 2 "not a number of seconds" gpus --watch=often
 expect_error 2 "not a number of seconds" gpus --watch=0
-finish

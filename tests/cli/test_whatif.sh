@@ -5,7 +5,7 @@ start_node a100x4-40g 400
 
 # The child of carmad: it notes its arguments, and does as $T/how says.
 rm "$PREFIX/bin/carma"
-cat >"$PREFIX/bin/carma" <<EOF2
+program "$PREFIX/bin/carma" <<EOF2
 #!/bin/sh
 how=\$(cat "$T/how" 2>/dev/null) # before the call is seen: the test then says how the next one goes
 echo "\$*" >>"$T/calls"
@@ -16,7 +16,6 @@ flood) exec yes ;;
 *) exec "$CARMA" "\$@" ;;
 esac
 EOF2
-chmod +x "$PREFIX/bin/carma"
 start_daemon --set max_gpus_per_user=7 --set settle=20s
 
 whatif() {
@@ -58,4 +57,3 @@ until_called 1
 whatif ends_with "$daemon"
 wait "$daemon"
 daemon=
-finish_node

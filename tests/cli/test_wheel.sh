@@ -7,11 +7,8 @@ export PYTHONDONTWRITEBYTECODE=1
 PYTHON=/usr/bin/python3
 [ -x $PYTHON ] || PYTHON=python3
 export PYTHON
-if ! $PYTHON -c 'import setuptools, venv, ensurepip' 2>/dev/null; then
-    echo "skipped: $PYTHON has no setuptools, or cannot make environments (Debian: python3-setuptools, python3-venv)"
-    rm -rf "$T"
-    exit 77
-fi
+$PYTHON -c 'import setuptools, venv, ensurepip' 2>/dev/null ||
+    skip "$PYTHON has no setuptools, or cannot make environments (Debian: python3-setuptools, python3-venv)"
 
 wheel=$("$SOURCE/script/wheel" "$T/wheels" 2>"$T/err") || fail "script/wheel: $(cat "$T/err")"
 version=$(sed -n "s/^  version: '\(.*\)',$/\1/p" "$SOURCE/meson.build")
@@ -75,4 +72,3 @@ END
 else
     echo "mypy and IPython cannot be installed here: left out ($(tail -1 "$T/log"))"
 fi
-finish_node

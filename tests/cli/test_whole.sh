@@ -11,13 +11,12 @@ start_daemon --config /dev/null
 run submit -W -J first -o first.out -- sh -c 'echo "on $CUDA_VISIBLE_DEVICES"; exit 3'
 expect_status 3
 run logs @
-grep -q '^on GPU-' "$T/out" || fail "$said: $(cat "$T/out")"
+expect_out '^on GPU-'
 # shellcheck disable=SC2016 # for the job's shell
 run submit -W -- sh -c 'kill -KILL $$'
 expect_status 137
 expect_id 3 --hold -- true
-run explain @
-grep -q 'job 3 is HELD' "$T/out" || fail "$said: $(cat "$T/out")"
+shows 'job 3 is HELD' explain @
 expect_ok release 3
 expect_ok wait @
 run submit --parsable -- sleep 100000
@@ -57,13 +56,9 @@ assert len(report["node"]) == 4 and report["energy_j"] > 0 and report["memory_me
 assert 600 < report["makespan_s"] and 200 <= report["run_time_mean_s"] <= report["jct_mean_s"], report
 PYTHON
 run queue --all --json
-python3 - "$T/out" <<'PYTHON' || fail "some job was submitted or run twice: $(cat "$T/out")"
-import json, sys
-jobs = json.load(open(sys.argv[1]))["jobs"]
-names = [job["name"] for job in jobs[4:]]
-assert names == ["resnet"] * 8 + ["gpt2_large_2"] * 2, names
-assert all(job["attempts"] == 1 + job["crashes"] for job in jobs[4:]), jobs
-PYTHON
+# None was submitted or run twice.
+check '[job["name"] for job in said["jobs"][4:]] == ["resnet"] * 8 + ["gpt2_large_2"] * 2' \
+    'all(job["attempts"] == 1 + job["crashes"] for job in said["jobs"][4:])'
 
 # Stopped in the middle, it cancels the jobs that it has started, and only those.
 expect_ok submit --parsable --hold -- true
@@ -81,4 +76,3 @@ run queue
 expect_ok cancel 15
 stop_daemon
 [ "$daemon_status" -eq 0 ] || fail "carmad ended with status $daemon_status"
-finish_node

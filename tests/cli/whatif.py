@@ -9,27 +9,20 @@
   ends_with PID   ends carmad, and with it its simulations
 """
 
-import http.client
 import json
 import os
 import pathlib
 import signal
-import socket
 import sys
 import time
+
+from unix_http import Connection
 
 PATIENCE_S = float(os.environ.get("PATIENCE_S", "90"))
 
 
-class Connection(http.client.HTTPConnection):
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(PATIENCE_S)
-        self.sock.connect(self.host)
-
-
 def call(method, path, body=None):
-    connection = Connection(sys.argv[1])
+    connection = Connection(sys.argv[1], PATIENCE_S)
     text = body if body is None or isinstance(body, str) else json.dumps(body)
     connection.putrequest(method, path, skip_host=True)
     connection.putheader("Host", "carma")

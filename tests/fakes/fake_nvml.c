@@ -313,26 +313,27 @@ int nvmlDeviceGetUtilizationRates(struct nvml_device *device, struct nvml_utiliz
     return unless_lost(device, code("utilization"));
 }
 
-int nvmlDeviceGetPowerUsage(struct nvml_device *device, unsigned int *mw)
-{
-    *mw = (unsigned int)number("power-mw", 123456);
-    return device->index == 1 && has("lost-late", NULL) ? NVML_ERROR_GPU_IS_LOST : unless_lost(device, code("power"));
-}
+/* A query for one number. */
+#define GIVES(name, type, value, answer)                                                                               \
+    int name(struct nvml_device *device, type *number_out)                                                             \
+    {                                                                                                                  \
+        *number_out = (type)(value);                                                                                   \
+        return answer;                                                                                                 \
+    }
+
+GIVES(nvmlDeviceGetPowerUsage, unsigned int, number("power-mw", 123456),
+      device->index == 1 && has("lost-late", NULL) ? NVML_ERROR_GPU_IS_LOST : unless_lost(device, code("power")))
 
 #ifdef FAKE_NVML_NEW
-int nvmlDeviceGetPersistenceMode(struct nvml_device *device, unsigned int *mode)
-{
-    *mode = (unsigned int)number("persistence", 1);
-    return NVML_SUCCESS;
-}
-
-int nvmlDeviceGetComputeMode(struct nvml_device *device, unsigned int *mode)
-{
-    double of_both = number("compute-mode", 0);
-
-    *mode = (unsigned int)(device->index == 1 ? number("mode-of-1", of_both) : of_both);
-    return NVML_SUCCESS;
-}
+GIVES(nvmlDeviceGetPersistenceMode, unsigned int, number("persistence", 1), NVML_SUCCESS)
+GIVES(nvmlDeviceGetComputeMode, unsigned int,
+      number(device->index == 1 ? "mode-of-1" : "compute-mode", number("compute-mode", 0)), NVML_SUCCESS)
+GIVES(nvmlDeviceGetTotalEnergyConsumption, unsigned long long, number("energy-mj", 9876543210),
+      unless_lost(device, code("energy")))
+GIVES(nvmlDeviceGetMaxMigDeviceCount, unsigned int, 7, NVML_SUCCESS)
+GIVES(nvmlDeviceGetGpuInstanceId, unsigned int, device->instance,
+      device->instance ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT)
+GIVES(nvmlDeviceGetComputeInstanceId, unsigned int, 0, device->instance ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT)
 
 int nvmlDeviceGetTotalEccErrors(struct nvml_device *device, unsigned int kind, unsigned int counter,
                                 unsigned long long *count)
@@ -345,12 +346,6 @@ int nvmlSystemGetDriverVersion(char *text, unsigned int room)
 {
     snprintf(text, room, "560.1.2");
     return NVML_SUCCESS;
-}
-
-int nvmlDeviceGetTotalEnergyConsumption(struct nvml_device *device, unsigned long long *mj)
-{
-    *mj = (unsigned long long)number("energy-mj", 9876543210);
-    return unless_lost(device, code("energy"));
 }
 
 struct nvml_gpm_sample {
@@ -447,12 +442,6 @@ int nvmlDeviceGetMigMode(struct nvml_device *device, unsigned int *current, unsi
     return code("mig-mode");
 }
 
-int nvmlDeviceGetMaxMigDeviceCount(struct nvml_device *device, unsigned int *count)
-{
-    *count = 7;
-    return NVML_SUCCESS;
-}
-
 int nvmlDeviceGetMigDeviceHandleByIndex(struct nvml_device *device, unsigned int index, struct nvml_device **instance)
 {
     if (device->index != 0 || device->instance || !mig())
@@ -463,18 +452,6 @@ int nvmlDeviceGetMigDeviceHandleByIndex(struct nvml_device *device, unsigned int
         return NVML_ERROR_NOT_FOUND;
     *instance = &instances[index / 2];
     return NVML_SUCCESS;
-}
-
-int nvmlDeviceGetGpuInstanceId(struct nvml_device *device, unsigned int *id)
-{
-    *id = device->instance;
-    return device->instance ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
-}
-
-int nvmlDeviceGetComputeInstanceId(struct nvml_device *device, unsigned int *id)
-{
-    *id = 0;
-    return device->instance ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
 }
 
 int nvmlDeviceGetAttributes_v2(struct nvml_device *device, struct nvml_attributes *attributes)

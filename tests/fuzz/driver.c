@@ -67,11 +67,10 @@ static size_t change(uint8_t *input, size_t length, const struct seed *other)
 /* In a block of its own: a read past the end shows under ASan. */
 static void feed(const uint8_t *input, size_t length)
 {
-    uint8_t *exact = xmalloc(length);
+    CLEANUP(free_ptr) uint8_t *exact = xmalloc(length);
 
     memcpy(exact, input, length);
     LLVMFuzzerTestOneInput(exact, length);
-    free(exact);
 }
 
 /* The files of a compressed tar archive, as script/fuzz makes it; how many. -1: it is damaged. */

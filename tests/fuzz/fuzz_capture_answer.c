@@ -5,7 +5,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
-    struct capture_answer answer;
+    CLEANUP(capture_answer_release) struct capture_answer answer;
     struct error err = {{0}}, from;
 
     if (capture_answer_read((const char *)bytes, length, &answer, &err)) {
@@ -16,6 +16,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
         error_set(&from, 1, "%s", answer.from);
         require_message(&from);
     }
-    capture_answer_release(&answer);
     return 0;
 }

@@ -10,11 +10,10 @@
 
 static void decide(struct core *core, int64_t now_ns)
 {
-    struct record_list decisions = {0};
+    CLEANUP(record_list_release) struct record_list decisions = {0};
 
     core_decide(core, now_ns, &decisions);
     require(core_next_wake_ns(core, now_ns) > now_ns);
-    record_list_release(&decisions);
 }
 
 static void check_snapshot(const struct core *core)
@@ -22,7 +21,7 @@ static void check_snapshot(const struct core *core)
     CLEANUP(free_ptr) char *before = core_dump(core);
     CLEANUP(free_ptr) char *after = NULL;
     struct core *restored = core_new();
-    struct record_list snapshot = {0};
+    CLEANUP(record_list_release) struct record_list snapshot = {0};
     struct error err;
 
     core_snapshot(core, 1, &snapshot);
@@ -30,7 +29,6 @@ static void check_snapshot(const struct core *core)
         require(core_apply(restored, &snapshot.items[i], &err) == 0);
     after = core_dump(restored);
     require(strcmp(before, after) == 0);
-    record_list_release(&snapshot);
     core_free(restored);
 }
 

@@ -2,14 +2,15 @@
  * frame must encode to one that decodes to the same again. Run: BUILD/tests/fuzz/fuzz_frame CORPUS_DIR */
 #include <string.h>
 
+#include "base/memory.h"
 #include "fuzz.h"
 #include "gpu/frame.h"
 
 static void check_round_trip(const struct gpu_node_reading *reading)
 {
     static struct gpu_node_reading again;
-    struct gpu_frame_decoder decoder = {0};
-    struct strbuf frame = {0};
+    CLEANUP(gpu_frame_decoder_release) struct gpu_frame_decoder decoder = {0};
+    CLEANUP(strbuf_release) struct strbuf frame = {0};
     struct error err;
     const void *from;
     size_t left;
@@ -19,8 +20,6 @@ static void check_round_trip(const struct gpu_node_reading *reading)
     left = frame.length;
     require(gpu_frame_decode(&decoder, &from, &left, &again, &err) == 1);
     require(memcmp(reading, &again, sizeof again) == 0);
-    gpu_frame_decoder_release(&decoder);
-    strbuf_release(&frame);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)

@@ -10,7 +10,7 @@
 static void train(const char *text, int64_t batch_size, const char *method, const char *precision)
 {
     struct replay_options options = {.limit_bytes = INT64_C(40) << 30};
-    struct job_spec spec;
+    CLEANUP(job_spec_release) struct job_spec spec;
     struct transformer transformer;
     struct method how;
     struct capture capture;
@@ -35,7 +35,6 @@ static void train(const char *text, int64_t batch_size, const char *method, cons
         }
         capture_release(&capture);
     }
-    job_spec_release(&spec);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)

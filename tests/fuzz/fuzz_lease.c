@@ -1,5 +1,4 @@
-/* Requests about leases, and the file of one: refused in one line, or within their bounds. The first byte says which.
- */
+/* Requests about leases, and the file of one: refused in one line, or within bounds. The first byte says which. */
 #include <stdbool.h>
 #include <string.h>
 
@@ -10,7 +9,7 @@
 
 static void ask(const char *text, size_t length)
 {
-    struct lease_request request;
+    CLEANUP(lease_request_release) struct lease_request request;
     struct error err = {{0}};
 
     if (lease_request_parse(text, length, &request, &err))
@@ -18,40 +17,36 @@ static void ask(const char *text, size_t length)
     else
         require(request.spec.cluster && request.spec.slurm_node && request.spec.command.count &&
                 request.wait_ms <= LEASE_WAIT_MAX_MS);
-    lease_request_release(&request);
 }
 
 static void attach(const char *text, size_t length)
 {
-    struct lease_attach attach;
+    CLEANUP(lease_attach_release) struct lease_attach attach;
     struct error err = {{0}};
 
     if (lease_attach_parse(text, length, &attach, &err))
         require_message(&err);
     else
         require(attach.count || strcmp(attach.cgroup, "/") != 0);
-    lease_attach_release(&attach);
 }
 
 static void end(const char *text, size_t length)
 {
-    struct lease_end end;
+    CLEANUP(lease_end_release) struct lease_end end;
     struct error err = {{0}};
 
     if (lease_end_parse(text, length, LEASE_OUTPUT_BYTES, &end, &err))
         require_message(&err);
     else
         require((end.exit_status >= 0) == (end.signal == 0));
-    lease_end_release(&end);
 }
 
 static void read_file(const char *text, size_t length)
 {
-    struct lease lease;
+    CLEANUP(lease_release) struct lease lease;
 
     require(lease_parse("file", text, length, &lease, NULL) == 0 || lease.count == 0);
     require(lease.count <= LEASE_MAX_STEPS);
-    lease_release(&lease);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)

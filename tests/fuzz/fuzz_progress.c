@@ -1,5 +1,4 @@
-/* A job's output and the lines of its progress file, with any bytes, in pieces of any size: counts within their bounds.
- */
+/* A job's output and the lines of its progress file, of any bytes, in pieces of any size: counts within bounds. */
 #include <string.h>
 
 #include "fuzz.h"

@@ -29,8 +29,8 @@ static void check_job(struct job_spec *spec)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
-    struct spec_strings words = {0};
-    struct job_spec spec;
+    CLEANUP(spec_strings_release) struct spec_strings words = {0};
+    CLEANUP(job_spec_release) struct job_spec spec;
     struct error err = {{0}};
 
     if (rad_parse("f.rad", (const char *)bytes, length, &spec, &err)) {
@@ -39,7 +39,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     } else {
         check_job(&spec);
     }
-    job_spec_release(&spec);
 
     err.text[0] = '\0';
     if (directives_parse("#CARMA", "f.sh", (const char *)bytes, length, &words, &err)) {
@@ -47,6 +46,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
         require(strncmp(err.text, "f.sh:", 5) == 0);
     }
     require(words.count <= SPEC_MAX_ARGUMENTS);
-    spec_strings_release(&words);
     return 0;
 }

@@ -1,7 +1,7 @@
-/* Workloads and traces of any format, packed or not: refused in one line, or in order, complete and fit to build from.
- */
+/* Workloads and traces of any format, packed or not: refused in one line, or in order, complete, fit to build from. */
 #include <string.h>
 
+#include "base/memory.h"
 #include "fuzz.h"
 #include "trace/build.h"
 #include "trace/demand.h"
@@ -46,7 +46,7 @@ static void check_jobs(const struct trace *trace)
 
 static void check_demand(const struct trace *trace)
 {
-    struct trace_demand demand;
+    CLEANUP(trace_demand_release) struct trace_demand demand;
     size_t arrivals = 0;
 
     require(trace_demand(&demand, trace, 0, NULL) == 0);
@@ -55,7 +55,6 @@ static void check_demand(const struct trace *trace)
         require(demand.bins[i].gpus_wanted >= -1e-6 && demand.bins[i].gpus_wanted <= demand.gpus_wanted_max + 1e-6);
     }
     require(arrivals == trace->count);
-    trace_demand_release(&demand);
 }
 
 /* A built trace reads back. */
@@ -93,7 +92,7 @@ static void check_build(const struct trace *trace, const struct workloads *workl
 
 static void check_trace(const char *text, size_t length)
 {
-    struct workloads workloads;
+    CLEANUP(workloads_release) struct workloads workloads;
     struct trace_load_options options = {.workloads = &workloads, .run_times = true};
     struct trace trace;
     struct error err = {{0}};
@@ -108,7 +107,6 @@ static void check_trace(const char *text, size_t length)
         check_build(&trace, &workloads);
         trace_release(&trace);
     }
-    workloads_release(&workloads);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)

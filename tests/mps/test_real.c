@@ -144,7 +144,7 @@ static void close_world(struct world *world)
  * domain. */
 static void test_no_gpu(void **state)
 {
-    struct world world;
+    CLEANUP(close_world) struct world world;
     pid_t daemon;
 
     open_world(&world, "exit 1");
@@ -158,13 +158,12 @@ static void test_no_gpu(void **state)
         fail_msg("%s", world.error);
     run_until(&world, mps_domain_phase(world.domain) == MPS_DOWN);
     assert_false(lives(daemon));
-    close_world(&world);
 }
 
 /* A daemon that is there already is used, and stopped with its server, which will not end by itself. */
 static void test_adopted(void **state)
 {
-    struct world world;
+    CLEANUP(close_world) struct world world;
     CLEANUP(free_ptr) char *command = NULL;
     struct mps_process found = {0};
     CLEANUP(free_ptr) char *pipe = NULL;
@@ -188,7 +187,6 @@ static void test_adopted(void **state)
     run_until(&world, mps_domain_phase(world.domain) == MPS_DOWN);
     assert_false(lives(found.pid));
     assert_false(lives(server));
-    close_world(&world);
 }
 
 static void test_multiuser(void **state)

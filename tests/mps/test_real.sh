@@ -4,10 +4,7 @@
 # recorded, and carma's domains and carmad find, use and stop their daemons.
 TEST_REAL=$(realpath "$4")
 . "$2/tests/cli/node.sh"
-[ "$(id -u)" -eq 0 ] || {
-    echo "skipped: the recordings are of root's control programs"
-    exit 77
-}
+[ "$(id -u)" -eq 0 ] || skip "the recordings are of root's control programs"
 python3 -B "$SOURCE/tests/mps/fetch.py" "$BUILD/mps-programs" >"$T/programs" 2>"$T/missing" || {
     cat "$T/missing"
     echo "skipped: NVIDIA's control programs cannot be had from here"
@@ -16,8 +13,7 @@ python3 -B "$SOURCE/tests/mps/fetch.py" "$BUILD/mps-programs" >"$T/programs" 2>"
 
 # A server that lives and says nothing: its control daemon has to be told to end it.
 mkdir "$T/bin"
-printf '#!/bin/sh\nexec sleep 1000\n' >"$T/bin/nvidia-cuda-mps-server"
-chmod +x "$T/bin/nvidia-cuda-mps-server"
+printf '#!/bin/sh\nexec sleep 1000\n' | program "$T/bin/nvidia-cuda-mps-server"
 
 # The control daemons and servers of this test that run.
 controls() {
@@ -54,10 +50,6 @@ while read -r driver program; do
         stop_daemon
         [ "$daemon_status" -eq 0 ] || fail "driver $driver: carmad ended with status $daemon_status"
     fi
-    patience
-    while left=$(controls) && [ -n "$left" ]; do
-        patient || { fail "driver $driver: left behind: $left"; break; }
-    done
+    wait_for '[ -z "$(controls)" ]' || fail "driver $driver: left behind: $(controls)"
     rm -f carma-*
 done <"$T/programs"
-finish_node

@@ -2,8 +2,6 @@
 
 #include "../unit/unit.h"
 
-#include <math.h>
-
 #include "contention/contention.h"
 #include "random.h"
 
@@ -185,5 +183,3 @@ TEST(power_grows_with_activity)
         assert_true(less >= 60 && more <= 300 + EPS && less < more);
     }
 }
-
-RUN_TESTS(NULL, NULL)

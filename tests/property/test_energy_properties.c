@@ -2,7 +2,6 @@
 
 #include "../unit/unit.h"
 
-#include "base/units.h"
 #include "contention/contention.h"
 #include "core/slowdown.h"
 #include "daemon/node/energy.h"
@@ -193,7 +192,7 @@ TEST(sums_are_exact)
 
     print_message("seed %llu\n", (unsigned long long)random.state);
     for (int world = 0; world < 300; world++) {
-        struct energy_meter meter;
+        CLEANUP(energy_meter_release) struct energy_meter meter;
         int64_t now_ns = START_NS, counter_mj = random_range(&random, 0, 1000000000), wanted = 0, closed = 0;
         int64_t before[PARTIES] = {0};
         energy_meter_init(&meter);
@@ -238,7 +237,6 @@ TEST(sums_are_exact)
                 before[3] = 0;
             }
         }
-        energy_meter_release(&meter);
     }
 }
 
@@ -321,7 +319,7 @@ static void set_residents(struct energy_meter *meter, int64_t now_ns, const stru
 static void compare_with_truth(struct random *random, struct world *world)
 {
     static struct truth truth;
-    struct energy_meter meter;
+    CLEANUP(energy_meter_release) struct energy_meter meter;
     int64_t now_ns = 1, activities[40], load_until[40], starts[40], learned[40];
     int jobs = 40, next = 0;
     double errors = 0;
@@ -371,7 +369,6 @@ static void compare_with_truth(struct random *random, struct world *world)
             world->worst = error;
     }
     world->mean = errors / jobs;
-    energy_meter_release(&meter);
 }
 
 TEST(near_the_virtual_nodes_truth)
@@ -397,5 +394,3 @@ TEST(near_the_virtual_nodes_truth)
         assert_true(exact.mean < unknown.mean);
     }
 }
-
-RUN_TESTS(NULL, NULL)

@@ -3,7 +3,6 @@
 
 #include "../unit/unit.h"
 
-#include "base/units.h"
 #include "estimate/program/allocator.h"
 #include "estimate/program/lower.h"
 #include "estimate/program/replay.h"
@@ -319,7 +318,7 @@ TEST(random_models_hold_what_a_loop_holds)
     int lowered = 0;
 
     for (int round = 0; round < 3000; round++) {
-        struct layer_list list;
+        CLEANUP(layer_list_release) struct layer_list list;
         struct training training;
         struct program program;
         struct replay_result result;
@@ -345,9 +344,6 @@ TEST(random_models_hold_what_a_loop_holds)
             program_release(&program);
             lowered++;
         }
-        layer_list_release(&list);
     }
     assert_true(lowered > 2500);
 }
-
-RUN_TESTS(NULL, NULL)

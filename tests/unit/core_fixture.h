@@ -4,7 +4,6 @@
 
 #include "unit.h"
 
-#include "base/units.h"
 #include "core/core_internal.h"
 #include "core/snapshot.h"
 
@@ -70,6 +69,24 @@ static inline void reconfigure(struct fixture *f, const struct core_config *conf
         changed.setting = value;                                                                                       \
         reconfigure(f, &changed);                                                                                      \
     } while (0)
+
+static inline void use_policy(struct fixture *f, const char *policy)
+{
+    struct core_config config = *core_configuration(f->core);
+
+    snprintf(config.policy, sizeof config.policy, "%s", policy);
+    reconfigure(f, &config);
+}
+
+/* The policy carma, which is told of no margin, learns, and fences guesses. */
+static inline void use_fences(struct fixture *f)
+{
+    use_policy(f, "carma");
+    change(f, margin_bytes, 0);
+    change(f, oom_retry, OOM_RETRY_INFORMED);
+    change(f, memory_fence, 1);
+    change(f, learn, true);
+}
 
 /* The others are away. */
 static inline void keep_gpus(struct fixture *f, uint32_t count)
@@ -231,16 +248,9 @@ static inline void occupy(struct fixture *f, const int64_t used[GPUS], const int
 /* One GPU, on which jobs of unknown need start by that guess. */
 static inline void share_by_guess(struct fixture *f, uint32_t share, int64_t total)
 {
-    struct core_config config = *core_configuration(f->core);
-
-    snprintf(config.policy, sizeof config.policy, "carma");
-    config.margin_bytes = 0;
-    config.oom_retry = OOM_RETRY_INFORMED;
-    config.memory_fence = 1;
-    config.learn = true;
-    config.shrink_after_ns = SECONDS(300);
-    config.prior_quantile_permille = 850;
-    reconfigure(f, &config);
+    use_fences(f);
+    change(f, shrink_after_ns, SECONDS(300));
+    change(f, prior_quantile_permille, 850);
     for (uint32_t g = 0; g < GPUS; g++)
         apply(f, (struct record){.type = RECORD_GPU_BACK, .gpu = {.gpu = g, .total_bytes = total, .share = share}});
     keep_gpus(f, 1);
@@ -253,6 +263,11 @@ static inline uint64_t submit_of(struct fixture *f, const char *workload, int64_
     record.submitted.smact_permille = 200; /* so that turns pay */
     snprintf(record.submitted.workload, sizeof record.submitted.workload, "%s", workload);
     return submit_record(f, record);
+}
+
+static inline void drop_core(struct core **core) /* for CLEANUP */
+{
+    core_free(*core);
 }
 
 /* Makes a core from a snapshot of this one. The snapshot's records go to `taken`. */

@@ -4,12 +4,9 @@
 
 #include "unit.h"
 
-#include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/un.h>
 
 #include "base/net/address.h"
-#include "base/strbuf.h"
 #include "http_fixture.h"
 
 #define HOST      "Host: localhost\r\n"
@@ -40,9 +37,18 @@ static inline int start_with_tcp(void **state)
     return 0;
 }
 
+/* The test's connections, for remove_fixture. */
+static int connections[512];
+static size_t connection_count;
+
+/* Also closes what the test has left open, once nothing else in this process opens descriptors. */
 static inline int remove_fixture(void **state)
 {
-    return http_fixture_remove(&fixture);
+    int rc = http_fixture_remove(&fixture);
+
+    while (connection_count)
+        close(connections[--connection_count]);
+    return rc;
 }
 
 static inline int connect_to(int family, const void *address, size_t length)
@@ -53,6 +59,8 @@ static inline int connect_to(int family, const void *address, size_t length)
     if (connect(fd, address, (socklen_t)length) < 0)
         fail_msg("connect: %s", strerror(errno));
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    if (connection_count < array_size(connections))
+        connections[connection_count++] = fd;
     return fd;
 }
 

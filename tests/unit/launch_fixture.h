@@ -4,23 +4,9 @@
 
 #include "unit.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <ftw.h>
-#include <inttypes.h>
-#include <poll.h>
-#include <signal.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <sys/wait.h>
-#include <time.h>
 
-#include "base/file.h"
-#include "base/nodetime.h"
-#include "base/proc.h"
-#include "base/units.h"
 #include "launch/launch.h"
 
 #define PATIENCE_MS 20000 /* a loaded machine; nothing waits so long when it works */

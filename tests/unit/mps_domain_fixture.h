@@ -5,12 +5,6 @@
 
 #include "unit.h"
 
-#include <dirent.h>
-#include <signal.h>
-#include <sys/stat.h>
-
-#include "base/file.h"
-#include "base/proc.h"
 #include "gpu/mps/domain.h"
 #include "gpu/mps/trial.h"
 #include "vnode/domain.h"

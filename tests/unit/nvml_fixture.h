@@ -4,7 +4,6 @@
 
 #include "unit.h"
 
-#include "base/units.h"
 #include "gpu/frame.h"
 #include "gpu/nvml/abi.h"
 #include "gpu/nvml/nvml.h"

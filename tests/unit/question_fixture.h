@@ -4,7 +4,6 @@
 
 #include "unit.h"
 
-#include "base/units.h"
 #include "estimate/estimate.h"
 
 static struct layer_list list;

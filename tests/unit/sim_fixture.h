@@ -4,7 +4,6 @@
 
 #include "unit.h"
 
-#include "base/units.h"
 #include "sim/sim.h"
 
 #define SECONDS(n) ((int64_t)((n)*1e9))

@@ -42,6 +42,11 @@ static inline struct store *open_store(void)
     return store;
 }
 
+static inline void close_store(struct store **store) /* for CLEANUP */
+{
+    store_close(*store);
+}
+
 static inline void run_sql(const char *sql)
 {
     sqlite3 *db;

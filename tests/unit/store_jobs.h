@@ -2,11 +2,6 @@
 #ifndef CARMA_TESTS_STORE_JOBS_H
 #define CARMA_TESTS_STORE_JOBS_H
 
-#include <inttypes.h>
-#include <poll.h>
-#include <string.h>
-
-#include "base/memory.h"
 #include "store/store.h"
 #include "store_fixture.h"
 

@@ -4,9 +4,6 @@
 
 #include "unit.h"
 
-#include <glob.h>
-
-#include "base/file.h"
 #include "estimate/summary/read.h"
 
 #define MAX_FILE ((size_t)1 << 20)

@@ -3,8 +3,6 @@
 
 #include "api/spec.h"
 #include "api/spec_estimate.h"
-#include "base/file.h"
-#include "base/units.h"
 
 /* ---- An estimator that repeats the question ---- */
 
@@ -36,7 +34,6 @@ static char *summary_text; /* of ResNet-18 for CIFAR */
 /* The submission, which has that summary, and its estimate. */
 static struct job_spec spec;
 static struct job_estimate made;
-static struct error err;
 
 static void fill(void)
 {
@@ -53,7 +50,7 @@ static int setup(void **state)
     answers_rc = 0;
     takes_captures = true;
     lower_bound = exceeds_gpu = false;
-    if (file_read(CARMA_DATA "/summaries/resnet18-32.txt", 1 << 20, &summary_text, &length, &err))
+    if (file_read(CARMA_DATA "/summaries/resnet18-32.txt", 1 << 20, &summary_text, &length, &trouble))
         return -1;
     job_estimate_init(&made);
     fill();
@@ -73,7 +70,7 @@ static int teardown(void **state)
 static int make_on(const struct machine_profile *profile)
 {
     job_estimate_release(&made);
-    return job_estimate_make(&made, &spec, &parrot, profile, 980, &(int64_t){PROGRAM_MAX_EVENTS}, &err);
+    return job_estimate_make(&made, &spec, &parrot, profile, 980, &(int64_t){PROGRAM_MAX_EVENTS}, &trouble);
 }
 
 static int make(void)
@@ -92,12 +89,12 @@ ESTIMATE_TEST(test_nothing_to_go_by)
 
 ESTIMATE_TEST(test_a_summary)
 {
-    char *text;
+    CLEANUP(free_ptr) char *text = NULL;
 
     spec.batch_size = 48;
     spec.optimizer = xstrdup("sgd");
     spec.precision = xstrdup("amp");
-    fail_if(make(), err);
+    fail_if(make(), trouble);
     assert_true(asked.training.batch_size == 48 && asked.training.optimizer == OPTIMIZER_SGD &&
                 asked.training.precision == PRECISION_AMP);
     assert_true(asked.declared_bytes == -1 && asked.fold == -1 && asked.quantile_permille == 980 &&
@@ -110,7 +107,6 @@ ESTIMATE_TEST(test_a_summary)
     assert_string_equal(made.warnings.items[0], "a summary");
     text = job_estimate_text(&made);
     assert_string_equal(text, "estimated 5.0 GiB by parrot (confidence 0.93, at quantile 0.98) from r18.txt");
-    free(text);
 
     free_ptr(&spec.optimizer);
     free_ptr(&spec.precision);
@@ -148,14 +144,14 @@ ESTIMATE_TEST(test_no_answer)
     assert_string_equal(made.warnings.items[0], "the answer is no");
     answers_rc = -EINVAL;
     assert_int_equal(make(), -EINVAL);
-    assert_string_equal(err.text, "the answer is no");
+    assert_string_equal(trouble.text, "the answer is no");
     answers_rc = 0;
     summary_text[1000] = '\0';
     fill();
     spec.batch_size = 8;
     assert_int_equal(make(), -EINVAL);
-    assert_memory_equal(err.text, "r18.txt:", 8);
-    assert_null(strchr(err.text, '\n'));
+    assert_memory_equal(trouble.text, "r18.txt:", 8);
+    assert_null(strchr(trouble.text, '\n'));
 }
 
 /* A figure that is known to be too low places no job; but it tells that a GPU, or the declared figure, is too small. */
@@ -188,7 +184,7 @@ static void take_capture(void)
 ESTIMATE_TEST(test_a_capture)
 {
     take_capture();
-    fail_if(make(), err);
+    fail_if(make(), trouble);
     assert_string_equal(made.from, "mlp.capture");
     assert_null(asked.layers);
     assert_true(asked.training.batch_size == 16 && asked.training.optimizer == OPTIMIZER_ADAM);
@@ -229,7 +225,7 @@ ESTIMATE_TEST(test_a_capture)
     strcpy(strstr(spec.capture, "\nend"), "\n");
     takes_captures = true;
     assert_int_equal(make(), -EINVAL);
-    assert_memory_equal(err.text, "mlp.capture:", 12);
+    assert_memory_equal(trouble.text, "mlp.capture:", 12);
 }
 
 /* Both count where neither is known to be the better one; a summary that cannot be read does not cost the capture. */
@@ -292,7 +288,7 @@ ESTIMATE_TEST(test_json)
     assert_string_equal(text, golden);
     free(text);
     free(golden);
-    fail_if(job_estimate_from_json(json, &again, &err), err);
+    fail_if(job_estimate_from_json(json, &again, &trouble), trouble);
     json_again = job_estimate_to_json(&again);
     assert_true(json_equal(json, json_again));
     text = job_estimate_text(&again);
@@ -303,22 +299,20 @@ ESTIMATE_TEST(test_json)
     json_object_del(json, "model"); /* as an earlier carma stored it */
     json_object_del(json, "uncorrected_sm_activity_permille");
     json_object_del(json, "step");
-    assert_int_equal(job_estimate_from_json(json, &again, &err), 0);
+    assert_int_equal(job_estimate_from_json(json, &again, &trouble), 0);
     assert_null(again.model);
     assert_false(again.step.known);
     assert_int_equal(again.uncorrected_permille, -1);
     job_estimate_release(&again);
     json_object_set_new(json, "colour", json_true());
-    assert_int_equal(job_estimate_from_json(json, &again, &err), -EINVAL);
+    assert_int_equal(job_estimate_from_json(json, &again, &trouble), -EINVAL);
     json_decref(json);
     spec_strings_release(&known.warnings);
 
     job_estimate_init(&again); /* nothing known */
     json = job_estimate_to_json(&again);
-    assert_int_equal(job_estimate_from_json(json, &again, &err), 0);
+    assert_int_equal(job_estimate_from_json(json, &again, &trouble), 0);
     assert_true(again.bytes == -1 && again.median_bytes == -1 && again.smact_permille == -1 && !again.source);
     json_decref(json);
     job_estimate_release(&again);
 }
-
-RUN_TESTS(NULL, NULL)

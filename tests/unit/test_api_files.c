@@ -4,8 +4,6 @@
 #include "api/directives.h"
 #include "api/rad.h"
 #include "api/spec.h"
-#include "base/strbuf.h"
-#include "base/units.h"
 #include "trace/trace.h"
 
 /* trace may not see api */
@@ -19,10 +17,8 @@ static struct job_spec spec; /* that was parsed last */
 
 static void parse(const char *text)
 {
-    struct error err = {{0}};
-
     job_spec_release(&spec);
-    fail_if(rad_parse("jobs/vgg2.rad", text, strlen(text), &spec, &err), err);
+    fail_if(rad_parse("jobs/vgg2.rad", text, strlen(text), &spec, &trouble), trouble);
 }
 
 static void refuse_bytes(const char *text, size_t length, const char *expected)
@@ -197,10 +193,9 @@ TEST(test_hostile_rad)
 static void expect_words(const char *text, const char *const *expected)
 {
     CLEANUP(spec_strings_release) struct spec_strings words = {0};
-    struct error err = {{0}};
     size_t count = 0;
 
-    fail_if(directives_parse("#CARMA", "run.sh", text, strlen(text), &words, &err), err);
+    fail_if(directives_parse("#CARMA", "run.sh", text, strlen(text), &words, &trouble), trouble);
     for (; expected[count]; count++) {
         assert_true(count < words.count);
         assert_string_equal(words.items[count], expected[count]);

@@ -91,7 +91,6 @@ TEST(test_refused)
 /* Of a training. */
 static struct job_spec spec;
 static struct capture capture;
-static struct error err;
 
 /* Describes one of the model, with nothing said of it. */
 static void begin(char *model, const char *method, int64_t batch_size, int64_t sequence_length)
@@ -109,7 +108,7 @@ static int make(int64_t *events_left)
     struct transformer transformer;
     struct method how;
 
-    return hf_training_capture(&capture, &transformer, &how, &spec, events_left, &err);
+    return hf_training_capture(&capture, &transformer, &how, &spec, events_left, &trouble);
 }
 
 /* Most bytes at the peak, and these by category, of a small Llama trained so. */
@@ -122,7 +121,7 @@ static struct replay_result train_batch(int64_t batch_size, const char *method, 
     begin(xstrdup("{\"model_type\": \"llama\", " SMALL "}"), method, batch_size, 128);
     spec.precision = xstrdup(precision);
     spec.optimizer = xstrdup(optimizer);
-    fail_if(make(&(int64_t){PROGRAM_MAX_EVENTS}), err);
+    fail_if(make(&(int64_t){PROGRAM_MAX_EVENTS}), trouble);
     program_replay(&capture.program, &options, &result);
     capture_release(&capture);
     return result;
@@ -213,8 +212,8 @@ static void refuse_training(const char *method, int64_t batch_size, int64_t sequ
     begin(xstrdup("{\"model_type\": \"gpt2\", \"n_embd\": 256, \"n_layer\": 2, \"n_head\": 4" WORDS(1000) "}"), method,
           batch_size, sequence_length);
     assert_int_equal(make(&(int64_t){PROGRAM_MAX_EVENTS}), rc);
-    if (!strstr(err.text, expected))
-        fail_msg("not '%s': %s", expected, err.text);
+    if (!strstr(trouble.text, expected))
+        fail_msg("not '%s': %s", expected, trouble.text);
 }
 
 /* Before the program is made they are known, to the last one. */
@@ -228,7 +227,7 @@ TEST(test_events)
         begin(xasprintf("{\"model_type\": \"%s\", " SMALL ", \"num_hidden_layers\": 9, \"num_decoder_layers\": 5}",
                         types[i % array_size(types)]),
               methods[i / array_size(types)], 1, -1);
-        fail_if(make(&left), err);
+        fail_if(make(&left), trouble);
         assert_int_equal(PROGRAM_MAX_EVENTS - left, capture.program.event_count);
         capture_release(&capture);
         left = PROGRAM_MAX_EVENTS - left - 1;

@@ -1,18 +1,14 @@
 /* Time limits and the signal before one, as people write them. */
 #include "unit.h"
 
-#include <signal.h>
-
 #include "api/job_signal.h"
-#include "base/units.h"
 
 static void takes_signal(const char *text, uint32_t signal, int64_t seconds)
 {
     uint32_t got = 0;
     int64_t before_ns = 0;
-    struct error err;
 
-    fail_if(job_signal_parse(text, &got, &before_ns, &err), err);
+    fail_if(job_signal_parse(text, &got, &before_ns, &trouble), trouble);
     assert_int_equal(got, signal);
     assert_true(before_ns == seconds * NS_PER_SEC);
 }
@@ -21,10 +17,9 @@ static void refuses_signal(const char *text, const char *expected)
 {
     uint32_t signal = 77;
     int64_t before_ns = 77;
-    struct error err;
 
-    assert_int_equal(job_signal_parse(text, &signal, &before_ns, &err), -EINVAL);
-    assert_string_equal(err.text, expected);
+    assert_int_equal(job_signal_parse(text, &signal, &before_ns, &trouble), -EINVAL);
+    assert_string_equal(trouble.text, expected);
     assert_true(signal == 77 && before_ns == 77);
 }
 
@@ -60,27 +55,23 @@ TEST(test_names)
 static void takes_time(const char *text, int64_t seconds)
 {
     int64_t limit_ns = 0;
-    struct error err;
 
-    fail_if(job_time_parse(text, &limit_ns, &err), err);
+    fail_if(job_time_parse(text, &limit_ns, &trouble), trouble);
     assert_true(limit_ns == seconds * NS_PER_SEC);
 }
 
 TEST(test_times)
 {
     int64_t limit_ns = 77;
-    struct error err;
 
     takes_time("90", 5400);
     takes_time("1:30", 90);
     takes_time("12:00:00", 43200);
     takes_time("2-12", 216000);
     takes_time("90s", 90);
-    assert_int_equal(job_time_parse("0", &limit_ns, &err), -EINVAL);
-    assert_string_equal(err.text, "'0' is out of range: more than 0, at most ten years");
-    assert_int_equal(job_time_parse("3651d", &limit_ns, &err), -EINVAL);
-    assert_int_equal(job_time_parse("tomorrow", &limit_ns, &err), -EINVAL);
+    assert_int_equal(job_time_parse("0", &limit_ns, &trouble), -EINVAL);
+    assert_string_equal(trouble.text, "'0' is out of range: more than 0, at most ten years");
+    assert_int_equal(job_time_parse("3651d", &limit_ns, &trouble), -EINVAL);
+    assert_int_equal(job_time_parse("tomorrow", &limit_ns, &trouble), -EINVAL);
     assert_true(limit_ns == 77);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -65,12 +65,11 @@ TEST(test_refused_requests)
     };
 
     for (size_t i = 0; i < array_size(rows); i++) {
-        struct lease_request request;
+        CLEANUP(lease_request_release) struct lease_request request;
         struct error err = {{0}};
         if (lease_request_parse(rows[i][0], strlen(rows[i][0]), &request, &err) != -EINVAL ||
             strncmp(err.text, rows[i][1], strlen(rows[i][1])) != 0)
             fail_msg("%s: %s", rows[i][0], err.text);
-        lease_request_release(&request);
     }
 }
 
@@ -101,11 +100,10 @@ TEST(test_attach)
     };
 
     for (size_t i = 0; i < array_size(rows); i++) {
-        struct lease_attach attach;
+        CLEANUP(lease_attach_release) struct lease_attach attach;
         int code = lease_attach_parse(rows[i].text, strlen(rows[i].text), &attach, NULL);
         if ((code == 0) != rows[i].good)
             fail_msg("%s: %d", rows[i].text, code);
-        lease_attach_release(&attach);
     }
     assert_true(lease_step_is_name("0") && lease_step_is_name("batch") && lease_step_is_name("extern"));
     assert_false(lease_step_is_name("") || lease_step_is_name("0x") || lease_step_is_name("12345678901") ||
@@ -129,12 +127,9 @@ TEST(test_end)
     };
 
     for (size_t i = 0; i < array_size(rows); i++) {
-        struct lease_end end;
+        CLEANUP(lease_end_release) struct lease_end end;
         int code = lease_end_parse(rows[i].text, strlen(rows[i].text), 8, &end, NULL);
         if ((code == 0) != rows[i].good)
             fail_msg("%s: %d", rows[i].text, code);
-        lease_end_release(&end);
     }
 }
-
-RUN_TESTS(NULL, NULL)

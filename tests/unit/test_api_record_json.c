@@ -4,8 +4,6 @@
 #include <jansson.h>
 
 #include "api/record_json.h"
-#include "base/file.h"
-#include "base/units.h"
 
 static uint64_t seed = 20260411;
 
@@ -97,7 +95,7 @@ static void random_record(struct record *record, uint32_t type)
 
 TEST(test_random_records_round_trip)
 {
-    struct strbuf first = {0}, second = {0};
+    CLEANUP(strbuf_release) struct strbuf first = {0}, second = {0};
 
     for (int i = 0; i < 20000; i++) {
         struct record in, out;
@@ -114,8 +112,6 @@ TEST(test_random_records_round_trip)
         assert_string_equal(first.text, second.text);
         assert_null(strchr(first.text, '\n'));
     }
-    strbuf_release(&first);
-    strbuf_release(&second);
 }
 
 /* Each line of the golden file is one type's; together they are all types, in order. */
@@ -123,20 +119,17 @@ TEST(test_golden)
 {
     char *text, *line, *rest;
     uint32_t type = RECORD_NONE;
-    struct error err = {{0}};
-    size_t length;
 
-    assert_int_equal(file_read(GOLDEN_RECORDS, MIB, &text, &length, &err), 0);
+    text = file_text(GOLDEN_RECORDS);
     for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-        struct strbuf again = {0};
+        CLEANUP(strbuf_release) struct strbuf again = {0};
         struct record record;
 
-        if (record_json_read(line, strlen(line), &record, &err))
-            fail_msg("%s: %s", line, err.text);
+        if (record_json_read(line, strlen(line), &record, &trouble))
+            fail_msg("%s: %s", line, trouble.text);
         assert_int_equal(record.type, ++type);
-        assert_int_equal(record_json_write(&record, &again, &err), 0);
+        assert_int_equal(record_json_write(&record, &again, &trouble), 0);
         assert_string_equal(line, again.text);
-        strbuf_release(&again);
     }
     assert_int_equal(type, RECORD_TYPE_COUNT - 1);
     free(text);
@@ -156,15 +149,13 @@ static int64_t value_of(const struct record *record, const struct record_field *
 TEST(test_members_that_came_later)
 {
     char *text, *line, *rest;
-    struct error err = {{0}};
-    size_t length;
     int later = 0, gone = 0;
 
-    assert_int_equal(file_read(GOLDEN_RECORDS, MIB, &text, &length, &err), 0);
+    text = file_text(GOLDEN_RECORDS);
     for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         json_t *json = json_loads(line, 0, NULL);
         struct record record;
-        char *earlier;
+        CLEANUP(free_ptr) char *earlier = NULL;
 
         for (size_t i = 0; i < record_field_count; i++)
             if (record_fields[i].later &&
@@ -173,14 +164,13 @@ TEST(test_members_that_came_later)
         if (strcmp(json_string_value(json_object_get(json, "type")), "reconfigured") == 0)
             gone += json_object_set_new(json, "mps_one_server", json_false()) == 0;
         earlier = json_dumps(json, JSON_COMPACT);
-        if (record_json_read(earlier, strlen(earlier), &record, &err))
-            fail_msg("%s: %s", earlier, err.text);
+        if (record_json_read(earlier, strlen(earlier), &record, &trouble))
+            fail_msg("%s: %s", earlier, trouble.text);
         for (size_t i = 0; i < record_field_count; i++)
             if (record_fields[i].later && record_fields[i].type == record.type) {
                 assert_int_equal(value_of(&record, &record_fields[i]), record_fields[i].absent);
                 later++;
             }
-        free(earlier);
         json_decref(json);
     }
     assert_true(later >= 8);
@@ -256,25 +246,22 @@ TEST(test_writing_refuses)
                                       "a\x80", "\xe0\x80\x80", "\xf0\x80\x80\x80", "\xf5\x80\x80\x80"};
     struct record record = {.type = RECORD_GPU_BACK, .gpu = {.uuid = "GPU-1"}};
     CLEANUP(strbuf_release) struct strbuf out = {0};
-    struct error err;
 
     strbuf_puts(&out, "before");
     for (size_t i = 0; i < array_size(bad); i++) {
         snprintf(record.gpu.uuid, sizeof record.gpu.uuid, "%s", bad[i]);
-        assert_int_equal(record_json_write(&record, &out, &err), -EINVAL);
+        assert_int_equal(record_json_write(&record, &out, &trouble), -EINVAL);
         assert_string_equal(out.text, "before");
     }
     memset(record.gpu.uuid, 'x', sizeof record.gpu.uuid);
-    assert_int_equal(record_json_write(&record, &out, &err), -EINVAL);
+    assert_int_equal(record_json_write(&record, &out, &trouble), -EINVAL);
     record = (struct record){.type = RECORD_PLACED, .placed = {.count = RECORD_MAX_GPUS + 1}};
-    assert_int_equal(record_json_write(&record, &out, &err), -EINVAL);
+    assert_int_equal(record_json_write(&record, &out, &trouble), -EINVAL);
     record = (struct record){.type = RECORD_TIMER, .job = UINT64_MAX};
-    assert_int_equal(record_json_write(&record, &out, &err), -EINVAL);
+    assert_int_equal(record_json_write(&record, &out, &trouble), -EINVAL);
     record = (struct record){.type = RECORD_NONE};
-    assert_int_equal(record_json_write(&record, &out, &err), -EINVAL);
+    assert_int_equal(record_json_write(&record, &out, &trouble), -EINVAL);
     record = (struct record){.type = RECORD_TYPE_COUNT};
-    assert_int_equal(record_json_write(&record, &out, &err), -EINVAL);
+    assert_int_equal(record_json_write(&record, &out, &trouble), -EINVAL);
     assert_string_equal(out.text, "before");
 }
-
-RUN_TESTS(NULL, NULL)

@@ -2,9 +2,6 @@
 #include "unit.h"
 
 #include "api/spec.h"
-#include "base/file.h"
-#include "base/strbuf.h"
-#include "base/units.h"
 
 #define MINIMAL "\"name\":\"n\",\"command\":[\"true\"],\"directory\":\"/\",\"output\":\"/o\""
 
@@ -88,7 +85,6 @@ static void fill(struct job_spec *spec)
 TEST(test_golden)
 {
     struct job_spec spec, again;
-    struct error err = {{0}};
     char *golden, *text, *text_again;
     size_t length;
     json_t *json;
@@ -96,12 +92,12 @@ TEST(test_golden)
     fill(&spec);
     json = job_spec_to_json(&spec);
     text = json_dumps(json, JSON_INDENT(2));
-    fail_if(file_read(CARMA_GOLDEN "/spec.json", 1 << 20, &golden, &length, &err), err);
+    fail_if(file_read(CARMA_GOLDEN "/spec.json", 1 << 20, &golden, &length, &trouble), trouble);
     golden[length - 1] = '\0'; /* the file ends its last line */
     assert_string_equal(text, golden);
     json_decref(json);
 
-    fail_if(parse(golden, &again, &err), err);
+    fail_if(parse(golden, &again, &trouble), trouble);
     assert_int_equal(again.command.count, 3);
     assert_true(again.recorded_bytes[SPEC_HORUS] == -1 && again.gpu_memory_bytes == 12 * GIB);
     json = job_spec_to_json(&again);
@@ -118,9 +114,8 @@ TEST(test_golden)
 TEST(test_defaults)
 {
     CLEANUP(job_spec_release) struct job_spec spec;
-    struct error err = {{0}};
 
-    fail_if(parse("{" MINIMAL ",\"error\":null,\"gpu_memory_bytes\":null}", &spec, &err), err);
+    fail_if(parse("{" MINIMAL ",\"error\":null,\"gpu_memory_bytes\":null}", &spec, &trouble), trouble);
     assert_int_equal(spec.gpus, 1);
     assert_true(spec.gpu_memory_bytes == -1 && spec.max_slowdown_permille == -1 && spec.mps_threads_percent == -1 &&
                 spec.mps_memory_limit_bytes == -1 && spec.cpus == -1 && spec.host_memory_bytes == -1 &&
@@ -216,8 +211,7 @@ static void refuse_spec(const struct job_spec *spec, const char *expected)
 TEST(test_limits)
 {
     struct job_spec spec;
-    struct strbuf text = {0};
-    struct error err;
+    CLEANUP(strbuf_release) struct strbuf text = {0};
 
     fill(&spec);
     assert_int_equal(job_spec_check(&spec, NULL), 0);
@@ -262,11 +256,8 @@ TEST(test_limits)
     assert_int_equal(job_spec_check(&spec, NULL), 0);
     free(spec.capture);
     spec.capture = xstrdup(text.text);
-    assert_int_equal(job_spec_check(&spec, &err), -EINVAL);
-    assert_non_null(strstr(err.text, "at most 8388608 in all: send a smaller capture"));
-    strbuf_release(&text);
+    assert_int_equal(job_spec_check(&spec, &trouble), -EINVAL);
+    assert_non_null(strstr(trouble.text, "at most 8388608 in all: send a smaller capture"));
     job_spec_release(&spec);
     refuse_spec(&spec, "name is missing: give one");
 }
-
-RUN_TESTS(NULL, NULL)

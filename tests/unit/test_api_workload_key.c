@@ -124,5 +124,3 @@ TEST(test_programs)
             fail_msg("case %zu: the key is %s, the first's %s", i, key, first_key);
     }
 }
-
-RUN_TESTS(NULL, NULL)

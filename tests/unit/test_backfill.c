@@ -229,5 +229,3 @@ CORE_TEST(test_an_idle_gpu_that_is_reserved_stays_idle)
     exits(f, 1, EXIT_COMPLETED, -1);
     assert_goes_to(f, 2, "0,1");
 }
-
-RUN_TESTS(NULL, NULL)

@@ -14,8 +14,6 @@
 #include "cli/cluster/foreign.h"
 #include "core/record.h"
 
-#define MIB ((size_t)1 << 20)
-
 /* What jansson has, now and at most. */
 static size_t held, most_held;
 

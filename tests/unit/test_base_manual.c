@@ -63,5 +63,3 @@ TEST(test_text)
     fclose(out);
     assert_string_equal(text, "one\n.PP\n.nf\n two\n three\n.fi\nfour\n.PP\n.nf\n five\n.fi\n");
 }
-
-RUN_TESTS(NULL, NULL)

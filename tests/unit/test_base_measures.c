@@ -1,8 +1,6 @@
 /* Slowdowns and fairness, with values worked out by hand. */
 #include "unit.h"
 
-#include <math.h>
-
 #include "base/stats/measures.h"
 
 static void near(double value, double wanted)
@@ -67,5 +65,3 @@ TEST(of_nobody)
     assert_true(isnan(measures.sharing.mean) && isnan(measures.sharing.p95) && isnan(measures.sharing.max));
     assert_true(isnan(measures.bounded.max) && isnan(measures.jain));
 }
-
-RUN_TESTS(NULL, NULL)

@@ -1,10 +1,6 @@
 /* Sockets from a service manager by the environment, and notices to it. */
 #include "unit.h"
 
-#include <fcntl.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-
 #include "base/service.h"
 
 static char folder[] = "/tmp/carma-service-XXXXXX";
@@ -60,12 +56,11 @@ static void open_two(void)
 }
 
 static struct service service;
-static struct error err;
 
 static int take(void)
 {
     service_release(&service);
-    return service_take(&service, &err);
+    return service_take(&service, &trouble);
 }
 
 TEST(without_a_manager_there_is_nothing)
@@ -134,8 +129,8 @@ TEST(what_makes_no_sense_is_refused)
         offer_all(cases[i].fds, NULL);
         assert_int_equal(take(), cases[i].code);
         assert_int_equal(service.sockets, 0);
-        assert_non_null(strstr(err.text, cases[i].says));
-        assert_non_null(strstr(err.text, "LISTEN_FDS"));
+        assert_non_null(strstr(trouble.text, cases[i].says));
+        assert_non_null(strstr(trouble.text, "LISTEN_FDS"));
         assert_nothing_is_left();
     }
     close(3);

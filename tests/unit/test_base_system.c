@@ -1,19 +1,10 @@
 /* Files, processes, signals, node time, installed files: base's questions to the system. */
 #include "unit.h"
 
-#include <dirent.h>
-#include <signal.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
 
-#include "base/file.h"
 #include "base/install.h"
-#include "base/nodetime.h"
-#include "base/proc.h"
 #include "base/signals.h"
-#include "base/units.h"
 
 static char folder[] = "/tmp/carma-base.XXXXXX";
 
@@ -49,17 +40,16 @@ static size_t entries(void)
 TEST(a_file_is_written_and_read)
 {
     CLEANUP(free_ptr) char *path = in_folder("file"), *text = NULL;
-    struct error err = {0};
     struct stat st;
     size_t length;
     size_t before = entries();
 
-    assert_int_equal(file_write_atomic(path, "old content", 11, 0600, &err), 0);
-    assert_int_equal(file_write_atomic(path, "a\0b", 3, 0640, &err), 0);
+    assert_int_equal(file_write_atomic(path, "old content", 11, 0600, &trouble), 0);
+    assert_int_equal(file_write_atomic(path, "a\0b", 3, 0640, &trouble), 0);
     assert_int_equal(entries(), before + 1); /* no temporary file stays */
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 0137, 0); /* for every umask: nothing beyond 0640 */
-    assert_int_equal(file_read(path, 3, &text, &length, &err), 0);
+    assert_int_equal(file_read(path, 3, &text, &length, &trouble), 0);
     assert_int_equal(length, 3);
     assert_memory_equal(text, "a\0b", 4);
 }
@@ -67,24 +57,22 @@ TEST(a_file_is_written_and_read)
 TEST(a_file_beyond_the_limit_is_refused)
 {
     CLEANUP(free_ptr) char *path = in_folder("large"), *text = NULL;
-    struct error err = {0};
     size_t length = 77;
 
-    assert_int_equal(file_write_atomic(path, "12345", 5, 0600, &err), 0);
-    assert_int_equal(file_read(path, 4, &text, &length, &err), -EFBIG);
+    assert_int_equal(file_write_atomic(path, "12345", 5, 0600, &trouble), 0);
+    assert_int_equal(file_read(path, 4, &text, &length, &trouble), -EFBIG);
     assert_null(text);
-    assert_non_null(strstr(err.text, path));
-    assert_non_null(strstr(err.text, "5 bytes, at most 4"));
+    assert_non_null(strstr(trouble.text, path));
+    assert_non_null(strstr(trouble.text, "5 bytes, at most 4"));
 }
 
 /* Its size is not known beforehand. */
 TEST(an_endless_file_is_refused)
 {
     CLEANUP(free_ptr) char *text = NULL;
-    struct error err = {0};
     size_t length = 77;
 
-    assert_int_equal(file_read("/dev/zero", 100000, &text, &length, &err), -EFBIG);
+    assert_int_equal(file_read("/dev/zero", 100000, &text, &length, &trouble), -EFBIG);
     assert_null(text);
     assert_int_equal(length, 77);
 }
@@ -156,46 +144,43 @@ TEST(an_empty_file_is_an_empty_text)
 TEST(what_cannot_be_read_is_named)
 {
     CLEANUP(free_ptr) char *path = in_folder("absent"), *text = NULL;
-    struct error err = {0};
     size_t length;
 
-    assert_int_equal(file_read(path, 10, &text, &length, &err), -ENOENT);
-    assert_non_null(strstr(err.text, path));
-    assert_int_equal(file_read(folder, 10, &text, &length, &err), -EISDIR);
-    assert_non_null(strstr(err.text, "it is a directory"));
+    assert_int_equal(file_read(path, 10, &text, &length, &trouble), -ENOENT);
+    assert_non_null(strstr(trouble.text, path));
+    assert_int_equal(file_read(folder, 10, &text, &length, &trouble), -EISDIR);
+    assert_non_null(strstr(trouble.text, "it is a directory"));
 }
 
 TEST(a_failed_write_leaves_nothing)
 {
     CLEANUP(free_ptr) char *path = in_folder("directory");
     CLEANUP(free_ptr) char *absent = in_folder("absent/file");
-    struct error err = {0};
     size_t before;
 
     assert_int_equal(mkdir(path, 0700), 0);
     before = entries();
-    assert_int_equal(file_write_atomic(path, "x", 1, 0600, &err), -EISDIR);
-    assert_non_null(strstr(err.text, path));
+    assert_int_equal(file_write_atomic(path, "x", 1, 0600, &trouble), -EISDIR);
+    assert_non_null(strstr(trouble.text, path));
     assert_int_equal(entries(), before);
-    assert_int_equal(file_write_atomic(absent, "x", 1, 0600, &err), -ENOENT);
-    assert_non_null(strstr(err.text, absent));
+    assert_int_equal(file_write_atomic(absent, "x", 1, 0600, &trouble), -ENOENT);
+    assert_non_null(strstr(trouble.text, absent));
 }
 
 TEST(directories_are_made_with_their_parents)
 {
     CLEANUP(free_ptr) char *deep = in_folder("a/b/c"), *file = in_folder("plain"), *below = in_folder("plain/x/y");
-    struct error err = {0};
     struct stat st;
 
-    assert_int_equal(file_make_dirs(deep, 0700, &err), 0);
-    assert_int_equal(file_make_dirs(deep, 0700, &err), 0);
+    assert_int_equal(file_make_dirs(deep, 0700, &trouble), 0);
+    assert_int_equal(file_make_dirs(deep, 0700, &trouble), 0);
     assert_int_equal(stat(deep, &st), 0);
     assert_true(S_ISDIR(st.st_mode));
     assert_int_equal(st.st_mode & 0777, 0700);
-    assert_int_equal(file_write_atomic(file, "", 0, 0600, &err), 0);
-    assert_int_equal(file_make_dirs(file, 0700, &err), -EEXIST);
-    assert_true(file_make_dirs(below, 0700, &err) < 0);
-    assert_non_null(strstr(err.text, file));
+    assert_int_equal(file_write_atomic(file, "", 0, 0600, &trouble), 0);
+    assert_int_equal(file_make_dirs(file, 0700, &trouble), -EEXIST);
+    assert_true(file_make_dirs(below, 0700, &trouble) < 0);
+    assert_non_null(strstr(trouble.text, file));
 }
 
 TEST(a_process_is_known_by_its_start)

@@ -2,11 +2,8 @@
 #include "unit.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netinet/in.h>
-#include <sys/socket.h>
 
-#include "base/file.h"
 #include "base/net/tcp_peer.h"
 
 #define UID 12001
@@ -69,8 +66,7 @@ TEST(test_table)
         assert_int_equal(owner(rows[i].table, rows[i].port), rows[i].uid);
 }
 
-/* A connection of this process, made with another user's rights where root can do that. IPv4, IPv4 within IPv6, IPv6.
- */
+/* A connection of this process, with another user's rights where root can do that: IPv4, IPv4 within IPv6, IPv6. */
 static const struct way {
     int client, server;
     const char *table;
@@ -120,7 +116,6 @@ static void check_way(const struct way *way)
     struct sockaddr_storage peer = {0}, own;
     socklen_t size = sizeof peer;
     int listener = listen_on(way->server, &own), client, server, known;
-    size_t length;
 
     if (listener < 0)
         return;
@@ -135,7 +130,7 @@ static void check_way(const struct way *way)
         assert_int_equal(tcp_peer_owner(&own, &peer, &found), 0);
         assert_int_equal(found, getuid());
     }
-    assert_int_equal(file_read(way->table, 64 << 20, &table, &length, NULL), 0);
+    table = file_text(way->table);
     assert_int_equal(tcp_peer_look_up(table, &peer, &own, &found), 0);
     assert_int_equal(found, uid);
     assert_int_equal(tcp_peer_owner(&peer, &own, &found), 0);
@@ -153,5 +148,3 @@ TEST(test_real_ones)
     for (size_t i = 0; i < array_size(ways); i++)
         check_way(&ways[i]);
 }
-
-RUN_TESTS(NULL, NULL)

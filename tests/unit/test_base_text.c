@@ -1,51 +1,39 @@
 /* Errors, growable strings, the last line of a stream, and memory. */
 #include "unit.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-
-#include "base/error.h"
 #include "base/text/last_line.h"
 #include "base/text/printable.h"
-#include "base/strbuf.h"
 
 TEST(an_error_is_a_negative_errno_with_a_sentence)
 {
-    struct error err;
-
-    assert_int_equal(error_set(&err, EINVAL, "bad %s: %d", "value", 7), -EINVAL);
-    assert_string_equal(err.text, "bad value: 7");
-    assert_int_equal(error_set(&err, -ENOENT, "gone"), -ENOENT);
-    assert_string_equal(err.text, "gone");
+    assert_int_equal(error_set(&trouble, EINVAL, "bad %s: %d", "value", 7), -EINVAL);
+    assert_string_equal(trouble.text, "bad value: 7");
+    assert_int_equal(error_set(&trouble, -ENOENT, "gone"), -ENOENT);
+    assert_string_equal(trouble.text, "gone");
     assert_int_equal(error_set(NULL, EPERM, "nobody listens"), -EPERM);
 }
 
 TEST(context_goes_before_an_error)
 {
-    struct error err;
-
-    error_set(&err, EINVAL, "not a size");
-    error_prefix(&err, "%s:%d", "jobs.rad", 3);
-    assert_string_equal(err.text, "jobs.rad:3: not a size");
+    error_set(&trouble, EINVAL, "not a size");
+    error_prefix(&trouble, "%s:%d", "jobs.rad", 3);
+    assert_string_equal(trouble.text, "jobs.rad:3: not a size");
     error_prefix(NULL, "nobody listens");
 }
 
 TEST(a_long_error_is_cut_not_overrun)
 {
-    struct error err;
-    char huge[2 * sizeof err.text];
+    char huge[2 * sizeof trouble.text];
 
     memset(huge, 'x', sizeof huge - 1);
     huge[sizeof huge - 1] = '\0';
-    error_set(&err, EINVAL, "%s", huge);
-    assert_int_equal(strlen(err.text), sizeof err.text - 1);
-    error_prefix(&err, "context");
-    assert_int_equal(strncmp(err.text, "context: xxx", 12), 0);
-    assert_int_equal(strlen(err.text), sizeof err.text - 1);
-    error_prefix(&err, "%s", huge);
-    assert_int_equal(strlen(err.text), sizeof err.text - 1);
+    error_set(&trouble, EINVAL, "%s", huge);
+    assert_int_equal(strlen(trouble.text), sizeof trouble.text - 1);
+    error_prefix(&trouble, "context");
+    assert_int_equal(strncmp(trouble.text, "context: xxx", 12), 0);
+    assert_int_equal(strlen(trouble.text), sizeof trouble.text - 1);
+    error_prefix(&trouble, "%s", huge);
+    assert_int_equal(strlen(trouble.text), sizeof trouble.text - 1);
 }
 
 TEST(a_string_grows)
@@ -120,7 +108,7 @@ TEST(ownership_leaves_a_scope)
 TEST(arrays_grow_by_doubling)
 {
     size_t capacity = 0;
-    int *items = NULL;
+    CLEANUP(free_ptr) int *items = NULL;
 
     array_reserve(items, capacity, 1);
     assert_int_equal(capacity, 8);
@@ -131,7 +119,6 @@ TEST(arrays_grow_by_doubling)
     assert_int_equal(capacity, 32);
     assert_int_equal(items[7], 7);
     items[31] = 1;
-    free(items);
 }
 
 /* The program must stop with one line, not go on with a small block. */
@@ -236,5 +223,3 @@ TEST(closing_keeps_errno)
     close_fd(&fd);
     assert_int_equal(errno, EDOM);
 }
-
-RUN_TESTS(NULL, NULL)

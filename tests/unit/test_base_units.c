@@ -1,7 +1,5 @@
 #include "unit.h"
 
-#include "base/units.h"
-
 TEST(sizes_are_read)
 {
     static const struct {
@@ -24,9 +22,8 @@ TEST(sizes_are_read)
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct error err = {0};
         int64_t bytes = -1;
-        assert_int_equal(parse_size(cases[i].text, &bytes, &err), 0);
+        assert_int_equal(parse_size(cases[i].text, &bytes, &trouble), 0);
         assert_int_equal(bytes, cases[i].bytes);
     }
 }
@@ -50,25 +47,23 @@ TEST(nonsense_is_no_size)
 TEST(a_bare_number_is_no_size)
 {
     static const char *const cases[] = {"12", "12 ", "7000", "0.5", "12884901888"};
-    struct error err = {0};
     int64_t bytes = 77;
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        assert_int_equal(parse_size(cases[i], &bytes, &err), -EINVAL);
+        assert_int_equal(parse_size(cases[i], &bytes, &trouble), -EINVAL);
         assert_int_equal(bytes, 77);
     }
-    parse_size("12", &bytes, &err);
-    assert_string_equal(err.text, "'12' has no unit: say 12GiB or 12MiB");
+    parse_size("12", &bytes, &trouble);
+    assert_string_equal(trouble.text, "'12' has no unit: say 12GiB or 12MiB");
 }
 
 TEST(huge_sizes_are_out_of_range)
 {
-    struct error err = {0};
     int64_t bytes = 77;
 
-    assert_int_equal(parse_size("4194305T", &bytes, &err), -ERANGE);
-    assert_int_equal(parse_size("99999999999999999999B", &bytes, &err), -ERANGE);
-    assert_non_null(strstr(err.text, "99999999999999999999"));
+    assert_int_equal(parse_size("4194305T", &bytes, &trouble), -ERANGE);
+    assert_int_equal(parse_size("99999999999999999999B", &bytes, &trouble), -ERANGE);
+    assert_non_null(strstr(trouble.text, "99999999999999999999"));
     assert_int_equal(bytes, 77);
 }
 
@@ -88,9 +83,8 @@ TEST(durations_are_read_as_slurm_does)
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct error err = {0};
         int64_t ns = -1;
-        assert_int_equal(parse_duration(cases[i].text, &ns, &err), 0);
+        assert_int_equal(parse_duration(cases[i].text, &ns, &trouble), 0);
         assert_int_equal(ns, cases[i].seconds * NS_PER_SEC);
     }
 }
@@ -122,20 +116,19 @@ TEST(integers_are_whole_and_in_range)
 {
     static const char *const malformed[] = {"", " 1", "1 ", "+1", "1.0", "0x1", "one", "1e2", "--1"};
     static const char *const outside[] = {"-6", "11", "99999999999999999999", "-99999999999999999999"};
-    struct error err = {0};
     int64_t value = 77;
 
     for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++)
-        assert_int_equal(parse_integer(malformed[i], -5, 10, &value, &err), -EINVAL);
+        assert_int_equal(parse_integer(malformed[i], -5, 10, &value, &trouble), -EINVAL);
     for (size_t i = 0; i < sizeof outside / sizeof *outside; i++) {
-        assert_int_equal(parse_integer(outside[i], -5, 10, &value, &err), -ERANGE);
-        assert_non_null(strstr(err.text, outside[i]));
-        assert_non_null(strstr(err.text, "-5 to 10"));
+        assert_int_equal(parse_integer(outside[i], -5, 10, &value, &trouble), -ERANGE);
+        assert_non_null(strstr(trouble.text, outside[i]));
+        assert_non_null(strstr(trouble.text, "-5 to 10"));
     }
     assert_int_equal(value, 77);
-    assert_int_equal(parse_integer("-5", -5, 10, &value, &err), 0);
+    assert_int_equal(parse_integer("-5", -5, 10, &value, &trouble), 0);
     assert_int_equal(value, -5);
-    assert_int_equal(parse_integer("10", -5, 10, &value, &err), 0);
+    assert_int_equal(parse_integer("10", -5, 10, &value, &trouble), 0);
     assert_int_equal(value, 10);
 }
 
@@ -179,5 +172,3 @@ TEST(durations_are_written_for_people)
     assert_string_equal(format_duration(NS_PER_SEC - 1, text), "0:00");
     assert_true(strlen(format_duration(INT64_MAX, text)) < UNITS_TEXT);
 }
-
-RUN_TESTS(NULL, NULL)

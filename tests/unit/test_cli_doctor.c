@@ -1,10 +1,6 @@
 /* The output of carma doctor for its findings, and the child that asks the driver. */
 #include "unit.h"
 
-#include <signal.h>
-#include <sys/wait.h>
-
-#include "base/file.h"
 #include "cli/doctor/child.h"
 #include "cli/doctor/doctor.h"
 #include "gpu/driver_facts.h"
@@ -15,11 +11,10 @@ static void expect_golden(const char *name, const char *text)
     CLEANUP(free_ptr) char *path = xasprintf(CARMA_GOLDEN "/%s", name);
     CLEANUP(free_ptr) char *wanted = NULL;
     const char *mode = getenv("GOLDEN");
-    size_t length;
 
     if (mode && strcmp(mode, "write") == 0)
         assert_int_equal(file_write_atomic(path, text, strlen(text), 0644, NULL), 0);
-    assert_int_equal(file_read(path, 1 << 20, &wanted, &length, NULL), 0);
+    wanted = file_text(path);
     assert_string_equal(text, wanted);
 }
 
@@ -50,8 +45,8 @@ TEST(findings_fit_the_terminal)
     } forms[] = {{80, "cli-doctor-80.txt"}, {120, "cli-doctor-120.txt"}};
 
     for (size_t i = 0; i < array_size(forms); i++) {
-        struct strbuf out = {0};
-        struct doctor doctor;
+        CLEANUP(strbuf_release) struct strbuf out = {0};
+        CLEANUP(doctor_release) struct doctor doctor;
         fill(&doctor);
         doctor_format(&doctor, forms[i].width, false, &out);
         for (char *at = out.text, *end; *at; at = end + 1) {
@@ -60,8 +55,6 @@ TEST(findings_fit_the_terminal)
             assert_true(end == at || end[-1] != ' ');
         }
         expect_golden(forms[i].golden, out.text);
-        strbuf_release(&out);
-        doctor_release(&doctor);
     }
 }
 
@@ -127,10 +120,9 @@ TEST(a_program_that_is_not_there)
 {
     const char *const argv[] = {"/no/such/program", NULL};
     CLEANUP(doctor_answer_release) struct doctor_answer answer;
-    struct error err;
 
-    assert_true(doctor_child_run(argv, 1000, NULL, NULL, &answer, &err) < 0);
-    assert_non_null(strstr(err.text, "/no/such/program cannot be started"));
+    assert_true(doctor_child_run(argv, 1000, NULL, NULL, &answer, &trouble) < 0);
+    assert_non_null(strstr(trouble.text, "/no/such/program cannot be started"));
 }
 
 /* A driver's output through carma-monitor is only text. */

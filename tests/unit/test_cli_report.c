@@ -2,7 +2,6 @@
 #include "unit.h"
 
 #include "base/stats/stats.h"
-#include "base/strbuf.h"
 #include "cli/play/report.h"
 #include "cli/play/usage.h"
 #include "cli/show/term.h"
@@ -111,7 +110,7 @@ TEST(reports_follow_the_thesis)
     usage_init(&usage);
     add(&usage, gpus(0, 0, 0, 0));
     add(&usage, gpus(10, 2000, 80, 5));
-    json_t *report = report_compute(jobs, 3, &usage);
+    CLEANUP(json_release) json_t *report = report_compute(jobs, 3, &usage);
     expect(report, "jobs", 3);
     expect(report, "failed", 1);
     expect(report, "makespan_s", 400);
@@ -133,9 +132,6 @@ TEST(reports_follow_the_thesis)
     expect(report, "jain_index", 4.2 * 4.2 / (2 * (2.2 * 2.2 + 4)));
     assert_true(report_is_incomplete(report));
     assert_true(json_is_true(json_object_get(report, "incomplete")));
-    json_decref(report);
     for (size_t i = 0; i < array_size(jobs); i++)
         json_decref((json_t *)jobs[i].job);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -1,8 +1,6 @@
 /* The command line's input and output: id lists, safe text, tables. */
 #include "unit.h"
 
-#include <locale.h>
-
 #include "cli/ids.h"
 #include "cli/show/markup.h"
 #include "cli/show/table.h"
@@ -35,11 +33,10 @@ TEST(bad_id_lists_are_refused)
     char *rest = bad;
 
     for (char *text = strsep(&rest, "|"); text; text = strsep(&rest, "|")) {
-        struct id_list list = {0};
+        CLEANUP(id_list_release) struct id_list list = {0};
         struct error err = {{0}};
         if (id_list_parse(&list, text, &err) >= 0 || !*err.text)
             fail_msg("'%s' was taken", text);
-        id_list_release(&list);
     }
 }
 

@@ -2,9 +2,6 @@
  * tests/golden/top-COLUMNSxROWS.txt (GOLDEN=write makes them), order, filter, selection, texts. */
 #include "unit.h"
 
-#include <locale.h>
-
-#include "base/file.h"
 #include "cli/show/answer.h"
 #include "cli/top/keys.h"
 #include "cli/top/answer.h"
@@ -59,14 +56,13 @@ static void screen_text(const struct top_screen *screen, struct strbuf *out)
 static char *show(struct top_model *model, size_t width, size_t height)
 {
     struct strbuf out = {0};
-    struct top_screen screen;
+    CLEANUP(top_screen_release) struct top_screen screen;
 
     top_screen_init(&screen, width, height);
     top_view(model, &screen);
     for (size_t i = 0; i < height; i++)
         assert_true(screen.lines[i].width <= width);
     screen_text(&screen, &out);
-    top_screen_release(&screen);
     return strbuf_steal(&out);
 }
 
@@ -82,12 +78,10 @@ static void expect_golden(const char *name, const char *text)
 {
     CLEANUP(free_ptr) char *path = xasprintf("%s/%s", CARMA_GOLDEN, name);
     CLEANUP(free_ptr) char *golden = NULL;
-    struct error err;
-    size_t length;
 
     if (getenv("GOLDEN") && strcmp(getenv("GOLDEN"), "write") == 0)
-        assert_int_equal(file_write_atomic(path, text, strlen(text), 0644, &err), 0);
-    assert_int_equal(file_read(path, 1 << 20, &golden, &length, &err), 0);
+        assert_int_equal(file_write_atomic(path, text, strlen(text), 0644, &trouble), 0);
+    golden = file_text(path);
     assert_string_equal(text, golden);
 }
 

@@ -1,11 +1,6 @@
 /* The client library against src/http, and against servers that answer oddly. */
 #include "unit.h"
 
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <sys/wait.h>
-
 #include "client/client.h"
 #include "client/http1.h"
 #include "http_fixture.h"
@@ -14,14 +9,13 @@ static struct http_fixture fixture;
 
 /* A test's client and what it says last. */
 static struct client *client;
-static struct error err;
 static json_t *reply;
 static int status;
 
 static int setup(void **state)
 {
     client = NULL;
-    err = (struct error){{0}};
+    trouble = (struct error){{0}};
     reply = NULL;
     status = 0;
     return http_fixture_prepare(&fixture);
@@ -38,14 +32,14 @@ static int teardown(void **state)
 
 static void start(void)
 {
-    fail_if(http_fixture_start(&fixture, &err), err);
+    fail_if(http_fixture_start(&fixture, &trouble), trouble);
 }
 
 static void open_client(void)
 {
     client_free(client);
     client = NULL;
-    fail_if(client_open(fixture.path, &client, &err), err);
+    fail_if(client_open(fixture.path, &client, &trouble), trouble);
     client_set_timeout(client, 10000);
 }
 
@@ -53,13 +47,13 @@ static void open_client(void)
 static int try(const char *method, const char *path, json_t *body)
 {
     json_decref(reply);
-    return client_call(client, method, path, body, &status, &reply, &err);
+    return client_call(client, method, path, body, &status, &reply, &trouble);
 }
 
 static void call(const char *method, const char *path, json_t *body, int expected)
 {
     if (try(method, path, body))
-        fail_msg("%s %s: %s", method, path, err.text);
+        fail_msg("%s %s: %s", method, path, trouble.text);
     assert_int_equal(status, expected);
     json_decref(body);
 }
@@ -67,7 +61,7 @@ static void call(const char *method, const char *path, json_t *body, int expecte
 CLIENT_TEST(test_calls)
 {
     json_t *sent = json_pack("{s:s, s:[i, n]}", "text", "é\"\n", "list", 7);
-    char *text = json_dumps(sent, JSON_COMPACT);
+    CLEANUP(free_ptr) char *text = json_dumps(sent, JSON_COMPACT);
 
     start();
     open_client();
@@ -81,17 +75,16 @@ CLIENT_TEST(test_calls)
     call("POST", "/echo", NULL, 200);
     call("GET", "/big?bytes=9000000", NULL, 200);
     assert_int_equal(json_string_length(json_object_get(reply, "text")), 9000000);
-    free(text);
 }
 
 static void assert_not_opened(const char *place, int code, const char *says)
 {
     struct client *none = NULL;
 
-    assert_int_equal(client_open(place, &none, &err), code);
+    assert_int_equal(client_open(place, &none, &trouble), code);
     assert_null(none);
-    if (!strstr(err.text, says))
-        fail_msg("no '%s' in: %s", says, err.text);
+    if (!strstr(trouble.text, says))
+        fail_msg("no '%s' in: %s", says, trouble.text);
 }
 
 CLIENT_TEST(test_tcp)
@@ -106,7 +99,7 @@ CLIENT_TEST(test_tcp)
     chmod(fixture.token_path, 0644);
     assert_not_opened(place, -EPERM, "chmod 600");
     chmod(fixture.token_path, 0600);
-    fail_if(client_open(place, &client, &err), err);
+    fail_if(client_open(place, &client, &trouble), trouble);
     call("POST", "/echo", json_pack("{s:i}", "a", 1), 200);
     assert_string_equal(json_string_value(json_object_get(reply, "body")), "{\"a\":1}");
     assert_int_equal(json_integer_value(json_object_get(reply, "uid")), getuid());
@@ -130,24 +123,24 @@ CLIENT_TEST(test_check)
 
         snprintf(path, sizeof path, "/fail?status=%d", cases[i].status);
         call("GET", path, NULL, cases[i].status);
-        assert_int_equal(client_check(cases[i].status, reply, &err), cases[i].code);
-        assert_string_equal(err.text, "/fail: no such thing");
+        assert_int_equal(client_check(cases[i].status, reply, &trouble), cases[i].code);
+        assert_string_equal(trouble.text, "/fail: no such thing");
     }
-    assert_int_equal(client_check(201, NULL, &err), 0);
-    assert_int_equal(client_check(502, NULL, &err), -EIO);
-    assert_non_null(strstr(err.text, "502"));
+    assert_int_equal(client_check(201, NULL, &trouble), 0);
+    assert_int_equal(client_check(502, NULL, &trouble), -EIO);
+    assert_non_null(strstr(trouble.text, "502"));
 }
 
 CLIENT_TEST(test_no_daemon)
 {
-    assert_int_equal(client_open(fixture.path, &client, &err), -ECONNREFUSED);
+    assert_int_equal(client_open(fixture.path, &client, &trouble), -ECONNREFUSED);
     assert_null(client);
-    assert_non_null(strstr(err.text, fixture.path));
-    assert_non_null(strstr(err.text, "`carmad`"));
-    assert_null(strchr(err.text, '\n'));
+    assert_non_null(strstr(trouble.text, fixture.path));
+    assert_non_null(strstr(trouble.text, "`carmad`"));
+    assert_null(strchr(trouble.text, '\n'));
     setenv("CARMA_SOCKET", fixture.path, 1);
     start();
-    assert_int_equal(client_open(NULL, &client, &err), 0);
+    assert_int_equal(client_open(NULL, &client, &trouble), 0);
     assert_string_equal(client_socket(client), fixture.path);
     unsetenv("CARMA_SOCKET");
 }
@@ -155,8 +148,8 @@ CLIENT_TEST(test_no_daemon)
 /* Where $CARMA_SOCKET does not say: in a child, so that root can become somebody with a runtime directory. */
 CLIENT_TEST(test_default_socket)
 {
-    char *expected = xasprintf("%s/carma/carma.sock", fixture.directory);
-    char *link = xasprintf("%s/carma", fixture.directory);
+    CLEANUP(free_ptr) char *expected = xasprintf("%s/carma/carma.sock", fixture.directory);
+    CLEANUP(free_ptr) char *link = xasprintf("%s/carma", fixture.directory);
     int ended;
     pid_t child;
 
@@ -177,8 +170,6 @@ CLIENT_TEST(test_default_socket)
     assert_int_equal(waitpid(child, &ended, 0), child);
     assert_true(WIFEXITED(ended) && WEXITSTATUS(ended) == 42);
     unlink(link);
-    free(expected);
-    free(link);
 }
 
 /* The daemon was started anew between two calls: the second does not notice, a POST included. */
@@ -199,7 +190,7 @@ CLIENT_TEST(test_stopped_while_waiting)
     open_client();
     client_set_timeout(client, 100);
     assert_int_equal(try("GET", "/never", NULL), -ETIMEDOUT);
-    assert_non_null(strstr(err.text, fixture.path));
+    assert_non_null(strstr(trouble.text, fixture.path));
     assert_null(reply);
     client_set_timeout(client, 10000);
     call("GET", "/echo", NULL, 200);
@@ -219,8 +210,8 @@ CLIENT_TEST(test_too_large)
     open_client();
     for (int i = 0; i < 2; i++) {
         call("POST", "/echo", json_pack("[s]", big), 413);
-        assert_int_equal(client_check(413, reply, &err), -EFBIG);
-        assert_non_null(strstr(err.text, "too large"));
+        assert_int_equal(client_check(413, reply, &trouble), -EFBIG);
+        assert_non_null(strstr(trouble.text, "too large"));
         call("GET", "/echo", NULL, 200);
     }
 }
@@ -241,7 +232,7 @@ static void *play(void *user)
 
     for (; script->answers[script->connections][0]; script->connections++) {
         const char *const *answers = script->answers[script->connections];
-        int fd = accept(script->listen_fd, NULL, NULL);
+        CLEANUP(close_fd) int fd = accept(script->listen_fd, NULL, NULL);
 
         for (int i = 0; i < 3 && answers[i]; i++) {
             char request[4096];
@@ -252,7 +243,6 @@ static void *play(void *user)
                 send(fd, at, 1, MSG_NOSIGNAL);
             }
         }
-        close(fd);
     }
     return NULL;
 }
@@ -297,7 +287,7 @@ CLIENT_TEST(test_never_twice)
     open_client();
     call("POST", "/a", json_object(), 200);
     assert_int_equal(try("POST", "/a", body), -ECONNRESET);
-    assert_non_null(strstr(err.text, "not known"));
+    assert_non_null(strstr(trouble.text, "not known"));
     end_script(&post);
     assert_int_equal(post.requests, 2);
 
@@ -349,13 +339,12 @@ CLIENT_TEST(test_answers)
         open_client();
         rc = try("GET", "/", NULL);
         if (rc != cases[i].rc || (!rc && status != cases[i].status))
-            fail_msg("%s: %d %d %s", cases[i].answer, rc, status, err.text);
+            fail_msg("%s: %d %d %s", cases[i].answer, rc, status, trouble.text);
         assert_int_equal(reply == NULL, cases[i].json == NULL);
         if (reply) {
-            char *text = json_dumps(reply, JSON_COMPACT);
+            CLEANUP(free_ptr) char *text = json_dumps(reply, JSON_COMPACT);
 
             assert_string_equal(text, cases[i].json);
-            free(text);
         }
         end_script(&script);
     }
@@ -371,9 +360,9 @@ TEST(test_hostile_answers)
 
     memset(line, 'h', sizeof line);
     http1_reply_init(&parsed, 1000);
-    assert_int_equal(http1_reply_feed(&parsed, "HTTP/1.1 200 OK\r\n", 17, &err), 0);
+    assert_int_equal(http1_reply_feed(&parsed, "HTTP/1.1 200 OK\r\n", 17, &trouble), 0);
     for (int i = 0; i < 200 && !rc; i++)
-        rc = http1_reply_feed(&parsed, i % 2 ? line : "A: b\r\n", i % 2 ? sizeof line : 6, &err);
+        rc = http1_reply_feed(&parsed, i % 2 ? line : "A: b\r\n", i % 2 ? sizeof line : 6, &trouble);
     assert_int_equal(rc, -EPROTO);
     http1_reply_release(&parsed);
     for (int round = 0; round < 5000; round++) {
@@ -394,13 +383,11 @@ TEST(test_hostile_answers)
             const char *piece = pieces[(random ^= random << 13, random ^= random >> 7, random ^= random << 17) %
                                        (i ? array_size(pieces) : 2)];
 
-            if (http1_reply_feed(&parsed, piece, strlen(piece), &err))
+            if (http1_reply_feed(&parsed, piece, strlen(piece), &trouble))
                 break;
         }
-        http1_reply_close(&parsed, &err);
+        http1_reply_close(&parsed, &trouble);
         assert_true(parsed.body.length <= 20);
         http1_reply_release(&parsed);
     }
 }
-
-RUN_TESTS(NULL, NULL)

@@ -1,8 +1,6 @@
 /* GPUs on which programs do not start (core/gpus/closing.h). */
 #include "core/gpus/closing.h"
 
-#include <inttypes.h>
-
 #include "core_fixture.h"
 
 #include "core/core_internal.h"
@@ -199,14 +197,12 @@ static void close_it(struct fixture *f)
 
 CORE_TEST(test_it_is_closed_in_a_snapshot)
 {
-    struct record_list taken = {0};
-    struct core *core;
+    CLEANUP(record_list_release) struct record_list taken = {0};
+    CLEANUP(drop_core) struct core *core = NULL;
 
     close_it(f);
     core = restored(f, &taken);
     assert_memory_equal(&core->gpus[0]->closing, &f->core->gpus[0]->closing, sizeof core->gpus[0]->closing);
-    core_free(core);
-    record_list_release(&taken);
 }
 
 /* Who failed there is tried elsewhere, and says what he waits for where nothing else is left. */
@@ -230,7 +226,7 @@ CORE_TEST(test_a_retry_comes_back)
     keep_gpus(f, 2);
     for (size_t i = 0; i < array_size(retries_allowed); i++) {
         struct record holds = wants(1, 4 * GIB);
-        struct record_list taken = {0};
+        CLEANUP(record_list_release) struct record_list taken = {0};
         uint64_t holder, job;
 
         change(f, per_user.max_retries, retries_allowed[i]);
@@ -256,7 +252,6 @@ CORE_TEST(test_a_retry_comes_back)
         assert_string_equal(placed_on(f, job), "0");
         exits(f, job, EXIT_COMPLETED, -1);
         exits(f, holder, EXIT_COMPLETED, -1);
-        record_list_release(&taken);
     }
 }
 
@@ -271,5 +266,3 @@ CORE_TEST(test_a_retry_that_needs_all_gpus_takes_them)
                  .exited = {.cause = EXIT_GPU_ERROR, .requested_bytes = -1, .free_bytes = -1, .used_bytes = -1}});
     assert_goes_to(f, job, "0,1,2,3");
 }
-
-RUN_TESTS(NULL, NULL)

@@ -376,5 +376,3 @@ CORE_TEST(test_other_users_measure_little)
     is_active(f, 900);
     assert_int_not_equal(core_observed_activity(f->core, 0, "a"), 0);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -1,9 +1,6 @@
 /* Configuration: defaults, the file, single settings, and one line for every fault. */
 #include "unit.h"
 
-#include "base/file.h"
-#include "base/strbuf.h"
-#include "base/units.h"
 #include "config/config.h"
 #include "config/presets.h"
 
@@ -27,12 +24,11 @@ static int tear_down(void **state)
 
 /* Of each test, with the defaults at first. */
 static struct config config;
-static struct error err;
 
 static int begin(void **state)
 {
     config_init_default(&config);
-    err = (struct error){{0}};
+    trouble = (struct error){{0}};
     return 0;
 }
 
@@ -46,7 +42,7 @@ static int end(void **state)
 
 static void set(const char *key, const char *value)
 {
-    fail_if(config_set(&config, key, value, &err), err);
+    fail_if(config_set(&config, key, value, &trouble), trouble);
 }
 
 /* Into a configuration that has the defaults. */
@@ -55,15 +51,15 @@ static int read_text(const char *text, size_t length)
     end(NULL);
     begin(NULL);
     assert_int_equal(file_write_atomic(path, text, length, 0600, NULL), 0);
-    return config_read_file(&config, path, &err);
+    return config_read_file(&config, path, &trouble);
 }
 
 /* `expected` follows "PATH:" */
 static void refuse_bytes(const char *text, size_t length, const char *expected)
 {
     assert_true(read_text(text, length) < 0);
-    assert_memory_equal(err.text, path, strlen(path));
-    assert_string_equal(err.text + strlen(path) + 1, expected);
+    assert_memory_equal(trouble.text, path, strlen(path));
+    assert_string_equal(trouble.text + strlen(path) + 1, expected);
 }
 
 static void refuse(const char *text, const char *expected)
@@ -93,14 +89,14 @@ CONFIG_TEST(test_gpus_that_are_shared_otherwise)
     set("policy", "lug"); /* no part of a policy */
     assert_int_equal(config.core.mps_domain, MPS_DOMAIN_GPU);
     for (char *text = strsep(&rest, "|"); text; text = strsep(&rest, "|"))
-        if (config_set(&config, "share", text, &err) != -EINVAL)
+        if (config_set(&config, "share", text, &trouble) != -EINVAL)
             fail_msg("'%s' was taken", text);
     assert_int_equal(config_share_of(&config, 3, "GPU-cd"), SHARE_TIME_SLICE); /* nothing of a bad value is taken */
     assert_int_equal(config.core.mps_domain, MPS_DOMAIN_GPU);
-    assert_int_equal(config_check(&config, &err), 0);
+    assert_int_equal(config_check(&config, &trouble), 0);
     set("share", "mps:node"); /* of a simulation's policy */
-    assert_int_equal(config_check(&config, &err), -EINVAL);
-    assert_string_equal(err.text,
+    assert_int_equal(config_check(&config, &trouble), -EINVAL);
+    assert_string_equal(trouble.text,
                         "share 'mps:node' is the simulator's: for one MPS server for all users set share = mps and "
                         "mps_multiuser = yes");
 }
@@ -109,14 +105,14 @@ CONFIG_TEST(test_gpus_that_are_shared_otherwise)
 CONFIG_TEST(test_a_limit_of_host_memory_lets_programs_begin)
 {
     set("job_memory_max", "1M");
-    assert_int_equal(config_check(&config, &err), -EINVAL);
-    assert_string_equal(err.text,
+    assert_int_equal(config_check(&config, &trouble), -EINVAL);
+    assert_string_equal(trouble.text,
                         "job_memory_max '1 MiB' is too little for a program to begin: set at least 16 MiB, or 0 "
                         "for any");
     set("job_memory_max", "16M");
-    assert_int_equal(config_check(&config, &err), 0);
+    assert_int_equal(config_check(&config, &trouble), 0);
     set("job_memory_max", "0");
-    assert_int_equal(config_check(&config, &err), 0);
+    assert_int_equal(config_check(&config, &trouble), 0);
 }
 
 CONFIG_TEST(test_defaults)
@@ -159,16 +155,16 @@ CONFIG_TEST(test_policies)
     assert_string_equal(config.core.policy, "carma");
     assert_int_equal(config.estimator, ESTIMATOR_AUTO);
     assert_false(config.core.paced);
-    assert_int_equal(config_set(&config, "policy", "thesis+", &err), -EINVAL);
-    assert_int_equal(config_set(&config, "policy", "thesis+none", &err), -EINVAL);
+    assert_int_equal(config_set(&config, "policy", "thesis+", &trouble), -EINVAL);
+    assert_int_equal(config_set(&config, "policy", "thesis+none", &trouble), -EINVAL);
     assert_string_equal(config.core.policy, "carma");
     for (const struct preset *preset = presets; preset->name;
          preset++) { /* every setting of every preset is a good one */
         CLEANUP(free_ptr) char *settings = xstrdup(preset->settings);
         char *rest;
         for (char *pair = strtok_r(settings, " ", &rest); pair; pair = strtok_r(NULL, " ", &rest))
-            if (config_set_pair(&config, pair, &err) != 0)
-                fail_msg("preset %s: %s", preset->name, err.text);
+            if (config_set_pair(&config, pair, &trouble) != 0)
+                fail_msg("preset %s: %s", preset->name, trouble.text);
     }
 }
 
@@ -195,7 +191,7 @@ CONFIG_TEST(test_file)
                                "state_directory = /srv/carma\n"
                                "socket = /srv/carma/sock";
 
-    fail_if(read_text(text, sizeof text - 1), err);
+    fail_if(read_text(text, sizeof text - 1), trouble);
     assert_string_equal(config.core.policy, "lug");
     assert_int_equal(config.core.memory_view, MEMORY_MONITOR);
     assert_true(config.core.floor_bytes == 2 * GIB && config.core.margin_bytes == 512 * MIB);
@@ -212,15 +208,15 @@ CONFIG_TEST(test_file)
     assert_string_equal(config.socket, "/srv/carma/sock");
 
     /* --set comes after the file */
-    assert_int_equal(config_set_pair(&config, "policy=exclusive", &err), 0);
-    assert_int_equal(config_set_pair(&config, "nvml_library=", &err), 0);
+    assert_int_equal(config_set_pair(&config, "policy=exclusive", &trouble), 0);
+    assert_int_equal(config_set_pair(&config, "nvml_library=", &trouble), 0);
     assert_string_equal(config.core.policy, "exclusive");
     assert_null(config.nvml_library);
 }
 
 CONFIG_TEST(test_bad_files)
 {
-    struct strbuf text = {0};
+    CLEANUP(strbuf_release) struct strbuf text = {0};
 
     refuse("policy = magm\n\ncolour = red\n", "3: unknown key 'colour': `carmad --settings` lists them");
     refuse("max_slwodown = 2\n", "1: unknown key 'max_slwodown': did you mean max_slowdown?");
@@ -246,22 +242,21 @@ CONFIG_TEST(test_bad_files)
     while (text.length < 100000)
         strbuf_puts(&text, "0123456789");
     assert_true(read_text(text.text, text.length) < 0);
-    assert_non_null(strstr(err.text, "carma.conf:2: the line is longer than"));
+    assert_non_null(strstr(trouble.text, "carma.conf:2: the line is longer than"));
     while (text.length <= 1 << 20)
         strbuf_puts(&text, "0123456789\n");
     assert_int_equal(read_text(text.text, text.length), -EFBIG);
-    strbuf_release(&text);
 
     unlink(path);
-    assert_int_equal(config_read_file(&config, path, &err), -ENOENT);
+    assert_int_equal(config_read_file(&config, path, &trouble), -ENOENT);
 }
 
 static void refuse_set(const char *key, const char *value, const char *allowed)
 {
     CLEANUP(free_ptr) char *expected = xasprintf("%s '%s' is not allowed: write %s", key, value, allowed);
 
-    assert_int_equal(config_set(&config, key, value, &err), -EINVAL);
-    assert_string_equal(err.text, expected);
+    assert_int_equal(config_set(&config, key, value, &trouble), -EINVAL);
+    assert_string_equal(trouble.text, expected);
 }
 
 CONFIG_TEST(test_ranges)
@@ -305,14 +300,14 @@ CONFIG_TEST(test_forms)
     set("nvml_library", "libnvidia-ml.so.1");
     assert_string_equal(config.nvml_library, "libnvidia-ml.so.1");
 
-    assert_int_equal(config_set_pair(&config, "policy", &err), -EINVAL);
-    assert_string_equal(err.text, "'policy' is not of the form key=value");
-    assert_int_equal(config_set_pair(&config, "=lug", &err), -EINVAL);
+    assert_int_equal(config_set_pair(&config, "policy", &trouble), -EINVAL);
+    assert_string_equal(trouble.text, "'policy' is not of the form key=value");
+    assert_int_equal(config_set_pair(&config, "=lug", &trouble), -EINVAL);
 
     set("window", "1s");
     set("sample_period", "2s");
-    assert_int_equal(config_check(&config, &err), -EINVAL);
-    assert_string_equal(err.text, "window 1s is shorter than sample_period 2s: lengthen it");
+    assert_int_equal(config_check(&config, &trouble), -EINVAL);
+    assert_string_equal(trouble.text, "window 1s is shorter than sample_period 2s: lengthen it");
 }
 
 /* Built in, from a file, or none: then the GPUs say. */
@@ -321,21 +316,21 @@ CONFIG_TEST(test_machine_profile)
     static const char text[] = "gpu = Card\ncontext = 300M\ncudnn = 20M\nmemory = 16G\n";
     struct machine_profile profile;
 
-    assert_int_equal(config_machine_profile(&config, &profile, &err), 0);
+    assert_int_equal(config_machine_profile(&config, &profile, &trouble), 0);
     assert_string_equal(profile.name, "");
     set("machine_profile", "a100-40g-thesis");
-    assert_int_equal(config_machine_profile(&config, &profile, &err), 0);
+    assert_int_equal(config_machine_profile(&config, &profile, &trouble), 0);
     assert_string_equal(profile.gpu, "NVIDIA A100-SXM4-40GB");
     set("machine_profile", "/nowhere/x");
-    assert_int_equal(config_machine_profile(&config, &profile, &err), -ENOENT);
+    assert_int_equal(config_machine_profile(&config, &profile, &trouble), -ENOENT);
     assert_int_equal(file_write_atomic(path, text, sizeof text - 1, 0600, NULL), 0);
     set("machine_profile", path);
-    fail_if(config_machine_profile(&config, &profile, &err), err);
+    fail_if(config_machine_profile(&config, &profile, &trouble), trouble);
     assert_string_equal(profile.gpu, "Card");
     assert_true(profile.context_bytes == 300 * MIB && *profile.name);
     assert_int_equal(file_write_atomic(path, "colour = red\n", 13, 0600, NULL), 0);
-    assert_int_equal(config_machine_profile(&config, &profile, &err), -EINVAL);
-    assert_memory_equal(err.text, path, strlen(path)); /* FILE:LINE: */
+    assert_int_equal(config_machine_profile(&config, &profile, &trouble), -EINVAL);
+    assert_memory_equal(trouble.text, path, strlen(path)); /* FILE:LINE: */
     set("machine_profile", "");
     assert_null(config.machine_profile);
     unlink(path);
@@ -343,7 +338,7 @@ CONFIG_TEST(test_machine_profile)
 
 CONFIG_TEST(test_directories)
 {
-    char *file;
+    CLEANUP(free_ptr) char *file = NULL;
 
     unsetenv("CARMA_SOCKET");
     setenv("HOME", "/home/ada", 1);
@@ -362,7 +357,6 @@ CONFIG_TEST(test_directories)
         assert_string_equal(config.state_directory, "/home/ada/.local/state/carma");
         assert_string_equal(file, "/cfg/carma/carma.conf");
     }
-    free(file);
     config_release(&config);
 
     setenv("CARMA_SOCKET", "/elsewhere/sock", 1);
@@ -377,7 +371,7 @@ CONFIG_TEST(test_help)
     char *text = NULL, *line, *rest, key[32] = "";
     size_t length;
     FILE *out = open_memstream(&text, &length);
-    struct config defaults;
+    CLEANUP(config_release) struct config defaults;
     int count = 0;
 
     config_help(out);
@@ -393,7 +387,7 @@ CONFIG_TEST(test_help)
         }
         value += strlen("; default ");
         value[strlen(value) - 1] = '\0';
-        fail_if(strcmp(value, "none") != 0 && config_set(&config, key, value, &err), err);
+        fail_if(strcmp(value, "none") != 0 && config_set(&config, key, value, &trouble), trouble);
         count++;
     }
     assert_true(count >= 17);
@@ -401,7 +395,6 @@ CONFIG_TEST(test_help)
     assert_true(config.share.mode == defaults.share.mode && config.core.window_ns == defaults.core.window_ns &&
                 config.sample_period_ns == defaults.sample_period_ns && config.grace_ns == defaults.grace_ns);
     free(text);
-    config_release(&defaults);
 }
 
 /* The file that is printed changes nothing, and neither does it with every # before a key taken away. */
@@ -422,7 +415,7 @@ CONFIG_TEST(test_printed_file)
                 keys++;
             }
         config_init_default(&defaults);
-        fail_if(read_text(text, length), err);
+        fail_if(read_text(text, length), trouble);
         assert_memory_equal(&config.core, &defaults.core, sizeof config.core);
         assert_true(config.share.mode == defaults.share.mode && config.sample_period_ns == defaults.sample_period_ns &&
                     config.grace_ns == defaults.grace_ns && config.retention_ns == defaults.retention_ns &&
@@ -443,7 +436,7 @@ CONFIG_TEST(test_page)
     size_t length, page_length;
     FILE *out = open_memstream(&help, &length);
 
-    fail_if(file_read(CARMA_DOCS "/formats/config.md", 1 << 20, &page, &page_length, &err), err);
+    fail_if(file_read(CARMA_DOCS "/formats/config.md", 1 << 20, &page, &page_length, &trouble), trouble);
     config_help(out);
     fclose(out);
     for (line = strtok_r(help, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
@@ -478,7 +471,7 @@ static void take_difference(const char *key, const char *value, void *user)
 {
     struct differences *differences = user;
 
-    fail_if(config_set(differences->rebuilt, key, value, &err), err);
+    fail_if(config_set(differences->rebuilt, key, value, &trouble), trouble);
     differences->count++;
 }
 

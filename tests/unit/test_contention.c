@@ -1,8 +1,6 @@
 /* Values computed apart from the code, from the formulas of docs/contention.md. */
 #include "unit.h"
 
-#include <math.h>
-
 #include "contention/contention.h"
 
 #define assert_near(value, expected, tolerance)                                                                        \
@@ -78,8 +76,7 @@ TEST(two_large_ones)
     assert_true(slowdown_together(one_server, 2, 0.9) < mig);
 }
 
-/* Thesis, 4.3.2: seven small jobs are best under MPS, then MIG, then time-slicing; MPS and MIG slow them by 2 to 2.5.
- */
+/* Thesis, 4.3.2: seven small jobs are best under MPS, then MIG, then turns; MPS and MIG slow them by 2 to 2.5. */
 TEST(seven_small_ones)
 {
     for (double a = 0.08; a <= 0.5; a += 0.01) {
@@ -178,5 +175,3 @@ TEST(power)
     assert_near(contention_power_w(7, 53.8, 275.5), 275.5, 1e-9);
     assert_near(contention_power_w(NAN, 53.8, 275.5), 53.8, 1e-9);
 }
-
-RUN_TESTS(NULL, NULL)

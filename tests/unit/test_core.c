@@ -265,8 +265,6 @@ CORE_TEST(test_how_many_are_ahead)
 
 CORE_TEST(test_hold_and_release)
 {
-    struct error err;
-
     submit(f, 4, -1);
     decide(f);
     submit(f, 1, -1);
@@ -277,8 +275,8 @@ CORE_TEST(test_hold_and_release)
     job_event(f, RECORD_RELEASED, 2); /* back to its place, before job 3 */
     assert_goes_to(f, 2, "0");
     assert_string_equal(placed_on(f, 3), "1");
-    assert_int_equal(core_apply(f->core, &(struct record){.type = RECORD_HELD, .job = 2}, &err), -EPERM);
-    assert_string_equal(err.text, "job 2 is PLACED: 'held' does not apply");
+    assert_int_equal(core_apply(f->core, &(struct record){.type = RECORD_HELD, .job = 2}, &trouble), -EPERM);
+    assert_string_equal(trouble.text, "job 2 is PLACED: 'held' does not apply");
 }
 
 CORE_TEST(test_what_can_never_run)
@@ -329,17 +327,6 @@ CORE_TEST(test_crash_goes_to_the_retry_queue_and_starts_alone)
     f->now_ns += SECONDS(31);
     submit(f, 1, -1);
     assert_goes_to(f, 7, "3"); /* joined */
-}
-
-CORE_TEST(test_other_failures_are_not_retried)
-{
-    submit(f, 1, GIB);
-    submit(f, 1, GIB);
-    decide(f);
-    exits(f, 1, EXIT_FAILED, -1);
-    exits(f, 2, EXIT_SIGNALLED, -1);
-    assert_nothing_decided(f);
-    assert_int_equal(core_job_count(f->core), 0);
 }
 
 CORE_TEST(test_a_crash_alone_is_retried_once)
@@ -459,5 +446,3 @@ CORE_TEST(test_every_record_field_is_in_its_union)
         assert_true(record_fields[i].offset + record_fields[i].size <= sizeof(struct record));
     }
 }
-
-RUN_TESTS(NULL, NULL)

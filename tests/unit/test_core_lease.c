@@ -192,5 +192,3 @@ CORE_TEST(test_gate)
     job = lease(f, 1, 5 * GIB, 0);
     assert_waits(f, job);
 }
-
-RUN_TESTS(NULL, NULL)

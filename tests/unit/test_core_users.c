@@ -12,13 +12,9 @@ static uint64_t submit_as(struct fixture *f, uint32_t uid, uint32_t gpus, int64_
     return submit_record(f, record);
 }
 
-static struct core_config limited(struct fixture *f, struct core_limits limits)
+static void limited(struct fixture *f, struct core_limits limits)
 {
-    struct core_config config = *core_configuration(f->core);
-
-    config.per_user = limits;
-    reconfigure(f, &config);
-    return config;
+    change(f, per_user, limits);
 }
 
 static uint32_t reason_code(const struct fixture *f, uint64_t job)
@@ -151,14 +147,12 @@ CORE_TEST(test_what_one_job_may_never_have_is_refused)
 /* With backfill another user's smaller job can take the GPU meant for the first of the queue: the reservation ends. */
 CORE_TEST(test_who_is_over_a_limit_keeps_no_gpus_for_himself)
 {
-    struct core_config config = limited(f, (struct core_limits){.max_gpus = 4});
     uint64_t running, wide, small;
 
-    config.backfill = 8;
-    config.starvation_timeout_ns = 0;
-    snprintf(config.policy, sizeof config.policy, "carma"); /* which lets others in beside the job that has it
-                                                               reserved */
-    reconfigure(f, &config);
+    limited(f, (struct core_limits){.max_gpus = 4});
+    change(f, backfill, 8);
+    change(f, starvation_timeout_ns, 0);
+    use_policy(f, "carma"); /* which lets others in beside the job that has it reserved */
     running = submit_as(f, BOB, 1, 30 * GIB);
     assert_starts(f, running);
     wide = submit_as(f, ADA, 4, 20 * GIB);
@@ -173,20 +167,18 @@ CORE_TEST(test_who_is_over_a_limit_keeps_no_gpus_for_himself)
 /* A user that is given GPUs reserved for another may have reached its limit by that: the next job is looked at anew. */
 CORE_TEST(test_a_start_on_reserved_gpus_counts_for_who_comes_next)
 {
-    struct core_config config = limited(f, (struct core_limits){.max_running = 2});
     uint64_t first, second, wide;
 
-    config.backfill = 8;
-    config.starvation_timeout_ns = 0;
-    reconfigure(f, &config);
+    limited(f, (struct core_limits){.max_running = 2});
+    change(f, backfill, 8);
+    change(f, starvation_timeout_ns, 0);
     first = submit_as(f, ADA, 1, 8 * GIB);
     second = submit_as(f, ADA, 1, 8 * GIB);
     wide = submit_as(f, BOB, 4, 35 * GIB);
     decide(f);
     assert_int_equal(f->decisions.count, 3);
     assert_int_equal(f->core->reserved_job, wide);
-    config.per_user.max_running = 1;
-    reconfigure(f, &config);
+    change(f, per_user.max_running, 1);
     for (uint64_t job = first; job <= second; job++) {
         job_event(f, RECORD_STARTED, job);
         exits(f, job, EXIT_MPS_FAULT, -1);
@@ -221,5 +213,3 @@ CORE_TEST(test_a_user_has_so_many_retries_within_an_hour)
     decide(f);
     assert_true(f->decisions.items[0].requeued.retry);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -3,8 +3,6 @@
 #include "core/crash.h"
 #include "core/verdict.h"
 
-#include <signal.h>
-
 /* core/verdict.h: what the evidence makes of an end. */
 TEST(test_verdicts)
 {
@@ -211,15 +209,12 @@ CORE_TEST(test_a_handle_needs_memory_to_speak_for_it)
  * as one GPU has it. */
 CORE_TEST(test_others_go_on_around_a_retrying_job)
 {
-    struct core_config config;
     uint64_t others[GPUS], crashed, small;
 
     configure(f, "magm", MEMORY_RESERVE);
-    config = *core_configuration(f->core);
-    config.oom_retry = OOM_RETRY_INFORMED;
-    config.backfill = 8;
-    config.starvation_timeout_ns = SECONDS(1800);
-    reconfigure(f, &config);
+    change(f, oom_retry, OOM_RETRY_INFORMED);
+    change(f, backfill, 8);
+    change(f, starvation_timeout_ns, SECONDS(1800));
     for (uint32_t i = 0; i < GPUS; i++)
         others[i] = submit(f, 1, 28 * GIB);
     decide(f);
@@ -309,10 +304,9 @@ CORE_TEST(test_gpus_that_fail_together_charge_nobody)
 CORE_TEST(test_a_gpu_that_is_not_there_cannot_have_failed)
 {
     struct record record = {.type = RECORD_EXITED, .job = of_workload(f, "w")};
-    struct error err;
 
     record.exited = (struct record_exited){.cause = EXIT_GPU_ERROR, .failed_gpu = GPUS};
-    assert_int_equal(core_apply(f->core, &record, &err), -EINVAL);
+    assert_int_equal(core_apply(f->core, &record, &trouble), -EINVAL);
 }
 
 CORE_TEST(test_faults_and_want_of_memory_are_counted_apart)
@@ -442,8 +436,7 @@ CORE_TEST(test_a_lost_job_is_tried_again_where_asked_for)
         job_event(f, RECORD_STARTED, job);
     }
     assert_int_equal(is_lost(f, job)->type, RECORD_GAVE_UP);
-    config.requeue_lost = true;
-    reconfigure(f, &config);
+    change(f, requeue_lost, true);
     job = running_with_requeue(f, false);
     assert_int_equal(is_lost(f, job)->type, RECORD_REQUEUED);
     assert_int_equal(ends(f, job, EXIT_TIMEOUT, -1, -1)->type, RECORD_GAVE_UP); /* which it did not ask for */
@@ -456,5 +449,3 @@ CORE_TEST(test_what_was_lost_for_good_stays_lost)
     apply(f, (struct record){.type = RECORD_LOST, .job = running_with_requeue(f, true), .lost = {.final = true}});
     assert_int_equal(core_job_count(f->core), 0);
 }
-
-RUN_TESTS(NULL, NULL)

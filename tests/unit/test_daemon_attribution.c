@@ -1,10 +1,6 @@
 /* The owners of a GPU's memory, and when they are unknown. */
 #include "unit.h"
 
-#include <signal.h>
-#include <sys/wait.h>
-
-#include "base/units.h"
 #include "core/core.h"
 #include "daemon/node/attribution.h"
 #include "daemon/node/claim.h"
@@ -267,5 +263,3 @@ TEST(test_who_may_use_a_node)
         assert_int_equal(claim_may_use(&node, rows[i].uid, groups, array_size(groups)), rows[i].may);
     }
 }
-
-RUN_TESTS(NULL, NULL)

@@ -1,9 +1,6 @@
 /* Memory over time of one job, and rows of the accounting summed up in groups. */
 #include "unit.h"
 
-#include <time.h>
-
-#include "base/units.h"
 #include "daemon/account/groups.h"
 #include "daemon/view/memory_usage.h"
 
@@ -85,26 +82,39 @@ static int64_t number(const json_t *group, const char *member)
     return json_is_null(value) ? -1 : json_integer_value(value);
 }
 
-static void add(struct groups *groups, const struct store_history *row)
-{
-    struct error err = {{0}};
+static struct groups *groups; /* of the last begin() */
+static json_t *json;          /* of the last sum_up() */
 
-    fail_if(groups_add(groups, row, &err), err);
+static void begin(enum groups_key key)
+{
+    groups_free(groups);
+    groups = groups_new(key, false);
+}
+
+static void add(const struct store_history *row)
+{
+    fail_if(groups_add(groups, row, &trouble), trouble);
+}
+
+static void sum_up(void)
+{
+    json_decref(json);
+    json = groups_to_json(groups);
 }
 
 TEST(test_quantiles_are_exact_while_few)
 {
-    struct groups *groups = groups_new(GROUPS_BY_NAME, false);
-    json_t *json, *group;
+    json_t *group;
 
+    begin(GROUPS_BY_NAME);
     for (uint64_t job = 1; job <= 100; job++) {
         struct store_history row = row_of(job);
         row.wait_ns = (int64_t)(job * 37 % 101) * NS_PER_SEC; /* 1 to 100 */
         row.reserved_bytes = (int64_t)job * MIB;
         row.peak_bytes = job % 2 ? 50 * MIB : 0; /* of every other nothing was observed */
-        add(groups, &row);
+        add(&row);
     }
-    json = groups_to_json(groups);
+    sum_up();
     group = json_array_get(json_object_get(json, "names"), 0);
     assert_int_equal(number(group, "wait_p95_ns"), 95 * NS_PER_SEC);
     assert_int_equal(number(group, "wait_ns"), 5050 * NS_PER_SEC);
@@ -114,49 +124,41 @@ TEST(test_quantiles_are_exact_while_few)
     assert_int_equal(number(group, "under_permille"), 500);
     assert_true(json_equal(json_object_get(group, "wait_p95_ns"),
                            json_object_get(json_object_get(json, "total"), "wait_p95_ns")));
-    json_decref(json);
-    groups_free(groups);
 }
 
 /* Beyond this many, quantiles come from buckets: good to a hundredth, for all values between. */
 TEST(test_quantiles_of_many_are_close)
 {
     for (int64_t scale = 1; scale <= 1000000000000; scale *= 1000) {
-        struct groups *groups = groups_new(GROUPS_BY_STATE, false);
-        json_t *json, *total;
+        json_t *total;
 
+        begin(GROUPS_BY_STATE);
         for (int64_t job = 0; job < 20000; job++) {
             struct store_history row = row_of((uint64_t)job + 1);
             row.wait_ns = (100 + job * 7919 % 20000) * scale;
-            add(groups, &row);
+            add(&row);
         }
-        json = groups_to_json(groups);
+        sum_up();
         total = json_object_get(json, "total");
         assert_in_range(number(total, "wait_p95_ns"), 19100 * scale / 100 * 99, 19100 * scale / 100 * 101);
         assert_int_equal(number(total, "reserved_to_peak_permille"), -1);
-        json_decref(json);
-        groups_free(groups);
     }
 }
 
 TEST(test_extremes_are_numbers)
 {
-    struct groups *groups = groups_new(GROUPS_BY_DAY, false);
-    json_t *json;
-
+    begin(GROUPS_BY_DAY);
     for (uint64_t job = 1; job <= 5000; job++) {
         struct store_history row = row_of(job);
         row.wait_ns = INT64_MAX;
         row.reserved_bytes = job % 2 ? INT64_MAX : 0;
         row.peak_bytes = 1;
         row.ended_ns = job % 3 == 0 ? INT64_MIN : job % 3 == 1 ? INT64_MAX : 0;
-        add(groups, &row);
+        add(&row);
     }
-    json = groups_to_json(groups);
+    sum_up();
     assert_true(number(json_object_get(json, "total"), "reserved_to_peak_permille") >= 0);
     assert_int_equal(number(json_object_get(json, "total"), "wait_ns"), INT64_MAX);
-    json_decref(json);
-    groups_free(groups);
 }
 
 /* Days are those of the machine's time zone, also those of 23 and of 25 hours. */
@@ -167,18 +169,17 @@ TEST(test_days_begin_at_local_midnight)
         const char *day;
     } ends[] = {
         {1792879199, "2026-10-24"}, {1792879200, "2026-10-25"}, {1792969199, "2026-10-25"}, {1792969200, "2026-10-26"}};
-    struct groups *groups;
-    json_t *json, *days;
+    json_t *days;
 
     setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
     tzset();
-    groups = groups_new(GROUPS_BY_DAY, false);
+    begin(GROUPS_BY_DAY);
     for (size_t i = array_size(ends); i--;) {
         struct store_history row = row_of(i + 1);
         row.ended_ns = ends[i].ended_s * NS_PER_SEC + 999999999;
-        add(groups, &row);
+        add(&row);
     }
-    json = groups_to_json(groups);
+    sum_up();
     days = json_object_get(json, "days");
     assert_int_equal(json_array_size(days), 3);
     for (size_t i = 0, at = 0; i < array_size(ends); i++) {
@@ -187,71 +188,59 @@ TEST(test_days_begin_at_local_midnight)
     }
     assert_int_equal(number(json_array_get(days, 1), "jobs"), 2);
     assert_int_equal(number(json_array_get(days, 1), "from_ns"), 1792879200 * NS_PER_SEC);
-    json_decref(json);
-    groups_free(groups);
 
-    groups = groups_new(GROUPS_BY_MONTH, false);
+    begin(GROUPS_BY_MONTH);
     struct store_history row = row_of(1);
-    add(groups, &row);
-    json = groups_to_json(groups);
+    add(&row);
+    sum_up();
     assert_string_equal(json_string_value(json_object_get(json_array_get(json_object_get(json, "months"), 0), "month")),
                         "2026-11");
-    json_decref(json);
-    groups_free(groups);
 }
 
 /* The groups with the most are listed, all are counted; and not without end. */
 TEST(test_groups_are_bounded)
 {
-    struct groups *groups = groups_new(GROUPS_BY_NAME, false);
     struct store_history row = row_of(1);
-    struct error err = {{0}};
     char name[32];
-    json_t *json;
 
+    begin(GROUPS_BY_NAME);
     for (int i = 1; i <= GROUPS_MOST_GROUPS; i++) {
         snprintf(name, sizeof name, "job-%d", i);
         row.name = name;
         row.gpu_ns = i;
-        add(groups, &row);
+        add(&row);
     }
     row.name = "one too many";
-    assert_int_equal(groups_add(groups, &row, &err), -E2BIG);
-    assert_non_null(strstr(err.text, "too many names (20000)"));
-    json = groups_to_json(groups);
+    assert_int_equal(groups_add(groups, &row, &trouble), -E2BIG);
+    assert_non_null(strstr(trouble.text, "too many names (20000)"));
+    sum_up();
     assert_int_equal(json_array_size(json_object_get(json, "names")), GROUPS_LISTED);
     assert_int_equal(number(json, "left_out"), GROUPS_MOST_GROUPS - GROUPS_LISTED);
     assert_int_equal(number(json_array_get(json_object_get(json, "names"), 0), "gpu_ns"), GROUPS_MOST_GROUPS);
     assert_int_equal(number(json_object_get(json, "total"), "jobs"), GROUPS_MOST_GROUPS);
     assert_int_equal(number(json_object_get(json, "total"), "gpu_ns"),
                      (int64_t)GROUPS_MOST_GROUPS * (GROUPS_MOST_GROUPS + 1) / 2);
-    json_decref(json);
-    groups_free(groups);
 }
 
 /* The memory for quantiles is bounded, too, and so is a group's part of it. */
 TEST(test_figures_are_bounded)
 {
-    struct groups *groups = groups_new(GROUPS_BY_NAME, false);
     struct store_history row = row_of(1);
-    struct error err = {{0}};
     char name[32];
     int rc = 0, rows = 0;
 
+    begin(GROUPS_BY_NAME);
     row.name = name;
     row.wait_ns = 5;
     row.reserved_bytes = row.peak_bytes = GIB;
     snprintf(name, sizeof name, "all");
     for (int i = 0; i < 1000000; i++)
-        add(groups, &row);
+        add(&row);
     for (; rc == 0 && rows < 9000000; rows++) {
         snprintf(name, sizeof name, "job-%d", rows / 2000);
-        rc = groups_add(groups, &row, &err);
+        rc = groups_add(groups, &row, &trouble);
     }
     assert_int_equal(rc, -E2BIG);
     assert_non_null(
-        strstr(err.text, "too many names (20")); /* of 2000 jobs each, with two figures of 8 bytes: 64 MiB */
-    groups_free(groups);
+        strstr(trouble.text, "too many names (20")); /* of 2000 jobs each, with two figures of 8 bytes: 64 MiB */
 }
-
-RUN_TESTS(NULL, NULL)

@@ -1,9 +1,6 @@
 /* A child of lowest priority: its limits, and the reports of its end. */
 #include "unit.h"
 
-#include <signal.h>
-#include <sys/wait.h>
-
 #include "daemon/low_child.h"
 
 static struct {
@@ -30,12 +27,11 @@ static void run_with(const char *script, const char *input, struct low_child_lim
     CLEANUP(free_ptr) char *text = xstrdup(script);
     char *argv[] = {shell, option, text, NULL};
     struct low_child *child;
-    struct error err = {{0}};
     uv_loop_t loop;
 
     memset(&seen, 0, sizeof seen);
     uv_loop_init(&loop);
-    fail_if(low_child_start(&loop, argv, input, &limits, on_ended, user, &child, &err), err);
+    fail_if(low_child_start(&loop, argv, input, &limits, on_ended, user, &child, &trouble), trouble);
     uv_run(&loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&loop), 0);
     assert_true(seen.ended);
@@ -126,17 +122,16 @@ TEST(test_it_is_left)
     char sleep[] = "/bin/sleep", long_time[] = "1000", none[] = "/nonexistent/program";
     char *argv[] = {sleep, long_time, NULL}, *missing[] = {none, NULL};
     struct low_child *child;
-    struct error err = {{0}};
     uv_loop_t loop;
 
     memset(&seen, 0, sizeof seen);
     uv_loop_init(&loop);
-    assert_int_equal(low_child_start(&loop, argv, NULL, &PLENTY, on_ended, NULL, &child, &err), 0);
+    assert_int_equal(low_child_start(&loop, argv, NULL, &PLENTY, on_ended, NULL, &child, &trouble), 0);
     low_child_free(child);
     uv_run(&loop, UV_RUN_DEFAULT);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* it has been reaped */
-    assert_true(low_child_start(&loop, missing, NULL, &PLENTY, on_ended, NULL, &child, &err) < 0);
-    assert_non_null(strstr(err.text, none));
+    assert_true(low_child_start(&loop, missing, NULL, &PLENTY, on_ended, NULL, &child, &trouble) < 0);
+    assert_non_null(strstr(trouble.text, none));
     uv_run(&loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&loop), 0);
     assert_false(seen.ended);

@@ -1,7 +1,6 @@
 /* Run times by workload, and estimates of SM activity corrected by observed runs. */
 #include "unit.h"
 
-#include "base/units.h"
 #include "daemon/account/past_runs.h"
 #include "estimate/shrinkage.h"
 
@@ -210,5 +209,3 @@ TEST(test_liars_move_nobody_far)
         past_runs_free(honest);
     }
 }
-
-RUN_TESTS(NULL, NULL)

@@ -1,7 +1,6 @@
 /* Means of steps, gaps, forgetting, steps that double, and how many jobs are remembered. */
 #include "unit.h"
 
-#include "base/units.h"
 #include "daemon/node/series.h"
 
 #define SEC   NS_PER_SEC
@@ -189,5 +188,3 @@ TEST_BETWEEN(test_jobs_are_forgotten, setup, teardown)
         assert_int_equal(series_find_job(series, id, &found), id >= 10);
     assert_true(series_find_job(series, 1000000, &found));
 }
-
-RUN_TESTS(NULL, NULL)

@@ -1,10 +1,6 @@
 /* Forgetting with a snapshot: little enough not to hold up the writer, and more than can have come since the last. */
 #include "store_fixture.h"
 
-#include <poll.h>
-
-#include "base/nodetime.h"
-#include "base/units.h"
 #include "daemon/engine/engine.h"
 #include "daemon/engine/snapshotter.h"
 #include "daemon/log.h"
@@ -80,11 +76,10 @@ static uint64_t rows_left(uint64_t rows, int64_t youngest_ns, size_t records)
 {
     struct daemon daemon = {.loop = uv_default_loop(),
                             .config = {.retention_ns = RETENTION_NS, .history_retention_ns = 1}};
-    struct error err = {{0}};
     uint64_t left, transactions;
 
     make_directory(NULL);
-    fail_if(store_open(directory, &daemon.store, &err), err);
+    fail_if(store_open(directory, &daemon.store, &trouble), trouble);
     daemon.core = core_new();
     daemon.snapshotter = snapshotter_new(&daemon, &calls);
     add_rows(daemon.store, rows, youngest_ns);
@@ -93,7 +88,7 @@ static uint64_t rows_left(uint64_t rows, int64_t youngest_ns, size_t records)
         uv_run(daemon.loop, UV_RUN_NOWAIT);
     transactions = store_transactions(daemon.store);
     store_close(daemon.store);
-    assert_int_equal(store_check_history(directory, &left, &err), 0);
+    assert_int_equal(store_check_history(directory, &left, &trouble), 0);
     /* Beside add_rows: a large one has a mark and a bit. Of old rows, 200 are forgotten at once. */
     assert_int_equal(transactions, 1 + (records >= 250) + (records >= 500) + (rows - left) / 200);
     snapshotter_free(daemon.snapshotter);
@@ -114,5 +109,3 @@ TEST(test_what_is_young_stays)
     assert_int_equal(rows_left(300, 0, 250), 300);
     assert_int_equal(rows_left(300, 2 * RETENTION_NS, 249), 300); /* no snapshot is due */
 }
-
-RUN_TESTS(NULL, NULL)

@@ -160,7 +160,6 @@ TEST(test_a_victim_of_an_earlier_carma)
     CLEANUP(views_release) struct views views = {0};
     struct job_view *view = add_like(&views, 1, "1");
     CLEANUP(free_ptr) char *text = NULL;
-    struct error err;
     json_t *json;
 
     view->overuser = 7;
@@ -168,7 +167,7 @@ TEST(test_a_victim_of_an_earlier_carma)
     view->fence_bytes = 5;
     text = job_view_to_text(view);
     view->victim_of = 0;
-    assert_int_equal(job_view_from_text(view, text, &err), 0);
+    assert_int_equal(job_view_from_text(view, text, &trouble), 0);
     assert_int_equal(view->victim_of, 8);
     assert_int_equal(view->process_limit_bytes, -1);
     json = json_loads(text, 0, NULL);
@@ -177,7 +176,7 @@ TEST(test_a_victim_of_an_earlier_carma)
     free(text);
     text = json_dumps(json, 0);
     json_decref(json);
-    assert_int_equal(job_view_from_text(view, text, &err), 0);
+    assert_int_equal(job_view_from_text(view, text, &trouble), 0);
     assert_int_equal(view->victim_of, 7);
     assert_int_equal(view->process_limit_bytes, 5);
 }
@@ -234,7 +233,7 @@ TEST(test_the_user_with_the_most_ended_ones_loses_the_oldest)
     } rows[] = {
         {8, 0, ""},       {5, 0, "3 4 5 "},    {4, 0, "3 4 5 6 "}, {3, 0, "1 3 4 5 6 7 "}, {0, 0, "1 2 3 4 5 6 7 "},
         {8, 4, "1 2 3 "}, {3, 4, "1 2 3 4 5 "}};
-    struct views views = {0};
+    CLEANUP(views_release) struct views views = {0};
 
     for (uint64_t id = 1; id <= 8; id++) {
         struct job_view *view = add_like(&views, id, "x");
@@ -246,21 +245,19 @@ TEST(test_the_user_with_the_most_ended_ones_loses_the_oldest)
     for (size_t i = 0; i < array_size(rows); i++) {
         CLEANUP(strbuf_release) struct strbuf gone = {0};
         size_t count;
-        uint64_t *ids = views_surplus(&views, rows[i].most, rows[i].before_ns, &count);
+        CLEANUP(free_ptr) uint64_t *ids = views_surplus(&views, rows[i].most, rows[i].before_ns, &count);
 
         strbuf_puts(&gone, "");
         for (size_t k = 0; k < count; k++)
             strbuf_printf(&gone, "%d ", (int)ids[k]);
-        free(ids);
         assert_string_equal(gone.text, rows[i].gone);
     }
-    views_release(&views);
 }
 
 /* A row of a job may be younger than the snapshot behind which the records are read. */
 TEST(test_what_the_store_had_is_not_folded_again)
 {
-    struct views views = {0};
+    CLEANUP(views_release) struct views views = {0};
     struct job_view *view = add_submitted(&views, 1, "one", 1), *other = add_submitted(&views, 2, "two", 1);
     const struct record requeued = {.type = RECORD_REQUEUED, .job = 1, .requeued = {.retry = true, .overuser = 2}};
 
@@ -272,7 +269,6 @@ TEST(test_what_the_store_had_is_not_folded_again)
     }
     assert_int_equal(view->retries, 2);
     assert_int_equal(other->victims, 1);
-    views_release(&views);
 }
 
 #define MANY 1000
@@ -298,5 +294,3 @@ TEST(test_many_texts_are_found_and_left)
         common_texts_leave(&texts, kept[i]);
     assert_null(texts.chains);
 }
-
-RUN_TESTS(NULL, NULL)

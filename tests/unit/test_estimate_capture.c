@@ -1,7 +1,6 @@
 /* Operator traces: their content, at which batch size, and refusals. */
 #include "unit.h"
 
-#include "base/file.h"
 #include "estimate/program/capture.h"
 
 #define HEAD                                                                                                           \
@@ -35,7 +34,6 @@
 #define GOOD HEAD "batch 8 scales\n" TRAINING TABLES EVENTS
 
 static struct capture capture;
-static struct error err;
 
 static int release(void **state)
 {
@@ -49,7 +47,7 @@ static int read_text(const char *text, int64_t batch_size)
 {
     capture_release(&capture);
     memset(&capture, 0xa5, sizeof capture); /* nothing of which may stay */
-    return capture_read(&capture, "net.capture", text, strlen(text), batch_size, &err);
+    return capture_read(&capture, "net.capture", text, strlen(text), batch_size, &trouble);
 }
 
 CAPTURE_TEST(says_what_was_recorded)
@@ -160,10 +158,10 @@ CAPTURE_TEST(any_batch_size_where_it_scales)
     assert_int_equal(capture.program.flops, 20100);
 
     assert_int_equal(read_text(HEAD "batch 8\n", 100), -EINVAL);
-    assert_string_equal(err.text,
+    assert_string_equal(trouble.text,
                         "net.capture:5: recorded for batch size 8 alone, not for 100: record it with that one");
     assert_int_equal(read_text(HEAD "batch 8\n" TRAINING TABLES EVENTS, 8), -EINVAL);
-    assert_string_equal(err.text,
+    assert_string_equal(trouble.text,
                         "net.capture:9: '100+200x' is not possible: this capture does not scale with the batch size");
 }
 
@@ -188,7 +186,7 @@ static void refused(const char *old, const char *new, unsigned line, const char 
     snprintf(text, sizeof text, "%.*s%s%s", (int)(at - GOOD), GOOD, new, at + strlen(old));
     assert_int_equal(read_text(text, 0), -EINVAL);
     snprintf(message, sizeof message, "net.capture:%u: %s", line, expected);
-    assert_string_equal(err.text, message);
+    assert_string_equal(trouble.text, message);
     assert_null(capture.program.events);
     assert_null(capture.program.labels);
 }
@@ -253,11 +251,9 @@ CAPTURE_TEST(golden_is_read)
     CLEANUP(free_ptr) char *text = NULL;
     size_t length;
 
-    assert_int_equal(file_read(CARMA_GOLDEN "/model.capture", CAPTURE_MAX_BYTES, &text, &length, &err), 0);
-    assert_int_equal(capture_read(&capture, "model.capture", text, length, 32, &err), 0);
+    assert_int_equal(file_read(CARMA_GOLDEN "/model.capture", CAPTURE_MAX_BYTES, &text, &length, &trouble), 0);
+    assert_int_equal(capture_read(&capture, "model.capture", text, length, 32, &trouble), 0);
     assert_int_equal(capture.batch_size, 32);
     assert_int_equal(capture.program.convolutions, 2);
     assert_int_equal(capture.program.linears, 1);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -1,9 +1,6 @@
 /* Several estimates made one: rules that hold for any of them, and figures of some. */
 #include "unit.h"
 
-#include <math.h>
-
-#include "base/units.h"
 #include "estimate/combine.h"
 
 /* The margin holds at the 98th percentile, either way. */
@@ -142,5 +139,3 @@ TEST(doubt_is_an_error)
     question.transformer = &transformer;
     assert_int_equal(combine_error_permille(&estimator_replay, &question, 950), 60);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -1,7 +1,6 @@
 /* layers_complete(): its results from published models' summaries are those models. */
 #include "unit.h"
 
-#include "base/file.h"
 #include "estimate/program/lower.h"
 
 #define MAX_ROWS 1000
@@ -28,11 +27,9 @@ static void read_pair(const char *text, int pair[2])
 static void read_model(struct model *model, const char *name)
 {
     CLEANUP(free_ptr) char *path = xasprintf(CARMA_FAKES "/completion/%s.txt", name), *text = NULL;
-    struct error err;
-    size_t length;
     char *line, *rest;
 
-    assert_int_equal(file_read(path, 1 << 20, &text, &length, &err), 0);
+    text = file_text(path);
     *model = (struct model){0};
     layer_list_init(&model->list);
     model->list.input_rank = 3;
@@ -223,7 +220,7 @@ static bool keeps_shape(const struct layer *layer)
 TEST(test_random_lists)
 {
     for (uint32_t seed = 1; seed <= 1500; seed++) {
-        struct layer_list list;
+        CLEANUP(layer_list_release) struct layer_list list;
         int64_t parameters;
         size_t count, odd = 0;
 
@@ -246,7 +243,6 @@ TEST(test_random_lists)
                        memcmp(layer->shape, from->shape, layer->rank * sizeof *layer->shape) != 0;
         }
         assert_true(linked || odd <= list.guessed);
-        layer_list_release(&list);
     }
 }
 

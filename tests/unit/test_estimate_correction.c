@@ -1,8 +1,6 @@
 /* Features of a program, the trained correction of its replay, and SM activity, on networks with known figures. */
 #include "question_fixture.h"
 
-#include <math.h>
-
 #include "estimate/learned/correction.h"
 #include "estimate/utilisation.h"
 
@@ -495,5 +493,3 @@ QUESTION_TEST(activity_features_count_a_steady_step)
     assert_near(second[UTILISATION_U_FLOPS] - first[UTILISATION_U_FLOPS], log(2), 1e-3);
     program_release(&program);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -1,9 +1,6 @@
 /* The prediction of earlier runs for the next: exact where there are enough of them, honest where there are few. */
 #include "unit.h"
 
-#include <math.h>
-
-#include "base/units.h"
 #include "estimate/estimate.h"
 
 static const struct machine_profile profile = {.name = "test", .memory_bytes = 40 * GIB};
@@ -22,9 +19,8 @@ static int ask(const int64_t *peaks, size_t count, int32_t quantile, struct esti
 static int64_t answer(const int64_t *peaks, size_t count, int32_t quantile)
 {
     struct estimate result;
-    struct error err;
 
-    fail_if(ask(peaks, count, quantile, &result, &err), err);
+    fail_if(ask(peaks, count, quantile, &result, &trouble), trouble);
     return result.bytes;
 }
 
@@ -32,11 +28,10 @@ TEST(test_nothing_known)
 {
     static const int64_t nonsense[] = {GIB, 0};
     struct estimate result;
-    struct error err;
 
-    assert_int_equal(ask(NULL, 0, 980, &result, &err), -ENOTSUP);
-    assert_non_null(strstr(err.text, "no earlier run"));
-    assert_int_equal(ask(nonsense, 2, 980, &result, &err), -EINVAL);
+    assert_int_equal(ask(NULL, 0, 980, &result, &trouble), -ENOTSUP);
+    assert_non_null(strstr(trouble.text, "no earlier run"));
+    assert_int_equal(ask(nonsense, 2, 980, &result, &trouble), -EINVAL);
 }
 
 /* With n runs the k-th smallest is enough for the next with probability k / (n + 1): no assumption is needed. */
@@ -132,5 +127,3 @@ TEST(test_what_else_it_says)
     assert_string_equal(result.source, "history");
     assert_ptr_equal(estimator_find("history"), &estimator_history);
 }
-
-RUN_TESTS(NULL, NULL)

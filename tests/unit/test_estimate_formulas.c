@@ -1,8 +1,6 @@
 /* The estimators that are formulas, and the choice among all. */
 #include "question_fixture.h"
 
-#include <math.h>
-
 #include "estimate/deepspeed.h"
 
 static struct estimate ask(const struct estimator *estimator)
@@ -75,8 +73,7 @@ QUESTION_TEST(deepspeed_gives_what_was_published)
 }
 
 /* Two layers of 4 Mi weights with outputs of 16 MiB, so that every tensor has 16 MiB, and a segment of its own: most
- * are there in the second step's backward pass, two weights, two of their gradients, the input, two outputs and theirs.
- */
+ * are there in the second step's backward pass: two weights and their gradients, the input, two outputs and theirs. */
 QUESTION_TEST(dnnmem_replays_static_sizes)
 {
     begin_list(1024, 0);
@@ -309,5 +306,3 @@ TEST(every_estimator_has_its_name)
     assert_null(estimator_find("oracle"));
     assert_null(estimator_find(""));
 }
-
-RUN_TESTS(NULL, NULL)

@@ -1,7 +1,5 @@
 #include "question_fixture.h"
 
-#include <math.h>
-
 #include "activation_name.h"
 #include "estimate/learned/gpumemnet.h"
 #include "estimate/learned/neural.h"
@@ -407,5 +405,3 @@ GPUMEMNET_TEST(extremes_are_answered)
             assert_true(isfinite(classes.logits[c]) && isfinite(classes.probabilities[c]));
     }
 }
-
-RUN_TESTS(NULL, NULL)

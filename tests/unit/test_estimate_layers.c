@@ -154,5 +154,3 @@ TEST(test_what_activations_save)
         assert_int_equal(activation_saves_output(i),
                          i == ACTIVATION_RELU || i == ACTIVATION_TANH || i == ACTIVATION_SIGMOID);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -123,8 +123,7 @@ MODEL_TEST(in_place_takes_nothing)
                      BYTES); /* the gradient is new all the same */
 }
 
-/* A shortcut over a linear layer: an addition hands its gradient to both, and where they meet it is summed up in place.
- */
+/* A shortcut over a linear layer: an addition hands its gradient to both; where they meet it is summed up in place. */
 MODEL_TEST(addition_passes_its_gradient_on)
 {
     begin(WIDTH, BATCH);
@@ -513,17 +512,16 @@ MODEL_TEST(figures_of_the_model)
 
 MODEL_TEST(impossible_lists_are_refused_or_survived)
 {
-    struct error err;
     struct layer *layer;
 
     begin(10, 0);
-    assert_int_equal(model_lower_or(&model, &err), -EINVAL);
-    assert_non_null(strstr(err.text, "shape"));
+    assert_int_equal(model_lower_or(&model, &trouble), -EINVAL);
+    assert_non_null(strstr(trouble.text, "shape"));
     layer = add(LAYER_LINEAR, 10, 110, -1);
     layer_add_input(layer, 0);  /* itself */
     layer_add_input(layer, 99); /* nobody */
-    assert_int_equal(model_lower_or(&model, &err), -EINVAL);
-    assert_non_null(strstr(err.text, "batch size of 0"));
+    assert_int_equal(model_lower_or(&model, &trouble), -EINVAL);
+    assert_non_null(strstr(trouble.text, "batch size of 0"));
     model.training.batch_size = 3;
     lower();
     layer->shape[0] = LAYER_MAX_DIMENSION;
@@ -541,5 +539,3 @@ MODEL_TEST(impossible_lists_are_refused_or_survived)
         layer->rank = (uint8_t)(kind % (LAYER_MAX_RANK + 1));
     }
 }
-
-RUN_TESTS(NULL, NULL)

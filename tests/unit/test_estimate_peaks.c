@@ -141,5 +141,3 @@ TEST(peaks_are_those_of_another_model)
     assert_int_equal(programs, 38);
     assert_true(compared > 150);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -1,6 +1,5 @@
 #include "unit.h"
 
-#include "base/units.h"
 #include "estimate/profile.h"
 
 TEST(built_in_profiles_are_found_by_either_name)
@@ -46,11 +45,10 @@ TEST(built_in_profiles_are_plausible)
 }
 
 static struct machine_profile profile;
-static struct error err;
 
 static int read_text(const char *text)
 {
-    return machine_profile_read(&profile, "dir/box.profile", text, strlen(text), &err);
+    return machine_profile_read(&profile, "dir/box.profile", text, strlen(text), &trouble);
 }
 
 TEST(a_written_profile_is_read_back)
@@ -118,8 +116,8 @@ TEST(wrong_files_are_told_with_their_line)
 
     for (size_t i = 0; i < array_size(cases); i++) {
         assert_int_equal(read_text(cases[i].text), -EINVAL);
-        if (!strstr(err.text, cases[i].says))
-            fail_msg("'%s' lacks '%s'", err.text, cases[i].says);
+        if (!strstr(trouble.text, cases[i].says))
+            fail_msg("'%s' lacks '%s'", trouble.text, cases[i].says);
     }
 }
 
@@ -127,11 +125,9 @@ TEST(large_files_are_refused)
 {
     CLEANUP(free_ptr) char *text = xmalloc(MACHINE_PROFILE_MAX_BYTES + 1);
     memset(text, '#', MACHINE_PROFILE_MAX_BYTES + 1);
-    assert_int_equal(machine_profile_read(&profile, "f", text, 301, &err), -EINVAL);
-    assert_non_null(strstr(err.text, "longer than 300"));
+    assert_int_equal(machine_profile_read(&profile, "f", text, 301, &trouble), -EINVAL);
+    assert_non_null(strstr(trouble.text, "longer than 300"));
     memset(text, '\n', MACHINE_PROFILE_MAX_BYTES + 1);
-    assert_int_equal(machine_profile_read(&profile, "f", text, MACHINE_PROFILE_MAX_BYTES + 1, &err), -EINVAL);
-    assert_non_null(strstr(err.text, "more than"));
+    assert_int_equal(machine_profile_read(&profile, "f", text, MACHINE_PROFILE_MAX_BYTES + 1, &trouble), -EINVAL);
+    assert_non_null(strstr(trouble.text, "more than"));
 }
-
-RUN_TESTS(NULL, NULL)

@@ -2,9 +2,6 @@
  * where it is there). */
 #include "unit.h"
 
-#include <math.h>
-
-#include "base/units.h"
 #include "evaluation/dataset.h"
 
 static struct dataset dataset;
@@ -12,15 +9,13 @@ static bool there;
 
 static int set_up(void **state)
 {
-    struct error err;
-
     (void)state;
     there = access(CARMA_REAL_MODELS, R_OK) == 0;
     if (!there) {
         printf("skipped: there is no " CARMA_REAL_MODELS "\n");
         return 0;
     }
-    return dataset_read(&dataset, "real:" CARMA_REAL_MODELS "," CARMA_REAL_LAYERS, NULL, &err);
+    return dataset_read(&dataset, "real:" CARMA_REAL_MODELS "," CARMA_REAL_LAYERS, NULL, &trouble);
 }
 
 static int tear_down(void **state)
@@ -49,9 +44,8 @@ static double off(const struct dataset_row *row, const struct estimator *estimat
                                          .quantile_permille = 500,
                                          .fold = -1};
     struct estimate result;
-    struct error err;
 
-    assert_int_equal(estimate(estimator, &question, &result, &err), 0);
+    assert_int_equal(estimate(estimator, &question, &result, &trouble), 0);
     return (double)result.bytes / (double)row->published[published] - 1;
 }
 

@@ -11,7 +11,7 @@ SUMMARY_TEST(test_golden)
     for (size_t i = 0; i < files.gl_pathc; i++) {
         const char *name = base_name(files.gl_pathv[i]);
         char *golden = xasprintf("%.*s.layers", (int)(strlen(name) - 4), name), *expected;
-        struct strbuf out = {0};
+        CLEANUP(strbuf_release) struct strbuf out = {0};
         size_t length;
 
         expected = load(golden, &length);
@@ -19,7 +19,6 @@ SUMMARY_TEST(test_golden)
         put_summary(&out, &summary);
         if (strcmp(out.text, expected) != 0)
             fail_msg("%s reads as\n%s", name, out.text);
-        strbuf_release(&out);
         free(expected);
         free(golden);
     }
@@ -117,9 +116,9 @@ SUMMARY_TEST(test_surroundings)
                                         "keras2-sequential.txt", "tree-annotated.txt"};
 
     for (size_t i = 0; i < array_size(names); i++) {
-        struct strbuf plain = {0}, changed = {0}, dressed = {0};
+        CLEANUP(strbuf_release) struct strbuf plain = {0}, changed = {0}, dressed = {0};
         size_t length;
-        char *text = load(names[i], &length);
+        CLEANUP(free_ptr) char *text = load(names[i], &length);
 
         strbuf_puts(
             &dressed,
@@ -135,10 +134,6 @@ SUMMARY_TEST(test_surroundings)
         read_ok("m.txt", dressed.text, dressed.length);
         put_summary(&changed, &summary);
         assert_string_equal(plain.text, changed.text);
-        strbuf_release(&plain);
-        strbuf_release(&changed);
-        strbuf_release(&dressed);
-        free(text);
     }
 }
 
@@ -176,28 +171,25 @@ SUMMARY_TEST(test_without_rules)
                  {"keras2-old-sequential.txt", is_underscores_or_blank}};
 
     for (size_t i = 0; i < array_size(cases); i++) {
-        struct strbuf whole = {0}, less = {0};
+        CLEANUP(strbuf_release) struct strbuf whole = {0}, less = {0};
         char *text = without(cases[i].name, cases[i].drops);
         read_own(text);
         put_summary(&less, &summary);
         read_fixture(cases[i].name);
         put_summary(&whole, &summary);
         assert_string_equal(less.text, whole.text);
-        strbuf_release(&whole);
-        strbuf_release(&less);
     }
 }
 
 static int print(const char *path)
 {
     struct strbuf out = {0};
-    struct error err;
     size_t length;
     char *text;
 
-    if (file_read(path, SUMMARY_MAX_BYTES, &text, &length, &err) ||
-        summary_read(&summary, strrchr(path, '/') ? base_name(path) : path, text, length, &err)) {
-        fprintf(stderr, "%s\n", err.text);
+    if (file_read(path, SUMMARY_MAX_BYTES, &text, &length, &trouble) ||
+        summary_read(&summary, strrchr(path, '/') ? base_name(path) : path, text, length, &trouble)) {
+        fprintf(stderr, "%s\n", trouble.text);
         return 1;
     }
     put_summary(&out, &summary);

@@ -1,5 +1,4 @@
 /* The layers in a summary's rows: those that were not called, repeated, unknown or frozen; the batch and the input. */
-#include "base/strbuf.h"
 #include "summary_fixture.h"
 
 SUMMARY_TEST(test_warns_of_each_unknown_type_once)
@@ -210,5 +209,3 @@ SUMMARY_TEST(test_input_by_its_size)
         assert_int_equal(summary.layers.input_is_index, strstr(cases[i].name, "words") != NULL);
     }
 }
-
-RUN_TESTS(NULL, NULL)

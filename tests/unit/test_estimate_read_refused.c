@@ -1,5 +1,4 @@
 /* Summaries that are truncated, contradictory, hostile or beyond the limits are refused in one line. */
-#include "base/strbuf.h"
 #include "summary_fixture.h"
 
 /* Only the rule that closes the file may be missing. */
@@ -24,11 +23,11 @@ TEST(test_truncated_at_every_line)
     for (size_t i = 0; i < files.gl_pathc; i++) {
         const char *name = base_name(files.gl_pathv[i]);
         size_t length, refused = 0;
-        char *text = load(name, &length);
+        CLEANUP(free_ptr) char *text = load(name, &length);
 
         for (size_t end = 0; end < length; end++) {
             struct error err;
-            char *part;
+            CLEANUP(free_ptr) char *part = NULL;
             if (end > 0 && text[end - 1] != '\n')
                 continue;
             part = xmalloc(end + 1); /* its own block: a read past the end shows */
@@ -42,10 +41,8 @@ TEST(test_truncated_at_every_line)
                 if (end > 0 && !strstr(err.text, "is truncated") && !strstr(err.text, "no model summary"))
                     fail_msg("%s, cut after %zu bytes: %s", name, end, err.text);
             }
-            free(part);
         }
         assert_true(refused > 2);
-        free(text);
     }
     globfree(&files);
 }
@@ -58,17 +55,14 @@ TEST(test_truncated_at_every_byte)
 
     for (size_t i = 0; i < array_size(names); i++) {
         size_t length;
-        char *text = load(names[i], &length);
+        CLEANUP(free_ptr) char *text = load(names[i], &length);
         for (size_t end = 0; end < length; end++) {
-            struct error err;
-            char *part = xmalloc(end + 1);
+            CLEANUP(free_ptr) char *part = xmalloc(end + 1);
             memcpy(part, text, end);
             part = xrealloc(part, end ? end : 1, 1);
-            if (summary_read(&summary, "m.txt", part, end, &err) == 0)
+            if (summary_read(&summary, "m.txt", part, end, &trouble) == 0)
                 summary_release(&summary);
-            free(part);
         }
-        free(text);
     }
 }
 
@@ -101,9 +95,8 @@ TEST(test_contradictions)
     };
 
     for (size_t i = 0; i < array_size(cases); i++) {
-        char *text = replaced(cases[i].name, cases[i].from, cases[i].to);
+        CLEANUP(free_ptr) char *text = replaced(cases[i].name, cases[i].from, cases[i].to);
         assert_refused(text, strlen(text), cases[i].expected);
-        free(text);
     }
 }
 
@@ -141,9 +134,8 @@ TEST(test_hostile_lines)
     };
 
     for (size_t i = 0; i < array_size(cases); i++) {
-        char *text = replaced(cases[i].name, cases[i].from, cases[i].to);
+        CLEANUP(free_ptr) char *text = replaced(cases[i].name, cases[i].from, cases[i].to);
         assert_refused(text, strlen(text), cases[i].expected);
-        free(text);
     }
 }
 
@@ -192,5 +184,3 @@ SUMMARY_TEST(test_limits)
     strbuf_puts(&text, ")\n");
     assert_refused(text.text, text.length, "more than 1099511627776 parameters");
 }
-
-RUN_TESTS(NULL, NULL)

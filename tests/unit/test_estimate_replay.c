@@ -219,5 +219,3 @@ REPLAY_TEST(empty_program_needs_nothing)
     assert_int_equal(result.peak_reserved_bytes, 0);
     assert_int_equal(result.peak_allocated_bytes, 0);
 }
-
-RUN_TESTS(NULL, NULL)

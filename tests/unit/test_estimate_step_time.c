@@ -131,5 +131,3 @@ STEP_TEST(test_nothing_is_said_without_peaks_or_steps)
         program_release(&program);
     }
 }
-
-RUN_TESTS(NULL, NULL)

@@ -1,8 +1,6 @@
 /* Boosted trees: the same sums as in Python, for all arrays. */
 #include "unit.h"
 
-#include <math.h>
-
 #include "estimate/learned/trees.h"
 
 /* tests/golden/trees.bin; python/carma_train/trees_golden.py wrote it. */

@@ -19,10 +19,8 @@ static void is_estimated(struct fixture *f, uint64_t job, int64_t bytes)
 
 static bool is_refused(struct fixture *f, uint64_t job, int64_t bytes, int32_t smact)
 {
-    struct error err;
-
     return core_apply(f->core, &(struct record){.type = RECORD_ESTIMATED, .job = job, .estimated = {bytes, smact}},
-                      &err) != 0;
+                      &trouble) != 0;
 }
 
 static void assert_reserved(const struct fixture *f, uint64_t job, int64_t bytes, uint32_t source)
@@ -162,5 +160,3 @@ CORE_TEST(test_others_are_not_estimated)
     job_event(f, RECORD_CANCELLED, job);
     assert_true(is_refused(f, job, 8 * GIB, -1));
 }
-
-RUN_TESTS(NULL, NULL)

@@ -1,11 +1,6 @@
-/* Data sets become questions that agree with the files; hostile files are refused by line; the figures of estimates.
- */
+/* Data sets become questions that agree with the files; hostile files are refused by line; figures of estimates. */
 #include "unit.h"
 
-#include <math.h>
-
-#include "base/file.h"
-#include "base/units.h"
 #include "evaluation/evaluate.h"
 
 #define FAKES CARMA_FAKES "/datasets/"
@@ -26,10 +21,8 @@ static int end(void **state)
 
 static void read_set(const char *which, const char *captures)
 {
-    struct error err = {""};
-
     dataset_release(&dataset);
-    fail_if(dataset_read(&dataset, which, captures, &err), err);
+    fail_if(dataset_read(&dataset, which, captures, &trouble), trouble);
 }
 
 /* What a test writes as a data set of its own. */
@@ -455,10 +448,9 @@ DATASET_TEST(test_evaluate)
                                          .progress = count_progress,
                                          .progress_context = &calls};
     struct evaluation evaluation;
-    struct error err;
 
     read_set(REAL, NULL);
-    assert_int_equal(evaluate(&evaluation, &dataset, &options, &err), 0);
+    assert_int_equal(evaluate(&evaluation, &dataset, &options, &trouble), 0);
     assert_int_equal(evaluation.count, 6);
     assert_int_equal(evaluation.unanswered, 1);
     assert_int_equal(evaluation.metrics.rows, 5);
@@ -471,8 +463,8 @@ DATASET_TEST(test_evaluate)
     assert_int_equal(evaluation.smact_rows, 0);
     evaluation_release(&evaluation);
     options.estimator = &never;
-    assert_true(evaluate(&evaluation, &dataset, &options, &err) < 0);
-    assert_non_null(strstr(err.text, "none of the 6 rows"));
+    assert_true(evaluate(&evaluation, &dataset, &options, &trouble) < 0);
+    assert_non_null(strstr(trouble.text, "none of the 6 rows"));
 }
 
 /* The published files, where they lie beside the repository: every row agrees with its own list of layers. Rows are
@@ -515,14 +507,13 @@ DATASET_TEST(test_seen_rows)
     struct evaluation_options options = {.quantile_permille = 900, .bin_bytes = METRICS_BIN_GB_BYTES};
     CLEANUP(free_ptr) char *text = NULL;
     struct evaluation evaluation;
-    struct error err;
     size_t length, lines = 0, end = 0;
 
     if (access(CARMA_PUBLISHED "/mlp.csv", R_OK) != 0) {
         print_message("skipped: %s is not here\n", CARMA_PUBLISHED);
         skip();
     }
-    assert_int_equal(file_read(CARMA_PUBLISHED "/mlp.csv", 64 << 20, &text, &length, &err), 0);
+    assert_int_equal(file_read(CARMA_PUBLISHED "/mlp.csv", 64 << 20, &text, &length, &trouble), 0);
     while (lines < 12)
         lines += text[end++] == '\n';
     read_text("mlp", text, end);
@@ -531,7 +522,7 @@ DATASET_TEST(test_seen_rows)
         for (size_t i = 0; i < array_size(tables); i++) {
             options.estimator = tables[i];
             options.folds = folds;
-            assert_int_equal(evaluate(&evaluation, &dataset, &options, &err), 0);
+            assert_int_equal(evaluate(&evaluation, &dataset, &options, &trouble), 0);
             assert_int_equal(evaluation.in_sample, !folds);
             assert_int_equal(evaluation.metrics.rows, 11);
             for (size_t j = 0; j < evaluation.count; j++) {
@@ -543,7 +534,7 @@ DATASET_TEST(test_seen_rows)
     }
     options.estimator = &estimator_horus; /* a formula */
     options.folds = false;
-    assert_int_equal(evaluate(&evaluation, &dataset, &options, &err), 0);
+    assert_int_equal(evaluate(&evaluation, &dataset, &options, &trouble), 0);
     assert_false(evaluation.in_sample);
     evaluation_release(&evaluation);
 }

@@ -6,14 +6,7 @@
 
 static void use_mps(struct fixture *f)
 {
-    struct core_config config = *core_configuration(f->core);
-
-    snprintf(config.policy, sizeof config.policy, "carma");
-    config.margin_bytes = 0;
-    config.oom_retry = OOM_RETRY_INFORMED;
-    config.memory_fence = 1;
-    config.learn = true;
-    reconfigure(f, &config);
+    use_fences(f);
     for (uint32_t g = 0; g < GPUS; g++) {
         struct record record = {.type = RECORD_GPU_BACK, .gpu = {.gpu = g, .total_bytes = TOTAL, .share = SHARE_MPS}};
         apply(f, record);
@@ -182,13 +175,10 @@ FENCE_TEST(test_a_retry_starts_where_it_fits_and_can_be_fenced)
 /* Its earlier wait and its run do not count: it holds up nobody at once. */
 FENCE_TEST(test_a_retry_is_starved_by_its_own_wait)
 {
-    struct core_config config;
     uint64_t job;
 
-    config = *core_configuration(f->core);
-    config.backfill = 8;
-    config.starvation_timeout_ns = SECONDS(1800);
-    reconfigure(f, &config);
+    change(f, backfill, 8);
+    change(f, starvation_timeout_ns, SECONDS(1800));
     job = submit_from(f, SOURCE_DECLARED, 30 * GIB, "");
     decide(f);
     for (uint32_t g = 0; g < 2 * GPUS; g++)
@@ -202,5 +192,3 @@ FENCE_TEST(test_a_retry_is_starved_by_its_own_wait)
     f->now_ns += SECONDS(1801);
     assert_non_null(decided(f, RECORD_RESERVED, job));
 }
-
-RUN_TESTS(NULL, NULL)

@@ -1,7 +1,6 @@
 /* The source asked for a metric, when, and the use of the answer: a backend and sources of the test's own. */
 #include "unit.h"
 
-#include "base/units.h"
 #include "gpu/monitor/chain.h"
 
 #define PERIOD_NS (1000 * NS_PER_MS)
@@ -61,8 +60,6 @@ static const struct gpu_chain_link alone[] = {{NULL, NULL}};
 
 static void begin(const struct gpu_chain_link *links)
 {
-    struct error err;
-
     memset(&scene, 0, sizeof scene);
     opened = asked = closed = open_code = 0;
     source_value = 300;
@@ -71,15 +68,13 @@ static void begin(const struct gpu_chain_link *links)
     strcpy(scene.gpus[0].uuid, "GPU-a");
     scene.gpus[0].valid = GPU_HAS_UTILIZATION | GPU_HAS_PROCESSES;
     scene.gpus[0].utilization_permille = 900;
-    assert_int_equal(gpu_chain_open(&backend, &(struct gpu_backend_options){0}, links, PERIOD_NS, &chain, &err), 0);
+    assert_int_equal(gpu_chain_open(&backend, &(struct gpu_backend_options){0}, links, PERIOD_NS, &chain, &trouble), 0);
 }
 
 static void look(int times)
 {
-    struct error err;
-
     for (int i = 0; i < times; i++) {
-        assert_int_equal(gpu_chain_read(chain, &seen, &err), 0);
+        assert_int_equal(gpu_chain_read(chain, &seen, &trouble), 0);
         scene.at_ns += PERIOD_NS;
     }
 }
@@ -111,19 +106,15 @@ static void look_finds(uint32_t from, int64_t value)
 
 TEST(test_a_backend_that_cannot_open)
 {
-    struct error err;
-
-    assert_int_equal(
-        gpu_chain_open(&backend, &(struct gpu_backend_options){.library = "x"}, with_source, PERIOD_NS, &chain, &err),
-        -ENODEV);
-    assert_string_equal(err.text, "no such backend");
+    assert_int_equal(gpu_chain_open(&backend, &(struct gpu_backend_options){.library = "x"}, with_source, PERIOD_NS,
+                                    &chain, &trouble),
+                     -ENODEV);
+    assert_string_equal(trouble.text, "no such backend");
     gpu_chain_close(NULL);
 }
 
 TEST(test_nothing_lacks_nobody_is_asked)
 {
-    struct error err;
-
     begin(with_source);
     set_all(&scene.gpus[0], GPU_SOURCE_GPM, 0);
     look(5);
@@ -131,8 +122,8 @@ TEST(test_nothing_lacks_nobody_is_asked)
     assert_measure(&seen.gpus[0].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_GPM, 0);
     assert_string_equal(seen.limits, "");
     read_code = ENODEV;
-    assert_int_equal(gpu_chain_read(chain, &seen, &err), -ENODEV);
-    assert_string_equal(err.text, "the driver is gone");
+    assert_int_equal(gpu_chain_read(chain, &seen, &trouble), -ENODEV);
+    assert_string_equal(trouble.text, "the driver is gone");
     read_code = 0;
     end();
     assert_int_equal(closed, 1);
@@ -313,5 +304,3 @@ TEST(test_a_stuck_instance)
     assert_measure(&seen.gpus[1].metrics[GPU_SM_ACTIVITY], GPU_SOURCE_NONE, 0);
     end();
 }
-
-RUN_TESTS(NULL, NULL)

@@ -3,10 +3,7 @@
 #include "unit.h"
 
 #include <dlfcn.h>
-#include <math.h>
 
-#include "base/nodetime.h"
-#include "base/units.h"
 #include "gpu/dcgm/abi.h"
 #include "gpu/dcgm/dcgm.h"
 
@@ -19,14 +16,13 @@ static int (*fake_count)(const char *what);
 
 static void begin(const char *words)
 {
-    struct error err = {""};
     void *library = dlopen(FAKE_DCGM, RTLD_NOW | RTLD_LOCAL), *function;
 
     assert_non_null(library);
     function = dlsym(library, "fake_dcgm_count");
     memcpy(&fake_count, &function, sizeof function);
     setenv("FAKE_DCGM", words, 1);
-    fail_if(gpu_source_dcgm.open(FAKE_DCGM, NS_PER_SEC, &source, &err) < 0, err);
+    fail_if(gpu_source_dcgm.open(FAKE_DCGM, NS_PER_SEC, &source, &trouble) < 0, trouble);
 }
 
 static void end(void)
@@ -388,19 +384,17 @@ TEST(test_gpus_that_come)
 
 TEST(test_no_dcgm)
 {
-    struct error err;
-
-    assert_int_equal(gpu_source_dcgm.open("/nonexistent/libdcgm.so", NS_PER_SEC, &source, &err), -ENOENT);
-    assert_string_equal(err.text, "cannot load DCGM's library /nonexistent/libdcgm.so");
-    assert_int_equal(gpu_source_dcgm.open(FAKE_NEW, NS_PER_SEC, &source, &err), -ENOSYS);
-    assert_non_null(strstr(err.text, "lacks DCGM's functions: name another one with CARMA_DCGM_LIBRARY"));
+    assert_int_equal(gpu_source_dcgm.open("/nonexistent/libdcgm.so", NS_PER_SEC, &source, &trouble), -ENOENT);
+    assert_string_equal(trouble.text, "cannot load DCGM's library /nonexistent/libdcgm.so");
+    assert_int_equal(gpu_source_dcgm.open(FAKE_NEW, NS_PER_SEC, &source, &trouble), -ENOSYS);
+    assert_non_null(strstr(trouble.text, "lacks DCGM's functions: name another one with CARMA_DCGM_LIBRARY"));
     setenv(GPU_DCGM_LIBRARY_ENV, "/elsewhere", 1);
-    assert_int_equal(gpu_source_dcgm.open(NULL, NS_PER_SEC, &source, &err), -ENOENT);
-    assert_non_null(strstr(err.text, "/elsewhere"));
+    assert_int_equal(gpu_source_dcgm.open(NULL, NS_PER_SEC, &source, &trouble), -ENOENT);
+    assert_non_null(strstr(trouble.text, "/elsewhere"));
     unsetenv(GPU_DCGM_LIBRARY_ENV);
     setenv("FAKE_DCGM", "init=-7", 1);
-    assert_int_equal(gpu_source_dcgm.open(FAKE_DCGM, NS_PER_SEC, &source, &err), -ENODEV);
-    assert_non_null(strstr(err.text, "(-7)"));
+    assert_int_equal(gpu_source_dcgm.open(FAKE_DCGM, NS_PER_SEC, &source, &trouble), -ENODEV);
+    assert_non_null(strstr(trouble.text, "(-7)"));
     gpu_source_dcgm.close(NULL);
 }
 

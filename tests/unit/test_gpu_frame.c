@@ -46,7 +46,6 @@ static int feed(struct gpu_frame_decoder *decoder, const char *bytes, size_t cou
                 struct gpu_node_reading *reading, int *rc)
 {
     int readings = 0;
-    struct error err;
 
     *rc = 0;
     while (count && *rc >= 0) {
@@ -54,7 +53,7 @@ static int feed(struct gpu_frame_decoder *decoder, const char *bytes, size_t cou
         const void *from = bytes;
         bytes += left;
         count -= left;
-        while ((*rc = gpu_frame_decode(decoder, &from, &left, reading, &err)) == 1)
+        while ((*rc = gpu_frame_decode(decoder, &from, &left, reading, &trouble)) == 1)
             readings++;
         if (*rc == 0)
             assert_int_equal(left, 0);
@@ -68,8 +67,8 @@ TEST(test_round_trip_in_any_pieces)
 
     print_message("seed %llu\n", (unsigned long long)random.state);
     for (int round = 0; round < 60; round++) {
-        struct strbuf bytes = {0};
-        struct gpu_frame_decoder decoder = {0};
+        CLEANUP(strbuf_release) struct strbuf bytes = {0};
+        CLEANUP(gpu_frame_decoder_release) struct gpu_frame_decoder decoder = {0};
         size_t pieces[] = {1, 3, 16, 4096, 1 << 20};
         int rc, frames = (int)random_range(&random, 1, 3);
         for (int i = 0; i < frames; i++) {
@@ -82,8 +81,6 @@ TEST(test_round_trip_in_any_pieces)
             assert_int_equal(rc, 0);
             assert_memory_equal(in, out, sizeof *in);
         }
-        gpu_frame_decoder_release(&decoder);
-        strbuf_release(&bytes);
     }
 }
 
@@ -118,12 +115,11 @@ TEST(test_a_truncated_frame_gives_nothing)
     while (in->count < 2);
     gpu_frame_encode(in, &bytes);
     for (size_t cut = 0; cut < bytes.length; cut++) {
-        struct gpu_frame_decoder decoder = {0};
+        CLEANUP(gpu_frame_decoder_release) struct gpu_frame_decoder decoder = {0};
         assert_int_equal(feed(&decoder, bytes.text, cut, bytes.length, out, &rc), 0);
         assert_int_equal(rc, 0);
         assert_int_equal(feed(&decoder, bytes.text + cut, bytes.length - cut, bytes.length, out, &rc), 1);
         assert_memory_equal(in, out, sizeof *in);
-        gpu_frame_decoder_release(&decoder);
     }
 }
 
@@ -217,8 +213,8 @@ TEST(test_random_damage)
 
     print_message("seed %llu\n", (unsigned long long)random.state);
     for (int round = 0; round < 3000; round++) {
-        struct strbuf bytes = {0};
-        struct gpu_frame_decoder decoder = {0};
+        CLEANUP(strbuf_release) struct strbuf bytes = {0};
+        CLEANUP(gpu_frame_decoder_release) struct gpu_frame_decoder decoder = {0};
         int rc, hits = (int)random_range(&random, 1, 4);
         if (random_range(&random, 0, 9) == 0) {
             for (int i = 0; i < 300; i++)
@@ -235,12 +231,8 @@ TEST(test_random_damage)
         refused += rc < 0;
         assert_true(decoder.capacity <= 2 * GPU_FRAME_MAX);
         assert_true(in->count <= GPU_MAX_DEVICES);
-        gpu_frame_decoder_release(&decoder);
-        strbuf_release(&bytes);
     }
     /* The damage must have been of both kinds, or this test says nothing. */
     assert_true(came > 100);
     assert_true(refused > 500);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -1,7 +1,6 @@
 /* GPM on a clock of the test's own: when two samples are compared, and when they must not be. */
 #include "unit.h"
 
-#include "base/units.h"
 #include "gpu/nvml/gpm.h"
 
 struct nvml_gpm_sample {
@@ -139,5 +138,3 @@ TEST_BETWEEN(test_instances_and_missing_functions, begin, NULL)
     assert_int_equal(freed, 1);
     assert_null(gpm.earlier);
 }
-
-RUN_TESTS(NULL, NULL)

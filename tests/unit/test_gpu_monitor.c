@@ -3,10 +3,7 @@
 
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
-#include <sys/wait.h>
 
-#include "base/file.h"
-#include "base/units.h"
 #include "gpu/monitor/monitor.h"
 #include "gpu/nvml/abi.h"
 
@@ -233,8 +230,8 @@ TEST(test_impostors)
     program = xasprintf("%s/impostor", dir);
     for (size_t i = 0; i < array_size(impostors); i++) {
         struct watcher watcher = {.problems_wanted = 1};
-        struct error err;
-        assert_int_equal(file_write_atomic(program, impostors[i].script, strlen(impostors[i].script), 0755, &err), 0);
+        assert_int_equal(file_write_atomic(program, impostors[i].script, strlen(impostors[i].script), 0755, &trouble),
+                         0);
         watch(&watcher, "", program, NULL, impostors[i].silence_ms);
         if (!strstr(watcher.last_problem, impostors[i].why))
             fail_msg("'%s' is not about '%s'", watcher.last_problem, impostors[i].why);

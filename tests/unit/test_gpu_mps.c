@@ -1,9 +1,6 @@
 /* The MPS control daemon's language: the commands, and answers taken whole or refused. */
 #include "unit.h"
 
-#include <sys/stat.h>
-
-#include "base/strbuf.h"
 #include "gpu/mps/protocol.h"
 #include "gpu/mps/server_log.h"
 
@@ -43,16 +40,15 @@ TEST(test_words)
 }
 
 static struct mps_pids pids;
-static struct error err;
 
 TEST(test_pids)
 {
-    assert_int_equal(mps_read_servers("", &pids, &err), 0);
+    assert_int_equal(mps_read_servers("", &pids, &trouble), 0);
     assert_int_equal(pids.count, 0);
-    assert_int_equal(mps_read_servers("\n 6472 \r\n", &pids, &err), 0);
+    assert_int_equal(mps_read_servers("\n 6472 \r\n", &pids, &trouble), 0);
     assert_int_equal(pids.count, 1);
     assert_int_equal(pids.items[0], 6472);
-    assert_int_equal(mps_read_clients("12\n13\n12\n4194304\n", &pids, &err), 0);
+    assert_int_equal(mps_read_clients("12\n13\n12\n4194304\n", &pids, &trouble), 0);
     assert_int_equal(pids.count, 3); /* one is on two devices */
     assert_int_equal(pids.items[2], 4194304);
 }
@@ -60,52 +56,52 @@ TEST(test_pids)
 static void refused(int rc, const char *text)
 {
     assert_int_equal(rc, -EPROTO);
-    if (!strstr(err.text, text))
-        fail_msg("'%s' is not in '%s'", text, err.text);
+    if (!strstr(trouble.text, text))
+        fail_msg("'%s' is not in '%s'", text, trouble.text);
 }
 
 TEST(test_pids_refused)
 {
     CLEANUP(strbuf_release) struct strbuf many = {0};
 
-    refused(mps_read_servers("Server not found\n", &pids, &err), "'not' where the end of the line");
-    refused(mps_read_servers("none\n", &pids, &err), "'none' where a process");
-    refused(mps_read_servers("0\n", &pids, &err), "'0' where a process");
-    refused(mps_read_servers("-1\n", &pids, &err), "'-1'");
-    refused(mps_read_servers("4194305\n", &pids, &err), "'4194305'");
-    refused(mps_read_servers("99999999999999999999999999\n", &pids, &err), "'99999");
-    refused(mps_read_servers("12\n\033[1m\n", &pids, &err), "'?[1m'");
+    refused(mps_read_servers("Server not found\n", &pids, &trouble), "'not' where the end of the line");
+    refused(mps_read_servers("none\n", &pids, &trouble), "'none' where a process");
+    refused(mps_read_servers("0\n", &pids, &trouble), "'0' where a process");
+    refused(mps_read_servers("-1\n", &pids, &trouble), "'-1'");
+    refused(mps_read_servers("4194305\n", &pids, &trouble), "'4194305'");
+    refused(mps_read_servers("99999999999999999999999999\n", &pids, &trouble), "'99999");
+    refused(mps_read_servers("12\n\033[1m\n", &pids, &trouble), "'?[1m'");
     for (int i = 1; i <= MPS_MAX_CLIENTS; i++)
         strbuf_printf(&many, "%d\n", i);
-    assert_int_equal(mps_read_clients(many.text, &pids, &err), 0);
+    assert_int_equal(mps_read_clients(many.text, &pids, &trouble), 0);
     strbuf_printf(&many, "%d\n", MPS_MAX_CLIENTS + 1);
-    refused(mps_read_clients(many.text, &pids, &err), "more than 512");
+    refused(mps_read_clients(many.text, &pids, &trouble), "more than 512");
 }
 
 TEST(test_status)
 {
     enum mps_server_state server;
 
-    assert_int_equal(mps_read_status("ACTIVE\n", 7, &server, &err), 0);
+    assert_int_equal(mps_read_status("ACTIVE\n", 7, &server, &trouble), 0);
     assert_int_equal(server, MPS_SERVER_ACTIVE);
-    assert_int_equal(mps_read_status("INITIALIZING\n", 7, &server, &err), 0);
+    assert_int_equal(mps_read_status("INITIALIZING\n", 7, &server, &trouble), 0);
     assert_int_equal(server, MPS_SERVER_INITIALIZING);
-    assert_int_equal(mps_read_status("FAULT", 7, &server, &err), 0);
+    assert_int_equal(mps_read_status("FAULT", 7, &server, &trouble), 0);
     assert_int_equal(server, MPS_SERVER_FAULT);
-    refused(mps_read_status("", 7, &server, &err), "nothing of server 7");
-    refused(mps_read_status("Server 7 not found\n", 7, &server, &err), "'Server' where the state");
-    refused(mps_read_status("ACTIVE\nACTIVE\n", 7, &server, &err), "'ACTIVE' where the end");
-    refused(mps_read_status("active\n", 7, &server, &err), "'active'");
-    refused(mps_read_status("Unknown\n", 7, &server, &err), "'Unknown'");
-    assert_int_equal(mps_read_status("Unknown command \"get_server_status\"\n", 7, &server, &err), -ENOTSUP);
+    refused(mps_read_status("", 7, &server, &trouble), "nothing of server 7");
+    refused(mps_read_status("Server 7 not found\n", 7, &server, &trouble), "'Server' where the state");
+    refused(mps_read_status("ACTIVE\nACTIVE\n", 7, &server, &trouble), "'ACTIVE' where the end");
+    refused(mps_read_status("active\n", 7, &server, &trouble), "'active'");
+    refused(mps_read_status("Unknown\n", 7, &server, &trouble), "'Unknown'");
+    assert_int_equal(mps_read_status("Unknown command \"get_server_status\"\n", 7, &server, &trouble), -ENOTSUP);
 }
 
 TEST(test_probe)
 {
-    assert_int_equal(mps_read_probe("100.0\n", &err), 0);
-    refused(mps_read_probe("", &err), "a percentage");
-    refused(mps_read_probe("name,uid,pid,status\n", &err), "'name,uid,pid,status'"); /* as of version 3 */
-    refused(mps_read_probe("Unknown\n", &err), "'Unknown'");
+    assert_int_equal(mps_read_probe("100.0\n", &trouble), 0);
+    refused(mps_read_probe("", &trouble), "a percentage");
+    refused(mps_read_probe("name,uid,pid,status\n", &trouble), "'name,uid,pid,status'"); /* as of version 3 */
+    refused(mps_read_probe("Unknown\n", &trouble), "'Unknown'");
 }
 
 /* The first are a server's of drivers 470 to 580; the words of a refusal are assumed. */
@@ -187,5 +183,3 @@ TEST(test_new_lines_of_the_log)
     unlink(path);
     rmdir(directory);
 }
-
-RUN_TESTS(NULL, NULL)

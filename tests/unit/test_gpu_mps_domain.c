@@ -3,7 +3,7 @@
 
 TEST(test_up_and_down)
 {
-    struct world world;
+    CLEANUP(close_world) struct world world;
     pid_t control;
 
     open_world(&world);
@@ -27,13 +27,12 @@ TEST(test_up_and_down)
     join_and_wait(&world, 7); /* and up again */
     assert_string_equal(world.phases, "starting serving stopping down starting serving ");
     mps_domain_leave(world.domain, 7);
-    close_world(&world);
 }
 
 TEST(test_adoption)
 {
     CLEANUP(free_ptr) char *pipe = NULL;
-    struct world world;
+    CLEANUP(close_world) struct world world;
     pid_t control;
 
     open_serving(&world);
@@ -58,13 +57,12 @@ TEST(test_adoption)
 
     open_domain(&world); /* one with a job that has ended meanwhile */
     run_until(&world, mps_domain_phase(world.domain) == MPS_DOWN && programs_left(&world) == 0);
-    close_world(&world);
 }
 
 /* 48 clients, as the driver of this node has it. */
 TEST(test_limit)
 {
-    struct world world;
+    CLEANUP(close_world) struct world world;
     pid_t clients[49];
 
     open_serving(&world);
@@ -78,7 +76,6 @@ TEST(test_limit)
     for (int i = 0; i < 49; i++)
         end_client(clients[i]);
     mps_domain_leave(world.domain, 1);
-    close_world(&world);
 }
 
 RUN_MPS_TESTS

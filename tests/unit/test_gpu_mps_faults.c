@@ -4,7 +4,7 @@
 
 TEST(test_fault)
 {
-    struct world world;
+    CLEANUP(close_world) struct world world;
     pid_t overuser, victim;
     int status;
 
@@ -24,13 +24,12 @@ TEST(test_fault)
     assert_string_equal(world.phases, "starting serving faulted serving ");
     mps_domain_leave(world.domain, 1);
     mps_domain_leave(world.domain, 2);
-    close_world(&world);
 }
 
 /* A client that does not leave is terminated; when even that does not help, everything is started anew. */
 TEST(test_drain)
 {
-    struct world world;
+    CLEANUP(close_world) struct world world;
     pid_t control, stubborn, other;
 
     needs_driver(550);
@@ -49,14 +48,13 @@ TEST(test_drain)
     end_client(stubborn);
     end_client(other);
     mps_domain_leave(world.domain, 1);
-    close_world(&world);
 }
 
 /* A control program that fails says nothing of the server; a dead server is told from it all the same. */
 TEST(test_no_answer_is_no_fault)
 {
     CLEANUP(free_ptr) char *program = NULL, *broken = NULL, *script = NULL;
-    struct world world;
+    CLEANUP(close_world) struct world world;
     uint64_t looks;
 
     open_world(&world);
@@ -77,7 +75,6 @@ TEST(test_no_answer_is_no_fault)
     run_until(&world, mps_domain_phase(world.domain) == MPS_SERVING);
     mps_domain_leave(world.domain, 1);
     unlink(program);
-    close_world(&world);
 }
 
 static void on_fault_again(uv_timer_t *timer)
@@ -107,7 +104,7 @@ static bool has_ended(pid_t pid)
 TEST(test_spared)
 {
     pid_t control, server, spared;
-    struct world world;
+    CLEANUP(close_world) struct world world;
     uv_timer_t fault;
     int64_t until_ms;
 
@@ -140,13 +137,12 @@ TEST(test_spared)
     assert_string_equal(world.phases, "starting serving faulted serving ");
     assert_int_not_equal(control_pid(&world), control);
     mps_domain_leave(world.domain, 1);
-    close_world(&world);
 }
 
 /* A server, then a daemon, that is killed. */
 TEST(test_killed)
 {
-    struct world world;
+    CLEANUP(close_world) struct world world;
     pid_t control, client;
 
     open_serving(&world);
@@ -161,7 +157,6 @@ TEST(test_killed)
     run_until(&world, has_phase(&world, "serving faulted serving faulted serving "));
     assert_int_not_equal(control_pid(&world), control);
     mps_domain_leave(world.domain, 1);
-    close_world(&world);
 }
 
 static bool is_meant(void *user, uint64_t job, pid_t client)

@@ -21,12 +21,11 @@ static pid_t server_of(const struct world *world)
     FILE *answer = popen(line, "r");
     struct mps_pids servers = {0};
     char text[1024];
-    struct error err;
 
     assert_non_null(answer);
     text[fread(text, 1, sizeof text - 1, answer)] = '\0';
     pclose(answer);
-    assert_int_equal(mps_read_servers(text, &servers, &err), 0);
+    assert_int_equal(mps_read_servers(text, &servers, &trouble), 0);
     return servers.count ? servers.items[0] : 0;
 }
 
@@ -96,20 +95,19 @@ TEST(test_many_users)
 TEST(test_multiuser_check)
 {
     struct world world;
-    struct error err;
 
     open_world(&world);
     if (geteuid() != 0) {
-        assert_int_equal(mps_try_multiuser(CARMA_MPS_CONTROL, -1, &err), -EPERM);
-        assert_non_null(strstr(err.text, "only root's MPS server"));
+        assert_int_equal(mps_try_multiuser(CARMA_MPS_CONTROL, -1, &trouble), -EPERM);
+        assert_non_null(strstr(trouble.text, "only root's MPS server"));
     } else {
         bool can = atoi(driver) >= 555;
-        assert_int_equal(mps_try_multiuser(CARMA_MPS_CONTROL, -1, &err), can ? 0 : -ENOTSUP);
+        assert_int_equal(mps_try_multiuser(CARMA_MPS_CONTROL, -1, &trouble), can ? 0 : -ENOTSUP);
         if (!can)
             assert_non_null(
-                strstr(err.text, "has no MPS server for several users: install a driver from 555 on, or set"));
-        assert_int_equal(mps_try_multiuser("/no/such/program", -1, &err), -ENOENT);
-        assert_int_equal(mps_try_multiuser("/bin/true", -1, &err), -ENOTSUP); /* says that it started */
+                strstr(trouble.text, "has no MPS server for several users: install a driver from 555 on, or set"));
+        assert_int_equal(mps_try_multiuser("/no/such/program", -1, &trouble), -ENOENT);
+        assert_int_equal(mps_try_multiuser("/bin/true", -1, &trouble), -ENOTSUP); /* says that it started */
     }
     assert_int_equal(programs_left(&world), 0);
     fixture_close(&world.fixture);

@@ -1,14 +1,8 @@
 /* carma-monitor as the program that it is. */
 #include "unit.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 
-#include "base/nodetime.h"
-#include "base/units.h"
 #include "gpu/frame.h"
 #include "gpu/nvml/nvml.h"
 
@@ -92,8 +86,6 @@ static size_t read_text(int fd, char *text, size_t room)
 /* Reads the next frame, with patience; false at the end of the stream. */
 static bool next_frame(struct run *run)
 {
-    struct error err;
-
     for (;;) {
         char byte; /* one by one, so that nothing of the next frame is taken */
         const void *from = &byte;
@@ -103,8 +95,8 @@ static bool next_frame(struct run *run)
         assert_int_equal(poll(&poll_fd, 1, PATIENCE_MS), 1);
         if (read(run->out, &byte, 1) != 1)
             return false;
-        rc = gpu_frame_decode(&run->decoder, &from, &left, &reading, &err);
-        fail_if(rc < 0, err);
+        rc = gpu_frame_decode(&run->decoder, &from, &left, &reading, &trouble);
+        fail_if(rc < 0, trouble);
         if (rc == 1)
             return true;
     }
@@ -125,7 +117,7 @@ static void await_source(struct run *run, uint32_t gpu, uint32_t source)
 TEST(test_frames_decode_and_the_end_of_the_reader_ends_it)
 {
     /* a driver's prints must not get between the frames */
-    struct run run = start("noisy", ARGS("--library", FAKE_NEW, "--period-ms", "20"));
+    CLEANUP(leave) struct run run = start("noisy", ARGS("--library", FAKE_NEW, "--period-ms", "20"));
     int64_t first_ns = 0, last_ns = 0;
     bool activity = false;
 
@@ -140,16 +132,14 @@ TEST(test_frames_decode_and_the_end_of_the_reader_ends_it)
     }
     assert_true(activity);
     assert_true(last_ns - first_ns > 120 * NS_PER_MS); /* 180, had the first not been late */
-    leave(&run);
 }
 
 /* Without a next frame to write it still sees that nobody reads. */
 TEST(test_the_end_of_the_reader_wakes_it)
 {
-    struct run run = start("", ARGS("--library", FAKE_NEW, "--period-ms", "3600000"));
+    CLEANUP(leave) struct run run = start("", ARGS("--library", FAKE_NEW, "--period-ms", "3600000"));
 
     assert_true(next_frame(&run));
-    leave(&run);
 }
 
 TEST(test_the_end_of_the_parent_ends_it)
@@ -325,7 +315,7 @@ TEST(test_complaints)
 /* The period is node time: ten seconds of it take far less on the wall, and no period is cut short. */
 TEST(test_the_period_is_node_time)
 {
-    struct run run;
+    CLEANUP(leave) struct run run;
     int64_t first_ns, began_ns;
 
     setenv("CARMA_TIME_SCALE", "50", 1);
@@ -338,7 +328,6 @@ TEST(test_the_period_is_node_time)
         assert_true(next_frame(&run));
     assert_true(nodetime_monotonic_wall_ns() - began_ns < 5 * NS_PER_SEC); /* 0.2 s, if the machine is idle */
     assert_true(reading.at_ns - first_ns > 9 * NS_PER_SEC - NS_PER_SEC / 2);
-    leave(&run);
 }
 
 int main(void)

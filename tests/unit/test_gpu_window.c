@@ -2,7 +2,6 @@
 #include "unit.h"
 
 #include "../property/random.h"
-#include "base/units.h"
 #include "gpu/window.h"
 #include "sim/sim_internal.h"
 
@@ -236,5 +235,3 @@ TEST(test_statistics_of_thinned_samples)
     assert_in_range(gpu_window_statistic(&window, STATISTIC_P95, 60 * NS_PER_SEC - 1), 795, 800);
     assert_in_range(gpu_window_statistic(&window, STATISTIC_EMA, 60 * NS_PER_SEC - 1), (int)ema - 2, (int)ema + 2);
 }
-
-RUN_TESTS(NULL, NULL)

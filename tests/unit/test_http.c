@@ -1,14 +1,5 @@
 /* The HTTP server as raw sockets see it: pieces, sizes, many at once, slow, rude and gone clients, and its own end. */
-#include <poll.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <sys/wait.h>
-#include <time.h>
 
-#include "base/strbuf.h"
-#include "base/units.h"
 #include "http_raw.h"
 
 #define BODY_LIMIT 100000
@@ -32,7 +23,7 @@ static int setup(void **state)
 /* Tries until the server has noticed that others have gone; returns the connection. */
 static int connect_until_ok(const char *request)
 {
-    struct strbuf answer = {0};
+    CLEANUP(strbuf_release) struct strbuf answer = {0};
     int fd = -1, status = 0;
 
     for (int i = 0; i < 500 && status != 200; i++) {
@@ -45,7 +36,6 @@ static int connect_until_ok(const char *request)
         status = read_answer(fd, &answer);
     }
     assert_int_equal(status, 200);
-    strbuf_release(&answer);
     return fd;
 }
 
@@ -69,7 +59,6 @@ TEST_BETWEEN(test_pieces, setup, remove_fixture)
     ask(fd, request, 200, "Content-Type: application/json");
     ask(fd, GET("/echo?state"), 200, "\"state\":\"\"");
     ask(fd, GET_ECHO, 200, "\"state\":null");
-    close(fd);
 }
 
 /* Two requests in one write, and one that is answered later, on one connection. */
@@ -210,7 +199,6 @@ TEST_BETWEEN(test_caps, setup, remove_fixture)
     fd = connect_raw();
     expect(fd, 503, "too many clients");
     expect_closed(fd);
-    close(fds[0]);
 }
 
 /* A fast caller is served once nobody else waits. All of a few are, and of many at once those that cannot be parked are
@@ -268,10 +256,6 @@ TEST_BETWEEN(test_slow_clients, setup, remove_fixture)
     }
     ask(half, "\"a\": 123}", 200, "\"length\":10");
     expect(unread, 200, NULL);
-    close(silent);
-    close(half);
-    close(unread);
-    close(fd);
 }
 
 /* ... and they are let go. */
@@ -290,7 +274,6 @@ TEST_BETWEEN(test_idle_clients, setup, remove_fixture)
     assert_int_equal(poll(&closed, 1, 20000), 1); /* the server hangs up, read or not */
     assert_int_equal(read_answer(unread, &answer), 0);
     assert_true(answer.length < 8000000);
-    close(unread);
 }
 
 TEST_BETWEEN(test_client_gone, setup, remove_fixture)
@@ -307,7 +290,6 @@ TEST_BETWEEN(test_client_gone, setup, remove_fixture)
     usleep(60000);
     fd = connect_raw();
     ask(fd, GET_ECHO, 200, NULL);
-    close(fd);
 }
 
 TEST_BETWEEN(test_stop_with_pending, setup, remove_fixture)
@@ -413,8 +395,4 @@ TEST_BETWEEN(test_out_of_descriptors, setup, remove_fixture)
     assert_int_equal(fixture.handled, 2);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     expect(waiting, 200, NULL);
-    close(waiting);
-    close(fd);
 }
-
-RUN_TESTS(NULL, NULL)

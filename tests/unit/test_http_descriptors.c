@@ -3,8 +3,6 @@
 #include <sys/syscall.h>
 
 #include "base/kernel/calls.h"
-#include "base/nodetime.h"
-#include "base/units.h"
 #include "http_raw.h"
 
 #define LINGER_S 30
@@ -158,10 +156,9 @@ TEST(nor_for_those_of_one_that_is_turned_away)
     busy = connect_raw();
     send_text(busy, GET("/gate"));
     for (int i = 0; i < 3; i++) {
-        int handed = lingering(&peers[i]);
+        CLEANUP(close_fd) int handed = lingering(&peers[i]);
         fds[i] = connect_raw();
         assert_true(send_along(fds[i], "G", handed, 0));
-        close(handed);
     }
     fixture.gate_open = true;
     expect(busy, 200, NULL);
@@ -181,12 +178,11 @@ TEST(nor_at_the_end)
     int64_t begin_ns = nodetime_monotonic_wall_ns();
     int peer, handed = lingering(&peer), fd;
     struct http_server *server;
-    struct error err;
     uv_loop_t loop;
 
     uv_loop_init(&loop);
     fixture.options.loop = &loop;
-    fail_if(http_server_new(&fixture.options, &server, &err), err);
+    fail_if(http_server_new(&fixture.options, &server, &trouble), trouble);
     fd = connect_raw();
     assert_true(send_along(fd, "G", handed, 0));
     close(handed);

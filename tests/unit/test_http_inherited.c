@@ -1,5 +1,4 @@
 /* Sockets that somebody else listens on before the server does: systemd's socket units. */
-#include <sys/stat.h>
 
 #include "http_raw.h"
 
@@ -45,8 +44,7 @@ static int listening_tcp(void)
     return fd;
 }
 
-/* The descriptors as the server gets them, one after the other; the originals stay with us, as with a service manager.
- */
+/* The descriptors as the server gets them, one by one; the originals stay with us, as with a service manager. */
 static void hand_over(const int *fds, unsigned count)
 {
     int base = 200;
@@ -88,13 +86,12 @@ TEST_BETWEEN(an_inherited_socket_is_served_and_left, setup, teardown)
 /* The usual case: the socket unit and the setting name the same path. */
 TEST_BETWEEN(the_named_path_may_be_inherited, setup, teardown)
 {
-    int listening = listening_unix(fixture.path, 0600);
+    CLEANUP(close_fd) int listening = listening_unix(fixture.path, 0600);
 
     hand_over(&listening, 1);
     start();
     http_fixture_stop(&fixture);
     assert_int_equal(access(fixture.path, F_OK), 0);
-    close(listening);
 }
 
 /* TCP by inheritance does not replace the Unix socket, and asks for the token. */
@@ -165,7 +162,7 @@ TEST_BETWEEN(what_cannot_be_listened_on_is_refused, setup, teardown)
 /* Only root serves others. */
 TEST_BETWEEN(a_user_shares_his_socket_with_nobody, setup, teardown)
 {
-    int listening = listening_unix(other_path, 0666);
+    CLEANUP(close_fd) int listening = listening_unix(other_path, 0666);
 
     assert_int_equal(chmod(fixture.directory, 0755), 0);
     hand_over(&listening, 1);
@@ -182,7 +179,4 @@ TEST_BETWEEN(a_user_shares_his_socket_with_nobody, setup, teardown)
     start();
     if (getuid() == 0)
         assert_int_equal(seteuid(0), 0);
-    close(listening);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -1,7 +1,5 @@
 /* The HTTP server's refusals: heads that can be read in two ways, pages' requests, clients without a token, slow ones,
  * and greedy ones. */
-#include <poll.h>
-#include <sys/stat.h>
 
 #include "base/net/address.h"
 #include "base/trust/token.h"
@@ -85,7 +83,6 @@ TEST_BETWEEN(test_requests_in_a_row, start_with_tcp, remove_fixture)
     expect(fd, 200, "\"state\":null");
     ask(fd, GET_ECHO, 200, peer);
     assert_int_equal(fixture.handled, 3);
-    close(fd);
 }
 
 TEST_BETWEEN(test_paths_are_decoded_once, start_with_tcp, remove_fixture)
@@ -100,14 +97,12 @@ TEST_BETWEEN(test_paths_are_decoded_once, start_with_tcp, remove_fixture)
 
     for (size_t i = 0; i < array_size(cases); i++) {
         CLEANUP(free_ptr) char *request = xasprintf("GET %s HTTP/1.1\r\n" HOST "\r\n", cases[i][0]);
-        struct strbuf answer = {0};
+        CLEANUP(strbuf_release) struct strbuf answer = {0};
         send_text(fd, request);
         read_answer(fd, &answer);
         if (!strstr(answer.text, cases[i][1]))
             fail_msg("%s: no '%s' in %s", cases[i][0], cases[i][1], answer.text);
-        strbuf_release(&answer);
     }
-    close(fd);
 }
 
 TEST_BETWEEN(test_hosts_and_origins, start_with_tcp, remove_fixture)
@@ -173,7 +168,6 @@ TEST_BETWEEN(test_tcp_needs_the_token, start_with_tcp, remove_fixture)
     /* Over the Unix socket the kernel's word counts, with any token. */
     fd = connect_raw();
     ask(fd, "GET /echo HTTP/1.1\r\n" HOST "Authorization: Bearer nonsense\r\n\r\n", 200, NULL);
-    close(fd);
 }
 
 /* The server's own page may call it: by TCP, where it shows the token. */
@@ -253,7 +247,6 @@ TEST_BETWEEN(test_nothing_listens_on_tcp_unless_asked, start_with_tcp, remove_fi
     restart();
     assert_int_equal(connect(fd, (struct sockaddr *)&tcp.socket, tcp.length), -1);
     assert_int_equal(errno, ECONNREFUSED);
-    close(fd);
 }
 
 /* The token that a client over TCP shows acts for its file's owner, so nobody else may have it. */
@@ -280,16 +273,15 @@ TEST_BETWEEN(test_token_files, start_with_tcp, remove_fixture)
     CLEANUP(free_ptr) char *link = xasprintf("%s/link", fixture.directory);
     CLEANUP(free_ptr) char *large = xmalloc(TOKEN_MAX + 2);
     struct token token;
-    struct error err;
 
     http_fixture_stop(&fixture);
     for (size_t i = 0; i < array_size(cases); i++) {
         unlink(fixture.token_path);
         write_file(fixture.token_path, cases[i].text, cases[i].length, cases[i].mode);
-        err.text[0] = '\0';
-        if (token_read(fixture.token_path, &token, &err) != cases[i].code ||
-            (cases[i].says && (!strstr(err.text, cases[i].says) || !strstr(err.text, fixture.token_path))))
-            fail_msg("case %zu: %s", i, err.text);
+        trouble.text[0] = '\0';
+        if (token_read(fixture.token_path, &token, &trouble) != cases[i].code ||
+            (cases[i].says && (!strstr(trouble.text, cases[i].says) || !strstr(trouble.text, fixture.token_path))))
+            fail_msg("case %zu: %s", i, trouble.text);
         if (!cases[i].code) {
             assert_int_equal(token.owner, getuid());
             assert_true(token_matches(&token, TOKEN));
@@ -300,18 +292,18 @@ TEST_BETWEEN(test_token_files, start_with_tcp, remove_fixture)
                                                            .socket_path = fixture.path,
                                                            .tcp_address = fixture.tcp_address,
                                                            .token_file = fixture.token_path},
-                                    &fixture.server, &err) == cases[i].code);
+                                    &fixture.server, &trouble) == cases[i].code);
     }
     memset(large, 't', TOKEN_MAX + 1);
     for (size_t length = TOKEN_MAX; length <= TOKEN_MAX + 1; length++) {
         unlink(fixture.token_path);
         write_file(fixture.token_path, large, length, 0600);
-        assert_int_equal(token_read(fixture.token_path, &token, &err), length > TOKEN_MAX ? -EINVAL : 0);
+        assert_int_equal(token_read(fixture.token_path, &token, &trouble), length > TOKEN_MAX ? -EINVAL : 0);
     }
     assert_int_equal(symlink(fixture.token_path, link), 0);
-    assert_int_equal(token_read(link, &token, &err), -ELOOP);
+    assert_int_equal(token_read(link, &token, &trouble), -ELOOP);
     unlink(link);
-    assert_int_equal(token_read(fixture.directory, &token, &err), -EINVAL);
+    assert_int_equal(token_read(fixture.directory, &token, &trouble), -EINVAL);
 }
 
 /* How much comes until the server closes. */
@@ -365,7 +357,6 @@ TEST_BETWEEN(test_trickling_clients, start_with_tcp, remove_fixture)
     close(slow);
     fds[0] = connect_raw();
     ask(fds[0], GET_ECHO, 200, NULL);
-    close(fds[0]);
 }
 
 /* All places are taken: a client with fewer than the others gets one of theirs, one with as many is turned away. */
@@ -427,9 +418,6 @@ TEST_BETWEEN(test_turns, start_with_tcp, remove_fixture)
         expect(fds[i], 200, NULL);
         close(fds[i]);
     }
-    close(first);
-    close(other);
-    close(late);
 }
 
 TEST(test_addresses)
@@ -449,5 +437,3 @@ TEST(test_addresses)
         if (address_parse(bad[i], &address) != -EINVAL)
             fail_msg("%s: taken", bad[i]);
 }
-
-RUN_TESTS(NULL, NULL)

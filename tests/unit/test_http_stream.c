@@ -1,7 +1,5 @@
 /* Answers that go on: they come as they are sent, last in silence, and end on both sides. A client that does not read
  * loses its place. */
-#include "base/nodetime.h"
-#include "base/units.h"
 #include "http_raw.h"
 
 #define STREAM_BY_TCP "GET /stream HTTP/1.1\r\n" HOST BEARER "\r\n"
@@ -41,11 +39,10 @@ static int open_stream(void)
 
 static void tell(const char *request)
 {
-    int fd = connect_raw();
+    CLEANUP(close_fd) int fd = connect_raw();
 
     patient(fd);
     ask(fd, request, 200, NULL);
-    close(fd);
 }
 
 static void until_open(int wanted)
@@ -116,7 +113,6 @@ TEST_BETWEEN(test_comes_as_it_is_sent, afresh, NULL)
     assert_int_equal(fixture.closed, 0); /* that was us */
     send_text(fd, GET("/echo"));         /* the connection is as good as before */
     assert_int_equal(read_answer(fd, &answer), 200);
-    close(fd);
 }
 
 TEST_BETWEEN(test_by_tcp, afresh, NULL)
@@ -148,16 +144,15 @@ TEST_BETWEEN(test_lasts_while_nothing_is_said, afresh, NULL)
     }
     tell(GET("/tell?bytes=1"));
     expect_dots(fd, 1);
-    close(fd);
 }
 
 TEST_BETWEEN(test_who_does_not_read_is_cut_off, afresh, NULL)
 {
-    int reads, sleeps;
+    int reads;
 
     fixture.options.transfer_limit_s = 3;
     restart();
-    sleeps = open_stream();
+    open_stream(); /* and is never read */
     reads = open_stream();
     tell(GET("/tell?bytes=4000000")); /* more than a socket holds */
     expect_dots(reads, 4000000);
@@ -165,8 +160,6 @@ TEST_BETWEEN(test_who_does_not_read_is_cut_off, afresh, NULL)
     assert_int_equal(fixture.closed, 1);
     tell(GET("/tell?bytes=5"));
     expect_dots(reads, 5);
-    close(reads);
-    close(sleeps);
 }
 
 TEST_BETWEEN(test_no_more_is_kept_than_the_limit, afresh, NULL)
@@ -180,7 +173,6 @@ TEST_BETWEEN(test_no_more_is_kept_than_the_limit, afresh, NULL)
     until_open(0);
     assert_int_equal(fixture.closed, 1);
     assert_false(read_dots(fd, 10000000, last));
-    close(fd);
 }
 
 TEST_BETWEEN(test_are_few, afresh, NULL)
@@ -233,10 +225,6 @@ TEST_BETWEEN(test_one_cannot_have_all, afresh, NULL)
     expect_dots(own[1], 4);
     expect_dots(own[2], 4);
     expect_dots(by_tcp[0], 4);
-    for (int i = 0; i < 3; i++)
-        close(own[i]);
-    close(by_tcp[0]);
-    close(by_tcp[1]);
 }
 
 /* A client that leaves in the middle of its data, too. */
@@ -255,15 +243,14 @@ TEST_BETWEEN(test_who_leaves_is_missed, afresh, NULL)
 
 TEST_BETWEEN(test_ends_with_the_server, afresh, NULL)
 {
-    int fd = open_stream(), full = open_stream();
+    int fd = open_stream();
 
+    open_stream();
     tell(GET("/tell?bytes=1000"));
     expect_dots(fd, 1000);
     http_fixture_stop(&fixture);
     assert_int_equal(fixture.closed, 2);
     expect_end(fd, "");
-    close(fd);
-    close(full);
 }
 
 RUN_TESTS(start_with_tcp, remove_fixture)

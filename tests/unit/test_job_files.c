@@ -1,10 +1,6 @@
 /* dcgm-exporter's files of jobs by GPU: a directory's content afterwards, for any content before. */
 #include "unit.h"
 
-#include <dirent.h>
-#include <sys/stat.h>
-
-#include "base/file.h"
 #include "daemon/node/job_files.h"
 
 #define FILE_OF(name, text)                                                                                            \
@@ -51,10 +47,9 @@ static void put(const char *name, const char *text)
 static void expect(const char *name, const char *text)
 {
     CLEANUP(free_ptr) char *found = NULL;
-    struct error err;
     size_t length;
 
-    fail_if(file_read(path_of(name), 1 << 16, &found, &length, &err) != 0, err);
+    fail_if(file_read(path_of(name), 1 << 16, &found, &length, &trouble) != 0, trouble);
     assert_string_equal(found, text);
 }
 
@@ -72,9 +67,7 @@ static size_t entries(void)
 
 static void set(const struct job_file *files, size_t count)
 {
-    struct error err;
-
-    fail_if(job_files_set(directory, files, count, &err) != 0, err);
+    fail_if(job_files_set(directory, files, count, &trouble) != 0, trouble);
 }
 
 TEST_BETWEEN(test_set_and_set_again, make_directory, remove_directory)
@@ -150,14 +143,13 @@ TEST_BETWEEN(test_links_are_not_followed, make_directory, remove_directory)
 TEST_BETWEEN(test_directory_is_a_link, make_directory, remove_directory)
 {
     struct job_file file = FILE_OF("0", "1\n");
-    struct error err;
 
     assert_int_equal(mkdir(path_of("real"), 0755), 0);
     assert_int_equal(symlink("real", path_of("link")), 0);
-    assert_true(job_files_set(path_of("link"), &file, 1, &err) < 0);
-    assert_non_null(strstr(err.text, "no symbolic link"));
+    assert_true(job_files_set(path_of("link"), &file, 1, &trouble) < 0);
+    assert_non_null(strstr(trouble.text, "no symbolic link"));
     assert_int_equal(access(path_of("real/0"), F_OK), -1);
-    assert_int_equal(job_files_set(path_of("new/deep"), &file, 1, &err), 0);
+    assert_int_equal(job_files_set(path_of("new/deep"), &file, 1, &trouble), 0);
     expect("new/deep/0", "1\n");
 }
 
@@ -165,16 +157,13 @@ TEST_BETWEEN(test_directory_is_a_link, make_directory, remove_directory)
 TEST_BETWEEN(test_what_fails, make_directory, remove_directory)
 {
     struct job_file files[] = {FILE_OF("0", "1\n"), FILE_OF("1", "2\n")};
-    struct error err;
 
     assert_int_equal(mkdir(path_of("0"), 0755), 0);
     put("7", "1\n");
-    assert_true(job_files_set(directory, files, 2, &err) < 0);
-    assert_non_null(strstr(err.text, "cannot write '"));
-    assert_non_null(strstr(err.text, "/0'"));
+    assert_true(job_files_set(directory, files, 2, &trouble) < 0);
+    assert_non_null(strstr(trouble.text, "cannot write '"));
+    assert_non_null(strstr(trouble.text, "/0'"));
     expect("1", "2\n");
     assert_int_equal(access(path_of("7"), F_OK), -1);
     assert_int_equal(access(path_of(".carma-0"), F_OK), -1);
 }
-
-RUN_TESTS(NULL, NULL)

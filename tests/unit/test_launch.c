@@ -391,37 +391,31 @@ LAUNCH_TEST(test_small)
 
 LAUNCH_TEST(test_run_directory_must_be_new)
 {
-    struct error err;
-
     run(f, "true", LAUNCH_ENDED);
-    assert_int_equal(launch_start(&f->request, &f->shepherd, &f->ticks, &err), -ENOTEMPTY);
-    assert_has(err.text, "cannot make the run directory '");
+    assert_int_equal(launch_start(&f->request, &f->shepherd, &f->ticks, &trouble), -ENOTEMPTY);
+    assert_has(trouble.text, "cannot make the run directory '");
 }
 
 LAUNCH_TEST(test_bad_shepherd)
 {
-    struct error err;
-
     command(f, "true");
     f->request.shepherd = "/nonexistent/carma-shepherd";
     snprintf(f->run, sizeof f->run, "%s/runs/42.1", f->root);
     f->request.launch = 1;
-    assert_int_equal(launch_start(&f->request, &f->shepherd, &f->ticks, &err), -ENOENT);
-    assert_has(err.text, "cannot start the shepherd '/nonexistent/carma-shepherd'");
+    assert_int_equal(launch_start(&f->request, &f->shepherd, &f->ticks, &trouble), -ENOENT);
+    assert_has(trouble.text, "cannot start the shepherd '/nonexistent/carma-shepherd'");
 }
 
 LAUNCH_TEST(test_other_user)
 {
-    struct error err;
-
     f->request.uid = 65534;
     f->request.gid = 65534;
     f->request.user = "nobody";
     if (geteuid() != 0) {
         f->request.uid = geteuid() + 1;
         snprintf(f->run, sizeof f->run, "%s/runs/42.1", f->root);
-        assert_int_equal(launch_start(&f->request, &f->shepherd, &f->ticks, &err), -EPERM);
-        assert_has(err.text, "only root can start other users' jobs");
+        assert_int_equal(launch_start(&f->request, &f->shepherd, &f->ticks, &trouble), -EPERM);
+        assert_has(trouble.text, "only root can start other users' jobs");
         return;
     }
     /* root's directory: the output is opened with the user's rights */
@@ -453,9 +447,8 @@ LAUNCH_TEST(test_never_half_written)
         command(f, "exit 1");
         start(f);
         while (launch_alive(f->shepherd, f->ticks)) {
-            struct error err;
-            int code = launch_read_status(f->run, &f->status, &err);
-            fail_if(code < 0 && code != -ENOENT, err);
+            int code = launch_read_status(f->run, &f->status, &trouble);
+            fail_if(code < 0 && code != -ENOENT, trouble);
             reads++;
         }
         assert_int_equal(launch_read_status(f->run, &f->status, NULL), 0);
@@ -466,17 +459,15 @@ LAUNCH_TEST(test_never_half_written)
 
 LAUNCH_TEST(test_incomplete_request)
 {
-    struct error err;
-
     command(f, "true");
     snprintf(f->run, sizeof f->run, "%s/runs/42.1", f->root);
     f->request.output = NULL;
-    assert_int_equal(launch_start(&f->request, &f->shepherd, &f->ticks, &err), -EINVAL);
-    assert_has(err.text, "job 42 has no command, name, directory or output");
+    assert_int_equal(launch_start(&f->request, &f->shepherd, &f->ticks, &trouble), -EINVAL);
+    assert_has(trouble.text, "job 42 has no command, name, directory or output");
     f->request.output = f->output;
     f->request.grace_ns = -1;
-    assert_int_equal(launch_start(&f->request, &f->shepherd, &f->ticks, &err), -EINVAL);
-    assert_has(err.text, "the grace of -1 ns");
+    assert_int_equal(launch_start(&f->request, &f->shepherd, &f->ticks, &trouble), -EINVAL);
+    assert_has(trouble.text, "the grace of -1 ns");
     assert_int_equal(access(f->run, F_OK), -1); /* nothing half done */
 }
 

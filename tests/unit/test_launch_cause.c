@@ -1,7 +1,6 @@
 /* Why a job failed, from all that is known: one row per case. */
 #include "unit.h"
 
-#include "base/units.h"
 #include "base/xid.h"
 #include "launch/cause.h"
 
@@ -141,5 +140,3 @@ TEST(test_what_an_xid_brings_with_it)
     assert_false(xid_follows(79, 2 * NS_PER_SEC, 48, NS_PER_SEC));
     assert_false(xid_follows(45, NS_PER_SEC, 0, 0));
 }
-
-RUN_TESTS(NULL, NULL)

@@ -11,10 +11,9 @@
 /* Before anything is held: skip() does not come back. */
 static void skip_without_cgroups(void)
 {
-    char *name = xasprintf("test-%d", (int)getpid());
+    CLEANUP(free_ptr) char *name = xasprintf("test-%d", (int)getpid());
     CLEANUP(free_ptr) char *probe = cgroup_make(name);
 
-    free(name);
     if (!probe) {
         print_message("no control group can be made here\n");
         skip();
@@ -32,10 +31,8 @@ static void start_in_cgroup(struct fixture *f, const char *script)
 
 static char *directory_of(const char *group)
 {
-    CLEANUP(free_ptr) char *mountinfo = NULL;
-    size_t length;
+    CLEANUP(free_ptr) char *mountinfo = file_text("/proc/self/mountinfo");
 
-    assert_int_equal(file_read("/proc/self/mountinfo", 4 << 20, &mountinfo, &length, NULL), 0);
     return cgroup_locate(mountinfo, group);
 }
 
@@ -337,22 +334,21 @@ LAUNCH_TEST(test_limits)
                 {"pids.max", "300"},          {"cpu.weight", "50"},     {"cpu.max", "400000 100000"}};
     const struct cgroup_limits limits = {.memory_bytes = 8 * GIB, .pids = 300, .cpus = 4, .cpu_weight = 50}, none = {0};
     CLEANUP(free_ptr) char *job = xasprintf("%s/job", f->work);
-    struct error err;
 
     assert_int_equal(mkdir(job, 0755), 0);
     setenv("CARMA_CGROUP_ROOT", f->work, 1);
-    assert_int_equal(cgroup_limit("/job", &limits, &err), 0); /* the daemon has told that it has no controllers */
+    assert_int_equal(cgroup_limit("/job", &limits, &trouble), 0); /* the daemon has told that it has no controllers */
     assert_false(cgroup_counts_memory("/job"));
     for (size_t i = 0; i < array_size(rows); i++) {
         CLEANUP(free_ptr) char *file = xasprintf("job/%s", rows[i].file);
         put(f, file, "");
     }
-    assert_int_equal(cgroup_limit("/job", &none, &err), 0);
+    assert_int_equal(cgroup_limit("/job", &none, &trouble), 0);
     for (size_t i = 0; i < array_size(rows); i++) {
         CLEANUP(free_ptr) char *path = xasprintf("%s/%s", job, rows[i].file);
         assert_string_equal(contents(path), "");
     }
-    assert_int_equal(cgroup_limit("/job", &limits, &err), 0);
+    assert_int_equal(cgroup_limit("/job", &limits, &trouble), 0);
     for (size_t i = 0; i < array_size(rows); i++) {
         CLEANUP(free_ptr) char *path = xasprintf("%s/%s", job, rows[i].file);
         assert_string_equal(contents(path), rows[i].value);
@@ -366,8 +362,7 @@ LAUNCH_TEST(test_limits)
                  cgroup_has_word(NULL, "cpu"));
 }
 
-/* Where this machine's version 2 counts memory: a job that takes more than it may is killed as a whole, which is told.
- */
+/* Where this machine's version 2 counts memory: a job that takes more than it may is killed as a whole, and told so. */
 LAUNCH_TEST(test_out_of_memory)
 {
     struct error why;
@@ -408,9 +403,7 @@ LAUNCH_TEST(test_place)
     }
 }
 
-/* From here on clone3() is not there, as on a kernel or in a container that does not have it. So this has to be the
- * last.
- */
+/* From here on clone3() is not there, as on a kernel or in a container without it. So this has to be the last. */
 LAUNCH_TEST(test_group_is_entered_late)
 {
     struct sock_filter filter[] = {

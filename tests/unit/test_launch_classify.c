@@ -2,13 +2,6 @@
  * NAME.verdict; texts that only look like one included. */
 #include "unit.h"
 
-#include <dirent.h>
-#include <inttypes.h>
-#include <time.h>
-
-#include "base/file.h"
-#include "base/strbuf.h"
-#include "base/units.h"
 #include "launch/classify.h"
 
 struct golden {
@@ -22,10 +15,9 @@ static size_t count, capacity;
 static char *read_golden(const char *name, const char *kind, size_t *length)
 {
     CLEANUP(free_ptr) char *path = xasprintf(CARMA_GOLDEN "/failures/%s.%s", name, kind);
-    struct error err;
     char *text;
 
-    fail_if(file_read(path, 1 << 20, &text, length, &err) < 0, err);
+    fail_if(file_read(path, 1 << 20, &text, length, &trouble) < 0, trouble);
     return text;
 }
 
@@ -125,11 +117,10 @@ static char *dressed(const char *text, int way)
 TEST(test_the_table_of_messages)
 {
     CLEANUP(free_ptr) char *table = NULL;
-    struct error err;
     size_t length, rows = 0;
     char *rest, *line;
 
-    fail_if(file_read(CARMA_GOLDEN "/messages.tsv", 1 << 20, &table, &length, &err) < 0, err);
+    fail_if(file_read(CARMA_GOLDEN "/messages.tsv", 1 << 20, &table, &length, &trouble) < 0, trouble);
     for (line = strtok_r(table, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         const char *kind = strsep(&line, "\t"), *source = strsep(&line, "\t");
         char *text;
@@ -183,7 +174,7 @@ TEST(test_tenants)
         "CUDA out of memory. Tried to allocate 1.00 GiB. of which 2.00 MiB is free. Process has 1.00 "
         "GiB memory in use. Process 5 has been here. Process 99999999999 has 1.00 GiB memory in use. "
         "Process 7 has 3 things. Process 8 has 1.00 GiB memory in use. Process 9 has 1.00 GiB";
-    struct strbuf text = {0};
+    CLEANUP(strbuf_release) struct strbuf text = {0};
     struct classify_verdict verdict;
 
     classify_output(odd, sizeof odd - 1, &verdict);
@@ -194,7 +185,6 @@ TEST(test_tenants)
     for (int i = 1; i < 20; i++)
         strbuf_printf(&text, " Process %d has %d.00 MiB memory in use.", i, i);
     classify_output(text.text, text.length, &verdict);
-    strbuf_release(&text);
     assert_int_equal(verdict.tenant_count, CLASSIFY_MAX_TENANTS);
     assert_int_equal(verdict.tenants[CLASSIFY_MAX_TENANTS - 1].pid, CLASSIFY_MAX_TENANTS);
 }

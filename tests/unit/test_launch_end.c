@@ -47,20 +47,18 @@ LAUNCH_TEST(test_runaway_forks)
 
 LAUNCH_TEST(test_stop)
 {
-    struct error err;
-
     f->request.grace_ns = 60 * NS_PER_SEC; /* all of the tree hears SIGTERM, so this is not waited for */
     start_and_await_line(f, "sleep 100 & echo ready; wait; echo unreachable");
     await_phase(f, LAUNCH_RUNNING);
     assert_true(f->status.process > 0);
-    assert_int_equal(launch_stop(f->shepherd, f->ticks + 1, &err), -ESRCH); /* another process with this pid */
+    assert_int_equal(launch_stop(f->shepherd, f->ticks + 1, &trouble), -ESRCH); /* another process with this pid */
     assert_true(launch_alive(f->shepherd, f->ticks));
     stop(f, LAUNCH_ENDED);
     assert_true(f->status.stopped);
     assert_int_equal(f->status.signal, SIGTERM);
     assert_int_equal(f->status.cause, EXIT_FAILED);
     assert_string_equal(contents(f->output), "ready\n");
-    assert_int_equal(launch_stop(f->shepherd, f->ticks, &err), -ESRCH);
+    assert_int_equal(launch_stop(f->shepherd, f->ticks, &trouble), -ESRCH);
 }
 
 LAUNCH_TEST(test_stop_politely)
@@ -174,20 +172,19 @@ LAUNCH_TEST(test_daemon_dies)
 LAUNCH_TEST(test_settle)
 {
     struct launch_status status;
-    struct error err;
     char directory[200];
 
     run(f, "true", LAUNCH_ENDED);
-    assert_int_equal(launch_settle(f->run, &status, &err), 0);
+    assert_int_equal(launch_settle(f->run, &status, &trouble), 0);
     assert_int_equal(status.phase, LAUNCH_ENDED);
     snprintf(directory, sizeof directory, "%s/runs/43.1", f->root);
-    assert_int_equal(launch_settle(directory, &status, &err), 0); /* never begun */
+    assert_int_equal(launch_settle(directory, &status, &trouble), 0); /* never begun */
     assert_int_equal(status.phase, LAUNCH_FAILED);
     /* begun, but no status yet: from now on a shepherd cannot make one */
     assert_int_equal(mkdir(directory, 0700), 0);
-    assert_int_equal(launch_settle(directory, &status, &err), 0);
+    assert_int_equal(launch_settle(directory, &status, &trouble), 0);
     assert_int_equal(status.phase, LAUNCH_FAILED);
-    assert_int_equal(launch_read_status(directory, &status, &err), 0);
+    assert_int_equal(launch_read_status(directory, &status, &trouble), 0);
     assert_has(status.message, "given up");
 }
 

@@ -2,7 +2,6 @@
 #include "launch_fixture.h"
 
 #include <grp.h>
-#include <sys/resource.h>
 
 LAUNCH_TEST(test_time_limit)
 {
@@ -218,17 +217,15 @@ LAUNCH_TEST(test_memory_that_hangs)
 
 LAUNCH_TEST(test_bad_limits)
 {
-    struct error err;
-
     command(f, "true");
     snprintf(f->run, sizeof f->run, "%s/runs/42.1", f->root);
     f->request.time_limit_ns = -1;
-    assert_int_equal(launch_start(&f->request, &f->shepherd, &f->ticks, &err), -EINVAL);
-    assert_has(err.text, "the time limit of -1 ns");
+    assert_int_equal(launch_start(&f->request, &f->shepherd, &f->ticks, &trouble), -EINVAL);
+    assert_has(trouble.text, "the time limit of -1 ns");
     f->request.time_limit_ns = NS_PER_SEC;
     f->request.signal = 65;
-    assert_int_equal(launch_start(&f->request, &f->shepherd, &f->ticks, &err), -EINVAL);
-    assert_has(err.text, "signal 65");
+    assert_int_equal(launch_start(&f->request, &f->shepherd, &f->ticks, &trouble), -EINVAL);
+    assert_has(trouble.text, "signal 65");
 }
 
 /* A job's saved files are there for its next launch, and after it; a directory in which it saved nothing goes with

@@ -3,8 +3,6 @@
 
 #include <jansson.h>
 
-#include "base/file.h"
-#include "base/strbuf.h"
 #include "launch/cause.h"
 
 #define MAY_BE_MISSED 1
@@ -33,13 +31,11 @@ static bool is_expected(const json_t *message, const char *text, size_t length)
     return false;
 }
 
-/* The message that has no text of its own. It stands behind 80 KiB of other ranks' lines, and in the middle of a line
- * of 70 KiB.
- */
+/* The message without a text of its own, behind 80 KiB of other ranks' lines, and in the midst of a line of 70 KiB. */
 static bool is_found_in_much_else(const json_t *message)
 {
     static const char oom[] = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has ";
-    struct strbuf behind = {0}, within = {0};
+    CLEANUP(strbuf_release) struct strbuf behind = {0}, within = {0};
     bool found;
 
     strbuf_printf(&behind, "%s\n", oom);
@@ -51,19 +47,15 @@ static bool is_found_in_much_else(const json_t *message)
         strbuf_puts(&within, "0123456789abcdef");
     }
     found = is_expected(message, behind.text, behind.length) && is_expected(message, within.text, within.length);
-    strbuf_release(&behind);
-    strbuf_release(&within);
     return found;
 }
 
 TEST(test_messages)
 {
     char *text, *line, *rest;
-    struct error err;
-    size_t length;
     int count = 0, missed = 0;
 
-    fail_if(file_read(path, 1 << 20, &text, &length, &err) < 0, err);
+    text = file_text(path);
     for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         json_t *message = json_loads(line, 0, NULL);
         const json_t *said = json_object_get(message, "text");

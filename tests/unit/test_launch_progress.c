@@ -2,7 +2,6 @@
  * progress file. */
 #include "unit.h"
 
-#include "base/file.h"
 #include "launch/progress.h"
 
 static void read_text(struct progress *progress, const char *text)
@@ -142,5 +141,3 @@ TEST(test_the_sum_is_bounded)
         assert_true(progress_newest(&progress)->done >= 0 && progress_newest(&progress)->done <= PROGRESS_DONE_MOST);
     }
 }
-
-RUN_TESTS(NULL, NULL)

@@ -91,9 +91,8 @@ static bool sleeps(pid_t pid)
 static pid_t wait_for_a_job(const struct fixture *f)
 {
     CLEANUP(free_ptr) char *runs = xasprintf("%s/runs", f->root);
-    struct error err;
 
-    fail_if(spawn_prepare(f->request.shepherd, runs, &err) < 0, err);
+    fail_if(spawn_prepare(f->request.shepherd, runs, &trouble) < 0, trouble);
     return spawn_waiting();
 }
 
@@ -174,14 +173,13 @@ LAUNCH_TEST(test_begun)
 {
     CLEANUP(free_ptr) char *checkpoints = xasprintf("%s/carma-%" PRIu64 ".ckpt", f->work, f->request.job);
     struct launch_begun begun;
-    struct error err;
     pid_t job = 0;
 
     command(f, "echo ran");
     f->request.launch = 1;
     snprintf(f->run, sizeof f->run, "%s/runs/42.1", f->root);
     for (int round = 0; round < 2; round++) {
-        fail_if(launch_begin(&f->request, &begun, &err) < 0, err);
+        fail_if(launch_begin(&f->request, &begun, &trouble) < 0, trouble);
         while ((job = child_of(begun.shepherd)) == 0 && !gone(begun.shepherd))
             pause_ms(5);
         while (access(checkpoints, F_OK) < 0 || (!sleeps(job) && !gone(job))) /* until it has gone as far as it may */

@@ -1,10 +1,6 @@
 /* The status file: its format (tests/golden/launch-status.txt), files that are not one, and the right to create it. */
 #include "unit.h"
 
-#include <signal.h>
-
-#include "base/file.h"
-#include "base/proc.h"
 #include "launch/status.h"
 
 static const struct launch_status sample = {
@@ -81,14 +77,13 @@ TEST_BETWEEN(test_golden, make_directory, remove_directory)
     CLEANUP(free_ptr) char *golden = NULL;
     CLEANUP(free_ptr) char *text = NULL;
     struct launch_status status;
-    struct error err;
     size_t length;
 
-    assert_int_equal(file_read(CARMA_GOLDEN "/launch-status.txt", 4096, &golden, &length, &err), 0);
-    assert_int_equal(status_write(directory, &sample, STATUS_LAST, &err), 0);
-    assert_int_equal(file_read(path, 4096, &text, &length, &err), 0);
+    assert_int_equal(file_read(CARMA_GOLDEN "/launch-status.txt", 4096, &golden, &length, &trouble), 0);
+    assert_int_equal(status_write(directory, &sample, STATUS_LAST, &trouble), 0);
+    assert_int_equal(file_read(path, 4096, &text, &length, &trouble), 0);
     assert_string_equal(text, golden);
-    assert_int_equal(launch_read_status(directory, &status, &err), 0);
+    assert_int_equal(launch_read_status(directory, &status, &trouble), 0);
     assert_same(&status, &sample);
 }
 
@@ -96,18 +91,17 @@ TEST_BETWEEN(test_first_is_exclusive, make_directory, remove_directory)
 {
     const char *directory = *state;
     struct launch_status first, status;
-    struct error err;
 
     status_init(&first);
     first.job = 7;
     first.warned = first.stopped = first.timed_out = first.host_oom_kill = first.host_oom_own = true;
-    assert_int_equal(launch_read_status(directory, &status, &err), -ENOENT);
-    assert_int_equal(status_write(directory, &first, STATUS_EXCLUSIVE, &err), 0);
-    assert_int_equal(status_write(directory, &sample, STATUS_EXCLUSIVE, &err), -EEXIST);
-    assert_int_equal(launch_read_status(directory, &status, &err), 0);
+    assert_int_equal(launch_read_status(directory, &status, &trouble), -ENOENT);
+    assert_int_equal(status_write(directory, &first, STATUS_EXCLUSIVE, &trouble), 0);
+    assert_int_equal(status_write(directory, &sample, STATUS_EXCLUSIVE, &trouble), -EEXIST);
+    assert_int_equal(launch_read_status(directory, &status, &trouble), 0);
     assert_same(&status, &first);
-    assert_int_equal(status_write(directory, &sample, STATUS_REPLACE, &err), 0);
-    assert_int_equal(launch_read_status(directory, &status, &err), 0);
+    assert_int_equal(status_write(directory, &sample, STATUS_REPLACE, &trouble), 0);
+    assert_int_equal(launch_read_status(directory, &status, &trouble), 0);
     assert_same(&status, &sample);
 }
 
@@ -130,17 +124,16 @@ TEST(test_parse)
         "\nend\n",
     };
     struct launch_status status;
-    struct error err;
 
-    assert_int_equal(status_parse("x", later, sizeof later - 1, &status, &err), 0);
+    assert_int_equal(status_parse("x", later, sizeof later - 1, &status, &trouble), 0);
     assert_int_equal(status.phase, LAUNCH_RUNNING);
     assert_true(status.requested_bytes == -1 && status.exit_status == -1);
     for (size_t i = 0; i < array_size(bad); i++) {
-        if (status_parse("the/file", bad[i], strlen(bad[i]), &status, &err) != -EINVAL)
+        if (status_parse("the/file", bad[i], strlen(bad[i]), &status, &trouble) != -EINVAL)
             fail_msg("taken for a status: %s", bad[i]);
-        assert_non_null(strstr(err.text, "the/file"));
+        assert_non_null(strstr(trouble.text, "the/file"));
     }
-    assert_int_equal(status_parse("x", "carma-launch 1\nphase running\0\nend\n", 34, &status, &err), -EINVAL);
+    assert_int_equal(status_parse("x", "carma-launch 1\nphase running\0\nend\n", 34, &status, &trouble), -EINVAL);
 }
 
 /* The same pid and start time are another process's after a reboot. How a launch ended stays known. */
@@ -174,17 +167,16 @@ TEST_BETWEEN(test_file_of_other_boot, make_directory, remove_directory)
 {
     const char *directory = *state;
     struct launch_status status = sample;
-    struct error err;
 
     status.phase = LAUNCH_RUNNING;
-    assert_int_equal(status_write(directory, &status, STATUS_EXCLUSIVE, &err), 0);
-    assert_int_equal(launch_read_status(directory, &status, &err), 0);
+    assert_int_equal(status_write(directory, &status, STATUS_EXCLUSIVE, &trouble), 0);
+    assert_int_equal(launch_read_status(directory, &status, &trouble), 0);
     assert_true(status.rebooted && status.shepherd == 0);
     status = sample;
     status.phase = LAUNCH_RUNNING;
     snprintf(status.boot, sizeof status.boot, "%s", proc_boot());
-    assert_int_equal(status_write(directory, &status, STATUS_REPLACE, &err), 0);
-    assert_int_equal(launch_read_status(directory, &status, &err), 0);
+    assert_int_equal(status_write(directory, &status, STATUS_REPLACE, &trouble), 0);
+    assert_int_equal(launch_read_status(directory, &status, &trouble), 0);
     assert_true(!status.rebooted && status.shepherd == 4242);
 }
 
@@ -215,5 +207,3 @@ TEST(test_output_path)
         assert_string_equal(path, cases[i][1]);
     }
 }
-
-RUN_TESTS(NULL, NULL)

@@ -81,7 +81,7 @@ CORE_TEST(test_the_learned_quantile_holds)
         uint64_t random = 1;
         size_t enough = 0;
         for (size_t trial = 0; trial < 10000; trial++) {
-            struct core *core = core_new();
+            CLEANUP(drop_core) struct core *core = core_new();
             struct profile *profile = learn_profile(core, user_of(core, 0), "w");
             struct job job = {.profile = profile, .wants = &guessed, .fence_bytes = -1};
             core->config.learn = true;
@@ -89,7 +89,6 @@ CORE_TEST(test_the_learned_quantile_holds)
             for (size_t run = 0; run < 1 + trial % 8; run++)
                 learn_memory(core, &job, normal_bytes(&random, cases[i].spread), LEARN_RUN);
             enough += normal_bytes(&random, cases[i].spread) <= learned_reservation(core, &job, NULL);
-            core_free(core);
         }
         if (enough < cases[i].least || (cases[i].least > 9700 && enough > 9950))
             fail_msg("spread %d: enough for %zu of 10000", (int)cases[i].spread, enough);
@@ -236,5 +235,3 @@ CARMA_TEST(test_a_sample_is_due_when_it_can_teach)
     assert_int_equal(learned_activity(core_find_job(f->core, 1)), LEARN_PRIOR_PERMILLE);
     assert_false(core_sample_is_due(f->core, &due)); /* another's process: it teaches nothing */
 }
-
-RUN_TESTS(NULL, NULL)

@@ -10,13 +10,10 @@
 /* All share GPU 0 by the policy carma: it is the only one. */
 static void use_one_gpu(struct fixture *f)
 {
-    struct core_config config = *core_configuration(f->core);
-
-    snprintf(config.policy, sizeof config.policy, "carma");
-    config.memory_view = MEMORY_RESERVE;
-    config.margin_bytes = 0;
-    config.oom_retry = OOM_RETRY_INFORMED;
-    reconfigure(f, &config);
+    use_policy(f, "carma");
+    change(f, memory_view, MEMORY_RESERVE);
+    change(f, margin_bytes, 0);
+    change(f, oom_retry, OOM_RETRY_INFORMED);
     keep_gpus(f, 1);
 }
 
@@ -303,5 +300,3 @@ OVERUSE_TEST(test_the_monitor_view_promises_nothing)
     change(f, memory_view, MEMORY_MONITOR);
     assert_int_equal(runs_out(f, job, GIB)->requeued.overuser, 0);
 }
-
-RUN_TESTS(NULL, NULL)

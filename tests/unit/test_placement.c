@@ -71,14 +71,12 @@ TEST_BETWEEN(test_caps, setup, teardown)
 
     for (size_t i = 0; i < array_size(cases); i++) {
         struct fixture *f = *state;
-        struct core_config config = *core_configuration(f->core);
         uint64_t second;
 
-        config.smact_cap_permille = 800;
-        config.smocc_cap_permille = 450;
-        config.dram_cap_permille = 400;
-        config.caps_together = cases[i].together;
-        reconfigure(f, &config);
+        change(f, smact_cap_permille, 800);
+        change(f, smocc_cap_permille, 450);
+        change(f, dram_cap_permille, 400);
+        change(f, caps_together, cases[i].together);
         keep_gpus(f, 1);
         submit(f, 1, GIB);
         decide(f);
@@ -95,14 +93,11 @@ TEST_BETWEEN(test_caps, setup, teardown)
 
 CORE_TEST(test_paced_loop_takes_its_time)
 {
-    struct core_config config = *core_configuration(f->core);
-
-    config.memory_view = MEMORY_MONITOR;
-    config.decide_period_ns = SECONDS(30);
-    config.collocate_extra_ns = SECONDS(30);
-    config.paced = true;
-    config.settle_ns = 0;
-    reconfigure(f, &config);
+    change(f, memory_view, MEMORY_MONITOR);
+    change(f, decide_period_ns, SECONDS(30));
+    change(f, collocate_extra_ns, SECONDS(30));
+    change(f, paced, true);
+    change(f, settle_ns, 0);
     keep_gpus(f, 1);
     submit(f, 1, -1);
     assert_nothing_decided(f); /* thesis: the first look at a queue that was empty comes a period later */
@@ -120,5 +115,3 @@ CORE_TEST(test_paced_loop_takes_its_time)
     assert_goes_to(f, 2, "0");
     assert_int_equal(f->core->next_decision_ns, f->now_ns + SECONDS(60));
 }
-
-RUN_TESTS(NULL, NULL)

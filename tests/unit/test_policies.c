@@ -89,5 +89,3 @@ CORE_TEST(test_round_robin_goes_round)
         f->now_ns += SECONDS(31);
     }
 }
-
-RUN_TESTS(NULL, NULL)

@@ -426,7 +426,7 @@ PRIOR_TEST(test_snapshots_hold_it)
     memset(state_core.state_core.prior, 0, sizeof state_core.state_core.prior);
     state_core.state_core.prior[1] = 1000;
     for (uint32_t bins = 0; bins <= PRIOR_BINS; bins += PRIOR_BINS) {
-        struct core *old = core_new();
+        CLEANUP(drop_core) struct core *old = core_new();
         state_core.state_core.prior_count = bins;
         assert_int_equal(core_apply(old, &taken.items[0], NULL), 0);
         assert_int_equal(core_apply(old, &state_core, NULL), 0);
@@ -441,7 +441,6 @@ PRIOR_TEST(test_snapshots_hold_it)
         assert_true(bins ? user_find(old, 7)->likely_bytes < LIKELY : user_find(old, 7)->likely_bytes == LIKELY);
         assert_int_equal(learn_find(old, 7, "n0")->runs, 1);
         assert_null(learn_find(old, USER_UNKNOWN, "n0"));
-        core_free(old);
     }
     /* One that nobody took. */
     assert_int_equal(core_apply(broken, &taken.items[0], NULL), 0);
@@ -453,5 +452,3 @@ PRIOR_TEST(test_snapshots_hold_it)
     core_free(core);
     core_free(broken);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -2,7 +2,6 @@
  * --table it prints that table instead. */
 #include "unit.h"
 
-#include "base/file.h"
 #include "daemon/metrics/metrics.h"
 #include "daemon/metrics/prometheus.h"
 
@@ -64,11 +63,10 @@ TEST(test_labels)
 
     for (size_t i = 0; i < array_size(cases); i++) {
         const struct prometheus_label labels[] = {{"x", cases[i].value}, {"y", "1"}, {NULL, NULL}};
-        char *text = xasprintf("a{x=\"%s\",y=\"1\"} 7\n", cases[i].written);
+        CLEANUP(free_ptr) char *text = xasprintf("a{x=\"%s\",y=\"1\"} 7\n", cases[i].written);
         struct strbuf out = {0};
         prometheus_sample(&out, "a", labels, 7, PROMETHEUS_WHOLE);
         expect(&out, text);
-        free(text);
     }
 }
 
@@ -97,12 +95,9 @@ TEST(test_histogram)
 
 TEST(test_documentation)
 {
-    CLEANUP(free_ptr) char *page = NULL;
+    CLEANUP(free_ptr) char *page = file_text(CARMA_DOCS "/formats/prometheus.md");
     CLEANUP(strbuf_release) struct strbuf table = {0};
-    struct error err;
-    size_t length;
 
-    fail_if(file_read(CARMA_DOCS "/formats/prometheus.md", 1 << 20, &page, &length, &err), err);
     metrics_describe(&table);
     if (!strstr(page, table.text))
         fail_msg("docs/formats/prometheus.md has not the table that test_prometheus --table prints");

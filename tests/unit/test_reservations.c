@@ -159,5 +159,3 @@ CORE_TEST(test_the_second_crash_goes_to_an_idle_gpu)
     submit_workload(f, "", 1, GIB, 100);
     assert_starts(f, 6); /* others are placed around it */
 }
-
-RUN_TESTS(NULL, NULL)

@@ -409,13 +409,11 @@ CORE_TEST(test_nobody_becomes_a_client_of_a_failed_server)
 
 CORE_TEST(test_who_follows_the_head_shares_in_its_mode)
 {
-    struct core_config config = *core_configuration(f->core);
     uint64_t head, other;
 
-    snprintf(config.policy, sizeof config.policy, "carma");
-    config.backfill = 8;
-    config.starvation_timeout_ns = SECONDS(10);
-    reconfigure(f, &config);
+    use_policy(f, "carma");
+    change(f, backfill, 8);
+    change(f, starvation_timeout_ns, SECONDS(10));
     one_gpu(f, SHARE_MPS);
     ask(f, 1, 1, SHARE_ANY); /* of user 1: user 2's has to wait until it has gone */
     decide(f);
@@ -471,5 +469,3 @@ CORE_TEST(test_a_placement_says_its_mode)
     assert_int_equal(core_apply(f->core, &placed, NULL), 0);
     assert_int_equal(core_find_job(f->core, 1)->share, SHARE_TIME_SLICE);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -1,8 +1,5 @@
 #include "unit.h"
 
-#include <math.h>
-
-#include "base/units.h"
 #include "sim/past.h"
 
 #define SECONDS(n) ((int64_t)((n)*1e9))
@@ -47,11 +44,9 @@ static struct past *past_of(const struct sim_job *jobs, size_t count, struct pas
     struct sim_options options = eager();
     struct past *recorded = past_new();
     struct sim_observer observer = {.user = recorded, .on_record = take};
-    struct sim_result result;
-    struct error err;
+    CLEANUP(sim_result_release) struct sim_result result;
 
-    fail_if(sim_run(jobs, count, &node, &options, &observer, &result, &err) != 0, err);
-    sim_result_release(&result);
+    fail_if(sim_run(jobs, count, &node, &options, &observer, &result, &trouble) != 0, trouble);
     past_finish(recorded, SHARE_MPS, &contention_default, options.load_ns, past);
     return recorded;
 }
@@ -231,5 +226,3 @@ TEST(samples_that_tell)
     near(past.items[1].uses[0].activity, 0.71, 1e-9);
     past_free(recorded);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -1,9 +1,6 @@
 /* How long a job that ran out of GPU memory waits for its next run: on the thesis's traces, recorded and bounded. */
 #include "unit.h"
 
-#include <inttypes.h>
-
-#include "base/units.h"
 #include "cli/simulate/simulate.h"
 
 /* One stay of a job on its GPUs. */
@@ -88,31 +85,30 @@ static int64_t latest_relaunch_ns(const struct watch *watch, const struct core_c
 /* Requests of `reserved_permille` of the jobs' needs; 0: none. How many crashes there were. */
 static size_t check_trace(const char *trace, const char *policy, const char *const *settings, int reserved_permille)
 {
-    struct simulate_jobs jobs = {0};
+    CLEANUP(simulate_jobs_release) struct simulate_jobs jobs = {0};
     struct simulate_source source = {.trace = trace, .workloads = CARMA_DATA "/workloads.csv"};
     struct simulate_estimator ignored = simulate_estimator_none;
     struct sim_node node = {.gpu_count = 4, .total_bytes = 40536 * MIB, .idle_w = 53.8, .full_w = 275.5};
     struct watch watch = {0};
     struct sim_observer observer = {.user = &watch, .on_record = on_record};
     struct sim_options options;
-    struct sim_result result;
-    struct config config;
-    struct error err;
+    CLEANUP(sim_result_release) struct sim_result result;
+    CLEANUP(config_release) struct config config;
     size_t crashes = 0;
     int64_t sum_ns = 0, most_ns = 0;
 
     sim_options_default(&options);
     config_init_default(&config);
-    assert_int_equal(simulate_set_policy(policy, &config, &ignored, &err), 0);
+    assert_int_equal(simulate_set_policy(policy, &config, &ignored, &trouble), 0);
     for (; *settings; settings++)
-        assert_int_equal(config_set_pair(&config, *settings, &err), 0);
+        assert_int_equal(config_set_pair(&config, *settings, &trouble), 0);
     options.core = config.core;
-    fail_if(simulate_jobs_load(&jobs, &source, options.share, &options.contention, &err), err);
+    fail_if(simulate_jobs_load(&jobs, &source, options.share, &options.contention, &trouble), trouble);
     for (size_t i = 0; i < jobs.count && reserved_permille; i++) {
         jobs.items[i].request_bytes = jobs.items[i].uses[0].need_bytes / 1000 * reserved_permille;
         jobs.items[i].request_source = SOURCE_DECLARED;
     }
-    fail_if(sim_run(jobs.items, jobs.count, &node, &options, &observer, &result, &err), err);
+    fail_if(sim_run(jobs.items, jobs.count, &node, &options, &observer, &result, &trouble), trouble);
     for (size_t i = 0; i < watch.count; i++) {
         const struct stay *crashed = &watch.stays[i], *next;
         int64_t waited_ns;
@@ -137,9 +133,6 @@ static size_t check_trace(const char *trace, const char *policy, const char *con
                   strrchr(trace, '/') + 1, policy, reserved_permille, crashes,
                   crashes ? sum_ns / (int64_t)crashes / NS_PER_SEC : 0, most_ns / NS_PER_SEC);
     free(watch.stays);
-    sim_result_release(&result);
-    simulate_jobs_release(&jobs);
-    config_release(&config);
     return crashes;
 }
 
@@ -157,5 +150,3 @@ TEST(test_relaunch_is_bounded)
     }
     assert_true(crashes > 20); /* else the bound was hardly tried */
 }
-
-RUN_TESTS(NULL, NULL)

@@ -1,8 +1,6 @@
 /* Random worlds: the simulation breaks no rule of a node, and its records replayed decide the same again. */
 #include "sim_fixture.h"
 
-#include <math.h>
-
 #include "core/job.h"
 #include "sim/random.h"
 #include "sim/replay.h"
@@ -134,12 +132,11 @@ static bool same_again(const struct record_list *records)
 {
     struct replay *replay = replay_new();
     uint64_t decisions = 0;
-    struct error err;
     bool same;
 
     for (size_t i = 0; i < records->count; i++) {
         decisions += record_is_decision(records->items[i].type);
-        if (replay_record(replay, i + 1, &records->items[i], &err) != 0) {
+        if (replay_record(replay, i + 1, &records->items[i], &trouble) != 0) {
             replay_free(replay);
             return false;
         }
@@ -188,12 +185,11 @@ TEST(a_store_without_modes)
     struct sim_options options = eager("magm");
     CLEANUP(record_list_release) struct record_list records = {0};
     struct sim_observer observer = {.user = &records, .on_record = collect};
-    struct sim_result result;
+    CLEANUP(sim_result_release) struct sim_result result;
 
     options.share = SHARE_ANY;
     jobs[2].exclusive = true;
     assert_int_equal(sim_run(jobs, 3, &one_gpu, &options, &observer, &result, NULL), 0);
-    sim_result_release(&result);
     for (size_t i = 0; i < records.count; i++)
         if (records.items[i].type == RECORD_PLACED)
             records.items[i].placed.share = SHARE_ANY;
@@ -207,11 +203,10 @@ TEST(a_turn_that_was_cut_off)
     struct sim_options options = eager("exclusive");
     CLEANUP(record_list_release) struct record_list records = {0};
     struct sim_observer observer = {.user = &records, .on_record = collect};
-    struct sim_result result;
+    CLEANUP(sim_result_release) struct sim_result result;
     size_t first = 0;
 
     assert_int_equal(sim_run(jobs, 2, &two_gpus, &options, &observer, &result, NULL), 0);
-    sim_result_release(&result);
     while (records.items[first].type != RECORD_PLACED)
         first++;
     assert_int_equal(records.items[first + 1].type, RECORD_PLACED);
@@ -251,5 +246,3 @@ TEST(random_worlds)
         sim_result_release(&second);
     }
 }
-
-RUN_TESTS(NULL, NULL)

@@ -1,8 +1,6 @@
 /* Predictions by sharing mode (src/core/slowdown.h), against values worked out by hand. */
 #include "core/slowdown.h"
 
-#include <inttypes.h>
-
 #include "core_fixture.h"
 
 static const uint32_t ADA = 7, BOB = 8;
@@ -22,12 +20,9 @@ static void only_gpu(struct fixture *f, uint32_t share, int32_t part_permille)
 
 static void bound(struct fixture *f, int32_t permille)
 {
-    struct core_config config = *core_configuration(f->core);
-
-    snprintf(config.policy, sizeof config.policy, "carma");
-    config.max_slowdown_permille = permille;
-    config.backfill = GPUS;
-    reconfigure(f, &config);
+    use_policy(f, "carma");
+    change(f, max_slowdown_permille, permille);
+    change(f, backfill, GPUS);
 }
 
 static uint64_t submit_active(struct fixture *f, uint32_t uid, int32_t permille)
@@ -257,5 +252,3 @@ CORE_TEST(test_one_server_for_all_has_no_turns)
     assert_int_equal(there(f).turns, 1);
     near(there(f).worst_permille, 1800 * 1000 / 990, 1);
 }
-
-RUN_TESTS(NULL, NULL)

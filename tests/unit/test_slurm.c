@@ -1,10 +1,6 @@
 /* Slurm's plugin and agent without a Slurm: sizes, JSON, HTTP, lists of GRES, options, the spool. */
 #include "unit.h"
 
-#include <sys/stat.h>
-
-#include "base/file.h"
-#include "base/units.h"
 #include "slurm/agent/counts.h"
 #include "slurm/plugin/http.h"
 #include "slurm/plugin/json.h"
@@ -216,14 +212,13 @@ TEST(test_beyond_what_is_free)
     };
 
     for (size_t i = 0; i < array_size(cases); i++) {
-        struct text list = {0};
+        CLEANUP(text_release) struct text list = {0};
 
         assert_int_equal(
             counts_beyond_free(cases[i].old, "gpumem:160G,gpusm:6000", cases[i].used, cases[i].refusals, &list),
             cases[i].wanted != NULL);
         if (cases[i].wanted)
             assert_string_equal(list.bytes, cases[i].wanted);
-        text_release(&list);
     }
 }
 
@@ -315,7 +310,7 @@ TEST(test_tail_of_a_file)
 {
     static char bytes[(64 << 10) + 100];
     struct run_user self = {.uid = getuid(), .gid = getgid()}, nobody = {.uid = 65534, .gid = 65534};
-    struct text text = {0};
+    CLEANUP(text_release) struct text text = {0};
     char path[128];
 
     if (getuid() != 0)
@@ -331,7 +326,6 @@ TEST(test_tail_of_a_file)
     assert_int_equal(run_tail(path, &nobody, http_now_ms() + 60000, &text), -EIO);
     assert_int_equal(run_tail("/dev/zero", &self, http_now_ms() + 60000, &text), -EIO);
     assert_int_equal(text.length, 0);
-    text_release(&text);
 }
 
 RUN_TESTS(make_folder, remove_folder)

@@ -25,7 +25,6 @@ CORE_TEST(test_a_living_core_takes_none)
         CLEANUP(free_ptr) char *before = core_dump(f->core);
         CLEANUP(free_ptr) char *after = NULL;
         struct record record = snapshot.items[i];
-        struct error err;
 
         if (record.type == RECORD_RECONFIGURED)
             continue;
@@ -33,7 +32,7 @@ CORE_TEST(test_a_living_core_takes_none)
             record.state_gpu.gpu.gpu = GPUS;
         if (record.type == RECORD_STATE_JOB)
             record.job += 100;
-        assert_int_equal(core_apply(f->core, &record, &err), -EPERM);
+        assert_int_equal(core_apply(f->core, &record, &trouble), -EPERM);
         after = core_dump(f->core);
         assert_string_equal(before, after);
     }
@@ -43,7 +42,6 @@ CORE_TEST(test_a_living_core_takes_none)
 static int restore_spoilt(const struct record_list *snapshot, uint32_t type, bool twice)
 {
     struct core *core = core_new();
-    struct error err;
     size_t last = 0;
     int rc = 0;
 
@@ -53,12 +51,12 @@ static int restore_spoilt(const struct record_list *snapshot, uint32_t type, boo
     assert_true(last > 0);
     for (size_t i = 0; i < snapshot->count && rc == 0; i++) {
         if (i != last || twice)
-            rc = core_apply(core, &snapshot->items[i], &err);
+            rc = core_apply(core, &snapshot->items[i], &trouble);
         if (i == last && twice && rc == 0)
-            rc = core_apply(core, &snapshot->items[i], &err);
+            rc = core_apply(core, &snapshot->items[i], &trouble);
     }
     if (rc == 0)
-        rc = core_check(core, &err);
+        rc = core_check(core, &trouble);
     core_free(core);
     return rc;
 }
@@ -81,26 +79,23 @@ CORE_TEST(test_a_part_is_no_snapshot)
 CORE_TEST(test_a_server_without_clients_is_no_state)
 {
     CLEANUP(record_list_release) struct record_list snapshot = {0};
-    struct core *core = core_new();
-    struct error err;
+    CLEANUP(drop_core) struct core *core = core_new();
 
     core_snapshot(f->core, f->now_ns, &snapshot);
     for (size_t i = 0; i < snapshot.count; i++) {
         if (snapshot.items[i].type == RECORD_STATE_GPU)
             snapshot.items[i].state_gpu.server = 7;
-        assert_int_equal(core_apply(core, &snapshot.items[i], &err), 0);
+        assert_int_equal(core_apply(core, &snapshot.items[i], &trouble), 0);
     }
-    assert_int_equal(core_check(core, &err), -EINVAL);
-    assert_string_equal(err.text, "the MPS server of GPU 0 has no clients");
-    core_free(core);
+    assert_int_equal(core_check(core, &trouble), -EINVAL);
+    assert_string_equal(trouble.text, "the MPS server of GPU 0 has no clients");
 }
 
 CORE_TEST(test_a_queue_out_of_order_is_no_state)
 {
     CLEANUP(record_list_release) struct record_list snapshot = {0};
     struct record *last = NULL, swapped;
-    struct core *core = core_new();
-    struct error err;
+    CLEANUP(drop_core) struct core *core = core_new();
     int rc = 0;
 
     configure(f, "magm", MEMORY_RESERVE);
@@ -119,9 +114,8 @@ CORE_TEST(test_a_queue_out_of_order_is_no_state)
         last = record;
     }
     for (size_t i = 0; i < snapshot.count && rc == 0; i++)
-        rc = core_apply(core, &snapshot.items[i], &err);
+        rc = core_apply(core, &snapshot.items[i], &trouble);
     assert_int_equal(rc, -EINVAL);
-    core_free(core);
 }
 
 static const struct profile *find_profile(struct core *core, const char *workload)
@@ -142,8 +136,7 @@ static uint64_t submit_workload(struct fixture *f, unsigned number)
 CORE_TEST(test_strays_and_outgrown_requests_are_kept)
 {
     CLEANUP(record_list_release) struct record_list snapshot = {0};
-    struct core *again;
-    struct error err;
+    CLEANUP(drop_core) struct core *again = NULL;
     uint64_t job;
 
     configure(f, "carma", MEMORY_RESERVE);
@@ -157,11 +150,10 @@ CORE_TEST(test_strays_and_outgrown_requests_are_kept)
     apply(f, (struct record){.type = RECORD_STRAYED, .job = job, .strayed = {2, GIB}});
     assert_int_equal(find_profile(f->core, "1")->outgrown_bytes, 5 * GIB);
     again = restored(f, &snapshot);
-    assert_int_equal(core_check(again, &err), 0);
+    assert_int_equal(core_check(again, &trouble), 0);
     assert_int_equal(job_stray_bytes_on(core_find_job(again, job), 2), GIB);
     assert_int_equal(find_profile(again, "1")->outgrown_bytes, 5 * GIB);
     assert_int_not_equal(restore_spoilt(&snapshot, RECORD_STATE_PLACEMENT, true), 0);
-    core_free(again);
 }
 
 /* The user with the most of them loses the oldest. */
@@ -171,9 +163,8 @@ CORE_TEST(test_a_gpu_of_unknown_memory_keeps_its_number)
     CLEANUP(record_list_release) struct record_list snapshot = {0};
     struct record lost = {.type = RECORD_GPU_LOST, .gpu = {.gpu = GPUS, .uuid = "GPU-never-read"}};
     struct record_submitted wants = {.gpus = 1, .request_bytes = INT64_C(1) << 50};
-    struct core *other;
+    CLEANUP(drop_core) struct core *other = NULL;
     struct reason why;
-    struct error err;
 
     configure(f, "magm", MEMORY_RESERVE);
     assert_false(core_could_ever_run(f->core, &wants, &why));
@@ -184,8 +175,7 @@ CORE_TEST(test_a_gpu_of_unknown_memory_keeps_its_number)
     assert_string_equal(core_gpu(other, GPUS)->uuid, "GPU-never-read");
     assert_true(core_gpu(other, GPUS)->lost && core_gpu(other, GPUS)->total_bytes == 0);
     lost.gpu = (struct record_gpu){.gpu = GPUS + 1};
-    assert_int_equal(core_apply(other, &lost, &err), -EINVAL); /* it has no UUID */
-    core_free(other);
+    assert_int_equal(core_apply(other, &lost, &trouble), -EINVAL); /* it has no UUID */
 }
 
 CORE_TEST(test_nobody_pushes_out_what_others_have_taught)
@@ -208,8 +198,7 @@ CORE_TEST(test_workloads_are_bounded)
 {
     enum { SURPLUS = 50, WITH_JOBS = 20, AGAIN = 30 };
     CLEANUP(record_list_release) struct record_list snapshot = {0};
-    struct core *again;
-    struct error err;
+    CLEANUP(drop_core) struct core *again = NULL;
 
     for (unsigned i = 0; i < LEARN_MOST_PROFILES; i++) {
         uint64_t job = submit_workload(f, i);
@@ -234,13 +223,10 @@ CORE_TEST(test_workloads_are_bounded)
         snprintf(record.submitted.workload, sizeof record.submitted.workload, "new %u", i);
         record.job = f->last_job + 1;
         record.at_ns = f->now_ns;
-        assert_int_equal(core_apply(again, &record, &err), 0);
+        assert_int_equal(core_apply(again, &record, &trouble), 0);
         submit_record(f, record);
         one = core_dump(f->core);
         other = core_dump(again);
         assert_string_equal(one, other);
     }
-    core_free(again);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -1,10 +1,5 @@
-/* Commits to the store: acknowledged data is on the disk, in order and whole; a failure is reported and leaves nothing.
- */
-#include <signal.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
+/* Commits to the store: acknowledged data is on the disk, in order and whole; a failure is told and leaves nothing. */
 
-#include "base/units.h"
 #include "store/store_internal.h"
 #include "store_jobs.h"
 
@@ -128,7 +123,7 @@ STORE_TEST(test_group_commit)
 /* That a power cut loses nothing cannot be tried here; that SQLite is told to see to it, can. */
 STORE_TEST(test_synced)
 {
-    struct store *store = open_store();
+    CLEANUP(close_store) struct store *store = open_store();
     sqlite3_stmt *row;
 
     assert_int_equal(sqlite3_prepare_v2(store->db,
@@ -140,7 +135,6 @@ STORE_TEST(test_synced)
     assert_int_equal(sqlite3_column_int(row, 0), 2); /* FULL */
     assert_string_equal((const char *)sqlite3_column_text(row, 1), "wal");
     sqlite3_finalize(row);
-    store_close(store);
 }
 
 static void limit_pages(struct store *store, const char *pages)
@@ -155,12 +149,11 @@ static void commit_big(struct store *store, uint64_t job, struct outcome *outcom
 {
     struct ticket *ticket = xmalloc(sizeof *ticket);
     struct store_batch *batch = store_batch_new();
-    char *body = xmalloc(MIB + 1);
+    CLEANUP(free_ptr) char *body = xmalloc(MIB + 1);
 
     memset(body, 'x', MIB);
     body[MIB] = '\0';
     store_batch_spec(batch, job, body);
-    free(body);
     *ticket = (struct ticket){outcome, (int)job};
     store_commit(store, batch, on_done, ticket);
 }
@@ -342,13 +335,9 @@ STORE_TEST(test_commit_while_closing)
 
 STORE_TEST(test_load_comes_first)
 {
-    struct store *store = open_store();
+    CLEANUP(close_store) struct store *store = open_store();
     struct outcome outcome = {0};
-    struct error err;
 
     commit_job(store, 1, &outcome);
-    assert_int_equal(store_load(store, &(struct store_taker){0}, &err), -EBUSY);
-    store_close(store);
+    assert_int_equal(store_load(store, &(struct store_taker){0}, &trouble), -EBUSY);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -1,5 +1,4 @@
 /* The store's sums of energy. */
-#include "base/strbuf.h"
 #include "store_fixture.h"
 
 static int see_meter(const struct store_meter *meter, void *seen)
@@ -19,7 +18,6 @@ static int see_account(const char *gpu, uint64_t party, int64_t mj, void *seen)
 STORE_TEST(test_energy)
 {
     CLEANUP(strbuf_release) struct strbuf seen = {0};
-    struct error err;
 
     for (int round = 1; round <= 2; round++) {
         struct store *store = open_store();
@@ -35,10 +33,8 @@ STORE_TEST(test_energy)
         store_close(store);
     }
     struct store *store = open_store();
-    assert_int_equal(store_load_energy(store, see_meter, see_account, &seen, &err), 0);
+    assert_int_equal(store_load_energy(store, see_meter, see_account, &seen, &trouble), 0);
     assert_string_equal(seen.text, "GPU-a 2000 -1 54000\nGPU-b 2000 77 -1\n"
                                    "GPU-a -1 5\nGPU-a 0 200\nGPU-a 7 1099511627776\n");
     store_close(store);
 }
-
-RUN_TESTS(NULL, NULL)

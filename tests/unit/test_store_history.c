@@ -1,11 +1,6 @@
 /* The store's accounting: each ended job counts once and for good, also when rows are put twice, renewed or forgotten.
  * It has the ended jobs of a store of the form before. */
-#include <inttypes.h>
-#include <poll.h>
 
-#include "base/file.h"
-#include "base/strbuf.h"
-#include "base/units.h"
 #include "store/history.h"
 #include "store/store.h"
 #include "store/store_internal.h"
@@ -123,12 +118,10 @@ static int take_sums(uint32_t uid, const char *user, const struct history_sums *
 
 static void load_sums(struct history_sums all[static 4])
 {
-    struct store *store = open_store();
-    struct error err = {{0}};
+    CLEANUP(close_store) struct store *store = open_store();
 
     memset(all, 0, 4 * sizeof *all);
-    fail_if(store_load_sums(store, take_sums, all, &err), err);
-    store_close(store);
+    fail_if(store_load_sums(store, take_sums, all, &trouble), trouble);
 }
 
 /* Forgotten rows stay in the sums; the oldest go first, and not more than asked for. */
@@ -226,12 +219,9 @@ STORE_TEST(test_sums_do_not_overflow)
  * on. */
 STORE_TEST(test_form_4_is_brought_up_to_date)
 {
-    char *sql;
-    size_t length;
+    CLEANUP(free_ptr) char *sql = file_text(GOLDEN_FORM_4);
 
-    assert_int_equal(file_read(GOLDEN_FORM_4, MIB, &sql, &length, NULL), 0);
     run_sql(sql);
-    free(sql);
     store_close(open_store());
     assert_rows(
         "SELECT job, uid, user, name, state, cause, gpus, launches, wait_ns, gpu_ns, memory_mib_ms, energy_mj,"
@@ -253,12 +243,9 @@ STORE_TEST(test_form_4_is_brought_up_to_date)
 /* Damage is the load's to tell of: it does not stand in the way of the new form. */
 STORE_TEST(test_damage_of_form_4_stops_nothing)
 {
-    char *sql;
-    size_t length;
+    CLEANUP(free_ptr) char *sql = file_text(GOLDEN_FORM_4);
 
-    assert_int_equal(file_read(GOLDEN_FORM_4, MIB, &sql, &length, NULL), 0);
     run_sql(sql);
-    free(sql);
     run_sql("UPDATE job SET body = substr(body, 1, 90) WHERE job = 1;"
             "UPDATE job SET body = replace(body, '\"state\":7', '\"state\":99') WHERE job = 2;"
             "UPDATE job SET body = '[{}, 7]' WHERE job = 4;"
@@ -297,10 +284,9 @@ static int take_job(const struct store_history *row, void *user, struct error *e
 static void assert_found(const struct store_history_filter *filter, const char *jobs)
 {
     struct answer answer = {{0}};
-    struct error err = {{0}};
 
     strbuf_puts(&answer.jobs, "");
-    fail_if(store_read_history(directory, filter, &patient, take_job, &answer, &err), err);
+    fail_if(store_read_history(directory, filter, &patient, take_job, &answer, &trouble), trouble);
     assert_string_equal(answer.jobs.text, jobs);
     strbuf_release(&answer.jobs);
 }
@@ -308,7 +294,7 @@ static void assert_found(const struct store_history_filter *filter, const char *
 /* Six jobs, of two users and two names; 2 and 3 end at the same time, 6 before all others. */
 static void fill(void)
 {
-    struct store *store = open_store();
+    CLEANUP(close_store) struct store *store = open_store();
     struct store_batch *batch = store_batch_new();
 
     for (uint64_t job = 1; job <= 6; job++) {
@@ -323,7 +309,6 @@ static void fill(void)
         store_batch_history(batch, &row);
     }
     commit(store, batch);
-    store_close(store);
 }
 
 /* A sum of 0 is not asked for. */
@@ -384,14 +369,13 @@ static int take_sum(const struct store_history *row, void *user, struct error *e
 STORE_TEST(test_rows_for_sums)
 {
     struct history_sums sums = {0};
-    struct error err = {{0}};
 
     fill();
     assert_int_equal(
         store_read_history(directory,
                            &(struct store_history_filter){
                                .since_ns = INT64_MIN, .until_ns = INT64_MAX, .most = 100, .sums = true, .text = "name"},
-                           &patient, take_sum, &sums, &err),
+                           &patient, take_sum, &sums, &trouble),
         0);
     assert_int_equal(sums.ended[JOB_COMPLETED], 5);
     assert_int_equal(sums.gpu_ns, 6 * 70 * NS_PER_SEC);
@@ -403,21 +387,22 @@ STORE_TEST(test_questions_end)
     struct store_deadline none = {.deadline_ns = 0}, closing = {.deadline_ns = FAR};
     struct answer answer = {{0}}, two = {.stop_at = 2};
     atomic_bool closed = true;
-    struct error err = {{0}};
 
     fill();
     run_sql("WITH RECURSIVE n(i) AS (VALUES (1000) UNION ALL SELECT i + 1 FROM n WHERE i < 9000)"
             " INSERT INTO history SELECT i, uid, state, cause, 1, 1, 1, i, 0, 1, 1, 1, 1, 1, 1, 0, 0, 0, -1, "
             "claim_source, -1,"
             " NULL, 0, user, name, '', -1, 'unknown', '', -1, 0 FROM n, history WHERE job = 1");
-    assert_int_equal(store_read_history(directory, ASK(.name = "*no", .most = 9999), &none, take_job, &answer, &err),
-                     -ETIMEDOUT);
-    assert_non_null(strstr(err.text, "shorter span"));
+    assert_int_equal(
+        store_read_history(directory, ASK(.name = "*no", .most = 9999), &none, take_job, &answer, &trouble),
+        -ETIMEDOUT);
+    assert_non_null(strstr(trouble.text, "shorter span"));
     closing.closing = &closed;
-    assert_int_equal(store_read_history(directory, ASK(.name = "*no", .most = 9999), &closing, take_job, &answer, &err),
-                     -ETIMEDOUT);
+    assert_int_equal(
+        store_read_history(directory, ASK(.name = "*no", .most = 9999), &closing, take_job, &answer, &trouble),
+        -ETIMEDOUT);
     assert_int_equal(answer.taken, 0);
-    assert_int_equal(store_read_history(directory, &everything, &patient, take_job, &two, &err), -EINTR);
+    assert_int_equal(store_read_history(directory, &everything, &patient, take_job, &two, &trouble), -EINTR);
     assert_int_equal(two.taken, 2);
     strbuf_release(&two.jobs);
     strbuf_release(&answer.jobs);
@@ -428,7 +413,6 @@ STORE_TEST(test_verification_of_sums_that_do_not_fit)
 {
     struct store *store = open_store();
     struct store_batch *batch = store_batch_new();
-    struct error err = {{0}};
     uint64_t rows;
 
     for (uint64_t job = 1; job <= 4; job++) {
@@ -439,44 +423,40 @@ STORE_TEST(test_verification_of_sums_that_do_not_fit)
     }
     commit(store, batch);
     store_close(store);
-    fail_if(store_check_history(directory, &rows, &err) != 0, err);
+    fail_if(store_check_history(directory, &rows, &trouble) != 0, trouble);
     assert_int_equal(rows, 4);
     run_sql("UPDATE total SET wait_ns = wait_ns - 1");
-    assert_int_equal(store_check_history(directory, &rows, &err), -EBADMSG);
+    assert_int_equal(store_check_history(directory, &rows, &trouble), -EBADMSG);
 }
 
 /* By one, and by a little more than a million, of numbers in between. */
 STORE_TEST(test_verification_is_exact)
 {
-    struct error err = {{0}};
     uint64_t rows;
 
     fill();
-    assert_int_equal(store_check_history(directory, &rows, &err), 0);
+    assert_int_equal(store_check_history(directory, &rows, &trouble), 0);
     run_sql("UPDATE history SET gpu_ns = 1999999; UPDATE total SET gpu_ns = 1999999 *"
             " (SELECT count(*) FROM history WHERE history.uid = total.uid)");
-    assert_int_equal(store_check_history(directory, &rows, &err), 0);
+    assert_int_equal(store_check_history(directory, &rows, &trouble), 0);
     run_sql("UPDATE total SET gpu_ns = gpu_ns - 1 WHERE uid = 1001");
-    assert_int_equal(store_check_history(directory, &rows, &err), -EBADMSG);
+    assert_int_equal(store_check_history(directory, &rows, &trouble), -EBADMSG);
     run_sql("UPDATE total SET gpu_ns = gpu_ns - 1000001 WHERE uid = 1001");
-    assert_int_equal(store_check_history(directory, &rows, &err), -EBADMSG);
+    assert_int_equal(store_check_history(directory, &rows, &trouble), -EBADMSG);
 }
 
 STORE_TEST(test_verification_sees_sums_that_are_too_small)
 {
-    struct error err = {{0}};
     uint64_t rows;
 
     fill();
-    assert_int_equal(store_check_history(directory, &rows, &err), 0);
+    assert_int_equal(store_check_history(directory, &rows, &trouble), 0);
     assert_int_equal(rows, 6);
     run_sql("DELETE FROM history WHERE job < 3"); /* more may be forgotten */
-    assert_int_equal(store_check_history(directory, &rows, &err), 0);
+    assert_int_equal(store_check_history(directory, &rows, &trouble), 0);
     run_sql("UPDATE total SET gpu_ns = 1 WHERE uid = 1001");
-    assert_int_equal(store_check_history(directory, &rows, &err), -EBADMSG);
-    assert_non_null(strstr(err.text, "the sums of user 1001 are less"));
+    assert_int_equal(store_check_history(directory, &rows, &trouble), -EBADMSG);
+    assert_non_null(strstr(trouble.text, "the sums of user 1001 are less"));
     run_sql("DELETE FROM total");
-    assert_int_equal(store_check_history(directory, &rows, &err), -EBADMSG);
+    assert_int_equal(store_check_history(directory, &rows, &trouble), -EBADMSG);
 }
-
-RUN_TESTS(NULL, NULL)

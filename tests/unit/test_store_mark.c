@@ -1,10 +1,6 @@
 /* A store whose daemon was killed, and then damaged in every way: it is refused with the remedy, or nothing is lost.
  * carma admin recover makes it one that goes on, and no number is given twice. */
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 
-#include "base/file.h"
 #include "store_jobs.h"
 
 #define JOBS 40
@@ -68,13 +64,12 @@ static void cut(const char *path, int place)
 
 static void change_byte(const char *path, off_t at, unsigned char bit)
 {
-    int fd = open(path, O_RDWR);
+    CLEANUP(close_fd) int fd = open(path, O_RDWR);
     unsigned char byte;
 
     assert_int_equal(pread(fd, &byte, 1, at), 1);
     byte ^= bit;
     assert_int_equal(pwrite(fd, &byte, 1, at), 1);
-    close(fd);
 }
 
 static void flip(const char *path, int place)
@@ -90,10 +85,9 @@ static void flip_in_head(const char *path, int at)
 static void zero_head(const char *path, int length)
 {
     static const char zeros[4096];
-    int fd = open(path, O_RDWR);
+    CLEANUP(close_fd) int fd = open(path, O_RDWR);
 
     assert_int_equal(pwrite(fd, zeros, (size_t)length, 0), length);
-    close(fd);
 }
 
 static void take_away(const char *path, int place)
@@ -276,5 +270,3 @@ STORE_TEST(test_a_transaction_that_fails_is_not_marked)
     assert_int_equal(status, 0);
     assert_int_equal(reopen_and_load().specs, 3);
 }
-
-RUN_TESTS(NULL, NULL)

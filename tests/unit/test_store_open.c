@@ -1,11 +1,6 @@
 /* A store is opened and loaded: by one daemon, with the modes and the form that it must have. A file that is not a
  * store, not ours, or damaged is refused in one line. */
-#include <signal.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 
-#include "base/file.h"
-#include "base/units.h"
 #include "store_jobs.h"
 
 STORE_TEST(test_second_opener)
@@ -127,8 +122,6 @@ STORE_TEST(test_database_from_the_future)
  * eighth there are no parts of snapshots. */
 STORE_TEST(test_earlier_forms_are_brought_up_to_date)
 {
-    struct error err;
-
     fill(2);
     for (int form = 1; form <= 8; form++) {
         CLEANUP(free_ptr) char *version = NULL;
@@ -150,9 +143,9 @@ STORE_TEST(test_earlier_forms_are_brought_up_to_date)
             run_sql("DROP TABLE energy; DROP TABLE meter");
         version = xasprintf("PRAGMA user_version = %d", form);
         run_sql(version);
-        assert_int_equal(store_read(directory, NULL, NULL, &err), -ENOTSUP);
+        assert_int_equal(store_read(directory, NULL, NULL, &trouble), -ENOTSUP);
         assert_int_equal(reopen_and_load().specs, 2);
-        fail_if(store_read(directory, NULL, NULL, &err), err);
+        fail_if(store_read(directory, NULL, NULL, &trouble), trouble);
     }
 }
 
@@ -163,14 +156,13 @@ static int take_any(uint64_t job, const char *json, void *user)
 
 static void assert_load_fails(int code, const char *says)
 {
-    struct store *store = open_store();
+    CLEANUP(close_store) struct store *store = open_store();
     struct error err = {{0}};
 
     assert_int_equal(store_load(store, &(struct store_taker){.on_spec = take_any}, &err), code);
     assert_null(strchr(err.text, '\n'));
     if (!strstr(err.text, says))
         fail_msg("\"%s\" does not say \"%s\"", err.text, says);
-    store_close(store);
 }
 
 STORE_TEST(test_damaged_rows)
@@ -189,7 +181,7 @@ STORE_TEST(test_damaged_rows)
 /* Every page but the first overwritten: whenever SQLite notices, the answer is one line and no crash. */
 STORE_TEST(test_damaged_pages)
 {
-    char *bytes;
+    CLEANUP(free_ptr) char *bytes = NULL;
     size_t length;
 
     fill(100);
@@ -197,7 +189,6 @@ STORE_TEST(test_damaged_pages)
     assert_true(length > 8192);
     memset(bytes + 4096, 0xa5, length - 4096);
     assert_int_equal(file_write_atomic(database, bytes, length, 0600, NULL), 0);
-    free(bytes);
     assert_refused(-EBADMSG, "restore it from a backup");
 }
 
@@ -208,14 +199,12 @@ static int refuse_third(uint64_t seq, const struct record *record, void *user)
 
 STORE_TEST(test_load_stops_where_told)
 {
-    struct store *store;
-    struct error err;
+    CLEANUP(close_store) struct store *store = NULL;
 
     fill(3);
     store = open_store();
-    assert_int_equal(store_load(store, &(struct store_taker){.on_record = refuse_third}, &err), -77);
-    assert_non_null(strstr(err.text, "record 3 (held)"));
-    store_close(store);
+    assert_int_equal(store_load(store, &(struct store_taker){.on_record = refuse_third}, &trouble), -77);
+    assert_non_null(strstr(trouble.text, "record 3 (held)"));
 }
 
 /* The form on the disk is a promise: it changes only together with docs/formats/store.md and user_version. */
@@ -245,5 +234,3 @@ STORE_TEST(test_golden_schema)
     assert_string_equal(text, golden);
     free(golden);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -1,6 +1,4 @@
 /* The store's requests, by which a submission that is sent again is known. */
-#include <inttypes.h>
-#include <time.h>
 
 #include "store_fixture.h"
 
@@ -22,7 +20,6 @@ STORE_TEST(test_requests)
     struct store *store = open_store();
     struct store_batch *batch = store_batch_new();
     char seen[200] = "";
-    struct error err;
 
     store_batch_request(batch, &request);
     request.uid = 8;
@@ -36,10 +33,10 @@ STORE_TEST(test_requests)
     request.at_s -= STORE_REQUEST_KEPT_S + 5;
     store_batch_request(batch, &request);
     store_commit(store, batch, NULL, NULL);
-    assert_int_equal(store_load_requests(store, see_request, seen, &err), -EBUSY);
+    assert_int_equal(store_load_requests(store, see_request, seen, &trouble), -EBUSY);
     store_close(store);
     store = open_store();
-    assert_int_equal(store_load_requests(store, see_request, seen, &err), 0);
+    assert_int_equal(store_load_requests(store, see_request, seen, &trouble), 0);
     assert_string_equal(seen, "8 a ffffffffffffffff 4 2;7 a ffffffffffffffff 9 1;");
     batch = store_batch_new();
     store_batch_forget(batch, 0, 9);
@@ -47,5 +44,3 @@ STORE_TEST(test_requests)
     store_close(store);
     run_sql("CREATE TEMP TABLE t (n CHECK (n = 2)); INSERT INTO t SELECT count(*) FROM request");
 }
-
-RUN_TESTS(NULL, NULL)

@@ -1,10 +1,7 @@
 /* The part that a snapshot lets the store forget, and the rest when one is damaged. */
-#include <inttypes.h>
 #include <sqlite3.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
-#include "base/strbuf.h"
 #include "store/store.h"
 #include "store_fixture.h"
 
@@ -40,27 +37,25 @@ static void commit_end(struct store *store, uint64_t job, int64_t at)
 
 static void commit_dropped(uint64_t job, int64_t at)
 {
-    struct store *store = open_store();
+    CLEANUP(close_store) struct store *store = open_store();
     struct store_batch *batch = store_batch_new();
 
     commit_end(store, job, at);
     commit_snapshot(store, at + 2, 0);
     store_batch_drop_spec(batch, job);
     store_commit(store, batch, NULL, NULL);
-    store_close(store);
 }
 
 /* Bit by bit, one row of each kind at once. */
 static void forget_some(int64_t before, int bits)
 {
-    struct store *store = open_store();
+    CLEANUP(close_store) struct store *store = open_store();
 
     for (int i = 0; i < bits; i++) {
         struct store_batch *batch = store_batch_new();
         store_batch_forget(batch, before, 1);
         store_commit(store, batch, NULL, NULL);
     }
-    store_close(store);
 }
 
 static void forget(int64_t before)
@@ -96,10 +91,9 @@ static void assert_loads(uint64_t most_ended, const char *expected)
     CLEANUP(strbuf_release) struct strbuf text = {0};
     struct store_taker taker = {on_spec, on_job, on_record, &text, most_ended};
     struct store *store = open_store();
-    struct error err = {{0}};
 
     strbuf_puts(&text, "");
-    fail_if(store_load(store, &taker, &err), err);
+    fail_if(store_load(store, &taker, &trouble), trouble);
     store_close(store);
     assert_string_equal(text.text, expected);
 }
@@ -107,16 +101,15 @@ static void assert_loads(uint64_t most_ended, const char *expected)
 static void assert_reads(const char *expected)
 {
     CLEANUP(strbuf_release) struct strbuf text = {0};
-    struct error err = {{0}};
 
-    fail_if(store_read(directory, on_record, &text, &err), err);
+    fail_if(store_read(directory, on_record, &text, &trouble), trouble);
     assert_string_equal(text.text, expected);
 }
 
 /* Five records with a snapshot after the second and one after the fourth. */
 static void fill(void)
 {
-    struct store *store = open_store();
+    CLEANUP(close_store) struct store *store = open_store();
 
     commit_record(store, 1, 10, RECORD_HELD);
     commit_record(store, 2, 20, RECORD_HELD);
@@ -126,7 +119,6 @@ static void fill(void)
     commit_end(store, 1, 30);
     commit_snapshot(store, 40, 0);
     commit_record(store, 2, 50, RECORD_CANCELLED);
-    store_close(store);
 }
 
 STORE_TEST(test_the_newest_is_gone_on_from)
@@ -155,13 +147,11 @@ static int add_energy(const char *gpu, uint64_t party, int64_t mj, void *user)
 /* A forgotten job's energy goes with it; nobody's and unmanaged processes' stays. */
 static void assert_energy_mj(int64_t expected)
 {
-    struct store *store = open_store();
+    CLEANUP(close_store) struct store *store = open_store();
     int64_t sum = 0;
-    struct error err;
 
-    assert_int_equal(store_load_energy(store, NULL, add_energy, &sum, &err), 0);
+    assert_int_equal(store_load_energy(store, NULL, add_energy, &sum, &trouble), 0);
     assert_int_equal(sum, expected);
-    store_close(store);
 }
 
 STORE_TEST(test_what_is_old_is_forgotten)
@@ -191,11 +181,10 @@ static int forget_and_take(uint64_t seq, const struct record *record, void *user
 STORE_TEST(test_a_reader_sees_one_moment)
 {
     CLEANUP(strbuf_release) struct strbuf text = {0};
-    struct error err = {{0}};
 
     fill();
     forget(25);
-    fail_if(store_read(directory, forget_and_take, &text, &err), err);
+    fail_if(store_read(directory, forget_and_take, &text, &trouble), trouble);
     assert_string_equal(text.text, "=20,@3,@4,@5,");
     assert_reads("=40,@5,");
 }
@@ -251,7 +240,6 @@ STORE_TEST(test_one_in_bits_is_as_of_its_mark)
         struct store_batch *mark = store_batch_new(), *whole = store_batch_new(), *bit;
         uint64_t found[3] = {0};
         struct store_taker taker = {NULL, count_job, count_record, found, 9};
-        struct error err = {{0}};
 
         commit_record(store, 1, 10, RECORD_HELD);
         commit_record(store, 2, 20, RECORD_HELD);
@@ -262,7 +250,7 @@ STORE_TEST(test_one_in_bits_is_as_of_its_mark)
         for (int64_t at = 1; at <= LINES; at++)
             record_list_add(&list, &(struct record){.type = RECORD_WAITED, .at_ns = at, .waited.until_ns = at});
         store_batch_snapshot(whole, 20, 0, &list);
-        fail_if(store_batch_save(whole, fd, &err), err);
+        fail_if(store_batch_save(whole, fd, &trouble), trouble);
         store_batch_free(whole);
         commit_record(store, 1, 30, RECORD_CANCELLED);
         commit_end(store, 1, 30);
@@ -271,7 +259,7 @@ STORE_TEST(test_one_in_bits_is_as_of_its_mark)
             store_commit(store, bit, NULL, NULL);
         store_close(store);
         store = open_store();
-        fail_if(store_load(store, &taker, &err), err);
+        fail_if(store_load(store, &taker, &trouble), trouble);
         store_close(store);
         assert_memory_equal(found, expected[bits], sizeof found);
     }
@@ -328,5 +316,3 @@ STORE_TEST(test_few_are_kept)
             " WHERE (SELECT all_at FROM seen) != '10,60,90,100'; END;"
             "INSERT INTO seen VALUES ('')");
 }
-
-RUN_TESTS(NULL, NULL)

@@ -1,8 +1,6 @@
 /* Workloads and traces: the data that ships is read as published; malformed data is refused in one line. */
 #include "unit.h"
 
-#include "base/strbuf.h"
-#include "base/units.h"
 #include "core/record.h"
 #include "trace/csv.h"
 #include "trace/trace.h"
@@ -16,9 +14,8 @@ _Static_assert(WORKLOAD_MAX_GPUS == RECORD_MAX_GPUS, "one limit of GPUs for a jo
 static struct workloads parse_workloads(const char *text)
 {
     struct workloads workloads;
-    struct error err = {{0}};
 
-    fail_if(workloads_read_text(&workloads, "w.csv", text, strlen(text), &err), err);
+    fail_if(workloads_read_text(&workloads, "w.csv", text, strlen(text), &trouble), trouble);
     return workloads;
 }
 
@@ -52,10 +49,9 @@ static void refuse_trace(const char *text, const char *expected)
 TEST(test_shipped_workloads)
 {
     CLEANUP(workloads_release) struct workloads workloads;
-    struct error err = {{0}};
     const struct workload *w;
 
-    assert_int_equal(workloads_read(&workloads, CARMA_DATA "/workloads.csv", &err), 0);
+    assert_int_equal(workloads_read(&workloads, CARMA_DATA "/workloads.csv", &trouble), 0);
     assert_int_equal(workloads.count, 51);
     w = workloads_find(&workloads, "gpt2_large_2");
     assert_non_null(w);
@@ -112,18 +108,16 @@ TEST(test_shipped_traces)
 
     assert_int_equal(workloads_read(&workloads, CARMA_DATA "/workloads.csv", NULL), 0);
     for (size_t i = 0; i < array_size(expected); i++) {
-        struct trace trace;
-        struct error err = {{0}};
+        CLEANUP(trace_release) struct trace trace;
         int64_t gpu_seconds = 0;
 
-        fail_if(trace_read(&trace, expected[i].path, &workloads, &err), err);
+        fail_if(trace_read(&trace, expected[i].path, &workloads, &trouble), trouble);
         assert_int_equal(trace.count, expected[i].count);
         assert_true(trace.items[0].arrival_ns == 0);
         assert_true(trace.items[trace.count - 1].arrival_ns == expected[i].last_s * NS_PER_SEC);
         for (size_t k = 0; k < trace.count; k++)
             gpu_seconds += trace.items[k].workload->solo_runtime_ns / NS_PER_SEC * trace.items[k].workload->gpus;
         assert_int_equal(gpu_seconds, expected[i].gpu_seconds);
-        trace_release(&trace);
     }
 }
 
@@ -242,17 +236,14 @@ TEST(test_files)
     char path[] = "/tmp/carma-trace-XXXXXX";
     CLEANUP(close_fd) int fd = mkstemp(path);
     struct workloads workloads;
-    struct error err = {{0}};
 
     assert_true(fd >= 0);
     assert_int_equal(ftruncate(fd, (off_t)100 << 20), 0); /* refused by its size, before it is read */
-    assert_int_equal(workloads_read(&workloads, path, &err), -EFBIG);
-    assert_non_null(strstr(err.text, path));
-    assert_non_null(strstr(err.text, "too large"));
+    assert_int_equal(workloads_read(&workloads, path, &trouble), -EFBIG);
+    assert_non_null(strstr(trouble.text, path));
+    assert_non_null(strstr(trouble.text, "too large"));
     unlink(path);
-    assert_int_equal(workloads_read(&workloads, path, &err), -ENOENT);
-    assert_int_equal(workloads_read(&workloads, "/dev/zero", &err), -EFBIG);
-    assert_true(workloads_read(&workloads, "/", &err) < 0);
+    assert_int_equal(workloads_read(&workloads, path, &trouble), -ENOENT);
+    assert_int_equal(workloads_read(&workloads, "/dev/zero", &trouble), -EFBIG);
+    assert_true(workloads_read(&workloads, "/", &trouble) < 0);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -1,16 +1,14 @@
 /* Building traces: the window, the shrinking, the mix, the kept part, the load; and that a seed says all. */
 #include "unit.h"
 
-#include <math.h>
-
-#include "base/strbuf.h"
-#include "base/units.h"
 #include "trace/build.h"
 
 #define JOBS 1000
 
 static struct workloads workloads;
 static struct trace source; /* JOBS of a published kind: one every 10 s from 500 s on, of 1, 2, 4 or 8 GPUs */
+static struct trace built;  /* by the last build() */
+static struct trace_build_report report;
 
 static const struct trace_build thesis_mix = {
     .to_ns = -1,
@@ -34,39 +32,32 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
+    trace_release(&built);
     trace_release(&source);
     workloads_release(&workloads);
     return 0;
 }
 
-static struct trace build(const struct trace_build *plan, struct trace_build_report *report)
+static void build(const struct trace_build *plan)
 {
-    struct trace_build_report unused;
-    struct trace built;
-    struct error err = {{0}};
-
-    fail_if(trace_build(&built, &source, plan, report ? report : &unused, &err), err);
-    return built;
+    trace_release(&built);
+    fail_if(trace_build(&built, &source, plan, &report, &trouble), trouble);
 }
 
 static char *written(const struct trace_build *plan)
 {
-    struct trace built = build(plan, NULL);
     struct strbuf out = {0};
 
+    build(plan);
     trace_write(&built, &out);
-    trace_release(&built);
     return strbuf_steal(&out);
 }
 
 static void refuse(const struct trace_build *plan, const char *expected)
 {
-    struct trace_build_report report;
-    struct trace built;
-    struct error err = {{0}};
-
-    assert_true(trace_build(&built, &source, plan, &report, &err) < 0);
-    assert_string_equal(err.text, expected);
+    trace_release(&built);
+    assert_true(trace_build(&built, &source, plan, &report, &trouble) < 0);
+    assert_string_equal(trouble.text, expected);
     assert_null(built.items);
 }
 
@@ -84,19 +75,16 @@ TEST(test_mix_is_met)
 
     for (size_t i = 0; i < array_size(cases); i++) {
         struct trace_build plan = thesis_mix;
-        struct trace_build_report report;
-        struct trace built;
         size_t counts[WORKLOAD_CLASS_COUNT] = {0};
 
         plan.jobs = cases[i].jobs;
         memcpy(plan.mix, cases[i].mix, sizeof plan.mix);
-        built = build(&plan, &report);
+        build(&plan);
         assert_int_equal(built.count, cases[i].jobs);
         for (size_t k = 0; k < built.count; k++)
             counts[workload_class(built.items[k].workload)]++;
         assert_memory_equal(counts, cases[i].counts, sizeof counts);
         assert_memory_equal(report.class_jobs, cases[i].counts, sizeof counts);
-        trace_release(&built);
     }
 }
 
@@ -104,11 +92,10 @@ TEST(test_mix_is_met)
 TEST(test_draws_are_even)
 {
     struct trace_build plan = thesis_mix;
-    struct trace built;
     size_t light_first_half = 0;
 
     plan.mix[WORKLOAD_MEDIUM] = plan.mix[WORKLOAD_HEAVY] = 0;
-    built = build(&plan, NULL);
+    build(&plan);
     for (size_t i = 0; i < workloads.count; i++) {
         size_t drawn = 0;
         for (size_t k = 0; k < built.count; k++)
@@ -118,13 +105,11 @@ TEST(test_draws_are_even)
         else
             assert_int_equal(drawn, 0);
     }
-    trace_release(&built);
 
-    built = build(&thesis_mix, NULL);
+    build(&thesis_mix);
     for (size_t k = 0; k < JOBS / 2; k++)
         light_first_half += workload_class(built.items[k].workload) == WORKLOAD_LIGHT;
     assert_in_range(light_first_half, 290, 360); /* 325, s.d. 7.5 */
-    trace_release(&built);
 }
 
 TEST(test_seed_says_all)
@@ -143,23 +128,19 @@ TEST(test_seed_says_all)
 TEST(test_window)
 {
     struct trace_build plan = thesis_mix;
-    struct trace_build_report report;
-    struct trace built;
 
     plan.from_ns = 1000 * NS_PER_SEC;
     plan.to_ns = 1100 * NS_PER_SEC;
-    built = build(&plan, &report);
+    build(&plan);
     assert_int_equal(built.count, 10); /* 1000, 1010, ... 1090 */
     assert_int_equal(report.in_window, 10);
     assert_int_equal(built.items[0].line, 52);
     assert_true(built.items[0].arrival_ns == 0 && built.items[9].arrival_ns == 90 * NS_PER_SEC);
-    trace_release(&built);
 
     plan.max_gpus = 2;
-    built = build(&plan, &report);
+    build(&plan);
     assert_int_equal(built.count, 4);
     assert_int_equal(report.too_large, 6);
-    trace_release(&built);
 
     plan.from_ns = 20000 * NS_PER_SEC;
     plan.to_ns = -1;
@@ -180,12 +161,11 @@ TEST(test_shrinking_is_even)
 
     plan.jobs = 100;
     for (plan.seed = 0; plan.seed < 50; plan.seed++) {
-        struct trace built = build(&plan, NULL);
+        build(&plan);
         for (size_t i = 0; i < built.count; i++) {
             kept[(built.items[i].line - 2) / 100]++;
             assert_true(i == 0 || built.items[i].line > built.items[i - 1].line);
         }
-        trace_release(&built);
     }
     for (size_t tenth = 0; tenth < 10; tenth++)
         assert_in_range(kept[tenth], 420, 580); /* 500, s.d. 20 */
@@ -194,16 +174,15 @@ TEST(test_shrinking_is_even)
 TEST(test_what_is_kept)
 {
     struct trace_build plan = thesis_mix;
-    struct trace built = build(&plan, NULL);
 
+    build(&plan);
     for (size_t i = 0; i < built.count; i++)
         assert_true(built.items[i].gpus == built.items[i].workload->gpus && built.items[i].duration_ns == -1);
-    trace_release(&built);
 
     plan.keep_gpus = plan.keep_durations = true;
     plan.min_duration_ns = 60 * NS_PER_SEC;
     plan.max_duration_ns = 5000 * NS_PER_SEC;
-    built = build(&plan, NULL);
+    build(&plan);
     for (size_t i = 0; i < built.count; i++) {
         int64_t expected_s = 1 + 100 * (int64_t)i;
         expected_s = expected_s < 60 ? 60 : expected_s > 5000 ? 5000 : expected_s;
@@ -211,38 +190,32 @@ TEST(test_what_is_kept)
         assert_true(built.items[i].workload->gpus <= built.items[i].gpus);
         assert_true(built.items[i].duration_ns == expected_s * NS_PER_SEC); /* to the millisecond */
     }
-    trace_release(&built);
 
     plan = thesis_mix;
     plan.max_gpus = 1;
-    built = build(&plan, NULL);
+    build(&plan);
     for (size_t i = 0; i < built.count; i++)
         assert_int_equal(built.items[i].gpus, 1);
-    trace_release(&built);
 }
 
 TEST(test_load)
 {
     struct trace_build plan = thesis_mix;
-    struct trace_build_report report;
-    struct trace built;
     double gpu_seconds = 0, span_s;
 
     plan.load = 0.8;
     plan.load_gpus = 4;
-    built = build(&plan, &report);
+    build(&plan);
     for (size_t i = 0; i < built.count; i++)
         gpu_seconds += built.items[i].gpus * (double)trace_job_duration_ns(&built.items[i]) / 1e9;
     span_s = (double)built.items[built.count - 1].arrival_ns / 1e9;
     assert_true(fabs(gpu_seconds / (4 * span_s) - 0.8) < 1e-6);
     assert_true(fabs(report.stretch - span_s / 9990) < 1e-6);
-    trace_release(&built);
 
     plan.load = 0;
     plan.stretch = 0.25;
-    built = build(&plan, NULL);
+    build(&plan);
     assert_true(built.items[3].arrival_ns == 7500 * NS_PER_MS);
-    trace_release(&built);
 
     plan.stretch = 1e6;
     refuse(&plan, "stretched 1e+06 times, the last job arrives after 9.99e+09 s: the most is 1e+09 s");
@@ -275,15 +248,14 @@ TEST(test_written_reads_back)
     struct trace_build plan = thesis_mix;
 
     for (int keep = 0; keep < 2; keep++) {
-        struct trace built, back;
+        CLEANUP(trace_release) struct trace back;
         CLEANUP(strbuf_release) struct strbuf out = {0};
-        struct error err = {{0}};
 
         plan.keep_gpus = plan.keep_durations = keep;
         plan.stretch = 0.1234567;
-        built = build(&plan, NULL);
+        build(&plan);
         trace_write(&built, &out);
-        fail_if(trace_load_text(&back, "b.csv", out.text, out.length, &options, &err), err);
+        fail_if(trace_load_text(&back, "b.csv", out.text, out.length, &options, &trouble), trouble);
         assert_int_equal(
             strncmp(out.text, keep ? "arrival_s,workload,gpus,duration_s\n" : "arrival_s,workload\n", keep ? 35 : 19),
             0);
@@ -294,8 +266,6 @@ TEST(test_written_reads_back)
             assert_ptr_equal(back.items[i].workload, built.items[i].workload);
             assert_int_equal(back.items[i].gpus, built.items[i].gpus);
         }
-        trace_release(&built);
-        trace_release(&back);
     }
 }
 
@@ -305,16 +275,14 @@ TEST(test_cut_without_drawing)
     static const char text[] = "arrival_s,workload,gpus,duration_s\n10,resnet,2,99\n20,vgg,,\n30,vgg,1,5\n";
     struct trace_load_options options = {.workloads = &workloads};
     struct trace_build plan = {.from_ns = 0, .to_ns = 25 * NS_PER_SEC, .stretch = 2};
-    struct trace_build_report report;
-    struct trace own, built;
+    CLEANUP(trace_release) struct trace own;
     CLEANUP(strbuf_release) struct strbuf out = {0};
 
     assert_int_equal(trace_load_text(&own, "o.csv", text, sizeof text - 1, &options, NULL), 0);
+    trace_release(&built);
     assert_int_equal(trace_build(&built, &own, &plan, &report, NULL), 0);
     trace_write(&built, &out);
     assert_string_equal(out.text, "arrival_s,workload,gpus,duration_s\n0,resnet,2,99\n20,vgg,1,\n");
-    trace_release(&built);
-    trace_release(&own);
 }
 
 RUN_TESTS(setup, teardown)

@@ -1,9 +1,6 @@
 /* A trace's demand, against figures worked out by hand. */
 #include "unit.h"
 
-#include <math.h>
-
-#include "base/units.h"
 #include "trace/demand.h"
 
 static void assert_near(double value, double expected)
@@ -15,9 +12,8 @@ static void assert_near(double value, double expected)
 static struct trace parse(const char *text)
 {
     struct trace trace;
-    struct error err = {{0}};
 
-    fail_if(trace_load_text(&trace, "t.csv", text, strlen(text), NULL, &err), err);
+    fail_if(trace_load_text(&trace, "t.csv", text, strlen(text), NULL, &trouble), trouble);
     return trace;
 }
 
@@ -78,16 +74,14 @@ TEST(test_bins_by_themselves)
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[128];
-        struct trace trace;
-        struct trace_demand demand;
+        CLEANUP(trace_release) struct trace trace;
+        CLEANUP(trace_demand_release) struct trace_demand demand;
 
         snprintf(text, sizeof text, "submit_s,gpus,gpu_milli,duration_s\n0,1,1000,5\n%s,1,1000,5\n", cases[i].last);
         trace = parse(text);
         assert_int_equal(trace_demand(&demand, &trace, 0, NULL), 0);
         assert_true(demand.bin_ns == cases[i].bin_s * NS_PER_SEC);
         assert_int_equal(demand.bin_count, cases[i].bins);
-        trace_demand_release(&demand);
-        trace_release(&trace);
     }
 }
 
@@ -96,10 +90,9 @@ TEST(test_too_many_bins)
     CLEANUP(trace_release)
     struct trace trace = parse("submit_s,gpus,gpu_milli,duration_s\n0,1,1000,5\n10000,1,1000,5\n");
     struct trace_demand demand;
-    struct error err;
 
-    assert_true(trace_demand(&demand, &trace, NS_PER_SEC, &err) < 0);
-    assert_string_equal(err.text, "arrivals over 10000 s make more than 10000 bins of 1 s: take longer ones");
+    assert_true(trace_demand(&demand, &trace, NS_PER_SEC, &trouble) < 0);
+    assert_string_equal(trouble.text, "arrivals over 10000 s make more than 10000 bins of 1 s: take longer ones");
 }
 
 /* One job: no time between arrivals, and no division by it. */
@@ -114,5 +107,3 @@ TEST(test_one_job)
     assert_near(demand.gpus_wanted_mean, 0);
     assert_near(demand.gpus_wanted_max, 3);
 }
-
-RUN_TESTS(NULL, NULL)

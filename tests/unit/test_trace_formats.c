@@ -4,8 +4,6 @@
 
 #include <zlib.h>
 
-#include "base/strbuf.h"
-#include "base/units.h"
 #include "trace/csv.h"
 #include "trace/gunzip.h"
 #include "trace/trace.h"
@@ -18,9 +16,8 @@ static struct trace_load_options options = {.workloads = &workloads};
 static struct trace load(const char *path, const struct trace_load_options *how)
 {
     struct trace trace;
-    struct error err = {{0}};
 
-    fail_if(trace_load(&trace, path, how, &err), err);
+    fail_if(trace_load(&trace, path, how, &trouble), trouble);
     return trace;
 }
 
@@ -65,17 +62,17 @@ TEST(test_philly)
 TEST(test_virtual_cluster)
 {
     struct trace trace = load(FILES "philly_vc.csv", &(struct trace_load_options){.vc = "ab12"});
-    struct error err;
 
     assert_int_equal(trace.count, 2);
     assert_int_equal(trace.left_out, 1);
     check_job(&trace.items[0], 100, 1, 1800.5, 2);
     trace_release(&trace);
-    assert_int_equal(trace_load(&trace, FILES "philly_vc.csv", &(struct trace_load_options){.vc = "ab1"}, &err),
+    assert_int_equal(trace_load(&trace, FILES "philly_vc.csv", &(struct trace_load_options){.vc = "ab1"}, &trouble),
                      -EINVAL);
-    assert_non_null(strstr(err.text, "no jobs of a virtual cluster 'ab1': name one of its column vc"));
-    assert_int_equal(trace_load(&trace, FILES "pods.csv", &(struct trace_load_options){.vc = "ab12"}, &err), -EINVAL);
-    assert_non_null(strstr(err.text, "pods.csv: it has no virtual clusters: leave out the choice of 'ab12'"));
+    assert_non_null(strstr(trouble.text, "no jobs of a virtual cluster 'ab1': name one of its column vc"));
+    assert_int_equal(trace_load(&trace, FILES "pods.csv", &(struct trace_load_options){.vc = "ab12"}, &trouble),
+                     -EINVAL);
+    assert_non_null(strstr(trouble.text, "pods.csv: it has no virtual clusters: leave out the choice of 'ab12'"));
 }
 
 TEST(test_pods)
@@ -118,16 +115,15 @@ TEST(test_tiresias)
 TEST(test_run_times)
 {
     struct trace trace = load(FILES "run_times.csv", &(struct trace_load_options){.run_times = true});
-    struct error err;
 
     assert_int_equal(trace.format, TRACE_RUN_TIMES);
     assert_int_equal(trace.count, 3);
     assert_int_equal(trace.left_out, 1);
     check_job(&trace.items[2], 0, 1, 7200, 5);
     trace_release(&trace);
-    assert_int_equal(trace_load(&trace, FILES "run_times.csv", NULL, &err), -EINVAL);
+    assert_int_equal(trace_load(&trace, FILES "run_times.csv", NULL, &trouble), -EINVAL);
     assert_non_null(
-        strstr(err.text, "run_times.csv:2: runtime_s alone: these are run times without arrivals, no trace"));
+        strstr(trouble.text, "run_times.csv:2: runtime_s alone: these are run times without arrivals, no trace"));
 }
 
 TEST(test_own_columns)
@@ -257,11 +253,10 @@ TEST(test_gunzip_limit)
     size_t length, text_length;
     CLEANUP(free_ptr) char *packed = pack(zeros, 1 << 20, &length);
     CLEANUP(free_ptr) char *text = NULL;
-    struct error err;
 
-    assert_int_equal(gunzip("t.gz", packed, length, (1 << 20) - 1, &text, &text_length, &err), -EFBIG);
+    assert_int_equal(gunzip("t.gz", packed, length, (1 << 20) - 1, &text, &text_length, &trouble), -EFBIG);
     assert_null(text);
-    assert_int_equal(gunzip("t.gz", packed, length, 1 << 20, &text, &text_length, &err), 0);
+    assert_int_equal(gunzip("t.gz", packed, length, 1 << 20, &text, &text_length, &trouble), 0);
     assert_int_equal(text_length, 1 << 20);
     assert_int_equal(text[text_length], '\0');
 }
@@ -283,10 +278,9 @@ TEST(test_gzip_bomb)
 TEST(test_collected_workloads)
 {
     CLEANUP(workloads_release) struct workloads collected;
-    struct error err = {{0}};
     const struct workload *w;
 
-    fail_if(workloads_read(&collected, FILES "workloads_collected.csv", &err), err);
+    fail_if(workloads_read(&collected, FILES "workloads_collected.csv", &trouble), trouble);
     assert_int_equal(collected.count, 2);
     w = workloads_find(&collected, "wide");
     assert_true(w->peak_bytes == 9000 * MIB && w->resident_bytes[0] == 9500 * MIB &&

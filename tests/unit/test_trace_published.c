@@ -1,8 +1,6 @@
-/* Usage: test_trace_published DIRECTORY: the published files as they stand, where they are; skipped where they are not.
- */
+/* Usage: test_trace_published DIRECTORY: the published files as they stand; skipped where they are not. */
 #include "unit.h"
 
-#include "base/units.h"
 #include "trace/trace.h"
 
 #define SKIPPED 77
@@ -30,15 +28,13 @@ TEST(test_traces)
     for (size_t i = 0; i < array_size(expected); i++) {
         CLEANUP(free_ptr) char *path = xasprintf("%s/%s", directory, expected[i].name);
         struct trace_load_options options = {.workloads = &workloads, .vc = expected[i].vc, .run_times = true};
-        struct trace trace;
-        struct error err = {{0}};
+        CLEANUP(trace_release) struct trace trace;
 
-        fail_if(trace_load(&trace, path, &options, &err), err);
+        fail_if(trace_load(&trace, path, &options, &trouble), trouble);
         assert_int_equal(trace.format, expected[i].format);
         assert_int_equal(trace.count, expected[i].jobs);
         assert_int_equal(trace.left_out, expected[i].left_out);
         assert_true(trace.items[trace.count - 1].arrival_ns / NS_PER_SEC == expected[i].last_s);
-        trace_release(&trace);
     }
 }
 
@@ -47,9 +43,8 @@ TEST(test_workloads)
 {
     CLEANUP(free_ptr) char *path = xasprintf("%s/workloads/workloads.csv", directory);
     CLEANUP(workloads_release) struct workloads collected;
-    struct error err = {{0}};
 
-    fail_if(workloads_read(&collected, path, &err), err);
+    fail_if(workloads_read(&collected, path, &trouble), trouble);
     assert_int_equal(collected.count, workloads.count);
     for (size_t i = 0; i < workloads.count; i++) {
         const struct workload *a = &workloads.items[i], *b = workloads_find(&collected, a->id);

@@ -1,6 +1,5 @@
 /* The view of NVML's clients of a node with faults, and of MIG instances. Time runs 1000 times faster. */
 #include <pthread.h>
-#include <signal.h>
 
 #include "contention/contention.h"
 #include "vnode/domain.h"
@@ -29,9 +28,8 @@ static struct attachment train(struct place place, double activity, int64_t byte
 static void strike(const char *fault, uint32_t g)
 {
     struct strike strike = {.gpus = 1u << g, .until_ns = INT64_MAX};
-    struct error err;
 
-    fail_if(inject(&f.node, fault, &strike, &err) < 0, err);
+    fail_if(inject(&f.node, fault, &strike, &trouble) < 0, trouble);
 }
 
 /* A GPM metric of a place over 20 ms: of a GPU where gpu_instance is NVML_NO_INSTANCE. NVML's code. */
@@ -120,7 +118,7 @@ TEST_BETWEEN(instances_are_devices, setup, teardown)
 /* A job on 2 of 7 slices: slowed to their share, seen where it is, and only there. */
 TEST_BETWEEN(a_job_on_an_instance, setup, teardown)
 {
-    struct attachment mine = train((struct place){.gpu = 0, .instance = 2}, 0.5, 5 * GIB);
+    CLEANUP(attach_end) struct attachment mine = train((struct place){.gpu = 0, .instance = 2}, 0.5, 5 * GIB);
     struct nvml_process_info infos[4];
     const int64_t too_much = 21 * GIB;
     static struct shortage shortage;
@@ -150,7 +148,6 @@ TEST_BETWEEN(a_job_on_an_instance, setup, teardown)
     assert_near(metric(gpu(0), NVML_NO_INSTANCE, NVML_GPM_METRIC_SM_UTIL), 100 * 0.5 * rate, 1e-6);
     assert_int_equal(gpm(gpu(0), 9, NVML_GPM_METRIC_SM_UTIL, &value), NVML_ERROR_INVALID_ARGUMENT);
     assert_int_equal(gpm(gpu(1), 1, NVML_GPM_METRIC_SM_UTIL, &value), NVML_ERROR_NOT_SUPPORTED);
-    attach_end(&mine);
 }
 
 TEST_BETWEEN(other_gpm_metrics_follow, setup, teardown)
@@ -182,7 +179,7 @@ TEST_BETWEEN(a_node_without_gpm, setup, teardown)
 
 TEST_BETWEEN(a_lost_gpu, setup, teardown)
 {
-    struct attachment mine = train((struct place){.gpu = 1}, 0.4, GIB);
+    CLEANUP(attach_end) struct attachment mine = train((struct place){.gpu = 1}, 0.4, GIB);
     struct nvml_device *lost = gpu(1), *device = NULL;
     struct node_slot slot;
     unsigned int mw;
@@ -200,7 +197,6 @@ TEST_BETWEEN(a_lost_gpu, setup, teardown)
     assert_int_equal(f.node.file->xids[0].gpu, 1);
     inject_clear(&f.node);
     assert_int_equal(NVML(nvmlDeviceGetPowerUsage)(lost, &mw), NVML_SUCCESS);
-    attach_end(&mine);
 }
 
 static void *ask_power(void *device)
@@ -374,8 +370,8 @@ TEST_BETWEEN(another_layout, setup, teardown)
     count = 4;
     assert_int_equal(NVML(nvmlDeviceGetComputeRunningProcesses_v2)(gpu(1), &count, (void *)buffer), NVML_SUCCESS);
     assert_int_equal(((struct nvml_process_info *)(void *)buffer)[1].used_bytes, 2 * GIB);
-    attach_end(&more);
     attach_end(&mine);
+    attach_end(&more);
 }
 
 static void *tell_later(void *xid)
@@ -421,14 +417,13 @@ TEST_BETWEEN(xids_are_events, setup, teardown)
 TEST_BETWEEN(bad_injections, setup, teardown)
 {
     struct strike strike = {.gpus = 1, .until_ns = INT64_MAX, .pid = getpid()};
-    struct error err;
 
-    assert_int_equal(inject(&f.node, "rust", &strike, &err), -EINVAL);
-    assert_non_null(strstr(err.text, "'rust' is not a fault"));
-    assert_int_equal(inject(&f.node, "xid", &strike, &err), -EINVAL);
-    assert_int_equal(inject(&f.node, "mps-fault", &strike, &err), -ESRCH); /* not on the node */
+    assert_int_equal(inject(&f.node, "rust", &strike, &trouble), -EINVAL);
+    assert_non_null(strstr(trouble.text, "'rust' is not a fault"));
+    assert_int_equal(inject(&f.node, "xid", &strike, &trouble), -EINVAL);
+    assert_int_equal(inject(&f.node, "mps-fault", &strike, &trouble), -ESRCH); /* not on the node */
     strike.pid = 0;
-    assert_int_equal(inject(&f.node, "mps-fault", &strike, &err), -EINVAL);
+    assert_int_equal(inject(&f.node, "mps-fault", &strike, &trouble), -EINVAL);
 }
 
 RUN_LIBRARY_TESTS

@@ -1,8 +1,6 @@
 /* The layout of the state file is held by a golden file: a change of it needs a new version. */
 #include "unit.h"
 
-#include "base/file.h"
-#include "base/strbuf.h"
 #include "vnode/layout.h"
 
 struct member {
@@ -32,9 +30,7 @@ static void print_type(struct strbuf *text, const char *type, size_t size, const
 TEST(layout_is_golden)
 {
     CLEANUP(strbuf_release) struct strbuf text = {0};
-    CLEANUP(free_ptr) char *golden = NULL;
-    struct error err;
-    size_t length;
+    CLEANUP(free_ptr) char *golden = file_text(CARMA_SOURCE "/tests/golden/vnode-state.txt");
 
     strbuf_printf(&text, "version %d magic %s\n", NODE_VERSION, NODE_MAGIC);
     TYPE(node_file, M(magic), M(version), M(size), M(gpu_count), M(cuda_version), M(time_scale), M(profile),
@@ -57,8 +53,5 @@ TEST(layout_is_golden)
     TYPE(node_use, M(gpu), M(instance), M(activity), M(bytes));
     strbuf_printf(&text, "phases free %d attached %d loading %d training %d finished %d\n", NODE_SLOT_FREE,
                   NODE_SLOT_ATTACHED, NODE_SLOT_LOADING, NODE_SLOT_TRAINING, NODE_SLOT_FINISHED);
-    fail_if(file_read(CARMA_SOURCE "/tests/golden/vnode-state.txt", 65536, &golden, &length, &err) < 0, err);
     assert_string_equal(text.text, golden);
 }
-
-RUN_TESTS(NULL, NULL)

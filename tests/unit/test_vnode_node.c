@@ -1,12 +1,6 @@
 /* The state file: the node's processes, their memory, and the remains of those that die. */
 #include "unit.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/stat.h>
-
-#include "base/nodetime.h"
-#include "base/proc.h"
 #include "vnode/domain.h"
 #include "domain_clients.h"
 #include "vnode_a100.h"
@@ -48,14 +42,13 @@ TEST_BETWEEN(memory_is_limited, setup, teardown)
     struct node_slot wanted = wish(0);
     static struct shortage shortage;
     struct attachment attachment;
-    struct error err;
     pid_t other = holder(30 * GIB);
     int64_t usable = INT64_C(40536) * MIB, bytes = usable - 30 * GIB;
 
-    assert_int_equal(attach_begin(&attachment, &f.node, &wanted, &err), 0);
-    assert_int_equal(attach_hold(&attachment, &bytes, &shortage, &err), 0);
+    assert_int_equal(attach_begin(&attachment, &f.node, &wanted, &trouble), 0);
+    assert_int_equal(attach_hold(&attachment, &bytes, &shortage, &trouble), 0);
     bytes++;
-    assert_int_equal(attach_hold(&attachment, &bytes, &shortage, &err), -ENOMEM);
+    assert_int_equal(attach_hold(&attachment, &bytes, &shortage, &trouble), -ENOMEM);
     assert_int_equal(shortage.wanted_bytes, 1);
     assert_int_equal(shortage.free_bytes, 0);
     assert_int_equal(shortage.held_bytes, usable - 30 * GIB);
@@ -66,7 +59,7 @@ TEST_BETWEEN(memory_is_limited, setup, teardown)
     assert_int_equal(fixture_used(&f, 0), usable);
     end(other);
     sleep_wall_ms(15);
-    assert_int_equal(attach_hold(&attachment, &bytes, &shortage, &err), 0); /* the memory of the dead is free */
+    assert_int_equal(attach_hold(&attachment, &bytes, &shortage, &trouble), 0); /* the memory of the dead is free */
     attach_end(&attachment);
     assert_int_equal(fixture_used(&f, 0), 0);
 }
@@ -95,7 +88,7 @@ TEST_BETWEEN(memory_limits_of_mps_clients, setup, teardown)
     };
     struct node_slot wanted = wish(0);
     static struct shortage shortage;
-    struct attachment attachment;
+    CLEANUP(attach_end) struct attachment attachment;
     int64_t bytes = 3 * GIB;
 
     for (size_t i = 0; i < array_size(rows); i++) {
@@ -116,7 +109,6 @@ TEST_BETWEEN(memory_limits_of_mps_clients, setup, teardown)
     assert_int_equal(shortage.free_bytes, 0);
     attachment.limits[0] = 0;
     assert_int_equal(attach_hold(&attachment, &bytes, &shortage, NULL), 0);
-    attach_end(&attachment);
 }
 
 TEST_BETWEEN(all_gpus_or_none, setup, teardown)
@@ -124,7 +116,7 @@ TEST_BETWEEN(all_gpus_or_none, setup, teardown)
     struct node_slot wanted = {.use_count = 2, .uses = {{.gpu = 0}, {.gpu = 1}}};
     int64_t small[] = {GIB, GIB}, large[] = {2 * GIB, 41 * GIB};
     static struct shortage shortage;
-    struct attachment attachment;
+    CLEANUP(attach_end) struct attachment attachment;
 
     assert_int_equal(attach_begin(&attachment, &f.node, &wanted, NULL), 0);
     assert_int_equal(attach_hold(&attachment, small, &shortage, NULL), 0);
@@ -132,7 +124,6 @@ TEST_BETWEEN(all_gpus_or_none, setup, teardown)
     assert_int_equal(shortage.use, 1);
     assert_int_equal(fixture_used(&f, 0), GIB);
     assert_int_equal(fixture_used(&f, 1), GIB);
-    attach_end(&attachment);
 }
 
 TEST_BETWEEN(killed_owner_is_gone, setup, teardown)
@@ -394,27 +385,26 @@ TEST_BETWEEN(bad_files_are_named, setup, teardown)
 {
     struct node_file wanted = {.gpu_count = 1};
     struct node node;
-    struct error err;
     char path[128];
     int fd;
 
-    assert_int_equal(node_create(f.state, &wanted, 0600, &err), -EEXIST);
-    assert_non_null(strstr(err.text, f.state));
-    assert_int_equal(node_open(&node, "/nonexistent/state", &err), -ENOENT);
-    assert_non_null(strstr(err.text, "/nonexistent/state"));
-    assert_int_equal(node_open(&node, f.directory, &err), -EISDIR);
+    assert_int_equal(node_create(f.state, &wanted, 0600, &trouble), -EEXIST);
+    assert_non_null(strstr(trouble.text, f.state));
+    assert_int_equal(node_open(&node, "/nonexistent/state", &trouble), -ENOENT);
+    assert_non_null(strstr(trouble.text, "/nonexistent/state"));
+    assert_int_equal(node_open(&node, f.directory, &trouble), -EISDIR);
     snprintf(path, sizeof path, "%s/other", f.directory);
     fd = open(path, O_RDWR | O_CREAT, 0600);
-    assert_int_equal(node_open(&node, path, &err), -EINVAL); /* empty */
+    assert_int_equal(node_open(&node, path, &trouble), -EINVAL); /* empty */
     assert_int_equal(ftruncate(fd, sizeof *node.file), 0);
-    assert_int_equal(node_open(&node, path, &err), -EINVAL); /* zeroes */
+    assert_int_equal(node_open(&node, path, &trouble), -EINVAL); /* zeroes */
     close(fd);
     unlink(path);
     unsetenv("CARMA_VNODE");
-    assert_int_equal(node_open(&node, NULL, &err), -ENODEV);
+    assert_int_equal(node_open(&node, NULL, &trouble), -ENODEV);
     setenv("CARMA_TIME_SCALE", "7", 1);
-    assert_int_equal(node_open(&node, f.state, &err), -EINVAL);
-    assert_non_null(strstr(err.text, "CARMA_TIME_SCALE=1"));
+    assert_int_equal(node_open(&node, f.state, &trouble), -EINVAL);
+    assert_non_null(strstr(trouble.text, "CARMA_TIME_SCALE=1"));
     unsetenv("CARMA_TIME_SCALE");
     setenv("CARMA_VNODE", f.state, 1);
 }

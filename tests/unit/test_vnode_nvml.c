@@ -1,6 +1,5 @@
 /* The virtual libnvidia-ml.so.1 through dlopen, as its clients see it. */
 #include <pthread.h>
-#include <signal.h>
 
 #include "contention/contention.h"
 #include "vnode_library.h"

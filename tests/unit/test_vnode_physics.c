@@ -217,5 +217,3 @@ TEST_BETWEEN(damage_does_not_hang, setup, NULL)
     physics_advance(&file, &bank, at(1001));
     assert_int_equal(physics_used_bytes(&bank, 5), 0);
 }
-
-RUN_TESTS(NULL, NULL)

@@ -1,7 +1,5 @@
 #include "unit.h"
 
-#include "base/file.h"
-#include "base/strbuf.h"
 #include "vnode_fixture.h"
 
 TEST(shipped_profiles)
@@ -17,9 +15,8 @@ TEST(shipped_profiles)
     for (size_t i = 0; i < array_size(shipped); i++) {
         CLEANUP(free_ptr) char *path = xasprintf("%s/data/nodes/%s.ini", CARMA_SOURCE, shipped[i].name);
         struct node_file file;
-        struct error err;
 
-        fail_if(profile_read(path, &file, &err) < 0, err);
+        fail_if(profile_read(path, &file, &trouble) < 0, trouble);
         assert_string_equal(file.profile, shipped[i].name);
         assert_int_equal(file.gpu_count, shipped[i].gpus);
         assert_int_equal(file.cuda_version, 12040);
@@ -35,9 +32,8 @@ TEST(instances)
 {
     static const int64_t mib[] = {20268, 10134, 5067};
     struct node_file file;
-    struct error err;
 
-    assert_int_equal(profile_read(CARMA_SOURCE "/data/nodes/a100x2-mig.ini", &file, &err), 0);
+    assert_int_equal(profile_read(CARMA_SOURCE "/data/nodes/a100x2-mig.ini", &file, &trouble), 0);
     assert_int_equal(file.gpus[0].mig, 1);
     assert_int_equal(file.gpus[0].gpm, 0);
     assert_int_equal(file.gpus[0].instance_count, 3);
@@ -47,7 +43,7 @@ TEST(instances)
     }
     assert_int_equal(file.gpus[1].mig, 0);
     assert_int_equal(file.gpus[1].instance_count, 0);
-    assert_int_equal(profile_read(CARMA_SOURCE "/data/nodes/a100x4-40g.ini", &file, &err), 0);
+    assert_int_equal(profile_read(CARMA_SOURCE "/data/nodes/a100x4-40g.ini", &file, &trouble), 0);
     assert_int_equal(file.gpus[0].gpm, 1);
 }
 
@@ -58,29 +54,27 @@ static void refused(const char *from, const char *to, const char *complaint)
     CLEANUP(strbuf_release) struct strbuf bad = {0};
     char path[] = "/tmp/carma-profile.XXXXXX.ini", *at;
     struct node_file file;
-    struct error err;
     size_t length;
     int fd = mkstemps(path, 4);
 
     assert_true(fd >= 0);
     close(fd);
-    assert_int_equal(file_read(CARMA_SOURCE "/data/nodes/a100x4-40g.ini", 65536, &good, &length, &err), 0);
+    assert_int_equal(file_read(CARMA_SOURCE "/data/nodes/a100x4-40g.ini", 65536, &good, &length, &trouble), 0);
     at = strstr(good, from);
     assert_non_null(at);
     strbuf_append(&bad, good, (size_t)(at - good));
     strbuf_puts(&bad, to);
     strbuf_puts(&bad, at + strlen(from));
-    assert_int_equal(file_write_atomic(path, bad.text, bad.length, 0600, &err), 0);
-    assert_int_equal(profile_read(path, &file, &err), -EINVAL);
-    if (!strstr(err.text, complaint) || !strstr(err.text, path))
-        fail_msg("'%s' does not say '%s'", err.text, complaint);
+    assert_int_equal(file_write_atomic(path, bad.text, bad.length, 0600, &trouble), 0);
+    assert_int_equal(profile_read(path, &file, &trouble), -EINVAL);
+    if (!strstr(trouble.text, complaint) || !strstr(trouble.text, path))
+        fail_msg("'%s' does not say '%s'", trouble.text, complaint);
     unlink(path);
 }
 
 TEST(bad_profiles)
 {
     struct node_file file;
-    struct error err;
 
     refused("gpus = 4", "gpus = 17", ":4: gpus = '17' should be a number from 1 to 16");
     refused("gpus = 4", "gpus = four", "gpus = 'four'");
@@ -98,8 +92,6 @@ TEST(bad_profiles)
     refused("pcie_generation = 4", "pcie_generation = 4\n[mig]\ngpus = 1\ninstances = 1g.1gb", "less than an eighth");
     refused("pcie_generation = 4", "pcie_generation = 4\n[mig]\ngpus = 1\ninstances = 4g.20gb 4g.20gb",
             "8 of 7 compute slices and 8 of 8 memory slices");
-    assert_int_equal(profile_read("/nonexistent/node.ini", &file, &err), -ENOENT);
-    assert_non_null(strstr(err.text, "/nonexistent/node.ini"));
+    assert_int_equal(profile_read("/nonexistent/node.ini", &file, &trouble), -ENOENT);
+    assert_non_null(strstr(trouble.text, "/nonexistent/node.ini"));
 }
-
-RUN_TESTS(NULL, NULL)

@@ -1,11 +1,6 @@
 /* carma-train as a process: time, memory, neighbours, signals. 1000 times faster than node time. */
 #include "unit.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/stat.h>
-
-#include "base/file.h"
 #include "vnode/domain.h"
 #include "vnode_a100.h"
 

@@ -1,18 +1,26 @@
-/* What nearly every test needs: cmocka with the headers that it asks for, and a program's tests, which stand once each:
+/* What many tests need: cmocka with the headers that it asks for, others of libc and of base, an error to be filled in,
+ * and a program's tests, which stand once each:
  *
  *   TEST(test_of_something)
  *   {
  *       assert_true(something);
  *   }
  *
- *   RUN_TESTS(NULL, NULL)
- *
- * They run in the order of the file. A test has `void **state`, which a set-up of its own may fill. */
+ * They run in the order of the file. A test has `void **state`, which a set-up of its own may fill. The program's main
+ * is unit.c's, unless it has RUN_TESTS or another of its own. */
 #ifndef CARMA_TESTS_UNIT_H
 #define CARMA_TESTS_UNIT_H
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <locale.h>
+#include <math.h>
+#include <poll.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,27 +28,39 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/error.h"
+#include "base/file.h"
 #include "base/memory.h"
+#include "base/nodetime.h"
+#include "base/proc.h"
+#include "base/strbuf.h"
+#include "base/units.h"
 
-static struct CMUnitTest unit_tests[64];
-static size_t unit_test_count;
+/* For the calls of a test; empty when the test begins. */
+extern struct error trouble;
 
-static inline void unit_test_add(struct CMUnitTest test)
-{
-    if (unit_test_count == array_size(unit_tests))
-        abort();
-    unit_tests[unit_test_count++] = test;
-}
+void unit_test_add(struct CMUnitTest test);
 
 /* A test between its own set-up and tear-down; NULL: there is none. The priority is what keeps the order. */
 #define TEST_BETWEEN(name, set_up, tear_down)                                                                          \
     static void name(void **state);                                                                                    \
+    static void name##_begins(void **state)                                                                            \
+    {                                                                                                                  \
+        trouble = (struct error){{0}};                                                                                 \
+        name(state);                                                                                                   \
+    }                                                                                                                  \
     static void __attribute__((constructor(1000 + __COUNTER__))) name##_is_listed(void)                                \
     {                                                                                                                  \
-        unit_test_add((struct CMUnitTest){#name, name, set_up, tear_down, NULL});                                      \
+        unit_test_add((struct CMUnitTest){#name, name##_begins, set_up, tear_down, NULL});                             \
     }                                                                                                                  \
     static void name(void **state)
 
@@ -55,6 +75,9 @@ static inline void unit_test_add(struct CMUnitTest test)
     }                                                                                                                  \
     static void name##_on(parameter)
 
+/* All of a file of at most 64 MiB; the caller frees it. */
+char *file_text(const char *path);
+
 /* Fails with the text of a struct error. */
 #define fail_if(condition, err)                                                                                        \
     do {                                                                                                               \
@@ -63,12 +86,9 @@ static inline void unit_test_add(struct CMUnitTest test)
     } while (0)
 
 /* Runs them, between a set-up and a tear-down of them all, and returns how many failed. */
-static inline int unit_tests_run(const char *name, CMFixtureFunction set_up, CMFixtureFunction tear_down)
-{
-    return _cmocka_run_group_tests(name, unit_tests, unit_test_count, set_up, tear_down);
-}
+int unit_tests_run(const char *name, CMFixtureFunction set_up, CMFixtureFunction tear_down);
 
-/* The main of a program that does nothing else. */
+/* The main of a program that does so and nothing else. */
 #define RUN_TESTS(set_up, tear_down)                                                                                   \
     int main(void)                                                                                                     \
     {                                                                                                                  \

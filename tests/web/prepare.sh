@@ -1,12 +1,6 @@
 # For tests that need a browser: sourced after lib.sh, with BUILD (the meson tree) as $3. Sets CHROMIUM and WEB_MODULES;
 # skips where no browser works, or its driver is missing.
 # shellcheck shell=sh
-skip() {
-    echo "skipped: $*"
-    rm -rf "$T"
-    exit 77
-}
-
 for tool in chromium node npm python3; do
     command -v "$tool" >/dev/null || skip "no $tool here (script/packages test)"
 done
@@ -39,6 +33,7 @@ open_dashboard() {
     address=$(head -n 1 "$address_file")
 }
 
+at_end="close_dashboards; $at_end"
 close_dashboards() {
     for pid in ${dashboards-}; do
         kill "$pid" 2>/dev/null

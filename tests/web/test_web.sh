@@ -14,8 +14,7 @@ run submit --parsable -J '<img src=x onerror=alert(1)>' -o hostile -- sh -c 'whi
 hostile=$(cat "$T/out")
 run submit --parsable -J talks --gpu-memory 2G -o talks -- sh -c 'n=0; while :; do n=$((n + 1)); echo "step $n"; sleep 0.2; done'
 talks=$(cat "$T/out")
-run submit --parsable -J held --hold -- true
-held=$(cat "$T/out")
+held=$(submitted -J held --hold -- true)
 until_field "$talks" state RUNNING
 until_field 1 state COMPLETED
 "$CARMA" play "$SOURCE/data/traces/thesis_60.csv" --output-dir "$T/played" >"$T/play.log" 2>&1 &
@@ -32,6 +31,4 @@ if open_dashboard "$T/address" "$CARMA"; then
 fi
 kill "$play" 2>/dev/null
 wait "$play" 2>/dev/null
-close_dashboards
 kill -0 "$daemon" 2>/dev/null || daemon= # the test has killed it
-finish_node

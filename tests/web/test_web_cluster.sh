@@ -54,8 +54,7 @@ PATH=$T/fake:$PATH
 export PATH
 start_node a100x4-40g 60
 start_daemon --set share=mps
-run submit --parsable -J local --gpu-memory 9G -- "$TRAIN" --memory 8G --sm-activity 0.5 --seconds 1000000
-until_field 1 state RUNNING
+runs 1 -J local --gpu-memory 9G -- "$TRAIN" --memory 8G --sm-activity 0.5 --seconds 1000000
 open_dashboard "$T/address" "$CARMA"
 alone=$address
 # shellcheck disable=SC2317 # open_dashboard calls it
@@ -64,5 +63,3 @@ cluster() {
 }
 open_dashboard "$T/cluster.address" cluster
 node "$SOURCE/tests/web/cluster.mjs" "$address" "$alone" "${4-}" || fail "the page of all nodes: see above"
-close_dashboards
-finish_node

@@ -4,4 +4,3 @@
 . "$(dirname "$0")/../cli/lib.sh"
 . "$(dirname "$0")/prepare.sh"
 node "$SOURCE/tests/web/scale.mjs" "$SOURCE" || fail "see above"
-finish

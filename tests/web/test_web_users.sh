@@ -29,5 +29,3 @@ open_dashboard "$T/alice.address" by alice && alices=$address
 node "$SOURCE/tests/web/users.mjs" "$bobs" "$alices" "http://127.0.0.1:$port/" "$(cat "$T/token")" || fail "two users' dashboards: see above"
 expect_field 1 state CANCELLED
 expect_field 2 state CANCELLED
-close_dashboards
-finish_node
