@@ -158,6 +158,12 @@ static void name_step(const struct step *step, char text[static 16])
         snprintf(text, 16, "%u", step->step);
 }
 
+/* One of srun's, and not the script's or salloc's shell. */
+static bool is_numbered(const struct step *step)
+{
+    return step->step != STEP_BATCH && step->step != STEP_EXTERN && step->step != STEP_INTERACTIVE;
+}
+
 int slurm_spank_init(spank_t spank, int count, char **arguments)
 {
     read_settings(count, arguments);
@@ -271,11 +277,14 @@ static void make_up_for_prolog(spank_t spank)
     spool_put_text(settings.spool, step.job, "node", step.node);
 }
 
-/* A count of whole GPUs is a request of GPUs, not of memory. false: carmad does not tell how large they are. */
+/* A count of whole GPUs is a request of GPUs, not of memory, and shared in no way, also where it has grown to that.
+ * false: carmad does not tell how large they are. */
 static bool take_count(const struct step *step, struct lease_request *request, int64_t deadline_ms)
 {
     int64_t each = step->counts.memory_bytes / step->counts.gpus, least = smallest_gpu(deadline_ms);
     request->exclusive = least > 0 && each >= least;
+    if (request->exclusive)
+        request->share = NULL;
     request->memory_bytes = request->exclusive || (step->counts.guess && step->restart == 0) ? 0 : each;
     return least > 0;
 }
@@ -311,6 +320,25 @@ static void set_environment(spank_t spank, struct json environment)
     while (json_next(environment, &walk, &name, &value))
         if (json_read_string(name, key, sizeof(key)) && json_read_string(value, text, sizeof(text)))
             spank_setenv(spank, key, text, 1);
+}
+
+/* The variables beside CUDA_VISIBLE_DEVICES that Slurm sets for GPUs of its own. */
+static void set_slurms_variables(spank_t spank, const struct step *step, struct json indexes)
+{
+    struct json walk = {0}, name, item;
+    struct text list = {0};
+    char count[24];
+    int64_t index, gpus = 0;
+
+    while (json_next(indexes, &walk, &name, &item))
+        if (json_read_integer(item, &index))
+            text_printf(&list, "%s%lld", gpus++ > 0 ? "," : "", (long long)index);
+    snprintf(count, sizeof(count), "%lld", (long long)gpus);
+    if (gpus > 0 && !list.failed) {
+        spank_setenv(spank, is_numbered(step) ? "SLURM_STEP_GPUS" : "SLURM_JOB_GPUS", list.bytes, 1);
+        spank_setenv(spank, "SLURM_GPUS_ON_NODE", count, 1);
+    }
+    text_release(&list);
 }
 
 /* Slurm's own group of this job, where it has one in the unified hierarchy. */
@@ -380,8 +408,10 @@ static int join(spank_t spank, const struct step *step, struct json lease, int64
         enter_group(group);
     name_step(step, name);
     int code = lease_attach(settings.socket, id, name, getpid(), slurms ? own : NULL, deadline_ms);
-    if (code == 0)
+    if (code == 0) {
         set_environment(spank, json_member(lease, "environment"));
+        set_slurms_variables(spank, step, json_member(lease, "indexes"));
+    }
     return code;
 }
 
