@@ -13,7 +13,7 @@ enum {
     /* For the agent to order a requeue, or to note what the job used, while Slurm still holds the job running. */
     AGENT_WAIT_MS = 5000,
     RETRY_WAIT_MS = 20000, /* a job that Slurm is told to have failed has failed to its dependents */
-    END_WAIT_MS = 5000,
+    END_WAIT_MS = 5000,    /* a lease without processes is over after as long (launch/lease.h) */
 };
 
 void ending_hand_back(const struct step *step, int code, struct json answer)
@@ -48,7 +48,7 @@ static bool is_over(struct json lease)
 }
 
 /* The lease of the step's job and restart on this node; with `over` also one that carmad has ended, where none lives.
- * 0: there is none. */
+ * 0: there is none, or a negative errno: carmad does not tell. */
 static int64_t find_lease(const struct step *step, bool over, int64_t deadline_ms)
 {
     struct text answer = {0};
@@ -56,7 +56,8 @@ static int64_t find_lease(const struct step *step, bool over, int64_t deadline_m
     int64_t live = 0, ended = 0, id, restart;
     char node[64];
 
-    if (lease_list(plugin_settings.socket, step->cluster, step->job, deadline_ms, &answer) == 0)
+    int code = lease_list(plugin_settings.socket, step->cluster, step->job, deadline_ms, &answer);
+    if (code == 0)
         while (json_next(json_member(json_of(answer.bytes, answer.length), "leases"), &walk, &name, &lease))
             if (json_read_integer(json_member(lease, "id"), &id) &&
                 json_read_integer(json_member(lease, "restart"), &restart) && restart == step->restart &&
@@ -67,7 +68,7 @@ static int64_t find_lease(const struct step *step, bool over, int64_t deadline_m
                     ended = id;
             }
     text_release(&answer);
-    return live != 0 || !over ? live : ended;
+    return code != 0 ? code : live != 0 || !over ? live : ended;
 }
 
 /* Leaves carmad's answer to the agent, and waits until Slurm has been told. */
@@ -101,15 +102,16 @@ void ending_of_lease(const struct step *step, int status, bool stopped, bool ove
     int64_t deadline_ms = http_now_ms() + END_WAIT_MS;
     int64_t id = find_lease(step, over, deadline_ms);
     struct text answer = {0};
-    int code;
+    int code = (int)id;
 
     if (id == 0)
         return;
-    code = lease_end(plugin_settings.socket, id, status, stopped, output, deadline_ms, &answer);
+    if (id > 0)
+        code = lease_end(plugin_settings.socket, id, status, stopped, output, deadline_ms, &answer);
     if (code == 0)
         leave_to_agent(step, stopped, &answer);
     else
-        slurm_error("carma: job %u's lease %lld cannot be ended (%s): carmad ends it when its processes have",
-                    step->job, (long long)id, strerror(-code));
+        slurm_error("carma: job %u's lease cannot be ended (%s): carmad ends it when its processes have", step->job,
+                    strerror(-code));
     text_release(&answer);
 }
