@@ -15,7 +15,7 @@ import lab  # noqa: E402
 class Cluster(lab.Lab):
     """Jobs of the trace by sbatch, each with times of its own in the folder `out`."""
 
-    name, user = None, "65534"  # nobody, an ordinary user, submits all jobs
+    name, user = None, "65534"  # nobody, an ordinary user
 
     def __init__(self, build, scale):
         super().__init__(build / "bin" / "carma", common.ROOT, build / "meson", scale)
@@ -39,7 +39,8 @@ class Cluster(lab.Lab):
         """sbatch's options for the number-th job of the trace; None: it cannot be expressed."""
         raise NotImplementedError
 
-    def refusals(self):
+    def refusals(self, output):
+        """carmad's reasons in a job's output, one for each start that it refused."""
         return []
 
     def hand_shakes_ms(self):
@@ -128,15 +129,12 @@ class Carma(Cluster):
                 found.append((int(time_ns) - before[job]) / 1e6)
         return found
 
-    def refusals(self):
-        """carmad's reasons, one for each start that it refused: the plugin tells the job's standard error."""
-        return [found for path in (self.dir / "out").iterdir()
-                for found in re.findall(r"carma: \S+ has no GPU for job \d+ now \((.*)\): it goes back",
-                                        path.read_text(errors="replace"))]
+    def refusals(self, output):
+        return re.findall(r"carma: \S+ has no GPU for job \d+ now \((.*)\): it goes back", output)
 
 
 class Declared(Carma):
-    """Each job says what it needs; every twelfth says 30% too little."""
+    """Each job says what it needs, an array what most of its tasks do; every twelfth says 30% too little."""
 
     name = "carma, declared"
 

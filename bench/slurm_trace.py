@@ -2,10 +2,9 @@
 
 import dataclasses
 import math
+import re
 import statistics
 import time
-
-import common
 
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE"}
 PATIENCE_S = 900  # of wall time, after the last submission
@@ -16,14 +15,18 @@ JITTER = 0.03
 @dataclasses.dataclass
 class Job:
     workload: dict
-    slurm: str
+    slurm: str  # 12, or 8_3 of an array
+    short: bool  # it needs more than it asks for
     submitted_ns: int
     scale: float  # of the cluster's clock
     state: str = ""
     restarts: int = 0
     ended_ns: int = 0
     oom: int = 0
+    refusals: int = 0
+    done: int = 0  # times that it has succeeded
     comment: str = ""
+    errors: list = dataclasses.field(default_factory=list)  # carma's, in its output
 
     def turnaround_s(self):
         return (self.ended_ns - self.submitted_ns) / 1e9 * self.scale
@@ -49,32 +52,44 @@ class Result:
     def oom(self):
         return sum(job.oom for job in self.jobs)
 
+    def touched(self):
+        """Jobs that were put back for no reason of their own, or were done twice."""
+        return [job for job in self.jobs if job.restarts > job.oom + job.refusals or job.done > 1]
+
     def recovered(self):
         """Jobs that ran out of memory, and completed in the end."""
         return sum(job.oom > 0 for job in self.completed())
 
 
-def script(cluster, workload, seed):
+def script(cluster, entry, seed):
     """Each end overwrites the one before: a job that was put back ends when it has succeeded."""
-    train = f"{cluster.prefix}/bin/carma-train --workload {workload['id']} --jitter {JITTER} --seed {seed}"
-    return f"{train}; code=$?; {cluster.stamp} {cluster.dir}/out/$SLURM_JOB_ID.ended; exit $code"
+    trains = []
+    for number, steps in enumerate(entry.tasks):
+        srun = "srun " if len(steps) > 1 else ""
+        words = [f"{srun}{cluster.prefix}/bin/carma-train {step} --jitter {JITTER} --seed {seed + number}" for step in steps]
+        trains.append(f"{number}) {' && '.join(words)};;")
+    name = f"{cluster.dir}/out/${{SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}}${{SLURM_ARRAY_TASK_ID+_$SLURM_ARRAY_TASK_ID}}"
+    return (f"case ${{SLURM_ARRAY_TASK_ID:-0}} in {' '.join(trains)} esac; code=$?; [ $code != 0 ] || echo >>{name}.done; "
+            f"{cluster.stamp} {name}.ended; exit $code")
 
 
-def submit_all(cluster, trace, faster, seed):
+def submit_all(cluster, entries, faster, seed):
     """faster: of the arrivals, beside the cluster's clock."""
-    workloads = {row["id"]: row for row in common.rows_of(common.ROOT / "data" / "workloads.csv")}
     jobs, left_out, began = [], 0, time.monotonic()
-    for number, row in enumerate(common.rows_of(trace)):
-        workload = workloads[row["workload"]]
-        request = cluster.request(workload, number)
+    for number, entry in enumerate(entries):
+        request = cluster.request(entry.workload, number)
         if request is None:
             left_out += 1
             continue
-        time.sleep(max(0, began + float(row["arrival_s"]) / faster / cluster.scale - time.monotonic()))
+        count = len(entry.tasks)
+        if count > 1:
+            request += [f"--array=0-{count - 1}", "-o", f"{cluster.dir}/out/%A_%a"]
+        time.sleep(max(0, began + entry.arrival_s / faster / cluster.scale - time.monotonic()))
         submitted_ns = time.monotonic_ns()
-        slurm = cluster.sbatch(*request, "-J", workload["id"], wrap=script(cluster, workload, seed * 1000 + number),
-                               user=cluster.user)
-        jobs.append(Job(workload, slurm, submitted_ns, cluster.scale))
+        slurm = cluster.sbatch(*request, "-J", entry.workload["id"], wrap=script(cluster, entry, seed * 1000 + number * 10),
+                               user=entry.user)
+        jobs += [Job(entry.workload, f"{slurm}_{task}" if count > 1 else slurm, task == entry.short, submitted_ns, cluster.scale)
+                 for task in range(count)]
     return jobs, left_out
 
 
@@ -82,7 +97,7 @@ def await_all(cluster, jobs):
     """The energy when the last one had ended."""
     energy_j, since, end = None, None, time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
-        lines = cluster.run(["squeue", "-h", "-t", "all", "-o", "%A %T"], check=False).splitlines()
+        lines = cluster.run(["squeue", "-h", "-r", "-t", "all", "-o", "%i %T"], check=False).splitlines()
         states = dict(line.split() for line in lines)
         if len(states) < len(jobs) or not set(states.values()) <= ENDED:
             energy_j = None
@@ -100,16 +115,20 @@ def look_at(cluster, job):
     job.comment = said.get("Comment", "")
     stamp = cluster.dir / "out" / f"{job.slurm}.ended"
     job.ended_ns = int(stamp.read_text() or 0) if stamp.exists() else 0
-    job.oom = cluster.output(job.slurm).count("OutOfMemoryError")
+    done, output = cluster.dir / "out" / f"{job.slurm}.done", cluster.output(job.slurm)
+    job.done = len(done.read_text().splitlines()) if done.exists() else 0
+    job.errors = re.findall(r"carma: .*", output)
+    job.oom, job.refusals = output.count("OutOfMemoryError"), len(cluster.refusals(output))
 
 
-def play(cluster, trace, faster, seed):
+def play(cluster, entries, faster, seed):
     before_j = cluster.energy_j()
-    jobs, left_out = submit_all(cluster, trace, faster, seed)
+    jobs, left_out = submit_all(cluster, entries, faster, seed)
     after_j = await_all(cluster, jobs)
     for job in jobs:
         look_at(cluster, job)
     scale = cluster.scale
     makespan_s = (max(job.ended_ns for job in jobs) - jobs[0].submitted_ns) / 1e9 * scale
     drained = cluster.run(["sinfo", "-h", "-N", "-t", "drain,down", "-o", "%N %E"]).splitlines()
-    return Result(jobs, left_out, makespan_s, after_j - before_j, cluster.refusals(), cluster.hand_shakes_ms(), drained)
+    refusals = [found for path in (cluster.dir / "out").iterdir() for found in cluster.refusals(path.read_text(errors="replace"))]
+    return Result(jobs, left_out, makespan_s, after_j - before_j, refusals, cluster.hand_shakes_ms(), drained)

@@ -9,6 +9,9 @@ local NODE_GPUS = { default = 4 }
 -- Where nodes of one partition have unlike GPUs: the memory of each type that users name in --gres=gpu:TYPE:N, which is a
 -- feature of its nodes (Feature=a100 in slurm.conf), such as { a100 = 40, h100 = 80 }. Empty: the type is not looked at.
 local TYPE_GIB = {}
+-- Whether the nodes' carmads can share by MPS (`share` in carma.conf, and nvidia-cuda-mps-control). Without it --carma-share=mps is
+-- refused here, and not by each node in turn.
+local HAS_MPS = true
 -- Whether nodes count gpubig, one for each GPU: requests for more than half a GPU never share one, which a sum of memory
 -- cannot tell.
 local COUNT_BIG = true
@@ -78,13 +81,14 @@ local function given(number)
   return number and number > 0 and number < 65534 and number or nil
 end
 
--- GPUs in one of Slurm's lists, and their type; 0: none.
+-- GPUs in one of Slurm's lists, and their type, "a100,t4" where there are several; 0: none.
 local function gpus_of(list)
   local sum, kind = 0, nil
   for entry in tostring(list or ""):gmatch("[^,;]+") do
     local rest = (entry:gsub("^gres[:/]", "") .. ":"):match("^gpu[:=](.*)$")
     if rest then
-      kind = rest:match("^(%a[%w_-]*)[:=]") or kind
+      local one = rest:match("^(%a[%w_-]*)[:=]")
+      kind = kind and one and kind ~= one and kind .. "," .. one or one or kind
       sum = sum + (tonumber(rest:match("(%d+):$") or "1"))
     end
   end
@@ -162,6 +166,9 @@ function carma_counts(options, have, nodes, again, gpu_gib, most)
   if gpus > most then
     return nil, string.format("%d GPUs are asked for on each node; one has %d", gpus, most)
   end
+  if options.share == "mps" and (options.exclusive or not HAS_MPS) then
+    return nil, "--carma-share=mps: " .. (HAS_MPS and "an exclusive job shares no GPU" or "these nodes have no MPS")
+  end
   local each = options.mem and carma_mib(options.mem)
   if options.mem and (not each or not options.mem:match("%a$")) then
     return nil, "--carma-mem=" .. options.mem .. " is not a size with a unit, such as 12G"
@@ -220,7 +227,7 @@ function carma_submit(job, partitions)
   end
   if kind and next(TYPE_GIB) then
     if not TYPE_GIB[kind] then
-      return "there are no GPUs of type '" .. kind .. "'"
+      return kind:find(",") and "GPUs of one type, not of " .. kind .. ", can be given to a job" or "there are no GPUs of type '" .. kind .. "'"
     end
     gpu_gib = TYPE_GIB[kind]
     job.features = job.features and job.features ~= "" and "(" .. job.features .. ")&" .. kind or kind

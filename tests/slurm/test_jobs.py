@@ -16,6 +16,18 @@ from lab import GPUS, NODES, Lab, skip_where_impossible, until
 SAY = 'echo "$SLURM_JOB_ID.$SLURM_STEP_ID.$SLURM_PROCID $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES"'
 
 
+class WithEpilog(Lab):
+    def write_slurm(self):
+        super().write_slurm()
+        epilog, agent = self.dir / "etc/epilog", self.build / "src/slurm/agent/carma-slurm-agent"
+        epilog.write_text(f'#!/bin/sh\neval "$({agent} --socket={self.dir}/$SLURMD_NODENAME/carma.sock --node=$SLURMD_NODENAME '
+                          f'--gpus-of=$SLURM_JOB_ID)"\necho "$SLURM_JOB_GPUS $CUDA_VISIBLE_DEVICES" >{self.dir}/out/epilog.$SLURM_JOB_ID\n')
+        epilog.chmod(0o755)
+        for node in NODES:
+            with open(self.dir / f"etc/{node}.conf", "a", encoding="utf-8") as conf:
+                conf.write(f"Epilog={epilog}\n")
+
+
 def said(lab, job):
     """(step and rank, node, GPUs) of each line that SAY wrote; srun says at times that it waits."""
     return [line.split(" ") for line in lab.output(job).splitlines() if not line.startswith("srun: ")]
@@ -38,8 +50,9 @@ def all_idle(lab):
 
 
 def a_script_and_its_steps(lab):
-    """All see the one GPU of one lease, whose processes carma finds."""
-    job = lab.sbatch("--carma-mem=12G", wrap=f"{SAY}; srun sh -c '{SAY}'; srun {lab.train} --memory=10G --seconds=120; srun sh -c '{SAY}'")
+    """All see the one GPU of one lease, whose processes carma finds. An Epilog is told which it was."""
+    numbers = 'echo "=$SLURM_JOB_GPUS $SLURM_STEP_GPUS $SLURM_GPUS_ON_NODE"'
+    job = lab.sbatch("--carma-mem=12G", wrap=f"{numbers}; srun sh -c '{numbers}'; {SAY}; srun sh -c '{SAY}'; srun {lab.train} --memory=10G --seconds=120; srun sh -c '{SAY}'")
     until(lambda: any(lease["peak_bytes"] >= 10 << 30 for lease in all_leases(lab, job)), "memory of the step's process")
     found = ended(lab, job)
     lines, (lease,) = said(lab, job), all_leases(lab, job)
@@ -47,6 +60,9 @@ def a_script_and_its_steps(lab):
     assert len(lines) == 3 and len({gpus for _, _, gpus in lines}) == 1, lines
     assert lines[0][2] == ",".join(lease["gpus"]) and len(lease["gpus"]) == 1, (lines, lease)
     assert lease["state"] == "COMPLETED", lease
+    (index,) = lease["indexes"]
+    assert [line[1:] for line in lab.output(job).splitlines() if line.startswith("=")] == [f"{index}  1", f"{index} {index} 1"], lab.output(job)
+    until(lambda: lab.output(f"epilog.{job}") == f"{index} {index}\n", f"the epilog of {job}: {lab.output(f'epilog.{job}')}")
     noted = json.loads(until(lambda: "{" in (note := admin_comment(lab, job)) and note, f"AdminComment of {job}: {found}"))
     assert noted["peak_bytes"] == lease["peak_bytes"], (noted, lease)
     assert noted["energy_mj"] > 0, noted
@@ -105,6 +121,8 @@ def ranks_over_two_nodes(lab):
 
 def srun_and_salloc(lab):
     word = lab.run(["srun", "--carma-mem=12G", "sh", "-c", SAY])
+    assert word.split(" ")[2].startswith("GPU-"), word
+    word = lab.run(["srun", "--carma-gpus=1", "--carma-share=mps", "sh", "-c", SAY]) # a whole GPU, which needs no MPS
     assert word.split(" ")[2].startswith("GPU-"), word
     word = lab.run(["salloc", "--carma-mem=12G", "srun", "sh", "-c", SAY])
     assert "GPU-" in word, word
@@ -264,7 +282,7 @@ ROWS = [a_script_and_its_steps, scripts_for_slurms_own_gpus, steps_side_by_side,
 def main():
     skip_where_impossible()
     rows = [row for row in ROWS if not sys.argv[4:] or row.__name__ in sys.argv[4:]]
-    with Lab(*sys.argv[1:4]) as lab:
+    with WithEpilog(*sys.argv[1:4]) as lab:
         for row in rows:
             began = time.monotonic()
             print(row.__name__, flush=True)

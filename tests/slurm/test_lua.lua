@@ -77,6 +77,7 @@ local refused = {
   { {}, "gres:gpuslot:1", "--carma-mem" },
   { { mem = "5G", gpus = "5" }, nil, "5 GPUs are asked for on each node; one has 4" },
   { { mem = "5G", gpus = "0x2" }, nil, "not a number of GPUs" },
+  { { share = "mps", exclusive = "(null)" }, nil, "shares no GPU" },
 }
 for number, case in ipairs(refused) do
   expect(submit(case[1], case[2]), slurm.ERROR, "refused " .. number)
@@ -212,12 +213,14 @@ end
 
 -- Unlike GPUs in one partition.
 local again = assert(io.open(folder .. "/job_submit.lua"))
-assert((loadstring or load)((again:read("*a"):gsub("local TYPE_GIB = {}", "local TYPE_GIB = { a100 = 40, h100 = 80 }"))))()
+assert((loadstring or load)((again:read("*a"):gsub("local TYPE_GIB = {}", "local TYPE_GIB = { a100 = 40, h100 = 80 }"):gsub("HAS_MPS = true", "HAS_MPS = false"))))()
 again:close()
 local _, typed = old({ tres_per_node = "gres:gpu:h100:1", features = "fast" })
 expect(typed.gres, "gpumem:81920M,gpubig:1,gpusm:1500,gpuslot:2", "a type's memory")
 expect(typed.features, "(fast)&h100", "a type's nodes")
 expect(old({ tres_per_node = "gres:gpu:t4:1" }), slurm.ERROR, "an unknown type")
+expect(old({ tres_per_node = "gres:gpu:a100:1,gres:gpu:h100:1" }), slurm.ERROR, "two types")
+expect(submit({ share = "mps", mem = "1G" }), slurm.ERROR, "nodes without MPS")
 
 -- A site that counts estimated activities.
 local file = assert(io.open(folder .. "/cli_filter.lua"))

@@ -14,6 +14,7 @@
 #include "base/text/printable.h"
 #include "base/units.h"
 #include "base/usage.h"
+#include "slurm/agent/gpus_of.h"
 #include "slurm/agent/node.h"
 #include "slurm/agent/orders.h"
 #include "slurm/plugin/http.h"
@@ -59,9 +60,15 @@ int agent_ask(const struct agent *agent, const char *method, const char *path, c
     return rc;
 }
 
+struct arguments {
+    struct agent agent;
+    int64_t gpus_of; /* print this job's GPUs, and do nothing else; 0: do the agent's work */
+};
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    struct agent *agent = state->input;
+    struct arguments *arguments = state->input;
+    struct agent *agent = &arguments->agent;
     struct error err;
     int64_t seconds;
 
@@ -80,6 +87,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             usage_error(state, "--period: %s", err.text);
         agent->period_ms = seconds * 1000;
         return 0;
+    case 'g':
+        if (parse_integer(arg, 1, UINT32_MAX, &arguments->gpus_of, &err))
+            usage_error(state, "--gpus-of: %s", err.text);
+        return 0;
     default:
         return ARGP_ERR_UNKNOWN;
     }
@@ -90,6 +101,8 @@ static const struct argp_option table[] = {
     {"spool", 'd', "FOLDER", 0, "where libcarma_spank.so leaves its orders (default: /var/lib/carma-slurm)"},
     {"node", 'n', "NAME", 0, "Slurm's name of this node (default: the host's, up to the first dot)"},
     {"period", 'p', "SECONDS", 0, "between looks at the GPUs and leases (default: 5)"},
+    {"gpus-of", 'g', "JOB", 0,
+     "print $SLURM_JOB_GPUS and $CUDA_VISIBLE_DEVICES of a job on this node, for an Epilog, and end"},
     {0}};
 
 static const struct argp argp = {table, parse, NULL,
@@ -118,31 +131,39 @@ static void wait_for_order(int watch, int64_t ms)
 int main(int argc, char **argv)
 {
     static char host[64];
-    struct agent agent = {
-        .socket = "/run/carma/carma.sock", .spool = "/var/lib/carma-slurm", .node = host, .period_ms = 5000};
+    struct arguments arguments = {
+        .agent = {.socket = "/run/carma/carma.sock", .spool = "/var/lib/carma-slurm", .node = host, .period_ms = 5000}};
+    const struct agent *agent = &arguments.agent;
     struct sigaction action = {.sa_handler = on_signal};
     struct node_watch watch = {0};
     struct error err;
     int64_t next_look_ms = 0;
-    int orders = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    int orders;
 
     gethostname(host, sizeof host - 1);
     host[strcspn(host, ".")] = '\0';
-    usage_parse(&manual, argc, argv, &agent);
+    usage_parse(&manual, argc, argv, &arguments);
+    if (arguments.gpus_of) {
+        if (!gpus_of_print(agent, arguments.gpus_of, &err))
+            return 0;
+        agent_say("job %lld: %s", (long long)arguments.gpus_of, err.text);
+        return 1;
+    }
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
-    if (file_make_dirs(agent.spool, 0700, &err) || orders < 0 ||
-        inotify_add_watch(orders, agent.spool, IN_MOVED_TO) < 0) {
-        agent_say("--spool=%s cannot be watched: %s", agent.spool, strerror(errno));
+    orders = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (file_make_dirs(agent->spool, 0700, &err) || orders < 0 ||
+        inotify_add_watch(orders, agent->spool, IN_MOVED_TO) < 0) {
+        agent_say("--spool=%s cannot be watched: %s", agent->spool, strerror(errno));
         return 1;
     }
     while (!stopping) {
-        bool waiting = orders_carry_out(&agent);
+        bool waiting = orders_carry_out(agent);
         int64_t left;
 
         if (http_now_ms() >= next_look_ms) {
-            node_look(&agent, &watch);
-            next_look_ms = http_now_ms() + (watch.count && agent.period_ms > AGAIN_MS ? AGAIN_MS : agent.period_ms);
+            node_look(agent, &watch);
+            next_look_ms = http_now_ms() + (watch.count && agent->period_ms > AGAIN_MS ? AGAIN_MS : agent->period_ms);
         }
         left = next_look_ms - http_now_ms();
         wait_for_order(orders, waiting && left > SOON_MS ? SOON_MS : left);

@@ -280,16 +280,24 @@ static void exclude_node(const struct order *order, bool never)
     text_release(&list);
 }
 
+/* Whether the value of "Name   = value" in scontrol's configuration has the word. */
+static bool config_has(const struct text *config, const char *name, const char *word)
+{
+    const char *line = strstr(config->bytes, name), *at = line ? strstr(line, word) : NULL;
+
+    return at && at < line + 1 + strcspn(line + 1, "\n");
+}
+
+/* By ending jobs: one that is suspended keeps its GPU memory, in Slurm's count and here. */
 static bool slurm_preempts(void)
 {
     struct text config = {0};
     struct error err;
-    bool does = false;
+    bool does = !slurm_run("scontrol", (const char *[]){"show", "config", NULL}, &config, &err) &&
+                config_has(&config, "\nPreemptType ", "preempt/") &&
+                !config_has(&config, "\nPreemptType ", "preempt/none") &&
+                !config_has(&config, "\nPreemptMode ", "SUSPEND");
 
-    if (!slurm_run("scontrol", (const char *[]){"show", "config", NULL}, &config, &err)) {
-        const char *type = strstr(config.bytes, "\nPreemptType ");
-        does = type && strncmp(type + strcspn(type, "="), "= preempt/none", 14) != 0;
-    }
     text_release(&config);
     return does;
 }

@@ -21,6 +21,8 @@ struct options {
     char share[16];
 };
 
+extern struct settings plugin_settings; /* of this process: each callback reads its arguments anew */
+
 /* Reads plugstack.conf's arguments. Returns the first that is unknown or has a wrong value; NULL: all are right. */
 const char *settings_read(struct settings *settings, int count, char *const arguments[]);
 

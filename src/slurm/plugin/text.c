@@ -101,6 +101,13 @@ void text_json_string(struct text *text, const char *string)
         text_json(text, string, strlen(string));
 }
 
+void text_clean(char *text)
+{
+    for (; *text != '\0'; text++)
+        if ((unsigned char)*text < ' ' || *text == 0x7f)
+            *text = ' ';
+}
+
 void text_release(struct text *text)
 {
     free(text->bytes);

@@ -19,6 +19,10 @@ void text_printf(struct text *text, const char *format, ...) __attribute__((form
 /* A JSON string with its quotes. What is not UTF-8 becomes '?': carmad refuses it otherwise. NULL: null. */
 void text_json(struct text *text, const char *bytes, size_t length);
 void text_json_string(struct text *text, const char *string);
+
+/* Blanks for control characters, with which carmad would refuse a user's text: a lease must not hang on what he writes.
+ */
+void text_clean(char *text);
 void text_release(struct text *text);
 
 #endif
