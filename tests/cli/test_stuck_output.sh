@@ -29,6 +29,7 @@ until [ -e told ]; do # by then its progress is being read
 done
 run cancel 2
 until_field 2 state CANCELLED
+expect_field 2 message null # who reads its progress hangs, and is none of its processes
 run submit --parsable --exclusive -- sh -c 'touch reads; cat stuck/f'
 wait_for '[ -e reads ]' || fail "job 3 does not run"
 run cancel 3
