@@ -46,11 +46,30 @@ static int mount_overlay(const char *target, unsigned long flags, const char *op
     return mount("overlay", target, "overlay", MS_NOSUID | MS_NODEV | flags, options) < 0 ? -errno : 0;
 }
 
-static int place_read_only(const struct layers *layers, int original, const char *target)
+/* Empty, with the rights that the user has in the original. */
+static int make_top(int original, const char *top)
 {
-    CLEANUP(free_ptr) char *options = xasprintf("lowerdir=/proc/self/fd/%d:" LAYERS_EMPTY "%s", original, more(layers));
+    struct stat st;
 
-    return mount_overlay(target, MS_RDONLY, options);
+    if (fstat(original, &st) < 0 || mkdir(top, 0700) < 0)
+        return -errno;
+    st.st_mode &= 077;
+    st.st_mode |= (user_may(original, R_OK) ? S_IRUSR : 0) | (user_may(original, X_OK) ? S_IXUSR : 0);
+    return chmod(top, st.st_mode) < 0 ? -errno : 0;
+}
+
+/* An overlay has two parts at least. In a user namespace the original is the lower one: in any other, the kernel reads
+ * attributes of each directory that is looked up, and refuses one that the user may enter and not list. */
+static int place_read_only(struct layers *layers, int original, const char *target)
+{
+    CLEANUP(free_ptr) char *top = xasprintf(LAYERS_PLACE "/top-%u", layers->count++);
+    CLEANUP(free_ptr)
+    char *options = layers->own_users
+                        ? xasprintf("lowerdir=%s:/proc/self/fd/%d%s", top, original, more(layers))
+                        : xasprintf("lowerdir=/proc/self/fd/%d:" LAYERS_EMPTY "%s", original, more(layers));
+    int rc = layers->own_users ? make_top(original, top) : 0;
+
+    return rc < 0 ? rc : mount_overlay(target, MS_RDONLY, options);
 }
 
 static int place_writable(struct layers *layers, int original, const char *lower, const char *target, struct error *err)

@@ -21,6 +21,7 @@ run submit --parsable -o stuck/f -- sh -c 'for i in 1 2 3 4 5 6; do echo "step $
 wait_for '[ -e told ]' || fail "job 2 does not run" # by then its progress is being read
 run cancel 2
 until_field 2 state CANCELLED
+expect_field 2 message null # who reads its progress hangs, and is none of its processes
 run submit --parsable --exclusive -- sh -c 'touch reads; cat stuck/f'
 wait_for '[ -e reads ]' || fail "job 3 does not run"
 run cancel 3

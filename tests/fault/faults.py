@@ -34,6 +34,7 @@ SHEPHERD_POINTS = [
 ]
 AT_START = {"fork", "link"}  # of carmad
 LATE_MS = 400  # longer than the daemon takes to start
+HANG_MS = 3000  # longer than a submission takes
 POINT_SECONDS = 10  # to wait for one to be passed
 
 NEW_PROCESS_CALLS = [("carmad", "posix_spawn"), ("carma-shepherd", "fork"), ("carmad", "fork")]
@@ -93,7 +94,7 @@ def points(scene, rounds, table=None):
                     scene.node.start()
                 scene.node.await_ready(5)
     if not table:
-        hits += sum(late_shepherd(scene) for _ in range(2 * rounds))
+        hits += sum(late_shepherd(scene) + early_answer(scene) for _ in range(2 * rounds))
     scene.wrong += [f"never {point}" for point in sorted(all_points - passed)]
     return hits
 
@@ -106,6 +107,16 @@ def late_shepherd(scene):
     scene.node.await_ready(5)
     time.sleep(2 * LATE_MS / 1000)
     scene.node.control.disarm(1)
+    return hits
+
+
+def early_answer(scene):
+    """The daemon dies as soon as it has acknowledged a job that came while a write of its store hung."""
+    scene.node.control.arm("carmad", "pwrite64", "store.db-wal", error=-HANG_MS)
+    hits = scene.wait_hit(POINT_SECONDS) > 0
+    scene.clients.submit()
+    scene.node.restart()
+    scene.node.await_ready(5)
     return hits
 
 

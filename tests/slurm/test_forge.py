@@ -26,7 +26,7 @@ OPTION = "_SLURM_SPANK_OPTION_carma_carma"
 # each of its GPUs, 0 where there is no lease. `see` notes what it sees, `b` submits a script of these words.
 ROWS = {
     # Options of steps
-    "a step asks for more": ("salloc --carma-mem=1G srun --carma-mem=39G --carma-gpus=4 see", [1], 1024),
+    "a step asks for more": ("salloc --carma-mem=1G env SLURM_CLUSTER_NAME=other srun --carma-mem=39G --carma-gpus=4 see", [1], 1024),
     "a step asks for whole GPUs": ("salloc --carma-mem=1G srun --carma-exclusive see", [1], 1024),
     "a step asks for more GPUs": ("salloc --carma-mem=1G srun --carma-gpus=2 see", [1], 1024),
     "a step asks by Slurm's options": ("salloc --carma-mem=1G srun --gpus=4 see; salloc --carma-mem=1G srun --gres=gpuslot:8 see", None, 1024),

@@ -4,6 +4,7 @@
 #include "api/spec.h"
 #include "daemon/daemon.h"
 #include "daemon/log.h"
+#include "daemon/node/node_internal.h"
 #include "daemon/view/view_store.h"
 
 /* Lines for the operator, in place of log.c's. None is to come. */
@@ -294,3 +295,31 @@ TEST(test_many_texts_are_found_and_left)
         common_texts_leave(&texts, kept[i]);
     assert_null(texts.chains);
 }
+
+/* By the readings since time 5 of two GPUs. */
+TEST(on_how_many_gpus_processes_of_a_job_are)
+{
+    static struct node_gpu gpus[2] = {{.number = 0}, {.number = 1}};
+    const struct node node = {.gpus = (struct node_gpu *[]){&gpus[0], &gpus[1]}, .count = 2};
+    const struct job_view view = {
+        .id = 7, .placement_count = 2, .placements = (struct job_placement[]){{.gpu = 0}, {.gpu = 1}}};
+    static const struct {
+        int64_t at_ns, bytes[2];
+        bool there;
+        int used;
+    } rows[] = {{5, {0, 0}, true, 0},
+                {5, {-1, 9}, true, 2},
+                {4, {0, 9}, true, -1},
+                {4, {1, 9}, true, 1},
+                {4, {0, 9}, false, 0}};
+
+    for (size_t i = 0; i < array_size(rows); i++) {
+        for (int gpu = 0; gpu < 2; gpu++) {
+            gpus[gpu].at_ns = gpu ? rows[i].at_ns : 5;
+            gpus[gpu].there = !gpu || rows[i].there;
+            gpus[gpu].attribution = (struct attribution){.share_count = 1, .shares[0] = {7, rows[i].bytes[gpu]}};
+        }
+        assert_int_equal(node_used_by(&node, &view, 5), rows[i].used);
+    }
+}
+

@@ -131,15 +131,10 @@ int runs_lease_attach(struct runs *runs, uint64_t job, const char *step, const s
     return code < 0 ? code : tell(run, err);
 }
 
-int runs_lease_end(struct runs *runs, uint64_t job, const struct lease_end *end, struct error *err)
+static int tell_end(struct run *run, const struct lease_end *end, struct error *err)
 {
-    struct run *run = find(runs, job);
     int code;
 
-    if (!run)
-        return error_set(err, ENOENT, "lease %" PRIu64 " is not under way", job);
-    if (run->lease.ended)
-        return 0;
     run->lease.ended = true;
     run->lease.stopped = end->stopped;
     run->lease.exit_status = end->exit_status;
@@ -148,6 +143,19 @@ int runs_lease_end(struct runs *runs, uint64_t job, const struct lease_end *end,
     run->lease.output = end->output ? xstrdup(end->output) : NULL;
     code = tell(run, err);
     run->lease.ended = code == 0; /* else it is said again */
+    return code;
+}
+
+int runs_lease_end(struct runs *runs, uint64_t job, const struct lease_end *end, struct error *err)
+{
+    struct run *run = find(runs, job);
+    int code;
+
+    if (!run)
+        return error_set(err, ENOENT, "lease %" PRIu64 " is not under way", job);
+    code = run->lease.ended ? 0 : tell_end(run, end, err);
+    if (code == 0)
+        runs_told(run); /* maybe by an earlier carmad */
     return code;
 }
 

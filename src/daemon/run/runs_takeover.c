@@ -74,13 +74,19 @@ bool runs_killed(struct runs *runs, struct run *run, const struct launch_status 
     return left == LEFT_NONE || (left == LEFT_HANGING && is_free(runs, run, true));
 }
 
+/* The processes of a lease are another's to end. */
+static const char *ended_of(const struct run *run)
+{
+    return run->is_lease ? "the lease" : "its processes";
+}
+
 static void begin(struct run *run, const struct launch_status *status, int64_t now_ns, int64_t grace_ns)
 {
     const char *why = launch_hindrance(run->shepherd, run->start_ticks);
 
     snprintf(run->takeover.why, sizeof run->takeover.why, "its shepherd %d %s", (int)run->shepherd,
              why ? why : "cannot end it");
-    daemon_log("job %" PRIu64 ": %s: carmad ends its processes", run->job, run->takeover.why);
+    daemon_log("job %" PRIu64 ": %s: carmad ends %s", run->job, run->takeover.why, ended_of(run));
     run->takeover.kill_wall_ns = now_ns + (status->stopped ? 0 : grace_ns);
     run->takeover.asked = status->stopped;
     hurry(run);
@@ -93,9 +99,9 @@ static void conclude(struct runs *runs, struct run *run, struct launch_status *s
     struct error err;
 
     status->timed_out |= run->timed_out;
-    snprintf(message, sizeof message, "%s%s%s", status->timed_out ? "time limit reached; " : "",
+    snprintf(message, sizeof message, "%s%s%s%s", status->timed_out ? "time limit reached; " : "",
              hangs ? "its processes were killed, and hang in the kernel" : run->takeover.why,
-             hangs ? "" : ", so carmad ended its processes");
+             hangs ? "" : ", so carmad ended ", hangs ? "" : ended_of(run));
     if (launch_conclude(run->directory, status, message, &err) < 0)
         daemon_log("job %" PRIu64 ": %s", run->job, err.text);
     runs_remove_files(runs, run);
@@ -140,7 +146,7 @@ void runs_take_over(struct runs *runs, struct run *run)
             begin(run, &status, now_ns, grace_ns);
         return;
     }
-    if (run->is_lease) { /* its processes are another's to end */
+    if (run->is_lease) {
         conclude(runs, run, &status);
         return;
     }
