@@ -55,4 +55,8 @@ else
     expect_field "$greedy" message \
         'out of host memory: the kernel killed it, its limit is 256 MiB (--memory, job_memory_max)'
 fi
+stop_daemon
+CARMA_CGROUP_ROOT=$T/no-groups start_daemon
+run show "$small"
+grep -q '^Host limits  *64 MiB of memory, 1 CPU, not in force: ' "$T/out" || fail "$said: $(cat "$T/out")"
 finish_node

@@ -14,6 +14,7 @@ ROWS = (
     (ADMIN, "answer for this long (# min)", "config/config.c", ".start_timeout_ns"),
     (ADMIN, "Those of # unlike workloads", "core/record.h", "CLOSING_STARTS"),
     (ADMIN, "dead starts of # users within", "core/record.h", "CLOSING_USERS"),
+    (ADMIN, "names the # largest of a GPU", "cli/gpus/cmd_gpus.c", "PROCESSES_SHOWN"),
     (ADMIN, "after # readings no job", "daemon/node/node_untold.c", "STEADY"),
     (LAUNCHING, "the shepherd waits # s for that", "launch/shepherd/deadlines.c", "MPS_TIMEOUT_NS"),
     (LAUNCHING, "carmad looks every # s for", "launch/shepherd/heal.c", "LOOK_NS"),
