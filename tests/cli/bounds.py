@@ -1,12 +1,14 @@
 """The bounds of carmad's requests, at them and over them. Usage: bounds.py SOCKET
-queue|pages|share|sizes|texts|texts_again|models|slow|slow_user ..., for test_bounds.sh and test_slow_disk.sh. Each limit is met, which is taken,
+queue|pages|share|sizes|texts|texts_again|models|slow|slow_user|tenfold|tenfold_long ..., for test_bounds.sh and test_slow_disk.sh. Each limit is met, which is taken,
 and then passed by one, which is refused in one line; the daemon answers after each."""
 
 import json
 import os
 import select
+import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from unix_http import Connection
 
@@ -52,6 +54,7 @@ def queue():
     expect("a cancel", Daemon().call("POST", "/v1/jobs/1/cancel"), 200)
     expect("two jobs for one place", submit([job()] * 2), 503, "4 jobs have not ended")
     expect("a job for one place", submit([job()]), 201)
+    expect("ten times as many", submit([job()] * 50), 503, "the queue is full: 5 jobs have not ended")
 
 
 def share():
@@ -231,4 +234,78 @@ def slow():
         sys.exit(f"{count} syncs for 21 submissions: they do not share transactions")
 
 
-{"queue": queue, "pages": pages, "share": share, "sizes": sizes, "texts": texts, "texts_again": texts_again, "models": models, "slow": slow, "slow_user": slow_user}[sys.argv[2]]()
+def carma(*words):
+    return subprocess.run([sys.argv[3], *words], check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
+
+
+def stream(_):
+    """The status, while the others are open: 0 is a stream that is cut off for another's."""
+    connection = Daemon()
+    connection.request("GET", "/v1/events", headers={"Accept": "text/event-stream"})
+    response = connection.getresponse()
+    streams.append(response)
+    return response.status
+
+
+def ran_out(_):
+    """A message behind ten times the output that is read for it."""
+    words = "yes | head -c 10M; echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 45.00 GiB.'; exit 1"
+    job_id = subprocess.check_output([sys.argv[3], "submit", "--parsable", "-o", "/dev/null", "-e", "ten", "--", "sh", "-c",
+                                      f"({words}) >&2"], text=True).strip()  # fmt: skip
+    carma("wait", job_id)
+    return Daemon().call("GET", f"/v1/jobs/{job_id}")[1]["exit_cause"]
+
+
+def large(_):
+    """Refused before it is sent."""
+    connection = Daemon()
+    connection.request("POST", "/v1/jobs", headers={"Content-Length": str(160 << 20)})
+    return connection.getresponse().status
+
+
+def by_python(_):
+    import carma as client
+
+    return len(client.gpus())
+
+
+streams = []
+# Ten times a bound, as many at once, what each does, and all that may come of it. (Ten times the connections of a user:
+# test_turns.sh.)
+TENFOLD = (
+    ("history: 4 questions under way", 40, lambda _: carma("stats", "--json"), {0}),
+    ("history: 1,000 rows", 1, lambda _: Daemon().call("GET", "/v1/history?limit=10000")[0], {400}),
+    ("1 submission is estimated", 10, lambda n: submit([model(150, 1 + n)])[0], {201}),
+    ("8 streams of events", 80, stream, {200, 503}),
+    ("the last MiB of an output", 1, ran_out, {"gpu_oom"}),
+    ("a name of 128 bytes", 1, lambda _: submit([job(name="x" * 1280)])[0], {400}),
+    ("a directory of 4,095 bytes", 1, lambda _: submit([job(directory="/" + "x" * 40950)])[0], {400}),
+    ("a text of 1,024 bytes", 1, lambda _: submit([job(dataset="x" * 10240)])[0], {400}),
+    ("a command of 4,096 entries", 1, lambda _: submit([job(command=["A=b"] * 40960)])[0], {413}),
+    ("a command of 1 MiB", 1, lambda _: submit([job(command=["x" * (10 << 20)])])[0], {400}),
+    ("an environment of 8,192 entries", 1, lambda _: submit([job(environment=["A=b"] * 81920)])[0], {413}),
+    ("1,000 jobs of a request", 1, lambda _: submit([job()] * 10000)[0], {413}),
+    ("a request of 16 MiB", 1, large, {413}),
+)
+TENFOLD_LONG = (
+    ("1,000 jobs of a request", 1, lambda _: carma("submit", "--hold", *["job.sh"] * 10000), {0}),
+    ("200 connections a second", 2000, by_python, {4}),
+)
+
+
+def tenfold(rows=TENFOLD):
+    print(f"{'bound':34}{'at once':>8}  came of it")
+    for bound, count, work, may in rows:
+        with ThreadPoolExecutor(min(count, 100)) as pool:
+            came = list(pool.map(work, range(count)))
+        print(f"{bound:34}{count:>8}  " + ", ".join(f"{came.count(each)} x {each}" for each in sorted(set(came), key=str)))
+        expect(bound, (200, {}), 200)
+        if set(came) - may or (len(may) > 1 and set(came) != may):
+            sys.exit(f"{bound}: {set(came)}, not {may}")
+
+
+def tenfold_long():
+    tenfold(TENFOLD_LONG)
+
+
+{"queue": queue, "pages": pages, "share": share, "sizes": sizes, "texts": texts, "texts_again": texts_again, "models": models, "slow": slow, "slow_user": slow_user, "tenfold": tenfold, "tenfold_long": tenfold_long}[sys.argv[2]]()

@@ -1,7 +1,16 @@
 #!/bin/sh
-# The bounds of the queue and of a submission (docs/limits.md), at them and over them, through the daemon.
+# Usage: test_bounds.sh CARMA SOURCE BUILD [all]
+# The bounds of the queue and of a submission (docs/limits.md), at them and over them, through the daemon. With `all`:
+# what takes long of ten times the bounds.
 . "$(dirname "$0")/node.sh"
 start_node a100x4-40g 600
+if [ "${4-}" = all ]; then
+    start_daemon
+    printf '#!/bin/sh\n' >job.sh
+    PYTHONPATH=$SOURCE/python python3 -B "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" tenfold_long "$CARMA" || fail "ten times a bound"
+    stop_daemon
+    finish_node
+fi
 start_daemon --set max_queued=5
 python3 "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" queue || fail "the queue's bound"
 expect_error 1 "the queue is full: 5 jobs have not ended" submit -- true
@@ -15,6 +24,7 @@ rm -rf "$STATE"
 start_daemon
 python3 "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" sizes || fail "the bounds of a submission"
 python3 "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" models "$daemon" || fail "the bound of a submission's models"
+python3 "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" tenfold "$CARMA" || fail "ten times a bound"
 stop_daemon
 rm -rf "$STATE"
 

@@ -8,7 +8,7 @@ cd "$T" || exit 99
 printf '{"POST /v1/jobs": [200, {"jobs": [{"id": 12}]}]}' >answers.json
 start_fake "$T/answers.json"
 
-mkdir -p bin bare closed home/.conda conda/bin conda/envs/there envs/listed
+mkdir -p bin bare home/.conda conda/bin conda/envs/there envs/listed
 printf 'not a program\n' >bin/plain
 printf '#!/nowhere/sh\n' >bin/lost
 printf '#!/usr/bin/env no-such-python\n' >bin/by-env

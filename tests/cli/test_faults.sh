@@ -23,6 +23,7 @@ run submit --parsable -G 4 -- true
 shows "4 GPUs needed, 3 of the node's are usable" explain 3
 expect_field 3 state QUEUED
 said 1 "is lost: NVML answers GPU is lost (15): nothing is placed there"
+"$CARMA" gpus | grep -q "^GPU 1 takes no job: NVML answers GPU is lost (15); its figures are [0-9:]* old" || fail "gpus: $("$CARMA" gpus)"
 said 1 "the driver reports Xid 79"
 "$VNODE" clear
 until_gpu 1 lost False

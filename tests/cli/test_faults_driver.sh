@@ -59,6 +59,9 @@ uuid=$(gpu 1 uuid)
 "$VNODE" inject reindex
 stop_daemon
 start
+order="GPU 0 is nvidia-smi's 3, GPU 1 is nvidia-smi's 0, GPU 2 is nvidia-smi's 1, GPU 3 is nvidia-smi's 2: "
+said 1 "$order"
+"$CARMA" doctor | tr -s '\n ' ' ' | grep -qF "warn GPUs $order" || fail "doctor does not say that numbers differ"
 [ "$(gpu 1 uuid)" = "$uuid" ] || fail "GPU 1 is $(gpu 1 uuid), was $uuid"
 expect_field 2 state RUNNING
 until_gpu "$(field 2 placements.0.index)" used_bytes $((5 << 30))

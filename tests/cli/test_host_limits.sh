@@ -26,6 +26,7 @@ run submit --memory 1G -- true
 expect_status 1
 grep -qF -e '--memory: 1.0 GiB of host memory is more than one job may have here, 256 MiB (job_memory_max): ask for less' \
     "$T/err" || fail "--memory 1G: $(cat "$T/err")"
+expect_error 1 "--cpus: 4000 are more processors than this server has, " submit --cpus 4000 -- true
 printf 'true\nmemory: 3\n' >bad.rad
 run submit bad.rad
 grep -q '^[^:]*: *bad.rad:2: memory: ' "$T/err" || fail "bad.rad: $(cat "$T/err")"
@@ -50,3 +51,7 @@ else
     expect_field "$greedy" exit_cause host_oom message \
         'out of host memory: the kernel killed it, its limit is 256 MiB (--memory, job_memory_max)'
 fi
+stop_daemon
+CARMA_CGROUP_ROOT=$T/no-groups start_daemon
+run show "$small"
+grep -q '^Host limits  *64 MiB of memory, 1 CPU, not in force: ' "$T/out" || fail "$said: $(cat "$T/out")"

@@ -61,6 +61,11 @@ wait_for '[ -e taken ]' || fail "port $next cannot be had"
 as alice "$CARMA" submit --wait --parsable -o taken -- sh -c 'echo $MASTER_PORT' >/dev/null
 kill $!
 [ "$(cat "$T/alice/taken")" != $next ] || fail "a job got port $next, which is taken"
+# Where she may not look in a directory of PATH, a program that is nowhere is not "Permission denied".
+mkdir -m 700 "$T/closed"
+as alice env PATH="$T/closed:$PATH" "$CARMA" submit --wait --parsable -o /dev/null -- no-such-program >/dev/null 2>"$T/err"
+[ $? -eq 127 ] && grep -q "cannot run 'no-such-program': there is no such program in PATH$" "$T/err" ||
+    fail "a program that is nowhere: $(cat "$T/err")"
 # One file for two jobs: the second wipes nothing while the first runs, and a later one begins it anew.
 first=$(submitted --gpu-memory 1G -o same -- sh -c 'echo first; while ! [ -e end ]; do sleep 0.1; done')
 until_field "$first" state RUNNING

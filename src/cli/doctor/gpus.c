@@ -229,12 +229,17 @@ static void tell_notes(struct doctor *doctor, const json_t *gpu)
 static void check_daemons_view(struct doctor *doctor)
 {
     CLEANUP(json_release) json_t *reply = NULL;
+    const char *order;
     struct error err;
     json_t *gpu;
     size_t i;
 
     if (!doctor->status || cli_call(doctor->cli, "GET", "/v1/gpus", NULL, &reply, &err))
         return;
+    order = answer_text(reply, "order");
+    if (order)
+        doctor_find(doctor, "GPUs", DOCTOR_WARN, "in the setting share, name GPUs by UUID or by carma's numbers", "%s",
+                    order);
     json_array_foreach (json_object_get(reply, "gpus"), i, gpu) {
         const json_t *xid = json_object_get(gpu, "xid");
         tell_notes(doctor, gpu);

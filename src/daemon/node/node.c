@@ -348,6 +348,7 @@ static void on_reading(void *user, const struct gpu_node_reading *reading)
     for (uint32_t i = 0; i < node->count; i++)
         if (node->gpus[i]->there)
             node_energy_read(node, node->gpus[i]);
+    node_report_order(node);
     node_report_share(node);
     node_report_reading(node, reading);
     if (node->unread)

@@ -50,6 +50,10 @@ int64_t node_index_of(const struct node *node, uint32_t number);
 /* Whether one of its GPUs is in MIG mode. */
 bool node_has_instances(const struct node *node);
 
+/* Which GPUs have other numbers than NVML's indices, in words; NULL: none. Without MIG instances: these are numbered
+ * too. Owned by the caller. */
+char *node_order_text(const struct node *node);
+
 /* Whether all of the job's GPUs have been read since the daemon has started. */
 bool node_was_read(const struct node *node, const struct job_view *view);
 

@@ -1,6 +1,9 @@
-/* The device nodes that a job needs for its GPUs, by the driver's and the kernel's answers. */
+/* The device nodes that a job needs for its GPUs, by the driver's and the kernel's answers; its numbers of them. */
+#include <inttypes.h>
+
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/strbuf.h"
 #include "daemon/node/node_internal.h"
 #include "launch/device_filter.h"
 
@@ -44,6 +47,20 @@ int64_t node_index_of(const struct node *node, uint32_t number)
     const struct node_gpu *entry = node_gpu_numbered(node, number);
 
     return entry && entry->there ? (int64_t)entry->reading.index : -1;
+}
+
+char *node_order_text(const struct node *node)
+{
+    struct strbuf out = {0};
+
+    for (uint32_t i = 0; i < core_gpu_count(node->daemon->core) && !node_has_instances(node); i++) {
+        int64_t index = node_index_of(node, i);
+        if (index >= 0 && index != (int64_t)i)
+            strbuf_printf(&out, "%sGPU %" PRIu32 " is nvidia-smi's %" PRId64, out.length ? ", " : "", i, index);
+    }
+    if (out.length)
+        strbuf_puts(&out, ": a number of carma's stays with its GPU, by UUID");
+    return out.length ? strbuf_steal(&out) : NULL;
 }
 
 bool node_has_instances(const struct node *node)

@@ -117,7 +117,7 @@ struct node {
     char limits_candidate[NODE_LIMITS];
     uint32_t limits_held;
     uv_timer_t *blind; /* since the latest reading */
-    bool told_of_profile, told_of_share;
+    bool told_of_profile, told_of_share, told_of_order;
     uint32_t caps_major;        /* of the device nodes of MIG instances; 0: there are none */
     char *mig_minors;           /* owned; their jobs; NULL: unknown */
     bool unread;                /* carma-monitor has no readings: nothing is placed */
@@ -205,6 +205,7 @@ void node_report_gpu(struct node *node, struct node_gpu *gpu);
 void node_report_xid(const struct node *node, struct node_gpu *gpu);
 void node_report_reading(struct node *node, const struct gpu_node_reading *reading);
 void node_report_unused(struct node *node);
+void node_report_order(struct node *node); /* at a start, if numbers are not NVML's */
 void node_report_share(struct node *node); /* what the setting `share` says of GPUs that are not there */
 
 /* An array of sentences about a GPU that the core knows; `entry` may be NULL. node_notes_tell logs what is new. */

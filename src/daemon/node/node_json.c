@@ -213,6 +213,7 @@ json_t *node_to_json(const struct node *node)
     const struct core *core = node->daemon->core;
     int64_t now_ns = nodetime_now_ns();
     const struct node_unnamed *unnamed;
+    CLEANUP(free_ptr) char *order = node_order_text(node);
     json_t *list = json_array();
 
     for (uint32_t i = 0; i < core_gpu_count(core); i++) {
@@ -226,6 +227,7 @@ json_t *node_to_json(const struct node *node)
             json_array_append_new(list, heading_to_json(node, node->gpus[i], now_ns));
     for (uint32_t i = node_lines_unnamed(node, &unnamed); i > 0; i--)
         json_array_append_new(list, unnamed_to_json(unnamed++));
-    return json_pack("{s:I, s:s?, s:s?, s:o}", "now_ns", (json_int_t)nodetime_shown_ns(now_ns), "limits",
-                     *node->limits ? node->limits : NULL, "problem", node->unread ? node->problem : NULL, "gpus", list);
+    return json_pack("{s:I, s:s?, s:s?, s:s?, s:o}", "now_ns", (json_int_t)nodetime_shown_ns(now_ns), "limits",
+                     *node->limits ? node->limits : NULL, "problem", node->unread ? node->problem : NULL, "order",
+                     order, "gpus", list);
 }

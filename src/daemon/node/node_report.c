@@ -46,6 +46,15 @@ static void report_index(struct node_gpu *gpu)
     gpu->told.index = gpu->reading.index;
 }
 
+void node_report_order(struct node *node)
+{
+    CLEANUP(free_ptr) char *text = node->told_of_order ? NULL : node_order_text(node);
+
+    node->told_of_order = true;
+    if (text)
+        daemon_log("%s", text);
+}
+
 void node_report_share(struct node *node)
 {
     const struct core *core = node->daemon->core;

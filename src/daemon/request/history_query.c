@@ -434,7 +434,8 @@ static void ask(struct daemon *daemon, struct http_request *request, struct ques
 
     if (count_of(queries->waiting, NULL) + queries->running_count >= HISTORY_IN_ALL ||
         under_way(queries, request->uid) >= HISTORY_PER_UID) {
-        http_reply_error(request, 503, "too many questions about the history at once: try again in a moment");
+        http_reply(request, 503,
+                   json_pack("{s:s, s:b}", "error", "too many questions about the history at once", "busy", 1));
         return;
     }
     question = xmalloc(sizeof *question);

@@ -227,7 +227,7 @@ static int check_host_memory(const struct config *config, const struct job_spec 
 /* --cpus is a limit: more than there are would be none. */
 static int check_cpus(const struct job_spec *spec, struct error *err)
 {
-    long here = sysconf(_SC_NPROCESSORS_ONLN);
+    long here = spec->cpus > 1 ? sysconf(_SC_NPROCESSORS_ONLN) : 0; /* which reads a file */
 
     if (here < 1 || spec->cpus <= here)
         return 0;
