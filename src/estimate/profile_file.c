@@ -190,30 +190,3 @@ int machine_profile_read(struct machine_profile *profile, const char *name, cons
     }
     return complete(&reader, profile, err);
 }
-
-static void put_size(int64_t bytes, struct strbuf *out)
-{
-    if (bytes % MIB == 0)
-        strbuf_printf(out, "%" PRId64 "MiB", bytes / MIB);
-    else if (bytes % KIB == 0)
-        strbuf_printf(out, "%" PRId64 "KiB", bytes / KIB);
-    else
-        strbuf_printf(out, "%" PRId64 "B", bytes);
-}
-
-void machine_profile_format(const struct machine_profile *profile, struct strbuf *out)
-{
-    for (size_t i = 0; i < KEY_COUNT; i++) {
-        const void *member = (const char *)profile + keys[i].offset;
-        if ((keys[i].kind == TEXT && !*(const char *)member) || (keys[i].kind == COUNT && !*(const int32_t *)member))
-            continue;
-        strbuf_printf(out, "%s = ", keys[i].name);
-        if (keys[i].kind == TEXT)
-            strbuf_puts(out, member);
-        else if (keys[i].kind == SIZE)
-            put_size(*(const int64_t *)member, out);
-        else
-            strbuf_printf(out, "%" PRId32, *(const int32_t *)member);
-        strbuf_puts(out, "\n");
-    }
-}

@@ -67,7 +67,7 @@ for command in build show; do
     grep -q "^Usage: carma trace $command" "$T/out" || fail "$said: no usage"
 done
 expect_error 2 "one command at a time" help trace paint
-expect_error 2 "bin '0s' is out of range" trace show --bin 0s pods.csv
+expect_error 2 "bin of 0 s is out of range" trace show --bin 0s pods.csv
 expect_error 1 "pods.csv: it has no virtual clusters" trace show --vc ab12 pods.csv
 mkdir without
 echo 'raise ImportError' >without/matplotlib.py
