@@ -394,7 +394,7 @@ LAUNCH_TEST(test_run_directory_must_be_new)
     struct error err;
 
     run(f, "true", LAUNCH_ENDED);
-    assert_int_equal(launch_start(&f->request, &f->shepherd, &f->ticks, &err), -ENOTEMPTY);
+    assert_int_equal(launch_start(f, &err), -ENOTEMPTY);
     assert_has(err.text, "cannot make the run directory '");
 }
 
@@ -406,7 +406,7 @@ LAUNCH_TEST(test_bad_shepherd)
     f->request.shepherd = "/nonexistent/carma-shepherd";
     snprintf(f->run, sizeof f->run, "%s/runs/42.1", f->root);
     f->request.launch = 1;
-    assert_int_equal(launch_start(&f->request, &f->shepherd, &f->ticks, &err), -ENOENT);
+    assert_int_equal(launch_start(f, &err), -ENOENT);
     assert_has(err.text, "cannot start the shepherd '/nonexistent/carma-shepherd'");
 }
 
@@ -420,7 +420,7 @@ LAUNCH_TEST(test_other_user)
     if (geteuid() != 0) {
         f->request.uid = geteuid() + 1;
         snprintf(f->run, sizeof f->run, "%s/runs/42.1", f->root);
-        assert_int_equal(launch_start(&f->request, &f->shepherd, &f->ticks, &err), -EPERM);
+        assert_int_equal(launch_start(f, &err), -EPERM);
         assert_has(err.text, "only root can start other users' jobs");
         return;
     }
@@ -471,11 +471,11 @@ LAUNCH_TEST(test_incomplete_request)
     command(f, "true");
     snprintf(f->run, sizeof f->run, "%s/runs/42.1", f->root);
     f->request.output = NULL;
-    assert_int_equal(launch_start(&f->request, &f->shepherd, &f->ticks, &err), -EINVAL);
+    assert_int_equal(launch_start(f, &err), -EINVAL);
     assert_has(err.text, "job 42 has no command, name, directory or output");
     f->request.output = f->output;
     f->request.grace_ns = -1;
-    assert_int_equal(launch_start(&f->request, &f->shepherd, &f->ticks, &err), -EINVAL);
+    assert_int_equal(launch_start(f, &err), -EINVAL);
     assert_has(err.text, "the grace of -1 ns");
     assert_int_equal(access(f->run, F_OK), -1); /* nothing half done */
 }

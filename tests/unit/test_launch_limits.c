@@ -223,11 +223,11 @@ LAUNCH_TEST(test_bad_limits)
     command(f, "true");
     snprintf(f->run, sizeof f->run, "%s/runs/42.1", f->root);
     f->request.time_limit_ns = -1;
-    assert_int_equal(launch_start(&f->request, &f->shepherd, &f->ticks, &err), -EINVAL);
+    assert_int_equal(launch_start(f, &err), -EINVAL);
     assert_has(err.text, "the time limit of -1 ns");
     f->request.time_limit_ns = NS_PER_SEC;
     f->request.signal = 65;
-    assert_int_equal(launch_start(&f->request, &f->shepherd, &f->ticks, &err), -EINVAL);
+    assert_int_equal(launch_start(f, &err), -EINVAL);
     assert_has(err.text, "signal 65");
 }
 
