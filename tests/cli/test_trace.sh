@@ -52,8 +52,9 @@ grep -q '^# Jobs that are light, medium, heavy: 0, 37, 8\.$' "$T/out" || fail "$
 expect_ok trace build thesis_90.csv
 grep -v '^#' "$SOURCE/data/traces/thesis_90.csv" >"$T/rows"
 grep -v '^#' "$T/out" | cmp -s - "$T/rows" || fail "$said: a trace that is not to change does"
-printf 'arrival_s,workload\n0,small\n' >"$T/collected.csv"
-expect_ok trace show "$T/collected.csv" --workloads workloads_collected.csv
+printf 'id,gpus,peak_mib,resident_mib,solo_runtime_s,sm_activity\nsmall,1,100,100,60,0.1\n' >own.csv
+printf 'arrival_s,workload\n0,small\n' >small.csv
+expect_ok trace show small.csv --workloads own.csv
 
 # Bad usage.
 expect_error 2 "which one: build or show?" trace
