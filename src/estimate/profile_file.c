@@ -53,7 +53,7 @@ static char *trim(char *text)
 
 static int bad_line(const struct reader *reader, struct error *err, const char *text)
 {
-    return error_set(err, EINVAL, "%s:%u: %s", reader->file, reader->line, text);
+    return error_set_at(err, reader->file, reader->line, "%s", text);
 }
 
 static int set_text(const struct key *key, const char *value, char *member, struct error *err)
@@ -102,7 +102,7 @@ static int set_key(struct reader *reader, struct machine_profile *profile, const
         if (strcmp(keys[i].name, name) != 0)
             continue;
         if (reader->seen[i])
-            return error_set(err, EINVAL, "%s:%u: %s is set twice: remove one", reader->file, reader->line, name);
+            return error_set_at(err, reader->file, reader->line, "%s is set twice: remove one", name);
         reader->seen[i] = true;
         if (keys[i].kind == TEXT ? set_text(&keys[i], value, member, &inner)
                                  : set_number(&keys[i], value, member, &inner))
