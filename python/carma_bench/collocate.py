@@ -31,7 +31,7 @@ _CLASSES = {"alpha": "A-Za-z", "alnum": "A-Za-z0-9", "digit": "0-9", "lower": "a
 
 
 def bad(text):
-    return show.usage("collocate", text)
+    return show.usage("bench collocate", text)
 
 
 # ---- The plan ----

@@ -20,9 +20,9 @@ class Watch(threading.Thread):
     """Reads carma-monitor; starts it again where it ends. A sample of the run in progress is (time, reading of its GPU,
     its metrics)."""
 
-    def __init__(self, options):
+    def __init__(self, options, period_ns=PERIOD_NS):
         super().__init__(daemon=True)
-        self.words = node.monitor_words(options, max(PERIOD_NS, PERIOD_WALL_NS * node.SCALE))
+        self.words = node.monitor_words(options, max(period_ns, PERIOD_WALL_NS * node.SCALE))
         self.process = self.latest = self.gpu = self.samples = None
         self.problem, self.count, self.closed = "", 0, False
         self.changed = threading.Condition()

@@ -1,14 +1,16 @@
-"""Kernels of our own, through the library of CUDA's driver: carma bench monitor --kernel, the values of GRACT, SMACT
+"""CUDA's driver, through its library, and kernels of our own: carma bench monitor --kernel, the values of GRACT, SMACT
 and SMOCC as a kernel's blocks and threads grow (the thesis's Figure 3.1); and --load, the built-in loads."""
 
 import ctypes
 import os
+import uuid
 
 import node
 import show
 from show import Failure
 
 NO_GPU, NO_DEVICE = 69, 100
+CLOCK_KHZ, SM_COUNT, MEMORY_CLOCK_KHZ, BUS_BITS = 13, 16, 36, 37  # CUdevice_attribute
 LOOKS_PER_POINT, PERIOD_LEAST_NS = 6, 1e8  # as often as GPM and DCGM measure at most
 BATCHES_PER_POINT, BATCH = 10, 16  # kernels that are started before they are waited for
 KERNEL_LEAST_NS, KERNEL_MOST_NS = 20e3, 5e6  # of the GPU's clock
@@ -56,33 +58,25 @@ MORE:
 """
 
 
-class Cuda:
-    """A kernel on CUDA's first GPU: CUDA_VISIBLE_DEVICES chooses."""
+class Driver:
+    """CUDA's driver and its first GPU: CUDA_VISIBLE_DEVICES chooses."""
 
-    def __init__(self, kernel, *parameters):
+    def __init__(self):
         self.path = os.environ.get("CARMA_CUDA_LIBRARY") or "libcuda.so.1"
         try:
             self.library = ctypes.CDLL(self.path)
         except OSError:
             text = f"no GPU is usable here: cannot load {self.path}, the CUDA driver's library"
             raise Failure(text, NO_GPU) from None
-        count, device, sms, name = ctypes.c_int(), ctypes.c_int(), ctypes.c_int(), ctypes.create_string_buffer(96)
-        context, module, self.kernel = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+        count, self.device, name = ctypes.c_int(), ctypes.c_int(), ctypes.create_string_buffer(96)
         code = self._function("cuInit")(0) or self._function("cuDeviceGetCount")(ctypes.byref(count))
         if code == NO_DEVICE or (code == 0 and count.value == 0):
             raise Failure(f"no GPU is usable here: {self.path} finds none (is CUDA_VISIBLE_DEVICES right?)", NO_GPU)
         self._check("cuInit", code)
-        self._call("cuDeviceGet", ctypes.byref(device), 0)
-        self._call("cuDeviceGetName", name, 95, device)
-        self._call("cuDeviceGetAttribute", ctypes.byref(sms), 16, device)
-        self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
-        self._call("cuCtxSetCurrent", context)
-        self._call("cuModuleLoadData", ctypes.byref(module), PTX)
-        self._call("cuModuleGetFunction", ctypes.byref(self.kernel), module, kernel.encode())
-        self.name, self.sms = name.value.decode("utf-8", "replace"), sms.value
-        self.values = [ctypes.c_uint64(value) for value in parameters]
-        self.parameters = (ctypes.c_void_p * len(parameters))(*map(ctypes.addressof, self.values))
-        self.launched = self._function("cuLaunchKernel")
+        self._call("cuDeviceGet", ctypes.byref(self.device), 0)
+        self._call("cuDeviceGetName", name, 95, self.device)
+        self.name, self.uuid = name.value.decode("utf-8", "replace"), self._uuid()
+        self.sms = self._attribute(SM_COUNT)
 
     def _function(self, name):
         try:
@@ -99,6 +93,53 @@ class Cuda:
 
     def _call(self, name, *words):
         self._check(name, self._function(name)(*words))
+
+    def _newest(self, name):
+        return self._function(f"{name}_v2" if hasattr(self.library, f"{name}_v2") else name)
+
+    def _uuid(self):
+        """As NVML has it; "": an old driver does not tell."""
+        found = ctypes.create_string_buffer(16)
+        try:
+            return f"GPU-{uuid.UUID(bytes=found.raw)}" if self._newest("cuDeviceGetUuid")(found, self.device) == 0 else ""
+        except Failure:
+            return ""
+
+    def _attribute(self, which):
+        value = ctypes.c_int()
+        code = self._function("cuDeviceGetAttribute")(ctypes.byref(value), which, self.device)
+        return max(0, value.value) if code == 0 else 0
+
+    def speeds(self):
+        """Of a machine profile; two transfers a clock."""
+        bandwidth = 2.0 * self._attribute(MEMORY_CLOCK_KHZ) * self._attribute(BUS_BITS) / 8 / 1e6
+        return {"sm_count": self.sms, "sm_clock_mhz": self._attribute(CLOCK_KHZ) // 1000,
+                "bandwidth_gbps": int(bandwidth + 0.5)}
+
+    def take_context(self):
+        """An empty context: the least that any CUDA program takes. How much memory is free beside it, in bytes."""
+        context, free, total = ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_size_t()
+        self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), self.device)
+        self._call("cuCtxSetCurrent", context)
+        self._call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
+        return free.value
+
+    def give_context(self):
+        self._newest("cuDevicePrimaryCtxRelease")(self.device)
+
+
+class Cuda(Driver):
+    """A kernel on it."""
+
+    def __init__(self, kernel, *parameters):
+        super().__init__()
+        module, self.kernel = ctypes.c_void_p(), ctypes.c_void_p()
+        self.take_context()
+        self._call("cuModuleLoadData", ctypes.byref(module), PTX)
+        self._call("cuModuleGetFunction", ctypes.byref(self.kernel), module, kernel.encode())
+        self.values = [ctypes.c_uint64(value) for value in parameters]
+        self.parameters = (ctypes.c_void_p * len(parameters))(*map(ctypes.addressof, self.values))
+        self.launched = self._function("cuLaunchKernel")
 
     def launch(self, blocks, threads):
         """Does not wait."""

@@ -32,7 +32,7 @@ WRAPPER = 'echo $$ >"$1/session"; : >"$1/begin"; /bin/sh -c "$2"; status=$?; : >
 
 
 def bad(text):
-    return show.usage("monitor", text)
+    return show.usage("bench monitor", text)
 
 
 class Interrupted(Failure):

@@ -4,6 +4,8 @@ import os
 import sys
 
 CLEAR_LINE = "\r\033[K"
+BOLD, BLUE = "\033[1m", "\033[36m"  # styles
+STYLE_END = "\033[0m"
 _shown = {"progress": False}
 
 
@@ -16,7 +18,7 @@ class Failure(Exception):
 
 
 def usage(command, text):
-    return Failure(f"bench {command}: {text} (see: carma help bench {command})", 2)
+    return Failure(f"{command}: {text} (see: carma help {command})", 2)
 
 
 def safe(text):
@@ -66,15 +68,16 @@ def of_seconds(seconds):
     return f"{hours}:{text}" if hours else f"{minutes}:{text[3:]}"
 
 
-def table(columns, rows):
-    """Prints it. A column is (title, right, least, optional): aligned to the right; may be cut down to `least` (0: not)
-    columns; may go, the greatest first (0: may not). A cell that is None is "-"."""
+def table(columns, rows, limit=None, colour=False):
+    """Prints it, `limit` columns wide: as wide as the terminal. A column is (title, right, least, optional): aligned to the
+    right; may be cut down to `least` (0: not) columns; may go, the greatest first (0: may not); then its style, where it has
+    one, for a table in colour. A cell that is None is "-"."""
     lines = [[title for title, *_ in columns]]
     lines += [["-" if cell is None else safe(cell) for cell in row] for row in rows]
     shown = list(range(len(columns)))
     while True:
         widths = {c: max(len(line[c]) for line in lines) for c in shown}
-        over = sum(widths.values()) + 2 * (len(shown) - 1) - width(sys.stdout)
+        over = sum(widths.values()) + 2 * (len(shown) - 1) - (limit or width(sys.stdout))
         for c in shown:
             if columns[c][2] and over > 0:
                 less = min(over, max(0, widths[c] - columns[c][2]))
@@ -83,7 +86,12 @@ def table(columns, rows):
         if over <= 0 or not optional:
             break
         shown.remove(max(optional, key=lambda c: (columns[c][3], c)))
-    for line in lines:
-        cells = [line[c] if len(line[c]) <= widths[c] else line[c][: widths[c] - 1] + "~" for c in shown]
-        print("  ".join(cell.rjust(widths[c]) if columns[c][1] else cell.ljust(widths[c])
-                        for c, cell in zip(shown, cells)).rstrip())
+    for at, line in enumerate(lines):
+        cells = []
+        for c in shown:
+            cell = line[c] if len(line[c]) <= widths[c] else line[c][: widths[c] - 1] + "~"
+            space, style = " " * (widths[c] - len(cell)), "".join(columns[c][4:]) if at else BOLD
+            if colour and style and cell:
+                cell = style + cell + STYLE_END
+            cells.append(space + cell if columns[c][1] else cell + space)
+        print("  ".join(cells).rstrip())

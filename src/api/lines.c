@@ -1,8 +1,5 @@
 #include "api/lines.h"
 
-#include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -37,15 +34,4 @@ int lines_copy(const struct lines *lines, const char *begin, size_t count, char 
     }
     *copy = xstrndup(begin, count);
     return 0;
-}
-
-int lines_error(const struct lines *lines, struct error *err, const char *format, ...)
-{
-    char text[sizeof err->text];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    return error_set(err, EINVAL, "%s:%u: %s", lines->file, lines->line, text);
 }

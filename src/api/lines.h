@@ -24,7 +24,6 @@ bool lines_next(struct lines *lines, const char **begin, size_t *count);
 int lines_copy(const struct lines *lines, const char *begin, size_t count, char **copy, struct error *err);
 
 /* "FILE:LINE: ..."; returns -EINVAL. */
-int lines_error(const struct lines *lines, struct error *err, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+#define lines_error(lines, err, ...) error_set_at(err, (lines)->file, (lines)->line, __VA_ARGS__)
 
 #endif

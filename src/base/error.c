@@ -18,6 +18,17 @@ int error_set(struct error *err, int code, const char *format, ...)
     return -abs(code);
 }
 
+int error_set_at(struct error *err, const char *file, unsigned line, const char *format, ...)
+{
+    struct error text;
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text.text, sizeof text.text, format, args);
+    va_end(args);
+    return error_set(err, EINVAL, "%s:%u: %s", file, line, text.text);
+}
+
 void error_prefix(struct error *err, const char *format, ...)
 {
     struct error context, inner;

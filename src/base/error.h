@@ -11,6 +11,10 @@ struct error {
 /* Fills err (which may be NULL) and returns -abs(code), code being an errno value. */
 int error_set(struct error *err, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* "FILE:LINE: " and the text. -EINVAL. */
+int error_set_at(struct error *err, const char *file, unsigned line, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
 /* Puts "format: " before the text that is there: the caller's context. */
 void error_prefix(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -35,8 +35,8 @@ const struct command subcommands[] = {
     {"admin verify", "check a store for damage, record by record", &admin_verify_argp, cmd_admin_verify},
     {"bench collocate", "measure the effects of sharing a GPU on training jobs", &bench_collocate_argp, cmd_bench},
     {"bench monitor", "measure the cost of watching a GPU, and its metrics", &bench_monitor_argp, cmd_bench},
-    {"trace build", "make a trace for a server from a published one", &trace_build_argp, cmd_trace_build},
-    {"trace show", "show the demand of a trace", &trace_show_argp, cmd_trace_show},
+    {"trace build", "make a trace for a server from a published one", &trace_build_argp, cmd_trace},
+    {"trace show", "show the demand of a trace", &trace_show_argp, cmd_trace},
 };
 const size_t subcommand_count = sizeof subcommands / sizeof *subcommands;
 

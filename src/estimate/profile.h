@@ -8,7 +8,6 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "base/strbuf.h"
 
 #define MACHINE_PROFILE_DEFAULT   "a100-40g-thesis"
 #define MACHINE_PROFILE_MAX_BYTES ((size_t)64 << 10)
@@ -36,8 +35,5 @@ const struct machine_profile *machine_profile_builtin(size_t index); /* NULL pas
  * built in gives SMs, clock, bandwidth and cuBLAS's workspace where the file has none. */
 int machine_profile_read(struct machine_profile *profile, const char *name, const char *text, size_t length,
                          struct error *err);
-
-/* Appends the file that machine_profile_read() reads back to the same. */
-void machine_profile_format(const struct machine_profile *profile, struct strbuf *out);
 
 #endif

@@ -53,7 +53,7 @@ static char *trim(char *text)
 
 static int bad_line(const struct reader *reader, struct error *err, const char *text)
 {
-    return error_set(err, EINVAL, "%s:%u: %s", reader->file, reader->line, text);
+    return error_set_at(err, reader->file, reader->line, "%s", text);
 }
 
 static int set_text(const struct key *key, const char *value, char *member, struct error *err)
@@ -102,7 +102,7 @@ static int set_key(struct reader *reader, struct machine_profile *profile, const
         if (strcmp(keys[i].name, name) != 0)
             continue;
         if (reader->seen[i])
-            return error_set(err, EINVAL, "%s:%u: %s is set twice: remove one", reader->file, reader->line, name);
+            return error_set_at(err, reader->file, reader->line, "%s is set twice: remove one", name);
         reader->seen[i] = true;
         if (keys[i].kind == TEXT ? set_text(&keys[i], value, member, &inner)
                                  : set_number(&keys[i], value, member, &inner))
@@ -189,31 +189,4 @@ int machine_profile_read(struct machine_profile *profile, const char *name, cons
         at = newline ? newline + 1 : end;
     }
     return complete(&reader, profile, err);
-}
-
-static void put_size(int64_t bytes, struct strbuf *out)
-{
-    if (bytes % MIB == 0)
-        strbuf_printf(out, "%" PRId64 "MiB", bytes / MIB);
-    else if (bytes % KIB == 0)
-        strbuf_printf(out, "%" PRId64 "KiB", bytes / KIB);
-    else
-        strbuf_printf(out, "%" PRId64 "B", bytes);
-}
-
-void machine_profile_format(const struct machine_profile *profile, struct strbuf *out)
-{
-    for (size_t i = 0; i < KEY_COUNT; i++) {
-        const void *member = (const char *)profile + keys[i].offset;
-        if ((keys[i].kind == TEXT && !*(const char *)member) || (keys[i].kind == COUNT && !*(const int32_t *)member))
-            continue;
-        strbuf_printf(out, "%s = ", keys[i].name);
-        if (keys[i].kind == TEXT)
-            strbuf_puts(out, member);
-        else if (keys[i].kind == SIZE)
-            put_size(*(const int64_t *)member, out);
-        else
-            strbuf_printf(out, "%" PRId32, *(const int32_t *)member);
-        strbuf_puts(out, "\n");
-    }
 }

@@ -109,19 +109,6 @@ void launch_drop(struct launch_begun *begun, const char *run_directory)
     file_remove_tree(run_directory);
 }
 
-int launch_start(const struct launch_request *request, pid_t *shepherd, uint64_t *start_ticks, struct error *err)
-{
-    struct launch_begun begun;
-    int code = launch_begin(request, &begun, err);
-
-    if (code < 0)
-        return code;
-    launch_go(&begun);
-    *shepherd = begun.shepherd;
-    *start_ticks = begun.start_ticks;
-    return 0;
-}
-
 int launch_settle(const char *run_directory, struct launch_status *status, struct error *err)
 {
     static const char why[] = "given up: the daemon ended before the job's shepherd began";
@@ -134,7 +121,7 @@ int launch_settle(const char *run_directory, struct launch_status *status, struc
     status->ended_ns = nodetime_now_ns();
     status_set_message(status, why, sizeof why - 1);
     if (access(run_directory, F_OK) < 0 && errno == ENOENT)
-        return 0; /* launch_start() failed before that, so there is no shepherd */
+        return 0; /* launch_begin() failed before that, so there is no shepherd */
     code = status_write(run_directory, status, STATUS_EXCLUSIVE, err);
     return code == -EEXIST ? launch_read_status(run_directory, status, err) : code;
 }

@@ -136,9 +136,6 @@ void launch_go(struct launch_begun *begun);
 /* Instead of launch_go(): nothing is left of the launch. */
 void launch_drop(struct launch_begun *begun, const char *run_directory);
 
-/* Both in one. */
-int launch_start(const struct launch_request *request, pid_t *shepherd, uint64_t *start_ticks, struct error *err);
-
 /* The launch's status now. -ENOENT: none yet; -EINVAL: not a status. Of a launch that had not ended before the machine
  * was started anew no pid is told: they are others' now. */
 int launch_read_status(const char *run_directory, struct launch_status *status, struct error *err);

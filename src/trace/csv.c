@@ -3,8 +3,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,17 +11,6 @@
 #include "base/memory.h"
 #include "base/units.h"
 #include "trace/gunzip.h"
-
-int csv_error(const struct csv *csv, struct error *err, const char *format, ...)
-{
-    char text[sizeof err->text];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    return error_set(err, EINVAL, "%s:%u: %s", csv->path, csv->line, text);
-}
 
 /* Cuts the next line out of the text; NULL at the end. Binary data is refused here, so that no value that a message
  * repeats can hold a control character. */

@@ -61,7 +61,7 @@ int csv_open_text(struct csv *csv, const char *path, const char *text, size_t le
 int csv_next(struct csv *csv, struct error *err);
 
 /* "FILE:LINE: " before a message about the row at hand. Returns -EINVAL. */
-int csv_error(const struct csv *csv, struct error *err, const char *format, ...) __attribute__((format(printf, 3, 4)));
+#define csv_error(csv, err, ...) error_set_at(err, (csv)->path, (csv)->line, __VA_ARGS__)
 
 /* The row's decimal number in `column` within [low, high], times `factor`, rounded; `missing` where it is empty. */
 int csv_number(const struct csv *csv, size_t column, double low, double high, double factor, int64_t missing,

@@ -57,43 +57,7 @@ static const struct csv_column columns[COLUMN_COUNT] = {
     [BASIS] = {"basis", false},
 };
 
-/* The same figures under the names with which they were collected from their sources. */
-static const struct csv_column collected_columns[] = {
-    [ID] = {"id", true},
-    [MODEL] = {"model", false},
-    [DATASET] = {"dataset", false},
-    [BATCH_SIZE] = {"batch_size", false},
-    [GPUS] = {"gpus", true},
-    [EPOCHS] = {"epochs_executed", false},
-    [PEAK] = {"actual_mem_mb", true},
-    [RESIDENT] = {"trace_mem_mb", true},
-    [RESIDENT_GPU2] = {"trace_mem_mb_gpu2", false},
-    [RUNTIME] = {"solo_runtime_s", true},
-    [ACTIVITY] = {"smact", true},
-    [ACTIVITY_GPU2] = {"smact_gpu2", false},
-    [OCCUPANCY] = {"smocc_aegis", false},
-    [DRAM] = {"drama_aegis", false},
-    [POWER] = {"power_w", false},
-    [MEASURED] = {"profiled_mem_mb_carma", false},
-    [HORUS] = {"horus_mb", false},
-    [FAKETENSOR] = {"faketensor_mb", false},
-    [GPUMEMNET] = {"gpumemnet_mb", false},
-    [SUMMARY] = {"summary", false},
-    [BASIS] = {"source", true},
-    /* known to occur, not used */
-    {"epochs", false},
-    {"epoch_time_min", false},
-    {"epoch_time_carma_min", false},
-    {"actual_mem_gb_carma", false},
-    {"solo_runtime_aegis_s", false},
-    {"smact_aegis", false},
-};
-
-enum { OWN, COLLECTED, TABLE_COUNT };
-static const struct csv_table tables[TABLE_COUNT] = {
-    [OWN] = {columns, COLUMN_COUNT, ID},
-    [COLLECTED] = {collected_columns, array_size(collected_columns), PEAK},
-};
+static const struct csv_table table = {columns, COLUMN_COUNT, ID};
 
 /* Beyond any GPU and any training run; keeps every product below 2^62. */
 #define MAX_MIB       16777216.0 /* 16 TiB */
@@ -116,15 +80,6 @@ static int read_id(const struct csv *csv, struct workload *workload, struct erro
 static int read_mib(const struct csv *csv, size_t column, int64_t missing, int64_t *bytes, struct error *err)
 {
     return csv_number(csv, column, 0, MAX_MIB, (double)MIB, missing, bytes, err);
-}
-
-/* The later stack's steady memory of the CIFAR-100 workloads is a third of the thesis's measurement. Its own value is
- * the better match to its runs (docs/formats/workloads.md). */
-static void choose_resident(struct workload *workload)
-{
-    if (strcmp(workload->dataset, "cifar100") == 0 && strstr(workload->basis, "trace_mem_mb:aegis_solo"))
-        for (uint32_t k = 0; k < WORKLOAD_PROFILED_GPUS; k++)
-            workload->resident_bytes[k] = workload->peak_bytes;
 }
 
 static int read_row(const struct csv *csv, struct workload *workload, struct error *err)
@@ -161,8 +116,6 @@ static int read_row(const struct csv *csv, struct workload *workload, struct err
     workload->summary = xstrdup(csv->values[SUMMARY]);
     workload->basis = xstrdup(csv->values[BASIS]);
     workload->line = csv->line;
-    if (csv->table == COLLECTED)
-        choose_resident(workload);
     return 0;
 }
 
@@ -216,7 +169,7 @@ static int read_rows(struct workloads *workloads, struct csv *csv, struct error 
 int workloads_read(struct workloads *workloads, const char *path, struct error *err)
 {
     struct csv csv;
-    int rc = csv_open(&csv, path, tables, TABLE_COUNT, err);
+    int rc = csv_open(&csv, path, &table, 1, err);
 
     *workloads = (struct workloads){0};
     return rc ? rc : read_rows(workloads, &csv, err);
@@ -226,7 +179,7 @@ int workloads_read_text(struct workloads *workloads, const char *path, const cha
                         struct error *err)
 {
     struct csv csv;
-    int rc = csv_open_text(&csv, path, text, length, tables, TABLE_COUNT, err);
+    int rc = csv_open_text(&csv, path, text, length, &table, 1, err);
 
     *workloads = (struct workloads){0};
     return rc ? rc : read_rows(workloads, &csv, err);

@@ -48,7 +48,7 @@ struct workloads {
     struct workload **by_id; /* owned; sorted */
 };
 
-/* Reads a file of our own format or of the published one. On an error *workloads is empty and the text says FILE:LINE,
+/* On an error *workloads is empty and the text says FILE:LINE,
  * the value and the remedy. */
 int workloads_read(struct workloads *workloads, const char *path, struct error *err);
 int workloads_read_text(struct workloads *workloads, const char *path, const char *text, size_t length,

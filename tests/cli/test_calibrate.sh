@@ -9,8 +9,13 @@ CARMA_NVML_LIBRARY=$BUILD/src/vnode/libnvidia-ml.so.1
 CARMA_VNODE=$T/node
 export CARMA_CUDA_LIBRARY CARMA_NVML_LIBRARY CARMA_VNODE
 unset CUDA_VISIBLE_DEVICES FAKE_CUDA FAKE_STEP FAKE_CUDA_CONTEXT_MIB
-mkdir "$T/bin"
-ln -s "$STEP" "$T/bin/python3"
+mkdir -p "$T/bin" "$T/prefix/lib/carma" "$T/prefix/share/carma"
+ln -s "$BUILD/src/gpu/carma-monitor" "$T/prefix/lib/carma"
+ln -s "$SOURCE/python" "$T/prefix/share/carma/python"
+CARMA_PREFIX=$T/prefix
+export CARMA_PREFIX
+printf '#!/bin/sh\n[ "$1" = -c ] && exec "%s" "$@"\nexec "%s" "$@"\n' "$STEP" "$(command -v python3)" >"$T/bin/python3"
+chmod +x "$T/bin/python3"
 PATH=$T/bin:$PATH
 
 # No GPU: one line, status 69.

@@ -145,6 +145,12 @@ if draws_pictures; then
     expect_status 3
     grep -q . pictures/timeline-default.svg || fail "$said: no picture"
 fi
+mkdir without
+echo 'raise ImportError' >without/matplotlib.py
+(PYTHONPATH=$PWD/without && export PYTHONPATH &&
+    expect_error 1 "apt install python3-matplotlib" simulate --trace four.csv --compare exclusive,thesis --plot pictures &&
+    exit "$failures")
+failures=$((failures + $?))
 
 # Refusals: one line with the file, the line and the value where there are such.
 printf 'arrival_s,workload\n-1,resnet\n' >negative.csv

@@ -50,8 +50,9 @@ shows '^# Jobs that are light, medium, heavy: 0, 37, 8\.$' trace build thesis_90
 expect_ok trace build thesis_90.csv
 grep -v '^#' "$SOURCE/data/traces/thesis_90.csv" >"$T/rows"
 grep -v '^#' "$T/out" | cmp -s - "$T/rows" || fail "$said: a trace that is not to change does"
-printf 'arrival_s,workload\n0,small\n' >"$T/collected.csv"
-expect_ok trace show "$T/collected.csv" --workloads workloads_collected.csv
+printf 'id,gpus,peak_mib,resident_mib,solo_runtime_s,sm_activity\nsmall,1,100,100,60,0.1\n' >own.csv
+printf 'arrival_s,workload\n0,small\n' >small.csv
+expect_ok trace show small.csv --workloads own.csv
 
 # Bad usage.
 expect_error 2 "which one: build or show?" trace
@@ -64,7 +65,7 @@ for command in build show; do
     shows "^Usage: carma trace $command" help trace "$command"
 done
 expect_error 2 "one command at a time" help trace paint
-expect_error 2 "bin '0s' is out of range" trace show --bin 0s pods.csv
+expect_error 2 "bin of 0 s is out of range" trace show --bin 0s pods.csv
 expect_error 1 "pods.csv: it has no virtual clusters" trace show --vc ab12 pods.csv
 mkdir without
 echo 'raise ImportError' >without/matplotlib.py

@@ -1,10 +1,8 @@
-/* Workloads and traces of any format, packed or not: refused in one line, or in order, complete, fit to build from. */
+/* Workloads and traces of any format, packed or not: refused in one line, or in order and complete. */
 #include <string.h>
 
 #include "base/memory.h"
 #include "fuzz.h"
-#include "trace/build.h"
-#include "trace/demand.h"
 #include "trace/trace.h"
 
 static const char some_workloads[] = "id,gpus,peak_mib,resident_mib,solo_runtime_s,sm_activity\n"
@@ -44,52 +42,6 @@ static void check_jobs(const struct trace *trace)
     }
 }
 
-static void check_demand(const struct trace *trace)
-{
-    CLEANUP(trace_demand_release) struct trace_demand demand;
-    size_t arrivals = 0;
-
-    require(trace_demand(&demand, trace, 0, NULL) == 0);
-    for (size_t i = 0; i < demand.bin_count; i++) {
-        arrivals += demand.bins[i].arrivals;
-        require(demand.bins[i].gpus_wanted >= -1e-6 && demand.bins[i].gpus_wanted <= demand.gpus_wanted_max + 1e-6);
-    }
-    require(arrivals == trace->count);
-}
-
-/* A built trace reads back. */
-static void check_build(const struct trace *trace, const struct workloads *workloads)
-{
-    struct trace_load_options options = {.workloads = workloads};
-    struct trace_build plan = {.to_ns = -1,
-                               .max_gpus = 8,
-                               .draw = !trace->items[0].workload,
-                               .workloads = workloads,
-                               .mix = {0, 1, 0},
-                               .keep_gpus = true,
-                               .keep_durations = true,
-                               .stretch = 0.5,
-                               .seed = 1};
-    struct trace_build_report report;
-    struct trace built, back;
-    struct strbuf out = {0};
-    struct error err = {{0}};
-
-    if (trace_build(&built, trace, &plan, &report, &err)) {
-        require_message(&err);
-        return;
-    }
-    require(built.count + report.too_large == trace->count && built.items[0].arrival_ns == 0);
-    trace_write(&built, &out);
-    require(trace_load_text(&back, "b.csv", out.text, out.length, &options, NULL) == 0 && back.count == built.count);
-    for (size_t i = 0; i < back.count; i++)
-        require(back.items[i].arrival_ns == built.items[i].arrival_ns && back.items[i].gpus == built.items[i].gpus &&
-                back.items[i].duration_ns == built.items[i].duration_ns);
-    strbuf_release(&out);
-    trace_release(&built);
-    trace_release(&back);
-}
-
 static void check_trace(const char *text, size_t length)
 {
     CLEANUP(workloads_release) struct workloads workloads;
@@ -103,8 +55,6 @@ static void check_trace(const char *text, size_t length)
         require(strncmp(err.text, "f.csv:", 6) == 0 && !trace.items);
     } else {
         check_jobs(&trace);
-        check_demand(&trace);
-        check_build(&trace, &workloads);
         trace_release(&trace);
     }
 }

@@ -33,7 +33,6 @@ INSIDE = {
         "play": ["", "show"],
         "simulate": ["", "show"],
         "top": ["", "show", "cluster", "job"],
-        "trace": ["", "show"],
     },
     "daemon": {
         "view": [""],

@@ -18,7 +18,7 @@ PURE = """
 TEXT = """
     bsearch free qsort snprintf vsnprintf __snprintf_chk __vsnprintf_chk
     xmalloc xcalloc xrealloc xstrdup xstrndup xasprintf free_ptr
-    error_set error_prefix nearest_refuse parse_integer parse_size format_bytes format_duration share_mode_name
+    error_set error_set_at error_prefix nearest_refuse parse_integer parse_size format_bytes format_duration share_mode_name
     strbuf_append strbuf_puts strbuf_printf strbuf_clear strbuf_release strbuf_steal
 """
 MATH = "cbrt ceil erfc exp exp2 expf expm1 fabs floor fmax fmin log log1p log2 pow round sqrt sqrtf"

@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include "api/spec.h"
+#include "base/strbuf.h"
 #include "daemon/daemon.h"
 #include "daemon/log.h"
 #include "daemon/node/node_internal.h"

@@ -93,42 +93,6 @@ QUESTION_TEST(dnnmem_replays_static_sizes)
     assert_int_equal(estimate(&estimator_dnnmem, &question, &result, &err), -ENOTSUP);
 }
 
-/* Blocks of 12 Mi weights over a tied embedding of 1 Mi: 25 Mi, and 8192 of normalisations. In MiB of 2048 tokens:
- * outputs of 2 * 4 and of 4 + 8 + 12 + 16 for each block, and 3 * 4 of logits. */
-QUESTION_TEST(llmem_adds_up_its_terms)
-{
-    struct transformer transformer = {.kind = TRANSFORMER_DECODER,
-                                      .head = HEAD_LANGUAGE,
-                                      .traits = TRAIT_TIED,
-                                      .vocabulary = 1024,
-                                      .width = 1024,
-                                      .embedding_width = 1024,
-                                      .layers = 2,
-                                      .heads = 16,
-                                      .kv_heads = 16,
-                                      .head_width = 64,
-                                      .inner = 4096};
-    struct method method;
-
-    ask_about(2);
-    question.layers = NULL;
-    method_default(&method);
-    method.sequence = 1024;
-    method.world = 1;
-    assert_int_equal(estimate(&estimator_llmem, &question, &result, &err), -ENOTSUP);
-    question.transformer = &transformer;
-    question.method = &method;
-    result = ask(estimator_find("llmem"));
-    assert_int_equal(result.bytes - question.profile->context_bytes, (352 + 88 + 12) * MIB);
-    method.world = 2; /* 7 bytes of each parameter, and the other's half of 2 */
-    result = ask(&estimator_llmem);
-    assert_int_equal(result.bytes - question.profile->context_bytes, (202 + 88 + 12) * MIB);
-    transformer.kind = TRANSFORMER_ENCODER;
-    transformer.family = "bert";
-    assert_int_equal(estimate(&estimator_llmem, &question, &result, &err), -ENOTSUP);
-    assert_string_equal(err.text, "llmem is for decoders that predict words: this bert is none");
-}
-
 /* A table that knows one GPU: another's context is the only difference. */
 QUESTION_TEST(schedtune_moves_with_the_context)
 {
@@ -301,7 +265,7 @@ TEST(every_estimator_has_its_name)
         assert_ptr_equal(estimator_find((*e)->name), *e);
         assert_true(strlen((*e)->text) > 10);
     }
-    assert_int_equal(count, 11);
+    assert_int_equal(count, 10);
     assert_ptr_equal(estimators[0], &estimator_auto);
     assert_null(estimator_find("oracle"));
     assert_null(estimator_find(""));

@@ -392,7 +392,7 @@ LAUNCH_TEST(test_small)
 LAUNCH_TEST(test_run_directory_must_be_new)
 {
     run(f, "true", LAUNCH_ENDED);
-    assert_int_equal(launch_start(&f->request, &f->shepherd, &f->ticks, &trouble), -ENOTEMPTY);
+    assert_int_equal(launch_start(f, &trouble), -ENOTEMPTY);
     assert_has(trouble.text, "cannot make the run directory '");
 }
 
@@ -402,7 +402,7 @@ LAUNCH_TEST(test_bad_shepherd)
     f->request.shepherd = "/nonexistent/carma-shepherd";
     snprintf(f->run, sizeof f->run, "%s/runs/42.1", f->root);
     f->request.launch = 1;
-    assert_int_equal(launch_start(&f->request, &f->shepherd, &f->ticks, &trouble), -ENOENT);
+    assert_int_equal(launch_start(f, &trouble), -ENOENT);
     assert_has(trouble.text, "cannot start the shepherd '/nonexistent/carma-shepherd'");
 }
 
@@ -414,7 +414,7 @@ LAUNCH_TEST(test_other_user)
     if (geteuid() != 0) {
         f->request.uid = geteuid() + 1;
         snprintf(f->run, sizeof f->run, "%s/runs/42.1", f->root);
-        assert_int_equal(launch_start(&f->request, &f->shepherd, &f->ticks, &trouble), -EPERM);
+        assert_int_equal(launch_start(f, &trouble), -EPERM);
         assert_has(trouble.text, "only root can start other users' jobs");
         return;
     }
@@ -462,11 +462,11 @@ LAUNCH_TEST(test_incomplete_request)
     command(f, "true");
     snprintf(f->run, sizeof f->run, "%s/runs/42.1", f->root);
     f->request.output = NULL;
-    assert_int_equal(launch_start(&f->request, &f->shepherd, &f->ticks, &trouble), -EINVAL);
+    assert_int_equal(launch_start(f, &trouble), -EINVAL);
     assert_has(trouble.text, "job 42 has no command, name, directory or output");
     f->request.output = f->output;
     f->request.grace_ns = -1;
-    assert_int_equal(launch_start(&f->request, &f->shepherd, &f->ticks, &trouble), -EINVAL);
+    assert_int_equal(launch_start(f, &trouble), -EINVAL);
     assert_has(trouble.text, "the grace of -1 ns");
     assert_int_equal(access(f->run, F_OK), -1); /* nothing half done */
 }

@@ -220,11 +220,11 @@ LAUNCH_TEST(test_bad_limits)
     command(f, "true");
     snprintf(f->run, sizeof f->run, "%s/runs/42.1", f->root);
     f->request.time_limit_ns = -1;
-    assert_int_equal(launch_start(&f->request, &f->shepherd, &f->ticks, &trouble), -EINVAL);
+    assert_int_equal(launch_start(f, &trouble), -EINVAL);
     assert_has(trouble.text, "the time limit of -1 ns");
     f->request.time_limit_ns = NS_PER_SEC;
     f->request.signal = 65;
-    assert_int_equal(launch_start(&f->request, &f->shepherd, &f->ticks, &trouble), -EINVAL);
+    assert_int_equal(launch_start(f, &trouble), -EINVAL);
     assert_has(trouble.text, "signal 65");
 }
 

@@ -275,29 +275,6 @@ TEST(test_gzip_bomb)
     refuse_packed(bomb.text, bomb.length, "it unpacks to more than 256 MiB: split the file");
 }
 
-TEST(test_collected_workloads)
-{
-    CLEANUP(workloads_release) struct workloads collected;
-    const struct workload *w;
-
-    fail_if(workloads_read(&collected, FILES "workloads_collected.csv", &trouble), trouble);
-    assert_int_equal(collected.count, 2);
-    w = workloads_find(&collected, "wide");
-    assert_true(w->peak_bytes == 9000 * MIB && w->resident_bytes[0] == 9500 * MIB &&
-                w->resident_bytes[1] == 8000 * MIB);
-    assert_true(w->solo_runtime_ns == 1900 * NS_PER_SEC && w->power_mw == 220500 && w->epochs == 3);
-    assert_int_equal(w->smact_permille[0], 700);
-    assert_int_equal(w->smact_permille[1], 600);
-    assert_int_equal(w->smocc_permille, 250);
-    assert_int_equal(w->dram_permille, 350);
-    assert_true(w->recorded_bytes[WORKLOAD_MEASURED] == 8800 * MIB);
-    assert_true(w->recorded_bytes[WORKLOAD_GPUMEMNET] == 16000 * MIB);
-    w = workloads_find(&collected, "small"); /* the thesis's memory, not the later stack's */
-    assert_true(w->resident_bytes[0] == 1900 * MIB && w->resident_bytes[1] == 1900 * MIB);
-    assert_int_equal(w->epochs, 20);
-    assert_true(w->smocc_permille == -1 && w->dram_permille == -1 && w->power_mw == -1);
-}
-
 static void check_class(const char *figures, enum workload_class expected)
 {
     CLEANUP(free_ptr)

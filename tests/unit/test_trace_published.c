@@ -38,31 +38,6 @@ TEST(test_traces)
     }
 }
 
-/* The thesis's traces are ours, and the collected workloads the installed ones, figure by figure. */
-TEST(test_workloads)
-{
-    CLEANUP(free_ptr) char *path = xasprintf("%s/workloads/workloads.csv", directory);
-    CLEANUP(workloads_release) struct workloads collected;
-
-    fail_if(workloads_read(&collected, path, &trouble), trouble);
-    assert_int_equal(collected.count, workloads.count);
-    for (size_t i = 0; i < workloads.count; i++) {
-        const struct workload *a = &workloads.items[i], *b = workloads_find(&collected, a->id);
-
-        assert_non_null(b);
-        assert_string_equal(a->model, b->model);
-        assert_string_equal(a->dataset, b->dataset);
-        assert_int_equal(a->gpus, b->gpus);
-        assert_true(a->batch_size == b->batch_size && a->epochs == b->epochs && a->peak_bytes == b->peak_bytes);
-        assert_true(a->solo_runtime_ns == b->solo_runtime_ns && a->power_mw == b->power_mw);
-        assert_int_equal(a->smocc_permille, b->smocc_permille);
-        assert_int_equal(a->dram_permille, b->dram_permille);
-        assert_memory_equal(a->resident_bytes, b->resident_bytes, sizeof a->resident_bytes);
-        assert_memory_equal(a->smact_permille, b->smact_permille, sizeof a->smact_permille);
-        assert_memory_equal(a->recorded_bytes, b->recorded_bytes, sizeof a->recorded_bytes);
-    }
-}
-
 TEST(test_thesis_traces_are_ours)
 {
     static const char *const names[] = {"thesis_60.csv", "thesis_90.csv"};

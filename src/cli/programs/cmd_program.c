@@ -1,5 +1,5 @@
-/* The commands that programs of their own carry out: carma-dashboard, and carma-bench, which is Python
- * (python/carma_bench) and gets the options parsed by the tables here. */
+#include "cli/programs/programs.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,67 +32,93 @@ int cmd_dashboard(struct cli *cli, int argc, char **argv)
     return cli_become(program, "../dashboard/carma-dashboard", words);
 }
 
-/* The words for carma-bench: its command, then "--NAME" and "--NAME=VALUE", then "--" and the words of a command. */
-struct bench_words {
-    const struct argp *argp; /* the command's table */
-    char **words;            /* owned, as its strings */
-    size_t count;
-};
+void words_begin(struct program_words *program, struct cli *cli, int argc, const char *name, const char *command)
+{
+    *program = (struct program_words){.argp = cli->argp, .words = xcalloc((size_t)argc + 4, sizeof *program->words)};
+    program->words[program->count++] = xstrdup(name);
+    program->words[program->count++] = xstrdup(strchr(command, ' ') + 1);
+}
+
+void words_release(struct program_words *program)
+{
+    for (size_t i = 0; i < program->count; i++)
+        free(program->words[i]);
+    free(program->words);
+}
 
 static const struct argp_option *option_of(const struct argp *argp, int key)
 {
-    const struct argp_option *option = argp->options;
-
-    while (option->name && option->key != key)
-        option++;
-    return option->name ? option : NULL;
+    for (const struct argp_option *option = argp->options; option->name || option->doc; option++)
+        if (option->name && option->key == key)
+            return option;
+    return NULL;
 }
 
-/* Times become nanoseconds, and numbers are such. */
-static error_t pass(int key, char *arg, struct argp_state *state)
+static struct program_range range_of(const struct program_words *program, int key)
 {
-    struct bench_words *bench = state->input;
-    const struct argp_option *option = option_of(bench->argp, key);
+    const struct program_range *range = program->ranges;
+
+    while (range && range->key && range->key != key)
+        range++;
+    return range && range->key ? *range : (struct program_range){key, 1, INT32_MAX};
+}
+
+error_t words_pass(struct program_words *program, int key, char *arg, struct argp_state *state)
+{
+    const struct argp_option *option = option_of(program->argp, key);
+    struct program_range range = range_of(program, key);
     int64_t value = 0;
     struct error err = {""};
     char *word;
 
-    if (key == ARGP_KEY_ARG && bench->argp->args_doc) {
-        /* It and all that follows; "--" before it keeps its own options from being taken for ours. */
-        bench->words[bench->count++] = xstrdup("--");
-        for (int at = state->next - 1; at < state->argc; at++)
-            bench->words[bench->count++] = xstrdup(state->argv[at]);
-        state->next = state->argc;
-        return 0;
-    }
     if (!option)
         return ARGP_ERR_UNKNOWN;
     bool is_time = option->arg && strcmp(option->arg, "TIME") == 0;
     bool is_number = option->arg && strcmp(option->arg, "N") == 0;
-    if ((is_time && parse_duration(arg, &value, &err)) || (is_number && parse_integer(arg, 1, INT32_MAX, &value, &err)))
+    if ((is_time && parse_duration(arg, &value, &err)) ||
+        (is_number && parse_integer(arg, range.low, range.high, &value, &err)))
         return cli_bad_usage(state, "--%s: %s", option->name, err.text);
     if (is_time || is_number)
         word = xasprintf("--%s=%lld", option->name, (long long)value);
     else
         word = option->arg ? xasprintf("--%s=%s", option->name, arg) : xasprintf("--%s", option->name);
-    bench->words[bench->count++] = word;
+    program->words[program->count++] = word;
+    return 0;
+}
+
+int words_run(struct program_words *program)
+{
+    CLEANUP(free_ptr) char *installed = xasprintf("bench/%s", program->words[0]);
+    CLEANUP(free_ptr) char *built = xasprintf("../../python/carma_bench/%s", program->words[0]);
+
+    return cli_become(installed, built, program->words);
+}
+
+static error_t parse_bench(int key, char *arg, struct argp_state *state)
+{
+    struct program_words *program = state->input;
+
+    if (key != ARGP_KEY_ARG || !program->argp->args_doc)
+        return words_pass(program, key, arg, state);
+    /* It and all that follows; "--" before it keeps its own options from being taken for ours. */
+    program->words[program->count++] = xstrdup("--");
+    for (int at = state->next - 1; at < state->argc; at++)
+        program->words[program->count++] = xstrdup(state->argv[at]);
+    state->next = state->argc;
     return 0;
 }
 
 int cmd_bench(struct cli *cli, int argc, char **argv)
 {
-    struct bench_words bench = {.argp = cli->argp, .words = xcalloc((size_t)argc + 4, sizeof *bench.words)};
     struct argp argp = *cli->argp;
+    struct program_words program;
     int status;
 
-    bench.words[bench.count++] = xstrdup("carma-bench");
-    bench.words[bench.count++] = xstrdup(argv[0] + strlen("bench "));
-    argp.parser = pass;
+    words_begin(&program, cli, argc, "carma-bench", argv[0]);
+    argp.parser = parse_bench;
     cli->argp = &argp;
-    if (cli_parse(cli, argc, argv, &bench, &status))
-        status = cli_become("bench/carma-bench", "../../python/carma_bench/carma-bench", bench.words);
-    for (size_t i = 0; i < bench.count; i++)
-        free(bench.words[i]);
-    free(bench.words);
+    if (cli_parse(cli, argc, argv, &program, &status))
+        status = words_run(&program);
+    words_release(&program);
     return status;
 }

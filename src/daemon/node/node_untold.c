@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/strbuf.h"
 #include "core/ledger.h"
 #include "daemon/engine/engine.h"
 #include "daemon/log.h"

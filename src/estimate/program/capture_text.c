@@ -1,7 +1,5 @@
 #include "estimate/program/capture_text.h"
 
-#include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,17 +9,6 @@ void capture_text_init(struct capture_text *text, const char *name, const char *
 {
     *text = (struct capture_text){
         .name = name, .at = bytes, .end = bytes, .next = bytes, .limit = bytes + length, .err = err};
-}
-
-int capture_fail(struct capture_text *text, const char *format, ...)
-{
-    char message[256];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
-    va_end(args);
-    return error_set(text->err, EINVAL, "%s:%u: %s", text->name, text->line, message);
 }
 
 static int wrong(struct capture_text *text, const char *word, size_t length, const char *expected)

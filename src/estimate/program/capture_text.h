@@ -24,7 +24,7 @@ void capture_text_init(struct capture_text *text, const char *name, const char *
                        struct error *err);
 
 /* "FILE:LINE: ..."; always -EINVAL. */
-int capture_fail(struct capture_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define capture_fail(text, ...) error_set_at((text)->err, (text)->name, (text)->line, __VA_ARGS__)
 
 /* The next line: printable ASCII of at most CAPTURE_LINE_MAX characters, or an error. */
 #define CAPTURE_LINE_MAX 4096

@@ -1,6 +1,5 @@
 #include "estimate/summary/read_text.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,47 +27,6 @@ bool reader_next(struct reader *reader)
     reader->next += length + (newline != NULL);
     reader->number++;
     return true;
-}
-
-static __attribute__((format(printf, 3, 0))) int set_error(const struct reader *reader, uint32_t line,
-                                                           const char *format, va_list args)
-{
-    char text[sizeof reader->err->text];
-
-    vsnprintf(text, sizeof text, format, args);
-    return error_set(reader->err, EINVAL, "%s:%u: %s", reader->name, line, text);
-}
-
-int reader_error(const struct reader *reader, const char *format, ...)
-{
-    va_list args;
-    int ret;
-
-    va_start(args, format);
-    ret = set_error(reader, reader->number, format, args);
-    va_end(args);
-    return ret;
-}
-
-int reader_error_at(const struct reader *reader, uint32_t line, const char *format, ...)
-{
-    va_list args;
-    int ret;
-
-    va_start(args, format);
-    ret = set_error(reader, line, format, args);
-    va_end(args);
-    return ret;
-}
-
-int reader_contradiction(const struct reader *reader, uint32_t line, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    set_error(reader, line, format, args);
-    va_end(args);
-    return -EBADMSG;
 }
 
 int reader_truncated(const struct reader *reader, const char *missing)

@@ -3,6 +3,8 @@
 #ifndef CARMA_ESTIMATE_READ_TEXT_H
 #define CARMA_ESTIMATE_READ_TEXT_H
 
+#include <errno.h>
+
 #include "estimate/summary/read.h"
 
 /* A piece of the summary's text; not NUL-terminated. */
@@ -39,12 +41,10 @@ struct shape {
 bool reader_next(struct reader *reader);
 
 /* Fills err with "FILE:LINE: ..." of the line at hand, or of `line`; -EINVAL. */
-int reader_error(const struct reader *reader, const char *format, ...) __attribute__((format(printf, 2, 3)));
-int reader_error_at(const struct reader *reader, uint32_t line, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+#define reader_error(reader, ...)          reader_error_at(reader, (reader)->number, __VA_ARGS__)
+#define reader_error_at(reader, line, ...) error_set_at((reader)->err, (reader)->name, line, __VA_ARGS__)
 /* The same of a summary that does not agree with its own totals; -EBADMSG. */
-int reader_contradiction(const struct reader *reader, uint32_t line, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+#define reader_contradiction(reader, line, ...) (reader_error_at(reader, line, __VA_ARGS__), -EBADMSG)
 
 /* The summary ended within the table. */
 int reader_truncated(const struct reader *reader, const char *missing);
