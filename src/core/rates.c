@@ -47,5 +47,5 @@ void rates_of_clients(size_t count, const int32_t *activity_permille, int32_t *r
 
 int32_t rates_admitted_permille(int32_t bound_permille)
 {
-    return bound_permille - bound_permille / 7;
+    return bound_permille > 1000 ? bound_permille - (bound_permille - 1000) * 3 / 11 : bound_permille;
 }

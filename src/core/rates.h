@@ -17,8 +17,9 @@
 /* Of `count` clients, at most RATES_CLIENT, with activities of 0 to 1000 permille. */
 void rates_of_clients(size_t count, const int32_t *activity_permille, int32_t *rate_ppm);
 
-/* The worst slowdown that may be predicted where no client of a server is to be slowed more than `bound_permille`. A
- * seventh less: of the published pairs within that, 1 in 28 was slowed more than 2.1 times. */
+/* The worst slowdown that may be predicted where no client of a server is to be slowed more than `bound_permille`. Of
+ * what is beyond 1, three elevenths less: 1.8 of 2.1. Of the published pairs within that, 1 in 28 was slowed more than
+ * 2.1 times. */
 int32_t rates_admitted_permille(int32_t bound_permille);
 
 #endif
