@@ -19,8 +19,9 @@ VARIANTS = {
     "capacity 1.25": ("--capacity", "1.25"),
     "U exponent 0.8": ("--u-exponent", "0.8"),
     "U exponent 1.2": ("--u-exponent", "1.2"),
-    "share weight 1.5": ("--share-weight", "1.5"),
-    "share weight 2": ("--share-weight", "2"),
+    "crowding 0.5": ("--crowding", "0.5"),
+    "crowding 1.5": ("--crowding", "1.5"),
+    "no spread": ("--spread", "0"),
 }
 
 

@@ -6,6 +6,9 @@
 /* How quickly power saturates with SM activity: fitted to the published run (docs/contention.md). */
 #define POWER_CURVE 1.493
 
+/* Published pairs have activities up to 0.943; nothing is known of the parts of fuller jobs (docs/contention.md). */
+#define FULLEST 0.95
+
 #define MIG_SLICES 7.0
 
 /* How much of a kernel's speed on a MIG instance is its part of the memory, not of the SMs: fitted to Table 4.2. */
@@ -14,7 +17,9 @@
 const struct contention_params contention_default = {
     .capacity = 1.0,
     .union_exponent = 1.0,
-    .share_weight = 1.0,
+    .crowding = 1.0,
+    .spread = 0.6,
+    .seed = 1,
     .turn_width = 0.65,
     .switch_cost = 0.1,
 };
@@ -24,9 +29,33 @@ static double clamp01(double x)
     return x > 0 ? (x < 1 ? x : 1) : 0; /* NaN becomes 0 */
 }
 
+/* splitmix64 (Steele, Lea, Flood 2014), to 0..1 */
+static double uniform(uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return (double)((z ^ (z >> 31)) >> 11) / 9007199254740992.0;
+}
+
+/* A standard normal number of this activity: the sum of twelve uniform ones. */
+static double draw(uint64_t seed, double a)
+{
+    uint64_t state = seed << 32 ^ (uint64_t)(a * 1000 + 0.5);
+    double sum = -6;
+
+    for (int i = 0; i < 12; i++)
+        sum += uniform(&state);
+    return sum;
+}
+
+/* Of the SMs that all clients get. */
 static double weight(const struct contention_params *params, double a)
 {
-    return params->share_weight == 1.0 ? 1.0 : pow(clamp01(a), params->share_weight - 1.0);
+    double crowds = pow(1 - fmin(a, FULLEST), -params->crowding);
+
+    return params->spread > 0 ? crowds * exp(params->spread * draw(params->seed, a)) : crowds;
 }
 
 static bool together(const uint64_t *servers, size_t i, size_t k)
@@ -65,25 +94,25 @@ static double share_server(const struct contention_params *params, size_t first,
     }
     left = params->capacity * (1.0 - pow(idle, params->union_exponent));
 
-    /* Hand out `left` in proportion to the weights. A client whose share exceeds full speed gets full speed; the rest
-     * is handed out again among the others. With equal weights that ends in the first round. */
+    /* Hand out `left` in proportion to the weights. A client that could not use its part gets full speed; what it
+     * leaves is for the others. */
     for (bool capped = true; capped;) {
-        double wanted = 0, level;
+        double weights = 0, level;
 
         capped = false;
         for (size_t i = first; i < count; i++)
             if (together(servers, first, i) && rates[i] < 0)
-                wanted += clamp01(a[i]) * weight(params, a[i]);
-        level = left > 0 && wanted > 0 ? left / wanted : 0;
+                weights += weight(params, clamp01(a[i]));
+        level = left > 0 && weights > 0 ? left / weights : 0;
         for (size_t i = first; i < count; i++)
-            if (together(servers, first, i) && rates[i] < 0 && level * weight(params, a[i]) >= 1.0) {
+            if (together(servers, first, i) && rates[i] < 0 && level * weight(params, clamp01(a[i])) >= clamp01(a[i])) {
                 rates[i] = 1.0;
                 left -= clamp01(a[i]);
                 capped = true;
             }
         for (size_t i = first; i < count && !capped; i++)
             if (together(servers, first, i) && rates[i] < 0)
-                rates[i] = level * weight(params, a[i]);
+                rates[i] = fmin(1, level * weight(params, clamp01(a[i])) / clamp01(a[i]));
     }
     for (size_t i = first; i < count; i++)
         if (together(servers, first, i))

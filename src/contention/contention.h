@@ -13,7 +13,9 @@ struct contention_params {
     /* Of MPS: */
     double capacity;       /* the GPU's capacity, in units of one saturated GPU: 1.0 (variant 1.25) */
     double union_exponent; /* U = capacity * (1 - prod(1 - a_i)^e): 1.0 (variants 0.8, 1.2) */
-    double share_weight;   /* how the capacity is divided among residents: weight a_i^(w - 1); 1.0 = equal slowdown */
+    double crowding;       /* how it is divided: in proportion to (1 - a_i)^-crowding: 1.0 (variants 0.5, 1.5) ... */
+    double spread;         /* ... times a factor of the job's own: log-normal, with this deviation; 0.6 */
+    uint64_t seed;         /* of these factors. Jobs of the same a, in permille, have the same one. */
     /* Of time-slicing: */
     double turn_width;  /* the part of the SMs that a process keeps busy while it has its turn: 0.65 */
     double switch_cost; /* the part of the time lost while at least two want the GPU: 0.1 */

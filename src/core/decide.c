@@ -30,7 +30,7 @@ static bool may_qualify(const struct core *core, const struct job *job, const st
 {
     return gpu->resident_count == 0 ||
            (gpu_free_bytes(core, gpu) >= needed_bytes && (!core_gates_slowdown(core) || job->id == core->reserved_job ||
-                                                          company_activity(job) <= slowdown_room(core, gpu)));
+                                                          slowdown_takes(core, gpu, company_activity(job))));
 }
 
 /* The best `wanted` of the GPUs that qualify, best first: all must qualify at once. */

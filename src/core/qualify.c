@@ -53,7 +53,7 @@ static uint32_t prediction_verdict(const struct core *core, const struct job *jo
     if (core->config.gate == GATE_MEMORY)
         return REASON_NONE;
     with = slowdown_predict(core, gpu, job);
-    if (bound && with.worst_permille > bound)
+    if (bound && with.worst_permille > slowdown_most_predicted(&with, bound))
         return with.measured ? REASON_PAIR : REASON_SLOWDOWN;
     /* GPUs are reserved for a starved job, whether it gains much there or not. */
     if (job->id == core->reserved_job || slowdown_pays(core, gpu, &with))

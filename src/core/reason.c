@@ -349,10 +349,11 @@ static void note_gpu(const struct core *core, const struct job *job, const struc
         reason->best_permille = gpu->smact_permille;
         break;
     case REASON_SLOWDOWN:
-        if (!first && slowdown_predict(core, gpu, job).worst_permille >= reason->best_permille)
+        with = slowdown_predict(core, gpu, job);
+        if (!first && with.worst_permille >= reason->best_permille)
             return;
-        reason->best_permille = slowdown_predict(core, gpu, job).worst_permille;
-        reason->cap_permille = gpu_slowdown_bound(core, job, gpu);
+        reason->best_permille = with.worst_permille;
+        reason->cap_permille = slowdown_most_predicted(&with, gpu_slowdown_bound(core, job, gpu));
         break;
     case REASON_PAIR:
         if (!first)

@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "core/core_internal.h"
+#include "core/rates.h"
 #include "core/sharing.h"
 
 #define PPM INT64_C(1000000)
@@ -31,20 +32,38 @@
 struct taker {
     uint64_t server;  /* 0: it is a process by itself */
     int64_t idle_ppm; /* the share of its turns in which it would leave the SMs idle */
-    int64_t sum;      /* of activities, in permille */
-    int64_t worst;    /* by the part of the GPU that it has, in permille */
-    int64_t rates;    /* the sum of the clients' rates without others, relative to `sum` / U, in permille */
+    int64_t worst;    /* slowdown of one of its jobs while nobody else takes turns, in permille */
+    int64_t progress; /* the sum of its jobs' rates then, in ppm */
+    uint32_t jobs;
+    bool shared; /* the three before, and its jobs' rates, are of all its jobs */
 };
 
-#define TAKERS_MOST 64 /* more jobs than a GPU may have */
+/* A job of a taker. */
+struct client {
+    uint32_t taker;
+    int32_t activity; /* on this part of a GPU, in permille */
+    int64_t by_part;  /* how much the part slows it, in permille */
+    int32_t rate;     /* among the taker's jobs, in ppm */
+};
+
+#define TAKERS_MOST RATES_CLIENT /* more jobs than a GPU may have */
+
+/* Where the room for a job is looked for, in permille of its activity, from 1000 downwards. The busier it is, the more
+ * it slows the others, but for a fiftieth; how it fares itself may go either way, and changes by less than a third in a
+ * step. What is within these parts of the bound may be within the bound a step above. */
+#define ROOM_STEP    32
+#define OTHERS_SLACK 32
+#define OWN_SLACK    3
 
 struct slowdown_takers {
     uint64_t version; /* core.activity_version then; 0: something has changed since */
-    uint32_t count;
-    int32_t room_permille;     /* slowdown_room; -1: not asked for yet */
-    struct slowdown together;  /* as predicted */
-    struct slowdown corrected; /* by measurements */
+    uint32_t count, clients;
+    int32_t room_permille;                               /* slowdown_room; -1: not asked for yet */
+    struct slowdown together;                            /* as predicted */
+    struct slowdown corrected;                           /* by measurements */
+    uint64_t asked[1001 / 64 + 1], taken[1001 / 64 + 1]; /* by activity: slowdown_takes */
     struct taker list[TAKERS_MOST];
+    struct client of[TAKERS_MOST];
 };
 
 /* How much an instance slows a job alone: in the turns that it wants, its kernels find fewer SMs. */
@@ -73,36 +92,56 @@ static int64_t activity_there(int64_t activity, int64_t part)
     return there > 1000 ? 1000 : there;
 }
 
+/* How the taker's jobs share its turns. Most who ask for what all deliver need not know that. */
+static void share_turns(struct slowdown_takers *takers, uint32_t number)
+{
+    struct taker *taker = &takers->list[number];
+    int32_t activities[TAKERS_MOST], rates[TAKERS_MOST];
+    uint32_t jobs = 0;
+
+    for (uint32_t k = 0; k < takers->clients; k++)
+        if (takers->of[k].taker == number)
+            activities[jobs++] = takers->of[k].activity;
+    rates_of_clients(jobs, activities, rates);
+    taker->shared = true;
+    taker->jobs = jobs;
+    taker->worst = 1000;
+    taker->progress = 0;
+    jobs = 0;
+    for (uint32_t k = 0; k < takers->clients; k++) {
+        struct client *client = &takers->of[k];
+        int64_t slowed;
+        if (client->taker != number)
+            continue;
+        client->rate = rates[jobs++];
+        slowed = client->by_part * PPM / client->rate;
+        taker->progress += (int64_t)client->rate * 1000 / client->by_part;
+        if (slowed > taker->worst)
+            taker->worst = slowed;
+    }
+}
+
 static void add(struct slowdown_takers *takers, int64_t part, uint64_t server, int64_t activity)
 {
-    int64_t by_part = slowed_by_part(activity, part), there = activity_there(activity, part);
+    int32_t there = (int32_t)activity_there(activity, part);
     uint32_t i = 0;
 
     while (i < takers->count && (!server || takers->list[i].server != server))
         i++;
-    if (i == TAKERS_MOST)
+    if (takers->clients == TAKERS_MOST)
         return;
     if (i == takers->count)
         takers->list[takers->count++] = (struct taker){.server = server, .idle_ppm = PPM};
     takers->list[i].idle_ppm = takers->list[i].idle_ppm * (1000 - there) / 1000;
-    takers->list[i].sum += there;
-    takers->list[i].rates += PPM / by_part;
-    if (by_part > takers->list[i].worst)
-        takers->list[i].worst = by_part;
+    takers->of[takers->clients++] =
+        (struct client){.taker = i, .activity = there, .by_part = slowed_by_part(activity, part)};
+    takers->list[i].shared = false;
 }
 
 /* The part of the time in which it wants the turn. */
 static int64_t turn_demand_ppm(int64_t activity_ppm)
 {
     return activity_ppm >= TURN_WIDTH * 1000 ? PPM : activity_ppm * 1000 / TURN_WIDTH;
-}
-
-/* How much its clients slow one another, in permille. */
-static int64_t slowed_inside(const struct taker *taker)
-{
-    int64_t busy = PPM - taker->idle_ppm, slowed = busy > 0 ? taker->sum * PPM / busy : 1000;
-
-    return slowed < 1000 ? 1000 : slowed;
 }
 
 /* The rate of all that take turns, in parts per million: the time in which at least one wants the turn, less the cost
@@ -133,7 +172,7 @@ static int64_t delivered_ppm(const struct slowdown_takers *takers, int64_t rate)
     return delivered;
 }
 
-static struct slowdown together(const struct slowdown_takers *takers)
+static struct slowdown together(struct slowdown_takers *takers)
 {
     int64_t rate = rate_of_turns(takers);
     struct slowdown slowdown = {
@@ -141,8 +180,12 @@ static struct slowdown together(const struct slowdown_takers *takers)
 
     for (uint32_t i = 0; i < takers->count; i++) {
         const struct taker *taker = &takers->list[i];
-        int64_t inside = slowed_inside(taker), worst = inside * taker->worst / 1000 * PPM / (rate ? rate : 1);
-        slowdown.progress_ppm += taker->rates * rate / inside;
+        int64_t worst;
+        if (!taker->shared)
+            share_turns(takers, i);
+        worst = taker->worst * PPM / (rate ? rate : 1);
+        slowdown.progress_ppm += taker->progress * rate / PPM;
+        slowdown.crowded |= taker->jobs > 1;
         if (worst > slowdown.worst_permille)
             slowdown.worst_permille = worst > INT32_MAX ? INT32_MAX : (int32_t)worst;
     }
@@ -203,7 +246,7 @@ static void correct(const struct core *core, const struct gpu *gpu, const struct
 static void gather(const struct core *core, const struct gpu *gpu, const struct job *moved, int32_t moved_permille,
                    struct slowdown_takers *takers)
 {
-    takers->count = 0;
+    takers->count = takers->clients = 0;
     for (uint32_t i = 0; i < gpu->resident_count; i++) {
         const struct job *job = gpu->residents[i];
         add(takers, gpu->part_permille, server_of(core, job, job->share),
@@ -211,6 +254,8 @@ static void gather(const struct core *core, const struct gpu *gpu, const struct 
     }
     takers->together = together(takers);
     takers->room_permille = -1;
+    memset(takers->asked, 0, sizeof takers->asked);
+    memset(takers->taken, 0, sizeof takers->taken);
     takers->corrected = takers->together;
     if (!moved)
         correct(core, gpu, NULL, SHARE_ANY, &takers->corrected);
@@ -240,14 +285,21 @@ static const struct slowdown_takers *takers_of(const struct core *core, const st
     return takers;
 }
 
+static void copy(struct slowdown_takers *with, const struct slowdown_takers *takers)
+{
+    with->count = takers->count;
+    with->clients = takers->clients;
+    memcpy(with->list, takers->list, takers->count * sizeof *with->list);
+    memcpy(with->of, takers->of, takers->clients * sizeof *with->of);
+}
+
 /* The residents and the joining job, by the mode in which it would share the GPU. */
 static enum share_mode join(const struct core *core, const struct gpu *gpu, const struct slowdown_takers *takers,
                             const struct job *joining, struct slowdown_takers *with)
 {
     enum share_mode share = sharing_mode_of(core, joining, gpu);
 
-    with->count = takers->count;
-    memcpy(with->list, takers->list, takers->count * sizeof *with->list);
+    copy(with, takers);
     add(with, gpu->part_permille, server_of(core, joining, share), learned_activity(joining));
     return share;
 }
@@ -307,54 +359,85 @@ int64_t slowdown_least_progress_ppm(const struct core *core, const struct gpu *g
     return least_progress_ppm(with, &takers_of(core, gpu, &room)->together);
 }
 
+int32_t slowdown_most_predicted(const struct slowdown *with, int32_t bound_permille)
+{
+    return with->crowded && !with->measured ? rates_admitted_permille(bound_permille) : bound_permille;
+}
+
 bool slowdown_pays(const struct core *core, const struct gpu *gpu, const struct slowdown *with)
 {
     return (with->turns < 2 && !with->measured) || with->progress_ppm >= slowdown_least_progress_ppm(core, gpu, with);
 }
 
-/* Whether any job of this activity may come, as a client of a server that is there or with turns of its own. */
-static bool takes(const struct slowdown_takers *takers, const struct gpu *gpu, int32_t activity, int32_t bound)
+/* How much the clients from `first` to before `end` are slowed at worst. */
+static int64_t worst_of(const struct slowdown_takers *with, uint32_t first, uint32_t end)
+{
+    int64_t worst = 1000, rate = rate_of_turns(with);
+
+    for (uint32_t k = first; k < end; k++) {
+        int64_t slowed = with->of[k].by_part * PPM / with->of[k].rate * PPM / (rate ? rate : 1);
+        if (slowed > worst)
+            worst = slowed;
+    }
+    return worst;
+}
+
+/* Whether a job of this activity may come, as a client of a server that is there or with turns of its own. With
+ * `roughly`, also one that is a little too slow, or at the cost of others. */
+static bool bear(const struct slowdown_takers *takers, const struct gpu *gpu, int32_t activity, int32_t bound,
+                 bool roughly)
 {
     struct slowdown_takers with;
 
     for (uint32_t i = 0; i <= takers->count; i++) {
         struct slowdown there;
+        int32_t most;
         if (i < takers->count && !takers->list[i].server)
             continue;
-        with.count = takers->count;
-        memcpy(with.list, takers->list, takers->count * sizeof *with.list);
+        copy(&with, takers);
         add(&with, gpu->part_permille, i < takers->count ? takers->list[i].server : 0, activity);
         there = together(&with);
-        if ((!bound || there.worst_permille <= bound) &&
-            there.progress_ppm >= least_progress_ppm(&there, &takers->together))
+        most = slowdown_most_predicted(&there, bound);
+        if (bound && (worst_of(&with, 0, takers->clients) > most + roughly * most / OTHERS_SLACK ||
+                      worst_of(&with, takers->clients, with.clients) > most + roughly * most / OWN_SLACK))
+            continue;
+        if (there.progress_ppm >= least_progress_ppm(&there, &takers->together))
             return true;
     }
     return false;
 }
 
-/* Steps in which the greatest activity is looked for: to 16 permille. */
-#define ROOM_STEPS 6
+bool slowdown_takes(const struct core *core, const struct gpu *gpu, int32_t activity_permille)
+{
+    struct slowdown_takers *takers = gpu->takers;
+    uint64_t bit = UINT64_C(1) << activity_permille % 64;
+    size_t word = (size_t)activity_permille / 64;
+
+    takers_of(core, gpu, NULL);
+    if (!(takers->asked[word] & bit)) {
+        takers->asked[word] |= bit;
+        if (bear(takers, gpu, activity_permille, gpu_slowdown_bound(core, NULL, gpu), false))
+            takers->taken[word] |= bit;
+    }
+    return takers->taken[word] & bit;
+}
 
 int32_t slowdown_room(const struct core *core, const struct gpu *gpu)
 {
     struct slowdown_takers *takers = gpu->takers;
-    int32_t bound, below = 0, above = 1000;
+    int32_t bound, activity = 1000;
 
     takers_of(core, gpu, NULL);
     if (takers->room_permille >= 0)
         return takers->room_permille;
     bound = gpu_slowdown_bound(core, NULL, gpu);
-    if (takes(takers, gpu, above, bound))
-        below = above;
-    for (int step = 0; step < ROOM_STEPS && below < above; step++) {
-        int32_t middle = (below + above) / 2;
-        if (takes(takers, gpu, middle, bound))
-            below = middle;
-        else
-            above = middle;
-    }
-    takers->room_permille = above;
-    return above;
+    while (activity > 0 && !bear(takers, gpu, activity, bound, true))
+        activity -= ROOM_STEP;
+    if (activity <= 0)
+        takers->room_permille = ROOM_STEP;
+    else
+        takers->room_permille = activity + ROOM_STEP < 1000 ? activity + ROOM_STEP : 1000;
+    return takers->room_permille;
 }
 
 uint64_t slowdown_server(const struct core *core, const struct job *job)
@@ -362,26 +445,24 @@ uint64_t slowdown_server(const struct core *core, const struct job *job)
     return server_of(core, job, job->share);
 }
 
-static const struct taker *taker_of(const struct slowdown_takers *takers, uint64_t server)
-{
-    for (uint32_t i = 0; i < takers->count; i++)
-        if (takers->list[i].server == server)
-            return &takers->list[i];
-    return NULL;
-}
-
 void slowdown_busy(const struct slowdown_party *parties, size_t count, int32_t part_permille, int32_t *busy_permille)
 {
     struct slowdown_takers takers = {.count = 0};
+    uint32_t next = 0;
     int64_t rate;
 
     for (size_t i = 0; i < count; i++)
         if (parties[i].activity_permille)
             add(&takers, part_permille, parties[i].server, parties[i].activity_permille);
     rate = rate_of_turns(&takers);
+    for (uint32_t i = 0; i < takers.count; i++)
+        share_turns(&takers, i);
     for (size_t i = 0; i < count; i++) {
-        const struct taker *server = parties[i].server ? taker_of(&takers, parties[i].server) : NULL;
-        int64_t there = activity_there(parties[i].activity_permille, part_permille);
-        busy_permille[i] = (int32_t)(there * rate / PPM * 1000 / (server ? slowed_inside(server) : 1000));
+        const struct client *client = &takers.of[next];
+        busy_permille[i] = 0;
+        if (!parties[i].activity_permille || next == takers.clients)
+            continue;
+        busy_permille[i] = (int32_t)(client->activity * rate / PPM * client->rate / PPM);
+        next++;
     }
 }

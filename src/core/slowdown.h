@@ -1,8 +1,8 @@
 /* How much jobs on one GPU are expected to slow one another, by the modes in which they share it. Integers only; a
  * model of the core's own, apart from the simulator's truth (src/contention).
  *
- * Clients of one MPS server with solo SM activities a_i deliver U = 1 - prod(1 - a_i) together, and each is slowed down
- * by sum(a_i) / U. Processes without MPS, and the servers of several users, take turns. Where one has the turn, it
+ * Clients of one MPS server with solo SM activities a_i deliver U = 1 - prod(1 - a_i) together, and share that as
+ * core/rates.h says. Processes without MPS, and the servers of several users, take turns. Where one has the turn, it
  * keeps w of the SMs busy. So with the activity u (of a server: its U) it wants the turn for g = min(1, u / w) of the
  * time. All run at (P(at least one wants it) - k P(several do)) / sum(g); w = 0.65 and k = 0.1 are the fit of
  * docs/contention.md. A job alone on a MIG instance with the part p of the SMs is slowed by 1 - g + g max(1, w / p).
@@ -23,6 +23,7 @@ struct slowdown {
     int64_t delivered_ppm;  /* of the GPU's SMs: its expected SM activity */
     int64_t progress_ppm;   /* sum of the jobs' rates, each in parts of its rate alone */
     bool measured;  /* the first or the third is not predicted: the jobs' workloads have met before (company.h) */
+    bool crowded;   /* clients of a server share its turns: who of them pays is known roughly */
     uint32_t turns; /* how many take turns; 1 where MPS serves all of them */
 };
 
@@ -48,13 +49,21 @@ int64_t slowdown_sensitivity(const struct core *core, const struct gpu *gpu, con
  * beyond the spread of readings. 0: any. */
 int64_t slowdown_least_progress_ppm(const struct core *core, const struct gpu *gpu, const struct slowdown *with);
 
+/* The worst slowdown that may be predicted so that the bound is kept; 0: any. Less than the bound where clients share a
+ * server and nothing was measured (rates_admitted_permille). */
+int32_t slowdown_most_predicted(const struct slowdown *with, int32_t bound_permille);
+
 /* Whether that pays which was predicted for the GPU with another job. */
 bool slowdown_pays(const struct core *core, const struct gpu *gpu, const struct slowdown *with);
 
 /* For a GPU of the core's. By prediction, a job of any user with more activity than this cannot come to the GPU's
- * residents. It would slow one of them beyond its bound, or would not pay. Up to 16 permille more than the least such
- * activity. */
+ * residents. It would slow one of them beyond its bound, or would not pay. A job with less may be slowed too much
+ * itself.
+ */
 int32_t slowdown_room(const struct core *core, const struct gpu *gpu);
+
+/* The same for one activity, and exactly: whether a job of any user with it may come by prediction. */
+bool slowdown_takes(const struct core *core, const struct gpu *gpu, int32_t activity_permille);
 
 /* One that shares a GPU. */
 struct slowdown_party {

@@ -24,6 +24,8 @@ expect_error 2 "--bins: ''" evaluate --dataset mlp:mlp.csv --bins ""
 expect_error 2 "--bins: '-1'" evaluate --dataset mlp:mlp.csv --bins=-1
 expect_error 2 "either --json or --rows" evaluate --dataset mlp:mlp.csv --json --rows
 expect_error 2 "takes no arguments: 'mlp.csv'" evaluate mlp.csv
+expect_error 2 "either --dataset or --pairs" evaluate --dataset mlp:mlp.csv --pairs pairs.csv
+expect_error 2 "--rows is for --dataset" evaluate --pairs pairs.csv --rows
 expect_error 2 "'--captures' needs an argument, DIR" evaluate --captures
 
 # Files of another kind than stated.
@@ -103,3 +105,20 @@ for kind in mlp cnn transformer; do
 done
 sed 's/,adamw,/,lion,/' collected_mlp.csv >lion.csv
 expect_error 1 "lion.csv:4: " evaluate --dataset mlp:lion.csv --estimator replay
+
+# Pairs of jobs. A workload's activity is that of its pairs with itself: 0.1, 0.5 and 0.9.
+expect_ok evaluate --pairs pairs.csv --json
+check 'list(said) == ["pairs", "left_out", "rate_rmse", "sum_bias", "within", "admitted", "over_bound", "worst"]' \
+    'said["pairs"] == 3 and said["left_out"] == 1 and said["within"] == 1' \
+    'said["admitted"] == 2 and said["over_bound"] == 1 and said["worst"] == 2.5'
+expect_ok evaluate --pairs pairs.csv
+grep -q '^3 pairs of jobs by MPS. Not counted: 1 of' "$T/out" || fail "no sum of the pairs"
+grep -q '2 pairs, 1 of them beyond the bound; the worst job was slowed 2.50 times' "$T/out" || fail "no harm"
+grep -v '^light' pairs.csv >busy.csv
+expect_ok evaluate --pairs busy.csv --json
+check 'said["pairs"] == 1 and said["admitted"] == 0 and said["worst"] is None'
+printf 'a,b,a_rate,b_rate\nx,y,0.5,0.5\n' >strangers.csv
+expect_error 1 "strangers.csv: no pair of two workloads that each have a pair with themselves" evaluate --pairs strangers.csv
+printf 'a,b,a_rate,b_rate\nx,x,0.5,0\n' >still.csv
+expect_error 1 "still.csv:2: b_rate" evaluate --pairs still.csv
+

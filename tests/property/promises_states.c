@@ -158,10 +158,12 @@ static void check_slowdowns(const struct world *world)
         const struct record *record = &world->decisions_of_step.items[i];
         for (uint32_t k = 0; record->type == RECORD_PLACED && k < record->placed.count; k++) {
             const struct gpu *gpu = core_gpu(core, record->placed.gpus[k]);
-            int32_t slowdown = slowdown_predict(core, gpu, NULL).worst_permille;
+            const struct slowdown there = slowdown_predict(core, gpu, NULL);
+            int32_t slowdown = there.worst_permille;
             for (uint32_t j = 0; j < gpu->resident_count && gpu->resident_count > 1; j++) {
                 int32_t own = gpu->residents[j]->wants->max_slowdown_permille;
                 int32_t bound = own ? own : core_configuration(core)->max_slowdown_permille;
+                bound = slowdown_most_predicted(&there, bound);
                 if (bound && slowdown > bound)
                     fail(world, "job %" PRIu64 " accepts %d, is at %d", gpu->residents[j]->id, bound, slowdown);
             }

@@ -10,6 +10,16 @@
             fail_msg("%s is %.12g, not %.12g", #value, near_value, near_expected);                                     \
     } while (0)
 
+/* What all jobs of an activity have in common. */
+static struct contention_params common;
+
+static int without_spread(void **state)
+{
+    common = contention_default;
+    common.spread = 0;
+    return 0;
+}
+
 static const uint64_t processes[8] = {0}, one_server[8] = {5, 5, 5, 5, 5, 5, 5, 5};
 
 static void rates_are(const struct contention_params *params, const uint64_t *servers, size_t count, const double *a,
@@ -52,10 +62,10 @@ TEST(table_4_2)
     static const double a[] = {0.05, 0.82};
     double rates[2];
 
-    contention_rates(&contention_default, 2, a, one_server, rates);
-    assert_near(1 / rates[0], 1.0494571773, 1e-9);
-    assert_near(1 / rates[0], 1.039, 0.02);
+    contention_rates(&common, 2, a, one_server, rates);
+    assert_near(1 / rates[0], 1.039, 0.04);
     assert_near(1 / rates[1], 1.048, 0.02);
+    assert_near(rates[1], 0.95, 1e-9);
     contention_rates(&contention_default, 2, a, processes, rates);
     assert_near(1 / rates[0], 1.0852713178, 1e-9);
     assert_near(1 / rates[0], 1.136, 0.06);
@@ -105,15 +115,15 @@ TEST(processes_take_turns)
 TEST(servers_take_turns)
 {
     static const double a[] = {0.3, 0.5, 0.5}, four[] = {0.2, 0.9, 0.2, 0.2}, lone[] = {0.3, 0.5};
-    double turns = 0.521739130435, clients = turns * 0.65 / 0.8, together[2], rates[4];
+    double turns = 0.521739130435, together[2], rates[4];
 
-    RATES(&contention_default, ((const uint64_t[]){9, 9, 0}), a, clients, clients, turns);
+    RATES(&common, ((const uint64_t[]){9, 9, 0}), a, turns * 0.902777777778, turns * 0.758333333333, turns);
     contention_rates(&contention_default, 2, (const double[]){1 - 0.8 * 0.8, 1 - 0.1 * 0.8}, processes, together);
-    contention_rates(&contention_default, 4, four, (const uint64_t[]){3, 4, 3, 4}, rates);
+    contention_rates(&common, 4, four, (const uint64_t[]){3, 4, 3, 4}, rates);
     assert_near(rates[0], together[0] * 0.36 / 0.4, 1e-12);
-    assert_near(rates[1], together[1] * 0.92 / 1.1, 1e-12);
+    assert_near(rates[1], together[1] * 0.908641975309, 1e-9);
     assert_near(rates[2], rates[0], 0);
-    assert_near(rates[3], rates[1], 0);
+    assert_near(rates[3], together[1] * 0.511111111111, 1e-9);
     /* One client more or less: as a process by itself. */
     RATES(&contention_default, ((const uint64_t[]){1, 2}), lone, 0.682692307692, 0.682692307692);
 }
@@ -121,33 +131,57 @@ TEST(servers_take_turns)
 TEST(variants)
 {
     static const double a[] = {0.6, 0.7}, uneven[] = {0.2, 0.5, 0.9}, light[] = {0.2, 0.5}, mixed[] = {0.2, 0.5, 0.9};
-    struct contention_params params = contention_default;
+    struct contention_params params = common;
 
     params.capacity = 1.25;
-    RATES(&params, one_server, a, 0.846153846154, 0.846153846154);
+    RATES(&params, one_server, a, 0.785714285714, 0.897959183673);
     RATES(&params, one_server, light, 1, 1);
-    params = contention_default;
+    params = common;
     params.union_exponent = 0.8;
-    RATES(&params, one_server, a, 0.628171495155, 0.628171495155);
+    RATES(&params, one_server, a, 0.583302102644, 0.666630974451);
     params.union_exponent = 1.2;
-    RATES(&params, one_server, a, 0.708825594775, 0.708825594775);
-    params = contention_default;
-    params.share_weight = 2;
-    RATES(&params, one_server, uneven, 0.174545454545, 0.436363636364, 0.785454545455);
-    params.share_weight = 1.5;
-    RATES(&params, one_server, uneven, 0.331062140803, 0.523455205995, 0.702288854269);
-    params.share_weight = 2;
-    /* the heavier one reaches full speed; the rest goes to the other: (0.6 - 0.5) / 0.2 */
-    RATES(&params, one_server, light, 0.5, 1);
+    RATES(&params, one_server, a, 0.658195195148, 0.752223080169);
+    params = common;
+    RATES(&params, one_server, uneven, 0.452830188679, 0.289811320755, 0.805031446541);
+    params.crowding = 0.5;
+    RATES(&params, one_server, uneven, 0.942407478565, 0.476824658599, 0.592340194431);
+    params.crowding = 2;
+    /* the heavy one reaches full speed; the others share the 0.06 that it leaves */
+    RATES(&params, one_server, uneven, 0.084269662921, 0.086292134831, 1);
     /* and so within its server's turns: 0.6 of 0.65 beside one that always wants the GPU */
-    RATES(&params, ((const uint64_t[]){1, 1, 2}), mixed, 0.5 * 0.472, 0.472, 0.472);
+    RATES(&params, ((const uint64_t[]){1, 1, 2}), mixed, 0.842696629213 * 0.472, 0.862921348315 * 0.472, 0.472);
+}
+
+/* Jobs of one activity are alike. Of others, the logarithm of the ratio of parts is spread by 0.6 times the root of 2.
+ * It is the same whenever it is asked. */
+TEST(workloads_differ)
+{
+    static const double pair[] = {0.5, 0.9};
+    struct contention_params params = contention_default;
+    double rates[2], again[2], sum = 0, squares = 0, usual = log(0.5 / 0.1);
+
+    assert_near(slowdown_together(one_server, 2, 0.5), 1 / 0.75, 1e-12);
+    for (params.seed = 1; params.seed <= 2000; params.seed++) {
+        double moved;
+        contention_rates(&params, 2, pair, one_server, rates);
+        contention_rates(&params, 2, pair, one_server, again);
+        assert_near(rates[0], again[0], 0);
+        assert_near(0.5 * rates[0] + 0.9 * rates[1], 0.95, 1e-9);
+        if (rates[1] == 1)
+            rates[0] = 0.05 / 0.5; /* the least that its part can be seen to be */
+        moved = log(0.9 * rates[1] / (0.5 * rates[0])) - usual;
+        sum += moved;
+        squares += moved * moved;
+    }
+    assert_near(sum / 2000, 0, 0.06);
+    assert_near(sqrt(squares / 2000), 0.6 * sqrt(2), 0.1);
 }
 
 TEST(one_that_uses_nothing)
 {
     static const double a[] = {0, 0.5}, nothing[] = {0, 0, 0};
 
-    RATES(&contention_default, one_server, a, 1, 1);
+    RATES(&common, one_server, a, 1, 1);
     RATES(&contention_default, one_server, nothing, 1, 1, 1);
     RATES(&contention_default, processes, a, 1, 1);
     RATES(&contention_default, processes, nothing, 1, 1, 1);
@@ -175,3 +209,5 @@ TEST(power)
     assert_near(contention_power_w(7, 53.8, 275.5), 275.5, 1e-9);
     assert_near(contention_power_w(NAN, 53.8, 275.5), 53.8, 1e-9);
 }
+
+RUN_TESTS(without_spread, NULL)

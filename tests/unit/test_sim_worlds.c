@@ -59,7 +59,7 @@ static void draw_world(struct world *world, uint64_t seed)
     world->options.share = below(&state, 2) ? SHARE_MPS : SHARE_TIME_SLICE;
     world->options.jitter = below(&state, 2) ? 0.03 : 0;
     world->options.seed = seed;
-    world->options.contention.share_weight = below(&state, 3) == 0 ? 2 : 1;
+    world->options.contention.crowding = below(&state, 3) == 0 ? 2 : 1;
 }
 
 struct ledger {

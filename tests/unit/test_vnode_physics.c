@@ -61,20 +61,20 @@ TEST_BETWEEN(alone, setup, NULL)
     assert_near(bank.gpus[1].sm_activity_ns, 0, 0);
 }
 
-/* Two on MPS, one after the other: by hand, with r = U/A = (1 - 0.4 * 0.5) / 1.1 while both train. */
+/* Two on MPS, one after the other: by hand, with r = U/A = (1 - 0.4 * 0.4) / 1.2 while both train. */
 TEST_BETWEEN(two_in_turn, setup, NULL)
 {
-    struct node_slot *first = job(0, 0.6, 0, 100, true), *second = job(0, 0.5, 40, 100, true);
-    double r = 0.8 / 1.1, first_ends = 40 + 60 / r, second_ends = first_ends + (100 - 60);
+    struct node_slot *first = job(0, 0.6, 0, 100, true), *second = job(0, 0.6, 40, 100, true);
+    double r = 0.84 / 1.2, first_ends = 40 + 60 / r, second_ends = first_ends + (100 - 60);
 
     physics_advance(&file, &bank, at(50));
     assert_near(first->rate, r, 1e-12);
     assert_near(second->rate, r, 1e-12);
-    assert_near(bank.gpus[0].sm_activity, 0.8, 1e-12);
+    assert_near(bank.gpus[0].sm_activity, 0.84, 1e-12);
     physics_advance(&file, &bank, at(1000));
     assert_near(first->finished_ns, at(first_ends), 100);
     assert_near(second->finished_ns, at(second_ends), 100);
-    assert_near(bank.gpus[0].sm_activity_ns, (0.6 * 100 + 0.5 * 100) * SEC, 1e4);
+    assert_near(bank.gpus[0].sm_activity_ns, (0.6 * 100 + 0.6 * 100) * SEC, 1e4);
 }
 
 /* One look at the end gives the same as looks at every moment. */
@@ -105,15 +105,15 @@ TEST_BETWEEN(looks_do_not_matter, setup, NULL)
 TEST_BETWEEN(several_gpus_run_at_the_slowest, setup, NULL)
 {
     struct node_slot *wide = job(0, 0.5, 0, 100, true);
-    double r = (1 - 0.5 * 0.2) / 1.3;
+    double r = (1 - 0.5 * 0.5) / 1;
 
     wide->uses[1] = (struct node_use){.gpu = 1, .activity = 0.5};
     wide->use_count = 2;
-    job(1, 0.8, 0, 100, true);
+    job(1, 0.5, 0, 100, true);
     physics_advance(&file, &bank, at(1));
     assert_near(wide->rate, r, 1e-12);
     assert_near(bank.gpus[0].sm_activity, 0.5 * r, 1e-12);
-    assert_near(bank.gpus[1].sm_activity, 0.9, 1e-12);
+    assert_near(bank.gpus[1].sm_activity, 0.75, 1e-12);
 }
 
 /* One without MPS among them: it and the server take turns. */

@@ -1,4 +1,4 @@
-/* carma evaluate: an estimator compared with measured runs. */
+/* carma evaluate: an estimator compared with measured runs, or what is predicted of sharing with measured jobs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,11 +20,22 @@
 #define BINS_MIN_GB  0.01
 #define BINS_MAX_GB  1000
 
-enum { KEY_DATASET = 0x200, KEY_CAPTURES, KEY_PROFILE, KEY_ESTIMATOR, KEY_BINS, KEY_QUANTILE, KEY_FOLDS, KEY_ROWS };
+enum {
+    KEY_DATASET = 0x200,
+    KEY_PAIRS,
+    KEY_CAPTURES,
+    KEY_PROFILE,
+    KEY_ESTIMATOR,
+    KEY_BINS,
+    KEY_QUANTILE,
+    KEY_FOLDS,
+    KEY_ROWS
+};
 
 static const struct argp_option options[] = {
     {"dataset", KEY_DATASET, "KIND:FILE", 0,
      "measured runs; KIND is mlp, cnn, transformer, real (real:FILE,LAYERS) or timm", 1},
+    {"pairs", KEY_PAIRS, "FILE", 0, "instead: measured pairs of jobs under MPS, beside what carma predicts of them", 1},
     {"captures", KEY_CAPTURES, "DIR", 0, "of timm's models, NAME.capture each", 1},
     {"profile", KEY_PROFILE, "FILE", 0,
      "the machine they were measured on, as carma calibrate writes it (default: that of the published runs)", 1},
@@ -54,6 +65,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case KEY_DATASET:
         wanted->dataset = arg;
+        return 0;
+    case KEY_PAIRS:
+        wanted->pairs = arg;
         return 0;
     case KEY_CAPTURES:
         wanted->captures = arg;
@@ -86,8 +100,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_ARG:
         return cli_bad_usage(state, "takes no arguments: '%.40s' is too much (--dataset?)", arg);
     case ARGP_KEY_END:
-        if (!wanted->dataset)
-            return cli_bad_usage(state, "on what? name measured runs with --dataset");
+        if (!wanted->dataset && !wanted->pairs)
+            return cli_bad_usage(state, "on what? name measured runs with --dataset, or pairs of jobs with --pairs");
+        if (wanted->dataset && wanted->pairs)
+            return cli_bad_usage(state, "either --dataset or --pairs, not both");
+        if (wanted->pairs && wanted->rows)
+            return cli_bad_usage(state, "--rows is for --dataset");
         return wanted->json && wanted->rows ? cli_bad_usage(state, "either --json or --rows, not both") : 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -98,7 +116,8 @@ const struct argp evaluate_argp = {
     .options = options,
     .parser = parse,
     .doc =
-        "Compare an estimator with measured training runs. The files have the columns of docs/formats/datasets.md."
+        "Compare an estimator with measured training runs, or with --pairs what is predicted of jobs that share a GPU. "
+        "The files have the columns of docs/formats/datasets.md."
         "\vBins and errors are about the best guess. How often an answer is too low, and by how much it is too high, "
         "is about the answer at the quantile. Runs out of memory are a bin of their own and stay out of the errors.",
 };
@@ -175,6 +194,8 @@ int cmd_evaluate(struct cli *cli, int argc, char **argv)
 
     if (!cli_parse(cli, argc, argv, &wanted, &status))
         return status;
+    if (wanted.pairs)
+        return evaluate_pairs(&wanted);
     if (wanted.profile && estimate_read_profile(&profile, wanted.profile, &err))
         return cli_fail("%s", err.text);
     if (dataset_read(&dataset, wanted.dataset, wanted.captures, &err))

@@ -9,6 +9,7 @@
 
 struct evaluate_options {
     const char *dataset;  /* KIND:FILE */
+    const char *pairs;    /* a file; instead of a data set */
     const char *captures; /* a folder, or NULL */
     const char *profile;  /* a file; NULL: the dataset's own */
     const struct estimator *estimator;
@@ -22,5 +23,8 @@ json_t *evaluate_json(const struct evaluate_options *wanted, const struct datase
 void evaluate_format(const struct evaluate_options *wanted, const struct dataset *dataset,
                      const struct evaluation *evaluation, int width, bool colour, struct strbuf *out);
 void evaluate_format_rows(const struct evaluation *evaluation, struct strbuf *out);
+
+/* What is predicted of pairs of jobs. Prints it, and returns the exit status. */
+int evaluate_pairs(const struct evaluate_options *wanted);
 
 #endif

@@ -121,6 +121,7 @@ static int run_policy(struct simulation *simulation, struct simulate_outcome *ou
         if (seed == 0 && timeline)
             observer = (struct sim_observer){.user = timeline, .on_gpu = timeline_add};
         simulation->options.seed = seed + 1;
+        simulation->options.contention.seed = seed + 1;
         rc = sim_run(simulation->jobs.items, simulation->jobs.count, &simulation->node, &simulation->options, &observer,
                      &result, err);
         if (rc == 0) {
@@ -256,6 +257,8 @@ static int simulate(const struct simulate_options *wanted)
     if (rc == 0 && wanted->plot)
         rc = file_make_dirs(wanted->plot, 0755, &err);
     fill_options(wanted, &simulation.options);
+    if (simulation.jobs.past)
+        simulation.options.contention.spread = 0; /* as that past was understood */
     simulation.progress = (struct progress){.next_wall_ns = nodetime_monotonic_wall_ns() + PROGRESS_AFTER_NS,
                                             .run_count = count * (size_t)wanted->seeds,
                                             .interactive = isatty(STDERR_FILENO)};

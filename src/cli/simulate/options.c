@@ -33,7 +33,8 @@ enum {
     KEY_JITTER,
     KEY_CAPACITY,
     KEY_U_EXPONENT,
-    KEY_SHARE_WEIGHT,
+    KEY_CROWDING,
+    KEY_SPREAD,
     KEY_TIMELINE,
     KEY_STEPS,
     KEY_PLOT,
@@ -78,7 +79,8 @@ static const struct argp_option options[] = {
     {"jitter", KEY_JITTER, "F", 0, "vary run times by a normal factor with this standard deviation, e.g. 0.03", 3},
     {"capacity", KEY_CAPACITY, "F", 0, "the throughput of a shared GPU, in saturated GPUs (default 1)", 3},
     {"u-exponent", KEY_U_EXPONENT, "F", 0, "exponent of the shared utilisation (default 1)", 3},
-    {"share-weight", KEY_SHARE_WEIGHT, "F", 0, "above 1, busier jobs are slowed less (default 1)", 3},
+    {"crowding", KEY_CROWDING, "F", 0, "how much more busier jobs get of a shared GPU (default 1)", 3},
+    {"spread", KEY_SPREAD, "F", 0, "how unlike workloads of one activity are in that, as a deviation (default 0.6)", 3},
     {NULL, 0, NULL, 0, "What is told:", 4},
     {"json", CLI_JSON_KEY, NULL, 0, "print the figures as JSON (docs/formats/simulate.md)", 4},
     {"timeline", KEY_TIMELINE, "FILE", 0, "write each GPU's state over time, under the first seed, as CSV", 4},
@@ -274,8 +276,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return take_number(&wanted->contention.capacity, "capacity", arg, 0.1, 10, state);
     case KEY_U_EXPONENT:
         return take_number(&wanted->contention.union_exponent, "u-exponent", arg, 0.1, 10, state);
-    case KEY_SHARE_WEIGHT:
-        return take_number(&wanted->contention.share_weight, "share-weight", arg, 0.1, 10, state);
+    case KEY_CROWDING:
+        return take_number(&wanted->contention.crowding, "crowding", arg, 0, 10, state);
+    case KEY_SPREAD:
+        return take_number(&wanted->contention.spread, "spread", arg, 0, 3, state);
     case KEY_TIMELINE:
         wanted->timeline = arg;
         return 0;

@@ -17,16 +17,18 @@ static int feed(uint64_t seq, const struct record *record, void *past)
 int simulate_jobs_load_store(struct simulate_jobs *jobs, const char *directory, enum share_mode share,
                              const struct contention_params *contention, struct error *err)
 {
+    struct contention_params usual = *contention;
     struct sim_options defaults;
     struct past_jobs past;
     int rc;
 
+    usual.spread = 0; /* nobody recorded who crowds whom out */
     sim_options_default(&defaults);
     jobs->past = past_new();
     rc = store_read(directory, feed, jobs->past, err);
     if (rc)
         return rc;
-    past_finish(jobs->past, share, contention, defaults.load_ns, &past);
+    past_finish(jobs->past, share, &usual, defaults.load_ns, &past);
     if (past.count == 0)
         return error_set(err, EINVAL, "%s: none of its jobs has run to an end: let some", directory);
     jobs->count = past.count;

@@ -1,0 +1,51 @@
+#include "core/rates.h"
+
+/* The published pairs have activities up to 943 permille. More counts as this: nothing is known of shares beyond. */
+#define FULLEST_PERMILLE 950
+
+#define UNDECIDED (-1)
+
+static int64_t weight(int32_t activity_permille)
+{
+    return RATES_PPM / (1000 - (activity_permille < FULLEST_PERMILLE ? activity_permille : FULLEST_PERMILLE));
+}
+
+void rates_of_clients(size_t count, const int32_t *activity_permille, int32_t *rate_ppm)
+{
+    int64_t idle = RATES_PPM, left, weights = 0;
+    size_t undecided = 0, before;
+
+    for (size_t i = 0; i < count; i++) {
+        idle = idle * (1000 - activity_permille[i]) / 1000;
+        weights += weight(activity_permille[i]);
+        rate_ppm[i] = UNDECIDED;
+        undecided++;
+    }
+    left = RATES_PPM - idle;
+
+    /* Who gets as much as he can use runs as if he were alone; the others share what that leaves. */
+    do {
+        int64_t to_share = left, among = weights;
+        before = undecided;
+        for (size_t i = 0; i < count; i++) {
+            int64_t wanted = (int64_t)activity_permille[i] * (RATES_PPM / 1000), own = weight(activity_permille[i]);
+            if (rate_ppm[i] != UNDECIDED || to_share * own < wanted * among)
+                continue;
+            rate_ppm[i] = RATES_PPM;
+            left -= wanted;
+            weights -= own;
+            undecided--;
+        }
+    } while (undecided && undecided < before);
+
+    for (size_t i = 0; i < count; i++)
+        if (rate_ppm[i] == UNDECIDED) {
+            int64_t rate = left * weight(activity_permille[i]) / weights * 1000 / activity_permille[i];
+            rate_ppm[i] = rate < RATES_LEAST ? RATES_LEAST : (int32_t)rate;
+        }
+}
+
+int32_t rates_admitted_permille(int32_t bound_permille)
+{
+    return bound_permille > 1000 ? bound_permille - (bound_permille - 1000) * 3 / 11 : bound_permille;
+}

@@ -1,0 +1,25 @@
+/* How fast the clients of one MPS server run on one GPU, each in parts of its speed alone. Integers only; pure.
+ *
+ * Clients with solo SM activities a_i deliver U = 1 - prod(1 - a_i) of the SMs together. The SMs that they get are in
+ * proportion to 1 / (1 - a_i): who leaves few SMs idle gets them at the cost of the others. Nobody runs faster than
+ * alone; what he cannot use goes to the others in the same way. Nothing is fitted. docs/contention.md has the form's
+ * errors on published pairs, and what was tried beside it. */
+#ifndef CARMA_CORE_RATES_H
+#define CARMA_CORE_RATES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define RATES_PPM    1000000 /* the speed alone */
+#define RATES_LEAST  1       /* a rate is never less: it is divided by */
+#define RATES_CLIENT 64      /* the most clients of a server */
+
+/* Of `count` clients, at most RATES_CLIENT, with activities of 0 to 1000 permille. */
+void rates_of_clients(size_t count, const int32_t *activity_permille, int32_t *rate_ppm);
+
+/* The worst slowdown that may be predicted where no client of a server is to be slowed more than `bound_permille`. Of
+ * what is beyond 1, three elevenths less: 1.8 of 2.1. Of the published pairs within that, 1 in 28 was slowed more than
+ * 2.1 times. */
+int32_t rates_admitted_permille(int32_t bound_permille);
+
+#endif

@@ -1,0 +1,26 @@
+/* How well the core predicts what sharing a GPU does to jobs, compared with published measurements of the forms of
+ * docs/formats/datasets.md. It is asked by the functions by which it decides (core/rates.h). */
+#ifndef CARMA_EVALUATION_SHARING_H
+#define CARMA_EVALUATION_SHARING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* Pairs under MPS. A workload's activity is found from its pair with itself; these pairs are not counted. Rates are
+ * parts of the speed alone, slowdowns their inverses. NAN: of no pair. */
+struct sharing_pairs {
+    size_t pairs;
+    size_t left_out;  /* a workload has no pair with itself */
+    double rate_rmse; /* of each job's rate */
+    double sum_bias;  /* mean of predicted less measured sum of a pair's rates */
+    size_t within;    /* pairs in which no job was slowed beyond the bound */
+    size_t admitted;  /* at the bound */
+    size_t over;      /* admitted ones that are not `within` */
+    double worst;     /* slowdown of a job in an admitted one */
+};
+
+int sharing_pairs(struct sharing_pairs *pairs, const char *path, int32_t bound_permille, struct error *err);
+
+#endif
