@@ -19,6 +19,7 @@ until_field 2 attempts 2
 until_field 2 placements.0.observed_bytes $((6 << 30))
 expect_field 2 placements.0.index 2 exit_cause gpu_error
 field 2 last_end | grep -qF "its GPU failed" || fail "job 2: $(field 2 last_end)"
+"$CARMA" show 2 | grep -q '^Attempts  *2$' || fail "show: $("$CARMA" show 2)" # a 0 of another cause would be no verdict
 run submit --parsable -G 4 -- true
 shows "4 GPUs needed, 3 of the node's are usable" explain 3
 expect_field 3 state QUEUED

@@ -355,6 +355,15 @@ static void print_visible(const json_t *job)
         line("Devices", "by UUID in CUDA_VISIBLE_DEVICES, not by index: %s", why);
 }
 
+/* Runs that are not charged, as at a limit that carma had guessed, are not among `crashes`: 0 says nothing of them. */
+static void print_attempts(int64_t attempts, int64_t crashes)
+{
+    if (crashes)
+        line("Attempts", "%" PRId64 ", out of GPU memory: %" PRId64, attempts, crashes);
+    else if (attempts > 1)
+        line("Attempts", "%" PRId64, attempts);
+}
+
 static void print_job(const json_t *job)
 {
     CLEANUP(free_ptr) char *memory = answer_bytes(job, "reserved_bytes");
@@ -403,8 +412,7 @@ static void print_job(const json_t *job)
     }
     if (!answer_job_ended(job))
         line_of(job, "Note", "message");
-    if (attempts > 1 || crashes)
-        line("Attempts", "%" PRId64 ", out of GPU memory: %" PRId64, attempts, crashes);
+    print_attempts(attempts, crashes);
     if (answer_integer(job, "relaunch_ns", -1) >= 0)
         line("Relaunched", "%s after its last run ended", format_duration(answer_integer(job, "relaunch_ns", 0), text));
     line_of(job, "Last run", "last_end");
@@ -460,8 +468,7 @@ static void print_history(const json_t *job)
         line("Waited", "%s", format_duration(answer_integer(job, "wait_ns", 0), text));
     line("GPU time", "%s hours", ended_hours(answer_integer(job, "gpu_ns", 0), text));
     line("Energy", "%s (modelled)", answer_energy(answer_integer(job, "modelled_energy_mj", 0), text));
-    if (attempts > 1 || crashes)
-        line("Attempts", "%" PRId64 ", out of GPU memory: %" PRId64, attempts, crashes);
+    print_attempts(attempts, crashes);
     line("Note", "its command, output and placements are forgotten: this is from carma history");
 }
 
