@@ -26,7 +26,7 @@ class Job:
     refusals: int = 0
     done: int = 0  # times that it has succeeded
     comment: str = ""
-    errors: list = dataclasses.field(default_factory=list)  # carma's, in its output
+    errors: list = dataclasses.field(default_factory=list)  # what carma said of it
 
     def turnaround_s(self):
         return (self.ended_ns - self.submitted_ns) / 1e9 * self.scale
@@ -117,7 +117,7 @@ def look_at(cluster, job):
     job.ended_ns = int(stamp.read_text() or 0) if stamp.exists() else 0
     done, output = cluster.dir / "out" / f"{job.slurm}.done", cluster.output(job.slurm)
     job.done = len(done.read_text().splitlines()) if done.exists() else 0
-    job.errors = re.findall(r"carma: .*", output)
+    job.errors = [*re.findall(r"carma: .*", output), said.get("AdminComment", "")]
     job.oom, job.refusals = output.count("OutOfMemoryError"), len(cluster.refusals(output))
 
 

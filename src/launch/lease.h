@@ -12,7 +12,7 @@
 #include "base/error.h"
 
 #define LEASE_EXPIRES_MS   30000 /* wall time in which the first process has to come */
-#define LEASE_ORPHAN_MS    5000  /* wall time without a process after which nobody is expected to tell its end */
+#define LEASE_ORPHAN_MS    10000 /* wall time without a process after which nobody is expected to tell its end */
 #define LEASE_MAX_STEPS    256
 #define LEASE_MAX_TASKS    4096 /* of all steps */
 #define LEASE_STEP_SIZE    16   /* of a step's name, NUL included */

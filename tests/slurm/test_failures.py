@@ -133,6 +133,8 @@ def a_carmad_with_a_job_ending(lab):
     lab.kill("carmad-n1")
     open_gate(lab, "ending")
     until(lambda: message in lab.output(job), "the job's end")
+    seen = time.monotonic()
+    until(lambda: time.monotonic() > seen + 6, "longer than the end of a job that has not failed waits")
     lab.start_carmad("n1")
     ends(lab, job, "COMPLETED", restarts=1)
 

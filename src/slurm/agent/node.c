@@ -18,7 +18,7 @@
 #include "slurm/agent/slurm.h"
 #include "slurm/plugin/http.h"
 
-/* A lease without processes ends within 6 s. */
+/* A lease without processes ends within 11 s. */
 enum { BATCH_SURE_MS = 500, STEP_SURE_MS = 15000, STEPD_SEARCH_MS = 1000 };
 
 static int set_counts(const struct agent *agent, const char *list, struct error *err)

@@ -13,7 +13,8 @@ enum {
     /* For the agent to order a requeue, or to note what the job used, while Slurm still holds the job running. */
     AGENT_WAIT_MS = 5000,
     RETRY_WAIT_MS = 20000, /* a job that Slurm is told to have failed has failed to its dependents */
-    END_WAIT_MS = 5000,    /* a lease without processes is over after as long (launch/lease.h) */
+    END_WAIT_MS = 5000,
+    FAILED_WAIT_MS = 9000, /* soon after that a lease without processes is over, whatever it died of (launch/lease.h) */
 };
 
 void ending_hand_back(const struct step *step, int code, struct json answer)
@@ -99,7 +100,8 @@ static void leave_to_agent(const struct step *step, bool stopped, const struct t
 
 void ending_of_lease(const struct step *step, int status, bool stopped, bool over, const struct text *output)
 {
-    int64_t deadline_ms = http_now_ms() + END_WAIT_MS;
+    bool failed = step->step == STEP_BATCH && over && status != 0 && !stopped; /* carmad alone tells whether for that */
+    int64_t deadline_ms = http_now_ms() + (failed ? FAILED_WAIT_MS : END_WAIT_MS);
     int64_t id = find_lease(step, over, deadline_ms);
     struct text answer = {0};
     int code = (int)id;
