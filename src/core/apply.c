@@ -9,6 +9,7 @@
 #include "core/gpus/closing.h"
 #include "core/core_internal.h"
 #include "core/crash.h"
+#include "core/waiting/eligible.h"
 #include "core/overuse.h"
 #include "core/sharing.h"
 #include "core/snapshot.h"
@@ -582,12 +583,12 @@ static int apply(struct core *core, const struct record *record, struct error *e
     }
 }
 
-/* A job that its user's limit keeps waiting reserves no GPUs meanwhile. */
+/* A job that is not eligible reserves no GPUs meanwhile. */
 static void step_aside(struct core *core, uint64_t id)
 {
     struct job *job = id ? core_job_by_id(core, id) : NULL;
 
-    if (job && job->state == JOB_QUEUED && user_is_limited(core, job, NULL))
+    if (job && job->state == JOB_QUEUED && !job_is_eligible(core, job, NULL))
         end_reservation(core, job);
 }
 
@@ -601,7 +602,7 @@ int core_apply(struct core *core, const struct record *record, struct error *err
     if (status == 0 && record_is_state(record->type))
         return 0;
     core->restoring &= status != 0;
-    if (status == 0)
+    if (status == 0 && eligible_turns(core, record->type))
         step_aside(core, core->reserved_job);
     return status;
 }

@@ -75,11 +75,10 @@ static inline bool is_reading(int32_t permille)
 /* apply_gpu.c: core_apply of GPU_BACK, GPU_LOST, SAMPLE and SHARE_FAULT. */
 int apply_gpu(struct core *core, const struct record *record, struct error *err);
 
-/* The job that is to be placed next, or NULL. Like the next function it passes over those that a limit of their users'
- * keeps waiting: nobody waits for them. */
+/* The job that is to be placed next, or NULL. Like the next function it passes over those that are not eligible. */
 struct job *core_head(const struct core *core);
 
-/* The next behind it that no limit keeps waiting: of its queue, or the first of the main queue. NULL after the last. */
+/* The next behind it that is eligible: of its queue, or the first of the main queue. NULL after the last. */
 struct job *core_behind(const struct core *core, const struct job *job);
 
 /* Whether something may be placed already. */

@@ -6,6 +6,7 @@
 #include "core/gpus/closing.h"
 #include "core/core_internal.h"
 #include "core/crash.h"
+#include "core/waiting/eligible.h"
 #include "core/fence.h"
 #include "core/overuse.h"
 #include "core/sharing.h"
@@ -13,27 +14,27 @@
 
 /* ---- The order of jobs ---- */
 
-static struct job *first_within_limits(const struct core *core, struct job *job)
+static struct job *first_eligible(const struct core *core, struct job *job)
 {
-    while (job && user_is_limited(core, job, NULL))
+    while (job && !job_is_eligible(core, job, NULL))
         job = job->next;
     return job;
 }
 
-/* The first of the main queue: of jobs that are alike all are limited, or none. */
+/* The first of the main queue: of jobs that are alike all are eligible, or none. */
 static struct job *first_waiting(const struct core *core)
 {
     const struct search any = {.submitted_ns = INT64_MAX};
     const struct alike *alike = alike_next(core, 0, &any);
 
-    while (alike && user_is_limited(core, alike->first, NULL))
+    while (alike && !job_is_eligible(core, alike->first, NULL))
         alike = alike_next(core, alike->place, &any);
     return alike ? alike->first : NULL;
 }
 
 struct job *core_head(const struct core *core)
 {
-    struct job *head = first_within_limits(core, core->retrying.head);
+    struct job *head = first_eligible(core, core->retrying.head);
 
     /* Thesis 6.2.3: a waiting retry job goes before the main queue, and blocks it unless there is backfill. */
     return head ? head : first_waiting(core);
@@ -41,7 +42,7 @@ struct job *core_head(const struct core *core)
 
 struct job *core_behind(const struct core *core, const struct job *job)
 {
-    struct job *next = first_within_limits(core, job->next);
+    struct job *next = first_eligible(core, job->next);
 
     return next || job->queue == &core->waiting ? next : first_waiting(core);
 }

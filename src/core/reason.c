@@ -9,6 +9,7 @@
 #include "core/waiting/backfill.h"
 #include "core/gpus/closing.h"
 #include "core/core_internal.h"
+#include "core/waiting/eligible.h"
 #include "core/sharing.h"
 #include "core/slowdown.h"
 
@@ -259,7 +260,7 @@ bool core_could_ever_run(const struct core *core, const struct record_submitted 
     uint32_t large_enough = 0, possible = 0, impossible = REASON_NONE;
     int64_t largest = 0;
 
-    if (core->gpu_count && user_is_limited_ever(core, submitted, why))
+    if (core->gpu_count && !ever_eligible(core, submitted, why))
         return false;
     *why = (struct reason){.wanted = submitted->gpus, .needed_bytes = submitted->request_bytes};
     if (core->gpu_count == 0 ||
@@ -500,7 +501,7 @@ uint32_t core_gpu_mode(const struct core *core, uint64_t id, uint32_t number)
     return job && gpu ? sharing_mode_of(core, job, gpu) : SHARE_ANY;
 }
 
-/* How many stand before the job in its queue, those apart that a limit keeps waiting. */
+/* How many stand before the job in its queue, those apart that are not eligible. */
 static uint64_t ahead_of(const struct core *core, const struct job *job)
 {
     struct core_asked *asked = core->asked;
@@ -510,10 +511,10 @@ static uint64_t ahead_of(const struct core *core, const struct job *job)
     if (asked->applied == core->applied && asked->job == job)
         return asked->ahead;
     if (asked->applied == core->applied && asked->job && asked->job == job->previous)
-        ahead = asked->ahead + !user_is_limited(core, asked->job, NULL);
+        ahead = asked->ahead + job_is_eligible(core, asked->job, NULL);
     else
         for (const struct job *other = job->previous; other; other = other->previous)
-            ahead += !user_is_limited(core, other, NULL);
+            ahead += job_is_eligible(core, other, NULL);
     *asked = (struct core_asked){.applied = core->applied, .job = job, .ahead = ahead};
     return ahead;
 }
@@ -522,16 +523,12 @@ struct reason core_reason(const struct core *core, uint64_t id, int64_t now_ns)
 {
     const struct job *job = core_find_job(core, id);
     const struct job *head = core_head(core);
-    struct reason limited;
+    struct reason kept;
 
-    if (!job)
+    if (!job || (job->state != JOB_HELD && job->state != JOB_QUEUED))
         return (struct reason){.code = REASON_NONE};
-    if (job->state == JOB_HELD)
-        return (struct reason){.code = REASON_HELD};
-    if (job->state != JOB_QUEUED)
-        return (struct reason){.code = REASON_NONE};
-    if (user_is_limited(core, job, &limited))
-        return limited;
+    if (!job_is_eligible(core, job, &kept))
+        return kept;
     if (!backfill_reaches(core, job, now_ns)) {
         if (!job->retry && head->retry)
             return (struct reason){.code = REASON_RETRY_FIRST, .other = head->id};

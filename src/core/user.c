@@ -108,16 +108,14 @@ int users_forget(struct core *core, const struct record_forgotten *forgotten, st
 
 /* ---- Their usage ---- */
 
-static int64_t bytes_in_all(const struct core *core, uint32_t gpus, int64_t reserved_bytes)
+int64_t user_bytes_in_all(const struct core *core, uint32_t gpus, int64_t reserved_bytes)
 {
     int64_t each = reserved_bytes < 0 ? core->largest_gpu_bytes : reserved_bytes;
 
     return each > INT64_MAX / RECORD_MAX_GPUS ? INT64_MAX : gpus * each;
 }
 
-/* The part of its reservation on each GPU that counts: at least its user's whole request, however little it was
- * observed to use. */
-static int64_t counting(const struct job *job, int64_t reserved_bytes)
+int64_t user_counting(const struct job *job, int64_t reserved_bytes)
 {
     bool kept = job->wants->request_source == SOURCE_DECLARED && reserved_bytes >= 0 &&
                 job->wants->request_bytes > reserved_bytes;
@@ -148,7 +146,7 @@ void user_strays(struct job *job, int64_t bytes)
 
 void user_takes(const struct core *core, struct job *job)
 {
-    job->counted_bytes = bytes_in_all(core, job->wants->gpus, counting(job, job->reserved_bytes));
+    job->counted_bytes = user_bytes_in_all(core, job->wants->gpus, user_counting(job, job->reserved_bytes));
     user_counts(job);
 }
 
@@ -158,64 +156,11 @@ void user_recounts(const struct core *core, struct job *job)
     user_takes(core, job);
 }
 
-/* ---- Limits ---- */
-
-static bool beyond(const struct core *core, const struct user *user, const struct record_submitted *wants,
-                   int64_t reserved_bytes, struct reason *why)
-{
-    const struct core_limits *limits = &core->config.per_user;
-    struct reason ignored;
-
-    why = why ? why : &ignored;
-    *why = (struct reason){.wanted = wants->gpus, .request_unknown = reserved_bytes < 0};
-    if (limits->max_running && user->running >= limits->max_running) {
-        why->code = REASON_USER_JOBS;
-        why->qualified = user->running;
-        why->allowed = limits->max_running;
-    } else if (limits->max_gpus && user->gpus + wants->gpus > limits->max_gpus) {
-        why->code = REASON_USER_GPUS;
-        why->qualified = user->gpus;
-        why->allowed = limits->max_gpus;
-    } else if (limits->max_memory_bytes) {
-        why->needed_bytes = bytes_in_all(core, wants->gpus, reserved_bytes);
-        why->held_bytes = (int64_t)user->memory_bytes;
-        why->best_bytes = limits->max_memory_bytes;
-        if (why->needed_bytes > limits->max_memory_bytes ||
-            user->memory_bytes > (uint64_t)(limits->max_memory_bytes - why->needed_bytes))
-            why->code = REASON_USER_MEMORY;
-    }
-    return why->code != REASON_NONE;
-}
-
 int64_t user_most_bytes(const struct core *core, const struct record_submitted *wants)
 {
     int64_t allowed = core->config.per_user.max_memory_bytes / wants->gpus;
 
     return allowed && allowed < core->largest_gpu_bytes ? allowed : core->largest_gpu_bytes;
-}
-
-bool users_are_limited(const struct core *core)
-{
-    const struct core_limits *limits = &core->config.per_user;
-
-    return limits->max_running || limits->max_gpus || limits->max_memory_bytes;
-}
-
-bool user_is_limited(const struct core *core, const struct job *job, struct reason *why)
-{
-    if (!users_are_limited(core))
-        return false;
-    return beyond(core, job->user, job->wants,
-                  core->config.per_user.max_memory_bytes ? counting(job, learned_reservation(core, job, NULL)) : 0,
-                  why);
-}
-
-bool user_is_limited_ever(const struct core *core, const struct record_submitted *wants, struct reason *why)
-{
-    int64_t request =
-        wants->request_bytes < 0 ? prior_request(core, wants, core->prior.likely_bytes) : wants->request_bytes;
-
-    return beyond(core, &(struct user){0}, wants, request, why);
 }
 
 /* ---- Retries ---- */

@@ -1,4 +1,4 @@
-/* Each user: use, the limits on it from the configuration and a budget of OOM retries; and all that is learned from the
+/* Each user: use, and a budget of OOM retries; and all that is learned from the
  * user's runs. */
 #ifndef CARMA_CORE_USER_H
 #define CARMA_CORE_USER_H
@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "core/reason.h"
 #include "core/record.h"
 
 struct core;
@@ -59,18 +58,14 @@ void user_strays(struct job *job, int64_t bytes);
 /* Adds up again, for a job that has GPUs and a known counted_bytes. */
 void user_counts(struct job *job);
 
-/* Whether any limit on running jobs is set: max_running, max_gpus, max_memory_bytes. */
-bool users_are_limited(const struct core *core);
+/* The part of a reservation on each GPU that counts against its user's limit (eligible.c): at least the user's whole
+ * request, however little the job was observed to use. And the same on all its GPUs; -1: on each, the memory of the
+ * largest. */
+int64_t user_counting(const struct job *job, int64_t reserved_bytes);
+int64_t user_bytes_in_all(const struct core *core, uint32_t gpus, int64_t reserved_bytes);
 
 /* The most that the job can ever have on one of its GPUs. */
 int64_t user_most_bytes(const struct core *core, const struct record_submitted *wants);
-
-/* Whether launching the job now would be beyond a limit of its user's; *why (may be NULL) then says beyond which. A job
- * without a reservation counts with the memory of the largest GPU on each of its own. */
-bool user_is_limited(const struct core *core, const struct job *job, struct reason *why);
-
-/* The same of a job that nobody else of the user's is beside: it can never run. */
-bool user_is_limited_ever(const struct core *core, const struct record_submitted *wants, struct reason *why);
 
 /* A job is put before the main queue; and whether that may be done with one more of its user's. */
 void user_retries(struct job *job, int64_t at_ns);

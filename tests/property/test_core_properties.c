@@ -15,6 +15,7 @@
  *     with it
  *   - a job of unknown need has no fence that takes what others have reserved, and without a fence it joins them only
  *     where nearly every job would fit
+ *   - a record wakes or keeps a waiting job only where a rule of core/waiting/eligible.c names it
  *   - every waiting job has a reason with a sentence; no other job has one
  *   - a head for which GPUs are reserved starts at the latest when the jobs have ended that ran there at that moment
  *   - the same inputs give the same decisions, and applying the stored records gives the same state
@@ -27,6 +28,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "core/waiting/eligible.h"
 #include "core/snapshot.h"
 #include "promises.h"
 
@@ -54,6 +56,25 @@ static void check_replay(const struct world *world)
         fail(world, "applying the records gives another state than deciding them");
     }
     core_free(other);
+}
+
+/* A rule's answer for a job in the queue turns at no record but those that the rule names (core/waiting/eligible.c). */
+static void check_turns(const struct world *world)
+{
+    CLEANUP(free_ptr) bool *kept = xcalloc(MAX_JOBS, sizeof *kept);
+    struct core *core = core_new();
+
+    for (size_t i = 0; i < world->log.count; i++) {
+        uint32_t type = world->log.items[i].type;
+        apply_all(core, &world->log, i, i + 1);
+        for (const struct job *job = core_jobs(core); job; job = job->hh.next) {
+            bool queued = job->state == JOB_QUEUED, now = queued && !job_is_eligible(core, job, NULL);
+            if (now != kept[job->id] && queued && job->id != world->log.items[i].job && !eligible_turns(core, type))
+                fail(world, "'%s' turned a rule's answer for job %" PRIu64, record_type_name(type), job->id);
+            kept[job->id] = now;
+        }
+    }
+    core_free(core);
 }
 
 static void step(struct world *world)
@@ -99,6 +120,7 @@ static uint64_t run(uint64_t seed, int steps, int restore_every, size_t *records
             check_replay(world);
     }
     check_replay(world);
+    check_turns(world);
     for (uint64_t id = 1; id < world->next_job; id++)
         placements += world->jobs[id].runs;
     for (size_t i = 0; i < world->log.count; i++) {

@@ -1,6 +1,7 @@
 #include "core/waiting/backfill.h"
 
 #include "core/core_internal.h"
+#include "core/waiting/eligible.h"
 #include "core/slowdown.h"
 
 /* ---- Jobs that have waited too long ---- */
@@ -78,13 +79,13 @@ bool backfill_reaches(const struct core *core, const struct job *job, int64_t no
     for (const struct job *retry = core->retrying.head; retry; retry = retry->next) {
         if (retry == job)
             return true;
-        if (retry != head && is_starved(core, retry, now_ns) && !user_is_limited(core, retry, NULL))
+        if (retry != head && is_starved(core, retry, now_ns) && job_is_eligible(core, retry, NULL))
             return false;
     }
     if (job->place > place_of_starved_twin(core, head, now_ns))
         return false;
     alike = alike_next(core, head->alike ? head->place : 0, &starved);
-    while (alike && (!is_starved(core, alike->first, now_ns) || user_is_limited(core, alike->first, NULL)))
+    while (alike && (!is_starved(core, alike->first, now_ns) || !job_is_eligible(core, alike->first, NULL)))
         alike = alike_next(core, alike->place, &starved);
     return !alike || job->place <= alike->place;
 }
@@ -214,7 +215,7 @@ static bool look(struct pass *pass, struct job *job)
 
     if (!core_place(core, job, pass->now_ns, pass->out))
         return !is_starved(core, job, pass->now_ns);
-    pass->moved |= users_are_limited(core);
+    pass->moved |= eligible_turns(core, RECORD_PLACED);
     find_rooms(pass);
     return true;
 }
@@ -235,7 +236,7 @@ static bool look_at_waiting(struct pass *pass, const struct job *head, uint64_t 
         place = alike->place;
         if (place > stop || !core_decision_due(core, pass->now_ns))
             return false;
-        if (user_is_limited(core, job, NULL))
+        if (!job_is_eligible(core, job, NULL))
             alike_set_examined(core, alike, 0); /* not even where it would fit */
         else if (job != head && !look(pass, job))
             return false;
@@ -250,7 +251,7 @@ static bool look_at_retrying(struct pass *pass, const struct job *head)
 
     for (struct job *job = core->retrying.head; job; job = next) {
         next = job->next;
-        if (job == head || user_is_limited(core, job, NULL))
+        if (job == head || !job_is_eligible(core, job, NULL))
             continue;
         if (!core_decision_due(core, pass->now_ns) || !look(pass, job))
             return false;

@@ -13,7 +13,7 @@ struct record_list;
  * jobs a decision looks at. */
 bool backfill_pass(struct core *core, int64_t now_ns, struct record_list *out);
 
-/* Whether a pass may come to a waiting job that no limit of its user keeps. It may come to the head. With backfill it
+/* Whether a pass may come to a waiting job that is eligible. It may come to the head. With backfill it
  * may also come to jobs without a starved job before them, the head apart. */
 bool backfill_reaches(const struct core *core, const struct job *job, int64_t now_ns);
 

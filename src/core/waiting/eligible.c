@@ -1,0 +1,128 @@
+/* How this file works: `rules` has one row for each ground on which a job is kept, and both questions go through it
+ * from the top. The first row that keeps the job gives the reason.
+ *
+ * Who asks: the order of jobs (decide.c: core_head, core_behind), the passes (waiting/backfill.c), the explanation
+ * (reason.c), and the end of a reservation (apply.c: step_aside). They ask this file alone, so a row is enough.
+ *
+ * To add a rule: its code and sentence (reason.h, reason.c), a function that tests and fills in the numbers, and a row
+ * with all records at which the answer may turn. The core sleeps through any other record, and core-properties fails
+ * when one turns an answer. */
+#include "core/waiting/eligible.h"
+
+#include "core/core_internal.h"
+
+struct applicant {
+    const struct job *job;   /* NULL: a submission, beside which its user has nothing */
+    const struct user *user; /* the jobs that count beside it */
+    const struct record_submitted *wants;
+};
+
+static bool is_held(const struct core *core, const struct applicant *applicant, struct reason *why)
+{
+    (void)core;
+    (void)why;
+    return applicant->job && applicant->job->state == JOB_HELD;
+}
+
+static bool has_too_many_jobs(const struct core *core, const struct applicant *applicant, struct reason *why)
+{
+    why->qualified = applicant->user->running;
+    why->allowed = core->config.per_user.max_running;
+    return why->allowed && why->qualified >= why->allowed;
+}
+
+static bool has_too_many_gpus(const struct core *core, const struct applicant *applicant, struct reason *why)
+{
+    why->qualified = applicant->user->gpus;
+    why->allowed = core->config.per_user.max_gpus;
+    return why->allowed && why->qualified + why->wanted > why->allowed;
+}
+
+/* Memory on each GPU; -1: a job without a reservation counts with the memory of the largest. */
+static int64_t counted_bytes(const struct core *core, const struct applicant *applicant)
+{
+    const struct record_submitted *wants = applicant->wants;
+
+    if (applicant->job)
+        return user_counting(applicant->job, learned_reservation(core, applicant->job, NULL));
+    return wants->request_bytes < 0 ? prior_request(core, wants, core->prior.likely_bytes) : wants->request_bytes;
+}
+
+static bool has_too_much_memory(const struct core *core, const struct applicant *applicant, struct reason *why)
+{
+    int64_t each;
+
+    why->best_bytes = core->config.per_user.max_memory_bytes;
+    if (!why->best_bytes)
+        return false;
+    each = counted_bytes(core, applicant);
+    why->request_unknown = each < 0;
+    why->needed_bytes = user_bytes_in_all(core, applicant->wants->gpus, each);
+    why->held_bytes = (int64_t)applicant->user->memory_bytes;
+    return why->needed_bytes > why->best_bytes ||
+           applicant->user->memory_bytes > (uint64_t)(why->best_bytes - why->needed_bytes);
+}
+
+#define AT(type) (UINT64_C(1) << (type))
+
+/* The user's jobs get GPUs, or leave them. */
+#define AT_USE (AT(RECORD_PLACED) | AT(RECORD_EXITED) | AT(RECORD_LAUNCH_FAILED) | AT(RECORD_LOST) | AT(RECORD_EXPIRED))
+
+/* The memory that they count with changes, or that the job itself is known to need. */
+#define AT_MEMORY                                                                                                      \
+    (AT(RECORD_GPU_BACK) | AT(RECORD_GPU_LOST) | AT(RECORD_SUBMITTED) | AT(RECORD_ESTIMATED) | AT(RECORD_STRAYED) |    \
+     AT(RECORD_FORGOTTEN) | AT(RECORD_REQUEUED) | AT(RECORD_SHRUNK) | AT(RECORD_GROWN))
+
+static bool users_are_limited(const struct core *core)
+{
+    const struct core_limits *limits = &core->config.per_user;
+
+    return limits->max_running || limits->max_gpus || limits->max_memory_bytes;
+}
+
+static const struct rule {
+    uint32_t reason;                          /* enum reason_code: the rule's name, too */
+    bool (*applies)(const struct core *core); /* NULL: always */
+    bool (*keeps)(const struct core *core, const struct applicant *applicant, struct reason *why);
+    uint64_t turns; /* at these records */
+} rules[] = {
+    {REASON_HELD, NULL, is_held, AT(RECORD_HELD) | AT(RECORD_RELEASED)},
+    {REASON_USER_JOBS, users_are_limited, has_too_many_jobs, AT_USE},
+    {REASON_USER_GPUS, users_are_limited, has_too_many_gpus, AT_USE},
+    {REASON_USER_MEMORY, users_are_limited, has_too_much_memory, AT_USE | AT_MEMORY},
+};
+
+static bool passes(const struct core *core, const struct applicant *applicant, struct reason *why)
+{
+    struct reason ignored;
+
+    why = why ? why : &ignored;
+    for (size_t i = 0; i < array_size(rules); i++) {
+        if (rules[i].applies && !rules[i].applies(core))
+            continue;
+        *why = (struct reason){.code = rules[i].reason, .wanted = applicant->wants->gpus};
+        if (rules[i].keeps(core, applicant, why))
+            return false;
+    }
+    return true;
+}
+
+bool job_is_eligible(const struct core *core, const struct job *job, struct reason *why)
+{
+    return passes(core, &(struct applicant){.job = job, .user = job->user, .wants = job->wants}, why);
+}
+
+bool ever_eligible(const struct core *core, const struct record_submitted *wants, struct reason *why)
+{
+    return passes(core, &(struct applicant){.user = &(struct user){0}, .wants = wants}, why);
+}
+
+bool eligible_turns(const struct core *core, uint32_t type)
+{
+    if (type == RECORD_RECONFIGURED)
+        return true; /* whether a rule applies is a setting */
+    for (size_t i = 0; i < array_size(rules); i++)
+        if (rules[i].turns & AT(type) && (!rules[i].applies || rules[i].applies(core)))
+            return true;
+    return false;
+}
