@@ -6,10 +6,11 @@
 
 #include "base/share.h"
 #include "base/units.h"
-#include "core/gpus/closing.h"
 #include "core/core_internal.h"
 #include "core/crash.h"
 #include "core/waiting/eligible.h"
+#include "core/gpus/closing.h"
+#include "core/waiting/order.h"
 #include "core/overuse.h"
 #include "core/sharing.h"
 #include "core/snapshot.h"
@@ -101,30 +102,6 @@ int core_add_job(struct core *core, const struct record *record, struct job **ad
     return 0;
 }
 
-/* Leases wait before local jobs: a cluster's scheduler holds resources for them meanwhile. */
-static void enter_retry_queue(struct core *core, struct job *job)
-{
-    struct job *next = job->wants->external ? core->retrying.head : NULL;
-
-    while (next && next->wants->external)
-        next = next->next;
-    queue_insert_before(&core->retrying, job, next);
-}
-
-/* Where the job waits. */
-static void enter_queue(struct core *core, struct job *job)
-{
-    if (job->state == JOB_HELD) {
-        queue_insert(&core->held, job);
-    } else if (job_waits_apart(job)) {
-        enter_retry_queue(core, job);
-    } else {
-        queue_insert(&core->waiting, job);
-        alike_join(core, job);
-    }
-    closing_note_avoided(core, job);
-}
-
 static int apply_submitted(struct core *core, const struct record *record, struct error *err)
 {
     struct job *job;
@@ -132,11 +109,11 @@ static int apply_submitted(struct core *core, const struct record *record, struc
 
     if (status != 0)
         return status;
-    if (core->config.paced && !core_head(core) &&
+    if (core->config.paced && !order_head(core) &&
         core->next_decision_ns < record->at_ns + core->config.decide_period_ns)
         core->next_decision_ns = record->at_ns + core->config.decide_period_ns;
     job->state = job_state_after(JOB_STATE_COUNT, record);
-    enter_queue(core, job);
+    order_enter(core, job);
     learn_submitted(core, job);
     return 0;
 }
@@ -180,7 +157,7 @@ static void apply_reserved(struct core *core, struct job *job, const struct reco
         gpu->reserved_ns = at_ns;
     }
     core->reserved_job = job->id;
-    core_examined(core, job, 0); /* its gain there counts no more */
+    alike_set_examined(core, job->alike, 0); /* its gain there counts no more */
 }
 
 /* The monitor would offer the GPU again until the new job's memory shows. A job of unknown need may use more than it
@@ -291,7 +268,7 @@ static int apply_estimated(struct core *core, struct job *job, const struct reco
 {
     const struct record_submitted *before = job->wants;
     struct record_submitted wants = *before;
-    bool in_main_queue = job->alike;
+    bool waits = job->alike;
 
     if (estimated->request_bytes <= 0 || !is_reading(estimated->smact_permille) || wants.request_bytes >= 0)
         return error_set(err, EINVAL, "job %" PRIu64 " cannot be estimated at %" PRId64 " bytes", job->id,
@@ -301,7 +278,7 @@ static int apply_estimated(struct core *core, struct job *job, const struct reco
     if (estimated->smact_permille >= 0)
         wants.smact_permille = estimated->smact_permille;
     end_reservation(core, job); /* for another need */
-    if (in_main_queue)
+    if (waits)
         alike_leave(core, job);
     job->wants = common_wants_join(&core->wants, &wants);
     common_wants_leave(&core->wants, before);
@@ -309,9 +286,8 @@ static int apply_estimated(struct core *core, struct job *job, const struct reco
         job->reserved_bytes = wants.request_bytes;
         job->reservation_source = SOURCE_ESTIMATED;
     }
-    if (in_main_queue)
+    if (waits)
         alike_join(core, job);
-    job->examined = 0;
     core->corrections_due = true; /* of one that runs, at the next decision */
     core->activity_version++;
     learn_estimate(core, job, wants.request_bytes);
@@ -379,7 +355,7 @@ static void enter_state(struct core *core, struct job *job, uint32_t state, int6
     switch (state) {
     case JOB_HELD:
     case JOB_QUEUED:
-        enter_queue(core, job);
+        order_enter(core, job);
         break;
     case JOB_CRASHED:
         queue_push(&core->undecided, job);

@@ -1,6 +1,7 @@
 /* The state of the core: made, freed, and asked. */
 #include "base/units.h"
 #include "core/core_internal.h"
+#include "core/waiting/order.h"
 
 struct core *core_new(void)
 {
@@ -100,7 +101,7 @@ const struct core_config *core_configuration(const struct core *core)
 
 uint64_t core_waiting_count(const struct core *core)
 {
-    return core->waiting.count + core->retrying.count;
+    return core->waiting.count;
 }
 
 uint64_t core_job_count(const struct core *core)
@@ -123,7 +124,7 @@ bool core_sample_is_due(const struct core *core, const struct record *record)
            gpu->dram_permille != sample->dram_permille;
     if (!core_watches_load(core) && gpu->unmanaged_bytes >= 0)
         news = !gpu->measured || gpu->unmanaged_bytes != sample->unmanaged_bytes;
-    return (news && (!gpu->measured || core_head(core) || core->undecided.head)) ||
+    return (news && (!gpu->measured || order_head(core) || core->undecided.head)) ||
            (core->config.learn && gpu->others != sample->others) || learn_sample_is_due(core, gpu, record->at_ns);
 }
 

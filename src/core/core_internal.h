@@ -2,17 +2,17 @@
 #ifndef CARMA_CORE_CORE_INTERNAL_H
 #define CARMA_CORE_CORE_INTERNAL_H
 
-#include "core/waiting/alike.h"
-#include "core/guess/kin.h"
-#include "core/guess/prior.h"
-#include "core/learn.h"
 #include "core/common_wants.h"
 #include "core/company.h"
 #include "core/core.h"
+#include "core/guess/kin.h"
+#include "core/guess/prior.h"
+#include "core/learn.h"
 #include "core/ledger.h"
 #include "core/policy/policy.h"
-#include "core/waiting/queue.h"
 #include "core/user.h"
+#include "core/waiting/alike.h"
+#include "core/waiting/queue.h"
 
 /* How many stand before the waiting job that was asked about last. */
 struct core_asked {
@@ -35,12 +35,12 @@ struct core {
     struct prior prior;         /* with which each user begins */
     struct user *users;         /* uthash by uid, owned: all that ever had a job */
     uint64_t last_place;        /* the largest place in the main queue that was given to a job */
-    struct queue waiting;       /* QUEUED, in the order of places */
-    struct queue retrying;    /* QUEUED leases, in the order of arrival, then jobs after a crash, in that of crashes */
-    struct queue held;        /* HELD, in the order of places */
-    struct queue undecided;   /* CRASHED, or STOPPING and not signalled yet */
-    struct queue shrinking;   /* RUNNING with a reservation that may be shrunk, in the order of first use */
-    int64_t next_decision_ns; /* no placement before */
+    uint64_t last_arrival;      /* the largest place in a class that goes by arrival: a cache (order.c) */
+    struct queue waiting;       /* QUEUED, in the order of turns */
+    struct queue held;          /* HELD, the same */
+    struct queue undecided;     /* CRASHED, or STOPPING and not signalled yet */
+    struct queue shrinking;     /* RUNNING with a reservation that may be shrunk, in the order of first use */
+    int64_t next_decision_ns;   /* no placement before */
     uint32_t round_robin_next;
     uint64_t reserved_job;      /* the one that has GPUs reserved; 0: none */
     uint32_t settling_count;    /* of the GPUs with a settling_job */
@@ -55,7 +55,6 @@ struct core {
     uint64_t activity_version; /* of pauses, estimates and settings: predictions for all GPUs are made anew */
     struct core_asked *asked;  /* owned; by itself, since looking at a const core fills it */
     uint64_t openings;
-    uint64_t guesses_changed; /* openings when a figure of a job of unknown need last changed */
     struct gpu *last_opened;
     uint64_t searched;    /* core.openings when all waiting jobs had been looked at: those that are not unexamined */
     struct alike *alikes; /* uthash, owned */
@@ -75,20 +74,11 @@ static inline bool is_reading(int32_t permille)
 /* apply_gpu.c: core_apply of GPU_BACK, GPU_LOST, SAMPLE and SHARE_FAULT. */
 int apply_gpu(struct core *core, const struct record *record, struct error *err);
 
-/* The job that is to be placed next, or NULL. Like the next function it passes over those that are not eligible. */
-struct job *core_head(const struct core *core);
-
-/* The next behind it that is eligible: of its queue, or the first of the main queue. NULL after the last. */
-struct job *core_behind(const struct core *core, const struct job *job);
-
 /* Whether something may be placed already. */
 bool core_decision_due(const struct core *core, int64_t now_ns);
 
 /* A decision is a record like any other: it changes the state only by being applied. False: it does not apply. */
 bool core_decided(struct core *core, struct record_list *out, const struct record *decision);
-
-/* A waiting job was found to fit nowhere at core.openings `examined`. 0: it has to be looked at again, on every GPU. */
-void core_examined(struct core *core, struct job *job, uint64_t examined);
 
 /* Places the job if it fits. False: it does not. */
 bool core_place(struct core *core, struct job *job, int64_t now_ns, struct record_list *out);

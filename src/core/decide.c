@@ -2,50 +2,15 @@
  * Which GPU qualifies at all is said in qualify.c; which jobs are looked at, in backfill.c. */
 #include <string.h>
 
-#include "core/waiting/backfill.h"
-#include "core/gpus/closing.h"
 #include "core/core_internal.h"
 #include "core/crash.h"
-#include "core/waiting/eligible.h"
 #include "core/fence.h"
+#include "core/gpus/closing.h"
+#include "core/waiting/order.h"
 #include "core/overuse.h"
 #include "core/sharing.h"
 #include "core/slowdown.h"
-
-/* ---- The order of jobs ---- */
-
-static struct job *first_eligible(const struct core *core, struct job *job)
-{
-    while (job && !job_is_eligible(core, job, NULL))
-        job = job->next;
-    return job;
-}
-
-/* The first of the main queue: of jobs that are alike all are eligible, or none. */
-static struct job *first_waiting(const struct core *core)
-{
-    const struct search any = {.submitted_ns = INT64_MAX};
-    const struct alike *alike = alike_next(core, 0, &any);
-
-    while (alike && !job_is_eligible(core, alike->first, NULL))
-        alike = alike_next(core, alike->place, &any);
-    return alike ? alike->first : NULL;
-}
-
-struct job *core_head(const struct core *core)
-{
-    struct job *head = first_eligible(core, core->retrying.head);
-
-    /* Thesis 6.2.3: a waiting retry job goes before the main queue, and blocks it unless there is backfill. */
-    return head ? head : first_waiting(core);
-}
-
-struct job *core_behind(const struct core *core, const struct job *job)
-{
-    struct job *next = first_eligible(core, job->next);
-
-    return next || job->queue == &core->waiting ? next : first_waiting(core);
-}
+#include "core/waiting/backfill.h"
 
 /* ---- Choosing GPUs ---- */
 
@@ -105,30 +70,19 @@ static bool choose_gpus(const struct core *core, const struct job *job, int64_t 
     return !idle_only && choose_shared(core, job, now_ns, placed);
 }
 
-void core_examined(struct core *core, struct job *job, uint64_t examined)
+static uint64_t last_look(const struct core *core, const struct alike *alike)
 {
-    if (job->alike)
-        alike_set_examined(core, job->alike, examined);
-    else
-        job->examined = examined;
-}
-
-static uint64_t last_look(const struct core *core, const struct job *job)
-{
-    if (!job->alike)
-        return job->examined;
-    return job->alike->examined && core->searched > job->alike->examined ? core->searched : job->alike->examined;
+    return alike->examined && core->searched > alike->examined ? core->searched : alike->examined;
 }
 
 /* Whether anything has changed for the better since the job was last found not to fit: without that, looking again is
  * in vain. This keeps decisions cheap with a long queue and many GPUs. */
 static bool worth_another_look(const struct core *core, const struct job *job, int64_t now_ns)
 {
-    uint64_t since = last_look(core, job);
+    uint64_t since = last_look(core, job->alike);
     int64_t needed_bytes;
 
-    if (since == 0 || (!job->alike && ((job->profile && job->profile->changed > since) ||
-                                       (core->guesses_changed > since && prior_speaks_for(core, job)))))
+    if (since == 0)
         return true;
     needed_bytes = job_needed_bytes(core, job);
     for (const struct gpu *gpu = core->last_opened; gpu && gpu->opened > since; gpu = gpu->opened_before)
@@ -174,7 +128,7 @@ static void expire_leases(struct core *core, int64_t now_ns, struct record_list 
 {
     struct job *next;
 
-    for (struct job *job = core->retrying.head; job && job->wants->external; job = next) {
+    for (struct job *job = core->waiting.head; job && job->turn.class == CLASS_LEASE; job = next) {
         next = job->next;
         if (now_ns >= expires_ns(job))
             core_decided(core, out, &(struct record){.type = RECORD_EXPIRED, .at_ns = now_ns, .job = job->id});
@@ -225,10 +179,9 @@ bool core_place(struct core *core, struct job *job, int64_t now_ns, struct recor
     if (!worth_another_look(core, job, now_ns))
         return false;
     if (!choose_gpus(core, job, now_ns, placed)) {
-        core_examined(core, job, core->openings);
+        alike_set_examined(core, job->alike, core->openings);
         return false;
     }
-    job->examined = 0;
     placed->reserved_bytes = learned_reservation(core, job, &placed->reservation_source);
     placed->share = sharing_together(core, job, placed->gpus, placed->count);
     placed->retry = job->retry;
@@ -279,7 +232,7 @@ bool core_decision_due(const struct core *core, int64_t now_ns)
 /* The thesis's loop takes its time over a decision that places nothing, too. */
 static void wait_for_next(struct core *core, int64_t now_ns, struct record_list *out)
 {
-    const struct job *head = core_head(core);
+    const struct job *head = order_head(core);
     struct record waited = {.type = RECORD_WAITED, .at_ns = now_ns};
 
     if (!core->config.paced || !head || !core_decision_due(core, now_ns))
@@ -301,7 +254,7 @@ void core_decide(struct core *core, int64_t now_ns, struct record_list *out)
     overuse_correct(core, now_ns, out);
     shrink_reservations(core, now_ns, out);
     open_closed(core, now_ns, out);
-    if (!core_head(core))
+    if (!order_head(core))
         return;
     if (core->settling_count)
         open_settled(core, now_ns);
@@ -324,13 +277,13 @@ int64_t core_next_wake_ns(const struct core *core, int64_t now_ns)
 
     for (const struct job *job = core->undecided.head; job; job = job->next)
         earlier(&wake_ns, job->signal_retry_ns, now_ns);
-    for (const struct job *job = core->retrying.head; job && job->wants->external; job = job->next)
+    for (const struct job *job = core->waiting.head; job && job->turn.class == CLASS_LEASE; job = job->next)
         earlier(&wake_ns, expires_ns(job), now_ns);
-    if (!core_head(core))
+    if (!order_head(core))
         return wake_ns;
     earlier(&wake_ns, core->next_decision_ns, now_ns);
-    if (core->config.backfill && core->reserved_job != core_head(core)->id)
-        earlier(&wake_ns, job_waits_since_ns(core_head(core)) + core->config.starvation_timeout_ns, now_ns);
+    if (core->config.backfill && core->reserved_job != order_head(core)->id)
+        earlier(&wake_ns, job_waits_since_ns(order_head(core)) + core->config.starvation_timeout_ns, now_ns);
     if (core->shrinking.head)
         earlier(&wake_ns, core->shrinking.head->first_use_ns + core->config.shrink_after_ns, now_ns);
     for (uint32_t i = 0; i < core->gpu_count && core->settling_count; i++)
@@ -338,7 +291,7 @@ int64_t core_next_wake_ns(const struct core *core, int64_t now_ns)
             earlier(&wake_ns, core->gpus[i]->closed_until_ns, now_ns);
     for (uint32_t i = 0; i < core->gpu_count; i++)
         earlier(&wake_ns, closing_next_ns(core->gpus[i]), now_ns);
-    for (const struct job *job = core->retrying.head; job; job = job->next)
+    for (const struct job *job = core->waiting.head; job && turn_is_apart(job->turn); job = job->next)
         earlier(&wake_ns, closing_avoids_until_ns(core, job), now_ns);
     return wake_ns;
 }

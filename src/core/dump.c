@@ -54,11 +54,14 @@ static void dump_gpu(struct strbuf *text, const struct gpu *gpu)
     strbuf_puts(text, "\n");
 }
 
-static void dump_queue(struct strbuf *text, const char *name, const struct queue *queue)
+/* Its jobs of these classes. */
+static void dump_queue(struct strbuf *text, const char *name, const struct queue *queue, enum order_class first,
+                       enum order_class last)
 {
     strbuf_printf(text, "%s:", name);
     for (const struct job *job = queue->head; job; job = job->next)
-        strbuf_printf(text, " %" PRIu64, job->id);
+        if (job->turn.class >= first && job->turn.class <= last)
+            strbuf_printf(text, " %" PRIu64, job->id);
     strbuf_puts(text, "\n");
 }
 
@@ -122,10 +125,10 @@ char *core_dump(const struct core *core)
     dump_prior(&text, "prior", &core->prior);
     for (uint32_t i = 0; i < core->gpu_count; i++)
         dump_gpu(&text, core->gpus[i]);
-    dump_queue(&text, "waiting", &core->waiting);
-    dump_queue(&text, "retrying", &core->retrying);
-    dump_queue(&text, "held", &core->held);
-    dump_queue(&text, "undecided", &core->undecided);
+    dump_queue(&text, "waiting", &core->waiting, CLASS_MAIN, CLASS_MAIN);
+    dump_queue(&text, "retrying", &core->waiting, CLASS_NONE, CLASS_MAIN - 1);
+    dump_queue(&text, "held", &core->held, CLASS_NONE, CLASS_MAIN);
+    dump_queue(&text, "undecided", &core->undecided, CLASS_NONE, CLASS_MAIN);
     for (const struct user *user = core->users; user; user = user->hh.next)
         dump_learned(&text, user);
     for (const struct measure *measure = core->measures; measure; measure = measure->hh.next)

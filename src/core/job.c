@@ -171,11 +171,6 @@ uint32_t job_state_after(uint32_t from, const struct record *record)
     return job_transition_allowed(from, to) ? to : JOB_STATE_COUNT;
 }
 
-bool job_waits_apart(const struct job *job)
-{
-    return job->retry || job->wants->external;
-}
-
 int64_t job_waits_since_ns(const struct job *job)
 {
     return job->retry && job->crashed_ns > job->submitted_ns ? job->crashed_ns : job->submitted_ns;

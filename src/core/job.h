@@ -16,7 +16,7 @@ struct user;
 
 enum job_state {
     JOB_HELD,     /* waits for a release */
-    JOB_QUEUED,   /* waits for GPUs (job.retry: in the retry queue) */
+    JOB_QUEUED,   /* waits for GPUs */
     JOB_PLACED,   /* has GPUs, is being started */
     JOB_RUNNING,  /* its process tree runs */
     JOB_STOPPING, /* was cancelled while it had GPUs: is being stopped */
@@ -50,8 +50,17 @@ struct job_placement {
     int64_t observed_bytes; /* the most observed in this run; 0 until first use */
 };
 
-/* The trees that a job may stand in (waiting/by_place.h): of its queue, and of the jobs that nothing tells from it. */
-enum by_place { BY_PLACE_QUEUE, BY_PLACE_ALIKE, BY_PLACE_KINDS };
+/* Classes of jobs that wait, in their order (core/waiting/order.c). */
+enum order_class { CLASS_NONE, CLASS_LEASE, CLASS_RETRY, CLASS_MAIN };
+
+/* The key of the order of waiting jobs: the smaller goes first. */
+struct order_turn {
+    uint32_t class; /* enum order_class */
+    uint64_t place; /* within it */
+};
+
+/* The trees that a job may stand in (waiting/by_turn.h): of its queue, and of the jobs that nothing tells from it. */
+enum by_turn { BY_TURN_QUEUE, BY_TURN_ALIKE, BY_TURN_KINDS };
 
 struct job {
     uint64_t id;
@@ -59,9 +68,10 @@ struct job {
     const struct record_submitted *wants; /* without the workload, which its history has: job_submitted() */
     int64_t submitted_ns;
     uint64_t place;             /* in the main queue and among those held: the smallest goes first */
+    struct order_turn turn;     /* while it waits or is held */
     int64_t placed_ns;          /* of the last placement; 0: none yet */
     uint32_t share;             /* enum share_mode: how it uses its GPUs; SHARE_ANY while it has none */
-    bool retry;                 /* QUEUED: in the retry queue. PLACED and RUNNING: came from it */
+    bool retry;                 /* QUEUED: of the class of retries. PLACED and RUNNING: was of it */
     bool signalled;             /* STOPPING: the signal was decided */
     bool suspended;             /* its processes stand still, and keep their memory */
     uint32_t crashes;           /* crashes out of GPU memory, as its output says */
@@ -97,19 +107,15 @@ struct job {
     struct user *user;                         /* the job's user; borrowed */
     struct profile *profile;                   /* of its workload; borrowed; NULL: it has no key */
     struct job *placed_previous, *placed_next; /* its neighbours in profile.placed */
-    uint64_t examined;   /* in the retry queue: core.openings when it was last found not to fit anywhere: a cache */
-    struct queue *queue; /* the one it stands in, or NULL */
+    struct queue *queue;                       /* the one it stands in, or NULL */
     struct job *previous;
     struct job *next;
-    struct alike *alike; /* in the main queue: the jobs that nothing tells from it (alike.h): a cache */
+    struct alike *alike; /* while it waits: the jobs that nothing tells from it (alike.h): a cache */
     struct {
         struct job *before, *behind;
-    } by_place[BY_PLACE_KINDS]; /* below it, in a tree that it stands in: a cache */
-    UT_hash_handle hh;          /* core.jobs, by id */
+    } by_turn[BY_TURN_KINDS]; /* below it, in a tree that it stands in: a cache */
+    UT_hash_handle hh;        /* core.jobs, by id */
 };
-
-/* Whether it waits before the main queue: a retry job, or a lease. */
-bool job_waits_apart(const struct job *job);
 
 /* Since when it waits for the GPUs that others may not keep from it for ever: a retry has had its run. */
 int64_t job_waits_since_ns(const struct job *job);

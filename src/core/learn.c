@@ -314,7 +314,6 @@ void learn_left(struct job *job)
 /* The estimate holds for every GPU on which such a job runs. */
 void learn_open_where_placed(struct core *core, struct profile *profile)
 {
-    profile->changed = core->openings;
     for (const struct job *job = profile->placed; job; job = job->placed_next)
         for (uint32_t i = 0; i < job->placement_count; i++) {
             struct gpu *gpu = core->gpus[job->placements[i].gpu];
@@ -355,7 +354,7 @@ void learn_activity(struct core *core, struct gpu *gpu, const struct record *rec
 
 static void memory_is_learned(struct core *core, struct profile *profile)
 {
-    profile->changed = ++core->openings;
+    core->openings++;
     alike_workload_changed(core, profile);
     /* The need of the job for which GPUs are reserved tells how much of them is left for others. */
     if (core->reserved_job && core_find_job(core, core->reserved_job)->profile == profile)

@@ -41,10 +41,9 @@ struct profile {
     int64_t variance;          /* of that estimate, permille squared */
     struct record_failure failure;
     struct kin *kin;      /* the workloads of its program; borrowed; NULL: its name tells none */
-    uint64_t changed;     /* core.openings when it last changed: not part of the state */
     uint32_t jobs;        /* that have not ended */
     struct job *placed;   /* a list of those that have GPUs: not part of the state */
-    struct alike *alikes; /* a list of those that wait in the main queue: not part of the state either */
+    struct alike *alikes; /* a list of those that wait: not part of the state either */
     uint32_t measures;    /* in which it is named (company.h): a cache, as is the next */
     uint32_t met;         /* of them, the speeds of it and another in company */
     UT_hash_handle hh;

@@ -6,12 +6,13 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "core/waiting/backfill.h"
-#include "core/gpus/closing.h"
 #include "core/core_internal.h"
 #include "core/waiting/eligible.h"
+#include "core/gpus/closing.h"
+#include "core/waiting/order.h"
 #include "core/sharing.h"
 #include "core/slowdown.h"
+#include "core/waiting/backfill.h"
 
 const char *reason_name(uint32_t code)
 {
@@ -501,28 +502,10 @@ uint32_t core_gpu_mode(const struct core *core, uint64_t id, uint32_t number)
     return job && gpu ? sharing_mode_of(core, job, gpu) : SHARE_ANY;
 }
 
-/* How many stand before the job in its queue, those apart that are not eligible. */
-static uint64_t ahead_of(const struct core *core, const struct job *job)
-{
-    struct core_asked *asked = core->asked;
-    uint64_t ahead = 0;
-
-    /* Listing the queue asks for one job after the other: most of the last answer serves the next. */
-    if (asked->applied == core->applied && asked->job == job)
-        return asked->ahead;
-    if (asked->applied == core->applied && asked->job && asked->job == job->previous)
-        ahead = asked->ahead + job_is_eligible(core, asked->job, NULL);
-    else
-        for (const struct job *other = job->previous; other; other = other->previous)
-            ahead += job_is_eligible(core, other, NULL);
-    *asked = (struct core_asked){.applied = core->applied, .job = job, .ahead = ahead};
-    return ahead;
-}
-
 struct reason core_reason(const struct core *core, uint64_t id, int64_t now_ns)
 {
     const struct job *job = core_find_job(core, id);
-    const struct job *head = core_head(core);
+    const struct job *head = order_head(core);
     struct reason kept;
 
     if (!job || (job->state != JOB_HELD && job->state != JOB_QUEUED))
@@ -532,7 +515,7 @@ struct reason core_reason(const struct core *core, uint64_t id, int64_t now_ns)
     if (!backfill_reaches(core, job, now_ns)) {
         if (!job->retry && head->retry)
             return (struct reason){.code = REASON_RETRY_FIRST, .other = head->id};
-        return (struct reason){.code = REASON_BEHIND, .ahead = ahead_of(core, job), .other = head->id};
+        return (struct reason){.code = REASON_BEHIND, .ahead = order_ahead(core, job), .other = head->id};
     }
     if (!core_decision_due(core, now_ns))
         return (struct reason){.code = REASON_PERIOD, .until_ns = core->next_decision_ns};

@@ -5,17 +5,26 @@
 #include <string.h>
 
 #include "core/core_internal.h"
-#include "core/gpus/closing.h"
+#include "core/waiting/order.h"
 #include "core/sharing.h"
 
 /* ---- Taking one ---- */
 
+/* Numbers in the record: the order of waiting jobs is stored in two parts. */
+enum queue_number { QUEUE_MAIN, QUEUE_APART, QUEUE_HELD };
+
 static struct queue *queue_numbered(struct core *core, uint32_t number)
 {
-    struct queue *const queues[RECORD_QUEUES] = {&core->waiting, &core->retrying, &core->held, &core->undecided,
+    struct queue *const queues[RECORD_QUEUES] = {&core->waiting, &core->waiting, &core->held, &core->undecided,
                                                  &core->shrinking};
 
     return number < RECORD_QUEUES ? queues[number] : NULL;
+}
+
+/* Whether a job of the queue with this number is of its part. */
+static bool is_of_part(uint32_t number, const struct job *job)
+{
+    return number > QUEUE_APART || order_is_apart(job) == (number == QUEUE_APART);
 }
 
 static void take_core(const struct core *core, int64_t at_ns, struct record_list *out)
@@ -211,9 +220,11 @@ void core_snapshot(const struct core *core, int64_t at_ns, struct record_list *o
                                                   .state_resident = {.gpu = i}});
     for (uint32_t q = 0; q < RECORD_QUEUES; q++)
         for (const struct job *job = queue_numbered((struct core *)core, q)->head; job; job = job->next)
-            record_list_add(
-                out, &(struct record){
-                         .type = RECORD_STATE_QUEUED, .at_ns = at_ns, .job = job->id, .state_queued = {.queue = q}});
+            if (is_of_part(q, job))
+                record_list_add(out, &(struct record){.type = RECORD_STATE_QUEUED,
+                                                      .at_ns = at_ns,
+                                                      .job = job->id,
+                                                      .state_queued = {.queue = q}});
 }
 
 /* ---- Restoring one ---- */
@@ -452,19 +463,17 @@ static int restore_resident(struct core *core, struct job *job, const struct rec
 
 static int restore_queued(struct core *core, struct job *job, const struct record *record, struct error *err)
 {
-    struct queue *queue = queue_numbered(core, record->state_queued.queue);
+    uint32_t number = record->state_queued.queue;
+    struct queue *queue = queue_numbered(core, number);
+    struct order_turn turn = {.class = CLASS_MAIN, .place = job->place};
 
-    bool in_order = queue == &core->waiting || queue == &core->held;
-
-    if (!queue || job->queue || (in_order && queue->tail && queue->tail->place >= job->place))
+    if (!queue || job->queue || !is_of_part(number, job) || (job->state == JOB_HELD) != (number == QUEUE_HELD) ||
+        ((number == QUEUE_MAIN || number == QUEUE_HELD) && queue->tail && !turn_is_before(queue->tail->turn, turn)))
         return nonsense(record, err);
-    if (in_order)
-        queue_insert(queue, job);
+    if (number <= QUEUE_HELD)
+        order_enter(core, job);
     else
         queue_push(queue, job);
-    if (queue == &core->waiting)
-        alike_join(core, job);
-    closing_note_avoided(core, job);
     return 0;
 }
 
@@ -475,7 +484,7 @@ static bool queue_suits(const struct core *core, const struct job *job)
     case JOB_HELD:
         return job->queue == &core->held;
     case JOB_QUEUED:
-        return job->queue == (job_waits_apart(job) ? &core->retrying : &core->waiting);
+        return job->queue == &core->waiting;
     case JOB_CRASHED:
         return job->queue == &core->undecided;
     case JOB_STOPPING:

@@ -1,7 +1,9 @@
 /* The promises about the core's state after its decisions. */
 #include <string.h>
 
+#include "core/waiting/eligible.h"
 #include "core/gpus/closing.h"
+#include "core/waiting/order.h"
 #include "core/waiting/backfill.h"
 #include "core/quantum.h"
 #include "core/slowdown.h"
@@ -126,12 +128,14 @@ static void check_jobs(struct world *world)
 static void check_nobody_waits_in_vain(const struct world *world)
 {
     const struct core *core = world->core;
-    const struct job *job = core_head(core);
+    const struct job *job = order_head(core);
 
     if (!job || world->now_ns < core->next_decision_ns)
         return;
-    for (; job && backfill_reaches(core, job, world->now_ns); job = core_behind(core, job)) {
+    for (; job && backfill_reaches(core, job, world->now_ns); job = job->next) {
         uint32_t idle = 0, open = 0;
+        if (!job_is_eligible(core, job, NULL))
+            continue;
         for (uint32_t g = 0; g < core_gpu_count(core); g++) {
             idle += gpu_fits_idle(core, job, core_gpu(core, g));
             open += gpu_verdict(core, job, core_gpu(core, g), world->now_ns) == REASON_NONE;
@@ -182,7 +186,7 @@ static void check_reserved_head_starts(const struct world *world)
 {
     const struct core *core = world->core;
     const struct reservation *reservation = &world->reservation;
-    const struct job *head = core_head(core);
+    const struct job *head = order_head(core);
 
     if (!head || head->id != reservation->job || core->reserved_job != head->id || core->config.learn ||
         world->now_ns < core->next_decision_ns || core->config.memory_view != MEMORY_RESERVE)

@@ -226,12 +226,9 @@ void closing_note_avoided(struct core *core, const struct job *job)
 /* Seldom: all that wait are looked at for the next. */
 static void note_next_avoided(struct core *core, int64_t now_ns)
 {
-    const struct queue *const queues[] = {&core->retrying, &core->waiting};
-
-    for (size_t i = 0; i < array_size(queues); i++)
-        for (const struct job *job = queues[i]->head; job; job = job->next)
-            if (closing_avoids_until_ns(core, job) > now_ns)
-                closing_note_avoided(core, job);
+    for (const struct job *job = core->waiting.head; job; job = job->next)
+        if (closing_avoids_until_ns(core, job) > now_ns)
+            closing_note_avoided(core, job);
 }
 
 void closing_end_avoided(struct core *core, int64_t now_ns)

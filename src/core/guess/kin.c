@@ -63,7 +63,7 @@ static void refresh(struct core *core, struct kin *kin)
 {
     if (!set_likely(core, kin))
         return;
-    core->guesses_changed = ++core->openings;
+    core->openings++;
     alike_guesses_changed(core);
 }
 

@@ -137,7 +137,7 @@ static void fold_all(struct core *core, bool changed)
     }
     if (!changed)
         return;
-    core->guesses_changed = ++core->openings;
+    core->openings++;
     alike_guesses_changed(core);
 }
 

@@ -3,9 +3,10 @@
 #include <string.h>
 
 #include "core/core_internal.h"
-#include "core/waiting/by_place.h"
+#include "core/waiting/order.h"
+#include "core/waiting/by_turn.h"
 
-/* ---- The tree: a treap by place ---- */
+/* ---- The tree: a treap by turn ---- */
 
 static void lower(struct needs *least, const struct needs *other)
 {
@@ -13,8 +14,8 @@ static void lower(struct needs *least, const struct needs *other)
         least->bytes = other->bytes;
     if (other->activity_permille < least->activity_permille)
         least->activity_permille = other->activity_permille;
-    if (other->submitted_ns < least->submitted_ns)
-        least->submitted_ns = other->submitted_ns;
+    if (other->since_ns < least->since_ns)
+        least->since_ns = other->since_ns;
     least->unexamined |= other->unexamined;
 }
 
@@ -42,18 +43,18 @@ static struct alike *merged(struct alike *first, struct alike *second)
     return second;
 }
 
-/* Parts a tree in the jobs before the place, and the rest. */
-static void part(struct alike *tree, uint64_t place, struct alike **before, struct alike **rest)
+/* Parts a tree in the jobs before the turn, and the rest. */
+static void part(struct alike *tree, struct order_turn turn, struct alike **before, struct alike **rest)
 {
     if (!tree) {
         *before = *rest = NULL;
-    } else if (tree->place < place) {
+    } else if (turn_is_before(tree->turn, turn)) {
         *before = tree;
-        part(tree->behind, place, &tree->behind, rest);
+        part(tree->behind, turn, &tree->behind, rest);
         gather(tree);
     } else {
         *rest = tree;
-        part(tree->before, place, before, &tree->before);
+        part(tree->before, turn, before, &tree->before);
         gather(tree);
     }
 }
@@ -64,7 +65,7 @@ static struct alike *with(struct alike *tree, struct alike *alike)
 
     alike->before = alike->behind = NULL;
     gather(alike);
-    part(tree, alike->place, &before, &rest);
+    part(tree, alike->turn, &before, &rest);
     return merged(merged(before, alike), rest);
 }
 
@@ -72,7 +73,7 @@ static struct alike *without(struct alike *tree, const struct alike *alike)
 {
     if (tree == alike)
         return merged(tree->before, tree->behind);
-    if (alike->place < tree->place)
+    if (turn_is_before(alike->turn, tree->turn))
         tree->before = without(tree->before, alike);
     else
         tree->behind = without(tree->behind, alike);
@@ -84,7 +85,7 @@ static struct alike *without(struct alike *tree, const struct alike *alike)
 static void gather_towards(struct alike *tree, const struct alike *alike)
 {
     if (tree != alike)
-        gather_towards(alike->place < tree->place ? tree->before : tree->behind, alike);
+        gather_towards(turn_is_before(alike->turn, tree->turn) ? tree->before : tree->behind, alike);
     gather(tree);
 }
 
@@ -95,7 +96,7 @@ static bool is_within(const struct needs *needs, const struct room *room)
 
 static bool stops_at(const struct needs *needs, const struct search *search, const struct room *most)
 {
-    if (needs->unexamined || needs->submitted_ns <= search->submitted_ns)
+    if (needs->unexamined || needs->since_ns <= search->since_ns)
         return true;
     for (uint32_t i = 0; i < search->count; i++)
         if (is_within(needs, &search->rooms[i]))
@@ -103,27 +104,28 @@ static bool stops_at(const struct needs *needs, const struct search *search, con
     return false;
 }
 
-static struct alike *next_of(struct alike *tree, uint64_t place, const struct search *search, const struct room *most)
+static struct alike *next_of(struct alike *tree, struct order_turn turn, const struct search *search,
+                             const struct room *most)
 {
     struct alike *found = NULL;
 
     if (!tree || !stops_at(&tree->least, search, most))
         return NULL;
-    if (tree->place > place) {
-        found = next_of(tree->before, place, search, most);
+    if (turn_is_before(turn, tree->turn)) {
+        found = next_of(tree->before, turn, search, most);
         if (!found && stops_at(&tree->needs, search, most))
             found = tree;
     }
-    return found ? found : next_of(tree->behind, place, search, most);
+    return found ? found : next_of(tree->behind, turn, search, most);
 }
 
-struct alike *alike_next(const struct core *core, uint64_t place, const struct search *search)
+struct alike *alike_next(const struct core *core, struct order_turn turn, const struct search *search)
 {
     struct alike *first = NULL;
 
     for (uint32_t i = 0; i < core->width_count; i++) {
-        struct alike *next = next_of(core->widths[i].tree, place, search, &core->widths[i].most);
-        if (next && (!first || next->place < first->place))
+        struct alike *next = next_of(core->widths[i].tree, turn, search, &core->widths[i].most);
+        if (next && (!first || turn_is_before(next->turn, first->turn)))
             first = next;
     }
     return first;
@@ -158,7 +160,7 @@ static void set_needs(const struct core *core, struct alike *alike)
     alike->expected = expectation_of(core, job);
     alike->needs = (struct needs){.bytes = alike->expected.bytes,
                                   .activity_permille = alike->expected.activity_permille,
-                                  .submitted_ns = job->submitted_ns,
+                                  .since_ns = job_waits_since_ns(job),
                                   .unexamined = alike->examined == 0};
     if (job->id == core->reserved_job) /* it is placed whether that pays or not (qualify.c) */
         alike->needs.activity_permille = 0;
@@ -174,7 +176,7 @@ static void enter_tree(struct core *core, struct alike *alike)
 {
     struct alike **tree = tree_of(core, alike->key.wants->gpus);
 
-    alike->place = alike->first->place;
+    alike->turn = alike->first->turn;
     set_needs(core, alike);
     *tree = with(*tree, alike);
 }
@@ -200,7 +202,7 @@ static struct alike *find_or_add(struct core *core, const struct job *job)
         return alike;
     alike = xcalloc(1, sizeof *alike);
     memcpy(&alike->key, &key, sizeof key);
-    alike->priority = by_place_scatter(job->id);
+    alike->priority = by_turn_scatter(job->id);
     HASH_ADD(hh, core->alikes, key, sizeof key, alike);
     if (job->profile) {
         alike->profile_next = job->profile->alikes;
@@ -226,12 +228,12 @@ static void drop(struct core *core, struct alike *alike, struct profile *profile
 void alike_join(struct core *core, struct job *job)
 {
     struct alike *alike = find_or_add(core, job);
-    bool is_first = !alike->first || job->place < alike->first->place;
+    bool is_first = !alike->first || turn_is_before(job->turn, alike->first->turn);
 
     if (is_first && alike->first)
         leave_tree(core, alike);
     job->alike = alike;
-    by_place_add(&alike->tree, job, BY_PLACE_ALIKE);
+    by_turn_add(&alike->tree, job, BY_TURN_ALIKE);
     if (is_first) {
         alike->first = job;
         enter_tree(core, alike);
@@ -247,7 +249,7 @@ void alike_leave(struct core *core, struct job *job)
         leave_tree(core, alike);
         alike->first = alike_behind(job);
     }
-    by_place_remove(&alike->tree, job, BY_PLACE_ALIKE);
+    by_turn_remove(&alike->tree, job, BY_TURN_ALIKE);
     job->alike = NULL;
     if (!alike->first)
         drop(core, alike, job->profile);
@@ -257,7 +259,7 @@ void alike_leave(struct core *core, struct job *job)
 
 struct job *alike_behind(const struct job *job)
 {
-    return job->alike ? by_place_next(job->alike->tree, job->place, BY_PLACE_ALIKE) : NULL;
+    return job->alike ? by_turn_next(job->alike->tree, job->turn, BY_TURN_ALIKE) : NULL;
 }
 
 void alike_set_examined(struct core *core, struct alike *alike, uint64_t examined)

@@ -1,10 +1,9 @@
 /* Waiting jobs that no rule of placement tells apart: they want the same, are of the same workload, and never had GPUs.
- * What holds for the first of them, the one with the smallest place, holds for all. So a decision looks at the first
+ * What holds for the first of them, the one whose turn is the earliest, holds for all. So a decision looks at the first
  * alone.
  *
- * There is a tree of them for each number of GPUs, in the order of the first jobs' places. Each branch knows the least
- * that anything in it needs. So a search for jobs that may fit passes over all others, however long the queue. Retry
- * jobs, which are few, stand in no tree. */
+ * There is a tree of them for each number of GPUs, in the order of the first jobs' turns. Each branch knows the least
+ * that anything in it needs. So a search for jobs that may fit passes over all others, however long the queue. */
 #ifndef CARMA_CORE_ALIKE_H
 #define CARMA_CORE_ALIKE_H
 
@@ -12,9 +11,9 @@
 #include <stdint.h>
 
 #include "base/hash.h"
+#include "core/job.h"
 
 struct core;
-struct job;
 struct profile;
 struct record_submitted;
 
@@ -27,8 +26,8 @@ struct room {
 struct needs {
     int64_t bytes; /* on each GPU, at least; INT64_MAX: idle GPUs */
     int32_t activity_permille;
-    int64_t submitted_ns;
-    bool unexamined; /* nothing is known of the GPUs that it fits */
+    int64_t since_ns; /* it has waited since then (job_waits_since_ns) */
+    bool unexamined;  /* nothing is known of the GPUs that it fits */
 };
 
 /* The part of a workload's history that counts for its waiting jobs. */
@@ -48,8 +47,8 @@ struct alike_key {
 
 struct alike {
     struct alike_key key;
-    struct job *first, *tree; /* borrowed: the first of its jobs, and all of them (by_place.h) */
-    uint64_t place;           /* the first's */
+    struct job *first, *tree; /* borrowed: the first of its jobs, and all of them (by_turn.h) */
+    struct order_turn turn;   /* the first's */
     uint64_t examined;        /* core.openings when it was last found not to fit anywhere; 0: unexamined */
     struct needs needs;
     struct expectation expected;
@@ -69,7 +68,7 @@ struct alikes_of_width {
     struct alike *tree;
 };
 
-/* The job has come into the main queue, with its place; it leaves it. */
+/* The job has come into the queue, with its turn; it leaves it. */
 void alike_join(struct core *core, struct job *job);
 void alike_leave(struct core *core, struct job *job);
 
@@ -91,15 +90,15 @@ void alike_all_changed(struct core *core);
 /* The distribution of needs has: the same of jobs of unknown need. */
 void alike_guesses_changed(struct core *core);
 
-/* A search stops at those that one of the rooms may hold, those that are unexamined, and those submitted no later than
- * `submitted_ns`. */
+/* A search stops at those that one of the rooms may hold, those that are unexamined, and those that have waited at
+ * least since `since_ns`. */
 struct search {
     const struct room *rooms;
     uint32_t count;
-    int64_t submitted_ns;
+    int64_t since_ns;
 };
 
-/* The first of them behind a place; NULL: there is none. */
-struct alike *alike_next(const struct core *core, uint64_t place, const struct search *search);
+/* The first of them behind a turn; NULL: there is none. */
+struct alike *alike_next(const struct core *core, struct order_turn turn, const struct search *search);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "core/core_internal.h"
 #include "core/waiting/eligible.h"
+#include "core/waiting/order.h"
 #include "core/slowdown.h"
 
 /* ---- Jobs that have waited too long ---- */
@@ -50,7 +51,7 @@ static bool is_starved(const struct core *core, const struct job *job, int64_t n
  * have ended. True where it starts at once. */
 static bool reserve_for_head(struct core *core, int64_t now_ns, struct record_list *out)
 {
-    struct job *head = core_head(core);
+    struct job *head = order_head(core);
     struct record decision = {.type = RECORD_RESERVED, .at_ns = now_ns};
 
     if (!head || core->reserved_job == head->id || !is_starved(core, head, now_ns))
@@ -60,34 +61,28 @@ static bool reserve_for_head(struct core *core, int64_t now_ns, struct record_li
            core_place(core, head, now_ns, out); /* a GPU that was reserved for another job may be free */
 }
 
-/* Nothing behind a job that is alike the head, and starved too, passes it. */
-static uint64_t place_of_starved_twin(const struct core *core, const struct job *head, int64_t now_ns)
+/* Jobs behind a starved twin of the head, which is alike it, must not overtake the twin. */
+static struct order_turn last_turn(const struct core *core, const struct job *head, int64_t now_ns)
 {
     const struct job *twin = alike_behind(head);
 
-    return twin && is_starved(core, twin, now_ns) ? twin->place : UINT64_MAX;
+    return twin && is_starved(core, twin, now_ns) ? twin->turn : core->waiting.tail->turn;
 }
 
 bool backfill_reaches(const struct core *core, const struct job *job, int64_t now_ns)
 {
-    const struct search starved = {.submitted_ns = starved_ns(core, now_ns)};
-    const struct job *head = core_head(core);
+    const struct search starved = {.since_ns = starved_ns(core, now_ns)};
+    const struct job *head = order_head(core);
     const struct alike *alike;
 
     if (job == head || !core->config.backfill)
         return job == head;
-    for (const struct job *retry = core->retrying.head; retry; retry = retry->next) {
-        if (retry == job)
-            return true;
-        if (retry != head && is_starved(core, retry, now_ns) && job_is_eligible(core, retry, NULL))
-            return false;
-    }
-    if (job->place > place_of_starved_twin(core, head, now_ns))
+    if (turn_is_before(last_turn(core, head, now_ns), job->turn))
         return false;
-    alike = alike_next(core, head->alike ? head->place : 0, &starved);
+    alike = alike_next(core, head->turn, &starved);
     while (alike && (!is_starved(core, alike->first, now_ns) || !job_is_eligible(core, alike->first, NULL)))
-        alike = alike_next(core, alike->place, &starved);
-    return !alike || job->place <= alike->place;
+        alike = alike_next(core, alike->turn, &starved);
+    return !alike || !turn_is_before(alike->turn, job->turn);
 }
 
 /* ---- Where there may be room ---- */
@@ -220,40 +215,25 @@ static bool look(struct pass *pass, struct job *job)
     return true;
 }
 
-/* The main queue, but for its head. False: the pass did not come to its end. */
-static bool look_at_waiting(struct pass *pass, const struct job *head, uint64_t stop)
+/* All jobs up to the last turn, but for the head. False: the pass did not come to its end. */
+static bool look_at_others(struct pass *pass, const struct job *head, struct order_turn last)
 {
     struct core *core = pass->core;
     struct alike *alike;
 
     find_rooms(pass);
-    for (uint64_t place = 0; (alike = alike_next(core, place, &pass->search));) {
+    for (struct order_turn turn = order_start; (alike = alike_next(core, turn, &pass->search));) {
         struct job *job = alike->first;
         if (job->wants->gpus > 1 && !pass->knows_most) {
             find_all_most(pass);
             continue;
         }
-        place = alike->place;
-        if (place > stop || !core_decision_due(core, pass->now_ns))
+        turn = alike->turn;
+        if (turn_is_before(last, turn) || !core_decision_due(core, pass->now_ns))
             return false;
         if (!job_is_eligible(core, job, NULL))
             alike_set_examined(core, alike, 0); /* not even where it would fit */
         else if (job != head && !look(pass, job))
-            return false;
-    }
-    return true;
-}
-
-static bool look_at_retrying(struct pass *pass, const struct job *head)
-{
-    struct core *core = pass->core;
-    struct job *next;
-
-    for (struct job *job = core->retrying.head; job; job = next) {
-        next = job->next;
-        if (job == head || !job_is_eligible(core, job, NULL))
-            continue;
-        if (!core_decision_due(core, pass->now_ns) || !look(pass, job))
             return false;
     }
     return true;
@@ -265,14 +245,14 @@ bool backfill_pass(struct core *core, int64_t now_ns, struct record_list *out)
     uint64_t openings = core->openings;
     struct job *head;
 
-    while ((head = core_head(core)) && core_decision_due(core, now_ns) && core_place(core, head, now_ns, out))
+    while ((head = order_head(core)) && core_decision_due(core, now_ns) && core_place(core, head, now_ns, out))
         ;
     if (!head || !core_decision_due(core, now_ns) || !core->config.backfill)
         return false;
     if (reserve_for_head(core, now_ns, out))
         return true;
-    pass.search = (struct search){.rooms = pass.rooms, .submitted_ns = starved_ns(core, now_ns)};
-    if (look_at_retrying(&pass, head) && look_at_waiting(&pass, head, place_of_starved_twin(core, head, now_ns)))
+    pass.search = (struct search){.rooms = pass.rooms, .since_ns = starved_ns(core, now_ns)};
+    if (look_at_others(&pass, head, last_turn(core, head, now_ns)))
         core->searched = openings;
     return pass.moved;
 }

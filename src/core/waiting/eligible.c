@@ -1,7 +1,7 @@
 /* How this file works: `rules` has one row for each ground on which a job is kept, and both questions go through it
  * from the top. The first row that keeps the job gives the reason.
  *
- * Who asks: the order of jobs (decide.c: core_head, core_behind), the passes (waiting/backfill.c), the explanation
+ * Who asks: the order of jobs (order.c), the passes (waiting/backfill.c), the explanation
  * (reason.c), and the end of a reservation (apply.c: step_aside). They ask this file alone, so a row is enough.
  *
  * To add a rule: its code and sentence (reason.h, reason.c), a function that tests and fills in the numbers, and a row

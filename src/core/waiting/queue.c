@@ -2,9 +2,9 @@
 
 #include <stddef.h>
 
-#include "core/waiting/by_place.h"
+#include "core/waiting/by_turn.h"
 
-void queue_insert_before(struct queue *queue, struct job *job, struct job *next)
+static void insert_before(struct queue *queue, struct job *job, struct job *next)
 {
     struct job *previous = next ? next->previous : queue->tail;
 
@@ -24,13 +24,13 @@ void queue_insert_before(struct queue *queue, struct job *job, struct job *next)
 
 void queue_push(struct queue *queue, struct job *job)
 {
-    queue_insert_before(queue, job, NULL);
+    insert_before(queue, job, NULL);
 }
 
 void queue_insert(struct queue *queue, struct job *job)
 {
-    queue_insert_before(queue, job, by_place_next(queue->tree, job->place, BY_PLACE_QUEUE));
-    by_place_add(&queue->tree, job, BY_PLACE_QUEUE);
+    insert_before(queue, job, by_turn_next(queue->tree, job->turn, BY_TURN_QUEUE));
+    by_turn_add(&queue->tree, job, BY_TURN_QUEUE);
 }
 
 void queue_remove(struct job *job)
@@ -40,7 +40,7 @@ void queue_remove(struct job *job)
     if (!queue)
         return;
     if (queue->tree)
-        by_place_remove(&queue->tree, job, BY_PLACE_QUEUE);
+        by_turn_remove(&queue->tree, job, BY_TURN_QUEUE);
     if (job->previous)
         job->previous->next = job->next;
     else

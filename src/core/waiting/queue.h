@@ -1,4 +1,4 @@
-/* An intrusive FIFO of jobs; a job stands in at most one. Every operation is O(1); in a queue in the order of places,
+/* An intrusive FIFO of jobs; a job stands in at most one. Every operation is O(1); in a queue in the order of turns,
  * to which only queue_insert() adds, it takes as many steps as its tree is deep. */
 #ifndef CARMA_CORE_QUEUE_H
 #define CARMA_CORE_QUEUE_H
@@ -11,12 +11,11 @@ struct queue {
     struct job *head;
     struct job *tail;
     uint64_t count;
-    struct job *tree; /* of a queue in the order of places (by_place.h); else NULL */
+    struct job *tree; /* of a queue in the order of turns (by_turn.h); else NULL */
 };
 
 void queue_push(struct queue *queue, struct job *job);   /* at the tail */
-void queue_insert(struct queue *queue, struct job *job); /* by its place: behind all jobs with a smaller place */
-void queue_insert_before(struct queue *queue, struct job *job, struct job *next); /* NULL: at the end */
-void queue_remove(struct job *job); /* from the queue it stands in, if any */
+void queue_insert(struct queue *queue, struct job *job); /* by its turn: behind all jobs with an earlier one */
+void queue_remove(struct job *job);                      /* from the queue it stands in, if any */
 
 #endif
