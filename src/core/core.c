@@ -1,6 +1,7 @@
 /* The state of the core: made, freed, and asked. */
 #include "base/units.h"
 #include "core/core_internal.h"
+#include "core/need/need.h"
 #include "core/waiting/order.h"
 
 struct core *core_new(void)
@@ -66,7 +67,7 @@ struct job *core_job_by_id(const struct core *core, uint64_t id)
 
 int64_t core_reservation(const struct core *core, const struct job *job, uint32_t *source)
 {
-    return learned_reservation(core, job, source);
+    return need_memory(core, job, source);
 }
 
 const struct job *core_find_job(const struct core *core, uint64_t id)

@@ -92,22 +92,11 @@ int core_apply_gpu_lost(struct core *core, const struct record_gpu *record, stru
 int core_check_sample(const struct core *core, const struct record_sample *sample, struct error *err);
 int core_add_job(struct core *core, const struct record *submitted, struct job **added, struct error *err);
 
-/* Whether the job wants GPUs without residents. */
-bool job_wants_idle(const struct core *core, const struct job *job);
-
 /* Whether the predicted slowdown closes GPUs, as far as the policy predicts it. */
 static inline bool core_gates_slowdown(const struct core *core)
 {
     return core->policy->predicts && core->config.gate == GATE_ALL;
 }
-
-/* Free memory that a GPU, or this GPU, must have to take the job beside others: on one GPU it may be more, never less.
- */
-int64_t job_needed_bytes(const struct core *core, const struct job *job);
-int64_t job_needed_bytes_on(const struct core *core, const struct job *job, const struct gpu *gpu);
-
-/* The memory that an idle GPU must have for it, and where that figure is from. */
-int64_t job_idle_bytes(const struct core *core, const struct job *job, uint32_t *source);
 
 /* Why the GPU cannot take the job at now_ns beside its residents: REASON_NONE if it can. */
 uint32_t gpu_verdict(const struct core *core, const struct job *job, const struct gpu *gpu, int64_t now_ns);

@@ -4,6 +4,7 @@
 #include "core/gpus/closing.h"
 #include "core/core_internal.h"
 #include "core/fence.h"
+#include "core/need/need.h"
 #include "core/overuse.h"
 #include "core/verdict.h"
 
@@ -244,58 +245,6 @@ void crash_note(struct core *core, struct job *job, const struct record *record)
         note_failure(core, job, record);
 }
 
-#define OOM_RETRY_STEP_BYTES (5 * GIB) /* thesis 7.2 */
-
-/* The memory that is free on as many GPUs as the job wants, where it could run. */
-static int64_t free_somewhere(const struct core *core, const struct job *job)
-{
-    int64_t most[RECORD_MAX_GPUS] = {0};
-
-    for (uint32_t i = 0; i < core->gpu_count; i++) {
-        int64_t bytes = gpu_is_for(core, job, core->gpus[i]) ? gpu_free_bytes(core, core->gpus[i]) : 0;
-        for (uint32_t k = 0; k < job->wants->gpus; k++)
-            if (bytes > most[k]) {
-                int64_t less = most[k];
-                most[k] = bytes;
-                bytes = less;
-            }
-    }
-    return most[job->wants->gpus - 1];
-}
-
-/* At least twice the last one, and for the last try all that there is. Less where that is more than is free anywhere,
- * and the rest is still clearly more than the last one and what the job is known to need. */
-static int64_t doubled(const struct core *core, const struct job *job)
-{
-    int64_t last = job->reserved_bytes, free_bytes;
-
-    if (last < 0)
-        return -1;
-    if (job->crashes >= core->config.max_retries)
-        return user_most_bytes(core, job->wants);
-    free_bytes = free_somewhere(core, job);
-    if (free_bytes < 2 * last && free_bytes >= last + last / 2 && free_bytes >= job->crash_needed_bytes)
-        return free_bytes;
-    return 2 * last;
-}
-
-/* The reservation for the next attempt: a crash proves that the last one was too small. */
-static int64_t reservation_after_crash(const struct core *core, const struct job *job)
-{
-    int64_t reservation = job->reserved_bytes, largest = user_most_bytes(core, job->wants),
-            learned = job->crash_needed_bytes;
-
-    if (core->config.oom_retry == OOM_RETRY_STEP || (core->config.oom_retry == OOM_RETRY_INFORMED && learned < 0))
-        learned = job->crash_available_bytes + OOM_RETRY_STEP_BYTES;
-    else if (core->config.oom_retry == OOM_RETRY_EXCLUSIVE && reservation < 0)
-        return reservation;
-    if (core->config.oom_retry == OOM_RETRY_INFORMED && doubled(core, job) > learned)
-        learned = doubled(core, job);
-    if (learned > largest)
-        learned = largest;
-    return learned > reservation ? learned : reservation;
-}
-
 static void requeue(const struct job *job, bool retry, int64_t reserved_bytes, struct record *verdict)
 {
     verdict->type = RECORD_REQUEUED;
@@ -338,23 +287,10 @@ static bool hopeless(const struct core *core, const struct job *job)
            (job->crashed_alone && job->retry && job->oom_crashes > job->crash_is_oom);
 }
 
-/* It keeps its request, even where its reservation has shrunk since, and gets the memory that it is now known to
- * need. One that met a guess gets twice as much. */
-static int64_t reservation_of_uncharged(const struct core *core, const struct job *job)
-{
-    int64_t reservation = job->reserved_bytes;
-
-    if (reservation >= 0 && job->wants->request_bytes > reservation)
-        reservation = job->wants->request_bytes;
-    if (job->crash_fenced && core->config.oom_retry == OOM_RETRY_INFORMED && doubled(core, job) > reservation)
-        reservation = doubled(core, job);
-    return reservation >= 0 && job->crash_needed_bytes > reservation ? job->crash_needed_bytes : reservation;
-}
-
 static void judge_memory(const struct core *core, const struct job *job, struct record *verdict)
 {
     if (job->overuser || job->crash_fenced)
-        requeue(job, true, reservation_of_uncharged(core, job), verdict);
+        requeue(job, true, need_after_harm(core, job), verdict);
     else if (job->crash_cause == EXIT_GPU_HANDLE && !job->crash_is_oom)
         give_up(false, verdict);
     else if (hopeless(core, job))
@@ -362,7 +298,7 @@ static void judge_memory(const struct core *core, const struct job *job, struct 
     else if (job->crashes > core->config.max_retries)
         give_up(job->crash_is_oom, verdict);
     else if (job->crash_is_oom)
-        requeue(job, true, reservation_after_crash(core, job), verdict);
+        requeue(job, true, need_after_crash(core, job), verdict);
     else
         requeue(job, false, job->reserved_bytes, verdict);
 }

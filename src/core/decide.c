@@ -5,6 +5,7 @@
 #include "core/core_internal.h"
 #include "core/crash.h"
 #include "core/fence.h"
+#include "core/need/need.h"
 #include "core/gpus/closing.h"
 #include "core/waiting/order.h"
 #include "core/overuse.h"
@@ -142,10 +143,8 @@ static void shrink_reservations(struct core *core, int64_t now_ns, struct record
     while ((job = core->shrinking.head) && now_ns - job->first_use_ns >= core->config.shrink_after_ns) {
         struct record shrunk = {
             .type = RECORD_SHRUNK, .at_ns = now_ns, .job = job->id, .shrunk.reservation_source = SOURCE_OBSERVED};
-        int64_t peak = job_peak_bytes(job);
-        /* Where no request was given, there is less to go by. */
-        shrunk.shrunk.reserved_bytes =
-            overuse_within_gpus(core, job, job_need_is_unknown(job) ? peak + peak / 4 : peak + peak / 10);
+
+        shrunk.shrunk.reserved_bytes = need_settled(core, job);
         if ((job->reserved_bytes >= 0 && shrunk.shrunk.reserved_bytes >= job->reserved_bytes) ||
             core->config.shrink_after_ns == 0)
             queue_remove(job);
@@ -182,7 +181,7 @@ bool core_place(struct core *core, struct job *job, int64_t now_ns, struct recor
         alike_set_examined(core, job->alike, core->openings);
         return false;
     }
-    placed->reserved_bytes = learned_reservation(core, job, &placed->reservation_source);
+    placed->reserved_bytes = need_memory(core, job, &placed->reservation_source);
     placed->share = sharing_together(core, job, placed->gpus, placed->count);
     placed->retry = job->retry;
     placed->slowdown_permille = predicted_slowdown(core, job, placed);

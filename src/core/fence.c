@@ -1,6 +1,7 @@
 #include "core/fence.h"
 
 #include "core/core_internal.h"
+#include "core/need/need.h"
 #include "core/quantum.h"
 
 bool fence_is_guess(const struct job *job)

@@ -173,7 +173,7 @@ static int64_t square_root(int64_t of)
 /* Enough for 98% of the next runs: the predictive quantile mean + t s sqrt(1 + 1/n) of normal runs. s^2 comes from the
  * prior and the observations; the answer is never less than the largest observation. A quarter more while the only run
  * to go by has not ended. */
-static int64_t with_learned_margin(const struct profile *profile)
+int64_t learned_bytes(const struct profile *profile)
 {
     int64_t runs = profile->runs, freedom = PRIOR_RUNS + runs - 1, variance, margin, enough;
 
@@ -197,64 +197,6 @@ static void note_run(struct profile *profile, int64_t bytes)
     distance = distance > DISTANCE_MOST ? DISTANCE_MOST : distance;
     profile->distance_sum += distance;
     profile->distance_squares += distance * distance;
-}
-
-/* A request is taken at its word, unless the last run of the workload by such a request has shown that it was too
- * small. A job's own observed need says more than that. */
-static int64_t declared_claim(const struct core *core, const struct job *job, uint32_t *source)
-{
-    int64_t outgrown = job->profile->outgrown_bytes, most = user_most_bytes(core, job->wants);
-
-    if (outgrown > most)
-        outgrown = most;
-    if (job->reservation_source == SOURCE_OBSERVED || outgrown <= job->reserved_bytes)
-        return job->reserved_bytes;
-    *source = SOURCE_LEARNED;
-    return outgrown;
-}
-
-/* More than any GPU has would mean to wait for ever. So the job runs, and its failure shows that it does not fit. */
-static int64_t on_any_gpu(const struct core *core, int64_t bytes)
-{
-    return bytes < core->largest_gpu_bytes ? bytes : core->largest_gpu_bytes;
-}
-
-static int64_t known_reservation(const struct core *core, const struct job *job, uint32_t *source)
-{
-    const struct profile *profile = job->profile;
-
-    *source = job->reservation_source;
-    if (!core->config.learn || !profile)
-        return job->reserved_bytes;
-    if (job->wants->request_source == SOURCE_DECLARED)
-        return declared_claim(core, job, source);
-    if (job->crashes == 0 && (profile->runs || (profile->peak_bytes && job->wants->request_bytes < 0))) {
-        *source = SOURCE_LEARNED;
-        return on_any_gpu(core, with_learned_margin(profile));
-    }
-    if (profile->estimated_bytes && job->crashes == 0 && job_need_is_unknown(job)) {
-        int64_t most = user_most_bytes(core, job->wants);
-        *source = SOURCE_ESTIMATED;
-        return profile->estimated_bytes < most ? profile->estimated_bytes : most;
-    }
-    if (job->reserved_bytes < 0 || profile->peak_bytes <= job->reserved_bytes)
-        return job->reserved_bytes;
-    *source = SOURCE_LEARNED;
-    return on_any_gpu(core, profile->peak_bytes);
-}
-
-int64_t learned_reservation(const struct core *core, const struct job *job, uint32_t *source)
-{
-    uint32_t ignored;
-    int64_t bytes;
-
-    source = source ? source : &ignored;
-    bytes = known_reservation(core, job, source);
-    if (bytes >= 0 && (*source != SOURCE_PRIOR || job->crashes)) /* that of an earlier start may have changed since */
-        return bytes;
-    bytes = prior_request(core, job->wants, kin_likely_bytes(job));
-    *source = bytes < 0 ? SOURCE_UNKNOWN : SOURCE_PRIOR;
-    return bytes;
 }
 
 /* ---- Learning ---- */

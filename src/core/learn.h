@@ -85,8 +85,8 @@ static inline bool job_need_is_unknown(const struct job *job)
     return job->reserved_bytes < 0 || job->reservation_source == SOURCE_PRIOR;
 }
 
-/* The memory per GPU to reserve for the job, and where that figure comes from; -1: nobody knows. */
-int64_t learned_reservation(const struct core *core, const struct job *job, uint32_t *source);
+/* The memory that the next run of a workload needs which has run. */
+int64_t learned_bytes(const struct profile *profile);
 
 /* Whether a sample of the GPU at at_ns would teach anything: not where residents came or went within the window. */
 bool learn_sample_is_due(const struct core *core, const struct gpu *gpu, int64_t at_ns);

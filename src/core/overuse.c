@@ -2,6 +2,7 @@
 
 #include "base/units.h"
 #include "core/core_internal.h"
+#include "core/need/need.h"
 #include "core/quantum.h"
 
 int64_t overuse_granted_bytes(const struct job *job)
@@ -99,24 +100,13 @@ void overuse_left(struct core *core, const struct job *job, int64_t at_ns)
     }
 }
 
-int64_t overuse_within_gpus(const struct core *core, const struct job *job, int64_t bytes)
-{
-    for (uint32_t i = 0; i < job->placement_count; i++) {
-        int64_t total = core->gpus[job->placements[i].gpu]->total_bytes;
-        if (bytes > total)
-            bytes = total;
-    }
-    return bytes;
-}
-
 /* It was started by a guess, and has an estimate now. */
 static void correct_guess(struct core *core, const struct job *job, int64_t now_ns, struct record_list *out)
 {
     struct record corrected = {.type = RECORD_SHRUNK, .at_ns = now_ns, .job = job->id};
-    int64_t peak = job_peak_bytes(job), request = job->wants->request_bytes;
 
     corrected.shrunk.reservation_source = SOURCE_ESTIMATED;
-    corrected.shrunk.reserved_bytes = overuse_within_gpus(core, job, request > peak ? request : peak);
+    corrected.shrunk.reserved_bytes = need_estimated(core, job);
     if (job->reserved_bytes >= 0 && corrected.shrunk.reserved_bytes > job->reserved_bytes)
         corrected.type = RECORD_GROWN; /* of the same members */
     core_decided(core, out, &corrected);
@@ -134,7 +124,7 @@ void overuse_correct(struct core *core, int64_t now_ns, struct record_list *out)
             if (job->wants->request_bytes >= 0 && job_need_is_unknown(job))
                 correct_guess(core, job, now_ns, out);
             grown.grown.reservation_source = SOURCE_OBSERVED;
-            grown.grown.reserved_bytes = overuse_within_gpus(core, job, job_peak_bytes(job));
+            grown.grown.reserved_bytes = need_observed(core, job);
             if (job->reserved_bytes >= 0 && overuse_is_beyond(grown.grown.reserved_bytes, job->reserved_bytes))
                 core_decided(core, out, &grown);
         }

@@ -4,29 +4,9 @@
 #include "base/memory.h"
 #include "core/gpus/closing.h"
 #include "core/core_internal.h"
+#include "core/need/need.h"
 #include "core/sharing.h"
 #include "core/slowdown.h"
-
-/* Whether there are GPUs on which a fence would keep it to its reservation. */
-static bool may_be_fenced(const struct core *core, const struct job *job)
-{
-    bool by_mps = job->wants->share == SHARE_ANY || job->wants->share == SHARE_MPS;
-
-    return core->config.memory_fence && core->mps_count && by_mps && !job->unfenced && job->reserved_bytes >= 0;
-}
-
-bool job_wants_idle(const struct core *core, const struct job *job)
-{
-    /* Under reservations a job without any request can only get a whole GPU. */
-    bool unknown = core->config.memory_view == MEMORY_RESERVE && learned_reservation(core, job, NULL) < 0;
-    /* The thesis recovers on idle GPUs; the other ways come to that when another guess was wrong too, and nothing would
-     * keep the job to its next one. The same holds for a job that should be retried, but whose user had no budget left
-     * to go before others. */
-    bool alone = (job->retry || job->crash_is_oom) && job->oom_crashes &&
-                 (core->config.oom_retry == OOM_RETRY_EXCLUSIVE || (job->oom_crashes > 1 && !may_be_fenced(core, job)));
-
-    return job->wants->exclusive || alone || job->victims || !core->policy->shares || unknown;
-}
 
 static int32_t bound_of(const struct core *core, const struct job *job)
 {
@@ -75,10 +55,9 @@ static bool fits_beside_reserved(const struct core *core, const struct job *job,
                         .share = gpu->share,
                         .instance = gpu->instance,
                         .part_permille = gpu->part_permille};
-    int64_t residents_bytes = 0, reservation = learned_reservation(core, job, NULL),
-            reserved = learned_reservation(core, head, NULL);
+    int64_t residents_bytes = 0, reservation = need_memory(core, job, NULL), reserved = need_memory(core, head, NULL);
 
-    if (prior_speaks_for(core, job))
+    if (need_is_guessed(core, job))
         reservation = kin_careful_bytes(job); /* the head must not wait for a wrong guess */
     if (reservation < 0 || reserved < 0 || job->wants->exclusive || job_wants_idle(core, head) ||
         !core->policy->predicts)
@@ -130,16 +109,6 @@ bool gpu_is_for(const struct core *core, const struct job *job, const struct gpu
     return gpu_could_take(job, gpu) && !closing_is_closed_to(core, job, gpu) && !waits_for_larger(core, job, gpu);
 }
 
-int64_t job_idle_bytes(const struct core *core, const struct job *job, uint32_t *source)
-{
-    int64_t reservation = learned_reservation(core, job, source);
-
-    if (*source == SOURCE_PRIOR)
-        return 0; /* a guess keeps it from no GPU */
-    /* Its margin may say more than the GPU has: the run itself fitted. */
-    return *source == SOURCE_LEARNED && job->profile->peak_bytes < reservation ? job->profile->peak_bytes : reservation;
-}
-
 bool gpu_fits_idle(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
     uint32_t source;
@@ -147,30 +116,6 @@ bool gpu_fits_idle(const struct core *core, const struct job *job, const struct 
     return gpu_idle(gpu) && !closing_is_closed_to(core, job, gpu) && sharing_verdict(core, job, gpu) == REASON_NONE &&
            !kept_for_another(core, job, gpu) && !waits_for_larger(core, job, gpu) &&
            job_idle_bytes(core, job, &source) <= gpu_idle_bytes(gpu);
-}
-
-int64_t job_needed_bytes(const struct core *core, const struct job *job)
-{
-    int64_t reservation = learned_reservation(core, job, NULL);
-
-    if (core->policy->waives_load && core->config.memory_view == MEMORY_MONITOR)
-        return 0;
-    if (reservation < 0) /* thesis 6.2.2: the floor stands in for an estimate */
-        return core->config.floor_bytes;
-    /* gpu_free_bytes has taken the margin off already under reservations */
-    return reservation + (core->config.memory_view == MEMORY_MONITOR ? core->config.margin_bytes : 0);
-}
-
-/* Without a fence, only the job itself keeps to its guessed request. */
-static bool is_unfenced_guess(const struct core *core, const struct job *job, const struct gpu *gpu)
-{
-    return prior_speaks_for(core, job) &&
-           (!core->config.memory_fence || job->unfenced || sharing_mode_of(core, job, gpu) != SHARE_MPS);
-}
-
-int64_t job_needed_bytes_on(const struct core *core, const struct job *job, const struct gpu *gpu)
-{
-    return is_unfenced_guess(core, job, gpu) ? kin_careful_bytes(job) : job_needed_bytes(core, job);
 }
 
 static bool over(int32_t reading_permille, int32_t cap_permille)
@@ -213,7 +158,7 @@ uint32_t gpu_verdict(const struct core *core, const struct job *job, const struc
         return REASON_EXCLUSIVE;
     if ((sharing = sharing_verdict(core, job, gpu)) != REASON_NONE)
         return sharing;
-    if (job->oom_crashes > 1 && sharing_mode_of(core, job, gpu) != SHARE_MPS && may_be_fenced(core, job))
+    if (job->oom_crashes > 1 && sharing_mode_of(core, job, gpu) != SHARE_MPS && job_may_be_fenced(core, job))
         return REASON_OTHER_MODE; /* beside others it goes only where it cannot take their memory */
     if (gpu->resident_count >= core->config.max_jobs_per_gpu)
         return REASON_FULL;

@@ -9,6 +9,7 @@
 #include "core/core_internal.h"
 #include "core/waiting/eligible.h"
 #include "core/gpus/closing.h"
+#include "core/need/need.h"
 #include "core/waiting/order.h"
 #include "core/sharing.h"
 #include "core/slowdown.h"

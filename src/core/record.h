@@ -244,7 +244,7 @@ struct record_placed {
     int64_t fence_bytes;         /* the driver's limit on each of its processes on each GPU; -1: none */
     uint32_t share; /* enum share_mode: how its processes use the GPUs; SHARE_ANY: an earlier carma did not say */
     bool shared;    /* some GPU had a resident before */
-    bool retry;     /* comes from the retry queue */
+    bool retry;     /* is of the class of retries (core/waiting/order.c) */
 };
 
 struct record_reserved {

@@ -3,6 +3,7 @@
 
 #include "core/waiting/eligible.h"
 #include "core/gpus/closing.h"
+#include "core/need/need.h"
 #include "core/waiting/order.h"
 #include "core/waiting/backfill.h"
 #include "core/quantum.h"

@@ -1,5 +1,6 @@
 /* The core's knowledge of workloads: their memory, with a margin, and their activity. */
 #include "placement_fixture.h"
+#include "core/need/need.h"
 #include "core/slowdown.h"
 
 static void run_once(struct fixture *f, const char *workload, int64_t reservation, int64_t peak)
@@ -88,7 +89,7 @@ CORE_TEST(test_the_learned_quantile_holds)
             core->largest_gpu_bytes = 40 * GIB;
             for (size_t run = 0; run < 1 + trial % 8; run++)
                 learn_memory(core, &job, normal_bytes(&random, cases[i].spread), LEARN_RUN);
-            enough += normal_bytes(&random, cases[i].spread) <= learned_reservation(core, &job, NULL);
+            enough += normal_bytes(&random, cases[i].spread) <= need_memory(core, &job, NULL);
             core_free(core);
         }
         if (enough < cases[i].least || (cases[i].least > 9700 && enough > 9950))

@@ -1,6 +1,7 @@
 /* Jobs that use more than was reserved for them: their reservations grow, and a job that they run out of memory is a
  * victim (src/core/overuse.h). */
 #include "core_fixture.h"
+#include "core/need/need.h"
 #include "core/waiting/order.h"
 #include "core/overuse.h"
 #include "core/quantum.h"

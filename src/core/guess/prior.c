@@ -221,14 +221,6 @@ int64_t prior_request(const struct core *core, const struct record_submitted *wa
     return within_limits(core, wants, likely_bytes);
 }
 
-bool prior_speaks_for(const struct core *core, const struct job *job)
-{
-    uint32_t source;
-
-    learned_reservation(core, job, &source);
-    return source == SOURCE_PRIOR;
-}
-
 int64_t prior_fence_bytes(const struct core *core, const struct job *job, const struct record_placed *placed)
 {
     int64_t fence = fence_around(within_limits(core, job->wants, kin_careful_bytes(job)));

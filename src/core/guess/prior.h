@@ -67,9 +67,6 @@ int64_t prior_weighted_quantile(const int64_t *weights, int64_t permille, int64_
  * GPU has, or its user may have. */
 int64_t prior_request(const struct core *core, const struct record_submitted *wants, int64_t likely_bytes);
 
-/* Whether that is the job's request. */
-bool prior_speaks_for(const struct core *core, const struct job *job);
-
 /* The most that such a job may use on its GPUs: their unreserved memory, up to the careful quantile. */
 int64_t prior_fence_bytes(const struct core *core, const struct job *job, const struct record_placed *placed);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/core_internal.h"
+#include "core/need/need.h"
 #include "core/waiting/order.h"
 #include "core/waiting/by_turn.h"
 
@@ -307,7 +308,7 @@ static void ask_branch_again(const struct core *core, struct alike *top, bool gu
 {
     if (!top)
         return;
-    if (!guesses_only || prior_speaks_for(core, top->first)) {
+    if (!guesses_only || need_is_guessed(core, top->first)) {
         top->examined = 0;
         set_needs(core, top);
     }

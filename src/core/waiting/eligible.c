@@ -10,6 +10,7 @@
 #include "core/waiting/eligible.h"
 
 #include "core/core_internal.h"
+#include "core/need/need.h"
 
 struct applicant {
     const struct job *job;   /* NULL: a submission, beside which its user has nothing */
@@ -44,7 +45,7 @@ static int64_t counted_bytes(const struct core *core, const struct applicant *ap
     const struct record_submitted *wants = applicant->wants;
 
     if (applicant->job)
-        return user_counting(applicant->job, learned_reservation(core, applicant->job, NULL));
+        return user_counting(applicant->job, need_memory(core, applicant->job, NULL));
     return wants->request_bytes < 0 ? prior_request(core, wants, core->prior.likely_bytes) : wants->request_bytes;
 }
 

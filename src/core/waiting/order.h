@@ -1,5 +1,5 @@
 /* Whose turn is it? The second of the three questions that a decision asks of a waiting job; the others are whether it
- * may be considered (eligible.h) and what it takes (learn.h). All waiting jobs stand in one order, by one key. */
+ * may be considered (eligible.h) and what it takes (need.h). All waiting jobs stand in one order, by one key. */
 #ifndef CARMA_CORE_ORDER_H
 #define CARMA_CORE_ORDER_H
 
