@@ -1,11 +1,17 @@
+/* How this file works: crash_note takes down what an end shows while the job still has its GPUs (apply.c calls it), and
+ * crash_judge decides later what follows (decide.c). note_memory asks in this order: was memory short at all
+ * (borne_out), was a fence the cause, was another job (is_victim); only what is left is charged to the job. The next
+ * reservation is need.c's. To add a cause: enum exit_cause (record.h), verdict.c, a case of crash_judge. */
 #include "core/crash.h"
 
 #include "base/units.h"
 #include "core/gpus/closing.h"
-#include "core/core_internal.h"
-#include "core/fence.h"
+#include "core/learn/learn.h"
+#include "core/need/fence.h"
 #include "core/need/need.h"
-#include "core/overuse.h"
+#include "core/need/overuse.h"
+#include "core/qualify.h"
+#include "core/state.h"
 #include "core/verdict.h"
 
 /* The observed memory of the residents except `job`. */
@@ -186,17 +192,11 @@ static void note_memory(struct core *core, struct job *job, const struct record 
         learn_memory(core, job, job->crash_needed_bytes, LEARN_LEAST);
 }
 
-/* Jobs of one workload share the remembered failure. */
-static struct record_failure *failure_of(struct job *job)
-{
-    return job->profile ? &job->profile->failure : &job->failure;
-}
-
 /* A GPU that fails takes its jobs with it; a workload under which one GPU fails after the other is the cause. Only a
  * run that began after the first failure shows that: a fault of the machine may fail many GPUs at once. */
 uint32_t crash_other_gpu(const struct core *core, const struct job *job, const struct record_exited *exited)
 {
-    const struct record_failure *before = failure_of((struct job *)job);
+    const struct record_failure *before = closing_failure_of((struct job *)job);
     bool followed = exited->cause == EXIT_GPU_ERROR && exited->failed_gpu != RECORD_NO_GPU &&
                     before->gpu != RECORD_NO_GPU && before->gpu != exited->failed_gpu &&
                     job->placed_ns >= before->at_ns && !closing_is_suspect(core->gpus[exited->failed_gpu], job);
@@ -209,25 +209,15 @@ static void note_failure(const struct core *core, struct job *job, const struct 
     if (record->exited.failed_gpu == RECORD_NO_GPU)
         return;
     if (crash_other_gpu(core, job, &record->exited) != RECORD_NO_GPU)
-        job->crash_cause = EXIT_FAILED;                                 /* its own doing */
-    closing_look_at_avoided(core, failure_of(job)->gpu, record->at_ns); /* others of its workload may wait */
-    *failure_of(job) = (struct record_failure){.gpu = record->exited.failed_gpu, .at_ns = record->at_ns};
+        job->crash_cause = EXIT_FAILED;                                         /* its own doing */
+    closing_look_at_avoided(core, closing_failure_of(job)->gpu, record->at_ns); /* others of its workload may wait */
+    *closing_failure_of(job) = (struct record_failure){.gpu = record->exited.failed_gpu, .at_ns = record->at_ns};
     closing_look_at_avoided(core, record->exited.failed_gpu, record->at_ns);
-}
-
-uint32_t crash_failed_gpu(const struct job *job)
-{
-    return job->crash_cause == EXIT_GPU_ERROR ? failure_of((struct job *)job)->gpu : RECORD_NO_GPU;
-}
-
-uint32_t crash_workloads_gpu(const struct job *job)
-{
-    return failure_of((struct job *)job)->gpu;
 }
 
 void crash_forgive(struct job *job)
 {
-    *failure_of(job) = (struct record_failure){.gpu = RECORD_NO_GPU};
+    *closing_failure_of(job) = (struct record_failure){.gpu = RECORD_NO_GPU};
 }
 
 void crash_note(struct core *core, struct job *job, const struct record *record)
@@ -243,6 +233,23 @@ void crash_note(struct core *core, struct job *job, const struct record *record)
         job->external_failures++;
     if (job->crash_cause == EXIT_GPU_ERROR)
         note_failure(core, job, record);
+}
+
+/* The memory that is free on as many GPUs as the job wants, where it could run. */
+static int64_t free_somewhere(const struct core *core, const struct job *job)
+{
+    int64_t most[RECORD_MAX_GPUS] = {0};
+
+    for (uint32_t i = 0; i < core->gpu_count; i++) {
+        int64_t bytes = gpu_is_for(core, job, core->gpus[i]) ? gpu_free_bytes(core, core->gpus[i]) : 0;
+        for (uint32_t k = 0; k < job->wants->gpus; k++)
+            if (bytes > most[k]) {
+                int64_t less = most[k];
+                most[k] = bytes;
+                bytes = less;
+            }
+    }
+    return most[job->wants->gpus - 1];
 }
 
 static void requeue(const struct job *job, bool retry, int64_t reserved_bytes, struct record *verdict)
@@ -290,7 +297,7 @@ static bool hopeless(const struct core *core, const struct job *job)
 static void judge_memory(const struct core *core, const struct job *job, struct record *verdict)
 {
     if (job->overuser || job->crash_fenced)
-        requeue(job, true, need_after_harm(core, job), verdict);
+        requeue(job, true, need_after_harm(core, job, free_somewhere(core, job)), verdict);
     else if (job->crash_cause == EXIT_GPU_HANDLE && !job->crash_is_oom)
         give_up(false, verdict);
     else if (hopeless(core, job))
@@ -298,7 +305,7 @@ static void judge_memory(const struct core *core, const struct job *job, struct 
     else if (job->crashes > core->config.max_retries)
         give_up(job->crash_is_oom, verdict);
     else if (job->crash_is_oom)
-        requeue(job, true, need_after_crash(core, job), verdict);
+        requeue(job, true, need_after_crash(core, job, free_somewhere(core, job)), verdict);
     else
         requeue(job, false, job->reserved_bytes, verdict);
 }

@@ -1,7 +1,12 @@
+/* How this file works: each part of the state prints its lines, in a fixed order and without caches, so that equal
+ * states give equal text. A durable member that is added anywhere belongs here, too. */
 #include <inttypes.h>
 
 #include "base/strbuf.h"
-#include "core/core_internal.h"
+#include "core/guess/kin.h"
+#include "core/learn/company.h"
+#include "core/learn/learn.h"
+#include "core/state.h"
 
 static void dump_job(struct strbuf *text, const struct job *job)
 {

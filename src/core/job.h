@@ -59,6 +59,20 @@ struct order_turn {
     uint64_t place; /* within it */
 };
 
+/* Before every job's turn. */
+static const struct order_turn order_start = {.class = CLASS_NONE};
+
+static inline bool turn_is_before(struct order_turn turn, struct order_turn other)
+{
+    return turn.class == other.class ? turn.place < other.place : turn.class < other.class;
+}
+
+/* Whether it is before the main queue. */
+static inline bool turn_is_apart(struct order_turn turn)
+{
+    return turn.class < CLASS_MAIN;
+}
+
 /* The trees that a job may stand in (waiting/by_turn.h): of its queue, and of the jobs that nothing tells from it. */
 enum by_turn { BY_TURN_QUEUE, BY_TURN_ALIKE, BY_TURN_KINDS };
 
@@ -90,7 +104,7 @@ struct job {
     int64_t reserved_bytes;        /* memory per GPU; -1: not known (the reserve view books the whole GPU for it) */
     uint32_t reservation_source;   /* where that is from: enum memory_source */
     int64_t granted_bytes;         /* its reservation when it started; -1: whole GPUs, since its need was unknown
-                                      (core/overuse.h) */
+                                      (core/need/overuse.h) */
     int64_t fence_bytes;           /* of its last start: the driver's limit on each of its processes; -1: none */
     bool unfenced;                 /* it ran out at a guessed fence: it has none any more */
     bool crash_fenced;             /* CRASHED: that is how its last run ended */
@@ -119,8 +133,5 @@ struct job {
 
 /* Since when it waits for the GPUs that others may not keep from it for ever: a retry has had its run. */
 int64_t job_waits_since_ns(const struct job *job);
-
-/* The content of the job's SUBMITTED record. */
-struct record_submitted job_submitted(const struct job *job);
 
 #endif

@@ -1,29 +1,16 @@
 /* Which GPU qualifies for a job: idle ones, and those that it may share, by memory, measured load or predicted
  * slowdown. The rules that all policies share; a policy says which of them it waives, and ranks the GPUs that pass
  * (core/policy/policy.h). */
+#include "core/qualify.h"
+
 #include "base/memory.h"
 #include "core/gpus/closing.h"
-#include "core/core_internal.h"
+#include "core/guess/kin.h"
+#include "core/learn/learn.h"
 #include "core/need/need.h"
 #include "core/sharing.h"
 #include "core/slowdown.h"
-
-static int32_t bound_of(const struct core *core, const struct job *job)
-{
-    return job->wants->max_slowdown_permille ? job->wants->max_slowdown_permille : core->config.max_slowdown_permille;
-}
-
-int32_t gpu_slowdown_bound(const struct core *core, const struct job *job, const struct gpu *gpu)
-{
-    int32_t least = job ? bound_of(core, job) : 0;
-
-    for (uint32_t i = 0; i < gpu->resident_count; i++) {
-        int32_t bound = bound_of(core, gpu->residents[i]);
-        if (bound && (!least || bound < least))
-            least = bound;
-    }
-    return least;
-}
+#include "core/state.h"
 
 static uint32_t prediction_verdict(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
@@ -48,7 +35,7 @@ static uint32_t prediction_verdict(const struct core *core, const struct job *jo
  * until then. */
 static bool fits_beside_reserved(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
-    const struct job *head = core_find_job(core, gpu->reserved_for);
+    const struct job *head = core_job_by_id(core, gpu->reserved_for);
     struct job *company[COMPANY_MAX], there;
     struct gpu later = {.residents = company,
                         .total_bytes = gpu->total_bytes,
@@ -81,11 +68,6 @@ static bool fits_beside_reserved(const struct core *core, const struct job *job,
 static bool kept_for_another(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
     return gpu->reserved_for && gpu->reserved_for != job->id && !fits_beside_reserved(core, job, gpu);
-}
-
-bool gpu_could_take(const struct job *job, const struct gpu *gpu)
-{
-    return !gpu->lost && gpu->total_bytes >= job->wants->request_bytes && sharing_ever(job->wants, gpu) == REASON_NONE;
 }
 
 /* An instance that would slow the job beyond its bound is for others, where the node has a larger one for it. A job

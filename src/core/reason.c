@@ -1,3 +1,7 @@
+/* How this file works: core_reason asks what a decision would ask, in its order: is the job eligible (eligible.c, which
+ * gives the reason itself), does a pass come to it (waiting/backfill.c), is a decision due, and does a GPU qualify
+ * (qualify.c). Of several GPUs' reasons the one nearest to a yes is told (nearness), with its numbers (note_gpu). To
+ * add a reason: its code in reason.h, its name and sentence here, and where it is of a GPU its nearness. */
 #include "core/reason.h"
 
 #include <inttypes.h>
@@ -6,14 +10,16 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "core/core_internal.h"
-#include "core/waiting/eligible.h"
 #include "core/gpus/closing.h"
 #include "core/need/need.h"
-#include "core/waiting/order.h"
+#include "core/place.h"
+#include "core/qualify.h"
 #include "core/sharing.h"
 #include "core/slowdown.h"
+#include "core/state.h"
 #include "core/waiting/backfill.h"
+#include "core/waiting/eligible.h"
+#include "core/waiting/order.h"
 
 const char *reason_name(uint32_t code)
 {
@@ -255,45 +261,6 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
         break;
     }
     return text;
-}
-
-bool core_could_ever_run(const struct core *core, const struct record_submitted *submitted, struct reason *why)
-{
-    uint32_t large_enough = 0, possible = 0, impossible = REASON_NONE;
-    int64_t largest = 0;
-
-    if (core->gpu_count && !ever_eligible(core, submitted, why))
-        return false;
-    *why = (struct reason){.wanted = submitted->gpus, .needed_bytes = submitted->request_bytes};
-    if (core->gpu_count == 0 ||
-        (submitted->gpus <= core->gpu_count && submitted->request_bytes <= core->smallest_gpu_bytes &&
-         submitted->share != SHARE_MPS && (submitted->gpus == 1 || core->instance_count == 0)))
-        return true;
-    for (uint32_t i = 0; i < core->gpu_count; i++) {
-        int64_t total = core->gpus[i]->total_bytes;
-        uint32_t ever = sharing_ever(submitted, core->gpus[i]);
-        if (ever) {
-            impossible = ever;
-            continue;
-        }
-        possible++;
-        if (total == 0 || total >= submitted->request_bytes) /* 0: not known yet */
-            large_enough++;
-        if (total > largest)
-            largest = total;
-    }
-    if (submitted->gpus > core->gpu_count) {
-        why->code = REASON_TOO_MANY_GPUS;
-        why->qualified = core->gpu_count;
-    } else if (possible < submitted->gpus) {
-        why->code = impossible;
-        why->qualified = possible;
-    } else if (large_enough < submitted->gpus) {
-        why->code = REASON_NEVER_FITS;
-        why->qualified = large_enough;
-        why->best_bytes = largest;
-    }
-    return why->code == REASON_NONE;
 }
 
 /* Of several GPUs that say no for several reasons, the reason nearest to a yes is the one to tell. */

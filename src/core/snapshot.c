@@ -1,12 +1,21 @@
+/* How this file works: take_* turn each part of the state into records, in the order in which restore_* can apply them:
+ * settings, GPUs, workloads, users, jobs, residents, queues. A restored job enters its queue as any other (order.c), so
+ * caches are made, and not stored. core_check asks once at the end whether the parts agree. */
 #include "core/snapshot.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
-#include "core/core_internal.h"
-#include "core/waiting/order.h"
+#include "core/gpus/apply_gpu.h"
+#include "core/guess/kin.h"
+#include "core/jobs.h"
+#include "core/learn/company.h"
+#include "core/learn/learn.h"
 #include "core/sharing.h"
+#include "core/state.h"
+#include "core/users.h"
+#include "core/waiting/order.h"
 
 /* ---- Taking one ---- */
 
@@ -458,6 +467,7 @@ static int restore_resident(struct core *core, struct job *job, const struct rec
         return nonsense(record, err);
     gpu = core->gpus[record->state_resident.gpu];
     gpu_add_resident(gpu, job, gpu->changed_ns);
+    learn_placed(job);
     return 0;
 }
 

@@ -5,7 +5,8 @@
 #include "unit.h"
 
 #include "base/units.h"
-#include "core/core_internal.h"
+#include "core/core.h"
+#include "core/state.h"
 #include "core/snapshot.h"
 
 #define GPUS       4

@@ -2,7 +2,7 @@
 #include "core_fixture.h"
 
 #include "core/ledger.h"
-#include "core/learn.h"
+#include "core/learn/learn.h"
 #include "core/waiting/order.h"
 #include "core/slowdown.h"
 

@@ -1,7 +1,10 @@
 /* The core's knowledge of workloads: their memory, with a margin, and their activity. */
 #include "placement_fixture.h"
+#include "core/learn/learn.h"
+#include "core/ledger.h"
 #include "core/need/need.h"
 #include "core/slowdown.h"
+#include "core/users.h"
 
 static void run_once(struct fixture *f, const char *workload, int64_t reservation, int64_t peak)
 {

@@ -10,8 +10,10 @@
 #include "core/need/need.h"
 
 #include "base/units.h"
-#include "core/core_internal.h"
+#include "core/guess/kin.h"
+#include "core/learn/learn.h"
 #include "core/sharing.h"
+#include "core/state.h"
 
 #define UNKNOWN (-1)
 
@@ -226,41 +228,23 @@ int64_t need_estimated(const struct core *core, const struct job *job)
 
 #define OOM_RETRY_STEP_BYTES (5 * GIB) /* thesis 7.2 */
 
-/* The memory that is free on as many GPUs as the job wants, where it could run. */
-static int64_t free_somewhere(const struct core *core, const struct job *job)
-{
-    int64_t most[RECORD_MAX_GPUS] = {0};
-
-    for (uint32_t i = 0; i < core->gpu_count; i++) {
-        int64_t bytes = gpu_is_for(core, job, core->gpus[i]) ? gpu_free_bytes(core, core->gpus[i]) : 0;
-        for (uint32_t k = 0; k < job->wants->gpus; k++)
-            if (bytes > most[k]) {
-                int64_t less = most[k];
-                most[k] = bytes;
-                bytes = less;
-            }
-    }
-    return most[job->wants->gpus - 1];
-}
-
 /* At least twice the last one, and for the last try all that there is. Less where that is more than is free anywhere,
  * and the rest is still clearly more than the last one and what the job is known to need. */
-static int64_t doubled(const struct core *core, const struct job *job)
+static int64_t doubled(const struct core *core, const struct job *job, int64_t free_bytes)
 {
-    int64_t last = job->reserved_bytes, free_bytes;
+    int64_t last = job->reserved_bytes;
 
     if (last < 0)
         return -1;
     if (job->crashes >= core->config.max_retries)
         return user_most_bytes(core, job->wants);
-    free_bytes = free_somewhere(core, job);
     if (free_bytes < 2 * last && free_bytes >= last + last / 2 && free_bytes >= job->crash_needed_bytes)
         return free_bytes;
     return 2 * last;
 }
 
 /* The reservation for the next attempt: a crash proves that the last one was too small. */
-int64_t need_after_crash(const struct core *core, const struct job *job)
+int64_t need_after_crash(const struct core *core, const struct job *job, int64_t free_bytes)
 {
     int64_t reservation = job->reserved_bytes, largest = user_most_bytes(core, job->wants),
             learned = job->crash_needed_bytes;
@@ -269,8 +253,8 @@ int64_t need_after_crash(const struct core *core, const struct job *job)
         learned = job->crash_available_bytes + OOM_RETRY_STEP_BYTES;
     else if (core->config.oom_retry == OOM_RETRY_EXCLUSIVE && reservation < 0)
         return reservation;
-    if (core->config.oom_retry == OOM_RETRY_INFORMED && doubled(core, job) > learned)
-        learned = doubled(core, job);
+    if (core->config.oom_retry == OOM_RETRY_INFORMED && doubled(core, job, free_bytes) > learned)
+        learned = doubled(core, job, free_bytes);
     if (learned > largest)
         learned = largest;
     return learned > reservation ? learned : reservation;
@@ -278,13 +262,14 @@ int64_t need_after_crash(const struct core *core, const struct job *job)
 
 /* It keeps its request, even where its reservation has shrunk since, and gets the memory that it is now known to
  * need. One that met a guess gets twice as much. */
-int64_t need_after_harm(const struct core *core, const struct job *job)
+int64_t need_after_harm(const struct core *core, const struct job *job, int64_t free_bytes)
 {
     int64_t reservation = job->reserved_bytes;
 
     if (reservation >= 0 && job->wants->request_bytes > reservation)
         reservation = job->wants->request_bytes;
-    if (job->crash_fenced && core->config.oom_retry == OOM_RETRY_INFORMED && doubled(core, job) > reservation)
-        reservation = doubled(core, job);
+    if (job->crash_fenced && core->config.oom_retry == OOM_RETRY_INFORMED &&
+        doubled(core, job, free_bytes) > reservation)
+        reservation = doubled(core, job, free_bytes);
     return reservation >= 0 && job->crash_needed_bytes > reservation ? job->crash_needed_bytes : reservation;
 }

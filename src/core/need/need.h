@@ -40,8 +40,8 @@ int64_t need_settled(const struct core *core, const struct job *job);
 int64_t need_estimated(const struct core *core, const struct job *job);
 
 /* Of a job that ran out of memory, for its next attempt: where that was its own doing; where another job's, or a
- * guessed fence's. */
-int64_t need_after_crash(const struct core *core, const struct job *job);
-int64_t need_after_harm(const struct core *core, const struct job *job);
+ * guessed fence's. free_bytes are free on as many GPUs as it wants, of those that it could have. */
+int64_t need_after_crash(const struct core *core, const struct job *job, int64_t free_bytes);
+int64_t need_after_harm(const struct core *core, const struct job *job, int64_t free_bytes);
 
 #endif

@@ -1,10 +1,16 @@
+/* How this file works: a job that begins to wait joins its like (alike_join), whose first stands in the tree of their
+ * width. Each node keeps what the first needs (set_needs, by need.c) and the least of its branch, so alike_next skips
+ * branches that fit in no room. What changes needs is noted elsewhere and taken at the end of a record
+ * (alike_take_news), or changes all (alike_all_changed). A rule that reads more of a job than that must keep unlike
+ * jobs apart: find_or_add. */
 #include "core/waiting/alike.h"
 
 #include <string.h>
 
-#include "core/core_internal.h"
+#include "core/learn/company.h"
+#include "core/learn/learn.h"
 #include "core/need/need.h"
-#include "core/waiting/order.h"
+#include "core/state.h"
 #include "core/waiting/by_turn.h"
 
 /* ---- The tree: a treap by turn ---- */
@@ -284,7 +290,7 @@ static bool may_fit_now(const struct expectation *expected, const struct expecta
            expected->activity_is_known != before->activity_is_known || expected->source != before->source;
 }
 
-void alike_workload_changed(struct core *core, struct profile *profile)
+static void workload_changed(struct core *core, struct profile *profile)
 {
     for (struct alike *alike = profile->alikes; alike; alike = alike->profile_next) {
         struct expectation before = alike->expected, now = expectation_of(core, alike->first);
@@ -296,7 +302,7 @@ void alike_workload_changed(struct core *core, struct profile *profile)
     }
 }
 
-void alike_company_changed(struct core *core, struct profile *profile)
+static void company_changed(struct core *core, struct profile *profile)
 {
     for (struct alike *alike = profile->alikes; alike; alike = alike->profile_next) {
         alike->examined = 0;
@@ -323,8 +329,19 @@ void alike_all_changed(struct core *core)
         ask_branch_again(core, core->widths[i].tree, false);
 }
 
-void alike_guesses_changed(struct core *core)
+void alike_take_news(struct core *core)
 {
-    for (uint32_t i = 0; i < core->width_count; i++)
+    struct profile *profile;
+
+    while ((profile = core->news)) {
+        core->news = profile->next_news;
+        if (profile->news == NEWS_COMPANY)
+            company_changed(core, profile);
+        else
+            workload_changed(core, profile);
+        profile->news = 0;
+    }
+    for (uint32_t i = 0; i < core->width_count && core->guesses_changed; i++)
         ask_branch_again(core, core->widths[i].tree, true);
+    core->guesses_changed = false;
 }

@@ -1,9 +1,16 @@
+/* How this file works: backfill_pass, called by decide.c, places the head as long as it fits (place.c). Then, with
+ * backfill, GPUs are reserved for a head that is starved, and all others are looked at in order, those first that may
+ * fit in a room that has opened (find_rooms). backfill_reaches says the same of one job for its reason. */
 #include "core/waiting/backfill.h"
 
-#include "core/core_internal.h"
+#include "core/apply.h"
+#include "core/place.h"
+#include "core/qualify.h"
+#include "core/slowdown.h"
+#include "core/state.h"
+#include "core/waiting/alike.h"
 #include "core/waiting/eligible.h"
 #include "core/waiting/order.h"
-#include "core/slowdown.h"
 
 /* ---- Jobs that have waited too long ---- */
 

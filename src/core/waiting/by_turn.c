@@ -2,8 +2,6 @@
 
 #include <stddef.h>
 
-#include "core/waiting/order.h"
-
 uint64_t by_turn_scatter(uint64_t number)
 {
     number = (number ^ number >> 30) * UINT64_C(0xbf58476d1ce4e5b9);

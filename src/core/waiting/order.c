@@ -8,9 +8,10 @@
  * job whose key changes leaves its like and its queue first (alike_leave, queue_remove), and enters again. */
 #include "core/waiting/order.h"
 
-#include "core/core_internal.h"
-#include "core/waiting/eligible.h"
 #include "core/gpus/closing.h"
+#include "core/state.h"
+#include "core/waiting/alike.h"
+#include "core/waiting/eligible.h"
 
 /* A cluster's scheduler holds resources for it meanwhile. */
 static bool is_lease(const struct job *job)

@@ -7,19 +7,7 @@
 
 struct core;
 
-/* Before every job's turn. */
-static const struct order_turn order_start = {.class = CLASS_NONE};
-
-static inline bool turn_is_before(struct order_turn turn, struct order_turn other)
-{
-    return turn.class == other.class ? turn.place < other.place : turn.class < other.class;
-}
-
-/* Whether it is before the main queue. The same of a job that is about to wait. */
-static inline bool turn_is_apart(struct order_turn turn)
-{
-    return turn.class < CLASS_MAIN;
-}
+/* Whether a job that is about to wait goes before the main queue. */
 bool order_is_apart(const struct job *job);
 
 /* The job, which is queued or held, gets its turn, and stands in its queue. */

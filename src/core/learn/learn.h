@@ -8,47 +8,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/hash.h"
 #include "core/job.h"
-#include "core/record.h"
+#include "core/learn/profile.h"
 
-struct alike;
 struct core;
 struct gpu;
-struct kin;
 struct user;
 
 #define LEARN_PRIOR_PERMILLE 600 /* of a workload never observed: about the mean of the thesis's workloads */
 
 /* Loading jobs use no SM: a reading tells of a resident only this long after it came. */
 #define LEARN_LOADING_NS (60 * INT64_C(1000000000))
-
-/* The knowledge of a user's workload; jobs with the same key share it. */
-struct profile {
-    struct user *user;
-    uint32_t runs;       /* that completed, and did not meet their fence */
-    bool tells;          /* the first of them counts in the distribution that others are told (guess/prior.h) */
-    int64_t first_bytes; /* the memory of the first run; the other runs' differences from it, in parts of 10,000
-                            of it: */
-    int64_t distance_sum;
-    int64_t distance_squares;
-    int64_t outgrown_bytes; /* the memory of the last completed run with a declared request, where that was more; else
-                               0 */
-    int64_t
-        peak_bytes; /* the most that any of them was observed to hold on a GPU, or needed at least when it crashed */
-    int64_t estimated_bytes;   /* by the last estimate of a run that was submitted without; 0: none */
-    int32_t activity_permille; /* solo SM activity */
-    int64_t variance;          /* of that estimate, permille squared */
-    struct record_failure failure;
-    struct kin *kin;      /* the workloads of its program; borrowed; NULL: its name tells none */
-    uint32_t jobs;        /* that have not ended */
-    struct job *placed;   /* a list of those that have GPUs: not part of the state */
-    struct alike *alikes; /* a list of those that wait: not part of the state either */
-    uint32_t measures;    /* in which it is named (company.h): a cache, as is the next */
-    uint32_t met;         /* of them, the speeds of it and another in company */
-    UT_hash_handle hh;
-    char workload[]; /* as long as it is: many have been submitted once */
-};
 
 /* Number of workloads that are remembered: the latest submitted. Beyond it only workloads that have jobs are kept. The
  * user with the most of them loses the oldest. */
@@ -60,12 +30,13 @@ struct profile *learn_profile(struct core *core, struct user *user, const char *
 /* NULL: there is none. */
 const struct profile *learn_find(const struct core *core, uint32_t uid, const char *workload);
 
-/* Nothing is known of a new profile; one without jobs goes. */
+/* Nothing is known of a new profile. */
 void learn_nothing(struct profile *profile);
-void learn_drop(struct core *core, struct profile *profile);
 
-/* The job was submitted: its workload is the latest, and the oldest may be forgotten for it. */
-void learn_submitted(struct core *core, const struct job *job);
+/* The core knows other figures of the workload, or in company: its waiting jobs may need less. They are looked at at
+ * the end of the record (waiting/alike.h). */
+enum learn_news { NEWS_FIGURES = 1, NEWS_COMPANY };
+void learn_note_news(struct core *core, struct profile *profile, enum learn_news news);
 
 /* The profile has other figures now: GPUs where its jobs are may take other jobs. */
 void learn_open_where_placed(struct core *core, struct profile *profile);
@@ -88,13 +59,6 @@ static inline bool job_need_is_unknown(const struct job *job)
 /* The memory that the next run of a workload needs which has run. */
 int64_t learned_bytes(const struct profile *profile);
 
-/* Whether a sample of the GPU at at_ns would teach anything: not where residents came or went within the window. */
-bool learn_sample_is_due(const struct core *core, const struct gpu *gpu, int64_t at_ns);
-
-/* Learns the residents' activities from a sample of a GPU. The activity of a job that was alone is measured directly;
- * else it comes from regression (one step of a Kalman filter with independent estimates). */
-void learn_activity(struct core *core, struct gpu *gpu, const struct record *sample);
-
 /* The job was estimated after its submission: until a run shows more, that holds for its workload. */
 void learn_estimate(struct core *core, struct job *job, int64_t bytes);
 
@@ -102,5 +66,8 @@ void learn_estimate(struct core *core, struct job *job, int64_t bytes);
  * fence or ran out. LEARN_LEAST: a run's memory has settled, or it crashed. The last two teach a lower bound. */
 enum learn_from { LEARN_RUN, LEARN_LIMITED_RUN, LEARN_LEAST };
 void learn_memory(struct core *core, struct job *job, int64_t bytes, enum learn_from from);
+
+/* The content of the job's SUBMITTED record. */
+struct record_submitted job_submitted(const struct job *job);
 
 #endif

@@ -1,25 +1,18 @@
-#include "core/learn.h"
+/* How this file works: a profile (profile.h) has what a user's workload has shown. learn_memory counts the end of a
+ * run, learn_estimate an estimate, readings.c activity; learned_* say what follows. Whoever changes a figure calls
+ * learn_note_news, for those that wait, and learn_open_where_placed, where it is of activity. Which figure counts for a
+ * job is said in need.c. Workloads are forgotten in users.c. */
+#include "core/learn/learn.h"
 
 #include <string.h>
 #include <utlist.h>
 
 #include "base/units.h"
-#include "core/core_internal.h"
-#include "core/fence.h"
+#include "core/guess/kin.h"
 #include "core/quantum.h"
-#include "core/slowdown.h"
+#include "core/state.h"
 
-/* Variance of a first estimate, which may be anywhere; and the least variance that readings can reach, since runs
- * differ. */
-#define PRIOR_VARIANCE   (250 * 250)
-#define LEAST_VARIANCE   (20 * 20)
-#define READING_VARIANCE (30 * 30)
-
-/* Readings of the same residents say much the same: one in ten minutes is enough. */
-#define LEARNING_PAUSE_NS (600 * NS_PER_SEC)
-
-/* At a submission: number of the oldest workloads examined for some that may be forgotten. */
-#define FORGET_STEPS 16
+#define PRIOR_VARIANCE (250 * 250) /* of a first estimate, which may be anywhere */
 
 static struct profile *find_profile(const struct user *user, const char *workload)
 {
@@ -73,46 +66,6 @@ struct profile *learn_profile(struct core *core, struct user *user, const char *
         profile->kin = kin_of_new(user, workload);
     }
     return profile;
-}
-
-static void make_latest(struct profile *profile)
-{
-    HASH_DEL(profile->user->profiles, profile);
-    HASH_ADD_STR(profile->user->profiles, workload, profile);
-}
-
-void learn_drop(struct core *core, struct profile *profile)
-{
-    company_forget_profile(core, profile);
-    kin_forget_profile(core, profile);
-    HASH_DEL(profile->user->profiles, profile);
-    core->profile_count--;
-    free(profile);
-}
-
-/* That user loses the oldest: nobody pushes out what is known of others. */
-static struct user *with_most_profiles(const struct core *core)
-{
-    struct user *most = core->users;
-
-    for (struct user *user = core->users; user; user = user->hh.next)
-        if (HASH_COUNT(user->profiles) > HASH_COUNT(most->profiles))
-            most = user;
-    return most;
-}
-
-/* Those with jobs are met again at the end: each step costs the same for any number of them. */
-void learn_submitted(struct core *core, const struct job *job)
-{
-    if (job->profile)
-        make_latest(job->profile);
-    for (int i = 0; i < FORGET_STEPS && core->profile_count > LEARN_MOST_PROFILES; i++) {
-        struct profile *oldest = with_most_profiles(core)->profiles;
-        if (oldest->jobs > 0)
-            make_latest(oldest);
-        else
-            learn_drop(core, oldest);
-    }
 }
 
 bool learned_activity_is_known(const struct job *job)
@@ -201,43 +154,6 @@ static void note_run(struct profile *profile, int64_t bytes)
 
 /* ---- Learning ---- */
 
-static bool alone_everywhere(const struct core *core, const struct job *job)
-{
-    for (uint32_t i = 0; i < job->placement_count; i++) {
-        const struct gpu *gpu = core->gpus[job->placements[i].gpu];
-        if (gpu->resident_count > 1 || gpu->others)
-            return false;
-    }
-    return true;
-}
-
-/* A job on several GPUs runs at the pace of its slowest. So the idle share of its other GPUs tells little, unless the
- * job is alone. */
-static bool can_tell(const struct core *core, const struct gpu *gpu)
-{
-    for (uint32_t i = 0; i < gpu->resident_count; i++) {
-        const struct job *job = gpu->residents[i];
-        if (job->suspended || !job->profile || job->user != gpu->residents[0]->user ||
-            (job->placement_count > 1 && !alone_everywhere(core, job)))
-            return false;
-        for (uint32_t k = 0; k < i; k++)
-            if (gpu->residents[k]->profile == job->profile)
-                return false; /* two of a kind: their estimates are not independent */
-    }
-    return gpu->resident_count > 0;
-}
-
-static int32_t clamp_activity(int64_t permille)
-{
-    return permille < 10 ? 10 : permille > 990 ? 990 : (int32_t)permille;
-}
-
-bool learn_sample_is_due(const struct core *core, const struct gpu *gpu, int64_t at_ns)
-{
-    return core->config.learn && gpu_is_of_residents(gpu) && at_ns - gpu->changed_ns >= core_learning_delay_ns(core) &&
-           at_ns - gpu->learned_ns >= core->config.window_ns + LEARNING_PAUSE_NS && can_tell(core, gpu);
-}
-
 /* The list's head has a predecessor, too: the last. */
 void learn_placed(struct job *job)
 {
@@ -259,47 +175,17 @@ void learn_open_where_placed(struct core *core, struct profile *profile)
     for (const struct job *job = profile->placed; job; job = job->placed_next)
         for (uint32_t i = 0; i < job->placement_count; i++) {
             struct gpu *gpu = core->gpus[job->placements[i].gpu];
-            slowdown_residents_changed(gpu);
+            gpu->residents_version++;
             gpu_opens(core, gpu);
         }
-}
-
-void learn_activity(struct core *core, struct gpu *gpu, const struct record *record)
-{
-    CLEANUP(free_ptr) int64_t *sensitivities = NULL; /* of the reading to each activity, in permille */
-    int64_t innovation, spread = READING_VARIANCE;
-
-    if (record->sample.smact_permille < 0 || !learn_sample_is_due(core, gpu, record->at_ns))
-        return;
-    innovation = record->sample.smact_permille - slowdown_predict(core, gpu, NULL).delivered_ppm / 1000;
-    sensitivities = xcalloc(gpu->resident_count, sizeof *sensitivities);
-    for (uint32_t i = 0; i < gpu->resident_count; i++) {
-        sensitivities[i] = slowdown_sensitivity(core, gpu, gpu->residents[i]);
-        spread += gpu->residents[i]->profile->variance * sensitivities[i] / 1000 * sensitivities[i] / 1000;
-    }
-    core->openings++;
-    for (uint32_t i = 0; i < gpu->resident_count; i++) {
-        struct job *job = gpu->residents[i];
-        struct profile *profile = job->profile;
-        int64_t covariance = profile->variance * sensitivities[i] / 1000;
-        profile->activity_permille = clamp_activity(learned_activity(job) + covariance * innovation / spread);
-        profile->variance -= covariance * covariance / spread;
-        if (profile->variance < LEAST_VARIANCE)
-            profile->variance = LEAST_VARIANCE;
-        alike_workload_changed(core, profile);
-    }
-    for (uint32_t i = 0; i < gpu->resident_count; i++)
-        learn_open_where_placed(core, gpu->residents[i]->profile);
-    gpu->learned_ns = record->at_ns;
-    company_learn_activity(core, gpu, record);
 }
 
 static void memory_is_learned(struct core *core, struct profile *profile)
 {
     core->openings++;
-    alike_workload_changed(core, profile);
+    learn_note_news(core, profile, NEWS_FIGURES);
     /* The need of the job for which GPUs are reserved tells how much of them is left for others. */
-    if (core->reserved_job && core_find_job(core, core->reserved_job)->profile == profile)
+    if (core->reserved_job && core_job_by_id(core, core->reserved_job)->profile == profile)
         for (uint32_t i = 0; i < core->gpu_count; i++)
             if (core->gpus[i]->reserved_for)
                 gpu_opens(core, core->gpus[i]);
@@ -312,7 +198,7 @@ void learn_memory(struct core *core, struct job *job, int64_t bytes, enum learn_
     if (!core->config.learn || !profile || bytes <= 0)
         return;
     if (from != LEARN_LEAST) {
-        if (from == LEARN_RUN && !fence_was_met(job))
+        if (from == LEARN_RUN)
             note_run(profile, bytes);
         if (job->wants->request_source == SOURCE_DECLARED)
             profile->outgrown_bytes = bytes - job->wants->request_bytes >= QUANTUM_MEMORY_BYTES ? bytes : 0;
@@ -328,4 +214,22 @@ void learn_estimate(struct core *core, struct job *job, int64_t bytes)
         return;
     job->profile->estimated_bytes = bytes;
     memory_is_learned(core, job->profile);
+}
+
+void learn_note_news(struct core *core, struct profile *profile, enum learn_news news)
+{
+    if (!profile->news) {
+        profile->next_news = core->news;
+        core->news = profile;
+    }
+    profile->news = profile->news > news ? profile->news : news;
+}
+
+struct record_submitted job_submitted(const struct job *job)
+{
+    struct record_submitted wants = *job->wants;
+
+    if (job->profile)
+        memcpy(wants.workload, job->profile->workload, strlen(job->profile->workload) + 1);
+    return wants;
 }

@@ -1,18 +1,21 @@
-/* The state, for the core's own files. */
-#ifndef CARMA_CORE_CORE_INTERNAL_H
-#define CARMA_CORE_CORE_INTERNAL_H
+/* The state, for the core's own files, with the types of which most of it is made. Other parts' headers are included
+ * where they are used: tests/layers says which file may see which. */
+#ifndef CARMA_CORE_STATE_H
+#define CARMA_CORE_STATE_H
 
-#include "core/common_wants.h"
-#include "core/company.h"
 #include "core/core.h"
-#include "core/guess/kin.h"
 #include "core/guess/prior.h"
-#include "core/learn.h"
 #include "core/ledger.h"
 #include "core/policy/policy.h"
+#include "core/learn/profile.h"
 #include "core/user.h"
-#include "core/waiting/alike.h"
 #include "core/waiting/queue.h"
+
+struct alike;
+struct alikes_of_width;
+struct common_wants;
+struct measure;
+struct room;
 
 /* How many stand before the waiting job that was asked about last. */
 struct core_asked {
@@ -48,8 +51,10 @@ struct core {
     uint32_t instance_count;    /* of the GPUs, those that are MIG instances: the same */
     uint32_t mps_count;         /* of the GPUs, those on which MPS serves: the same */
     bool corrections_due;       /* a job may have outgrown its reservation, or have an estimate now: a cache */
-    bool restoring;             /* a snapshot is being applied: until the first record of another kind */
-    int64_t decided_ns;         /* the time of the latest decision */
+    struct profile *news; /* with figures that changed by this record (learn.h): a list; a cache, as is the next */
+    bool guesses_changed; /* figures of jobs of unknown need did */
+    bool restoring;       /* a snapshot is being applied: until the first record of another kind */
+    int64_t decided_ns;   /* the time of the latest decision */
     /* Caches, not state: a job is examined again only when something has opened since its last examination. */
     uint64_t applied;          /* records so far */
     uint64_t activity_version; /* of pauses, estimates and settings: predictions for all GPUs are made anew */
@@ -65,52 +70,12 @@ struct core {
     size_t room_capacity;
 };
 
-/* Range of the fractions that a sample or a job may carry. */
-static inline bool is_reading(int32_t permille)
+static inline struct job *core_job_by_id(const struct core *core, uint64_t id) /* NULL: there is none */
 {
-    return permille >= -1 && permille <= 1000;
+    struct job *job;
+
+    HASH_FIND(hh, core->jobs, &id, sizeof id, job);
+    return job;
 }
-
-/* apply_gpu.c: core_apply of GPU_BACK, GPU_LOST, SAMPLE and SHARE_FAULT. */
-int apply_gpu(struct core *core, const struct record *record, struct error *err);
-
-/* Whether something may be placed already. */
-bool core_decision_due(const struct core *core, int64_t now_ns);
-
-/* A decision is a record like any other: it changes the state only by being applied. False: it does not apply. */
-bool core_decided(struct core *core, struct record_list *out, const struct record *decision);
-
-/* Places the job if it fits. False: it does not. */
-bool core_place(struct core *core, struct job *job, int64_t now_ns, struct record_list *out);
-
-struct job *core_job_by_id(const struct core *core, uint64_t id); /* NULL: there is none */
-void core_free_job(struct core *core, struct job *job);           /* that is in no list any more */
-
-/* Shared by applying records and restoring a snapshot. */
-int core_apply_gpu_back(struct core *core, const struct record_gpu *record, struct error *err);
-int core_apply_gpu_lost(struct core *core, const struct record_gpu *record, struct error *err);
-int core_check_sample(const struct core *core, const struct record_sample *sample, struct error *err);
-int core_add_job(struct core *core, const struct record *submitted, struct job **added, struct error *err);
-
-/* Whether the predicted slowdown closes GPUs, as far as the policy predicts it. */
-static inline bool core_gates_slowdown(const struct core *core)
-{
-    return core->policy->predicts && core->config.gate == GATE_ALL;
-}
-
-/* Why the GPU cannot take the job at now_ns beside its residents: REASON_NONE if it can. */
-uint32_t gpu_verdict(const struct core *core, const struct job *job, const struct gpu *gpu, int64_t now_ns);
-
-/* Whether the job could have the GPU by itself, if not for its slowdown, and as if programs started there. */
-bool gpu_could_take(const struct job *job, const struct gpu *gpu);
-
-/* Whether the job would take the GPU, once that is idle. */
-bool gpu_is_for(const struct core *core, const struct job *job, const struct gpu *gpu);
-
-/* Whether the GPU is idle and has the memory that is known to be needed. */
-bool gpu_fits_idle(const struct core *core, const struct job *job, const struct gpu *gpu);
-
-/* The slowdown that the job's coming may cause on the GPU: the least bound of all concerned; 0: any. */
-int32_t gpu_slowdown_bound(const struct core *core, const struct job *job, const struct gpu *gpu);
 
 #endif

@@ -33,8 +33,4 @@ uint64_t overusing_job(const struct core *core, const struct job *job, int64_t n
 /* The job leaves its GPUs: those on which it exceeded its grant beside others remember it. */
 void overuse_left(struct core *core, const struct job *job, int64_t at_ns);
 
-/* Decides GROWN for each job that has outgrown its reservation. Decides GROWN or SHRUNK for each job that was started
- * by a guess and has been estimated since. */
-void overuse_correct(struct core *core, int64_t now_ns, struct record_list *out);
-
 #endif
