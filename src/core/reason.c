@@ -297,6 +297,13 @@ static void note_residents(const struct core *core, const struct job *job, const
     reason->qualified = reason->code == REASON_CLIENTS ? gpu->resident_count : reason->qualified;
 }
 
+/* Whether GPUs with the verdict differ in how near they are; else the first is told. */
+static bool is_compared(uint32_t code)
+{
+    return code == REASON_MEMORY || code == REASON_SM_ACTIVITY || code == REASON_SLOWDOWN || code == REASON_CLOSED ||
+           code == REASON_SETTLING;
+}
+
 /* Keeps the numbers of the GPU that came nearest, within one verdict. */
 static void note_gpu(const struct core *core, const struct job *job, const struct gpu *gpu, struct reason *reason)
 {
@@ -304,6 +311,8 @@ static void note_gpu(const struct core *core, const struct job *job, const struc
     struct slowdown with;
     bool first = reason->gpu == UINT32_MAX;
 
+    if (!first && !is_compared(reason->code))
+        return;
     switch (reason->code) {
     case REASON_MEMORY:
         if (!first && free_bytes <= reason->best_bytes)
@@ -323,8 +332,6 @@ static void note_gpu(const struct core *core, const struct job *job, const struc
         reason->cap_permille = gpu_slowdown_bound(core, job, gpu);
         break;
     case REASON_PAIR:
-        if (!first)
-            return;
         with = slowdown_predict(core, gpu, job);
         reason->other = gpu->residents[0]->id;
         reason->cap_permille = gpu_slowdown_bound(core, job, gpu);
@@ -335,8 +342,6 @@ static void note_gpu(const struct core *core, const struct job *job, const struc
             reason->cap_permille = 0;
         break;
     case REASON_TURNS:
-        if (!first)
-            return;
         reason->other = reason->resident = gpu->residents[0]->id;
         break;
     case REASON_CLOSED:
@@ -351,32 +356,22 @@ static void note_gpu(const struct core *core, const struct job *job, const struc
         reason->other = gpu->settling_job;
         break;
     case REASON_RESERVED:
-        if (!first)
-            return;
         reason->other = gpu->reserved_for;
         reason->waited_ns = core->config.starvation_timeout_ns;
         break;
     case REASON_FULL:
-        if (!first)
-            return;
         reason->qualified = gpu->resident_count;
         break;
     case REASON_EXCLUSIVE:
-        if (!first)
-            return;
         reason->other = gpu_exclusive_resident(gpu)->id;
         break;
     case REASON_OTHER_MODE:
     case REASON_OTHER_USER:
     case REASON_OWN_SERVER:
     case REASON_CLIENTS:
-        if (!first)
-            return;
         note_residents(core, job, gpu, reason);
         break;
     default:
-        if (!first)
-            return;
         break;
     }
     reason->gpu = gpu->number;

@@ -19,6 +19,22 @@
 
 /* ---- Taking one ---- */
 
+/* The members that a record has by the same names. One that is added to a record belongs into its list. */
+#define GPU_MEMBERS(X)                                                                                                 \
+    X(share_faulted), X(server), X(server_uid), X(lost), X(measured), X(reserved_for), X(reserved_ns),                 \
+        X(closed_until_ns), X(changed_ns), X(learned_ns), X(closing), X(overused)
+#define SAMPLE_MEMBERS(X)                                                                                              \
+    X(used_bytes), X(unmanaged_bytes), X(smact_permille), X(smocc_permille), X(dram_permille), X(others)
+#define PROFILE_MEMBERS(X)                                                                                             \
+    X(runs), X(tells), X(first_bytes), X(distance_sum), X(distance_squares), X(outgrown_bytes), X(peak_bytes),         \
+        X(estimated_bytes), X(activity_permille), X(variance), X(failure)
+#define JOB_MEMBERS(X)                                                                                                 \
+    X(state), X(place), X(placed_ns), X(retry), X(signalled), X(suspended), X(crashes), X(oom_crashes),                \
+        X(external_failures), X(timeouts), X(crash_cause), X(crash_is_oom), X(crashed_alone), X(crashed_ns),           \
+        X(crash_needed_bytes), X(crash_available_bytes), X(signal_retry_ns), X(reserved_bytes), X(reservation_source), \
+        X(granted_bytes), X(fence_bytes), X(unfenced), X(crash_fenced), X(overuser), X(harmed), X(victims),            \
+        X(counted_bytes), X(stray_bytes), X(first_use_ns), X(failure)
+
 /* Numbers in the record: the order of waiting jobs is stored in two parts. */
 enum queue_number { QUEUE_MAIN, QUEUE_APART, QUEUE_HELD };
 
@@ -54,32 +70,18 @@ static void take_gpu(const struct gpu *gpu, int64_t at_ns, struct record_list *o
     struct record record = {.type = RECORD_STATE_GPU, .at_ns = at_ns};
     struct record_state_gpu *state = &record.state_gpu;
 
-    *state = (struct record_state_gpu){
-        .gpu = {.gpu = gpu->number,
-                .total_bytes = gpu->total_bytes,
-                .share = gpu->share,
-                .instance = gpu->instance,
-                .part_permille = gpu->part_permille},
-        .share_faulted = gpu->share_faulted,
-        .server = gpu->server,
-        .server_uid = gpu->server_uid,
-        .lost = gpu->lost,
-        .measured = gpu->measured,
-        .sample = {.used_bytes = gpu->used_bytes,
-                   .unmanaged_bytes = gpu->unmanaged_bytes,
-                   .smact_permille = gpu->smact_permille,
-                   .smocc_permille = gpu->smocc_permille,
-                   .dram_permille = gpu->dram_permille,
-                   .others = gpu->others},
-        .reserved_for = gpu->reserved_for,
-        .reserved_ns = gpu->reserved_ns,
-        .settling_job = gpu->settling_job,
-        .closed_until_ns = gpu->closed_until_ns,
-        .changed_ns = gpu->changed_ns,
-        .learned_ns = gpu->learned_ns,
-        .closing = gpu->closing,
-        .overused = gpu->overused,
-    };
+    state->gpu = (struct record_gpu){.gpu = gpu->number,
+                                     .total_bytes = gpu->total_bytes,
+                                     .share = gpu->share,
+                                     .instance = gpu->instance,
+                                     .part_permille = gpu->part_permille};
+    state->settling_job = gpu->settling_job;
+#define TAKE(member) state->member = gpu->member
+    GPU_MEMBERS(TAKE);
+#undef TAKE
+#define TAKE(member) state->sample.member = gpu->member
+    SAMPLE_MEMBERS(TAKE);
+#undef TAKE
     memcpy(state->gpu.uuid, gpu->uuid, sizeof state->gpu.uuid);
     record_list_add(out, &record);
 }
@@ -88,20 +90,10 @@ static void take_profile(const struct profile *profile, int64_t at_ns, struct re
 {
     struct record record = {.type = RECORD_STATE_PROFILE, .at_ns = at_ns};
 
-    record.state_profile = (struct record_state_profile){
-        .uid = profile->user->uid,
-        .runs = profile->runs,
-        .tells = profile->tells,
-        .first_bytes = profile->first_bytes,
-        .distance_sum = profile->distance_sum,
-        .distance_squares = profile->distance_squares,
-        .outgrown_bytes = profile->outgrown_bytes,
-        .peak_bytes = profile->peak_bytes,
-        .estimated_bytes = profile->estimated_bytes,
-        .activity_permille = profile->activity_permille,
-        .variance = profile->variance,
-        .failure = profile->failure,
-    };
+    record.state_profile.uid = profile->user->uid;
+#define TAKE(member) record.state_profile.member = profile->member
+    PROFILE_MEMBERS(TAKE);
+#undef TAKE
     memcpy(record.state_profile.workload, profile->workload, strlen(profile->workload) + 1);
     record_list_add(out, &record);
 }
@@ -156,40 +148,10 @@ static void take_job(const struct job *job, int64_t at_ns, struct record_list *o
     struct record record = {.type = RECORD_STATE_JOB, .at_ns = at_ns, .job = job->id};
 
     record.state_job = (struct record_state_job){
-        .wants = job_submitted(job),
-        .state = job->state,
-        .submitted_ns = job->submitted_ns,
-        .place = job->place,
-        .placed_ns = job->placed_ns,
-        .runs_by = job->share,
-        .retry = job->retry,
-        .signalled = job->signalled,
-        .suspended = job->suspended,
-        .crashes = job->crashes,
-        .oom_crashes = job->oom_crashes,
-        .external_failures = job->external_failures,
-        .timeouts = job->timeouts,
-        .crash_cause = job->crash_cause,
-        .crash_is_oom = job->crash_is_oom,
-        .crashed_alone = job->crashed_alone,
-        .crashed_ns = job->crashed_ns,
-        .crash_needed_bytes = job->crash_needed_bytes,
-        .crash_available_bytes = job->crash_available_bytes,
-        .signal_retry_ns = job->signal_retry_ns,
-        .reserved_bytes = job->reserved_bytes,
-        .reservation_source = job->reservation_source,
-        .granted_bytes = job->granted_bytes,
-        .fence_bytes = job->fence_bytes,
-        .unfenced = job->unfenced,
-        .crash_fenced = job->crash_fenced,
-        .overuser = job->overuser,
-        .harmed = job->harmed,
-        .victims = job->victims,
-        .counted_bytes = job->counted_bytes,
-        .stray_bytes = job->stray_bytes,
-        .first_use_ns = job->first_use_ns,
-        .failure = job->failure,
-    };
+        .wants = job_submitted(job), .submitted_ns = job->submitted_ns, .runs_by = job->share};
+#define TAKE(member) record.state_job.member = job->member
+    JOB_MEMBERS(TAKE);
+#undef TAKE
     record_list_add(out, &record);
     for (uint32_t i = 0; i < job->placement_count; i++)
         record_list_add(out, &(struct record){.type = RECORD_STATE_PLACEMENT,
@@ -275,25 +237,13 @@ static int restore_gpu(struct core *core, const struct record *record, struct er
     part.sample.gpu = gpu->number;
     if (core_check_sample(core, &part.sample, err) != 0)
         return nonsense(record, err);
-    gpu->share_faulted = state->share_faulted;
-    gpu->server = state->server;
-    gpu->server_uid = state->server_uid;
-    gpu->lost = state->lost;
-    gpu->measured = state->measured;
-    gpu->used_bytes = state->sample.used_bytes;
-    gpu->unmanaged_bytes = state->sample.unmanaged_bytes;
-    gpu->smact_permille = state->sample.smact_permille;
-    gpu->smocc_permille = state->sample.smocc_permille;
-    gpu->dram_permille = state->sample.dram_permille;
-    gpu->others = state->sample.others;
-    gpu->reserved_for = state->reserved_for;
-    gpu->reserved_ns = state->reserved_ns;
     gpu_set_settling(core, gpu, state->settling_job);
-    gpu->closed_until_ns = state->closed_until_ns;
-    gpu->changed_ns = state->changed_ns;
-    gpu->learned_ns = state->learned_ns;
-    gpu->closing = state->closing;
-    gpu->overused = state->overused;
+#define RESTORE(member) gpu->member = state->member
+    GPU_MEMBERS(RESTORE);
+#undef RESTORE
+#define RESTORE(member) gpu->member = state->sample.member
+    SAMPLE_MEMBERS(RESTORE);
+#undef RESTORE
     return 0;
 }
 
@@ -312,17 +262,9 @@ static int restore_profile(struct core *core, const struct record *record, struc
         !failure_is_sane(core, &state->failure))
         return nonsense(record, err);
     profile = learn_profile(core, user_of(core, state->uid), state->workload);
-    profile->runs = state->runs;
-    profile->tells = state->tells;
-    profile->first_bytes = state->first_bytes;
-    profile->distance_sum = state->distance_sum;
-    profile->distance_squares = state->distance_squares;
-    profile->outgrown_bytes = state->outgrown_bytes;
-    profile->peak_bytes = state->peak_bytes;
-    profile->estimated_bytes = state->estimated_bytes;
-    profile->activity_permille = state->activity_permille;
-    profile->variance = state->variance;
-    profile->failure = state->failure;
+#define RESTORE(member) profile->member = state->member
+    PROFILE_MEMBERS(RESTORE);
+#undef RESTORE
     if (profile->runs)
         kin_completed(core, profile, profile->first_bytes);
     return 0;
@@ -395,41 +337,16 @@ static int restore_job(struct core *core, const struct record *record, struct er
     rc = core_add_job(core, &submitted, &job, err);
     if (rc != 0)
         return rc;
+#define RESTORE(member) job->member = state->member
+    JOB_MEMBERS(RESTORE);
+#undef RESTORE
     job->place = state->place ? state->place : record->job; /* an earlier carma's queue was in the order of ids */
     core->last_place = job->place > last_place ? job->place : last_place;
-    job->state = state->state;
-    job->placed_ns = state->placed_ns;
     job->share = state->runs_by;
-    job->retry = state->retry;
-    job->signalled = state->signalled;
-    job->suspended = state->suspended;
-    job->crashes = state->crashes;
-    job->oom_crashes = state->oom_crashes;
-    job->external_failures = state->external_failures;
-    job->timeouts = state->timeouts;
-    job->crash_cause = state->crash_cause;
-    job->crash_is_oom = state->crash_is_oom;
-    job->crashed_alone = state->crashed_alone;
-    job->crashed_ns = state->crashed_ns;
-    job->crash_needed_bytes = state->crash_needed_bytes;
-    job->crash_available_bytes = state->crash_available_bytes;
-    job->signal_retry_ns = state->signal_retry_ns;
-    job->reserved_bytes = state->reserved_bytes;
     job->reservation_source =
         record_memory_source(state->reservation_source, state->reserved_bytes, job->wants, SOURCE_LEARNED);
-    job->granted_bytes = state->granted_bytes;
-    job->fence_bytes = state->fence_bytes;
-    job->unfenced = state->unfenced;
-    job->crash_fenced = state->crash_fenced;
-    job->overuser = state->overuser;
-    job->harmed = state->harmed;
-    job->victims = state->victims;
-    job->counted_bytes = state->counted_bytes;
-    job->stray_bytes = state->stray_bytes;
     if (job_state_has_gpus(job->state))
         user_counts(job);
-    job->first_use_ns = state->first_use_ns;
-    job->failure = state->failure;
     return 0;
 }
 
