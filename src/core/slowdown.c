@@ -403,8 +403,3 @@ void slowdown_busy(const struct slowdown_party *parties, size_t count, int32_t p
         busy_permille[i] = (int32_t)(there * rate / PPM * 1000 / (server ? slowed_inside(server) : 1000));
     }
 }
-
-bool core_gates_slowdown(const struct core *core)
-{
-    return core->policy->predicts && core->config.gate == GATE_ALL;
-}

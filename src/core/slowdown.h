@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/state.h"
+
 struct core;
 struct gpu;
 struct job;
@@ -72,6 +74,9 @@ void slowdown_busy(const struct slowdown_party *parties, size_t count, int32_t p
 int32_t gpu_slowdown_bound(const struct core *core, const struct job *job, const struct gpu *gpu);
 
 /* Whether the predicted slowdown closes GPUs, as far as the policy predicts it. */
-bool core_gates_slowdown(const struct core *core);
+static inline bool core_gates_slowdown(const struct core *core)
+{
+    return core->policy->predicts && core->config.gate == GATE_ALL;
+}
 
 #endif

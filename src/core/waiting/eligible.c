@@ -37,7 +37,7 @@ static bool has_too_many_gpus(const struct core *core, const struct applicant *a
 {
     why->qualified = applicant->user->gpus;
     why->allowed = core->config.per_user.max_gpus;
-    return why->allowed && why->qualified + why->wanted > why->allowed;
+    return why->allowed && why->qualified + applicant->wants->gpus > why->allowed;
 }
 
 /* Memory on each GPU; -1: a job without a reservation counts with the memory of the largest. */
@@ -96,15 +96,17 @@ static const struct rule {
 
 static bool passes(const struct core *core, const struct applicant *applicant, struct reason *why)
 {
-    struct reason ignored;
+    struct reason ignored; /* written, and not read */
 
-    why = why ? why : &ignored;
+    if (why)
+        *why = (struct reason){.wanted = applicant->wants->gpus};
+    else
+        why = &ignored;
     for (size_t i = 0; i < array_size(rules); i++) {
-        if (rules[i].applies && !rules[i].applies(core))
+        if ((rules[i].applies && !rules[i].applies(core)) || !rules[i].keeps(core, applicant, why))
             continue;
-        *why = (struct reason){.code = rules[i].reason, .wanted = applicant->wants->gpus};
-        if (rules[i].keeps(core, applicant, why))
-            return false;
+        why->code = rules[i].reason;
+        return false;
     }
     return true;
 }

@@ -77,8 +77,11 @@ void order_enter(struct core *core, struct job *job)
 struct job *order_head(const struct core *core)
 {
     const struct search any = {.since_ns = INT64_MAX};
-    const struct alike *alike = alike_next(core, order_start, &any);
+    const struct alike *alike;
 
+    if (!core->waiting.head || job_is_eligible(core, core->waiting.head, NULL))
+        return core->waiting.head; /* as a rule */
+    alike = alike_next(core, order_start, &any);
     while (alike && !job_is_eligible(core, alike->first, NULL)) /* jobs that are alike all are, or none */
         alike = alike_next(core, alike->turn, &any);
     return alike ? alike->first : NULL;
