@@ -1,35 +1,39 @@
-/* Records applied: each one's changes of the configuration, the queues and the jobs. Those of GPUs are in apply_gpu.c.
- */
+/* How this file works: core_apply is the only way in which the state changes. apply() sorts a record by what it is of:
+ * the configuration, a GPU (gpus/apply_gpu.c), a snapshot (snapshot.c), a user, a job. A job's record first gets its
+ * next state (job.c: job_state_after), then its own case of apply_to_job; enter_state puts the job where that state
+ * belongs: a queue (order.c), GPUs left, the end. At last all that the record has taught reaches those that wait
+ * (waiting/alike.c: alike_take_news).
+ *
+ * To add a record: record.h and record.c, a row of job_state_after where it is of a job, a case here. */
+#include "core/apply.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/share.h"
 #include "base/units.h"
-#include "core/core_internal.h"
+#include "core/common_wants.h"
 #include "core/crash.h"
-#include "core/eligible.h"
+#include "core/gpus/apply_gpu.h"
 #include "core/gpus/closing.h"
-#include "core/order.h"
-#include "core/overuse.h"
+#include "core/jobs.h"
+#include "core/learn/company.h"
+#include "core/learn/learn.h"
+#include "core/need/fence.h"
+#include "core/need/overuse.h"
 #include "core/sharing.h"
 #include "core/snapshot.h"
+#include "core/state.h"
+#include "core/users.h"
 #include "core/verdict.h"
+#include "core/waiting/alike.h"
+#include "core/waiting/eligible.h"
+#include "core/waiting/order.h"
 
 static bool is_permille(int32_t value)
 {
     return value >= 0 && value <= 1000;
-}
-
-/* 0: no bound. A bound of 1 or less would forbid every placement. */
-static bool is_slowdown(int32_t permille)
-{
-    return permille == 0 || permille >= 1000;
-}
-
-static bool is_interval(int64_t ns)
-{
-    return ns >= 0 && ns <= INT64_C(30) * 86400 * NS_PER_SEC;
 }
 
 static int apply_reconfigured(struct core *core, const struct core_config *config, struct error *err)
@@ -58,50 +62,6 @@ static int apply_reconfigured(struct core *core, const struct core_config *confi
     return 0;
 }
 
-/* A signal comes before the limit that it warns of. */
-static bool is_time_limit(const struct record_submitted *wants)
-{
-    return wants->time_limit_ns >= 0 && wants->signal_before_ns >= 0 &&
-           (wants->signal ? wants->signal_before_ns < wants->time_limit_ns : wants->signal_before_ns == 0);
-}
-
-/* Only a lease has a time to wait; it is never held. */
-static bool is_lease_or_local(const struct record_submitted *wants)
-{
-    return is_interval(wants->max_wait_ns) && (wants->external ? !wants->held : wants->max_wait_ns == 0);
-}
-
-int core_add_job(struct core *core, const struct record *record, struct job **added, struct error *err)
-{
-    const struct record_submitted *wants = &record->submitted;
-    struct job *job;
-
-    if (record->job == 0 || wants->gpus == 0 || wants->gpus > RECORD_MAX_GPUS || wants->request_bytes < -1 ||
-        !is_reading(wants->smact_permille) || !is_slowdown(wants->max_slowdown_permille) ||
-        wants->request_source >= SOURCE_LEARNED || wants->share > SHARE_MPS || !is_time_limit(wants) ||
-        !memchr(wants->workload, '\0', sizeof wants->workload) || !is_lease_or_local(wants))
-        return error_set(err, EINVAL, "job %" PRIu64 " asks for something that does not exist", record->job);
-    if (core_job_by_id(core, record->job))
-        return error_set(err, EEXIST, "job %" PRIu64 " is already there", record->job);
-    job = xcalloc(1, sizeof *job);
-    job->id = record->job;
-    job->wants = common_wants_join(&core->wants, wants);
-    job->reserved_bytes = wants->request_bytes;
-    job->reservation_source = wants->request_source;
-    job->failure.gpu = RECORD_NO_GPU;
-    job->fence_bytes = -1;
-    job->submitted_ns = record->at_ns;
-    job->place = ++core->last_place;
-    job->user = user_of(core, wants->uid);
-    job->user->unfinished++;
-    job->profile = learn_profile(core, job->user, wants->workload);
-    if (job->profile)
-        job->profile->jobs++;
-    HASH_ADD(hh, core->jobs, id, sizeof job->id, job);
-    *added = job;
-    return 0;
-}
-
 static int apply_submitted(struct core *core, const struct record *record, struct error *err)
 {
     struct job *job;
@@ -114,7 +74,7 @@ static int apply_submitted(struct core *core, const struct record *record, struc
         core->next_decision_ns = record->at_ns + core->config.decide_period_ns;
     job->state = job_state_after(JOB_STATE_COUNT, record);
     order_enter(core, job);
-    learn_submitted(core, job);
+    users_submitted(core, job);
     return 0;
 }
 
@@ -196,6 +156,7 @@ static void apply_placed(struct core *core, struct job *job, const struct record
             gpu->closed_until_ns = record->at_ns + GPU_SETTLE_LIMIT * core->config.settle_ns;
         }
     }
+    learn_placed(job);
     user_takes(core, job);
     sharing_begins(core, job);
     core->next_decision_ns = record->at_ns + core->config.decide_period_ns;
@@ -331,6 +292,7 @@ static void leave_gpus(struct core *core, struct job *job, int64_t at_ns)
     overuse_left(core, job, at_ns);
     for (uint32_t i = 0; i < job->placement_count; i++)
         gpu_remove_resident(core, core->gpus[job->placements[i].gpu], job, at_ns);
+    learn_left(job);
     sharing_ends(core, job);
     if (job->placement_count)
         user_leaves(job);
@@ -463,7 +425,7 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         if (state == JOB_CRASHED) {
             crash_note(core, job, record);
         } else if (state == JOB_COMPLETED) {
-            bool this = verdict_of(&record->exited).teaches == TEACHES_THIS;
+            bool this = verdict_of(&record->exited).teaches == TEACHES_THIS && !fence_was_met(job);
             if (this)
                 prior_completed(core, job, job_peak_bytes(job), record->at_ns);
             learn_memory(core, job, job_peak_bytes(job), this ? LEARN_RUN : LEARN_LIMITED_RUN);
@@ -573,6 +535,7 @@ int core_apply(struct core *core, const struct record *record, struct error *err
     int status = apply(core, record, err);
 
     core->applied++;
+    alike_take_news(core);
     if (record->type == RECORD_RECONFIGURED || record->type == RECORD_FORGOTTEN || record_is_state(record->type))
         core->activity_version++;
     if (status == 0 && record_is_state(record->type))
@@ -581,4 +544,12 @@ int core_apply(struct core *core, const struct record *record, struct error *err
     if (status == 0 && eligible_turns(core, record->type))
         step_aside(core, core->reserved_job);
     return status;
+}
+
+bool core_decided(struct core *core, struct record_list *out, const struct record *decision)
+{
+    if (core_apply(core, decision, NULL) != 0)
+        return false;
+    record_list_add(out, decision);
+    return true;
 }

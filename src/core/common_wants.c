@@ -1,6 +1,7 @@
 #include "core/common_wants.h"
 
 #include <string.h>
+
 #include "base/hash.h"
 
 struct common_wants {

@@ -66,9 +66,9 @@ struct core_config {
     uint32_t backfill;             /* whether jobs behind a blocked head are looked at; 0: no (FIFO) */
     int64_t starvation_timeout_ns; /* with backfill: GPUs are reserved for a head that has waited for so long */
     int32_t max_slowdown_permille; /* predicted slowdown that a placement may cause, e.g. 2500; 0: any */
-    uint32_t
-        memory_fence; /* 1: jobs under MPS are given no more memory than core/fence.h says; 0: as much as there is */
-    bool learn;       /* reservations and activities from earlier runs of the same workload */
+    uint32_t memory_fence; /* 1: jobs under MPS are given no more memory than core/need/fence.h says; 0: as much as
+                              there is */
+    bool learn;            /* reservations and activities from earlier runs of the same workload */
     int32_t prior_quantile_permille; /* of the distribution that a job of unknown need goes by (core/guess/prior.h); 0:
                                         it gets whole GPUs */
     int64_t shrink_after_ns; /* time after the memory appeared until a reservation shrinks to it and a tenth more (a

@@ -1,7 +1,15 @@
 /* The state of the core: made, freed, and asked. */
+#include "core/core.h"
+
 #include "base/units.h"
-#include "core/core_internal.h"
-#include "core/order.h"
+#include "core/jobs.h"
+#include "core/learn/company.h"
+#include "core/learn/readings.h"
+#include "core/need/need.h"
+#include "core/state.h"
+#include "core/users.h"
+#include "core/waiting/alike.h"
+#include "core/waiting/order.h"
 
 struct core *core_new(void)
 {
@@ -13,14 +21,6 @@ struct core *core_new(void)
     core->activity_version = 1;
     core->asked = xcalloc(1, sizeof *core->asked);
     return core;
-}
-
-void core_free_job(struct core *core, struct job *job)
-{
-    common_wants_leave(&core->wants, job->wants);
-    free(job->placements);
-    free(job->strays);
-    free(job);
 }
 
 void core_free(struct core *core)
@@ -56,17 +56,9 @@ void core_free(struct core *core)
     free(core);
 }
 
-struct job *core_job_by_id(const struct core *core, uint64_t id)
-{
-    struct job *job;
-
-    HASH_FIND(hh, core->jobs, &id, sizeof id, job);
-    return job;
-}
-
 int64_t core_reservation(const struct core *core, const struct job *job, uint32_t *source)
 {
-    return learned_reservation(core, job, source);
+    return need_memory(core, job, source);
 }
 
 const struct job *core_find_job(const struct core *core, uint64_t id)
@@ -126,16 +118,6 @@ bool core_sample_is_due(const struct core *core, const struct record *record)
         news = !gpu->measured || gpu->unmanaged_bytes != sample->unmanaged_bytes;
     return (news && (!gpu->measured || order_head(core) || core->undecided.head)) ||
            (core->config.learn && gpu->others != sample->others) || learn_sample_is_due(core, gpu, record->at_ns);
-}
-
-bool core_watches_load(const struct core *core)
-{
-    return !core->policy->predicts || core->config.memory_view == MEMORY_MONITOR;
-}
-
-int64_t core_learning_delay_ns(const struct core *core)
-{
-    return core->config.window_ns + LEARN_LOADING_NS;
 }
 
 bool core_share_faulted_user(const struct core *core, uint32_t *uid)

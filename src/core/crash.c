@@ -1,10 +1,17 @@
+/* How this file works: crash_note takes down what an end shows while the job still has its GPUs (apply.c calls it), and
+ * crash_judge decides later what follows (decide.c). note_memory asks in this order: was memory short at all
+ * (borne_out), was a fence the cause, was another job (is_victim); only what is left is charged to the job. The next
+ * reservation is need.c's. To add a cause: enum exit_cause (record.h), verdict.c, a case of crash_judge. */
 #include "core/crash.h"
 
 #include "base/units.h"
 #include "core/gpus/closing.h"
-#include "core/core_internal.h"
-#include "core/fence.h"
-#include "core/overuse.h"
+#include "core/learn/learn.h"
+#include "core/need/fence.h"
+#include "core/need/need.h"
+#include "core/need/overuse.h"
+#include "core/qualify.h"
+#include "core/state.h"
 #include "core/verdict.h"
 
 /* The observed memory of the residents except `job`. */
@@ -185,17 +192,11 @@ static void note_memory(struct core *core, struct job *job, const struct record 
         learn_memory(core, job, job->crash_needed_bytes, LEARN_LEAST);
 }
 
-/* Jobs of one workload share the remembered failure. */
-static struct record_failure *failure_of(struct job *job)
-{
-    return job->profile ? &job->profile->failure : &job->failure;
-}
-
 /* A GPU that fails takes its jobs with it; a workload under which one GPU fails after the other is the cause. Only a
  * run that began after the first failure shows that: a fault of the machine may fail many GPUs at once. */
 uint32_t crash_other_gpu(const struct core *core, const struct job *job, const struct record_exited *exited)
 {
-    const struct record_failure *before = failure_of((struct job *)job);
+    const struct record_failure *before = closing_failure_of((struct job *)job);
     bool followed = exited->cause == EXIT_GPU_ERROR && exited->failed_gpu != RECORD_NO_GPU &&
                     before->gpu != RECORD_NO_GPU && before->gpu != exited->failed_gpu &&
                     job->placed_ns >= before->at_ns && !closing_is_suspect(core->gpus[exited->failed_gpu], job);
@@ -208,25 +209,15 @@ static void note_failure(const struct core *core, struct job *job, const struct 
     if (record->exited.failed_gpu == RECORD_NO_GPU)
         return;
     if (crash_other_gpu(core, job, &record->exited) != RECORD_NO_GPU)
-        job->crash_cause = EXIT_FAILED;                                 /* its own doing */
-    closing_look_at_avoided(core, failure_of(job)->gpu, record->at_ns); /* others of its workload may wait */
-    *failure_of(job) = (struct record_failure){.gpu = record->exited.failed_gpu, .at_ns = record->at_ns};
+        job->crash_cause = EXIT_FAILED;                                         /* its own doing */
+    closing_look_at_avoided(core, closing_failure_of(job)->gpu, record->at_ns); /* others of its workload may wait */
+    *closing_failure_of(job) = (struct record_failure){.gpu = record->exited.failed_gpu, .at_ns = record->at_ns};
     closing_look_at_avoided(core, record->exited.failed_gpu, record->at_ns);
-}
-
-uint32_t crash_failed_gpu(const struct job *job)
-{
-    return job->crash_cause == EXIT_GPU_ERROR ? failure_of((struct job *)job)->gpu : RECORD_NO_GPU;
-}
-
-uint32_t crash_workloads_gpu(const struct job *job)
-{
-    return failure_of((struct job *)job)->gpu;
 }
 
 void crash_forgive(struct job *job)
 {
-    *failure_of(job) = (struct record_failure){.gpu = RECORD_NO_GPU};
+    *closing_failure_of(job) = (struct record_failure){.gpu = RECORD_NO_GPU};
 }
 
 void crash_note(struct core *core, struct job *job, const struct record *record)
@@ -244,8 +235,6 @@ void crash_note(struct core *core, struct job *job, const struct record *record)
         note_failure(core, job, record);
 }
 
-#define OOM_RETRY_STEP_BYTES (5 * GIB) /* thesis 7.2 */
-
 /* The memory that is free on as many GPUs as the job wants, where it could run. */
 static int64_t free_somewhere(const struct core *core, const struct job *job)
 {
@@ -261,39 +250,6 @@ static int64_t free_somewhere(const struct core *core, const struct job *job)
             }
     }
     return most[job->wants->gpus - 1];
-}
-
-/* At least twice the last one, and for the last try all that there is. Less where that is more than is free anywhere,
- * and the rest is still clearly more than the last one and what the job is known to need. */
-static int64_t doubled(const struct core *core, const struct job *job)
-{
-    int64_t last = job->reserved_bytes, free_bytes;
-
-    if (last < 0)
-        return -1;
-    if (job->crashes >= core->config.max_retries)
-        return user_most_bytes(core, job->wants);
-    free_bytes = free_somewhere(core, job);
-    if (free_bytes < 2 * last && free_bytes >= last + last / 2 && free_bytes >= job->crash_needed_bytes)
-        return free_bytes;
-    return 2 * last;
-}
-
-/* The reservation for the next attempt: a crash proves that the last one was too small. */
-static int64_t reservation_after_crash(const struct core *core, const struct job *job)
-{
-    int64_t reservation = job->reserved_bytes, largest = user_most_bytes(core, job->wants),
-            learned = job->crash_needed_bytes;
-
-    if (core->config.oom_retry == OOM_RETRY_STEP || (core->config.oom_retry == OOM_RETRY_INFORMED && learned < 0))
-        learned = job->crash_available_bytes + OOM_RETRY_STEP_BYTES;
-    else if (core->config.oom_retry == OOM_RETRY_EXCLUSIVE && reservation < 0)
-        return reservation;
-    if (core->config.oom_retry == OOM_RETRY_INFORMED && doubled(core, job) > learned)
-        learned = doubled(core, job);
-    if (learned > largest)
-        learned = largest;
-    return learned > reservation ? learned : reservation;
 }
 
 static void requeue(const struct job *job, bool retry, int64_t reserved_bytes, struct record *verdict)
@@ -338,23 +294,10 @@ static bool hopeless(const struct core *core, const struct job *job)
            (job->crashed_alone && job->retry && job->oom_crashes > job->crash_is_oom);
 }
 
-/* It keeps its request, even where its reservation has shrunk since, and gets the memory that it is now known to
- * need. One that met a guess gets twice as much. */
-static int64_t reservation_of_uncharged(const struct core *core, const struct job *job)
-{
-    int64_t reservation = job->reserved_bytes;
-
-    if (reservation >= 0 && job->wants->request_bytes > reservation)
-        reservation = job->wants->request_bytes;
-    if (job->crash_fenced && core->config.oom_retry == OOM_RETRY_INFORMED && doubled(core, job) > reservation)
-        reservation = doubled(core, job);
-    return reservation >= 0 && job->crash_needed_bytes > reservation ? job->crash_needed_bytes : reservation;
-}
-
 static void judge_memory(const struct core *core, const struct job *job, struct record *verdict)
 {
     if (job->overuser || job->crash_fenced)
-        requeue(job, true, reservation_of_uncharged(core, job), verdict);
+        requeue(job, true, need_after_harm(core, job, free_somewhere(core, job)), verdict);
     else if (job->crash_cause == EXIT_GPU_HANDLE && !job->crash_is_oom)
         give_up(false, verdict);
     else if (hopeless(core, job))
@@ -362,7 +305,7 @@ static void judge_memory(const struct core *core, const struct job *job, struct 
     else if (job->crashes > core->config.max_retries)
         give_up(job->crash_is_oom, verdict);
     else if (job->crash_is_oom)
-        requeue(job, true, reservation_after_crash(core, job), verdict);
+        requeue(job, true, need_after_crash(core, job, free_somewhere(core, job)), verdict);
     else
         requeue(job, false, job->reserved_bytes, verdict);
 }

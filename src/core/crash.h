@@ -31,13 +31,6 @@ bool crash_is_of_limit(const struct core *core, const struct job *job, const str
 /* Whether one of its GPUs, on which others had memory too, was full at its end. Likewise. */
 bool crash_is_of_full_gpu(const struct core *core, const struct job *job, const struct record *end);
 
-/* The GPU that failed under the job when it ran last, and on which it is not retried where another could take it; else
- * RECORD_NO_GPU. */
-uint32_t crash_failed_gpu(const struct job *job);
-
-/* The GPU that failed last under the job's workload, whose runs have not completed since; else RECORD_NO_GPU. */
-uint32_t crash_workloads_gpu(const struct job *job);
-
 /* The workload's run completed, so earlier failures of GPUs no longer count against it. */
 void crash_forgive(struct job *job);
 

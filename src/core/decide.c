@@ -1,105 +1,20 @@
-/* The decisions that follow from the state: verdicts on crashed jobs, signals, shrunk reservations, and placements.
- * Which GPU qualifies at all is said in qualify.c; which jobs are looked at, in backfill.c. */
+/* How this file works: core_decide asks in a fixed order what is due now: leases to expire, verdicts on crashes and
+ * signals, reservations to correct or shrink, closed GPUs to try, and placements: for jobs in order (order.c), if
+ * eligible (eligible.c), choose by need (place.c), as waiting/backfill.c goes through them. Each decision is applied at
+ * once (apply.c: core_decided). core_next_wake_ns names the next time at which one of these may be due by itself: a
+ * decision that depends on time has a line in both. */
 #include <string.h>
 
-#include "core/core_internal.h"
+#include "core/apply.h"
 #include "core/crash.h"
-#include "core/fence.h"
 #include "core/gpus/closing.h"
-#include "core/order.h"
-#include "core/overuse.h"
-#include "core/sharing.h"
-#include "core/slowdown.h"
+#include "core/learn/learn.h"
+#include "core/need/need.h"
+#include "core/need/overuse.h"
+#include "core/place.h"
+#include "core/state.h"
 #include "core/waiting/backfill.h"
-
-/* ---- Choosing GPUs ---- */
-
-/* The first `wanted` GPUs that are idle, in index order; false when there are fewer. */
-static bool choose_idle(const struct core *core, const struct job *job, struct record_placed *placed)
-{
-    placed->count = 0;
-    for (uint32_t i = 0; i < core->gpu_count && placed->count < job->wants->gpus; i++)
-        if (gpu_fits_idle(core, job, core->gpus[i]))
-            placed->gpus[placed->count++] = i;
-    return placed->count == job->wants->gpus;
-}
-
-/* The residents of the GPU may leave too little memory, or too little of the SMs. The full verdict would refuse the
- * GPU, too, but costs more. */
-static bool may_qualify(const struct core *core, const struct job *job, const struct gpu *gpu, int64_t needed_bytes)
-{
-    return gpu->resident_count == 0 ||
-           (gpu_free_bytes(core, gpu) >= needed_bytes && (!core_gates_slowdown(core) || job->id == core->reserved_job ||
-                                                          slowdown_takes(core, gpu, company_activity(job))));
-}
-
-/* The best `wanted` of the GPUs that qualify, best first: all must qualify at once. */
-static bool choose_shared(const struct core *core, const struct job *job, int64_t now_ns, struct record_placed *placed)
-{
-    int64_t ranks[RECORD_MAX_GPUS], needed_bytes = job_needed_bytes(core, job);
-
-    placed->count = 0;
-    for (uint32_t i = 0; i < core->gpu_count; i++) {
-        uint32_t at;
-        int64_t rank;
-        if (!may_qualify(core, job, core->gpus[i], needed_bytes))
-            continue;
-        rank = core->policy->rank(core, job, core->gpus[i]); /* costs less than the verdict */
-        if (placed->count == job->wants->gpus && rank >= ranks[placed->count - 1])
-            continue;
-        if (gpu_verdict(core, job, core->gpus[i], now_ns) != REASON_NONE)
-            continue;
-        if (placed->count < job->wants->gpus)
-            placed->count++;
-        for (at = placed->count - 1; at > 0 && rank < ranks[at - 1]; at--) {
-            ranks[at] = ranks[at - 1];
-            placed->gpus[at] = placed->gpus[at - 1];
-        }
-        ranks[at] = rank;
-        placed->gpus[at] = i;
-    }
-    return placed->count == job->wants->gpus;
-}
-
-static bool choose_gpus(const struct core *core, const struct job *job, int64_t now_ns, struct record_placed *placed)
-{
-    bool idle_only = job_wants_idle(core, job);
-
-    if ((idle_only || core->policy->idle_first) && choose_idle(core, job, placed))
-        return true;
-    return !idle_only && choose_shared(core, job, now_ns, placed);
-}
-
-static uint64_t last_look(const struct core *core, const struct alike *alike)
-{
-    return alike->examined && core->searched > alike->examined ? core->searched : alike->examined;
-}
-
-/* Whether anything has changed for the better since the job was last found not to fit: without that, looking again is
- * in vain. This keeps decisions cheap with a long queue and many GPUs. */
-static bool worth_another_look(const struct core *core, const struct job *job, int64_t now_ns)
-{
-    uint64_t since = last_look(core, job->alike);
-    int64_t needed_bytes;
-
-    if (since == 0)
-        return true;
-    needed_bytes = job_needed_bytes(core, job);
-    for (const struct gpu *gpu = core->last_opened; gpu && gpu->opened > since; gpu = gpu->opened_before)
-        if (may_qualify(core, job, gpu, needed_bytes) && gpu_verdict(core, job, gpu, now_ns) == REASON_NONE)
-            return true;
-    return false;
-}
-
-/* ---- Deciding ---- */
-
-bool core_decided(struct core *core, struct record_list *out, const struct record *decision)
-{
-    if (core_apply(core, decision, NULL) != 0)
-        return false;
-    record_list_add(out, decision);
-    return true;
-}
+#include "core/waiting/order.h"
 
 static void decide_undecided(struct core *core, int64_t now_ns, struct record_list *out)
 {
@@ -135,6 +50,38 @@ static void expire_leases(struct core *core, int64_t now_ns, struct record_list 
     }
 }
 
+/* It was started by a guess, and has an estimate now. */
+static void correct_guess(struct core *core, const struct job *job, int64_t now_ns, struct record_list *out)
+{
+    struct record corrected = {.type = RECORD_SHRUNK, .at_ns = now_ns, .job = job->id};
+
+    corrected.shrunk.reservation_source = SOURCE_ESTIMATED;
+    corrected.shrunk.reserved_bytes = need_estimated(core, job);
+    if (job->reserved_bytes >= 0 && corrected.shrunk.reserved_bytes > job->reserved_bytes)
+        corrected.type = RECORD_GROWN; /* of the same members */
+    core_decided(core, out, &corrected);
+}
+
+/* GROWN for each job that has outgrown its reservation; GROWN or SHRUNK for each that was started by a guess and has
+ * been estimated since. */
+static void correct_reservations(struct core *core, int64_t now_ns, struct record_list *out)
+{
+    if (!core->corrections_due)
+        return;
+    core->corrections_due = false;
+    for (uint32_t i = 0; i < core->gpu_count; i++)
+        for (uint32_t k = 0; k < core->gpus[i]->resident_count; k++) {
+            const struct job *job = core->gpus[i]->residents[k];
+            struct record grown = {.type = RECORD_GROWN, .at_ns = now_ns, .job = job->id};
+            if (job->wants->request_bytes >= 0 && job_need_is_unknown(job))
+                correct_guess(core, job, now_ns, out);
+            grown.grown.reservation_source = SOURCE_OBSERVED;
+            grown.grown.reserved_bytes = need_observed(core, job);
+            if (job->reserved_bytes >= 0 && overuse_is_beyond(grown.grown.reserved_bytes, job->reserved_bytes))
+                core_decided(core, out, &grown);
+        }
+}
+
 static void shrink_reservations(struct core *core, int64_t now_ns, struct record_list *out)
 {
     struct job *job;
@@ -142,58 +89,14 @@ static void shrink_reservations(struct core *core, int64_t now_ns, struct record
     while ((job = core->shrinking.head) && now_ns - job->first_use_ns >= core->config.shrink_after_ns) {
         struct record shrunk = {
             .type = RECORD_SHRUNK, .at_ns = now_ns, .job = job->id, .shrunk.reservation_source = SOURCE_OBSERVED};
-        int64_t peak = job_peak_bytes(job);
-        /* Where no request was given, there is less to go by. */
-        shrunk.shrunk.reserved_bytes =
-            overuse_within_gpus(core, job, job_need_is_unknown(job) ? peak + peak / 4 : peak + peak / 10);
+
+        shrunk.shrunk.reserved_bytes = need_settled(core, job);
         if ((job->reserved_bytes >= 0 && shrunk.shrunk.reserved_bytes >= job->reserved_bytes) ||
             core->config.shrink_after_ns == 0)
             queue_remove(job);
         else if (!core_decided(core, out, &shrunk))
             return;
     }
-}
-
-static int32_t predicted_slowdown(const struct core *core, const struct job *job, const struct record_placed *placed)
-{
-    int32_t worst = 1000;
-
-    for (uint32_t i = 0; i < placed->count; i++) {
-        int32_t slowdown = slowdown_predict(core, core->gpus[placed->gpus[i]], job).worst_permille;
-        if (slowdown > worst)
-            worst = slowdown;
-    }
-    return worst;
-}
-
-bool core_place(struct core *core, struct job *job, int64_t now_ns, struct record_list *out)
-{
-    struct record decision = {.type = RECORD_PLACED, .at_ns = now_ns, .job = job->id};
-    struct record_placed *placed = &decision.placed;
-    struct reason why;
-
-    if (!core_could_ever_run(core, job->wants, &why)) {
-        decision.type = RECORD_REFUSED;
-        return core_decided(core, out, &decision);
-    }
-    if (!worth_another_look(core, job, now_ns))
-        return false;
-    if (!choose_gpus(core, job, now_ns, placed)) {
-        alike_set_examined(core, job->alike, core->openings);
-        return false;
-    }
-    placed->reserved_bytes = learned_reservation(core, job, &placed->reservation_source);
-    placed->share = sharing_together(core, job, placed->gpus, placed->count);
-    placed->retry = job->retry;
-    placed->slowdown_permille = predicted_slowdown(core, job, placed);
-    for (uint32_t i = 0; i < placed->count; i++) {
-        const struct gpu *gpu = core->gpus[placed->gpus[i]];
-        placed->shared |= gpu->resident_count > 0;
-        if (placed->reserved_bytes > gpu_idle_bytes(gpu)) /* a learned margin beyond the card */
-            placed->reserved_bytes = gpu_idle_bytes(gpu);
-    }
-    placed->fence_bytes = fence_for(core, job, placed);
-    return core_decided(core, out, &decision);
 }
 
 /* GPUs whose new job has settled are open again, without a record. */
@@ -221,14 +124,6 @@ static void open_closed(struct core *core, int64_t now_ns, struct record_list *o
     }
 }
 
-bool core_decision_due(const struct core *core, int64_t now_ns)
-{
-    /* Further off than any decision puts the next one: the clock was set back since. */
-    int64_t off_ns = core->next_decision_ns - now_ns;
-
-    return off_ns <= 0 || off_ns > core->config.decide_period_ns + core->config.collocate_extra_ns;
-}
-
 /* The thesis's loop takes its time over a decision that places nothing, too. */
 static void wait_for_next(struct core *core, int64_t now_ns, struct record_list *out)
 {
@@ -251,7 +146,7 @@ void core_decide(struct core *core, int64_t now_ns, struct record_list *out)
     closing_end_avoided(core, now_ns);
     expire_leases(core, now_ns, out);
     decide_undecided(core, now_ns, out);
-    overuse_correct(core, now_ns, out);
+    correct_reservations(core, now_ns, out);
     shrink_reservations(core, now_ns, out);
     open_closed(core, now_ns, out);
     if (!order_head(core))

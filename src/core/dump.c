@@ -1,11 +1,13 @@
-/* The whole state as text, for comparisons: what a snapshot has, record by record, and behind it what follows from it
- * and is kept beside it. A member of a record shows here by itself. Which jobs may shrink is left out: a decision looks
- * at them, and leaves no record where nothing shrinks. */
+/* How this file works: the whole state as text, for comparisons. A snapshot is taken and printed record by record, and
+ * behind it what follows from the state and is kept beside it. A member of a record shows here by itself. Which jobs
+ * may shrink is left out: a decision looks at them, and leaves no record where nothing shrinks. */
 #include <inttypes.h>
 
 #include "base/strbuf.h"
-#include "core/core_internal.h"
+#include "core/guess/kin.h"
+#include "core/learn/learn.h"
 #include "core/snapshot.h"
+#include "core/state.h"
 
 static void dump_array(struct strbuf *text, const uint32_t *items, uint32_t count)
 {

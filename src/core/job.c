@@ -1,8 +1,8 @@
+/* How this file works: `states` has each state with its name and successors, and job_state_after says to which state a
+ * record brings a job. apply.c refuses a record that leads nowhere. To add a state: enum job_state (job.h), a row, and
+ * the records that lead there. */
 #include "core/job.h"
 
-#include <string.h>
-
-#include "core/learn.h"
 #include "core/verdict.h"
 
 #define BIT(state) (1u << (state))
@@ -174,13 +174,4 @@ uint32_t job_state_after(uint32_t from, const struct record *record)
 int64_t job_waits_since_ns(const struct job *job)
 {
     return job->retry && job->crashed_ns > job->submitted_ns ? job->crashed_ns : job->submitted_ns;
-}
-
-struct record_submitted job_submitted(const struct job *job)
-{
-    struct record_submitted wants = *job->wants;
-
-    if (job->profile)
-        memcpy(wants.workload, job->profile->workload, strlen(job->profile->workload) + 1);
-    return wants;
 }

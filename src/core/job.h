@@ -50,14 +50,28 @@ struct job_placement {
     int64_t observed_bytes; /* the most observed in this run; 0 until first use */
 };
 
-/* Classes of jobs that wait, in their order (core/order.c). */
+/* Classes of jobs that wait, in their order (core/waiting/order.c). */
 enum order_class { CLASS_NONE, CLASS_LEASE, CLASS_RETRY, CLASS_MAIN };
 
 /* The key of the order of waiting jobs: the smaller goes first. */
-struct turn {
+struct order_turn {
     uint32_t class; /* enum order_class */
     uint64_t place; /* within it */
 };
+
+/* Before every job's turn. */
+static const struct order_turn order_start = {.class = CLASS_NONE};
+
+static inline bool turn_is_before(struct order_turn turn, struct order_turn other)
+{
+    return turn.class == other.class ? turn.place < other.place : turn.class < other.class;
+}
+
+/* Whether it is before the main queue. */
+static inline bool turn_is_apart(struct order_turn turn)
+{
+    return turn.class < CLASS_MAIN;
+}
 
 /* The trees that a job may stand in (waiting/by_turn.h): of its queue, and of the jobs that nothing tells from it. */
 enum by_turn { BY_TURN_QUEUE, BY_TURN_ALIKE, BY_TURN_KINDS };
@@ -68,7 +82,7 @@ struct job {
 #include "core/job_state.def"
     const struct record_submitted *wants;      /* without the workload, which its history has: job_submitted() */
     struct record_failure failure;             /* of one without a workload; else the history has it */
-    struct turn turn;                          /* while it waits or is held */
+    struct order_turn turn;                    /* while it waits or is held */
     uint32_t placement_count;                  /* GPUs held now */
     struct job_placement *placements;          /* owned; NULL while it holds none */
     uint32_t stray_count;                      /* GPUs that it was not given, and was observed on in this run */
@@ -88,8 +102,5 @@ struct job {
 
 /* Since when it waits for the GPUs that others may not keep from it for ever: a retry has had its run. */
 int64_t job_waits_since_ns(const struct job *job);
-
-/* The content of the job's SUBMITTED record. */
-struct record_submitted job_submitted(const struct job *job);
 
 #endif

@@ -1,8 +1,10 @@
+/* How this file works: what is free on a GPU follows from its last sample and its residents' reservations, which
+ * gpu_rebook adds up anew when one comes, goes or changes. gpu_opens puts a GPU first in the list of those that may
+ * take more than before: place.c and waiting/backfill.c look at no others again. */
 #include "core/ledger.h"
 
 #include "base/memory.h"
-#include "core/core_internal.h"
-#include "core/slowdown.h"
+#include "core/state.h"
 
 static struct job_placement *find_gpu(struct job_placement *list, uint32_t count, uint32_t gpu)
 {
@@ -159,8 +161,7 @@ void gpu_add_resident(struct gpu *gpu, struct job *job, int64_t at_ns)
     gpu->changed_ns = at_ns;
     array_reserve(gpu->residents, gpu->resident_capacity, gpu->resident_count + 1);
     gpu->residents[gpu->resident_count++] = job;
-    learn_placed(job);
-    slowdown_residents_changed(gpu);
+    gpu->residents_version++;
     if (holds_alone(job) && !gpu->exclusive_job)
         gpu->exclusive_job = job;
     gpu_rebook(gpu);
@@ -180,8 +181,7 @@ void gpu_remove_resident(struct core *core, struct gpu *gpu, struct job *job, in
         gpu->residents[kept++] = gpu->residents[i];
     }
     gpu->resident_count = kept;
-    learn_left(job);
-    slowdown_residents_changed(gpu);
+    gpu->residents_version++;
     gpu_rebook(gpu);
     gpu->changed_ns = at_ns;
     gpu_opens(core, gpu);

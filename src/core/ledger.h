@@ -49,6 +49,7 @@ struct gpu {
     struct gpu *opened_before, *opened_after;
     int64_t reserved_bytes;          /* by the residents; -1: one of them has an unknown reservation */
     const struct job *exclusive_job; /* the resident that holds it alone, or NULL */
+    uint64_t residents_version;      /* raised where they, or what is known of their activity, change */
     struct slowdown_takers *takers;  /* owned: a cache (slowdown.h); NULL: none */
     struct job **residents;          /* owned array of borrowed jobs, in the order of arrival */
     uint32_t resident_count;

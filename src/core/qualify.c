@@ -1,49 +1,16 @@
 /* Which GPU qualifies for a job: idle ones, and those that it may share, by memory, measured load or predicted
  * slowdown. The rules that all policies share; a policy says which of them it waives, and ranks the GPUs that pass
  * (core/policy/policy.h). */
+#include "core/qualify.h"
+
 #include "base/memory.h"
 #include "core/gpus/closing.h"
-#include "core/core_internal.h"
+#include "core/guess/kin.h"
+#include "core/learn/learn.h"
+#include "core/need/need.h"
 #include "core/sharing.h"
 #include "core/slowdown.h"
-
-/* Whether there are GPUs on which a fence would keep it to its reservation. */
-static bool may_be_fenced(const struct core *core, const struct job *job)
-{
-    bool by_mps = job->wants->share == SHARE_ANY || job->wants->share == SHARE_MPS;
-
-    return core->config.memory_fence && core->mps_count && by_mps && !job->unfenced && job->reserved_bytes >= 0;
-}
-
-bool job_wants_idle(const struct core *core, const struct job *job)
-{
-    /* Under reservations a job without any request can only get a whole GPU. */
-    bool unknown = core->config.memory_view == MEMORY_RESERVE && learned_reservation(core, job, NULL) < 0;
-    /* The thesis recovers on idle GPUs; the other ways come to that when another guess was wrong too, and nothing would
-     * keep the job to its next one. The same holds for a job that should be retried, but whose user had no budget left
-     * to go before others. */
-    bool alone = (job->retry || job->crash_is_oom) && job->oom_crashes &&
-                 (core->config.oom_retry == OOM_RETRY_EXCLUSIVE || (job->oom_crashes > 1 && !may_be_fenced(core, job)));
-
-    return job->wants->exclusive || alone || job->victims || !core->policy->shares || unknown;
-}
-
-static int32_t bound_of(const struct core *core, const struct job *job)
-{
-    return job->wants->max_slowdown_permille ? job->wants->max_slowdown_permille : core->config.max_slowdown_permille;
-}
-
-int32_t gpu_slowdown_bound(const struct core *core, const struct job *job, const struct gpu *gpu)
-{
-    int32_t least = job ? bound_of(core, job) : 0;
-
-    for (uint32_t i = 0; i < gpu->resident_count; i++) {
-        int32_t bound = bound_of(core, gpu->residents[i]);
-        if (bound && (!least || bound < least))
-            least = bound;
-    }
-    return least;
-}
+#include "core/state.h"
 
 static uint32_t prediction_verdict(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
@@ -68,17 +35,16 @@ static uint32_t prediction_verdict(const struct core *core, const struct job *jo
  * until then. */
 static bool fits_beside_reserved(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
-    const struct job *head = core_find_job(core, gpu->reserved_for);
+    const struct job *head = core_job_by_id(core, gpu->reserved_for);
     struct job *company[COMPANY_MAX], there;
     struct gpu later = {.residents = company,
                         .total_bytes = gpu->total_bytes,
                         .share = gpu->share,
                         .instance = gpu->instance,
                         .part_permille = gpu->part_permille};
-    int64_t residents_bytes = 0, reservation = learned_reservation(core, job, NULL),
-            reserved = learned_reservation(core, head, NULL);
+    int64_t residents_bytes = 0, reservation = need_memory(core, job, NULL), reserved = need_memory(core, head, NULL);
 
-    if (prior_speaks_for(core, job))
+    if (need_is_guessed(core, job))
         reservation = kin_careful_bytes(job); /* the head must not wait for a wrong guess */
     if (reservation < 0 || reserved < 0 || job->wants->exclusive || job_wants_idle(core, head) ||
         !core->policy->predicts)
@@ -104,11 +70,6 @@ static bool kept_for_another(const struct core *core, const struct job *job, con
     return gpu->reserved_for && gpu->reserved_for != job->id && !fits_beside_reserved(core, job, gpu);
 }
 
-bool gpu_could_take(const struct job *job, const struct gpu *gpu)
-{
-    return !gpu->lost && gpu->total_bytes >= job->wants->request_bytes && sharing_ever(job->wants, gpu) == REASON_NONE;
-}
-
 /* An instance that would slow the job beyond its bound is for others, where the node has a larger one for it. A job
  * without a bound of its own and without a known activity takes any. */
 static bool waits_for_larger(const struct core *core, const struct job *job, const struct gpu *gpu)
@@ -130,16 +91,6 @@ bool gpu_is_for(const struct core *core, const struct job *job, const struct gpu
     return gpu_could_take(job, gpu) && !closing_is_closed_to(core, job, gpu) && !waits_for_larger(core, job, gpu);
 }
 
-int64_t job_idle_bytes(const struct core *core, const struct job *job, uint32_t *source)
-{
-    int64_t reservation = learned_reservation(core, job, source);
-
-    if (*source == SOURCE_PRIOR)
-        return 0; /* a guess keeps it from no GPU */
-    /* Its margin may say more than the GPU has: the run itself fitted. */
-    return *source == SOURCE_LEARNED && job->profile->peak_bytes < reservation ? job->profile->peak_bytes : reservation;
-}
-
 bool gpu_fits_idle(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
     uint32_t source;
@@ -147,30 +98,6 @@ bool gpu_fits_idle(const struct core *core, const struct job *job, const struct 
     return gpu_idle(gpu) && !closing_is_closed_to(core, job, gpu) && sharing_verdict(core, job, gpu) == REASON_NONE &&
            !kept_for_another(core, job, gpu) && !waits_for_larger(core, job, gpu) &&
            job_idle_bytes(core, job, &source) <= gpu_idle_bytes(gpu);
-}
-
-int64_t job_needed_bytes(const struct core *core, const struct job *job)
-{
-    int64_t reservation = learned_reservation(core, job, NULL);
-
-    if (core->policy->waives_load && core->config.memory_view == MEMORY_MONITOR)
-        return 0;
-    if (reservation < 0) /* thesis 6.2.2: the floor stands in for an estimate */
-        return core->config.floor_bytes;
-    /* gpu_free_bytes has taken the margin off already under reservations */
-    return reservation + (core->config.memory_view == MEMORY_MONITOR ? core->config.margin_bytes : 0);
-}
-
-/* Without a fence, only the job itself keeps to its guessed request. */
-static bool is_unfenced_guess(const struct core *core, const struct job *job, const struct gpu *gpu)
-{
-    return prior_speaks_for(core, job) &&
-           (!core->config.memory_fence || job->unfenced || sharing_mode_of(core, job, gpu) != SHARE_MPS);
-}
-
-int64_t job_needed_bytes_on(const struct core *core, const struct job *job, const struct gpu *gpu)
-{
-    return is_unfenced_guess(core, job, gpu) ? kin_careful_bytes(job) : job_needed_bytes(core, job);
 }
 
 static bool over(int32_t reading_permille, int32_t cap_permille)
@@ -213,7 +140,7 @@ uint32_t gpu_verdict(const struct core *core, const struct job *job, const struc
         return REASON_EXCLUSIVE;
     if ((sharing = sharing_verdict(core, job, gpu)) != REASON_NONE)
         return sharing;
-    if (job->oom_crashes > 1 && sharing_mode_of(core, job, gpu) != SHARE_MPS && may_be_fenced(core, job))
+    if (job->oom_crashes > 1 && sharing_mode_of(core, job, gpu) != SHARE_MPS && job_may_be_fenced(core, job))
         return REASON_OTHER_MODE; /* beside others it goes only where it cannot take their memory */
     if (gpu->resident_count >= core->config.max_jobs_per_gpu)
         return REASON_FULL;

@@ -1,3 +1,7 @@
+/* How this file works: core_reason asks what a decision would ask, in its order: is the job eligible (eligible.c, which
+ * gives the reason itself), does a pass come to it (waiting/backfill.c), is a decision due, and does a GPU qualify
+ * (qualify.c). Of several GPUs' reasons the one nearest to a yes is told (nearness), with its numbers (note_gpu). To
+ * add a reason: its code in reason.h, its name and sentence here, and where it is of a GPU its nearness. */
 #include "core/reason.h"
 
 #include <inttypes.h>
@@ -6,13 +10,16 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "core/core_internal.h"
-#include "core/eligible.h"
 #include "core/gpus/closing.h"
-#include "core/order.h"
+#include "core/need/need.h"
+#include "core/place.h"
+#include "core/qualify.h"
 #include "core/sharing.h"
 #include "core/slowdown.h"
+#include "core/state.h"
 #include "core/waiting/backfill.h"
+#include "core/waiting/eligible.h"
+#include "core/waiting/order.h"
 
 const char *reason_name(uint32_t code)
 {
@@ -256,45 +263,6 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
     return text;
 }
 
-bool core_could_ever_run(const struct core *core, const struct record_submitted *submitted, struct reason *why)
-{
-    uint32_t large_enough = 0, possible = 0, impossible = REASON_NONE;
-    int64_t largest = 0;
-
-    if (core->gpu_count && !ever_eligible(core, submitted, why))
-        return false;
-    *why = (struct reason){.wanted = submitted->gpus, .needed_bytes = submitted->request_bytes};
-    if (core->gpu_count == 0 ||
-        (submitted->gpus <= core->gpu_count && submitted->request_bytes <= core->smallest_gpu_bytes &&
-         submitted->share != SHARE_MPS && (submitted->gpus == 1 || core->instance_count == 0)))
-        return true;
-    for (uint32_t i = 0; i < core->gpu_count; i++) {
-        int64_t total = core->gpus[i]->total_bytes;
-        uint32_t ever = sharing_ever(submitted, core->gpus[i]);
-        if (ever) {
-            impossible = ever;
-            continue;
-        }
-        possible++;
-        if (total == 0 || total >= submitted->request_bytes) /* 0: not known yet */
-            large_enough++;
-        if (total > largest)
-            largest = total;
-    }
-    if (submitted->gpus > core->gpu_count) {
-        why->code = REASON_TOO_MANY_GPUS;
-        why->qualified = core->gpu_count;
-    } else if (possible < submitted->gpus) {
-        why->code = impossible;
-        why->qualified = possible;
-    } else if (large_enough < submitted->gpus) {
-        why->code = REASON_NEVER_FITS;
-        why->qualified = large_enough;
-        why->best_bytes = largest;
-    }
-    return why->code == REASON_NONE;
-}
-
 /* Of several GPUs that say no for several reasons, the reason nearest to a yes is the one to tell. */
 static int nearness(uint32_t code)
 {
@@ -329,6 +297,13 @@ static void note_residents(const struct core *core, const struct job *job, const
     reason->qualified = reason->code == REASON_CLIENTS ? gpu->resident_count : reason->qualified;
 }
 
+/* Whether GPUs with the verdict differ in how near they are; else the first is told. */
+static bool is_compared(uint32_t code)
+{
+    return code == REASON_MEMORY || code == REASON_SM_ACTIVITY || code == REASON_SLOWDOWN || code == REASON_CLOSED ||
+           code == REASON_SETTLING;
+}
+
 /* Keeps the numbers of the GPU that came nearest, within one verdict. */
 static void note_gpu(const struct core *core, const struct job *job, const struct gpu *gpu, struct reason *reason)
 {
@@ -336,6 +311,8 @@ static void note_gpu(const struct core *core, const struct job *job, const struc
     struct slowdown with;
     bool first = reason->gpu == UINT32_MAX;
 
+    if (!first && !is_compared(reason->code))
+        return;
     switch (reason->code) {
     case REASON_MEMORY:
         if (!first && free_bytes <= reason->best_bytes)
@@ -356,8 +333,6 @@ static void note_gpu(const struct core *core, const struct job *job, const struc
         reason->cap_permille = slowdown_most_predicted(&with, gpu_slowdown_bound(core, job, gpu));
         break;
     case REASON_PAIR:
-        if (!first)
-            return;
         with = slowdown_predict(core, gpu, job);
         reason->other = gpu->residents[0]->id;
         reason->cap_permille = gpu_slowdown_bound(core, job, gpu);
@@ -368,8 +343,6 @@ static void note_gpu(const struct core *core, const struct job *job, const struc
             reason->cap_permille = 0;
         break;
     case REASON_TURNS:
-        if (!first)
-            return;
         reason->other = reason->resident = gpu->residents[0]->id;
         break;
     case REASON_CLOSED:
@@ -384,32 +357,22 @@ static void note_gpu(const struct core *core, const struct job *job, const struc
         reason->other = gpu->settling_job;
         break;
     case REASON_RESERVED:
-        if (!first)
-            return;
         reason->other = gpu->reserved_for;
         reason->waited_ns = core->config.starvation_timeout_ns;
         break;
     case REASON_FULL:
-        if (!first)
-            return;
         reason->qualified = gpu->resident_count;
         break;
     case REASON_EXCLUSIVE:
-        if (!first)
-            return;
         reason->other = gpu_exclusive_resident(gpu)->id;
         break;
     case REASON_OTHER_MODE:
     case REASON_OTHER_USER:
     case REASON_OWN_SERVER:
     case REASON_CLIENTS:
-        if (!first)
-            return;
         note_residents(core, job, gpu, reason);
         break;
     default:
-        if (!first)
-            return;
         break;
     }
     reason->gpu = gpu->number;

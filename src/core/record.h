@@ -14,11 +14,11 @@
 
 #include "base/share.h"
 #include "core/config.h"
-#include "core/guess/prior.h"
 
 #define RECORD_MAX_GPUS      64 /* GPUs of one job: the most of any in the public traces */
 #define RECORD_UUID_SIZE     48 /* "GPU-" or "MIG-" and a UUID, NUL included */
 #define RECORD_NO_GPU        UINT32_MAX
+#define PRIOR_BINS           81 /* up to 512 MiB, then eighths of each power of two, up to 512 GiB */
 #define RECORD_WORKLOAD_SIZE 64 /* identifies runs of "the same" job, NUL included */
 
 enum record_type {
@@ -193,7 +193,7 @@ struct record_failure {
     int64_t at_ns;
 };
 
-/* The last job that left a GPU on which it had exceeded its grant beside others (core/overuse.h). */
+/* The last job that left a GPU on which it had exceeded its grant beside others (core/need/overuse.h). */
 struct record_overused {
     uint64_t job; /* 0: none */
     int64_t bytes;
@@ -244,7 +244,7 @@ struct record_placed {
     int64_t fence_bytes;         /* the driver's limit on each of its processes on each GPU; -1: none */
     uint32_t share; /* enum share_mode: how its processes use the GPUs; SHARE_ANY: an earlier carma did not say */
     bool shared;    /* some GPU had a resident before */
-    bool retry;     /* comes from the retry queue */
+    bool retry;     /* is of the class of retries (core/waiting/order.c) */
 };
 
 struct record_reserved {
@@ -284,7 +284,7 @@ struct record_waited {
 };
 
 /* The states of core.h's structs, member for member; their headers explain each (core/ledger.h, core/job.h,
- * core/learn.h). */
+ * core/learn/learn.h). */
 struct record_state_core {
     int64_t next_decision_ns;
     uint64_t last_place;
@@ -328,7 +328,7 @@ struct record_state_profile {
     struct record_failure failure;
 };
 
-struct record_state_measure { /* core/company.h */
+struct record_state_measure { /* core/learn/company.h */
     uint32_t uid;
     char workload[RECORD_WORKLOAD_SIZE];
     uint32_t beside_uid;
@@ -461,5 +461,23 @@ struct record_list {
 
 struct record *record_list_add(struct record_list *list, const struct record *record);
 void record_list_release(struct record_list *list);
+
+/* Range of the fractions that a sample or a job may carry. */
+static inline bool is_reading(int32_t permille)
+{
+    return permille >= -1 && permille <= 1000;
+}
+
+/* 0: no bound. A bound of 1 or less would forbid every placement. */
+static inline bool is_slowdown(int32_t permille)
+{
+    return permille == 0 || permille >= 1000;
+}
+
+/* Of waits and time-outs. */
+static inline bool is_interval(int64_t ns)
+{
+    return ns >= 0 && ns <= INT64_C(30) * 86400 * INT64_C(1000000000);
+}
 
 #endif

@@ -1,7 +1,10 @@
+/* How this file works: sharing_ever goes by a GPU's configuration alone, sharing_verdict by its residents and MPS
+ * servers as well; qualify.c asks both. sharing_begins and sharing_ends remember the servers as their clients come and
+ * go. */
 #include "core/sharing.h"
 
 #include "base/share.h"
-#include "core/core_internal.h"
+#include "core/state.h"
 
 enum share_mode sharing_configured(const struct gpu *gpu)
 {
@@ -194,4 +197,9 @@ bool sharing_lets_follow(const struct core *core, const struct job *guest, const
         !lets_follow(core, guest, SHARE_TIME_SLICE, next, gpu))
         return false;
     return lets_follow(core, guest, way, next, gpu);
+}
+
+bool gpu_could_take(const struct job *job, const struct gpu *gpu)
+{
+    return !gpu->lost && gpu->total_bytes >= job->wants->request_bytes && sharing_ever(job->wants, gpu) == REASON_NONE;
 }

@@ -63,4 +63,7 @@ const struct job *sharing_client(const struct core *core, const struct gpu *gpu)
 /* Whether `next` could follow onto the GPU while `guest` is there, in any mode. */
 bool sharing_lets_follow(const struct core *core, const struct job *guest, const struct job *next, struct gpu *gpu);
 
+/* Whether the job could have the GPU by itself, if not for its slowdown, and as if programs started there. */
+bool gpu_could_take(const struct job *job, const struct gpu *gpu);
+
 #endif

@@ -1,11 +1,17 @@
+/* How this file works: the activities of those that share a GPU are gathered (takers_of: kept until the residents or
+ * any activity are others), the prediction follows from them, and measures of pairs (learn/company.c) correct it. The
+ * model is in the header. qualify.c asks whether a bound is kept and whether it pays, learn/readings.c what a sample
+ * shows. */
 #include "core/slowdown.h"
 
 #include <string.h>
 
 #include "base/memory.h"
-#include "core/core_internal.h"
+#include "core/learn/company.h"
+#include "core/learn/learn.h"
 #include "core/rates.h"
 #include "core/sharing.h"
+#include "core/state.h"
 
 #define PPM INT64_C(1000000)
 
@@ -56,7 +62,7 @@ struct client {
 #define OWN_SLACK    3
 
 struct slowdown_takers {
-    uint64_t version; /* core.activity_version then; 0: something has changed since */
+    uint64_t version, residents; /* core.activity_version and gpu.residents_version then */
     uint32_t count, clients;
     int32_t room_permille;                               /* slowdown_room; -1: not asked for yet */
     struct slowdown together;                            /* as predicted */
@@ -266,10 +272,21 @@ struct slowdown_takers *slowdown_takers_new(void)
     return xcalloc(1, sizeof(struct slowdown_takers));
 }
 
-void slowdown_residents_changed(struct gpu *gpu)
+static int32_t bound_of(const struct core *core, const struct job *job)
 {
-    if (gpu->takers)
-        gpu->takers->version = 0;
+    return job->wants->max_slowdown_permille ? job->wants->max_slowdown_permille : core->config.max_slowdown_permille;
+}
+
+int32_t gpu_slowdown_bound(const struct core *core, const struct job *job, const struct gpu *gpu)
+{
+    int32_t least = job ? bound_of(core, job) : 0;
+
+    for (uint32_t i = 0; i < gpu->resident_count; i++) {
+        int32_t bound = bound_of(core, gpu->residents[i]);
+        if (bound && (!least || bound < least))
+            least = bound;
+    }
+    return least;
 }
 
 /* Of a GPU that is only imagined, in *room. */
@@ -278,9 +295,10 @@ static const struct slowdown_takers *takers_of(const struct core *core, const st
 {
     struct slowdown_takers *takers = gpu->takers ? gpu->takers : room;
 
-    if (takers == room || takers->version != core->activity_version) {
+    if (takers == room || takers->version != core->activity_version || takers->residents != gpu->residents_version) {
         gather(core, gpu, NULL, 0, takers);
         takers->version = core->activity_version;
+        takers->residents = gpu->residents_version;
     }
     return takers;
 }

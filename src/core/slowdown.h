@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/state.h"
+
 struct core;
 struct gpu;
 struct job;
@@ -39,7 +41,6 @@ int64_t slowdown_added_ppm(const struct core *core, const struct gpu *gpu, const
  * free().
  */
 struct slowdown_takers *slowdown_takers_new(void);
-void slowdown_residents_changed(struct gpu *gpu);
 
 /* How much the expected SM activity changes with that of the resident's job, in permille. */
 int64_t slowdown_sensitivity(const struct core *core, const struct gpu *gpu, const struct job *resident);
@@ -77,5 +78,14 @@ uint64_t slowdown_server(const struct core *core, const struct job *job);
 /* The part of the SMs, in permille, that each party is expected to keep busy while they share the GPU, or an instance
  * with that part of it. */
 void slowdown_busy(const struct slowdown_party *parties, size_t count, int32_t part_permille, int32_t *busy_permille);
+
+/* The slowdown that the job's coming may cause on the GPU: the least bound of all concerned; 0: any. */
+int32_t gpu_slowdown_bound(const struct core *core, const struct job *job, const struct gpu *gpu);
+
+/* Whether the predicted slowdown closes GPUs, as far as the policy predicts it. */
+static inline bool core_gates_slowdown(const struct core *core)
+{
+    return core->policy->predicts && core->config.gate == GATE_ALL;
+}
 
 #endif

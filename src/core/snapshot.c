@@ -1,14 +1,33 @@
+/* How this file works: take_* turn each part of the state into records, in the order in which restore_* can apply them:
+ * settings, GPUs, workloads, users, jobs, residents, queues. A restored job enters its queue as any other (order.c), so
+ * caches are made, and not stored. core_check asks once at the end whether the parts agree. */
 #include "core/snapshot.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
-#include "core/core_internal.h"
-#include "core/order.h"
+#include "core/gpus/apply_gpu.h"
+#include "core/guess/kin.h"
+#include "core/jobs.h"
+#include "core/learn/company.h"
+#include "core/learn/learn.h"
 #include "core/sharing.h"
+#include "core/state.h"
+#include "core/users.h"
+#include "core/waiting/order.h"
 
 /* ---- Taking one ---- */
+
+/* The members that a record has by the same names. One that is added to a record belongs into its list. */
+#define GPU_MEMBERS(X)                                                                                                 \
+    X(share_faulted), X(server), X(server_uid), X(lost), X(measured), X(reserved_for), X(reserved_ns),                 \
+        X(closed_until_ns), X(changed_ns), X(learned_ns), X(closing), X(overused)
+#define SAMPLE_MEMBERS(X)                                                                                              \
+    X(used_bytes), X(unmanaged_bytes), X(smact_permille), X(smocc_permille), X(dram_permille), X(others)
+#define PROFILE_MEMBERS(X)                                                                                             \
+    X(runs), X(tells), X(first_bytes), X(distance_sum), X(distance_squares), X(outgrown_bytes), X(peak_bytes),         \
+        X(estimated_bytes), X(activity_permille), X(variance), X(failure)
 
 /* Numbers in the record: the order of waiting jobs is stored in two parts. */
 enum queue_number { QUEUE_MAIN, QUEUE_APART, QUEUE_HELD };
@@ -45,32 +64,18 @@ static void take_gpu(const struct gpu *gpu, int64_t at_ns, struct record_list *o
     struct record record = {.type = RECORD_STATE_GPU, .at_ns = at_ns};
     struct record_state_gpu *state = &record.state_gpu;
 
-    *state = (struct record_state_gpu){
-        .gpu = {.gpu = gpu->number,
-                .total_bytes = gpu->total_bytes,
-                .share = gpu->share,
-                .instance = gpu->instance,
-                .part_permille = gpu->part_permille},
-        .share_faulted = gpu->share_faulted,
-        .server = gpu->server,
-        .server_uid = gpu->server_uid,
-        .lost = gpu->lost,
-        .measured = gpu->measured,
-        .sample = {.used_bytes = gpu->used_bytes,
-                   .unmanaged_bytes = gpu->unmanaged_bytes,
-                   .smact_permille = gpu->smact_permille,
-                   .smocc_permille = gpu->smocc_permille,
-                   .dram_permille = gpu->dram_permille,
-                   .others = gpu->others},
-        .reserved_for = gpu->reserved_for,
-        .reserved_ns = gpu->reserved_ns,
-        .settling_job = gpu->settling_job,
-        .closed_until_ns = gpu->closed_until_ns,
-        .changed_ns = gpu->changed_ns,
-        .learned_ns = gpu->learned_ns,
-        .closing = gpu->closing,
-        .overused = gpu->overused,
-    };
+    state->gpu = (struct record_gpu){.gpu = gpu->number,
+                                     .total_bytes = gpu->total_bytes,
+                                     .share = gpu->share,
+                                     .instance = gpu->instance,
+                                     .part_permille = gpu->part_permille};
+    state->settling_job = gpu->settling_job;
+#define TAKE(member) state->member = gpu->member
+    GPU_MEMBERS(TAKE);
+#undef TAKE
+#define TAKE(member) state->sample.member = gpu->member
+    SAMPLE_MEMBERS(TAKE);
+#undef TAKE
     memcpy(state->gpu.uuid, gpu->uuid, sizeof state->gpu.uuid);
     record_list_add(out, &record);
 }
@@ -79,20 +84,10 @@ static void take_profile(const struct profile *profile, int64_t at_ns, struct re
 {
     struct record record = {.type = RECORD_STATE_PROFILE, .at_ns = at_ns};
 
-    record.state_profile = (struct record_state_profile){
-        .uid = profile->user->uid,
-        .runs = profile->runs,
-        .tells = profile->tells,
-        .first_bytes = profile->first_bytes,
-        .distance_sum = profile->distance_sum,
-        .distance_squares = profile->distance_squares,
-        .outgrown_bytes = profile->outgrown_bytes,
-        .peak_bytes = profile->peak_bytes,
-        .estimated_bytes = profile->estimated_bytes,
-        .activity_permille = profile->activity_permille,
-        .variance = profile->variance,
-        .failure = profile->failure,
-    };
+    record.state_profile.uid = profile->user->uid;
+#define TAKE(member) record.state_profile.member = profile->member
+    PROFILE_MEMBERS(TAKE);
+#undef TAKE
     memcpy(record.state_profile.workload, profile->workload, strlen(profile->workload) + 1);
     record_list_add(out, &record);
 }
@@ -235,25 +230,13 @@ static int restore_gpu(struct core *core, const struct record *record, struct er
     part.sample.gpu = gpu->number;
     if (core_check_sample(core, &part.sample, err) != 0)
         return nonsense(record, err);
-    gpu->share_faulted = state->share_faulted;
-    gpu->server = state->server;
-    gpu->server_uid = state->server_uid;
-    gpu->lost = state->lost;
-    gpu->measured = state->measured;
-    gpu->used_bytes = state->sample.used_bytes;
-    gpu->unmanaged_bytes = state->sample.unmanaged_bytes;
-    gpu->smact_permille = state->sample.smact_permille;
-    gpu->smocc_permille = state->sample.smocc_permille;
-    gpu->dram_permille = state->sample.dram_permille;
-    gpu->others = state->sample.others;
-    gpu->reserved_for = state->reserved_for;
-    gpu->reserved_ns = state->reserved_ns;
     gpu_set_settling(core, gpu, state->settling_job);
-    gpu->closed_until_ns = state->closed_until_ns;
-    gpu->changed_ns = state->changed_ns;
-    gpu->learned_ns = state->learned_ns;
-    gpu->closing = state->closing;
-    gpu->overused = state->overused;
+#define RESTORE(member) gpu->member = state->member
+    GPU_MEMBERS(RESTORE);
+#undef RESTORE
+#define RESTORE(member) gpu->member = state->sample.member
+    SAMPLE_MEMBERS(RESTORE);
+#undef RESTORE
     return 0;
 }
 
@@ -272,17 +255,9 @@ static int restore_profile(struct core *core, const struct record *record, struc
         !failure_is_sane(core, &state->failure))
         return nonsense(record, err);
     profile = learn_profile(core, user_of(core, state->uid), state->workload);
-    profile->runs = state->runs;
-    profile->tells = state->tells;
-    profile->first_bytes = state->first_bytes;
-    profile->distance_sum = state->distance_sum;
-    profile->distance_squares = state->distance_squares;
-    profile->outgrown_bytes = state->outgrown_bytes;
-    profile->peak_bytes = state->peak_bytes;
-    profile->estimated_bytes = state->estimated_bytes;
-    profile->activity_permille = state->activity_permille;
-    profile->variance = state->variance;
-    profile->failure = state->failure;
+#define RESTORE(member) profile->member = state->member
+    PROFILE_MEMBERS(RESTORE);
+#undef RESTORE
     if (profile->runs)
         kin_completed(core, profile, profile->first_bytes);
     return 0;
@@ -402,6 +377,7 @@ static int restore_resident(struct core *core, struct job *job, const struct rec
         return nonsense(record, err);
     gpu = core->gpus[record->state_resident.gpu];
     gpu_add_resident(gpu, job, gpu->changed_ns);
+    learn_placed(job);
     return 0;
 }
 
@@ -409,7 +385,7 @@ static int restore_queued(struct core *core, struct job *job, const struct recor
 {
     uint32_t number = record->state_queued.queue;
     struct queue *queue = queue_numbered(core, number);
-    struct turn turn = {.class = CLASS_MAIN, .place = job->place};
+    struct order_turn turn = {.class = CLASS_MAIN, .place = job->place};
 
     if (!queue || job->queue || !is_of_part(number, job) || (job->state == JOB_HELD) != (number == QUEUE_HELD) ||
         ((number == QUEUE_MAIN || number == QUEUE_HELD) && queue->tail && !turn_is_before(queue->tail->turn, turn)))

@@ -1,3 +1,5 @@
+/* How this file works: what a user's jobs hold is counted as they get GPUs, change and leave (apply.c calls), so that a
+ * limit is one comparison (eligible.c). Retries ahead of others are counted by the hour (crash.c asks). */
 #include "core/user.h"
 
 #include <errno.h>
@@ -5,15 +7,9 @@
 
 #include "base/memory.h"
 #include "base/units.h"
-#include "core/core_internal.h"
+#include "core/state.h"
 
 #define RETRY_WINDOW_NS (3600 * NS_PER_SEC)
-
-/* Users are ordered by their numbers, not by arrival. */
-static int by_uid(const struct user *a, const struct user *b)
-{
-    return a->uid < b->uid ? -1 : a->uid > b->uid;
-}
 
 struct user *user_find(const struct core *core, uint32_t uid)
 {
@@ -21,89 +17,6 @@ struct user *user_find(const struct core *core, uint32_t uid)
 
     HASH_FIND(hh, core->users, &uid, sizeof uid, user);
     return user;
-}
-
-struct user *user_of(struct core *core, uint32_t uid)
-{
-    struct user *user = user_find(core, uid);
-
-    if (user)
-        return user;
-    user = xcalloc(1, sizeof *user);
-    user->uid = uid;
-    HASH_ADD_INORDER(hh, core->users, uid, sizeof user->uid, user, by_uid);
-    prior_refresh(core);
-    return user;
-}
-
-void users_free(struct core *core)
-{
-    struct user *user, *next;
-
-    HASH_ITER (hh, core->users, user, next) {
-        struct profile *profile, *other;
-        HASH_DEL(core->users, user);
-        kins_free(user);
-        HASH_ITER (hh, user->profiles, profile, other) {
-            HASH_DEL(user->profiles, profile);
-            free(profile);
-        }
-        prior_forget(user);
-        free(user);
-    }
-}
-
-/* ---- What was learned of them, taken back ---- */
-
-/* One with jobs stays, and its jobs are of unknown need again. */
-static void forget_workload(struct core *core, struct profile *profile)
-{
-    struct user *user = profile->user;
-
-    if (profile->runs && user->own)
-        prior_take_back(user->own, profile->first_bytes);
-    if (profile->tells && user->told)
-        prior_take_back(user->told, profile->first_bytes);
-    if (profile->jobs == 0) {
-        learn_drop(core, profile);
-        return;
-    }
-    company_forget_profile(core, profile);
-    kin_forget_profile(core, profile);
-    profile->runs = 0;
-    profile->tells = false;
-    profile->first_bytes = profile->distance_sum = profile->distance_squares = 0;
-    profile->outgrown_bytes = profile->peak_bytes = profile->estimated_bytes = 0;
-    learn_nothing(profile);
-    profile->kin = kin_of_new(user, profile->workload);
-    core->openings++;
-    alike_workload_changed(core, profile);
-    learn_open_where_placed(core, profile);
-}
-
-static void forget_of(struct core *core, struct user *user, const char *workload)
-{
-    struct profile *profile, *next;
-
-    if (!*workload)
-        prior_forget(user);
-    HASH_ITER (hh, user->profiles, profile, next)
-        if (!*workload || strcmp(profile->workload, workload) == 0)
-            forget_workload(core, profile);
-}
-
-int users_forget(struct core *core, const struct record_forgotten *forgotten, struct error *err)
-{
-    if (!memchr(forgotten->workload, '\0', sizeof forgotten->workload) ||
-        (!forgotten->of_user && !*forgotten->workload))
-        return error_set(err, EINVAL, "neither a user nor a workload is named to be forgotten");
-    for (struct user *user = core->users; user; user = user->hh.next)
-        if (!forgotten->of_user || user->uid == forgotten->uid)
-            forget_of(core, user, forgotten->workload);
-    if (forgotten->of_user && forgotten->uid == USER_UNKNOWN && !*forgotten->workload)
-        prior_init(&core->prior);
-    prior_refresh(core);
-    return 0;
 }
 
 /* ---- Their usage ---- */

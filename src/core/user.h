@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/error.h"
 #include "base/hash.h"
 #include "core/record.h"
 
@@ -29,23 +28,17 @@ struct user {
     struct prior *told;    /* owned: the same, as others are told of it */
     int64_t likely_bytes;  /* of a workload of unknown need, others' figures folded in: a cache, as is the next */
     int64_t careful_bytes;
-    struct profile *profiles; /* uthash by workload, owned, the latest submitted last (core/learn.h) */
+    struct profile *profiles; /* uthash by workload, owned, the latest submitted last (core/learn/learn.h) */
     struct kin *kins;         /* uthash by program, owned: a cache */
-    uint32_t measures;        /* as counted last, of the user's workloads (core/company.c) */
+    uint32_t measures;        /* as counted last, of the user's workloads (core/learn/company.c) */
     UT_hash_handle hh;
 };
 
 /* The user of what an earlier carma has learned: it did not keep the user. */
 #define USER_UNKNOWN UINT32_MAX
 
-/* NULL: there is none. Made where there is none. Owned by the core. */
+/* NULL: there is none. */
 struct user *user_find(const struct core *core, uint32_t uid);
-struct user *user_of(struct core *core, uint32_t uid);
-void users_free(struct core *core);
-
-/* An administrator takes back what was learned: of the user, of the workload, or of the user's workload. Jobs that run
- * keep their reservations. Of the unknown user: the published distribution counts again. */
-int users_forget(struct core *core, const struct record_forgotten *forgotten, struct error *err);
 
 /* The job has got GPUs with its reservation; its reservation has changed while it has them; it leaves them. */
 void user_takes(const struct core *core, struct job *job);

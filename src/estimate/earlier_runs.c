@@ -10,7 +10,8 @@
  * PRIOR_SPREAD is an assumption: no published data set repeats a run. With it two runs differ by 6% at the 98th
  * percentile, which allows for another choice of cuDNN's algorithms and for fragmentation.
  *
- * The daemon does not ask this: its core learns the same way, in integers, for each workload key (src/core/learn.c).
+ * The daemon does not ask this: its core learns the same way, in integers, for each workload key
+ * (src/core/learn/learn.c).
  */
 #include <errno.h>
 #include <math.h>

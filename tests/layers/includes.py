@@ -2,7 +2,7 @@
 
 A file includes its own module, base, and modules of lower levels (docs/architecture.md). Modules of one level do not see one
 another. Within a module that INSIDE names, a folder sees itself and the folders listed for it. Project headers are written
-"module/file.h", so that the module can be read off. And jansson's own readers are called in one file alone: all others go by
+"module/file.h", so that the module can be read off. The files of src/core have one order, in which each sees those before it. And jansson's own readers are called in one file alone: all others go by
 its bounds."""
 
 import pathlib
@@ -63,6 +63,20 @@ INSIDE = {
         "agent": ["plugin"],
     },
 }
+# The order of src/core: a file, its code and its header, sees those named before it. A header that is named by itself
+# holds what lower files need; its code comes later. (guess/kin.c and guess/prior.c call each other by guess/prior.h.)
+CORE = [
+    "config", "quantum", "reason.h", "policy/policy", "record", "learn/profile", "common_wants", "verdict",
+    "guess/prior.h",
+    "job", "core.h", "waiting/queue.h", "waiting/by_turn", "ledger.h", "user.h", "state", "waiting/queue", "ledger",
+    "user",
+    "guess/kin", "guess/prior", "learn/learn", "learn/company", "need/overuse", "sharing", "need/need", "need/fence",
+    "slowdown", "learn/readings",
+    "policy/best_fit", "policy/carma", "policy/exclusive", "policy/first_fit", "policy/lug", "policy/magm",
+    "policy/mug", "policy/round_robin",
+    "gpus/closing", "qualify", "waiting/eligible", "waiting/alike", "waiting/order", "users", "jobs", "dump", "core",
+    "crash", "gpus/apply_gpu", "snapshot", "apply", "place", "waiting/backfill", "decide", "reason",
+]
 LEVEL_OF = {module: level for level, modules in enumerate(LEVELS) for module in modules}
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]*)"')
 LOADER, LOADS = re.compile(r"\bjson_load\w*\s*\("), "base/json/json_read.c"
@@ -91,6 +105,15 @@ def inside(where, module, folder, seen):
         yield f"{where}: {module}/{folder} may not see {module}/{seen}"
 
 
+def in_order(where, file, header):
+    place, seen = (CORE.index(name if name in CORE else name[:-2]) if name in CORE or name[:-2] in CORE else None
+                   for name in (file, header))
+    if place is None:
+        yield f"{where}: core/{file} has no place: put it into CORE of tests/layers/includes.py"
+    elif seen is not None and seen > place:
+        yield f"{where}: core/{file} may not see core/{header}, which comes after it"
+
+
 def violations(src):
     for path in sorted(src.rglob("*.[ch]")):
         name = path.relative_to(src)
@@ -111,6 +134,8 @@ def violations(src):
             where = f"{name}:{number}: \"{header}\""
             if seen not in LEVEL_OF or "/" not in header or not (src / header).is_file():
                 yield f"{where} is not a header of a known module: write it as \"module/file.h\""
+            elif seen == module == "core":
+                yield from in_order(where, str(name).removeprefix("core/"), header.removeprefix("core/"))
             elif seen == module:
                 yield from inside(where, module, *("/".join(file.split("/")[1:-1]) for file in (str(name), header)))
             elif LEVEL_OF[seen] >= LEVEL_OF[module]:

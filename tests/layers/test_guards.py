@@ -52,6 +52,13 @@ def check_includes(root):
         put(src / name, f'#include "{header}"\n')
         expect(name, report(includes.main, src), 1, "may not see")
         put(src / name, "")
+    for name in ["core/state.h", "core/job.h"]:
+        put(src / name, "")
+    for name, status, text in [("state.h", 0, ""), ("job.c", 1, "core/job.c may not see core/state.h, which comes after it"),
+                               ("attic.c", 1, "core/attic.c has no place")]:
+        put(src / "core" / name, '#include "core/job.h"\n#include "core/state.h"\n')
+        expect(name, report(includes.main, src), status, text)
+        put(src / "core" / name, "")
     put(src / "cli" / "top" / "a.h", "")
     for name, status, text in [("top/b.c", 0, ""), ("job/b.c", 1, "cli/job may not see cli/top"),
                                ("b.c", 1, "may not see"), ("attic/b.c", 1, "'cli/attic' has no arrows")]:

@@ -1,8 +1,10 @@
 /* The promises about each decision, by the world's knowledge of its job and of others. */
 #include <string.h>
 
-#include "core/fence.h"
 #include "promises.h"
+#include "core/need/fence.h"
+#include "core/guess/kin.h"
+#include "core/ledger.h"
 
 /* The rules of src/core/sharing.h, from the world's knowledge of residents. */
 static void check_sharing(const struct world *world, uint64_t id, const struct record_placed *placed, uint32_t number)

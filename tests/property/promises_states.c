@@ -1,13 +1,18 @@
 /* The promises about the core's state after its decisions. */
 #include <string.h>
 
-#include "core/eligible.h"
+#include "promises.h"
+#include "core/waiting/eligible.h"
 #include "core/gpus/closing.h"
-#include "core/order.h"
-#include "core/waiting/backfill.h"
+#include "core/ledger.h"
+#include "core/need/need.h"
+#include "core/waiting/order.h"
+#include "core/policy/policy.h"
+#include "core/qualify.h"
 #include "core/quantum.h"
 #include "core/slowdown.h"
-#include "promises.h"
+#include "core/user.h"
+#include "core/waiting/backfill.h"
 
 /* No larger than a GPU of the job's, and no less than its observed memory, as far as a GPU has that. */
 static void check_reservation(const struct world *world, const struct job *job)

@@ -15,7 +15,7 @@
  *     with it
  *   - a job of unknown need has no fence that takes what others have reserved, and without a fence it joins them only
  *     where nearly every job would fit
- *   - a record wakes or keeps a waiting job only where a rule of core/eligible.c names it
+ *   - a record wakes or keeps a waiting job only where a rule of core/waiting/eligible.c names it
  *   - every waiting job has a reason with a sentence; no other job has one
  *   - a head for which GPUs are reserved starts at the latest when the jobs have ended that ran there at that moment
  *   - the same inputs give the same decisions, and applying the stored records gives the same state
@@ -28,7 +28,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "core/eligible.h"
+#include "core/waiting/eligible.h"
 #include "core/snapshot.h"
 #include "promises.h"
 
@@ -58,7 +58,7 @@ static void check_replay(const struct world *world)
     core_free(other);
 }
 
-/* A rule's answer for a job in the queue turns at no record but those that the rule names (core/eligible.c). */
+/* A rule's answer for a job in the queue turns at no record but those that the rule names (core/waiting/eligible.c). */
 static void check_turns(const struct world *world)
 {
     CLEANUP(free_ptr) bool *kept = xcalloc(MAX_JOBS, sizeof *kept);

@@ -14,8 +14,14 @@
 
 #include "base/memory.h"
 #include "base/units.h"
-#include "core/core_internal.h"
 #include "random.h"
+#include "core/learn/company.h"
+#include "core/core.h"
+#include "core/guess/kin.h"
+#include "core/learn/learn.h"
+#include "core/ledger.h"
+#include "core/state.h"
+#include "core/user.h"
 
 #define GPUS     4
 #define USERS    15

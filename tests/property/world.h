@@ -8,7 +8,8 @@
 #include <stdint.h>
 
 #include "base/units.h"
-#include "core/core_internal.h"
+#include "core/core.h"
+#include "core/state.h"
 #include "random.h"
 
 #define MAX_JOBS 4096

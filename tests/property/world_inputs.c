@@ -3,9 +3,10 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "world.h"
+#include "core/ledger.h"
 #include "core/policy/policy.h"
 #include "core/verdict.h"
-#include "world.h"
 
 static void submit(struct world *world)
 {

@@ -4,7 +4,9 @@
 
 #include "unit.h"
 
-#include "core/core_internal.h"
+#include "base/units.h"
+#include "core/core.h"
+#include "core/state.h"
 #include "core/snapshot.h"
 
 #define GPUS       4

@@ -1,9 +1,9 @@
 /* GPUs on which programs do not start (core/gpus/closing.h). */
-#include "core/gpus/closing.h"
 
 #include "core_fixture.h"
-
-#include "core/core_internal.h"
+#include "core/gpus/closing.h"
+#include "core/ledger.h"
+#include "core/state.h"
 
 static uint64_t of_user(struct fixture *f, char workload, char user)
 {

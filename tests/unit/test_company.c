@@ -1,7 +1,11 @@
-/* What the core learns of workloads that run beside one another, and how that changes its verdicts (core/company.h). */
+/* What the core learns of workloads that run beside one another, and how that changes its verdicts
+ * (core/learn/company.h). */
 #include "placement_fixture.h"
-
+#include "core/learn/company.h"
+#include "core/learn/learn.h"
+#include "core/ledger.h"
 #include "core/slowdown.h"
+#include "core/users.h"
 
 #define ALONE 10000000 /* millionths of a step in a second */
 

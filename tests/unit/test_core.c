@@ -1,6 +1,7 @@
 /* The core's rules one by one. Properties of every world are in tests/property; placement policies in
  * test_policies.c, carma's own in test_placement.c. */
 #include "core_fixture.h"
+#include "core/ledger.h"
 
 /* ---- Preconditions: exactly at the limit is enough ---- */
 

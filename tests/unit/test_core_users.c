@@ -1,5 +1,7 @@
 /* A user's limits (src/core/user.h): a job over a limit waits with its numbers, and no job waits for it. */
 #include "core_fixture.h"
+#include "core/need/need.h"
+#include "core/user.h"
 
 #define ADA 1000
 #define BOB 1001

@@ -1,5 +1,6 @@
 /* Jobs of unknown need that are estimated after their submission: RECORD_ESTIMATED. */
 #include "core_fixture.h"
+#include "core/ledger.h"
 
 /* By the guess. */
 static uint64_t start(struct fixture *f)

@@ -1,6 +1,8 @@
-/* The memory fence: which job gets which, and the consequences of an out-of-memory error at it (src/core/fence.h). */
+/* The memory fence: which job gets which, and the consequences of an out-of-memory error at it (src/core/need/fence.h).
+ */
 #include "core_fixture.h"
-#include "core/fence.h"
+#include "core/need/fence.h"
+#include "core/learn/learn.h"
 
 #define FENCE_OF(bytes) ((bytes) + FENCE_HEADROOM_BYTES + (bytes) / FENCE_HEADROOM_PART)
 

@@ -1,6 +1,10 @@
 /* The core's knowledge of workloads: their memory, with a margin, and their activity. */
 #include "placement_fixture.h"
+#include "core/learn/learn.h"
+#include "core/ledger.h"
+#include "core/need/need.h"
 #include "core/slowdown.h"
+#include "core/users.h"
 
 static void run_once(struct fixture *f, const char *workload, int64_t reservation, int64_t peak)
 {
@@ -88,7 +92,7 @@ CORE_TEST(test_the_learned_quantile_holds)
             core->largest_gpu_bytes = 40 * GIB;
             for (size_t run = 0; run < 1 + trial % 8; run++)
                 learn_memory(core, &job, normal_bytes(&random, cases[i].spread), LEARN_RUN);
-            enough += normal_bytes(&random, cases[i].spread) <= learned_reservation(core, &job, NULL);
+            enough += normal_bytes(&random, cases[i].spread) <= need_memory(core, &job, NULL);
         }
         if (enough < cases[i].least || (cases[i].least > 9700 && enough > 9950))
             fail_msg("spread %d: enough for %zu of 10000", (int)cases[i].spread, enough);

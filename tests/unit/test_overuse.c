@@ -1,9 +1,11 @@
 /* Jobs that use more than was reserved for them: their reservations grow, and a job that they run out of memory is a
- * victim (src/core/overuse.h). */
+ * victim (src/core/need/overuse.h). */
 #include "core_fixture.h"
-#include "core/order.h"
-#include "core/overuse.h"
+#include "core/need/need.h"
+#include "core/waiting/order.h"
+#include "core/need/overuse.h"
 #include "core/quantum.h"
+#include "core/user.h"
 
 #define ADA 1000
 

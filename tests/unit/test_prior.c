@@ -1,6 +1,10 @@
 /* Jobs of unknown need: their request, their fence, and the jobs beside them (src/core/guess/prior.h). */
 #include "core_fixture.h"
-#include "core/fence.h"
+#include "core/need/fence.h"
+#include "core/guess/kin.h"
+#include "core/learn/learn.h"
+#include "core/user.h"
+#include "core/users.h"
 
 static void share_by_mps(struct fixture *f)
 {

@@ -1,7 +1,8 @@
 /* Predictions by sharing mode (src/core/slowdown.h), against values worked out by hand. */
-#include "core/slowdown.h"
 
 #include "core_fixture.h"
+#include "core/ledger.h"
+#include "core/slowdown.h"
 
 static const uint32_t ADA = 7, BOB = 8;
 

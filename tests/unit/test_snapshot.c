@@ -1,6 +1,8 @@
 /* States that refuse a snapshot, and invalid snapshots. That one gives the same state and the same decisions is in
  * tests/property. */
 #include "core_fixture.h"
+#include "core/learn/learn.h"
+#include "core/ledger.h"
 
 /* A running job, one that waits, one that is held. */
 static void make_state(struct fixture *f, struct record_list *snapshot)

@@ -1,11 +1,17 @@
 /* How records of GPUs change the state: GPUs come and go, are sampled, and MPS servers on them fail. */
+#include "core/gpus/apply_gpu.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
-#include "core/core_internal.h"
+#include "core/learn/company.h"
+#include "core/learn/readings.h"
 #include "core/sharing.h"
 #include "core/slowdown.h"
+#include "core/state.h"
+#include "core/users.h"
+#include "core/waiting/alike.h"
 
 static int no_such_gpu(const struct core *core, uint32_t gpu, struct error *err)
 {
@@ -55,7 +61,7 @@ int core_apply_gpu_back(struct core *core, const struct record_gpu *record, stru
     gpu->share = record->share;
     gpu->instance = record->instance;
     gpu->part_permille = record->part_permille ? record->part_permille : 1000;
-    slowdown_residents_changed(gpu);
+    gpu->residents_version++;
     refresh_sizes(core);
     core->instance_count = core->mps_count = 0;
     for (uint32_t i = 0; i < core->gpu_count; i++) {
@@ -96,6 +102,11 @@ int core_check_sample(const struct core *core, const struct record_sample *sampl
         !is_reading(sample->smocc_permille) || !is_reading(sample->dram_permille))
         return error_set(err, EINVAL, "the sample of GPU %" PRIu32 " is out of range", sample->gpu);
     return 0;
+}
+
+bool core_watches_load(const struct core *core)
+{
+    return !core->policy->predicts || core->config.memory_view == MEMORY_MONITOR;
 }
 
 static int apply_sample(struct core *core, const struct record *record, struct error *err)

@@ -1,11 +1,31 @@
+/* How this file works: the end of a run that died soon after its start is noted on the GPU that failed (note_dead), one
+ * that lasted opens its GPUs. A GPU is closed to users or to everybody as a row of record_closing is full, until a time
+ * that decide.c wakes for and closing_try ends. A job's own retry avoids the GPU that failed under it for the same time
+ * (avoided_until_ns). qualify.c asks closing_is_closed_to. */
 #include "core/gpus/closing.h"
 
 #include <string.h>
 
 #include "base/digest.h"
 #include "base/memory.h"
-#include "core/core_internal.h"
-#include "core/crash.h"
+#include "core/learn/learn.h"
+#include "core/sharing.h"
+#include "core/state.h"
+
+struct record_failure *closing_failure_of(struct job *job)
+{
+    return job->profile ? &job->profile->failure : &job->failure;
+}
+
+uint32_t closing_failed_gpu(const struct job *job)
+{
+    return job->crash_cause == EXIT_GPU_ERROR ? closing_failure_of((struct job *)job)->gpu : RECORD_NO_GPU;
+}
+
+uint32_t closing_workloads_gpu(const struct job *job)
+{
+    return closing_failure_of((struct job *)job)->gpu;
+}
 
 /* Half a digest tells three workloads apart well enough. A job without a workload is like no other. */
 static uint32_t workload_of(const struct job *job)
@@ -122,7 +142,7 @@ static void note_dead(struct core *core, const struct job *job, const struct rec
 {
     struct gpu *gpu = core->gpus[ended->exited.failed_gpu];
     struct closing_user *users = gpu->closing.users;
-    uint32_t workload = workload_of(job), before = crash_workloads_gpu(job), kept = 0, i = 0, k = 0;
+    uint32_t workload = workload_of(job), before = closing_workloads_gpu(job), kept = 0, i = 0, k = 0;
 
     if (closing_until_ns(gpu, job->wants->uid) || (before != RECORD_NO_GPU && before != gpu->number))
         return;
@@ -207,7 +227,7 @@ bool closing_is_suspect(const struct gpu *gpu, const struct job *job)
 
 int64_t closing_avoids_until_ns(const struct core *core, const struct job *job)
 {
-    return crash_failed_gpu(job) < core->gpu_count ? job->crashed_ns + CLOSING_NS : 0;
+    return closing_failed_gpu(job) < core->gpu_count ? job->crashed_ns + CLOSING_NS : 0;
 }
 
 void closing_look_at_avoided(const struct core *core, uint32_t number, int64_t at_ns)
@@ -220,7 +240,7 @@ void closing_look_at_avoided(const struct core *core, uint32_t number, int64_t a
 
 void closing_note_avoided(struct core *core, const struct job *job)
 {
-    closing_look_at_avoided(core, crash_failed_gpu(job), closing_avoids_until_ns(core, job));
+    closing_look_at_avoided(core, closing_failed_gpu(job), closing_avoids_until_ns(core, job));
 }
 
 /* Seldom: all that wait are looked at for the next. */
@@ -254,7 +274,7 @@ bool closing_is_closed_to(const struct core *core, const struct job *job, const 
 
     if (closing_until_ns(gpu, uid))
         return true;
-    if (crash_failed_gpu(job) != gpu->number || core->decided_ns >= closing_avoids_until_ns(core, job))
+    if (closing_failed_gpu(job) != gpu->number || core->decided_ns >= closing_avoids_until_ns(core, job))
         return false;
     for (uint32_t i = 0; i < core->gpu_count; i++)
         others += i != gpu->number && !closing_until_ns(core->gpus[i], uid) && gpu_could_take(job, core->gpus[i]);

@@ -64,4 +64,14 @@ void closing_look_at_avoided(const struct core *core, uint32_t gpu, int64_t at_n
 /* It is now_ns: the GPUs that jobs have avoided for long enough are open to them. */
 void closing_end_avoided(struct core *core, int64_t now_ns);
 
+/* The last failure of a GPU under the job; jobs of one workload share it. */
+struct record_failure *closing_failure_of(struct job *job);
+
+/* The GPU that failed under the job when it ran last, and on which it is not retried where another could take it; else
+ * RECORD_NO_GPU. */
+uint32_t closing_failed_gpu(const struct job *job);
+
+/* The GPU that failed last under the job's workload, whose runs have not completed since; else RECORD_NO_GPU. */
+uint32_t closing_workloads_gpu(const struct job *job);
+
 #endif

@@ -1,9 +1,12 @@
+/* How this file works: workloads of one program share a kin, in which completed ones are counted by bins. set_likely
+ * makes its figure anew when one completes or is forgotten, or the distribution changes (kins_refresh, of prior.c). A
+ * changed figure is noted (core.guesses_changed) for the jobs that wait. */
 #include "core/guess/kin.h"
 
 #include <string.h>
 
 #include "base/memory.h"
-#include "core/core_internal.h"
+#include "core/state.h"
 
 #define OCTAVE     8 /* bins */
 #define KIN_ENOUGH 3
@@ -64,7 +67,7 @@ static void refresh(struct core *core, struct kin *kin)
     if (!set_likely(core, kin))
         return;
     core->openings++;
-    alike_guesses_changed(core);
+    core->guesses_changed = true;
 }
 
 bool kins_refresh(const struct core *core, struct user *user)

@@ -1,3 +1,6 @@
+/* How this file works: counts in bins (parts) are kept for each user; prior_refresh measures the quantiles of all anew
+ * and folds other users' in, after a run (prior_completed), a setting or another largest GPU. A changed figure is noted
+ * (core.guesses_changed) for the jobs that wait. need.c asks prior_request last of all sources. */
 #include "core/guess/prior.h"
 
 #include <string.h>
@@ -5,8 +8,8 @@
 #include "base/fold.h"
 #include "base/memory.h"
 #include "base/units.h"
-#include "core/core_internal.h"
-#include "core/fence.h"
+#include "core/guess/kin.h"
+#include "core/state.h"
 
 #define FIRST_BIN_BYTES (512 * MIB)
 #define BINS_OF_OCTAVE  8
@@ -138,7 +141,7 @@ static void fold_all(struct core *core, bool changed)
     if (!changed)
         return;
     core->openings++;
-    alike_guesses_changed(core);
+    core->guesses_changed = true;
 }
 
 void prior_refresh(struct core *core)
@@ -176,7 +179,7 @@ void prior_completed(struct core *core, const struct job *job, int64_t bytes, in
 {
     bool tells = at_ns - job->placed_ns >= PRIOR_TELLS_NS;
 
-    if (!core->config.learn || bytes <= 0 || (job->profile && job->profile->runs) || fence_was_met(job))
+    if (!core->config.learn || bytes <= 0 || (job->profile && job->profile->runs))
         return;
     count_workload(core, &job->user->own, bytes);
     if (tells)
@@ -219,26 +222,6 @@ int64_t prior_request(const struct core *core, const struct record_submitted *wa
         wants->exclusive)
         return -1;
     return within_limits(core, wants, likely_bytes);
-}
-
-bool prior_speaks_for(const struct core *core, const struct job *job)
-{
-    uint32_t source;
-
-    learned_reservation(core, job, &source);
-    return source == SOURCE_PRIOR;
-}
-
-int64_t prior_fence_bytes(const struct core *core, const struct job *job, const struct record_placed *placed)
-{
-    int64_t fence = fence_around(within_limits(core, job->wants, kin_careful_bytes(job)));
-
-    for (uint32_t i = 0; i < placed->count; i++) {
-        int64_t free_bytes = gpu_free_bytes(core, core->gpus[placed->gpus[i]]);
-        if (free_bytes < fence)
-            fence = free_bytes;
-    }
-    return fence;
 }
 
 bool prior_is_sane(const uint32_t *parts, uint32_t count)

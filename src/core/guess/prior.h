@@ -9,8 +9,8 @@
  * are told is a distribution of its own: it lacks runs under a minute, which cost nothing to make.
  *
  * A job of unknown need requests the quantile `prior_quantile`. It may use more or less than that:
- *   - by MPS it may use all unreserved memory of its GPU, up to the careful quantile, its fence (core/fence.h). A job
- *     that needs more runs itself out of memory. That is not charged, and its need is then known
+ *   - by MPS it may use all unreserved memory of its GPU, up to the careful quantile, its fence (core/need/fence.h). A
+ * job that needs more runs itself out of memory. That is not charged, and its need is then known
  *   - without a fence it starts beside others only where the careful quantile is free
  *   - where it started, nobody follows until its memory was observed and has settled */
 #ifndef CARMA_CORE_PRIOR_H
@@ -19,14 +19,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/record.h"
+
 struct core;
 struct gpu;
 struct job;
-struct record_placed;
-struct record_submitted;
 struct user;
 
-#define PRIOR_BINS             81  /* up to 512 MiB, then eighths of each power of two, up to 512 GiB */
 #define PRIOR_WORKLOAD_PARTS   100 /* weight of one workload in its bin */
 #define PRIOR_CAREFUL_PERMILLE 980 /* as `estimate_quantile` is by default */
 
@@ -66,12 +65,6 @@ int64_t prior_weighted_quantile(const int64_t *weights, int64_t permille, int64_
 /* A request of a job of unknown need on each GPU, of which likely_bytes are enough; -1: whole GPUs. Never more than a
  * GPU has, or its user may have. */
 int64_t prior_request(const struct core *core, const struct record_submitted *wants, int64_t likely_bytes);
-
-/* Whether that is the job's request. */
-bool prior_speaks_for(const struct core *core, const struct job *job);
-
-/* The most that such a job may use on its GPUs: their unreserved memory, up to the careful quantile. */
-int64_t prior_fence_bytes(const struct core *core, const struct job *job, const struct record_placed *placed);
 
 /* Whether these parts can be a distribution. */
 bool prior_is_sane(const uint32_t *parts, uint32_t count);

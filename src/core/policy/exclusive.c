@@ -1,7 +1,7 @@
 /* Thesis 6.2.2: a job gets idle GPUs and keeps them for itself. */
-#include "core/policy/policy.h"
-
 #include <stddef.h>
+
+#include "core/policy/policy.h"
 
 const struct policy policy_exclusive = {
     .name = "exclusive",

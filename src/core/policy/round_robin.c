@@ -1,6 +1,6 @@
+#include "core/state.h"
+
 /* Thesis 6.2.2: GPUs in fixed cyclic order, at any load. Only reservations (reserve view) hold it back. */
-#include "core/core_internal.h"
-#include "core/policy/policy.h"
 
 static int64_t rank(const struct core *core, const struct job *job, const struct gpu *gpu)
 {

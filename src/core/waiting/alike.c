@@ -1,9 +1,16 @@
+/* How this file works: a job that begins to wait joins its like (alike_join), whose first stands in the tree of their
+ * width. Each node keeps what the first needs (set_needs, by need.c) and the least of its branch, so alike_next skips
+ * branches that fit in no room. What changes needs is noted elsewhere and taken at the end of a record
+ * (alike_take_news), or changes all (alike_all_changed). A rule that reads more of a job than that must keep unlike
+ * jobs apart: find_or_add. */
 #include "core/waiting/alike.h"
 
 #include <string.h>
 
-#include "core/core_internal.h"
-#include "core/order.h"
+#include "core/learn/company.h"
+#include "core/learn/learn.h"
+#include "core/need/need.h"
+#include "core/state.h"
 #include "core/waiting/by_turn.h"
 
 /* ---- The tree: a treap by turn ---- */
@@ -44,7 +51,7 @@ static struct alike *merged(struct alike *first, struct alike *second)
 }
 
 /* Parts a tree in the jobs before the turn, and the rest. */
-static void part(struct alike *tree, struct turn turn, struct alike **before, struct alike **rest)
+static void part(struct alike *tree, struct order_turn turn, struct alike **before, struct alike **rest)
 {
     if (!tree) {
         *before = *rest = NULL;
@@ -104,7 +111,8 @@ static bool stops_at(const struct needs *needs, const struct search *search, con
     return false;
 }
 
-static struct alike *next_of(struct alike *tree, struct turn turn, const struct search *search, const struct room *most)
+static struct alike *next_of(struct alike *tree, struct order_turn turn, const struct search *search,
+                             const struct room *most)
 {
     struct alike *found = NULL;
 
@@ -118,7 +126,7 @@ static struct alike *next_of(struct alike *tree, struct turn turn, const struct 
     return found ? found : next_of(tree->behind, turn, search, most);
 }
 
-struct alike *alike_next(const struct core *core, struct turn turn, const struct search *search)
+struct alike *alike_next(const struct core *core, struct order_turn turn, const struct search *search)
 {
     struct alike *first = NULL;
 
@@ -282,7 +290,7 @@ static bool may_fit_now(const struct expectation *expected, const struct expecta
            expected->activity_is_known != before->activity_is_known || expected->source != before->source;
 }
 
-void alike_workload_changed(struct core *core, struct profile *profile)
+static void workload_changed(struct core *core, struct profile *profile)
 {
     for (struct alike *alike = profile->alikes; alike; alike = alike->profile_next) {
         struct expectation before = alike->expected, now = expectation_of(core, alike->first);
@@ -294,7 +302,7 @@ void alike_workload_changed(struct core *core, struct profile *profile)
     }
 }
 
-void alike_company_changed(struct core *core, struct profile *profile)
+static void company_changed(struct core *core, struct profile *profile)
 {
     for (struct alike *alike = profile->alikes; alike; alike = alike->profile_next) {
         alike->examined = 0;
@@ -306,7 +314,7 @@ static void ask_branch_again(const struct core *core, struct alike *top, bool gu
 {
     if (!top)
         return;
-    if (!guesses_only || prior_speaks_for(core, top->first)) {
+    if (!guesses_only || need_is_guessed(core, top->first)) {
         top->examined = 0;
         set_needs(core, top);
     }
@@ -321,8 +329,19 @@ void alike_all_changed(struct core *core)
         ask_branch_again(core, core->widths[i].tree, false);
 }
 
-void alike_guesses_changed(struct core *core)
+void alike_take_news(struct core *core)
 {
-    for (uint32_t i = 0; i < core->width_count; i++)
+    struct profile *profile;
+
+    while ((profile = core->news)) {
+        core->news = profile->next_news;
+        if (profile->news == NEWS_COMPANY)
+            company_changed(core, profile);
+        else
+            workload_changed(core, profile);
+        profile->news = 0;
+    }
+    for (uint32_t i = 0; i < core->width_count && core->guesses_changed; i++)
         ask_branch_again(core, core->widths[i].tree, true);
+    core->guesses_changed = false;
 }

@@ -48,7 +48,7 @@ struct alike_key {
 struct alike {
     struct alike_key key;
     struct job *first, *tree; /* borrowed: the first of its jobs, and all of them (by_turn.h) */
-    struct turn turn;         /* the first's */
+    struct order_turn turn;   /* the first's */
     uint64_t examined;        /* core.openings when it was last found not to fit anywhere; 0: unexamined */
     struct needs needs;
     struct expectation expected;
@@ -78,17 +78,12 @@ struct job *alike_behind(const struct job *job);
 /* It was found to fit nowhere at core.openings `examined`. 0: it has to be looked at again, on every GPU. */
 void alike_set_examined(struct core *core, struct alike *alike, uint64_t examined);
 
-/* The core knows other figures of the workload: its waiting jobs may need less. */
-void alike_workload_changed(struct core *core, struct profile *profile);
-
-/* It knows other figures of it in company: they may fit where they did not. */
-void alike_company_changed(struct core *core, struct profile *profile);
-
-/* The settings or the GPUs have: any job may need less, or can never run any more. */
+/* The settings or the GPUs are others: any job may need less, or can never run any more. */
 void alike_all_changed(struct core *core);
 
-/* The distribution of needs has: the same of jobs of unknown need. */
-void alike_guesses_changed(struct core *core);
+/* Figures of workloads, in company or of jobs of unknown need, have changed by a record that was applied: jobs that may
+ * fit where they did not are looked at again. */
+void alike_take_news(struct core *core);
 
 /* A search stops at those that one of the rooms may hold, those that are unexamined, and those that have waited at
  * least since `since_ns`. */
@@ -99,6 +94,6 @@ struct search {
 };
 
 /* The first of them behind a turn; NULL: there is none. */
-struct alike *alike_next(const struct core *core, struct turn turn, const struct search *search);
+struct alike *alike_next(const struct core *core, struct order_turn turn, const struct search *search);
 
 #endif

@@ -1,9 +1,16 @@
+/* How this file works: backfill_pass, called by decide.c, places the head as long as it fits (place.c). Then, with
+ * backfill, GPUs are reserved for a head that is starved, and all others are looked at in order, those first that may
+ * fit in a room that has opened (find_rooms). backfill_reaches says the same of one job for its reason. */
 #include "core/waiting/backfill.h"
 
-#include "core/core_internal.h"
-#include "core/eligible.h"
-#include "core/order.h"
+#include "core/apply.h"
+#include "core/place.h"
+#include "core/qualify.h"
 #include "core/slowdown.h"
+#include "core/state.h"
+#include "core/waiting/alike.h"
+#include "core/waiting/eligible.h"
+#include "core/waiting/order.h"
 
 /* ---- Jobs that have waited too long ---- */
 
@@ -62,7 +69,7 @@ static bool reserve_for_head(struct core *core, int64_t now_ns, struct record_li
 }
 
 /* Jobs behind a starved twin of the head, which is alike it, must not overtake the twin. */
-static struct turn last_turn(const struct core *core, const struct job *head, int64_t now_ns)
+static struct order_turn last_turn(const struct core *core, const struct job *head, int64_t now_ns)
 {
     const struct job *twin = alike_behind(head);
 
@@ -216,13 +223,13 @@ static bool look(struct pass *pass, struct job *job)
 }
 
 /* All jobs up to the last turn, but for the head. False: the pass did not come to its end. */
-static bool look_at_others(struct pass *pass, const struct job *head, struct turn last)
+static bool look_at_others(struct pass *pass, const struct job *head, struct order_turn last)
 {
     struct core *core = pass->core;
     struct alike *alike;
 
     find_rooms(pass);
-    for (struct turn turn = order_start; (alike = alike_next(core, turn, &pass->search));) {
+    for (struct order_turn turn = order_start; (alike = alike_next(core, turn, &pass->search));) {
         struct job *job = alike->first;
         if (job->wants->gpus > 1 && !pass->knows_most) {
             find_all_most(pass);

@@ -2,8 +2,6 @@
 
 #include <stddef.h>
 
-#include "core/order.h"
-
 uint64_t by_turn_scatter(uint64_t number)
 {
     number = (number ^ number >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -18,7 +16,7 @@ static bool is_above(const struct job *job, const struct job *other)
 }
 
 /* Parts a tree in the jobs before the turn, and the rest. */
-static void part(struct job *tree, struct turn turn, struct job **before, struct job **rest, enum by_turn kind)
+static void part(struct job *tree, struct order_turn turn, struct job **before, struct job **rest, enum by_turn kind)
 {
     while (tree) {
         if (turn_is_before(tree->turn, turn)) {
@@ -65,7 +63,7 @@ void by_turn_remove(struct job **tree, struct job *job, enum by_turn kind)
     *tree = first ? first : second;
 }
 
-struct job *by_turn_next(struct job *tree, struct turn turn, enum by_turn kind)
+struct job *by_turn_next(struct job *tree, struct order_turn turn, enum by_turn kind)
 {
     struct job *found = NULL;
 

@@ -10,7 +10,7 @@ void by_turn_add(struct job **tree, struct job *job, enum by_turn kind);
 void by_turn_remove(struct job **tree, struct job *job, enum by_turn kind);
 
 /* The first job behind the turn; NULL: there is none. */
-struct job *by_turn_next(struct job *tree, struct turn turn, enum by_turn kind);
+struct job *by_turn_next(struct job *tree, struct order_turn turn, enum by_turn kind);
 
 /* Any numbers do that are not in the order of turns: the depth of a tree is
  * their doing. */

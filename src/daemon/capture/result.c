@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
+#include "core/learn/learn.h"
 #include "daemon/account/past_runs.h"
 #include "daemon/engine/engine.h"
 #include "daemon/fit.h"

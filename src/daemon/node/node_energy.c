@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
-#include "core/learn.h"
+#include "core/learn/learn.h"
 #include "core/ledger.h"
 #include "core/slowdown.h"
 #include "daemon/account/totals.h"

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "core/guess/prior.h"
-#include "core/learn.h"
+#include "core/learn/learn.h"
 #include "core/user.h"
 #include "daemon/account/past_runs.h"
 #include "daemon/account/totals.h"

@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "base/xid.h"
 #include "core/crash.h"
-#include "core/fence.h"
+#include "core/need/fence.h"
 #include "core/ledger.h"
 #include "core/verdict.h"
 #include "daemon/node/node.h"

@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
-#include "core/learn.h"
+#include "core/learn/learn.h"
 #include "core/ledger.h"
 #include "daemon/run/runs_internal.h"
 

@@ -1,5 +1,6 @@
 /* A job's view follows its records, and the core where a snapshot stands for them. */
 #include "base/memory.h"
+#include "core/learn/learn.h"
 #include "core/verdict.h"
 #include "daemon/view/view.h"
 

@@ -9,7 +9,7 @@
 #include "base/strbuf.h"
 #include "base/units.h"
 #include "core/ledger.h"
-#include "core/overuse.h"
+#include "core/need/overuse.h"
 #include "core/slowdown.h"
 #include "core/verdict.h"
 #include "daemon/view/view.h"

@@ -1,7 +1,13 @@
-#include "core/fence.h"
+/* How this file works: fence_for is asked when a job is placed (place.c), fence_was_met when its run has ended: what
+ * came near its fence teaches only a lower bound (apply.c). A job that ran out at a guessed one is judged in crash.c.
+ */
+#include "core/need/fence.h"
 
-#include "core/core_internal.h"
+#include "core/guess/kin.h"
+#include "core/learn/learn.h"
+#include "core/need/need.h"
 #include "core/quantum.h"
+#include "core/state.h"
 
 bool fence_is_guess(const struct job *job)
 {
@@ -34,6 +40,20 @@ int64_t fence_around(int64_t bytes)
     return bytes + FENCE_HEADROOM_BYTES + bytes / FENCE_HEADROOM_PART;
 }
 
+/* The most that a job of unknown need may use on its GPUs: their unreserved memory, up to the careful quantile. */
+static int64_t guessed_fence(const struct core *core, const struct job *job, const struct record_placed *placed)
+{
+    int64_t careful = kin_careful_bytes(job), most = user_most_bytes(core, job->wants),
+            fence = fence_around(careful < most ? careful : most);
+
+    for (uint32_t i = 0; i < placed->count; i++) {
+        int64_t free_bytes = gpu_free_bytes(core, core->gpus[placed->gpus[i]]);
+        if (free_bytes < fence)
+            fence = free_bytes;
+    }
+    return fence;
+}
+
 int64_t fence_for(const struct core *core, const struct job *job, const struct record_placed *placed)
 {
     bool last_try =
@@ -44,8 +64,8 @@ int64_t fence_for(const struct core *core, const struct job *job, const struct r
         last_try)
         return -1;
     fence = fence_around(needed_bytes(job, placed));
-    if (placed->reservation_source == SOURCE_PRIOR && prior_fence_bytes(core, job, placed) > fence)
-        fence = prior_fence_bytes(core, job, placed);
+    if (placed->reservation_source == SOURCE_PRIOR && guessed_fence(core, job, placed) > fence)
+        fence = guessed_fence(core, job, placed);
     for (uint32_t i = 0; i < placed->count; i++)
         if (fence >= core->gpus[placed->gpus[i]]->total_bytes)
             return -1;

@@ -1,5 +1,5 @@
 /* Whose turn is it? The second of the three questions that a decision asks of a waiting job; the others are whether it
- * may be considered (eligible.h) and what it takes (learn.h). All waiting jobs stand in one order, by one key. */
+ * may be considered (eligible.h) and what it takes (need.h). All waiting jobs stand in one order, by one key. */
 #ifndef CARMA_CORE_ORDER_H
 #define CARMA_CORE_ORDER_H
 
@@ -7,19 +7,7 @@
 
 struct core;
 
-/* Before every job's turn. */
-static const struct turn order_start = {.class = CLASS_NONE};
-
-static inline bool turn_is_before(struct turn turn, struct turn other)
-{
-    return turn.class == other.class ? turn.place < other.place : turn.class < other.class;
-}
-
-/* Whether it is before the main queue. The same of a job that is about to wait. */
-static inline bool turn_is_apart(struct turn turn)
-{
-    return turn.class < CLASS_MAIN;
-}
+/* Whether a job that is about to wait goes before the main queue. */
 bool order_is_apart(const struct job *job);
 
 /* The job, which is queued or held, gets its turn, and stands in its queue. */

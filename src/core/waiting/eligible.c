@@ -1,15 +1,17 @@
 /* How this file works: `rules` has one row for each ground on which a job is kept, and both questions go through it
  * from the top. The first row that keeps the job gives the reason.
  *
- * Who asks: the order of jobs (order.c), the passes (waiting/backfill.c), the explanation
- * (reason.c), and the end of a reservation (apply.c: step_aside). They ask this file alone, so a row is enough.
+ * Who asks: the order of jobs (order.c), the passes (backfill.c), the explanation (reason.c), and the end of a
+ * reservation (apply.c: step_aside). They ask this file alone, so a row is enough.
  *
  * To add a rule: its code and sentence (reason.h, reason.c), a function that tests and fills in the numbers, and a row
- * with all records at which the answer may turn. The core sleeps through any other record, and core-properties fails
- * when one turns an answer. */
-#include "core/eligible.h"
+ * with all records at which the answer may turn. At any other, the job that has GPUs reserved is not asked again, and
+ * core-properties fails when such a record turns an answer. */
+#include "core/waiting/eligible.h"
 
-#include "core/core_internal.h"
+#include "core/need/need.h"
+#include "core/sharing.h"
+#include "core/state.h"
 
 struct applicant {
     const struct job *job;   /* NULL: a submission, beside which its user has nothing */
@@ -35,7 +37,7 @@ static bool has_too_many_gpus(const struct core *core, const struct applicant *a
 {
     why->qualified = applicant->user->gpus;
     why->allowed = core->config.per_user.max_gpus;
-    return why->allowed && why->qualified + why->wanted > why->allowed;
+    return why->allowed && why->qualified + applicant->wants->gpus > why->allowed;
 }
 
 /* Memory on each GPU; -1: a job without a reservation counts with the memory of the largest. */
@@ -44,7 +46,7 @@ static int64_t counted_bytes(const struct core *core, const struct applicant *ap
     const struct record_submitted *wants = applicant->wants;
 
     if (applicant->job)
-        return user_counting(applicant->job, learned_reservation(core, applicant->job, NULL));
+        return user_counting(applicant->job, need_memory(core, applicant->job, NULL));
     return wants->request_bytes < 0 ? prior_request(core, wants, core->prior.likely_bytes) : wants->request_bytes;
 }
 
@@ -94,15 +96,17 @@ static const struct rule {
 
 static bool passes(const struct core *core, const struct applicant *applicant, struct reason *why)
 {
-    struct reason ignored;
+    struct reason ignored; /* written, and not read */
 
-    why = why ? why : &ignored;
+    if (why)
+        *why = (struct reason){.wanted = applicant->wants->gpus};
+    else
+        why = &ignored;
     for (size_t i = 0; i < array_size(rules); i++) {
-        if (rules[i].applies && !rules[i].applies(core))
+        if ((rules[i].applies && !rules[i].applies(core)) || !rules[i].keeps(core, applicant, why))
             continue;
-        *why = (struct reason){.code = rules[i].reason, .wanted = applicant->wants->gpus};
-        if (rules[i].keeps(core, applicant, why))
-            return false;
+        why->code = rules[i].reason;
+        return false;
     }
     return true;
 }
@@ -125,4 +129,43 @@ bool eligible_turns(const struct core *core, uint32_t type)
         if (rules[i].turns & AT(type) && (!rules[i].applies || rules[i].applies(core)))
             return true;
     return false;
+}
+
+bool core_could_ever_run(const struct core *core, const struct record_submitted *submitted, struct reason *why)
+{
+    uint32_t large_enough = 0, possible = 0, impossible = REASON_NONE;
+    int64_t largest = 0;
+
+    if (core->gpu_count && !ever_eligible(core, submitted, why))
+        return false;
+    *why = (struct reason){.wanted = submitted->gpus, .needed_bytes = submitted->request_bytes};
+    if (core->gpu_count == 0 ||
+        (submitted->gpus <= core->gpu_count && submitted->request_bytes <= core->smallest_gpu_bytes &&
+         submitted->share != SHARE_MPS && (submitted->gpus == 1 || core->instance_count == 0)))
+        return true;
+    for (uint32_t i = 0; i < core->gpu_count; i++) {
+        int64_t total = core->gpus[i]->total_bytes;
+        uint32_t ever = sharing_ever(submitted, core->gpus[i]);
+        if (ever) {
+            impossible = ever;
+            continue;
+        }
+        possible++;
+        if (total == 0 || total >= submitted->request_bytes) /* 0: not known yet */
+            large_enough++;
+        if (total > largest)
+            largest = total;
+    }
+    if (submitted->gpus > core->gpu_count) {
+        why->code = REASON_TOO_MANY_GPUS;
+        why->qualified = core->gpu_count;
+    } else if (possible < submitted->gpus) {
+        why->code = impossible;
+        why->qualified = possible;
+    } else if (large_enough < submitted->gpus) {
+        why->code = REASON_NEVER_FITS;
+        why->qualified = large_enough;
+        why->best_bytes = largest;
+    }
+    return why->code == REASON_NONE;
 }

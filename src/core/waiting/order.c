@@ -4,13 +4,14 @@
  * later candidates are found (waiting/backfill.c).
  *
  * To add a class: a member of enum order_class (job.h), where it goes, and a row. To add a part of the key, as a
- * priority or a share: a member of struct turn, its value in turn_of, and a line in turn_is_before (order.h). A job
- * whose key changes leaves its like and its queue first (alike_leave, queue_remove), and enters again. */
-#include "core/order.h"
+ * priority or a share: a member of struct order_turn, its value in turn_of, and a line in turn_is_before (order.h). A
+ * job whose key changes leaves its like and its queue first (alike_leave, queue_remove), and enters again. */
+#include "core/waiting/order.h"
 
-#include "core/core_internal.h"
-#include "core/eligible.h"
 #include "core/gpus/closing.h"
+#include "core/state.h"
+#include "core/waiting/alike.h"
+#include "core/waiting/eligible.h"
 
 /* A cluster's scheduler holds resources for it meanwhile. */
 static bool is_lease(const struct job *job)
@@ -51,11 +52,12 @@ static size_t class_of(const struct job *job)
     return i;
 }
 
-static struct turn turn_of(struct core *core, const struct job *job)
+static struct order_turn turn_of(struct core *core, const struct job *job)
 {
     size_t i = class_of(job);
 
-    return (struct turn){.class = classes[i].class, .place = classes[i].by_arrival ? ++core->last_arrival : job->place};
+    return (struct order_turn){.class = classes[i].class,
+                               .place = classes[i].by_arrival ? ++core->last_arrival : job->place};
 }
 
 bool order_is_apart(const struct job *job)
@@ -75,8 +77,11 @@ void order_enter(struct core *core, struct job *job)
 struct job *order_head(const struct core *core)
 {
     const struct search any = {.since_ns = INT64_MAX};
-    const struct alike *alike = alike_next(core, order_start, &any);
+    const struct alike *alike;
 
+    if (!core->waiting.head || job_is_eligible(core, core->waiting.head, NULL))
+        return core->waiting.head; /* as a rule */
+    alike = alike_next(core, order_start, &any);
     while (alike && !job_is_eligible(core, alike->first, NULL)) /* jobs that are alike all are, or none */
         alike = alike_next(core, alike->turn, &any);
     return alike ? alike->first : NULL;

@@ -33,11 +33,4 @@ uint64_t overusing_job(const struct core *core, const struct job *job, int64_t n
 /* The job leaves its GPUs: those on which it exceeded its grant beside others remember it. */
 void overuse_left(struct core *core, const struct job *job, int64_t at_ns);
 
-/* The bytes, but no more than a GPU of the job's has. */
-int64_t overuse_within_gpus(const struct core *core, const struct job *job, int64_t bytes);
-
-/* Decides GROWN for each job that has outgrown its reservation. Decides GROWN or SHRUNK for each job that was started
- * by a guess and has been estimated since. */
-void overuse_correct(struct core *core, int64_t now_ns, struct record_list *out);
-
 #endif

@@ -1,9 +1,13 @@
-#include "core/company.h"
+/* How this file works: readings come in by company_learn_speed (apply.c) and company_learn_activity (readings.c), each
+ * a measure in the table, where the latest stands last. What a pair's measures say is asked by slowdown.c. A measure
+ * that changes is news of both workloads (learn.h). */
+#include "core/learn/company.h"
 
 #include <string.h>
 
 #include "base/memory.h"
-#include "core/core_internal.h"
+#include "core/learn/learn.h"
+#include "core/state.h"
 
 /* ---- The table ---- */
 
@@ -31,10 +35,10 @@ static struct profile *neighbour(const struct measure *measure)
 static void changes(struct core *core, const struct measure *measure)
 {
     core->openings++;
-    alike_company_changed(core, named(measure));
+    learn_note_news(core, named(measure), NEWS_COMPANY);
     learn_open_where_placed(core, named(measure));
     if (neighbour(measure)) {
-        alike_company_changed(core, neighbour(measure));
+        learn_note_news(core, neighbour(measure), NEWS_COMPANY);
         learn_open_where_placed(core, neighbour(measure));
     }
 }

@@ -1,8 +1,11 @@
-#include "core/overuse.h"
+/* How this file works: what a job holds beyond its grant is looked up on each GPU (beyond_on); overusing_job takes the
+ * job with the most of it beside the one that ran out, or one that has just left (gpu.overused). Corrections of
+ * reservations are decided in decide.c. */
+#include "core/need/overuse.h"
 
 #include "base/units.h"
-#include "core/core_internal.h"
 #include "core/quantum.h"
+#include "core/state.h"
 
 int64_t overuse_granted_bytes(const struct job *job)
 {
@@ -97,45 +100,4 @@ void overuse_left(struct core *core, const struct job *job, int64_t at_ns)
         if (beyond > 0)
             gpu->overused = (struct record_overused){.job = job->id, .bytes = beyond, .left_ns = at_ns};
     }
-}
-
-int64_t overuse_within_gpus(const struct core *core, const struct job *job, int64_t bytes)
-{
-    for (uint32_t i = 0; i < job->placement_count; i++) {
-        int64_t total = core->gpus[job->placements[i].gpu]->total_bytes;
-        if (bytes > total)
-            bytes = total;
-    }
-    return bytes;
-}
-
-/* It was started by a guess, and has an estimate now. */
-static void correct_guess(struct core *core, const struct job *job, int64_t now_ns, struct record_list *out)
-{
-    struct record corrected = {.type = RECORD_SHRUNK, .at_ns = now_ns, .job = job->id};
-    int64_t peak = job_peak_bytes(job), request = job->wants->request_bytes;
-
-    corrected.shrunk.reservation_source = SOURCE_ESTIMATED;
-    corrected.shrunk.reserved_bytes = overuse_within_gpus(core, job, request > peak ? request : peak);
-    if (job->reserved_bytes >= 0 && corrected.shrunk.reserved_bytes > job->reserved_bytes)
-        corrected.type = RECORD_GROWN; /* of the same members */
-    core_decided(core, out, &corrected);
-}
-
-void overuse_correct(struct core *core, int64_t now_ns, struct record_list *out)
-{
-    if (!core->corrections_due)
-        return;
-    core->corrections_due = false;
-    for (uint32_t i = 0; i < core->gpu_count; i++)
-        for (uint32_t k = 0; k < core->gpus[i]->resident_count; k++) {
-            const struct job *job = core->gpus[i]->residents[k];
-            struct record grown = {.type = RECORD_GROWN, .at_ns = now_ns, .job = job->id};
-            if (job->wants->request_bytes >= 0 && job_need_is_unknown(job))
-                correct_guess(core, job, now_ns, out);
-            grown.grown.reservation_source = SOURCE_OBSERVED;
-            grown.grown.reserved_bytes = overuse_within_gpus(core, job, job_peak_bytes(job));
-            if (job->reserved_bytes >= 0 && overuse_is_beyond(grown.grown.reserved_bytes, job->reserved_bytes))
-                core_decided(core, out, &grown);
-        }
 }

@@ -1,5 +1,5 @@
 /* May a waiting job be considered now? The first of the three questions that a decision asks of it; the others are
- * whose turn it is (order.h) and what it takes (learn.h). A job that is kept is as if it were not there: nobody waits
+ * whose turn it is (order.h) and what it takes (need.h). A job that is kept is as if it were not there: nobody waits
  * for it, and no GPUs are reserved for it. */
 #ifndef CARMA_CORE_ELIGIBLE_H
 #define CARMA_CORE_ELIGIBLE_H

@@ -1,0 +1,65 @@
+/* The table of jobs: added and freed. */
+#include "core/jobs.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/units.h"
+#include "core/common_wants.h"
+#include "core/learn/learn.h"
+#include "core/state.h"
+#include "core/users.h"
+
+/* A signal comes before the limit that it warns of. */
+static bool is_time_limit(const struct record_submitted *wants)
+{
+    return wants->time_limit_ns >= 0 && wants->signal_before_ns >= 0 &&
+           (wants->signal ? wants->signal_before_ns < wants->time_limit_ns : wants->signal_before_ns == 0);
+}
+
+/* Only a lease has a time to wait; it is never held. */
+static bool is_lease_or_local(const struct record_submitted *wants)
+{
+    return is_interval(wants->max_wait_ns) && (wants->external ? !wants->held : wants->max_wait_ns == 0);
+}
+
+int core_add_job(struct core *core, const struct record *record, struct job **added, struct error *err)
+{
+    const struct record_submitted *wants = &record->submitted;
+    struct job *job;
+
+    if (record->job == 0 || wants->gpus == 0 || wants->gpus > RECORD_MAX_GPUS || wants->request_bytes < -1 ||
+        !is_reading(wants->smact_permille) || !is_slowdown(wants->max_slowdown_permille) ||
+        wants->request_source >= SOURCE_LEARNED || wants->share > SHARE_MPS || !is_time_limit(wants) ||
+        !memchr(wants->workload, '\0', sizeof wants->workload) || !is_lease_or_local(wants))
+        return error_set(err, EINVAL, "job %" PRIu64 " asks for something that does not exist", record->job);
+    if (core_job_by_id(core, record->job))
+        return error_set(err, EEXIST, "job %" PRIu64 " is already there", record->job);
+    job = xcalloc(1, sizeof *job);
+    job->id = record->job;
+    job->wants = common_wants_join(&core->wants, wants);
+    job->reserved_bytes = wants->request_bytes;
+    job->reservation_source = wants->request_source;
+    job->failure.gpu = RECORD_NO_GPU;
+    job->fence_bytes = -1;
+    job->submitted_ns = record->at_ns;
+    job->place = ++core->last_place;
+    job->user = user_of(core, wants->uid);
+    job->user->unfinished++;
+    job->profile = learn_profile(core, job->user, wants->workload);
+    if (job->profile)
+        job->profile->jobs++;
+    HASH_ADD(hh, core->jobs, id, sizeof job->id, job);
+    *added = job;
+    return 0;
+}
+
+void core_free_job(struct core *core, struct job *job)
+{
+    common_wants_leave(&core->wants, job->wants);
+    free(job->placements);
+    free(job->strays);
+    free(job);
+}

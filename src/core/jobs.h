@@ -1,0 +1,15 @@
+/* The table of jobs that have not ended. */
+#ifndef CARMA_CORE_JOBS_H
+#define CARMA_CORE_JOBS_H
+
+#include "base/error.h"
+
+struct core;
+struct job;
+struct record;
+
+/* Adds the job of a SUBMITTED record, without a state. Shared by applying records and restoring a snapshot. */
+int core_add_job(struct core *core, const struct record *submitted, struct job **added, struct error *err);
+void core_free_job(struct core *core, struct job *job); /* that is in no list any more */
+
+#endif

@@ -1,0 +1,143 @@
+/* How this file works: core_place places one job where it fits, by what it takes (need.h). A job that was found to fit
+ * nowhere is looked at again only where a GPU has opened since (worth_another_look). Which GPU qualifies at all is said
+ * in qualify.c; the policy ranks those that do; core_place adds figures, fence and sharing mode to the record.
+ *
+ * backfill.c calls it for the head and those behind it, in their order. */
+#include "core/place.h"
+
+#include "core/apply.h"
+#include "core/learn/company.h"
+#include "core/need/fence.h"
+#include "core/need/need.h"
+#include "core/qualify.h"
+#include "core/sharing.h"
+#include "core/slowdown.h"
+#include "core/state.h"
+#include "core/waiting/alike.h"
+
+/* The first `wanted` GPUs that are idle, in index order; false when there are fewer. */
+static bool choose_idle(const struct core *core, const struct job *job, struct record_placed *placed)
+{
+    placed->count = 0;
+    for (uint32_t i = 0; i < core->gpu_count && placed->count < job->wants->gpus; i++)
+        if (gpu_fits_idle(core, job, core->gpus[i]))
+            placed->gpus[placed->count++] = i;
+    return placed->count == job->wants->gpus;
+}
+
+/* The residents of the GPU may leave too little memory, or too little of the SMs. The full verdict would refuse the
+ * GPU, too, but costs more. */
+static bool may_qualify(const struct core *core, const struct job *job, const struct gpu *gpu, int64_t needed_bytes)
+{
+    return gpu->resident_count == 0 ||
+           (gpu_free_bytes(core, gpu) >= needed_bytes && (!core_gates_slowdown(core) || job->id == core->reserved_job ||
+                                                          slowdown_takes(core, gpu, company_activity(job))));
+}
+
+/* The best `wanted` of the GPUs that qualify, best first: all must qualify at once. */
+static bool choose_shared(const struct core *core, const struct job *job, int64_t now_ns, struct record_placed *placed)
+{
+    int64_t ranks[RECORD_MAX_GPUS], needed_bytes = job_needed_bytes(core, job);
+
+    placed->count = 0;
+    for (uint32_t i = 0; i < core->gpu_count; i++) {
+        uint32_t at;
+        int64_t rank;
+        if (!may_qualify(core, job, core->gpus[i], needed_bytes))
+            continue;
+        rank = core->policy->rank(core, job, core->gpus[i]); /* costs less than the verdict */
+        if (placed->count == job->wants->gpus && rank >= ranks[placed->count - 1])
+            continue;
+        if (gpu_verdict(core, job, core->gpus[i], now_ns) != REASON_NONE)
+            continue;
+        if (placed->count < job->wants->gpus)
+            placed->count++;
+        for (at = placed->count - 1; at > 0 && rank < ranks[at - 1]; at--) {
+            ranks[at] = ranks[at - 1];
+            placed->gpus[at] = placed->gpus[at - 1];
+        }
+        ranks[at] = rank;
+        placed->gpus[at] = i;
+    }
+    return placed->count == job->wants->gpus;
+}
+
+static bool choose_gpus(const struct core *core, const struct job *job, int64_t now_ns, struct record_placed *placed)
+{
+    bool idle_only = job_wants_idle(core, job);
+
+    if ((idle_only || core->policy->idle_first) && choose_idle(core, job, placed))
+        return true;
+    return !idle_only && choose_shared(core, job, now_ns, placed);
+}
+
+static uint64_t last_look(const struct core *core, const struct alike *alike)
+{
+    return alike->examined && core->searched > alike->examined ? core->searched : alike->examined;
+}
+
+/* Whether anything has changed for the better since the job was last found not to fit: without that, looking again is
+ * in vain. This keeps decisions cheap with a long queue and many GPUs. */
+static bool worth_another_look(const struct core *core, const struct job *job, int64_t now_ns)
+{
+    uint64_t since = last_look(core, job->alike);
+    int64_t needed_bytes;
+
+    if (since == 0)
+        return true;
+    needed_bytes = job_needed_bytes(core, job);
+    for (const struct gpu *gpu = core->last_opened; gpu && gpu->opened > since; gpu = gpu->opened_before)
+        if (may_qualify(core, job, gpu, needed_bytes) && gpu_verdict(core, job, gpu, now_ns) == REASON_NONE)
+            return true;
+    return false;
+}
+
+static int32_t predicted_slowdown(const struct core *core, const struct job *job, const struct record_placed *placed)
+{
+    int32_t worst = 1000;
+
+    for (uint32_t i = 0; i < placed->count; i++) {
+        int32_t slowdown = slowdown_predict(core, core->gpus[placed->gpus[i]], job).worst_permille;
+        if (slowdown > worst)
+            worst = slowdown;
+    }
+    return worst;
+}
+
+bool core_place(struct core *core, struct job *job, int64_t now_ns, struct record_list *out)
+{
+    struct record decision = {.type = RECORD_PLACED, .at_ns = now_ns, .job = job->id};
+    struct record_placed *placed = &decision.placed;
+    struct reason why;
+
+    if (!core_could_ever_run(core, job->wants, &why)) {
+        decision.type = RECORD_REFUSED;
+        return core_decided(core, out, &decision);
+    }
+    if (!worth_another_look(core, job, now_ns))
+        return false;
+    if (!choose_gpus(core, job, now_ns, placed)) {
+        alike_set_examined(core, job->alike, core->openings);
+        return false;
+    }
+    placed->reserved_bytes = need_memory(core, job, &placed->reservation_source);
+    placed->share = sharing_together(core, job, placed->gpus, placed->count);
+    placed->retry = job->retry;
+    placed->slowdown_permille = predicted_slowdown(core, job, placed);
+    for (uint32_t i = 0; i < placed->count; i++) {
+        const struct gpu *gpu = core->gpus[placed->gpus[i]];
+        placed->shared |= gpu->resident_count > 0;
+        if (placed->reserved_bytes > gpu_idle_bytes(gpu)) /* a learned margin beyond the card */
+            placed->reserved_bytes = gpu_idle_bytes(gpu);
+    }
+    placed->fence_bytes = fence_for(core, job, placed);
+    return core_decided(core, out, &decision);
+}
+
+bool core_decision_due(const struct core *core, int64_t now_ns)
+{
+    /* Further off than any decision puts the next one: the clock was set back since. */
+    int64_t off_ns = core->next_decision_ns - now_ns;
+
+    return off_ns <= 0 || off_ns > core->config.decide_period_ns + core->config.collocate_extra_ns;
+}

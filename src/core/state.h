@@ -1,0 +1,81 @@
+/* The state, for the core's own files, with the types of which most of it is made. Other parts' headers are included
+ * where they are used: tests/layers says which file may see which. */
+#ifndef CARMA_CORE_STATE_H
+#define CARMA_CORE_STATE_H
+
+#include "core/core.h"
+#include "core/guess/prior.h"
+#include "core/ledger.h"
+#include "core/policy/policy.h"
+#include "core/learn/profile.h"
+#include "core/user.h"
+#include "core/waiting/queue.h"
+
+struct alike;
+struct alikes_of_width;
+struct common_wants;
+struct measure;
+struct room;
+
+/* How many stand before the waiting job that was asked about last. */
+struct core_asked {
+    uint64_t applied; /* core.applied then */
+    const struct job *job;
+    uint64_t ahead;
+};
+
+struct core {
+    struct core_config config;
+    const struct policy *policy; /* of config.policy */
+    struct gpu **gpus;           /* owned, each by itself: they stand in a list */
+    uint32_t gpu_count;
+    int64_t largest_gpu_bytes; /* of their totals */
+    size_t gpu_capacity;
+    struct job *jobs;           /* uthash by id, owned: all that have not ended */
+    struct common_wants *wants; /* the jobs' */
+    uint32_t profile_count;     /* of all users */
+    struct measure *measures;   /* uthash by key, owned, in the order of their latest readings */
+    struct prior prior;         /* with which each user begins */
+    struct user *users;         /* uthash by uid, owned: all that ever had a job */
+    uint64_t last_place;        /* the largest place in the main queue that was given to a job */
+    uint64_t last_arrival;      /* the largest place in a class that goes by arrival: a cache (order.c) */
+    struct queue waiting;       /* QUEUED, in the order of turns */
+    struct queue held;          /* HELD, the same */
+    struct queue undecided;     /* CRASHED, or STOPPING and not signalled yet */
+    struct queue shrinking;     /* RUNNING with a reservation that may be shrunk, in the order of first use */
+    int64_t next_decision_ns;   /* no placement before */
+    uint32_t round_robin_next;
+    uint64_t reserved_job;      /* the one that has GPUs reserved; 0: none */
+    uint32_t settling_count;    /* of the GPUs with a settling_job */
+    int64_t smallest_gpu_bytes; /* total, of the GPUs: a cache */
+    uint32_t instance_count;    /* of the GPUs, those that are MIG instances: the same */
+    uint32_t mps_count;         /* of the GPUs, those on which MPS serves: the same */
+    bool corrections_due;       /* a job may have outgrown its reservation, or have an estimate now: a cache */
+    struct profile *news; /* with figures that changed by this record (learn.h): a list; a cache, as is the next */
+    bool guesses_changed; /* figures of jobs of unknown need did */
+    bool restoring;       /* a snapshot is being applied: until the first record of another kind */
+    int64_t decided_ns;   /* the time of the latest decision */
+    /* Caches, not state: a job is examined again only when something has opened since its last examination. */
+    uint64_t applied;          /* records so far */
+    uint64_t activity_version; /* of pauses, estimates and settings: predictions for all GPUs are made anew */
+    struct core_asked *asked;  /* owned; by itself, since looking at a const core fills it */
+    uint64_t openings;
+    struct gpu *last_opened;
+    uint64_t searched;    /* core.openings when all waiting jobs had been looked at: those that are not unexamined */
+    struct alike *alikes; /* uthash, owned */
+    struct alikes_of_width *widths; /* owned array: their trees */
+    uint32_t width_count;
+    size_t width_capacity;
+    struct room *rooms; /* owned array: of each GPU, while waiting jobs are looked at */
+    size_t room_capacity;
+};
+
+static inline struct job *core_job_by_id(const struct core *core, uint64_t id) /* NULL: there is none */
+{
+    struct job *job;
+
+    HASH_FIND(hh, core->jobs, &id, sizeof id, job);
+    return job;
+}
+
+#endif

@@ -1,0 +1,25 @@
+/* The table of users, with all that was learned of their workloads: made, and forgotten. */
+#ifndef CARMA_CORE_USERS_H
+#define CARMA_CORE_USERS_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct core;
+struct job;
+struct record_forgotten;
+struct user;
+
+/* Made where there is none. Owned by the core. */
+struct user *user_of(struct core *core, uint32_t uid);
+void users_free(struct core *core);
+
+/* The job was submitted: its workload is the latest, and the oldest may be forgotten for it. */
+void users_submitted(struct core *core, const struct job *job);
+
+/* An administrator takes back what was learned: of the user, of the workload, or of the user's workload. Jobs that run
+ * keep their reservations. Of the unknown user: the published distribution counts again. */
+int users_forget(struct core *core, const struct record_forgotten *forgotten, struct error *err);
+
+#endif
