@@ -176,10 +176,11 @@ class Doors(Case):
         self.assertFalse(os.path.exists(top + "/new"))
 
     def test_beside_a_mount(self):
-        """Then it stands directly in a mount inside."""
-        (self.place / "mount").mkdir()
-        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", self.place / "mount"], check=os.geteuid() == 0)
-        self.addCleanup(subprocess.run, ["umount", self.place / "mount"], check=False)
+        """Then the directory above it is a mount inside."""
+        beside, self.place = self.place / "mount", self.place / "above"
+        beside.mkdir(), self.place.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", beside], check=os.geteuid() == 0)
+        self.addCleanup(subprocess.run, ["umount", beside], check=False)
         top = self.make("to be entered, not listed")
         self.check(top, self.outside(top), {})
 
