@@ -27,7 +27,7 @@ expect_id 2 --hold -- true
 expect_id 3 --hold -- true
 until_field 1 state RUNNING
 may_grow '' # at once: what is left of a disk may be room enough for a smaller change
-expect_error 1 "cannot store it now" submit --hold -- true
+expect_error 1 "try again later" submit --hold -- true
 none_but 3 "while the disk is full"
 expect_error 1 "it takes effect once that works" release 2
 expect_error 1 "try again later" submit -- true
