@@ -180,7 +180,7 @@ task "$silent" 0 4
 left=$pid
 until_field "$silent" state RUNNING
 kill -STOP "$(sed -n 's/^shepherd \([0-9]*\).*/\1/p' "$STATE/runs/$silent-1-1/status")"
-python3 -B "$SOURCE/tests/cli/leases.py" "$CARMA_SOCKET" POST "/v1/leases/$silent/end" '{"exit_status": 0}' >ended &
+timeout "${PATIENCE_S:-300}" python3 -B "$SOURCE/tests/cli/leases.py" "$CARMA_SOCKET" POST "/v1/leases/$silent/end" '{"exit_status": 0}' >ended &
 ends=$!
 
 # A task that enters the group that carma made: it is the lease's, and is ended with it; the group goes, too.
