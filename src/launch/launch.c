@@ -161,8 +161,6 @@ int launch_conclude(const char *run_directory, struct launch_status *status, con
 
     tree_signal_one(status->shepherd, status->shepherd_start_ticks, SIGKILL);
     status->phase = status->phase == LAUNCH_RUNNING || status->timed_out ? LAUNCH_ENDED : LAUNCH_FAILED;
-    status->stopped = true;
-    status->signal = SIGKILL;
     status->ended_ns = nodetime_now_ns();
     status_set_message(status, message, strlen(message));
     evidence = launch_evidence(status);

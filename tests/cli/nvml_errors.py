@@ -164,7 +164,7 @@ def place_jobs(daemon, wrong):
     reads()
     wrong += [f"a job is on it: {line['uuid']}: {line['why']}" for line in ask("/v1/gpus")["gpus"]
               if line["jobs"] and line["lost"]]
-    if "needs 0 GPUs" in carma("explain", str(daemon.jobs)).stdout:
+    if "0 GPUs needed" in carma("explain", str(daemon.jobs)).stdout:
         wrong.append("explain says that the job needs 0 GPUs")
     daemon.cancel_all()
     until(lambda: not any(line["jobs"] for line in ask("/v1/gpus")["gpus"]), "the jobs end")

@@ -27,23 +27,21 @@ expect_id 2 --hold -- true
 expect_id 3 --hold -- true
 until_field 1 state RUNNING
 may_grow '' # at once: what is left of a disk may be room enough for a smaller change
-expect_error 1 "cannot store it now" submit --hold -- true
+expect_error 1 "try again later" submit --hold -- true
 none_but 3 "while the disk is full"
 expect_error 1 "it takes effect once that works" release 2
 expect_error 1 "try again later" submit -- true
 kill -0 "$daemon" || fail "carmad has ended: $(cat "$T/daemon.log")"
 
 # Running jobs do not notice, and their end is not lost.
-wait_for 'grep -q "done" carma-1.out'
+wait_for 'grep -q done carma-1.out' || fail "job 1 is not done"
 may_grow yes
 expect_ok wait 1,2
 expect_field 1 attempts 1
 
 # Refused jobs have not come back.
 expect_ok submit --parsable -W -- true
-"$CARMA" queue --json | python3 -c 'import json, sys
-held = [job["id"] for job in json.load(sys.stdin)["jobs"]]
-assert held == [3], held' || fail "not the jobs that were accepted"
+[ "$("$CARMA" queue --json | grep '"id":' | tr -dc 0-9)" = 3 ] || fail "not the jobs that were accepted: $("$CARMA" queue)"
 
 # A refused job leaves nothing, also where it was placed at once; its number is not given to another.
 stop_daemon
@@ -54,7 +52,7 @@ may_grow ''
 expect_error 1 "cannot store it now" submit -- true
 none_but 1 "a placed job, while the disk is full"
 may_grow yes
-wait_for '[ "$(grep -c "storing works again" "$T/daemon.log")" -eq 2 ]'
+wait_for '[ "$(grep -c "storing works again" "$T/daemon.log")" -eq 2 ]' || fail "it is not stored later"
 expect_id 3 --hold -- true
 run cancel 3
 for when in "once the disk has space" "after a restart"; do

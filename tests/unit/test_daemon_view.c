@@ -297,30 +297,19 @@ TEST(test_many_texts_are_found_and_left)
     assert_null(texts.chains);
 }
 
-/* By the readings since time 5 of two GPUs. */
+/* A GPU has been read since time 5, the other one not, or it is gone. */
 TEST(on_how_many_gpus_processes_of_a_job_are)
 {
-    static struct node_gpu gpus[2] = {{.number = 0}, {.number = 1}};
+    static struct node_gpu gpus[] = {{.number = 0, .there = true, .at_ns = 5}, {.number = 1}};
     const struct node node = {.gpus = (struct node_gpu *[]){&gpus[0], &gpus[1]}, .count = 2};
     const struct job_view view = {
         .id = 7, .placement_count = 2, .placements = (struct job_placement[]){{.gpu = 0}, {.gpu = 1}}};
-    static const struct {
-        int64_t at_ns, bytes[2];
-        bool there;
-        int used;
-    } rows[] = {{5, {0, 0}, true, 0},
-                {5, {-1, 9}, true, 2},
-                {4, {0, 9}, true, -1},
-                {4, {1, 9}, true, 1},
-                {4, {0, 9}, false, 0}};
+    static const int used[] = {0, -1, 1, 1}; /* in twos: without bytes on the first, with an unknown number */
 
-    for (size_t i = 0; i < array_size(rows); i++) {
-        for (int gpu = 0; gpu < 2; gpu++) {
-            gpus[gpu].at_ns = gpu ? rows[i].at_ns : 5;
-            gpus[gpu].there = !gpu || rows[i].there;
-            gpus[gpu].attribution = (struct attribution){.share_count = 1, .shares[0] = {7, rows[i].bytes[gpu]}};
-        }
-        assert_int_equal(node_used_by(&node, &view, 5), rows[i].used);
+    for (int i = 0; i < 4; i++) {
+        gpus[1].there = i % 2;
+        gpus[0].attribution = (struct attribution){.share_count = 1, .shares[0] = {.job = 7, .used_bytes = -(i / 2)}};
+        assert_int_equal(node_used_by(&node, &view, 5), used[i]);
     }
 }
 

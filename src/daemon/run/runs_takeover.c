@@ -99,6 +99,9 @@ static void conclude(struct runs *runs, struct run *run, struct launch_status *s
     struct error err;
 
     status->timed_out |= run->timed_out;
+    status->stopped = !run->lease.ended || run->lease.stopped;
+    status->exit_status = run->lease.ended ? run->lease.exit_status : status->exit_status;
+    status->signal = run->lease.ended ? run->lease.signal : SIGKILL;
     snprintf(message, sizeof message, "%s%s%s%s", status->timed_out ? "time limit reached; " : "",
              hangs ? "its processes were killed, and hang in the kernel" : run->takeover.why,
              hangs ? "" : ", so carmad ended ", hangs ? "" : ended_of(run));
