@@ -1,4 +1,4 @@
-/* carma evaluate --pairs: what the core predicts of jobs that share a GPU, beside what was measured. */
+/* carma evaluate --pairs and --threads: what the core predicts of jobs that share a GPU, beside what was measured. */
 #include <math.h>
 #include <stdio.h>
 
@@ -58,6 +58,48 @@ int evaluate_pairs(const struct evaluate_options *wanted)
         cli_print_json(report);
     } else {
         print_pairs(&pairs, bound_permille);
+    }
+    return CLI_OK;
+}
+
+static json_t *threads_json(const struct sharing_threads *threads)
+{
+    json_t *list = json_array();
+
+    for (int jobs = SHARING_MIX_LEAST; jobs <= SHARING_MIX_MOST; jobs++) {
+        const struct sharing_gain *gain = &threads->of[jobs];
+        if (gain->jobs)
+            json_array_append_new(list, json_pack("{s:i, s:I, s:i, s:f, s:f}", "jobs", jobs, "rows",
+                                                  (json_int_t)gain->jobs, "percent", gain->percent, "measured",
+                                                  gain->measured, "predicted", gain->predicted));
+    }
+    return json_pack("{s:f, s:o}", "gain_error", threads->gain_error, "gains", list);
+}
+
+static void print_threads(const struct sharing_threads *threads)
+{
+    printf("Speed of a client with a share of the threads, as a multiple of that among as many without a limit:\n");
+    for (int jobs = SHARING_MIX_LEAST; jobs <= SHARING_MIX_MOST; jobs++) {
+        const struct sharing_gain *gain = &threads->of[jobs];
+        if (gain->jobs)
+            printf("%d jobs with %2d%% each: %.3f measured (of %zu jobs), %.3f predicted\n", jobs, gain->percent,
+                   gain->measured, gain->jobs, gain->predicted);
+    }
+    printf("Largest error: %.3f.\n", threads->gain_error);
+}
+
+int evaluate_threads(const struct evaluate_options *wanted)
+{
+    struct sharing_threads threads;
+    struct error err;
+
+    if (sharing_threads(&threads, wanted->threads, &err))
+        return cli_fail("%s", err.text);
+    if (wanted->json) {
+        CLEANUP(json_release) json_t *report = threads_json(&threads);
+        cli_print_json(report);
+    } else {
+        print_threads(&threads);
     }
     return CLI_OK;
 }
