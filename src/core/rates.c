@@ -45,6 +45,14 @@ void rates_of_clients(size_t count, const int32_t *activity_permille, int32_t *r
         }
 }
 
+int64_t rates_slowed_by_part(int64_t activity_permille, int64_t part_permille)
+{
+    int64_t width = activity_permille > RATES_TURN_WIDTH ? activity_permille : RATES_TURN_WIDTH;
+    int64_t wanted = activity_permille * 1000 / width;
+
+    return part_permille >= width ? 1000 : 1000 - wanted + wanted * width / part_permille;
+}
+
 /* Half of the threads pays from the third client on, and a seventh of them from the sixth. */
 #define HALF         50
 #define SEVENTH      14

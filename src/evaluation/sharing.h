@@ -39,4 +39,14 @@ struct sharing_threads {
 
 int sharing_threads(struct sharing_threads *threads, const char *path, struct error *err);
 
+/* Jobs alone on MIG instances. A workload's activity is found from its rate on the smallest instance, by search; its
+ * rates on the others are predicted from that. Whole GPUs (7g) are not counted. */
+struct sharing_mig {
+    size_t rates;    /* predicted ones */
+    size_t left_out; /* workloads that were measured on one instance only */
+    double rate_rmse, rate_bias;
+};
+
+int sharing_mig(struct sharing_mig *mig, const char *path, struct error *err);
+
 #endif

@@ -24,8 +24,8 @@ expect_error 2 "--bins: ''" evaluate --dataset mlp:mlp.csv --bins ""
 expect_error 2 "--bins: '-1'" evaluate --dataset mlp:mlp.csv --bins=-1
 expect_error 2 "either --json or --rows" evaluate --dataset mlp:mlp.csv --json --rows
 expect_error 2 "takes no arguments: 'mlp.csv'" evaluate mlp.csv
-expect_error 2 "one of --dataset, --pairs and --threads" evaluate --dataset mlp:mlp.csv --pairs pairs.csv
-expect_error 2 "one of --dataset, --pairs and --threads" evaluate --threads threads.csv --pairs pairs.csv
+expect_error 2 "one of --dataset, --pairs, --threads and --mig" evaluate --dataset mlp:mlp.csv --pairs pairs.csv
+expect_error 2 "one of --dataset, --pairs, --threads and --mig" evaluate --threads threads.csv --pairs pairs.csv
 expect_error 2 "--rows is for --dataset" evaluate --pairs pairs.csv --rows
 expect_error 2 "'--captures' needs an argument, DIR" evaluate --captures
 
@@ -133,5 +133,14 @@ expect_ok evaluate --threads threads.csv
 grep -q '^3 jobs with 50% each: 1.200 measured (of 3 jobs), 1.190 predicted' "$T/out" || fail "no line of three jobs"
 grep -v ',[36],' threads.csv >alone.csv
 expect_error 1 "alone.csv: no mix of 3 to 7 jobs" evaluate --threads alone.csv
+
+# On MIG instances: what 1g tells of 3g, to a job that always has a kernel of 0.65 of the SMs.
+printf 'workload,profile,rate_against_7g\na,3g.20gb,0.66\na,1g.5gb,0.22\na,7g.40gb,1\nb,2g.10gb,0.5\n' >mig.csv
+expect_ok evaluate --mig mig.csv --json
+check 'said["rates"] == said["left_out"] == 1 and said["rate_rmse"] < 0.01'
+expect_ok evaluate --mig mig.csv
+grep -q '^1 rates on MIG instances' "$T/out" || fail "no sum of the instances"
+printf 'workload,profile,rate_against_7g\na,8g,0.1\n' >eight.csv
+expect_error 1 "eight.csv:2: profile '8g'" evaluate --mig eight.csv
 
 finish

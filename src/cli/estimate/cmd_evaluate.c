@@ -24,6 +24,7 @@ enum {
     KEY_DATASET = 0x200,
     KEY_PAIRS,
     KEY_THREADS,
+    KEY_MIG,
     KEY_CAPTURES,
     KEY_PROFILE,
     KEY_ESTIMATOR,
@@ -38,6 +39,7 @@ static const struct argp_option options[] = {
      "measured runs; KIND is mlp, cnn, transformer, real (real:FILE,LAYERS) or timm", 1},
     {"pairs", KEY_PAIRS, "FILE", 0, "instead: measured pairs of jobs under MPS, beside what carma predicts of them", 1},
     {"threads", KEY_THREADS, "FILE", 0, "instead: measured jobs under MPS with a share of the threads each", 1},
+    {"mig", KEY_MIG, "FILE", 0, "instead: measured jobs alone on MIG instances", 1},
     {"captures", KEY_CAPTURES, "DIR", 0, "of timm's models, NAME.capture each", 1},
     {"profile", KEY_PROFILE, "FILE", 0,
      "the machine they were measured on, as carma calibrate writes it (default: that of the published runs)", 1},
@@ -74,6 +76,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_THREADS:
         wanted->threads = arg;
         return 0;
+    case KEY_MIG:
+        wanted->mig = arg;
+        return 0;
     case KEY_CAPTURES:
         wanted->captures = arg;
         return 0;
@@ -105,14 +110,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_ARG:
         return cli_bad_usage(state, "takes no arguments: '%.40s' is too much (--dataset?)", arg);
     case ARGP_KEY_END:
-        switch (!!wanted->dataset + !!wanted->pairs + !!wanted->threads) {
+        switch (!!wanted->dataset + !!wanted->pairs + !!wanted->threads + !!wanted->mig) {
         case 0:
             return cli_bad_usage(state, "on what? name measured runs with --dataset, or jobs that share a GPU with "
-                                        "--pairs or --threads");
+                                        "--pairs, --threads or --mig");
         case 1:
             break;
         default:
-            return cli_bad_usage(state, "one of --dataset, --pairs and --threads, not several");
+            return cli_bad_usage(state, "one of --dataset, --pairs, --threads and --mig, not several");
         }
         if (!wanted->dataset && wanted->rows)
             return cli_bad_usage(state, "--rows is for --dataset");
@@ -126,7 +131,8 @@ const struct argp evaluate_argp = {
     .options = options,
     .parser = parse,
     .doc =
-        "Compare an estimator with measured training runs, or with --pairs or --threads what is predicted of jobs that "
+        "Compare an estimator with measured training runs, or with --pairs, --threads or --mig what is predicted of "
+        "jobs that "
         "share a "
         "GPU. "
         "The files have the columns of docs/formats/datasets.md."
@@ -210,6 +216,8 @@ int cmd_evaluate(struct cli *cli, int argc, char **argv)
         return evaluate_pairs(&wanted);
     if (wanted.threads)
         return evaluate_threads(&wanted);
+    if (wanted.mig)
+        return evaluate_mig(&wanted);
     if (wanted.profile && estimate_read_profile(&profile, wanted.profile, &err))
         return cli_fail("%s", err.text);
     if (dataset_read(&dataset, wanted.dataset, wanted.captures, &err))

@@ -1,4 +1,5 @@
-/* carma evaluate --pairs and --threads: what the core predicts of jobs that share a GPU, beside what was measured. */
+/* carma evaluate --pairs, --threads and --mig: what the core predicts of jobs that share a GPU, beside what was
+ * measured. */
 #include <math.h>
 #include <stdio.h>
 
@@ -101,5 +102,25 @@ int evaluate_threads(const struct evaluate_options *wanted)
     } else {
         print_threads(&threads);
     }
+    return CLI_OK;
+}
+
+int evaluate_mig(const struct evaluate_options *wanted)
+{
+    struct sharing_mig mig;
+    struct error err;
+
+    if (sharing_mig(&mig, wanted->mig, &err))
+        return cli_fail("%s", err.text);
+    if (wanted->json) {
+        CLEANUP(json_release)
+        json_t *report = json_pack("{s:I, s:I, s:f, s:f}", "rates", (json_int_t)mig.rates, "left_out",
+                                   (json_int_t)mig.left_out, "rate_rmse", mig.rate_rmse, "rate_bias", mig.rate_bias);
+        cli_print_json(report);
+        return CLI_OK;
+    }
+    printf("%zu rates on MIG instances, each predicted by the workload's rate on its smallest one.\n", mig.rates);
+    printf("Not counted: %zu workloads on one instance only.\n\n", mig.left_out);
+    printf("Error %.3f (root mean square), %+.3f in the mean.\n", mig.rate_rmse, mig.rate_bias);
     return CLI_OK;
 }
