@@ -45,6 +45,43 @@ void rates_of_clients(size_t count, const int32_t *activity_permille, int32_t *r
         }
 }
 
+int64_t rates_slowed_by_part(int64_t activity_permille, int64_t part_permille)
+{
+    int64_t width = activity_permille > RATES_TURN_WIDTH ? activity_permille : RATES_TURN_WIDTH;
+    int64_t wanted = activity_permille * 1000 / width;
+
+    return part_permille >= width ? 1000 : 1000 - wanted + wanted * width / part_permille;
+}
+
+/* Half of the threads pays from the third client on, and a seventh of them from the sixth. */
+#define HALF         50
+#define SEVENTH      14
+#define HALF_FROM    3
+#define SEVENTH_FROM 6
+
+/* Of 2,800 published mixes: half of the threads gives much the same gain to any number of clients. A seventh gives each
+ * what it would not have got of a GPU that all want, a seventh more with each client. */
+#define HALF_GAIN_PERMILLE      1190
+#define SEVENTH_BASE_PERMILLE   420
+#define SEVENTH_CLIENT_PERMILLE 140
+
+int32_t rates_thread_percent(uint32_t clients)
+{
+    return clients < HALF_FROM ? 100 : clients < SEVENTH_FROM ? HALF : SEVENTH;
+}
+
+int32_t rates_thread_gain_permille(uint32_t clients)
+{
+    switch (rates_thread_percent(clients)) {
+    case HALF:
+        return HALF_GAIN_PERMILLE;
+    case SEVENTH:
+        return SEVENTH_BASE_PERMILLE + (int32_t)clients * SEVENTH_CLIENT_PERMILLE;
+    default:
+        return 1000;
+    }
+}
+
 int32_t rates_admitted_permille(int32_t bound_permille)
 {
     return bound_permille > 1000 ? bound_permille - (bound_permille - 1000) * 3 / 11 : bound_permille;

@@ -17,6 +17,19 @@
 /* Of `count` clients, at most RATES_CLIENT, with activities of 0 to 1000 permille. */
 void rates_of_clients(size_t count, const int32_t *activity_permille, int32_t *rate_ppm);
 
+/* A job with the turn keeps this part of the SMs busy, in permille, or its activity where that is more. */
+#define RATES_TURN_WIDTH 650
+
+/* How much a job alone on a MIG instance with this part of the SMs is slowed, in permille: in the turns that it wants,
+ * its kernels find fewer SMs. */
+int64_t rates_slowed_by_part(int64_t activity_permille, int64_t part_permille);
+
+/* The share of a GPU's threads, in percent, with which each of so many clients of a server runs best by what was
+ * published; 100: no limit. And how fast a client then runs, as a part of its speed among as many without a limit, in
+ * permille: 1000 without a limit. Two constants are fitted (docs/contention.md). */
+int32_t rates_thread_percent(uint32_t clients);
+int32_t rates_thread_gain_permille(uint32_t clients);
+
 /* The worst slowdown that may be predicted where no client of a server is to be slowed more than `bound_permille`. Of
  * what is beyond 1, three elevenths less: 1.8 of 2.1. Of the published pairs within that, 1 in 28 was slowed more than
  * 2.1 times. */

@@ -15,9 +15,6 @@
 
 #define PPM INT64_C(1000000)
 
-/* A job with the turn keeps this part of the SMs busy, in permille, or its activity where that is more. */
-#define TURN_WIDTH 650
-
 /* The part of the time in which several want the turn that goes to switching, in permille. */
 #define SWITCH_COST 100
 
@@ -72,14 +69,6 @@ struct slowdown_takers {
     struct client of[TAKERS_MOST];
 };
 
-/* How much an instance slows a job alone: in the turns that it wants, its kernels find fewer SMs. */
-static int64_t slowed_by_part(int64_t activity, int64_t part)
-{
-    int64_t width = activity > TURN_WIDTH ? activity : TURN_WIDTH, wanted = activity * 1000 / width;
-
-    return part >= width ? 1000 : 1000 - wanted + wanted * width / part;
-}
-
 /* Jobs with the same number are clients of one server; 0: none. */
 static uint64_t server_of(const struct core *core, const struct job *job, uint32_t share)
 {
@@ -93,7 +82,7 @@ static uint64_t server_of(const struct core *core, const struct job *job, uint32
 /* The part of the instance's SMs that a job alone there keeps busy, in permille. */
 static int64_t activity_there(int64_t activity, int64_t part)
 {
-    int64_t there = activity * 1000 / part * 1000 / slowed_by_part(activity, part);
+    int64_t there = activity * 1000 / part * 1000 / rates_slowed_by_part(activity, part);
 
     return there > 1000 ? 1000 : there;
 }
@@ -140,14 +129,14 @@ static void add(struct slowdown_takers *takers, int64_t part, uint64_t server, i
         takers->list[takers->count++] = (struct taker){.server = server, .idle_ppm = PPM};
     takers->list[i].idle_ppm = takers->list[i].idle_ppm * (1000 - there) / 1000;
     takers->of[takers->clients++] =
-        (struct client){.taker = i, .activity = there, .by_part = slowed_by_part(activity, part)};
+        (struct client){.taker = i, .activity = there, .by_part = rates_slowed_by_part(activity, part)};
     takers->list[i].shared = false;
 }
 
 /* The part of the time in which it wants the turn. */
 static int64_t turn_demand_ppm(int64_t activity_ppm)
 {
-    return activity_ppm >= TURN_WIDTH * 1000 ? PPM : activity_ppm * 1000 / TURN_WIDTH;
+    return activity_ppm >= RATES_TURN_WIDTH * 1000 ? PPM : activity_ppm * 1000 / RATES_TURN_WIDTH;
 }
 
 /* The rate of all that take turns, in parts per million: the time in which at least one wants the turn, less the cost

@@ -5,10 +5,10 @@
 
 start_node a100x4-40g 200
 # Its figures against src/contention's formulas (docs/contention.md): times and throughput within 6%, the rest within 5
-# points or percent. A job loads for 12 s before it trains.
+# points or percent. A job loads for 12 s before it trains. Both keep the SMs as busy: so both are slowed alike.
 cat >"$T/commands" <<END
-small: exec $TRAIN --memory 2G --sm-activity 0.3 --seconds 600
-large: exec $TRAIN --memory 8G --sm-activity 0.6 --seconds 600
+small: exec $TRAIN --memory 2G --sm-activity 0.5 --seconds 600
+large: exec $TRAIN --memory 8G --sm-activity 0.5 --seconds 600
 END
 expect_ok bench collocate --commands "$T/commands" --mode time-slice,mps --mix small+large --gpu 2 \
     --mps-control "$T/mps-control" --output "$T/results" --json
@@ -18,7 +18,7 @@ python3 - "$T/results/collocate.json" <<'PYTHON' || fail "$said: figures"
 import json, math, sys
 
 report = json.load(open(sys.argv[1]))
-activity, memory, work, load = {"small": 0.3, "large": 0.6}, {"small": 2, "large": 8}, 600, 12
+activity, memory, work, load = {"small": 0.5, "large": 0.5}, {"small": 2, "large": 8}, 600, 12
 
 def rate(mode, names):
     if len(names) == 1:

@@ -24,7 +24,8 @@ expect_error 2 "--bins: ''" evaluate --dataset mlp:mlp.csv --bins ""
 expect_error 2 "--bins: '-1'" evaluate --dataset mlp:mlp.csv --bins=-1
 expect_error 2 "either --json or --rows" evaluate --dataset mlp:mlp.csv --json --rows
 expect_error 2 "takes no arguments: 'mlp.csv'" evaluate mlp.csv
-expect_error 2 "either --dataset or --pairs" evaluate --dataset mlp:mlp.csv --pairs pairs.csv
+expect_error 2 "one of --dataset, --pairs, --threads and --mig" evaluate --dataset mlp:mlp.csv --pairs pairs.csv
+expect_error 2 "one of --dataset, --pairs, --threads and --mig" evaluate --threads threads.csv --pairs pairs.csv
 expect_error 2 "--rows is for --dataset" evaluate --pairs pairs.csv --rows
 expect_error 2 "'--captures' needs an argument, DIR" evaluate --captures
 
@@ -121,4 +122,23 @@ printf 'a,b,a_rate,b_rate\nx,y,0.5,0.5\n' >strangers.csv
 expect_error 1 "strangers.csv: no pair of two workloads that each have a pair with themselves" evaluate --pairs strangers.csv
 printf 'a,b,a_rate,b_rate\nx,x,0.5,0\n' >still.csv
 expect_error 1 "still.csv:2: b_rate" evaluate --pairs still.csv
+
+# Jobs with a share of the threads: three with a half, six with a seventh.
+expect_ok evaluate --threads threads.csv --json
+check 'list(said) == ["gain_error", "gains"] and abs(said["gain_error"] - 0.04) < 1e-9' \
+    '[(gain["jobs"], gain["percent"], gain["rows"]) for gain in said["gains"]] == [(3, 50, 3), (6, 14, 1)]' \
+    'abs(said["gains"][0]["measured"] - 1.2) < 1e-9 and said["gains"][1]["predicted"] == 1.26'
+expect_ok evaluate --threads threads.csv
+grep -q '^3 jobs with 50% each: 1.200 measured (of 3 jobs), 1.190 predicted' "$T/out" || fail "no line of three jobs"
+grep -v ',[36],' threads.csv >alone.csv
+expect_error 1 "alone.csv: no mix of 3 to 7 jobs" evaluate --threads alone.csv
+
+# On MIG instances: what 1g tells of 3g, to a job that always has a kernel of 0.65 of the SMs.
+printf 'workload,profile,rate_against_7g\na,3g.20gb,0.66\na,1g.5gb,0.22\na,7g.40gb,1\nb,2g.10gb,0.5\n' >mig.csv
+expect_ok evaluate --mig mig.csv --json
+check 'said["rates"] == said["left_out"] == 1 and said["rate_rmse"] < 0.01'
+expect_ok evaluate --mig mig.csv
+grep -q '^1 rates on MIG instances' "$T/out" || fail "no sum of the instances"
+printf 'workload,profile,rate_against_7g\na,8g,0.1\n' >eight.csv
+expect_error 1 "eight.csv:2: profile '8g'" evaluate --mig eight.csv
 

@@ -48,4 +48,15 @@ TEST(test_more_is_promised_than_predicted)
     assert_int_equal(rates_admitted_permille(0), 0); /* any */
 }
 
+TEST(test_threads_are_limited_from_the_third_client_on)
+{
+    static const int32_t percent[] = {100, 100, 50, 50, 50, 14, 14};
+
+    for (uint32_t i = 0; i < 7; i++)
+        assert_int_equal(rates_thread_percent(i + 1), percent[i]);
+    assert_int_equal(rates_thread_gain_permille(2), 1000);
+    assert_int_equal(rates_thread_gain_permille(4), 1190);
+    assert_int_equal(rates_thread_gain_permille(6), 1260);
+}
+
 RUN_TESTS(NULL, NULL)

@@ -241,6 +241,18 @@ CORE_TEST(test_a_starved_job_reserves_no_instance_that_is_too_small)
     assert_int_equal(core_find_job(f->core, light)->placements[0].gpu, 0);
 }
 
+/* Of 0.7, clients of 0.5 and 0.4 have 0.382 and 0.318; one that runs nothing has nothing. */
+TEST(test_clients_keep_their_parts_of_the_sms_busy)
+{
+    const struct slowdown_party parties[] = {{1, 500}, {1, 0}, {1, 400}};
+    int32_t busy[3];
+
+    slowdown_busy(parties, 3, 1000, busy);
+    assert_int_equal(busy[0], 381);
+    assert_int_equal(busy[1], 0);
+    assert_int_equal(busy[2], 318);
+}
+
 /* Beside a busy client a half-busy one would run at 0.32 of its speed, an equal one at 0.56: 1.79, of which 1.80 may be
  * predicted for a bound of 2.10. */
 CORE_TEST(test_a_busier_job_may_come_where_one_that_is_less_busy_may_not)

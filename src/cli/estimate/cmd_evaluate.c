@@ -23,6 +23,8 @@
 enum {
     KEY_DATASET = 0x200,
     KEY_PAIRS,
+    KEY_THREADS,
+    KEY_MIG,
     KEY_CAPTURES,
     KEY_PROFILE,
     KEY_ESTIMATOR,
@@ -36,6 +38,8 @@ static const struct argp_option options[] = {
     {"dataset", KEY_DATASET, "KIND:FILE", 0,
      "measured runs; KIND is mlp, cnn, transformer, real (real:FILE,LAYERS) or timm", 1},
     {"pairs", KEY_PAIRS, "FILE", 0, "instead: measured pairs of jobs under MPS, beside what carma predicts of them", 1},
+    {"threads", KEY_THREADS, "FILE", 0, "instead: measured jobs under MPS with a share of the threads each", 1},
+    {"mig", KEY_MIG, "FILE", 0, "instead: measured jobs alone on MIG instances", 1},
     {"captures", KEY_CAPTURES, "DIR", 0, "of timm's models, NAME.capture each", 1},
     {"profile", KEY_PROFILE, "FILE", 0,
      "the machine they were measured on, as carma calibrate writes it (default: that of the published runs)", 1},
@@ -69,6 +73,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_PAIRS:
         wanted->pairs = arg;
         return 0;
+    case KEY_THREADS:
+        wanted->threads = arg;
+        return 0;
+    case KEY_MIG:
+        wanted->mig = arg;
+        return 0;
     case KEY_CAPTURES:
         wanted->captures = arg;
         return 0;
@@ -100,11 +110,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_ARG:
         return cli_bad_usage(state, "takes no arguments: '%.40s' is too much (--dataset?)", arg);
     case ARGP_KEY_END:
-        if (!wanted->dataset && !wanted->pairs)
-            return cli_bad_usage(state, "on what? name measured runs with --dataset, or pairs of jobs with --pairs");
-        if (wanted->dataset && wanted->pairs)
-            return cli_bad_usage(state, "either --dataset or --pairs, not both");
-        if (wanted->pairs && wanted->rows)
+        switch (!!wanted->dataset + !!wanted->pairs + !!wanted->threads + !!wanted->mig) {
+        case 0:
+            return cli_bad_usage(state, "on what? name measured runs with --dataset, or jobs that share a GPU with "
+                                        "--pairs, --threads or --mig");
+        case 1:
+            break;
+        default:
+            return cli_bad_usage(state, "one of --dataset, --pairs, --threads and --mig, not several");
+        }
+        if (!wanted->dataset && wanted->rows)
             return cli_bad_usage(state, "--rows is for --dataset");
         return wanted->json && wanted->rows ? cli_bad_usage(state, "either --json or --rows, not both") : 0;
     default:
@@ -116,7 +131,10 @@ const struct argp evaluate_argp = {
     .options = options,
     .parser = parse,
     .doc =
-        "Compare an estimator with measured training runs, or with --pairs what is predicted of jobs that share a GPU. "
+        "Compare an estimator with measured training runs, or with --pairs, --threads or --mig what is predicted of "
+        "jobs that "
+        "share a "
+        "GPU. "
         "The files have the columns of docs/formats/datasets.md."
         "\vBins and errors are about the best guess. How often an answer is too low, and by how much it is too high, "
         "is about the answer at the quantile. Runs out of memory are a bin of their own and stay out of the errors.",
@@ -196,6 +214,10 @@ int cmd_evaluate(struct cli *cli, int argc, char **argv)
         return status;
     if (wanted.pairs)
         return evaluate_pairs(&wanted);
+    if (wanted.threads)
+        return evaluate_threads(&wanted);
+    if (wanted.mig)
+        return evaluate_mig(&wanted);
     if (wanted.profile && estimate_read_profile(&profile, wanted.profile, &err))
         return cli_fail("%s", err.text);
     if (dataset_read(&dataset, wanted.dataset, wanted.captures, &err))

@@ -10,6 +10,8 @@
 struct evaluate_options {
     const char *dataset;  /* KIND:FILE */
     const char *pairs;    /* a file; instead of a data set */
+    const char *threads;  /* the same */
+    const char *mig;      /* the same */
     const char *captures; /* a folder, or NULL */
     const char *profile;  /* a file; NULL: the dataset's own */
     const struct estimator *estimator;
@@ -24,7 +26,10 @@ void evaluate_format(const struct evaluate_options *wanted, const struct dataset
                      const struct evaluation *evaluation, int width, bool colour, struct strbuf *out);
 void evaluate_format_rows(const struct evaluation *evaluation, struct strbuf *out);
 
-/* What is predicted of pairs of jobs. Prints it, and returns the exit status. */
+/* What is predicted of pairs of jobs, of jobs with a share of the threads, and on MIG instances. Print it, and return
+ * the exit status. */
 int evaluate_pairs(const struct evaluate_options *wanted);
+int evaluate_threads(const struct evaluate_options *wanted);
+int evaluate_mig(const struct evaluate_options *wanted);
 
 #endif

@@ -1,4 +1,5 @@
-/* carma evaluate --pairs: what the core predicts of jobs that share a GPU, beside what was measured. */
+/* carma evaluate --pairs, --threads and --mig: what the core predicts of jobs that share a GPU, beside what was
+ * measured. */
 #include <math.h>
 #include <stdio.h>
 
@@ -59,5 +60,67 @@ int evaluate_pairs(const struct evaluate_options *wanted)
     } else {
         print_pairs(&pairs, bound_permille);
     }
+    return CLI_OK;
+}
+
+static json_t *threads_json(const struct sharing_threads *threads)
+{
+    json_t *list = json_array();
+
+    for (int jobs = SHARING_MIX_LEAST; jobs <= SHARING_MIX_MOST; jobs++) {
+        const struct sharing_gain *gain = &threads->of[jobs];
+        if (gain->jobs)
+            json_array_append_new(list, json_pack("{s:i, s:I, s:i, s:f, s:f}", "jobs", jobs, "rows",
+                                                  (json_int_t)gain->jobs, "percent", gain->percent, "measured",
+                                                  gain->measured, "predicted", gain->predicted));
+    }
+    return json_pack("{s:f, s:o}", "gain_error", threads->gain_error, "gains", list);
+}
+
+static void print_threads(const struct sharing_threads *threads)
+{
+    printf("Speed of a client with a share of the threads, as a multiple of that among as many without a limit:\n");
+    for (int jobs = SHARING_MIX_LEAST; jobs <= SHARING_MIX_MOST; jobs++) {
+        const struct sharing_gain *gain = &threads->of[jobs];
+        if (gain->jobs)
+            printf("%d jobs with %2d%% each: %.3f measured (of %zu jobs), %.3f predicted\n", jobs, gain->percent,
+                   gain->measured, gain->jobs, gain->predicted);
+    }
+    printf("Largest error: %.3f.\n", threads->gain_error);
+}
+
+int evaluate_threads(const struct evaluate_options *wanted)
+{
+    struct sharing_threads threads;
+    struct error err;
+
+    if (sharing_threads(&threads, wanted->threads, &err))
+        return cli_fail("%s", err.text);
+    if (wanted->json) {
+        CLEANUP(json_release) json_t *report = threads_json(&threads);
+        cli_print_json(report);
+    } else {
+        print_threads(&threads);
+    }
+    return CLI_OK;
+}
+
+int evaluate_mig(const struct evaluate_options *wanted)
+{
+    struct sharing_mig mig;
+    struct error err;
+
+    if (sharing_mig(&mig, wanted->mig, &err))
+        return cli_fail("%s", err.text);
+    if (wanted->json) {
+        CLEANUP(json_release)
+        json_t *report = json_pack("{s:I, s:I, s:f, s:f}", "rates", (json_int_t)mig.rates, "left_out",
+                                   (json_int_t)mig.left_out, "rate_rmse", mig.rate_rmse, "rate_bias", mig.rate_bias);
+        cli_print_json(report);
+        return CLI_OK;
+    }
+    printf("%zu rates on MIG instances, each predicted by the workload's rate on its smallest one.\n", mig.rates);
+    printf("Not counted: %zu workloads on one instance only.\n\n", mig.left_out);
+    printf("Error %.3f (root mean square), %+.3f in the mean.\n", mig.rate_rmse, mig.rate_bias);
     return CLI_OK;
 }
