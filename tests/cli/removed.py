@@ -207,7 +207,7 @@ def second_daemon(daemon):
     now.row = "a second carmad"
     (STATE / "lock").unlink()
     words = [T / "other" if word == SOCKET else word for word in daemon.words]
-    said = subprocess.run(words, capture_output=True, text=True, check=False, timeout=10 * PATIENCE_S)
+    said = subprocess.run(words, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     if said.returncode == 0 or "another carmad uses this state" not in said.stderr:
         fail(f"{said}")
 
