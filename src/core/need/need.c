@@ -50,7 +50,8 @@ static int64_t outgrown_request(const struct core *core, const struct job *job)
     const struct profile *history = history_of(core, job);
     int64_t outgrown;
 
-    if (!history || !is_declared(job) || job->reservation_source == SOURCE_OBSERVED)
+    if (!history || !is_declared(job) || job->reservation_source == SOURCE_OBSERVED ||
+        history->outgrown_bytes <= job->reserved_bytes)
         return UNKNOWN;
     outgrown = within_limits(core, job, history->outgrown_bytes);
     return outgrown > job->reserved_bytes ? outgrown : UNKNOWN;
