@@ -9,7 +9,7 @@ import sys
 
 KINDS = {"OK": "passed", "EXPECTEDFAIL": "passed", "SKIP": "skipped"}
 COUNTED = ["passed", "failed", "skipped", "flaky"]
-MOST_AGAIN = 10  # if more failed than that, it was not by chance
+MOST_AGAIN = 40  # if more failed than that, it was not by chance
 LIST = pathlib.Path(__file__).with_name("flaky")
 
 

@@ -22,7 +22,7 @@
 #include "core/learn/learn.h"
 #include "core/need/fence.h"
 #include "core/need/overuse.h"
-#include "core/sharing.h"
+#include "core/share/sharing.h"
 #include "core/snapshot.h"
 #include "core/state.h"
 #include "core/users.h"

@@ -10,8 +10,8 @@
 #include "core/need/fence.h"
 #include "core/need/need.h"
 #include "core/qualify.h"
-#include "core/sharing.h"
-#include "core/slowdown.h"
+#include "core/share/sharing.h"
+#include "core/share/slowdown.h"
 #include "core/state.h"
 #include "core/waiting/alike.h"
 

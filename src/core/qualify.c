@@ -8,8 +8,8 @@
 #include "core/guess/kin.h"
 #include "core/learn/learn.h"
 #include "core/need/need.h"
-#include "core/sharing.h"
-#include "core/slowdown.h"
+#include "core/share/sharing.h"
+#include "core/share/slowdown.h"
 #include "core/state.h"
 
 static uint32_t prediction_verdict(const struct core *core, const struct job *job, const struct gpu *gpu)

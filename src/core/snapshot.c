@@ -12,7 +12,7 @@
 #include "core/jobs.h"
 #include "core/learn/company.h"
 #include "core/learn/learn.h"
-#include "core/sharing.h"
+#include "core/share/sharing.h"
 #include "core/state.h"
 #include "core/users.h"
 #include "core/waiting/order.h"

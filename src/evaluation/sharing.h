@@ -1,5 +1,5 @@
 /* How well the core predicts what sharing a GPU does to jobs, compared with published measurements of the forms of
- * docs/formats/datasets.md. It is asked by the functions by which it decides (core/rates.h). */
+ * docs/formats/datasets.md. It is asked by the functions by which it decides (core/share/rates.h). */
 #ifndef CARMA_EVALUATION_SHARING_H
 #define CARMA_EVALUATION_SHARING_H
 

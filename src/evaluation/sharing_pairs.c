@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "core/rates.h"
+#include "core/share/rates.h"
 #include "evaluation/sharing.h"
 #include "trace/csv.h"
 

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "base/memory.h"
-#include "core/rates.h"
+#include "core/share/rates.h"
 #include "evaluation/sharing.h"
 #include "trace/csv.h"
 

@@ -42,7 +42,7 @@ ROWS = (
     (LIMITS, "in an answer, # groups told apart", "daemon/account/groups.h", "GROUPS_MOST_GROUPS"),
     (LIMITS, "# layers of a summary", "estimate/layers.h", "LAYER_LIST_MAX"),
     (LIMITS, "of the simulation; waiting questions; kept answers | #, 16;", "daemon/whatif/whatif.h", "WHATIF_POLICIES_MAX"),
-    (LIMITS, "files that one depends on | # or 32 MiB", "daemon/capture/kept.h", "KEPT_MOST"),
+    (LIMITS, "files that one depends on | # or 32 MiB", "daemon/capture/cache.h", "CACHE_MOST"),
 )
 WORDS = {"three": "3", "four": "4", "ten": "10"}
 

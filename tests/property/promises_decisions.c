@@ -6,7 +6,7 @@
 #include "core/guess/kin.h"
 #include "core/ledger.h"
 
-/* The rules of src/core/sharing.h, from the world's knowledge of residents. */
+/* The rules of src/core/share/sharing.h, from the world's knowledge of residents. */
 static void check_sharing(const struct world *world, uint64_t id, const struct record_placed *placed, uint32_t number)
 {
     const struct world_job *job = &world->jobs[id];

@@ -10,7 +10,7 @@
 #include "core/policy/policy.h"
 #include "core/qualify.h"
 #include "core/quantum.h"
-#include "core/slowdown.h"
+#include "core/share/slowdown.h"
 #include "core/user.h"
 #include "core/waiting/backfill.h"
 

@@ -3,7 +3,7 @@
 #include "../unit/unit.h"
 
 #include "contention/contention.h"
-#include "core/slowdown.h"
+#include "core/share/slowdown.h"
 #include "daemon/node/energy.h"
 #include "random.h"
 #include "vnode/physics.h"

@@ -4,7 +4,7 @@
 #include "core/learn/company.h"
 #include "core/learn/learn.h"
 #include "core/ledger.h"
-#include "core/slowdown.h"
+#include "core/share/slowdown.h"
 #include "core/users.h"
 
 #define ALONE 10000000 /* millionths of a step in a second */

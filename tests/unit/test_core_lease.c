@@ -4,7 +4,7 @@
 #include "core/ledger.h"
 #include "core/learn/learn.h"
 #include "core/waiting/order.h"
-#include "core/slowdown.h"
+#include "core/share/slowdown.h"
 
 static uint64_t lease(struct fixture *f, uint32_t gpus, int64_t request, int64_t max_wait_ns)
 {

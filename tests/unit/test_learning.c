@@ -3,7 +3,7 @@
 #include "core/learn/learn.h"
 #include "core/ledger.h"
 #include "core/need/need.h"
-#include "core/slowdown.h"
+#include "core/share/slowdown.h"
 #include "core/users.h"
 
 static void run_once(struct fixture *f, const char *workload, int64_t reservation, int64_t peak)

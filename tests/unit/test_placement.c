@@ -1,6 +1,6 @@
 /* Where a job is placed: carma's own policy by predicted slowdown, and the variants that configuration makes of the
  * same code. */
-#include "core/slowdown.h"
+#include "core/share/slowdown.h"
 #include "placement_fixture.h"
 
 CORE_TEST(test_slowdown_is_sum_over_union)

@@ -1,5 +1,5 @@
-/* How fast clients of one MPS server run (src/core/rates.h), against values worked out by hand. */
-#include "core/rates.h"
+/* How fast clients of one MPS server run (src/core/share/rates.h), against values worked out by hand. */
+#include "core/share/rates.h"
 
 #include "unit.h"
 

@@ -1,4 +1,4 @@
-/* The sharing modes a GPU, one rule at a time (src/core/sharing.h). Properties of every world are in
+/* The sharing modes a GPU, one rule at a time (src/core/share/sharing.h). Properties of every world are in
  * tests/property. */
 #include "core_fixture.h"
 #include "core/ledger.h"

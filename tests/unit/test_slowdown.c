@@ -1,8 +1,8 @@
-/* Predictions by sharing mode (src/core/slowdown.h), against values worked out by hand. */
+/* Predictions by sharing mode (src/core/share/slowdown.h), against values worked out by hand. */
 
 #include "core_fixture.h"
 #include "core/ledger.h"
-#include "core/slowdown.h"
+#include "core/share/slowdown.h"
 
 static const uint32_t ADA = 7, BOB = 8;
 

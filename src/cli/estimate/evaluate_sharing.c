@@ -8,7 +8,7 @@
 #include "cli/estimate/evaluate.h"
 #include "cli/show/answer.h"
 #include "config/config.h"
-#include "core/rates.h"
+#include "core/share/rates.h"
 #include "evaluation/sharing.h"
 
 static int32_t default_bound_permille(void)

@@ -7,8 +7,8 @@
 
 #include "core/learn/company.h"
 #include "core/learn/readings.h"
-#include "core/sharing.h"
-#include "core/slowdown.h"
+#include "core/share/sharing.h"
+#include "core/share/slowdown.h"
 #include "core/state.h"
 #include "core/users.h"
 #include "core/waiting/alike.h"

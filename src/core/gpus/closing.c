@@ -9,7 +9,7 @@
 #include "base/digest.h"
 #include "base/memory.h"
 #include "core/learn/learn.h"
-#include "core/sharing.h"
+#include "core/share/sharing.h"
 #include "core/state.h"
 
 struct record_failure *closing_failure_of(struct job *job)

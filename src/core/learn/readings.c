@@ -6,7 +6,7 @@
 #include "base/units.h"
 #include "core/learn/company.h"
 #include "core/learn/learn.h"
-#include "core/slowdown.h"
+#include "core/share/slowdown.h"
 #include "core/state.h"
 
 /* The least variance that readings can reach, since runs differ; and their own. */

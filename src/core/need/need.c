@@ -12,7 +12,7 @@
 #include "base/units.h"
 #include "core/guess/kin.h"
 #include "core/learn/learn.h"
-#include "core/sharing.h"
+#include "core/share/sharing.h"
 #include "core/state.h"
 
 #define UNKNOWN (-1)

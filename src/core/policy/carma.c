@@ -1,4 +1,4 @@
-#include "core/slowdown.h"
+#include "core/share/slowdown.h"
 #include "core/state.h"
 
 /* carma's own placement policy: a job goes where most is done in addition (slowdown.h), so to an idle GPU first.

@@ -19,7 +19,7 @@ struct policy {
     bool shares;         /* may put a job on a GPU that has residents */
     bool idle_first;     /* takes idle GPUs, in index order, while there are enough of them */
     bool waives_load;    /* does not ask for the free-memory floor or the SM activity cap */
-    bool predicts;       /* goes by predicted slowdown (core/slowdown.h) instead of measured activity */
+    bool predicts;       /* goes by predicted slowdown (core/share/slowdown.h) instead of measured activity */
     /* Smaller is better; equal ranks go by index. Never called when `shares` is false. */
     int64_t (*rank)(const struct core *core, const struct job *job, const struct gpu *gpu);
 };

@@ -6,7 +6,7 @@
 #include "core/apply.h"
 #include "core/place.h"
 #include "core/qualify.h"
-#include "core/slowdown.h"
+#include "core/share/slowdown.h"
 #include "core/state.h"
 #include "core/waiting/alike.h"
 #include "core/waiting/eligible.h"

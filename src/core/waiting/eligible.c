@@ -10,7 +10,7 @@
 #include "core/waiting/eligible.h"
 
 #include "core/need/need.h"
-#include "core/sharing.h"
+#include "core/share/sharing.h"
 #include "core/state.h"
 
 struct applicant {

@@ -12,7 +12,7 @@
 #include "base/units.h"
 #include "core/learn/learn.h"
 #include "core/ledger.h"
-#include "core/slowdown.h"
+#include "core/share/slowdown.h"
 #include "daemon/account/totals.h"
 #include "daemon/node/job_mapping.h"
 #include "daemon/node/node_internal.h"

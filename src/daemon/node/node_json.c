@@ -5,7 +5,7 @@
 #include "api/or_null.h"
 #include "base/nodetime.h"
 #include "base/share.h"
-#include "core/sharing.h"
+#include "core/share/sharing.h"
 #include "core/ledger.h"
 #include "daemon/node/node_internal.h"
 #include "daemon/view/owners.h"

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/share.h"
-#include "core/sharing.h"
+#include "core/share/sharing.h"
 #include "core/ledger.h"
 #include "daemon/node/node_internal.h"
 

@@ -10,7 +10,7 @@
 #include "api/or_null.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
-#include "core/sharing.h"
+#include "core/share/sharing.h"
 #include "core/ledger.h"
 #include "daemon/account/past_runs.h"
 #include "daemon/lease/leases.h"

@@ -12,7 +12,7 @@
 #include "base/proc.h"
 #include "base/strbuf.h"
 #include "core/ledger.h"
-#include "core/sharing.h"
+#include "core/share/sharing.h"
 #include "daemon/log.h"
 #include "daemon/run/mps_jobs_internal.h"
 #include "gpu/mps/trial.h"

@@ -10,7 +10,7 @@
 #include "base/units.h"
 #include "core/ledger.h"
 #include "core/need/overuse.h"
-#include "core/slowdown.h"
+#include "core/share/slowdown.h"
 #include "core/verdict.h"
 #include "daemon/view/view.h"
 #include "launch/launch.h"

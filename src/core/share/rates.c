@@ -1,4 +1,4 @@
-#include "core/rates.h"
+#include "core/share/rates.h"
 
 /* The published pairs have activities up to 943 permille. More counts as this: nothing is known of shares beyond. */
 #define FULLEST_PERMILLE 950

@@ -4,8 +4,8 @@
  * proportion to 1 / (1 - a_i): who leaves few SMs idle gets them at the cost of the others. Nobody runs faster than
  * alone; what he cannot use goes to the others in the same way. Nothing is fitted. docs/contention.md has the form's
  * errors on published pairs, and what was tried beside it. */
-#ifndef CARMA_CORE_RATES_H
-#define CARMA_CORE_RATES_H
+#ifndef CARMA_CORE_SHARE_RATES_H
+#define CARMA_CORE_SHARE_RATES_H
 
 #include <stddef.h>
 #include <stdint.h>

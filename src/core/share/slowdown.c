@@ -2,15 +2,15 @@
  * any activity are others), the prediction follows from them, and measures of pairs (learn/company.c) correct it. The
  * model is in the header. qualify.c asks whether a bound is kept and whether it pays, learn/readings.c what a sample
  * shows. */
-#include "core/slowdown.h"
+#include "core/share/slowdown.h"
 
 #include <string.h>
 
 #include "base/memory.h"
 #include "core/learn/company.h"
 #include "core/learn/learn.h"
-#include "core/rates.h"
-#include "core/sharing.h"
+#include "core/share/rates.h"
+#include "core/share/sharing.h"
 #include "core/state.h"
 
 #define PPM INT64_C(1000000)

@@ -1,7 +1,7 @@
 /* How this file works: sharing_ever goes by a GPU's configuration alone, sharing_verdict by its residents and MPS
  * servers as well; qualify.c asks both. sharing_begins and sharing_ends remember the servers as their clients come and
  * go. */
-#include "core/sharing.h"
+#include "core/share/sharing.h"
 
 #include "base/share.h"
 #include "core/state.h"

@@ -17,8 +17,8 @@
  *   - while an MPS server does not serve, jobs that would be its clients are not placed on its GPU. Where it serves a
  *     user on all GPUs, they are not placed at all. Other users' servers serve meanwhile
  *   - a process can use one MIG instance: a job of several GPUs gets none */
-#ifndef CARMA_CORE_SHARING_H
-#define CARMA_CORE_SHARING_H
+#ifndef CARMA_CORE_SHARE_SHARING_H
+#define CARMA_CORE_SHARE_SHARING_H
 
 #include <stdbool.h>
 #include <stdint.h>
