@@ -57,7 +57,7 @@ END
 expect_ok bench collocate --degrees 1 --epoch-pattern '^epoch [0-9]+' --json -- sh "$T/epochs.sh"
 # Node time: 0.1 s of the wall clock are 20 s.
 check 'said["runs"][0]["each"][0]["epochs"] == 3' \
-    '20 <= said["runs"][0]["each"][0]["epoch_s"] <= said["runs"][0]["each"][0]["seconds"] / 4'
+    '20 <= said["runs"][0]["each"][0]["epoch_s"] <= said["runs"][0]["each"][0]["seconds"] / 2'
 # Metrics are of the time in which all train: not of two seconds before that.
 expect_ok bench collocate --degrees 1 --epoch-pattern '% done' --json -- sh -c 'sleep 2; exec "$0" "$@"' "$TRAIN" --memory 1G \
     --sm-activity 0.6 --seconds 600
