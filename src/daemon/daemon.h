@@ -1,8 +1,8 @@
 /* carmad: the first driver of the core. The world becomes records (node/, run/, request/), the engine feeds them to the
  * core and stores them with the decisions. Then it tells of these (engine_calls.c), and run/ acts on them.
  *
- * One thread, one libuv loop; nothing on it waits, and long work (submission_read.c) is done beside it. The store commits on
- * its own thread, GPU readings come from carma-monitor, jobs belong to their shepherds. */
+ * One thread, one libuv loop; nothing on it waits, and long work (submission_read.c) is done beside it. The store
+ * commits on its own thread, GPU readings come from carma-monitor, jobs belong to their shepherds. */
 #ifndef CARMA_DAEMON_DAEMON_H
 #define CARMA_DAEMON_DAEMON_H
 

@@ -312,4 +312,3 @@ TEST(on_how_many_gpus_processes_of_a_job_are)
         assert_int_equal(node_used_by(&node, &view, 5), used[i]);
     }
 }
-

@@ -5,9 +5,8 @@
  *     target (the GPU; in MIG mode each of its instances, with its share of the GPU) have equal parts of it, moment by
  *     moment. The part of an empty target is ENERGY_IDLE's
  *   - the rest is shared by SM activity: each party counts by the SMs that it is expected to keep busy beside the
- *     others (core/share/slowdown.h), times its target's share of the GPU, times how long it was there. Where all of these
- *     are 0, it
- *     is shared by presence
+ *     others (core/share/slowdown.h), times its target's share of the GPU, times how long it was there. Where all of
+ * these are 0, it is shared by presence
  *
  * For all input, the accounts sum up exactly to the counted energy: no millijoule is lost or counted twice.
  *
