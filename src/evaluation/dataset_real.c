@@ -108,8 +108,9 @@ static int read_shape(const struct csv *csv, struct layer *layer, struct error *
     }
 }
 
-static int read_line(const struct csv *csv, struct summaries *summaries, struct error *err)
+static int read_line(const struct csv *csv, void *user, struct error *err)
 {
+    struct summaries *summaries = user;
     struct summary_lines *lines = find_lines(summaries, csv->values[LINE_MODEL], csv->values[LINE_DATASET]);
     enum activation activation;
     int64_t index, parameters;
@@ -146,13 +147,8 @@ static int read_line(const struct csv *csv, struct summaries *summaries, struct 
 static int read_summaries(struct summaries *summaries, const char *path, struct error *err)
 {
     static const struct csv_table table = {line_columns, array_size(line_columns), 0};
-    struct csv csv;
-    int rc = csv_open(&csv, path, &table, 1, err);
 
-    while (rc == 0 && (rc = csv_next(&csv, err)) == 1)
-        rc = read_line(&csv, summaries, err);
-    csv_release(&csv);
-    return rc;
+    return csv_read(path, &table, read_line, summaries, err);
 }
 
 /* The side of the images: the data set's usual one, or that of the first layer's output. */

@@ -42,8 +42,9 @@ static struct measured *measured_of(struct measured **all, const char *name)
 }
 
 /* The profile's name begins with its compute slices: 3g.20gb. */
-static int read_rate(struct measured **all, const struct csv *csv, struct error *err)
+static int read_rate(const struct csv *csv, void *user, struct error *err)
 {
+    struct measured **all = user;
     const char *profile = csv->values[PROFILE];
     int64_t rate_ppm;
     int rc = csv_number(csv, RATE, RATE_LEAST, RATE_MOST, RATES_PPM, 0, &rate_ppm, err);
@@ -96,13 +97,9 @@ int sharing_mig(struct sharing_mig *mig, const char *path, struct error *err)
     static const struct csv_column columns[] = {MIG(CSV_COLUMN_ROW)};
     const struct csv_table table = {.columns = columns, .count = array_size(columns)};
     struct measured *all = NULL, *measured, *next;
-    struct csv csv;
-    int rc = csv_open(&csv, path, &table, 1, err);
+    int rc = csv_read(path, &table, read_rate, &all, err);
 
     *mig = (struct sharing_mig){0};
-    while (rc == 0 && (rc = csv_next(&csv, err)) == 1)
-        rc = read_rate(&all, &csv, err);
-    csv_release(&csv);
     HASH_ITER (hh, all, measured, next) {
         compare(measured, mig);
         HASH_DEL(all, measured);

@@ -53,8 +53,9 @@ static struct workload *workload_of(struct pairs *pairs, const char *name)
     return workload;
 }
 
-static int read_pair(struct pairs *pairs, const struct csv *csv, struct error *err)
+static int read_pair(const struct csv *csv, void *user, struct error *err)
 {
+    struct pairs *pairs = user;
     struct pair pair;
     int rc = csv_number(csv, FIRST_RATE, RATE_LEAST, RATE_MOST, RATES_PPM, 0, &pair.rate_ppm[0], err);
 
@@ -78,13 +79,8 @@ static int read_pairs(struct pairs *pairs, const char *path, struct error *err)
 {
     static const struct csv_column columns[] = {PAIRS(CSV_COLUMN_ROW)};
     const struct csv_table table = {.columns = columns, .count = array_size(columns)};
-    struct csv csv;
-    int rc = csv_open(&csv, path, &table, 1, err);
 
-    while (rc == 0 && (rc = csv_next(&csv, err)) == 1)
-        rc = read_pair(pairs, &csv, err);
-    csv_release(&csv);
-    return rc;
+    return csv_read(path, &table, read_pair, pairs, err);
 }
 
 static void release(struct pairs *pairs)

@@ -18,8 +18,9 @@ enum { THREADS(CSV_COLUMN_PLACE) };
 #define SPEED_MOST 100 /* times the speed without a limit */
 #define JOBS_MOST  48  /* clients of a server */
 
-static int read_job(struct sharing_threads *threads, const struct csv *csv, struct error *err)
+static int read_job(const struct csv *csv, void *user, struct error *err)
 {
+    struct sharing_threads *threads = user;
     struct sharing_gain *gain;
     int64_t jobs, speed_ppm;
     int rc = csv_integer(csv, JOBS, 1, JOBS_MOST, 0, &jobs, err);
@@ -38,13 +39,8 @@ static int read_jobs(struct sharing_threads *threads, const char *path, struct e
 {
     static const struct csv_column columns[] = {THREADS(CSV_COLUMN_ROW)};
     const struct csv_table table = {.columns = columns, .count = array_size(columns)};
-    struct csv csv;
-    int rc = csv_open(&csv, path, &table, 1, err);
 
-    while (rc == 0 && (rc = csv_next(&csv, err)) == 1)
-        rc = read_job(threads, &csv, err);
-    csv_release(&csv);
-    return rc;
+    return csv_read(path, &table, read_job, threads, err);
 }
 
 int sharing_threads(struct sharing_threads *threads, const char *path, struct error *err)

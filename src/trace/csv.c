@@ -255,3 +255,15 @@ void csv_release(struct csv *csv)
     free(csv->text);
     *csv = (struct csv){0};
 }
+
+int csv_read(const char *path, const struct csv_table *table,
+             int (*row)(const struct csv *csv, void *user, struct error *err), void *user, struct error *err)
+{
+    struct csv csv;
+    int rc = csv_open(&csv, path, table, 1, err);
+
+    while (rc == 0 && (rc = csv_next(&csv, err)) == 1)
+        rc = row(&csv, user, err);
+    csv_release(&csv);
+    return rc;
+}

@@ -73,4 +73,8 @@ int csv_integer(const struct csv *csv, size_t column, int64_t low, int64_t high,
 
 void csv_release(struct csv *csv);
 
+/* All of it for a file of one table: `row` is called with each row in turn, until it returns other than 0. */
+int csv_read(const char *path, const struct csv_table *table,
+             int (*row)(const struct csv *csv, void *user, struct error *err), void *user, struct error *err);
+
 #endif
