@@ -30,9 +30,11 @@ static int read_job(const struct csv *csv, void *user, struct error *err)
     gain = &threads->of[jobs];
     gain->percent = rates_thread_percent((uint32_t)jobs);
     rc = csv_number(csv, gain->percent == 50 ? AT_50 : AT_14, 0, SPEED_MOST, RATES_PPM, 0, &speed_ppm, err);
+    if (rc)
+        return rc;
     gain->jobs++;
     gain->measured += (double)speed_ppm / RATES_PPM;
-    return rc;
+    return 0;
 }
 
 static int read_jobs(struct sharing_threads *threads, const char *path, struct error *err)
