@@ -18,6 +18,7 @@
 #define TURNS         2000
 #define TOTAL         (INT64_C(40) * GIB)
 #define WORKLOADS     50
+#define USERS         50
 #define TURN_NS       NS_PER_SEC
 #define RESERVED_STEP (512 * MIB)
 
@@ -58,7 +59,8 @@ static void submit(struct bench *bench)
                                                                      : 4,
                                                  .request_bytes = GIB + (int64_t)draw(bench, 39) * RESERVED_STEP,
                                                  .request_source = SOURCE_DECLARED,
-                                                 .smact_permille = 100 + (int32_t)draw(bench, 900)};
+                                                 .smact_permille = 100 + (int32_t)draw(bench, 900),
+                                                 .uid = 1000 + (uint32_t)draw(bench, USERS)};
     snprintf(record.submitted.workload, sizeof record.submitted.workload, "workload %" PRIu64, draw(bench, WORKLOADS));
     feed(bench, record);
 }
@@ -188,7 +190,7 @@ static void measure(const char *policy, uint32_t gpus, uint64_t length)
 int main(void)
 {
     static const char *const policies[] = {"carma", "magm", "exclusive"};
-    static const uint32_t gpus[] = {8, 256};
+    static const uint32_t gpus[] = {8, 64, 256};
     static const uint64_t lengths[] = {10, 100, 1000, 10000, 100000};
 
     printf("One decision after a job has ended, microseconds; %d of each kind, measured on %ld CPUs.\n", TURNS,

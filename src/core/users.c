@@ -118,7 +118,7 @@ static void forget_workload(struct core *core, struct profile *profile)
     learn_nothing(profile);
     profile->kin = kin_of_new(user, profile->workload);
     core->openings++;
-    learn_note_news(core, profile, NEWS_FIGURES);
+    learn_note_news(core, profile, NEWS_COMPANY); /* a GPU that failed is avoided no longer, either */
     learn_open_where_placed(core, profile);
 }
 

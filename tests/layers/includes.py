@@ -74,7 +74,7 @@ CORE = [
     "share/rates", "share/slowdown", "learn/readings",
     "policy/best_fit", "policy/carma", "policy/exclusive", "policy/first_fit", "policy/lug", "policy/magm",
     "policy/mug", "policy/round_robin",
-    "gpus/closing", "qualify", "waiting/eligible", "waiting/alike", "waiting/order", "users", "jobs", "core",
+    "gpus/closing", "qualify", "waiting/eligible", "waiting/room", "waiting/alike", "waiting/order", "users", "jobs", "core",
     "crash", "gpus/apply_gpu", "snapshot", "dump", "apply", "place", "waiting/backfill", "decide", "reason",
 ]
 LEVEL_OF = {module: level for level, modules in enumerate(LEVELS) for module in modules}

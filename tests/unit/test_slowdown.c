@@ -36,12 +36,13 @@ static uint64_t submit_active(struct fixture *f, uint32_t uid, int32_t permille)
 }
 
 /* It is there, though the core would not have placed it. */
-static void place_beside(struct fixture *f, uint32_t uid, uint32_t share, int32_t permille)
+static uint64_t place_beside(struct fixture *f, uint32_t uid, uint32_t share, int32_t permille)
 {
     struct record placed = {.type = RECORD_PLACED, .job = submit_active(f, uid, permille)};
 
     placed.placed = (struct record_placed){.count = 1, .reserved_bytes = GIB, .share = share, .fence_bytes = -1};
     apply(f, placed);
+    return placed.job;
 }
 
 static bool runs(const struct fixture *f, uint64_t job)
@@ -269,6 +270,53 @@ CORE_TEST(test_a_busier_job_may_come_where_one_that_is_less_busy_may_not)
     assert_int_equal(core_reason(f->core, half, f->now_ns).cap_permille, 1800);
     assert_true(runs(f, busy));
     near(there(f).worst_permille, 1786, 1);
+}
+
+/* Whether a job of Ada would be taken beside the residents, by the whole prediction. */
+static bool is_taken(struct fixture *f, uint32_t share, int32_t permille)
+{
+    struct record record = wants(1, GIB);
+    struct slowdown with;
+    uint64_t job;
+
+    record.submitted.uid = ADA;
+    record.submitted.smact_permille = permille;
+    record.submitted.share = share;
+    job = submit_record(f, record);
+    with = slowdown_predict(f->core, core_gpu(f->core, 0), core_find_job(f->core, job));
+    apply(f, (struct record){.type = RECORD_CANCELLED, .job = job});
+    return with.worst_permille <= slowdown_most_predicted(&with, 2100) &&
+           slowdown_pays(f->core, core_gpu(f->core, 0), &with);
+}
+
+/* Beside any clients and processes: no band is left out that has an activity with which a job would be taken. */
+CORE_TEST(test_no_job_that_would_be_taken_is_of_another_band)
+{
+    uint32_t taken = 0, left_out = 0;
+    uint64_t draw = 1;
+
+    only_gpu(f, SHARE_AUTO, 0);
+    bound(f, 2100);
+    for (int i = 0; i < 150; i++) {
+        uint64_t residents[4];
+        uint32_t count = 1 + draw % 4;
+        for (uint32_t k = 0; k < count; k++) {
+            draw = draw * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+            residents[k] = place_beside(f, draw >> 33 & 1 ? ADA : BOB, draw >> 34 & 3 ? SHARE_MPS : SHARE_TIME_SLICE,
+                                        (int32_t)(draw >> 40 & 1023) % 1000);
+        }
+        for (int32_t activity = 0; activity <= 1000; activity += 3) {
+            bool in = slowdown_bands(f->core, core_gpu(f->core, 0)) >> slowdown_band(activity) & 1;
+            bool takes = is_taken(f, SHARE_MPS, activity) || is_taken(f, SHARE_TIME_SLICE, activity);
+            if (takes && !in)
+                fail_msg("case %d: a job with %d permille is left out", i, activity);
+            taken += takes;
+            left_out += !in;
+        }
+        for (uint32_t k = 0; k < count; k++)
+            exits(f, residents[k], EXIT_COMPLETED, -1);
+    }
+    assert_true(taken > 500 && left_out > 10000);
 }
 
 /* The clients of a server that all users share take no turns, of any user. */

@@ -51,20 +51,18 @@ struct client {
 
 #define TAKERS_MOST RATES_CLIENT /* more jobs than a GPU may have */
 
-/* Where the room for a job is looked for, in permille of its activity, from 1000 downwards. The busier it is, the more
- * it slows the others, but for a fiftieth; how it fares itself may go either way, and changes by less than a third in a
- * step. What is within these parts of the bound may be within the bound a step above. */
-#define ROOM_STEP    32
-#define OTHERS_SLACK 32
-#define OWN_SLACK    3
+/* Between ends of bands that admit nobody, activities are not looked at where those are so near. */
+#define BANDS_APART 4
+
+/* Rounding, and clients that cannot use what they get, bend the prediction within a band by at most this part. */
+#define BAND_SLACK 64
 
 struct slowdown_takers {
     uint64_t version, residents; /* core.activity_version and gpu.residents_version then */
     uint32_t count, clients;
-    int32_t room_permille;                               /* slowdown_room; -1: not asked for yet */
-    struct slowdown together;                            /* as predicted */
-    struct slowdown corrected;                           /* by measurements */
-    uint64_t asked[1001 / 64 + 1], taken[1001 / 64 + 1]; /* by activity: slowdown_takes */
+    uint64_t bands;            /* slowdown_bands; 0: not asked for yet */
+    struct slowdown together;  /* as predicted */
+    struct slowdown corrected; /* by measurements */
     struct taker list[TAKERS_MOST];
     struct client of[TAKERS_MOST];
 };
@@ -248,9 +246,7 @@ static void gather(const struct core *core, const struct gpu *gpu, const struct 
             job == moved ? moved_permille : learned_activity(job));
     }
     takers->together = together(takers);
-    takers->room_permille = -1;
-    memset(takers->asked, 0, sizeof takers->asked);
-    memset(takers->taken, 0, sizeof takers->taken);
+    takers->bands = 0;
     takers->corrected = takers->together;
     if (!moved)
         correct(core, gpu, NULL, SHARE_ANY, &takers->corrected);
@@ -389,62 +385,72 @@ static int64_t worst_of(const struct slowdown_takers *with, uint32_t first, uint
     return worst;
 }
 
-/* Whether a job of this activity may come, as a client of a server that is there or with turns of its own. With
- * `roughly`, also one that is a little too slow, or at the cost of others. */
-static bool bear(const struct slowdown_takers *takers, const struct gpu *gpu, int32_t activity, int32_t bound,
-                 bool roughly)
+/* A way to come: as a client of a server that is there, or with turns of its own (0). */
+struct way {
+    const struct slowdown_takers *takers;
+    const struct gpu *gpu;
+    uint64_t server;
+    int32_t bound;
+};
+
+/* What admits a job. */
+enum { OTHERS_BEAR_IT = 1, IT_BEARS_OTHERS = 2, IT_PAYS = 4, ADMITTED = 7 };
+
+/* For one with the activity of a band's end. */
+static unsigned asked_at(const struct way *way, int end)
 {
+    int32_t activity = end * SLOWDOWN_BAND_PERMILLE < 1000 ? end * SLOWDOWN_BAND_PERMILLE : 1000, most;
     struct slowdown_takers with;
+    struct slowdown there;
+    unsigned answers = 0;
 
-    for (uint32_t i = 0; i <= takers->count; i++) {
-        struct slowdown there;
-        int32_t most;
-        if (i < takers->count && !takers->list[i].server)
-            continue;
-        copy(&with, takers);
-        add(&with, gpu->part_permille, i < takers->count ? takers->list[i].server : 0, activity);
-        there = together(&with);
-        most = slowdown_most_predicted(&there, bound);
-        if (bound && (worst_of(&with, 0, takers->clients) > most + roughly * most / OTHERS_SLACK ||
-                      worst_of(&with, takers->clients, with.clients) > most + roughly * most / OWN_SLACK))
-            continue;
-        if (there.progress_ppm >= least_progress_ppm(&there, &takers->together))
-            return true;
-    }
-    return false;
+    copy(&with, way->takers);
+    add(&with, way->gpu->part_permille, way->server, activity);
+    there = together(&with);
+    most = way->bound ? slowdown_most_predicted(&there, way->bound) : INT32_MAX / 2;
+    most += most / BAND_SLACK;
+    if (worst_of(&with, 0, way->takers->clients) <= most)
+        answers |= OTHERS_BEAR_IT;
+    if (worst_of(&with, way->takers->clients, with.clients) <= most)
+        answers |= IT_BEARS_OTHERS;
+    if (there.progress_ppm + there.progress_ppm / BAND_SLACK >= least_progress_ppm(&there, &way->takers->together))
+        answers |= IT_PAYS;
+    return answers;
 }
 
-bool slowdown_takes(const struct core *core, const struct gpu *gpu, int32_t activity_permille)
+/* The bands between two ends, for which the answers are known. A busier job slows the others more, and its own slowdown
+ * has one peak: what no end admits is not admitted between two of them, where they are near. */
+static uint64_t between(const struct way *way, int first, int end, unsigned at_first, unsigned at_end)
 {
-    struct slowdown_takers *takers = gpu->takers;
-    uint64_t bit = UINT64_C(1) << activity_permille % 64;
-    size_t word = (size_t)activity_permille / 64;
+    int middle = (first + end) / 2;
+    unsigned at_middle;
 
-    takers_of(core, gpu, NULL);
-    if (!(takers->asked[word] & bit)) {
-        takers->asked[word] |= bit;
-        if (bear(takers, gpu, activity_permille, gpu_slowdown_bound(core, NULL, gpu), false))
-            takers->taken[word] |= bit;
-    }
-    return takers->taken[word] & bit;
+    if (end - first == 1)
+        return (at_first | at_end) == ADMITTED ? UINT64_C(1) << first : 0;
+    if (end - first <= BANDS_APART && (at_first | at_end) != ADMITTED)
+        return 0;
+    if (end - first <= BANDS_APART && (at_first & at_end) == ADMITTED)
+        return ((UINT64_C(1) << (end - first)) - 1) << first;
+    at_middle = asked_at(way, middle);
+    return between(way, first, middle, at_first, at_middle) | between(way, middle, end, at_middle, at_end);
 }
 
-int32_t slowdown_room(const struct core *core, const struct gpu *gpu)
+uint64_t slowdown_bands(const struct core *core, const struct gpu *gpu)
 {
     struct slowdown_takers *takers = gpu->takers;
-    int32_t bound, activity = 1000;
+    struct way way = {.takers = takers, .gpu = gpu};
 
     takers_of(core, gpu, NULL);
-    if (takers->room_permille >= 0)
-        return takers->room_permille;
-    bound = gpu_slowdown_bound(core, NULL, gpu);
-    while (activity > 0 && !bear(takers, gpu, activity, bound, true))
-        activity -= ROOM_STEP;
-    if (activity <= 0)
-        takers->room_permille = ROOM_STEP;
-    else
-        takers->room_permille = activity + ROOM_STEP < 1000 ? activity + ROOM_STEP : 1000;
-    return takers->room_permille;
+    if (takers->bands)
+        return takers->bands;
+    way.bound = gpu_slowdown_bound(core, NULL, gpu);
+    takers->bands = 1;
+    for (uint32_t i = 0; i <= takers->count; i++)
+        if (i == takers->count || takers->list[i].server) {
+            way.server = i < takers->count ? takers->list[i].server : 0;
+            takers->bands |= between(&way, 0, SLOWDOWN_BANDS, asked_at(&way, 0), asked_at(&way, SLOWDOWN_BANDS));
+        }
+    return takers->bands;
 }
 
 uint64_t slowdown_server(const struct core *core, const struct job *job)

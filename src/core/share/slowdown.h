@@ -57,14 +57,18 @@ int32_t slowdown_most_predicted(const struct slowdown *with, int32_t bound_permi
 /* Whether that pays which was predicted for the GPU with another job. */
 bool slowdown_pays(const struct core *core, const struct gpu *gpu, const struct slowdown *with);
 
-/* For a GPU of the core's. By prediction, a job of any user with more activity than this cannot come to the GPU's
- * residents. It would slow one of them beyond its bound, or would not pay. A job with less may be slowed too much
- * itself.
- */
-int32_t slowdown_room(const struct core *core, const struct gpu *gpu);
+/* The bands of SM activity, a bit for each, of which a job of any user may come to the residents of a GPU of the core's
+ * by prediction. One of another band would slow a resident beyond its bound, be slowed beyond it itself, or not pay.
+ * The first band is always in: with an activity of 0 nothing is predicted. One within may still be refused. */
+uint64_t slowdown_bands(const struct core *core, const struct gpu *gpu);
 
-/* The same for one activity, and exactly: whether a job of any user with it may come by prediction. */
-bool slowdown_takes(const struct core *core, const struct gpu *gpu, int32_t activity_permille);
+#define SLOWDOWN_BANDS         64
+#define SLOWDOWN_BAND_PERMILLE 16
+
+static inline int slowdown_band(int32_t activity_permille)
+{
+    return activity_permille / SLOWDOWN_BAND_PERMILLE;
+}
 
 /* One that shares a GPU. */
 struct slowdown_party {

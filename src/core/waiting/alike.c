@@ -15,20 +15,20 @@
 
 /* ---- The tree: a treap by turn ---- */
 
-static void lower(struct needs *least, const struct needs *other)
+static void lower(struct least *least, const struct least *other)
 {
-    if (other->bytes < least->bytes)
-        least->bytes = other->bytes;
-    if (other->activity_permille < least->activity_permille)
-        least->activity_permille = other->activity_permille;
+    room_narrow(&least->room, &other->room);
     if (other->since_ns < least->since_ns)
         least->since_ns = other->since_ns;
-    least->unexamined |= other->unexamined;
+    least->anywhere |= other->anywhere;
 }
 
 static void gather(struct alike *top)
 {
-    top->least = top->needs;
+    const struct needs *needs = &top->needs;
+
+    top->least = (struct least){
+        .room = room_of_needs(needs->units, needs->band), .anywhere = needs->anywhere, .since_ns = needs->since_ns};
     if (top->before)
         lower(&top->least, &top->before->least);
     if (top->behind)
@@ -96,34 +96,28 @@ static void gather_towards(struct alike *tree, const struct alike *alike)
     gather(tree);
 }
 
-static bool is_within(const struct needs *needs, const struct room *room)
+static bool stops_in(const struct least *least, const struct search *search)
 {
-    return needs->bytes <= room->bytes && needs->activity_permille <= room->activity_permille;
+    return least->anywhere || least->since_ns <= search->since_ns || room_holds(&search->room, &least->room);
 }
 
-static bool stops_at(const struct needs *needs, const struct search *search, const struct room *most)
+static bool stops_at(const struct needs *needs, const struct search *search)
 {
-    if (needs->unexamined || needs->since_ns <= search->since_ns)
-        return true;
-    for (uint32_t i = 0; i < search->count; i++)
-        if (is_within(needs, &search->rooms[i]))
-            return is_within(needs, most);
-    return false;
+    return needs->anywhere || needs->since_ns <= search->since_ns || needs->units < search->room.units[needs->band];
 }
 
-static struct alike *next_of(struct alike *tree, struct order_turn turn, const struct search *search,
-                             const struct room *most)
+static struct alike *next_of(struct alike *tree, struct order_turn turn, const struct search *search)
 {
     struct alike *found = NULL;
 
-    if (!tree || !stops_at(&tree->least, search, most))
+    if (!tree || !stops_in(&tree->least, search))
         return NULL;
     if (turn_is_before(turn, tree->turn)) {
-        found = next_of(tree->before, turn, search, most);
-        if (!found && stops_at(&tree->needs, search, most))
+        found = next_of(tree->before, turn, search);
+        if (!found && stops_at(&tree->needs, search))
             found = tree;
     }
-    return found ? found : next_of(tree->behind, turn, search, most);
+    return found ? found : next_of(tree->behind, turn, search);
 }
 
 struct alike *alike_next(const struct core *core, struct order_turn turn, const struct search *search)
@@ -131,7 +125,10 @@ struct alike *alike_next(const struct core *core, struct order_turn turn, const 
     struct alike *first = NULL;
 
     for (uint32_t i = 0; i < core->width_count; i++) {
-        struct alike *next = next_of(core->widths[i].tree, turn, search, &core->widths[i].most);
+        struct search of_width = *search;
+        struct alike *next;
+        room_narrow(&of_width.room, &core->widths[i].most);
+        next = next_of(core->widths[i].tree, turn, &of_width);
         if (next && (!first || turn_is_before(next->turn, first->turn)))
             first = next;
     }
@@ -165,12 +162,10 @@ static void set_needs(const struct core *core, struct alike *alike)
     const struct job *job = alike->first;
 
     alike->expected = expectation_of(core, job);
-    alike->needs = (struct needs){.bytes = alike->expected.bytes,
-                                  .activity_permille = alike->expected.activity_permille,
+    alike->needs = (struct needs){.units = room_need(alike->expected.bytes),
+                                  .band = (uint8_t)slowdown_band(alike->expected.activity_permille),
                                   .since_ns = job_waits_since_ns(job),
-                                  .unexamined = alike->examined == 0};
-    if (job->id == core->reserved_job) /* it is placed whether that pays or not (qualify.c) */
-        alike->needs.activity_permille = 0;
+                                  .anywhere = alike->examined == 0 || job->id == core->reserved_job};
 }
 
 static void refresh(struct core *core, struct alike *alike)
@@ -272,7 +267,7 @@ struct job *alike_behind(const struct job *job)
 void alike_set_examined(struct core *core, struct alike *alike, uint64_t examined)
 {
     alike->examined = examined;
-    if (alike->needs.unexamined != (examined == 0))
+    if (alike->needs.anywhere || examined == 0)
         refresh(core, alike);
 }
 

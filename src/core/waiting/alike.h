@@ -12,22 +12,26 @@
 
 #include "base/hash.h"
 #include "core/job.h"
+#include "core/waiting/room.h"
 
 struct core;
 struct profile;
 struct record_submitted;
 
-/* The most that a GPU could take beside its residents. */
-struct room {
-    int64_t bytes; /* INT64_MAX: it is idle; -1: it takes nobody */
-    int32_t activity_permille;
+/* What the first of them needs. */
+struct needs {
+    int16_t units;    /* on each GPU, at least (room.h) */
+    uint8_t band;     /* of its SM activity (slowdown.h) */
+    bool anywhere;    /* a search stops at it, whatever the room: nothing is known of the GPUs that it fits, or they are
+                         reserved for it */
+    int64_t since_ns; /* it has waited since then (job_waits_since_ns) */
 };
 
-struct needs {
-    int64_t bytes; /* on each GPU, at least; INT64_MAX: idle GPUs */
-    int32_t activity_permille;
-    int64_t since_ns; /* it has waited since then (job_waits_since_ns) */
-    bool unexamined;  /* nothing is known of the GPUs that it fits */
+/* The least of what any of a branch needs. */
+struct least {
+    struct room room;
+    bool anywhere;
+    int64_t since_ns;
 };
 
 /* The part of a workload's history that counts for its waiting jobs. */
@@ -53,7 +57,7 @@ struct alike {
     struct needs needs;
     struct expectation expected;
     /* In its tree: */
-    struct needs least; /* of this branch */
+    struct least least; /* of this branch */
     uint64_t priority;  /* above those below it: drawn by the job's number */
     struct alike *before, *behind;
     /* Of its workload: */
@@ -64,7 +68,7 @@ struct alike {
 /* The jobs that want this number of GPUs. */
 struct alikes_of_width {
     uint32_t gpus;
-    struct room most; /* on each of these, beside residents: a search leaves those alone that need more */
+    struct room most; /* on each of these, beside residents */
     struct alike *tree;
 };
 
@@ -85,11 +89,10 @@ void alike_all_changed(struct core *core);
  * fit where they did not are looked at again. */
 void alike_take_news(struct core *core);
 
-/* A search stops at those that one of the rooms may hold, those that are unexamined, and those that have waited at
- * least since `since_ns`. */
+/* A search stops at those that the room may hold, and the most of their width, too; at those of needs.anywhere; and at
+ * those that have waited at least since `since_ns`. */
 struct search {
-    const struct room *rooms;
-    uint32_t count;
+    struct room room;
     int64_t since_ns;
 };
 

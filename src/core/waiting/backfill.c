@@ -94,86 +94,38 @@ bool backfill_reaches(const struct core *core, const struct job *job, int64_t no
 
 /* ---- Where there may be room ---- */
 
-#define ROOMS_MOST 16
-
 struct pass {
     struct core *core;
     int64_t now_ns;
     struct record_list *out;
-    bool moved;                    /* a limit may keep others now than at its beginning */
-    struct room rooms[ROOMS_MOST]; /* of the GPUs that have opened: none of them within another */
-    struct search search;          /* for jobs that may have become placeable */
-    bool knows_most;               /* the most that jobs of several GPUs find (alikes_of_width.most) */
+    bool moved;           /* a limit may keep others now than at its beginning */
+    struct search search; /* for jobs that may have become placeable: in the room of the GPUs that have opened */
+    bool knows_most;      /* the most that jobs of several GPUs find (alikes_of_width.most) */
 };
-
-static const struct room none = {.bytes = -1, .activity_permille = -1};
-static const struct room whole = {.bytes = INT64_MAX, .activity_permille = 1000};
 
 static struct room room_of(const struct core *core, const struct gpu *gpu, int64_t now_ns)
 {
-    struct room room = {.activity_permille = 1000};
-
     if (gpu_idle(gpu))
-        return whole;
+        return room_whole;
     if (gpu->lost || !gpu->measured || gpu_exclusive_resident(gpu) ||
         gpu->resident_count >= core->config.max_jobs_per_gpu || gpu_settling(core, gpu, now_ns))
-        return none;
-    room.bytes = gpu_free_bytes(core, gpu);
-    if (core_gates_slowdown(core))
-        room.activity_permille = slowdown_room(core, gpu);
-    return room;
+        return room_none;
+    return room_beside(gpu_free_bytes(core, gpu), core_gates_slowdown(core) ? slowdown_bands(core, gpu) : UINT64_MAX);
 }
 
-static bool is_within(const struct room *room, const struct room *other)
-{
-    return room->bytes <= other->bytes && room->activity_permille <= other->activity_permille;
-}
-
-static void widen(struct room *room, const struct room *by)
-{
-    if (by->bytes > room->bytes)
-        room->bytes = by->bytes;
-    if (by->activity_permille > room->activity_permille)
-        room->activity_permille = by->activity_permille;
-}
-
-static void add_room(struct pass *pass, const struct room *room)
-{
-    uint32_t kept = 0;
-
-    for (uint32_t i = 0; i < pass->search.count; i++) {
-        if (is_within(room, &pass->rooms[i]))
-            return;
-        if (!is_within(&pass->rooms[i], room))
-            pass->rooms[kept++] = pass->rooms[i];
-    }
-    if (kept == ROOMS_MOST)
-        widen(&pass->rooms[--kept], room);
-    else
-        pass->rooms[kept] = *room;
-    pass->search.count = kept + 1;
-}
-
-/* The memory and the part of the SMs that a job of several GPUs may find on each of them: at least that many GPUs have
- * as much. */
+/* What a job of several GPUs may find on each of them: at least that many GPUs have as much. */
 static void find_most(struct core *core, struct alikes_of_width *width)
 {
-    struct room best[RECORD_MAX_GPUS]; /* in each respect, descending */
+    struct room best[RECORD_MAX_GPUS]; /* in each band, descending */
 
     for (uint32_t k = 0; k < width->gpus; k++)
-        best[k] = none;
+        best[k] = room_none;
     for (uint32_t i = 0; i < core->gpu_count; i++) {
         struct room room = core->rooms[i];
         for (uint32_t k = 0; k < width->gpus; k++) {
             struct room less = best[k];
-            if (room.bytes > less.bytes) {
-                best[k].bytes = room.bytes;
-                room.bytes = less.bytes;
-            }
-            if (room.activity_permille > less.activity_permille) {
-                best[k].activity_permille = room.activity_permille;
-                room.activity_permille = less.activity_permille;
-            }
+            room_widen(&best[k], &room);
+            room_narrow(&room, &less);
         }
     }
     width->most = best[width->gpus - 1];
@@ -197,14 +149,13 @@ static void find_rooms(struct pass *pass)
 {
     struct core *core = pass->core;
 
-    pass->search.count = 0;
+    pass->search.room = room_none;
     for (const struct gpu *gpu = core->last_opened; gpu && gpu->opened > core->searched; gpu = gpu->opened_before) {
         struct room room = room_of(core, gpu, pass->now_ns);
-        if (room.bytes >= 0)
-            add_room(pass, &room);
+        room_widen(&pass->search.room, &room);
     }
     for (uint32_t i = 0; i < core->width_count; i++)
-        core->widths[i].most = whole;
+        core->widths[i].most = room_whole;
     pass->knows_most = false;
 }
 
@@ -258,7 +209,7 @@ bool backfill_pass(struct core *core, int64_t now_ns, struct record_list *out)
         return false;
     if (reserve_for_head(core, now_ns, out))
         return true;
-    pass.search = (struct search){.rooms = pass.rooms, .since_ns = starved_ns(core, now_ns)};
+    pass.search.since_ns = starved_ns(core, now_ns);
     if (look_at_others(&pass, head, last_turn(core, head, now_ns)))
         core->searched = openings;
     return pass.moved;
