@@ -86,16 +86,19 @@ run simulate --trace thesis_60.csv --seeds 2 --jitter 0.03 --json
 mv "$T/out" first.json
 run simulate --trace thesis_60.csv --seeds 2 --jitter 0.03 --json
 cmp -s first.json "$T/out" || fail "$said: another result under the same seeds"
+run simulate --trace thesis_60.csv --first-seed 2 --jitter 0.03 --json
+mv "$T/out" second.json
 run simulate --trace thesis_60.csv --jitter 0.03 --json
 python3 -c 'import json, sys
-one, two = (json.load(open(path))[0] for path in sys.argv[1:])
+one, two, other = (json.load(open(path))[0] for path in sys.argv[1:])
+assert abs(one["jct_s"]["mean"] + other["jct_s"]["mean"] - 2 * two["jct_s"]["mean"]) < 1e-6
 assert one["seeds"] == 1 and two["seeds"] == 2
 assert all(value["sd"] == 0 for value in one.values() if isinstance(value, dict) and "sd" in value)
 assert two["makespan_s"]["sd"] > 0 and two["makespan_s"]["mean"] != one["makespan_s"]["mean"]
 assert set(one) == set("policy jobs seeds makespan_s wait_s run_time_s jct_s jct_p95_s wait_p95_s energy_j oom "
     "sharing_slowdown_mean sharing_slowdown_p95 sharing_slowdown_max bounded_slowdown_mean bounded_slowdown_p95 "
     "bounded_slowdown_max jain_index users incomplete refused given_up never_ended predicted_slowdown_max smact_mean "
-    "share requests".split()), sorted(one)' "$T/out" first.json ||
+    "share requests".split()), sorted(one)' "$T/out" first.json second.json ||
     fail "$said: seeds"
 
 # The jobs' requests by each estimator, compared with their needs: 44 of the trace's jobs have a workload with a

@@ -120,8 +120,8 @@ static int run_policy(struct simulation *simulation, struct simulate_outcome *ou
         struct sim_result result;
         if (seed == 0 && timeline)
             observer = (struct sim_observer){.user = timeline, .on_gpu = timeline_add};
-        simulation->options.seed = seed + 1;
-        simulation->options.contention.seed = seed + 1;
+        simulation->options.seed = (uint64_t)simulation->wanted->first_seed + seed;
+        simulation->options.contention.seed = simulation->options.seed;
         rc = sim_run(simulation->jobs.items, simulation->jobs.count, &simulation->node, &simulation->options, &observer,
                      &result, err);
         if (rc == 0) {
@@ -285,6 +285,7 @@ int cmd_simulate(struct cli *cli, int argc, char **argv)
                                       .policy = "default",
                                       .share = SHARE_AUTO,
                                       .seeds = 1,
+                                      .first_seed = 1,
                                       .contention = contention_default,
                                       .estimator = {.column = -1}};
     int status;

@@ -30,6 +30,7 @@ enum {
     KEY_OOM_RETRY,
     KEY_MAX_SLOWDOWN,
     KEY_SEEDS,
+    KEY_FIRST_SEED,
     KEY_JITTER,
     KEY_CAPACITY,
     KEY_U_EXPONENT,
@@ -76,6 +77,7 @@ static const struct argp_option options[] = {
      "GPU), mps:node (one for all; default of the presets of the thesis), exclusive, mig or mig:SLICES of 7",
      3},
     {"seeds", KEY_SEEDS, "N", 0, "run N times, with seeds 1 to N (default 1)", 3},
+    {"first-seed", KEY_FIRST_SEED, "N", 0, "begin with seed N, not 1", 3},
     {"jitter", KEY_JITTER, "F", 0, "vary run times by a normal factor with this standard deviation, e.g. 0.03", 3},
     {"capacity", KEY_CAPACITY, "F", 0, "the throughput of a shared GPU, in saturated GPUs (default 1)", 3},
     {"u-exponent", KEY_U_EXPONENT, "F", 0, "exponent of the shared utilisation (default 1)", 3},
@@ -270,6 +272,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return simulate_estimator_parse(arg, &wanted->estimator, &err) ? cli_bad_usage(state, "%s", err.text) : 0;
     case KEY_SEEDS:
         return take_count(&wanted->seeds, "seeds", arg, SEEDS_MAX, state);
+    case KEY_FIRST_SEED:
+        return take_count(&wanted->first_seed, "first-seed", arg, SEEDS_MAX, state);
     case KEY_JITTER:
         return take_number(&wanted->jitter, "jitter", arg, 0, JITTER_MAX, state);
     case KEY_CAPACITY:

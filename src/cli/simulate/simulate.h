@@ -116,6 +116,7 @@ struct simulate_options {
     struct simulate_estimator estimator;
     bool estimator_given;
     int64_t seeds;
+    int64_t first_seed;
     double jitter;
     struct contention_params contention;
     char *compare; /* owned: the list, cut at its commas */
