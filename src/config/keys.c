@@ -10,6 +10,7 @@ static const char *const retries[] = {"exclusive", "step", "informed", NULL};
 static const char *const device_cgroups[] = {"auto", "off", NULL};
 static const char *const engines[] = {"local", "slurm", NULL};
 static const char *const visible_devices[] = {"uuid", "index", NULL};
+static const char *const orders[] = {"fifo", "fair", NULL};
 static const char *const gates[] = {"all", "memory", NULL};
 static const char *const off_or_on[] = {"off", "on", NULL};
 static const char *const estimator_names[] = {"auto",      "declared", "measured",  "horus",   "faketensor",
@@ -66,6 +67,8 @@ const struct key config_keys[] = {
      "most jobs that share a GPU"},
     {"backfill", CHOICE, offsetof(struct config, core.backfill), 0, 0, config_switches,
      "whether jobs that fit go before a waiting one that does not"},
+    {"order", CHOICE, offsetof(struct config, core.order), 0, 0, orders,
+     "whose jobs go first: fair, of the user who has had the least of the GPUs lately; fifo, the oldest"},
     {"starvation_timeout", DURATION, offsetof(struct config, core.starvation_timeout_ns), 0, MINUTES(43200), NULL,
      "with backfill: a job that has waited so long since its submission is not delayed by later ones"},
     {"max_slowdown", RATIO, offsetof(struct config, core.max_slowdown_permille), 0, 1000000, NULL,

@@ -4,7 +4,8 @@
 #include <string.h>
 
 #define NOTHING_OF_CARMA                                                                                               \
-    " backfill=no max_slowdown=0 learn=no shrink_after=0s oom_retry=exclusive memory_fence=off prior_quantile=0"
+    " order=fifo backfill=no max_slowdown=0 learn=no shrink_after=0s oom_retry=exclusive memory_fence=off "            \
+    "prior_quantile=0"
 
 /* The loop of the thesis's system (6.2) as its first public code runs it: a decision every 30 s, and 30 s more before
  * collocating. It has the monitor's readings, 2000 MB beyond an estimate, and 5 GB without one. */
@@ -20,7 +21,7 @@
 #define CARMA                                                                                                          \
     "memory_view=reserve memory_margin=256M decide_period=0s collocate_extra=0s paced=no settle=30s "                  \
     "oom_retry=informed "                                                                                              \
-    "max_jobs_per_gpu=16 backfill=yes starvation_timeout=6h max_slowdown=2.1 learn=yes shrink_after=5m "               \
+    "max_jobs_per_gpu=16 order=fair backfill=yes starvation_timeout=6h max_slowdown=2.1 learn=yes shrink_after=5m "    \
     "memory_fence=auto prior_quantile=85% estimator=auto"
 
 const struct preset presets[] = {
@@ -48,7 +49,7 @@ const struct preset presets[] = {
     {"lucid", "carma",
      "Lucid-style, from its public description: at most two jobs on a GPU, and only where little is lost by it",
      "memory_view=reserve memory_margin=1G decide_period=1s collocate_extra=0s paced=no settle=30s "
-     "oom_retry=exclusive max_jobs_per_gpu=2 backfill=yes starvation_timeout=4h max_slowdown=1.15 learn=yes "
+     "oom_retry=exclusive max_jobs_per_gpu=2 order=fifo backfill=yes starvation_timeout=4h max_slowdown=1.15 learn=yes "
      "shrink_after=0s memory_fence=off prior_quantile=0 estimator=declared",
      NULL},
     {NULL, NULL, NULL, NULL, NULL},

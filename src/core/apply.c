@@ -25,6 +25,7 @@
 #include "core/share/sharing.h"
 #include "core/snapshot.h"
 #include "core/state.h"
+#include "core/use.h"
 #include "core/users.h"
 #include "core/verdict.h"
 #include "core/waiting/alike.h"
@@ -39,6 +40,7 @@ static bool is_permille(int32_t value)
 static int apply_reconfigured(struct core *core, const struct core_config *config, struct error *err)
 {
     const struct policy *policy;
+    bool others; /* lines */
 
     if (!memchr(config->policy, '\0', sizeof config->policy) || !(policy = policy_find(config->policy)))
         return error_set(err, EINVAL, "there is no policy '%.*s'", CORE_POLICY_NAME_SIZE, config->policy);
@@ -49,11 +51,16 @@ static int apply_reconfigured(struct core *core, const struct core_config *confi
         !is_interval(config->collocate_extra_ns) || !is_interval(config->settle_ns) ||
         config->oom_retry > OOM_RETRY_INFORMED || config->memory_fence > 1 || config->max_jobs_per_gpu == 0 ||
         config->per_user.max_memory_bytes < 0 || config->mps_domain >= MPS_DOMAIN_COUNT ||
-        config->mps_max_clients == 0 || config->gate > GATE_MEMORY || !is_interval(config->starvation_timeout_ns) ||
-        !is_slowdown(config->max_slowdown_permille) || !is_interval(config->shrink_after_ns) ||
-        !is_permille(config->prior_quantile_permille))
+        config->mps_max_clients == 0 || config->gate > GATE_MEMORY || config->order > ORDER_FAIR ||
+        !is_interval(config->starvation_timeout_ns) || !is_slowdown(config->max_slowdown_permille) ||
+        !is_interval(config->shrink_after_ns) || !is_permille(config->prior_quantile_permille))
         return error_set(err, EINVAL, "a value of the configuration is out of range");
+    others = config->order != core->config.order;
+    if (others)
+        alike_leave_lines(core);
     core->config = *config;
+    if (others)
+        alike_join_lines(core);
     core->policy = policy;
     sharing_reconfigured(core);
     prior_refresh(core);
@@ -69,7 +76,7 @@ static int apply_submitted(struct core *core, const struct record *record, struc
 
     if (status != 0)
         return status;
-    if (core->config.paced && !order_head(core) &&
+    if (core->config.paced && !order_head(core, record->at_ns) &&
         core->next_decision_ns < record->at_ns + core->config.decide_period_ns)
         core->next_decision_ns = record->at_ns + core->config.decide_period_ns;
     job->state = job_state_after(JOB_STATE_COUNT, record);
@@ -106,11 +113,18 @@ static void end_reservation(struct core *core, struct job *job)
     core->reserved_job = 0;
 }
 
-/* One job at a time has GPUs reserved: the head of the moment. */
+/* One job at a time has GPUs reserved; of no GPUs: it has none any more. */
 static void apply_reserved(struct core *core, struct job *job, const struct record_reserved *reserved, int64_t at_ns)
 {
-    if (core->reserved_job)
-        end_reservation(core, core_job_by_id(core, core->reserved_job));
+    struct job *before = core->reserved_job ? core_job_by_id(core, core->reserved_job) : NULL;
+
+    if (before) {
+        end_reservation(core, before);
+        before->gave_way_ns = at_ns;
+        alike_set_examined(core, before->alike, 0);
+    }
+    if (reserved->count == 0)
+        return;
     for (uint32_t i = 0; i < reserved->count; i++) {
         struct gpu *gpu = core->gpus[reserved->gpus[i]];
         gpu->reserved_for = job->id;
@@ -158,6 +172,7 @@ static void apply_placed(struct core *core, struct job *job, const struct record
     }
     learn_placed(job);
     user_takes(core, job);
+    use_begins(core, job, record->at_ns);
     sharing_begins(core, job);
     core->next_decision_ns = record->at_ns + core->config.decide_period_ns;
     if (placed->shared) {
@@ -294,8 +309,10 @@ static void leave_gpus(struct core *core, struct job *job, int64_t at_ns)
         gpu_remove_resident(core, core->gpus[job->placements[i].gpu], job, at_ns);
     learn_left(job);
     sharing_ends(core, job);
-    if (job->placement_count)
+    if (job->placement_count) {
         user_leaves(job);
+        use_ends(job, at_ns);
+    }
     job->placement_count = 0;
     job->stray_bytes = 0;
     job->stray_count = 0;
@@ -399,7 +416,8 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
             apply_placed(core, job, record);
         break;
     case RECORD_RESERVED:
-        status = check_gpus(core, job, record->reserved.count, record->reserved.gpus, err);
+        if (record->reserved.count || core->reserved_job != job->id)
+            status = check_gpus(core, job, record->reserved.count, record->reserved.gpus, err);
         if (status == 0)
             apply_reserved(core, job, &record->reserved, record->at_ns);
         break;

@@ -21,6 +21,9 @@ enum window_statistic { STATISTIC_MEAN, STATISTIC_MEDIAN, STATISTIC_P95, STATIST
  * memory plus the size of the allocation that failed. The last two end with an idle GPU too. */
 enum oom_retry_mode { OOM_RETRY_EXCLUSIVE, OOM_RETRY_STEP, OOM_RETRY_INFORMED };
 
+/* Whose jobs go first. FAIR: those of the user who has had the least of the GPUs lately. FIFO: the oldest. */
+enum order { ORDER_FIFO, ORDER_FAIR };
+
 /* The reasons that close a GPU to a job. ALL: all known figures. MEMORY: its memory alone, so that SM activity and
  * slowdown only rank GPUs. For jobs that a cluster's scheduler has counted by memory, and would only send again. */
 enum gate { GATE_ALL, GATE_MEMORY };
@@ -63,6 +66,7 @@ struct core_config {
     uint32_t mps_domain;           /* enum share_domain */
     uint32_t mps_max_clients;      /* residents of a GPU that is shared by MPS */
     uint32_t gate;                 /* enum gate */
+    uint32_t order;                /* enum order */
     uint32_t backfill;             /* whether jobs behind a blocked head are looked at; 0: no (FIFO) */
     int64_t starvation_timeout_ns; /* with backfill: GPUs are reserved for a head that has waited for so long */
     int32_t max_slowdown_permille; /* predicted slowdown that a placement may cause, e.g. 2500; 0: any */

@@ -19,22 +19,18 @@ struct core *core_new(void)
     core->policy = policy_find(core->config.policy);
     prior_init(&core->prior);
     core->activity_version = 1;
-    core->asked = xcalloc(1, sizeof *core->asked);
+    order_begin(core);
     return core;
 }
 
 void core_free(struct core *core)
 {
-    struct alike *alike, *another;
     struct measure *measure, *next_measure;
     struct job *job, *next;
 
     if (!core)
         return;
-    HASH_ITER (hh, core->alikes, alike, another) {
-        HASH_DEL(core->alikes, alike);
-        free(alike);
-    }
+    alike_free(core);
     HASH_ITER (hh, core->jobs, job, next) {
         HASH_DEL(core->jobs, job);
         core_free_job(core, job);
@@ -52,7 +48,7 @@ void core_free(struct core *core)
     free(core->widths);
     free(core->rooms);
     free(core->gpus);
-    free(core->asked);
+    order_free(core);
     free(core);
 }
 
@@ -116,7 +112,7 @@ bool core_sample_is_due(const struct core *core, const struct record *record)
            gpu->dram_permille != sample->dram_permille;
     if (!core_watches_load(core) && gpu->unmanaged_bytes >= 0)
         news = !gpu->measured || gpu->unmanaged_bytes != sample->unmanaged_bytes;
-    return (news && (!gpu->measured || order_head(core) || core->undecided.head)) ||
+    return (news && (!gpu->measured || order_head(core, record->at_ns) || core->undecided.head)) ||
            (core->config.learn && gpu->others != sample->others) || learn_sample_is_due(core, gpu, record->at_ns);
 }
 

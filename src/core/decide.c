@@ -15,6 +15,7 @@
 #include "core/state.h"
 #include "core/waiting/backfill.h"
 #include "core/waiting/order.h"
+#include "core/waiting/reserve.h"
 
 static void decide_undecided(struct core *core, int64_t now_ns, struct record_list *out)
 {
@@ -127,7 +128,7 @@ static void open_closed(struct core *core, int64_t now_ns, struct record_list *o
 /* The thesis's loop takes its time over a decision that places nothing, too. */
 static void wait_for_next(struct core *core, int64_t now_ns, struct record_list *out)
 {
-    const struct job *head = order_head(core);
+    const struct job *head = order_head(core, now_ns);
     struct record waited = {.type = RECORD_WAITED, .at_ns = now_ns};
 
     if (!core->config.paced || !head || !core_decision_due(core, now_ns))
@@ -149,7 +150,7 @@ void core_decide(struct core *core, int64_t now_ns, struct record_list *out)
     correct_reservations(core, now_ns, out);
     shrink_reservations(core, now_ns, out);
     open_closed(core, now_ns, out);
-    if (!order_head(core))
+    if (!order_head(core, now_ns))
         return;
     if (core->settling_count)
         open_settled(core, now_ns);
@@ -174,11 +175,10 @@ int64_t core_next_wake_ns(const struct core *core, int64_t now_ns)
         earlier(&wake_ns, job->signal_retry_ns, now_ns);
     for (const struct job *job = core->waiting.head; job && job->turn.class == CLASS_LEASE; job = job->next)
         earlier(&wake_ns, expires_ns(job), now_ns);
-    if (!order_head(core))
+    if (!order_head(core, now_ns))
         return wake_ns;
     earlier(&wake_ns, core->next_decision_ns, now_ns);
-    if (core->config.backfill && core->reserved_job != order_head(core)->id)
-        earlier(&wake_ns, job_waits_since_ns(order_head(core)) + core->config.starvation_timeout_ns, now_ns);
+    earlier(&wake_ns, reserve_wake_ns(core, now_ns), now_ns);
     if (core->shrinking.head)
         earlier(&wake_ns, core->shrinking.head->first_use_ns + core->config.shrink_after_ns, now_ns);
     for (uint32_t i = 0; i < core->gpu_count && core->settling_count; i++)

@@ -173,5 +173,7 @@ uint32_t job_state_after(uint32_t from, const struct record *record)
 
 int64_t job_waits_since_ns(const struct job *job)
 {
-    return job->retry && job->crashed_ns > job->submitted_ns ? job->crashed_ns : job->submitted_ns;
+    int64_t since_ns = job->retry && job->crashed_ns > job->submitted_ns ? job->crashed_ns : job->submitted_ns;
+
+    return since_ns > job->gave_way_ns ? since_ns : job->gave_way_ns;
 }

@@ -93,6 +93,7 @@ struct job {
     struct queue *queue;                       /* the one it stands in, or NULL */
     struct job *previous;
     struct job *next;
+    uint64_t ahead;      /* of its line, eligible: a cache (order.c) */
     struct alike *alike; /* while it waits: the jobs that nothing tells from it (alike.h): a cache */
     struct {
         struct job *before, *behind;

@@ -29,9 +29,10 @@ static bool choose_idle(const struct core *core, const struct job *job, struct r
  * GPU, too, but costs more. */
 static bool may_qualify(const struct core *core, const struct job *job, const struct gpu *gpu, int64_t needed_bytes)
 {
-    return gpu->resident_count == 0 || (gpu_free_bytes(core, gpu) >= needed_bytes &&
-                                        (!core_gates_slowdown(core) || job->id == core->reserved_job ||
-                                         slowdown_bands(core, gpu) >> slowdown_band(company_activity(job)) & 1));
+    return gpu->resident_count == 0 ||
+           (gpu_free_bytes(core, gpu) >= needed_bytes &&
+            (!core_gates_slowdown(core) || job->id == core->reserved_job ||
+             slowdown_bands(core, gpu, job->user) >> slowdown_band(company_activity(job)) & 1));
 }
 
 /* The best `wanted` of the GPUs that qualify, best first: all must qualify at once. */

@@ -469,7 +469,7 @@ uint32_t core_gpu_mode(const struct core *core, uint64_t id, uint32_t number)
 struct reason core_reason(const struct core *core, uint64_t id, int64_t now_ns)
 {
     const struct job *job = core_find_job(core, id);
-    const struct job *head = order_head(core);
+    const struct job *head = order_head(core, now_ns);
     struct reason kept;
 
     if (!job || (job->state != JOB_HELD && job->state != JOB_QUEUED))
@@ -479,7 +479,7 @@ struct reason core_reason(const struct core *core, uint64_t id, int64_t now_ns)
     if (!backfill_reaches(core, job, now_ns)) {
         if (!job->retry && head->retry)
             return (struct reason){.code = REASON_RETRY_FIRST, .other = head->id};
-        return (struct reason){.code = REASON_BEHIND, .ahead = order_ahead(core, job), .other = head->id};
+        return (struct reason){.code = REASON_BEHIND, .ahead = order_ahead(core, job, now_ns), .other = head->id};
     }
     if (!core_decision_due(core, now_ns))
         return (struct reason){.code = REASON_PERIOD, .until_ns = core->next_decision_ns};

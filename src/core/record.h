@@ -62,7 +62,7 @@ enum record_type {
                          reserved */
     RECORD_GROWN,     /* the running job's reservation is now this: it was observed to use more than was reserved, or
                          estimated to need more */
-    RECORD_RESERVED,  /* these GPUs are kept for the job, which has let others pass for too long */
+    RECORD_RESERVED,  /* these GPUs are kept for the job, which has let others pass for too long; none: no more */
     RECORD_GPU_TRIED, /* a closed GPU takes jobs again: its time is over */
     RECORD_WAITED,    /* nothing could be placed; the next attempt is not before then (paced loops) */
     /* a state at one moment: only core_snapshot makes them, after a RECONFIGURED and in this order */
@@ -71,7 +71,7 @@ enum record_type {
     RECORD_STATE_PROFILE, /* the knowledge of a workload */
     RECORD_STATE_MEASURE, /* of a workload, alone or beside another */
     RECORD_STATE_PRIOR,   /* the distribution of a user's workloads: own or told, at most one of each */
-    RECORD_STATE_USER,    /* the user whose retries are counted */
+    RECORD_STATE_USER,    /* the user whose retries or use are counted */
     RECORD_STATE_JOB,     /* one that has not ended, followed by its placements */
     RECORD_STATE_PLACEMENT,
     RECORD_STATE_RESIDENT, /* in the order of arrival on each GPU */
@@ -354,6 +354,8 @@ struct record_state_user {
     int64_t retries_ns;
     uint32_t retries;
     bool share_faulted;
+    int64_t use;
+    int64_t use_ns;
 };
 
 struct record_state_job {

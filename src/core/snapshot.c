@@ -128,13 +128,15 @@ static void take_user(const struct user *user, int64_t at_ns, struct record_list
 {
     take_prior(user, user->own, at_ns, out);
     take_prior(user, user->told, at_ns, out);
-    if (user->retries || user->share_faulted)
+    if (user->retries || user->share_faulted || user->use || user->held_permille)
         record_list_add(out, &(struct record){.type = RECORD_STATE_USER,
                                               .at_ns = at_ns,
                                               .state_user = {.uid = user->uid,
                                                              .retries_ns = user->retries_ns,
                                                              .retries = user->retries,
-                                                             .share_faulted = user->share_faulted}});
+                                                             .share_faulted = user->share_faulted,
+                                                             .use = user->use,
+                                                             .use_ns = user->use_ns}});
 }
 
 static void take_job(const struct job *job, int64_t at_ns, struct record_list *out)
@@ -303,11 +305,13 @@ static int restore_user(struct core *core, const struct record *record, struct e
     const struct record_state_user *state = &record->state_user;
     struct user *user = user_of(core, state->uid);
 
-    if (core->jobs || (state->retries == 0 && !state->share_faulted) || user->retries || user->share_faulted)
+    if (core->jobs || user->retries || user->share_faulted || user->use || state->use < 0)
         return nonsense(record, err);
     user->retries_ns = state->retries_ns;
     user->retries = state->retries;
     user->share_faulted = state->share_faulted;
+    user->use = state->use;
+    user->use_ns = state->use_ns;
     return 0;
 }
 
@@ -321,7 +325,8 @@ static int restore_job(struct core *core, const struct record *record, struct er
 
     if (state->state >= JOB_STATE_COUNT || job_state_ended(state->state) || state->share >= SHARE_MODE_COUNT ||
         job_state_has_gpus(state->state) != (state->share != SHARE_ANY) || state->crash_cause >= EXIT_CAUSE_COUNT ||
-        state->counted_bytes < 0 || state->stray_bytes < 0 ||
+        state->counted_bytes < 0 || state->stray_bytes < 0 || state->held_permille < 0 ||
+        (state->held_permille && !job_state_has_gpus(state->state)) ||
         (state->stray_bytes && !job_state_has_gpus(state->state)) || state->reservation_source > SOURCE_COUNT ||
         !failure_is_sane(core, &state->failure))
         return nonsense(record, err);
@@ -340,6 +345,7 @@ static int restore_job(struct core *core, const struct record *record, struct er
         record_memory_source(state->reservation_source, state->reserved_bytes, job->wants, SOURCE_LEARNED);
     if (job_state_has_gpus(job->state))
         user_counts(job);
+    job->user->held_permille += job->held_permille;
     return 0;
 }
 

@@ -14,15 +14,10 @@
 struct alike;
 struct alikes_of_width;
 struct common_wants;
+struct line;
 struct measure;
+struct order_known;
 struct room;
-
-/* How many stand before the waiting job that was asked about last. */
-struct core_asked {
-    uint64_t applied; /* core.applied then */
-    const struct job *job;
-    uint64_t ahead;
-};
 
 struct core {
     struct core_config config;
@@ -56,14 +51,16 @@ struct core {
     bool restoring;       /* a snapshot is being applied: until the first record of another kind */
     int64_t decided_ns;   /* the time of the latest decision */
     /* Caches, not state: a job is examined again only when something has opened since its last examination. */
-    uint64_t applied;          /* records so far */
-    uint64_t activity_version; /* of pauses, estimates and settings: predictions for all GPUs are made anew */
-    struct core_asked *asked;  /* owned; by itself, since looking at a const core fills it */
+    uint64_t applied;                /* records so far */
+    uint64_t activity_version;       /* of pauses, estimates and settings: predictions for all GPUs are made anew */
+    struct order_known *order_known; /* owned; by itself, since looking at a const core fills it (order.c) */
     uint64_t openings;
     struct gpu *last_opened;
     uint64_t searched;    /* core.openings when all waiting jobs had been looked at: those that are not unexamined */
     struct alike *alikes; /* uthash, owned */
-    struct alikes_of_width *widths; /* owned array: their trees */
+    struct line *lines;   /* owned list (utlist), with these two and those of users (user.line); NULL: none yet */
+    struct line *apart, *common;
+    struct alikes_of_width *widths; /* owned array */
     uint32_t width_count;
     size_t width_capacity;
     struct room *rooms; /* owned array: of each GPU, while waiting jobs are looked at */

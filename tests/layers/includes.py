@@ -70,12 +70,12 @@ CORE = [
     "guess/prior.h",
     "job", "core.h", "waiting/queue.h", "waiting/by_turn", "ledger.h", "user.h", "state", "waiting/queue", "ledger",
     "user",
-    "guess/kin", "guess/prior", "learn/learn", "learn/company", "need/overuse", "share/sharing", "need/need", "need/fence",
+    "guess/kin", "guess/prior", "learn/learn", "learn/company", "use", "need/overuse", "share/sharing", "need/need", "need/fence",
     "share/rates", "share/slowdown", "learn/readings",
     "policy/best_fit", "policy/carma", "policy/exclusive", "policy/first_fit", "policy/lug", "policy/magm",
     "policy/mug", "policy/round_robin",
     "gpus/closing", "qualify", "waiting/eligible", "waiting/room", "waiting/alike", "waiting/order", "users", "jobs", "core",
-    "crash", "gpus/apply_gpu", "snapshot", "dump", "apply", "place", "waiting/backfill", "decide", "reason",
+    "crash", "gpus/apply_gpu", "snapshot", "dump", "apply", "place", "waiting/reserve", "waiting/backfill", "decide", "reason",
 ]
 LEVEL_OF = {module: level for level, modules in enumerate(LEVELS) for module in modules}
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]*)"')

@@ -69,7 +69,7 @@ static void check_requeued_for_memory(struct world *world, const struct record *
     if (record->requeued.overuser) {
         bool there = false;
         for (uint32_t i = 0; i < job->gpu_count; i++)
-            there |= is_on(overuser, job->gpus[i]) || overuser->stray_bytes[job->gpus[i]];
+            there |= overuser->was_on[job->gpus[i]];
         if (!oom || !there || record->requeued.overuser == record->job)
             fail(world, "job %" PRIu64 " is not a victim of job %" PRIu64, record->job, record->requeued.overuser);
         if (++job->harmed > core_configuration(world->core)->max_retries && !world->reconfigured)
@@ -179,6 +179,8 @@ void on_decision(struct world *world, const struct record *record)
         job->counted_bytes = job->reserved_bytes;
         check_limits(world, job->wants.uid);
         memcpy(job->gpus, record->placed.gpus, sizeof job->gpus);
+        for (uint32_t i = 0; i < job->gpu_count; i++)
+            job->was_on[job->gpus[i]] = true;
         memset(job->seen_bytes, 0, sizeof job->seen_bytes);
         break;
     case RECORD_REFUSED:
@@ -243,10 +245,12 @@ void on_decision(struct world *world, const struct record *record)
         job->counted_bytes = record->grown.reserved_bytes;
         break;
     case RECORD_RESERVED:
-        if (job->ended || job->running || record->reserved.count != job->wants.gpus)
+        if (job->ended || job->running ||
+            (record->reserved.count != job->wants.gpus &&
+             (record->reserved.count || world->core->config.order == ORDER_FIFO)))
             fail(world, "GPUs were reserved for job %" PRIu64 ", which does not wait for them", record->job);
-        world->reservation =
-            (struct reservation){.job = record->job, .count = record->reserved.count, .at_ns = record->at_ns};
+        world->reservation = (struct reservation){
+            .job = record->reserved.count ? record->job : 0, .count = record->reserved.count, .at_ns = record->at_ns};
         memcpy(world->reservation.gpus, record->reserved.gpus, sizeof world->reservation.gpus);
         break;
     case RECORD_GPU_TRIED:

@@ -133,7 +133,7 @@ static void check_jobs(struct world *world)
 static void check_nobody_waits_in_vain(const struct world *world)
 {
     const struct core *core = world->core;
-    const struct job *job = order_head(core);
+    const struct job *job = order_head(core, world->now_ns);
 
     if (!job || world->now_ns < core->next_decision_ns)
         return;
@@ -193,7 +193,7 @@ static void check_reserved_head_starts(const struct world *world)
 {
     const struct core *core = world->core;
     const struct reservation *reservation = &world->reservation;
-    const struct job *head = order_head(core);
+    const struct job *head = order_head(core, world->now_ns);
 
     if (!head || head->id != reservation->job || core->reserved_job != head->id || core->config.learn ||
         world->now_ns < core->next_decision_ns || core->config.memory_view != MEMORY_RESERVE)

@@ -183,6 +183,7 @@ static void job_moves(struct world *world)
         input.type = random_range(r, 0, 4) ? RECORD_STARTED : RECORD_ADOPTED;
     } else if (random_range(r, 0, 15) == 0 &&
                !is_on(job, at = (uint32_t)random_range(r, 0, core_gpu_count(world->core) - 1))) {
+        job->was_on[at] = true;
         job->stray_bytes[at] += random_range(r, 0, 2) * GIB;
         input.type = RECORD_STRAYED;
         input.strayed = (struct record_memory){.gpu = at, .bytes = job->stray_bytes[at]};
@@ -333,6 +334,7 @@ static struct core_config random_config(struct random *r)
     config.mps_domain = (uint32_t)random_range(r, 0, MPS_DOMAIN_COUNT - 1);
     config.mps_max_clients = (uint32_t)random_range(r, 1, 4);
     config.backfill = random_range(r, 0, 1) ? 0 : (uint32_t)random_range(r, 1, 8);
+    config.order = random_range(r, 0, 1) ? ORDER_FAIR : ORDER_FIFO;
     config.starvation_timeout_ns = random_range(r, 0, 1000) * NS_PER_SEC;
     config.max_slowdown_permille = random_range(r, 0, 1) ? 0 : (int32_t)random_range(r, 1000, 4000);
     config.learn = random_range(r, 0, 1);

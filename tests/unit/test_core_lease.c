@@ -32,7 +32,7 @@ CORE_TEST(test_order)
     first = lease(f, GPUS, 30 * GIB, 0);
     second = lease(f, GPUS, 30 * GIB, 0);
     decide(f);
-    assert_ptr_equal(order_head(f->core), core_find_job(f->core, first));
+    assert_ptr_equal(order_head(f->core, f->now_ns), core_find_job(f->core, first));
     job_event(f, RECORD_STARTED, whole);
     exits(f, whole, EXIT_COMPLETED, -1);
     assert_starts(f, first);
@@ -56,7 +56,7 @@ CORE_TEST(test_before_retries)
     assert_starts(f, first);
     assert_true(core_find_job(f->core, local)->retry);
     second = lease(f, 1, 30 * GIB, 0);
-    assert_ptr_equal(order_head(f->core), core_find_job(f->core, second));
+    assert_ptr_equal(order_head(f->core, f->now_ns), core_find_job(f->core, second));
 }
 
 CORE_TEST(test_deadline)

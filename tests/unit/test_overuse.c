@@ -97,7 +97,7 @@ OVERUSE_TEST(test_the_victim_is_not_charged_and_the_overuser_goes_alone)
     assert_int_equal(requeued->requeued.reserved_bytes, 30 * GIB);
     assert_int_equal(requeued->requeued.reservation_source, SOURCE_DECLARED);
     assert_true(requeued->requeued.retry);
-    assert_ptr_equal(order_head(f->core), core_find_job(f->core, victim)); /* before the waiting jobs */
+    assert_ptr_equal(order_head(f->core, f->now_ns), core_find_job(f->core, victim)); /* before the waiting jobs */
     assert_false(job_wants_idle(f->core, core_find_job(f->core, victim)));
     assert_int_equal(core_find_job(f->core, worse)->victims, 1);
     assert_int_equal(core_find_job(f->core, overuser)->victims, 0);

@@ -3,6 +3,7 @@
 #include "core_fixture.h"
 #include "core/ledger.h"
 #include "core/share/slowdown.h"
+#include "core/user.h"
 
 static const uint32_t ADA = 7, BOB = 8;
 
@@ -297,6 +298,7 @@ CORE_TEST(test_no_job_that_would_be_taken_is_of_another_band)
 
     only_gpu(f, SHARE_AUTO, 0);
     bound(f, 2100);
+    change(f, order, ORDER_FIFO);
     for (int i = 0; i < 150; i++) {
         uint64_t residents[4];
         uint32_t count = 1 + draw % 4;
@@ -306,7 +308,8 @@ CORE_TEST(test_no_job_that_would_be_taken_is_of_another_band)
                                         (int32_t)(draw >> 40 & 1023) % 1000);
         }
         for (int32_t activity = 0; activity <= 1000; activity += 3) {
-            bool in = slowdown_bands(f->core, core_gpu(f->core, 0)) >> slowdown_band(activity) & 1;
+            bool in =
+                slowdown_bands(f->core, core_gpu(f->core, 0), user_find(f->core, ADA)) >> slowdown_band(activity) & 1;
             bool takes = is_taken(f, SHARE_MPS, activity) || is_taken(f, SHARE_TIME_SLICE, activity);
             if (takes && !in)
                 fail_msg("case %d: a job with %d permille is left out", i, activity);

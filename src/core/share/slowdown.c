@@ -38,7 +38,8 @@ struct taker {
     int64_t worst;    /* slowdown of one of its jobs while nobody else takes turns, in permille */
     int64_t progress; /* the sum of its jobs' rates then, in ppm */
     uint32_t jobs;
-    bool shared; /* the three before, and its jobs' rates, are of all its jobs */
+    bool shared;    /* the three before, and its jobs' rates, are of all its jobs */
+    uint64_t bands; /* as slowdown_takers.bands: of further clients of the server */
 };
 
 /* A job of a taker. */
@@ -60,7 +61,7 @@ struct client {
 struct slowdown_takers {
     uint64_t version, residents; /* core.activity_version and gpu.residents_version then */
     uint32_t count, clients;
-    uint64_t bands;            /* slowdown_bands; 0: not asked for yet */
+    uint64_t bands;            /* of jobs with turns of their own; 0: not asked for yet (slowdown_bands) */
     struct slowdown together;  /* as predicted */
     struct slowdown corrected; /* by measurements */
     struct taker list[TAKERS_MOST];
@@ -68,13 +69,14 @@ struct slowdown_takers {
 };
 
 /* Jobs with the same number are clients of one server; 0: none. */
+static uint64_t users_server(const struct core *core, uint32_t uid)
+{
+    return core->config.mps_multiuser || core->config.mps_domain == MPS_DOMAIN_NODE ? 1 : UINT64_C(2) + uid;
+}
+
 static uint64_t server_of(const struct core *core, const struct job *job, uint32_t share)
 {
-    const struct core_config *config = &core->config;
-
-    if (share != SHARE_MPS)
-        return 0;
-    return config->mps_multiuser || config->mps_domain == MPS_DOMAIN_NODE ? 1 : UINT64_C(2) + job->wants->uid;
+    return share == SHARE_MPS ? users_server(core, job->wants->uid) : 0;
 }
 
 /* The part of the instance's SMs that a job alone there keeps busy, in permille. */
@@ -435,22 +437,32 @@ static uint64_t between(const struct way *way, int first, int end, unsigned at_f
     return between(way, first, middle, at_first, at_middle) | between(way, middle, end, at_middle, at_end);
 }
 
-uint64_t slowdown_bands(const struct core *core, const struct gpu *gpu)
+static uint64_t bands_of(const struct core *core, const struct gpu *gpu, uint64_t server)
+{
+    struct way way = {
+        .takers = gpu->takers, .gpu = gpu, .server = server, .bound = gpu_slowdown_bound(core, NULL, gpu)};
+
+    return 1 | between(&way, 0, SLOWDOWN_BANDS, asked_at(&way, 0), asked_at(&way, SLOWDOWN_BANDS));
+}
+
+uint64_t slowdown_bands(const struct core *core, const struct gpu *gpu, const struct user *user)
 {
     struct slowdown_takers *takers = gpu->takers;
-    struct way way = {.takers = takers, .gpu = gpu};
+    uint64_t bands;
 
     takers_of(core, gpu, NULL);
-    if (takers->bands)
-        return takers->bands;
-    way.bound = gpu_slowdown_bound(core, NULL, gpu);
-    takers->bands = 1;
-    for (uint32_t i = 0; i <= takers->count; i++)
-        if (i == takers->count || takers->list[i].server) {
-            way.server = i < takers->count ? takers->list[i].server : 0;
-            takers->bands |= between(&way, 0, SLOWDOWN_BANDS, asked_at(&way, 0), asked_at(&way, SLOWDOWN_BANDS));
-        }
-    return takers->bands;
+    if (!takers->bands)
+        takers->bands = bands_of(core, gpu, 0);
+    bands = takers->bands;
+    for (uint32_t i = 0; i < takers->count; i++) {
+        struct taker *taker = &takers->list[i];
+        if (!taker->server || (user && taker->server != users_server(core, user->uid)))
+            continue;
+        if (!taker->bands)
+            taker->bands = bands_of(core, gpu, taker->server);
+        bands |= taker->bands;
+    }
+    return bands;
 }
 
 uint64_t slowdown_server(const struct core *core, const struct job *job)

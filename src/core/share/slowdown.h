@@ -19,6 +19,7 @@
 struct core;
 struct gpu;
 struct job;
+struct user;
 
 struct slowdown {
     int32_t worst_permille; /* of the job that is slowed most; 1000: not at all */
@@ -57,10 +58,11 @@ int32_t slowdown_most_predicted(const struct slowdown *with, int32_t bound_permi
 /* Whether that pays which was predicted for the GPU with another job. */
 bool slowdown_pays(const struct core *core, const struct gpu *gpu, const struct slowdown *with);
 
-/* The bands of SM activity, a bit for each, of which a job of any user may come to the residents of a GPU of the core's
- * by prediction. One of another band would slow a resident beyond its bound, be slowed beyond it itself, or not pay.
- * The first band is always in: with an activity of 0 nothing is predicted. One within may still be refused. */
-uint64_t slowdown_bands(const struct core *core, const struct gpu *gpu);
+/* The bands of SM activity, a bit for each, of which a job of the user (NULL: of any) may come to the residents of a
+ * GPU of the core's by prediction. One of another band would slow a resident beyond its bound, be slowed beyond it
+ * itself, or not pay. The first band is always in: with an activity of 0 nothing is predicted. One within may still be
+ * refused. */
+uint64_t slowdown_bands(const struct core *core, const struct gpu *gpu, const struct user *user);
 
 #define SLOWDOWN_BANDS         64
 #define SLOWDOWN_BAND_PERMILLE 16

@@ -1,11 +1,12 @@
 /* How this file works: a job that begins to wait joins its like (alike_join), whose first stands in the tree of their
- * width. Each node keeps what the first needs (set_needs, by need.c) and the least of its branch, so alike_next skips
- * branches that fit in no room. What changes needs is noted elsewhere and taken at the end of a record
+ * line and width. Each node keeps what the first needs (set_needs, by need.c) and the least of its branch, so
+ * alike_next skips branches that fit in no room. What changes needs is noted elsewhere and taken at the end of a record
  * (alike_take_news), or changes all (alike_all_changed). A rule that reads more of a job than that must keep unlike
  * jobs apart: find_or_add. */
 #include "core/waiting/alike.h"
 
 #include <string.h>
+#include <utlist.h>
 
 #include "core/learn/company.h"
 #include "core/learn/learn.h"
@@ -120,32 +121,94 @@ static struct alike *next_of(struct alike *tree, struct order_turn turn, const s
     return found ? found : next_of(tree->behind, turn, search);
 }
 
-struct alike *alike_next(const struct core *core, struct order_turn turn, const struct search *search)
+struct alike *alike_next(const struct core *core, const struct line *line, struct order_turn turn,
+                         const struct search *search)
 {
     struct alike *first = NULL;
 
-    for (uint32_t i = 0; i < core->width_count; i++) {
+    for (uint32_t i = 0; i < line->tree_count; i++) {
         struct search of_width = *search;
         struct alike *next;
         room_narrow(&of_width.room, &core->widths[i].most);
-        next = next_of(core->widths[i].tree, turn, &of_width);
+        next = next_of(line->trees[i], turn, &of_width);
         if (next && (!first || turn_is_before(next->turn, first->turn)))
             first = next;
     }
     return first;
 }
 
-/* ---- The jobs in it ---- */
+int64_t alike_oldest_ns(const struct line *line)
+{
+    int64_t oldest_ns = INT64_MAX;
 
-static struct alike **tree_of(struct core *core, uint32_t gpus)
+    for (uint32_t i = 0; i < line->tree_count; i++)
+        if (line->trees[i] && line->trees[i]->least.since_ns < oldest_ns)
+            oldest_ns = line->trees[i]->least.since_ns;
+    return oldest_ns;
+}
+
+/* ---- Lines ---- */
+
+static struct line *line_new(struct core *core, const struct user *user)
+{
+    struct line *line = xcalloc(1, sizeof *line);
+
+    line->user = user;
+    LL_PREPEND(core->lines, line);
+    return line;
+}
+
+static struct line *line_of(struct core *core, const struct job *job)
+{
+    struct line **line = turn_is_apart(job->turn)           ? &core->apart
+                         : core->config.order == ORDER_FAIR ? &job->user->line
+                                                            : &core->common;
+
+    if (!*line)
+        *line = line_new(core, line == &job->user->line ? job->user : NULL);
+    return *line;
+}
+
+static uint32_t width_of(struct core *core, uint32_t gpus)
 {
     for (uint32_t i = 0; i < core->width_count; i++)
         if (core->widths[i].gpus == gpus)
-            return &core->widths[i].tree;
+            return i;
     array_reserve(core->widths, core->width_capacity, core->width_count + 1);
-    core->widths[core->width_count] = (struct alikes_of_width){.gpus = gpus};
-    return &core->widths[core->width_count++].tree;
+    core->widths[core->width_count] = (struct alikes_of_width){.gpus = gpus, .most = room_whole};
+    return core->width_count++;
 }
+
+static struct alike **tree_of(struct core *core, const struct alike *alike)
+{
+    uint32_t width = width_of(core, alike->key.wants->gpus);
+    struct line *line = alike->line;
+
+    if (width >= line->tree_count) {
+        line->trees = xrealloc(line->trees, width + 1, sizeof *line->trees);
+        while (line->tree_count <= width)
+            line->trees[line->tree_count++] = NULL;
+    }
+    return &line->trees[width];
+}
+
+void alike_free(struct core *core)
+{
+    struct alike *alike, *another;
+    struct line *line, *next;
+
+    HASH_ITER (hh, core->alikes, alike, another) {
+        HASH_DEL(core->alikes, alike);
+        free(alike);
+    }
+    LL_FOREACH_SAFE(core->lines, line, next)
+    {
+        free(line->trees);
+        free(line);
+    }
+}
+
+/* ---- The jobs in it ---- */
 
 static struct expectation expectation_of(const struct core *core, const struct job *job)
 {
@@ -171,23 +234,27 @@ static void set_needs(const struct core *core, struct alike *alike)
 static void refresh(struct core *core, struct alike *alike)
 {
     set_needs(core, alike);
-    gather_towards(*tree_of(core, alike->key.wants->gpus), alike);
+    gather_towards(*tree_of(core, alike), alike);
 }
 
 static void enter_tree(struct core *core, struct alike *alike)
 {
-    struct alike **tree = tree_of(core, alike->key.wants->gpus);
+    struct alike **tree;
 
     alike->turn = alike->first->turn;
+    alike->line = line_of(core, alike->first);
+    alike->line->alikes++;
     set_needs(core, alike);
+    tree = tree_of(core, alike);
     *tree = with(*tree, alike);
 }
 
 static void leave_tree(struct core *core, struct alike *alike)
 {
-    struct alike **tree = tree_of(core, alike->key.wants->gpus);
+    struct alike **tree = tree_of(core, alike);
 
     *tree = without(*tree, alike);
+    alike->line->alikes--;
 }
 
 static struct alike *find_or_add(struct core *core, const struct job *job)
@@ -318,10 +385,28 @@ static void ask_branch_again(const struct core *core, struct alike *top, bool gu
     gather(top);
 }
 
+static void ask_line_again(const struct core *core, const struct line *line, bool guesses_only)
+{
+    for (uint32_t i = 0; i < line->tree_count; i++)
+        ask_branch_again(core, line->trees[i], guesses_only);
+}
+
 void alike_all_changed(struct core *core)
 {
-    for (uint32_t i = 0; i < core->width_count; i++)
-        ask_branch_again(core, core->widths[i].tree, false);
+    for (const struct line *line = core->lines; line; line = line->next)
+        ask_line_again(core, line, false);
+}
+
+void alike_leave_lines(struct core *core)
+{
+    for (struct job *job = core->waiting.head; job; job = job->next)
+        alike_leave(core, job);
+}
+
+void alike_join_lines(struct core *core)
+{
+    for (struct job *job = core->waiting.head; job; job = job->next)
+        alike_join(core, job);
 }
 
 void alike_take_news(struct core *core)
@@ -336,7 +421,7 @@ void alike_take_news(struct core *core)
             workload_changed(core, profile);
         profile->news = 0;
     }
-    for (uint32_t i = 0; i < core->width_count && core->guesses_changed; i++)
-        ask_branch_again(core, core->widths[i].tree, true);
+    for (const struct line *line = core->lines; line && core->guesses_changed; line = line->next)
+        ask_line_again(core, line, true);
     core->guesses_changed = false;
 }

@@ -2,8 +2,9 @@
  * What holds for the first of them, the one whose turn is the earliest, holds for all. So a decision looks at the first
  * alone.
  *
- * There is a tree of them for each number of GPUs, in the order of the first jobs' turns. Each branch knows the least
- * that anything in it needs. So a search for jobs that may fit passes over all others, however long the queue. */
+ * They wait in lines (order.c says which line goes first). A line has a tree for each number of GPUs, in the order of
+ * the first jobs' turns. Each branch knows the least that anything in it needs. So a search for jobs that may fit
+ * passes over all others, however long the queue. */
 #ifndef CARMA_CORE_ALIKE_H
 #define CARMA_CORE_ALIKE_H
 
@@ -17,6 +18,7 @@
 struct core;
 struct profile;
 struct record_submitted;
+struct user;
 
 /* What the first of them needs. */
 struct needs {
@@ -49,8 +51,21 @@ struct alike_key {
     uint64_t job; /* one that had GPUs before, and so is alike nobody; else 0 */
 };
 
+/* The jobs of the classes before the main queue, the main queue, or a user's part of it under fair turns. */
+struct line {
+    const struct user *user; /* NULL: of all users */
+    struct alike **trees;    /* owned array: for each of core.widths */
+    uint32_t tree_count;
+    uint32_t alikes;   /* in the trees */
+    uint64_t eligible; /* of its jobs, while they are counted, and how many of other lines go before them: order.c */
+    uint64_t before;
+    int64_t use;       /* the user's, while lines are sorted */
+    struct line *next; /* of core.lines */
+};
+
 struct alike {
     struct alike_key key;
+    struct line *line;        /* borrowed */
     struct job *first, *tree; /* borrowed: the first of its jobs, and all of them (by_turn.h) */
     struct order_turn turn;   /* the first's */
     uint64_t examined;        /* core.openings when it was last found not to fit anywhere; 0: unexamined */
@@ -69,7 +84,6 @@ struct alike {
 struct alikes_of_width {
     uint32_t gpus;
     struct room most; /* on each of these, beside residents */
-    struct alike *tree;
 };
 
 /* The job has come into the queue, with its turn; it leaves it. */
@@ -96,7 +110,17 @@ struct search {
     int64_t since_ns;
 };
 
-/* The first of them behind a turn; NULL: there is none. */
-struct alike *alike_next(const struct core *core, struct order_turn turn, const struct search *search);
+/* The first of the line behind a turn; NULL: there is none. */
+struct alike *alike_next(const struct core *core, const struct line *line, struct order_turn turn,
+                         const struct search *search);
+
+/* Since when the one of the line's first jobs waits that has waited longest; INT64_MAX: it has none. */
+int64_t alike_oldest_ns(const struct line *line);
+
+/* Lines are others under another order: all waiting jobs leave them before it is set, and join again. */
+void alike_leave_lines(struct core *core);
+void alike_join_lines(struct core *core);
+
+void alike_free(struct core *core);
 
 #endif

@@ -13,8 +13,8 @@ struct record_list;
  * jobs a decision looks at. */
 bool backfill_pass(struct core *core, int64_t now_ns, struct record_list *out);
 
-/* Whether a pass may come to a waiting job that is eligible. It may come to the head. With backfill it
- * may also come to jobs without a starved job before them, the head apart. */
+/* Whether a pass may come to a waiting job that is eligible. It may come to the head. With backfill it may also come to
+ * all others; in the order of arrival, to those without a starved job before them, the head apart. */
 bool backfill_reaches(const struct core *core, const struct job *job, int64_t now_ns);
 
 #endif

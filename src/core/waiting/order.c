@@ -1,15 +1,19 @@
-/* How this file works: a job that begins to wait gets a turn, the key of the one order of all waiting jobs
- * (core.waiting). `classes` says of which class it is: the first row that holds. Within a class the smaller place goes
- * first. The jobs that nothing tells apart stand in trees by the same key (waiting/alike.h), in which the head and all
- * later candidates are found (waiting/backfill.c).
+/* How this file works: a job that begins to wait gets a turn: its class, which is the first row of `classes` that
+ * holds, and its place in it. All waiting jobs stand in core.waiting by turn. They are served line by line
+ * (order_lines), and by turn within a line: those before the main queue; then, by `order`, all others, or each user's
+ * in the order of compare_lines, which is worked out anew for each moment in which somebody asks (order_known). Lines
+ * keep their jobs in trees (waiting/alike.h), in which the head and all later candidates are found
+ * (waiting/backfill.c).
  *
- * To add a class: a member of enum order_class (job.h), where it goes, and a row. To add a part of the key, as a
- * priority or a share: a member of struct order_turn, its value in turn_of, and a line in turn_is_before (order.h). A
- * job whose key changes leaves its like and its queue first (alike_leave, queue_remove), and enters again. */
+ * To add a class: a member of enum order_class (job.h), where it goes, and a row. To add a ground on which a user goes
+ * before another: a line in compare_lines. */
 #include "core/waiting/order.h"
+
+#include <stdlib.h>
 
 #include "core/gpus/closing.h"
 #include "core/state.h"
+#include "core/use.h"
 #include "core/waiting/alike.h"
 #include "core/waiting/eligible.h"
 
@@ -74,40 +78,140 @@ void order_enter(struct core *core, struct job *job)
     closing_note_avoided(core, job);
 }
 
-struct job *order_head(const struct core *core)
-{
-    const struct search any = {.since_ns = INT64_MAX};
-    const struct alike *alike;
+/* ---- The lines ---- */
 
-    if (!core->waiting.head || job_is_eligible(core, core->waiting.head, NULL))
-        return core->waiting.head; /* as a rule */
-    alike = alike_next(core, order_start, &any);
-    while (alike && !job_is_eligible(core, alike->first, NULL)) /* jobs that are alike all are, or none */
-        alike = alike_next(core, alike->turn, &any);
+/* What was worked out for a moment, until a record is applied. */
+struct order_known {
+    uint64_t applied; /* core.applied then */
+    int64_t now_ns;
+    bool lines_known, ahead_known;
+    struct line **lines; /* owned array */
+    uint32_t count;
+    size_t capacity;
+};
+
+void order_begin(struct core *core)
+{
+    core->order_known = xcalloc(1, sizeof *core->order_known);
+}
+
+void order_free(struct core *core)
+{
+    free(core->order_known->lines);
+    free(core->order_known);
+}
+
+static struct order_known *known_at(const struct core *core, int64_t now_ns)
+{
+    struct order_known *known = core->order_known;
+
+    if (known->applied != core->applied || known->now_ns != now_ns)
+        known->lines_known = known->ahead_known = false;
+    known->applied = core->applied;
+    known->now_ns = now_ns;
+    return known;
+}
+
+static struct order_turn first_turn(const struct line *line)
+{
+    struct order_turn first = {.class = CLASS_MAIN, .place = UINT64_MAX};
+
+    for (uint32_t i = 0; i < line->tree_count; i++)
+        for (const struct alike *alike = line->trees[i]; alike; alike = alike->before)
+            if (turn_is_before(alike->turn, first))
+                first = alike->turn;
+    return first;
+}
+
+static int compare_lines(const void *left, const void *right)
+{
+    const struct line *a = *(struct line *const *)left, *b = *(struct line *const *)right;
+
+    if (!a->user || !b->user) /* apart, or the only one */
+        return !!a->user - !!b->user;
+    if (!a->user->running != !b->user->running)
+        return a->user->running ? 1 : -1;
+    if (a->use != b->use)
+        return a->use < b->use ? -1 : 1;
+    return turn_is_before(first_turn(a), first_turn(b)) ? -1 : 1;
+}
+
+static void add_line(struct order_known *known, struct line *line, int64_t now_ns)
+{
+    if (!line || !line->alikes)
+        return;
+    line->use = line->user ? use_expected(line->user, now_ns) : 0;
+    array_reserve(known->lines, known->capacity, known->count + 1);
+    known->lines[known->count++] = line;
+}
+
+struct line **order_lines(const struct core *core, int64_t now_ns, uint32_t *count)
+{
+    struct order_known *known = known_at(core, now_ns);
+
+    if (!known->lines_known) {
+        known->count = 0;
+        add_line(known, core->apart, now_ns);
+        add_line(known, core->common, now_ns);
+        for (struct line *line = core->lines; line && core->config.order == ORDER_FAIR; line = line->next)
+            if (line->user)
+                add_line(known, line, now_ns);
+        if (core->config.order == ORDER_FAIR && known->count > 1)
+            qsort(known->lines, known->count, sizeof *known->lines, compare_lines);
+        known->lines_known = true;
+    }
+    *count = known->count;
+    return known->lines;
+}
+
+struct job *order_first(const struct core *core, const struct line *line, int64_t since_ns)
+{
+    const struct search search = {.since_ns = since_ns};
+    const struct alike *alike = alike_next(core, line, order_start, &search);
+
+    while (alike && (alike->needs.since_ns > since_ns || !job_is_eligible(core, alike->first, NULL)))
+        alike = alike_next(core, line, alike->turn, &search); /* jobs that are alike all are eligible, or none */
     return alike ? alike->first : NULL;
 }
 
-static const struct job *before(const struct job *job)
+struct job *order_head(const struct core *core, int64_t now_ns)
 {
-    const struct job *other = job->previous;
+    struct job *head = NULL;
+    uint32_t count;
+    struct line **lines = order_lines(core, now_ns, &count);
 
-    return other && turn_is_apart(other->turn) == turn_is_apart(job->turn) ? other : NULL;
+    for (uint32_t i = 0; i < count && !head; i++)
+        head = order_first(core, lines[i], INT64_MAX);
+    return head;
 }
 
-uint64_t order_ahead(const struct core *core, const struct job *job)
-{
-    struct core_asked *asked = core->asked;
-    uint64_t ahead = 0;
+/* ---- The place of each ---- */
 
-    /* Listing the queue asks for one job after the other: most of the last answer
-     * serves the next. */
-    if (asked->applied == core->applied && asked->job == job)
-        return asked->ahead;
-    if (asked->applied == core->applied && asked->job && asked->job == before(job))
-        ahead = asked->ahead + job_is_eligible(core, asked->job, NULL);
-    else
-        for (const struct job *other = before(job); other; other = before(other))
-            ahead += job_is_eligible(core, other, NULL);
-    *asked = (struct core_asked){.applied = core->applied, .job = job, .ahead = ahead};
-    return ahead;
+static void count_ahead(const struct core *core, int64_t now_ns)
+{
+    uint32_t count;
+    struct line **lines = order_lines(core, now_ns, &count);
+    uint64_t before = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        lines[i]->eligible = 0;
+    for (struct job *job = core->waiting.head; job; job = job->next) {
+        job->ahead = job->alike->line->eligible;
+        job->alike->line->eligible += job_is_eligible(core, job, NULL);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        lines[i]->before = before;
+        if (lines[i] != core->apart)
+            before += lines[i]->eligible;
+    }
+}
+
+uint64_t order_ahead(const struct core *core, const struct job *job, int64_t now_ns)
+{
+    struct order_known *known = known_at(core, now_ns);
+
+    if (!known->ahead_known)
+        count_ahead(core, now_ns);
+    known->ahead_known = true;
+    return job->alike->line->before + job->ahead;
 }

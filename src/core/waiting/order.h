@@ -6,6 +6,7 @@
 #include "core/job.h"
 
 struct core;
+struct line;
 
 /* Whether a job that is about to wait goes before the main queue. */
 bool order_is_apart(const struct job *job);
@@ -13,10 +14,23 @@ bool order_is_apart(const struct job *job);
 /* The job, which is queued or held, gets its turn, and stands in its queue. */
 void order_enter(struct core *core, struct job *job);
 
+/* The lines in which jobs wait, the first to be served first: the classes before the main queue; then that queue, or,
+ * under fair turns, its users: who has nothing running, then who has had the least of the GPUs lately (use.h), then who
+ * came first. Valid until the next record is applied, and for one moment. */
+struct line **order_lines(const struct core *core, int64_t now_ns, uint32_t *count);
+
+/* The first of the line's jobs that is eligible, of those that wait at least since then (job_waits_since_ns), or NULL.
+ */
+struct job *order_first(const struct core *core, const struct line *line, int64_t since_ns);
+
 /* The job that is to be placed next, or NULL. Those that are not eligible are passed over. */
-struct job *order_head(const struct core *core);
+struct job *order_head(const struct core *core, int64_t now_ns);
 
 /* How many eligible jobs stand before the waiting one: in the main queue, or, of one before that, apart as it is. */
-uint64_t order_ahead(const struct core *core, const struct job *job);
+uint64_t order_ahead(const struct core *core, const struct job *job, int64_t now_ns);
+
+/* The core's own memory of the order. */
+void order_begin(struct core *core);
+void order_free(struct core *core);
 
 #endif

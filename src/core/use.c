@@ -1,0 +1,88 @@
+/* How this file works: a user has a figure of a moment and the part of GPUs that he holds since. The figure of a later
+ * moment follows: the old one decays, and what he holds comes to its limit, held / rate of decay, in the same way. It
+ * is moved on only as what he holds changes (go_to), so that it depends on records alone. */
+#include "core/use.h"
+
+#include "base/units.h"
+#include "core/learn/learn.h"
+#include "core/state.h"
+
+#define ONE_BITS 30 /* of fractions */
+#define ONE      (INT64_C(1) << ONE_BITS)
+
+#define LN2 INT64_C(744261118) /* in parts of ONE */
+
+/* The time in which it would decay to nothing at the first moment's rate. */
+#define DECAY_S (USE_HALF_LIFE_S * ONE / LN2)
+
+/* How long those who run are expected to hold what they have. */
+#define AHEAD_S 3600
+
+static int64_t part_of(int64_t value, int64_t part)
+{
+    return (value >> ONE_BITS) * part + ((value & (ONE - 1)) * part >> ONE_BITS);
+}
+
+/* 2 to the power of -x, where x is from 0 to 1: exp(-x ln 2), as a series. */
+static int64_t half_to(int64_t x)
+{
+    int64_t y = x * LN2 >> ONE_BITS, sum = ONE;
+
+    for (int64_t k = 10; k > 0; k--)
+        sum = ONE - (y * sum >> ONE_BITS) / k;
+    return sum;
+}
+
+static int64_t decay(int64_t since_ns, int64_t now_ns)
+{
+    int64_t seconds = now_ns > since_ns ? (now_ns - since_ns) / NS_PER_SEC : 0, lives = seconds / USE_HALF_LIFE_S;
+
+    return lives >= ONE_BITS ? 0 : half_to(seconds % USE_HALF_LIFE_S * ONE / USE_HALF_LIFE_S) >> lives;
+}
+
+int64_t use_until(const struct user *user, int64_t now_ns)
+{
+    int64_t left = decay(user->use_ns, now_ns);
+
+    return part_of(user->use, left) + part_of(user->held_permille * DECAY_S, ONE - left);
+}
+
+int64_t use_expected(const struct user *user, int64_t now_ns)
+{
+    return use_until(user, now_ns) + user->held_permille * AHEAD_S;
+}
+
+static void go_to(struct user *user, int64_t at_ns)
+{
+    if (at_ns < user->use_ns) /* the clock was set back */
+        return;
+    user->use = use_until(user, at_ns);
+    user->use_ns = user->use || user->held_permille ? at_ns - (at_ns - user->use_ns) % NS_PER_SEC : at_ns;
+}
+
+static int64_t part_on(const struct job *job, const struct gpu *gpu)
+{
+    int64_t of_memory = 1000, of_sms = learned_activity(job);
+
+    if (!job->wants->exclusive && job->reserved_bytes >= 0 && gpu->total_bytes > 0)
+        of_memory = job->reserved_bytes / (gpu->total_bytes / 1000 + 1);
+    if (of_memory > 1000)
+        of_memory = 1000;
+    return (of_memory > of_sms ? of_memory : of_sms) * gpu->part_permille / 1000;
+}
+
+void use_begins(const struct core *core, struct job *job, int64_t at_ns)
+{
+    job->held_permille = 0;
+    for (uint32_t i = 0; i < job->placement_count; i++)
+        job->held_permille += part_on(job, core->gpus[job->placements[i].gpu]);
+    go_to(job->user, at_ns);
+    job->user->held_permille += job->held_permille;
+}
+
+void use_ends(struct job *job, int64_t at_ns)
+{
+    go_to(job->user, at_ns);
+    job->user->held_permille -= job->held_permille;
+    job->held_permille = 0;
+}

@@ -1,0 +1,25 @@
+/* What each user has had of the GPUs lately, for fair turns: the time that his jobs held them, by the part held, of
+ * which half counts a week later, and so on. Integers only: the same records give the same figures everywhere. */
+#ifndef CARMA_CORE_USE_H
+#define CARMA_CORE_USE_H
+
+#include <stdint.h>
+
+struct core;
+struct job;
+struct user;
+
+#define USE_HALF_LIFE_S INT64_C(604800)
+
+/* The job has got its GPUs; it leaves them. What it holds of each is the larger of the part of its memory and of its SM
+ * activity, as known at its start; all, where it is exclusive or of unknown need. */
+void use_begins(const struct core *core, struct job *job, int64_t at_ns);
+void use_ends(struct job *job, int64_t at_ns);
+
+/* What he has had until then, in thousandths of a GPU times seconds. */
+int64_t use_until(const struct user *user, int64_t now_ns);
+
+/* The same, with what his running jobs hold for an hour more: who has just got GPUs is behind one who has not. */
+int64_t use_expected(const struct user *user, int64_t now_ns);
+
+#endif

@@ -1,0 +1,26 @@
+/* GPUs that are kept for a job which others would pass for too long: one job at a time (record RESERVED). With backfill
+ * a job that needs much could wait for ever, and so could a user with little beside one with much. On the GPUs kept
+ * only jobs start that fit beside it, so it starts at the latest when those that run there now have ended. */
+#ifndef CARMA_CORE_RESERVE_H
+#define CARMA_CORE_RESERVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct core;
+struct job;
+struct record_list;
+
+/* Jobs that wait since this time have waited for the starvation timeout; whether the job has. */
+int64_t reserve_starved_ns(const struct core *core, int64_t now_ns);
+bool reserve_is_starved(const struct core *core, const struct job *job, int64_t now_ns);
+
+/* Reserves GPUs, or gives them back, where that is due. In the order of arrival they are the head's. Under fair turns
+ * they are for the first that is starved, else for one that was passed (left_behind), for as long as it might run; then
+ * it gives way to others. True where the job starts at once. */
+bool reserve_gpus(struct core *core, struct job *head, int64_t now_ns, struct record_list *out);
+
+/* When that may be due by itself; INT64_MAX: never. */
+int64_t reserve_wake_ns(const struct core *core, int64_t now_ns);
+
+#endif
