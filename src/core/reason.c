@@ -358,7 +358,9 @@ static void note_gpu(const struct core *core, const struct job *job, const struc
         break;
     case REASON_RESERVED:
         reason->other = gpu->reserved_for;
-        reason->waited_ns = core->config.starvation_timeout_ns;
+        reason->waited_ns = core->decided_ns - job_waits_since_ns(core_job_by_id(core, gpu->reserved_for));
+        if (reason->waited_ns > core->config.starvation_timeout_ns)
+            reason->waited_ns = core->config.starvation_timeout_ns;
         break;
     case REASON_FULL:
         reason->qualified = gpu->resident_count;

@@ -40,7 +40,7 @@ static int64_t use(const struct fixture *f, uint32_t uid)
 
 static void near(int64_t value, int64_t expected)
 {
-    if (value < expected - expected / 1000 || value > expected + expected / 1000)
+    if (value < expected - expected / 300 || value > expected + expected / 300)
         fail_msg("%" PRId64 " instead of %" PRId64, value, expected);
 }
 
