@@ -217,7 +217,7 @@ def measure(bench, source, name, command):
         begun_ns, ended_ns, samples = wait_for_job(bench, source, folder, job, tool, usages)
     finally:
         session = job and session_of(folder)
-        if session and not job.ended():  # under a profiler it is another one
+        if session not in (None, 0, job and job.pid) and not job.ended():  # under a profiler it is another one
             try:
                 os.killpg(session, signal.SIGTERM)
             except ProcessLookupError:
