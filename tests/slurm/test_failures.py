@@ -164,7 +164,7 @@ def a_slurmstepd(lab):
                               f"srun true; {gate(lab, 'salloc')}; srun echo second"],
                              env=lab.env, cwd=lab.dir / "out", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     job = until(lambda: lab.run(["squeue", "-h", "-t", "R", "-o", "%A"]).strip(), "an allocation")
-    until_lease(lab, "n1", job, "LOST")  # its processes have gone; a step to come gets another lease
+    until_lease(lab, "n1", job, "LOST", "CANCELLED")  # gone are its processes; a step to come has another
     open_gate(lab, "salloc")
     said = shell.communicate(timeout=PATIENCE_S)[0]
     assert shell.returncode == 0 and "second" in said, said
