@@ -3,6 +3,7 @@ has files of its own: the command's output, its beginning and its end, and what 
 kernel.py. Times are node time."""
 
 import glob
+import io
 import json
 import os
 import shlex
@@ -61,8 +62,9 @@ def wait_for_frames(bench, child, folder, more_than=0):
 
 
 def frames(folder):
+    """Those that are there now: on a busy machine carma-monitor may write faster than they are read."""
     with open(f"{folder}/frames", "rb") as file:
-        yield from node.readings(file)
+        yield from node.readings(io.BytesIO(file.read()))
 
 
 def is_wanted(bench, gpu):
@@ -217,7 +219,7 @@ def measure(bench, source, name, command):
         begun_ns, ended_ns, samples = wait_for_job(bench, source, folder, job, tool, usages)
     finally:
         session = job and session_of(folder)
-        if session and not job.ended():  # under a profiler it is another one
+        if session not in (None, 0, job and job.pid) and not job.ended():  # under a profiler it is another one
             try:
                 os.killpg(session, signal.SIGTERM)
             except ProcessLookupError:

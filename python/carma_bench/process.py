@@ -32,13 +32,16 @@ class Child:
         return self.status is not None
 
     def end(self):
-        """The whole session, by SIGTERM, then by SIGKILL."""
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            until = time.monotonic() + END_S
-            if not self.ended():
-                os.killpg(self.pid, number)
-            while not self.ended() and (number == signal.SIGKILL or time.monotonic() < until):
-                time.sleep(LOOK_S)
+        """The whole session, by SIGTERM, then by SIGKILL: of its leader, and of what is left behind it."""
+        if self.ended():
+            return
+        os.killpg(self.pid, signal.SIGTERM)
+        until = time.monotonic() + END_S
+        while time.monotonic() < until and not os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            time.sleep(LOOK_S)
+        os.killpg(self.pid, signal.SIGKILL)  # until the leader is waited for, its number is the session's
+        while not self.ended():
+            time.sleep(LOOK_S)
 
 
 class Usage:

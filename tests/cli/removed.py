@@ -31,6 +31,8 @@ now = types.SimpleNamespace(row="")  # of the table
 
 def fail(text):
     failures.append(f"{now.row}: {text}")
+    if os.environ.get("FAIL_FAST"):
+        sys.exit(failures[0])
 
 
 def until(what, seconds=PATIENCE_S):

@@ -47,7 +47,7 @@ rm -rf "${TMPDIR:?}"/*
 
 # Epochs by lines of output: the first is a warm-up. A pattern that matches nothing is not a measurement.
 cat >"$T/epochs.sh" <<'END'
-sleep 0.5
+sleep 1.5
 for epoch in 1 2 3; do
     printf 'step\repoch %s\n' "$epoch"
     sleep 0.1
@@ -57,7 +57,7 @@ END
 expect_ok bench collocate --degrees 1 --epoch-pattern '^epoch [0-9]+' --json -- sh "$T/epochs.sh"
 # Node time: 0.1 s of the wall clock are 20 s.
 check 'said["runs"][0]["each"][0]["epochs"] == 3' \
-    '20 <= said["runs"][0]["each"][0]["epoch_s"] <= said["runs"][0]["each"][0]["seconds"] / 2'
+    '20 <= said["runs"][0]["each"][0]["epoch_s"] <= said["runs"][0]["each"][0]["seconds"] / 4'
 # Metrics are of the time in which all train: not of two seconds before that.
 expect_ok bench collocate --degrees 1 --epoch-pattern '% done' --json -- sh -c 'sleep 2; exec "$0" "$@"' "$TRAIN" --memory 1G \
     --sm-activity 0.6 --seconds 600

@@ -39,6 +39,17 @@ expect_error 1 "the light load beside none: it ended with status 3: see $TMPDIR/
 grep -q why "$TMPDIR"/carma-bench-*/light-none-1/output || fail "$said: its output is gone"
 rm -r "$TMPDIR"/carma-bench-*
 
+# Interrupted, it leaves nothing that runs, not even what ignores SIGTERM, and nothing behind.
+"$CARMA" bench monitor --light "trap '' TERM; sleep 1234.$$; true" --heavy true >"$T/out" 2>"$T/err" &
+bench=$!
+wait_for 'pgrep -fx "sleep 1234.$$" >/dev/null'
+kill -TERM "$bench"
+wait "$bench"
+[ $? -eq 143 ] || fail "interrupted: another status"
+[ "$(cat "$T/err")" = "carma: the light load beside none: interrupted" ] || fail "interrupted: says $(cat "$T/err")"
+(PATIENCE_S=20 && wait_for '! pgrep -fx "sleep 1234.$$" >/dev/null') || fail "interrupted: the load runs on"
+[ -z "$(ls "$TMPDIR")" ] || fail "interrupted: left $(ls "$TMPDIR")"
+
 # Every source is present: the tests' nsys writes 1000 bytes, the tests' profiler 5000.
 program "$T/bin/nsys" <<'NSYS'
 #!/bin/sh
@@ -170,14 +181,3 @@ expect_error 1 "cuLaunchKernel: CUDA_ERROR_UNKNOWN" bench monitor --kernel
 expect_error 1 "cuLaunchKernel: CUDA_ERROR_UNKNOWN" bench monitor --load heavy
 unset FAKE_CUDA
 expect_ok bench monitor --load light
-
-# Interrupted, it leaves nothing that runs, and nothing behind.
-"$CARMA" bench monitor --light "sleep 1234.$$" --heavy true >"$T/out" 2>"$T/err" &
-bench=$!
-wait_for 'pgrep -fx "sleep 1234.$$" >/dev/null'
-kill -TERM "$bench"
-wait "$bench"
-[ $? -eq 143 ] || fail "interrupted: another status"
-[ "$(cat "$T/err")" = "carma: the light load beside none: interrupted" ] || fail "interrupted: says $(cat "$T/err")"
-pgrep -fx "sleep 1234.$$" >/dev/null && fail "interrupted: the load runs on"
-[ -z "$(ls "$TMPDIR")" ] || fail "interrupted: left $(ls "$TMPDIR")"

@@ -75,6 +75,7 @@ expect_field 5 state PLACED
 "$CARMA" show 5 | grep -q "Note *waits until it can be started: " || fail "show does not say it: $("$CARMA" show 5)"
 run cancel 6
 until_field 6 state CANCELLED
+expect_field 6 message "cancelled before it was started" # not ended by carmad in its shepherd's place
 again_after_kill --set settle=0s
 expect_field 5 state PLACED
 rm -f "$CARMA_SOCKET.scripts/filler"

@@ -51,6 +51,7 @@ def alike(text, home):
     text = re.sub(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "#", text)
     text = re.sub(r"[-+]?\d+([.,:/-]\d+)*%?", "#", text)
     text = re.sub(r"(?<= )-(?= )", "#", text)  # not known yet
+    text = re.sub(r"(?<= )\?(?= )", "# B", text)  # nor these bytes
     text = re.sub(r"[\u2588-\u2593]+", "bar", text)
     text = re.sub(r"(?<=# )[kKMGT]i?(?=[BJW]\b)", "", text)  # a unit goes with its number
     return re.sub(r"[─━═-]{3,}", "---", re.sub(r"\s+", " ", text)).strip()

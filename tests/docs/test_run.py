@@ -33,6 +33,7 @@ class Blocks(unittest.TestCase):
     def test_alike(self):
         self.assertEqual(run.alike("job  12  1:02:03 /tmp/x/here/log", "/tmp/x/here"), "job # # ~/log")
         self.assertEqual(run.alike("  0 ██▎░░ 15.0 GiB 2.00 MJ x", "/h"), run.alike("  1 ██████ 900.0 MiB 275.7 kJ x", "/h"))
+        self.assertEqual(run.alike("free; 3.6 GiB were used", "/h"), run.alike("free; ? were used", "/h"))
         self.assertNotEqual(run.alike("job 1 QUEUED", "/h"), run.alike("job 1 RUNNING", "/h"))
         self.assertTrue(run.matches(["a", "...", "d"], ["a", "b", "c", "d"]))
         self.assertFalse(run.matches(["a", "...", "d"], ["a", "b"]))

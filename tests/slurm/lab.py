@@ -301,7 +301,7 @@ NodeName=DEFAULT CPUs=64 Boards=1 SocketsPerBoard=1 CoresPerSocket=64 ThreadsPer
         if user is not None:
             command = ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups", *command]
         done = subprocess.run(command, capture_output=True, text=True, env={**self.env, **(env or {})}, check=False,
-                              cwd=cwd or self.dir / "out", timeout=60)
+                              cwd=cwd or self.dir / "out", timeout=PATIENCE_S)
         if check and done.returncode != 0:
             raise AssertionError(f"{command}: status {done.returncode}: {done.stdout}{done.stderr}")
         self.errors = done.stderr

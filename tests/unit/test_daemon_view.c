@@ -167,9 +167,11 @@ TEST(test_a_victim_of_an_earlier_carma)
     view->overuser = 7;
     view->victim_of = 8;
     view->fence_bytes = 5;
+    view->attempts = 3;
     text = job_view_to_text(view);
-    view->victim_of = 0;
+    view->victim_of = view->attempts = 0;
     assert_int_equal(job_view_from_text(view, text, &trouble), 0);
+    assert_int_equal(view->attempts, 3);
     assert_int_equal(view->victim_of, 8);
     assert_int_equal(view->process_limit_bytes, -1);
     json = json_loads(text, 0, NULL);

@@ -15,6 +15,8 @@ export function check(what, holds, more = "") {
     if (!holds) {
         failures++;
         console.error(`FAILED: ${what}${more === "" ? "" : `: ${more}`}`);
+        if (process.env.FAIL_FAST)
+            finish();
     }
 }
 
