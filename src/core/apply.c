@@ -37,6 +37,18 @@ static bool is_permille(int32_t value)
     return value >= 0 && value <= 1000;
 }
 
+static void end_reservation(struct core *core, struct job *job)
+{
+    if (core->reserved_job != job->id)
+        return;
+    for (uint32_t i = 0; i < core->gpu_count; i++)
+        if (core->gpus[i]->reserved_for == job->id) {
+            core->gpus[i]->reserved_for = 0;
+            gpu_opens(core, core->gpus[i]);
+        }
+    core->reserved_job = 0;
+}
+
 static int apply_reconfigured(struct core *core, const struct core_config *config, struct error *err)
 {
     const struct policy *policy;
@@ -56,6 +68,8 @@ static int apply_reconfigured(struct core *core, const struct core_config *confi
         !is_interval(config->shrink_after_ns) || !is_permille(config->prior_quantile_permille))
         return error_set(err, EINVAL, "a value of the configuration is out of range");
     others = config->order != core->config.order;
+    if (core->reserved_job && (others || !config->backfill)) /* the rule by which it would end is another */
+        end_reservation(core, core_job_by_id(core, core->reserved_job));
     if (others)
         alike_leave_lines(core);
     core->config = *config;
@@ -101,18 +115,6 @@ static int check_gpus(const struct core *core, const struct job *job, uint32_t c
     return 0;
 }
 
-static void end_reservation(struct core *core, struct job *job)
-{
-    if (core->reserved_job != job->id)
-        return;
-    for (uint32_t i = 0; i < core->gpu_count; i++)
-        if (core->gpus[i]->reserved_for == job->id) {
-            core->gpus[i]->reserved_for = 0;
-            gpu_opens(core, core->gpus[i]);
-        }
-    core->reserved_job = 0;
-}
-
 /* One job at a time has GPUs reserved; of no GPUs: it has none any more. */
 static void apply_reserved(struct core *core, struct job *job, const struct record_reserved *reserved, int64_t at_ns)
 {
@@ -120,7 +122,8 @@ static void apply_reserved(struct core *core, struct job *job, const struct reco
 
     if (before) {
         end_reservation(core, before);
-        before->gave_way_ns = at_ns;
+        if (core->config.order == ORDER_FAIR)
+            before->gave_way_ns = at_ns;
         alike_set_examined(core, before->alike, 0);
     }
     if (reserved->count == 0)

@@ -22,8 +22,7 @@ static uint32_t prediction_verdict(const struct core *core, const struct job *jo
     with = slowdown_predict(core, gpu, job);
     if (bound && with.worst_permille > slowdown_most_predicted(&with, bound))
         return with.measured ? REASON_PAIR : REASON_SLOWDOWN;
-    /* GPUs are reserved for a starved job, whether it gains much there or not; who has nothing at all gets a foot in.
-     */
+    /* GPUs are reserved for a job, whether it gains much there or not. */
     if (job->id == core->reserved_job || slowdown_pays(core, gpu, &with))
         return REASON_NONE;
     return with.measured ? REASON_PAIR : REASON_TURNS;

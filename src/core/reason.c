@@ -359,6 +359,8 @@ static void note_gpu(const struct core *core, const struct job *job, const struc
     case REASON_RESERVED:
         reason->other = gpu->reserved_for;
         reason->waited_ns = core->decided_ns - job_waits_since_ns(core_job_by_id(core, gpu->reserved_for));
+        if (reason->waited_ns < 0)
+            reason->waited_ns = 0;
         if (reason->waited_ns > core->config.starvation_timeout_ns)
             reason->waited_ns = core->config.starvation_timeout_ns;
         break;

@@ -305,7 +305,8 @@ static int restore_user(struct core *core, const struct record *record, struct e
     const struct record_state_user *state = &record->state_user;
     struct user *user = user_of(core, state->uid);
 
-    if (core->jobs || user->retries || user->share_faulted || user->use || state->use < 0)
+    if (core->jobs || user->retries || user->share_faulted || user->use || state->use < 0 ||
+        state->use > INT64_MAX / 4 || state->use_ns < 0)
         return nonsense(record, err);
     user->retries_ns = state->retries_ns;
     user->retries = state->retries;
@@ -326,6 +327,7 @@ static int restore_job(struct core *core, const struct record *record, struct er
     if (state->state >= JOB_STATE_COUNT || job_state_ended(state->state) || state->share >= SHARE_MODE_COUNT ||
         job_state_has_gpus(state->state) != (state->share != SHARE_ANY) || state->crash_cause >= EXIT_CAUSE_COUNT ||
         state->counted_bytes < 0 || state->stray_bytes < 0 || state->held_permille < 0 ||
+        state->held_permille > INT64_C(1000) * RECORD_MAX_GPUS || state->gave_way_ns < 0 ||
         (state->held_permille && !job_state_has_gpus(state->state)) ||
         (state->stray_bytes && !job_state_has_gpus(state->state)) || state->reservation_source > SOURCE_COUNT ||
         !failure_is_sane(core, &state->failure))

@@ -54,8 +54,10 @@ int64_t use_expected(const struct user *user, int64_t now_ns)
 
 static void go_to(struct user *user, int64_t at_ns)
 {
-    if (at_ns < user->use_ns) /* the clock was set back */
+    if (at_ns < user->use_ns) { /* the clock was set back */
+        user->use_ns = at_ns;
         return;
+    }
     user->use = use_until(user, at_ns);
     user->use_ns = user->use || user->held_permille ? at_ns - (at_ns - user->use_ns) % NS_PER_SEC : at_ns;
 }

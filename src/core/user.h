@@ -27,7 +27,7 @@ struct user {
     int64_t use;           /* of the GPUs, at use_ns (use.h); 0 before he had any */
     int64_t use_ns;
     int64_t held_permille; /* of GPUs, by those of his jobs that have some: follows from them */
-    struct line *line;     /* owned: his jobs that wait in turns (waiting/lines.h); NULL: none yet */
+    struct line *line;     /* borrowed: his jobs that wait in turns (waiting/alike.h); NULL: none yet */
     struct prior *own;     /* owned: of the user's workloads; NULL: none has completed (core/guess/prior.h) */
     struct prior *told;    /* owned: the same, as others are told of it */
     int64_t likely_bytes;  /* of a workload of unknown need, others' figures folded in: a cache, as is the next */

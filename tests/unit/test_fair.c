@@ -122,7 +122,7 @@ CORE_TEST(test_who_comes_first_does_not_get_all)
     assert_int_equal(user_find(f->core, BOB)->running, GPUS / 2);
 }
 
-/* A GPU is kept for one who has nothing, after two others have passed his job; for an hour, or as long as it may run.
+/* A GPU is kept for one who has nothing, after two others have passed his job; for the starvation timeout.
  */
 CORE_TEST(test_nobody_is_passed_for_ever)
 {
@@ -130,6 +130,7 @@ CORE_TEST(test_nobody_is_passed_for_ever)
     uint64_t bob, one;
 
     take_fair_turns(f);
+    change(f, starvation_timeout_ns, HOUR_NS / 2);
     change(f, max_slowdown_permille, 0);
     for (int i = 0; i < GPUS; i++) {
         struct record record = wants(1, 2 * GIB);
@@ -139,7 +140,6 @@ CORE_TEST(test_nobody_is_passed_for_ever)
     }
     decide(f);
     large.submitted.uid = BOB;
-    large.submitted.time_limit_ns = HOUR_NS / 2;
     bob = submit_record(f, large);
     decide(f);
     f->now_ns += NS_PER_SEC;

@@ -334,7 +334,8 @@ struct job *alike_behind(const struct job *job)
 void alike_set_examined(struct core *core, struct alike *alike, uint64_t examined)
 {
     alike->examined = examined;
-    if (alike->needs.anywhere || examined == 0)
+    if (alike->needs.anywhere != (examined == 0 || alike->first->id == core->reserved_job) ||
+        alike->needs.since_ns != job_waits_since_ns(alike->first))
         refresh(core, alike);
 }
 
@@ -348,7 +349,7 @@ static bool is_same(const struct expectation *expected, const struct expectation
 static bool may_fit_now(const struct expectation *expected, const struct expectation *before)
 {
     return expected->bytes < before->bytes || expected->idle_bytes < before->idle_bytes ||
-           expected->activity_permille < before->activity_permille ||
+           expected->activity_permille != before->activity_permille ||
            expected->activity_is_known != before->activity_is_known || expected->source != before->source;
 }
 

@@ -49,8 +49,9 @@ struct pass {
     struct core *core;
     int64_t now_ns;
     struct record_list *out;
-    bool moved;      /* a limit may keep others now than at its beginning */
-    bool knows_most; /* the most that jobs of several GPUs find (alikes_of_width.most) */
+    uint64_t openings; /* core.openings at its beginning */
+    bool moved;        /* a limit may keep others now than at its beginning */
+    bool knows_most;   /* the most that jobs of several GPUs find (alikes_of_width.most) */
 };
 
 /* For jobs of the user; NULL: of any. */
@@ -131,7 +132,8 @@ static enum looked look(struct pass *pass, struct job *job)
     if (!core_place(core, job, pass->now_ns, pass->out))
         return core->config.order == ORDER_FIFO && reserve_is_starved(core, job, pass->now_ns) ? LOOKED_STOP
                                                                                                : LOOKED_ON;
-    pass->moved |= eligible_turns(core, RECORD_PLACED);
+    pass->moved |= eligible_turns(core, RECORD_PLACED) ||
+                   (core->config.order == ORDER_FAIR && !core->reserved_job); /* one may have been passed too often */
     forget_most(pass);
     return LOOKED_PLACED;
 }
@@ -174,6 +176,8 @@ static bool look_at_others(struct pass *pass, const struct job *head, struct ord
 
     forget_most(pass);
     while (i < count) {
+        if (pass->core->config.order == ORDER_FAIR && pass->core->openings != pass->openings)
+            return false; /* what has opened is the head's first */
         enum looked looked = look_along(pass, lines[i++], head, last);
         if (looked == LOOKED_STOP)
             return false;
@@ -186,8 +190,7 @@ static bool look_at_others(struct pass *pass, const struct job *head, struct ord
 
 bool backfill_pass(struct core *core, int64_t now_ns, struct record_list *out)
 {
-    struct pass pass = {.core = core, .now_ns = now_ns, .out = out};
-    uint64_t openings = core->openings;
+    struct pass pass = {.core = core, .now_ns = now_ns, .out = out, .openings = core->openings};
     struct job *head;
 
     while ((head = order_head(core, now_ns)) && core_decision_due(core, now_ns) && core_place(core, head, now_ns, out))
@@ -197,6 +200,6 @@ bool backfill_pass(struct core *core, int64_t now_ns, struct record_list *out)
     if (reserve_gpus(core, head, now_ns, out))
         return true;
     if (look_at_others(&pass, head, last_turn(core, head, now_ns)))
-        core->searched = openings;
+        core->searched = pass.openings;
     return pass.moved;
 }

@@ -84,7 +84,8 @@ void order_enter(struct core *core, struct job *job)
 struct order_known {
     uint64_t applied; /* core.applied then */
     int64_t now_ns;
-    bool lines_known, ahead_known;
+    bool lines_known, ahead_known, head_known;
+    struct job *head;
     struct line **lines; /* owned array */
     uint32_t count;
     size_t capacity;
@@ -106,7 +107,7 @@ static struct order_known *known_at(const struct core *core, int64_t now_ns)
     struct order_known *known = core->order_known;
 
     if (known->applied != core->applied || known->now_ns != now_ns)
-        known->lines_known = known->ahead_known = false;
+        known->lines_known = known->ahead_known = known->head_known = false;
     known->applied = core->applied;
     known->now_ns = now_ns;
     return known;
@@ -127,6 +128,8 @@ static int compare_lines(const void *left, const void *right)
 {
     const struct line *a = *(struct line *const *)left, *b = *(struct line *const *)right;
 
+    if (a == b)
+        return 0;
     if (!a->user || !b->user) /* apart, or the only one */
         return !!a->user - !!b->user;
     if (!a->user->running != !b->user->running)
@@ -176,13 +179,17 @@ struct job *order_first(const struct core *core, const struct line *line, int64_
 
 struct job *order_head(const struct core *core, int64_t now_ns)
 {
-    struct job *head = NULL;
+    struct order_known *known = known_at(core, now_ns);
     uint32_t count;
     struct line **lines = order_lines(core, now_ns, &count);
 
-    for (uint32_t i = 0; i < count && !head; i++)
-        head = order_first(core, lines[i], INT64_MAX);
-    return head;
+    if (known->head_known)
+        return known->head;
+    known->head = NULL;
+    for (uint32_t i = 0; i < count && !known->head; i++)
+        known->head = order_first(core, lines[i], INT64_MAX);
+    known->head_known = true;
+    return known->head;
 }
 
 /* ---- The place of each ---- */

@@ -3,6 +3,7 @@
  * under fair turns after a time (until_ns). */
 #include "core/waiting/reserve.h"
 
+#include "base/units.h"
 #include "core/apply.h"
 #include "core/need/need.h"
 #include "core/place.h"
@@ -13,6 +14,8 @@
 
 /* So many jobs of others may pass one whose user has nothing running. */
 #define PASSED_MOST 2
+
+#define LEAST_HOLD_NS (60 * NS_PER_SEC)
 
 /* The GPUs that are likely to have enough memory for the job first: those with the most free memory. False when the
  * node has too few that could ever take it. */
@@ -52,78 +55,100 @@ bool reserve_is_starved(const struct core *core, const struct job *job, int64_t 
     return core->config.backfill && job_waits_since_ns(job) <= reserve_starved_ns(core, now_ns);
 }
 
-static struct job *first_starved(const struct core *core, int64_t now_ns)
+/* The first in order that is starved and can have GPUs reserved, but for the one that has; NULL: none. */
+static struct job *first_starved(const struct core *core, int64_t now_ns, struct record_reserved *reserved)
 {
-    struct job *job = NULL;
     uint32_t count;
     struct line **lines = order_lines(core, now_ns, &count);
 
-    for (uint32_t i = 0; i < count && !job; i++)
-        job = order_first(core, lines[i], reserve_starved_ns(core, now_ns));
-    return job;
+    for (uint32_t i = 0; i < count; i++) {
+        struct job *job = order_first(core, lines[i], reserve_starved_ns(core, now_ns));
+        *reserved = (struct record_reserved){0};
+        if (job && job->id != core->reserved_job && choose_reserved(core, job, reserved))
+            return job;
+    }
+    return NULL;
 }
 
-/* The first of the user who is first in order, where he has nothing running and others' jobs, which run, have passed
- * it. Of one GPU, which it may share: to hold more free for it costs the others more than it gains (bench/fair). */
-static struct job *left_behind(const struct core *core, int64_t now_ns)
+/* How many jobs that run have come since. A job of several GPUs is counted on its first. */
+static uint32_t passed_since(const struct core *core, int64_t since_ns)
 {
-    uint32_t count, passed = 0, i = 0;
-    struct line **lines = order_lines(core, now_ns, &count);
-    struct job *job;
+    uint32_t passed = 0;
 
-    while (i < count && !lines[i]->user)
-        i++;
-    if (i == count || lines[i]->user->running)
-        return NULL;
-    job = order_first(core, lines[i], INT64_MAX);
-    if (!job || job->wants->gpus > 1 || job_wants_idle(core, job))
-        return NULL;
-    for (uint32_t g = 0; g < core->gpu_count; g++)
-        for (uint32_t k = 0; k < core->gpus[g]->resident_count; k++)
-            passed += core->gpus[g]->residents[k]->placed_ns > job_waits_since_ns(job);
-    return passed >= PASSED_MOST ? job : NULL;
+    for (uint32_t i = 0; i < core->gpu_count; i++)
+        for (uint32_t k = 0; k < core->gpus[i]->resident_count; k++)
+            passed += core->gpus[i]->residents[k]->placed_ns > since_ns &&
+                      core->gpus[i]->residents[k]->placements[0].gpu == i;
+    return passed;
 }
 
-/* No job holds GPUs free for longer than it may run, as far as that is known. */
+/* The same of those whose user has nothing running, where others' jobs have passed his first. Of one GPU, which it may
+ * share: to hold more free for it costs the others more than it gains (docs/fairness.md). */
+static struct job *left_behind(const struct core *core, int64_t now_ns, struct record_reserved *reserved)
+{
+    uint32_t count;
+    struct line **lines = order_lines(core, now_ns, &count);
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct job *job;
+        if (!lines[i]->user)
+            continue;
+        if (lines[i]->user->running) /* as have all behind it */
+            return NULL;
+        job = order_first(core, lines[i], INT64_MAX);
+        *reserved = (struct record_reserved){0};
+        if (job && job->id != core->reserved_job && job->wants->gpus == 1 && !job_wants_idle(core, job) &&
+            passed_since(core, job_waits_since_ns(job)) >= PASSED_MOST && choose_reserved(core, job, reserved))
+            return job;
+    }
+    return NULL;
+}
+
+/* Under fair turns no job holds GPUs free for longer. */
 static int64_t until_ns(const struct core *core)
 {
-    const struct job *job = core_job_by_id(core, core->reserved_job);
-    int64_t most_ns = core->config.starvation_timeout_ns, since_ns = 0;
+    int64_t since_ns = 0;
 
-    if (job->wants->time_limit_ns && job->wants->time_limit_ns < most_ns)
-        most_ns = job->wants->time_limit_ns;
     for (uint32_t i = 0; i < core->gpu_count; i++)
-        if (core->gpus[i]->reserved_for == job->id)
+        if (core->gpus[i]->reserved_for == core->reserved_job)
             since_ns = core->gpus[i]->reserved_ns;
-    return since_ns + most_ns;
+    return since_ns +
+           (core->config.starvation_timeout_ns > LEAST_HOLD_NS ? core->config.starvation_timeout_ns : LEAST_HOLD_NS);
 }
 
-/* NULL: no other than the one that has GPUs. */
-static struct job *chosen_fairly(const struct core *core, int64_t now_ns)
+static bool is_over(const struct core *core, int64_t now_ns)
 {
+    int64_t left_ns = until_ns(core) - now_ns;
+
+    return left_ns <= 0 || left_ns > core->config.starvation_timeout_ns + LEAST_HOLD_NS; /* the clock was set back */
+}
+
+static bool reserve_fairly(struct core *core, int64_t now_ns, struct record_list *out)
+{
+    struct record decision = {.type = RECORD_RESERVED, .at_ns = now_ns, .job = core->reserved_job};
     struct job *job;
 
-    if (core->reserved_job && now_ns < until_ns(core))
-        return NULL;
-    job = first_starved(core, now_ns);
+    if (core->reserved_job && !is_over(core, now_ns))
+        return false;
+    job = first_starved(core, now_ns, &decision.reserved);
     if (!job)
-        job = left_behind(core, now_ns);
-    return job && job->id != core->reserved_job ? job : NULL;
+        job = left_behind(core, now_ns, &decision.reserved);
+    if (job)
+        decision.job = job->id;
+    else
+        decision.reserved.count = 0; /* it gives its GPUs back */
+    return decision.job && core_decided(core, out, &decision) && job && core_place(core, job, now_ns, out);
 }
 
 bool reserve_gpus(struct core *core, struct job *head, int64_t now_ns, struct record_list *out)
 {
-    struct record decision = {.type = RECORD_RESERVED, .at_ns = now_ns, .job = core->reserved_job};
-    bool fair = core->config.order == ORDER_FAIR;
-    struct job *job = fair ? chosen_fairly(core, now_ns) : reserve_is_starved(core, head, now_ns) ? head : NULL;
+    struct record decision = {.type = RECORD_RESERVED, .at_ns = now_ns, .job = head->id};
 
-    if (fair && !job && core->reserved_job && now_ns >= until_ns(core))
-        core_decided(core, out, &decision); /* of no GPUs */
-    if (!job || job->id == core->reserved_job)
-        return false;
-    decision.job = job->id;
-    return choose_reserved(core, job, &decision.reserved) && core_decided(core, out, &decision) &&
-           core_place(core, job, now_ns, out); /* a GPU that was reserved for another job may be free */
+    if (core->config.order == ORDER_FAIR)
+        return reserve_fairly(core, now_ns, out);
+    return core->reserved_job != head->id && reserve_is_starved(core, head, now_ns) &&
+           choose_reserved(core, head, &decision.reserved) && core_decided(core, out, &decision) &&
+           core_place(core, head, now_ns, out); /* a GPU that was reserved for another job may be free */
 }
 
 int64_t reserve_wake_ns(const struct core *core, int64_t now_ns)
@@ -141,8 +166,10 @@ int64_t reserve_wake_ns(const struct core *core, int64_t now_ns)
         return job_waits_since_ns(head) + core->config.starvation_timeout_ns;
     if (core->reserved_job)
         return until_ns(core);
-    for (uint32_t i = 0; i < count; i++)
-        if (alike_oldest_ns(lines[i]) < oldest_ns)
-            oldest_ns = alike_oldest_ns(lines[i]);
-    return oldest_ns + core->config.starvation_timeout_ns;
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t line_ns = alike_oldest_ns(lines[i]);
+        if (line_ns < oldest_ns && line_ns > reserve_starved_ns(core, now_ns)) /* nothing comes of the others */
+            oldest_ns = line_ns;
+    }
+    return oldest_ns == INT64_MAX ? INT64_MAX : oldest_ns + core->config.starvation_timeout_ns;
 }
