@@ -126,7 +126,9 @@ CORE_TEST(test_observation_shrinks_it_later)
 
 CORE_TEST(test_later_runs_of_the_workload_go_by_it)
 {
-    uint64_t job, later;
+    CLEANUP(record_list_release) struct record_list taken = {0};
+    CLEANUP(drop_core) struct core *again = NULL;
+    uint64_t job, later, last;
     uint32_t source;
 
     share_by_guess(f, SHARE_MPS, TOTAL);
@@ -137,6 +139,10 @@ CORE_TEST(test_later_runs_of_the_workload_go_by_it)
     assert_reserved(f, submit_of(f, "newer", -1), LIKELY, SOURCE_PRIOR);
     is_estimated(f, later, 9 * GIB); /* its script has changed since */
     assert_reserved(f, later, 9 * GIB, SOURCE_ESTIMATED);
+    last = submit_of(f, "new", -1);
+    again = restored(f, &taken);
+    assert_int_equal(core_reservation(again, core_find_job(again, last), &source),
+                     core_reservation(f->core, core_find_job(f->core, last), &source));
     /* Until a run shows more. */
     assert_non_null(decided(f, RECORD_PLACED, job));
     memory_observed(f, job, 0, 6 * GIB);
