@@ -24,8 +24,7 @@ static struct order_turn last_turn(const struct core *core, const struct job *he
 
 bool backfill_reaches(const struct core *core, const struct job *job, int64_t now_ns)
 {
-    const struct search starved = {.since_ns = reserve_starved_ns(core, now_ns)};
-    const struct job *head = order_head(core, now_ns);
+    const struct job *head = order_head(core, now_ns), *starved = NULL;
     uint32_t count;
     struct line **lines = order_lines(core, now_ns, &count);
 
@@ -33,14 +32,9 @@ bool backfill_reaches(const struct core *core, const struct job *job, int64_t no
         return job == head || core->config.backfill;
     if (turn_is_before(last_turn(core, head, now_ns), job->turn))
         return false;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct alike *alike = alike_next(core, lines[i], head->turn, &starved);
-        while (alike && (!reserve_is_starved(core, alike->first, now_ns) || !job_is_eligible(core, alike->first, NULL)))
-            alike = alike_next(core, lines[i], alike->turn, &starved);
-        if (alike)
-            return !turn_is_before(alike->turn, job->turn);
-    }
-    return true;
+    for (uint32_t i = 0; i < count && !starved; i++)
+        starved = order_first(core, lines[i], head->turn, reserve_starved_ns(core, now_ns));
+    return !starved || !turn_is_before(starved->turn, job->turn);
 }
 
 /* ---- Where there may be room ---- */

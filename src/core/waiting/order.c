@@ -167,10 +167,10 @@ struct line **order_lines(const struct core *core, int64_t now_ns, uint32_t *cou
     return known->lines;
 }
 
-struct job *order_first(const struct core *core, const struct line *line, int64_t since_ns)
+struct job *order_first(const struct core *core, const struct line *line, struct order_turn behind, int64_t since_ns)
 {
     const struct search search = {.since_ns = since_ns};
-    const struct alike *alike = alike_next(core, line, order_start, &search);
+    const struct alike *alike = alike_next(core, line, behind, &search);
 
     while (alike && (alike->needs.since_ns > since_ns || !job_is_eligible(core, alike->first, NULL)))
         alike = alike_next(core, line, alike->turn, &search); /* jobs that are alike all are eligible, or none */
@@ -187,7 +187,7 @@ struct job *order_head(const struct core *core, int64_t now_ns)
         return known->head;
     known->head = NULL;
     for (uint32_t i = 0; i < count && !known->head; i++)
-        known->head = order_first(core, lines[i], INT64_MAX);
+        known->head = order_first(core, lines[i], order_start, INT64_MAX);
     known->head_known = true;
     return known->head;
 }

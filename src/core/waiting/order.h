@@ -19,9 +19,9 @@ void order_enter(struct core *core, struct job *job);
  * came first. Valid until the next record is applied, and for one moment. */
 struct line **order_lines(const struct core *core, int64_t now_ns, uint32_t *count);
 
-/* The first of the line's jobs that is eligible, of those that wait at least since then (job_waits_since_ns), or NULL.
- */
-struct job *order_first(const struct core *core, const struct line *line, int64_t since_ns);
+/* The first of the line's jobs behind the turn that is eligible, of those that wait at least since then
+ * (job_waits_since_ns), or NULL. */
+struct job *order_first(const struct core *core, const struct line *line, struct order_turn behind, int64_t since_ns);
 
 /* The job that is to be placed next, or NULL. Those that are not eligible are passed over. */
 struct job *order_head(const struct core *core, int64_t now_ns);

@@ -62,7 +62,7 @@ static struct job *first_starved(const struct core *core, int64_t now_ns, struct
     struct line **lines = order_lines(core, now_ns, &count);
 
     for (uint32_t i = 0; i < count; i++) {
-        struct job *job = order_first(core, lines[i], reserve_starved_ns(core, now_ns));
+        struct job *job = order_first(core, lines[i], order_start, reserve_starved_ns(core, now_ns));
         *reserved = (struct record_reserved){0};
         if (job && job->id != core->reserved_job && choose_reserved(core, job, reserved))
             return job;
@@ -95,7 +95,7 @@ static struct job *left_behind(const struct core *core, int64_t now_ns, struct r
             continue;
         if (lines[i]->user->running) /* as have all behind it */
             return NULL;
-        job = order_first(core, lines[i], INT64_MAX);
+        job = order_first(core, lines[i], order_start, INT64_MAX);
         *reserved = (struct record_reserved){0};
         if (job && job->id != core->reserved_job && job->wants->gpus == 1 && !job_wants_idle(core, job) &&
             passed_since(core, job_waits_since_ns(job)) >= PASSED_MOST && choose_reserved(core, job, reserved))
