@@ -23,6 +23,7 @@
 #include "core/need/fence.h"
 #include "core/need/overuse.h"
 #include "core/share/sharing.h"
+#include "core/share/slowdown.h"
 #include "core/snapshot.h"
 #include "core/state.h"
 #include "core/use.h"
@@ -168,6 +169,8 @@ static void apply_placed(struct core *core, struct job *job, const struct record
         struct gpu *gpu = core->gpus[placed->gpus[i]];
         job->placements[i] = (struct job_placement){.gpu = placed->gpus[i]};
         gpu_add_resident(gpu, job, record->at_ns);
+        if (core_gates_slowdown(core))
+            gpu_opens(core, gpu); /* who of several pays, and how much, may be better for another job than before */
         if (closes_gpu(core, job, placed)) {
             gpu_set_settling(core, gpu, job->id);
             gpu->closed_until_ns = record->at_ns + GPU_SETTLE_LIMIT * core->config.settle_ns;

@@ -99,12 +99,14 @@ static void gather_towards(struct alike *tree, const struct alike *alike)
 
 static bool stops_in(const struct least *least, const struct search *search)
 {
-    return least->anywhere || least->since_ns <= search->since_ns || room_holds(&search->room, &least->room);
+    return (least->anywhere && search->anywhere) || least->since_ns <= search->since_ns ||
+           room_holds(&search->room, &least->room);
 }
 
 static bool stops_at(const struct needs *needs, const struct search *search)
 {
-    return needs->anywhere || needs->since_ns <= search->since_ns || needs->units < search->room.units[needs->band];
+    return (needs->anywhere && search->anywhere) || needs->since_ns <= search->since_ns ||
+           needs->units < search->room.units[needs->band];
 }
 
 static struct alike *next_of(struct alike *tree, struct order_turn turn, const struct search *search)

@@ -103,10 +103,11 @@ void alike_all_changed(struct core *core);
  * fit where they did not are looked at again. */
 void alike_take_news(struct core *core);
 
-/* A search stops at those that the room may hold, and the most of their width, too; at those of needs.anywhere; and at
- * those that have waited at least since `since_ns`. */
+/* A search stops at those that the room may hold, and the most of their width, too; if so asked, at those of
+ * needs.anywhere; and at those that have waited at least since `since_ns`. */
 struct search {
     struct room room;
+    bool anywhere;
     int64_t since_ns;
 };
 

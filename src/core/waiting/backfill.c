@@ -98,7 +98,8 @@ static struct search search_of(const struct pass *pass, const struct line *line)
 {
     const struct core *core = pass->core;
     bool fair = core->config.order == ORDER_FAIR;
-    struct search search = {.room = room_none, .since_ns = fair ? INT64_MIN : reserve_starved_ns(core, pass->now_ns)};
+    struct search search = {
+        .room = room_none, .anywhere = true, .since_ns = fair ? INT64_MIN : reserve_starved_ns(core, pass->now_ns)};
 
     for (const struct gpu *gpu = core->last_opened; gpu && gpu->opened > core->searched; gpu = gpu->opened_before) {
         struct room room = room_of(core, gpu, line->user, pass->now_ns);

@@ -172,7 +172,7 @@ struct job *order_first(const struct core *core, const struct line *line, struct
     const struct search search = {.since_ns = since_ns};
     const struct alike *alike = alike_next(core, line, behind, &search);
 
-    while (alike && (alike->needs.since_ns > since_ns || !job_is_eligible(core, alike->first, NULL)))
+    while (alike && !job_is_eligible(core, alike->first, NULL))
         alike = alike_next(core, line, alike->turn, &search); /* jobs that are alike all are eligible, or none */
     return alike ? alike->first : NULL;
 }
