@@ -42,12 +42,13 @@ def meson(*args):
 class Build:
     """The build of a copy that is there already. `like` is the build of an equal copy: what it has compiled is taken, since
     ninja looks at times and commands, which are the same, and so are its verdicts: how long each test takes without a
-    fault, or None where it fails."""
+    fault, or None where it fails or is skipped."""
 
     def __init__(self, copy, like=None):
         self.copy = copy
         self.dir = copy / "build-mutants"
         self.verdicts = like.verdicts if like else {}
+        self.skipped = like.skipped if like else set()
         if like:
             shutil.copytree(like.dir, self.dir, symlinks=True, ignore=lambda _, names: {
                 name for name in names if name.startswith("meson-") or name == "build.ninja"})
@@ -84,27 +85,36 @@ class Build:
         if done.returncode:
             raise Unusable(f"the tree does not compile:\n{done.stdout}{done.stderr}")
 
-    def passes(self, name, seconds, patience):
-        """Whether a test passes. None: it runs for longer than `seconds`."""
+    def status(self, name, seconds, patience):
+        """A test's exit status. None: it runs for longer than `seconds`."""
         test = self.tests[name]
         env = {**os.environ, "FAIL_FAST": "yes", "PATIENCE_S": str(patience), **test["env"]}
         contained = [sys.executable, "-S", "-B", str(CONTAIN), *test["cmd"]]
         process = subprocess.Popen(contained, cwd=test["workdir"] or self.dir, env=env, stdin=subprocess.DEVNULL,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         try:
-            return process.wait(seconds) in (0, SKIPPED)
+            return process.wait(seconds)
         except subprocess.TimeoutExpired:
             process.terminate()
             process.wait()
             return None
 
+    def passes(self, name, seconds, patience):
+        """The same, of which a test that is skipped is one that passes."""
+        status = self.status(name, seconds, patience)
+        return None if status is None else status in (0, SKIPPED)
+
     def seconds_without_fault(self, name):
-        """How long the test takes to pass, a failure before that not counted; None: it fails twice."""
+        """How long the test takes to pass, a failure before that not counted; None: it fails twice, or is skipped."""
         if name not in self.verdicts:
             self.verdicts[name] = None
             for _ in range(2):
                 start = time.monotonic()
-                if self.passes(name, MOST_SECONDS, PATIENCE_SECONDS):
+                status = self.status(name, MOST_SECONDS, PATIENCE_SECONDS)
+                if status == SKIPPED:
+                    self.skipped.add(name)
+                if status == 0:
                     self.verdicts[name] = time.monotonic() - start
+                if status in (0, SKIPPED):
                     break
         return self.verdicts[name]

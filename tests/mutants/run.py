@@ -5,8 +5,9 @@ A mutant that no test sees is a check that nobody would miss. It is
     caught    if one of its tests passes without it, and fails with it in two of at most three tries
     survived  if none does; a test that fails once and passes twice is flaky, and has caught nothing
     hung      if a test does not end, and the list does not say `hangs: yes`
-    unusable  if it cannot be planted, or does not compile, or its tests fail without it.
-All but the first fail the run. --changed takes the mutants that the change must answer for (listed.py). If these are
+    unusable  if it cannot be planted, or does not compile, or its tests fail without it
+    skipped   if its tests are: they lack something on this machine.
+All but the first and the last fail the run. --changed takes the mutants that the change must answer for (listed.py). If these are
 more than 150, it takes the first ones by a hash of their names, and lists the others. One that hangs or is unusable is
 tried on the commit where the change begins: if it is not caught there either, it is named and does not fail the run.
 --shard takes the mutants of one part, by the same hash. Nothing here depends on the time but the end of a test that
@@ -32,7 +33,7 @@ PATIENCE = 20, 1  # seconds that a test waits in vain at least, and how often it
 HANGING = 30, 4  # the same for its end, where the list says that it may hang
 NOT_HANGING = 300, 20  # and where it does not
 GROUP_SECONDS = 30  # that mutants of one file take together, before others may take their rest
-RESULTS = ["caught", "survived", "hung", "unusable"]
+RESULTS = ["caught", "survived", "hung", "unusable", "skipped"]
 
 
 def at_least(bound, seconds):
@@ -73,8 +74,11 @@ def judge(build, mutant):
     except (OSError, Unusable) as reason:
         return "unusable", str(reason)
     usable = [name for name in mutant["tests"] if build.seconds_without_fault(name) is not None]
+    failing = [name for name in mutant["tests"] if name not in build.skipped]
+    if not usable and failing:
+        return "unusable", "without any fault, " + ", ".join(failing) + " fails"
     if not usable:
-        return "unusable", "without any fault, " + ", ".join(mutant["tests"]) + " fails"
+        return "skipped", "as is " + ", ".join(mutant["tests"])
     path.write_text(changed, encoding="utf-8")
     try:
         build.make(usable)
@@ -201,7 +205,7 @@ def run(options, folder):
         workers = [pool.submit(work, build, waiting) for build in builds]
         for worker in workers:
             judged += worker.result()
-    wrong = [mutant for mutant, result in judged if result != "caught"]
+    wrong = [mutant for mutant, result in judged if result not in ("caught", "skipped")]
     if base:
         suspects = [mutant for mutant, result in judged if result in ("hung", "unusable")]
         broken = broken_before(tree, base, folder, suspects)

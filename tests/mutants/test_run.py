@@ -14,7 +14,7 @@ import listed
 import run
 
 FILES = {
-    "meson.build": "project('p', 'c')\nforeach name : ['less', 'nothing', 'slow', 'broken']\n"
+    "meson.build": "project('p', 'c')\nforeach name : ['less', 'nothing', 'slow', 'broken', 'toolless']\n"
                    "  test(name, executable(name, 'tests' / name + '.c', 'less.c'))\nendforeach\n"
                    "foreach name : ['flaky', 'late']\n  test(name, find_program('tests' / name + '.sh'))\nendforeach\n",
     "less.c": "int less(int a, int b)\n{\n    return a < b;\n}\n",
@@ -22,6 +22,7 @@ FILES = {
     "tests/nothing.c": "int main(void)\n{\n    return 0;\n}\n",
     "tests/slow.c": "#include <unistd.h>\nint main(void)\n{\n    sleep(1);\n    return 0;\n}\n",
     "tests/broken.c": "int main(void)\n{\n    return 1;\n}\n",
+    "tests/toolless.c": "int main(void)\n{\n    return 77;\n}\n",
     # Passes without a mutant, fails at first with one, and then passes.
     "tests/flaky.sh": "#!/bin/sh\ncd \"$(dirname \"$0\")\"\ngrep -q 'a < b' ../less.c || ! mkdir failed 2>/dev/null\n",
     # Passes without a mutant and at first with one, and then fails.
@@ -54,6 +55,8 @@ MUTANTS = [
     ("no-code", {"new": "a <"}, "unusable", "the tree does not compile"),
     ("no-test", {"tests": "more"}, "unusable", "there is no test 'more'"),
     ("no-test-passes", {"tests": "broken"}, "unusable", "without any fault, broken fails"),
+    ("no-tool", {"tests": "toolless"}, "skipped", "as is toolless"),
+    ("beside-a-skipped-test", {"tests": "toolless less"}, "caught", "by less"),
     ("elsewhere", {"file": "tests/nothing.c", "old": "0", "new": "1", "tests": "nothing"}, "caught", "by nothing"),
 ]
 
@@ -64,6 +67,7 @@ RUNS = [
     ("neither hangs nor not", mutant(more="hangs: no\n"), 1, "unexpected line"),
     ("incomplete", "name: f\nfile: less.c\n", 1, "f: no old"),
     ("same name", mutant() + mutant(), 1, "f is there twice"),
+    ("all skipped", mutant(tests="toolless"), 0, "0 unusable, 1 skipped"),
     ("nothing planted", "# no mutant\n", 1, "0 mutants"),
 ]
 
@@ -99,7 +103,7 @@ def expect(what, got, status, *texts):
 def check_fates(tree):
     listed_text = "".join(mutant(name=name, **what) for name, what, _, _ in MUTANTS)
     status, output = run_list(tree, listed_text)
-    expect("all mutants", (status, output), 1, "19 mutants: 6 caught, 5 survived, 1 hung, 7 unusable")
+    expect("all mutants", (status, output), 1, "21 mutants: 7 caught, 5 survived, 1 hung, 7 unusable, 1 skipped")
     for name, _, result, text in MUTANTS:
         line = next((line for line in output.splitlines() if line.split()[:1] == [name]), "")
         expect(name, (line.split()[1:2], output), [result], text)
@@ -149,7 +153,7 @@ def check_shards():
 def check_check(tree, listed_text):
     (tree / "meson-info").mkdir()
     (tree / "meson-info" / "intro-tests.json").write_text(
-        json.dumps([{"name": name} for name in ["less", "nothing", "slow", "broken", "flaky", "late"]]), encoding="utf-8")
+        json.dumps([{"name": name} for name in ["less", "nothing", "slow", "broken", "toolless", "flaky", "late"]]), encoding="utf-8")
     for place, name in ("core", "rule"), ("a/b", "engine"), ("daemon", "other"):
         (tree / "src" / place).mkdir(parents=True)
         (tree / "src" / place / f"{name}.c").write_text("", encoding="utf-8")
