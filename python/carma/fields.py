@@ -30,6 +30,7 @@ class JobFields(TypedDict, total=False):
     share: str
     exclusive: bool
     hold: bool
+    dependency: str
     time: units.Time
     signal: Union[int, str]
     requeue: bool
@@ -63,6 +64,7 @@ FIELDS: Tuple[Tuple[str, str, str], ...] = (
     ("share", "share", "word"),
     ("exclusive", "exclusive", "switch"),
     ("hold", "held", "switch"),
+    ("dependency", "dependency", "word"),
     ("time", "time_limit_ns", "time"),
     ("signal", "signal", "signal"),
     ("requeue", "requeue", "switch"),

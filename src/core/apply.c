@@ -30,6 +30,7 @@
 #include "core/users.h"
 #include "core/verdict.h"
 #include "core/waiting/alike.h"
+#include "core/waiting/depend.h"
 #include "core/waiting/eligible.h"
 #include "core/waiting/order.h"
 
@@ -352,9 +353,12 @@ static void enter_state(struct core *core, struct job *job, uint32_t state, int6
     default:
         break;
     }
+    if (state != JOB_QUEUED && state != JOB_HELD)
+        depend_forget(job);
     if (state == JOB_CRASHED || job_state_ended(state))
         leave_gpus(core, job, at_ns);
     if (job_state_ended(state)) {
+        depend_ended(core, job, state, at_ns);
         if (job->profile)
             job->profile->jobs--;
         job->user->unfinished--;
@@ -485,6 +489,21 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         break;
     case RECORD_GROWN:
         apply_reservation(core, job, &record->grown);
+        break;
+    case RECORD_DEPENDS:
+        status = depend_add(core, job, &record->depends, err);
+        if (status == 0) {
+            end_reservation(core, job);
+            order_moves(core, job);
+        }
+        break;
+    case RECORD_DUE:
+        job->begin_ns = 0;
+        order_moves(core, job);
+        break;
+    case RECORD_STARTED:
+    case RECORD_ADOPTED:
+        depend_started(core, job, record->at_ns);
         break;
     case RECORD_SUSPENDED:
     case RECORD_RESUMED:

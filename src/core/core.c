@@ -19,6 +19,7 @@ struct core *core_new(void)
     core->policy = policy_find(core->config.policy);
     prior_init(&core->prior);
     core->activity_version = 1;
+    core->next_begin_ns = INT64_MAX;
     order_begin(core);
     return core;
 }
@@ -89,7 +90,7 @@ const struct core_config *core_configuration(const struct core *core)
 
 uint64_t core_waiting_count(const struct core *core)
 {
-    return core->waiting.count;
+    return core->waiting.count + core->kept.count;
 }
 
 uint64_t core_job_count(const struct core *core)

@@ -76,7 +76,8 @@ const struct job *core_find_job(const struct core *core, uint64_t id);
 const struct gpu *core_gpu(const struct core *core, uint32_t gpu); /* NULL out of range; see core/ledger.h */
 uint32_t core_gpu_count(const struct core *core);
 const struct core_config *core_configuration(const struct core *core);
-uint64_t core_waiting_count(const struct core *core);                 /* queued, recovering; not held */
+uint64_t core_waiting_count(const struct core *core);                 /* queued, also those that
+                                                                       * depend on others; not held */
 uint64_t core_job_count(const struct core *core);                     /* that have not ended */
 const struct job *core_jobs(const struct core *core);                 /* the first of them; the next is at hh.next */
 uint32_t core_job_count_of(const struct core *core, uint32_t uid);    /* of this user */

@@ -27,7 +27,7 @@ static void decide_undecided(struct core *core, int64_t now_ns, struct record_li
         if (job->state == JOB_CRASHED) {
             crash_judge(core, job, now_ns, &verdict);
             core_decided(core, out, &verdict);
-        } else if (now_ns >= job->signal_retry_ns) {
+        } else if (job->state == JOB_STOPPING && now_ns >= job->signal_retry_ns) {
             core_decided(core, out, &(struct record){.type = RECORD_SIGNALLED, .at_ns = now_ns, .job = job->id});
         }
     }
@@ -48,6 +48,35 @@ static void expire_leases(struct core *core, int64_t now_ns, struct record_list 
         next = job->next;
         if (now_ns >= expires_ns(job))
             core_decided(core, out, &(struct record){.type = RECORD_EXPIRED, .at_ns = now_ns, .job = job->id});
+    }
+}
+
+/* Those that depended in vain; and so on. */
+static void refuse_dependents(struct core *core, int64_t now_ns, struct record_list *out)
+{
+    struct job *job = core->undecided.head;
+
+    while (job) {
+        struct record refused = {
+            .type = RECORD_REFUSED, .at_ns = now_ns, .job = job->id, .refused = {.on = job->failed_on}};
+        job = job->state == JOB_QUEUED && core_decided(core, out, &refused) ? core->undecided.head : job->next;
+    }
+}
+
+/* Jobs whose time has come stand in the queue. */
+static void begin_due(struct core *core, int64_t now_ns, struct record_list *out)
+{
+    struct job *next;
+
+    if (now_ns < core->next_begin_ns)
+        return;
+    core->next_begin_ns = INT64_MAX;
+    for (struct job *job = core->kept.head; job; job = next) {
+        next = job->next;
+        if (!job->depends && job->begin_ns <= now_ns)
+            core_decided(core, out, &(struct record){.type = RECORD_DUE, .at_ns = now_ns, .job = job->id});
+        else if (!job->depends && job->begin_ns < core->next_begin_ns)
+            core->next_begin_ns = job->begin_ns;
     }
 }
 
@@ -147,6 +176,8 @@ void core_decide(struct core *core, int64_t now_ns, struct record_list *out)
     closing_end_avoided(core, now_ns);
     expire_leases(core, now_ns, out);
     decide_undecided(core, now_ns, out);
+    refuse_dependents(core, now_ns, out);
+    begin_due(core, now_ns, out);
     correct_reservations(core, now_ns, out);
     shrink_reservations(core, now_ns, out);
     open_closed(core, now_ns, out);
@@ -157,6 +188,8 @@ void core_decide(struct core *core, int64_t now_ns, struct record_list *out)
     do { /* a placement that ends a reservation frees memory for jobs examined before */
         openings = core->openings;
         moved = backfill_pass(core, now_ns, out);
+        refuse_dependents(core, now_ns, out);
+        begin_due(core, now_ns, out);
     } while (moved || core->openings != openings);
     wait_for_next(core, now_ns, out);
 }
@@ -175,6 +208,7 @@ int64_t core_next_wake_ns(const struct core *core, int64_t now_ns)
         earlier(&wake_ns, job->signal_retry_ns, now_ns);
     for (const struct job *job = core->waiting.head; job && job->turn.class == CLASS_LEASE; job = job->next)
         earlier(&wake_ns, expires_ns(job), now_ns);
+    earlier(&wake_ns, core->next_begin_ns, now_ns);
     if (!order_head(core, now_ns))
         return wake_ns;
     earlier(&wake_ns, core->next_decision_ns, now_ns);

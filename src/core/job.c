@@ -108,6 +108,10 @@ uint32_t job_state_after(uint32_t from, const struct record *record)
             return from;
         to = JOB_HELD;
         break;
+    case RECORD_DEPENDS:
+        return from == JOB_HELD || from == JOB_QUEUED ? from : JOB_STATE_COUNT;
+    case RECORD_DUE:
+        return from == JOB_QUEUED ? from : JOB_STATE_COUNT;
     case RECORD_RELEASED:
         if (from == JOB_QUEUED)
             return from;

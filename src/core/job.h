@@ -12,6 +12,7 @@
 struct alike;
 struct profile;
 struct queue;
+struct dependency;
 struct user;
 
 enum job_state {
@@ -87,6 +88,8 @@ struct job {
     struct job_placement *placements;          /* owned; NULL while it holds none */
     uint32_t stray_count;                      /* GPUs that it was not given, and was observed on in this run */
     struct job_placement *strays;              /* owned; these */
+    struct dependency *depends;                /* owned list: what it waits for (waiting/depend.h) */
+    struct dependency *dependents;             /* others' of the kind, on this job: a list */
     struct user *user;                         /* the job's user; borrowed */
     struct profile *profile;                   /* of its workload; borrowed; NULL: it has no key */
     struct job *placed_previous, *placed_next; /* its neighbours in profile.placed */
@@ -100,6 +103,12 @@ struct job {
     } by_turn[BY_TURN_KINDS]; /* below it, in a tree that it stands in: a cache */
     UT_hash_handle hh;        /* core.jobs, by id */
 };
+
+/* Whether it waits for something else than GPUs (waiting/depend.h). */
+static inline bool job_is_kept(const struct job *job)
+{
+    return job->depends || job->begin_ns;
+}
 
 /* Since when it waits for the GPUs that others may not keep from it for ever: a retry has had its run. */
 int64_t job_waits_since_ns(const struct job *job);

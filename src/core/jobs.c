@@ -11,6 +11,7 @@
 #include "core/learn/learn.h"
 #include "core/state.h"
 #include "core/users.h"
+#include "core/waiting/depend.h"
 
 /* A signal comes before the limit that it warns of. */
 static bool is_time_limit(const struct record_submitted *wants)
@@ -58,6 +59,7 @@ int core_add_job(struct core *core, const struct record *record, struct job **ad
 
 void core_free_job(struct core *core, struct job *job)
 {
+    depend_free(job);
     common_wants_leave(&core->wants, job->wants);
     free(job->placements);
     free(job->strays);

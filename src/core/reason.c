@@ -52,6 +52,9 @@ const char *reason_name(uint32_t code)
         [REASON_USER_JOBS] = "user-jobs",
         [REASON_USER_GPUS] = "user-gpus",
         [REASON_USER_MEMORY] = "user-memory",
+        [REASON_DEPENDS] = "depends",
+        [REASON_BEGIN] = "begin",
+        [REASON_NEVER_MET] = "never-met",
         [REASON_TOO_MANY_GPUS] = "too-many-gpus",
         [REASON_NEVER_FITS] = "never-fits",
     };
@@ -81,6 +84,19 @@ static void put(char text[static REASON_TEXT], const char *format, ...)
     va_start(args, format);
     vsnprintf(text, REASON_TEXT, format, args);
     va_end(args);
+}
+
+static void put_depends(char text[static REASON_TEXT], const struct reason *reason)
+{
+    static const char *const verbs[DEPENDS_KINDS] = {
+        [DEPENDS_OK] = "complete", [DEPENDS_ANY] = "end", [DEPENDS_NOT_OK] = "fail", [DEPENDS_START] = "start"};
+    const char *verb = reason->depends < DEPENDS_KINDS && verbs[reason->depends] ? verbs[reason->depends] : "end";
+
+    if (reason->ahead == 1)
+        put(text, "job %" PRIu64 " has to %s first", reason->other, verb);
+    else
+        put(text, "job %" PRIu64 " has to %s first, and %" PRIu64 " more of the jobs on which it depends",
+            reason->other, verb, reason->ahead - 1);
 }
 
 /* What differs between the reasons of many jobs and GPUs comes first: narrow tables cut the end. Those about one GPU
@@ -245,6 +261,15 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
         else
             put(text, "%s of GPU memory needed%s, its user's jobs have %s of at most %s (max_gpu_memory_per_user)",
                 needed, reason->request_unknown ? " (whole GPUs: it requests none)" : "", held, best);
+        break;
+    case REASON_DEPENDS:
+        put_depends(text, reason);
+        break;
+    case REASON_BEGIN:
+        put(text, "begins in %s at the earliest", wait);
+        break;
+    case REASON_NEVER_MET:
+        put(text, "job %" PRIu64 " ended otherwise than it was to", other);
         break;
     case REASON_TOO_MANY_GPUS:
         put(text, "%" PRIu32 " GPUs needed, the node has %" PRIu32, wanted, qualified);

@@ -40,6 +40,9 @@ enum reason_code {
     REASON_USER_JOBS,     /* its user runs `qualified` jobs, `allowed` at most */
     REASON_USER_GPUS,     /* its user has `qualified` GPUs and it wants `wanted` more, `allowed` at most */
     REASON_USER_MEMORY,   /* its user's jobs request held_bytes and it needed_bytes more, best_bytes at most */
+    REASON_DEPENDS,       /* waits for `ahead` jobs, the first of them `other`, as `depends` says */
+    REASON_BEGIN,         /* it does not begin before until_ns */
+    REASON_NEVER_MET,     /* never: it depended on job `other`, which ended otherwise */
     REASON_TOO_MANY_GPUS, /* never: wants `wanted` GPUs, the node has `qualified` */
     REASON_NEVER_FITS,    /* never: needs needed_bytes on a GPU, the largest has best_bytes */
     REASON_CODE_COUNT
@@ -50,8 +53,9 @@ struct reason {
     uint32_t wanted; /* GPUs; 0: the reason is about one GPU */
     uint32_t qualified;
     uint32_t allowed;
-    uint32_t gpu;   /* the GPU that best_* speaks of */
-    uint32_t share; /* enum share_mode */
+    uint32_t gpu;     /* the GPU that best_* speaks of */
+    uint32_t share;   /* enum share_mode */
+    uint32_t depends; /* enum depends_kind */
     uint64_t ahead;
     uint64_t other;
     int64_t needed_bytes;

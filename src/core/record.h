@@ -32,6 +32,7 @@ enum record_type {
     RECORD_CANCELLED,     /* a person wants the job gone */
     RECORD_HELD,          /* a person wants a waiting job to stay waiting */
     RECORD_RELEASED,      /* ... and no longer */
+    RECORD_DEPENDS,       /* the waiting job begins after another, or after a time */
     RECORD_SAMPLE,        /* a GPU's quantised window statistics */
     RECORD_STARTED,       /* the placed job's process runs */
     RECORD_FIRST_USE,     /* the job's memory is observed on a GPU for the first time in this run */
@@ -63,6 +64,7 @@ enum record_type {
     RECORD_GROWN,     /* the running job's reservation is now this: it was observed to use more than was reserved, or
                          estimated to need more */
     RECORD_RESERVED,  /* these GPUs are kept for the job, which has let others pass for too long; none: no more */
+    RECORD_DUE,       /* the time has come before which the job was not to begin */
     RECORD_GPU_TRIED, /* a closed GPU takes jobs again: its time is over */
     RECORD_WAITED,    /* nothing could be placed; the next attempt is not before then (paced loops) */
     /* a state at one moment: only core_snapshot makes them, after a RECONFIGURED and in this order */
@@ -74,6 +76,7 @@ enum record_type {
     RECORD_STATE_USER,    /* the user whose retries or use are counted */
     RECORD_STATE_JOB,     /* one that has not ended, followed by its placements */
     RECORD_STATE_PLACEMENT,
+    RECORD_STATE_DEPENDS,  /* what a job of these waits for: behind all of them */
     RECORD_STATE_RESIDENT, /* in the order of arrival on each GPU */
     RECORD_STATE_QUEUED,   /* in the order of each queue */
     RECORD_TYPE_COUNT
@@ -142,6 +145,27 @@ struct record_submitted {
 struct record_estimated {
     int64_t request_bytes;  /* memory per GPU */
     int32_t smact_permille; /* expected solo SM activity, or -1 */
+};
+
+/* What a job waits for. */
+enum depends_kind {
+    DEPENDS_OK,     /* that another completes */
+    DEPENDS_ANY,    /* that it ends */
+    DEPENDS_NOT_OK, /* that it ends otherwise: fails, is cancelled, can never run */
+    DEPENDS_START,  /* that it starts, or ends before that; and delay_ns more */
+    DEPENDS_TIME,   /* that the time `delay_ns` comes */
+    DEPENDS_KINDS
+};
+
+struct record_depends {
+    uint64_t on;   /* a job with a smaller number, which has not ended; of DEPENDS_TIME 0 */
+    uint32_t kind; /* enum depends_kind */
+    int64_t delay_ns;
+};
+
+/* Why: 0: it can never run here. */
+struct record_refused {
+    uint64_t on; /* the job on which it depended in vain */
 };
 
 struct record_sample {
@@ -375,8 +399,8 @@ struct record_gpu_number {
     uint32_t gpu;
 };
 
-/* Queues by number: waiting, recovering, held, undecided, shrinking. */
-#define RECORD_QUEUES          5
+/* Queues by number: waiting, recovering, held, undecided, shrinking, kept. */
+#define RECORD_QUEUES          6
 #define RECORD_QUEUE_SHRINKING 4
 
 struct record_state_queued {
@@ -392,6 +416,8 @@ struct record {
         struct record_gpu gpu;     /* GPU_BACK, GPU_LOST */
         struct record_submitted submitted;
         struct record_estimated estimated;
+        struct record_depends depends; /* DEPENDS, STATE_DEPENDS */
+        struct record_refused refused;
         struct record_sample sample;
         struct record_memory memory;  /* FIRST_USE, OBSERVED */
         struct record_memory strayed; /* the most so far in this run; RECORD_NO_GPU: on all such GPUs together, as an

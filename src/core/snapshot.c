@@ -15,6 +15,7 @@
 #include "core/share/sharing.h"
 #include "core/state.h"
 #include "core/users.h"
+#include "core/waiting/depend.h"
 #include "core/waiting/order.h"
 
 /* ---- Taking one ---- */
@@ -30,12 +31,12 @@
         X(estimated_bytes), X(activity_permille), X(variance), X(failure)
 
 /* Numbers in the record: the order of waiting jobs is stored in two parts. */
-enum queue_number { QUEUE_MAIN, QUEUE_APART, QUEUE_HELD };
+enum queue_number { QUEUE_MAIN, QUEUE_APART, QUEUE_HELD, QUEUE_UNDECIDED, QUEUE_SHRINKING, QUEUE_KEPT };
 
 static struct queue *queue_numbered(struct core *core, uint32_t number)
 {
-    struct queue *const queues[RECORD_QUEUES] = {&core->waiting, &core->waiting, &core->held, &core->undecided,
-                                                 &core->shrinking};
+    struct queue *const queues[RECORD_QUEUES] = {&core->waiting,   &core->waiting,   &core->held,
+                                                 &core->undecided, &core->shrinking, &core->kept};
 
     return number < RECORD_QUEUES ? queues[number] : NULL;
 }
@@ -163,6 +164,17 @@ static void take_job(const struct job *job, int64_t at_ns, struct record_list *o
                                                                   .strayed = true}});
 }
 
+static void take_depends(const struct job *job, int64_t at_ns, struct record_list *out)
+{
+    for (const struct dependency *dependency = job->depends; dependency; dependency = dependency->next)
+        record_list_add(out, &(struct record){.type = RECORD_STATE_DEPENDS,
+                                              .at_ns = at_ns,
+                                              .job = job->id,
+                                              .depends = {.on = dependency->on->id,
+                                                          .kind = dependency->kind,
+                                                          .delay_ns = dependency->delay_ns}});
+}
+
 void core_snapshot(const struct core *core, int64_t at_ns, struct record_list *out)
 {
     record_list_add(out, &(struct record){.type = RECORD_RECONFIGURED, .at_ns = at_ns, .config = core->config});
@@ -178,6 +190,8 @@ void core_snapshot(const struct core *core, int64_t at_ns, struct record_list *o
         take_user(user, at_ns, out);
     for (const struct job *job = core->jobs; job; job = job->hh.next)
         take_job(job, at_ns, out);
+    for (const struct job *job = core->jobs; job; job = job->hh.next)
+        take_depends(job, at_ns, out);
     for (uint32_t i = 0; i < core->gpu_count; i++)
         for (uint32_t k = 0; k < core->gpus[i]->resident_count; k++)
             record_list_add(out, &(struct record){.type = RECORD_STATE_RESIDENT,
@@ -327,7 +341,7 @@ static int restore_job(struct core *core, const struct record *record, struct er
     if (state->state >= JOB_STATE_COUNT || job_state_ended(state->state) || state->share >= SHARE_MODE_COUNT ||
         job_state_has_gpus(state->state) != (state->share != SHARE_ANY) || state->crash_cause >= EXIT_CAUSE_COUNT ||
         state->counted_bytes < 0 || state->stray_bytes < 0 || state->held_permille < 0 ||
-        state->held_permille > INT64_C(1000) * RECORD_MAX_GPUS || state->gave_way_ns < 0 ||
+        state->held_permille > INT64_C(1000) * RECORD_MAX_GPUS || state->gave_way_ns < 0 || state->begin_ns < 0 ||
         (state->held_permille && !job_state_has_gpus(state->state)) ||
         (state->stray_bytes && !job_state_has_gpus(state->state)) || state->reservation_source > SOURCE_COUNT ||
         !failure_is_sane(core, &state->failure))
@@ -368,6 +382,14 @@ static int restore_placement(struct core *core, struct job *job, const struct re
     return 0;
 }
 
+static int restore_depends(struct core *core, struct job *job, const struct record *record, struct error *err)
+{
+    if ((job->state != JOB_HELD && job->state != JOB_QUEUED) || job->queue || record->depends.kind == DEPENDS_TIME ||
+        depend_add(core, job, &record->depends, NULL) != 0)
+        return nonsense(record, err);
+    return 0;
+}
+
 static bool resides(const struct gpu *gpu, const struct job *job)
 {
     for (uint32_t i = 0; i < gpu->resident_count; i++)
@@ -398,7 +420,7 @@ static int restore_queued(struct core *core, struct job *job, const struct recor
     if (!queue || job->queue || !is_of_part(number, job) || (job->state == JOB_HELD) != (number == QUEUE_HELD) ||
         ((number == QUEUE_MAIN || number == QUEUE_HELD) && queue->tail && !turn_is_before(queue->tail->turn, turn)))
         return nonsense(record, err);
-    if (number <= QUEUE_HELD)
+    if (number <= QUEUE_HELD || number == QUEUE_KEPT)
         order_enter(core, job);
     else
         queue_push(queue, job);
@@ -412,7 +434,7 @@ static bool queue_suits(const struct core *core, const struct job *job)
     case JOB_HELD:
         return job->queue == &core->held;
     case JOB_QUEUED:
-        return job->queue == &core->waiting;
+        return job->queue == (job->failed_on ? &core->undecided : job_is_kept(job) ? &core->kept : &core->waiting);
     case JOB_CRASHED:
         return job->queue == &core->undecided;
     case JOB_STOPPING:
@@ -483,6 +505,8 @@ int snapshot_apply(struct core *core, const struct record *record, struct error 
     if (!job)
         return nonsense(record, err);
     switch (record->type) {
+    case RECORD_STATE_DEPENDS:
+        return restore_depends(core, job, record, err);
     case RECORD_STATE_PLACEMENT:
         return restore_placement(core, job, record, err);
     case RECORD_STATE_RESIDENT:

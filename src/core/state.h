@@ -36,6 +36,7 @@ struct core {
     uint64_t last_arrival;      /* the largest place in a class that goes by arrival: a cache (order.c) */
     struct queue waiting;       /* QUEUED, in the order of turns */
     struct queue held;          /* HELD, the same */
+    struct queue kept;          /* QUEUED, but for other jobs or a time (waiting/depend.h), the same */
     struct queue undecided;     /* CRASHED, or STOPPING and not signalled yet */
     struct queue shrinking;     /* RUNNING with a reservation that may be shrunk, in the order of first use */
     int64_t next_decision_ns;   /* no placement before */
@@ -46,10 +47,11 @@ struct core {
     uint32_t instance_count;    /* of the GPUs, those that are MIG instances: the same */
     uint32_t mps_count;         /* of the GPUs, those on which MPS serves: the same */
     bool corrections_due;       /* a job may have outgrown its reservation, or have an estimate now: a cache */
-    struct profile *news; /* with figures that changed by this record (learn.h): a list; a cache, as is the next */
-    bool guesses_changed; /* figures of jobs of unknown need did */
-    bool restoring;       /* a snapshot is being applied: until the first record of another kind */
-    int64_t decided_ns;   /* the time of the latest decision */
+    struct profile *news;  /* with figures that changed by this record (learn.h): a list; a cache, as is the next */
+    bool guesses_changed;  /* figures of jobs of unknown need did */
+    int64_t next_begin_ns; /* no job of `kept` may begin before: the same */
+    bool restoring;        /* a snapshot is being applied: until the first record of another kind */
+    int64_t decided_ns;    /* the time of the latest decision */
     /* Caches, not state: a job is examined again only when something has opened since its last examination. */
     uint64_t applied;                /* records so far */
     uint64_t activity_version;       /* of pauses, estimates and settings: predictions for all GPUs are made anew */

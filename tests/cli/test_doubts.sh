@@ -93,8 +93,8 @@ for row in '#CARMA -J x\ntrue|nothing' '##CARMA -J x\ntrue|nothing' '# CARMA is 
     doubt "${row##*|}" odd.sh
 done
 # Of sbatch's options those that say which jobs there are, and when, are refused; others are taken, or named.
-for row in '--array=0-3|--array' '-a 0-3|--array' '-J x --array 1|--array' '--dependency=afterok:1|--dependency' \
-    '-d singleton|--dependency' '--arr=0-3|--array' '-Ha0-3|--array' '--depend after:1|--dependency' '-b 16:00|--begin' \
+for row in '--array=0-3|--array' '-a 0-3|--array' '-J x --array 1|--array' \
+    '--arr=0-3|--array' '-Ha0-3|--array' '-b 16:00|--begin' \
     '--beg=now+1hour|--begin' 'hetjob|hetjob'; do
     printf '#!/bin/sh\n#SBATCH %s\ntrue\n' "${row%|*}" >odd.sh
     expect_error 1 "odd.sh:2: #SBATCH ${row##*|}: carma has no " submit odd.sh

@@ -74,7 +74,8 @@ CORE = [
     "share/rates", "share/slowdown", "learn/readings",
     "policy/best_fit", "policy/carma", "policy/exclusive", "policy/first_fit", "policy/lug", "policy/magm",
     "policy/mug", "policy/round_robin",
-    "gpus/closing", "qualify", "waiting/eligible", "waiting/room", "waiting/alike", "waiting/order", "users", "jobs", "core",
+    "gpus/closing", "qualify", "waiting/depend.h", "waiting/eligible", "waiting/room", "waiting/alike", "waiting/order",
+    "waiting/depend", "users", "jobs", "core",
     "crash", "gpus/apply_gpu", "snapshot", "dump", "apply", "place", "waiting/reserve", "waiting/backfill", "decide", "reason",
 ]
 LEVEL_OF = {module: level for level, modules in enumerate(LEVELS) for module in modules}

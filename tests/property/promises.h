@@ -7,6 +7,12 @@
 void on_decision(struct world *world, const struct record *record); /* which the world carries out */
 void check_state(struct world *world);                              /* after the decisions on an input */
 
+/* promises_depends.c: the jobs on which a job depends, and times */
+void depend(struct world *world, uint64_t id);
+bool is_met(const struct world *world, uint64_t id);
+void check_depends(const struct world *world, const struct job *job, uint32_t code);
+void check_refused(const struct world *world, const struct record *record);
+
 /* promises_users.c: the limits of each user */
 void check_limits(const struct world *world, uint32_t uid);
 void check_limited(const struct world *world, const struct job *job, uint32_t code);

@@ -152,13 +152,17 @@ void on_decision(struct world *world, const struct record *record)
             fail(world, "job %" PRIu64 " was placed though it is not there", record->job);
         if (job->running)
             fail(world, "job %" PRIu64 " was placed twice at once", record->job);
+        if (job->runs == 0 && !is_met(world, record->job))
+            fail(world, "job %" PRIu64 " was placed before the jobs on which it depends", record->job);
         if (record->placed.count != job->wants.gpus)
             fail(world, "job %" PRIu64 " got %" PRIu32 " GPUs", record->job, record->placed.count);
         for (uint32_t i = 0; i < record->placed.count; i++)
             check_sharing(world, record->job, &record->placed, record->placed.gpus[i]);
         for (uint32_t i = 0; i < record->placed.count; i++) {
             const struct record_closing *closing = &world->core->gpus[record->placed.gpus[i]]->closing;
-            bool closed = closing->count == CLOSING_USERS * CLOSING_NUMBERS;
+            /* to everybody, unless it is to these alone */
+            bool closed = closing->count == CLOSING_USERS * CLOSING_NUMBERS &&
+                          !closing->users[CLOSING_USERS - 1].workloads[CLOSING_STARTS - 1];
             for (uint32_t k = 0; k < closing->count / CLOSING_NUMBERS; k++)
                 closed |= closing->users[k].uid == job->wants.uid && closing->users[k].workloads[CLOSING_STARTS - 1];
             if (closed)
@@ -187,18 +191,22 @@ void on_decision(struct world *world, const struct record *record)
     case RECORD_GAVE_UP:
         if (job->ended || job->running)
             fail(world, "job %" PRIu64 " was given up while it runs", record->job);
+        if (record->type == RECORD_REFUSED)
+            check_refused(world, record);
         if (record->type == RECORD_GAVE_UP && (job->cause == EXIT_TIMEOUT || job->cause == EXIT_LOST) &&
             (is_to_be_requeued(world, job) || record->gave_up.cause != job->cause))
             fail(world, "job %" PRIu64 " asked to be retried", record->job);
         if (record->type == RECORD_GAVE_UP && job->charged && record->gave_up.cause != EXIT_FAILED)
             fail(world, "job %" PRIu64 " is not charged with the GPUs that it failed", record->job);
         job->ended = true;
+        job->ended_ns = world->now_ns;
         break;
     case RECORD_EXPIRED:
         if (job->ended || job->running || !job->wants.external || !job->wants.max_wait_ns ||
             core_find_job(world->core, record->job))
             fail(world, "job %" PRIu64 " had no time to expire", record->job);
         job->ended = true;
+        job->ended_ns = world->now_ns;
         break;
     case RECORD_RETURNED:
         if (job->ended || job->running || !job->wants.external || !may_be_tried_again(job->cause))
@@ -206,6 +214,7 @@ void on_decision(struct world *world, const struct record *record)
         if (record->returned.reserved_bytes < 0 && job->wants.request_bytes >= 0)
             fail(world, "job %" PRIu64 " lost its request on its way back", record->job);
         job->ended = true;
+        job->ended_ns = world->now_ns;
         break;
     case RECORD_REQUEUED:
         if (job->wants.external)
@@ -256,6 +265,10 @@ void on_decision(struct world *world, const struct record *record)
     case RECORD_GPU_TRIED:
         if (!was_closed(&world->core->gpus[record->gpu.gpu]->closing))
             fail(world, "GPU %" PRIu32 " was opened, which was not closed", record->gpu.gpu);
+        break;
+    case RECORD_DUE:
+        if (job->ended || job->running)
+            fail(world, "the time of job %" PRIu64 " came, which does not wait for it", record->job);
         break;
     case RECORD_WAITED:
         if (record->waited.until_ns <= world->now_ns)

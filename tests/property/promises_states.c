@@ -114,6 +114,8 @@ static void check_jobs(struct world *world)
             fail(world, "job %" PRIu64 " is before job %" PRIu64 ", though its time was up", id, job->next->id);
         world->jobs[id].last = false;
         if (job->state == JOB_QUEUED)
+            check_depends(world, job, reason.code);
+        if (job->state == JOB_QUEUED && is_met(world, id))
             check_limited(world, job, reason.code);
         if (strlen(reason_format(&reason, world->now_ns, text)) == 0)
             fail(world, "job %" PRIu64 " has a reason without a sentence", id);

@@ -12,7 +12,8 @@
 #include "core/state.h"
 #include "random.h"
 
-#define MAX_JOBS 4096
+#define MAX_JOBS     4096
+#define DEPENDS_MOST 3
 
 /* The world's knowledge of a job, kept without asking the core. */
 struct world_job {
@@ -41,6 +42,11 @@ struct world_job {
     int64_t counted_bytes;  /* as counted for its user: with its growth */
     struct record_submitted wants;
     int64_t seen_bytes[RECORD_MAX_GPUS];
+    bool completed;
+    int64_t started_ns; /* first; 0: never */
+    int64_t ended_ns;
+    uint32_t depends_count;
+    struct record_depends depends[DEPENDS_MOST];
 };
 
 struct world_user {

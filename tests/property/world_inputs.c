@@ -3,10 +3,16 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "promises.h"
 #include "world.h"
 #include "core/ledger.h"
 #include "core/policy/policy.h"
 #include "core/verdict.h"
+
+static uint64_t any_job(struct world *world)
+{
+    return world->next_job == 1 ? 0 : (uint64_t)random_range(&world->random, 1, (int64_t)world->next_job - 1);
+}
 
 static void submit(struct world *world)
 {
@@ -44,11 +50,8 @@ static void submit(struct world *world)
     if (!feed(world, &input))
         fail(world, "a good submission was refused");
     world->jobs[world->next_job++] = (struct world_job){.submitted = true, .wants = *wants};
-}
-
-static uint64_t any_job(struct world *world)
-{
-    return world->next_job == 1 ? 0 : (uint64_t)random_range(&world->random, 1, (int64_t)world->next_job - 1);
+    while (world->seed % 4 == 0 && random_range(r, 0, 2) == 0)
+        depend(world, (uint64_t)random_range(r, 0, 3) ? world->next_job - 1 : any_job(world));
 }
 
 static uint64_t any_running(struct world *world)
@@ -82,6 +85,12 @@ static void job_is_estimated(struct world *world)
         job->wants.smact_permille = input.estimated.smact_permille;
 }
 
+static void end_job(const struct world *world, struct world_job *job)
+{
+    job->ended = true;
+    job->ended_ns = world->now_ns;
+}
+
 static void person_acts(struct world *world)
 {
     static const uint32_t types[] = {RECORD_CANCELLED, RECORD_HELD, RECORD_RELEASED, RECORD_SUSPENDED, RECORD_RESUMED};
@@ -93,7 +102,7 @@ static void person_acts(struct world *world)
     if (job->running)
         job->asked_to_stop = true;
     else
-        job->ended = true;
+        end_job(world, job);
 }
 
 bool may_be_tried_again(uint32_t cause)
@@ -165,9 +174,10 @@ static void job_ends(struct world *world)
         note_failed_gpu(world, job, &input.exited);
     job->timeouts += job->cause == EXIT_TIMEOUT;
     job->losses += job->cause == EXIT_LOST || job->cause == EXIT_MPS_FAULT || job->cause == EXIT_GPU_ERROR;
+    job->completed = input.type == RECORD_EXITED && job->cause == EXIT_COMPLETED && !job->asked_to_stop;
     if (input.type == RECORD_LAUNCH_FAILED || (input.type == RECORD_LOST && input.lost.final) ||
         !may_be_tried_again(job->cause) || job->asked_to_stop)
-        job->ended = true;
+        end_job(world, job);
 }
 
 static void job_moves(struct world *world)
@@ -198,7 +208,8 @@ static void job_moves(struct world *world)
         input.type = job->seen_bytes[at] ? RECORD_OBSERVED : RECORD_FIRST_USE;
         input.memory = (struct record_memory){.gpu = job->gpus[at], .bytes = job->seen_bytes[at]};
     }
-    feed(world, &input);
+    if (feed(world, &input) && (input.type == RECORD_STARTED || input.type == RECORD_ADOPTED) && !job->started_ns)
+        job->started_ns = world->now_ns;
 }
 
 static void sample_gpu(struct world *world, uint32_t g)

@@ -141,7 +141,7 @@ static const struct option {
     {"cpus-per-task", 'c', VALUE, TAKEN, "--cpus", as_it_is},
     {"deadline", 0, VALUE, IGNORED},
     {"delay-boot", 0, VALUE, IGNORED},
-    {"dependency", 'd', VALUE, REFUSED, "carma has no dependencies yet: submit it when they have ended (carma wait)"},
+    {"dependency", 'd', VALUE, TAKEN, "--dependency", as_it_is},
     {"distribution", 'm', VALUE, IGNORED},
     {"error", 'e', VALUE, TAKEN, "--error", as_it_is},
     {"exclude", 'x', VALUE, IGNORED},

@@ -12,6 +12,7 @@
 #include "core/need/need.h"
 #include "core/share/sharing.h"
 #include "core/state.h"
+#include "core/waiting/depend.h"
 
 struct applicant {
     const struct job *job;   /* NULL: a submission, beside which its user has nothing */
@@ -24,6 +25,34 @@ static bool is_held(const struct core *core, const struct applicant *applicant, 
     (void)core;
     (void)why;
     return applicant->job && applicant->job->state == JOB_HELD;
+}
+
+static bool depended_in_vain(const struct core *core, const struct applicant *applicant, struct reason *why)
+{
+    (void)core;
+    why->other = applicant->job ? applicant->job->failed_on : 0;
+    return why->other;
+}
+
+static bool depends_on_another(const struct core *core, const struct applicant *applicant, struct reason *why)
+{
+    const struct dependency *dependency = applicant->job ? applicant->job->depends : NULL;
+
+    (void)core;
+    if (!dependency)
+        return false;
+    why->other = dependency->on->id;
+    why->depends = dependency->kind;
+    for (why->ahead = 0; dependency; dependency = dependency->next)
+        why->ahead++;
+    return true;
+}
+
+static bool begins_later(const struct core *core, const struct applicant *applicant, struct reason *why)
+{
+    (void)core;
+    why->until_ns = applicant->job ? applicant->job->begin_ns : 0;
+    return why->until_ns;
 }
 
 static bool has_too_many_jobs(const struct core *core, const struct applicant *applicant, struct reason *why)
@@ -75,6 +104,12 @@ static bool has_too_much_memory(const struct core *core, const struct applicant 
     (AT(RECORD_GPU_BACK) | AT(RECORD_GPU_LOST) | AT(RECORD_SUBMITTED) | AT(RECORD_ESTIMATED) | AT(RECORD_STRAYED) |    \
      AT(RECORD_FORGOTTEN) | AT(RECORD_REQUEUED) | AT(RECORD_SHRUNK) | AT(RECORD_GROWN))
 
+/* Jobs start and end, or a job begins to depend on them. */
+#define AT_OTHERS                                                                                                      \
+    (AT(RECORD_DEPENDS) | AT(RECORD_DUE) | AT(RECORD_STARTED) | AT(RECORD_EXITED) | AT(RECORD_LAUNCH_FAILED) |         \
+     AT(RECORD_LOST) | AT(RECORD_CANCELLED) | AT(RECORD_GAVE_UP) | AT(RECORD_REFUSED) | AT(RECORD_EXPIRED) |           \
+     AT(RECORD_RETURNED))
+
 static bool users_are_limited(const struct core *core)
 {
     const struct core_limits *limits = &core->config.per_user;
@@ -89,6 +124,9 @@ static const struct rule {
     uint64_t turns; /* at these records */
 } rules[] = {
     {REASON_HELD, NULL, is_held, AT(RECORD_HELD) | AT(RECORD_RELEASED)},
+    {REASON_NEVER_MET, NULL, depended_in_vain, AT_OTHERS},
+    {REASON_DEPENDS, NULL, depends_on_another, AT_OTHERS},
+    {REASON_BEGIN, NULL, begins_later, AT_OTHERS},
     {REASON_USER_JOBS, users_are_limited, has_too_many_jobs, AT_USE},
     {REASON_USER_GPUS, users_are_limited, has_too_many_gpus, AT_USE},
     {REASON_USER_MEMORY, users_are_limited, has_too_much_memory, AT_USE | AT_MEMORY},

@@ -72,10 +72,28 @@ bool order_is_apart(const struct job *job)
 void order_enter(struct core *core, struct job *job)
 {
     job->turn = turn_of(core, job);
-    queue_insert(job->state == JOB_HELD ? &core->held : &core->waiting, job);
-    if (job->state != JOB_HELD)
+    if (job->state == JOB_HELD) {
+        queue_insert(&core->held, job);
+    } else if (job->failed_on) {
+        queue_push(&core->undecided, job);
+    } else if (job_is_kept(job)) {
+        queue_insert(&core->kept, job);
+        if (!job->depends && job->begin_ns < core->next_begin_ns)
+            core->next_begin_ns = job->begin_ns;
+    } else {
+        queue_insert(&core->waiting, job);
         alike_join(core, job);
+    }
     closing_note_avoided(core, job);
+}
+
+void order_moves(struct core *core, struct job *job)
+{
+    if (job->alike)
+        alike_leave(core, job);
+    queue_remove(job);
+    order_enter(core, job);
+    core->openings++; /* a decision that is being made goes on */
 }
 
 /* ---- The lines ---- */

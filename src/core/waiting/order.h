@@ -14,6 +14,9 @@ bool order_is_apart(const struct job *job);
 /* The job, which is queued or held, gets its turn, and stands in its queue. */
 void order_enter(struct core *core, struct job *job);
 
+/* The same of one that stands in one already, which may be another's now. */
+void order_moves(struct core *core, struct job *job);
+
 /* The lines in which jobs wait, the first to be served first: the classes before the main queue; then that queue, or,
  * under fair turns, its users: who has nothing running, then who has had the least of the GPUs lately (use.h), then who
  * came first. Valid until the next record is applied, and for one moment. */

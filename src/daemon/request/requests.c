@@ -123,7 +123,7 @@ static char *sentence_of(const struct job_view *view, enum access_view access)
         return xasprintf("ran out of GPU memory %" PRIu32 " time%s and was given up", view->crashes,
                          view->crashes == 1 ? "" : "s");
     case JOB_REFUSED:
-        return xstrdup("can never run on this node");
+        return view->message ? xasprintf("was refused: %s", view->message) : xstrdup("can never run on this node");
     case JOB_LOST:
         return xstrdup(view->exit.cause == EXIT_ORPHAN
                            ? "was lost: its processes have gone, and nobody said how they ended"

@@ -17,6 +17,7 @@
 #include "daemon/account/past_runs.h"
 #include "daemon/engine/engine.h"
 #include "daemon/fit.h"
+#include "daemon/request/dependencies.h"
 /* The last tenth of the queue is for users with few jobs: a user that fills it leaves this part to the others. */
 #define KEPT_PART   10
 #define LITTLE_PART 100 /* of the queue, or one job */
@@ -105,6 +106,8 @@ static int check_applicants(struct submission *submission)
                       reason_format(&why, nodetime_now_ns(), text));
             return 422;
         }
+        if (dependencies_can_be(submission->daemon, &applicant->spec, &submission->err) != 0)
+            return 422;
     }
     return 201;
 }
@@ -124,6 +127,7 @@ static void take_in(struct submission *submission, struct applicant *applicant)
     view->gid = submission->owner.gid;
     input.submitted = applicant->wants;
     engine_input(daemon->engine, &input, NULL);
+    dependencies_tell(daemon, view);
 }
 
 /* Data that is only stored and answered, and then freed, comes after the lasting data of all of them: the heap has no

@@ -1,4 +1,6 @@
 /* A job's view follows its records, and the core where a snapshot stands for them. */
+#include <inttypes.h>
+
 #include "base/memory.h"
 #include "core/learn/learn.h"
 #include "core/verdict.h"
@@ -125,6 +127,18 @@ static void fold_estimated(struct job_view *view, const struct record_estimated 
     view->reservation_source = view->first_reservation_source = SOURCE_ESTIMATED;
 }
 
+/* It depended on another in vain, or can never run. */
+static void fold_refused(struct views *views, struct job_view *view, uint64_t on)
+{
+    const struct job_view *other = on ? views_find(views, on) : NULL;
+    CLEANUP(free_ptr) char *text = NULL;
+
+    if (!on)
+        return;
+    text = xasprintf("it depended on job %" PRIu64 ", which is %s", on, other ? job_state_name(other->state) : "gone");
+    job_view_set_message(view, text);
+}
+
 struct job_view *views_fold(struct views *views, const struct record *record)
 {
     struct job_view *view = record->job ? views_find(views, record->job) : NULL;
@@ -193,6 +207,9 @@ struct job_view *views_fold(struct views *views, const struct record *record)
         fold_overuser(views, view, record->requeued.overuser);
         view->unfenced = record->requeued.unfenced;
         view->harmed += view->unfenced;
+        break;
+    case RECORD_REFUSED:
+        fold_refused(views, view, record->refused.on);
         break;
     case RECORD_RETURNED:
         view->reserved_bytes = record->returned.reserved_bytes;

@@ -1,0 +1,18 @@
+/* What a submitted job waits for of other jobs (--dependency). */
+#ifndef CARMA_DAEMON_DEPENDENCIES_H
+#define CARMA_DAEMON_DEPENDENCIES_H
+
+#include <sys/types.h>
+
+struct daemon;
+struct error;
+struct job_spec;
+struct job_view;
+
+/* Whether all of it can come true, by the jobs that carma knows: -EINVAL, -ENOENT. */
+int dependencies_can_be(const struct daemon *daemon, const struct job_spec *spec, struct error *err);
+
+/* The core is told of those that have not come true, as the job's submission was. */
+void dependencies_tell(struct daemon *daemon, const struct job_view *view);
+
+#endif
