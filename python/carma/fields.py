@@ -31,6 +31,7 @@ class JobFields(TypedDict, total=False):
     exclusive: bool
     hold: bool
     dependency: str
+    begin: str
     time: units.Time
     signal: Union[int, str]
     requeue: bool
@@ -65,6 +66,7 @@ FIELDS: Tuple[Tuple[str, str, str], ...] = (
     ("exclusive", "exclusive", "switch"),
     ("hold", "held", "switch"),
     ("dependency", "dependency", "word"),
+    ("begin", "begin", "word"),
     ("time", "time_limit_ns", "time"),
     ("signal", "signal", "signal"),
     ("requeue", "requeue", "switch"),

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "api/begin.h"
 #include "api/dependency.h"
 #include "api/job_signal.h"
 #include "api/spec.h"

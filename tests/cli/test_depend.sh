@@ -57,6 +57,20 @@ until_field "$(job -d "after:$completes+1s" -- true)" state COMPLETED
 until_field "$(job -d "afterok:$completes" -- true)" state COMPLETED
 shows "it depended on job $in_vain, which is REFUSED" explain "$next"
 
+# A time: it waits until then, over a kill.
+soon=$(job --begin now+200 -- true)
+tomorrow=$(job -b 2099-12-31T23:59 -- true)
+again_after_kill --set auto_capture=off
+expect_field "$tomorrow" state QUEUED reason.code begin
+until_field "$soon" state COMPLETED
+run cancel "$tomorrow"
+for begin in now+1fortnight now+ 25:00 2026-02-31 2026-1 'tea time' 22; do
+    expect_error 2 "begin '$begin' is not a time" submit --gpu-memory 1G --begin "$begin" -- true
+done
+for begin in now now+90 now+1day 22:00 00:00:01 midnight noon tomorrow 2099-01-02; do
+    expect_ok submit -H --gpu-memory 1G --begin "$begin" -- true
+done
+
 # What can never be is refused at once.
 while read -r status dependency text; do
     expect_error "$status" "$text" submit --gpu-memory 1G -d "$dependency" -- true

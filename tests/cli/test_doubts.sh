@@ -94,8 +94,7 @@ for row in '#CARMA -J x\ntrue|nothing' '##CARMA -J x\ntrue|nothing' '# CARMA is 
 done
 # Of sbatch's options those that say which jobs there are, and when, are refused; others are taken, or named.
 for row in '--array=0-3|--array' '-a 0-3|--array' '-J x --array 1|--array' \
-    '--arr=0-3|--array' '-Ha0-3|--array' '-b 16:00|--begin' \
-    '--beg=now+1hour|--begin' 'hetjob|hetjob'; do
+    '--arr=0-3|--array' '-Ha0-3|--array' 'hetjob|hetjob'; do
     printf '#!/bin/sh\n#SBATCH %s\ntrue\n' "${row%|*}" >odd.sh
     expect_error 1 "odd.sh:2: #SBATCH ${row##*|}: carma has no " submit odd.sh
 done

@@ -49,6 +49,7 @@ static void fill(struct job_spec *spec)
     spec->exclusive = true;
     spec->held = true;
     spec->dependency = xstrdup("afterok:12,after:15+5");
+    spec->begin = xstrdup("now+2hours");
     spec->time_limit_ns = 5400 * NS_PER_SEC;
     spec->signal = 10;
     spec->signal_before_ns = 120 * NS_PER_SEC;

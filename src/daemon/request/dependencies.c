@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/begin.h"
 #include "api/dependency.h"
 #include "api/spec.h"
 #include "base/memory.h"
@@ -80,12 +81,17 @@ static void tell_of_namesakes(struct daemon *daemon, const struct job_view *view
 
 void dependencies_tell(struct daemon *daemon, const struct job_view *view)
 {
+    const struct job_spec *spec = view->common->spec;
     CLEANUP(free_ptr) struct job_dependency *list = NULL;
     size_t count = 0;
+    int64_t begin_ns;
 
-    if (!view->common->spec->dependency)
+    if (spec->begin && begin_parse(spec->begin, nodetime_shown_now_ns(), &begin_ns, NULL) == 0)
+        tell(daemon, view->id,
+             (struct record_depends){.kind = DEPENDS_TIME, .delay_ns = nodetime_of_shown_ns(begin_ns)});
+    if (!spec->dependency)
         return;
-    dependency_parse(view->common->spec->dependency, &list, &count, NULL);
+    dependency_parse(spec->dependency, &list, &count, NULL);
     for (size_t i = 0; i < count; i++)
         if (list[i].job)
             tell_of_one(daemon, view, &list[i]);

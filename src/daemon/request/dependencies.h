@@ -1,4 +1,4 @@
-/* What a submitted job waits for of other jobs (--dependency). */
+/* What a submitted job waits for of other jobs (--dependency), or for a time (--begin). */
 #ifndef CARMA_DAEMON_DEPENDENCIES_H
 #define CARMA_DAEMON_DEPENDENCIES_H
 
