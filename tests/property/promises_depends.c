@@ -67,6 +67,8 @@ void check_depends(const struct world *world, const struct job *job, uint32_t co
 {
     bool kept = code == REASON_DEPENDS || code == REASON_BEGIN;
 
+    if (code == REASON_BEGIN && core_next_wake_ns(world->core, world->now_ns) > job->begin_ns)
+        fail(world, "nobody looks at job %" PRIu64 " when its time has come", job->id);
     if (code == REASON_NEVER_MET || (kept && world->jobs[job->id].runs))
         fail(world, "job %" PRIu64 " waits for '%s'", job->id, reason_name(code));
     if (kept == is_met(world, job->id) && !world->jobs[job->id].runs)
