@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "promises.h"
 #include "world.h"
+#include "core/gpus/closing.h"
 #include "core/ledger.h"
 #include "core/policy/policy.h"
 #include "core/verdict.h"
@@ -131,7 +132,10 @@ static void note_failed_gpu(struct world *world, struct world_job *job, const st
         *before = (struct record_failure){0};
     if (exited->cause != EXIT_GPU_ERROR || exited->failed_gpu == RECORD_NO_GPU)
         return;
-    job->charged = before->gpu && before->gpu != exited->failed_gpu + 1 && job->placed_ns >= before->at_ns;
+    /* unless others failed there, too */
+    job->charged = before->gpu && before->gpu != exited->failed_gpu + 1 && job->placed_ns >= before->at_ns &&
+                   !closing_is_suspect(core_gpu(world->core, exited->failed_gpu),
+                                       core_find_job(world->core, (uint64_t)(job - world->jobs)));
     *before = (struct record_failure){.gpu = exited->failed_gpu + 1, .at_ns = world->now_ns};
 }
 
