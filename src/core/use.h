@@ -22,4 +22,13 @@ int64_t use_until(const struct user *user, int64_t now_ns);
 /* The same, with what his running jobs hold for an hour more: who has just got GPUs is behind one who has not. */
 int64_t use_expected(const struct user *user, int64_t now_ns);
 
+/* For people. */
+static inline double use_in_gpu_hours(int64_t use)
+{
+    return (double)use / 3600e3;
+}
+
+/* By how much that grows as he gets GPUs of which he holds this. */
+int64_t use_of_start(int64_t held_permille);
+
 #endif

@@ -378,6 +378,8 @@ static void print_job(const json_t *job)
     line_of(job, "Name", "name");
     line_of(job, "User", "user");
     print_state(job);
+    line_of(json_object_get(job, "turn"), "Turn", "text");
+    line_of(json_object_get(job, "kept"), "Kept", "text");
     line("GPUs", "%" PRId64 "%s", answer_integer(job, "gpus", 0),
          answer_true(job, "exclusive") ? ", exclusive (alone on them)" : "");
     print_sharing(job);

@@ -161,11 +161,13 @@ static void get_explanation(struct daemon *daemon, struct http_request *request,
     for (uint32_t i = 0; reason.code != REASON_NONE && i < core_gpu_count(daemon->core); i++)
         json_array_append_new(gpus, explain_gpu(daemon, view, i, now_ns));
     http_reply(request, 200,
-               json_pack("{s:I, s:s, s:o, s:s, s:s?, s:s, s:o, s:o, s:o}", "id", (json_int_t)view->id, "state",
-                         job_state_name(view->state), "reason", reason_to_json(&reason, now_ns), "text",
-                         sentence ? sentence : reason_format(&reason, now_ns, text), "last_end", last_end, "memory",
-                         memory, "estimate", access == ACCESS_ALL ? job_view_estimate_to_json(view) : json_null(),
-                         "run_times", run_times_of(daemon, view, access), "gpus", gpus));
+               json_pack("{s:I, s:s, s:o, s:s, s:o, s:o, s:s?, s:s, s:o, s:o, s:o}", "id", (json_int_t)view->id,
+                         "state", job_state_name(view->state), "reason", reason_to_json(&reason, now_ns), "text",
+                         sentence ? sentence : reason_format(&reason, now_ns, text), "turn",
+                         job_view_turn_to_json(view, daemon->core, now_ns, true), "kept",
+                         job_view_kept_to_json(view, daemon->core, now_ns), "last_end", last_end, "memory", memory,
+                         "estimate", access == ACCESS_ALL ? job_view_estimate_to_json(view) : json_null(), "run_times",
+                         run_times_of(daemon, view, access), "gpus", gpus));
 }
 
 #define DEFAULT_SPAN_S 3600
