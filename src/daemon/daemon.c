@@ -23,6 +23,7 @@
 #include "daemon/node/node.h"
 #include "daemon/request/dashboard.h"
 #include "daemon/request/events.h"
+#include "daemon/request/explanation.h"
 #include "daemon/request/history_query.h"
 #include "daemon/request/listing.h"
 #include "daemon/request/requests.h"
@@ -153,6 +154,7 @@ int daemon_start(struct daemon *daemon, struct error *err)
     daemon->owners = owners_new(daemon);
     daemon->repeats = repeats_new();
     daemon->history = history_new(daemon);
+    daemon->explanations = explanations_new(daemon);
     daemon->access = access_new(daemon);
     daemon->series = series_for(daemon);
     daemon->node = node_new(daemon, &node_calls);
@@ -191,6 +193,7 @@ void daemon_stop(struct daemon *daemon)
         store_close(daemon->store); /* answers the waiting clients */
     events_free(daemon->events);
     history_close(daemon->history);
+    explanations_close(daemon->explanations);
     listings_free(daemon->listings);
     http_server_free(daemon->http);
     leases_free(daemon->leases);

@@ -70,6 +70,7 @@ static void print_explanation(const json_t *reply)
         printf("job %" PRId64 " is %s: %s\n", answer_integer(reply, "id", 0), state, text);
     print_text("turn", json_object_get(reply, "turn"), "text");
     print_text("kept", json_object_get(reply, "kept"), "text");
+    print_text("start", json_object_get(reply, "start"), "text");
     print_text("last run", reply, "last_end");
     print_text("memory", reply, "memory");
     if (json_is_object(json_object_get(reply, "run_times"))) {

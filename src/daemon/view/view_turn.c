@@ -41,7 +41,8 @@ static void put_why(struct strbuf *out, const struct turn *turn, const char *own
         strbuf_printf(out, "%s has had %s GPU hours of late, %s %s", other, had, own, has);
         break;
     case TURN_TURNS:
-        strbuf_printf(out, "users take turns, and %" PRIu64 " of %s's own go before it", turn->own_place - 1, own);
+        strbuf_printf(out, "users take turns, and %" PRIu64 " of %s's go%s before it", turn->own_place - 1, own,
+                      turn->own_place == 2 ? "es" : "");
         break;
     default:
         strbuf_puts(out, "it came earlier");
