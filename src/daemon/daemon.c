@@ -32,6 +32,7 @@
 #include "daemon/run/runs.h"
 #include "daemon/run/mps_jobs.h"
 #include "daemon/set_aside.h"
+#include "daemon/shares.h"
 #include "daemon/view/access.h"
 #include "daemon/view/owners.h"
 #include "daemon/whatif/whatif.h"
@@ -174,6 +175,8 @@ int daemon_start(struct daemon *daemon, struct error *err)
         load_past_runs(daemon);
     if (status == 0)
         set_aside_from_queue(daemon);
+    if (status == 0)
+        shares_tell_all(daemon);
     daemon->loaded = status == 0;
     if (status == 0)
         status = http_server_new(&http, &daemon->http, err);

@@ -119,6 +119,43 @@ CORE_TEST(test_whose_turn_it_is)
     assert_int_equal(place(f, cid), 3);
 }
 
+/* Two have had as much, then one three times the other's: who has had less for his share goes first. */
+CORE_TEST(test_use_counts_by_share)
+{
+    static const struct {
+        int gpus; /* of Ada's, for an hour; Bob had one */
+        uint32_t share, of_bob;
+        uint32_t first;
+    } rows[] = {{1, 1, 1, ADA}, {1, 1, 2, BOB}, {3, 2, 1, BOB}, {3, 4, 1, ADA}, {3, 7, 2, ADA}};
+    struct record given = {.type = RECORD_SHARE_GIVEN};
+
+    take_fair_turns(f);
+    for (size_t i = 0; i < array_size(rows); i++) {
+        uint64_t jobs[GPUS];
+        int count = rows[i].gpus + 1;
+        for (int k = 0; k < count; k++)
+            jobs[k] = submit_by(f, k < rows[i].gpus ? ADA : BOB, true);
+        decide(f);
+        f->now_ns += HOUR_NS;
+        for (int k = 0; k < count; k++)
+            exits(f, jobs[k], EXIT_COMPLETED, -1);
+        given.share_given = (struct record_share_given){ADA, rows[i].share};
+        apply(f, given);
+        given.share_given = (struct record_share_given){BOB, rows[i].of_bob};
+        apply(f, given);
+        jobs[0] = submit_by(f, ADA, true);
+        jobs[1] = submit_by(f, BOB, true);
+        assert_int_equal(order_head(f->core, f->now_ns)->wants->uid, rows[i].first);
+        assert_int_equal(core_turn(f->core, jobs[rows[i].first == ADA], f->now_ns).why,
+                         i == 0 ? TURN_EARLIER : TURN_USE);
+        job_event(f, RECORD_CANCELLED, jobs[0]);
+        job_event(f, RECORD_CANCELLED, jobs[1]);
+        f->now_ns += 400 * 24 * HOUR_NS; /* and all is forgotten */
+    }
+    given.share_given.share = USER_MOST_SHARE + 1;
+    assert_int_equal(core_apply(f->core, &given, &trouble), -EINVAL);
+}
+
 /* In the order that people are told users take turns, and the ground is the first that differs. */
 CORE_TEST(test_the_place_in_the_order_and_why)
 {

@@ -149,6 +149,7 @@ static struct order_turn first_turn(const struct line *line)
 static int compare_lines(const void *left, const void *right)
 {
     const struct line *a = *(struct line *const *)left, *b = *(struct line *const *)right;
+    int by_use;
 
     if (a == b)
         return 0;
@@ -156,8 +157,9 @@ static int compare_lines(const void *left, const void *right)
         return !!a->user - !!b->user;
     if (!a->user->running != !b->user->running)
         return a->user->running ? 1 : -1;
-    if (a->use != b->use)
-        return a->use < b->use ? -1 : 1;
+    by_use = use_compare(a->use, a->user->share, b->use, b->user->share);
+    if (by_use)
+        return by_use;
     return turn_is_before(first_turn(a), first_turn(b)) ? -1 : 1;
 }
 
@@ -231,13 +233,14 @@ static int64_t will_hold(const struct core *core, const struct job *job)
 static int compare_ranks(const void *left, const void *right)
 {
     const struct order_rank *a = left, *b = right;
+    int by_use = use_compare(a->use, a->job->user->share, b->use, b->job->user->share);
 
     if (turn_is_apart(a->job->turn) != turn_is_apart(b->job->turn))
         return turn_is_apart(a->job->turn) ? -1 : 1;
     if (a->runs != b->runs)
         return a->runs ? 1 : -1;
-    if (a->use != b->use)
-        return a->use > b->use ? 1 : -1;
+    if (by_use)
+        return by_use;
     return turn_is_before(a->job->turn, b->job->turn) ? -1 : 1;
 }
 

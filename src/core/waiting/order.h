@@ -21,8 +21,8 @@ void order_enter(struct core *core, struct job *job);
 void order_moves(struct core *core, struct job *job);
 
 /* The lines in which jobs wait, the first to be served first: the classes before the main queue; then that queue, or,
- * under fair turns, its users: who has nothing running, then who has had the least of the GPUs lately (use.h), then who
- * came first. Valid until the next record is applied, and for one moment. */
+ * under fair turns, its users: who has nothing running, then who has had the least of the GPUs lately for his share
+ * (use.h), then who came first. Valid until the next record is applied, and for one moment. */
 struct line **order_lines(const struct core *core, int64_t now_ns, uint32_t *count);
 
 /* The first of the line's jobs behind the turn that is eligible, of those that wait at least since then

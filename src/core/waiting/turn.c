@@ -4,6 +4,7 @@
 #include "core/waiting/turn.h"
 
 #include "core/state.h"
+#include "core/use.h"
 #include "core/waiting/alike.h"
 #include "core/waiting/order.h"
 #include "core/waiting/reserve.h"
@@ -31,7 +32,7 @@ static uint32_t why_before(const struct order_rank *rank, const struct order_ran
         return TURN_EARLIER;
     if (!others->user->running && line->user->running)
         return TURN_RUNNING;
-    if (others->use < line->use)
+    if (use_compare(others->use, first->user->share, line->use, job->user->share) < 0)
         return TURN_USE;
     return rank->own_place > 1 ? TURN_TURNS : TURN_EARLIER;
 }
@@ -56,6 +57,8 @@ struct turn core_turn(const struct core *core, uint64_t id, int64_t now_ns)
     }
     turn.use = job->alike->line->use;
     turn.before_use = before->job->alike->line->use;
+    turn.share = job->user->share;
+    turn.before_share = before->job->user->share;
     return turn;
 }
 

@@ -15,7 +15,7 @@ enum turn_why {
     TURN_LEASE,   /* it is a lease: a cluster's scheduler holds resources for it meanwhile */
     TURN_RETRY,   /* it is retried */
     TURN_RUNNING, /* its user has nothing running; the job's has `running` */
-    TURN_USE,     /* its user has had before_use of the GPUs lately, the job's user more: use */
+    TURN_USE,     /* its user has had before_use of the GPUs lately, the job's user, for his share, more: use */
     TURN_OWN,     /* it is of the same user, and came earlier */
     TURN_TURNS,   /* the job's user has jobs of his own before it, and the other's turn is between them */
     TURN_EARLIER, /* it came earlier */
@@ -29,6 +29,7 @@ struct turn {
     const struct job *before;   /* borrowed: the first in the order; of another user, where one is. NULL: nobody */
     uint32_t running;
     int64_t use, before_use; /* as it counts: thousandths of a GPU times seconds (use_expected) */
+    uint32_t share, before_share;
 };
 
 struct turn core_turn(const struct core *core, uint64_t job, int64_t now_ns);

@@ -23,6 +23,7 @@
 #include "daemon/request/learned.h"
 #include "daemon/request/listing.h"
 #include "daemon/request/series_json.h"
+#include "daemon/request/share_table.h"
 #include "daemon/request/status.h"
 #include "daemon/run/ending.h"
 #include "daemon/run/runs.h"
@@ -211,16 +212,20 @@ void requests_handle(struct http_request *request, void *user)
         learned_forget(daemon, request);
     else if (strcmp(path, "gpus/open") == 0 && strcmp(request->method, "POST") == 0)
         gpu_open(daemon, request);
+    else if (strcmp(path, "share") == 0 && strcmp(request->method, "POST") == 0)
+        share_table_give(daemon, request);
     else if (strcmp(path, "learned/forget") == 0 || strcmp(path, "gpus/open") == 0)
         wrong_method(request, "POST");
     else if (strcmp(path, "jobs") != 0 && strcmp(path, "learned") != 0 && strcmp(path, "status") != 0 &&
              strcmp(path, "gpus") != 0 && strcmp(path, "stats") != 0 && strcmp(path, "events") != 0 &&
-             strcmp(path, "series") != 0 && !is_history(path))
+             strcmp(path, "series") != 0 && strcmp(path, "share") != 0 && !is_history(path))
         http_reply_error(request, 404, "there is no '%.60s'", request->path);
     else if (!is_get(request))
         wrong_method(request, "GET");
     else if (strcmp(path, "jobs") == 0)
         listings_get(daemon->listings, request);
+    else if (strcmp(path, "share") == 0)
+        share_table_get(daemon, request);
     else if (strcmp(path, "learned") == 0)
         learned_get(daemon, request);
     else if (strcmp(path, "status") == 0)

@@ -39,6 +39,8 @@ static void put_why(struct strbuf *out, const struct turn *turn, const char *own
             if (strcmp(gpu_hours(turn->before_use, digits, had), gpu_hours(turn->use, digits, has)) != 0)
                 break;
         strbuf_printf(out, "%s has had %s GPU hours of late, %s %s", other, had, own, has);
+        if (turn->share != 1 || turn->before_share != 1)
+            strbuf_printf(out, ", with shares of %" PRIu32 " and %" PRIu32, turn->before_share, turn->share);
         break;
     case TURN_TURNS:
         strbuf_printf(out, "users take turns, and %" PRIu64 " of %s's go%s before it", turn->own_place - 1, own,
