@@ -1,8 +1,8 @@
 /* bench-forecast: how good the expected starts of waiting jobs are, in simulated worlds, and what one costs.
  *
  * Users submit runs of some programs of theirs at random times, in an order that no forecast knows. At each third
- * submission of a job that has to wait, its start is foreseen as carmad does it, by runs that have ended by then, and
- * compared with the start that it comes to. Usage: bench-forecast [SEEDS] */
+ * submission of a job that has to wait, its start is foreseen as carmad does it, by runs that have ended and jobs that
+ * have come by then, and compared with the start that it comes to. Usage: bench-forecast [SEEDS] */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -102,32 +102,56 @@ static void add_time(struct times *times, int64_t ns)
     qsort(times->ns, times->count, sizeof *times->ns, compare);
 }
 
+static struct forecast_job known(const struct bench *bench, uint64_t id)
+{
+    size_t program = program_of(bench, id);
+    const struct times *choices[] = {&bench->of_program[program], &bench->of_user[program / PROGRAMS], &bench->of_all};
+    struct forecast_job job = {
+        .job = id, .ran_ns = bench->started_ns[id - 1] < 0 ? -1 : bench->now_ns - bench->started_ns[id - 1]};
+
+    for (uint32_t k = 0; k < array_size(choices) && !job.count; k++)
+        if (choices[k]->count >= (k ? LEAST : 1)) {
+            job.basis = k;
+            job.drawn_by = choices[0]->count < LEAST ? program + 1 : 0;
+            job.times_ns = choices[k]->ns;
+            job.count = choices[k]->count;
+        }
+    return job;
+}
+
 static void foresee(struct bench *bench, uint64_t job, struct forecast *forecast)
 {
     struct forecast_job jobs[JOBS];
+    static struct forecast_arrival arrivals[JOBS];
+    struct forecast_question question;
     struct record_list state = {0};
-    size_t count = 0;
+    size_t count = 0, arrival_count = 0;
     struct error err;
 
     for (uint64_t id = 1; id <= JOBS; id++) {
         const struct job *it = core_find_job(bench->core, id);
-        size_t program = program_of(bench, id);
-        const struct times *choices[] = {&bench->of_program[program], &bench->of_user[program / PROGRAMS],
-                                         &bench->of_all};
+        const struct sim_job *as = &bench->jobs[id - 1];
+        int64_t ago_ns = bench->now_ns - as->arrival_ns;
+        if (ago_ns >= 0 && ago_ns < FORECAST_SPAN_NS) {
+            struct forecast_arrival *arrival = &arrivals[arrival_count++];
+            *arrival = (struct forecast_arrival){.at_ns = FORECAST_SPAN_NS - ago_ns,
+                                                 .wants = {.uid = as->uid,
+                                                           .gpus = 1,
+                                                           .request_bytes = as->request_bytes,
+                                                           .request_source = as->request_source,
+                                                           .smact_permille = -1},
+                                                 .job = known(bench, id)};
+            snprintf(arrival->wants.workload, sizeof arrival->wants.workload, "%s", as->workload);
+            arrival->job.ran_ns = -1;
+        }
         if (!it)
             continue;
-        jobs[count] = (struct forecast_job){
-            .job = id, .ran_ns = bench->started_ns[id - 1] < 0 ? -1 : bench->now_ns - bench->started_ns[id - 1]};
-        for (uint32_t k = 0; k < array_size(choices) && !jobs[count].count; k++)
-            if (choices[k]->count >= (k ? LEAST : 1)) {
-                jobs[count].basis = k;
-                jobs[count].times_ns = choices[k]->ns;
-                jobs[count].count = choices[k]->count;
-            }
+        jobs[count] = known(bench, id);
         count++;
     }
     core_snapshot(bench->core, bench->now_ns, &state);
-    if (forecast_start(&state, bench->now_ns, job, jobs, count, forecast, &err) != 0) {
+    question = (struct forecast_question){&state, bench->now_ns, job, jobs, count, arrivals, arrival_count};
+    if (forecast_start(&question, forecast, &err) != 0) {
         fprintf(stderr, "bench-forecast: %s\n", err.text);
         exit(1);
     }
@@ -246,6 +270,7 @@ static void measure_cost(size_t waiting)
     const int64_t times_ns[] = {1800 * NS_PER_SEC, 3600 * NS_PER_SEC, 7200 * NS_PER_SEC};
     struct record record = {.type = RECORD_RECONFIGURED};
     struct record_list state = {0};
+    struct forecast_question question;
     struct forecast forecast;
     struct config config;
     struct error err;
@@ -281,7 +306,8 @@ static void measure_cost(size_t waiting)
     core_snapshot(bench->core, 0, &state);
     printf("%5zu waiting jobs, 64 GPUs: snapshot %.1f ms, ", waiting, (seconds() - begin_s) * 1e3);
     begin_s = seconds();
-    if (forecast_start(&state, 0, most, jobs, most, &forecast, &err) != 0)
+    question = (struct forecast_question){.state = &state, .job = most, .jobs = jobs, .count = most};
+    if (forecast_start(&question, &forecast, &err) != 0)
         exit(1);
     printf("forecast of the last %.0f ms, in %.1f h (%.1f to %.1f h)\n", (seconds() - begin_s) * 1e3,
            (double)forecast.median_ns / 3600e9, (double)forecast.low_ns / 3600e9, (double)forecast.high_ns / 3600e9);

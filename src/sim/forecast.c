@@ -14,7 +14,7 @@
 #include "core/learn/learn.h"
 
 #define HORIZON_NS  (INT64_C(90) * 24 * 3600 * NS_PER_SEC)
-#define MOST_EVENTS 20000
+#define MOST_EVENTS 3000              /* of a draw */
 #define STOPPING_NS (10 * NS_PER_SEC) /* until a job that is being stopped has ended */
 
 struct run {
@@ -23,12 +23,12 @@ struct run {
 };
 
 struct world {
+    const struct forecast_question *question;
     struct core *core;
     int64_t now_ns;
-    uint64_t wanted;
-    const struct forecast_job *jobs; /* in the order of ids */
-    size_t job_count;
     size_t draw;
+    int64_t *arrivals_ns; /* owned: the next one like each arrival */
+    uint64_t arrived;
     struct run *runs; /* owned */
     size_t run_count, run_capacity;
     struct record_list decisions;
@@ -42,17 +42,23 @@ static int compare_jobs(const void *left, const void *right)
     return a->job < b->job ? -1 : a->job > b->job;
 }
 
+/* Numbers of jobs that are submitted in the draw: beyond any real one. */
+#define FIRST_ARRIVAL (UINT64_C(1) << 60)
+
 static const struct forecast_job *find(const struct world *world, uint64_t job)
 {
+    const struct forecast_question *question = world->question;
     const struct forecast_job key = {.job = job};
 
-    return world->job_count ? bsearch(&key, world->jobs, world->job_count, sizeof *world->jobs, compare_jobs) : NULL;
+    if (job >= FIRST_ARRIVAL)
+        return &question->arrivals[(job - FIRST_ARRIVAL) % question->arrival_count].job;
+    return question->count ? bsearch(&key, question->jobs, question->count, sizeof key, compare_jobs) : NULL;
 }
 
 /* Of the draws, the one whose quantile the job has in this one. */
-static size_t draw_of(uint64_t job, size_t draw)
+static size_t draw_of(uint64_t number, size_t draw)
 {
-    uint64_t drawn = job * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t drawn = number * UINT64_C(0x9e3779b97f4a7c15);
 
     return (draw * (1 + (drawn >> 32) % (FORECAST_DRAWS - 1)) + (drawn & 0xffff)) % FORECAST_DRAWS;
 }
@@ -75,18 +81,18 @@ static int64_t drawn_time(const struct forecast_job *known, size_t draw)
 }
 
 /* How long it runs in this draw, from its start on; INT64_MAX: nobody knows. */
-static int64_t time_of(const struct world *world, const struct forecast_job *known)
+static int64_t time_of(const struct world *world, const struct forecast_job *known, uint64_t job)
 {
     int64_t time_ns = INT64_MAX;
 
     if (known && known->count)
-        time_ns = drawn_time(known, draw_of(known->job, world->draw));
+        time_ns = drawn_time(known, draw_of(known->drawn_by ? known->drawn_by : job, world->draw));
     return known && known->limit_ns && known->limit_ns < time_ns ? known->limit_ns : time_ns;
 }
 
 static void start_run(struct world *world, uint64_t job, int64_t ran_ns)
 {
-    int64_t time_ns = time_of(world, find(world, job)), left_ns = time_ns - (ran_ns > 0 ? ran_ns : 0);
+    int64_t time_ns = time_of(world, find(world, job), job), left_ns = time_ns - (ran_ns > 0 ? ran_ns : 0);
 
     array_reserve(world->runs, world->run_capacity, world->run_count + 1);
     world->runs[world->run_count++] = (struct run){
@@ -149,7 +155,7 @@ static bool decide(struct world *world)
         const struct record *decision = &world->decisions.items[i];
         if (decision->type != RECORD_PLACED)
             continue;
-        if (decision->job == world->wanted)
+        if (decision->job == world->question->job)
             return true;
         core_apply(world->core, &(struct record){.type = RECORD_STARTED, .at_ns = world->now_ns, .job = decision->job},
                    NULL);
@@ -169,23 +175,70 @@ static int64_t next_end(const struct world *world)
     return next_ns;
 }
 
+static int64_t next_arrival(const struct world *world)
+{
+    int64_t next_ns = INT64_MAX;
+
+    for (size_t i = 0; i < world->question->arrival_count; i++)
+        if (world->arrivals_ns[i] < next_ns)
+            next_ns = world->arrivals_ns[i];
+    return next_ns;
+}
+
+/* In each draw the span begins at another time of it. */
+static void expect_arrivals(struct world *world)
+{
+    const struct forecast_question *question = world->question;
+    int64_t shift_ns = FORECAST_SPAN_NS / FORECAST_DRAWS * (int64_t)world->draw;
+
+    world->arrivals_ns = xcalloc(question->arrival_count + 1, sizeof *world->arrivals_ns);
+    for (size_t i = 0; i < question->arrival_count; i++)
+        world->arrivals_ns[i] =
+            question->now_ns + (question->arrivals[i].at_ns + shift_ns) % FORECAST_SPAN_NS + NS_PER_SEC;
+}
+
+static void let_arrive(struct world *world)
+{
+    const struct forecast_question *question = world->question;
+
+    for (size_t i = 0; i < question->arrival_count; i++) {
+        struct record record = {.type = RECORD_SUBMITTED, .at_ns = world->now_ns};
+        if (world->arrivals_ns[i] > world->now_ns)
+            continue;
+        record.job = FIRST_ARRIVAL + world->arrived++ * question->arrival_count + i;
+        record.submitted = question->arrivals[i].wants;
+        core_apply(world->core, &record, NULL);
+        world->arrivals_ns[i] += FORECAST_SPAN_NS;
+    }
+}
+
+static void let_end(struct world *world)
+{
+    for (size_t i = world->run_count; i-- > 0;)
+        if (world->runs[i].end_ns <= world->now_ns)
+            end_run(world, i);
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* When the job starts; INT64_MAX: not within the horizon. */
 static int64_t go_on(struct world *world)
 {
     int64_t begin_ns = world->now_ns;
 
     for (int events = 0; events < MOST_EVENTS && world->now_ns - begin_ns < HORIZON_NS; events++) {
-        int64_t end_ns, wake_ns;
+        int64_t next_ns;
         if (decide(world))
             return world->now_ns;
-        end_ns = next_end(world);
-        wake_ns = core_next_wake_ns(world->core, world->now_ns);
-        if (end_ns == INT64_MAX && wake_ns == INT64_MAX)
-            break;
-        world->now_ns = end_ns < wake_ns ? end_ns : wake_ns;
-        for (size_t i = world->run_count; i-- > 0;)
-            if (world->runs[i].end_ns <= world->now_ns)
-                end_run(world, i);
+        next_ns = least(next_end(world), core_next_wake_ns(world->core, world->now_ns));
+        if (next_ns == INT64_MAX)
+            break; /* more jobs do not help */
+        world->now_ns = least(next_ns, next_arrival(world));
+        let_end(world);
+        let_arrive(world);
         core_apply(world->core, &(struct record){.type = RECORD_TIMER, .at_ns = world->now_ns}, NULL);
     }
     return INT64_MAX;
@@ -210,13 +263,14 @@ static void take_runs(struct world *world)
 static uint64_t find_unknown(const struct world *world)
 {
     for (size_t i = 0; i < world->run_count; i++)
-        if (world->runs[i].end_ns == INT64_MAX)
+        if (world->runs[i].end_ns == INT64_MAX && world->runs[i].job < FIRST_ARRIVAL)
             return world->runs[i].job;
     return 0;
 }
 
-static int make(struct world *world, const struct record_list *state, struct error *err)
+static int make(struct world *world, struct error *err)
 {
+    const struct record_list *state = world->question->state;
     int rc = 0;
 
     world->core = core_new();
@@ -239,33 +293,33 @@ static int64_t after(int64_t at_ns, int64_t now_ns)
     return at_ns == INT64_MAX ? INT64_MAX : at_ns - now_ns;
 }
 
-int forecast_start(const struct record_list *state, int64_t now_ns, uint64_t job, const struct forecast_job *jobs,
-                   size_t count, struct forecast *forecast, struct error *err)
+int forecast_start(const struct forecast_question *question, struct forecast *forecast, struct error *err)
 {
     int64_t starts_ns[FORECAST_DRAWS];
     int rc = 0;
 
     *forecast = (struct forecast){.basis = FORECAST_BY_RUNS};
     for (size_t draw = 0; draw < FORECAST_DRAWS && rc == 0; draw++) {
-        struct world world = {
-            .now_ns = now_ns, .wanted = job, .jobs = jobs, .job_count = count, .draw = draw, .forecast = forecast};
-        rc = make(&world, state, err);
+        struct world world = {.question = question, .now_ns = question->now_ns, .draw = draw, .forecast = forecast};
+        rc = make(&world, err);
         if (rc == 0) {
             take_runs(&world);
+            expect_arrivals(&world);
             starts_ns[draw] = go_on(&world);
             if (starts_ns[draw] == INT64_MAX && !forecast->unknown)
                 forecast->unknown = find_unknown(&world);
         }
         core_free(world.core);
         free(world.runs);
+        free(world.arrivals_ns);
         record_list_release(&world.decisions);
     }
     if (rc)
         return rc;
     qsort(starts_ns, FORECAST_DRAWS, sizeof *starts_ns, compare_times);
-    forecast->low_ns = after(starts_ns[FORECAST_DRAWS / 10], now_ns);
-    forecast->median_ns = after(starts_ns[FORECAST_DRAWS / 2], now_ns);
-    forecast->high_ns = after(starts_ns[FORECAST_DRAWS - 1 - FORECAST_DRAWS / 10], now_ns);
+    forecast->low_ns = after(starts_ns[FORECAST_DRAWS / 10], question->now_ns);
+    forecast->median_ns = after(starts_ns[FORECAST_DRAWS / 2], question->now_ns);
+    forecast->high_ns = after(starts_ns[FORECAST_DRAWS - 1 - FORECAST_DRAWS / 10], question->now_ns);
     if (forecast->median_ns == INT64_MAX)
         forecast->basis = FORECAST_BY_NOTHING;
     return 0;

@@ -33,6 +33,7 @@ CORE_TEST(test_expected_start_and_spread)
         {3, alike, 4, 0, 60, 104, 140, 225, FORECAST_BY_RUNS, 0},
     };
     struct record_list state = {0};
+    struct forecast_question question = {.state = &state, .now_ns = f->now_ns, .count = 2};
 
     keep_gpus(f, 1);
     for (int i = 0; i < 3; i++) {
@@ -51,13 +52,45 @@ CORE_TEST(test_expected_start_and_spread)
             jobs[k].times_ns = rows[i].times_ns;
             jobs[k].count = rows[i].count;
         }
-        assert_int_equal(forecast_start(&state, f->now_ns, rows[i].job, jobs, array_size(jobs), &forecast, &trouble),
-                         0);
+        question.jobs = jobs;
+        question.job = rows[i].job;
+        assert_int_equal(forecast_start(&question, &forecast, &trouble), 0);
         assert_int_equal(in_seconds(forecast.low_ns), rows[i].low_s);
         assert_int_equal(in_seconds(forecast.median_ns), rows[i].median_s);
         assert_int_equal(in_seconds(forecast.high_ns), rows[i].high_s);
         assert_int_equal(forecast.basis, rows[i].basis);
         assert_int_equal(forecast.unknown, rows[i].unknown);
+    }
+    record_list_release(&state);
+}
+
+/* Of another user, who goes first: one comes every minute and a half, as it did for a day. */
+CORE_TEST(test_jobs_that_will_come_are_foreseen)
+{
+    struct record record = wants(1, GIB);
+    struct forecast_job jobs[] = {{.job = 1, .times_ns = alike, .count = 4}, {.job = 2, .ran_ns = -1}};
+    static struct forecast_arrival arrivals[960];
+    struct record_list state = {0};
+    struct forecast_question question = {.state = &state, .now_ns = f->now_ns, .job = 2, .jobs = jobs, .count = 2};
+    struct forecast forecast;
+
+    keep_gpus(f, 1);
+    change(f, order, ORDER_FAIR);
+    change(f, backfill, 1);
+    record.submitted.exclusive = true;
+    submit_record(f, record);
+    submit_record(f, record);
+    decide(f);
+    core_snapshot(f->core, f->now_ns, &state);
+    record.submitted.uid = 7;
+    for (size_t i = 0; i < array_size(arrivals); i++)
+        arrivals[i] = (struct forecast_arrival){
+            .at_ns = SECONDS(90 * i), .wants = record.submitted, .job = {.times_ns = alike, .count = 4, .ran_ns = -1}};
+    question.arrivals = arrivals;
+    for (question.arrival_count = 0; question.arrival_count <= 960; question.arrival_count += 960) {
+        assert_int_equal(forecast_start(&question, &forecast, &trouble), 0);
+        assert_in_range(in_seconds(forecast.median_ns), question.arrival_count ? 180 : 100,
+                        question.arrival_count ? 300 : 100);
     }
     record_list_release(&state);
 }

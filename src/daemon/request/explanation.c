@@ -9,6 +9,7 @@
 #include <utlist.h>
 
 #include "api/or_null.h"
+#include "base/digest.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
@@ -112,6 +113,8 @@ struct question {
     struct record_list state;
     struct forecast_job *jobs; /* owned, in the order of ids */
     size_t count, capacity;
+    struct forecast_arrival *arrivals; /* owned */
+    size_t arrival_count, arrival_capacity;
     struct times *times; /* owned list */
     struct question *next, *prev;
     uv_work_t work;
@@ -155,8 +158,8 @@ static const struct times *times_of(struct question *question, enum past_runs_of
     return times;
 }
 
-/* The nearest that there are: of its workload, its user, all. */
-static void add_job(struct question *question, const struct job_view *view)
+/* The nearest run times that there are: of its workload, its user, all. */
+static struct forecast_job known_of(struct question *question, const struct job_view *view)
 {
     static const uint32_t bases[] = {FORECAST_BY_RUNS, FORECAST_BY_USER, FORECAST_BY_NODE};
     struct forecast_job job = {
@@ -169,12 +172,13 @@ static void add_job(struct question *question, const struct job_view *view)
         const struct times *times = times_of(question, whose, view->wants->uid, view->workload ? view->workload : "");
         if (!times->count)
             continue;
+        if (whose != PAST_RUNS_OF_WORKLOAD || times->count < PAST_RUNS_LEAST) /* its runs will be short together */
+            job.drawn_by = view->workload ? digest_add(DIGEST_EMPTY, view->workload, strlen(view->workload)) : 0;
         job.basis = bases[whose];
         job.times_ns = times->ns;
         job.count = times->count;
     }
-    array_reserve(question->jobs, question->capacity, question->count + 1);
-    question->jobs[question->count++] = job;
+    return job;
 }
 
 /* Those that run, and the first of those that wait: also the ones behind it may take GPUs that it waits for. */
@@ -202,8 +206,32 @@ static void take_jobs(struct question *question, const struct daemon *daemon)
 {
     for (const struct job_view *view = daemon->views.jobs; view; view = view->hh.next) {
         const struct job *job = job_state_ended(view->state) ? NULL : core_find_job(daemon->core, view->id);
-        if (job && matters(question, job))
-            add_job(question, view);
+        if (!job || !matters(question, job))
+            continue;
+        array_reserve(question->jobs, question->capacity, question->count + 1);
+        question->jobs[question->count++] = known_of(question, view);
+    }
+}
+
+/* The latest of the last day; leases come when Slurm says so. */
+static void take_arrivals(struct question *question, const struct daemon *daemon)
+{
+    const struct job_view *first = daemon->views.jobs;
+    const struct job_view *view = first ? ELMT_FROM_HH(first->hh.tbl, first->hh.tbl->tail) : NULL;
+
+    for (; view && question->arrival_count < FORECAST_MOST; view = view->hh.prev) {
+        int64_t ago_ns = question->now_ns - view->submitted_ns;
+        struct forecast_arrival *arrival;
+        if (ago_ns >= FORECAST_SPAN_NS)
+            break;
+        if (ago_ns < 0 || !job_view_is_shown(view) || view->wants->external || view->state == JOB_REFUSED)
+            continue;
+        array_reserve(question->arrivals, question->arrival_capacity, question->arrival_count + 1);
+        arrival = &question->arrivals[question->arrival_count++];
+        *arrival = (struct forecast_arrival){
+            .at_ns = FORECAST_SPAN_NS - ago_ns, .wants = job_view_wants(view), .job = known_of(question, view)};
+        arrival->wants.held = false;
+        arrival->job.ran_ns = -1;
     }
 }
 
@@ -218,6 +246,7 @@ static void question_free(struct question *question)
     }
     record_list_release(&question->state);
     free(question->jobs);
+    free(question->arrivals);
     json_decref(question->answer);
     free(question);
 }
@@ -291,8 +320,15 @@ static void work(uv_work_t *work)
 {
     struct question *question = work->data;
 
-    question->rc = forecast_start(&question->state, question->now_ns, question->job, question->jobs, question->count,
-                                  &question->forecast, &question->err);
+    const struct forecast_question asked = {.state = &question->state,
+                                            .now_ns = question->now_ns,
+                                            .job = question->job,
+                                            .jobs = question->jobs,
+                                            .count = question->count,
+                                            .arrivals = question->arrivals,
+                                            .arrival_count = question->arrival_count};
+
+    question->rc = forecast_start(&asked, &question->forecast, &question->err);
 }
 
 static void work_on_next(struct explanations *explanations);
@@ -380,6 +416,7 @@ static void ask(struct explanations *explanations, struct http_request *request,
         return;
     }
     take_jobs(question, daemon);
+    take_arrivals(question, daemon);
     take_state(question, daemon->core);
     DL_APPEND(explanations->questions, question);
     work_on_next(explanations);
