@@ -108,7 +108,7 @@ struct question {
     struct http_request *request;
     json_t *answer; /* still without the start */
     uint64_t job, kept_for;
-    bool all; /* that wait are looked at */
+    bool all; /* jobs are looked at */
     int64_t now_ns;
     struct record_list state;
     struct forecast_job *jobs; /* owned, in the order of ids */
@@ -181,11 +181,14 @@ static struct forecast_job known_of(struct question *question, const struct job_
     return job;
 }
 
-/* Those that run, and the first of those that wait: also the ones behind it may take GPUs that it waits for. */
+/* Those that run, and the first of those that wait: also the ones behind it may take GPUs that it waits for. Jobs that
+ * depend on others are looked at with all others, or not. */
 static bool matters(const struct question *question, const struct job *job)
 {
+    if (question->all || job->id == question->kept_for)
+        return true;
     if (job->state == JOB_QUEUED)
-        return question->all || (job->rank && job->rank <= FORECAST_MOST) || job->id == question->kept_for;
+        return job->alike && job->rank && job->rank <= FORECAST_MOST;
     return job->state != JOB_HELD;
 }
 
@@ -403,7 +406,7 @@ static void ask(struct explanations *explanations, struct http_request *request,
     question->request = request;
     question->answer = answer;
     question->job = job;
-    question->all = core_waiting_count(daemon->core) <= FORECAST_MOST;
+    question->all = core_job_count(daemon->core) <= FORECAST_MOST;
     question->kept_for = core_kept(daemon->core).job;
     question->now_ns = now_ns;
     if (!has_room(explanations, request->uid))
