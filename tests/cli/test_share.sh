@@ -62,8 +62,10 @@ start --set shares=alice=5,12002=4
 shares 'u["alice"]["share"] == 5 and u["bob"]["share"] == 4 and u["alice"]["configured"]'
 refused carol "the setting 'shares' gives bob a share of 4: change it there" admin share bob 2
 stop_daemon
-start
+start --set starvation_timeout=1s
 shares "u['alice']['share'] == 5 and u['bob']['share'] == 4 and 0.99 < u['alice']['use_gpu_ns'] / $used <= 1"
+wait_for 'as alice "$CARMA" explain 21 | grep -q "^kept: GPU [0-3] is kept for it, for .* more at most$"' ||
+    fail "no GPU is kept for job 21: $(as alice "$CARMA" explain 21)"
 stop_daemon
 expect_ok admin verify --state "$STATE"
 expect_ok simulate --replay "$STATE"
