@@ -33,7 +33,9 @@ class Explanation:
     def _sentences(self) -> List[str]:
         place = f"is {self.data.get('state')}: " if self.code else ""  # else it does not wait, and the text is a sentence
         head = f"job {self.data.get('id')} {place}{self.text}"
-        return [head] + [str(self.data[name]) for name in ("last_end", "memory") if self.data.get(name)]
+        parts = [(name, self.data.get(name)) for name in ("turn", "kept", "start")]
+        turn = [f"{name}: {part['text']}" for name, part in parts if part and part.get("text")]
+        return [head] + turn + [str(self.data[name]) for name in ("last_end", "memory") if self.data.get(name)]
 
     def __str__(self) -> str:
         said = "\n".join(text.printable(sentence) for sentence in self._sentences())

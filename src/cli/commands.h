@@ -36,7 +36,7 @@ extern const struct argp calibrate_argp, estimate_argp, submit_argp, queue_argp,
     hold_argp, release_argp, logs_argp, wait_argp, gpus_argp, monitor_argp, history_argp, stats_argp, play_argp,
     compare_argp, simulate_argp, trace_argp, trace_build_argp, trace_show_argp, evaluate_argp, bench_argp,
     bench_collocate_argp, bench_monitor_argp, admin_argp, admin_backup_argp, admin_gpu_argp, admin_learned_argp,
-    admin_recover_argp, admin_verify_argp, help_argp, top_argp;
+    admin_recover_argp, admin_share_argp, admin_verify_argp, share_argp, help_argp, top_argp;
 int cmd_submit(struct cli *cli, int argc, char **argv);
 int cmd_queue(struct cli *cli, int argc, char **argv);
 int cmd_show(struct cli *cli, int argc, char **argv);
@@ -48,6 +48,7 @@ int cmd_top(struct cli *cli, int argc, char **argv);
 int cmd_monitor(struct cli *cli, int argc, char **argv);
 int cmd_history(struct cli *cli, int argc, char **argv);
 int cmd_stats(struct cli *cli, int argc, char **argv);
+int cmd_share(struct cli *cli, int argc, char **argv);
 int cmd_doctor(struct cli *cli, int argc, char **argv);
 int cmd_play(struct cli *cli, int argc, char **argv);
 int cmd_compare(struct cli *cli, int argc, char **argv);
@@ -62,6 +63,7 @@ int cmd_admin_backup(struct cli *cli, int argc, char **argv);
 int cmd_admin_gpu(struct cli *cli, int argc, char **argv);
 int cmd_admin_learned(struct cli *cli, int argc, char **argv);
 int cmd_admin_recover(struct cli *cli, int argc, char **argv);
+int cmd_admin_share(struct cli *cli, int argc, char **argv);
 int cmd_admin_verify(struct cli *cli, int argc, char **argv);
 int cmd_help(struct cli *cli, int argc, char **argv);
 

@@ -16,6 +16,7 @@
 #include "config/keys.h"
 #include "config/paths.h"
 #include "config/presets.h"
+#include "config/user_shares.h"
 #include "core/policy/policy.h"
 
 static int set_policy(struct config *config, const char *names);
@@ -57,6 +58,7 @@ void config_release(struct config *config)
     free(config->listen);
     free(config->token_file);
     free(config->admin_group);
+    free(config->user_shares);
     free(config->hpc_job_mapping_dir);
     *config = (struct config){0};
 }
@@ -177,6 +179,8 @@ static bool is_allowed_text(const struct key *key, const char *value)
         return false;
     if (key->kind == ADDRESS)
         return !*value || address_parse(value, &address) == 0;
+    if (key->kind == USER_SHARES)
+        return user_shares_are_allowed(value);
     return key->kind == GROUP || *value == '/' || is_name(key, value);
 }
 
@@ -207,6 +211,7 @@ static int set_key(struct config *config, const struct key *key, const char *val
     case PROFILE:
     case ADDRESS:
     case GROUP:
+    case USER_SHARES:
         if (!is_allowed_text(key, value))
             return -EINVAL;
         free_ptr(at);

@@ -8,6 +8,7 @@
 #include "config/keys.h"
 #include "config/paths.h"
 #include "config/presets.h"
+#include "config/user_shares.h"
 #include "core/policy/policy.h"
 
 static char *number_text(const struct key *key, int64_t value, char text[static UNITS_TEXT])
@@ -84,6 +85,9 @@ void key_describe_allowed(const struct key *key, struct strbuf *out)
     case GROUP:
         strbuf_printf(out, "the name of a group, at most %" PRId64 " bytes", key->high);
         break;
+    case USER_SHARES:
+        strbuf_printf(out, "users, by name or number, with shares from 1 to %d: alice=3, 12002=2", USER_SHARES_MOST);
+        break;
     default:
         strbuf_printf(out, "%s to %s", key->kind == RATIO ? "0, or 1" : number_text(key, key->low, low),
                       number_text(key, key->high, high));
@@ -110,6 +114,7 @@ static const char *value_text(const struct config *config, const struct key *key
     case PROFILE:
     case ADDRESS:
     case GROUP:
+    case USER_SHARES:
         return *(char *const *)at ? *(char *const *)at : "none";
     case SHARE:
     case RATIO:

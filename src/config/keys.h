@@ -25,7 +25,8 @@ enum key_kind {
     LIBRARY,       /* absolute, or a bare name that the loader looks up; empty: not set */
     PROFILE,       /* absolute, or the name of a built-in machine profile; empty: not set */
     ADDRESS,       /* of TCP; empty: not set */
-    GROUP          /* a name; empty: not set */
+    GROUP,         /* a name; empty: not set */
+    USER_SHARES    /* config/user_shares.h; empty: not set */
 };
 
 #define MAX_SOCKET (sizeof((struct sockaddr_un *)NULL)->sun_path - 1)

@@ -96,7 +96,7 @@ struct job {
     struct queue *queue;                       /* the one it stands in, or NULL */
     struct job *previous;
     struct job *next;
-    uint64_t ahead;      /* of its line, eligible: a cache (order.c) */
+    uint64_t rank;       /* its place among those that wait; 0: it is not eligible: a cache (order.c) */
     struct alike *alike; /* while it waits: the jobs that nothing tells from it (alike.h): a cache */
     struct {
         struct job *before, *behind;

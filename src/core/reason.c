@@ -508,7 +508,8 @@ struct reason core_reason(const struct core *core, uint64_t id, int64_t now_ns)
     if (!backfill_reaches(core, job, now_ns)) {
         if (!job->retry && head->retry)
             return (struct reason){.code = REASON_RETRY_FIRST, .other = head->id};
-        return (struct reason){.code = REASON_BEHIND, .ahead = order_ahead(core, job, now_ns), .other = head->id};
+        return (struct reason){
+            .code = REASON_BEHIND, .ahead = order_rank(core, job, now_ns) ? job->rank - 1 : 0, .other = head->id};
     }
     if (!core_decision_due(core, now_ns))
         return (struct reason){.code = REASON_PERIOD, .until_ns = core->next_decision_ns};

@@ -50,6 +50,7 @@ enum record_type {
     RECORD_RESUMED,     /* ... and go on */
     RECORD_FORGOTTEN,   /* an administrator takes back what was learned of a user or a workload */
     RECORD_GPU_OPENED,  /* an administrator opens a GPU that was closed */
+    RECORD_SHARE_GIVEN, /* an administrator gives a user a share of the GPUs */
     RECORD_TIMER,       /* the time that core_next_wake_ns named has come */
     /* decisions */
     RECORD_PLACED,    /* start the job on these GPUs */
@@ -209,6 +210,11 @@ struct record_forgotten {
     bool of_user; /* of user `uid` alone */
     uint32_t uid;
     char workload[RECORD_WORKLOAD_SIZE]; /* "": all */
+};
+
+struct record_share_given {
+    uint32_t uid;
+    uint32_t share; /* 1 to USER_MOST_SHARE; every user begins with 1 */
 };
 
 /* The last time that a GPU failed under a workload. */
@@ -380,6 +386,7 @@ struct record_state_user {
     bool share_faulted;
     int64_t use;
     int64_t use_ns;
+    uint32_t share;
 };
 
 struct record_state_job {
@@ -426,6 +433,7 @@ struct record {
         struct record_exited exited;
         struct record_lost lost;
         struct record_forgotten forgotten;
+        struct record_share_given share_given;
         struct record_share_fault share_fault;
         struct record_placed placed;
         struct record_requeued requeued;

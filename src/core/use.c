@@ -49,7 +49,12 @@ int64_t use_until(const struct user *user, int64_t now_ns)
 
 int64_t use_expected(const struct user *user, int64_t now_ns)
 {
-    return use_until(user, now_ns) + user->held_permille * AHEAD_S;
+    return use_until(user, now_ns) + use_of_start(user->held_permille);
+}
+
+int64_t use_of_start(int64_t held_permille)
+{
+    return held_permille * AHEAD_S;
 }
 
 static void go_to(struct user *user, int64_t at_ns)

@@ -22,4 +22,21 @@ int64_t use_until(const struct user *user, int64_t now_ns);
 /* The same, with what his running jobs hold for an hour more: who has just got GPUs is behind one who has not. */
 int64_t use_expected(const struct user *user, int64_t now_ns);
 
+/* Who has had less for his share: below 0, the first; 0: both the same. */
+static inline int use_compare(int64_t use, uint32_t share, int64_t other, uint32_t of_other)
+{
+    __int128 own = (__int128)use * of_other, others = (__int128)other * share;
+
+    return own < others ? -1 : own > others;
+}
+
+/* For people. */
+static inline double use_in_gpu_hours(int64_t use)
+{
+    return (double)use / 3600e3;
+}
+
+/* By how much that grows as he gets GPUs of which he holds this. */
+int64_t use_of_start(int64_t held_permille);
+
 #endif

@@ -24,6 +24,7 @@ struct user {
     int64_t retries_ns;    /* when the hour began in which retries are counted */
     uint32_t retries;      /* jobs that were put before the main queue in it */
     bool share_faulted;    /* the MPS server of his jobs does not serve */
+    uint32_t share;        /* of the GPUs, by which his use is divided (use_compare): 1, unless he was given another */
     int64_t use;           /* of the GPUs, at use_ns (use.h); 0 before he had any */
     int64_t use_ns;
     int64_t held_permille; /* of GPUs, by those of his jobs that have some: follows from them */
@@ -37,6 +38,8 @@ struct user {
     uint32_t measures;        /* as counted last, of the user's workloads (core/learn/company.c) */
     UT_hash_handle hh;
 };
+
+#define USER_MOST_SHARE 1000
 
 /* The user of what an earlier carma has learned: it did not keep the user. */
 #define USER_UNKNOWN UINT32_MAX

@@ -5,6 +5,7 @@
 #include "core/users.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <utlist.h>
 
@@ -30,9 +31,18 @@ struct user *user_of(struct core *core, uint32_t uid)
         return user;
     user = xcalloc(1, sizeof *user);
     user->uid = uid;
+    user->share = 1;
     HASH_ADD_INORDER(hh, core->users, uid, sizeof user->uid, user, by_uid);
     prior_refresh(core);
     return user;
+}
+
+int users_give_share(struct core *core, const struct record_share_given *given, struct error *err)
+{
+    if (given->share < 1 || given->share > USER_MOST_SHARE)
+        return error_set(err, EINVAL, "a share of %" PRIu32 " is not one from 1 to %d", given->share, USER_MOST_SHARE);
+    user_of(core, given->uid)->share = given->share;
+    return 0;
 }
 
 static void make_latest(struct profile *profile)

@@ -9,11 +9,15 @@
 struct core;
 struct job;
 struct record_forgotten;
+struct record_share_given;
 struct user;
 
 /* Made where there is none. Owned by the core. */
 struct user *user_of(struct core *core, uint32_t uid);
 void users_free(struct core *core);
+
+/* An administrator gives the user, known or not yet, a share of the GPUs. */
+int users_give_share(struct core *core, const struct record_share_given *given, struct error *err);
 
 /* The job was submitted: its workload is the latest, and the oldest may be forgotten for it. */
 void users_submitted(struct core *core, const struct job *job);

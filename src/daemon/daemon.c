@@ -23,6 +23,7 @@
 #include "daemon/node/node.h"
 #include "daemon/request/dashboard.h"
 #include "daemon/request/events.h"
+#include "daemon/request/explanation.h"
 #include "daemon/request/history_query.h"
 #include "daemon/request/listing.h"
 #include "daemon/request/requests.h"
@@ -31,6 +32,7 @@
 #include "daemon/run/runs.h"
 #include "daemon/run/mps_jobs.h"
 #include "daemon/set_aside.h"
+#include "daemon/shares.h"
 #include "daemon/view/access.h"
 #include "daemon/view/owners.h"
 #include "daemon/whatif/whatif.h"
@@ -153,6 +155,7 @@ int daemon_start(struct daemon *daemon, struct error *err)
     daemon->owners = owners_new(daemon);
     daemon->repeats = repeats_new();
     daemon->history = history_new(daemon);
+    daemon->explanations = explanations_new(daemon);
     daemon->access = access_new(daemon);
     daemon->series = series_for(daemon);
     daemon->node = node_new(daemon, &node_calls);
@@ -172,6 +175,8 @@ int daemon_start(struct daemon *daemon, struct error *err)
         load_past_runs(daemon);
     if (status == 0)
         set_aside_from_queue(daemon);
+    if (status == 0)
+        shares_tell_all(daemon);
     daemon->loaded = status == 0;
     if (status == 0)
         status = http_server_new(&http, &daemon->http, err);
@@ -191,6 +196,7 @@ void daemon_stop(struct daemon *daemon)
         store_close(daemon->store); /* answers the waiting clients */
     events_free(daemon->events);
     history_close(daemon->history);
+    explanations_close(daemon->explanations);
     listings_free(daemon->listings);
     http_server_free(daemon->http);
     leases_free(daemon->leases);

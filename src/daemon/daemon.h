@@ -22,6 +22,7 @@ struct engine;
 struct forgetting;
 struct history_queries;
 struct events;
+struct explanations;
 struct job_mapping;
 struct snapshotter;
 struct leases;
@@ -49,6 +50,7 @@ struct daemon {
     struct store *store;
     struct engine *engine;
     struct events *events;
+    struct explanations *explanations;
     struct snapshotter *snapshotter;
     struct forgetting *forgetting;
     struct leases *leases;

@@ -49,6 +49,10 @@ struct past_gpu {
     int64_t changed_ns;
 };
 
+struct past_share {
+    uint32_t uid, share;
+};
+
 struct past {
     struct past_job *by_id;
     struct past_job **jobs; /* owned, in the order of submission */
@@ -58,8 +62,10 @@ struct past {
     struct past_gpu *gpus; /* owned */
     size_t gpu_count, gpu_capacity;
     int64_t window_ns;
-    bool for_all_users;    /* an MPS server is */
-    int64_t last_ns;       /* of all records */
+    bool for_all_users;        /* an MPS server is */
+    int64_t last_ns;           /* of all records */
+    struct past_share *shares; /* owned: those that were given, each user's last */
+    size_t share_count, share_capacity;
     struct sim_job *items; /* owned */
 };
 
@@ -83,6 +89,7 @@ void past_free(struct past *past)
     free(past->runs);
     free(past->gpus);
     free(past->items);
+    free(past->shares);
     free(past);
 }
 
@@ -211,6 +218,16 @@ static void take_job(struct past *past, const struct record *record)
     }
 }
 
+static struct past_share *share_at(struct past *past, uint32_t uid)
+{
+    for (size_t i = 0; i < past->share_count; i++)
+        if (past->shares[i].uid == uid)
+            return &past->shares[i];
+    array_reserve(past->shares, past->share_capacity, past->share_count + 1);
+    past->shares[past->share_count++] = (struct past_share){uid, 1};
+    return &past->shares[past->share_count - 1];
+}
+
 void past_record(struct past *past, const struct record *record)
 {
     past->last_ns = record->at_ns;
@@ -227,6 +244,12 @@ void past_record(struct past *past, const struct record *record)
         break;
     case RECORD_SAMPLE:
         take_sample(past, record);
+        break;
+    case RECORD_SHARE_GIVEN:
+        share_at(past, record->share_given.uid)->share = record->share_given.share;
+        break;
+    case RECORD_STATE_USER:
+        share_at(past, record->state_user.uid)->share = record->state_user.share;
         break;
     default:
         take_job(past, record);
@@ -436,6 +459,9 @@ void past_finish(struct past *past, enum share_mode mode, const struct contentio
         first_ns = job->submitted_ns < first_ns ? job->submitted_ns : first_ns;
         jobs->inferred += job->samples == 0;
         fill_job(&past->items[jobs->count], job, first_ns);
+        for (size_t k = 0; k < past->share_count; k++)
+            if (past->shares[k].uid == job->wants.uid)
+                past->items[jobs->count].user_share = past->shares[k].share;
         if (jobs->count && past->items[jobs->count].arrival_ns < past->items[jobs->count - 1].arrival_ns)
             past->items[jobs->count].arrival_ns = past->items[jobs->count - 1].arrival_ns; /* a clock was set */
         jobs->count++;

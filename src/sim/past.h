@@ -4,7 +4,7 @@
  * Facts that a record lacks are inferred. A job's SM activity is from samples of its GPUs while it had been alone there
  * for a whole window. Else it is the mean of its workload's other runs, else of all runs, else ACTIVITY_ASSUMED. Its
  * work: the time it trained, each moment counted at the rate that `contention` gives it beside the jobs it shared its
- * GPUs with. Its need: the most that was observed. Pure: no input or output. */
+ * GPUs with. Its need: the most that was observed. Its user's share: the last one. Pure: no input or output. */
 #ifndef CARMA_SIM_PAST_H
 #define CARMA_SIM_PAST_H
 

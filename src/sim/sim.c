@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "core/ledger.h"
 #include "core/quantum.h"
+#include "core/user.h"
 #include "sim/random.h"
 #include "sim/sim_internal.h"
 
@@ -270,14 +271,27 @@ static void submitted(const struct sim *sim, size_t job, struct record *record)
     snprintf(record->submitted.workload, sizeof record->submitted.workload, "%s", wanted->workload);
 }
 
+static int give_share(struct sim *sim, const struct sim_job *job, struct error *err)
+{
+    const struct user *user = user_find(sim->core, job->uid);
+    struct record record = {.type = RECORD_SHARE_GIVEN};
+
+    record.share_given = (struct record_share_given){.uid = job->uid, .share = job->user_share};
+    return job->user_share && job->user_share != (user ? user->share : 1) ? feed(sim, &record, err) : 0;
+}
+
 static int submit(struct sim *sim, size_t job, struct error *err)
 {
     struct record record;
+    int rc;
 
     if (is_one_too_many(sim, sim->jobs[job].uid)) {
         job_ended(sim, job, JOB_REFUSED);
         return 0;
     }
+    rc = give_share(sim, &sim->jobs[job], err);
+    if (rc)
+        return rc;
     submitted(sim, job, &record);
     return feed(sim, &record, err);
 }

@@ -5,7 +5,7 @@
 expect_error 2 "which command" # none
 expect_error 2 "unknown option '--frob'" --frob
 expect_error 2 "'--socket' needs an argument" --socket
-for command in submit queue show explain cancel hold release logs wait gpus monitor history stats play compare trace estimate calibrate evaluate bench admin dashboard; do
+for command in submit queue show explain cancel hold release logs wait gpus monitor history stats share play compare trace estimate calibrate evaluate bench admin dashboard; do
     expect_error 2 "$command: unknown option '--frob'" "$command" --frob
     expect_error 2 "$command: unknown option '-Z'" "$command" -Z
     expect_ok help "$command"
@@ -15,7 +15,7 @@ done
 exchanged() {
     echo "$1" | sed 's/^\(..\)\(.\)\(.\)/\1\3\2/'
 }
-for command in submit queue explain cancel release history compare estimate dashboard; do
+for command in submit queue explain share cancel release history compare estimate dashboard; do
     expect_error 2 "did you mean $command?" "$(exchanged $command)"
 done
 for option in $("$CARMA" submit --help | sed -n 's/^ .*--\([a-z-]\{5,\}\).*/\1/p'); do
@@ -54,7 +54,7 @@ for command in show explain logs; do
     expect_error 2 "one job at a time" "$command" 1-2
     expect_error 2 "one job at a time" "$command" 1 2
 done
-for command in queue gpus; do
+for command in queue gpus share; do
     expect_error 2 "takes no arguments" "$command" 7
 done
 expect_error 2 "'-G' needs an argument, N" submit -G

@@ -76,7 +76,8 @@ CORE = [
     "policy/mug", "policy/round_robin",
     "gpus/closing", "qualify", "waiting/depend.h", "waiting/eligible", "waiting/room", "waiting/alike", "waiting/order",
     "waiting/depend", "users", "jobs", "core",
-    "crash", "gpus/apply_gpu", "snapshot", "dump", "apply", "place", "waiting/reserve", "waiting/backfill", "decide", "reason",
+    "crash", "gpus/apply_gpu", "snapshot", "dump", "apply", "place", "waiting/reserve", "waiting/turn", "waiting/backfill", "decide",
+    "reason",
 ]
 LEVEL_OF = {module: level for level, modules in enumerate(LEVELS) for module in modules}
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]*)"')

@@ -289,6 +289,16 @@ static void forget(struct world *world)
         world->failures[u][WORKLOADS] = (struct record_failure){0};
 }
 
+static void give_share(struct world *world)
+{
+    struct record input = {.type = RECORD_SHARE_GIVEN};
+
+    input.share_given.uid = 1000 + (uint32_t)random_range(&world->random, 0, world->user_count - 1);
+    input.share_given.share = (uint32_t)random_range(&world->random, 0, 5);
+    if (feed(world, &input) != (input.share_given.share > 0))
+        fail(world, "a share of %" PRIu32 " was refused or taken", input.share_given.share);
+}
+
 static void garbage(struct world *world)
 {
     CLEANUP(free_ptr) char *before = core_dump(world->core);
@@ -304,8 +314,8 @@ static void garbage(struct world *world)
     if (input.type == RECORD_SUBMITTED || input.type == RECORD_GPU_BACK || input.type == RECORD_TIMER ||
         input.type == RECORD_SHARE_FAULT || input.type == RECORD_SAMPLE || input.type == RECORD_GPU_LOST ||
         input.type == RECORD_WAITED || input.type == RECORD_FORGOTTEN || input.type == RECORD_GPU_OPENED ||
-        input.type == RECORD_GPU_TRIED || (record_is_state(input.type) && world->core->restoring) ||
-        world->jobs[input.job].submitted)
+        input.type == RECORD_SHARE_GIVEN || input.type == RECORD_GPU_TRIED ||
+        (record_is_state(input.type) && world->core->restoring) || world->jobs[input.job].submitted)
         return; /* might make sense */
     if (core_apply(world->core, &input, &err) == 0)
         fail(world, "garbage was taken for '%s'", record_type_name(input.type));
@@ -425,6 +435,8 @@ void random_input(struct world *world)
             reconfigure(world);
         else if (random_range(r, 0, 9) == 0)
             forget(world);
+        else if (random_range(r, 0, 4) == 0)
+            give_share(world);
         break;
     default:
         garbage(world);

@@ -5,6 +5,7 @@
 #include "core/user.h"
 #include "core/waiting/order.h"
 #include "core/waiting/reserve.h"
+#include "core/waiting/turn.h"
 #include "core_fixture.h"
 
 static const uint32_t ADA = 7, BOB = 8, CID = 9;
@@ -31,6 +32,13 @@ static uint64_t submit_by(struct fixture *f, uint32_t uid, bool exclusive)
 static uint64_t head(const struct fixture *f)
 {
     return order_head(f->core, f->now_ns)->id;
+}
+
+static uint64_t place(const struct fixture *f, uint64_t job)
+{
+    const struct job *waiting = core_find_job(f->core, job);
+
+    return order_rank(f->core, waiting, f->now_ns) ? waiting->rank : 0;
 }
 
 static int64_t use(const struct fixture *f, uint32_t uid)
@@ -103,12 +111,95 @@ CORE_TEST(test_whose_turn_it_is)
     assert_int_equal(head(f), ada); /* has one GPU, where Bob has the others */
     cid = submit_by(f, CID, true);
     assert_int_equal(head(f), cid);
-    assert_int_equal(order_ahead(f->core, core_find_job(f->core, cid), f->now_ns), 0);
-    assert_int_equal(order_ahead(f->core, core_find_job(f->core, ada), f->now_ns), 1);
-    assert_int_equal(order_ahead(f->core, core_find_job(f->core, bob), f->now_ns), 2);
+    assert_int_equal(place(f, cid), 1);
+    assert_int_equal(place(f, ada), 2);
+    assert_int_equal(place(f, bob), 3);
     change(f, order, ORDER_FIFO);
     assert_int_equal(head(f), ada);
-    assert_int_equal(order_ahead(f->core, core_find_job(f->core, cid), f->now_ns), 2);
+    assert_int_equal(place(f, cid), 3);
+}
+
+/* Two have had as much, then one three times the other's: who has had less for his share goes first. */
+CORE_TEST(test_use_counts_by_share)
+{
+    static const struct {
+        int gpus; /* of Ada's, for an hour; Bob had one */
+        uint32_t share, of_bob;
+        uint32_t first;
+    } rows[] = {{1, 1, 1, ADA}, {1, 1, 2, BOB}, {3, 2, 1, BOB}, {3, 4, 1, ADA}, {3, 7, 2, ADA}};
+    struct record given = {.type = RECORD_SHARE_GIVEN};
+
+    take_fair_turns(f);
+    for (size_t i = 0; i < array_size(rows); i++) {
+        uint64_t jobs[GPUS];
+        int count = rows[i].gpus + 1;
+        for (int k = 0; k < count; k++)
+            jobs[k] = submit_by(f, k < rows[i].gpus ? ADA : BOB, true);
+        decide(f);
+        f->now_ns += HOUR_NS;
+        for (int k = 0; k < count; k++)
+            exits(f, jobs[k], EXIT_COMPLETED, -1);
+        given.share_given = (struct record_share_given){ADA, rows[i].share};
+        apply(f, given);
+        given.share_given = (struct record_share_given){BOB, rows[i].of_bob};
+        apply(f, given);
+        jobs[0] = submit_by(f, ADA, true);
+        jobs[1] = submit_by(f, BOB, true);
+        assert_int_equal(order_head(f->core, f->now_ns)->wants->uid, rows[i].first);
+        assert_int_equal(core_turn(f->core, jobs[rows[i].first == ADA], f->now_ns).why,
+                         i == 0 ? TURN_EARLIER : TURN_USE);
+        job_event(f, RECORD_CANCELLED, jobs[0]);
+        job_event(f, RECORD_CANCELLED, jobs[1]);
+        f->now_ns += 400 * 24 * HOUR_NS; /* and all is forgotten */
+    }
+    given.share_given.share = USER_MOST_SHARE + 1;
+    assert_int_equal(core_apply(f->core, &given, &trouble), -EINVAL);
+}
+
+/* In the order that people are told users take turns, and the ground is the first that differs. */
+CORE_TEST(test_the_place_in_the_order_and_why)
+{
+    const struct {
+        uint32_t uid;
+        uint64_t place, own_place, own_of, before;
+        uint32_t why;
+    } turns[] = {
+        /* in the order of submission, but for the first */
+        {BOB, 1, 1, 1, 0, TURN_NOBODY},  {ADA, 2, 1, 3, 9, TURN_RUNNING}, {ADA, 4, 2, 3, 9, TURN_RUNNING},
+        {CID, 3, 1, 1, 9, TURN_RUNNING}, {ADA, 5, 3, 3, 9, TURN_RUNNING},
+    };
+    uint64_t jobs[array_size(turns)];
+    struct turn turn;
+
+    take_fair_turns(f);
+    for (int i = 0; i < GPUS; i++)
+        submit_by(f, i % 2 ? CID : ADA, true);
+    decide(f);
+    f->now_ns += NS_PER_SEC;
+    for (size_t i = 1; i < array_size(turns); i++)
+        jobs[i] = submit_by(f, turns[i].uid, true);
+    turn = core_turn(f->core, jobs[3], f->now_ns);
+    assert_int_equal(turn.before->id, jobs[1]);
+    assert_int_equal(turn.why, TURN_EARLIER); /* both have had as much */
+    jobs[0] = submit_by(f, turns[0].uid, true);
+    for (size_t i = 0; i < array_size(turns); i++) {
+        turn = core_turn(f->core, jobs[i], f->now_ns);
+        assert_int_equal(turn.place, turns[i].place);
+        assert_int_equal(turn.of, array_size(turns));
+        assert_int_equal(turn.own_place, turns[i].own_place);
+        assert_int_equal(turn.own_of, turns[i].own_of);
+        assert_int_equal(turn.why, turns[i].why);
+        assert_int_equal(turn.before ? turn.before->id : 0, turns[i].before);
+    }
+    job_event(f, RECORD_HELD, jobs[0]);
+    assert_int_equal(core_turn(f->core, jobs[0], f->now_ns).place, 0);
+    turn = core_turn(f->core, jobs[4], f->now_ns);
+    assert_int_equal(turn.why, TURN_TURNS);
+    assert_int_equal(turn.before->id, jobs[3]);
+    change(f, order, ORDER_FIFO);
+    turn = core_turn(f->core, jobs[2], f->now_ns);
+    assert_int_equal(turn.place, 2);
+    assert_int_equal(turn.why, TURN_OWN);
 }
 
 /* Of two who come at once with more than fits, each gets as much. */

@@ -234,6 +234,27 @@ TEST(waiting_is_no_sharing)
 }
 
 /* A crashed attempt does not count for the sharing slowdown: only the one that completed does. */
+/* While both wait, one with a share of three gets three times as much as one with one. */
+TEST(shares_divide_the_gpus)
+{
+    static const struct sim_node four_gpus = {.gpu_count = 4, .total_bytes = 40 * GIB, .idle_w = 50, .full_w = 250};
+    struct sim_options options = eager("exclusive");
+    struct sim_job jobs[240];
+    int started[2] = {0};
+
+    options.core.order = ORDER_FAIR;
+    options.core.backfill = 1;
+    for (size_t i = 0; i < array_size(jobs); i++) {
+        jobs[i] = job_of(&half, 0, 600);
+        jobs[i].uid = i % 2;
+        jobs[i].user_share = i % 2 ? 3 : 1;
+    }
+    simulate(jobs, array_size(jobs), &four_gpus, &options);
+    for (size_t i = 0; i < array_size(jobs); i++)
+        started[i % 2] += result.rows[i].first_launch_ns < SECONDS(600 * 30);
+    near(started[1] / (double)started[0], 3, 0.4);
+}
+
 TEST(the_last_attempt_counts)
 {
     static const struct sim_use most = {.activity = 0.5, .resident_bytes = 25 * GIB, .need_bytes = 25 * GIB};

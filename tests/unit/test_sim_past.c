@@ -127,6 +127,7 @@ TEST(what_is_left_out)
     struct past_jobs past;
 
     note(recorded, (struct record){.type = RECORD_GPU_BACK, .gpu = {.gpu = 0, .total_bytes = 8 * GIB}});
+    note(recorded, (struct record){.type = RECORD_SHARE_GIVEN, .share_given = {.share = 3}});
     for (uint64_t job = 1; job <= 5; job++)
         note(recorded, (struct record){.type = RECORD_SUBMITTED,
                                        .at_ns = SECONDS(10 * job),
@@ -145,6 +146,7 @@ TEST(what_is_left_out)
     assert_int_equal(past.left_out, 3);
     assert_int_equal(past.inferred, 2);
     assert_int_equal(past.items[0].arrival_ns, 0);
+    assert_int_equal(past.items[0].user_share, 3);
     assert_int_equal(past.items[1].arrival_ns, SECONDS(20));
     assert_int_equal(past.items[0].work_ns, NS_PER_MS);
     near(past.items[1].uses[0].activity, PAST_ACTIVITY_ASSUMED, 0);

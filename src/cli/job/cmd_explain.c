@@ -46,6 +46,15 @@ static void add_row(struct table *table, const json_t *gpu)
     table_cell(table, STYLE_NONE, "%s", verdict);
 }
 
+/* A sentence of the answer, or of one of its members. */
+static void print_text(const char *title, const json_t *json, const char *member)
+{
+    if (answer_text(json, member)) {
+        CLEANUP(free_ptr) char *text = answer_safe_text(json, member);
+        printf("%s: %s\n", title, text);
+    }
+}
+
 static void print_explanation(const json_t *reply)
 {
     CLEANUP(free_ptr) char *state = answer_safe_text(reply, "state");
@@ -59,14 +68,11 @@ static void print_explanation(const json_t *reply)
         printf("job %" PRId64 " %s\n", answer_integer(reply, "id", 0), text); /* a sentence of its own */
     else
         printf("job %" PRId64 " is %s: %s\n", answer_integer(reply, "id", 0), state, text);
-    if (answer_text(reply, "last_end")) {
-        CLEANUP(free_ptr) char *last_end = answer_safe_text(reply, "last_end");
-        printf("last run: %s\n", last_end);
-    }
-    if (answer_text(reply, "memory")) {
-        CLEANUP(free_ptr) char *memory = answer_safe_text(reply, "memory");
-        printf("memory: %s\n", memory);
-    }
+    print_text("turn", json_object_get(reply, "turn"), "text");
+    print_text("kept", json_object_get(reply, "kept"), "text");
+    print_text("start", json_object_get(reply, "start"), "text");
+    print_text("last run", reply, "last_end");
+    print_text("memory", reply, "memory");
     if (json_is_object(json_object_get(reply, "run_times"))) {
         CLEANUP(free_ptr) char *times = answer_run_times(reply);
         printf("run time: %s\n", times);

@@ -46,11 +46,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 const struct argp queue_argp = {
     .options = options,
     .parser = parse,
-    .doc =
-        "List the jobs that wait or run: user, name, time; the GPUs, or why the job waits."
-        "\vTIME is how long a job runs or ran, or how long it waits. MEMORY is its reservation on each of its GPUs. "
-        "With a ! it has used more than its first reservation, and the reservation has grown. With --cluster, SLURM is "
-        "Slurm's number of a job; jobs without a NODE wait at Slurm (ST is PD).",
+    .doc = "List the jobs that wait or run: user, name, time; the GPUs, or why the job waits."
+           "\vTIME is how long a job runs or ran, or how long it waits. MEMORY is its reservation on each of its GPUs. "
+           "With a ! it has used more than its first reservation, and the reservation has grown. TURN is a waiting "
+           "job's place in the order, 1 the first; 'carma explain' says who goes before it, and why. With --cluster, "
+           "SLURM is Slurm's number of a job; jobs without a NODE wait at Slurm (ST is PD).",
 };
 
 static const struct table_column columns[] = {
@@ -58,8 +58,16 @@ static const struct table_column columns[] = {
     {"GPUS", true, 0, 2}, {"MEMORY", true, 0, 1}, {"TIME", true, 0, 0},  {"WHERE OR WHY NOT", false, 22, 0},
 };
 
+/* Stands before the last one where jobs wait for their turn. */
+static const struct table_column turn_column = {"TURN", true, 0, 4};
+
+static int64_t turn_of(const json_t *job)
+{
+    return answer_integer(json_object_get(job, "turn"), "place", 0);
+}
+
 /* The cells behind the job's number. */
-static void add_cells(struct table *table, const json_t *job, int64_t now_ns)
+static void add_cells(struct table *table, const json_t *job, int64_t now_ns, bool turns)
 {
     CLEANUP(free_ptr) char *name = answer_safe_text(job, "name");
     CLEANUP(free_ptr) char *user = answer_safe_text(job, "user");
@@ -76,6 +84,10 @@ static void add_cells(struct table *table, const json_t *job, int64_t now_ns)
                answer_true(job, "exclusive") ? "x" : "");
     table_cell(table, over ? STYLE_RED : STYLE_NONE, "%s%s", over ? "!" : "", memory);
     table_cell(table, STYLE_NONE, "%s", duration);
+    if (turns && turn_of(job) > 0)
+        table_cell(table, STYLE_NONE, "%" PRId64, turn_of(job));
+    else if (turns)
+        table_cell(table, STYLE_DIM, "-");
     table_cell(table, STYLE_NONE, "%s", where);
 }
 
@@ -173,7 +185,7 @@ static void add_found(struct table *table, const struct found *found)
     else
         table_cell(table, STYLE_NONE, "-");
     table_cell(table, STYLE_NONE, "%" PRId64, answer_integer(found->job, "id", 0));
-    add_cells(table, found->job, found->now_ns);
+    add_cells(table, found->job, found->now_ns, false);
 }
 
 static void add_waiting(struct table *table, const json_t *job)
@@ -256,13 +268,36 @@ static int draw_cluster(const struct queue_options *queue)
 
 /* ---- Of one node ---- */
 
+static void print_jobs(const json_t *reply)
+{
+    struct table_column shown[array_size(columns) + 1];
+    const json_t *jobs = json_object_get(reply, "jobs");
+    size_t last = array_size(columns) - 1, i;
+    bool turns = false;
+    struct table *table;
+    json_t *job;
+
+    memcpy(shown, columns, sizeof columns);
+    shown[last + 1] = columns[last];
+    json_array_foreach (jobs, i, job)
+        turns |= turn_of(job) > 0;
+    if (turns)
+        shown[last] = turn_column;
+    table = table_new(shown, array_size(columns) + turns);
+    json_array_foreach (jobs, i, job) {
+        table_cell(table, STYLE_NONE, "%" PRId64, answer_integer(job, "id", 0));
+        add_cells(table, job, answer_integer(reply, "now_ns", 0), turns);
+    }
+    print_table(table);
+    if (answer_integer(reply, "left_out", 0) > 0)
+        printf("and %" PRId64 " more: carma queue --json has them all\n", answer_integer(reply, "left_out", 0));
+}
+
 static int draw(struct cli *cli, void *input)
 {
     const struct queue_options *queue = input;
     CLEANUP(json_release) json_t *reply = NULL;
     struct error err;
-    json_t *job;
-    size_t i;
 
     if (queue->cluster.wanted)
         return draw_cluster(queue);
@@ -273,14 +308,7 @@ static int draw(struct cli *cli, void *input)
         cli_print_json(reply);
         return CLI_OK;
     }
-    struct table *table = table_new(columns, array_size(columns));
-    json_array_foreach (json_object_get(reply, "jobs"), i, job) {
-        table_cell(table, STYLE_NONE, "%" PRId64, answer_integer(job, "id", 0));
-        add_cells(table, job, answer_integer(reply, "now_ns", 0));
-    }
-    print_table(table);
-    if (answer_integer(reply, "left_out", 0) > 0)
-        printf("and %" PRId64 " more: carma queue --json has them all\n", answer_integer(reply, "left_out", 0));
+    print_jobs(reply);
     return CLI_OK;
 }
 

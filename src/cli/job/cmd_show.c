@@ -378,6 +378,9 @@ static void print_job(const json_t *job)
     line_of(job, "Name", "name");
     line_of(job, "User", "user");
     print_state(job);
+    line_of(json_object_get(job, "turn"), "Turn", "text");
+    line_of(json_object_get(job, "kept"), "Kept", "text");
+    line_of(json_object_get(job, "start"), "Start", "text");
     line("GPUs", "%" PRId64 "%s", answer_integer(job, "gpus", 0),
          answer_true(job, "exclusive") ? ", exclusive (alone on them)" : "");
     print_sharing(job);
@@ -484,6 +487,17 @@ static int get_job(struct cli *cli, uint64_t id, json_t **job, bool *forgotten, 
     return *forgotten ? 0 : rc;
 }
 
+/* When it is expected to start, which takes the daemon some work. */
+static void add_start(struct cli *cli, json_t *job)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("/v1/jobs/%" PRId64 "/explain", answer_integer(job, "id", 0));
+    CLEANUP(json_release) json_t *reply = NULL;
+    struct error ignored; /* the rest is worth showing without it */
+
+    if (json_is_object(json_object_get(job, "turn")) && cli_call(cli, "GET", path, NULL, &reply, &ignored) == 0)
+        json_object_set(job, "start", json_object_get(reply, "start"));
+}
+
 static int show_script(struct cli *cli, struct cli_jobs *one)
 {
     CLEANUP(json_release) json_t *reply = NULL;
@@ -518,11 +532,13 @@ int cmd_show(struct cli *cli, int argc, char **argv)
         return show_script(cli, one);
     if (cli_resolve_ids(cli, &one->list, &err) || get_job(cli, one->list.items[0], &job, &forgotten, &err))
         return cli_fail("%s", err.text);
-    if (forgotten && !one->json)
-        print_history(job);
-    else if (one->json)
+    if (one->json) {
         cli_print_json(job);
-    else
+    } else if (forgotten) {
+        print_history(job);
+    } else {
+        add_start(cli, job);
         print_job(job);
+    }
     return CLI_OK;
 }

@@ -57,8 +57,8 @@ struct line {
     struct alike **trees;    /* owned array: for each of core.widths */
     uint32_t tree_count;
     uint32_t alikes;   /* in the trees */
-    uint64_t eligible; /* of its jobs, while they are counted, and how many of other lines go before them: order.c */
-    uint64_t before;
+    uint64_t eligible; /* of its jobs, those that were ranked, and the use that they stand for: order.c */
+    int64_t ranked;
     int64_t use;       /* the user's, while lines are sorted */
     struct line *next; /* of core.lines */
 };

@@ -3,7 +3,7 @@
  * (order_lines), and by turn within a line: those before the main queue; then, by `order`, all others, or each user's
  * in the order of compare_lines, which is worked out anew for each moment in which somebody asks (order_known). Lines
  * keep their jobs in trees (waiting/alike.h), in which the head and all later candidates are found
- * (waiting/backfill.c).
+ * (waiting/backfill.c). People are told the place of each job (order_rank): all are sorted for that, once in a moment.
  *
  * To add a class: a member of enum order_class (job.h), where it goes, and a row. To add a ground on which a user goes
  * before another: a line in compare_lines. */
@@ -102,11 +102,14 @@ void order_moves(struct core *core, struct job *job)
 struct order_known {
     uint64_t applied; /* core.applied then */
     int64_t now_ns;
-    bool lines_known, ahead_known, head_known;
+    bool lines_known, ranks_known, head_known;
     struct job *head;
     struct line **lines; /* owned array */
     uint32_t count;
     size_t capacity;
+    struct order_rank *ranks;              /* owned array, in their order */
+    uint64_t rank_count, first_of_another; /* the first rank whose user is not the first one's */
+    size_t rank_capacity;
 };
 
 void order_begin(struct core *core)
@@ -117,6 +120,7 @@ void order_begin(struct core *core)
 void order_free(struct core *core)
 {
     free(core->order_known->lines);
+    free(core->order_known->ranks);
     free(core->order_known);
 }
 
@@ -125,7 +129,7 @@ static struct order_known *known_at(const struct core *core, int64_t now_ns)
     struct order_known *known = core->order_known;
 
     if (known->applied != core->applied || known->now_ns != now_ns)
-        known->lines_known = known->ahead_known = known->head_known = false;
+        known->lines_known = known->ranks_known = known->head_known = false;
     known->applied = core->applied;
     known->now_ns = now_ns;
     return known;
@@ -145,6 +149,7 @@ static struct order_turn first_turn(const struct line *line)
 static int compare_lines(const void *left, const void *right)
 {
     const struct line *a = *(struct line *const *)left, *b = *(struct line *const *)right;
+    int by_use;
 
     if (a == b)
         return 0;
@@ -152,8 +157,9 @@ static int compare_lines(const void *left, const void *right)
         return !!a->user - !!b->user;
     if (!a->user->running != !b->user->running)
         return a->user->running ? 1 : -1;
-    if (a->use != b->use)
-        return a->use < b->use ? -1 : 1;
+    by_use = use_compare(a->use, a->user->share, b->use, b->user->share);
+    if (by_use)
+        return by_use;
     return turn_is_before(first_turn(a), first_turn(b)) ? -1 : 1;
 }
 
@@ -212,31 +218,93 @@ struct job *order_head(const struct core *core, int64_t now_ns)
 
 /* ---- The place of each ---- */
 
-static void count_ahead(const struct core *core, int64_t now_ns)
+/* What the user holds more once it has started, of whole GPUs, as far as is known. */
+static int64_t will_hold(const struct core *core, const struct job *job)
+{
+    const struct expectation *expected = &job->alike->expected;
+    int64_t of_memory = expected->bytes / (core->largest_gpu_bytes / 1000 + 1);
+    int64_t part = of_memory > expected->activity_permille ? of_memory : expected->activity_permille;
+
+    return (part < 1000 ? part : 1000) * job->wants->gpus;
+}
+
+/* As compare_lines, when all jobs before the two have started: their users have something running then, and more use.
+ */
+static int compare_ranks(const void *left, const void *right)
+{
+    const struct order_rank *a = left, *b = right;
+    int by_use = use_compare(a->use, a->job->user->share, b->use, b->job->user->share);
+
+    if (turn_is_apart(a->job->turn) != turn_is_apart(b->job->turn))
+        return turn_is_apart(a->job->turn) ? -1 : 1;
+    if (a->runs != b->runs)
+        return a->runs ? 1 : -1;
+    if (by_use)
+        return by_use;
+    return turn_is_before(a->job->turn, b->job->turn) ? -1 : 1;
+}
+
+static void add_rank(const struct core *core, struct order_known *known, struct job *job)
+{
+    struct line *line = job->alike->line;
+    const struct user *user = line->user;
+
+    array_reserve(known->ranks, known->rank_capacity, known->rank_count + 1);
+    known->ranks[known->rank_count++] = (struct order_rank){.job = job,
+                                                            .own_place = line->eligible + 1,
+                                                            .runs = user && (user->running || line->eligible),
+                                                            .use = line->use + line->ranked};
+    line->eligible++;
+    line->ranked += user ? use_of_start(will_hold(core, job)) : 0;
+}
+
+static void rank_all(const struct core *core, struct order_known *known, int64_t now_ns)
 {
     uint32_t count;
     struct line **lines = order_lines(core, now_ns, &count);
-    uint64_t before = 0;
 
-    for (uint32_t i = 0; i < count; i++)
-        lines[i]->eligible = 0;
-    for (struct job *job = core->waiting.head; job; job = job->next) {
-        job->ahead = job->alike->line->eligible;
-        job->alike->line->eligible += job_is_eligible(core, job, NULL);
-    }
     for (uint32_t i = 0; i < count; i++) {
-        lines[i]->before = before;
-        if (lines[i] != core->apart)
-            before += lines[i]->eligible;
+        lines[i]->eligible = 0;
+        lines[i]->ranked = 0;
     }
+    known->rank_count = known->first_of_another = 0;
+    for (struct job *job = core->waiting.head; job; job = job->next) {
+        job->rank = 0;
+        if (job_is_eligible(core, job, NULL))
+            add_rank(core, known, job);
+    }
+    if (known->rank_count)
+        qsort(known->ranks, known->rank_count, sizeof *known->ranks, compare_ranks);
+    for (uint64_t i = 0; i < known->rank_count; i++) {
+        struct job *job = known->ranks[i].job;
+        job->rank = i + 1;
+        if (!known->first_of_another && job->user != known->ranks[0].job->user)
+            known->first_of_another = job->rank;
+    }
+    known->ranks_known = true;
 }
 
-uint64_t order_ahead(const struct core *core, const struct job *job, int64_t now_ns)
+const struct order_rank *order_rank(const struct core *core, const struct job *job, int64_t now_ns)
 {
     struct order_known *known = known_at(core, now_ns);
 
-    if (!known->ahead_known)
-        count_ahead(core, now_ns);
-    known->ahead_known = true;
-    return job->alike->line->before + job->ahead;
+    if (!job->alike)
+        return NULL;
+    if (!known->ranks_known)
+        rank_all(core, known, now_ns);
+    return job->rank ? &known->ranks[job->rank - 1] : NULL;
+}
+
+uint64_t order_ranked(const struct core *core)
+{
+    return core->order_known->rank_count;
+}
+
+const struct order_rank *order_rank_before(const struct core *core, const struct job *job)
+{
+    const struct order_known *known = core->order_known;
+    bool of_another = job->alike->line->user && known->ranks[0].job->user == job->user && known->first_of_another &&
+                      known->first_of_another < job->rank;
+
+    return &known->ranks[of_another ? known->first_of_another - 1 : 0];
 }

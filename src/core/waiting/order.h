@@ -3,6 +3,9 @@
 #ifndef CARMA_CORE_ORDER_H
 #define CARMA_CORE_ORDER_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "core/job.h"
 
 struct core;
@@ -18,8 +21,8 @@ void order_enter(struct core *core, struct job *job);
 void order_moves(struct core *core, struct job *job);
 
 /* The lines in which jobs wait, the first to be served first: the classes before the main queue; then that queue, or,
- * under fair turns, its users: who has nothing running, then who has had the least of the GPUs lately (use.h), then who
- * came first. Valid until the next record is applied, and for one moment. */
+ * under fair turns, its users: who has nothing running, then who has had the least of the GPUs lately for his share
+ * (use.h), then who came first. Valid until the next record is applied, and for one moment. */
 struct line **order_lines(const struct core *core, int64_t now_ns, uint32_t *count);
 
 /* The first of the line's jobs behind the turn that is eligible, of those that wait at least since then
@@ -29,8 +32,21 @@ struct job *order_first(const struct core *core, const struct line *line, struct
 /* The job that is to be placed next, or NULL. Those that are not eligible are passed over. */
 struct job *order_head(const struct core *core, int64_t now_ns);
 
-/* How many eligible jobs stand before the waiting one: in the main queue, or, of one before that, apart as it is. */
-uint64_t order_ahead(const struct core *core, const struct job *job, int64_t now_ns);
+/* A job in the order in which those that wait would start now if each found room. Users take turns in it: a job counts
+ * as running, and as an hour of use, for those behind it. */
+struct order_rank {
+    struct job *job;    /* its place, from 1 on: job->rank */
+    uint64_t own_place; /* the same, among its line's */
+    bool runs;          /* its user has something running by then */
+    int64_t use;        /* his, by then; 0: all users are in one line */
+};
+
+/* The waiting job's; NULL: it does not wait, or is not eligible. Valid until the next record is applied, and for one
+ * moment, as are the next two, which are asked after it: how many have a rank, and the first of them; under fair
+ * turns of another user's, where one stands before the job. */
+const struct order_rank *order_rank(const struct core *core, const struct job *job, int64_t now_ns);
+uint64_t order_ranked(const struct core *core);
+const struct order_rank *order_rank_before(const struct core *core, const struct job *job);
 
 /* The core's own memory of the order. */
 void order_begin(struct core *core);

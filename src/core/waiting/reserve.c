@@ -116,6 +116,11 @@ static int64_t until_ns(const struct core *core)
            (core->config.starvation_timeout_ns > LEAST_HOLD_NS ? core->config.starvation_timeout_ns : LEAST_HOLD_NS);
 }
 
+int64_t reserve_until_ns(const struct core *core)
+{
+    return core->config.order == ORDER_FAIR ? until_ns(core) : INT64_MAX;
+}
+
 static bool is_over(const struct core *core, int64_t now_ns)
 {
     int64_t left_ns = until_ns(core) - now_ns;

@@ -21,6 +21,9 @@ bool reserve_is_starved(const struct core *core, const struct job *job, int64_t 
  * it gives way to others. True where the job starts at once. */
 bool reserve_gpus(struct core *core, struct job *head, int64_t now_ns, struct record_list *out);
 
+/* Until when the job that has GPUs reserved keeps them, unless it starts before; INT64_MAX: for as long as it waits. */
+int64_t reserve_until_ns(const struct core *core);
+
 /* When that may be due by itself; INT64_MAX: never. */
 int64_t reserve_wake_ns(const struct core *core, int64_t now_ns);
 

@@ -131,21 +131,54 @@ static json_t *quantile(const int64_t *sorted, uint32_t count, uint32_t permille
     return json_integer(sorted[(count * permille + 999) / 1000 - 1]);
 }
 
-json_t *past_runs_times(const struct past_runs *runs, uint32_t uid, const char *workload)
+static const struct workload_times *find_workload(const struct past_runs *runs, uint32_t uid, const char *workload)
 {
     const struct user_runs *user = find_user(runs, uid);
     const struct workload_times *times = NULL;
-    int64_t sorted[PAST_RUNS_KEPT];
 
     if (user)
         HASH_FIND_STR(user->workloads, workload, times);
-    if (!times)
+    return times;
+}
+
+#define OF_EACH 8 /* of a workload, where those of several count */
+
+/* Some of the latest of each workload of the user; later workloads take the places of earlier ones. */
+static void take_latest(const struct user_runs *user, int64_t times_ns[static PAST_RUNS_LIKE], size_t *taken)
+{
+    for (const struct workload_times *times = user->workloads; times; times = times->hh.next)
+        for (uint32_t i = 0; i < times->count && i < OF_EACH; i++)
+            times_ns[(*taken)++ % PAST_RUNS_LIKE] =
+                times->times_ns[(times->next + PAST_RUNS_KEPT - 1 - i) % PAST_RUNS_KEPT];
+}
+
+size_t past_runs_like(const struct past_runs *runs, enum past_runs_of whose, uint32_t uid, const char *workload,
+                      int64_t times_ns[static PAST_RUNS_LIKE])
+{
+    const struct workload_times *times = whose == PAST_RUNS_OF_WORKLOAD ? find_workload(runs, uid, workload) : NULL;
+    size_t count = 0;
+
+    if (times)
+        memcpy(times_ns, times->times_ns, (count = times->count) * sizeof *times_ns);
+    for (const struct user_runs *user = runs->users; user && whose != PAST_RUNS_OF_WORKLOAD; user = user->hh.next)
+        if (whose == PAST_RUNS_OF_ALL || user->uid == uid)
+            take_latest(user, times_ns, &count);
+    if (whose != PAST_RUNS_OF_WORKLOAD && count < PAST_RUNS_LEAST)
+        return 0;
+    count = count < PAST_RUNS_LIKE ? count : PAST_RUNS_LIKE;
+    qsort(times_ns, count, sizeof *times_ns, compare);
+    return count;
+}
+
+json_t *past_runs_times(const struct past_runs *runs, uint32_t uid, const char *workload)
+{
+    int64_t sorted[PAST_RUNS_LIKE];
+    uint32_t count = (uint32_t)past_runs_like(runs, PAST_RUNS_OF_WORKLOAD, uid, workload, sorted);
+
+    if (!count)
         return json_null();
-    memcpy(sorted, times->times_ns, times->count * sizeof *sorted);
-    qsort(sorted, times->count, sizeof *sorted, compare);
-    return json_pack("{s:i, s:o, s:o, s:o}", "runs", (int)times->count, "median_ns",
-                     quantile(sorted, times->count, 500), "low_ns", quantile(sorted, times->count, 100), "high_ns",
-                     quantile(sorted, times->count, 900));
+    return json_pack("{s:i, s:o, s:o, s:o}", "runs", (int)count, "median_ns", quantile(sorted, count, 500), "low_ns",
+                     quantile(sorted, count, 100), "high_ns", quantile(sorted, count, 900));
 }
 
 /* ---- SM activity ---- */

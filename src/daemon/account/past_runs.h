@@ -41,6 +41,17 @@ uint32_t past_runs_models(const struct past_runs *runs, uint32_t uid);
 /* Corrects the estimate's SM activity for a job of the user by observed runs (estimate/shrinkage.h). */
 void past_runs_correct(const struct past_runs *runs, uint32_t uid, struct job_estimate *estimate);
 
+/* Whose run times past_runs_like has. */
+enum past_runs_of { PAST_RUNS_OF_WORKLOAD, PAST_RUNS_OF_USER, PAST_RUNS_OF_ALL, PAST_RUNS_OF_NOBODY };
+
+#define PAST_RUNS_LIKE  256 /* of a user, or of all: some of the latest of each workload */
+#define PAST_RUNS_LEAST 5   /* of a user, or of all: fewer say nothing */
+
+/* Run times of completed runs of the workload (PAST_RUNS_OF_WORKLOAD), of the user or of all, ascending. Returns how
+ * many; 0: they say nothing. */
+size_t past_runs_like(const struct past_runs *runs, enum past_runs_of whose, uint32_t uid, const char *workload,
+                      int64_t times_ns[static PAST_RUNS_LIKE]);
+
 /* {"runs", "median_ns", "low_ns", "high_ns"}: the completed runs that are kept; of their times the median, and the
  * quantiles 0.1 and 0.9 by the nearest rank. A new reference; null: none. */
 json_t *past_runs_times(const struct past_runs *runs, uint32_t uid, const char *workload);

@@ -21,6 +21,7 @@
 #include "daemon/engine/engine.h"
 #include "daemon/log.h"
 #include "daemon/run/runs_lease.h"
+#include "daemon/shares.h"
 #include "daemon/view/owners.h"
 
 /* A client that waits for its lease to be placed, or to end. */
@@ -246,6 +247,7 @@ static uint64_t submit(struct daemon *daemon, struct lease_request *asked, const
     view = views_add(&daemon->views, input.job, &asked->spec, &none);
     job_view_set_user(view, owner->user);
     view->gid = asked->gid >= 0 ? asked->gid : owner->gid;
+    shares_tell(daemon, wants->uid, owner->user);
     engine_input(daemon->engine, &input, NULL);
     spec = job_view_spec(view);
     text = submission_to_text(&spec, &view->common->estimate, owner);

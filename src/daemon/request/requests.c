@@ -10,9 +10,6 @@
 #include "api/or_null.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
-#include "core/share/sharing.h"
-#include "core/ledger.h"
-#include "daemon/account/past_runs.h"
 #include "daemon/lease/leases.h"
 #include "daemon/metrics/metrics.h"
 #include "daemon/metrics/prometheus.h"
@@ -20,11 +17,13 @@
 #include "daemon/request/actions.h"
 #include "daemon/request/dashboard.h"
 #include "daemon/request/events.h"
+#include "daemon/request/explanation.h"
 #include "daemon/request/gpu_open.h"
 #include "daemon/request/history_query.h"
 #include "daemon/request/learned.h"
 #include "daemon/request/listing.h"
 #include "daemon/request/series_json.h"
+#include "daemon/request/share_table.h"
 #include "daemon/request/status.h"
 #include "daemon/run/ending.h"
 #include "daemon/run/runs.h"
@@ -42,12 +41,6 @@ bool requests_read_number(const char *text, size_t digits, uint64_t otherwise, u
         return false;
     *number = strtoull(text, NULL, 10);
     return true;
-}
-
-/* They are of its user's own jobs. */
-static json_t *run_times_of(const struct daemon *daemon, const struct job_view *view, enum access_view access)
-{
-    return access == ACCESS_ALL ? past_runs_times(daemon->past_runs, view->wants->uid, view->workload) : json_null();
 }
 
 /* Of a job that has limits on the host, where they are not in force. */
@@ -70,7 +63,7 @@ static void get_job(struct daemon *daemon, struct http_request *request, const s
     json_object_set_new(json, "failure", has_failure ? ending_to_json(view, &status) : json_null());
     json_object_set_new(json, "estimate", access == ACCESS_ALL ? job_view_estimate_to_json(view) : json_null());
     json_object_set_new(json, "host_limits_gap", host_limits_gap_of(daemon, view));
-    json_object_set_new(json, "run_times", run_times_of(daemon, view, access));
+    json_object_set_new(json, "run_times", explanation_run_times(daemon, view, access));
     http_reply(request, 200, json);
 }
 
@@ -80,92 +73,6 @@ static void get_script(struct daemon *daemon, struct http_request *request, cons
         history_get_script(daemon, request, view->id);
     else
         http_reply_error(request, 403, "job %" PRIu64 " belongs to %s", view->id, view->user);
-}
-
-static json_t *explain_gpu(const struct daemon *daemon, const struct job_view *view, uint32_t number, int64_t now_ns)
-{
-    const struct gpu *gpu = core_gpu(daemon->core, number);
-    struct reason reason = core_gpu_reason(daemon->core, view->id, number, now_ns);
-    const char *why = node_unmanaged_why(daemon->node, number), *verdict;
-    CLEANUP(free_ptr) char *doubted = NULL;
-    char text[REASON_TEXT];
-    json_t *jobs = json_array();
-
-    reason_name_owner(&reason, &daemon->views);
-    verdict = reason.code != REASON_NONE                                   ? reason_format(&reason, now_ns, text)
-              : core_gpu_mode(daemon->core, view->id, number) == SHARE_MPS ? "would take it, by MPS"
-                                                                           : "would take it";
-    if (*why)
-        doubted = xasprintf("%s (memory counted by reservations: %s)", verdict, why);
-    for (uint32_t i = 0; i < gpu->resident_count; i++)
-        json_array_append_new(jobs, json_integer((json_int_t)gpu->residents[i]->id));
-    return json_pack("{s:I, s:s, s:o, s:s, s:o, s:o, s:s}", "index", (json_int_t)number, "uuid", gpu->uuid,
-                     "free_bytes", integer_or_null(gpu_free_bytes(daemon->core, gpu), !gpu->lost), "share",
-                     share_mode_name(sharing_configured(gpu)), "sm_activity_permille",
-                     gpu->smact_permille >= 0 ? json_integer(gpu->smact_permille) : json_null(), "jobs", jobs,
-                     "verdict", doubted ? doubted : verdict);
-}
-
-/* The error for a job that does not wait. */
-static char *sentence_of(const struct job_view *view, enum access_view access)
-{
-    switch (view->state) {
-    case JOB_PLACED:
-        return xstrdup("is being started");
-    case JOB_RUNNING:
-        return xasprintf("runs%s%s", view->share == SHARE_ANY ? "" : ", ",
-                         view->share == SHARE_MPS          ? "by MPS"
-                         : view->share == SHARE_TIME_SLICE ? "by time-slicing"
-                                                           : "alone on its GPUs");
-    case JOB_STOPPING:
-        return xstrdup("is being stopped");
-    case JOB_GPU_OOM:
-        return xasprintf("ran out of GPU memory %" PRIu32 " time%s and was given up", view->crashes,
-                         view->crashes == 1 ? "" : "s");
-    case JOB_REFUSED:
-        return view->message ? xasprintf("was refused: %s", view->message) : xstrdup("can never run on this node");
-    case JOB_LOST:
-        return xstrdup(view->exit.cause == EXIT_ORPHAN
-                           ? "was lost: its processes have gone, and nobody said how they ended"
-                           : "was lost: its shepherd (supervisor process) died, and its processes were killed");
-    case JOB_TIMEOUT:
-        return xstrdup("was ended by its time limit");
-    case JOB_RETURNED:
-        return xstrdup("crashed, and went back to the one who had asked for the lease");
-    case JOB_EXPIRED:
-        return xstrdup(view->exited ? "was placed, and no process came to use it" : "was not placed in time");
-    case JOB_CANCELLED:
-        return xstrdup("was cancelled");
-    case JOB_COMPLETED:
-        return xstrdup("has completed");
-    default:
-        return view->message && access == ACCESS_ALL ? xasprintf("failed: %s", view->message)
-                                                     : xasprintf("failed with status %" PRId32, view->exit.status);
-    }
-}
-
-static void get_explanation(struct daemon *daemon, struct http_request *request, const struct job_view *view)
-{
-    enum access_view access = access_view_of(request->uid, view->wants->uid);
-    int64_t now_ns = nodetime_now_ns();
-    struct reason reason = core_reason(daemon->core, view->id, now_ns);
-    CLEANUP(free_ptr) char *sentence = NULL;
-    CLEANUP(free_ptr) char *memory = job_view_memory_text(view, daemon->core, access);
-    CLEANUP(free_ptr) char *last_end = job_view_last_end(view, daemon->core);
-    char text[REASON_TEXT];
-    json_t *gpus = json_array();
-
-    reason_name_owner(&reason, &daemon->views);
-    if (reason.code == REASON_NONE)
-        sentence = sentence_of(view, access);
-    for (uint32_t i = 0; reason.code != REASON_NONE && i < core_gpu_count(daemon->core); i++)
-        json_array_append_new(gpus, explain_gpu(daemon, view, i, now_ns));
-    http_reply(request, 200,
-               json_pack("{s:I, s:s, s:o, s:s, s:s?, s:s, s:o, s:o, s:o}", "id", (json_int_t)view->id, "state",
-                         job_state_name(view->state), "reason", reason_to_json(&reason, now_ns), "text",
-                         sentence ? sentence : reason_format(&reason, now_ns, text), "last_end", last_end, "memory",
-                         memory, "estimate", access == ACCESS_ALL ? job_view_estimate_to_json(view) : json_null(),
-                         "run_times", run_times_of(daemon, view, access), "gpus", gpus));
 }
 
 #define DEFAULT_SPAN_S 3600
@@ -223,7 +130,7 @@ static void handle_job(struct daemon *daemon, struct http_request *request, cons
         else if (*end == '\0')
             get_job(daemon, request, view);
         else
-            get_explanation(daemon, request, view);
+            explanation_get(daemon, request, view);
         return;
     }
     for (size_t i = 0; i < array_size(actions); i++) {
@@ -305,16 +212,20 @@ void requests_handle(struct http_request *request, void *user)
         learned_forget(daemon, request);
     else if (strcmp(path, "gpus/open") == 0 && strcmp(request->method, "POST") == 0)
         gpu_open(daemon, request);
+    else if (strcmp(path, "share") == 0 && strcmp(request->method, "POST") == 0)
+        share_table_give(daemon, request);
     else if (strcmp(path, "learned/forget") == 0 || strcmp(path, "gpus/open") == 0)
         wrong_method(request, "POST");
     else if (strcmp(path, "jobs") != 0 && strcmp(path, "learned") != 0 && strcmp(path, "status") != 0 &&
              strcmp(path, "gpus") != 0 && strcmp(path, "stats") != 0 && strcmp(path, "events") != 0 &&
-             strcmp(path, "series") != 0 && !is_history(path))
+             strcmp(path, "series") != 0 && strcmp(path, "share") != 0 && !is_history(path))
         http_reply_error(request, 404, "there is no '%.60s'", request->path);
     else if (!is_get(request))
         wrong_method(request, "GET");
     else if (strcmp(path, "jobs") == 0)
         listings_get(daemon->listings, request);
+    else if (strcmp(path, "share") == 0)
+        share_table_get(daemon, request);
     else if (strcmp(path, "learned") == 0)
         learned_get(daemon, request);
     else if (strcmp(path, "status") == 0)

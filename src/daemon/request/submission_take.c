@@ -18,6 +18,7 @@
 #include "daemon/engine/engine.h"
 #include "daemon/fit.h"
 #include "daemon/request/dependencies.h"
+#include "daemon/shares.h"
 /* The last tenth of the queue is for users with few jobs: a user that fills it leaves this part to the others. */
 #define KEPT_PART   10
 #define LITTLE_PART 100 /* of the queue, or one job */
@@ -126,6 +127,7 @@ static void take_in(struct submission *submission, struct applicant *applicant)
     job_view_set_user(view, submission->owner.user);
     view->gid = submission->owner.gid;
     input.submitted = applicant->wants;
+    shares_tell(daemon, applicant->wants.uid, submission->owner.user);
     engine_input(daemon->engine, &input, NULL);
     dependencies_tell(daemon, view);
 }

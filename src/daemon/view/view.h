@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "core/common_wants.h"
 #include "core/core.h"
+#include "core/waiting/turn.h"
 #include "daemon/view/access.h"
 #include "daemon/view/common_specs.h"
 #include "daemon/view/common_texts.h"
@@ -217,6 +218,11 @@ char *job_view_last_end(const struct job_view *view, const struct core *core);
 /* "8.4 GiB on each GPU: estimated 8.4 GiB by replay (...) from ..."; to others without the estimate, which names files;
  * owned by the caller. */
 char *job_view_memory_text(const struct job_view *view, const struct core *core, enum access_view access);
+
+/* Its turn among the jobs that wait, null where it has none; detailed: with its text. The GPUs that are kept for a job,
+ * it or another, while it waits; null: none are. */
+json_t *job_view_turn_to_json(const struct job_view *view, const struct core *core, int64_t now_ns, bool detailed);
+json_t *job_view_kept_to_json(const struct job_view *view, const struct core *core, int64_t now_ns);
 
 json_t *job_view_estimate_to_json(const struct job_view *view); /* with its text; null where nothing was estimated */
 

@@ -309,6 +309,9 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "unused_since_ns", shown_or_null(view->unused_since_ns));
     json_object_set_new(json, "placements", placements_to_json(view, core));
     json_object_set_new(json, "reason", reason_to_json(&reason, now_ns));
+    json_object_set_new(json, "turn", job_view_turn_to_json(view, core, now_ns, detailed));
+    if (detailed)
+        json_object_set_new(json, "kept", job_view_kept_to_json(view, core, now_ns));
     if (detailed && access == ACCESS_ALL)
         add_details(view, json);
     return json;

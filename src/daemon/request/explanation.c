@@ -1,0 +1,457 @@
+/* How this file works: explanation_get makes the answer on the loop. Of a waiting job it is completed by a forecast
+ * (sim/forecast.h): ask() notes what that goes by, which are a snapshot of the core and earlier run times, and work()
+ * drives a copy of the core beside the loop, one question at a time. */
+#include "daemon/request/explanation.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "api/or_null.h"
+#include "base/digest.h"
+#include "base/memory.h"
+#include "base/nodetime.h"
+#include "base/units.h"
+#include "core/ledger.h"
+#include "core/share/sharing.h"
+#include "core/snapshot.h"
+#include "daemon/account/past_runs.h"
+#include "daemon/node/node.h"
+#include "sim/forecast.h"
+
+#define WAITING_MOST    32
+#define WAITING_PER_UID 4
+
+static json_t *explain_gpu(const struct daemon *daemon, const struct job_view *view, uint32_t number, int64_t now_ns)
+{
+    const struct gpu *gpu = core_gpu(daemon->core, number);
+    struct reason reason = core_gpu_reason(daemon->core, view->id, number, now_ns);
+    const char *why = node_unmanaged_why(daemon->node, number), *verdict;
+    CLEANUP(free_ptr) char *doubted = NULL;
+    char text[REASON_TEXT];
+    json_t *jobs = json_array();
+
+    reason_name_owner(&reason, &daemon->views);
+    verdict = reason.code != REASON_NONE                                   ? reason_format(&reason, now_ns, text)
+              : core_gpu_mode(daemon->core, view->id, number) == SHARE_MPS ? "would take it, by MPS"
+                                                                           : "would take it";
+    if (*why)
+        doubted = xasprintf("%s (memory counted by reservations: %s)", verdict, why);
+    for (uint32_t i = 0; i < gpu->resident_count; i++)
+        json_array_append_new(jobs, json_integer((json_int_t)gpu->residents[i]->id));
+    return json_pack("{s:I, s:s, s:o, s:s, s:o, s:o, s:s}", "index", (json_int_t)number, "uuid", gpu->uuid,
+                     "free_bytes", integer_or_null(gpu_free_bytes(daemon->core, gpu), !gpu->lost), "share",
+                     share_mode_name(sharing_configured(gpu)), "sm_activity_permille",
+                     gpu->smact_permille >= 0 ? json_integer(gpu->smact_permille) : json_null(), "jobs", jobs,
+                     "verdict", doubted ? doubted : verdict);
+}
+
+/* The error for a job that does not wait. */
+static char *sentence_of(const struct job_view *view, enum access_view access)
+{
+    switch (view->state) {
+    case JOB_PLACED:
+        return xstrdup("is being started");
+    case JOB_RUNNING:
+        return xasprintf("runs%s%s", view->share == SHARE_ANY ? "" : ", ",
+                         view->share == SHARE_MPS          ? "by MPS"
+                         : view->share == SHARE_TIME_SLICE ? "by time-slicing"
+                                                           : "alone on its GPUs");
+    case JOB_STOPPING:
+        return xstrdup("is being stopped");
+    case JOB_GPU_OOM:
+        return xasprintf("ran out of GPU memory %" PRIu32 " time%s and was given up", view->crashes,
+                         view->crashes == 1 ? "" : "s");
+    case JOB_REFUSED:
+        return view->message ? xasprintf("was refused: %s", view->message) : xstrdup("can never run on this node");
+    case JOB_LOST:
+        return xstrdup(view->exit.cause == EXIT_ORPHAN
+                           ? "was lost: its processes have gone, and nobody said how they ended"
+                           : "was lost: its shepherd (supervisor process) died, and its processes were killed");
+    case JOB_TIMEOUT:
+        return xstrdup("was ended by its time limit");
+    case JOB_RETURNED:
+        return xstrdup("crashed, and went back to the one who had asked for the lease");
+    case JOB_EXPIRED:
+        return xstrdup(view->exited ? "was placed, and no process came to use it" : "was not placed in time");
+    case JOB_CANCELLED:
+        return xstrdup("was cancelled");
+    case JOB_COMPLETED:
+        return xstrdup("has completed");
+    default:
+        return view->message && access == ACCESS_ALL ? xasprintf("failed: %s", view->message)
+                                                     : xasprintf("failed with status %" PRId32, view->exit.status);
+    }
+}
+
+/* They are of its user's own jobs. */
+json_t *explanation_run_times(const struct daemon *daemon, const struct job_view *view, enum access_view access)
+{
+    return access == ACCESS_ALL ? past_runs_times(daemon->past_runs, view->wants->uid, view->workload) : json_null();
+}
+
+/* ---- When it is expected to start ---- */
+
+/* Run times that several jobs go by. */
+struct times {
+    enum past_runs_of whose;
+    uint32_t uid;
+    char *workload; /* owned; NULL: of several */
+    size_t count;
+    struct times *next;
+    int64_t ns[PAST_RUNS_LIKE];
+};
+
+struct question {
+    struct explanations *explanations;
+    struct http_request *request;
+    json_t *answer; /* still without the start */
+    uint64_t job, kept_for;
+    bool all; /* jobs are looked at */
+    int64_t now_ns;
+    struct record_list state;
+    struct forecast_job *jobs; /* owned, in the order of ids */
+    size_t count, capacity;
+    struct forecast_arrival *arrivals; /* owned */
+    size_t arrival_count, arrival_capacity;
+    struct times *times; /* owned list */
+    struct question *next, *prev;
+    uv_work_t work;
+    /* The thread's result. */
+    struct forecast forecast;
+    struct error err;
+    int rc;
+};
+
+struct explanations {
+    struct daemon *daemon;
+    struct question *questions; /* in the order of arrival */
+    bool working;               /* on the first of them */
+    bool closing;
+};
+
+struct explanations *explanations_new(struct daemon *daemon)
+{
+    struct explanations *explanations = xcalloc(1, sizeof *explanations);
+
+    explanations->daemon = daemon;
+    return explanations;
+}
+
+static const struct times *times_of(struct question *question, enum past_runs_of whose, uint32_t uid,
+                                    const char *workload)
+{
+    const struct past_runs *past_runs = question->explanations->daemon->past_runs;
+    struct times *times;
+
+    LL_FOREACH(question->times, times)
+    if (times->whose == whose && (times->uid == uid || whose == PAST_RUNS_OF_ALL) &&
+        (whose != PAST_RUNS_OF_WORKLOAD || strcmp(times->workload, workload) == 0))
+        return times;
+    times = xcalloc(1, sizeof *times);
+    times->whose = whose;
+    times->uid = uid;
+    times->workload = whose == PAST_RUNS_OF_WORKLOAD ? xstrdup(workload) : NULL;
+    times->count = past_runs_like(past_runs, whose, uid, workload, times->ns);
+    LL_PREPEND(question->times, times);
+    return times;
+}
+
+/* The nearest run times that there are: of its workload, its user, all. */
+static struct forecast_job known_of(struct question *question, const struct job_view *view)
+{
+    static const uint32_t bases[] = {FORECAST_BY_RUNS, FORECAST_BY_USER, FORECAST_BY_NODE};
+    struct forecast_job job = {
+        .job = view->id,
+        .basis = FORECAST_BY_LIMIT,
+        .limit_ns = view->wants->time_limit_ns,
+        .ran_ns = job_state_runs(view->state) && view->started_ns >= 0 ? question->now_ns - view->started_ns : -1};
+
+    for (enum past_runs_of whose = PAST_RUNS_OF_WORKLOAD; whose < PAST_RUNS_OF_NOBODY && !job.count; whose++) {
+        const struct times *times = times_of(question, whose, view->wants->uid, view->workload ? view->workload : "");
+        if (!times->count)
+            continue;
+        if (whose != PAST_RUNS_OF_WORKLOAD || times->count < PAST_RUNS_LEAST) /* its runs will be short together */
+            job.drawn_by = view->workload ? digest_add(DIGEST_EMPTY, view->workload, strlen(view->workload)) : 0;
+        job.basis = bases[whose];
+        job.times_ns = times->ns;
+        job.count = times->count;
+    }
+    return job;
+}
+
+/* Those that run, and the first of those that wait: also the ones behind it may take GPUs that it waits for. Jobs that
+ * depend on others are looked at with all others, or not. */
+static bool matters(const struct question *question, const struct job *job)
+{
+    if (question->all || job->id == question->kept_for)
+        return true;
+    if (job->state == JOB_QUEUED)
+        return job->alike && job->rank && job->rank <= FORECAST_MOST;
+    return job->state != JOB_HELD;
+}
+
+static void take_state(struct question *question, const struct core *core)
+{
+    struct record_list all = {0};
+
+    core_snapshot(core, question->now_ns, &all);
+    for (size_t i = 0; i < all.count; i++) {
+        const struct job *job = all.items[i].job ? core_find_job(core, all.items[i].job) : NULL;
+        if (!job || matters(question, job))
+            record_list_add(&question->state, &all.items[i]);
+    }
+    record_list_release(&all);
+}
+
+static void take_jobs(struct question *question, const struct daemon *daemon)
+{
+    for (const struct job_view *view = daemon->views.jobs; view; view = view->hh.next) {
+        const struct job *job = job_state_ended(view->state) ? NULL : core_find_job(daemon->core, view->id);
+        if (!job || !matters(question, job))
+            continue;
+        array_reserve(question->jobs, question->capacity, question->count + 1);
+        question->jobs[question->count++] = known_of(question, view);
+    }
+}
+
+/* The latest of the last day; leases come when Slurm says so. */
+static void take_arrivals(struct question *question, const struct daemon *daemon)
+{
+    const struct job_view *first = daemon->views.jobs;
+    const struct job_view *view = first ? ELMT_FROM_HH(first->hh.tbl, first->hh.tbl->tail) : NULL;
+
+    for (; view && question->arrival_count < FORECAST_MOST; view = view->hh.prev) {
+        int64_t ago_ns = question->now_ns - view->submitted_ns;
+        struct forecast_arrival *arrival;
+        if (ago_ns >= FORECAST_SPAN_NS)
+            break;
+        if (ago_ns < 0 || !job_view_is_shown(view) || view->wants->external || view->state == JOB_REFUSED)
+            continue;
+        array_reserve(question->arrivals, question->arrival_capacity, question->arrival_count + 1);
+        arrival = &question->arrivals[question->arrival_count++];
+        *arrival = (struct forecast_arrival){
+            .at_ns = FORECAST_SPAN_NS - ago_ns, .wants = job_view_wants(view), .job = known_of(question, view)};
+        arrival->wants.held = false;
+        arrival->job.ran_ns = -1;
+    }
+}
+
+static void question_free(struct question *question)
+{
+    struct times *times, *next;
+
+    LL_FOREACH_SAFE(question->times, times, next)
+    {
+        free(times->workload);
+        free(times);
+    }
+    record_list_release(&question->state);
+    free(question->jobs);
+    free(question->arrivals);
+    json_decref(question->answer);
+    free(question);
+}
+
+/* "20 min", "1.5 h": as exact as a forecast is. */
+static const char *about(int64_t ns, char text[static UNITS_TEXT])
+{
+    int64_t minutes = ns / (60 * NS_PER_SEC);
+
+    if (minutes < 120)
+        snprintf(text, UNITS_TEXT, "%" PRId64 " min", minutes > 0 ? minutes : 1);
+    else if (minutes < 48 * 60)
+        snprintf(text, UNITS_TEXT, "%.*f h", minutes < 600 && minutes % 60 >= 6, (double)minutes / 60);
+    else
+        snprintf(text, UNITS_TEXT, "%.*f days", minutes < 14400 && minutes % 1440 >= 144, (double)minutes / 1440);
+    return text;
+}
+
+static char *start_in_words(const struct question *question)
+{
+    static const char *const by[] = {[FORECAST_BY_RUNS] = "by earlier runs of the jobs before it",
+                                     [FORECAST_BY_USER] = "by earlier jobs of the users before it",
+                                     [FORECAST_BY_NODE] = "by all earlier jobs here",
+                                     [FORECAST_BY_LIMIT] = "if all jobs before it run until their time limits"};
+    const struct forecast *forecast = &question->forecast;
+    char median[UNITS_TEXT], low[UNITS_TEXT], high[UNITS_TEXT];
+
+    if (question->rc)
+        return xasprintf("not known: %s", question->err.text);
+    if (forecast->basis == FORECAST_BY_NOTHING && forecast->unknown)
+        return xasprintf("not known: no job has ended here that tells how long job %" PRIu64
+                         " runs, and it has no time limit",
+                         forecast->unknown);
+    if (forecast->basis == FORECAST_BY_NOTHING)
+        return xstrdup("not known: it would not start even when all jobs before it have ended");
+    about(forecast->median_ns, median);
+    about(forecast->low_ns, low);
+    if (forecast->high_ns == INT64_MAX)
+        return xasprintf("in about %s (%s or more), %s", median, low, by[forecast->basis]);
+    about(forecast->high_ns, high);
+    if (strcmp(low, high) == 0)
+        return xasprintf("in about %s, %s", median, by[forecast->basis]);
+    return xasprintf("in about %s (%s to %s), %s", median, low, high, by[forecast->basis]);
+}
+
+static json_t *start_to_json(const struct question *question)
+{
+    static const char *const by[] = {[FORECAST_BY_RUNS] = "runs",
+                                     [FORECAST_BY_USER] = "user",
+                                     [FORECAST_BY_NODE] = "node",
+                                     [FORECAST_BY_LIMIT] = "limits"};
+    const struct forecast *forecast = &question->forecast;
+    bool known = !question->rc && forecast->basis < FORECAST_BY_NOTHING;
+    CLEANUP(free_ptr) char *text = start_in_words(question);
+
+    return json_pack("{s:o, s:o, s:o, s:s?, s:s}", "median_ns", integer_or_null(forecast->median_ns, known), "low_ns",
+                     integer_or_null(forecast->low_ns, known), "high_ns",
+                     integer_or_null(forecast->high_ns, known && forecast->high_ns != INT64_MAX), "by",
+                     known ? by[forecast->basis] : NULL, "text", text);
+}
+
+static void reply(struct question *question)
+{
+    json_object_set_new(question->answer, "start", start_to_json(question));
+    http_reply(question->request, 200, question->answer);
+    question->answer = NULL;
+}
+
+/* On a thread of the pool. */
+static void work(uv_work_t *work)
+{
+    struct question *question = work->data;
+
+    const struct forecast_question asked = {.state = &question->state,
+                                            .now_ns = question->now_ns,
+                                            .job = question->job,
+                                            .jobs = question->jobs,
+                                            .count = question->count,
+                                            .arrivals = question->arrivals,
+                                            .arrival_count = question->arrival_count};
+
+    question->rc = forecast_start(&asked, &question->forecast, &question->err);
+}
+
+static void work_on_next(struct explanations *explanations);
+
+static void on_worked(uv_work_t *work, int status)
+{
+    struct question *question = work->data;
+    struct explanations *explanations = question->explanations;
+
+    (void)status; /* nothing is cancelled */
+    DL_DELETE(explanations->questions, question);
+    explanations->working = false;
+    if (explanations->closing)
+        http_reply_stopping(question->request);
+    else
+        reply(question);
+    question_free(question);
+    if (explanations->closing)
+        free(explanations);
+    else
+        work_on_next(explanations);
+}
+
+static void work_on_next(struct explanations *explanations)
+{
+    if (explanations->working || !explanations->questions)
+        return;
+    explanations->working = true;
+    explanations->questions->work.data = explanations->questions;
+    uv_queue_work(explanations->daemon->loop, &explanations->questions->work, work, on_worked);
+}
+
+void explanations_close(struct explanations *explanations)
+{
+    struct question *question, *next;
+
+    if (!explanations)
+        return;
+    explanations->closing = true;
+    DL_FOREACH_SAFE (explanations->questions, question, next) {
+        if (explanations->working && question == explanations->questions)
+            continue;
+        DL_DELETE(explanations->questions, question);
+        http_reply_stopping(question->request);
+        question_free(question);
+    }
+    if (!explanations->working)
+        free(explanations);
+}
+
+/* Whether another question can wait. */
+static bool has_room(const struct explanations *explanations, uid_t uid)
+{
+    const struct question *question;
+    unsigned all = 0, own = 0;
+
+    DL_FOREACH (explanations->questions, question) {
+        all++;
+        own += question->request->uid == uid;
+    }
+    return all < WAITING_MOST && own < WAITING_PER_UID;
+}
+
+/* The answer, which is taken over, gets its start; at once where that cannot be foreseen. */
+static void ask(struct explanations *explanations, struct http_request *request, uint64_t job, int64_t now_ns,
+                json_t *answer)
+{
+    const struct daemon *daemon = explanations->daemon;
+    struct question *question = xcalloc(1, sizeof *question);
+
+    question->explanations = explanations;
+    question->request = request;
+    question->answer = answer;
+    question->job = job;
+    question->all = core_job_count(daemon->core) <= FORECAST_MOST;
+    question->kept_for = core_kept(daemon->core).job;
+    question->now_ns = now_ns;
+    if (!has_room(explanations, request->uid))
+        question->rc = error_set(&question->err, EBUSY, "too many questions at once");
+    else if (core_turn(daemon->core, job, now_ns).place > FORECAST_MOST) /* each job has its rank then */
+        question->rc = error_set(&question->err, E2BIG, "more than %d jobs go before it", FORECAST_MOST);
+    if (question->rc) {
+        reply(question);
+        question_free(question);
+        return;
+    }
+    take_jobs(question, daemon);
+    take_arrivals(question, daemon);
+    take_state(question, daemon->core);
+    DL_APPEND(explanations->questions, question);
+    work_on_next(explanations);
+}
+
+/* ---- The answer ---- */
+
+void explanation_get(struct daemon *daemon, struct http_request *request, const struct job_view *view)
+{
+    enum access_view access = access_view_of(request->uid, view->wants->uid);
+    int64_t now_ns = nodetime_now_ns();
+    struct reason reason = core_reason(daemon->core, view->id, now_ns);
+    CLEANUP(free_ptr) char *sentence = NULL;
+    CLEANUP(free_ptr) char *memory = job_view_memory_text(view, daemon->core, access);
+    CLEANUP(free_ptr) char *last_end = job_view_last_end(view, daemon->core);
+    char text[REASON_TEXT];
+    json_t *gpus = json_array(), *answer;
+
+    reason_name_owner(&reason, &daemon->views);
+    if (reason.code == REASON_NONE)
+        sentence = sentence_of(view, access);
+    for (uint32_t i = 0; reason.code != REASON_NONE && i < core_gpu_count(daemon->core); i++)
+        json_array_append_new(gpus, explain_gpu(daemon, view, i, now_ns));
+    answer = json_pack("{s:I, s:s, s:o, s:s, s:o, s:o, s:n, s:s?, s:s, s:o, s:o, s:o}", "id", (json_int_t)view->id,
+                       "state", job_state_name(view->state), "reason", reason_to_json(&reason, now_ns), "text",
+                       sentence ? sentence : reason_format(&reason, now_ns, text), "turn",
+                       job_view_turn_to_json(view, daemon->core, now_ns, true), "kept",
+                       job_view_kept_to_json(view, daemon->core, now_ns), "start", "last_end", last_end, "memory",
+                       memory, "estimate", access == ACCESS_ALL ? job_view_estimate_to_json(view) : json_null(),
+                       "run_times", explanation_run_times(daemon, view, access), "gpus", gpus);
+    if (core_turn(daemon->core, view->id, now_ns).place)
+        ask(daemon->explanations, request, view->id, now_ns, answer);
+    else
+        http_reply(request, 200, answer);
+}
