@@ -61,6 +61,7 @@ static void on_submission(void *user, int status, json_t *jobs, const struct err
         http_reply_error(submitting.request, status, "%s", err->text);
         return;
     }
+    http_drop_body(submitting.request); /* the texts to be stored take its place, however long that takes */
     actions_reply_once_stored(submitting.daemon, submitting.request, 201, json_pack("{s:o}", "jobs", jobs),
                               "try again later");
     engine_turn(submitting.daemon->engine);
