@@ -136,7 +136,8 @@ TEST(test_stored_texts_are_counted_by_user)
     assert_null(views.on_disk.users);
 }
 
-/* What carmad holds for each user: what jobs have in common once, for who brought it, until the last of them has gone. */
+/* What carmad holds for each user: what jobs have in common once, for who brought it, until the last of them has gone.
+ */
 TEST(test_held_texts_are_counted_by_user)
 {
     struct views views = {0};

@@ -9,6 +9,7 @@
 #include "base/nodetime.h"
 #include "daemon/engine/engine.h"
 #include "daemon/log.h"
+#include "daemon/request/allowance.h"
 #include "daemon/request/submission.h"
 #include "daemon/view/access.h"
 
@@ -103,6 +104,10 @@ static void change(struct daemon *daemon, struct http_request *request, const st
     }
     if (job_state_ended(view->state)) {
         http_reply_error(request, 409, "job %" PRIu64 " has already ended (%s)", view->id, job_state_name(view->state));
+        return;
+    }
+    if (type != RECORD_CANCELLED && allowance_take(daemon, request->uid, 1, &err) != 0) {
+        http_reply_error(request, 503, "%s", err.text);
         return;
     }
     if (engine_input(daemon->engine, &input, &err) != 0) {

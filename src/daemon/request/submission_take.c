@@ -18,6 +18,8 @@
 #include "daemon/engine/engine.h"
 #include "daemon/fit.h"
 #include "daemon/request/dependencies.h"
+#include "daemon/request/allowance.h"
+
 /* The last tenth of the queue is for users with few jobs: a user that fills it leaves this part to the others. */
 #define KEPT_PART   10
 #define LITTLE_PART 100 /* of the queue, or one job */
@@ -119,7 +121,7 @@ static int check_applicants(struct submission *submission)
         if (dependencies_can_be(submission->daemon, &applicant->spec, &submission->err) != 0)
             return 422;
     }
-    return 201;
+    return allowance_take(submission->daemon, submission->uid, submission->count, &submission->err) ? 503 : 201;
 }
 
 static void take_in(struct submission *submission, struct applicant *applicant)
