@@ -95,6 +95,8 @@ struct changing {
 static void change(struct daemon *daemon, struct http_request *request, const struct job_view *view, uint32_t type)
 {
     struct record input = {.type = type, .at_ns = nodetime_now_ns(), .job = view->id};
+    bool asked_already =
+        type == RECORD_CANCELLED && view->state == JOB_STOPPING; /* a record more would be for nothing */
     struct error err;
 
     if (view->wants->external) {
@@ -110,7 +112,7 @@ static void change(struct daemon *daemon, struct http_request *request, const st
         http_reply_error(request, 503, "%s", err.text);
         return;
     }
-    if (engine_input(daemon->engine, &input, &err) != 0) {
+    if (!asked_already && engine_input(daemon->engine, &input, &err) != 0) {
         http_reply_error(request, 409, "%s", err.text);
         return;
     }
