@@ -129,6 +129,22 @@ uint64_t job_spec_digest(const struct job_spec *spec)
     return digest_add(digest, spec->recorded_bytes, sizeof spec->recorded_bytes);
 }
 
+size_t job_spec_bytes(const struct job_spec *spec)
+{
+    size_t bytes = sizeof *spec;
+
+    for (size_t i = 0; i < job_field_count; i++) {
+        const void *at = job_field_at(&job_fields[i], spec);
+        const char *text = job_field_kind(&job_fields[i]) == KIND_TEXT ? *(char *const *)at : NULL;
+        const struct spec_strings *list = job_field_kind(&job_fields[i]) == KIND_LIST ? at : NULL;
+
+        bytes += text ? strlen(text) + 1 : 0;
+        for (size_t k = 0; list && k < list->count; k++)
+            bytes += sizeof *list->items + strlen(list->items[k]) + 1;
+    }
+    return bytes;
+}
+
 /* JSON is UTF-8, and jansson decides whether a text is. */
 static bool is_utf8(const char *text)
 {

@@ -208,6 +208,8 @@ static int apply_memory(struct core *core, struct job *job, const struct record 
     if (record->memory.bytes > placement->observed_bytes) {
         placement->observed_bytes = record->memory.bytes;
         gpu_rebook(gpu);
+        if (job->reserved_bytes >= 0 && record->memory.bytes > job->reserved_bytes)
+            use_grows(core, job, record->at_ns);
         core->corrections_due |=
             job->reserved_bytes >= 0 && overuse_is_beyond(record->memory.bytes, job->reserved_bytes);
     }

@@ -67,24 +67,37 @@ static void go_to(struct user *user, int64_t at_ns)
     user->use_ns = user->use || user->held_permille ? at_ns - (at_ns - user->use_ns) % NS_PER_SEC : at_ns;
 }
 
-static int64_t part_on(const struct job *job, const struct gpu *gpu)
+static int64_t larger(int64_t a, int64_t b)
 {
-    int64_t of_memory = 1000, of_sms = learned_activity(job);
+    return a > b ? a : b;
+}
 
-    if (!job->wants->exclusive && job->reserved_bytes >= 0 && gpu->total_bytes > 0)
-        of_memory = job->reserved_bytes / (gpu->total_bytes / 1000 + 1);
-    if (of_memory > 1000)
-        of_memory = 1000;
-    return (of_memory > of_sms ? of_memory : of_sms) * gpu->part_permille / 1000;
+static int64_t part_on(const struct job *job, const struct job_placement *placement, const struct gpu *gpu)
+{
+    int64_t part = larger(learned_activity(job), 0), bytes = larger(job->reserved_bytes, placement->observed_bytes);
+
+    if (job->wants->exclusive || job->reserved_bytes < 0 || gpu->total_bytes <= 0)
+        part = 1000;
+    else
+        part = larger(part, bytes / (gpu->total_bytes / 1000 + 1));
+    if (job->wants->max_slowdown_permille > 0) /* more of it others cannot have beside the job */
+        part = larger(part, 1000 * 1000 / job->wants->max_slowdown_permille);
+    return (part < 1000 ? part : 1000) * gpu->part_permille / 1000;
 }
 
 void use_begins(const struct core *core, struct job *job, int64_t at_ns)
 {
     job->held_permille = 0;
     for (uint32_t i = 0; i < job->placement_count; i++)
-        job->held_permille += part_on(job, core->gpus[job->placements[i].gpu]);
+        job->held_permille += part_on(job, &job->placements[i], core->gpus[job->placements[i].gpu]);
     go_to(job->user, at_ns);
     job->user->held_permille += job->held_permille;
+}
+
+void use_grows(const struct core *core, struct job *job, int64_t at_ns)
+{
+    use_ends(job, at_ns);
+    use_begins(core, job, at_ns);
 }
 
 void use_ends(struct job *job, int64_t at_ns)

@@ -11,9 +11,11 @@ struct user;
 
 #define USE_HALF_LIFE_S INT64_C(604800)
 
-/* The job has got its GPUs; it leaves them. What it holds of each is the larger of the part of its memory and of its SM
- * activity, as known at its start; all, where it is exclusive or of unknown need. */
+/* The job has got its GPUs; it takes more memory of them than was reserved; it leaves them. What it holds of each is
+ * the largest of the part of its memory, of its SM activity as known at its start, and of the part that its own
+ * `max_slowdown` keeps from others: 1 / max_slowdown. All, where it is exclusive or of unknown need. */
 void use_begins(const struct core *core, struct job *job, int64_t at_ns);
+void use_grows(const struct core *core, struct job *job, int64_t at_ns);
 void use_ends(struct job *job, int64_t at_ns);
 
 /* What he has had until then, in thousandths of a GPU times seconds. */

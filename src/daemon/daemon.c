@@ -21,6 +21,7 @@
 #include "daemon/node/attribution.h"
 #include "daemon/node/job_mapping.h"
 #include "daemon/node/node.h"
+#include "daemon/request/allowance.h"
 #include "daemon/request/dashboard.h"
 #include "daemon/request/events.h"
 #include "daemon/request/explanation.h"
@@ -202,6 +203,7 @@ void daemon_stop(struct daemon *daemon)
     leases_free(daemon->leases);
     access_free(daemon->access);
     owners_free(daemon->owners);
+    allowances_release(daemon);
     runs_free(daemon->runs);
     mps_jobs_free(daemon->mps_jobs);
     whatif_free(daemon->whatif);

@@ -324,6 +324,13 @@ const char *http_query(const struct http_request *request, const char *name)
     return value ? value : "";
 }
 
+void http_drop_body(struct http_request *request)
+{
+    strbuf_release(&http_exchange_of(request)->body);
+    request->body = "";
+    request->body_length = 0;
+}
+
 void http_reply_with(struct http_request *request, unsigned status, struct MHD_Response *response)
 {
     struct exchange *exchange = http_exchange_of(request);

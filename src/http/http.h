@@ -117,6 +117,10 @@ const char *http_query(const struct http_request *request, const char *name);
 /* False: the user has not taken so much of his answers yet that a large one should not be made. */
 bool http_has_room(const struct http_request *request);
 
+/* The body has been read: its memory goes now, and not with the answer. It counts as under way until then, and so
+ * bounds what the handler made of it and keeps that long. */
+void http_drop_body(struct http_request *request);
+
 /* Answers, and with that ends the request's life. `body` is taken over. Harmless where the client has gone. */
 void http_reply(struct http_request *request, int status, json_t *body);
 

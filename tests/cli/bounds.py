@@ -1,5 +1,5 @@
 """The bounds of carmad's requests, at them and over them. Usage: bounds.py SOCKET
-queue|pages|share|sizes|texts|texts_again|models|slow|slow_user|tenfold|tenfold_long ..., for test_bounds.sh and test_slow_disk.sh. Each limit is met, which is taken,
+queue|pages|share|sizes|texts|texts_again|held|held_again|models|slow|slow_user|tenfold|tenfold_long ..., for test_bounds.sh and test_slow_disk.sh. Each limit is met, which is taken,
 and then passed by one, which is refused in one line; the daemon answers after each."""
 
 import json
@@ -135,6 +135,26 @@ def texts_again():
     """Three are there, also after a restart."""
     large = job(environment=["A=" + "\n\x01\"" * 30000])
     expect("a job more", submit([large]), 503, "you submit 294 KiB, a user may have 1 MiB (max_texts_per_user): wait")
+
+
+def held():
+    """A quarter of it may be in memory, where what equal jobs have in common counts once; and a request more."""
+    unlike = [job(environment=[f"A={number}" + "x" * 70000]) for number in range(5)]
+    expect("equal jobs", submit([unlike[0]] * 2), 201)
+    for number in range(1, 4):
+        expect("an unlike one", submit([unlike[number]]), 201)
+    held_again()
+
+
+def held_again():
+    """Also after a restart. An end makes room."""
+    unlike = [job(environment=[f"A={number}" + "x" * 70000]) for number in (5, 6)]
+    expect("too many unlike ones", submit([unlike[0]]), 503, "take 274 KiB of carmad's memory, a user may have 256 KiB")
+    ids = [each["id"] for each in Daemon().call("GET", "/v1/jobs")[1]["jobs"]]
+    for number in ids[-2:]:
+        expect("a cancel", Daemon().call("POST", f"/v1/jobs/{number}/cancel"), 200)
+    for each in unlike:
+        expect("one in its place", submit([each]), 201)
 
 
 def padded(count, each):
@@ -308,4 +328,4 @@ def tenfold_long():
     tenfold(TENFOLD_LONG)
 
 
-{"queue": queue, "pages": pages, "share": share, "sizes": sizes, "texts": texts, "texts_again": texts_again, "models": models, "slow": slow, "slow_user": slow_user, "tenfold": tenfold, "tenfold_long": tenfold_long}[sys.argv[2]]()
+{"queue": queue, "pages": pages, "share": share, "sizes": sizes, "texts": texts, "texts_again": texts_again, "held": held, "held_again": held_again, "models": models, "slow": slow, "slow_user": slow_user, "tenfold": tenfold, "tenfold_long": tenfold_long}[sys.argv[2]]()

@@ -39,6 +39,12 @@ kept = [body for body, in sqlite3.connect(sys.argv[1]).execute("SELECT body FROM
 assert ["\"environment\"" in body for body in kept] == 9 * [False] + 3 * [True], [body[:300] for body in kept]
 assert all("\"command\":[\"true\"]" in body for body in kept)' "$STATE/store.db" || fail "the stored texts"
 rm -rf "$STATE"
+start_daemon --set max_texts_per_user=1M
+python3 "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" held || fail "the bound of a user's texts in memory"
+restart_daemon --set max_texts_per_user=1M
+python3 "$SOURCE/tests/cli/bounds.py" "$CARMA_SOCKET" held_again || fail "the same after a restart"
+stop_daemon
+rm -rf "$STATE"
 
 # More jobs than a request has go in several; of those that are refused the others are told.
 start_daemon --set max_queued_per_user=1500

@@ -133,7 +133,36 @@ TEST(test_stored_texts_are_counted_by_user)
     views_remove(&views, one);
     assert_int_equal(stored_texts_of(&views, 1000), 0);
     views_release(&views);
-    assert_null(views.stored_texts.users);
+    assert_null(views.on_disk.users);
+}
+
+/* What carmad holds for each user: what jobs have in common once, for who brought it, until the last of them has gone.
+ */
+TEST(test_held_texts_are_counted_by_user)
+{
+    struct views views = {0};
+    struct job_view *one = add_like(&views, 1, "1"), *two = add_like(&views, 2, "2"), *own;
+    struct record_submitted wants = {.uid = 1000}, others = {.uid = 1001};
+    int64_t all, more;
+
+    assert_int_equal(held_texts_of(&views, 0), 0); /* nobody knows whose */
+    job_view_set_wants(one, &wants);
+    all = held_texts_of(&views, 1000);
+    job_view_set_wants(one, &wants);
+    assert_true(all > 0 && held_texts_of(&views, 1000) == all);
+    job_view_set_wants(two, &others);
+    more = held_texts_of(&views, 1001); /* its name and command */
+    assert_true(more > 0 && more < all);
+    job_view_forget_inputs(one);
+    assert_int_equal(held_texts_of(&views, 1000), all); /* the other has them still */
+    job_view_forget_inputs(two);
+    assert_true(held_texts_of(&views, 1000) < all);
+    own = add_like(&views, 3, "3");
+    job_view_set_wants(own, &others);
+    assert_true(held_texts_of(&views, 1001) > more); /* with an environment */
+    views_release(&views);
+    assert_null(views.texts.held.users);
+    assert_null(views.specs.held.users);
 }
 
 /* The digest does not look at the estimator's warnings: these two have the same one. */

@@ -202,6 +202,31 @@ CORE_TEST(test_the_place_in_the_order_and_why)
     assert_int_equal(turn.why, TURN_OWN);
 }
 
+/* What a job keeps from others counts, however little memory it says that it needs. */
+CORE_TEST(test_what_others_cannot_have_counts)
+{
+    struct record record = wants(1, 4 * GIB);
+    uint64_t jobs[2];
+
+    take_fair_turns(f);
+    for (uint32_t i = 0; i < 2; i++) { /* no slowdown, and at most 2 */
+        record.submitted.uid = i ? BOB : ADA;
+        record.submitted.smact_permille = 100;
+        record.submitted.max_slowdown_permille = i ? 2000 : 1000;
+        jobs[i] = submit_record(f, record);
+    }
+    decide(f);
+    assert_int_equal(core_find_job(f->core, jobs[0])->held_permille, 1000);
+    assert_int_equal(core_find_job(f->core, jobs[1])->held_permille, 500);
+    f->now_ns += HOUR_NS;
+    memory_observed(f, jobs[1], core_find_job(f->core, jobs[1])->placements[0].gpu, 3 * TOTAL / 4);
+    assert_in_range(core_find_job(f->core, jobs[1])->held_permille, 740, 750);
+    assert_int_equal(user_find(f->core, BOB)->held_permille, core_find_job(f->core, jobs[1])->held_permille);
+    near(use(f, BOB), 500 * 3600 * INT64_C(998) / 1000); /* until then, it was less */
+    exits(f, jobs[1], EXIT_COMPLETED, -1);
+    assert_int_equal(user_find(f->core, BOB)->held_permille, 0);
+}
+
 /* Of two who come at once with more than fits, each gets as much. */
 CORE_TEST(test_who_comes_first_does_not_get_all)
 {

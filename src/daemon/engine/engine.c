@@ -160,8 +160,13 @@ void engine_store_request(struct engine *engine, const struct store_request *req
 
 void engine_on_stored(struct engine *engine, void (*done)(int status, const char *error, void *user), void *user)
 {
-    struct engine_turn *turn = engine->current;
+    /* Nothing new: no turn is made for it, which would be a record more. */
+    struct engine_turn *turn = engine->current->records.count ? engine->current : engine->last;
 
+    if (!turn || (turn == engine->last && engine->trouble)) {
+        done(turn ? -EIO : 0, engine->trouble, user);
+        return;
+    }
     array_reserve(turn->waiters, turn->waiter_capacity, turn->waiter_count + 1);
     turn->waiters[turn->waiter_count++] = (struct waiter){.done = done, .user = user};
 }

@@ -48,7 +48,8 @@ void engine_store_spec(struct engine *engine, uint64_t job, char *json);
  * stays whole. */
 void engine_store_request(struct engine *engine, const struct store_request *request);
 
-/* `done` is called when the current turn is stored (status 0), or at once and only once when storing failed. */
+/* `done` is called when all inputs so far are stored (status 0): now, where they are. Or at once and only once when
+ * storing failed. */
 void engine_on_stored(struct engine *engine, void (*done)(int status, const char *error, void *user), void *user);
 
 /* Ends the turn: decides, and commits inputs and decisions. */

@@ -9,6 +9,7 @@
 #include "base/nodetime.h"
 #include "daemon/engine/engine.h"
 #include "daemon/log.h"
+#include "daemon/request/allowance.h"
 #include "daemon/request/submission.h"
 #include "daemon/view/access.h"
 
@@ -61,6 +62,7 @@ static void on_submission(void *user, int status, json_t *jobs, const struct err
         http_reply_error(submitting.request, status, "%s", err->text);
         return;
     }
+    http_drop_body(submitting.request); /* the texts to be stored take its place, however long that takes */
     actions_reply_once_stored(submitting.daemon, submitting.request, 201, json_pack("{s:o}", "jobs", jobs),
                               "try again later");
     engine_turn(submitting.daemon->engine);
@@ -93,6 +95,8 @@ struct changing {
 static void change(struct daemon *daemon, struct http_request *request, const struct job_view *view, uint32_t type)
 {
     struct record input = {.type = type, .at_ns = nodetime_now_ns(), .job = view->id};
+    bool asked_already =
+        type == RECORD_CANCELLED && view->state == JOB_STOPPING; /* a record more would be for nothing */
     struct error err;
 
     if (view->wants->external) {
@@ -104,7 +108,11 @@ static void change(struct daemon *daemon, struct http_request *request, const st
         http_reply_error(request, 409, "job %" PRIu64 " has already ended (%s)", view->id, job_state_name(view->state));
         return;
     }
-    if (engine_input(daemon->engine, &input, &err) != 0) {
+    if (type != RECORD_CANCELLED && allowance_take(daemon, request->uid, 1, &err) != 0) {
+        http_reply_error(request, 503, "%s", err.text);
+        return;
+    }
+    if (!asked_already && engine_input(daemon->engine, &input, &err) != 0) {
         http_reply_error(request, 409, "%s", err.text);
         return;
     }

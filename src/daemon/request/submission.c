@@ -156,15 +156,6 @@ static void leave_lanes(struct submission *submission)
         daemon->estimates_costly = NULL;
 }
 
-/* The C library keeps the memory of what a thread has read, until it is told. */
-static void give_memory_back(const struct daemon *daemon)
-{
-    for (const struct submission *submission = daemon->submissions; submission; submission = submission->next)
-        if (is_large(submission) || submission->read)
-            return;
-    malloc_trim(0);
-}
-
 static void after(uv_work_t *done, int canceled)
 {
     struct submission *submission = done->data;
@@ -179,8 +170,8 @@ static void after(uv_work_t *done, int canceled)
     if (is_over(submission) || daemon->stopping) {
         *first_of(daemon, uid) = submission->next;
         finish(submission);
-        if (was_large)
-            give_memory_back(daemon);
+        if (was_large) /* at once: the next is read by another thread, and each has kept the memory of its last */
+            malloc_trim(0);
     }
     give_way(daemon, uid);
     if (daemon->stopping)

@@ -18,10 +18,13 @@
 #include "daemon/engine/engine.h"
 #include "daemon/fit.h"
 #include "daemon/request/dependencies.h"
+#include "daemon/request/allowance.h"
 #include "daemon/shares.h"
+
 /* The last tenth of the queue is for users with few jobs: a user that fills it leaves this part to the others. */
 #define KEPT_PART   10
 #define LITTLE_PART 100 /* of the queue, or one job */
+#define MEMORY_PART 4   /* of what a user's texts may take of the disk */
 
 static int check_queue(struct submission *submission)
 {
@@ -62,21 +65,30 @@ static int check_user(struct submission *submission)
     return 409;
 }
 
-/* What carma's disk keeps of him: as many jobs as there are may each have megabytes. */
+/* What carma's disk and memory keep of him: as many jobs as there are may each have megabytes. What this request adds
+ * to memory is not known yet: he may have it beyond the bound. */
 static int check_texts(struct submission *submission)
 {
+    const struct views *views = &submission->daemon->views;
     int64_t most = submission->daemon->config.max_texts_per_user, more = 0;
-    int64_t has = stored_texts_of(&submission->daemon->views, submission->uid);
+    int64_t has = stored_texts_of(views, submission->uid), holds = held_texts_of(views, submission->uid);
     char had[UNITS_TEXT], added[UNITS_TEXT], may[UNITS_TEXT];
 
     for (size_t i = 0; i < submission->count; i++)
         more += (int64_t)strlen(submission->applicants[i].text);
-    if (most == 0 || has + more <= most)
+    if (most == 0 || (has + more <= most && holds <= most / MEMORY_PART))
         return 201;
-    error_set(&submission->err, EDQUOT,
-              "the descriptions of your jobs take %s of carma's disk and you submit %s, a user may have %s "
-              "(max_texts_per_user): wait until some have ended or cancel some, or submit with a smaller environment",
-              format_bytes(has, had), format_bytes(more, added), format_bytes(most, may));
+    if (has + more <= most)
+        error_set(&submission->err, EDQUOT,
+                  "the unlike descriptions of your jobs take %s of carmad's memory, a user may have %s (a quarter of "
+                  "max_texts_per_user): wait until some have ended or cancel some, or submit with equal environments",
+                  format_bytes(holds, had), format_bytes(most / MEMORY_PART, may));
+    else
+        error_set(
+            &submission->err, EDQUOT,
+            "the descriptions of your jobs take %s of carma's disk and you submit %s, a user may have %s "
+            "(max_texts_per_user): wait until some have ended or cancel some, or submit with a smaller environment",
+            format_bytes(has, had), format_bytes(more, added), format_bytes(most, may));
     return 503;
 }
 
@@ -110,7 +122,7 @@ static int check_applicants(struct submission *submission)
         if (dependencies_can_be(submission->daemon, &applicant->spec, &submission->err) != 0)
             return 422;
     }
-    return 201;
+    return allowance_take(submission->daemon, submission->uid, submission->count, &submission->err) ? 503 : 201;
 }
 
 static void take_in(struct submission *submission, struct applicant *applicant)

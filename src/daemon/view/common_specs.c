@@ -26,12 +26,18 @@ struct common_spec *common_specs_join(struct common_specs *specs, struct job_spe
     return added;
 }
 
+void common_specs_charge(struct common_specs *specs, struct common_spec *spec, uint32_t uid)
+{
+    user_bytes_charge(&specs->held, &spec->charge, uid, sizeof *spec + job_spec_bytes(spec->spec));
+}
+
 void common_specs_leave(struct common_specs *specs, struct common_spec *spec)
 {
     if (--spec->users > 0)
         return;
     if (!spec->apart)
         HASH_DEL(specs->all, spec);
+    user_bytes_discharge(&specs->held, &spec->charge);
     job_spec_release(spec->spec);
     free(spec->spec);
     job_estimate_release(&spec->estimate);

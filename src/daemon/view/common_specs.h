@@ -4,6 +4,7 @@
 
 #include "api/spec_estimate.h"
 #include "base/hash.h"
+#include "daemon/view/user_bytes.h"
 
 struct job_spec;
 
@@ -13,16 +14,21 @@ struct common_spec {
                               script */
     struct job_estimate estimate; /* owned */
     uint32_t users;
+    struct charge charge;
     bool apart; /* another one has its digest: nobody finds it */
     UT_hash_handle hh;
 };
 
 struct common_specs {
     struct common_spec *all; /* uthash by digest */
+    struct user_bytes held;  /* of the users that brought them */
 };
 
 /* Takes over both. */
 struct common_spec *common_specs_join(struct common_specs *specs, struct job_spec *spec, struct job_estimate *estimate);
+
+/* It is this user's, unless it is another's already. */
+void common_specs_charge(struct common_specs *specs, struct common_spec *spec, uint32_t uid);
 
 void common_specs_leave(struct common_specs *specs, struct common_spec *spec); /* it goes with its last user */
 

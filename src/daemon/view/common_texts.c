@@ -11,6 +11,7 @@ struct common_text {
     struct common_text *next; /* of its chain */
     uint64_t digest;
     uint32_t users;
+    struct charge charge;
     uint32_t count; /* of the texts, which lie behind the struct, after the pointers to them */
 };
 
@@ -24,16 +25,21 @@ static uint64_t digest_of(const struct spec_strings *list)
     return digest;
 }
 
-/* In one piece of memory: jobs with a command of their own are many. */
-static struct common_text *copy_of(const struct spec_strings *list)
+static size_t bytes_of(const struct spec_strings *list)
 {
     size_t size = sizeof(struct common_text) + list->count * sizeof *list->items;
-    struct common_text *text;
-    char **items, *at;
 
     for (size_t i = 0; i < list->count; i++)
         size += strlen(list->items[i]) + 1;
-    text = xcalloc(1, size);
+    return size;
+}
+
+/* In one piece of memory: jobs with a command of their own are many. */
+static struct common_text *copy_of(const struct spec_strings *list)
+{
+    struct common_text *text = xcalloc(1, bytes_of(list));
+    char **items, *at;
+
     text->count = (uint32_t)list->count;
     items = common_text_list(text).items;
     at = (char *)(items + list->count);
@@ -59,9 +65,9 @@ static void add_to_chain(const struct common_texts *texts, struct common_text *t
 
 static void grow(struct common_texts *texts)
 {
-    struct common_texts larger = {.chain_count = texts->chain_count ? 2 * texts->chain_count : LEAST_CHAINS,
-                                  .count = texts->count};
+    struct common_texts larger = *texts;
 
+    larger.chain_count = texts->chain_count ? 2 * texts->chain_count : LEAST_CHAINS;
     larger.chains = xcalloc(larger.chain_count, sizeof(struct common_text *));
     for (size_t i = 0; i < texts->chain_count; i++)
         for (struct common_text *text = texts->chains[i], *next; text; text = next) {
@@ -103,6 +109,14 @@ struct common_text *common_texts_join_one(struct common_texts *texts, const char
     return common_texts_join(texts, &(struct spec_strings){.items = items, .count = text != NULL});
 }
 
+void common_texts_charge(struct common_texts *texts, struct common_text *text, uint32_t uid)
+{
+    const struct spec_strings list = common_text_list(text);
+
+    if (text)
+        user_bytes_charge(&texts->held, &text->charge, uid, bytes_of(&list));
+}
+
 void common_texts_leave(struct common_texts *texts, struct common_text *text)
 {
     struct common_text **at;
@@ -112,6 +126,7 @@ void common_texts_leave(struct common_texts *texts, struct common_text *text)
     for (at = chain_of(texts, text->digest); *at != text; at = &(*at)->next)
         ;
     *at = text->next;
+    user_bytes_discharge(&texts->held, &text->charge);
     free(text);
     if (--texts->count == 0) {
         free_ptr(&texts->chains);

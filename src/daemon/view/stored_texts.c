@@ -5,39 +5,30 @@
 #include "base/memory.h"
 #include "daemon/view/view.h"
 
-struct stored_of {
-    uint32_t uid;
-    int64_t bytes;
-    UT_hash_handle hh;
-};
-
-static void add(struct views *views, uint32_t uid, int64_t bytes)
-{
-    struct stored_of *user;
-
-    HASH_FIND(hh, views->stored_texts.users, &uid, sizeof uid, user);
-    if (!user && bytes) {
-        user = xcalloc(1, sizeof *user);
-        user->uid = uid;
-        HASH_ADD(hh, views->stored_texts.users, uid, sizeof user->uid, user);
-    }
-    if (!user || (user->bytes += bytes))
-        return;
-    HASH_DEL(views->stored_texts.users, user);
-    free(user);
-}
-
 int64_t stored_texts_of(const struct views *views, uint32_t uid)
 {
-    const struct stored_of *user;
+    return user_bytes_of(&views->on_disk, uid);
+}
 
-    HASH_FIND(hh, views->stored_texts.users, &uid, sizeof uid, user);
-    return user ? user->bytes : 0;
+int64_t held_texts_of(const struct views *views, uint32_t uid)
+{
+    return user_bytes_of(&views->texts.held, uid) + user_bytes_of(&views->specs.held, uid);
+}
+
+void job_view_charge_held(struct job_view *view)
+{
+    struct common_text *const texts[] = {view->name, view->command, view->environment, view->script};
+
+    if (view->wants == view->views->no_wants)
+        return;
+    for (size_t i = 0; i < array_size(texts); i++)
+        common_texts_charge(&view->views->texts, texts[i], view->wants->uid);
+    common_specs_charge(&view->views->specs, view->common, view->wants->uid);
 }
 
 void job_view_set_stored(struct job_view *view, size_t bytes)
 {
-    add(view->views, view->wants->uid, (int64_t)bytes - view->stored_bytes);
+    user_bytes_add(&view->views->on_disk, view->wants->uid, (int64_t)bytes - view->stored_bytes);
     view->stored_bytes = (uint32_t)bytes;
 }
 
@@ -65,6 +56,6 @@ void job_view_drop_stored(struct job_view *view, const struct spec_strings *list
 
 void job_view_move_stored(struct job_view *view, uint32_t from, uint32_t to)
 {
-    add(view->views, from, -(int64_t)view->stored_bytes);
-    add(view->views, to, view->stored_bytes);
+    user_bytes_add(&view->views->on_disk, from, -(int64_t)view->stored_bytes);
+    user_bytes_add(&view->views->on_disk, to, view->stored_bytes);
 }

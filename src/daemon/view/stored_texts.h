@@ -1,5 +1,8 @@
-/* How many bytes the store has of each user's submissions: commands, scripts, environments, estimates. A submission is
- * there for as long as its job is in memory, so that the views' sum is the store's. */
+/* How many bytes carma has of each user's submissions: commands, scripts, environments, estimates.
+ *
+ * In the store a submission is there for as long as its job is in memory, so that the views' sum is the store's. In
+ * memory what jobs have in common is kept once (common_texts.h, common_specs.h): an environment until the last of its
+ * jobs ends. */
 #ifndef CARMA_DAEMON_VIEW_STORED_TEXTS_H
 #define CARMA_DAEMON_VIEW_STORED_TEXTS_H
 
@@ -10,11 +13,11 @@ struct job_view;
 struct spec_strings;
 struct views;
 
-struct stored_texts {
-    struct stored_of *users; /* uthash by uid; a user with none is not there */
-};
-
 int64_t stored_texts_of(const struct views *views, uint32_t uid);
+int64_t held_texts_of(const struct views *views, uint32_t uid);
+
+/* What the job brought along is its user's, once that user is known. */
+void job_view_charge_held(struct job_view *view);
 
 /* The job's text is stored anew, with so many bytes; 0: it goes. */
 void job_view_set_stored(struct job_view *view, size_t bytes);

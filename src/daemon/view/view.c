@@ -133,6 +133,7 @@ void job_view_set_message(struct job_view *view, const char *message)
 void job_view_set_environment(struct job_view *view, const struct spec_strings *environment)
 {
     view->environment = common_texts_join(&view->views->texts, environment);
+    job_view_charge_held(view);
 }
 
 void job_view_set_wants(struct job_view *view, const struct record_submitted *wants)
@@ -145,6 +146,7 @@ void job_view_set_wants(struct job_view *view, const struct record_submitted *wa
     free(view->workload);
     view->wants = common;
     view->workload = xstrdup(wants->workload);
+    job_view_charge_held(view);
 }
 
 struct record_submitted job_view_wants(const struct job_view *view)

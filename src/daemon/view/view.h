@@ -107,7 +107,7 @@ enum uuids_why {
 struct views {
     struct common_texts texts;
     struct common_specs specs;
-    struct stored_texts stored_texts;
+    struct user_bytes on_disk; /* stored_texts.h */
     struct common_wants *wants;
     const struct record_submitted
         *no_wants;         /* of jobs before their SUBMITTED record: each would leave a hole in the heap */

@@ -62,5 +62,6 @@ void job_view_set_estimate(struct job_view *view, struct job_estimate *estimate)
     common = common_specs_join(&view->views->specs, &spec, estimate);
     common_specs_leave(&view->views->specs, view->common);
     view->common = common;
+    job_view_charge_held(view);
     views_touch(view->views, view);
 }
