@@ -227,13 +227,18 @@ static void look_for_model(const struct job_spec *spec)
         warn(spec, "%s counts with --hf-config alone", spec->method ? "--method" : "--sequence-length");
 }
 
-void doubts_tell(const struct job_spec *spec)
+void doubts_tell_command(const struct job_spec *spec)
 {
     look_for_place(spec);
     look_for_program(spec);
     look_for_code(spec);
     look_for_carriage_returns(spec);
     look_for_conda_environment(spec);
+}
+
+void doubts_tell(const struct job_spec *spec)
+{
+    doubts_tell_command(spec);
     look_for_model(spec);
     look_for_output(spec, "output", "-o", spec->output);
     if (spec->error)
