@@ -152,8 +152,8 @@ static void look(struct shepherd *s, int answer_fd)
 {
     pid_t shepherd = getppid();
     struct pipes pipes = {.count = 0};
-    size_t known = 0;
-    int looked = 0;
+    pid_t members[PROCESSES_MOST];
+    size_t known = 0, member_count = 0;
     sigset_t none;
 
     sigemptyset(&none); /* it ends with the job's processes, of which it looks to be one */
@@ -163,11 +163,11 @@ static void look(struct shepherd *s, int answer_fd)
         return;
     tree_read(&s->tree);
     tree_select_descendants(&s->tree, shepherd);
-    for (size_t i = 0; i < s->tree.count && looked < PROCESSES_MOST; i++) {
+    for (size_t i = 0; i < s->tree.count && member_count < PROCESSES_MOST; i++) {
         pid_t pid = s->tree.items[i].pid;
         if (!s->tree.items[i].member || pid == getpid())
             continue;
-        looked++;
+        members[member_count++] = pid;
         if (!uses_gpu(pid))
             continue;
         if (pid == s->process)
@@ -175,11 +175,10 @@ static void look(struct shepherd *s, int answer_fd)
         look_at(s, pid, 1, &pipes, answer_fd);
         look_at(s, pid, 2, &pipes, answer_fd);
     }
-    while (known < pipes.count) {
+    while (known < pipes.count) { /* each look may find further ones */
         known = pipes.count;
-        for (size_t i = 0; i < s->tree.count && i < PROCESSES_MOST; i++)
-            if (s->tree.items[i].member && s->tree.items[i].pid != getpid())
-                look_behind(s, s->tree.items[i].pid, &pipes, answer_fd);
+        for (size_t i = 0; i < member_count; i++)
+            look_behind(s, members[i], &pipes, answer_fd);
     }
 }
 
@@ -241,17 +240,23 @@ static bool take_word(struct watched_writers *writers)
     return true;
 }
 
+void writers_take(struct shepherd *s)
+{
+    struct pollfd ready = writers_poll(s);
+
+    while (ready.fd >= 0 && poll(&ready, 1, 0) > 0)
+        if (!take_word(&s->writers)) {
+            close_fd(&s->writers.looker);
+            s->writers.looker = ready.fd = -1;
+        }
+}
+
 void writers_turn(struct shepherd *s)
 {
     struct watched_writers *writers = &s->writers;
     int64_t now_ns = nodetime_monotonic_wall_ns();
-    struct pollfd ready = writers_poll(s);
 
-    while (ready.fd >= 0 && poll(&ready, 1, 0) > 0)
-        if (!take_word(writers)) {
-            close_fd(&writers->looker);
-            writers->looker = ready.fd = -1;
-        }
+    writers_take(s);
     if (!is_wanted(s) || writers->looker >= 0 || now_ns < writers->look_at_ns)
         return;
     if (writers->look_at_ns)

@@ -28,5 +28,6 @@ struct watched_writers {
 struct pollfd writers_poll(const struct shepherd *s);
 int64_t writers_next_ns(const struct shepherd *s); /* as progress_next_ns() */
 void writers_turn(struct shepherd *s);
+void writers_take(struct shepherd *s); /* what the child has said so far: the job has ended */
 
 #endif
