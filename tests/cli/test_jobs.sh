@@ -80,7 +80,8 @@ one\ntwo\n : two
 one\r\ntwo\r\n\n : two
 50%\r100%\r\n : 100%
 no\040end : no end
-\033[31mred\n : \x1b[31mred
+\033[31mred\033[0m\n\033[0m\n : red
+bell\a\n : bell\x07
 \n\n
 LINES
 rm "$T/missing"

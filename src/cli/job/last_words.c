@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/text/printable.h"
 #include "cli/job/log_file.h"
 #include "cli/show/term.h"
 
@@ -53,7 +54,7 @@ static size_t end_of(const json_t *job, bool error, uint64_t id, char text[stati
         return 0;
     size = lseek(fd, 0, SEEK_END);
     count = size > 0 ? pread(fd, text, END_BYTES, size > END_BYTES ? size - END_BYTES : 0) : 0;
-    return count > 0 ? (size_t)count : 0;
+    return count > 0 ? printable_drop_colours(text, (size_t)count) : 0;
 }
 
 /* Upwards: each cuts off the text that it was found in. */

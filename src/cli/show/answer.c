@@ -189,7 +189,8 @@ static char *exit_words(const json_t *job, int64_t status)
     if (status > 128 && status <= 128 + JOB_SIGNAL_MAX)
         job_signal_name((uint32_t)(status - 128), name);
     if (signalled && *name)
-        return xasprintf("signal %" PRId64 " (%s)", status - 128, name);
+        return isalpha((unsigned char)*name) ? xasprintf("signal %" PRId64 " (%s)", status - 128, name)
+                                             : xasprintf("signal %s", name);
     if (isalpha((unsigned char)*name))
         return xasprintf("exit status %" PRId64 ", as a shell says of signal %" PRId64 " (%s)", status, status - 128,
                          name);
