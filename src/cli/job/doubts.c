@@ -128,8 +128,11 @@ static void look_for_directory(const struct job_spec *spec, const char *what, co
     CLEANUP(free_ptr) char *directory = submit_directory_of(path);
     struct stat st;
 
-    if (strchr(directory, '%'))
+    if (strstr(directory, "%j")) {
+        warn(spec, "its %s '%.300s' cannot be made: carma makes no directories, and %%j in one is known too late", what,
+             path);
         return;
+    }
     if (stat(directory, &st) < 0 && errno == ENOENT)
         warn(spec, "its %s '%.300s' cannot be made: %s: mkdir -p %.300s", what, path, strerror(errno), directory);
     else if (stat(directory, &st) == 0 && !S_ISDIR(st.st_mode))
