@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/text/nearest.h"
 #include "cli/cli.h"
+#include "cli/commands.h"
 
 struct common {
     struct cli *cli;
@@ -120,7 +121,10 @@ static void report_bad_word(const struct argp *argp, int argc, char **argv, cons
     option = find_option(argp->options, argument);
     if (!option && !words_error)
         option = find_option(cli_common_options, argument);
-    CLEANUP(free_ptr) char *question = nearest_option(argp->options, argument);
+    CLEANUP(free_ptr)
+    char *meant = argp == &submit_argp ? submit_option_of_others(argument) : NULL;
+    CLEANUP(free_ptr)
+    char *question = meant ? xasprintf(": %s", meant) : nearest_option(argp->options, argument);
     CLEANUP(free_ptr)
     char *text = common->argument_at == error_at
                      ? xasprintf("it takes no arguments: '%.40s' is too much", argv[error_at])

@@ -63,11 +63,41 @@ const struct command *command_find(const char *name)
     return NULL;
 }
 
+/* What other programs call it. */
+static const char *of_others(const char *name)
+{
+    static const struct {
+        const char *own, *others;
+    } rows[] = {
+        {"submit", " sbatch qsub bsub srun salloc run start launch add enqueue exec "},
+        {"queue", " squeue qstat bjobs ps ls list jobs status "},
+        {"show", " info describe inspect scontrol get "},
+        {"explain", " why "},
+        {"cancel", " scancel qdel bkill kill stop rm remove delete abort "},
+        {"release", " resume unhold continue "},
+        {"logs", " tail cat output attach follow "},
+        {"gpus", " sinfo nvidia-smi smi gpustat nvitop nodes devices "},
+        {"top", " htop nvtop watch "},
+        {"history", " sacct "},
+        {"stats", " sreport usage report "},
+    };
+    CLEANUP(free_ptr) char *word = xasprintf(" %s ", name);
+
+    for (size_t i = 0; i < array_size(rows); i++)
+        if (strstr(rows[i].others, word))
+            return rows[i].own;
+    return NULL;
+}
+
 int command_unknown(const char *name)
 {
     CLEANUP(free_ptr) char *question = NULL;
     struct nearest nearest;
 
+    if (of_others(name)) {
+        cli_fail("there is no command '%.40s': did you mean %s? (see: carma help)", name, of_others(name));
+        return CLI_USAGE;
+    }
     nearest_begin(&nearest, name);
     for (size_t i = 0; command_at(i); i++)
         nearest_try(&nearest, command_at(i)->name);

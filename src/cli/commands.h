@@ -30,6 +30,10 @@ int command_unknown(const char *name); /* says so, and which one may be meant; t
 
 int command_run(const struct command *command, struct cli *cli, int argc, char **argv);
 
+/* What `carma submit` has, or has not, in place of an option of another program (job/submit_options.c); NULL: not
+ * known. Owned by the caller. */
+char *submit_option_of_others(const char *word);
+
 /* One per file, cmd_NAME.c. */
 extern const struct argp dashboard_argp, doctor_argp;
 extern const struct argp calibrate_argp, estimate_argp, submit_argp, queue_argp, show_argp, explain_argp, cancel_argp,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text/printable.h"
 #include "launch/ends.h"
 #include "launch/messages.h"
 #include "launch/sizes.h"
@@ -262,23 +263,15 @@ static bool is_of_other_log(struct span line)
     return false;
 }
 
-/* Without the colours of a terminal, which stand between a message's words. The copy is owned. */
+/* The colours of a terminal stand between a message's words. The copy is owned. */
 static char *without_colours(struct span *line)
 {
     char *plain = memchr(line->text, '\033', line->length) ? xmalloc(line->length) : NULL;
-    size_t length = 0;
 
-    for (size_t at = 0; plain && at < line->length; at++) {
-        if (line->text[at] == '\033' && at + 1 < line->length && line->text[at + 1] == '[') {
-            at += 2;
-            while (at < line->length && (line->text[at] < '@' || line->text[at] > '~'))
-                at++;
-            continue;
-        }
-        plain[length++] = line->text[at];
+    if (plain) {
+        memcpy(plain, line->text, line->length);
+        *line = (struct span){plain, printable_drop_colours(plain, line->length)};
     }
-    if (plain)
-        *line = (struct span){plain, length};
     return plain;
 }
 

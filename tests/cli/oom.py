@@ -24,7 +24,7 @@ MESSAGES = {
     "end": "{}; echo $? >$STATUS",
     "middle": "{}; echo $? >$STATUS; echo saving; echo finished",
     "swallowed": "{} >/dev/null 2>&1; echo $? >$STATUS; echo 'it did not work out' >&2",
-    "tee": "({}; echo $? >$STATUS) 2>&1 | tee $STATUS.log >$STATUS.copy; tail -n 3 $STATUS.log",
+    "tee": "({}; echo $? >$STATUS) 2>&1 | cat | tee $STATUS.log >/dev/null",
     "redirected": "{} >$STATUS.log 2>&1; echo $? >$STATUS",
     "/dev/null": "{}; echo $? >$STATUS",
     "none": "{} >/dev/null 2>&1; echo $? >$STATUS",

@@ -67,6 +67,7 @@ CONDA_EXE='' doubt "its conda environment 'there': conda is not set up in this s
 doubt "warning: --method counts with --hf-config alone" --method lora -- true
 doubt "warning: --sequence-length counts with --hf-config alone" --sequence-length 8 -- true
 doubt nothing -o %j.txt -- true
+doubt "its output '$T/%j/out' cannot be made: carma makes no directories" -o %j/out -- true
 doubt "its output '$T/bin' is a directory: name a file in it with -o" -o bin -- true
 doubt "its error file '$T/bin' is a directory: name a file in it with -e" -e bin -- true
 doubt nothing -o /dev/null -- true

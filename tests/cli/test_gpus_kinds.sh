@@ -39,6 +39,15 @@ on_instances = [job["modelled_energy_mj"] for job in jobs if job["placements"][0
 # The jobs keep as many SMs busy; only the instance's part of the idle power differs.
 assert 2 * max(on_instances) > 3 * min(on_instances), "half of the GPU and an eighth are the same: %s" % on_instances
 PYTHON
+
+# As it was found, the order is NVML's; after a change of the cards it is told, though instances have numbers as well.
+"$CARMA" doctor | cat - daemon.log | grep "nvidia-smi's" && fail "an order that is NVML's is told as another"
+stop_daemon
+"$PREFIX/bin/carma-vnode" inject reindex
+start_daemon
+order="GPU 0 is a part of nvidia-smi's 1, .*GPU 4 is nvidia-smi's 0: a number of carma's stays with its GPU, by UUID"
+grep -q "$order" daemon.log || fail "the log: $(cat daemon.log)"
+"$CARMA" doctor | tr -s '\n ' ' ' | grep -q "warn GPUs $order" || fail "doctor does not say that numbers differ"
 stop_daemon
 
 # Without GPM it is DCGM that measures.

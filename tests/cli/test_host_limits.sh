@@ -27,6 +27,7 @@ expect_status 1
 grep -qF -e '--memory: 1.0 GiB of host memory is more than one job may have here, 256 MiB (job_memory_max): ask for less' \
     "$T/err" || fail "--memory 1G: $(cat "$T/err")"
 expect_error 1 "--cpus: 4000 are more processors than this server has, " submit --cpus 4000 -- true
+grep -q '^carma: --cpus' "$T/err" || fail "one job is numbered: $(cat "$T/err")"
 printf 'true\nmemory: 3\n' >bad.rad
 run submit bad.rad
 grep -q '^[^:]*: *bad.rad:2: memory: ' "$T/err" || fail "bad.rad: $(cat "$T/err")"

@@ -18,7 +18,10 @@ cat >"$T/answers.json" <<JSON
  "GET /v1/jobs/1": [200, {"id": 1, "uid": $me, "state": "COMPLETED", "exit_status": 0, "output": "$T/carma-%j.out",
     "error": "$T/errors", "started_ns": 5}],
  "GET /v1/jobs/2": [200, {"id": 2, "uid": $me, "state": "FAILED", "exit_status": 7, "output": "$T/missing", "started_ns": 5}],
- "GET /v1/jobs/3": [200, {"id": 3, "uid": $me, "state": "FAILED", "exit_status": 137, "output": "$T/pipe", "started_ns": 5}],
+ "GET /v1/jobs/3": [200, {"id": 3, "uid": $me, "state": "FAILED", "exit_status": 137, "exit_cause": "signalled", "output": "$T/pipe",
+    "started_ns": 5}],
+ "GET /v1/jobs/13": [200, {"id": 13, "uid": $me, "state": "FAILED", "exit_status": 137, "exit_cause": "failed", "output": "$T/growing"}],
+ "GET /v1/jobs/14": [200, {"id": 14, "uid": $me, "state": "FAILED", "exit_status": 255, "exit_cause": "failed", "output": "$T/growing"}],
  "GET /v1/jobs/4": [200, {"id": 4, "uid": $me, "user": "phd", "state": "CANCELLED", "exit_status": null, "output": null}],
  "GET /v1/jobs/5": [[200, {"id": 5, "uid": $me, "state": "RUNNING", "output": "$T/growing"}],
     [200, {"id": 5, "uid": $me, "state": "RUNNING", "output": "$T/growing"}],
@@ -77,11 +80,14 @@ one\ntwo\n : two
 one\r\ntwo\r\n\n : two
 50%\r100%\r\n : 100%
 no\040end : no end
-\033[31mred\n : \x1b[31mred
+\033[31mred\033[0m\n\033[0m\n : red
+bell\a\n : bell\x07
 \n\n
 LINES
 rm "$T/missing"
-expect_error 137 "job 3 has failed: signal 9" wait 3
+expect_error 137 "job 3 has failed: signal 9 (KILL)" wait 3
+expect_error 137 "job 13 has failed: exit status 137, as a shell says of signal 9 (KILL)" wait 13
+expect_error 255 "job 14 has failed: exit status 255" wait 14 # of no signal
 
 # Interrupted, it says that the job goes on.
 (trap - INT; exec python3 -c 'import os, signal, sys
@@ -127,3 +133,7 @@ wait "$writer"
 expect_status 0
 expect_output 'one
 two'
+# Of one that did not complete, how it ended.
+run logs -f 14
+expect_status 0
+grep -q '^carma: job 14 has failed: exit status 255$' "$T/err" || fail "$said: $(cat "$T/err")"

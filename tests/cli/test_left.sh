@@ -21,7 +21,7 @@ left() {
     names="python[^ ]*"
     [ "$3" -le 1 ] || names="$names ($3 processes)"
     for place in "$T/err" "$T/state.line" "$1.out"; do
-        [ "$(grep -c "$names: left behind by its command, and ended: write .wait. as its last line" "$place")" = $(($3 > 0)) ] ||
+        [ "$(grep -o "$names: left behind by its command, and ended: write .wait. as its last line" "$place" | wc -l)" = $(($3 > 0)) ] ||
             fail "$1, $place: $(cat "$place")"
     done
     [ -z "$(pgrep -f "$T/sleeper.py")" ] || fail "$1: something still runs"

@@ -24,8 +24,8 @@ run cancel "$first"
 until_field "$second" runs_by time-slice
 
 # Its output says that memory ran out, and the memory in use that it did not: it is retried, in its turn.
-run hold "$second" # refused: it runs
-expect_status 1
+expect_error 1 "job $second is RUNNING: only one that waits can be held" hold "$second"
+expect_error 1 "job $second is RUNNING: it is not held" release "$second"
 until_field "$second" crashes 1
 shows '^Last run   it printed that GPU memory ran out, which the memory in use does not bear out' show "$second"
 expect_field "$second" retry false

@@ -174,7 +174,7 @@ expect_bad "bad.sh:2: '--wait' belongs on the command line" '#!/bin/sh\n#CARMA -
 expect_bad "bad.sh:2: 'train.py' belongs" '#!/bin/sh\n#CARMA train.py\n'
 expect_bad "bad.sh:2: unknown option '--socket'" '#!/bin/sh\n#CARMA --socket x\n'
 expect_bad "bad.sh:2" '#!/bin/sh\n#CARMA -J "x\n'
-expect_bad "bad.sh:1: a script begins with" 'echo hello\n'
+expect_bad "bad.sh:1: a script begins with '#!' and its interpreter; a job file's name ends in .rad; a program goes after '--', as in: carma submit -- sh bad.sh" 'echo hello\n'
 expect_error 1 "-:1: a script begins with" submit - # an empty standard input
 expect_error 2 "the words after '--' go to one script: 'bad.sh' is a second file" submit jobs/run.sh bad.sh -- x
 expect_error 1 "jobs/small.rad: a job file takes no arguments" submit jobs/small.rad -- x

@@ -96,6 +96,12 @@ expect_error 1 "negative.csv:3: submit_s -3 is out of range: 0 to 1000000000" tr
 printf 'arrival_s,workload,gpus\n0,resnet,5000\n' >large.csv
 expect_error 1 "large.csv:2: gpus: 5000 is out of range: 1 to 4096" trace show large.csv
 printf 'arrival_s,workload,color\n0,resnet,red\n' >column.csv
+# Published traces that are not read (docs/researcher.md names them): Helios', Alibaba's PAI.
+for header in job_id,user,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue \
+    job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,gpu_type; do
+    echo "$header" >other.csv
+    expect_error 1 "other.csv:1: " trace build other.csv
+done
 expect_error 1 "column.csv:1: unknown column 'color': remove it" trace show column.csv
 awk 'BEGIN { for (i = 0; i < 1000000; i++) printf "arrival_s,"; print "" }' >million.csv
 expect_error 1 "million.csv:1: the line is longer than 65536 bytes" trace show million.csv

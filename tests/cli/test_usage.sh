@@ -24,6 +24,17 @@ for option in $("$CARMA" submit --help | sed -n 's/^ .*--\([a-z-]\{5,\}\).*/\1/p
 done
 expect_error 2 "there is no command 'frobnicate' (see: carma help)" frobnicate
 expect_error 2 "did you mean submit?" sub
+# Words of other programs.
+for row in sbatch:submit qsub:submit run:submit squeue:queue status:queue ps:queue scancel:cancel kill:cancel info:show tail:logs \
+    nvidia-smi:gpus sacct:history resume:release; do
+    expect_error 2 "did you mean ${row#*:}?" "${row%:*}"
+done
+for row in '--name x|did you mean --job-name?' '-g 2|did you mean --gpus?' '--gres=gpu:1|did you mean --gpus?' '-c 4|did you mean --cpus?' \
+    '--wrap true|a command behind' '--array 1-4|no arrays yet' '--test-only|explain tell beforehand' '--partition gpu|, which has no meaning here' \
+    '-n 4|--ntasks, which has no meaning here'; do
+    # shellcheck disable=SC2086 # words
+    expect_error 2 "${row#*|}" submit ${row%|*} -- true
+done
 # And values that are words of a table.
 for row in 'submit --share tme-slice -- x|time-slice' 'submit --optimizer adma -- x|adam' 'submit --precision fp23 -- x|fp32' \
     'submit --method lara -- x|lora' 'submit --signal URS1@3 -- x|USR1' 'submit --visible-devices inedx -- x|index' \
@@ -71,6 +82,7 @@ expect_error 2 "out of range" submit --gpu-memory 0 -- true
 expect_error 2 "out of range" submit --gpu-memory 99999T -- true
 expect_error 2 "out of range" submit --batch-size 0 -- true
 expect_error 2 "name a job file" submit
+expect_error 1 "the command is empty: name a program" submit -- ''
 expect_error 2 "name a job file" submit --
 expect_error 1 "some.rad: a job file takes no arguments" submit some.rad -- true
 expect_error 2 "not both" submit --json --parsable -- true

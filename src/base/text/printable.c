@@ -89,3 +89,19 @@ char *printable_json(char *json)
     free(json);
     return strbuf_steal(&out);
 }
+
+size_t printable_drop_colours(char *text, size_t length)
+{
+    size_t left = 0;
+
+    for (size_t at = 0; at < length; at++) {
+        if (text[at] == '\033' && at + 1 < length && text[at + 1] == '[') {
+            at += 2;
+            while (at < length && (text[at] < '@' || text[at] > '~'))
+                at++;
+            continue;
+        }
+        text[left++] = text[at];
+    }
+    return left;
+}

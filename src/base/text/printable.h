@@ -24,6 +24,9 @@ void printable_append(struct strbuf *out, const char *text);
 /* In the text's own place: '?' for each such character. It becomes valid UTF-8. */
 void printable_replace(char *text);
 
+/* In the text's own place: without what colours it on a terminal. The new length. */
+size_t printable_drop_colours(char *text, size_t length);
+
 /* For JSON, which stays the same value: such characters as \uNNNN. Takes the text (NULL: none), and returns it or its
  * successor, owned by the caller. */
 char *printable_json(char *json);

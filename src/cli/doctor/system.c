@@ -202,8 +202,8 @@ static void check_clock(struct doctor *doctor)
                     strerror(errno));
     else if (state.status & STA_UNSYNC)
         doctor_find(doctor, "clock", DOCTOR_WARN,
-                    "run chrony or systemd-timesyncd: a clock that jumps falsifies times and limits",
-                    "%s, not synchronised", text);
+                    "run chrony or systemd-timesyncd: by a wrong clock times are shown wrongly", "%s, not synchronised",
+                    text);
     else
         doctor_find(doctor, "clock", DOCTOR_OK, NULL, "%s, synchronised", text);
 }

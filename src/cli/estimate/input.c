@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "cli/estimate/estimate.h"
+#include "cli/job/doubts.h"
 #include "cli/job/submit.h"
 
 void estimate_input_init(struct estimate_input *input)
@@ -184,6 +185,7 @@ static int read_job(struct estimate_input *input, const struct estimate_options 
         return rc;
     if (must_be_recorded(&spec)) {
         char *from = NULL;
+        doubts_tell_command(&spec);
         rc = estimate_record(&spec, &input->warnings, &spec.capture, &from, err);
         free(spec.capture_name);
         spec.capture_name = from;

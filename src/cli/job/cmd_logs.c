@@ -65,7 +65,7 @@ static int copy_rest(int fd, struct error *err)
     return (int)count;
 }
 
-static int follow(struct cli *cli, const char *path, const char *job_path, struct error *err)
+static int follow(struct cli *cli, uint64_t id, const char *path, const char *job_path, struct error *err)
 {
     int64_t pause_ms = PRINT_MS;
     CLEANUP(close_fd) int fd = -1;
@@ -84,6 +84,8 @@ static int follow(struct cli *cli, const char *path, const char *job_path, struc
         }
         if (fd >= 0 && (rc = copy_rest(fd, err)))
             return rc;
+        if (ended && strcmp(answer_text(job, "state"), "COMPLETED") != 0)
+            wait_tell_end(id, job, false);
         if (ended)
             return 0;
         rc = 0; /* what is not there yet may come */
@@ -124,7 +126,7 @@ static int print_log(struct cli *cli, struct logs_options *logs)
         return not_yours(job, id);
     if (logs->follow) {
         wait_tell_when_interrupted(&logs->list, "carma logs -f");
-        rc = follow(cli, path, job_path, &err);
+        rc = follow(cli, id, path, job_path, &err);
         return rc ? cli_fail("job %" PRIu64 ": %s", id, err.text), session_status(rc) : CLI_OK;
     }
     rc = log_file_open(path, log_file_owner(job), &fd, &err);

@@ -87,12 +87,11 @@ static void tell_estimate(uint64_t id, const json_t *job, bool *told)
     *told = true;
 }
 
-/* Why the caller gets its exit status. Of a job that completed: what has to be said of it nevertheless. */
-static void tell_end(uint64_t id, const json_t *job, bool completed)
+void wait_tell_end(uint64_t id, const json_t *job, bool quote)
 {
     CLEANUP(free_ptr) char *how = answer_job_where(job);
     CLEANUP(free_ptr)
-    char *words = !completed && answer_integer(job, "started_ns", 0) > 0 ? last_words(job, id, how) : NULL;
+    char *words = quote && answer_integer(job, "started_ns", 0) > 0 ? last_words(job, id, how) : NULL;
 
     cli_fail("job %" PRIu64 " %s%s%s%s%s", id, answer_end(job), *how ? ": " : "", how, words ? ": " : "",
              words ? words : "");
@@ -161,7 +160,7 @@ static int wait_for_one(struct cli *cli, uint64_t id, bool told, int *status, js
         if (answer_job_ended(job)) {
             *status = job_status(job);
             if (*status != CLI_OK || answer_text(job, "message"))
-                tell_end(id, job, *status == CLI_OK);
+                wait_tell_end(id, job, *status != CLI_OK);
             if (ended)
                 json_array_append(ended, job);
             return 0;

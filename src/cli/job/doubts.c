@@ -128,8 +128,11 @@ static void look_for_directory(const struct job_spec *spec, const char *what, co
     CLEANUP(free_ptr) char *directory = submit_directory_of(path);
     struct stat st;
 
-    if (strchr(directory, '%'))
+    if (strstr(directory, "%j")) {
+        warn(spec, "its %s '%.300s' cannot be made: carma makes no directories, and %%j in one is known too late", what,
+             path);
         return;
+    }
     if (stat(directory, &st) < 0 && errno == ENOENT)
         warn(spec, "its %s '%.300s' cannot be made: %s: mkdir -p %.300s", what, path, strerror(errno), directory);
     else if (stat(directory, &st) == 0 && !S_ISDIR(st.st_mode))
@@ -227,13 +230,18 @@ static void look_for_model(const struct job_spec *spec)
         warn(spec, "%s counts with --hf-config alone", spec->method ? "--method" : "--sequence-length");
 }
 
-void doubts_tell(const struct job_spec *spec)
+void doubts_tell_command(const struct job_spec *spec)
 {
     look_for_place(spec);
     look_for_program(spec);
     look_for_code(spec);
     look_for_carriage_returns(spec);
     look_for_conda_environment(spec);
+}
+
+void doubts_tell(const struct job_spec *spec)
+{
+    doubts_tell_command(spec);
     look_for_model(spec);
     look_for_output(spec, "output", "-o", spec->output);
     if (spec->error)

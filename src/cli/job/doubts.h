@@ -8,4 +8,6 @@
  * rights, and a warning a line goes to stderr. The job is submitted all the same: what is not there may come. */
 void doubts_tell(const struct job_spec *spec);
 
+void doubts_tell_command(const struct job_spec *spec); /* those of its command alone: it is run now */
+
 #endif

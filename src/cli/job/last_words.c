@@ -7,11 +7,13 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/text/printable.h"
 #include "cli/job/log_file.h"
 #include "cli/show/term.h"
 
 #define END_BYTES  4096 /* of the file, which are looked at */
 #define LINE_BYTES 300  /* of the line, which are shown: its beginning */
+#define OWN_PREFIX "carma: "
 
 static bool is_blank(char c)
 {
@@ -52,7 +54,7 @@ static size_t end_of(const json_t *job, bool error, uint64_t id, char text[stati
         return 0;
     size = lseek(fd, 0, SEEK_END);
     count = size > 0 ? pread(fd, text, END_BYTES, size > END_BYTES ? size - END_BYTES : 0) : 0;
-    return count > 0 ? (size_t)count : 0;
+    return count > 0 ? printable_drop_colours(text, (size_t)count) : 0;
 }
 
 /* Upwards: each cuts off the text that it was found in. */
@@ -74,6 +76,14 @@ size_t last_lines(const json_t *job, uint64_t id, char *lines[static LAST_LINES]
     return count;
 }
 
+/* carma writes there, too, what it has to say. */
+static bool says_already(const char *how, const char *words)
+{
+    const char *text = strncmp(words, OWN_PREFIX, strlen(OWN_PREFIX)) == 0 ? words + strlen(OWN_PREFIX) : words;
+
+    return strstr(how, text) || (*how && strncmp(text, how, strlen(how)) == 0);
+}
+
 char *last_words(const json_t *job, uint64_t id, const char *how)
 {
     char *lines[LAST_LINES];
@@ -84,5 +94,5 @@ char *last_words(const json_t *job, uint64_t id, const char *how)
         free(lines[i]);
     if (words)
         memmove(words, words + strspn(words, " \t"), strlen(words + strspn(words, " \t")) + 1);
-    return words && !strstr(how, words) && (!*how || strncmp(words, how, strlen(how)) != 0) ? steal_ptr(&words) : NULL;
+    return words && !says_already(how, words) ? steal_ptr(&words) : NULL;
 }

@@ -337,6 +337,24 @@ const char *sbatch_refused(char *const *words, size_t count, const char **remedy
     return NULL;
 }
 
+char *sbatch_remedy(const char *word)
+{
+    char *words[] = {(char *)word};
+    struct reader reader = {.words = words, .count = 1};
+    struct said said;
+
+    if (!is_next(&reader, &said) || !said.option)
+        return NULL;
+    switch (said.option->fate) {
+    case TAKEN:
+        return xasprintf("did you mean %s?", said.option->own);
+    case REFUSED:
+        return xstrdup(said.option->own);
+    default:
+        return xasprintf("it is sbatch's --%s, which has no meaning here: leave it out", said.option->name);
+    }
+}
+
 static void take(const struct said *said, struct spec_strings *own, struct spec_strings *written,
                  struct spec_strings *ignored)
 {

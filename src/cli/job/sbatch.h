@@ -15,6 +15,10 @@ void sbatch_translate(char *const *words, size_t count, struct spec_strings *own
  * it were not there. NULL: none; else the option's name, static, and in *remedy what to do, static as well. */
 const char *sbatch_refused(char *const *words, size_t count, const char **remedy);
 
+/* What to do in place of an option of sbatch, typed behind `carma submit`; NULL: sbatch has none such. Owned by the
+ * caller. */
+char *sbatch_remedy(const char *word);
+
 /* A file name pattern of sbatch as one of carma: %j stays, %A is %j, %x the job's name, %u the user, %% a percent sign.
  * Others stay as they are. Owned by the caller. */
 char *sbatch_path(const char *pattern, const char *job_name);

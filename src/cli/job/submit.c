@@ -158,6 +158,8 @@ int submit_from_command(struct job_spec *spec, char **argv, size_t argc, const s
                         struct error *err)
 {
     job_spec_init(spec);
+    if (!*argv[0])
+        return error_set(err, EINVAL, "the command is empty: name a program after '--'");
     for (size_t i = 0; i < argc; i++)
         spec_strings_add(&spec->command, argv[i]);
     return submit_complete(spec, file_base_name(argv[0]), options, err);

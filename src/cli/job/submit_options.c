@@ -1,10 +1,12 @@
 /* The options of `carma submit`, on its command line and in the #CARMA lines of a script. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/job_field.h"
 #include "base/memory.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/job/sbatch.h"
 #include "cli/job/submit.h"
 
 #define FILES_MAX 10000
@@ -43,6 +45,28 @@ error_t submit_take_option(int key, const char *arg, struct job_spec *spec, stru
         return job_field_parse(&job_fields[i], said, arg, spec, &err) ? cli_bad_usage(state, "%s", err.text) : 0;
     }
     return ARGP_ERR_UNKNOWN;
+}
+
+char *submit_option_of_others(const char *word)
+{
+    static const struct {
+        const char *others, *own;
+    } rows[] = {
+        {" --name ", "--job-name"},
+        {" -g --gpu --gpu-count --num-gpus --ngpus --gpus-per-task ", "--gpus"},
+        {" --vram --gpu-ram --gmem ", "--gpu-memory"},
+        {" --cwd --workdir --wd --directory ", "--chdir"},
+        {" --stdout --log ", "--output"},
+        {" --stderr ", "--error"},
+        {" --walltime --time-limit --timeout ", "--time"},
+        {" --wrap --command --cmd ", "a command behind '--'"},
+    };
+    CLEANUP(free_ptr) char *name = xasprintf(" %.*s ", (int)strcspn(word, "="), word);
+
+    for (size_t i = 0; i < array_size(rows); i++)
+        if (strstr(rows[i].others, name))
+            return xasprintf("did you mean %s?", rows[i].own);
+    return sbatch_remedy(word);
 }
 
 /* Before "--" come files; behind it the whole rest is a command. */

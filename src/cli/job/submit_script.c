@@ -35,6 +35,18 @@ static void found_release(struct found *found)
     spec_strings_release(&found->written);
 }
 
+/* Where its name says what it is, the whole command that runs it without a first line. */
+static int tell_interpreter(const char *path, const char *text, int rc, struct error *err)
+{
+    const char *end = strrchr(path, '.');
+    const char *by = !end ? NULL : strcmp(end, ".py") == 0 ? "python3" : strcmp(end, ".sh") == 0 ? "sh" : NULL;
+    struct error why = *err;
+
+    return !by || strncmp(text, "#!", 2) == 0
+               ? rc
+               : error_set(err, EINVAL, "%s, as in: carma submit -- %s %s", why.text, by, path);
+}
+
 /* The script is sent: every run of the job executes its text of now. Its name stands for it in the command. */
 static int take_script(struct job_spec *spec, const char *path, const char *text, char **argv, size_t argc,
                        struct error *err)
@@ -45,7 +57,7 @@ static int take_script(struct job_spec *spec, const char *path, const char *text
 
     if (rc) {
         error_prefix(err, "%s:1", path);
-        return rc;
+        return tell_interpreter(path, text, rc, err);
     }
     spec->script = xstrdup(text);
     spec_strings_add(&spec->command, path);

@@ -8,6 +8,10 @@
  * unless that is NULL. Without `told` a line on standard output tells of each estimate of theirs. */
 int wait_for_jobs(struct cli *cli, const struct id_list *list, bool told, json_t *ended);
 
+/* How the job has ended, in a line on standard error; with its last line of output, if wished. Of a job that completed
+ * it is what has to be said of it nevertheless. */
+void wait_tell_end(uint64_t id, const json_t *job, bool quote);
+
 /* Ctrl-C ends the command and not the jobs: from now on it says so, and how to do either. `again`: the command. */
 void wait_tell_when_interrupted(const struct id_list *list, const char *again);
 

@@ -1,10 +1,12 @@
 #include "cli/show/answer.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "api/job_signal.h"
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/strbuf.h"
@@ -177,6 +179,24 @@ const char *answer_memory_source(const json_t *job, const char *member)
     return !source ? "-" : strcmp(source, "prior") == 0 ? "node default" : source;
 }
 
+/* Its status is 128 and the number of the signal that ended it. A shell says its last command's end likewise. */
+static char *exit_words(const json_t *job, int64_t status)
+{
+    const char *cause = answer_text(job, "exit_cause");
+    bool signalled = cause && strcmp(cause, "signalled") == 0;
+    char name[JOB_SIGNAL_TEXT] = "";
+
+    if (status > 128 && status <= 128 + JOB_SIGNAL_MAX)
+        job_signal_name((uint32_t)(status - 128), name);
+    if (signalled && *name)
+        return isalpha((unsigned char)*name) ? xasprintf("signal %" PRId64 " (%s)", status - 128, name)
+                                             : xasprintf("signal %s", name);
+    if (isalpha((unsigned char)*name))
+        return xasprintf("exit status %" PRId64 ", as a shell says of signal %" PRId64 " (%s)", status, status - 128,
+                         name);
+    return xasprintf("exit status %" PRId64, status);
+}
+
 static char *ending(const json_t *job)
 {
     int64_t status = answer_integer(job, "exit_status", -1);
@@ -187,9 +207,7 @@ static char *ending(const json_t *job)
         return xstrdup(""); /* however it went then */
     if (answer_text(job, "last_end"))
         return answer_safe_text(job, "last_end");
-    if (status > 128)
-        return xasprintf("signal %" PRId64, status - 128);
-    return status > 0 ? xasprintf("exit status %" PRId64, status) : xstrdup("");
+    return status > 0 ? exit_words(job, status) : xstrdup("");
 }
 
 char *answer_job_progress(const json_t *job)

@@ -50,8 +50,8 @@ int64_t node_index_of(const struct node *node, uint32_t number);
 /* Whether one of its GPUs is in MIG mode. */
 bool node_has_instances(const struct node *node);
 
-/* Which GPUs have other numbers than NVML's indices, in words; NULL: none. Without MIG instances: these are numbered
- * too. Owned by the caller. */
+/* Which GPUs have other numbers than NVML's indices, in words; NULL: none. With MIG instances, which are numbered too:
+ * all numbers, where their order is not NVML's. Owned by the caller. */
 char *node_order_text(const struct node *node);
 
 /* Whether all of the job's GPUs have been read since the daemon has started. */

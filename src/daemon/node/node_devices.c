@@ -49,18 +49,35 @@ int64_t node_index_of(const struct node *node, uint32_t number)
     return entry && entry->there ? (int64_t)entry->reading.index : -1;
 }
 
+/* Whether a number is not NVML's; or, where instances have numbers too, comes behind the number of a later GPU. */
+static bool is_reordered(const struct node *node, bool instances)
+{
+    int64_t before = -1;
+
+    for (uint32_t i = 0; i < core_gpu_count(node->daemon->core); i++) {
+        int64_t index = node_index_of(node, i);
+        if (index >= 0 && (instances ? index < before : index != (int64_t)i))
+            return true;
+        before = index >= 0 ? index : before;
+    }
+    return false;
+}
+
 char *node_order_text(const struct node *node)
 {
+    bool instances = node_has_instances(node);
     struct strbuf out = {0};
 
-    for (uint32_t i = 0; i < core_gpu_count(node->daemon->core) && !node_has_instances(node); i++) {
+    if (!is_reordered(node, instances))
+        return NULL;
+    for (uint32_t i = 0; i < core_gpu_count(node->daemon->core); i++) {
         int64_t index = node_index_of(node, i);
-        if (index >= 0 && index != (int64_t)i)
-            strbuf_printf(&out, "%sGPU %" PRIu32 " is nvidia-smi's %" PRId64, out.length ? ", " : "", i, index);
+        if (index >= 0 && (instances || index != (int64_t)i))
+            strbuf_printf(&out, "%sGPU %" PRIu32 " is %snvidia-smi's %" PRId64, out.length ? ", " : "", i,
+                          node_gpu_numbered(node, i)->reading.kind == GPU_INSTANCE ? "a part of " : "", index);
     }
-    if (out.length)
-        strbuf_puts(&out, ": a number of carma's stays with its GPU, by UUID");
-    return out.length ? strbuf_steal(&out) : NULL;
+    strbuf_puts(&out, ": a number of carma's stays with its GPU, by UUID");
+    return strbuf_steal(&out);
 }
 
 bool node_has_instances(const struct node *node)

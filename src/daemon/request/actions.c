@@ -98,6 +98,7 @@ static void change(struct daemon *daemon, struct http_request *request, const st
     bool asked_already =
         type == RECORD_CANCELLED && view->state == JOB_STOPPING; /* a record more would be for nothing */
     struct error err;
+    int rc;
 
     if (view->wants->external) {
         http_reply_error(request, 409, "job %" PRIu64 " is Slurm's job %" PRId64 ": use scancel or scontrol", view->id,
@@ -112,7 +113,10 @@ static void change(struct daemon *daemon, struct http_request *request, const st
         http_reply_error(request, 503, "%s", err.text);
         return;
     }
-    if (!asked_already && engine_input(daemon->engine, &input, &err) != 0) {
+    if (!asked_already && (rc = engine_input(daemon->engine, &input, &err)) != 0) {
+        if (rc == -EPERM && (type == RECORD_HELD || type == RECORD_RELEASED))
+            error_set(&err, EPERM, "job %" PRIu64 " is %s: %s", view->id, job_state_name(view->state),
+                      type == RECORD_HELD ? "only one that waits can be held" : "it is not held");
         http_reply_error(request, 409, "%s", err.text);
         return;
     }

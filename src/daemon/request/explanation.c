@@ -80,8 +80,10 @@ static char *sentence_of(const struct job_view *view, enum access_view access)
     case JOB_COMPLETED:
         return xstrdup("has completed");
     default:
-        return view->message && access == ACCESS_ALL ? xasprintf("failed: %s", view->message)
-                                                     : xasprintf("failed with status %" PRId32, view->exit.status);
+        if (view->message && access == ACCESS_ALL)
+            return xasprintf("failed: %s", view->message);
+        return view->exit.cause == EXIT_SIGNALLED ? xasprintf("was ended by signal %" PRId32, view->exit.status - 128)
+                                                  : xasprintf("failed with status %" PRId32, view->exit.status);
     }
 }
 

@@ -262,6 +262,13 @@ static int status_of(int rc)
     return rc == -E2BIG ? 413 : 400;
 }
 
+/* Which of several jobs it is. */
+static void name_refused(struct submission *submission, size_t number)
+{
+    if (submission->piece_count > 1)
+        error_prefix(&submission->err, "job %zu of the request", number);
+}
+
 /* The tree of one job at a time. */
 static int read_job(struct submission *submission, int64_t *turn)
 {
@@ -277,7 +284,7 @@ static int read_job(struct submission *submission, int64_t *turn)
     status = rc ? status_of(rc) : read_applicant(submission, json, applicant, turn);
     json_decref(json);
     if (status != 201)
-        error_prefix(&submission->err, "job %zu of the request", submission->count);
+        name_refused(submission, submission->count);
     return status;
 }
 
@@ -308,7 +315,7 @@ static int estimate_costly(struct submission *submission)
     submission->events_left = most - applicant->events;
     if (rc) {
         int status = rc == -E2BIG ? too_costly(submission) : 400;
-        error_prefix(&submission->err, "job %zu of the request", submission->completed + 1);
+        name_refused(submission, submission->completed + 1);
         return status;
     }
     complete(submission, applicant);

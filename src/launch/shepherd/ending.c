@@ -116,6 +116,7 @@ void ending_examine(struct shepherd *s)
     struct tail_verdict said;
     struct classify_verdict verdict;
 
+    writers_take(s);
     tail_classify(&s->request, &s->output, &s->error, s->writers.files, s->writers.file_count, left, &said,
                   &s->checkpoint_removed);
     status->evidence = evidence_of(s, &said);

@@ -26,6 +26,8 @@
 #define PERIOD_MIN_NS  NS_PER_SEC        /* wall */
 #define LOOKER_LIMIT   10                /* seconds, wall */
 #define PROCESSES_MOST 256
+#define NUMBERS_MOST   64 /* descriptors of a process that reads a pipe */
+#define PIPES_MOST     32
 #define FDINFO_LIMIT   4096
 
 /* The child's word: the job's main process uses a GPU; else a file, whose descriptor comes with it. */
@@ -81,8 +83,8 @@ static bool is_known(const struct shepherd *s, const struct stat *file)
     return known;
 }
 
-/* Text before this launch may stand only in a file that is appended to. */
-static bool appends(pid_t pid, int number)
+/* As open(2) got them, of a descriptor of a process; O_WRONLY | O_APPEND where they cannot be read. */
+static int flags_of(pid_t pid, int number)
 {
     CLEANUP(free_ptr) char *path = xasprintf("/proc/%d/fdinfo/%d", (int)pid, number);
     CLEANUP(free_ptr) char *text = NULL;
@@ -90,8 +92,22 @@ static bool appends(pid_t pid, int number)
     size_t length;
 
     if (file_read(path, FDINFO_LIMIT, &text, &length, NULL) < 0 || !(flags = strstr(text, "flags:")))
-        return true;
-    return strtol(flags + strlen("flags:"), NULL, 8) & O_APPEND;
+        return O_WRONLY | O_APPEND;
+    return (int)strtol(flags + strlen("flags:"), NULL, 8);
+}
+
+/* The pipes in which the words of GPU processes go on: to `tee log`, for example. */
+struct pipes {
+    struct stat items[PIPES_MOST];
+    size_t count;
+};
+
+static bool is_among(const struct pipes *pipes, const struct stat *file)
+{
+    for (size_t i = 0; i < pipes->count; i++)
+        if (pipes->items[i].st_dev == file->st_dev && pipes->items[i].st_ino == file->st_ino)
+            return true;
+    return false;
 }
 
 static void say(int answer_fd, const struct word *word, int file)
@@ -99,25 +115,45 @@ static void say(int answer_fd, const struct word *word, int file)
     handed_send(answer_fd, word, sizeof *word, &file, file >= 0, 0);
 }
 
-static void look_at(const struct shepherd *s, pid_t pid, int answer_fd)
+static void look_at(struct shepherd *s, pid_t pid, int number, struct pipes *pipes, int answer_fd)
 {
-    for (int number = 1; number <= 2; number++) {
-        CLEANUP(free_ptr) char *path = xasprintf("/proc/%d/fd/%d", (int)pid, number);
-        CLEANUP(close_fd) int file = open(path, O_PATH | O_CLOEXEC);
-        struct word word = {0};
-        struct stat st;
+    struct watched_writers *writers = &s->writers;
+    CLEANUP(free_ptr) char *path = xasprintf("/proc/%d/fd/%d", (int)pid, number);
+    CLEANUP(close_fd) int file = open(path, O_PATH | O_CLOEXEC);
+    struct word word = {0};
+    struct stat st;
+    int flags;
 
-        if (file < 0 || fstat(file, &st) < 0 || !S_ISREG(st.st_mode) || is_known(s, &st))
-            continue;
-        word.size = appends(pid, number) ? st.st_size : 0;
-        say(answer_fd, &word, file);
-    }
+    if (file < 0 || fstat(file, &st) < 0 || ((flags = flags_of(pid, number)) & O_ACCMODE) == O_RDONLY)
+        return;
+    if (S_ISFIFO(st.st_mode) && pipes->count < PIPES_MOST && !is_among(pipes, &st))
+        pipes->items[pipes->count++] = st;
+    if (!S_ISREG(st.st_mode) || is_known(s, &st))
+        return;
+    word.size = flags & O_APPEND ? st.st_size : 0; /* text of before this launch stands only in a file like that */
+    say(answer_fd, &word, file);
+    if (writers->file_count < WRITERS_FILES) /* in this process: it is not said again */
+        writers->files[writers->file_count++].fd = dup(file);
+}
+
+/* The files to which others of a pipeline write, and the pipes behind them. */
+static void look_behind(struct shepherd *s, pid_t pid, struct pipes *pipes, int answer_fd)
+{
+    CLEANUP(free_ptr) char *path = xasprintf("/proc/%d/fd/0", (int)pid);
+    struct stat st;
+
+    if (stat(path, &st) < 0 || !S_ISFIFO(st.st_mode) || !is_among(pipes, &st))
+        return;
+    for (int number = 1; number < NUMBERS_MOST; number++)
+        look_at(s, pid, number, pipes, answer_fd);
 }
 
 static void look(struct shepherd *s, int answer_fd)
 {
     pid_t shepherd = getppid();
-    int looked = 0;
+    struct pipes pipes = {.count = 0};
+    pid_t members[PROCESSES_MOST];
+    size_t known = 0, member_count = 0;
     sigset_t none;
 
     sigemptyset(&none); /* it ends with the job's processes, of which it looks to be one */
@@ -127,16 +163,22 @@ static void look(struct shepherd *s, int answer_fd)
         return;
     tree_read(&s->tree);
     tree_select_descendants(&s->tree, shepherd);
-    for (size_t i = 0; i < s->tree.count && looked < PROCESSES_MOST; i++) {
+    for (size_t i = 0; i < s->tree.count && member_count < PROCESSES_MOST; i++) {
         pid_t pid = s->tree.items[i].pid;
         if (!s->tree.items[i].member || pid == getpid())
             continue;
-        looked++;
+        members[member_count++] = pid;
         if (!uses_gpu(pid))
             continue;
         if (pid == s->process)
             say(answer_fd, &(struct word){.itself = true}, -1);
-        look_at(s, pid, answer_fd);
+        look_at(s, pid, 1, &pipes, answer_fd);
+        look_at(s, pid, 2, &pipes, answer_fd);
+    }
+    while (known < pipes.count) { /* each look may find further ones */
+        known = pipes.count;
+        for (size_t i = 0; i < member_count; i++)
+            look_behind(s, members[i], &pipes, answer_fd);
     }
 }
 
@@ -198,17 +240,23 @@ static bool take_word(struct watched_writers *writers)
     return true;
 }
 
+void writers_take(struct shepherd *s)
+{
+    struct pollfd ready = writers_poll(s);
+
+    while (ready.fd >= 0 && poll(&ready, 1, 0) > 0)
+        if (!take_word(&s->writers)) {
+            close_fd(&s->writers.looker);
+            s->writers.looker = ready.fd = -1;
+        }
+}
+
 void writers_turn(struct shepherd *s)
 {
     struct watched_writers *writers = &s->writers;
     int64_t now_ns = nodetime_monotonic_wall_ns();
-    struct pollfd ready = writers_poll(s);
 
-    while (ready.fd >= 0 && poll(&ready, 1, 0) > 0)
-        if (!take_word(writers)) {
-            close_fd(&writers->looker);
-            writers->looker = ready.fd = -1;
-        }
+    writers_take(s);
     if (!is_wanted(s) || writers->looker >= 0 || now_ns < writers->look_at_ns)
         return;
     if (writers->look_at_ns)

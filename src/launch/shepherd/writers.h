@@ -1,7 +1,8 @@
 /* The files that the job's GPU processes write to: what their descriptors 1 and 2 are, where that is a regular file
- * other than the job's own output. A child with the user's rights looks now and then, while the processes are there,
- * and hands on descriptors that name the files and give no access (O_PATH). They are read once the job has ended
- * (tail.h). A pipe, a socket or a terminal is never read: its bytes are for somebody else. */
+ * other than the job's own output; where it is a pipe, the files of the processes whose standard input it is. A child
+ * with the user's rights looks now and then, while the processes are there, and hands on descriptors that name the
+ * files and give no access (O_PATH). They are read once the job has ended (tail.h). A pipe, a socket or a terminal is
+ * never read: its bytes are for somebody else. */
 #ifndef CARMA_LAUNCH_SHEPHERD_WRITERS_H
 #define CARMA_LAUNCH_SHEPHERD_WRITERS_H
 
@@ -27,5 +28,6 @@ struct watched_writers {
 struct pollfd writers_poll(const struct shepherd *s);
 int64_t writers_next_ns(const struct shepherd *s); /* as progress_next_ns() */
 void writers_turn(struct shepherd *s);
+void writers_take(struct shepherd *s); /* what the child has said so far: the job has ended */
 
 #endif
