@@ -1,5 +1,7 @@
 #include "core/share/rates.h"
 
+#include "base/root.h"
+
 /* The published pairs have activities up to 943 permille. More counts as this: nothing is known of shares beyond. */
 #define FULLEST_PERMILLE 950
 
@@ -47,10 +49,11 @@ void rates_of_clients(size_t count, const int32_t *activity_permille, int32_t *r
 
 int64_t rates_slowed_by_part(int64_t activity_permille, int64_t part_permille)
 {
-    int64_t width = activity_permille > RATES_TURN_WIDTH ? activity_permille : RATES_TURN_WIDTH;
-    int64_t wanted = activity_permille * 1000 / width;
+    int64_t kernels = activity_permille * 1000 / part_permille;
 
-    return part_permille >= width ? 1000 : 1000 - wanted + wanted * width / part_permille;
+    return part_permille >= 1000
+               ? 1000
+               : square_root(INT64_C(1000) * 1000 - activity_permille * activity_permille + kernels * kernels);
 }
 
 /* Half of the threads pays from the third client on, and a seventh of them from the sixth. */

@@ -17,11 +17,9 @@
 /* Of `count` clients, at most RATES_CLIENT, with activities of 0 to 1000 permille. */
 void rates_of_clients(size_t count, const int32_t *activity_permille, int32_t *rate_ppm);
 
-/* A job with the turn keeps this part of the SMs busy, in permille, or its activity where that is more. */
-#define RATES_TURN_WIDTH 650
-
-/* How much a job alone on a MIG instance with this part of the SMs is slowed, in permille: in the turns that it wants,
- * its kernels find fewer SMs. */
+/* How much a job alone on a MIG instance with this part of the SMs is slowed, in permille. Its kernels take 1 / part of
+ * their time. The host's work, which a part does not slow, overlaps with them to some extent: the squares of the two
+ * times add up to that of the step. An activity of a is kernels for a of the step on a whole GPU. */
 int64_t rates_slowed_by_part(int64_t activity_permille, int64_t part_permille);
 
 /* The share of a GPU's threads, in percent, with which each of so many clients of a server runs best by what was

@@ -15,6 +15,9 @@
 
 #define PPM INT64_C(1000000)
 
+/* A job with the turn keeps this part of the SMs busy, in permille, or its activity where that is more. */
+#define TURN_WIDTH 650
+
 /* The part of the time in which several want the turn that goes to switching, in permille. */
 #define SWITCH_COST 100
 
@@ -136,7 +139,7 @@ static void add(struct slowdown_takers *takers, int64_t part, uint64_t server, i
 /* The part of the time in which it wants the turn. */
 static int64_t turn_demand_ppm(int64_t activity_ppm)
 {
-    return activity_ppm >= RATES_TURN_WIDTH * 1000 ? PPM : activity_ppm * 1000 / RATES_TURN_WIDTH;
+    return activity_ppm >= TURN_WIDTH * 1000 ? PPM : activity_ppm * 1000 / TURN_WIDTH;
 }
 
 /* The rate of all that take turns, in parts per million: the time in which at least one wants the turn, less the cost

@@ -5,7 +5,7 @@
  * core/share/rates.h says. Processes without MPS, and the servers of several users, take turns. Where one has the turn,
  * it keeps w of the SMs busy. So with the activity u (of a server: its U) it wants the turn for g = min(1, u / w) of
  * the time. All run at (P(at least one wants it) - k P(several do)) / sum(g); w = 0.65 and k = 0.1 are the fit of
- * docs/contention.md. A job alone on a MIG instance with the part p of the SMs is slowed by 1 - g + g max(1, w / p).
+ * docs/contention.md. A job alone on a MIG instance with the part p of the SMs is slowed by sqrt(1 - a^2 + (a / p)^2).
  * Several jobs share the instance as a GPU of its own. */
 #ifndef CARMA_CORE_SHARE_SLOWDOWN_H
 #define CARMA_CORE_SHARE_SLOWDOWN_H
