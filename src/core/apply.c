@@ -22,6 +22,7 @@
 #include "core/learn/learn.h"
 #include "core/need/fence.h"
 #include "core/need/overuse.h"
+#include "core/share/rates.h"
 #include "core/share/sharing.h"
 #include "core/share/slowdown.h"
 #include "core/snapshot.h"
@@ -65,9 +66,10 @@ static int apply_reconfigured(struct core *core, const struct core_config *confi
         !is_interval(config->collocate_extra_ns) || !is_interval(config->settle_ns) ||
         config->oom_retry > OOM_RETRY_INFORMED || config->memory_fence > 1 || config->max_jobs_per_gpu == 0 ||
         config->per_user.max_memory_bytes < 0 || config->mps_domain >= MPS_DOMAIN_COUNT ||
-        config->mps_max_clients == 0 || config->gate > GATE_MEMORY || config->order > ORDER_FAIR ||
-        !is_interval(config->starvation_timeout_ns) || !is_slowdown(config->max_slowdown_permille) ||
-        !is_interval(config->shrink_after_ns) || !is_permille(config->prior_quantile_permille))
+        config->mps_threads_percent > 100 || config->mps_max_clients == 0 || config->gate > GATE_MEMORY ||
+        config->order > ORDER_FAIR || !is_interval(config->starvation_timeout_ns) ||
+        !is_slowdown(config->max_slowdown_permille) || !is_interval(config->shrink_after_ns) ||
+        !is_permille(config->prior_quantile_permille))
         return error_set(err, EINVAL, "a value of the configuration is out of range");
     others = config->order != core->config.order;
     if (core->reserved_job && (others || !config->backfill)) /* the rule by which it would end is another */
@@ -148,6 +150,24 @@ static bool closes_gpu(const struct core *core, const struct job *job, const str
             (placed->retry && job->oom_crashes && !placed->shared));
 }
 
+/* The next client of its server has a limit of its threads that this one has not, and crowds less: it may fit where it
+ * did not. */
+static void open_for_limited(struct core *core, const struct job *job)
+{
+    uint64_t server = slowdown_server(core, job);
+
+    if (!server || core->config.mps_threads_percent || !core_gates_slowdown(core))
+        return;
+    for (uint32_t i = 0; i < job->placement_count; i++) {
+        struct gpu *gpu = core->gpus[job->placements[i].gpu];
+        uint32_t clients = 0;
+        for (uint32_t k = 0; k < gpu->resident_count; k++)
+            clients += slowdown_server(core, gpu->residents[k]) == server;
+        if (rates_thread_percent(clients) != rates_thread_percent(clients + 1))
+            gpu_opens(core, gpu);
+    }
+}
+
 static void apply_placed(struct core *core, struct job *job, const struct record *record)
 {
     const struct record_placed *placed = &record->placed;
@@ -163,6 +183,7 @@ static void apply_placed(struct core *core, struct job *job, const struct record
         record_memory_source(placed->reservation_source, placed->reserved_bytes, job->wants, SOURCE_LEARNED);
     job->granted_bytes = placed->reserved_bytes;
     job->fence_bytes = placed->fence_bytes;
+    job->threads_percent = placed->threads_percent;
     job->first_use_ns = 0;
     job->placement_count = placed->count;
     job->placements = xcalloc(placed->count, sizeof *job->placements);
@@ -181,6 +202,7 @@ static void apply_placed(struct core *core, struct job *job, const struct record
     user_takes(core, job);
     use_begins(core, job, record->at_ns);
     sharing_begins(core, job);
+    open_for_limited(core, job);
     core->next_decision_ns = record->at_ns + core->config.decide_period_ns;
     if (placed->shared) {
         core->next_decision_ns += core->config.collocate_extra_ns;

@@ -2,7 +2,8 @@
  * model of the core's own, apart from the simulator's truth (src/contention).
  *
  * Clients of one MPS server with solo SM activities a_i deliver U = 1 - prod(1 - a_i) together, and share that as
- * core/share/rates.h says. Processes without MPS, and the servers of several users, take turns. Where one has the turn,
+ * core/share/rates.h says. A client with a limit of its threads runs as on such an instance (below), wants the SMs for
+ * less, and crowds less. Processes without MPS, and the servers of several users, take turns. Where one has the turn,
  * it keeps w of the SMs busy. So with the activity u (of a server: its U) it wants the turn for g = min(1, u / w) of
  * the time. All run at (P(at least one wants it) - k P(several do)) / sum(g); w = 0.65 and k = 0.1 are the fit of
  * docs/contention.md. A job alone on a MIG instance with the part p of the SMs is slowed by sqrt(1 - a^2 + (a / p)^2).
@@ -76,7 +77,11 @@ static inline int slowdown_band(int32_t activity_permille)
 struct slowdown_party {
     uint64_t server;           /* the one that serves it; 0: a process by itself */
     int32_t activity_permille; /* alone on a whole GPU; 0: it runs nothing */
+    uint32_t threads_percent;  /* its limit; 0: none */
 };
+
+/* The part of the GPU's threads, in percent, that the job gets there as a client of an MPS server. */
+uint32_t slowdown_threads(const struct core *core, const struct gpu *gpu, const struct job *joining);
 
 /* The server that serves the job where it runs; 0: none. */
 uint64_t slowdown_server(const struct core *core, const struct job *job);
