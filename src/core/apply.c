@@ -22,7 +22,7 @@
 #include "core/learn/learn.h"
 #include "core/need/fence.h"
 #include "core/need/overuse.h"
-#include "core/share/rates.h"
+#include "core/share/seen.h"
 #include "core/share/sharing.h"
 #include "core/share/slowdown.h"
 #include "core/snapshot.h"
@@ -150,24 +150,6 @@ static bool closes_gpu(const struct core *core, const struct job *job, const str
             (placed->retry && job->oom_crashes && !placed->shared));
 }
 
-/* The next client of its server has a limit of its threads that this one has not, and crowds less: it may fit where it
- * did not. */
-static void open_for_limited(struct core *core, const struct job *job)
-{
-    uint64_t server = slowdown_server(core, job);
-
-    if (!server || core->config.mps_threads_percent || !core_gates_slowdown(core))
-        return;
-    for (uint32_t i = 0; i < job->placement_count; i++) {
-        struct gpu *gpu = core->gpus[job->placements[i].gpu];
-        uint32_t clients = 0;
-        for (uint32_t k = 0; k < gpu->resident_count; k++)
-            clients += slowdown_server(core, gpu->residents[k]) == server;
-        if (rates_thread_percent(clients) != rates_thread_percent(clients + 1))
-            gpu_opens(core, gpu);
-    }
-}
-
 static void apply_placed(struct core *core, struct job *job, const struct record *record)
 {
     const struct record_placed *placed = &record->placed;
@@ -185,6 +167,7 @@ static void apply_placed(struct core *core, struct job *job, const struct record
     job->fence_bytes = placed->fence_bytes;
     job->threads_percent = placed->threads_percent;
     job->first_use_ns = 0;
+    job->slowed_permille = 0;
     job->placement_count = placed->count;
     job->placements = xcalloc(placed->count, sizeof *job->placements);
     for (uint32_t i = 0; i < placed->count; i++) {
@@ -202,7 +185,6 @@ static void apply_placed(struct core *core, struct job *job, const struct record
     user_takes(core, job);
     use_begins(core, job, record->at_ns);
     sharing_begins(core, job);
-    open_for_limited(core, job);
     core->next_decision_ns = record->at_ns + core->config.decide_period_ns;
     if (placed->shared) {
         core->next_decision_ns += core->config.collocate_extra_ns;
@@ -389,6 +371,13 @@ static void enter_state(struct core *core, struct job *job, uint32_t state, int6
     }
 }
 
+/* What it is worth beside others is compared with what was known before. */
+static void take_report(struct core *core, struct job *job, const struct record *record)
+{
+    seen_note(core, job, record);
+    company_learn_speed(core, job, record);
+}
+
 /* Its processes keep their memory, and leave the SMs to others. */
 static void set_suspended(struct core *core, struct job *job, bool suspended, int64_t at_ns)
 {
@@ -463,7 +452,7 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
     case RECORD_PROGRESSED:
         status = check_progressed(&record->progressed, err);
         if (status == 0)
-            company_learn_speed(core, job, record);
+            take_report(core, job, record);
         break;
     case RECORD_EXITED:
         if (record->exited.cause >= EXIT_CAUSE_COUNT)

@@ -246,6 +246,14 @@ int32_t company_slowdown(const struct core *core, const struct gpu *gpu, const s
     return alone && alone->unit == there->unit ? ratio(alone->value, there->value) : 0;
 }
 
+int32_t company_slowed(const struct core *core, const struct gpu *gpu, const struct profile *of,
+                       const struct record_progressed *report)
+{
+    const struct measure *alone = known(core, gpu, &(struct company_key){.of = of, .kind = COMPANY_SPEED});
+
+    return alone && alone->unit == report->total ? ratio(alone->value, report->micro_steps_per_s) : 0;
+}
+
 int32_t company_slowdown_by_activity(const struct core *core, const struct gpu *gpu, const struct profile *of,
                                      const struct profile *beside, uint32_t share)
 {

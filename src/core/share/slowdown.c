@@ -278,17 +278,17 @@ struct slowdown_takers *slowdown_takers_new(void)
     return xcalloc(1, sizeof(struct slowdown_takers));
 }
 
-static int32_t bound_of(const struct core *core, const struct job *job)
+int32_t job_slowdown_bound(const struct core *core, const struct job *job)
 {
     return job->wants->max_slowdown_permille ? job->wants->max_slowdown_permille : core->config.max_slowdown_permille;
 }
 
 int32_t gpu_slowdown_bound(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
-    int32_t least = job ? bound_of(core, job) : 0;
+    int32_t least = job ? job_slowdown_bound(core, job) : 0;
 
     for (uint32_t i = 0; i < gpu->resident_count; i++) {
-        int32_t bound = bound_of(core, gpu->residents[i]);
+        int32_t bound = job_slowdown_bound(core, gpu->residents[i]);
         if (bound && (!least || bound < least))
             least = bound;
     }

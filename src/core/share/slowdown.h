@@ -90,6 +90,9 @@ uint64_t slowdown_server(const struct core *core, const struct job *job);
  * with that part of it. */
 void slowdown_busy(const struct slowdown_party *parties, size_t count, int32_t part_permille, int32_t *busy_permille);
 
+/* The slowdown that is promised to the job; 0: any. */
+int32_t job_slowdown_bound(const struct core *core, const struct job *job);
+
 /* The slowdown that the job's coming may cause on the GPU: the least bound of all concerned; 0: any. */
 int32_t gpu_slowdown_bound(const struct core *core, const struct job *job, const struct gpu *gpu);
 
