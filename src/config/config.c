@@ -37,7 +37,6 @@ void config_init_default(struct config *config)
         .job_cpu_weight = 100,
         .idle_report_ns = MINUTES(30),
         .mps_control = xstrdup("nvidia-cuda-mps-control"),
-        .mps_threads_percent = 100,
         .state_directory = config_default_state_directory(),
         .socket = config_default_socket(),
     };
@@ -91,6 +90,10 @@ static int parse_number(const struct key *key, const char *text, int64_t *value)
 {
     int rc = -EINVAL;
 
+    if (key->kind == COUNT_OR_AUTO && strcmp(text, KEY_AUTO) == 0) {
+        *value = 0;
+        return 0;
+    }
     switch (key->kind) {
     case SIZE:
         rc = parse_size(text, value, NULL);
@@ -225,7 +228,7 @@ static int set_key(struct config *config, const struct key *key, const char *val
         return rc;
     if (key->kind == SHARE || key->kind == RATIO)
         *(int32_t *)at = (int32_t)number;
-    else if (key->kind == COUNT)
+    else if (key->kind == COUNT || key->kind == COUNT_OR_AUTO)
         *(uint32_t *)at = (uint32_t)number;
     else
         *(int64_t *)at = number;

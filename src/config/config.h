@@ -61,7 +61,6 @@ struct config {
     char *dcgm_library;             /* owned; NULL: the system's libdcgm.so.4 or .3 */
     char *mps_control;              /* owned; a path, or a name for PATH; NULL: nvidia-cuda-mps-control */
     char *mps_pipe_directory;       /* owned; of a control daemon that is not carma's; NULL: carma runs its own */
-    uint32_t mps_threads_percent;   /* of a GPU's threads, for each job under MPS */
     int64_t mps_memory_limit_bytes; /* pinned device memory, the same; 0: not limited */
     char *state_directory;          /* owned */
     char *socket;                   /* owned */

@@ -89,7 +89,8 @@ void key_describe_allowed(const struct key *key, struct strbuf *out)
         strbuf_printf(out, "users, by name or number, with shares from 1 to %d: alice=3, 12002=2", USER_SHARES_MOST);
         break;
     default:
-        strbuf_printf(out, "%s to %s", key->kind == RATIO ? "0, or 1" : number_text(key, key->low, low),
+        strbuf_printf(out, "%s%s to %s", key->kind == COUNT_OR_AUTO ? KEY_AUTO ", or " : "",
+                      key->kind == RATIO ? "0, or 1" : number_text(key, key->low, low),
                       number_text(key, key->high, high));
         break;
     }
@@ -119,6 +120,10 @@ static const char *value_text(const struct config *config, const struct key *key
     case SHARE:
     case RATIO:
         return number_text(key, *(const int32_t *)at, text);
+    case COUNT_OR_AUTO:
+        if (*(const uint32_t *)at == 0)
+            return KEY_AUTO;
+        return number_text(key, *(const uint32_t *)at, text);
     case COUNT:
         return number_text(key, *(const uint32_t *)at, text);
     default:

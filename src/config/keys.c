@@ -110,8 +110,9 @@ const struct key config_keys[] = {
      "the MPS control program, by which carma runs control daemons"},
     {"mps_pipe_directory", OPTIONAL_PATH, offsetof(struct config, mps_pipe_directory), 0, 4000, NULL,
      "the pipes of an administrator's own control daemon: jobs use it, and carma runs none (none: carma's own)"},
-    {"mps_threads", COUNT, offsetof(struct config, mps_threads_percent), 1, 100, NULL,
-     "most of a GPU's threads for one job under MPS, in percent"},
+    {"mps_threads", COUNT_OR_AUTO, offsetof(struct config, core.mps_threads_percent), 1, 100, NULL,
+     "most of a GPU's threads for one job under MPS, in percent; auto: less for the third job on a GPU and those after "
+     "it"},
     {"mps_memory_limit", SIZE, offsetof(struct config, mps_memory_limit_bytes), 0, 64 * TIB, NULL,
      "most GPU memory that the driver gives a job's process under MPS (0: any)"},
     {"estimator", CHOICE, offsetof(struct config, estimator), 0, 0, estimator_names,

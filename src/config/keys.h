@@ -18,6 +18,7 @@ enum key_kind {
     SHARE,    /* a part of one, kept in permille */
     RATIO,    /* a factor of at least 1, kept in permille; 0: none */
     COUNT,
+    COUNT_OR_AUTO, /* auto: 0 */
     SWITCH,        /* yes or no */
     SHARING,       /* config/share.h */
     PATH,          /* absolute */
@@ -41,6 +42,8 @@ struct key {
     const char *const *choices;
     const char *help;
 };
+
+#define KEY_AUTO "auto"
 
 extern const struct key config_keys[];
 extern const size_t config_key_count;

@@ -5,7 +5,7 @@
 
 #define NOTHING_OF_CARMA                                                                                               \
     " order=fifo backfill=no max_slowdown=0 learn=no shrink_after=0s oom_retry=exclusive memory_fence=off "            \
-    "prior_quantile=0"
+    "prior_quantile=0 mps_threads=100"
 
 /* The loop of the thesis's system (6.2) as its first public code runs it: a decision every 30 s, and 30 s more before
  * collocating. It has the monitor's readings, 2000 MB beyond an estimate, and 5 GB without one. */
@@ -22,7 +22,7 @@
     "memory_view=reserve memory_margin=256M decide_period=0s collocate_extra=0s paced=no settle=30s "                  \
     "oom_retry=informed "                                                                                              \
     "max_jobs_per_gpu=16 order=fair backfill=yes starvation_timeout=6h max_slowdown=2.1 learn=yes shrink_after=5m "    \
-    "memory_fence=auto prior_quantile=85% estimator=auto"
+    "memory_fence=auto mps_threads=auto prior_quantile=85% estimator=auto"
 
 const struct preset presets[] = {
     {"carma", "carma",
@@ -50,7 +50,7 @@ const struct preset presets[] = {
      "Lucid-style, from its public description: at most two jobs on a GPU, and only where little is lost by it",
      "memory_view=reserve memory_margin=1G decide_period=1s collocate_extra=0s paced=no settle=30s "
      "oom_retry=exclusive max_jobs_per_gpu=2 order=fifo backfill=yes starvation_timeout=4h max_slowdown=1.15 learn=yes "
-     "shrink_after=0s memory_fence=off prior_quantile=0 estimator=declared",
+     "shrink_after=0s memory_fence=off mps_threads=100 prior_quantile=0 estimator=declared",
      NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

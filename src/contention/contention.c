@@ -50,12 +50,35 @@ static double draw(uint64_t seed, double a)
     return sum;
 }
 
-/* Of the SMs that all clients get. */
-static double weight(const struct contention_params *params, double a)
-{
-    double crowds = pow(1 - fmin(a, FULLEST), -params->crowding);
+/* Those that share a GPU. */
+struct company {
+    const struct contention_params *params;
+    size_t count;
+    const double *a;
+    const uint64_t *servers;
+    const double *threads; /* NULL: nobody has a limit */
+};
 
-    return params->spread > 0 ? crowds * exp(params->spread * draw(params->seed, a)) : crowds;
+static double threads_of(const struct company *company, size_t i)
+{
+    return company->threads ? company->threads[i] : 1;
+}
+
+/* What it could use if it were alone. */
+static double wanted(const struct company *company, size_t i)
+{
+    double a = clamp01(company->a[i]);
+
+    return company->threads ? a * contention_limited_rate(a, company->threads[i]) : a;
+}
+
+/* Of the SMs that all clients get. */
+static double weight(const struct company *company, size_t i)
+{
+    const struct contention_params *params = company->params;
+    double crowds = pow(1 - fmin(wanted(company, i), FULLEST), -params->crowding);
+
+    return params->spread > 0 ? crowds * exp(params->spread * draw(params->seed, clamp01(company->a[i]))) : crowds;
 }
 
 static bool together(const uint64_t *servers, size_t i, size_t k)
@@ -71,52 +94,73 @@ static bool is_first_of_server(const uint64_t *servers, size_t i)
     return true;
 }
 
+double contention_limited_rate(double a, double threads)
+{
+    return threads < 1 ? 1 / sqrt(1 - a * a + a / threads * (a / threads)) : 1;
+}
+
+/* The part of the SMs that none of the server's clients would use, if each ran as it does alone. A client is on its
+ * part of the SMs, busier there; the parts are spread evenly. */
+static double idle_of_all(const struct company *company, size_t first)
+{
+    double idle = 1.0;
+
+    for (size_t i = first; i < company->count; i++) {
+        double threads = threads_of(company, i);
+        if (!together(company->servers, first, i))
+            continue;
+        if (threads < 1)
+            idle *= pow(1.0 - fmin(1, wanted(company, i) / threads), threads);
+        else
+            idle *= 1.0 - wanted(company, i);
+    }
+    return idle;
+}
+
 /* Rates of the clients of first's server, as if it had the GPU for itself. Returns the SM activity that they deliver.
  */
-static double share_server(const struct contention_params *params, size_t first, size_t count, const double *a,
-                           const uint64_t *servers, double *rates)
+static double share_server(const struct company *company, size_t first, double *rates)
 {
-    double left, idle = 1.0, delivered = 0;
-    size_t clients = 0;
+    const struct contention_params *params = company->params;
+    const uint64_t *servers = company->servers;
+    size_t count = company->count, clients = 0;
+    double left, delivered = 0;
 
     for (size_t i = first; i < count; i++) {
-        double d = clamp01(a[i]);
-
         if (!together(servers, first, i))
             continue;
         clients++;
-        idle *= 1.0 - d;
-        rates[i] = d > 0 ? -1.0 : 1.0; /* negative: its share is still open */
+        rates[i] = company->a[i] > 0 ? -1.0 : 1.0; /* negative: its share is still open */
     }
     if (clients == 1) {
-        rates[first] = 1.0;
-        return clamp01(a[first]);
+        rates[first] = contention_limited_rate(clamp01(company->a[first]), threads_of(company, first));
+        return wanted(company, first);
     }
-    left = params->capacity * (1.0 - pow(idle, params->union_exponent));
+    left = params->capacity * (1.0 - pow(idle_of_all(company, first), params->union_exponent));
 
-    /* Hand out `left` in proportion to the weights. A client that could not use its part gets full speed; what it
-     * leaves is for the others. */
+    /* Hand out `left` in proportion to the weights. A client that could not use its part runs as if it were alone; what
+     * it leaves is for the others. */
     for (bool capped = true; capped;) {
         double weights = 0, level;
 
         capped = false;
         for (size_t i = first; i < count; i++)
             if (together(servers, first, i) && rates[i] < 0)
-                weights += weight(params, clamp01(a[i]));
+                weights += weight(company, i);
         level = left > 0 && weights > 0 ? left / weights : 0;
         for (size_t i = first; i < count; i++)
-            if (together(servers, first, i) && rates[i] < 0 && level * weight(params, clamp01(a[i])) >= clamp01(a[i])) {
-                rates[i] = 1.0;
-                left -= clamp01(a[i]);
+            if (together(servers, first, i) && rates[i] < 0 && level * weight(company, i) >= wanted(company, i)) {
+                rates[i] = contention_limited_rate(clamp01(company->a[i]), threads_of(company, i));
+                left -= wanted(company, i);
                 capped = true;
             }
         for (size_t i = first; i < count && !capped; i++)
             if (together(servers, first, i) && rates[i] < 0)
-                rates[i] = fmin(1, level * weight(params, clamp01(a[i])) / clamp01(a[i]));
+                rates[i] = fmin(1, level * weight(company, i) / clamp01(company->a[i]));
     }
     for (size_t i = first; i < count; i++)
         if (together(servers, first, i))
-            delivered += clamp01(a[i]) * rates[i];
+            delivered += clamp01(company->a[i]) * rates[i];
     return delivered;
 }
 
@@ -126,29 +170,36 @@ static double time_share(const struct contention_params *params, double a)
     return fmin(1, clamp01(a) / params->turn_width);
 }
 
-void contention_rates(const struct contention_params *params, size_t count, const double *a, const uint64_t *servers,
-                      double *rates)
+void contention_rates_limited(const struct contention_params *params, size_t count, const double *a,
+                              const uint64_t *servers, const double *threads, double *rates)
 {
+    const struct company company = {params, count, a, servers, threads};
     /* Of those that take turns: how probable it is that none, or one, wants the GPU */
-    double none = 1, one = 0, delivered = 0, wanted = 0, speed;
+    double none = 1, one = 0, delivered = 0, turns = 0, speed;
     size_t takers = 0;
 
     for (size_t i = 0; i < count; i++)
         if (is_first_of_server(servers, i)) {
-            double g = time_share(params, share_server(params, i, count, a, servers, rates));
+            double g = time_share(params, share_server(&company, i, rates));
 
             delivered += g * (none - params->switch_cost * one);
             one = one * (1 - g) + none * g;
             none *= 1 - g;
-            wanted += g;
+            turns += g;
             takers += g > 0;
         }
     if (takers < 2)
         return;
-    speed = fmin(1, delivered / wanted);
+    speed = fmin(1, delivered / turns);
     for (size_t i = 0; i < count; i++)
         if (a[i] > 0)
             rates[i] *= speed;
+}
+
+void contention_rates(const struct contention_params *params, size_t count, const double *a, const uint64_t *servers,
+                      double *rates)
+{
+    contention_rates_limited(params, count, a, servers, NULL, rates);
 }
 
 double contention_mig_rate(const struct contention_params *params, double a, uint32_t slices, double memory)

@@ -29,6 +29,13 @@ extern const struct contention_params contention_default;
 void contention_rates(const struct contention_params *params, size_t count, const double *a, const uint64_t *servers,
                       double *rates);
 
+/* The same, where a client of a server may have a limit: to threads[i] (above 0, to 1) of the GPU's threads. */
+void contention_rates_limited(const struct contention_params *params, size_t count, const double *a,
+                              const uint64_t *servers, const double *threads, double *rates);
+
+/* The rate of a client with solo SM activity a and such a limit that is alone on the GPU. */
+double contention_limited_rate(double a, double threads);
+
 /* The rate of a job with solo SM activity a that is alone on a MIG instance. The instance has `slices` of 7 compute
  * slices and `memory` (0..1) of the GPU's memory slices: an eighth for 1g.5gb, a half for 3g.20gb. */
 double contention_mig_rate(const struct contention_params *params, double a, uint32_t slices, double memory);

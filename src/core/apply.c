@@ -22,6 +22,7 @@
 #include "core/learn/learn.h"
 #include "core/need/fence.h"
 #include "core/need/overuse.h"
+#include "core/share/seen.h"
 #include "core/share/sharing.h"
 #include "core/share/slowdown.h"
 #include "core/snapshot.h"
@@ -65,9 +66,10 @@ static int apply_reconfigured(struct core *core, const struct core_config *confi
         !is_interval(config->collocate_extra_ns) || !is_interval(config->settle_ns) ||
         config->oom_retry > OOM_RETRY_INFORMED || config->memory_fence > 1 || config->max_jobs_per_gpu == 0 ||
         config->per_user.max_memory_bytes < 0 || config->mps_domain >= MPS_DOMAIN_COUNT ||
-        config->mps_max_clients == 0 || config->gate > GATE_MEMORY || config->order > ORDER_FAIR ||
-        !is_interval(config->starvation_timeout_ns) || !is_slowdown(config->max_slowdown_permille) ||
-        !is_interval(config->shrink_after_ns) || !is_permille(config->prior_quantile_permille))
+        config->mps_threads_percent > 100 || config->mps_max_clients == 0 || config->gate > GATE_MEMORY ||
+        config->order > ORDER_FAIR || !is_interval(config->starvation_timeout_ns) ||
+        !is_slowdown(config->max_slowdown_permille) || !is_interval(config->shrink_after_ns) ||
+        !is_permille(config->prior_quantile_permille))
         return error_set(err, EINVAL, "a value of the configuration is out of range");
     others = config->order != core->config.order;
     if (core->reserved_job && (others || !config->backfill)) /* the rule by which it would end is another */
@@ -163,7 +165,9 @@ static void apply_placed(struct core *core, struct job *job, const struct record
         record_memory_source(placed->reservation_source, placed->reserved_bytes, job->wants, SOURCE_LEARNED);
     job->granted_bytes = placed->reserved_bytes;
     job->fence_bytes = placed->fence_bytes;
+    job->threads_percent = placed->threads_percent;
     job->first_use_ns = 0;
+    job->slowed_permille = 0;
     job->placement_count = placed->count;
     job->placements = xcalloc(placed->count, sizeof *job->placements);
     for (uint32_t i = 0; i < placed->count; i++) {
@@ -369,6 +373,13 @@ static void enter_state(struct core *core, struct job *job, uint32_t state, int6
     }
 }
 
+/* What it is worth beside others is compared with what was known before. */
+static void take_report(struct core *core, struct job *job, const struct record *record)
+{
+    seen_note(core, job, record);
+    company_learn_speed(core, job, record);
+}
+
 /* Its processes keep their memory, and leave the SMs to others. */
 static void set_suspended(struct core *core, struct job *job, bool suspended, int64_t at_ns)
 {
@@ -443,7 +454,7 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
     case RECORD_PROGRESSED:
         status = check_progressed(&record->progressed, err);
         if (status == 0)
-            company_learn_speed(core, job, record);
+            take_report(core, job, record);
         break;
     case RECORD_EXITED:
         if (record->exited.cause >= EXIT_CAUSE_COUNT)

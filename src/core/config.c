@@ -20,6 +20,7 @@ void core_config_default(struct core_config *config)
         .max_retries = 3,
         .max_requeues = CORE_MAX_REQUEUES,
         .max_jobs_per_gpu = 16,
+        .mps_threads_percent = 100,
         .mps_max_clients = 48,
         .starvation_timeout_ns = 3600 * NS_PER_SEC,
     };

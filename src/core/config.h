@@ -64,6 +64,8 @@ struct core_config {
     uint32_t max_jobs_per_gpu;
     bool mps_multiuser;            /* an MPS server takes clients of several users */
     uint32_t mps_domain;           /* enum share_domain */
+    uint32_t mps_threads_percent;  /* of a GPU's threads, for each client of an MPS server at most; 100: all; 0: auto
+                                      (slowdown_threads) */
     uint32_t mps_max_clients;      /* residents of a GPU that is shared by MPS */
     uint32_t gate;                 /* enum gate */
     uint32_t order;                /* enum order */

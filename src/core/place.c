@@ -10,6 +10,7 @@
 #include "core/need/fence.h"
 #include "core/need/need.h"
 #include "core/qualify.h"
+#include "core/share/rates.h"
 #include "core/share/sharing.h"
 #include "core/share/slowdown.h"
 #include "core/state.h"
@@ -105,6 +106,18 @@ static int32_t predicted_slowdown(const struct core *core, const struct job *job
     return worst;
 }
 
+/* The least of its GPUs'. */
+static uint32_t threads_percent(const struct core *core, const struct job *job, const struct record_placed *placed)
+{
+    uint32_t least = RATES_ALL_THREADS;
+
+    for (uint32_t i = 0; i < placed->count && placed->share == SHARE_MPS; i++) {
+        uint32_t there = slowdown_threads(core, core->gpus[placed->gpus[i]], job);
+        least = there < least ? there : least;
+    }
+    return least < RATES_ALL_THREADS ? least : 0;
+}
+
 bool core_place(struct core *core, struct job *job, int64_t now_ns, struct record_list *out)
 {
     struct record decision = {.type = RECORD_PLACED, .at_ns = now_ns, .job = job->id};
@@ -123,6 +136,7 @@ bool core_place(struct core *core, struct job *job, int64_t now_ns, struct recor
     }
     placed->reserved_bytes = need_memory(core, job, &placed->reservation_source);
     placed->share = sharing_together(core, job, placed->gpus, placed->count);
+    placed->threads_percent = threads_percent(core, job, placed);
     placed->retry = job->retry;
     placed->slowdown_permille = predicted_slowdown(core, job, placed);
     for (uint32_t i = 0; i < placed->count; i++) {

@@ -8,6 +8,7 @@
 #include "core/guess/kin.h"
 #include "core/learn/learn.h"
 #include "core/need/need.h"
+#include "core/share/seen.h"
 #include "core/share/sharing.h"
 #include "core/share/slowdown.h"
 #include "core/state.h"
@@ -150,5 +151,7 @@ uint32_t gpu_verdict(const struct core *core, const struct job *job, const struc
         return REASON_MEMORY;
     if (core->policy->waives_load || core->config.gate == GATE_MEMORY)
         return REASON_NONE;
+    if (core->policy->predicts && seen_beyond_bound(core, gpu))
+        return REASON_SLOWED;
     return core->policy->predicts ? prediction_verdict(core, job, gpu) : load_verdict(core, gpu);
 }

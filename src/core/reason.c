@@ -14,6 +14,7 @@
 #include "core/need/need.h"
 #include "core/place.h"
 #include "core/qualify.h"
+#include "core/share/seen.h"
 #include "core/share/sharing.h"
 #include "core/share/slowdown.h"
 #include "core/state.h"
@@ -47,6 +48,7 @@ const char *reason_name(uint32_t code)
         [REASON_SHARE_FAULT] = "share-fault",
         [REASON_TURNS] = "turns",
         [REASON_PAIR] = "pair",
+        [REASON_SLOWED] = "slowed",
         [REASON_NO_MPS] = "no-mps",
         [REASON_INSTANCE] = "instance",
         [REASON_USER_JOBS] = "user-jobs",
@@ -209,6 +211,19 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
                 "%% of the work of one job before; the least is %" PRId64 "%%",
                 other, gpu, reason->best_ppm / 10000, reason->least_ppm / 10000);
         break;
+    case REASON_SLOWED:
+        if (!other)
+            put(text,
+                "runs %d.%02dx slower than alone on GPU %" PRIu32 "; the limit is %d.%02dx: no job joins it meanwhile",
+                reason->best_permille / 1000, reason->best_permille % 1000 / 10, gpu, reason->cap_permille / 1000,
+                reason->cap_permille % 1000 / 10);
+        else
+            put(text,
+                "job %" PRIu64 " on GPU %" PRIu32
+                " runs %d.%02dx slower than alone; its limit is %d.%02dx: no job joins it meanwhile",
+                other, gpu, reason->best_permille / 1000, reason->best_permille % 1000 / 10,
+                reason->cap_permille / 1000, reason->cap_permille % 1000 / 10);
+        break;
     case REASON_OTHER_USER:
         if (reason->owner)
             put(text, "%s uses GPU %" PRIu32 " by MPS, whose server is for one user at a time", reason->owner, gpu);
@@ -295,7 +310,7 @@ static int nearness(uint32_t code)
         REASON_GPUS_LOST,  REASON_CLOSED,     REASON_NOT_MEASURED, REASON_EXCLUSIVE,   REASON_SHARE_FAULT,
         REASON_OTHER_MODE, REASON_OTHER_USER, REASON_OWN_SERVER,   REASON_CLIENTS,     REASON_FULL,
         REASON_RESERVED,   REASON_MEMORY,     REASON_SETTLING,     REASON_SM_ACTIVITY, REASON_TURNS,
-        REASON_PAIR,       REASON_SLOWDOWN,
+        REASON_SLOWED,     REASON_PAIR,       REASON_SLOWDOWN,
     };
 
     for (size_t i = 0; i < sizeof order / sizeof *order; i++)
@@ -329,6 +344,13 @@ static bool is_compared(uint32_t code)
            code == REASON_SETTLING;
 }
 
+static void note_slowed(const struct core *core, const struct job *slowed, struct reason *reason)
+{
+    reason->other = slowed->id;
+    reason->best_permille = seen_slowdown(core, slowed);
+    reason->cap_permille = job_slowdown_bound(core, slowed);
+}
+
 /* Keeps the numbers of the GPU that came nearest, within one verdict. */
 static void note_gpu(const struct core *core, const struct job *job, const struct gpu *gpu, struct reason *reason)
 {
@@ -356,6 +378,9 @@ static void note_gpu(const struct core *core, const struct job *job, const struc
             return;
         reason->best_permille = with.worst_permille;
         reason->cap_permille = slowdown_most_predicted(&with, gpu_slowdown_bound(core, job, gpu));
+        break;
+    case REASON_SLOWED:
+        note_slowed(core, seen_beyond_bound(core, gpu), reason);
         break;
     case REASON_PAIR:
         with = slowdown_predict(core, gpu, job);
@@ -495,12 +520,28 @@ uint32_t core_gpu_mode(const struct core *core, uint64_t id, uint32_t number)
     return job && gpu ? sharing_mode_of(core, job, gpu) : SHARE_ANY;
 }
 
+/* It does not wait; what it is slowed by is told as a reason. */
+static struct reason reason_of_running(const struct core *core, const struct job *job)
+{
+    struct reason reason = {.code = REASON_NONE};
+
+    if (!core_gates_slowdown(core) || !seen_is_beyond_bound(core, job))
+        return reason;
+    reason.code = REASON_SLOWED;
+    note_slowed(core, job, &reason);
+    reason.other = 0;
+    reason.gpu = job->placements[0].gpu;
+    return reason;
+}
+
 struct reason core_reason(const struct core *core, uint64_t id, int64_t now_ns)
 {
     const struct job *job = core_find_job(core, id);
     const struct job *head = order_head(core, now_ns);
     struct reason kept;
 
+    if (job && job->placement_count)
+        return reason_of_running(core, job);
     if (!job || (job->state != JOB_HELD && job->state != JOB_QUEUED))
         return (struct reason){.code = REASON_NONE};
     if (!job_is_eligible(core, job, &kept))

@@ -37,6 +37,8 @@ enum reason_code {
     REASON_TURNS,    /* it would take turns with `other`, which gains too little (slowdown.h) */
     REASON_PAIR,     /* it has run beside `other`'s workload: at worst slowed by best_permille, of cap_permille allowed;
                         or, cap_permille 0, done were best_ppm of least_ppm, in rates alone */
+    REASON_SLOWED,   /* `other`, or 0: the job itself, is seen to be slowed by best_permille on the GPU, of cap_permille
+                        that it bears */
     REASON_USER_JOBS,     /* its user runs `qualified` jobs, `allowed` at most */
     REASON_USER_GPUS,     /* its user has `qualified` GPUs and it wants `wanted` more, `allowed` at most */
     REASON_USER_MEMORY,   /* its user's jobs request held_bytes and it needed_bytes more, best_bytes at most */

@@ -272,6 +272,7 @@ struct record_placed {
     uint32_t reservation_source; /* enum memory_source */
     int32_t slowdown_permille;   /* as predicted for the worst of the jobs concerned; 1000: none */
     int64_t fence_bytes;         /* the driver's limit on each of its processes on each GPU; -1: none */
+    uint32_t threads_percent;    /* likewise, of each GPU's threads; 0: none */
     uint32_t share; /* enum share_mode: how its processes use the GPUs; SHARE_ANY: an earlier carma did not say */
     bool shared;    /* some GPU had a resident before */
     bool retry;     /* is of the class of retries (core/waiting/order.c) */

@@ -31,7 +31,7 @@ int sharing_pairs(struct sharing_pairs *pairs, const char *path, int32_t bound_p
 struct sharing_threads {
     struct sharing_gain {
         size_t jobs;     /* measured ones; 0: the file has none */
-        int32_t percent; /* the share that the core chooses */
+        int32_t percent; /* the measured share that is nearest to the one that the core chooses */
         double measured, predicted;
     } of[SHARING_MIX_MOST + 1]; /* by the number of jobs in a mix, from SHARING_MIX_LEAST on */
     double gain_error;          /* the largest difference */

@@ -109,10 +109,12 @@ static double slowdown(int64_t one_ppm, int64_t other_ppm)
 
 static void compare(const struct pair *pair, int32_t bound_permille, struct sharing_pairs *result)
 {
-    int32_t activities[] = {activity_permille(pair->of[0]), activity_permille(pair->of[1])}, predicted[2];
+    const struct rates_client clients[] = {{activity_permille(pair->of[0]), RATES_ALL_THREADS},
+                                           {activity_permille(pair->of[1]), RATES_ALL_THREADS}};
+    int32_t predicted[2];
     double measured = slowdown(pair->rate_ppm[0], pair->rate_ppm[1]), bound = bound_permille / 1000.0;
 
-    rates_of_clients(2, activities, predicted);
+    rates_of_clients(2, clients, predicted);
     for (size_t i = 0; i < 2; i++) {
         double error = (double)(predicted[i] - pair->rate_ppm[i]) / RATES_PPM;
         result->sum_bias += error;

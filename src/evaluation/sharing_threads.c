@@ -28,7 +28,7 @@ static int read_job(const struct csv *csv, void *user, struct error *err)
     if (rc || jobs < SHARING_MIX_LEAST || jobs > SHARING_MIX_MOST)
         return rc;
     gain = &threads->of[jobs];
-    gain->percent = rates_thread_percent((uint32_t)jobs);
+    gain->percent = 2 * rates_thread_percent((uint32_t)jobs) < 50 + 14 ? 14 : 50;
     rc = csv_number(csv, gain->percent == 50 ? AT_50 : AT_14, 0, SPEED_MOST, RATES_PPM, 0, &speed_ppm, err);
     if (rc)
         return rc;
@@ -56,7 +56,7 @@ int sharing_threads(struct sharing_threads *threads, const char *path, struct er
         if (!gain->jobs)
             continue;
         gain->measured /= (double)gain->jobs;
-        gain->predicted = rates_thread_gain_permille(jobs) / 1000.0;
+        gain->predicted = rates_thread_gain_permille(jobs, gain->percent) / 1000.0;
         threads->gain_error = fmax(threads->gain_error, fabs(gain->predicted - gain->measured));
     }
     if (rc == 0 && isnan(threads->gain_error))

@@ -118,6 +118,11 @@ void gpus_sample(struct sim *sim, uint32_t gpu, struct record_sample *sample)
 
 /* ---- Rates ---- */
 
+double sim_threads(const struct record *placed)
+{
+    return placed->placed.threads_percent ? placed->placed.threads_percent / 100.0 : 1;
+}
+
 uint64_t sim_server(enum share_mode share, uint32_t uid, bool for_all_users)
 {
     return share != SHARE_MPS ? 0 : for_all_users ? 1 : UINT64_C(1) + uid;
@@ -152,6 +157,8 @@ static void share_gpu(struct sim *sim, uint32_t number)
         array_reserve(sim->activities, capacity, gpu->resident_count);
         capacity = sim->scratch_capacity;
         array_reserve(sim->servers, capacity, gpu->resident_count);
+        capacity = sim->scratch_capacity;
+        array_reserve(sim->threads, capacity, gpu->resident_count);
         array_reserve(sim->rates, sim->scratch_capacity, gpu->resident_count);
     }
     for (uint32_t i = 0; i < gpu->resident_count; i++) {
@@ -159,10 +166,11 @@ static void share_gpu(struct sim *sim, uint32_t number)
         double activity = resident_activity(sim, &gpu->residents[i]);
         if (run->phase == SIM_LOADING)
             continue;
+        sim->threads[count] = run->threads;
         sim->servers[count] = sim_server(run->share, sim->jobs[run->job].uid, for_all_users);
         sim->activities[count++] = fmin(1, activity * rate_alone(sim, activity) / part(sim));
     }
-    contention_rates(&sim->options->contention, count, sim->activities, sim->servers, sim->rates);
+    contention_rates_limited(&sim->options->contention, count, sim->activities, sim->servers, sim->threads, sim->rates);
     touch(sim, number);
     for (uint32_t i = 0; i < gpu->resident_count; i++) {
         struct sim_run *run = gpu->residents[i].run;
@@ -308,6 +316,7 @@ void gpus_release(struct sim *sim)
     free(sim->touched);
     free(sim->is_touched);
     free(sim->activities);
+    free(sim->threads);
     free(sim->rates);
     free(sim->servers);
     free(sim->parts);

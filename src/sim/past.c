@@ -34,6 +34,7 @@ struct past_run {
     double done_ns, rate;
     uint32_t share;     /* as it was placed; SHARE_ANY: not recorded */
     bool for_all_users; /* an MPS server was */
+    double threads;     /* of a GPU's, that it may use at most; 1: all */
     uint32_t gpu_count;
     struct past_side {
         uint32_t gpu;
@@ -148,6 +149,7 @@ static void take_placed(struct past *past, struct past_job *job, const struct re
     run->begin_ns = record->at_ns;
     run->share = record->placed.share;
     run->for_all_users = past->for_all_users;
+    run->threads = sim_threads(record);
     run->gpu_count = record->placed.count;
     for (uint32_t k = 0; k < run->gpu_count; k++) {
         struct past_gpu *gpu = gpu_at(past, record->placed.gpus[k]);
@@ -364,16 +366,18 @@ static void share(const struct past *past, struct past_gpu *gpu, enum share_mode
                   const struct contention_params *contention, int64_t now_ns)
 {
     CLEANUP(free_ptr) double *activities = xcalloc(gpu->count + 1, sizeof *activities);
+    CLEANUP(free_ptr) double *threads = xcalloc(gpu->count + 1, sizeof *threads);
     CLEANUP(free_ptr) double *rates = xcalloc(gpu->count + 1, sizeof *rates);
     CLEANUP(free_ptr) uint64_t *servers = xcalloc(gpu->count + 1, sizeof *servers);
 
     for (size_t i = 0; i < gpu->count; i++) {
         const struct past_run *run = gpu->runs[i];
         activities[i] = run->job->use.activity;
+        threads[i] = run->threads;
         servers[i] = sim_server(run->share == SHARE_ANY ? mode : (enum share_mode)run->share, run->job->wants.uid,
                                 run->for_all_users);
     }
-    contention_rates(contention, gpu->count, activities, servers, rates);
+    contention_rates_limited(contention, gpu->count, activities, servers, threads, rates);
     for (size_t i = 0; i < gpu->count; i++) {
         side_on(gpu->runs[i], past, gpu)->rate = rates[i];
         set_rate(gpu->runs[i], now_ns);

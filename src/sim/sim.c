@@ -125,6 +125,7 @@ static void launch(struct sim *sim, const struct record *placed)
                             .updated_ns = sim->now_ns,
                             .share = placed->placed.share,
                             .fence_bytes = placed->placed.fence_bytes,
+                            .threads = sim_threads(placed),
                             .gpu_count = count};
     for (uint32_t k = 0; k < count; k++)
         run->sides[k] = (struct sim_side){.gpu = placed->placed.gpus[k], .rate = 1};

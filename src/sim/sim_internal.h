@@ -19,6 +19,7 @@ struct sim_run {
     double rate;           /* of its solo speed; 0 while it loads */
     enum share_mode share; /* as it was placed */
     int64_t fence_bytes;   /* as above; -1: none */
+    double threads;        /* of a GPU's, that it may use at most; 1: all */
     enum sim_phase phase;
     uint32_t gpu_count;
     struct sim_side {
@@ -84,9 +85,9 @@ struct sim {
     bool fed_once;
     uint32_t *touched; /* owned: GPUs with an activity to be summed up again */
     uint32_t touched_count;
-    bool *is_touched;           /* owned */
-    double *activities, *rates; /* owned, for contention_rates */
-    uint64_t *servers;          /* the same */
+    bool *is_touched;                     /* owned */
+    double *activities, *threads, *rates; /* owned, for contention_rates_limited */
+    uint64_t *servers;                    /* the same */
     size_t scratch_capacity;
     struct window_part *parts; /* owned, for percentiles */
     size_t part_capacity;
@@ -118,6 +119,7 @@ static inline const struct core_config *sim_config(const struct sim *sim)
 }
 
 /* Which of the MPS servers of a GPU a job is a client of; 0: of none. */
+double sim_threads(const struct record *placed); /* the part of a GPU's threads that it may use */
 uint64_t sim_server(enum share_mode share, uint32_t uid, bool for_all_users);
 
 /* gpus.c: the truth of the GPUs. */

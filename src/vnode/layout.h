@@ -100,8 +100,8 @@ struct node_slot { /* one process: pid and start time, as pids are reused */
     uint64_t mps_domain;    /* with mps: which control daemon's (attach_mps_domain); 0: not told apart */
     int32_t mps_server_pid; /* set by the control daemon; 0: not yet */
     uint32_t uid;
-    uint32_t fault; /* the CUDA error with which the process has to end at its next look; 0: none */
-    uint32_t reserved;
+    uint32_t fault;           /* the CUDA error with which the process has to end at its next look; 0: none */
+    uint32_t threads_percent; /* with mps: of a GPU's threads, that it may use at most; 0: all */
     int64_t train_from_ns;
     int64_t finished_ns;
     double work_ns; /* at solo speed */

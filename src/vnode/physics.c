@@ -87,7 +87,7 @@ static double rate_alone(const struct node_file *file, const struct node_use *us
 static void share_place(const struct node_file *file, struct node_bank *bank, uint32_t gpu, uint32_t instance,
                         uint32_t slices)
 {
-    double activities[NODE_MAX_SLOTS], alone[NODE_MAX_SLOTS], rates[NODE_MAX_SLOTS];
+    double activities[NODE_MAX_SLOTS], alone[NODE_MAX_SLOTS], threads[NODE_MAX_SLOTS], rates[NODE_MAX_SLOTS];
     uint32_t residents[NODE_MAX_SLOTS], count = 0;
     uint64_t servers[NODE_MAX_SLOTS];
 
@@ -99,13 +99,16 @@ static void share_place(const struct node_file *file, struct node_bank *bank, ui
         for (uint32_t k = 0; k < use_count(slot); k++)
             if (at_place(&slot->uses[k], gpu, instance)) {
                 servers[count] = server_of(slot);
+                threads[count] = slot->mps && slot->threads_percent ? slot->threads_percent / 100.0 : 1;
                 alone[count] = rate_alone(file, &slot->uses[k]);
                 activities[count] = fmin(1, slot->uses[k].activity * alone[count] * 7 / slices);
                 residents[count++] = i;
                 break;
             }
     }
-    contention_rates(&contention_default, count, activities, servers, rates);
+    if (count == 0)
+        return;
+    contention_rates_limited(&contention_default, count, activities, servers, threads, rates);
     for (uint32_t i = 0; i < count; i++) {
         struct node_slot *slot = &bank->slots[residents[i]];
 

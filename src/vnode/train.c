@@ -52,6 +52,15 @@ static void catch_signals(bool checkpoint)
         sigaction(SIGUSR1, &action, NULL);
 }
 
+/* As CUDA takes it from a client's environment; 0: no limit. */
+static uint32_t threads_percent(void)
+{
+    const char *text = getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+    double percent = text ? strtod(text, NULL) : 0;
+
+    return percent >= 1 && percent < 100 ? (uint32_t)percent : 0;
+}
+
 static int attach(const struct train_plan *plan, double done_ns, struct attachment *attachment, struct error *err)
 {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
@@ -64,6 +73,7 @@ static int attach(const struct train_plan *plan, double done_ns, struct attachme
     struct node_slot wanted = {
         .mps = domain != 0,
         .mps_domain = domain,
+        .threads_percent = threads_percent(),
         .use_count = plan->gpus,
         .train_from_ns = node_now_ns(&node) + LOAD_NS,
         .work_ns = plan->work_ns,

@@ -48,6 +48,10 @@ until_field 3 state RUNNING
 until_field 4 state RUNNING # as predicted, it pays
 until_speeds 3 2
 until_speeds 4 2
+for command in "explain 3" queue; do # meanwhile nobody joins them
+    wait_for '"$CARMA" $1 | grep -q "runs [2-9]\.[0-9]*x slower than alone on GPU 0; the limit is 2.10x: no job joins it"' \
+        "$command" || fail "carma $command does not say that a job is slowed"
+done
 cancel 3-4
 rm slow
 

@@ -358,6 +358,7 @@ static struct core_config random_config(struct random *r)
     config.mps_multiuser = random_range(r, 0, 3) == 0;
     config.mps_domain = (uint32_t)random_range(r, 0, MPS_DOMAIN_COUNT - 1);
     config.mps_max_clients = (uint32_t)random_range(r, 1, 4);
+    config.mps_threads_percent = config.mps_max_clients < 3 ? 100 : config.max_jobs_per_gpu % 3 * 50; /* 0: auto */
     config.backfill = random_range(r, 0, 1) ? 0 : (uint32_t)random_range(r, 1, 8);
     config.order = random_range(r, 0, 1) ? ORDER_FAIR : ORDER_FIFO;
     config.starvation_timeout_ns = random_range(r, 0, 1000) * NS_PER_SEC;

@@ -111,6 +111,41 @@ static uint64_t meet_again(struct fixture *f, uint32_t share, int32_t bound, int
     return starts(f, "b");
 }
 
+/* Nobody joins a job that is seen to be slowed beyond its bound, until it is not any more, or its company has gone. */
+TEST_BETWEEN(test_nobody_joins_a_job_that_is_slowed_beyond_its_bound, setup, teardown)
+{
+    for (int left = 0; left < 2; left++) {
+        struct fixture *f = *state;
+        uint64_t a, b, c;
+
+        setup_node(f, SHARE_MPS, 2000);
+        a = starts(f, "a");
+        progresses(f, a, ALONE, 100);
+        ends(f, a);
+        a = is_put(f, "a", SHARE_MPS);
+        b = is_put(f, "b", SHARE_MPS);
+        progresses(f, a, ALONE / 4, 200); /* of other steps */
+        progresses(f, b, ALONE / 4, 100); /* how fast it is alone is not known */
+        assert_int_equal(core_reason(f->core, a, f->now_ns).code, REASON_NONE);
+        progresses(f, a, ALONE / 4, 100);
+        c = submit_workload(f, "c", 1, GIB, 100);
+        decide(f);
+        assert_false(runs(f, c));
+        assert_reason(f, c,
+                      "job 2 on GPU 0 runs 4.00x slower than alone; its limit is 2.00x: no job joins it meanwhile");
+        assert_reason(f, a, "runs 4.00x slower than alone on GPU 0; the limit is 2.00x: no job joins it meanwhile");
+        assert_int_equal(core_reason(f->core, b, f->now_ns).code, REASON_NONE);
+        if (left)
+            ends(f, b);
+        else
+            progresses(f, a, ALONE, 100);
+        decide(f);
+        assert_true(runs(f, c));
+        teardown(state);
+        setup(state);
+    }
+}
+
 /* By the prediction two jobs of 50% SM activity pay as clients of a server, and are beyond the bound in turns. */
 TEST_BETWEEN(test_pairs_that_met, setup, teardown)
 {

@@ -56,6 +56,24 @@ TEST(alone_runs_at_full_speed)
     contention_rates(&contention_default, 0, NULL, NULL, NULL);
 }
 
+/* The third of three equal clients has a limit of 70%: alone it runs at 1 / sqrt(1 - 0.8^2 + (0.8 / 0.7)^2) and keeps
+ * 0.620 busy, which leaves (1 - 0.620 / 0.7)^0.7 to others, and crowds less. */
+TEST(a_limit_of_threads_slows_its_client_and_crowds_less)
+{
+    const double a[] = {0.8, 0.8, 0.8}, threads[] = {1, 1, 0.7}, free[] = {1, 1, 1};
+    double rates[3], as_before[3];
+
+    assert_near(contention_limited_rate(0.8, 0.7), 0.774724, 1e-6);
+    contention_rates_limited(&common, 1, a, one_server, threads + 2, rates);
+    assert_near(rates[0], 0.774724, 1e-6);
+    contention_rates_limited(&common, 3, a, one_server, threads, rates);
+    assert_near(rates[0], 0.490507, 1e-6);
+    assert_near(rates[2], 0.258011, 1e-6);
+    contention_rates_limited(&contention_default, 3, a, one_server, free, rates);
+    contention_rates(&contention_default, 3, a, one_server, as_before);
+    assert_memory_equal(rates, as_before, sizeof rates);
+}
+
 /* Thesis, Table 4.2: a recommender (SM activity 0.05) beside a ResNet152 (0.82). */
 TEST(table_4_2)
 {

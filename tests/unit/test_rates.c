@@ -5,9 +5,12 @@
 
 static void expect_rates(size_t count, const int32_t *activities, const int32_t *expected)
 {
+    struct rates_client clients[8];
     int32_t rates[8];
 
-    rates_of_clients(count, activities, rates);
+    for (size_t i = 0; i < count; i++)
+        clients[i] = (struct rates_client){activities[i], RATES_ALL_THREADS};
+    rates_of_clients(count, clients, rates);
     for (size_t i = 0; i < count; i++)
         if (rates[i] < expected[i] - 100 || rates[i] > expected[i] + 100)
             fail_msg("client %zu: %d instead of %d", i, rates[i], expected[i]);
@@ -50,13 +53,24 @@ TEST(test_more_is_promised_than_predicted)
 
 TEST(test_threads_are_limited_from_the_third_client_on)
 {
-    static const int32_t percent[] = {100, 100, 50, 50, 50, 14, 14};
+    static const int32_t percent[] = {100, 100, 70, 70, 70, 14, 14};
+    struct rates_client clients[] = {{800, RATES_ALL_THREADS}, {800, RATES_ALL_THREADS}, {0, 70}};
+    int32_t rates[3];
 
     for (uint32_t i = 0; i < 7; i++)
         assert_int_equal(rates_thread_percent(i + 1), percent[i]);
-    assert_int_equal(rates_thread_gain_permille(2), 1000);
-    assert_int_equal(rates_thread_gain_permille(4), 1190);
-    assert_int_equal(rates_thread_gain_permille(6), 1260);
+    assert_int_equal(rates_thread_gain_permille(2, 100), 1000);
+    assert_int_equal(rates_thread_gain_permille(4, 50), 1190);
+    assert_int_equal(rates_thread_gain_permille(6, 14), 1260);
+
+    /* Alone it is slowed by sqrt(1 - 0.8^2 + (0.8 / 0.7)^2) and keeps 0.620 busy; of all SMs the others leave 0.04, and
+     * it (1 - 0.620 / 0.7)^0.7. The parts of 0.992 are as 5 to 5 to 2.63. */
+    clients[2].activity_permille = (int32_t)(800 * 1000 / rates_slowed_by_part(800, 700));
+    assert_int_equal(clients[2].activity_permille, 620);
+    assert_in_range(rates_left_by(clients[2]), 218000, 221000);
+    rates_of_clients(3, clients, rates);
+    assert_in_range(rates[0], 485000, 492000);
+    assert_in_range(rates[2], 330000, 335000);
 }
 
 RUN_TESTS(NULL, NULL)

@@ -49,7 +49,7 @@ TEST(layout_is_golden)
          M(instances));
     TYPE(node_instance_now, M(sm_activity), M(busy), M(sm_activity_ns), M(busy_ns));
     TYPE(node_slot, M(phase), M(pid), M(start_ticks), M(mps), M(use_count), M(mps_domain), M(mps_server_pid), M(uid),
-         M(fault), M(reserved), M(train_from_ns), M(finished_ns), M(work_ns), M(done_ns), M(rate), M(uses));
+         M(fault), M(threads_percent), M(train_from_ns), M(finished_ns), M(work_ns), M(done_ns), M(rate), M(uses));
     TYPE(node_use, M(gpu), M(instance), M(activity), M(bytes));
     strbuf_printf(&text, "phases free %d attached %d loading %d training %d finished %d\n", NODE_SLOT_FREE,
                   NODE_SLOT_ATTACHED, NODE_SLOT_LOADING, NODE_SLOT_TRAINING, NODE_SLOT_FINISHED);

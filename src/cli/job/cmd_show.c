@@ -347,6 +347,14 @@ static void print_fence(const json_t *job)
              gpus);
 }
 
+static void print_threads(const json_t *job)
+{
+    int64_t threads = answer_integer(job, "threads_percent", 0), own = answer_integer(job, "mps_threads_percent", 0);
+
+    if (threads > 0)
+        line("Threads", "at most %" PRId64 "%% of a GPU's (enforced by MPS)", own > 0 && own < threads ? own : threads);
+}
+
 static void print_visible(const json_t *job)
 {
     CLEANUP(free_ptr) char *why = answer_safe_text(job, "uuids_why");
@@ -392,6 +400,7 @@ static void print_job(const json_t *job)
         line("Memory", "not known");
     print_overuse(job);
     print_fence(job);
+    print_threads(job);
     print_visible(job);
     print_estimate(json_object_get(job, "estimate"));
     print_placements(job);

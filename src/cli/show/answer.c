@@ -249,14 +249,15 @@ char *answer_run_times(const json_t *job)
 char *answer_job_where(const json_t *job)
 {
     const json_t *reason = json_object_get(job, "reason");
+    CLEANUP(free_ptr) char *text = answer_text(reason, "text") ? answer_safe_text(reason, "text") : xstrdup("");
 
     if (answer_job_ended(job))
         return ending(job);
     if (state_is(job, "PLACED") || state_is(job, "RUNNING") || state_is(job, "STOPPING")) {
         CLEANUP(free_ptr) char *gpus = placements(job);
-        return xasprintf("%s%s", gpus, answer_integer(job, "unused_since_ns", -1) >= 0 ? ", unused" : "");
+        return xasprintf("%s%s%s%s", gpus, answer_integer(job, "unused_since_ns", -1) >= 0 ? ", unused" : "",
+                         *text ? ", " : "", text); /* a running one's is of its slowdown */
     }
-    CLEANUP(free_ptr) char *text = answer_text(reason, "text") ? answer_safe_text(reason, "text") : xstrdup("");
     return xasprintf("%s%s%s", answer_true(job, "estimating") ? "estimating; " : "",
                      answer_true(job, "retry") ? "retry: " : "", text);
 }

@@ -142,6 +142,12 @@ static bool can_tell(const struct gpu *gpu)
     return gpu->part_permille == 1000 && gpu_is_of_residents(gpu);
 }
 
+/* With a limit of its threads a job is another. */
+static bool is_limited(const struct job *job)
+{
+    return job->threads_percent > 0;
+}
+
 /* The only other job on the job's GPUs, or NULL where it is alone. False: there are more, or its readings tell
  * nothing. */
 static bool find_neighbour(const struct core *core, const struct job *job, int64_t since_ns, const struct job **other)
@@ -160,7 +166,8 @@ static bool find_neighbour(const struct core *core, const struct job *job, int64
             *other = resident;
         }
     }
-    return job->placement_count && (!*other || ((*other)->profile && (*other)->share == job->share));
+    return job->placement_count && !is_limited(job) &&
+           (!*other || ((*other)->profile && (*other)->share == job->share && !is_limited(*other)));
 }
 
 void company_learn_speed(struct core *core, const struct job *job, const struct record *record)
@@ -191,8 +198,8 @@ void company_learn_activity(struct core *core, const struct gpu *gpu, const stru
                               .at_ns = record->at_ns};
     const struct job *first = gpu->residents[0], *second = gpu->resident_count > 1 ? gpu->residents[1] : NULL;
 
-    if (gpu->resident_count > 2 || !can_tell(gpu) || first->placement_count > 1 ||
-        (second && (second->placement_count > 1 || second->share != first->share)))
+    if (gpu->resident_count > 2 || !can_tell(gpu) || first->placement_count > 1 || is_limited(first) ||
+        (second && is_limited(second)) || (second && (second->placement_count > 1 || second->share != first->share)))
         return;
     if (second && strcmp(first->profile->workload, second->profile->workload) > 0) {
         const struct job *swapped = first;
@@ -237,6 +244,14 @@ int32_t company_slowdown(const struct core *core, const struct gpu *gpu, const s
         there ? known(core, gpu, &(struct company_key){.of = of, .kind = COMPANY_SPEED}) : NULL;
 
     return alone && alone->unit == there->unit ? ratio(alone->value, there->value) : 0;
+}
+
+int32_t company_slowed(const struct core *core, const struct gpu *gpu, const struct profile *of,
+                       const struct record_progressed *report)
+{
+    const struct measure *alone = known(core, gpu, &(struct company_key){.of = of, .kind = COMPANY_SPEED});
+
+    return alone && alone->unit == report->total ? ratio(alone->value, report->micro_steps_per_s) : 0;
 }
 
 int32_t company_slowdown_by_activity(const struct core *core, const struct gpu *gpu, const struct profile *of,

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "base/root.h"
 #include "base/units.h"
 #include "core/guess/kin.h"
 #include "core/quantum.h"
@@ -110,17 +111,6 @@ int32_t learned_activity(const struct job *job)
 static int64_t student_squared(int64_t freedom)
 {
     return 4218 + 10400 / freedom + 34400 / (freedom * freedom);
-}
-
-static int64_t square_root(int64_t of)
-{
-    int64_t root = of, next = (of + 1) / 2;
-
-    while (next < root) {
-        root = next;
-        next = (root + of / root) / 2;
-    }
-    return root;
 }
 
 /* Enough for 98% of the next runs: the predictive quantile mean + t s sqrt(1 + 1/n) of normal runs. s^2 comes from the

@@ -14,21 +14,36 @@
 #define RATES_LEAST  1       /* a rate is never less: it is divided by */
 #define RATES_CLIENT 64      /* the most clients of a server */
 
-/* Of `count` clients, at most RATES_CLIENT, with activities of 0 to 1000 permille. */
-void rates_of_clients(size_t count, const int32_t *activity_permille, int32_t *rate_ppm);
+/* A client that may use all of the GPU's threads. Others have that part of the SMs, in percent: the parts are spread
+ * evenly. */
+#define RATES_ALL_THREADS 100
 
-/* A job with the turn keeps this part of the SMs busy, in permille, or its activity where that is more. */
-#define RATES_TURN_WIDTH 650
+/* What a client alone uses, with its limit. */
+struct rates_client {
+    int32_t activity_permille; /* 0 to 1000 */
+    int32_t threads_percent;
+};
 
-/* How much a job alone on a MIG instance with this part of the SMs is slowed, in permille: in the turns that it wants,
- * its kernels find fewer SMs. */
+/* The part of the SMs that the client leaves to others while it is alone, in ppm; of several, the product. On its part
+ * of the SMs it is busier. */
+int64_t rates_left_by(struct rates_client client);
+
+/* Of `count` clients, at most RATES_CLIENT. A rate is a part of that alone with the client's limit. */
+void rates_of_clients(size_t count, const struct rates_client *clients, int32_t *rate_ppm);
+
+/* How much a job alone is slowed by having this part of the SMs, in permille: on a MIG instance, or with a limit of its
+ * threads. Its kernels take 1 / part of their time. The host's work, which a part does not slow, overlaps with them to
+ * some extent: the squares of the two times add up to that of the step. An activity of a is kernels for a of the step
+ * on a whole GPU. */
 int64_t rates_slowed_by_part(int64_t activity_permille, int64_t part_permille);
 
-/* The share of a GPU's threads, in percent, with which each of so many clients of a server runs best by what was
- * published; 100: no limit. And how fast a client then runs, as a part of its speed among as many without a limit, in
- * permille: 1000 without a limit. Two constants are fitted (docs/contention.md). */
+/* The share of a GPU's threads, in percent, that a job gets with which a server has so many clients there. Those before
+ * it keep theirs. */
 int32_t rates_thread_percent(uint32_t clients);
-int32_t rates_thread_gain_permille(uint32_t clients);
+
+/* How fast each of so many clients runs in the mean if all of them have this share of the threads, 50 or 14, as a part
+ * of its speed among as many without a limit, in permille. Two constants are fitted (docs/contention.md). */
+int32_t rates_thread_gain_permille(uint32_t clients, int32_t percent);
 
 /* The worst slowdown that may be predicted where no client of a server is to be slowed more than `bound_permille`. Of
  * what is beyond 1, three elevenths less: 1.8 of 2.1. Of the published pairs within that, 1 in 28 was slowed more than

@@ -15,6 +15,9 @@
 
 #define PPM INT64_C(1000000)
 
+/* A job with the turn keeps this part of the SMs busy, in permille, or its activity where that is more. */
+#define TURN_WIDTH 650
+
 /* The part of the time in which several want the turn that goes to switching, in permille. */
 #define SWITCH_COST 100
 
@@ -38,16 +41,16 @@ struct taker {
     int64_t worst;    /* slowdown of one of its jobs while nobody else takes turns, in permille */
     int64_t progress; /* the sum of its jobs' rates then, in ppm */
     uint32_t jobs;
-    bool shared;    /* the three before, and its jobs' rates, are of all its jobs */
+    bool shared;    /* the two before them, and its jobs' rates, are of all its jobs */
     uint64_t bands; /* as slowdown_takers.bands: of further clients of the server */
 };
 
 /* A job of a taker. */
 struct client {
     uint32_t taker;
-    int32_t activity; /* on this part of a GPU, in permille */
-    int64_t by_part;  /* how much the part slows it, in permille */
-    int32_t rate;     /* among the taker's jobs, in ppm */
+    struct rates_client alone; /* on this part of a GPU */
+    int64_t by_part;           /* how much the part, and its limit of threads, slow it, in permille */
+    int32_t rate;              /* among the taker's jobs, in ppm */
 };
 
 #define TAKERS_MOST RATES_CLIENT /* more jobs than a GPU may have */
@@ -91,15 +94,15 @@ static int64_t activity_there(int64_t activity, int64_t part)
 static void share_turns(struct slowdown_takers *takers, uint32_t number)
 {
     struct taker *taker = &takers->list[number];
-    int32_t activities[TAKERS_MOST], rates[TAKERS_MOST];
+    struct rates_client clients[TAKERS_MOST];
+    int32_t rates[TAKERS_MOST];
     uint32_t jobs = 0;
 
     for (uint32_t k = 0; k < takers->clients; k++)
         if (takers->of[k].taker == number)
-            activities[jobs++] = takers->of[k].activity;
-    rates_of_clients(jobs, activities, rates);
+            clients[jobs++] = takers->of[k].alone;
+    rates_of_clients(jobs, clients, rates);
     taker->shared = true;
-    taker->jobs = jobs;
     taker->worst = 1000;
     taker->progress = 0;
     jobs = 0;
@@ -116,27 +119,41 @@ static void share_turns(struct slowdown_takers *takers, uint32_t number)
     }
 }
 
-static void add(struct slowdown_takers *takers, int64_t part, uint64_t server, int64_t activity)
+/* A job that comes to an instance with that part of the SMs. */
+struct comer {
+    uint64_t server;
+    int64_t activity;         /* alone on a whole GPU */
+    uint32_t threads_percent; /* 0: no limit */
+};
+
+static void add(struct slowdown_takers *takers, int64_t part, const struct comer *comer)
 {
-    int32_t there = (int32_t)activity_there(activity, part);
+    int64_t there = activity_there(comer->activity, part), slowed = rates_slowed_by_part(comer->activity, part),
+            threads = comer->threads_percent ? comer->threads_percent : RATES_ALL_THREADS,
+            by_threads = rates_slowed_by_part(there, threads * 1000 / RATES_ALL_THREADS);
+    struct client client = {.by_part = slowed * by_threads / 1000};
+    uint64_t server = comer->server;
     uint32_t i = 0;
 
+    client.alone = (struct rates_client){.activity_permille = (int32_t)(there * 1000 / by_threads),
+                                         .threads_percent = (int32_t)threads};
     while (i < takers->count && (!server || takers->list[i].server != server))
         i++;
     if (takers->clients == TAKERS_MOST)
         return;
     if (i == takers->count)
         takers->list[takers->count++] = (struct taker){.server = server, .idle_ppm = PPM};
-    takers->list[i].idle_ppm = takers->list[i].idle_ppm * (1000 - there) / 1000;
-    takers->of[takers->clients++] =
-        (struct client){.taker = i, .activity = there, .by_part = rates_slowed_by_part(activity, part)};
+    takers->list[i].idle_ppm = takers->list[i].idle_ppm * rates_left_by(client.alone) / PPM;
+    takers->list[i].jobs++;
+    client.taker = i;
+    takers->of[takers->clients++] = client;
     takers->list[i].shared = false;
 }
 
 /* The part of the time in which it wants the turn. */
 static int64_t turn_demand_ppm(int64_t activity_ppm)
 {
-    return activity_ppm >= RATES_TURN_WIDTH * 1000 ? PPM : activity_ppm * 1000 / RATES_TURN_WIDTH;
+    return activity_ppm >= TURN_WIDTH * 1000 ? PPM : activity_ppm * 1000 / TURN_WIDTH;
 }
 
 /* The rate of all that take turns, in parts per million: the time in which at least one wants the turn, less the cost
@@ -244,8 +261,10 @@ static void gather(const struct core *core, const struct gpu *gpu, const struct 
     takers->count = takers->clients = 0;
     for (uint32_t i = 0; i < gpu->resident_count; i++) {
         const struct job *job = gpu->residents[i];
-        add(takers, gpu->part_permille, server_of(core, job, job->share),
-            job == moved ? moved_permille : learned_activity(job));
+        add(takers, gpu->part_permille,
+            &(struct comer){.server = server_of(core, job, job->share),
+                            .activity = job == moved ? moved_permille : learned_activity(job),
+                            .threads_percent = job->threads_percent});
     }
     takers->together = together(takers);
     takers->bands = 0;
@@ -259,17 +278,17 @@ struct slowdown_takers *slowdown_takers_new(void)
     return xcalloc(1, sizeof(struct slowdown_takers));
 }
 
-static int32_t bound_of(const struct core *core, const struct job *job)
+int32_t job_slowdown_bound(const struct core *core, const struct job *job)
 {
     return job->wants->max_slowdown_permille ? job->wants->max_slowdown_permille : core->config.max_slowdown_permille;
 }
 
 int32_t gpu_slowdown_bound(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
-    int32_t least = job ? bound_of(core, job) : 0;
+    int32_t least = job ? job_slowdown_bound(core, job) : 0;
 
     for (uint32_t i = 0; i < gpu->resident_count; i++) {
-        int32_t bound = bound_of(core, gpu->residents[i]);
+        int32_t bound = job_slowdown_bound(core, gpu->residents[i]);
         if (bound && (!least || bound < least))
             least = bound;
     }
@@ -298,14 +317,37 @@ static void copy(struct slowdown_takers *with, const struct slowdown_takers *tak
     memcpy(with->of, takers->of, takers->clients * sizeof *with->of);
 }
 
+/* The limit of a job that comes as a further client of the server; 0: with turns of its own. */
+static uint32_t threads_of(const struct core *core, const struct slowdown_takers *takers, uint64_t server)
+{
+    uint32_t i = 0;
+
+    if (!server)
+        return RATES_ALL_THREADS;
+    if (core->config.mps_threads_percent)
+        return core->config.mps_threads_percent;
+    while (i < takers->count && takers->list[i].server != server)
+        i++;
+    return (uint32_t)rates_thread_percent(i < takers->count ? takers->list[i].jobs + 1 : 1);
+}
+
+uint32_t slowdown_threads(const struct core *core, const struct gpu *gpu, const struct job *joining)
+{
+    struct slowdown_takers room;
+
+    return threads_of(core, takers_of(core, gpu, &room), server_of(core, joining, SHARE_MPS));
+}
+
 /* The residents and the joining job, by the mode in which it would share the GPU. */
 static enum share_mode join(const struct core *core, const struct gpu *gpu, const struct slowdown_takers *takers,
                             const struct job *joining, struct slowdown_takers *with)
 {
     enum share_mode share = sharing_mode_of(core, joining, gpu);
+    struct comer comer = {.server = server_of(core, joining, share), .activity = learned_activity(joining)};
 
     copy(with, takers);
-    add(with, gpu->part_permille, server_of(core, joining, share), learned_activity(joining));
+    comer.threads_percent = threads_of(core, takers, comer.server);
+    add(with, gpu->part_permille, &comer);
     return share;
 }
 
@@ -392,6 +434,7 @@ struct way {
     const struct slowdown_takers *takers;
     const struct gpu *gpu;
     uint64_t server;
+    uint32_t threads_percent;
     int32_t bound;
 };
 
@@ -407,7 +450,8 @@ static unsigned asked_at(const struct way *way, int end)
     unsigned answers = 0;
 
     copy(&with, way->takers);
-    add(&with, way->gpu->part_permille, way->server, activity);
+    add(&with, way->gpu->part_permille,
+        &(struct comer){.server = way->server, .activity = activity, .threads_percent = way->threads_percent});
     there = together(&with);
     most = way->bound ? slowdown_most_predicted(&there, way->bound) : INT32_MAX / 2;
     most += most / BAND_SLACK;
@@ -439,8 +483,11 @@ static uint64_t between(const struct way *way, int first, int end, unsigned at_f
 
 static uint64_t bands_of(const struct core *core, const struct gpu *gpu, uint64_t server)
 {
-    struct way way = {
-        .takers = gpu->takers, .gpu = gpu, .server = server, .bound = gpu_slowdown_bound(core, NULL, gpu)};
+    struct way way = {.takers = gpu->takers,
+                      .gpu = gpu,
+                      .server = server,
+                      .threads_percent = threads_of(core, gpu->takers, server),
+                      .bound = gpu_slowdown_bound(core, NULL, gpu)};
 
     return 1 | between(&way, 0, SLOWDOWN_BANDS, asked_at(&way, 0), asked_at(&way, SLOWDOWN_BANDS));
 }
@@ -478,7 +525,10 @@ void slowdown_busy(const struct slowdown_party *parties, size_t count, int32_t p
 
     for (size_t i = 0; i < count; i++)
         if (parties[i].activity_permille)
-            add(&takers, part_permille, parties[i].server, parties[i].activity_permille);
+            add(&takers, part_permille,
+                &(struct comer){.server = parties[i].server,
+                                .activity = parties[i].activity_permille,
+                                .threads_percent = parties[i].threads_percent});
     rate = rate_of_turns(&takers);
     for (uint32_t i = 0; i < takers.count; i++)
         share_turns(&takers, i);
@@ -487,7 +537,7 @@ void slowdown_busy(const struct slowdown_party *parties, size_t count, int32_t p
         busy_permille[i] = 0;
         if (!parties[i].activity_permille || next == takers.clients)
             continue;
-        busy_permille[i] = (int32_t)(client->activity * rate / PPM * client->rate / PPM);
+        busy_permille[i] = (int32_t)(client->alone.activity_permille * rate / PPM * client->rate / PPM);
         next++;
     }
 }

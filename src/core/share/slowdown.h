@@ -2,10 +2,11 @@
  * model of the core's own, apart from the simulator's truth (src/contention).
  *
  * Clients of one MPS server with solo SM activities a_i deliver U = 1 - prod(1 - a_i) together, and share that as
- * core/share/rates.h says. Processes without MPS, and the servers of several users, take turns. Where one has the turn,
+ * core/share/rates.h says. A client with a limit of its threads runs as on such an instance (below), wants the SMs for
+ * less, and crowds less. Processes without MPS, and the servers of several users, take turns. Where one has the turn,
  * it keeps w of the SMs busy. So with the activity u (of a server: its U) it wants the turn for g = min(1, u / w) of
  * the time. All run at (P(at least one wants it) - k P(several do)) / sum(g); w = 0.65 and k = 0.1 are the fit of
- * docs/contention.md. A job alone on a MIG instance with the part p of the SMs is slowed by 1 - g + g max(1, w / p).
+ * docs/contention.md. A job alone on a MIG instance with the part p of the SMs is slowed by sqrt(1 - a^2 + (a / p)^2).
  * Several jobs share the instance as a GPU of its own. */
 #ifndef CARMA_CORE_SHARE_SLOWDOWN_H
 #define CARMA_CORE_SHARE_SLOWDOWN_H
@@ -76,7 +77,11 @@ static inline int slowdown_band(int32_t activity_permille)
 struct slowdown_party {
     uint64_t server;           /* the one that serves it; 0: a process by itself */
     int32_t activity_permille; /* alone on a whole GPU; 0: it runs nothing */
+    uint32_t threads_percent;  /* its limit; 0: none */
 };
+
+/* The part of the GPU's threads, in percent, that the job gets there as a client of an MPS server. */
+uint32_t slowdown_threads(const struct core *core, const struct gpu *gpu, const struct job *joining);
 
 /* The server that serves the job where it runs; 0: none. */
 uint64_t slowdown_server(const struct core *core, const struct job *job);
@@ -84,6 +89,9 @@ uint64_t slowdown_server(const struct core *core, const struct job *job);
 /* The part of the SMs, in permille, that each party is expected to keep busy while they share the GPU, or an instance
  * with that part of it. */
 void slowdown_busy(const struct slowdown_party *parties, size_t count, int32_t part_permille, int32_t *busy_permille);
+
+/* The slowdown that is promised to the job; 0: any. */
+int32_t job_slowdown_bound(const struct core *core, const struct job *job);
 
 /* The slowdown that the job's coming may cause on the GPU: the least bound of all concerned; 0: any. */
 int32_t gpu_slowdown_bound(const struct core *core, const struct job *job, const struct gpu *gpu);

@@ -111,7 +111,8 @@ static void add_those_on(const struct node *node, const struct gpu *gpu, const s
 
     for (uint32_t i = 0; i < jobs; i++)
         parties[i] = (struct slowdown_party){.server = slowdown_server(node->daemon->core, gpu->residents[i]),
-                                             .activity_permille = activity_of(target, gpu->residents[i])};
+                                             .activity_permille = activity_of(target, gpu->residents[i]),
+                                             .threads_percent = gpu->residents[i]->threads_percent};
     if (unmanaged_works(target, jobs))
         parties[count++].activity_permille = LEARN_PRIOR_PERMILLE;
     slowdown_busy(parties, count, gpu ? gpu->part_permille : 1000, busy);

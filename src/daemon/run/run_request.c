@@ -40,7 +40,7 @@ static struct cgroup_limits host_limits(const struct config *config, const struc
 static void limit_mps(struct launch_request *request, const struct config *config, const struct job_spec *spec,
                       const struct job_view *view)
 {
-    int64_t threads = config->mps_threads_percent, bytes = config->mps_memory_limit_bytes;
+    int64_t threads = view->threads_percent ? view->threads_percent : 100, bytes = config->mps_memory_limit_bytes;
 
     if (spec->mps_threads_percent > 0 && spec->mps_threads_percent < threads)
         threads = spec->mps_threads_percent;

@@ -55,6 +55,7 @@ struct job_view {
     uint64_t victim_of; /* the last one that ever did */
     uint32_t harmed;    /* of `crashes`, those that it is not charged with: a neighbour's doing, or a guessed fence's */
     int64_t fence_bytes;         /* of its last start: the driver's limit on each of its processes on a GPU; -1: none */
+    uint32_t threads_percent;    /* likewise, of each GPU's threads; 0: none */
     int64_t process_limit_bytes; /* the least of that, mps_memory_limit and the job's own limit: the effective one */
     uint32_t uuids_why;          /* enum uuids_why, of its last start */
     uint32_t unfenced;           /* 1: its last run ended at a guessed fence */

@@ -26,6 +26,7 @@ void views_take_job(struct views *views, struct job_view *view, const struct job
     view->reserved_bytes = view->first_reserved_bytes = job->reserved_bytes;
     view->reservation_source = view->first_reservation_source = job->reservation_source;
     view->fence_bytes = view->process_limit_bytes = job->fence_bytes;
+    view->threads_percent = job->threads_percent;
     view->overuser = view->victim_of = job->overuser;
     view->share = job->share;
     view->started_ns = view->first_started_ns = job_state_runs(job->state) ? job->placed_ns : -1;
@@ -62,6 +63,7 @@ static void fold_placed(struct job_view *view, const struct record_placed *place
     view->retry = placed->retry;
     view->reserved_bytes = placed->reserved_bytes;
     view->fence_bytes = view->process_limit_bytes = placed->fence_bytes;
+    view->threads_percent = placed->threads_percent;
     view->uuids_why = UUIDS_NOT_ASKED;
     view->reservation_source =
         record_memory_source(placed->reservation_source, placed->reserved_bytes, view->wants, SOURCE_LEARNED);

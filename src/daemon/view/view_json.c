@@ -270,6 +270,7 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "estimating", json_boolean(view->estimating));
     json_object_set_new(json, "over_reservation_bytes", integer_or_null(over_bytes, over_bytes > 0));
     json_object_set_new(json, "fence_bytes", integer_or_null(view->fence_bytes, view->fence_bytes >= 0));
+    json_object_set_new(json, "threads_percent", integer_or_null(view->threads_percent, view->threads_percent > 0));
     json_object_set_new(json, "process_limit_bytes",
                         integer_or_null(view->process_limit_bytes, view->process_limit_bytes >= 0));
     json_object_set_new(json, "uuids_why", text_or_null(uuids_why_text(view->uuids_why)));

@@ -56,6 +56,7 @@ static const struct number {
     LATER(harmed),
     LATER(victims),
     LATER(fence_bytes),
+    LATER(threads_percent),
     LATER(unfenced),
     LATER(victim_of),
     LATER(process_limit_bytes),

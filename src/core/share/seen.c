@@ -1,0 +1,59 @@
+/* How this file works: a report is kept with its time in the job. It tells of the present company while no GPU of the
+ * job has changed since. qualify.c asks for a job beyond its bound, reason.c names it. */
+#include "core/share/seen.h"
+
+#include "core/learn/company.h"
+#include "core/learn/learn.h"
+#include "core/share/slowdown.h"
+#include "core/state.h"
+
+/* Whether somebody else is on its GPUs, who have all been there since. */
+static bool has_company_since(const struct core *core, const struct job *job, int64_t since_ns)
+{
+    bool company = false;
+
+    for (uint32_t i = 0; i < job->placement_count; i++) {
+        const struct gpu *gpu = core->gpus[job->placements[i].gpu];
+        if (gpu->changed_ns > since_ns)
+            return false;
+        company |= gpu->resident_count > 1;
+    }
+    return company;
+}
+
+int32_t seen_slowdown(const struct core *core, const struct job *job)
+{
+    return job->slowed_permille && has_company_since(core, job, job->slowed_ns) ? job->slowed_permille : 0;
+}
+
+bool seen_is_beyond_bound(const struct core *core, const struct job *job)
+{
+    int32_t bound = job_slowdown_bound(core, job);
+
+    return bound && seen_slowdown(core, job) > bound;
+}
+
+void seen_note(struct core *core, struct job *job, const struct record *record)
+{
+    bool was_beyond = seen_is_beyond_bound(core, job);
+    int64_t since_ns = record->at_ns - record->progressed.span_ns - LEARN_LOADING_NS;
+
+    if (!core->config.learn || !job->profile || !has_company_since(core, job, since_ns))
+        return;
+    job->slowed_permille = company_slowed(core, core->gpus[job->placements[0].gpu], job->profile, &record->progressed);
+    job->slowed_ns = record->at_ns;
+    for (uint32_t i = 0; i < job->placement_count && was_beyond && !seen_is_beyond_bound(core, job); i++)
+        gpu_opens(core, core->gpus[job->placements[i].gpu]);
+}
+
+const struct job *seen_beyond_bound(const struct core *core, const struct gpu *gpu)
+{
+    const struct job *worst = NULL;
+
+    for (uint32_t i = 0; i < gpu->resident_count; i++) {
+        const struct job *job = gpu->residents[i];
+        if (seen_is_beyond_bound(core, job) && (!worst || job->slowed_permille > worst->slowed_permille))
+            worst = job;
+    }
+    return worst;
+}

@@ -1,0 +1,30 @@
+/* What sharing is seen to cost a running job: how much slower than alone its own reports say that it runs. The speed
+ * alone is that of earlier runs of its workload (learn/company.h), so a first run shows nothing.
+ *
+ * A job that is slowed beyond its bound, over the time of a report (some minutes), keeps further jobs off its GPUs.
+ * That lasts until a report is within the bound, or its company is another. Only its own user's job says so, and no
+ * more is kept from others than by a bound of one's own (--max-slowdown). */
+#ifndef CARMA_CORE_SHARE_SEEN_H
+#define CARMA_CORE_SHARE_SEEN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/record.h"
+
+struct core;
+struct gpu;
+struct job;
+
+/* A running job's report (RECORD_PROGRESSED). */
+void seen_note(struct core *core, struct job *job, const struct record *progressed);
+
+/* How much slower than alone it runs with those who are there now, in permille; 0: not known. */
+int32_t seen_slowdown(const struct core *core, const struct job *job);
+
+bool seen_is_beyond_bound(const struct core *core, const struct job *job);
+
+/* The job on the GPU that is slowed most, of those beyond their bound; NULL: there is none. */
+const struct job *seen_beyond_bound(const struct core *core, const struct gpu *gpu);
+
+#endif
