@@ -81,6 +81,7 @@ class _Answer:
         self.descriptor, self.start, self.process = descriptor, start, os.getpid()
         self.read = set()  # settings
         self.status = None  # of sys.exit()
+        self.asked = None  # the URL, or the machine, that was asked for last
         self.closeness = IMPORTED
         sys.addaudithook(self._look)
         self.exit, sys.exit = sys.exit, self._leave
@@ -89,6 +90,10 @@ class _Answer:
     def _look(self, event, args):
         if event == "open" and isinstance(args[0], str) and args[0].endswith(SETTINGS) and args[1] in ("r", "rb", None):
             self.read.add(os.path.abspath(args[0]))
+        elif event == "urllib.Request":
+            self.asked = str(args[0])
+        elif event == "socket.getaddrinfo" and isinstance(args[0], str) and args[0] not in (self.asked or ""):
+            self.asked = args[0]
 
     def _leave(self, status=None, /):
         self.status = status
@@ -206,11 +211,22 @@ class _Answer:
         while known is not None:
             network = network or not OF_THE_NETWORK.isdisjoint(kind.__name__ for kind in type(known).__mro__)
             known = known.__cause__ or known.__context__
-        return f"{self.name()} needs the network: {line.partition(': ')[2] or line}" if network else line
+        if not network:
+            return line
+        what = line.partition(": ")[2] or line
+        return f"{self.name()} needs the network: {self.asked + ': ' if self.asked and self.asked not in what else ''}{what}"
 
 
 def _this_process_records():
     return int(os.environ.get("LOCAL_RANK") or 0) == 0
+
+
+def refuse(descriptor, start, framework):
+    """Instead of a run that would not end in a capture."""
+    answer = _Answer(descriptor, start)
+    answer.write(False, reason=f"{answer.name()}: training with {framework} is not recorded, only with PyTorch",
+                 closeness=FAILED)  # fmt: skip
+    os._exit(1)
 
 
 def begin(descriptor, start):

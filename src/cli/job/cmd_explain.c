@@ -67,6 +67,10 @@ static void print_explanation(const json_t *reply)
         CLEANUP(free_ptr) char *memory = answer_safe_text(reply, "memory");
         printf("memory: %s\n", memory);
     }
+    if (answer_text(reply, "untried")) {
+        CLEANUP(free_ptr) char *why = answer_safe_text(reply, "untried");
+        printf("estimate: none, as its command is not tried: %s\n", why);
+    }
     if (json_is_object(json_object_get(reply, "run_times"))) {
         CLEANUP(free_ptr) char *times = answer_run_times(reply);
         printf("run time: %s\n", times);

@@ -13,6 +13,7 @@
 #include "core/share/sharing.h"
 #include "core/ledger.h"
 #include "daemon/account/past_runs.h"
+#include "daemon/capture/captures.h"
 #include "daemon/lease/leases.h"
 #include "daemon/metrics/metrics.h"
 #include "daemon/metrics/prometheus.h"
@@ -59,6 +60,13 @@ static json_t *host_limits_gap_of(const struct daemon *daemon, const struct job_
     return gap ? json_string(gap) : json_null();
 }
 
+static json_t *untried_of(const struct daemon *daemon, const struct job_view *view, enum access_view access)
+{
+    CLEANUP(free_ptr) char *why = access == ACCESS_ALL ? captures_untried(daemon->captures, view) : NULL;
+
+    return why ? json_string(why) : json_null();
+}
+
 static void get_job(struct daemon *daemon, struct http_request *request, const struct job_view *view)
 {
     enum access_view access = access_view_of(request->uid, view->wants->uid);
@@ -69,6 +77,7 @@ static void get_job(struct daemon *daemon, struct http_request *request, const s
     json_object_set_new(json, "strays", node_strays_to_json(daemon->node, view->id));
     json_object_set_new(json, "failure", has_failure ? ending_to_json(view, &status) : json_null());
     json_object_set_new(json, "estimate", access == ACCESS_ALL ? job_view_estimate_to_json(view) : json_null());
+    json_object_set_new(json, "untried", untried_of(daemon, view, access));
     json_object_set_new(json, "host_limits_gap", host_limits_gap_of(daemon, view));
     json_object_set_new(json, "run_times", run_times_of(daemon, view, access));
     http_reply(request, 200, json);
@@ -161,11 +170,12 @@ static void get_explanation(struct daemon *daemon, struct http_request *request,
     for (uint32_t i = 0; reason.code != REASON_NONE && i < core_gpu_count(daemon->core); i++)
         json_array_append_new(gpus, explain_gpu(daemon, view, i, now_ns));
     http_reply(request, 200,
-               json_pack("{s:I, s:s, s:o, s:s, s:s?, s:s, s:o, s:o, s:o}", "id", (json_int_t)view->id, "state",
+               json_pack("{s:I, s:s, s:o, s:s, s:s?, s:s, s:o, s:o, s:o, s:o}", "id", (json_int_t)view->id, "state",
                          job_state_name(view->state), "reason", reason_to_json(&reason, now_ns), "text",
                          sentence ? sentence : reason_format(&reason, now_ns, text), "last_end", last_end, "memory",
                          memory, "estimate", access == ACCESS_ALL ? job_view_estimate_to_json(view) : json_null(),
-                         "run_times", run_times_of(daemon, view, access), "gpus", gpus));
+                         "untried", untried_of(daemon, view, access), "run_times", run_times_of(daemon, view, access),
+                         "gpus", gpus));
 }
 
 #define DEFAULT_SPAN_S 3600
