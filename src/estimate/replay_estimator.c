@@ -81,6 +81,14 @@ static int32_t confidence_of(const struct estimate_question *question, const str
     return confidence > LEAST ? confidence : LEAST;
 }
 
+/* Of what a configuration leaves open, beyond what the measured runs have. */
+static double widened(const struct estimate_question *question, int32_t quantile_permille)
+{
+    double spread = question->capture ? question->capture->spread_permille / 1000.0 : 0;
+
+    return pow(1 + spread, (quantile_permille - 500) / 480.0);
+}
+
 static int answer_program(const struct estimate_question *question, const struct program *program,
                           struct estimate *estimate)
 {
@@ -93,7 +101,8 @@ static int answer_program(const struct estimate_question *question, const struct
     features_compute(&features, program, profile);
     correction_compute(&correction, program, &features, question->fold);
     median_bytes = median_of(&features, &correction, (double)context_bytes, (double)profile->memory_bytes);
-    bytes = median_bytes * correction_quantile_factor(&correction, question->quantile_permille, question->fold);
+    bytes = median_bytes * correction_quantile_factor(&correction, question->quantile_permille, question->fold) *
+            widened(question, question->quantile_permille);
     /* The margin covers the replay's error; it does not drive a job that fits off the GPU. */
     if (median_bytes <= (double)profile->memory_bytes)
         bytes = fmin(bytes, (double)profile->memory_bytes);
@@ -101,7 +110,8 @@ static int answer_program(const struct estimate_question *question, const struct
     estimate->bytes = (int64_t)bytes;
     estimate->low_bytes =
         (int64_t)(median_bytes *
-                  correction_quantile_factor(&correction, 1000 - question->quantile_permille, question->fold));
+                  correction_quantile_factor(&correction, 1000 - question->quantile_permille, question->fold) *
+                  widened(question, 1000 - question->quantile_permille));
     estimate->confidence_permille = confidence_of(question, &correction);
     fill_parts(estimate, &features.replays[features.base], context_bytes);
     estimate_utilisation(question, program, estimate);
