@@ -28,6 +28,7 @@ OF_THE_NETWORK = frozenset([
     "gaierror", "URLError", "ConnectionError", "ConnectError", "ConnectTimeout", "MaxRetryError", "NewConnectionError",
     "OfflineModeIsEnabled", "LocalEntryNotFoundError", "ConnectionRefusedError", "CommError",
 ])  # fmt: skip
+OF_CHILDREN = frozenset(["CalledProcessError", "ChildFailedError", "ProcessExitedException", "ProcessRaisedException"])
 _forever = contextlib.ExitStack()  # of what is pretended
 # How far a process without a capture came: the farthest one's reason is the command's.
 IMPORTED, FAILED, TRAINED = 0, 1, 2
@@ -188,7 +189,8 @@ class _Answer:
             return
         error = getattr(sys, "last_value", None)
         if error is not None:
-            self.write(False, reason=self._reason(error), closeness=max(FAILED, self.reached(recorder)))
+            told = type(error).__name__ in OF_CHILDREN  # by the process that failed
+            self.write(False, reason=self._reason(error), closeness=max(IMPORTED if told else FAILED, self.reached(recorder)))
             return
         steps = max(recorder.step - 1, 0)
         reason = f"{self.name()}: its optimizers made {steps} of the {STEPS} steps that a capture needs"

@@ -273,6 +273,8 @@ class Commands(Case):
         self.file("fit.py", "import torch\nopen('/nonexistent/data.csv')")
         reason = self.refused("sh", "-c", f"{sys.executable} prepare.py; {sys.executable} fit.py; {sys.executable} prepare.py")
         self.assertEqual(reason, "fit.py:2: FileNotFoundError: [Errno 2] No such file or directory: '/nonexistent/data.csv'")
+        self.file("start.py", "import torch, subprocess, sys\nsubprocess.run([sys.executable, 'fit.py'], check=True)")
+        self.assertEqual(self.refused(sys.executable, "start.py"), reason)
 
     def test_reasons(self):
         self.file("net.py", "import torch, urllib.request\nurllib.request.urlopen('http://data.invalid/set.tar')")

@@ -50,9 +50,9 @@ static double median_of(const struct features *features, const struct correction
         return features->out_of_memory ? fmax(corrected_bytes, memory_bytes + 1) : fmin(corrected_bytes, memory_bytes);
     }
     corrected_bytes = features->base_bytes * exp(correction->ln_ratio) - (double)FEATURES_CONTEXT_BYTES + context_bytes;
-    if (corrected_bytes > memory_bytes)
-        return features->out_of_memory ? fmax(corrected_bytes, reserved_bytes + context_bytes) : memory_bytes;
-    return fmax(corrected_bytes, context_bytes);
+    if (features->out_of_memory)
+        return fmax(fmax(corrected_bytes, reserved_bytes + context_bytes), memory_bytes + 1);
+    return fmin(fmax(corrected_bytes, context_bytes), memory_bytes);
 }
 
 static int32_t share_of(uint32_t count, size_t total, int32_t most)

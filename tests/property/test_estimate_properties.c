@@ -3,6 +3,7 @@
 
 #include "../unit/unit.h"
 
+#include "estimate/learned/features.h"
 #include "estimate/program/allocator.h"
 #include "estimate/program/lower.h"
 #include "estimate/program/replay.h"
@@ -346,4 +347,42 @@ TEST(random_models_hold_what_a_loop_holds)
         }
     }
     assert_true(lowered > 2500);
+}
+
+/* A job that fits on a GPU fits on every larger one. */
+TEST(what_fits_fits_on_larger_gpus)
+{
+    struct random random = {29};
+    int limits = 0;
+
+    for (int round = 0; round < 300; round++) {
+        CLEANUP(layer_list_release) struct layer_list list;
+        struct machine_profile profile = *machine_profile_find(MACHINE_PROFILE_DEFAULT);
+        struct training training;
+        struct program program;
+        struct replay_result result;
+        bool fits = false;
+        layer_list_init(&list);
+        training_default(&training);
+        list.input_rank = 3;
+        for (uint8_t i = 0; i < list.input_rank; i++)
+            list.input[i] = random_range(&random, 1, 64);
+        for (int64_t i = random_range(&random, 5, 25); i > 0; i--)
+            draw_layer(&random, &list);
+        training.batch_size = random_range(&random, 200, 4000);
+        if (program_lower(&program, &list, &training, NULL) != 0)
+            continue;
+        program_replay(&program, &(struct replay_options){0}, &result);
+        for (int part = 60; part <= 102; part++) {
+            struct features features;
+            profile.memory_bytes = features_context_bytes(&program, &profile) + result.peak_reserved_bytes * part / 100;
+            features_compute(&features, &program, &profile);
+            assert_false(fits && features.out_of_memory);
+            limits += features.out_of_memory;
+            fits = !features.out_of_memory;
+        }
+        assert_true(fits);
+        program_release(&program);
+    }
+    assert_true(limits > 1000);
 }
