@@ -37,6 +37,8 @@ void capture_add_remedy(struct error *err)
 
     while (!strstr(err->text, remedies[i].reason))
         i++;
+    while (length && err->text[length - 1] == '.')
+        length--;
     snprintf(err->text + length, sizeof err->text - length, "; %s", remedies[i].remedy);
 }
 

@@ -29,7 +29,7 @@ TEST(test_remedies)
         {"train.py needs the network: gaierror", "; name copies of them on this machine, or give --hf-config"},
         {"no Python process of the command imported torch", "torch; give --summary or --gpu-memory"},
         {"took longer than 120 s: step 1", "--example-batch"},
-        {"ended with exit status 3", "; give --hf-config, --summary or --gpu-memory"},
+        {"ended with exit status 3: no data.", "no data; give --hf-config, --summary or --gpu-memory"},
     };
 
     for (size_t i = 0; i < array_size(said); i++) {
