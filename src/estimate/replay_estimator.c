@@ -170,6 +170,7 @@ static int answer(const struct estimate_question *question, struct estimate *est
     rc = program_lower(&program, question->layers, &question->training, err);
     if (rc)
         return rc;
+    program.expandable_segments = question->training.expandable_segments;
     rc = answer_program(question, &program, estimate);
     if (question->layers->unknown || question->layers->shapeless)
         snprintf(estimate->warning, sizeof estimate->warning,

@@ -386,3 +386,46 @@ TEST(what_fits_fits_on_larger_gpus)
     }
     assert_true(limits > 1000);
 }
+
+/* Expandable segments hold what is free in one piece: growing tensors take no second segment. */
+TEST(expandable_segments_grow)
+{
+    for (int expandable = 0; expandable < 2; expandable++) {
+        struct allocator allocator;
+        uint32_t block;
+        allocator_init(&allocator, 0);
+        allocator.expandable = expandable;
+        allocator_take(&allocator, MIB); /* of the small pool */
+        for (int64_t bytes = 100 * MIB; bytes <= 300 * MIB; bytes += 100 * MIB) {
+            block = allocator_take(&allocator, bytes);
+            allocator_give(&allocator, block);
+        }
+        assert_int_equal(allocator.peak_reserved_bytes, 2 * MIB + (expandable ? 300 : 600) * MIB);
+        allocator_release(&allocator);
+    }
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct world *world = xcalloc(1, sizeof *world);
+        world->random.state = seed;
+        allocator_init(&world->allocator, seed % 2 ? 300 * MIB : 0);
+        world->allocator.expandable = true;
+        for (int turn = 0; turn < 400; turn++) {
+            if (!world->count || random_range(&world->random, 0, 2))
+                world->live[world->count++] = allocator_take(&world->allocator, draw_bytes(&world->random, turn % 3));
+            else
+                allocator_give(&world->allocator, world->live[--world->count]);
+            assert_true(world->allocator.reserved_bytes >= world->allocator.allocated_bytes);
+            assert_true(world->allocator.out_of_memory || seed % 2 == 0 ||
+                        world->allocator.reserved_bytes <= 300 * MIB);
+        }
+        while (world->count)
+            allocator_give(&world->allocator, world->live[--world->count]);
+        assert_int_equal(world->allocator.allocated_bytes, 0);
+        for (int small = 0; small < 2; small++) {
+            const struct block *all = &world->allocator.blocks[world->allocator.tail[small]];
+            assert_true(world->allocator.tail[small] == NO_BLOCK ||
+                        (all->previous == NO_BLOCK && all->next == NO_BLOCK));
+        }
+        allocator_release(&world->allocator);
+        free(world);
+    }
+}

@@ -271,9 +271,11 @@ static void after_load(uv_work_t *work, int canceled)
 static void set_inputs(struct recording *recording, const struct job_view *view)
 {
     const struct daemon *daemon = recording->daemon;
-    const struct job_spec *spec = view->common->spec;
+    const struct job_spec *spec = view->common->spec, whole = job_view_spec(view);
 
     job_spec_init(&recording->spec);
+    if (job_estimate_expandable(&whole))
+        spec_strings_add(&recording->spec.environment, "PYTORCH_ALLOC_CONF=" EXPANDABLE_SEGMENTS);
     recording->spec.batch_size = spec->batch_size;
     recording->spec.optimizer = xstrdup(spec->optimizer);
     recording->spec.precision = xstrdup(spec->precision);
