@@ -23,6 +23,7 @@ LIBRARIES = ("torch", "torchvision", "transformers", "accelerate", "lightning", 
 SETTINGS = (".py", ".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf")  # ends of files that say what to train
 SETTINGS_SIZE = 1 << 20
 SHELLS = frozenset(["sh", "bash", "dash", "ksh", "zsh"])
+FIRST_S = 30  # until a launcher's first process is there
 SHELL_WORDS = 10  # of a shell's command, its script among them
 OF_THE_NETWORK = frozenset([
     "gaierror", "URLError", "ConnectionError", "ConnectError", "ConnectTimeout", "MaxRetryError", "NewConnectionError",
@@ -223,6 +224,31 @@ def _this_process_records():
     return int(os.environ.get("LOCAL_RANK") or 0) == 0
 
 
+def _first_runs(launcher):
+    """Whether the launcher's process that records is there."""
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            with open(f"/proc/{name}/stat") as file:
+                parent = int(file.read().rpartition(")")[2].split()[1])
+            if parent == launcher:
+                with open(f"/proc/{name}/environ", "rb") as file:
+                    if b"LOCAL_RANK=0" in file.read().split(b"\0"):
+                        return True
+    return False
+
+
+def _wait_for_first(launcher):
+    """Another process of the same training: a launcher would end all of them with this one, and waits for it when the first has
+    ended."""
+    begun, seen = time.monotonic(), False
+    while os.getppid() == launcher:
+        runs = _first_runs(launcher)
+        if not runs and (seen or time.monotonic() > begun + FIRST_S):
+            return
+        seen = seen or runs
+        time.sleep(0.2)
+
+
 def refuse(descriptor, start, framework):
     """Instead of a run that would not end in a capture."""
     answer = _Answer(descriptor, start)
@@ -238,10 +264,8 @@ def begin(descriptor, start):
         return
     if not _this_process_records():
         os.close(descriptor)
-        launcher = os.getppid()
-        while os.getppid() == launcher:  # which would end all ranks with this one
-            time.sleep(0.2)
-        os._exit(1)
+        _wait_for_first(os.getppid())
+        os._exit(0)
     answer = _Answer(descriptor, start)
     os.environ["WANDB_MODE"] = "disabled"
     from carma import script

@@ -1,4 +1,5 @@
-"""A language model over a file of tokens that another script makes, evaluated often before it trains, as nanoGPT does."""
+"""A language model over a file of tokens that another script makes. It is evaluated often before it trains, and each step has
+many micro-steps, as nanoGPT's."""
 
 import os
 
@@ -27,7 +28,9 @@ def estimate_loss(batches):
 
 print(estimate_loss(400))
 while True:
-    tokens = get_batch()
-    optimizer.zero_grad(set_to_none=True)
-    torch.nn.functional.cross_entropy(model(tokens).view(-1, VOCABULARY), tokens.view(-1)).backward()
+    for _ in range(400):
+        tokens = get_batch()
+        loss = torch.nn.functional.cross_entropy(model(tokens).view(-1, VOCABULARY), tokens.view(-1)) / 400
+        loss.backward()
     optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
