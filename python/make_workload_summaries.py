@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the model summaries of data/workloads.csv's workloads to a directory (default: data/summaries of this
+"""Writes the model summaries of data/workloads.csv's workloads, and those of data/published.csv, to a directory (default: data/summaries of this
 repository). There is one torchsummary text per model and input size, with the batch size left open (-1).
 
     python3 python/make_workload_summaries.py [DIRECTORY]
@@ -19,6 +19,10 @@ import torch
 import torchsummary
 import torchvision
 
+CLASSES = {"mnasnet1_0": 10, "mobilenet_v3_large": 10, "mobilenet_v3_small": 10}  # as xMem's runs have them; else 1000
+OF_XMEM = ("convnext_base", "convnext_tiny", "mnasnet1_0", "mobilenet_v2", "mobilenet_v3_large", "mobilenet_v3_small",
+           "regnet_x_400mf", "regnet_y_400mf", "resnet101", "resnet152", "vgg16", "vgg19")  # fmt: skip
+
 # file: (how the model is made, input side)
 MODELS = {
     "efficientnet_b0-224": (lambda: torchvision.models.efficientnet_b0(weights=None), 224),
@@ -34,7 +38,9 @@ MODELS = {
         lambda: timm.create_model("mobilenetv3_small_100", pretrained=False, num_classes=100), 32),
     "resnet18-32": (lambda: timm.create_model("resnet18", pretrained=False, num_classes=100), 32),
     "resnet34-32": (lambda: timm.create_model("resnet34", pretrained=False, num_classes=100), 32),
-}
+    **{f"{name}-86": (lambda name=name: torchvision.models.get_model(name, weights=None, num_classes=CLASSES.get(name, 1000)), 86)
+       for name in OF_XMEM},
+}  # fmt: skip
 
 
 def summary_of(make, side):

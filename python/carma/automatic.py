@@ -23,11 +23,13 @@ LIBRARIES = ("torch", "torchvision", "transformers", "accelerate", "lightning", 
 SETTINGS = (".py", ".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf")  # ends of files that say what to train
 SETTINGS_SIZE = 1 << 20
 SHELLS = frozenset(["sh", "bash", "dash", "ksh", "zsh"])
+FIRST_S = 30  # until a launcher's first process is there
 SHELL_WORDS = 10  # of a shell's command, its script among them
 OF_THE_NETWORK = frozenset([
     "gaierror", "URLError", "ConnectionError", "ConnectError", "ConnectTimeout", "MaxRetryError", "NewConnectionError",
     "OfflineModeIsEnabled", "LocalEntryNotFoundError", "ConnectionRefusedError", "CommError",
 ])  # fmt: skip
+OF_CHILDREN = frozenset(["CalledProcessError", "ChildFailedError", "ProcessExitedException", "ProcessRaisedException"])
 _forever = contextlib.ExitStack()  # of what is pretended
 # How far a process without a capture came: the farthest one's reason is the command's.
 IMPORTED, FAILED, TRAINED = 0, 1, 2
@@ -81,6 +83,7 @@ class _Answer:
         self.descriptor, self.start, self.process = descriptor, start, os.getpid()
         self.read = set()  # settings
         self.status = None  # of sys.exit()
+        self.asked = None  # the URL, or the machine, that was asked for last
         self.closeness = IMPORTED
         sys.addaudithook(self._look)
         self.exit, sys.exit = sys.exit, self._leave
@@ -89,6 +92,10 @@ class _Answer:
     def _look(self, event, args):
         if event == "open" and isinstance(args[0], str) and args[0].endswith(SETTINGS) and args[1] in ("r", "rb", None):
             self.read.add(os.path.abspath(args[0]))
+        elif event == "urllib.Request":
+            self.asked = str(args[0])
+        elif event == "socket.getaddrinfo" and isinstance(args[0], str) and args[0] not in (self.asked or ""):
+            self.asked = args[0]
 
     def _leave(self, status=None, /):
         self.status = status
@@ -183,7 +190,8 @@ class _Answer:
             return
         error = getattr(sys, "last_value", None)
         if error is not None:
-            self.write(False, reason=self._reason(error), closeness=max(FAILED, self.reached(recorder)))
+            told = type(error).__name__ in OF_CHILDREN  # by the process that failed
+            self.write(False, reason=self._reason(error), closeness=max(IMPORTED if told else FAILED, self.reached(recorder)))
             return
         steps = max(recorder.step - 1, 0)
         reason = f"{self.name()}: its optimizers made {steps} of the {STEPS} steps that a capture needs"
@@ -206,11 +214,47 @@ class _Answer:
         while known is not None:
             network = network or not OF_THE_NETWORK.isdisjoint(kind.__name__ for kind in type(known).__mro__)
             known = known.__cause__ or known.__context__
-        return f"{self.name()} needs the network: {line.partition(': ')[2] or line}" if network else line
+        if not network:
+            return line
+        what = line.partition(": ")[2] or line
+        return f"{self.name()} needs the network: {self.asked + ': ' if self.asked and self.asked not in what else ''}{what}"
 
 
 def _this_process_records():
     return int(os.environ.get("LOCAL_RANK") or 0) == 0
+
+
+def _first_runs(launcher):
+    """Whether the launcher's process that records is there."""
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            with open(f"/proc/{name}/stat") as file:
+                parent = int(file.read().rpartition(")")[2].split()[1])
+            if parent == launcher:
+                with open(f"/proc/{name}/environ", "rb") as file:
+                    if b"LOCAL_RANK=0" in file.read().split(b"\0"):
+                        return True
+    return False
+
+
+def _wait_for_first(launcher):
+    """Another process of the same training: a launcher would end all of them with this one, and waits for it when the first has
+    ended."""
+    begun, seen = time.monotonic(), False
+    while os.getppid() == launcher:
+        runs = _first_runs(launcher)
+        if not runs and (seen or time.monotonic() > begun + FIRST_S):
+            return
+        seen = seen or runs
+        time.sleep(0.2)
+
+
+def refuse(descriptor, start, framework):
+    """Instead of a run that would not end in a capture."""
+    answer = _Answer(descriptor, start)
+    answer.write(False, reason=f"{answer.name()}: training with {framework} is not recorded, only with PyTorch",
+                 closeness=FAILED)  # fmt: skip
+    os._exit(1)
 
 
 def begin(descriptor, start):
@@ -220,10 +264,8 @@ def begin(descriptor, start):
         return
     if not _this_process_records():
         os.close(descriptor)
-        launcher = os.getppid()
-        while os.getppid() == launcher:  # which would end all ranks with this one
-            time.sleep(0.2)
-        os._exit(1)
+        _wait_for_first(os.getppid())
+        os._exit(0)
     answer = _Answer(descriptor, start)
     os.environ["WANDB_MODE"] = "disabled"
     from carma import script

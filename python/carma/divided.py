@@ -298,7 +298,9 @@ SHAPES = {
     "batch_norm_stats": lambda source, eps: (source.new_empty(source.shape[1], dtype=torch.float32),) * 1
     + (source.new_empty(source.shape[1], dtype=torch.float32),),
     "batch_norm_elemt": lambda source, *rest: torch.empty_like(source),
-    "batch_norm_gather_stats_with_counts": lambda source, mean, *rest: (torch.empty_like(mean[0]), torch.empty_like(mean[0])),
+    "batch_norm_gather_stats_with_counts": lambda source, mean, *rest: (
+        mean.new_empty(mean.shape[1:]), mean.new_empty(mean.shape[1:])  # of no GPU at all, where counts seem to be 0
+    ),
     "batch_norm_backward_reduce": lambda grad, source, mean, *rest: tuple(torch.empty_like(mean) for _ in range(4)),
     "batch_norm_backward_elemt": lambda grad, source, *rest: torch.empty_like(source),
 }  # fmt: skip

@@ -39,6 +39,7 @@ class Follower:
         self.made = {}  # id of an optimizer -> its steps
         self.inside = 0  # of a step
         self.passed_back = False  # a backward pass since the last step
+        self.backwards = 0  # how many since the last step of any optimizer
         self.first = None  # module that ran
         self.shapes = []  # of its inputs, in each step
 
@@ -105,6 +106,7 @@ class Follower:
     def before_backward(self):
         self.recorder.counting = False
         self.passed_back = True
+        self.backwards += 1
         if self.batch is None and self.recorder.device == "cuda":
             self.batch, self.model = 1, "script"
             self._count()
@@ -134,6 +136,7 @@ class Follower:
         return made
 
     def _step_is_done(self):
+        self.backwards = 0
         self.moved.append([])
         if self.recorder.step >= self.steps:
             self.recorder.reap()
@@ -180,7 +183,7 @@ class Follower:
             self.inside -= 1
         for state in states_of(optimizer):
             recorder.name(state, "optimizer")
-        self.passed_back = False
+        self.passed_back, self.backwards = False, 0
         if self.optimizers <= 1:
             self._step_is_done()
 

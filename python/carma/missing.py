@@ -82,6 +82,95 @@ def _torchvision(stack, put, recorder):
             kind = getattr(module, name)
             put(stack, kind, "__init__", _set(kind.__init__, recorder, count, shape, classes, numpy))
         put(stack, module.ImageFolder, "__init__", _folder(module.ImageFolder.__init__, recorder))
+        for name, form in IMAGES.items():
+            if hasattr(module, name):
+                put(stack, module, name, _images(getattr(module, name), recorder, *form))
+
+    return change
+
+
+# Of others that torchvision downloads: images for training and for tests, height and width of many, classes.
+IMAGES = {
+    "Caltech101": (8677, 8677, (300, 245), 101), "Caltech256": (30607, 30607, (325, 371), 257),
+    "CelebA": (162770, 19962, (218, 178), 40), "DTD": (1880, 1880, (500, 450), 47), "EuroSAT": (27000, 27000, (64, 64), 10),
+    "FGVCAircraft": (3334, 3333, (695, 1024), 100), "Flowers102": (1020, 6149, (500, 667), 102),
+    "Food101": (75750, 25250, (512, 512), 101), "GTSRB": (26640, 12630, (53, 53), 43), "ImageNet": (1281167, 50000, (375, 500), 1000),
+    "Imagenette": (9469, 3925, (375, 500), 10), "OxfordIIITPet": (3680, 3669, (383, 431), 37),
+    "Places365": (1803460, 36500, (256, 256), 365), "StanfordCars": (8144, 8041, (483, 700), 196),
+    "SUN397": (108754, 108754, (682, 913), 397),
+}  # fmt: skip
+
+
+def _images(kind, recorder, trained, tested, size, classes):
+    """A set of that kind which makes its images."""
+
+    class Images(kind):
+        def __init__(self, root="", *args, **kwargs):
+            kwargs.pop("download", None)
+            try:
+                kind.__init__(self, root, *args, download=False, **kwargs)
+                self.count = None
+                return
+            except (RuntimeError, OSError, TypeError):
+                pass
+            from PIL import Image
+            from torchvision.datasets import VisionDataset
+
+            VisionDataset.__init__(self, root, None, kwargs.get("transform"), kwargs.get("target_transform"))
+            self.count = trained if kwargs.get("split", "train") in ("train", "trainval") and kwargs.get("train", True) else tested
+            self.classes, self.image = [str(index) for index in range(classes)], Image.new("RGB", size[::-1])
+            self.class_to_idx = {name: index for index, name in enumerate(self.classes)}
+            recorder.doubt(f"{kind.__name__} is not here: images of {size[1]} x {size[0]} in {classes} classes stand in", 50)
+
+        def __len__(self):
+            return kind.__len__(self) if self.count is None else self.count
+
+        def __getitem__(self, index):
+            if self.count is None:
+                return kind.__getitem__(self, index)
+            image, label = self.image.copy(), index % classes
+            if self.transforms is not None:
+                image, label = self.transforms(image, label)
+            return image, label
+
+    Images.__name__ = Images.__qualname__ = kind.__name__
+    return Images
+
+
+TOKENS = 1 << 20  # of a file that is not there
+
+
+def _numpy(stack, put, recorder):
+    """Files of tokens that a script of its own makes first: train.bin, val.npy."""
+
+    def is_absent(path):
+        return isinstance(path, (str, os.PathLike)) and str(path).endswith((".bin", ".npy")) and not os.path.exists(path)
+
+    def doubt(path):
+        recorder.doubt(f"{os.path.basename(path)} is not here: zeros stand in", 50)
+
+    def change(module):
+        kind, load, fromfile = module.memmap, module.load, module.fromfile
+
+        class memmap(kind):
+            def __new__(cls, filename, dtype=module.uint8, mode="r+", offset=0, shape=None, order="C"):
+                if mode not in ("r", "c") or not is_absent(filename):
+                    return kind.__new__(kind, filename, dtype, mode, offset, shape, order)
+                doubt(filename)
+                return module.zeros(TOKENS if shape is None else shape, dtype)
+
+        def absent(original):
+            def made(file, *args, **kwargs):
+                if not is_absent(file):
+                    return original(file, *args, **kwargs)
+                doubt(file)
+                return module.zeros(TOKENS, kwargs.get("dtype") or (args[0] if original is fromfile and args else module.uint16))
+
+            return made
+
+        put(stack, module, "memmap", memmap)
+        put(stack, module, "load", absent(load))
+        put(stack, module, "fromfile", absent(fromfile))
 
     return change
 
@@ -154,6 +243,7 @@ def changes(stack, put, recorder):
     put(stack, torch.hub, "load_state_dict_from_url", load_state_dict_from_url)
     put(stack, torch.nn.Module, "load_state_dict", load_state_dict)
     return {
+        "numpy": _numpy(stack, put, recorder),
         "torchvision.datasets": _torchvision(stack, put, recorder),
         "timm.models._builder": _timm(stack, put, recorder),
         "transformers.modeling_utils": _transformers(stack, put, recorder),

@@ -14,6 +14,7 @@ from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.overrides import TorchFunctionMode
 from torch.utils import _python_dispatch as python_dispatch
+from torch.utils import _pytree as pytree
 
 from carma import attention, recurrent
 from carma.divided import INITIALISED
@@ -134,11 +135,71 @@ def _mapped(stack, device):
             replace(stack, module, name, replacement(getattr(module, name)))
 
 
+class _Form:
+    """Of a tensor, to make another one: the tensor itself would stay in memory."""
+
+    def __init__(self, tensor):
+        self.shape, self.dtype, self.device, self.learns = tensor.shape, tensor.dtype, tensor.device, tensor.requires_grad
+
+    def make(self):
+        made = torch.empty(self.shape, dtype=self.dtype, device=self.device)
+        return made.requires_grad_() if self.learns and torch.is_grad_enabled() else made
+
+
+class _Repeated:
+    """Forward passes that are like earlier ones and show nothing new: of a model that is evaluated before it trains, all
+    but a few, and of the micro-steps of a step, all but two. Their results are made, so that hundreds of them do not
+    use up the time of a capture; what a backward pass does with them ends there."""
+
+    EVALUATIONS, MICRO_STEPS = 3, 2
+    PLAIN = (_Form, bool, int, float, str, type(None))
+
+    def __init__(self, follower):
+        self.follower = follower
+        self.seen = {}  # what is run with which shapes, with or without gradients -> [how often, the result's form]
+
+    def _key(self, module, args, kwargs):
+        first = next(module.parameters(), None)
+        values = (*args, *kwargs.values())
+        if first is None or first.device.type != "cuda" or any(getattr(value, "requires_grad", False) for value in values):
+            return None
+        return id(module), torch.is_grad_enabled(), *(repr(getattr(value, "shape", value)) for value in values)
+
+    def _is_due(self, seen):
+        if torch.is_grad_enabled():
+            return self.follower.batch is not None and self.follower.backwards >= self.MICRO_STEPS
+        return self.follower.batch is None and seen[0] >= self.EVALUATIONS
+
+    def run(self, call, module, args, kwargs):
+        key = self._key(module, args, kwargs)
+        if key is None:
+            return call(module, *args, **kwargs)
+        seen = self.seen.get(key)
+        if seen and self._is_due(seen):
+            made = [leaf.make() if isinstance(leaf, _Form) else leaf for leaf in seen[1]]
+            return pytree.tree_unflatten(made, seen[2])
+        result = call(module, *args, **kwargs)
+        leaves, form = pytree.tree_flatten(result)
+        leaves = [_Form(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+        if all(isinstance(leaf, self.PLAIN) for leaf in leaves):
+            self.seen[key] = [seen[0] + 1 if seen else 1, leaves, form]
+        return result
+
+
 def _follow_modules(stack, recorder, names):
     """Labels: the path of the module that runs. names: module id -> path, filled from the outermost module."""
     original = torch.nn.Module.__call__
+    repeated = None
+    in_backward = getattr(torch._C, "_current_graph_task_id", lambda: -1)
 
     def call(module, *args, **kwargs):
+        nonlocal repeated
+        if recorder.follower is None or recorder.labels or in_backward() != -1:  # or a checkpoint runs again
+            return followed(module, *args, **kwargs)
+        repeated = repeated or _Repeated(recorder.follower)
+        return repeated.run(followed, module, args, kwargs)
+
+    def followed(module, *args, **kwargs):
         if recorder.follower is not None and not recorder.labels:
             recorder.follower.before_module(module, args, kwargs)
         if id(module) not in names and not recorder.labels:

@@ -6,6 +6,9 @@ import _thread
 import os
 import sys
 
+# What a script trains with that cannot be recorded: trying it would take the whole time for nothing.
+_OTHERS = {"tensorflow": "TensorFlow", "keras": "Keras", "jax": "JAX", "flax": "JAX", "mxnet": "MXNet", "paddle": "Paddle"}
+
 
 class _Torch:
     """Finds torch as without it, and has carma.automatic look on once torch is loaded. Others may ask for torch first and
@@ -15,6 +18,8 @@ class _Torch:
         self.thread = _thread._local()  # .asks: it is being asked by itself
 
     def find_spec(self, name, path=None, target=None):
+        if name in _OTHERS and path is None and _trains_without_torch():
+            _carma().refuse(_descriptor, _start, _OTHERS[name])
         if name != "torch" or getattr(self.thread, "asks", False):
             return None
         self.thread.asks = True
@@ -44,6 +49,20 @@ class _Torch:
                 _carma().begin(_descriptor, _start)
 
         loader.exec_module = exec_module
+
+
+def _trains_without_torch():
+    """Whether the program's own file imports the module, and says nothing of PyTorch."""
+    frame = sys._getframe(2)
+    while frame is not None and "importlib" in frame.f_code.co_filename:
+        frame = frame.f_back
+    if frame is None or frame.f_globals.get("__name__") != "__main__" or "torch" in sys.modules:
+        return False
+    try:
+        with open(frame.f_code.co_filename, "rb") as file:
+            return b"torch" not in file.read(1 << 20)
+    except OSError:
+        return False
 
 
 def _carma():
@@ -104,6 +123,8 @@ _descriptor = int(_number) if _number.isdigit() else -1
 sys.path[:] = [_entry for _entry in sys.path if os.path.abspath(_entry) != _folder]
 sys.path_importer_cache.pop(_folder, None)
 if _is_pipe(_descriptor):
+    for _library in ("HF_HUB", "HF_DATASETS", "TRANSFORMERS"):  # they would try for minutes
+        os.environ.setdefault(f"{_library}_OFFLINE", "1")
     sys.meta_path.insert(0, _Torch())
     _keep_for_children(_descriptor)
 _chain()

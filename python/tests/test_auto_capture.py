@@ -120,6 +120,18 @@ class Untouched(Case):
             self.assertEqual(pipe.read(), b"")
         return output
 
+    def test_another_framework_is_refused_before_it_is_loaded(self):
+        for name in ("tensorflow", "jax", "keras", "torch"):
+            self.file(f"{name}.py", "print('loaded')")
+        script = self.file("train.py", "import jax.numpy")
+        self.assertEqual(self.refused(sys.executable, script), "train.py: training with JAX is not recorded, only with PyTorch")
+        self.assertEqual(self.output, "")
+        self.file("library.py", "import jax")  # may be able to do without
+        for text in ("import library", "import os; os.environ['KERAS_BACKEND'] = 'torch'; import keras"):
+            script.write_text(text)
+            self.assertEqual(self.with_pipe(f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')",
+                                            PYTHONPATH=str(self.folder)), "loaded")  # fmt: skip
+
     def test_its_folder_is_not_among_those_of_modules(self):
         self.assertEqual(self.with_pipe(f"import sys; print({str(AUTO)!r} in sys.path)"), "False")
 
@@ -261,11 +273,13 @@ class Commands(Case):
         self.file("fit.py", "import torch\nopen('/nonexistent/data.csv')")
         reason = self.refused("sh", "-c", f"{sys.executable} prepare.py; {sys.executable} fit.py; {sys.executable} prepare.py")
         self.assertEqual(reason, "fit.py:2: FileNotFoundError: [Errno 2] No such file or directory: '/nonexistent/data.csv'")
+        self.file("start.py", "import torch, subprocess, sys\nsubprocess.run([sys.executable, 'fit.py'], check=True)")
+        self.assertEqual(self.refused(sys.executable, "start.py"), reason)
 
     def test_reasons(self):
         self.file("net.py", "import torch, urllib.request\nurllib.request.urlopen('http://data.invalid/set.tar')")
         self.file("leave.py", "import torch, sys\nsys.exit('no data: run prepare.py')")
-        self.assertRegex(self.refused(sys.executable, "net.py"), "^net.py needs the network: URLError: ")
+        self.assertRegex(self.refused(sys.executable, "net.py"), "^net.py needs the network: http://data.invalid/set.tar: URLError: ")
         self.assertEqual(self.refused(sys.executable, "leave.py"),
                          "leave.py ended itself: no data: run prepare.py, after 0 steps of its optimizers")  # fmt: skip
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/json/json_read.h"
@@ -14,6 +15,31 @@ void capture_answer_release(struct capture_answer *answer)
     free_ptr(&answer->from);
     json_decref(answer->header);
     answer->header = NULL;
+}
+
+/* By words of the reason; the first that fits. */
+static const struct {
+    const char *reason, *remedy;
+} remedies[] = {
+    {"needs the network", "name copies of them on this machine, or give --hf-config, --summary or --gpu-memory"},
+    {"not in the cache of this machine",
+     "name a copy of it on this machine, or give --hf-config, --summary or --gpu-memory"},
+    {"FileNotFoundError", "name its data by a path, or record a batch of it with carma.capture --example-batch"},
+    {"took longer than", "record a step with carma.capture --example-batch, or give --gpu-memory"},
+    {"imported torch", "give --summary or --gpu-memory"},
+    {"is not recorded", "give --summary or --gpu-memory"},
+    {"", "give --hf-config, --summary or --gpu-memory"},
+};
+
+void capture_add_remedy(struct error *err)
+{
+    size_t i = 0, length = strlen(err->text);
+
+    while (!strstr(err->text, remedies[i].reason))
+        i++;
+    while (length && err->text[length - 1] == '.')
+        length--;
+    snprintf(err->text + length, sizeof err->text - length, "; %s", remedies[i].remedy);
 }
 
 static void keep_header(struct capture_answer *answer, json_t *header)

@@ -26,4 +26,7 @@ struct capture_answer {
 int capture_answer_read(const char *output, size_t length, struct capture_answer *answer, struct error *err);
 void capture_answer_release(struct capture_answer *answer);
 
+/* Adds to the reason for no capture what its user can do about it: "...; give its files ...". */
+void capture_add_remedy(struct error *err);
+
 #endif

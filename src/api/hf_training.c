@@ -12,6 +12,11 @@
 #define SHARDED_DOUBT 150 /* permille: which library shards, and its settings, are assumed */
 #define PACKED_DOUBT  100 /* the kernels of 4-bit weights are assumed */
 
+/* More of the 98th percentile, by what is assumed (docs/estimation.md has the rows). */
+#define VARIED_SPREAD  150 /* the order of the lengths */
+#define PACKED_SPREAD  100
+#define SHARDED_SPREAD 50
+
 static int take_training(const struct job_spec *spec, const char *name, struct training *training,
                          struct method *method, struct error *err)
 {
@@ -45,6 +50,9 @@ static void describe(struct capture *capture, const struct training *training, c
     capture->precision = training->precision;
     capture->doubt_permille =
         (method->world > 1 ? SHARDED_DOUBT : 0) + (method->tuning == TUNING_QLORA ? PACKED_DOUBT : 0);
+    capture->spread_permille = (method->mean_length ? VARIED_SPREAD : 0) +
+                               (method->tuning == TUNING_QLORA ? PACKED_SPREAD : 0) +
+                               (method->sharding != SHARDING_NONE ? SHARDED_SPREAD : 0);
 }
 
 int hf_training_capture(struct capture *capture, struct transformer *transformer, struct method *method,

@@ -91,10 +91,23 @@ static int ask(struct asking *asking, const char *from, struct error *err)
     return 0;
 }
 
+bool job_estimate_expandable(const struct job_spec *spec)
+{
+    for (size_t i = 0; i < spec->environment.count; i++)
+        if (strncmp(spec->environment.items[i], "PYTORCH_", 8) == 0 &&
+            strstr(spec->environment.items[i], EXPANDABLE_SEGMENTS))
+            return true;
+    for (size_t i = 0; i < spec->command.count; i++)
+        if (strstr(spec->command.items[i], EXPANDABLE_SEGMENTS))
+            return true;
+    return spec->script && strstr(spec->script, EXPANDABLE_SEGMENTS);
+}
+
 /* The words were checked with the rest of the specification. */
 static void set_training(const struct job_spec *spec, struct training *training)
 {
     training_default(training);
+    training->expandable_segments = job_estimate_expandable(spec);
     if (spec->optimizer)
         optimizer_parse(spec->optimizer, &training->optimizer, NULL);
     if (spec->precision)
@@ -139,6 +152,7 @@ static int ask_capture(struct asking *asking, struct error *err)
         return rc;
     }
     set_training(spec, training);
+    capture.program.expandable_segments = training->expandable_segments;
     training->batch_size = capture.batch_size;
     take_optimizer(asking, &capture);
     training->precision = capture.precision;
@@ -164,6 +178,7 @@ static int ask_configuration(struct asking *asking, struct error *err)
     if (rc)
         return rc;
     training_default(training);
+    capture.program.expandable_segments = job_estimate_expandable(spec);
     training->batch_size = capture.batch_size;
     training->optimizer = capture.optimizer;
     training->precision = capture.precision;

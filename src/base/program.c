@@ -63,11 +63,11 @@ static char *join(const char *directory, const char *name)
     return *name == '/' ? xstrdup(name) : xasprintf("%s/%s", *directory ? directory : ".", name);
 }
 
-/* As execvp(3): directories that may not be searched are passed over, and so are files that are not executable. */
-static int search_for(const char *directory, const char *search, const char *program, char **why)
+/* As execvp(3): directories that may not be searched are passed over, and so are files that are not executable. NULL:
+ * there is none; *denied is then about the first of the latter, the caller's. */
+static char *find(const char *directory, const char *search, const char *program, char **denied)
 {
     CLEANUP(free_ptr) char *places = xstrdup(search ? search : DEFAULT_SEARCH);
-    CLEANUP(free_ptr) char *denied = NULL;
 
     for (char *rest = places, *place; (place = strsep(&rest, ":"));) {
         CLEANUP(free_ptr) char *whole = join(directory, place);
@@ -76,10 +76,20 @@ static int search_for(const char *directory, const char *search, const char *pro
         if (stat(path, &st) < 0 || S_ISDIR(st.st_mode))
             continue;
         if (faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0)
-            return check_first_line(directory, search, path, why);
-        if (!denied)
-            denied = xasprintf("%.200s is not executable", path);
+            return steal_ptr(&path);
+        if (!*denied)
+            *denied = xasprintf("%.200s is not executable", path);
     }
+    return NULL;
+}
+
+static int search_for(const char *directory, const char *search, const char *program, char **why)
+{
+    CLEANUP(free_ptr) char *denied = NULL;
+    CLEANUP(free_ptr) char *path = find(directory, search, program, &denied);
+
+    if (path)
+        return check_first_line(directory, search, path, why);
     return denied ? refuse(EACCES, why, steal_ptr(&denied))
                   : refuse(ENOENT, why, xstrdup("there is no such program in PATH"));
 }
@@ -122,6 +132,21 @@ int program_check_script(const char *directory, const char *search, const char *
     return argument && strcmp(file_base_name(interpreter), "env") == 0
                ? check_argument_of_env(directory, search, argument, why)
                : 0;
+}
+
+bool program_is_python(const char *directory, const char *search, const char *program)
+{
+    CLEANUP(free_ptr) char *denied = NULL;
+    CLEANUP(free_ptr)
+    char *path = strchr(program, '/') ? join(directory, program) : find(directory, search, program, &denied);
+    CLEANUP(free_ptr) char *head = path ? head_of(path) : NULL;
+    size_t first;
+
+    if (!head || strncmp(head, "#!", 2) != 0)
+        return false;
+    first = strcspn(head, "\n");
+    head[first + (head[first] ? 1 + strcspn(head + first + 1, "\n") : 0)] = '\0';
+    return strstr(head, "python") != NULL;
 }
 
 int program_fault(const char *program, int failed, char **why)

@@ -50,9 +50,9 @@ static double median_of(const struct features *features, const struct correction
         return features->out_of_memory ? fmax(corrected_bytes, memory_bytes + 1) : fmin(corrected_bytes, memory_bytes);
     }
     corrected_bytes = features->base_bytes * exp(correction->ln_ratio) - (double)FEATURES_CONTEXT_BYTES + context_bytes;
-    if (corrected_bytes > memory_bytes)
-        return features->out_of_memory ? fmax(corrected_bytes, reserved_bytes + context_bytes) : memory_bytes;
-    return fmax(corrected_bytes, context_bytes);
+    if (features->out_of_memory)
+        return fmax(fmax(corrected_bytes, reserved_bytes + context_bytes), memory_bytes + 1);
+    return fmin(fmax(corrected_bytes, context_bytes), memory_bytes);
 }
 
 static int32_t share_of(uint32_t count, size_t total, int32_t most)
@@ -81,6 +81,14 @@ static int32_t confidence_of(const struct estimate_question *question, const str
     return confidence > LEAST ? confidence : LEAST;
 }
 
+/* Of what a configuration leaves open, beyond what the measured runs have. */
+static double widened(const struct estimate_question *question, int32_t quantile_permille)
+{
+    double spread = question->capture ? question->capture->spread_permille / 1000.0 : 0;
+
+    return pow(1 + spread, (quantile_permille - 500) / 480.0);
+}
+
 static int answer_program(const struct estimate_question *question, const struct program *program,
                           struct estimate *estimate)
 {
@@ -93,7 +101,8 @@ static int answer_program(const struct estimate_question *question, const struct
     features_compute(&features, program, profile);
     correction_compute(&correction, program, &features, question->fold);
     median_bytes = median_of(&features, &correction, (double)context_bytes, (double)profile->memory_bytes);
-    bytes = median_bytes * correction_quantile_factor(&correction, question->quantile_permille, question->fold);
+    bytes = median_bytes * correction_quantile_factor(&correction, question->quantile_permille, question->fold) *
+            widened(question, question->quantile_permille);
     /* The margin covers the replay's error; it does not drive a job that fits off the GPU. */
     if (median_bytes <= (double)profile->memory_bytes)
         bytes = fmin(bytes, (double)profile->memory_bytes);
@@ -101,7 +110,8 @@ static int answer_program(const struct estimate_question *question, const struct
     estimate->bytes = (int64_t)bytes;
     estimate->low_bytes =
         (int64_t)(median_bytes *
-                  correction_quantile_factor(&correction, 1000 - question->quantile_permille, question->fold));
+                  correction_quantile_factor(&correction, 1000 - question->quantile_permille, question->fold) *
+                  widened(question, 1000 - question->quantile_permille));
     estimate->confidence_permille = confidence_of(question, &correction);
     fill_parts(estimate, &features.replays[features.base], context_bytes);
     estimate_utilisation(question, program, estimate);
@@ -160,6 +170,7 @@ static int answer(const struct estimate_question *question, struct estimate *est
     rc = program_lower(&program, question->layers, &question->training, err);
     if (rc)
         return rc;
+    program.expandable_segments = question->training.expandable_segments;
     rc = answer_program(question, &program, estimate);
     if (question->layers->unknown || question->layers->shapeless)
         snprintf(estimate->warning, sizeof estimate->warning,

@@ -209,7 +209,7 @@ static void execute(const struct inside *inside)
         error_set(&err, errno, "cannot enter the directory '%s': %s", request->directory, strerror(errno));
         give_up(inside, REPORT_FAILED, &err);
     }
-    if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0 ||
+    if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(inside->complaints, 2) < 0 ||
         (inside->result == RESULT_FD ? fcntl(RESULT_FD, F_SETFD, 0) : dup2(inside->result, RESULT_FD)) < 0 ||
         kernel_close_from(RESULT_FD + 1, CLOSE_AT_EXEC) < 0) {
         error_set(&err, errno, "the command's files cannot be opened: %s", strerror(errno));
@@ -304,6 +304,7 @@ void inside_run(const struct inside *inside)
     if (command == 0)
         execute(inside);
     close(inside->result);
+    close(inside->complaints);
     do
         ended = bare ? wait_or_end_all(&watched, &status) : waitpid(-1, &status, 0);
     while (ended != command && (ended >= 0 || errno == EINTR));

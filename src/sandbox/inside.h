@@ -26,6 +26,7 @@ struct inside {
     int64_t threads; /* without a sandbox: that the user has already and that count for his limit of processes, too */
     int report;      /* its end of the socket; a byte comes there from the parent first */
     int result;      /* descriptor 3 of the command */
+    int complaints;  /* its standard error */
 };
 
 void inside_run(const struct inside *inside) __attribute__((noreturn));

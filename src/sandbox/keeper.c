@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -19,6 +20,7 @@
 #include "base/kernel/calls.h"
 #include "base/kernel/handed.h"
 #include "base/memory.h"
+#include "base/text/last_line.h"
 #include "base/units.h"
 #include "sandbox/group.h"
 #include "sandbox/inside.h"
@@ -42,12 +44,15 @@ struct keeper {
     pid_t measurer; /* 0: none */
     int pidfd;
     int report;
-    int users;     /* -1: none of root's */
-    int result_fd; /* -1: its end was read */
+    int users;         /* -1: none of root's */
+    int result_fd;     /* -1: its end was read */
+    int complaints_fd; /* the same of the command's standard error */
+    struct last_line complaint;
     int64_t until_ms, measure_at_ms;
     bool ready;
     bool exited; /* it failed by its exit status alone: its result may say why */
     bool judged;
+    bool by_itself; /* not for what it took: its last words may say why */
     bool killed;
     bool maybe; /* the last quick look found too much memory */
     enum verdict verdict;
@@ -72,6 +77,7 @@ static void judge(struct keeper *k, enum verdict verdict, int code, const char *
         return;
     k->judged = true;
     k->verdict = verdict;
+    k->by_itself = code == EIO || code == ETIMEDOUT;
     va_start(args, format);
     CLEANUP(free_ptr) char *text = xvasprintf(format, args);
     va_end(args);
@@ -153,6 +159,19 @@ static bool read_result(struct keeper *k)
     return k->result_fd >= 0 && (count > 0 || errno == EINTR);
 }
 
+/* The last line stays: a command that fails says there why. Whether there may be more to read at once. */
+static bool read_complaints(struct keeper *k)
+{
+    char block[16 << 10];
+    ssize_t count = read(k->complaints_fd, block, sizeof block);
+
+    if (count > 0)
+        last_line_add(&k->complaint, block, (size_t)count);
+    if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR))
+        close_fd(&k->complaints_fd), k->complaints_fd = -1;
+    return k->complaints_fd >= 0 && (count > 0 || errno == EINTR);
+}
+
 /* ---- Limits ---- */
 
 /* By a process of its own, while the number of threads is watched on. Whether the last one has found too much. `maybe`:
@@ -215,6 +234,7 @@ static void follow(struct keeper *k)
             {.fd = k->pidfd, .events = POLLIN},
             {.fd = k->report, .events = POLLIN},
             {.fd = k->result_fd, .events = POLLIN},
+            {.fd = k->complaints_fd, .events = POLLIN},
             {.fd = STDOUT_FILENO}, /* its reader has gone: nobody wants the result */
         };
         left_ms = left_ms < 0 ? 0 : left_ms;
@@ -225,7 +245,9 @@ static void follow(struct keeper *k)
             read_report(k);
         if (polled[0].revents)
             return;
-        if (polled[3].revents & (POLLERR | POLLHUP | POLLNVAL))
+        if (polled[3].revents)
+            read_complaints(k);
+        if (polled[4].revents & (POLLERR | POLLHUP | POLLNVAL))
             end_all(k);
         look_at_time(k);
         if (k->killed && now_ms() >= k->until_ms)
@@ -237,7 +259,7 @@ static void follow(struct keeper *k)
 
 /* ---- From the start to the end ---- */
 
-static int start(struct keeper *k, const struct account *account, int report, int result)
+static int start(struct keeper *k, const struct account *account, int report, int result, int complaints)
 {
     const bool bare = k->request->bare, own_users = geteuid() != 0 && !bare, counted = k->group.counts && !bare;
     struct clone_args arguments = {
@@ -255,7 +277,8 @@ static int start(struct keeper *k, const struct account *account, int report, in
                                   .users = k->users,
                                   .threads = bare ? watch_threads_of(account->uid) : 0,
                                   .report = report,
-                                  .result = result};
+                                  .result = result,
+                                  .complaints = complaints};
 
     if (bare)
         k->pid = fork(); /* a container may refuse clone3() */
@@ -264,6 +287,7 @@ static int start(struct keeper *k, const struct account *account, int report, in
     if (k->pid == 0) {
         close(k->report); /* else it would not see that its parent is gone */
         close(k->result_fd);
+        close(k->complaints_fd);
         inside_run(&inside);
     }
     if (k->pid > 0 && bare) {
@@ -274,32 +298,36 @@ static int start(struct keeper *k, const struct account *account, int report, in
 }
 
 /* A user may divide a group and yet not move a process there from his own (cgroup-v2.rst, Delegation Containment). */
-static int start_in_group_or_not(struct keeper *k, const struct account *account, int report, int result)
+static int start_in_group_or_not(struct keeper *k, const struct account *account, int report, int result,
+                                 int complaints)
 {
-    int rc = start(k, account, report, result);
+    int rc = start(k, account, report, result, complaints);
 
     if (rc == 0 || !k->group.path)
         return rc;
     group_remove(&k->group);
-    return start(k, account, report, result);
+    return start(k, account, report, result, complaints);
 }
 
 static int begin(struct keeper *k, const struct account *account)
 {
-    int report[2], result[2], rc;
+    int report[2], result[2], complaints[2], rc;
 
     if (geteuid() == 0 && !k->request->bare && (k->users = users_make()) < 0)
         return k->users;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, report) < 0)
         return -errno;
-    if (pipe2(result, O_CLOEXEC) < 0)
+    if (pipe2(result, O_CLOEXEC) < 0 || pipe2(complaints, O_CLOEXEC) < 0)
         return -errno;
     k->report = report[0];
     k->result_fd = result[0];
-    rc = start_in_group_or_not(k, account, report[1], result[1]);
+    k->complaints_fd = complaints[0];
+    rc = start_in_group_or_not(k, account, report[1], result[1], complaints[1]);
     close(report[1]);
     close(result[1]);
+    close(complaints[1]);
     fcntl(k->result_fd, F_SETFL, O_NONBLOCK);
+    fcntl(k->complaints_fd, F_SETFL, O_NONBLOCK);
     if (rc == 0)
         send(k->report, "g", 1, MSG_NOSIGNAL);
     return rc;
@@ -314,9 +342,21 @@ static void finish(struct keeper *k)
     /* No process is left inside. One outside may hold the other end, which the command has given to it. */
     while (k->result_fd >= 0 && read_result(k))
         ;
+    while (k->complaints_fd >= 0 && read_complaints(k))
+        ;
     while (!k->judged && read_report(k))
         ;
     judge_failure(k, REPORT_FAILED, "was ended from outside");
+}
+
+/* What it was at when it failed. */
+static void add_last_words(struct keeper *k)
+{
+    const char *line = last_line_text(&k->complaint) + strspn(k->complaint.text, " ");
+    size_t length = strlen(k->err->text);
+
+    if (k->verdict == VERDICT_FAILED && k->by_itself && *line)
+        snprintf(k->err->text + length, sizeof k->err->text - length, ": %s", line);
 }
 
 enum verdict keeper_run(const struct sandbox_request *request, struct strbuf *result, struct error *err)
@@ -329,6 +369,7 @@ enum verdict keeper_run(const struct sandbox_request *request, struct strbuf *re
                        .report = -1,
                        .users = -1,
                        .result_fd = -1,
+                       .complaints_fd = -1,
                        .until_ms = now_ms() + request->time_s * 1000};
     struct account account;
     int rc;
@@ -347,6 +388,7 @@ enum verdict keeper_run(const struct sandbox_request *request, struct strbuf *re
     } else {
         follow(&k);
         finish(&k);
+        add_last_words(&k);
     }
     if (k.measurer > 0) {
         kill(k.measurer, SIGKILL);
@@ -356,6 +398,7 @@ enum verdict keeper_run(const struct sandbox_request *request, struct strbuf *re
     close_fd(&k.report);
     close_fd(&k.users);
     close_fd(&k.result_fd);
+    close_fd(&k.complaints_fd);
     close_fd(&k.ends.proc);
     close_fd(&k.ends.scratch);
     group_remove(&k.group);

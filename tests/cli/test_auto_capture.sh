@@ -43,13 +43,18 @@ wait_for 'field 6 estimate.text 2>/dev/null | grep -qxF "$sentence, made for job
     fail "it does not go by the kept capture: $(field 6 estimate.text)"
 [ "$(requests)" -eq "$before" ] || fail "an equal job was captured again"
 
-# Nobody captures what has a figure, or starts no Python.
+# Nobody captures what has a figure, or starts no Python, which is told.
 before=$(requests)
 run submit --parsable --hold --gpu-memory 3G -- python3 train.py
 run submit --parsable --hold -- "$TRAIN" --workload resnet --seconds 9
 run submit --parsable --hold -- python3 ranks.py
 until_field 9 reservation_source estimated
 [ "$(requests)" -eq $((before + 1)) ] || fail "others were captured, too: $(requests)"
+expect_field 7 untried null
+expect_field 9 untried null
+why='its command is not tried: its command does not look like Python: --capture auto tries it'
+shows "^Estimate  *none, as $why" show 8
+shows "^estimate: none, as $why" explain 8
 
 # Why there is none, in one line; such jobs keep their guess.
 job=9
@@ -59,11 +64,11 @@ while read -r script line; do
     until_field $job estimate.warnings.0 "no automatic capture: $line"
     expect_field $job reservation_source prior
 done <<'LINES'
-network network.py needs the network: line 3:?URLError
-fails carma-sandbox: it took longer than 120 s
-garbage what it recorded cannot be read: it was written by something else, or cut
-cut what it recorded cannot be read: it was written by something else, or cut
-nothing no Python process of the command imported torch
+network network.py needs the network: line 3:?URLError; name copies of them on this machine, or give --hf-config, --summary or --gpu-memory
+fails carma-sandbox: it took longer than 120 s; record a step with carma.capture --example-batch, or give --gpu-memory
+garbage what it recorded cannot be read: it was written by something else, or cut; give --hf-config, --summary or --gpu-memory
+cut what it recorded cannot be read: it was written by something else, or cut; give --hf-config, --summary or --gpu-memory
+nothing no Python process of the command imported torch; give --summary or --gpu-memory
 LINES
 shows 'Warning    no automatic capture: network.py needs the network' show 10
 run submit --parsable --hold -- python3 bad.py
@@ -119,7 +124,7 @@ expect_field 20 estimating true
 python3 "$SOURCE/tests/cli/exposition.py" fetch "$CARMA_SOCKET" >metrics
 ! grep '^carma_captures_total.* [1-9]' metrics || fail "others were considered again, and answered by what is kept"
 expect_field 5 reservation_source estimated estimate.text "$sentence"
-expect_field 10 estimate.warnings.0 "no automatic capture: network.py needs the network: line 3:?URLError"
+until_field 10 estimate.warnings.0 "no automatic capture: network.py needs the network: line 3:?URLError; name copies of them on this machine, or give --hf-config, --summary or --gpu-memory"
 
 # On an idle node a job starts by the guess, before its capture ends; the estimate then corrects its reservation.
 run cancel 20
@@ -145,6 +150,7 @@ start_daemon --config /dev/null --set auto_capture=off
 run submit --parsable --hold -- python3 train.py --other
 sleep 0.5 # of nothing there is nothing to wait for
 [ "$(requests)" -eq "$before" ] || fail "it was captured all the same"
+expect_field 22 untried 'the setting auto_capture is off'
 expect_error 1 "job 'python3': the setting auto_capture is off here: give the file of carma.capture, not 'auto'" submit --hold --capture auto -- python3 train.py --asked
 stop_daemon
 
@@ -156,7 +162,7 @@ expect_id 24 --hold --capture auto -- env train --asked
 until_field 24 reservation_source estimated
 until_requests $((before + 1))
 expect_field 24 estimate.warnings.0 'captured without a sandbox, as asked: carma-sandbox: user namespaces are off'
-expect_field 23 reservation_source prior
+expect_field 23 reservation_source prior untried 'carma-sandbox: user namespaces are off; --capture auto tries it without a sandbox'
 python3 - "$(grep -l -e --asked "$FAKE"/request-*)" <<'PYTHON' || fail "the request is not as it should be"
 import json, sys
 request = json.load(open(sys.argv[1]))
@@ -176,4 +182,13 @@ cp "$FAKE/capture" auto
 expect_id 26 --hold --capture ./auto -- env train --file
 expect_field 26 estimate.from auto
 [ "$(requests)" -eq $((before + 2)) ] || fail "a file's name was taken for a wish"
+
+# A program that pip installed says in its first lines that it is Python's.
+program tool <<'SH'
+#!/bin/sh
+'''exec' /a/long/path/to/python3 "$0" "$@"
+' '''
+SH
+expect_id 27 --hold -- ./tool train.py
+until_field 27 reservation_source estimated
 stop_daemon

@@ -35,7 +35,7 @@ reused() {
     shift 2
     submit "$@"
     [ "$(requests)" -eq "$before" ] || fail "job $job was captured: $*"
-    field $job estimate | grep -qE "$text.* for job $of\)?['\"]" || fail "job $job: $(field $job estimate)"
+    field $job estimate | grep -qE "$text.* for job $of\)?['\";]" || fail "job $job: $(field $job estimate)"
 }
 
 # Its command, arguments and environment.

@@ -135,6 +135,13 @@ grep -q "llama of 1100 million parameters; batch size 4, adamw, bf16" out || fai
 expect_error 1 "llama-1.1b.json does not say the batch size: give it with --batch-size" estimate --hf-config "$G"
 expect_error 2 "training method 'magic' is not known: full, lora" estimate --hf-config "$G" --method magic
 
+# The caller's settings of PyTorch's allocator are those of the job: with expandable segments lengths that differ cost little.
+set -- estimate --hf-config "$SOURCE/data/configs/llama-1.1b.json" --batch-size 1 --sequence-length 4096 --json --method lora,checkpointing,mean_length=3000
+tells "said['median_bytes'] > 1.3 * said['allocated_bytes'] + said['gpu']['context_bytes']" "$@"
+export PYTORCH_ALLOC_CONF=expandable_segments:True
+tells "said['median_bytes'] < 1.15 * said['allocated_bytes'] + said['gpu']['context_bytes']" "$@"
+unset PYTORCH_ALLOC_CONF
+
 # Trees that correct a replay do not take a job off a GPU that the replay does not leave.
 run estimate --summary "$SOURCE/data/summaries/efficientnet_b0-224.txt" --batch-size 431 --json
 check "not said['exceeds_gpu'] and said['median_bytes'] == said['gpu']['memory_bytes']"

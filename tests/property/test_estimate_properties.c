@@ -3,6 +3,7 @@
 
 #include "../unit/unit.h"
 
+#include "estimate/learned/features.h"
 #include "estimate/program/allocator.h"
 #include "estimate/program/lower.h"
 #include "estimate/program/replay.h"
@@ -346,4 +347,85 @@ TEST(random_models_hold_what_a_loop_holds)
         }
     }
     assert_true(lowered > 2500);
+}
+
+/* A job that fits on a GPU fits on every larger one. */
+TEST(what_fits_fits_on_larger_gpus)
+{
+    struct random random = {29};
+    int limits = 0;
+
+    for (int round = 0; round < 300; round++) {
+        CLEANUP(layer_list_release) struct layer_list list;
+        struct machine_profile profile = *machine_profile_find(MACHINE_PROFILE_DEFAULT);
+        struct training training;
+        struct program program;
+        struct replay_result result;
+        bool fits = false;
+        layer_list_init(&list);
+        training_default(&training);
+        list.input_rank = 3;
+        for (uint8_t i = 0; i < list.input_rank; i++)
+            list.input[i] = random_range(&random, 1, 64);
+        for (int64_t i = random_range(&random, 5, 25); i > 0; i--)
+            draw_layer(&random, &list);
+        training.batch_size = random_range(&random, 200, 4000);
+        if (program_lower(&program, &list, &training, NULL) != 0)
+            continue;
+        program_replay(&program, &(struct replay_options){0}, &result);
+        for (int part = 60; part <= 102; part++) {
+            struct features features;
+            profile.memory_bytes = features_context_bytes(&program, &profile) + result.peak_reserved_bytes * part / 100;
+            features_compute(&features, &program, &profile);
+            assert_false(fits && features.out_of_memory);
+            limits += features.out_of_memory;
+            fits = !features.out_of_memory;
+        }
+        assert_true(fits);
+        program_release(&program);
+    }
+    assert_true(limits > 1000);
+}
+
+/* Expandable segments hold what is free in one piece: growing tensors take no second segment. */
+TEST(expandable_segments_grow)
+{
+    for (int expandable = 0; expandable < 2; expandable++) {
+        struct allocator allocator;
+        uint32_t block;
+        allocator_init(&allocator, 0);
+        allocator.expandable = expandable;
+        allocator_take(&allocator, MIB); /* of the small pool */
+        for (int64_t bytes = 100 * MIB; bytes <= 300 * MIB; bytes += 100 * MIB) {
+            block = allocator_take(&allocator, bytes);
+            allocator_give(&allocator, block);
+        }
+        assert_int_equal(allocator.peak_reserved_bytes, 2 * MIB + (expandable ? 300 : 600) * MIB);
+        allocator_release(&allocator);
+    }
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct world *world = xcalloc(1, sizeof *world);
+        world->random.state = seed;
+        allocator_init(&world->allocator, seed % 2 ? 300 * MIB : 0);
+        world->allocator.expandable = true;
+        for (int turn = 0; turn < 400; turn++) {
+            if (!world->count || random_range(&world->random, 0, 2))
+                world->live[world->count++] = allocator_take(&world->allocator, draw_bytes(&world->random, turn % 3));
+            else
+                allocator_give(&world->allocator, world->live[--world->count]);
+            assert_true(world->allocator.reserved_bytes >= world->allocator.allocated_bytes);
+            assert_true(world->allocator.out_of_memory || seed % 2 == 0 ||
+                        world->allocator.reserved_bytes <= 300 * MIB);
+        }
+        while (world->count)
+            allocator_give(&world->allocator, world->live[--world->count]);
+        assert_int_equal(world->allocator.allocated_bytes, 0);
+        for (int small = 0; small < 2; small++) {
+            const struct block *all = &world->allocator.blocks[world->allocator.tail[small]];
+            assert_true(world->allocator.tail[small] == NO_BLOCK ||
+                        (all->previous == NO_BLOCK && all->next == NO_BLOCK));
+        }
+        allocator_release(&world->allocator);
+        free(world);
+    }
 }

@@ -70,6 +70,11 @@ class Result(Case):
     def test_of_a_command_that_fails_by_itself_comes_with_its_status(self):
         self.assertEqual(self.done("/bin/sh", "-c", "echo x >&3; exit 3"), (1, "x\n", "ended with exit status 3\n"))
 
+    def test_of_a_command_that_fails_has_its_last_words(self):
+        for end, says in (("exit 3", "ended with exit status 3"), ("kill -9 $$", "killed by signal 9 (Killed)")):
+            script = f"echo first >&2; printf '  no data\\n\\n' >&2; {end}"
+            self.assertEqual(self.done("/bin/sh", "-c", script)[2], f"{says}: no data\n")
+
     def test_of_one_that_is_ended_is_nothing(self):
         killed = (1, "", "killed by signal 9 (Killed)\n")
         self.assertEqual(self.done("/bin/sh", "-c", "echo x >&3; kill -9 $$"), killed)
@@ -472,8 +477,8 @@ while True:
                        "taken = open('/dev/shm/x', 'wb')\nfor _ in range(1 << 10): taken.write(b'x' * (1 << 20))",
                        sockets("socket.socketpair()"), sockets("socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)"),
                        sockets("connected()")):
-            self.assertIn(self.fails(script + "\ntime.sleep(300)", memory_bytes=256 << 20, time_s=max(20, PATIENCE_S // 2)),
-                          ("needed more than 256 MiB", "ended with exit status 1"), script)
+            self.assertRegex(self.fails(script + "\ntime.sleep(300)", memory_bytes=256 << 20, time_s=max(20, PATIENCE_S // 2)),
+                             "needed more than 256 MiB|ended with exit status 1", script)
 
     def test_that_use_a_little_of_each_are_not(self):
         self.assertEqual(self.inside(sockets("socket.socketpair()", 16) + "assert most <= 512 << 10, most" + sockets("connected()", 8) + """

@@ -146,6 +146,11 @@ TEST(test_methods)
     assert_true(train_batch(1, "full", "fp32", "adamw_fused").peak_allocated_bytes <
                 train_batch(1, "full", "fp32", "adamw").peak_allocated_bytes);
     assert_true(train("full", "fp32", "adamw_8bit").at_peak[MEMORY_OPTIMIZER] < PARAMETERS * 3);
+    assert_true(train("half_loss", "bf16", "sgd").peak_allocated_bytes <
+                train("full", "bf16", "sgd").peak_allocated_bytes);
+    other = train("mean_length=100", "fp32", "sgd"); /* cut at 128: no batch is longer */
+    assert_true(other.peak_allocated_bytes == full.peak_allocated_bytes);
+    assert_true(train("mean_length=20", "fp32", "sgd").peak_allocated_bytes < full.peak_allocated_bytes);
     assert_true(train("eager", "fp32", "sgd").peak_allocated_bytes > full.peak_allocated_bytes);
     assert_true(train("checkpointing", "fp32", "sgd").at_peak[MEMORY_ACTIVATION] < full.at_peak[MEMORY_ACTIVATION] / 2);
 

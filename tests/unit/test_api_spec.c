@@ -35,6 +35,7 @@ static void fill(struct job_spec *spec)
     spec_strings_add(&spec->command, "python resnet.py --b 128");
     spec->script = xstrdup("#!/bin/sh -eu\npython resnet.py\n");
     spec->code = xstrdup("85944171f73967e8");
+    spec->python = true;
     spec_strings_add(&spec->environment, "HOME=/home/ada");
     spec_strings_add(&spec->environment, "GREETING=two\nlines");
     spec->surroundings = xstrdup("umask=0027 gid=1000 nofile=1024 stack=unlimited");

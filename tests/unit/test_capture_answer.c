@@ -23,6 +23,23 @@ static const struct {
     {"{\"capture\": true, \"bytes\": 0}", -EPROTO, "what it recorded cannot be read"},
 };
 
+TEST(test_remedies)
+{
+    static const char *const said[][2] = {
+        {"train.py needs the network: gaierror", "; name copies of them on this machine, or give --hf-config"},
+        {"no Python process of the command imported torch", "torch; give --summary or --gpu-memory"},
+        {"took longer than 120 s: step 1", "--example-batch"},
+        {"ended with exit status 3: no data.", "no data; give --hf-config, --summary or --gpu-memory"},
+    };
+
+    for (size_t i = 0; i < array_size(said); i++) {
+        error_set(&trouble, ENODATA, "%s", said[i][0]);
+        capture_add_remedy(&trouble);
+        if (!strstr(trouble.text, said[i][1]))
+            fail_msg("not '%s': %s", said[i][1], trouble.text);
+    }
+}
+
 /* There is more behind the output: it is another's. */
 TEST(test_answers)
 {

@@ -1,10 +1,12 @@
 /* The input of `carma estimate`: a summary, a capture, a job that names them or is recorded; the machine. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/hf_training.h"
 #include "api/spec.h"
+#include "api/spec_estimate.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "cli/estimate/estimate.h"
@@ -85,6 +87,15 @@ static int take_configuration(struct estimate_input *input, const struct job_spe
     return 0;
 }
 
+/* Of the job; of the caller, whose environment a job has. */
+static bool has_expandable_segments(const struct job_spec *said)
+{
+    const char *older = getenv("PYTORCH_CUDA_ALLOC_CONF"), *newer = getenv("PYTORCH_ALLOC_CONF");
+
+    return job_estimate_expandable(said) || (older && strstr(older, EXPANDABLE_SEGMENTS)) ||
+           (newer && strstr(newer, EXPANDABLE_SEGMENTS));
+}
+
 /* How it is trained: the options go before the summary or the capture. Another optimizer's step can stand in a capture;
  * with another precision every operator would have been another. */
 static int take_training(struct estimate_input *input, const struct job_spec *said, struct error *err)
@@ -94,6 +105,9 @@ static int take_training(struct estimate_input *input, const struct job_spec *sa
     struct capture *capture = input->has_capture ? &input->capture : NULL;
     int rc;
 
+    training->expandable_segments = has_expandable_segments(said);
+    if (capture)
+        capture->program.expandable_segments = training->expandable_segments;
     if (optimizer && (rc = optimizer_parse(optimizer, &training->optimizer, err)))
         return rc;
     if (precision && (rc = precision_parse(precision, &training->precision, err)))

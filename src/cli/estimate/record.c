@@ -112,8 +112,10 @@ int estimate_record(const struct job_spec *spec, struct spec_strings *warnings, 
         return rc;
     /* A command that failed may have said more than its exit status does. */
     rc = rc == VERDICT_ENDED || length > 0 ? capture_answer_read(result, length, &answer, err) : -ECHILD;
-    if (rc)
+    if (rc) {
+        capture_add_remedy(err);
         error_prefix(err, "no capture of its command");
+    }
     *capture = steal_ptr(&answer.text);
     *from = steal_ptr(&answer.from);
     return rc;

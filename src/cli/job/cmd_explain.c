@@ -73,6 +73,7 @@ static void print_explanation(const json_t *reply)
     print_text("start", json_object_get(reply, "start"), "text");
     print_text("last run", reply, "last_end");
     print_text("memory", reply, "memory");
+    print_text("estimate: none, as its command is not tried", reply, "untried");
     if (json_is_object(json_object_get(reply, "run_times"))) {
         CLEANUP(free_ptr) char *times = answer_run_times(reply);
         printf("run time: %s\n", times);

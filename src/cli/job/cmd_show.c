@@ -276,6 +276,14 @@ static void print_estimate(const json_t *estimate)
     }
 }
 
+static void print_untried(const json_t *job)
+{
+    CLEANUP(free_ptr) char *why = answer_safe_text(job, "untried");
+
+    if (answer_text(job, "untried"))
+        line("Estimate", "none, as its command is not tried: %s", why);
+}
+
 static void print_last_words(const json_t *job)
 {
     char *lines[LAST_LINES];
@@ -403,6 +411,7 @@ static void print_job(const json_t *job)
     print_threads(job);
     print_visible(job);
     print_estimate(json_object_get(job, "estimate"));
+    print_untried(job);
     print_placements(job);
     print_strays(job);
     if (progress)

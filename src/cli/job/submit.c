@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/trust/guarded.h"
 #include "base/memory.h"
+#include "base/program.h"
 #include "base/surroundings.h"
 
 #define DEFAULT_OUTPUT "carma-%j.out"
@@ -126,6 +127,13 @@ static void complete_code(struct job_spec *spec)
         replace(&spec->code, xasprintf("%016" PRIx64, digest));
 }
 
+/* The program may be one that pip installed, whose name says nothing. */
+static void complete_python(struct job_spec *spec)
+{
+    if (!spec->script && spec->command.count)
+        spec->python = program_is_python(spec->directory, getenv("PATH"), spec->command.items[0]);
+}
+
 int submit_complete(struct job_spec *spec, const char *default_name, const struct job_spec *options, struct error *err)
 {
     int rc;
@@ -144,6 +152,7 @@ int submit_complete(struct job_spec *spec, const char *default_name, const struc
     complete_environment(spec);
     complete_surroundings(spec);
     complete_code(spec);
+    complete_python(spec);
     return job_spec_check(spec, err);
 }
 

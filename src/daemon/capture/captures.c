@@ -83,20 +83,44 @@ static void captures_free_at_last(struct captures *captures)
 
 /* ---- One at a time of a user ---- */
 
-static bool is_wanted(const struct captures *captures, const struct job_view *view)
+/* Nothing is known of its memory, and it may be tried. */
+static bool needs_one(const struct captures *captures, const struct job_view *view)
 {
-    const struct daemon *daemon = captures->daemon;
-    const struct job *job = view ? core_find_job(daemon->core, view->id) : NULL;
-    const struct job_spec spec = job ? job_view_spec(view) : (struct job_spec){0};
-    const bool asks = job && job_spec_asks_for_capture(&spec);
+    const struct job *job = view ? core_find_job(captures->daemon->core, view->id) : NULL;
     uint32_t source;
 
-    if (!job || view->unreadable || spec.no_capture || job->wants->request_bytes >= 0)
+    if (!job || view->unreadable || view->common->spec->no_capture || job->wants->request_bytes >= 0)
         return false;
-    if (!asks && (captures->missing || !may_be_python(&spec)))
-        return false;
-    core_reservation(daemon->core, job, &source);
+    core_reservation(captures->daemon->core, job, &source);
     return source != SOURCE_LEARNED && source != SOURCE_OBSERVED && source != SOURCE_RAISED;
+}
+
+static bool is_wanted(const struct captures *captures, const struct job_view *view)
+{
+    if (!needs_one(captures, view))
+        return false;
+    const struct job_spec spec = job_view_spec(view);
+    return job_spec_asks_for_capture(&spec) || (!captures->missing && may_be_python(&spec));
+}
+
+char *captures_untried(const struct captures *captures, const struct job_view *view)
+{
+    const struct job_estimate *estimate = &view->common->estimate;
+
+    if (!needs_one(captures, view) || estimate->bytes >= 0 || estimate->warnings.count)
+        return NULL;
+    const struct job_spec spec = job_view_spec(view);
+    if (!may_be_python(&spec))
+        return job_spec_asks_for_capture(&spec)
+                   ? NULL
+                   : xstrdup("its command does not look like Python: --capture auto tries it");
+    if (!captures->program)
+        return xstrdup(captures->daemon->config.auto_capture == AUTO_CAPTURE_ON
+                           ? "the estimator in use takes no captures"
+                           : "the setting auto_capture is off");
+    if (!captures->missing || job_spec_asks_for_capture(&spec))
+        return NULL;
+    return xasprintf("%s; --capture auto tries it without a sandbox", captures->missing);
 }
 
 static void start_due(struct captures *captures);

@@ -23,6 +23,10 @@ void captures_consider(struct captures *captures, uint64_t job);
  */
 void captures_resume(struct captures *captures);
 
+/* Why the command of a job is not tried of which nothing is known; NULL: it was, or will be, or need not be. The caller
+ * frees it. */
+char *captures_untried(const struct captures *captures, const struct job_view *view);
+
 /* Nobody needs it any more. */
 void captures_drop(struct captures *captures, uint64_t job);
 

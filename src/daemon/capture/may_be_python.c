@@ -6,9 +6,11 @@
 #include "api/spec.h"
 #include "base/memory.h"
 
-static const char *const programs[] = {"python",     "torchrun", "accelerate", "deepspeed", "conda",  "mamba",
-                                       "micromamba", "uv",       "uvx",        "poetry",    "pipenv", "pdm",
-                                       "pixi",       "rye",      "hatch",      "lightning"};
+static const char *const programs[] = {"python", "torchrun", "accelerate", "deepspeed", "conda", "mamba", "micromamba",
+                                       "uv", "uvx", "poetry", "pipenv", "pdm", "pixi", "rye", "hatch", "lightning",
+                                       /* programs that packages of training install */
+                                       "trl", "yolo", "litgpt", "llamafactory-cli", "axolotl", "autotrain",
+                                       "fairseq-train", "nnUNetv2_train", "fabric", "horovodrun"};
 static const char *const endings[] = {".py", ".sh", ".bash"};
 
 static bool is_in_name(char c)
@@ -48,7 +50,7 @@ static bool has_any(const char *text)
 
 bool may_be_python(const struct job_spec *spec)
 {
-    if (spec->script && has_any(spec->script))
+    if (spec->python || (spec->script && has_any(spec->script)))
         return true;
     for (size_t i = spec->script ? 1 : 0; i < spec->command.count; i++)
         if (has_any(spec->command.items[i]))

@@ -130,6 +130,12 @@ static void conclude(uv_work_t *work)
     }
 }
 
+static void say_why_not(struct recording *recording, struct job_view *view)
+{
+    capture_add_remedy(&recording->err);
+    result_say_why_not(recording->daemon, view, &recording->err);
+}
+
 static void after_conclusion(uv_work_t *work, int canceled)
 {
     struct recording *recording = work->data;
@@ -143,7 +149,7 @@ static void after_conclusion(uv_work_t *work, int canceled)
     if (!job)
         outcome = CAPTURE_DROPPED;
     else if (recording->rc != 0)
-        result_say_why_not(recording->daemon, view, &recording->err);
+        say_why_not(recording, view);
     else if (result_use(recording->daemon, view, job, &recording->estimate))
         outcome = CAPTURE_ESTIMATED;
     end(recording, job && recording->reused ? CAPTURE_REUSED : outcome);
@@ -187,7 +193,7 @@ static void capture(struct recording *recording)
         recording->rc = low_child_start(daemon->loop, argv, request, &limits, on_captured, recording, &recording->child,
                                         &recording->err);
     if (recording->rc != 0) {
-        result_say_why_not(daemon, view, &recording->err);
+        say_why_not(recording, view);
         end(recording, CAPTURE_FAILED);
     }
 }
@@ -265,9 +271,11 @@ static void after_load(uv_work_t *work, int canceled)
 static void set_inputs(struct recording *recording, const struct job_view *view)
 {
     const struct daemon *daemon = recording->daemon;
-    const struct job_spec *spec = view->common->spec;
+    const struct job_spec *spec = view->common->spec, whole = job_view_spec(view);
 
     job_spec_init(&recording->spec);
+    if (job_estimate_expandable(&whole))
+        spec_strings_add(&recording->spec.environment, "PYTORCH_ALLOC_CONF=" EXPANDABLE_SEGMENTS);
     recording->spec.batch_size = spec->batch_size;
     recording->spec.optimizer = xstrdup(spec->optimizer);
     recording->spec.precision = xstrdup(spec->precision);

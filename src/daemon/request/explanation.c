@@ -17,6 +17,7 @@
 #include "core/share/sharing.h"
 #include "core/snapshot.h"
 #include "daemon/account/past_runs.h"
+#include "daemon/capture/captures.h"
 #include "daemon/node/node.h"
 #include "sim/forecast.h"
 
@@ -88,6 +89,13 @@ static char *sentence_of(const struct job_view *view, enum access_view access)
 }
 
 /* They are of its user's own jobs. */
+json_t *explanation_untried(const struct daemon *daemon, const struct job_view *view, enum access_view access)
+{
+    CLEANUP(free_ptr) char *why = access == ACCESS_ALL ? captures_untried(daemon->captures, view) : NULL;
+
+    return why ? json_string(why) : json_null();
+}
+
 json_t *explanation_run_times(const struct daemon *daemon, const struct job_view *view, enum access_view access)
 {
     return access == ACCESS_ALL ? past_runs_times(daemon->past_runs, view->wants->uid, view->workload) : json_null();
@@ -445,13 +453,14 @@ void explanation_get(struct daemon *daemon, struct http_request *request, const 
         sentence = sentence_of(view, access);
     for (uint32_t i = 0; reason.code != REASON_NONE && i < core_gpu_count(daemon->core); i++)
         json_array_append_new(gpus, explain_gpu(daemon, view, i, now_ns));
-    answer = json_pack("{s:I, s:s, s:o, s:s, s:o, s:o, s:n, s:s?, s:s, s:o, s:o, s:o}", "id", (json_int_t)view->id,
+    answer = json_pack("{s:I, s:s, s:o, s:s, s:o, s:o, s:n, s:s?, s:s, s:o, s:o, s:o, s:o}", "id", (json_int_t)view->id,
                        "state", job_state_name(view->state), "reason", reason_to_json(&reason, now_ns), "text",
                        sentence ? sentence : reason_format(&reason, now_ns, text), "turn",
                        job_view_turn_to_json(view, daemon->core, now_ns, true), "kept",
                        job_view_kept_to_json(view, daemon->core, now_ns), "start", "last_end", last_end, "memory",
                        memory, "estimate", access == ACCESS_ALL ? job_view_estimate_to_json(view) : json_null(),
-                       "run_times", explanation_run_times(daemon, view, access), "gpus", gpus);
+                       "untried", explanation_untried(daemon, view, access), "run_times",
+                       explanation_run_times(daemon, view, access), "gpus", gpus);
     if (core_turn(daemon->core, view->id, now_ns).place)
         ask(daemon->explanations, request, view->id, now_ns, answer);
     else

@@ -18,4 +18,7 @@ void explanation_get(struct daemon *daemon, struct http_request *request, const 
 /* Of the job's workload, for those who see all of the job; a new reference. */
 json_t *explanation_run_times(const struct daemon *daemon, const struct job_view *view, enum access_view access);
 
+/* Why its command is not tried for an estimate, for the same; null where it is. A new reference. */
+json_t *explanation_untried(const struct daemon *daemon, const struct job_view *view, enum access_view access);
+
 #endif

@@ -62,6 +62,7 @@ static void get_job(struct daemon *daemon, struct http_request *request, const s
     json_object_set_new(json, "strays", node_strays_to_json(daemon->node, view->id));
     json_object_set_new(json, "failure", has_failure ? ending_to_json(view, &status) : json_null());
     json_object_set_new(json, "estimate", access == ACCESS_ALL ? job_view_estimate_to_json(view) : json_null());
+    json_object_set_new(json, "untried", explanation_untried(daemon, view, access));
     json_object_set_new(json, "host_limits_gap", host_limits_gap_of(daemon, view));
     json_object_set_new(json, "run_times", explanation_run_times(daemon, view, access));
     http_reply(request, 200, json);

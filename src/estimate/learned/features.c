@@ -6,6 +6,8 @@
 #include "base/units.h"
 #include "estimate/program/workspace.h"
 
+#define RUNG_BITS 8 /* GPUs of sizes that differ by 0.4 to 0.8% */
+
 #define MOST 1e30f
 
 const char *const feature_names[FEATURE_COUNT] = {
@@ -233,18 +235,47 @@ static bool is_out_of_memory(const struct features *features, const struct progr
     return limited.out_of_memory;
 }
 
+/* The sizes of GPUs that are asked: eight bits of their bytes. */
+static int64_t rung_at(int64_t bytes)
+{
+    int shift = 0;
+
+    while (bytes >> shift >= 1 << RUNG_BITS)
+        shift++;
+    return bytes >> shift << shift;
+}
+
+/* Whoever fits on a smaller GPU fits on this one, whatever the allocator would do with the room that is left: what it
+ * keeps there may leave less (its blocks are others). Nothing fits where less is allocated at once. */
+static bool fits_with_less(const struct features *features, const struct program *program, int64_t limit_bytes)
+{
+    struct replay_options options = {.rule = rule_of(features->base)};
+    struct replay_result limited;
+
+    for (int64_t rung = rung_at(limit_bytes); rung >= features->replays[REPLAY_NONE].peak_allocated_bytes && rung > 0;
+         rung = rung_at(rung - 1)) {
+        options.limit_bytes = rung;
+        program_replay(program, &options, &limited);
+        if (!limited.out_of_memory)
+            return true;
+    }
+    return false;
+}
+
 static void set_limit(struct features *features, const struct program *program, int64_t limit_bytes)
 {
     double base_bytes = with_context(features->replays[features->base].peak_reserved_bytes);
     double none_bytes = with_context(features->replays[REPLAY_NONE].peak_reserved_bytes);
     double most_bytes = with_context(limit_bytes > MIB ? limit_bytes : MIB);
+    bool out_of_memory;
 
     features->base_bytes = fmin(base_bytes, most_bytes);
-    features->out_of_memory = is_out_of_memory(features, program, features->base, limit_bytes);
+    out_of_memory = is_out_of_memory(features, program, features->base, limit_bytes);
+    features->out_of_memory = out_of_memory && !fits_with_less(features, program, limit_bytes);
     features->values[FEATURE_BASE] = (float)log(features->base_bytes / (double)MIB);
     features->values[FEATURE_FILLING] = (float)log(base_bytes / most_bytes);
     features->values[FEATURE_FILLING_NONE] = (float)log(none_bytes / most_bytes);
-    features->values[FEATURE_OUT] = features->out_of_memory;
+    features->values[FEATURE_OUT] = out_of_memory;
     features->values[FEATURE_OUT_NONE] = is_out_of_memory(features, program, REPLAY_NONE, limit_bytes);
 }
 

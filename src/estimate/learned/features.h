@@ -106,7 +106,7 @@ struct features {
     struct replay_result replays[REPLAY_COUNT]; /* on a GPU without limit */
     enum features_replay base;                  /* which it is made of */
     double base_bytes;  /* the trees' answer is ln(need / base), with FEATURES_CONTEXT_BYTES as context */
-    bool out_of_memory; /* the base's replay on this GPU */
+    bool out_of_memory; /* the base's replay, on this GPU and on any smaller one */
 };
 
 /* Without convolutions only REPLAY_MAIN is replayed and the others are its copies. */

@@ -7,6 +7,7 @@
 #define MIDDLE_BYTES         (INT64_C(10) << 20) /* requests below it come from a segment that others share */
 #define MIDDLE_SEGMENT_BYTES (INT64_C(20) << 20)
 #define SEGMENT_ROUND_BYTES  (INT64_C(2) << 20)
+#define SMALL_POOL_ADDRESS   (BLOCK_ADDRESSES_BYTES / 2) /* of an expandable segment; the large pool's begins at 0 */
 
 static int64_t round_up(int64_t bytes, int64_t to)
 {
@@ -48,7 +49,7 @@ static void put_back(struct allocator *allocator, uint32_t number)
 {
     struct block *block = &allocator->blocks[number];
 
-    if (is_segment(block)) {
+    if (is_segment(block) && !allocator->expandable) {
         array_reserve(allocator->idle, allocator->idle_capacity, allocator->idle_count + 1);
         block->idle = (uint32_t)allocator->idle_count;
         allocator->idle[allocator->idle_count++] = number;
@@ -61,7 +62,7 @@ static void take_out(struct allocator *allocator, uint32_t number)
     const struct block *block = &allocator->blocks[number];
 
     free_set_remove(pool_of(allocator, number), allocator->blocks, number);
-    if (is_segment(block)) {
+    if (is_segment(block) && !allocator->expandable) {
         uint32_t last = allocator->idle[--allocator->idle_count];
         allocator->idle[block->idle] = last;
         allocator->blocks[last].idle = block->idle;
@@ -79,6 +80,47 @@ static void release_segments(struct allocator *allocator)
         take_out(allocator, number);
         drop_block(allocator, number);
     }
+}
+
+/* Of the pool's one segment: its last block grows where it is free, and one follows where it is not. */
+static uint32_t grow(struct allocator *allocator, int64_t bytes, bool small, bool must)
+{
+    uint32_t tail = allocator->tail[small], number;
+    struct block *last = tail == NO_BLOCK ? NULL : &allocator->blocks[tail];
+    int64_t have_bytes = last && !last->used ? last->bytes : 0;
+    int64_t more_bytes = round_up(bytes - have_bytes, small ? SMALL_SEGMENT_BYTES : MIDDLE_SEGMENT_BYTES);
+    bool full = false;
+    int64_t end = last ? last->address + last->bytes : small ? SMALL_POOL_ADDRESS : 0;
+
+    if (allocator->limit_bytes > 0 && allocator->reserved_bytes + more_bytes > allocator->limit_bytes) {
+        full = true;
+        allocator->reserved_bytes = allocator->allocated_bytes;
+        allocator->segments_released++;
+        if (allocator->reserved_bytes + bytes > allocator->limit_bytes) {
+            if (!must)
+                return NO_BLOCK;
+            allocator->out_of_memory = true;
+        }
+    }
+    if (more_bytes > BLOCK_ADDRESSES_BYTES / 2 - (small ? end - SMALL_POOL_ADDRESS : end)) {
+        allocator->out_of_memory = true;
+        return NO_BLOCK;
+    }
+    allocator->reserved_bytes += full ? bytes : more_bytes; /* what is not asked for stays with the GPU */
+    if (allocator->reserved_bytes > allocator->peak_reserved_bytes)
+        allocator->peak_reserved_bytes = allocator->reserved_bytes;
+    if (have_bytes) {
+        take_out(allocator, tail);
+        allocator->blocks[tail].bytes += more_bytes;
+        return tail;
+    }
+    number = new_block(
+        allocator,
+        (struct block){.address = end, .bytes = more_bytes, .previous = tail, .next = NO_BLOCK, .small = small});
+    if (tail != NO_BLOCK)
+        allocator->blocks[tail].next = number;
+    allocator->tail[small] = number;
+    return number;
 }
 
 /* Its one block, in no pool yet. */
@@ -128,10 +170,24 @@ static void split_block(struct allocator *allocator, uint32_t number, int64_t by
                                                .small = block->small});
     if (next != NO_BLOCK)
         allocator->blocks[next].previous = rest;
+    else
+        allocator->tail[allocator->blocks[number].small] = rest;
     block = &allocator->blocks[number]; /* they may have moved */
     block->next = rest;
     block->bytes = bytes;
     put_back(allocator, rest);
+}
+
+/* What was free when the limit was reached has gone back, and is taken from the GPU again when it is used. */
+static void map_again(struct allocator *allocator)
+{
+    if (allocator->reserved_bytes >= allocator->allocated_bytes)
+        return;
+    allocator->reserved_bytes = allocator->allocated_bytes;
+    if (allocator->reserved_bytes > allocator->peak_reserved_bytes)
+        allocator->peak_reserved_bytes = allocator->reserved_bytes;
+    if (allocator->limit_bytes > 0 && allocator->reserved_bytes > allocator->limit_bytes)
+        allocator->out_of_memory = true;
 }
 
 static uint32_t take(struct allocator *allocator, int64_t bytes, bool must)
@@ -144,6 +200,8 @@ static uint32_t take(struct allocator *allocator, int64_t bytes, bool must)
     number = free_set_best(&allocator->free[small], allocator->blocks, bytes);
     if (number != NO_BLOCK)
         take_out(allocator, number);
+    else if (allocator->expandable)
+        number = grow(allocator, bytes, small, must);
     else
         number = new_segment(allocator, bytes, small, must);
     if (number == NO_BLOCK)
@@ -151,6 +209,8 @@ static uint32_t take(struct allocator *allocator, int64_t bytes, bool must)
     split_block(allocator, number, bytes);
     allocator->blocks[number].used = true;
     allocator->allocated_bytes += allocator->blocks[number].bytes;
+    if (allocator->expandable)
+        map_again(allocator);
     if (allocator->allocated_bytes > allocator->peak_allocated_bytes)
         allocator->peak_allocated_bytes = allocator->allocated_bytes;
     return number;
@@ -176,6 +236,8 @@ static void merge(struct allocator *allocator, uint32_t number, uint32_t followi
     block->next = gone->next;
     if (gone->next != NO_BLOCK)
         allocator->blocks[gone->next].previous = number;
+    else
+        allocator->tail[block->small] = number;
     drop_block(allocator, following);
 }
 
@@ -205,7 +267,7 @@ void allocator_give(struct allocator *allocator, uint32_t number)
 
 void allocator_init(struct allocator *allocator, int64_t limit_bytes)
 {
-    *allocator = (struct allocator){.limit_bytes = limit_bytes, .block_spare = NO_BLOCK};
+    *allocator = (struct allocator){.limit_bytes = limit_bytes, .block_spare = NO_BLOCK, .tail = {NO_BLOCK, NO_BLOCK}};
     free_set_init(&allocator->free[false]);
     free_set_init(&allocator->free[true]);
 }
@@ -214,7 +276,10 @@ void allocator_empty_cache(struct allocator *allocator)
 {
     uint64_t released = allocator->segments_released; /* which counts only forced ones */
 
-    release_segments(allocator);
+    if (allocator->expandable)
+        allocator->reserved_bytes = allocator->allocated_bytes;
+    else
+        release_segments(allocator);
     allocator->segments_released = released;
 }
 

@@ -1,5 +1,6 @@
-/* PyTorch's caching allocator (c10/cuda/CUDACachingAllocator.cpp, without max_split_size and expandable segments, which
- * are off unless asked for), in numbers only. Sizes are bytes. */
+/* PyTorch's caching allocator (c10/cuda/CUDACachingAllocator.cpp, without max_split_size, which is off unless asked
+ * for), in numbers only. Sizes are bytes. With expandable segments each pool has one, which grows at its end; where the
+ * limit is reached, what is free in them goes back to the GPU. */
 #ifndef CARMA_ESTIMATE_ALLOCATOR_H
 #define CARMA_ESTIMATE_ALLOCATOR_H
 
@@ -16,6 +17,8 @@ struct allocator {
     int64_t reserved_bytes, peak_reserved_bytes, allocated_bytes, peak_allocated_bytes;
     uint64_t segments, segments_released;
     bool out_of_memory;
+    bool expandable;  /* segments: set behind allocator_init() */
+    uint32_t tail[2]; /* of expandable ones: the last block of the large pool's, of the small one's */
 };
 
 void allocator_init(struct allocator *allocator, int64_t limit_bytes); /* <= 0: no limit */

@@ -4,6 +4,7 @@
 #ifndef CARMA_ESTIMATE_PROGRAM_H
 #define CARMA_ESTIMATE_PROGRAM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -60,6 +61,7 @@ struct program {
     uint32_t tensor_count;
     int64_t batch_size;
     int64_t parameter_bytes;
+    bool expandable_segments; /* PyTorch's allocator is told to have them */
     uint64_t flops; /* multiply-adds times two of one forward pass's convolutions and matrix products; 0 = not known */
     /* Of the model, for the corrections and for SM activity. */
     uint32_t layers, convolutions, linears, norms, dropouts, activations, attentions;

@@ -70,6 +70,7 @@ void program_replay(const struct program *program, const struct replay_options *
 
     *result = (struct replay_result){0};
     allocator_init(&replay.allocator, options->limit_bytes);
+    replay.allocator.expandable = program->expandable_segments;
     replay.tensors = xcalloc(program->tensor_count, sizeof *replay.tensors);
     for (size_t i = 0; i < program->tensor_count; i++)
         replay.tensors[i].block = NO_BLOCK;

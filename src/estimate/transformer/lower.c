@@ -5,6 +5,7 @@
 #define LOSS_BYTES      4
 #define LOSS_PARTS      8 /* torchtune's default; LitGPT's have 128 tokens: a quarter of 512, a tenth of 1304 */
 #define SHARD_BUCKET    INT64_C(500000000) /* elements that DeepSpeed reduces at once (reduce_bucket_size) */
+#define VARIED_STEPS    12                 /* of batches whose lengths differ: more of them do not need more */
 #define GATHERED_BLOCKS 2                  /* that are whole at a time: the one at work and the next */
 
 static bool has(const struct model *model, uint32_t trait)
@@ -189,7 +190,7 @@ static struct tape_value log_softmax(struct model *model, struct tape_value logi
     struct tape_op op = {.inputs = &logits, .input_count = 1};
     struct tape_value result;
 
-    if (model->method->held_logits)
+    if (model->method->held_logits || model->method->half_loss)
         logits = model_unary(model, logits, 0, logits.elements);
     else if (model->transformer->kind == TRANSFORMER_DECODER)
         logits = model_cast(model, logits, FULL_BYTES);
@@ -265,18 +266,29 @@ static void train_batch(struct model *model)
     tape->at.label = 0;
 }
 
+/* Until the next one of them. */
+static void set_length(struct model *model, int number)
+{
+    if (!model->method->mean_length || model->transformer->kind == TRANSFORMER_VISION)
+        return;
+    model->length = model_length_of_batch(model->method, model->lowering.batch, number);
+    model->tokens = model->length * model->lowering.batch;
+}
+
 static void train(struct model *model)
 {
     struct tape *tape = &model->lowering.tape;
     const struct training *training = model->lowering.training;
+    int steps = model->method->mean_length ? VARIED_STEPS : 2, number = 0;
 
-    for (int step = 0; step < 2; step++) {
+    for (int step = 0; step < steps; step++) {
         tape->at = (struct program_event){.step = (uint8_t)(step + 1), .phase = PHASE_FORWARD};
         for (int i = 0; i < (model->method->accumulation > 1 ? 2 : 1); i++) {
             if (step || i) {
                 tape_drop(tape, model->lowering.input.tensor);
                 tape_drop(tape, model->lowering.targets);
             }
+            set_length(model, number++);
             take_input(model);
             if (i == 0)
                 tape_zero_gradients(tape);
@@ -335,6 +347,8 @@ static void take_shares(struct model *model, const struct sums *sums)
         take_static(model, trained / world * FULL_BYTES, MEMORY_OPTIMIZER);
     if (deepspeed)
         take_static(model, (trained < SHARD_BUCKET ? trained : SHARD_BUCKET) * bytes, MEMORY_GRADIENT);
+    if (deepspeed && method->sharding != SHARDING_ZERO3) /* flattened for the step */
+        take_static(model, trained / world * bytes, MEMORY_GRADIENT);
     if (method->sharding == SHARDING_ZERO3)
         take_static(model, GATHERED_BLOCKS * (sums->words > sums->block ? sums->words : sums->block), MEMORY_PARAMETER);
     if (method->sharding == SHARDING_FSDP) /* its root stays whole from the forward pass to the backward pass */

@@ -38,6 +38,7 @@ static bool take_word(const char *word, struct method *method)
         {"eager", offsetof(struct method, eager), true},
         {"adapter_bf16", offsetof(struct method, adapter_bf16), true},
         {"chunked_loss", offsetof(struct method, chunked_loss), true},
+        {"half_loss", offsetof(struct method, half_loss), true},
         {"held_logits", offsetof(struct method, held_logits), true},
         {"repeated_heads", offsetof(struct method, repeated_heads), true},
         {"adapter_dropout", offsetof(struct method, adapter_dropout), true},
@@ -57,7 +58,7 @@ static bool take_word(const char *word, struct method *method)
         return true;
     }
     return take_number(word, "rank=", &method->rank) || take_number(word, "accumulate=", &method->accumulation) ||
-           take_number(word, "world=", &method->world);
+           take_number(word, "mean_length=", &method->mean_length) || take_number(word, "world=", &method->world);
 }
 
 int method_parse(const char *text, struct method *method, struct error *err)

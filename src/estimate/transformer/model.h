@@ -74,6 +74,9 @@ struct tape_value model_multiply(struct model *model, struct tape_value a, struc
 struct tape_value model_attend(struct model *model, struct tape_value input, struct tape_value of,
                                const struct attention_module *attention, bool causal);
 
+/* Tokens of each sample of the number-th batch, padding included (lengths.c). */
+int64_t model_length_of_batch(const struct method *method, int64_t batch, int number);
+
 /* One block of a stack (block.c). */
 struct tape_value model_block(struct model *model, struct tape_value input, const struct block *block);
 

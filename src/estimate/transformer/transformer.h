@@ -79,17 +79,19 @@ struct method {
     bool adapter_dropout;
     bool adapter_bf16; /* the adapters' own precision; else full, as PEFT makes it */
     bool chunked_loss; /* cross entropy by parts of the batch */
+    bool half_loss;    /* of logits as the model gives them: it does not cast them to full precision */
     bool held_logits;  /* in full precision, by the training loop until the step ends */
     int64_t rank;
     int64_t accumulation; /* batches for each step of the optimizer */
     int64_t sequence;     /* tokens; not of TRANSFORMER_VISION */
+    int64_t mean_length;  /* of the samples, before they are cut at `sequence`; 0: all are as long as that */
     int64_t world;        /* GPUs; 0: as many as the job has */
 };
 
 #define METHOD_TEXT                                                                                                    \
     "full, lora, qlora, rank=N, targets=qv|attention|all, adapter_dropout, adapter_bf16, checkpointing, eager, "       \
     "repeated_heads, "                                                                                                 \
-    "chunked_loss, held_logits, accumulate=N, zero1, zero2, zero3, fsdp, world=N"
+    "chunked_loss, half_loss, held_logits, mean_length=N, accumulate=N, zero1, zero2, zero3, fsdp, world=N"
 
 #define SEQUENCE_DEFAULT 512 /* tokens */
 
