@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/proc.h"
 #include "base/strbuf.h"
 #include "launch/tree.h"
 
@@ -26,6 +27,15 @@ void lease_release(struct lease *lease)
     free(lease->steps);
     free(lease->output);
     *lease = (struct lease){0};
+}
+
+pid_t lease_living_task(const struct lease *lease)
+{
+    for (size_t i = 0; i < lease->count; i++)
+        for (size_t k = 0; k < lease->steps[i].task_count; k++)
+            if (proc_alive(lease->steps[i].tasks[k].pid, lease->steps[i].tasks[k].start_ticks))
+                return lease->steps[i].tasks[k].pid;
+    return 0;
 }
 
 struct lease_step *lease_step(struct lease *lease, const char *name)

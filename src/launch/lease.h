@@ -49,6 +49,9 @@ struct lease_step *lease_step(struct lease *lease, const char *name);
 /* Adds a process to the step. False: there are too many. */
 bool lease_add_task(struct lease *lease, struct lease_step *step, struct lease_task task);
 
+/* The first process that a step has named and that lives; 0: there is none. */
+pid_t lease_living_task(const struct lease *lease);
+
 /* A lease without the file is one that nobody has come to. -EINVAL: it is not one. */
 int lease_read(const char *run_directory, struct lease *lease, struct error *err);
 int lease_write(const char *run_directory, const struct lease *lease, struct error *err);

@@ -248,9 +248,9 @@ NodeName=DEFAULT CPUs=64 Boards=1 SocketsPerBoard=1 CoresPerSocket=64 ThreadsPer
                     break
                 folder.rmdir()
 
-    def start_agent(self, node):
+    def start_agent(self, node, **env):
         self.start("agent-" + node, [self.build / "src/slurm/agent/carma-slurm-agent", "--socket", self.socket(node),
-                                     "--spool", self.dir / "agent" / node, "--node", node, "--period", "1"])
+                                     "--spool", self.dir / "agent" / node, "--node", node, "--period", "1"], **env)
 
     def kill(self, name, number=signal.SIGKILL):
         process = self.running.pop(name)

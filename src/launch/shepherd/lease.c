@@ -60,22 +60,12 @@ int lease_prepare(struct shepherd *s, struct error *err)
     return file_replace(path, text.text, text.length, 0600, err);
 }
 
-static bool step_lives(const struct lease_step *step)
-{
-    if (step->cgroup && cgroup_is_populated(step->cgroup))
-        return true;
-    for (size_t i = 0; i < step->task_count; i++)
-        if (proc_alive(step->tasks[i].pid, step->tasks[i].start_ticks))
-            return true;
-    return false;
-}
-
 static bool anybody_lives(const struct shepherd *s, const struct lease *lease)
 {
-    if (*s->status.cgroup && cgroup_is_populated(s->status.cgroup))
+    if ((*s->status.cgroup && cgroup_is_populated(s->status.cgroup)) || lease_living_task(lease))
         return true;
     for (size_t i = 0; i < lease->count; i++)
-        if (step_lives(&lease->steps[i]))
+        if (lease->steps[i].cgroup && cgroup_is_populated(lease->steps[i].cgroup))
             return true;
     return false;
 }

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "slurm/plugin/ending.h"
@@ -255,9 +254,11 @@ int slurm_spank_task_exit(spank_t spank, int count, char **arguments)
             spool_put(plugin_settings.spool, step.job, "status", status);
         return 0;
     }
-    if (status != 0)
+    /* A script whose steps were ended may end by itself, whatever its status. */
+    bool stopped = step_is_ended_by_slurm(&step);
+    if (status != 0 && !stopped)
         read_output(spank, &output);
-    ending_of_lease(&step, status, WIFSIGNALED(status) && step_is_ended_by_slurm(&step), true, &output);
+    ending_of_lease(&step, status, stopped, true, &output);
     text_release(&output);
     return 0;
 }

@@ -83,7 +83,8 @@ static void leave_to_agent(const struct step *step, bool stopped, const struct t
     struct text lines = {0};
     int code;
 
-    text_printf(&lines, "gpus %lld\nanswer ", (long long)step->counts.gpus);
+    text_printf(&lines, "gpus %lld\nmemory %lld\nanswer ", (long long)step->counts.gpus,
+                (long long)(step->counts.gpus > 0 ? step->counts.memory_bytes / step->counts.gpus : 0));
     for (size_t i = 0; i < answer->length; i++)
         text_add(&lines, answer->bytes[i] == '\n' ? " " : answer->bytes + i, 1);
     text_add(&lines, "\n", 1);
