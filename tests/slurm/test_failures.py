@@ -216,15 +216,16 @@ def a_agent(lab):
 
 
 def a_slow_slurmctld(lab):
-    """What the agent has ordered is done, but the first answer to each of its words is lost; scontrol has requeued once already when it
-    asks again. The job goes back once, with one raise of its request."""
+    """What the agent has ordered is done, but the first answer to each of its words is lost; scontrol has requeued once already
+    when it asks again. The job goes back once, with one raise of its request."""
     folder, scontrol = lab.dir / "out/slow", lab.dir / "out/slow/scontrol"
     folder.mkdir()
     real = shutil.which("scontrol")
     scontrol.write_text(f"""#!/bin/sh
 [ "$1" != requeuehold ] || {real} "$@" >/dev/null 2>&1
 said=$({real} "$@" 2>&1); code=$?
-[ "$1" != update -a "$1" != release ] || ! mkdir "{folder}/$(echo "$*" | tr -dc '[:alnum:]' | cut -c1-200)" 2>/dev/null ||
+note=$(echo "$*" | tr -dc '[:alnum:]' | cut -c1-200)
+[ "$1" != update -a "$1" != release ] || ! mkdir "{folder}/$note" 2>/dev/null ||
     {{ echo "Unable to contact slurm controller (connect failure)"; exit 1; }}
 echo "$said"; exit $code
 """)
@@ -232,10 +233,12 @@ echo "$said"; exit $code
     lab.kill("agent-n1")
     lab.start_agent("n1", PATH=f"{folder}:{lab.env['PATH']}")
     message = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.80 GiB."
-    job = lab.sbatch("-w", "n1", "--carma-mem=4G", wrap=f"[ -e {folder}/done ] || {{ touch {folder}/done; echo '{message}' >&2; exit 1; }}")
+    job = lab.sbatch("-w", "n1", "--carma-mem=4G",
+                     wrap=f"[ -e {folder}/done ] || {{ touch {folder}/done; echo '{message}' >&2; exit 1; }}")
     found = ends(lab, job, "COMPLETED", restarts=1)
     comment = lab.run(["squeue", "-h", "-t", "all", "-O", "Comment:100", "-j", job])
-    raised, counted = re.search(r"^carma:gpu_oom:4.0 GiB->(\S+) GiB", comment), re.search(r"gpumem:(\d+)M", found["TresPerNode"])
+    raised = re.search(r"^carma:gpu_oom:4.0 GiB->(\S+) GiB", comment)
+    counted = re.search(r"gpumem:(\d+)M", found["TresPerNode"])
     assert raised and counted and abs(int(counted[1]) / 1024 - float(raised[1])) < 0.1, (comment, found)
     lab.kill("agent-n1")
     lab.start_agent("n1")

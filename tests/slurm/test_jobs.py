@@ -135,10 +135,12 @@ def a_job_that_is_cancelled(lab):
         until(lambda: any(steps <= set(lease["steps"]) for lease in all_leases(lab, job)), f"steps of {script}")
         lab.run(["scancel", job])
         ended(lab, job, "CANCELLED")
-        return until(lambda: [lease["state"] for lease in all_leases(lab, job) if lease["state"] not in ("RUNNING", "STOPPING")], "its lease's end")
+        live = {"RUNNING", "STOPPING"}
+        return until(lambda: {lease["state"] for lease in all_leases(lab, job)} - live, "its lease's end")
 
-    assert cancelled(f"srun --overlap {lab.train} --memory=10G --seconds=36000 & srun --overlap sleep 36000; wait", {"0", "1"}) == ["CANCELLED"]
-    assert cancelled("trap 'exit 0' TERM; srun sleep 36000 & wait", {"batch", "0"}) == ["CANCELLED"]
+    trains = f"srun --overlap {lab.train} --memory=10G --seconds=36000 & srun --overlap sleep 36000; wait"
+    assert cancelled(trains, {"0", "1"}) == {"CANCELLED"}
+    assert cancelled("trap 'exit 0' TERM; srun sleep 36000 & wait", {"batch", "0"}) == {"CANCELLED"}
 
 
 def a_job_that_is_suspended(lab):
