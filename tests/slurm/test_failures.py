@@ -138,7 +138,7 @@ def a_carmad_with_a_job_ending(lab):
     open_gate(lab, "ending")
     until(lambda: message in lab.output(job), "the job's end")
     seen = time.monotonic()
-    until(lambda: time.monotonic() > seen + 6, "longer than the end of a job that has not failed waits")
+    until(lambda: time.monotonic() > seen + 13, "longer than a lease waits that nobody will tell the end of")
     lab.start_carmad("n1")
     ends(lab, job, "COMPLETED", restarts=1)
 

@@ -153,7 +153,7 @@ void lease_watch(struct shepherd *s)
             begin(s);
             seen_ns = now_ns;
         }
-        if (anybody_lives(s, &lease))
+        if (anybody_lives(s, &lease) || lease_has_teller(&lease))
             seen_ns = now_ns;
         if (lease.ended) {
             take_end(s, &lease);

@@ -256,6 +256,8 @@ int slurm_spank_task_exit(spank_t spank, int count, char **arguments)
     }
     /* A script whose steps were ended may end by itself, whatever its status. */
     bool stopped = step_is_ended_by_slurm(&step);
+    if (!stopped) /* the epilog tells it where carmad does not answer now */
+        spool_put(plugin_settings.spool, step.job, "status", status);
     if (status != 0 && !stopped)
         read_output(spank, &output);
     ending_of_lease(&step, status, stopped, true, &output);

@@ -14,7 +14,10 @@ enum {
     AGENT_WAIT_MS = 5000,
     RETRY_WAIT_MS = 20000, /* a job that Slurm is told to have failed has failed to its dependents */
     END_WAIT_MS = 5000,
-    FAILED_WAIT_MS = 9000, /* soon after that a lease without processes is over, whatever it died of (launch/lease.h) */
+    /* carmad alone tells whether for lack of memory. The lease stays as long as this slurmstepd (launch/lease.h). With
+     * all other waits at a job's end it is less than UnkillableStepTimeout's minute, after which Slurm drains the node.
+     */
+    FAILED_WAIT_MS = 30000,
 };
 
 void ending_hand_back(const struct step *step, int code, struct json answer)
@@ -101,7 +104,7 @@ static void leave_to_agent(const struct step *step, bool stopped, const struct t
 
 void ending_of_lease(const struct step *step, int status, bool stopped, bool over, const struct text *output)
 {
-    bool failed = step->step == STEP_BATCH && over && status != 0 && !stopped; /* carmad alone tells whether for that */
+    bool failed = step->step == STEP_BATCH && over && status != 0 && !stopped;
     int64_t deadline_ms = http_now_ms() + (failed ? FAILED_WAIT_MS : END_WAIT_MS);
     int64_t id = find_lease(step, over, deadline_ms);
     struct text answer = {0};
