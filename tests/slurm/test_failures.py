@@ -217,7 +217,7 @@ def a_agent(lab):
 
 def a_slow_slurmctld(lab):
     """What the agent has ordered is done, but the first answer to each of its words is lost; scontrol has requeued once already
-    when it asks again. The job goes back once, with one raise of its request."""
+    when it asks again. The job goes back once, with one raise of its request, and its end is noted."""
     folder, scontrol = lab.dir / "out/slow", lab.dir / "out/slow/scontrol"
     folder.mkdir()
     real = shutil.which("scontrol")
@@ -240,6 +240,7 @@ echo "$said"; exit $code
     raised = re.search(r"^carma:gpu_oom:4.0 GiB->(\S+) GiB", comment)
     counted = re.search(r"gpumem:(\d+)M", found["TresPerNode"])
     assert raised and counted and abs(int(counted[1]) / 1024 - float(raised[1])) < 0.1, (comment, found)
+    assert '"cause":"completed"' in found["AdminComment"], found
     lab.kill("agent-n1")
     lab.start_agent("n1")
 

@@ -34,7 +34,7 @@ void ending_hand_back(const struct step *step, int code, struct json answer)
     code = spool_order(plugin_settings.spool, step->job, step->restart, "refused", lines);
     if (code != 0)
         slurm_error("carma: %s cannot be written: %s", plugin_settings.spool, strerror(-code));
-    else if (!spool_await(plugin_settings.spool, step->job, step->restart, "refused", http_now_ms() + AGENT_WAIT_MS))
+    else if (!spool_await(plugin_settings.spool, step->job, step->restart, "refused", http_now_ms() + RETRY_WAIT_MS))
         slurm_error("carma: carma-slurm-agent does not answer: job %u waits for it in %s", step->job,
                     plugin_settings.spool);
 }
