@@ -455,23 +455,33 @@ static void forget_old(const struct agent *agent, const char *name)
         unlink(path);
 }
 
+/* true: it waits for Slurm. */
+static bool look_at(const struct agent *agent, const char *name, bool held)
+{
+    struct order order;
+    struct error err;
+    bool waiting = false;
+
+    if (!read_order(agent, name, &order, &err))
+        forget_old(agent, name);
+    else if (order.held == held)
+        waiting = !carry_out(&order);
+    release_order(&order);
+    return waiting;
+}
+
 bool orders_carry_out(const struct agent *agent)
 {
     struct dirent **names;
-    struct error err;
     bool waiting = false;
     int count = scandir(agent->spool, &names, NULL, alphasort);
 
-    for (int i = 0; i < count; i++) {
-        struct order order;
-
-        if (read_order(agent, names[i]->d_name, &order, &err))
-            waiting = !carry_out(&order) || waiting;
-        else
-            forget_old(agent, names[i]->d_name);
-        release_order(&order);
+    /* Those first that a job's end waits for. */
+    for (int held = 0; held <= 1; held++)
+        for (int i = 0; i < count; i++)
+            waiting = look_at(agent, names[i]->d_name, held) || waiting;
+    for (int i = 0; i < count; i++)
         free(names[i]);
-    }
     if (count >= 0)
         free(names);
     return waiting;
