@@ -11,8 +11,9 @@
 
 #include "base/error.h"
 
-#define LEASE_EXPIRES_MS   30000 /* wall time in which the first process has to come */
-#define LEASE_ORPHAN_MS    10000 /* wall time without a process, or one that tells its end, after which nobody will */
+#define LEASE_EXPIRES_MS   30000  /* wall time in which the first process has to come */
+#define LEASE_ORPHAN_MS    10000  /* wall time without a process, or one that tells its end, after which nobody will */
+#define LEASE_BATCH_MS     300000 /* the same where a batch script's end is to be told: late, where carmad was away */
 #define LEASE_MAX_STEPS    256
 #define LEASE_MAX_TASKS    4096 /* of all steps */
 #define LEASE_STEP_SIZE    16   /* of a step's name, NUL included */

@@ -143,6 +143,22 @@ def a_carmad_with_a_job_ending(lab):
     ends(lab, job, "COMPLETED", restarts=1)
 
 
+def a_carmad_away_at_the_end(lab):
+    """For longer than the end waits: the agent tells carmad, and the job goes back after all. One of an array."""
+    message = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.80 GiB."
+    again = f"[ $(grep -c began {lab.dir}/out/%s) = 2 ] || {{ echo '{message}' >&2; exit 1; }}"
+    job = lab.sbatch("-w", "n1", "--carma-mem=12G", "--array=7", "-o", f"{lab.dir}/out/%A_%a",
+                     wrap=f"echo began; {gate(lab, 'away')}; " + again % "${SLURM_ARRAY_JOB_ID}_7")
+    until_lease(lab, "n1", job, "RUNNING")
+    until(lambda: "began" in lab.output(f"{job}_7"), "its output")
+    lab.kill("carmad-n1")
+    open_gate(lab, "away")
+    lab.until_state(f"{job}_7", "FAILED")
+    lab.start_carmad("n1")
+    found = until(lambda: (found := lab.job(f"{job}_7")).get("JobState") == "COMPLETED" and found, "its second run")
+    assert found["Restarts"] == "1" and found["Comment"].startswith("carma:gpu_oom:12.0"), found
+
+
 def a_slurmd(lab):
     job = running(lab, "slurmd")
     lab.kill("slurmd-n1")
@@ -328,7 +344,7 @@ def a_shepherd_and_slurms_own_group(lab):
     assert lab.running["slurmd-n1"].poll() is None, "slurmd was ended"
 
 
-ROWS = [a_carmad_with_a_step_running, a_carmad_with_a_job_starting, a_carmad_with_a_job_ending, a_slurmd, a_slurmstepd,
+ROWS = [a_carmad_with_a_step_running, a_carmad_with_a_job_starting, a_carmad_with_a_job_ending, a_carmad_away_at_the_end, a_slurmd, a_slurmstepd,
         a_shepherd, a_slurmctld, a_slow_slurmctld, a_agent, a_gpu, a_node, a_second_carmad, a_plugin,
         a_shepherd_and_slurms_own_group]
 

@@ -131,6 +131,14 @@ static void filter_devices(const struct shepherd *s, const struct lease *lease, 
     }
 }
 
+static int64_t patience_ms(const struct lease *lease)
+{
+    for (size_t i = 0; i < lease->count; i++)
+        if (strcmp(lease->steps[i].name, "batch") == 0)
+            return LEASE_BATCH_MS;
+    return LEASE_ORPHAN_MS;
+}
+
 void lease_watch(struct shepherd *s)
 {
     CLEANUP(lease_release) struct lease lease = {0};
@@ -170,7 +178,7 @@ void lease_watch(struct shepherd *s)
             end_without_word(s, EXIT_EXPIRED, "no process of its job came to use it");
             break;
         }
-        if (s->status.phase == LAUNCH_RUNNING && now_ns >= seen_ns + LEASE_ORPHAN_MS * NS_PER_MS) {
+        if (s->status.phase == LAUNCH_RUNNING && now_ns >= seen_ns + patience_ms(&lease) * NS_PER_MS) {
             end_without_word(s, EXIT_ORPHAN, "its processes have gone, and nobody said how they ended");
             break;
         }

@@ -21,7 +21,7 @@
 #include "slurm/plugin/spool.h"
 
 enum {
-    ORDER_BYTES = 64 << 10,
+    ORDER_BYTES = 512 << 10, /* JSON's escapes may make six bytes of one of the output's 64 KiB */
     FIRST_DELAY_S = 5,
     LONGEST_DELAY_S = 300,
     RETRY_DELAY_S = 3, /* a start in the second of the kill is refused: "credential revoked" */
@@ -40,6 +40,7 @@ struct order {
     char name[80];
     char *text;     /* its lines */
     json_t *answer; /* carmad's, of an end */
+    json_t *body;   /* or what it has not been told of the end */
 };
 
 static void path_of(const struct order *order, const char *name, char path[static 512])
@@ -64,11 +65,21 @@ static void finish(const struct order *order)
     unlink(path);
 }
 
+/* Its last line. */
+static json_t *read_json(const struct order *order, const char *key)
+{
+    static const struct json_bounds bounds = {.values = 1024, .depth = 8, .bytes = ORDER_BYTES};
+    const char *at = strstr(order->text, key);
+    json_t *found = NULL;
+
+    if (at)
+        json_read(at + strlen(key), strlen(at + strlen(key)), JSON_DISABLE_EOF_CHECK, &bounds, &found, NULL);
+    return found;
+}
+
 static bool read_order(const struct agent *agent, const char *name, struct order *order, struct error *err)
 {
     char path[512], suffix[8] = "", rest[64];
-    static const struct json_bounds bounds = {.values = 1024, .depth = 8, .bytes = ORDER_BYTES};
-    const char *answer;
     size_t length;
 
     *order = (struct order){.agent = agent};
@@ -81,9 +92,8 @@ static bool read_order(const struct agent *agent, const char *name, struct order
     path_of(order, name, path);
     if (file_read(path, ORDER_BYTES, &order->text, &length, err))
         return false;
-    answer = strstr(order->text, "answer ");
-    if (answer)
-        json_read(answer + 7, strlen(answer + 7), JSON_DISABLE_EOF_CHECK, &bounds, &order->answer, NULL);
+    order->answer = read_json(order, "\nanswer ");
+    order->body = read_json(order, "\nbody ");
     return true;
 }
 
@@ -91,6 +101,7 @@ static void release_order(struct order *order)
 {
     free(order->text);
     json_decref(order->answer);
+    json_decref(order->body);
 }
 
 static int64_t order_number(const struct order *order, const char *key, int64_t otherwise)
@@ -414,6 +425,59 @@ static bool let_go(struct order *order)
     return true;
 }
 
+/* The lease of this start on this node; 0: carmad has none. */
+static int find_lease(const struct order *order, int64_t *id, struct error *err)
+{
+    char path[64];
+    json_t *reply = NULL, *lease;
+    size_t i;
+    int rc;
+
+    snprintf(path, sizeof path, "/v1/leases/by-key?job=%u", order->job);
+    rc = agent_ask(order->agent, "GET", path, NULL, &reply, err);
+    *id = 0;
+    json_array_foreach (json_object_get(reply, "leases"), i, lease) {
+        const char *node = json_string_value(json_object_get(lease, "node"));
+        if (node && strcmp(node, order->agent->node) == 0 &&
+            json_integer_value(json_object_get(lease, "restart")) == (json_int_t)order->restart &&
+            json_integer_value(json_object_get(lease, "id")) > *id)
+            *id = json_integer_value(json_object_get(lease, "id"));
+    }
+    json_decref(reply);
+    return rc;
+}
+
+/* carmad's answer becomes the order that the plugin would have left. */
+static bool tell_end(const struct order *order)
+{
+    char path[64];
+    struct text lines = {0};
+    struct error err;
+    json_t *reply = NULL;
+    int64_t id;
+    int rc = find_lease(order, &id, &err);
+    bool is = !rc && id > 0 && order->body;
+
+    snprintf(path, sizeof path, "/v1/leases/%lld/end", (long long)id);
+    if (is)
+        rc = agent_ask(order->agent, "POST", path, order->body, &reply, &err);
+    if (is && !rc) {
+        const char *verdict = json_string_value(json_object_get(reply, "verdict"));
+        char *answer = json_dumps(reply, JSON_COMPACT | JSON_PRESERVE_ORDER);
+        text_printf(&lines, "gpus %lld\nmemory %lld\nanswer %s\n", (long long)order_number(order, "gpus ", 1),
+                    (long long)order_number(order, "memory ", 0), answer ? answer : "{}");
+        rc = lines.failed ? -ENOMEM
+                          : spool_order(order->agent->spool, order->job, order->restart,
+                                        verdict && strcmp(verdict, "retry") == 0 ? "retry" : "ended", lines.bytes);
+        free(answer);
+    }
+    json_decref(reply);
+    text_release(&lines);
+    if (!rc)
+        finish(order);
+    return !rc;
+}
+
 static bool note_end(const struct order *order)
 {
     if (write_down_end(order) == -EAGAIN)
@@ -438,6 +502,8 @@ static bool carry_out(struct order *order)
         agent_say("job %u: %s", order->job, err.text);
         return false;
     }
+    if (strcmp(order->what, "end") == 0)
+        return tell_end(order);
     if (strcmp(order->what, "ended") == 0)
         return note_end(order);
     return order->held ? let_go(order) : order_back(order);

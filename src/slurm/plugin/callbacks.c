@@ -256,8 +256,6 @@ int slurm_spank_task_exit(spank_t spank, int count, char **arguments)
     }
     /* A script whose steps were ended may end by itself, whatever its status. */
     bool stopped = step_is_ended_by_slurm(&step);
-    if (!stopped) /* the epilog tells it where carmad does not answer now */
-        spool_put(plugin_settings.spool, step.job, "status", status);
     if (status != 0 && !stopped)
         read_output(spank, &output);
     ending_of_lease(&step, status, stopped, true, &output);
@@ -275,7 +273,9 @@ int slurm_spank_job_epilog(spank_t spank, int count, char **arguments)
     step_read(spank, &step);
     int64_t status = 0;
     bool told = spool_get(plugin_settings.spool, step.job, "status", &status);
-    if (!step.known || step.counts.gpus > 0)
+    bool left =
+        !spool_await(plugin_settings.spool, step.job, step.restart, "end", 0); /* to the agent, with its output */
+    if ((!step.known || step.counts.gpus > 0) && !left)
         ending_of_lease(&step, told ? (int)status : SIGTERM, !told, false, NULL);
     step_forget(step.job);
     return 0;

@@ -102,6 +102,23 @@ static void leave_to_agent(const struct step *step, bool stopped, const struct t
     text_release(&lines);
 }
 
+/* carmad does not answer: the agent tells it the end of a batch job later, and is told then whether the job goes back.
+ */
+static void leave_end_to_agent(const struct step *step, int status, bool stopped, const struct text *output)
+{
+    struct text lines = {0};
+    int code;
+
+    text_printf(&lines, "gpus %lld\nmemory %lld\nbody ", (long long)step->counts.gpus,
+                (long long)(step->counts.memory_bytes / step->counts.gpus));
+    lease_write_end(&lines, status, stopped, output);
+    text_add(&lines, "\n", 1);
+    code = lines.failed ? -ENOMEM : spool_order(plugin_settings.spool, step->job, step->restart, "end", lines.bytes);
+    if (code != 0)
+        slurm_error("carma: %s cannot be written: %s", plugin_settings.spool, strerror(-code));
+    text_release(&lines);
+}
+
 void ending_of_lease(const struct step *step, int status, bool stopped, bool over, const struct text *output)
 {
     bool failed = step->step == STEP_BATCH && over && status != 0 && !stopped;
@@ -117,7 +134,9 @@ void ending_of_lease(const struct step *step, int status, bool stopped, bool ove
     if (code == 0)
         leave_to_agent(step, stopped, &answer);
     else
-        slurm_error("carma: job %u's lease cannot be ended (%s): carmad ends it when its processes have", step->job,
-                    strerror(-code));
+        slurm_error("carma: job %u's lease cannot be ended now (%s): carma-slurm-agent tells carmad when it answers",
+                    step->job, strerror(-code));
+    if (code != 0 && over && step->counts.gpus > 0)
+        leave_end_to_agent(step, status, stopped, output);
     text_release(&answer);
 }
