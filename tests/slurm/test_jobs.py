@@ -148,6 +148,7 @@ def a_job_that_is_suspended(lab):
     gate = lab.dir / "out/suspended"
     job = lab.sbatch("-w", "n1", "--carma-mem=12G", wrap=f"until [ -e {gate} ]; do sleep 0.05; done")
     until(lambda: any("batch" in lease["steps"] for lease in lab.leases("n1")), "its step")
+    assert lab.leases("n1")[0]["teller"], lab.leases("n1") # its slurmstepd
     free = lab.ask("n1", "GET", "/v1/capacity")[1]["fits_bytes"]
     lab.run(["scontrol", "suspend", job])
     until(lambda: lab.leases("n1")[0]["suspended"], "a lease that is suspended")

@@ -244,6 +244,10 @@ int slurm_spank_task_exit(spank_t spank, int count, char **arguments)
 
     read_settings(count, arguments);
     step_read(spank, &step);
+    if (!step.known && step_node_is_ours()) { /* such an epilog has removed what the prolog wrote */
+        step_write_down(step.job, step.node);
+        step_read(spank, &step);
+    }
     if (step.counts.gpus == 0)
         return 0;
     spank_get_item(spank, S_TASK_EXIT_STATUS, &status);
@@ -275,8 +279,9 @@ int slurm_spank_job_epilog(spank_t spank, int count, char **arguments)
     bool told = spool_get(plugin_settings.spool, step.job, "status", &status);
     bool left =
         !spool_await(plugin_settings.spool, step.job, step.restart, "end", 0); /* to the agent, with its output */
-    if ((!step.known || step.counts.gpus > 0) && !left)
-        ending_of_lease(&step, told ? (int)status : SIGTERM, !told, false, NULL);
-    step_forget(step.job);
+    /* Where slurmd was killed, the epilog of an earlier start may come when the job has begun again. */
+    if ((step.known && step.counts.gpus == 0) || left ||
+        ending_of_lease(&step, told ? (int)status : SIGTERM, !told, false, NULL))
+        step_forget(step.job);
     return 0;
 }

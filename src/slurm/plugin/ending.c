@@ -52,7 +52,8 @@ static bool is_over(struct json lease)
 }
 
 /* The lease of the step's job and restart on this node; with `over` also one that carmad has ended, where none lives.
- * 0: there is none, or a negative errno: carmad does not tell. */
+ * 0: there is none, or a negative errno: -EBUSY without `over`, where its slurmstepd lives; else carmad does not tell.
+ */
 static int64_t find_lease(const struct step *step, bool over, int64_t deadline_ms)
 {
     struct text answer = {0};
@@ -67,7 +68,7 @@ static int64_t find_lease(const struct step *step, bool over, int64_t deadline_m
                 json_read_integer(json_member(lease, "restart"), &restart) && restart == step->restart &&
                 json_read_string(json_member(lease, "node"), node, sizeof node) && strcmp(node, step->node) == 0) {
                 if (!is_over(lease))
-                    live = id;
+                    live = !over && json_is_yes(json_member(lease, "teller")) ? -EBUSY : id;
                 else if (id > ended)
                     ended = id;
             }
@@ -119,7 +120,7 @@ static void leave_end_to_agent(const struct step *step, int status, bool stopped
     text_release(&lines);
 }
 
-void ending_of_lease(const struct step *step, int status, bool stopped, bool over, const struct text *output)
+bool ending_of_lease(const struct step *step, int status, bool stopped, bool over, const struct text *output)
 {
     bool failed = step->step == STEP_BATCH && over && status != 0 && !stopped;
     int64_t deadline_ms = http_now_ms() + (failed ? FAILED_WAIT_MS : END_WAIT_MS);
@@ -127,8 +128,8 @@ void ending_of_lease(const struct step *step, int status, bool stopped, bool ove
     struct text answer = {0};
     int code = (int)id;
 
-    if (id == 0)
-        return;
+    if (id == 0 || id == -EBUSY)
+        return id == 0;
     if (id > 0)
         code = lease_end(plugin_settings.socket, id, status, stopped, output, deadline_ms, &answer);
     if (code == 0)
@@ -139,4 +140,5 @@ void ending_of_lease(const struct step *step, int status, bool stopped, bool ove
     if (code != 0 && over && step->counts.gpus > 0)
         leave_end_to_agent(step, status, stopped, output);
     text_release(&answer);
+    return true;
 }
