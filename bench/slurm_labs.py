@@ -67,6 +67,8 @@ class Alone(Cluster):
         self.edit(" LLN=YES", "")
         for setting in ("PlugStackConfig", "CliFilterPlugins", "JobSubmitPlugins"):
             self.edit(f"{setting}=.*\n", "")
+        for stack in etc.glob("plugstack*.conf"): # Slurm finds one beside slurm.conf by itself
+            stack.unlink()
         (etc / "gres.conf").write_text("\n".join(["AutoDetect=off", f"Name=gpu File={etc}/gpu[0-{lab.GPUS - 1}]",
                                                   *self.lines, ""]))
 

@@ -8,7 +8,7 @@ import time
 
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE"}
 PATIENCE_S = 900  # of wall time, after the last submission
-SURE_S = 6  # an agent may still put a job back that Slurm calls FAILED: it looks for so long
+SURE_S = 30  # an agent may still put a job back that Slurm calls FAILED: it looks for so long
 JITTER = 0.03
 
 

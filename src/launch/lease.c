@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/proc.h"
 #include "base/strbuf.h"
 #include "launch/tree.h"
 
@@ -26,6 +27,25 @@ void lease_release(struct lease *lease)
     free(lease->steps);
     free(lease->output);
     *lease = (struct lease){0};
+}
+
+pid_t lease_living_task(const struct lease *lease)
+{
+    for (size_t i = 0; i < lease->count; i++)
+        for (size_t k = 0; k < lease->steps[i].task_count; k++)
+            if (proc_alive(lease->steps[i].tasks[k].pid, lease->steps[i].tasks[k].start_ticks))
+                return lease->steps[i].tasks[k].pid;
+    return 0;
+}
+
+bool lease_has_teller(const struct lease *lease)
+{
+    for (size_t i = 0; i < lease->count; i++)
+        for (size_t k = 0; k < lease->steps[i].task_count; k++)
+            if (lease->steps[i].tasks[k].parent > 0 &&
+                proc_alive(lease->steps[i].tasks[k].parent, lease->steps[i].tasks[k].parent_start_ticks))
+                return true;
+    return false;
 }
 
 struct lease_step *lease_step(struct lease *lease, const char *name)
@@ -74,7 +94,8 @@ int lease_write(const char *run_directory, const struct lease *lease, struct err
         if (step->cgroup)
             strbuf_printf(&text, "cgroup %s\n", step->cgroup);
         for (size_t k = 0; k < step->task_count; k++)
-            strbuf_printf(&text, "task %d %" PRIu64 "\n", (int)step->tasks[k].pid, step->tasks[k].start_ticks);
+            strbuf_printf(&text, "task %d %" PRIu64 " %d %" PRIu64 "\n", (int)step->tasks[k].pid,
+                          step->tasks[k].start_ticks, (int)step->tasks[k].parent, step->tasks[k].parent_start_ticks);
     }
     if (lease->ended)
         strbuf_printf(&text, "end %" PRId32 " %" PRId32 " %d\n", lease->exit_status, lease->signal, lease->stopped);
@@ -86,7 +107,7 @@ int lease_write(const char *run_directory, const struct lease *lease, struct err
 static bool take_line(const char *line, struct lease *lease)
 {
     struct lease_step *step = lease->count ? &lease->steps[lease->count - 1] : NULL;
-    struct lease_task task;
+    struct lease_task task = {0};
     int stopped;
 
     if (strncmp(line, "step ", 5) == 0 && line[5] && strlen(line + 5) < LEASE_STEP_SIZE)
@@ -95,7 +116,11 @@ static bool take_line(const char *line, struct lease *lease)
         step->cgroup = xstrdup(line + 7);
         return true;
     }
-    if (step && sscanf(line, "task %d %" SCNu64, &task.pid, &task.start_ticks) == 2 && task.pid > 0)
+    /* An earlier version wrote no parent. */
+    if (step &&
+        sscanf(line, "task %d %" SCNu64 " %d %" SCNu64, &task.pid, &task.start_ticks, &task.parent,
+               &task.parent_start_ticks) >= 2 &&
+        task.pid > 0)
         return lease_add_task(lease, step, task);
     if (lease->ended ||
         sscanf(line, "end %" SCNd32 " %" SCNd32 " %d", &lease->exit_status, &lease->signal, &stopped) != 3)

@@ -11,8 +11,9 @@
 
 #include "base/error.h"
 
-#define LEASE_EXPIRES_MS   30000 /* wall time in which the first process has to come */
-#define LEASE_ORPHAN_MS    10000 /* wall time without a process after which nobody is expected to tell its end */
+#define LEASE_EXPIRES_MS   30000  /* wall time in which the first process has to come */
+#define LEASE_ORPHAN_MS    10000  /* wall time without a process, or one that tells its end, after which nobody will */
+#define LEASE_BATCH_MS     300000 /* the same where a batch script's end is to be told: late, where carmad was away */
 #define LEASE_MAX_STEPS    256
 #define LEASE_MAX_TASKS    4096 /* of all steps */
 #define LEASE_STEP_SIZE    16   /* of a step's name, NUL included */
@@ -21,6 +22,8 @@
 struct lease_task {
     pid_t pid;
     uint64_t start_ticks;
+    pid_t parent; /* of one that has named itself: whoever tells its end, a slurmstepd; 0: not known */
+    uint64_t parent_start_ticks;
 };
 
 struct lease_step {
@@ -48,6 +51,12 @@ struct lease_step *lease_step(struct lease *lease, const char *name);
 
 /* Adds a process to the step. False: there are too many. */
 bool lease_add_task(struct lease *lease, struct lease_step *step, struct lease_task task);
+
+/* The first process that a step has named and that lives; 0: there is none. */
+pid_t lease_living_task(const struct lease *lease);
+
+/* Whether somebody lives who is to tell the end. */
+bool lease_has_teller(const struct lease *lease);
 
 /* A lease without the file is one that nobody has come to. -EINVAL: it is not one. */
 int lease_read(const char *run_directory, struct lease *lease, struct error *err);

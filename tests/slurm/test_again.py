@@ -1,5 +1,6 @@
 """Usage: test_again.py CARMA SOURCE BUILD: a job that goes back to the queue twice from the same node, where slurmd now and
-then runs no prolog for the next start. Here the node's own prolog takes away all that the plugin's has written."""
+then runs no prolog for the next start. Here the node's own prolog takes away all that the plugin's has written. And one whose
+facts a late epilog takes away while it runs."""
 
 import sys
 
@@ -29,3 +30,8 @@ with NoProlog(*sys.argv[1:4], wait_s=2) as lab:
     leases = lab.ask("n1", "GET", f"/v1/leases/by-key?cluster=lab&job={job}")[1]["leases"]
     restarts = {lease["restart"] for lease in leases}
     assert restarts == {int(found["Restarts"])}, f"{restarts}: {found}"
+    # A late epilog of an earlier start takes it away while the job runs: its end is told all the same.
+    takes = f'touch once; rm -f "{lab.dir}/agent/n1/$SLURM_JOB_ID".[a-z]*; echo "torch.OutOfMemoryError: CUDA out of memory." >&2'
+    gone = lab.sbatch("-w", "n1", "--carma-mem=2G", wrap=f"[ -e once ] || {{ {takes}; exit 1; }}")
+    back = until(lambda: (found := lab.job(gone)).get("JobState") == "COMPLETED" and found, f"the end of job {gone}")
+    assert back["Restarts"] == "1" and back["Comment"].startswith("carma:gpu_oom:2.0"), back

@@ -9,7 +9,7 @@ static void add(struct lease *lease, const char *step, const char *cgroup, pid_t
 
     added->cgroup = cgroup ? xstrdup(cgroup) : NULL;
     if (pid)
-        assert_true(lease_add_task(lease, added, (struct lease_task){pid, 77}));
+        assert_true(lease_add_task(lease, added, (struct lease_task){pid, 77, pid + 1, 78}));
 }
 
 LAUNCH_TEST(test_file)
@@ -33,6 +33,8 @@ LAUNCH_TEST(test_file)
     assert_int_equal(read.steps[1].task_count, 2);
     assert_int_equal(read.steps[1].tasks[1].pid, 13);
     assert_int_equal(read.steps[1].tasks[1].start_ticks, 77);
+    assert_int_equal(read.steps[1].tasks[1].parent, 14);
+    assert_int_equal(read.steps[1].tasks[1].parent_start_ticks, 78);
     assert_true(read.ended && !read.stopped);
     assert_int_equal(read.exit_status, 3);
     assert_string_equal(read.output, lease.output); /* whatever the user wrote */

@@ -272,6 +272,8 @@ TEST(test_spool)
     struct stat info;
     char path[128];
 
+    assert_int_equal(spool_put(spool, 12, "status", 256), -ENOENT); /* the agent makes it */
+    assert_int_equal(mkdir(spool, 0700), 0);
     assert_false(spool_get(spool, 12, "status", &value));
     assert_int_equal(spool_put(spool, 12, "status", 256), 0);
     assert_true(spool_get(spool, 12, "status", &value));
@@ -285,11 +287,8 @@ TEST(test_spool)
     snprintf(path, sizeof path, "%s/12.3.retry", spool);
     assert_int_equal(stat(path, &info), 0);
     assert_int_equal(info.st_mode & 0777, 0600);
-    assert_int_equal(stat(spool, &info), 0);
-    assert_int_equal(info.st_mode & 0777, 0700);
     assert_int_equal(unlink(path), 0);
     assert_true(spool_await(spool, 12, 3, "retry", http_now_ms() + 1000));
-    assert_int_equal(spool_order("/proc/none", 12, 3, "retry", ""), -ENOENT);
 }
 
 TEST(test_output_of_programs)

@@ -119,17 +119,19 @@ json_t *lease_to_json(const struct daemon *daemon, const struct job_view *view)
     const struct job *job = core_find_job(daemon->core, view->id);
     struct launch_status status;
     const struct lease *lease = runs_lease_of(daemon->runs, view->id, &status);
+    pid_t task = lease ? lease_living_task(lease) : 0;
     json_t *steps = json_array();
 
     for (size_t i = 0; lease && i < lease->count; i++)
         json_array_append_new(steps, json_string(lease->steps[i].name));
-    return json_pack("{s:I, s:s, s:I, s:I, s:s, s:I, s:o, s:s, s:o, s:o, s:o, s:I, s:o, s:b}", "id",
+    return json_pack("{s:I, s:s, s:I, s:I, s:s, s:I, s:o, s:s, s:o, s:o, s:o, s:I, s:o, s:o, s:b, s:b}", "id",
                      (json_int_t)view->id, "cluster", spec->cluster, "job", (json_int_t)spec->slurm_job, "restart",
                      (json_int_t)spec->slurm_restart, "node", spec->slurm_node, "uid", (json_int_t)view->wants->uid,
                      "name", text_or_null(common_text_first(view->name)), "state", job_state_name(view->state), "gpus",
                      gpus_to_json(daemon, view, true), "indexes", gpus_to_json(daemon, view, false), "request_bytes",
                      natural_or_null(view->reserved_bytes), "peak_bytes", (json_int_t)view->peak_bytes, "steps", steps,
-                     "suspended", job && job->suspended);
+                     "task", integer_or_null(task, task > 0), "teller", lease && lease_has_teller(lease), "suspended",
+                     job && job->suspended);
 }
 
 json_t *lease_refusal_to_json(const char *text, const char *code, bool never)

@@ -63,10 +63,10 @@ static bool is_carmas(const struct runs *runs, pid_t pid, pid_t parent)
 }
 
 /* A process of the lease's user, and of no other job. Slurm's task speaks for itself while it is still root's. */
-static int check_process(const struct runs *runs, const struct run *own, pid_t pid, pid_t caller, uint64_t *start_ticks,
-                         struct error *err)
+static int check_process(const struct runs *runs, const struct run *own, pid_t pid, pid_t caller,
+                         struct lease_task *task, struct error *err)
 {
-    struct proc_stat stat, again;
+    struct proc_stat stat, again, parent;
     int gone = proc_read_stat(pid, &stat);
     uint64_t owner = gone ? 0 : runs_owner_of(runs, pid);
     uid_t uid;
@@ -81,19 +81,23 @@ static int check_process(const struct runs *runs, const struct run *own, pid_t p
                          (unsigned)uid, (unsigned)own->uid);
     if (owner != 0 && owner != own->job)
         return error_set(err, EINVAL, "process %d is job %" PRIu64 "'s: name the step's", (int)pid, owner);
-    *start_ticks = stat.start_ticks;
+    *task = (struct lease_task){.pid = pid, .start_ticks = stat.start_ticks};
+    if (pid == caller && stat.parent > 1 && proc_read_stat(stat.parent, &parent) == 0) {
+        task->parent = stat.parent;
+        task->parent_start_ticks = parent.start_ticks;
+    }
     return 0;
 }
 
-static int take(struct lease *lease, const char *name, const struct lease_attach *attach, const uint64_t *start_ticks,
-                struct error *err)
+static int take(struct lease *lease, const char *name, const struct lease_attach *attach,
+                const struct lease_task *tasks, struct error *err)
 {
     struct lease_step *step = lease_step(lease, name);
 
     if (!step)
         return error_set(err, ENOSPC, "the lease has %d steps, which is the most", LEASE_MAX_STEPS);
     for (size_t i = 0; i < attach->count; i++)
-        if (!lease_add_task(lease, step, (struct lease_task){attach->pids[i], start_ticks[i]}))
+        if (!lease_add_task(lease, step, tasks[i]))
             return error_set(err, ENOSPC, "the lease has %d processes, which is the most", LEASE_MAX_TASKS);
     if (attach->cgroup) {
         free(step->cgroup);
@@ -115,7 +119,7 @@ int runs_lease_attach(struct runs *runs, uint64_t job, const char *step, const s
                       pid_t caller, struct error *err)
 {
     struct run *run = find(runs, job);
-    uint64_t start_ticks[LEASE_PIDS_MAX];
+    struct lease_task tasks[LEASE_PIDS_MAX];
     int code = 0;
 
     if (!run || run->lease.ended)
@@ -125,9 +129,9 @@ int runs_lease_attach(struct runs *runs, uint64_t job, const char *step, const s
         (code = check_group(attach->cgroup, err)) < 0)
         return code;
     for (size_t i = 0; i < attach->count && code == 0; i++)
-        code = check_process(runs, run, attach->pids[i], caller, &start_ticks[i], err);
+        code = check_process(runs, run, attach->pids[i], caller, &tasks[i], err);
     if (code == 0)
-        code = take(&run->lease, step, attach, start_ticks, err);
+        code = take(&run->lease, step, attach, tasks, err);
     return code < 0 ? code : tell(run, err);
 }
 

@@ -60,22 +60,12 @@ int lease_prepare(struct shepherd *s, struct error *err)
     return file_replace(path, text.text, text.length, 0600, err);
 }
 
-static bool step_lives(const struct lease_step *step)
-{
-    if (step->cgroup && cgroup_is_populated(step->cgroup))
-        return true;
-    for (size_t i = 0; i < step->task_count; i++)
-        if (proc_alive(step->tasks[i].pid, step->tasks[i].start_ticks))
-            return true;
-    return false;
-}
-
 static bool anybody_lives(const struct shepherd *s, const struct lease *lease)
 {
-    if (*s->status.cgroup && cgroup_is_populated(s->status.cgroup))
+    if ((*s->status.cgroup && cgroup_is_populated(s->status.cgroup)) || lease_living_task(lease))
         return true;
     for (size_t i = 0; i < lease->count; i++)
-        if (step_lives(&lease->steps[i]))
+        if (lease->steps[i].cgroup && cgroup_is_populated(lease->steps[i].cgroup))
             return true;
     return false;
 }
@@ -141,6 +131,14 @@ static void filter_devices(const struct shepherd *s, const struct lease *lease, 
     }
 }
 
+static int64_t patience_ms(const struct lease *lease)
+{
+    for (size_t i = 0; i < lease->count; i++)
+        if (strcmp(lease->steps[i].name, "batch") == 0)
+            return LEASE_BATCH_MS;
+    return LEASE_ORPHAN_MS;
+}
+
 void lease_watch(struct shepherd *s)
 {
     CLEANUP(lease_release) struct lease lease = {0};
@@ -163,7 +161,7 @@ void lease_watch(struct shepherd *s)
             begin(s);
             seen_ns = now_ns;
         }
-        if (anybody_lives(s, &lease))
+        if (anybody_lives(s, &lease) || lease_has_teller(&lease))
             seen_ns = now_ns;
         if (lease.ended) {
             take_end(s, &lease);
@@ -180,7 +178,7 @@ void lease_watch(struct shepherd *s)
             end_without_word(s, EXIT_EXPIRED, "no process of its job came to use it");
             break;
         }
-        if (s->status.phase == LAUNCH_RUNNING && now_ns >= seen_ns + LEASE_ORPHAN_MS * NS_PER_MS) {
+        if (s->status.phase == LAUNCH_RUNNING && now_ns >= seen_ns + patience_ms(&lease) * NS_PER_MS) {
             end_without_word(s, EXIT_ORPHAN, "its processes have gone, and nobody said how they ended");
             break;
         }

@@ -158,15 +158,18 @@ int main(int argc, char **argv)
         return 1;
     }
     while (!stopping) {
+        int64_t began_ms = http_now_ms();
         bool waiting = orders_carry_out(agent);
-        int64_t left;
+        int64_t soon_ms = http_now_ms() - began_ms, left; /* on a busy machine it leaves some to others */
 
         if (http_now_ms() >= next_look_ms) {
             node_look(agent, &watch);
             next_look_ms = http_now_ms() + (watch.count && agent->period_ms > AGAIN_MS ? AGAIN_MS : agent->period_ms);
         }
         left = next_look_ms - http_now_ms();
-        wait_for_order(orders, waiting && left > SOON_MS ? SOON_MS : left);
+        if (soon_ms < SOON_MS)
+            soon_ms = SOON_MS;
+        wait_for_order(orders, waiting && left > soon_ms ? soon_ms : left);
     }
     node_watch_release(&watch);
     close(orders);

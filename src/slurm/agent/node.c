@@ -18,8 +18,7 @@
 #include "slurm/agent/slurm.h"
 #include "slurm/plugin/http.h"
 
-/* A lease without processes ends within 11 s. */
-enum { BATCH_SURE_MS = 500, STEP_SURE_MS = 15000, STEPD_SEARCH_MS = 1000 };
+enum { STEPD_SEARCH_MS = 1000 };
 
 static int set_counts(const struct agent *agent, const char *list, struct error *err)
 {
@@ -205,33 +204,34 @@ static bool has_batch_step(const json_t *lease)
     return false;
 }
 
-static int64_t orphan_since_ms(const struct node_watch *watch, uint32_t job)
+static bool was_orphan(const struct node_watch *watch, const struct orphan *orphan)
 {
     for (size_t i = 0; i < watch->count; i++)
-        if (watch->orphans[i].job == job)
-            return watch->orphans[i].since_ms;
-    return http_now_ms();
+        if (watch->orphans[i].job == orphan->job && watch->orphans[i].task == orphan->task)
+            return true;
+    return false;
 }
 
 /* A job whose slurmstepd was killed runs for ever in Slurm's view: nobody tells it. A batch script's slurmstepd is
  * there as long as the job, but for the moment of its end. Between the steps of a job without one (salloc's, or a node
- * beside the script's) there is none, rightly; but then its lease ends, too. */
+ * beside the script's) there is none, rightly. But a task ends before its slurmstepd: one that lives at two looks, and
+ * had none in between, has lost it. */
 static void look_at_orphan(const struct agent *agent, const struct node_watch *before, struct node_watch *now,
                            const json_t *lease)
 {
     uint32_t job = (uint32_t)json_integer_value(json_object_get(lease, "job"));
     bool batch = has_batch_step(lease);
-    int64_t since_ms = orphan_since_ms(before, job);
+    struct orphan orphan = {.job = job, .task = batch ? 0 : json_integer_value(json_object_get(lease, "task"))};
     struct slurm_job slurms;
     struct text said = {0};
     struct error err;
     int rc;
 
-    if (has_stepd(agent, job, batch ? "batch]" : ""))
+    if ((!batch && orphan.task == 0) || has_stepd(agent, job, batch ? "batch]" : ""))
         return;
     now->orphans = xrealloc(now->orphans, now->count + 1, sizeof *now->orphans);
-    now->orphans[now->count++] = (struct orphan){.job = job, .since_ms = since_ms};
-    if (http_now_ms() - since_ms < (batch ? BATCH_SURE_MS : STEP_SURE_MS))
+    now->orphans[now->count++] = orphan;
+    if (!was_orphan(before, &orphan))
         return;
     rc = slurm_show_job(job, &slurms, &err);
     /* A job that was requeued may have begun again, with a slurmstepd to come: the lease is of the run before. */

@@ -9,7 +9,7 @@ enum { NODE_LIST_BYTES = 512 };
 
 struct orphan {
     uint32_t job;
-    int64_t since_ms; /* by http_now_ms: the first look at which it was one */
+    int64_t task; /* that lived without a slurmstepd; 0: of a batch script's slurmstepd */
 };
 
 /* Jobs that had no slurmstepd at the last look. Zero-initialise. */

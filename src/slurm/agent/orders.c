@@ -21,7 +21,7 @@
 #include "slurm/plugin/spool.h"
 
 enum {
-    ORDER_BYTES = 64 << 10,
+    ORDER_BYTES = 512 << 10, /* JSON's escapes may make six bytes of one of the output's 64 KiB */
     FIRST_DELAY_S = 5,
     LONGEST_DELAY_S = 300,
     RETRY_DELAY_S = 3, /* a start in the second of the kill is refused: "credential revoked" */
@@ -35,10 +35,12 @@ struct order {
     unsigned job, restart;   /* slurmd's number of the job: on this node no other has it */
     struct slurm_job slurms; /* of the same job */
     char what[16];
-    bool held; /* the job has been ordered back, and is held until its request is set */
+    bool held; /* the job has been ordered back, and is held */
+    bool set;  /* and has what it shall start with */
     char name[80];
     char *text;     /* its lines */
     json_t *answer; /* carmad's, of an end */
+    json_t *body;   /* or what it has not been told of the end */
 };
 
 static void path_of(const struct order *order, const char *name, char path[static 512])
@@ -46,8 +48,8 @@ static void path_of(const struct order *order, const char *name, char path[stati
     snprintf(path, 512, "%s/%s", order->agent->spool, name);
 }
 
-/* "held": the plugin waits until the order's own name is gone. "begun": a job that is held now is held by this order.
- */
+/* "held": the plugin waits until the order's own name is gone. "set": what the job shall start with is set, once,
+ * however often slurmctld does not answer. "begun": a job that is held now is held by this order. */
 static void variant(const struct order *order, const char *suffix, char path[static 512])
 {
     snprintf(path, 512, "%s/%u.%u.%s.%s", order->agent->spool, order->job, order->restart, order->what, suffix);
@@ -63,11 +65,21 @@ static void finish(const struct order *order)
     unlink(path);
 }
 
+/* Its last line. */
+static json_t *read_json(const struct order *order, const char *key)
+{
+    static const struct json_bounds bounds = {.values = 1024, .depth = 8, .bytes = ORDER_BYTES};
+    const char *at = strstr(order->text, key);
+    json_t *found = NULL;
+
+    if (at)
+        json_read(at + strlen(key), strlen(at + strlen(key)), JSON_DISABLE_EOF_CHECK, &bounds, &found, NULL);
+    return found;
+}
+
 static bool read_order(const struct agent *agent, const char *name, struct order *order, struct error *err)
 {
     char path[512], suffix[8] = "", rest[64];
-    static const struct json_bounds bounds = {.values = 1024, .depth = 8, .bytes = ORDER_BYTES};
-    const char *answer;
     size_t length;
 
     *order = (struct order){.agent = agent};
@@ -75,13 +87,13 @@ static bool read_order(const struct agent *agent, const char *name, struct order
         sscanf(rest, "%15[a-z].%7[a-z]", order->what, suffix) < 1 || strcmp(suffix, "begun") == 0)
         return false;
     strcpy(order->name, name);
-    order->held = strcmp(suffix, "held") == 0;
+    order->set = strcmp(suffix, "set") == 0;
+    order->held = order->set || strcmp(suffix, "held") == 0;
     path_of(order, name, path);
     if (file_read(path, ORDER_BYTES, &order->text, &length, err))
         return false;
-    answer = strstr(order->text, "answer ");
-    if (answer)
-        json_read(answer + 7, strlen(answer + 7), JSON_DISABLE_EOF_CHECK, &bounds, &order->answer, NULL);
+    order->answer = read_json(order, "\nanswer ");
+    order->body = read_json(order, "\nbody ");
     return true;
 }
 
@@ -89,6 +101,7 @@ static void release_order(struct order *order)
 {
     free(order->text);
     json_decref(order->answer);
+    json_decref(order->body);
 }
 
 static int64_t order_number(const struct order *order, const char *key, int64_t otherwise)
@@ -147,13 +160,23 @@ static int write_down_end(const struct order *order)
     return rc;
 }
 
-static int64_t count_up(const struct order *order, const char *fact)
+static int64_t times_of(const struct order *order, const char *fact)
 {
     int64_t times = 0;
 
     spool_get(order->agent->spool, order->job, fact, &times);
-    spool_put(order->agent->spool, order->job, fact, times + 1);
-    return times + 1;
+    return times;
+}
+
+/* The order has come so far, and the next agent begins there. */
+static void go_on_as(struct order *order, const char *suffix)
+{
+    char own[512], next[512];
+
+    path_of(order, order->name, own);
+    variant(order, suffix, next);
+    rename(own, next);
+    snprintf(order->name, sizeof order->name, "%s", strrchr(next, '/') + 1);
 }
 
 /* Whether the order's job may go back: Slurm holds it running, or has found it failed while no agent was there. Every
@@ -161,20 +184,18 @@ static int64_t count_up(const struct order *order, const char *fact)
 static bool may_go_back(const struct order *order)
 {
     const struct slurm_job *slurms = &order->slurms;
-    int64_t retried = 0;
 
-    spool_get(order->agent->spool, order->job, "retried", &retried);
     return (strcmp(slurms->state, "RUNNING") == 0 || strcmp(slurms->state, "FAILED") == 0) &&
-           slurms->restarts == order->restart && (order->answer == NULL || retried < MOST_RETRIES);
+           slurms->restarts == order->restart && (order->answer == NULL || times_of(order, "retried") < MOST_RETRIES);
 }
 
 /* Holds the job. It waits at Slurm like one that never began: dependents see no failure. true: done with it for now. */
 static bool order_back(struct order *order)
 {
-    char begun[512], own[512], held[512];
-    const struct slurm_job *slurms = &order->slurms;
+    char begun[512];
+    struct slurm_job *slurms = &order->slurms;
     struct text said = {0};
-    struct error err;
+    struct error err, lost;
     int rc;
 
     variant(order, "begun", begun);
@@ -189,18 +210,17 @@ static bool order_back(struct order *order)
                     strcmp(order->what, "retry") == 0 ? "retry.begun" : "refused.begun", "");
         rc = slurm_run("scontrol", (const char *[]){"requeuehold", slurms->whole, NULL}, &said, &err);
         text_release(&said);
-        if (rc == -EAGAIN)
+        /* A slow slurmctld is asked again, by scontrol too, and refuses to requeue what waits already. */
+        if (rc == -EAGAIN || (rc && slurm_show_job(order->job, slurms, &lost) == -EAGAIN))
             return false;
-        if (rc) {
+        if (rc && slurms->restarts != (int64_t)order->restart + 1) {
             agent_say("job %s stays ended: %s", slurms->name, err.text);
             comment(order, "carma:not requeued: the job may not be");
             finish(order);
             return true;
         }
     }
-    path_of(order, order->name, own);
-    variant(order, "held", held);
-    rename(own, held);
+    go_on_as(order, "held");
     return false;
 }
 
@@ -234,7 +254,8 @@ static int set_request(const struct order *order)
         agent_say("job %s: its request stays: %s", order->slurms.name, err.text);
         return rc;
     }
-    if (size_of_gres(old, "gpumem", &before))
+    before = order_number(order, "memory ", 0); /* and not what slurmctld says now: it may have heard of the new one */
+    if (before == 0 && size_of_gres(old, "gpumem", &before))
         before /= gpus;
     if (cause && strcmp(cause, "gpu_oom") == 0 && next < before + before / 4)
         next = before + before / 4;
@@ -319,18 +340,12 @@ static void ask_for_preemption(const struct order *order, int64_t refusals)
     text_release(&list);
 }
 
-static int set_refusal(const struct order *order, int64_t *delay_s)
+static void set_refusal(const struct order *order, int64_t times)
 {
     const char *reason = strstr(order->text, "reason ");
     bool never = order_number(order, "never ", 0) != 0;
-    int64_t times = count_up(order, "refused");
     char text[512];
 
-    *delay_s = FIRST_DELAY_S;
-    for (int64_t i = 1; i < times && *delay_s < LONGEST_DELAY_S; i++)
-        *delay_s *= 2;
-    if (*delay_s > LONGEST_DELAY_S)
-        *delay_s = LONGEST_DELAY_S;
     if (never || times >= MOST_REFUSALS)
         exclude_node(order, never);
     if (order_number(order, "room ", 0))
@@ -338,7 +353,16 @@ static int set_refusal(const struct order *order, int64_t *delay_s)
     snprintf(text, sizeof text, "carma:refused:%s:%.400s", order->agent->node, reason ? reason + 7 : "");
     text[strcspn(text, "\n")] = '\0';
     comment(order, text);
-    return 0;
+}
+
+/* Seconds until a job starts again that was refused so often. */
+static int64_t delay_of(int64_t times)
+{
+    int64_t delay_s = FIRST_DELAY_S;
+
+    for (int64_t i = 1; i < times && delay_s < LONGEST_DELAY_S; i++)
+        delay_s *= 2;
+    return delay_s < LONGEST_DELAY_S ? delay_s : LONGEST_DELAY_S;
 }
 
 /* Whether processes of the job still end, or of a component beside it: until then Slurm sets its own StartTime. */
@@ -356,12 +380,28 @@ static bool still_ends(const struct slurm_job *slurms)
     return ends;
 }
 
-/* Sets what the held job shall start with, and lets it go, unless somebody has ended it or let it go meanwhile. */
-static bool let_go(const struct order *order)
+/* Sets what the held job shall start with. false: slurmctld does not answer. */
+static bool set_start(struct order *order)
+{
+    const char *fact = order->answer ? "retried" : "refused";
+    int64_t times = times_of(order, fact) + 1;
+
+    /* Where its request cannot be set, a start with the old one is better than none. */
+    if (order->answer && (write_down_end(order) == -EAGAIN || set_request(order) == -EAGAIN))
+        return false;
+    if (!order->answer)
+        set_refusal(order, times);
+    spool_put(order->agent->spool, order->job, fact, times);
+    go_on_as(order, "set");
+    return true;
+}
+
+/* Lets the held job go, unless somebody has ended it or let it go meanwhile. */
+static bool let_go(struct order *order)
 {
     const struct slurm_job *slurms = &order->slurms;
     char begin[32];
-    int64_t delay_s = RETRY_DELAY_S;
+    int64_t delay_s;
     struct text said = {0};
     struct error err;
     int rc = 0;
@@ -369,13 +409,9 @@ static bool let_go(const struct order *order)
     if (still_ends(slurms))
         return false;
     if (slurms->held && slurms->restarts == (int64_t)order->restart + 1) {
-        if (order->answer) {
-            write_down_end(order);
-            set_request(order); /* where that fails, a start with the old request is better than none */
-            count_up(order, "retried");
-        } else {
-            set_refusal(order, &delay_s);
-        }
+        if (!order->set && !set_start(order))
+            return false;
+        delay_s = order->answer ? RETRY_DELAY_S : delay_of(times_of(order, "refused"));
         snprintf(begin, sizeof begin, "now+%lld", (long long)delay_s);
         rc = update_named(order, slurms->whole, "StartTime", begin);
         if (!rc)
@@ -387,6 +423,59 @@ static bool let_go(const struct order *order)
     }
     finish(order);
     return true;
+}
+
+/* The lease of this start on this node; 0: carmad has none. */
+static int find_lease(const struct order *order, int64_t *id, struct error *err)
+{
+    char path[64];
+    json_t *reply = NULL, *lease;
+    size_t i;
+    int rc;
+
+    snprintf(path, sizeof path, "/v1/leases/by-key?job=%u", order->job);
+    rc = agent_ask(order->agent, "GET", path, NULL, &reply, err);
+    *id = 0;
+    json_array_foreach (json_object_get(reply, "leases"), i, lease) {
+        const char *node = json_string_value(json_object_get(lease, "node"));
+        if (node && strcmp(node, order->agent->node) == 0 &&
+            json_integer_value(json_object_get(lease, "restart")) == (json_int_t)order->restart &&
+            json_integer_value(json_object_get(lease, "id")) > *id)
+            *id = json_integer_value(json_object_get(lease, "id"));
+    }
+    json_decref(reply);
+    return rc;
+}
+
+/* carmad's answer becomes the order that the plugin would have left. */
+static bool tell_end(const struct order *order)
+{
+    char path[64];
+    struct text lines = {0};
+    struct error err;
+    json_t *reply = NULL;
+    int64_t id;
+    int rc = find_lease(order, &id, &err);
+    bool is = !rc && id > 0 && order->body;
+
+    snprintf(path, sizeof path, "/v1/leases/%lld/end", (long long)id);
+    if (is)
+        rc = agent_ask(order->agent, "POST", path, order->body, &reply, &err);
+    if (is && !rc) {
+        const char *verdict = json_string_value(json_object_get(reply, "verdict"));
+        char *answer = json_dumps(reply, JSON_COMPACT | JSON_PRESERVE_ORDER);
+        text_printf(&lines, "gpus %lld\nmemory %lld\nanswer %s\n", (long long)order_number(order, "gpus ", 1),
+                    (long long)order_number(order, "memory ", 0), answer ? answer : "{}");
+        rc = lines.failed ? -ENOMEM
+                          : spool_order(order->agent->spool, order->job, order->restart,
+                                        verdict && strcmp(verdict, "retry") == 0 ? "retry" : "ended", lines.bytes);
+        free(answer);
+    }
+    json_decref(reply);
+    text_release(&lines);
+    if (!rc)
+        finish(order);
+    return !rc;
 }
 
 static bool note_end(const struct order *order)
@@ -413,6 +502,8 @@ static bool carry_out(struct order *order)
         agent_say("job %u: %s", order->job, err.text);
         return false;
     }
+    if (strcmp(order->what, "end") == 0)
+        return tell_end(order);
     if (strcmp(order->what, "ended") == 0)
         return note_end(order);
     return order->held ? let_go(order) : order_back(order);
@@ -430,23 +521,33 @@ static void forget_old(const struct agent *agent, const char *name)
         unlink(path);
 }
 
+/* true: it waits for Slurm. */
+static bool look_at(const struct agent *agent, const char *name, bool held)
+{
+    struct order order;
+    struct error err;
+    bool waiting = false;
+
+    if (!read_order(agent, name, &order, &err))
+        forget_old(agent, name);
+    else if (order.held == held)
+        waiting = !carry_out(&order);
+    release_order(&order);
+    return waiting;
+}
+
 bool orders_carry_out(const struct agent *agent)
 {
     struct dirent **names;
-    struct error err;
     bool waiting = false;
     int count = scandir(agent->spool, &names, NULL, alphasort);
 
-    for (int i = 0; i < count; i++) {
-        struct order order;
-
-        if (read_order(agent, names[i]->d_name, &order, &err))
-            waiting = !carry_out(&order) || waiting;
-        else
-            forget_old(agent, names[i]->d_name);
-        release_order(&order);
+    /* Those first that a job's end waits for. */
+    for (int held = 0; held <= 1; held++)
+        for (int i = 0; i < count; i++)
+            waiting = look_at(agent, names[i]->d_name, held) || waiting;
+    for (int i = 0; i < count; i++)
         free(names[i]);
-    }
     if (count >= 0)
         free(names);
     return waiting;

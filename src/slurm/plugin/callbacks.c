@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "slurm/plugin/ending.h"
@@ -245,6 +244,10 @@ int slurm_spank_task_exit(spank_t spank, int count, char **arguments)
 
     read_settings(count, arguments);
     step_read(spank, &step);
+    if (!step.known && step_node_is_ours()) { /* such an epilog has removed what the prolog wrote */
+        step_write_down(step.job, step.node);
+        step_read(spank, &step);
+    }
     if (step.counts.gpus == 0)
         return 0;
     spank_get_item(spank, S_TASK_EXIT_STATUS, &status);
@@ -255,9 +258,11 @@ int slurm_spank_task_exit(spank_t spank, int count, char **arguments)
             spool_put(plugin_settings.spool, step.job, "status", status);
         return 0;
     }
-    if (status != 0)
+    /* A script whose steps were ended may end by itself, whatever its status. */
+    bool stopped = step_is_ended_by_slurm(&step);
+    if (status != 0 && !stopped)
         read_output(spank, &output);
-    ending_of_lease(&step, status, WIFSIGNALED(status) && step_is_ended_by_slurm(&step), true, &output);
+    ending_of_lease(&step, status, stopped, true, &output);
     text_release(&output);
     return 0;
 }
@@ -272,8 +277,11 @@ int slurm_spank_job_epilog(spank_t spank, int count, char **arguments)
     step_read(spank, &step);
     int64_t status = 0;
     bool told = spool_get(plugin_settings.spool, step.job, "status", &status);
-    if (!step.known || step.counts.gpus > 0)
-        ending_of_lease(&step, told ? (int)status : SIGTERM, !told, false, NULL);
-    step_forget(step.job);
+    bool left =
+        !spool_await(plugin_settings.spool, step.job, step.restart, "end", 0); /* to the agent, with its output */
+    /* Where slurmd was killed, the epilog of an earlier start may come when the job has begun again. */
+    if ((step.known && step.counts.gpus == 0) || left ||
+        ending_of_lease(&step, told ? (int)status : SIGTERM, !told, false, NULL))
+        step_forget(step.job);
     return 0;
 }

@@ -14,7 +14,10 @@ enum {
     AGENT_WAIT_MS = 5000,
     RETRY_WAIT_MS = 20000, /* a job that Slurm is told to have failed has failed to its dependents */
     END_WAIT_MS = 5000,
-    FAILED_WAIT_MS = 9000, /* soon after that a lease without processes is over, whatever it died of (launch/lease.h) */
+    /* carmad alone tells whether for lack of memory. The lease stays as long as this slurmstepd (launch/lease.h). With
+     * all other waits at a job's end it is less than UnkillableStepTimeout's minute, after which Slurm drains the node.
+     */
+    FAILED_WAIT_MS = 30000,
 };
 
 void ending_hand_back(const struct step *step, int code, struct json answer)
@@ -31,7 +34,7 @@ void ending_hand_back(const struct step *step, int code, struct json answer)
     code = spool_order(plugin_settings.spool, step->job, step->restart, "refused", lines);
     if (code != 0)
         slurm_error("carma: %s cannot be written: %s", plugin_settings.spool, strerror(-code));
-    else if (!spool_await(plugin_settings.spool, step->job, step->restart, "refused", http_now_ms() + AGENT_WAIT_MS))
+    else if (!spool_await(plugin_settings.spool, step->job, step->restart, "refused", http_now_ms() + RETRY_WAIT_MS))
         slurm_error("carma: carma-slurm-agent does not answer: job %u waits for it in %s", step->job,
                     plugin_settings.spool);
 }
@@ -49,7 +52,8 @@ static bool is_over(struct json lease)
 }
 
 /* The lease of the step's job and restart on this node; with `over` also one that carmad has ended, where none lives.
- * 0: there is none, or a negative errno: carmad does not tell. */
+ * 0: there is none, or a negative errno: -EBUSY without `over`, where its slurmstepd lives; else carmad does not tell.
+ */
 static int64_t find_lease(const struct step *step, bool over, int64_t deadline_ms)
 {
     struct text answer = {0};
@@ -64,7 +68,7 @@ static int64_t find_lease(const struct step *step, bool over, int64_t deadline_m
                 json_read_integer(json_member(lease, "restart"), &restart) && restart == step->restart &&
                 json_read_string(json_member(lease, "node"), node, sizeof node) && strcmp(node, step->node) == 0) {
                 if (!is_over(lease))
-                    live = id;
+                    live = !over && json_is_yes(json_member(lease, "teller")) ? -EBUSY : id;
                 else if (id > ended)
                     ended = id;
             }
@@ -83,7 +87,8 @@ static void leave_to_agent(const struct step *step, bool stopped, const struct t
     struct text lines = {0};
     int code;
 
-    text_printf(&lines, "gpus %lld\nanswer ", (long long)step->counts.gpus);
+    text_printf(&lines, "gpus %lld\nmemory %lld\nanswer ", (long long)step->counts.gpus,
+                (long long)(step->counts.gpus > 0 ? step->counts.memory_bytes / step->counts.gpus : 0));
     for (size_t i = 0; i < answer->length; i++)
         text_add(&lines, answer->bytes[i] == '\n' ? " " : answer->bytes + i, 1);
     text_add(&lines, "\n", 1);
@@ -98,22 +103,42 @@ static void leave_to_agent(const struct step *step, bool stopped, const struct t
     text_release(&lines);
 }
 
-void ending_of_lease(const struct step *step, int status, bool stopped, bool over, const struct text *output)
+/* carmad does not answer: the agent tells it the end of a batch job later, and is told then whether the job goes back.
+ */
+static void leave_end_to_agent(const struct step *step, int status, bool stopped, const struct text *output)
 {
-    bool failed = step->step == STEP_BATCH && over && status != 0 && !stopped; /* carmad alone tells whether for that */
+    struct text lines = {0};
+    int code;
+
+    text_printf(&lines, "gpus %lld\nmemory %lld\nbody ", (long long)step->counts.gpus,
+                (long long)(step->counts.memory_bytes / step->counts.gpus));
+    lease_write_end(&lines, status, stopped, output);
+    text_add(&lines, "\n", 1);
+    code = lines.failed ? -ENOMEM : spool_order(plugin_settings.spool, step->job, step->restart, "end", lines.bytes);
+    if (code != 0)
+        slurm_error("carma: %s cannot be written: %s", plugin_settings.spool, strerror(-code));
+    text_release(&lines);
+}
+
+bool ending_of_lease(const struct step *step, int status, bool stopped, bool over, const struct text *output)
+{
+    bool failed = step->step == STEP_BATCH && over && status != 0 && !stopped;
     int64_t deadline_ms = http_now_ms() + (failed ? FAILED_WAIT_MS : END_WAIT_MS);
     int64_t id = find_lease(step, over, deadline_ms);
     struct text answer = {0};
     int code = (int)id;
 
-    if (id == 0)
-        return;
+    if (id == 0 || id == -EBUSY)
+        return id == 0;
     if (id > 0)
         code = lease_end(plugin_settings.socket, id, status, stopped, output, deadline_ms, &answer);
     if (code == 0)
         leave_to_agent(step, stopped, &answer);
     else
-        slurm_error("carma: job %u's lease cannot be ended (%s): carmad ends it when its processes have", step->job,
-                    strerror(-code));
+        slurm_error("carma: job %u's lease cannot be ended now (%s): carma-slurm-agent tells carmad when it answers",
+                    step->job, strerror(-code));
+    if (code != 0 && over && step->counts.gpus > 0)
+        leave_end_to_agent(step, status, stopped, output);
     text_release(&answer);
+    return true;
 }

@@ -13,7 +13,7 @@
 void ending_hand_back(const struct step *step, int code, struct json answer);
 
 /* Ends the job's lease. With `over`, carmad's verdict on a lease counts that ended before its task did: its shepherd
- * was killed. `output` may be NULL. */
-void ending_of_lease(const struct step *step, int status, bool stopped, bool over, const struct text *output);
+ * was killed; without, false and nothing done where a slurmstepd lives that will tell its end. `output` may be NULL. */
+bool ending_of_lease(const struct step *step, int status, bool stopped, bool over, const struct text *output);
 
 #endif

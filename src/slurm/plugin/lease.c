@@ -111,22 +111,27 @@ int lease_attach(const char *socket_path, int64_t lease, const char *step, pid_t
     return code != 0 ? code : status == 204 ? 0 : -EIO;
 }
 
+void lease_write_end(struct text *body, int status, bool stopped, const struct text *output)
+{
+    if (WIFSIGNALED(status))
+        text_printf(body, "{\"signal\":%d", WTERMSIG(status));
+    else
+        text_printf(body, "{\"exit_status\":%d", WEXITSTATUS(status));
+    text_printf(body, ",\"stopped\":%s,\"output\":", stopped ? "true" : "false");
+    if (output != NULL && output->length > 0)
+        text_json(body, output->bytes, output->length);
+    else
+        text_printf(body, "null");
+    text_printf(body, "}");
+}
+
 int lease_end(const char *socket_path, int64_t lease, int status, bool stopped, const struct text *output,
               int64_t deadline_ms, struct text *answer)
 {
     char path[64];
     snprintf(path, sizeof(path), "/v1/leases/%lld/end", (long long)lease);
     struct text body = {0};
-    if (WIFSIGNALED(status))
-        text_printf(&body, "{\"signal\":%d", WTERMSIG(status));
-    else
-        text_printf(&body, "{\"exit_status\":%d", WEXITSTATUS(status));
-    text_printf(&body, ",\"stopped\":%s,\"output\":", stopped ? "true" : "false");
-    if (output != NULL && output->length > 0)
-        text_json(&body, output->bytes, output->length);
-    else
-        text_printf(&body, "null");
-    text_printf(&body, "}");
+    lease_write_end(&body, status, stopped, output);
     int answered = 0;
     int code = ask_until(socket_path, "POST", path, &body, deadline_ms, &answered, answer);
     text_release(&body);

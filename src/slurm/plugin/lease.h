@@ -44,6 +44,9 @@ int lease_attach(const char *socket_path, int64_t lease, const char *step, pid_t
 int lease_end(const char *socket_path, int64_t lease, int status, bool stopped, const struct text *output,
               int64_t deadline_ms, struct text *answer);
 
+/* The same request's body: one line. */
+void lease_write_end(struct text *body, int status, bool stopped, const struct text *output);
+
 /* {"leases": [...]} of a job on this node. */
 int lease_list(const char *socket_path, const char *cluster, uint32_t job, int64_t deadline_ms, struct text *answer);
 

@@ -30,7 +30,7 @@ static void read_job(const slurm_job_info_t *job, const char *node, struct recor
     if (at >= 0 && (uint32_t)at < job->gres_detail_cnt && job->gres_detail_str[at] != NULL)
         record->counts = counts_of_gres(job->gres_detail_str[at]);
     record->restart = job->restart_cnt;
-    record->running = job->job_state == JOB_RUNNING;
+    record->running = (job->job_state & JOB_STATE_BASE) == JOB_RUNNING && !(job->job_state & JOB_COMPLETING);
     if (nodes != NULL)
         slurm_hostlist_destroy(nodes);
 }

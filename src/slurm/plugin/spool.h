@@ -4,7 +4,7 @@
  * one component has on its node; the agent asks Slurm for the name by which its commands know that job alone.
  *
  * Orders: `refused` (the job did not get its GPUs), `retry` (it ran out of GPU memory, or met another's fault),
- * `ended`. */
+ * `ended`, and `end` (carmad has not heard of the job's end). */
 #ifndef CARMA_SLURM_PLUGIN_SPOOL_H
 #define CARMA_SLURM_PLUGIN_SPOOL_H
 
