@@ -64,7 +64,7 @@ PidFile={self.dir}/slurmdbd.pid
 
     def sacct(self, fields, *options):
         """The rows of all runs of all jobs, the earliest first."""
-        text = self.run(["sacct", "-a", "-D", "-n", "-P", "-o", f"JobID,{fields}", *options])
+        text = self.run(["sacct", "-a", "-D", "-n", "-P", "--noconvert", "-o", f"JobID,{fields}", *options])
         return [line.split("|") for line in text.splitlines()]
 
     def ends(self):

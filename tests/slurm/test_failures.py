@@ -184,8 +184,8 @@ def a_slurmstepd(lab):
     until_lease(lab, "n1", job, "LOST", "CANCELLED")  # gone are its processes; a step to come has another
     open_gate(lab, "salloc")
     # One whose step has lost its slurmstepd is found as well.
-    until(lambda: any("2" in lease["steps"] for lease in lab.leases("n1")), "the last step")
-    kill_all(processes(lab, job)[1])
+    task = until(lambda: [lease["task"] for lease in lab.leases("n1") if "2" in lease["steps"] and lease["task"]], "the last step")[0]
+    kill_all([int(pathlib.Path(f"/proc/{task}/stat").read_text().rpartition(")")[2].split()[1])])
     ends(lab, job, "CANCELLED")
     said = shell.communicate(timeout=PATIENCE_S)[0]
     assert "second" in said, said

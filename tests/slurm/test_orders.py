@@ -165,12 +165,18 @@ def title(process):
 
 
 def kill_stepds(lab, cases):
-    for line in lab.run(["squeue", "-h", "-t", "R", "-O", "JobID:|,JobArrayID:|"]).splitlines():
-        number, name, _ = line.split("|")
-        if any(case.target == name for case in cases):
-            for path in pathlib.Path("/proc").glob("[0-9]*"):
+    left = {case.target for case in cases}
+
+    def killed():
+        for line in lab.run(["squeue", "-h", "-t", "R", "-O", "JobID:|,JobArrayID:|"]).splitlines():
+            number, name, _ = line.split("|")
+            for path in pathlib.Path("/proc").glob("[0-9]*") if name in left else ():
                 if title(path).startswith(f"slurmstepd: [{number}.") and lab.owns(path):
-                    lab.run(["kill", "-9", path.name])
+                    lab.run(["kill", "-9", path.name], check=False)
+                    left.discard(name)
+        return not left
+
+    until(killed, f"slurmstepds of {left}")
 
 
 def fire(lab, event, cases):

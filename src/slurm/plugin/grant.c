@@ -124,25 +124,38 @@ static void enter_group(const char *group)
         close(fd);
 }
 
+/* Of --gpus-per-task; 0: it was not given. Since Slurm 24 it is one of a list: "cpu=2,gres/gpu=1". */
+static long gpus_per_task(spank_t spank)
+{
+    char text[256], *at = text;
+    if (spank_getenv(spank, "SLURM_GPUS_PER_TASK", text, sizeof(text)) != ESPANK_SUCCESS &&
+        (spank_getenv(spank, "SLURM_TRES_PER_TASK", text, sizeof(text)) != ESPANK_SUCCESS ||
+         (at = strstr(text, "gres/gpu")) == NULL))
+        return 0;
+    at[strcspn(at, ",")] = '\0';
+    char *number = at + strlen(at);
+    while (number > at && number[-1] >= '0' && number[-1] <= '9')
+        number--;
+    return strtol(number, NULL, 10);
+}
+
 /* A task of --gpus-per-task sees its own part of the step's whole GPUs, as with Slurm's own. A shared GPU's memory
  * limit would not bear that (docs/mps.md). */
 static void keep_tasks_part(spank_t spank)
 {
-    char each_text[32], list[4096];
+    char list[4096];
     int task = 0;
-    if (spank_getenv(spank, "SLURM_GPUS_PER_TASK", each_text, sizeof(each_text)) != ESPANK_SUCCESS ||
-        spank_getenv(spank, "CUDA_VISIBLE_DEVICES", list, sizeof(list)) != ESPANK_SUCCESS ||
+    long each = gpus_per_task(spank);
+    if (each < 1 || spank_getenv(spank, "CUDA_VISIBLE_DEVICES", list, sizeof(list)) != ESPANK_SUCCESS ||
         spank_get_item(spank, S_TASK_ID, &task) != ESPANK_SUCCESS)
         return;
-    const char *number = strrchr(each_text, ':');
-    long each = strtol(number != NULL ? number + 1 : each_text, NULL, 10);
     char *part = list;
     for (long skip = each * task; skip > 0 && part != NULL; skip--)
         part = (part = strchr(part, ',')) != NULL ? part + 1 : NULL;
     char *end = part;
     for (long left = each; left > 0 && end != NULL; left--)
         end = (end = strchr(end, ',')) != NULL ? end + (left > 1) : NULL;
-    if (each < 1 || part == NULL)
+    if (part == NULL)
         return;
     if (end != NULL)
         *end = '\0';
