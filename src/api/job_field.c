@@ -4,8 +4,8 @@
 #include <limits.h>
 #include <string.h>
 
-#include "api/begin.h"
-#include "api/dependency.h"
+#include "api/later/begin.h"
+#include "api/later/dependency.h"
 #include "api/job_signal.h"
 #include "api/spec.h"
 #include "base/memory.h"

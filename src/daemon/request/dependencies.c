@@ -7,8 +7,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "api/begin.h"
-#include "api/dependency.h"
+#include "api/later/begin.h"
+#include "api/later/dependency.h"
 #include "api/spec.h"
 #include "base/memory.h"
 #include "base/nodetime.h"

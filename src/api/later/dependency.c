@@ -1,4 +1,4 @@
-#include "api/dependency.h"
+#include "api/later/dependency.h"
 
 #include <errno.h>
 #include <inttypes.h>

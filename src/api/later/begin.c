@@ -1,4 +1,4 @@
-#include "api/begin.h"
+#include "api/later/begin.h"
 
 #include <errno.h>
 #include <stdbool.h>
