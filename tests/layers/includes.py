@@ -44,7 +44,7 @@ INSIDE = {
         "lease": ["", "engine", "run", "view"],
         "metrics": ["", "account", "capture", "engine", "node", "view"],
         "whatif": ["", "node"],
-        "request": ["", "account", "engine", "lease", "metrics", "node", "run", "view", "whatif"],
+        "request": ["", "account", "capture", "engine", "lease", "metrics", "node", "run", "view", "whatif"],
         "": ["account", "capture", "engine", "lease", "node", "request", "run", "view", "whatif"],
     },
     "launch": {
