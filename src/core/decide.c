@@ -51,12 +51,17 @@ static void expire_leases(struct core *core, int64_t now_ns, struct record_list 
     }
 }
 
+/* Of more the daemon would answer nobody for long: the others follow a moment later. */
+#define REFUSED_AT_ONCE  500
+#define REFUSED_PAUSE_NS NS_PER_MS
+
 /* Those that depended in vain; and so on. */
 static void refuse_dependents(struct core *core, int64_t now_ns, struct record_list *out)
 {
     struct job *job = core->undecided.head;
+    size_t most = out->count + REFUSED_AT_ONCE;
 
-    while (job) {
+    while (job && out->count < most) {
         struct record refused = {
             .type = RECORD_REFUSED, .at_ns = now_ns, .job = job->id, .refused = {.on = job->failed_on}};
         job = job->state == JOB_QUEUED && core_decided(core, out, &refused) ? core->undecided.head : job->next;
@@ -205,7 +210,7 @@ int64_t core_next_wake_ns(const struct core *core, int64_t now_ns)
     int64_t wake_ns = INT64_MAX;
 
     for (const struct job *job = core->undecided.head; job; job = job->next)
-        earlier(&wake_ns, job->signal_retry_ns, now_ns);
+        earlier(&wake_ns, job->state == JOB_QUEUED ? now_ns + REFUSED_PAUSE_NS : job->signal_retry_ns, now_ns);
     for (const struct job *job = core->waiting.head; job && job->turn.class == CLASS_LEASE; job = job->next)
         earlier(&wake_ns, expires_ns(job), now_ns);
     earlier(&wake_ns, core->next_begin_ns, now_ns);

@@ -116,6 +116,7 @@ def pages():
     listed("?state=waiting&last=2&uid=self", 2298, range(2299, 2301))
     listed("?after=2300", 0, [])
     listed("?uid=4294967294", 0, [])
+    expect("many that depend on all of a name", submit([job(dependency="singleton")] * 200), 413, "submit fewer at once")
     for query in ("limit=x", "last=-1", "after=1x", "uid=me", "limit=1&last=1", "state=lost"):
         expect(query, Daemon().call("GET", f"/v1/jobs?{query}"), 400, "")
 

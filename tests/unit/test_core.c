@@ -447,3 +447,25 @@ CORE_TEST(test_every_record_field_is_in_its_union)
         assert_true(record_fields[i].offset + record_fields[i].size <= sizeof(struct record));
     }
 }
+
+/* Those that depended in vain go some at a time: nobody waits for a decision about all of them. */
+CORE_TEST(test_many_that_depended_in_vain_go_in_steps)
+{
+    uint64_t on = submit(f, 1, GIB), many[600];
+    size_t left = 0;
+
+    for (size_t i = 0; i < array_size(many); i++) {
+        many[i] = submit(f, 1, GIB);
+        apply(f, (struct record){.type = RECORD_DEPENDS, .job = many[i], .depends = {.on = on, .kind = DEPENDS_OK}});
+    }
+    job_event(f, RECORD_CANCELLED, on);
+    decide(f);
+    for (size_t i = 0; i < array_size(many); i++)
+        left += core_find_job(f->core, many[i]) != NULL;
+    assert_int_equal(left, 100);
+    assert_true(core_next_wake_ns(f->core, f->now_ns) <= f->now_ns + SECONDS(1));
+    f->now_ns = core_next_wake_ns(f->core, f->now_ns);
+    decide(f);
+    for (size_t i = 0; i < array_size(many); i++)
+        assert_null(core_find_job(f->core, many[i]));
+}

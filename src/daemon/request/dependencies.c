@@ -66,17 +66,38 @@ static void tell_of_one(struct daemon *daemon, const struct job_view *view, cons
             (struct record_depends){.on = dependency->job, .kind = dependency->kind, .delay_ns = dependency->delay_ns});
 }
 
+static bool is_namesake(const struct daemon *daemon, const struct job *job, uid_t uid, const char *name)
+{
+    const struct job_view *view = job->wants->uid == uid ? views_find(&daemon->views, job->id) : NULL;
+
+    return view && !view->common->spec->engine && strcmp(common_text_first(view->name), name) == 0;
+}
+
 /* All earlier jobs of its user and name. */
 static void tell_of_namesakes(struct daemon *daemon, const struct job_view *view)
 {
     const char *name = common_text_first(view->name);
 
-    for (const struct job *job = core_jobs(daemon->core); job; job = job->hh.next) {
-        const struct job_view *other = job->id < view->id ? views_find(&daemon->views, job->id) : NULL;
-        if (other && other->wants->uid == view->wants->uid && !other->common->spec->engine &&
-            strcmp(common_text_first(other->name), name) == 0)
+    for (const struct job *job = core_jobs(daemon->core); job; job = job->hh.next)
+        if (job->id < view->id && is_namesake(daemon, job, view->wants->uid, name))
             tell(daemon, view->id, (struct record_depends){.on = job->id, .kind = DEPENDS_ANY});
+}
+
+uint64_t dependencies_cost(const struct daemon *daemon, const struct job_spec *spec, uid_t uid, uint64_t before,
+                           uint64_t *looks)
+{
+    CLEANUP(free_ptr) struct job_dependency *list = NULL;
+    uint64_t cost = 0;
+    size_t count = 0;
+
+    if (!spec->dependency || dependency_parse(spec->dependency, &list, &count, NULL) != 0)
+        return 0;
+    for (size_t i = 0; i < count; i++) {
+        cost += list[i].job ? 1 : before;
+        for (const struct job *job = list[i].job ? NULL : core_jobs(daemon->core); job; job = job->hh.next, ++*looks)
+            cost += is_namesake(daemon, job, uid, spec->name);
     }
+    return cost;
 }
 
 void dependencies_tell(struct daemon *daemon, const struct job_view *view)

@@ -23,8 +23,9 @@
 
 /* The last tenth of the queue is for users with few jobs: a user that fills it leaves this part to the others. */
 #define KEPT_PART   10
-#define LITTLE_PART 100 /* of the queue, or one job */
-#define MEMORY_PART 4   /* of what a user's texts may take of the disk */
+#define LITTLE_PART 100    /* of the queue, or one job */
+#define MEMORY_PART 4      /* of what a user's texts may take of the disk */
+#define LOOKS_MOST  300000 /* at jobs, for those that depend on all of a name: tens of milliseconds */
 
 static int check_queue(struct submission *submission)
 {
@@ -92,6 +93,29 @@ static int check_texts(struct submission *submission)
     return 503;
 }
 
+/* A `singleton` depends on each earlier job of its name: many of them are a record for each pair. */
+static int check_changes(struct submission *submission)
+{
+    uint64_t changes = submission->count, looks = 0;
+
+    for (size_t i = 0; i < submission->count; i++) {
+        const struct job_spec *spec = &submission->applicants[i].spec;
+        uint64_t namesakes = 0;
+        for (size_t k = 0; k < i && spec->dependency; k++)
+            namesakes += strcmp(submission->applicants[k].spec.name, spec->name) == 0;
+        changes += dependencies_cost(submission->daemon, spec, submission->uid, namesakes, &looks);
+        if (looks > LOOKS_MOST) {
+            error_set(
+                &submission->err, E2BIG,
+                "jobs that are to wait for all earlier ones of their name (singleton) are too many at once beside "
+                "%" PRIu64 " unfinished jobs: submit fewer at once",
+                (uint64_t)core_job_count(submission->daemon->core));
+            return 413;
+        }
+    }
+    return allowance_take(submission->daemon, submission->uid, changes, &submission->err) ? 503 : 201;
+}
+
 static int check_applicants(struct submission *submission)
 {
     int status = check_user(submission);
@@ -122,7 +146,7 @@ static int check_applicants(struct submission *submission)
         if (dependencies_can_be(submission->daemon, &applicant->spec, &submission->err) != 0)
             return 422;
     }
-    return allowance_take(submission->daemon, submission->uid, submission->count, &submission->err) ? 503 : 201;
+    return check_changes(submission);
 }
 
 static void take_in(struct submission *submission, struct applicant *applicant)
