@@ -20,7 +20,7 @@ int64_t model_length_of_batch(const struct method *method, int64_t batch, int nu
     double longest = 1;
 
     for (int64_t i = 0; i < batch; i++) {
-        double quantile = fmod(FIRST + ((double)number * (double)batch + (double)i) * GOLDEN, 1);
+        double at = FIRST + ((double)number * (double)batch + (double)i) * GOLDEN, quantile = at - floor(at);
         double length = (double)method->mean_length * exp(SIGMA * normal_at(quantile) - SIGMA * SIGMA / 2);
         longest = fmax(longest, length);
     }
