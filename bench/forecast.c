@@ -261,7 +261,7 @@ static void run_world(uint64_t seed, struct score *score)
     free(bench);
 }
 
-/* A forecast of the last of so many waiting jobs on 64 busy GPUs. */
+/* Forecasts the start of the last job of a queue, while 64 GPUs are busy. */
 static void measure_cost(size_t waiting)
 {
     struct bench *bench = xcalloc(1, sizeof *bench);

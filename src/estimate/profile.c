@@ -14,6 +14,7 @@
 #define LATER_CUDNN_MIB   25
 #define DATA_SHEET        "data sheet; context assumed as on an A100 with later software"
 #define NOT_FOR_JOBS_MIB  560
+#define XMEM_RUNS         "the xMem benchmark (PyTorch 2.6, CUDA 12.4): what runs that died had, and the rest; cuDNN assumed"
 
 #define GPU(NAME, MODEL, TOTAL_MIB, SMS, MHZ, GBPS, WORKSPACE_KIB)                                                     \
     {                                                                                                                  \
@@ -21,6 +22,13 @@
         .cudnn_bytes = LATER_CUDNN_MIB * MIB, .cublas_workspace_bytes = (WORKSPACE_KIB)*KIB,                           \
         .memory_bytes = ((TOTAL_MIB)-NOT_FOR_JOBS_MIB) * MIB, .sm_count = SMS, .sm_clock_mhz = MHZ,                    \
         .bandwidth_gbps = GBPS                                                                                         \
+    }
+
+#define OF_XMEM(NAME, MODEL, CONTEXT_MIB, MEMORY_MIB, SMS, MHZ, GBPS)                                                  \
+    {                                                                                                                  \
+        .name = NAME, .gpu = MODEL, .source = XMEM_RUNS, .context_bytes = (CONTEXT_MIB)*MIB,                           \
+        .cudnn_bytes = LATER_CUDNN_MIB * MIB, .cublas_workspace_bytes = WORKSPACE_KIB * KIB,                           \
+        .memory_bytes = (MEMORY_MIB)*MIB, .sm_count = SMS, .sm_clock_mhz = MHZ, .bandwidth_gbps = GBPS                 \
     }
 
 /* PyTorch's default, CUBLAS_WORKSPACE_CONFIG=:4096:2:16:8, and :4096:8 from Hopper on. */
@@ -62,26 +70,8 @@ static const struct machine_profile builtin[] = {
     GPU("l4", "NVIDIA L4", 23034, 58, 2040, 300, WORKSPACE_KIB),
     GPU("l40s", "NVIDIA L40S", 46068, 142, 2520, 864, WORKSPACE_KIB),
     GPU("t4", "Tesla T4", 15360, 40, 1590, 320, WORKSPACE_KIB),
-    {.name = "rtx-3060",
-     .gpu = "NVIDIA GeForce RTX 3060",
-     .source = "the xMem benchmark (PyTorch 2.6, CUDA 12.4): what runs that died had, and the rest; cuDNN assumed",
-     .context_bytes = 181 * MIB,
-     .cudnn_bytes = LATER_CUDNN_MIB * MIB,
-     .cublas_workspace_bytes = WORKSPACE_KIB * KIB,
-     .memory_bytes = 12037 * MIB,
-     .sm_count = 28,
-     .sm_clock_mhz = 1777,
-     .bandwidth_gbps = 360},
-    {.name = "rtx-4060",
-     .gpu = "NVIDIA GeForce RTX 4060",
-     .source = "the xMem benchmark (PyTorch 2.6, CUDA 12.4): what runs that died had, and the rest; cuDNN assumed",
-     .context_bytes = 157 * MIB,
-     .cudnn_bytes = LATER_CUDNN_MIB * MIB,
-     .cublas_workspace_bytes = WORKSPACE_KIB * KIB,
-     .memory_bytes = 7932 * MIB,
-     .sm_count = 24,
-     .sm_clock_mhz = 2460,
-     .bandwidth_gbps = 272},
+    OF_XMEM("rtx-3060", "NVIDIA GeForce RTX 3060", 181, 12037, 28, 1777, 360),
+    OF_XMEM("rtx-4060", "NVIDIA GeForce RTX 4060", 157, 7932, 24, 2460, 272),
     GPU("rtx-3090", "NVIDIA GeForce RTX 3090", 24576, 82, 1695, 936, WORKSPACE_KIB),
     GPU("rtx-4090", "NVIDIA GeForce RTX 4090", 24564, 128, 2520, 1008, WORKSPACE_KIB),
 };
