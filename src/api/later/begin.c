@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "base/text/date.h"
 #include "base/units.h"
 
 #define SECONDS_MOST INT64_C(3153600000) /* a hundred years */
@@ -43,12 +44,6 @@ static bool parse_later(const char *text, int64_t now_ns, int64_t *begin_ns)
     return true;
 }
 
-static int64_t ns_of(struct tm *local)
-{
-    local->tm_isdst = -1;
-    return (int64_t)mktime(local) * NS_PER_SEC;
-}
-
 /* The next time at which it is so late. */
 static bool parse_time_of_day(const char *text, int64_t now_ns, int64_t *begin_ns)
 {
@@ -64,34 +59,30 @@ static bool parse_time_of_day(const char *text, int64_t now_ns, int64_t *begin_n
         end = strptime(text, formats[i], &at);
         if (!end || *end)
             continue;
-        *begin_ns = ns_of(&at);
+        *begin_ns = date_ns(&at);
         if (*begin_ns <= now_ns) {
             day.tm_mday++;
             day.tm_hour = at.tm_hour;
             day.tm_min = at.tm_min;
             day.tm_sec = at.tm_sec;
-            *begin_ns = ns_of(&day);
+            *begin_ns = date_ns(&day);
         }
         return true;
     }
     return false;
 }
 
-/* strptime takes 2026-02-31, of which mktime makes March: a day that there is not is a slip of the pen. */
 static bool parse_date(const char *text, int64_t *begin_ns)
 {
     static const char *const formats[] = {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d"};
 
-    if (strspn(text, "0123456789") != 4) /* strptime would take a year of one digit, and blanks */
-        return false;
     for (size_t i = 0; i < array_size(formats); i++) {
-        struct tm parsed = {.tm_mday = 1}, there;
-        const char *end = strptime(text, formats[i], &parsed);
-        if (!end || *end)
+        struct tm parsed;
+        enum date_read read = date_parse(text, formats[i], &parsed);
+        if (read == DATE_OTHER)
             continue;
-        there = parsed;
-        *begin_ns = ns_of(&there);
-        return parsed.tm_year >= 70 && parsed.tm_year < 300 && there.tm_mday == parsed.tm_mday;
+        *begin_ns = date_ns(&parsed);
+        return read == DATE_READ && parsed.tm_year < 300;
     }
     return false;
 }

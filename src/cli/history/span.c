@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "base/text/date.h"
 #include "base/units.h"
 
 #define SECONDS_MOST 9000000000.0 /* of node time: nanoseconds fit 63 bits */
@@ -47,14 +48,6 @@ static bool number_of(const char *text, double *value, const char **rest)
     return length > 0 && end == text + length;
 }
 
-static int64_t ns_of(const struct tm *local)
-{
-    struct tm copy = *local;
-
-    copy.tm_isdst = -1;
-    return (int64_t)mktime(&copy) * NS_PER_SEC;
-}
-
 /* A day or a month, by its first moment. */
 static int64_t edge_of(struct tm *first, bool month, bool ends)
 {
@@ -62,7 +55,7 @@ static int64_t edge_of(struct tm *first, bool month, bool ends)
         first->tm_mon++;
     else if (ends)
         first->tm_mday++;
-    return ns_of(first);
+    return date_ns(first);
 }
 
 static bool parse_word(const char *text, bool ends, int64_t now_ns, int64_t *ns)
@@ -80,15 +73,6 @@ static bool parse_word(const char *text, bool ends, int64_t now_ns, int64_t *ns)
     return true;
 }
 
-/* strptime takes 2026-02-31 and mktime makes March of it: a day that there is not is a slip of the pen. */
-static bool is_day(const struct tm *parsed)
-{
-    struct tm copy = *parsed;
-
-    copy.tm_isdst = -1;
-    return mktime(&copy) != -1 && copy.tm_mday == parsed->tm_mday && copy.tm_mon == parsed->tm_mon;
-}
-
 static bool parse_date(const char *text, bool ends, int64_t *ns)
 {
     static const struct {
@@ -98,18 +82,15 @@ static bool parse_date(const char *text, bool ends, int64_t *ns)
                    {"%Y-%m-%d %H:%M:%S", false, false}, {"%Y-%m-%d %H:%M", false, false},
                    {"%Y-%m-%d", false, true},           {"%Y-%m", true, false}};
 
-    if (strspn(text, "0123456789") != 4) /* strptime would take a year of one digit, and blanks */
-        return false;
     for (size_t i = 0; i < array_size(formats); i++) {
-        struct tm parsed = {.tm_mday = 1};
-        const char *end = strptime(text, formats[i].format, &parsed);
+        struct tm parsed;
+        enum date_read read = date_parse(text, formats[i].format, &parsed);
 
-        if (!end || *end)
+        if (read == DATE_OTHER)
             continue;
-        if (!is_day(&parsed) || parsed.tm_year < 70 || parsed.tm_year > 300)
-            return false;
-        *ns = formats[i].month || formats[i].day ? edge_of(&parsed, formats[i].month, ends) : ns_of(&parsed);
-        return true;
+        if (read == DATE_READ)
+            *ns = formats[i].month || formats[i].day ? edge_of(&parsed, formats[i].month, ends) : date_ns(&parsed);
+        return read == DATE_READ;
     }
     return false;
 }
