@@ -52,6 +52,18 @@ static void end_reservation(struct core *core, struct job *job)
     core->reserved_job = 0;
 }
 
+/* A GPU on which its job's starts die would be kept free for nothing: others are chosen. */
+static void end_reservation_of_closed(struct core *core)
+{
+    struct job *job = core->reserved_job ? core_job_by_id(core, core->reserved_job) : NULL;
+
+    for (uint32_t i = 0; job && i < core->gpu_count; i++)
+        if (core->gpus[i]->reserved_for == job->id && closing_until_ns(core->gpus[i], job->wants->uid)) {
+            end_reservation(core, job);
+            return;
+        }
+}
+
 static int apply_reconfigured(struct core *core, const struct core_config *config, struct error *err)
 {
     const struct policy *policy;
@@ -463,6 +475,7 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
             record->exited.failed_gpu >= core->gpu_count)
             return error_set(err, EINVAL, "there is no GPU %" PRIu32 " that failed", record->exited.failed_gpu);
         closing_note_end(core, job, record);
+        end_reservation_of_closed(core);
         if (state == JOB_CRASHED) {
             crash_note(core, job, record);
         } else if (state == JOB_COMPLETED) {

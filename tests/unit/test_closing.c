@@ -266,3 +266,20 @@ CORE_TEST(test_a_retry_that_needs_all_gpus_takes_them)
                  .exited = {.cause = EXIT_GPU_ERROR, .requested_bytes = -1, .free_bytes = -1, .used_bytes = -1}});
     assert_goes_to(f, job, "0,1,2,3");
 }
+
+/* Nor are others kept from it for a job to which it is closed. */
+CORE_TEST(test_a_gpu_that_closes_is_reserved_no_more)
+{
+    uint64_t last, head;
+
+    dies(f, 'm', 'a', 5);
+    dies(f, 'm', 'b', 5);
+    last = begins(f, 'm', 'c');
+    head = of_user(f, 'd', 'm');
+    apply(f, (struct record){.type = RECORD_RESERVED, .job = head, .reserved = {.count = 1, .gpus = {0}}});
+    apply(f, (struct record){
+                 .type = RECORD_EXITED,
+                 .job = last,
+                 .exited = {.cause = EXIT_GPU_ERROR, .requested_bytes = -1, .free_bytes = -1, .used_bytes = -1}});
+    assert_int_equal(f->core->reserved_job, 0);
+}
