@@ -31,6 +31,7 @@ class JobFields(TypedDict, total=False):
     exclusive: bool
     hold: bool
     dependency: str
+    array: str
     begin: str
     time: units.Time
     signal: Union[int, str]
@@ -66,6 +67,7 @@ FIELDS: Tuple[Tuple[str, str, str], ...] = (
     ("exclusive", "exclusive", "switch"),
     ("hold", "held", "switch"),
     ("dependency", "dependency", "word"),
+    ("array", "array", "word"),
     ("begin", "begin", "word"),
     ("time", "time_limit_ns", "time"),
     ("signal", "signal", "signal"),

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "api/array.h"
 #include "api/later/begin.h"
 #include "api/later/dependency.h"
 #include "api/job_signal.h"

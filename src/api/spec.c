@@ -76,6 +76,16 @@ void job_spec_overlay(struct job_spec *spec, const struct job_spec *over)
     }
 }
 
+struct job_spec job_spec_copy(const struct job_spec *spec)
+{
+    struct job_spec copy;
+
+    job_spec_init_empty(&copy);
+    job_spec_overlay(&copy, spec);
+    memcpy(copy.recorded_bytes, spec->recorded_bytes, sizeof copy.recorded_bytes);
+    return copy;
+}
+
 static bool field_equal(const struct job_field *field, const struct job_spec *a, const struct job_spec *b)
 {
     const void *one = job_field_at(field, a), *other = job_field_at(field, b);

@@ -53,6 +53,8 @@ int job_spec_from_json(const json_t *json, struct job_spec *spec, struct error *
 bool job_spec_equal(const struct job_spec *a, const struct job_spec *b);
 uint64_t job_spec_digest(const struct job_spec *spec);
 
+struct job_spec job_spec_copy(const struct job_spec *spec);
+
 size_t job_spec_bytes(const struct job_spec *spec); /* of memory, with its texts */
 
 /* The fields of `over` replace those of *spec. */

@@ -187,7 +187,7 @@ int cli_main(int argc, char **argv, int (*run)(struct cli *cli, int argc, char *
 }
 
 /* A command that waits for a job waits for a daemon that is started again, too. */
-static int look(struct cli *cli, const char *path, json_t **reply, struct error *err)
+int cli_look(struct cli *cli, const char *path, json_t **reply, struct error *err)
 {
     return cli->waits ? session_call(cli, "GET", path, NULL, reply, err) : cli_call(cli, "GET", path, NULL, reply, err);
 }
@@ -195,40 +195,15 @@ static int look(struct cli *cli, const char *path, json_t **reply, struct error 
 int cli_get_job(struct cli *cli, struct id_list *list, const char *suffix, json_t **reply)
 {
     struct error err;
-    int rc = cli_resolve_ids(cli, list, &err);
+    int rc = cli_resolve_ids(cli, list, IDS_ONE, &err);
 
     if (rc == 0) {
         CLEANUP(free_ptr) char *path = xasprintf("/v1/jobs/%" PRIu64 "%s", list->items[0], suffix);
-        rc = look(cli, path, reply, &err);
+        rc = cli_look(cli, path, reply, &err);
     }
     if (rc)
         return cli_fail("%s", err.text), cli->waits ? session_status(rc) : CLI_FAILURE;
     return CLI_OK;
-}
-
-int cli_resolve_ids(struct cli *cli, struct id_list *list, struct error *err)
-{
-    CLEANUP(json_release) json_t *reply = NULL;
-    int64_t last = 0;
-    json_t *job;
-    size_t i;
-
-    for (i = 0; i < list->count && list->items[i] != ID_LAST; i++)
-        ;
-    if (i == list->count)
-        return 0;
-    int rc = look(cli, "/v1/jobs?state=all&uid=self&last=1", &reply, err);
-    if (rc)
-        return rc;
-    size_t at;
-    json_array_foreach (json_object_get(reply, "jobs"), at, job) {
-        if (answer_integer(job, "uid", -1) == (int64_t)getuid() && answer_integer(job, "id", 0) > last)
-            last = answer_integer(job, "id", 0);
-    }
-    if (!last)
-        return error_set(err, ENOENT, "'@' is your last job, and you have submitted none: name an id");
-    list->items[i] = (uint64_t)last;
-    return 0;
 }
 
 int cli_post_each(struct cli *cli, int argc, char **argv)
@@ -240,7 +215,7 @@ int cli_post_each(struct cli *cli, int argc, char **argv)
 
     if (!cli_parse(cli, argc, argv, &jobs, &status))
         return status;
-    if (cli_resolve_ids(cli, &jobs.list, &err))
+    if (cli_resolve_ids(cli, &jobs.list, IDS_UNFINISHED, &err))
         return cli_fail("%s", err.text);
     for (size_t i = 0; i < jobs.list.count; i++) {
         CLEANUP(free_ptr) char *path = xasprintf("/v1/jobs/%" PRIu64 "/%s", jobs.list.items[i], argv[0]);

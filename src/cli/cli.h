@@ -78,8 +78,13 @@ int cli_list_jobs(struct cli *cli, const char *path,
                               struct error *err),
                   json_t **reply, struct error *err);
 
-/* Replaces ID_LAST in the list by the caller's last job. */
-int cli_resolve_ids(struct cli *cli, struct id_list *list, struct error *err);
+/* GET; in a command that waits also of a daemon that is started again. */
+int cli_look(struct cli *cli, const char *path, json_t **reply, struct error *err);
+
+/* Replaces the words in the list by the numbers of jobs (cli/resolve.c). Of an array, which IDS_ONE refuses,
+ * IDS_UNFINISHED takes the jobs that have not ended. */
+enum ids_wanted { IDS_ALL, IDS_UNFINISHED, IDS_ONE };
+int cli_resolve_ids(struct cli *cli, struct id_list *list, enum ids_wanted wanted, struct error *err);
 
 /* Takes the one argument ID of a command that wants exactly one job. */
 error_t cli_take_one_id(struct id_list *list, int key, char *arg, struct argp_state *state);

@@ -31,6 +31,7 @@
 #include "core/users.h"
 #include "core/verdict.h"
 #include "core/waiting/alike.h"
+#include "core/waiting/array.h"
 #include "core/waiting/depend.h"
 #include "core/waiting/eligible.h"
 #include "core/waiting/order.h"
@@ -110,6 +111,8 @@ static int apply_submitted(struct core *core, const struct record *record, struc
         core->next_decision_ns < record->at_ns + core->config.decide_period_ns)
         core->next_decision_ns = record->at_ns + core->config.decide_period_ns;
     job->state = job_state_after(JOB_STATE_COUNT, record);
+    if (job->state == JOB_QUEUED)
+        array_admit(job);
     order_enter(core, job);
     users_submitted(core, job);
     return 0;
@@ -355,6 +358,10 @@ static void enter_state(struct core *core, struct job *job, uint32_t state, int6
         alike_leave(core, job);
     if (state != JOB_RUNNING) /* which may be known only after its memory, for which it waits to be shrunk */
         queue_remove(job);
+    if (job->state == JOB_HELD && state == JOB_QUEUED)
+        array_admit(job);
+    else if (job->state != JOB_HELD && (state == JOB_HELD || job_state_ended(state)))
+        array_dismiss(job);
     job->state = state;
     switch (state) {
     case JOB_HELD:
@@ -375,6 +382,7 @@ static void enter_state(struct core *core, struct job *job, uint32_t state, int6
         depend_forget(job);
     if (state == JOB_CRASHED || job_state_ended(state))
         leave_gpus(core, job, at_ns);
+    array_open(core, job->array);
     if (job_state_ended(state)) {
         depend_ended(core, job, state, at_ns);
         if (job->profile)

@@ -78,9 +78,11 @@ static void begin_due(struct core *core, int64_t now_ns, struct record_list *out
     core->next_begin_ns = INT64_MAX;
     for (struct job *job = core->kept.head; job; job = next) {
         next = job->next;
-        if (!job->depends && job->begin_ns <= now_ns)
+        if (job->depends || !job->begin_ns)
+            continue;
+        if (job->begin_ns <= now_ns)
             core_decided(core, out, &(struct record){.type = RECORD_DUE, .at_ns = now_ns, .job = job->id});
-        else if (!job->depends && job->begin_ns < core->next_begin_ns)
+        else if (job->begin_ns < core->next_begin_ns)
             core->next_begin_ns = job->begin_ns;
     }
 }

@@ -10,6 +10,7 @@
 #include "core/record.h"
 
 struct alike;
+struct job_array;
 struct profile;
 struct queue;
 struct dependency;
@@ -90,6 +91,7 @@ struct job {
     struct job_placement *strays;              /* owned; these */
     struct dependency *depends;                /* owned list: what it waits for (waiting/depend.h) */
     struct dependency *dependents;             /* others' of the kind, on this job: a list */
+    struct job_array *array;                   /* where a part of it has to wait (waiting/array.h); borrowed; or NULL */
     struct user *user;                         /* the job's user; borrowed */
     struct profile *profile;                   /* of its workload; borrowed; NULL: it has no key */
     struct job *placed_previous, *placed_next; /* its neighbours in profile.placed */
@@ -104,10 +106,10 @@ struct job {
     UT_hash_handle hh;        /* core.jobs, by id */
 };
 
-/* Whether it waits for something else than GPUs (waiting/depend.h). */
+/* Whether it waits for something else than GPUs (waiting/depend.h, waiting/array.h). */
 static inline bool job_is_kept(const struct job *job)
 {
-    return job->depends || job->begin_ns;
+    return job->depends || job->begin_ns || job->array_waits;
 }
 
 /* Since when it waits for the GPUs that others may not keep from it for ever: a retry has had its run. */

@@ -11,6 +11,7 @@
 #include "core/learn/learn.h"
 #include "core/state.h"
 #include "core/users.h"
+#include "core/waiting/array.h"
 #include "core/waiting/depend.h"
 
 /* A signal comes before the limit that it warns of. */
@@ -26,6 +27,12 @@ static bool is_lease_or_local(const struct record_submitted *wants)
     return is_interval(wants->max_wait_ns) && (wants->external ? !wants->held : wants->max_wait_ns == 0);
 }
 
+/* A lease stands by itself. */
+static bool is_array(const struct record_submitted *wants, uint64_t job)
+{
+    return wants->array ? wants->array <= job && !wants->external : wants->array_most == 0;
+}
+
 int core_add_job(struct core *core, const struct record *record, struct job **added, struct error *err)
 {
     const struct record_submitted *wants = &record->submitted;
@@ -34,7 +41,8 @@ int core_add_job(struct core *core, const struct record *record, struct job **ad
     if (record->job == 0 || wants->gpus == 0 || wants->gpus > RECORD_MAX_GPUS || wants->request_bytes < -1 ||
         !is_reading(wants->smact_permille) || !is_slowdown(wants->max_slowdown_permille) ||
         wants->request_source >= SOURCE_LEARNED || wants->share > SHARE_MPS || !is_time_limit(wants) ||
-        !memchr(wants->workload, '\0', sizeof wants->workload) || !is_lease_or_local(wants))
+        !memchr(wants->workload, '\0', sizeof wants->workload) || !is_lease_or_local(wants) ||
+        !is_array(wants, record->job))
         return error_set(err, EINVAL, "job %" PRIu64 " asks for something that does not exist", record->job);
     if (core_job_by_id(core, record->job))
         return error_set(err, EEXIST, "job %" PRIu64 " is already there", record->job);
@@ -47,6 +55,7 @@ int core_add_job(struct core *core, const struct record *record, struct job **ad
     job->fence_bytes = -1;
     job->submitted_ns = record->at_ns;
     job->place = ++core->last_place;
+    array_join(core, job);
     job->user = user_of(core, wants->uid);
     job->user->unfinished++;
     job->profile = learn_profile(core, job->user, wants->workload);
@@ -60,6 +69,7 @@ int core_add_job(struct core *core, const struct record *record, struct job **ad
 void core_free_job(struct core *core, struct job *job)
 {
     depend_free(job);
+    array_leave(core, job);
     common_wants_leave(&core->wants, job->wants);
     free(job->placements);
     free(job->strays);

@@ -55,6 +55,7 @@ const char *reason_name(uint32_t code)
         [REASON_USER_GPUS] = "user-gpus",
         [REASON_USER_MEMORY] = "user-memory",
         [REASON_DEPENDS] = "depends",
+        [REASON_ARRAY] = "array",
         [REASON_BEGIN] = "begin",
         [REASON_NEVER_MET] = "never-met",
         [REASON_TOO_MANY_GPUS] = "too-many-gpus",
@@ -279,6 +280,10 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
         break;
     case REASON_DEPENDS:
         put_depends(text, reason);
+        break;
+    case REASON_ARRAY:
+        put(text, "%" PRIu32 " job%s of its array %" PRIu64 " may run at a time, and others go first", reason->allowed,
+            plural(reason->allowed), other);
         break;
     case REASON_BEGIN:
         put(text, "begins in %s at the earliest", wait);

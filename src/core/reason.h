@@ -43,6 +43,7 @@ enum reason_code {
     REASON_USER_GPUS,     /* its user has `qualified` GPUs and it wants `wanted` more, `allowed` at most */
     REASON_USER_MEMORY,   /* its user's jobs request held_bytes and it needed_bytes more, best_bytes at most */
     REASON_DEPENDS,       /* waits for `ahead` jobs, the first of them `other`, as `depends` says */
+    REASON_ARRAY,         /* `qualified` jobs of its array are before it, `allowed` at a time */
     REASON_BEGIN,         /* it does not begin before until_ns */
     REASON_NEVER_MET,     /* never: it depended on job `other`, which ended otherwise */
     REASON_TOO_MANY_GPUS, /* never: wants `wanted` GPUs, the node has `qualified` */

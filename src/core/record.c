@@ -31,7 +31,8 @@
         LATER(type, "signal_before_ns", FIELD_I64, at.signal_before_ns, 0),                                            \
         LATER(type, "requeue", FIELD_BOOL, at.requeue, false),                                                         \
         LATER(type, "external", FIELD_BOOL, at.external, false),                                                       \
-        LATER(type, "max_wait_ns", FIELD_I64, at.max_wait_ns, 0), TEXT(type, "workload", at.workload)
+        LATER(type, "max_wait_ns", FIELD_I64, at.max_wait_ns, 0), LATER(type, "array", FIELD_U64, at.array, 0),        \
+        LATER(type, "array_most", FIELD_U32, at.array_most, 0), TEXT(type, "workload", at.workload)
 
 const struct record_field record_fields[] = {
     TEXT(RECORD_RECONFIGURED, "policy", config.policy),

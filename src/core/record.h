@@ -140,6 +140,8 @@ struct record_submitted {
     bool requeue;             /* retried after its time limit, a lost shepherd, a reboot */
     bool external;            /* a lease: somebody else starts its processes, and starts them again where that is due */
     int64_t max_wait_ns;      /* of a lease: it is over when it has waited for so long; 0: it may wait for ever */
+    uint64_t array;           /* the first job of its array; 0: it is of none */
+    uint32_t array_most;      /* of that, jobs that may run at a time; 0: all */
     char workload[RECORD_WORKLOAD_SIZE];
 };
 

@@ -15,6 +15,7 @@
 #include "core/share/sharing.h"
 #include "core/state.h"
 #include "core/users.h"
+#include "core/waiting/array.h"
 #include "core/waiting/depend.h"
 #include "core/waiting/order.h"
 
@@ -345,6 +346,7 @@ static int restore_job(struct core *core, const struct record *record, struct er
         job_state_has_gpus(state->state) != (state->share != SHARE_ANY) || state->crash_cause >= EXIT_CAUSE_COUNT ||
         state->counted_bytes < 0 || state->stray_bytes < 0 || state->held_permille < 0 ||
         state->held_permille > INT64_C(1000) * RECORD_MAX_GPUS || state->gave_way_ns < 0 || state->begin_ns < 0 ||
+        (state->array_waits && (state->state != JOB_QUEUED || !state->wants.array_most)) ||
         (state->held_permille && !job_state_has_gpus(state->state)) ||
         (state->stray_bytes && !job_state_has_gpus(state->state)) || state->reservation_source > SOURCE_COUNT ||
         !failure_is_sane(core, &state->failure))
@@ -362,6 +364,7 @@ static int restore_job(struct core *core, const struct record *record, struct er
     core->last_place = job->place > last_place ? job->place : last_place;
     job->reservation_source =
         record_memory_source(state->reservation_source, state->reserved_bytes, job->wants, SOURCE_LEARNED);
+    array_count(job);
     if (job_state_has_gpus(job->state))
         user_counts(job);
     job->user->held_permille += job->held_permille;

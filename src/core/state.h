@@ -14,6 +14,7 @@
 struct alike;
 struct alikes_of_width;
 struct common_wants;
+struct job_array;
 struct line;
 struct measure;
 struct order_known;
@@ -31,12 +32,13 @@ struct core {
     uint32_t profile_count;     /* of all users */
     struct measure *measures;   /* uthash by key, owned, in the order of their latest readings */
     struct prior prior;         /* with which each user begins */
+    struct job_array *arrays;   /* uthash, owned: those of which some jobs have to wait (waiting/array.h): a cache */
     struct user *users;         /* uthash by uid, owned: all that ever had a job */
     uint64_t last_place;        /* the largest place in the main queue that was given to a job */
     uint64_t last_arrival;      /* the largest place in a class that goes by arrival: a cache (order.c) */
     struct queue waiting;       /* QUEUED, in the order of turns */
     struct queue held;          /* HELD, the same */
-    struct queue kept;          /* QUEUED, but for other jobs or a time (waiting/depend.h), the same */
+    struct queue kept;          /* QUEUED, but for other jobs or a time (job_is_kept), the same */
     struct queue undecided;     /* CRASHED, or STOPPING and not signalled yet */
     struct queue shrinking;     /* RUNNING with a reservation that may be shrunk, in the order of first use */
     int64_t next_decision_ns;   /* no placement before */

@@ -173,14 +173,22 @@ char *launch_progress_file(const char *script_directory)
     return script_directory ? xasprintf("%s.progress", script_directory) : NULL;
 }
 
-char *launch_output_path(const char *pattern, uint64_t job)
+char *launch_output_path(const char *pattern, uint64_t job, const struct launch_array *array)
 {
     struct strbuf path = {0};
+    const char *at = pattern;
 
-    for (const char *mark; (mark = strstr(pattern, "%j")); pattern = mark + 2) {
-        strbuf_append(&path, pattern, (size_t)(mark - pattern));
-        strbuf_printf(&path, "%" PRIu64, job);
+    for (const char *mark; (mark = strchr(at, '%')); at = mark + 2) {
+        strbuf_append(&path, at, (size_t)(mark - at));
+        if (mark[1] == 'j' || (mark[1] == 'A' && !array->id))
+            strbuf_printf(&path, "%" PRIu64, job);
+        else if (mark[1] == 'A')
+            strbuf_printf(&path, "%" PRIu64, array->id);
+        else if (mark[1] == 'a' && array->id)
+            strbuf_printf(&path, "%" PRIu32, array->index);
+        else
+            strbuf_append(&path, mark--, 1); /* as it is */
     }
-    strbuf_puts(&path, pattern);
+    strbuf_puts(&path, at);
     return strbuf_steal(&path);
 }

@@ -21,6 +21,13 @@
 
 struct cause_evidence;
 
+/* The job's place in its array (api/array.h); zeroes of a job that is of none. */
+struct launch_array {
+    uint64_t id; /* of its first job */
+    uint32_t index;
+    uint32_t jobs, least, most; /* how many there are, and their indices */
+};
+
 struct launch_request {
     const char *shepherd;      /* path of the program */
     const char *run_directory; /* absolute; made here with mode 0700; must not exist yet */
@@ -40,6 +47,7 @@ struct launch_request {
     bool requeue;     /* it asks to be started again after its time limit */
     bool no_progress; /* its progress is not looked at */
     uint64_t job;
+    struct launch_array array;
     uint32_t launch; /* 1, 2, ...: counts launches of this job; output is truncated by the first only */
     uid_t uid;       /* the job's user; must be the daemon's own unless that is root */
     gid_t gid;
@@ -195,7 +203,8 @@ int launch_conclude(const char *run_directory, struct launch_status *status, con
 /* The FIFO that a job may write its progress to, beside the directory; NULL without one. Owned by the caller. */
 char *launch_progress_file(const char *script_directory);
 
-/* The path that an output pattern names: %j is the job's number. Owned by the caller. */
-char *launch_output_path(const char *pattern, uint64_t job);
+/* The path that an output pattern names: %j is the job's number, %A its array's, or its own, and in an array %a is
+ * its index. Owned by the caller. */
+char *launch_output_path(const char *pattern, uint64_t job, const struct launch_array *array);
 
 #endif

@@ -20,6 +20,11 @@
 #define REQUEST_FIELDS(TEXT, NUMBER)                                                                                   \
     TEXT(run_directory, launch->run_directory)                                                                         \
     NUMBER(job, launch->job)                                                                                           \
+    NUMBER(array.id, launch->array.id)                                                                                 \
+    NUMBER(array.index, launch->array.index)                                                                           \
+    NUMBER(array.jobs, launch->array.jobs)                                                                             \
+    NUMBER(array.least, launch->array.least)                                                                           \
+    NUMBER(array.most, launch->array.most)                                                                             \
     NUMBER(launch, launch->launch)                                                                                     \
     NUMBER(lease, launch->lease)                                                                                       \
     NUMBER(uid, launch->uid)                                                                                           \

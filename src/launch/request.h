@@ -18,6 +18,7 @@ struct request {
     const char *run_directory;
     bool lease;
     uint64_t job;
+    struct launch_array array;
     uint32_t launch;
     uid_t uid;
     gid_t gid;

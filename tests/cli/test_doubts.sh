@@ -93,13 +93,10 @@ for row in '#CARMA -J x\ntrue|nothing' '##CARMA -J x\ntrue|nothing' '# CARMA is 
     printf "#!/bin/sh\n${row%|*}\n" >odd.sh
     doubt "${row##*|}" odd.sh
 done
-# Of sbatch's options those that say which jobs there are, and when, are refused; others are taken, or named.
-for row in '--array=0-3|--array' '-a 0-3|--array' '-J x --array 1|--array' \
-    '--arr=0-3|--array' '-Ha0-3|--array' 'hetjob|hetjob'; do
-    printf '#!/bin/sh\n#SBATCH %s\ntrue\n' "${row%|*}" >odd.sh
-    expect_error 1 "odd.sh:2: #SBATCH ${row##*|}: carma has no " submit odd.sh
-done
-for row in '-N 1 --ntasks=1 --begin=now -Q --export=all|nothing' '--outp=x --job x --exclusive|nothing' '-N2|here: -N' \
+# Of sbatch's options those that say that it is one part of a job are refused; others are taken, or named.
+printf '#!/bin/sh\n#SBATCH hetjob\ntrue\n' >odd.sh
+expect_error 1 "odd.sh:2: #SBATCH hetjob: carma has no " submit odd.sh
+for row in '-J x --arr=0-3|nothing' '-Ha0-3|nothing' '-N 1 --ntasks=1 --begin=now -Q --export=all|nothing' '--outp=x --job x --exclusive|nothing' '-N2|here: -N' \
     '--tiem=10|here: --tiem (unknown: did you mean --time?)' '--exclusive=user|here: --exclusive' '--frob x|here: --frob (unknown)'; do
     printf '#!/bin/sh\n#SBATCH %s\ntrue\n' "${row%|*}" >odd.sh
     doubt "${row##*|}" odd.sh

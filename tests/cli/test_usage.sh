@@ -30,7 +30,7 @@ for row in sbatch:submit qsub:submit run:submit squeue:queue status:queue ps:que
     expect_error 2 "did you mean ${row#*:}?" "${row%:*}"
 done
 for row in '--name x|did you mean --job-name?' '-g 2|did you mean --gpus?' '--gres=gpu:1|did you mean --gpus?' '-c 4|did you mean --cpus?' \
-    '--wrap true|a command behind' '--array 1-4|no arrays yet' '--test-only|explain tell beforehand' '--partition gpu|, which has no meaning here' \
+    '--wrap true|a command behind' '--test-only|explain tell beforehand' '--partition gpu|, which has no meaning here' \
     '-n 4|--ntasks, which has no meaning here'; do
     # shellcheck disable=SC2086 # words
     expect_error 2 "${row#*|}" submit ${row%|*} -- true

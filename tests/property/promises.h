@@ -11,6 +11,7 @@ void check_state(struct world *world);                              /* after the
 void depend(struct world *world, uint64_t id);
 bool is_met(const struct world *world, uint64_t id);
 void check_depends(const struct world *world, const struct job *job, uint32_t code);
+void check_array(const struct world *world, const struct job *job);
 void check_refused(const struct world *world, const struct record *record);
 
 /* promises_users.c: the limits of each user */

@@ -1,5 +1,6 @@
 /* The promises to jobs that depend on others, or on a time. */
 #include "promises.h"
+#include "core/waiting/array.h"
 #include "core/waiting/depend.h"
 
 enum met { NOT_YET, MET, NEVER };
@@ -74,6 +75,22 @@ void check_depends(const struct world *world, const struct job *job, uint32_t co
     if (kept == is_met(world, job->id) && !world->jobs[job->id].runs)
         fail(world, "job %" PRIu64 " waits for '%s', the jobs on which it depends %s", job->id, reason_name(code),
              kept ? "have ended" : "have not");
+}
+
+/* As many jobs of an array are open as may be, or none has to wait. */
+void check_array(const struct world *world, const struct job *job)
+{
+    uint32_t open = 0, most = job->wants->array_most;
+
+    if (!most)
+        return;
+    for (uint64_t id = 1; id < world->next_job; id++) {
+        const struct job *other = core_find_job(world->core, id);
+        open += other && other->wants->array == job->wants->array && other->state != JOB_HELD && !other->array_waits;
+    }
+    if (open > most || (open < most && job->array_waits))
+        fail(world, "job %" PRIu64 " %s, %" PRIu32 " jobs of its array are open, of %" PRIu32, job->id,
+             job->array_waits ? "waits" : "does not wait", open, most);
 }
 
 void check_refused(const struct world *world, const struct record *record)

@@ -115,7 +115,8 @@ static void check_jobs(struct world *world)
         world->jobs[id].last = false;
         if (job->state == JOB_QUEUED)
             check_depends(world, job, reason.code);
-        if (job->state == JOB_QUEUED && is_met(world, id))
+        check_array(world, job);
+        if (job->state == JOB_QUEUED && is_met(world, id) && reason.code != REASON_ARRAY)
             check_limited(world, job, reason.code);
         if (strlen(reason_format(&reason, world->now_ns, text)) == 0)
             fail(world, "job %" PRIu64 " has a reason without a sentence", id);

@@ -15,6 +15,17 @@ static uint64_t any_job(struct world *world)
     return world->next_job == 1 ? 0 : (uint64_t)random_range(&world->random, 1, (int64_t)world->next_job - 1);
 }
 
+/* Of one that is there, or its own. */
+static void join_array(struct world *world, struct record_submitted *wants)
+{
+    struct random *r = &world->random;
+    const struct record_submitted *other = &world->jobs[random_range(r, 1, (int64_t)world->next_job)].wants;
+    bool joins = other->array && random_range(r, 0, 3);
+
+    wants->array = joins ? other->array : world->next_job;
+    wants->array_most = joins ? other->array_most : (uint32_t)random_range(r, 0, 3);
+}
+
 static void submit(struct world *world)
 {
     struct random *r = &world->random;
@@ -48,6 +59,8 @@ static void submit(struct world *world)
     wants->max_wait_ns = wants->external ? random_range(r, 0, 60) * NS_PER_SEC : 0;
     if (random_range(r, 0, 3) == 0 && world->next_job > 1) /* like another */
         *wants = world->jobs[random_range(r, 1, (int64_t)world->next_job - 1)].wants;
+    if (world->seed % 8 == 3 && !wants->external)
+        join_array(world, wants);
     if (!feed(world, &input))
         fail(world, "a good submission was refused");
     world->jobs[world->next_job++] = (struct world_job){.submitted = true, .wants = *wants};

@@ -50,6 +50,7 @@ static void fill(struct job_spec *spec)
     spec->exclusive = true;
     spec->held = true;
     spec->dependency = xstrdup("afterok:12,after:15+5");
+    spec->array = xstrdup("0-9:3%2");
     spec->begin = xstrdup("now+2hours");
     spec->time_limit_ns = 5400 * NS_PER_SEC;
     spec->signal = 10;

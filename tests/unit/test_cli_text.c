@@ -18,18 +18,18 @@ static void expect_ids(const char *text, size_t count, const uint64_t *ids)
 
 TEST(id_lists_are_read)
 {
-    expect_ids("7", 1, (uint64_t[]){7});
-    expect_ids("1,3-5", 4, (uint64_t[]){1, 3, 4, 5});
-    expect_ids("5,3-5,5", 3, (uint64_t[]){5, 3, 4}); /* each once, as written */
+    expect_ids("7", 1, (uint64_t[]){ID_WORD}); /* it may be an array */
+    expect_ids("1,3-5", 4, (uint64_t[]){ID_WORD, 3, 4, 5});
+    expect_ids("3-5,2-4", 4, (uint64_t[]){3, 4, 5, 2}); /* each once, as written */
     expect_ids("4-4", 1, (uint64_t[]){4});
-    expect_ids("@,2", 2, (uint64_t[]){ID_LAST, 2});
+    expect_ids("@,2,7_3,7_[0-2,9]", 4, (uint64_t[]){ID_WORD, ID_WORD + 1, ID_WORD + 2, ID_WORD + 3});
 }
 
 TEST(bad_id_lists_are_refused)
 {
     CLEANUP(free_ptr)
     char *bad = xstrdup("|,|1,|,1|0|-1|1-|a|1-b|5-3|1 2|@1|1--2|+1|@-3|99999999999999999999|"
-                        "1-99999999999|1-10002");
+                        "1-99999999999|1-10002|7_|7_[1|7_1-3|_3|7_[3-1]|7_[0-3%2]");
     char *rest = bad;
 
     for (char *text = strsep(&rest, "|"); text; text = strsep(&rest, "|")) {

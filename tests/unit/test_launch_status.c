@@ -199,11 +199,16 @@ TEST(test_message)
 
 TEST(test_output_path)
 {
-    static const char *const cases[][2] = {{"/a/b", "/a/b"},   {"%j", "12"},     {"/x-%j/%j.log", "/x-12/12.log"},
-                                           {"/100%", "/100%"}, {"/%%j", "/%12"}, {"/%J", "/%J"}};
+    static const char *const cases[][3] = {
+        {"/a/b", "/a/b", "/a/b"},      {"%j", "12", "12"},          {"/x-%j/%j.log", "/x-12/12.log", "/x-12/12.log"},
+        {"/%A_%a", "/12_%a", "/10_4"}, {"/100%", "/100%", "/100%"}, {"/%%j", "/%12", "/%12"},
+        {"/%J", "/%J", "/%J"}};
 
     for (size_t i = 0; i < array_size(cases); i++) {
-        CLEANUP(free_ptr) char *path = launch_output_path(cases[i][0], 12);
+        CLEANUP(free_ptr) char *path = launch_output_path(cases[i][0], 12, &(struct launch_array){0});
+        CLEANUP(free_ptr)
+        char *of_array = launch_output_path(cases[i][0], 12, &(struct launch_array){.id = 10, .index = 4});
         assert_string_equal(path, cases[i][1]);
+        assert_string_equal(of_array, cases[i][2]);
     }
 }

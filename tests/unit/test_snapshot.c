@@ -3,6 +3,7 @@
 #include "core_fixture.h"
 #include "core/learn/learn.h"
 #include "core/ledger.h"
+#include "core/waiting/array.h"
 
 /* A running job, one that waits, one that is held. */
 static void make_state(struct fixture *f, struct record_list *snapshot)
@@ -135,10 +136,12 @@ static uint64_t submit_workload(struct fixture *f, unsigned number)
 
 /* Where a job strayed to, and which workload outgrew its request. A stray that is there twice, or on a GPU of the job's
  * own, is not a valid state. */
+/* And of a user of whom nothing else is known, that his MPS server has failed. */
 CORE_TEST(test_strays_and_outgrown_requests_are_kept)
 {
     CLEANUP(record_list_release) struct record_list snapshot = {0};
     CLEANUP(drop_core) struct core *again = NULL;
+    uint32_t uid = 0;
     uint64_t job;
 
     configure(f, "carma", MEMORY_RESERVE);
@@ -150,11 +153,13 @@ CORE_TEST(test_strays_and_outgrown_requests_are_kept)
     job = submit_workload(f, 1);
     decide(f);
     apply(f, (struct record){.type = RECORD_STRAYED, .job = job, .strayed = {2, GIB}});
+    apply(f, (struct record){.type = RECORD_SHARE_FAULT, .share_fault = {.faulted = true, .of_user = true, .uid = 77}});
     assert_int_equal(find_profile(f->core, "1")->outgrown_bytes, 5 * GIB);
     again = restored(f, &snapshot);
     assert_int_equal(core_check(again, &trouble), 0);
     assert_int_equal(job_stray_bytes_on(core_find_job(again, job), 2), GIB);
     assert_int_equal(find_profile(again, "1")->outgrown_bytes, 5 * GIB);
+    assert_true(core_share_faulted_user(again, &uid));
     assert_int_not_equal(restore_spoilt(&snapshot, RECORD_STATE_PLACEMENT, true), 0);
 }
 
@@ -231,4 +236,19 @@ CORE_TEST(test_workloads_are_bounded)
         other = core_dump(again);
         assert_string_equal(one, other);
     }
+}
+
+CORE_TEST(test_open_jobs_of_an_array_are_counted_anew)
+{
+    CLEANUP(record_list_release) struct record_list snapshot = {0};
+    CLEANUP(drop_core) struct core *again = NULL;
+    struct record record = wants(1, GIB);
+
+    record.submitted.array = 1;
+    record.submitted.array_most = 2;
+    for (int i = 0; i < 4; i++)
+        submit_record(f, record);
+    again = restored(f, &snapshot);
+    assert_int_equal(core_find_job(again, 1)->array->open, 2);
+    assert_true(core_find_job(again, 3)->array_waits);
 }

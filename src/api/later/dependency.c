@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/array.h"
 #include "base/memory.h"
 #include "base/text/nearest.h"
 #include "base/units.h"
@@ -33,16 +34,24 @@ static int add(struct list *list, struct job_dependency dependency, struct error
     return 0;
 }
 
-/* "16", or after a start "16+5". */
+/* "16", "16_3", or after a start "16+5". */
 static int parse_job(uint32_t kind, char *text, struct job_dependency *dependency, struct error *err)
 {
-    char *plus = kind == DEPENDS_START ? strchr(text, '+') : NULL;
+    char *plus = kind == DEPENDS_START ? strchr(text, '+') : NULL, *mark;
     int64_t job;
+    bool bad;
 
-    *dependency = (struct job_dependency){.kind = kind};
+    *dependency = (struct job_dependency){.kind = kind, .index = -1};
     if (plus)
         *plus++ = '\0';
-    if (parse_integer(text, 1, INT64_MAX, &job, NULL) != 0)
+    mark = strchr(text, '_');
+    if (mark)
+        *mark = '\0';
+    bad = parse_integer(text, 1, INT64_MAX, &job, NULL) ||
+          (mark && parse_integer(mark + 1, 0, ARRAY_MAX_INDEX, &dependency->index, NULL));
+    if (mark)
+        *mark = '_';
+    if (bad)
         return error_set(err, EINVAL, "dependency '%s:%.40s': '%.40s' is not the number of a job", words[kind], text,
                          text);
     if (plus && (parse_duration(plus, &dependency->delay_ns, err) != 0 || !is_interval(dependency->delay_ns)))
@@ -54,7 +63,7 @@ static int parse_job(uint32_t kind, char *text, struct job_dependency *dependenc
 
 static int parse_item(struct list *list, char *item, struct error *err)
 {
-    struct job_dependency dependency = {.kind = DEPENDS_ANY};
+    struct job_dependency dependency = {.kind = DEPENDS_ANY, .index = -1};
     char *jobs = strchr(item, ':'), *rest;
     uint32_t kind = 0;
     int rc = 0;

@@ -13,7 +13,8 @@
 #define DEPENDENCIES_MAX 1000 /* of one job */
 
 struct job_dependency {
-    uint64_t job;     /* 0: singleton, all earlier jobs of its user with its name */
+    uint64_t job;     /* or all jobs of the array; 0: singleton, all earlier jobs of its user with its name */
+    int64_t index;    /* the one of the array with that index; -1: not said */
     uint32_t kind;    /* enum depends_kind */
     int64_t delay_ns; /* of DEPENDS_START */
 };

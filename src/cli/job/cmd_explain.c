@@ -57,6 +57,7 @@ static void print_text(const char *title, const json_t *json, const char *member
 
 static void print_explanation(const json_t *reply)
 {
+    CLEANUP(free_ptr) char *id = answer_job_id(reply);
     CLEANUP(free_ptr) char *state = answer_safe_text(reply, "state");
     CLEANUP(free_ptr) char *text = answer_safe_text(reply, "text");
     CLEANUP(strbuf_release) struct strbuf out = {0};
@@ -65,9 +66,9 @@ static void print_explanation(const json_t *reply)
     size_t i;
 
     if (json_is_null(json_object_get(reply, "reason")))
-        printf("job %" PRId64 " %s\n", answer_integer(reply, "id", 0), text); /* a sentence of its own */
+        printf("job %s %s\n", id, text); /* a sentence of its own */
     else
-        printf("job %" PRId64 " is %s: %s\n", answer_integer(reply, "id", 0), state, text);
+        printf("job %s is %s: %s\n", id, state, text);
     print_text("turn", json_object_get(reply, "turn"), "text");
     print_text("kept", json_object_get(reply, "kept"), "text");
     print_text("start", json_object_get(reply, "start"), "text");

@@ -17,12 +17,18 @@
 struct queue_options {
     bool all;
     bool json;
+    bool unfolded;
     int64_t period_ns; /* of --watch; 0: once */
     struct cluster cluster;
 };
 
 static const struct argp_option options[] = {
-    {"all", 'a', NULL, 0, "ended jobs too", 0}, CLUSTER_OPTIONS, CLI_OPTION_JSON, CLI_OPTION_WATCH, {0},
+    {"all", 'a', NULL, 0, "ended jobs too", 0},
+    {"array", 'r', NULL, 0, "a row for each job of an array, also of those that wait alike", 0},
+    CLUSTER_OPTIONS,
+    CLI_OPTION_JSON,
+    CLI_OPTION_WATCH,
+    {0},
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -32,6 +38,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case 'a':
         queue->all = true;
+        return 0;
+    case 'r':
+        queue->unfolded = true;
         return 0;
     case CLI_JSON_KEY:
         queue->json = true;
@@ -117,7 +126,9 @@ static int add_running(struct cli *cli, json_t *reply, struct error *err)
 
 static int ask_for_rows(struct cli *cli, const struct queue_options *queue, json_t **reply, struct error *err)
 {
-    CLEANUP(free_ptr) char *path = xasprintf(queue->all ? "/v1/jobs?state=all&last=%d" : "/v1/jobs?limit=%d", ROWS);
+    CLEANUP(free_ptr)
+    char *path = xasprintf(queue->all ? "/v1/jobs?state=all&last=%d%s" : "/v1/jobs?limit=%d%s", ROWS,
+                           queue->unfolded ? "" : "&folded");
     int rc = cli_call(cli, "GET", path, NULL, reply, err);
 
     return rc == 0 && answer_integer(*reply, "left_out", 0) > 0 ? add_running(cli, *reply, err) : rc;
@@ -285,7 +296,8 @@ static void print_jobs(const json_t *reply)
         shown[last] = turn_column;
     table = table_new(shown, array_size(columns) + turns);
     json_array_foreach (jobs, i, job) {
-        table_cell(table, STYLE_NONE, "%" PRId64, answer_integer(job, "id", 0));
+        CLEANUP(free_ptr) char *id = answer_job_id(job);
+        table_cell(table, STYLE_NONE, "%s", id);
         add_cells(table, job, answer_integer(reply, "now_ns", 0), turns);
     }
     print_table(table);

@@ -380,6 +380,17 @@ static void print_attempts(int64_t attempts, int64_t crashes)
         line("Attempts", "%" PRId64, attempts);
 }
 
+static void print_array(const json_t *job)
+{
+    const json_t *array = json_object_get(job, "array");
+    CLEANUP(free_ptr) char *name = answer_job_id(job);
+    int64_t most = answer_integer(array, "most", 0);
+    CLEANUP(free_ptr) char *limit = most ? xasprintf(", at most %" PRId64 " at a time", most) : xstrdup("");
+
+    if (json_is_object(array))
+        line("Array", "%s, of %" PRId64 " jobs%s", name, answer_integer(array, "jobs", 0), limit);
+}
+
 static void print_job(const json_t *job)
 {
     CLEANUP(free_ptr) char *memory = answer_bytes(job, "reserved_bytes");
@@ -391,6 +402,7 @@ static void print_job(const json_t *job)
     char text[UNITS_TEXT];
 
     line("Job", "%" PRId64, answer_integer(job, "id", 0));
+    print_array(job);
     line_of(job, "Name", "name");
     line_of(job, "User", "user");
     print_state(job);
@@ -548,7 +560,7 @@ int cmd_show(struct cli *cli, int argc, char **argv)
         return status;
     if (wanted.script)
         return show_script(cli, one);
-    if (cli_resolve_ids(cli, &one->list, &err) || get_job(cli, one->list.items[0], &job, &forgotten, &err))
+    if (cli_resolve_ids(cli, &one->list, IDS_ONE, &err) || get_job(cli, one->list.items[0], &job, &forgotten, &err))
         return cli_fail("%s", err.text);
     if (one->json) {
         cli_print_json(job);

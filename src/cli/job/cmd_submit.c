@@ -81,6 +81,12 @@ static void warn_of(const char *name, const json_t *estimate)
     }
 }
 
+/* 1, unless it is an array. */
+static int64_t jobs_of(const json_t *answer)
+{
+    return answer_integer(json_object_get(answer, "array"), "jobs", 1);
+}
+
 static void print_submitted(const struct submit_command *submit, const json_t *specs, const json_t *reply)
 {
     json_t *job;
@@ -95,6 +101,9 @@ static void print_submitted(const struct submit_command *submit, const json_t *s
         warn_of(name, json_object_get(job, "estimate"));
         if (submit->parsable)
             printf("%" PRId64 "\n", answer_integer(job, "id", 0));
+        else if (jobs_of(job) > 1)
+            printf("submitted array %" PRId64 " of %" PRId64 " jobs (%s)\n", answer_integer(job, "id", 0), jobs_of(job),
+                   name);
         else
             printf("submitted job %" PRId64 " (%s)\n", answer_integer(job, "id", 0), name);
     }
@@ -108,7 +117,8 @@ static int wait_for_submitted(struct cli *cli, const struct submit_command *subm
 
     fflush(stdout);
     json_array_foreach (json_object_get(reply, "jobs"), i, job)
-        id_list_add(&list, (uint64_t)answer_integer(job, "id", 0));
+        for (int64_t k = 0; k < jobs_of(job); k++)
+            id_list_add(&list, (uint64_t)(answer_integer(job, "id", 0) + k));
     return wait_for_jobs(cli, &list, submit->json || submit->parsable, NULL);
 }
 

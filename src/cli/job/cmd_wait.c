@@ -89,12 +89,12 @@ static void tell_estimate(uint64_t id, const json_t *job, bool *told)
 
 void wait_tell_end(uint64_t id, const json_t *job, bool quote)
 {
+    CLEANUP(free_ptr) char *named = answer_job_id(job);
     CLEANUP(free_ptr) char *how = answer_job_where(job);
     CLEANUP(free_ptr)
     char *words = quote && answer_integer(job, "started_ns", 0) > 0 ? last_words(job, id, how) : NULL;
 
-    cli_fail("job %" PRIu64 " %s%s%s%s%s", id, answer_end(job), *how ? ": " : "", how, words ? ": " : "",
-             words ? words : "");
+    cli_fail("job %s %s%s%s%s%s", named, answer_end(job), *how ? ": " : "", how, words ? ": " : "", words ? words : "");
 }
 
 /* ---- Interrupted ---- */
@@ -197,7 +197,7 @@ int cmd_wait(struct cli *cli, int argc, char **argv)
     if (!cli_parse(cli, argc, argv, &request, &status))
         return status;
     cli->waits = true;
-    if ((status = cli_resolve_ids(cli, &request.jobs.list, &err)))
+    if ((status = cli_resolve_ids(cli, &request.jobs.list, IDS_ALL, &err)))
         return cli_fail("%s", err.text), session_status(status);
     status = request.until.field ? wait_until_jobs(cli, &jobs->list, &request.until, found)
                                  : wait_for_jobs(cli, &jobs->list, true, found);

@@ -115,10 +115,10 @@ static void look_for_carriage_returns(const struct job_spec *spec)
 
 /* ---- Its outputs ---- */
 
-static bool has_unknown_pattern(const char *path)
+static bool has_unknown_pattern(const char *path, bool of_array)
 {
     for (; (path = strchr(path, '%')); path++)
-        if (path[1] != 'j')
+        if (path[1] != 'j' && path[1] != 'A' && !(of_array && path[1] == 'a'))
             return true;
     return false;
 }
@@ -157,7 +157,7 @@ static void look_for_output(const struct job_spec *spec, const char *what, const
              what, in_directory);
         return;
     }
-    if (has_unknown_pattern(name))
+    if (has_unknown_pattern(name, spec->array))
         warn(spec, "its %s '%.300s' is taken literally but for %%j, the job's number", what, in_directory);
     look_for_directory(spec, what, option, path);
 }

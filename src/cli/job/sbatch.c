@@ -119,8 +119,7 @@ static const struct option {
 } options[] = {
     {"account", 'A', VALUE, IGNORED},
     {"acctg-freq", 0, VALUE, IGNORED},
-    {"array", 'a', VALUE, REFUSED,
-     "carma has no arrays yet: submit a job for each task, with its number as an argument"},
+    {"array", 'a', VALUE, TAKEN, "--array", as_it_is},
     {"batch", 0, VALUE, IGNORED},
     {"bb", 0, VALUE, IGNORED},
     {"bbf", 0, VALUE, IGNORED},
@@ -405,7 +404,8 @@ char *sbatch_path(const char *pattern, const char *job_name)
         switch (*++at) {
         case 'j':
         case 'A':
-            strbuf_puts(&path, "%j");
+        case 'a':
+            strbuf_append(&path, at - 1, 2);
             break;
         case 'x':
             strbuf_puts(&path, job_name);

@@ -19,7 +19,7 @@ const char *sbatch_refused(char *const *words, size_t count, const char **remedy
  * caller. */
 char *sbatch_remedy(const char *word);
 
-/* A file name pattern of sbatch as one of carma: %j stays, %A is %j, %x the job's name, %u the user, %% a percent sign.
+/* A file name pattern of sbatch as one of carma: %j, %A and %a stay, %x the job's name, %u the user, %% a percent sign.
  * Others stay as they are. Owned by the caller. */
 char *sbatch_path(const char *pattern, const char *job_name);
 

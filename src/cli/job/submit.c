@@ -15,8 +15,9 @@
 #include "base/program.h"
 #include "base/surroundings.h"
 
-#define DEFAULT_OUTPUT "carma-%j.out"
-#define CODE_MOST      (1 << 20) /* bytes of a program file; a larger one is data */
+#define DEFAULT_OUTPUT   "carma-%j.out"
+#define OUTPUT_OF_ARRAYS "carma-%A_%a.out"
+#define CODE_MOST        (1 << 20) /* bytes of a program file; a larger one is data */
 
 static void replace(char **member, char *value)
 {
@@ -46,7 +47,9 @@ static int complete_directory(struct job_spec *spec, struct error *err)
 
 static void complete_outputs(struct job_spec *spec)
 {
-    replace(&spec->output, submit_join(spec->directory, spec->output ? spec->output : DEFAULT_OUTPUT));
+    const char *usual = spec->array ? OUTPUT_OF_ARRAYS : DEFAULT_OUTPUT;
+
+    replace(&spec->output, submit_join(spec->directory, spec->output ? spec->output : usual));
     if (spec->error)
         replace(&spec->error, submit_join(spec->directory, spec->error));
 }

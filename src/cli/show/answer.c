@@ -113,6 +113,20 @@ static bool state_is(const json_t *job, const char *state)
     return text && strcmp(text, state) == 0;
 }
 
+char *answer_job_id(const json_t *job)
+{
+    const json_t *array = json_object_get(job, "array");
+    int64_t id = answer_integer(array, "id", 0), index = answer_integer(array, "index", 0);
+    int64_t last = answer_integer(array, "last", index), most = answer_integer(array, "most", 0);
+    CLEANUP(free_ptr) char *limit = most ? xasprintf("%%%" PRId64, most) : xstrdup("");
+
+    if (!id)
+        return xasprintf("%" PRId64, answer_integer(job, "id", 0));
+    if (last == index)
+        return xasprintf("%" PRId64 "_%" PRId64, id, index);
+    return xasprintf("%" PRId64 "_[%" PRId64 "-%" PRId64 "%s]", id, index, last, limit);
+}
+
 bool answer_job_ended(const json_t *job)
 {
     static const char *const ended[] = {"COMPLETED", "FAILED",  "GPU_OOM",  "CANCELLED", "LOST",

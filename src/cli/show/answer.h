@@ -27,6 +27,7 @@ answer_time(int64_t at_ns); /* a node time as local time, "-" below 0; on a scal
 #define ANSWER_ENERGY 32
 char *answer_energy(int64_t mj, char text[ANSWER_ENERGY]); /* "812 J", "1.25 MJ" */
 
+char *answer_job_id(const json_t *job); /* "7"; of an array "7_3", of several that are folded "7_[3-99%8]" */
 bool answer_job_ended(const json_t *job);
 enum term_style answer_state_style(const json_t *job);
 char *answer_job_progress(const json_t *job); /* "37 of 100 steps, 2.5 a second"; NULL: not known */

@@ -12,6 +12,7 @@
 #include "core/need/need.h"
 #include "core/share/sharing.h"
 #include "core/state.h"
+#include "core/waiting/array.h"
 #include "core/waiting/depend.h"
 
 struct applicant {
@@ -45,6 +46,18 @@ static bool depends_on_another(const struct core *core, const struct applicant *
     why->depends = dependency->kind;
     for (why->ahead = 0; dependency; dependency = dependency->next)
         why->ahead++;
+    return true;
+}
+
+static bool waits_for_its_array(const struct core *core, const struct applicant *applicant, struct reason *why)
+{
+    const struct job *job = applicant->job;
+
+    (void)core;
+    if (!job || !job->array_waits)
+        return false;
+    why->allowed = job->array->most;
+    why->other = job->array->id;
     return true;
 }
 
@@ -127,6 +140,7 @@ static const struct rule {
     {REASON_NEVER_MET, NULL, depended_in_vain, AT_OTHERS},
     {REASON_DEPENDS, NULL, depends_on_another, AT_OTHERS},
     {REASON_BEGIN, NULL, begins_later, AT_OTHERS},
+    {REASON_ARRAY, NULL, waits_for_its_array, AT_OTHERS | AT(RECORD_HELD) | AT(RECORD_RELEASED)},
     {REASON_USER_JOBS, users_are_limited, has_too_many_jobs, AT_USE},
     {REASON_USER_GPUS, users_are_limited, has_too_many_gpus, AT_USE},
     {REASON_USER_MEMORY, users_are_limited, has_too_much_memory, AT_USE | AT_MEMORY},

@@ -78,7 +78,7 @@ void order_enter(struct core *core, struct job *job)
         queue_push(&core->undecided, job);
     } else if (job_is_kept(job)) {
         queue_insert(&core->kept, job);
-        if (!job->depends && job->begin_ns < core->next_begin_ns)
+        if (!job->depends && job->begin_ns && job->begin_ns < core->next_begin_ns)
             core->next_begin_ns = job->begin_ns;
     } else {
         queue_insert(&core->waiting, job);

@@ -62,12 +62,22 @@ static struct engine_turn *turn_new(struct engine *engine)
     return turn;
 }
 
+/* The jobs of an array stand side by side, and share their text: `kept` of those before it are left. */
+static void free_spec(const struct engine_turn *turn, size_t kept, size_t i)
+{
+    char *json = turn->specs[i].json;
+
+    if ((i + 1 < turn->spec_count && turn->specs[i + 1].json == json) || (kept && turn->specs[kept - 1].json == json))
+        return;
+    free(json);
+}
+
 static void turn_free(struct engine_turn *turn)
 {
     if (!turn)
         return;
     for (size_t i = 0; i < turn->spec_count; i++)
-        free(turn->specs[i].json);
+        free_spec(turn, 0, i);
     free(turn->specs);
     free((char *)turn->request.id);
     free(turn->ended);
@@ -212,7 +222,7 @@ static void drop_spec(struct engine_turn *turn, uint64_t job)
 
     for (size_t i = 0; i < turn->spec_count; i++)
         if (turn->specs[i].job == job)
-            free(turn->specs[i].json);
+            free_spec(turn, kept, i);
         else
             turn->specs[kept++] = turn->specs[i];
     turn->spec_count = kept;

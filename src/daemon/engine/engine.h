@@ -40,7 +40,8 @@ void engine_free(struct engine *engine);
 /* One input of the current turn, applied at once. An error (as core_apply's) leaves everything as it was. */
 int engine_input(struct engine *engine, const struct record *record, struct error *err);
 
-/* A job's spec, new or with another estimate: stored with the current turn; taken over. */
+/* A job's spec, new or with another estimate: stored with the current turn; taken over. The
+ * jobs of an array may share one text, one after the other. */
 void engine_store_spec(struct engine *engine, uint64_t job, char *json);
 
 /* That the current turn's jobs were submitted under a client's id (daemon/engine/repeats.h). Where the turn cannot be

@@ -453,14 +453,15 @@ void explanation_get(struct daemon *daemon, struct http_request *request, const 
         sentence = sentence_of(view, access);
     for (uint32_t i = 0; reason.code != REASON_NONE && i < core_gpu_count(daemon->core); i++)
         json_array_append_new(gpus, explain_gpu(daemon, view, i, now_ns));
-    answer = json_pack("{s:I, s:s, s:o, s:s, s:o, s:o, s:n, s:s?, s:s, s:o, s:o, s:o, s:o}", "id", (json_int_t)view->id,
-                       "state", job_state_name(view->state), "reason", reason_to_json(&reason, now_ns), "text",
-                       sentence ? sentence : reason_format(&reason, now_ns, text), "turn",
-                       job_view_turn_to_json(view, daemon->core, now_ns, true), "kept",
-                       job_view_kept_to_json(view, daemon->core, now_ns), "start", "last_end", last_end, "memory",
-                       memory, "estimate", access == ACCESS_ALL ? job_view_estimate_to_json(view) : json_null(),
-                       "untried", explanation_untried(daemon, view, access), "run_times",
-                       explanation_run_times(daemon, view, access), "gpus", gpus);
+    answer =
+        json_pack("{s:I, s:o, s:s, s:o, s:s, s:o, s:o, s:n, s:s?, s:s, s:o, s:o, s:o, s:o}", "id", (json_int_t)view->id,
+                  "array", job_view_array_to_json(view), "state", job_state_name(view->state), "reason",
+                  reason_to_json(&reason, now_ns), "text", sentence ? sentence : reason_format(&reason, now_ns, text),
+                  "turn", job_view_turn_to_json(view, daemon->core, now_ns, true), "kept",
+                  job_view_kept_to_json(view, daemon->core, now_ns), "start", "last_end", last_end, "memory", memory,
+                  "estimate", access == ACCESS_ALL ? job_view_estimate_to_json(view) : json_null(), "untried",
+                  explanation_untried(daemon, view, access), "run_times", explanation_run_times(daemon, view, access),
+                  "gpus", gpus);
     if (core_turn(daemon->core, view->id, now_ns).place)
         ask(daemon->explanations, request, view->id, now_ns, answer);
     else

@@ -21,11 +21,20 @@ struct selection {
     char state[8]; /* "": those that have not ended */
     uint64_t uid;  /* UINT64_MAX: everybody's */
     uint64_t after;
+    uint64_t array; /* 0: of any, or none */
+    bool folded;    /* the jobs of an array that wait alike are one */
     uint64_t most;
     bool last; /* the last of them, not the first */
 };
 
+/* The jobs of an array follow one another. Those that wait alike, for the first time, are listed by their first. */
+struct fold {
+    uint64_t array;
+    bool listed[JOB_STATE_COUNT];
+};
+
 struct listing {
+    struct fold fold;
     struct listings *listings;
     struct http_request *request;
     struct selection selection;
@@ -50,7 +59,8 @@ static bool is_selected(const struct job_view *view, const struct selection *wan
 {
     const char *state = wanted->state;
 
-    if (!job_view_is_shown(view) || (wanted->uid != UINT64_MAX && view->wants->uid != wanted->uid))
+    if (!job_view_is_shown(view) || (wanted->uid != UINT64_MAX && view->wants->uid != wanted->uid) ||
+        (wanted->array && view->wants->array != wanted->array))
         return false;
     if (!*state)
         return !job_state_ended(view->state);
@@ -62,6 +72,40 @@ static bool is_selected(const struct job_view *view, const struct selection *wan
     default:
         return strcmp(state, job_state_ended(view->state) ? "ended" : "waiting") == 0 || strcmp(state, "all") == 0;
     }
+}
+
+static bool can_fold(const struct job_view *view)
+{
+    return view->wants->array && view->attempts == 0 && (view->state == JOB_QUEUED || view->state == JOB_HELD);
+}
+
+/* Whether an earlier one stands for it. */
+static bool is_folded(struct fold *fold, const struct selection *wanted, const struct job_view *view)
+{
+    bool listed;
+
+    if (!wanted->folded || !can_fold(view))
+        return false;
+    if (fold->array != view->wants->array)
+        *fold = (struct fold){.array = view->wants->array};
+    listed = fold->listed[view->state];
+    fold->listed[view->state] = true;
+    return listed;
+}
+
+/* Those for which it stands, itself included, and the index of the last of them. */
+static uint64_t count_folded(const struct job_view *view, uint32_t *last)
+{
+    const struct job_view *other = view, *end = view;
+    uint64_t count = 0;
+
+    for (; other && other->wants->array == view->wants->array; other = other->hh.next)
+        if (job_view_is_shown(other) && can_fold(other) && other->state == view->state) {
+            count++;
+            end = other;
+        }
+    *last = job_view_array(end).index;
+    return count;
 }
 
 static bool is_list_state(const char *state)
@@ -91,12 +135,15 @@ static bool read_selection(struct http_request *request, struct selection *wante
                          last ? last : most);
     else if (!requests_read_number(after, 18, 0, &wanted->after))
         http_reply_error(request, 400, "after '%.40s' is not a job's number", after);
+    else if (!requests_read_number(http_query(request, "array"), 18, 0, &wanted->array))
+        http_reply_error(request, 400, "array '%.40s' is not an array's number", http_query(request, "array"));
     else if (!whose || strcmp(whose, "self") != 0 ? !requests_read_number(whose, 10, UINT64_MAX, &wanted->uid)
                                                   : (wanted->uid = request->uid, false))
         http_reply_error(request, 400, "uid '%.40s' is not a user's number", whose);
     else {
         snprintf(wanted->state, sizeof wanted->state, "%s", state ? state : "");
         /* Of the ended ones people ask for the latest, of the others for the first in the queue. */
+        wanted->folded = http_query(request, "folded");
         wanted->last = last || (most && !after && strcmp(wanted->state, "ended") == 0);
         if (wanted->most > LISTING_MOST)
             wanted->most = LISTING_MOST;
@@ -129,8 +176,15 @@ static void add(struct listing *listing, const struct job_view *view)
 {
     json_t *json = job_view_to_json(view, listing->listings->daemon->core, listing->now_ns,
                                     access_view_of(listing->request->uid, view->wants->uid), false);
-    CLEANUP(free_ptr) char *text = printable_json(json_dumps(json, JSON_COMPACT));
+    CLEANUP(free_ptr) char *text = NULL;
+    uint32_t last;
 
+    if (listing->selection.folded && can_fold(view)) {
+        json_t *array = json_object_get(json, "array");
+        json_object_set_new(array, "folded", json_integer((json_int_t)count_folded(view, &last)));
+        json_object_set_new(array, "last", json_integer(last));
+    }
+    text = printable_json(json_dumps(json, JSON_COMPACT));
     strbuf_printf(&listing->text, "%s%s", listing->listed ? "," : "", text);
     listing->listed++;
     json_decref(json);
@@ -147,7 +201,7 @@ static void on_piece(uv_idle_t *idle)
 
     for (; view && listing->listed < listing->selection.most && added < PIECE; view = view->hh.next) {
         listing->at = view->id;
-        if (!is_selected(view, &listing->selection))
+        if (!is_selected(view, &listing->selection) || is_folded(&listing->fold, &listing->selection, view))
             continue;
         if (listing->skipped) {
             listing->skipped--;
@@ -168,12 +222,13 @@ static void on_piece(uv_idle_t *idle)
 static void begin(struct listing *listing)
 {
     const struct selection *wanted = &listing->selection;
+    struct fold fold = {0};
 
     listing->begun = true;
     listing->now_ns = nodetime_now_ns();
     for (const struct job_view *view = go_on_from(&listing->listings->daemon->views, wanted->after); view;
          view = view->hh.next)
-        listing->all += is_selected(view, wanted);
+        listing->all += is_selected(view, wanted) && !is_folded(&fold, wanted, view);
     if (wanted->last && listing->all > wanted->most)
         listing->skipped = listing->all - wanted->most;
     /* A large text that grows would do so between lasting allocations, and leave its pages to the heap. */

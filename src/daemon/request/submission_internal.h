@@ -14,9 +14,10 @@
 /* What the models of a request may cost together, in events that are replayed. */
 #define REQUEST_EVENTS PROGRAM_MAX_EVENTS
 
-/* A job of a request. */
+/* A job of a request, or an array of jobs. */
 struct applicant {
     struct job_spec spec;
+    uint32_t jobs;      /* as many as its array has; else 1 */
     char *text;         /* owned; of the spec, to be stored */
     size_t environment; /* of the submission's */
     uint64_t model;     /* digest of all that its estimate depends on; 0: there is nothing to estimate */
@@ -56,6 +57,9 @@ struct submission {
     int status;                          /* 201 as long as nothing is wrong */
     struct error err;
 };
+
+/* Arrays' jobs counted one by one. */
+size_t submission_jobs(const struct submission *submission);
 
 bool submission_is_read(const struct submission *submission);
 

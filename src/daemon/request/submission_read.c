@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/array.h"
 #include "api/submission_text.h"
 #include "api/workload_key.h"
 #include "base/digest.h"
@@ -29,6 +30,15 @@
 bool submission_is_read(const struct submission *submission)
 {
     return submission->piece_count && submission->count == submission->piece_count;
+}
+
+size_t submission_jobs(const struct submission *submission)
+{
+    size_t jobs = 0;
+
+    for (size_t i = 0; i < submission->count; i++)
+        jobs += submission->applicants[i].jobs;
+    return jobs;
 }
 
 /* The recorded figure that goes by the estimator's name; -1: there is none such. */
@@ -65,6 +75,8 @@ static void set_request(const struct config *config, const struct job_spec *spec
 static void set_wants(const struct config *config, const struct job_spec *spec, const struct job_estimate *estimate,
                       uid_t uid, struct record_submitted *wants)
 {
+    struct array_words words;
+
     *wants = (struct record_submitted){.uid = uid,
                                        .gpus = spec->gpus,
                                        .smact_permille = estimate->smact_permille,
@@ -78,6 +90,8 @@ static void set_wants(const struct config *config, const struct job_spec *spec, 
                                        .signal_before_ns = spec->signal_before_ns < 0 ? 0 : spec->signal_before_ns,
                                        .requeue = spec->requeue};
     set_request(config, spec, estimate, wants);
+    if (spec->array && array_parse(spec->array, &words, NULL) == 0)
+        wants->array_most = words.most < words.jobs ? words.most : 0;
     workload_key(spec, uid, wants->workload);
 }
 
@@ -235,6 +249,23 @@ static int check_cpus(const struct job_spec *spec, struct error *err)
                      (int64_t)spec->cpus, here);
 }
 
+/* Of all its arrays together, a request may have as many jobs as one array. */
+static int count_jobs(struct submission *submission, struct applicant *applicant)
+{
+    struct array_words words;
+    size_t jobs;
+
+    applicant->jobs = 1;
+    if (applicant->spec.array && array_parse(applicant->spec.array, &words, NULL) == 0)
+        applicant->jobs = words.jobs;
+    jobs = submission_jobs(submission);
+    if (jobs <= ARRAY_MAX_JOBS)
+        return 201;
+    error_set(&submission->err, E2BIG, "%zu jobs at once are too many, arrays' jobs counted: submit at most %d", jobs,
+              ARRAY_MAX_JOBS);
+    return 413;
+}
+
 static int read_applicant(struct submission *submission, const json_t *json, struct applicant *applicant, int64_t *turn)
 {
     const struct config *config = submission->config;
@@ -249,6 +280,8 @@ static int read_applicant(struct submission *submission, const json_t *json, str
         error_set(err, EINVAL, "engine, cluster and slurm_... are what carma says of a lease: leave them out");
         return 400;
     }
+    if ((status = count_jobs(submission, applicant)) != 201)
+        return status;
     applicant->model = estimator_computes(config->estimator) ? digest_of_model(spec) : 0;
     if (applicant->model && (status = take_model(submission, applicant, turn)) != 201)
         return status;

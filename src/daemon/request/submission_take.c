@@ -26,28 +26,30 @@
 #define LITTLE_PART 100    /* of the queue, or one job */
 #define MEMORY_PART 4      /* of what a user's texts may take of the disk */
 #define LOOKS_MOST  300000 /* at jobs, for those that depend on all of a name: tens of milliseconds */
+/* Records that one request makes. */
+#define CHANGES_MOST 100000
 
 static int check_queue(struct submission *submission)
 {
     const struct core *core = submission->daemon->core;
+    size_t jobs = submission_jobs(submission);
     uint64_t unfinished = core_job_count(core), most = submission->daemon->config.max_queued;
     uint64_t little = most > LITTLE_PART ? most / LITTLE_PART : 1, has = core_job_count_of(core, submission->uid);
-    uint64_t kept = has + submission->count <= little ? 0 : most / KEPT_PART;
+    uint64_t kept = has + jobs <= little ? 0 : most / KEPT_PART;
 
-    if (unfinished <= most && submission->count <= most - unfinished &&
-        (!kept || unfinished + submission->count <= most - kept))
+    if (unfinished <= most && jobs <= most - unfinished && (!kept || unfinished + jobs <= most - kept))
         return 201;
-    if (unfinished > most || submission->count > most - unfinished)
+    if (unfinished > most || jobs > most - unfinished)
         error_set(&submission->err, EAGAIN,
                   "the queue is full: %" PRIu64 " jobs have not ended, max_queued is %" PRIu64
                   " and you submit %zu: try again later",
-                  unfinished, most, submission->count);
+                  unfinished, most, jobs);
     else
         error_set(&submission->err, EAGAIN,
                   "the queue is nearly full: %" PRIu64 " jobs have not ended, and the last %" PRIu64
                   " of max_queued %" PRIu64 " are for users with at most %" PRIu64 " (you have %" PRIu64
                   " and submit %zu): try again later",
-                  unfinished, kept, most, little, has, submission->count);
+                  unfinished, kept, most, little, has, jobs);
     return 503;
 }
 
@@ -55,14 +57,15 @@ static int check_queue(struct submission *submission)
 static int check_user(struct submission *submission)
 {
     const struct core *core = submission->daemon->core;
+    size_t jobs = submission_jobs(submission);
     uint32_t most = core_configuration(core)->per_user.max_queued, has = core_job_count_of(core, submission->uid);
 
-    if (most == 0 || (has <= most && submission->count <= most - has))
+    if (most == 0 || (has <= most && jobs <= most - has))
         return 201;
     error_set(&submission->err, EBUSY,
               "you have %" PRIu32 " unfinished jobs and submit %zu, a user may have %" PRIu32
               ": wait until some have ended, or cancel some",
-              has, submission->count, most);
+              has, jobs, most);
     return 409;
 }
 
@@ -76,7 +79,7 @@ static int check_texts(struct submission *submission)
     char had[UNITS_TEXT], added[UNITS_TEXT], may[UNITS_TEXT];
 
     for (size_t i = 0; i < submission->count; i++)
-        more += (int64_t)strlen(submission->applicants[i].text);
+        more += (int64_t)strlen(submission->applicants[i].text) * submission->applicants[i].jobs;
     if (most == 0 || (has + more <= most && holds <= most / MEMORY_PART))
         return 201;
     if (has + more <= most)
@@ -96,14 +99,16 @@ static int check_texts(struct submission *submission)
 /* A `singleton` depends on each earlier job of its name: many of them are a record for each pair. */
 static int check_changes(struct submission *submission)
 {
-    uint64_t changes = submission->count, looks = 0;
+    uint64_t changes = submission_jobs(submission), looks = 0;
 
     for (size_t i = 0; i < submission->count; i++) {
         const struct job_spec *spec = &submission->applicants[i].spec;
-        uint64_t namesakes = 0;
+        uint64_t namesakes = 0, each = 0;
         for (size_t k = 0; k < i && spec->dependency; k++)
             namesakes += strcmp(submission->applicants[k].spec.name, spec->name) == 0;
-        changes += dependencies_cost(submission->daemon, spec, submission->uid, namesakes, &looks);
+        changes += dependencies_cost(submission->daemon, spec, submission->uid, namesakes, &each) *
+                   submission->applicants[i].jobs;
+        looks += each * submission->applicants[i].jobs;
         if (looks > LOOKS_MOST) {
             error_set(
                 &submission->err, E2BIG,
@@ -112,6 +117,12 @@ static int check_changes(struct submission *submission)
                 (uint64_t)core_job_count(submission->daemon->core));
             return 413;
         }
+    }
+    if (changes > CHANGES_MOST) {
+        error_set(&submission->err, E2BIG,
+                  "%" PRIu64 " dependencies are too many at once, of all jobs of arrays: at most %d", changes,
+                  CHANGES_MOST);
+        return 413;
     }
     return allowance_take(submission->daemon, submission->uid, changes, &submission->err) ? 503 : 201;
 }
@@ -149,15 +160,26 @@ static int check_applicants(struct submission *submission)
     return check_changes(submission);
 }
 
-static void take_in(struct submission *submission, struct applicant *applicant)
+/* The first job of an applicant has its description itself, others of its array have copies. */
+static struct job_view *add_view(struct views *views, uint64_t id, struct applicant *applicant, bool is_last)
+{
+    struct job_estimate estimate = is_last ? applicant->estimate : job_estimate_copy(&applicant->estimate);
+    struct job_spec spec = is_last ? applicant->spec : job_spec_copy(&applicant->spec);
+
+    if (is_last) {
+        job_spec_init(&applicant->spec);
+        job_estimate_init(&applicant->estimate);
+    }
+    return views_add(views, id, &spec, &estimate);
+}
+
+static void take_in(struct submission *submission, struct applicant *applicant, bool is_last)
 {
     struct daemon *daemon = submission->daemon;
     struct record input = {.type = RECORD_SUBMITTED, .at_ns = nodetime_now_ns(), .job = daemon->views.last_id + 1};
     struct job_view *view;
 
-    past_runs_correct(daemon->past_runs, applicant->wants.uid, &applicant->estimate);
-    applicant->wants.smact_permille = applicant->estimate.smact_permille;
-    view = views_add(&daemon->views, input.job, &applicant->spec, &applicant->estimate);
+    view = add_view(&daemon->views, input.job, applicant, is_last);
     view->hidden = true;
     job_view_set_environment(view, &submission->environments[applicant->environment]);
     job_view_set_user(view, submission->owner.user);
@@ -168,21 +190,44 @@ static void take_in(struct submission *submission, struct applicant *applicant)
     dependencies_tell(daemon, view);
 }
 
+static void take_in_all(struct submission *submission, struct applicant *applicant)
+{
+    struct daemon *daemon = submission->daemon;
+
+    past_runs_correct(daemon->past_runs, applicant->wants.uid, &applicant->estimate);
+    applicant->wants.smact_permille = applicant->estimate.smact_permille;
+    if (applicant->spec.array)
+        applicant->wants.array = daemon->views.last_id + 1;
+    for (uint32_t i = 1; i <= applicant->jobs; i++)
+        take_in(submission, applicant, i == applicant->jobs);
+}
+
+/* Of a job, or of an array by its first. */
+static json_t *answer_of(uint64_t job, const struct job_view *view)
+{
+    return json_pack("{s:I, s:o, s:o}", "id", (json_int_t)job, "array",
+                     view ? job_view_array_to_json(view) : json_null(), "estimate",
+                     view ? job_view_estimate_to_json(view) : json_null());
+}
+
 /* Data that is only stored and answered, and then freed, comes after the lasting data of all of them: the heap has no
  * holes. */
 static json_t *store_and_answer(struct submission *submission, uint64_t first)
 {
     struct daemon *daemon = submission->daemon;
     json_t *jobs = json_array();
+    uint64_t job = first;
 
-    for (uint64_t job = first; job <= daemon->views.last_id; job++) {
+    for (size_t i = 0; i < submission->count; i++) {
+        const struct applicant *applicant = &submission->applicants[i];
         struct job_view *view = views_find(&daemon->views, job);
-        char *text =
-            submission_join(submission->applicants[job - first].text, &view->common->estimate, &submission->owner);
-        job_view_set_stored(view, strlen(text));
-        engine_store_spec(daemon->engine, job, text);
-        json_array_append_new(
-            jobs, json_pack("{s:I, s:o}", "id", (json_int_t)job, "estimate", job_view_estimate_to_json(view)));
+        char *text = submission_join(applicant->text, &view->common->estimate, &submission->owner);
+        size_t length = strlen(text);
+        json_array_append_new(jobs, answer_of(job, view));
+        for (uint32_t k = 0; k < applicant->jobs; k++, job++) {
+            job_view_set_stored(views_find(&daemon->views, job), length);
+            engine_store_spec(daemon->engine, job, text);
+        }
     }
     return jobs;
 }
@@ -195,7 +240,7 @@ static void remember(const struct submission *submission, uint64_t first)
                                           .uid = submission->uid,
                                           .digest = submission->digest,
                                           .first = first,
-                                          .count = (uint32_t)submission->count,
+                                          .count = (uint32_t)submission_jobs(submission),
                                           .at_s = store_request_now_s()};
 
     repeats_add(submission->daemon->repeats, &request);
@@ -213,8 +258,8 @@ static int answer_again(struct submission *submission, const struct store_reques
     *jobs = json_array();
     for (uint64_t job = request->first; job < request->first + request->count; job++) {
         const struct job_view *view = views_find(&submission->daemon->views, job);
-        json_array_append_new(*jobs, json_pack("{s:I, s:o}", "id", (json_int_t)job, "estimate",
-                                               view ? job_view_estimate_to_json(view) : json_null()));
+        if (!view || !view->wants->array || view->wants->array == job)
+            json_array_append_new(*jobs, answer_of(job, view));
     }
     return 201;
 }
@@ -239,6 +284,6 @@ void submission_take(struct submission *submission, json_t **jobs)
     if (*submission->request_id)
         remember(submission, first);
     for (size_t i = 0; i < submission->count; i++)
-        take_in(submission, &submission->applicants[i]);
+        take_in_all(submission, &submission->applicants[i]);
     *jobs = store_and_answer(submission, first);
 }

@@ -134,6 +134,7 @@ int run_request_begin(const struct daemon *daemon, const struct job_view *view, 
 
     tell_command(request, &spec);
     request->job = view->id;
+    request->array = job_view_array(view);
     request->launch = view->attempts;
     request->gpu_uuids = uuids;
     request->devices = devices;

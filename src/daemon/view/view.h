@@ -17,6 +17,7 @@
 #include "daemon/view/common_texts.h"
 #include "daemon/view/memory_usage.h"
 #include "daemon/view/stored_texts.h"
+#include "launch/launch.h"
 #include "launch/progress.h"
 
 struct job_spec;
@@ -181,6 +182,9 @@ struct record_submitted job_view_wants(const struct job_view *view);
 /* Inside view only: both are taken over, by a new one. */
 void job_view_take_spec(struct job_view *view, struct job_spec *spec, struct job_estimate *estimate);
 
+/* Its place in its array. */
+struct launch_array job_view_array(const struct job_view *view);
+
 /* Its spec, which borrows everything; without environment and script once it has ended. */
 struct job_spec job_view_spec(const struct job_view *view);
 
@@ -225,6 +229,7 @@ char *job_view_memory_text(const struct job_view *view, const struct core *core,
 json_t *job_view_turn_to_json(const struct job_view *view, const struct core *core, int64_t now_ns, bool detailed);
 json_t *job_view_kept_to_json(const struct job_view *view, const struct core *core, int64_t now_ns);
 
+json_t *job_view_array_to_json(const struct job_view *view);    /* null of a job that is of none */
 json_t *job_view_estimate_to_json(const struct job_view *view); /* with its text; null where nothing was estimated */
 
 /* The user in the way of a job, for the reason's text. */

@@ -220,12 +220,23 @@ static json_t *progress_to_json(const struct job_progress *progress)
                      (json_int_t)nodetime_shown_ns(progress->count.at_ns));
 }
 
+json_t *job_view_array_to_json(const struct job_view *view)
+{
+    const struct launch_array array = job_view_array(view);
+
+    if (!array.id)
+        return json_null();
+    return json_pack("{s:I, s:i, s:i, s:o}", "id", (json_int_t)array.id, "index", (int)array.index, "jobs",
+                     (int)array.jobs, "most", integer_or_null(view->wants->array_most, view->wants->array_most > 0));
+}
+
 static void add_details(const struct job_view *view, json_t *json)
 {
     const struct job_spec *spec = view->common->spec;
     const struct spec_strings words = common_text_list(view->command);
-    CLEANUP(free_ptr) char *output = spec->output ? launch_output_path(spec->output, view->id) : NULL;
-    CLEANUP(free_ptr) char *error = spec->error ? launch_output_path(spec->error, view->id) : NULL;
+    const struct launch_array array = job_view_array(view);
+    CLEANUP(free_ptr) char *output = spec->output ? launch_output_path(spec->output, view->id, &array) : NULL;
+    CLEANUP(free_ptr) char *error = spec->error ? launch_output_path(spec->error, view->id, &array) : NULL;
     json_t *command = json_array();
 
     for (size_t i = 0; i < words.count; i++)
@@ -254,6 +265,7 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
 
     reason_name_owner(&reason, view->views);
     json_object_set_new(json, "id", json_integer((json_int_t)view->id));
+    json_object_set_new(json, "array", job_view_array_to_json(view));
     json_object_set_new(json, "name", text_or_null(common_text_first(view->name)));
     json_object_set_new(json, "user", text_or_null(view->user));
     json_object_set_new(json, "uid", json_integer(view->wants->uid));

@@ -1,6 +1,7 @@
 /* A job's description in its view. Parts that other jobs have as well are kept once: all of it. */
 #include <string.h>
 
+#include "api/array.h"
 #include "api/spec.h"
 #include "base/memory.h"
 #include "daemon/view/view.h"
@@ -19,6 +20,21 @@ void job_view_take_spec(struct job_view *view, struct job_spec *spec, struct job
     spec_strings_release(&spec->environment);
     free_ptr(&spec->script);
     view->common = common_specs_join(&view->views->specs, spec, estimate);
+}
+
+struct launch_array job_view_array(const struct job_view *view)
+{
+    uint64_t id = view->wants->array;
+    struct array_words words;
+
+    if (!id || !view->common->spec->array || array_parse(view->common->spec->array, &words, NULL) != 0 ||
+        view->id - id >= words.jobs)
+        return (struct launch_array){0};
+    return (struct launch_array){.id = id,
+                                 .index = array_index(&words, (uint32_t)(view->id - id)),
+                                 .jobs = words.jobs,
+                                 .least = array_index(&words, 0),
+                                 .most = array_last(&words)};
 }
 
 struct job_spec job_view_spec(const struct job_view *view)
@@ -54,11 +70,8 @@ void job_view_set_estimate(struct job_view *view, struct job_estimate *estimate)
 {
     const struct job_spec *before = view->common->spec;
     struct common_spec *common;
-    struct job_spec spec;
+    struct job_spec spec = job_spec_copy(before);
 
-    job_spec_init(&spec);
-    job_spec_overlay(&spec, before);
-    memcpy(spec.recorded_bytes, before->recorded_bytes, sizeof spec.recorded_bytes);
     common = common_specs_join(&view->views->specs, &spec, estimate);
     common_specs_leave(&view->views->specs, view->common);
     view->common = common;

@@ -167,7 +167,7 @@ static bool is_anothers(int fd)
  * or for a line's carrier. The job's own writes do, as usual: it did not ask for O_NONBLOCK. */
 static void open_output(const struct request *request, const char *pattern, const char *word, int to, int report_fd)
 {
-    CLEANUP(free_ptr) char *path = launch_output_path(pattern, request->job);
+    CLEANUP(free_ptr) char *path = launch_output_path(pattern, request->job, &request->array);
     CLEANUP(free_ptr) char *line = NULL;
     CLEANUP(free_ptr) char *own = NULL;
     CLEANUP(close_fd) int name = -1;

@@ -85,7 +85,7 @@ static void tell_host_oom(struct shepherd *s)
 /* A program whose output cannot be written has no other way to say so. */
 static void tell_full(struct shepherd *s)
 {
-    CLEANUP(free_ptr) char *path = launch_output_path(s->request.output, s->request.job);
+    CLEANUP(free_ptr) char *path = launch_output_path(s->request.output, s->request.job, &s->request.array);
     CLEANUP(free_ptr) char *text = xasprintf("no space is left for its output '%s': free some", path);
 
     status_set_message(&s->status, text, strlen(text));

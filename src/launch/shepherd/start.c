@@ -203,7 +203,8 @@ static char *stage_in_words(const struct shepherd *s)
         return xasprintf("entering the directory '%.120s'", request->directory);
     if (stage == CHILD_OPENS_OUTPUT || stage == CHILD_OPENS_ERROR) {
         bool output = stage == CHILD_OPENS_OUTPUT;
-        CLEANUP(free_ptr) char *path = launch_output_path(output ? request->output : request->error, request->job);
+        CLEANUP(free_ptr)
+        char *path = launch_output_path(output ? request->output : request->error, request->job, &request->array);
         return xasprintf("opening the %s file '%.120s'", output ? "output" : "error", path);
     }
     if (stage == CHILD_MAKES_CHECKPOINTS)

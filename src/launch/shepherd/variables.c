@@ -15,6 +15,7 @@
 #define PORT_VARIABLE       "CARMA_MASTER_PORT="
 #define UUIDS_VARIABLE      "CARMA_GPU_UUIDS="
 #define VISIBLE_VARIABLE    "CUDA_VISIBLE_DEVICES="
+#define ARRAY_VARIABLES     "CARMA_ARRAY_"
 
 /* Below the ports that the kernel gives to clients. A job's port is its number's, so jobs that run together differ. */
 #define FIRST_PORT 20000
@@ -58,10 +59,30 @@ static void put_fraction(struct strbuf *variable, const struct request *request)
     strbuf_printf(variable, "CARMA_GPU_MEMORY_FRACTION=%" PRId64 ".%04" PRId64, parts / 10000, parts % 10000);
 }
 
+/* Under Slurm's names as well, for scripts that were written for it. */
+static size_t put_array(struct strbuf *own, const struct launch_array *array)
+{
+    static const char *const prefixes[] = {ARRAY_VARIABLES, "SLURM_ARRAY_"};
+    const struct {
+        const char *name;
+        uint64_t value;
+    } variables[] = {{"JOB_ID", array->id},
+                     {"TASK_ID", array->index},
+                     {"TASK_COUNT", array->jobs},
+                     {"TASK_MIN", array->least},
+                     {"TASK_MAX", array->most}};
+    size_t count = 0;
+
+    for (size_t i = 0; array->id && i < array_size(prefixes); i++)
+        for (size_t k = 0; k < array_size(variables); k++)
+            strbuf_printf(&own[count++], "%s%s=%" PRIu64, prefixes[i], variables[k].name, variables[k].value);
+    return count;
+}
+
 struct strbuf *variables_of_carma(const struct request *request, const char *checkpoint, size_t *count)
 {
     const char *scale = getenv("CARMA_TIME_SCALE");
-    struct strbuf *own = xcalloc(19, sizeof *own);
+    struct strbuf *own = xcalloc(29, sizeof *own);
 
     strbuf_printf(&own[0], VISIBLE_VARIABLE "%s", request->indices ? request->indices : request->gpu_uuids);
     strbuf_puts(&own[1], "CUDA_DEVICE_ORDER=PCI_BUS_ID");
@@ -87,6 +108,7 @@ struct strbuf *variables_of_carma(const struct request *request, const char *che
         strbuf_printf(&own[(*count)++], "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=%s", request->mps_threads);
     if (request->mps_memory_limit)
         strbuf_printf(&own[(*count)++], "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=%s", request->mps_memory_limit);
+    *count += put_array(own + *count, &request->array);
     if (scale) /* a virtual node's jobs live in its time, also where the submitter's shell says otherwise */
         strbuf_printf(&own[(*count)++], "CARMA_TIME_SCALE=%s", scale);
     return own;
@@ -129,7 +151,7 @@ static bool is_replaced(const char *variable, char *const *set, size_t count)
 {
     /* a job that submits another has those of its own in its environment */
     return same_name(CHECKPOINT_VARIABLE, variable) || same_name(PROGRESS_VARIABLE, variable) ||
-           value_of(set, count, variable);
+           strncmp(variable, ARRAY_VARIABLES, strlen(ARRAY_VARIABLES)) == 0 || value_of(set, count, variable);
 }
 
 char **variables_of_job(const struct request *request, const struct strbuf *own, size_t own_count)
