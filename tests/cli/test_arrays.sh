@@ -1,5 +1,5 @@
 #!/bin/sh
-# Arrays: which indices there are, how many run at a time, over a kill of carmad; their names wherever a job is named.
+# Arrays and sweeps: which indices there are, how many run at a time, over a kill of carmad; their names wherever a job is named.
 . "$(dirname "$0")/node.sh"
 start_node h200x1 100
 start_daemon --set auto_capture=off
@@ -67,6 +67,12 @@ run cancel "${three}_[5-7]"
 run cancel "$three"
 [ -z "$(unfinished)" ] || fail "carma queue: $(unfinished)"
 
+# A sweep: each choice of the parameters is a job.
+lr=mine run submit --gpu-memory 1G --wait --param lr=1,2 --param bs=3,4 -J s -o 'o-{lr}{bs}' -- sh -c 'echo "$lr $bs {bs}"'
+expect_status 0
+[ "$(cat o-13 o-14 o-23 o-24 | tr '\n' ,)" = '1 3 3,1 4 4,2 3 3,2 4 4,' ] || fail "the sweep's outputs: $(cat o-*)"
+expect_out '(s lr=2 bs=4)'
+
 # Dependencies of arrays; what can never be.
 four=$(array -H -a 0-2 -- true)
 expect_ok submit --gpu-memory 1G -a 0-2 -d "afterok:$four,singleton" -- true
@@ -84,5 +90,9 @@ done <<END
 2 -a-1 is no range of indices
 2 -a1,,2 is no range of indices
 2 -a4000001 is no range of indices
+2 --param=lr is not NAME=VALUE,VALUE
+2 --param=1x=2 is not NAME=VALUE,VALUE
+2 --param=x=1,,2 a value of 'x' is empty
+2 --param=x=$(seq -s, 1 10001) makes it more than 10000 jobs
 END
 finish

@@ -26,6 +26,20 @@ static void refuse_json(json_t **request, size_t *complaints, const char *text)
         cli_fail("%s", text);
 }
 
+/* One of each choice of parameters. */
+static int add_specs(const struct sweep *sweep, const struct job_spec *spec, json_t *specs, struct error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < sweep_jobs(sweep) && rc == 0; i++) {
+        CLEANUP(job_spec_release) struct job_spec chosen = job_spec_copy(spec);
+        sweep_choose(sweep, i, &chosen);
+        rc = job_spec_check(&chosen, err);
+        json_array_append_new(specs, job_spec_to_json(&chosen));
+    }
+    return rc;
+}
+
 /* All problems of all files are told; the list is then NULL. */
 static json_t *make_specs(const struct submit_command *submit)
 {
@@ -39,12 +53,12 @@ static json_t *make_specs(const struct submit_command *submit)
                      ? submit_from_file(&spec, submit->files[i], submit->command, submit->command_count,
                                         &submit->options, &err)
                      : submit_from_command(&spec, submit->command, submit->command_count, &submit->options, &err);
-        if (rc)
-            refuse_json(&specs, &complaints, err.text);
-        else
+        if (rc == 0)
             doubts_tell(&spec);
         if (rc == 0 && specs)
-            json_array_append_new(specs, job_spec_to_json(&spec));
+            rc = add_specs(&submit->sweep, &spec, specs, &err);
+        if (rc)
+            refuse_json(&specs, &complaints, err.text);
     }
     if (complaints && count > 1)
         cli_fail("nothing was submitted: %zu of %zu files are wrong", complaints, count);
@@ -173,6 +187,7 @@ int cmd_submit(struct cli *cli, int argc, char **argv)
     if (cli_parse(cli, argc, argv, &submit, &status))
         status = submit_all(cli, &submit);
     job_spec_release(&submit.options);
+    sweep_release(&submit.sweep);
     free(submit.files);
     return status;
 }

@@ -9,6 +9,7 @@
 
 #include "api/spec.h"
 #include "base/error.h"
+#include "cli/job/sweep.h"
 
 /* The whole command line of `carma submit`. */
 struct submit_command {
@@ -17,6 +18,7 @@ struct submit_command {
     size_t file_count;
     char **command; /* in argv, after "--" */
     size_t command_count;
+    struct sweep sweep; /* owned */
     bool parsable;
     bool json;
     bool wait;

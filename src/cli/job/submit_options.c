@@ -11,7 +11,7 @@
 
 #define FILES_MAX 10000
 
-enum { KEY_PARSABLE = 0x200, KEY_NO_RETRY, KEY_MEM };
+enum { KEY_PARSABLE = 0x200, KEY_NO_RETRY, KEY_MEM, KEY_PARAM };
 
 static const struct argp_option options[] = {
 #define FIELD(type, member, ...)
@@ -20,6 +20,10 @@ static const struct argp_option options[] = {
 #include "api/job_fields.def"
     {"model-summary", SUBMIT_KEY(0, summary_name), "FILE", OPTION_HIDDEN, NULL,
      JOB_FIELD_MODEL}, /* as in earlier versions */
+    {"param", KEY_PARAM, "NAME=VALUE,...", 0,
+     "a job for each value, which is in its environment and stands for {NAME} in its command; of several, for each "
+     "choice",
+     4},
     {"wait", 'W', NULL, 0, "wait until it has ended, and exit as it did", 4},
     {"no-retry", KEY_NO_RETRY, NULL, 0, "fail at once where no daemon answers (default: try again for 30 s)", 4},
     {"mem", KEY_MEM, "SIZE", OPTION_HIDDEN, NULL, 4}, /* else it would be short for --memory */
@@ -103,8 +107,10 @@ static error_t check_usage(const struct submit_command *submit, struct argp_stat
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct submit_command *submit = state->input;
-    if (submit->in_file &&
-        (key == ARGP_KEY_ARG || key == KEY_PARSABLE || key == KEY_NO_RETRY || key == CLI_JSON_KEY || key == 'W'))
+    struct error err;
+
+    if (submit->in_file && (key == ARGP_KEY_ARG || key == KEY_PARSABLE || key == KEY_NO_RETRY || key == KEY_PARAM ||
+                            key == CLI_JSON_KEY || key == 'W'))
         return cli_bad_usage(state, "'%.40s' belongs on the command line, not into a #CARMA line",
                              key == ARGP_KEY_ARG ? arg : state->argv[state->next - 1]);
     switch (key) {
@@ -115,6 +121,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return cli_bad_usage(
             state, "--mem is Slurm's: --gpu-memory %.40s is what it needs on each GPU, --memory %.40s the most RAM",
             arg, arg);
+    case KEY_PARAM:
+        return sweep_add(&submit->sweep, arg, &err) ? cli_bad_usage(state, "%s", err.text) : 0;
     case KEY_NO_RETRY:
         submit->no_retry = true;
         return 0;
