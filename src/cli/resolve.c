@@ -16,16 +16,20 @@
 static int last_submitted(struct cli *cli, uint64_t *id, struct error *err)
 {
     CLEANUP(json_release) json_t *reply = NULL;
-    const json_t *job;
+    int64_t last = 0;
+    json_t *job;
+    size_t i;
     int rc = cli_look(cli, "/v1/jobs?state=all&uid=self&last=1", &reply, err);
 
     if (rc)
         return rc;
-    job = json_array_get(json_object_get(reply, "jobs"), 0);
-    if (answer_integer(job, "uid", -1) != (int64_t)getuid())
-        return error_set(err, ENOENT, "'@' is your last job, and you have submitted none: name an id");
-    *id = (uint64_t)answer_integer(json_object_get(job, "array"), "id", answer_integer(job, "id", 0));
-    return 0;
+    json_array_foreach (json_object_get(reply, "jobs"), i, job) {
+        if (answer_integer(job, "uid", -1) != (int64_t)getuid() || answer_integer(job, "id", 0) < last)
+            continue;
+        last = answer_integer(job, "id", 0);
+        *id = (uint64_t)answer_integer(json_object_get(job, "array"), "id", last);
+    }
+    return last ? 0 : error_set(err, ENOENT, "'@' is your last job, and you have submitted none: name an id");
 }
 
 /* The indices that "7_3" or "7_[0-9]" names; false: it names none, but all. */

@@ -133,6 +133,16 @@ wait "$writer"
 expect_status 0
 expect_output 'one
 two'
+# Its last lines, of one whose last has no end, too.
+printf 'three' >>"$T/growing"
+for lines in '0:' '1:three' '2:two three' '3:one two three' '4:one two three'; do
+    expect_ok logs -n "${lines%%:*}" 5
+    expect_output "$(echo "${lines#*:}" | tr ' ' '\n')"
+done
+seq 50000 >"$T/growing"
+expect_ok logs -fn 40000 5
+expect_output "$(seq 10001 50000)"
+expect_error 2 "--lines: '-1' is not a number of lines" logs -n -1 5
 # Of one that did not complete, how it ended.
 run logs -f 14
 expect_status 0

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/units.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/job/log_file.h"
@@ -18,11 +19,13 @@ struct logs_options {
     struct id_list list;
     bool follow;
     bool error;
+    int64_t lines; /* its last ones; -1: all */
 };
 
 static const struct argp_option options[] = {
     {"follow", 'f', NULL, 0, "go on printing until the job has ended", 0},
     {"error", 'e', NULL, 0, "its standard error, where that is another file", 0},
+    {"lines", 'n', "N", 0, "only its last N lines, and with -f those that follow", 0},
     {0},
 };
 
@@ -36,6 +39,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case 'e':
         logs->error = true;
+        return 0;
+    case 'n':
+        if (parse_integer(arg, 0, INT64_MAX, &logs->lines, NULL))
+            return cli_bad_usage(state, "--lines: '%.40s' is not a number of lines", arg);
         return 0;
     default:
         return cli_take_one_id(&logs->list, key, arg, state);
@@ -51,10 +58,35 @@ const struct argp logs_argp = {
 
 #define PRINT_MS 250 /* between two looks at the file of a job that runs */
 
+#define BLOCK 65536
+
+/* To where the last lines begin. What cannot be read from its end is printed as a whole. */
+static int go_to_lines(int fd, int64_t lines, struct error *err)
+{
+    char block[BLOCK];
+    off_t end = lines < 0 ? 0 : lseek(fd, 0, SEEK_END), at = end, begin = lines == 0 ? end : 0;
+    bool found = lines == 0;
+
+    while (at > 0 && !found) {
+        size_t length = at < BLOCK ? (size_t)at : BLOCK;
+        at -= (off_t)length;
+        if (pread(fd, block, length, at) != (ssize_t)length)
+            return error_set(err, errno ? errno : EIO, "cannot read its output: %s", strerror(errno));
+        while (length > 0 && !found) {
+            off_t behind = at + (off_t)length;
+            found = block[--length] == '\n' && behind < end && lines-- == 1; /* the last line may have no end */
+            if (found)
+                begin = behind;
+        }
+    }
+    lseek(fd, begin, SEEK_SET);
+    return 0;
+}
+
 /* Prints the text that is there from here on. */
 static int copy_rest(int fd, struct error *err)
 {
-    char block[65536];
+    char block[BLOCK];
     ssize_t count;
 
     while ((count = log_file_read(fd, block, sizeof block, err)) > 0) {
@@ -65,7 +97,8 @@ static int copy_rest(int fd, struct error *err)
     return (int)count;
 }
 
-static int follow(struct cli *cli, uint64_t id, const char *path, const char *job_path, struct error *err)
+static int follow(struct cli *cli, uint64_t id, const char *path, const char *job_path, int64_t lines,
+                  struct error *err)
 {
     int64_t pause_ms = PRINT_MS;
     CLEANUP(close_fd) int fd = -1;
@@ -80,6 +113,8 @@ static int follow(struct cli *cli, uint64_t id, const char *path, const char *jo
         if (fd < 0) {
             rc = log_file_open(path, log_file_owner(job), &fd, err);
             if (rc && (rc != -ENOENT || ended))
+                return rc;
+            if (rc == 0 && (rc = go_to_lines(fd, lines, err)))
                 return rc;
         }
         if (fd >= 0 && (rc = copy_rest(fd, err)))
@@ -126,21 +161,21 @@ static int print_log(struct cli *cli, struct logs_options *logs)
         return not_yours(job, id);
     if (logs->follow) {
         wait_tell_when_interrupted(&logs->list, "carma logs -f");
-        rc = follow(cli, id, path, job_path, &err);
+        rc = follow(cli, id, path, job_path, logs->lines, &err);
         return rc ? cli_fail("job %" PRIu64 ": %s", id, err.text), session_status(rc) : CLI_OK;
     }
     rc = log_file_open(path, log_file_owner(job), &fd, &err);
     if (rc == -ENOENT && !answer_job_ended(job) && answer_integer(job, "started_ns", 0) <= 0)
         return cli_fail("job %" PRIu64 " has not been started: it has written nothing (see: carma explain %" PRIu64 ")",
                         id, id);
-    if (rc || copy_rest(fd, &err))
+    if (rc || go_to_lines(fd, logs->lines, &err) || copy_rest(fd, &err))
         return cli_fail("job %" PRIu64 ": %s", id, err.text);
     return CLI_OK;
 }
 
 int cmd_logs(struct cli *cli, int argc, char **argv)
 {
-    struct logs_options logs = {0};
+    struct logs_options logs = {.lines = -1};
     int status;
 
     if (cli_parse(cli, argc, argv, &logs, &status))
