@@ -19,7 +19,7 @@ static void feed_samples(struct daemon *daemon)
 
 static bool fold(struct daemon *daemon, const struct record *record)
 {
-    struct job_view *view = views_fold(&daemon->views, record);
+    struct job_view *view = views_fold(&daemon->views, daemon->core, record);
     struct store_history row;
 
     if (record->type == RECORD_FORGOTTEN)
