@@ -522,6 +522,10 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
     case RECORD_ADOPTED:
         depend_started(core, job, record->at_ns);
         break;
+    case RECORD_CHECKPOINT: /* the run's matter */
+        if (!job->wants->signal)
+            status = error_set(err, EINVAL, "job %" PRIu64 " has not said what signal that is: --signal", job->id);
+        break;
     case RECORD_SUSPENDED:
     case RECORD_RESUMED:
         set_suspended(core, job, record->type == RECORD_SUSPENDED, record->at_ns);
