@@ -51,8 +51,8 @@ static int set_number(struct job_view *view, const struct number *number, const 
 
     if (!value && number->later)
         return 0;
-    if (!json_is_integer(value) || (number->size < sizeof(int64_t) &&
-                                    (json_integer_value(value) < 0 || json_integer_value(value) > UINT32_MAX)))
+    if (!json_is_integer(value) ||
+        (number->size < sizeof(int64_t) && (json_integer_value(value) < 0 || json_integer_value(value) > UINT32_MAX)))
         return -EINVAL;
     if (number->size == sizeof(bool))
         *(bool *)at = json_integer_value(value);
