@@ -56,8 +56,11 @@ struct job_placement {
     int64_t observed_bytes; /* the most observed in this run; 0 until first use */
 };
 
-/* Classes of jobs that wait, in their order (core/waiting/order.c). */
-enum order_class { CLASS_NONE, CLASS_LEASE, CLASS_RETRY, CLASS_MAIN };
+enum order_class {
+    CLASS_NONE,
+#define CLASS(name, holds, by, why, words) CLASS_##name,
+#include "core/waiting/classes.def"
+};
 
 /* The key of the order of waiting jobs: the smaller goes first. */
 struct order_turn {
