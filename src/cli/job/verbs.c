@@ -8,6 +8,6 @@
         .options = cli_jobs_options,                                                                                   \
         .parser = cli_parse_jobs,                                                                                      \
         .args_doc = "IDS...",                                                                                          \
-        .doc = help "\vIDS are like 7, 1,3-5, 7_3 (of array 7) or @ (your last job).",                                                   \
+        .doc = help "\vIDS are like 7, 1,3-5, 7_3 (of array 7) or @ (your last job).",                                 \
     };
 #include "api/job_verbs.def"
