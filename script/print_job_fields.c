@@ -1,10 +1,14 @@
 /* Usage: print-job-fields python|markdown: the fields of a job for the Python client, and as docs/formats/job.md.
- * script/job-fields writes both. */
+ * print-job-fields records <GOLDEN: the golden records with the members and types that they lack. script/job-fields
+ * writes all three. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "api/job_field.h"
+#include "api/record_json.h"
+#include "base/memory.h"
+#include "base/strbuf.h"
 #include "base/units.h"
 
 /* In the order of enum job_field_type. */
@@ -117,13 +121,49 @@ static void print_markdown(void)
     }
 }
 
+static int print_record(const struct record *record)
+{
+    CLEANUP(strbuf_release) struct strbuf text = {0};
+    struct error err;
+
+    if (record_json_write(record, &text, &err) != 0)
+        return fprintf(stderr, "print-job-fields: %s\n", err.text), 1;
+    puts(text.text);
+    return 0;
+}
+
+/* One line of each type, in the order of core/records.def. */
+static int print_records(void)
+{
+    CLEANUP(free_ptr) char *line = NULL;
+    size_t room = 0;
+    ssize_t length;
+    uint32_t due = RECORD_NONE + 1;
+    int status = 0;
+
+    while (status == 0 && (length = getline(&line, &room, stdin)) > 1) {
+        struct record record;
+        struct error err;
+
+        if (record_json_read(line, (size_t)length - 1, &record, &err) != 0)
+            return fprintf(stderr, "print-job-fields: %s: %s\n", line, err.text), 1;
+        for (; due < record.type && status == 0; due++)
+            status = print_record(&(struct record){.type = due, .at_ns = record.at_ns, .job = 1});
+        due = record.type + 1;
+        status = status ? status : print_record(&record);
+    }
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "python") == 0)
         print_python();
     else if (argc == 2 && strcmp(argv[1], "markdown") == 0)
         print_markdown();
+    else if (argc == 2 && strcmp(argv[1], "records") == 0)
+        return print_records();
     else
-        return fprintf(stderr, "usage: print-job-fields python|markdown\n"), 2;
+        return fprintf(stderr, "usage: print-job-fields python|markdown|records\n"), 2;
     return 0;
 }

@@ -166,6 +166,10 @@ class Job:
     def release(self) -> str:
         return self._do("release")
 
+    def checkpoint(self) -> str:
+        """Has it save its state now: it gets the signal of its `signal`. Conflict where it does not run, or has none."""
+        return self._do("checkpoint")
+
     def __enter__(self: Self) -> Self:
         return self
 

@@ -7,9 +7,8 @@ const struct command daily_commands[] = {
     {"queue", "list the jobs that wait or run", &queue_argp, cmd_queue},
     {"show", "show everything about a job", &show_argp, cmd_show},
     {"explain", "say why a job waits, GPU by GPU", &explain_argp, cmd_explain},
-    {"cancel", "stop jobs, or take them out of the queue", &cancel_argp, cli_post_each},
-    {"hold", "keep waiting jobs from being started", &hold_argp, cli_post_each},
-    {"release", "let held jobs be started", &release_argp, cli_post_each},
+#define VERB(name, record, listed, help, why) {#name, listed, &name##_argp, cli_post_each},
+#include "api/job_verbs.def"
     {"logs", "print the output of a job", &logs_argp, cmd_logs},
     {"wait", "wait until jobs have ended, and exit as they did; or until they have come so far", &wait_argp, cmd_wait},
     {"gpus", "list the GPUs: memory, activity, power, jobs", &gpus_argp, cmd_gpus},

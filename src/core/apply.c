@@ -4,7 +4,8 @@
  * belongs: a queue (order.c), GPUs left, the end. At last all that the record has taught reaches those that wait
  * (waiting/alike.c: alike_take_news).
  *
- * To add a record: record.h and record.c, a row of job_state_after where it is of a job, a case here. */
+ * To add a record: a row of records.def, which says what to add where it has members; a case here where it has an
+ * effect. */
 #include "core/apply.h"
 
 #include <errno.h>
@@ -388,8 +389,7 @@ static void enter_state(struct core *core, struct job *job, uint32_t state, int6
         if (job->profile)
             job->profile->jobs--;
         job->user->unfinished--;
-        HASH_DEL(core->jobs, job);
-        core_free_job(core, job);
+        core_end_job(core, job);
     }
 }
 
@@ -414,23 +414,6 @@ static void set_suspended(struct core *core, struct job *job, bool suspended, in
     }
 }
 
-/* Records that only a lease, or only a local job, can have. */
-static bool suits(const struct job *job, uint32_t type)
-{
-    switch (type) {
-    case RECORD_SUSPENDED:
-    case RECORD_RESUMED:
-    case RECORD_RETURNED:
-    case RECORD_EXPIRED:
-        return job->wants->external;
-    case RECORD_HELD:
-    case RECORD_REQUEUED:
-        return !job->wants->external;
-    default:
-        return true;
-    }
-}
-
 /* A signal that could not be delivered is not worth trying again at once. */
 #define SIGNAL_RETRY_NS (5 * NS_PER_SEC)
 
@@ -443,7 +426,7 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
     if (!job)
         return error_set(err, ENOENT, "there is no unfinished job %" PRIu64, record->job);
     state = job_state_after(job->state, record);
-    if (state == JOB_STATE_COUNT || !suits(job, record->type))
+    if (state == JOB_STATE_COUNT || !job_suits(job, record->type))
         return error_set(err, EPERM, "job %" PRIu64 " is %s: '%s' does not apply", job->id, job_state_name(job->state),
                          record_type_name(record->type));
 
@@ -539,6 +522,10 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
     case RECORD_ADOPTED:
         depend_started(core, job, record->at_ns);
         break;
+    case RECORD_CHECKPOINT: /* the run's matter */
+        if (!job->wants->signal)
+            status = error_set(err, EINVAL, "job %" PRIu64 " has not said what signal that is: --signal", job->id);
+        break;
     case RECORD_SUSPENDED:
     case RECORD_RESUMED:
         set_suspended(core, job, record->type == RECORD_SUSPENDED, record->at_ns);
@@ -611,8 +598,11 @@ static void step_aside(struct core *core, uint64_t id)
 
 int core_apply(struct core *core, const struct record *record, struct error *err)
 {
-    int status = apply(core, record, err);
+    int status;
 
+    if (!record_is_decision(record->type))
+        core->ended_count = 0;
+    status = apply(core, record, err);
     core->applied++;
     alike_take_news(core);
     if (record->type == RECORD_RECONFIGURED || record->type == RECORD_FORGOTTEN || record_is_state(record->type))

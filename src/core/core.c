@@ -47,6 +47,7 @@ void core_free(struct core *core)
     }
     users_free(core);
     free(core->widths);
+    free(core->ended);
     free(core->rooms);
     free(core->gpus);
     order_free(core);

@@ -1,6 +1,7 @@
 /* How this file works: `states` has each state with its name and successors, and job_state_after says to which state a
- * record brings a job. apply.c refuses a record that leads nowhere. To add a state: enum job_state (job.h), a row, and
- * the records that lead there. */
+ * record brings a job: `stays` of its row in records.def has the states that it leaves as they are, the switch all
+ * others. apply.c refuses a record that leads nowhere. To add a state: enum job_state (job.h), a row, and the records
+ * that lead there. */
 #include "core/job.h"
 
 #include "core/verdict.h"
@@ -89,49 +90,51 @@ static uint32_t after_exit(uint32_t from, uint32_t cause)
     }
 }
 
+/* For the rows of records.def. */
+#define IN(state) BIT(JOB_##state)
+#define WAITS     (IN(HELD) | IN(QUEUED))
+#define RUNS      (IN(RUNNING) | IN(STOPPING))
+#define HAS_GPUS  (IN(PLACED) | RUNS)
+
+enum whose { NO_JOB, JOB, LOCAL, LEASE };
+
+static const struct {
+    enum whose whose;
+    uint32_t stays;
+} of_type[RECORD_TYPE_COUNT] = {
+#define RECORD(type, name, whose, stays) {whose, stays},
+#include "core/records.def"
+};
+
+bool job_suits(const struct job *job, uint32_t type)
+{
+    enum whose whose = of_type[type].whose;
+
+    return whose == JOB || whose == (job->wants->external ? LEASE : LOCAL);
+}
+
 uint32_t job_state_after(uint32_t from, const struct record *record)
 {
     uint32_t to = JOB_STATE_COUNT;
 
+    if (record->type < RECORD_TYPE_COUNT && from < JOB_STATE_COUNT && of_type[record->type].stays & BIT(from))
+        return from;
     switch (record->type) {
     case RECORD_SUBMITTED:
         return from == JOB_STATE_COUNT ? (record->submitted.held ? JOB_HELD : JOB_QUEUED) : JOB_STATE_COUNT;
-    case RECORD_ESTIMATED:
-        return from == JOB_HELD || from == JOB_QUEUED || job_state_has_gpus(from) ? from : JOB_STATE_COUNT;
     case RECORD_CANCELLED:
         to = from == JOB_PLACED || from == JOB_RUNNING ? JOB_STOPPING : JOB_CANCELLED;
-        if (from == JOB_STOPPING)
-            return from; /* asked for twice: once is enough */
         break;
     case RECORD_HELD:
-        if (from == JOB_HELD)
-            return from;
         to = JOB_HELD;
         break;
-    case RECORD_DEPENDS:
-        return from == JOB_HELD || from == JOB_QUEUED ? from : JOB_STATE_COUNT;
-    case RECORD_DUE:
-        return from == JOB_QUEUED ? from : JOB_STATE_COUNT;
     case RECORD_RELEASED:
-        if (from == JOB_QUEUED)
-            return from;
         to = from == JOB_HELD ? JOB_QUEUED : JOB_STATE_COUNT;
         break;
     case RECORD_STARTED:
     case RECORD_ADOPTED:
-        if (from == JOB_RUNNING || from == JOB_STOPPING)
-            return from;
         to = JOB_RUNNING;
         break;
-    case RECORD_FIRST_USE:
-    case RECORD_OBSERVED:
-    case RECORD_STRAYED:
-    case RECORD_PROGRESSED:
-    case RECORD_SHRUNK:
-    case RECORD_GROWN:
-    case RECORD_SUSPENDED:
-    case RECORD_RESUMED:
-        return job_state_has_gpus(from) ? from : JOB_STATE_COUNT;
     case RECORD_EXITED:
         to = job_state_has_gpus(from) ? after_exit(from, verdict_of(&record->exited).cause) : JOB_STATE_COUNT;
         break;
@@ -140,9 +143,6 @@ uint32_t job_state_after(uint32_t from, const struct record *record)
              : from == JOB_PLACED || from == JOB_RUNNING ? JOB_FAILED
                                                          : JOB_STATE_COUNT;
         break;
-    case RECORD_SIGNALLED:
-    case RECORD_SIGNAL_FAILED:
-        return from == JOB_STOPPING ? from : JOB_STATE_COUNT;
     case RECORD_LOST:
         to = record->lost.final || from == JOB_STOPPING ? JOB_LOST : JOB_CRASHED;
         break;
@@ -158,8 +158,6 @@ uint32_t job_state_after(uint32_t from, const struct record *record)
              : record->gave_up.cause == EXIT_LOST    ? JOB_LOST
                                                      : JOB_FAILED;
         break;
-    case RECORD_RESERVED:
-        return from == JOB_QUEUED ? from : JOB_STATE_COUNT;
     case RECORD_RETURNED:
         to = JOB_RETURNED;
         break;

@@ -11,6 +11,7 @@
 
 struct alike;
 struct job_array;
+struct job;
 struct profile;
 struct queue;
 struct dependency;
@@ -47,13 +48,19 @@ bool job_transition_allowed(uint32_t from, uint32_t to);
  * that shows jobs. `from` itself where the record does not change it; JOB_STATE_COUNT where it must not come. */
 uint32_t job_state_after(uint32_t from, const struct record *record);
 
+/* Whether a record of this type may be of this job: some are of leases alone, some of those that carma starts. */
+bool job_suits(const struct job *job, uint32_t type);
+
 struct job_placement {
     uint32_t gpu;
     int64_t observed_bytes; /* the most observed in this run; 0 until first use */
 };
 
-/* Classes of jobs that wait, in their order (core/waiting/order.c). */
-enum order_class { CLASS_NONE, CLASS_LEASE, CLASS_RETRY, CLASS_MAIN };
+enum order_class {
+    CLASS_NONE,
+#define CLASS(name, holds, by, why, words) CLASS_##name,
+#include "core/waiting/classes.def"
+};
 
 /* The key of the order of waiting jobs: the smaller goes first. */
 struct order_turn {
@@ -77,6 +84,13 @@ static inline bool turn_is_apart(struct order_turn turn)
 
 /* The trees that a job may stand in (waiting/by_turn.h): of its queue, and of the jobs that nothing tells from it. */
 enum by_turn { BY_TURN_QUEUE, BY_TURN_ALIKE, BY_TURN_KINDS };
+
+/* What people see of a job's state: the SHOWN rows. */
+struct job_shown {
+#define STATE(type, member, kind, name)
+#define SHOWN(type, member, kind, name, absent, form, title) type member;
+#include "core/job_state.def"
+};
 
 struct job {
     uint64_t id;

@@ -52,7 +52,9 @@ int core_add_job(struct core *core, const struct record *record, struct job **ad
     job->reserved_bytes = wants->request_bytes;
     job->reservation_source = wants->request_source;
     job->failure.gpu = RECORD_NO_GPU;
-    job->fence_bytes = -1;
+#define STATE(type, member, kind, name)
+#define SHOWN(type, member, kind, name, absent, form, title) job->member = absent;
+#include "core/job_state.def"
     job->submitted_ns = record->at_ns;
     job->place = ++core->last_place;
     array_join(core, job);
@@ -64,6 +66,37 @@ int core_add_job(struct core *core, const struct record *record, struct job **ad
     HASH_ADD(hh, core->jobs, id, sizeof job->id, job);
     *added = job;
     return 0;
+}
+
+static struct job_shown shown_of(const struct job *job)
+{
+    return (struct job_shown){
+#define STATE(type, member, kind, name)
+#define SHOWN(type, member, kind, name, absent, form, title) .member = job->member,
+#include "core/job_state.def"
+    };
+}
+
+bool core_shown(const struct core *core, uint64_t id, struct job_shown *shown)
+{
+    const struct job *job = core_job_by_id(core, id);
+
+    for (size_t i = core->ended_count; !job && i-- > 0;)
+        if (core->ended[i].id == id) {
+            *shown = core->ended[i].shown;
+            return true;
+        }
+    if (job)
+        *shown = shown_of(job);
+    return job;
+}
+
+void core_end_job(struct core *core, struct job *job)
+{
+    array_reserve(core->ended, core->ended_capacity, core->ended_count + 1);
+    core->ended[core->ended_count++] = (struct job_ended){.id = job->id, .shown = shown_of(job)};
+    HASH_DEL(core->jobs, job);
+    core_free_job(core, job);
 }
 
 void core_free_job(struct core *core, struct job *job)

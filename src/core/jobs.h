@@ -10,6 +10,7 @@ struct record;
 
 /* Adds the job of a SUBMITTED record, without a state. Shared by applying records and restoring a snapshot. */
 int core_add_job(struct core *core, const struct record *submitted, struct job **added, struct error *err);
-void core_free_job(struct core *core, struct job *job); /* that is in no list any more */
+void core_end_job(struct core *core, struct job *job);  /* that is in no list any more: what people see is kept */
+void core_free_job(struct core *core, struct job *job); /* that is not in the table any more either */
 
 #endif

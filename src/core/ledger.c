@@ -4,6 +4,7 @@
 #include "core/ledger.h"
 
 #include "base/memory.h"
+#include "core/reason.h"
 #include "core/state.h"
 
 static struct job_placement *find_gpu(struct job_placement *list, uint32_t count, uint32_t gpu)
@@ -97,11 +98,25 @@ int64_t gpu_free_bytes(const struct core *core, const struct gpu *gpu)
     return at_least_zero(gpu->total_bytes - reserved - core->config.margin_bytes);
 }
 
+uint32_t gpu_closed_reason(const struct gpu *gpu)
+{
+#define CLOSED(member, name, since, reason)                                                                            \
+    if (gpu->member)                                                                                                   \
+        return reason;
+#include "core/gpus/closed.def"
+    return REASON_NONE;
+}
+
+bool gpu_is_open(const struct gpu *gpu)
+{
+    return gpu_closed_reason(gpu) == REASON_NONE;
+}
+
 bool gpu_idle(const struct gpu *gpu)
 {
     int64_t unmanaged = gpu->unmanaged_bytes >= 0 ? gpu->unmanaged_bytes : gpu->used_bytes;
 
-    return !gpu->lost && gpu->measured && gpu->resident_count == 0 && unmanaged <= GPU_IDLE_UNMANAGED_BYTES;
+    return gpu_is_open(gpu) && gpu->measured && gpu->resident_count == 0 && unmanaged <= GPU_IDLE_UNMANAGED_BYTES;
 }
 
 bool gpu_is_of_residents(const struct gpu *gpu)

@@ -26,7 +26,8 @@ struct gpu {
     bool share_faulted;    /* its MPS server does not serve */
     uint64_t server; /* the job that began its MPS server, which has clients here or on another of its GPUs; 0: none */
     uint32_t server_uid; /* the job that it belongs to */
-    bool lost;
+#define CLOSED(member, name, since, reason) bool member;
+#include "core/gpus/closed.def"
     bool measured;           /* the fields below hold a sample's values */
     int64_t used_bytes;      /* by anybody */
     int64_t unmanaged_bytes; /* of it by nobody of ours; -1: the driver cannot attribute memory */
@@ -68,7 +69,13 @@ int64_t gpu_free_bytes(const struct core *core, const struct gpu *gpu);
 /* Memory that a job alone on the GPU could have: total - unmanaged. */
 int64_t gpu_idle_bytes(const struct gpu *gpu);
 
-/* There, measured, without residents and without unmanaged memory worth mentioning. */
+/* Whether it takes somebody's next job, as far as that is not a matter of the job (gpus/closed.def). */
+bool gpu_is_open(const struct gpu *gpu);
+
+/* Why it does not: a reason_code; REASON_NONE: it does. */
+uint32_t gpu_closed_reason(const struct gpu *gpu);
+
+/* Open, measured, without residents and without unmanaged memory worth mentioning. */
 bool gpu_idle(const struct gpu *gpu);
 
 /* Whether its residents alone cause its readings, as far as is known. */

@@ -125,10 +125,10 @@ static uint32_t load_verdict(const struct core *core, const struct gpu *gpu)
 
 uint32_t gpu_verdict(const struct core *core, const struct job *job, const struct gpu *gpu, int64_t now_ns)
 {
-    uint32_t sharing;
+    uint32_t closed = gpu_closed_reason(gpu), sharing;
 
-    if (gpu->lost)
-        return REASON_GPUS_LOST;
+    if (closed != REASON_NONE)
+        return closed;
     if (!gpu->measured)
         return REASON_NOT_MEASURED;
     if (closing_is_closed_to(core, job, gpu))

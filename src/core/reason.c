@@ -1,7 +1,7 @@
 /* How this file works: core_reason asks what a decision would ask, in its order: is the job eligible (eligible.c, which
  * gives the reason itself), does a pass come to it (waiting/backfill.c), is a decision due, and does a GPU qualify
  * (qualify.c). Of several GPUs' reasons the one nearest to a yes is told (nearness), with its numbers (note_gpu). To
- * add a reason: its code in reason.h, its name and sentence here, and where it is of a GPU its nearness. */
+ * add a reason: a row of reasons.def, and where it is of a GPU its nearness here. */
 #include "core/reason.h"
 
 #include <inttypes.h>
@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
+#include "base/strbuf.h"
 #include "base/units.h"
 #include "core/gpus/closing.h"
 #include "core/need/need.h"
@@ -25,41 +27,8 @@
 const char *reason_name(uint32_t code)
 {
     static const char *const names[REASON_CODE_COUNT] = {
-        [REASON_NONE] = "none",
-        [REASON_HELD] = "held",
-        [REASON_BEHIND] = "behind",
-        [REASON_RETRY_FIRST] = "retry-first",
-        [REASON_MEMORY] = "memory",
-        [REASON_SM_ACTIVITY] = "sm-activity",
-        [REASON_SLOWDOWN] = "slowdown",
-        [REASON_NO_IDLE_GPU] = "no-idle-gpu",
-        [REASON_RESERVED] = "reserved",
-        [REASON_EXCLUSIVE] = "exclusive",
-        [REASON_FULL] = "full",
-        [REASON_SETTLING] = "settling",
-        [REASON_NOT_MEASURED] = "not-measured",
-        [REASON_GPUS_LOST] = "gpus-lost",
-        [REASON_CLOSED] = "closed",
-        [REASON_PERIOD] = "period",
-        [REASON_OTHER_MODE] = "other-mode",
-        [REASON_OTHER_USER] = "other-user",
-        [REASON_OWN_SERVER] = "own-server",
-        [REASON_CLIENTS] = "clients",
-        [REASON_SHARE_FAULT] = "share-fault",
-        [REASON_TURNS] = "turns",
-        [REASON_PAIR] = "pair",
-        [REASON_SLOWED] = "slowed",
-        [REASON_NO_MPS] = "no-mps",
-        [REASON_INSTANCE] = "instance",
-        [REASON_USER_JOBS] = "user-jobs",
-        [REASON_USER_GPUS] = "user-gpus",
-        [REASON_USER_MEMORY] = "user-memory",
-        [REASON_DEPENDS] = "depends",
-        [REASON_ARRAY] = "array",
-        [REASON_BEGIN] = "begin",
-        [REASON_NEVER_MET] = "never-met",
-        [REASON_TOO_MANY_GPUS] = "too-many-gpus",
-        [REASON_NEVER_FITS] = "never-fits",
+#define REASON(code, name, sentence) name,
+#include "core/reasons.def"
     };
 
     return code < REASON_CODE_COUNT ? names[code] : "unknown";
@@ -102,30 +71,71 @@ static void put_depends(char text[static REASON_TEXT], const struct reason *reas
             reason->other, verb, reason->ahead - 1);
 }
 
-/* What differs between the reasons of many jobs and GPUs comes first: narrow tables cut the end. Those about one GPU
- * (`wanted` is 0) stand in a row of that GPU. */
+/* A word in braces of reasons.def. */
+static void put_number(struct strbuf *out, const char *word, const struct reason *reason, int64_t now_ns)
+{
+    const struct {
+        const char *word;
+        uint64_t value;
+    } numbers[] = {{"other", reason->other},   {"ahead", reason->ahead},         {"gpu", reason->gpu},
+                   {"wanted", reason->wanted}, {"qualified", reason->qualified}, {"allowed", reason->allowed}};
+    int32_t permille = strncmp(word, "cap ", 4) == 0 ? reason->cap_permille : reason->best_permille;
+    char text[UNITS_TEXT];
+
+    for (size_t i = 0; i < array_size(numbers); i++)
+        if (strcmp(word, numbers[i].word) == 0)
+            strbuf_printf(out, "%" PRIu64, numbers[i].value);
+        else if (strncmp(word, numbers[i].word, strlen(numbers[i].word)) == 0 && strstr(word, "?s"))
+            strbuf_puts(out, plural(numbers[i].value));
+    if (strcmp(word, "needed") == 0 || strcmp(word, "best") == 0 || strcmp(word, "held") == 0)
+        strbuf_puts(out, format_bytes(*word == 'n'   ? reason->needed_bytes
+                                      : *word == 'b' ? reason->best_bytes
+                                                     : reason->held_bytes,
+                                      text));
+    else if (strcmp(word, "wait") == 0)
+        strbuf_puts(out, format_duration(reason->until_ns - now_ns, text));
+    else if (strstr(word, "times"))
+        strbuf_printf(out, "%d.%02dx", permille / 1000, permille % 1000 / 10);
+    else if (strstr(word, "percent"))
+        strbuf_printf(out, "%d.%d%%", permille / 10, permille % 10);
+}
+
+static void put_sentence(char text[static REASON_TEXT], const char *sentence, const struct reason *reason,
+                         int64_t now_ns)
+{
+    CLEANUP(strbuf_release) struct strbuf out = {0};
+    const char *open;
+
+    for (; (open = strchr(sentence, '{')); sentence = strchr(open, '}') + 1) {
+        CLEANUP(free_ptr) char *word = xstrndup(open + 1, strcspn(open + 1, "}"));
+        strbuf_append(&out, sentence, (size_t)(open - sentence));
+        put_number(&out, word, reason, now_ns);
+    }
+    strbuf_puts(&out, sentence);
+    put(text, "%s", out.text);
+}
+
+/* Those about one GPU (`wanted` is 0) stand in a row of that GPU. */
 char *reason_format(const struct reason *reason, int64_t now_ns, char text[static REASON_TEXT])
 {
+    static const char *const sentences[REASON_CODE_COUNT] = {
+#define REASON(code, name, sentence) sentence,
+#include "core/reasons.def"
+    };
     char needed[UNITS_TEXT], best[UNITS_TEXT], held[UNITS_TEXT], wait[UNITS_TEXT];
     const char *are = reason->qualified == 1 ? "is" : "are", *s = plural(reason->wanted);
     uint32_t gpu = reason->gpu, wanted = reason->wanted, qualified = reason->qualified;
     uint64_t other = reason->other;
 
+    if (reason->code < REASON_CODE_COUNT && sentences[reason->code]) {
+        put_sentence(text, sentences[reason->code], reason, now_ns);
+        return text;
+    }
     format_bytes(reason->needed_bytes, needed);
     format_bytes(reason->best_bytes, best);
     format_bytes(reason->held_bytes, held);
     format_duration(reason->until_ns - now_ns, wait);
     switch (reason->code) {
-    case REASON_HELD:
-        put(text, "held: 'carma release' lets it run");
-        break;
-    case REASON_BEHIND:
-        put(text, "%" PRIu64 " job%s before it in the queue, first of them job %" PRIu64, reason->ahead,
-            plural(reason->ahead), other);
-        break;
-    case REASON_RETRY_FIRST:
-        put(text, "job %" PRIu64 " goes first: it is retried", other);
-        break;
     case REASON_MEMORY:
         if (wanted == 0)
             put(text, "less than the %s needed", needed);
@@ -134,16 +144,6 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
         else
             put(text, "%" PRIu32 " of %" PRIu32 " GPUs %s %s free; the next has %s, GPU %" PRIu32, qualified, wanted,
                 qualified == 1 ? "has" : "have", needed, best, gpu);
-        break;
-    case REASON_SM_ACTIVITY:
-        put(text, "GPU %" PRIu32 " is too busy to share: SM activity %d.%d%%, the limit is %d.%d%%", gpu,
-            reason->best_permille / 10, reason->best_permille % 10, reason->cap_permille / 10,
-            reason->cap_permille % 10);
-        break;
-    case REASON_SLOWDOWN:
-        put(text, "sharing GPU %" PRIu32 " would make a job %d.%02dx slower; the limit is %d.%02dx", gpu,
-            reason->best_permille / 1000, reason->best_permille % 1000 / 10, reason->cap_permille / 1000,
-            reason->cap_permille % 1000 / 10);
         break;
     case REASON_NO_IDLE_GPU:
         if (wanted == 0)
@@ -154,20 +154,6 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
     case REASON_RESERVED:
         put(text, "GPU %" PRIu32 " is reserved for job %" PRIu64 ", which has waited over %s", gpu, other,
             format_hours(reason->waited_ns, wait));
-        break;
-    case REASON_EXCLUSIVE:
-        put(text, "GPU %" PRIu32 " runs job %" PRIu64 ", which is exclusive", gpu, other);
-        break;
-    case REASON_FULL:
-        put(text, "GPU %" PRIu32 " runs %" PRIu32 " job%s, the limit (max_jobs_per_gpu)", gpu, qualified,
-            plural(qualified));
-        break;
-    case REASON_SETTLING:
-        put(text, "job %" PRIu64 " on GPU %" PRIu32 " may not have taken all its memory yet (at most %s more)", other,
-            gpu, wait);
-        break;
-    case REASON_NOT_MEASURED:
-        put(text, "GPU %" PRIu32 " has not been measured yet", gpu);
         break;
     case REASON_GPUS_LOST:
         if (wanted == 0) /* of one GPU */
@@ -232,17 +218,6 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
             put(text, "user %" PRIu64 " uses GPU %" PRIu32 " by MPS, whose server is for one user at a time", other,
                 gpu);
         break;
-    case REASON_OWN_SERVER:
-        put(text, "job %" PRIu64 " uses the MPS server of GPU %" PRIu32 ", and a job of several GPUs starts its own",
-            other, gpu);
-        break;
-    case REASON_CLIENTS:
-        put(text, "GPU %" PRIu32 "'s MPS server has %" PRIu32 " client%s, the limit", gpu, qualified,
-            plural(qualified));
-        break;
-    case REASON_SHARE_FAULT:
-        put(text, "GPU %" PRIu32 "'s MPS server has failed: it takes no job until it serves again", gpu);
-        break;
     case REASON_NO_MPS:
         if (wanted == 0)
             put(text, "not shared by MPS, which the job asks for");
@@ -258,9 +233,6 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
         else
             put(text, "%" PRIu32 " whole GPUs needed, %" PRIu32 " %s whole: a process can use only one MIG instance",
                 wanted, qualified, are);
-        break;
-    case REASON_USER_JOBS:
-        put(text, "%" PRIu32 " job%s of its user run, the limit (max_running_per_user)", qualified, plural(qualified));
         break;
     case REASON_USER_GPUS:
         if (wanted > reason->allowed)
@@ -280,19 +252,6 @@ char *reason_format(const struct reason *reason, int64_t now_ns, char text[stati
         break;
     case REASON_DEPENDS:
         put_depends(text, reason);
-        break;
-    case REASON_ARRAY:
-        put(text, "%" PRIu32 " job%s of its array %" PRIu64 " may run at a time, and others go first", reason->allowed,
-            plural(reason->allowed), other);
-        break;
-    case REASON_BEGIN:
-        put(text, "begins in %s at the earliest", wait);
-        break;
-    case REASON_NEVER_MET:
-        put(text, "job %" PRIu64 " ended otherwise than it was to", other);
-        break;
-    case REASON_TOO_MANY_GPUS:
-        put(text, "%" PRIu32 " GPUs needed, the node has %" PRIu32, wanted, qualified);
         break;
     case REASON_NEVER_FITS:
         if (qualified == 0)
@@ -445,8 +404,8 @@ static struct reason reason_of_idle_seeker(const struct core *core, const struct
 
     for (uint32_t i = 0; i < core->gpu_count; i++) {
         const struct gpu *gpu = core->gpus[i];
-        there += !gpu->lost && sharing_ever(job->wants, gpu) == REASON_NONE;
-        if (!gpu->lost && closing_is_closed_to(core, job, gpu))
+        there += gpu_is_open(gpu) && sharing_ever(job->wants, gpu) == REASON_NONE;
+        if (gpu_is_open(gpu) && closing_is_closed_to(core, job, gpu))
             closed = gpu;
         reason.qualified += gpu_fits_idle(core, job, gpu);
         if (gpu_idle(gpu) && sharing_verdict(core, job, gpu) != sharing_ever(job->wants, gpu))
@@ -477,7 +436,7 @@ static struct reason reason_of_mps_client(const struct core *core, const struct 
     reason.code = REASON_GPUS_LOST;
     for (uint32_t i = 0; i < core->gpu_count; i++) {
         uint32_t verdict = gpu_verdict(core, job, core->gpus[i], now_ns);
-        there += verdict != REASON_GPUS_LOST && verdict != REASON_NO_MPS && verdict != REASON_INSTANCE;
+        there += gpu_is_open(core->gpus[i]) && verdict != REASON_NO_MPS && verdict != REASON_INSTANCE;
         qualified += verdict == REASON_NONE;
         if (nearness(verdict) > nearness(reason.code))
             reason.code = verdict;
@@ -495,7 +454,7 @@ static struct reason reason_of_mps_client(const struct core *core, const struct 
 /* Reasons that an idle GPU has too. */
 static bool stands_for_itself(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
-    return gpu->lost || closing_is_closed_to(core, job, gpu) || sharing_ever(job->wants, gpu) != REASON_NONE ||
+    return !gpu_is_open(gpu) || closing_is_closed_to(core, job, gpu) || sharing_ever(job->wants, gpu) != REASON_NONE ||
            (gpu_idle(gpu) && sharing_verdict(core, job, gpu) != REASON_NONE);
 }
 

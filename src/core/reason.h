@@ -7,47 +7,8 @@
 #include <stdint.h>
 
 enum reason_code {
-    REASON_NONE,         /* does not wait */
-    REASON_HELD,         /* a person holds it */
-    REASON_BEHIND,       /* FIFO: `ahead` jobs go first, `other` is the head */
-    REASON_RETRY_FIRST,  /* `other`, a retried job, goes first */
-    REASON_MEMORY,       /* needs needed_bytes on each of `wanted` GPUs; of those that lack it, `gpu` has the most free,
-                            best_bytes */
-    REASON_SM_ACTIVITY,  /* enough memory, but every such GPU is busier than cap_permille; `gpu`, the least, has
-                            best_permille */
-    REASON_SLOWDOWN,     /* sharing would slow a job down by best_permille at least, cap_permille is allowed */
-    REASON_NO_IDLE_GPU,  /* wants idle GPUs: `qualified` of `wanted` are */
-    REASON_RESERVED,     /* the GPUs left are reserved for `other`, which has waited over waited_ns */
-    REASON_EXCLUSIVE,    /* the GPUs left are held by exclusive jobs, e.g. `other` */
-    REASON_FULL,         /* the GPUs left run max_jobs_per_gpu jobs, e.g. `gpu` its `qualified` */
-    REASON_SETTLING,     /* the remaining GPUs were given a job whose memory is not settled yet; until_ns where
-                            known */
-    REASON_NOT_MEASURED, /* no sample of the GPUs left yet */
-    REASON_GPUS_LOST,    /* `qualified` of `wanted` GPUs are there at all */
-    REASON_CLOSED,       /* programs do not start on GPU `gpu` (closing.h); closed until_ns */
-    REASON_PERIOD,       /* the next decision is due at until_ns */
-    REASON_OTHER_MODE,   /* job `other` uses the GPU by `share`, this one would by another way */
-    REASON_OTHER_USER,   /* the GPU's MPS server is that of user `other` */
-    REASON_OWN_SERVER,   /* of several GPUs, it begins an MPS server of its own: this one's has a client, `other` */
-    REASON_CLIENTS,      /* the GPU's MPS server has `qualified` clients, as many as allowed */
-    REASON_SHARE_FAULT,  /* the GPU's MPS server does not serve */
-    REASON_NO_MPS,   /* asks for MPS, which `qualified` of the node's GPUs are configured for, `wanted` are needed */
-    REASON_INSTANCE, /* wants several GPUs, but the `qualified` ones are MIG instances, of which a process can use
-                        only one */
-    REASON_TURNS,    /* it would take turns with `other`, which gains too little (slowdown.h) */
-    REASON_PAIR,     /* it has run beside `other`'s workload: at worst slowed by best_permille, of cap_permille allowed;
-                        or, cap_permille 0, done were best_ppm of least_ppm, in rates alone */
-    REASON_SLOWED,   /* `other`, or 0: the job itself, is seen to be slowed by best_permille on the GPU, of cap_permille
-                        that it bears */
-    REASON_USER_JOBS,     /* its user runs `qualified` jobs, `allowed` at most */
-    REASON_USER_GPUS,     /* its user has `qualified` GPUs and it wants `wanted` more, `allowed` at most */
-    REASON_USER_MEMORY,   /* its user's jobs request held_bytes and it needed_bytes more, best_bytes at most */
-    REASON_DEPENDS,       /* waits for `ahead` jobs, the first of them `other`, as `depends` says */
-    REASON_ARRAY,         /* `qualified` jobs of its array are before it, `allowed` at a time */
-    REASON_BEGIN,         /* it does not begin before until_ns */
-    REASON_NEVER_MET,     /* never: it depended on job `other`, which ended otherwise */
-    REASON_TOO_MANY_GPUS, /* never: wants `wanted` GPUs, the node has `qualified` */
-    REASON_NEVER_FITS,    /* never: needs needed_bytes on a GPU, the largest has best_bytes */
+#define REASON(code, name, sentence) REASON_##code,
+#include "core/reasons.def"
     REASON_CODE_COUNT
 };
 

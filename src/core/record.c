@@ -18,21 +18,8 @@
         type, name, FIELD_TEXT, offsetof(struct record, member), sizeof(((struct record *)0)->member), false, 0        \
     }
 
-/* What a job was submitted with, in two records: its members at `at`. */
-#define WANTS(type, at, bytes_name)                                                                                    \
-    MEMBER(type, "uid", FIELD_U32, at.uid), MEMBER(type, "gpus", FIELD_U32, at.gpus),                                  \
-        MEMBER(type, bytes_name, FIELD_I64, at.request_bytes),                                                         \
-        MEMBER(type, "claim_source", FIELD_U32, at.request_source),                                                    \
-        MEMBER(type, "smact_permille", FIELD_I32, at.smact_permille),                                                  \
-        MEMBER(type, "max_slowdown_permille", FIELD_I32, at.max_slowdown_permille),                                    \
-        LATER(type, "share", FIELD_U32, at.share, SHARE_ANY), MEMBER(type, "exclusive", FIELD_BOOL, at.exclusive),     \
-        MEMBER(type, "held", FIELD_BOOL, at.held), LATER(type, "time_limit_ns", FIELD_I64, at.time_limit_ns, 0),       \
-        LATER(type, "signal", FIELD_U32, at.signal, 0),                                                                \
-        LATER(type, "signal_before_ns", FIELD_I64, at.signal_before_ns, 0),                                            \
-        LATER(type, "requeue", FIELD_BOOL, at.requeue, false),                                                         \
-        LATER(type, "external", FIELD_BOOL, at.external, false),                                                       \
-        LATER(type, "max_wait_ns", FIELD_I64, at.max_wait_ns, 0), LATER(type, "array", FIELD_U64, at.array, 0),        \
-        LATER(type, "array_most", FIELD_U32, at.array_most, 0), TEXT(type, "workload", at.workload)
+#define SINCE_FIRST(type, name, kind, member) MEMBER(type, name, kind, member)
+#define SINCE_LATER(type, name, kind, member) LATER(type, name, kind, member, 0)
 
 const struct record_field record_fields[] = {
     TEXT(RECORD_RECONFIGURED, "policy", config.policy),
@@ -81,7 +68,12 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_GPU_LOST, "gpu", FIELD_U32, gpu.gpu),
     TEXT(RECORD_GPU_LOST, "uuid", gpu.uuid),
     MEMBER(RECORD_GPU_LOST, "total_bytes", FIELD_I64, gpu.total_bytes),
-    WANTS(RECORD_SUBMITTED, submitted, "claim_bytes"),
+#define WANT(ctype, member, kind, name, since, from)                                                                   \
+    SINCE_##since(RECORD_SUBMITTED, name, FIELD_##kind, submitted.member),
+#define REQUEST_NAME "claim_bytes"
+#include "core/wants.def"
+#undef REQUEST_NAME
+    TEXT(RECORD_SUBMITTED, "workload", submitted.workload),
     MEMBER(RECORD_DEPENDS, "on", FIELD_U64, depends.on),
     MEMBER(RECORD_DEPENDS, "kind", FIELD_U32, depends.kind),
     MEMBER(RECORD_DEPENDS, "delay_ns", FIELD_I64, depends.delay_ns),
@@ -167,7 +159,8 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_STATE_GPU, "share_faulted", FIELD_BOOL, state_gpu.share_faulted),
     MEMBER(RECORD_STATE_GPU, "server", FIELD_U64, state_gpu.server),
     MEMBER(RECORD_STATE_GPU, "server_uid", FIELD_U32, state_gpu.server_uid),
-    MEMBER(RECORD_STATE_GPU, "lost", FIELD_BOOL, state_gpu.lost),
+#define CLOSED(member, name, since, reason) SINCE_##since(RECORD_STATE_GPU, name, FIELD_BOOL, state_gpu.member),
+#include "core/gpus/closed.def"
     MEMBER(RECORD_STATE_GPU, "measured", FIELD_BOOL, state_gpu.measured),
     MEMBER(RECORD_STATE_GPU, "used_bytes", FIELD_I64, state_gpu.sample.used_bytes),
     MEMBER(RECORD_STATE_GPU, "foreign_bytes", FIELD_I64, state_gpu.sample.unmanaged_bytes),
@@ -223,7 +216,11 @@ const struct record_field record_fields[] = {
     LATER(RECORD_STATE_USER, "use", FIELD_I64, state_user.use, 0),
     LATER(RECORD_STATE_USER, "use_ns", FIELD_I64, state_user.use_ns, 0),
     LATER(RECORD_STATE_USER, "share", FIELD_U32, state_user.share, 1),
-    WANTS(RECORD_STATE_JOB, state_job.wants, "wanted_bytes"),
+#define WANT(ctype, member, kind, name, since, from)                                                                   \
+    SINCE_##since(RECORD_STATE_JOB, name, FIELD_##kind, state_job.wants.member),
+#define REQUEST_NAME "wanted_bytes"
+#include "core/wants.def"
+    TEXT(RECORD_STATE_JOB, "workload", state_job.wants.workload),
 #define STATE(type, member, kind, name)         MEMBER(RECORD_STATE_JOB, name, FIELD_##kind, state_job.member),
 #define ADDED(type, member, kind, name, absent) LATER(RECORD_STATE_JOB, name, FIELD_##kind, state_job.member, absent),
 #include "core/job_state.def"
@@ -249,58 +246,8 @@ bool record_member_is_gone(uint32_t type, const char *name)
 const char *record_type_name(uint32_t type)
 {
     static const char *const names[RECORD_TYPE_COUNT] = {
-        [RECORD_NONE] = "none",
-        [RECORD_RECONFIGURED] = "reconfigured",
-        [RECORD_GPU_BACK] = "gpu_back",
-        [RECORD_GPU_LOST] = "gpu_lost",
-        [RECORD_SUBMITTED] = "submitted",
-        [RECORD_ESTIMATED] = "estimated",
-        [RECORD_CANCELLED] = "cancelled",
-        [RECORD_HELD] = "held",
-        [RECORD_RELEASED] = "released",
-        [RECORD_DEPENDS] = "depends",
-        [RECORD_SAMPLE] = "sample",
-        [RECORD_STARTED] = "started",
-        [RECORD_FIRST_USE] = "first_use",
-        [RECORD_OBSERVED] = "observed",
-        [RECORD_STRAYED] = "strayed",
-        [RECORD_PROGRESSED] = "progressed",
-        [RECORD_EXITED] = "exited",
-        [RECORD_LAUNCH_FAILED] = "launch_failed",
-        [RECORD_SIGNAL_FAILED] = "signal_failed",
-        [RECORD_ADOPTED] = "adopted",
-        [RECORD_LOST] = "lost",
-        [RECORD_SHARE_FAULT] = "share_fault",
-        [RECORD_SUSPENDED] = "suspended",
-        [RECORD_RESUMED] = "resumed",
-        [RECORD_FORGOTTEN] = "forgotten",
-        [RECORD_GPU_OPENED] = "gpu_opened",
-        [RECORD_SHARE_GIVEN] = "share_given",
-        [RECORD_TIMER] = "timer",
-        [RECORD_PLACED] = "placed",
-        [RECORD_REQUEUED] = "requeued",
-        [RECORD_GAVE_UP] = "gave_up",
-        [RECORD_RETURNED] = "returned",
-        [RECORD_REFUSED] = "refused",
-        [RECORD_EXPIRED] = "expired",
-        [RECORD_SIGNALLED] = "signalled",
-        [RECORD_SHRUNK] = "trimmed",
-        [RECORD_GROWN] = "grown",
-        [RECORD_RESERVED] = "reserved",
-        [RECORD_DUE] = "due",
-        [RECORD_GPU_TRIED] = "gpu_tried",
-        [RECORD_WAITED] = "waited",
-        [RECORD_STATE_CORE] = "state_core",
-        [RECORD_STATE_GPU] = "state_gpu",
-        [RECORD_STATE_PROFILE] = "state_history",
-        [RECORD_STATE_MEASURE] = "state_measure",
-        [RECORD_STATE_PRIOR] = "state_prior",
-        [RECORD_STATE_USER] = "state_user",
-        [RECORD_STATE_JOB] = "state_job",
-        [RECORD_STATE_PLACEMENT] = "state_placement",
-        [RECORD_STATE_DEPENDS] = "state_depends",
-        [RECORD_STATE_RESIDENT] = "state_resident",
-        [RECORD_STATE_QUEUED] = "state_queued",
+#define RECORD(type, name, whose, stays) name,
+#include "core/records.def"
     };
 
     return type < RECORD_TYPE_COUNT ? names[type] : "unknown";

@@ -22,64 +22,8 @@
 #define RECORD_WORKLOAD_SIZE 64 /* identifies runs of "the same" job, NUL included */
 
 enum record_type {
-    RECORD_NONE,
-    /* inputs */
-    RECORD_RECONFIGURED,  /* the configuration is now this; the first record of every store */
-    RECORD_GPU_BACK,      /* a GPU is there (for the first time, or again) */
-    RECORD_GPU_LOST,      /* a GPU is gone or unusable: nothing is placed on it */
-    RECORD_SUBMITTED,     /* a new job, with its static estimate */
-    RECORD_ESTIMATED,     /* the memory of a job of unknown need was estimated after its submission */
-    RECORD_CANCELLED,     /* a person wants the job gone */
-    RECORD_HELD,          /* a person wants a waiting job to stay waiting */
-    RECORD_RELEASED,      /* ... and no longer */
-    RECORD_DEPENDS,       /* the waiting job begins after another, or after a time */
-    RECORD_SAMPLE,        /* a GPU's quantised window statistics */
-    RECORD_STARTED,       /* the placed job's process runs */
-    RECORD_FIRST_USE,     /* the job's memory is observed on a GPU for the first time in this run */
-    RECORD_OBSERVED,      /* the job's memory on a GPU has grown to this */
-    RECORD_STRAYED,       /* the job holds memory on a GPU that it was not given */
-    RECORD_PROGRESSED,    /* the speed of the running job, by its own count of steps */
-    RECORD_EXITED,        /* the job's whole process tree has ended, with the classified cause */
-    RECORD_LAUNCH_FAILED, /* the command of the placed job was never run */
-    RECORD_SIGNAL_FAILED, /* a decided signal could not be delivered */
-    RECORD_ADOPTED,       /* after a restart of the driver the job was found running */
-    RECORD_LOST,          /* the job's shepherd died; its tree was killed, and is empty */
-    RECORD_SHARE_FAULT, /* the MPS server of a GPU, or of a user, failed, or serves again: no client is placed there in
-                           between */
-    RECORD_SUSPENDED,   /* the processes of a lease were stopped for now: they keep their memory */
-    RECORD_RESUMED,     /* ... and go on */
-    RECORD_FORGOTTEN,   /* an administrator takes back what was learned of a user or a workload */
-    RECORD_GPU_OPENED,  /* an administrator opens a GPU that was closed */
-    RECORD_SHARE_GIVEN, /* an administrator gives a user a share of the GPUs */
-    RECORD_TIMER,       /* the time that core_next_wake_ns named has come */
-    /* decisions */
-    RECORD_PLACED,    /* start the job on these GPUs */
-    RECORD_REQUEUED,  /* the crashed job waits again (retry: ahead of the main queue, else in its place there) */
-    RECORD_GAVE_UP,   /* the crashed job is not retried */
-    RECORD_RETURNED,  /* the crashed lease goes back to the one who asked for it, with its next request */
-    RECORD_REFUSED,   /* the waiting job can never run here */
-    RECORD_EXPIRED,   /* the lease was not placed within its max_wait_ns */
-    RECORD_SIGNALLED, /* ask the job's process tree to stop */
-    RECORD_SHRUNK,    /* the running job's reservation is now this: it was observed, or estimated, to need less than was
-                         reserved */
-    RECORD_GROWN,     /* the running job's reservation is now this: it was observed to use more than was reserved, or
-                         estimated to need more */
-    RECORD_RESERVED,  /* these GPUs are kept for the job, which has let others pass for too long; none: no more */
-    RECORD_DUE,       /* the time has come before which the job was not to begin */
-    RECORD_GPU_TRIED, /* a closed GPU takes jobs again: its time is over */
-    RECORD_WAITED,    /* nothing could be placed; the next attempt is not before then (paced loops) */
-    /* a state at one moment: only core_snapshot makes them, after a RECONFIGURED and in this order */
-    RECORD_STATE_CORE, /* state that belongs to no GPU and no job */
-    RECORD_STATE_GPU,
-    RECORD_STATE_PROFILE, /* the knowledge of a workload */
-    RECORD_STATE_MEASURE, /* of a workload, alone or beside another */
-    RECORD_STATE_PRIOR,   /* the distribution of a user's workloads: own or told, at most one of each */
-    RECORD_STATE_USER,    /* the user whose retries or use are counted */
-    RECORD_STATE_JOB,     /* one that has not ended, followed by its placements */
-    RECORD_STATE_PLACEMENT,
-    RECORD_STATE_DEPENDS,  /* what a job of these waits for: behind all of them */
-    RECORD_STATE_RESIDENT, /* in the order of arrival on each GPU */
-    RECORD_STATE_QUEUED,   /* in the order of each queue */
+#define RECORD(type, name, whose, stays) RECORD_##type,
+#include "core/records.def"
     RECORD_TYPE_COUNT
 };
 
@@ -125,23 +69,8 @@ struct record_gpu {
 };
 
 struct record_submitted {
-    uint32_t uid;
-    uint32_t gpus;         /* GPUs wanted, >= 1 */
-    int64_t request_bytes; /* memory per GPU, or -1 */
-    uint32_t request_source;
-    int32_t smact_permille;        /* expected solo SM activity, or -1 */
-    int32_t max_slowdown_permille; /* the most that its user accepts; 0: the configuration's */
-    uint32_t share;                /* enum share_mode: SHARE_ANY, or the only way in which it may share */
-    bool exclusive;                /* alone on its GPUs until it ends */
-    bool held;
-    int64_t time_limit_ns;    /* of each launch, of node time; 0: none */
-    uint32_t signal;          /* its processes get this before the limit; 0: none */
-    int64_t signal_before_ns; /* so long before */
-    bool requeue;             /* retried after its time limit, a lost shepherd, a reboot */
-    bool external;            /* a lease: somebody else starts its processes, and starts them again where that is due */
-    int64_t max_wait_ns;      /* of a lease: it is over when it has waited for so long; 0: it may wait for ever */
-    uint64_t array;           /* the first job of its array; 0: it is of none */
-    uint32_t array_most;      /* of that, jobs that may run at a time; 0: all */
+#define WANT(type, member, kind, name, since, from) type member;
+#include "core/wants.def"
     char workload[RECORD_WORKLOAD_SIZE];
 };
 
@@ -332,7 +261,8 @@ struct record_state_gpu {
     bool share_faulted;
     uint64_t server;
     uint32_t server_uid;
-    bool lost;
+#define CLOSED(member, name, since, reason) bool member;
+#include "core/gpus/closed.def"
     bool measured;
     struct record_sample sample; /* but its `gpu` */
     uint64_t reserved_for;

@@ -23,8 +23,8 @@
 
 /* The members that a record has by the same names. One that is added to a record belongs into its list. */
 #define GPU_MEMBERS(X)                                                                                                 \
-    X(share_faulted), X(server), X(server_uid), X(lost), X(measured), X(reserved_for), X(reserved_ns),                 \
-        X(closed_until_ns), X(changed_ns), X(learned_ns), X(closing), X(overused)
+    X(share_faulted), X(server), X(server_uid), X(measured), X(reserved_for), X(reserved_ns), X(closed_until_ns),      \
+        X(changed_ns), X(learned_ns), X(closing), X(overused)
 #define SAMPLE_MEMBERS(X)                                                                                              \
     X(used_bytes), X(unmanaged_bytes), X(smact_permille), X(smocc_permille), X(dram_permille), X(others)
 #define PROFILE_MEMBERS(X)                                                                                             \
@@ -74,6 +74,8 @@ static void take_gpu(const struct gpu *gpu, int64_t at_ns, struct record_list *o
     state->settling_job = gpu->settling_job;
 #define TAKE(member) state->member = gpu->member
     GPU_MEMBERS(TAKE);
+#define CLOSED(member, name, since, reason) TAKE(member);
+#include "core/gpus/closed.def"
 #undef TAKE
 #define TAKE(member) state->sample.member = gpu->member
     SAMPLE_MEMBERS(TAKE);
@@ -251,6 +253,8 @@ static int restore_gpu(struct core *core, const struct record *record, struct er
     gpu_set_settling(core, gpu, state->settling_job);
 #define RESTORE(member) gpu->member = state->member
     GPU_MEMBERS(RESTORE);
+#define CLOSED(member, name, since, reason) RESTORE(member);
+#include "core/gpus/closed.def"
 #undef RESTORE
 #define RESTORE(member) gpu->member = state->sample.member
     SAMPLE_MEMBERS(RESTORE);

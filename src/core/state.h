@@ -20,6 +20,11 @@ struct measure;
 struct order_known;
 struct room;
 
+struct job_ended {
+    uint64_t id;
+    struct job_shown shown;
+};
+
 struct core {
     struct core_config config;
     const struct policy *policy; /* of config.policy */
@@ -27,7 +32,9 @@ struct core {
     uint32_t gpu_count;
     int64_t largest_gpu_bytes; /* of their totals */
     size_t gpu_capacity;
-    struct job *jobs;           /* uthash by id, owned: all that have not ended */
+    struct job *jobs;        /* uthash by id, owned: all that have not ended */
+    struct job_ended *ended; /* owned array: those that ended since the last input, for core_shown */
+    size_t ended_count, ended_capacity;
     struct common_wants *wants; /* the jobs' */
     uint32_t profile_count;     /* of all users */
     struct measure *measures;   /* uthash by key, owned, in the order of their latest readings */

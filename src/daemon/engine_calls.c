@@ -7,7 +7,7 @@
 #include "daemon/forgetting.h"
 #include "daemon/lease/leases.h"
 #include "daemon/node/node.h"
-#include "daemon/run/runs.h"
+#include "daemon/run/run_verbs.h"
 #include "daemon/view/view_store.h"
 #include "store/history.h"
 #include "store/store.h"
@@ -19,7 +19,7 @@ static void feed_samples(struct daemon *daemon)
 
 static bool fold(struct daemon *daemon, const struct record *record)
 {
-    struct job_view *view = views_fold(&daemon->views, record);
+    struct job_view *view = views_fold(&daemon->views, daemon->core, record);
     struct store_history row;
 
     if (record->type == RECORD_FORGOTTEN)
@@ -74,12 +74,9 @@ static void begin_early(struct daemon *daemon, const struct record *placed)
     runs_begin_early(daemon->runs, placed);
 }
 
-static void act(struct daemon *daemon, const struct record *decision)
+static void act(struct daemon *daemon, const struct record *record)
 {
-    if (decision->type == RECORD_PLACED)
-        runs_start(daemon->runs, decision);
-    else if (decision->type == RECORD_SIGNALLED)
-        runs_stop(daemon->runs, decision->job);
+    run_verbs_act(daemon->runs, record);
 }
 
 static void store_view(struct store_batch *batch, const struct job_view *view)

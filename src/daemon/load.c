@@ -74,7 +74,7 @@ static int take_record(uint64_t seq, const struct record *record, void *user)
     snapshotter_loaded(daemon->snapshotter, record);
     daemon->views.seq = seq;
     if (!record_is_state(record->type))
-        views_fold(&daemon->views, record);
+        views_fold(&daemon->views, daemon->core, record);
     return 0;
 }
 

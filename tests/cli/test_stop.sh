@@ -155,3 +155,23 @@ for try in 1 2 3 4 5; do # half a second may be too short on a busy machine
     [ "$try" -lt 5 ] && ! grep -q whole "$T/out" || break
 done
 expect_output whole
+
+# It saves its state when it is asked to, each time, and runs on; where it can, and where it has said how.
+# shellcheck disable=SC2016 # for the job's shell
+run submit --parsable --time 1000:00 --signal USR1 -o saved.out -- \
+    sh -c 'trap "echo saved" USR1; echo runs; while :; do sleep 0.02; done'
+saves=$(cat "$T/out")
+until_field "$saves" state RUNNING
+wait_for 'grep -q runs saved.out'
+expect_ok checkpoint "$saves"
+wait_for 'grep -q saved saved.out'
+expect_ok checkpoint "$saves"
+wait_for '[ "$(grep -c saved saved.out)" -eq 2 ]'
+expect_field "$saves" state RUNNING
+run submit --parsable --hold -- sleep 600
+expect_error 1 "is HELD: only one that runs can save its state" checkpoint "$(cat "$T/out")"
+run submit --parsable -- sleep 600
+until_field "$(cat "$T/out")" state RUNNING
+expect_error 1 "has not said what signal that is: --signal" checkpoint @
+run cancel "$saves"
+until_field "$saves" state CANCELLED

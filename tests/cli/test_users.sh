@@ -44,7 +44,7 @@ for user in bob carol; do
 done
 
 # Nobody else changes her jobs; an administrator may, and the log names the administrator.
-for verb in cancel hold release; do
+for verb in cancel hold release checkpoint; do
     refused bob 'belongs to alice' $verb 1
     refused bob 'belongs to alice' $verb 2
 done

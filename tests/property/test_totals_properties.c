@@ -80,7 +80,7 @@ static void open_store(struct world *world)
 static struct job_view *fold(struct world *world, struct record record)
 {
     record.at_ns = world->now_ns;
-    return views_fold(&world->daemon.views, &record);
+    return views_fold(&world->daemon.views, NULL, &record);
 }
 
 static void submit(struct world *world)

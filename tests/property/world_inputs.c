@@ -107,8 +107,10 @@ static void end_job(const struct world *world, struct world_job *job)
 
 static void person_acts(struct world *world)
 {
-    static const uint32_t types[] = {RECORD_CANCELLED, RECORD_HELD, RECORD_RELEASED, RECORD_SUSPENDED, RECORD_RESUMED};
-    struct record input = {.type = types[random_range(&world->random, 0, 4)], .job = any_job(world)};
+    static const uint32_t types[] = {RECORD_CANCELLED, RECORD_HELD,    RECORD_RELEASED,
+                                     RECORD_SUSPENDED, RECORD_RESUMED, RECORD_CHECKPOINT};
+    struct record input = {.type = types[random_range(&world->random, 0, array_size(types) - 1)],
+                           .job = any_job(world)};
     struct world_job *job = &world->jobs[input.job];
 
     if (!feed(world, &input) || input.type != RECORD_CANCELLED)

@@ -1,7 +1,9 @@
 /* The job's JSON: both ways by the golden file, and any deviation is refused by name. */
 #include "unit.h"
 
+#include "api/job_field.h"
 #include "api/spec.h"
+#include "base/memory.h"
 
 #define MINIMAL "\"name\":\"n\",\"command\":[\"true\"],\"directory\":\"/\",\"output\":\"/o\""
 
@@ -26,93 +28,34 @@ static void refuse(const char *text, const char *expected)
     assert_null(spec.name); /* nothing is left to release */
 }
 
+/* The golden file says every field. */
 static void fill(struct job_spec *spec)
 {
-    job_spec_init(spec);
-    spec->name = xstrdup("resnet-128");
-    spec_strings_add(&spec->command, "/bin/sh");
-    spec_strings_add(&spec->command, "-c");
-    spec_strings_add(&spec->command, "python resnet.py --b 128");
-    spec->script = xstrdup("#!/bin/sh -eu\npython resnet.py\n");
-    spec->code = xstrdup("85944171f73967e8");
-    spec->python = true;
-    spec_strings_add(&spec->environment, "HOME=/home/ada");
-    spec_strings_add(&spec->environment, "GREETING=two\nlines");
-    spec->surroundings = xstrdup("umask=0027 gid=1000 nofile=1024 stack=unlimited");
-    spec->directory = xstrdup("/home/ada/runs");
-    spec->output = xstrdup("/home/ada/runs/carma-%j.out");
-    spec->error = xstrdup("/home/ada/runs/carma-%j.err");
-    spec->conda_environment = xstrdup("tf");
-    spec->gpus = 2;
-    spec->gpu_memory_bytes = 12 * GIB;
-    spec->visible_devices = xstrdup("index");
-    spec->share = xstrdup("time-slice");
-    spec->exclusive = true;
-    spec->held = true;
-    spec->dependency = xstrdup("afterok:12,after:15+5");
-    spec->array = xstrdup("0-9:3%2");
-    spec->begin = xstrdup("now+2hours");
-    spec->time_limit_ns = 5400 * NS_PER_SEC;
-    spec->signal = 10;
-    spec->signal_before_ns = 120 * NS_PER_SEC;
-    spec->requeue = true;
-    spec->no_progress = true;
-    spec->no_capture = true;
-    spec->policy_word = xstrdup("exclusive");
-    spec->summary_name = xstrdup("resnet.txt");
-    spec->summary = xstrdup("Layer (type)\n");
-    spec->capture_name = xstrdup("resnet.capture");
-    spec->capture = xstrdup("{\"carma-capture\": 1}\n");
-    spec->hf_config_name = xstrdup("config.json");
-    spec->hf_config = xstrdup("{\"model_type\": \"gpt2\"}\n");
-    spec->sequence_length = 1024;
-    spec->method = xstrdup("lora,rank=16");
-    spec->optimizer = xstrdup("momentum");
-    spec->precision = xstrdup("amp");
-    spec->engine = xstrdup("slurm");
-    spec->cluster = xstrdup("east");
-    spec->slurm_job = 4711;
-    spec->slurm_restart = 2;
-    spec->slurm_node = xstrdup("n17");
-    spec->dataset = xstrdup("imagenet");
-    spec->max_slowdown_permille = 1500;
-    spec->mps_threads_percent = 50;
-    spec->mps_memory_limit_bytes = 12 * GIB;
-    spec->cpus = 8;
-    spec->host_memory_bytes = 64 * GIB;
-    spec->batch_size = 128;
-    spec->recorded_bytes[SPEC_MEASURED] = 13236 * MIB;
-    spec->recorded_bytes[SPEC_FAKETENSOR] = 11184100000;
-    spec->recorded_bytes[SPEC_GPUMEMNET] = 24000 * MIB;
+    CLEANUP(free_ptr) char *golden = NULL;
+
+    fail_if(file_read(CARMA_GOLDEN "/spec.json", 1 << 20, &golden, &(size_t){0}, &trouble), trouble);
+    fail_if(parse(golden, spec, &trouble), trouble);
 }
 
 TEST(test_golden)
 {
-    struct job_spec spec, again;
-    char *golden, *text, *text_again;
+    CLEANUP(job_spec_release) struct job_spec spec;
+    CLEANUP(free_ptr) char *golden = NULL, *text = NULL;
     size_t length;
     json_t *json;
 
-    fill(&spec);
-    json = job_spec_to_json(&spec);
-    text = json_dumps(json, JSON_INDENT(2));
     fail_if(file_read(CARMA_GOLDEN "/spec.json", 1 << 20, &golden, &length, &trouble), trouble);
     golden[length - 1] = '\0'; /* the file ends its last line */
+    fill(&spec);
+    for (size_t i = 0; i < job_field_count; i++)
+        if (!job_field_is_said(&job_fields[i], &spec))
+            fail_msg("tests/golden/spec.json does not say '%s'", job_fields[i].name);
+    assert_int_equal(spec.command.count, 3);
+    assert_true(spec.recorded_bytes[SPEC_HORUS] == -1 && spec.gpu_memory_bytes == 12 * GIB);
+    json = job_spec_to_json(&spec);
+    text = json_dumps(json, JSON_INDENT(2));
     assert_string_equal(text, golden);
     json_decref(json);
-
-    fail_if(parse(golden, &again, &trouble), trouble);
-    assert_int_equal(again.command.count, 3);
-    assert_true(again.recorded_bytes[SPEC_HORUS] == -1 && again.gpu_memory_bytes == 12 * GIB);
-    json = job_spec_to_json(&again);
-    text_again = json_dumps(json, JSON_INDENT(2));
-    assert_string_equal(text_again, golden);
-    json_decref(json);
-    free(golden);
-    free(text);
-    free(text_again);
-    job_spec_release(&spec);
-    job_spec_release(&again);
 }
 
 TEST(test_defaults)

@@ -195,7 +195,7 @@ TEST(test_a_victim_of_an_earlier_carma)
 
     view->overuser = 7;
     view->victim_of = 8;
-    view->fence_bytes = 5;
+    view->shown.fence_bytes = 5;
     view->attempts = 3;
     text = job_view_to_text(view);
     view->victim_of = view->attempts = 0;
@@ -233,7 +233,7 @@ static struct job_view *add_submitted(struct views *views, uint64_t id, const ch
     job_estimate_init(&estimate);
     make_spec(&spec, "1");
     view = views_add(views, id, &spec, &estimate);
-    assert_ptr_equal(views_fold(views, &record), view);
+    assert_ptr_equal(views_fold(views, NULL, &record), view);
     return view;
 }
 
@@ -298,7 +298,7 @@ TEST(test_what_the_store_had_is_not_folded_again)
     other->as_of = 7;
     for (views.seq = 5; views.seq <= 8; views.seq++) {
         view->state = JOB_CRASHED;
-        views_fold(&views, &requeued);
+        views_fold(&views, NULL, &requeued);
     }
     assert_int_equal(view->retries, 2);
     assert_int_equal(other->victims, 1);

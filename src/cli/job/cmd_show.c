@@ -363,6 +363,33 @@ static void print_threads(const json_t *job)
         line("Threads", "at most %" PRId64 "%% of a GPU's (enforced by MPS)", own > 0 && own < threads ? own : threads);
 }
 
+/* The rows of core/job_state.def that have a title. */
+static void print_shown(const json_t *job)
+{
+    static const struct {
+        const char *name, *title;
+        enum { NUMBER, BYTES, PERCENT, DURATION, TIME } form;
+    } rows[] = {
+#define STATE(type, member, kind, name)
+#define SHOWN(type, member, kind, name, absent, form, title) {name, title, form},
+#include "core/job_state.def"
+    };
+
+    for (size_t i = 0; i < array_size(rows); i++) {
+        int64_t value = answer_integer(job, rows[i].name, INT64_MIN);
+        char text[UNITS_TEXT];
+
+        if (!rows[i].title || value == INT64_MIN)
+            continue;
+        if (rows[i].form == TIME)
+            line_of_time(job, rows[i].title, rows[i].name);
+        else if (rows[i].form == BYTES || rows[i].form == DURATION)
+            line(rows[i].title, "%s", rows[i].form == BYTES ? format_bytes(value, text) : format_duration(value, text));
+        else
+            line(rows[i].title, "%" PRId64 "%s", value, rows[i].form == PERCENT ? "%" : "");
+    }
+}
+
 static void print_visible(const json_t *job)
 {
     CLEANUP(free_ptr) char *why = answer_safe_text(job, "uuids_why");
@@ -421,6 +448,7 @@ static void print_job(const json_t *job)
     print_overuse(job);
     print_fence(job);
     print_threads(job);
+    print_shown(job);
     print_visible(job);
     print_estimate(json_object_get(job, "estimate"));
     print_untried(job);

@@ -98,11 +98,11 @@ static bool is_cancelled(const struct gpu *gpu, const struct closing_user *user,
 /* More than half of the GPUs are closed to everybody, with this one, which is. */
 static bool is_last_half(const struct core *core, const struct gpu *gpu)
 {
-    uint32_t usable = gpu->lost, closed = gpu->lost;
+    uint32_t usable = !gpu_is_open(gpu), closed = usable;
 
     for (uint32_t i = 0; i < core->gpu_count; i++) {
-        usable += !core->gpus[i]->lost;
-        closed += !core->gpus[i]->lost && is_for_nobody(core->gpus[i]);
+        usable += gpu_is_open(core->gpus[i]);
+        closed += gpu_is_open(core->gpus[i]) && is_for_nobody(core->gpus[i]);
     }
     return closed > usable / 2;
 }

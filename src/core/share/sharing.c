@@ -201,5 +201,6 @@ bool sharing_lets_follow(const struct core *core, const struct job *guest, const
 
 bool gpu_could_take(const struct job *job, const struct gpu *gpu)
 {
-    return !gpu->lost && gpu->total_bytes >= job->wants->request_bytes && sharing_ever(job->wants, gpu) == REASON_NONE;
+    return gpu_is_open(gpu) && gpu->total_bytes >= job->wants->request_bytes &&
+           sharing_ever(job->wants, gpu) == REASON_NONE;
 }

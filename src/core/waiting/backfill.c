@@ -53,7 +53,7 @@ static struct room room_of(const struct core *core, const struct gpu *gpu, const
 {
     if (gpu_idle(gpu))
         return room_whole;
-    if (gpu->lost || !gpu->measured || gpu_exclusive_resident(gpu) ||
+    if (!gpu_is_open(gpu) || !gpu->measured || gpu_exclusive_resident(gpu) ||
         gpu->resident_count >= core->config.max_jobs_per_gpu || gpu_settling(core, gpu, now_ns))
         return room_none;
     return room_beside(gpu_free_bytes(core, gpu),

@@ -5,8 +5,8 @@
  * keep their jobs in trees (waiting/alike.h), in which the head and all later candidates are found
  * (waiting/backfill.c). People are told the place of each job (order_rank): all are sorted for that, once in a moment.
  *
- * To add a class: a member of enum order_class (job.h), where it goes, and a row. To add a ground on which a user goes
- * before another: a line in compare_lines. */
+ * To add a class: a row of classes.def and its function here. To add a ground on which a user goes before another: a
+ * line in compare_lines. */
 #include "core/waiting/order.h"
 
 #include <stdlib.h>
@@ -38,12 +38,12 @@ static bool is_any(const struct job *job)
 static const struct {
     enum order_class class;
     bool (*holds)(const struct job *job);
-    bool by_arrival; /* in the order in which they came; else each keeps its place
-                      */
+    bool by_arrival; /* in the order in which they came; else each keeps its place */
 } classes[] = {
-    {CLASS_LEASE, is_lease, true},
-    {CLASS_RETRY, is_retry, true},
-    {CLASS_MAIN, is_any, false},
+#define ARRIVAL                            true
+#define PLACE                              false
+#define CLASS(name, holds, by, why, words) {CLASS_##name, holds, by},
+#include "core/waiting/classes.def"
 };
 
 /* A held job keeps its place in the main queue. */

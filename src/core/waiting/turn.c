@@ -1,6 +1,6 @@
 /* How this file works: the job's rank (order.c) is compared with that of the first job in the order, by the same
  * grounds in the same order, and the first that differs is told. To add a ground to the order: a row of its name, and a
- * line in why_before. */
+ * line in why_before. A class is a row of classes.def alone. */
 #include "core/waiting/turn.h"
 
 #include "core/state.h"
@@ -11,8 +11,10 @@
 
 const char *turn_why_name(uint32_t why)
 {
-    static const char *const names[TURN_WHY_COUNT] = {"first", "lease", "retry", "nothing-running",
-                                                      "use",   "own",   "turns", "earlier"};
+    static const char *const names[TURN_WHY_COUNT] = {"first",
+#define CLASS(name, holds, by, why, words) why,
+#include "core/waiting/classes.def"
+                                                      "nothing-running", "use", "own", "turns", "earlier"};
 
     return why < TURN_WHY_COUNT ? names[why] : "unknown";
 }
@@ -25,7 +27,7 @@ static uint32_t why_before(const struct order_rank *rank, const struct order_ran
     if (job == first)
         return TURN_NOBODY;
     if (turn_is_apart(first->turn))
-        return first->turn.class == CLASS_LEASE ? TURN_LEASE : TURN_RETRY;
+        return first->turn.class;
     if (job->user == first->user)
         return TURN_OWN;
     if (line == others)

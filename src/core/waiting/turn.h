@@ -11,9 +11,10 @@ struct job;
 
 /* Why `before` goes before the job. */
 enum turn_why {
-    TURN_NOBODY,  /* nobody does */
-    TURN_LEASE,   /* it is a lease: a cluster's scheduler holds resources for it meanwhile */
-    TURN_RETRY,   /* it is retried */
+    TURN_NOBODY, /* nobody does */
+/* it is of that class, as in enum order_class */
+#define CLASS(name, holds, by, why, words) TURN_##name,
+#include "core/waiting/classes.def"
     TURN_RUNNING, /* its user has nothing running; the job's has `running` */
     TURN_USE,     /* its user has had before_use of the GPUs lately, the job's user, for his share, more: use */
     TURN_OWN,     /* it is of the same user, and came earlier */

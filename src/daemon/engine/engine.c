@@ -299,7 +299,7 @@ static void on_stored(int status, const char *error, void *user)
         if (turn->records.items[i].type == RECORD_SUBMITTED)
             engine->calls->submitted(daemon, turn->records.items[i].job);
     /* Once stopping, decisions are left to the next start, which finds them in the store. */
-    for (size_t i = turn->input_count; i < turn->records.count && !daemon->stopping; i++)
+    for (size_t i = 0; i < turn->records.count && !daemon->stopping; i++)
         engine->calls->stored(daemon, &turn->records.items[i]);
     tell_waiters(turn, 0, NULL);
     trim = turn->spec_count >= TRIM_SPECS;

@@ -24,7 +24,7 @@ struct engine_calls {
     void (*decided)(struct daemon *daemon);                             /* all decisions of a turn are applied */
     void (*placed)(struct daemon *daemon, const struct record *placed); /* while that decision is being stored */
     void (*stored)(struct daemon *daemon,
-                   const struct record *decision); /* it may be acted on; inputs are of the current turn */
+                   const struct record *record); /* it may be acted on; what that inputs is of the current turn */
     void (*store_ended)(struct daemon *daemon, struct store_batch *batch,
                         uint64_t job); /* adds the kept data of that job */
     void (*store_changed)(struct daemon *daemon,

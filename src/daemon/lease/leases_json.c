@@ -155,7 +155,7 @@ json_t *lease_capacity_to_json(const struct daemon *daemon)
     for (uint32_t i = 0; i < count; i++) {
         const struct gpu *gpu = core_gpu(daemon->core, i);
         json_array_append_new(memory, json_integer(gpu->total_bytes));
-        if (gpu->lost)
+        if (!gpu_is_open(gpu))
             continue;
         fits[there] = gpu_idle(gpu) ? gpu_idle_bytes(gpu) : gpu_free_bytes(daemon->core, gpu);
         if (fits[there] < 0 || gpu_exclusive_resident(gpu))

@@ -149,7 +149,8 @@ static json_t *target_to_json(const struct node *node, const struct gpu *gpu, in
         json_array_append_new(jobs, json_integer((json_int_t)gpu->residents[i]->id));
     set(json, "index", gpu->number, true);
     json_object_set_new(json, "uuid", json_string(gpu->uuid));
-    json_object_set_new(json, "lost", json_boolean(gpu->lost));
+#define CLOSED(member, name, since, reason) json_object_set_new(json, name, json_boolean(gpu->member));
+#include "core/gpus/closed.def"
     json_object_set_new(json, "share", json_string(share_mode_name(sharing_configured(gpu))));
     if (entry->at_ns)
         node_share_of(node, gpu->number, &entry->reading, &why);

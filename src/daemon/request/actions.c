@@ -92,6 +92,17 @@ struct changing {
     uint32_t type;
 };
 
+/* Why the core refuses such a verb, where it is a matter of the job's state; NULL: its own words will do. */
+static const char *why_not(uint32_t type)
+{
+    static const char *const words[RECORD_TYPE_COUNT] = {
+#define VERB(name, record, listed, help, why) [RECORD_##record] = why,
+#include "api/job_verbs.def"
+    };
+
+    return words[type];
+}
+
 static void change(struct daemon *daemon, struct http_request *request, const struct job_view *view, uint32_t type)
 {
     struct record input = {.type = type, .at_ns = nodetime_now_ns(), .job = view->id};
@@ -114,9 +125,8 @@ static void change(struct daemon *daemon, struct http_request *request, const st
         return;
     }
     if (!asked_already && (rc = engine_input(daemon->engine, &input, &err)) != 0) {
-        if (rc == -EPERM && (type == RECORD_HELD || type == RECORD_RELEASED))
-            error_set(&err, EPERM, "job %" PRIu64 " is %s: %s", view->id, job_state_name(view->state),
-                      type == RECORD_HELD ? "only one that waits can be held" : "it is not held");
+        if (rc == -EPERM && why_not(type))
+            error_set(&err, EPERM, "job %" PRIu64 " is %s: %s", view->id, job_state_name(view->state), why_not(type));
         http_reply_error(request, 409, "%s", err.text);
         return;
     }

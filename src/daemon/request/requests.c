@@ -109,7 +109,10 @@ static void handle_job(struct daemon *daemon, struct http_request *request, cons
     static const struct {
         const char *name;
         uint32_t type;
-    } actions[] = {{"/cancel", RECORD_CANCELLED}, {"/hold", RECORD_HELD}, {"/release", RECORD_RELEASED}};
+    } actions[] = {
+#define VERB(name, record, listed, help, why) {"/" #name, RECORD_##record},
+#include "api/job_verbs.def"
+    };
     const struct job_view *view;
     char *end;
     uint64_t id;

@@ -72,23 +72,26 @@ static void set_request(const struct config *config, const struct job_spec *spec
     }
 }
 
+/* -1: the job does not say it. */
+static int64_t said(int64_t value)
+{
+    return value < 0 ? 0 : value;
+}
+
 static void set_wants(const struct config *config, const struct job_spec *spec, const struct job_estimate *estimate,
                       uid_t uid, struct record_submitted *wants)
 {
     struct array_words words;
 
     *wants = (struct record_submitted){.uid = uid,
-                                       .gpus = spec->gpus,
                                        .smact_permille = estimate->smact_permille,
-                                       .max_slowdown_permille =
-                                           spec->max_slowdown_permille < 0 ? 0 : (int32_t)spec->max_slowdown_permille,
-                                       .share = spec->share ? share_mode_find(spec->share) : SHARE_ANY,
-                                       .exclusive = spec->exclusive,
-                                       .held = spec->held,
-                                       .time_limit_ns = spec->time_limit_ns < 0 ? 0 : spec->time_limit_ns,
-                                       .signal = spec->signal,
-                                       .signal_before_ns = spec->signal_before_ns < 0 ? 0 : spec->signal_before_ns,
-                                       .requeue = spec->requeue};
+                                       .share = spec->share ? share_mode_find(spec->share) : SHARE_ANY};
+#define SAID(member, type) wants->member = (type)said((int64_t)spec->member);
+#define WORKED_OUT(member, type)
+#define WANT(type, member, kind, name, since, from) from(member, type)
+#include "core/wants.def"
+#undef SAID
+#undef WORKED_OUT
     set_request(config, spec, estimate, wants);
     if (spec->array && array_parse(spec->array, &words, NULL) == 0)
         wants->array_most = words.most < words.jobs ? words.most : 0;

@@ -83,10 +83,12 @@ struct job_view *views_add(struct views *views, uint64_t id, struct job_spec *sp
     if (!views->no_wants)
         views->no_wants = common_wants_join(&views->wants, &(struct record_submitted){0});
     job_view_set_wants(view, views->no_wants);
-    view->first_started_ns = view->started_ns = view->ended_ns = -1;
-    view->reserved_bytes = view->first_reserved_bytes = view->fence_bytes = view->process_limit_bytes = -1;
+#define VIEW(type, member, name, since, first, form) view->member = first;
+#include "daemon/view/view_fields.def"
+#define STATE(type, member, kind, name)
+#define SHOWN(type, member, kind, name, absent, form, title) view->shown.member = absent;
+#include "core/job_state.def"
     view->unused_since_ns = -1;
-    view->crashed_ns = view->relaunch_ns = -1;
     HASH_ADD(hh, views->jobs, id, sizeof view->id, view);
     if (id > views->last_id)
         views->last_id = id;

@@ -45,41 +45,18 @@ struct job_view {
     const char *user; /* of user_text; as the user database said when it was submitted (daemon/view/owners.h) */
     int64_t gid;      /* as above; OWNER_NO_GID; OWNER_UNKNOWN: an earlier carma took it in */
     bool retry;
-    uint32_t crashes;
-    uint32_t handle_crashes; /* of `crashes`, those of a GPU library that could not be set up */
-    uint32_t retries;        /* times it was put before the queue to be retried */
-    uint32_t attempts;
-    int64_t reserved_bytes;      /* as last reserved, on each GPU; -1: not known */
-    uint32_t reservation_source; /* enum memory_source of that */
-    uint32_t first_reservation_source;
-    uint64_t overuser;  /* the job that ran it out of memory at its last end; 0: nobody */
-    uint64_t victim_of; /* the last one that ever did */
-    uint32_t harmed;    /* of `crashes`, those that it is not charged with: a neighbour's doing, or a guessed fence's */
-    int64_t fence_bytes;         /* of its last start: the driver's limit on each of its processes on a GPU; -1: none */
-    uint32_t threads_percent;    /* likewise, of each GPU's threads; 0: none */
-    int64_t process_limit_bytes; /* the least of that, mps_memory_limit and the job's own limit: the effective one */
-    uint32_t uuids_why;          /* enum uuids_why, of its last start */
-    uint32_t unfenced;           /* 1: its last run ended at a guessed fence */
-    uint32_t victims;            /* jobs that it ran out of memory */
-    int64_t first_reserved_bytes; /* as first reserved; as submitted, where it was never placed */
-    int64_t submitted_ns;
-    int64_t first_started_ns; /* -1: never */
-    int64_t started_ns;       /* of the last launch; -1: never, or not yet */
-    int64_t ended_ns;         /* -1: not yet */
-    int64_t crashed_ns;       /* it waits to be retried since; -1: it does not */
-    int64_t relaunch_ns;      /* how long it has waited for that the last time; -1: it has not yet */
+    struct job_shown shown; /* as the core knows it */
+#define VIEW(type, member, name, since, first, form) type member;
+#include "daemon/view/view_fields.def"
     bool exited;
     struct record_exited exit;
     char *message;    /* owned; of the last failure; may be NULL */
     char *unreadable; /* owned; its unreadable parts in the store, and why (daemon/set_aside.h); NULL: none */
     int64_t fault_ns; /* when, as an MPS client, it last ended with a kernel's fault; 0: not since the daemon began */
-    uint32_t share;   /* enum share_mode, of the last or current launch; SHARE_ANY where its record does not say */
     uint32_t placement_count;         /* of the same */
     struct job_placement *placements; /* owned */
-    int64_t seen_ns;    /* it is known to have run until then (daemon/run/runs.h): not folded from records either */
-    int64_t peak_bytes; /* the most observed of it on one GPU, in all launches; 0: nothing yet */
+    int64_t seen_ns; /* it is known to have run until then (daemon/run/runs.h): not folded from records either */
     struct memory_usage held; /* GPU memory over time: begun and ended by records, in between the node says how much */
-    int64_t ran_gpu_ns;       /* GPUs times how long it ran on them, in launches that are over */
     int64_t energy_mj;        /* modelled (daemon/node/energy.h): not folded from records, but kept by the node */
     int64_t unused_since_ns; /* it runs, and has not used its GPUs since, for long enough to be told; -1: no. The node's
                                 too */
@@ -145,7 +122,7 @@ void views_remove(struct views *views, struct job_view *view);
 struct job_view *views_add_unknown(struct views *views, uint64_t id);
 
 /* As it is in the core, for any stored state. */
-void views_take_job(struct views *views, struct job_view *view, const struct job *job);
+void views_take_job(struct views *views, const struct core *core, struct job_view *view, const struct job *job);
 
 /* Of an ended job nobody knows how it ended: it is not shown. */
 void views_hide(struct views *views, struct job_view *view);
@@ -165,8 +142,9 @@ static inline bool job_view_is_changed(const struct job_view *view)
 /* Something that is shown of it has changed, other than by a record. Values that only grow with time do not count. */
 void views_touch(struct views *views, struct job_view *view);
 
-/* Folds a record that the core has taken. Returns the job's view, or NULL where it concerns none. */
-struct job_view *views_fold(struct views *views, const struct record *record);
+/* Folds a record that the core has taken. Returns the job's view, or NULL where it concerns none. Without a core, what
+ * it knows of the job stays as it is. */
+struct job_view *views_fold(struct views *views, const struct core *core, const struct record *record);
 
 /* The ended jobs that are to be forgotten, the oldest first: those that ended before before_ns, and of the others all
  * but `most`; the user with the most loses the oldest. Those that the store does not have yet stay. Owned by the

@@ -15,18 +15,18 @@ static void set_state(struct views *views, struct job_view *view, uint32_t state
         views->counts[state]++;
 }
 
-void views_take_job(struct views *views, struct job_view *view, const struct job *job)
+void views_take_job(struct views *views, const struct core *core, struct job_view *view, const struct job *job)
 {
     const struct record_submitted wants = job_submitted(job);
 
     set_state(views, view, job->state);
+    core_shown(core, job->id, &view->shown);
     job_view_set_wants(view, &wants);
     view->submitted_ns = job->submitted_ns;
     view->retry = job->retry;
     view->reserved_bytes = view->first_reserved_bytes = job->reserved_bytes;
     view->reservation_source = view->first_reservation_source = job->reservation_source;
-    view->fence_bytes = view->process_limit_bytes = job->fence_bytes;
-    view->threads_percent = job->threads_percent;
+    view->process_limit_bytes = job->fence_bytes;
     view->overuser = view->victim_of = job->overuser;
     view->share = job->share;
     view->started_ns = view->first_started_ns = job_state_runs(job->state) ? job->placed_ns : -1;
@@ -62,8 +62,7 @@ static void fold_placed(struct job_view *view, const struct record_placed *place
     view->crashed_ns = -1;
     view->retry = placed->retry;
     view->reserved_bytes = placed->reserved_bytes;
-    view->fence_bytes = view->process_limit_bytes = placed->fence_bytes;
-    view->threads_percent = placed->threads_percent;
+    view->process_limit_bytes = placed->fence_bytes;
     view->uuids_why = UUIDS_NOT_ASKED;
     view->reservation_source =
         record_memory_source(placed->reservation_source, placed->reserved_bytes, view->wants, SOURCE_LEARNED);
@@ -141,7 +140,7 @@ static void fold_refused(struct views *views, struct job_view *view, uint64_t on
     job_view_set_message(view, text);
 }
 
-struct job_view *views_fold(struct views *views, const struct record *record)
+struct job_view *views_fold(struct views *views, const struct core *core, const struct record *record)
 {
     struct job_view *view = record->job ? views_find(views, record->job) : NULL;
     uint32_t state;
@@ -221,6 +220,8 @@ struct job_view *views_fold(struct views *views, const struct record *record)
     default:
         break;
     }
+    if (core)
+        core_shown(core, view->id, &view->shown);
     if (state == JOB_CRASHED && view->state != JOB_CRASHED)
         view->crashed_ns = record->at_ns;
     if (state != view->state && job_state_ended(state)) {

@@ -251,6 +251,42 @@ static void add_details(const struct job_view *view, json_t *json)
             json_object_set_new(json, job_fields[i].name, job_field_to_json(&job_fields[i], spec));
 }
 
+static json_t *plain(int64_t value)
+{
+    return json_integer(value);
+}
+
+static json_t *over_0(int64_t value)
+{
+    return integer_or_null(value, value > 0);
+}
+
+static json_t *from_0(int64_t value)
+{
+    return integer_or_null(value, value >= 0);
+}
+
+/* The rows of the tables, by their forms. */
+static void add_numbers(const struct job_view *view, json_t *json)
+{
+#define HIDDEN(name, value)
+#define PLAIN(name, value)                           json_object_set_new(json, name, plain((int64_t)(value)));
+#define OVER_0(name, value)                          json_object_set_new(json, name, over_0((int64_t)(value)));
+#define FROM_0(name, value)                          json_object_set_new(json, name, from_0((int64_t)(value)));
+#define MOMENT(name, value)                          json_object_set_new(json, name, shown_or_null((int64_t)(value)));
+#define VIEW(type, member, name, since, first, form) form(#member, view->member)
+#include "daemon/view/view_fields.def"
+#define TIME(value)   nodetime_shown_ns((int64_t)(value))
+#define NUMBER(value) (int64_t)(value)
+#define BYTES         NUMBER
+#define PERCENT       NUMBER
+#define DURATION      NUMBER
+#define STATE(type, member, kind, name)
+#define SHOWN(type, member, kind, name, absent, form, title)                                                           \
+    json_object_set_new(json, name, integer_or_null(form(view->shown.member), view->shown.member != (absent)));
+#include "core/job_state.def"
+}
+
 json_t *job_view_to_json(const struct job_view *view, const struct core *core, int64_t now_ns, enum access_view access,
                          bool detailed)
 {
@@ -281,22 +317,13 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
                         integer_or_null(view->wants->request_bytes, view->wants->request_bytes >= 0));
     json_object_set_new(json, "estimating", json_boolean(view->estimating));
     json_object_set_new(json, "over_reservation_bytes", integer_or_null(over_bytes, over_bytes > 0));
-    json_object_set_new(json, "fence_bytes", integer_or_null(view->fence_bytes, view->fence_bytes >= 0));
-    json_object_set_new(json, "threads_percent", integer_or_null(view->threads_percent, view->threads_percent > 0));
-    json_object_set_new(json, "process_limit_bytes",
-                        integer_or_null(view->process_limit_bytes, view->process_limit_bytes >= 0));
+    add_numbers(view, json);
     json_object_set_new(json, "uuids_why", text_or_null(uuids_why_text(view->uuids_why)));
-    json_object_set_new(json, "victim_of", integer_or_null((int64_t)view->victim_of, view->victim_of != 0));
-    json_object_set_new(json, "victims", json_integer(view->victims));
     json_object_set_new(json, "share", json_string(share_mode_name(view->wants->share)));
     json_object_set_new(json, "runs_by", view->share ? json_string(share_mode_name(view->share)) : json_null());
     json_object_set_new(json, "exclusive", json_boolean(view->wants->exclusive));
     json_object_set_new(json, "retry", json_boolean(view->retry));
     json_object_set_new(json, "crashes", json_integer(view->crashes - view->harmed));
-    json_object_set_new(json, "attempts", json_integer(view->attempts));
-    json_object_set_new(json, "submitted_ns", json_integer(nodetime_shown_ns(view->submitted_ns)));
-    json_object_set_new(json, "first_started_ns", shown_or_null(view->first_started_ns));
-    json_object_set_new(json, "started_ns", shown_or_null(view->started_ns));
     json_object_set_new(json, "time_limit_ns",
                         integer_or_null(view->wants->time_limit_ns, view->wants->time_limit_ns > 0));
     json_object_set_new(json, "signal", integer_or_null(view->wants->signal, view->wants->signal > 0));
@@ -306,9 +333,6 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "cpus", integer_or_null(spec->cpus, spec->cpus > 0));
     json_object_set_new(json, "host_memory_bytes",
                         integer_or_null(spec->host_memory_bytes, spec->host_memory_bytes > 0));
-    json_object_set_new(json, "crashed_ns", shown_or_null(view->crashed_ns));
-    json_object_set_new(json, "relaunch_ns", integer_or_null(view->relaunch_ns, view->relaunch_ns >= 0));
-    json_object_set_new(json, "ended_ns", shown_or_null(view->ended_ns));
     json_object_set_new(json, "exit_status",
                         integer_or_null(view->exit.status, view->exited && view->exit.cause != EXIT_LOST));
     json_object_set_new(json, "exit_cause",

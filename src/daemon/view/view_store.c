@@ -9,64 +9,38 @@
 #include "base/memory.h"
 #include "base/strbuf.h"
 
-/* The flat numeric members, by name. */
+/* The flat numeric members, by name; those of 0.1 have its names. */
 static const struct number {
     const char *name;
     size_t offset;
     size_t size;
     bool later; /* an earlier carma did not write it: it stays as views_add has it */
 } numbers[] = {
-#define NUMBER(member)                                                                                                 \
-    {                                                                                                                  \
-#member, offsetof(struct job_view, member), sizeof(((struct job_view *)0)->member), false                      \
-    }
-#define LATER(member)                                                                                                  \
-    {                                                                                                                  \
-#member, offsetof(struct job_view, member), sizeof(((struct job_view *)0)->member), true                       \
-    }
-#define NAMED(name, member, later)                                                                                     \
+#define FIRST false
+#define LATER true
+#define NUMBER(name, member, later)                                                                                    \
     {                                                                                                                  \
         name, offsetof(struct job_view, member), sizeof(((struct job_view *)0)->member), later                         \
     }
-    /* Names that the store has from 0.1. */
-    NAMED("launches", attempts, false),
-    NAMED("claim_bytes", reserved_bytes, false),
-    NAMED("recoveries", retries, true),
-    NAMED("claim_source", reservation_source, true),
-    NAMED("first_claim_bytes", first_reserved_bytes, true),
-    NAMED("first_claim_source", first_reservation_source, true),
-    NAMED("culprit", overuser, true),
-    NUMBER(state),
-    NUMBER(crashes),
-    NUMBER(submitted_ns),
-    NUMBER(first_started_ns),
-    NUMBER(started_ns),
-    NUMBER(ended_ns),
-    NUMBER(ran_gpu_ns),
-    NUMBER(share),
-    LATER(crashed_ns),
-    LATER(relaunch_ns),
-    LATER(handle_crashes),
-    LATER(peak_bytes),
-    LATER(held.at_ns),
-    LATER(held.bytes),
-    LATER(held.measured_bytes),
-    LATER(held.mib_ms),
-    LATER(held.measured_mib_ms),
-    LATER(harmed),
-    LATER(victims),
-    LATER(fence_bytes),
-    LATER(threads_percent),
-    LATER(unfenced),
-    LATER(victim_of),
-    LATER(process_limit_bytes),
-    LATER(uuids_why),
+#define VIEW(type, member, name, since, first, form) NUMBER(name, member, since),
+#include "daemon/view/view_fields.def"
+#define STATE(type, member, kind, name)
+#define SHOWN(type, member, kind, name, absent, form, title) NUMBER(name, shown.member, LATER),
+#include "core/job_state.def"
+    NUMBER("state", state, FIRST),
+    NUMBER("held.at_ns", held.at_ns, LATER),
+    NUMBER("held.bytes", held.bytes, LATER),
+    NUMBER("held.measured_bytes", held.measured_bytes, LATER),
+    NUMBER("held.mib_ms", held.mib_ms, LATER),
+    NUMBER("held.measured_mib_ms", held.measured_mib_ms, LATER),
 };
 
 static json_int_t get_number(const struct job_view *view, const struct number *number)
 {
     const void *at = (const char *)view + number->offset;
 
+    if (number->size == sizeof(bool))
+        return *(const bool *)at;
     return number->size == sizeof(uint32_t) ? (json_int_t) * (const uint32_t *)at : *(const int64_t *)at;
 }
 
@@ -78,9 +52,11 @@ static int set_number(struct job_view *view, const struct number *number, const 
     if (!value && number->later)
         return 0;
     if (!json_is_integer(value) ||
-        (number->size == sizeof(uint32_t) && (json_integer_value(value) < 0 || json_integer_value(value) > UINT32_MAX)))
+        (number->size < sizeof(int64_t) && (json_integer_value(value) < 0 || json_integer_value(value) > UINT32_MAX)))
         return -EINVAL;
-    if (number->size == sizeof(uint32_t))
+    if (number->size == sizeof(bool))
+        *(bool *)at = json_integer_value(value);
+    else if (number->size == sizeof(uint32_t))
         *(uint32_t *)at = (uint32_t)json_integer_value(value);
     else
         *(int64_t *)at = json_integer_value(value);
@@ -180,7 +156,7 @@ static int get_all(struct job_view *view, const json_t *json)
         return -EINVAL;
     if (!json_object_get(json, "victim_of")) { /* an earlier carma wrote it */
         view->victim_of = view->overuser;
-        view->process_limit_bytes = view->fence_bytes;
+        view->process_limit_bytes = view->shown.fence_bytes;
     }
     job_view_set_wants(view, &submitted.submitted);
     if (!json_object_get(json, "claim_source"))

@@ -25,12 +25,11 @@ static void put_why(struct strbuf *out, const struct turn *turn, const char *own
     char has[HOURS_TEXT], had[HOURS_TEXT];
 
     switch (turn->why) {
-    case TURN_LEASE:
-        strbuf_puts(out, "it is a lease of a cluster's scheduler");
+#define CLASS(name, holds, by, why, words)                                                                             \
+    case TURN_##name:                                                                                                  \
+        strbuf_puts(out, words);                                                                                       \
         break;
-    case TURN_RETRY:
-        strbuf_puts(out, "it is retried");
-        break;
+#include "core/waiting/classes.def"
     case TURN_RUNNING:
         strbuf_printf(out, "%s has nothing running, %s has %" PRIu32, other, own, turn->running);
         break;

@@ -51,6 +51,8 @@ struct shepherd {
     struct watched_progress progress;
     struct watched_writers writers;
     struct tree tree;
+    bool told;          /* there may be new orders */
+    size_t orders_read; /* bytes of them */
     int64_t heal_at_ns; /* wall; when it is next looked whether others have removed something */
     bool heal_told;     /* that it could not be made again */
 };
@@ -61,7 +63,7 @@ void shepherd_complain(const struct error *err);
 void shepherd_write_status(struct shepherd *s);   /* and has the daemon look at it */
 void shepherd_publish_status(struct shepherd *s); /* which may wait until it looks by itself */
 void shepherd_launch_failed(struct shepherd *s, const char *text);
-bool shepherd_stop_is_pending(const struct shepherd *s);
+bool shepherd_stop_is_pending(struct shepherd *s);
 
 /* ---- group.c: the job's control group ---- */
 
@@ -91,6 +93,11 @@ void deadlines_tell(struct shepherd *s);
 
 /* How long poll() may sleep: until the next thing that nobody will wake us for. */
 int deadlines_wait_ms(const struct shepherd *s);
+
+/* ---- orders.c ---- */
+
+/* Does what carmad has said since the last turn. */
+void orders_turn(struct shepherd *s);
 
 /* ---- ending.c: the end of the job's tree, and its cause ---- */
 
