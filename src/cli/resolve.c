@@ -95,7 +95,7 @@ static int add_word(struct cli *cli, const char *word, enum ids_wanted wanted, s
         return error_set(err, ENOENT, "there is no array %" PRIu64 " for '%.40s'", id, word);
     if (json_array_size(jobs) == 0)
         return id_list_add(list, id), 0;
-    if (wanted == IDS_ONE && !strchr(word, '_'))
+    if (wanted == IDS_ONE && json_array_size(jobs) > 1 && !strchr(word, '_'))
         return name_one(jobs, id, err);
     return add_array(jobs, word, wanted, list, err);
 }
