@@ -47,7 +47,7 @@ void core_free(struct core *core)
     }
     users_free(core);
     free(core->widths);
-    free(core->rooms);
+    free(core->spaces);
     free(core->gpus);
     order_free(core);
     free(core);

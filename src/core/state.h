@@ -18,7 +18,7 @@ struct job_array;
 struct line;
 struct measure;
 struct order_known;
-struct room;
+struct space;
 
 struct core {
     struct core_config config;
@@ -60,15 +60,14 @@ struct core {
     struct order_known *order_known; /* owned; by itself, since looking at a const core fills it (order.c) */
     uint64_t openings;
     struct gpu *last_opened;
-    uint64_t searched;    /* core.openings when all waiting jobs had been looked at: those that are not unexamined */
     struct alike *alikes; /* uthash, owned */
     struct line *lines;   /* owned list (utlist), with these two and those of users (user.line); NULL: none yet */
     struct line *apart, *common;
     struct alikes_of_width *widths; /* owned array */
     uint32_t width_count;
     size_t width_capacity;
-    struct room *rooms; /* owned array: of each GPU, while waiting jobs are looked at */
-    size_t room_capacity;
+    struct space *spaces; /* owned array: of the GPUs, while waiting jobs are looked at */
+    size_t space_capacity;
 };
 
 static inline struct job *core_job_by_id(const struct core *core, uint64_t id) /* NULL: there is none */
