@@ -140,6 +140,8 @@ uint32_t job_state_after(uint32_t from, const struct record *record)
              : from == JOB_PLACED || from == JOB_RUNNING ? JOB_FAILED
                                                          : JOB_STATE_COUNT;
         break;
+    case RECORD_MOVED:
+        return from == JOB_PLACED || from == JOB_RUNNING ? from : JOB_STATE_COUNT;
     case RECORD_SIGNALLED:
     case RECORD_SIGNAL_FAILED:
         return from == JOB_STOPPING ? from : JOB_STATE_COUNT;

@@ -60,6 +60,7 @@ enum record_type {
     RECORD_REFUSED,   /* the waiting job can never run here */
     RECORD_EXPIRED,   /* the lease was not placed within its max_wait_ns */
     RECORD_SIGNALLED, /* ask the job's process tree to stop */
+    RECORD_MOVED, /* tell the running job to take its checkpoint and to end: it slows another, or is slowed, too much */
     RECORD_SHRUNK,    /* the running job's reservation is now this: it was observed, or estimated, to need less than was
                          reserved */
     RECORD_GROWN,     /* the running job's reservation is now this: it was observed to use more than was reserved, or
@@ -307,6 +308,12 @@ struct record_returned {
     uint64_t overuser; /* as in record_requeued */
 };
 
+struct record_moved {
+    uint64_t slowed;         /* the job that is slowed beyond its bound there; it may be the one that is moved */
+    int32_t slowed_permille; /* so much, of */
+    int32_t bound_permille;
+};
+
 struct record_shrunk {
     int64_t reserved_bytes;
     uint32_t reservation_source;
@@ -443,6 +450,7 @@ struct record {
         struct record_gave_up gave_up;
         struct record_returned returned;
         struct record_reserved reserved;
+        struct record_moved moved;
         struct record_shrunk shrunk;
         struct record_shrunk grown;
         struct record_waited waited;

@@ -49,6 +49,7 @@ struct core {
     uint32_t instance_count;    /* of the GPUs, those that are MIG instances: the same */
     uint32_t mps_count;         /* of the GPUs, those on which MPS serves: the same */
     bool corrections_due;       /* a job may have outgrown its reservation, or have an estimate now: a cache */
+    bool moves_due;             /* a job may have been slowed for too long: the same */
     struct profile *news;  /* with figures that changed by this record (learn.h): a list; a cache, as is the next */
     bool guesses_changed;  /* figures of jobs of unknown need did */
     int64_t next_begin_ns; /* no job of `kept` may begin before: the same */

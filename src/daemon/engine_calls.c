@@ -80,6 +80,8 @@ static void act(struct daemon *daemon, const struct record *decision)
         runs_start(daemon->runs, decision);
     else if (decision->type == RECORD_SIGNALLED)
         runs_stop(daemon->runs, decision->job);
+    else if (decision->type == RECORD_MOVED)
+        runs_move(daemon->runs, decision->job);
 }
 
 static void store_view(struct store_batch *batch, const struct job_view *view)

@@ -126,12 +126,22 @@ int launch_settle(const char *run_directory, struct launch_status *status, struc
     return code == -EEXIST ? launch_read_status(run_directory, status, err) : code;
 }
 
+static int tell(pid_t shepherd, uint64_t start_ticks, int signal, const char *what, struct error *err)
+{
+    int code = tree_signal_one(shepherd, start_ticks, signal);
+
+    return code < 0 ? error_set(err, code, "cannot %s the job of shepherd %d: %s", what, (int)shepherd, strerror(-code))
+                    : 0;
+}
+
 int launch_stop(pid_t shepherd, uint64_t start_ticks, struct error *err)
 {
-    int code = tree_signal_one(shepherd, start_ticks, SIGTERM);
+    return tell(shepherd, start_ticks, SIGTERM, "stop", err);
+}
 
-    return code < 0 ? error_set(err, code, "cannot stop the job of shepherd %d: %s", (int)shepherd, strerror(-code))
-                    : 0;
+int launch_move(pid_t shepherd, uint64_t start_ticks, struct error *err)
+{
+    return tell(shepherd, start_ticks, SIGUSR2, "move", err);
 }
 
 bool launch_alive(pid_t shepherd, uint64_t start_ticks)

@@ -155,6 +155,9 @@ int launch_settle(const char *run_directory, struct launch_status *status, struc
 /* Asks the shepherd to stop the job: SIGTERM to its tree, grace_ns, SIGKILL. -ESRCH: this shepherd no longer runs. */
 int launch_stop(pid_t shepherd, uint64_t start_ticks, struct error *err);
 
+/* Tells it that the job's time will be up so soon that its signal is due now: it is moved off its GPUs. The same. */
+int launch_move(pid_t shepherd, uint64_t start_ticks, struct error *err);
+
 /* Whether this shepherd still runs. Reaps it where it is the caller's child and has exited. */
 bool launch_alive(pid_t shepherd, uint64_t start_ticks);
 

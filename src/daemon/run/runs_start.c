@@ -183,6 +183,16 @@ void runs_stop_shepherd(struct daemon *daemon, uint64_t job)
     } /* else it has just ended, or will be found lost */
 }
 
+void runs_move(struct runs *runs, uint64_t job)
+{
+    const struct run *run = runs_run_of(runs, job);
+    struct error err;
+
+    if (run && launch_move(run->shepherd, run->start_ticks, &err) != 0 &&
+        launch_alive(run->shepherd, run->start_ticks)) /* else it has just ended */
+        daemon_log("job %" PRIu64 " goes on where it is: %s", job, err.text);
+}
+
 void runs_stop(struct runs *runs, uint64_t job)
 {
     struct daemon *daemon = runs->daemon;

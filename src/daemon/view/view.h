@@ -61,6 +61,8 @@ struct job_view {
     uint32_t uuids_why;          /* enum uuids_why, of its last start */
     uint32_t unfenced;           /* 1: its last run ended at a guessed fence */
     uint32_t victims;            /* jobs that it ran out of memory */
+    uint64_t moved_for; /* in its last run it was told to leave its GPUs, where this job was slowed; 0: it was not */
+    uint32_t moved_slowed_permille, moved_bound_permille; /* so much, of */
     int64_t first_reserved_bytes; /* as first reserved; as submitted, where it was never placed */
     int64_t submitted_ns;
     int64_t first_started_ns; /* -1: never */
@@ -218,6 +220,9 @@ int64_t job_view_over_bytes(const struct job_view *view, const struct core *core
 
 /* How its last run ended where that was not the job's own fault or was out of memory, and the consequence; NULL: no
  * such end. Owned by the caller. */
+/* Why it was told to leave its GPUs in its last run, as a clause. Owned by the caller; NULL: it was not. */
+char *job_view_moved_why(const struct job_view *view);
+
 char *job_view_last_end(const struct job_view *view, const struct core *core);
 
 /* "8.4 GiB on each GPU: estimated 8.4 GiB by replay (...) from ..."; to others without the estimate, which names files;

@@ -64,11 +64,12 @@ static void wake(const struct shepherd *s)
         send(fd, text, (size_t)length, MSG_NOSIGNAL);
 }
 
-bool shepherd_stop_is_pending(const struct shepherd *s)
+bool shepherd_stop_is_pending(struct shepherd *s)
 {
     struct signalfd_siginfo info;
 
     while (read(s->signal_fd, &info, sizeof info) == sizeof info) {
+        s->to_move |= info.ssi_signo == SIGUSR2;
         if (info.ssi_signo == SIGTERM)
             return true;
     }
@@ -97,7 +98,7 @@ static void write_last_status(struct shepherd *s)
 
 static int setup_signals(struct shepherd *s)
 {
-    static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2};
+    static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGUSR1};
     sigset_t watched;
 
     for (size_t i = 0; i < array_size(ignored); i++)
@@ -105,6 +106,7 @@ static int setup_signals(struct shepherd *s)
     sigemptyset(&watched);
     sigaddset(&watched, SIGCHLD);
     sigaddset(&watched, SIGTERM);
+    sigaddset(&watched, SIGUSR2); /* launch_move() */
     sigprocmask(SIG_SETMASK, &watched, NULL);
     s->signal_fd = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
     return s->signal_fd < 0 ? -errno : prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 ? -errno : 0;
@@ -219,6 +221,8 @@ static void watch(struct shepherd *s)
             ending_begin(s);
             shepherd_publish_status(s); /* else carmad will do it */
         }
+        if (s->to_move)
+            deadlines_move(s);
         if (s->running_at_ns && nodetime_monotonic_wall_ns() >= s->running_at_ns)
             start_see_execution(s);
         if (s->kill_at_ns && nodetime_monotonic_wall_ns() >= s->kill_at_ns)

@@ -46,6 +46,7 @@ struct shepherd {
     int64_t kill_pause_ms;
     int64_t limit_at_ns;  /* node time; when the job's time is up; 0: never */
     int64_t signal_at_ns; /* node time; when it is told that its time will be up; 0: it is not, or was */
+    bool to_move;         /* the daemon wants that to be now */
     char *memory_group;   /* owned; the control group that the job's memory.events are read from; NULL: unknown */
     int64_t oom_kills;    /* ... when the job began; -1: not known */
     struct watched_progress progress;
@@ -61,7 +62,7 @@ void shepherd_complain(const struct error *err);
 void shepherd_write_status(struct shepherd *s);   /* and has the daemon look at it */
 void shepherd_publish_status(struct shepherd *s); /* which may wait until it looks by itself */
 void shepherd_launch_failed(struct shepherd *s, const char *text);
-bool shepherd_stop_is_pending(const struct shepherd *s);
+bool shepherd_stop_is_pending(struct shepherd *s);
 
 /* ---- group.c: the job's control group ---- */
 
@@ -88,6 +89,8 @@ void start_give_up(struct shepherd *s);
 /* A job's time counts from here on, its user's login shell included. */
 void deadlines_set(struct shepherd *s);
 void deadlines_tell(struct shepherd *s);
+void deadlines_move(
+    struct shepherd *s); /* its signal now, and its limit so long after it as always, if it heeds that */
 
 /* How long poll() may sleep: until the next thing that nobody will wake us for. */
 int deadlines_wait_ms(const struct shepherd *s);
