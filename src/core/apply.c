@@ -437,6 +437,20 @@ static bool suits(const struct job *job, uint32_t type)
 /* A signal that could not be delivered is not worth trying again at once. */
 #define SIGNAL_RETRY_NS (5 * NS_PER_SEC)
 
+static int apply_depends(struct core *core, struct job *job, const struct record_depends *depends, struct error *err)
+{
+    bool is_next = job->begin_ns && job->begin_ns == core->next_begin_ns;
+    int status = depend_add(core, job, depends, err);
+
+    if (status)
+        return status;
+    end_reservation(core, job);
+    order_moves(core, job);
+    if (is_next)
+        depend_find_next_begin(core);
+    return 0;
+}
+
 static int apply_to_job(struct core *core, const struct record *record, struct error *err)
 {
     struct job *job = core_job_by_id(core, record->job);
@@ -529,11 +543,7 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         apply_reservation(core, job, &record->grown);
         break;
     case RECORD_DEPENDS:
-        status = depend_add(core, job, &record->depends, err);
-        if (status == 0) {
-            end_reservation(core, job);
-            order_moves(core, job);
-        }
+        status = apply_depends(core, job, &record->depends, err);
         break;
     case RECORD_DUE:
         job->begin_ns = 0;
