@@ -91,6 +91,7 @@ static int apply_reconfigured(struct core *core, const struct core_config *confi
     if (others)
         alike_leave_lines(core);
     core->config = *config;
+    core->moves_due = true; /* the bound may be another */
     if (others)
         alike_join_lines(core);
     core->policy = policy;
@@ -184,6 +185,8 @@ static void apply_placed(struct core *core, struct job *job, const struct record
     job->threads_percent = placed->threads_percent;
     job->first_use_ns = 0;
     job->slowed_permille = 0;
+    job->fastest = job->fastest_of = 0;
+    job->beyond_ns = 0;
     job->placement_count = placed->count;
     job->placements = xcalloc(placed->count, sizeof *job->placements);
     for (uint32_t i = 0; i < placed->count; i++) {
@@ -417,6 +420,20 @@ static void set_suspended(struct core *core, struct job *job, bool suspended, in
 /* A signal that could not be delivered is not worth trying again at once. */
 #define SIGNAL_RETRY_NS (5 * NS_PER_SEC)
 
+static int apply_depends(struct core *core, struct job *job, const struct record_depends *depends, struct error *err)
+{
+    bool is_next = job->begin_ns && job->begin_ns == core->next_begin_ns;
+    int status = depend_add(core, job, depends, err);
+
+    if (status)
+        return status;
+    end_reservation(core, job);
+    order_moves(core, job);
+    if (is_next)
+        depend_find_next_begin(core);
+    return 0;
+}
+
 static int apply_to_job(struct core *core, const struct record *record, struct error *err)
 {
     struct job *job = core_job_by_id(core, record->job);
@@ -487,7 +504,8 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         job->reserved_bytes = record->requeued.reserved_bytes;
         job->reservation_source =
             record_memory_source(record->requeued.reservation_source, job->reserved_bytes, job->wants, SOURCE_RAISED);
-        if (job->crash_cause == EXIT_TIMEOUT) /* its turn is over: the others have theirs first */
+        /* Its turn is over: the others have theirs first. */
+        if (job->crash_cause == EXIT_TIMEOUT && !seen_was_moved(job))
             job->place = ++core->last_place;
         if (job->retry)
             user_retries(job, record->at_ns);
@@ -508,11 +526,7 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
         apply_reservation(core, job, &record->grown);
         break;
     case RECORD_DEPENDS:
-        status = depend_add(core, job, &record->depends, err);
-        if (status == 0) {
-            end_reservation(core, job);
-            order_moves(core, job);
-        }
+        status = apply_depends(core, job, &record->depends, err);
         break;
     case RECORD_DUE:
         job->begin_ns = 0;
@@ -529,6 +543,9 @@ static int apply_to_job(struct core *core, const struct record *record, struct e
     case RECORD_SUSPENDED:
     case RECORD_RESUMED:
         set_suspended(core, job, record->type == RECORD_SUSPENDED, record->at_ns);
+        break;
+    case RECORD_MOVED:
+        job->moved_ns = record->at_ns;
         break;
     case RECORD_SIGNALLED:
         job->signalled = true;

@@ -48,7 +48,7 @@ void core_free(struct core *core)
     users_free(core);
     free(core->widths);
     free(core->ended);
-    free(core->rooms);
+    free(core->spaces);
     free(core->gpus);
     order_free(core);
     free(core);

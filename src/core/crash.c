@@ -11,6 +11,7 @@
 #include "core/need/need.h"
 #include "core/need/overuse.h"
 #include "core/qualify.h"
+#include "core/share/seen.h"
 #include "core/state.h"
 #include "core/verdict.h"
 
@@ -228,7 +229,7 @@ void crash_note(struct core *core, struct job *job, const struct record *record)
     if (job->crash_cause == EXIT_GPU_OOM || job->crash_cause == EXIT_GPU_HANDLE)
         note_memory(core, job, record);
     else if (job->crash_cause == EXIT_TIMEOUT)
-        job->timeouts++;
+        job->timeouts += !seen_was_moved(job);
     else
         job->external_failures++;
     if (job->crash_cause == EXIT_GPU_ERROR)

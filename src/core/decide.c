@@ -12,6 +12,8 @@
 #include "core/need/need.h"
 #include "core/need/overuse.h"
 #include "core/place.h"
+#include "core/share/seen.h"
+#include "core/share/slowdown.h"
 #include "core/state.h"
 #include "core/waiting/backfill.h"
 #include "core/waiting/order.h"
@@ -136,6 +138,26 @@ static void shrink_reservations(struct core *core, int64_t now_ns, struct record
     }
 }
 
+/* Only a report, or another bound, makes that due. */
+static void move_off(struct core *core, int64_t now_ns, struct record_list *out)
+{
+    if (!core->moves_due)
+        return;
+    core->moves_due = false;
+    for (uint32_t i = 0; i < core->gpu_count; i++)
+        for (uint32_t k = 0; k < core->gpus[i]->resident_count; k++) {
+            const struct job *slowed = core->gpus[i]->residents[k], *job = seen_to_move(core, slowed);
+            struct record moved = {.type = RECORD_MOVED, .at_ns = now_ns};
+            if (!job)
+                continue;
+            moved.job = job->id;
+            moved.moved = (struct record_moved){.slowed = slowed->id,
+                                                .slowed_permille = slowed->slowed_permille,
+                                                .bound_permille = job_slowdown_bound(core, slowed)};
+            core_decided(core, out, &moved);
+        }
+}
+
 /* GPUs whose new job has settled are open again, without a record. */
 static void open_settled(struct core *core, int64_t now_ns)
 {
@@ -187,6 +209,7 @@ void core_decide(struct core *core, int64_t now_ns, struct record_list *out)
     begin_due(core, now_ns, out);
     correct_reservations(core, now_ns, out);
     shrink_reservations(core, now_ns, out);
+    move_off(core, now_ns, out);
     open_closed(core, now_ns, out);
     if (!order_head(core, now_ns))
         return;

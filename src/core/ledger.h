@@ -16,6 +16,13 @@ struct core;
  * times. */
 #define GPU_SETTLE_LIMIT 10
 
+/* What other jobs may have of a GPU that is reserved (qualify.c): a cache. */
+struct beside_reserved {
+    uint64_t applied; /* core.applied then */
+    int64_t bytes;    /* negative: nobody may come */
+    uint64_t bands;   /* of their SM activity (slowdown.h) */
+};
+
 struct gpu {
     uint32_t number;
     char uuid[RECORD_UUID_SIZE];
@@ -51,8 +58,9 @@ struct gpu {
     int64_t reserved_bytes;          /* by the residents; -1: one of them has an unknown reservation */
     const struct job *exclusive_job; /* the resident that holds it alone, or NULL */
     uint64_t residents_version;      /* raised where they, or what is known of their activity, change */
-    struct slowdown_takers *takers;  /* owned: a cache (slowdown.h); NULL: none */
-    struct job **residents;          /* owned array of borrowed jobs, in the order of arrival */
+    struct beside_reserved beside_reserved;
+    struct slowdown_takers *takers; /* owned: a cache (slowdown.h); NULL: none */
+    struct job **residents;         /* owned array of borrowed jobs, in the order of arrival */
     uint32_t resident_count;
     size_t resident_capacity;
 };

@@ -73,16 +73,16 @@ static bool choose_gpus(const struct core *core, const struct job *job, int64_t 
     return !idle_only && choose_shared(core, job, now_ns, placed);
 }
 
-static uint64_t last_look(const struct core *core, const struct alike *alike)
+static uint64_t last_look(const struct alike *alike)
 {
-    return alike->examined && core->searched > alike->examined ? core->searched : alike->examined;
+    return alike->examined && alike->line->searched > alike->examined ? alike->line->searched : alike->examined;
 }
 
 /* Whether anything has changed for the better since the job was last found not to fit: without that, looking again is
  * in vain. This keeps decisions cheap with a long queue and many GPUs. */
 static bool worth_another_look(const struct core *core, const struct job *job, int64_t now_ns)
 {
-    uint64_t since = last_look(core, job->alike);
+    uint64_t since = last_look(job->alike);
     int64_t needed_bytes;
 
     if (since == 0)

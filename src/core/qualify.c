@@ -3,6 +3,8 @@
  * (core/policy/policy.h). */
 #include "core/qualify.h"
 
+#include <stdlib.h>
+
 #include "base/memory.h"
 #include "core/gpus/closing.h"
 #include "core/guess/kin.h"
@@ -31,39 +33,81 @@ static uint32_t prediction_verdict(const struct core *core, const struct job *jo
 
 #define COMPANY_MAX 64
 
+/* A GPU as it will be once the residents have gone that were there when it was reserved. */
+struct later {
+    struct gpu gpu;
+    struct job *company[COMPANY_MAX], reserved;
+    int64_t left_bytes; /* beside the job that has it reserved; negative: nobody may come */
+};
+
+static void look_later(const struct core *core, const struct gpu *gpu, struct later *later)
+{
+    const struct job *head = core_job_by_id(core, gpu->reserved_for);
+    int64_t reserved = need_memory(core, head, NULL);
+
+    later->gpu = (struct gpu){.residents = later->company,
+                              .total_bytes = gpu->total_bytes,
+                              .share = gpu->share,
+                              .instance = gpu->instance,
+                              .part_permille = gpu->part_permille};
+    later->left_bytes = gpu_idle_bytes(gpu) - core->config.margin_bytes - reserved;
+    if (reserved < 0 || job_wants_idle(core, head) || !core->policy->predicts)
+        later->left_bytes = -1;
+    for (uint32_t i = 0; i < gpu->resident_count; i++)
+        if (gpu->residents[i]->placed_ns >= gpu->reserved_ns) {
+            if (later->gpu.resident_count + 1 >= array_size(later->company)) {
+                later->left_bytes = -1;
+                return;
+            }
+            later->company[later->gpu.resident_count++] = gpu->residents[i];
+            later->left_bytes -= gpu->residents[i]->reserved_bytes;
+        }
+}
+
+/* The job that has it reserved has come, too. */
+static void reserved_comes(const struct core *core, const struct gpu *gpu, struct later *later)
+{
+    later->reserved = *core_job_by_id(core, gpu->reserved_for);
+    later->reserved.share = sharing_mode_of(core, &later->reserved, &later->gpu);
+    later->company[later->gpu.resident_count++] = &later->reserved;
+}
+
 /* A job that comes after a reservation must fit beside the job that holds it, once the earlier residents have gone. It
  * must fit in memory, slowdown and sharing mode. So the reserved job starts then at the latest, and the GPU is used
  * until then. */
 static bool fits_beside_reserved(const struct core *core, const struct job *job, const struct gpu *gpu)
 {
-    const struct job *head = core_job_by_id(core, gpu->reserved_for);
-    struct job *company[COMPANY_MAX], there;
-    struct gpu later = {.residents = company,
-                        .total_bytes = gpu->total_bytes,
-                        .share = gpu->share,
-                        .instance = gpu->instance,
-                        .part_permille = gpu->part_permille};
-    int64_t residents_bytes = 0, reservation = need_memory(core, job, NULL), reserved = need_memory(core, head, NULL);
+    struct later later;
+    int64_t reservation = need_memory(core, job, NULL);
 
     if (need_is_guessed(core, job))
         reservation = kin_careful_bytes(job); /* the head must not wait for a wrong guess */
-    if (reservation < 0 || reserved < 0 || job->wants->exclusive || job_wants_idle(core, head) ||
-        !core->policy->predicts)
+    if (reservation < 0 || job->wants->exclusive)
         return false;
-    for (uint32_t i = 0; i < gpu->resident_count; i++)
-        if (gpu->residents[i]->placed_ns >= gpu->reserved_ns) {
-            if (later.resident_count + 1 >= array_size(company))
-                return false;
-            company[later.resident_count++] = gpu->residents[i];
-            residents_bytes += gpu->residents[i]->reserved_bytes;
-        }
-    if (!sharing_lets_follow(core, job, head, &later))
+    look_later(core, gpu, &later);
+    if (reservation > later.left_bytes ||
+        !sharing_lets_follow(core, job, core_job_by_id(core, gpu->reserved_for), &later.gpu))
         return false;
-    there = *head;
-    there.share = sharing_mode_of(core, head, &later);
-    company[later.resident_count++] = &there;
-    return residents_bytes + reservation + reserved <= gpu_idle_bytes(gpu) - core->config.margin_bytes &&
-           prediction_verdict(core, job, &later) == REASON_NONE;
+    reserved_comes(core, gpu, &later);
+    return prediction_verdict(core, job, &later.gpu) == REASON_NONE;
+}
+
+const struct beside_reserved *gpu_beside_reserved(const struct core *core, const struct gpu *gpu)
+{
+    struct beside_reserved *known = &core->gpus[gpu->number]->beside_reserved;
+    struct later later;
+
+    if (known->applied == core->applied)
+        return known;
+    look_later(core, gpu, &later);
+    *known = (struct beside_reserved){.applied = core->applied, .bytes = later.left_bytes, .bands = UINT64_MAX};
+    if (later.left_bytes >= 0 && core_gates_slowdown(core)) {
+        reserved_comes(core, gpu, &later);
+        later.gpu.takers = slowdown_takers_new();
+        known->bands = slowdown_bands(core, &later.gpu, NULL);
+        free(later.gpu.takers);
+    }
+    return known;
 }
 
 static bool kept_for_another(const struct core *core, const struct job *job, const struct gpu *gpu)

@@ -18,4 +18,8 @@ bool gpu_is_for(const struct core *core, const struct job *job, const struct gpu
 /* Whether the GPU is idle and has the memory that is known to be needed. */
 bool gpu_fits_idle(const struct core *core, const struct job *job, const struct gpu *gpu);
 
+/* What is left there to further jobs beside the one that has the GPU reserved, once those have gone that were there
+ * before. One that wants more does not qualify. Valid until the next record is applied. */
+const struct beside_reserved *gpu_beside_reserved(const struct core *core, const struct gpu *gpu);
+
 #endif

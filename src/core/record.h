@@ -236,6 +236,12 @@ struct record_returned {
     uint64_t overuser; /* as in record_requeued */
 };
 
+struct record_moved {
+    uint64_t slowed;         /* the job that is slowed beyond its bound there; it may be the one that is moved */
+    int32_t slowed_permille; /* so much, of */
+    int32_t bound_permille;
+};
+
 struct record_shrunk {
     int64_t reserved_bytes;
     uint32_t reservation_source;
@@ -373,6 +379,7 @@ struct record {
         struct record_gave_up gave_up;
         struct record_returned returned;
         struct record_reserved reserved;
+        struct record_moved moved;
         struct record_shrunk shrunk;
         struct record_shrunk grown;
         struct record_waited waited;

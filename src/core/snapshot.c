@@ -231,7 +231,7 @@ static int restore_core(struct core *core, const struct record *record, struct e
     core->reserved_job = record->state_core.reserved_job;
     if (record->state_core.prior_count)
         memcpy(core->prior.parts, record->state_core.prior, sizeof core->prior.parts);
-    core->restoring = core->corrections_due = true;
+    core->restoring = core->corrections_due = core->moves_due = true;
     return 0;
 }
 

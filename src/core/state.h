@@ -18,7 +18,7 @@ struct job_array;
 struct line;
 struct measure;
 struct order_known;
-struct room;
+struct space;
 
 struct job_ended {
     uint64_t id;
@@ -56,6 +56,7 @@ struct core {
     uint32_t instance_count;    /* of the GPUs, those that are MIG instances: the same */
     uint32_t mps_count;         /* of the GPUs, those on which MPS serves: the same */
     bool corrections_due;       /* a job may have outgrown its reservation, or have an estimate now: a cache */
+    bool moves_due;             /* a job may have been slowed for too long: the same */
     struct profile *news;  /* with figures that changed by this record (learn.h): a list; a cache, as is the next */
     bool guesses_changed;  /* figures of jobs of unknown need did */
     int64_t next_begin_ns; /* no job of `kept` may begin before: the same */
@@ -67,15 +68,14 @@ struct core {
     struct order_known *order_known; /* owned; by itself, since looking at a const core fills it (order.c) */
     uint64_t openings;
     struct gpu *last_opened;
-    uint64_t searched;    /* core.openings when all waiting jobs had been looked at: those that are not unexamined */
     struct alike *alikes; /* uthash, owned */
     struct line *lines;   /* owned list (utlist), with these two and those of users (user.line); NULL: none yet */
     struct line *apart, *common;
     struct alikes_of_width *widths; /* owned array */
     uint32_t width_count;
     size_t width_capacity;
-    struct room *rooms; /* owned array: of each GPU, while waiting jobs are looked at */
-    size_t room_capacity;
+    struct space *spaces; /* owned array: of the GPUs, while waiting jobs are looked at */
+    size_t space_capacity;
 };
 
 static inline struct job *core_job_by_id(const struct core *core, uint64_t id) /* NULL: there is none */

@@ -43,6 +43,7 @@ static void count_ends(const struct sim *sim, struct sim_result *result)
         result->refused += sim->rows[i].state == JOB_REFUSED;
         result->given_up += sim->rows[i].state == JOB_GPU_OOM;
         result->never_ended += sim->rows[i].ended_ns < 0;
+        result->moved += sim->rows[i].moved;
     }
     result->makespan_s = (double)(last_ns - sim->begin_ns) / 1e9;
     memcpy(result->never_ended_why, sim->never_ended_why, sizeof result->never_ended_why);
@@ -58,7 +59,7 @@ static void fill_measures(const struct sim *sim, struct sim_result *result)
         if (row->state == JOB_COMPLETED)
             jobs[count++] = (struct measured_job){
                 .uid = sim->jobs[i].uid,
-                .run_s = (double)(row->ended_ns - row->last_launch_ns) / 1e9,
+                .run_s = (double)(row->ended_ns - row->last_launch_ns + row->ran_ns) / 1e9,
                 .jct_s = (double)(row->ended_ns - sim->jobs[i].arrival_ns) / 1e9,
                 .alone_s = (double)row->work_ns / 1e9,
             };

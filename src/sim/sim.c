@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/units.h"
+#include "core/learn/learn.h"
 #include "core/ledger.h"
 #include "core/quantum.h"
 #include "core/user.h"
@@ -17,6 +19,10 @@
 
 /* A job's memory grows in steps; a failed allocation asks for the next one (as in carma-train). */
 #define CLIMB_STEPS 5
+
+#define CHECKPOINT_NS (30 * NS_PER_SEC) /* from the signal to the job's end */
+
+#define TIME_LIMIT_NS (INT64_C(365) * 24 * 3600 * NS_PER_SEC) /* a signal goes with one; nobody comes to it */
 
 #define JITTER_LEAST 0.1 /* of its work stays, however unlikely the draw (as in carma-train) */
 
@@ -74,6 +80,11 @@ static void job_ended(struct sim *sim, size_t job, uint32_t state)
 
 /* ---- Runs ---- */
 
+static int64_t earliest(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 void run_schedule(struct sim *sim, struct sim_run *run)
 {
     int64_t loaded_ns = run->launched_ns + sim->options->load_ns, settled_ns = loaded_ns + sim->options->climb_ns;
@@ -85,8 +96,9 @@ void run_schedule(struct sim *sim, struct sim_run *run)
     }
     left_ns = left_ns > 0 ? ceil(left_ns / run->rate) : 0;
     run->event_ns = left_ns < 4e18 - (double)run->updated_ns ? run->updated_ns + (int64_t)left_ns : INT64_MAX;
-    if (run->phase == SIM_CLIMBING && settled_ns < run->event_ns)
-        run->event_ns = settled_ns;
+    if (run->phase == SIM_CLIMBING)
+        run->event_ns = earliest(run->event_ns, settled_ns);
+    run->event_ns = earliest(run->event_ns, earliest(run->report_ns, run->leave_ns));
 }
 
 void run_set_rate(struct sim *sim, struct sim_run *run, double rate)
@@ -96,6 +108,24 @@ void run_set_rate(struct sim *sim, struct sim_run *run, double rate)
     run->rate = rate;
     run_schedule(sim, run);
     heap_moved(&sim->heap, run);
+}
+
+/* As the daemon reads them (daemon/run/run_progress.c): a first report of 200 s once those that came or left have
+ * loaded, then one in ten minutes. */
+#define REPORT_SPAN_NS  (200 * NS_PER_SEC)
+#define REPORT_PAUSE_NS (600 * NS_PER_SEC)
+
+static void expect_reports(struct sim *sim, const struct sim_run *changed)
+{
+    for (uint32_t k = 0; k < changed->gpu_count && sim->options->checkpoints; k++) {
+        const struct sim_gpu *gpu = &sim->gpus[changed->sides[k].gpu];
+        for (uint32_t i = 0; i < gpu->resident_count; i++) {
+            struct sim_run *run = gpu->residents[i].run;
+            run->report_ns = sim->now_ns + LEARN_LOADING_NS + REPORT_SPAN_NS;
+            run_schedule(sim, run);
+            heap_moved(&sim->heap, run);
+        }
+    }
 }
 
 /* The residents of the run's GPUs have changed: once they have been the same for long enough, the core can learn. */
@@ -126,6 +156,9 @@ static void launch(struct sim *sim, const struct record *placed)
                             .share = placed->placed.share,
                             .fence_bytes = placed->placed.fence_bytes,
                             .threads = sim_threads(placed),
+                            .done_ns = sim->rows[job].done_ns,
+                            .report_ns = INT64_MAX,
+                            .leave_ns = INT64_MAX,
                             .gpu_count = count};
     for (uint32_t k = 0; k < count; k++)
         run->sides[k] = (struct sim_side){.gpu = placed->placed.gpus[k], .rate = 1};
@@ -137,6 +170,7 @@ static void launch(struct sim *sim, const struct record *placed)
     heap_add(&sim->heap, run);
     gpus_add(sim, run);
     expect_learning(sim, run);
+    expect_reports(sim, run);
     tell(sim, &(struct record){.type = RECORD_STARTED, .job = placed->job});
 }
 
@@ -145,8 +179,20 @@ static void leave(struct sim *sim, struct sim_run *run)
     heap_remove(&sim->heap, run);
     gpus_remove(sim, run);
     expect_learning(sim, run);
+    expect_reports(sim, run);
     sim->runs[run->job] = NULL;
     free(run);
+}
+
+static void tell_end(struct sim *sim, size_t job, uint32_t cause)
+{
+    tell(sim, &(struct record){.type = RECORD_EXITED,
+                               .job = job + 1,
+                               .exited = {.cause = cause,
+                                          .requested_bytes = -1,
+                                          .free_bytes = -1,
+                                          .used_bytes = -1,
+                                          .failed_gpu = RECORD_NO_GPU}});
 }
 
 static void complete(struct sim *sim, struct sim_run *run)
@@ -154,14 +200,32 @@ static void complete(struct sim *sim, struct sim_run *run)
     size_t job = run->job;
 
     leave(sim, run);
-    tell(sim, &(struct record){.type = RECORD_EXITED,
-                               .job = job + 1,
-                               .exited = {.cause = EXIT_COMPLETED,
-                                          .requested_bytes = -1,
-                                          .free_bytes = -1,
-                                          .used_bytes = -1,
-                                          .failed_gpu = RECORD_NO_GPU}});
+    tell_end(sim, job, EXIT_COMPLETED);
     job_ended(sim, job, JOB_COMPLETED);
+}
+
+/* It goes on from its checkpoint at its next launch. */
+static void move_off(struct sim *sim, struct sim_run *run, double done_ns)
+{
+    struct sim_row *row = &sim->rows[run->job];
+    size_t job = run->job;
+
+    row->done_ns = done_ns;
+    row->ran_ns += sim->now_ns - run->launched_ns;
+    row->moved++;
+    leave(sim, run);
+    tell_end(sim, job, EXIT_TIMEOUT);
+}
+
+static void report(struct sim *sim, struct sim_run *run)
+{
+    run->report_ns += REPORT_PAUSE_NS;
+    run_schedule(sim, run);
+    heap_moved(&sim->heap, run);
+    tell(sim, &(struct record){
+                  .type = RECORD_PROGRESSED,
+                  .job = run->job + 1,
+                  .progressed = {.micro_steps_per_s = (int64_t)fmax(1, run->rate * 1e6), .span_ns = REPORT_SPAN_NS}});
 }
 
 /* As the monitor would tell it: memory that is observed for the first time, or that has grown. */
@@ -240,6 +304,10 @@ static void pass_event(struct sim *sim, struct sim_run *run)
         gpus_train(sim, run);
     else if (done_ns >= (double)sim->rows[run->job].work_ns - 0.5)
         complete(sim, run);
+    else if (run->leave_ns <= sim->now_ns)
+        move_off(sim, run, done_ns);
+    else if (run->report_ns <= sim->now_ns)
+        report(sim, run);
     else
         climbed(sim, run);
 }
@@ -269,6 +337,12 @@ static void submitted(const struct sim *sim, size_t job, struct record *record)
                                       .uid = wanted->uid,
                                       .share = wanted->share,
                                       .exclusive = wanted->exclusive}};
+    if (sim->options->checkpoints) {
+        record->submitted.requeue = true;
+        record->submitted.signal = SIGUSR1;
+        record->submitted.signal_before_ns = CHECKPOINT_NS;
+        record->submitted.time_limit_ns = TIME_LIMIT_NS;
+    }
     snprintf(record->submitted.workload, sizeof record->submitted.workload, "%s", wanted->workload);
 }
 
@@ -343,6 +417,11 @@ static void act(struct sim *sim, const struct record *decision)
         if (decision->placed.slowdown_permille > sim->predicted_permille)
             sim->predicted_permille = decision->placed.slowdown_permille;
         launch(sim, decision);
+    } else if (decision->type == RECORD_MOVED) {
+        struct sim_run *run = sim->runs[decision->job - 1];
+        run->leave_ns = sim->now_ns + CHECKPOINT_NS;
+        run_schedule(sim, run);
+        heap_moved(&sim->heap, run);
     } else if (decision->type == RECORD_GAVE_UP) {
         job_ended(sim, decision->job - 1, JOB_GPU_OOM);
     } else if (decision->type == RECORD_REFUSED) {

@@ -60,6 +60,7 @@ struct sim_options {
     int64_t load_ns;
     int64_t climb_ns;
     int64_t sample_period_ns; /* the window and its statistic are settings of the core */
+    bool checkpoints;         /* jobs report their steps, and leave their GPUs with a checkpoint when told to */
     double jitter;            /* standard deviation of the normal factor on each job's work */
     uint64_t seed;            /* of the jitter */
 };
@@ -73,6 +74,9 @@ struct sim_row {
     int64_t last_launch_ns;
     int64_t ended_ns; /* -1: it never ended */
     int64_t work_ns;  /* with jitter */
+    double done_ns;   /* of it, by its last checkpoint */
+    int64_t ran_ns;   /* in launches that ended with one */
+    uint32_t moved;   /* these */
     uint32_t crashes;
     uint32_t state; /* enum job_state, ended; JOB_QUEUED: it would wait for ever */
 };
@@ -97,6 +101,7 @@ struct sim_result {
     struct sim_times completion;       /* end - submission */
     double energy_j;                   /* of all GPUs over the makespan */
     uint64_t oom;                      /* launches that ran out of memory */
+    uint64_t moved;                    /* launches that were moved off */
     struct measures measures;          /* of the jobs that completed; run time alone is the work, without loading */
     double predicted_slowdown_max;     /* of the core's predictions at any placement */
     double activity_mean;              /* SM activity, of a GPU, over the makespan */

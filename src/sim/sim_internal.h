@@ -21,6 +21,8 @@ struct sim_run {
     int64_t fence_bytes;   /* as above; -1: none */
     double threads;        /* of a GPU's, that it may use at most; 1: all */
     enum sim_phase phase;
+    int64_t report_ns; /* of its steps, next; INT64_MAX: it reports none */
+    int64_t leave_ns;  /* it was told to, and has taken its checkpoint then; INT64_MAX: it was not */
     uint32_t gpu_count;
     struct sim_side {
         uint32_t gpu;

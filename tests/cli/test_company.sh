@@ -1,5 +1,6 @@
 #!/bin/sh
-# Two workloads that slowed each other, by their own count of steps, are not placed on one GPU again.
+# Two workloads that slowed each other, by their own count of steps, are not placed on one GPU again; the younger one is
+# moved off if it takes that.
 . "$(dirname "$0")/node.sh"
 start_node h200x1 100
 . "$SOURCE/tests/cli/mps.sh"
@@ -10,6 +11,7 @@ begin
 
 # A job does a third of the steps while there is the file `slow`.
 cat >steps <<'JOB'
+trap 'echo $done >checkpoint; exit 3' USR1
 done=0
 while sleep 0.1; do
     if [ -e slow ]; then done=$((done + 10)); else done=$((done + 30)); fi
@@ -17,8 +19,11 @@ while sleep 0.1; do
 done
 JOB
 
+# submit WORKLOAD [OPTION...]
 submit() {
-    expect_ok submit --parsable --gpu-memory 5G -- sh steps "$1"
+    workload=$1
+    shift
+    expect_ok submit --parsable --gpu-memory 5G "$@" -- sh steps "$workload"
     job=$(cat "$T/out")
 }
 
@@ -43,7 +48,7 @@ done
 
 touch slow
 submit a
-submit b
+submit b --time 9:00:00 --signal USR1@300 --requeue
 until_field 3 state RUNNING
 until_field 4 state RUNNING # as predicted, it pays
 until_speeds 3 2
@@ -52,6 +57,13 @@ for command in "explain 3" queue; do # meanwhile nobody joins them
     wait_for '"$CARMA" $1 | grep -q "runs [2-9]\.[0-9]*x slower than alone on GPU 0; the limit is 2.10x: no job joins it"' \
         "$command" || fail "carma $command does not say that a job is slowed"
 done
+until_field 4 state QUEUED # once it has run for half an hour
+for command in explain show; do
+    run $command 4
+    grep -q "moved off its GPUs: .* ran [2-9]\.[0-9]*x slower than alone on the GPU" "$T/out" ||
+        fail "carma $command does not say that the job was moved: $(cat "$T/out")"
+done
+[ -s checkpoint ] || fail "the job that was moved had no time for its checkpoint"
 cancel 3-4
 rm slow
 

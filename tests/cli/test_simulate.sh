@@ -95,11 +95,13 @@ assert abs(one["jct_s"]["mean"] + other["jct_s"]["mean"] - 2 * two["jct_s"]["mea
 assert one["seeds"] == 1 and two["seeds"] == 2
 assert all(value["sd"] == 0 for value in one.values() if isinstance(value, dict) and "sd" in value)
 assert two["makespan_s"]["sd"] > 0 and two["makespan_s"]["mean"] != one["makespan_s"]["mean"]
-assert set(one) == set("policy jobs seeds makespan_s wait_s run_time_s jct_s jct_p95_s wait_p95_s energy_j oom "
+assert set(one) == set("policy jobs seeds makespan_s wait_s run_time_s jct_s jct_p95_s wait_p95_s energy_j oom moved "
     "sharing_slowdown_mean sharing_slowdown_p95 sharing_slowdown_max bounded_slowdown_mean bounded_slowdown_p95 "
     "bounded_slowdown_max jain_index users incomplete refused given_up never_ended predicted_slowdown_max smact_mean "
     "share requests".split()), sorted(one)' "$T/out" first.json second.json ||
     fail "$said: seeds"
+expect_ok simulate --trace thesis_60.csv --seeds 5 --policy default@auto --checkpoints
+grep -q "jobs moved off a GPU  *[1-9]" "$T/out" || fail "$said: nobody was moved off"
 
 # The jobs' requests by each estimator, compared with their needs: 44 of the trace's jobs have a workload with a
 # summary. By default it is as carmad would: recorded figures of the estimator's name, else computed.

@@ -59,6 +59,23 @@ static bool is_to_be_requeued(const struct world *world, const struct world_job 
     return (job->wants.requeue || config->requeue_lost) && job->losses <= config->max_retries;
 }
 
+/* At most once, if it takes that, for a job of its own user beside it. */
+static void check_moved(struct world *world, const struct record *record)
+{
+    struct world_job *job = &world->jobs[record->job];
+    const struct world_job *slowed = &world->jobs[record->moved.slowed];
+    bool beside = false;
+
+    for (uint32_t i = 0; i < job->gpu_count; i++)
+        for (uint32_t k = 0; k < slowed->gpu_count; k++)
+            beside |= job->gpus[i] == slowed->gpus[k];
+    if (!job->running || job->asked_to_stop || !job->wants.requeue || !job->wants.signal || job->wants.external ||
+        job->moved++ || !slowed->running || !beside || slowed->wants.uid != job->wants.uid ||
+        record->moved.slowed_permille <= record->moved.bound_permille)
+        fail(world, "job %" PRIu64 " was moved off for job %" PRIu64, record->job, record->moved.slowed);
+    job->moves = true;
+}
+
 /* Each crash out of GPU memory is charged to its job, or is a neighbour's doing. */
 static void check_requeued_for_memory(struct world *world, const struct record *record)
 {
@@ -152,6 +169,7 @@ void on_decision(struct world *world, const struct record *record)
             fail(world, "job %" PRIu64 " was placed though it is not there", record->job);
         if (job->running)
             fail(world, "job %" PRIu64 " was placed twice at once", record->job);
+        job->moves = false;
         if (job->runs == 0 && !is_met(world, record->job))
             fail(world, "job %" PRIu64 " was placed before the jobs on which it depends", record->job);
         if (record->placed.count != job->wants.gpus)
@@ -232,7 +250,7 @@ void on_decision(struct world *world, const struct record *record)
         if ((job->cause == EXIT_TIMEOUT || job->cause == EXIT_LOST) &&
             (!is_to_be_requeued(world, job) || record->requeued.retry))
             fail(world, "job %" PRIu64 " was not to be retried, or not before others", record->job);
-        job->last = job->cause == EXIT_TIMEOUT;
+        job->last = job->cause == EXIT_TIMEOUT && !job->moves;
         check_requeued_for_memory(world, record);
         if (record->requeued.retry)
             count_retry(world, job->wants.uid, record->at_ns);
@@ -240,6 +258,9 @@ void on_decision(struct world *world, const struct record *record)
     case RECORD_SIGNALLED:
         if (!job->running || !job->asked_to_stop)
             fail(world, "job %" PRIu64 " was signalled though nobody asked", record->job);
+        break;
+    case RECORD_MOVED:
+        check_moved(world, record);
         break;
     case RECORD_SHRUNK:
         for (uint32_t i = 0; i < job->gpu_count; i++)

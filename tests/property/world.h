@@ -29,6 +29,8 @@ struct world_job {
     uint32_t timeouts;
     int64_t stray_bytes[RECORD_MAX_GPUS]; /* by number, on GPUs that it was not given */
     bool was_on[RECORD_MAX_GPUS];         /* in any run, as given or not */
+    bool moves;                           /* it was told to leave its GPUs in its last run */
+    uint32_t moved;                       /* how often it was */
     bool last;                            /* its time was up: all jobs that waited then go before it */
     uint32_t losses;
     bool charged; /* its last exit: a GPU failed, as another did under its workload */

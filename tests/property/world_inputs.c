@@ -191,7 +191,7 @@ static void job_ends(struct world *world)
     job->charged = false;
     if (input.type == RECORD_EXITED && !job->asked_to_stop)
         note_failed_gpu(world, job, &input.exited);
-    job->timeouts += job->cause == EXIT_TIMEOUT;
+    job->timeouts += job->cause == EXIT_TIMEOUT && !job->moves;
     job->losses += job->cause == EXIT_LOST || job->cause == EXIT_MPS_FAULT || job->cause == EXIT_GPU_ERROR;
     job->completed = input.type == RECORD_EXITED && job->cause == EXIT_COMPLETED && !job->asked_to_stop;
     if (input.type == RECORD_LAUNCH_FAILED || (input.type == RECORD_LOST && input.lost.final) ||
@@ -415,10 +415,27 @@ static void wake_up(struct world *world)
     feed(world, &input);
 }
 
+/* In which nobody comes or goes, and all that run report their steps: at first quickly, then most slowly. */
+static void hours_pass(struct world *world)
+{
+    for (int64_t turn = 0; turn < 4; turn++) {
+        world->now_ns += 700 * NS_PER_SEC;
+        for (uint64_t id = 1; id < world->next_job; id++) {
+            int64_t speed = turn && random_range(&world->random, 0, 3) ? 1 : 4;
+            struct record report = {.type = RECORD_PROGRESSED, .job = id};
+            report.progressed = (struct record_progressed){speed * 1000000, 200 * NS_PER_SEC, 100};
+            if (world->jobs[id].running && !world->jobs[id].ended)
+                feed(world, &report);
+        }
+    }
+}
+
 void random_input(struct world *world)
 {
     struct random *r = &world->random;
 
+    if (world->seed % 16 == 7 && random_range(r, 0, 2))
+        hours_pass(world);
     world->now_ns += random_range(r, 0, 20) * NS_PER_SEC;
     switch (random_range(r, 0, 19)) {
     case 0 ... 4:

@@ -146,6 +146,57 @@ TEST_BETWEEN(test_nobody_joins_a_job_that_is_slowed_beyond_its_bound, setup, tea
     }
 }
 
+/* The youngest beside a job that has been slowed for ten minutes: once, if it takes that, and of the same user. */
+TEST_BETWEEN(test_who_is_moved_off, setup, teardown)
+{
+    static const struct {
+        int reports; /* beyond the bound */
+        bool requeue;
+        uint32_t uid;
+        bool moved;
+    } cases[] = {{2, true, 0, true}, {1, true, 0, false}, {2, false, 0, false}, {2, true, 7, false}};
+
+    for (size_t i = 0; i < array_size(cases); i++) {
+        struct fixture *f = *state;
+        struct record submitted = wants(1, GIB), placed = {.type = RECORD_PLACED};
+        uint64_t slowed, job, place;
+
+        setup_node(f, SHARE_MPS, 2000);
+        slowed = is_put(f, "a", SHARE_TIME_SLICE);
+        progresses(f, slowed, ALONE, 100); /* at least so fast it is alone */
+        submitted.submitted.uid = cases[i].uid;
+        submitted.submitted.requeue = cases[i].requeue;
+        submitted.submitted.signal = 10;
+        submitted.submitted.signal_before_ns = SECONDS(60);
+        submitted.submitted.time_limit_ns = SECONDS(360000);
+        placed.job = job = submit_record(f, submitted);
+        place = core_find_job(f->core, job)->place;
+        placed.placed =
+            (struct record_placed){.count = 1, .reserved_bytes = GIB, .share = SHARE_TIME_SLICE, .fence_bytes = -1};
+        for (int run = 0; run < 2; run++) {
+            const struct record *moved;
+            if (!runs(f, job))
+                apply(f, placed);
+            job_event(f, RECORD_STARTED, job);
+            later(f, 3600);
+            progresses(f, slowed, ALONE, 100);
+            for (int k = 0; k < cases[i].reports; k++)
+                progresses(f, slowed, ALONE / 4, 100);
+            moved = decided(f, RECORD_MOVED, job);
+            assert_int_equal(moved != NULL, cases[i].moved && run == 0);
+            if (!moved)
+                break;
+            assert_int_equal(moved->moved.slowed, slowed);
+            assert_int_equal(moved->moved.slowed_permille, 4000);
+            exits(f, job, EXIT_TIMEOUT, -1);
+            assert_non_null(decided(f, RECORD_REQUEUED, job));
+            assert_int_equal(core_find_job(f->core, job)->place, place); /* not behind all others */
+        }
+        teardown(state);
+        setup(state);
+    }
+}
+
 /* By the prediction two jobs of 50% SM activity pay as clients of a server, and are beyond the bound in turns. */
 TEST_BETWEEN(test_pairs_that_met, setup, teardown)
 {

@@ -107,6 +107,7 @@ static void fill_options(const struct simulate_options *wanted, struct sim_optio
     filled->mig_slices = (uint32_t)wanted->mig_slices;
     filled->contention = wanted->contention;
     filled->jitter = wanted->jitter;
+    filled->checkpoints = wanted->checkpoints;
 }
 
 static int run_policy(struct simulation *simulation, struct simulate_outcome *outcome, struct timeline *timeline,

@@ -36,6 +36,7 @@ enum {
     KEY_U_EXPONENT,
     KEY_CROWDING,
     KEY_SPREAD,
+    KEY_CHECKPOINTS,
     KEY_TIMELINE,
     KEY_STEPS,
     KEY_PLOT,
@@ -83,6 +84,8 @@ static const struct argp_option options[] = {
     {"u-exponent", KEY_U_EXPONENT, "F", 0, "exponent of the shared utilisation (default 1)", 3},
     {"crowding", KEY_CROWDING, "F", 0, "how much more busier jobs get of a shared GPU (default 1)", 3},
     {"spread", KEY_SPREAD, "F", 0, "how unlike workloads of one activity are in that, as a deviation (default 0.6)", 3},
+    {"checkpoints", KEY_CHECKPOINTS, NULL, 0,
+     "all jobs report their steps, and may be moved off a GPU (docs/fairness.md)", 3},
     {NULL, 0, NULL, 0, "What is told:", 4},
     {"json", CLI_JSON_KEY, NULL, 0, "print the figures as JSON (docs/formats/simulate.md)", 4},
     {"timeline", KEY_TIMELINE, "FILE", 0, "write each GPU's state over time, under the first seed, as CSV", 4},
@@ -284,6 +287,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return take_number(&wanted->contention.crowding, "crowding", arg, 0, 10, state);
     case KEY_SPREAD:
         return take_number(&wanted->contention.spread, "spread", arg, 0, 3, state);
+    case KEY_CHECKPOINTS:
+        wanted->checkpoints = true;
+        return 0;
     case KEY_TIMELINE:
         wanted->timeline = arg;
         return 0;

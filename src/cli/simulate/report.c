@@ -28,6 +28,7 @@ static const struct figure {
     [SIM_WAIT_P95] = {"wait_p95_s", "wait time, p95", NULL, KIND_SECONDS, false, 0},
     [SIM_ENERGY] = {"energy_j", "energy", "energy", KIND_JOULES, true, 2},
     [SIM_OOM] = {"oom", "out-of-memory crashes", "OOM", KIND_COUNT, false, 0},
+    [SIM_MOVED] = {"moved", "jobs moved off a GPU", NULL, KIND_COUNT, false, 0},
     [SIM_SHARING_MEAN] = {"sharing_slowdown_mean", "sharing slowdown, mean", NULL, KIND_RATIO, false, 0},
     [SIM_SHARING_P95] = {"sharing_slowdown_p95", "sharing slowdown, p95", "sharing p95", KIND_RATIO, false, 3},
     [SIM_SHARING_MAX] = {"sharing_slowdown_max", "sharing slowdown, worst job", "worst", KIND_RATIO, false, 6},
@@ -60,6 +61,7 @@ void simulate_outcome_add(struct simulate_outcome *outcome, size_t seed, const s
         [SIM_WAIT_P95] = result->wait.p95_s,
         [SIM_ENERGY] = result->energy_j,
         [SIM_OOM] = (double)result->oom,
+        [SIM_MOVED] = (double)result->moved,
         [SIM_SHARING_MEAN] = result->measures.sharing.mean,
         [SIM_SHARING_P95] = result->measures.sharing.p95,
         [SIM_SHARING_MAX] = result->measures.sharing.max,
@@ -168,7 +170,7 @@ static void format_one(const struct simulate_outcome *outcome, int width, bool c
     for (enum simulate_figure f = 0; f < SIM_FIGURE_COUNT; f++) {
         CLEANUP(free_ptr) char *mean = value_text(figures[f].kind, simulate_mean(outcome, f));
         CLEANUP(free_ptr) char *sd = value_text(figures[f].kind, simulate_sd(outcome, f));
-        if (is_of_the_lost(f) && simulate_mean(outcome, f) == 0)
+        if ((is_of_the_lost(f) || f == SIM_MOVED) && simulate_mean(outcome, f) == 0)
             continue;
         table_cell(table, STYLE_NONE, "%s", figures[f].title);
         table_cell(table, is_of_the_lost(f) ? STYLE_RED : STYLE_NONE, "%s", mean);

@@ -119,6 +119,7 @@ struct simulate_options {
     int64_t first_seed;
     double jitter;
     struct contention_params contention;
+    bool checkpoints;
     char *compare; /* owned: the list, cut at its commas */
     const char *policies[SIMULATE_POLICIES_MAX];
     size_t policy_count; /* 0: there is nothing to compare */
@@ -148,6 +149,7 @@ enum simulate_figure {
     SIM_WAIT_P95,
     SIM_ENERGY,
     SIM_OOM,
+    SIM_MOVED,
     SIM_SHARING_MEAN,
     SIM_SHARING_P95,
     SIM_SHARING_MAX,

@@ -247,11 +247,13 @@ int32_t company_slowdown(const struct core *core, const struct gpu *gpu, const s
 }
 
 int32_t company_slowed(const struct core *core, const struct gpu *gpu, const struct profile *of,
-                       const struct record_progressed *report)
+                       const struct record_progressed *report, int64_t fastest)
 {
     const struct measure *alone = known(core, gpu, &(struct company_key){.of = of, .kind = COMPANY_SPEED});
 
-    return alone && alone->unit == report->total ? ratio(alone->value, report->micro_steps_per_s) : 0;
+    if (alone && alone->unit == report->total)
+        return ratio(alone->value, report->micro_steps_per_s);
+    return fastest > report->micro_steps_per_s ? ratio(fastest, report->micro_steps_per_s) : 0;
 }
 
 int32_t company_slowdown_by_activity(const struct core *core, const struct gpu *gpu, const struct profile *of,

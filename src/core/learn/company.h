@@ -62,9 +62,10 @@ int32_t company_slowdown(const struct core *core, const struct gpu *gpu, const s
 int32_t company_slowdown_by_activity(const struct core *core, const struct gpu *gpu, const struct profile *of,
                                      const struct profile *beside, uint32_t share);
 
-/* How much slower than alone, as far as that is known, a job of the workload runs now, by its report. 0: not known. */
+/* How much slower than alone a job of the workload runs now, by its report. Where its speed alone is not known, it is
+ * at least the fastest that the job has reported, of the same number of steps (0: none). 0: not known. */
 int32_t company_slowed(const struct core *core, const struct gpu *gpu, const struct profile *of,
-                       const struct record_progressed *report);
+                       const struct record_progressed *report, int64_t fastest);
 
 /* The SM activity by which the job is predicted not to fit beside others. 0: measures may say that it fits better than
  * predicted. */

@@ -34,32 +34,40 @@ static int64_t power(int64_t base_ppm, int32_t percent)
 
 int64_t rates_left_by(struct rates_client client)
 {
-    int64_t busy = (int64_t)client.activity_permille * RATES_ALL_THREADS / client.threads_percent;
+    int64_t busy;
 
     if (client.threads_percent == RATES_ALL_THREADS)
-        return (1000 - busy) * (RATES_PPM / 1000);
+        return (1000 - client.activity_permille) * (RATES_PPM / 1000);
+    busy = (int64_t)client.activity_permille * RATES_ALL_THREADS / client.threads_percent;
     return power((busy < 1000 ? 1000 - busy : 0) * (RATES_PPM / 1000), client.threads_percent);
 }
 
 void rates_of_clients(size_t count, const struct rates_client *clients, int32_t *rate_ppm)
 {
-    int64_t idle = RATES_PPM, left, weights = 0;
+    int64_t idle = RATES_PPM;
+
+    for (size_t i = 0; i < count; i++)
+        idle = idle * rates_left_by(clients[i]) / RATES_PPM;
+    rates_of_idle(count, clients, idle, rate_ppm);
+}
+
+void rates_of_idle(size_t count, const struct rates_client *clients, int64_t idle_ppm, int32_t *rate_ppm)
+{
+    int64_t left = RATES_PPM - idle_ppm, weights = 0, weight_of[RATES_CLIENT];
     size_t undecided = 0, before;
 
     for (size_t i = 0; i < count; i++) {
-        idle = idle * rates_left_by(clients[i]) / RATES_PPM;
-        weights += weight(clients[i]);
+        weight_of[i] = weight(clients[i]);
+        weights += weight_of[i];
         rate_ppm[i] = UNDECIDED;
         undecided++;
     }
-    left = RATES_PPM - idle;
-
     /* Who gets as much as he can use runs as if he were alone; the others share what that leaves. */
     do {
         int64_t to_share = left, among = weights;
         before = undecided;
         for (size_t i = 0; i < count; i++) {
-            int64_t wanted = (int64_t)clients[i].activity_permille * (RATES_PPM / 1000), own = weight(clients[i]);
+            int64_t wanted = (int64_t)clients[i].activity_permille * (RATES_PPM / 1000), own = weight_of[i];
             if (rate_ppm[i] != UNDECIDED || to_share * own < wanted * among)
                 continue;
             rate_ppm[i] = RATES_PPM;
@@ -71,18 +79,19 @@ void rates_of_clients(size_t count, const struct rates_client *clients, int32_t 
 
     for (size_t i = 0; i < count; i++)
         if (rate_ppm[i] == UNDECIDED) {
-            int64_t rate = left * weight(clients[i]) / weights * 1000 / clients[i].activity_permille;
+            int64_t rate = left * weight_of[i] / weights * 1000 / clients[i].activity_permille;
             rate_ppm[i] = rate < RATES_LEAST ? RATES_LEAST : (int32_t)rate;
         }
 }
 
 int64_t rates_slowed_by_part(int64_t activity_permille, int64_t part_permille)
 {
-    int64_t kernels = activity_permille * 1000 / part_permille;
+    int64_t kernels;
 
-    return part_permille >= 1000
-               ? 1000
-               : square_root(INT64_C(1000) * 1000 - activity_permille * activity_permille + kernels * kernels);
+    if (part_permille >= 1000)
+        return 1000;
+    kernels = activity_permille * 1000 / part_permille;
+    return square_root(INT64_C(1000) * 1000 - activity_permille * activity_permille + kernels * kernels);
 }
 
 /* Measured was that all clients have the same limit: half of the threads pays from the third client on, and a seventh

@@ -31,6 +31,9 @@ int64_t rates_left_by(struct rates_client client);
 /* Of `count` clients, at most RATES_CLIENT. A rate is a part of that alone with the client's limit. */
 void rates_of_clients(size_t count, const struct rates_client *clients, int32_t *rate_ppm);
 
+/* The same where what they leave together is known: the product of rates_left_by, in their order. */
+void rates_of_idle(size_t count, const struct rates_client *clients, int64_t idle_ppm, int32_t *rate_ppm);
+
 /* How much a job alone is slowed by having this part of the SMs, in permille: on a MIG instance, or with a limit of its
  * threads. Its kernels take 1 / part of their time. The host's work, which a part does not slow, overlaps with them to
  * some extent: the squares of the two times add up to that of the step. An activity of a is kernels for a of the step

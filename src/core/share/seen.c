@@ -38,10 +38,20 @@ void seen_note(struct core *core, struct job *job, const struct record *record)
     bool was_beyond = seen_is_beyond_bound(core, job);
     int64_t since_ns = record->at_ns - record->progressed.span_ns - LEARN_LOADING_NS;
 
+    if (job->fastest_of != record->progressed.total || job->fastest < record->progressed.micro_steps_per_s) {
+        job->fastest = record->progressed.micro_steps_per_s;
+        job->fastest_of = record->progressed.total;
+    }
     if (!core->config.learn || !job->profile || !has_company_since(core, job, since_ns))
         return;
-    job->slowed_permille = company_slowed(core, core->gpus[job->placements[0].gpu], job->profile, &record->progressed);
+    job->slowed_permille =
+        company_slowed(core, core->gpus[job->placements[0].gpu], job->profile, &record->progressed, job->fastest);
     job->slowed_ns = record->at_ns;
+    if (!seen_is_beyond_bound(core, job))
+        job->beyond_ns = 0;
+    else if (!job->beyond_ns || !has_company_since(core, job, job->beyond_ns))
+        job->beyond_ns = record->at_ns;
+    core->moves_due |= job->beyond_ns != 0;
     for (uint32_t i = 0; i < job->placement_count && was_beyond && !seen_is_beyond_bound(core, job); i++)
         gpu_opens(core, core->gpus[job->placements[i].gpu]);
 }
@@ -56,4 +66,42 @@ const struct job *seen_beyond_bound(const struct core *core, const struct gpu *g
             worst = job;
     }
     return worst;
+}
+
+/* ---- Who has to leave ---- */
+
+static const struct job *younger(const struct job *one, const struct job *other)
+{
+    bool is_one = one->placed_ns == other->placed_ns ? one->id > other->id : one->placed_ns > other->placed_ns;
+
+    return is_one ? one : other;
+}
+
+static const struct job *youngest_with(const struct core *core, const struct job *job)
+{
+    const struct job *youngest = job;
+
+    for (uint32_t i = 0; i < job->placement_count; i++) {
+        const struct gpu *gpu = core->gpus[job->placements[i].gpu];
+        for (uint32_t k = 0; k < gpu->resident_count; k++)
+            youngest = younger(gpu->residents[k], youngest);
+    }
+    return youngest;
+}
+
+static bool takes_it(const struct job *job, const struct job *slowed)
+{
+    return job->state != JOB_STOPPING && job->wants->requeue && job->wants->signal && !job->wants->external &&
+           !job->moved_ns && job->user == slowed->user && slowed->slowed_ns - job->placed_ns >= SEEN_LEAST_RUN_NS;
+}
+
+const struct job *seen_to_move(const struct core *core, const struct job *slowed)
+{
+    const struct job *job;
+
+    if (!slowed->beyond_ns || slowed->slowed_ns - slowed->beyond_ns < SEEN_MOVES_NS ||
+        !seen_is_beyond_bound(core, slowed))
+        return NULL;
+    job = youngest_with(core, slowed);
+    return takes_it(job, slowed) ? job : NULL;
 }

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/job.h"
 #include "core/record.h"
 
 struct core;
@@ -23,6 +24,23 @@ void seen_note(struct core *core, struct job *job, const struct record *progress
 int32_t seen_slowdown(const struct core *core, const struct job *job);
 
 bool seen_is_beyond_bound(const struct core *core, const struct job *job);
+
+/* Reports that are beyond the bound for so long, from the first of them to the last, move somebody off. */
+#define SEEN_MOVES_NS (600 * INT64_C(1000000000))
+
+/* Who has run for less is not moved: it would have little to show for the time that its start took. */
+#define SEEN_LEAST_RUN_NS (1800 * INT64_C(1000000000))
+
+/* Whether its last run ended, or will, since it was moved off. */
+static inline bool seen_was_moved(const struct job *job)
+{
+    return job->moved_ns && job->moved_ns >= job->placed_ns;
+}
+
+/* The job that has to leave its GPUs (RECORD_MOVED), since this one has been slowed beyond its bound for SEEN_MOVES_NS:
+ * of those on its GPUs the youngest, if it takes that. It takes it once in its life, where it was submitted with a
+ * signal and to be requeued, by the user whose job is slowed. NULL: nobody has to. */
+const struct job *seen_to_move(const struct core *core, const struct job *slowed);
 
 /* The job on the GPU that is slowed most, of those beyond their bound; NULL: there is none. */
 const struct job *seen_beyond_bound(const struct core *core, const struct gpu *gpu);

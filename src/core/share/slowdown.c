@@ -58,8 +58,10 @@ struct client {
 /* Between ends of bands that admit nobody, activities are not looked at where those are so near. */
 #define BANDS_APART 4
 
-/* Rounding, and clients that cannot use what they get, bend the prediction within a band by at most this part. */
-#define BAND_SLACK 64
+/* Rounding, and clients that cannot use what they get, bend the prediction within a band by at most this part. That of
+ * one with turns of its own on a whole GPU only rises or only falls with its activity: rounding alone bends it. */
+#define BAND_SLACK     64
+#define ROUNDING_SLACK 1000
 
 struct slowdown_takers {
     uint64_t version, residents; /* core.activity_version and gpu.residents_version then */
@@ -85,9 +87,18 @@ static uint64_t server_of(const struct core *core, const struct job *job, uint32
 /* The part of the instance's SMs that a job alone there keeps busy, in permille. */
 static int64_t activity_there(int64_t activity, int64_t part)
 {
-    int64_t there = activity * 1000 / part * 1000 / rates_slowed_by_part(activity, part);
+    int64_t there = part >= 1000 ? activity : activity * 1000 / part * 1000 / rates_slowed_by_part(activity, part);
 
     return there > 1000 ? 1000 : there;
+}
+
+/* As rates_of_idle. Most are one, and without a limit of threads: at a lower cost. */
+static void rates_of_few(uint32_t count, const struct rates_client *clients, int64_t idle_ppm, int32_t *rates)
+{
+    if (count == 1 && clients[0].threads_percent == RATES_ALL_THREADS)
+        rates[0] = RATES_PPM;
+    else
+        rates_of_idle(count, clients, idle_ppm, rates);
 }
 
 /* How the taker's jobs share its turns. Most who ask for what all deliver need not know that. */
@@ -101,7 +112,7 @@ static void share_turns(struct slowdown_takers *takers, uint32_t number)
     for (uint32_t k = 0; k < takers->clients; k++)
         if (takers->of[k].taker == number)
             clients[jobs++] = takers->of[k].alone;
-    rates_of_clients(jobs, clients, rates);
+    rates_of_few(jobs, clients, taker->idle_ppm, rates);
     taker->shared = true;
     taker->worst = 1000;
     taker->progress = 0;
@@ -126,17 +137,24 @@ struct comer {
     uint32_t threads_percent; /* 0: no limit */
 };
 
-static void add(struct slowdown_takers *takers, int64_t part, const struct comer *comer)
+static struct client client_of(int64_t part, const struct comer *comer)
 {
     int64_t there = activity_there(comer->activity, part), slowed = rates_slowed_by_part(comer->activity, part),
             threads = comer->threads_percent ? comer->threads_percent : RATES_ALL_THREADS,
             by_threads = rates_slowed_by_part(there, threads * 1000 / RATES_ALL_THREADS);
     struct client client = {.by_part = slowed * by_threads / 1000};
-    uint64_t server = comer->server;
-    uint32_t i = 0;
 
     client.alone = (struct rates_client){.activity_permille = (int32_t)(there * 1000 / by_threads),
                                          .threads_percent = (int32_t)threads};
+    return client;
+}
+
+static void add(struct slowdown_takers *takers, int64_t part, const struct comer *comer)
+{
+    struct client client = client_of(part, comer);
+    uint64_t server = comer->server;
+    uint32_t i = 0;
+
     while (i < takers->count && (!server || takers->list[i].server != server))
         i++;
     if (takers->clients == TAKERS_MOST)
@@ -156,23 +174,42 @@ static int64_t turn_demand_ppm(int64_t activity_ppm)
     return activity_ppm >= TURN_WIDTH * 1000 ? PPM : activity_ppm * 1000 / TURN_WIDTH;
 }
 
-/* The rate of all that take turns, in parts per million: the time in which at least one wants the turn, less the cost
- * of switching while several do, in parts of all the wanted time. */
+/* What comes of the turns of several: the parts of the time in which none of them wants the turn, or just one; in which
+ * they get something done; and which they want in sum. */
+struct turns {
+    uint32_t count;
+    int64_t nobody, one, delivered, wanted;
+};
+
+static void take_turns(struct turns *turns, int64_t idle_ppm)
+{
+    int64_t demand = turn_demand_ppm(PPM - idle_ppm);
+
+    turns->delivered += demand * (turns->nobody - turns->one * SWITCH_COST / 1000) / PPM;
+    turns->one = (turns->one * (PPM - demand) + turns->nobody * demand) / PPM;
+    turns->nobody = turns->nobody * (PPM - demand) / PPM;
+    turns->wanted += demand;
+    turns->count++;
+}
+
+/* The rate of all that take them, in parts per million: the time in which at least one wants the turn, less the cost of
+ * switching while several do, in parts of all the wanted time. */
+static int64_t rate_of(const struct turns *turns)
+{
+    int64_t rate = turns->count > 1 && turns->wanted ? turns->delivered * PPM / turns->wanted : PPM;
+
+    return rate < PPM ? rate : PPM;
+}
+
+static const struct turns no_turns = {.nobody = PPM};
+
 static int64_t rate_of_turns(const struct slowdown_takers *takers)
 {
-    int64_t nobody = PPM, one = 0, delivered = 0, wanted = 0, rate;
+    struct turns turns = no_turns;
 
-    if (takers->count < 2)
-        return PPM;
-    for (uint32_t i = 0; i < takers->count; i++) {
-        int64_t demand = turn_demand_ppm(PPM - takers->list[i].idle_ppm);
-        delivered += demand * (nobody - one * SWITCH_COST / 1000) / PPM;
-        one = (one * (PPM - demand) + nobody * demand) / PPM;
-        nobody = nobody * (PPM - demand) / PPM;
-        wanted += demand;
-    }
-    rate = wanted ? delivered * PPM / wanted : PPM;
-    return rate < PPM ? rate : PPM;
+    for (uint32_t i = 0; i < takers->count; i++)
+        take_turns(&turns, takers->list[i].idle_ppm);
+    return rate_of(&turns);
 }
 
 static int64_t delivered_ppm(const struct slowdown_takers *takers, int64_t rate)
@@ -182,6 +219,12 @@ static int64_t delivered_ppm(const struct slowdown_takers *takers, int64_t rate)
     for (uint32_t i = 0; i < takers->count; i++)
         delivered += (PPM - takers->list[i].idle_ppm) * rate / PPM;
     return delivered;
+}
+
+/* What is the slowdown of so much where this is the rate of all turns? */
+static int64_t slowed_by_turns(int64_t slowed, int64_t rate)
+{
+    return slowed * PPM / (rate ? rate : 1);
 }
 
 static struct slowdown together(struct slowdown_takers *takers)
@@ -195,7 +238,7 @@ static struct slowdown together(struct slowdown_takers *takers)
         int64_t worst;
         if (!taker->shared)
             share_turns(takers, i);
-        worst = taker->worst * PPM / (rate ? rate : 1);
+        worst = slowed_by_turns(taker->worst, rate);
         slowdown.progress_ppm += taker->progress * rate / PPM;
         slowdown.crowded |= taker->jobs > 1;
         if (worst > slowdown.worst_permille)
@@ -416,79 +459,133 @@ bool slowdown_pays(const struct core *core, const struct gpu *gpu, const struct 
     return (with->turns < 2 && !with->measured) || with->progress_ppm >= slowdown_least_progress_ppm(core, gpu, with);
 }
 
-/* How much the clients from `first` to before `end` are slowed at worst. */
-static int64_t worst_of(const struct slowdown_takers *with, uint32_t first, uint32_t end)
-{
-    int64_t worst = 1000, rate = rate_of_turns(with);
+/* A way to come: as a client of a server that is there, or with turns of its own (0). All but what depends on the
+ * activity of the one who comes. */
+struct way {
+    const struct gpu *gpu;
+    const struct slowdown_takers *takers;
+    int64_t idle_ppm;    /* what the jobs of the taker leave whose client it is */
+    uint32_t number;     /* of that taker; takers->count: a new one */
+    struct turns before; /* of those before that one */
+    uint32_t jobs;       /* the taker's, without it, and what slows each: */
+    struct rates_client alone[TAKERS_MOST];
+    int64_t by_part[TAKERS_MOST];
+    int64_t others; /* the worst slowdown of all other takers' jobs, by themselves */
+    uint32_t threads_percent;
+    int64_t most;           /* the worst slowdown that is admitted */
+    int64_t least_progress; /* what has to be done at least */
+    bool bends;             /* what is predicted does not only rise, or only fall, with the activity */
+    int64_t slack;
+};
 
-    for (uint32_t k = first; k < end; k++) {
-        int64_t slowed = with->of[k].by_part * PPM / with->of[k].rate * PPM / (rate ? rate : 1);
-        if (slowed > worst)
-            worst = slowed;
+static void begin_way(const struct core *core, struct way *way, uint64_t server)
+{
+    const struct slowdown_takers *takers = way->takers;
+    struct slowdown with = {.turns = takers->count};
+    int32_t bound = gpu_slowdown_bound(core, NULL, way->gpu);
+
+    way->idle_ppm = PPM;
+    way->number = takers->count;
+    way->before = no_turns;
+    way->jobs = 0;
+    way->others = 1000;
+    way->threads_percent = threads_of(core, takers, server);
+    for (uint32_t i = 0; i < takers->count; i++) {
+        bool its = server && takers->list[i].server == server;
+        with.crowded |= its || takers->list[i].jobs > 1;
+        if (its) {
+            way->idle_ppm = takers->list[i].idle_ppm;
+            way->number = i;
+        } else if (takers->list[i].worst > way->others) {
+            way->others = takers->list[i].worst;
+        }
+        if (way->number == takers->count)
+            take_turns(&way->before, takers->list[i].idle_ppm);
     }
-    return worst;
+    with.turns += way->number == takers->count;
+    for (uint32_t k = 0; k < takers->clients; k++)
+        if (takers->of[k].taker == way->number) {
+            way->alone[way->jobs] = takers->of[k].alone;
+            way->by_part[way->jobs++] = takers->of[k].by_part;
+        }
+    way->most = bound ? slowdown_most_predicted(&with, bound) : INT32_MAX / 2;
+    way->bends = server || way->gpu->part_permille < 1000;
+    way->slack = way->bends ? BAND_SLACK : ROUNDING_SLACK;
+    way->most += way->most / way->slack;
+    way->least_progress = least_progress_ppm(&with, &takers->together);
 }
 
-/* A way to come: as a client of a server that is there, or with turns of its own (0). */
-struct way {
-    const struct slowdown_takers *takers;
-    const struct gpu *gpu;
-    uint64_t server;
-    uint32_t threads_percent;
-    int32_t bound;
-};
+/* The rate of all turns where the taker leaves so much idle with it. */
+static int64_t rate_of_way(const struct way *way, int64_t idle_ppm)
+{
+    struct turns turns = way->before;
+
+    take_turns(&turns, idle_ppm);
+    for (uint32_t i = way->number + 1; i < way->takers->count; i++)
+        take_turns(&turns, way->takers->list[i].idle_ppm);
+    return rate_of(&turns);
+}
 
 /* What admits a job. */
 enum { OTHERS_BEAR_IT = 1, IT_BEARS_OTHERS = 2, IT_PAYS = 4, ADMITTED = 7 };
 
 /* For one with the activity of a band's end. */
-static unsigned asked_at(const struct way *way, int end)
+static unsigned asked_at(struct way *way, int end)
 {
-    int32_t activity = end * SLOWDOWN_BAND_PERMILLE < 1000 ? end * SLOWDOWN_BAND_PERMILLE : 1000, most;
-    struct slowdown_takers with;
-    struct slowdown there;
-    unsigned answers = 0;
+    int32_t activity = end * SLOWDOWN_BAND_PERMILLE < 1000 ? end * SLOWDOWN_BAND_PERMILLE : 1000;
+    struct client comer = client_of(way->gpu->part_permille,
+                                    &(struct comer){.activity = activity, .threads_percent = way->threads_percent});
+    int64_t idle_ppm = way->idle_ppm * rates_left_by(comer.alone) / PPM, rate = rate_of_way(way, idle_ppm),
+            others = way->others, its = 1000, its_progress = 0, progress = 0;
+    int32_t rates[TAKERS_MOST];
 
-    copy(&with, way->takers);
-    add(&with, way->gpu->part_permille,
-        &(struct comer){.server = way->server, .activity = activity, .threads_percent = way->threads_percent});
-    there = together(&with);
-    most = way->bound ? slowdown_most_predicted(&there, way->bound) : INT32_MAX / 2;
-    most += most / BAND_SLACK;
-    if (worst_of(&with, 0, way->takers->clients) <= most)
-        answers |= OTHERS_BEAR_IT;
-    if (worst_of(&with, way->takers->clients, with.clients) <= most)
-        answers |= IT_BEARS_OTHERS;
-    if (there.progress_ppm + there.progress_ppm / BAND_SLACK >= least_progress_ppm(&there, &way->takers->together))
-        answers |= IT_PAYS;
-    return answers;
+    way->alone[way->jobs] = comer.alone;
+    way->by_part[way->jobs] = comer.by_part;
+    rates_of_few(way->jobs + 1, way->alone, idle_ppm, rates);
+    for (uint32_t k = 0; k <= way->jobs; k++) {
+        int64_t slowed = way->by_part[k] * PPM / rates[k];
+        its_progress += (int64_t)rates[k] * 1000 / way->by_part[k];
+        if (k == way->jobs)
+            its = slowed;
+        else if (slowed > others)
+            others = slowed;
+    }
+    for (uint32_t i = 0; i < way->takers->count; i++)
+        if (i != way->number)
+            progress += way->takers->list[i].progress * rate / PPM;
+    progress += its_progress * rate / PPM;
+    return (slowed_by_turns(others, rate) <= way->most ? OTHERS_BEAR_IT : 0) |
+           (slowed_by_turns(its, rate) <= way->most ? IT_BEARS_OTHERS : 0) |
+           (progress + progress / way->slack >= way->least_progress ? IT_PAYS : 0);
 }
 
 /* The bands between two ends, for which the answers are known. A busier job slows the others more, and its own slowdown
- * has one peak: what no end admits is not admitted between two of them, where they are near. */
-static uint64_t between(const struct way *way, int first, int end, unsigned at_first, unsigned at_end)
+ * has one peak: what no end admits is not admitted between two of them, where they are near, or it does not bend. */
+static uint64_t between(struct way *way, int first, int end, unsigned at_first, unsigned at_end)
 {
+    bool near = end - first <= BANDS_APART || !way->bends;
     int middle = (first + end) / 2;
     unsigned at_middle;
 
     if (end - first == 1)
         return (at_first | at_end) == ADMITTED ? UINT64_C(1) << first : 0;
-    if (end - first <= BANDS_APART && (at_first | at_end) != ADMITTED)
+    if (near && (at_first | at_end) != ADMITTED)
         return 0;
-    if (end - first <= BANDS_APART && (at_first & at_end) == ADMITTED)
-        return ((UINT64_C(1) << (end - first)) - 1) << first;
+    if (near && (at_first & at_end) == ADMITTED)
+        return UINT64_MAX >> (SLOWDOWN_BANDS - (end - first)) << first;
     at_middle = asked_at(way, middle);
     return between(way, first, middle, at_first, at_middle) | between(way, middle, end, at_middle, at_end);
 }
 
 static uint64_t bands_of(const struct core *core, const struct gpu *gpu, uint64_t server)
 {
-    struct way way = {.takers = gpu->takers,
-                      .gpu = gpu,
-                      .server = server,
-                      .threads_percent = threads_of(core, gpu->takers, server),
-                      .bound = gpu_slowdown_bound(core, NULL, gpu)};
+    struct way way;
 
+    if (gpu->takers->clients == TAKERS_MOST)
+        return UINT64_MAX;
+    way.takers = gpu->takers;
+    way.gpu = gpu;
+    begin_way(core, &way, server);
     return 1 | between(&way, 0, SLOWDOWN_BANDS, asked_at(&way, 0), asked_at(&way, SLOWDOWN_BANDS));
 }
 

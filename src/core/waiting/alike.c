@@ -21,6 +21,8 @@ static void lower(struct least *least, const struct least *other)
     room_narrow(&least->room, &other->room);
     if (other->since_ns < least->since_ns)
         least->since_ns = other->since_ns;
+    if (other->units < least->units)
+        least->units = other->units;
     least->anywhere |= other->anywhere;
 }
 
@@ -28,8 +30,10 @@ static void gather(struct alike *top)
 {
     const struct needs *needs = &top->needs;
 
-    top->least = (struct least){
-        .room = room_of_needs(needs->units, needs->band), .anywhere = needs->anywhere, .since_ns = needs->since_ns};
+    top->least = (struct least){.room = room_of_needs(needs->units, needs->band),
+                                .units = needs->units,
+                                .anywhere = needs->anywhere,
+                                .since_ns = needs->since_ns};
     if (top->before)
         lower(&top->least, &top->before->least);
     if (top->behind)
@@ -129,14 +133,27 @@ struct alike *alike_next(const struct core *core, const struct line *line, struc
     struct alike *first = NULL;
 
     for (uint32_t i = 0; i < line->tree_count; i++) {
-        struct search of_width = *search;
+        struct search of_width;
         struct alike *next;
+        if (!line->trees[i] || !stops_in(&line->trees[i]->least, search))
+            continue;
+        of_width = *search;
         room_narrow(&of_width.room, &core->widths[i].most);
         next = next_of(line->trees[i], turn, &of_width);
         if (next && (!first || turn_is_before(next->turn, first->turn)))
             first = next;
     }
     return first;
+}
+
+int16_t alike_least_units(const struct core *core, const struct line *line, bool several)
+{
+    int16_t units = ROOM_NEED_NONE;
+
+    for (uint32_t i = 0; i < line->tree_count; i++)
+        if (line->trees[i] && line->trees[i]->least.units < units && (!several || core->widths[i].gpus > 1))
+            units = line->trees[i]->least.units;
+    return units;
 }
 
 int64_t alike_oldest_ns(const struct line *line)

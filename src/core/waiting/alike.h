@@ -32,6 +32,7 @@ struct needs {
 /* The least of what any of a branch needs. */
 struct least {
     struct room room;
+    int16_t units; /* of that, in any band */
     bool anywhere;
     int64_t since_ns;
 };
@@ -57,9 +58,11 @@ struct line {
     struct alike **trees;    /* owned array: for each of core.widths */
     uint32_t tree_count;
     uint32_t alikes;   /* in the trees */
+    uint64_t searched; /* core.openings when all its jobs had been looked at: those that are not unexamined */
     uint64_t eligible; /* of its jobs, those that were ranked, and the use that they stand for: order.c */
     int64_t ranked;
     int64_t use;       /* the user's, while lines are sorted */
+    bool listed;       /* among those that order.c keeps sorted */
     struct line *next; /* of core.lines */
 };
 
@@ -114,6 +117,9 @@ struct search {
 /* The first of the line behind a turn; NULL: there is none. */
 struct alike *alike_next(const struct core *core, const struct line *line, struct order_turn turn,
                          const struct search *search);
+
+/* The least memory that any of the line's first jobs needs, which wants several GPUs if so asked; in units (room.h). */
+int16_t alike_least_units(const struct core *core, const struct line *line, bool several);
 
 /* Since when the one of the line's first jobs waits that has waited longest; INT64_MAX: it has none. */
 int64_t alike_oldest_ns(const struct line *line);

@@ -4,6 +4,8 @@
  * turn. backfill_reaches says of one job whether a pass comes to it, for its reason. */
 #include "core/waiting/backfill.h"
 
+#include <stdlib.h>
+
 #include "core/apply.h"
 #include "core/place.h"
 #include "core/qualify.h"
@@ -48,47 +50,84 @@ struct pass {
     bool knows_most;   /* the most that jobs of several GPUs find (alikes_of_width.most) */
 };
 
-/* For jobs of the user; NULL: of any. */
-static struct room room_of(const struct core *core, const struct gpu *gpu, const struct user *user, int64_t now_ns)
+/* To others than the one that has it reserved. */
+static void keep_reserved(const struct core *core, const struct gpu *gpu, struct space *space)
 {
-    if (gpu_idle(gpu))
-        return room_whole;
-    if (!gpu_is_open(gpu) || !gpu->measured || gpu_exclusive_resident(gpu) ||
-        gpu->resident_count >= core->config.max_jobs_per_gpu || gpu_settling(core, gpu, now_ns))
-        return room_none;
-    return room_beside(gpu_free_bytes(core, gpu),
-                       core_gates_slowdown(core) ? slowdown_bands(core, gpu, user) : UINT64_MAX);
+    const struct beside_reserved *left = gpu_beside_reserved(core, gpu);
+    int64_t margin = core->config.memory_view == MEMORY_MONITOR ? core->config.margin_bytes : 0; /* counted twice */
+    int16_t units = left->bytes < 0 ? 0 : (int16_t)(room_need(left->bytes + margin) + 1);
+
+    if (units < space->units)
+        space->units = units;
+    space->bands &= left->bands;
 }
 
-/* What a job of several GPUs may find on each of them: at least that many GPUs have as much. */
-static void find_most(struct core *core, struct alikes_of_width *width)
+/* For jobs of the user (NULL: of any) that need more than so many units. */
+static struct space space_of(const struct core *core, const struct gpu *gpu, const struct user *user, int16_t least,
+                             int64_t now_ns)
 {
-    struct room best[RECORD_MAX_GPUS]; /* in each band, descending */
+    struct space space = {.bands = UINT64_MAX};
 
-    for (uint32_t k = 0; k < width->gpus; k++)
-        best[k] = room_none;
-    for (uint32_t i = 0; i < core->gpu_count; i++) {
-        struct room room = core->rooms[i];
-        for (uint32_t k = 0; k < width->gpus; k++) {
-            struct room less = best[k];
-            room_widen(&best[k], &room);
-            room_narrow(&room, &less);
-        }
+    if (gpu_idle(gpu))
+        return SPACE_WHOLE;
+    if (!gpu_is_open(gpu) || !gpu->measured || gpu_exclusive_resident(gpu) ||
+        gpu->resident_count >= core->config.max_jobs_per_gpu || gpu_settling(core, gpu, now_ns))
+        return SPACE_NONE;
+    space.units = (int16_t)(room_need(gpu_free_bytes(core, gpu)) + 1);
+    if (space.units > least && gpu->reserved_for)
+        keep_reserved(core, gpu, &space);
+    if (space.units <= least)
+        return SPACE_NONE;
+    if (core_gates_slowdown(core))
+        space.bands &= slowdown_bands(core, gpu, user);
+    return space;
+}
+
+/* What a job of several GPUs may find on each of them: at least that many GPUs have as much. `spaces` are the largest
+ * first. */
+static void find_most(struct alikes_of_width *width, const struct space *spaces, uint32_t count)
+{
+    uint64_t seen[RECORD_MAX_GPUS] = {0}; /* the bands of more than k GPUs, so far */
+    uint32_t last = width->gpus - 1;
+
+    width->most = room_none;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t before = seen[last];
+        for (uint32_t k = last; k > 0; k--)
+            seen[k] |= seen[k - 1] & spaces[i].bands;
+        seen[0] |= spaces[i].bands;
+        room_widen(&width->most, (struct space){spaces[i].units, seen[last] & ~before});
     }
-    width->most = best[width->gpus - 1];
+}
+
+static int compare_spaces(const void *left, const void *right)
+{
+    const struct space *a = left, *b = right;
+
+    return b->units - a->units;
 }
 
 /* Costs a look at every GPU: only where jobs of several GPUs come to be looked at. */
 static void find_all_most(struct pass *pass)
 {
     struct core *core = pass->core;
+    int16_t least = ROOM_NEED_NONE;
+    uint32_t count = 0;
 
-    array_reserve(core->rooms, core->room_capacity, core->gpu_count);
-    for (uint32_t i = 0; i < core->gpu_count; i++)
-        core->rooms[i] = room_of(core, core->gpus[i], NULL, pass->now_ns);
+    for (const struct line *line = core->lines; line; line = line->next) {
+        int16_t units = alike_least_units(core, line, true);
+        least = units < least ? units : least;
+    }
+    array_reserve(core->spaces, core->space_capacity, core->gpu_count);
+    for (uint32_t i = 0; i < core->gpu_count; i++) {
+        core->spaces[count] = space_of(core, core->gpus[i], NULL, least, pass->now_ns);
+        count += core->spaces[count].units > 0;
+    }
+    if (count)
+        qsort(core->spaces, count, sizeof *core->spaces, compare_spaces);
     for (uint32_t i = 0; i < core->width_count; i++)
         if (core->widths[i].gpus > 1)
-            find_most(core, &core->widths[i]);
+            find_most(&core->widths[i], core->spaces, count);
     pass->knows_most = true;
 }
 
@@ -98,13 +137,12 @@ static struct search search_of(const struct pass *pass, const struct line *line)
 {
     const struct core *core = pass->core;
     bool fair = core->config.order == ORDER_FAIR;
+    int16_t least = alike_least_units(core, line, false);
     struct search search = {
         .room = room_none, .anywhere = true, .since_ns = fair ? INT64_MIN : reserve_starved_ns(core, pass->now_ns)};
 
-    for (const struct gpu *gpu = core->last_opened; gpu && gpu->opened > core->searched; gpu = gpu->opened_before) {
-        struct room room = room_of(core, gpu, line->user, pass->now_ns);
-        room_widen(&search.room, &room);
-    }
+    for (const struct gpu *gpu = core->last_opened; gpu && gpu->opened > line->searched; gpu = gpu->opened_before)
+        room_widen(&search.room, space_of(core, gpu, line->user, least, pass->now_ns));
     return search;
 }
 
@@ -134,8 +172,7 @@ static enum looked look(struct pass *pass, struct job *job)
 }
 
 /* The jobs of a line up to the last turn, but for the head. */
-static enum looked look_along(struct pass *pass, const struct line *line, const struct job *head,
-                              struct order_turn last)
+static enum looked look_along(struct pass *pass, struct line *line, const struct job *head, struct order_turn last)
 {
     struct core *core = pass->core;
     struct search search = search_of(pass, line);
@@ -160,11 +197,12 @@ static enum looked look_along(struct pass *pass, const struct line *line, const 
         if (looked == LOOKED_PLACED)
             search = search_of(pass, line);
     }
+    line->searched = pass->openings;
     return LOOKED_ON;
 }
 
-/* All jobs up to the last turn, but for the head. False: the pass did not come to its end. */
-static bool look_at_others(struct pass *pass, const struct job *head, struct order_turn last)
+/* All jobs up to the last turn, but for the head. */
+static void look_at_others(struct pass *pass, const struct job *head, struct order_turn last)
 {
     uint32_t count, i = 0;
     struct line **lines = order_lines(pass->core, pass->now_ns, &count);
@@ -172,15 +210,14 @@ static bool look_at_others(struct pass *pass, const struct job *head, struct ord
     forget_most(pass);
     while (i < count) {
         if (pass->core->config.order == ORDER_FAIR && pass->core->openings != pass->openings)
-            return false; /* what has opened is the head's first */
+            return; /* what has opened is the head's first */
         enum looked looked = look_along(pass, lines[i++], head, last);
         if (looked == LOOKED_STOP)
-            return false;
+            return;
         lines = order_lines(pass->core, pass->now_ns, &count);
         if (looked == LOOKED_PLACED)
             i = 0; /* another's turn may be next */
     }
-    return true;
 }
 
 bool backfill_pass(struct core *core, int64_t now_ns, struct record_list *out)
@@ -194,7 +231,6 @@ bool backfill_pass(struct core *core, int64_t now_ns, struct record_list *out)
         return false;
     if (reserve_gpus(core, head, now_ns, out))
         return true;
-    if (look_at_others(&pass, head, last_turn(core, head, now_ns)))
-        core->searched = pass.openings;
+    look_at_others(&pass, head, last_turn(core, head, now_ns));
     return pass.moved;
 }

@@ -63,6 +63,14 @@ int depend_add(struct core *core, struct job *job, const struct record_depends *
     return 0;
 }
 
+void depend_find_next_begin(struct core *core)
+{
+    core->next_begin_ns = INT64_MAX;
+    for (const struct job *job = core->kept.head; job; job = job->next)
+        if (!job->depends && job->begin_ns && job->begin_ns < core->next_begin_ns)
+            core->next_begin_ns = job->begin_ns;
+}
+
 static void tell_dependents(struct core *core, struct job *on, bool ended, uint32_t state, int64_t at_ns)
 {
     struct dependency *dependency, *next;

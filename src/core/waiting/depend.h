@@ -26,6 +26,9 @@ struct dependency {
  * begin before a time. It does not stand where it belongs then (order_moves). -EINVAL, -ENOENT. */
 int depend_add(struct core *core, struct job *job, const struct record_depends *depends, struct error *err);
 
+/* The job that was to begin first begins later now: the next time is found anew (core.next_begin_ns). */
+void depend_find_next_begin(struct core *core);
+
 /* Another job has started, or has ended in this state: those that depended on it go on, or never will (failed_on). */
 void depend_started(struct core *core, struct job *on, int64_t at_ns);
 void depend_ended(struct core *core, struct job *on, uint32_t state, int64_t at_ns);

@@ -1,12 +1,12 @@
 /* How this file works: a job that begins to wait gets a turn: its class, which is the first row of `classes` that
  * holds, and its place in it. All waiting jobs stand in core.waiting by turn. They are served line by line
  * (order_lines), and by turn within a line: those before the main queue; then, by `order`, all others, or each user's
- * in the order of compare_lines, which is worked out anew for each moment in which somebody asks (order_known). Lines
+ * in the order of goes_before, which is worked out anew for each moment in which somebody asks (order_known). Lines
  * keep their jobs in trees (waiting/alike.h), in which the head and all later candidates are found
  * (waiting/backfill.c). People are told the place of each job (order_rank): all are sorted for that, once in a moment.
  *
  * To add a class: a row of classes.def and its function here. To add a ground on which a user goes before another: a
- * line in compare_lines. */
+ * line in goes_before. */
 #include "core/waiting/order.h"
 
 #include <stdlib.h>
@@ -146,30 +146,55 @@ static struct order_turn first_turn(const struct line *line)
     return first;
 }
 
-static int compare_lines(const void *left, const void *right)
+/* Of two lines, is the first served first? */
+static bool goes_before(const struct core *core, const struct line *a, const struct line *b)
 {
-    const struct line *a = *(struct line *const *)left, *b = *(struct line *const *)right;
     int by_use;
 
-    if (a == b)
-        return 0;
-    if (!a->user || !b->user) /* apart, or the only one */
-        return !!a->user - !!b->user;
+    if (a == core->apart || b == core->apart)
+        return a == core->apart;
     if (!a->user->running != !b->user->running)
-        return a->user->running ? 1 : -1;
+        return !a->user->running;
     by_use = use_compare(a->use, a->user->share, b->use, b->user->share);
-    if (by_use)
-        return by_use;
-    return turn_is_before(first_turn(a), first_turn(b)) ? -1 : 1;
+    return by_use ? by_use < 0 : turn_is_before(first_turn(a), first_turn(b));
 }
 
-static void add_line(struct order_known *known, struct line *line, int64_t now_ns)
+/* It is listed while jobs stand in it. */
+static void list_line(struct order_known *known, struct line *line)
 {
-    if (!line || !line->alikes)
+    if (!line || line->listed || !line->alikes)
         return;
-    line->use = line->user ? use_expected(line->user, now_ns) : 0;
     array_reserve(known->lines, known->capacity, known->count + 1);
     known->lines[known->count++] = line;
+    line->listed = true;
+}
+
+static void list_lines(const struct core *core, struct order_known *known)
+{
+    uint32_t before = known->count;
+
+    known->count = 0;
+    for (uint32_t i = 0; i < before; i++) {
+        struct line *line = known->lines[i];
+        if (line->alikes)
+            known->lines[known->count++] = line;
+        else
+            line->listed = false;
+    }
+    for (struct line *line = core->lines; line; line = line->next)
+        list_line(known, line);
+}
+
+/* They stand as they were sorted last, and few have moved since: by insertion. */
+static void sort_lines(const struct core *core, struct order_known *known)
+{
+    for (uint32_t i = 1; i < known->count; i++) {
+        struct line *line = known->lines[i];
+        uint32_t at = i;
+        for (; at > 0 && goes_before(core, line, known->lines[at - 1]); at--)
+            known->lines[at] = known->lines[at - 1];
+        known->lines[at] = line;
+    }
 }
 
 struct line **order_lines(const struct core *core, int64_t now_ns, uint32_t *count)
@@ -177,14 +202,10 @@ struct line **order_lines(const struct core *core, int64_t now_ns, uint32_t *cou
     struct order_known *known = known_at(core, now_ns);
 
     if (!known->lines_known) {
-        known->count = 0;
-        add_line(known, core->apart, now_ns);
-        add_line(known, core->common, now_ns);
-        for (struct line *line = core->lines; line && core->config.order == ORDER_FAIR; line = line->next)
-            if (line->user)
-                add_line(known, line, now_ns);
-        if (core->config.order == ORDER_FAIR && known->count > 1)
-            qsort(known->lines, known->count, sizeof *known->lines, compare_lines);
+        list_lines(core, known);
+        for (uint32_t i = 0; i < known->count; i++)
+            known->lines[i]->use = known->lines[i]->user ? use_expected(known->lines[i]->user, now_ns) : 0;
+        sort_lines(core, known);
         known->lines_known = true;
     }
     *count = known->count;
@@ -194,8 +215,11 @@ struct line **order_lines(const struct core *core, int64_t now_ns, uint32_t *cou
 struct job *order_first(const struct core *core, const struct line *line, struct order_turn behind, int64_t since_ns)
 {
     const struct search search = {.since_ns = since_ns};
-    const struct alike *alike = alike_next(core, line, behind, &search);
+    const struct alike *alike;
 
+    if (alike_oldest_ns(line) > since_ns)
+        return NULL;
+    alike = alike_next(core, line, behind, &search);
     while (alike && !job_is_eligible(core, alike->first, NULL))
         alike = alike_next(core, line, alike->turn, &search); /* jobs that are alike all are eligible, or none */
     return alike ? alike->first : NULL;
@@ -228,7 +252,7 @@ static int64_t will_hold(const struct core *core, const struct job *job)
     return (part < 1000 ? part : 1000) * job->wants->gpus;
 }
 
-/* As compare_lines, when all jobs before the two have started: their users have something running then, and more use.
+/* As goes_before, when all jobs before the two have started: their users have something running then, and more use.
  */
 static int compare_ranks(const void *left, const void *right)
 {

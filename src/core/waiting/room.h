@@ -20,6 +20,8 @@ struct room {
 
 /* Of GPUs that take nobody, and of idle ones. */
 extern const struct room room_none, room_whole;
+#define SPACE_NONE  ((struct space){0, 0})
+#define SPACE_WHOLE ((struct space){INT16_MAX, UINT64_MAX})
 
 /* Bytes as a need; INT64_MAX: idle GPUs. */
 int16_t room_need(int64_t bytes);
@@ -27,11 +29,14 @@ int16_t room_need(int64_t bytes);
 /* The needs of one job. */
 struct room room_of_needs(int16_t units, uint8_t band);
 
-/* Of a GPU with residents that leaves so much memory to jobs of these bands (slowdown_bands). */
-struct room room_beside(int64_t bytes, uint64_t bands);
+/* What one GPU leaves to jobs of these bands, a bit for each (slowdown_bands). */
+struct space {
+    int16_t units;
+    uint64_t bands;
+};
 
-/* To at least, or at most, that of the other in each band. */
-void room_widen(struct room *room, const struct room *by);
+/* To at least the space, or at most the other room, in each band. */
+void room_widen(struct room *room, struct space by);
 void room_narrow(struct room *room, const struct room *to);
 
 /* Whether a need of any band is within the room. */

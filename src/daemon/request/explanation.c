@@ -51,14 +51,17 @@ static json_t *explain_gpu(const struct daemon *daemon, const struct job_view *v
 /* The error for a job that does not wait. */
 static char *sentence_of(const struct job_view *view, enum access_view access)
 {
+    CLEANUP(free_ptr) char *moved = job_view_moved_why(view);
+
     switch (view->state) {
     case JOB_PLACED:
         return xstrdup("is being started");
     case JOB_RUNNING:
-        return xasprintf("runs%s%s", view->share == SHARE_ANY ? "" : ", ",
+        return xasprintf("runs%s%s%s%s", view->share == SHARE_ANY ? "" : ", ",
                          view->share == SHARE_MPS          ? "by MPS"
                          : view->share == SHARE_TIME_SLICE ? "by time-slicing"
-                                                           : "alone on its GPUs");
+                                                           : "alone on its GPUs",
+                         moved ? ", and was told to leave: " : "", moved ? moved : "");
     case JOB_STOPPING:
         return xstrdup("is being stopped");
     case JOB_GPU_OOM:

@@ -34,6 +34,16 @@ static void checkpoint(struct runs *runs, const struct record *record)
     order(runs, record->job, "checkpoint");
 }
 
+void runs_move(struct runs *runs, uint64_t job)
+{
+    order(runs, job, "move");
+}
+
+static void move(struct runs *runs, const struct record *record)
+{
+    runs_move(runs, record->job);
+}
+
 static const struct {
     uint32_t type;
     void (*local)(struct runs *runs, const struct record *record);
@@ -42,6 +52,7 @@ static const struct {
     {RECORD_PLACED, runs_start, runs_start},
     {RECORD_SIGNALLED, stop, stop},
     {RECORD_CHECKPOINT, checkpoint, NULL},
+    {RECORD_MOVED, move, NULL},
 };
 
 void run_verbs_act(struct runs *runs, const struct record *record)

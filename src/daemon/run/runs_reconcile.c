@@ -68,6 +68,8 @@ static void reconcile(struct runs *runs, struct job_view *view)
         runs_input(runs, &(struct record){.type = RECORD_ADOPTED, .at_ns = nodetime_now_ns(), .job = view->id});
     if (view->state == JOB_STOPPING)
         runs_stop(runs, view->id);
+    else if (view->moved_for)
+        runs_move(runs, view->id);
 }
 
 /* A later launch than the stored ones began while its placement was being stored, and its daemon died before that. */

@@ -196,6 +196,9 @@ int64_t job_view_over_bytes(const struct job_view *view, const struct core *core
 
 /* How its last run ended where that was not the job's own fault or was out of memory, and the consequence; NULL: no
  * such end. Owned by the caller. */
+/* Why it was told to leave its GPUs in its last run, as a clause. Owned by the caller; NULL: it was not. */
+char *job_view_moved_why(const struct job_view *view);
+
 char *job_view_last_end(const struct job_view *view, const struct core *core);
 
 /* "8.4 GiB on each GPU: estimated 8.4 GiB by replay (...) from ..."; to others without the estimate, which names files;

@@ -64,6 +64,7 @@ static void fold_placed(struct job_view *view, const struct record_placed *place
     view->reserved_bytes = placed->reserved_bytes;
     view->process_limit_bytes = placed->fence_bytes;
     view->uuids_why = UUIDS_NOT_ASKED;
+    view->moved_for = 0;
     view->reservation_source =
         record_memory_source(placed->reservation_source, placed->reserved_bytes, view->wants, SOURCE_LEARNED);
     if (view->attempts++ == 0) {
@@ -176,6 +177,11 @@ struct job_view *views_fold(struct views *views, const struct core *core, const 
     case RECORD_FIRST_USE:
     case RECORD_OBSERVED:
         fold_memory(view, &record->memory);
+        break;
+    case RECORD_MOVED:
+        view->moved_for = record->moved.slowed;
+        view->moved_slowed_permille = (uint32_t)record->moved.slowed_permille;
+        view->moved_bound_permille = (uint32_t)record->moved.bound_permille;
         break;
     case RECORD_SHRUNK:
         fold_reservation(view, &record->shrunk);

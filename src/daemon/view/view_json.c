@@ -49,6 +49,20 @@ static const char *end_in_words(const struct job_view *view, const struct core *
     }
 }
 
+char *job_view_moved_why(const struct job_view *view)
+{
+    CLEANUP(free_ptr)
+    char *other = view->moved_for == view->id ? xstrdup("it") : xasprintf("job %" PRIu64, view->moved_for);
+
+    return view->moved_for
+               ? xasprintf("%s ran %" PRIu32 ".%02" PRIu32
+                           "x slower than alone on the GPU that they shared; the limit is "
+                           "%" PRIu32 ".%02" PRIu32 "x",
+                           other, view->moved_slowed_permille / 1000, view->moved_slowed_permille % 1000 / 10,
+                           view->moved_bound_permille / 1000, view->moved_bound_permille % 1000 / 10)
+               : NULL;
+}
+
 /* The known need of its last run on one of its GPUs that exceeds every GPU; 0: none. */
 static int64_t hopeless_bytes(const struct job_view *view, const struct core *core, int64_t *largest_bytes)
 {
@@ -70,6 +84,7 @@ static int64_t hopeless_bytes(const struct job_view *view, const struct core *co
 char *job_view_last_end(const struct job_view *view, const struct core *core)
 {
     const char *words = view->exited ? end_in_words(view, core) : NULL;
+    CLEANUP(free_ptr) char *moved = job_view_moved_why(view);
     char needed[UNITS_TEXT], largest[UNITS_TEXT];
     int64_t largest_bytes, needed_bytes = hopeless_bytes(view, core, &largest_bytes);
 
@@ -83,6 +98,8 @@ char *job_view_last_end(const struct job_view *view, const struct core *core)
         return xasprintf("GPU memory ran out at the limit of the node default, not on the GPU; it is retried %s "
                          "without a limit",
                          view->retry ? "before the queue" : "in its turn");
+    if (moved && view->exit.cause == EXIT_TIMEOUT)
+        return xasprintf("it was moved off its GPUs: %s. It goes on in its turn", moved);
     if (needed_bytes)
         return xasprintf("%s: it needs at least %s, the largest GPU has %s", words, format_bytes(needed_bytes, needed),
                          format_bytes(largest_bytes, largest));

@@ -22,6 +22,26 @@ void deadlines_set(struct shepherd *s)
         s->signal_at_ns = now_ns + (before_ns > 0 ? before_ns : 0);
 }
 
+/* That its time will be up. */
+static void warn(struct shepherd *s)
+{
+    s->status.warned = tree_signal_who_heeds(&s->tree, getpid(), s->request.signal) > 0;
+}
+
+void deadlines_move(struct shepherd *s)
+{
+    int64_t now_ns = nodetime_now_ns();
+
+    if (!s->limit_at_ns || !s->request.signal || s->status.warned || s->status.timed_out)
+        return;
+    warn(s);
+    if (!s->status.warned) /* it would lose what it has done: it goes on */
+        return;
+    s->signal_at_ns = 0;
+    if (s->limit_at_ns > now_ns + s->request.signal_before_ns)
+        s->limit_at_ns = now_ns + s->request.signal_before_ns;
+}
+
 /* Without MPS the job has an empty directory in that of its run. */
 static bool is_under_mps(const struct shepherd *s)
 {
@@ -40,7 +60,7 @@ void deadlines_tell(struct shepherd *s)
     }
     if (s->signal_at_ns && now_ns >= s->signal_at_ns) {
         s->signal_at_ns = 0;
-        s->status.warned = tree_signal_who_heeds(&s->tree, getpid(), s->request.signal) > 0;
+        warn(s);
     }
     if (s->limit_at_ns && now_ns >= s->limit_at_ns) {
         bool told = s->status.timed_out;

@@ -18,7 +18,7 @@ static void checkpoint(struct shepherd *s)
 static const struct {
     const char *word;
     void (*obey)(struct shepherd *s);
-} orders[] = {{"checkpoint", checkpoint}};
+} orders[] = {{"checkpoint", checkpoint}, {"move", deadlines_move}};
 
 static void obey(struct shepherd *s, const char *word)
 {

@@ -90,6 +90,8 @@ void start_give_up(struct shepherd *s);
 /* A job's time counts from here on, its user's login shell included. */
 void deadlines_set(struct shepherd *s);
 void deadlines_tell(struct shepherd *s);
+/* Its signal now, and its limit so long after it as always, if it heeds that. */
+void deadlines_move(struct shepherd *s);
 
 /* How long poll() may sleep: until the next thing that nobody will wake us for. */
 int deadlines_wait_ms(const struct shepherd *s);
