@@ -303,7 +303,12 @@ def by_python(_):
     return len(client.gpus())
 
 
-streams = []
+def explained(_):
+    """When a job starts that waits for one on all GPUs."""
+    return Daemon().call("GET", f"/v1/jobs/{waiting[1]}/explain")[0]
+
+
+streams, waiting = [], []
 # Ten times a bound, as many at once, what each does, and all that may come of it. (Ten times the connections of a user:
 # test_turns.sh.)
 TENFOLD = (
@@ -320,6 +325,7 @@ TENFOLD = (
     ("an environment of 8,192 entries", 1, lambda _: submit([job(environment=["A=b"] * 81920)])[0], {413}),
     ("1,000 jobs of a request", 1, lambda _: submit([job()] * 10000)[0], {413}),
     ("a request of 16 MiB", 1, large, {413}),
+    ("explain: 4 expected starts of a user", 40, explained, {200}),  # last: nothing else runs then
 )
 TENFOLD_LONG = (
     ("1,000 jobs of a request", 1, lambda _: carma("submit", "--hold", *["job.sh"] * 10000), {0}),
@@ -330,12 +336,16 @@ TENFOLD_LONG = (
 def tenfold(rows=TENFOLD):
     print(f"{'bound':34}{'at once':>8}  came of it")
     for bound, count, work, may in rows:
+        if work is explained:
+            all_gpus = job(held=False, exclusive=True, gpus=4, command=["sleep", "1000"])
+            waiting.extend(each["id"] for each in submit([all_gpus] * 2)[1]["jobs"])
         with ThreadPoolExecutor(min(count, 100)) as pool:
             came = list(pool.map(work, range(count)))
         print(f"{bound:34}{count:>8}  " + ", ".join(f"{came.count(each)} x {each}" for each in sorted(set(came), key=str)))
         expect(bound, (200, {}), 200)
         if set(came) - may or (len(may) > 1 and set(came) != may):
             sys.exit(f"{bound}: {set(came)}, not {may}")
+    carma("cancel", *(str(each) for each in waiting))
 
 
 def tenfold_long():

@@ -78,6 +78,10 @@ doubt "warning: --mps-threads counts under MPS alone, which --exclusive does wit
 doubt "warning: --mps-memory-limit counts under MPS alone, which --share time-slice" --mps-memory-limit 2G --share time-slice -- true
 doubt "warning: --begin 2020-01-01 has passed: nothing waits for it" --begin 2020-01-01 -- true
 doubt nothing --begin 00:00 -- true
+export CARMA_TIME_SCALE=60
+doubt "warning: --begin 2020-01-01 goes by the clock of the virtual node" --begin 2020-01-01 -- true
+doubt nothing --begin now+2hours -- true
+unset CARMA_TIME_SCALE
 doubt nothing -o %j.txt -- true
 doubt "its output '$T/%j/out' cannot be made: carma makes no directories" -o %j/out -- true
 doubt "its output '$T/bin' is a directory: name a file in it with -o" -o bin -- true

@@ -274,12 +274,15 @@ static void look_for_model(const struct job_spec *spec)
         warn(spec, "%s counts with --hf-config alone", spec->method ? "--method" : "--sequence-length");
 }
 
-/* A time of day is the next one; a date may have passed. */
+/* A time of day is the next one; a date may have passed. A virtual node's clock knows neither. */
 static void look_for_begin(const struct job_spec *spec)
 {
     int64_t now_ns = nodetime_shown_now_ns(), begin_ns;
 
-    if (spec->begin && begin_parse(spec->begin, now_ns, &begin_ns, NULL) == 0 && begin_ns < now_ns)
+    if (spec->begin && nodetime_scale() != 1 && strncmp(spec->begin, "now", 3) != 0)
+        warn(spec, "--begin %.40s goes by the clock of the virtual node, which is its own: write now+2hours",
+             spec->begin);
+    else if (spec->begin && begin_parse(spec->begin, now_ns, &begin_ns, NULL) == 0 && begin_ns < now_ns)
         warn(spec, "--begin %.40s has passed: nothing waits for it", spec->begin);
 }
 
