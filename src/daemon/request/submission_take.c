@@ -212,7 +212,8 @@ static json_t *warnings_of(const struct daemon *daemon, const struct job_view *v
     json_t *warnings = json_array();
 
     if (gap)
-        json_array_append_new(warnings, json_sprintf("--memory and --cpus are not in force here: %s", gap));
+        json_array_append_new(warnings,
+                              json_sprintf("--memory and --cpus are not in force here: %s (carma doctor)", gap));
     if (for_mps && *daemon->no_mps)
         json_array_append_new(
             warnings, json_sprintf("--mps-threads and --mps-memory-limit are not in force here: %s", daemon->no_mps));
