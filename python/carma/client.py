@@ -77,7 +77,7 @@ def submit_specifications(specifications: List[Dict[str, Any]]) -> List[Job]:
                               f"not: {error}",)  # fmt: skip
             raise
     for entry, specification in zip(entries, specifications):
-        for warning in (entry.get("estimate") or {}).get("warnings") or []:
+        for warning in [*entry.get("warnings", []), *((entry.get("estimate") or {}).get("warnings") or [])]:
             daemon.log.warning("%s: %s", text.printable(specification["name"]), text.printable(warning))
     return [Job(int(entry["id"])) for entry in entries]
 

@@ -83,6 +83,22 @@ static char *find(const char *directory, const char *search, const char *program
     return NULL;
 }
 
+/* Of what people type that is no program's name but the shell's. "" where it may well be one. */
+static const char *remedy_of(const char *program)
+{
+    static const char *const shells[] = {".",      "alias", "cd",     "eval",   "export", "for",  "if",
+                                         "module", "set",   "source", "ulimit", "unset",  "while"};
+
+    if (strpbrk(program, " \t"))
+        return ": it is one word: leave out its quotes, or write sh -c '...'";
+    if (*program != '=' && strchr(program, '='))
+        return ": set variables before carma submit, or by env NAME=VALUE PROGRAM";
+    for (size_t i = 0; i < array_size(shells); i++)
+        if (strcmp(program, shells[i]) == 0)
+            return ": it is a word of the shell: write bash -lc '...', or submit a script";
+    return "";
+}
+
 static int search_for(const char *directory, const char *search, const char *program, char **why)
 {
     CLEANUP(free_ptr) char *denied = NULL;
@@ -91,7 +107,7 @@ static int search_for(const char *directory, const char *search, const char *pro
     if (path)
         return check_first_line(directory, search, path, why);
     return denied ? refuse(EACCES, why, steal_ptr(&denied))
-                  : refuse(ENOENT, why, xstrdup("there is no such program in PATH"));
+                  : refuse(ENOENT, why, xasprintf("there is no such program in PATH%s", remedy_of(program)));
 }
 
 int program_check(const char *directory, const char *search, const char *program, char **why)

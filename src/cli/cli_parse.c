@@ -109,6 +109,19 @@ static char *nearest_option(const struct argp_option *options, const char *argum
     return nearest_question(&nearest, "--");
 }
 
+/* What an option of another program's command would be here; NULL: not known. */
+static char *meaning_elsewhere(const struct argp *argp, const char *argument)
+{
+    static const char *const of_user[] = {"-u", "--user", "--me", "--mine"};
+
+    if (argp == &submit_argp)
+        return submit_option_of_others(argument);
+    for (size_t i = 0; argp == &queue_argp && i < array_size(of_user); i++)
+        if (strncmp(argument, of_user[i], strlen(of_user[i])) == 0)
+            return xstrdup("it lists all users' jobs: look for a name in them by grep, or in --json");
+    return NULL;
+}
+
 /* argp reports nothing by itself (it would take two lines): find the word that it stumbled over. */
 static void report_bad_word(const struct argp *argp, int argc, char **argv, const struct common *common)
 {
@@ -122,7 +135,7 @@ static void report_bad_word(const struct argp *argp, int argc, char **argv, cons
     if (!option && !words_error)
         option = find_option(cli_common_options, argument);
     CLEANUP(free_ptr)
-    char *meant = argp == &submit_argp ? submit_option_of_others(argument) : NULL;
+    char *meant = meaning_elsewhere(argp, argument);
     CLEANUP(free_ptr)
     char *question = meant ? xasprintf(": %s", meant) : nearest_option(argp->options, argument);
     CLEANUP(free_ptr)

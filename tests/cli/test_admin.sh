@@ -6,7 +6,7 @@ expect_error 2 "which one: backup, gpu, learned, recover, share or verify?" admi
 expect_error 2 "there is no 'admin frob': it is backup, gpu, learned, recover, share or verify" admin frob
 expect_error 2 "which file shall hold the copy?" admin backup
 expect_error 2 "takes no arguments" admin verify store
-expect_error 1 "nowhere/store.db" admin verify --state "$T/nowhere"
+expect_error 1 "nowhere/store.db: No such file or directory: name carmad's state directory by --state" admin verify --state "$T/nowhere"
 
 start_node a100x4-40g 600
 start_daemon

@@ -41,3 +41,6 @@ train alice 0.3
 until_field 4 state RUNNING
 shows 'runs.* by time-slicing' explain 4
 cancel 4
+run submit --mps-memory-limit 4G -- true
+grep -q "warning: --mps-threads and --mps-memory-limit are not in force here: there is no MPS control program" "$T/err" ||
+    fail "$said: $(cat "$T/err")"

@@ -47,6 +47,14 @@ done
 doubt "'blank' cannot run: env looks for a program 'python3 -u': write env -S python3 -u" -- blank
 doubt nothing -- ./bin/by-options
 doubt "'no-such-program' cannot run: there is no such program in PATH" -- no-such-program
+doubt "in PATH: it is a word of the shell: write bash -lc '...'" -- source env.sh
+doubt "in PATH: it is one word: leave out its quotes" -- 'good none.py'
+doubt "in PATH: set variables before carma submit" -- LR=1 good
+doubt nothing -- env LR=1 SEED=2 nohup good
+doubt nothing -- env PATH=/nowhere no-such-program
+doubt nothing -- nice -n 5 no-such-program
+doubt "'no-such-program' cannot run: there is no such" -- nohup env LR=1 no-such-program
+doubt "'none.py' cannot be read: No such file" -- env LR=1 python3 none.py
 doubt "'./nowhere' cannot run: No such file or directory" -- ./nowhere
 doubt "'dangling' cannot run: there is no such program in PATH" -- dangling
 doubt "'plain' cannot run: $T/bin/plain is not executable" -- plain
@@ -66,9 +74,18 @@ doubt "its conda environment './nowhere': No such file or directory" --conda ./n
 CONDA_EXE='' doubt "its conda environment 'there': conda is not set up in this shell" --conda there -- true
 doubt "warning: --method counts with --hf-config alone" --method lora -- true
 doubt "warning: --sequence-length counts with --hf-config alone" --sequence-length 8 -- true
+doubt "warning: --mps-threads counts under MPS alone, which --exclusive does without" --mps-threads 50 --exclusive -- true
+doubt "warning: --mps-memory-limit counts under MPS alone, which --share time-slice" --mps-memory-limit 2G --share time-slice -- true
+doubt "warning: --begin 2020-01-01 has passed: nothing waits for it" --begin 2020-01-01 -- true
+doubt nothing --begin 00:00 -- true
+export CARMA_TIME_SCALE=60
+doubt "warning: --begin 2020-01-01 goes by the clock of the virtual node" --begin 2020-01-01 -- true
+doubt nothing --begin now+2hours -- true
+unset CARMA_TIME_SCALE
 doubt nothing -o %j.txt -- true
 doubt "its output '$T/%j/out' cannot be made: carma makes no directories" -o %j/out -- true
 doubt "its output '$T/bin' is a directory: name a file in it with -o" -o bin -- true
+doubt "its output '$T/new/' is a directory: name a file in it with -o" -o new/ -- true
 doubt "its error file '$T/bin' is a directory: name a file in it with -e" -e bin -- true
 doubt nothing -o /dev/null -- true
 doubt "its output '$T/logs/x' cannot be made: No such file or directory: mkdir -p $T/logs" -o logs/x -- true

@@ -123,6 +123,8 @@ check "said['format'] == 'hf-config' and said['source'] == 'replay' and said['op
     "said['precision'] == 'bf16' and said['batch_size'] == 4"
 bytes=$(value "said['memory_bytes']")
 # 22 layers of 4096 tokens: keys and values of 32 heads for 4, of 64 halves.
+expect_ok estimate --hf-config "$G" --batch-size 4 --sequence-length 1024 --estimator all
+grep -q '^replay  *[0-9]' "$T/out" && ! grep -q 'hf-config' "$T/out" || fail "$said: $(cat "$T/out")" # it was given
 run estimate --hf-config "$G" --batch-size 4 --sequence-length 1024 --method lora --precision bf16 --json
 allocated=$(value "said['allocated_bytes']")
 run estimate --hf-config "$G" --batch-size 4 --sequence-length 1024 --method lora,repeated_heads --precision bf16 --json

@@ -55,6 +55,11 @@ expect_field "$small" process_limit_bytes $((5 << 30)) fence_bytes $(((10 << 30)
 run show "$small"
 grep -q "^Memory limit  *5.0 GiB per GPU, for each process (enforced by MPS; set by mps_memory_limit or --mps-memory-limit)" "$T/out" ||
     fail "show: $(cat "$T/out")"
+# What may be a lack of memory is one beside little that its limit leaves, however much the GPU has.
+near=$(submitted --gpu-memory 10G -- sh -c '"$0" --memory 9G --sm-activity 0.3 --seconds 60
+    echo "RuntimeError: Unable to find a valid cuDNN algorithm to run convolution"; exit 1' "$TRAIN")
+until_field "$near" attempts 2
+run cancel "$near"
 restart_daemon --set mps_pipe_directory= --set mps_control="$CONTROL" --set share=mps --set mps_memory_limit=2G
 expect_field "$small" process_limit_bytes $((5 << 30))
 restart_daemon --set mps_pipe_directory= --set mps_control="$CONTROL" --set share=mps --set memory_fence=off

@@ -32,6 +32,8 @@ cat >"$T/answers.json" <<JSON
     [200, {"id": 12, "uid": $me, "state": "RUNNING", "retry": true, "placements": [{"gpu": 2, "why": null}]}]],
  "GET /v1/jobs/6": [[200, {"id": 6, "uid": $me, "state": "QUEUED"}], [200, "close"], [200, {"id": 6, "uid": $me, "state": "GPU_OOM",
     "exit_status": 1}]],
+ "GET /v1/jobs/15": [[200, {"id": 15, "uid": $me, "state": "HELD"}], [200, {"id": 15, "uid": $me, "state": "HELD"}],
+    [200, {"id": 15, "uid": $me, "state": "COMPLETED", "exit_status": 0}]],
  "GET /v1/jobs/8": [200, {"id": 8, "uid": $me, "state": "QUEUED", "output": "$T/not-yet", "started_ns": null}]}
 JSON
 start_fake "$T/answers.json"
@@ -88,6 +90,11 @@ rm "$T/missing"
 expect_error 137 "job 3 has failed: signal 9 (KILL)" wait 3
 expect_error 137 "job 13 has failed: exit status 137, as a shell says of signal 9 (KILL)" wait 13
 expect_error 255 "job 14 has failed: exit status 255" wait 14 # of no signal
+
+# Nothing but its user's word ends the wait for a held job: that is said, once.
+run wait 15
+expect_status 0
+[ "$(cat "$T/err")" = "carma: job 15 is held: carma release 15 lets it run" ] || fail "$said: $(cat "$T/err")"
 
 # Interrupted, it says that the job goes on.
 (trap - INT; exec python3 -c 'import os, signal, sys

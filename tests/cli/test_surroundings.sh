@@ -74,6 +74,7 @@ until_field "$second" state RUNNING
 expect_field "$second" message "another job writes to '$T/./same', so it was not begun anew: name it with %j"
 touch end
 run wait "$first" "$second"
+grep -q "job $second has completed: another job writes to" "$T/err" || fail "$said: $(cat "$T/err")"
 [ "$(sort same | paste -sd,)" = first,second ] || fail "two jobs wrote: $(cat same)"
 run submit --parsable -W --gpu-memory 1G -o same -e ./same -- echo third
 [ "$(cat same)" = third ] || fail "the third job's file has: $(cat same)"

@@ -35,6 +35,9 @@ for row in '--name x|did you mean --job-name?' '-g 2|did you mean --gpus?' '--gr
     # shellcheck disable=SC2086 # words
     expect_error 2 "${row#*|}" submit ${row%|*} -- true
 done
+for option in -u --user=ada --me; do
+    expect_error 2 "it lists all users' jobs: look for a name" queue $option
+done
 # And values that are words of a table.
 for row in 'submit --share tme-slice -- x|time-slice' 'submit --optimizer adma -- x|adam' 'submit --precision fp23 -- x|fp32' \
     'submit --method lara -- x|lora' 'submit --signal URS1@3 -- x|USR1' 'submit --visible-devices inedx -- x|index' \

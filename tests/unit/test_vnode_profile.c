@@ -8,9 +8,10 @@ TEST(shipped_profiles)
         const char *name;
         uint32_t gpus;
         int64_t total_mib, usable_mib;
-    } shipped[] = {{"a100x4-40g", 4, 40960, 40536}, {"h100x8-80g", 8, 81559, 80999},
-                   {"h200x1", 1, 143771, 143156},   {"a100x4-40g-nogpm", 4, 40960, 40536},
-                   {"a100x2-mig", 2, 40960, 40536}, {"h100x2-mig", 2, 81559, 80999}};
+    } shipped[] = {{"a100x4-40g", 4, 40960, 40536},       {"h100x8-80g", 8, 81559, 80999},
+                   {"h200x1", 1, 143771, 143156},         {"gh200x1", 1, 97871, 97256},
+                   {"a100x4-40g-nogpm", 4, 40960, 40536}, {"a100x2-mig", 2, 40960, 40536},
+                   {"h100x2-mig", 2, 81559, 80999}};
 
     for (size_t i = 0; i < array_size(shipped); i++) {
         CLEANUP(free_ptr) char *path = xasprintf("%s/data/nodes/%s.ini", CARMA_SOURCE, shipped[i].name);

@@ -54,6 +54,19 @@ static char *state_directory(const struct admin_options *wanted, struct error *e
     return rc && rc != -ENOENT ? NULL : xstrdup(config.state_directory);
 }
 
+/* As state_directory(), where a store is. */
+static char *store_directory(const struct admin_options *wanted, struct error *err)
+{
+    CLEANUP(free_ptr) char *directory = state_directory(wanted, err);
+    CLEANUP(free_ptr) char *path = directory ? xasprintf("%s/store.db", directory) : NULL;
+
+    if (path && access(path, F_OK) < 0) {
+        error_set(err, errno, "%s: %s: name carmad's state directory by --state", path, strerror(errno));
+        return NULL;
+    }
+    return steal_ptr(&directory);
+}
+
 static error_t parse_state(int key, char *arg, struct argp_state *state)
 {
     struct admin_options *wanted = state->input;
@@ -116,7 +129,7 @@ int cmd_admin_backup(struct cli *cli, int argc, char **argv)
 
     if (!cli_parse(cli, argc, argv, &wanted, &status))
         return status;
-    directory = state_directory(&wanted, &err);
+    directory = store_directory(&wanted, &err);
     if (!directory || store_backup(directory, wanted.file, show_progress, &interactive, &err))
         return cli_fail("%s", err.text);
     if (interactive)
@@ -158,7 +171,7 @@ int cmd_admin_verify(struct cli *cli, int argc, char **argv)
 
     if (!cli_parse(cli, argc, argv, &wanted, &status))
         return status;
-    directory = state_directory(&wanted, &err);
+    directory = store_directory(&wanted, &err);
     if (!directory)
         return cli_fail("%s", err.text);
     rc = store_check_mark(directory, &err);

@@ -303,14 +303,15 @@ static void print_failure(const json_t *failure)
     CLEANUP(free_ptr) char *requested = answer_bytes(failure, "requested_bytes");
     CLEANUP(free_ptr) char *free_then = answer_bytes(failure, "free_bytes");
     CLEANUP(free_ptr) char *used = answer_bytes(failure, "used_bytes");
+    CLEANUP(free_ptr) char *said = xasprintf("; %s were free, it said", free_then);
+    CLEANUP(free_ptr) char *seen = xasprintf("; %s were observed in use", used);
     json_t *tenant;
     size_t i;
 
     if (answer_integer(failure, "requested_bytes", -1) < 0)
         return;
-    line("Asked for", "%s of GPU memory; %s were free, it said; %s were observed in use", requested,
-         answer_integer(failure, "free_bytes", -1) >= 0 ? free_then : "?",
-         answer_integer(failure, "used_bytes", -1) >= 0 ? used : "?");
+    line("Asked for", "%s of GPU memory%s%s", requested, answer_integer(failure, "free_bytes", -1) >= 0 ? said : "",
+         answer_integer(failure, "used_bytes", -1) >= 0 ? seen : "");
     json_array_foreach (json_object_get(failure, "tenants"), i, tenant) {
         CLEANUP(free_ptr) char *held = answer_bytes(tenant, "used_bytes");
         line(i ? "" : "Beside it", "process %" PRId64 " held %s", answer_integer(tenant, "pid", 0), held);

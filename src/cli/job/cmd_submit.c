@@ -82,10 +82,9 @@ static json_t *make_request(const struct submit_command *submit, const json_t *s
     return json_pack("{s:o, s:s*}", "jobs", jobs, "request_id", submit->no_retry ? NULL : id);
 }
 
-/* The daemon's doubts about the model. They go to stderr, because the job was accepted. */
-static void warn_of(const char *name, const json_t *estimate)
+/* The daemon's doubts about the job, or its model. They go to stderr, because the job was accepted. */
+static void warn_of(const char *name, const json_t *warnings)
 {
-    const json_t *warnings = json_object_get(estimate, "warnings");
     json_t *warning;
     size_t i;
 
@@ -112,7 +111,8 @@ static void print_submitted(const struct submit_command *submit, const json_t *s
     }
     json_array_foreach (json_object_get(reply, "jobs"), i, job) {
         CLEANUP(free_ptr) char *name = answer_safe_text(json_array_get(specs, i), "name");
-        warn_of(name, json_object_get(job, "estimate"));
+        warn_of(name, json_object_get(job, "warnings"));
+        warn_of(name, json_object_get(json_object_get(job, "estimate"), "warnings"));
         if (submit->parsable)
             printf("%" PRId64 "\n", answer_integer(job, "id", 0));
         else if (jobs_of(job) > 1)

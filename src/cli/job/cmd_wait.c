@@ -87,6 +87,17 @@ static void tell_estimate(uint64_t id, const json_t *job, bool *told)
     *told = true;
 }
 
+/* Nobody but its user ends that wait: once. */
+static void tell_held(uint64_t id, const json_t *job, bool *told)
+{
+    const char *state = answer_text(job, "state");
+
+    if (*told || !state || strcmp(state, "HELD") != 0)
+        return;
+    cli_fail("job %" PRIu64 " is held: carma release %" PRIu64 " lets it run", id, id);
+    *told = true;
+}
+
 void wait_tell_end(uint64_t id, const json_t *job, bool quote)
 {
     CLEANUP(free_ptr) char *named = answer_job_id(job);
@@ -147,6 +158,7 @@ static int wait_for_one(struct cli *cli, uint64_t id, bool told, int *status, js
 {
     CLEANUP(free_ptr) char *path = xasprintf("/v1/jobs/%" PRIu64, id);
     int64_t pause_ms = WAIT_FIRST_PAUSE_MS;
+    bool held = false;
     struct error err;
 
     for (;;) {
@@ -157,6 +169,7 @@ static int wait_for_one(struct cli *cli, uint64_t id, bool told, int *status, js
             return rc;
         }
         tell_estimate(id, job, &told);
+        tell_held(id, job, &held);
         if (answer_job_ended(job)) {
             *status = job_status(job);
             if (*status != CLI_OK || answer_text(job, "message"))

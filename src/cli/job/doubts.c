@@ -10,8 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/later/begin.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/nodetime.h"
 #include "base/program.h"
 #include "base/script.h"
 #include "cli/job/submit.h"
@@ -46,19 +48,42 @@ static const char *variable(const struct job_spec *spec, const char *name)
     return NULL;
 }
 
+/* The word of the command that is a program which the one at `at` runs: "env X=1 nohup train". 0: none, or it has
+ * options, which have a syntax of their own, or another PATH. */
+static size_t program_behind(const struct job_spec *spec, size_t at)
+{
+    static const char *const runners[] = {"env", "nice", "nohup", "setsid", "time"};
+    char **words = spec->command.items;
+    bool env = strcmp(words[at], "env") == 0, runs = false;
+    size_t next = at + 1;
+
+    for (size_t i = 0; i < array_size(runners); i++)
+        runs |= strcmp(words[at], runners[i]) == 0;
+    while (runs && env && next < spec->command.count && strchr(words[next], '='))
+        runs = strncmp(words[next++], "PATH=", 5) != 0;
+    return runs && next < spec->command.count && *words[next] != '-' ? next : 0;
+}
+
 /* A conda environment changes PATH, so that no name can be looked for in it now. */
 static void look_for_program(const struct job_spec *spec)
 {
-    const char *search = variable(spec, "PATH"), *program = spec->command.items[0];
+    const char *search = variable(spec, "PATH");
     CLEANUP(free_ptr) char *why = NULL;
+    size_t at = 0;
 
     if (spec->script) {
         if (!spec->conda_environment && program_check_script(spec->directory, search, spec->script, &why))
             warn(spec, "the script cannot run: %s", why);
-    } else if (!(spec->conda_environment && !strchr(program, '/')) &&
-               program_check(spec->directory, search, program, &why)) {
-        warn(spec, "'%.200s' cannot run: %s", program, why);
+        return;
     }
+    do {
+        const char *program = spec->command.items[at];
+        if (!(spec->conda_environment && !strchr(program, '/')) &&
+            program_check(spec->directory, search, program, &why)) {
+            warn(spec, "'%.200s' cannot run: %s", program, why);
+            return;
+        }
+    } while ((at = program_behind(spec, at)));
 }
 
 static bool is_interpreter(const char *name)
@@ -74,9 +99,14 @@ static bool is_interpreter(const char *name)
 /* The first file of code that an interpreter is given; -c and -m, and what stands behind them, are none. */
 static void look_for_code(const struct job_spec *spec)
 {
-    bool known = !spec->script && is_interpreter(file_base_name(spec->command.items[0]));
+    size_t program = 0;
+    bool known;
 
-    for (size_t i = 1; known && i < spec->command.count; i++) {
+    for (size_t next; !spec->script && (next = program_behind(spec, program));)
+        program = next;
+    known = !spec->script && is_interpreter(file_base_name(spec->command.items[program]));
+
+    for (size_t i = program + 1; known && i < spec->command.count; i++) {
         const char *word = spec->command.items[i], *end = strrchr(word, '.');
         CLEANUP(free_ptr) char *path = submit_join(spec->directory, word);
         if (strcmp(word, "-c") == 0 || strcmp(word, "-m") == 0)
@@ -128,6 +158,10 @@ static void look_for_directory(const struct job_spec *spec, const char *what, co
     CLEANUP(free_ptr) char *directory = submit_directory_of(path);
     struct stat st;
 
+    if (path[strlen(path) - 1] == '/') {
+        warn(spec, "its %s '%.300s' is a directory: name a file in it with %s", what, path, option);
+        return;
+    }
     if (strstr(directory, "%j")) {
         warn(spec, "its %s '%.300s' cannot be made: carma makes no directories, and %%j in one is known too late", what,
              path);
@@ -223,11 +257,33 @@ static void look_for_conda_environment(const struct job_spec *spec)
         warn(spec, "its conda environment '%.200s' is in none of conda's directories: conda env list", name);
 }
 
+static void look_for_mps(const struct job_spec *spec)
+{
+    bool without = spec->exclusive || (spec->share && strcmp(spec->share, "time-slice") == 0);
+
+    if (without && (spec->mps_threads_percent > 0 || spec->mps_memory_limit_bytes > 0))
+        warn(spec, "%s counts under MPS alone, which %s does without",
+             spec->mps_threads_percent > 0 ? "--mps-threads" : "--mps-memory-limit",
+             spec->exclusive ? "--exclusive" : "--share time-slice");
+}
+
 /* They say how a model is trained that the job does not name. */
 static void look_for_model(const struct job_spec *spec)
 {
     if (!spec->hf_config_name && (spec->method || spec->sequence_length >= 0))
         warn(spec, "%s counts with --hf-config alone", spec->method ? "--method" : "--sequence-length");
+}
+
+/* A time of day is the next one; a date may have passed. A virtual node's clock knows neither. */
+static void look_for_begin(const struct job_spec *spec)
+{
+    int64_t now_ns = nodetime_shown_now_ns(), begin_ns;
+
+    if (spec->begin && nodetime_scale() != 1 && strncmp(spec->begin, "now", 3) != 0)
+        warn(spec, "--begin %.40s goes by the clock of the virtual node, which is its own: write now+2hours",
+             spec->begin);
+    else if (spec->begin && begin_parse(spec->begin, now_ns, &begin_ns, NULL) == 0 && begin_ns < now_ns)
+        warn(spec, "--begin %.40s has passed: nothing waits for it", spec->begin);
 }
 
 void doubts_tell_command(const struct job_spec *spec)
@@ -243,6 +299,8 @@ void doubts_tell(const struct job_spec *spec)
 {
     doubts_tell_command(spec);
     look_for_model(spec);
+    look_for_begin(spec);
+    look_for_mps(spec);
     look_for_output(spec, "output", "-o", spec->output);
     if (spec->error)
         look_for_output(spec, "error file", "-e", spec->error);

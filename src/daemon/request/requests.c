@@ -43,19 +43,11 @@ bool requests_read_number(const char *text, size_t digits, uint64_t otherwise, u
     return true;
 }
 
-/* Of a job that has limits on the host, where they are not in force. */
-static json_t *host_limits_gap_of(const struct daemon *daemon, const struct job_view *view)
-{
-    const struct job_spec *spec = view->common->spec;
-    const char *gap = spec->cpus > 0 || spec->host_memory_bytes > 0 ? runs_host_limits_gap(daemon->runs) : NULL;
-
-    return gap ? json_string(gap) : json_null();
-}
-
 static void get_job(struct daemon *daemon, struct http_request *request, const struct job_view *view)
 {
     enum access_view access = access_view_of(request->uid, view->wants->uid);
     json_t *json = job_view_to_json(view, daemon->core, nodetime_now_ns(), access, true);
+    const char *gap = runs_host_limits_gap(daemon->runs, view->common->spec);
     struct launch_status status;
     bool has_failure = access == ACCESS_ALL && runs_last_status(daemon->runs, view, &status) == 0;
 
@@ -63,7 +55,7 @@ static void get_job(struct daemon *daemon, struct http_request *request, const s
     json_object_set_new(json, "failure", has_failure ? ending_to_json(view, &status) : json_null());
     json_object_set_new(json, "estimate", access == ACCESS_ALL ? job_view_estimate_to_json(view) : json_null());
     json_object_set_new(json, "untried", explanation_untried(daemon, view, access));
-    json_object_set_new(json, "host_limits_gap", host_limits_gap_of(daemon, view));
+    json_object_set_new(json, "host_limits_gap", gap ? json_string(gap) : json_null());
     json_object_set_new(json, "run_times", explanation_run_times(daemon, view, access));
     http_reply(request, 200, json);
 }

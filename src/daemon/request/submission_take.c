@@ -19,6 +19,7 @@
 #include "daemon/fit.h"
 #include "daemon/request/dependencies.h"
 #include "daemon/request/allowance.h"
+#include "daemon/run/runs.h"
 #include "daemon/shares.h"
 
 /* The last tenth of the queue is for users with few jobs: a user that fills it leaves this part to the others. */
@@ -202,12 +203,33 @@ static void take_in_all(struct submission *submission, struct applicant *applica
         take_in(submission, applicant, i == applicant->jobs);
 }
 
-/* Of a job, or of an array by its first. */
-static json_t *answer_of(uint64_t job, const struct job_view *view)
+/* What can be said already: an array, or NULL. */
+static json_t *warnings_of(const struct daemon *daemon, const struct job_view *view)
 {
-    return json_pack("{s:I, s:o, s:o}", "id", (json_int_t)job, "array",
+    const struct job_spec *spec = view->common->spec;
+    const char *gap = runs_host_limits_gap(daemon->runs, spec);
+    bool for_mps = spec->mps_threads_percent > 0 || spec->mps_memory_limit_bytes > 0;
+    json_t *warnings = json_array();
+
+    if (gap)
+        json_array_append_new(warnings,
+                              json_sprintf("--memory and --cpus are not in force here: %s (carma doctor)", gap));
+    if (for_mps && *daemon->no_mps)
+        json_array_append_new(
+            warnings, json_sprintf("--mps-threads and --mps-memory-limit are not in force here: %s", daemon->no_mps));
+    if (json_array_size(warnings))
+        return warnings;
+    json_decref(warnings);
+    return NULL;
+}
+
+/* Of a job, or of an array by its first. */
+static json_t *answer_of(const struct daemon *daemon, uint64_t job, const struct job_view *view)
+{
+    return json_pack("{s:I, s:o, s:o, s:o*}", "id", (json_int_t)job, "array",
                      view ? job_view_array_to_json(view) : json_null(), "estimate",
-                     view ? job_view_estimate_to_json(view) : json_null());
+                     view ? job_view_estimate_to_json(view) : json_null(), "warnings",
+                     view ? warnings_of(daemon, view) : NULL);
 }
 
 /* Data that is only stored and answered, and then freed, comes after the lasting data of all of them: the heap has no
@@ -223,7 +245,7 @@ static json_t *store_and_answer(struct submission *submission, uint64_t first)
         struct job_view *view = views_find(&daemon->views, job);
         char *text = submission_join(applicant->text, &view->common->estimate, &submission->owner);
         size_t length = strlen(text);
-        json_array_append_new(jobs, answer_of(job, view));
+        json_array_append_new(jobs, answer_of(daemon, job, view));
         for (uint32_t k = 0; k < applicant->jobs; k++, job++) {
             job_view_set_stored(views_find(&daemon->views, job), length);
             engine_store_spec(daemon->engine, job, text);
@@ -259,7 +281,7 @@ static int answer_again(struct submission *submission, const struct store_reques
     for (uint64_t job = request->first; job < request->first + request->count; job++) {
         const struct job_view *view = views_find(&submission->daemon->views, job);
         if (!view || !view->wants->array || view->wants->array == job)
-            json_array_append_new(*jobs, answer_of(job, view));
+            json_array_append_new(*jobs, answer_of(submission->daemon, job, view));
     }
     return 201;
 }

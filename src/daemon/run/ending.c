@@ -193,6 +193,8 @@ struct record_exited ending_judge(struct daemon *daemon, struct job_view *view, 
     if (verdict_of(&exited).cause != EXIT_COMPLETED)
         message = message_of(status, &evidence, &exited, &gpus,
                              job ? crash_other_gpu(daemon->core, job, &exited) : RECORD_NO_GPU);
+    else if (!(exited.evidence & (EVIDENCE_OUTPUT | EVIDENCE_FILE)) && *status->message) /* its start's note */
+        message = xstrdup(status->message);
     if (message || !(exited.evidence & (EVIDENCE_OUTPUT | EVIDENCE_FILE))) /* it has another note */
         message = add_left(message, status);
     job_view_set_message(view, message);

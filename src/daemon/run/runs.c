@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "api/spec.h"
 #include "base/file.h"
 #include "base/trust/guarded.h"
 #include "base/handle.h"
@@ -116,9 +117,9 @@ void runs_feed_lost(struct runs *runs, uint64_t job, const char *message)
     runs_input(runs, &(struct record){.type = RECORD_LOST, .at_ns = nodetime_now_ns(), .job = job});
 }
 
-const char *runs_host_limits_gap(const struct runs *runs)
+const char *runs_host_limits_gap(const struct runs *runs, const struct job_spec *spec)
 {
-    return runs->limits_gap;
+    return spec->cpus > 0 || spec->host_memory_bytes > 0 ? runs->limits_gap : NULL;
 }
 
 uint64_t runs_owner_of(const struct runs *runs, pid_t pid)

@@ -31,9 +31,9 @@ void runs_look(struct runs *runs);
 /* The status of the job's last launch; -ENOENT: it has none. */
 int runs_last_status(const struct runs *runs, const struct job_view *view, struct launch_status *status);
 
-/* Why a job's limits on the host (--memory, --cpus) are not in force here; NULL: they are. Known after
- * runs_reconcile(); owned by runs. */
-const char *runs_host_limits_gap(const struct runs *runs);
+/* Why the job's limits on the host (--memory, --cpus) are not in force here; NULL: they are, or it has none. Known
+ * after runs_reconcile(); owned by runs. */
+const char *runs_host_limits_gap(const struct runs *runs, const struct job_spec *spec);
 
 const char *runs_directory(const struct runs *runs); /* where launches live (daemon/run/run_directories.h) */
 
