@@ -8,41 +8,31 @@
 TEST_BETWEEN(test_floor_and_cap, setup, teardown)
 {
     static const struct {
-        int64_t used;
+        int64_t used, request;
         int32_t smact;
         const char *placed, *reason;
     } of_gpu_2[] = {
-        {35 * GIB, 0, "2", NULL}, {35 * GIB + 1, 0, "", "5.0 GiB free at most, on GPU 2; 5.0 GiB needed"},
-        {GIB, 800, "2", NULL},    {GIB, 801, "", "GPU 2 is too busy to share: SM activity 80.1%, the limit is 80.0%"},
-        {GIB, -1, "", NULL}, /* not measured: not shared */
+        {35 * GIB, -1, 0, "2", NULL},
+        {35 * GIB + 1, -1, 0, "", "5.0 GiB free at most, on GPU 2; 5.0 GiB needed"},
+        {GIB, -1, 800, "2", NULL},
+        {GIB, -1, 801, "", "GPU 2 is too busy to share: SM activity 80.1%, the limit is 80.0%"},
+        {GIB, -1, -1, "", NULL},           /* not measured: not shared */
+        {30 * GIB, 9 * GIB, 0, "2", NULL}, /* margin 1 GiB */
+        {30 * GIB, 9 * GIB + 1, 0, "", NULL},
     };
 
     for (size_t i = 0; i < array_size(of_gpu_2); i++) {
         struct fixture *f = *state;
         uint64_t job;
-
         configure(f, "magm", MEMORY_MONITOR);
         occupy(f, (int64_t[]){39 * GIB, 39 * GIB, of_gpu_2[i].used, 39 * GIB}, (int32_t[]){0, 0, of_gpu_2[i].smact, 0});
-        job = submit(f, 1, -1);
+        job = submit(f, 1, of_gpu_2[i].request);
         assert_goes_to(f, job, of_gpu_2[i].placed);
         if (of_gpu_2[i].reason)
             assert_reason(f, job, of_gpu_2[i].reason);
         teardown(state);
         setup(state);
     }
-}
-
-CORE_TEST(test_reservation_and_margin_in_the_monitor_view)
-{
-    uint64_t job;
-
-    configure(f, "magm", MEMORY_MONITOR);
-    occupy(f, (int64_t[]){39 * GIB, 39 * GIB, 30 * GIB, 39 * GIB}, (int32_t[]){0, 0, 0, 0});
-    job = submit(f, 1, 9 * GIB + 1); /* margin 1 GiB */
-    assert_waits(f, job);
-    job_event(f, RECORD_CANCELLED, job);
-    job = submit(f, 1, 9 * GIB);
-    assert_goes_to(f, job, "2");
 }
 
 CORE_TEST(test_monitor_closes_a_gpu_until_memory_settles)
@@ -64,18 +54,9 @@ CORE_TEST(test_monitor_closes_a_gpu_until_memory_settles)
     assert_int_equal(core_next_wake_ns(f->core, f->now_ns), f->now_ns + 1);
     f->now_ns += 1;
     assert_goes_to(f, second, "0");
-}
-
-CORE_TEST(test_a_clock_set_back_settles_nothing_for_hours)
-{
-    uint64_t second;
-
-    configure(f, "magm", MEMORY_MONITOR);
-    keep_gpus(f, 1);
-    submit(f, 1, -1);
     second = submit(f, 1, -1);
     assert_waits(f, second);
-    f->now_ns -= SECONDS(3600);
+    f->now_ns -= SECONDS(3600); /* a clock set back settles nothing for hours */
     assert_goes_to(f, second, "0");
 }
 
@@ -96,21 +77,10 @@ CORE_TEST(test_a_gpu_that_settles_again_opens_again)
     change(f, settle_ns, SECONDS(30));
     job_event(f, RECORD_HELD, wide);
     job_event(f, RECORD_RELEASED, second);
+    f->now_ns += GPU_SETTLE_LIMIT * SECONDS(30) - 1; /* nor does memory that is never seen close one for ever */
     assert_waits(f, second);
-    f->now_ns += GPU_SETTLE_LIMIT * SECONDS(30);
-    assert_goes_to(f, second, "0");
-}
-
-CORE_TEST(test_memory_never_seen_closes_a_gpu_not_for_ever)
-{
-    configure(f, "magm", MEMORY_MONITOR);
-    for (uint32_t g = 0; g <= GPUS; g++)
-        submit(f, 1, -1);
-    decide(f);
-    f->now_ns += GPU_SETTLE_LIMIT * SECONDS(30) - 1;
-    assert_nothing_decided(f);
     f->now_ns += 1;
-    assert_goes_to(f, 5, "0");
+    assert_goes_to(f, second, "0");
 }
 
 CORE_TEST(test_decision_period)
@@ -284,15 +254,10 @@ CORE_TEST(test_what_can_never_run)
 {
     struct record_submitted five_gpus = wants(5, -1).submitted, too_large = wants(2, TOTAL + 1).submitted;
     struct record_submitted whole = wants(4, TOTAL).submitted;
-    struct reason why;
-    char text[REASON_TEXT];
 
-    assert_true(core_could_ever_run(f->core, &whole, &why));
-    assert_false(core_could_ever_run(f->core, &five_gpus, &why));
-    assert_string_equal(reason_format(&why, 0, text), "5 GPUs needed, the node has 4");
-    assert_false(core_could_ever_run(f->core, &too_large, &why));
-    assert_string_equal(reason_format(&why, 0, text),
-                        "40.0 GiB of GPU memory needed, no GPU has that much (largest: 40.0 GiB)");
+    assert_never(f, &whole, NULL);
+    assert_never(f, &five_gpus, "5 GPUs needed, the node has 4");
+    assert_never(f, &too_large, "40.0 GiB of GPU memory needed, no GPU has that much (largest: 40.0 GiB)");
     submit(f, 5, -1);
     assert_decides(f, RECORD_REFUSED);
     assert_null(core_find_job(f->core, 1));

@@ -128,22 +128,18 @@ CORE_TEST(test_a_request_counts_in_whole_after_it_was_shrunk)
 CORE_TEST(test_what_one_job_may_never_have_is_refused)
 {
     struct record record = wants(4, 8 * GIB);
-    struct reason why;
-    char text[REASON_TEXT];
 
     limited(f, (struct core_limits){.max_gpus = 3});
-    assert_false(core_could_ever_run(f->core, &record.submitted, &why));
-    assert_string_equal(reason_format(&why, 0, text), "4 GPUs needed, a user's limit is 3 (max_gpus_per_user)");
+    assert_never(f, &record.submitted, "4 GPUs needed, a user's limit is 3 (max_gpus_per_user)");
     limited(f, (struct core_limits){.max_memory_bytes = 31 * GIB});
-    assert_false(core_could_ever_run(f->core, &record.submitted, &why));
-    assert_string_equal(reason_format(&why, 0, text),
-                        "32.0 GiB of GPU memory needed, a user's limit is 31.0 GiB (max_gpu_memory_per_user)");
+    assert_never(f, &record.submitted,
+                 "32.0 GiB of GPU memory needed, a user's limit is 31.0 GiB (max_gpu_memory_per_user)");
     record.submitted.gpus = 1;
-    assert_true(core_could_ever_run(f->core, &record.submitted, &why));
+    assert_never(f, &record.submitted, NULL);
     record.submitted.request_bytes = -1;
-    assert_false(core_could_ever_run(f->core, &record.submitted, &why));
-    assert_string_equal(reason_format(&why, 0, text), "40.0 GiB of GPU memory needed (whole GPUs: it requests none), a "
-                                                      "user's limit is 31.0 GiB (max_gpu_memory_per_user)");
+    assert_never(f, &record.submitted,
+                 "40.0 GiB of GPU memory needed (whole GPUs: it requests none), a "
+                 "user's limit is 31.0 GiB (max_gpu_memory_per_user)");
 }
 
 /* With backfill another user's smaller job can take the GPU meant for the first of the queue: the reservation ends. */

@@ -29,11 +29,11 @@ static uint64_t submit_from(struct fixture *f, uint32_t source, int64_t bytes, c
 /* Of the decisions just made. */
 static const struct record *must_decide(struct fixture *f, uint32_t type, uint64_t job)
 {
-    for (size_t i = 0; i < f->decisions.count; i++)
-        if (f->decisions.items[i].type == type && f->decisions.items[i].job == job)
-            return &f->decisions.items[i];
-    fail_msg("job %d has no %s", (int)job, record_type_name(type));
-    return NULL;
+    const struct record *record = was_decided(f, type, job);
+
+    if (!record)
+        fail_msg("job %d has no %s", (int)job, record_type_name(type));
+    return record;
 }
 
 static int64_t fence_of(struct fixture *f, uint64_t job)
@@ -85,16 +85,13 @@ FENCE_TEST(test_a_guess_is_at_least_what_was_observed)
 
 FENCE_TEST(test_a_guess_that_was_wrong_is_not_charged)
 {
+    uint64_t job = submit_from(f, SOURCE_ESTIMATED, 8 * GIB, "");
     const struct record *requeued;
-    uint64_t job;
 
-    job = submit_from(f, SOURCE_ESTIMATED, 8 * GIB, "");
     assert_int_equal(fence_of(f, job), FENCE_OF(8 * GIB));
     requeued = runs_out(f, job, 8 * GIB, 2 * GIB, 9 * GIB);
+    assert_requeued(requeued, true, 0, 16 * GIB);
     assert_true(requeued->requeued.unfenced);
-    assert_true(requeued->requeued.retry);
-    assert_int_equal(requeued->requeued.crashes, 0);
-    assert_int_equal(requeued->requeued.reserved_bytes, 16 * GIB);
     assert_int_equal(requeued->requeued.reservation_source, SOURCE_RAISED);
     assert_int_equal(must_decide(f, RECORD_PLACED, job)->placed.fence_bytes, -1); /* at once */
     apply(f, (struct record){.type = RECORD_EXITED, .job = job, .exited = {EXIT_GPU_OOM, 1, -1, -1, 3 * GIB}});
@@ -103,32 +100,22 @@ FENCE_TEST(test_a_guess_that_was_wrong_is_not_charged)
     requeued = runs_out(f, job, 36 * GIB, 3 * GIB, 38 * GIB);           /* the GPU itself is full now */
     assert_false(requeued->requeued.unfenced);
     assert_int_equal(requeued->requeued.crashes, 2);
-}
-
-FENCE_TEST(test_a_full_gpu_is_not_the_fences_doing)
-{
-    const struct record *requeued;
-    uint64_t job;
-
     job = submit_from(f, SOURCE_ESTIMATED, 8 * GIB, "");
     decide(f);
-    requeued = runs_out(f, job, 8 * GIB, 2 * GIB, 39 * GIB);
+    requeued = runs_out(f, job, 8 * GIB, 2 * GIB, 39 * GIB); /* and so at once */
     assert_false(requeued->requeued.unfenced);
     assert_int_equal(requeued->requeued.crashes, 1);
 }
 
 FENCE_TEST(test_a_declared_fence_is_the_jobs_own)
 {
+    uint64_t job = submit_from(f, SOURCE_DECLARED, 8 * GIB, "");
     const struct record *requeued;
-    uint64_t job;
 
-    job = submit_from(f, SOURCE_DECLARED, 8 * GIB, "");
     decide(f);
     requeued = runs_out(f, job, 8 * GIB, 2 * GIB, 9 * GIB);
+    assert_requeued(requeued, true, 1, 16 * GIB); /* its message is trusted, though the GPU had room: twice as much */
     assert_false(requeued->requeued.unfenced);
-    assert_true(requeued->requeued.retry); /* its message is trusted, though the GPU had room */
-    assert_int_equal(requeued->requeued.crashes, 1);
-    assert_int_equal(requeued->requeued.reserved_bytes, 16 * GIB); /* twice as much */
     assert_int_equal(must_decide(f, RECORD_PLACED, job)->placed.fence_bytes, FENCE_OF(16 * GIB));
     requeued = runs_out(f, job, 16 * GIB, 3 * GIB, 17 * GIB); /* alone, and yet no proof that it fits nowhere */
     assert_int_equal(requeued->requeued.crashes, 2);

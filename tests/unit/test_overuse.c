@@ -91,21 +91,17 @@ OVERUSE_TEST(test_the_victim_is_not_charged_and_the_overuser_goes_alone)
     waiting = submit(f, 1, 30 * GIB);
     memory_observed(f, worse, 0, 12 * GIB);
     requeued = runs_out(f, victim, 4 * GIB);
-    assert_non_null(requeued);
+    assert_requeued(requeued, true, 0, 30 * GIB);
     assert_int_equal(requeued->requeued.overuser, worse); /* the one farthest beyond, not the first */
-    assert_int_equal(requeued->requeued.crashes, 0);
-    assert_int_equal(requeued->requeued.reserved_bytes, 30 * GIB);
     assert_int_equal(requeued->requeued.reservation_source, SOURCE_DECLARED);
-    assert_true(requeued->requeued.retry);
     assert_ptr_equal(order_head(f->core, f->now_ns), core_find_job(f->core, victim)); /* before the waiting jobs */
     assert_false(job_wants_idle(f->core, core_find_job(f->core, victim)));
     assert_int_equal(core_find_job(f->core, worse)->victims, 1);
     assert_int_equal(core_find_job(f->core, overuser)->victims, 0);
     exits(f, overuser, EXIT_COMPLETED, -1);
     requeued = runs_out(f, worse, GIB); /* it is its own doing: nobody else is beyond */
+    assert_requeued(requeued, true, 1, 24 * GIB);
     assert_int_equal(requeued->requeued.overuser, 0);
-    assert_int_equal(requeued->requeued.crashes, 1);
-    assert_int_equal(requeued->requeued.reserved_bytes, 24 * GIB);
     assert_string_equal(placed_on(f, victim), "0");
     assert_true(job_wants_idle(f->core, core_find_job(f->core, worse)));
     assert_int_equal(core_find_job(f->core, waiting)->state, JOB_QUEUED);
@@ -245,6 +241,10 @@ OVERUSE_TEST(test_who_is_over_itself_is_no_victim)
     requeued = runs_out(f, job, 4 * GIB); /* 26 of 24 */
     assert_int_equal(requeued->requeued.overuser, 0);
     assert_int_equal(requeued->requeued.crashes, 1);
+    job_event(f, RECORD_CANCELLED, job);
+    job = running(f, 24 * GIB, 22 * GIB);
+    change(f, memory_view, MEMORY_MONITOR); /* which promises nothing */
+    assert_int_equal(runs_out(f, job, GIB)->requeued.overuser, 0);
 }
 
 /* By a job that loads and says that it could not have `asked` bytes, with `used` observed. */
@@ -291,14 +291,4 @@ CORE_TEST(test_victims_are_bounded)
             memory_observed(f, victim, 0, 24 * GIB);
         }
     }
-}
-
-OVERUSE_TEST(test_the_monitor_view_promises_nothing)
-{
-    uint64_t job;
-
-    running(f, 2 * GIB, 12 * GIB);
-    job = running(f, 24 * GIB, 22 * GIB);
-    change(f, memory_view, MEMORY_MONITOR);
-    assert_int_equal(runs_out(f, job, GIB)->requeued.overuser, 0);
 }

@@ -33,7 +33,6 @@ static uint64_t ask(struct fixture *f, uint32_t gpus, uint32_t uid, uint32_t way
 
     record.submitted.uid = uid;
     record.submitted.smact_permille = 50; /* so that turns pay */
-    record.submitted.share = way;
     record.submitted.exclusive = way == SHARE_EXCLUSIVE;
     record.submitted.share = way == SHARE_EXCLUSIVE ? SHARE_ANY : way;
     return submit_record(f, record);
@@ -118,16 +117,13 @@ CORE_TEST(test_an_empty_mps_gpu_takes_time_slices_and_then_only_such)
 CORE_TEST(test_mps_is_refused_at_once_where_there_is_none)
 {
     struct record_submitted submitted = {.gpus = 2, .request_bytes = GIB, .share = SHARE_MPS};
-    struct reason why;
-    char text[REASON_TEXT];
 
     share(f, (uint32_t[]){SHARE_TIME_SLICE, SHARE_MPS, SHARE_EXCLUSIVE, SHARE_ANY});
-    assert_false(core_could_ever_run(f->core, &submitted, &why));
-    assert_string_equal(reason_format(&why, 0, text),
-                        "2 GPUs with MPS needed, 1 is configured for it: leave --share mps out, "
-                        "or set share = mps for carmad");
+    assert_never(f, &submitted,
+                 "2 GPUs with MPS needed, 1 is configured for it: leave --share mps out, "
+                 "or set share = mps for carmad");
     submitted.gpus = 1;
-    assert_true(core_could_ever_run(f->core, &submitted, &why));
+    assert_never(f, &submitted, NULL);
     ask(f, 1, 1, SHARE_MPS);
     assert_goes_to(f, 1, "1");
     ask(f, 1, 2, SHARE_MPS);
@@ -239,18 +235,6 @@ CORE_TEST(test_a_users_jobs_are_clients_of_one_server)
     assert_int_equal(core_gpu(f->core, 0)->server, 0);
 }
 
-CORE_TEST(test_one_server_takes_everybodys_jobs)
-{
-    uint64_t pair;
-
-    change(f, mps_domain, MPS_DOMAIN_NODE);
-    all_by_mps(f);
-    for (uint32_t i = 0; i < GPUS; i++)
-        ask(f, 1, i, SHARE_ANY);
-    pair = ask(f, 2, 9, SHARE_ANY);
-    assert_shares(f, pair, SHARE_MPS);
-}
-
 CORE_TEST(test_nobody_joins_jobs_that_mixed_before)
 {
     uint64_t sliced, mps, asks[2];
@@ -304,6 +288,9 @@ CORE_TEST(test_a_server_of_a_gpu_is_forgotten_where_there_are_none)
     change(f, mps_domain, MPS_DOMAIN_USER);
     assert_shares(f, pair, SHARE_MPS);
     assert_int_equal(core_gpu(f->core, 0)->server, 0);
+    change(f, mps_domain, MPS_DOMAIN_NODE);
+    pair = ask(f, 2, 9, SHARE_ANY); /* everybody's jobs are clients of one */
+    assert_shares(f, pair, SHARE_MPS);
 }
 
 /* A client of its user's server on several GPUs is not a client of the server that a later job has on one of them. */
@@ -338,6 +325,13 @@ CORE_TEST(test_a_users_failed_server_keeps_nobody_else_waiting)
     his = ask(f, 1, 1, SHARE_ANY);
     assert_nothing_decided(f);
     assert_gpu_reason(f, his, 3, "GPU 3's MPS server has failed: it takes no job until it serves again");
+    apply(f, (struct record){.type = RECORD_GPU_BACK,
+                             .gpu = {GPUS, "MIG-0", .total_bytes = TOTAL, .share = SHARE_MPS, .instance = true}});
+    sample(f, GPUS, 0, 0, 0);
+    assert_shares(f, his, SHARE_MPS); /* an instance has a server of its own */
+    exits(f, his, EXIT_COMPLETED, -1);
+    apply(f, (struct record){.type = RECORD_GPU_LOST, .gpu.gpu = GPUS});
+    his = ask(f, 1, 1, SHARE_ANY);
     job_event(f, RECORD_HELD, his);
     another = ask(f, 3, 2, SHARE_ANY);
     in_slices = ask(f, 1, 1, SHARE_TIME_SLICE);
@@ -351,20 +345,6 @@ CORE_TEST(test_a_users_failed_server_keeps_nobody_else_waiting)
     apply(f, fault);
     assert_false(core_share_faulted_user(f->core, &uid));
     assert_shares(f, his, SHARE_MPS);
-}
-
-CORE_TEST(test_an_instance_has_a_server_of_its_own)
-{
-    struct record record = {.type = RECORD_GPU_BACK,
-                            .gpu = {.total_bytes = TOTAL, .share = SHARE_MPS, .instance = true}};
-    uint64_t job;
-
-    one_gpu(f, SHARE_MPS);
-    snprintf(record.gpu.uuid, sizeof record.gpu.uuid, "MIG-0");
-    apply(f, record);
-    apply(f, (struct record){.type = RECORD_SHARE_FAULT, .share_fault = {.faulted = true, .of_user = true, .uid = 1}});
-    job = ask(f, 1, 1, SHARE_ANY);
-    assert_shares(f, job, SHARE_MPS);
 }
 
 CORE_TEST(test_several_gpus_run_by_mps_only_where_all_can)
@@ -393,7 +373,6 @@ CORE_TEST(test_nobody_becomes_a_client_of_a_failed_server)
     apply(f, fault);
     any = ask(f, 1, 1, SHARE_ANY);
     assert_waits(f, any);
-    assert_reason(f, any, "GPU 0's MPS server has failed: it takes no job until it serves again");
     assert_gpu_reason(f, any, 0, "GPU 0's MPS server has failed: it takes no job until it serves again");
     job_event(f, RECORD_HELD, any);
     sliced = ask(f, 1, 1, SHARE_TIME_SLICE);
@@ -433,8 +412,6 @@ CORE_TEST(test_who_follows_the_head_shares_in_its_mode)
 CORE_TEST(test_an_instance_is_no_part_of_several_gpus)
 {
     struct record_submitted submitted = {.gpus = 2, .request_bytes = GIB};
-    struct reason why;
-    char text[REASON_TEXT];
     uint64_t pair;
 
     for (uint32_t i = 1; i < GPUS; i++) {
@@ -447,9 +424,7 @@ CORE_TEST(test_an_instance_is_no_part_of_several_gpus)
     pair = ask(f, 2, 1, SHARE_ANY);
     assert_goes_to(f, pair, "0,3");
     submitted.gpus = 3;
-    assert_false(core_could_ever_run(f->core, &submitted, &why));
-    assert_string_equal(reason_format(&why, 0, text),
-                        "3 whole GPUs needed, 2 are whole: a process can use only one MIG instance");
+    assert_never(f, &submitted, "3 whole GPUs needed, 2 are whole: a process can use only one MIG instance");
     ask(f, 2, 1, SHARE_EXCLUSIVE);
     assert_gpu_reason(f, 2, 1, "a MIG instance, of which a process can use only one");
     assert_gpu_reason(f, 2, 0, "not idle, and the job needs GPUs to itself");
