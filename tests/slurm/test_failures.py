@@ -1,5 +1,5 @@
-"""Usage: test_failures.py CARMA SOURCE BUILD [ROW...]: what dies under Slurm's jobs, and what becomes of them: the table
-"When something dies" of docs/slurm.md. One cluster for all rows, each of which leaves it idle."""
+"""Usage: test_failures.py CARMA SOURCE BUILD [PART|ROW...]: what dies under Slurm's jobs, and what becomes of them: the table
+"When something dies" of docs/slurm.md. One cluster for all its rows that are asked for, each of which leaves it idle."""
 
 import contextlib
 import os
@@ -344,14 +344,20 @@ def a_shepherd_and_slurms_own_group(lab):
     assert lab.running["slurmd-n1"].poll() is None, "slurmd was ended"
 
 
-ROWS = [a_carmad_with_a_step_running, a_carmad_with_a_job_starting, a_carmad_with_a_job_ending, a_carmad_away_at_the_end, a_slurmd, a_slurmstepd,
-        a_shepherd, a_slurmctld, a_slow_slurmctld, a_agent, a_gpu, a_node, a_second_carmad, a_plugin,
-        a_shepherd_and_slurms_own_group]
+# In one test each (meson.build).
+PARTS = {"agent": [a_slow_slurmctld, a_agent],
+         "carmad": [a_carmad_with_a_step_running, a_carmad_with_a_job_starting, a_second_carmad],
+         "end": [a_carmad_with_a_job_ending, a_carmad_away_at_the_end],
+         "gpu": [a_gpu],
+         "node": [a_node],
+         "shepherd": [a_shepherd, a_shepherd_and_slurms_own_group],
+         "slurm": [a_slurmstepd, a_slurmd, a_slurmctld, a_plugin]}
 
 
 def main():
     skip_where_impossible()
-    rows = [row for row in ROWS if not sys.argv[4:] or row.__name__ in sys.argv[4:]]
+    words = sys.argv[4:] or PARTS
+    rows = [row for part, rows in PARTS.items() for row in rows if part in words or row.__name__ in words]
     with Lab(*sys.argv[1:4]) as lab:
         for row in rows:
             began = time.monotonic()
