@@ -51,9 +51,8 @@ CORE_TEST(test_backfill_reaches_the_last)
     for (int i = 0; i < 500; i++)
         submit_workload(f, i % 2 ? "w" : "", 1, 35 * GIB + i / 5 * MIB, 100 + i);
     job = waits(f, 1, GIB);
-    decide(f);
+    assert_goes_to(f, job, "0");
     assert_int_equal(f->decisions.count, 1);
-    assert_string_equal(placed_on(f, job), "0");
 }
 
 /* Jobs that are alike are looked at once: the first says for all that they do not fit, and comes before the others. */
@@ -95,8 +94,7 @@ CORE_TEST(test_the_head_has_gpus_reserved_in_the_end)
     assert_null(decision(f, RECORD_RESERVED));
     assert_int_equal(core_next_wake_ns(f->core, f->now_ns), f->now_ns + 1);
     f->now_ns += 1;
-    decide(f);
-    assert_non_null(decision(f, RECORD_RESERVED));
+    assert_decides(f, RECORD_RESERVED);
     assert_int_equal(decision(f, RECORD_RESERVED)->reserved.count, 1);
     assert_int_equal(decision(f, RECORD_RESERVED)->reserved.gpus[0], 1); /* has more free memory */
     waits(f, 1, GIB);

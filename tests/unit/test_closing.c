@@ -195,25 +195,19 @@ static void close_it(struct fixture *f)
     assert_int_not_equal(closing_until_ns(f->core->gpus[0], CLOSING_EVERYBODY), 0);
 }
 
-CORE_TEST(test_it_is_closed_in_a_snapshot)
+/* Who failed there is tried elsewhere; a snapshot has that the GPU is closed. */
+CORE_TEST(test_a_retry_goes_elsewhere)
 {
     CLEANUP(record_list_release) struct record_list taken = {0};
     CLEANUP(drop_core) struct core *core = NULL;
-
-    close_it(f);
-    core = restored(f, &taken);
-    assert_memory_equal(&core->gpus[0]->closing, &f->core->gpus[0]->closing, sizeof core->gpus[0]->closing);
-}
-
-/* Who failed there is tried elsewhere, and says what he waits for where nothing else is left. */
-CORE_TEST(test_a_retry_goes_elsewhere)
-{
     uint64_t job;
 
     keep_gpus(f, 2);
     job = dies(f, 'a', 'a', 5);
     assert_string_equal(placed_on(f, job), "1");
     close_it(f);
+    core = restored(f, &taken);
+    assert_memory_equal(&core->gpus[0]->closing, &f->core->gpus[0]->closing, sizeof core->gpus[0]->closing);
     job = of_user(f, 'a', 'e');
     assert_goes_to(f, job, "1");
 }

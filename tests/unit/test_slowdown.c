@@ -20,6 +20,12 @@ static void only_gpu(struct fixture *f, uint32_t share, int32_t part_permille)
     sample(f, 0, 0, 0, 0);
 }
 
+/* A whole one beside it, which no job shares and nobody has read yet. */
+static void add_gpu_1(struct fixture *f)
+{
+    apply(f, (struct record){.type = RECORD_GPU_BACK, .gpu = {1, "GPU-1", TOTAL, SHARE_EXCLUSIVE}});
+}
+
 static void bound(struct fixture *f, int32_t permille)
 {
     use_policy(f, "carma");
@@ -90,16 +96,13 @@ CORE_TEST(test_turns_are_taken_where_that_pays)
     bound(f, 0);
     jobs[0] = submit_active(f, ADA, 900);
     jobs[1] = submit_active(f, BOB, 900);
-    decide(f);
-    assert_true(runs(f, jobs[0]));
+    assert_starts(f, jobs[0]);
     assert_false(runs(f, jobs[1]));
     assert_int_equal(core_reason(f->core, jobs[1], f->now_ns).code, REASON_TURNS);
     jobs[2] = submit_active(f, ADA, 300); /* but a client of the same server gains */
-    decide(f);
-    assert_true(runs(f, jobs[2]));
+    assert_starts(f, jobs[2]);
     done(f, jobs[0]);
     done(f, jobs[2]);
-    decide(f);
     assert_true(runs(f, jobs[1]));
     done(f, jobs[1]);
 
@@ -166,58 +169,40 @@ CORE_TEST(test_an_instance_slows_by_its_part)
     only_gpu(f, SHARE_MPS, 250);
     bound(f, 2000);
     heavy = submit_active(f, ADA, 750);
-    decide(f);
-    assert_true(runs(f, heavy));            /* there is none that is larger */
+    assert_starts(f, heavy);                /* there is none that is larger */
     near(there(f).worst_permille, 3072, 1); /* sqrt(1 - 0.75^2 + (0.75 / 0.25)^2) */
     near(there(f).delivered_ppm, 976000, 1000);
     done(f, heavy);
 
-    apply(f, (struct record){.type = RECORD_GPU_BACK,
-                             .gpu = {.gpu = 1, .uuid = "GPU-1", .total_bytes = TOTAL, .share = SHARE_EXCLUSIVE}});
+    add_gpu_1(f);
     heavy = submit_active(f, ADA, 750); /* GPU 1 has not been read: it waits for it */
     light = submit_active(f, ADA, 200);
-    decide(f);
+    assert_goes_to(f, light, "0");
     assert_false(runs(f, heavy));
     sample(f, 1, 0, 0, 0);
-    decide(f);
-    assert_int_equal(core_find_job(f->core, heavy)->placements[0].gpu, 1);
-    assert_int_equal(core_find_job(f->core, light)->placements[0].gpu, 0);
+    assert_goes_to(f, heavy, "1");
     done(f, light);
     light = submit_active(f, ADA, -1); /* of unknown activity, and without a bound of its own */
-    decide(f);
-    assert_int_equal(core_find_job(f->core, light)->placements[0].gpu, 0);
+    assert_goes_to(f, light, "0");
 }
 
-CORE_TEST(test_a_job_takes_an_instance_once_the_larger_one_is_lost)
+CORE_TEST(test_a_job_takes_an_instance_where_the_larger_gpu_does_not_take_it)
 {
+    struct record by_mps = wants(1, GIB);
     uint64_t heavy;
 
     only_gpu(f, SHARE_MPS, 250);
     bound(f, 2000);
-    apply(f, (struct record){.type = RECORD_GPU_BACK,
-                             .gpu = {.gpu = 1, .uuid = "GPU-1", .total_bytes = TOTAL, .share = SHARE_EXCLUSIVE}});
+    add_gpu_1(f);
+    by_mps.submitted.smact_permille = 750;
+    by_mps.submitted.share = SHARE_MPS;
+    heavy = submit_record(f, by_mps);
+    assert_starts(f, heavy);
+    done(f, heavy);
     heavy = submit_active(f, ADA, 750);
-    decide(f);
-    assert_false(runs(f, heavy));
+    assert_waits(f, heavy);
     apply(f, (struct record){.type = RECORD_GPU_LOST, .gpu = {.gpu = 1}});
-    decide(f);
-    assert_true(runs(f, heavy));
-}
-
-CORE_TEST(test_a_job_takes_an_instance_where_the_larger_gpu_never_takes_it)
-{
-    struct record heavy = wants(1, GIB);
-    uint64_t job;
-
-    only_gpu(f, SHARE_MPS, 250);
-    bound(f, 2000);
-    apply(f, (struct record){.type = RECORD_GPU_BACK,
-                             .gpu = {.gpu = 1, .uuid = "GPU-1", .total_bytes = TOTAL, .share = SHARE_EXCLUSIVE}});
-    heavy.submitted.smact_permille = 750;
-    heavy.submitted.share = SHARE_MPS;
-    job = submit_record(f, heavy);
-    decide(f);
-    assert_true(runs(f, job));
+    assert_starts(f, heavy);
 }
 
 /* GPUs are reserved for a starved job where it would start, and others use the instance meanwhile. */
@@ -227,20 +212,17 @@ CORE_TEST(test_a_starved_job_reserves_no_instance_that_is_too_small)
 
     only_gpu(f, SHARE_TIME_SLICE, 250);
     bound(f, 2000);
-    apply(f, (struct record){.type = RECORD_GPU_BACK,
-                             .gpu = {.gpu = 1, .uuid = "GPU-1", .total_bytes = TOTAL, .share = SHARE_EXCLUSIVE}});
+    add_gpu_1(f);
     sample(f, 1, 0, 0, 0);
     there = submit_active(f, ADA, 750);
-    decide(f);
-    assert_int_equal(core_find_job(f->core, there)->placements[0].gpu, 1);
+    assert_goes_to(f, there, "1");
     heavy = submit_active(f, ADA, 750);
     f->now_ns += core_configuration(f->core)->starvation_timeout_ns;
     decide(f);
     assert_int_equal(core_gpu(f->core, 1)->reserved_for, heavy);
     assert_int_equal(core_gpu(f->core, 0)->reserved_for, 0);
     light = submit_active(f, ADA, 200);
-    decide(f);
-    assert_int_equal(core_find_job(f->core, light)->placements[0].gpu, 0);
+    assert_goes_to(f, light, "0");
 }
 
 /* Of 0.7, clients of 0.5 and 0.4 have 0.382 and 0.318; one that runs nothing has nothing. */
