@@ -170,6 +170,16 @@ static inline const char *placed_on(const struct fixture *f, uint64_t job)
     return text;
 }
 
+/* Decides: the job starts now; returns the memory reserved for it. */
+static inline int64_t starts_with(struct fixture *f, uint64_t job)
+{
+    const struct record *placed = decided(f, RECORD_PLACED, job);
+
+    if (!placed)
+        fail_msg("job %d does not start", (int)job);
+    return placed->placed.reserved_bytes;
+}
+
 /* Decides: the job goes to these GPUs, as placed_on says it. */
 #define assert_goes_to(f, job, gpus)                                                                                   \
     do {                                                                                                               \
@@ -326,6 +336,20 @@ static inline struct core *restored(const struct fixture *f, struct record_list 
 
 /* CORE_TEST(name) { ... }: a test with `struct fixture *f`. */
 #define CORE_TEST(name) TEST_ON(name, struct fixture *f, setup, teardown)
+
+/* Each row of a table, as `row`, on a core of its own. */
+#define CORE_EACH_ROW(name, rows)                                                                                      \
+    static void name##_row(struct fixture *f, const __typeof__((rows)[0]) *row);                                       \
+    TEST(name)                                                                                                         \
+    {                                                                                                                  \
+        for (size_t i = 0; i < array_size(rows); i++) {                                                                \
+            void *f;                                                                                                   \
+            setup(&f);                                                                                                 \
+            name##_row(f, &(rows)[i]);                                                                                 \
+            teardown(&f);                                                                                              \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void name##_row(struct fixture *f, const __typeof__((rows)[0]) *row)
 
 /* The same, which `prepare(f)` comes before. */
 #define CORE_TEST_AFTER(prepare, name)                                                                                 \

@@ -145,34 +145,28 @@ TEST_BETWEEN(test_nobody_joins_a_job_that_is_slowed_beyond_its_bound, setup, tea
 }
 
 /* By the prediction two jobs of 50% SM activity pay as clients of a server, and are beyond the bound in turns. */
-TEST_BETWEEN(test_pairs_that_met, setup, teardown)
+static const struct {
+    uint32_t share;
+    int32_t bound, a_permille, b_permille;
+    int readings;
+    const char *reason; /* for which they are not placed together again; NULL: they are */
+} pairs_that_met[] = {
+    {SHARE_MPS, 2000, 1900, 2410, 2, "one of such a pair ran 2.41x slower before; the limit is 2.00x"},
+    {SHARE_MPS, 2000, 1900, 2410, 1, NULL}, /* one reading condemns nobody */
+    {SHARE_TIME_SLICE, 1300, 1200, 1250, 2, NULL},
+    {SHARE_TIME_SLICE, 0, 1750, 1750, 2, "such a pair did 114% of the work of one job before; the least is 120%"},
+};
+
+CORE_EACH_ROW(test_pairs_that_met, pairs_that_met)
 {
-    static const struct {
-        uint32_t share;
-        int32_t bound, a_permille, b_permille;
-        int readings;
-        const char *reason; /* for which they are not placed together again; NULL: they are */
-    } cases[] = {
-        {SHARE_MPS, 2000, 1900, 2410, 2, "one of such a pair ran 2.41x slower before; the limit is 2.00x"},
-        {SHARE_MPS, 2000, 1900, 2410, 1, NULL}, /* one reading condemns nobody */
-        {SHARE_TIME_SLICE, 1300, 1200, 1250, 2, NULL},
-        {SHARE_TIME_SLICE, 0, 1750, 1750, 2, "such a pair did 114% of the work of one job before; the least is 120%"},
-    };
+    uint64_t job = meet_again(f, row->share, row->bound, row->a_permille, row->b_permille, row->readings);
 
-    for (size_t i = 0; i < array_size(cases); i++) {
-        struct fixture *f = *state;
-        uint64_t job =
-            meet_again(f, cases[i].share, cases[i].bound, cases[i].a_permille, cases[i].b_permille, cases[i].readings);
-
-        assert_int_equal(runs(f, job), !cases[i].reason);
-        if (cases[i].reason) {
-            CLEANUP(free_ptr)
-            char *text = xasprintf("job 5 on GPU 0: %s", cases[i].reason);
-            assert_reason(f, job, text);
-            assert_int_equal(core_reason(f->core, job, f->now_ns).code, REASON_PAIR);
-        }
-        teardown(state);
-        setup(state);
+    assert_int_equal(runs(f, job), !row->reason);
+    if (row->reason) {
+        CLEANUP(free_ptr)
+        char *text = xasprintf("job 5 on GPU 0: %s", row->reason);
+        assert_reason(f, job, text);
+        assert_int_equal(core_reason(f->core, job, f->now_ns).code, REASON_PAIR);
     }
 }
 

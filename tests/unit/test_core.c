@@ -5,34 +5,29 @@
 
 /* ---- Preconditions: exactly at the limit is enough ---- */
 
-TEST_BETWEEN(test_floor_and_cap, setup, teardown)
-{
-    static const struct {
-        int64_t used, request;
-        int32_t smact;
-        const char *placed, *reason;
-    } of_gpu_2[] = {
-        {35 * GIB, -1, 0, "2", NULL},
-        {35 * GIB + 1, -1, 0, "", "5.0 GiB free at most, on GPU 2; 5.0 GiB needed"},
-        {GIB, -1, 800, "2", NULL},
-        {GIB, -1, 801, "", "GPU 2 is too busy to share: SM activity 80.1%, the limit is 80.0%"},
-        {GIB, -1, -1, "", NULL},           /* not measured: not shared */
-        {30 * GIB, 9 * GIB, 0, "2", NULL}, /* margin 1 GiB */
-        {30 * GIB, 9 * GIB + 1, 0, "", NULL},
-    };
+static const struct {
+    int64_t used, request;
+    int32_t smact;
+    const char *placed, *reason;
+} floor_and_cap[] = {
+    {35 * GIB, -1, 0, "2", NULL},
+    {35 * GIB + 1, -1, 0, "", "5.0 GiB free at most, on GPU 2; 5.0 GiB needed"},
+    {GIB, -1, 800, "2", NULL},
+    {GIB, -1, 801, "", "GPU 2 is too busy to share: SM activity 80.1%, the limit is 80.0%"},
+    {GIB, -1, -1, "", NULL},           /* not measured: not shared */
+    {30 * GIB, 9 * GIB, 0, "2", NULL}, /* margin 1 GiB */
+    {30 * GIB, 9 * GIB + 1, 0, "", NULL},
+};
 
-    for (size_t i = 0; i < array_size(of_gpu_2); i++) {
-        struct fixture *f = *state;
-        uint64_t job;
-        configure(f, "magm", MEMORY_MONITOR);
-        occupy(f, (int64_t[]){39 * GIB, 39 * GIB, of_gpu_2[i].used, 39 * GIB}, (int32_t[]){0, 0, of_gpu_2[i].smact, 0});
-        job = submit(f, 1, of_gpu_2[i].request);
-        assert_goes_to(f, job, of_gpu_2[i].placed);
-        if (of_gpu_2[i].reason)
-            assert_reason(f, job, of_gpu_2[i].reason);
-        teardown(state);
-        setup(state);
-    }
+CORE_EACH_ROW(test_floor_and_cap, floor_and_cap)
+{
+    uint64_t job;
+    configure(f, "magm", MEMORY_MONITOR);
+    occupy(f, (int64_t[]){39 * GIB, 39 * GIB, row->used, 39 * GIB}, (int32_t[]){0, 0, row->smact, 0});
+    job = submit(f, 1, row->request);
+    assert_goes_to(f, job, row->placed);
+    if (row->reason)
+        assert_reason(f, job, row->reason);
 }
 
 CORE_TEST(test_monitor_closes_a_gpu_until_memory_settles)

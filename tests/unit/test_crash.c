@@ -113,20 +113,15 @@ static const struct {
     {4 * GIB, SECONDS(600), 2 * GIB, -1, true} /* nothing was observed */
 };
 
-TEST_BETWEEN(test_a_message_is_believed_where_memory_bears_it_out, setup, teardown)
+CORE_EACH_ROW(test_a_message_is_believed_where_memory_bears_it_out, messages)
 {
-    for (size_t i = 0; i < array_size(messages); i++) {
-        struct fixture *f = *state;
-        uint64_t job = running(f, messages[i].seen, messages[i].for_ns);
-        const struct record *verdict = ends(f, job, EXIT_GPU_OOM, messages[i].requested, messages[i].used);
-        if (messages[i].requested > TOTAL) {
-            assert_int_equal(verdict->type, RECORD_GAVE_UP); /* at once */
-            assert_true(verdict->gave_up.memory);
-        } else {
-            assert_requeued(verdict, messages[i].oom_crashes, 1, verdict->requeued.reserved_bytes);
-        }
-        teardown(state);
-        setup(state);
+    uint64_t job = running(f, row->seen, row->for_ns);
+    const struct record *verdict = ends(f, job, EXIT_GPU_OOM, row->requested, row->used);
+    if (row->requested > TOTAL) {
+        assert_int_equal(verdict->type, RECORD_GAVE_UP); /* at once */
+        assert_true(verdict->gave_up.memory);
+    } else {
+        assert_requeued(verdict, row->oom_crashes, 1, verdict->requeued.reserved_bytes);
     }
 }
 

@@ -49,23 +49,28 @@ static void runs_once(struct fixture *f, const char *workload, int64_t bytes)
     exits(f, job, EXIT_COMPLETED, -1);
 }
 
-static void run_workloads(struct fixture *f, uint32_t first, uint32_t count, int64_t bytes)
+/* Of a program, or ("n") of none. */
+static void run_some(struct fixture *f, const char *program, int first, int count, int64_t bytes)
 {
-    for (uint32_t i = first; i < first + count; i++) {
+    for (int i = first; i < first + count; i++) {
         char workload[16];
-        snprintf(workload, sizeof workload, "n%u", i);
+        snprintf(workload, sizeof workload, "%s%d", program, i);
         runs_once(f, workload, bytes);
     }
+}
+
+static void run_workloads(struct fixture *f, int first, int count, int64_t bytes)
+{
+    run_some(f, "n", first, count, bytes);
 }
 
 PRIOR_TEST(test_a_job_of_unknown_need_requests_a_quantile)
 {
     struct record exclusive = wants(1, -1);
     const struct record *first;
+    uint64_t job = submit_of(f, "new", -1);
     uint32_t source;
-    uint64_t job;
 
-    job = submit_of(f, "new", -1);
     assert_int_equal(request_of(f, job, &source), LIKELY);
     assert_int_equal(source, SOURCE_PRIOR);
     change(f, prior_quantile_permille, 500);
@@ -75,7 +80,6 @@ PRIOR_TEST(test_a_job_of_unknown_need_requests_a_quantile)
     assert_int_equal(source, SOURCE_UNKNOWN);
     change(f, prior_quantile_permille, 850);
     first = placed(f, job);
-    assert_non_null(first);
     assert_int_equal(first->placed.reserved_bytes, LIKELY);
     assert_int_equal(first->placed.reservation_source, SOURCE_PRIOR);
     exclusive.submitted.exclusive = true;
@@ -125,7 +129,6 @@ PRIOR_TEST(test_a_guess_may_use_what_nobody_has_reserved)
     assert_non_null(placed(f, 1));
     submit_of(f, "new", -1);
     second = placed(f, 2);
-    assert_non_null(second);
     assert_int_equal(second->placed.reserved_bytes, LIKELY);
     assert_int_equal(second->placed.fence_bytes, 28 * GIB);
     settle(f, 2, 6 * GIB);
@@ -136,8 +139,7 @@ PRIOR_TEST(test_a_guess_may_use_what_nobody_has_reserved)
     decide(f); /* shrunk to 7.5 GiB */
     assert_reason(f, 3, "20.5 GiB free at most, on GPU 0; 22.0 GiB needed");
     exits(f, 1, EXIT_COMPLETED, -1);
-    second = placed(f, 3);
-    assert_int_equal(second->placed.fence_bytes, 65 * GIB / 2);
+    assert_int_equal(placed(f, 3)->placed.fence_bytes, 65 * GIB / 2);
 }
 
 /* The request and its headroom are the guess's own, even where that is all that was free. What nearly no job needs is
@@ -222,27 +224,32 @@ PRIOR_TEST(test_the_server_s_own_workloads_move_it)
     ask_for(f, "", 30 * GIB);
 }
 
-/* The room is on one GPU; a workload that completes on the other shows that it is enough. */
-PRIOR_TEST(test_a_smaller_request_starts_who_waits)
+/* The room (21 GiB) is on one GPU; a workload that completes on the other shows that it is enough for who waits, who
+ * then starts with so much. */
+static int64_t starts_with_less(struct fixture *f, const char *completes, const char *waits)
 {
-    uint64_t other, last, waits;
+    uint64_t other, last, job;
 
-    run_workloads(f, 0, 9, 2 * GIB);
     apply(f, (struct record){.type = RECORD_GPU_BACK, .gpu = {.gpu = 1, .total_bytes = TOTAL, .share = SHARE_MPS}});
     sample(f, 1, 0, 0, 0);
     submit(f, 1, 19 * GIB);
     submit(f, 1, 36 * GIB);
     other = submit(f, 1, 20 * GIB);
-    last = submit(f, 1, 2 * GIB);
+    last = submit_of(f, completes, 2 * GIB);
     assert_non_null(placed(f, last));
     memory_observed(f, last, 1, 2 * GIB);
     exits(f, other, EXIT_FAILED, -1);
-    waits = submit_of(f, "new", -1);
-    assert_null(placed(f, waits));
-    assert_reason(f, waits, "21.0 GiB free at most, on GPU 0; 22.0 GiB needed");
+    job = submit_of(f, waits, -1);
+    assert_null(placed(f, job));
+    assert_reason(f, job, "21.0 GiB free at most, on GPU 0; 22.0 GiB needed");
     exits(f, last, EXIT_COMPLETED, -1);
-    assert_non_null(placed(f, waits));
-    assert_int_equal(f->decisions.items[0].placed.reserved_bytes, 20 * GIB);
+    return starts_with(f, job);
+}
+
+PRIOR_TEST(test_a_smaller_request_starts_who_waits)
+{
+    run_workloads(f, 0, 9, 2 * GIB);
+    assert_int_equal(starts_with_less(f, "", "new"), 20 * GIB);
 }
 
 /* Nothing larger is idle, and it may need less. */
@@ -253,28 +260,27 @@ PRIOR_TEST(test_an_idle_gpu_takes_any_guess)
     apply(f, (struct record){.type = RECORD_GPU_BACK, .gpu = {.total_bytes = 16 * GIB, .share = SHARE_MPS}});
     job = submit_of(f, "new", -1);
     assert_int_equal(request_of(f, job, NULL), LIKELY); /* the larger ones may come back */
-    assert_non_null(placed(f, job));
-    assert_int_equal(f->decisions.items[0].placed.reserved_bytes, 16 * GIB);
+    assert_int_equal(starts_with(f, job), 16 * GIB);
 }
 
 PRIOR_TEST(test_a_user_s_limit_is_kept)
 {
-    struct reason why;
     uint64_t job;
 
     change(f, per_user.max_memory_bytes, 12 * GIB);
     job = submit_of(f, "", -1);
     assert_int_equal(request_of(f, job, NULL), 12 * GIB);
-    assert_non_null(placed(f, job));
-    assert_int_equal(f->decisions.items[0].placed.fence_bytes, fence_around(12 * GIB));
+    assert_int_equal(placed(f, job)->placed.fence_bytes, fence_around(12 * GIB));
     submit_of(f, "", -1);
     assert_null(placed(f, 2));
     assert_reason(
         f, 2,
         "12.0 GiB of GPU memory needed, its user's jobs have 12.0 GiB of at most 12.0 GiB (max_gpu_memory_per_user)");
-    assert_true(core_could_ever_run(f->core, core_find_job(f->core, 2)->wants, &why));
+    assert_never(f, core_find_job(f->core, 2)->wants, NULL);
     change(f, prior_quantile_permille, 0);
-    assert_false(core_could_ever_run(f->core, core_find_job(f->core, 2)->wants, &why)); /* with whole GPUs */
+    assert_never(f, core_find_job(f->core, 2)->wants,
+                 "40.0 GiB of GPU memory needed (whole GPUs: it requests none), a user's limit is 12.0 GiB "
+                 "(max_gpu_memory_per_user)");
 }
 
 /* So many workloads of another user, of which each run takes so long. */
@@ -328,11 +334,7 @@ PRIOR_TEST(test_a_run_that_met_its_fence)
 
 static void run_of_program(struct fixture *f, int first, int count, int64_t bytes)
 {
-    for (int i = first; i < first + count; i++) {
-        char workload[16];
-        snprintf(workload, sizeof workload, "p:%d", i);
-        runs_once(f, workload, bytes);
-    }
+    run_some(f, "p:", first, count, bytes);
 }
 
 /* Half of them count as twice their memory; the node's distribution as one of them. */
@@ -352,17 +354,19 @@ PRIOR_TEST(test_a_program_s_own_workloads_count_more)
     assert_int_equal(request_of(f, other, NULL), LIKELY);
     assert_int_equal(request_of(f, submit_of(f, "p", -1), NULL), LIKELY);
     assert_int_equal(kin_careful_bytes(core_find_job(f->core, other)), user_find(f->core, 0)->careful_bytes);
-    assert_non_null(placed(f, job));
-    assert_int_equal(f->decisions.items[0].placed.reserved_bytes, 6 * GIB);
+    assert_int_equal(starts_with(f, job), 6 * GIB);
 }
 
 PRIOR_TEST(test_a_program_whose_workloads_differ)
 {
+    CLEANUP(record_list_release) struct record_list taken = {0};
+
     run_of_program(f, 0, 4, 3 * GIB);
     run_of_program(f, 4, 1, 4 * GIB);
     ask_for(f, "p:new", user_find(f->core, 0)->likely_bytes);
     assert_int_equal(kin_careful_bytes(core_find_job(f->core, submit_of(f, "p:new", -1))),
                      user_find(f->core, 0)->careful_bytes);
+    core_free(restored(f, &taken)); /* a snapshot holds programs */
 }
 
 /* What a program's workloads were found to need may be more than nearly all others need. */
@@ -375,23 +379,8 @@ PRIOR_TEST(test_a_program_of_large_workloads)
 
 PRIOR_TEST(test_a_known_program_starts_who_waits)
 {
-    uint64_t other, last, waits;
-
-    apply(f, (struct record){.type = RECORD_GPU_BACK, .gpu = {.gpu = 1, .total_bytes = TOTAL, .share = SHARE_MPS}});
-    sample(f, 1, 0, 0, 0);
     run_of_program(f, 2, 2, 2 * GIB);
-    submit(f, 1, 19 * GIB);
-    submit(f, 1, 36 * GIB);
-    other = submit(f, 1, 20 * GIB);
-    last = submit_of(f, "p:1", 2 * GIB);
-    assert_non_null(placed(f, last));
-    memory_observed(f, last, 1, 2 * GIB);
-    exits(f, other, EXIT_FAILED, -1);
-    waits = submit_of(f, "p:new", -1);
-    assert_null(placed(f, waits));
-    exits(f, last, EXIT_COMPLETED, -1);
-    assert_non_null(placed(f, waits));
-    assert_true(f->decisions.items[0].placed.reserved_bytes < 21 * GIB);
+    assert_true(starts_with_less(f, "p:1", "p:new") < 21 * GIB);
 }
 
 PRIOR_TEST(test_a_forgotten_workload_s_program)
@@ -404,15 +393,6 @@ PRIOR_TEST(test_a_forgotten_workload_s_program)
         apply(f, (struct record){.type = RECORD_CANCELLED, .job = submit_of(f, workload, GIB)});
     }
     ask_for(f, "p:new", 6 * GIB); /* "p:0" is forgotten for it, "p:1" is not yet */
-}
-
-PRIOR_TEST(test_snapshots_hold_programs)
-{
-    CLEANUP(record_list_release) struct record_list taken = {0};
-
-    run_of_program(f, 0, 6, 3 * GIB);
-    submit_of(f, "p:new", -1);
-    core_free(restored(f, &taken));
 }
 
 PRIOR_TEST(test_snapshots_hold_it)

@@ -61,34 +61,32 @@ static void assert_gpu_reason(const struct fixture *f, uint64_t job, uint32_t gp
     assert_string_equal(reason_format(&reason, f->now_ns, text), expected);
 }
 
-TEST_BETWEEN(test_jobs_run_as_the_gpu_is_configured, setup, teardown)
-{
-    static const uint32_t as_configured[][2] = {{SHARE_ANY, SHARE_TIME_SLICE},
-                                                {SHARE_TIME_SLICE, SHARE_TIME_SLICE},
-                                                {SHARE_MPS, SHARE_MPS},
-                                                {SHARE_EXCLUSIVE, SHARE_EXCLUSIVE}};
+static const struct {
+    uint32_t configured, used;
+} ways[] = {{SHARE_ANY, SHARE_TIME_SLICE},
+            {SHARE_TIME_SLICE, SHARE_TIME_SLICE},
+            {SHARE_MPS, SHARE_MPS},
+            {SHARE_EXCLUSIVE, SHARE_EXCLUSIVE}};
 
-    for (size_t i = 0; i < array_size(as_configured); i++) {
-        struct fixture *f = *state;
-        uint64_t first, second, alone;
-        one_gpu(f, as_configured[i][0]);
-        first = ask(f, 1, 1, SHARE_ANY);
-        second = ask(f, 1, 1, SHARE_ANY);
-        decide(f);
-        assert_int_equal(mode_of(f, first), as_configured[i][1]);
-        assert_int_equal(mode_of(f, second), as_configured[i][0] == SHARE_EXCLUSIVE ? SHARE_ANY : as_configured[i][1]);
-        if (as_configured[i][0] == SHARE_EXCLUSIVE)
-            assert_reason(f, second, "GPU 0 runs job 1, which is exclusive");
-        job_event(f, RECORD_CANCELLED, first);
-        exits(f, first, EXIT_FAILED, -1);
-        job_event(f, RECORD_CANCELLED, second);
-        if (core_find_job(f->core, second))
-            exits(f, second, EXIT_FAILED, -1);
-        alone = ask(f, 1, 1, SHARE_EXCLUSIVE);
-        assert_shares(f, alone, SHARE_EXCLUSIVE);
-        teardown(state);
-        setup(state);
-    }
+CORE_EACH_ROW(test_jobs_run_as_the_gpu_is_configured, ways)
+{
+    uint64_t first, second, alone;
+
+    one_gpu(f, row->configured);
+    first = ask(f, 1, 1, SHARE_ANY);
+    second = ask(f, 1, 1, SHARE_ANY);
+    decide(f);
+    assert_int_equal(mode_of(f, first), row->used);
+    assert_int_equal(mode_of(f, second), row->configured == SHARE_EXCLUSIVE ? SHARE_ANY : row->used);
+    if (row->configured == SHARE_EXCLUSIVE)
+        assert_reason(f, second, "GPU 0 runs job 1, which is exclusive");
+    job_event(f, RECORD_CANCELLED, first);
+    exits(f, first, EXIT_FAILED, -1);
+    job_event(f, RECORD_CANCELLED, second);
+    if (core_find_job(f->core, second))
+        exits(f, second, EXIT_FAILED, -1);
+    alone = ask(f, 1, 1, SHARE_EXCLUSIVE);
+    assert_shares(f, alone, SHARE_EXCLUSIVE);
 }
 
 CORE_TEST(test_an_empty_mps_gpu_takes_time_slices_and_then_only_such)
