@@ -64,17 +64,13 @@ TEST(a_file_beyond_the_limit_is_refused)
     assert_null(text);
     assert_non_null(strstr(trouble.text, path));
     assert_non_null(strstr(trouble.text, "5 bytes, at most 4"));
-}
-
-/* Its size is not known beforehand. */
-TEST(an_endless_file_is_refused)
-{
-    CLEANUP(free_ptr) char *text = NULL;
-    size_t length = 77;
-
-    assert_int_equal(file_read("/dev/zero", 100000, &text, &length, &trouble), -EFBIG);
+    assert_int_equal(file_read("/dev/zero", 100000, &text, &length, &trouble),
+                     -EFBIG); /* of a size that is not known */
     assert_null(text);
     assert_int_equal(length, 77);
+    assert_int_equal(file_read("/dev/null", 0, &text, &length, NULL), 0);
+    assert_int_equal(length, 0);
+    assert_string_equal(text, "");
 }
 
 TEST(a_pipe_is_read_up_to_the_limit)
@@ -129,16 +125,6 @@ TEST(a_slow_pipe_is_read_to_its_end)
     assert_string_equal(text, "12345");
     close(ends[0]);
     assert_int_equal(waitpid(writer, NULL, 0), writer);
-}
-
-TEST(an_empty_file_is_an_empty_text)
-{
-    CLEANUP(free_ptr) char *text = NULL;
-    size_t length = 77;
-
-    assert_int_equal(file_read("/dev/null", 0, &text, &length, NULL), 0);
-    assert_int_equal(length, 0);
-    assert_string_equal(text, "");
 }
 
 TEST(what_cannot_be_read_is_named)

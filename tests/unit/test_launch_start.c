@@ -54,14 +54,12 @@ LAUNCH_TEST(test_fifo)
 
     assert_int_equal(mkfifo(fifo, 0600), 0);
     f->request.output = fifo;
-    run(f, "echo unreachable", LAUNCH_FAILED);
-    assert_has(f->status.message, "cannot open the output file '");
+    assert_fails(f, "cannot open the output file '");
     assert_has(f->status.message,
                "/fifo': it is a FIFO that nobody reads, or a socket: start its reader first, or name a file");
     f->request.output = f->output;
     f->request.error = fifo;
-    run(f, "echo unreachable", LAUNCH_FAILED);
-    assert_has(f->status.message, "cannot open the error file '");
+    assert_fails(f, "cannot open the error file '");
     reader = open(fifo, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     run(f,
         "echo to the reader >&2; exec python3 -c 'import fcntl, os; print(fcntl.fcntl(2, fcntl.F_GETFL) & "
@@ -127,9 +125,8 @@ LAUNCH_TEST(test_prepared)
     assert_true(first > 0);
     assert_int_equal(access(left, F_OK), -1);
     assert_int_equal(wait_for_a_job(f), first); /* one is enough */
-    run(f, "echo done", LAUNCH_ENDED);
+    assert_exits(f, "echo done", 0);
     assert_int_equal(f->shepherd, first);
-    assert_int_equal(f->status.exit_status, 0);
     assert_string_equal(contents(f->output), "done\n");
     run(f, "echo again", LAUNCH_ENDED);
     assert_int_not_equal(f->shepherd, first);
@@ -138,9 +135,8 @@ LAUNCH_TEST(test_prepared)
     assert_int_equal(kill(second, SIGKILL), 0);
     while (!gone(second) || !gone(job))
         pause_ms(5);
-    run(f, "exit 7", LAUNCH_ENDED);
+    assert_exits(f, "exit 7", 7);
     assert_int_not_equal(f->shepherd, second);
-    assert_int_equal(f->status.exit_status, 7);
     first = wait_for_a_job(f);
     job = job_that_waits(first);
     group = cgroup_of(job);

@@ -125,13 +125,11 @@ static void two_share(bool mps)
     unlink(control);
 }
 
-TEST_BETWEEN(two_on_mps, setup, teardown)
+TEST_BETWEEN(two_on_one_gpu, setup, teardown)
 {
     two_share(true);
-}
-
-TEST_BETWEEN(two_in_time_slices, setup, teardown)
-{
+    teardown(NULL);
+    setup(NULL);
     two_share(false);
 }
 
@@ -228,15 +226,9 @@ TEST_BETWEEN(several_gpus, setup, teardown)
     assert_int_equal(fixture_used(&f, 0), 0);
     kill(job.pid, SIGTERM);
     finish(&job, NULL, NULL);
-}
-
-/* A trace's row may say other GPUs and another run time than its workload does. */
-TEST_BETWEEN(workload_on_more_gpus, setup, teardown)
-{
-    struct job job = start("a", "0,1",
-                           "--workload resnet --workloads " CARMA_SOURCE "/data/workloads.csv --gpus 2 "
-                           "--seconds 1000");
-
+    /* A trace's row may say other GPUs and another run time than its workload does. */
+    job =
+        start("a", "0,1", "--workload resnet --workloads " CARMA_SOURCE "/data/workloads.csv --gpus 2 --seconds 1000");
     wait_for_memory(0, 4783 * MIB);
     wait_for_memory(1, 4783 * MIB);
     assert_int_equal(finish(&job, NULL, NULL), 0);
@@ -321,13 +313,18 @@ TEST_BETWEEN(a_handle_needs_memory, setup, teardown)
     finish(&filler, NULL, NULL);
 }
 
+/* And one that ignores its termination goes on to its end. */
 TEST_BETWEEN(one_that_recovers_holds_half, setup, teardown)
 {
+    struct job stubborn = start("stubborn", "1", "--memory 6G --seconds 1000 --fail ignore-term");
     struct job job = start("half", "2", "--memory 6G --seconds 2000 --fail recovered-oom --fail-at 1000");
 
+    wait_for_memory(1, 6 * GIB);
+    kill(stubborn.pid, SIGTERM);
     wait_for_memory(2, 6 * GIB);
     wait_for_memory(2, 3 * GIB);
     assert_int_equal(finish(&job, NULL, NULL), 0);
+    assert_int_equal(finish(&stubborn, NULL, NULL), 0);
 }
 
 TEST_BETWEEN(an_idle_one_holds_its_memory, setup, teardown)
@@ -350,15 +347,6 @@ TEST_BETWEEN(an_idle_one_holds_its_memory, setup, teardown)
     assert_int_equal(fixture_used(&f, 2), 6 * GIB);
     kill(job.pid, SIGTERM);
     assert_int_equal(WTERMSIG(finish(&job, NULL, NULL)), SIGTERM);
-}
-
-TEST_BETWEEN(one_ignores_termination, setup, teardown)
-{
-    struct job job = start("stubborn", "2", "--memory 6G --seconds 1000 --fail ignore-term");
-
-    wait_for_memory(2, 6 * GIB);
-    kill(job.pid, SIGTERM);
-    assert_int_equal(finish(&job, NULL, NULL), 0);
 }
 
 TEST_BETWEEN(a_grandchild_is_left, setup, teardown)
