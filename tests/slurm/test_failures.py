@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from lab import GPU_SM, GPUS, NODES, PATIENCE_S, Lab, skip_where_impossible, until
+from lab import GPU_SM, GPUS, PATIENCE_S, Lab, skip_where_impossible, until
 
 
 def lease_of(lab, node, job):
@@ -55,13 +55,6 @@ def ends(lab, job, state, restarts=0):
     assert found["JobState"] == state, f"job {job}: {found}"
     assert int(found["Restarts"]) == restarts, f"job {job}: {found}"
     return found
-
-
-def all_idle(lab):
-    """No node is drained, and no lease is left."""
-    until(lambda: lab.node_states() == {"idle"}, "idle nodes: " + lab.run(["sinfo", "-R"]))
-    for node in NODES:
-        until(lambda node=node: not lab.leases(node), f"no lease left on {node}")
 
 
 def read(path):
@@ -359,17 +352,7 @@ def main():
     words = sys.argv[4:] or PARTS
     rows = [row for part, rows in PARTS.items() for row in rows if part in words or row.__name__ in words]
     with Lab(*sys.argv[1:4]) as lab:
-        for row in rows:
-            began = time.monotonic()
-            print(row.__name__, flush=True)
-            try:
-                row(lab)
-                all_idle(lab)
-            except BaseException:
-                for path in sorted((lab.dir / "out").glob("[0-9]*")):
-                    print(f"--- output of {path.name}", path.read_text(errors="replace")[-2000:], lab.job(path.name), sep="\n")
-                raise
-            print(f"  {time.monotonic() - began:.1f} s", flush=True)
+        lab.walk(rows)
 
 
 if __name__ == "__main__":

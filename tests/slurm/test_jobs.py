@@ -43,12 +43,6 @@ def all_leases(lab, job):
     return [lease for node in NODES for lease in lab.ask(node, "GET", f"/v1/leases/by-key?cluster=lab&job={job}")[1]["leases"]]
 
 
-def all_idle(lab):
-    until(lambda: lab.node_states() == {"idle"}, "idle nodes: " + lab.run(["sinfo", "-R"]))
-    for node in NODES:
-        until(lambda node=node: not lab.leases(node), f"no lease left on {node}")
-
-
 def a_script_and_its_steps(lab):
     """All see the one GPU of one lease, whose processes carma finds. An Epilog is told which it was."""
     numbers = 'echo "=$SLURM_JOB_GPUS $SLURM_STEP_GPUS $SLURM_GPUS_ON_NODE"'
@@ -291,12 +285,7 @@ def main():
     skip_where_impossible()
     rows = [row for row in ROWS if not sys.argv[4:] or row.__name__ in sys.argv[4:]]
     with WithEpilog(*sys.argv[1:4]) as lab:
-        for row in rows:
-            began = time.monotonic()
-            print(row.__name__, flush=True)
-            row(lab)
-            all_idle(lab)
-            print(f"  {time.monotonic() - began:.1f} s", flush=True)
+        lab.walk(rows)
 
 
 if __name__ == "__main__":

@@ -349,20 +349,6 @@ QUESTION_TEST(margin_does_not_drive_off_what_fits)
     assert_true(result.median_bytes > small.memory_bytes);
 }
 
-QUESTION_TEST(other_machines_context_takes_its_place)
-{
-    struct machine_profile other = *machine_profile_find("a100-40g-thesis");
-    struct estimate here, there;
-
-    build_plain(6, 64, 64);
-    here = answer();
-    other.context_bytes -= 900 * MIB;
-    other.memory_bytes -= 900 * MIB;
-    question.profile = &other;
-    there = answer();
-    assert_near((double)(here.median_bytes - there.median_bytes) / MIB, 900, 0.01);
-}
-
 QUESTION_TEST(folds_have_models_of_their_own)
 {
     int64_t all, folds[5];

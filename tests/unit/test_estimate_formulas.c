@@ -44,14 +44,19 @@ QUESTION_TEST(formulas_give_what_was_published)
 
 QUESTION_TEST(containers_are_not_counted_twice)
 {
-    struct estimate before, after;
+    struct estimate before;
 
     build_vgg16(false);
     before = ask(&estimator_horus);
     add(LAYER_CONV, 512, 7, 1000000)->container = true;
     add(LAYER_IDENTITY, 512, 7, 0);
-    after = ask(&estimator_horus);
-    assert_int_equal(after.bytes, before.bytes);
+    assert_int_equal(ask(&estimator_horus).bytes, before.bytes);
+    add(LAYER_CONV, LAYER_MAX_DIMENSION, LAYER_MAX_DIMENSION, 0); /* and absurd models are refused */
+    question.training.batch_size = INT32_MAX;
+    assert_int_equal(estimate(&estimator_horus, &question, &result, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "too large"));
+    question.layers = NULL;
+    assert_int_equal(estimate(&estimator_horus, &question, &result, &err), -ENOTSUP);
 }
 
 /* Transformers' documentation prints DeepSpeed's own answer for bigscience/T0_3B on one GPU without offloading: 2783M
@@ -70,6 +75,11 @@ QUESTION_TEST(deepspeed_gives_what_was_published)
     assert_int_equal(bytes[0], INT64_C(120000000000));
     assert_int_equal(bytes[1], bytes[0]);
     assert_int_equal(bytes[2], INT64_C(150000000000));
+    build_vgg16(false); /* it counts parameters alone */
+    question.training.batch_size = 1000000;
+    assert_int_equal(ask(estimator_find("deepspeed")).bytes, INT64_C(20) * 138357544);
+    question.layers = NULL;
+    assert_int_equal(estimate(&estimator_deepspeed, &question, &result, &err), -ENOTSUP);
 }
 
 /* Two layers of 4 Mi weights with outputs of 16 MiB, so that every tensor has 16 MiB, and a segment of its own: most
@@ -116,27 +126,11 @@ QUESTION_TEST(schedtune_moves_with_the_context)
     assert_int_equal(estimate(&estimator_schedtune, &question, &there, &err), -ENOTSUP);
 }
 
-QUESTION_TEST(deepspeed_counts_parameters_alone)
-{
-    build_vgg16(false);
-    question.training.batch_size = 1000000;
-    result = ask(estimator_find("deepspeed"));
-    assert_int_equal(result.bytes, INT64_C(20) * 138357544);
-    question.layers = NULL;
-    assert_int_equal(estimate(&estimator_deepspeed, &question, &result, &err), -ENOTSUP);
-    assert_int_equal(estimate(&estimator_horus, &question, &result, &err), -ENOTSUP);
-}
-
-QUESTION_TEST(absurd_models_are_refused)
-{
-    add(LAYER_CONV, LAYER_MAX_DIMENSION, LAYER_MAX_DIMENSION, 0);
-    question.training.batch_size = INT32_MAX;
-    assert_int_equal(estimate(&estimator_horus, &question, &result, &err), -EINVAL);
-    assert_non_null(strstr(err.text, "too large"));
-}
-
+/* At any quantile between 0 and 1. */
 QUESTION_TEST(a_declared_size_is_taken_at_its_word)
 {
+    static const int32_t wrong[] = {-1, 0, 1000, 1001};
+
     question.layers = NULL;
     assert_int_equal(estimate(&estimator_declared, &question, &result, &err), -ENOTSUP);
     assert_int_equal(estimate(&estimator_auto, &question, &result, &err), -ENOTSUP);
@@ -149,19 +143,9 @@ QUESTION_TEST(a_declared_size_is_taken_at_its_word)
     assert_int_equal(result.smact_permille, -1);
     assert_false(result.exceeds_gpu);
     question.declared_bytes = question.profile->memory_bytes + 1;
-    result = ask(&estimator_auto);
-    assert_true(result.exceeds_gpu);
+    assert_true(ask(&estimator_auto).exceeds_gpu);
     question.declared_bytes--;
-    result = ask(&estimator_auto);
-    assert_false(result.exceeds_gpu);
-}
-
-QUESTION_TEST(a_quantile_is_between_0_and_1)
-{
-    static const int32_t wrong[] = {-1, 0, 1000, 1001};
-
-    question.layers = NULL;
-    question.declared_bytes = GIB;
+    assert_false(ask(&estimator_auto).exceeds_gpu);
     for (size_t i = 0; i < array_size(wrong); i++) {
         question.quantile_permille = wrong[i];
         assert_int_equal(estimate(&estimator_declared, &question, &result, &err), -EINVAL);
@@ -176,6 +160,9 @@ QUESTION_TEST(auto_prefers_what_was_measured_to_what_is_computed)
     complete_vgg16(false);
     question.declared_bytes = GIB;
     assert_string_equal(ask(&estimator_auto).source, "replay");
+    /* SM activity follows from the model, for every estimator; and without one it is unknown. */
+    assert_int_equal(ask(&estimator_horus).smact_permille, ask(&estimator_replay).smact_permille);
+    assert_true(ask(&estimator_horus).smact_permille > 0);
     question.history = (struct estimate_history){.peak_bytes = peaks, .count = array_size(peaks)};
     assert_string_equal(ask(&estimator_auto).source, "history");
     for (size_t i = 0; i < array_size(many); i++)
@@ -247,14 +234,6 @@ QUESTION_TEST(a_guess_gives_way_to_what_is_declared)
     assert_int_equal(guess.bytes, 7 * GIB);
     assert_false(guess.has_parts);
     assert_string_equal(guess.warning, "");
-}
-
-/* SM activity follows from the model, for every estimator; and without one it is unknown. */
-QUESTION_TEST(the_activity_is_the_models)
-{
-    complete_vgg16(false);
-    assert_int_equal(ask(&estimator_horus).smact_permille, ask(&estimator_replay).smact_permille);
-    assert_true(ask(&estimator_horus).smact_permille > 0);
 }
 
 TEST(every_estimator_has_its_name)

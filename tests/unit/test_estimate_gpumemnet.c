@@ -142,21 +142,15 @@ TEST(dense_layers_multiply_and_add)
     static const float x[] = {1, 1, 0, -1};
     static const float wanted[] = {111, 222, 333, 90, 180, 270};
     const float *at = weights;
-    float y[6];
+    float y[6], large[] = {1000, 1000, -1000};
 
     neural_dense(&at, 2, 2, 3, x, y);
     assert_ptr_equal(at, weights + neural_dense_weights(2, 3));
     assert_memory_equal(y, wanted, sizeof y);
     neural_relu(4, (float *)memcpy(y, x, sizeof x));
     assert_true(y[2] == 0 && y[3] == 0 && y[0] == 1);
-}
-
-TEST(softmax_stands_large_numbers)
-{
-    float x[] = {1000, 1000, -1000};
-
-    neural_softmax(3, x);
-    assert_true(x[0] == 0.5f && x[1] == 0.5f && x[2] == 0);
+    neural_softmax(3, large);
+    assert_true(large[0] == 0.5f && large[1] == 0.5f && large[2] == 0);
 }
 
 /* Pools, additions, containers and the like are not tuples; a PReLU's parameter is not counted, as in the data. */
@@ -337,11 +331,7 @@ GPUMEMNET_TEST(what_no_gpu_of_the_data_held_exceeds_it)
     assert_int_equal(result.median_bytes, 48000 * MIB);
     assert_true(result.exceeds_gpu);
     assert_non_null(strstr(result.warning, "more than the 40 GB"));
-}
-
-/* The encoder's time grows with the square of the list. */
-GPUMEMNET_TEST(long_lists_are_too_much_for_the_encoder)
-{
+    /* The encoder's time grows with the square of the list. */
     fill_cnn(GPUMEMNET_MAX_TUPLES, 1000);
     ask_about(4);
     assert_int_equal(estimate(&estimator_gpumemnet, &question, &result, &err), 0);

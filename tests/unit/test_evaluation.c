@@ -237,12 +237,10 @@ DATASET_TEST(test_timm_ends)
     read_text("timm", text, strlen(text));
     assert_int_equal(dataset.count, 3);
     assert_int_equal(dataset.left_out, 2);
-    assert_string_equal(dataset.rows[0].name, "a 8");
-    assert_string_equal(dataset.rows[1].name, "d 8");
-    assert_string_equal(dataset.rows[2].name, "e 8");
-    assert_false(dataset.rows[0].out_of_memory);
-    assert_true(dataset.rows[1].out_of_memory);
-    assert_false(dataset.rows[2].out_of_memory);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(dataset.rows[i].name[0], "ade"[i]);
+        assert_int_equal(dataset.rows[i].out_of_memory, i == 1);
+    }
     assert_int_equal(dataset.rows[0].training.optimizer, OPTIMIZER_MOMENTUM);
     assert_true(dataset.rows[0].training.weight_decay);
 }
@@ -319,24 +317,14 @@ TEST(test_contradictions)
 
 TEST(test_refusals)
 {
-    static const char *const which[] = {
-        "mlp",
-        "mlp:",
-        "tree:x.csv",
-        ":x",
-        "",
-        "real:" FAKES "real_models.csv",
-        "real:,x",
-        "mlp:/nonexistent/x.csv",
-        "mlp:" FAKES "cnn.csv",
-        "cnn:" FAKES "mlp.csv",
-        "mlp:" FAKES,
-    };
+    char which[] = "mlp|mlp:|tree:x.csv|:x||real:" FAKES "real_models.csv|real:,x|mlp:/nonexistent/x.csv|"
+                   "mlp:" FAKES "cnn.csv|cnn:" FAKES "mlp.csv|mlp:" FAKES,
+         *rest = which;
 
-    for (size_t i = 0; i < array_size(which); i++) {
+    for (char *each; (each = strsep(&rest, "|"));) {
         struct dataset refused;
         struct error err = {""};
-        assert_true(dataset_read(&refused, which[i], NULL, &err) < 0);
+        assert_true(dataset_read(&refused, each, NULL, &err) < 0);
         assert_true(*err.text && !strchr(err.text, '\n'));
         assert_int_equal(refused.count, 0);
     }

@@ -165,13 +165,11 @@ TEST_BETWEEN(test_many_at_once, setup, remove_fixture)
     int fds[MANY];
 
     for (int i = 0; i < MANY; i++)
-        fds[i] = connect_raw();
-    for (int i = 0; i < MANY; i++)
-        send_text(fds[i], i % 2 ? GET_ECHO : GET("/later"));
-    for (int i = MANY; i-- > 0;)
+        send_text(fds[i] = connect_raw(), i % 2 ? GET_ECHO : GET("/later"));
+    for (int i = MANY; i-- > 0;) {
         expect(fds[i], 200, i % 2 ? "\"/echo\"" : "\"/later\"");
-    for (int i = 0; i < MANY; i++)
         close(fds[i]);
+    }
     assert_int_equal(fixture.handled, MANY);
 }
 
