@@ -8,10 +8,9 @@
 static int parse(const char *text, struct job_spec *spec, struct error *err)
 {
     json_t *json = json_loads(text, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
-    int rc;
 
     assert_non_null(json);
-    rc = job_spec_from_json(json, spec, err);
+    int rc = job_spec_from_json(json, spec, err);
     json_decref(json);
     return rc;
 }
@@ -89,13 +88,12 @@ static void fill(struct job_spec *spec)
 TEST(test_golden)
 {
     struct job_spec spec, again;
-    char *golden, *text, *text_again;
+    char *golden;
     size_t length;
-    json_t *json;
 
     fill(&spec);
-    json = job_spec_to_json(&spec);
-    text = json_dumps(json, JSON_INDENT(2));
+    json_t *json = job_spec_to_json(&spec);
+    char *text = json_dumps(json, JSON_INDENT(2));
     fail_if(file_read(CARMA_GOLDEN "/spec.json", 1 << 20, &golden, &length, &trouble), trouble);
     golden[length - 1] = '\0'; /* the file ends its last line */
     assert_string_equal(text, golden);
@@ -105,7 +103,7 @@ TEST(test_golden)
     assert_int_equal(again.command.count, 3);
     assert_true(again.recorded_bytes[SPEC_HORUS] == -1 && again.gpu_memory_bytes == 12 * GIB);
     json = job_spec_to_json(&again);
-    text_again = json_dumps(json, JSON_INDENT(2));
+    char *text_again = json_dumps(json, JSON_INDENT(2));
     assert_string_equal(text_again, golden);
     json_decref(json);
     free(golden);

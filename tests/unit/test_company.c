@@ -240,8 +240,6 @@ CORE_TEST(test_a_bad_pair_in_larger_company)
 CORE_TEST(test_what_tells_nothing)
 {
     struct record record = {.type = RECORD_PROGRESSED};
-    const struct profile *of_a, *of_b;
-    uint32_t measures;
     uint64_t a, b;
 
     setup_node(f, SHARE_MPS, 0);
@@ -250,7 +248,7 @@ CORE_TEST(test_what_tells_nothing)
     b = is_put(f, "b", SHARE_MPS);
     assert_int_equal(worst_permille(f), 1500);
     is_put(f, "c", SHARE_MPS);
-    measures = HASH_COUNT(f->core->measures);
+    uint32_t measures = HASH_COUNT(f->core->measures);
     progresses(f, a, ALONE / 9, 100);
     assert_int_equal(HASH_COUNT(f->core->measures), measures);
     ends(f, b + 1);
@@ -267,8 +265,8 @@ CORE_TEST(test_what_tells_nothing)
     sample(f, 0, GIB, 0, -1);
     progresses(f, a, ALONE, 7); /* steps of another loop */
     progresses(f, a, ALONE, 7);
-    of_a = core_find_job(f->core, a)->profile;
-    of_b = core_find_job(f->core, b)->profile;
+    const struct profile *of_a = core_find_job(f->core, a)->profile;
+    const struct profile *of_b = core_find_job(f->core, b)->profile;
     assert_int_not_equal(company_slowdown(f->core, core_gpu(f->core, 0), of_b, of_a, SHARE_MPS), 0);
     assert_int_equal(company_slowdown(f->core, core_gpu(f->core, 0), of_a, of_b, SHARE_MPS), 0);
     assert_int_equal(company_slowdown(f->core, core_gpu(f->core, 0), of_b, of_a, SHARE_TIME_SLICE), 0);
@@ -320,12 +318,11 @@ CORE_TEST(test_activity_is_not_exact)
 CORE_TEST(test_it_is_kept)
 {
     CLEANUP(record_list_release) struct record_list records = {0};
-    struct core *again;
     CLEANUP(free_ptr) char *now = NULL;
 
     setup_node(f, SHARE_MPS, 2000);
     meet(f, SHARE_MPS, 1900, 2410, 2);
-    again = restored(f, &records);
+    struct core *again = restored(f, &records);
     now = core_dump(again);
     assert_non_null(strstr(now, "uid=0 workload=b beside_uid=0 beside=a share=2 kind=0 value=4149377 unit=200"));
     for (size_t i = 0; i < records.count; i++) {
@@ -382,16 +379,13 @@ CORE_TEST(test_their_number_is_bounded)
  * and two users' jobs are not expected to do much more together than predicted. */
 CORE_TEST(test_other_users_measure_little)
 {
-    struct profile *a, *b;
-    uint64_t hers, his;
-
     setup_node(f, SHARE_TIME_SLICE, 0);
     meet(f, SHARE_TIME_SLICE, 1000, 1000, 2); /* they claim that neither is slowed down */
-    hers = is_put(f, "a", SHARE_TIME_SLICE);
-    his = is_put(f, "b", SHARE_TIME_SLICE);
+    uint64_t hers = is_put(f, "a", SHARE_TIME_SLICE);
+    uint64_t his = is_put(f, "b", SHARE_TIME_SLICE);
     assert_int_equal(slowdown_predict(f->core, core_gpu(f->core, 0), NULL).progress_ppm, 2000000);
-    a = core_find_job(f->core, hers)->profile;
-    b = core_find_job(f->core, his)->profile;
+    struct profile *a = core_find_job(f->core, hers)->profile;
+    struct profile *b = core_find_job(f->core, his)->profile;
     b->user = core_job_by_id(f->core, his)->user = user_of(f->core, 7);
     learn_open_where_placed(f->core, b);
     assert_in_range(slowdown_predict(f->core, core_gpu(f->core, 0), NULL).progress_ppm, 1000000, 1500000);

@@ -437,7 +437,6 @@ CONFIG_TEST(test_page)
     fclose(out);
     for (line = strtok_r(help, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         char key[32], *meaning, *takes, *value, *row;
-        bool is_path;
 
         assert_int_equal(sscanf(line, " %31s", key), 1);
         meaning = strstr(line, key) + strlen(key);
@@ -448,7 +447,7 @@ CONFIG_TEST(test_page)
         *value = '\0';
         value += strlen("; default ");
         value[strlen(value) - 1] = '\0';
-        is_path = strcmp(key, "socket") == 0 || strcmp(key, "state_directory") == 0; /* depends on the user */
+        bool is_path = strcmp(key, "socket") == 0 || strcmp(key, "state_directory") == 0; /* depends on the user */
         row = xasprintf("\n| `%s` | %s | %s | %s |\n", key, takes, is_path ? "see below" : value, meaning);
         if (!strstr(page, row))
             fail_msg("docs/formats/config.md lacks the row%s", row);

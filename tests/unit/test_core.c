@@ -21,10 +21,9 @@ static const struct {
 
 CORE_EACH_ROW(test_floor_and_cap, floor_and_cap)
 {
-    uint64_t job;
     configure(f, "magm", MEMORY_MONITOR);
     occupy(f, (int64_t[]){39 * GIB, 39 * GIB, row->used, 39 * GIB}, (int32_t[]){0, 0, row->smact, 0});
-    job = submit(f, 1, row->request);
+    uint64_t job = submit(f, 1, row->request);
     assert_goes_to(f, job, row->placed);
     if (row->reason)
         assert_reason(f, job, row->reason);
@@ -32,12 +31,10 @@ CORE_EACH_ROW(test_floor_and_cap, floor_and_cap)
 
 CORE_TEST(test_monitor_closes_a_gpu_until_memory_settles)
 {
-    uint64_t first, second;
-
     configure(f, "magm", MEMORY_MONITOR);
     keep_gpus(f, 1);
-    first = submit(f, 1, -1);
-    second = submit(f, 1, -1);
+    uint64_t first = submit(f, 1, -1);
+    uint64_t second = submit(f, 1, -1);
     assert_goes_to(f, first, "0");
     assert_string_equal(placed_on(f, second), "");
     f->now_ns += SECONDS(100);
@@ -58,15 +55,13 @@ CORE_TEST(test_monitor_closes_a_gpu_until_memory_settles)
 /* A GPU that was open under a shorter setting opens once more. */
 CORE_TEST(test_a_gpu_that_settles_again_opens_again)
 {
-    uint64_t second, wide;
-
     configure(f, "magm", MEMORY_MONITOR);
     keep_gpus(f, 1);
     submit(f, 1, -1);
     decide(f);
-    second = submit(f, 1, -1);
+    uint64_t second = submit(f, 1, -1);
     job_event(f, RECORD_HELD, second);
-    wide = submit(f, 2, -1);
+    uint64_t wide = submit(f, 2, -1);
     change(f, settle_ns, SECONDS(1));
     decide(f);
     change(f, settle_ns, SECONDS(30));
@@ -141,11 +136,9 @@ CORE_TEST(test_unknown_memory_reserves_a_whole_gpu)
 
 CORE_TEST(test_unmanaged_memory_keeps_a_gpu_from_being_idle)
 {
-    uint64_t job;
-
     sample(f, 0, GPU_IDLE_UNMANAGED_BYTES + 1, GPU_IDLE_UNMANAGED_BYTES + 1, 0);
     sample(f, 1, GPU_IDLE_UNMANAGED_BYTES, GPU_IDLE_UNMANAGED_BYTES, 0);
-    job = submit(f, 1, -1);
+    uint64_t job = submit(f, 1, -1);
     assert_goes_to(f, job, "1");
 }
 
@@ -180,13 +173,11 @@ CORE_TEST(test_exclusive_job_is_alone)
 
 CORE_TEST(test_fifo_blocks_behind_the_head)
 {
-    uint64_t big, small, later;
-
     submit(f, 1, 30 * GIB);
     decide(f);
-    big = submit(f, 4, 30 * GIB);
-    small = submit(f, 1, GIB);
-    later = submit(f, 1, GIB);
+    uint64_t big = submit(f, 4, 30 * GIB);
+    uint64_t small = submit(f, 1, GIB);
+    uint64_t later = submit(f, 1, GIB);
     assert_nothing_decided(f);
     assert_reason(f, small, "1 job before it in the queue, first of them job 2");
     assert_reason(f, later, "2 jobs before it in the queue, first of them job 2");
@@ -206,13 +197,11 @@ static uint64_t ahead(const struct fixture *f, uint64_t job)
 /* In any order of questions, and after any events in between. */
 CORE_TEST(test_how_many_are_ahead)
 {
-    uint64_t first;
-
     configure(f, "exclusive", MEMORY_MONITOR);
     for (uint32_t i = 0; i < GPUS; i++)
         submit(f, 1, -1);
     decide(f);
-    first = submit(f, 1, -1);
+    uint64_t first = submit(f, 1, -1);
     for (uint64_t i = 1; i <= 100; i++)
         submit(f, 1, -1);
     decide(f);
@@ -309,9 +298,8 @@ CORE_TEST(test_retries_are_limited)
     change(f, max_retries, 2);
     submit(f, 1, GIB);
     for (int crash = 1; crash <= 3; crash++) {
-        uint64_t other;
         decide(f);
-        other = submit(f, 1, GIB); /* a job that may be the cause */
+        uint64_t other = submit(f, 1, GIB); /* a job that may be the cause */
         memory_observed(f, 1, 0, GIB);
         f->now_ns += SECONDS(31);
         for (uint32_t g = 1; g < GPUS; g++)

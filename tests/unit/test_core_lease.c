@@ -78,13 +78,12 @@ CORE_TEST(test_deadline)
 CORE_TEST(test_returned)
 {
     uint64_t job = lease(f, 1, 5 * GIB, 0);
-    const struct record *returned;
 
     assert_goes_to(f, job, "0");
     job_event(f, RECORD_STARTED, job);
     memory_observed(f, job, 0, 5 * GIB);
     exits(f, job, EXIT_GPU_OOM, 20 * GIB);
-    returned = decided(f, RECORD_RETURNED, job);
+    const struct record *returned = decided(f, RECORD_RETURNED, job);
     assert_true(returned->returned.reserved_bytes >= 5 * GIB);
     assert_int_equal(returned->returned.crashes, 1);
     assert_null(core_find_job(f->core, job));
@@ -116,17 +115,15 @@ CORE_TEST(test_suspended)
     CLEANUP(record_list_release) struct record_list records = {0};
     struct record record = wants(1, 10 * GIB);
     CLEANUP(free_ptr) char *before = NULL, *after = NULL;
-    int64_t free_bytes;
-    uint64_t job;
 
     record.submitted.external = true;
     record.submitted.smact_permille = 900;
-    job = submit_record(f, record);
+    uint64_t job = submit_record(f, record);
     decide(f);
     job_event(f, RECORD_STARTED, job);
     lease(f, GPUS, 30 * GIB, SECONDS(8));
     before = core_dump(f->core);
-    free_bytes = gpu_free_bytes(f->core, core_gpu(f->core, 0));
+    int64_t free_bytes = gpu_free_bytes(f->core, core_gpu(f->core, 0));
     job_event(f, RECORD_SUSPENDED, job);
     assert_int_equal(gpu_free_bytes(f->core, core_gpu(f->core, 0)), free_bytes);
     assert_int_equal(learned_activity(core_find_job(f->core, job)), 0);

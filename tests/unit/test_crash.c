@@ -217,13 +217,12 @@ CORE_TEST(test_others_go_on_around_a_retrying_job)
 CORE_TEST(test_victims_go_first_with_their_reservations)
 {
     static const uint32_t causes[] = {EXIT_MPS_FAULT, EXIT_GPU_ERROR};
-    uint64_t job, before;
 
     change(f, max_retries, 2);
     keep_gpus(f, 1);
-    before = submit(f, 1, GIB);
+    uint64_t before = submit(f, 1, GIB);
     job_event(f, RECORD_HELD, before);
-    job = running(f, 4 * GIB, SECONDS(600));
+    uint64_t job = running(f, 4 * GIB, SECONDS(600));
     for (uint32_t i = 0; i < 2; i++) {
         const struct record *verdict = ends(f, job, causes[i], -1, 10 * GIB);
         assert_requeued(verdict, true, 0, 8 * GIB);
@@ -386,10 +385,9 @@ CORE_TEST(test_a_lost_job_is_tried_again_where_asked_for)
 {
     struct core_config config = *core_configuration(f->core);
     const struct record *verdict = is_lost(f, running_with_requeue(f, false));
-    uint64_t job;
 
     assert_gave_up(verdict, JOB_LOST);
-    job = running_with_requeue(f, true);
+    uint64_t job = running_with_requeue(f, true);
     for (uint32_t loss = 0; loss < config.max_retries; loss++) {
         assert_requeued(is_lost(f, job), false, 0, 8 * GIB);
         job_event(f, RECORD_STARTED, job);

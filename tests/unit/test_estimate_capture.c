@@ -114,11 +114,9 @@ CAPTURE_TEST(events_are_in_their_place)
 
 CAPTURE_TEST(convolutions_have_their_geometry)
 {
-    const struct program_conv *conv;
-
     assert_int_equal(read_text(GOOD, 0), 0);
     assert_int_equal(capture.program.conv_count, 2);
-    conv = &capture.program.convs[0];
+    const struct program_conv *conv = &capture.program.convs[0];
     assert_true(conv->pass == CONV_FORWARD && conv->element_bytes == 4 && !conv->transposed);
     assert_true(conv->rank == 2 && conv->step == 1 && conv->batch == 8);
     assert_true(conv->in_channels == 3 && conv->out_channels == 64 && conv->groups == 1);

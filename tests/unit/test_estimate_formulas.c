@@ -44,10 +44,8 @@ QUESTION_TEST(formulas_give_what_was_published)
 
 QUESTION_TEST(containers_are_not_counted_twice)
 {
-    struct estimate before;
-
     build_vgg16(false);
-    before = ask(&estimator_horus);
+    struct estimate before = ask(&estimator_horus);
     add(LAYER_CONV, 512, 7, 1000000)->container = true;
     add(LAYER_IDENTITY, 512, 7, 0);
     assert_int_equal(ask(&estimator_horus).bytes, before.bytes);
@@ -107,14 +105,13 @@ QUESTION_TEST(dnnmem_replays_static_sizes)
 QUESTION_TEST(schedtune_moves_with_the_context)
 {
     struct machine_profile other = *machine_profile_builtin(0);
-    struct estimate here, there;
 
     begin_list(1024, 0);
     layer_add_input(add(LAYER_LINEAR, 1024, 0, 1 << 20), -1);
     question.training.batch_size = 64;
-    here = ask(estimator_find("schedtune"));
+    struct estimate here = ask(estimator_find("schedtune"));
     question.fold = 0; /* by models that have seen other rows */
-    there = ask(&estimator_schedtune);
+    struct estimate there = ask(&estimator_schedtune);
     assert_int_not_equal(there.bytes, here.bytes);
     question.fold = -1;
     other.context_bytes += 100 * MIB;
@@ -178,11 +175,9 @@ QUESTION_TEST(auto_prefers_what_was_measured_to_what_is_computed)
 /* Half a permille for each that is missing of 800. */
 QUESTION_TEST(auto_adds_a_margin_where_little_is_understood)
 {
-    struct estimate bare, with;
-
     complete_vgg16(false);
-    bare = ask(&estimator_replay);
-    with = ask(&estimator_auto);
+    struct estimate bare = ask(&estimator_replay);
+    struct estimate with = ask(&estimator_auto);
     assert_true(bare.confidence_permille >= 800);
     assert_int_equal(with.bytes, bare.bytes);
     for (int i = 0; i < 100; i++)
@@ -201,7 +196,6 @@ QUESTION_TEST(auto_adds_a_margin_where_little_is_understood)
 QUESTION_TEST(the_machine_adds_its_own)
 {
     struct machine_profile profile = *machine_profile_builtin(0);
-    int64_t before, more;
 
     begin_list(512, 0);
     add(LAYER_LINEAR, 512, 0, 512 * 512 + 512);
@@ -209,9 +203,9 @@ QUESTION_TEST(the_machine_adds_its_own)
     layers_complete(&list);
     question.profile = &profile;
     question.quantile_permille = 500;
-    before = ask(&estimator_replay).bytes;
+    int64_t before = ask(&estimator_replay).bytes;
     profile.context_bytes += 100 * MIB;
-    more = ask(&estimator_replay).bytes;
+    int64_t more = ask(&estimator_replay).bytes;
     assert_int_equal(more - before, 100 * MIB);
     profile.cublas_workspace_bytes += 200 * MIB;
     assert_true(ask(&estimator_replay).bytes - more >= 199 * MIB);
@@ -220,11 +214,9 @@ QUESTION_TEST(the_machine_adds_its_own)
 /* Parameters without shapes: the replay knows a part of the need only, and says so. */
 QUESTION_TEST(a_guess_gives_way_to_what_is_declared)
 {
-    struct estimate guess;
-
     layer_list_add(&list, LAYER_LINEAR)->parameters = 1000000;
     list.shapeless = 1;
-    guess = ask(&estimator_auto);
+    struct estimate guess = ask(&estimator_auto);
     assert_string_equal(guess.source, "replay");
     assert_true(guess.confidence_permille < 250);
     assert_true(*guess.warning);

@@ -261,13 +261,11 @@ GPUMEMNET_TEST(smoothing_is_taken_off_probabilities)
 
 GPUMEMNET_TEST(answers_are_edges_of_classes)
 {
-    int64_t low_bytes;
-
     fill_cnn(12, 2000000);
     ask_about(24);
     assert_int_equal(gpumemnet_input_read(&input, &list, 24, &err), 0);
     assert_int_equal(gpumemnet_classify(&input, gpumemnet_answering_kind(GPUMEMNET_CNN), -1, &classes, &err), 0);
-    low_bytes = gpumemnet_class_centre_bytes(&classes, classes.best);
+    int64_t low_bytes = gpumemnet_class_centre_bytes(&classes, classes.best);
     for (int32_t quantile = 1; quantile < 1000; quantile += 7) {
         uint32_t enough = 0;
         double sum = (double)classes.probabilities[0];

@@ -299,10 +299,9 @@ TEST(test_contradictions)
         struct dataset refused;
         struct error err = {""};
         size_t length;
-        char *at;
 
         assert_int_equal(file_read(source, 1 << 20, &text, &length, &err), 0);
-        at = strstr(text, cases[i].from);
+        char *at = strstr(text, cases[i].from);
         if (!at)
             fail_msg("%s has no '%s'", source, cases[i].from);
         changed = xasprintf("%.*s%s%s", (int)(at - text), text, cases[i].to, at + strlen(cases[i].from));
@@ -340,12 +339,12 @@ DATASET_TEST(test_damage)
         CLEANUP(free_ptr) char *source = xasprintf(FAKES "%s.csv", kinds[i % 4]), *text = NULL;
         CLEANUP(free_ptr) char *which = xasprintf("%s:%s", kinds[i % 4], path);
         struct error err = {""};
-        size_t length, at, count;
+        size_t length;
 
         assert_int_equal(file_read(source, 1 << 20, &text, &length, &err), 0);
         random = random * 1664525 + 1013904223;
-        at = (random >> 8) % length;
-        count = (random >> 4) % 9;
+        size_t at = (random >> 8) % length;
+        size_t count = (random >> 4) % 9;
         count = count < length - at ? count : 1;
         if (i % 3 == 0)
             text[at] = (char)(random >> 24);

@@ -86,10 +86,9 @@ FENCE_TEST(test_a_guess_is_at_least_what_was_observed)
 FENCE_TEST(test_a_guess_that_was_wrong_is_not_charged)
 {
     uint64_t job = submit_from(f, SOURCE_ESTIMATED, 8 * GIB, "");
-    const struct record *requeued;
 
     assert_int_equal(fence_of(f, job), FENCE_OF(8 * GIB));
-    requeued = runs_out(f, job, 8 * GIB, 2 * GIB, 9 * GIB);
+    const struct record *requeued = runs_out(f, job, 8 * GIB, 2 * GIB, 9 * GIB);
     assert_requeued(requeued, true, 0, 16 * GIB);
     assert_true(requeued->requeued.unfenced);
     assert_int_equal(requeued->requeued.reservation_source, SOURCE_RAISED);
@@ -110,10 +109,9 @@ FENCE_TEST(test_a_guess_that_was_wrong_is_not_charged)
 FENCE_TEST(test_a_declared_fence_is_the_jobs_own)
 {
     uint64_t job = submit_from(f, SOURCE_DECLARED, 8 * GIB, "");
-    const struct record *requeued;
 
     decide(f);
-    requeued = runs_out(f, job, 8 * GIB, 2 * GIB, 9 * GIB);
+    const struct record *requeued = runs_out(f, job, 8 * GIB, 2 * GIB, 9 * GIB);
     assert_requeued(requeued, true, 1, 16 * GIB); /* its message is trusted, though the GPU had room: twice as much */
     assert_false(requeued->requeued.unfenced);
     assert_int_equal(must_decide(f, RECORD_PLACED, job)->placed.fence_bytes, FENCE_OF(16 * GIB));
@@ -146,16 +144,13 @@ FENCE_TEST(test_a_limited_run_teaches_at_least)
 /* Whose second retry needs more than is free on any GPU goes where it knows to fit, and waits for no empty one. */
 FENCE_TEST(test_a_retry_starts_where_it_fits_and_can_be_fenced)
 {
-    const struct record *requeued;
-    uint64_t job;
-
     for (uint32_t g = 0; g < GPUS; g++)
         submit(f, 1, 9 * GIB);
     decide(f);
-    job = submit_from(f, SOURCE_DECLARED, 8 * GIB, "");
+    uint64_t job = submit_from(f, SOURCE_DECLARED, 8 * GIB, "");
     decide(f);
     runs_out(f, job, 8 * GIB, 4 * GIB, 17 * GIB);
-    requeued = runs_out(f, job, 16 * GIB, 4 * GIB, 26 * GIB);
+    const struct record *requeued = runs_out(f, job, 16 * GIB, 4 * GIB, 26 * GIB);
     assert_int_equal(requeued->requeued.reserved_bytes, TOTAL - 9 * GIB);
     assert_int_equal(must_decide(f, RECORD_PLACED, job)->placed.shared, true);
     assert_true(core_find_job(f->core, job)->fence_bytes >= 0);
@@ -164,11 +159,9 @@ FENCE_TEST(test_a_retry_starts_where_it_fits_and_can_be_fenced)
 /* Its earlier wait and its run do not count: it holds up nobody at once. */
 FENCE_TEST(test_a_retry_is_starved_by_its_own_wait)
 {
-    uint64_t job;
-
     change(f, backfill, 8);
     change(f, starvation_timeout_ns, SECONDS(1800));
-    job = submit_from(f, SOURCE_DECLARED, 30 * GIB, "");
+    uint64_t job = submit_from(f, SOURCE_DECLARED, 30 * GIB, "");
     decide(f);
     for (uint32_t g = 0; g < 2 * GPUS; g++)
         submit(f, 1, 19 * GIB);

@@ -170,7 +170,6 @@ LAUNCH_TEST(test_shared_output)
 
 LAUNCH_TEST(test_environment)
 {
-    const char *text;
     char expected[256];
 
     f->env[1] = mutable("CUDA_VISIBLE_DEVICES=0,1,2,3");
@@ -189,7 +188,7 @@ LAUNCH_TEST(test_environment)
     f->launches = 2;
     start_and_end(f, LAUNCH_ENDED);
     assert_int_equal(f->status.exit_status, 0);
-    text = contents(f->output);
+    const char *text = contents(f->output);
     assert_has(text, "\nCUDA_VISIBLE_DEVICES=GPU-aaaa,GPU-bbbb\n");
     assert_null(strstr(text, "0,1,2,3"));
     assert_has(text, "\nMINE=a=b c\n");
@@ -244,7 +243,6 @@ LAUNCH_TEST(test_clean_process)
 {
     int leaked = open("/dev/zero", O_RDONLY); /* without O_CLOEXEC */
     sigset_t blocked, old;
-    const char *mask;
     char expected[64];
 
     sigemptyset(&blocked);
@@ -258,7 +256,7 @@ LAUNCH_TEST(test_clean_process)
     assert_null(strstr(contents(f->output), "zero"));
     assert_has(contents(f->output), "0 -> /dev/null");
     assert_has(contents(f->output), "SigBlk:\t0000000000000000\n");
-    mask = strstr(contents(f->output), "SigIgn:\t");
+    const char *mask = strstr(contents(f->output), "SigIgn:\t");
     assert_non_null(mask); /* above 31 are the C library's own, which posix_spawn ignores in its children */
     assert_true((strtoull(mask + 8, NULL, 16) & 0x7fffffff) == 0);
     snprintf(expected, sizeof expected, "\n%d\n", (int)f->status.process); /* a session of its own */
@@ -345,7 +343,6 @@ LAUNCH_TEST(test_small)
     int leaked = open("/dev/zero", O_RDONLY), count = 0;
     struct dirent *entry;
     char path[64];
-    const char *size;
     DIR *fds;
 
     command(f, "sleep 100");
@@ -362,7 +359,7 @@ LAUNCH_TEST(test_small)
     closedir(fds);
     assert_int_equal(count, 6); /* 0, 1, 2, its signals, and the names of the job's output and error file */
     snprintf(path, sizeof path, "/proc/%d/status", (int)f->shepherd);
-    size = strstr(contents(path), "VmRSS:");
+    const char *size = strstr(contents(path), "VmRSS:");
     assert_non_null(size);
 #ifndef __SANITIZE_ADDRESS__
     if (atoi(size + 6) >= 3072)

@@ -40,7 +40,6 @@ static char *directory_of(const char *group)
 LAUNCH_TEST(test_own_group)
 {
     CLEANUP(free_ptr) char *own = NULL, *shepherds = NULL, *jobs = NULL, *directory = NULL, *below = NULL;
-    pid_t stranger;
     int status;
 
     start_in_cgroup(f, "sleep 100");
@@ -53,7 +52,7 @@ LAUNCH_TEST(test_own_group)
     directory = directory_of(f->status.cgroup);
     below = xasprintf("%s/a/b", directory);
     assert_int_equal(file_make_dirs(below, 0755, NULL), 0);
-    stranger = fork();
+    pid_t stranger = fork();
     if (stranger == 0) {
         cgroup_enter(f->status.cgroup);
         sleep(10);
@@ -259,13 +258,12 @@ LAUNCH_TEST(test_left_groups)
     CLEANUP(free_ptr) char *new = NULL;
     CLEANUP(free_ptr) char *used = NULL;
     bool entered;
-    pid_t user;
 
     skip_without_cgroups();
     left = make_group_of(1, ended_child());
     new = make_group_of(2, getpid());
     used = make_group_of(3, ended_child());
-    user = cgroup_fork(used, &entered);
+    pid_t user = cgroup_fork(used, &entered);
     if (user == 0) {
         pause();
         _exit(0);

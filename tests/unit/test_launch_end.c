@@ -146,10 +146,8 @@ LAUNCH_TEST(test_last_status_is_retried)
 
 LAUNCH_TEST(test_daemon_dies)
 {
-    pid_t daemon;
-
     command(f, "sleep 0.1; echo survived; exit 9");
-    daemon = fork();
+    pid_t daemon = fork();
     if (daemon == 0) {
         start(f);
         kill(0 - getpid(), SIGHUP); /* nothing: it leads no group */

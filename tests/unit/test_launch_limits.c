@@ -282,18 +282,17 @@ LAUNCH_TEST(test_victim_before_the_daemon)
 LAUNCH_TEST(test_daemon_limits)
 {
     static const char ask[] = "ulimit -S -n; ulimit -S -c; umask; nice";
-    struct rlimit files, cores, old_files, old_cores;
-    mode_t mask;
+    struct rlimit old_files, old_cores;
 
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &old_files), 0);
     assert_int_equal(getrlimit(RLIMIT_CORE, &old_cores), 0);
-    files = old_files;
-    cores = old_cores;
+    struct rlimit files = old_files;
+    struct rlimit cores = old_cores;
     files.rlim_cur = files.rlim_max < 3000 ? files.rlim_max : 3000;
     cores.rlim_cur = cores.rlim_max;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
     assert_int_equal(setrlimit(RLIMIT_CORE, &cores), 0);
-    mask = umask(0077);
+    mode_t mask = umask(0077);
     if (geteuid() == 0)
         setpriority(PRIO_PROCESS, 0, 3);
     run(f, ask, LAUNCH_ENDED);

@@ -29,13 +29,11 @@ static int64_t normal_bytes(uint64_t *random, int64_t spread)
 
 CARMA_TEST(test_memory_is_learned_with_a_margin)
 {
-    int64_t reserved_bytes;
-
     run_once(f, "w", 30 * GIB, 16 * GIB);
     submit_workload(f, "w", 1, 30 * GIB, -1);
     submit_workload(f, "other", 1, 30 * GIB, -1);
     decide(f);
-    reserved_bytes = f->decisions.items[0].placed.reserved_bytes; /* and a sixteenth */
+    int64_t reserved_bytes = f->decisions.items[0].placed.reserved_bytes; /* and a sixteenth */
     assert_true(reserved_bytes > 169 * GIB / 10 && reserved_bytes < 171 * GIB / 10);
     assert_int_equal(f->decisions.items[1].placed.reserved_bytes, 30 * GIB);
     exits(f, 2, EXIT_COMPLETED, -1);
@@ -53,9 +51,8 @@ CARMA_TEST(test_the_margin_falls_with_the_runs)
     int64_t before_bytes = INT64_MAX;
 
     for (int runs = 1; runs <= 30; runs++) {
-        uint64_t job;
         run_once(f, "w", 30 * GIB, 16 * GIB);
-        job = submit_workload(f, "w", 1, 30 * GIB, -1);
+        uint64_t job = submit_workload(f, "w", 1, 30 * GIB, -1);
         int64_t reserved_bytes = starts_with(f, job);
         assert_true(reserved_bytes >= 16 * GIB && reserved_bytes <= before_bytes);
         before_bytes = reserved_bytes;
@@ -167,8 +164,6 @@ CORE_TEST(test_what_is_learned_on_one_gpu_opens_another)
 /* Predictions for a GPU are kept until something changes. That of one whose three jobs have taught something is new. */
 CORE_TEST(test_a_prediction_follows_what_is_learned)
 {
-    struct slowdown before, after;
-
     use_carma_on(f, 1);
     for (uint64_t job = 0; job < 3; job++)
         submit_workload(f, (char[]){'a' + (char)job, '\0'}, 1, GIB, -1);
@@ -177,9 +172,9 @@ CORE_TEST(test_a_prediction_follows_what_is_learned)
         settle_and_sample(f, 300, 1);
     }
     assert_int_equal(f->core->gpus[0]->resident_count, 3);
-    before = slowdown_predict(f->core, f->core->gpus[0], NULL);
+    struct slowdown before = slowdown_predict(f->core, f->core->gpus[0], NULL);
     settle_and_sample(f, 900, 1);
-    after = slowdown_predict(f->core, f->core->gpus[0], NULL);
+    struct slowdown after = slowdown_predict(f->core, f->core->gpus[0], NULL);
     assert_true(after.worst_permille > before.worst_permille);
 }
 

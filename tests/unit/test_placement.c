@@ -69,8 +69,6 @@ static const struct {
 
 CORE_EACH_ROW(test_caps, caps)
 {
-    uint64_t second;
-
     change(f, smact_cap_permille, 800);
     change(f, smocc_cap_permille, 450);
     change(f, dram_cap_permille, 400);
@@ -79,7 +77,7 @@ CORE_EACH_ROW(test_caps, caps)
     submit(f, 1, GIB);
     decide(f);
     apply(f, (struct record){.type = RECORD_SAMPLE, .sample = {0, GIB, 0, row->smact, row->smocc, row->dram}});
-    second = submit(f, 1, GIB);
+    uint64_t second = submit(f, 1, GIB);
     decide(f);
     if (strcmp(placed_on(f, second), row->placed ? "0" : "") != 0)
         fail_msg("%s", row->what);

@@ -16,11 +16,9 @@ CORE_EACH_ROW(test_idle_gpus_first_in_index_order, idle_gpus_first_in_index_orde
 
 CORE_TEST(test_exclusive_never_shares)
 {
-    uint64_t job;
-
     configure(f, "exclusive", MEMORY_MONITOR);
     occupy(f, (int64_t[]){GIB, GIB, GIB, GIB}, (int32_t[]){0, 0, 0, 0});
-    job = submit(f, 1, -1);
+    uint64_t job = submit(f, 1, -1);
     assert_waits(f, job);
     assert_reason(f, job, "1 idle GPU needed, 0 are idle");
     exits(f, 3, EXIT_COMPLETED, -1);
@@ -45,26 +43,23 @@ static const struct {
 CORE_EACH_ROW(test_the_choice_among_busy_gpus, the_choice_among_busy_gpus)
 {
     int64_t used[GPUS];
-    uint64_t job;
     for (uint32_t g = 0; g < GPUS; g++)
         used[g] = row->used_gib[g] * GIB;
     configure(f, row->policy, MEMORY_MONITOR);
     occupy(f, used, row->smact);
-    job = submit(f, row->gpus, -1);
+    uint64_t job = submit(f, row->gpus, -1);
     assert_goes_to(f, job, row->expected);
 }
 
 CORE_TEST(test_mug_leaves_idle_gpus_alone)
 {
-    uint64_t first, second;
-
     configure(f, "mug", MEMORY_MONITOR);
-    first = submit(f, 1, -1);
+    uint64_t first = submit(f, 1, -1);
     assert_goes_to(f, first, "0");
     memory_observed(f, first, 0, 5 * GIB);
     sample(f, 0, 5 * GIB, 0, 0);
     f->now_ns += SECONDS(31);
-    second = submit(f, 1, -1);
+    uint64_t second = submit(f, 1, -1);
     assert_goes_to(f, second, "0");
 }
 

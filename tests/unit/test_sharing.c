@@ -70,11 +70,9 @@ static const struct {
 
 CORE_EACH_ROW(test_jobs_run_as_the_gpu_is_configured, ways)
 {
-    uint64_t first, second, alone;
-
     one_gpu(f, row->configured);
-    first = ask(f, 1, 1, SHARE_ANY);
-    second = ask(f, 1, 1, SHARE_ANY);
+    uint64_t first = ask(f, 1, 1, SHARE_ANY);
+    uint64_t second = ask(f, 1, 1, SHARE_ANY);
     decide(f);
     assert_int_equal(mode_of(f, first), row->used);
     assert_int_equal(mode_of(f, second), row->configured == SHARE_EXCLUSIVE ? SHARE_ANY : row->used);
@@ -85,22 +83,20 @@ CORE_EACH_ROW(test_jobs_run_as_the_gpu_is_configured, ways)
     job_event(f, RECORD_CANCELLED, second);
     if (core_find_job(f->core, second))
         exits(f, second, EXIT_FAILED, -1);
-    alone = ask(f, 1, 1, SHARE_EXCLUSIVE);
+    uint64_t alone = ask(f, 1, 1, SHARE_EXCLUSIVE);
     assert_shares(f, alone, SHARE_EXCLUSIVE);
 }
 
 CORE_TEST(test_an_empty_mps_gpu_takes_time_slices_and_then_only_such)
 {
-    uint64_t sliced, mps, any;
-
     one_gpu(f, SHARE_MPS);
-    sliced = ask(f, 1, 1, SHARE_TIME_SLICE);
-    mps = ask(f, 1, 1, SHARE_MPS);
+    uint64_t sliced = ask(f, 1, 1, SHARE_TIME_SLICE);
+    uint64_t mps = ask(f, 1, 1, SHARE_MPS);
     assert_shares(f, sliced, SHARE_TIME_SLICE);
     assert_int_equal(mode_of(f, mps), SHARE_ANY);
     assert_reason(f, mps, "job 1 uses GPU 0 by time-slicing: all jobs of a GPU share it in one mode");
     job_event(f, RECORD_HELD, mps);
-    any = ask(f, 1, 2, SHARE_ANY);
+    uint64_t any = ask(f, 1, 2, SHARE_ANY);
     assert_shares(f, any, SHARE_TIME_SLICE);
     exits(f, sliced, EXIT_COMPLETED, -1);
     job_event(f, RECORD_RELEASED, mps);
@@ -131,12 +127,10 @@ CORE_TEST(test_mps_is_refused_at_once_where_there_is_none)
 
 CORE_TEST(test_an_mps_server_is_one_users)
 {
-    uint64_t other;
-
     one_gpu(f, SHARE_MPS);
     ask(f, 1, 1001, SHARE_ANY);
     ask(f, 1, 1001, SHARE_MPS);
-    other = ask(f, 1, 1002, SHARE_ANY);
+    uint64_t other = ask(f, 1, 1002, SHARE_ANY);
     decide(f);
     assert_int_equal(core_gpu(f->core, 0)->resident_count, 2);
     assert_reason(f, other, "user 1001 uses GPU 0 by MPS, whose server is for one user at a time");
@@ -149,13 +143,11 @@ CORE_TEST(test_an_mps_server_is_one_users)
 
 CORE_TEST(test_an_mps_server_has_so_many_clients)
 {
-    uint64_t last;
-
     one_gpu(f, SHARE_MPS);
     change(f, mps_max_clients, 2);
     ask(f, 1, 1, SHARE_ANY);
     ask(f, 1, 1, SHARE_ANY);
-    last = ask(f, 1, 1, SHARE_ANY);
+    uint64_t last = ask(f, 1, 1, SHARE_ANY);
     decide(f);
     assert_int_equal(core_gpu(f->core, 0)->resident_count, 2);
     assert_reason(f, last, "GPU 0's MPS server has 2 clients, the limit");
@@ -165,13 +157,13 @@ CORE_TEST(test_an_mps_server_has_so_many_clients)
 
 CORE_TEST(test_a_job_of_several_gpus_begins_its_own_server)
 {
-    uint64_t pair, joins;
+    uint64_t joins;
 
     change(f, mps_domain, MPS_DOMAIN_GPU);
     all_by_mps(f);
     for (uint32_t i = 0; i < 3; i++)
         ask(f, 1, 1, SHARE_ANY);
-    pair = ask(f, 2, 1, SHARE_ANY);
+    uint64_t pair = ask(f, 2, 1, SHARE_ANY);
     assert_waits(f, pair);
     assert_reason(f, pair, "job 1 uses the MPS server of GPU 0, and a job of several GPUs starts its own");
     exits(f, 2, EXIT_COMPLETED, -1);
@@ -186,18 +178,16 @@ CORE_TEST(test_a_job_of_several_gpus_begins_its_own_server)
 
 CORE_TEST(test_a_server_serves_all_its_gpus_to_the_end)
 {
-    uint64_t pair, joins, other, pair_after;
-
     change(f, mps_domain, MPS_DOMAIN_GPU);
     all_by_mps(f);
     keep_gpus(f, 2);
-    pair = ask(f, 2, 1, SHARE_ANY);
+    uint64_t pair = ask(f, 2, 1, SHARE_ANY);
     decide(f);
-    joins = ask(f, 1, 1, SHARE_ANY);
+    uint64_t joins = ask(f, 1, 1, SHARE_ANY);
     assert_goes_to(f, joins, "0");
     exits(f, pair, EXIT_COMPLETED, -1); /* GPU 1 is empty now, and its server still that of job 2 on GPU 0 */
-    other = ask(f, 1, 2, SHARE_ANY);
-    pair_after = ask(f, 2, 1, SHARE_ANY);
+    uint64_t other = ask(f, 1, 2, SHARE_ANY);
+    uint64_t pair_after = ask(f, 2, 1, SHARE_ANY);
     assert_nothing_decided(f);
     assert_gpu_reason(f, other, 1, "user 1 uses GPU 1 by MPS, whose server is for one user at a time");
     assert_gpu_reason(f, pair_after, 1, "job 2 uses the MPS server of GPU 1, and a job of several GPUs starts its own");
@@ -209,15 +199,13 @@ CORE_TEST(test_a_server_serves_all_its_gpus_to_the_end)
 
 CORE_TEST(test_a_users_jobs_are_clients_of_one_server)
 {
-    uint64_t pair, joins, other;
-
     all_by_mps(f);
     for (uint32_t i = 0; i < 3; i++)
         ask(f, 1, 1, SHARE_ANY);
-    other = ask(f, 1, 2, SHARE_ANY);
+    uint64_t other = ask(f, 1, 2, SHARE_ANY);
     assert_goes_to(f, other, "3");
-    pair = ask(f, 2, 1, SHARE_ANY);
-    joins = ask(f, 1, 1, SHARE_ANY);
+    uint64_t pair = ask(f, 2, 1, SHARE_ANY);
+    uint64_t joins = ask(f, 1, 1, SHARE_ANY);
     assert_goes_to(f, pair, "0,1");
     assert_int_equal(mode_of(f, pair), SHARE_MPS);
     assert_int_equal(mode_of(f, joins), SHARE_MPS);
@@ -257,15 +245,13 @@ CORE_TEST(test_nobody_joins_jobs_that_mixed_before)
 /* Beside MPS clients it must not come by time-slicing, as a GPU that is shared so would have it do. */
 CORE_TEST(test_several_gpus_join_where_time_slices_cannot)
 {
-    uint64_t any, mps;
-
     share(f, (uint32_t[]){SHARE_MPS, SHARE_MPS, SHARE_TIME_SLICE, SHARE_TIME_SLICE});
     ask(f, 1, 1, SHARE_MPS);
     ask(f, 1, 1, SHARE_MPS);
     ask(f, 1, 1, SHARE_ANY);
     assert_goes_to(f, 3, "2");
-    any = ask(f, 3, 1, SHARE_ANY);
-    mps = ask(f, 2, 1, SHARE_MPS);
+    uint64_t any = ask(f, 3, 1, SHARE_ANY);
+    uint64_t mps = ask(f, 2, 1, SHARE_MPS);
     assert_gpu_reason(f, any, 0, "job 1 uses GPU 0 by MPS: all jobs of a GPU share it in one mode");
     job_event(f, RECORD_HELD, any);
     assert_goes_to(f, mps, "0,1");
@@ -274,14 +260,12 @@ CORE_TEST(test_several_gpus_join_where_time_slices_cannot)
 
 CORE_TEST(test_a_server_of_a_gpu_is_forgotten_where_there_are_none)
 {
-    uint64_t pair;
-
     change(f, mps_domain, MPS_DOMAIN_GPU);
     all_by_mps(f);
     for (uint32_t i = 0; i < GPUS; i++)
         ask(f, 1, 1, SHARE_ANY);
     decide(f);
-    pair = ask(f, 2, 1, SHARE_ANY);
+    uint64_t pair = ask(f, 2, 1, SHARE_ANY);
     assert_waits(f, pair);
     change(f, mps_domain, MPS_DOMAIN_USER);
     assert_shares(f, pair, SHARE_MPS);
@@ -294,14 +278,12 @@ CORE_TEST(test_a_server_of_a_gpu_is_forgotten_where_there_are_none)
 /* A client of its user's server on several GPUs is not a client of the server that a later job has on one of them. */
 CORE_TEST(test_a_server_of_a_gpu_ends_beside_a_client_of_the_users)
 {
-    uint64_t pair, alone;
-
     all_by_mps(f);
     keep_gpus(f, 2);
-    pair = ask(f, 2, 1, SHARE_ANY);
+    uint64_t pair = ask(f, 2, 1, SHARE_ANY);
     assert_shares(f, pair, SHARE_MPS);
     change(f, mps_domain, MPS_DOMAIN_GPU);
-    alone = ask(f, 1, 1, SHARE_ANY);
+    uint64_t alone = ask(f, 1, 1, SHARE_ANY);
     assert_goes_to(f, alone, "0");
     assert_int_equal(core_gpu(f->core, 0)->server, alone);
     assert_int_equal(core_gpu(f->core, 1)->server, 0);
@@ -312,7 +294,6 @@ CORE_TEST(test_a_server_of_a_gpu_ends_beside_a_client_of_the_users)
 CORE_TEST(test_a_users_failed_server_keeps_nobody_else_waiting)
 {
     struct record fault = {.type = RECORD_SHARE_FAULT, .share_fault = {.faulted = true, .of_user = true, .uid = 1}};
-    uint64_t his, in_slices, another;
     uint32_t uid;
 
     all_by_mps(f);
@@ -320,7 +301,7 @@ CORE_TEST(test_a_users_failed_server_keeps_nobody_else_waiting)
     apply(f, fault);
     assert_true(core_share_faulted_user(f->core, &uid));
     assert_int_equal(uid, 1);
-    his = ask(f, 1, 1, SHARE_ANY);
+    uint64_t his = ask(f, 1, 1, SHARE_ANY);
     assert_nothing_decided(f);
     assert_gpu_reason(f, his, 3, "GPU 3's MPS server has failed: it takes no job until it serves again");
     apply(f, (struct record){.type = RECORD_GPU_BACK,
@@ -331,8 +312,8 @@ CORE_TEST(test_a_users_failed_server_keeps_nobody_else_waiting)
     apply(f, (struct record){.type = RECORD_GPU_LOST, .gpu.gpu = GPUS});
     his = ask(f, 1, 1, SHARE_ANY);
     job_event(f, RECORD_HELD, his);
-    another = ask(f, 3, 2, SHARE_ANY);
-    in_slices = ask(f, 1, 1, SHARE_TIME_SLICE);
+    uint64_t another = ask(f, 3, 2, SHARE_ANY);
+    uint64_t in_slices = ask(f, 1, 1, SHARE_TIME_SLICE);
     assert_shares(f, in_slices, SHARE_TIME_SLICE);
     assert_string_equal(placed_on(f, in_slices), "3"); /* not on GPU 0: a user's fault names none */
     assert_int_equal(mode_of(f, another), SHARE_MPS);
@@ -347,10 +328,8 @@ CORE_TEST(test_a_users_failed_server_keeps_nobody_else_waiting)
 
 CORE_TEST(test_several_gpus_run_by_mps_only_where_all_can)
 {
-    uint64_t all;
-
     share(f, (uint32_t[]){SHARE_MPS, SHARE_TIME_SLICE, SHARE_EXCLUSIVE, SHARE_MPS});
-    all = ask(f, 4, 1, SHARE_ANY);
+    uint64_t all = ask(f, 4, 1, SHARE_ANY);
     assert_shares(f, all, SHARE_TIME_SLICE);
     ask(f, 1, 1, SHARE_ANY);
     assert_gpu_reason(f, 2, 2, "GPU 2 runs job 1, which is exclusive");
@@ -365,15 +344,14 @@ CORE_TEST(test_several_gpus_run_by_mps_only_where_all_can)
 CORE_TEST(test_nobody_becomes_a_client_of_a_failed_server)
 {
     struct record fault = {.type = RECORD_SHARE_FAULT, .share_fault = {.faulted = true}};
-    uint64_t any, sliced;
 
     one_gpu(f, SHARE_MPS);
     apply(f, fault);
-    any = ask(f, 1, 1, SHARE_ANY);
+    uint64_t any = ask(f, 1, 1, SHARE_ANY);
     assert_waits(f, any);
     assert_gpu_reason(f, any, 0, "GPU 0's MPS server has failed: it takes no job until it serves again");
     job_event(f, RECORD_HELD, any);
-    sliced = ask(f, 1, 1, SHARE_TIME_SLICE);
+    uint64_t sliced = ask(f, 1, 1, SHARE_TIME_SLICE);
     assert_shares(f, sliced, SHARE_TIME_SLICE);
     job_event(f, RECORD_RELEASED, any);
     assert_waits(f, any);
@@ -387,20 +365,18 @@ CORE_TEST(test_nobody_becomes_a_client_of_a_failed_server)
 
 CORE_TEST(test_who_follows_the_head_shares_in_its_mode)
 {
-    uint64_t head, other;
-
     use_policy(f, "carma");
     change(f, backfill, 8);
     change(f, starvation_timeout_ns, SECONDS(10));
     one_gpu(f, SHARE_MPS);
     ask(f, 1, 1, SHARE_ANY); /* of user 1: user 2's has to wait until it has gone */
     decide(f);
-    head = ask(f, 1, 2, SHARE_MPS);
+    uint64_t head = ask(f, 1, 2, SHARE_MPS);
     decide(f);
     f->now_ns += SECONDS(20);
     decide(f);
     assert_int_equal(f->decisions.items[0].type, RECORD_RESERVED);
-    other = ask(f, 1, 1, SHARE_ANY); /* would fit beside both by memory, but not by user */
+    uint64_t other = ask(f, 1, 1, SHARE_ANY); /* would fit beside both by memory, but not by user */
     assert_waits(f, other);
     assert_gpu_reason(f, other, 0, "GPU 0 is reserved for job 2, which has waited over 0:10");
     exits(f, 1, EXIT_COMPLETED, -1);
@@ -410,7 +386,6 @@ CORE_TEST(test_who_follows_the_head_shares_in_its_mode)
 CORE_TEST(test_an_instance_is_no_part_of_several_gpus)
 {
     struct record_submitted submitted = {.gpus = 2, .request_bytes = GIB};
-    uint64_t pair;
 
     for (uint32_t i = 1; i < GPUS; i++) {
         struct record record = {.type = RECORD_GPU_BACK};
@@ -419,7 +394,7 @@ CORE_TEST(test_an_instance_is_no_part_of_several_gpus)
         apply(f, record);
         sample(f, i, 0, 0, 0);
     }
-    pair = ask(f, 2, 1, SHARE_ANY);
+    uint64_t pair = ask(f, 2, 1, SHARE_ANY);
     assert_goes_to(f, pair, "0,3");
     submitted.gpus = 3;
     assert_never(f, &submitted, "3 whole GPUs needed, 2 are whole: a process can use only one MIG instance");

@@ -437,7 +437,6 @@ TEST(bad_input)
 TEST(jitter_is_of_the_seed_and_the_job)
 {
     double sum = 0, squares = 0;
-    int64_t first, second;
 
     for (uint64_t i = 0; i < 20000; i++) {
         double x = random_normal(7, i);
@@ -455,8 +454,8 @@ TEST(jitter_is_of_the_seed_and_the_job)
     options.jitter = 0.03;
     options.seed = 1;
     simulate(jobs, 2, &two_gpus, &options);
-    first = result.rows[0].work_ns;
-    second = result.rows[1].work_ns;
+    int64_t first = result.rows[0].work_ns;
+    int64_t second = result.rows[1].work_ns;
     assert_int_not_equal(second, first);
     near((double)first / 1e12, 1 + 0.03 * random_normal(1, 0), 1e-9);
     strcpy(options.core.policy, "exclusive");

@@ -137,10 +137,9 @@ TEST(test_processes_take_turns)
 CORE_TEST(test_a_job_adds_the_difference_of_two_predictions)
 {
     const struct gpu *gpu = core_gpu(f->core, 0);
-    const struct job *next;
 
     only_gpu(f, SHARE_AUTO, 0);
-    next = core_find_job(f->core, submit_active(f, ADA, 400));
+    const struct job *next = core_find_job(f->core, submit_active(f, ADA, 400));
     assert_int_equal(slowdown_added_ppm(f->core, gpu, next), 400000);
     place_beside(f, ADA, SHARE_MPS, 300);
     assert_int_equal(slowdown_added_ppm(f->core, gpu, next), 280000); /* what two clients deliver: 0.58 */
@@ -164,11 +163,9 @@ CORE_TEST(test_servers_take_turns_and_clients_share_them)
 
 CORE_TEST(test_an_instance_slows_by_its_part)
 {
-    uint64_t light, heavy;
-
     only_gpu(f, SHARE_MPS, 250);
     bound(f, 2000);
-    heavy = submit_active(f, ADA, 750);
+    uint64_t heavy = submit_active(f, ADA, 750);
     assert_starts(f, heavy);                /* there is none that is larger */
     near(there(f).worst_permille, 3072, 1); /* sqrt(1 - 0.75^2 + (0.75 / 0.25)^2) */
     near(there(f).delivered_ppm, 976000, 1000);
@@ -176,7 +173,7 @@ CORE_TEST(test_an_instance_slows_by_its_part)
 
     add_gpu_1(f);
     heavy = submit_active(f, ADA, 750); /* GPU 1 has not been read: it waits for it */
-    light = submit_active(f, ADA, 200);
+    uint64_t light = submit_active(f, ADA, 200);
     assert_goes_to(f, light, "0");
     assert_false(runs(f, heavy));
     sample(f, 1, 0, 0, 0);
@@ -189,14 +186,13 @@ CORE_TEST(test_an_instance_slows_by_its_part)
 CORE_TEST(test_a_job_takes_an_instance_where_the_larger_gpu_does_not_take_it)
 {
     struct record by_mps = wants(1, GIB);
-    uint64_t heavy;
 
     only_gpu(f, SHARE_MPS, 250);
     bound(f, 2000);
     add_gpu_1(f);
     by_mps.submitted.smact_permille = 750;
     by_mps.submitted.share = SHARE_MPS;
-    heavy = submit_record(f, by_mps);
+    uint64_t heavy = submit_record(f, by_mps);
     assert_starts(f, heavy);
     done(f, heavy);
     heavy = submit_active(f, ADA, 750);
@@ -208,20 +204,18 @@ CORE_TEST(test_a_job_takes_an_instance_where_the_larger_gpu_does_not_take_it)
 /* GPUs are reserved for a starved job where it would start, and others use the instance meanwhile. */
 CORE_TEST(test_a_starved_job_reserves_no_instance_that_is_too_small)
 {
-    uint64_t there, heavy, light;
-
     only_gpu(f, SHARE_TIME_SLICE, 250);
     bound(f, 2000);
     add_gpu_1(f);
     sample(f, 1, 0, 0, 0);
-    there = submit_active(f, ADA, 750);
+    uint64_t there = submit_active(f, ADA, 750);
     assert_goes_to(f, there, "1");
-    heavy = submit_active(f, ADA, 750);
+    uint64_t heavy = submit_active(f, ADA, 750);
     f->now_ns += core_configuration(f->core)->starvation_timeout_ns;
     decide(f);
     assert_int_equal(core_gpu(f->core, 1)->reserved_for, heavy);
     assert_int_equal(core_gpu(f->core, 0)->reserved_for, 0);
-    light = submit_active(f, ADA, 200);
+    uint64_t light = submit_active(f, ADA, 200);
     assert_goes_to(f, light, "0");
 }
 
@@ -262,13 +256,11 @@ CORE_TEST(test_the_third_client_has_a_limit_of_its_threads)
  * predicted for a bound of 2.10. */
 CORE_TEST(test_a_busier_job_may_come_where_one_that_is_less_busy_may_not)
 {
-    uint64_t half, busy;
-
     only_gpu(f, SHARE_AUTO, 0);
     bound(f, 2100);
     submit_active(f, ADA, 880);
-    half = submit_active(f, ADA, 500);
-    busy = submit_active(f, ADA, 880);
+    uint64_t half = submit_active(f, ADA, 500);
+    uint64_t busy = submit_active(f, ADA, 880);
     decide(f);
     assert_false(runs(f, half));
     assert_int_equal(core_reason(f->core, half, f->now_ns).cap_permille, 1800);
@@ -280,14 +272,12 @@ CORE_TEST(test_a_busier_job_may_come_where_one_that_is_less_busy_may_not)
 static bool is_taken(struct fixture *f, uint32_t share, int32_t permille)
 {
     struct record record = wants(1, GIB);
-    struct slowdown with;
-    uint64_t job;
 
     record.submitted.uid = ADA;
     record.submitted.smact_permille = permille;
     record.submitted.share = share;
-    job = submit_record(f, record);
-    with = slowdown_predict(f->core, core_gpu(f->core, 0), core_find_job(f->core, job));
+    uint64_t job = submit_record(f, record);
+    struct slowdown with = slowdown_predict(f->core, core_gpu(f->core, 0), core_find_job(f->core, job));
     apply(f, (struct record){.type = RECORD_CANCELLED, .job = job});
     return with.worst_permille <= slowdown_most_predicted(&with, 2100) &&
            slowdown_pays(f->core, core_gpu(f->core, 0), &with);

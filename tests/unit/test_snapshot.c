@@ -133,12 +133,11 @@ CORE_TEST(test_strays_and_outgrown_requests_are_kept)
 {
     CLEANUP(record_list_release) struct record_list snapshot = {0};
     CLEANUP(drop_core) struct core *again = NULL;
-    uint32_t uid = 0;
-    uint64_t job;
+    uint32_t uid;
 
     configure(f, "carma", MEMORY_RESERVE);
     change(f, learn, true);
-    job = submit_workload(f, 1);
+    uint64_t job = submit_workload(f, 1);
     decide(f);
     memory_observed(f, job, 0, 5 * GIB);
     exits(f, job, EXIT_COMPLETED, -1);

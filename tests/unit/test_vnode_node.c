@@ -169,23 +169,21 @@ TEST_BETWEEN(death_in_the_middle_changes_nothing, setup, teardown)
 
 TEST_BETWEEN(stopped_holder_is_waited_for_only_so_long, setup, teardown)
 {
-    int64_t before_ns, waited_ns;
     struct node_bank *bank;
     int ready[2];
     char byte;
-    pid_t pid;
 
     assert_int_equal(pipe(ready), 0);
-    pid = fork();
+    pid_t pid = fork();
     if (pid == 0) {
         if (node_begin(&f.node, &bank) == 0 && write(ready[1], "", 1) == 1)
             pause();
         _exit(1);
     }
     assert_int_equal(read(ready[0], &byte, 1), 1);
-    before_ns = nodetime_monotonic_wall_ns();
+    int64_t before_ns = nodetime_monotonic_wall_ns();
     assert_int_equal(node_begin(&f.node, &bank), -ETIMEDOUT);
-    waited_ns = nodetime_monotonic_wall_ns() - before_ns;
+    int64_t waited_ns = nodetime_monotonic_wall_ns() - before_ns;
     assert_true(waited_ns >= NODE_LOCK_WALL_NS && waited_ns < NODE_LOCK_WALL_NS + 2 * NS_PER_SEC);
     end(pid);
     assert_int_equal(node_begin(&f.node, &bank), 0);
@@ -244,12 +242,11 @@ TEST_BETWEEN(visible_gpus, setup, teardown)
 TEST_BETWEEN(visible_instances, setup, teardown)
 {
     struct place places[NODE_MAX_GPUS];
-    const struct node_file *file;
     struct fixture mig;
     char text[256];
 
     fixture_open(&mig, "a100x2-mig");
-    file = mig.node.file;
+    const struct node_file *file = mig.node.file;
     assert_int_equal(attach_visible(file, NULL, NULL, places), 1);
     assert_int_equal(places[0].gpu, 1);
     assert_int_equal(attach_visible(file, NULL, file->gpus[0].instances[2].uuid, places), 1);
@@ -269,7 +266,6 @@ TEST_BETWEEN(visible_instances, setup, teardown)
 TEST_BETWEEN(mps_is_announced_by_a_control_pipe, setup, teardown)
 {
     char path[128], again[160];
-    uint64_t domain;
 
     snprintf(path, sizeof path, "%s/control", f.directory);
     snprintf(again, sizeof again, "%s/../%s", f.directory, strrchr(f.directory, '/') + 1);
@@ -277,7 +273,7 @@ TEST_BETWEEN(mps_is_announced_by_a_control_pipe, setup, teardown)
     assert_int_equal(attach_mps_domain(""), 0);
     assert_int_equal(attach_mps_domain(f.directory), 0);
     assert_int_equal(mkfifo(path, 0600), 0);
-    domain = attach_mps_domain(f.directory);
+    uint64_t domain = attach_mps_domain(f.directory);
     assert_int_not_equal(domain, 0);
     assert_true(attach_mps_domain(again) == domain);
     unlink(path);
@@ -370,7 +366,6 @@ TEST_BETWEEN(bad_files_are_named, setup, teardown)
     struct node_file wanted = {.gpu_count = 1};
     struct node node;
     char path[128];
-    int fd;
 
     assert_int_equal(node_create(f.state, &wanted, 0600, &trouble), -EEXIST);
     assert_non_null(strstr(trouble.text, f.state));
@@ -378,7 +373,7 @@ TEST_BETWEEN(bad_files_are_named, setup, teardown)
     assert_non_null(strstr(trouble.text, "/nonexistent/state"));
     assert_int_equal(node_open(&node, f.directory, &trouble), -EISDIR);
     snprintf(path, sizeof path, "%s/other", f.directory);
-    fd = open(path, O_RDWR | O_CREAT, 0600);
+    int fd = open(path, O_RDWR | O_CREAT, 0600);
     assert_int_equal(node_open(&node, path, &trouble), -EINVAL); /* empty */
     assert_int_equal(ftruncate(fd, sizeof *node.file), 0);
     assert_int_equal(node_open(&node, path, &trouble), -EINVAL); /* zeroes */

@@ -66,10 +66,9 @@ static void wait_for_memory(uint32_t gpu, int64_t bytes)
 static double activity_seconds(uint32_t gpu)
 {
     struct node_bank *bank;
-    double seconds;
 
     assert_int_equal(node_begin(&f.node, &bank), 0);
-    seconds = bank->gpus[gpu].sm_activity_ns / 1e9;
+    double seconds = bank->gpus[gpu].sm_activity_ns / 1e9;
     node_commit(&f.node);
     return seconds;
 }
@@ -169,11 +168,10 @@ TEST_BETWEEN(out_of_memory, setup, teardown)
     struct job first = start("a", "0", "--memory 30G --sm-activity 0.5 --seconds 100000"), second;
     CLEANUP(free_ptr) char *err = NULL;
     char expected[96];
-    int status;
 
     wait_for_memory(0, 30 * GIB);
     second = start("b", "0", "--memory 9G --peak 10G --sm-activity 0.5 --seconds 100");
-    status = finish(&second, NULL, &err);
+    int status = finish(&second, NULL, &err);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 1);
     /* 40536 MiB - 30 GiB = 9.59 GiB: four fifths of 9 GiB fit, 10 GiB do not */
@@ -196,7 +194,6 @@ TEST_BETWEEN(checkpoint_is_gone_on_from, setup, teardown)
     struct job job = start("a", "0", options);
     CLEANUP(free_ptr) char *out = NULL;
     char path[128];
-    double before;
 
     snprintf(path, sizeof path, "%s/carma-train.checkpoint", f.directory);
     wait_for_memory(0, GIB);
@@ -208,7 +205,7 @@ TEST_BETWEEN(checkpoint_is_gone_on_from, setup, teardown)
     kill(job.pid, SIGKILL);
     finish(&job, NULL, NULL);
     sleep_wall_ms(15);
-    before = activity_seconds(0);
+    double before = activity_seconds(0);
     assert_true(before > 0.5 * 100);
     job = start("b", "0", options);
     assert_int_equal(finish(&job, &out, NULL), 0);
@@ -332,7 +329,6 @@ TEST_BETWEEN(an_idle_one_holds_its_memory, setup, teardown)
     struct job job = start("idle", "2", "--memory 6G --sm-activity 1 --seconds 60 --fail idle");
     uint32_t phase = NODE_SLOT_FREE;
     struct node_bank *bank;
-    double before;
 
     for (int i = 0; i < PATIENCE_MS && phase != NODE_SLOT_ATTACHED; i++) {
         sleep_wall_ms(1);
@@ -341,7 +337,7 @@ TEST_BETWEEN(an_idle_one_holds_its_memory, setup, teardown)
         node_commit(&f.node);
     }
     assert_int_equal(phase, NODE_SLOT_ATTACHED);
-    before = activity_seconds(2);
+    double before = activity_seconds(2);
     sleep_wall_ms(60); /* past the time when its work would be done */
     assert_near(activity_seconds(2), before, 0);
     assert_int_equal(fixture_used(&f, 2), 6 * GIB);
@@ -353,12 +349,11 @@ TEST_BETWEEN(a_grandchild_is_left, setup, teardown)
 {
     struct job job = start("double", "2", "--memory 6G --seconds 100000 --fail double-fork --fail-at 20");
     struct node_bank *bank;
-    pid_t left;
 
     assert_int_equal(finish(&job, NULL, NULL), 0);
     wait_for_memory(2, 6 * GIB);
     assert_int_equal(node_begin(&f.node, &bank), 0);
-    left = bank->slots[0].pid;
+    pid_t left = bank->slots[0].pid;
     node_commit(&f.node);
     assert_int_not_equal(left, job.pid);
     assert_int_not_equal(getsid(left), getsid(0));
@@ -372,7 +367,7 @@ TEST_BETWEEN(neighbours_are_victims, setup, teardown)
     CLEANUP(free_ptr) char *overuser_says = NULL, *victim_says = NULL;
     struct node_slot late = {.mps = 1, .use_count = 1};
     struct attachment attachment;
-    struct job overuser, victim;
+    struct job victim;
     struct node_bank *bank;
     char control[128];
     int64_t now_ns;
@@ -381,7 +376,7 @@ TEST_BETWEEN(neighbours_are_victims, setup, teardown)
     assert_int_equal(mkfifo(control, 0600), 0);
     setenv("CUDA_MPS_PIPE_DIRECTORY", f.directory, 1);
     victim = start("victim", "0", "--memory 6G --seconds 100000");
-    overuser = start("culprit", "0", "--memory 2G --seconds 100000 --fail illegal-access --fail-at 1000");
+    struct job overuser = start("culprit", "0", "--memory 2G --seconds 100000 --fail illegal-access --fail-at 1000");
     wait_for_memory(0, 8 * GIB);
     assert_int_equal(WEXITSTATUS(finish(&overuser, NULL, &overuser_says)), 1);
     assert_int_equal(WEXITSTATUS(finish(&victim, NULL, &victim_says)), 1);
