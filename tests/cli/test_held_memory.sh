@@ -19,7 +19,9 @@ until_held() { # NAME
 
 # named WHEN: carma gpus tells whose memory it is.
 named() {
-    shows "^GPU 3: process $holder (carma-train of $(id -un)) holds 3.0 GiB and is unmanaged$" gpus
+    run gpus
+    grep -qxF "GPU 3: process $holder (carma-train of $(id -un)) holds 3.0 GiB and is unmanaged" "$T/out" ||
+        fail "$1: $said: $(cat "$T/out" "$T/err")"
 }
 
 export CARMA_CGROUP_ROOT="$T/none" # the last job's processes are looked for
