@@ -119,6 +119,13 @@ class Browser:
         self.process.stderr.close()
 
 
+def whole(stream):
+    answer = b""
+    while block := stream.recv(65536):
+        answer += block
+    return answer
+
+
 def status(answer):
     assert answer.startswith(b"HTTP/1.1 "), answer[:300]
     return int(answer[9:12])
@@ -146,44 +153,40 @@ def check_token(browser, daemon):
     assert status(browser.raw(browser.head(token))) == 303  # the same browser, once more
     for fine in [with_cookie, with_cookie.replace(b": ", b": a=b; carma-%d=0; " % browser.port).replace(b"\r\n", b"; c=d\r\n")]:
         browser.cookie = fine
-        with browser.connect() as stream:
-            stream.sendall(browser.head())
-            daemon.answer()
-            assert status(stream.recv(4096)) == 200
+        passes(browser, daemon)
     browser.cookie = with_cookie
     # Followed from another site's page (the link in a mail): the browser then keeps a strict cookie back from a redirection.
     answer = browser.raw(browser.head(token, b"Sec-Fetch-Site: cross-site\r\n"))
     assert status(answer) == 200 and b"url=/" in answer, answer
 
 
-def whole(stream):
-    answer = b""
-    while block := stream.recv(65536):
-        answer += block
-    return answer
+def passes(browser, daemon, head=None, answer=PLAIN, wanted=200):
+    """The daemon gets the request, which it answers so; (what it got, what the browser has of that)."""
+    with browser.connect() as stream:
+        stream.sendall(head or browser.head())
+        asked = daemon.answer(answer)
+        got = whole(stream)
+    assert status(got) == wanted, got
+    return asked, got
 
 
 def check_head(browser, daemon):
     """The daemon gets only the needed part of the browser's request; and the browser's answer."""
-    with browser.connect() as stream:
-        stream.sendall(browser.head(b"GET /v1/jobs?state=all&x=%41 HTTP/1.1\r\n",
-                                    b"User-Agent: x\r\nAccept: a/b\r\nSec-Fetch-Site: same-origin\r\nConnection: keep-alive\r\n"
-                                    b"Origin: http://127.0.0.1:%d\r\nAuthorization: Bearer x\r\nX-Forwarded-For: y\r\n"
-                                    b"Upgrade: websocket\r\nif-none-match: \"1\"\r\n" % browser.port))
-        assert daemon.answer() == (b"GET /v1/jobs?state=all&x=%41 HTTP/1.1\r\nHost: carma\r\nConnection: close\r\n"
-                                   b"Accept: a/b\r\nIf-None-Match: \"1\"\r\n\r\n")
-        answer = whole(stream)
+    asked, answer = passes(browser, daemon, browser.head(
+        b"GET /v1/jobs?state=all&x=%41 HTTP/1.1\r\n",
+        b"User-Agent: x\r\nAccept: a/b\r\nSec-Fetch-Site: same-origin\r\nConnection: keep-alive\r\n"
+        b"Origin: http://127.0.0.1:%d\r\nAuthorization: Bearer x\r\nX-Forwarded-For: y\r\n"
+        b"Upgrade: websocket\r\nif-none-match: \"1\"\r\n" % browser.port))
+    assert asked == (b"GET /v1/jobs?state=all&x=%41 HTTP/1.1\r\nHost: carma\r\nConnection: close\r\n"
+                     b"Accept: a/b\r\nIf-None-Match: \"1\"\r\n\r\n")
     for line in [b"Content-Security-Policy: default-src 'self'; ", b"frame-ancestors 'none'", b"X-Content-Type-Options: nosniff",
                  b"Referrer-Policy: no-referrer", b"Cache-Control: no-store", b"Content-Type: application/json"]:
         assert line in answer, (line, answer)
     assert answer.endswith(b"\r\n\r\n{}") and answer.count(b"Connection: close") == 1, answer
     # The daemon's own answer stays as it is.
     own = b"HTTP/1.1 304 Not Modified\r\ncache-control: max-age=9\r\nCONTENT-SECURITY-POLICY: x\r\nETag: \"1\"\r\n\r\n"
-    with browser.connect() as stream:
-        stream.sendall(browser.head())
-        daemon.answer(own)
-        answer = whole(stream)
-    assert status(answer) == 304 and all(line in answer for line in own.split(b"\r\n")[1:]), answer
+    answer = passes(browser, daemon, answer=own, wanted=304)[1]
+    assert all(line in answer for line in own.split(b"\r\n")[1:]), answer
     assert b"no-store" not in answer and b"default-src" not in answer, answer
 
 
@@ -205,14 +208,9 @@ def check_sites(browser, daemon):
     daemon.was_left_alone()
     for more in [b"Origin: http://127.0.0.1:%d\r\n" % port, b"Sec-Fetch-Site: same-origin\r\n",
                  b"Origin: null\r\nSec-Fetch-Site: same-origin\r\n"]:
-        with browser.connect() as stream:
-            stream.sendall(browser.head(post, more + b"Content-Length: 0\r\n"))
-            assert daemon.answer() == post + b"Host: carma\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
-            assert status(stream.recv(4096)) == 200
-    with browser.connect() as stream:
-        stream.sendall(browser.head(host=b"Host: LocalHost:%d\r\n" % port, more=b"Origin: http://localhost:%d\r\n" % port))
-        daemon.answer()
-        assert status(stream.recv(4096)) == 200
+        asked = passes(browser, daemon, browser.head(post, more + b"Content-Length: 0\r\n"))[0]
+        assert asked == post + b"Host: carma\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+    passes(browser, daemon, browser.head(host=b"Host: LocalHost:%d\r\n" % port, more=b"Origin: http://localhost:%d\r\n" % port))
 
 
 def check_odd_heads(browser, daemon):
@@ -357,27 +355,17 @@ def check_odd_answers(browser, daemon):
     """An answer that is not a daemon's is not passed on."""
     for odd in [b"", b"220 mail.example ready\r\n\r\n", b"HTTP/1.1 200 OK\r\nX: y",
                 b"HTTP/1.1 200 OK\r\nX: " + b"a" * 70000, b"HTTP/1.1 200 OK\r\nX: a\0b\r\n\r\n"]:
-        with browser.connect() as stream:
-            stream.sendall(browser.head())
-            daemon.answer(odd)
-            answer = stream.recv(65536)
-        assert status(answer) == 502 and b'{"error":' in answer, (odd[:100], answer)
-    with browser.connect() as stream:  # an interim answer does not end the exchange
-        stream.sendall(browser.head())
-        daemon.answer(b"HTTP/1.1 100 Continue\r\nX: y\r\n\r\n" + PLAIN)
-        answer = whole(stream)
-    assert status(answer) == 200 and b"X: y" not in answer and answer.endswith(b"\r\n\r\n{}"), answer
+        answer = passes(browser, daemon, answer=odd, wanted=502)[1]
+        assert b'{"error":' in answer, (odd[:100], answer)
+    # An interim answer does not end the exchange.
+    answer = passes(browser, daemon, answer=b"HTTP/1.1 100 Continue\r\nX: y\r\n\r\n" + PLAIN)[1]
+    assert b"X: y" not in answer and answer.endswith(b"\r\n\r\n{}"), answer
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: keep-alive\r\n\r\n"
-    with browser.connect() as stream:  # how the daemon cuts its answer into pieces is its own affair
-        stream.sendall(browser.head())
-        daemon.answer(head + b"2\r\nab\r\n1\r\nc\r\n0\r\n\r\n")
-        answer = whole(stream)
+    # How the daemon cuts its answer into pieces is its own affair.
+    answer = passes(browser, daemon, answer=head + b"2\r\nab\r\n1\r\nc\r\n0\r\n\r\n")[1]
     assert answer.endswith(b"\r\n\r\nabc") and b"chunked" not in answer and b"keep-alive" not in answer, answer
-    with browser.connect() as stream:
-        stream.sendall(browser.head(b"HEAD /v1/status HTTP/1.1\r\n"))
-        daemon.answer(PLAIN[:-2])
-        answer = whole(stream)
-    assert status(answer) == 200 and b"Content-Length: 2\r\n" in answer and answer.endswith(b"\r\n\r\n"), answer
+    answer = passes(browser, daemon, browser.head(b"HEAD /v1/status HTTP/1.1\r\n"), PLAIN[:-2])[1]
+    assert b"Content-Length: 2\r\n" in answer and answer.endswith(b"\r\n\r\n"), answer
 
 
 def check_connections(browser, daemon):
@@ -404,10 +392,7 @@ def check_no_daemon(browser, daemon, path):
     answer = browser.raw(browser.head(b"GET /local/jobs/1/log HTTP/1.1\r\n"))
     assert status(answer) == 502 and b"no daemon listens there" in answer, answer
     daemon = Daemon(path)
-    with browser.connect() as stream:
-        stream.sendall(browser.head())
-        daemon.answer()
-        assert status(stream.recv(4096)) == 200
+    passes(browser, daemon)
     return daemon
 
 
@@ -430,10 +415,7 @@ def check_local(browser, daemon, directory):
             job = b'{"id": 7, "uid": %d, "state": "RUNNING", "started_ns": 1%s}' % (os.getuid(), output)
             asked = daemon.answer(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(job) + job)
             assert asked.startswith(b"GET /v1/jobs/7 HTTP/1.1\r\n"), asked
-            answer = b""
-            while block := stream.recv(65536):
-                answer += block
-            return answer
+            return whole(stream)
 
     where = b', "output": "%s/' % bytes(directory)
     answer = log(where + b'out-%j"', b"?bytes=13")
@@ -456,11 +438,8 @@ def check_tcp(carma, directory):
     place = "127.0.0.1:%d" % daemon.listener.getsockname()[1]
     browser = Browser(carma, "tcp://" + place, CARMA_TOKEN_FILE=str(directory / "token"))
     browser.enter()
-    with browser.connect() as stream:
-        stream.sendall(browser.head(more=b"Authorization: Bearer mine\r\n"))
-        assert daemon.answer() == STATUS + b"Host: %s\r\nConnection: close\r\nAuthorization: Bearer %s\r\n\r\n" % (
-            place.encode(), b"t" * 32)
-        assert status(stream.recv(4096)) == 200
+    asked = passes(browser, daemon, browser.head(more=b"Authorization: Bearer mine\r\n"))[0]
+    assert asked == STATUS + b"Host: %s\r\nConnection: close\r\nAuthorization: Bearer %s\r\n\r\n" % (place.encode(), b"t" * 32)
     browser.end(15)
 
 

@@ -141,6 +141,14 @@ shows() {
     expect_out "$shown_pattern"
 }
 
+# prints TEXT ARGUMENT...: as expect_ok, and that is all of the output.
+prints() {
+    printed_text=$1
+    shift
+    expect_ok "$@"
+    expect_output "$printed_text"
+}
+
 # warns PATTERN ARGUMENT...: as expect_ok, and the pattern is in the messages.
 warns() {
     warned_of=$1

@@ -136,10 +136,12 @@ class Jobs(unittest.TestCase):
 class Functions(unittest.TestCase):
     def script(self, name, text, *arguments):
         pathlib.Path(name).write_text(textwrap.dedent(text))
-        return subprocess.run([sys.executable, name, *arguments], capture_output=True, text=True, check=False)
+        done = subprocess.run([sys.executable, name, *arguments], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
 
     def test_of_a_script(self):
-        done = self.script("of_script.py", """
+        self.script("of_script.py", """
             import dataclasses, os, pathlib
             import carma
 
@@ -171,10 +173,9 @@ class Functions(unittest.TestCase):
                 again = carma.FunctionJob(job.id, job.folder)
                 assert again.result()[0] == settings
         """)  # fmt: skip
-        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_that_does_not_end_well(self):
-        done = self.script("ends_badly.py", """
+        self.script("ends_badly.py", """
             import carma
 
             @carma.job
@@ -212,10 +213,9 @@ class Functions(unittest.TestCase):
                 expect(carma.Invalid, "cannot be pickled", lambda: takes.submit(lambda: 0))
                 expect(carma.Invalid, "at the top of its module", outer().submit)
         """)  # fmt: skip
-        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_where_others_may_write(self):
-        done = self.script("shared.py", """
+        self.script("shared.py", """
             import os, pathlib
             import carma
 
@@ -242,10 +242,9 @@ class Functions(unittest.TestCase):
                     pathlib.Path(f"shared/{planted}/__init__.py").write_text("raise SystemExit('planted')")
                 assert train.options(chdir="shared").submit().result() == 1
         """)  # fmt: skip
-        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_of_a_script_that_would_submit_again(self):
-        done = self.script("unguarded.py", """
+        said = self.script("unguarded.py", """
             import carma
 
             @carma.job
@@ -254,8 +253,7 @@ class Functions(unittest.TestCase):
 
             print(train.submit().id)
         """)  # fmt: skip
-        self.assertEqual(done.returncode, 0, done.stderr)
-        job = carma.Job(int(done.stdout))
+        job = carma.Job(int(said))
         self.assertEqual(job.wait(), 1)
         self.assertIn('if __name__ == "__main__":', job.logs())
         self.assertEqual([each.id for each in carma.jobs(state="all") if each.id > job.id], [])
@@ -263,7 +261,7 @@ class Functions(unittest.TestCase):
     def test_of_a_module(self):
         pathlib.Path("modules").mkdir()
         pathlib.Path("modules/trainer.py").write_text("import carma\n@carma.job\ndef train(x):\n    return x + 1\n")
-        done = self.script("uses_module.py", """
+        self.script("uses_module.py", """
             import sys
             sys.path.append("modules")
             import carma, trainer
@@ -279,7 +277,6 @@ class Functions(unittest.TestCase):
                 except carma.Invalid as error:
                     assert "Number is of the script" in str(error), error
         """)  # fmt: skip
-        self.assertEqual(done.returncode, 0, done.stderr)
 
 
 class Restart(unittest.TestCase):

@@ -10,15 +10,15 @@ start_node a100x4-40g 60
 start_daemon --config /dev/null
 
 # Of a command, without a daemon: as its user, in the sandbox.
-expect_ok estimate -- /usr/bin/python3 "$SOURCE/examples/train_mlp.py"
-expect_out '^Model  *an automatic capture of train_mlp.py, [0-9]* s, captured with PyTorch'
+shows '^Model  *an automatic capture of train_mlp.py, [0-9]* s, captured with PyTorch' \
+    estimate -- /usr/bin/python3 "$SOURCE/examples/train_mlp.py"
 
 # On an idle node: the guess first, then the estimate.
 run submit --parsable -- env OMP_NUM_THREADS=1 /usr/bin/python3 "$SOURCE/examples/train_mlp.py" --epochs 1000000
 until_field 1 reservation_source estimated
 expect_field 1 state RUNNING
-run explain 1
-expect_out '^memory: .* on each GPU: estimated .* by replay .* from an automatic capture of train_mlp.py, [0-9]* s$'
+shows '^memory: .* on each GPU: estimated .* by replay .* from an automatic capture of train_mlp.py, [0-9]* s$' \
+    explain 1
 run cancel 1
 until_field 1 state CANCELLED
 
@@ -63,8 +63,7 @@ until_field 11 estimating true
 run cancel 11
 until_field 11 estimating false
 [ ! -e harm ] || fail "a capture wrote a file"
-run submit --parsable -- true
-expect_output 12 # nobody else submitted a job
+prints 12 submit --parsable -- true # nobody else submitted a job
 expect_ok show 12
 
 # The reason of a script that fails is told, whatever its exit status; a library may ask for PyTorch long before.

@@ -24,6 +24,14 @@ sane_root() {
     ln -s 'pid:[4026531836]' "$ROOT/proc/self/ns/pid"
     touch "$ROOT/etc/systemd/system/carmad.service"
 }
+mps_daemon() { # PID COMMAND-LINE ENVIRONMENT, as printf writes them
+    mkdir "$ROOT/proc/$1"
+    echo nvidia-cuda-mps >"$ROOT/proc/$1/comm"
+    # shellcheck disable=SC2059
+    printf "$2" >"$ROOT/proc/$1/cmdline"
+    # shellcheck disable=SC2059
+    printf "$3" >"$ROOT/proc/$1/environ"
+}
 settings() {
     printf '%s\n' "state_directory = $STATE" "socket = $CARMA_SOCKET" "nvml_library = $library" "$@" >carma.conf
 }
@@ -47,6 +55,11 @@ found() {
         grep -qF -- "$text" "$T/findings" || fail "not found: '$text' in: $(cat "$T/findings")"
     done
 }
+finds() { # STATUS TEXT...: doctor, and what it has found
+    doctor "$1"
+    shift
+    found "$@"
+}
 absent() {
     ! grep -F -- "$1" "$T/findings" || fail "found: $1"
 }
@@ -58,8 +71,7 @@ ulimit -n 4096 2>/dev/null
 
 # Nothing fails. Without a daemon that is told, and no more.
 mkdir -m 700 "$STATE"
-doctor 0
-found 'ok settings: carma.conf' "warn daemon: $CARMA_SOCKET: no daemon listens there" \
+finds 0 'ok settings: carma.conf' "warn daemon: $CARMA_SOCKET: no daemon listens there" \
     "ok driver: 550.54.15, NVML 12.550.54.15, " 'ok GPUs: 4 x NVIDIA A100-SXM4-40GB' 'ok persistence: on' \
     'ok compute mode: default' 'ok ECC: no uncorrected' 'ok metrics: by gpm: sm_activity, ' 'ok profiling: for all users' \
     "ok state: $STATE" 'ok file system: ext4, mounted on /' 'skip store: ' 'ok cgroups: version 2; ' 'ok job limits: ' \
@@ -77,23 +89,18 @@ mode=0600 # of a user's own daemon
 found "ok daemon: answers at $CARMA_SOCKET, version " "ok socket: $CARMA_SOCKET, mode $mode" 'ok store: ' ' records'
 "$PREFIX/bin/carma-vnode" inject xid --gpu 1 --xid 31
 wait_for '"$CARMA" gpus --json | grep -q "\"code\": 31"' || fail "the daemon sees no Xid"
-doctor 0
-found 'warn Xid: GPU 1: Xid 31, 1 since carmad began'
+finds 0 'warn Xid: GPU 1: Xid 31, 1 since carmad began'
 stop_daemon
 
 # ---- Settings ----
 settings 'policy = carma' 'polcy = carma'
-doctor 1
-found 'fail settings: carma.conf:5: ' polcy
+finds 1 'fail settings: carma.conf:5: ' polcy
 settings 'window = soon'
-doctor 1
-found 'fail settings: carma.conf:4: ' soon
+finds 1 'fail settings: carma.conf:4: ' soon
 settings 'admin_group = no-such-group'
-doctor 0
-found "warn admin group: admin_group 'no-such-group': there is no such group"
+finds 0 "warn admin group: admin_group 'no-such-group': there is no such group"
 settings "listen = 127.0.0.1:8471"
-doctor 1
-found 'fail settings: carma.conf: ' token
+finds 1 'fail settings: carma.conf: ' token
 run doctor --root "$ROOT" --config "$T/not-there"
 expect_status 1
 settings
@@ -103,59 +110,46 @@ kept=$CARMA_SOCKET
 unset CARMA_SOCKET
 touch "$T/file"
 sed -i "s|^socket = .*|socket = $T/file|" carma.conf
-doctor 1
-found "$T/file: no daemon listens there" "fail socket: $T/file is not a socket"
+finds 1 "$T/file: no daemon listens there" "fail socket: $T/file is not a socket"
 CARMA_SOCKET=$kept
 export CARMA_SOCKET
 settings
 
 # ---- GPUs ----
 "$PREFIX/bin/carma-vnode" inject gpu-lost --gpu 2
-doctor 1
-found 'ok GPUs: 3 x NVIDIA' 'fail GPUs: GPU 2: GPU is lost -> drain the node'
+finds 1 'ok GPUs: 3 x NVIDIA' 'fail GPUs: GPU 2: GPU is lost -> drain the node'
 "$PREFIX/bin/carma-vnode" clear
 "$PREFIX/bin/carma-vnode" inject no-permission
-doctor 0
-found 'warn metrics: sm_activity is NVML'"'"'s utilisation, an upper bound, on 4 of 4: no permission' \
+finds 0 'warn metrics: sm_activity is NVML'"'"'s utilisation, an upper bound, on 4 of 4: no permission' \
     'warn metrics: not to be had on all: ' 'run carmad as root'
 "$PREFIX/bin/carma-vnode" clear
 "$PREFIX/bin/carma-vnode" inject hang
-doctor 1
-found 'fail driver: hangs as '
+finds 1 'fail driver: hangs as '
 "$PREFIX/bin/carma-vnode" clear
 library=$FAKE_NVML_LIBRARY
 settings
 FAKE_NVML=init=18
 export FAKE_NVML
-doctor 1
-found 'fail driver: NVML (' 'kernel module 550.54.15 -> the driver was updated under a running module'
+finds 1 'fail driver: NVML (' 'kernel module 550.54.15 -> the driver was updated under a running module'
 FAKE_NVML=init=9
-doctor 1
-found '-> modprobe nvidia'
+finds 1 '-> modprobe nvidia'
 FAKE_NVML=persistence=0,mode-of-1=3,ecc=2
-doctor 0
-found 'ok driver: 560.1.2' 'warn persistence: off on GPU 0, 1 ->' 'warn compute mode: EXCLUSIVE on GPU 1 ->' \
+finds 0 'ok driver: 560.1.2' 'warn persistence: off on GPU 0, 1 ->' 'warn compute mode: EXCLUSIVE on GPU 1 ->' \
     'warn ECC: uncorrected errors since the driver was loaded on GPU 0, 1'
 FAKE_NVML=compute-mode=2
-doctor 1
-found 'fail compute mode: PROHIBITED on GPU 0, 1'
+finds 1 'fail compute mode: PROHIBITED on GPU 0, 1'
 FAKE_NVML=count=0
-doctor 1
-found 'fail GPUs: the driver sees none'
+finds 1 'fail GPUs: the driver sees none'
 FAKE_NVML=crash=1
-doctor 1
-found 'fail metrics: '
+finds 1 'fail metrics: '
 FAKE_NVML=noisy,mig
-doctor 0
-found 'ok ECC: no uncorrected' 'ok MIG: 1 of the GPUs in MIG mode, 2 instances'
+finds 0 'ok ECC: no uncorrected' 'ok MIG: 1 of the GPUs in MIG mode, 2 instances'
 unset FAKE_NVML
 library=/no/such/library.so
 settings
-doctor 1
-found 'fail driver: kernel module 550.54.15 is loaded, but cannot load the NVML library /no/such/library.so'
+finds 1 'fail driver: kernel module 550.54.15 is loaded, but cannot load the NVML library /no/such/library.so'
 rm "$ROOT/proc/driver/nvidia/version"
-doctor 1
-found 'fail driver: no kernel module is loaded; '
+finds 1 'fail driver: no kernel module is loaded; '
 absent persistenced
 
 # Without GPM, DCGM stands in; it is named where it does.
@@ -164,35 +158,26 @@ rm -f "$CARMA_VNODE"
 library=$PREFIX/lib/carma/vnode/libnvidia-ml.so.1
 sane_root
 settings "dcgm_library = $T/no-such-dcgm.so"
-doctor 0
-found 'warn metrics: sm_activity is NVML'"'"'s utilisation'
+finds 0 'warn metrics: sm_activity is NVML'"'"'s utilisation'
 settings "dcgm_library = $FAKE_DCGM_LIBRARY"
 FAKE_DCGM=vnode
 export FAKE_DCGM
-doctor 0
-found 'ok metrics: by dcgm: sm_activity, '
+finds 0 'ok metrics: by dcgm: sm_activity, '
 absent 'utilisation'
 unset FAKE_DCGM
 
 rm -f "$CARMA_VNODE"
 "$PREFIX/bin/carma-vnode" create "$CARMA_VNODE" --profile a100x2-mig >/dev/null
 settings "dcgm_library = $T/no-such-dcgm.so"
-doctor 0
-found 'ok MIG: 1 of the GPUs in MIG mode, 3 instances' "an upper bound, on 1 of 4: " 'warn metrics: not to be had on all: sm_activity, '
+finds 0 'ok MIG: 1 of the GPUs in MIG mode, 3 instances' "an upper bound, on 1 of 4: " 'warn metrics: not to be had on all: sm_activity, '
 
 # ---- The system ----
 echo 'RmProfilingAdminOnly: 1' >"$ROOT/proc/driver/nvidia/params"
 rm "$ROOT/proc/70/comm" "$ROOT/etc/systemd/system/carmad.service" "$ROOT/proc/self/ns/pid"
 ln -s 'pid:[4026532999]' "$ROOT/proc/self/ns/pid"
 printf '2:memory:/user.slice\n1:name=systemd:/user.slice\n' >"$ROOT/proc/self/cgroup"
-mkdir "$ROOT/proc/90"
-echo nvidia-cuda-mps >"$ROOT/proc/90/comm"
-printf '/usr/bin/nvidia-cuda-mps-control\0-d\0' >"$ROOT/proc/90/cmdline"
-printf 'A=b\0CUDA_MPS_PIPE_DIRECTORY=/tmp/theirs\0' >"$ROOT/proc/90/environ"
-mkdir "$ROOT/proc/91"
-echo nvidia-cuda-mps >"$ROOT/proc/91/comm"
-printf 'nvidia-cuda-mps-control\0-d\0' >"$ROOT/proc/91/cmdline"
-printf 'CUDA_MPS_PIPE_DIRECTORY=%s/mps/0/pipe\0' "${CARMA_SOCKET%/*}" >"$ROOT/proc/91/environ"
+mps_daemon 90 '/usr/bin/nvidia-cuda-mps-control\0-d\0' 'A=b\0CUDA_MPS_PIPE_DIRECTORY=/tmp/theirs\0'
+mps_daemon 91 'nvidia-cuda-mps-control\0-d\0' "CUDA_MPS_PIPE_DIRECTORY=${CARMA_SOCKET%/*}/mps/0/pipe\\0"
 settings 'share = mps' "mps_control = $T/no-mps"
 (ulimit -Sn 1024 && doctor 1 && [ "$failures" -eq 0 ]) || fail "with few files: see above"
 found 'warn persistenced: ' 'warn service: systemd has no carmad.service' 'warn processes: a PID namespace of its own' \
@@ -205,8 +190,7 @@ printf '0::/system.slice\n1:memory:/\n' >"$ROOT/proc/self/cgroup"
 echo 'cpuset hugetlb pids' >"$ROOT/sys/fs/cgroup/system.slice/cgroup.controllers"
 rm "$ROOT/proc/self/ns/pid"
 rm -r "$ROOT/run/systemd"
-doctor 0
-found 'ok MPS: ' "ok MPS daemons: 1 of carma's, 1 others: pid 90" 'version 2 beside version 1' 'skip service: '
+finds 0 'ok MPS: ' "ok MPS daemons: 1 of carma's, 1 others: pid 90" 'version 2 beside version 1' 'skip service: '
 if [ "$(id -u)" -eq 0 ]; then
     found 'in spite of hidepid=2'
 else
@@ -218,31 +202,24 @@ sane_root
 settings
 printf '1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 8:2 / %s rw - xfs /dev/sdb rw\n3 1 0:9 / %s rw - nfs4 server:/x rw\n4 1 0:9 / %sx rw - xfs /dev/sdb rw\n' \
     "$T" "$STATE" "$STATE" >"$ROOT/proc/self/mountinfo"
-doctor 1
-found "fail file system: $STATE is on $STATE (nfs4), a network's"
+finds 1 "fail file system: $STATE is on $STATE (nfs4), a network's"
 printf '1 0 8:1 / / rw - tmpfs tmpfs rw\n' >"$ROOT/proc/self/mountinfo"
-doctor 0
-found 'warn file system: ' 'a reboot forgets all jobs'
+finds 0 'warn file system: ' 'a reboot forgets all jobs'
 sane_root
 chmod 777 "$STATE"
-doctor 1
-found 'fail state: ' 'others may write it -> chmod go-w it'
+finds 1 'fail state: ' 'others may write it -> chmod go-w it'
 chmod 700 "$STATE"
 cp "$STATE/store.db" store.db
 sql "PRAGMA user_version = 900"
-doctor 0
-found 'warn store: ' 'has form 900, this carma knows up to'
+finds 0 'warn store: ' 'has form 900, this carma knows up to'
 head -c 5000 store.db >"$STATE/store.db"
 rm -f "$STATE/store.db-wal" "$STATE/store.db-shm"
-doctor 1
-found 'fail store: ' 'put a backup in its place'
+finds 1 'fail store: ' 'put a backup in its place'
 rm -rf "$STATE"
 touch "$STATE"
-doctor 1
-found 'fail state: ' 'is not a directory'
+finds 1 'fail state: ' 'is not a directory'
 rm "$STATE"
-doctor 0
-found "skip state: $STATE is not there: carmad makes it"
+finds 0 "skip state: $STATE is not there: carmad makes it"
 [ ! -e "$STATE" ] || fail "carma doctor made $STATE"
 
 # A full disk, and one that cannot be written.
@@ -267,9 +244,6 @@ COLUMNS=400 run doctor --config carma.conf
 expect_out 'auto capture.*no sandbox: no mounts: allow them'
 
 # Names of others are escaped.
-mkdir "$ROOT/proc/92"
-echo nvidia-cuda-mps >"$ROOT/proc/92/comm"
-printf 'nvidia-cuda-mps-control\0' >"$ROOT/proc/92/cmdline"
-printf 'CUDA_MPS_PIPE_DIRECTORY=/tmp/\033[2J\0' >"$ROOT/proc/92/environ"
+mps_daemon 92 'nvidia-cuda-mps-control\0' 'CUDA_MPS_PIPE_DIRECTORY=/tmp/\033[2J\0'
 run doctor --root "$ROOT" --config carma.conf
 grep -qF 'pid 92 (/tmp/\x1b[2J)' "$T/out" || fail "$said: $(cat "$T/out")"

@@ -72,9 +72,10 @@ settings() {
     printf '%s\n' "state_directory = $STATE" "socket = $CARMA_SOCKET" "nvml_library = $PREFIX/lib/carma/vnode/libnvidia-ml.so.1" "$@" >carma.conf
 }
 
-# doctor [NODE]: what it finds of Slurm, one finding a line: "MARK CHECK: FOUND -> REMEDY".
+# doctor: what it finds of Slurm, on this host or the node $named, one finding a line: "MARK CHECK: FOUND -> REMEDY".
+named=
 doctor() {
-    run doctor --root "$ROOT" --config carma.conf --json "--slurm${1:+=$1}"
+    run doctor --root "$ROOT" --config carma.conf --json "--slurm${named:+=$named}"
     python3 -c 'import json, sys
 for one in json.load(sys.stdin)["checks"]:
     print(one["mark"], one["check"] + ":", one["found"], "->", one["remedy"])' <"$T/out" |
@@ -85,8 +86,9 @@ found() {
         grep -qF -- "$text" "$T/findings" || fail "not found: '$text' in: $(cat "$T/findings")"
     done
 }
-# only TEXT...: these, and all else is well.
+# only TEXT...: doctor finds these, and all else is well.
 only() {
+    doctor
     found "$@"
     [ "$(grep -cv '^ok ' "$T/findings")" -eq $# ] || fail "more than $*: $(cat "$T/findings")"
 }
@@ -97,7 +99,6 @@ settings 'engine = slurm' 'gate = memory'
 start_daemon --config carma.conf
 run doctor --root "$ROOT" --config carma.conf
 grep -qE 'plugstack|gpumem' "$T/out" && fail "without --slurm it looks at Slurm: $(cat "$T/out")"
-doctor
 only
 found 'ok Slurm engine: engine = slurm' 'ok Slurm gate: ' 'ok plugstack: /etc/slurm/plugstack.conf names libcarma_spank.so' \
     'ok Slurm plugin: /lib/slurm/libcarma_spank.so, for Slurm 22.05' 'ok job_submit: ' 'ok Slurm devices: ' 'ok Slurm agent: ' \
@@ -111,134 +112,102 @@ grep -qE -- "--hold .*-p big -w $host --carma-exclusive" "$T/fake/jobs" || fail 
 
 # ---- What is tried ----
 echo gres:gpu:1 >"$T/fake/gres"
-doctor
 only 'fail Slurm counts: partition main: a job with --carma-exclusive is counted no gpumem (its GRES: gres:gpu:1)' \
     'fail Slurm counts: partition big: '
 echo gres:gpumem:40960M >"$T/fake/gres"
-doctor
 only 'fail Slurm counts: partition main: a job with --carma-exclusive is counted no gpuslot' 'fail Slurm counts: partition big: '
 echo gres:gpumem:80G,gres:gpuslot:2 >"$T/fake/gres"
-doctor
 only 'warn Slurm counts: partition main: job_submit.lua takes a GPU for 80.0 GiB; one of this node has 39.6 GiB -> correct GPU_GIB' \
     'warn Slurm counts: partition big: '
 sane_slurm
 echo 'sbatch: error: Invalid account' >"$T/fake/refusal"
-doctor
 only 'warn Slurm counts: partition main: not tried: sbatch --carma-exclusive: sbatch: error: Invalid account' 'warn Slurm counts: partition big'
 sane_slurm
 : >"$T/fake/n3"
-doctor
 only 'fail Slurm hosts: n3: no libcarma_spank.so there, and plugstack.conf says required'
 sed -i 's/^required/optional/' "$ROOT/etc/slurm/plugstack.conf.d/carma.conf"
-doctor
 only 'warn Slurm hosts: n3: no libcarma_spank.so there -> '
 echo here >"$T/fake/n3"
-doctor
 only 'warn Slurm hosts: 2 other nodes, all with libcarma_spank.so, and plugstack.conf says optional'
 rm "$T/fake/n2"
-doctor
 only 'skip Slurm hosts: n2: not reached by ssh'
 
 # ---- Settings, the agent ----
 sane_slurm
 settings 'engine = local'
-doctor
 only 'fail Slurm engine: engine = local' 'warn Slurm gate: gate = all'
 found '-> write engine = slurm into carma.conf' '-> write gate = memory into carma.conf'
 expect_status 1
 settings 'engine = slurm' 'gate = memory'
 echo carma-slurmd >"$ROOT/proc/70/comm"
-doctor
 only 'fail Slurm agent: carma-slurm-agent does not run'
 
 # ---- The plugin ----
 sane_slurm
 sed -i 's/^required/# required/' "$ROOT/etc/slurm/plugstack.conf.d/carma.conf"
-doctor
 only 'fail plugstack: /etc/slurm/plugstack.conf does not name libcarma_spank.so'
 echo 'required /opt/carma/libcarma_spank.so wait=8' >"$ROOT/etc/slurm/plugstack.conf"
-doctor
 only 'fail Slurm plugin: /opt/carma/libcarma_spank.so is not in '
 # One that includes itself ends.
 echo 'include plugstack.conf' >"$ROOT/etc/slurm/plugstack.conf"
-doctor
 only 'fail plugstack: '
 echo 'include plugstack.conf.d/c*.conf' >"$ROOT/etc/slurm/plugstack.conf" # beside the file that names it
 name_plugin
-doctor
 only
 for version in 23.02.1 22.11.0; do
     sed -i "s/^SLURM_VERSION .*/SLURM_VERSION           = $version/" "$T/fake/config"
-    doctor
     only "fail Slurm plugin: /lib/slurm/libcarma_spank.so was built with Slurm 22.05; $version is installed"
 done
 sed -i "s/^SLURM_VERSION .*/SLURM_VERSION           = 22.05.11/" "$T/fake/config"
-doctor
 only
 printf 'carma_spank_for\0\10\5' >"$ROOT/lib/slurm/libcarma_spank.so"
-doctor
 only 'fail Slurm plugin: /lib/slurm/libcarma_spank.so does not say which Slurm'
 rm "$ROOT/lib/slurm/libcarma_spank.so"
-doctor
 only 'fail Slurm plugin: libcarma_spank.so is not in /no/such:/lib/slurm'
 
 # ---- The configuration ----
 sane_slurm
 sed -i 's/^JobRequeue .*/JobRequeue              = 0/; s/^CliFilterPlugins .*/CliFilterPlugins        = (null)/' "$T/fake/config"
-doctor
 only 'warn Slurm requeue: JobRequeue=0' 'warn cli_filter: CliFilterPlugins has no lua'
 sane_slurm
 sed -i 's/^JobSubmitPlugins .*/JobSubmitPlugins        = (null)/' "$T/fake/config"
-doctor
 only 'warn job_submit: JobSubmitPlugins has no lua'
 sane_slurm
 echo 'NodeName=x Name=gpu Type=a100 File=/dev/nvidia[0-3]' >>"$ROOT/etc/slurm/gres.conf"
-doctor
 only 'warn Slurm devices: ConstrainDevices=yes, and /etc/slurm/gres.conf gives gres/gpu files'
 for file in 'ConstrainDevices=no' '# ConstrainDevices=yes'; do
     echo "$file" >"$ROOT/etc/slurm/cgroup.conf"
-    doctor
     only
 done
 echo 'constraindevices = Yes' >"$ROOT/etc/slurm/cgroup.conf"
-doctor
 only 'warn Slurm devices: '
 sed -i 's/,task.cgroup//' "$T/fake/config"
-doctor
 only
 
 # ---- Counts ----
 sane_slurm
 sed -i 's/gpumem:160G,gpubig:4/gpumem:320G,gpubig:8/' "$T/fake/node"
-doctor
 only 'warn gpumem: Slurm counts 320.0 GiB' 'warn gpubig: Slurm counts 8'
 sed -i 's/gpumem:320G,gpubig:8/gpubig:4,gpumem:163840M/' "$T/fake/node"
-doctor
 only
 sed -i 's/gpubig:4,gpumem:163840M/gpubig:4,gpumem:120G/' "$T/fake/node"
-doctor
 only 'warn gpumem: Slurm counts 120.0 GiB'
 sed -i 's/Gres=[^ ]*/Gres=gpu:4/' "$T/fake/node"
-doctor
 only 'fail gpumem: Slurm counts no gpumem' 'warn gpubig: Slurm counts 0'
 sane_slurm
 sed -i "s/NodeName=$host/NodeName=gpu1/" "$T/fake/node"
-doctor
 only "fail Slurm: scontrol show node $host: slurm_load error: none of that -> name the node as Slurm does"
 echo gpu1 >"$T/fake/nodes"
-doctor gpu1
+named=gpu1
 only
 # Slurm counts what is left of the GPUs.
 "$PREFIX/bin/carma-vnode" inject gpu-lost --gpu 2
 wait_for '"$CARMA" gpus | grep -q lost'
-doctor gpu1
+doctor
 found 'warn gpumem: ' 'warn gpubig: Slurm counts 4 on gpu1, which has 3 GPUs'
 sed -i 's/Gres=[^ ]*/Gres=gpumem:120G,gpubig:3/' "$T/fake/node"
-doctor gpu1
 only
 stop_daemon
-doctor gpu1
 only 'skip gpumem: '
 rm "$T/fake/config"
-doctor gpu1
 only 'fail Slurm: scontrol show config: slurm_load error: none of that -> '

@@ -132,8 +132,7 @@ check "said['allocated_bytes'] - $allocated == 22 * 4096 * 2 * (32 - 4) * 64 * 2
 printf 'python train.py\nhf_config: %s\nbatch_size: 4\nsequence_length: 1024\nmethod: lora,rank=16\nprecision: bf16\n' \
     "$G" >hf.rad
 tells "said['memory_bytes'] == $bytes" estimate hf.rad --json
-run estimate --hf-config "$G" "$@"
-grep -q "llama of 1100 million parameters; batch size 4, adamw, bf16" out || fail "$said: $(cat out)"
+shows "llama of 1100 million parameters; batch size 4, adamw, bf16" estimate --hf-config "$G" "$@"
 expect_error 1 "llama-1.1b.json does not say the batch size: give it with --batch-size" estimate --hf-config "$G"
 expect_error 2 "training method 'magic' is not known: full, lora" estimate --hf-config "$G" --method magic
 

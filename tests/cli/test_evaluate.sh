@@ -112,8 +112,7 @@ expect_ok evaluate --pairs pairs.csv --json
 check 'list(said) == ["pairs", "left_out", "rate_rmse", "sum_bias", "within", "admitted", "over_bound", "worst"]' \
     'said["pairs"] == 3 and said["left_out"] == 1 and said["within"] == 1' \
     'said["admitted"] == 2 and said["over_bound"] == 1 and said["worst"] == 2.5'
-expect_ok evaluate --pairs pairs.csv
-grep -q '^3 pairs of jobs by MPS. Not counted: 1 of' "$T/out" || fail "no sum of the pairs"
+shows '^3 pairs of jobs by MPS. Not counted: 1 of' evaluate --pairs pairs.csv
 grep -q '2 pairs, 1 of them beyond the bound; the worst job was slowed 2.50 times' "$T/out" || fail "no harm"
 grep -v '^light' pairs.csv >busy.csv
 expect_ok evaluate --pairs busy.csv --json
@@ -128,8 +127,7 @@ expect_ok evaluate --threads threads.csv --json
 check 'list(said) == ["gain_error", "gains"] and abs(said["gain_error"] - 0.04) < 1e-9' \
     '[(gain["jobs"], gain["percent"], gain["rows"]) for gain in said["gains"]] == [(3, 50, 3), (6, 14, 1)]' \
     'abs(said["gains"][0]["measured"] - 1.2) < 1e-9 and said["gains"][1]["predicted"] == 1.26'
-expect_ok evaluate --threads threads.csv
-grep -q '^3 jobs with 50% each: 1.200 measured (of 3 jobs), 1.190 predicted' "$T/out" || fail "no line of three jobs"
+shows '^3 jobs with 50% each: 1.200 measured (of 3 jobs), 1.190 predicted' evaluate --threads threads.csv
 grep -v ',[36],' threads.csv >alone.csv
 expect_error 1 "alone.csv: no mix of 3 to 7 jobs" evaluate --threads alone.csv
 
@@ -137,8 +135,7 @@ expect_error 1 "alone.csv: no mix of 3 to 7 jobs" evaluate --threads alone.csv
 printf 'workload,profile,rate_against_7g\na,3g.20gb,0.5955\na,1g.5gb,0.22\na,7g.40gb,1\nb,2g.10gb,0.5\n' >mig.csv
 expect_ok evaluate --mig mig.csv --json
 check 'said["rates"] == said["left_out"] == 1 and said["rate_rmse"] < 0.01'
-expect_ok evaluate --mig mig.csv
-grep -q '^1 rates on MIG instances' "$T/out" || fail "no sum of the instances"
+shows '^1 rates on MIG instances' evaluate --mig mig.csv
 printf 'workload,profile,rate_against_7g\na,8g,0.1\n' >eight.csv
 expect_error 1 "eight.csv:2: profile '8g'" evaluate --mig eight.csv
 

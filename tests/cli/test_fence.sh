@@ -52,9 +52,8 @@ expected=$(for count in $before; do echo $((count + 1)); done)
 small=$(submitted -W --gpu-memory 10G --mps-memory-limit 5G -- sh -c 'echo "$CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"')
 grep -q "0=5120M" "carma-$small.out" || fail "its limit: $(cat "carma-$small.out")"
 expect_field "$small" process_limit_bytes $((5 << 30)) fence_bytes $(((10 << 30) + (512 << 20) + (10 << 30) / 16))
-run show "$small"
-grep -q "^Memory limit  *5.0 GiB per GPU, for each process (enforced by MPS; set by mps_memory_limit or --mps-memory-limit)" "$T/out" ||
-    fail "show: $(cat "$T/out")"
+shows "^Memory limit  *5.0 GiB per GPU, for each process (enforced by MPS; set by mps_memory_limit or --mps-memory-limit)" \
+    show "$small"
 # What may be a lack of memory is one beside little that its limit leaves, however much the GPU has.
 near=$(submitted --gpu-memory 10G -- sh -c '"$0" --memory 9G --sm-activity 0.3 --seconds 60
     echo "RuntimeError: Unable to find a valid cuDNN algorithm to run convolution"; exit 1' "$TRAIN")

@@ -54,9 +54,7 @@ else
 fi
 stop_daemon
 CARMA_CGROUP_ROOT=$T/no-groups start_daemon
-run submit --memory 64M -- true
-grep -q 'warning: --memory and --cpus are not in force here: ' "$T/err" || fail "$said: $(cat "$T/err")"
+warns 'warning: --memory and --cpus are not in force here: ' submit --memory 64M -- true
 run submit -- true
 [ ! -s "$T/err" ] || fail "$said: warns of nothing: $(cat "$T/err")"
-run show "$small"
-grep -q '^Host limits  *64 MiB of memory, 1 CPU, not in force: ' "$T/out" || fail "$said: $(cat "$T/out")"
+shows '^Host limits  *64 MiB of memory, 1 CPU, not in force: ' show "$small"

@@ -118,10 +118,8 @@ expect_error 1 "exit_status is 'null' at the end of job 4 (CANCELLED), not '0'" 
 expect_error 2 "--until 'RUNNING' is not FIELD=VALUE: write for example state=RUNNING" wait --until RUNNING 1
 expect_error 2 "--until '=1' is not FIELD=VALUE" wait --until =1 1
 
-expect_ok logs 1
-expect_output 'written by the job'
-run logs --error 1
-expect_output 'complaint'
+prints 'written by the job' logs 1
+prints 'complaint' logs --error 1
 expect_error 1 "$T/missing" logs 2
 expect_error 1 "not a regular file" logs 3
 expect_error 1 "permission denied: job 4 belongs to phd" logs 4

@@ -18,8 +18,7 @@ expect_error 1 "you have 3 unfinished jobs and submit 1, a user may have 3" subm
 expect_error 1 "a user may have 3" submit --gpus 4 -- true
 run cancel 1
 until_field 3 state COMPLETED
-expect_ok explain 3
-grep -q '^job 3 has completed$' "$T/out" || fail "$said: $(cat "$T/out")"
+shows '^job 3 has completed$' explain 3
 run cancel 2
 until_field 2 state CANCELLED
 expect_error 1 "4 GPUs needed, a user's limit is 3 (max_gpus_per_user)" submit --gpus 4 --gpu-memory 1G -- true

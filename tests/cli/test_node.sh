@@ -15,8 +15,7 @@ sed -n 2p "$T/out" | grep -qE '^GPU-[0-9a-f-]{36} 1 $' || fail "the job's enviro
 [ "$(sed -n 3p "$T/out")" = control ] || fail "MPS was not announced"
 expect_field 1 state FAILED exit_cause failed
 MARK=given "$CARMA" submit --parsable -W -- sh -c 'echo $MARK' >/dev/null
-run logs 2
-expect_output given
+prints given logs 2
 expect_field 2 state COMPLETED
 
 # A signal, a command that is not there, a directory that is not there.
@@ -30,8 +29,7 @@ field 4 message | grep -qF no-such-program || fail "job 4: $(field 4 message)"
 # An exclusive job is not announced MPS.
 # shellcheck disable=SC2016
 run submit --parsable -W --exclusive -- sh -c 'ls "$CUDA_MPS_PIPE_DIRECTORY" | wc -l'
-run logs 5
-expect_output 0
+prints 0 logs 5
 
 # Two jobs with too much memory together: the later one crashes, waits for an idle GPU and completes. The first goes on
 # until it was seen that the second waits for it, however slow the machine.
@@ -41,8 +39,7 @@ run submit --parsable -J second -- "$TRAIN" --memory 70G --sm-activity 0.3 --sec
 run submit --parsable -J third -- "$TRAIN" --memory 1G --sm-activity 0.3 --seconds 10
 until_field 7 crashes 1
 expect_field 7 state QUEUED retry true
-run explain 7
-grep -qF '1 idle GPU needed, 0 are idle' "$T/out" || fail "explain 7: $(cat "$T/out")"
+shows '1 idle GPU needed, 0 are idle' explain 7
 run gpus
 grep -qF H200 "$T/out" || fail "gpus: $(cat "$T/out")"
 run cancel 6
@@ -54,8 +51,7 @@ expect_field 8 crashes 0
 # Hold, release, cancel; the tree of a job that ignores SIGTERM goes all the same.
 expect_id 9 -H -- true
 expect_field 9 state HELD
-run explain 9
-grep -qF "held: 'carma release' lets it run" "$T/out" || fail "explain 9: $(cat "$T/out")"
+shows "held: 'carma release' lets it run" explain 9
 run release 9
 expect_ok wait 9
 expect_error 1 "already ended" hold 9

@@ -42,9 +42,8 @@ expect_field "$first" state COMPLETED
 next=$(train)
 until_field "$next" state RUNNING
 expect_field "$next" reserved_bytes $((12 << 30)) reservation_source learned
-run explain "$next"
-grep -q "12.0 GiB on each GPU, as the last run of this command used; that was more than the 4.0 GiB declared" "$T/out" ||
-    fail "explain: $(cat "$T/out")"
+shows "12.0 GiB on each GPU, as the last run of this command used; that was more than the 4.0 GiB declared" \
+    explain "$next"
 run wait "$next"
 expect_field "$next" over_reservation_bytes null
 

@@ -20,9 +20,7 @@ expect_gpu unmanaged.0.command carma-train
 expect_gpu unmanaged.0.user "$(id -un)"
 expect_gpu unmanaged.0.used_bytes $((3 << 30))
 expect_gpu unmanaged_why None
-run gpus
-grep -qxF "GPU 0: process $foreign (carma-train of $(id -un)) holds 3.0 GiB and is unmanaged" "$T/out" ||
-    fail "gpus: $(cat "$T/out")"
+shows "^GPU 0: process $foreign (carma-train of $(id -un)) holds 3.0 GiB and is unmanaged$" gpus
 
 # Hidden owners are not guessed, and the reason is given.
 "$VNODE" inject hide-memory

@@ -41,5 +41,5 @@ check
 expect_ok submit --wait --summary resnet50.summary --batch-size 32 -- $busy
 # shellcheck disable=SC2086
 run submit --parsable --hold --summary resnet50.summary --batch-size 32 -- $busy
-run explain "$(cat "$T/out")"
-expect_out "^run time: [0-9:]*, the median of 2 completed runs of this workload ([0-9:]* to [0-9:]*)$"
+shows "^run time: [0-9:]*, the median of 2 completed runs of this workload ([0-9:]* to [0-9:]*)$" \
+    explain "$(cat "$T/out")"

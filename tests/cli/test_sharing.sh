@@ -13,8 +13,7 @@ expect_field "$first" runs_by exclusive
 run submit --parsable --share time-slice -- "$TRAIN" --memory 2G --sm-activity 0.2 --seconds 1000 --fail false-oom --fail-at 500
 second=$(cat "$T/out")
 shows "GPU 0 runs job $first, which is exclusive" explain "$second"
-run show "$second"
-grep -qx 'Shares     only by time-slicing' "$T/out" || fail "show: $(cat "$T/out")"
+shows '^Shares     only by time-slicing$' show "$second"
 
 # A job that has it alone keeps it; the next ones share it.
 restart_daemon "$@" --set share=time-slice

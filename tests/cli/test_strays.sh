@@ -56,9 +56,7 @@ CUDA_VISIBLE_DEVICES=3 "$TRAIN" --memory 3G --seconds 100000 >/dev/null &
 foreign=$!
 until_gpu 3 unmanaged_bytes $((3 << 30))
 [ "$(gpu 3 unmanaged.0.job)" = None ] || fail "a process of no job: $(gpu 3 unmanaged)"
-run gpus
-grep -qxF "GPU 3: process $foreign (carma-train of $(id -un)) holds 3.0 GiB and is unmanaged" "$T/out" ||
-    fail "gpus: $(cat "$T/out")"
+shows "^GPU 3: process $foreign (carma-train of $(id -un)) holds 3.0 GiB and is unmanaged$" gpus
 kill "$foreign"
 wait "$foreign" 2>/dev/null
 

@@ -119,8 +119,7 @@ true
 #SBATCH --behind-the-first-command
 SCRIPT
 mkdir -p jobs/logs
-expect_ok submit --parsable slurm.sh
-expect_output 12
+prints 12 submit --parsable slurm.sh
 [ "$(grep -v '^carma: slurm.sh:[0-9]*: warning: not taken as options, it stands behind the first command: #SBATCH --behind' "$T/err")" = "carma: slurm.sh: warning: ignored in its #SBATCH lines, as it has no meaning here: -p, the GPU type a100, \
 --gres=shard:1, --mail-type, --mem-per-cpu
 carma: resnet: warning: its error file 'logs/$(id -un)-%N.err' is taken literally but for %j, the job's number" ] || fail "$said: $(cat "$T/err")"

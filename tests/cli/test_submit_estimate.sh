@@ -7,8 +7,7 @@ start_daemon --config /dev/null
 cp "$SOURCE/data/summaries/resnet50-224.txt" resnet50.summary
 
 # The estimate is the request; show, explain and the API say the same sentence.
-expect_ok submit --parsable --hold --summary resnet50.summary --batch-size 32 -- "$TRAIN" --workload resnet --seconds 240
-expect_output 1
+prints 1 submit --parsable --hold --summary resnet50.summary --batch-size 32 -- "$TRAIN" --workload resnet --seconds 240
 [ -s "$T/err" ] && fail "$said: complained: $(cat "$T/err")"
 "$CARMA" show --json 1 >first.json
 python3 - first.json <<'PYTHON' || fail "the estimate is not as it should be: $(cat first.json)"
@@ -31,24 +30,21 @@ esac
 run explain 1
 grep -qxF "memory: ${sentence#estimated }" "$T/out" || grep -qF "on each GPU: $sentence" "$T/out" ||
     fail "$said: $(cat "$T/out")"
-run show 1
-grep -qxF "Estimate   $sentence" "$T/out" || fail "$said: $(cat "$T/out")"
+shows "^Estimate   $sentence$" show 1
 
 # More to train with needs more; a declared figure stands, with a warning where it is less than the best guess.
 expect_ok submit --parsable --hold --summary resnet50.summary --batch-size 64 --optimizer sgd --precision amp -- true
 run submit --parsable --hold --summary resnet50.summary --batch-size 64 -- true
-expect_ok submit --parsable --hold --gpu-memory 2G --summary resnet50.summary --batch-size 64 -- true
-grep -q "^carma: true: warning: the declared 2.0 GiB is less than the [0-9.]* GiB that it is estimated to need$" "$T/err" ||
-    fail "$said: $(cat "$T/err")"
+warns "^carma: true: warning: the declared 2.0 GiB is less than the [0-9.]* GiB that it is estimated to need$" \
+    submit --parsable --hold --gpu-memory 2G --summary resnet50.summary --batch-size 64 -- true
 [ "$(field 3 reserved_bytes)" -gt "$(field 1 reserved_bytes)" ] || fail "batch 64 does not need more than 32"
 [ "$(field 2 reserved_bytes)" -lt "$(field 3 reserved_bytes)" ] || fail "SGD and AMP do not need less than Adam and fp32"
 expect_field 4 reservation_source declared reserved_bytes 2147483648 estimate.source replay
 shows "^memory: 2.0 GiB on each GPU, declared: estimated " explain 4
 
 # An unknown figure is not estimated; unknown layers are reported, and the job is taken.
-expect_ok submit --parsable --hold --summary resnet50.summary -- true
-grep -q "warning: resnet50.summary: no batch size, so nothing is estimated: give --batch-size$" "$T/err" ||
-    fail "$said: $(cat "$T/err")"
+warns "warning: resnet50.summary: no batch size, so nothing is estimated: give --batch-size$" \
+    submit --parsable --hold --summary resnet50.summary -- true
 expect_field 5 reservation_source prior
 sed 's/ Linear-/  Quark-/' resnet50.summary >quark.summary
 warns "warning: .*Quark" submit --parsable --hold --summary quark.summary --batch-size 32 -- true
@@ -57,9 +53,8 @@ warns "warning: .*Quark" submit --parsable --hold --summary quark.summary --batc
 shows "^Warning    .*Quark" show 6
 
 # More than any GPU has is no reason to refuse it: it gets whole ones.
-expect_ok submit --parsable --hold -G 2 --summary resnet50.summary --batch-size 1024 -- true
-grep -q "warning: the estimate of [0-9.]* GiB is more than a GPU has (39.6 GiB): the job is given a whole one$" "$T/err" ||
-    fail "$said: $(cat "$T/err")"
+warns "warning: the estimate of [0-9.]* GiB is more than a GPU has (39.6 GiB): the job is given a whole one$" \
+    submit --parsable --hold -G 2 --summary resnet50.summary --batch-size 1024 -- true
 [ "$(field 7 reserved_bytes)" -lt "$(field 7 estimate.bytes)" ] || fail "more is requested than a GPU has"
 expect_field 7 reservation_source estimated
 

@@ -10,8 +10,7 @@ start_daemon --config /dev/null
 # shellcheck disable=SC2016 # for the job's shell
 run submit -W -J first -o first.out -- sh -c 'echo "on $CUDA_VISIBLE_DEVICES"; exit 3'
 expect_status 3
-run logs @
-expect_out '^on GPU-'
+shows '^on GPU-' logs @
 # shellcheck disable=SC2016 # for the job's shell
 run submit -W -- sh -c 'kill -KILL $$'
 expect_status 137

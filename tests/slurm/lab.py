@@ -205,6 +205,22 @@ NodeName=DEFAULT CPUs=64 Boards=1 SocketsPerBoard=1 CoresPerSocket=64 ThreadsPer
     def socket(self, node):
         return self.dir / node / "carma.sock"
 
+    def walk(self, rows):
+        """One after the other; each leaves no node drained, and no lease."""
+        for row in rows:
+            began = time.monotonic()
+            print(row.__name__, flush=True)
+            try:
+                row(self)
+                until(lambda: self.node_states() == {"idle"}, "idle nodes: " + self.run(["sinfo", "-R"]))
+                for node in NODES:
+                    until(lambda node=node: not self.leases(node), f"no lease left on {node}")
+            except BaseException:
+                for path in sorted((self.dir / "out").glob("[0-9]*")):
+                    print(f"--- output of {path.name}", path.read_text(errors="replace")[-2000:], self.job(path.name), sep="\n")
+                raise
+            print(f"  {time.monotonic() - began:.1f} s", flush=True)
+
     def log(self, name):
         path = self.dir / "log" / name
         return path.read_text(errors="replace") if path.exists() else ""

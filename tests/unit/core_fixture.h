@@ -35,14 +35,19 @@ static inline void decide(struct fixture *f)
     core_decide(f->core, f->now_ns, &f->decisions);
 }
 
-/* Decides; NULL: not that. */
-static inline const struct record *decided(struct fixture *f, uint32_t type, uint64_t job)
+/* Of the last decisions; NULL: not that. */
+static inline const struct record *was_decided(const struct fixture *f, uint32_t type, uint64_t job)
 {
-    decide(f);
     for (size_t i = 0; i < f->decisions.count; i++)
         if (f->decisions.items[i].type == type && f->decisions.items[i].job == job)
             return &f->decisions.items[i];
     return NULL;
+}
+
+static inline const struct record *decided(struct fixture *f, uint32_t type, uint64_t job)
+{
+    decide(f);
+    return was_decided(f, type, job);
 }
 
 static inline void configure(struct fixture *f, const char *policy, uint32_t view)
@@ -165,6 +170,16 @@ static inline const char *placed_on(const struct fixture *f, uint64_t job)
     return text;
 }
 
+/* Decides: the job starts now; returns the memory reserved for it. */
+static inline int64_t starts_with(struct fixture *f, uint64_t job)
+{
+    const struct record *placed = decided(f, RECORD_PLACED, job);
+
+    if (!placed)
+        fail_msg("job %d does not start", (int)job);
+    return placed->placed.reserved_bytes;
+}
+
 /* Decides: the job goes to these GPUs, as placed_on says it. */
 #define assert_goes_to(f, job, gpus)                                                                                   \
     do {                                                                                                               \
@@ -200,6 +215,37 @@ static inline void assert_reason(const struct fixture *f, uint64_t job, const ch
 
     assert_string_equal(reason_format(&reason, f->now_ns, text), expected);
 }
+
+/* No such job could ever run, for this reason; NULL: it could. */
+static inline void assert_never(const struct fixture *f, const struct record_submitted *wants, const char *expected)
+{
+    struct reason why;
+    char text[REASON_TEXT];
+
+    assert_int_equal(core_could_ever_run(f->core, wants, &why), !expected);
+    if (expected)
+        assert_string_equal(reason_format(&why, 0, text), expected);
+}
+
+/* It runs again: ahead of the queue or in turn, after so many crashes of its own, with so much. */
+#define assert_requeued(told, does_retry, has_crashed, has_bytes)                                                      \
+    do {                                                                                                               \
+        const struct record *again = (told);                                                                           \
+        assert_non_null(again);                                                                                        \
+        assert_int_equal(again->type, RECORD_REQUEUED);                                                                \
+        assert_int_equal(again->requeued.retry, does_retry);                                                           \
+        assert_int_equal(again->requeued.crashes, has_crashed);                                                        \
+        assert_int_equal(again->requeued.reserved_bytes, has_bytes);                                                   \
+    } while (0)
+
+/* It does not, though not for want of memory; its state is that of its end. */
+#define assert_gave_up(told, ends_as)                                                                                  \
+    do {                                                                                                               \
+        const struct record *last = (told);                                                                            \
+        assert_int_equal(last->type, RECORD_GAVE_UP);                                                                  \
+        assert_false(last->gave_up.memory);                                                                            \
+        assert_int_equal(job_state_after(JOB_CRASHED, last), ends_as);                                                 \
+    } while (0)
 
 static inline int setup(void **state)
 {
@@ -290,6 +336,20 @@ static inline struct core *restored(const struct fixture *f, struct record_list 
 
 /* CORE_TEST(name) { ... }: a test with `struct fixture *f`. */
 #define CORE_TEST(name) TEST_ON(name, struct fixture *f, setup, teardown)
+
+/* Each row of a table, as `row`, on a core of its own. */
+#define CORE_EACH_ROW(name, rows)                                                                                      \
+    static void name##_row(struct fixture *f, const __typeof__((rows)[0]) *row);                                       \
+    TEST(name)                                                                                                         \
+    {                                                                                                                  \
+        for (size_t i = 0; i < array_size(rows); i++) {                                                                \
+            void *f;                                                                                                   \
+            setup(&f);                                                                                                 \
+            name##_row(f, &(rows)[i]);                                                                                 \
+            teardown(&f);                                                                                              \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void name##_row(struct fixture *f, const __typeof__((rows)[0]) *row)
 
 /* The same, which `prepare(f)` comes before. */
 #define CORE_TEST_AFTER(prepare, name)                                                                                 \

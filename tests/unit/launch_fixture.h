@@ -226,12 +226,44 @@ static inline void run(struct fixture *f, const char *script, enum launch_phase 
     start_and_end(f, phase);
 }
 
+static inline void assert_has(const char *text, const char *what)
+{
+    if (!strstr(text, what))
+        fail_msg("no '%s' in: %s", what, text);
+}
+
 /* Runs the script, of which the end has this cause. */
 #define assert_ends(f, script, end)                                                                                    \
     do {                                                                                                               \
         run(f, script, LAUNCH_ENDED);                                                                                  \
         assert_int_equal((f)->status.cause, end);                                                                      \
     } while (0)
+
+/* It exits with this status, of itself. */
+#define assert_exits(f, script, with)                                                                                  \
+    do {                                                                                                               \
+        run(f, script, LAUNCH_ENDED);                                                                                  \
+        assert_int_equal((f)->status.exit_status, with);                                                               \
+    } while (0)
+
+/* The launch fails before the command, for this reason. */
+static inline void assert_fails(struct fixture *f, const char *says)
+{
+    run(f, "echo unreachable", LAUNCH_FAILED);
+    assert_has(f->status.message, says);
+}
+
+/* It is refused, and nothing is begun. */
+static inline void assert_refused(struct fixture *f, int code, const char *says)
+{
+    struct error err = {{0}};
+
+    command(f, "true");
+    f->request.launch = 1;
+    snprintf(f->run, sizeof f->run, "%s/runs/42.1", f->root);
+    assert_int_equal(launch_start(f, &err), code);
+    assert_has(err.text, says);
+}
 
 static inline pid_t pid_in(const char *path)
 {
@@ -287,12 +319,6 @@ static inline void start_and_await_line(struct fixture *f, const char *script)
     command(f, script);
     start(f);
     await_line(f->output);
-}
-
-static inline void assert_has(const char *text, const char *what)
-{
-    if (!strstr(text, what))
-        fail_msg("no '%s' in: %s", what, text);
 }
 
 /* LAUNCH_TEST(name) { ... }: a test with `struct fixture *f`. */

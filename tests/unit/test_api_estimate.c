@@ -275,21 +275,20 @@ ESTIMATE_TEST(test_json)
                                  .from = (char *)"a.txt",
                                  .profile = (char *)"p"};
     struct job_estimate again;
-    json_t *json, *json_again;
-    char *text, *golden;
+    char *golden;
     size_t length;
 
     spec_strings_add(&known.warnings, "one");
     spec_strings_add(&known.warnings, "two");
-    json = job_estimate_to_json(&known);
-    text = json_dumps(json, JSON_INDENT(2));
+    json_t *json = job_estimate_to_json(&known);
+    char *text = json_dumps(json, JSON_INDENT(2));
     assert_int_equal(file_read(CARMA_GOLDEN "/spec-estimate.json", 1 << 20, &golden, &length, NULL), 0);
     golden[length - 1] = '\0'; /* the file ends its last line */
     assert_string_equal(text, golden);
     free(text);
     free(golden);
     fail_if(job_estimate_from_json(json, &again, &trouble), trouble);
-    json_again = job_estimate_to_json(&again);
+    json_t *json_again = job_estimate_to_json(&again);
     assert_true(json_equal(json, json_again));
     text = job_estimate_text(&again);
     assert_string_equal(text, "estimated 5 B by replay (confidence 0.875, at quantile 0.98) from a.txt");

@@ -71,8 +71,8 @@ TEST(test_keyed)
     assert_string_equal(spec.conda_environment, "my env");
 }
 
-/* An estimator's input. */
-TEST(test_keyed_training)
+/* An estimator's input, first. */
+TEST(test_keyed_training_and_time)
 {
     parse("python train.py\n"
           "capture: step.capture\n"
@@ -86,13 +86,9 @@ TEST(test_keyed_training)
     refuse("./a\ncapture:\n", "j.rad:2: capture: nothing stands behind it: fill it in or leave it out");
     refuse("./a\n\nprecision: fp8\n", "j.rad:3: precision 'fp8' is not known: fp32, tf32, amp or bf16");
     refuse("./a\noptimizer: adam\noptimizer: sgd\n", "j.rad:3: optimizer is already given on line 2: remove one");
-}
 
-/* When it has to end, and the consequence. */
-TEST(test_keyed_time)
-{
+    /* when it has to end, and the consequence */
     parse("python train.py\ntime: 12:00:00\nsignal: USR1@120 # to checkpoint\nrequeue: yes\n");
-
     assert_true(spec.time_limit_ns == 43200 * NS_PER_SEC && spec.signal_before_ns == 120 * NS_PER_SEC);
     assert_int_equal(spec.signal, 10);
     assert_true(spec.requeue);
@@ -238,12 +234,7 @@ TEST(test_directives)
     refuse_script("#CARMA -J \"my run\\\n", "run.sh:1: a quote (\") is not closed");
     refuse_script("#CARMA -J a \\\n", "run.sh:1: a backslash ends the line: lines are not continued here");
     refuse_script("#CARMA -J \x1b[0m\n", "run.sh:1: byte 0x1b at column 11: this is not a text file");
-}
-
-TEST(test_many_directives)
-{
     CLEANUP(strbuf_release) struct strbuf text = {0};
-
     for (int i = 0; i < 1000; i++)
         strbuf_puts(&text, "#CARMA a b c d e f g h\n");
     refuse_script(text.text, "run.sh:513: more than 4096 words: shorten it");

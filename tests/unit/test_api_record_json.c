@@ -117,10 +117,10 @@ TEST(test_random_records_round_trip)
 /* Each line of the golden file is one type's; together they are all types, in order. */
 TEST(test_golden)
 {
-    char *text, *line, *rest;
+    char *line, *rest;
     uint32_t type = RECORD_NONE;
 
-    text = file_text(GOLDEN_RECORDS);
+    char *text = file_text(GOLDEN_RECORDS);
     for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         CLEANUP(strbuf_release) struct strbuf again = {0};
         struct record record;
@@ -148,10 +148,10 @@ static int64_t value_of(const struct record *record, const struct record_field *
 /* A record stored by an earlier carma lacks members that came later: it means the truth of then. */
 TEST(test_members_that_came_later)
 {
-    char *text, *line, *rest;
+    char *line, *rest;
     int later = 0, gone = 0;
 
-    text = file_text(GOLDEN_RECORDS);
+    char *text = file_text(GOLDEN_RECORDS);
     for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         json_t *json = json_loads(line, 0, NULL);
         struct record record;

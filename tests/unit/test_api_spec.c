@@ -10,10 +10,9 @@
 static int parse(const char *text, struct job_spec *spec, struct error *err)
 {
     json_t *json = json_loads(text, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
-    int rc;
 
     assert_non_null(json);
-    rc = job_spec_from_json(json, spec, err);
+    int rc = job_spec_from_json(json, spec, err);
     json_decref(json);
     return rc;
 }
@@ -42,7 +41,6 @@ TEST(test_golden)
     CLEANUP(job_spec_release) struct job_spec spec;
     CLEANUP(free_ptr) char *golden = NULL, *text = NULL;
     size_t length;
-    json_t *json;
 
     fail_if(file_read(CARMA_GOLDEN "/spec.json", 1 << 20, &golden, &length, &trouble), trouble);
     golden[length - 1] = '\0'; /* the file ends its last line */
@@ -52,7 +50,7 @@ TEST(test_golden)
             fail_msg("tests/golden/spec.json does not say '%s'", job_fields[i].name);
     assert_int_equal(spec.command.count, 3);
     assert_true(spec.recorded_bytes[SPEC_HORUS] == -1 && spec.gpu_memory_bytes == 12 * GIB);
-    json = job_spec_to_json(&spec);
+    json_t *json = job_spec_to_json(&spec);
     text = json_dumps(json, JSON_INDENT(2));
     assert_string_equal(text, golden);
     json_decref(json);

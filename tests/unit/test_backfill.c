@@ -45,15 +45,12 @@ CORE_TEST(test_backfill_passes_a_blocked_head)
 /* However many wait before it, alike or not. */
 CORE_TEST(test_backfill_reaches_the_last)
 {
-    uint64_t job;
-
     begin(f, 1, 30 * GIB);
     for (int i = 0; i < 500; i++)
         submit_workload(f, i % 2 ? "w" : "", 1, 35 * GIB + i / 5 * MIB, 100 + i);
-    job = waits(f, 1, GIB);
-    decide(f);
+    uint64_t job = waits(f, 1, GIB);
+    assert_goes_to(f, job, "0");
     assert_int_equal(f->decisions.count, 1);
-    assert_string_equal(placed_on(f, job), "0");
 }
 
 /* Jobs that are alike are looked at once: the first says for all that they do not fit, and comes before the others. */
@@ -95,8 +92,7 @@ CORE_TEST(test_the_head_has_gpus_reserved_in_the_end)
     assert_null(decision(f, RECORD_RESERVED));
     assert_int_equal(core_next_wake_ns(f->core, f->now_ns), f->now_ns + 1);
     f->now_ns += 1;
-    decide(f);
-    assert_non_null(decision(f, RECORD_RESERVED));
+    assert_decides(f, RECORD_RESERVED);
     assert_int_equal(decision(f, RECORD_RESERVED)->reserved.count, 1);
     assert_int_equal(decision(f, RECORD_RESERVED)->reserved.gpus[0], 1); /* has more free memory */
     waits(f, 1, GIB);
@@ -129,14 +125,12 @@ CORE_TEST(test_later_jobs_do_not_pass_a_starved_one)
 /* With the second idle GPU, and not with the first. */
 CORE_TEST(test_a_job_of_several_gpus_is_found)
 {
-    uint64_t pair;
-
     use_carma_on(f, 3);
     for (int i = 0; i < 3; i++)
         waits(f, 1, 30 * GIB);
     decide(f);
     waits(f, 3, 35 * GIB); /* the head */
-    pair = waits(f, 2, 20 * GIB);
+    uint64_t pair = waits(f, 2, 20 * GIB);
     decide(f);
     exits(f, 1, EXIT_COMPLETED, -1);
     assert_waits(f, pair);
@@ -147,14 +141,12 @@ CORE_TEST(test_a_job_of_several_gpus_is_found)
 /* On a GPU that has not opened since. */
 CORE_TEST(test_a_job_that_needs_less_than_was_thought_is_found)
 {
-    uint64_t run, waiting;
-
     use_carma_on(f, 2);
     waits(f, 1, 20 * GIB);
-    run = submit_workload(f, "w", 1, 30 * GIB, 100);
+    uint64_t run = submit_workload(f, "w", 1, 30 * GIB, 100);
     decide(f);
     waits(f, 1, 39 * GIB); /* the head, which takes the GPU that comes free */
-    waiting = submit_workload(f, "w", 1, 30 * GIB, 100);
+    uint64_t waiting = submit_workload(f, "w", 1, 30 * GIB, 100);
     decide(f);
     memory_observed(f, run, 1, 8 * GIB);
     exits(f, run, EXIT_COMPLETED, -1);

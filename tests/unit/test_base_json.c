@@ -194,32 +194,19 @@ static void write_worst(struct strbuf *text, enum worst worst, const char *name,
     strbuf_puts(text, parts[worst].end);
 }
 
-static int ask_lease(const char *text, size_t length, struct error *err)
-{
-    struct lease_request request;
-    int rc = lease_request_parse(text, length, &request, err);
+#define LEASE_DOOR(name, type, parse, release)                                                                         \
+    static int name(const char *text, size_t length, struct error *err)                                                \
+    {                                                                                                                  \
+        struct type told;                                                                                              \
+        int rc = parse;                                                                                                \
+                                                                                                                       \
+        release(&told);                                                                                                \
+        return rc;                                                                                                     \
+    }
 
-    lease_request_release(&request);
-    return rc;
-}
-
-static int attach_lease(const char *text, size_t length, struct error *err)
-{
-    struct lease_attach attach;
-    int rc = lease_attach_parse(text, length, &attach, err);
-
-    lease_attach_release(&attach);
-    return rc;
-}
-
-static int end_lease(const char *text, size_t length, struct error *err)
-{
-    struct lease_end end;
-    int rc = lease_end_parse(text, length, 65536, &end, err);
-
-    lease_end_release(&end);
-    return rc;
-}
+LEASE_DOOR(ask_lease, lease_request, lease_request_parse(text, length, &told, err), lease_request_release)
+LEASE_DOOR(attach_lease, lease_attach, lease_attach_parse(text, length, &told, err), lease_attach_release)
+LEASE_DOOR(end_lease, lease_end, lease_end_parse(text, length, 65536, &told, err), lease_end_release)
 
 static int answer_capture(const char *text, size_t length, struct error *err)
 {

@@ -194,12 +194,11 @@ TEST(an_abstract_manager_is_told)
 {
     struct service told_to = {0};
     char name[64];
-    int manager;
 
     snprintf(name, sizeof name, "@carma-service-%d", (int)getpid());
     told_to.notify_address = name;
     name[0] = '\0';
-    manager = bind_manager(name, 1 + strlen(name + 1));
+    int manager = bind_manager(name, 1 + strlen(name + 1));
     name[0] = '@';
     expect_told(&told_to, manager);
     close(manager);

@@ -97,11 +97,10 @@ static int connect_to_end(const struct way *way, const struct sockaddr_storage *
 {
     struct sockaddr_in6 mapped = {.sin6_family = AF_INET6, .sin6_port = ((const struct sockaddr_in *)own)->sin_port};
     bool maps = way->client != way->server;
-    int fd;
 
     memcpy(mapped.sin6_addr.s6_addr, (const char[]){0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1, -1, 127, 0, 0, 1}, 16);
     assert_int_equal(seteuid(uid), 0);
-    fd = socket(way->client, SOCK_STREAM, 0);
+    int fd = socket(way->client, SOCK_STREAM, 0);
     assert_int_equal(seteuid(getuid()), 0);
     assert_int_equal(connect(fd, maps ? (const struct sockaddr *)&mapped : (const struct sockaddr *)own,
                              maps ? sizeof mapped : sizeof *own),

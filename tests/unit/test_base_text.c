@@ -39,7 +39,6 @@ TEST(a_long_error_is_cut_not_overrun)
 TEST(a_string_grows)
 {
     struct strbuf buf = {0};
-    char *stolen;
 
     strbuf_puts(&buf, "");
     assert_string_equal(buf.text, "");
@@ -55,7 +54,7 @@ TEST(a_string_grows)
     assert_int_equal(buf.length, 0);
     assert_string_equal(buf.text, "");
     strbuf_puts(&buf, "again");
-    stolen = strbuf_steal(&buf);
+    char *stolen = strbuf_steal(&buf);
     assert_string_equal(stolen, "again");
     assert_null(buf.text);
     assert_int_equal(buf.capacity, 0);
@@ -127,10 +126,9 @@ TEST(an_overflowing_size_aborts)
     int status;
     char text[64] = "";
     int ends[2];
-    pid_t child;
 
     assert_int_equal(pipe(ends), 0);
-    child = fork();
+    pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
         setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});

@@ -148,7 +148,6 @@ TEST(test_unused_ones_go)
 static uint64_t key_of(const char *directory_of_job, const char *argument, const char *variable)
 {
     struct job_spec spec;
-    uint64_t key;
 
     job_spec_init(&spec);
     spec.directory = xstrdup(directory_of_job);
@@ -156,7 +155,7 @@ static uint64_t key_of(const char *directory_of_job, const char *argument, const
     spec_strings_add(&spec.command, argument);
     spec_strings_add(&spec.environment, "HOME=/home/ada");
     spec_strings_add(&spec.environment, variable);
-    key = capture_cache_key(&spec);
+    uint64_t key = capture_cache_key(&spec);
     job_spec_release(&spec);
     return key;
 }
@@ -177,13 +176,12 @@ TEST(test_keys)
 TEST(test_words)
 {
     CLEANUP(job_spec_release) struct job_spec spec;
-    json_t *digests;
 
     job_spec_init(&spec);
     spec.directory = xstrdup("/home/ada");
     for (size_t i = 0; i < 4; i++)
         spec_strings_add(&spec.command, (const char *const[]){"python3", "-u", "train.py", "/data/x"}[i]);
-    digests = digests_of_words(&spec);
+    json_t *digests = digests_of_words(&spec);
     assert_int_equal(json_array_size(digests), 3);
     assert_string_equal(digests_path(digests, 1), "/home/ada/train.py");
     assert_string_equal(digests_path(digests, 2), "/data/x");

@@ -61,10 +61,9 @@ TEST(findings_fit_the_terminal)
 TEST(as_json)
 {
     CLEANUP(doctor_release) struct doctor doctor;
-    json_t *all;
 
     fill(&doctor);
-    all = doctor_json(&doctor);
+    json_t *all = doctor_json(&doctor);
     CLEANUP(free_ptr) char *text = json_dumps(all, JSON_INDENT(2));
     CLEANUP(free_ptr) char *lines = xasprintf("%s\n", text);
     expect_golden("cli-doctor.json", lines);

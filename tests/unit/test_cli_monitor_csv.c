@@ -24,11 +24,10 @@ TEST(is_as_written_down)
     CLEANUP(free_ptr) struct gpu_node_reading *reading = xcalloc(1, sizeof *reading);
     CLEANUP(strbuf_release) struct strbuf out = {0};
     CLEANUP(free_ptr) char *golden = NULL;
-    struct gpu_reading *gpu;
     size_t length;
 
     reading->at_ns = AT_NS;
-    gpu = add(reading, "GPU-everything", GPU_WHOLE);
+    struct gpu_reading *gpu = add(reading, "GPU-everything", GPU_WHOLE);
     gpu->valid = GPU_HAS_MEMORY | GPU_HAS_PROCESSES | GPU_HAS_UTILIZATION | GPU_HAS_POWER | GPU_HAS_ENERGY;
     measure(gpu, GPU_SM_ACTIVITY, GPU_SOURCE_GPM, 812);
     measure(gpu, GPU_SM_OCCUPANCY, GPU_SOURCE_GPM, 0); /* measured, and nothing */

@@ -40,36 +40,14 @@ static void add(struct usage *usage, json_t *answer)
     json_decref(answer);
 }
 
+static void shows(const struct usage *usage, double joules, double memory_bytes, double sm_activity)
+{
+    close_to(usage_energy_joules(usage), joules);
+    close_to(usage_memory_mean_bytes(usage), memory_bytes);
+    close_to(usage_sm_activity_mean(usage), sm_activity);
+}
+
 TEST(usage_is_a_difference)
-{
-    CLEANUP(usage_release) struct usage usage;
-
-    usage_init(&usage);
-    close_to(usage_energy_joules(&usage), -1);
-    add(&usage, gpus(100, 5000, 1000, 10));
-    add(&usage, gpus(110, 6000, 2000, 12));
-    add(&usage, gpus(120, 9000, 3000, 18));
-    close_to(usage_energy_joules(&usage), 4);
-    close_to(usage_memory_mean_bytes(&usage), 100);
-    close_to(usage_sm_activity_mean(&usage), 0.4);
-}
-
-/* The daemon's integrals begin at 0 after a restart; the energy counter is the GPU's and goes on. */
-TEST(usage_survives_a_restart)
-{
-    CLEANUP(usage_release) struct usage usage;
-
-    usage_init(&usage);
-    add(&usage, gpus(100, 5000, 1000, 10));
-    add(&usage, gpus(110, 6000, 2000, 12));
-    add(&usage, gpus(150, 9000, 0, 0));
-    add(&usage, gpus(160, 9500, 500, 4));
-    close_to(usage_energy_joules(&usage), 4.5);
-    close_to(usage_memory_mean_bytes(&usage), 75);
-    close_to(usage_sm_activity_mean(&usage), 0.3);
-}
-
-TEST(unknown_is_not_zero)
 {
     CLEANUP(usage_release) struct usage usage;
     CLEANUP(json_release) json_t *nothing = json_pack("{s:[{s:s}]}", "gpus", "uuid", "GPU-a");
@@ -77,9 +55,20 @@ TEST(unknown_is_not_zero)
     usage_init(&usage);
     usage_add(&usage, nothing);
     usage_add(&usage, nothing);
-    close_to(usage_energy_joules(&usage), -1);
-    close_to(usage_memory_mean_bytes(&usage), -1);
-    close_to(usage_sm_activity_mean(&usage), -1);
+    shows(&usage, -1, -1, -1); /* unknown is not zero */
+    usage_release(&usage);
+    usage_init(&usage);
+    add(&usage, gpus(100, 5000, 1000, 10));
+    add(&usage, gpus(110, 6000, 2000, 12));
+    add(&usage, gpus(120, 9000, 3000, 18));
+    shows(&usage, 4, 100, 0.4);
+    usage_release(&usage);
+    usage_init(&usage); /* the daemon's integrals begin at 0 after a restart, the GPU's energy counter goes on */
+    add(&usage, gpus(100, 5000, 1000, 10));
+    add(&usage, gpus(110, 6000, 2000, 12));
+    add(&usage, gpus(150, 9000, 0, 0));
+    add(&usage, gpus(160, 9500, 500, 4));
+    shows(&usage, 4.5, 75, 0.3);
 }
 
 static json_t *job(int uid, const char *state, int64_t submitted, int64_t first, int64_t launched, int64_t ended,

@@ -175,10 +175,8 @@ TEST(markup_is_text)
 
 int main(void)
 {
-    int failed;
-
     setenv("LC_ALL", "C", 1); /* read at the first character that needs it */
-    failed = unit_tests_run("C locale", NULL, NULL);
+    int failed = unit_tests_run("C locale", NULL, NULL);
 
     if (setlocale(LC_CTYPE, "C.UTF-8"))
         failed += unit_tests_run("UTF-8 locale", NULL, NULL);

@@ -151,20 +151,17 @@ CLIENT_TEST(test_default_socket)
     CLEANUP(free_ptr) char *expected = xasprintf("%s/carma/carma.sock", fixture.directory);
     CLEANUP(free_ptr) char *link = xasprintf("%s/carma", fixture.directory);
     int ended;
-    pid_t child;
 
     start();
     assert_int_equal(symlink(".", link), 0);
     assert_int_equal(chmod(fixture.directory, 0755), 0);
-    child = fork();
+    pid_t child = fork();
     if (!child) {
-        int rc;
-
         unsetenv("CARMA_SOCKET");
         setenv("XDG_RUNTIME_DIR", fixture.directory, 1);
         if (geteuid() == 0 && setuid(65534) < 0)
             _exit(1);
-        rc = client_open(NULL, &client, NULL);
+        int rc = client_open(NULL, &client, NULL);
         _exit(rc == 0 && strcmp(client_socket(client), expected) == 0 ? 42 : 1);
     }
     assert_int_equal(waitpid(child, &ended, 0), child);
@@ -333,11 +330,10 @@ CLIENT_TEST(test_answers)
 
     for (size_t i = 0; i < array_size(cases); i++) {
         struct script script = {.answers = {{cases[i].answer}}};
-        int rc;
 
         start_script(&script);
         open_client();
-        rc = try("GET", "/", NULL);
+        int rc = try("GET", "/", NULL);
         if (rc != cases[i].rc || (!rc && status != cases[i].status))
             fail_msg("%s: %d %d %s", cases[i].answer, rc, status, trouble.text);
         assert_int_equal(reply == NULL, cases[i].json == NULL);

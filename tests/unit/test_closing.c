@@ -195,25 +195,18 @@ static void close_it(struct fixture *f)
     assert_int_not_equal(closing_until_ns(f->core->gpus[0], CLOSING_EVERYBODY), 0);
 }
 
-CORE_TEST(test_it_is_closed_in_a_snapshot)
+/* Who failed there is tried elsewhere; a snapshot has that the GPU is closed. */
+CORE_TEST(test_a_retry_goes_elsewhere)
 {
     CLEANUP(record_list_release) struct record_list taken = {0};
     CLEANUP(drop_core) struct core *core = NULL;
 
+    keep_gpus(f, 2);
+    uint64_t job = dies(f, 'a', 'a', 5);
+    assert_string_equal(placed_on(f, job), "1");
     close_it(f);
     core = restored(f, &taken);
     assert_memory_equal(&core->gpus[0]->closing, &f->core->gpus[0]->closing, sizeof core->gpus[0]->closing);
-}
-
-/* Who failed there is tried elsewhere, and says what he waits for where nothing else is left. */
-CORE_TEST(test_a_retry_goes_elsewhere)
-{
-    uint64_t job;
-
-    keep_gpus(f, 2);
-    job = dies(f, 'a', 'a', 5);
-    assert_string_equal(placed_on(f, job), "1");
-    close_it(f);
     job = of_user(f, 'a', 'e');
     assert_goes_to(f, job, "1");
 }
@@ -227,13 +220,12 @@ CORE_TEST(test_a_retry_comes_back)
     for (size_t i = 0; i < array_size(retries_allowed); i++) {
         struct record holds = wants(1, 4 * GIB);
         CLEANUP(record_list_release) struct record_list taken = {0};
-        uint64_t holder, job;
 
         change(f, per_user.max_retries, retries_allowed[i]);
-        job = begins(f, 'a', 'x');
+        uint64_t job = begins(f, 'a', 'x');
         assert_string_equal(placed_on(f, job), "0");
         holds.submitted.exclusive = true;
-        holder = submit_record(f, holds);
+        uint64_t holder = submit_record(f, holds);
         assert_goes_to(f, holder, "1");
         exits(f, job, EXIT_COMPLETED, -1);
         job = dies(f, 'a', 'a', 5);

@@ -101,20 +101,6 @@ CONFIG_TEST(test_gpus_that_are_shared_otherwise)
                         "mps_multiuser = yes");
 }
 
-/* A job cannot ask for so little either. */
-CONFIG_TEST(test_a_limit_of_host_memory_lets_programs_begin)
-{
-    set("job_memory_max", "1M");
-    assert_int_equal(config_check(&config, &trouble), -EINVAL);
-    assert_string_equal(trouble.text,
-                        "job_memory_max '1 MiB' is too little for a program to begin: set at least 16 MiB, or 0 "
-                        "for any");
-    set("job_memory_max", "16M");
-    assert_int_equal(config_check(&config, &trouble), 0);
-    set("job_memory_max", "0");
-    assert_int_equal(config_check(&config, &trouble), 0);
-}
-
 CONFIG_TEST(test_defaults)
 {
     assert_string_equal(config.core.policy, "carma");
@@ -308,6 +294,16 @@ CONFIG_TEST(test_forms)
     set("sample_period", "2s");
     assert_int_equal(config_check(&config, &trouble), -EINVAL);
     assert_string_equal(trouble.text, "window 1s is shorter than sample_period 2s: lengthen it");
+    set("window", "2s");
+    set("job_memory_max", "1M"); /* a job cannot ask for so little either */
+    assert_int_equal(config_check(&config, &trouble), -EINVAL);
+    assert_string_equal(trouble.text,
+                        "job_memory_max '1 MiB' is too little for a program to begin: set at least 16 MiB, or 0 "
+                        "for any");
+    for (int i = 0; i < 2; i++) {
+        set("job_memory_max", i ? "0" : "16M");
+        assert_int_equal(config_check(&config, &trouble), 0);
+    }
 }
 
 /* Built in, from a file, or none: then the GPUs say. */
@@ -441,7 +437,6 @@ CONFIG_TEST(test_page)
     fclose(out);
     for (line = strtok_r(help, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         char key[32], *meaning, *takes, *value, *row;
-        bool is_path;
 
         assert_int_equal(sscanf(line, " %31s", key), 1);
         meaning = strstr(line, key) + strlen(key);
@@ -452,7 +447,7 @@ CONFIG_TEST(test_page)
         *value = '\0';
         value += strlen("; default ");
         value[strlen(value) - 1] = '\0';
-        is_path = strcmp(key, "socket") == 0 || strcmp(key, "state_directory") == 0; /* depends on the user */
+        bool is_path = strcmp(key, "socket") == 0 || strcmp(key, "state_directory") == 0; /* depends on the user */
         row = xasprintf("\n| `%s` | %s | %s | %s |\n", key, takes, is_path ? "see below" : value, meaning);
         if (!strstr(page, row))
             fail_msg("docs/formats/config.md lacks the row%s", row);
@@ -532,12 +527,9 @@ CONFIG_TEST(test_policy_as_it_was_named)
 
 TEST(test_keys_that_decide)
 {
-    assert_true(config_key_decides("settle"));
-    assert_true(config_key_decides("estimator"));
-    assert_false(config_key_decides("policy"));
-    assert_false(config_key_decides("machine_profile"));
-    assert_false(config_key_decides("nvml_library"));
-    assert_false(config_key_decides("none"));
+    assert_true(config_key_decides("settle") && config_key_decides("estimator"));
+    assert_false(config_key_decides("policy") || config_key_decides("machine_profile"));
+    assert_false(config_key_decides("nvml_library") || config_key_decides("none"));
 }
 
 RUN_TESTS(set_up, tear_down)

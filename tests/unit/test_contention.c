@@ -180,14 +180,13 @@ TEST(workloads_differ)
 
     assert_near(slowdown_together(one_server, 2, 0.5), 1 / 0.75, 1e-12);
     for (params.seed = 1; params.seed <= 2000; params.seed++) {
-        double moved;
         contention_rates(&params, 2, pair, one_server, rates);
         contention_rates(&params, 2, pair, one_server, again);
         assert_near(rates[0], again[0], 0);
         assert_near(0.5 * rates[0] + 0.9 * rates[1], 0.95, 1e-9);
         if (rates[1] == 1)
             rates[0] = 0.05 / 0.5; /* the least that its part can be seen to be */
-        moved = log(0.9 * rates[1] / (0.5 * rates[0])) - usual;
+        double moved = log(0.9 * rates[1] / (0.5 * rates[0])) - usual;
         sum += moved;
         squares += moved * moved;
     }

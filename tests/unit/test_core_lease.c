@@ -33,11 +33,9 @@ CORE_TEST(test_order)
     second = lease(f, GPUS, 30 * GIB, 0);
     decide(f);
     assert_ptr_equal(order_head(f->core, f->now_ns), core_find_job(f->core, first));
-    job_event(f, RECORD_STARTED, whole);
     exits(f, whole, EXIT_COMPLETED, -1);
     assert_starts(f, first);
     assert_string_equal(placed_on(f, local), "");
-    job_event(f, RECORD_STARTED, first);
     exits(f, first, EXIT_COMPLETED, -1);
     assert_starts(f, second);
 }
@@ -80,14 +78,12 @@ CORE_TEST(test_deadline)
 CORE_TEST(test_returned)
 {
     uint64_t job = lease(f, 1, 5 * GIB, 0);
-    const struct record *returned;
 
     assert_goes_to(f, job, "0");
     job_event(f, RECORD_STARTED, job);
     memory_observed(f, job, 0, 5 * GIB);
     exits(f, job, EXIT_GPU_OOM, 20 * GIB);
-    returned = decided(f, RECORD_RETURNED, job);
-    assert_non_null(returned);
+    const struct record *returned = decided(f, RECORD_RETURNED, job);
     assert_true(returned->returned.reserved_bytes >= 5 * GIB);
     assert_int_equal(returned->returned.crashes, 1);
     assert_null(core_find_job(f->core, job));
@@ -96,9 +92,7 @@ CORE_TEST(test_returned)
     job = lease(f, 1, 5 * GIB, 0);
     decide(f);
     job_event(f, RECORD_LOST, job);
-    returned = decided(f, RECORD_RETURNED, job);
-    assert_non_null(returned);
-    assert_int_equal(returned->returned.reserved_bytes, 5 * GIB);
+    assert_int_equal(decided(f, RECORD_RETURNED, job)->returned.reserved_bytes, 5 * GIB);
 }
 
 TEST(test_ends_without_a_word)
@@ -115,25 +109,26 @@ TEST(test_ends_without_a_word)
     }
 }
 
-/* It leaves the SMs to others, and keeps its memory. */
+/* It leaves the SMs to others, and keeps its memory. Its place, its time and its kind outlive a restart. */
 CORE_TEST(test_suspended)
 {
+    CLEANUP(record_list_release) struct record_list records = {0};
     struct record record = wants(1, 10 * GIB);
     CLEANUP(free_ptr) char *before = NULL, *after = NULL;
-    int64_t free_bytes;
-    uint64_t job;
 
     record.submitted.external = true;
     record.submitted.smact_permille = 900;
-    job = submit_record(f, record);
+    uint64_t job = submit_record(f, record);
     decide(f);
     job_event(f, RECORD_STARTED, job);
+    lease(f, GPUS, 30 * GIB, SECONDS(8));
     before = core_dump(f->core);
-    free_bytes = gpu_free_bytes(f->core, core_gpu(f->core, 0));
+    int64_t free_bytes = gpu_free_bytes(f->core, core_gpu(f->core, 0));
     job_event(f, RECORD_SUSPENDED, job);
     assert_int_equal(gpu_free_bytes(f->core, core_gpu(f->core, 0)), free_bytes);
     assert_int_equal(learned_activity(core_find_job(f->core, job)), 0);
     job_event(f, RECORD_SUSPENDED, job);
+    core_free(restored(f, &records));
     job_event(f, RECORD_RESUMED, job);
     assert_int_equal(learned_activity(core_find_job(f->core, job)), 900);
     after = core_dump(f->core);
@@ -159,25 +154,10 @@ CORE_TEST(test_what_does_not_apply)
     refused(f, record);
 }
 
-/* Its place, its time and its kind outlive a restart. */
-CORE_TEST(test_snapshot)
-{
-    uint64_t whole = lease(f, GPUS, 30 * GIB, 0);
-    CLEANUP(record_list_release) struct record_list records = {0};
-
-    decide(f);
-    job_event(f, RECORD_STARTED, whole);
-    job_event(f, RECORD_SUSPENDED, whole);
-    submit(f, 1, 30 * GIB);
-    lease(f, 1, 30 * GIB, SECONDS(8));
-    core_free(restored(f, &records));
-}
-
 /* With gate = memory the prediction ranks GPUs, and closes none. */
 CORE_TEST(test_gate)
 {
     struct record busy = wants(GPUS, 5 * GIB);
-    uint64_t job;
 
     change(f, gate, GATE_MEMORY);
     change(f, settle_ns, 0);
@@ -186,9 +166,7 @@ CORE_TEST(test_gate)
     decide(f);
     for (uint32_t gpu = 0; gpu < GPUS; gpu++)
         sample(f, gpu, 5 * GIB, 0, 1000);
-    job = lease(f, 1, 5 * GIB, 0);
-    assert_starts(f, job);
+    starts_with(f, lease(f, 1, 5 * GIB, 0));
     change(f, gate, GATE_ALL);
-    job = lease(f, 1, 5 * GIB, 0);
-    assert_waits(f, job);
+    assert_null(decided(f, RECORD_PLACED, lease(f, 1, 5 * GIB, 0)));
 }

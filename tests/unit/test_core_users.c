@@ -26,14 +26,12 @@ static uint32_t reason_code(const struct fixture *f, uint64_t job)
 
 CORE_TEST(test_who_has_as_many_jobs_as_allowed_is_passed_over)
 {
-    uint64_t first, second, third, other;
-
     limited(f, (struct core_limits){.max_running = 1});
     assert_int_equal(core_configuration(f->core)->backfill, 0);
-    first = submit_as(f, ADA, 1, 8 * GIB);
-    second = submit_as(f, ADA, 1, 8 * GIB);
-    third = submit_as(f, ADA, 1, 8 * GIB);
-    other = submit_as(f, BOB, 1, 8 * GIB);
+    uint64_t first = submit_as(f, ADA, 1, 8 * GIB);
+    uint64_t second = submit_as(f, ADA, 1, 8 * GIB);
+    uint64_t third = submit_as(f, ADA, 1, 8 * GIB);
+    uint64_t other = submit_as(f, BOB, 1, 8 * GIB);
     assert_starts(f, first);
     assert_string_not_equal(placed_on(f, other), ""); /* first in, first out, and yet before two others */
     assert_int_equal(f->decisions.count, 2);
@@ -47,12 +45,10 @@ CORE_TEST(test_who_has_as_many_jobs_as_allowed_is_passed_over)
 
 CORE_TEST(test_gpus_are_counted_for_each_job_that_has_them)
 {
-    uint64_t two, wide, one;
-
     limited(f, (struct core_limits){.max_gpus = 3});
-    two = submit_as(f, ADA, 2, 8 * GIB);
-    wide = submit_as(f, ADA, 2, 8 * GIB);
-    one = submit_as(f, ADA, 1, 8 * GIB);
+    uint64_t two = submit_as(f, ADA, 2, 8 * GIB);
+    uint64_t wide = submit_as(f, ADA, 2, 8 * GIB);
+    uint64_t one = submit_as(f, ADA, 1, 8 * GIB);
     assert_starts(f, two);
     assert_string_not_equal(placed_on(f, one), ""); /* which is not too much */
     assert_int_equal(reason_code(f, wide), REASON_USER_GPUS);
@@ -62,14 +58,12 @@ CORE_TEST(test_gpus_are_counted_for_each_job_that_has_them)
 /* Also on GPUs that a job was not given; with its end that is over. */
 CORE_TEST(test_memory_elsewhere_is_charged)
 {
-    uint64_t first, second;
-
     limited(f, (struct core_limits){.max_memory_bytes = 50 * GIB});
-    first = submit_as(f, ADA, 1, 10 * GIB);
+    uint64_t first = submit_as(f, ADA, 1, 10 * GIB);
     assert_starts(f, first);
     apply(f, (struct record){.type = RECORD_STRAYED, .job = first, .strayed = {2, 20 * GIB}});
     apply(f, (struct record){.type = RECORD_STRAYED, .job = first, .strayed = {2, 5 * GIB}}); /* the most counts */
-    second = submit_as(f, ADA, 1, 21 * GIB);
+    uint64_t second = submit_as(f, ADA, 1, 21 * GIB);
     assert_waits(f, second);
     assert_int_equal(reason_code(f, second), REASON_USER_MEMORY);
     exits(f, first, EXIT_COMPLETED, -1);
@@ -79,12 +73,10 @@ CORE_TEST(test_memory_elsewhere_is_charged)
 
 CORE_TEST(test_memory_is_what_jobs_reservation_on_all_their_gpus)
 {
-    uint64_t first, second, unknown;
-
     limited(f, (struct core_limits){.max_memory_bytes = 50 * GIB});
-    first = submit_as(f, ADA, 2, 10 * GIB);
-    second = submit_as(f, ADA, 1, 31 * GIB);
-    unknown = submit_as(f, ADA, 1, -1);
+    uint64_t first = submit_as(f, ADA, 2, 10 * GIB);
+    uint64_t second = submit_as(f, ADA, 1, 31 * GIB);
+    uint64_t unknown = submit_as(f, ADA, 1, -1);
     assert_starts(f, first);
     assert_int_equal(f->decisions.count, 1);
     assert_int_equal(reason_code(f, second), REASON_USER_MEMORY);
@@ -105,14 +97,13 @@ CORE_TEST(test_memory_is_what_jobs_reservation_on_all_their_gpus)
 CORE_TEST(test_a_request_counts_in_whole_after_it_was_shrunk)
 {
     struct record guessed = wants(1, 30 * GIB);
-    uint64_t declared, second;
 
     limited(f, (struct core_limits){.max_memory_bytes = 50 * GIB});
-    declared = submit_as(f, ADA, 1, 30 * GIB);
+    uint64_t declared = submit_as(f, ADA, 1, 30 * GIB);
     guessed.submitted.uid = BOB;
     guessed.submitted.request_source = SOURCE_ESTIMATED;
     guessed.job = submit_record(f, guessed);
-    second = submit_as(f, ADA, 1, 21 * GIB);
+    uint64_t second = submit_as(f, ADA, 1, 21 * GIB);
     decide(f);
     assert_int_equal(f->decisions.count, 2);
     for (uint64_t job = declared; job <= guessed.job; job++)
@@ -128,39 +119,33 @@ CORE_TEST(test_a_request_counts_in_whole_after_it_was_shrunk)
 CORE_TEST(test_what_one_job_may_never_have_is_refused)
 {
     struct record record = wants(4, 8 * GIB);
-    struct reason why;
-    char text[REASON_TEXT];
 
     limited(f, (struct core_limits){.max_gpus = 3});
-    assert_false(core_could_ever_run(f->core, &record.submitted, &why));
-    assert_string_equal(reason_format(&why, 0, text), "4 GPUs needed, a user's limit is 3 (max_gpus_per_user)");
+    assert_never(f, &record.submitted, "4 GPUs needed, a user's limit is 3 (max_gpus_per_user)");
     limited(f, (struct core_limits){.max_memory_bytes = 31 * GIB});
-    assert_false(core_could_ever_run(f->core, &record.submitted, &why));
-    assert_string_equal(reason_format(&why, 0, text),
-                        "32.0 GiB of GPU memory needed, a user's limit is 31.0 GiB (max_gpu_memory_per_user)");
+    assert_never(f, &record.submitted,
+                 "32.0 GiB of GPU memory needed, a user's limit is 31.0 GiB (max_gpu_memory_per_user)");
     record.submitted.gpus = 1;
-    assert_true(core_could_ever_run(f->core, &record.submitted, &why));
+    assert_never(f, &record.submitted, NULL);
     record.submitted.request_bytes = -1;
-    assert_false(core_could_ever_run(f->core, &record.submitted, &why));
-    assert_string_equal(reason_format(&why, 0, text), "40.0 GiB of GPU memory needed (whole GPUs: it requests none), a "
-                                                      "user's limit is 31.0 GiB (max_gpu_memory_per_user)");
+    assert_never(f, &record.submitted,
+                 "40.0 GiB of GPU memory needed (whole GPUs: it requests none), a "
+                 "user's limit is 31.0 GiB (max_gpu_memory_per_user)");
 }
 
 /* With backfill another user's smaller job can take the GPU meant for the first of the queue: the reservation ends. */
 CORE_TEST(test_who_is_over_a_limit_keeps_no_gpus_for_himself)
 {
-    uint64_t running, wide, small;
-
     limited(f, (struct core_limits){.max_gpus = 4});
     change(f, backfill, 8);
     change(f, starvation_timeout_ns, 0);
     use_policy(f, "carma"); /* which lets others in beside the job that has it reserved */
-    running = submit_as(f, BOB, 1, 30 * GIB);
+    uint64_t running = submit_as(f, BOB, 1, 30 * GIB);
     assert_starts(f, running);
-    wide = submit_as(f, ADA, 4, 20 * GIB);
+    uint64_t wide = submit_as(f, ADA, 4, 20 * GIB);
     decide(f);
     assert_int_equal(f->core->reserved_job, wide);
-    small = submit_as(f, ADA, 1, 2 * GIB);
+    uint64_t small = submit_as(f, ADA, 1, 2 * GIB);
     assert_starts(f, small);
     assert_int_equal(f->core->reserved_job, 0);
     assert_int_equal(reason_code(f, wide), REASON_USER_GPUS);
@@ -169,14 +154,12 @@ CORE_TEST(test_who_is_over_a_limit_keeps_no_gpus_for_himself)
 /* A user that is given GPUs reserved for another may have reached its limit by that: the next job is looked at anew. */
 CORE_TEST(test_a_start_on_reserved_gpus_counts_for_who_comes_next)
 {
-    uint64_t first, second, wide;
-
     limited(f, (struct core_limits){.max_running = 2});
     change(f, backfill, 8);
     change(f, starvation_timeout_ns, 0);
-    first = submit_as(f, ADA, 1, 8 * GIB);
-    second = submit_as(f, ADA, 1, 8 * GIB);
-    wide = submit_as(f, BOB, 4, 35 * GIB);
+    uint64_t first = submit_as(f, ADA, 1, 8 * GIB);
+    uint64_t second = submit_as(f, ADA, 1, 8 * GIB);
+    uint64_t wide = submit_as(f, BOB, 4, 35 * GIB);
     decide(f);
     assert_int_equal(f->decisions.count, 3);
     assert_int_equal(f->core->reserved_job, wide);

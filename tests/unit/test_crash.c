@@ -113,23 +113,15 @@ static const struct {
     {4 * GIB, SECONDS(600), 2 * GIB, -1, true} /* nothing was observed */
 };
 
-TEST_BETWEEN(test_a_message_is_believed_where_memory_bears_it_out, setup, teardown)
+CORE_EACH_ROW(test_a_message_is_believed_where_memory_bears_it_out, messages)
 {
-    for (size_t i = 0; i < array_size(messages); i++) {
-        struct fixture *f = *state;
-        uint64_t job = running(f, messages[i].seen, messages[i].for_ns);
-        const struct record *verdict = ends(f, job, EXIT_GPU_OOM, messages[i].requested, messages[i].used);
-        if (messages[i].requested > TOTAL) {
-            assert_int_equal(verdict->type, RECORD_GAVE_UP); /* at once */
-            assert_true(verdict->gave_up.memory);
-        } else {
-            assert_int_equal(verdict->type, RECORD_REQUEUED);
-            if (verdict->requeued.retry != messages[i].oom_crashes)
-                fail_msg("case %zu", i);
-            assert_int_equal(verdict->requeued.crashes, 1);
-        }
-        teardown(state);
-        setup(state);
+    uint64_t job = running(f, row->seen, row->for_ns);
+    const struct record *verdict = ends(f, job, EXIT_GPU_OOM, row->requested, row->used);
+    if (row->requested > TOTAL) {
+        assert_int_equal(verdict->type, RECORD_GAVE_UP); /* at once */
+        assert_true(verdict->gave_up.memory);
+    } else {
+        assert_requeued(verdict, row->oom_crashes, 1, verdict->requeued.reserved_bytes);
     }
 }
 
@@ -165,17 +157,12 @@ CORE_TEST(test_who_is_not_believed_waits_in_turn_and_not_for_ever)
 
     for (uint32_t crash = 1; crash <= core_configuration(f->core)->max_retries; crash++) {
         verdict = ends(f, job, EXIT_GPU_OOM, GIB, 5 * GIB);
-        assert_int_equal(verdict->type, RECORD_REQUEUED);
-        assert_false(verdict->requeued.retry);
-        assert_true(verdict->requeued.reserved_bytes == 8 * GIB); /* nothing was proved */
+        assert_requeued(verdict, false, crash, 8 * GIB); /* nothing was proved */
         assert_false(core_find_job(f->core, job)->retry);
         memory_observed(f, job, 0, 4 * GIB);
         f->now_ns += SECONDS(600);
     }
-    verdict = ends(f, job, EXIT_GPU_OOM, GIB, 5 * GIB);
-    assert_int_equal(verdict->type, RECORD_GAVE_UP);
-    assert_false(verdict->gave_up.memory);
-    assert_int_equal(job_state_after(JOB_CRASHED, verdict), JOB_FAILED);
+    assert_gave_up(ends(f, job, EXIT_GPU_OOM, GIB, 5 * GIB), JOB_FAILED);
 }
 
 CORE_TEST(test_loading_is_an_excuse_once)
@@ -196,12 +183,10 @@ CORE_TEST(test_a_handle_needs_memory_to_speak_for_it)
 {
     const struct record *verdict = ends(f, running(f, 4 * GIB, SECONDS(600)), EXIT_GPU_HANDLE, -1, 36 * GIB);
 
-    assert_int_equal(verdict->type, RECORD_REQUEUED);
     assert_true(verdict->requeued.retry);
     for (int64_t used = -1; used <= 10 * GIB; used += 5 * GIB + 1) {
         verdict = ends(f, running(f, 4 * GIB, SECONDS(5)), EXIT_GPU_HANDLE, -1, used);
-        assert_int_equal(verdict->type, RECORD_GAVE_UP);
-        assert_false(verdict->gave_up.memory);
+        assert_gave_up(verdict, JOB_FAILED);
     }
 }
 
@@ -232,19 +217,15 @@ CORE_TEST(test_others_go_on_around_a_retrying_job)
 CORE_TEST(test_victims_go_first_with_their_reservations)
 {
     static const uint32_t causes[] = {EXIT_MPS_FAULT, EXIT_GPU_ERROR};
-    uint64_t job, before;
 
     change(f, max_retries, 2);
     keep_gpus(f, 1);
-    before = submit(f, 1, GIB);
+    uint64_t before = submit(f, 1, GIB);
     job_event(f, RECORD_HELD, before);
-    job = running(f, 4 * GIB, SECONDS(600));
+    uint64_t job = running(f, 4 * GIB, SECONDS(600));
     for (uint32_t i = 0; i < 2; i++) {
         const struct record *verdict = ends(f, job, causes[i], -1, 10 * GIB);
-        assert_int_equal(verdict->type, RECORD_REQUEUED);
-        assert_true(verdict->requeued.retry);
-        assert_true(verdict->requeued.reserved_bytes == 8 * GIB);
-        assert_int_equal(verdict->requeued.crashes, 0);
+        assert_requeued(verdict, true, 0, 8 * GIB);
         assert_string_equal(placed_on(f, job), "0");
         if (i == 0) { /* it is no reason to be left alone, or to wait for its memory to settle */
             job_event(f, RECORD_RELEASED, before);
@@ -252,19 +233,14 @@ CORE_TEST(test_victims_go_first_with_their_reservations)
         }
         memory_observed(f, job, 0, 4 * GIB);
     }
-    assert_int_equal(ends(f, job, EXIT_MPS_FAULT, -1, -1)->type, RECORD_GAVE_UP);
-    assert_false(f->decisions.items[0].gave_up.memory);
+    assert_gave_up(ends(f, job, EXIT_MPS_FAULT, -1, -1), JOB_FAILED);
 }
 
 static uint64_t of_workload(struct fixture *f, const char *workload)
 {
-    struct record record = wants(1, 8 * GIB);
-    uint64_t job;
-
-    snprintf(record.submitted.workload, sizeof record.submitted.workload, "%s", workload);
-    job = submit_record(f, record);
+    submit_of(f, workload, 8 * GIB);
     decide(f);
-    return job;
+    return f->last_job;
 }
 
 /* Ends as its stated GPU failed; the type of the consequence. */
@@ -291,7 +267,9 @@ CORE_TEST(test_who_fails_two_gpus_is_charged_with_them)
 CORE_TEST(test_gpus_that_fail_together_charge_nobody)
 {
     uint64_t one = of_workload(f, "w"), two = of_workload(f, "w"), other = of_workload(f, "v");
+    struct record record = {.type = RECORD_EXITED, .job = one, .exited = {EXIT_GPU_ERROR, .failed_gpu = GPUS}};
 
+    assert_int_equal(core_apply(f->core, &record, &trouble), -EINVAL); /* one that is not there cannot have failed */
     assert_int_equal(fails_gpu(f, one, 0), RECORD_REQUEUED);
     assert_int_equal(fails_gpu(f, other, 3), RECORD_REQUEUED); /* another workload's */
     assert_int_equal(fails_gpu(f, two, 1), RECORD_REQUEUED);   /* began before the first failure */
@@ -299,14 +277,6 @@ CORE_TEST(test_gpus_that_fail_together_charge_nobody)
     exits(f, one, EXIT_COMPLETED, -1); /* which shows that the workload does not fail GPUs */
     assert_int_equal(fails_gpu(f, two, 2), RECORD_REQUEUED);
     assert_int_equal(fails_gpu(f, two, 3), RECORD_GAVE_UP);
-}
-
-CORE_TEST(test_a_gpu_that_is_not_there_cannot_have_failed)
-{
-    struct record record = {.type = RECORD_EXITED, .job = of_workload(f, "w")};
-
-    record.exited = (struct record_exited){.cause = EXIT_GPU_ERROR, .failed_gpu = GPUS};
-    assert_int_equal(core_apply(f->core, &record, &trouble), -EINVAL);
 }
 
 CORE_TEST(test_faults_and_want_of_memory_are_counted_apart)
@@ -332,36 +302,28 @@ CORE_TEST(test_what_was_its_own_is_not_tried_again)
 static uint64_t running_with_requeue(struct fixture *f, bool requeue)
 {
     struct record record = wants(1, 8 * GIB);
-    uint64_t job;
 
     record.submitted.requeue = requeue;
-    job = submit_record(f, record);
+    submit_record(f, record);
     decide(f);
-    job_event(f, RECORD_STARTED, job);
-    return job;
+    job_event(f, RECORD_STARTED, f->last_job);
+    return f->last_job;
 }
 
 CORE_TEST(test_a_time_limit_is_followed_by_another_run_where_asked_for)
 {
     uint64_t job = running_with_requeue(f, false);
-    const struct record *verdict = ends(f, job, EXIT_TIMEOUT, -1, -1);
 
-    assert_int_equal(verdict->type, RECORD_GAVE_UP);
-    assert_false(verdict->gave_up.memory);
-    assert_int_equal(verdict->gave_up.cause, EXIT_TIMEOUT);
-    assert_int_equal(job_state_after(JOB_CRASHED, verdict), JOB_TIMEOUT);
+    assert_gave_up(ends(f, job, EXIT_TIMEOUT, -1, -1), JOB_TIMEOUT);
+    assert_int_equal(f->decisions.items[0].gave_up.cause, EXIT_TIMEOUT);
     change(f, max_requeues, 2);
     job = running_with_requeue(f, true);
     for (int run = 0; run < 2; run++) {
-        verdict = ends(f, job, EXIT_TIMEOUT, -1, -1);
-        assert_int_equal(verdict->type, RECORD_REQUEUED);
-        assert_false(verdict->requeued.retry);
-        assert_true(verdict->requeued.reserved_bytes == 8 * GIB);
+        assert_requeued(ends(f, job, EXIT_TIMEOUT, -1, -1), false, 0, 8 * GIB);
         assert_string_not_equal(placed_on(f, job), "");
         job_event(f, RECORD_STARTED, job);
     }
-    verdict = ends(f, job, EXIT_TIMEOUT, -1, -1);
-    assert_int_equal(verdict->type, RECORD_GAVE_UP);
+    assert_gave_up(ends(f, job, EXIT_TIMEOUT, -1, -1), JOB_TIMEOUT);
     assert_int_equal(core_job_count(f->core), 0);
 }
 
@@ -369,13 +331,12 @@ CORE_TEST(test_a_time_limit_is_followed_by_another_run_where_asked_for)
 static uint64_t submit_whole(struct fixture *f, bool held)
 {
     struct record record = wants(GPUS, 8 * GIB);
-    uint64_t job;
 
     record.submitted.exclusive = record.submitted.requeue = true;
     record.submitted.held = held;
-    job = submit_record(f, record);
+    submit_record(f, record);
     decide(f);
-    return job;
+    return f->last_job;
 }
 
 /* The next job that has the node to itself, once the present one ended so. */
@@ -424,15 +385,11 @@ CORE_TEST(test_a_lost_job_is_tried_again_where_asked_for)
 {
     struct core_config config = *core_configuration(f->core);
     const struct record *verdict = is_lost(f, running_with_requeue(f, false));
-    uint64_t job;
 
-    assert_int_equal(verdict->type, RECORD_GAVE_UP);
-    assert_int_equal(job_state_after(JOB_CRASHED, verdict), JOB_LOST);
-    job = running_with_requeue(f, true);
+    assert_gave_up(verdict, JOB_LOST);
+    uint64_t job = running_with_requeue(f, true);
     for (uint32_t loss = 0; loss < config.max_retries; loss++) {
-        verdict = is_lost(f, job);
-        assert_int_equal(verdict->type, RECORD_REQUEUED);
-        assert_false(verdict->requeued.retry);
+        assert_requeued(is_lost(f, job), false, 0, 8 * GIB);
         job_event(f, RECORD_STARTED, job);
     }
     assert_int_equal(is_lost(f, job)->type, RECORD_GAVE_UP);
@@ -441,11 +398,7 @@ CORE_TEST(test_a_lost_job_is_tried_again_where_asked_for)
     assert_int_equal(is_lost(f, job)->type, RECORD_REQUEUED);
     assert_int_equal(ends(f, job, EXIT_TIMEOUT, -1, -1)->type, RECORD_GAVE_UP); /* which it did not ask for */
     assert_int_equal(core_job_count(f->core), 0);
-}
-
-/* As an earlier carma stored it: nothing was decided after it. */
-CORE_TEST(test_what_was_lost_for_good_stays_lost)
-{
+    /* As an earlier carma stored it: nothing was decided after it. */
     apply(f, (struct record){.type = RECORD_LOST, .job = running_with_requeue(f, true), .lost = {.final = true}});
     assert_int_equal(core_job_count(f->core), 0);
 }

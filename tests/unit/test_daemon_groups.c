@@ -104,8 +104,6 @@ static void sum_up(void)
 
 TEST(test_quantiles_are_exact_while_few)
 {
-    json_t *group;
-
     begin(GROUPS_BY_NAME);
     for (uint64_t job = 1; job <= 100; job++) {
         struct store_history row = row_of(job);
@@ -115,7 +113,7 @@ TEST(test_quantiles_are_exact_while_few)
         add(&row);
     }
     sum_up();
-    group = json_array_get(json_object_get(json, "names"), 0);
+    json_t *group = json_array_get(json_object_get(json, "names"), 0);
     assert_int_equal(number(group, "wait_p95_ns"), 95 * NS_PER_SEC);
     assert_int_equal(number(group, "wait_ns"), 5050 * NS_PER_SEC);
     assert_int_equal(number(group, "wait_mean_ns"), 50500 * NS_PER_MS);

@@ -189,7 +189,6 @@ TEST(test_liars_move_nobody_far)
         struct past_runs *all = past_runs_new(), *honest = past_runs_new();
         uint32_t users = 2 + trial % 14, liars = users < 10 ? 1 : users / 5;
         int64_t usual = 10 + trial * 7 % 980;
-        int32_t one, other;
 
         for (uint32_t uid = 0; uid < users; uid++) {
             bool lies = uid >= users - liars;
@@ -201,8 +200,8 @@ TEST(test_liars_move_nobody_far)
             if (!lies)
                 users_runs(honest, uid, (int)(random >> 40) % 4, 60, observed);
         }
-        one = corrected_for(all, 0, "cnn 100", 700);
-        other = corrected_for(honest, 0, "cnn 100", 700);
+        int32_t one = corrected_for(all, 0, "cnn 100", 700);
+        int32_t other = corrected_for(honest, 0, "cnn 100", 700);
         if (one > other + other / 4 + 1 || other > one + one / 4 + 1)
             fail_msg("trial %d, %u users: %d with liars, %d without", trial, users, one, other);
         past_runs_free(all);

@@ -76,7 +76,7 @@ static uint64_t rows_left(uint64_t rows, int64_t youngest_ns, size_t records)
 {
     struct daemon daemon = {.loop = uv_default_loop(),
                             .config = {.retention_ns = RETENTION_NS, .history_retention_ns = 1}};
-    uint64_t left, transactions;
+    uint64_t left;
 
     make_directory(NULL);
     fail_if(store_open(directory, &daemon.store, &trouble), trouble);
@@ -86,7 +86,7 @@ static uint64_t rows_left(uint64_t rows, int64_t youngest_ns, size_t records)
     snapshotter_count(daemon.snapshotter, records);
     for (told = records < 250; !told; store_dispatch(daemon.store))
         uv_run(daemon.loop, UV_RUN_NOWAIT);
-    transactions = store_transactions(daemon.store);
+    uint64_t transactions = store_transactions(daemon.store);
     store_close(daemon.store);
     assert_int_equal(store_check_history(directory, &left, &trouble), 0);
     /* Beside add_rows: a large one has a mark and a bit. Of old rows, 200 are forgotten at once. */

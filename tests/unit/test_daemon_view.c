@@ -29,12 +29,11 @@ static void make_spec(struct job_spec *spec, const char *seed)
 static struct job_view *add(struct views *views, uint64_t id, struct job_spec *spec, const char *warning)
 {
     struct job_estimate estimate;
-    struct job_view *view;
 
     job_estimate_init(&estimate);
     if (warning)
         spec_strings_add(&estimate.warnings, warning);
-    view = views_add(views, id, spec, &estimate);
+    struct job_view *view = views_add(views, id, spec, &estimate);
     view->state = JOB_HELD;
     views_loaded(views, view);
     return view;
@@ -43,10 +42,9 @@ static struct job_view *add(struct views *views, uint64_t id, struct job_spec *s
 static struct job_view *add_like(struct views *views, uint64_t id, const char *seed)
 {
     struct job_spec spec;
-    struct job_view *view;
 
     make_spec(&spec, seed);
-    view = add(views, id, &spec, NULL);
+    struct job_view *view = add(views, id, &spec, NULL);
     job_view_set_user(view, "ada");
     return view;
 }
@@ -92,8 +90,7 @@ TEST(test_whatever_differs_is_not_shared)
     struct job_view *first = add_like(&views, 1, "1");
 
     for (uint64_t i = 0; i < 8; i++) {
-        struct job_spec spec, kept;
-        struct job_view *view;
+        struct job_spec spec;
         make_spec(&spec, "1");
         spec.cpus = i == 0 ? 2 : spec.cpus;
         spec.exclusive = i == 1;
@@ -103,8 +100,8 @@ TEST(test_whatever_differs_is_not_shared)
         spec.directory[1] = i == 5 ? 'H' : 'h';
         spec.signal = i == 6 ? 1 : spec.signal;
         spec.requeue = i == 7;
-        kept = spec;
-        view = add(&views, 2 + i, &spec, NULL);
+        struct job_spec kept = spec;
+        struct job_view *view = add(&views, 2 + i, &spec, NULL);
         assert_ptr_not_equal(view->common, first->common);
         assert_true(view->common->spec->cpus == kept.cpus && view->common->spec->gpus == kept.gpus);
         assert_true(view->common->spec->recorded_bytes[SPEC_MEASURED] == kept.recorded_bytes[SPEC_MEASURED]);
@@ -143,15 +140,14 @@ TEST(test_held_texts_are_counted_by_user)
     struct views views = {0};
     struct job_view *one = add_like(&views, 1, "1"), *two = add_like(&views, 2, "2"), *own;
     struct record_submitted wants = {.uid = 1000}, others = {.uid = 1001};
-    int64_t all, more;
 
     assert_int_equal(held_texts_of(&views, 0), 0); /* nobody knows whose */
     job_view_set_wants(one, &wants);
-    all = held_texts_of(&views, 1000);
+    int64_t all = held_texts_of(&views, 1000);
     job_view_set_wants(one, &wants);
     assert_true(all > 0 && held_texts_of(&views, 1000) == all);
     job_view_set_wants(two, &others);
-    more = held_texts_of(&views, 1001); /* its name and command */
+    int64_t more = held_texts_of(&views, 1001); /* its name and command */
     assert_true(more > 0 && more < all);
     job_view_forget_inputs(one);
     assert_int_equal(held_texts_of(&views, 1000), all); /* the other has them still */
@@ -191,7 +187,6 @@ TEST(test_a_victim_of_an_earlier_carma)
     CLEANUP(views_release) struct views views = {0};
     struct job_view *view = add_like(&views, 1, "1");
     CLEANUP(free_ptr) char *text = NULL;
-    json_t *json;
 
     view->overuser = 7;
     view->victim_of = 8;
@@ -203,7 +198,7 @@ TEST(test_a_victim_of_an_earlier_carma)
     assert_int_equal(view->attempts, 3);
     assert_int_equal(view->victim_of, 8);
     assert_int_equal(view->process_limit_bytes, -1);
-    json = json_loads(text, 0, NULL);
+    json_t *json = json_loads(text, 0, NULL);
     json_object_del(json, "victim_of");
     json_object_del(json, "process_limit_bytes");
     free(text);
@@ -227,12 +222,11 @@ static struct job_view *add_submitted(struct views *views, uint64_t id, const ch
 {
     const struct record record = submission_of(id, workload, gpus);
     struct job_estimate estimate;
-    struct job_view *view;
     struct job_spec spec;
 
     job_estimate_init(&estimate);
     make_spec(&spec, "1");
-    view = views_add(views, id, &spec, &estimate);
+    struct job_view *view = views_add(views, id, &spec, &estimate);
     assert_ptr_equal(views_fold(views, NULL, &record), view);
     return view;
 }

@@ -59,9 +59,7 @@ CAPTURE_TEST(says_what_was_recorded)
     assert_string_equal(capture.mapping, "cuda");
     assert_string_equal(capture.model, "Net");
     assert_int_equal(capture.batch_size, 8);
-    assert_true(capture.scales);
-    assert_true(capture.optimizer_known);
-    assert_int_equal(capture.optimizer, OPTIMIZER_ADAM);
+    assert_true(capture.scales && capture.optimizer_known && capture.optimizer == OPTIMIZER_ADAM);
     assert_int_equal(capture.precision, PRECISION_FP32);
     assert_int_equal(program->parameter_bytes, 4096);
     assert_int_equal(program->flops, 1700);
@@ -116,20 +114,12 @@ CAPTURE_TEST(events_are_in_their_place)
 
 CAPTURE_TEST(convolutions_have_their_geometry)
 {
-    const struct program_conv *conv;
-
     assert_int_equal(read_text(GOOD, 0), 0);
     assert_int_equal(capture.program.conv_count, 2);
-    conv = &capture.program.convs[0];
-    assert_int_equal(conv->pass, CONV_FORWARD);
-    assert_int_equal(conv->element_bytes, 4);
-    assert_int_equal(conv->transposed, 0);
-    assert_int_equal(conv->rank, 2);
-    assert_int_equal(conv->step, 1);
-    assert_int_equal(conv->batch, 8);
-    assert_int_equal(conv->in_channels, 3);
-    assert_int_equal(conv->out_channels, 64);
-    assert_int_equal(conv->groups, 1);
+    const struct program_conv *conv = &capture.program.convs[0];
+    assert_true(conv->pass == CONV_FORWARD && conv->element_bytes == 4 && !conv->transposed);
+    assert_true(conv->rank == 2 && conv->step == 1 && conv->batch == 8);
+    assert_true(conv->in_channels == 3 && conv->out_channels == 64 && conv->groups == 1);
     assert_int_equal(conv->in[0] * 1000 + conv->in[1], 224200);
     assert_int_equal(conv->out[0] * 1000 + conv->out[1], 112100);
     assert_int_equal(conv->kernel[0] * 10 + conv->kernel[1], 75);
@@ -137,13 +127,8 @@ CAPTURE_TEST(convolutions_have_their_geometry)
     assert_int_equal(conv->padding[0] * 10 + conv->padding[1], 32);
     assert_int_equal(conv->dilation[0] * 10 + conv->dilation[1], 11);
     conv = &capture.program.convs[1];
-    assert_int_equal(conv->pass, CONV_BACKWARD_WEIGHT);
-    assert_int_equal(conv->element_bytes, 2);
-    assert_int_equal(conv->transposed, 1);
-    assert_int_equal(conv->rank, 1);
-    assert_int_equal(conv->step, 2);
-    assert_int_equal(conv->batch, 3 + 2 * 8);
-    assert_int_equal(conv->groups, 4);
+    assert_true(conv->pass == CONV_BACKWARD_WEIGHT && conv->element_bytes == 2 && conv->transposed);
+    assert_true(conv->rank == 1 && conv->step == 2 && conv->batch == 3 + 2 * 8 && conv->groups == 4);
     assert_int_equal(conv->in[0] * 100 + conv->out[0], 918);
 }
 

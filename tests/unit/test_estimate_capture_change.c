@@ -89,19 +89,16 @@ CAPTURE_TEST(each_optimizer_has_its_states)
         {OPTIMIZER_ADAMW, true, 2, 1},
     };
     const int64_t trained = 4840, all = 5640;
-    int64_t others;
 
     read_text(TEXT);
-    others = sums_of(&capture.program, 1).others;
+    int64_t others = sums_of(&capture.program, 1).others;
     for (size_t i = 0; i < array_size(cases); i++) {
-        struct sums first, second;
-
         read_text(TEXT);
         assert_int_equal(change(cases[i].optimizer, cases[i].weight_decay), 0);
         assert_int_equal(capture.optimizer, cases[i].optimizer);
         assert_int_equal(capture.program.batch_size, 16);
-        first = sums_of(&capture.program, 1);
-        second = sums_of(&capture.program, 2);
+        struct sums first = sums_of(&capture.program, 1);
+        struct sums second = sums_of(&capture.program, 2);
         assert_int_equal(first.states, cases[i].states * trained);
         assert_int_equal(first.copies, cases[i].copies * trained);
         assert_int_equal(first.frees, cases[i].copies * 3);
@@ -117,14 +114,13 @@ CAPTURE_TEST(each_optimizer_has_its_states)
 /* Momentum's first buffers are copies of the gradients that have been decayed: both are there before them. */
 CAPTURE_TEST(momentum_copies_what_has_decayed)
 {
-    const struct program_event *event;
     size_t i = 0;
 
     read_text(TEXT);
     assert_int_equal(change(OPTIMIZER_MOMENTUM, true), 0);
     while (capture.program.events[i].phase != PHASE_OPTIMIZER)
         i++;
-    event = &capture.program.events[i];
+    const struct program_event *event = &capture.program.events[i];
     for (size_t k = 0; k < 6; k++) {
         static const int64_t bytes[] = {4000, 800, 40};
         assert_int_equal(event[k].bytes, bytes[k % 3]);
@@ -137,12 +133,10 @@ CAPTURE_TEST(momentum_copies_what_has_decayed)
 /* The recorded one stays as it was recorded; and a changed one can be changed again. */
 CAPTURE_TEST(recorded_optimizer_stays)
 {
-    struct sums adam;
-
     read_text(TEXT);
     assert_int_equal(change(OPTIMIZER_ADAM, false), 0);
     assert_int_equal(capture.program.event_count, 39);
-    adam = sums_of(&capture.program, 2);
+    struct sums adam = sums_of(&capture.program, 2);
     assert_int_equal(change(OPTIMIZER_SGD, true), 0);
     assert_int_equal(change(OPTIMIZER_ADAM, false), 0);
     assert_int_equal(sums_of(&capture.program, 2).most, adam.most);

@@ -87,16 +87,15 @@ TEST(rules_hold_for_any)
     uint32_t seed = 1;
 
     for (int i = 0; i < 2000; i++) {
-        struct estimate a, b, result, other;
         double numbers[6];
         for (size_t k = 0; k < array_size(numbers); k++) {
             seed = seed * 1664525 + 1013904223;
             numbers[k] = (seed >> 8) / (double)(1 << 24);
         }
-        a = said("replay", exp(6 * numbers[0] - 1), 1 + numbers[1], 10 + (int32_t)(300 * numbers[2]));
-        b = said("history", exp(6 * numbers[3] - 1), 1 + numbers[4], 10 + (int32_t)(300 * numbers[5]));
-        result = both(a, b);
-        other = both(b, a);
+        struct estimate a = said("replay", exp(6 * numbers[0] - 1), 1 + numbers[1], 10 + (int32_t)(300 * numbers[2]));
+        struct estimate b = said("history", exp(6 * numbers[3] - 1), 1 + numbers[4], 10 + (int32_t)(300 * numbers[5]));
+        struct estimate result = both(a, b);
+        struct estimate other = both(b, a);
         assert_true(result.low_bytes <= result.median_bytes + 1 && result.median_bytes <= result.bytes + 1);
         assert_true(result.bytes <= (a.bytes > b.bytes ? a.bytes : b.bytes) + 1024);
         assert_true(result.low_bytes + 1024 >= (a.low_bytes < b.low_bytes ? a.low_bytes : b.low_bytes));

@@ -27,13 +27,13 @@ static void read_pair(const char *text, int pair[2])
 static void read_model(struct model *model, const char *name)
 {
     CLEANUP(free_ptr) char *path = xasprintf(CARMA_FAKES "/completion/%s.txt", name), *text = NULL;
-    char *line, *rest;
+    char *rest;
 
     text = file_text(path);
     *model = (struct model){0};
     layer_list_init(&model->list);
     model->list.input_rank = 3;
-    line = strtok_r(text, "\n", &rest);
+    char *line = strtok_r(text, "\n", &rest);
     assert_int_equal(
         sscanf(line, "%*s %ld %ld %ld", &model->list.input[0], &model->list.input[1], &model->list.input[2]), 3);
     while ((line = strtok_r(NULL, "\n", &rest))) {
@@ -221,11 +221,10 @@ TEST(test_random_lists)
 {
     for (uint32_t seed = 1; seed <= 1500; seed++) {
         CLEANUP(layer_list_release) struct layer_list list;
-        int64_t parameters;
         size_t count, odd = 0;
 
         make_random(&list, seed);
-        parameters = sum_parameters(&list);
+        int64_t parameters = sum_parameters(&list);
         count = list.count;
         bool linked = false;
         for (size_t i = 0; i < count; i++)

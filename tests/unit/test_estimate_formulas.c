@@ -44,14 +44,17 @@ QUESTION_TEST(formulas_give_what_was_published)
 
 QUESTION_TEST(containers_are_not_counted_twice)
 {
-    struct estimate before, after;
-
     build_vgg16(false);
-    before = ask(&estimator_horus);
+    struct estimate before = ask(&estimator_horus);
     add(LAYER_CONV, 512, 7, 1000000)->container = true;
     add(LAYER_IDENTITY, 512, 7, 0);
-    after = ask(&estimator_horus);
-    assert_int_equal(after.bytes, before.bytes);
+    assert_int_equal(ask(&estimator_horus).bytes, before.bytes);
+    add(LAYER_CONV, LAYER_MAX_DIMENSION, LAYER_MAX_DIMENSION, 0); /* and absurd models are refused */
+    question.training.batch_size = INT32_MAX;
+    assert_int_equal(estimate(&estimator_horus, &question, &result, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "too large"));
+    question.layers = NULL;
+    assert_int_equal(estimate(&estimator_horus, &question, &result, &err), -ENOTSUP);
 }
 
 /* Transformers' documentation prints DeepSpeed's own answer for bigscience/T0_3B on one GPU without offloading: 2783M
@@ -70,6 +73,11 @@ QUESTION_TEST(deepspeed_gives_what_was_published)
     assert_int_equal(bytes[0], INT64_C(120000000000));
     assert_int_equal(bytes[1], bytes[0]);
     assert_int_equal(bytes[2], INT64_C(150000000000));
+    build_vgg16(false); /* it counts parameters alone */
+    question.training.batch_size = 1000000;
+    assert_int_equal(ask(estimator_find("deepspeed")).bytes, INT64_C(20) * 138357544);
+    question.layers = NULL;
+    assert_int_equal(estimate(&estimator_deepspeed, &question, &result, &err), -ENOTSUP);
 }
 
 /* Two layers of 4 Mi weights with outputs of 16 MiB, so that every tensor has 16 MiB, and a segment of its own: most
@@ -97,14 +105,13 @@ QUESTION_TEST(dnnmem_replays_static_sizes)
 QUESTION_TEST(schedtune_moves_with_the_context)
 {
     struct machine_profile other = *machine_profile_builtin(0);
-    struct estimate here, there;
 
     begin_list(1024, 0);
     layer_add_input(add(LAYER_LINEAR, 1024, 0, 1 << 20), -1);
     question.training.batch_size = 64;
-    here = ask(estimator_find("schedtune"));
+    struct estimate here = ask(estimator_find("schedtune"));
     question.fold = 0; /* by models that have seen other rows */
-    there = ask(&estimator_schedtune);
+    struct estimate there = ask(&estimator_schedtune);
     assert_int_not_equal(there.bytes, here.bytes);
     question.fold = -1;
     other.context_bytes += 100 * MIB;
@@ -116,27 +123,11 @@ QUESTION_TEST(schedtune_moves_with_the_context)
     assert_int_equal(estimate(&estimator_schedtune, &question, &there, &err), -ENOTSUP);
 }
 
-QUESTION_TEST(deepspeed_counts_parameters_alone)
-{
-    build_vgg16(false);
-    question.training.batch_size = 1000000;
-    result = ask(estimator_find("deepspeed"));
-    assert_int_equal(result.bytes, INT64_C(20) * 138357544);
-    question.layers = NULL;
-    assert_int_equal(estimate(&estimator_deepspeed, &question, &result, &err), -ENOTSUP);
-    assert_int_equal(estimate(&estimator_horus, &question, &result, &err), -ENOTSUP);
-}
-
-QUESTION_TEST(absurd_models_are_refused)
-{
-    add(LAYER_CONV, LAYER_MAX_DIMENSION, LAYER_MAX_DIMENSION, 0);
-    question.training.batch_size = INT32_MAX;
-    assert_int_equal(estimate(&estimator_horus, &question, &result, &err), -EINVAL);
-    assert_non_null(strstr(err.text, "too large"));
-}
-
+/* At any quantile between 0 and 1. */
 QUESTION_TEST(a_declared_size_is_taken_at_its_word)
 {
+    static const int32_t wrong[] = {-1, 0, 1000, 1001};
+
     question.layers = NULL;
     assert_int_equal(estimate(&estimator_declared, &question, &result, &err), -ENOTSUP);
     assert_int_equal(estimate(&estimator_auto, &question, &result, &err), -ENOTSUP);
@@ -149,19 +140,9 @@ QUESTION_TEST(a_declared_size_is_taken_at_its_word)
     assert_int_equal(result.smact_permille, -1);
     assert_false(result.exceeds_gpu);
     question.declared_bytes = question.profile->memory_bytes + 1;
-    result = ask(&estimator_auto);
-    assert_true(result.exceeds_gpu);
+    assert_true(ask(&estimator_auto).exceeds_gpu);
     question.declared_bytes--;
-    result = ask(&estimator_auto);
-    assert_false(result.exceeds_gpu);
-}
-
-QUESTION_TEST(a_quantile_is_between_0_and_1)
-{
-    static const int32_t wrong[] = {-1, 0, 1000, 1001};
-
-    question.layers = NULL;
-    question.declared_bytes = GIB;
+    assert_false(ask(&estimator_auto).exceeds_gpu);
     for (size_t i = 0; i < array_size(wrong); i++) {
         question.quantile_permille = wrong[i];
         assert_int_equal(estimate(&estimator_declared, &question, &result, &err), -EINVAL);
@@ -176,6 +157,9 @@ QUESTION_TEST(auto_prefers_what_was_measured_to_what_is_computed)
     complete_vgg16(false);
     question.declared_bytes = GIB;
     assert_string_equal(ask(&estimator_auto).source, "replay");
+    /* SM activity follows from the model, for every estimator; and without one it is unknown. */
+    assert_int_equal(ask(&estimator_horus).smact_permille, ask(&estimator_replay).smact_permille);
+    assert_true(ask(&estimator_horus).smact_permille > 0);
     question.history = (struct estimate_history){.peak_bytes = peaks, .count = array_size(peaks)};
     assert_string_equal(ask(&estimator_auto).source, "history");
     for (size_t i = 0; i < array_size(many); i++)
@@ -191,11 +175,9 @@ QUESTION_TEST(auto_prefers_what_was_measured_to_what_is_computed)
 /* Half a permille for each that is missing of 800. */
 QUESTION_TEST(auto_adds_a_margin_where_little_is_understood)
 {
-    struct estimate bare, with;
-
     complete_vgg16(false);
-    bare = ask(&estimator_replay);
-    with = ask(&estimator_auto);
+    struct estimate bare = ask(&estimator_replay);
+    struct estimate with = ask(&estimator_auto);
     assert_true(bare.confidence_permille >= 800);
     assert_int_equal(with.bytes, bare.bytes);
     for (int i = 0; i < 100; i++)
@@ -214,7 +196,6 @@ QUESTION_TEST(auto_adds_a_margin_where_little_is_understood)
 QUESTION_TEST(the_machine_adds_its_own)
 {
     struct machine_profile profile = *machine_profile_builtin(0);
-    int64_t before, more;
 
     begin_list(512, 0);
     add(LAYER_LINEAR, 512, 0, 512 * 512 + 512);
@@ -222,9 +203,9 @@ QUESTION_TEST(the_machine_adds_its_own)
     layers_complete(&list);
     question.profile = &profile;
     question.quantile_permille = 500;
-    before = ask(&estimator_replay).bytes;
+    int64_t before = ask(&estimator_replay).bytes;
     profile.context_bytes += 100 * MIB;
-    more = ask(&estimator_replay).bytes;
+    int64_t more = ask(&estimator_replay).bytes;
     assert_int_equal(more - before, 100 * MIB);
     profile.cublas_workspace_bytes += 200 * MIB;
     assert_true(ask(&estimator_replay).bytes - more >= 199 * MIB);
@@ -233,11 +214,9 @@ QUESTION_TEST(the_machine_adds_its_own)
 /* Parameters without shapes: the replay knows a part of the need only, and says so. */
 QUESTION_TEST(a_guess_gives_way_to_what_is_declared)
 {
-    struct estimate guess;
-
     layer_list_add(&list, LAYER_LINEAR)->parameters = 1000000;
     list.shapeless = 1;
-    guess = ask(&estimator_auto);
+    struct estimate guess = ask(&estimator_auto);
     assert_string_equal(guess.source, "replay");
     assert_true(guess.confidence_permille < 250);
     assert_true(*guess.warning);
@@ -247,14 +226,6 @@ QUESTION_TEST(a_guess_gives_way_to_what_is_declared)
     assert_int_equal(guess.bytes, 7 * GIB);
     assert_false(guess.has_parts);
     assert_string_equal(guess.warning, "");
-}
-
-/* SM activity follows from the model, for every estimator; and without one it is unknown. */
-QUESTION_TEST(the_activity_is_the_models)
-{
-    complete_vgg16(false);
-    assert_int_equal(ask(&estimator_horus).smact_permille, ask(&estimator_replay).smact_permille);
-    assert_true(ask(&estimator_horus).smact_permille > 0);
 }
 
 TEST(every_estimator_has_its_name)

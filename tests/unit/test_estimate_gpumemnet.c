@@ -142,21 +142,15 @@ TEST(dense_layers_multiply_and_add)
     static const float x[] = {1, 1, 0, -1};
     static const float wanted[] = {111, 222, 333, 90, 180, 270};
     const float *at = weights;
-    float y[6];
+    float y[6], large[] = {1000, 1000, -1000};
 
     neural_dense(&at, 2, 2, 3, x, y);
     assert_ptr_equal(at, weights + neural_dense_weights(2, 3));
     assert_memory_equal(y, wanted, sizeof y);
     neural_relu(4, (float *)memcpy(y, x, sizeof x));
     assert_true(y[2] == 0 && y[3] == 0 && y[0] == 1);
-}
-
-TEST(softmax_stands_large_numbers)
-{
-    float x[] = {1000, 1000, -1000};
-
-    neural_softmax(3, x);
-    assert_true(x[0] == 0.5f && x[1] == 0.5f && x[2] == 0);
+    neural_softmax(3, large);
+    assert_true(large[0] == 0.5f && large[1] == 0.5f && large[2] == 0);
 }
 
 /* Pools, additions, containers and the like are not tuples; a PReLU's parameter is not counted, as in the data. */
@@ -267,13 +261,11 @@ GPUMEMNET_TEST(smoothing_is_taken_off_probabilities)
 
 GPUMEMNET_TEST(answers_are_edges_of_classes)
 {
-    int64_t low_bytes;
-
     fill_cnn(12, 2000000);
     ask_about(24);
     assert_int_equal(gpumemnet_input_read(&input, &list, 24, &err), 0);
     assert_int_equal(gpumemnet_classify(&input, gpumemnet_answering_kind(GPUMEMNET_CNN), -1, &classes, &err), 0);
-    low_bytes = gpumemnet_class_centre_bytes(&classes, classes.best);
+    int64_t low_bytes = gpumemnet_class_centre_bytes(&classes, classes.best);
     for (int32_t quantile = 1; quantile < 1000; quantile += 7) {
         uint32_t enough = 0;
         double sum = (double)classes.probabilities[0];
@@ -337,11 +329,7 @@ GPUMEMNET_TEST(what_no_gpu_of_the_data_held_exceeds_it)
     assert_int_equal(result.median_bytes, 48000 * MIB);
     assert_true(result.exceeds_gpu);
     assert_non_null(strstr(result.warning, "more than the 40 GB"));
-}
-
-/* The encoder's time grows with the square of the list. */
-GPUMEMNET_TEST(long_lists_are_too_much_for_the_encoder)
-{
+    /* The encoder's time grows with the square of the list. */
     fill_cnn(GPUMEMNET_MAX_TUPLES, 1000);
     ask_about(4);
     assert_int_equal(estimate(&estimator_gpumemnet, &question, &result, &err), 0);

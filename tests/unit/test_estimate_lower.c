@@ -37,11 +37,9 @@ static struct layer *add(enum layer_kind kind, int64_t width, int64_t parameters
 /* Two linear layers with the layer in question between them, so that it has a gradient to pass on. */
 static struct layer *between(enum layer_kind kind, int64_t parameters)
 {
-    struct layer *layer;
-
     begin(WIDTH, BATCH);
     add(LAYER_LINEAR, WIDTH, WIDTH * WIDTH + WIDTH, -1);
-    layer = add(kind, WIDTH, parameters, BEFORE);
+    struct layer *layer = add(kind, WIDTH, parameters, BEFORE);
     snprintf(layer->name, sizeof layer->name, "it");
     return layer;
 }
@@ -208,13 +206,11 @@ MODEL_TEST(optimizers_keep_what_they_keep)
 
 MODEL_TEST(adafactor_factors_convolutions_by_their_kernels)
 {
-    struct layer *layer;
-
     begin(3, 4);
     model.list.input[1] = model.list.input[2] = 8;
     model.list.input_rank = 3;
     model.training.optimizer = OPTIMIZER_ADAFACTOR;
-    layer = add(LAYER_CONV, 16, 16 * 3 * 15, -1);
+    struct layer *layer = add(LAYER_CONV, 16, 16 * 3 * 15, -1);
     layer->shape[1] = layer->shape[2] = 8;
     layer->rank = 3;
     layer->kernel[0] = 3;
@@ -428,12 +424,11 @@ MODEL_TEST(attention_keeps_no_scores)
     const int64_t log_sums = 4 * batch * heads * 64; /* rows in multiples of 32 */
 
     for (int packed = 0; packed < 2; packed++) {
-        struct layer *layer;
         begin(length, batch);
         model.list.input_is_index = true;
         for (int i = 0; i < (packed ? 1 : 3); i++)
             add(LAYER_EMBEDDING, (packed ? 3 : 1) * width, 1000, -1);
-        layer = add(LAYER_ATTENTION, width, 0, 0);
+        struct layer *layer = add(LAYER_ATTENTION, width, 0, 0);
         for (int i = 1; i < 3 && !packed; i++)
             layer_add_input(layer, i);
         layer->heads = (int32_t)heads;
@@ -481,12 +476,10 @@ MODEL_TEST(containers_hold_their_input)
 
 MODEL_TEST(figures_of_the_model)
 {
-    struct layer *layer;
-
     begin(3, 5);
     model.list.input[1] = model.list.input[2] = 16;
     model.list.input_rank = 3;
-    layer = add(LAYER_CONV, 8, 8 * 3 * 9 + 8, -1);
+    struct layer *layer = add(LAYER_CONV, 8, 8 * 3 * 9 + 8, -1);
     layer->rank = 3;
     layer->shape[1] = layer->shape[2] = 8;
     layer->kernel[0] = layer->kernel[1] = 3;
@@ -503,21 +496,17 @@ MODEL_TEST(figures_of_the_model)
     assert_int_equal(model.program.batch_size, 5);
     assert_int_equal(model.program.conv_count, 2 * 2); /* the image needs no gradient */
     assert_int_equal(model.program.convs[0].pass, CONV_FORWARD);
-    assert_int_equal(model.program.convs[1].pass, CONV_BACKWARD_WEIGHT);
-    assert_int_equal(model.program.convs[1].in[0], 16);
-    assert_int_equal(model.program.convs[1].out[1], 8);
-    assert_int_equal(model.program.convs[1].stride[1], 2);
-    assert_int_equal(model.program.convs[1].batch, 5);
+    const struct program_conv *conv = &model.program.convs[1];
+    assert_true(conv->pass == CONV_BACKWARD_WEIGHT && conv->batch == 5);
+    assert_true(conv->in[0] == 16 && conv->out[1] == 8 && conv->stride[1] == 2);
 }
 
 MODEL_TEST(impossible_lists_are_refused_or_survived)
 {
-    struct layer *layer;
-
     begin(10, 0);
     assert_int_equal(model_lower_or(&model, &trouble), -EINVAL);
     assert_non_null(strstr(trouble.text, "shape"));
-    layer = add(LAYER_LINEAR, 10, 110, -1);
+    struct layer *layer = add(LAYER_LINEAR, 10, 110, -1);
     layer_add_input(layer, 0);  /* itself */
     layer_add_input(layer, 99); /* nobody */
     assert_int_equal(model_lower_or(&model, &trouble), -EINVAL);

@@ -39,11 +39,10 @@ static void read_layer(struct model *model, const char *line)
     long long parameters, in_channels;
     int64_t numbers[8];
     size_t count;
-    struct layer *layer;
 
     assert_true(sscanf(line, "layer %31s %31s %d %lld %d %d %lld %63s %127s %63s heads %d", kind, activation, &depth,
                        &parameters, &kernel, &stride, &in_channels, shape, inputs, type, &heads) >= 10);
-    layer = layer_list_add(&model->list, kind_named(kind));
+    struct layer *layer = layer_list_add(&model->list, kind_named(kind));
     layer->activation = (uint8_t)activation_named(activation);
     layer->depth = (uint8_t)depth;
     layer->parameters = parameters;
@@ -95,12 +94,11 @@ static int compare_peaks(const struct model *model, char *line, const char *name
     assert_int_equal(sscanf(line, "peak parameters %lld allocated %lld reserved%n", &parameters, &allocated, &used), 2);
     assert_int_equal(model->program.parameter_bytes, parameters);
     for (char *word = strtok(line + used, " \n"); word; word = strtok(NULL, " \n")) {
-        struct replay_result result;
         limit = word[3] == '/' ? strtoll(word + 4, NULL, 10) : 0;
         wanted = strtoll(strchr(word, '=') + 1, NULL, 10);
-        result = replay_with(&model->program,
-                             rule_of(algorithm_named(word[0]), algorithm_named(word[1]), algorithm_named(word[2])),
-                             limit * MIB);
+        struct replay_result result = replay_with(
+            &model->program, rule_of(algorithm_named(word[0]), algorithm_named(word[1]), algorithm_named(word[2])),
+            limit * MIB);
         if (result.peak_reserved_bytes != wanted)
             print_error("%s, %s: %lld\n", name, word, (long long)result.peak_reserved_bytes);
         assert_int_equal(result.peak_reserved_bytes, wanted);

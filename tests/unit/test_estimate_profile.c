@@ -21,9 +21,7 @@ TEST(built_in_profiles_are_found_by_either_name)
 /* The figures that the thesis's data show, and each card's own within reason: a wrong unit would be far off. */
 TEST(built_in_profiles_are_plausible)
 {
-    const struct machine_profile *p;
-
-    p = machine_profile_find(MACHINE_PROFILE_DEFAULT);
+    const struct machine_profile *p = machine_profile_find(MACHINE_PROFILE_DEFAULT);
     assert_int_equal(p->context_bytes, 1429 * MIB);
     assert_int_equal(p->cudnn_bytes, 258 * MIB);
     assert_int_equal(p->cublas_workspace_bytes, 8 * MIB + 128 * KIB);

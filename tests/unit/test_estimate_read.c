@@ -58,17 +58,15 @@ SUMMARY_TEST(test_parameters_add_up)
 /* The leaves of one model are the same layers in every format that shows as much. */
 static void assert_same_leaves(const char *left_name, const char *right_name, bool shapes)
 {
-    struct summary left, right;
     size_t i = 0, j = 0, compared = 0;
 
     read_fixture(left_name);
-    left = summary;
+    struct summary left = summary;
     summary = (struct summary){0};
     read_fixture(right_name);
-    right = summary;
+    struct summary right = summary;
     summary = (struct summary){0};
     for (;;) {
-        const struct layer *a, *b;
         while (i < left.layers.count && (left.layers.items[i].container || left.layers.items[i].kind == LAYER_IDENTITY))
             i++;
         while (j < right.layers.count &&
@@ -76,8 +74,8 @@ static void assert_same_leaves(const char *left_name, const char *right_name, bo
             j++;
         if (i == left.layers.count || j == right.layers.count)
             break;
-        a = &left.layers.items[i++];
-        b = &right.layers.items[j++];
+        const struct layer *a = &left.layers.items[i++];
+        const struct layer *b = &right.layers.items[j++];
         assert_string_equal(a->type, b->type);
         assert_int_equal(a->kind, b->kind);
         assert_int_equal(a->parameters, b->parameters);

@@ -51,10 +51,9 @@ SUMMARY_TEST(test_uncalled_modules)
     char *text =
              replaced("torchinfo-1.8.0-plain.txt", "[4, 10]                   330", "--                        330"),
          *less;
-    size_t count;
 
     read_own(text);
-    count = summary.layers.count;
+    size_t count = summary.layers.count;
     assert_int_equal(summary.layers.items[count - 1].kind, LAYER_PARAMETER);
     assert_int_equal(summary.layers.items[count - 1].parameters, 330);
     assert_int_equal(summary.layers.shapeless, 0);
@@ -103,7 +102,6 @@ SUMMARY_TEST(test_where_the_batch_is)
     };
 
     for (size_t i = 0; i < array_size(cases); i++) {
-        const struct layer *layer;
         char *text = xasprintf("============================\nLayer (type)    Output Shape    Param #\n"
                                "============================\nModel           [4, 1]          --\n"
                                "├─ReLU          %s  --\n============================\n"
@@ -111,7 +109,7 @@ SUMMARY_TEST(test_where_the_batch_is)
                                "============================\n",
                                cases[i].shape);
         read_own(text);
-        layer = &summary.layers.items[1];
+        const struct layer *layer = &summary.layers.items[1];
         assert_int_equal(summary.layers.batch_size, 4);
         assert_true(layer->shape_known);
         assert_int_equal(layer->rank, cases[i].rank);

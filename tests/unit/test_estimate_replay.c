@@ -50,10 +50,8 @@ REPLAY_TEST(labels_have_one_number_each)
 
 REPLAY_TEST(peak_names_what_was_there_when_most_was_allocated)
 {
-    uint32_t weight, activation;
-
-    weight = take(3 * MIB, MEMORY_PARAMETER); /* of 20 MiB */
-    activation = take(100 * MIB, MEMORY_ACTIVATION);
+    uint32_t weight = take(3 * MIB, MEMORY_PARAMETER); /* of 20 MiB */
+    uint32_t activation = take(100 * MIB, MEMORY_ACTIVATION);
     give(activation);
     take(60 * MIB, MEMORY_GRADIENT);  /* 40 MiB of the 100 stay free */
     take(30 * MIB, MEMORY_OPTIMIZER); /* from them */
@@ -113,11 +111,9 @@ static struct program_conv conv_of(int64_t batch, int64_t in, int64_t out, int32
 TEST(emptied_cache_gives_free_segments_back)
 {
     for (int empties = 0; empties < 2; empties++) {
-        uint32_t whole, part;
-
         program_init(&program);
-        whole = take(100 * MIB, MEMORY_ACTIVATION);
-        part = take(60 * MIB, MEMORY_ACTIVATION);
+        uint32_t whole = take(100 * MIB, MEMORY_ACTIVATION);
+        uint32_t part = take(60 * MIB, MEMORY_ACTIVATION);
         give(part);
         take(20 * MIB, MEMORY_PARAMETER); /* from the 60 */
         give(whole);
@@ -175,10 +171,12 @@ REPLAY_TEST(workspace_comes_and_goes)
 REPLAY_TEST(nonsense_is_left_out)
 {
     struct program_conv conv = conv_of(INT64_MAX, INT64_MAX, INT64_MAX, INT32_MAX);
-    uint32_t tensor;
 
-    give(0); /* there is none */
-    tensor = take(512, MEMORY_BUFFER);
+    give(0); /* there is none: an empty program needs nothing */
+    assert_int_equal(program.event_count, 0);
+    result = replay_with(&program, no_workspace, 0);
+    assert_true(result.peak_reserved_bytes == 0 && result.peak_allocated_bytes == 0);
+    uint32_t tensor = take(512, MEMORY_BUFFER);
     give(tensor);
     give(tensor); /* once is enough */
     give(UINT32_MAX);
@@ -209,13 +207,4 @@ REPLAY_TEST(largest_tensor_takes_no_small_block)
     result = replay_with(&program, no_workspace, 0);
     assert_int_equal(result.peak_reserved_bytes, 40 * 36 * MIB + PROGRAM_MAX_BYTES);
     assert_int_equal(result.peak_allocated_bytes, 40 * (34 * MIB + 512) + PROGRAM_MAX_BYTES);
-}
-
-REPLAY_TEST(empty_program_needs_nothing)
-{
-    give(0); /* there is none */
-    assert_int_equal(program.event_count, 0);
-    result = replay_with(&program, no_workspace, 0);
-    assert_int_equal(result.peak_reserved_bytes, 0);
-    assert_int_equal(result.peak_allocated_bytes, 0);
 }

@@ -50,14 +50,13 @@ TEST(arrays_of_different_lengths_are_no_trees)
     for (size_t i = 0; i < array_size(names); i++) {
         CLEANUP(free_ptr) unsigned char *bytes = xmalloc(golden_model.length);
         struct model model = {bytes, golden_model.length};
-        unsigned char *entry;
         struct trees trees;
         char name[32];
         uint32_t size;
 
         memcpy(bytes, golden_model.data, golden_model.length);
         snprintf(name, sizeof name, "all/test/%s", names[i]);
-        entry = memmem(bytes, golden_model.length, name, strlen(name) + 1);
+        unsigned char *entry = memmem(bytes, golden_model.length, name, strlen(name) + 1);
         assert_non_null(entry);
         memcpy(&size, entry + 56, sizeof size);
         size--;

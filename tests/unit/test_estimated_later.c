@@ -5,10 +5,8 @@
 /* By the guess. */
 static uint64_t start(struct fixture *f)
 {
-    uint64_t job;
-
     share_by_guess(f, SHARE_MPS, TOTAL);
-    job = submit_of(f, "new", -1);
+    uint64_t job = submit_of(f, "new", -1);
     assert_non_null(decided(f, RECORD_PLACED, job));
     return job;
 }
@@ -35,66 +33,42 @@ static void assert_reserved(const struct fixture *f, uint64_t job, int64_t bytes
 /* It would wait by the guess, and starts by the estimate. */
 CORE_TEST(test_a_waiting_job_goes_by_it)
 {
-    const struct record *placed;
-    uint64_t job;
-
     share_by_guess(f, SHARE_MPS, TOTAL);
     assert_non_null(decided(f, RECORD_PLACED, submit_of(f, "other", 30 * GIB)));
-    job = submit_of(f, "new", -1);
+    uint64_t job = submit_of(f, "new", -1);
     assert_null(decided(f, RECORD_PLACED, job));
     assert_reserved(f, job, LIKELY, SOURCE_PRIOR);
     is_estimated(f, job, 8 * GIB);
-    placed = decided(f, RECORD_PLACED, job);
-    assert_non_null(placed);
+    const struct record *placed = decided(f, RECORD_PLACED, job);
     assert_int_equal(placed->placed.reserved_bytes, 8 * GIB);
     assert_int_equal(placed->placed.reservation_source, SOURCE_ESTIMATED);
-}
-
-CORE_TEST(test_a_held_job_is_estimated_too)
-{
-    uint64_t job;
-
-    share_by_guess(f, SHARE_MPS, TOTAL);
-    job = submit_of(f, "new", -1);
-    job_event(f, RECORD_HELD, job);
-    is_estimated(f, job, 8 * GIB);
-    assert_reserved(f, job, 8 * GIB, SOURCE_ESTIMATED);
+    job = submit_of(f, "newer", -1);
+    job_event(f, RECORD_HELD, job); /* such a job as well */
+    is_estimated(f, job, 7 * GIB);
+    assert_reserved(f, job, 7 * GIB, SOURCE_ESTIMATED);
 }
 
 /* Others come into the room that the guess kept, without waiting until its memory was seen. */
 CORE_TEST(test_it_corrects_the_reservation_of_a_running_job)
 {
-    const struct record *shrunk;
     uint64_t job = start(f), next;
 
     next = submit_of(f, "other", 30 * GIB);
     assert_null(decided(f, RECORD_PLACED, next));
     is_estimated(f, job, 8 * GIB);
-    shrunk = decided(f, RECORD_SHRUNK, job);
-    assert_non_null(shrunk);
+    const struct record *shrunk = decided(f, RECORD_SHRUNK, job);
     assert_int_equal(shrunk->shrunk.reserved_bytes, 8 * GIB);
     assert_int_equal(shrunk->shrunk.reservation_source, SOURCE_ESTIMATED);
     assert_int_equal(core_gpu(f->core, 0)->resident_count, 2);
     assert_null(decided(f, RECORD_SHRUNK, job));
 }
 
-CORE_TEST(test_it_never_undercuts_what_was_observed)
-{
-    uint64_t job = start(f);
-
-    memory_observed(f, job, 0, 10 * GIB);
-    is_estimated(f, job, 8 * GIB);
-    assert_int_equal(decided(f, RECORD_SHRUNK, job)->shrunk.reserved_bytes, 10 * GIB);
-}
-
 CORE_TEST(test_it_may_exceed_the_guess)
 {
-    const struct record *grown;
     uint64_t job = start(f);
 
     is_estimated(f, job, 50 * GIB);
-    grown = decided(f, RECORD_GROWN, job);
-    assert_non_null(grown);
+    const struct record *grown = decided(f, RECORD_GROWN, job);
     assert_int_equal(grown->grown.reserved_bytes, TOTAL); /* no more than there is */
     assert_int_equal(grown->grown.reservation_source, SOURCE_ESTIMATED);
 }
@@ -112,12 +86,18 @@ CORE_TEST(test_an_observed_reservation_stays)
     assert_int_equal(core_find_job(f->core, job)->reserved_bytes, 5 * GIB);
 }
 
-/* Where an estimate was too large, observation shrinks the reservation as any other. */
+/* It never undercuts what was observed; where it was too large, that shrinks the reservation as any other. */
 CORE_TEST(test_observation_shrinks_it_later)
 {
     uint64_t job = start(f);
 
     memory_observed(f, job, 0, 10 * GIB); /* from now on it waits to be shrunk */
+    is_estimated(f, job, 8 * GIB);
+    assert_int_equal(decided(f, RECORD_SHRUNK, job)->shrunk.reserved_bytes, 10 * GIB);
+    exits(f, job, EXIT_FAILED, -1);
+    job = submit_of(f, "newer", -1);
+    assert_non_null(decided(f, RECORD_PLACED, job));
+    memory_observed(f, job, 0, 10 * GIB);
     is_estimated(f, job, 20 * GIB);
     assert_int_equal(decided(f, RECORD_SHRUNK, job)->shrunk.reserved_bytes, 20 * GIB);
     f->now_ns += SECONDS(301);
@@ -128,18 +108,17 @@ CORE_TEST(test_later_runs_of_the_workload_go_by_it)
 {
     CLEANUP(record_list_release) struct record_list taken = {0};
     CLEANUP(drop_core) struct core *again = NULL;
-    uint64_t job, later, last;
     uint32_t source;
 
     share_by_guess(f, SHARE_MPS, TOTAL);
-    job = submit_of(f, "new", -1);
+    uint64_t job = submit_of(f, "new", -1);
     is_estimated(f, job, 8 * GIB);
-    later = submit_of(f, "new", -1);
+    uint64_t later = submit_of(f, "new", -1);
     assert_reserved(f, later, 8 * GIB, SOURCE_ESTIMATED);
     assert_reserved(f, submit_of(f, "newer", -1), LIKELY, SOURCE_PRIOR);
     is_estimated(f, later, 9 * GIB); /* its script has changed since */
     assert_reserved(f, later, 9 * GIB, SOURCE_ESTIMATED);
-    last = submit_of(f, "new", -1);
+    uint64_t last = submit_of(f, "new", -1);
     again = restored(f, &taken);
     assert_int_equal(core_reservation(again, core_find_job(again, last), &source),
                      core_reservation(f->core, core_find_job(f->core, last), &source));
@@ -153,10 +132,8 @@ CORE_TEST(test_later_runs_of_the_workload_go_by_it)
 
 CORE_TEST(test_others_are_not_estimated)
 {
-    uint64_t job;
+    uint64_t job = submit_of(f, "declared", 4 * GIB);
 
-    share_by_guess(f, SHARE_MPS, TOTAL);
-    job = submit_of(f, "declared", 4 * GIB);
     assert_true(is_refused(f, job, 8 * GIB, -1));
     job = submit_of(f, "new", -1);
     assert_true(is_refused(f, job, 0, -1));

@@ -29,11 +29,11 @@ static uint64_t submit_from(struct fixture *f, uint32_t source, int64_t bytes, c
 /* Of the decisions just made. */
 static const struct record *must_decide(struct fixture *f, uint32_t type, uint64_t job)
 {
-    for (size_t i = 0; i < f->decisions.count; i++)
-        if (f->decisions.items[i].type == type && f->decisions.items[i].job == job)
-            return &f->decisions.items[i];
-    fail_msg("job %d has no %s", (int)job, record_type_name(type));
-    return NULL;
+    const struct record *record = was_decided(f, type, job);
+
+    if (!record)
+        fail_msg("job %d has no %s", (int)job, record_type_name(type));
+    return record;
 }
 
 static int64_t fence_of(struct fixture *f, uint64_t job)
@@ -99,16 +99,12 @@ FENCE_TEST(test_a_guess_is_at_least_what_was_observed)
 
 FENCE_TEST(test_a_guess_that_was_wrong_is_not_charged)
 {
-    const struct record *requeued;
-    uint64_t job;
+    uint64_t job = submit_from(f, SOURCE_ESTIMATED, 8 * GIB, "");
 
-    job = submit_from(f, SOURCE_ESTIMATED, 8 * GIB, "");
     assert_int_equal(fence_of(f, job), FENCE_OF(8 * GIB));
-    requeued = runs_out(f, job, 8 * GIB, 2 * GIB, 9 * GIB);
+    const struct record *requeued = runs_out(f, job, 8 * GIB, 2 * GIB, 9 * GIB);
+    assert_requeued(requeued, true, 0, 16 * GIB);
     assert_true(requeued->requeued.unfenced);
-    assert_true(requeued->requeued.retry);
-    assert_int_equal(requeued->requeued.crashes, 0);
-    assert_int_equal(requeued->requeued.reserved_bytes, 16 * GIB);
     assert_int_equal(requeued->requeued.reservation_source, SOURCE_RAISED);
     assert_int_equal(must_decide(f, RECORD_PLACED, job)->placed.fence_bytes, -1); /* at once */
     apply(f, (struct record){.type = RECORD_EXITED, .job = job, .exited = {EXIT_GPU_OOM, 1, -1, -1, 3 * GIB}});
@@ -117,32 +113,21 @@ FENCE_TEST(test_a_guess_that_was_wrong_is_not_charged)
     requeued = runs_out(f, job, 36 * GIB, 3 * GIB, 38 * GIB);           /* the GPU itself is full now */
     assert_false(requeued->requeued.unfenced);
     assert_int_equal(requeued->requeued.crashes, 2);
-}
-
-FENCE_TEST(test_a_full_gpu_is_not_the_fences_doing)
-{
-    const struct record *requeued;
-    uint64_t job;
-
     job = submit_from(f, SOURCE_ESTIMATED, 8 * GIB, "");
     decide(f);
-    requeued = runs_out(f, job, 8 * GIB, 2 * GIB, 39 * GIB);
+    requeued = runs_out(f, job, 8 * GIB, 2 * GIB, 39 * GIB); /* and so at once */
     assert_false(requeued->requeued.unfenced);
     assert_int_equal(requeued->requeued.crashes, 1);
 }
 
 FENCE_TEST(test_a_declared_fence_is_the_jobs_own)
 {
-    const struct record *requeued;
-    uint64_t job;
+    uint64_t job = submit_from(f, SOURCE_DECLARED, 8 * GIB, "");
 
-    job = submit_from(f, SOURCE_DECLARED, 8 * GIB, "");
     decide(f);
-    requeued = runs_out(f, job, 8 * GIB, 2 * GIB, 9 * GIB);
+    const struct record *requeued = runs_out(f, job, 8 * GIB, 2 * GIB, 9 * GIB);
+    assert_requeued(requeued, true, 1, 16 * GIB); /* its message is trusted, though the GPU had room: twice as much */
     assert_false(requeued->requeued.unfenced);
-    assert_true(requeued->requeued.retry); /* its message is trusted, though the GPU had room */
-    assert_int_equal(requeued->requeued.crashes, 1);
-    assert_int_equal(requeued->requeued.reserved_bytes, 16 * GIB); /* twice as much */
     assert_int_equal(must_decide(f, RECORD_PLACED, job)->placed.fence_bytes, FENCE_OF(16 * GIB));
     requeued = runs_out(f, job, 16 * GIB, 3 * GIB, 17 * GIB); /* alone, and yet no proof that it fits nowhere */
     assert_int_equal(requeued->requeued.crashes, 2);
@@ -173,16 +158,13 @@ FENCE_TEST(test_a_limited_run_teaches_at_least)
 /* Whose second retry needs more than is free on any GPU goes where it knows to fit, and waits for no empty one. */
 FENCE_TEST(test_a_retry_starts_where_it_fits_and_can_be_fenced)
 {
-    const struct record *requeued;
-    uint64_t job;
-
     for (uint32_t g = 0; g < GPUS; g++)
         submit(f, 1, 9 * GIB);
     decide(f);
-    job = submit_from(f, SOURCE_DECLARED, 8 * GIB, "");
+    uint64_t job = submit_from(f, SOURCE_DECLARED, 8 * GIB, "");
     decide(f);
     runs_out(f, job, 8 * GIB, 4 * GIB, 17 * GIB);
-    requeued = runs_out(f, job, 16 * GIB, 4 * GIB, 26 * GIB);
+    const struct record *requeued = runs_out(f, job, 16 * GIB, 4 * GIB, 26 * GIB);
     assert_int_equal(requeued->requeued.reserved_bytes, TOTAL - 9 * GIB);
     assert_int_equal(must_decide(f, RECORD_PLACED, job)->placed.shared, true);
     assert_true(core_find_job(f->core, job)->fence_bytes >= 0);
@@ -191,11 +173,9 @@ FENCE_TEST(test_a_retry_starts_where_it_fits_and_can_be_fenced)
 /* Its earlier wait and its run do not count: it holds up nobody at once. */
 FENCE_TEST(test_a_retry_is_starved_by_its_own_wait)
 {
-    uint64_t job;
-
     change(f, backfill, 8);
     change(f, starvation_timeout_ns, SECONDS(1800));
-    job = submit_from(f, SOURCE_DECLARED, 30 * GIB, "");
+    uint64_t job = submit_from(f, SOURCE_DECLARED, 30 * GIB, "");
     decide(f);
     for (uint32_t g = 0; g < 2 * GPUS; g++)
         submit(f, 1, 19 * GIB);

@@ -25,12 +25,14 @@ static void begin(const char *words)
     fail_if(gpu_source_dcgm.open(FAKE_DCGM, NS_PER_SEC, &source, &trouble) < 0, trouble);
 }
 
-static void end(void)
+static int end(void **state)
 {
     gpu_source_dcgm.close(source);
-    assert_int_equal(fake_count("open"), 0);
     source = NULL;
+    return fake_count("open");
 }
+
+#define DCGM_TEST(name) TEST_BETWEEN(name, NULL, end)
 
 /* A node of two GPUs as NVML leaves it, that lacks every metric. */
 static void nvml_reading(void)
@@ -87,7 +89,7 @@ static void says(const char *text)
     assert_true(strlen(seen.limits) < sizeof seen.limits - 1); /* not cut off */
 }
 
-TEST(test_every_metric_is_its_field)
+DCGM_TEST(test_every_metric_is_its_field)
 {
     begin_and_look_at("");
     for (uint32_t i = 0; i < 2; i++) { /* the fake's numbers, DCGM's ids being in another order than NVML's */
@@ -106,16 +108,13 @@ TEST(test_every_metric_is_its_field)
     look_at("");
     assert_int_equal(fake_count("watch"), 2);
     assert_int_equal(fake_count("connect"), 1);
-    end();
 }
 
-TEST(test_the_age_is_dcgms_own)
+DCGM_TEST(test_the_age_is_dcgms_own)
 {
-    int64_t age_ns;
-
     begin("");
     look_at("old=0.5");
-    age_ns = nodetime_now_ns() - seen.gpus[0].metrics[GPU_SM_ACTIVITY].at_ns;
+    int64_t age_ns = nodetime_now_ns() - seen.gpus[0].metrics[GPU_SM_ACTIVITY].at_ns;
     assert_true(age_ns >= SCALE * NS_PER_SEC / 2 && age_ns < 2 * SCALE * NS_PER_SEC);
     look_at("old=6");
     has_nothing();
@@ -123,10 +122,9 @@ TEST(test_the_age_is_dcgms_own)
     look_at("early"); /* no value is from the future */
     assert_true(value(0, GPU_SM_ACTIVITY) == 20);
     assert_true(seen.gpus[0].metrics[GPU_SM_ACTIVITY].at_ns <= nodetime_now_ns());
-    end();
 }
 
-TEST(test_what_is_there_stays)
+DCGM_TEST(test_what_is_there_stays)
 {
     begin("");
     nvml_reading();
@@ -137,10 +135,9 @@ TEST(test_what_is_there_stays)
     assert_int_equal(seen.gpus[0].metrics[GPU_SM_ACTIVITY].source, GPU_SOURCE_GPM);
     assert_int_equal(seen.gpus[0].metrics[GPU_SM_ACTIVITY].value, 777);
     assert_string_equal(seen.limits, "said before");
-    end();
 }
 
-TEST(test_what_cannot_be_is_no_value)
+DCGM_TEST(test_what_cannot_be_is_no_value)
 {
     begin("");
     for (int kind = 0; kind < 4; kind++) {
@@ -165,10 +162,9 @@ TEST(test_what_cannot_be_is_no_value)
     says("(-18)");
     look_at("extra"); /* of entities and fields that nobody asked for */
     assert_int_equal(value(0, GPU_SM_ACTIVITY), 20);
-    end();
 }
 
-TEST(test_no_engine_runs)
+DCGM_TEST(test_no_engine_runs)
 {
     for (int modules = 8; modules <= 16; modules++) { /* for every length of this release's list */
         char words[64];
@@ -176,7 +172,7 @@ TEST(test_no_engine_runs)
         begin_and_look_at(words);
         assert_int_equal(value(1, GPU_SM_ACTIVITY), 270);
         assert_int_equal(fake_count("embedded"), 1);
-        end();
+        assert_int_equal(end(NULL), 0);
     }
     begin_and_look_at("no-engine,embedded=-29");
     has_nothing();
@@ -187,22 +183,20 @@ TEST(test_no_engine_runs)
     usleep(30000); /* more than 1 s of node time */
     look_at("");
     assert_int_equal(value(0, GPU_SM_ACTIVITY), 20);
-    end();
 }
 
-TEST(test_the_engine_that_is_named)
+DCGM_TEST(test_the_engine_that_is_named)
 {
     setenv(GPU_DCGM_ENGINE_ENV, "/run/dcgm", 1);
     begin_and_look_at("no-engine,socket-engine");
     assert_int_equal(value(0, GPU_SM_ACTIVITY), 20);
-    end();
+    assert_int_equal(end(NULL), 0);
     setenv(GPU_DCGM_ENGINE_ENV, "gpu-server:5555", 1);
     begin_and_look_at(""); /* no other one is asked or started in its place */
     has_nothing();
     says("DCGM cannot be asked: The connection is not valid (-21)");
     assert_int_equal(fake_count("connect"), 1);
     assert_int_equal(fake_count("embedded"), 0);
-    end();
     unsetenv(GPU_DCGM_ENGINE_ENV);
 }
 
@@ -211,10 +205,10 @@ static void refuses(const char *words, const char *text)
     begin_and_look_at(words);
     has_nothing();
     says(text);
-    end();
+    assert_int_equal(end(NULL), 0);
 }
 
-TEST(test_engines_that_cannot)
+DCGM_TEST(test_engines_that_cannot)
 {
     refuses("gpus=-3", "DCGM cannot be asked: an error that DCGM does not name (-3)");
     refuses("hierarchy=-3", "DCGM cannot be asked");
@@ -224,10 +218,9 @@ TEST(test_engines_that_cannot)
     refuses("watch=-29", "(-29): run nv-hostengine, or carmad, as root");
     begin_and_look_at("hierarchy=-6"); /* no part of DCGM's knows MIG */
     assert_int_equal(value(0, GPU_SM_ACTIVITY), 20);
-    end();
 }
 
-TEST(test_one_gpu_fails_alone)
+DCGM_TEST(test_one_gpu_fails_alone)
 {
     begin_and_look_at("watch=-36,watch-gpu-1");
     assert_int_equal(value(0, GPU_SM_ACTIVITY), 20);
@@ -236,10 +229,9 @@ TEST(test_one_gpu_fails_alone)
     usleep(30000);
     look_at(""); /* a GPU is not asked again for a metric that it lacks */
     assert_int_equal(value(1, GPU_SM_ACTIVITY), -1);
-    end();
 }
 
-TEST(test_what_may_pass_is_tried_again)
+DCGM_TEST(test_what_may_pass_is_tried_again)
 {
     begin_and_look_at("watch-once=-37");
     assert_int_equal(value(1, GPU_SM_ACTIVITY), -1); /* DCGM's first */
@@ -248,10 +240,9 @@ TEST(test_what_may_pass_is_tried_again)
     look_at("watch-once=-37");
     assert_int_equal(value(1, GPU_SM_ACTIVITY), 270);
     assert_string_equal(seen.limits, "");
-    end();
 }
 
-TEST(test_fields_that_cannot_be_measured_at_once)
+DCGM_TEST(test_fields_that_cannot_be_measured_at_once)
 {
     for (int most = 1; most <= 7; most++) {
         char words[32];
@@ -260,16 +251,15 @@ TEST(test_fields_that_cannot_be_measured_at_once)
         for (uint32_t metric = 0; metric < GPU_METRIC_COUNT; metric++)
             assert_true(value(0, metric) > 0 && value(1, metric) > 0);
         assert_string_equal(seen.limits, "");
-        end();
+        assert_int_equal(end(NULL), 0);
     }
     begin_and_look_at("never=1004");
     for (uint32_t metric = 0; metric < GPU_METRIC_COUNT; metric++)
         assert_int_equal(value(1, metric) > 0, metric != GPU_TENSOR_ACTIVITY);
     says("DCGM cannot measure tensor_activity of GPU 0 beside the other metrics (-38)");
-    end();
 }
 
-TEST(test_a_lost_connection_is_made_again)
+DCGM_TEST(test_a_lost_connection_is_made_again)
 {
     const char *words = "lost=5,refused=1,embedded=-29"; /* each look asks for the metrics of two GPUs */
 
@@ -291,10 +281,9 @@ TEST(test_a_lost_connection_is_made_again)
     assert_true(nodetime_now_ns() - asked_ns >= 2 * NS_PER_SEC); /* the second pause is twice as long as the first */
     assert_int_equal(value(0, GPU_SM_ACTIVITY), 20);
     assert_int_equal(fake_count("connect"), 3);
-    end();
 }
 
-TEST(test_zeros_after_an_xid)
+DCGM_TEST(test_zeros_after_an_xid)
 {
     begin("idle");
     for (int i = 0; i < 5; i++) {
@@ -322,7 +311,6 @@ TEST(test_zeros_after_an_xid)
     assert_int_equal(fake_count("unwatch"), 1);
     assert_int_equal(value(0, GPU_SM_ACTIVITY), 20);
     assert_int_equal(value(1, GPU_SM_ACTIVITY), 0); /* this one's zeros are not contradicted */
-    end();
 }
 
 static void instance(uint32_t i, uint32_t gpu_instance, uint32_t compute_instance)
@@ -347,7 +335,7 @@ static void look_at_instances(const char *words)
     look();
 }
 
-TEST(test_instances)
+DCGM_TEST(test_instances)
 {
     begin("mig");
     look_at_instances("mig");
@@ -366,11 +354,10 @@ TEST(test_instances)
     look();
     assert_int_equal(value(1, GPU_SM_ACTIVITY), -1);
     says("DCGM does not know an instance of GPU 0 (MIG-4-0)");
-    end();
 }
 
 /* Instances that somebody makes later are looked for when NVML shows them. */
-TEST(test_gpus_that_come)
+DCGM_TEST(test_gpus_that_come)
 {
     begin_and_look_at("");
     assert_int_equal(fake_count("connect"), 1);
@@ -379,7 +366,6 @@ TEST(test_gpus_that_come)
     assert_int_equal(value(3, GPU_SM_ACTIVITY), 20 + 250);
     look_at_instances("mig");
     assert_int_equal(fake_count("connect"), 2);
-    end();
 }
 
 TEST(test_no_dcgm)

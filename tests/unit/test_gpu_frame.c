@@ -129,8 +129,6 @@ static void spoil(size_t offset, const void *value, size_t size, const char *why
     CLEANUP(strbuf_release) struct strbuf bytes = {0};
     struct gpu_frame_decoder decoder = {0};
     struct error err = {""};
-    const void *from;
-    size_t left;
     int rc;
 
     memset(in, 0, sizeof *in);
@@ -142,8 +140,8 @@ static void spoil(size_t offset, const void *value, size_t size, const char *why
     gpu_frame_encode(in, &bytes);
     assert_int_equal(feed(&decoder, bytes.text, bytes.length, bytes.length, out, &rc), 1);
     memcpy(bytes.text + offset, value, size);
-    from = bytes.text;
-    left = bytes.length;
+    const void *from = bytes.text;
+    size_t left = bytes.length;
     rc = gpu_frame_decode(&decoder, &from, &left, out, &err);
     if (rc != -EPROTO || !strstr(err.text, why))
         fail_msg("at offset %zu: %d, '%s' (not about '%s')", offset, rc, err.text, why);

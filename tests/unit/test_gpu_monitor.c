@@ -13,10 +13,9 @@ static char stuck_dir[32];
 static void get_stuck(const char *times)
 {
     int status;
-    pid_t tracer;
 
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-    tracer = fork();
+    pid_t tracer = fork();
     if (tracer == 0)
         _exit(ptrace(PTRACE_SEIZE, getppid(), NULL, NULL) == 0 ? 0 : errno);
     assert_int_equal(waitpid(tracer, &status, 0), tracer);
@@ -145,6 +144,10 @@ TEST(test_readings_come)
     watch(&watcher, "noisy", CARMA_MONITOR, FAKE_NEW, 2000);
     assert_int_equal(watcher.readings, 5); /* none after the free */
     assert_int_equal(watcher.problems, 0);
+    watcher = (struct watcher){0};
+    watch(&watcher, "", CARMA_MONITOR, FAKE_NEW, 2000); /* freed at once */
+    assert_int_equal(watcher.readings, 0);
+    gpu_monitor_free(NULL);
 }
 
 TEST(test_a_killed_child_is_replaced)
@@ -188,7 +191,7 @@ TEST(test_a_stall_of_the_daemon_kills_nobody)
 }
 
 /* The reason is the child's own last line, and it is said once, however often it is retried. */
-TEST(test_a_missing_library_is_told_once)
+TEST(test_a_missing_library_or_program_is_told_once)
 {
     struct watcher watcher = {.problems_wanted = 2, .after_problem_ms = 300};
 
@@ -197,12 +200,7 @@ TEST(test_a_missing_library_is_told_once)
     assert_int_equal(watcher.problems, 1);
     assert_non_null(strstr(watcher.last_problem, "status 1"));
     assert_non_null(strstr(watcher.last_problem, "/nonexistent/libnvidia-ml.so.1"));
-}
-
-TEST(test_a_missing_program_is_told_once)
-{
-    struct watcher watcher = {.problems_wanted = 2, .after_problem_ms = 100};
-
+    watcher = (struct watcher){.problems_wanted = 2, .after_problem_ms = 100};
     watch(&watcher, "", "/nonexistent/carma-monitor", NULL, 2000);
     assert_int_equal(watcher.problems, 1);
     assert_non_null(strstr(watcher.last_problem, "/nonexistent/carma-monitor"));
@@ -287,15 +285,6 @@ TEST_BETWEEN(test_the_end_of_one_left_behind_lets_it_go_on, NULL, end_stuck)
     get_stuck("9");
     watch(&watcher, "", STUCK_MONITOR, FAKE_NEW, 120);
     assert_int_equal(watcher.readings, 1);
-}
-
-TEST(test_free_at_once)
-{
-    struct watcher watcher = {0};
-
-    watch(&watcher, "", CARMA_MONITOR, FAKE_NEW, 2000);
-    assert_int_equal(watcher.readings, 0);
-    gpu_monitor_free(NULL);
 }
 
 int main(void)

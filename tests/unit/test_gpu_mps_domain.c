@@ -4,7 +4,6 @@
 TEST(test_up_and_down)
 {
     CLEANUP(close_world) struct world world;
-    pid_t control;
 
     open_world(&world);
     open_domain(&world);
@@ -13,7 +12,7 @@ TEST(test_up_and_down)
     join_and_wait(&world, 5);
     umask(022);
     assert_int_equal(mps_domain_phase(world.domain), MPS_SERVING);
-    control = control_pid(&world);
+    pid_t control = control_pid(&world);
     assert_true(control > 0 && kill(control, 0) == 0);
     assert_int_equal(programs_left(&world), 2);
     expect_entry(&world, "", geteuid(), 0755);
@@ -33,12 +32,11 @@ TEST(test_adoption)
 {
     CLEANUP(free_ptr) char *pipe = NULL;
     CLEANUP(close_world) struct world world;
-    pid_t control;
 
     open_serving(&world);
     pipe = xasprintf("%s/control", mps_domain_pipe_directory(world.domain));
     mps_domain_join(world.domain, 2, geteuid() + 1, on_ready, &world); /* waits for its turn, and no job by then */
-    control = control_pid(&world);
+    pid_t control = control_pid(&world);
     mps_domain_free(world.domain);
     assert_int_equal(uv_run(&world.loop, UV_RUN_DEFAULT), 0);
     assert_int_equal(programs_left(&world), 2); /* job 1 goes on */

@@ -5,14 +5,13 @@
 TEST(test_fault)
 {
     CLEANUP(close_world) struct world world;
-    pid_t overuser, victim;
     int status;
 
     needs_driver(550);
     open_serving(&world);
     join_and_wait(&world, 2);
-    overuser = start_client(&world, geteuid(), false);
-    victim = start_client(&world, geteuid(), false);
+    pid_t overuser = start_client(&world, geteuid(), false);
+    pid_t victim = start_client(&world, geteuid(), false);
     run_until(&world, client_of(&world, overuser).server_pid && client_of(&world, victim).server_pid);
     assert_int_equal(domain_fail(&world.fixture.node, overuser, CUDA_FAULT_ILLEGAL_ADDRESS), 0);
     run_until(&world, has_phase(&world, "faulted "));
@@ -30,16 +29,15 @@ TEST(test_fault)
 TEST(test_drain)
 {
     CLEANUP(close_world) struct world world;
-    pid_t control, stubborn, other;
 
     needs_driver(550);
     open_serving(&world);
-    control = control_pid(&world);
-    stubborn = start_client(&world, geteuid(), true);
+    pid_t control = control_pid(&world);
+    pid_t stubborn = start_client(&world, geteuid(), true);
     run_until(&world, client_of(&world, stubborn).server_pid);
     assert_int_equal(domain_fail(&world.fixture.node, stubborn, CUDA_FAULT_LAUNCH_FAILED), 0);
     run_until(&world, has_phase(&world, "faulted "));
-    other = start_client(&world, geteuid(), true);
+    pid_t other = start_client(&world, geteuid(), true);
     run_until(&world, client_of(&world, other).fault == CUDA_FAULT_MPS_SERVER_NOT_READY); /* no client is taken */
     run_until(&world, client_of(&world, stubborn).fault == CUDA_FAULT_MPS_CLIENT_TERMINATED);
     run_until(&world, mps_domain_phase(world.domain) == MPS_SERVING);
@@ -55,7 +53,6 @@ TEST(test_no_answer_is_no_fault)
 {
     CLEANUP(free_ptr) char *program = NULL, *broken = NULL, *script = NULL;
     CLEANUP(close_world) struct world world;
-    uint64_t looks;
 
     open_world(&world);
     program = xasprintf("%s/control", world.fixture.directory);
@@ -66,7 +63,7 @@ TEST(test_no_answer_is_no_fault)
     open_domain(&world);
     join_and_wait(&world, 1);
     assert_int_equal(file_write_atomic(broken, "", 0, 0644, NULL), 0);
-    looks = mps_domain_looks(world.domain);
+    uint64_t looks = mps_domain_looks(world.domain);
     run_until(&world, mps_domain_looks(world.domain) >= looks + 5);
     assert_string_equal(world.phases, "starting serving ");
     assert_int_equal(mps_process_signal_servers(control_pid(&world), SIGKILL), 1);
@@ -103,21 +100,19 @@ static bool has_ended(pid_t pid)
  * that. */
 TEST(test_spared)
 {
-    pid_t control, server, spared;
     CLEANUP(close_world) struct world world;
     uv_timer_t fault;
-    int64_t until_ms;
 
     needs_driver(550);
     open_world(&world);
     world.options.is_hit = is_hit;
     open_domain(&world);
     join_and_wait(&world, 1);
-    control = control_pid(&world);
+    pid_t control = control_pid(&world);
     world.meant = start_client(&world, geteuid(), true);
-    spared = start_client_on(&world, 1, geteuid(), true);
+    pid_t spared = start_client_on(&world, 1, geteuid(), true);
     run_until(&world, client_of(&world, world.meant).server_pid && client_of(&world, spared).server_pid);
-    server = client_of(&world, spared).server_pid;
+    pid_t server = client_of(&world, spared).server_pid;
     assert_int_equal(domain_fail(&world.fixture.node, world.meant, CUDA_FAULT_LAUNCH_FAILED), 0);
     uv_timer_init(&world.loop, &fault);
     fault.data = &server;
@@ -125,7 +120,7 @@ TEST(test_spared)
     run_until(&world, client_of(&world, world.meant).fault == CUDA_FAULT_MPS_CLIENT_TERMINATED);
     end_client(world.meant);
     uv_update_time(&world.loop);
-    until_ms = (int64_t)uv_now(&world.loop) + 3 * (int64_t)world.options.timeout_ms / 2;
+    int64_t until_ms = (int64_t)uv_now(&world.loop) + 3 * (int64_t)world.options.timeout_ms / 2;
     run_until(&world, (int64_t)uv_now(&world.loop) > until_ms);
     assert_string_equal(world.phases, "starting serving faulted ");
     assert_int_equal(control_pid(&world), control);
@@ -143,12 +138,11 @@ TEST(test_spared)
 TEST(test_killed)
 {
     CLEANUP(close_world) struct world world;
-    pid_t control, client;
 
     open_serving(&world);
-    client = start_client(&world, geteuid(), true);
+    pid_t client = start_client(&world, geteuid(), true);
     run_until(&world, client_of(&world, client).server_pid);
-    control = control_pid(&world);
+    pid_t control = control_pid(&world);
     kill(client_of(&world, client).server_pid, SIGKILL);
     end_client(client);
     run_until(&world, has_phase(&world, "serving faulted serving "));
@@ -179,12 +173,11 @@ TEST(test_termination)
 {
     struct world world;
     uint64_t lists;
-    pid_t other;
 
     needs_driver(535);
     open_serving(&world);
     world.meant = start_client(&world, geteuid(), true);
-    other = start_client(&world, geteuid(), true);
+    pid_t other = start_client(&world, geteuid(), true);
     mps_domain_list_clients(world.domain, true);
     run_until(&world, mps_domain_clients(world.domain, &lists)->count == 2);
     mps_domain_terminate(world.domain, 1, is_meant, on_terminated, &world);

@@ -35,11 +35,10 @@ TEST(test_failures)
 static char *write_program(const char *text)
 {
     char directory[] = "/tmp/carma-mps-program.XXXXXX";
-    char *path;
     FILE *file;
 
     assert_non_null(mkdtemp(directory));
-    path = xasprintf("%s/nvidia-cuda-mps-test", directory);
+    char *path = xasprintf("%s/nvidia-cuda-mps-test", directory);
     file = fopen(path, "w");
     assert_non_null(file);
     fprintf(file, "#!/bin/sh\n%s\n", text);

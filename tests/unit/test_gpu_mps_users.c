@@ -33,17 +33,16 @@ static pid_t server_of(const struct world *world)
 TEST(test_other_user)
 {
     struct world world;
-    pid_t first, second;
 
     if (geteuid() != 0)
         skip(); /* only root's daemon serves others */
     open_serving(&world);
-    first = start_client(&world, 0, false);
+    pid_t first = start_client(&world, 0, false);
     run_until(&world, client_of(&world, first).server_pid);
     assert_int_equal(uid_of(client_of(&world, first).server_pid), 0);
     expect_entry(&world, "pipe/control", 0, 01600);
     mps_domain_join(world.domain, 2, OTHER_UID, on_ready, &world);
-    second = start_client(&world, OTHER_UID, false);
+    pid_t second = start_client(&world, OTHER_UID, false);
     for (int i = 0; i < 20; i++)
         run_until(&world, (usleep(10000), true));
     assert_int_equal(world.ready_count, 1);
@@ -69,7 +68,6 @@ TEST(test_other_user)
 TEST(test_many_users)
 {
     struct world world;
-    pid_t first, second;
 
     if (geteuid() != 0)
         skip();
@@ -81,8 +79,8 @@ TEST(test_many_users)
     mps_domain_join(world.domain, 2, OTHER_UID, on_ready, &world);
     run_until(&world, world.ready_count == 2);
     expect_entry(&world, "pipe/control", 0, 0666);
-    first = start_client(&world, 0, false);
-    second = start_client(&world, OTHER_UID, false);
+    pid_t first = start_client(&world, 0, false);
+    pid_t second = start_client(&world, OTHER_UID, false);
     run_until(&world, client_of(&world, first).server_pid && client_of(&world, second).server_pid);
     assert_int_equal(client_of(&world, first).server_pid, client_of(&world, second).server_pid);
     end_client(first);

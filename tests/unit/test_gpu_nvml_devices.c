@@ -123,13 +123,11 @@ TEST(test_a_driver_reload)
 
 TEST(test_xids)
 {
-    int64_t first_ns;
-
     begin_and_look("");
     assert_int_equal(reading.gpus[1].xid_count, 0);
     assert_int_equal(reading.gpus[1].xid_at_ns, 0);
     look_again("xid=31");
-    first_ns = reading.at_ns;
+    int64_t first_ns = reading.at_ns;
     look_again("xid=31");
     assert_int_equal(reading.gpus[0].xid_count, 0);
     assert_int_equal(reading.gpus[1].xid, 31);

@@ -5,10 +5,9 @@ static void refused(const char *library, const char *words, int code, const char
 {
     struct error err = {""};
     void *none = NULL;
-    int rc;
 
     setenv("FAKE_NVML", words, 1);
-    rc = gpu_backend_nvml.open(&(struct gpu_backend_options){.library = library}, &none, &err);
+    int rc = gpu_backend_nvml.open(&(struct gpu_backend_options){.library = library}, &none, &err);
     if (rc != code || !strstr(err.text, why))
         fail_msg("%d, '%s' (not %d about '%s')", rc, err.text, code, why);
     assert_null(none);

@@ -91,11 +91,10 @@ static bool next_frame(struct run *run)
         const void *from = &byte;
         size_t left = 1;
         struct pollfd poll_fd = {.fd = run->out, .events = POLLIN};
-        int rc;
         assert_int_equal(poll(&poll_fd, 1, PATIENCE_MS), 1);
         if (read(run->out, &byte, 1) != 1)
             return false;
-        rc = gpu_frame_decode(&run->decoder, &from, &left, &reading, &trouble);
+        int rc = gpu_frame_decode(&run->decoder, &from, &left, &reading, &trouble);
         fail_if(rc < 0, trouble);
         if (rc == 1)
             return true;
@@ -146,13 +145,11 @@ TEST(test_the_end_of_the_parent_ends_it)
 {
     const char *args[] = {"carma-monitor", "--library", FAKE_NEW, "--period-ms", "20", NULL};
     int out[2], status;
-    pid_t parent;
     pid_t child = 0;
     char bytes[4096];
-    struct pollfd poll_fd;
 
     assert_int_equal(pipe2(out, 0), 0);
-    parent = fork();
+    pid_t parent = fork();
     if (parent == 0) {
         pid_t monitor;
         prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -169,7 +166,7 @@ TEST(test_the_end_of_the_parent_ends_it)
     }
     close(out[1]);
     assert_int_equal(read(out[0], &child, sizeof child), sizeof child);
-    poll_fd = (struct pollfd){.fd = out[0], .events = POLLIN};
+    struct pollfd poll_fd = (struct pollfd){.fd = out[0], .events = POLLIN};
     assert_int_equal(poll(&poll_fd, 1, PATIENCE_MS), 1); /* its first frame: it has set itself up */
     kill(parent, SIGKILL);
     waitpid(parent, &status, 0);
@@ -226,10 +223,8 @@ static void expect_source(const char *only, const char *words, uint32_t source)
 
     await_source(&run, 0, source);
     for (int i = 0; i < 3; i++) {
-        uint32_t now;
-
         assert_true(next_frame(&run));
-        now = reading.gpus[0].metrics[GPU_SM_ACTIVITY].source;
+        uint32_t now = reading.gpus[0].metrics[GPU_SM_ACTIVITY].source;
         /* the substitute when a look is late */
         if (now != source && now != GPU_SOURCE_NONE && now != GPU_SOURCE_UTILIZATION)
             fail_msg("with %s only, SM activity has source %u", only, now);
@@ -316,14 +311,13 @@ TEST(test_complaints)
 TEST(test_the_period_is_node_time)
 {
     CLEANUP(leave) struct run run;
-    int64_t first_ns, began_ns;
 
     setenv("CARMA_TIME_SCALE", "50", 1);
     run = start("no-gpm", ARGS("--library", FAKE_NEW, "--period-ms", "1000"));
     unsetenv("CARMA_TIME_SCALE");
     assert_true(next_frame(&run));
-    began_ns = nodetime_monotonic_wall_ns();
-    first_ns = reading.at_ns;
+    int64_t began_ns = nodetime_monotonic_wall_ns();
+    int64_t first_ns = reading.at_ns;
     for (int i = 0; i < 10; i++)
         assert_true(next_frame(&run));
     assert_true(nodetime_monotonic_wall_ns() - began_ns < 5 * NS_PER_SEC); /* 0.2 s, if the machine is idle */

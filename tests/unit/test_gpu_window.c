@@ -8,7 +8,6 @@
 #define MODEL_MAX 4096
 
 struct model {
-    int64_t length_ns;
     size_t count;
     struct {
         int64_t at_ns;
@@ -72,62 +71,45 @@ TEST(test_edges_and_rounding)
     assert_int_equal(gpu_window_mean(&window, 100 * NS_PER_SEC, &count), 100); /* the second is still to come */
 }
 
-/* Sparse samples: exactly the model, through unmeasured samples and for longer than the ring. */
-TEST(test_sparse_samples_are_exact)
+/* Samples that are at least a slot's width apart are exactly the model, through unmeasured ones and for longer than the
+ * ring. Of any density, a slot leaves as a whole. So the count is the samples of the window less at most those of one
+ * slot's width at its old end. None is lost otherwise. */
+static void compare_with_model(struct random random, bool sparse)
 {
-    struct random random = {99};
     struct model *model = xcalloc(1, sizeof *model);
 
     print_message("seed %llu\n", (unsigned long long)random.state);
     for (int round = 0; round < 20; round++) {
         struct gpu_window window;
-        int64_t spacing_ns, now_ns = 1000;
+        int64_t now_ns = 1000,
+                length_ns = random_range(&random, sparse ? GPU_WINDOW_SLOTS : 10, sparse ? 1000000 : 100000);
+        int64_t spacing_ns = (length_ns + GPU_WINDOW_SLOTS - 1) / GPU_WINDOW_SLOTS;
         model->count = 0;
-        model->length_ns = random_range(&random, GPU_WINDOW_SLOTS, 1000000);
-        spacing_ns = (model->length_ns + GPU_WINDOW_SLOTS - 1) / GPU_WINDOW_SLOTS;
-        gpu_window_init(&window, model->length_ns, spacing_ns);
-        for (int i = 0; i < 1500; i++) {
-            int64_t sum, count, wanted;
-            int32_t permille = (int32_t)random_range(&random, -100, 1000);
-            now_ns += random_range(&random, spacing_ns, 3 * spacing_ns);
+        gpu_window_init(&window, length_ns, spacing_ns);
+        for (int i = 0; i < 2000; i++) {
+            int64_t all, fewest, count;
+            int32_t permille = (int32_t)random_range(&random, sparse ? -100 : 0, 1000);
+            now_ns += sparse ? random_range(&random, spacing_ns, 3 * spacing_ns)
+                             : random_range(&random, 0, 1 + length_ns / 500);
             model_push(model, now_ns, permille);
             gpu_window_push(&window, now_ns, permille);
-            sum = model_sum(model, now_ns - model->length_ns, now_ns, &wanted);
-            assert_int_equal(gpu_window_mean(&window, now_ns, &count), wanted ? (sum + wanted / 2) / wanted : -1);
-            assert_int_equal(count, wanted);
+            int64_t sum = model_sum(model, now_ns - length_ns, now_ns, &all);
+            int32_t mean = gpu_window_mean(&window, now_ns, &count);
+            model_sum(model, now_ns - length_ns + spacing_ns, now_ns, &fewest);
+            assert_in_range(count, sparse ? all : fewest, all);
+            if (sparse)
+                assert_int_equal(mean, all ? (sum + all / 2) / all : -1);
+            else
+                assert_in_range(mean, 0, 1000);
         }
     }
     free(model);
 }
 
-/* Samples of any density. A slot leaves as a whole. So the count is the samples of the window less at most those of one
- * slot's width at its old end. None is lost otherwise. */
-TEST(test_dense_samples_lose_one_slot_at_most)
+TEST(test_samples_at_random)
 {
-    struct random random = {123456};
-    struct model *model = xcalloc(1, sizeof *model);
-
-    print_message("seed %llu\n", (unsigned long long)random.state);
-    for (int round = 0; round < 20; round++) {
-        struct gpu_window window;
-        int64_t spacing_ns, now_ns = 0;
-        model->count = 0;
-        model->length_ns = random_range(&random, 10, 100000);
-        spacing_ns = (model->length_ns + GPU_WINDOW_SLOTS - 1) / GPU_WINDOW_SLOTS;
-        gpu_window_init(&window, model->length_ns, spacing_ns);
-        for (int i = 0; i < 2000; i++) {
-            int64_t all, fewest, count;
-            int32_t permille = (int32_t)random_range(&random, 0, 1000);
-            now_ns += random_range(&random, 0, 1 + model->length_ns / 500);
-            model_push(model, now_ns, permille);
-            gpu_window_push(&window, now_ns, permille);
-            model_sum(model, now_ns - model->length_ns, now_ns, &all);
-            model_sum(model, now_ns - model->length_ns + spacing_ns, now_ns, &fewest);
-            assert_in_range(gpu_window_mean(&window, now_ns, &count), 0, 1000);
-            assert_in_range(count, fewest, all);
-        }
-    }
-    free(model);
+    compare_with_model((struct random){99}, true);
+    compare_with_model((struct random){123456}, false);
 }
 
 TEST(test_a_clock_set_back)

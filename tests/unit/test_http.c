@@ -165,13 +165,11 @@ TEST_BETWEEN(test_many_at_once, setup, remove_fixture)
     int fds[MANY];
 
     for (int i = 0; i < MANY; i++)
-        fds[i] = connect_raw();
-    for (int i = 0; i < MANY; i++)
-        send_text(fds[i], i % 2 ? GET_ECHO : GET("/later"));
-    for (int i = MANY; i-- > 0;)
+        send_text(fds[i] = connect_raw(), i % 2 ? GET_ECHO : GET("/later"));
+    for (int i = MANY; i-- > 0;) {
         expect(fds[i], 200, i % 2 ? "\"/echo\"" : "\"/later\"");
-    for (int i = 0; i < MANY; i++)
         close(fds[i]);
+    }
     assert_int_equal(fixture.handled, MANY);
 }
 
@@ -247,10 +245,10 @@ static void connect_slow(int *silent, int *half, int *unread)
 /* Others do not notice them (their time-out is longer than our patience) ... */
 TEST_BETWEEN(test_slow_clients, setup, remove_fixture)
 {
-    int silent, half, unread, fd;
+    int silent, half, unread;
 
     connect_slow(&silent, &half, &unread);
-    fd = connect_raw();
+    int fd = connect_raw();
     for (int i = 0; i < 50; i++) {
         ask(fd, GET_ECHO, 200, NULL);
     }
@@ -263,14 +261,13 @@ TEST_BETWEEN(test_idle_clients, setup, remove_fixture)
 {
     CLEANUP(strbuf_release) struct strbuf answer = {0};
     int silent, half, unread;
-    struct pollfd closed;
 
     fixture.options.idle_timeout_s = 1;
     restart();
     connect_slow(&silent, &half, &unread);
     expect_closed(silent);
     expect_closed(half);
-    closed = (struct pollfd){.fd = unread};
+    struct pollfd closed = (struct pollfd){.fd = unread};
     assert_int_equal(poll(&closed, 1, 20000), 1); /* the server hangs up, read or not */
     assert_int_equal(read_answer(unread, &answer), 0);
     assert_true(answer.length < 8000000);
@@ -328,14 +325,13 @@ TEST_BETWEEN(test_socket_file, setup, remove_fixture)
     char path[256];
     FILE *file;
     int status;
-    pid_t child;
 
     assert_int_equal(stat(fixture.path, &st), 0);
     assert_int_equal(st.st_mode & 07777, geteuid() == 0 ? 0666 : 0600);
     assert_cannot_listen(fixture.path, -EADDRINUSE, "another server listens");
     /* A server that died leaves its file, which the next one replaces. */
     http_fixture_stop(&fixture);
-    child = fork();
+    pid_t child = fork();
     if (!child) {
         struct sockaddr_un address = unix_address(fixture.path);
         int fd = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -374,14 +370,14 @@ TEST_BETWEEN(test_stop_leaves_others_file, setup, remove_fixture)
 /* No descriptors left: the server pauses, neither spinning nor dying, and goes on when there are some. */
 TEST_BETWEEN(test_out_of_descriptors, setup, remove_fixture)
 {
-    struct rlimit before, now;
+    struct rlimit before;
     struct timespec start, end;
     int fd = connect_raw(), waiting;
 
     ask(fd, GET_ECHO, 200, NULL);
     waiting = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     getrlimit(RLIMIT_NOFILE, &before);
-    now = before;
+    struct rlimit now = before;
     now.rlim_cur = (rlim_t)waiting + 1;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
     struct sockaddr_un address = unix_address(fixture.path);

@@ -150,7 +150,6 @@ TEST_BETWEEN(test_tcp_needs_the_token, start_with_tcp, remove_fixture)
         "Cookie: token=" TOKEN "\r\n",
     };
     char peer[64];
-    int fd;
 
     for (size_t i = 0; i < array_size(bad); i++) {
         CLEANUP(free_ptr) char *request = xasprintf("GET /echo HTTP/1.1\r\n" HOST "%s\r\n", bad[i]);
@@ -158,7 +157,7 @@ TEST_BETWEEN(test_tcp_needs_the_token, start_with_tcp, remove_fixture)
                 strcmp(bad[i], "Authorization: Bearer\r\n") == 0 ? "HTTP/1.1 40" : "HTTP/1.1 401 ");
     }
     assert_int_equal(fixture.handled, 0);
-    fd = connect_by_tcp();
+    int fd = connect_by_tcp();
     snprintf(peer, sizeof peer, "\"uid\":%u,\"pid\":0", (unsigned)getuid());
     ask(fd, "GET /echo HTTP/1.1\r\n" HOST BEARER "\r\n", 200, peer);
     ask(fd, "GET /echo HTTP/1.1\r\n" HOST "authorization: bearer " TOKEN "\r\n\r\n", 200, NULL);
@@ -215,11 +214,10 @@ static const char *file_answer(const char *request, const char *status)
 TEST_BETWEEN(test_files, start_with_tcp, remove_fixture)
 {
     static const char *const known[] = {FIXTURE_ETAG, "\"1\", W/" FIXTURE_ETAG, "W/" FIXTURE_ETAG};
-    const char *text;
 
     fixture.options.is_public = fixture_is_public;
     restart();
-    text = file_answer("GET /file HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n", "HTTP/1.1 200 ");
+    const char *text = file_answer("GET /file HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n", "HTTP/1.1 200 ");
     if (!strstr(text, "ETag: " FIXTURE_ETAG "\r\n") || !strstr(text, "X-Such: so\r\n") ||
         !strstr(text, "\r\n\r\n" FIXTURE_FILE) || !strstr(text, "Cache-Control: no-cache\r\n"))
         fail_msg("%s", text);

@@ -129,11 +129,9 @@ TEST_BETWEEN(test_by_tcp, afresh, NULL)
 /* Two connections that say nothing are closed, one after the other; the stream, as silent, is not. */
 TEST_BETWEEN(test_lasts_while_nothing_is_said, afresh, NULL)
 {
-    int fd;
-
     fixture.options.idle_timeout_s = fixture.options.transfer_limit_s = 1;
     restart();
-    fd = open_stream();
+    int fd = open_stream();
     tell(GET("/tell?bytes=1"));
     expect_dots(fd, 1);
     for (int i = 0; i < 2; i++) {
@@ -148,12 +146,10 @@ TEST_BETWEEN(test_lasts_while_nothing_is_said, afresh, NULL)
 
 TEST_BETWEEN(test_who_does_not_read_is_cut_off, afresh, NULL)
 {
-    int reads;
-
     fixture.options.transfer_limit_s = 3;
     restart();
     open_stream(); /* and is never read */
-    reads = open_stream();
+    int reads = open_stream();
     tell(GET("/tell?bytes=4000000")); /* more than a socket holds */
     expect_dots(reads, 4000000);
     until_open(1);

@@ -75,9 +75,8 @@ TEST_BETWEEN(test_set_and_set_again, make_directory, remove_directory)
     const struct job_file before[] = {FILE_OF("0", "12\n13\n"), FILE_OF("1.2", "7\n"), FILE_OF("10", "9\n")};
     const struct job_file after[] = {FILE_OF("0", "13\n"), FILE_OF("10", "9\n")};
     struct stat kept, same, replaced, st;
-    mode_t mask;
 
-    mask = umask(077);
+    mode_t mask = umask(077);
     set(before, 3);
     umask(mask);
     expect("0", "12\n13\n");

@@ -28,14 +28,10 @@ LAUNCH_TEST(test_success)
 
 LAUNCH_TEST(test_exit_status)
 {
-    assert_ends(f, "exit 3", EXIT_FAILED);
-    assert_int_equal(f->status.exit_status, 3);
-    assert_ends(f, "exit 127", EXIT_FAILED); /* the job's own 127 is not a launch that failed */
-    assert_int_equal(f->status.exit_status, 127);
-}
-
-LAUNCH_TEST(test_signal)
-{
+    assert_exits(f, "exit 3", 3);
+    assert_int_equal(f->status.cause, EXIT_FAILED);
+    assert_exits(f, "exit 127", 127); /* the job's own 127 is not a launch that failed */
+    assert_int_equal(f->status.cause, EXIT_FAILED);
     assert_ends(f, "kill -SEGV $$", EXIT_SIGNALLED);
     assert_int_equal(f->status.signal, SIGSEGV);
     assert_int_equal(f->status.exit_status, -1);
@@ -80,17 +76,17 @@ LAUNCH_TEST(test_out_of_memory)
 /* Its output and its error file: the more telling one counts. */
 LAUNCH_TEST(test_other_failures)
 {
-    run(f, "echo 'RuntimeError: CUDA error: unspecified launch failure' >&2; echo 'MemoryError'; exit 1", LAUNCH_ENDED);
+    assert_ends(f, "echo 'RuntimeError: CUDA error: unspecified launch failure' >&2; echo 'MemoryError'; exit 1",
+                EXIT_FAILED);
     assert_int_equal(f->status.output, OUTPUT_GPU_FAULT);
-    assert_int_equal(f->status.cause, EXIT_FAILED);
     /* The program ended with a bug. */
     assert_ends(f,
                 "echo 'caught CUDA error: out of memory'; "
                 "printf 'Traceback (most recent call last):\\nKeyError: 3\\n' >&2; exit 1",
                 EXIT_FAILED);
-    run(f, "echo 'cuDNN error: CUDNN_STATUS_INTERNAL_ERROR' >&2; exit 1", LAUNCH_ENDED);
+    /* as far as the shepherd can tell */
+    assert_ends(f, "echo 'cuDNN error: CUDNN_STATUS_INTERNAL_ERROR' >&2; exit 1", EXIT_FAILED);
     assert_int_equal(f->status.output, OUTPUT_GPU_HANDLE_MAYBE);
-    assert_int_equal(f->status.cause, EXIT_FAILED); /* as far as the shepherd can tell */
     assert_has(f->status.message, "CUDNN_STATUS_INTERNAL_ERROR");
     assert_ends(f, "echo 'cuDNN error: CUDNN_STATUS_INTERNAL_ERROR' >&2; echo MemoryError; exit 1", EXIT_HOST_OOM);
     assert_string_equal(f->status.message, "MemoryError");
@@ -113,12 +109,10 @@ LAUNCH_TEST(test_killed_for_host_memory)
     directory[strlen(directory) - strlen(cgroup)] = '\0';
     setenv("CARMA_CGROUP_ROOT", directory, 1);
     assert_ends(f, "kill -KILL $$", EXIT_SIGNALLED);
-    run(f, kill_it, LAUNCH_ENDED);
+    assert_ends(f, kill_it, EXIT_HOST_OOM);
     assert_true(f->status.host_oom_kill);
-    assert_int_equal(f->status.cause, EXIT_HOST_OOM);
-    run(f, only_count, LAUNCH_ENDED); /* it killed a neighbour */
+    assert_ends(f, only_count, EXIT_FAILED); /* it killed a neighbour */
     assert_true(f->status.host_oom_kill);
-    assert_int_equal(f->status.cause, EXIT_FAILED);
     unsetenv("CARMA_CGROUP_ROOT");
 }
 
@@ -158,34 +152,24 @@ LAUNCH_TEST(test_output_without_bounds)
     assert_ends(f, "truncate -s 10G err; echo >&2; echo 'CUDA error: out of memory' >&2; exit 1", EXIT_GPU_OOM);
     f->request.output = mutable("/dev/full");
     f->request.error = NULL;
-    run(f, "echo lost || exit 5", LAUNCH_ENDED);
-    assert_int_equal(f->status.exit_status, 5);
+    assert_exits(f, "echo lost || exit 5", 5);
     assert_int_equal(f->status.cause, EXIT_FAILED);
 }
 
+/* The first launch begins its file anew; the others append. */
 LAUNCH_TEST(test_shared_output)
 {
+    assert_int_equal(file_write_atomic(f->output, "older than the job\n", 19, 0644, NULL), 0);
     f->request.error = NULL;
     run(f, "echo one; echo two >&2; echo three", LAUNCH_ENDED);
     assert_string_equal(contents(f->output), "one\ntwo\nthree\n");
     f->request.error = f->output;
     run(f, "echo four; echo five >&2", LAUNCH_ENDED);
-    assert_string_equal(contents(f->output), "one\ntwo\nthree\nfour\nfive\n"); /* relaunches append */
-}
-
-LAUNCH_TEST(test_first_truncates)
-{
-    int fd = open(f->output, O_WRONLY | O_CREAT, 0644);
-
-    assert_int_equal(write(fd, "older than the job\n", 19), 19);
-    close(fd);
-    run(f, "echo new", LAUNCH_ENDED);
-    assert_string_equal(contents(f->output), "new\n");
+    assert_string_equal(contents(f->output), "one\ntwo\nthree\nfour\nfive\n");
 }
 
 LAUNCH_TEST(test_environment)
 {
-    const char *text;
     char expected[256];
 
     f->env[1] = mutable("CUDA_VISIBLE_DEVICES=0,1,2,3");
@@ -204,7 +188,7 @@ LAUNCH_TEST(test_environment)
     f->launches = 2;
     start_and_end(f, LAUNCH_ENDED);
     assert_int_equal(f->status.exit_status, 0);
-    text = contents(f->output);
+    const char *text = contents(f->output);
     assert_has(text, "\nCUDA_VISIBLE_DEVICES=GPU-aaaa,GPU-bbbb\n");
     assert_null(strstr(text, "0,1,2,3"));
     assert_has(text, "\nMINE=a=b c\n");
@@ -250,8 +234,7 @@ LAUNCH_TEST(test_indices)
 
 LAUNCH_TEST(test_no_mps)
 {
-    run(f, "ls -A \"$CUDA_MPS_PIPE_DIRECTORY\" && echo [$CUDA_MPS_PIPE_DIRECTORY]", LAUNCH_ENDED);
-    assert_int_equal(f->status.exit_status, 0);
+    assert_exits(f, "ls -A \"$CUDA_MPS_PIPE_DIRECTORY\" && echo [$CUDA_MPS_PIPE_DIRECTORY]", 0);
     assert_has(contents(f->output), "/no-mps]");
     assert_int_equal(contents(f->output)[0], '['); /* there, and empty */
 }
@@ -260,7 +243,6 @@ LAUNCH_TEST(test_clean_process)
 {
     int leaked = open("/dev/zero", O_RDONLY); /* without O_CLOEXEC */
     sigset_t blocked, old;
-    const char *mask;
     char expected[64];
 
     sigemptyset(&blocked);
@@ -274,7 +256,7 @@ LAUNCH_TEST(test_clean_process)
     assert_null(strstr(contents(f->output), "zero"));
     assert_has(contents(f->output), "0 -> /dev/null");
     assert_has(contents(f->output), "SigBlk:\t0000000000000000\n");
-    mask = strstr(contents(f->output), "SigIgn:\t");
+    const char *mask = strstr(contents(f->output), "SigIgn:\t");
     assert_non_null(mask); /* above 31 are the C library's own, which posix_spawn ignores in its children */
     assert_true((strtoull(mask + 8, NULL, 16) & 0x7fffffff) == 0);
     snprintf(expected, sizeof expected, "\n%d\n", (int)f->status.process); /* a session of its own */
@@ -298,15 +280,13 @@ LAUNCH_TEST(test_failures_before_the_command)
 
     snprintf(missing, sizeof missing, "%s/nowhere/out", f->work);
     f->request.output = missing;
-    run(f, "true", LAUNCH_FAILED);
-    assert_has(f->status.message, "cannot open the output file '");
+    assert_fails(f, "cannot open the output file '");
     assert_has(f->status.message, "/nowhere/out': No such file or directory");
     assert_int_equal(f->status.exit_status, -1);
     assert_true(f->status.ended_ns > 0);
     f->request.output = f->output;
     f->request.directory = missing;
-    run(f, "true", LAUNCH_FAILED);
-    assert_has(f->status.message, "cannot enter the directory '");
+    assert_fails(f, "cannot enter the directory '");
     f->request.directory = f->work;
     command(f, "true");
     f->argv[0] = mutable("no-such-program");
@@ -363,7 +343,6 @@ LAUNCH_TEST(test_small)
     int leaked = open("/dev/zero", O_RDONLY), count = 0;
     struct dirent *entry;
     char path[64];
-    const char *size;
     DIR *fds;
 
     command(f, "sleep 100");
@@ -380,30 +359,13 @@ LAUNCH_TEST(test_small)
     closedir(fds);
     assert_int_equal(count, 6); /* 0, 1, 2, its signals, and the names of the job's output and error file */
     snprintf(path, sizeof path, "/proc/%d/status", (int)f->shepherd);
-    size = strstr(contents(path), "VmRSS:");
+    const char *size = strstr(contents(path), "VmRSS:");
     assert_non_null(size);
 #ifndef __SANITIZE_ADDRESS__
     if (atoi(size + 6) >= 3072)
         fail_msg("%.40s", size);
 #endif
     stop(f, LAUNCH_ENDED);
-}
-
-LAUNCH_TEST(test_run_directory_must_be_new)
-{
-    run(f, "true", LAUNCH_ENDED);
-    assert_int_equal(launch_start(f, &trouble), -ENOTEMPTY);
-    assert_has(trouble.text, "cannot make the run directory '");
-}
-
-LAUNCH_TEST(test_bad_shepherd)
-{
-    command(f, "true");
-    f->request.shepherd = "/nonexistent/carma-shepherd";
-    snprintf(f->run, sizeof f->run, "%s/runs/42.1", f->root);
-    f->request.launch = 1;
-    assert_int_equal(launch_start(f, &trouble), -ENOENT);
-    assert_has(trouble.text, "cannot start the shepherd '/nonexistent/carma-shepherd'");
 }
 
 LAUNCH_TEST(test_other_user)
@@ -413,14 +375,11 @@ LAUNCH_TEST(test_other_user)
     f->request.user = "nobody";
     if (geteuid() != 0) {
         f->request.uid = geteuid() + 1;
-        snprintf(f->run, sizeof f->run, "%s/runs/42.1", f->root);
-        assert_int_equal(launch_start(f, &trouble), -EPERM);
-        assert_has(trouble.text, "only root can start other users' jobs");
+        assert_refused(f, -EPERM, "only root can start other users' jobs");
         return;
     }
     /* root's directory: the output is opened with the user's rights */
-    run(f, "true", LAUNCH_FAILED);
-    assert_has(f->status.message, "cannot open the output file '");
+    assert_fails(f, "cannot open the output file '");
     assert_has(f->status.message, "Permission denied");
     assert_int_equal(chown(f->work, 65534, 65534), 0);
     run(f,
@@ -457,18 +416,28 @@ LAUNCH_TEST(test_never_half_written)
     assert_true(reads > 0);
 }
 
-LAUNCH_TEST(test_incomplete_request)
+LAUNCH_TEST(test_refused_requests)
 {
-    command(f, "true");
-    snprintf(f->run, sizeof f->run, "%s/runs/42.1", f->root);
+    const char *shepherd = f->request.shepherd;
+
     f->request.output = NULL;
-    assert_int_equal(launch_start(f, &trouble), -EINVAL);
-    assert_has(trouble.text, "job 42 has no command, name, directory or output");
+    assert_refused(f, -EINVAL, "job 42 has no command, name, directory or output");
     f->request.output = f->output;
     f->request.grace_ns = -1;
-    assert_int_equal(launch_start(f, &trouble), -EINVAL);
-    assert_has(trouble.text, "the grace of -1 ns");
+    assert_refused(f, -EINVAL, "the grace of -1 ns");
+    f->request.grace_ns = 0;
+    f->request.time_limit_ns = -1;
+    assert_refused(f, -EINVAL, "the time limit of -1 ns");
+    f->request.time_limit_ns = NS_PER_SEC;
+    f->request.signal = 65;
+    assert_refused(f, -EINVAL, "signal 65");
     assert_int_equal(access(f->run, F_OK), -1); /* nothing half done */
+    f->request.signal = 0;
+    f->request.shepherd = "/nonexistent/carma-shepherd";
+    assert_refused(f, -ENOENT, "cannot start the shepherd '/nonexistent/carma-shepherd'");
+    f->request.shepherd = shepherd;
+    run(f, "true", LAUNCH_ENDED);
+    assert_refused(f, -ENOTEMPTY, "cannot make the run directory '"); /* it must be new */
 }
 
 RUN_LAUNCH_TESTS

@@ -149,10 +149,9 @@ static bool is_denied(const char *cgroup, const char *directory, unsigned major,
 {
     CLEANUP(free_ptr) char *path = xasprintf("%s/%u-%u", directory, major, minor);
     int status;
-    pid_t pid;
 
     assert_int_equal(mknod(path, S_IFCHR | 0600, makedev(major, minor)), 0);
-    pid = fork();
+    pid_t pid = fork();
     if (pid == 0)
         _exit(cgroup_enter(cgroup) < 0 ? 2 : open(path, O_RDWR) < 0 && errno == EPERM);
     waitpid(pid, &status, 0);

@@ -15,14 +15,13 @@ static bool is_expected(const json_t *message, const char *text, size_t length)
 {
     struct cause_evidence evidence = {.free_bytes = -1};
     struct classify_verdict verdict;
-    enum exit_cause cause;
     const json_t *one;
     size_t i;
 
     classify_output(text, length, &verdict);
     evidence.exit_status = (int32_t)json_integer_value(json_object_get(message, "exit"));
     evidence.output = verdict.kind;
-    cause = cause_decide(&evidence);
+    enum exit_cause cause = cause_decide(&evidence);
     json_array_foreach (json_object_get(message, "expected"), i, one)
         if (strcmp(json_string_value(one), exit_cause_name(cause)) == 0)
             return true;
@@ -36,7 +35,6 @@ static bool is_found_in_much_else(const json_t *message)
 {
     static const char oom[] = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has ";
     CLEANUP(strbuf_release) struct strbuf behind = {0}, within = {0};
-    bool found;
 
     strbuf_printf(&behind, "%s\n", oom);
     while (behind.length < 80 << 10)
@@ -46,16 +44,16 @@ static bool is_found_in_much_else(const json_t *message)
             strbuf_puts(&within, oom);
         strbuf_puts(&within, "0123456789abcdef");
     }
-    found = is_expected(message, behind.text, behind.length) && is_expected(message, within.text, within.length);
+    bool found = is_expected(message, behind.text, behind.length) && is_expected(message, within.text, within.length);
     return found;
 }
 
 TEST(test_messages)
 {
-    char *text, *line, *rest;
+    char *line, *rest;
     int count = 0, missed = 0;
 
-    text = file_text(path);
+    char *text = file_text(path);
     for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         json_t *message = json_loads(line, 0, NULL);
         const json_t *said = json_object_get(message, "text");

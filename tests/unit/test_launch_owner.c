@@ -54,13 +54,12 @@ LAUNCH_TEST(test_family)
 /* Orphans of a shepherd that was killed go to init: those of the job's session are still known. */
 LAUNCH_TEST(test_shepherd_killed)
 {
-    struct owner_launch launch;
     pid_t forked, session;
 
     start_and_run(f, family);
     forked = pid_of(f, "forked");
     session = pid_of(f, "session");
-    launch = launch_of(f);
+    struct owner_launch launch = launch_of(f);
     kill(f->shepherd, SIGKILL);
     waitpid(f->shepherd, NULL, 0);
     assert_ptr_equal(owner_find(forked, &launch, 1), &launch);
@@ -79,11 +78,10 @@ LAUNCH_TEST(test_gone)
     struct owner_launch launch = {.job = 1, .shepherd = getpid()};
     struct proc_stat stat;
     struct owner_process process;
-    pid_t child;
 
     assert_int_equal(proc_read_stat(getpid(), &stat), 0);
     launch.shepherd_start_ticks = stat.start_ticks;
-    child = fork();
+    pid_t child = fork();
     if (child == 0) {
         pause();
         _exit(0);
@@ -112,11 +110,10 @@ static void judge(const struct row *rows, size_t count, const struct owner_launc
         struct owner_link chain[4];
         CLEANUP(free_ptr) char *cgroup = xstrdup(rows[i].cgroup);
         struct owner_facts facts = {.chain = chain, .session = rows[i].session, .cgroup = cgroup};
-        const struct owner_launch *found;
         memcpy(chain, rows[i].chain, sizeof chain);
         while (facts.count < 4 && chain[facts.count].pid)
             facts.count++;
-        found = owner_judge(&facts, launches, launch_count);
+        const struct owner_launch *found = owner_judge(&facts, launches, launch_count);
         if ((found ? found->job : 0) != rows[i].job)
             fail_msg("%s: job %d", rows[i].what, found ? (int)found->job : 0);
     }

@@ -54,14 +54,12 @@ LAUNCH_TEST(test_fifo)
 
     assert_int_equal(mkfifo(fifo, 0600), 0);
     f->request.output = fifo;
-    run(f, "echo unreachable", LAUNCH_FAILED);
-    assert_has(f->status.message, "cannot open the output file '");
+    assert_fails(f, "cannot open the output file '");
     assert_has(f->status.message,
                "/fifo': it is a FIFO that nobody reads, or a socket: start its reader first, or name a file");
     f->request.output = f->output;
     f->request.error = fifo;
-    run(f, "echo unreachable", LAUNCH_FAILED);
-    assert_has(f->status.message, "cannot open the error file '");
+    assert_fails(f, "cannot open the error file '");
     reader = open(fifo, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     run(f,
         "echo to the reader >&2; exec python3 -c 'import fcntl, os; print(fcntl.fcntl(2, fcntl.F_GETFL) & "
@@ -119,28 +117,25 @@ LAUNCH_TEST(test_prepared)
     CLEANUP(free_ptr) char *runs = xasprintf("%s/runs", f->root);
     CLEANUP(free_ptr) char *left = xasprintf("%s/left", next);
     CLEANUP(free_ptr) char *group = NULL;
-    pid_t first, second, job;
 
     assert_true(mkdir(runs, 0700) == 0 && mkdir(next, 0700) == 0 &&
                 mkdir(left, 0700) == 0); /* by a daemon that was killed */
-    first = wait_for_a_job(f);
+    pid_t first = wait_for_a_job(f);
     assert_true(first > 0);
     assert_int_equal(access(left, F_OK), -1);
     assert_int_equal(wait_for_a_job(f), first); /* one is enough */
-    run(f, "echo done", LAUNCH_ENDED);
+    assert_exits(f, "echo done", 0);
     assert_int_equal(f->shepherd, first);
-    assert_int_equal(f->status.exit_status, 0);
     assert_string_equal(contents(f->output), "done\n");
     run(f, "echo again", LAUNCH_ENDED);
     assert_int_not_equal(f->shepherd, first);
-    second = wait_for_a_job(f);
-    job = job_that_waits(second);
+    pid_t second = wait_for_a_job(f);
+    pid_t job = job_that_waits(second);
     assert_int_equal(kill(second, SIGKILL), 0);
     while (!gone(second) || !gone(job))
         pause_ms(5);
-    run(f, "exit 7", LAUNCH_ENDED);
+    assert_exits(f, "exit 7", 7);
     assert_int_not_equal(f->shepherd, second);
-    assert_int_equal(f->status.exit_status, 7);
     first = wait_for_a_job(f);
     job = job_that_waits(first);
     group = cgroup_of(job);
@@ -204,12 +199,12 @@ LAUNCH_TEST(test_begun)
 LAUNCH_TEST(test_prepared_ends_with_the_daemon)
 {
     CLEANUP(free_ptr) char *group = NULL;
-    pid_t shepherd, daemon, job;
+    pid_t shepherd;
     int fds[2];
 
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     assert_int_equal(pipe(fds), 0);
-    daemon = fork();
+    pid_t daemon = fork();
     if (daemon == 0) {
         shepherd = wait_for_a_job(f);
         if (write(fds[1], &shepherd, sizeof shepherd) == sizeof shepherd)
@@ -217,7 +212,7 @@ LAUNCH_TEST(test_prepared_ends_with_the_daemon)
         _exit(1);
     }
     assert_int_equal(read(fds[0], &shepherd, sizeof shepherd), sizeof shepherd);
-    job = job_that_waits(shepherd);
+    pid_t job = job_that_waits(shepherd);
     group = cgroup_of(job);
     assert_int_equal(kill(daemon, SIGKILL), 0);
     assert_int_equal(waitpid(daemon, NULL, 0), daemon);
@@ -253,12 +248,11 @@ static pid_t mount_what_hangs(const char *path)
 {
     CLEANUP(close_fd) int fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC);
     CLEANUP(free_ptr) char *options = xasprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fuse);
-    pid_t server;
 
     if (fuse < 0 || mkdir(path, 0755) < 0 || unshare(CLONE_NEWNS) < 0 ||
         mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || mount("fuse", path, "fuse", 0, options) < 0)
         return -1;
-    server = fork();
+    pid_t server = fork();
     if (server == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         serve_nothing(fuse);
@@ -272,7 +266,6 @@ LAUNCH_TEST(test_start_that_hangs_in_the_kernel)
     CLEANUP(free_ptr) char *mount_point = xasprintf("%s/hangs", f->work);
     CLEANUP(free_ptr) char *directory = xasprintf("%s/inner", mount_point);
     pid_t server = mount_what_hangs(mount_point);
-    int64_t began_ns;
 
     if (server < 0) {
         print_message("skipped: nothing that hangs can be mounted here\n");
@@ -282,7 +275,7 @@ LAUNCH_TEST(test_start_that_hangs_in_the_kernel)
     f->request.grace_ns = 100 * NS_PER_MS;
     f->request.directory = directory;
     command(f, "echo unreachable");
-    began_ns = nodetime_monotonic_wall_ns();
+    int64_t began_ns = nodetime_monotonic_wall_ns();
     start(f);
     await_phase(f, LAUNCH_FAILED);
     assert_true(nodetime_monotonic_wall_ns() - began_ns >= 5 * NS_PER_SEC); /* it was waited for */

@@ -29,23 +29,19 @@ static int64_t normal_bytes(uint64_t *random, int64_t spread)
 
 CARMA_TEST(test_memory_is_learned_with_a_margin)
 {
-    int64_t reserved_bytes;
-
     run_once(f, "w", 30 * GIB, 16 * GIB);
     submit_workload(f, "w", 1, 30 * GIB, -1);
     submit_workload(f, "other", 1, 30 * GIB, -1);
     decide(f);
-    reserved_bytes = f->decisions.items[0].placed.reserved_bytes; /* and a sixteenth */
+    int64_t reserved_bytes = f->decisions.items[0].placed.reserved_bytes; /* and a sixteenth */
     assert_true(reserved_bytes > 169 * GIB / 10 && reserved_bytes < 171 * GIB / 10);
     assert_int_equal(f->decisions.items[1].placed.reserved_bytes, 30 * GIB);
     exits(f, 2, EXIT_COMPLETED, -1);
     exits(f, 3, EXIT_COMPLETED, -1);
     for (int i = 0; i < 2; i++)
         run_once(f, "w", 30 * GIB, 8 * GIB);
-    submit_workload(f, "w", 1, -1, -1);
-    decide(f);
     /* Runs that differ by factors: the next may need more than the most of all. */
-    reserved_bytes = f->decisions.items[0].placed.reserved_bytes;
+    reserved_bytes = starts_with(f, submit_workload(f, "w", 1, -1, -1));
     assert_true(reserved_bytes > 17 * GIB && reserved_bytes < 19 * GIB);
 }
 
@@ -55,20 +51,17 @@ CARMA_TEST(test_the_margin_falls_with_the_runs)
     int64_t before_bytes = INT64_MAX;
 
     for (int runs = 1; runs <= 30; runs++) {
-        uint64_t job;
         run_once(f, "w", 30 * GIB, 16 * GIB);
-        job = submit_workload(f, "w", 1, 30 * GIB, -1);
-        decide(f);
-        int64_t reserved_bytes = f->decisions.items[0].placed.reserved_bytes;
+        uint64_t job = submit_workload(f, "w", 1, 30 * GIB, -1);
+        int64_t reserved_bytes = starts_with(f, job);
         assert_true(reserved_bytes >= 16 * GIB && reserved_bytes <= before_bytes);
         before_bytes = reserved_bytes;
         exits(f, job, EXIT_FAILED, -1);
     }
     assert_true(before_bytes < 16 * GIB + 16 * GIB / 50);
     run_once(f, "w", 30 * GIB, 24 * GIB);
-    submit_workload(f, "w", 1, 30 * GIB, -1);
-    decide(f);
-    assert_int_equal(f->decisions.items[0].placed.reserved_bytes, 24 * GIB); /* one of 31, but it was seen */
+    /* one of 31, but it was seen */
+    assert_int_equal(starts_with(f, submit_workload(f, "w", 1, 30 * GIB, -1)), 24 * GIB);
 }
 
 /* Normal runs of the assumed spread, and of three times as much. The estimate is enough for 98% (and not for nearly
@@ -101,38 +94,21 @@ CORE_TEST(test_the_learned_quantile_holds)
 
 CARMA_TEST(test_what_is_declared_is_believed)
 {
-    struct record record = wants(1, 20 * GIB);
-
     run_once(f, "w", 30 * GIB, 16 * GIB);
-    snprintf(record.submitted.workload, sizeof record.submitted.workload, "w");
-    submit_record(f, record);
-    decide(f);
-    assert_int_equal(f->decisions.items[0].placed.reserved_bytes, 20 * GIB);
+    assert_int_equal(starts_with(f, submit_of(f, "w", 20 * GIB)), 20 * GIB);
+    change(f, learn, false);
+    assert_int_equal(starts_with(f, submit_workload(f, "w", 1, 30 * GIB, -1)), 30 * GIB);
 }
 
 /* A workload that a crash has shown to need more than any GPU has waits for none: its jobs run, and are given up. */
 CARMA_TEST(test_what_fits_nowhere_does_not_wait_for_ever)
 {
-    uint64_t job;
+    uint64_t job = submit_workload(f, "w", 1, -1, -1);
 
-    job = submit_workload(f, "w", 1, -1, -1);
     decide(f);
     memory_observed(f, job, 0, 39 * GIB);
     exits(f, job, EXIT_GPU_OOM, 8 * GIB);
-    job = submit_workload(f, "w", 1, -1, -1);
-    assert_starts(f, job);
-}
-
-CORE_TEST(test_nothing_is_learned_where_that_is_off)
-{
-    struct core_config config = carma_config();
-
-    config.learn = false;
-    reconfigure(f, &config);
-    run_once(f, "w", 30 * GIB, 16 * GIB);
-    submit_workload(f, "w", 1, 30 * GIB, -1);
-    decide(f);
-    assert_int_equal(f->decisions.items[0].placed.reserved_bytes, 30 * GIB);
+    starts_with(f, submit_workload(f, "w", 1, -1, -1));
 }
 
 static void settle_and_sample(struct fixture *f, int32_t activity, int times)
@@ -188,8 +164,6 @@ CORE_TEST(test_what_is_learned_on_one_gpu_opens_another)
 /* Predictions for a GPU are kept until something changes. That of one whose three jobs have taught something is new. */
 CORE_TEST(test_a_prediction_follows_what_is_learned)
 {
-    struct slowdown before, after;
-
     use_carma_on(f, 1);
     for (uint64_t job = 0; job < 3; job++)
         submit_workload(f, (char[]){'a' + (char)job, '\0'}, 1, GIB, -1);
@@ -198,9 +172,9 @@ CORE_TEST(test_a_prediction_follows_what_is_learned)
         settle_and_sample(f, 300, 1);
     }
     assert_int_equal(f->core->gpus[0]->resident_count, 3);
-    before = slowdown_predict(f->core, f->core->gpus[0], NULL);
+    struct slowdown before = slowdown_predict(f->core, f->core->gpus[0], NULL);
     settle_and_sample(f, 900, 1);
-    after = slowdown_predict(f->core, f->core->gpus[0], NULL);
+    struct slowdown after = slowdown_predict(f->core, f->core->gpus[0], NULL);
     assert_true(after.worst_permille > before.worst_permille);
 }
 

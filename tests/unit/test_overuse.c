@@ -40,20 +40,17 @@ static const struct record *runs_out(struct fixture *f, uint64_t job, int64_t re
 
 OVERUSE_TEST(test_a_reservation_grows_with_what_is_observed)
 {
-    const struct record *grown;
-    uint64_t job, other;
-
     change(f, per_user.max_memory_bytes, 30 * GIB);
-    job = running(f, 2 * GIB, 2 * GIB + QUANTUM_MEMORY_BYTES - 1);
+    uint64_t job = running(f, 2 * GIB, 2 * GIB + QUANTUM_MEMORY_BYTES - 1);
     assert_null(decided(f, RECORD_GROWN, job)); /* it may be rounding */
     memory_observed(f, job, 0, 25 * GIB);
-    grown = decided(f, RECORD_GROWN, job);
+    const struct record *grown = decided(f, RECORD_GROWN, job);
     assert_non_null(grown);
     assert_int_equal(grown->grown.reserved_bytes, 25 * GIB);
     assert_int_equal(grown->grown.reservation_source, SOURCE_OBSERVED);
     assert_int_equal(overuse_bytes(core_find_job(f->core, job)), 23 * GIB);
     assert_null(decided(f, RECORD_GROWN, job)); /* once */
-    other = submit(f, 1, 8 * GIB);              /* the user's limit counts the use, not the request */
+    uint64_t other = submit(f, 1, 8 * GIB);     /* the user's limit counts the use, not the request */
     decide(f);
     assert_int_equal(core_reason(f->core, other, f->now_ns).code, REASON_USER_MEMORY);
     memory_observed(f, job, 0, 50 * GIB); /* as a driver may say that counts something twice */
@@ -82,30 +79,23 @@ OVERUSE_TEST(test_a_job_within_its_request_is_not_over)
 
 OVERUSE_TEST(test_the_victim_is_not_charged_and_the_overuser_goes_alone)
 {
-    uint64_t overuser, worse, victim, waiting;
-    const struct record *requeued;
-
-    overuser = running(f, 2 * GIB, 4 * GIB);
-    worse = running(f, 2 * GIB, 0);
-    victim = running(f, 30 * GIB, 24 * GIB);
-    waiting = submit(f, 1, 30 * GIB);
+    uint64_t overuser = running(f, 2 * GIB, 4 * GIB);
+    uint64_t worse = running(f, 2 * GIB, 0);
+    uint64_t victim = running(f, 30 * GIB, 24 * GIB);
+    uint64_t waiting = submit(f, 1, 30 * GIB);
     memory_observed(f, worse, 0, 12 * GIB);
-    requeued = runs_out(f, victim, 4 * GIB);
-    assert_non_null(requeued);
+    const struct record *requeued = runs_out(f, victim, 4 * GIB);
+    assert_requeued(requeued, true, 0, 30 * GIB);
     assert_int_equal(requeued->requeued.overuser, worse); /* the one farthest beyond, not the first */
-    assert_int_equal(requeued->requeued.crashes, 0);
-    assert_int_equal(requeued->requeued.reserved_bytes, 30 * GIB);
     assert_int_equal(requeued->requeued.reservation_source, SOURCE_DECLARED);
-    assert_true(requeued->requeued.retry);
     assert_ptr_equal(order_head(f->core, f->now_ns), core_find_job(f->core, victim)); /* before the waiting jobs */
     assert_false(job_wants_idle(f->core, core_find_job(f->core, victim)));
     assert_int_equal(core_find_job(f->core, worse)->victims, 1);
     assert_int_equal(core_find_job(f->core, overuser)->victims, 0);
     exits(f, overuser, EXIT_COMPLETED, -1);
     requeued = runs_out(f, worse, GIB); /* it is its own doing: nobody else is beyond */
+    assert_requeued(requeued, true, 1, 24 * GIB);
     assert_int_equal(requeued->requeued.overuser, 0);
-    assert_int_equal(requeued->requeued.crashes, 1);
-    assert_int_equal(requeued->requeued.reserved_bytes, 24 * GIB);
     assert_string_equal(placed_on(f, victim), "0");
     assert_true(job_wants_idle(f->core, core_find_job(f->core, worse)));
     assert_int_equal(core_find_job(f->core, waiting)->state, JOB_QUEUED);
@@ -115,15 +105,12 @@ OVERUSE_TEST(test_the_victim_is_not_charged_and_the_overuser_goes_alone)
 CORE_TEST(test_who_has_left_is_still_the_cause)
 {
     for (int late = 0; late < 2; late++) {
-        const struct record *requeued;
-        uint64_t overuser, victim;
-
         use_one_gpu(f);
-        overuser = running(f, 2 * GIB, 12 * GIB);
-        victim = running(f, 26 * GIB, 24 * GIB);
+        uint64_t overuser = running(f, 2 * GIB, 12 * GIB);
+        uint64_t victim = running(f, 26 * GIB, 24 * GIB);
         exits(f, overuser, EXIT_COMPLETED, -1);
         f->now_ns += SECONDS(late ? 61 : 60);
-        requeued = runs_out(f, victim, 2 * GIB);
+        const struct record *requeued = runs_out(f, victim, 2 * GIB);
         assert_int_equal(requeued->requeued.overuser, late ? 0 : overuser);
         assert_int_equal(requeued->requeued.crashes, late);
         exits(f, victim, EXIT_COMPLETED, -1);
@@ -145,17 +132,14 @@ static void strays(struct fixture *f, uint64_t job, uint32_t gpu, int64_t bytes)
  * a part. */
 OVERUSE_TEST(test_a_stray_is_the_culprit)
 {
-    uint64_t beside, stray, victim;
-    const struct record *requeued;
-
-    beside = running(f, 2 * GIB, 4 * GIB);
-    victim = running(f, 24 * GIB, 22 * GIB);
+    uint64_t beside = running(f, 2 * GIB, 4 * GIB);
+    uint64_t victim = running(f, 24 * GIB, 22 * GIB);
     gpu_is_back(f, 1);
-    stray = submit(f, 1, 36 * GIB);
+    uint64_t stray = submit(f, 1, 36 * GIB);
     assert_goes_to(f, stray, "1");
     memory_observed(f, stray, 1, 36 * GIB);
     strays(f, stray, 2, 30 * GIB); /* not here */
-    requeued = runs_out(f, victim, GIB);
+    const struct record *requeued = runs_out(f, victim, GIB);
     assert_int_equal(requeued->requeued.overuser, beside);
     assert_string_equal(placed_on(f, victim), "0");
     memory_observed(f, victim, 0, 22 * GIB);
@@ -173,10 +157,9 @@ CORE_TEST(test_a_crash_asks_for_samples)
 {
     struct record seen = {
         .type = RECORD_SAMPLE, .at_ns = f->now_ns, .sample = {0, 30 * GIB, 30 * GIB, 0, -1, -1, false}};
-    uint64_t job;
 
     use_one_gpu(f);
-    job = running(f, 24 * GIB, 22 * GIB);
+    uint64_t job = running(f, 24 * GIB, 22 * GIB);
     assert_false(core_sample_is_due(f->core, &seen));
     exits(f, job, EXIT_GPU_OOM, GIB);
     assert_true(core_sample_is_due(f->core, &seen));
@@ -188,11 +171,9 @@ CORE_TEST(test_a_crash_asks_for_samples)
 /* An earlier carma did not say where. */
 OVERUSE_TEST(test_strays_of_an_earlier_carma_are_charged)
 {
-    uint64_t stray, victim;
-
     gpu_is_back(f, 1);
-    victim = running(f, 24 * GIB, 22 * GIB);
-    stray = submit(f, 1, 36 * GIB);
+    uint64_t victim = running(f, 24 * GIB, 22 * GIB);
+    uint64_t stray = submit(f, 1, 36 * GIB);
     decide(f);
     strays(f, stray, RECORD_NO_GPU, 5 * GIB);
     assert_int_equal(core_find_job(f->core, stray)->stray_bytes, 5 * GIB);
@@ -237,25 +218,25 @@ OVERUSE_TEST(test_a_request_that_was_too_small_is_remembered)
 
 OVERUSE_TEST(test_who_is_over_itself_is_no_victim)
 {
-    const struct record *requeued;
-    uint64_t job;
-
     running(f, 2 * GIB, 12 * GIB);
-    job = running(f, 24 * GIB, 22 * GIB);
-    requeued = runs_out(f, job, 4 * GIB); /* 26 of 24 */
+    uint64_t job = running(f, 24 * GIB, 22 * GIB);
+    const struct record *requeued = runs_out(f, job, 4 * GIB); /* 26 of 24 */
     assert_int_equal(requeued->requeued.overuser, 0);
     assert_int_equal(requeued->requeued.crashes, 1);
+    job_event(f, RECORD_CANCELLED, job);
+    job = running(f, 24 * GIB, 22 * GIB);
+    change(f, memory_view, MEMORY_MONITOR); /* which promises nothing */
+    assert_int_equal(runs_out(f, job, GIB)->requeued.overuser, 0);
 }
 
 /* By a job that loads and says that it could not have `asked` bytes, with `used` observed. */
 static uint64_t blamed(struct fixture *f, int64_t used, int64_t asked)
 {
     struct record end = {.type = RECORD_EXITED, .job = running(f, 30 * GIB, GIB)};
-    uint64_t overuser;
 
     end.exited = (struct record_exited){.cause = EXIT_GPU_OOM, .requested_bytes = asked, .used_bytes = used};
     apply(f, end);
-    overuser = decided(f, RECORD_REQUEUED, end.job)->requeued.overuser;
+    uint64_t overuser = decided(f, RECORD_REQUEUED, end.job)->requeued.overuser;
     job_event(f, RECORD_CANCELLED, end.job);
     if (core_find_job(f->core, end.job)) /* it runs again */
         exits(f, end.job, EXIT_FAILED, -1);
@@ -277,11 +258,10 @@ CORE_TEST(test_victims_are_bounded)
 {
     uint32_t most = core_configuration(f->core)->max_retries;
     const struct record *requeued;
-    uint64_t victim;
 
     use_one_gpu(f);
     running(f, 2 * GIB, 8 * GIB);
-    victim = running(f, 30 * GIB, 24 * GIB);
+    uint64_t victim = running(f, 30 * GIB, 24 * GIB);
     for (uint32_t i = 0; i <= most; i++) {
         requeued = runs_out(f, victim, 4 * GIB);
         assert_int_equal(requeued->requeued.overuser != 0, i < most);
@@ -291,14 +271,4 @@ CORE_TEST(test_victims_are_bounded)
             memory_observed(f, victim, 0, 24 * GIB);
         }
     }
-}
-
-OVERUSE_TEST(test_the_monitor_view_promises_nothing)
-{
-    uint64_t job;
-
-    running(f, 2 * GIB, 12 * GIB);
-    job = running(f, 24 * GIB, 22 * GIB);
-    change(f, memory_view, MEMORY_MONITOR);
-    assert_int_equal(runs_out(f, job, GIB)->requeued.overuser, 0);
 }

@@ -51,44 +51,36 @@ CARMA_TEST(test_of_equals_the_one_with_most_memory)
 }
 
 /* Each cap alone, or together: then a GPU is closed only where it is busy and full in another way. */
-TEST_BETWEEN(test_caps, setup, teardown)
+static const struct {
+    const char *what;
+    bool together;
+    int32_t smact, smocc, dram;
+    bool placed;
+} caps[] = {
+    {"each alone: occupancy", false, 500, 451, 0, false},
+    {"each alone: memory", false, 500, 0, 401, false},
+    {"each alone: all at the cap", false, 800, 450, 400, true},
+    {"together: busy but light", true, 900, 450, 400, true},
+    {"together: busy and occupied", true, 900, 451, 0, false},
+    {"together: busy and memory bound", true, 900, 0, 401, false},
+    {"together: idle but occupied", true, 500, 900, 900, true},
+    {"together: nothing else measured", true, 900, -1, -1, false},
+};
+
+CORE_EACH_ROW(test_caps, caps)
 {
-    static const struct {
-        const char *what;
-        bool together;
-        int32_t smact, smocc, dram;
-        bool placed;
-    } cases[] = {
-        {"each alone: occupancy", false, 500, 451, 0, false},
-        {"each alone: memory", false, 500, 0, 401, false},
-        {"each alone: all at the cap", false, 800, 450, 400, true},
-        {"together: busy but light", true, 900, 450, 400, true},
-        {"together: busy and occupied", true, 900, 451, 0, false},
-        {"together: busy and memory bound", true, 900, 0, 401, false},
-        {"together: idle but occupied", true, 500, 900, 900, true},
-        {"together: nothing else measured", true, 900, -1, -1, false},
-    };
-
-    for (size_t i = 0; i < array_size(cases); i++) {
-        struct fixture *f = *state;
-        uint64_t second;
-
-        change(f, smact_cap_permille, 800);
-        change(f, smocc_cap_permille, 450);
-        change(f, dram_cap_permille, 400);
-        change(f, caps_together, cases[i].together);
-        keep_gpus(f, 1);
-        submit(f, 1, GIB);
-        decide(f);
-        apply(f, (struct record){.type = RECORD_SAMPLE,
-                                 .sample = {0, GIB, 0, cases[i].smact, cases[i].smocc, cases[i].dram}});
-        second = submit(f, 1, GIB);
-        decide(f);
-        if (strcmp(placed_on(f, second), cases[i].placed ? "0" : "") != 0)
-            fail_msg("%s", cases[i].what);
-        teardown(state);
-        setup(state);
-    }
+    change(f, smact_cap_permille, 800);
+    change(f, smocc_cap_permille, 450);
+    change(f, dram_cap_permille, 400);
+    change(f, caps_together, row->together);
+    keep_gpus(f, 1);
+    submit(f, 1, GIB);
+    decide(f);
+    apply(f, (struct record){.type = RECORD_SAMPLE, .sample = {0, GIB, 0, row->smact, row->smocc, row->dram}});
+    uint64_t second = submit(f, 1, GIB);
+    decide(f);
+    if (strcmp(placed_on(f, second), row->placed ? "0" : "") != 0)
+        fail_msg("%s", row->what);
 }
 
 CORE_TEST(test_paced_loop_takes_its_time)

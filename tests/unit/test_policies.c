@@ -1,80 +1,65 @@
 /* The plain placement policies: which of the GPUs that qualify is taken. carma's own is in test_placement.c. */
 #include "core_fixture.h"
 
-TEST_BETWEEN(test_idle_gpus_first_in_index_order, setup, teardown)
-{
-    static const char *const names[] = {"exclusive", "round-robin", "magm", "lug", "mug"};
+static const char *const idle_gpus_first_in_index_order[] = {"exclusive", "round-robin", "magm", "lug", "mug"};
 
-    for (size_t i = 0; i < array_size(names); i++) {
-        struct fixture *f = *state;
-        configure(f, names[i], MEMORY_MONITOR);
-        sample(f, 0, 0, 0, 700);
-        decide(f);
-        for (uint32_t g = 0; g < GPUS; g++) {
-            uint64_t job = submit(f, 1, -1);
-            assert_goes_to(f, job, ((char[]){(char)('0' + g), '\0'}));
-        }
-        teardown(state);
-        setup(state);
+CORE_EACH_ROW(test_idle_gpus_first_in_index_order, idle_gpus_first_in_index_order)
+{
+    configure(f, *row, MEMORY_MONITOR);
+    sample(f, 0, 0, 0, 700);
+    decide(f);
+    for (uint32_t g = 0; g < GPUS; g++) {
+        uint64_t job = submit(f, 1, -1);
+        assert_goes_to(f, job, ((char[]){(char)('0' + g), '\0'}));
     }
 }
 
 CORE_TEST(test_exclusive_never_shares)
 {
-    uint64_t job;
-
     configure(f, "exclusive", MEMORY_MONITOR);
     occupy(f, (int64_t[]){GIB, GIB, GIB, GIB}, (int32_t[]){0, 0, 0, 0});
-    job = submit(f, 1, -1);
+    uint64_t job = submit(f, 1, -1);
     assert_waits(f, job);
     assert_reason(f, job, "1 idle GPU needed, 0 are idle");
     exits(f, 3, EXIT_COMPLETED, -1);
     assert_goes_to(f, job, "2");
 }
 
-TEST_BETWEEN(test_the_choice_among_busy_gpus, setup, teardown)
-{
-    static const struct {
-        const char *policy;
-        uint32_t gpus;
-        int64_t used_gib[GPUS];
-        int32_t smact[GPUS];
-        const char *expected;
-    } rows[] = {
-        {"magm", 1, {20, 10, 30, 5}, {100, 500, 300, 700}, "3"},     /* most free memory */
-        {"lug", 1, {20, 10, 30, 5}, {100, 500, 300, 700}, "0"},      /* lowest activity */
-        {"mug", 1, {20, 10, 30, 5}, {100, 500, 300, 700}, "3"},      /* highest activity */
-        {"magm", 3, {20, 10, 30, 5}, {100, 500, 300, 700}, "3,1,0"}, /* the best first */
-        {"first-fit", 1, {39, 10, 30, 5}, {0}, "1"},
-        {"best-fit", 1, {39, 10, 30, 5}, {0}, "2"},
-    };
+static const struct {
+    const char *policy;
+    uint32_t gpus;
+    int64_t used_gib[GPUS];
+    int32_t smact[GPUS];
+    const char *expected;
+} the_choice_among_busy_gpus[] = {
+    {"magm", 1, {20, 10, 30, 5}, {100, 500, 300, 700}, "3"},     /* most free memory */
+    {"lug", 1, {20, 10, 30, 5}, {100, 500, 300, 700}, "0"},      /* lowest activity */
+    {"mug", 1, {20, 10, 30, 5}, {100, 500, 300, 700}, "3"},      /* highest activity */
+    {"magm", 3, {20, 10, 30, 5}, {100, 500, 300, 700}, "3,1,0"}, /* the best first */
+    {"first-fit", 1, {39, 10, 30, 5}, {0}, "1"},
+    {"best-fit", 1, {39, 10, 30, 5}, {0}, "2"},
+};
 
-    for (size_t i = 0; i < array_size(rows); i++) {
-        struct fixture *f = *state;
-        int64_t used[GPUS];
-        uint64_t job;
-        for (uint32_t g = 0; g < GPUS; g++)
-            used[g] = rows[i].used_gib[g] * GIB;
-        configure(f, rows[i].policy, MEMORY_MONITOR);
-        occupy(f, used, rows[i].smact);
-        job = submit(f, rows[i].gpus, -1);
-        assert_goes_to(f, job, rows[i].expected);
-        teardown(state);
-        setup(state);
-    }
+CORE_EACH_ROW(test_the_choice_among_busy_gpus, the_choice_among_busy_gpus)
+{
+    int64_t used[GPUS];
+    for (uint32_t g = 0; g < GPUS; g++)
+        used[g] = row->used_gib[g] * GIB;
+    configure(f, row->policy, MEMORY_MONITOR);
+    occupy(f, used, row->smact);
+    uint64_t job = submit(f, row->gpus, -1);
+    assert_goes_to(f, job, row->expected);
 }
 
 CORE_TEST(test_mug_leaves_idle_gpus_alone)
 {
-    uint64_t first, second;
-
     configure(f, "mug", MEMORY_MONITOR);
-    first = submit(f, 1, -1);
+    uint64_t first = submit(f, 1, -1);
     assert_goes_to(f, first, "0");
     memory_observed(f, first, 0, 5 * GIB);
     sample(f, 0, 5 * GIB, 0, 0);
     f->now_ns += SECONDS(31);
-    second = submit(f, 1, -1);
+    uint64_t second = submit(f, 1, -1);
     assert_goes_to(f, second, "0");
 }
 

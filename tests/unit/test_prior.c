@@ -49,23 +49,27 @@ static void runs_once(struct fixture *f, const char *workload, int64_t bytes)
     exits(f, job, EXIT_COMPLETED, -1);
 }
 
-static void run_workloads(struct fixture *f, uint32_t first, uint32_t count, int64_t bytes)
+/* Of a program, or ("n") of none. */
+static void run_some(struct fixture *f, const char *program, int first, int count, int64_t bytes)
 {
-    for (uint32_t i = first; i < first + count; i++) {
+    for (int i = first; i < first + count; i++) {
         char workload[16];
-        snprintf(workload, sizeof workload, "n%u", i);
+        snprintf(workload, sizeof workload, "%s%d", program, i);
         runs_once(f, workload, bytes);
     }
+}
+
+static void run_workloads(struct fixture *f, int first, int count, int64_t bytes)
+{
+    run_some(f, "n", first, count, bytes);
 }
 
 PRIOR_TEST(test_a_job_of_unknown_need_requests_a_quantile)
 {
     struct record exclusive = wants(1, -1);
-    const struct record *first;
+    uint64_t job = submit_of(f, "new", -1);
     uint32_t source;
-    uint64_t job;
 
-    job = submit_of(f, "new", -1);
     assert_int_equal(request_of(f, job, &source), LIKELY);
     assert_int_equal(source, SOURCE_PRIOR);
     change(f, prior_quantile_permille, 500);
@@ -74,8 +78,7 @@ PRIOR_TEST(test_a_job_of_unknown_need_requests_a_quantile)
     assert_int_equal(request_of(f, job, &source), -1);
     assert_int_equal(source, SOURCE_UNKNOWN);
     change(f, prior_quantile_permille, 850);
-    first = placed(f, job);
-    assert_non_null(first);
+    const struct record *first = placed(f, job);
     assert_int_equal(first->placed.reserved_bytes, LIKELY);
     assert_int_equal(first->placed.reservation_source, SOURCE_PRIOR);
     exclusive.submitted.exclusive = true;
@@ -87,10 +90,8 @@ PRIOR_TEST(test_a_job_of_unknown_need_requests_a_quantile)
 /* A job that is larger than every GPU could not run here: it does not count. */
 CORE_TEST(test_gpus_bound_the_distribution)
 {
-    uint64_t job;
-
     share_by_guess(f, SHARE_MPS, 16 * GIB);
-    job = submit_of(f, "", -1);
+    uint64_t job = submit_of(f, "", -1);
     assert_int_equal(request_of(f, job, NULL), 11 * GIB);
     share_by_guess(f, SHARE_MPS, 80 * GIB);
     assert_int_equal(request_of(f, job, NULL), 26 * GIB);
@@ -103,11 +104,9 @@ CORE_TEST(test_gpus_bound_the_distribution)
 /* The next job finds this one's memory observed and settled. */
 PRIOR_TEST(test_nobody_follows_before_the_memory_has_settled)
 {
-    uint64_t job, next;
-
-    job = submit_of(f, "new", -1);
+    uint64_t job = submit_of(f, "new", -1);
     assert_non_null(placed(f, job));
-    next = submit(f, 1, 2 * GIB);
+    uint64_t next = submit(f, 1, 2 * GIB);
     assert_null(placed(f, next));
     assert_reason(f, next, "job 1 on GPU 0 may not have taken all its memory yet (at most 5:00 more)");
     memory_observed(f, job, 0, 6 * GIB);
@@ -119,13 +118,10 @@ PRIOR_TEST(test_nobody_follows_before_the_memory_has_settled)
 
 PRIOR_TEST(test_a_guess_may_use_what_nobody_has_reserved)
 {
-    const struct record *second;
-
     submit(f, 1, 12 * GIB);
     assert_non_null(placed(f, 1));
     submit_of(f, "new", -1);
-    second = placed(f, 2);
-    assert_non_null(second);
+    const struct record *second = placed(f, 2);
     assert_int_equal(second->placed.reserved_bytes, LIKELY);
     assert_int_equal(second->placed.fence_bytes, 28 * GIB);
     settle(f, 2, 6 * GIB);
@@ -136,8 +132,7 @@ PRIOR_TEST(test_a_guess_may_use_what_nobody_has_reserved)
     decide(f); /* shrunk to 7.5 GiB */
     assert_reason(f, 3, "20.5 GiB free at most, on GPU 0; 22.0 GiB needed");
     exits(f, 1, EXIT_COMPLETED, -1);
-    second = placed(f, 3);
-    assert_int_equal(second->placed.fence_bytes, 65 * GIB / 2);
+    assert_int_equal(placed(f, 3)->placed.fence_bytes, 65 * GIB / 2);
 }
 
 /* The request and its headroom are the guess's own, even where that is all that was free. What nearly no job needs is
@@ -157,13 +152,11 @@ PRIOR_TEST(test_the_fence_has_headroom_and_an_end)
 
 CORE_TEST(test_without_a_fence_more_must_be_free)
 {
-    uint64_t job, there;
-
     share_by_guess(f, SHARE_TIME_SLICE, TOTAL);
     run_workloads(f, 0, 200, 2 * GIB);
-    there = submit_of(f, "", 9 * GIB);
+    uint64_t there = submit_of(f, "", 9 * GIB);
     assert_non_null(placed(f, there));
-    job = submit_of(f, "new", -1);
+    uint64_t job = submit_of(f, "new", -1);
     assert_null(placed(f, job));
     assert_reason(f, job, "31.0 GiB free at most, on GPU 0; 32.0 GiB needed");
     exits(f, there, EXIT_COMPLETED, -1);
@@ -184,11 +177,10 @@ PRIOR_TEST(test_an_end_at_the_fence_teaches)
 {
     struct record out = {.type = RECORD_EXITED};
     uint32_t source;
-    uint64_t job;
 
     submit(f, 1, 12 * GIB);
     assert_non_null(placed(f, 1));
-    job = submit_of(f, "new", -1);
+    uint64_t job = submit_of(f, "new", -1);
     assert_non_null(placed(f, job));
     settle(f, job, 27 * GIB);
     f->now_ns += SECONDS(600);
@@ -222,59 +214,57 @@ PRIOR_TEST(test_the_server_s_own_workloads_move_it)
     ask_for(f, "", 30 * GIB);
 }
 
-/* The room is on one GPU; a workload that completes on the other shows that it is enough. */
-PRIOR_TEST(test_a_smaller_request_starts_who_waits)
+/* The room (21 GiB) is on one GPU; a workload that completes on the other shows that it is enough for who waits, who
+ * then starts with so much. */
+static int64_t starts_with_less(struct fixture *f, const char *completes, const char *waits)
 {
-    uint64_t other, last, waits;
-
-    run_workloads(f, 0, 9, 2 * GIB);
     apply(f, (struct record){.type = RECORD_GPU_BACK, .gpu = {.gpu = 1, .total_bytes = TOTAL, .share = SHARE_MPS}});
     sample(f, 1, 0, 0, 0);
     submit(f, 1, 19 * GIB);
     submit(f, 1, 36 * GIB);
-    other = submit(f, 1, 20 * GIB);
-    last = submit(f, 1, 2 * GIB);
+    uint64_t other = submit(f, 1, 20 * GIB);
+    uint64_t last = submit_of(f, completes, 2 * GIB);
     assert_non_null(placed(f, last));
     memory_observed(f, last, 1, 2 * GIB);
     exits(f, other, EXIT_FAILED, -1);
-    waits = submit_of(f, "new", -1);
-    assert_null(placed(f, waits));
-    assert_reason(f, waits, "21.0 GiB free at most, on GPU 0; 22.0 GiB needed");
+    uint64_t job = submit_of(f, waits, -1);
+    assert_null(placed(f, job));
+    assert_reason(f, job, "21.0 GiB free at most, on GPU 0; 22.0 GiB needed");
     exits(f, last, EXIT_COMPLETED, -1);
-    assert_non_null(placed(f, waits));
-    assert_int_equal(f->decisions.items[0].placed.reserved_bytes, 20 * GIB);
+    return starts_with(f, job);
+}
+
+PRIOR_TEST(test_a_smaller_request_starts_who_waits)
+{
+    run_workloads(f, 0, 9, 2 * GIB);
+    assert_int_equal(starts_with_less(f, "", "new"), 20 * GIB);
 }
 
 /* Nothing larger is idle, and it may need less. */
 PRIOR_TEST(test_an_idle_gpu_takes_any_guess)
 {
-    uint64_t job;
-
     apply(f, (struct record){.type = RECORD_GPU_BACK, .gpu = {.total_bytes = 16 * GIB, .share = SHARE_MPS}});
-    job = submit_of(f, "new", -1);
+    uint64_t job = submit_of(f, "new", -1);
     assert_int_equal(request_of(f, job, NULL), LIKELY); /* the larger ones may come back */
-    assert_non_null(placed(f, job));
-    assert_int_equal(f->decisions.items[0].placed.reserved_bytes, 16 * GIB);
+    assert_int_equal(starts_with(f, job), 16 * GIB);
 }
 
 PRIOR_TEST(test_a_user_s_limit_is_kept)
 {
-    struct reason why;
-    uint64_t job;
-
     change(f, per_user.max_memory_bytes, 12 * GIB);
-    job = submit_of(f, "", -1);
+    uint64_t job = submit_of(f, "", -1);
     assert_int_equal(request_of(f, job, NULL), 12 * GIB);
-    assert_non_null(placed(f, job));
-    assert_int_equal(f->decisions.items[0].placed.fence_bytes, fence_around(12 * GIB));
+    assert_int_equal(placed(f, job)->placed.fence_bytes, fence_around(12 * GIB));
     submit_of(f, "", -1);
     assert_null(placed(f, 2));
     assert_reason(
         f, 2,
         "12.0 GiB of GPU memory needed, its user's jobs have 12.0 GiB of at most 12.0 GiB (max_gpu_memory_per_user)");
-    assert_true(core_could_ever_run(f->core, core_find_job(f->core, 2)->wants, &why));
+    assert_never(f, core_find_job(f->core, 2)->wants, NULL);
     change(f, prior_quantile_permille, 0);
-    assert_false(core_could_ever_run(f->core, core_find_job(f->core, 2)->wants, &why)); /* with whole GPUs */
+    assert_never(f, core_find_job(f->core, 2)->wants,
+                 "40.0 GiB of GPU memory needed (whole GPUs: it requests none), a user's limit is 12.0 GiB "
+                 "(max_gpu_memory_per_user)");
 }
 
 /* So many workloads of another user, of which each run takes so long. */
@@ -282,10 +272,9 @@ static void another_user_runs(struct fixture *f, uint32_t uid, int64_t seconds, 
 {
     for (int i = 0; i < count; i++) {
         struct record record = wants(1, 30 * GIB);
-        uint64_t job;
 
         record.submitted.uid = uid;
-        job = submit_record(f, record);
+        uint64_t job = submit_record(f, record);
         assert_non_null(placed(f, job));
         memory_observed(f, job, 0, bytes);
         f->now_ns += SECONDS(seconds);
@@ -309,15 +298,13 @@ PRIOR_TEST(test_other_users_move_it_a_little)
 /* It may need more: the next run of it gets a quarter more, and the guess is as before. */
 PRIOR_TEST(test_a_run_that_met_its_fence)
 {
-    int64_t fence, peak;
     uint32_t source;
-    uint64_t job;
 
     submit(f, 1, 18 * GIB);
     assert_non_null(placed(f, 1));
-    job = submit_of(f, "new", -1);
-    fence = placed(f, job)->placed.fence_bytes;
-    peak = fence - FENCE_HEADROOM_BYTES / 2;
+    uint64_t job = submit_of(f, "new", -1);
+    int64_t fence = placed(f, job)->placed.fence_bytes;
+    int64_t peak = fence - FENCE_HEADROOM_BYTES / 2;
     memory_observed(f, job, 0, peak);
     exits(f, job, EXIT_COMPLETED, -1);
     job = submit_of(f, "new", -1);
@@ -328,41 +315,37 @@ PRIOR_TEST(test_a_run_that_met_its_fence)
 
 static void run_of_program(struct fixture *f, int first, int count, int64_t bytes)
 {
-    for (int i = first; i < first + count; i++) {
-        char workload[16];
-        snprintf(workload, sizeof workload, "p:%d", i);
-        runs_once(f, workload, bytes);
-    }
+    run_some(f, "p:", first, count, bytes);
 }
 
 /* Half of them count as twice their memory; the node's distribution as one of them. */
 PRIOR_TEST(test_a_program_s_own_workloads_count_more)
 {
-    uint64_t job, other;
-
     ask_for(f, "p:new", LIKELY);
     run_of_program(f, 0, 2, 3 * GIB);
     run_of_program(f, 0, 2, 3 * GIB); /* each counts once, and two are too few */
     ask_for(f, "p:new", user_find(f->core, 0)->likely_bytes);
     run_of_program(f, 2, 4, 3 * GIB);
     ask_for(f, "p:new", 6 * GIB);
-    job = submit_of(f, "p:new", -1);
+    uint64_t job = submit_of(f, "p:new", -1);
     assert_int_equal(kin_careful_bytes(core_find_job(f->core, job)), user_find(f->core, 0)->careful_bytes);
-    other = submit_of(f, "q:new", -1); /* of another program; so is one whose name says none */
+    uint64_t other = submit_of(f, "q:new", -1); /* of another program; so is one whose name says none */
     assert_int_equal(request_of(f, other, NULL), LIKELY);
     assert_int_equal(request_of(f, submit_of(f, "p", -1), NULL), LIKELY);
     assert_int_equal(kin_careful_bytes(core_find_job(f->core, other)), user_find(f->core, 0)->careful_bytes);
-    assert_non_null(placed(f, job));
-    assert_int_equal(f->decisions.items[0].placed.reserved_bytes, 6 * GIB);
+    assert_int_equal(starts_with(f, job), 6 * GIB);
 }
 
 PRIOR_TEST(test_a_program_whose_workloads_differ)
 {
+    CLEANUP(record_list_release) struct record_list taken = {0};
+
     run_of_program(f, 0, 4, 3 * GIB);
     run_of_program(f, 4, 1, 4 * GIB);
     ask_for(f, "p:new", user_find(f->core, 0)->likely_bytes);
     assert_int_equal(kin_careful_bytes(core_find_job(f->core, submit_of(f, "p:new", -1))),
                      user_find(f->core, 0)->careful_bytes);
+    core_free(restored(f, &taken)); /* a snapshot holds programs */
 }
 
 /* What a program's workloads were found to need may be more than nearly all others need. */
@@ -375,23 +358,8 @@ PRIOR_TEST(test_a_program_of_large_workloads)
 
 PRIOR_TEST(test_a_known_program_starts_who_waits)
 {
-    uint64_t other, last, waits;
-
-    apply(f, (struct record){.type = RECORD_GPU_BACK, .gpu = {.gpu = 1, .total_bytes = TOTAL, .share = SHARE_MPS}});
-    sample(f, 1, 0, 0, 0);
     run_of_program(f, 2, 2, 2 * GIB);
-    submit(f, 1, 19 * GIB);
-    submit(f, 1, 36 * GIB);
-    other = submit(f, 1, 20 * GIB);
-    last = submit_of(f, "p:1", 2 * GIB);
-    assert_non_null(placed(f, last));
-    memory_observed(f, last, 1, 2 * GIB);
-    exits(f, other, EXIT_FAILED, -1);
-    waits = submit_of(f, "p:new", -1);
-    assert_null(placed(f, waits));
-    exits(f, last, EXIT_COMPLETED, -1);
-    assert_non_null(placed(f, waits));
-    assert_true(f->decisions.items[0].placed.reserved_bytes < 21 * GIB);
+    assert_true(starts_with_less(f, "p:1", "p:new") < 21 * GIB);
 }
 
 PRIOR_TEST(test_a_forgotten_workload_s_program)
@@ -406,27 +374,17 @@ PRIOR_TEST(test_a_forgotten_workload_s_program)
     ask_for(f, "p:new", 6 * GIB); /* "p:0" is forgotten for it, "p:1" is not yet */
 }
 
-PRIOR_TEST(test_snapshots_hold_programs)
-{
-    CLEANUP(record_list_release) struct record_list taken = {0};
-
-    run_of_program(f, 0, 6, 3 * GIB);
-    submit_of(f, "p:new", -1);
-    core_free(restored(f, &taken));
-}
-
 PRIOR_TEST(test_snapshots_hold_it)
 {
     CLEANUP(record_list_release) struct record_list taken = {0};
     struct core *core, *broken = core_new();
-    struct record state_core;
 
     run_workloads(f, 0, 90, 2 * GIB);
     core = restored(f, &taken);
     assert_int_equal(user_find(core, 0)->likely_bytes, user_find(f->core, 0)->likely_bytes);
     /* Those of earlier carmas: the first who submits a workload has its history. The eldest begins with the published
      * distribution; later ones had that of all runs, here each below the published median. */
-    state_core = taken.items[1];
+    struct record state_core = taken.items[1];
     memset(state_core.state_core.prior, 0, sizeof state_core.state_core.prior);
     state_core.state_core.prior[1] = 1000;
     for (uint32_t bins = 0; bins <= PRIOR_BINS; bins += PRIOR_BINS) {

@@ -111,9 +111,8 @@ TEST(test_names)
     metrics_describe(&table);
     for (char *line = strtok_r(table.text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         char name[100], type[20];
-        const char *end;
         assert_int_equal(sscanf(line, "| `%99[^`]` | %19s |", name, type), 2);
-        end = strlen(name) > 6 ? name + strlen(name) - 6 : name;
+        const char *end = strlen(name) > 6 ? name + strlen(name) - 6 : name;
         if (strncmp(name, "carma_", 6) != 0 && strncmp(name, "process_", 8) != 0)
             fail_msg("'%s' has no prefix", name);
         if ((strcmp(type, "counter") == 0) != (strcmp(end, "_total") == 0))

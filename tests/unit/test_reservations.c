@@ -59,14 +59,20 @@ CARMA_TEST(test_sources_that_an_earlier_carma_did_not_write)
     assert_int_equal(core_find_job(f->core, 2)->reservation_source, SOURCE_LEARNED);
 }
 
-/* A quarter more than the observed memory may be more than the GPU has. */
+/* A quarter more than the observed memory may be more than the GPU has. An exclusive job gives nothing back. */
 CARMA_TEST(test_a_reservation_is_never_larger_than_the_gpu)
 {
+    struct record exclusive = wants(1, -1);
+
+    exclusive.submitted.exclusive = true;
     submit_workload(f, "w", 1, -1, 100);
+    submit_record(f, exclusive);
     decide(f);
     memory_observed(f, 1, 0, 35 * GIB);
+    memory_observed(f, 2, 1, 8 * GIB);
     f->now_ns += SECONDS(60);
     decide(f);
+    assert_int_equal(f->decisions.count, 1);
     assert_int_equal(decision(f, RECORD_SHRUNK)->shrunk.reserved_bytes, TOTAL);
 }
 
@@ -85,18 +91,6 @@ CORE_TEST(test_a_whole_gpu_is_given_back_once_the_need_is_seen)
     assert_string_equal(placed_on(f, 2), "0");
 }
 
-CARMA_TEST(test_an_exclusive_job_gives_nothing_back)
-{
-    struct record record = wants(1, -1);
-
-    record.submitted.exclusive = true;
-    submit_record(f, record);
-    decide(f);
-    memory_observed(f, 1, 0, 8 * GIB);
-    f->now_ns += SECONDS(60);
-    assert_nothing_decided(f);
-}
-
 CARMA_TEST(test_needs_more_than_any_gpu)
 {
     submit_workload(f, "w", 1, 20 * GIB, 100);
@@ -106,9 +100,8 @@ CARMA_TEST(test_needs_more_than_any_gpu)
     exits(f, 1, EXIT_GPU_OOM, 2 * GIB + 1);
     decide(f);
     assert_non_null(decision(f, RECORD_GAVE_UP));
-    submit_workload(f, "w", 1, 20 * GIB, 100); /* of the same kind: gets a whole GPU to try */
-    decide(f);
-    assert_int_equal(decision(f, RECORD_PLACED)->placed.reserved_bytes, TOTAL);
+    /* of the same kind: gets a whole GPU to try */
+    assert_int_equal(starts_with(f, submit_workload(f, "w", 1, 20 * GIB, 100)), TOTAL);
 }
 
 static void crash_beside(struct fixture *f, uint32_t retry, int64_t requested)
@@ -134,6 +127,12 @@ CORE_TEST(test_informed_retry_books_what_is_free_beyond_the_message)
     crash_beside(f, OOM_RETRY_INFORMED, 3 * GIB);
     assert_int_equal(decision(f, RECORD_REQUEUED)->requeued.reserved_bytes, 19 * GIB);
     assert_string_equal(placed_on(f, 5), "0"); /* fits beside the first again, with all that is free there */
+    memory_observed(f, 5, 0, 15 * GIB);
+    exits(f, 5, EXIT_GPU_OOM, GIB);
+    assert_waits(f, 5); /* the second crash goes to an idle GPU */
+    assert_reason(f, 5, "1 idle GPU needed, 0 are idle");
+    submit_workload(f, "", 1, GIB, 100);
+    assert_starts(f, 6); /* others are placed around it */
 }
 
 CORE_TEST(test_retry_by_steps)
@@ -147,15 +146,4 @@ CORE_TEST(test_informed_retry_without_a_figure_takes_a_step)
 {
     crash_beside(f, OOM_RETRY_INFORMED, -1);
     assert_int_equal(decision(f, RECORD_REQUEUED)->requeued.reserved_bytes, 25 * GIB);
-}
-
-CORE_TEST(test_the_second_crash_goes_to_an_idle_gpu)
-{
-    crash_beside(f, OOM_RETRY_INFORMED, 3 * GIB);
-    memory_observed(f, 5, 0, 15 * GIB);
-    exits(f, 5, EXIT_GPU_OOM, GIB);
-    assert_waits(f, 5);
-    assert_reason(f, 5, "1 idle GPU needed, 0 are idle");
-    submit_workload(f, "", 1, GIB, 100);
-    assert_starts(f, 6); /* others are placed around it */
 }

@@ -33,7 +33,6 @@ static uint64_t ask(struct fixture *f, uint32_t gpus, uint32_t uid, uint32_t way
 
     record.submitted.uid = uid;
     record.submitted.smact_permille = 50; /* so that turns pay */
-    record.submitted.share = way;
     record.submitted.exclusive = way == SHARE_EXCLUSIVE;
     record.submitted.share = way == SHARE_EXCLUSIVE ? SHARE_ANY : way;
     return submit_record(f, record);
@@ -62,48 +61,42 @@ static void assert_gpu_reason(const struct fixture *f, uint64_t job, uint32_t gp
     assert_string_equal(reason_format(&reason, f->now_ns, text), expected);
 }
 
-TEST_BETWEEN(test_jobs_run_as_the_gpu_is_configured, setup, teardown)
-{
-    static const uint32_t as_configured[][2] = {{SHARE_ANY, SHARE_TIME_SLICE},
-                                                {SHARE_TIME_SLICE, SHARE_TIME_SLICE},
-                                                {SHARE_MPS, SHARE_MPS},
-                                                {SHARE_EXCLUSIVE, SHARE_EXCLUSIVE}};
+static const struct {
+    uint32_t configured, used;
+} ways[] = {{SHARE_ANY, SHARE_TIME_SLICE},
+            {SHARE_TIME_SLICE, SHARE_TIME_SLICE},
+            {SHARE_MPS, SHARE_MPS},
+            {SHARE_EXCLUSIVE, SHARE_EXCLUSIVE}};
 
-    for (size_t i = 0; i < array_size(as_configured); i++) {
-        struct fixture *f = *state;
-        uint64_t first, second, alone;
-        one_gpu(f, as_configured[i][0]);
-        first = ask(f, 1, 1, SHARE_ANY);
-        second = ask(f, 1, 1, SHARE_ANY);
-        decide(f);
-        assert_int_equal(mode_of(f, first), as_configured[i][1]);
-        assert_int_equal(mode_of(f, second), as_configured[i][0] == SHARE_EXCLUSIVE ? SHARE_ANY : as_configured[i][1]);
-        if (as_configured[i][0] == SHARE_EXCLUSIVE)
-            assert_reason(f, second, "GPU 0 runs job 1, which is exclusive");
-        job_event(f, RECORD_CANCELLED, first);
-        exits(f, first, EXIT_FAILED, -1);
-        job_event(f, RECORD_CANCELLED, second);
-        if (core_find_job(f->core, second))
-            exits(f, second, EXIT_FAILED, -1);
-        alone = ask(f, 1, 1, SHARE_EXCLUSIVE);
-        assert_shares(f, alone, SHARE_EXCLUSIVE);
-        teardown(state);
-        setup(state);
-    }
+CORE_EACH_ROW(test_jobs_run_as_the_gpu_is_configured, ways)
+{
+    one_gpu(f, row->configured);
+    uint64_t first = ask(f, 1, 1, SHARE_ANY);
+    uint64_t second = ask(f, 1, 1, SHARE_ANY);
+    decide(f);
+    assert_int_equal(mode_of(f, first), row->used);
+    assert_int_equal(mode_of(f, second), row->configured == SHARE_EXCLUSIVE ? SHARE_ANY : row->used);
+    if (row->configured == SHARE_EXCLUSIVE)
+        assert_reason(f, second, "GPU 0 runs job 1, which is exclusive");
+    job_event(f, RECORD_CANCELLED, first);
+    exits(f, first, EXIT_FAILED, -1);
+    job_event(f, RECORD_CANCELLED, second);
+    if (core_find_job(f->core, second))
+        exits(f, second, EXIT_FAILED, -1);
+    uint64_t alone = ask(f, 1, 1, SHARE_EXCLUSIVE);
+    assert_shares(f, alone, SHARE_EXCLUSIVE);
 }
 
 CORE_TEST(test_an_empty_mps_gpu_takes_time_slices_and_then_only_such)
 {
-    uint64_t sliced, mps, any;
-
     one_gpu(f, SHARE_MPS);
-    sliced = ask(f, 1, 1, SHARE_TIME_SLICE);
-    mps = ask(f, 1, 1, SHARE_MPS);
+    uint64_t sliced = ask(f, 1, 1, SHARE_TIME_SLICE);
+    uint64_t mps = ask(f, 1, 1, SHARE_MPS);
     assert_shares(f, sliced, SHARE_TIME_SLICE);
     assert_int_equal(mode_of(f, mps), SHARE_ANY);
     assert_reason(f, mps, "job 1 uses GPU 0 by time-slicing: all jobs of a GPU share it in one mode");
     job_event(f, RECORD_HELD, mps);
-    any = ask(f, 1, 2, SHARE_ANY);
+    uint64_t any = ask(f, 1, 2, SHARE_ANY);
     assert_shares(f, any, SHARE_TIME_SLICE);
     exits(f, sliced, EXIT_COMPLETED, -1);
     job_event(f, RECORD_RELEASED, mps);
@@ -118,16 +111,13 @@ CORE_TEST(test_an_empty_mps_gpu_takes_time_slices_and_then_only_such)
 CORE_TEST(test_mps_is_refused_at_once_where_there_is_none)
 {
     struct record_submitted submitted = {.gpus = 2, .request_bytes = GIB, .share = SHARE_MPS};
-    struct reason why;
-    char text[REASON_TEXT];
 
     share(f, (uint32_t[]){SHARE_TIME_SLICE, SHARE_MPS, SHARE_EXCLUSIVE, SHARE_ANY});
-    assert_false(core_could_ever_run(f->core, &submitted, &why));
-    assert_string_equal(reason_format(&why, 0, text),
-                        "2 GPUs with MPS needed, 1 is configured for it: leave --share mps out, "
-                        "or set share = mps for carmad");
+    assert_never(f, &submitted,
+                 "2 GPUs with MPS needed, 1 is configured for it: leave --share mps out, "
+                 "or set share = mps for carmad");
     submitted.gpus = 1;
-    assert_true(core_could_ever_run(f->core, &submitted, &why));
+    assert_never(f, &submitted, NULL);
     ask(f, 1, 1, SHARE_MPS);
     assert_goes_to(f, 1, "1");
     ask(f, 1, 2, SHARE_MPS);
@@ -137,12 +127,10 @@ CORE_TEST(test_mps_is_refused_at_once_where_there_is_none)
 
 CORE_TEST(test_an_mps_server_is_one_users)
 {
-    uint64_t other;
-
     one_gpu(f, SHARE_MPS);
     ask(f, 1, 1001, SHARE_ANY);
     ask(f, 1, 1001, SHARE_MPS);
-    other = ask(f, 1, 1002, SHARE_ANY);
+    uint64_t other = ask(f, 1, 1002, SHARE_ANY);
     decide(f);
     assert_int_equal(core_gpu(f->core, 0)->resident_count, 2);
     assert_reason(f, other, "user 1001 uses GPU 0 by MPS, whose server is for one user at a time");
@@ -155,13 +143,11 @@ CORE_TEST(test_an_mps_server_is_one_users)
 
 CORE_TEST(test_an_mps_server_has_so_many_clients)
 {
-    uint64_t last;
-
     one_gpu(f, SHARE_MPS);
     change(f, mps_max_clients, 2);
     ask(f, 1, 1, SHARE_ANY);
     ask(f, 1, 1, SHARE_ANY);
-    last = ask(f, 1, 1, SHARE_ANY);
+    uint64_t last = ask(f, 1, 1, SHARE_ANY);
     decide(f);
     assert_int_equal(core_gpu(f->core, 0)->resident_count, 2);
     assert_reason(f, last, "GPU 0's MPS server has 2 clients, the limit");
@@ -171,13 +157,13 @@ CORE_TEST(test_an_mps_server_has_so_many_clients)
 
 CORE_TEST(test_a_job_of_several_gpus_begins_its_own_server)
 {
-    uint64_t pair, joins;
+    uint64_t joins;
 
     change(f, mps_domain, MPS_DOMAIN_GPU);
     all_by_mps(f);
     for (uint32_t i = 0; i < 3; i++)
         ask(f, 1, 1, SHARE_ANY);
-    pair = ask(f, 2, 1, SHARE_ANY);
+    uint64_t pair = ask(f, 2, 1, SHARE_ANY);
     assert_waits(f, pair);
     assert_reason(f, pair, "job 1 uses the MPS server of GPU 0, and a job of several GPUs starts its own");
     exits(f, 2, EXIT_COMPLETED, -1);
@@ -192,18 +178,16 @@ CORE_TEST(test_a_job_of_several_gpus_begins_its_own_server)
 
 CORE_TEST(test_a_server_serves_all_its_gpus_to_the_end)
 {
-    uint64_t pair, joins, other, pair_after;
-
     change(f, mps_domain, MPS_DOMAIN_GPU);
     all_by_mps(f);
     keep_gpus(f, 2);
-    pair = ask(f, 2, 1, SHARE_ANY);
+    uint64_t pair = ask(f, 2, 1, SHARE_ANY);
     decide(f);
-    joins = ask(f, 1, 1, SHARE_ANY);
+    uint64_t joins = ask(f, 1, 1, SHARE_ANY);
     assert_goes_to(f, joins, "0");
     exits(f, pair, EXIT_COMPLETED, -1); /* GPU 1 is empty now, and its server still that of job 2 on GPU 0 */
-    other = ask(f, 1, 2, SHARE_ANY);
-    pair_after = ask(f, 2, 1, SHARE_ANY);
+    uint64_t other = ask(f, 1, 2, SHARE_ANY);
+    uint64_t pair_after = ask(f, 2, 1, SHARE_ANY);
     assert_nothing_decided(f);
     assert_gpu_reason(f, other, 1, "user 1 uses GPU 1 by MPS, whose server is for one user at a time");
     assert_gpu_reason(f, pair_after, 1, "job 2 uses the MPS server of GPU 1, and a job of several GPUs starts its own");
@@ -215,15 +199,13 @@ CORE_TEST(test_a_server_serves_all_its_gpus_to_the_end)
 
 CORE_TEST(test_a_users_jobs_are_clients_of_one_server)
 {
-    uint64_t pair, joins, other;
-
     all_by_mps(f);
     for (uint32_t i = 0; i < 3; i++)
         ask(f, 1, 1, SHARE_ANY);
-    other = ask(f, 1, 2, SHARE_ANY);
+    uint64_t other = ask(f, 1, 2, SHARE_ANY);
     assert_goes_to(f, other, "3");
-    pair = ask(f, 2, 1, SHARE_ANY);
-    joins = ask(f, 1, 1, SHARE_ANY);
+    uint64_t pair = ask(f, 2, 1, SHARE_ANY);
+    uint64_t joins = ask(f, 1, 1, SHARE_ANY);
     assert_goes_to(f, pair, "0,1");
     assert_int_equal(mode_of(f, pair), SHARE_MPS);
     assert_int_equal(mode_of(f, joins), SHARE_MPS);
@@ -237,18 +219,6 @@ CORE_TEST(test_a_users_jobs_are_clients_of_one_server)
     exits(f, 3, EXIT_COMPLETED, -1);
     assert_shares(f, other, SHARE_MPS);
     assert_int_equal(core_gpu(f->core, 0)->server, 0);
-}
-
-CORE_TEST(test_one_server_takes_everybodys_jobs)
-{
-    uint64_t pair;
-
-    change(f, mps_domain, MPS_DOMAIN_NODE);
-    all_by_mps(f);
-    for (uint32_t i = 0; i < GPUS; i++)
-        ask(f, 1, i, SHARE_ANY);
-    pair = ask(f, 2, 9, SHARE_ANY);
-    assert_shares(f, pair, SHARE_MPS);
 }
 
 CORE_TEST(test_nobody_joins_jobs_that_mixed_before)
@@ -275,15 +245,13 @@ CORE_TEST(test_nobody_joins_jobs_that_mixed_before)
 /* Beside MPS clients it must not come by time-slicing, as a GPU that is shared so would have it do. */
 CORE_TEST(test_several_gpus_join_where_time_slices_cannot)
 {
-    uint64_t any, mps;
-
     share(f, (uint32_t[]){SHARE_MPS, SHARE_MPS, SHARE_TIME_SLICE, SHARE_TIME_SLICE});
     ask(f, 1, 1, SHARE_MPS);
     ask(f, 1, 1, SHARE_MPS);
     ask(f, 1, 1, SHARE_ANY);
     assert_goes_to(f, 3, "2");
-    any = ask(f, 3, 1, SHARE_ANY);
-    mps = ask(f, 2, 1, SHARE_MPS);
+    uint64_t any = ask(f, 3, 1, SHARE_ANY);
+    uint64_t mps = ask(f, 2, 1, SHARE_MPS);
     assert_gpu_reason(f, any, 0, "job 1 uses GPU 0 by MPS: all jobs of a GPU share it in one mode");
     job_event(f, RECORD_HELD, any);
     assert_goes_to(f, mps, "0,1");
@@ -292,31 +260,30 @@ CORE_TEST(test_several_gpus_join_where_time_slices_cannot)
 
 CORE_TEST(test_a_server_of_a_gpu_is_forgotten_where_there_are_none)
 {
-    uint64_t pair;
-
     change(f, mps_domain, MPS_DOMAIN_GPU);
     all_by_mps(f);
     for (uint32_t i = 0; i < GPUS; i++)
         ask(f, 1, 1, SHARE_ANY);
     decide(f);
-    pair = ask(f, 2, 1, SHARE_ANY);
+    uint64_t pair = ask(f, 2, 1, SHARE_ANY);
     assert_waits(f, pair);
     change(f, mps_domain, MPS_DOMAIN_USER);
     assert_shares(f, pair, SHARE_MPS);
     assert_int_equal(core_gpu(f->core, 0)->server, 0);
+    change(f, mps_domain, MPS_DOMAIN_NODE);
+    pair = ask(f, 2, 9, SHARE_ANY); /* everybody's jobs are clients of one */
+    assert_shares(f, pair, SHARE_MPS);
 }
 
 /* A client of its user's server on several GPUs is not a client of the server that a later job has on one of them. */
 CORE_TEST(test_a_server_of_a_gpu_ends_beside_a_client_of_the_users)
 {
-    uint64_t pair, alone;
-
     all_by_mps(f);
     keep_gpus(f, 2);
-    pair = ask(f, 2, 1, SHARE_ANY);
+    uint64_t pair = ask(f, 2, 1, SHARE_ANY);
     assert_shares(f, pair, SHARE_MPS);
     change(f, mps_domain, MPS_DOMAIN_GPU);
-    alone = ask(f, 1, 1, SHARE_ANY);
+    uint64_t alone = ask(f, 1, 1, SHARE_ANY);
     assert_goes_to(f, alone, "0");
     assert_int_equal(core_gpu(f->core, 0)->server, alone);
     assert_int_equal(core_gpu(f->core, 1)->server, 0);
@@ -327,7 +294,6 @@ CORE_TEST(test_a_server_of_a_gpu_ends_beside_a_client_of_the_users)
 CORE_TEST(test_a_users_failed_server_keeps_nobody_else_waiting)
 {
     struct record fault = {.type = RECORD_SHARE_FAULT, .share_fault = {.faulted = true, .of_user = true, .uid = 1}};
-    uint64_t his, in_slices, another;
     uint32_t uid;
 
     all_by_mps(f);
@@ -335,12 +301,19 @@ CORE_TEST(test_a_users_failed_server_keeps_nobody_else_waiting)
     apply(f, fault);
     assert_true(core_share_faulted_user(f->core, &uid));
     assert_int_equal(uid, 1);
-    his = ask(f, 1, 1, SHARE_ANY);
+    uint64_t his = ask(f, 1, 1, SHARE_ANY);
     assert_nothing_decided(f);
     assert_gpu_reason(f, his, 3, "GPU 3's MPS server has failed: it takes no job until it serves again");
+    apply(f, (struct record){.type = RECORD_GPU_BACK,
+                             .gpu = {GPUS, "MIG-0", .total_bytes = TOTAL, .share = SHARE_MPS, .instance = true}});
+    sample(f, GPUS, 0, 0, 0);
+    assert_shares(f, his, SHARE_MPS); /* an instance has a server of its own */
+    exits(f, his, EXIT_COMPLETED, -1);
+    apply(f, (struct record){.type = RECORD_GPU_LOST, .gpu.gpu = GPUS});
+    his = ask(f, 1, 1, SHARE_ANY);
     job_event(f, RECORD_HELD, his);
-    another = ask(f, 3, 2, SHARE_ANY);
-    in_slices = ask(f, 1, 1, SHARE_TIME_SLICE);
+    uint64_t another = ask(f, 3, 2, SHARE_ANY);
+    uint64_t in_slices = ask(f, 1, 1, SHARE_TIME_SLICE);
     assert_shares(f, in_slices, SHARE_TIME_SLICE);
     assert_string_equal(placed_on(f, in_slices), "3"); /* not on GPU 0: a user's fault names none */
     assert_int_equal(mode_of(f, another), SHARE_MPS);
@@ -353,26 +326,10 @@ CORE_TEST(test_a_users_failed_server_keeps_nobody_else_waiting)
     assert_shares(f, his, SHARE_MPS);
 }
 
-CORE_TEST(test_an_instance_has_a_server_of_its_own)
-{
-    struct record record = {.type = RECORD_GPU_BACK,
-                            .gpu = {.total_bytes = TOTAL, .share = SHARE_MPS, .instance = true}};
-    uint64_t job;
-
-    one_gpu(f, SHARE_MPS);
-    snprintf(record.gpu.uuid, sizeof record.gpu.uuid, "MIG-0");
-    apply(f, record);
-    apply(f, (struct record){.type = RECORD_SHARE_FAULT, .share_fault = {.faulted = true, .of_user = true, .uid = 1}});
-    job = ask(f, 1, 1, SHARE_ANY);
-    assert_shares(f, job, SHARE_MPS);
-}
-
 CORE_TEST(test_several_gpus_run_by_mps_only_where_all_can)
 {
-    uint64_t all;
-
     share(f, (uint32_t[]){SHARE_MPS, SHARE_TIME_SLICE, SHARE_EXCLUSIVE, SHARE_MPS});
-    all = ask(f, 4, 1, SHARE_ANY);
+    uint64_t all = ask(f, 4, 1, SHARE_ANY);
     assert_shares(f, all, SHARE_TIME_SLICE);
     ask(f, 1, 1, SHARE_ANY);
     assert_gpu_reason(f, 2, 2, "GPU 2 runs job 1, which is exclusive");
@@ -387,16 +344,14 @@ CORE_TEST(test_several_gpus_run_by_mps_only_where_all_can)
 CORE_TEST(test_nobody_becomes_a_client_of_a_failed_server)
 {
     struct record fault = {.type = RECORD_SHARE_FAULT, .share_fault = {.faulted = true}};
-    uint64_t any, sliced;
 
     one_gpu(f, SHARE_MPS);
     apply(f, fault);
-    any = ask(f, 1, 1, SHARE_ANY);
+    uint64_t any = ask(f, 1, 1, SHARE_ANY);
     assert_waits(f, any);
-    assert_reason(f, any, "GPU 0's MPS server has failed: it takes no job until it serves again");
     assert_gpu_reason(f, any, 0, "GPU 0's MPS server has failed: it takes no job until it serves again");
     job_event(f, RECORD_HELD, any);
-    sliced = ask(f, 1, 1, SHARE_TIME_SLICE);
+    uint64_t sliced = ask(f, 1, 1, SHARE_TIME_SLICE);
     assert_shares(f, sliced, SHARE_TIME_SLICE);
     job_event(f, RECORD_RELEASED, any);
     assert_waits(f, any);
@@ -410,20 +365,18 @@ CORE_TEST(test_nobody_becomes_a_client_of_a_failed_server)
 
 CORE_TEST(test_who_follows_the_head_shares_in_its_mode)
 {
-    uint64_t head, other;
-
     use_policy(f, "carma");
     change(f, backfill, 8);
     change(f, starvation_timeout_ns, SECONDS(10));
     one_gpu(f, SHARE_MPS);
     ask(f, 1, 1, SHARE_ANY); /* of user 1: user 2's has to wait until it has gone */
     decide(f);
-    head = ask(f, 1, 2, SHARE_MPS);
+    uint64_t head = ask(f, 1, 2, SHARE_MPS);
     decide(f);
     f->now_ns += SECONDS(20);
     decide(f);
     assert_int_equal(f->decisions.items[0].type, RECORD_RESERVED);
-    other = ask(f, 1, 1, SHARE_ANY); /* would fit beside both by memory, but not by user */
+    uint64_t other = ask(f, 1, 1, SHARE_ANY); /* would fit beside both by memory, but not by user */
     assert_waits(f, other);
     assert_gpu_reason(f, other, 0, "GPU 0 is reserved for job 2, which has waited over 0:10");
     exits(f, 1, EXIT_COMPLETED, -1);
@@ -433,9 +386,6 @@ CORE_TEST(test_who_follows_the_head_shares_in_its_mode)
 CORE_TEST(test_an_instance_is_no_part_of_several_gpus)
 {
     struct record_submitted submitted = {.gpus = 2, .request_bytes = GIB};
-    struct reason why;
-    char text[REASON_TEXT];
-    uint64_t pair;
 
     for (uint32_t i = 1; i < GPUS; i++) {
         struct record record = {.type = RECORD_GPU_BACK};
@@ -444,12 +394,10 @@ CORE_TEST(test_an_instance_is_no_part_of_several_gpus)
         apply(f, record);
         sample(f, i, 0, 0, 0);
     }
-    pair = ask(f, 2, 1, SHARE_ANY);
+    uint64_t pair = ask(f, 2, 1, SHARE_ANY);
     assert_goes_to(f, pair, "0,3");
     submitted.gpus = 3;
-    assert_false(core_could_ever_run(f->core, &submitted, &why));
-    assert_string_equal(reason_format(&why, 0, text),
-                        "3 whole GPUs needed, 2 are whole: a process can use only one MIG instance");
+    assert_never(f, &submitted, "3 whole GPUs needed, 2 are whole: a process can use only one MIG instance");
     ask(f, 2, 1, SHARE_EXCLUSIVE);
     assert_gpu_reason(f, 2, 1, "a MIG instance, of which a process can use only one");
     assert_gpu_reason(f, 2, 0, "not idle, and the job needs GPUs to itself");

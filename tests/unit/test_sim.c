@@ -170,6 +170,7 @@ TEST(a_fence_is_kept)
 
 TEST(late_joiner_crashes_and_recovers)
 {
+    static const struct sim_use exact = {.activity = 0.1, .resident_bytes = 20 * GIB, .need_bytes = 20 * GIB};
     struct sim_job jobs[] = {job_of(&large, 0, 1000), job_of(&large, 10, 1000)};
     struct sim_options options = eager("round-robin");
 
@@ -185,14 +186,11 @@ TEST(late_joiner_crashes_and_recovers)
     near((double)result.rows[1].ended_ns / 1e9, 1015.75 + 1012, 1e-6);
     near(result.wait.mean_s, 0, 1e-9);
     assert_int_equal(result.completed, 2);
-}
-
-TEST(what_just_fits_runs)
-{
-    static const struct sim_use exact = {.activity = 0.1, .resident_bytes = 20 * GIB, .need_bytes = 20 * GIB};
-    struct sim_job jobs[] = {job_of(&exact, 0, 1000), job_of(&exact, 10, 1000)};
-    struct sim_options options = eager("round-robin");
-
+    /* A crashed attempt does not count for the sharing slowdown: only the one that completed does. */
+    near(result.measures.sharing.max, (double)(result.rows[0].ended_ns - result.rows[0].last_launch_ns) / 1e9 / 1000,
+         1e-9);
+    assert_true(result.measures.bounded.max > 1.9);
+    jobs[0].uses = jobs[1].uses = &exact; /* what just fits runs */
     simulate(jobs, 2, &one_gpu, &options);
     assert_int_equal(result.oom, 0);
     assert_int_equal(result.completed, 2);
@@ -233,7 +231,6 @@ TEST(waiting_is_no_sharing)
     near(result.measures.jain, 0.9, 1e-9); /* (1 + 2)^2 / (2 * (1 + 4)) */
 }
 
-/* A crashed attempt does not count for the sharing slowdown: only the one that completed does. */
 /* While both wait, one with a share of three gets three times as much as one with one. */
 TEST(shares_divide_the_gpus)
 {
@@ -253,20 +250,6 @@ TEST(shares_divide_the_gpus)
     for (size_t i = 0; i < array_size(jobs); i++)
         started[i % 2] += result.rows[i].first_launch_ns < SECONDS(600 * 30);
     near(started[1] / (double)started[0], 3, 0.4);
-}
-
-TEST(the_last_attempt_counts)
-{
-    static const struct sim_use most = {.activity = 0.5, .resident_bytes = 25 * GIB, .need_bytes = 25 * GIB};
-    struct sim_job jobs[] = {job_of(&most, 0, 1000), job_of(&most, 10, 1000)};
-    struct sim_options options = eager("magm");
-
-    simulate(jobs, 2, &one_gpu, &options);
-    assert_int_equal(result.rows[1].crashes, 1);
-    assert_int_equal(result.completed, 2);
-    near(result.measures.sharing.max, (double)(result.rows[0].ended_ns - result.rows[0].last_launch_ns) / 1e9 / 1000,
-         1e-9);
-    assert_true(result.measures.bounded.max > 1.9);
 }
 
 /* A job that waits for ever ends nothing but itself. */
@@ -454,7 +437,6 @@ TEST(bad_input)
 TEST(jitter_is_of_the_seed_and_the_job)
 {
     double sum = 0, squares = 0;
-    int64_t first, second;
 
     for (uint64_t i = 0; i < 20000; i++) {
         double x = random_normal(7, i);
@@ -472,8 +454,8 @@ TEST(jitter_is_of_the_seed_and_the_job)
     options.jitter = 0.03;
     options.seed = 1;
     simulate(jobs, 2, &two_gpus, &options);
-    first = result.rows[0].work_ns;
-    second = result.rows[1].work_ns;
+    int64_t first = result.rows[0].work_ns;
+    int64_t second = result.rows[1].work_ns;
     assert_int_not_equal(second, first);
     near((double)first / 1e12, 1 + 0.03 * random_normal(1, 0), 1e-9);
     strcpy(options.core.policy, "exclusive");

@@ -63,12 +63,11 @@ TEST(jobs_come_back)
     struct sim_job jobs[] = {job_of(&half, "a", 100, 2000), job_of(&small, "b", 100, 2000),
                              job_of(&half, "a", 700, 1000), job_of(&small, "b", 800, 500)};
     struct past_jobs past;
-    struct past *recorded;
 
     jobs[3].request_bytes = 3 * GIB;
     jobs[3].request_source = SOURCE_DECLARED;
     jobs[3].exclusive = false;
-    recorded = past_of(jobs, 4, &past);
+    struct past *recorded = past_of(jobs, 4, &past);
     assert_int_equal(past.count, 4);
     assert_int_equal(past.left_out, 0);
     assert_int_equal(past.gpu_count, 2);
@@ -91,10 +90,9 @@ TEST(the_slowest_side_counts)
 {
     struct sim_job jobs[] = {job_of(&half, "a", 0, 2000), job_of(&half, "b", 500, 1000)};
     struct past_jobs past;
-    struct past *recorded;
 
     jobs[0].gpus = 2;
-    recorded = past_of(jobs, 2, &past);
+    struct past *recorded = past_of(jobs, 2, &past);
     near((double)past.items[0].work_ns / 1e9, 2000, 5);
     near((double)past.items[1].work_ns / 1e9, 1000, 5);
     assert_int_equal(past.items[0].gpus, 2);
@@ -160,7 +158,6 @@ static double work_of_two(enum share_mode share, struct core_config config)
 {
     struct past *recorded = past_new();
     struct past_jobs past;
-    double work_s;
 
     note(recorded, (struct record){.type = RECORD_RECONFIGURED, .config = config});
     for (uint32_t user = 1; user <= 2; user++) {
@@ -173,7 +170,7 @@ static double work_of_two(enum share_mode share, struct core_config config)
         note(recorded, (struct record){.type = RECORD_EXITED, .at_ns = SECONDS(112), .job = job});
     past_finish(recorded, SHARE_MPS, &contention_default, SECONDS(12), &past);
     assert_int_equal(past.count, 2);
-    work_s = (double)past.items[0].work_ns / 1e9;
+    double work_s = (double)past.items[0].work_ns / 1e9;
     past_free(recorded);
     return work_s;
 }

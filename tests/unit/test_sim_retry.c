@@ -111,7 +111,6 @@ static size_t check_trace(const char *trace, const char *policy, const char *con
     fail_if(sim_run(jobs.items, jobs.count, &node, &options, &observer, &result, &trouble), trouble);
     for (size_t i = 0; i < watch.count; i++) {
         const struct stay *crashed = &watch.stays[i], *next;
-        int64_t waited_ns;
 
         if (!crashed->crashed)
             continue;
@@ -119,7 +118,7 @@ static size_t check_trace(const char *trace, const char *policy, const char *con
         next = relaunch_of(&watch, crashed);
         if (!next)
             fail_msg("%s, %s: job %" PRIu64 " was not started again", trace, policy, crashed->job);
-        waited_ns = next->from_ns - crashed->to_ns;
+        int64_t waited_ns = next->from_ns - crashed->to_ns;
         sum_ns += waited_ns;
         most_ns = waited_ns > most_ns ? waited_ns : most_ns;
         if (next->from_ns > latest_relaunch_ns(&watch, &config.core, crashed))

@@ -132,7 +132,6 @@ static bool same_again(const struct record_list *records)
 {
     struct replay *replay = replay_new();
     uint64_t decisions = 0;
-    bool same;
 
     for (size_t i = 0; i < records->count; i++) {
         decisions += record_is_decision(records->items[i].type);
@@ -142,7 +141,7 @@ static bool same_again(const struct record_list *records)
         }
     }
     replay_finish(replay);
-    same = !replay_difference(replay);
+    bool same = !replay_difference(replay);
     if (same) {
         assert_int_equal(replay_records(replay), records->count);
         assert_int_equal(replay_decisions(replay), decisions);
@@ -156,14 +155,13 @@ static void check_replay(struct record_list *records, uint64_t seed)
 {
     uint64_t state = seed;
     size_t at = (size_t)below(&state, records->count);
-    struct record original;
 
     assert_true(same_again(records));
     if (seed > 5)
         return;
     while (records->items[at].type != RECORD_PLACED)
         at = (at + 1) % records->count;
-    original = records->items[at];
+    struct record original = records->items[at];
     records->items[at].placed.slowdown_permille++;
     assert_false(same_again(records));
     records->items[at] = (struct record){.type = RECORD_TIMER, .at_ns = original.at_ns};

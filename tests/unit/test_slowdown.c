@@ -20,6 +20,12 @@ static void only_gpu(struct fixture *f, uint32_t share, int32_t part_permille)
     sample(f, 0, 0, 0, 0);
 }
 
+/* A whole one beside it, which no job shares and nobody has read yet. */
+static void add_gpu_1(struct fixture *f)
+{
+    apply(f, (struct record){.type = RECORD_GPU_BACK, .gpu = {1, "GPU-1", TOTAL, SHARE_EXCLUSIVE}});
+}
+
 static void bound(struct fixture *f, int32_t permille)
 {
     use_policy(f, "carma");
@@ -90,16 +96,13 @@ CORE_TEST(test_turns_are_taken_where_that_pays)
     bound(f, 0);
     jobs[0] = submit_active(f, ADA, 900);
     jobs[1] = submit_active(f, BOB, 900);
-    decide(f);
-    assert_true(runs(f, jobs[0]));
+    assert_starts(f, jobs[0]);
     assert_false(runs(f, jobs[1]));
     assert_int_equal(core_reason(f->core, jobs[1], f->now_ns).code, REASON_TURNS);
     jobs[2] = submit_active(f, ADA, 300); /* but a client of the same server gains */
-    decide(f);
-    assert_true(runs(f, jobs[2]));
+    assert_starts(f, jobs[2]);
     done(f, jobs[0]);
     done(f, jobs[2]);
-    decide(f);
     assert_true(runs(f, jobs[1]));
     done(f, jobs[1]);
 
@@ -134,10 +137,9 @@ TEST(test_processes_take_turns)
 CORE_TEST(test_a_job_adds_the_difference_of_two_predictions)
 {
     const struct gpu *gpu = core_gpu(f->core, 0);
-    const struct job *next;
 
     only_gpu(f, SHARE_AUTO, 0);
-    next = core_find_job(f->core, submit_active(f, ADA, 400));
+    const struct job *next = core_find_job(f->core, submit_active(f, ADA, 400));
     assert_int_equal(slowdown_added_ppm(f->core, gpu, next), 400000);
     place_beside(f, ADA, SHARE_MPS, 300);
     assert_int_equal(slowdown_added_ppm(f->core, gpu, next), 280000); /* what two clients deliver: 0.58 */
@@ -161,86 +163,60 @@ CORE_TEST(test_servers_take_turns_and_clients_share_them)
 
 CORE_TEST(test_an_instance_slows_by_its_part)
 {
-    uint64_t light, heavy;
-
     only_gpu(f, SHARE_MPS, 250);
     bound(f, 2000);
-    heavy = submit_active(f, ADA, 750);
-    decide(f);
-    assert_true(runs(f, heavy));            /* there is none that is larger */
+    uint64_t heavy = submit_active(f, ADA, 750);
+    assert_starts(f, heavy);                /* there is none that is larger */
     near(there(f).worst_permille, 3072, 1); /* sqrt(1 - 0.75^2 + (0.75 / 0.25)^2) */
     near(there(f).delivered_ppm, 976000, 1000);
     done(f, heavy);
 
-    apply(f, (struct record){.type = RECORD_GPU_BACK,
-                             .gpu = {.gpu = 1, .uuid = "GPU-1", .total_bytes = TOTAL, .share = SHARE_EXCLUSIVE}});
+    add_gpu_1(f);
     heavy = submit_active(f, ADA, 750); /* GPU 1 has not been read: it waits for it */
-    light = submit_active(f, ADA, 200);
-    decide(f);
+    uint64_t light = submit_active(f, ADA, 200);
+    assert_goes_to(f, light, "0");
     assert_false(runs(f, heavy));
     sample(f, 1, 0, 0, 0);
-    decide(f);
-    assert_int_equal(core_find_job(f->core, heavy)->placements[0].gpu, 1);
-    assert_int_equal(core_find_job(f->core, light)->placements[0].gpu, 0);
+    assert_goes_to(f, heavy, "1");
     done(f, light);
     light = submit_active(f, ADA, -1); /* of unknown activity, and without a bound of its own */
-    decide(f);
-    assert_int_equal(core_find_job(f->core, light)->placements[0].gpu, 0);
+    assert_goes_to(f, light, "0");
 }
 
-CORE_TEST(test_a_job_takes_an_instance_once_the_larger_one_is_lost)
+CORE_TEST(test_a_job_takes_an_instance_where_the_larger_gpu_does_not_take_it)
 {
-    uint64_t heavy;
+    struct record by_mps = wants(1, GIB);
 
     only_gpu(f, SHARE_MPS, 250);
     bound(f, 2000);
-    apply(f, (struct record){.type = RECORD_GPU_BACK,
-                             .gpu = {.gpu = 1, .uuid = "GPU-1", .total_bytes = TOTAL, .share = SHARE_EXCLUSIVE}});
+    add_gpu_1(f);
+    by_mps.submitted.smact_permille = 750;
+    by_mps.submitted.share = SHARE_MPS;
+    uint64_t heavy = submit_record(f, by_mps);
+    assert_starts(f, heavy);
+    done(f, heavy);
     heavy = submit_active(f, ADA, 750);
-    decide(f);
-    assert_false(runs(f, heavy));
+    assert_waits(f, heavy);
     apply(f, (struct record){.type = RECORD_GPU_LOST, .gpu = {.gpu = 1}});
-    decide(f);
-    assert_true(runs(f, heavy));
-}
-
-CORE_TEST(test_a_job_takes_an_instance_where_the_larger_gpu_never_takes_it)
-{
-    struct record heavy = wants(1, GIB);
-    uint64_t job;
-
-    only_gpu(f, SHARE_MPS, 250);
-    bound(f, 2000);
-    apply(f, (struct record){.type = RECORD_GPU_BACK,
-                             .gpu = {.gpu = 1, .uuid = "GPU-1", .total_bytes = TOTAL, .share = SHARE_EXCLUSIVE}});
-    heavy.submitted.smact_permille = 750;
-    heavy.submitted.share = SHARE_MPS;
-    job = submit_record(f, heavy);
-    decide(f);
-    assert_true(runs(f, job));
+    assert_starts(f, heavy);
 }
 
 /* GPUs are reserved for a starved job where it would start, and others use the instance meanwhile. */
 CORE_TEST(test_a_starved_job_reserves_no_instance_that_is_too_small)
 {
-    uint64_t there, heavy, light;
-
     only_gpu(f, SHARE_TIME_SLICE, 250);
     bound(f, 2000);
-    apply(f, (struct record){.type = RECORD_GPU_BACK,
-                             .gpu = {.gpu = 1, .uuid = "GPU-1", .total_bytes = TOTAL, .share = SHARE_EXCLUSIVE}});
+    add_gpu_1(f);
     sample(f, 1, 0, 0, 0);
-    there = submit_active(f, ADA, 750);
-    decide(f);
-    assert_int_equal(core_find_job(f->core, there)->placements[0].gpu, 1);
-    heavy = submit_active(f, ADA, 750);
+    uint64_t there = submit_active(f, ADA, 750);
+    assert_goes_to(f, there, "1");
+    uint64_t heavy = submit_active(f, ADA, 750);
     f->now_ns += core_configuration(f->core)->starvation_timeout_ns;
     decide(f);
     assert_int_equal(core_gpu(f->core, 1)->reserved_for, heavy);
     assert_int_equal(core_gpu(f->core, 0)->reserved_for, 0);
-    light = submit_active(f, ADA, 200);
-    decide(f);
-    assert_int_equal(core_find_job(f->core, light)->placements[0].gpu, 0);
+    uint64_t light = submit_active(f, ADA, 200);
+    assert_goes_to(f, light, "0");
 }
 
 /* Of 0.7, clients of 0.5 and 0.4 have 0.382 and 0.318; one that runs nothing has nothing. */
@@ -280,13 +256,11 @@ CORE_TEST(test_the_third_client_has_a_limit_of_its_threads)
  * predicted for a bound of 2.10. */
 CORE_TEST(test_a_busier_job_may_come_where_one_that_is_less_busy_may_not)
 {
-    uint64_t half, busy;
-
     only_gpu(f, SHARE_AUTO, 0);
     bound(f, 2100);
     submit_active(f, ADA, 880);
-    half = submit_active(f, ADA, 500);
-    busy = submit_active(f, ADA, 880);
+    uint64_t half = submit_active(f, ADA, 500);
+    uint64_t busy = submit_active(f, ADA, 880);
     decide(f);
     assert_false(runs(f, half));
     assert_int_equal(core_reason(f->core, half, f->now_ns).cap_permille, 1800);
@@ -298,14 +272,12 @@ CORE_TEST(test_a_busier_job_may_come_where_one_that_is_less_busy_may_not)
 static bool is_taken(struct fixture *f, uint32_t share, int32_t permille)
 {
     struct record record = wants(1, GIB);
-    struct slowdown with;
-    uint64_t job;
 
     record.submitted.uid = ADA;
     record.submitted.smact_permille = permille;
     record.submitted.share = share;
-    job = submit_record(f, record);
-    with = slowdown_predict(f->core, core_gpu(f->core, 0), core_find_job(f->core, job));
+    uint64_t job = submit_record(f, record);
+    struct slowdown with = slowdown_predict(f->core, core_gpu(f->core, 0), core_find_job(f->core, job));
     apply(f, (struct record){.type = RECORD_CANCELLED, .job = job});
     return with.worst_permille <= slowdown_most_predicted(&with, 2100) &&
            slowdown_pays(f->core, core_gpu(f->core, 0), &with);

@@ -22,7 +22,6 @@ CORE_TEST(test_a_living_core_takes_none)
 {
     CLEANUP(record_list_release) struct record_list snapshot = {0};
 
-    configure(f, "magm", MEMORY_RESERVE);
     make_state(f, &snapshot);
     for (size_t i = 0; i < snapshot.count; i++) {
         CLEANUP(free_ptr) char *before = core_dump(f->core);
@@ -70,7 +69,6 @@ CORE_TEST(test_a_part_is_no_snapshot)
                                      RECORD_STATE_QUEUED};
     CLEANUP(record_list_release) struct record_list snapshot = {0};
 
-    configure(f, "magm", MEMORY_RESERVE);
     make_state(f, &snapshot);
     for (size_t i = 0; i < array_size(types); i++) {
         assert_int_not_equal(restore_spoilt(&snapshot, types[i], true), 0);
@@ -101,9 +99,8 @@ CORE_TEST(test_a_queue_out_of_order_is_no_state)
     CLEANUP(drop_core) struct core *core = core_new();
     int rc = 0;
 
-    configure(f, "magm", MEMORY_RESERVE);
     for (int i = 0; i < 2; i++)
-        submit_record(f, wants(1, GIB));
+        submit(f, 1, GIB);
     core_snapshot(f->core, f->now_ns, &snapshot);
     for (size_t i = 0; i < snapshot.count; i++) {
         struct record *record = &snapshot.items[i];
@@ -121,11 +118,6 @@ CORE_TEST(test_a_queue_out_of_order_is_no_state)
     assert_int_equal(rc, -EINVAL);
 }
 
-static const struct profile *find_profile(struct core *core, const char *workload)
-{
-    return learn_find(core, 0, workload);
-}
-
 static uint64_t submit_workload(struct fixture *f, unsigned number)
 {
     struct record record = wants(1, GIB);
@@ -141,12 +133,11 @@ CORE_TEST(test_strays_and_outgrown_requests_are_kept)
 {
     CLEANUP(record_list_release) struct record_list snapshot = {0};
     CLEANUP(drop_core) struct core *again = NULL;
-    uint32_t uid = 0;
-    uint64_t job;
+    uint32_t uid;
 
     configure(f, "carma", MEMORY_RESERVE);
     change(f, learn, true);
-    job = submit_workload(f, 1);
+    uint64_t job = submit_workload(f, 1);
     decide(f);
     memory_observed(f, job, 0, 5 * GIB);
     exits(f, job, EXIT_COMPLETED, -1);
@@ -154,16 +145,15 @@ CORE_TEST(test_strays_and_outgrown_requests_are_kept)
     decide(f);
     apply(f, (struct record){.type = RECORD_STRAYED, .job = job, .strayed = {2, GIB}});
     apply(f, (struct record){.type = RECORD_SHARE_FAULT, .share_fault = {.faulted = true, .of_user = true, .uid = 77}});
-    assert_int_equal(find_profile(f->core, "1")->outgrown_bytes, 5 * GIB);
+    assert_int_equal(learn_find(f->core, 0, "1")->outgrown_bytes, 5 * GIB);
     again = restored(f, &snapshot);
     assert_int_equal(core_check(again, &trouble), 0);
     assert_int_equal(job_stray_bytes_on(core_find_job(again, job), 2), GIB);
-    assert_int_equal(find_profile(again, "1")->outgrown_bytes, 5 * GIB);
+    assert_int_equal(learn_find(again, 0, "1")->outgrown_bytes, 5 * GIB);
     assert_true(core_share_faulted_user(again, &uid));
     assert_int_not_equal(restore_spoilt(&snapshot, RECORD_STATE_PLACEMENT, true), 0);
 }
 
-/* The user with the most of them loses the oldest. */
 /* A GPU whose memory was never told has its number, refuses no job that may fit there, and takes none. */
 CORE_TEST(test_a_gpu_of_unknown_memory_keeps_its_number)
 {
@@ -171,12 +161,10 @@ CORE_TEST(test_a_gpu_of_unknown_memory_keeps_its_number)
     struct record lost = {.type = RECORD_GPU_LOST, .gpu = {.gpu = GPUS, .uuid = "GPU-never-read"}};
     struct record_submitted wants = {.gpus = 1, .request_bytes = INT64_C(1) << 50};
     CLEANUP(drop_core) struct core *other = NULL;
-    struct reason why;
 
-    configure(f, "magm", MEMORY_RESERVE);
-    assert_false(core_could_ever_run(f->core, &wants, &why));
+    assert_never(f, &wants, "1024.0 TiB of GPU memory needed, no GPU has that much (largest: 40.0 GiB)");
     apply(f, lost);
-    assert_true(core_could_ever_run(f->core, &wants, &why));
+    assert_never(f, &wants, NULL);
     other = restored(f, &snapshot);
     assert_int_equal(core_gpu_count(other), GPUS + 1);
     assert_string_equal(core_gpu(other, GPUS)->uuid, "GPU-never-read");
@@ -185,6 +173,7 @@ CORE_TEST(test_a_gpu_of_unknown_memory_keeps_its_number)
     assert_int_equal(core_apply(other, &lost, &trouble), -EINVAL); /* it has no UUID */
 }
 
+/* The user with the most of them loses the oldest. */
 CORE_TEST(test_nobody_pushes_out_what_others_have_taught)
 {
     struct record record = wants(1, GIB);
@@ -195,7 +184,7 @@ CORE_TEST(test_nobody_pushes_out_what_others_have_taught)
         snprintf(record.submitted.workload, sizeof record.submitted.workload, "%u", i);
         job_event(f, RECORD_CANCELLED, submit_record(f, record));
     }
-    assert_non_null(find_profile(f->core, "1"));
+    assert_non_null(learn_find(f->core, 0, "1"));
     assert_null(learn_find(f->core, 7, "1"));
 }
 
@@ -220,7 +209,7 @@ CORE_TEST(test_workloads_are_bounded)
         bool kept = i < WITH_JOBS || i == AGAIN || i > WITH_JOBS + SURPLUS;
         char name[RECORD_WORKLOAD_SIZE];
         snprintf(name, sizeof name, "%u", i);
-        assert_int_equal(find_profile(f->core, name) != NULL, kept);
+        assert_int_equal(learn_find(f->core, 0, name) != NULL, kept);
     }
 
     again = restored(f, &snapshot);

@@ -136,13 +136,11 @@ static void try_damage(const struct damage *way, int place)
     struct store_recovery recovery;
     struct store *store = NULL;
     struct error err = {{0}};
-    struct loaded loaded;
-    int rc;
 
     way->make(way->path, place);
     if (way->path == wal) /* whatever the database itself shows */
         assert_int_equal(store_check_mark(directory, NULL), -EBADMSG);
-    rc = store_open(directory, &store, &err);
+    int rc = store_open(directory, &store, &err);
     if (rc != -EBADMSG || !strstr(err.text, directory) || !strstr(err.text, "carma admin recover --state /") ||
         strchr(err.text, '\n'))
         fail_msg("%s (%d): %d: %s", way->what, place, rc, err.text);
@@ -152,7 +150,7 @@ static void try_damage(const struct damage *way, int place)
     store = open_store();
     if (store_last_job(store) < JOBS || recovery.next_job != store_last_job(store) + 1)
         fail_msg("%s (%d): the last job is %" PRIu64, way->what, place, store_last_job(store));
-    loaded = load(store);
+    struct loaded loaded = load(store);
     if (loaded.records != recovery.records || loaded.specs > JOBS)
         fail_msg("%s (%d): %" PRIu64 " records, told %" PRIu64, way->what, place, loaded.records, recovery.records);
     store_close(store);
@@ -211,10 +209,8 @@ STORE_TEST(test_every_damage_is_refused)
 /* What is behind the last commit is nobody's: a write that a power cut ended, or bytes of an older log. */
 STORE_TEST(test_an_end_without_a_commit)
 {
-    int fd;
-
     make_store(false);
-    fd = open(wal, O_WRONLY | O_APPEND);
+    int fd = open(wal, O_WRONLY | O_APPEND);
     assert_int_equal(write(fd, "half a frame", 12), 12);
     close(fd);
     assert_int_equal(reopen_and_load().specs, JOBS);
@@ -226,11 +222,9 @@ STORE_TEST(test_an_end_without_a_commit)
 /* The log is begun anew many times under one mark that did not reach the disk. */
 STORE_TEST(test_a_mark_of_before_a_power_cut)
 {
-    pid_t killed;
-
     make_store(false);
     copy(mark, old_wal);
-    killed = fork();
+    pid_t killed = fork();
     if (killed == 0) {
         struct store *store = open_store();
         sqlite3 *db;

@@ -77,12 +77,11 @@ STORE_TEST(test_directory_of_others)
 STORE_TEST(test_read_only_directory)
 {
     int status;
-    pid_t child;
 
     if (geteuid() == 0)
         assert_int_equal(chown(directory, 65534, (gid_t)-1), 0);
     assert_int_equal(chmod(directory, 0500), 0);
-    child = fork();
+    pid_t child = fork();
     if (!child) {
         if (geteuid() == 0 && setuid(65534) < 0)
             _exit(1);
@@ -94,19 +93,15 @@ STORE_TEST(test_read_only_directory)
     assert_int_equal(chmod(directory, 0700), 0);
 }
 
-STORE_TEST(test_not_a_database)
+STORE_TEST(test_databases_of_others)
 {
     char junk[8192];
 
+    run_sql("CREATE TABLE t (x)");
+    assert_refused(-EBADMSG, "another program");
     memset(junk, 'j', sizeof junk);
     assert_int_equal(file_write_atomic(database, junk, sizeof junk, 0600, NULL), 0);
     assert_refused(-EBADMSG, "restore it from a backup");
-}
-
-STORE_TEST(test_database_of_another_program)
-{
-    run_sql("CREATE TABLE t (x)");
-    assert_refused(-EBADMSG, "another program");
 }
 
 STORE_TEST(test_database_from_the_future)
@@ -165,9 +160,18 @@ static void assert_load_fails(int code, const char *says)
         fail_msg("\"%s\" does not say \"%s\"", err.text, says);
 }
 
-STORE_TEST(test_damaged_rows)
+static int refuse_third(uint64_t seq, const struct record *record, void *user)
+{
+    return seq == 3 ? -77 : 0;
+}
+
+STORE_TEST(test_rows_that_are_refused)
 {
     fill(3);
+    struct store *store = open_store();
+    assert_int_equal(store_load(store, &(struct store_taker){.on_record = refuse_third}, &trouble), -77);
+    assert_non_null(strstr(trouble.text, "record 3 (held)"));
+    store_close(store);
     run_sql("UPDATE record SET body = '{\"type\":\"held\"}' WHERE seq = 3");
     assert_load_fails(-EBADMSG, "record 3 is damaged: record held: \"at_ns\" is missing");
     run_sql("UPDATE record SET body = (SELECT body FROM record WHERE seq = 1) WHERE seq = 3");
@@ -190,21 +194,6 @@ STORE_TEST(test_damaged_pages)
     memset(bytes + 4096, 0xa5, length - 4096);
     assert_int_equal(file_write_atomic(database, bytes, length, 0600, NULL), 0);
     assert_refused(-EBADMSG, "restore it from a backup");
-}
-
-static int refuse_third(uint64_t seq, const struct record *record, void *user)
-{
-    return seq == 3 ? -77 : 0;
-}
-
-STORE_TEST(test_load_stops_where_told)
-{
-    CLEANUP(close_store) struct store *store = NULL;
-
-    fill(3);
-    store = open_store();
-    assert_int_equal(store_load(store, &(struct store_taker){.on_record = refuse_third}, &trouble), -77);
-    assert_non_null(strstr(trouble.text, "record 3 (held)"));
 }
 
 /* The form on the disk is a promise: it changes only together with docs/formats/store.md and user_version. */

@@ -275,10 +275,9 @@ STORE_TEST(test_numbers_are_not_given_again)
     static const char *const left[] = {"INSERT INTO meta SELECT 'jobs', iif(count(*) = 1, 0, NULL) FROM job",
                                        "INSERT INTO meta SELECT 'specs', iif(count(*) = 1, 0, NULL) FROM spec",
                                        "INSERT INTO meta SELECT 'records', iif(count(*) = 4, 0, NULL) FROM record"};
-    struct store *store;
 
     fill();
-    store = open_store();
+    struct store *store = open_store();
     commit_end(store, 2, 50);
     commit_snapshot(store, 60, 0);
     store_close(store);

@@ -49,11 +49,10 @@ static void refuse_trace(const char *text, const char *expected)
 TEST(test_shipped_workloads)
 {
     CLEANUP(workloads_release) struct workloads workloads;
-    const struct workload *w;
 
     assert_int_equal(workloads_read(&workloads, CARMA_DATA "/workloads.csv", &trouble), 0);
     assert_int_equal(workloads.count, 51);
-    w = workloads_find(&workloads, "gpt2_large_2");
+    const struct workload *w = workloads_find(&workloads, "gpt2_large_2");
     assert_non_null(w);
     assert_int_equal(w->gpus, 2);
     assert_int_equal(w->batch_size, 8);

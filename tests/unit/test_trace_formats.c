@@ -36,94 +36,75 @@ static void refuse(const char *text, const char *expected)
     refuse_text(text, strlen(text), &options, expected);
 }
 
-static void check_job(const struct trace_job *job, double arrival_s, uint32_t gpus, double duration_s, unsigned line)
+/* What a row of a file becomes. */
+struct expected {
+    unsigned line;
+    double arrival_s, duration_s;
+    uint32_t gpus, gpu_permille; /* 0: 1000 */
+};
+
+static void check_job(const struct trace_job *job, const struct expected *expected)
 {
-    assert_true(job->arrival_ns == (int64_t)(arrival_s * 1e9));
-    assert_int_equal(job->gpus, gpus);
-    assert_true(trace_job_duration_ns(job) == (int64_t)(duration_s * 1e9));
-    assert_int_equal(job->line, line);
+    assert_int_equal(job->line, expected->line);
+    assert_true(job->arrival_ns == (int64_t)(expected->arrival_s * 1e9));
+    assert_true(trace_job_duration_ns(job) == (int64_t)(expected->duration_s * 1e9));
+    assert_int_equal(job->gpus, expected->gpus);
+    assert_int_equal(job->gpu_permille, expected->gpu_permille ? expected->gpu_permille : 1000);
 }
 
-TEST(test_philly)
+TEST(test_each_format)
 {
-    CLEANUP(trace_release) struct trace trace = load(FILES "philly_vc.csv", &options);
+    static const struct {
+        const char *name;
+        struct trace_load_options how;
+        enum trace_format format;
+        size_t count, left_out;
+        struct expected jobs[4];
+    } rows[] = {
+        {"philly_vc.csv",
+         {&workloads},
+         TRACE_PHILLY_VC,
+         4,
+         1, /* the row without a run time is left out */
+         {{5, 20, 36000, 16}, {2, 100, 1800.5, 1}, {3, 160, 7200, 4}, {6, 4000, 59.25, 2}}}, /* sorted by arrival */
+        {"philly_vc.csv", {.vc = "ab12"}, TRACE_PHILLY_VC, 2, 1, {{2, 100, 1800.5, 1}, {3, 160, 7200, 4}}},
+        {"pods.csv", {0}, TRACE_PODS, 3, 1, {{2, 0, 3600, 1}, {3, 30, 600, 1, 250}, {4, 30, 7200, 8}}},
+        {"thesis.csv", {&workloads}, TRACE_THESIS, 3, 0, {{2, 0, 2255, 1}, {3, 75, 174, 1}, {4, 75, 4051, 2}}},
+        {"tiresias.csv", {0}, TRACE_TIRESIAS, 2, 0, {{2, 0, 90, 1}, {3, 30, 45, 8}}}, /* with \r inside its quotes */
+        {"run_times.csv", {.run_times = true}, TRACE_RUN_TIMES, 3, 1, {{3, 0, 30, 1}, {4, 0, 600, 1}, {5, 0, 7200, 1}}},
+    };
 
-    assert_int_equal(trace.format, TRACE_PHILLY_VC);
-    assert_int_equal(trace.count, 4);
-    assert_int_equal(trace.left_out, 1);          /* the row without a run time */
-    check_job(&trace.items[0], 20, 16, 36000, 5); /* sorted by arrival over the virtual clusters */
-    check_job(&trace.items[1], 100, 1, 1800.5, 2);
-    check_job(&trace.items[2], 160, 4, 7200, 3);
-    check_job(&trace.items[3], 4000, 2, 59.25, 6);
-    for (size_t i = 0; i < trace.count; i++)
-        assert_true(!trace.items[i].workload && trace.items[i].gpu_permille == 1000);
+    for (size_t i = 0; i < array_size(rows); i++) {
+        CLEANUP(free_ptr) char *path = xasprintf(FILES "%s", rows[i].name);
+        CLEANUP(trace_release) struct trace trace = load(path, &rows[i].how);
+        assert_int_equal(trace.format, rows[i].format);
+        assert_int_equal(trace.count, rows[i].count);
+        assert_int_equal(trace.left_out, rows[i].left_out);
+        for (size_t k = 0; k < trace.count; k++) {
+            const struct workload *workload = trace.items[k].workload;
+            check_job(&trace.items[k], &rows[i].jobs[k]);
+            assert_int_equal(workload != NULL, trace.format == TRACE_THESIS);
+            assert_true(!workload || trace.items[k].duration_ns == -1);
+        }
+    }
 }
 
-TEST(test_virtual_cluster)
+static void refuse_file(const char *path, const struct trace_load_options *how, const char *expected)
 {
-    struct trace trace = load(FILES "philly_vc.csv", &(struct trace_load_options){.vc = "ab12"});
+    struct trace trace;
 
-    assert_int_equal(trace.count, 2);
-    assert_int_equal(trace.left_out, 1);
-    check_job(&trace.items[0], 100, 1, 1800.5, 2);
-    trace_release(&trace);
-    assert_int_equal(trace_load(&trace, FILES "philly_vc.csv", &(struct trace_load_options){.vc = "ab1"}, &trouble),
-                     -EINVAL);
-    assert_non_null(strstr(trouble.text, "no jobs of a virtual cluster 'ab1': name one of its column vc"));
-    assert_int_equal(trace_load(&trace, FILES "pods.csv", &(struct trace_load_options){.vc = "ab12"}, &trouble),
-                     -EINVAL);
-    assert_non_null(strstr(trouble.text, "pods.csv: it has no virtual clusters: leave out the choice of 'ab12'"));
+    assert_int_equal(trace_load(&trace, path, how, &trouble), -EINVAL);
+    assert_non_null(strstr(trouble.text, expected));
 }
 
-TEST(test_pods)
+TEST(test_choices_that_a_file_does_not_have)
 {
-    CLEANUP(trace_release) struct trace trace = load(FILES "pods.csv", NULL);
-
-    assert_int_equal(trace.format, TRACE_PODS);
-    assert_int_equal(trace.count, 3);
-    assert_int_equal(trace.left_out, 1);
-    check_job(&trace.items[0], 0, 1, 3600, 2);
-    check_job(&trace.items[1], 30, 1, 600, 3);
-    check_job(&trace.items[2], 30, 8, 7200, 4);
-    assert_int_equal(trace.items[1].gpu_permille, 250);
-    assert_int_equal(trace.items[2].gpu_permille, 1000);
-}
-
-TEST(test_thesis)
-{
-    CLEANUP(trace_release) struct trace trace = load(FILES "thesis.csv", &options);
-
-    assert_int_equal(trace.format, TRACE_THESIS);
-    assert_int_equal(trace.count, 3);
-    check_job(&trace.items[0], 0, 1, 2255, 2);
-    check_job(&trace.items[2], 75, 2, 4051, 4);
-    assert_ptr_equal(trace.items[2].workload, workloads_find(&workloads, "gpt2_large_2"));
-    assert_true(trace.items[2].duration_ns == -1);
-}
-
-TEST(test_tiresias)
-{
-    struct trace trace = load(FILES "tiresias.csv", NULL); /* with carriage returns inside its quotes */
-
-    assert_int_equal(trace.format, TRACE_TIRESIAS);
-    assert_int_equal(trace.count, 2);
-    check_job(&trace.items[0], 0, 1, 90, 2);
-    check_job(&trace.items[1], 30, 8, 45, 3);
-    trace_release(&trace);
-}
-
-TEST(test_run_times)
-{
-    struct trace trace = load(FILES "run_times.csv", &(struct trace_load_options){.run_times = true});
-
-    assert_int_equal(trace.format, TRACE_RUN_TIMES);
-    assert_int_equal(trace.count, 3);
-    assert_int_equal(trace.left_out, 1);
-    check_job(&trace.items[2], 0, 1, 7200, 5);
-    trace_release(&trace);
-    assert_int_equal(trace_load(&trace, FILES "run_times.csv", NULL, &trouble), -EINVAL);
-    assert_non_null(
-        strstr(trouble.text, "run_times.csv:2: runtime_s alone: these are run times without arrivals, no trace"));
+    refuse_file(FILES "philly_vc.csv", &(struct trace_load_options){.vc = "ab1"},
+                "no jobs of a virtual cluster 'ab1': name one of its column vc");
+    refuse_file(FILES "pods.csv", &(struct trace_load_options){.vc = "ab12"},
+                "pods.csv: it has no virtual clusters: leave out the choice of 'ab12'");
+    refuse_file(FILES "run_times.csv", NULL,
+                "run_times.csv:2: runtime_s alone: these are run times without arrivals, no trace");
 }
 
 TEST(test_own_columns)
@@ -132,13 +113,14 @@ TEST(test_own_columns)
                                ",0,,gpt2_large_2\n"
                                "12.345,1,4,resnet\n"
                                ",1,1,gpt2_large_2\n";
+    static const struct expected jobs[] = {{2, 0, 4051, 2}, {3, 1, 12.345, 4}, {4, 1, 4051, 1}};
     CLEANUP(trace_release) struct trace trace;
 
     assert_int_equal(trace_load_text(&trace, "t.csv", text, sizeof text - 1, &options, NULL), 0);
     assert_int_equal(trace.format, TRACE_CARMA);
-    check_job(&trace.items[0], 0, 2, 4051, 2);
-    check_job(&trace.items[1], 1, 4, 12.345, 3);
-    check_job(&trace.items[2], 1, 1, 4051, 4);
+    for (size_t i = 0; i < array_size(jobs); i++)
+        check_job(&trace.items[i], &jobs[i]);
+    assert_ptr_equal(trace.items[2].workload, workloads_find(&workloads, "gpt2_large_2"));
     assert_true(trace.items[0].duration_ns == -1);
 }
 

@@ -234,10 +234,9 @@ TEST_BETWEEN(hung_calls, setup, teardown)
 TEST_BETWEEN(a_hung_process_dies, setup, teardown)
 {
     int status;
-    pid_t pid;
 
     strike("hang", 1);
-    pid = fork();
+    pid_t pid = fork();
     if (pid == 0) {
         gpu(1); /* does not return */
         _exit(0);

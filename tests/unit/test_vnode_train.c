@@ -66,10 +66,9 @@ static void wait_for_memory(uint32_t gpu, int64_t bytes)
 static double activity_seconds(uint32_t gpu)
 {
     struct node_bank *bank;
-    double seconds;
 
     assert_int_equal(node_begin(&f.node, &bank), 0);
-    seconds = bank->gpus[gpu].sm_activity_ns / 1e9;
+    double seconds = bank->gpus[gpu].sm_activity_ns / 1e9;
     node_commit(&f.node);
     return seconds;
 }
@@ -125,13 +124,11 @@ static void two_share(bool mps)
     unlink(control);
 }
 
-TEST_BETWEEN(two_on_mps, setup, teardown)
+TEST_BETWEEN(two_on_one_gpu, setup, teardown)
 {
     two_share(true);
-}
-
-TEST_BETWEEN(two_in_time_slices, setup, teardown)
-{
+    teardown(NULL);
+    setup(NULL);
     two_share(false);
 }
 
@@ -171,11 +168,10 @@ TEST_BETWEEN(out_of_memory, setup, teardown)
     struct job first = start("a", "0", "--memory 30G --sm-activity 0.5 --seconds 100000"), second;
     CLEANUP(free_ptr) char *err = NULL;
     char expected[96];
-    int status;
 
     wait_for_memory(0, 30 * GIB);
     second = start("b", "0", "--memory 9G --peak 10G --sm-activity 0.5 --seconds 100");
-    status = finish(&second, NULL, &err);
+    int status = finish(&second, NULL, &err);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 1);
     /* 40536 MiB - 30 GiB = 9.59 GiB: four fifths of 9 GiB fit, 10 GiB do not */
@@ -198,7 +194,6 @@ TEST_BETWEEN(checkpoint_is_gone_on_from, setup, teardown)
     struct job job = start("a", "0", options);
     CLEANUP(free_ptr) char *out = NULL;
     char path[128];
-    double before;
 
     snprintf(path, sizeof path, "%s/carma-train.checkpoint", f.directory);
     wait_for_memory(0, GIB);
@@ -210,7 +205,7 @@ TEST_BETWEEN(checkpoint_is_gone_on_from, setup, teardown)
     kill(job.pid, SIGKILL);
     finish(&job, NULL, NULL);
     sleep_wall_ms(15);
-    before = activity_seconds(0);
+    double before = activity_seconds(0);
     assert_true(before > 0.5 * 100);
     job = start("b", "0", options);
     assert_int_equal(finish(&job, &out, NULL), 0);
@@ -228,15 +223,9 @@ TEST_BETWEEN(several_gpus, setup, teardown)
     assert_int_equal(fixture_used(&f, 0), 0);
     kill(job.pid, SIGTERM);
     finish(&job, NULL, NULL);
-}
-
-/* A trace's row may say other GPUs and another run time than its workload does. */
-TEST_BETWEEN(workload_on_more_gpus, setup, teardown)
-{
-    struct job job = start("a", "0,1",
-                           "--workload resnet --workloads " CARMA_SOURCE "/data/workloads.csv --gpus 2 "
-                           "--seconds 1000");
-
+    /* A trace's row may say other GPUs and another run time than its workload does. */
+    job =
+        start("a", "0,1", "--workload resnet --workloads " CARMA_SOURCE "/data/workloads.csv --gpus 2 --seconds 1000");
     wait_for_memory(0, 4783 * MIB);
     wait_for_memory(1, 4783 * MIB);
     assert_int_equal(finish(&job, NULL, NULL), 0);
@@ -321,13 +310,18 @@ TEST_BETWEEN(a_handle_needs_memory, setup, teardown)
     finish(&filler, NULL, NULL);
 }
 
+/* And one that ignores its termination goes on to its end. */
 TEST_BETWEEN(one_that_recovers_holds_half, setup, teardown)
 {
+    struct job stubborn = start("stubborn", "1", "--memory 6G --seconds 1000 --fail ignore-term");
     struct job job = start("half", "2", "--memory 6G --seconds 2000 --fail recovered-oom --fail-at 1000");
 
+    wait_for_memory(1, 6 * GIB);
+    kill(stubborn.pid, SIGTERM);
     wait_for_memory(2, 6 * GIB);
     wait_for_memory(2, 3 * GIB);
     assert_int_equal(finish(&job, NULL, NULL), 0);
+    assert_int_equal(finish(&stubborn, NULL, NULL), 0);
 }
 
 TEST_BETWEEN(an_idle_one_holds_its_memory, setup, teardown)
@@ -335,7 +329,6 @@ TEST_BETWEEN(an_idle_one_holds_its_memory, setup, teardown)
     struct job job = start("idle", "2", "--memory 6G --sm-activity 1 --seconds 60 --fail idle");
     uint32_t phase = NODE_SLOT_FREE;
     struct node_bank *bank;
-    double before;
 
     for (int i = 0; i < PATIENCE_MS && phase != NODE_SLOT_ATTACHED; i++) {
         sleep_wall_ms(1);
@@ -344,7 +337,7 @@ TEST_BETWEEN(an_idle_one_holds_its_memory, setup, teardown)
         node_commit(&f.node);
     }
     assert_int_equal(phase, NODE_SLOT_ATTACHED);
-    before = activity_seconds(2);
+    double before = activity_seconds(2);
     sleep_wall_ms(60); /* past the time when its work would be done */
     assert_near(activity_seconds(2), before, 0);
     assert_int_equal(fixture_used(&f, 2), 6 * GIB);
@@ -352,25 +345,15 @@ TEST_BETWEEN(an_idle_one_holds_its_memory, setup, teardown)
     assert_int_equal(WTERMSIG(finish(&job, NULL, NULL)), SIGTERM);
 }
 
-TEST_BETWEEN(one_ignores_termination, setup, teardown)
-{
-    struct job job = start("stubborn", "2", "--memory 6G --seconds 1000 --fail ignore-term");
-
-    wait_for_memory(2, 6 * GIB);
-    kill(job.pid, SIGTERM);
-    assert_int_equal(finish(&job, NULL, NULL), 0);
-}
-
 TEST_BETWEEN(a_grandchild_is_left, setup, teardown)
 {
     struct job job = start("double", "2", "--memory 6G --seconds 100000 --fail double-fork --fail-at 20");
     struct node_bank *bank;
-    pid_t left;
 
     assert_int_equal(finish(&job, NULL, NULL), 0);
     wait_for_memory(2, 6 * GIB);
     assert_int_equal(node_begin(&f.node, &bank), 0);
-    left = bank->slots[0].pid;
+    pid_t left = bank->slots[0].pid;
     node_commit(&f.node);
     assert_int_not_equal(left, job.pid);
     assert_int_not_equal(getsid(left), getsid(0));
@@ -384,7 +367,7 @@ TEST_BETWEEN(neighbours_are_victims, setup, teardown)
     CLEANUP(free_ptr) char *overuser_says = NULL, *victim_says = NULL;
     struct node_slot late = {.mps = 1, .use_count = 1};
     struct attachment attachment;
-    struct job overuser, victim;
+    struct job victim;
     struct node_bank *bank;
     char control[128];
     int64_t now_ns;
@@ -393,7 +376,7 @@ TEST_BETWEEN(neighbours_are_victims, setup, teardown)
     assert_int_equal(mkfifo(control, 0600), 0);
     setenv("CUDA_MPS_PIPE_DIRECTORY", f.directory, 1);
     victim = start("victim", "0", "--memory 6G --seconds 100000");
-    overuser = start("culprit", "0", "--memory 2G --seconds 100000 --fail illegal-access --fail-at 1000");
+    struct job overuser = start("culprit", "0", "--memory 2G --seconds 100000 --fail illegal-access --fail-at 1000");
     wait_for_memory(0, 8 * GIB);
     assert_int_equal(WEXITSTATUS(finish(&overuser, NULL, &overuser_says)), 1);
     assert_int_equal(WEXITSTATUS(finish(&victim, NULL, &victim_says)), 1);
