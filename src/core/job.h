@@ -10,6 +10,7 @@
 #include "core/record.h"
 
 struct alike;
+struct awaited;
 struct job_array;
 struct profile;
 struct queue;
@@ -90,7 +91,7 @@ struct job {
     uint32_t stray_count;                      /* GPUs that it was not given, and was observed on in this run */
     struct job_placement *strays;              /* owned; these */
     struct dependency *depends;                /* owned list: what it waits for (waiting/depend.h) */
-    struct dependency *dependents;             /* others' of the kind, on this job: a list */
+    struct awaited *awaited;                   /* owned; NULL: nobody ever waited for it */
     struct job_array *array;                   /* where a part of it has to wait (waiting/array.h); borrowed; or NULL */
     struct user *user;                         /* the job's user; borrowed */
     struct profile *profile;                   /* of its workload; borrowed; NULL: it has no key */

@@ -68,7 +68,7 @@ int core_add_job(struct core *core, const struct record *record, struct job **ad
 
 void core_free_job(struct core *core, struct job *job)
 {
-    depend_free(job);
+    depend_free(core, job);
     array_leave(core, job);
     common_wants_leave(&core->wants, job->wants);
     free(job->placements);

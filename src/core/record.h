@@ -66,6 +66,7 @@ enum record_type {
                          estimated to need more */
     RECORD_RESERVED,  /* these GPUs are kept for the job, which has let others pass for too long; none: no more */
     RECORD_DUE,       /* the time has come before which the job was not to begin */
+    RECORD_TOLD,      /* many waited for a job: so many more know that it has started, or has ended */
     RECORD_GPU_TRIED, /* a closed GPU takes jobs again: its time is over */
     RECORD_WAITED,    /* nothing could be placed; the next attempt is not before then (paced loops) */
     /* a state at one moment: only core_snapshot makes them, after a RECONFIGURED and in this order */
@@ -164,6 +165,10 @@ struct record_depends {
     uint64_t on;   /* a job with a smaller number, which has not ended; of DEPENDS_TIME 0 */
     uint32_t kind; /* enum depends_kind */
     int64_t delay_ns;
+};
+
+struct record_told {
+    uint32_t count;
 };
 
 /* Why: 0: it can never run here. */
@@ -405,12 +410,19 @@ struct record_state_placement {
     bool strayed; /* the job was not given this GPU, and was observed there */
 };
 
+struct record_state_depends {
+    struct record_depends depends;
+    uint32_t told_as; /* enum job_state of the job on which it depends: RUNNING or an end, of which it is to be told; 0:
+                         of nothing */
+    int64_t told_ns;  /* since then */
+};
+
 struct record_gpu_number {
     uint32_t gpu;
 };
 
-/* Queues by number: waiting, recovering, held, undecided, shrinking, kept. */
-#define RECORD_QUEUES          6
+/* Queues by number: waiting, recovering, held, undecided, shrinking, kept, vain. */
+#define RECORD_QUEUES          7
 #define RECORD_QUEUE_SHRINKING 4
 
 struct record_state_queued {
@@ -426,7 +438,8 @@ struct record {
         struct record_gpu gpu;     /* GPU_BACK, GPU_LOST */
         struct record_submitted submitted;
         struct record_estimated estimated;
-        struct record_depends depends; /* DEPENDS, STATE_DEPENDS */
+        struct record_depends depends;
+        struct record_told told;
         struct record_refused refused;
         struct record_sample sample;
         struct record_memory memory;  /* FIRST_USE, OBSERVED */
@@ -454,6 +467,7 @@ struct record {
         struct record_state_user state_user;
         struct record_state_job state_job;
         struct record_state_placement state_placement;
+        struct record_state_depends state_depends;
         struct record_gpu_number state_resident;
         struct record_state_queued state_queued;
     };

@@ -32,12 +32,12 @@
         X(estimated_bytes), X(activity_permille), X(variance), X(failure)
 
 /* Numbers in the record: the order of waiting jobs is stored in two parts. */
-enum queue_number { QUEUE_MAIN, QUEUE_APART, QUEUE_HELD, QUEUE_UNDECIDED, QUEUE_SHRINKING, QUEUE_KEPT };
+enum queue_number { QUEUE_MAIN, QUEUE_APART, QUEUE_HELD, QUEUE_UNDECIDED, QUEUE_SHRINKING, QUEUE_KEPT, QUEUE_VAIN };
 
 static struct queue *queue_numbered(struct core *core, uint32_t number)
 {
-    struct queue *const queues[RECORD_QUEUES] = {&core->waiting,   &core->waiting,   &core->held,
-                                                 &core->undecided, &core->shrinking, &core->kept};
+    struct queue *const queues[RECORD_QUEUES] = {&core->waiting,   &core->waiting, &core->held, &core->undecided,
+                                                 &core->shrinking, &core->kept,    &core->vain};
 
     return number < RECORD_QUEUES ? queues[number] : NULL;
 }
@@ -168,13 +168,15 @@ static void take_job(const struct job *job, int64_t at_ns, struct record_list *o
 
 static void take_depends(const struct job *job, int64_t at_ns, struct record_list *out)
 {
-    for (const struct dependency *dependency = job->depends; dependency; dependency = dependency->next)
-        record_list_add(out, &(struct record){.type = RECORD_STATE_DEPENDS,
-                                              .at_ns = at_ns,
-                                              .job = job->id,
-                                              .depends = {.on = dependency->on->id,
-                                                          .kind = dependency->kind,
-                                                          .delay_ns = dependency->delay_ns}});
+    for (const struct dependency *dependency = job->depends; dependency; dependency = dependency->next) {
+        struct depend_news news = depend_news(dependency);
+        struct record record = {.type = RECORD_STATE_DEPENDS, .at_ns = at_ns, .job = job->id};
+        record.state_depends = (struct record_state_depends){
+            .depends = {.on = dependency->on->id, .kind = dependency->kind, .delay_ns = dependency->delay_ns},
+            .told_as = news.state,
+            .told_ns = news.at_ns};
+        record_list_add(out, &record);
+    }
 }
 
 void core_snapshot(const struct core *core, int64_t at_ns, struct record_list *out)
@@ -390,8 +392,9 @@ static int restore_placement(struct core *core, struct job *job, const struct re
 
 static int restore_depends(struct core *core, struct job *job, const struct record *record, struct error *err)
 {
-    if ((job->state != JOB_HELD && job->state != JOB_QUEUED) || job->queue || record->depends.kind == DEPENDS_TIME ||
-        depend_add(core, job, &record->depends, NULL) != 0)
+    if ((job->state != JOB_HELD && job->state != JOB_QUEUED) || job->queue ||
+        record->state_depends.depends.kind == DEPENDS_TIME ||
+        depend_restore(core, job, &record->state_depends, NULL) != 0)
         return nonsense(record, err);
     return 0;
 }
@@ -426,7 +429,7 @@ static int restore_queued(struct core *core, struct job *job, const struct recor
     if (!queue || job->queue || !is_of_part(number, job) || (job->state == JOB_HELD) != (number == QUEUE_HELD) ||
         ((number == QUEUE_MAIN || number == QUEUE_HELD) && queue->tail && !turn_is_before(queue->tail->turn, turn)))
         return nonsense(record, err);
-    if (number <= QUEUE_HELD || number == QUEUE_KEPT)
+    if (number <= QUEUE_HELD || number >= QUEUE_KEPT)
         order_enter(core, job);
     else
         queue_push(queue, job);
@@ -440,7 +443,7 @@ static bool queue_suits(const struct core *core, const struct job *job)
     case JOB_HELD:
         return job->queue == &core->held;
     case JOB_QUEUED:
-        return job->queue == (job->failed_on ? &core->undecided : job_is_kept(job) ? &core->kept : &core->waiting);
+        return job->queue == (job->failed_on ? &core->vain : job_is_kept(job) ? &core->kept : &core->waiting);
     case JOB_CRASHED:
         return job->queue == &core->undecided;
     case JOB_STOPPING:

@@ -75,7 +75,7 @@ void order_enter(struct core *core, struct job *job)
     if (job->state == JOB_HELD) {
         queue_insert(&core->held, job);
     } else if (job->failed_on) {
-        queue_push(&core->undecided, job);
+        queue_push(&core->vain, job);
     } else if (job_is_kept(job)) {
         queue_insert(&core->kept, job);
         if (!job->depends && job->begin_ns && job->begin_ns < core->next_begin_ns)
