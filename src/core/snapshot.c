@@ -179,7 +179,20 @@ static void take_depends(const struct job *job, int64_t at_ns, struct record_lis
     }
 }
 
+static bool takes_any(const struct job *job, void *data)
+{
+    (void)job;
+    (void)data;
+    return true;
+}
+
 void core_snapshot(const struct core *core, int64_t at_ns, struct record_list *out)
+{
+    core_snapshot_of(core, at_ns, takes_any, NULL, out);
+}
+
+void core_snapshot_of(const struct core *core, int64_t at_ns, bool (*takes)(const struct job *job, void *data),
+                      void *data, struct record_list *out)
 {
     record_list_add(out, &(struct record){.type = RECORD_RECONFIGURED, .at_ns = at_ns, .config = core->config});
     take_core(core, at_ns, out);
@@ -187,15 +200,18 @@ void core_snapshot(const struct core *core, int64_t at_ns, struct record_list *o
         take_gpu(core->gpus[i], at_ns, out);
     for (const struct user *user = core->users; user; user = user->hh.next)
         for (const struct profile *profile = user->profiles; profile; profile = profile->hh.next)
-            take_profile(profile, at_ns, out);
+            if (takes == takes_any || learn_knows(profile))
+                take_profile(profile, at_ns, out);
     for (const struct measure *measure = core->measures; measure; measure = measure->hh.next)
         take_measure(measure, at_ns, out);
     for (const struct user *user = core->users; user; user = user->hh.next)
         take_user(user, at_ns, out);
     for (const struct job *job = core->jobs; job; job = job->hh.next)
-        take_job(job, at_ns, out);
+        if (takes(job, data))
+            take_job(job, at_ns, out);
     for (const struct job *job = core->jobs; job; job = job->hh.next)
-        take_depends(job, at_ns, out);
+        if (job->depends && takes(job, data))
+            take_depends(job, at_ns, out);
     for (uint32_t i = 0; i < core->gpu_count; i++)
         for (uint32_t k = 0; k < core->gpus[i]->resident_count; k++)
             record_list_add(out, &(struct record){.type = RECORD_STATE_RESIDENT,
@@ -204,7 +220,7 @@ void core_snapshot(const struct core *core, int64_t at_ns, struct record_list *o
                                                   .state_resident = {.gpu = i}});
     for (uint32_t q = 0; q < RECORD_QUEUES; q++)
         for (const struct job *job = queue_numbered((struct core *)core, q)->head; job; job = job->next)
-            if (is_of_part(q, job))
+            if (is_of_part(q, job) && takes(job, data))
                 record_list_add(out, &(struct record){.type = RECORD_STATE_QUEUED,
                                                       .at_ns = at_ns,
                                                       .job = job->id,
