@@ -239,6 +239,8 @@ static int restore_core(struct core *core, const struct record *record, struct e
 {
     if (core->gpu_count || core->jobs || core->profile_count)
         return error_set(err, EPERM, "a snapshot cannot be applied to a core that has a state");
+    if (record->state_core.last_place > ORDER_LAST_PLACE)
+        return nonsense(record, err);
     if (record->state_core.prior_count && !prior_is_sane(record->state_core.prior, record->state_core.prior_count))
         return nonsense(record, err);
     core->next_decision_ns = record->state_core.next_decision_ns;
@@ -360,11 +362,11 @@ static int restore_job(struct core *core, const struct record *record, struct er
     struct job *job;
     int rc;
 
-    if (state->state >= JOB_STATE_COUNT || job_state_ended(state->state) || state->share >= SHARE_MODE_COUNT ||
-        job_state_has_gpus(state->state) != (state->share != SHARE_ANY) || state->crash_cause >= EXIT_CAUSE_COUNT ||
-        state->counted_bytes < 0 || state->stray_bytes < 0 || state->held_permille < 0 ||
-        state->held_permille > INT64_C(1000) * RECORD_MAX_GPUS || state->gave_way_ns < 0 || state->begin_ns < 0 ||
-        (state->array_waits && (state->state != JOB_QUEUED || !state->wants.array_most)) ||
+    if (state->state >= JOB_STATE_COUNT || state->place > ORDER_LAST_PLACE || job_state_ended(state->state) ||
+        state->share >= SHARE_MODE_COUNT || job_state_has_gpus(state->state) != (state->share != SHARE_ANY) ||
+        state->crash_cause >= EXIT_CAUSE_COUNT || state->counted_bytes < 0 || state->stray_bytes < 0 ||
+        state->held_permille < 0 || state->held_permille > INT64_C(1000) * RECORD_MAX_GPUS || state->gave_way_ns < 0 ||
+        state->begin_ns < 0 || (state->array_waits && (state->state != JOB_QUEUED || !state->wants.array_most)) ||
         (state->held_permille && !job_state_has_gpus(state->state)) ||
         (state->stray_bytes && !job_state_has_gpus(state->state)) || state->reservation_source > SOURCE_COUNT ||
         !failure_is_sane(core, &state->failure))

@@ -141,7 +141,7 @@ static struct order_known *known_at(const struct core *core, int64_t now_ns)
 
 static struct order_turn first_turn(const struct line *line)
 {
-    struct order_turn first = {.class = CLASS_MAIN, .place = UINT64_MAX};
+    struct order_turn first = {.class = CLASS_MAIN, .place = ORDER_LAST_PLACE};
 
     for (uint32_t i = 0; i < line->tree_count; i++)
         for (const struct alike *alike = line->trees[i]; alike; alike = alike->before)
@@ -281,7 +281,7 @@ static void rank_all(const struct core *core, struct order_known *known, int64_t
         qsort(known->ranks, known->rank_count, sizeof *known->ranks, compare_ranks);
     for (uint64_t i = 0; i < known->rank_count; i++) {
         struct job *job = known->ranks[i].job;
-        job->rank = i + 1;
+        job->rank = (uint32_t)(i + 1);
         if (!known->first_of_another && job->user != known->ranks[0].job->user)
             known->first_of_another = job->rank;
     }

@@ -28,54 +28,35 @@ struct job_progress {
     int64_t micro_steps_per_s; /* -1: not known yet */
 };
 
+/* Many of them are of jobs that only wait: the members lie by size, so that there are no holes between them. */
 struct job_view {
     uint64_t id;
-    uint32_t state;                       /* enum job_state */
     const struct record_submitted *wants; /* shared with other jobs; without the workload: job_view_set_wants() */
     char *workload;                       /* owned */
     struct common_spec *common; /* of its spec, without summary and capture, the part shared with other jobs; and the
                                    estimate */
     struct common_text *name, *command, *environment, *script; /* its other parts; see job_view_forget_inputs() */
-    uint32_t stored_bytes;                                     /* of its submission, in the store */
-    bool hidden;         /* its submission is not stored yet: it is shown to nobody */
-    bool withdrawn;      /* it could not be stored, and was refused: nothing is left of it once it has ended */
-    bool has_script;     /* the command is a script's, which the store keeps for as long as the job is known */
+    struct common_text
+        *user;           /* as the user database said when it was submitted (daemon/view/owners.h): job_view_user() */
     struct views *views; /* which has those */
-    struct common_text *user_text;
-    const char *user; /* of user_text; as the user database said when it was submitted (daemon/view/owners.h) */
-    int64_t gid;      /* as above; OWNER_NO_GID; OWNER_UNKNOWN: an earlier carma took it in */
-    bool retry;
-    uint32_t crashes;
-    uint32_t handle_crashes; /* of `crashes`, those of a GPU library that could not be set up */
-    uint32_t retries;        /* times it was put before the queue to be retried */
-    uint32_t attempts;
-    int64_t reserved_bytes;      /* as last reserved, on each GPU; -1: not known */
-    uint32_t reservation_source; /* enum memory_source of that */
-    uint32_t first_reservation_source;
-    uint64_t overuser;  /* the job that ran it out of memory at its last end; 0: nobody */
-    uint64_t victim_of; /* the last one that ever did */
-    uint32_t harmed;    /* of `crashes`, those that it is not charged with: a neighbour's doing, or a guessed fence's */
-    int64_t fence_bytes;         /* of its last start: the driver's limit on each of its processes on a GPU; -1: none */
-    uint32_t threads_percent;    /* likewise, of each GPU's threads; 0: none */
-    int64_t process_limit_bytes; /* the least of that, mps_memory_limit and the job's own limit: the effective one */
-    uint32_t uuids_why;          /* enum uuids_why, of its last start */
-    uint32_t unfenced;           /* 1: its last run ended at a guessed fence */
-    uint32_t victims;            /* jobs that it ran out of memory */
+    int64_t gid;         /* as of the user; OWNER_NO_GID; OWNER_UNKNOWN: an earlier carma took it in */
+    int64_t reserved_bytes;       /* as last reserved, on each GPU; -1: not known */
     int64_t first_reserved_bytes; /* as first reserved; as submitted, where it was never placed */
+    int64_t fence_bytes;         /* of its last start: the driver's limit on each of its processes on a GPU; -1: none */
+    int64_t process_limit_bytes; /* the least of that, mps_memory_limit and the job's own limit: the effective one */
+    uint64_t overuser;           /* the job that ran it out of memory at its last end; 0: nobody */
+    uint64_t victim_of;          /* the last one that ever did */
     int64_t submitted_ns;
-    int64_t first_started_ns; /* -1: never */
-    int64_t started_ns;       /* of the last launch; -1: never, or not yet */
-    int64_t ended_ns;         /* -1: not yet */
-    int64_t crashed_ns;       /* it waits to be retried since; -1: it does not */
-    int64_t relaunch_ns;      /* how long it has waited for that the last time; -1: it has not yet */
-    bool exited;
-    struct record_exited exit;
-    char *message;    /* owned; of the last failure; may be NULL */
-    char *unreadable; /* owned; its unreadable parts in the store, and why (daemon/set_aside.h); NULL: none */
+    int64_t first_started_ns;  /* -1: never */
+    int64_t started_ns;        /* of the last launch; -1: never, or not yet */
+    int64_t ended_ns;          /* -1: not yet */
+    int64_t crashed_ns;        /* it waits to be retried since; -1: it does not */
+    int64_t relaunch_ns;       /* how long it has waited for that the last time; -1: it has not yet */
+    struct record_exited exit; /* if `exited` */
+    char *message;             /* owned; of the last failure; may be NULL */
+    char *unreadable;          /* owned; its unreadable parts in the store, and why (daemon/set_aside.h); NULL: none */
     int64_t fault_ns; /* when, as an MPS client, it last ended with a kernel's fault; 0: not since the daemon began */
-    uint32_t share;   /* enum share_mode, of the last or current launch; SHARE_ANY where its record does not say */
-    uint32_t placement_count;         /* of the same */
-    struct job_placement *placements; /* owned */
+    struct job_placement *placements; /* owned; of the last or current launch */
     int64_t seen_ns;    /* it is known to have run until then (daemon/run/runs.h): not folded from records either */
     int64_t peak_bytes; /* the most observed of it on one GPU, in all launches; 0: nothing yet */
     struct memory_usage held; /* GPU memory over time: begun and ended by records, in between the node says how much */
@@ -83,8 +64,6 @@ struct job_view {
     int64_t energy_mj;        /* modelled (daemon/node/energy.h): not folded from records, but kept by the node */
     int64_t unused_since_ns; /* it runs, and has not used its GPUs since, for long enough to be told; -1: no. The node's
                                 too */
-    int32_t activity_permille; /* of an ended one, its workload's as observed; 0: never was. For its row of history */
-    bool estimating; /* its capture is under way (daemon/capture/captures.h): not folded from records either */
     struct job_progress *progress;    /* owned; while it runs, not folded from records; NULL: it says nothing */
     uint64_t changed;                 /* views.taken + 1, then; see job_view_is_changed() */
     uint64_t as_of;                   /* loaded: its records up to this one are in it already; 0: none */
@@ -93,6 +72,28 @@ struct job_view {
     uint64_t shown_as; /* the values that change without a record, as last shown (daemon/request/events.c); 0: never
                           looked at */
     UT_hash_handle hh;
+    uint32_t state;        /* enum job_state */
+    uint32_t stored_bytes; /* of its submission, in the store */
+    uint32_t crashes;
+    uint32_t handle_crashes; /* of `crashes`, those of a GPU library that could not be set up */
+    uint32_t harmed;  /* of `crashes`, those that it is not charged with: a neighbour's doing, or a guessed fence's */
+    uint32_t retries; /* times it was put before the queue to be retried */
+    uint32_t attempts;
+    uint32_t reservation_source; /* enum memory_source of reserved_bytes */
+    uint32_t first_reservation_source;
+    uint32_t threads_percent; /* of its last start: the driver's limit on its part of each GPU's threads; 0: none */
+    uint32_t uuids_why;       /* enum uuids_why, of its last start */
+    uint32_t unfenced;        /* 1: its last run ended at a guessed fence */
+    uint32_t victims;         /* jobs that it ran out of memory */
+    uint32_t share; /* enum share_mode, of the last or current launch; SHARE_ANY where its record does not say */
+    uint32_t placement_count;  /* of `placements` */
+    int32_t activity_permille; /* of an ended one, its workload's as observed; 0: never was. For its row of history */
+    bool hidden;               /* its submission is not stored yet: it is shown to nobody */
+    bool withdrawn;            /* it could not be stored, and was refused: nothing is left of it once it has ended */
+    bool has_script;           /* the command is a script's, which the store keeps for as long as the job is known */
+    bool retry;
+    bool exited;
+    bool estimating; /* its capture is under way (daemon/capture/captures.h): not folded from records either */
 };
 
 /* Why CUDA_VISIBLE_DEVICES has UUIDs where indices were asked for. */
@@ -136,6 +137,9 @@ void views_loaded(struct views *views, struct job_view *view);
 void views_show(struct views *views, struct job_view *view);
 
 /* Whether anybody is to see it. */
+/* Its user's name; NULL: not known. */
+const char *job_view_user(const struct job_view *view);
+
 bool job_view_is_shown(const struct job_view *view);
 
 /* As if it had never been. Nobody may have it in hand. */
