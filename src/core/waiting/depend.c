@@ -39,6 +39,7 @@ static enum met is_met(uint32_t kind, bool ended, uint32_t state)
 
 static void drop(struct dependency *dependency)
 {
+    dependency->of->user->dependencies--;
     DL_DELETE2(dependency->of->depends, dependency, previous, next);
     DL_DELETE2(dependency->on->dependents, dependency, previous_on, next_on);
     free(dependency);
@@ -74,6 +75,7 @@ static void add(struct job *job, struct awaited *on, const struct record_depends
     struct dependency *dependency = xcalloc(1, sizeof *dependency);
 
     *dependency = (struct dependency){.of = job, .on = on, .kind = depends->kind, .delay_ns = depends->delay_ns};
+    job->user->dependencies++;
     DL_APPEND2(job->depends, dependency, previous, next);
     if (depends->kind == DEPENDS_START)
         DL_PREPEND2(on->dependents, dependency, previous_on, next_on);
