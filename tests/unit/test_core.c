@@ -474,6 +474,7 @@ CORE_TEST(test_many_go_in_steps)
                 depends.depends = (struct record_depends){.kind = DEPENDS_TIME, .delay_ns = f->now_ns + 1};
             apply(f, depends);
         }
+        assert_int_equal(core_users(f->core)->dependencies, cases[c].kind == DEPENDS_TIME ? 0 : 500);
         f->now_ns += cases[c].event == RECORD_TIMER;
         job_event(f, cases[c].event, on);
         for (size_t steps = 0; told < 500; steps++) {
