@@ -215,6 +215,16 @@ void core_decide(struct core *core, int64_t now_ns, struct record_list *out)
     wait_for_next(core, now_ns, out);
 }
 
+/* Of those that the last decision left. */
+static bool any_is_due(const struct core *core, int64_t now_ns)
+{
+    const struct job *job = core->next_begin_ns <= now_ns ? core->kept.head : NULL;
+
+    while (job && (job->depends || job->begin_ns > now_ns))
+        job = job->next;
+    return job;
+}
+
 static void earlier(int64_t *wake_ns, int64_t candidate_ns, int64_t now_ns)
 {
     if (candidate_ns > now_ns && candidate_ns < *wake_ns)
@@ -227,7 +237,7 @@ int64_t core_next_wake_ns(const struct core *core, int64_t now_ns)
 
     for (const struct job *job = core->undecided.head; job; job = job->next)
         earlier(&wake_ns, job->signal_retry_ns, now_ns);
-    if (core->tellers || core->vain.head || core->next_begin_ns <= now_ns)
+    if (core->tellers || core->vain.head || any_is_due(core, now_ns))
         earlier(&wake_ns, now_ns + PAUSE_NS, now_ns);
     for (const struct job *job = core->waiting.head; job && job->turn.class == CLASS_LEASE; job = job->next)
         earlier(&wake_ns, expires_ns(job), now_ns);

@@ -69,18 +69,25 @@ static void not_before(struct job *job, int64_t begin_ns)
         job->begin_ns = begin_ns;
 }
 
-/* In the order of what is told: starts first. */
+/* In the order in which they are told: those that wait for the start from the last one on, then the others from the
+ * first one on. So it follows from the state, and a job that comes later is at its place at once. */
 static void add(struct job *job, struct awaited *on, const struct record_depends *depends)
 {
-    struct dependency *dependency = xcalloc(1, sizeof *dependency);
+    struct dependency *dependency = xcalloc(1, sizeof *dependency), *at;
 
     *dependency = (struct dependency){.of = job, .on = on, .kind = depends->kind, .delay_ns = depends->delay_ns};
     job->user->dependencies++;
     DL_APPEND2(job->depends, dependency, previous, next);
-    if (depends->kind == DEPENDS_START)
-        DL_PREPEND2(on->dependents, dependency, previous_on, next_on);
-    else
-        DL_APPEND2(on->dependents, dependency, previous_on, next_on);
+    if (depends->kind == DEPENDS_START) {
+        for (at = on->dependents; at && at->kind == DEPENDS_START && at->of->id > job->id;)
+            at = at->next_on;
+        DL_PREPEND_ELEM2(on->dependents, at, dependency, previous_on, next_on);
+    } else {
+        for (at = on->dependents ? on->dependents->previous_on : NULL;
+             at && at->kind != DEPENDS_START && at->of->id > job->id;)
+            at = at == on->dependents ? NULL : at->previous_on;
+        DL_APPEND_ELEM2(on->dependents, at, dependency, previous_on, next_on);
+    }
 }
 
 int depend_add(struct core *core, struct job *job, const struct record_depends *depends, struct error *err)
@@ -147,6 +154,13 @@ static void tell(struct core *core, struct dependency *dependency, struct depend
         order_moves(core, job);
 }
 
+/* What it has to tell, and who comes later is told when it starts or ends again. */
+static void all_know(struct core *core, struct awaited *on)
+{
+    on->started_ns = 0;
+    leave_tellers(core, on);
+}
+
 /* At most so many; returns how many it has told. */
 static uint32_t tell_some(struct core *core, struct awaited *on, uint32_t most)
 {
@@ -162,7 +176,7 @@ static uint32_t tell_some(struct core *core, struct awaited *on, uint32_t most)
     if (on->dependents && depend_news(on->dependents).state != DEPEND_NO_NEWS)
         stand_among_tellers(core, on);
     else
-        leave_tellers(core, on);
+        all_know(core, on);
     return told;
 }
 
