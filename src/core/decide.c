@@ -220,7 +220,7 @@ static bool any_is_due(const struct core *core, int64_t now_ns)
 {
     const struct job *job = core->next_begin_ns <= now_ns ? core->kept.head : NULL;
 
-    while (job && (job->depends || job->begin_ns > now_ns))
+    while (job && (job->depends || !job->begin_ns || job->begin_ns > now_ns))
         job = job->next;
     return job;
 }
