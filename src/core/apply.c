@@ -592,6 +592,8 @@ static int apply(struct core *core, const struct record *record, struct error *e
         return users_forget(core, &record->forgotten, err);
     case RECORD_SHARE_GIVEN:
         return users_give_share(core, &record->share_given, err);
+    case RECORD_TOLD:
+        return depend_tell(core, record->told.count, err);
     case RECORD_WAITED:
         core->next_decision_ns = record->waited.until_ns;
         return 0;

@@ -9,6 +9,7 @@
 #include "core/state.h"
 #include "core/users.h"
 #include "core/waiting/alike.h"
+#include "core/waiting/depend.h"
 #include "core/waiting/order.h"
 
 struct core *core_new(void)
@@ -32,6 +33,7 @@ void core_free(struct core *core)
     if (!core)
         return;
     alike_free(core);
+    depend_free_tellers(core);
     HASH_ITER (hh, core->jobs, job, next) {
         HASH_DEL(core->jobs, job);
         core_free_job(core, job);

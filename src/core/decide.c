@@ -53,35 +53,47 @@ static void expire_leases(struct core *core, int64_t now_ns, struct record_list 
     }
 }
 
-/* Of more the daemon would answer nobody for long: the others follow a moment later. */
-#define REFUSED_AT_ONCE  500
-#define REFUSED_PAUSE_NS NS_PER_MS
+/* Of more in a decision the daemon would answer nobody for long: the others follow a moment later. */
+#define AT_ONCE      64
+#define TOLD_AT_ONCE 200
+#define PAUSE_NS     NS_PER_MS
 
-/* Those that depended in vain; and so on. */
-static void refuse_dependents(struct core *core, int64_t now_ns, struct record_list *out)
+/* Jobs whose dependencies have come true or never will, where one ended for which many waited. */
+static void tell_dependents(struct core *core, int64_t now_ns, struct record_list *out)
 {
-    struct job *job = core->undecided.head;
-    size_t most = out->count + REFUSED_AT_ONCE;
+    if (core->tellers)
+        core_decided(core, out,
+                     &(struct record){.type = RECORD_TOLD, .at_ns = now_ns, .told = {.count = TOLD_AT_ONCE}});
+}
 
-    while (job && out->count < most) {
+/* Those that depended in vain; and so on. `left`: of AT_ONCE. */
+static void refuse_dependents(struct core *core, int64_t now_ns, size_t *left, struct record_list *out)
+{
+    while (core->vain.head && *left > 0) {
+        const struct job *job = core->vain.head;
         struct record refused = {
             .type = RECORD_REFUSED, .at_ns = now_ns, .job = job->id, .refused = {.on = job->failed_on}};
-        job = job->state == JOB_QUEUED && core_decided(core, out, &refused) ? core->undecided.head : job->next;
+        --*left;
+        core_decided(core, out, &refused);
     }
 }
 
 /* Jobs whose time has come stand in the queue. */
-static void begin_due(struct core *core, int64_t now_ns, struct record_list *out)
+static void begin_due(struct core *core, int64_t now_ns, size_t *left, struct record_list *out)
 {
     struct job *next;
 
-    if (now_ns < core->next_begin_ns)
+    if (now_ns < core->next_begin_ns || *left == 0)
         return;
     core->next_begin_ns = INT64_MAX;
     for (struct job *job = core->kept.head; job; job = next) {
         next = job->next;
         if (job->depends || !job->begin_ns)
             continue;
+        if (job->begin_ns <= now_ns && --*left == 0) {
+            core->next_begin_ns = now_ns; /* and of those behind it */
+            next = NULL;
+        }
         if (job->begin_ns <= now_ns)
             core_decided(core, out, &(struct record){.type = RECORD_DUE, .at_ns = now_ns, .job = job->id});
         else if (job->begin_ns < core->next_begin_ns)
@@ -199,14 +211,16 @@ static void wait_for_next(struct core *core, int64_t now_ns, struct record_list 
 
 void core_decide(struct core *core, int64_t now_ns, struct record_list *out)
 {
+    size_t left = AT_ONCE;
     uint64_t openings;
     bool moved;
 
     closing_end_avoided(core, now_ns);
     expire_leases(core, now_ns, out);
     decide_undecided(core, now_ns, out);
-    refuse_dependents(core, now_ns, out);
-    begin_due(core, now_ns, out);
+    tell_dependents(core, now_ns, out);
+    refuse_dependents(core, now_ns, &left, out);
+    begin_due(core, now_ns, &left, out);
     correct_reservations(core, now_ns, out);
     shrink_reservations(core, now_ns, out);
     move_off(core, now_ns, out);
@@ -218,10 +232,20 @@ void core_decide(struct core *core, int64_t now_ns, struct record_list *out)
     do { /* a placement that ends a reservation frees memory for jobs examined before */
         openings = core->openings;
         moved = backfill_pass(core, now_ns, out);
-        refuse_dependents(core, now_ns, out);
-        begin_due(core, now_ns, out);
+        refuse_dependents(core, now_ns, &left, out);
+        begin_due(core, now_ns, &left, out);
     } while (moved || core->openings != openings);
     wait_for_next(core, now_ns, out);
+}
+
+/* Of those that the last decision left. */
+static bool any_is_due(const struct core *core, int64_t now_ns)
+{
+    const struct job *job = core->next_begin_ns <= now_ns ? core->kept.head : NULL;
+
+    while (job && (job->depends || !job->begin_ns || job->begin_ns > now_ns))
+        job = job->next;
+    return job;
 }
 
 static void earlier(int64_t *wake_ns, int64_t candidate_ns, int64_t now_ns)
@@ -235,7 +259,9 @@ int64_t core_next_wake_ns(const struct core *core, int64_t now_ns)
     int64_t wake_ns = INT64_MAX;
 
     for (const struct job *job = core->undecided.head; job; job = job->next)
-        earlier(&wake_ns, job->state == JOB_QUEUED ? now_ns + REFUSED_PAUSE_NS : job->signal_retry_ns, now_ns);
+        earlier(&wake_ns, job->signal_retry_ns, now_ns);
+    if (core->tellers || core->vain.head || any_is_due(core, now_ns))
+        earlier(&wake_ns, now_ns + PAUSE_NS, now_ns);
     for (const struct job *job = core->waiting.head; job && job->turn.class == CLASS_LEASE; job = job->next)
         earlier(&wake_ns, expires_ns(job), now_ns);
     earlier(&wake_ns, core->next_begin_ns, now_ns);

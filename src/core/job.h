@@ -10,6 +10,7 @@
 #include "core/record.h"
 
 struct alike;
+struct awaited;
 struct job_array;
 struct job;
 struct profile;
@@ -64,9 +65,11 @@ enum order_class {
 
 /* The key of the order of waiting jobs: the smaller goes first. */
 struct order_turn {
-    uint32_t class; /* enum order_class */
-    uint64_t place; /* within it */
+    uint64_t class : 2;  /* enum order_class */
+    uint64_t place : 62; /* within it */
 };
+
+#define ORDER_LAST_PLACE ((UINT64_C(1) << 62) - 1)
 
 /* Before every job's turn. */
 static const struct order_turn order_start = {.class = CLASS_NONE};
@@ -94,17 +97,16 @@ struct job_shown {
 
 struct job {
     uint64_t id;
+    uint32_t placement_count; /* GPUs held now; here, beside the state, it leaves no hole */
 #define STATE(type, member, kind, name) type member;
 #include "core/job_state.def"
     const struct record_submitted *wants;      /* without the workload, which its history has: job_submitted() */
     struct record_failure failure;             /* of one without a workload; else the history has it */
     struct order_turn turn;                    /* while it waits or is held */
-    uint32_t placement_count;                  /* GPUs held now */
     struct job_placement *placements;          /* owned; NULL while it holds none */
-    uint32_t stray_count;                      /* GPUs that it was not given, and was observed on in this run */
     struct job_placement *strays;              /* owned; these */
     struct dependency *depends;                /* owned list: what it waits for (waiting/depend.h) */
-    struct dependency *dependents;             /* others' of the kind, on this job: a list */
+    struct awaited *awaited;                   /* owned; NULL: nobody ever waited for it */
     struct job_array *array;                   /* where a part of it has to wait (waiting/array.h); borrowed; or NULL */
     struct user *user;                         /* the job's user; borrowed */
     struct profile *profile;                   /* of its workload; borrowed; NULL: it has no key */
@@ -112,8 +114,9 @@ struct job {
     struct queue *queue;                       /* the one it stands in, or NULL */
     struct job *previous;
     struct job *next;
-    uint64_t rank;       /* its place among those that wait; 0: it is not eligible: a cache (order.c) */
-    struct alike *alike; /* while it waits: the jobs that nothing tells from it (alike.h): a cache */
+    uint32_t stray_count; /* GPUs that it was not given, and was observed on in this run */
+    uint32_t rank;        /* its place among those that wait; 0: it is not eligible: a cache (order.c) */
+    struct alike *alike;  /* while it waits: the jobs that nothing tells from it (alike.h): a cache */
     struct {
         struct job *before, *behind;
     } by_turn[BY_TURN_KINDS]; /* below it, in a tree that it stands in: a cache */

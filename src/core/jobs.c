@@ -101,7 +101,7 @@ void core_end_job(struct core *core, struct job *job)
 
 void core_free_job(struct core *core, struct job *job)
 {
-    depend_free(job);
+    depend_free(core, job);
     array_leave(core, job);
     common_wants_leave(&core->wants, job->wants);
     free(job->placements);

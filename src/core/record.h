@@ -95,6 +95,10 @@ struct record_depends {
     int64_t delay_ns;
 };
 
+struct record_told {
+    uint32_t count;
+};
+
 /* Why: 0: it can never run here. */
 struct record_refused {
     uint64_t on; /* the job on which it depended in vain */
@@ -341,12 +345,19 @@ struct record_state_placement {
     bool strayed; /* the job was not given this GPU, and was observed there */
 };
 
+struct record_state_depends {
+    struct record_depends depends;
+    uint32_t told_as; /* enum job_state of the job on which it depends: RUNNING or an end, of which it is to be told; 0:
+                         of nothing */
+    int64_t told_ns;  /* since then */
+};
+
 struct record_gpu_number {
     uint32_t gpu;
 };
 
-/* Queues by number: waiting, recovering, held, undecided, shrinking, kept. */
-#define RECORD_QUEUES          6
+/* Queues by number: waiting, recovering, held, undecided, shrinking, kept, vain. */
+#define RECORD_QUEUES          7
 #define RECORD_QUEUE_SHRINKING 4
 
 struct record_state_queued {
@@ -362,7 +373,8 @@ struct record {
         struct record_gpu gpu;     /* GPU_BACK, GPU_LOST */
         struct record_submitted submitted;
         struct record_estimated estimated;
-        struct record_depends depends; /* DEPENDS, STATE_DEPENDS */
+        struct record_depends depends;
+        struct record_told told;
         struct record_refused refused;
         struct record_sample sample;
         struct record_memory memory;  /* FIRST_USE, OBSERVED */
@@ -391,6 +403,7 @@ struct record {
         struct record_state_user state_user;
         struct record_state_job state_job;
         struct record_state_placement state_placement;
+        struct record_state_depends state_depends;
         struct record_gpu_number state_resident;
         struct record_state_queued state_queued;
     };

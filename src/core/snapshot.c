@@ -32,12 +32,12 @@
         X(estimated_bytes), X(activity_permille), X(variance), X(failure)
 
 /* Numbers in the record: the order of waiting jobs is stored in two parts. */
-enum queue_number { QUEUE_MAIN, QUEUE_APART, QUEUE_HELD, QUEUE_UNDECIDED, QUEUE_SHRINKING, QUEUE_KEPT };
+enum queue_number { QUEUE_MAIN, QUEUE_APART, QUEUE_HELD, QUEUE_UNDECIDED, QUEUE_SHRINKING, QUEUE_KEPT, QUEUE_VAIN };
 
 static struct queue *queue_numbered(struct core *core, uint32_t number)
 {
-    struct queue *const queues[RECORD_QUEUES] = {&core->waiting,   &core->waiting,   &core->held,
-                                                 &core->undecided, &core->shrinking, &core->kept};
+    struct queue *const queues[RECORD_QUEUES] = {&core->waiting,   &core->waiting, &core->held, &core->undecided,
+                                                 &core->shrinking, &core->kept,    &core->vain};
 
     return number < RECORD_QUEUES ? queues[number] : NULL;
 }
@@ -170,16 +170,31 @@ static void take_job(const struct job *job, int64_t at_ns, struct record_list *o
 
 static void take_depends(const struct job *job, int64_t at_ns, struct record_list *out)
 {
-    for (const struct dependency *dependency = job->depends; dependency; dependency = dependency->next)
-        record_list_add(out, &(struct record){.type = RECORD_STATE_DEPENDS,
-                                              .at_ns = at_ns,
-                                              .job = job->id,
-                                              .depends = {.on = dependency->on->id,
-                                                          .kind = dependency->kind,
-                                                          .delay_ns = dependency->delay_ns}});
+    for (const struct dependency *dependency = job->depends; dependency; dependency = dependency->next) {
+        struct depend_news news = depend_news(dependency);
+        struct record record = {.type = RECORD_STATE_DEPENDS, .at_ns = at_ns, .job = job->id};
+        record.state_depends = (struct record_state_depends){
+            .depends = {.on = dependency->on->id, .kind = dependency->kind, .delay_ns = dependency->delay_ns},
+            .told_as = news.state,
+            .told_ns = news.at_ns};
+        record_list_add(out, &record);
+    }
+}
+
+static bool takes_any(const struct job *job, void *data)
+{
+    (void)job;
+    (void)data;
+    return true;
 }
 
 void core_snapshot(const struct core *core, int64_t at_ns, struct record_list *out)
+{
+    core_snapshot_of(core, at_ns, takes_any, NULL, out);
+}
+
+void core_snapshot_of(const struct core *core, int64_t at_ns, bool (*takes)(const struct job *job, void *data),
+                      void *data, struct record_list *out)
 {
     record_list_add(out, &(struct record){.type = RECORD_RECONFIGURED, .at_ns = at_ns, .config = core->config});
     take_core(core, at_ns, out);
@@ -187,15 +202,18 @@ void core_snapshot(const struct core *core, int64_t at_ns, struct record_list *o
         take_gpu(core->gpus[i], at_ns, out);
     for (const struct user *user = core->users; user; user = user->hh.next)
         for (const struct profile *profile = user->profiles; profile; profile = profile->hh.next)
-            take_profile(profile, at_ns, out);
+            if (takes == takes_any || learn_knows(profile))
+                take_profile(profile, at_ns, out);
     for (const struct measure *measure = core->measures; measure; measure = measure->hh.next)
         take_measure(measure, at_ns, out);
     for (const struct user *user = core->users; user; user = user->hh.next)
         take_user(user, at_ns, out);
     for (const struct job *job = core->jobs; job; job = job->hh.next)
-        take_job(job, at_ns, out);
+        if (takes(job, data))
+            take_job(job, at_ns, out);
     for (const struct job *job = core->jobs; job; job = job->hh.next)
-        take_depends(job, at_ns, out);
+        if (job->depends && takes(job, data))
+            take_depends(job, at_ns, out);
     for (uint32_t i = 0; i < core->gpu_count; i++)
         for (uint32_t k = 0; k < core->gpus[i]->resident_count; k++)
             record_list_add(out, &(struct record){.type = RECORD_STATE_RESIDENT,
@@ -204,7 +222,7 @@ void core_snapshot(const struct core *core, int64_t at_ns, struct record_list *o
                                                   .state_resident = {.gpu = i}});
     for (uint32_t q = 0; q < RECORD_QUEUES; q++)
         for (const struct job *job = queue_numbered((struct core *)core, q)->head; job; job = job->next)
-            if (is_of_part(q, job))
+            if (is_of_part(q, job) && takes(job, data))
                 record_list_add(out, &(struct record){.type = RECORD_STATE_QUEUED,
                                                       .at_ns = at_ns,
                                                       .job = job->id,
@@ -223,6 +241,8 @@ static int restore_core(struct core *core, const struct record *record, struct e
 {
     if (core->gpu_count || core->jobs || core->profile_count)
         return error_set(err, EPERM, "a snapshot cannot be applied to a core that has a state");
+    if (record->state_core.last_place > ORDER_LAST_PLACE)
+        return nonsense(record, err);
     if (record->state_core.prior_count && !prior_is_sane(record->state_core.prior, record->state_core.prior_count))
         return nonsense(record, err);
     core->next_decision_ns = record->state_core.next_decision_ns;
@@ -346,11 +366,11 @@ static int restore_job(struct core *core, const struct record *record, struct er
     struct job *job;
     int rc;
 
-    if (state->state >= JOB_STATE_COUNT || job_state_ended(state->state) || state->share >= SHARE_MODE_COUNT ||
-        job_state_has_gpus(state->state) != (state->share != SHARE_ANY) || state->crash_cause >= EXIT_CAUSE_COUNT ||
-        state->counted_bytes < 0 || state->stray_bytes < 0 || state->held_permille < 0 ||
-        state->held_permille > INT64_C(1000) * RECORD_MAX_GPUS || state->gave_way_ns < 0 || state->begin_ns < 0 ||
-        (state->array_waits && (state->state != JOB_QUEUED || !state->wants.array_most)) ||
+    if (state->state >= JOB_STATE_COUNT || state->place > ORDER_LAST_PLACE || job_state_ended(state->state) ||
+        state->share >= SHARE_MODE_COUNT || job_state_has_gpus(state->state) != (state->share != SHARE_ANY) ||
+        state->crash_cause >= EXIT_CAUSE_COUNT || state->counted_bytes < 0 || state->stray_bytes < 0 ||
+        state->held_permille < 0 || state->held_permille > INT64_C(1000) * RECORD_MAX_GPUS || state->gave_way_ns < 0 ||
+        state->begin_ns < 0 || (state->array_waits && (state->state != JOB_QUEUED || !state->wants.array_most)) ||
         (state->held_permille && !job_state_has_gpus(state->state)) ||
         (state->stray_bytes && !job_state_has_gpus(state->state)) || state->reservation_source > SOURCE_COUNT ||
         !failure_is_sane(core, &state->failure))
@@ -394,8 +414,9 @@ static int restore_placement(struct core *core, struct job *job, const struct re
 
 static int restore_depends(struct core *core, struct job *job, const struct record *record, struct error *err)
 {
-    if ((job->state != JOB_HELD && job->state != JOB_QUEUED) || job->queue || record->depends.kind == DEPENDS_TIME ||
-        depend_add(core, job, &record->depends, NULL) != 0)
+    if ((job->state != JOB_HELD && job->state != JOB_QUEUED) || job->queue ||
+        record->state_depends.depends.kind == DEPENDS_TIME ||
+        depend_restore(core, job, &record->state_depends, NULL) != 0)
         return nonsense(record, err);
     return 0;
 }
@@ -430,7 +451,7 @@ static int restore_queued(struct core *core, struct job *job, const struct recor
     if (!queue || job->queue || !is_of_part(number, job) || (job->state == JOB_HELD) != (number == QUEUE_HELD) ||
         ((number == QUEUE_MAIN || number == QUEUE_HELD) && queue->tail && !turn_is_before(queue->tail->turn, turn)))
         return nonsense(record, err);
-    if (number <= QUEUE_HELD || number == QUEUE_KEPT)
+    if (number <= QUEUE_HELD || number >= QUEUE_KEPT)
         order_enter(core, job);
     else
         queue_push(queue, job);
@@ -444,7 +465,7 @@ static bool queue_suits(const struct core *core, const struct job *job)
     case JOB_HELD:
         return job->queue == &core->held;
     case JOB_QUEUED:
-        return job->queue == (job->failed_on ? &core->undecided : job_is_kept(job) ? &core->kept : &core->waiting);
+        return job->queue == (job->failed_on ? &core->vain : job_is_kept(job) ? &core->kept : &core->waiting);
     case JOB_CRASHED:
         return job->queue == &core->undecided;
     case JOB_STOPPING:

@@ -8,6 +8,11 @@
  * equal input. The first is a RECONFIGURED, the others are of the types STATE_*, which core_apply takes only there. */
 void core_snapshot(const struct core *core, int64_t at_ns, struct record_list *out);
 
+/* The same of some jobs: those that have GPUs, or have any reserved, and others that depend on none which it lacks. Of
+ * workloads only those of which something is known. */
+void core_snapshot_of(const struct core *core, int64_t at_ns, bool (*takes)(const struct job *job, void *data),
+                      void *data, struct record_list *out);
+
 /* Whether the restored state is a possible one: a damaged store must not become a core that fails later. -EINVAL: which
  * job or GPU contradicts itself. To be asked once after the records of a snapshot. */
 int core_check(const struct core *core, struct error *err);

@@ -13,6 +13,7 @@
 
 struct alike;
 struct alikes_of_width;
+struct awaited;
 struct common_wants;
 struct job_array;
 struct line;
@@ -46,6 +47,8 @@ struct core {
     struct queue waiting;       /* QUEUED, in the order of turns */
     struct queue held;          /* HELD, the same */
     struct queue kept;          /* QUEUED, but for other jobs or a time (job_is_kept), the same */
+    struct queue vain;          /* QUEUED, and depended in vain: to be refused */
+    struct awaited *tellers;    /* owned list: jobs of which others are to be told that they started or ended */
     struct queue undecided;     /* CRASHED, or STOPPING and not signalled yet */
     struct queue shrinking;     /* RUNNING with a reservation that may be shrunk, in the order of first use */
     int64_t next_decision_ns;   /* no placement before */

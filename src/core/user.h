@@ -18,6 +18,7 @@ struct profile;
 struct user {
     uint32_t uid;
     uint32_t unfinished;   /* jobs: this and the next three follow from them */
+    uint32_t dependencies; /* of jobs of his, on others */
     uint32_t running;      /* of them, those that have GPUs */
     uint32_t gpus;         /* that these have: one that is shared counts for each */
     uint64_t memory_bytes; /* that these have reserved in all, and hold on GPUs that they were not given */

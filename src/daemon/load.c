@@ -98,7 +98,7 @@ static void find_owners(struct daemon *daemon)
     struct error err;
 
     for (struct job_view *view = daemon->views.jobs; view; view = view->hh.next) {
-        if (view->user && (view->gid != OWNER_UNKNOWN || job_state_ended(view->state)))
+        if (job_view_user(view) && (view->gid != OWNER_UNKNOWN || job_state_ended(view->state)))
             continue;
         if (!owner.user || view->wants->uid != uid) {
             free_ptr(&owner.user);
@@ -108,7 +108,7 @@ static void find_owners(struct daemon *daemon)
                 owner = (struct owner){.user = xasprintf("%u", (unsigned)uid), .gid = OWNER_NO_GID};
             }
         }
-        if (!view->user)
+        if (!job_view_user(view))
             job_view_set_user(view, owner.user);
         view->gid = owner.gid;
     }

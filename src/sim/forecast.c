@@ -22,12 +22,18 @@ struct run {
     int64_t end_ns;
 };
 
+struct arrival {
+    int64_t at_ns;
+    size_t like;
+};
+
 struct world {
     const struct forecast_question *question;
     struct core *core;
     int64_t now_ns;
     size_t draw;
-    int64_t *arrivals_ns; /* owned: the next one like each arrival */
+    struct arrival *arrivals; /* owned: the next one like each, in the order of time, from `next` on and around */
+    size_t next;
     uint64_t arrived;
     struct run *runs; /* owned */
     size_t run_count, run_capacity;
@@ -177,12 +183,14 @@ static int64_t next_end(const struct world *world)
 
 static int64_t next_arrival(const struct world *world)
 {
-    int64_t next_ns = INT64_MAX;
+    return world->question->arrival_count ? world->arrivals[world->next].at_ns : INT64_MAX;
+}
 
-    for (size_t i = 0; i < world->question->arrival_count; i++)
-        if (world->arrivals_ns[i] < next_ns)
-            next_ns = world->arrivals_ns[i];
-    return next_ns;
+static int compare_arrivals(const void *left, const void *right)
+{
+    const struct arrival *a = left, *b = right;
+
+    return a->at_ns != b->at_ns ? (a->at_ns < b->at_ns ? -1 : 1) : a->like < b->like ? -1 : a->like > b->like;
 }
 
 /* In each draw the span begins at another time of it. */
@@ -191,24 +199,25 @@ static void expect_arrivals(struct world *world)
     const struct forecast_question *question = world->question;
     int64_t shift_ns = FORECAST_SPAN_NS / FORECAST_DRAWS * (int64_t)world->draw;
 
-    world->arrivals_ns = xcalloc(question->arrival_count + 1, sizeof *world->arrivals_ns);
+    world->arrivals = xcalloc(question->arrival_count + 1, sizeof *world->arrivals);
     for (size_t i = 0; i < question->arrival_count; i++)
-        world->arrivals_ns[i] =
-            question->now_ns + (question->arrivals[i].at_ns + shift_ns) % FORECAST_SPAN_NS + NS_PER_SEC;
+        world->arrivals[i] = (struct arrival){
+            question->now_ns + (question->arrivals[i].at_ns + shift_ns) % FORECAST_SPAN_NS + NS_PER_SEC, i};
+    qsort(world->arrivals, question->arrival_count, sizeof *world->arrivals, compare_arrivals);
 }
 
 static void let_arrive(struct world *world)
 {
     const struct forecast_question *question = world->question;
 
-    for (size_t i = 0; i < question->arrival_count; i++) {
+    while (next_arrival(world) <= world->now_ns) {
+        struct arrival *arrival = &world->arrivals[world->next];
         struct record record = {.type = RECORD_SUBMITTED, .at_ns = world->now_ns};
-        if (world->arrivals_ns[i] > world->now_ns)
-            continue;
-        record.job = FIRST_ARRIVAL + world->arrived++ * question->arrival_count + i;
-        record.submitted = question->arrivals[i].wants;
+        record.job = FIRST_ARRIVAL + world->arrived++ * question->arrival_count + arrival->like;
+        record.submitted = question->arrivals[arrival->like].wants;
         core_apply(world->core, &record, NULL);
-        world->arrivals_ns[i] += FORECAST_SPAN_NS;
+        arrival->at_ns += FORECAST_SPAN_NS;
+        world->next = (world->next + 1) % question->arrival_count;
     }
 }
 
@@ -311,7 +320,7 @@ int forecast_start(const struct forecast_question *question, struct forecast *fo
         }
         core_free(world.core);
         free(world.runs);
-        free(world.arrivals_ns);
+        free(world.arrivals);
         record_list_release(&world.decisions);
     }
     if (rc)

@@ -117,7 +117,8 @@ def pages():
     listed("?state=waiting&last=2&uid=self", 2298, range(2299, 2301))
     listed("?after=2300", 0, [])
     listed("?uid=4294967294", 0, [])
-    expect("many that depend on all of a name", submit([job(dependency="singleton")] * 200), 413, "submit fewer at once")
+    for dependency, count in (("singleton", 200), ("afterany:" + ":".join("1" * 400), 51)):
+        expect("many dependencies", submit([job(dependency=dependency)] * count), 413, "submit fewer at once")
     for query in ("limit=x", "last=-1", "after=1x", "uid=me", "limit=1&last=1", "state=lost"):
         expect(query, Daemon().call("GET", f"/v1/jobs?{query}"), 400, "")
 
@@ -142,6 +143,11 @@ def texts_again():
 def held():
     """A quarter of it may be in memory, where what equal jobs have in common counts once; and a request more."""
     unlike = [job(environment=[f"A={number}" + "x" * 70000]) for number in range(5)]
+    expect("a job", submit([job()]), 201)
+    expect("many dependencies on it", submit([job(dependency="afterany:" + ":".join("1" * 400))] * 11), 201)
+    expect("a job more", submit([job()]), 503, "of carmad's memory")
+    for number in range(1, 13):
+        expect("a cancel", Daemon().call("POST", f"/v1/jobs/{number}/cancel"), 200)
     expect("equal jobs", submit([unlike[0]] * 2), 201)
     for number in range(1, 4):
         expect("an unlike one", submit([unlike[number]]), 201)
@@ -151,7 +157,7 @@ def held():
 def held_again():
     """Also after a restart. An end makes room."""
     unlike = [job(environment=[f"A={number}" + "x" * 70000]) for number in (5, 6)]
-    expect("too many unlike ones", submit([unlike[0]]), 503, "take 274 KiB of carmad's memory, a user may have 256 KiB")
+    expect("too many unlike ones", submit([unlike[0]]), 503, " KiB of carmad's memory, a user may have 256 KiB")
     ids = [each["id"] for each in Daemon().call("GET", "/v1/jobs")[1]["jobs"]]
     for number in ids[-2:]:
         expect("a cancel", Daemon().call("POST", f"/v1/jobs/{number}/cancel"), 200)

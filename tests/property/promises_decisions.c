@@ -291,6 +291,8 @@ void on_decision(struct world *world, const struct record *record)
         if (job->ended || job->running)
             fail(world, "the time of job %" PRIu64 " came, which does not wait for it", record->job);
         break;
+    case RECORD_TOLD:
+        break; /* whom it tells goes on, as check_depends sees */
     case RECORD_WAITED:
         if (record->waited.until_ns <= world->now_ns)
             fail(world, "a wait that is over");

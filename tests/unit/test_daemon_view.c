@@ -55,7 +55,7 @@ static void assert_is_whole(const struct job_view *view, const char *seed)
 
     make_spec(&expected, seed);
     assert_true(job_spec_equal(&spec, &expected));
-    assert_string_equal(view->user, "ada");
+    assert_string_equal(job_view_user(view), "ada");
     job_spec_release(&expected);
 }
 

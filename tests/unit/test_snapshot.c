@@ -40,6 +40,32 @@ CORE_TEST(test_a_living_core_takes_none)
     }
 }
 
+static bool is_taken(const struct job *job, void *last)
+{
+    return job->id == *(uint64_t *)last || job_state_has_gpus(job->state);
+}
+
+/* A question about one job has a copy that others' jobs and workloads, of which nothing is known, cost nothing. */
+CORE_TEST(test_of_some_jobs)
+{
+    CLEANUP(record_list_release) struct record_list taken = {0};
+    CLEANUP(drop_core) struct core *core = core_new();
+
+    make_state(f, &taken);
+    taken.count = 0;
+    for (int i = 0; i < 50; i++) {
+        struct record record = wants(1, GIB);
+        snprintf(record.submitted.workload, sizeof record.submitted.workload, "w%d", i);
+        submit_record(f, record);
+    }
+    core_snapshot_of(f->core, f->now_ns, is_taken, &f->last_job, &taken);
+    assert_true(taken.count < 20);
+    for (size_t i = 0; i < taken.count; i++)
+        fail_if(core_apply(core, &taken.items[i], &trouble) != 0, trouble);
+    fail_if(core_check(core, &trouble) != 0, trouble);
+    assert_int_equal(core_job_count(core), 2);
+}
+
 /* Restores the snapshot without the last record of a type, or with that one twice; the verdict of the whole. */
 static int restore_spoilt(const struct record_list *snapshot, uint32_t type, bool twice)
 {

@@ -72,6 +72,8 @@ static int parse_item(struct list *list, char *item, struct error *err)
         return add(list, dependency, err);
     if (jobs)
         *jobs++ = '\0';
+    if (jobs && strcmp(item, SINGLETON) == 0)
+        return error_set(err, EINVAL, "dependency 'singleton:%.40s': singleton names no job", jobs);
     while (kind < DEPENDS_KINDS && (!words[kind] || strcmp(words[kind], item) != 0))
         kind++;
     if (kind == DEPENDS_KINDS)

@@ -69,6 +69,12 @@ struct profile *learn_profile(struct core *core, struct user *user, const char *
     return profile;
 }
 
+bool learn_knows(const struct profile *profile)
+{
+    return profile->runs || profile->peak_bytes || profile->outgrown_bytes || profile->estimated_bytes ||
+           profile->measures || profile->variance < PRIOR_VARIANCE || profile->failure.gpu != RECORD_NO_GPU;
+}
+
 bool learned_activity_is_known(const struct job *job)
 {
     return job->wants->smact_permille >= 0 || (job->profile && job->profile->variance < PRIOR_VARIANCE);

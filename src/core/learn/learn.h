@@ -27,6 +27,9 @@ struct user;
 /* The history of a user's workload, made where there is none; NULL for the empty key. */
 struct profile *learn_profile(struct core *core, struct user *user, const char *workload);
 
+/* Whether it differs from one that a submission would make anew. */
+bool learn_knows(const struct profile *profile);
+
 /* NULL: there is none. */
 const struct profile *learn_find(const struct core *core, uint32_t uid, const char *workload);
 

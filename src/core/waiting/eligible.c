@@ -119,9 +119,9 @@ static bool has_too_much_memory(const struct core *core, const struct applicant 
 
 /* Jobs start and end, or a job begins to depend on them. */
 #define AT_OTHERS                                                                                                      \
-    (AT(RECORD_DEPENDS) | AT(RECORD_DUE) | AT(RECORD_STARTED) | AT(RECORD_EXITED) | AT(RECORD_LAUNCH_FAILED) |         \
-     AT(RECORD_LOST) | AT(RECORD_CANCELLED) | AT(RECORD_GAVE_UP) | AT(RECORD_REFUSED) | AT(RECORD_EXPIRED) |           \
-     AT(RECORD_RETURNED))
+    (AT(RECORD_DEPENDS) | AT(RECORD_DUE) | AT(RECORD_TOLD) | AT(RECORD_STARTED) | AT(RECORD_EXITED) |                  \
+     AT(RECORD_LAUNCH_FAILED) | AT(RECORD_LOST) | AT(RECORD_CANCELLED) | AT(RECORD_GAVE_UP) | AT(RECORD_REFUSED) |     \
+     AT(RECORD_EXPIRED) | AT(RECORD_RETURNED))
 
 static bool users_are_limited(const struct core *core)
 {

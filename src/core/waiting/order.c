@@ -3,7 +3,8 @@
  * (order_lines), and by turn within a line: those before the main queue; then, by `order`, all others, or each user's
  * in the order of goes_before, which is worked out anew for each moment in which somebody asks (order_known). Lines
  * keep their jobs in trees (waiting/alike.h), in which the head and all later candidates are found
- * (waiting/backfill.c). People are told the place of each job (order_rank): all are sorted for that, once in a moment.
+ * (waiting/backfill.c). People are told the place of each job (order_rank): all are sorted for that, and stay so for a
+ * second while nothing happens.
  *
  * To add a class: a row of classes.def and its function here. To add a ground on which a user goes before another: a
  * line in goes_before. */
@@ -75,7 +76,7 @@ void order_enter(struct core *core, struct job *job)
     if (job->state == JOB_HELD) {
         queue_insert(&core->held, job);
     } else if (job->failed_on) {
-        queue_push(&core->undecided, job);
+        queue_push(&core->vain, job);
     } else if (job_is_kept(job)) {
         queue_insert(&core->kept, job);
         if (!job->depends && job->begin_ns && job->begin_ns < core->next_begin_ns)
@@ -102,11 +103,14 @@ void order_moves(struct core *core, struct job *job)
 struct order_known {
     uint64_t applied; /* core.applied then */
     int64_t now_ns;
-    bool lines_known, ranks_known, head_known;
+    bool lines_known, head_known;
     struct job *head;
     struct line **lines; /* owned array */
     uint32_t count;
     size_t capacity;
+    bool ranks_known;
+    uint64_t ranks_applied; /* core.applied then */
+    int64_t ranks_ns;
     struct order_rank *ranks;              /* owned array, in their order */
     uint64_t rank_count, first_of_another; /* the first rank whose user is not the first one's */
     size_t rank_capacity;
@@ -129,7 +133,7 @@ static struct order_known *known_at(const struct core *core, int64_t now_ns)
     struct order_known *known = core->order_known;
 
     if (known->applied != core->applied || known->now_ns != now_ns)
-        known->lines_known = known->ranks_known = known->head_known = false;
+        known->lines_known = known->head_known = false;
     known->applied = core->applied;
     known->now_ns = now_ns;
     return known;
@@ -137,7 +141,7 @@ static struct order_known *known_at(const struct core *core, int64_t now_ns)
 
 static struct order_turn first_turn(const struct line *line)
 {
-    struct order_turn first = {.class = CLASS_MAIN, .place = UINT64_MAX};
+    struct order_turn first = {.class = CLASS_MAIN, .place = ORDER_LAST_PLACE};
 
     for (uint32_t i = 0; i < line->tree_count; i++)
         for (const struct alike *alike = line->trees[i]; alike; alike = alike->before)
@@ -301,21 +305,34 @@ static void rank_all(const struct core *core, struct order_known *known, int64_t
         qsort(known->ranks, known->rank_count, sizeof *known->ranks, compare_ranks);
     for (uint64_t i = 0; i < known->rank_count; i++) {
         struct job *job = known->ranks[i].job;
-        job->rank = i + 1;
+        job->rank = (uint32_t)(i + 1);
         if (!known->first_of_another && job->user != known->ranks[0].job->user)
             known->first_of_another = job->rank;
     }
     known->ranks_known = true;
+    known->ranks_applied = core->applied;
+    known->ranks_ns = now_ns;
+}
+
+/* Only uses fade meanwhile: for people that is as good, and each of them may ask in a loop. */
+#define RANKS_STAY_NS NS_PER_SEC
+
+static bool ranks_stay(const struct core *core, int64_t now_ns)
+{
+    const struct order_known *known = core->order_known;
+
+    return known->ranks_known && known->ranks_applied == core->applied && now_ns >= known->ranks_ns &&
+           now_ns - known->ranks_ns < RANKS_STAY_NS;
 }
 
 const struct order_rank *order_rank(const struct core *core, const struct job *job, int64_t now_ns)
 {
-    struct order_known *known = known_at(core, now_ns);
+    struct order_known *known = core->order_known;
 
     if (!job->alike)
         return NULL;
-    if (!known->ranks_known)
-        rank_all(core, known, now_ns);
+    if (!ranks_stay(core, now_ns))
+        rank_all(core, known_at(core, now_ns), now_ns);
     return job->rank ? &known->ranks[job->rank - 1] : NULL;
 }
 

@@ -107,7 +107,7 @@ struct store_history history_row_of(const struct job_view *view)
         .estimate_bytes = view->common->estimate.bytes,
         .estimator = view->common->estimate.source,
         .peak_bytes = view->peak_bytes,
-        .user = view->user ? view->user : "",
+        .user = job_view_user(view) ? job_view_user(view) : "",
         .name = view->name ? common_text_first(view->name) : "",
         .workload = view->workload,
         .last_reserved_bytes = view->reserved_bytes,

@@ -15,7 +15,7 @@ static struct capture_request request_of(const struct job_view *view, bool bare,
     *group = place->base ? cgroup_locate(place->mounts, place->base) : NULL;
     return (struct capture_request){.uid = view->wants->uid,
                                     .gid = known ? (gid_t)view->gid : view->wants->uid,
-                                    .user = known ? view->user : NULL,
+                                    .user = known ? job_view_user(view) : NULL,
                                     .directory = job_view_spec(view).directory,
                                     .cgroup = *group,
                                     .bare = bare};

@@ -31,7 +31,7 @@ void result_show_estimating(struct daemon *daemon, uint64_t job, bool estimating
 static void keep_estimate(struct daemon *daemon, struct job_view *view, struct job_estimate *estimate)
 {
     const struct job_spec spec = job_view_spec(view);
-    struct owner owner = {.user = (char *)view->user, .gid = view->gid};
+    struct owner owner = {.user = (char *)job_view_user(view), .gid = view->gid};
     char *text = submission_to_text(&spec, estimate, &owner);
 
     job_view_set_stored(view, strlen(text));

@@ -306,8 +306,8 @@ static void on_stored(int status, const char *error, void *user)
     turn_free(turn);
     if (trim)
         malloc_trim(0);
-    if (!daemon->stopping)
-        engine_turn(engine); /* a start that failed is an input */
+    if (!daemon->stopping && engine->current->records.count) /* a start that failed is an input; no other turn is due */
+        engine_turn(engine);
 }
 
 /* ---- Turns ---- */

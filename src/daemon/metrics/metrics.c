@@ -343,7 +343,7 @@ static void tell_job(struct telling *telling, const struct job_view *view)
     tell(telling, &(struct metric_subject){.view = view},
          (struct prometheus_label[]){
              {"hpc_job", id},
-             {"user", view->user},
+             {"user", job_view_user(view)},
              {"uid", named ? uid : NULL},
              {"name", named ? common_text_first(view->name) : NULL},
              {"state", named ? job_state_name(view->state) : NULL},
@@ -365,7 +365,7 @@ static void tell_shares(struct telling *telling, const struct job_view *view)
         tell(telling, &subject,
              (struct prometheus_label[]){
                  {"hpc_job", id},
-                 {"user", view->user},
+                 {"user", job_view_user(view)},
                  {"gpu", names.number},
                  {"UUID", names.uuid},
                  {"GPU_I_ID", names.instance},
@@ -395,7 +395,7 @@ static void tell_strays(struct telling *telling, const struct job_view *view)
             tell(telling, &subject,
                  (struct prometheus_label[]){
                      {"hpc_job", id},
-                     {"user", view->user},
+                     {"user", job_view_user(view)},
                      {"pid", pid},
                      {"gpu", names.number},
                      {"UUID", names.uuid},

@@ -25,7 +25,7 @@ static json_t *unmanaged_to_json(const struct node *node, const struct attributi
         const struct attribution_unmanaged *process = &attribution->unmanaged[i];
         bool seen = *process->command;
         const struct job_view *view = process->job ? views_find(&node->daemon->views, process->job) : NULL;
-        const char *user = view ? view->user : seen ? owners_name(node->daemon->owners, process->uid) : NULL;
+        const char *user = view ? job_view_user(view) : seen ? owners_name(node->daemon->owners, process->uid) : NULL;
         json_array_append_new(list,
                               json_pack("{s:o, s:i, s:s?, s:s?, s:o}", "job",
                                         integer_or_null((int64_t)process->job, process->job != 0), "pid",

@@ -215,8 +215,8 @@ static void judge(struct node *node, struct job_view *view, int64_t now_ns)
     if (since_ns < 0) /* the last knowledge still stands */
         return;
     if (unused && view->unused_since_ns < 0)
-        daemon_log("job %" PRIu64 " of %s holds %" PRIu32 " GPU%s and has not used %s for %s", view->id, view->user,
-                   view->placement_count, view->placement_count == 1 ? "" : "s",
+        daemon_log("job %" PRIu64 " of %s holds %" PRIu32 " GPU%s and has not used %s for %s", view->id,
+                   job_view_user(view), view->placement_count, view->placement_count == 1 ? "" : "s",
                    view->placement_count == 1 ? "it" : "them", format_duration(now_ns - since_ns, text));
     if (unused != (view->unused_since_ns >= 0))
         views_touch(&node->daemon->views, view);

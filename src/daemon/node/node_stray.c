@@ -67,7 +67,7 @@ void node_stray_judge(const struct node *node, struct node_gpu *gpu)
         if (process->news && is_to_be_told(gpu, job->id, now_ns))
             daemon_log("GPU %" PRIu32 ": process %" PRId32 " (%s) of job %" PRIu64 " of %s holds %s there, and the job "
                        "was not given this GPU",
-                       gpu->number, process->pid, process->command, job->id, view->user,
+                       gpu->number, process->pid, process->command, job->id, job_view_user(view),
                        process->used_bytes < 0 ? "memory" : format_bytes(process->used_bytes, text));
     }
 }

@@ -131,7 +131,7 @@ static void change(struct daemon *daemon, struct http_request *request, const st
         return;
     }
     if (request->uid != view->wants->uid)
-        daemon_log("job %" PRIu64 " of %s: %s by uid %u", view->id, view->user, record_type_name(type),
+        daemon_log("job %" PRIu64 " of %s: %s by uid %u", view->id, job_view_user(view), record_type_name(type),
                    (unsigned)request->uid);
     actions_reply_once_stored(daemon, request, 200,
                               json_pack("{s:I, s:s}", "id", (json_int_t)view->id, "state", job_state_name(view->state)),
@@ -151,7 +151,7 @@ static void on_may(int status, void *user)
     else if (!view)
         http_reply_error(changing.request, 404, "there is no job '%" PRIu64 "'", changing.job);
     else if (status != 0)
-        http_reply_error(changing.request, 403, "job %" PRIu64 " belongs to %s", view->id, view->user);
+        http_reply_error(changing.request, 403, "job %" PRIu64 " belongs to %s", view->id, job_view_user(view));
     else
         change(changing.daemon, changing.request, view, changing.type);
 }

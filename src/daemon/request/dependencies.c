@@ -1,6 +1,7 @@
 /* How this file works: the core knows unfinished jobs alone. So what a dependency on one that has ended, or has
  * started, comes to is judged here, by the views. The rest is an input of the core (RECORD_DEPENDS), behind the
- * submission's own, and in the same transaction: no decision comes between. */
+ * submission's own, and in the same transaction: no decision comes between. All jobs are looked at once for each name
+ * that jobs of a submission wait for (singleton). */
 #include "daemon/request/dependencies.h"
 
 #include <errno.h>
@@ -46,6 +47,54 @@ static int jobs_of(const struct daemon *daemon, const struct job_dependency *dep
     return 0;
 }
 
+#define RECORDS_MOST 20000  /* of a submission: some tens of milliseconds */
+#define LOOKS_MOST   100000 /* likewise */
+
+/* A user's unfinished jobs of a name, and those that come with the submission. */
+struct namesakes {
+    char *name;     /* owned: the key */
+    uint64_t *jobs; /* owned */
+    size_t count, capacity;
+    uint64_t coming; /* of the submission, judged so far */
+    UT_hash_handle hh;
+};
+
+static void add_namesake(struct namesakes *namesakes, uint64_t job)
+{
+    array_reserve(namesakes->jobs, namesakes->capacity, namesakes->count + 1);
+    namesakes->jobs[namesakes->count++] = job;
+}
+
+static struct namesakes *find_namesakes(const struct dependencies *all, const char *name)
+{
+    struct namesakes *found;
+
+    HASH_FIND_STR(all->namesakes, name, found);
+    return found;
+}
+
+static struct namesakes *namesakes_of(struct dependencies *all, const struct daemon *daemon, uid_t uid,
+                                      const char *name, const struct awaited_name *before, size_t before_count)
+{
+    struct namesakes *namesakes = find_namesakes(all, name);
+
+    if (namesakes)
+        return namesakes;
+    namesakes = xcalloc(1, sizeof *namesakes);
+    namesakes->name = xstrdup(name);
+    HASH_ADD_KEYPTR(hh, all->namesakes, namesakes->name, strlen(namesakes->name), namesakes);
+    for (size_t i = 0; i < before_count; i++)
+        namesakes->coming += strcmp(before[i].name, name) == 0 ? before[i].jobs : 0;
+    all->looks += core_job_count(daemon->core);
+    for (const struct job *job = all->looks <= LOOKS_MOST ? core_jobs(daemon->core) : NULL; job; job = job->hh.next) {
+        const struct job_view *view = job->wants->uid == uid ? views_find(&daemon->views, job->id) : NULL;
+        if (view && !view->common->spec->engine && strcmp(common_text_first(view->name), name) == 0)
+            add_namesake(namesakes, job->id);
+    }
+    return namesakes;
+}
+
+/* Whether it can come true. */
 static int can_be(const struct daemon *daemon, const struct job_dependency *dependency, uint64_t job, struct error *err)
 {
     const struct job_view *on = views_find(&daemon->views, job);
@@ -66,22 +115,48 @@ static int can_be(const struct daemon *daemon, const struct job_dependency *depe
     return 0;
 }
 
-int dependencies_can_be(const struct daemon *daemon, const struct job_spec *spec, struct error *err)
+/* Of one that names a job: its records for each job that waits, or an error. */
+static int judge_one(struct dependencies *all, const struct daemon *daemon, const struct job_dependency *dependency,
+                     uint32_t jobs, struct error *err)
+{
+    uint64_t first, last;
+    int rc = jobs_of(daemon, dependency, &first, &last, err);
+
+    if (rc == 0 && first < last && dependency->kind == DEPENDS_NOT_OK)
+        return error_set(err, EINVAL, "%" PRIu64 " is an array: afternotok needs one job of it, such as %" PRIu64 "_0",
+                         first, first);
+    all->count += rc == 0 ? (last - first + 1) * jobs : 0;
+    for (uint64_t job = first; rc == 0 && job <= last && all->count <= RECORDS_MOST; job++)
+        rc = can_be(daemon, dependency, job, err);
+    return rc;
+}
+
+int dependencies_judge(struct dependencies *all, const struct daemon *daemon, const struct job_spec *spec, uid_t uid,
+                       uint32_t jobs, const struct awaited_name *before, size_t before_count, struct error *err)
 {
     CLEANUP(free_ptr) struct job_dependency *list = NULL;
+    struct namesakes *namesakes;
     size_t count = 0;
-    uint64_t first, last;
     int rc = spec->dependency ? dependency_parse(spec->dependency, &list, &count, err) : 0;
 
     for (size_t i = 0; i < count && rc == 0; i++) {
-        rc = list[i].job ? jobs_of(daemon, &list[i], &first, &last, err) : 0;
-        if (rc == 0 && list[i].job && first < last && list[i].kind == DEPENDS_NOT_OK)
+        if (list[i].job) {
+            rc = judge_one(all, daemon, &list[i], jobs, err);
+        } else {
+            namesakes = namesakes_of(all, daemon, uid, spec->name, before, before_count);
+            all->count += (namesakes->count + namesakes->coming) * jobs;
+        }
+        if (rc == 0 && (all->count > RECORDS_MOST || all->looks > LOOKS_MOST))
             rc =
-                error_set(err, EINVAL, "%" PRIu64 " is an array: afternotok needs one job of it, such as %" PRIu64 "_0",
-                          first, first);
-        for (uint64_t job = first; list[i].job && rc == 0 && job <= last; job++)
-            rc = can_be(daemon, &list[i], job, err);
+                error_set(err, E2BIG,
+                          "the jobs of a request may depend on %d jobs in all, each of an array for itself (singleton: "
+                          "on each earlier one of the name), and it has more, or too many names to look for: submit "
+                          "fewer at once",
+                          RECORDS_MOST);
     }
+    namesakes = find_namesakes(all, spec->name);
+    if (namesakes)
+        namesakes->coming += jobs;
     return rc;
 }
 
@@ -107,68 +182,46 @@ static void tell_of_one(struct daemon *daemon, const struct job_view *view, cons
              (struct record_depends){.on = job, .kind = dependency->kind, .delay_ns = dependency->delay_ns});
 }
 
-/* The jobs of an array all have one name. */
-static bool is_sibling(const struct job *job, const struct job_view *view)
+/* Of its array, whose jobs come one after the other, and have one name. */
+static bool is_sibling(const struct job_view *view, uint64_t earlier)
 {
-    return view->wants->array && job->wants->array == view->wants->array;
+    return view->wants->array && earlier >= view->wants->array;
 }
 
-static bool is_namesake(const struct daemon *daemon, const struct job *job, uid_t uid, const char *name)
-{
-    const struct job_view *view = job->wants->uid == uid ? views_find(&daemon->views, job->id) : NULL;
-
-    return view && !view->common->spec->engine && strcmp(common_text_first(view->name), name) == 0;
-}
-
-/* All earlier jobs of its user and name. */
-static void tell_of_namesakes(struct daemon *daemon, const struct job_view *view)
-{
-    const char *name = common_text_first(view->name);
-
-    for (const struct job *job = core_jobs(daemon->core); job; job = job->hh.next)
-        if (job->id < view->id && !is_sibling(job, view) && is_namesake(daemon, job, view->wants->uid, name))
-            tell(daemon, view->id, (struct record_depends){.on = job->id, .kind = DEPENDS_ANY});
-}
-
-uint64_t dependencies_cost(const struct daemon *daemon, const struct job_spec *spec, uid_t uid, uint64_t before,
-                           uint64_t *looks)
-{
-    CLEANUP(free_ptr) struct job_dependency *list = NULL;
-    uint64_t cost = 0, first, last;
-    size_t count = 0;
-
-    if (!spec->dependency || dependency_parse(spec->dependency, &list, &count, NULL) != 0)
-        return 0;
-    for (size_t i = 0; i < count; i++) {
-        if (list[i].job && jobs_of(daemon, &list[i], &first, &last, NULL) == 0)
-            cost += last - first + 1;
-        else if (!list[i].job)
-            cost += before;
-        for (const struct job *job = list[i].job ? NULL : core_jobs(daemon->core); job; job = job->hh.next, ++*looks)
-            cost += is_namesake(daemon, job, uid, spec->name);
-    }
-    return cost;
-}
-
-void dependencies_tell(struct daemon *daemon, const struct job_view *view)
+void dependencies_tell(struct dependencies *all, struct daemon *daemon, const struct job_view *view)
 {
     const struct job_spec *spec = view->common->spec;
     CLEANUP(free_ptr) struct job_dependency *list = NULL;
+    struct namesakes *namesakes;
     size_t count = 0;
     int64_t begin_ns;
 
     if (spec->begin && begin_parse(spec->begin, nodetime_shown_now_ns(), &begin_ns, NULL) == 0)
         tell(daemon, view->id,
              (struct record_depends){.kind = DEPENDS_TIME, .delay_ns = nodetime_of_shown_ns(begin_ns)});
-    if (!spec->dependency)
-        return;
-    dependency_parse(spec->dependency, &list, &count, NULL);
+    namesakes = find_namesakes(all, common_text_first(view->name));
+    if (spec->dependency)
+        dependency_parse(spec->dependency, &list, &count, NULL);
     for (size_t i = 0; i < count; i++) {
         uint64_t first, last;
-        if (!list[i].job)
-            tell_of_namesakes(daemon, view);
-        else if (jobs_of(daemon, &list[i], &first, &last, NULL) == 0)
+        for (size_t k = 0; !list[i].job && k < namesakes->count && !is_sibling(view, namesakes->jobs[k]); k++)
+            tell(daemon, view->id, (struct record_depends){.on = namesakes->jobs[k], .kind = DEPENDS_ANY});
+        if (list[i].job && jobs_of(daemon, &list[i], &first, &last, NULL) == 0)
             for (uint64_t job = first; job <= last; job++)
                 tell_of_one(daemon, view, &list[i], job);
+    }
+    if (namesakes)
+        add_namesake(namesakes, view->id);
+}
+
+void dependencies_release(struct dependencies *all)
+{
+    struct namesakes *namesakes, *next;
+
+    HASH_ITER (hh, all->namesakes, namesakes, next) {
+        HASH_DEL(all->namesakes, namesakes);
+        free(namesakes->name);
+        free(namesakes->jobs);
+        free(namesakes);
     }
 }

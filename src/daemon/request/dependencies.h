@@ -2,6 +2,7 @@
 #ifndef CARMA_DAEMON_DEPENDENCIES_H
 #define CARMA_DAEMON_DEPENDENCIES_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -10,15 +11,27 @@ struct error;
 struct job_spec;
 struct job_view;
 
-/* How many records they become, of a job with so many namesakes before it in its request. *looks grows by the jobs that
- * this looked at, and dependencies_tell will again. */
-uint64_t dependencies_cost(const struct daemon *daemon, const struct job_spec *spec, uid_t uid, uint64_t before,
-                           uint64_t *looks);
+/* What the jobs of one submission wait for: first judged, job by job, then told to the core. */
+struct dependencies {
+    uint64_t count;              /* records that they become */
+    uint64_t looks;              /* at jobs, for those that wait for all of a name */
+    struct namesakes *namesakes; /* uthash by name, owned: of the names that are waited for */
+};
 
-/* Whether all of it can come true, by the jobs that carma knows: -EINVAL, -ENOENT. */
-int dependencies_can_be(const struct daemon *daemon, const struct job_spec *spec, struct error *err);
+struct awaited_name {
+    const char *name; /* borrowed */
+    uint32_t jobs;
+};
 
-/* The core is told of those that have not come true, as the job's submission was. */
-void dependencies_tell(struct daemon *daemon, const struct job_view *view);
+/* Whether all of what a job of this user waits for can come true, by the jobs that carma knows: -EINVAL, -ENOENT. And
+ * whether it is not too much with that of the jobs before it in its submission: -E2BIG. `jobs`: it is an array of so
+ * many. `before`: those before it. */
+int dependencies_judge(struct dependencies *all, const struct daemon *daemon, const struct job_spec *spec, uid_t uid,
+                       uint32_t jobs, const struct awaited_name *before, size_t before_count, struct error *err);
+
+/* The core is told of those that have not come true, as the job's submission was. For each job, in the same order. */
+void dependencies_tell(struct dependencies *all, struct daemon *daemon, const struct job_view *view);
+
+void dependencies_release(struct dependencies *all);
 
 #endif

@@ -1,6 +1,7 @@
 /* How this file works: explanation_get makes the answer on the loop. Of a waiting job it is completed by a forecast
- * (sim/forecast.h): ask() notes what that goes by, which are a snapshot of the core and earlier run times, and work()
- * drives a copy of the core beside the loop, one question at a time. */
+ * (sim/forecast.h): take() notes what that goes by, which are a snapshot of the core and earlier run times, and work()
+ * drives a copy of the core beside the loop, one question at a time, of the users in turn. A question's state is taken
+ * when it is worked on: those that wait cost nothing. */
 #include "daemon/request/explanation.h"
 
 #include <inttypes.h>
@@ -108,11 +109,9 @@ json_t *explanation_run_times(const struct daemon *daemon, const struct job_view
 
 /* Run times that several jobs go by. */
 struct times {
-    enum past_runs_of whose;
-    uint32_t uid;
-    char *workload; /* owned; NULL: of several */
+    char *of; /* owned: the key */
     size_t count;
-    struct times *next;
+    UT_hash_handle hh;
     int64_t ns[PAST_RUNS_LIKE];
 };
 
@@ -128,7 +127,7 @@ struct question {
     size_t count, capacity;
     struct forecast_arrival *arrivals; /* owned */
     size_t arrival_count, arrival_capacity;
-    struct times *times; /* owned list */
+    struct times *times; /* uthash, owned */
     struct question *next, *prev;
     uv_work_t work;
     /* The thread's result. */
@@ -139,8 +138,9 @@ struct question {
 
 struct explanations {
     struct daemon *daemon;
-    struct question *questions; /* in the order of arrival */
-    bool working;               /* on the first of them */
+    struct question *questions; /* in the order of arrival, but for the first: it may be worked on */
+    bool working;
+    uid_t last; /* whose question was worked on last */
     bool closing;
 };
 
@@ -156,18 +156,18 @@ static const struct times *times_of(struct question *question, enum past_runs_of
                                     const char *workload)
 {
     const struct past_runs *past_runs = question->explanations->daemon->past_runs;
+    CLEANUP(free_ptr)
+    char *of = xasprintf("%d %" PRIu32 " %s", whose, whose == PAST_RUNS_OF_ALL ? 0 : uid,
+                         whose == PAST_RUNS_OF_WORKLOAD ? workload : "");
     struct times *times;
 
-    LL_FOREACH(question->times, times)
-    if (times->whose == whose && (times->uid == uid || whose == PAST_RUNS_OF_ALL) &&
-        (whose != PAST_RUNS_OF_WORKLOAD || strcmp(times->workload, workload) == 0))
+    HASH_FIND_STR(question->times, of, times);
+    if (times)
         return times;
     times = xcalloc(1, sizeof *times);
-    times->whose = whose;
-    times->uid = uid;
-    times->workload = whose == PAST_RUNS_OF_WORKLOAD ? xstrdup(workload) : NULL;
+    times->of = xstrdup(of);
     times->count = past_runs_like(past_runs, whose, uid, workload, times->ns);
-    LL_PREPEND(question->times, times);
+    HASH_ADD_KEYPTR(hh, question->times, times->of, strlen(times->of), times);
     return times;
 }
 
@@ -196,8 +196,10 @@ static struct forecast_job known_of(struct question *question, const struct job_
 
 /* Those that run, and the first of those that wait: also the ones behind it may take GPUs that it waits for. Jobs that
  * depend on others are looked at with all others, or not. */
-static bool matters(const struct question *question, const struct job *job)
+static bool matters(const struct job *job, void *data)
 {
+    const struct question *question = data;
+
     if (question->all || job->id == question->kept_for)
         return true;
     if (job->state == JOB_QUEUED)
@@ -205,24 +207,11 @@ static bool matters(const struct question *question, const struct job *job)
     return job->state != JOB_HELD;
 }
 
-static void take_state(struct question *question, const struct core *core)
-{
-    struct record_list all = {0};
-
-    core_snapshot(core, question->now_ns, &all);
-    for (size_t i = 0; i < all.count; i++) {
-        const struct job *job = all.items[i].job ? core_find_job(core, all.items[i].job) : NULL;
-        if (!job || matters(question, job))
-            record_list_add(&question->state, &all.items[i]);
-    }
-    record_list_release(&all);
-}
-
 static void take_jobs(struct question *question, const struct daemon *daemon)
 {
-    for (const struct job_view *view = daemon->views.jobs; view; view = view->hh.next) {
-        const struct job *job = job_state_ended(view->state) ? NULL : core_find_job(daemon->core, view->id);
-        if (!job || !matters(question, job))
+    for (const struct job *job = core_jobs(daemon->core); job; job = job->hh.next) {
+        const struct job_view *view = matters(job, question) ? views_find(&daemon->views, job->id) : NULL;
+        if (!view)
             continue;
         array_reserve(question->jobs, question->capacity, question->count + 1);
         question->jobs[question->count++] = known_of(question, view);
@@ -255,9 +244,9 @@ static void question_free(struct question *question)
 {
     struct times *times, *next;
 
-    LL_FOREACH_SAFE(question->times, times, next)
-    {
-        free(times->workload);
+    HASH_ITER (hh, question->times, times, next) {
+        HASH_DEL(question->times, times);
+        free(times->of);
         free(times);
     }
     record_list_release(&question->state);
@@ -368,13 +357,63 @@ static void on_worked(uv_work_t *work, int status)
         work_on_next(explanations);
 }
 
+/* The first of another user than the last one's comes to the head. */
+static void take_turns(struct explanations *explanations)
+{
+    struct question *question;
+
+    DL_FOREACH (explanations->questions, question)
+        if (question->request->uid != explanations->last)
+            break;
+    if (question) {
+        DL_DELETE(explanations->questions, question);
+        DL_PREPEND(explanations->questions, question);
+    }
+    explanations->last = explanations->questions->request->uid;
+}
+
+static bool can_be_foreseen(struct question *question, uint64_t place)
+{
+    if (place == 0)
+        question->rc = error_set(&question->err, ESRCH, "it waits no more");
+    else if (place > FORECAST_MOST)
+        question->rc = error_set(&question->err, E2BIG, "more than %d jobs go before it", FORECAST_MOST);
+    return question->rc == 0;
+}
+
+/* False: it cannot be foreseen any more. */
+static bool take(struct question *question)
+{
+    const struct daemon *daemon = question->explanations->daemon;
+
+    question->now_ns = nodetime_now_ns();
+    question->all = core_job_count(daemon->core) <= FORECAST_MOST;
+    question->kept_for = core_kept(daemon->core).job;
+    /* each job has its rank then */
+    if (!can_be_foreseen(question, core_turn(daemon->core, question->job, question->now_ns).place))
+        return false;
+    take_jobs(question, daemon);
+    take_arrivals(question, daemon);
+    core_snapshot_of(daemon->core, question->now_ns, matters, question, &question->state);
+    return true;
+}
+
 static void work_on_next(struct explanations *explanations)
 {
-    if (explanations->working || !explanations->questions)
-        return;
-    explanations->working = true;
-    explanations->questions->work.data = explanations->questions;
-    uv_queue_work(explanations->daemon->loop, &explanations->questions->work, work, on_worked);
+    while (!explanations->working && explanations->questions) {
+        struct question *question;
+        take_turns(explanations);
+        question = explanations->questions;
+        if (take(question)) {
+            explanations->working = true;
+            question->work.data = question;
+            uv_queue_work(explanations->daemon->loop, &question->work, work, on_worked);
+        } else {
+            DL_DELETE(explanations->questions, question);
+            reply(question);
+            question_free(question);
+        }
+    }
 }
 
 void explanations_close(struct explanations *explanations)
@@ -409,31 +448,22 @@ static bool has_room(const struct explanations *explanations, uid_t uid)
 }
 
 /* The answer, which is taken over, gets its start; at once where that cannot be foreseen. */
-static void ask(struct explanations *explanations, struct http_request *request, uint64_t job, int64_t now_ns,
+static void ask(struct explanations *explanations, struct http_request *request, uint64_t job, uint64_t place,
                 json_t *answer)
 {
-    const struct daemon *daemon = explanations->daemon;
     struct question *question = xcalloc(1, sizeof *question);
 
     question->explanations = explanations;
     question->request = request;
     question->answer = answer;
     question->job = job;
-    question->all = core_job_count(daemon->core) <= FORECAST_MOST;
-    question->kept_for = core_kept(daemon->core).job;
-    question->now_ns = now_ns;
     if (!has_room(explanations, request->uid))
         question->rc = error_set(&question->err, EBUSY, "too many questions at once");
-    else if (core_turn(daemon->core, job, now_ns).place > FORECAST_MOST) /* each job has its rank then */
-        question->rc = error_set(&question->err, E2BIG, "more than %d jobs go before it", FORECAST_MOST);
-    if (question->rc) {
+    if (question->rc || !can_be_foreseen(question, place)) {
         reply(question);
         question_free(question);
         return;
     }
-    take_jobs(question, daemon);
-    take_arrivals(question, daemon);
-    take_state(question, daemon->core);
     DL_APPEND(explanations->questions, question);
     work_on_next(explanations);
 }
@@ -450,6 +480,7 @@ void explanation_get(struct daemon *daemon, struct http_request *request, const 
     CLEANUP(free_ptr) char *last_end = job_view_last_end(view, daemon->core);
     char text[REASON_TEXT];
     json_t *gpus = json_array(), *answer;
+    uint64_t place;
 
     reason_name_owner(&reason, &daemon->views);
     if (reason.code == REASON_NONE)
@@ -465,8 +496,9 @@ void explanation_get(struct daemon *daemon, struct http_request *request, const 
                   "estimate", access == ACCESS_ALL ? job_view_estimate_to_json(view) : json_null(), "untried",
                   explanation_untried(daemon, view, access), "run_times", explanation_run_times(daemon, view, access),
                   "gpus", gpus);
-    if (core_turn(daemon->core, view->id, now_ns).place)
-        ask(daemon->explanations, request, view->id, now_ns, answer);
+    place = core_turn(daemon->core, view->id, now_ns).place;
+    if (place)
+        ask(daemon->explanations, request, view->id, place, answer);
     else
         http_reply(request, 200, answer);
 }

@@ -65,7 +65,7 @@ static void get_script(struct daemon *daemon, struct http_request *request, cons
     if (access_view_of(request->uid, view->wants->uid) == ACCESS_ALL)
         history_get_script(daemon, request, view->id);
     else
-        http_reply_error(request, 403, "job %" PRIu64 " belongs to %s", view->id, view->user);
+        http_reply_error(request, 403, "job %" PRIu64 " belongs to %s", view->id, job_view_user(view));
 }
 
 #define DEFAULT_SPAN_S 3600

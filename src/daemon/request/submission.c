@@ -56,6 +56,7 @@ static void finish(struct submission *submission)
     for (size_t i = 0; i < submission->environment_count; i++)
         spec_strings_release(&submission->environments[i]);
     free(submission->environments);
+    dependencies_release(&submission->dependencies);
     free(submission->pieces);
     free(submission->applicants);
     free(submission->owner.user);

@@ -10,6 +10,7 @@
 #include "api/spec.h"
 #include "base/json/json_read.h"
 #include "daemon/engine/repeats.h"
+#include "daemon/request/dependencies.h"
 
 /* What the models of a request may cost together, in events that are replayed. */
 #define REQUEST_EVENTS PROGRAM_MAX_EVENTS
@@ -50,6 +51,7 @@ struct submission {
     int64_t events_left;
     struct spec_strings *environments; /* owned; most jobs of a request have the same */
     size_t environment_count, environment_capacity;
+    struct dependencies dependencies;
     struct owner owner;                  /* its text is owned; NULL: not known yet */
     bool looked_up;                      /* by this submission */
     char request_id[REPEATS_ID_MAX + 1]; /* "": none */

@@ -14,21 +14,19 @@
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "base/units.h"
+#include "core/user.h"
+#include "core/waiting/depend.h"
 #include "daemon/account/past_runs.h"
 #include "daemon/engine/engine.h"
 #include "daemon/fit.h"
-#include "daemon/request/dependencies.h"
 #include "daemon/request/allowance.h"
 #include "daemon/run/runs.h"
 #include "daemon/shares.h"
 
 /* The last tenth of the queue is for users with few jobs: a user that fills it leaves this part to the others. */
 #define KEPT_PART   10
-#define LITTLE_PART 100    /* of the queue, or one job */
-#define MEMORY_PART 4      /* of what a user's texts may take of the disk */
-#define LOOKS_MOST  300000 /* at jobs, for those that depend on all of a name: tens of milliseconds */
-/* Records that one request makes. */
-#define CHANGES_MOST 100000
+#define LITTLE_PART 100 /* of the queue, or one job */
+#define MEMORY_PART 4   /* of what a user's texts may take of the disk */
 
 static int check_queue(struct submission *submission)
 {
@@ -76,11 +74,13 @@ static int check_texts(struct submission *submission)
 {
     const struct views *views = &submission->daemon->views;
     int64_t most = submission->daemon->config.max_texts_per_user, more = 0;
+    const struct user *user = user_find(submission->daemon->core, submission->uid);
     int64_t has = stored_texts_of(views, submission->uid), holds = held_texts_of(views, submission->uid);
     char had[UNITS_TEXT], added[UNITS_TEXT], may[UNITS_TEXT];
 
     for (size_t i = 0; i < submission->count; i++)
         more += (int64_t)strlen(submission->applicants[i].text) * submission->applicants[i].jobs;
+    holds += user ? (int64_t)(user->dependencies * sizeof(struct dependency)) : 0;
     if (most == 0 || (has + more <= most && holds <= most / MEMORY_PART))
         return 201;
     if (has + more <= most)
@@ -97,35 +97,18 @@ static int check_texts(struct submission *submission)
     return 503;
 }
 
-/* A `singleton` depends on each earlier job of its name: many of them are a record for each pair. */
-static int check_changes(struct submission *submission)
+static int check_dependencies(struct submission *submission)
 {
-    uint64_t changes = submission_jobs(submission), looks = 0;
+    CLEANUP(free_ptr) struct awaited_name *before = xcalloc(submission->count, sizeof *before);
+    int rc = 0;
 
-    for (size_t i = 0; i < submission->count; i++) {
-        const struct job_spec *spec = &submission->applicants[i].spec;
-        uint64_t namesakes = 0, each = 0;
-        for (size_t k = 0; k < i && spec->dependency; k++)
-            namesakes += strcmp(submission->applicants[k].spec.name, spec->name) == 0;
-        changes += dependencies_cost(submission->daemon, spec, submission->uid, namesakes, &each) *
-                   submission->applicants[i].jobs;
-        looks += each * submission->applicants[i].jobs;
-        if (looks > LOOKS_MOST) {
-            error_set(
-                &submission->err, E2BIG,
-                "jobs that are to wait for all earlier ones of their name (singleton) are too many at once beside "
-                "%" PRIu64 " unfinished jobs: submit fewer at once",
-                (uint64_t)core_job_count(submission->daemon->core));
-            return 413;
-        }
+    for (size_t i = 0; i < submission->count && rc == 0; i++) {
+        const struct applicant *applicant = &submission->applicants[i];
+        rc = dependencies_judge(&submission->dependencies, submission->daemon, &applicant->spec, submission->uid,
+                                applicant->jobs, before, i, &submission->err);
+        before[i] = (struct awaited_name){.name = applicant->spec.name, .jobs = applicant->jobs};
     }
-    if (changes > CHANGES_MOST) {
-        error_set(&submission->err, E2BIG,
-                  "%" PRIu64 " dependencies are too many at once, of all jobs of arrays: at most %d", changes,
-                  CHANGES_MOST);
-        return 413;
-    }
-    return allowance_take(submission->daemon, submission->uid, changes, &submission->err) ? 503 : 201;
+    return rc == -E2BIG ? 413 : rc ? 422 : 201;
 }
 
 static int check_applicants(struct submission *submission)
@@ -155,10 +138,13 @@ static int check_applicants(struct submission *submission)
                       reason_format(&why, nodetime_now_ns(), text));
             return 422;
         }
-        if (dependencies_can_be(submission->daemon, &applicant->spec, &submission->err) != 0)
-            return 422;
     }
-    return check_changes(submission);
+    status = check_dependencies(submission);
+    if (status == 201 &&
+        allowance_take(submission->daemon, submission->uid,
+                       submission_jobs(submission) + submission->dependencies.count, &submission->err) != 0)
+        status = 503;
+    return status;
 }
 
 /* The first job of an applicant has its description itself, others of its array have copies. */
@@ -188,7 +174,7 @@ static void take_in(struct submission *submission, struct applicant *applicant, 
     input.submitted = applicant->wants;
     shares_tell(daemon, applicant->wants.uid, submission->owner.user);
     engine_input(daemon->engine, &input, NULL);
-    dependencies_tell(daemon, view);
+    dependencies_tell(&submission->dependencies, daemon, view);
 }
 
 static void take_in_all(struct submission *submission, struct applicant *applicant)

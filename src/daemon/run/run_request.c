@@ -87,7 +87,7 @@ static void tell_user(struct launch_request *request, const struct job_view *vie
 {
     request->uid = view->wants->uid;
     request->gid = view->gid >= 0 ? (gid_t)view->gid : (gid_t)view->wants->uid;
-    request->user = view->gid >= 0 ? view->user : NULL;
+    request->user = view->gid >= 0 ? job_view_user(view) : NULL;
     if (request->uid == geteuid())
         request->gid = getegid();
 }

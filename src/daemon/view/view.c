@@ -13,7 +13,7 @@ static void job_view_free(struct job_view *view)
     job_view_set_stored(view, 0);
     common_texts_leave(&view->views->texts, view->name);
     common_texts_leave(&view->views->texts, view->command);
-    common_texts_leave(&view->views->texts, view->user_text);
+    common_texts_leave(&view->views->texts, view->user);
     common_specs_leave(&view->views->specs, view->common);
     common_wants_leave(&view->views->wants, view->wants);
     free(view->workload);
@@ -163,9 +163,13 @@ void job_view_set_user(struct job_view *view, const char *user)
 {
     struct common_text *text = common_texts_join_one(&view->views->texts, user);
 
-    common_texts_leave(&view->views->texts, view->user_text);
-    view->user_text = text;
-    view->user = common_text_first(text);
+    common_texts_leave(&view->views->texts, view->user);
+    view->user = text;
+}
+
+const char *job_view_user(const struct job_view *view)
+{
+    return common_text_first(view->user);
 }
 
 void job_view_forget_inputs(struct job_view *view)

@@ -28,40 +28,29 @@ struct job_progress {
     int64_t micro_steps_per_s; /* -1: not known yet */
 };
 
+/* Many of them are of jobs that only wait: the members lie by size, so that there are no holes between them. */
 struct job_view {
     uint64_t id;
-    uint32_t state;                       /* enum job_state */
     const struct record_submitted *wants; /* shared with other jobs; without the workload: job_view_set_wants() */
     char *workload;                       /* owned */
     struct common_spec *common; /* of its spec, without summary and capture, the part shared with other jobs; and the
                                    estimate */
     struct common_text *name, *command, *environment, *script; /* its other parts; see job_view_forget_inputs() */
-    uint32_t stored_bytes;                                     /* of its submission, in the store */
-    bool hidden;         /* its submission is not stored yet: it is shown to nobody */
-    bool withdrawn;      /* it could not be stored, and was refused: nothing is left of it once it has ended */
-    bool has_script;     /* the command is a script's, which the store keeps for as long as the job is known */
+    struct common_text
+        *user;           /* as the user database said when it was submitted (daemon/view/owners.h): job_view_user() */
     struct views *views; /* which has those */
-    struct common_text *user_text;
-    const char *user; /* of user_text; as the user database said when it was submitted (daemon/view/owners.h) */
-    int64_t gid;      /* as above; OWNER_NO_GID; OWNER_UNKNOWN: an earlier carma took it in */
-    bool retry;
-    struct job_shown shown; /* as the core knows it */
-#define VIEW(type, member, name, since, first, form) type member;
-#include "daemon/view/view_fields.def"
-    bool exited;
-    struct record_exited exit;
-    char *message;    /* owned; of the last failure; may be NULL */
-    char *unreadable; /* owned; its unreadable parts in the store, and why (daemon/set_aside.h); NULL: none */
+    int64_t gid;         /* as of the user; OWNER_NO_GID; OWNER_UNKNOWN: an earlier carma took it in */
+    struct job_shown shown;    /* as the core knows it */
+    struct record_exited exit; /* if `exited` */
+    char *message;             /* owned; of the last failure; may be NULL */
+    char *unreadable;          /* owned; its unreadable parts in the store, and why (daemon/set_aside.h); NULL: none */
     int64_t fault_ns; /* when, as an MPS client, it last ended with a kernel's fault; 0: not since the daemon began */
-    uint32_t placement_count;         /* of the same */
-    struct job_placement *placements; /* owned */
+    struct job_placement *placements; /* owned; of the last or current launch */
     int64_t seen_ns; /* it is known to have run until then (daemon/run/runs.h): not folded from records either */
     struct memory_usage held; /* GPU memory over time: begun and ended by records, in between the node says how much */
     int64_t energy_mj;        /* modelled (daemon/node/energy.h): not folded from records, but kept by the node */
     int64_t unused_since_ns; /* it runs, and has not used its GPUs since, for long enough to be told; -1: no. The node's
                                 too */
-    int32_t activity_permille; /* of an ended one, its workload's as observed; 0: never was. For its row of history */
-    bool estimating; /* its capture is under way (daemon/capture/captures.h): not folded from records either */
     struct job_progress *progress;    /* owned; while it runs, not folded from records; NULL: it says nothing */
     uint64_t changed;                 /* views.taken + 1, then; see job_view_is_changed() */
     uint64_t as_of;                   /* loaded: its records up to this one are in it already; 0: none */
@@ -70,6 +59,18 @@ struct job_view {
     uint64_t shown_as; /* the values that change without a record, as last shown (daemon/request/events.c); 0: never
                           looked at */
     UT_hash_handle hh;
+#define VIEW(type, member, name, since, first, form) type member;
+#include "daemon/view/view_fields.def"
+    uint32_t state;            /* enum job_state */
+    uint32_t stored_bytes;     /* of its submission, in the store */
+    uint32_t placement_count;  /* of `placements` */
+    int32_t activity_permille; /* of an ended one, its workload's as observed; 0: never was. For its row of history */
+    bool hidden;               /* its submission is not stored yet: it is shown to nobody */
+    bool withdrawn;            /* it could not be stored, and was refused: nothing is left of it once it has ended */
+    bool has_script;           /* the command is a script's, which the store keeps for as long as the job is known */
+    bool retry;
+    bool exited;
+    bool estimating; /* its capture is under way (daemon/capture/captures.h): not folded from records either */
 };
 
 /* Why CUDA_VISIBLE_DEVICES has UUIDs where indices were asked for. */
@@ -113,6 +114,9 @@ void views_loaded(struct views *views, struct job_view *view);
 void views_show(struct views *views, struct job_view *view);
 
 /* Whether anybody is to see it. */
+/* Its user's name; NULL: not known. */
+const char *job_view_user(const struct job_view *view);
+
 bool job_view_is_shown(const struct job_view *view);
 
 /* As if it had never been. Nobody may have it in hand. */

@@ -125,7 +125,7 @@ void reason_name_owner(struct reason *reason, const struct views *views)
 {
     const struct job_view *resident = reason->resident ? views_find(views, reason->resident) : NULL;
 
-    reason->owner = resident ? resident->user : NULL;
+    reason->owner = resident ? job_view_user(resident) : NULL;
 }
 
 json_t *reason_to_json(const struct reason *reason, int64_t now_ns)
@@ -320,7 +320,7 @@ json_t *job_view_to_json(const struct job_view *view, const struct core *core, i
     json_object_set_new(json, "id", json_integer((json_int_t)view->id));
     json_object_set_new(json, "array", job_view_array_to_json(view));
     json_object_set_new(json, "name", text_or_null(common_text_first(view->name)));
-    json_object_set_new(json, "user", text_or_null(view->user));
+    json_object_set_new(json, "user", text_or_null(job_view_user(view)));
     json_object_set_new(json, "uid", json_integer(view->wants->uid));
     json_object_set_new(json, "engine", json_string(spec->engine ? spec->engine : "local"));
     json_object_set_new(json, "cluster", text_or_null(spec->cluster));

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "api/or_null.h"
 #include "api/record_json.h"
 #include "api/spec_limits.h"
 #include "base/json/json_read.h"
@@ -95,7 +96,7 @@ char *job_view_to_text(const struct job_view *view)
     json_object_set_new(json, "recovery", json_boolean(view->retry));
     json_object_set_new(json, "submitted", record_to_json(&submitted));
     json_object_set_new(json, "exited", view->exited ? record_to_json(&exited) : json_null());
-    json_object_set_new(json, "user", view->user ? json_string(view->user) : json_null());
+    json_object_set_new(json, "user", text_or_null(job_view_user(view)));
     json_object_set_new(json, "message", view->message ? json_string(view->message) : json_null());
     for (uint32_t i = 0; i < view->placement_count; i++)
         json_array_append_new(placements, json_pack("[I, I]", (json_int_t)view->placements[i].gpu,
@@ -187,7 +188,7 @@ int job_view_from_text(struct job_view *view, const char *text, struct error *er
 
     read.wants = NULL;
     read.workload = NULL;
-    read.user_text = NULL;
+    read.user = NULL;
     read.message = NULL;
     read.placements = NULL;
     if (rc == 0)
@@ -199,7 +200,7 @@ int job_view_from_text(struct job_view *view, const char *text, struct error *er
     }
     common_wants_leave(&view->views->wants, read.wants);
     free(read.workload);
-    common_texts_leave(&view->views->texts, read.user_text);
+    common_texts_leave(&view->views->texts, read.user);
     free(read.message);
     free(read.placements);
     if (rc != 0)

@@ -55,7 +55,7 @@ static char *name_of(const struct views *views, uint64_t job, uint32_t uid)
 {
     const struct job_view *view = views_find(views, job);
 
-    return view && view->user ? xstrdup(view->user) : xasprintf("user %" PRIu32, uid);
+    return view && job_view_user(view) ? xstrdup(job_view_user(view)) : xasprintf("user %" PRIu32, uid);
 }
 
 /* NULL: it is the only one that waits. */
