@@ -125,7 +125,7 @@ prints 12 submit --parsable slurm.sh
 carma: resnet: warning: its error file 'logs/$(id -un)-%N.err' is taken literally but for %j, the job's number" ] || fail "$said: $(cat "$T/err")"
 expect_sent "[\"resnet\", 129600000000000, 2, 15, 120000000000, true, \"$T/jobs\", true]" \
     name time_limit_ns gpus signal signal_before_ns requeue directory exclusive
-expect_sent "[\"$T/jobs/logs/resnet-%j.out\", \"$T/jobs/logs/$(id -un)-%N.err\"]" output error
+expect_sent "[\"$T/jobs/logs/resnet-%A.out\", \"$T/jobs/logs/$(id -un)-%N.err\"]" output error
 expect_sent '[34359738368, 8]' host_memory_bytes cpus
 printf '#!/bin/sh\n#SBATCH -t 0 --gpus-per-node=h100:3 --no-requeue --mem=4096\n#SBATCH -H -o %%j.txt\n' >other.sh
 expect_ok submit -J mine -o here -t 90 slurm.sh other.sh
