@@ -21,6 +21,7 @@ expect_field "$second" state QUEUED
 expect_field "$first" runs_by exclusive
 run cancel "$first"
 until_field "$second" runs_by time-slice
+until_field "$second" state RUNNING
 
 # Its output says that memory ran out, and the memory in use that it did not: it is retried, in its turn.
 expect_error 1 "job $second is RUNNING: only one that waits can be held" hold "$second"

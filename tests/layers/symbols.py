@@ -10,7 +10,7 @@ import sys
 # The compiler's own symbols, and the C library's pure functions (with their fortified forms).
 PURE = """
     _GLOBAL_OFFSET_TABLE_ __stack_chk_fail __assert_fail abort
-    memchr memcmp memcpy memmove memset strchr strcmp strlen strncmp strnlen strrchr strspn strstr
+    memchr memcmp memcpy memmove memset strchr strcmp strcspn strlen strncmp strnlen strrchr strspn strstr
     strtok_r
     __memcpy_chk __memmove_chk __memset_chk
 """
