@@ -215,7 +215,7 @@ int cli_post_each(struct cli *cli, int argc, char **argv)
 
     if (!cli_parse(cli, argc, argv, &jobs, &status))
         return status;
-    if (cli_resolve_ids(cli, &jobs.list, IDS_UNFINISHED, &err))
+    if (cli_resolve_ids(cli, &jobs.list, strcmp(argv[0], "release") == 0 ? IDS_UNFINISHED : IDS_LAST_FIRST, &err))
         return cli_fail("%s", err.text);
     for (size_t i = 0; i < jobs.list.count; i++) {
         CLEANUP(free_ptr) char *path = xasprintf("/v1/jobs/%" PRIu64 "/%s", jobs.list.items[i], argv[0]);

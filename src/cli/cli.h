@@ -82,8 +82,9 @@ int cli_list_jobs(struct cli *cli, const char *path,
 int cli_look(struct cli *cli, const char *path, json_t **reply, struct error *err);
 
 /* Replaces the words in the list by the numbers of jobs (cli/resolve.c). Of an array, which IDS_ONE refuses,
- * IDS_UNFINISHED takes the jobs that have not ended. */
-enum ids_wanted { IDS_ALL, IDS_UNFINISHED, IDS_ONE };
+ * IDS_UNFINISHED takes the jobs that have not ended; IDS_LAST_FIRST the last ones first: each that is taken away from
+ * the front would let another start. */
+enum ids_wanted { IDS_ALL, IDS_UNFINISHED, IDS_LAST_FIRST, IDS_ONE };
 int cli_resolve_ids(struct cli *cli, struct id_list *list, enum ids_wanted wanted, struct error *err);
 
 /* Takes the one argument ID of a command that wants exactly one job. */

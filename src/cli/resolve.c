@@ -57,16 +57,16 @@ static int add_array(const json_t *jobs, const char *word, enum ids_wanted wante
 {
     struct array_words indices;
     bool some = parse_indices(word, &indices);
-    size_t before = list->count, i;
-    bool any = false;
-    json_t *job;
+    size_t before = list->count, count = json_array_size(jobs);
+    bool any = false, all = wanted == IDS_ALL || wanted == IDS_ONE;
 
-    json_array_foreach (jobs, i, job) {
+    for (size_t i = 0; i < count; i++) {
+        const json_t *job = json_array_get(jobs, wanted == IDS_LAST_FIRST ? count - 1 - i : i);
         int64_t index = answer_integer(json_object_get(job, "array"), "index", 0);
         if (some && array_position(&indices, (uint32_t)index) < 0)
             continue;
         any = true;
-        if ((some && indices.jobs == 1) || wanted != IDS_UNFINISHED || !answer_job_ended(job))
+        if ((some && indices.jobs == 1) || all || !answer_job_ended(job))
             id_list_add(list, (uint64_t)answer_integer(job, "id", 0));
     }
     if (!any)
