@@ -196,7 +196,7 @@ def walk_users_own():
         expect_end(waits, f"a job without its {kind}", message)
     runs = submit("gone.out", go=WORK / "gone.go")
     until((WORK / "gone.out").exists)
-    until(lambda: "has not been started" not in carma("logs", runs).stderr)  # its shepherd makes the file before
+    until(lambda: job(runs).get("state") == "RUNNING")  # its shepherd makes the file before
     (WORK / "gone.out").unlink()
     said = carma("logs", runs)
     if said.returncode != 1 or "gone.out" not in said.stderr:
