@@ -187,9 +187,11 @@ int cli_main(int argc, char **argv, int (*run)(struct cli *cli, int argc, char *
 }
 
 /* A command that waits for a job waits for a daemon that is started again, too. */
-int cli_look(struct cli *cli, const char *path, json_t **reply, struct error *err)
+int cli_ask(struct cli *cli, const char *method, const char *path, const json_t *body, json_t **reply,
+            struct error *err)
 {
-    return cli->waits ? session_call(cli, "GET", path, NULL, reply, err) : cli_call(cli, "GET", path, NULL, reply, err);
+    return cli->waits ? session_call(cli, method, path, body, reply, err)
+                      : cli_call(cli, method, path, body, reply, err);
 }
 
 int cli_get_job(struct cli *cli, struct id_list *list, const char *suffix, json_t **reply)
@@ -199,7 +201,7 @@ int cli_get_job(struct cli *cli, struct id_list *list, const char *suffix, json_
 
     if (rc == 0) {
         CLEANUP(free_ptr) char *path = xasprintf("/v1/jobs/%" PRIu64 "%s", list->items[0], suffix);
-        rc = cli_look(cli, path, reply, &err);
+        rc = cli_ask(cli, "GET", path, NULL, reply, &err);
     }
     if (rc)
         return cli_fail("%s", err.text), cli->waits ? session_status(rc) : CLI_FAILURE;

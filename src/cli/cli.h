@@ -72,14 +72,15 @@ int cli_call(struct cli *cli, const char *method, const char *path, const json_t
              struct error *err);
 
 /* GET of a list of jobs, /v1/jobs with a query or without: all of it, in as many requests as that takes. `call` is
- * cli_call or session_call. */
+ * cli_call, session_call or cli_ask. */
 int cli_list_jobs(struct cli *cli, const char *path,
                   int (*call)(struct cli *cli, const char *method, const char *path, const json_t *body, json_t **reply,
                               struct error *err),
                   json_t **reply, struct error *err);
 
-/* GET; in a command that waits also of a daemon that is started again. */
-int cli_look(struct cli *cli, const char *path, json_t **reply, struct error *err);
+/* As cli_call; in a command that waits also of a daemon that is started again. */
+int cli_ask(struct cli *cli, const char *method, const char *path, const json_t *body, json_t **reply,
+            struct error *err);
 
 /* Replaces the words in the list by the numbers of jobs (cli/resolve.c). Of an array, which IDS_ONE refuses,
  * IDS_UNFINISHED takes the jobs that have not ended; IDS_LAST_FIRST the last ones first: each that is taken away from

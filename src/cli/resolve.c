@@ -9,7 +9,6 @@
 #include "api/array.h"
 #include "base/memory.h"
 #include "cli/cli.h"
-#include "cli/session.h"
 #include "cli/show/answer.h"
 
 /* The caller's last job, or its array. */
@@ -19,7 +18,7 @@ static int last_submitted(struct cli *cli, uint64_t *id, struct error *err)
     int64_t last = 0;
     json_t *job;
     size_t i;
-    int rc = cli_look(cli, "/v1/jobs?state=all&uid=self&last=1", &reply, err);
+    int rc = cli_ask(cli, "GET", "/v1/jobs?state=all&uid=self&last=1", NULL, &reply, err);
 
     if (rc)
         return rc;
@@ -87,7 +86,7 @@ static int add_word(struct cli *cli, const char *word, enum ids_wanted wanted, s
     if (rc)
         return rc;
     path = xasprintf("/v1/jobs?state=all&array=%" PRIu64, id);
-    rc = cli_list_jobs(cli, path, cli->waits ? session_call : cli_call, &reply, err);
+    rc = cli_list_jobs(cli, path, cli_ask, &reply, err);
     if (rc)
         return rc;
     jobs = json_object_get(reply, "jobs");

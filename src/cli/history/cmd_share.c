@@ -37,7 +37,8 @@ const struct argp share_argp = {
     .doc =
         "List each user's share of the GPUs, and his use of late: the user who has had the least for his share first."
         "\vGPU HOURS are the time that his jobs held GPUs, by the part held; half of it counts a week later. HAD is "
-        "his part of all such use, DUE his part of the shares of those who have jobs. GPUS is what his running jobs "
+        "his part of all such use. DUE is his part of the shares of all users who have jobs. GPUS is what his running "
+        "jobs "
         "hold now. Administrators give shares with 'carma admin share'. docs/fairness.md says how turns follow.",
 };
 

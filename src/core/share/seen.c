@@ -1,5 +1,6 @@
 /* How this file works: a report is kept with its time in the job. It tells of the present company while no GPU of the
- * job has changed since. qualify.c asks for a job beyond its bound, reason.c names it. */
+ * job has changed since. qualify.c asks for a job beyond its bound, reason.c names it, and decide.c asks whom to move
+ * off its GPUs (seen_to_move). */
 #include "core/share/seen.h"
 
 #include "core/learn/company.h"

@@ -18,26 +18,18 @@
 #include "daemon/engine/engine.h"
 #include "daemon/view/view.h"
 
-/* Of the array whose first job it is; NULL: of none. */
-static const struct array_words *array_of(const struct job_view *view, struct array_words *words)
-{
-    bool is_first = view && view->wants->array == view->id && view->common->spec->array;
-
-    return is_first && array_parse(view->common->spec->array, words, NULL) == 0 ? words : NULL;
-}
-
 /* Its jobs: itself, all of an array, or the one of the array that is named; -ENOENT. */
 static int jobs_of(const struct daemon *daemon, const struct job_dependency *dependency, uint64_t *first,
                    uint64_t *last, struct error *err)
 {
     const struct job_view *view = views_find(&daemon->views, dependency->job);
-    struct array_words found;
-    const struct array_words *words = array_of(view, &found);
-    int64_t position = words && dependency->index >= 0 ? array_position(words, (uint32_t)dependency->index) : -1;
+    struct array_words words;
+    bool is_array = view && view->wants->array == view->id && job_view_array_words(view, &words);
+    int64_t position = is_array && dependency->index >= 0 ? array_position(&words, (uint32_t)dependency->index) : -1;
 
     *first = *last = dependency->job;
     if (dependency->index < 0) {
-        *last += words ? words->jobs - 1 : 0;
+        *last += is_array ? words.jobs - 1 : 0;
         return 0;
     }
     if (position < 0)

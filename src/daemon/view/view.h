@@ -20,6 +20,7 @@
 #include "launch/launch.h"
 #include "launch/progress.h"
 
+struct array_words;
 struct job_spec;
 
 /* How far a running job says it has come (daemon/run/run_progress.c). */
@@ -163,6 +164,9 @@ struct record_submitted job_view_wants(const struct job_view *view);
 
 /* Inside view only: both are taken over, by a new one. */
 void job_view_take_spec(struct job_view *view, struct job_spec *spec, struct job_estimate *estimate);
+
+/* The words of its array; false: it is of none. */
+bool job_view_array_words(const struct job_view *view, struct array_words *words);
 
 /* Its place in its array. */
 struct launch_array job_view_array(const struct job_view *view);

@@ -22,13 +22,20 @@ void job_view_take_spec(struct job_view *view, struct job_spec *spec, struct job
     view->common = common_specs_join(&view->views->specs, spec, estimate);
 }
 
+bool job_view_array_words(const struct job_view *view, struct array_words *words)
+{
+    uint64_t id = view->wants->array;
+    const char *text = view->common->spec->array;
+
+    return id && text && array_parse(text, words, NULL) == 0 && view->id - id < words->jobs;
+}
+
 struct launch_array job_view_array(const struct job_view *view)
 {
     uint64_t id = view->wants->array;
     struct array_words words;
 
-    if (!id || !view->common->spec->array || array_parse(view->common->spec->array, &words, NULL) != 0 ||
-        view->id - id >= words.jobs)
+    if (!job_view_array_words(view, &words))
         return (struct launch_array){0};
     return (struct launch_array){.id = id,
                                  .index = array_index(&words, (uint32_t)(view->id - id)),
