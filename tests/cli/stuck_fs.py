@@ -1,5 +1,6 @@
 """Usage: stuck_fs.py DIRECTORY: mounts a file system there (FUSE, as root), until it is killed. Its file `f` can be made and
-written. Who opens it to read waits for an answer that never comes, and does not end when he is killed."""
+written. Who opens it to read waits for an answer that never comes, and does not end when he is killed: the name of such a
+process is printed."""
 
 import ctypes
 import os
@@ -45,7 +46,10 @@ def main(directory):
         request = os.read(device, 1 << 18)
         _, operation, unique, node = struct.unpack("=2I2Q", request[:24])
         said = answer(operation, node, request[40:], files)
-        if said is not None:
+        if said is None and operation == OPEN:
+            with open(f"/proc/{struct.unpack('=I', request[32:36])[0]}/comm", encoding="utf-8") as name:
+                print(name.read(), end="", flush=True)
+        elif said is not None:
             code, rest = (-said, b"") if isinstance(said, int) else (0, said)
             os.write(device, struct.pack("=IiQ", 16 + len(rest), code, unique) + rest)
 
