@@ -1,13 +1,7 @@
 #!/bin/sh
 # The disk of the run directories is full, of blocks or of inodes. Running jobs go on, jobs to be started wait, and all
 # of them end as they should once there is space. Needs a mount namespace, so skips without root.
-if [ "${CARMA_TEST_MOUNTS-}" != own ]; then
-    unshare -m --propagation private true 2>/dev/null || {
-        echo "no mount namespace for this user: skipped"
-        exit 77
-    }
-    CARMA_TEST_MOUNTS=own exec unshare -m --propagation private sh "$0" "$@"
-fi
+. "$(dirname "$0")/own_mounts.sh"
 . "$(dirname "$0")/node.sh"
 start_node a100x4-40g 600
 mkdir -p "$STATE/runs"

@@ -1,6 +1,7 @@
 #!/bin/sh
 # A file system does not answer who reads, not even when he is killed. A job's output is on it, then the job itself reads:
 # it ends, and its GPU is free.
+. "$(dirname "$0")/own_mounts.sh"
 . "$(dirname "$0")/node.sh"
 mkdir stuck
 python3 -B "$SOURCE/tests/cli/stuck_fs.py" stuck >said 2>&1 &

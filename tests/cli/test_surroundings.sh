@@ -79,3 +79,8 @@ grep -q "job $second has completed: another job writes to" "$T/err" || fail "$sa
 run submit --parsable -W --gpu-memory 1G -o same -e ./same -- echo third
 [ "$(cat same)" = third ] || fail "the third job's file has: $(cat same)"
 expect_field "$(cat "$T/out")" message null
+# A device has no text to lose: it is no file of others.
+idle=$(submitted --gpu-memory 1G -o /dev/null -- sleep 1000)
+until_field "$idle" state RUNNING
+run submit --parsable -W --gpu-memory 1G -o /dev/null -- true
+expect_field "$(cat "$T/out")" message null

@@ -154,8 +154,9 @@ static bool is_same_file(int a, int b)
     return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_ino == y.st_ino && x.st_dev == y.st_dev;
 }
 
-/* Whether another job still writes to a file: each holds a shared lock on its outputs as long as a process of it has
- * them open. Where a file system has no locks nothing is known of others. */
+/* Whether another job still writes to a file (a regular one: devices and FIFOs keep nothing that could be wiped): each
+ * holds a shared lock on its outputs as long as a process of it has them open. Where a file system has no locks nothing
+ * is known of others. */
 static bool is_anothers(int fd)
 {
     return flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
@@ -174,20 +175,22 @@ static void open_output(const struct request *request, const char *pattern, cons
     int flags = O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK, fd;
     struct error err;
     struct stat st;
-    bool first, shared;
+    bool regular, first, shared;
 
     fd = guarded_open(from_here(request, path), flags, 0666, &err);
     if (fd < 0)
         cannot_open(path, word, fd, &err, report_fd);
-    first = request->launch <= 1 && !(to == 2 && is_same_file(fd, 1));
+    regular = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    first = regular && request->launch <= 1 && !(to == 2 && is_same_file(fd, 1));
     shared = first && is_anothers(fd);
-    if (first && !shared && ftruncate(fd, 0) < 0 && errno != EINVAL) /* of a FIFO or a device */
+    if (first && !shared && ftruncate(fd, 0) < 0)
         fail(report_fd, strerror(errno));
-    flock(fd, LOCK_SH | LOCK_NB);
+    if (regular)
+        flock(fd, LOCK_SH | LOCK_NB);
     if (fstat(fd, &st) < 0 || fcntl(fd, F_SETFL, O_APPEND) < 0 || dup2(fd, to) < 0)
         fail(report_fd, strerror(errno));
     close_fd(&fd);
-    line = xasprintf("%s %jd\n", word, S_ISREG(st.st_mode) ? (intmax_t)st.st_size : 0);
+    line = xasprintf("%s %jd\n", word, regular ? (intmax_t)st.st_size : 0);
     own = xasprintf("/proc/self/fd/%d", to);
     name = open(own, O_PATH | O_CLOEXEC);
     report_with(report_fd, line, name);
