@@ -96,17 +96,19 @@ run wait 15
 expect_status 0
 [ "$(cat "$T/err")" = "carma: job 15 is held: carma release 15 lets it run" ] || fail "$said: $(cat "$T/err")"
 
-# Interrupted, it says that the job goes on.
-(trap - INT; exec python3 -c 'import os, signal, sys
+# Interrupted, it says that the job goes on, or the jobs.
+for row in '8|job 8 goes on: carma cancel 8 ends it, carma wait 8 waits' '8,12-13|3 jobs go on: carma cancel 8,12-13 ends them, carma'; do
+    (trap - INT; exec python3 -c 'import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
-os.execvp(sys.argv[1], sys.argv[1:])' "$CARMA" wait 8 2>"$T/err") &
-waiting=$!
-# SIGINT is the second bit; Python catches it, too, before it becomes carma.
-wait_for '[ "$(readlink "/proc/$waiting/exe")" = "$(readlink -f "$CARMA")" ] && grep -q "SigCgt.*[2367abef]$" "/proc/$waiting/status"' || fail "carma wait does not begin"
-kill -INT $waiting
-wait $waiting
-[ $? -eq 130 ] || fail "interrupted, carma wait ends with another status"
-grep -q "^carma: job 8 goes on: carma cancel 8 ends it" "$T/err" || fail "interrupted: $(cat "$T/err")"
+os.execvp(sys.argv[1], sys.argv[1:])' "$CARMA" wait "${row%|*}" 2>"$T/err") &
+    waiting=$!
+    # SIGINT is the second bit; Python catches it, too, before it becomes carma.
+    wait_for '[ "$(readlink "/proc/$waiting/exe")" = "$(readlink -f "$CARMA")" ] && grep -q "SigCgt.*[2367abef]$" "/proc/$waiting/status"' || fail "carma wait does not begin"
+    kill -INT $waiting
+    wait $waiting
+    [ $? -eq 130 ] || fail "interrupted, carma wait ends with another status"
+    grep -q "^carma: ${row##*|}" "$T/err" || fail "interrupted: $(cat "$T/err")"
+done
 
 # Until a field has a value: of any type, in an array, absent; a job that has ended without it will not have it.
 for wish in state=RUNNING retry=true placements.0.gpu=2 placements.0.why=null placements.1.gpu=null; do

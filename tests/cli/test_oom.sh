@@ -13,7 +13,7 @@ for mode in mps time-slice; do
         fail "$mode: (!) is not as the rules say"
     # One that catches the error and goes on to its end has ended in order, and it is told.
     caught=$(submitted --gpu-memory 5G -- "$TRAIN" --memory 5G --seconds 20 --fail recovered-oom)
-    run wait "$caught"
+    warns "GPU memory ran out in it, and it went on to its end" wait "$caught"
     expect_field "$caught" state COMPLETED attempts 1
     for shown in "show $caught" "queue --all" history; do
         # shellcheck disable=SC2086 # words

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/strbuf.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/job/last_words.h"
@@ -110,7 +111,9 @@ void wait_tell_end(uint64_t id, const json_t *job, bool quote)
 
 /* ---- Interrupted ---- */
 
-static char goes_on[160]; /* what is said then */
+#define NAMES_BYTES 100 /* more ids than this many bytes are not named again */
+
+static char goes_on[160 + 2 * NAMES_BYTES]; /* what is said then */
 
 static void on_interrupt(int number)
 {
@@ -120,17 +123,34 @@ static void on_interrupt(int number)
     raise(number); /* by default, once this has returned */
 }
 
+/* As one writes them: 3-6,9. */
+static char *short_ids(const struct id_list *list)
+{
+    struct strbuf out = {0};
+
+    for (size_t i = 0; i < list->count; i++) {
+        const uint64_t first = list->items[i];
+        while (i + 1 < list->count && list->items[i + 1] == list->items[i] + 1)
+            i++;
+        strbuf_printf(&out, "%s%" PRIu64, out.length ? "," : "", first);
+        if (list->items[i] != first)
+            strbuf_printf(&out, "-%" PRIu64, list->items[i]);
+    }
+    return strbuf_steal(&out);
+}
+
 void wait_tell_when_interrupted(const struct id_list *list, const char *again)
 {
     struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND}, now;
-    const uint64_t id = list->items[0];
+    CLEANUP(free_ptr) char *all = short_ids(list);
+    const char *ids = strlen(all) <= NAMES_BYTES ? all : "with their numbers";
 
     if (list->count == 1)
-        snprintf(goes_on, sizeof goes_on,
-                 "\ncarma: job %" PRIu64 " goes on: carma cancel %" PRIu64 " ends it, %s %" PRIu64 " waits again\n", id,
-                 id, again, id);
+        snprintf(goes_on, sizeof goes_on, "\ncarma: job %s goes on: carma cancel %s ends it, %s %s waits again\n", ids,
+                 ids, again, ids);
     else
-        snprintf(goes_on, sizeof goes_on, "\ncarma: the %zu jobs go on: carma cancel ends them\n", list->count);
+        snprintf(goes_on, sizeof goes_on, "\ncarma: %zu jobs go on: carma cancel %s ends them, %s %s waits again\n",
+                 list->count, ids, again, ids);
     if (sigaction(SIGINT, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
         sigaction(SIGINT, &action, NULL);
 }
@@ -172,7 +192,7 @@ static int wait_for_one(struct cli *cli, uint64_t id, bool told, int *status, js
         tell_held(id, job, &held);
         if (answer_job_ended(job)) {
             *status = job_status(job);
-            if (*status != CLI_OK || answer_text(job, "message"))
+            if (*status != CLI_OK || answer_text(job, "message") || answer_text(job, "last_end"))
                 wait_tell_end(id, job, *status != CLI_OK);
             if (ended)
                 json_array_append(ended, job);
