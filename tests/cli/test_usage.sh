@@ -41,7 +41,7 @@ done
 # And values that are words of a table.
 for row in 'submit --share tme-slice -- x|time-slice' 'submit --optimizer adma -- x|adam' 'submit --precision fp23 -- x|fp32' \
     'submit --method lara -- x|lora' 'submit --signal URS1@3 -- x|USR1' 'submit --visible-devices inedx -- x|index' \
-    'wait --until state=RUNING 1|RUNNING' 'history --state complted|completed' 'stats --by dya|day' 'admin verfy|verify' \
+    'wait --until state=RUNING 1|RUNNING' 'history --state COMPLTED|completed' 'stats --by dya|day' 'admin verfy|verify' \
     'simulate --policy carmaa|carma' 'simulate --compare carma,exclusiv|exclusive' 'simulate --estimator repaly|replay' \
     'simulate --share mpss|mps' 'estimate --estimator repaly|replay' 'evaluate --estimator horsu|horus'; do
     # shellcheck disable=SC2086 # words

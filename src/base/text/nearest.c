@@ -1,8 +1,10 @@
 #include "base/text/nearest.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/memory.h"
 
@@ -11,6 +13,12 @@
 static size_t least(size_t a, size_t b)
 {
     return a < b ? a : b;
+}
+
+/* Of letters that are large in one of them alone, no difference. */
+static bool differ(char a, char b)
+{
+    return tolower((unsigned char)a) != tolower((unsigned char)b);
 }
 
 static size_t distance(const char *word, const char *name)
@@ -26,8 +34,8 @@ static size_t distance(const char *word, const char *name)
         row = free_row;
         row[0] = i;
         for (size_t j = 1; j <= length; j++) {
-            row[j] = least(last[j - 1] + (word[i - 1] != name[j - 1]), least(last[j], row[j - 1]) + 1);
-            if (i > 1 && j > 1 && word[i - 1] == name[j - 2] && word[i - 2] == name[j - 1])
+            row[j] = least(last[j - 1] + differ(word[i - 1], name[j - 1]), least(last[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && !differ(word[i - 1], name[j - 2]) && !differ(word[i - 2], name[j - 1]))
                 row[j] = least(row[j], before[j - 2] + 1);
         }
     }
@@ -48,7 +56,7 @@ void nearest_try(struct nearest *nearest, const char *name)
     if (nearest->wrong == 0 || strlen(name) > LONGEST)
         return;
     wrong = distance(nearest->word, name);
-    if (wrong > 1 && strlen(nearest->word) > 1 && strncmp(name, nearest->word, strlen(nearest->word)) == 0)
+    if (wrong > 1 && strlen(nearest->word) > 1 && strncasecmp(name, nearest->word, strlen(nearest->word)) == 0)
         wrong = 1; /* its beginning */
     if (wrong == nearest->wrong && nearest->name && strlen(name) < strlen(nearest->name))
         nearest->name = name;

@@ -47,7 +47,7 @@ static char *rival_text(const struct node *node, const struct node_gpu *entry)
 
     if (entry->claim >= 0 || !entry->has_rival)
         return NULL;
-    return xasprintf("%s of %s manages it, too: both give its memory to jobs, so stop one of them", process,
+    return xasprintf("%s of user %s manages it, too: both give its memory to jobs, so stop one of them", process,
                      owners_name(node->daemon->owners, rival->uid));
 }
 
