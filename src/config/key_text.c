@@ -64,10 +64,8 @@ void key_describe_allowed(const struct key *key, struct strbuf *out)
         describe_choices(config_switches, out);
         break;
     case SHARING:
-        strbuf_puts(
-            out,
-            "auto, time-slice, mps, mps:gpu or exclusive; then, by number or UUID, GPUs that differ: mps, 3=exclusive "
-            "(mps and mps:gpu do not go together)");
+        strbuf_puts(out, "auto, time-slice, mps, mps:gpu or exclusive; then, by number or UUID, GPUs that differ, "
+                         "once: mps, 3=exclusive (mps and mps:gpu do not go together)");
         break;
     case PATH:
     case OPTIONAL_PATH:

@@ -50,6 +50,17 @@ static int parse_override(const char *word, struct share_override *override, uin
     return parse_way(equals + 1, &override->mode, domain);
 }
 
+/* The last one names a GPU as one before does, for another mode. */
+static bool contradicts(const struct share_setting *setting)
+{
+    const struct share_override *last = &setting->overrides[setting->count - 1];
+
+    for (const struct share_override *one = setting->overrides; one < last; one++)
+        if (strcmp(one->which, last->which) == 0 && one->mode != last->mode)
+            return true;
+    return false;
+}
+
 int share_setting_parse(const char *text, struct share_setting *setting, uint32_t *domain)
 {
     CLEANUP(free_ptr) char *words = xstrdup(text);
@@ -61,7 +72,7 @@ int share_setting_parse(const char *text, struct share_setting *setting, uint32_
         return -EINVAL;
     while (at)
         if (parsed.count == array_size(parsed.overrides) ||
-            parse_override(next_word(&at), &parsed.overrides[parsed.count++], &named) != 0)
+            parse_override(next_word(&at), &parsed.overrides[parsed.count++], &named) != 0 || contradicts(&parsed))
             return -EINVAL;
     *setting = parsed;
     if (named != MPS_DOMAIN_COUNT)

@@ -71,7 +71,7 @@ CONFIG_TEST(test_gpus_that_are_shared_otherwise)
 {
     CLEANUP(free_ptr)
     char *bad = xstrdup("|mig|any|mps,|mps, 3|mps, 3=any|mps, =time-slice|mps, A100=time-slice|mps:|"
-                        "mps:user|mps, 3=mps:gpu|mps:gpu, 0=mps:gpu, 1=mps");
+                        "mps:user|mps, 3=mps:gpu|mps:gpu, 0=mps:gpu, 1=mps|auto, 1=mps, 1=exclusive");
     char *rest = bad;
 
     set("share", "mps");
@@ -214,7 +214,7 @@ CONFIG_TEST(test_bad_files)
     refuse("memory_view = both\n", "1: memory_view 'both' is not allowed: write monitor or reserve");
     refuse("share = mig\n",
            "1: share 'mig' is not allowed: write auto, time-slice, mps, mps:gpu or exclusive; then, by number or UUID, "
-           "GPUs that differ: mps, 3=exclusive (mps and mps:gpu do not go together)");
+           "GPUs that differ, once: mps, 3=exclusive (mps and mps:gpu do not go together)");
     refuse("max_slowdown = 0.5\n", "1: max_slowdown '0.5' is not allowed: write 0, or 1 to 1000");
     refuse("share = mps\ngrace = 1s\nshare = auto\n", "3: share is set twice, here and in line 1: keep one");
     refuse("policy\n", "1: neither `key = value` nor a comment");
