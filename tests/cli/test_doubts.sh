@@ -94,6 +94,12 @@ doubt "its error file '$T/logs/x' cannot be made" -e logs/x -- true
 doubt "its output '~/x' is taken literally" -o '~/x' -- true
 doubt "its output '\$HOME/x' is taken literally" -o '$HOME/x' -- true
 doubt "its output 'log-%x-%j' is taken literally but for %j" -o log-%x-%j -- true
+doubt "its output '$T/one' is that of several of these jobs, and each may begin it anew: name it with %j" --array 0-3 -o one -- true
+doubt "its output '$T/one' is that of several of these jobs" --param lr=1,2,3 -o one -- true
+doubt "its error file '$T/%A' is that of several" --array 1,3 -e %A -- true
+doubt nothing --array 3 -o one -- true
+doubt nothing --array 0-3 -o %A_%a -e /dev/null -- true
+doubt nothing --param lr=1,2 --param p=good,true -o '{p}-{lr}' -- '{p}'
 doubt nothing bin/good
 doubt "the script cannot run: its interpreter '/nowhere/sh'" bin/lost
 doubt "the script cannot run: its interpreter 'no-such-python'" bin/by-env

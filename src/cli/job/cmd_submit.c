@@ -26,14 +26,18 @@ static void refuse_json(json_t **request, size_t *complaints, const char *text)
         cli_fail("%s", text);
 }
 
-/* One of each choice of parameters. */
-static int add_specs(const struct sweep *sweep, const struct job_spec *spec, json_t *specs, struct error *err)
+/* One of each choice of parameters. Their doubts are alike, but for what they share. */
+static int add_specs(const struct sweep *sweep, const struct job_spec *spec, json_t *specs, json_t *paths,
+                     struct error *err)
 {
     int rc = 0;
 
     for (size_t i = 0; i < sweep_jobs(sweep) && rc == 0; i++) {
         CLEANUP(job_spec_release) struct job_spec chosen = job_spec_copy(spec);
         sweep_choose(sweep, i, &chosen);
+        if (i == 0)
+            doubts_tell(&chosen);
+        doubts_tell_shared(&chosen, paths);
         rc = job_spec_check(&chosen, err);
         json_array_append_new(specs, job_spec_to_json(&chosen));
     }
@@ -44,6 +48,7 @@ static int add_specs(const struct sweep *sweep, const struct job_spec *spec, jso
 static json_t *make_specs(const struct submit_command *submit)
 {
     size_t count = submit->file_count ? submit->file_count : 1, complaints = 0;
+    CLEANUP(json_release) json_t *paths = json_object();
     json_t *specs = json_array();
 
     for (size_t i = 0; i < count; i++) {
@@ -53,10 +58,8 @@ static json_t *make_specs(const struct submit_command *submit)
                      ? submit_from_file(&spec, submit->files[i], submit->command, submit->command_count,
                                         &submit->options, &err)
                      : submit_from_command(&spec, submit->command, submit->command_count, &submit->options, &err);
-        if (rc == 0)
-            doubts_tell(&spec);
         if (rc == 0 && specs)
-            rc = add_specs(&submit->sweep, &spec, specs, &err);
+            rc = add_specs(&submit->sweep, &spec, specs, paths, &err);
         if (rc)
             refuse_json(&specs, &complaints, err.text);
     }

@@ -196,6 +196,24 @@ static void look_for_output(const struct job_spec *spec, const char *what, const
     look_for_directory(spec, what, option, path);
 }
 
+void doubts_tell_shared(const struct job_spec *spec, json_t *paths)
+{
+    const bool many = spec->array && strpbrk(spec->array, ",-");
+    const char *const outputs[] = {spec->output, spec->error};
+
+    for (size_t i = 0; i < array_size(outputs) && outputs[i]; i++) {
+        const char *path = outputs[i];
+        if (strstr(path, "%j") || strncmp(path, "/dev/", 5) == 0 || (i == 1 && strcmp(path, outputs[0]) == 0))
+            continue;
+        const json_t *told = strstr(path, "%A") ? NULL : json_object_get(paths, path);
+        bool shared = told || (many && !strstr(path, "%a"));
+        if (shared && !json_is_true(told))
+            warn(spec, "its %s '%.300s' is that of several of these jobs, and each may begin it anew: name it with %%j",
+                 i ? "error file" : "output", path);
+        json_object_set_new_nocheck(paths, path, json_boolean(shared));
+    }
+}
+
 /* ---- Its conda environment ---- */
 
 static bool has_entry(const char *directory, const char *name)
