@@ -133,3 +133,15 @@ TMPDIR=$T/trials SHARE=auto start --set mps_control="$T/slow-control"
 until_controls 0
 [ -z "$(ls trials)" ] && [ ! -e "$STATE/mps-trial" ] || fail "trials are left: $(ls trials)"
 stop_daemon
+
+# A control daemon that does not start keeps its jobs waiting, which is said, and fails none.
+printf '#!/bin/sh\n[ ! -e "%s/broken" ] || [ "$1" != -d ] || exit 1\nexec "%s" "$@"\n' "$T" "$CONTROL" >late-control
+chmod 755 late-control
+start --set mps_control="$T/late-control"
+touch broken
+waits=$(submitted --gpu-memory 2G -- "$TRAIN" --memory 1G --seconds 20)
+wait_for '"$CARMA" queue | grep -q "waits for its MPS server: .* ended with status 1"' || fail "the queue says: $("$CARMA" queue)"
+rm broken
+expect_ok wait "$waits"
+expect_field "$waits" attempts 1 message null
+stop_daemon

@@ -95,4 +95,33 @@ TEST(test_late)
     remove_program(program);
 }
 
+/* One that fails at first is tried again while a job waits, and no longer than is asked for. */
+TEST(test_tried_again)
+{
+    struct world world;
+    CLEANUP(free_ptr)
+    char *text = xasprintf("mkdir \"$0.tried\" 2>/dev/null && exit 1\nexec '%s' \"$@\"", CARMA_MPS_CONTROL);
+    char *program = write_program(text);
+
+    open_world(&world);
+    world.options.program = program;
+    world.options.patience_ms = 60000;
+    open_domain(&world);
+    mps_domain_join(world.domain, 1, geteuid(), on_ready, &world);
+    run_until(&world, world.ready_count);
+    assert_int_equal(world.ready_status, 0);
+    assert_string_equal(world.phases, "starting down starting serving ");
+    mps_domain_leave(world.domain, 1);
+    run_until(&world, mps_domain_phase(world.domain) == MPS_DOWN);
+    world.options.program = "/bin/false";
+    world.options.patience_ms = 100;
+    mps_domain_free(world.domain);
+    open_domain(&world);
+    mps_domain_join(world.domain, 2, geteuid(), on_ready, &world);
+    run_until(&world, world.ready_count == 2);
+    assert_int_equal(world.ready_status, -EIO);
+    close_world(&world);
+    remove_program(program);
+}
+
 RUN_MPS_TESTS

@@ -269,8 +269,11 @@ char *answer_job_where(const json_t *job)
         return ending(job);
     if (state_is(job, "PLACED") || state_is(job, "RUNNING") || state_is(job, "STOPPING")) {
         CLEANUP(free_ptr) char *gpus = placements(job);
-        return xasprintf("%s%s%s%s", gpus, answer_integer(job, "unused_since_ns", -1) >= 0 ? ", unused" : "",
-                         *text ? ", " : "", text); /* a running one's is of its slowdown */
+        CLEANUP(free_ptr)
+        char *waits =
+            state_is(job, "PLACED") && answer_text(job, "message") ? answer_safe_text(job, "message") : xstrdup("");
+        return xasprintf("%s%s%s%s%s%s", gpus, answer_integer(job, "unused_since_ns", -1) >= 0 ? ", unused" : "",
+                         *waits ? ", " : "", waits, *text ? ", " : "", text); /* a running one's is of its slowdown */
     }
     return xasprintf("%s%s%s", answer_true(job, "estimating") ? "estimating; " : "",
                      answer_true(job, "retry") ? "retry: " : "", text);

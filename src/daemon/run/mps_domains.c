@@ -171,6 +171,8 @@ static int open_domain(struct mps_jobs *mps_jobs, const char *directory, const c
                                          .program = control_program(&mps_jobs->daemon->config),
                                          .directory = directory,
                                          .gpus = gpus,
+                                         .patience_ms =
+                                             (uint64_t)(mps_jobs->daemon->config.start_timeout_ns / NS_PER_MS),
                                          .on_phase = mps_jobs_on_phase,
                                          .user = domain};
     int rc;

@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "base/memory.h"
 #include "base/nodetime.h"
 #include "core/ledger.h"
@@ -50,11 +52,40 @@ static void note_service(struct domain *domain)
             mps_domain_clients(domain->mps, &mps_client->served_lists);
 }
 
+void mps_jobs_tell_wait(struct daemon *daemon, uint64_t job, const char *why)
+{
+    static const char waits[] = "waits for its MPS server";
+    struct job_view *view = views_find(&daemon->views, job);
+    CLEANUP(free_ptr) char *message = why ? xasprintf("%s: %s", waits, why) : NULL;
+
+    if (!view || (view->message ? strncmp(view->message, waits, strlen(waits)) != 0 : !why))
+        return; /* how its last run ended stays */
+    job_view_set_message(view, message);
+    views_touch(&daemon->views, view);
+}
+
+/* A start that failed is tried again while jobs wait (mps_domain_options.patience_ms). */
+static void tell_late(struct domain *domain, const char *why)
+{
+    for (struct mps_client *mps_client = domain->mps_jobs->mps_clients; mps_client; mps_client = mps_client->next) {
+        if (mps_client->domain != domain || !mps_client->ready)
+            continue;
+        mps_jobs_tell_wait(domain->mps_jobs->daemon, mps_client->job, why);
+        if (!domain->late)
+            daemon_log("MPS %s: %s; jobs wait, and it is tried again", domain->name, why);
+        domain->late = true;
+    }
+}
+
 void mps_jobs_on_phase(void *user, struct mps_domain *mps, enum mps_phase phase, const char *why)
 {
     struct domain *domain = user;
     struct daemon *daemon = domain->mps_jobs->daemon;
 
+    if (phase == MPS_DOWN)
+        tell_late(domain, why);
+    else if (phase == MPS_SERVING)
+        domain->late = false;
     if (phase == MPS_FAULTED && !domain->faulted) {
         daemon_log("MPS %s: %s; %s until it serves again", domain->name, why,
                    domain->wide ? "the jobs beside that client fail, and no job of theirs is started by MPS"

@@ -71,6 +71,7 @@ static void on_ready(void *user, uint64_t job, int status, const struct error *e
         ready(daemon, job, NULL, NULL, &told);
     } else {
         const struct mps_domain *mps = mps_client->domain->mps;
+        mps_jobs_tell_wait(daemon, job, NULL);
         ready(daemon, job, mps_domain_pipe_directory(mps), mps_domain_log_directory(mps), NULL);
     }
     engine_turn(daemon->engine);

@@ -40,6 +40,7 @@ struct domain {
     uint32_t uid;                  /* its user, or EVERYBODY; of one that is wide */
     char *name;                    /* owned, for people: "on GPU-...", "of user 1000" */
     bool faulted;                  /* as the core was told */
+    bool late;                     /* it was logged that it does not come up */
     uint64_t first_faulted_client; /* the first job that told of this fault; 0: none has */
     uint32_t *hit;                 /* GPUs of those that told of it; owned */
     uint32_t hit_count;
@@ -91,6 +92,9 @@ void mps_jobs_read_words(struct domain *domain); /* that came since the last loo
 /* Calls of a domain's (gpu/mps/domain.h). */
 void mps_jobs_on_phase(void *user, struct mps_domain *mps, enum mps_phase phase, const char *why);
 bool mps_jobs_is_hit(void *user, uint64_t job, pid_t client);
+
+/* The job's message is then that it waits, and why; NULL: no longer. */
+void mps_jobs_tell_wait(struct daemon *daemon, uint64_t job, const char *why);
 
 /* A client of a server that serves again was on other GPUs than the one that failed: its later failures are its own. */
 void mps_jobs_check_spared(struct mps_jobs *mps_jobs, struct mps_client *mps_client);

@@ -119,11 +119,27 @@ void mps_domain_list_clients(struct mps_domain *domain, bool wanted)
     domain->list_wanted = wanted;
 }
 
+/* The daemon goes first, unless jobs run by its server. */
+static bool is_tried_again(struct mps_domain *domain)
+{
+    uint64_t now_ms = uv_now(domain->loop);
+
+    if (!domain->failing_ms)
+        domain->failing_ms = now_ms;
+    if (now_ms - domain->failing_ms >= domain->patience_ms)
+        return false;
+    domain->start_anew = mps_domain_all_wait(domain);
+    return true;
+}
+
 void mps_domain_give_up(struct mps_domain *domain, int status, const struct error *err)
 {
     struct error why = *err; /* which may be the domain's */
 
-    mps_domain_tell_ready(domain, status, &why);
+    if (!is_tried_again(domain)) {
+        mps_domain_tell_ready(domain, status, &why);
+        domain->failing_ms = 0;
+    }
     mps_domain_set_phase(domain, MPS_DOWN, why.text);
     mps_domain_again_in(domain, domain->member_count ? RETRY_MS : 0);
 }
@@ -237,6 +253,7 @@ static void serve(struct mps_domain *domain)
 {
     uint64_t now_ms = uv_now(domain->loop), idle_until_ms = domain->since_ms + domain->idle_ms;
 
+    domain->failing_ms = 0;
     mps_domain_set_phase(domain, MPS_SERVING, "");
     mps_domain_tell_ready(domain, 0, NULL);
     if (domain->list_next) {
@@ -287,6 +304,7 @@ void mps_domain_step(struct mps_domain *domain)
     if (domain->freed && domain->member_count) { /* its jobs go on, and so does it */
         close_domain(domain);
     } else if (!is_wanted(domain)) {
+        domain->failing_ms = 0;
         if (domain->phase != MPS_DOWN || mps_domain_find_daemon(domain))
             mps_domain_set_phase(domain, MPS_STOPPING, "no job uses it");
         if (stop_daemon(domain))
@@ -331,6 +349,7 @@ int mps_domain_new(const struct mps_domain_options *options, struct mps_domain *
     domain->poll_ms = options->poll_ms ? options->poll_ms : POLL_MS;
     domain->idle_ms = options->idle_ms ? options->idle_ms : IDLE_MS;
     domain->timeout_ms = options->timeout_ms ? options->timeout_ms : TIMEOUT_MS;
+    domain->patience_ms = options->patience_ms;
     domain->on_phase = options->on_phase;
     domain->is_hit = options->is_hit;
     domain->user = options->user;

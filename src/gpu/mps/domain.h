@@ -33,6 +33,8 @@ struct mps_domain_options {
     uint64_t idle_ms;      /* without a job, until it is stopped; 0: 60 s */
     uint64_t
         timeout_ms; /* for a start; and for jobs to leave a server that failed, before they are terminated; 0: 15 s */
+    uint64_t patience_ms; /* a start that fails is tried again for so long, while jobs wait: a busy machine is no fault
+                             of theirs; 0: it is not */
     /* The phase is another. FAULTED and the states after it: no job may be placed there until SERVING or DOWN. */
     void (*on_phase)(void *user, struct mps_domain *domain, enum mps_phase phase, const char *why);
     /* The clients to terminate (job 0) where the server stays in FAULT: spared clients go on, and the daemon is not

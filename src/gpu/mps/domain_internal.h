@@ -34,7 +34,7 @@ struct mps_domain {
     char *program; /* owned */
     struct mps_directory directory;
     bool multiuser;
-    uint64_t poll_ms, idle_ms, timeout_ms;
+    uint64_t poll_ms, idle_ms, timeout_ms, patience_ms;
     void (*on_phase)(void *user, struct mps_domain *domain, enum mps_phase phase, const char *why);
     mps_domain_is_meant *is_hit; /* NULL: all are */
     void *user;
@@ -64,10 +64,11 @@ struct mps_domain {
     enum mps_server_state state;
     bool states_untold; /* it knows no get_server_status: a server is alive if it is listed */
 
-    uint64_t since_ms; /* when this phase began, or the last job left */
-    bool told_to_go;   /* in this phase: the daemon, or the remaining clients of a server that failed */
-    uint32_t spared;   /* clients of a server in FAULT that go on, when they were last listed */
-    bool start_anew;   /* the daemon has to go first, as its server does not come back */
+    uint64_t since_ms;   /* when this phase began, or the last job left */
+    uint64_t failing_ms; /* since when starts fail; 0: the last one did not */
+    bool told_to_go;     /* in this phase: the daemon, or the remaining clients of a server that failed */
+    uint32_t spared;     /* clients of a server in FAULT that go on, when they were last listed */
+    bool start_anew;     /* the daemon has to go first, as its server does not come back */
     bool look_wanted;
     uint64_t next_look_ms;
     uint64_t looks;
@@ -86,12 +87,14 @@ void mps_domain_forget_server(struct mps_domain *domain);
 void mps_domain_forget_daemon(struct mps_domain *domain);
 pid_t mps_domain_find_daemon(struct mps_domain *domain); /* its process; 0: it is gone */
 
-/* The start has failed: waiting jobs are told, and the started parts are stopped. */
+/* The start has failed: waiting jobs are told, unless it is tried again, and the started parts are stopped. */
 void mps_domain_give_up(struct mps_domain *domain, int status, const struct error *err);
 
 /* ---- domain_jobs.c ---- */
 
 void mps_domain_remove_member(struct mps_domain *domain, uint32_t i);
+
+bool mps_domain_all_wait(const struct mps_domain *domain); /* no job has been told that it may start */
 
 /* The user in turn: of the job that is in it, or waits for it, for the longest; NO_UID: none. */
 uid_t mps_domain_wanted_uid(const struct mps_domain *domain);

@@ -20,6 +20,14 @@ uid_t mps_domain_wanted_uid(const struct mps_domain *domain)
     return domain->multiuser ? geteuid() : domain->members[0].uid;
 }
 
+bool mps_domain_all_wait(const struct mps_domain *domain)
+{
+    for (uint32_t i = 0; i < domain->member_count; i++)
+        if (!domain->members[i].ready)
+            return false;
+    return true;
+}
+
 void mps_domain_tell_ready(struct mps_domain *domain, int status, const struct error *err)
 {
     bool told = true;
