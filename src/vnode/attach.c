@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/nodetime.h"
 #include "base/proc.h"
 #include "base/units.h"
 #include "vnode/domain.h"
@@ -20,6 +21,8 @@
 /* From which driver on limits are found by UUID, too; older ones take no notice of such (k8s-device-plugin 0.15). The
  * first that is known to. */
 #define UUID_LIMITS_DRIVER 615
+
+#define HELD_WALL_NS (60 * NS_PER_SEC) /* a lock that is held for so long is that of a process that is stopped */
 
 /* Counts in *found whether `uuid` begins with `name`. */
 static void match(const char *uuid, const char *name, size_t length, struct place at, struct place *place, int *found)
@@ -165,10 +168,15 @@ void attach_memory_limits(const struct node_file *file, const char *value, const
     }
 }
 
+/* CUDA does not fail because another process has no processor: who holds the lock on a busy machine is waited for. */
 static int begin(struct node *node, struct node_bank **bank, struct error *err)
 {
-    int rc = node_begin(node, bank);
+    int64_t until_ns = nodetime_monotonic_wall_ns() + HELD_WALL_NS;
+    int rc;
 
+    do
+        rc = node_begin(node, bank);
+    while (rc == -ETIMEDOUT && nodetime_monotonic_wall_ns() < until_ns);
     if (rc == -ETIMEDOUT)
         return error_set(err, ETIMEDOUT, "the virtual node's lock is held by a process that does not move: end it");
     return rc < 0 ? error_set(err, -rc, "the virtual node cannot be used: %s", strerror(-rc)) : 0;

@@ -88,6 +88,20 @@ TEST_BETWEEN(alone_takes_its_time, setup, teardown)
     assert_int_equal(fixture_used(&f, 1), 0);
 }
 
+/* Another process holds the node's lock for longer than NVML waits for it: that is a busy machine, and ends no
+ * training. */
+TEST_BETWEEN(held_lock_ends_no_training, setup, teardown)
+{
+    struct job job = start("a", "0", "--memory 5G --sm-activity 0.5 --seconds 1000");
+    struct node_bank *bank;
+
+    wait_for_memory(0, 5 * GIB);
+    assert_int_equal(node_begin(&f.node, &bank), 0);
+    sleep_wall_ms(NODE_LOCK_WALL_NS / NS_PER_MS * 3 / 2); /* its work ends meanwhile */
+    node_abandon(&f.node);
+    assert_int_equal(finish(&job, NULL, NULL), 0);
+}
+
 /* Two that begin together slow each other down by A/U, on MPS and with time-slicing (docs/contention.md). */
 static void two_share(bool mps)
 {
