@@ -260,6 +260,14 @@ char *answer_run_times(const json_t *job)
                      format_duration(answer_integer(times, "high_ns", 0), high));
 }
 
+/* Why its first start takes so long; later ones have the message of the last run. */
+static char *why_it_waits(const json_t *job)
+{
+    bool first = state_is(job, "PLACED") && answer_integer(job, "attempts", 1) <= 1;
+
+    return first && answer_text(job, "message") ? answer_safe_text(job, "message") : xstrdup("");
+}
+
 char *answer_job_where(const json_t *job)
 {
     const json_t *reason = json_object_get(job, "reason");
@@ -269,9 +277,7 @@ char *answer_job_where(const json_t *job)
         return ending(job);
     if (state_is(job, "PLACED") || state_is(job, "RUNNING") || state_is(job, "STOPPING")) {
         CLEANUP(free_ptr) char *gpus = placements(job);
-        CLEANUP(free_ptr)
-        char *waits =
-            state_is(job, "PLACED") && answer_text(job, "message") ? answer_safe_text(job, "message") : xstrdup("");
+        CLEANUP(free_ptr) char *waits = why_it_waits(job);
         return xasprintf("%s%s%s%s%s%s", gpus, answer_integer(job, "unused_since_ns", -1) >= 0 ? ", unused" : "",
                          *waits ? ", " : "", waits, *text ? ", " : "", text); /* a running one's is of its slowdown */
     }
