@@ -241,7 +241,9 @@ void mps_probe(struct mps_domain *domain)
 
 void mps_ask_start(struct mps_domain *domain)
 {
-    domain->call = mps_call_daemon(&domain->endpoint, domain->multiuser, CALL_MS, on_started, domain);
+    uint64_t most_ms = domain->timeout_ms > CALL_MS ? domain->timeout_ms : CALL_MS;
+
+    domain->call = mps_call_daemon(&domain->endpoint, domain->multiuser, most_ms, on_started, domain);
 }
 
 void mps_ask_servers(struct mps_domain *domain)
