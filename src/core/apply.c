@@ -574,6 +574,8 @@ static int apply(struct core *core, const struct record *record, struct error *e
     case RECORD_GPU_LOST:
     case RECORD_SAMPLE:
     case RECORD_SHARE_FAULT:
+    case RECORD_GPU_DRAINED:
+    case RECORD_GPU_RESUMED:
         return apply_gpu(core, record, err);
     case RECORD_SUBMITTED:
         return apply_submitted(core, record, err);

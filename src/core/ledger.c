@@ -107,6 +107,11 @@ uint32_t gpu_closed_reason(const struct gpu *gpu)
     return REASON_NONE;
 }
 
+const struct record_drain *gpu_drain(const struct core *core, const struct gpu *gpu)
+{
+    return gpu ? &gpu->drain : &core->drain;
+}
+
 bool gpu_is_open(const struct gpu *gpu)
 {
     return gpu_closed_reason(gpu) == REASON_NONE;

@@ -50,6 +50,7 @@ struct gpu {
     int64_t learned_ns; /* when a sample last taught something about the residents */
     struct record_closing closing;
     struct record_overused overused;
+    struct record_drain drain; /* drained: by whom and why; of the node core->drain */
     /* Caches, not state: a list by `opened`, latest first, of GPUs that may have more free memory than before. */
     uint64_t opened;           /* core.openings then */
     int64_t opened_settled_ns; /* the closed_until_ns that has passed and was noted */
@@ -82,6 +83,9 @@ bool gpu_is_open(const struct gpu *gpu);
 
 /* Why it does not: a reason_code; REASON_NONE: it does. */
 uint32_t gpu_closed_reason(const struct gpu *gpu);
+
+/* Who drained it, and why; NULL: the node. */
+const struct record_drain *gpu_drain(const struct core *core, const struct gpu *gpu);
 
 /* Open, measured, without residents and without unmanaged memory worth mentioning. */
 bool gpu_idle(const struct gpu *gpu);

@@ -24,7 +24,7 @@
 /* The members that a record has by the same names. One that is added to a record belongs into its list. */
 #define GPU_MEMBERS(X)                                                                                                 \
     X(share_faulted), X(server), X(server_uid), X(measured), X(reserved_for), X(reserved_ns), X(closed_until_ns),      \
-        X(changed_ns), X(learned_ns), X(closing), X(overused)
+        X(changed_ns), X(learned_ns), X(closing), X(overused), X(drain)
 #define SAMPLE_MEMBERS(X)                                                                                              \
     X(used_bytes), X(unmanaged_bytes), X(smact_permille), X(smocc_permille), X(dram_permille), X(others)
 #define PROFILE_MEMBERS(X)                                                                                             \
@@ -56,7 +56,9 @@ static void take_core(const struct core *core, int64_t at_ns, struct record_list
                                                    .last_place = core->last_place,
                                                    .round_robin_next = core->round_robin_next,
                                                    .reserved_job = core->reserved_job,
-                                                   .prior_count = PRIOR_BINS};
+                                                   .prior_count = PRIOR_BINS,
+                                                   .drained = core->drained,
+                                                   .drain = core->drain};
     memcpy(record.state_core.prior, core->prior.parts, sizeof record.state_core.prior);
     record_list_add(out, &record);
 }
@@ -237,6 +239,11 @@ static int nonsense(const struct record *record, struct error *err)
                      record_type_name(record->type), record->job);
 }
 
+static bool drain_is_sane(const struct record_drain *drain)
+{
+    return memchr(drain->why, '\0', sizeof drain->why);
+}
+
 static int restore_core(struct core *core, const struct record *record, struct error *err)
 {
     if (core->gpu_count || core->jobs || core->profile_count)
@@ -245,6 +252,10 @@ static int restore_core(struct core *core, const struct record *record, struct e
         return nonsense(record, err);
     if (record->state_core.prior_count && !prior_is_sane(record->state_core.prior, record->state_core.prior_count))
         return nonsense(record, err);
+    if (!drain_is_sane(&record->state_core.drain))
+        return nonsense(record, err);
+    core->drained = record->state_core.drained;
+    core->drain = record->state_core.drain;
     core->next_decision_ns = record->state_core.next_decision_ns;
     core->last_place = record->state_core.last_place;
     core->round_robin_next = record->state_core.round_robin_next;
@@ -268,7 +279,7 @@ static int restore_gpu(struct core *core, const struct record *record, struct er
     part.type = RECORD_SAMPLE;
     part.sample = state->sample;
     part.sample.gpu = gpu->number;
-    if (core_check_sample(core, &part.sample, err) != 0)
+    if (core_check_sample(core, &part.sample, err) != 0 || !drain_is_sane(&state->drain))
         return nonsense(record, err);
     gpu_set_settling(core, gpu, state->settling_job);
 #define RESTORE(member) gpu->member = state->member

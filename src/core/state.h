@@ -54,6 +54,8 @@ struct core {
     int64_t next_decision_ns;   /* no placement before */
     uint32_t round_robin_next;
     uint64_t reserved_job;      /* the one that has GPUs reserved; 0: none */
+    bool drained;               /* the node is: each GPU is node_drained, also one that comes */
+    struct record_drain drain;  /* by whom and why */
     uint32_t settling_count;    /* of the GPUs with a settling_job */
     int64_t smallest_gpu_bytes; /* total, of the GPUs: a cache */
     uint32_t instance_count;    /* of the GPUs, those that are MIG instances: the same */

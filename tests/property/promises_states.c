@@ -189,7 +189,7 @@ static bool keeps_its_word(const struct world *world, const struct gpu *gpu)
             job->reserved_bytes > world->jobs[job->id].reserved_bytes)
             return false;
     }
-    return !gpu->lost && gpu->measured && gpu->unmanaged_bytes == 0;
+    return gpu_is_open(gpu) && gpu->measured && gpu->unmanaged_bytes == 0;
 }
 
 static void check_reserved_head_starts(const struct world *world)

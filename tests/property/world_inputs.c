@@ -271,6 +271,19 @@ static void gpu_comes_or_goes(struct world *world)
         fail(world, "a GPU could not come or go");
 }
 
+static void administrator_drains_or_resumes(struct world *world)
+{
+    uint32_t g = (uint32_t)random_range(&world->random, 0, core_gpu_count(world->core));
+    bool node = g == core_gpu_count(world->core),
+         open = node ? !world->core->drained : !core_gpu(world->core, g)->drained;
+    struct record input = {.type = open ? RECORD_GPU_DRAINED : RECORD_GPU_RESUMED,
+                           .drained = {.gpu = node ? RECORD_NO_GPU : g, .uid = 1000 + g}};
+
+    snprintf(input.drained.why, sizeof input.drained.why, "%s", open ? "its fan" : "");
+    if (!feed(world, &input))
+        fail(world, "a GPU could not be drained or resumed");
+}
+
 static void mps_fails_or_serves(struct world *world)
 {
     uint32_t g = (uint32_t)random_range(&world->random, 0, core_gpu_count(world->core) - 1);
@@ -329,8 +342,9 @@ static void garbage(struct world *world)
     if (input.type == RECORD_SUBMITTED || input.type == RECORD_GPU_BACK || input.type == RECORD_TIMER ||
         input.type == RECORD_SHARE_FAULT || input.type == RECORD_SAMPLE || input.type == RECORD_GPU_LOST ||
         input.type == RECORD_WAITED || input.type == RECORD_FORGOTTEN || input.type == RECORD_GPU_OPENED ||
-        input.type == RECORD_SHARE_GIVEN || input.type == RECORD_GPU_TRIED ||
-        (record_is_state(input.type) && world->core->restoring) || world->jobs[input.job].submitted)
+        input.type == RECORD_SHARE_GIVEN || input.type == RECORD_GPU_DRAINED || input.type == RECORD_GPU_RESUMED ||
+        input.type == RECORD_GPU_TRIED || (record_is_state(input.type) && world->core->restoring) ||
+        world->jobs[input.job].submitted)
         return; /* might make sense */
     if (core_apply(world->core, &input, &err) == 0)
         fail(world, "garbage was taken for '%s'", record_type_name(input.type));
@@ -458,6 +472,8 @@ void random_input(struct world *world)
             gpu_comes_or_goes(world);
         else if (random_range(r, 0, 4) == 0)
             mps_fails_or_serves(world);
+        else if (world->seed % 4 == 1 && random_range(r, 0, 3) == 0)
+            administrator_drains_or_resumes(world);
         else if (random_range(r, 0, 1))
             job_is_estimated(world);
         else

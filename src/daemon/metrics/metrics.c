@@ -66,6 +66,8 @@ static const struct metric metrics[] = {
      "1; the GPU's name and kind, and how jobs share it."},
     {"carma_gpu_lost", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_GPU, metric_gpu_lost, 0,
      "1 while the GPU cannot be used; its measured figures are not there then."},
+    {"carma_gpu_drained", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_GPU, metric_gpu_drained, 0,
+     "1 while an administrator lets no further job come to the GPU, or to any."},
     {"carma_gpu_unknown", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_GPU, metric_gpu_unknown, 0,
      "Figures that NVML does not tell of the GPU: carma gpus names them."},
     {"carma_gpu_read_time_seconds", PROMETHEUS_GAUGE, PROMETHEUS_NANO, METRIC_OF_GPU, metric_gpu_read_time, 0,

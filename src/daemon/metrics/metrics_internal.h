@@ -107,10 +107,10 @@ metric_value metric_user_gpu_time, metric_user_energy, metric_user_ends, metric_
 metric_value metric_resident_memory, metric_open_files, metric_most_files, metric_processor_time, metric_start_time;
 
 /* metrics_gpu.c */
-metric_value metric_gpu_lost, metric_gpu_unknown, metric_gpu_jobs, metric_gpu_total, metric_gpu_used,
-    metric_gpu_reserved, metric_gpu_unmanaged, metric_gpu_free, metric_gpu_measure, metric_gpu_active_time,
-    metric_gpu_read_time, metric_gpu_power, metric_gpu_idle_power, metric_gpu_energy, metric_gpu_idle_energy,
-    metric_gpu_unmanaged_energy, metric_gpu_xid, metric_gpu_xids;
+metric_value metric_gpu_lost, metric_gpu_drained, metric_gpu_unknown, metric_gpu_jobs, metric_gpu_total,
+    metric_gpu_used, metric_gpu_reserved, metric_gpu_unmanaged, metric_gpu_free, metric_gpu_measure,
+    metric_gpu_active_time, metric_gpu_read_time, metric_gpu_power, metric_gpu_idle_power, metric_gpu_energy,
+    metric_gpu_idle_energy, metric_gpu_unmanaged_energy, metric_gpu_xid, metric_gpu_xids;
 metric_value metric_job_reserved, metric_job_used, metric_stray, metric_job_peak, metric_job_over, metric_job_victims,
     metric_job_slowdown, metric_job_gpu_time, metric_job_energy;
 
