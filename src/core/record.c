@@ -18,11 +18,6 @@
         type, name, FIELD_TEXT, offsetof(struct record, member), sizeof(((struct record *)0)->member), false, 0        \
     }
 
-#define LATER_TEXT(type, name, member)                                                                                 \
-    {                                                                                                                  \
-        type, name, FIELD_TEXT, offsetof(struct record, member), sizeof(((struct record *)0)->member), true, 0         \
-    }
-
 #define SINCE_FIRST(type, name, kind, member) MEMBER(type, name, kind, member)
 #define SINCE_LATER(type, name, kind, member) LATER(type, name, kind, member, 0)
 
@@ -164,10 +159,6 @@ const struct record_field record_fields[] = {
     MEMBER(RECORD_STATE_CORE, "reserved_job", FIELD_U64, state_core.reserved_job),
     LATER(RECORD_STATE_CORE, "prior_count", FIELD_U32, state_core.prior_count, 0),
     {RECORD_STATE_CORE, "prior", FIELD_U32_ARRAY, offsetof(struct record, state_core.prior), PRIOR_BINS, true, 0},
-    LATER(RECORD_STATE_CORE, "drained", FIELD_BOOL, state_core.drained, false),
-    LATER(RECORD_STATE_CORE, "drained_uid", FIELD_U32, state_core.drain.uid, 0),
-    LATER(RECORD_STATE_CORE, "drained_ns", FIELD_I64, state_core.drain.since_ns, 0),
-    LATER_TEXT(RECORD_STATE_CORE, "drained_why", state_core.drain.why),
     MEMBER(RECORD_STATE_GPU, "gpu", FIELD_U32, state_gpu.gpu.gpu),
     TEXT(RECORD_STATE_GPU, "uuid", state_gpu.gpu.uuid),
     MEMBER(RECORD_STATE_GPU, "total_bytes", FIELD_I64, state_gpu.gpu.total_bytes),
@@ -198,9 +189,10 @@ const struct record_field record_fields[] = {
     LATER(RECORD_STATE_GPU, "overuser", FIELD_U64, state_gpu.overused.job, 0),
     LATER(RECORD_STATE_GPU, "overused_bytes", FIELD_I64, state_gpu.overused.bytes, 0),
     LATER(RECORD_STATE_GPU, "overuser_left_ns", FIELD_I64, state_gpu.overused.left_ns, 0),
-    LATER(RECORD_STATE_GPU, "drained_uid", FIELD_U32, state_gpu.drain.uid, 0),
-    LATER(RECORD_STATE_GPU, "drained_ns", FIELD_I64, state_gpu.drain.since_ns, 0),
-    LATER_TEXT(RECORD_STATE_GPU, "drained_why", state_gpu.drain.why),
+    MEMBER(RECORD_STATE_DRAINED, "gpu", FIELD_U32, state_drained.gpu),
+    MEMBER(RECORD_STATE_DRAINED, "uid", FIELD_U32, state_drained.drain.uid),
+    MEMBER(RECORD_STATE_DRAINED, "since_ns", FIELD_I64, state_drained.drain.since_ns),
+    TEXT(RECORD_STATE_DRAINED, "why", state_drained.drain.why),
     LATER(RECORD_STATE_PROFILE, "uid", FIELD_U32, state_profile.uid, UINT32_MAX),
     TEXT(RECORD_STATE_PROFILE, "workload", state_profile.workload),
     MEMBER(RECORD_STATE_PROFILE, "runs", FIELD_U32, state_profile.runs),

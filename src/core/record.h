@@ -279,8 +279,6 @@ struct record_state_core {
     uint64_t reserved_job;
     uint32_t prior_count; /* 0: an earlier carma wrote it */
     uint32_t prior[PRIOR_BINS];
-    bool drained; /* the node */
-    struct record_drain drain;
 };
 
 struct record_state_gpu {
@@ -300,6 +298,10 @@ struct record_state_gpu {
     int64_t learned_ns;
     struct record_closing closing;
     struct record_overused overused;
+};
+
+struct record_state_drained {
+    uint32_t gpu; /* RECORD_NO_GPU: the node */
     struct record_drain drain;
 };
 
@@ -416,6 +418,7 @@ struct record {
         struct record_waited waited;
         struct record_state_core state_core;
         struct record_state_gpu state_gpu;
+        struct record_state_drained state_drained;
         struct record_state_profile state_profile;
         struct record_state_measure state_measure;
         struct record_state_prior state_prior;

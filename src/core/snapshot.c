@@ -24,7 +24,7 @@
 /* The members that a record has by the same names. One that is added to a record belongs into its list. */
 #define GPU_MEMBERS(X)                                                                                                 \
     X(share_faulted), X(server), X(server_uid), X(measured), X(reserved_for), X(reserved_ns), X(closed_until_ns),      \
-        X(changed_ns), X(learned_ns), X(closing), X(overused), X(drain)
+        X(changed_ns), X(learned_ns), X(closing), X(overused)
 #define SAMPLE_MEMBERS(X)                                                                                              \
     X(used_bytes), X(unmanaged_bytes), X(smact_permille), X(smocc_permille), X(dram_permille), X(others)
 #define PROFILE_MEMBERS(X)                                                                                             \
@@ -56,9 +56,7 @@ static void take_core(const struct core *core, int64_t at_ns, struct record_list
                                                    .last_place = core->last_place,
                                                    .round_robin_next = core->round_robin_next,
                                                    .reserved_job = core->reserved_job,
-                                                   .prior_count = PRIOR_BINS,
-                                                   .drained = core->drained,
-                                                   .drain = core->drain};
+                                                   .prior_count = PRIOR_BINS};
     memcpy(record.state_core.prior, core->prior.parts, sizeof record.state_core.prior);
     record_list_add(out, &record);
 }
@@ -84,6 +82,16 @@ static void take_gpu(const struct gpu *gpu, int64_t at_ns, struct record_list *o
 #undef TAKE
     memcpy(state->gpu.uuid, gpu->uuid, sizeof state->gpu.uuid);
     record_list_add(out, &record);
+}
+
+/* `gpu` NULL: of the node. */
+static void take_drained(const struct core *core, const struct gpu *gpu, int64_t at_ns, struct record_list *out)
+{
+    struct record record = {.type = RECORD_STATE_DRAINED, .at_ns = at_ns};
+
+    record.state_drained = (struct record_state_drained){gpu ? gpu->number : RECORD_NO_GPU, *gpu_drain(core, gpu)};
+    if (gpu ? gpu->drained : core->drained)
+        record_list_add(out, &record);
 }
 
 static void take_profile(const struct profile *profile, int64_t at_ns, struct record_list *out)
@@ -202,6 +210,9 @@ void core_snapshot_of(const struct core *core, int64_t at_ns, bool (*takes)(cons
     take_core(core, at_ns, out);
     for (uint32_t i = 0; i < core->gpu_count; i++)
         take_gpu(core->gpus[i], at_ns, out);
+    take_drained(core, NULL, at_ns, out);
+    for (uint32_t i = 0; i < core->gpu_count; i++)
+        take_drained(core, core->gpus[i], at_ns, out);
     for (const struct user *user = core->users; user; user = user->hh.next)
         for (const struct profile *profile = user->profiles; profile; profile = profile->hh.next)
             if (takes == takes_any || learn_knows(profile))
@@ -239,11 +250,6 @@ static int nonsense(const struct record *record, struct error *err)
                      record_type_name(record->type), record->job);
 }
 
-static bool drain_is_sane(const struct record_drain *drain)
-{
-    return memchr(drain->why, '\0', sizeof drain->why);
-}
-
 static int restore_core(struct core *core, const struct record *record, struct error *err)
 {
     if (core->gpu_count || core->jobs || core->profile_count)
@@ -252,10 +258,6 @@ static int restore_core(struct core *core, const struct record *record, struct e
         return nonsense(record, err);
     if (record->state_core.prior_count && !prior_is_sane(record->state_core.prior, record->state_core.prior_count))
         return nonsense(record, err);
-    if (!drain_is_sane(&record->state_core.drain))
-        return nonsense(record, err);
-    core->drained = record->state_core.drained;
-    core->drain = record->state_core.drain;
     core->next_decision_ns = record->state_core.next_decision_ns;
     core->last_place = record->state_core.last_place;
     core->round_robin_next = record->state_core.round_robin_next;
@@ -279,7 +281,7 @@ static int restore_gpu(struct core *core, const struct record *record, struct er
     part.type = RECORD_SAMPLE;
     part.sample = state->sample;
     part.sample.gpu = gpu->number;
-    if (core_check_sample(core, &part.sample, err) != 0 || !drain_is_sane(&state->drain))
+    if (core_check_sample(core, &part.sample, err) != 0)
         return nonsense(record, err);
     gpu_set_settling(core, gpu, state->settling_job);
 #define RESTORE(member) gpu->member = state->member
@@ -290,6 +292,19 @@ static int restore_gpu(struct core *core, const struct record *record, struct er
 #define RESTORE(member) gpu->member = state->sample.member
     SAMPLE_MEMBERS(RESTORE);
 #undef RESTORE
+    return 0;
+}
+
+static int restore_drained(struct core *core, const struct record *record, struct error *err)
+{
+    const struct record_state_drained *state = &record->state_drained;
+    bool whole = state->gpu == RECORD_NO_GPU;
+
+    if (core->jobs || !memchr(state->drain.why, '\0', sizeof state->drain.why) ||
+        (!whole && (state->gpu >= core->gpu_count || !core->gpus[state->gpu]->drained)))
+        return nonsense(record, err);
+    core->drained |= whole;
+    *(whole ? &core->drain : &core->gpus[state->gpu]->drain) = state->drain;
     return 0;
 }
 
@@ -532,6 +547,8 @@ int snapshot_apply(struct core *core, const struct record *record, struct error 
     switch (record->type) {
     case RECORD_STATE_GPU:
         return restore_gpu(core, record, err);
+    case RECORD_STATE_DRAINED:
+        return restore_drained(core, record, err);
     case RECORD_STATE_PROFILE:
         return restore_profile(core, record, err);
     case RECORD_STATE_MEASURE:
