@@ -33,6 +33,15 @@ static bool is_array(const struct record_submitted *wants, uint64_t job)
     return wants->array ? wants->array <= job && !wants->external : wants->array_most == 0;
 }
 
+static bool takes_possible(const struct record_submitted *wants)
+{
+#define RESOURCE(member, name, code)                                                                                   \
+    if (!is_part_of_resource(wants->member))                                                                           \
+        return false;
+#include "core/resources.def"
+    return true;
+}
+
 int core_add_job(struct core *core, const struct record *record, struct job **added, struct error *err)
 {
     const struct record_submitted *wants = &record->submitted;
@@ -42,7 +51,7 @@ int core_add_job(struct core *core, const struct record *record, struct job **ad
         !is_reading(wants->smact_permille) || !is_slowdown(wants->max_slowdown_permille) ||
         wants->request_source >= SOURCE_LEARNED || wants->share > SHARE_MPS || !is_time_limit(wants) ||
         !memchr(wants->workload, '\0', sizeof wants->workload) || !is_lease_or_local(wants) ||
-        !is_array(wants, record->job))
+        !is_array(wants, record->job) || !takes_possible(wants))
         return error_set(err, EINVAL, "job %" PRIu64 " asks for something that does not exist", record->job);
     if (core_job_by_id(core, record->job))
         return error_set(err, EEXIST, "job %" PRIu64 " is already there", record->job);

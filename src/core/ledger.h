@@ -1,4 +1,5 @@
-/* The GPU ledger: each GPU's residents, and how much memory is free in each of the two views. */
+/* The ledger: each GPU's residents, and how much memory is free in each of the two views; what jobs hold of the node's
+ * other resources (resources.def). */
 #ifndef CARMA_CORE_LEDGER_H
 #define CARMA_CORE_LEDGER_H
 
@@ -83,6 +84,12 @@ bool gpu_is_open(const struct gpu *gpu);
 
 /* Why it does not: a reason_code; REASON_NONE: it does. */
 uint32_t gpu_closed_reason(const struct gpu *gpu);
+
+/* What jobs hold of the node's other resources; a job that has got GPUs takes its part, one that leaves them gives it
+ * back. */
+const struct core_resources *core_resources_held(const struct core *core);
+void resources_taken(struct core *core, const struct record_submitted *wants);
+void resources_left(struct core *core, const struct record_submitted *wants);
 
 /* Who drained it, and why; NULL: the node. */
 const struct record_drain *gpu_drain(const struct core *core, const struct gpu *gpu);

@@ -45,6 +45,8 @@ const struct record_field record_fields[] = {
     LATER(RECORD_RECONFIGURED, "max_gpus_per_user", FIELD_U32, config.per_user.max_gpus, 0),
     LATER(RECORD_RECONFIGURED, "max_memory_per_user_bytes", FIELD_I64, config.per_user.max_memory_bytes, 0),
     LATER(RECORD_RECONFIGURED, "max_recoveries_per_user", FIELD_U32, config.per_user.max_retries, 0),
+#define RESOURCE(member, name, code) LATER(RECORD_RECONFIGURED, name, FIELD_I64, config.most.member, 0),
+#include "core/resources.def"
     MEMBER(RECORD_RECONFIGURED, "max_jobs_per_gpu", FIELD_U32, config.max_jobs_per_gpu),
     LATER(RECORD_RECONFIGURED, "mps_multiuser", FIELD_BOOL, config.mps_multiuser, false),
     LATER(RECORD_RECONFIGURED, "mps_domain", FIELD_U32, config.mps_domain, MPS_DOMAIN_GPU),

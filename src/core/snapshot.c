@@ -415,8 +415,10 @@ static int restore_job(struct core *core, const struct record *record, struct er
     job->reservation_source =
         record_memory_source(state->reservation_source, state->reserved_bytes, job->wants, SOURCE_LEARNED);
     array_count(job);
-    if (job_state_has_gpus(job->state))
+    if (job_state_has_gpus(job->state)) {
         user_counts(job);
+        resources_taken(core, job->wants);
+    }
     job->user->held_permille += job->held_permille;
     return 0;
 }

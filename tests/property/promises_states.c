@@ -223,6 +223,7 @@ void check_state(struct world *world)
     check_gpus(world);
     check_servers(world);
     check_jobs(world);
+    check_host_memory(world);
     check_nobody_waits_in_vain(world);
     check_slowdowns(world);
     check_reserved_head_starts(world);

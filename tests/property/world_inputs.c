@@ -54,6 +54,7 @@ static void submit(struct world *world)
         wants->signal_before_ns = wants->signal ? random_range(r, 0, wants->time_limit_ns - 1) : 0;
     }
     wants->requeue = random_range(r, 0, 1);
+    wants->host_memory_bytes = (int64_t)(world->next_job % 4) * 6 * GIB;
     wants->external = random_range(r, 0, 5) == 0;
     wants->held &= !wants->external;
     wants->max_wait_ns = wants->external ? random_range(r, 0, 60) * NS_PER_SEC : 0;
@@ -376,6 +377,7 @@ static struct core_config random_config(struct random *r)
     config.per_user.max_memory_bytes = random_range(r, 0, 2) ? 0 : random_range(r, 1, 160) * GIB;
     config.per_user.max_retries = random_range(r, 0, 1) ? 0 : (uint32_t)random_range(r, 1, 5);
     config.max_jobs_per_gpu = (uint32_t)random_range(r, 1, 8);
+    config.most.host_memory_bytes = config.max_jobs_per_gpu % 3 == 1 ? 24 * GIB : 0;
     config.smocc_cap_permille = random_range(r, 0, 1) ? 1000 : (int32_t)random_range(r, 0, 1000);
     config.dram_cap_permille = random_range(r, 0, 1) ? 1000 : (int32_t)random_range(r, 0, 1000);
     config.caps_together = random_range(r, 0, 1);

@@ -31,6 +31,8 @@ static const struct metric metrics[] = {
 
     {"carma_jobs", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_STATE, metric_jobs, 0,
      "Jobs that have not ended, by state."},
+    {"carma_host_memory_asked_bytes", PROMETHEUS_GAUGE, PROMETHEUS_WHOLE, METRIC_OF_NODE, metric_host_memory, 0,
+     "Host memory that jobs with GPUs have asked for by --memory."},
     {"carma_queue_oldest_wait_seconds", PROMETHEUS_GAUGE, PROMETHEUS_NANO, METRIC_OF_NODE, metric_oldest_wait, 0,
      "How long ago that queued job was submitted which was submitted first; 0 where none is queued."},
     {"carma_decisions_total", PROMETHEUS_COUNTER, PROMETHEUS_WHOLE, METRIC_OF_DECISION, metric_decisions, 0,

@@ -101,8 +101,8 @@ struct metric {
 };
 
 /* metrics_node.c */
-metric_value metric_one, metric_node_time, metric_time_scale, metric_store_trouble, metric_jobs, metric_oldest_wait,
-    metric_decisions, metric_submitted, metric_ends, metric_oom, metric_retries, metric_captures;
+metric_value metric_one, metric_host_memory, metric_node_time, metric_time_scale, metric_store_trouble, metric_jobs,
+    metric_oldest_wait, metric_decisions, metric_submitted, metric_ends, metric_oom, metric_retries, metric_captures;
 metric_value metric_user_gpu_time, metric_user_energy, metric_user_ends, metric_user_oom, metric_user_retries;
 metric_value metric_resident_memory, metric_open_files, metric_most_files, metric_processor_time, metric_start_time;
 
