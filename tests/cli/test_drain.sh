@@ -31,6 +31,8 @@ python3 "$SOURCE/tests/cli/exposition.py" fetch "$CARMA_SOCKET" | grep -c '^carm
     fail "the metrics do not say it"
 [ "$(field 3 state)" = QUEUED ] || fail "a job on a drained node is $(field 3 state)"
 
+"$CARMA" doctor | grep -qF "GPU 1 takes no job: drained by $me: its fan" || fail "doctor does not say it"
+
 # What opens one does not open the others.
 prints "the node is not drained any more; GPU 1 still takes no job: 'carma gpus' says why" admin resume
 expect_ok wait 3
