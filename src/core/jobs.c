@@ -1,4 +1,7 @@
-/* The table of jobs: added and freed. */
+/* How this file works: core_add_job() makes a job of a submission, or of a snapshot's record, once all that others than
+ * our own code could break is in range: a new row of wants.def is checked there. core_end_job() takes it off the table
+ * and keeps the figures that people see of it (job_state.def's SHOWN rows) until the next input, for core_shown().
+ * Whoever calls these also moves the job between queues and GPUs (apply.c). */
 #include "core/jobs.h"
 
 #include <errno.h>

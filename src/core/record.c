@@ -1,3 +1,8 @@
+/* How this file works: record_fields[] has a row for each member of each type of record, and whoever reads, writes,
+ * compares or invents records goes by it (api/record_json.c, tests/property). Most rows come from tables: wants.def,
+ * job_state.def, gpus/closed.def, resources.def. A LATER row is of a member that earlier records lack, and says which
+ * value these had: stores of every version are read so, and none is rewritten. To add a record: records.def, and its
+ * members here. Stored names stay as they are, whatever the member is called now. */
 #include "core/record.h"
 
 #include <string.h>

@@ -1,4 +1,8 @@
-/* How records of GPUs change the state: GPUs come and go, are sampled and drained, and MPS servers on them fail. */
+/* How this file works: apply_gpu() applies each record of a GPU by one function: it comes or goes, is sampled, is
+ * drained or resumed, its MPS server fails or serves. A GPU gets its place in the table with its first record (gpu_at),
+ * and keeps it. What may let a waiting job in ends with gpu_opens() for that GPU, or gpus_open(), or nobody looks there
+ * again. Restoring a snapshot takes the same way, so that both check the same. To add a record of GPUs: a case here and
+ * in apply() (apply.c); to add a ground on which one is closed: closed.def. */
 #include "core/gpus/apply_gpu.h"
 
 #include <errno.h>
